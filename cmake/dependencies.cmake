@@ -1,0 +1,15 @@
+# Parts from outside, all from Debian's packages: scripts/install-deps.sh installs them.
+find_package(PkgConfig REQUIRED)
+find_package(Threads REQUIRED)
+pkg_check_modules(JANSSON REQUIRED IMPORTED_TARGET jansson>=2.10)
+pkg_check_modules(PCRE2 REQUIRED IMPORTED_TARGET libpcre2-8)
+pkg_check_modules(UTF8PROC REQUIRED IMPORTED_TARGET libutf8proc)
+pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
+pkg_check_modules(HWLOC REQUIRED IMPORTED_TARGET hwloc)
+find_library(DNNL_LIBRARY dnnl REQUIRED)
+find_path(DNNL_INCLUDE dnnl.h REQUIRED)
+
+add_library(sifr_dependencies INTERFACE)
+target_include_directories(sifr_dependencies SYSTEM INTERFACE ${DNNL_INCLUDE})
+target_link_libraries(sifr_dependencies INTERFACE PkgConfig::JANSSON PkgConfig::PCRE2
+  PkgConfig::UTF8PROC PkgConfig::XXHASH PkgConfig::HWLOC ${DNNL_LIBRARY} Threads::Threads m)

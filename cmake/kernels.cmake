@@ -1,0 +1,17 @@
+# src/device/cpu/kernels_*.c hold each kernel once; they are compiled once for each instruction set
+# and chosen at run time (src/device/cpu/dispatch.c). KERNEL_ISA names the set inside the file.
+file(GLOB SIFR_KERNEL_SOURCES CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/device/cpu/kernels_*.c)
+list(REMOVE_ITEM SIFR_SOURCES ${SIFR_KERNEL_SOURCES} "")
+set(SIFR_ISA_FLAGS_plain "")
+set(SIFR_ISA_FLAGS_avx2 -mavx2 -mfma -mf16c)
+set(SIFR_ISA_FLAGS_avx512 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512bf16 -mfma -mf16c
+    -mprefer-vector-width=512)
+foreach(isa plain avx2 avx512)
+  if(SIFR_KERNEL_SOURCES)
+    add_library(sifr_kernels_${isa} OBJECT ${SIFR_KERNEL_SOURCES})
+    target_link_libraries(sifr_kernels_${isa} PUBLIC sifr_flags sifr_dependencies)
+    target_compile_definitions(sifr_kernels_${isa} PRIVATE KERNEL_ISA=${isa} KERNEL_ISA_${isa}=1)
+    target_compile_options(sifr_kernels_${isa} PRIVATE ${SIFR_ISA_FLAGS_${isa}})
+    list(APPEND SIFR_SOURCES $<TARGET_OBJECTS:sifr_kernels_${isa}>)
+  endif()
+endforeach()

@@ -1,0 +1,45 @@
+/* Checked arithmetic for every size that comes from a file, a flag or a config. */
+#ifndef BASE_CHECKED_H
+#define BASE_CHECKED_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Each returns false, and leaves *result alone or undefined, when the true result does not fit. */
+static inline bool base_add_size(size_t a, size_t b, size_t *result) {
+    return !__builtin_add_overflow(a, b, result);
+}
+
+static inline bool base_mul_size(size_t a, size_t b, size_t *result) {
+    return !__builtin_mul_overflow(a, b, result);
+}
+
+static inline bool base_add_i64(int64_t a, int64_t b, int64_t *result) {
+    return !__builtin_add_overflow(a, b, result);
+}
+
+static inline bool base_mul_i64(int64_t a, int64_t b, int64_t *result) {
+    return !__builtin_mul_overflow(a, b, result);
+}
+
+/* Rounds `value` >= 0 up to a multiple of `unit` > 0. */
+static inline bool base_round_up_i64(int64_t value, int64_t unit, int64_t *result) {
+    int64_t rest = value % unit;
+    return rest == 0 ? (*result = value, true) : base_add_i64(value, unit - rest, result);
+}
+
+/* For sizes already known to be small: multiple of `unit` at or above `value`. */
+static inline int64_t base_ceil_to(int64_t value, int64_t unit) {
+    return (value + unit - 1) / unit * unit;
+}
+
+static inline int64_t base_min_i64(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+
+static inline int64_t base_max_i64(int64_t a, int64_t b) {
+    return a > b ? a : b;
+}
+
+#endif

@@ -1,0 +1,12 @@
+/* Checksums and hashes: XXH3. */
+#ifndef BASE_HASH_H
+#define BASE_HASH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+uint64_t base_hash(const void *data, size_t size);                     /* XXH3, 64 bits, seed 0 */
+uint64_t base_hash_seeded(const void *data, size_t size, uint64_t seed);
+void base_hash_hex(uint64_t hash, char out[17]); /* 16 lower-case digits and a NUL */
+
+#endif

@@ -1,0 +1,134 @@
+#include "base/json.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/file.h"
+
+/* jansson's own limit is 2,048 levels; a file of ours needs a few. Counting brackets outside of
+ * strings is enough, since what they enclose is checked by the parser afterwards. */
+static bool base_json_too_deep(const char *text, size_t size) {
+    int depth = 0;
+    bool in_string = false;
+    for (size_t i = 0; i < size; i++) {
+        char c = text[i];
+        if (in_string) {
+            if (c == '\\') i++;
+            if (c == '"') in_string = false;
+        } else if (c == '"') {
+            in_string = true;
+        } else if (c == '[' || c == '{') {
+            if (++depth > BASE_JSON_DEPTH) return true;
+        } else if (c == ']' || c == '}') {
+            depth--;
+        }
+    }
+    return false;
+}
+
+sifr_status base_json_parse(const char *text, size_t size, const char *name, json_t **out,
+                            sifr_error *error) {
+    if (base_json_too_deep(text, size)) {
+        return base_fail(error, SIFR_USAGE, "%s: JSON nested deeper than %d levels", name,
+                         BASE_JSON_DEPTH);
+    }
+    json_error_t where;
+    json_t *value = json_loadb(text, size, JSON_REJECT_DUPLICATES, &where);
+    if (!value) {
+        return base_fail(error, SIFR_USAGE, "%s: not valid JSON at line %d, column %d: %s", name,
+                         where.line, where.column, where.text);
+    }
+    *out = value;
+    return SIFR_OK;
+}
+
+sifr_status base_json_load(const char *path, size_t limit, json_t **out, sifr_error *error) {
+    char *text;
+    size_t size;
+    BASE_TRY(base_read_file(path, limit, &text, &size, error));
+    sifr_status status = base_json_parse(text, size, path, out, error);
+    free(text);
+    return status;
+}
+
+static sifr_status base_json_wrong(const char *where, const char *key, const char *wanted,
+                                   const json_t *value, sifr_error *error) {
+    char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
+    sifr_status status = base_fail(error, SIFR_USAGE, "%s: \"%s\" must be %s, not %.80s", where,
+                                   key, wanted, text ? text : "that");
+    free(text);
+    return status;
+}
+
+static const json_t *base_json_member(const json_t *object, const char *key) {
+    const json_t *value = json_object_get(object, key);
+    return json_is_null(value) ? NULL : value;
+}
+
+sifr_status base_json_int(const json_t *object, const char *key, int64_t fallback, int64_t *out,
+                          const char *where, sifr_error *error) {
+    const json_t *value = base_json_member(object, key);
+    *out = fallback;
+    if (!value) return SIFR_OK;
+    if (json_is_integer(value)) {
+        *out = (int64_t)json_integer_value(value);
+        return SIFR_OK;
+    }
+    double number = json_is_real(value) ? json_real_value(value) : NAN;
+    if (!(fabs(number) <= 0x1p53) || number != floor(number)) {
+        return base_json_wrong(where, key, "a whole number", value, error);
+    }
+    *out = (int64_t)number;
+    return SIFR_OK;
+}
+
+sifr_status base_json_double(const json_t *object, const char *key, double fallback, double *out,
+                             const char *where, sifr_error *error) {
+    const json_t *value = base_json_member(object, key);
+    *out = fallback;
+    if (!value) return SIFR_OK;
+    if (!json_is_number(value)) return base_json_wrong(where, key, "a number", value, error);
+    *out = json_number_value(value);
+    return SIFR_OK;
+}
+
+sifr_status base_json_bool(const json_t *object, const char *key, bool fallback, bool *out,
+                           const char *where, sifr_error *error) {
+    const json_t *value = base_json_member(object, key);
+    *out = fallback;
+    if (!value) return SIFR_OK;
+    if (!json_is_boolean(value)) {
+        return base_json_wrong(where, key, "true or false", value, error);
+    }
+    *out = json_is_true(value);
+    return SIFR_OK;
+}
+
+sifr_status base_json_string(const json_t *object, const char *key, const char *fallback,
+                             const char **out, const char *where, sifr_error *error) {
+    const json_t *value = base_json_member(object, key);
+    *out = fallback;
+    if (!value) return SIFR_OK;
+    if (!json_is_string(value)) return base_json_wrong(where, key, "a string", value, error);
+    *out = json_string_value(value);
+    return SIFR_OK;
+}
+
+static int base_json_put(const char *data, size_t size, void *writer) {
+    return base_writer_write(writer, data, size, NULL) == SIFR_OK ? 0 : -1;
+}
+
+sifr_status base_json_save(const json_t *value, const char *path, sifr_error *error) {
+    base_writer writer;
+    BASE_TRY(base_writer_open(&writer, path, error));
+    if (json_dump_callback(value, base_json_put, &writer, JSON_INDENT(2)) != 0) {
+        base_writer_abort(&writer);
+        return base_fail(error, SIFR_FAILED, "%s: cannot write", path);
+    }
+    sifr_status status = base_writer_write(&writer, "\n", 1, error);
+    if (status != SIFR_OK) {
+        base_writer_abort(&writer);
+        return status;
+    }
+    return base_writer_commit(&writer, error);
+}
