@@ -1,0 +1,214 @@
+/* What a device offers: memory, queues, and kernels behind one call form.
+ *
+ * A kernel call is data: operands at known places, attributes, and a pointer to the few values that
+ * change from step to step. The planner makes calls without addresses, device_prepare() checks one
+ * and says how much scratch it needs; the executor fills the addresses in and runs it as often as
+ * it likes. Nothing is allocated or created while a prepared call runs.
+ *
+ * Results of a kernel do not depend on the number of threads: work is cut into tiles of fixed size,
+ * and no sum is split by thread.
+ */
+#ifndef DEVICE_DEVICE_H
+#define DEVICE_DEVICE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/status.h"
+
+typedef enum device_dtype {
+    DEVICE_NONE, /* the operand is not there */
+    DEVICE_FP32,
+    DEVICE_BF16,
+    DEVICE_FP16,
+    DEVICE_FP64,
+    DEVICE_INT32
+} device_dtype;
+
+int64_t device_dtype_bytes(device_dtype dtype); /* 0 for DEVICE_NONE */
+const char *device_dtype_name(device_dtype dtype);
+
+/* rows x columns elements, row-major; `stride` elements lie between the starts of two rows (it is
+ * larger than `columns` for a slice of columns of a wider matrix). `data` is aligned to 64 bytes
+ * unless the matrix is such a slice; then to its element. */
+typedef struct device_matrix {
+    void *data;
+    int64_t rows, columns, stride;
+    device_dtype dtype;
+} device_matrix;
+
+/* Tokens are summed into a weight gradient in chunks of this many, in order, and blocks of flat
+ * parameters have this many elements: what fixes the bits of sums (design page, promise 1). */
+#define DEVICE_TOKEN_CHUNK 1024
+#define DEVICE_BLOCK 1024
+
+/* The kernels. Rows are tokens: sequence by sequence, position by position. "Activations" below are
+ * FP32 or BF16 (all of one call alike); weights have the activations' type; statistics and weight
+ * gradients (dw) are FP32. Arithmetic is in fp32 whatever the storage. Forward reads x, w and writes
+ * y, saved; backward reads x, w, y, saved (those that the op table says it keeps; others have no
+ * dtype), dy and writes dx, dw. dx[i] with accumulate[i] is added to, otherwise overwritten; dw is
+ * overwritten, or added to with accumulate_dw. A dx or dw whose dtype is DEVICE_NONE is not wanted.
+ */
+typedef enum device_kernel {
+    /* y[r,:] = w0[x0[r],:]; x0: INT32 rows x 1 (checked against w0.rows before the step), w0: words
+     * x width. Backward: dw0[x0[r],:] += dy[r,:], rows in order; dw0 is cleared first unless
+     * accumulate_dw. Reads x0. */
+    DEVICE_EMBEDDING,
+    DEVICE_EMBEDDING_BACKWARD,
+    /* y = x0 w0^T + w1; w0: out x in, or in x out with attributes.linear.transposed (GPT-2's
+     * Conv1D); w1: 1 x out or none. Backward: dx0 = dy w0, dw0 = dy^T x0 in w0's layout, dw1 = column
+     * sums of dy. Reads x0, w0. */
+    DEVICE_LINEAR,
+    DEVICE_LINEAR_BACKWARD,
+    /* y = (x - mean) / sqrt(variance + eps) * w0 + w1; w0, w1: 1 x columns; saved0: FP32 rows x 2:
+     * mean, 1/sqrt(variance + eps). Backward reads x0, w0, saved0. */
+    DEVICE_LAYER_NORM,
+    DEVICE_LAYER_NORM_BACKWARD,
+    /* y = x / sqrt(mean(x^2) + eps) * w0; saved0: FP32 rows x 1. Backward reads x0, w0, saved0. */
+    DEVICE_RMS_NORM,
+    DEVICE_RMS_NORM_BACKWARD,
+    /* Rotary embedding in half-split form (Hugging Face's rotate_half) of every head of x0: rows x
+     * heads*head_dim; x1: INT32 rows x 1 positions; x2: FP32 table, positions x head_dim: head_dim/2
+     * cosines, then head_dim/2 sines. y may be x0 itself, dx0 may be dy itself. Backward reads x1, x2. */
+    DEVICE_ROPE,
+    DEVICE_ROPE_BACKWARD,
+    /* Causal attention inside each sequence. x0: rows x heads*head_dim (q), x1, x2: rows x
+     * kv_heads*head_dim (k, v), each possibly a slice of columns; y: rows x heads*head_dim; saved0:
+     * FP32 heads x rows (log-sum-exp). Query head h reads kv head h / (heads / kv_heads). Never
+     * holds length x length values. With dropout > 0 probabilities are dropped by counter.
+     * Backward reads x0, x1, x2, y, saved0; writes dx0, dx1, dx2 (never accumulates). */
+    DEVICE_ATTENTION,
+    DEVICE_ATTENTION_BACKWARD,
+    /* The same for generation: x0, x1, x2 are rows new tokens of one sequence, at positions x3 (INT32
+     * rows x 1, consecutive); w0, w1: caches of keys and values, capacity x kv_heads*head_dim, of the
+     * activations' type; appends x1, x2 at those positions, then attends to all up to its own. */
+    DEVICE_ATTENTION_CACHED,
+    /* y = gelu(x0): attributes.gelu.exact chooses erf, else the tanh form. Backward reads x0. */
+    DEVICE_GELU,
+    DEVICE_GELU_BACKWARD,
+    /* y = silu(x0) * x1. Backward reads x0, x1; writes dx0, dx1. */
+    DEVICE_SILU_GATE,
+    DEVICE_SILU_GATE_BACKWARD,
+    DEVICE_ADD,      /* y = x0 + x1; y may be x0. Its backward is DEVICE_ACCUMULATE where needed. */
+    DEVICE_MULTIPLY, /* y = x0 * x1. Backward reads x0, x1. */
+    DEVICE_MULTIPLY_BACKWARD,
+    /* y = x0 / (1-p) where the counter-based number of (seed, step, micro batch, op, element) is at
+     * least p, else 0; y may be x0; a copy when step->training is false. Backward the same on dy
+     * (dx0 may be dy); reads nothing. */
+    DEVICE_DROPOUT,
+    DEVICE_DROPOUT_BACKWARD,
+    /* Head and cross entropy. x0: rows x width (hidden), x1: INT32 rows x 1 labels (negative: none),
+     * w0: words x width; y: FP32 rows x 1, the loss of each row, 0 where it has no label. Labelled
+     * rows are compacted into chunks; logits exist for one chunk at a time. DEVICE_HEAD_LOSS only
+     * writes y (evaluation); the backward call needs no forward before it: it writes y, dx0 and
+     * dw0 for losses weighted by step->gradient_scale. */
+    DEVICE_HEAD_LOSS,
+    DEVICE_HEAD_LOSS_BACKWARD,
+    DEVICE_ADD_INTO,   /* FP32 vectors (1 x n): y += x0 */
+    DEVICE_ACCUMULATE, /* activations of one shape: y += x0 */
+    DEVICE_CLEAR,      /* y = 0, any type */
+    /* x0: FP32 1 x n; y: FP64 1 x ceil(n/1024): sums of squares of blocks of DEVICE_BLOCK */
+    DEVICE_SQUARE_SUMS,
+    /* One pass of Adam over 1 x n elements (attributes.adam): x0: gradient FP32; w0: master weights
+     * FP32; w1: their copy in the training type (none in fp32: w0 itself is trained); saved0, saved1:
+     * first and second moment FP32. Does nothing when step->update is false. */
+    DEVICE_ADAM,
+    DEVICE_CONVERT, /* y = x0 in y's dtype, round to nearest even, any of FP32, BF16, FP16 */
+    DEVICE_KERNELS
+} device_kernel;
+
+const char *device_kernel_name(device_kernel kernel);
+
+typedef struct device_attributes {
+    int32_t op;          /* which op of the model this is: a coordinate of dropout's numbers */
+    int32_t micro_batch; /* g, index in the global batch: another */
+    union {
+        struct {
+            bool transposed;
+        } linear;
+        struct {
+            float epsilon;
+        } norm;
+        struct {
+            int32_t heads, head_dim;
+        } rope;
+        struct {
+            int32_t heads, kv_heads, head_dim;
+            int64_t sequences, length; /* rows = sequences x length; cached: length is the capacity */
+            float scale, dropout;
+        } attention;
+        struct {
+            bool exact;
+        } gelu;
+        struct {
+            float probability;
+        } dropout;
+        /* AdamW (decoupled) or Adam with L2 (Kingma & Ba 2015; Loshchilov & Hutter 2019, as
+         * torch.optim.AdamW computes it):
+         *   g = gradient * step->update_scale  (+ weight_decay * p with L2)
+         *   m = beta1 m + (1-beta1) g;  v = beta2 v + (1-beta2) g^2
+         *   p = p (1 - lr weight_decay)  (decoupled)  - lr/c1 * m / (sqrt(v)/sqrt(c2) + epsilon) */
+        struct {
+            float beta1, beta2, epsilon, weight_decay;
+            bool decoupled;
+        } adam;
+    };
+} device_attributes;
+
+/* What changes from step to step; written by the executor between kernels, read by them. */
+typedef struct device_step {
+    uint64_t seed;
+    int64_t step;
+    float gradient_scale; /* loss scale / labelled tokens of the global batch */
+    float update_scale;   /* clipping coefficient / loss scale */
+    float learning_rate;
+    float correction1, correction2; /* 1 - beta1^t, 1 - beta2^t, or 1 */
+    bool training;                  /* dropout applies */
+    bool update;                    /* all gradients are finite */
+} device_step;
+
+enum { DEVICE_INPUTS = 4, DEVICE_WEIGHTS = 2, DEVICE_SAVED = 2 };
+
+typedef struct device_call {
+    device_kernel kernel;
+    device_attributes attributes;
+    device_matrix x[DEVICE_INPUTS], w[DEVICE_WEIGHTS], y, saved[DEVICE_SAVED];
+    device_matrix dy, dx[DEVICE_INPUTS], dw[DEVICE_WEIGHTS];
+    bool accumulate[DEVICE_INPUTS];
+    bool accumulate_dw;
+    void *scratch;         /* 64-byte aligned, scratch_bytes long, shared by calls that follow */
+    int64_t scratch_bytes; /* set by device_prepare */
+    const void *prepared;  /* set by device_prepare; belongs to the device */
+    const device_step *step;
+} device_call;
+
+typedef struct device device;
+
+/* The CPU of this process. threads: 0 takes every core it may run on. isa: "avx512", "avx2",
+ * "plain", or NULL for the best that this CPU has. */
+sifr_status device_open_cpu(int threads, const char *isa, device **out,
+                            sifr_error *error) SIFR_MUST_CHECK;
+void device_close(device *dev); /* NULL is harmless */
+
+int device_threads(const device *dev);
+const char *device_isa(const device *dev);
+/* What results depend on beside the inputs (instruction set, cache sizes, library versions): a
+ * line of text into out, for hashing and for people. */
+void device_describe(const device *dev, char *out, size_t size);
+
+/* Checks the operands' shapes and types, makes what the kernel needs (found again for a call of the
+ * same shape), sets scratch_bytes and prepared. Addresses may still be missing. SIFR_USAGE names
+ * the kernel and the operand. */
+sifr_status device_prepare(device *dev, device_call *call, sifr_error *error) SIFR_MUST_CHECK;
+
+/* Runs a prepared call with all addresses set. On the CPU it is done on return. One call at a time
+ * a device. SIFR_FAILED only if a library reports a fault. */
+sifr_status device_run(device *dev, const device_call *call, sifr_error *error) SIFR_MUST_CHECK;
+
+/* Memory of the device in one piece: zeroed, huge pages where the system gives them, touched by
+ * the device's threads before it returns. */
+sifr_status device_take(device *dev, int64_t bytes, void **out, sifr_error *error) SIFR_MUST_CHECK;
+void device_give(device *dev, void *block, int64_t bytes);
+
+#endif
