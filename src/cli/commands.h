@@ -1,0 +1,14 @@
+/* The subcommands: each lives in a file of its own, cmd_<name>.c, and has a row in main.c. */
+#ifndef CLI_COMMANDS_H
+#define CLI_COMMANDS_H
+
+/* argv[0] is the command's own name; the result is the program's exit code (sifr/status.h). */
+typedef struct cli_command {
+    const char *name;
+    const char *summary; /* for `sifr --help` */
+    int (*run)(int argc, char **argv);
+} cli_command;
+
+int cli_doctor(int argc, char **argv);
+
+#endif

@@ -1,0 +1,24 @@
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/commands.h"
+#include "cli/options.h"
+#include "sifr/version.h"
+
+static const cli_command commands[] = {
+    {"doctor", "say what this machine has, and what is missing", cli_doctor},
+};
+
+int main(int argc, char **argv) {
+    int code;
+    if (argc == 2 && (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0)) {
+        printf("sifr %s\n", sifr_version());
+        code = SIFR_OK;
+    } else {
+        code = cli_run_command("", commands, sizeof commands / sizeof commands[0], argc, argv);
+    }
+    /* Results that could not be written are no results. */
+    if ((fflush(stdout) != 0 || ferror(stdout)) && code == SIFR_OK)
+        code = cli_fail_with("", SIFR_FAILED, "standard output: writing failed");
+    return code;
+}

@@ -1,0 +1,269 @@
+#include "cli/options.h"
+
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+
+enum { CODE_OPERAND = 1, CODE_HELP = 2, CODE_OPTION = 256 };
+
+int cli_fail_with(const char *name, sifr_status status, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    fflush(stdout);
+    fprintf(stderr, "sifr%s%s: ", name[0] ? " " : "", name);
+    vfprintf(stderr, format, arguments);
+    fputc('\n', stderr);
+    va_end(arguments);
+    return (int)status;
+}
+
+int cli_fail(const char *name, const sifr_error *error) {
+    sifr_status status = error->status == SIFR_OK ? SIFR_FAILED : error->status;
+    return cli_fail_with(name, status, "%s", error->message);
+}
+
+static void write_log_line(void *user, sifr_log_level level, const char *line) {
+    if (level == SIFR_LOG_DEBUG) return;
+    fflush(stdout);
+    fprintf(stderr, "sifr %s: %s%s\n", (const char *)user,
+            level == SIFR_LOG_WARNING ? "warning: " : "", line);
+}
+
+sifr_log cli_log(const char *name) {
+    return (sifr_log){.write = write_log_line, .user = (void *)(uintptr_t)name};
+}
+
+void cli_list_free(cli_list *list) {
+    free(list->items);
+    *list = (cli_list){0};
+}
+
+static void print_help(const cli_usage *usage, const cli_option *options, size_t count) {
+    printf("Usage: sifr %s", usage->name);
+    for (size_t i = 0; i < count; i++) {
+        if (options[i].required)
+            printf(" --%s %s%s", options[i].name, options[i].argument,
+                   options[i].kind == CLI_LIST ? "…" : "");
+    }
+    printf("%s%s%s\n\n%s\n\nOptions:\n", count ? " [OPTION]…" : "", usage->operands ? " " : "",
+           usage->operands ? usage->operands : "", usage->summary);
+    int width = 6;
+    for (size_t i = 0; i < count; i++) {
+        size_t length = strlen(options[i].name) + 2;
+        if (options[i].argument) length += strlen(options[i].argument) + 1;
+        if (options[i].kind == CLI_LIST) length++;
+        if (length <= 34 && (int)length > width) width = (int)length;
+    }
+    for (size_t i = 0; i < count; i++) {
+        const cli_option *o = &options[i];
+        int used =
+            printf("  --%s%s%s", o->name, o->argument ? " " : "", o->argument ? o->argument : "");
+        if (o->kind == CLI_LIST) used += (fputs("…", stdout), 1);
+        if (used - 2 > width) used = (putchar('\n'), 0);
+        printf("%*s", width + 4 - used, "");
+        for (const char *c = o->help; *c; c++) {
+            putchar(*c);
+            if (*c == '\n') printf("%*s", width + 4, "");
+        }
+        putchar('\n');
+    }
+    printf("  %-*s  this text\n\nExample:\n  ", width, "--help");
+    for (const char *c = usage->example; *c; c++) {
+        putchar(*c);
+        if (*c == '\n') fputs("  ", stdout);
+    }
+    putchar('\n');
+}
+
+static bool append(cli_list *list, const char *word, int argc) {
+    if (!list->items) list->items = calloc((size_t)argc + 1, sizeof *list->items);
+    if (!list->items) return false;
+    list->items[list->count++] = word;
+    return true;
+}
+
+static sifr_status store(const cli_option *option, const char *text, sifr_error *error) {
+    char what[96];
+    snprintf(what, sizeof what, "--%s", option->name);
+    switch (option->kind) {
+    case CLI_FLAG:
+        *(bool *)option->value = true;
+        return SIFR_OK;
+    case CLI_TEXT:
+        *(const char **)option->value = text;
+        return SIFR_OK;
+    case CLI_COUNT:
+        return base_parse_count(text, what, option->value, error);
+    case CLI_BYTES:
+        return base_parse_bytes(text, what, option->value, error);
+    case CLI_NUMBER:
+        return base_parse_double(text, what, option->value, error);
+    case CLI_LIST:
+        break; /* cli_parse appends */
+    }
+    return SIFR_OK;
+}
+
+/* getopt_long refused `word`: unknown or ambiguous, no value where one is needed, or one too many.
+ */
+static int refuse_option(const cli_usage *usage, const cli_option *options, size_t count,
+                         const char *word, int code) {
+    char name[64];
+    const char *bare = word + strspn(word, "-");
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(bare, "="), bare);
+    if (code == ':')
+        return cli_fail_with(usage->name, SIFR_USAGE, "--%s needs a value; see `sifr %s --help`",
+                             name, usage->name);
+    const char *names[128];
+    size_t known = 0, alike = 0;
+    for (size_t i = 0; i < count && known < 128; i++) {
+        names[known++] = options[i].name;
+        if (strcmp(options[i].name, name) == 0)
+            return cli_fail_with(usage->name, SIFR_USAGE, "--%s takes no value: write it alone",
+                                 name);
+        if (strncmp(word, "--", 2) == 0 && strncmp(options[i].name, name, strlen(name)) == 0)
+            alike++;
+    }
+    if (alike > 1)
+        return cli_fail_with(usage->name, SIFR_USAGE,
+                             "--%s: several options begin so, write the whole name; see `sifr %s "
+                             "--help`",
+                             name, usage->name);
+    for (char *c = name; *c; c++) {
+        if (*c == '_') *c = '-';
+    }
+    const char *nearest = base_nearest(name, names, known);
+    if (nearest)
+        return cli_fail_with(usage->name, SIFR_USAGE, "unknown option %s: did you mean --%s?", word,
+                             nearest);
+    return cli_fail_with(usage->name, SIFR_USAGE, "unknown option %s; see `sifr %s --help`", word,
+                         usage->name);
+}
+
+static int require(const cli_usage *usage, const cli_option *options, size_t count,
+                   const bool *seen) {
+    for (size_t i = 0; i < count; i++) {
+        if (options[i].required && !seen[i])
+            return cli_fail_with(usage->name, SIFR_USAGE, "--%s %s is needed; see `sifr %s --help`",
+                                 options[i].name, options[i].argument, usage->name);
+    }
+    return 0;
+}
+
+bool cli_parse(const cli_usage *usage, const cli_option *options, size_t option_count, int argc,
+               char **argv, cli_list *operands, int *exit_code) {
+    struct option *table = calloc(option_count + 2, sizeof *table);
+    bool *seen = calloc(option_count + 1, sizeof *seen);
+    sifr_error error = {0};
+    int code = 0;
+    bool go_on = false;
+    cli_list *open = NULL; /* the list whose words are being read */
+    *exit_code = 0;
+    if (!table || !seen) {
+        *exit_code = cli_fail_with(usage->name, SIFR_NO_MEMORY, "out of memory");
+        goto done;
+    }
+    for (size_t i = 0; i < option_count; i++)
+        table[i] = (struct option){options[i].name,
+                                   options[i].kind == CLI_FLAG ? no_argument : required_argument,
+                                   NULL, CODE_OPTION + (int)i};
+    table[option_count] = (struct option){"help", no_argument, NULL, CODE_HELP};
+
+    /* "-": words come in their order, so that those behind --data belong to it; ":": a missing
+     * value is told from an unknown option. Messages are our own. */
+    opterr = 0;
+    optind = 0;
+    while ((code = getopt_long(argc, argv, "-:h", table, NULL)) != -1) {
+        if (code == CODE_HELP || code == 'h') {
+            print_help(usage, options, option_count);
+            goto done;
+        }
+        if (code == '?' || code == ':') {
+            *exit_code = refuse_option(usage, options, option_count,
+                                       argv[optind > 1 ? optind - 1 : 1], code);
+            goto done;
+        }
+        cli_list *list = open ? open : operands;
+        if (code >= CODE_OPTION) {
+            const cli_option *option = &options[code - CODE_OPTION];
+            seen[code - CODE_OPTION] = true;
+            if (option->given) *option->given = true;
+            open = list = option->kind == CLI_LIST ? option->value : NULL;
+            if (store(option, optarg, &error) != SIFR_OK) {
+                *exit_code = cli_fail(usage->name, &error);
+                goto done;
+            }
+            if (!list) continue;
+        }
+        if (!list) {
+            *exit_code = cli_fail_with(usage->name, SIFR_USAGE,
+                                       "`%s` belongs to no option; see `sifr %s --help`", optarg,
+                                       usage->name);
+            goto done;
+        }
+        if (!append(list, optarg, argc)) {
+            *exit_code = cli_fail_with(usage->name, SIFR_NO_MEMORY, "out of memory");
+            goto done;
+        }
+    }
+    for (; optind < argc; optind++) { /* behind "--" */
+        if (!operands || !append(operands, argv[optind], argc)) {
+            *exit_code = cli_fail_with(usage->name, SIFR_USAGE,
+                                       "`%s` belongs to no option; see `sifr %s --help`",
+                                       argv[optind], usage->name);
+            goto done;
+        }
+    }
+    *exit_code = require(usage, options, option_count, seen);
+    go_on = *exit_code == 0;
+
+done:
+    free(table);
+    free(seen);
+    if (!go_on) {
+        if (operands) cli_list_free(operands);
+        for (size_t i = 0; i < option_count; i++) {
+            if (options[i].kind == CLI_LIST) cli_list_free(options[i].value);
+        }
+    }
+    return go_on;
+}
+
+static void print_commands(const char *parent, const cli_command *commands, size_t count,
+                           FILE *stream) {
+    fprintf(stream, "Usage: sifr%s%s COMMAND [OPTION]…\n\n", parent[0] ? " " : "", parent);
+    for (size_t i = 0; i < count; i++)
+        fprintf(stream, "  %-10s  %s\n", commands[i].name, commands[i].summary);
+    fprintf(stream, "\n`sifr%s%s COMMAND --help` shows a command's options and an example.\n",
+            parent[0] ? " " : "", parent);
+}
+
+int cli_run_command(const char *parent, const cli_command *commands, size_t count, int argc,
+                    char **argv) {
+    if (argc < 2) {
+        print_commands(parent, commands, count, stderr);
+        return SIFR_USAGE;
+    }
+    const char *name = argv[1], *names[64];
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0) {
+        print_commands(parent, commands, count, stdout);
+        return SIFR_OK;
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(commands[i].name, name) == 0) return commands[i].run(argc - 1, argv + 1);
+    }
+    size_t known = count < 64 ? count : 64;
+    for (size_t i = 0; i < known; i++) names[i] = commands[i].name;
+    const char *nearest = base_nearest(name, names, known);
+    const char *what = name[0] == '-' ? "option" : "command";
+    const char *space = parent[0] ? " " : "";
+    if (nearest && name[0] != '-')
+        return cli_fail_with(parent, SIFR_USAGE, "unknown %s `%s`: did you mean `sifr%s%s %s`?",
+                             what, name, space, parent, nearest);
+    return cli_fail_with(parent, SIFR_USAGE, "unknown %s `%s`; `sifr%s%s --help` lists them", what,
+                         name, space, parent);
+}

@@ -1,0 +1,48 @@
+# The frame of the program: help, version, unknown names, exit codes.
+fail() { echo "$1" >&2; exit 1; }
+# expect CODE COMMAND…: runs it, with its output in `out` and its errors in `err`
+expect() {
+    local want=$1 code=0
+    shift
+    "$@" >out 2>err || code=$?
+    [ "$code" = "$want" ] || { cat out err; fail "$*: exit code $code, not $want"; }
+}
+
+expect 0 "$SIFR" --version
+grep -qxE 'sifr [0-9]+\.[0-9]+\.[0-9]+' out || fail "--version: $(cat out)"
+
+expect 0 "$SIFR" --help
+[ ! -s err ] || fail "--help writes to standard error"
+commands=$(sed -n 's/^  \([a-z]\+\) .*/\1/p' out)
+[ -n "$commands" ] || fail "--help lists no command"
+
+# Each command has a help with an example; commands with subcommands list them.
+for command in $commands; do
+    expect 0 "$SIFR" "$command" --help
+    [ ! -s err ] || fail "$command --help writes to standard error"
+    if grep -q '^Usage: sifr [a-z]* COMMAND' out; then
+        for inner in $(sed -n 's/^  \([a-z]\+\) .*/\1/p' out); do
+            expect 0 "$SIFR" "$command" "$inner" --help
+            grep -A1 '^Example' out | grep -q "sifr $command $inner" ||
+                fail "$command $inner: no example"
+        done
+    else
+        grep -A9 '^Example' out | grep -q "sifr $command" || fail "$command --help: no example"
+    fi
+    expect 2 "$SIFR" "$command" --no-such-option
+    [ "$(wc -l <err)" = 1 ] || fail "$command: an error is one line, not: $(cat err)"
+    grep -q "^sifr $command" err || fail "$command: the error does not begin with the name"
+done
+
+expect 2 "$SIFR"
+expect 2 "$SIFR" doctr
+[ "$(cat err)" = 'sifr: unknown command `doctr`: did you mean `sifr doctor`?' ] || fail "$(cat err)"
+expect 2 "$SIFR" qqqqqqqqqqqq
+expect 2 "$SIFR" --helpp
+expect 2 "$SIFR" doctor --jsn
+grep -q 'did you mean --json' err || fail "$(cat err)"
+expect 2 "$SIFR" doctor word
+expect 2 "$SIFR" doctor --json=3
+
+# Results that cannot be written are an error.
+expect 1 sh -c "'$SIFR' --help >/dev/full"
