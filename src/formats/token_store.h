@@ -1,0 +1,75 @@
+/* Token stores: Megatron's PREFIX.bin (tokens, end to end) and PREFIX.idx (lengths, offsets,
+ * documents). Layout of the index, all little-endian: 9 bytes "MMIDIDX\0\0"; u64 version 1; u8
+ * type (1 u8, 3 i16, 4 i32, 5 i64, 8 u16); u64 sequences; u64 document entries; at byte 34 i32
+ * lengths[sequences], i64 byte offsets[sequences], i64 documents[entries], which begins with 0 and
+ * ends with `sequences`; then, optionally, i8 modes[sequences]. */
+#ifndef FORMATS_TOKEN_STORE_H
+#define FORMATS_TOKEN_STORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/file.h"
+#include "base/status.h"
+
+/* An open store: one row of tokens, cut into documents. Owns its mappings. */
+typedef struct formats_token_store {
+    base_map index, data;
+    int token_bytes; /* of one stored token: 1, 2, 4, 8 */
+    bool token_signed;
+    int64_t tokens;    /* in all */
+    int64_t sequences; /* rows of the index; one or more a document */
+    int64_t documents;
+    const uint8_t *offsets, *document_starts; /* into `index`, unaligned */
+} formats_token_store;
+
+/* "p", "p.idx" or "p.bin" -> "p" where p.idx and p.bin are files. */
+bool formats_token_store_prefix(const char *path, char prefix[BASE_PATH_LENGTH]);
+
+/* SIFR_FAILED for whatever does not fit together: the rows must cover the .bin without a gap. */
+sifr_status formats_token_store_open(const char *prefix, formats_token_store *out,
+                                     sifr_error *error) SIFR_MUST_CHECK;
+/* The same on the caller's memory, which must outlive *out. */
+sifr_status formats_token_store_parse(const void *index, size_t index_size, const void *data,
+                                      size_t data_size, const char *name, formats_token_store *out,
+                                      sifr_error *error) SIFR_MUST_CHECK;
+void formats_token_store_close(formats_token_store *store); /* harmless on a zeroed one */
+
+/* Document 0 ≤ d < documents as a range of tokens (may be empty). */
+void formats_token_store_document(const formats_token_store *store, int64_t document,
+                                  int64_t *first, int64_t *count);
+
+/* Tokens first … first+count-1, which must be there, into out. Ids that do not fit come out as
+ * -1 (see formats_token_store_check). Safe from several threads. */
+void formats_token_store_read(const formats_token_store *store, int64_t first, int64_t count,
+                              int32_t *out);
+
+/* SIFR_FAILED, naming the first wrong id and its place, when one is not in 0 … vocab_size-1. */
+sifr_status formats_token_store_check(const formats_token_store *store, int64_t vocab_size,
+                                      const char *name, sifr_error *error) SIFR_MUST_CHECK;
+
+/* Writer: one sequence a document; u16 where vocab_size < 65500, else i32 (as Megatron). The files
+ * appear at commit, .idx last; a store that was there goes away when the new one is complete. */
+typedef struct formats_token_writer {
+    base_writer data;
+    int token_bytes;
+    int64_t vocab_size;
+    int32_t *lengths; /* of the documents */
+    size_t documents, room;
+    int64_t open_length; /* tokens of the document being written */
+    char prefix[BASE_PATH_LENGTH];
+} formats_token_writer;
+
+sifr_status formats_token_writer_open(formats_token_writer *writer, const char *prefix,
+                                      int64_t vocab_size, sifr_error *error) SIFR_MUST_CHECK;
+/* More tokens of the current document; SIFR_FAILED for an id outside of the vocabulary. */
+sifr_status formats_token_writer_append(formats_token_writer *writer, const int32_t *ids,
+                                        size_t count, sifr_error *error) SIFR_MUST_CHECK;
+sifr_status formats_token_writer_end_document(formats_token_writer *writer,
+                                              sifr_error *error) SIFR_MUST_CHECK;
+sifr_status formats_token_writer_commit(formats_token_writer *writer,
+                                        sifr_error *error) SIFR_MUST_CHECK;
+void formats_token_writer_abort(formats_token_writer *writer); /* harmless after commit */
+
+#endif
