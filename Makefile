@@ -1,17 +1,52 @@
 # `make` builds, `make test` runs the whole suite, `make demo` trains a small model from scratch.
-# All three install what is missing first (scripts/install-deps.sh).
+# Each installs what it lacks first (scripts/install-deps.sh), with Debian's apt.
 PRESET ?= release
 BUILD ?= build
+PREFIX ?= /usr/local
+JOBS ?= 1
 
-.PHONY: all configure test short
-all: configure
+.PHONY: all deps configure test-deps tests test short demo install docs bench
+all: deps $(BUILD)/build.ninja
 	@ninja -C $(BUILD)
 
-configure:
+deps:
+	@scripts/install-deps.sh build
+
+# Ninja runs CMake again by itself where CMake's own files have changed.
+$(BUILD)/build.ninja:
+	@cmake --preset $(PRESET) -B $(BUILD) >$(BUILD).log 2>&1 || { cat $(BUILD).log; exit 1; }
+	@rm -f $(BUILD).log
+
+configure: deps
 	@cmake --preset $(PRESET) -B $(BUILD) >/dev/null
 
-test: all
-	@ctest --test-dir $(BUILD) --output-on-failure
+# Configured anew: the tests are built only where their library was found.
+tests:
+	@scripts/install-deps.sh build test
+	@cmake --preset $(PRESET) -B $(BUILD) >/dev/null
+	@ninja -C $(BUILD)
 
-short: all
-	@ctest --test-dir $(BUILD) -L short --output-on-failure
+# The last line is `N passed, N failed`; what was skipped stands above it.
+test: LABEL = .
+short: LABEL = short
+test short: tests
+	@rm -f $(BUILD)/test-results.xml
+	@ctest --test-dir $(BUILD) -L '$(LABEL)' -j $(JOBS) --output-on-failure --no-tests=error \
+	  --test-output-size-passed 1000000 --output-junit test-results.xml || :
+	@scripts/test-summary.sh $(BUILD)/test-results.xml
+
+demo:
+	@scripts/install-deps.sh build demo
+	@$(MAKE) --no-print-directory $(BUILD)/build.ninja
+	@ninja -C $(BUILD) sifr
+	@scripts/demo.sh $(BUILD)
+
+install: all
+	@cmake --install $(BUILD) --prefix $(PREFIX)
+
+# The pages that are made from the tables of the program.
+docs: all
+	@scripts/make-docs.sh $(BUILD)
+
+bench: all
+	@bench/run

@@ -1,5 +1,278 @@
+/* `sifr doctor`: the facts are gathered into one JSON object, which is printed as it is or as
+ * lines; what is missing goes into its "advice". */
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <dirent.h>
+#include <dnnl.h>
+#include <hwloc.h>
+#include <jansson.h>
+#include <limits.h>
+#include <pcre2.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+#include <utf8proc.h>
+#include <xxhash.h>
+
+#include "base/file.h"
+#include "base/system.h"
+#include "base/text.h"
 #include "cli/commands.h"
 #include "cli/options.h"
+#include "sifr/version.h"
+
+#define GIB ((uint64_t)1 << 30)
+
+static void put_text(json_t *object, const char *key, const char *text) {
+    json_object_set_new(object, key, text ? json_string(text) : json_null());
+}
+
+static void put_bytes(json_t *object, const char *key, uint64_t bytes) {
+    json_object_set_new(object, key, json_integer((json_int_t)bytes));
+}
+
+static void put_bool(json_t *object, const char *key, bool value) {
+    json_object_set_new(object, key, json_boolean(value));
+}
+
+static void advise(json_t *report, const char *text) {
+    json_array_append_new(json_object_get(report, "advice"), json_string(text));
+}
+
+/* The choice in brackets of a line such as "always [madvise] never". */
+static void read_choice(const char *path, char *out, size_t size) {
+    char line[128];
+    out[0] = '\0';
+    if (!base_read_line(path, line, sizeof line)) return;
+    char *begin = strchr(line, '['), *end = begin ? strchr(begin, ']') : NULL;
+    if (end) snprintf(out, size, "%.*s", (int)(end - begin - 1), begin + 1);
+}
+
+static void examine_machine(json_t *report) {
+    base_system system;
+    char pages[32];
+    json_t *machine = json_object();
+    base_system_read(&system);
+    put_text(machine, "cpu", system.cpu[0] ? system.cpu : NULL);
+    json_object_set_new(machine, "cpus", json_integer(system.cpus));
+    hwloc_topology_t topology;
+    if (hwloc_topology_init(&topology) == 0) {
+        if (hwloc_topology_load(topology) == 0) {
+            int cores = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_CORE);
+            int nodes = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_NUMANODE);
+            json_object_set_new(machine, "cores", json_integer(cores));
+            json_object_set_new(machine, "numa_nodes", json_integer(nodes));
+        }
+        hwloc_topology_destroy(topology);
+    }
+    if (system.cpu_quota > 0)
+        json_object_set_new(machine, "cpu_quota", json_real(system.cpu_quota));
+    put_bytes(machine, "memory_bytes", system.memory);
+    put_bytes(machine, "memory_available_bytes", system.memory_available);
+    if (system.memory_limit) put_bytes(machine, "memory_limit_bytes", system.memory_limit);
+    read_choice("/sys/kernel/mm/transparent_hugepage/enabled", pages, sizeof pages);
+    put_text(machine, "huge_pages", pages[0] ? pages : NULL);
+    if (strcmp(pages, "never") == 0)
+        advise(report, "huge pages are off, page faults will cost time: `echo madvise | sudo tee "
+                       "/sys/kernel/mm/transparent_hugepage/enabled`");
+    if (system.cpu_quota > 0 && system.cpu_quota < system.cpus)
+        advise(report, "a control group allows less processor time than there are processors: "
+                       "raise its quota, or give sifr fewer threads");
+    json_object_set_new(report, "machine", machine);
+}
+
+static void examine_instructions(json_t *report) {
+    json_t *set = json_object();
+    bool avx2 = false, avx512 = false, bf16 = false;
+#if defined(__x86_64__)
+    __builtin_cpu_init();
+    avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+             __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+    bf16 = __builtin_cpu_supports("avx512bf16") != 0;
+#endif
+    put_bool(set, "avx2", avx2);
+    put_bool(set, "avx512f", avx512);
+    put_bool(set, "avx512_bf16", bf16);
+    json_object_set_new(report, "instruction_set", set);
+    if (!avx2)
+        advise(report, "no AVX2: sifr runs with its plain kernels, many times slower; take another "
+                       "machine for real work");
+    else if (!bf16)
+        advise(report, "no bf16 instructions: bf16 weights are stored as such and computed in "
+                       "fp32; right, but no faster than fp32");
+}
+
+static void examine_libraries(json_t *report) {
+    json_t *libraries = json_object();
+    char text[64];
+    const dnnl_version_t *dnnl = dnnl_version();
+    snprintf(text, sizeof text, "%d.%d.%d", dnnl->major, dnnl->minor, dnnl->patch);
+    put_text(libraries, "oneDNN", text);
+    put_text(libraries, "jansson", jansson_version_str());
+    if (pcre2_config(PCRE2_CONFIG_VERSION, NULL) <= (int)sizeof text) {
+        pcre2_config(PCRE2_CONFIG_VERSION, text);
+        text[strcspn(text, " ")] = '\0'; /* the date follows */
+        put_text(libraries, "pcre2", text);
+    }
+    put_text(libraries, "utf8proc", utf8proc_version());
+    unsigned hwloc = hwloc_get_api_version();
+    snprintf(text, sizeof text, "%u.%u.%u", hwloc >> 16, hwloc >> 8 & 255, hwloc & 255);
+    put_text(libraries, "hwloc_api", text);
+    unsigned xxhash = XXH_versionNumber();
+    snprintf(text, sizeof text, "%u.%u.%u", xxhash / 10000, xxhash / 100 % 100, xxhash % 100);
+    put_text(libraries, "xxhash", text);
+    json_object_set_new(report, "libraries", libraries);
+}
+
+/* The absolute path of a program of $PATH, as the shell would find it. */
+static bool find_program(const char *name, char out[PATH_MAX]) {
+    const char *path = getenv("PATH");
+    for (const char *at = path ? path : ""; *at;) {
+        int length = (int)strcspn(at, ":");
+        int used = snprintf(out, PATH_MAX, "%.*s/%s", length, at, name);
+        if (length > 0 && used < PATH_MAX && base_is_file(out) && access(out, X_OK) == 0)
+            return true;
+        at += length + (at[length] == ':');
+    }
+    return false;
+}
+
+/* The first line that a program prints within ten seconds, "" for none. */
+static void first_line_of(const char *command, char *out, size_t size) {
+    char line[PATH_MAX + 128];
+    out[0] = '\0';
+    snprintf(line, sizeof line, "timeout 10 %s 2>/dev/null", command);
+    FILE *pipe = popen(line, "re");
+    if (!pipe) return;
+    if (fgets(out, (int)size, pipe)) out[strcspn(out, "\n")] = '\0';
+    pclose(pipe);
+}
+
+static void examine_mpi(json_t *report) {
+    json_t *mpi = json_object();
+    char path[PATH_MAX], version[160];
+    bool found = find_program("mpirun", path) || find_program("mpiexec", path);
+    put_bool(mpi, "found", found);
+    if (found) {
+        put_text(mpi, "launcher", path);
+        /* A name without a path, so that no character of it means anything to the shell. */
+        first_line_of(strstr(path, "mpirun") ? "mpirun --version" : "mpiexec --version", version,
+                      sizeof version);
+        put_text(mpi, "version", version);
+    }
+    json_object_set_new(report, "mpi", mpi);
+}
+
+static void examine_gpus(json_t *report) {
+    json_t *gpu = json_object();
+    char path[PATH_MAX], line[160];
+    int devices = 0;
+    DIR *directory = opendir("/dev");
+    for (struct dirent *entry; directory && (entry = readdir(directory));) {
+        const char *name = entry->d_name;
+        if (strncmp(name, "nvidia", 6) == 0 && name[6] >= '0' && name[6] <= '9') devices++;
+    }
+    if (directory) closedir(directory);
+    json_object_set_new(gpu, "devices", json_integer(devices));
+    if (devices > 0 && find_program("nvidia-smi", path)) {
+        first_line_of("nvidia-smi --query-gpu=name,memory.total,driver_version "
+                      "--format=csv,noheader",
+                      line, sizeof line);
+        put_text(gpu, "first", line);
+    }
+    json_object_set_new(report, "gpu", gpu);
+    if (devices > 0) advise(report, "this sifr trains on the CPU: the GPU stays unused");
+}
+
+static void examine_storage(json_t *report) {
+    json_t *storage = json_object();
+    struct statvfs shm;
+    struct rlimit locked;
+    uint64_t free_bytes = 0;
+    sifr_error error;
+    uint64_t shm_bytes = 0;
+    if (statvfs("/dev/shm", &shm) == 0) shm_bytes = (uint64_t)shm.f_blocks * shm.f_frsize;
+    put_bytes(storage, "shared_memory_bytes", shm_bytes);
+    if (base_free_space(".", &free_bytes, &error) == SIFR_OK) {
+        put_bytes(storage, "disk_free_bytes", free_bytes);
+        if (free_bytes < 10 * GIB)
+            advise(report, "less than 10 GiB free on this folder's disk: a checkpoint takes 14 "
+                           "bytes a parameter; free some, or write elsewhere with --output");
+    }
+    if (getrlimit(RLIMIT_MEMLOCK, &locked) == 0) {
+        if (locked.rlim_cur == RLIM_INFINITY)
+            put_text(storage, "locked_memory_bytes", NULL);
+        else
+            put_bytes(storage, "locked_memory_bytes", (uint64_t)locked.rlim_cur);
+    }
+    json_object_set_new(report, "storage", storage);
+}
+
+static const char *text_of(const json_t *object, const char *key, const char *absent) {
+    const char *text = json_string_value(json_object_get(object, key));
+    return text && text[0] ? text : absent;
+}
+
+static const char *bytes_of(const json_t *object, const char *key, char out[32]) {
+    const json_t *value = json_object_get(object, key);
+    if (!json_is_integer(value)) return "no limit";
+    return base_format_bytes((uint64_t)json_integer_value(value), out);
+}
+
+static long long count_of(const json_t *object, const char *key) {
+    return (long long)json_integer_value(json_object_get(object, key));
+}
+
+static void print_report(const json_t *report) {
+    char a[32], b[32], c[32];
+    const json_t *machine = json_object_get(report, "machine");
+    const json_t *storage = json_object_get(report, "storage");
+    const json_t *set = json_object_get(report, "instruction_set");
+    const json_t *mpi = json_object_get(report, "mpi"), *gpu = json_object_get(report, "gpu");
+    const char *key;
+    json_t *value;
+    size_t i;
+    printf("sifr           %s\n", text_of(report, "sifr", ""));
+    printf("processor      %s: %lld logical, %lld cores, %lld NUMA node(s)\n",
+           text_of(machine, "cpu", "unknown"), count_of(machine, "cpus"),
+           count_of(machine, "cores"), count_of(machine, "numa_nodes"));
+    if (json_object_get(machine, "cpu_quota"))
+        printf("               a control group allows the time of %.1f\n",
+               json_real_value(json_object_get(machine, "cpu_quota")));
+    printf("instructions  ");
+    json_object_foreach((json_t *)(uintptr_t)set, key, value)
+        printf(" %s %s%s", key, json_is_true(value) ? "yes" : "no",
+               strcmp(key, "avx512_bf16") ? "," : "\n");
+    printf("memory         %s, %s available, control group's limit: %s\n",
+           bytes_of(machine, "memory_bytes", a), bytes_of(machine, "memory_available_bytes", b),
+           json_object_get(machine, "memory_limit_bytes")
+               ? bytes_of(machine, "memory_limit_bytes", c)
+               : "none");
+    printf("huge pages     %s\n", text_of(machine, "huge_pages", "unknown"));
+    printf("shared memory  %s in /dev/shm\n", bytes_of(storage, "shared_memory_bytes", a));
+    printf("locked memory  %s\n", bytes_of(storage, "locked_memory_bytes", a));
+    printf("disk           %s free here\n", bytes_of(storage, "disk_free_bytes", a));
+    printf("libraries     ");
+    json_object_foreach(json_object_get(report, "libraries"), key, value)
+        printf(" %s %s", key, json_string_value(value));
+    printf("\nMPI            ");
+    if (json_is_true(json_object_get(mpi, "found")))
+        printf("%s, %s\n", text_of(mpi, "version", "version unknown"),
+               text_of(mpi, "launcher", ""));
+    else
+        printf("no mpirun found; not needed for one rank\n");
+    if (count_of(gpu, "devices") > 0)
+        printf("GPU            %lld (%s)\n", count_of(gpu, "devices"),
+               text_of(gpu, "first", "nvidia-smi says nothing"));
+    else
+        printf("GPU            none; not needed\n");
+    const json_t *advice = json_object_get(report, "advice");
+    printf("\n%s\n", json_array_size(advice) ? "What to do:" : "Nothing is missing.");
+    json_array_foreach(advice, i, value) printf("- %s\n", json_string_value(value));
+}
 
 int cli_doctor(int argc, char **argv) {
     static const cli_usage usage = {
@@ -13,5 +286,23 @@ int cli_doctor(int argc, char **argv) {
     };
     int code;
     if (!cli_parse(&usage, options, 1, argc, argv, NULL, &code)) return code;
-    return cli_fail_with("doctor", SIFR_FAILED, "not built");
+
+    json_t *report = json_object();
+    if (!report) return cli_fail_with("doctor", SIFR_NO_MEMORY, "out of memory");
+    put_text(report, "sifr", sifr_version());
+    json_object_set_new(report, "advice", json_array());
+    examine_machine(report);
+    examine_instructions(report);
+    examine_libraries(report);
+    examine_mpi(report);
+    examine_gpus(report);
+    examine_storage(report);
+    if (json) {
+        json_dumpf(report, stdout, JSON_INDENT(2));
+        putchar('\n');
+    } else {
+        print_report(report);
+    }
+    json_decref(report);
+    return SIFR_OK;
 }
