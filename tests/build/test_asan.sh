@@ -1,0 +1,7 @@
+# label: full
+# timeout: 1800, not under sanitizers, runs alone
+# The short suite and the fuzz targets, built by clang with -Werror, under the sanitizers of
+# addresses and undefined behaviour.
+. "$SOURCE/tests/support/inner-suite.sh"
+inner_build asan
+inner_test -L 'short|fuzz' -j 2

@@ -1,0 +1,6 @@
+# label: full
+# timeout: 1800, not under sanitizers, runs alone
+# The unit tests of the short suite, built by gcc, under the sanitizer of data races.
+. "$SOURCE/tests/support/inner-suite.sh"
+inner_build tsan
+inner_test -L short -L unit -j 2

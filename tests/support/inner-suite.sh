@@ -1,0 +1,20 @@
+# For the tests that build the tree another way, in a folder of their own below the build folder,
+# and run a suite there. Sourced.
+
+# inner_build PRESET [CMAKE OPTION]…: configures and builds; sets `inner` to the build folder.
+inner_build() {
+    local preset=$1
+    shift
+    inner=$BUILD/$preset
+    cmake -S "$SOURCE" --preset "$preset" -B "$inner" -DSIFR_WERROR=ON "$@" >configure.log 2>&1 ||
+        { cat configure.log; return 1; }
+    ninja -C "$inner" -j "${BUILD_JOBS:-2}" >build.log 2>&1 || { tail -n 60 build.log; return 1; }
+}
+
+# inner_test CTEST ARGUMENT…: runs the tests there; prints what failed and the count.
+inner_test() {
+    ctest --test-dir "$inner" --no-tests=error --output-on-failure \
+        --test-output-size-passed 1000000 --output-junit results.xml "$@" >test.log 2>&1 || :
+    "$SOURCE/scripts/test-summary.sh" "$inner/results.xml" >summary || { cat test.log summary; return 1; }
+    cat summary
+}
