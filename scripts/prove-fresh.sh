@@ -13,12 +13,18 @@ tree=$(cd "$(dirname "$0")/.." && pwd)
 [ "$(id -u)" = 0 ] || { echo "prove-fresh.sh: needs root, for chroot" >&2; exit 2; }
 command -v debootstrap >/dev/null || { echo "prove-fresh.sh: install debootstrap first" >&2; exit 2; }
 
+# A mount namespace of its own: what is mounted below is nobody else's, and ends with the script.
+[ -n "${PROVE_FRESH_INNER:-}" ] ||
+    PROVE_FRESH_INNER=1 exec unshare --mount --propagation private "$0" "$@"
+
 folder=${FOLDER:-$(mktemp -d "${TMPDIR:-/tmp}/sifr-fresh.XXXXXX")}
 clean() {
-    for mounted in proc dev/shm dev/pts dev sys; do
-        mountpoint -q "$folder/$mounted" && umount "$folder/$mounted"
-    done
-    if [ -z "${KEEP:-}${FOLDER:-}" ]; then rm -rf --one-file-system "$folder"; else echo "kept: $folder"; fi
+    umount "$folder/dev/shm" "$folder/dev" "$folder/proc" 2>/dev/null || :
+    if [ -z "${KEEP:-}${FOLDER:-}" ]; then
+        rm -rf --one-file-system "$folder"
+    else
+        echo "kept: $folder"
+    fi
 }
 trap clean EXIT
 trap 'exit 130' INT TERM
@@ -34,7 +40,7 @@ if [ ! -x "$folder/usr/bin/git" ]; then
 fi
 mount -t proc proc "$folder/proc"
 mount --bind /dev "$folder/dev"
-mount -t tmpfs tmpfs "$folder/dev/shm" 2>/dev/null || :
+mount -t tmpfs tmpfs "$folder/dev/shm"
 rm -rf "$folder/root/sifr"
 git clone -q --no-hardlinks "$tree" "$folder/root/sifr"
 
