@@ -1,0 +1,103 @@
+/* Describing a model: a list of units, each a short C function that calls ops, as one would write
+ * it on paper. There is no backward code: sifr knows each op's gradient.
+ *
+ *     h = sifr_add(b, x, sifr_linear(b, sifr_attention(b, q, k, v, heads, kv_heads, 0), w_o,
+ * none));
+ *
+ * Every value is tokens x columns; how many tokens there are is decided when the model is used, so
+ * a description fits every batch size and sequence length. A wrong call (shapes that do not match,
+ * a name used twice) is remembered and reported by sifr_model_finish; calls after it do nothing.
+ */
+#ifndef SIFR_MODEL_H
+#define SIFR_MODEL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "sifr/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct sifr_model sifr_model;
+
+typedef struct sifr_value {
+    int32_t id; /* -1: none */
+} sifr_value;
+
+typedef struct sifr_weight {
+    int32_t id; /* -1: none */
+} sifr_weight;
+
+#define SIFR_NO_WEIGHT ((sifr_weight){-1})
+
+/* How a weight starts where no file gives it. */
+typedef enum sifr_init { SIFR_INIT_ZERO, SIFR_INIT_ONE, SIFR_INIT_NORMAL } sifr_init;
+
+/* An empty description; free with sifr_model_free, unless an engine has taken it over. */
+SIFR_API sifr_status sifr_model_create(sifr_model **out, sifr_error *error) SIFR_MUST_CHECK;
+SIFR_API void sifr_model_free(sifr_model *model); /* NULL is harmless */
+
+/* Begins a unit: what is gathered, recomputed and released as one (the embedding, one transformer
+ * block, the head). All that follows belongs to it, up to the next unit. */
+SIFR_API void sifr_unit(sifr_model *model, const char *name);
+
+/* A weight of the current unit, rows x columns, row-major; a vector has rows 1. `name` is its name
+ * in safetensors files. `deviation`: of SIFR_INIT_NORMAL (mean 0). */
+SIFR_API sifr_weight sifr_weight_matrix(sifr_model *model, const char *name, int64_t rows,
+                                        int64_t columns, sifr_init init, double deviation);
+SIFR_API sifr_weight sifr_weight_vector(sifr_model *model, const char *name, int64_t columns,
+                                        sifr_init init);
+
+/* The inputs of every model: token ids, their positions in the sequence, labels (-100: none). */
+SIFR_API sifr_value sifr_tokens(sifr_model *model);
+SIFR_API sifr_value sifr_positions(sifr_model *model);
+SIFR_API sifr_value sifr_labels(sifr_model *model);
+
+/* Rows of `table` (words x columns) chosen by `ids`. */
+SIFR_API sifr_value sifr_embedding(sifr_model *model, sifr_value ids, sifr_weight table);
+
+/* x w^T + bias; w: out x in; bias: vector of `out`, or SIFR_NO_WEIGHT. */
+SIFR_API sifr_value sifr_linear(sifr_model *model, sifr_value x, sifr_weight w, sifr_weight bias);
+/* x w + bias; w: in x out (GPT-2's Conv1D). */
+SIFR_API sifr_value sifr_conv1d(sifr_model *model, sifr_value x, sifr_weight w, sifr_weight bias);
+
+SIFR_API sifr_value sifr_layer_norm(sifr_model *model, sifr_value x, sifr_weight scale,
+                                    sifr_weight bias, double epsilon);
+SIFR_API sifr_value sifr_rms_norm(sifr_model *model, sifr_value x, sifr_weight scale,
+                                  double epsilon);
+
+/* Columns [first, first + columns) of x, without a copy. */
+SIFR_API sifr_value sifr_slice(sifr_model *model, sifr_value x, int64_t first, int64_t columns);
+
+/* Rotary position embedding, half-split form, of each head of x; frequencies[head_dim / 2] are the
+ * angles a position adds (RoFormer, Su et al. 2021); copied. */
+SIFR_API sifr_value sifr_rope(sifr_model *model, sifr_value x, int64_t head_dim,
+                              const double *frequencies);
+
+/* Causal attention with softmax scale 1/sqrt(head_dim); q: heads x head_dim columns, k and v:
+ * kv_heads x head_dim (grouped-query attention where fewer). dropout: of the probabilities. */
+SIFR_API sifr_value sifr_attention(sifr_model *model, sifr_value q, sifr_value k, sifr_value v,
+                                   int64_t heads, int64_t kv_heads, double dropout);
+
+SIFR_API sifr_value sifr_gelu(sifr_model *model, sifr_value x, bool exact);
+/* silu(gate) * up */
+SIFR_API sifr_value sifr_silu_gate(sifr_model *model, sifr_value gate, sifr_value up);
+SIFR_API sifr_value sifr_add(sifr_model *model, sifr_value a, sifr_value b);
+SIFR_API sifr_value sifr_multiply(sifr_model *model, sifr_value a, sifr_value b);
+SIFR_API sifr_value sifr_dropout(sifr_model *model, sifr_value x, double probability);
+
+/* The end of a model: logits = x w^T and the cross entropy of the labels. w: words x columns; it
+ * may be the embedding's table (a tied head). Only one, and nothing after it. */
+SIFR_API void sifr_head_loss(sifr_model *model, sifr_value x, sifr_weight w);
+
+/* Checks the whole; reports the first mistake of the calls before it. */
+SIFR_API sifr_status sifr_model_finish(sifr_model *model, sifr_error *error) SIFR_MUST_CHECK;
+
+SIFR_API int64_t sifr_model_parameters(const sifr_model *model); /* elements, a tied one once */
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,87 @@
+/* GPT-2 (Radford et al. 2019) as transformers' GPT2LMHeadModel has it. */
+#include <math.h>
+
+#include "model/registry.h"
+
+typedef struct gpt2_layer {
+    sifr_model *b;
+    const formats_model_config *c;
+    int64_t index;
+} gpt2_layer;
+
+static sifr_weight vector(const gpt2_layer *l, const char *name, int64_t columns, sifr_init init) {
+    char text[MODEL_NAME_LENGTH];
+    return sifr_weight_vector(l->b, model_name(text, name, l->index), columns, init);
+}
+
+static sifr_weight matrix(const gpt2_layer *l, const char *name, int64_t rows, int64_t columns,
+                          double deviation) {
+    char text[MODEL_NAME_LENGTH];
+    return sifr_weight_matrix(l->b, model_name(text, name, l->index), rows, columns,
+                              SIFR_INIT_NORMAL, deviation);
+}
+
+static sifr_value norm(const gpt2_layer *l, sifr_value x, const char *scale, const char *bias) {
+    sifr_weight w = vector(l, scale, l->c->hidden_size, SIFR_INIT_ONE);
+    sifr_weight b = vector(l, bias, l->c->hidden_size, SIFR_INIT_ZERO);
+    return sifr_layer_norm(l->b, x, w, b, l->c->norm_eps);
+}
+
+static sifr_value conv1d(const gpt2_layer *l, sifr_value x, const char *weight, const char *bias,
+                         int64_t from, int64_t to, double deviation) {
+    sifr_weight w = matrix(l, weight, from, to, deviation);
+    return sifr_conv1d(l->b, x, w, vector(l, bias, to, SIFR_INIT_ZERO));
+}
+
+static sifr_value block(const gpt2_layer *l, sifr_value x) {
+    const formats_model_config *c = l->c;
+    int64_t d = c->hidden_size;
+    double std = c->initializer_range;
+    /* The projections back to the residual stream start smaller: 1/sqrt(2 x layers). */
+    double residual_std = std / sqrt(2.0 * (double)c->num_hidden_layers);
+
+    sifr_value n = norm(l, x, "transformer.h.%d.ln_1.weight", "transformer.h.%d.ln_1.bias");
+    sifr_value qkv = conv1d(l, n, "transformer.h.%d.attn.c_attn.weight",
+                            "transformer.h.%d.attn.c_attn.bias", d, 3 * d, std);
+    sifr_value a = sifr_attention(l->b, sifr_slice(l->b, qkv, 0, d), sifr_slice(l->b, qkv, d, d),
+                                  sifr_slice(l->b, qkv, 2 * d, d), c->num_attention_heads,
+                                  c->num_attention_heads, c->attention_dropout);
+    a = conv1d(l, a, "transformer.h.%d.attn.c_proj.weight", "transformer.h.%d.attn.c_proj.bias", d,
+               d, residual_std);
+    sifr_value h = sifr_add(l->b, x, sifr_dropout(l->b, a, c->residual_dropout));
+
+    n = norm(l, h, "transformer.h.%d.ln_2.weight", "transformer.h.%d.ln_2.bias");
+    sifr_value m = conv1d(l, n, "transformer.h.%d.mlp.c_fc.weight",
+                          "transformer.h.%d.mlp.c_fc.bias", d, c->intermediate_size, std);
+    m = sifr_gelu(l->b, m, c->activation == FORMATS_GELU_ERF);
+    m = conv1d(l, m, "transformer.h.%d.mlp.c_proj.weight", "transformer.h.%d.mlp.c_proj.bias",
+               c->intermediate_size, d, residual_std);
+    return sifr_add(l->b, h, sifr_dropout(l->b, m, c->residual_dropout));
+}
+
+void model_build_gpt2(sifr_model *model, const formats_model_config *c) {
+    gpt2_layer l = {model, c, 0};
+    double std = c->initializer_range;
+
+    sifr_unit(model, "embedding");
+    sifr_weight wte = matrix(&l, "transformer.wte.weight", c->vocab_size, c->hidden_size, std);
+    sifr_weight wpe =
+        matrix(&l, "transformer.wpe.weight", c->max_position_embeddings, c->hidden_size, std);
+    sifr_value x = sifr_add(model, sifr_embedding(model, sifr_tokens(model), wte),
+                            sifr_embedding(model, sifr_positions(model), wpe));
+    x = sifr_dropout(model, x, c->embedding_dropout);
+
+    for (l.index = 0; l.index < c->num_hidden_layers; l.index++) {
+        char name[MODEL_NAME_LENGTH];
+        sifr_unit(model, model_name(name, "h.%d", l.index));
+        x = block(&l, x);
+    }
+
+    sifr_unit(model, "head");
+    x = norm(&l, x, "transformer.ln_f.weight", "transformer.ln_f.bias");
+    sifr_weight head = wte;
+    if (!c->tie_word_embeddings) {
+        head = matrix(&l, "lm_head.weight", c->vocab_size, c->hidden_size, std);
+    }
+    sifr_head_loss(model, x, head);
+}
