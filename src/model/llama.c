@@ -83,7 +83,8 @@ static void angles(const formats_model_config *c, double *frequencies) {
 
 void model_build_llama(sifr_model *model, const formats_model_config *c) {
     double *frequencies;
-    if (base_alloc((size_t)c->head_dim / 2, sizeof *frequencies, &frequencies, &model->error)) return;
+    if (base_alloc((size_t)c->head_dim / 2, sizeof *frequencies, &frequencies, &model->error))
+        return;
     angles(c, frequencies);
     llama_layer l = {model, c, frequencies, 0};
 

@@ -29,8 +29,16 @@ sifr_status model_from_config(const formats_model_config *config, sifr_model **o
                               sifr_error *error) {
     const model_architecture *architecture = model_architecture_find(config->model_type);
     if (!architecture) {
-        return base_fail(error, SIFR_USAGE, "config.json: no architecture \"%s\"; built: gpt2, llama",
+        return base_fail(error, SIFR_USAGE,
+                         "config.json: no architecture \"%s\"; built: gpt2, llama",
                          config->model_type);
+    }
+    bool gpt2 = architecture->build == model_build_gpt2;
+    if (gpt2 == (config->activation == FORMATS_SILU)) {
+        return base_fail(error, SIFR_USAGE,
+                         "config.json: activation \"%s\" is not built for %s; built: %s",
+                         formats_activation_name(config->activation), config->model_type,
+                         gpt2 ? "gelu_new, gelu" : "silu");
     }
     sifr_model *model;
     BASE_TRY(sifr_model_create(&model, error));

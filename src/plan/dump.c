@@ -1,0 +1,48 @@
+/* The schedule as text: an instruction a line. */
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "plan/schedule.h"
+
+static size_t put(char *text, size_t size, size_t used, const char *format, ...) SIFR_PRINTF(4, 5);
+
+static size_t put(char *text, size_t size, size_t used, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    int more = vsnprintf(text + used, size - used, format, arguments);
+    va_end(arguments);
+    if (more < 0) return used;
+    return used + (size_t)more < size ? used + (size_t)more : size - 1;
+}
+
+static void dump_instruction(const plan_schedule *s, size_t index, char *text, size_t size) {
+    const plan_instruction *i = &s->instructions[index];
+    size_t used = put(text, size, 0, "%5zu %s %-8s", index,
+                      i->queue == PLAN_COMPUTE ? "compute" : "communication",
+                      plan_action_name((plan_action)i->action));
+    used = put(text, size, used, " %-10s", i->unit >= 0 ? s->model->units[i->unit].name : "");
+    if (i->micro_batch >= 0) used = put(text, size, used, " #%d", i->micro_batch);
+    if (i->call >= 0) {
+        device_call call = s->calls[i->call];
+        used = put(text, size, used, " %s", device_kernel_name(call.kernel));
+        for (int32_t o = i->first_operand; o < i->first_operand + i->operands; o++) {
+            const plan_operand *operand = &s->operands[o];
+            const device_matrix *m = plan_role_matrix(&call, (plan_role)operand->role);
+            const plan_buffer *buffer = &s->buffers[operand->buffer];
+            used = put(text, size, used, " %s=%lldx%lld %s@%lld",
+                       plan_role_name((plan_role)operand->role), (long long)m->rows,
+                       (long long)m->columns, device_dtype_name(m->dtype),
+                       (long long)(buffer->offset + operand->offset));
+        }
+        if (i->accumulate_dw) used = put(text, size, used, " (adds)");
+    }
+    if (i->wait >= 0) put(text, size, used, " after %d", i->wait);
+}
+
+void plan_dump(const plan_schedule *s, void (*line)(void *user, const char *text), void *user) {
+    for (size_t i = 0; i < s->instruction_count; i++) {
+        char text[1024];
+        dump_instruction(s, i, text, sizeof text);
+        line(user, text);
+    }
+}

@@ -1,0 +1,438 @@
+/* Model to schedule: which op runs when, for every step order. */
+#include "plan/lower.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/memory.h"
+
+size_t lower_value(const lower_state *state, int32_t value) {
+    size_t set = state->s->settings.order == PLAN_UNIT ? (size_t)state->micro_batch : 0;
+    return set * state->model->value_count + (size_t)value;
+}
+
+size_t lower_node(const lower_state *state, int32_t node) {
+    size_t set = state->s->settings.order == PLAN_UNIT ? (size_t)state->micro_batch : 0;
+    return set * state->model->node_count + (size_t)node;
+}
+
+device_matrix lower_matrix(int64_t rows, int64_t columns, device_dtype dtype) {
+    return (device_matrix){.rows = rows, .columns = columns, .stride = columns, .dtype = dtype};
+}
+
+device_dtype lower_dtype(const lower_state *state, int32_t value) {
+    switch (state->model->values[value].kind) {
+    case MODEL_VALUE_ACTIVATION:
+        return state->s->settings.dtype;
+    case MODEL_VALUE_TABLE:
+    case MODEL_VALUE_LOSS:
+        return DEVICE_FP32;
+    default:
+        return DEVICE_INT32;
+    }
+}
+
+lower_operand lower_locate(const lower_state *state, int32_t value) {
+    const model_value *v = &state->model->values[value];
+    const plan_schedule *s = state->s;
+    device_dtype dtype = lower_dtype(state, value);
+    lower_operand out = {.matrix = lower_matrix(state->tokens, v->columns, dtype)};
+    switch (v->kind) {
+    case MODEL_VALUE_TOKENS:
+        out.buffer = s->tokens[state->micro_batch];
+        break;
+    case MODEL_VALUE_POSITIONS:
+        out.buffer = s->positions[state->micro_batch];
+        break;
+    case MODEL_VALUE_LABELS:
+        out.buffer = s->labels[state->micro_batch];
+        break;
+    case MODEL_VALUE_LOSS:
+        out.buffer = s->losses[state->micro_batch];
+        break;
+    case MODEL_VALUE_TABLE:
+        out.buffer = s->tables[v->table];
+        out.matrix.rows =
+            s->settings.mode == PLAN_GENERATE ? s->settings.cache_length : s->settings.length;
+        break;
+    case MODEL_VALUE_ACTIVATION:
+        if (v->base >= 0) {
+            out.buffer = state->where[lower_value(state, v->base)];
+            out.offset = v->first * state->element;
+            out.matrix.stride = state->model->values[v->base].columns;
+        } else {
+            out.buffer = state->where[lower_value(state, value)];
+        }
+        break;
+    }
+    return out;
+}
+
+lower_operand lower_weight(const lower_state *state, int32_t weight) {
+    const model_weight *w = &state->model->weights[weight];
+    return (lower_operand){.buffer = state->s->parameters[w->unit],
+                           .offset = w->offset * state->element,
+                           .matrix = lower_matrix(w->rows, w->columns, state->s->settings.dtype)};
+}
+
+sifr_status lower_put(lower_state *state, device_call *call, plan_role role, lower_operand operand,
+                      sifr_error *error) {
+    *plan_role_matrix(call, role) = operand.matrix;
+    return plan_add_operand(state->s, role, operand.buffer, operand.offset, error);
+}
+
+sifr_status lower_emit(lower_state *state, plan_action action, int32_t unit, int32_t node,
+                       const device_call *call, int32_t *cached, bool accumulate_dw,
+                       sifr_error *error) {
+    int32_t index = cached ? *cached : -1;
+    if (index >= 0) {
+        device_call known = state->s->calls[index];
+        known.prepared = NULL;
+        known.scratch_bytes = 0;
+        if (memcmp(&known, call, sizeof known) != 0) index = -1;
+    }
+    if (index < 0) BASE_TRY(plan_add_call(state->s, *call, &index, error));
+    if (cached) *cached = index;
+    return plan_add_instruction(state->s,
+                                (plan_instruction){.action = (uint8_t)action,
+                                                   .queue = PLAN_COMPUTE,
+                                                   .accumulate_dw = accumulate_dw,
+                                                   .unit = (int16_t)unit,
+                                                   .micro_batch = state->micro_batch,
+                                                   .node = node,
+                                                   .call = index,
+                                                   .wait = -1},
+                                error);
+}
+
+/* An instruction that the executor itself carries out. */
+static sifr_status emit_action(lower_state *state, plan_action action, int32_t micro_batch,
+                               sifr_error *error) {
+    return plan_add_instruction(state->s,
+                                (plan_instruction){.action = (uint8_t)action,
+                                                   .queue = PLAN_COMPUTE,
+                                                   .unit = -1,
+                                                   .micro_batch = micro_batch,
+                                                   .node = -1,
+                                                   .call = -1,
+                                                   .wait = -1},
+                                error);
+}
+
+static sifr_status emit_loss(lower_state *state, sifr_error *error) {
+    BASE_TRY(plan_add_operand(state->s, PLAN_Y, state->s->losses[state->micro_batch], 0, error));
+    return emit_action(state, PLAN_LOSS, state->micro_batch, error);
+}
+
+static sifr_status forward_unit(lower_state *state, int32_t unit, sifr_error *error) {
+    const model_unit *u = &state->model->units[unit];
+    plan_mode mode = state->s->settings.mode;
+    for (int32_t n = u->first_node; n < u->first_node + u->nodes; n++) {
+        bool head = state->model->nodes[n].op == MODEL_HEAD_LOSS;
+        if (state->recomputing && !state->needed[n]) continue;
+        if (!head) {
+            BASE_TRY(lower_forward(state, n, error));
+        } else if (mode == PLAN_EVALUATE) {
+            BASE_TRY(lower_forward(state, n, error));
+            BASE_TRY(emit_loss(state, error));
+        } else if (mode != PLAN_TRAIN) {
+            BASE_TRY(lower_logits(state, n, error));
+        } /* in training its backward call computes the loss as well */
+    }
+    return SIFR_OK;
+}
+
+static sifr_status backward_unit(lower_state *state, int32_t unit, sifr_error *error) {
+    const model_unit *u = &state->model->units[unit];
+    if (state->s->settings.recompute) {
+        state->recomputing = true;
+        BASE_TRY(forward_unit(state, unit, error));
+        state->recomputing = false;
+    }
+    BASE_TRY(lower_begin_unit(state, unit, error));
+    for (int32_t n = u->first_node + u->nodes - 1; n >= u->first_node; n--) {
+        BASE_TRY(lower_backward(state, n, error));
+        if (state->model->nodes[n].op == MODEL_HEAD_LOSS) BASE_TRY(emit_loss(state, error));
+    }
+    return lower_end_unit(state, unit, error);
+}
+
+static sifr_status lower_step(lower_state *state, sifr_error *error) {
+    const plan_settings *settings = &state->s->settings;
+    int32_t units = (int32_t)state->model->unit_count, k = settings->micro_batches;
+    bool training = settings->mode == PLAN_TRAIN;
+    bool by_unit = settings->order == PLAN_UNIT;
+    /* Both orders run the same two loops, one inside the other. */
+    int32_t outer = by_unit ? 1 : k, inner = by_unit ? k : 1;
+    size_t values = state->model->value_count;
+
+    if (training) BASE_TRY(emit_action(state, PLAN_COUNT, -1, error));
+    for (int32_t i = 0; i < outer; i++) {
+        for (size_t v = 0; v < values * (size_t)inner; v++) state->gradient[v] = -1;
+        memset(state->slice_written, 0, values * (size_t)inner * sizeof *state->slice_written);
+        for (int32_t u = 0; u < units; u++) {
+            for (int32_t j = 0; j < inner; j++) {
+                state->micro_batch = i + j;
+                BASE_TRY(forward_unit(state, u, error));
+            }
+        }
+        for (int32_t u = units - 1; training && u >= 0; u--) {
+            for (int32_t j = 0; j < inner; j++) {
+                state->micro_batch = i + j;
+                BASE_TRY(backward_unit(state, u, error));
+            }
+        }
+    }
+    state->micro_batch = -1;
+    if (!training) return SIFR_OK;
+    BASE_TRY(lower_borrowed(state, error));
+    return lower_update(state, error);
+}
+
+/* --- what is known before the first instruction --- */
+
+/* Which nodes may write their output over their first input: nobody else reads that input, in this
+ * pass or the next. */
+static void find_in_place(lower_state *state, const int32_t *uses) {
+    const sifr_model *model = state->model;
+    for (size_t n = 0; n < model->node_count; n++) {
+        const model_node *node = &model->nodes[n];
+        const model_op_row *row = model_op_get(node->op);
+        if (!row->in_place || (row->keep & MODEL_KEEP_X0)) continue;
+        const model_value *x = &model->values[node->x[0]];
+        if (x->base >= 0 || x->node < 0 || x->unit != node->unit || uses[node->x[0]] != 1) continue;
+        const model_op_row *maker = model_op_get(model->nodes[x->node].op);
+        state->in_place[n] = !(maker->keep & MODEL_KEEP_Y);
+    }
+}
+
+/* Sliced values whose slices do not cover them once, or which are read whole as well. */
+static sifr_status find_mixed(lower_state *state, const int32_t *uses, sifr_error *error) {
+    const sifr_model *model = state->model;
+    int64_t *covered;
+    BASE_TRY(base_alloc(model->value_count, sizeof *covered, &covered, error));
+    for (size_t v = 0; v < model->value_count; v++) {
+        const model_value *value = &model->values[v];
+        if (value->base < 0 || uses[v] == 0) continue;
+        covered[value->base] += value->columns;
+        if (uses[v] > 1) state->mixed[value->base] = true;
+        for (size_t other = 0; other < v; other++) {
+            const model_value *o = &model->values[other];
+            if (o->base != value->base || uses[other] == 0) continue;
+            bool apart =
+                o->first + o->columns <= value->first || value->first + value->columns <= o->first;
+            if (!apart) state->mixed[value->base] = true;
+        }
+    }
+    for (size_t v = 0; v < model->value_count; v++) {
+        if (covered[v] && (covered[v] != model->values[v].columns || uses[v])) {
+            state->mixed[v] = true;
+        }
+    }
+    for (size_t n = 0; n < model->node_count;
+         n++) { /* gradients through add are shared, not copied */
+        const model_node *node = &model->nodes[n];
+        for (int i = 0; node->op == MODEL_ADD && i < 2; i++) {
+            int32_t base = model->values[node->x[i]].base;
+            if (base >= 0) state->mixed[base] = true;
+        }
+    }
+    free(covered);
+    return SIFR_OK;
+}
+
+/* Nodes whose output or kept statistics the backward pass of their own unit reads, and, from the
+ * last to the first, those that these need. */
+static void find_needed(lower_state *state) {
+    const sifr_model *model = state->model;
+    for (size_t i = model->node_count; i-- > 0;) {
+        const model_node *node = &model->nodes[i];
+        const model_op_row *row = model_op_get(node->op);
+        if (node->op == MODEL_HEAD_LOSS) state->needed[i] = true;
+        if (row->keep & (MODEL_KEEP_Y | MODEL_KEEP_SAVED)) state->needed[i] = true;
+        for (int x = 0; x < DEVICE_INPUTS && node->x[x] >= 0; x++) {
+            const model_value *value = &model->values[node->x[x]];
+            bool read = state->needed[i] || (row->keep & (MODEL_KEEP_X0 << x));
+            if (read && value->node >= 0 && value->unit == node->unit) {
+                state->needed[value->node] = true;
+            }
+        }
+    }
+}
+
+static sifr_status analyse(lower_state *state, sifr_error *error) {
+    const sifr_model *model = state->model;
+    int32_t *uses;
+    BASE_TRY(base_alloc(model->value_count, sizeof *uses, &uses, error));
+    for (size_t n = 0; n < model->node_count; n++) {
+        for (int x = 0; x < DEVICE_INPUTS; x++) {
+            if (model->nodes[n].x[x] >= 0) uses[model->nodes[n].x[x]]++;
+        }
+    }
+    find_needed(state);
+    sifr_status status = find_mixed(state, uses, error);
+    for (size_t v = 0; v < model->value_count; v++) { /* a slice reads its base */
+        if (model->values[v].base >= 0) uses[model->values[v].base] += uses[v];
+    }
+    find_in_place(state, uses);
+    free(uses);
+    return status;
+}
+
+/* The buffers that live through the whole step, or longer. */
+static sifr_status add_permanent(lower_state *state, sifr_error *error) {
+    plan_schedule *s = state->s;
+    const plan_settings *settings = &s->settings;
+    const sifr_model *model = state->model;
+    bool training = settings->mode == PLAN_TRAIN;
+    BASE_TRY(plan_add_buffer(s, PLAN_SCRATCH, 0, -1, -1, true, &s->scratch, error));
+    for (int32_t u = 0; u < (int32_t)model->unit_count; u++) {
+        int64_t cut = (int64_t)settings->world_size * DEVICE_BLOCK;
+        int64_t elements = base_ceil_to(model->units[u].elements, cut);
+        s->unit_elements[u] = elements;
+        s->masters[u] = s->first_moments[u] = s->second_moments[u] = -1;
+        BASE_TRY(plan_add_buffer(s, PLAN_PARAMETERS, elements * state->element, u, -1, true,
+                                 &s->parameters[u], error));
+        if (!training) continue;
+        if (settings->dtype != DEVICE_FP32) {
+            BASE_TRY(
+                plan_add_buffer(s, PLAN_MASTERS, elements * 4, u, -1, true, &s->masters[u], error));
+        }
+        BASE_TRY(plan_add_buffer(s, PLAN_MOMENTS, elements * 4, u, 0, true, &s->first_moments[u],
+                                 error));
+        BASE_TRY(plan_add_buffer(s, PLAN_MOMENTS, elements * 4, u, 1, true, &s->second_moments[u],
+                                 error));
+        s->square_count += elements / DEVICE_BLOCK;
+    }
+    int64_t positions = settings->mode == PLAN_GENERATE ? settings->cache_length : settings->length;
+    for (size_t t = 0; t < model->table_count; t++) {
+        BASE_TRY(plan_add_buffer(s, PLAN_CONSTANTS, positions * model->tables[t].head_dim * 4, -1,
+                                 (int32_t)t, true, &s->tables[t], error));
+    }
+    for (int32_t j = 0; j < settings->micro_batches; j++) {
+        int64_t ids = state->tokens * 4;
+        BASE_TRY(plan_add_buffer(s, PLAN_INPUTS, ids, -1, j, true, &s->tokens[j], error));
+        BASE_TRY(plan_add_buffer(s, PLAN_INPUTS, ids, -1, j, true, &s->labels[j], error));
+        BASE_TRY(plan_add_buffer(s, PLAN_INPUTS, ids, -1, j, true, &s->losses[j], error));
+        if (j == 0) {
+            BASE_TRY(plan_add_buffer(s, PLAN_INPUTS, ids, -1, j, true, &s->positions[0], error));
+        }
+        s->positions[j] = s->positions[0];
+    }
+    s->squares = s->logits = -1;
+    if (training) {
+        BASE_TRY(plan_add_buffer(s, PLAN_GRADIENTS, s->square_count * 8, -1, -1, true, &s->squares,
+                                 error));
+    }
+    for (size_t n = 0; n < model->node_count; n++) {
+        s->caches[2 * n] = s->caches[2 * n + 1] = -1;
+        if (settings->mode != PLAN_GENERATE || model->nodes[n].op != MODEL_ATTENTION) continue;
+        int64_t columns = model->values[model->nodes[n].x[1]].columns;
+        for (int i = 0; i < 2; i++) {
+            BASE_TRY(plan_add_buffer(s, PLAN_CACHE,
+                                     settings->cache_length * columns * state->element, -1,
+                                     (int32_t)n, true, &s->caches[2 * n + (size_t)i], error));
+        }
+    }
+    return SIFR_OK;
+}
+
+static sifr_status allocate(lower_state *state, sifr_error *error) {
+    plan_schedule *s = state->s;
+    const sifr_model *model = state->model;
+    size_t units = model->unit_count, values = model->value_count, nodes = model->node_count;
+    size_t k = (size_t)s->settings.micro_batches;
+    size_t sets = s->settings.order == PLAN_UNIT ? k : 1;
+    BASE_TRY(base_alloc(units, sizeof *s->parameters, &s->parameters, error));
+    BASE_TRY(base_alloc(units, sizeof *s->masters, &s->masters, error));
+    BASE_TRY(base_alloc(units, sizeof *s->first_moments, &s->first_moments, error));
+    BASE_TRY(base_alloc(units, sizeof *s->second_moments, &s->second_moments, error));
+    BASE_TRY(base_alloc(units, sizeof *s->unit_elements, &s->unit_elements, error));
+    BASE_TRY(base_alloc(model->table_count, sizeof *s->tables, &s->tables, error));
+    BASE_TRY(base_alloc(k, sizeof *s->tokens, &s->tokens, error));
+    BASE_TRY(base_alloc(k, sizeof *s->positions, &s->positions, error));
+    BASE_TRY(base_alloc(k, sizeof *s->labels, &s->labels, error));
+    BASE_TRY(base_alloc(k, sizeof *s->losses, &s->losses, error));
+    BASE_TRY(base_alloc(nodes * 2, sizeof *s->caches, &s->caches, error));
+
+    BASE_TRY(base_alloc(values * sets, sizeof *state->where, &state->where, error));
+    BASE_TRY(base_alloc(nodes * sets, sizeof *state->saved, &state->saved, error));
+    BASE_TRY(base_alloc(values * sets, sizeof *state->gradient, &state->gradient, error));
+    BASE_TRY(base_alloc(values * sets, sizeof *state->slice_written, &state->slice_written, error));
+    BASE_TRY(base_alloc(nodes, sizeof *state->forward_calls, &state->forward_calls, error));
+    BASE_TRY(base_alloc(nodes, sizeof *state->backward_calls, &state->backward_calls, error));
+    BASE_TRY(base_alloc(nodes, sizeof *state->in_place, &state->in_place, error));
+    BASE_TRY(base_alloc(nodes, sizeof *state->needed, &state->needed, error));
+    BASE_TRY(base_alloc(values, sizeof *state->mixed, &state->mixed, error));
+    BASE_TRY(base_alloc(model->weight_count, sizeof *state->weight_written, &state->weight_written,
+                        error));
+    BASE_TRY(base_alloc(nodes, sizeof *state->borrowed_offset, &state->borrowed_offset, error));
+    BASE_TRY(base_alloc(units, sizeof *state->gradient_elements, &state->gradient_elements, error));
+    for (size_t n = 0; n < nodes; n++) state->forward_calls[n] = state->backward_calls[n] = -1;
+    return SIFR_OK;
+}
+
+static void release(lower_state *state) {
+    void *const blocks[] = {state->where,           state->saved,
+                            state->gradient,        state->places,
+                            state->forward_calls,   state->backward_calls,
+                            state->in_place,        state->needed,
+                            state->mixed,           state->slice_written,
+                            state->slot_of,         state->sums,
+                            state->sum_buffers,     state->gradient_elements,
+                            state->borrowed_offset, state->weight_written};
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) free(blocks[i]);
+}
+
+static sifr_status check_settings(const sifr_model *model, const plan_settings *settings,
+                                  sifr_error *error) {
+    int64_t tokens, largest = 0, bytes;
+    if (!model->finished) return base_fail(error, SIFR_USAGE, "plan: the model is not finished");
+    bool counts = settings->sequences >= 1 && settings->length >= 1 &&
+                  settings->micro_batches >= 1 && settings->world_size >= 1;
+    if (!counts || (settings->dtype != DEVICE_FP32 && settings->dtype != DEVICE_BF16)) {
+        return base_fail(error, SIFR_USAGE,
+                         "plan: sequences, length, micro batches and ranks must "
+                         "be at least 1, the type fp32 or bf16");
+    }
+    for (size_t v = 0; v < model->value_count; v++) {
+        largest = base_max_i64(largest, model->values[v].columns);
+    }
+    if (!base_mul_i64(settings->sequences, settings->length, &tokens) || tokens > INT32_MAX ||
+        !base_mul_i64(tokens, largest * 8, &bytes) || bytes > INT64_MAX / 1024 ||
+        settings->cache_length > INT32_MAX) {
+        return base_fail(error, SIFR_USAGE,
+                         "plan: a micro batch of %lld sequences of %lld tokens is too large",
+                         (long long)settings->sequences, (long long)settings->length);
+    }
+    return SIFR_OK;
+}
+
+sifr_status plan_lower(const sifr_model *model, device *dev, const plan_settings *settings,
+                       plan_schedule **out, sifr_error *error) {
+    BASE_TRY(check_settings(model, settings, error));
+    plan_schedule *s;
+    BASE_TRY(base_alloc(1, sizeof *s, &s, error));
+    s->model = model;
+    s->dev = dev;
+    s->settings = *settings;
+    lower_state state = {.s = s,
+                         .model = model,
+                         .tokens = settings->sequences * settings->length,
+                         .element = device_dtype_bytes(settings->dtype),
+                         .micro_batch = -1};
+    sifr_status status;
+    BASE_TRY_GOTO(status, allocate(&state, error), done);
+    BASE_TRY_GOTO(status, add_permanent(&state, error), done);
+    BASE_TRY_GOTO(status, analyse(&state, error), done);
+    BASE_TRY_GOTO(status, lower_plan_sums(&state, error), done);
+    BASE_TRY_GOTO(status, lower_step(&state, error), done);
+    BASE_TRY_GOTO(status, plan_memory(s, error), done);
+    *out = s;
+    s = NULL;
+done:
+    release(&state);
+    plan_free(s);
+    return status;
+}

@@ -1,0 +1,98 @@
+/* What the files of the lowering share: lower.c (the order of things), lower_forward.c,
+ * lower_backward.c and lower_gradient.c. Private to them. */
+#ifndef PLAN_LOWER_H
+#define PLAN_LOWER_H
+
+#include "plan/schedule.h"
+
+/* Where a value's gradient lies. Several values may share one place: after y = a + b the gradients
+ * of a and b are y's. Whoever adds to a shared place takes a copy first. */
+typedef struct lower_place {
+    int32_t buffer;
+    int32_t sharers;
+} lower_place;
+
+/* An addition of two partial gradient sums that follows micro batch `after`. */
+typedef struct lower_sum {
+    int32_t after, into, from; /* slots */
+} lower_sum;
+
+typedef struct lower_state {
+    plan_schedule *s;
+    const sifr_model *model;
+    int64_t tokens;      /* rows of a micro batch */
+    int64_t element;     /* bytes of the training type */
+    int32_t micro_batch; /* being lowered */
+    bool recomputing;
+
+    /* By micro batch (one set where the order is "batch") and value or node. */
+    int32_t *where;    /* value -> buffer */
+    int32_t *saved;    /* node -> buffer of what its forward kept */
+    int32_t *gradient; /* value -> place, -1 while no consumer has written it */
+
+    lower_place *places;
+    size_t place_count, place_room;
+
+    /* By node: calls, made once. */
+    int32_t *forward_calls, *backward_calls;
+    bool *in_place;
+    bool *needed; /* by node: to be run again when its unit is recomputed */
+
+    /* By value. */
+    bool *mixed; /* sliced in a way that makes its gradient start from zero */
+    bool *slice_written;
+
+    /* Gradient sums. */
+    int32_t *slot_of; /* by micro batch */
+    lower_sum *sums;
+    int32_t sum_count, slots;
+    int32_t *sum_buffers;       /* unit x slots -> buffer; -1 while unused */
+    int64_t *gradient_elements; /* by unit: own flat parameter, then what it borrows */
+    int64_t *borrowed_offset;   /* unit x weight would be large: by node, for w0; -1 if its own */
+    bool *weight_written;       /* by node's w0 and w1 within the unit and micro batch: by weight */
+} lower_state;
+
+/* Buffer, byte offset and matrix of a value of the current micro batch. */
+typedef struct lower_operand {
+    int32_t buffer;
+    int64_t offset;
+    device_matrix matrix;
+} lower_operand;
+
+/* The set of the current micro batch: index into where, saved and gradient. */
+size_t lower_value(const lower_state *state, int32_t value);
+size_t lower_node(const lower_state *state, int32_t node);
+
+device_matrix lower_matrix(int64_t rows, int64_t columns, device_dtype dtype);
+device_dtype lower_dtype(const lower_state *state, int32_t value);
+lower_operand lower_locate(const lower_state *state, int32_t value);
+/* The weight as kernels read it. */
+lower_operand lower_weight(const lower_state *state, int32_t weight);
+
+/* Sets the call's matrix for `role` and adds the operand to the instruction being made. */
+sifr_status lower_put(lower_state *state, device_call *call, plan_role role, lower_operand operand,
+                      sifr_error *error) SIFR_MUST_CHECK;
+
+/* Ends an instruction that runs `call`; *cached: index of an equal call, or -1, updated. */
+sifr_status lower_emit(lower_state *state, plan_action action, int32_t unit, int32_t node,
+                       const device_call *call, int32_t *cached, bool accumulate_dw,
+                       sifr_error *error) SIFR_MUST_CHECK;
+
+sifr_status lower_forward(lower_state *state, int32_t node, sifr_error *error) SIFR_MUST_CHECK;
+/* logits of the rows that the mode wants, in place of the loss */
+sifr_status lower_logits(lower_state *state, int32_t node, sifr_error *error) SIFR_MUST_CHECK;
+sifr_status lower_backward(lower_state *state, int32_t node, sifr_error *error) SIFR_MUST_CHECK;
+
+/* Gradient sums: the tree (or sequence) over micro batches. */
+sifr_status lower_plan_sums(lower_state *state, sifr_error *error) SIFR_MUST_CHECK;
+/* Before and after the backward pass of a unit for the current micro batch. */
+sifr_status lower_begin_unit(lower_state *state, int32_t unit, sifr_error *error) SIFR_MUST_CHECK;
+sifr_status lower_end_unit(lower_state *state, int32_t unit, sifr_error *error) SIFR_MUST_CHECK;
+/* Adds what units borrowed to the owners of tied weights, in unit order. */
+sifr_status lower_borrowed(lower_state *state, sifr_error *error) SIFR_MUST_CHECK;
+/* Norm and update. */
+sifr_status lower_update(lower_state *state, sifr_error *error) SIFR_MUST_CHECK;
+/* Place of a weight's gradient for a node's use of it. */
+lower_operand lower_weight_gradient(const lower_state *state, const model_node *node, int slot);
+
+#endif

@@ -1,0 +1,219 @@
+/* Gradients of weights: partial sums over micro batches, tied weights, norm and update. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/memory.h"
+#include "plan/lower.h"
+
+/* Appends the sums of a range of micro batches into `slot`: a range of even length is the sum of
+ * its halves, an odd one is summed left to right (design page, promise 1). */
+static void tree(lower_state *state, int32_t first, int32_t count, int32_t slot) {
+    if (slot + 1 > state->slots) state->slots = slot + 1;
+    if (count == 1) {
+        state->slot_of[first] = slot;
+    } else if (count % 2 == 0) {
+        tree(state, first, count / 2, slot);
+        tree(state, first + count / 2, count / 2, slot + 1);
+        state->sums[state->sum_count++] =
+            (lower_sum){.after = first + count - 1, .into = slot, .from = slot + 1};
+    } else {
+        tree(state, first, 1, slot);
+        for (int32_t i = 1; i < count; i++) {
+            tree(state, first + i, 1, slot + 1);
+            state->sums[state->sum_count++] =
+                (lower_sum){.after = first + i, .into = slot, .from = slot + 1};
+        }
+    }
+}
+
+/* True if a node's weight belongs to another unit: a tied one. */
+static bool borrows(const sifr_model *model, const model_node *node) {
+    return node->w[0] >= 0 && model->weights[node->w[0]].unit != node->unit;
+}
+
+sifr_status lower_plan_sums(lower_state *state, sifr_error *error) {
+    const sifr_model *model = state->model;
+    int32_t k = state->s->settings.micro_batches;
+    BASE_TRY(base_alloc((size_t)k, sizeof *state->slot_of, &state->slot_of, error));
+    BASE_TRY(base_alloc((size_t)k, sizeof *state->sums, &state->sums, error));
+    state->slots = 1;
+    if (!state->s->settings.sequential) tree(state, 0, k, 0);
+    BASE_TRY(base_alloc(model->unit_count * (size_t)state->slots, sizeof *state->sum_buffers,
+                        &state->sum_buffers, error));
+    for (size_t i = 0; i < model->unit_count * (size_t)state->slots; i++) {
+        state->sum_buffers[i] = -1;
+    }
+    for (size_t u = 0; u < model->unit_count; u++) {
+        state->gradient_elements[u] = state->s->unit_elements[u];
+    }
+    for (size_t n = 0; n < model->node_count; n++) {
+        const model_node *node = &model->nodes[n];
+        state->borrowed_offset[n] = -1;
+        for (int i = 0; i < DEVICE_WEIGHTS; i++) {
+            if (node->w[i] < 0 || model->weights[node->w[i]].unit == node->unit) continue;
+            if (i > 0) {
+                return base_fail(error, SIFR_USAGE,
+                                 "unit %s: %s: weight %s of another unit can "
+                                 "only be the first weight of an op",
+                                 model->units[node->unit].name, model_op_get(node->op)->name,
+                                 model->weights[node->w[i]].name);
+            }
+            const model_weight *w = &model->weights[node->w[i]];
+            state->borrowed_offset[n] = state->gradient_elements[node->unit];
+            state->gradient_elements[node->unit] +=
+                base_ceil_to(w->rows * w->columns, DEVICE_BLOCK);
+        }
+    }
+    return SIFR_OK;
+}
+
+static int32_t *sum_buffer(const lower_state *state, int32_t unit, int32_t slot) {
+    return &state->sum_buffers[(size_t)unit * (size_t)state->slots + (size_t)slot];
+}
+
+static int32_t current_slot(const lower_state *state) {
+    return state->s->settings.sequential ? 0 : state->slot_of[state->micro_batch];
+}
+
+lower_operand lower_weight_gradient(const lower_state *state, const model_node *node, int which) {
+    const model_weight *w = &state->model->weights[node->w[which]];
+    int32_t n = (int32_t)(node - state->model->nodes);
+    bool tied = which == 0 && state->borrowed_offset[n] >= 0;
+    int64_t elements = tied ? state->borrowed_offset[n] : w->offset;
+    return (lower_operand){.buffer = *sum_buffer(state, node->unit, current_slot(state)),
+                           .offset = elements * 4,
+                           .matrix = lower_matrix(w->rows, w->columns, DEVICE_FP32)};
+}
+
+/* An FP32 vector inside a unit's gradient sum. */
+static lower_operand vector_at(int32_t buffer, int64_t first, int64_t elements) {
+    return (lower_operand){
+        .buffer = buffer, .offset = first * 4, .matrix = lower_matrix(1, elements, DEVICE_FP32)};
+}
+
+static sifr_status emit_clear(lower_state *state, int32_t unit, int64_t first, int64_t elements,
+                              sifr_error *error) {
+    if (elements == 0) return SIFR_OK;
+    device_call call;
+    memset(&call, 0, sizeof call);
+    call.kernel = DEVICE_CLEAR;
+    int32_t buffer = *sum_buffer(state, unit, current_slot(state));
+    BASE_TRY(lower_put(state, &call, PLAN_Y, vector_at(buffer, first, elements), error));
+    return lower_emit(state, PLAN_ADD, unit, -1, &call, NULL, false, error);
+}
+
+/* into += from, FP32 vectors. */
+static sifr_status emit_add(lower_state *state, int32_t unit, lower_operand into,
+                            lower_operand from, sifr_error *error) {
+    device_call call;
+    memset(&call, 0, sizeof call);
+    call.kernel = DEVICE_ADD_INTO;
+    BASE_TRY(lower_put(state, &call, PLAN_X0, from, error));
+    BASE_TRY(lower_put(state, &call, PLAN_Y, into, error));
+    return lower_emit(state, PLAN_ADD, unit, -1, &call, NULL, false, error);
+}
+
+sifr_status lower_begin_unit(lower_state *state, int32_t unit, sifr_error *error) {
+    memset(state->weight_written, 0, state->model->weight_count * sizeof *state->weight_written);
+    int32_t *buffer = sum_buffer(state, unit, current_slot(state));
+    if (*buffer >= 0) return SIFR_OK;
+    return plan_add_buffer(state->s, PLAN_GRADIENTS, state->gradient_elements[unit] * 4, unit,
+                           current_slot(state), false, buffer, error);
+}
+
+sifr_status lower_end_unit(lower_state *state, int32_t unit, sifr_error *error) {
+    const sifr_model *model = state->model;
+    const model_unit *u = &model->units[unit];
+    bool first = !(state->s->settings.sequential && state->micro_batch > 0);
+    /* Padding, and weights that only other units use, have no kernel that writes them. */
+    int64_t end = 0;
+    for (int32_t w = u->first_weight; first && w < u->first_weight + u->weights; w++) {
+        const model_weight *weight = &model->weights[w];
+        int64_t elements = weight->rows * weight->columns;
+        if (!state->weight_written[w]) elements = 0;
+        end = weight->offset + base_ceil_to(weight->rows * weight->columns, DEVICE_BLOCK);
+        BASE_TRY(emit_clear(state, unit, weight->offset + elements, end - weight->offset - elements,
+                            error));
+    }
+    if (first) {
+        BASE_TRY(emit_clear(state, unit, end, state->s->unit_elements[unit] - end, error));
+    }
+    for (int32_t i = 0; i < state->sum_count; i++) {
+        const lower_sum *sum = &state->sums[i];
+        if (sum->after != state->micro_batch) continue;
+        int32_t *into = sum_buffer(state, unit, sum->into);
+        int32_t *from = sum_buffer(state, unit, sum->from);
+        int64_t elements = state->gradient_elements[unit];
+        BASE_TRY(emit_add(state, unit, vector_at(*into, 0, elements), vector_at(*from, 0, elements),
+                          error));
+        *from = -1; /* free for the next partial sum */
+    }
+    return SIFR_OK;
+}
+
+sifr_status lower_borrowed(lower_state *state, sifr_error *error) {
+    const sifr_model *model = state->model;
+    for (int32_t n = 0; n < (int32_t)model->node_count; n++) {
+        const model_node *node = &model->nodes[n];
+        if (!borrows(model, node)) continue;
+        const model_weight *w = &model->weights[node->w[0]];
+        int64_t elements = w->rows * w->columns;
+        BASE_TRY(emit_add(
+            state, w->unit, vector_at(*sum_buffer(state, w->unit, 0), w->offset, elements),
+            vector_at(*sum_buffer(state, node->unit, 0), state->borrowed_offset[n], elements),
+            error));
+    }
+    return SIFR_OK;
+}
+
+sifr_status lower_update(lower_state *state, sifr_error *error) {
+    plan_schedule *s = state->s;
+    int32_t units = (int32_t)state->model->unit_count;
+    int64_t blocks = 0;
+    for (int32_t u = 0; u < units; u++) {
+        int64_t elements = s->unit_elements[u], count = elements / DEVICE_BLOCK;
+        if (elements == 0) continue;
+        device_call call;
+        memset(&call, 0, sizeof call);
+        call.kernel = DEVICE_SQUARE_SUMS;
+        lower_operand y = {.buffer = s->squares,
+                           .offset = blocks * 8,
+                           .matrix = lower_matrix(1, count, DEVICE_FP64)};
+        BASE_TRY(lower_put(state, &call, PLAN_X0, vector_at(*sum_buffer(state, u, 0), 0, elements),
+                           error));
+        BASE_TRY(lower_put(state, &call, PLAN_Y, y, error));
+        BASE_TRY(lower_emit(state, PLAN_SQUARES, u, -1, &call, NULL, false, error));
+        blocks += count;
+    }
+    BASE_TRY(plan_add_operand(s, PLAN_X0, s->squares, 0, error));
+    BASE_TRY(plan_add_instruction(
+        s,
+        (plan_instruction){
+            .action = PLAN_NORM, .unit = -1, .micro_batch = -1, .node = -1, .call = -1, .wait = -1},
+        error));
+    for (int32_t u = 0; u < units; u++) {
+        int64_t elements = s->unit_elements[u];
+        if (elements == 0) continue;
+        bool mixed = s->masters[u] >= 0;
+        device_call call;
+        memset(&call, 0, sizeof call);
+        call.kernel = DEVICE_ADAM;
+        call.attributes = s->settings.adam;
+        lower_operand parameters = vector_at(s->parameters[u], 0, elements);
+        parameters.matrix.dtype = s->settings.dtype;
+        BASE_TRY(lower_put(state, &call, PLAN_X0, vector_at(*sum_buffer(state, u, 0), 0, elements),
+                           error));
+        if (mixed) {
+            BASE_TRY(
+                lower_put(state, &call, PLAN_W0, vector_at(s->masters[u], 0, elements), error));
+        }
+        BASE_TRY(lower_put(state, &call, mixed ? PLAN_W1 : PLAN_W0, parameters, error));
+        BASE_TRY(lower_put(state, &call, PLAN_SAVED0, vector_at(s->first_moments[u], 0, elements),
+                           error));
+        BASE_TRY(lower_put(state, &call, PLAN_SAVED1, vector_at(s->second_moments[u], 0, elements),
+                           error));
+        BASE_TRY(lower_emit(state, PLAN_UPDATE, u, -1, &call, NULL, false, error));
+    }
+    return SIFR_OK;
+}

@@ -1,0 +1,110 @@
+#include "plan/schedule.h"
+
+#include <stdlib.h>
+
+#include "base/memory.h"
+
+const char *plan_class_name(plan_class class) {
+    static const char *const names[PLAN_CLASSES] = {"parameters", "master weights", "moments",
+                                                    "gradients",  "activations",    "cache",
+                                                    "inputs",     "constants",      "scratch"};
+    return names[class];
+}
+
+const char *plan_action_name(plan_action action) {
+    static const char *const names[PLAN_ACTIONS] = {"forward", "backward", "add",  "count",
+                                                    "loss",    "squares",  "norm", "update"};
+    return names[action];
+}
+
+const char *plan_role_name(plan_role role) {
+    static const char *const names[PLAN_ROLES] = {"x0",  "x1",     "x2",     "x3", "w0",  "w1",
+                                                  "y",   "saved0", "saved1", "dy", "dx0", "dx1",
+                                                  "dx2", "dx3",    "dw0",    "dw1"};
+    return names[role];
+}
+
+device_matrix *plan_role_matrix(device_call *call, plan_role role) {
+    if (role <= PLAN_X3) return &call->x[role - PLAN_X0];
+    if (role <= PLAN_W1) return &call->w[role - PLAN_W0];
+    if (role == PLAN_Y) return &call->y;
+    if (role <= PLAN_SAVED1) return &call->saved[role - PLAN_SAVED0];
+    if (role == PLAN_DY) return &call->dy;
+    if (role <= PLAN_DX3) return &call->dx[role - PLAN_DX0];
+    return &call->dw[role - PLAN_DW0];
+}
+
+void plan_free(plan_schedule *schedule) {
+    if (!schedule) return;
+    void *const blocks[] = {
+        schedule->instructions,  schedule->operands,       schedule->calls,
+        schedule->buffers,       schedule->parameters,     schedule->masters,
+        schedule->first_moments, schedule->second_moments, schedule->unit_elements,
+        schedule->tables,        schedule->tokens,         schedule->positions,
+        schedule->labels,        schedule->losses,         schedule->caches};
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) free(blocks[i]);
+    free(schedule);
+}
+
+sifr_status plan_add_buffer(plan_schedule *schedule, plan_class class, int64_t bytes, int32_t unit,
+                            int32_t index, bool permanent, int32_t *out, sifr_error *error) {
+    if (schedule->buffer_count >= INT32_MAX) {
+        return base_fail(error, SIFR_USAGE, "schedule: too many buffers");
+    }
+    BASE_TRY(base_grow(&schedule->buffers, &schedule->buffer_room, schedule->buffer_count + 1,
+                       sizeof *schedule->buffers, error));
+    schedule->buffers[schedule->buffer_count] = (plan_buffer){.class = class,
+                                                              .first = permanent ? -1 : INT32_MAX,
+                                                              .last = permanent ? INT32_MAX : -1,
+                                                              .unit = unit,
+                                                              .index = index,
+                                                              .bytes = bytes};
+    *out = (int32_t)schedule->buffer_count++;
+    return SIFR_OK;
+}
+
+sifr_status plan_add_operand(plan_schedule *schedule, plan_role role, int32_t buffer,
+                             int64_t offset, sifr_error *error) {
+    BASE_TRY(base_grow(&schedule->operands, &schedule->operand_room, schedule->operand_count + 1,
+                       sizeof *schedule->operands, error));
+    schedule->operands[schedule->operand_count++] =
+        (plan_operand){.buffer = buffer, .role = (uint8_t)role, .offset = offset};
+    return SIFR_OK;
+}
+
+sifr_status plan_add_instruction(plan_schedule *schedule, plan_instruction instruction,
+                                 sifr_error *error) {
+    if (schedule->instruction_count >= INT32_MAX - 1 || schedule->operand_count >= INT32_MAX) {
+        return base_fail(error, SIFR_USAGE, "schedule: too many instructions");
+    }
+    BASE_TRY(base_grow(&schedule->instructions, &schedule->instruction_room,
+                       schedule->instruction_count + 1, sizeof *schedule->instructions, error));
+    int32_t before = 0;
+    if (schedule->instruction_count) {
+        const plan_instruction *last = &schedule->instructions[schedule->instruction_count - 1];
+        before = last->first_operand + last->operands;
+    }
+    instruction.first_operand = before;
+    instruction.operands = (int32_t)schedule->operand_count - before;
+    int32_t index = (int32_t)schedule->instruction_count;
+    for (int32_t i = before; i < before + instruction.operands; i++) {
+        plan_buffer *buffer = &schedule->buffers[schedule->operands[i].buffer];
+        if (buffer->first < 0) continue;
+        if (index < buffer->first) buffer->first = index;
+        if (index > buffer->last) buffer->last = index;
+    }
+    schedule->instructions[schedule->instruction_count++] = instruction;
+    return SIFR_OK;
+}
+
+sifr_status plan_add_call(plan_schedule *schedule, device_call call, int32_t *out,
+                          sifr_error *error) {
+    BASE_TRY(device_prepare(schedule->dev, &call, error));
+    BASE_TRY(base_grow(&schedule->calls, &schedule->call_room, schedule->call_count + 1,
+                       sizeof *schedule->calls, error));
+    plan_buffer *scratch = &schedule->buffers[schedule->scratch];
+    if (call.scratch_bytes > scratch->bytes) scratch->bytes = call.scratch_bytes;
+    schedule->calls[schedule->call_count] = call;
+    *out = (int32_t)schedule->call_count++;
+    return SIFR_OK;
+}

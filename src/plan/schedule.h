@@ -1,0 +1,179 @@
+/* The schedule: everything that one step of one rank will do, as a flat list of instructions with
+ * their operands at known places. lower.c makes it from a model; passes rewrite it; memory.c gives
+ * every buffer an address; the executor runs it, the pricer prices it, dump.c prints it.
+ *
+ * A schedule is plain data and belongs to whoever made it; it keeps pointers to the model and the
+ * device, which must outlive it.
+ */
+#ifndef PLAN_SCHEDULE_H
+#define PLAN_SCHEDULE_H
+
+#include <stddef.h>
+
+#include "device/device.h"
+#include "model/model.h"
+
+/* Classes of memory, as the planner adds them up and the ledger reports them. */
+typedef enum plan_class {
+    PLAN_PARAMETERS,  /* what kernels read as weights */
+    PLAN_MASTERS,     /* FP32 weights, where the training type is 16 bits wide */
+    PLAN_MOMENTS,     /* both of Adam's */
+    PLAN_GRADIENTS,   /* of weights, FP32 */
+    PLAN_ACTIVATIONS, /* values and their gradients, and what backward keeps */
+    PLAN_CACHE,       /* keys and values of generation */
+    PLAN_INPUTS,      /* token ids, positions, labels, losses */
+    PLAN_CONSTANTS,   /* rotary tables */
+    PLAN_SCRATCH,     /* of kernels, one block that all share */
+    PLAN_CLASSES
+} plan_class;
+
+const char *plan_class_name(plan_class class);
+
+/* A buffer lives from instruction `first` to instruction `last`; first is -1 where it lives always.
+ * `offset` is set by plan_memory. */
+typedef struct plan_buffer {
+    plan_class class;
+    int32_t first, last;
+    int32_t unit,
+        index; /* whose: unit and its gradient slot or value; -1 where that says nothing */
+    int64_t bytes, offset;
+} plan_buffer;
+
+typedef enum plan_action {
+    PLAN_FORWARD,  /* a kernel of the forward pass */
+    PLAN_BACKWARD, /* a kernel of the backward pass */
+    PLAN_ADD,      /* a partial gradient sum */
+    PLAN_COUNT,    /* labelled tokens of the global batch, over all ranks */
+    PLAN_LOSS,     /* folds the losses of a micro batch */
+    PLAN_SQUARES,  /* sums of squares of a unit's gradient */
+    PLAN_NORM,     /* folds them over all ranks; decides whether the update happens */
+    PLAN_UPDATE,   /* the optimizer on one unit */
+    PLAN_ACTIONS
+} plan_action;
+
+const char *plan_action_name(plan_action action);
+
+typedef enum plan_queue { PLAN_COMPUTE, PLAN_COMMUNICATION, PLAN_QUEUES } plan_queue;
+
+/* Which operand of a device_call an address is for. */
+typedef enum plan_role {
+    PLAN_X0,
+    PLAN_X1,
+    PLAN_X2,
+    PLAN_X3,
+    PLAN_W0,
+    PLAN_W1,
+    PLAN_Y,
+    PLAN_SAVED0,
+    PLAN_SAVED1,
+    PLAN_DY,
+    PLAN_DX0,
+    PLAN_DX1,
+    PLAN_DX2,
+    PLAN_DX3,
+    PLAN_DW0,
+    PLAN_DW1,
+    PLAN_ROLES
+} plan_role;
+
+const char *plan_role_name(plan_role role);
+device_matrix *plan_role_matrix(device_call *call, plan_role role);
+
+typedef struct plan_operand {
+    int32_t buffer;
+    uint8_t role;
+    int64_t offset; /* bytes from the buffer's start */
+} plan_operand;
+
+typedef struct plan_instruction {
+    uint8_t action, queue;
+    bool accumulate_dw;
+    int16_t unit;        /* -1: of no unit */
+    int32_t micro_batch; /* of this rank, 0 to k-1; -1: of none */
+    int32_t node;        /* of the model; -1: of none */
+    int32_t call;        /* index into calls; -1: no kernel */
+    int32_t first_operand, operands;
+    int32_t wait; /* an instruction of the other queue that must be done before; -1: none */
+} plan_instruction;
+
+typedef enum plan_mode {
+    PLAN_TRAIN,
+    PLAN_EVALUATE, /* forward and losses */
+    PLAN_LOGITS,   /* forward, logits of all rows */
+    PLAN_GENERATE  /* forward of `length` new tokens with a cache, logits of the last */
+} plan_mode;
+
+typedef enum plan_order { PLAN_BATCH, PLAN_UNIT } plan_order;
+
+typedef struct plan_settings {
+    plan_mode mode;
+    device_dtype dtype; /* training type: FP32 or BF16 */
+    int64_t sequences, length;
+    int64_t cache_length;  /* PLAN_GENERATE: positions that the cache can hold */
+    int32_t micro_batches; /* k: of one rank and step */
+    int32_t rank, world_size;
+    plan_order order;
+    bool sequential; /* gradient_order: left to right instead of the tree */
+    bool recompute;  /* keep only the inputs of units, run their forward again */
+    device_attributes adam;
+} plan_settings;
+
+typedef struct plan_schedule {
+    const sifr_model *model;
+    device *dev;
+    plan_settings settings;
+
+    plan_instruction *instructions;
+    plan_operand *operands;
+    device_call *calls; /* prepared, without addresses */
+    plan_buffer *buffers;
+    size_t instruction_count, instruction_room, operand_count, operand_room;
+    size_t call_count, call_room, buffer_count, buffer_room;
+
+    /* Buffers that the engine fills or reads, by unit, value or micro batch; -1 where absent. */
+    int32_t *parameters, *masters, *first_moments, *second_moments; /* by unit */
+    int64_t *unit_elements; /* of the flat parameter, padded to world_size x block */
+    int32_t *tables;        /* by model_table */
+    int32_t *tokens, *positions, *labels, *losses; /* by micro batch */
+    int32_t *caches; /* PLAN_GENERATE: keys and values by node, 2 each */
+    int32_t squares; /* FP64 sums of squares of all units, by blocks */
+    int64_t square_count;
+    int32_t logits; /* PLAN_LOGITS, PLAN_GENERATE */
+    int32_t scratch;
+
+    /* Set by plan_memory. */
+    int64_t total_bytes;              /* of the one block that holds every buffer */
+    int64_t peak_bytes[PLAN_CLASSES]; /* by class, at the instruction where their sum is largest */
+    int32_t peak_instruction;
+} plan_schedule;
+
+/* Lowers a finished model. device_prepare is called for every kernel, so that the scratch is known;
+ * no memory of the device is taken. */
+sifr_status plan_lower(const sifr_model *model, device *dev, const plan_settings *settings,
+                       plan_schedule **out, sifr_error *error) SIFR_MUST_CHECK;
+void plan_free(plan_schedule *schedule); /* NULL is harmless */
+
+/* Lifetimes, offsets and the peak by class. */
+sifr_status plan_memory(plan_schedule *schedule, sifr_error *error) SIFR_MUST_CHECK;
+
+/* A line for each instruction, for people, through `line` (without newline). */
+void plan_dump(const plan_schedule *schedule, void (*line)(void *user, const char *text),
+               void *user);
+
+/* --- for lower.c and the passes --- */
+
+sifr_status plan_add_buffer(plan_schedule *schedule, plan_class class, int64_t bytes, int32_t unit,
+                            int32_t index, bool permanent, int32_t *out,
+                            sifr_error *error) SIFR_MUST_CHECK;
+
+/* Appends an instruction; its operands are those added since the last one. */
+sifr_status plan_add_instruction(plan_schedule *schedule, plan_instruction instruction,
+                                 sifr_error *error) SIFR_MUST_CHECK;
+sifr_status plan_add_operand(plan_schedule *schedule, plan_role role, int32_t buffer,
+                             int64_t offset, sifr_error *error) SIFR_MUST_CHECK;
+
+/* Stores a call (prepared here); *out is its index. */
+sifr_status plan_add_call(plan_schedule *schedule, device_call call, int32_t *out,
+                          sifr_error *error) SIFR_MUST_CHECK;
+
+#endif
