@@ -1,0 +1,24 @@
+/* What a transport provides; private to the room. */
+#ifndef COMM_TRANSPORT_H
+#define COMM_TRANSPORT_H
+
+#include "comm/comm.h"
+
+typedef struct comm_transport {
+    sifr_status (*all_gather)(comm_group *group, const void *slice, int64_t bytes, void *whole,
+                              comm_handle *out, sifr_error *error);
+    sifr_status (*reduce_scatter)(comm_group *group, const float *whole, int64_t elements,
+                                  float *slice, comm_handle *out, sifr_error *error);
+    sifr_status (*wait)(comm_group *group, int32_t id, sifr_error *error);
+    sifr_status (*sum)(comm_group *group, int64_t *values, int32_t count, sifr_error *error);
+    void (*close)(comm_group *group);
+} comm_transport;
+
+/* A transport's own group begins with this. */
+struct comm_group {
+    const comm_transport *transport;
+    int32_t rank, size;
+    comm_ledger ledger;
+};
+
+#endif

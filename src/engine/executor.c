@@ -1,0 +1,232 @@
+#include "engine/executor.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/checked.h"
+#include "base/memory.h"
+
+struct engine_executor {
+    plan_schedule *schedule;
+    comm_group *group;
+    char **base; /* by buffer */
+    void *block;
+    int64_t block_bytes; /* 0: the block is the owner's */
+    float *seconds;
+    double *losses; /* by micro batch of this rank */
+    device_step step;
+};
+
+/* Between steps nothing of a training schedule lives but what always lives. */
+static int64_t permanent_bytes(const plan_schedule *s) {
+    int64_t end = 0;
+    for (size_t b = 0; b < s->buffer_count; b++) {
+        const plan_buffer *buffer = &s->buffers[b];
+        if (buffer->first < 0) end = base_max_i64(end, buffer->offset + buffer->bytes);
+    }
+    return base_ceil_to(end, 4096);
+}
+
+static sifr_status take_memory(engine_executor *e, const engine_executor *owner,
+                               sifr_error *error) {
+    plan_schedule *s = e->schedule;
+    if (owner) {
+        int64_t start = permanent_bytes(owner->schedule);
+        if (owner->schedule->total_bytes - start >= s->total_bytes) {
+            e->block = (char *)owner->block + start;
+            return SIFR_OK;
+        }
+    }
+    e->block_bytes = s->total_bytes;
+    return device_take(s->dev, s->total_bytes, &e->block, error);
+}
+
+static void fill_tables(engine_executor *e) {
+    const plan_schedule *s = e->schedule;
+    bool cached = s->settings.mode == PLAN_GENERATE;
+    int64_t positions = cached ? s->settings.cache_length : s->settings.length;
+    for (size_t t = 0; t < s->model->table_count; t++) {
+        const model_table *table = &s->model->tables[t];
+        float *at = engine_buffer(e, s->tables[t]);
+        int64_t half = table->head_dim / 2;
+        for (int64_t p = 0; p < positions; p++, at += table->head_dim) {
+            for (int64_t i = 0; i < half; i++) {
+                /* As transformers: the frequency in fp32, the angle in fp32. */
+                float angle = (float)p * (float)table->frequencies[i];
+                at[i] = (float)cos((double)angle);
+                at[half + i] = (float)sin((double)angle);
+            }
+        }
+    }
+    if (cached) return;
+    int32_t *position = engine_buffer(e, s->positions[0]);
+    for (int64_t q = 0; q < s->settings.sequences; q++) {
+        for (int64_t i = 0; i < s->settings.length; i++) {
+            position[q * s->settings.length + i] = (int32_t)i;
+        }
+    }
+}
+
+sifr_status engine_executor_create(plan_schedule *schedule, comm_group *group,
+                                   engine_executor *owner, engine_executor **out,
+                                   sifr_error *error) {
+    engine_executor *e;
+    sifr_status status;
+    BASE_TRY(base_alloc(1, sizeof *e, &e, error));
+    e->schedule = schedule;
+    e->group = group;
+    size_t buffers = schedule->buffer_count;
+    BASE_TRY_GOTO(status, base_alloc(buffers, sizeof *e->base, &e->base, error), fail);
+    BASE_TRY_GOTO(status,
+                  base_alloc(schedule->instruction_count, sizeof *e->seconds, &e->seconds, error),
+                  fail);
+    BASE_TRY_GOTO(
+        status,
+        base_alloc((size_t)schedule->settings.micro_batches, sizeof *e->losses, &e->losses, error),
+        fail);
+    BASE_TRY_GOTO(status, take_memory(e, owner, error), fail);
+    for (size_t b = 0; b < buffers; b++)
+        e->base[b] = (char *)e->block + schedule->buffers[b].offset;
+    for (size_t u = 0; owner && u < schedule->model->unit_count; u++) {
+        e->base[schedule->parameters[u]] = owner->base[owner->schedule->parameters[u]];
+    }
+    if (!owner) fill_tables(e);
+    *out = e;
+    return SIFR_OK;
+fail:
+    engine_executor_free(e);
+    return status;
+}
+
+void engine_executor_free(engine_executor *e) {
+    if (!e) return;
+    if (e->block_bytes) device_give(e->schedule->dev, e->block, e->block_bytes);
+    free(e->base);
+    free(e->seconds);
+    free(e->losses);
+    free(e);
+}
+
+void *engine_buffer(const engine_executor *e, int32_t buffer) {
+    return buffer < 0 ? NULL : e->base[buffer];
+}
+
+int64_t engine_taken_bytes(const engine_executor *e) {
+    return e->block_bytes;
+}
+
+const float *engine_seconds(const engine_executor *e) {
+    return e->seconds;
+}
+
+static int64_t count_labels(const engine_executor *e) {
+    const plan_schedule *s = e->schedule;
+    int64_t count = 0, tokens = s->settings.sequences * s->settings.length;
+    for (int32_t j = 0; j < s->settings.micro_batches; j++) {
+        const int32_t *labels = engine_buffer(e, s->labels[j]);
+        for (int64_t i = 0; i < tokens; i++) count += labels[i] >= 0;
+    }
+    return count;
+}
+
+/* Rows one after the other, in double. */
+static double fold_losses(const engine_executor *e, int32_t micro_batch) {
+    const plan_schedule *s = e->schedule;
+    const float *rows = engine_buffer(e, s->losses[micro_batch]);
+    int64_t tokens = s->settings.sequences * s->settings.length;
+    double sum = 0;
+    for (int64_t i = 0; i < tokens; i++) sum += (double)rows[i];
+    return sum;
+}
+
+static void finish_norm(engine_executor *e, const engine_step_input *input, engine_result *result) {
+    const plan_schedule *s = e->schedule;
+    const double *squares = engine_buffer(e, s->squares);
+    double sum = 0, loss = 0;
+    for (int64_t i = 0; i < s->square_count; i++) sum += squares[i];
+    for (int32_t j = 0; j < s->settings.micro_batches; j++) loss += e->losses[j];
+    result->gradient_norm = sqrt(sum);
+    result->updated = isfinite(sum) && isfinite(loss) && result->labelled > 0;
+    double scale = 1;
+    if (input->gradient_clipping > 0) { /* DeepSpeed's coefficient */
+        scale = 1 / fmax(1, (result->gradient_norm + 1e-6) / input->gradient_clipping);
+    }
+    e->step.update_scale = (float)scale;
+    e->step.update = result->updated;
+}
+
+static void begin_step(engine_executor *e, const engine_step_input *input) {
+    const device_attributes *adam = &e->schedule->settings.adam;
+    double t = (double)input->updates + 1;
+    double c1 = 1 - pow((double)adam->adam.beta1, t), c2 = 1 - pow((double)adam->adam.beta2, t);
+    e->step = (device_step){.seed = input->seed,
+                            .step = input->step,
+                            .learning_rate = (float)input->learning_rate,
+                            .correction1 = input->bias_correction ? (float)c1 : 1.0f,
+                            .correction2 = input->bias_correction ? (float)c2 : 1.0f,
+                            .training = e->schedule->settings.mode == PLAN_TRAIN};
+}
+
+/* What is no kernel. */
+static sifr_status run_action(engine_executor *e, const plan_instruction *i,
+                              const engine_step_input *input, engine_result *result,
+                              sifr_error *error) {
+    switch ((plan_action)i->action) {
+    case PLAN_COUNT:
+        result->labelled = count_labels(e);
+        BASE_TRY(comm_sum(e->group, &result->labelled, 1, error));
+        e->step.gradient_scale = result->labelled ? 1.0f / (float)result->labelled : 0.0f;
+        return SIFR_OK;
+    case PLAN_LOSS:
+        e->losses[i->micro_batch] = fold_losses(e, i->micro_batch);
+        return SIFR_OK;
+    case PLAN_NORM:
+        finish_norm(e, input, result);
+        return SIFR_OK;
+    default:
+        return base_fail(error, SIFR_FAILED, "executor: instruction %s is not built",
+                         plan_action_name((plan_action)i->action));
+    }
+}
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+sifr_status engine_run(engine_executor *e, const engine_step_input *input, engine_result *result,
+                       sifr_error *error) {
+    plan_schedule *s = e->schedule;
+    int32_t first_micro_batch = s->settings.rank * s->settings.micro_batches;
+    void *scratch = engine_buffer(e, s->scratch);
+    *result = (engine_result){0};
+    begin_step(e, input);
+    if (s->settings.mode != PLAN_TRAIN) result->labelled = count_labels(e);
+    double before = now();
+    for (size_t n = 0; n < s->instruction_count; n++) {
+        const plan_instruction *i = &s->instructions[n];
+        if (i->call < 0) {
+            BASE_TRY(run_action(e, i, input, result, error));
+        } else {
+            device_call call = s->calls[i->call];
+            const plan_operand *operand = &s->operands[i->first_operand];
+            for (int32_t o = 0; o < i->operands; o++, operand++) {
+                plan_role_matrix(&call, (plan_role)operand->role)->data =
+                    e->base[operand->buffer] + operand->offset;
+            }
+            call.attributes.micro_batch = first_micro_batch + i->micro_batch;
+            call.accumulate_dw = i->accumulate_dw;
+            call.scratch = scratch;
+            call.step = &e->step;
+            BASE_TRY(device_run(s->dev, &call, error));
+        }
+        double after = now();
+        e->seconds[n] = (float)(after - before);
+        before = after;
+    }
+    for (int32_t j = 0; j < s->settings.micro_batches; j++) result->loss_sum += e->losses[j];
+    return SIFR_OK;
+}

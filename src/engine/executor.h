@@ -1,0 +1,49 @@
+/* Runs a schedule: takes its memory in one piece and carries out its instructions in order. */
+#ifndef ENGINE_EXECUTOR_H
+#define ENGINE_EXECUTOR_H
+
+#include "comm/comm.h"
+#include "plan/schedule.h"
+
+typedef struct engine_executor engine_executor;
+
+/* What a run of the schedule found out. */
+typedef struct engine_result {
+    double loss_sum;      /* over labelled tokens of the global batch */
+    int64_t labelled;     /* tokens */
+    double gradient_norm; /* L2, before clipping; of the mean loss */
+    bool updated;         /* false: a gradient or loss was not finite, nothing was changed */
+} engine_result;
+
+/* What a step is told. Training only reads what it needs. */
+typedef struct engine_step_input {
+    uint64_t seed;
+    int64_t step;    /* of the run: a coordinate of dropout's numbers */
+    int64_t updates; /* done before this one: Adam's t - 1 */
+    double learning_rate;
+    double gradient_clipping; /* 0: none */
+    bool bias_correction;
+} engine_step_input;
+
+/* The executor borrows the schedule, the group and `owner`, which must outlive it. With an `owner`
+ * (a training executor of the same model) parameters are the owner's, and the memory that its step
+ * leaves unused between steps is used where it is large enough; so the two never run at once. */
+sifr_status engine_executor_create(plan_schedule *schedule, comm_group *group,
+                                   engine_executor *owner, engine_executor **out,
+                                   sifr_error *error) SIFR_MUST_CHECK;
+void engine_executor_free(engine_executor *executor); /* NULL is harmless */
+
+/* Address of a buffer of the schedule; NULL for an index of -1. */
+void *engine_buffer(const engine_executor *executor, int32_t buffer);
+
+/* Memory taken from the device, in bytes (0 where it is the owner's). */
+int64_t engine_taken_bytes(const engine_executor *executor);
+
+/* Runs all instructions. Inputs must be in place (tokens, labels of each micro batch). */
+sifr_status engine_run(engine_executor *executor, const engine_step_input *input,
+                       engine_result *result, sifr_error *error) SIFR_MUST_CHECK;
+
+/* Seconds that each instruction of the last run took; as many as the schedule has. */
+const float *engine_seconds(const engine_executor *executor);
+
+#endif
