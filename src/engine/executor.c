@@ -14,6 +14,7 @@ struct engine_executor {
     char **base; /* by buffer */
     void *block;
     int64_t block_bytes; /* 0: the block is the owner's */
+    bool shared;         /* the owner's, and overwritten by each of its runs */
     float *seconds;
     double *losses; /* by micro batch of this rank */
     device_step step;
@@ -92,7 +93,8 @@ sifr_status engine_executor_create(plan_schedule *schedule, comm_group *group,
     for (size_t u = 0; owner && u < schedule->model->unit_count; u++) {
         e->base[schedule->parameters[u]] = owner->base[owner->schedule->parameters[u]];
     }
-    if (!owner) fill_tables(e);
+    e->shared = owner && !e->block_bytes;
+    fill_tables(e);
     *out = e;
     return SIFR_OK;
 fail:
@@ -204,6 +206,7 @@ sifr_status engine_run(engine_executor *e, const engine_step_input *input, engin
     void *scratch = engine_buffer(e, s->scratch);
     *result = (engine_result){0};
     begin_step(e, input);
+    if (e->shared) fill_tables(e);
     if (s->settings.mode != PLAN_TRAIN) result->labelled = count_labels(e);
     double before = now();
     for (size_t n = 0; n < s->instruction_count; n++) {

@@ -292,8 +292,8 @@ static sifr_status add_permanent(lower_state *state, sifr_error *error) {
         int64_t elements = base_ceil_to(model->units[u].elements, cut);
         s->unit_elements[u] = elements;
         s->masters[u] = s->first_moments[u] = s->second_moments[u] = -1;
-        BASE_TRY(plan_add_buffer(s, PLAN_PARAMETERS, elements * state->element, u, -1, true,
-                                 &s->parameters[u], error));
+        int64_t bytes = settings->external_parameters ? 0 : elements * state->element;
+        BASE_TRY(plan_add_buffer(s, PLAN_PARAMETERS, bytes, u, -1, true, &s->parameters[u], error));
         if (!training) continue;
         if (settings->dtype != DEVICE_FP32) {
             BASE_TRY(

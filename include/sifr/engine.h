@@ -1,0 +1,102 @@
+/* The engine: trains a model on this process's share of the work. It owns every buffer of a step,
+ * takes its memory once, when it is created, and allocates nothing while it steps.
+ *
+ *     sifr_engine_options options = sifr_engine_defaults();
+ *     options.sequences = 4, options.length = 256;
+ *     sifr_engine_create(model, &options, &engine, &error);
+ *     sifr_engine_initialise(engine, 42, &error);
+ *     for (...) sifr_engine_step(engine, tokens, labels, 3e-4, &result, &error);
+ *
+ * An engine is used by one thread at a time.
+ */
+#ifndef SIFR_ENGINE_H
+#define SIFR_ENGINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "sifr/model.h"
+#include "sifr/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct sifr_engine sifr_engine;
+
+typedef enum sifr_precision {
+    SIFR_FP32, /* everything in fp32 */
+    SIFR_BF16  /* parameters and activations in bf16, fp32 gradients, master weights and moments */
+} sifr_precision;
+
+typedef struct sifr_engine_options {
+    sifr_precision precision;
+    int threads;           /* 0: every core that the process may run on */
+    const char *isa;       /* instruction set: "avx512", "avx2", "plain"; NULL: the best there is */
+    int64_t sequences;     /* of a micro batch */
+    int64_t length;        /* tokens of a sequence */
+    int32_t micro_batches; /* of a step: gradient accumulation */
+    bool unit_order;       /* all micro batches of a unit, then the next unit ("step_order") */
+    bool sequential;       /* gradients added left to right, not in a tree ("gradient_order") */
+    bool recompute;        /* keep only units' inputs and run their forward pass again */
+    double beta1, beta2, epsilon, weight_decay;
+    bool bias_correction, decoupled; /* decoupled: AdamW; else weight decay is in the gradient */
+    double gradient_clipping;        /* global L2 norm; 0: off */
+    uint64_t seed;                   /* of dropout */
+} sifr_engine_options;
+
+/* fp32, all cores, one sequence of 1024 tokens, AdamW with betas 0.9 and 0.999, epsilon 1e-8, no
+ * weight decay, clipping at 1, seed 42. */
+SIFR_API sifr_engine_options sifr_engine_defaults(void);
+
+typedef struct sifr_step_result {
+    double loss;          /* mean over the labelled tokens of the step */
+    int64_t labelled;     /* tokens that have a label */
+    double gradient_norm; /* L2, before clipping */
+    bool updated;         /* false: a loss or gradient was not finite (or no token had a label), and
+                             nothing was changed */
+} sifr_step_result;
+
+/* The model is borrowed: finished, and alive as long as the engine. SIFR_NO_MEMORY when the system
+ * refuses what the plan needs; SIFR_USAGE for options that contradict each other. Weights are zero
+ * until they are initialised or written. */
+SIFR_API sifr_status sifr_engine_create(const sifr_model *model, const sifr_engine_options *options,
+                                        sifr_engine **out, sifr_error *error) SIFR_MUST_CHECK;
+SIFR_API void sifr_engine_free(sifr_engine *engine); /* NULL is harmless */
+
+/* Random weights by each weight's rule: a function of (seed, weight, element) alone. */
+SIFR_API void sifr_engine_initialise(sifr_engine *engine, uint64_t seed);
+
+/* Weights by name, in fp32, row-major; count must be rows x columns. Writing resets nothing else.
+ * Both copy. */
+SIFR_API sifr_status sifr_engine_write_weight(sifr_engine *engine, const char *name,
+                                              const float *values, size_t count,
+                                              sifr_error *error) SIFR_MUST_CHECK;
+SIFR_API sifr_status sifr_engine_read_weight(const sifr_engine *engine, const char *name,
+                                             float *values, size_t count,
+                                             sifr_error *error) SIFR_MUST_CHECK;
+
+/* One step. tokens and labels: micro_batches x sequences x length ids, row-major; the label of a
+ * token is the id that follows it, or -100 for none. Both are copied before any work. Ids outside
+ * of the model's vocabulary are SIFR_FAILED, and nothing changes. */
+SIFR_API sifr_status sifr_engine_step(sifr_engine *engine, const int32_t *tokens,
+                                      const int32_t *labels, double learning_rate,
+                                      sifr_step_result *result, sifr_error *error) SIFR_MUST_CHECK;
+
+/* Sum of the losses of one micro batch (sequences x length), without training. */
+SIFR_API sifr_status sifr_engine_evaluate(sifr_engine *engine, const int32_t *tokens,
+                                          const int32_t *labels, double *loss_sum,
+                                          int64_t *labelled, sifr_error *error) SIFR_MUST_CHECK;
+
+/* Steps so far, and how many of them changed the weights. */
+SIFR_API int64_t sifr_engine_steps(const sifr_engine *engine);
+SIFR_API int64_t sifr_engine_updates(const sifr_engine *engine);
+
+/* Bytes that the plan asks for: all of the engine's buffers at their peak. */
+SIFR_API int64_t sifr_engine_planned_bytes(const sifr_engine *engine);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,10 @@
+/* All of sifr's C interface. */
+#ifndef SIFR_SIFR_H
+#define SIFR_SIFR_H
+
+#include "sifr/engine.h"
+#include "sifr/model.h"
+#include "sifr/status.h"
+#include "sifr/version.h"
+
+#endif

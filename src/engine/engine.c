@@ -1,0 +1,247 @@
+#include "engine/engine.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/random.h"
+
+sifr_engine_options sifr_engine_defaults(void) {
+    return (sifr_engine_options){.precision = SIFR_FP32,
+                                 .sequences = 1,
+                                 .length = 1024,
+                                 .micro_batches = 1,
+                                 .beta1 = 0.9,
+                                 .beta2 = 0.999,
+                                 .epsilon = 1e-8,
+                                 .bias_correction = true,
+                                 .decoupled = true,
+                                 .gradient_clipping = 1.0,
+                                 .seed = 42};
+}
+
+plan_settings engine_settings(const sifr_engine_options *options) {
+    plan_settings settings = {.mode = PLAN_TRAIN,
+                              .dtype = options->precision == SIFR_BF16 ? DEVICE_BF16 : DEVICE_FP32,
+                              .sequences = options->sequences,
+                              .length = options->length,
+                              .micro_batches = options->micro_batches,
+                              .world_size = 1,
+                              .order = options->unit_order ? PLAN_UNIT : PLAN_BATCH,
+                              .sequential = options->sequential,
+                              .recompute = options->recompute};
+    settings.adam.adam.beta1 = (float)options->beta1;
+    settings.adam.adam.beta2 = (float)options->beta2;
+    settings.adam.adam.epsilon = (float)options->epsilon;
+    settings.adam.adam.weight_decay = (float)options->weight_decay;
+    settings.adam.adam.decoupled = options->decoupled;
+    return settings;
+}
+
+sifr_status sifr_engine_create(const sifr_model *model, const sifr_engine_options *options,
+                               sifr_engine **out, sifr_error *error) {
+    sifr_engine *engine;
+    sifr_status status;
+    BASE_TRY(base_alloc(1, sizeof *engine, &engine, error));
+    engine->model = model;
+    engine->options = *options;
+    plan_settings settings = engine_settings(options);
+    BASE_TRY_GOTO(status, device_open_cpu(options->threads, options->isa, &engine->dev, error),
+                  fail);
+    BASE_TRY_GOTO(status, comm_open_self(&engine->group, error), fail);
+    BASE_TRY_GOTO(status, plan_lower(model, engine->dev, &settings, &engine->training, error),
+                  fail);
+    BASE_TRY_GOTO(
+        status,
+        engine_executor_create(engine->training, engine->group, NULL, &engine->trainer, error),
+        fail);
+    *out = engine;
+    return SIFR_OK;
+fail:
+    sifr_engine_free(engine);
+    return status;
+}
+
+void sifr_engine_free(sifr_engine *engine) {
+    if (!engine) return;
+    engine_executor_free(engine->evaluator);
+    engine_executor_free(engine->trainer);
+    plan_free(engine->evaluation);
+    plan_free(engine->training);
+    comm_close(engine->group);
+    device_close(engine->dev);
+    free(engine);
+}
+
+float *engine_state(const sifr_engine *engine, size_t index, engine_part part) {
+    const plan_schedule *s = engine->training;
+    const model_weight *w = &engine->model->weights[index];
+    int32_t buffer = part == ENGINE_MOMENT1     ? s->first_moments[w->unit]
+                     : part == ENGINE_MOMENT2   ? s->second_moments[w->unit]
+                     : s->masters[w->unit] >= 0 ? s->masters[w->unit]
+                                                : s->parameters[w->unit];
+    return (float *)engine_buffer(engine->trainer, buffer) + w->offset;
+}
+
+/* Round to nearest even; a NaN stays one. */
+static uint16_t to_bf16(float value) {
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    if ((bits & 0x7fffffff) > 0x7f800000) return (uint16_t)(bits >> 16 | 0x40);
+    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+void engine_refresh(sifr_engine *engine) {
+    const plan_schedule *s = engine->training;
+    for (size_t u = 0; u < engine->model->unit_count; u++) {
+        const float *from = engine_buffer(engine->trainer, s->masters[u]);
+        uint16_t *to = engine_buffer(engine->trainer, s->parameters[u]);
+        for (int64_t i = 0; from && i < s->unit_elements[u]; i++) to[i] = to_bf16(from[i]);
+    }
+}
+
+void sifr_engine_initialise(sifr_engine *engine, uint64_t seed) {
+    for (size_t i = 0; i < engine->model->weight_count; i++) {
+        const model_weight *w = &engine->model->weights[i];
+        float *values = engine_state(engine, i, ENGINE_MASTER);
+        uint64_t key = base_random_key(seed, i, 0);
+        for (int64_t e = 0; e < w->rows * w->columns; e++) {
+            double value = w->init == SIFR_INIT_ONE ? 1.0
+                           : w->init == SIFR_INIT_NORMAL
+                               ? w->deviation * base_normal(key, (uint64_t)e)
+                               : 0.0;
+            values[e] = (float)value;
+        }
+    }
+    engine_refresh(engine);
+}
+
+static sifr_status find_weight(const sifr_engine *engine, const char *name, size_t count,
+                               size_t *index, sifr_error *error) {
+    for (size_t i = 0; i < engine->model->weight_count; i++) {
+        const model_weight *w = &engine->model->weights[i];
+        if (strcmp(w->name, name) != 0) continue;
+        *index = i;
+        if (count == (size_t)(w->rows * w->columns)) return SIFR_OK;
+        return base_fail(error, SIFR_USAGE, "weight %s: %lld x %lld elements, not %zu", name,
+                         (long long)w->rows, (long long)w->columns, count);
+    }
+    return base_fail(error, SIFR_USAGE, "weight %s: the model has none of that name", name);
+}
+
+sifr_status sifr_engine_write_weight(sifr_engine *engine, const char *name, const float *values,
+                                     size_t count, sifr_error *error) {
+    size_t index = 0;
+    BASE_TRY(find_weight(engine, name, count, &index, error));
+    memcpy(engine_state(engine, index, ENGINE_MASTER), values, count * sizeof *values);
+    engine_refresh(engine);
+    return SIFR_OK;
+}
+
+sifr_status sifr_engine_read_weight(const sifr_engine *engine, const char *name, float *values,
+                                    size_t count, sifr_error *error) {
+    size_t index = 0;
+    BASE_TRY(find_weight(engine, name, count, &index, error));
+    memcpy(values, engine_state(engine, index, ENGINE_MASTER), count * sizeof *values);
+    return SIFR_OK;
+}
+
+/* Rows of the tables that the tokens, positions and labels choose from. */
+static void vocabulary(const sifr_model *model, int64_t *words, int64_t *labels) {
+    *words = *labels = INT32_MAX;
+    for (size_t n = 0; n < model->node_count; n++) {
+        const model_node *node = &model->nodes[n];
+        int64_t rows = node->w[0] >= 0 ? model->weights[node->w[0]].rows : INT32_MAX;
+        if (node->op == MODEL_EMBEDDING && node->x[0] == model->tokens && rows < *words) {
+            *words = rows;
+        }
+        if (node->op == MODEL_HEAD_LOSS) *labels = rows;
+    }
+}
+
+sifr_status engine_check_ids(const sifr_model *model, const int32_t *tokens, const int32_t *labels,
+                             int64_t count, sifr_error *error) {
+    int64_t words, label_words;
+    vocabulary(model, &words, &label_words);
+    for (int64_t i = 0; i < count; i++) {
+        bool token_wrong = tokens[i] < 0 || tokens[i] >= words;
+        if (!token_wrong && !(labels && labels[i] >= label_words)) continue;
+        return base_fail(error, SIFR_FAILED,
+                         "data: %s %d at position %lld is outside of the model's vocabulary of "
+                         "%lld; was it made with another tokenizer?",
+                         token_wrong ? "token" : "label", token_wrong ? tokens[i] : labels[i],
+                         (long long)i, (long long)(token_wrong ? words : label_words));
+    }
+    return SIFR_OK;
+}
+
+static void put_batch(const engine_executor *executor, const plan_schedule *s,
+                      const int32_t *tokens, const int32_t *labels) {
+    int64_t count = s->settings.sequences * s->settings.length;
+    for (int32_t j = 0; j < s->settings.micro_batches; j++) {
+        size_t bytes = (size_t)count * sizeof *tokens;
+        memcpy(engine_buffer(executor, s->tokens[j]), tokens + j * count, bytes);
+        memcpy(engine_buffer(executor, s->labels[j]), labels + j * count, bytes);
+    }
+}
+
+sifr_status sifr_engine_step(sifr_engine *engine, const int32_t *tokens, const int32_t *labels,
+                             double learning_rate, sifr_step_result *result, sifr_error *error) {
+    const plan_schedule *s = engine->training;
+    int64_t count = s->settings.micro_batches * s->settings.sequences * s->settings.length;
+    BASE_TRY(engine_check_ids(engine->model, tokens, labels, count, error));
+    put_batch(engine->trainer, s, tokens, labels);
+    engine_step_input input = {.seed = engine->options.seed,
+                               .step = engine->steps,
+                               .updates = engine->updates,
+                               .learning_rate = learning_rate,
+                               .gradient_clipping = engine->options.gradient_clipping,
+                               .bias_correction = engine->options.bias_correction};
+    engine_result out;
+    BASE_TRY(engine_run(engine->trainer, &input, &out, error));
+    engine->steps++;
+    engine->updates += out.updated;
+    *result = (sifr_step_result){.loss = out.labelled ? out.loss_sum / (double)out.labelled : 0,
+                                 .labelled = out.labelled,
+                                 .gradient_norm = out.gradient_norm,
+                                 .updated = out.updated};
+    return SIFR_OK;
+}
+
+static sifr_status make_evaluator(sifr_engine *engine, sifr_error *error) {
+    plan_settings settings = engine_settings(&engine->options);
+    settings.mode = PLAN_EVALUATE;
+    settings.micro_batches = 1;
+    settings.order = PLAN_BATCH;
+    settings.recompute = false;
+    settings.external_parameters = true;
+    BASE_TRY(plan_lower(engine->model, engine->dev, &settings, &engine->evaluation, error));
+    return engine_executor_create(engine->evaluation, engine->group, engine->trainer,
+                                  &engine->evaluator, error);
+}
+
+sifr_status sifr_engine_evaluate(sifr_engine *engine, const int32_t *tokens, const int32_t *labels,
+                                 double *loss_sum, int64_t *labelled, sifr_error *error) {
+    if (!engine->evaluator) BASE_TRY(make_evaluator(engine, error));
+    int64_t count = engine->options.sequences * engine->options.length;
+    BASE_TRY(engine_check_ids(engine->model, tokens, labels, count, error));
+    put_batch(engine->evaluator, engine->evaluation, tokens, labels);
+    engine_step_input input = {0};
+    engine_result out;
+    BASE_TRY(engine_run(engine->evaluator, &input, &out, error));
+    *loss_sum = out.loss_sum;
+    *labelled = out.labelled;
+    return SIFR_OK;
+}
+
+int64_t sifr_engine_steps(const sifr_engine *engine) {
+    return engine->steps;
+}
+
+int64_t sifr_engine_updates(const sifr_engine *engine) {
+    return engine->updates;
+}
+
+int64_t sifr_engine_planned_bytes(const sifr_engine *engine) {
+    return engine->training->total_bytes;
+}

@@ -1,0 +1,62 @@
+/* What the rooms below see of the engine beside its public interface: its state, by weight. */
+#ifndef ENGINE_ENGINE_H
+#define ENGINE_ENGINE_H
+
+#include "engine/executor.h"
+#include "formats/weights.h"
+#include "model/registry.h"
+#include "sifr/engine.h"
+
+struct sifr_engine {
+    const sifr_model *model;
+    sifr_engine_options options;
+    device *dev;
+    comm_group *group;
+    plan_schedule *training, *evaluation; /* evaluation is made when it is first asked for */
+    engine_executor *trainer, *evaluator;
+    int64_t steps, updates;
+};
+
+/* The parts of a weight's state. */
+typedef enum engine_part {
+    ENGINE_MASTER,
+    ENGINE_MOMENT1,
+    ENGINE_MOMENT2,
+    ENGINE_PARTS
+} engine_part;
+
+/* FP32 values of weight `index` of the model (rows x columns); the engine's own. */
+float *engine_state(const sifr_engine *engine, size_t index, engine_part part);
+
+/* Brings what kernels read up to date after master weights were written. */
+void engine_refresh(sifr_engine *engine);
+
+/* Plan settings for these options. */
+plan_settings engine_settings(const sifr_engine_options *options);
+
+/* Ids within the vocabulary, labels within it or negative; SIFR_FAILED names the first that is not.
+ */
+sifr_status engine_check_ids(const sifr_model *model, const int32_t *tokens, const int32_t *labels,
+                             int64_t count, sifr_error *error) SIFR_MUST_CHECK;
+
+/* --- model folders: engine_folder.c --- */
+
+/* Checks that a folder's tensors are the model's: shapes, none missing, none left over (buffers of
+ * old versions and a copy of a tied head apart). Then calls `take` for each weight. */
+typedef sifr_status (*engine_take_weight)(void *user, size_t index, const formats_tensor *tensor,
+                                          sifr_error *error);
+sifr_status engine_visit_folder(const sifr_model *model, const model_architecture *architecture,
+                                const formats_weights *weights, engine_take_weight take, void *user,
+                                sifr_error *error) SIFR_MUST_CHECK;
+
+/* Fills the engine from a folder. */
+sifr_status engine_load_folder(sifr_engine *engine, const model_architecture *architecture,
+                               const formats_weights *weights, sifr_error *error) SIFR_MUST_CHECK;
+
+/* Writes the engine's weights into an existing folder, in the names and types of `like` (the folder
+ * they came from), or, where that is NULL, under their own names in `dtype`. */
+sifr_status engine_save_folder(const sifr_engine *engine, const model_architecture *architecture,
+                               const formats_weights *like, formats_dtype dtype,
+                               const char *directory, sifr_error *error) SIFR_MUST_CHECK;
+
+#endif
