@@ -6,9 +6,11 @@
 #include "base/file.h"
 
 /* jansson's own limit is 2,048 levels; a file of ours needs a few. Counting brackets outside of
- * strings is enough, since what they enclose is checked by the parser afterwards. */
-static bool base_json_too_deep(const char *text, size_t size) {
+ * strings is enough, since what they enclose is checked by the parser afterwards. Commas and
+ * brackets bound the number of values, each of which costs far more memory than text. */
+static const char *base_json_excess(const char *text, size_t size) {
     int depth = 0;
+    size_t values = 0;
     bool in_string = false;
     for (size_t i = 0; i < size; i++) {
         char c = text[i];
@@ -18,20 +20,21 @@ static bool base_json_too_deep(const char *text, size_t size) {
         } else if (c == '"') {
             in_string = true;
         } else if (c == '[' || c == '{') {
-            if (++depth > BASE_JSON_DEPTH) return true;
+            if (++depth > BASE_JSON_DEPTH) return "nested deeper than 64 levels";
+            values++;
         } else if (c == ']' || c == '}') {
             depth--;
+        } else if (c == ',') {
+            values++;
         }
     }
-    return false;
+    return values > BASE_JSON_VALUES ? "of more than 4,194,304 values" : NULL;
 }
 
 sifr_status base_json_parse(const char *text, size_t size, const char *name, json_t **out,
                             sifr_error *error) {
-    if (base_json_too_deep(text, size)) {
-        return base_fail(error, SIFR_USAGE, "%s: JSON nested deeper than %d levels", name,
-                         BASE_JSON_DEPTH);
-    }
+    const char *excess = base_json_excess(text, size);
+    if (excess) return base_fail(error, SIFR_USAGE, "%s: JSON %s is not read", name, excess);
     json_error_t where;
     json_t *value = json_loadb(text, size, JSON_REJECT_DUPLICATES, &where);
     if (!value) {

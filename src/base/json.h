@@ -1,5 +1,6 @@
-/* JSON through jansson, with the bounds that hostile input needs: size, depth, duplicate keys and
- * invalid UTF-8 are refused. Values are jansson's json_t; the owner calls json_decref. */
+/* JSON through jansson, with the bounds that hostile input needs: size, depth, number of values,
+ * duplicate keys and invalid UTF-8 are refused. Values are jansson's json_t; the owner calls
+ * json_decref. */
 #ifndef BASE_JSON_H
 #define BASE_JSON_H
 
@@ -10,6 +11,7 @@
 #include "base/status.h"
 
 #define BASE_JSON_DEPTH 64
+#define BASE_JSON_VALUES ((size_t)1 << 22)
 
 /* Parses `size` bytes; `name` (a path) begins the message of an error, with line and column. */
 sifr_status base_json_parse(const char *text, size_t size, const char *name, json_t **out,

@@ -44,7 +44,7 @@ const char *formats_dtype_name(formats_dtype dtype); /* "F32", "BF16" … */
 enum {
     FORMATS_RANK_LIMIT = 8,
     FORMATS_NAME_LIMIT = 1024,      /* bytes of a tensor's name */
-    FORMATS_TENSOR_LIMIT = 1 << 20, /* tensors in a file */
+    FORMATS_TENSOR_LIMIT = 1 << 17, /* tensors in a file */
     FORMATS_HEADER_LIMIT = 100000000
 };
 
@@ -100,6 +100,7 @@ typedef struct formats_safetensors_writer {
 } formats_safetensors_writer;
 
 void formats_tensor_spec_sort(formats_tensor_spec *specs, size_t count);
+int formats_tensor_spec_compare(const void *a, const void *b); /* for qsort */
 
 sifr_status formats_safetensors_writer_open(formats_safetensors_writer *writer, const char *path,
                                             const formats_tensor_spec *specs, size_t count,

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/status.h"
+#include "formats/folder.h"
 #include "formats/safetensors.h"
 
 typedef struct formats_weights formats_weights; /* owns the mappings and the tensors */
@@ -45,21 +46,14 @@ void formats_index_free(formats_index *index);
 typedef sifr_status (*formats_fill)(void *user, size_t position, formats_safetensors_writer *writer,
                                     sifr_error *error);
 
-/* Writes the tensors into an existing folder: as model.safetensors, or, where they take more than
- * max_shard_bytes (0: 5 GB, 5e9), as model-00001-of-0000N.safetensors and an index that comes last.
- * Shards are cut in list order; in a file, tensors lie in the format's conventional order, and
- * `fill` is called in that order. Each file appears whole or not at all. Weights of another layout
- * in the folder (an index where one file is to be written, and the like) are SIFR_FAILED. */
+/* Writes the tensors into an existing folder, best a fresh one: as model.safetensors, or, where
+ * they take more than max_shard_bytes (0: 5 GB, 5e9), as model-00001-of-0000N.safetensors and an
+ * index that comes last. Shards are cut in list order; in a file, tensors lie in the format's
+ * conventional order, and `fill` is called in that order. Each file appears whole or not at all;
+ * when one fails, those before go. Weights of another layout in the folder (an index where one file
+ * is to be written, and the like) are SIFR_FAILED. */
 sifr_status formats_weights_write(const char *directory, const formats_tensor_spec *specs,
                                   size_t count, uint64_t max_shard_bytes, formats_fill fill,
                                   void *user, sifr_error *error) SIFR_MUST_CHECK;
-
-/* Copies every file of a model folder but its weights into an existing folder, byte for byte:
- * weights and their indexes (*.safetensors, *.bin, *.pt, *.pth, *.gguf, *.h5, *.msgpack, *.onnx)
- * and subdirectories stay behind, each said through `log`. `dtype` ("bfloat16", "float32",
- * "float16"; NULL: leave it) is put in place of the value of "torch_dtype" or "dtype" in
- * config.json, or added where neither stands; nothing else of that file changes. */
-sifr_status formats_folder_carry(const char *from, const char *to, const char *dtype,
-                                 const sifr_log *log, sifr_error *error) SIFR_MUST_CHECK;
 
 #endif

@@ -1,0 +1,198 @@
+#include "formats/folder.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/memory.h"
+
+enum { CONFIG_FILE_LIMIT = 16 << 20 };
+
+/* Is `path` below `directory`? Both as realpath gives them. */
+static bool lies_below(const char *path, const char *directory) {
+    size_t length = strlen(directory);
+    return strncmp(path, directory, length) == 0 && path[length] == '/';
+}
+
+/* A hub cache holds <model>/snapshots/<revision>/file -> ../../blobs/<hash>. */
+static bool lies_in_blobs(const char *path, const char *directory) {
+    char blobs[BASE_PATH_LENGTH + 8];
+    strcpy(blobs, directory);
+    char *revision = strrchr(blobs, '/');
+    if (!revision || revision == blobs) return false;
+    *revision = 0;
+    char *snapshots = strrchr(blobs, '/');
+    if (!snapshots || strcmp(snapshots, "/snapshots") != 0) return false;
+    strcpy(snapshots, "/blobs");
+    return lies_below(path, blobs);
+}
+
+sifr_status formats_folder_file(const char *directory, const char *name,
+                                char path[BASE_PATH_LENGTH], sifr_error *error) {
+    char folder[BASE_PATH_LENGTH], target[BASE_PATH_LENGTH];
+    BASE_TRY(base_path_join(path, directory, name, error));
+    if (!realpath(directory, folder)) {
+        return base_fail_errno(error, errno, "%s: cannot read", directory);
+    }
+    if (!realpath(path, target)) return base_fail_errno(error, errno, "%s: cannot open", path);
+    if (lies_below(target, folder) || lies_in_blobs(target, folder)) return SIFR_OK;
+    return base_fail(
+        error, SIFR_FAILED,
+        "%s: a link that leads out of its folder, to %.200s: put the file itself there", path,
+        target);
+}
+
+static bool ends_with(const char *text, const char *end) {
+    size_t a = strlen(text), b = strlen(end);
+    return a >= b && strcmp(text + a - b, end) == 0;
+}
+
+bool formats_is_weight_file(const char *name) {
+    static const char *const ends[] = {".safetensors", ".bin", ".pt",   ".pth",     ".ckpt",
+                                       ".gguf",        ".h5",  ".onnx", ".msgpack", ".index.json"};
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        if (ends_with(name, ends[i])) return true;
+    }
+    return false;
+}
+
+/* Past the string that begins at text[at] == '"'. The text is known to be valid JSON. */
+static size_t skip_string(const char *text, size_t at) {
+    for (at++; text[at] != '"'; at++) {
+        if (text[at] == '\\') at++;
+    }
+    return at + 1;
+}
+
+static size_t skip_blanks(const char *text, size_t at) {
+    return at + strspn(text + at, " \t\r\n");
+}
+
+/* The value of a member of the outermost object, from text[*begin] to before text[*end]. */
+static bool find_member(const char *text, const char *key, size_t *begin, size_t *end) {
+    size_t length = strlen(key), at = skip_blanks(text, 0) + 1;
+    for (int depth = 1; depth > 0;) {
+        char c = text[at];
+        if (c != '"') {
+            depth += (c == '{' || c == '[') - (c == '}' || c == ']');
+            at++;
+            continue;
+        }
+        size_t after = skip_string(text, at), colon = skip_blanks(text, after);
+        bool found = depth == 1 && text[colon] == ':' && after - at == length + 2 &&
+                     memcmp(text + at + 1, key, length) == 0;
+        at = after;
+        if (!found) continue;
+        *begin = skip_blanks(text, colon + 1);
+        *end = text[*begin] == '"' ? skip_string(text, *begin)
+                                   : *begin + strcspn(text + *begin, ",} \t\r\n");
+        return true;
+    }
+    return false;
+}
+
+/* text with its bytes begin … end replaced; takes `text`, which came from malloc. */
+static sifr_status splice(char **text, size_t begin, size_t end, const char *with,
+                          sifr_error *error) {
+    size_t size = strlen(*text), length = strlen(with);
+    char *larger = malloc(size + length + 1);
+    if (!larger) return base_fail_alloc(error, size + length + 1);
+    memcpy(larger, *text, begin);
+    memcpy(larger + begin, with, length);
+    strcpy(larger + begin + length, *text + end);
+    free(*text);
+    *text = larger;
+    return SIFR_OK;
+}
+
+sifr_status formats_config_set_dtype(const char *text, size_t size, const char *name,
+                                     const char *dtype, char **out, size_t *out_size,
+                                     sifr_error *error) {
+    static const char *const keys[] = {"torch_dtype", "dtype"};
+    json_t *json;
+    char *copy = NULL, value[64];
+    bool any = false;
+    snprintf(value, sizeof value, "\"%s\"", dtype);
+    BASE_TRY(base_json_parse(text, size, name, &json, error));
+    sifr_status status = SIFR_OK;
+    if (!json_is_object(json)) {
+        status = base_fail(error, SIFR_USAGE, "%s: must be a JSON object", name);
+        goto done;
+    }
+    BASE_TRY_GOTO(status, base_copy_text(text, size, &copy, error), done);
+    for (int i = 0; i < 2; i++) {
+        size_t begin, end;
+        const json_t *old = json_object_get(json, keys[i]);
+        if (!old) continue;
+        if ((!json_is_string(old) && !json_is_null(old)) ||
+            !find_member(copy, keys[i], &begin, &end)) {
+            status =
+                base_fail(error, SIFR_USAGE, "%s: \"%s\" must be a plain string", name, keys[i]);
+            goto done;
+        }
+        BASE_TRY_GOTO(status, splice(&copy, begin, end, value, error), done);
+        any = true;
+    }
+    if (!any) {
+        char added[128];
+        size_t at = skip_blanks(copy, 0) + 1;
+        snprintf(added, sizeof added, "\n  \"torch_dtype\": %s%s", value,
+                 json_object_size(json) ? "," : "\n");
+        BASE_TRY_GOTO(status, splice(&copy, at, at, added, error), done);
+    }
+    *out = copy;
+    *out_size = strlen(copy);
+    copy = NULL;
+done:
+    free(copy);
+    json_decref(json);
+    return status;
+}
+
+static sifr_status carry_config(const char *from, const char *to, const char *dtype,
+                                sifr_error *error) {
+    char *text, *changed = NULL;
+    size_t size;
+    BASE_TRY(base_read_file(from, CONFIG_FILE_LIMIT, &text, &size, error));
+    sifr_status status = formats_config_set_dtype(text, size, from, dtype, &changed, &size, error);
+    if (status == SIFR_OK) status = base_write_file(to, changed, size, error);
+    free(changed);
+    free(text);
+    return status;
+}
+
+sifr_status formats_folder_carry(const char *from, const char *to, const char *dtype,
+                                 const sifr_log *log, sifr_error *error) {
+    char source[BASE_PATH_LENGTH], target[BASE_PATH_LENGTH], **names;
+    size_t count;
+    if (realpath(from, source) && realpath(to, target) && !strcmp(source, target)) {
+        return base_fail(error, SIFR_USAGE, "%s: a folder cannot be carried into itself", from);
+    }
+    BASE_TRY(base_list_directory(from, &names, &count, error));
+    sifr_status status = SIFR_OK;
+    for (size_t i = 0; i < count; i++) {
+        if (formats_is_weight_file(names[i])) {
+            if (!strstr(names[i], ".safetensors")) {
+                base_log(log, SIFR_LOG_INFO, "%s: %s holds other weights and stays behind", from,
+                         names[i]);
+            }
+            continue;
+        }
+        BASE_TRY_GOTO(status, formats_folder_file(from, names[i], source, error), done);
+        if (base_is_directory(source)) {
+            base_log(log, SIFR_LOG_INFO, "%s: the directory %s stays behind", from, names[i]);
+            continue;
+        }
+        BASE_TRY_GOTO(status, base_path_join(target, to, names[i], error), done);
+        bool change = dtype && !strcmp(names[i], "config.json");
+        BASE_TRY_GOTO(status,
+                      change ? carry_config(source, target, dtype, error)
+                             : base_copy_file(source, target, error),
+                      done);
+    }
+done:
+    base_free_names(names, count);
+    return status;
+}

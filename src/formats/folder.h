@@ -1,0 +1,33 @@
+/* The files of a Hugging Face model folder, apart from what is in them. */
+#ifndef FORMATS_FOLDER_H
+#define FORMATS_FOLDER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/file.h"
+#include "base/status.h"
+
+/* `directory`/`name` into path. SIFR_FAILED when that is not there, or is a link that leads out of
+ * the directory; a snapshot in the hub's cache (snapshots/<revision>) may lead to its blobs. */
+sifr_status formats_folder_file(const char *directory, const char *name,
+                                char path[BASE_PATH_LENGTH], sifr_error *error) SIFR_MUST_CHECK;
+
+/* Weights, or an index of weights, by the name: "pytorch_model.bin", "model.safetensors" … */
+bool formats_is_weight_file(const char *name);
+
+/* Replaces the value of "torch_dtype" or "dtype" at the top of a config.json, or adds
+ * "torch_dtype"; no other byte changes. *out has a NUL behind it; free with free(). */
+sifr_status formats_config_set_dtype(const char *text, size_t size, const char *name,
+                                     const char *dtype, char **out, size_t *out_size,
+                                     sifr_error *error) SIFR_MUST_CHECK;
+
+/* Copies every file of a model folder but its weights into an existing folder, byte for byte:
+ * weights and their indexes (*.safetensors, *.bin, *.pt, *.pth, *.gguf, *.h5, *.msgpack, *.onnx)
+ * and subdirectories stay behind, each said through `log`. `dtype` ("bfloat16", "float32",
+ * "float16"; NULL: leave it) is put in place of the value of "torch_dtype" or "dtype" in
+ * config.json, or added where neither stands; nothing else of that file changes. */
+sifr_status formats_folder_carry(const char *from, const char *to, const char *dtype,
+                                 const sifr_log *log, sifr_error *error) SIFR_MUST_CHECK;
+
+#endif

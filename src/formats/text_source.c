@@ -1,0 +1,141 @@
+#include "formats/text_source.h"
+
+#include <errno.h>
+#include <glob.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+
+enum { PROBE_BYTES = 8192, DEPTH_LIMIT = 64 };
+
+static sifr_status binary_file(const char *path, uint64_t at, sifr_error *error) {
+    return base_fail(
+        error, SIFR_FAILED,
+        "%s: has a NUL byte at %llu, as no text has: give text files, or a token store", path,
+        (unsigned long long)at);
+}
+
+static sifr_status add_file(formats_text_source *source, const char *path, sifr_error *error) {
+    uint8_t probe[PROBE_BYTES];
+    int file;
+    uint64_t size;
+    BASE_TRY(base_open_read(path, &file, &size, error));
+    ssize_t got = read(file, probe, sizeof probe);
+    int number = errno;
+    close(file);
+    if (got < 0) return base_fail_errno(error, number, "%s: cannot read", path);
+    if (size == 0) {
+        source->empty_files++;
+        return SIFR_OK;
+    }
+    const uint8_t *nul = memchr(probe, 0, (size_t)got);
+    if (nul) return binary_file(path, (uint64_t)(nul - probe), error);
+    BASE_TRY(base_grow(&source->documents, &source->room, source->count + 1,
+                       sizeof *source->documents, error));
+    formats_document *document = &source->documents[source->count];
+    BASE_TRY(base_copy_text(path, strlen(path), &document->path, error));
+    document->size = size;
+    source->bytes += size;
+    source->count++;
+    return SIFR_OK;
+}
+
+static sifr_status add_directory(formats_text_source *source, const char *path, int depth,
+                                 sifr_error *error) {
+    char **names, below[BASE_PATH_LENGTH];
+    size_t count;
+    struct stat info;
+    if (depth > DEPTH_LIMIT) {
+        return base_fail(error, SIFR_FAILED, "%s: more than %d directories deep", path,
+                         DEPTH_LIMIT);
+    }
+    BASE_TRY(base_list_directory(path, &names, &count, error));
+    sifr_status status = SIFR_OK;
+    for (size_t i = 0; i < count; i++) {
+        if (names[i][0] == '.') continue;
+        BASE_TRY_GOTO(status, base_path_join(below, path, names[i], error), done);
+        if (!base_is_directory(below)) {
+            BASE_TRY_GOTO(status, add_file(source, below, error), done);
+        } else if (lstat(below, &info) == 0 && S_ISLNK(info.st_mode)) {
+            source->links++; /* it may lead back to where we are */
+        } else {
+            BASE_TRY_GOTO(status, add_directory(source, below, depth + 1, error), done);
+        }
+    }
+done:
+    base_free_names(names, count);
+    return status;
+}
+
+static sifr_status add_path(formats_text_source *source, const char *path, sifr_error *error) {
+    return base_is_directory(path) ? add_directory(source, path, 0, error)
+                                   : add_file(source, path, error);
+}
+
+static sifr_status add_pattern(formats_text_source *source, const char *pattern,
+                               sifr_error *error) {
+    glob_t found;
+    int code = glob(pattern, GLOB_ERR, NULL, &found);
+    if (code == GLOB_NOMATCH) {
+        return base_fail(error, SIFR_USAGE, "%s: no such file, and no file matches the pattern",
+                         pattern);
+    }
+    if (code != 0) {
+        return base_fail(error, code == GLOB_NOSPACE ? SIFR_NO_MEMORY : SIFR_FAILED,
+                         "%s: a directory of the pattern cannot be read", pattern);
+    }
+    sifr_status status = SIFR_OK;
+    for (size_t i = 0; status == SIFR_OK && i < found.gl_pathc; i++) {
+        status = add_path(source, found.gl_pathv[i], error);
+    }
+    globfree(&found);
+    return status;
+}
+
+sifr_status formats_text_source_open(const char *const *paths, size_t count,
+                                     formats_text_source *out, sifr_error *error) {
+    struct stat info;
+    *out = (formats_text_source){0};
+    sifr_status status = SIFR_OK;
+    for (size_t i = 0; i < count; i++) {
+        bool there = lstat(paths[i], &info) == 0;
+        if (there) {
+            status = add_path(out, paths[i], error);
+        } else if (strpbrk(paths[i], "*?[")) {
+            status = add_pattern(out, paths[i], error);
+        } else {
+            status = base_fail(error, SIFR_USAGE, "%s: no such file or directory", paths[i]);
+        }
+        if (status != SIFR_OK) goto fail;
+    }
+    if (out->count == 0) {
+        status = base_fail(
+            error, SIFR_USAGE, "%s%s: no text to read: %zu files found, all of them empty",
+            count ? paths[0] : "data", count > 1 ? " and so on" : "", out->empty_files);
+        goto fail;
+    }
+    return SIFR_OK;
+fail:
+    formats_text_source_close(out);
+    return status;
+}
+
+void formats_text_source_close(formats_text_source *source) {
+    for (size_t i = 0; i < source->count; i++) free(source->documents[i].path);
+    free(source->documents);
+    *source = (formats_text_source){0};
+}
+
+sifr_status formats_text_source_map(const formats_text_source *source, size_t position,
+                                    base_map *map, sifr_error *error) {
+    const char *path = source->documents[position].path;
+    BASE_TRY(base_map_file(path, map, error));
+    const uint8_t *nul = map->size ? memchr(map->data, 0, map->size) : NULL;
+    if (!nul) return SIFR_OK;
+    sifr_status status = binary_file(path, (uint64_t)(nul - map->data), error);
+    base_unmap(map);
+    return status;
+}
