@@ -183,8 +183,10 @@ bool cli_parse(const cli_usage *usage, const cli_option *options, size_t option_
             goto done;
         }
         if (code == '?' || code == ':') {
-            *exit_code = refuse_option(usage, options, option_count,
-                                       argv[optind > 1 ? optind - 1 : 1], code);
+            /* One letter, perhaps of several behind one dash; or else the whole word. */
+            char letter[3] = {'-', (char)optopt, '\0'};
+            const char *word = optopt > 0 && optopt < CODE_OPTION ? letter : argv[optind - 1];
+            *exit_code = refuse_option(usage, options, option_count, word, code);
             goto done;
         }
         cli_list *list = open ? open : operands;
