@@ -1,0 +1,149 @@
+/* Prints docs/config.md from the table that the parser uses: `make docs`. */
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "train/config.h"
+#include "train/config_keys.h"
+
+static const char *const intro =
+    "# The config\n"
+    "\n"
+    "<!-- Made by `make docs` from src/train/config_keys.c. Edit that table, not this page. -->\n"
+    "\n"
+    "`sifr train --config ds.json` takes DeepSpeed's JSON as it is, with comments (`//`, `#`,\n"
+    "`/* */`) and trailing commas. What the flags of `sifr train` give may also stand in it, "
+    "under\n"
+    "the extra key `\"sifr\"`, so that one file repeats a run. Flags win. `--dry-run` says of each "
+    "key\n"
+    "what it does, and the effective config is written into the output.\n"
+    "\n"
+    "- A key that is not listed here is refused, with the nearest one that is.\n"
+    "- `\"auto\"` takes the value of the flag, else the default of the Hugging Face Trainer, else "
+    "the\n"
+    "  default below. `null` counts as not given.\n"
+    "- Whole numbers may be written as `5e8`. Choices may be written in any case of letters.\n"
+    "- `train_batch_size` = `train_micro_batch_size_per_gpu` × `gradient_accumulation_steps` × "
+    "ranks:\n"
+    "  any two give the third, and a contradiction is refused. With none of them, 8 × 1 × ranks.\n"
+    "- The first optimizer step uses the rate of iteration t = -1, as in DeepSpeed: the warm-up\n"
+    "  schedules begin at their minimum, and count t = 0 after it.\n"
+    "\n"
+    "The column *here* says what sifr does with a key:\n"
+    "\n"
+    "- **built**: done. Choices that are not built yet are named, and refused.\n"
+    "- **no effect**: accepted, and changes nothing, for the reason given.\n"
+    "- **later**: not built yet. Values that ask for nothing are accepted (the default, or "
+    "anything\n"
+    "  in a section that is not enabled), others are refused.\n"
+    "- **refused**: DeepSpeed took it out, or raises on it. Values that ask for nothing are "
+    "accepted.\n"
+    "- **old name**: means the key that is named.\n";
+
+/* "a|b" as "a, b"; a bar would end a cell of the table. */
+static void print_words(const char *words) {
+    for (const char *c = words; *c; c++) {
+        if (*c == '|') {
+            fputs(", ", stdout);
+        } else {
+            putchar(*c);
+        }
+    }
+}
+
+static void print_type(const train_key *key) {
+    static const char *const names[] = {
+        [TRAIN_SECTION] = "section", [TRAIN_BOOL] = "true or false", [TRAIN_INT] = "whole number",
+        [TRAIN_NUMBER] = "number",   [TRAIN_TEXT] = "string",        [TRAIN_CHOICE] = "",
+        [TRAIN_TEXTS] = "strings",   [TRAIN_NUMBERS] = "numbers",    [TRAIN_ANY] = "any",
+    };
+    fputs(names[key->type], stdout);
+    if (key->choices) {
+        if (names[key->type][0]) fputs(": ", stdout);
+        print_words(key->choices);
+    }
+    if (key->range) printf(" %s", key->range);
+    if (key->unit[0]) printf(", %s", key->unit);
+}
+
+static void print_status(const train_key *key) {
+    static const char *const names[] = {
+        [TRAIN_BUILT] = "**built**", [TRAIN_NO_EFFECT] = "no effect", [TRAIN_LATER] = "later",
+        [TRAIN_REMOVED] = "refused", [TRAIN_ALIAS] = "old name",
+    };
+    fputs(names[key->status], stdout);
+    if (key->later) {
+        fputs("; later: ", stdout);
+        print_words(key->later);
+    }
+}
+
+static void print_row(const train_key *key) {
+    printf("| `%s` | ", key->path);
+    print_type(key);
+    if (key->fallback) {
+        printf(" | `%s` | ", key->fallback);
+    } else {
+        printf(" | | ");
+    }
+    print_status(key);
+    printf(" | %s", key->doc);
+    if (key->alias) printf(" Means `%s`.", key->alias);
+    if (key->only) {
+        fputs(" For ", stdout);
+        print_words(key->only);
+        putchar('.');
+    }
+    if (strncmp(key->path, "sifr.", 5) == 0 || key->flag) {
+        char flag[64];
+        snprintf(flag, sizeof flag, "%s", key->flag ? key->flag : train_key_leaf(key));
+        for (char *c = flag; *c; c++) {
+            if (*c == '_') *c = '-';
+        }
+        printf(" Flag: `--%s`.", flag);
+    }
+    puts(" |");
+}
+
+/* Rows [from, to) are one table. */
+static void print_table(size_t from, size_t to) {
+    puts("\n| key | type | default | here | what it does |\n|---|---|---|---|---|");
+    for (size_t i = from; i < to; i++) {
+        if (train_key_at(i)->type != TRAIN_SECTION || train_key_at(i)->alias) {
+            print_row(train_key_at(i));
+        }
+    }
+}
+
+static bool is_top_section(const train_key *key) {
+    return key->type == TRAIN_SECTION && !key->alias && !strchr(key->path, '.');
+}
+
+/* Whether row `i` still belongs to the table of the section `name` ("" is the top level). */
+static bool is_inside(size_t i, const char *name) {
+    const train_key *key = train_key_at(i);
+    if (is_top_section(key)) return false;
+    return name[0] ? strncmp(key->path, name, strlen(name)) == 0 && key->path[strlen(name)] == '.'
+                   : !strchr(key->path, '.');
+}
+
+int main(void) {
+    fputs(intro, stdout);
+    for (size_t i = 0; i < train_key_count();) {
+        const train_key *key = train_key_at(i);
+        const char *name = "";
+        size_t from = i;
+        if (is_top_section(key)) {
+            name = key->path;
+            from = i + 1;
+            printf("\n## %s\n\n%s\n", name, key->doc);
+        } else {
+            puts(i == 0 ? "\n## Top level" : "\n## More keys of the top level");
+        }
+        size_t to = from;
+        while (to < train_key_count() && is_inside(to, name)) to++;
+        print_table(from, to);
+        i = to;
+    }
+    return 0;
+}
