@@ -2,5 +2,5 @@
 # timeout: 1800, not under sanitizers, runs alone
 # The unit tests of the short suite, built by gcc, under the sanitizer of data races.
 . "$SOURCE/tests/support/inner-suite.sh"
-inner_build tsan
+inner_build tsan -DSIFR_WERROR=OFF
 inner_test -L short -L unit -j 2

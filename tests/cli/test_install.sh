@@ -1,6 +1,6 @@
 # label: full
-# `make install`: into a folder of its own; an outside program is built against it, by pkg-config
-# and by CMake, shared and static.
+# `make install`: into a folder of its own; an outside program, the worked example of the C
+# interface, is built against it by pkg-config and by CMake, shared and static.
 fail() { echo "$1" >&2; exit 1; }
 prefix=$PWD/root/opt/sifr
 DESTDIR=$PWD/root cmake --install "$BUILD" --prefix /opt/sifr >install.log || fail "$(cat install.log)"
@@ -22,13 +22,14 @@ sort -u symbols | comm -23 declared - >absent
 [ ! -s absent ] || fail "declared, not exported: $(cat absent)"
 
 mkdir outside
-cp "$SOURCE/tests/cli/outside_program.c" outside/program.c
+cp "$SOURCE/examples/own_model.c" outside/program.c
 export PKG_CONFIG_PATH=$(dirname "$(find "$prefix" -name sifr.pc)")
 flags="-std=c17 -Wall -Wextra -Werror -pedantic"
-cc $flags $(pkg-config --cflags sifr) outside/program.c $(pkg-config --libs sifr) -o by_pkgconfig
+cc $flags $(pkg-config --cflags sifr) outside/program.c $(pkg-config --libs sifr) -lm -o by_pkgconfig
 directory=$(dirname "$library")
 LD_LIBRARY_PATH=$directory ./by_pkgconfig >out || fail "the program built with pkg-config fails"
-[ "sifr $(head -n 1 out)" = "$("$SIFR" --version)" ] || fail "pkg-config: $(cat out)"
+[ "$(head -n 1 out)" = "$("$SIFR" --version)" ] || fail "pkg-config: $(cat out)"
+grep -q '^step 60: loss 0\.' out || fail "it has not learned: $(cat out)"
 
 cc $flags $(pkg-config --cflags sifr) outside/program.c "$directory/libsifr.a" \
     $(pkg-config --static --libs sifr | sed 's/-lsifr//') -o by_static
@@ -40,7 +41,7 @@ cmake_minimum_required(VERSION 3.25)
 project(outside LANGUAGES C)
 find_package(sifr 0.1 REQUIRED)
 add_executable(program program.c)
-target_link_libraries(program PRIVATE sifr::sifr)
+target_link_libraries(program PRIVATE sifr::sifr m)
 END
 cmake -S outside -B outside/build -G Ninja -DCMAKE_PREFIX_PATH="$prefix" >cmake.log 2>&1 &&
     cmake --build outside/build >>cmake.log 2>&1 || fail "$(cat cmake.log)"
