@@ -1,0 +1,267 @@
+/* config.json: defaults of transformers, both spellings of rope, ranges, refusals by name. */
+#include "support/scratch.h"
+
+#include "formats/model_config.h"
+
+static formats_model_config config;
+static sifr_error error;
+
+static sifr_status parse(const char *text) {
+    error = (sifr_error){0};
+    return formats_model_config_parse(text, strlen(text), "config.json", &config, &error);
+}
+
+/* `members` beside the model_type. */
+static sifr_status parse_with(const char *type, const char *members) {
+    char text[4096];
+    snprintf(text, sizeof text, "{\"model_type\": \"%s\"%s%s}", type, *members ? ", " : "",
+             members);
+    return parse(text);
+}
+
+static void refused(const char *type, const char *members, const char *part) {
+    if (parse_with(type, members) != SIFR_USAGE) fail_msg("%s: accepted", members);
+    assert_message(&error, part);
+    assert_int_equal(strncmp(error.message, "config.json: ", 13), 0);
+}
+
+static void gpt2_defaults(void **state) {
+    (void)state;
+    assert_int_equal(parse_with("gpt2", ""), SIFR_OK);
+    assert_string_equal(config.model_type, "gpt2");
+    assert_int_equal(config.vocab_size, 50257);
+    assert_int_equal(config.hidden_size, 768);
+    assert_int_equal(config.num_hidden_layers, 12);
+    assert_int_equal(config.num_attention_heads, 12);
+    assert_int_equal(config.num_key_value_heads, 12);
+    assert_int_equal(config.head_dim, 64);
+    assert_int_equal(config.intermediate_size, 3072);
+    assert_int_equal(config.max_position_embeddings, 1024);
+    assert_int_equal(config.activation, FORMATS_GELU_TANH);
+    assert_true(config.norm_eps == 1e-5 && config.initializer_range == 0.02);
+    assert_true(config.tie_word_embeddings && config.attention_bias && config.mlp_bias);
+    assert_true(config.embedding_dropout == 0.1 && config.residual_dropout == 0.1);
+    assert_true(config.attention_dropout == 0.1);
+    assert_int_equal(config.bos_token_id, 50256);
+    assert_int_equal(config.eos_count, 1);
+    assert_int_equal(config.eos_token_ids[0], 50256);
+    assert_int_equal(config.pad_token_id, -1);
+}
+
+static void llama_defaults(void **state) {
+    (void)state;
+    assert_int_equal(parse_with("llama", ""), SIFR_OK);
+    assert_int_equal(config.vocab_size, 32000);
+    assert_int_equal(config.hidden_size, 4096);
+    assert_int_equal(config.num_hidden_layers, 32);
+    assert_int_equal(config.num_key_value_heads, 32);
+    assert_int_equal(config.head_dim, 128);
+    assert_int_equal(config.intermediate_size, 11008);
+    assert_int_equal(config.max_position_embeddings, 2048);
+    assert_int_equal(config.activation, FORMATS_SILU);
+    assert_true(config.norm_eps == 1e-6 && config.rope_theta == 10000);
+    assert_int_equal(config.rope_kind, FORMATS_ROPE_DEFAULT);
+    assert_false(config.tie_word_embeddings || config.attention_bias || config.mlp_bias);
+    assert_true(config.attention_dropout == 0 && config.residual_dropout == 0);
+    assert_int_equal(config.bos_token_id, 1);
+    assert_int_equal(config.eos_token_ids[0], 2);
+}
+
+static void values_given(void **state) {
+    (void)state;
+    assert_int_equal(parse_with("gpt2", "\"n_embd\": 96, \"num_attention_heads\": 4, \"n_inner\": "
+                                        "100, \"activation_function\": \"gelu\", "
+                                        "\"tie_word_embeddings\": false, \"attn_pdrop\": 0"),
+                     SIFR_OK);
+    assert_int_equal(config.head_dim, 24);
+    assert_int_equal(config.intermediate_size, 100);
+    assert_int_equal(config.activation, FORMATS_GELU_ERF);
+    assert_false(config.tie_word_embeddings);
+    assert_true(config.attention_dropout == 0);
+    assert_int_equal(parse_with("llama", "\"hidden_size\": 64, \"num_attention_heads\": 8, "
+                                         "\"num_key_value_heads\": 2, \"head_dim\": 16, "
+                                         "\"eos_token_id\": [3, 5], \"bos_token_id\": null, "
+                                         "\"pad_token_id\": -1, \"rope_theta\": 5e5, "
+                                         "\"architectures\": [\"LlamaForCausalLM\"], "
+                                         "\"sliding_window\": null, \"pretraining_tp\": 1, "
+                                         "\"torch_dtype\": \"bfloat16\""),
+                     SIFR_OK);
+    assert_int_equal(config.head_dim, 16);
+    assert_int_equal(config.num_key_value_heads, 2);
+    assert_int_equal(config.eos_count, 2);
+    assert_int_equal(config.eos_token_ids[1], 5);
+    assert_int_equal(config.bos_token_id, -1);
+    assert_int_equal(config.pad_token_id, -1);
+    assert_true(config.rope_theta == 5e5);
+    assert_int_equal(parse_with("llama", "\"eos_token_id\": null"), SIFR_OK);
+    assert_int_equal(config.eos_count, 0);
+}
+
+#define LLAMA3                                                                                     \
+    "\"factor\": 8.0, \"low_freq_factor\": 1.0, \"high_freq_factor\": 4.0, "                       \
+    "\"original_max_position_embeddings\": 8192"
+
+static void rope(void **state) {
+    (void)state;
+    assert_int_equal(
+        parse_with("llama",
+                   "\"rope_theta\": 5e5, \"rope_scaling\": {\"rope_type\": \"llama3\", " LLAMA3
+                   "}"),
+        SIFR_OK);
+    formats_model_config older = config;
+    assert_int_equal(config.rope_kind, FORMATS_ROPE_LLAMA3);
+    assert_true(config.rope_factor == 8 && config.rope_low_freq_factor == 1);
+    assert_true(config.rope_high_freq_factor == 4 && config.rope_original_max_position == 8192);
+    assert_int_equal(parse_with("llama", "\"rope_parameters\": {\"rope_theta\": 5e5, "
+                                         "\"rope_type\": \"llama3\", " LLAMA3 "}"),
+                     SIFR_OK);
+    assert_memory_equal(&older, &config, sizeof older);
+    assert_int_equal(parse_with("llama", "\"rope_scaling\": {\"type\": \"linear\", \"factor\": 2}"),
+                     SIFR_OK);
+    assert_int_equal(config.rope_kind, FORMATS_ROPE_LINEAR);
+    assert_true(config.rope_factor == 2);
+    refused("llama", "\"rope_scaling\": {\"type\": \"dynamic\", \"factor\": 2}", "rope_scaling");
+    refused("llama", "\"rope_parameters\": {\"rope_type\": \"yarn\"}", "yarn");
+    refused("llama", "\"rope_scaling\": {\"type\": \"longrope\"}", "linear and llama3 are");
+    refused("llama", "\"rope_scaling\": {\"type\": \"linear\"}", "lacks \"factor\"");
+    refused("llama", "\"rope_scaling\": {\"type\": \"linear\", \"factor\": 0}", "factor");
+    refused("llama", "\"rope_scaling\": {\"type\": \"linear\", \"rope_type\": \"default\"}",
+            "two types");
+    refused("llama", "\"rope_scaling\": [1]", "must be an object");
+    refused("llama", "\"rope_theta\": 1e4, \"rope_parameters\": {\"rope_theta\": 5e5}",
+            "remove one");
+    refused("llama",
+            "\"rope_scaling\": {\"rope_type\": \"llama3\", \"factor\": 8, "
+            "\"low_freq_factor\": 4, \"high_freq_factor\": 4}",
+            "must be more than");
+    refused("llama", "\"rope_parameters\": {\"partial_rotary_factor\": 0.5}", "partial_rotary");
+}
+
+static void hostile(void **state) {
+    (void)state;
+    static const char *const bad[][2] = {
+        {"\"hidden_size\": 0", "\"hidden_size\" is 0, must be in 1"},
+        {"\"hidden_size\": -64", "hidden_size"},
+        {"\"hidden_size\": 100", "no multiple of the 32 attention heads"},
+        {"\"hidden_size\": true", "must be a whole number, not true"},
+        {"\"hidden_size\": \"auto\"", "must be a whole number"},
+        {"\"hidden_size\": 64.5", "must be a whole number"},
+        {"\"hidden_size\": 1e30", "must be a whole number"},
+        {"\"num_attention_heads\": 0", "num_attention_heads"},
+        {"\"num_key_value_heads\": 64", "no multiple"},
+        {"\"num_key_value_heads\": 5", "no multiple"},
+        {"\"num_key_value_heads\": 0", "num_key_value_heads"},
+        {"\"num_hidden_layers\": 1000000000", "num_hidden_layers"},
+        {"\"vocab_size\": 0", "vocab_size"},
+        {"\"vocab_size\": 2147483648", "vocab_size"},
+        {"\"rope_theta\": 0", "rope_theta"},
+        {"\"rope_theta\": -1", "rope_theta"},
+        {"\"max_position_embeddings\": 2147483648", "max_position_embeddings"},
+        {"\"head_dim\": 7", "even"},
+        {"\"head_dim\": 65536", "together"},
+        {"\"intermediate_size\": 9223372036854775807", "intermediate_size"},
+        {"\"rms_norm_eps\": 0", "rms_norm_eps"},
+        {"\"attention_dropout\": 1", "attention_dropout"},
+        {"\"attention_dropout\": -0.1", "attention_dropout"},
+        {"\"initializer_range\": -1", "initializer_range"},
+        {"\"hidden_act\": \"relu\"", "\"hidden_act\": \"relu\" is not built"},
+        {"\"tie_word_embeddings\": 1", "true or false"},
+        {"\"eos_token_id\": [1, -2]", "eos_token_id"},
+        {"\"eos_token_id\": [1,2,3,4,5,6,7,8,9]", "at most 8"},
+        {"\"eos_token_id\": \"x\"", "eos_token_id"},
+        {"\"pad_token_id\": -2", "pad_token_id"},
+        {"\"bos_token_id\": 4294967296", "bos_token_id"},
+        {"\"architectures\": [\"MistralForCausalLM\"]", "MistralForCausalLM"},
+        {"\"architectures\": \"LlamaForCausalLM\"", "must be a list"},
+        {"\"architectures\": [7]", "no string"},
+        {"\"vocab_size\": 10, \"vocab_size\": 10", "duplicate"},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) refused("llama", bad[i][0], bad[i][1]);
+    refused("gpt2", "\"n_embd\": 64, \"hidden_size\": 128", "the same thing");
+    refused("gpt2", "\"architectures\": [\"GPT2ForSequenceClassification\"]", "GPT2LMHeadModel");
+}
+
+static void not_built(void **state) {
+    (void)state;
+    static const char *const gpt2[] = {
+        "\"scale_attn_weights\": false",     "\"scale_attn_by_inverse_layer_idx\": true",
+        "\"reorder_and_upcast_attn\": true", "\"add_cross_attention\": true",
+        "\"is_encoder_decoder\": true",      "\"pruned_heads\": {\"0\": [1]}"};
+    static const char *const llama[] = {"\"pretraining_tp\": 2",
+                                        "\"partial_rotary_factor\": 0.5",
+                                        "\"sliding_window\": 4096",
+                                        "\"quantization_config\": {\"bits\": 4}",
+                                        "\"layer_types\": [\"sliding_attention\"]",
+                                        "\"final_logit_softcapping\": 30.0",
+                                        "\"num_local_experts\": 8"};
+    for (size_t i = 0; i < sizeof gpt2 / sizeof *gpt2; i++) refused("gpt2", gpt2[i], "not built");
+    for (size_t i = 0; i < sizeof llama / sizeof *llama; i++) {
+        refused("llama", llama[i], "is not built");
+    }
+    refused("mistral", "", "\"gpt2\" and \"llama\"");
+    assert_int_equal(parse("{}"), SIFR_USAGE);
+    assert_message(&error, "\"model_type\" is missing");
+    assert_int_equal(parse_with("llama", "\"sliding_window\": 4096, \"use_sliding_window\": false, "
+                                         "\"quantization_config\": null, \"pruned_heads\": {}"),
+                     SIFR_OK);
+}
+
+static void malformed(void **state) {
+    (void)state;
+    static const char *const bad[] = {"",
+                                      " ",
+                                      "[]",
+                                      "7",
+                                      "null",
+                                      "{",
+                                      "{\"a\":1,}",
+                                      "{\"a\":1}x",
+                                      "\xEF\xBB\xBF{}",
+                                      "{\"a\":NaN}",
+                                      "{\"a\":Infinity}",
+                                      "{\"a\":1e400}",
+                                      "{\"a\":0x10}",
+                                      "{\"a\":012}",
+                                      "{/* c */}",
+                                      "{\"a\":\"\xFF\"}",
+                                      "{\"a\":\"\\ud800\"}",
+                                      "{\"a\":18446744073709551616}",
+                                      "\xFF\xFE{\0",
+                                      "{\"\\u0000\":1}"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        if (parse(bad[i]) != SIFR_USAGE) fail_msg("%zu: accepted", i);
+        assert_null(strchr(error.message, '\n'));
+    }
+    enum { DEEP = 100000 };
+    char *text = malloc(DEEP);
+    assert_non_null(text);
+    for (int i = 0; i < 2; i++) {
+        memset(text, "[{"[i], DEEP);
+        assert_int_equal(formats_model_config_parse(text, DEEP, "deep", &config, &error),
+                         SIFR_USAGE);
+        assert_message(&error, "deeper than 64");
+    }
+    free(text);
+}
+
+static void files(void **state) {
+    (void)state;
+    scratch_text("config.json", "{\"model_type\": \"gpt2\", \"n_layer\": 3}");
+    assert_int_equal(formats_model_config_load(scratch, &config, &error), SIFR_OK);
+    assert_int_equal(config.num_hidden_layers, 3);
+    assert_int_equal(formats_model_config_load(scratch_path("config.json"), &config, &error),
+                     SIFR_OK);
+    assert_int_equal(formats_model_config_load(scratch_path("none.json"), &config, &error),
+                     SIFR_FAILED);
+    assert_int_equal(formats_model_config_load("/dev/zero", &config, &error), SIFR_FAILED);
+    assert_message(&error, "not a regular file");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(gpt2_defaults), cmocka_unit_test(llama_defaults),
+        cmocka_unit_test(values_given),  cmocka_unit_test(rope),
+        cmocka_unit_test(hostile),       cmocka_unit_test(not_built),
+        cmocka_unit_test(malformed),     cmocka_unit_test(files)};
+    return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
+}

@@ -1,0 +1,98 @@
+/* --data PATH…: files, directories, patterns; what is no text is refused by name. */
+#include <sys/stat.h>
+
+#include "support/scratch.h"
+
+#include "formats/text_source.h"
+
+static sifr_error error;
+static formats_text_source source;
+
+static sifr_status open_paths(const char *a, const char *b) {
+    const char *paths[] = {a, b};
+    return formats_text_source_open(paths, b ? 2 : 1, &source, &error);
+}
+
+static void assert_names(const char *const *names, size_t count) {
+    assert_int_equal(source.count, count);
+    for (size_t i = 0; i < count; i++) {
+        assert_string_equal(source.documents[i].path, scratch_path(names[i]));
+    }
+    formats_text_source_close(&source);
+}
+
+static void listing(void **state) {
+    (void)state;
+    assert_int_equal(mkdir(scratch_path("d"), 0777), 0);
+    assert_int_equal(mkdir(scratch_path("d/b"), 0777), 0);
+    assert_int_equal(mkdir(scratch_path("d/.git"), 0777), 0);
+    scratch_text("d/c.txt", "third");
+    scratch_text("d/a.txt", "first");
+    scratch_text("d/b/z", "second, \xFF is kept");
+    scratch_text("d/empty", "");
+    scratch_text("d/.hidden", "x");
+    scratch_text("d/.git/x", "x");
+    assert_int_equal(symlink("..", scratch_path("d/b/up")), 0);
+    assert_int_equal(open_paths(scratch_path("d"), NULL), SIFR_OK);
+    assert_int_equal(source.empty_files, 1);
+    assert_int_equal(source.links, 1);
+    assert_int_equal(source.bytes, 5 + 5 + 17);
+    base_map map;
+    assert_int_equal(formats_text_source_map(&source, 1, &map, &error), SIFR_OK);
+    assert_int_equal(map.size, 17);
+    assert_memory_equal(map.data, "second, \xFF is kept", 17);
+    base_unmap(&map);
+    assert_names((const char *[]){"d/a.txt", "d/b/z", "d/c.txt"}, 3);
+
+    assert_int_equal(open_paths(scratch_path("d/c.txt"), scratch_path("d/[a-b]*")), SIFR_OK);
+    assert_names((const char *[]){"d/c.txt", "d/a.txt", "d/b/z"}, 3);
+    assert_int_equal(open_paths(scratch_path("d/?.txt"), NULL), SIFR_OK);
+    assert_names((const char *[]){"d/a.txt", "d/c.txt"}, 2);
+    scratch_text("d/[x]", "a name, not a pattern");
+    assert_int_equal(open_paths(scratch_path("d/[x]"), NULL), SIFR_OK);
+    assert_names((const char *[]){"d/[x]"}, 1);
+}
+
+static void refused(const char *path, sifr_status status, const char *part) {
+    if (open_paths(path, NULL) != status) fail_msg("%s: not %d", path, status);
+    assert_message(&error, part);
+    assert_int_equal(source.count, 0);
+}
+
+static void refusals(void **state) {
+    (void)state;
+    refused(scratch_path("absent"), SIFR_USAGE, "no such file or directory");
+    refused(scratch_path("*.none"), SIFR_USAGE, "no file matches");
+    assert_int_equal(mkdir(scratch_path("e"), 0777), 0);
+    refused(scratch_path("e"), SIFR_USAGE, "no text to read");
+    scratch_text("e/empty", "");
+    refused(scratch_path("e"), SIFR_USAGE, "1 files found, all of them empty");
+    scratch_write("e/image.png", "ab\0c", 4);
+    refused(scratch_path("e"), SIFR_FAILED, "image.png: has a NUL byte at 2");
+    assert_int_equal(unlink(scratch_path("e/image.png")), 0);
+    assert_int_equal(mkfifo(scratch_path("e/pipe"), 0666), 0);
+    refused(scratch_path("e"), SIFR_FAILED, "a device or pipe");
+    refused("/dev/zero", SIFR_FAILED, "a device or pipe");
+    assert_int_equal(unlink(scratch_path("e/pipe")), 0);
+    assert_int_equal(symlink("nowhere", scratch_path("e/broken")), 0);
+    refused(scratch_path("e"), SIFR_FAILED, "broken: cannot open");
+    assert_int_equal(unlink(scratch_path("e/broken")), 0);
+    if (geteuid() != 0) {
+        assert_int_equal(chmod(scratch_text("e/secret", "x"), 0), 0);
+        refused(scratch_path("e"), SIFR_FAILED, "secret: cannot open");
+    }
+    /* A NUL far behind the beginning is found when the text is mapped. */
+    static char late[100000];
+    memset(late, 'x', sizeof late);
+    late[90000] = 0;
+    assert_int_equal(open_paths(scratch_write("late", late, sizeof late), NULL), SIFR_OK);
+    base_map map;
+    assert_int_equal(formats_text_source_map(&source, 0, &map, &error), SIFR_FAILED);
+    assert_message(&error, "NUL byte at 90000");
+    formats_text_source_close(&source);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(listing), cmocka_unit_test(refusals)};
+    return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
+}

@@ -1,0 +1,226 @@
+/* Megatron token stores: round trip, other writers' types, and indexes that do not fit. */
+#include "support/scratch.h"
+
+#include "formats/token_store.h"
+
+static sifr_error error;
+static formats_token_store store;
+
+static void write_store(const char *prefix, int64_t vocab, int documents) {
+    formats_token_writer writer;
+    assert_int_equal(formats_token_writer_open(&writer, prefix, vocab, &error), SIFR_OK);
+    for (int d = 0; d < documents; d++) {
+        for (int i = 0; i < 3 * d; i++) {
+            int32_t id = (int32_t)((1000 * d + i) % vocab);
+            assert_int_equal(formats_token_writer_append(&writer, &id, 1, &error), SIFR_OK);
+        }
+        assert_int_equal(formats_token_writer_end_document(&writer, &error), SIFR_OK);
+    }
+    assert_int_equal(formats_token_writer_commit(&writer, &error), SIFR_OK);
+}
+
+static void check_store(const char *prefix, int64_t vocab, int documents, int token_bytes) {
+    if (formats_token_store_open(prefix, &store, &error) != SIFR_OK) fail_msg("%s", error.message);
+    assert_int_equal(store.documents, documents);
+    assert_int_equal(store.sequences, documents);
+    assert_int_equal(store.token_bytes, token_bytes);
+    assert_int_equal(store.tokens, 3 * documents * (documents - 1) / 2);
+    int64_t at = 0;
+    for (int d = 0; d < documents; d++) {
+        int64_t first, count;
+        int32_t ids[64];
+        formats_token_store_document(&store, d, &first, &count);
+        assert_int_equal(first, at);
+        assert_int_equal(count, 3 * d);
+        formats_token_store_read(&store, first, count, ids);
+        for (int i = 0; i < count; i++) assert_int_equal(ids[i], (1000 * d + i) % vocab);
+        at += count;
+    }
+    assert_int_equal(formats_token_store_check(&store, vocab, prefix, &error), SIFR_OK);
+    formats_token_store_close(&store);
+}
+
+static void round_trip(void **state) {
+    (void)state;
+    char prefix[BASE_PATH_LENGTH];
+    write_store(scratch_path("small"), 65499, 7);
+    check_store(scratch_path("small"), 65499, 7, 2);
+    write_store(scratch_path("large"), 65500, 20);
+    check_store(scratch_path("large"), 65500, 20, 4);
+    write_store(scratch_path("small"), 300, 3); /* over the old one */
+    check_store(scratch_path("small"), 300, 3, 2);
+    write_store(scratch_path("none"), 300, 0);
+    check_store(scratch_path("none"), 300, 0, 2);
+    static const char *const spelled[] = {"small", "small.idx", "small.bin"};
+    for (int i = 0; i < 3; i++) {
+        assert_true(formats_token_store_prefix(scratch_path(spelled[i]), prefix));
+        assert_string_equal(prefix, scratch_path("small"));
+    }
+    assert_false(formats_token_store_prefix(scratch_path("smal"), prefix));
+    assert_false(formats_token_store_prefix(scratch, prefix));
+}
+
+static void writer_errors(void **state) {
+    (void)state;
+    formats_token_writer writer;
+    static const int32_t ids[] = {1, 2, 300};
+    const char *prefix = scratch_path("bad");
+    assert_int_equal(formats_token_writer_open(&writer, prefix, 300, &error), SIFR_OK);
+    assert_int_equal(formats_token_writer_append(&writer, ids, 3, &error), SIFR_FAILED);
+    assert_message(&error, "token id 300 is outside of the vocabulary of 300");
+    formats_token_writer_abort(&writer);
+    assert_false(base_is_file(scratch_path("bad.bin")));
+    assert_int_equal(formats_token_writer_open(&writer, prefix, 0, &error), SIFR_USAGE);
+    assert_int_equal(formats_token_writer_open(&writer, "/nonexistent/x", 300, &error),
+                     SIFR_FAILED);
+}
+
+/* An index for `data_size` bytes of tokens, field by field. */
+typedef struct index_text {
+    uint8_t bytes[512];
+    size_t size;
+} index_text;
+
+static void put(index_text *index, uint64_t value, int bytes) {
+    for (int i = 0; i < bytes; i++) index->bytes[index->size++] = (uint8_t)(value >> 8 * i);
+}
+
+/* Two sequences of 2 and 3 tokens of `width` bytes, in documents that begin at starts[0…2]. */
+static index_text make_index(uint8_t code, int width, const int64_t starts[3]) {
+    index_text index = {.size = 9};
+    memcpy(index.bytes, "MMIDIDX\0", 9);
+    put(&index, 1, 8);
+    put(&index, code, 1);
+    put(&index, 2, 8);
+    put(&index, 3, 8);
+    put(&index, 2, 4);
+    put(&index, 3, 4);
+    put(&index, 0, 8);
+    put(&index, (uint64_t)(2 * width), 8);
+    for (int i = 0; i < 3; i++) put(&index, (uint64_t)starts[i], 8);
+    return index;
+}
+
+static const int64_t straight[3] = {0, 1, 2};
+
+static sifr_status parse(const index_text *index, const void *data, size_t size) {
+    uint8_t *exact = malloc(index->size + 1); /* so that reading on is seen */
+    memcpy(exact, index->bytes, index->size);
+    sifr_status status =
+        formats_token_store_parse(exact, index->size, data, size, "p", &store, &error);
+    free(exact);
+    return status;
+}
+
+static void types(void **state) {
+    (void)state;
+    static const int widths[] = {0, 1, 0, 2, 4, 8, 0, 0, 2, 0};
+    static const int8_t negative[40] = {-1, -1, -1, -1, -1, -1, -1, -1};
+    for (int code = 0; code < 10; code++) {
+        int width = widths[code];
+        index_text index = make_index((uint8_t)code, width ? width : 4, straight);
+        uint8_t data[40] = {0};
+        for (int i = 0; i < 5; i++) data[i * (width ? width : 4)] = (uint8_t)(10 + i);
+        size_t size = (size_t)(5 * (width ? width : 4));
+        if (!width) {
+            assert_int_equal(parse(&index, data, size), SIFR_FAILED);
+            assert_message(&error, "holds no token ids");
+            continue;
+        }
+        assert_int_equal(
+            formats_token_store_parse(index.bytes, index.size, data, size, "p", &store, &error),
+            SIFR_OK);
+        int32_t ids[5];
+        formats_token_store_read(&store, 0, 5, ids);
+        for (int i = 0; i < 5; i++) assert_int_equal(ids[i], 10 + i);
+        assert_int_equal(formats_token_store_check(&store, 15, "p", &error), SIFR_OK);
+        assert_int_equal(formats_token_store_check(&store, 14, "p", &error), SIFR_FAILED);
+        assert_message(&error, "token 4 is id 14, outside of the vocabulary of 14");
+        formats_token_store_close(&store);
+        assert_int_equal(
+            formats_token_store_parse(index.bytes, index.size, negative, size, "p", &store, &error),
+            SIFR_OK);
+        int64_t unsigned_limit = code == 1 ? 256 : 65536;
+        assert_int_equal(formats_token_store_check(&store, unsigned_limit, "p", &error),
+                         code == 1 || code == 8 ? SIFR_OK : SIFR_FAILED);
+        formats_token_store_close(&store);
+    }
+}
+
+static void changed(size_t at, uint64_t value, int bytes, size_t data_size, const char *part) {
+    static const uint8_t data[64];
+    index_text index = make_index(4, 4, straight);
+    size_t whole = index.size;
+    index.size = at;
+    put(&index, value, bytes);
+    index.size = whole;
+    if (parse(&index, data, data_size) != SIFR_FAILED) fail_msg("byte %zu: accepted", at);
+    assert_message(&error, part);
+}
+
+static void hostile(void **state) {
+    (void)state;
+    static const uint8_t data[64];
+    index_text good = make_index(4, 4, straight);
+    assert_int_equal(parse(&good, data, 20), SIFR_OK);
+    for (size_t size = 0; size < good.size; size++) {
+        index_text cut = good;
+        cut.size = size;
+        assert_int_equal(parse(&cut, data, 20), SIFR_FAILED);
+    }
+    for (size_t more = 1; more <= 3; more++) { /* two bytes more are the optional modes */
+        index_text longer = good;
+        longer.size += more;
+        assert_int_equal(parse(&longer, data, 20), more == 2 ? SIFR_OK : SIFR_FAILED);
+    }
+    for (size_t size = 0; size < 64; size++) {
+        assert_int_equal(parse(&good, data, size), size == 20 ? SIFR_OK : SIFR_FAILED);
+    }
+    changed(0, 'T', 1, 20, "MMIDIDX");
+    changed(9, 2, 8, 20, "version 2");
+    changed(18, UINT64_MAX, 8, 20, "do not hold");
+    changed(18, (UINT64_MAX / 12) + 1, 8, 20, "do not hold");
+    changed(18, 1, 8, 20, "do not hold");
+    changed(26, 0, 8, 20, "do not hold");
+    changed(26, UINT64_C(1) << 61, 8, 20, "do not hold");
+    changed(34, 0xFFFFFFFF, 4, 20, "sequence 0");
+    changed(34, 3, 4, 20, "sequence 1");
+    changed(38, 4, 4, 20, "sequence 1");
+    changed(38, 2, 4, 20, "its index accounts for 16");
+    changed(42, 4, 8, 20, "sequence 0");
+    changed(42, UINT64_MAX, 8, 20, "sequence 0");
+    changed(50, 4, 8, 20, "sequence 1");
+    changed(58, 1, 8, 20, "document entry 0");
+    changed(66, 3, 8, 20, "document entry 1");
+    changed(66, UINT64_MAX, 8, 20, "document entry 1");
+    changed(74, 1, 8, 20, "document entry 2");
+    /* Two sequences in one document, and an empty one. */
+    static const int64_t joined[3] = {0, 0, 2};
+    index_text two = make_index(4, 4, joined);
+    assert_int_equal(formats_token_store_parse(two.bytes, two.size, data, 20, "p", &store, &error),
+                     SIFR_OK);
+    int64_t first, count;
+    formats_token_store_document(&store, 0, &first, &count);
+    assert_int_equal(count, 0);
+    formats_token_store_document(&store, 1, &first, &count);
+    assert_int_equal(first, 0);
+    assert_int_equal(count, 5);
+}
+
+static void files(void **state) {
+    (void)state;
+    assert_int_equal(formats_token_store_open(scratch_path("absent"), &store, &error), SIFR_FAILED);
+    write_store(scratch_path("cut"), 300, 5);
+    assert_int_equal(truncate(scratch_path("cut.bin"), 7), 0);
+    assert_int_equal(formats_token_store_open(scratch_path("cut"), &store, &error), SIFR_FAILED);
+    assert_message(&error, "no whole number of tokens");
+    assert_int_equal(truncate(scratch_path("cut.idx"), 0), 0);
+    assert_int_equal(formats_token_store_open(scratch_path("cut"), &store, &error), SIFR_FAILED);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(round_trip),
+                                       cmocka_unit_test(writer_errors), cmocka_unit_test(types),
+                                       cmocka_unit_test(hostile), cmocka_unit_test(files)};
+    return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
+}
