@@ -22,7 +22,7 @@ configure: deps
 
 # Configured anew: the tests are built only where their library was found.
 tests:
-	@scripts/install-deps.sh build test
+	@scripts/install-deps.sh build demo test
 	@cmake --preset $(PRESET) -B $(BUILD) >/dev/null
 	@ninja -C $(BUILD)
 
