@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/file.h"
 
@@ -33,6 +34,12 @@ static const char *base_json_excess(const char *text, size_t size) {
 
 sifr_status base_json_parse(const char *text, size_t size, const char *name, json_t **out,
                             sifr_error *error) {
+    /* jansson skips a NUL behind a number; no JSON has one. */
+    const char *nul = size ? memchr(text, 0, size) : NULL;
+    if (nul) {
+        return base_fail(error, SIFR_USAGE, "%s: not valid JSON: a NUL byte at %zu", name,
+                         (size_t)(nul - text));
+    }
     const char *excess = base_json_excess(text, size);
     if (excess) return base_fail(error, SIFR_USAGE, "%s: JSON %s is not read", name, excess);
     json_error_t where;

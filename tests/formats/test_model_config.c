@@ -232,6 +232,11 @@ static void malformed(void **state) {
         if (parse(bad[i]) != SIFR_USAGE) fail_msg("%zu: accepted", i);
         assert_null(strchr(error.message, '\n'));
     }
+    /* jansson alone takes this for 3. */
+    static const char nul[] = "{\"model_type\": \"gpt2\", \"n_layer\": 3\0}";
+    assert_int_equal(formats_model_config_parse(nul, sizeof nul - 1, "nul", &config, &error),
+                     SIFR_USAGE);
+    assert_message(&error, "NUL byte at 35");
     enum { DEEP = 100000 };
     char *text = malloc(DEEP);
     assert_non_null(text);
