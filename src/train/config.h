@@ -122,6 +122,11 @@ void train_config_explain(const train_config *config, train_config_line *write, 
  * the run. After train_config_resolve. NULL when memory ran out. */
 json_t *train_config_effective(const train_config *config);
 
+/* Writes the effective config to a file (through a base_writer), indented, with each number in the
+ * fewest digits that read back as the same. */
+sifr_status train_config_save(const train_config *config, const char *path,
+                              sifr_error *error) SIFR_MUST_CHECK;
+
 /* The flags that the table makes, for the program's option parser and its --help. */
 typedef struct train_flag {
     char name[64];        /* "max-steps", without the dashes */

@@ -46,7 +46,8 @@ typedef struct train_key {
     const char *flag;       /* the flag's name; the last part of the path for keys of "sifr" */
     const char *argument;   /* what --help calls its value */
     size_t field;           /* offset in train_config, plus one; 0: none */
-    bool ungated;           /* asks even where its section is not switched on by name */
+    bool ungated; /* asks even where its section is not switched on by name; of a section: asks
+              by being there */
 } train_key;
 
 /* The row number `index`, from 0; NULL behind the last one. */

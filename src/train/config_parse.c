@@ -131,6 +131,10 @@ static sifr_status train_walk(train_config *config, json_t *object, const char *
         if (!key || key->status == TRAIN_ALIAS) return train_unknown(config, prefix, name, error);
         if (json_is_null(value)) continue;
         if (key->type == TRAIN_SECTION && json_is_object(value)) {
+            if (key->ungated) {
+                config->settings[index].given = json_incref(value);
+                config->settings[index].origin = TRAIN_FROM_FILE;
+            }
             BASE_TRY(train_walk(config, value, path, error));
             continue;
         }

@@ -32,6 +32,8 @@ sifr_status train_value_from_text(const train_key *key, const char *text, const 
 /* The table's default, canonical, as a new reference; NULL where there is none. */
 json_t *train_value_default(const train_key *key);
 bool train_value_is_auto(const json_t *value);
+/* The shortest of the usual precisions that reads back as the same number. */
+void train_real_text(double value, char out[40]);
 /* Compact JSON on one line, cut to `size`; returns out. */
 char *train_value_text(const json_t *value, char *out, size_t size);
 /* `text` in quotes and on one line, cut to `size`; returns out. */

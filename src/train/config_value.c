@@ -30,8 +30,7 @@ bool train_value_equal(const json_t *a, const json_t *b) {
     return json_equal(a, b);
 }
 
-/* The shortest of the usual precisions that reads back as the same number. */
-static void train_real_text(double value, char out[40]) {
+void train_real_text(double value, char out[40]) {
     for (int digits = 6; digits <= 17; digits++) {
         snprintf(out, 40, "%.*g", digits, value);
         if (strtod(out, NULL) == value) return;

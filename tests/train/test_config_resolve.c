@@ -1,6 +1,8 @@
 /* Batch sizes, "auto", optimizers, schedulers, and what is not built. */
 #include "config_case.h"
 
+#include <unistd.h>
+
 static void batch(const char *text, int64_t ranks, int64_t global, int64_t micro, int64_t steps) {
     config_case *c = config_case_flags(text, ranks, NULL);
     config_case_accepted(c);
@@ -300,6 +302,10 @@ static void not_built(void **state) {
          "ds.json: data_efficiency is {\"data_sampling\":{\"enabled\":true}}, which is not built "
          "yet; "
          "leave it out (Curriculum learning, dynamic batches and token dropping.)"},
+        {"{\"zero_optimization\": {\"zenflow\": {\"overlap_step\": false}}}",
+         "ds.json: zero_optimization.zenflow is {\"overlap_step\":false}, which is not built yet; "
+         "leave it out (Updates the most important gradients at once and the rest behind; on where "
+         "the section is there.)"},
         {"{\"wandb\": {\"enabled\": true}}",
          "ds.json: wandb.enabled is true, which is not built yet; set it to false or leave it out "
          "(Sends metrics to it.)"},
@@ -393,8 +399,24 @@ static void effective_repeats_the_run(void **state) {
     json_t *again = train_config_effective(&second->config);
     assert_true(json_equal(effective, again));
     json_decref(again);
-    json_decref(effective);
     free(text);
+    char path[] = "/tmp/sifr-test-config-XXXXXX";
+    int descriptor = mkstemp(path);
+    assert_true(descriptor >= 0);
+    close(descriptor);
+    assert_int_equal(train_config_save(&first->config, path, &first->error), SIFR_OK);
+    json_t *saved = json_load_file(path, 0, NULL);
+    assert_true(json_equal(effective, saved));
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    char lines[16384];
+    lines[fread(lines, 1, sizeof lines - 1, file)] = 0;
+    fclose(file);
+    assert_non_null(strstr(lines, "\"betas\": [0.9, 0.999]"));
+    assert_non_null(strstr(lines, "\"lr\": 0.1,"));
+    unlink(path);
+    json_decref(saved);
+    json_decref(effective);
     config_case_free(first);
     config_case_free(second);
 }
