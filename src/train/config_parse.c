@@ -59,24 +59,23 @@ static bool train_is_member(const char *path, const char *prefix) {
            !strchr(path + length + 1, '.');
 }
 
-/* The row whose last part is nearest to `name`: of the section first, then the one row anywhere
- * that has exactly this name, then any. NULL where nothing is near. */
-static const train_key *train_nearest_key(const char *prefix, const char *name) {
+/* The row whose last part is nearest to `name`: of the section first, then of any; *rows is how
+ * many have exactly this name. NULL where nothing is near. */
+static const train_key *train_nearest_key(const char *prefix, const char *name, size_t *rows) {
     const char *candidates[512];
     const train_key *keys[512];
-    for (int round = 0; round < 3; round++) {
+    for (int round = 0; round < 2; round++) {
         size_t count = 0;
+        *rows = 0;
         for (size_t i = 0; i < train_key_count() && count < 512; i++) {
             const train_key *key = train_key_at(i);
-            const char *leaf = train_key_leaf(key);
             if (key->status == TRAIN_ALIAS) continue;
             if (round == 0 && !train_is_member(key->path, prefix)) continue;
-            if (round == 1 && strcmp(leaf, name) != 0) continue;
             keys[count] = key;
-            candidates[count++] = leaf;
+            candidates[count] = train_key_leaf(key);
+            *rows += strcmp(candidates[count++], name) == 0;
         }
-        if (round == 1 && count == 1) return keys[0];
-        const char *best = round == 1 ? NULL : base_nearest(name, candidates, count);
+        const char *best = base_nearest(name, candidates, count);
         for (size_t i = 0; best && i < count; i++) {
             if (candidates[i] == best) return keys[i];
         }
@@ -99,13 +98,19 @@ static sifr_status train_unknown(const train_config *config, const char *prefix,
                          "%s: unknown key %s with a dot in its name; write it as nested objects",
                          config->name, quoted);
     }
-    const train_key *near = strlen(name) < 64 ? train_nearest_key(prefix, name) : NULL;
+    size_t rows = 0;
+    const train_key *near = strlen(name) < 64 ? train_nearest_key(prefix, name, &rows) : NULL;
     if (!near) {
         return base_fail(error, SIFR_USAGE,
                          "%s: unknown key %s; docs/config.md lists every key that is known",
                          config->name, full);
     }
     const char *leaf = train_key_leaf(near);
+    if (rows > 1) {
+        return base_fail(error, SIFR_USAGE,
+                         "%s: unknown key %s; \"%s\" belongs in one of %zu sections, such as %s",
+                         config->name, full, leaf, rows, near->path);
+    }
     if (strcmp(leaf, name) == 0 && leaf == near->path) {
         return base_fail(error, SIFR_USAGE, "%s: unknown key %s; \"%s\" belongs at the top level",
                          config->name, full, leaf);

@@ -6,11 +6,11 @@ static void comments_and_commas(void **state) {
     config_case *c = config_case_text("// first\n{ # second\n"
                                       "  \"gradient_clipping\": 0.5, /* third\n fourth */\n"
                                       "  \"optimizer\": {\"params\": {\"betas\": [0.8, 0.9,],},},\n"
-                                      "  \"sifr\": {\"model\": \"a//b#c/*d*/,}\"},\n}\n# end");
+                                      "  \"sifr\": {\"model\": \"a\\\"//b#c/*d*/,}\"},\n}\n# end");
     config_case_accepted(c);
     assert_float_equal(c->config.gradient_clipping, 0.5, 0);
     assert_float_equal(c->config.optimizer.beta1, 0.8, 0);
-    assert_string_equal(c->config.model, "a//b#c/*d*/,}");
+    assert_string_equal(c->config.model, "a\"//b#c/*d*/,}");
     config_case_free(c);
     config_case *mark = config_case_text("\xef\xbb\xbf{}");
     config_case_accepted(mark);
@@ -95,6 +95,9 @@ static void unknown_keys(void **state) {
     config_refused("{\"offload_optimizer\": {\"device\": \"cpu\"}}",
                    "ds.json: unknown key offload_optimizer; \"offload_optimizer\" belongs in "
                    "\"zero_optimization\"");
+    config_refused("{\"device\": \"cpu\"}",
+                   "ds.json: unknown key device; \"device\" belongs in one of 2 sections, such as "
+                   "zero_optimization.offload_param.device");
     config_refused("{\"xyzzy\": 1}",
                    "ds.json: unknown key xyzzy; docs/config.md lists every key that is known");
     config_refused("{\"zero_optimization.stage\": 0}",

@@ -391,7 +391,8 @@ static void effective_repeats_the_run(void **state) {
     assert_non_null(effective);
     char *text = json_dumps(effective, 0);
     assert_non_null(text);
-    assert_null(strstr(text, "auto\"") ? strstr(text, "\"lr\": \"auto\"") : NULL);
+    static const char *const left_out[] = {"learning_rate", "per_device", "resume", "lr\": \"auto"};
+    for (size_t i = 0; i < 4; i++) assert_null(strstr(text, left_out[i]));
     config_case *second = config_case_flags(text, 2, NULL);
     config_case_accepted(second);
     same_fields(&first->config, &second->config);
