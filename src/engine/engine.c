@@ -5,6 +5,7 @@
 
 #include "base/memory.h"
 #include "base/random.h"
+#include "engine/convert.h"
 
 sifr_engine_options sifr_engine_defaults(void) {
     return (sifr_engine_options){.precision = SIFR_FP32,
@@ -83,20 +84,13 @@ float *engine_state(const sifr_engine *engine, size_t index, engine_part part) {
     return (float *)engine_buffer(engine->trainer, buffer) + w->offset;
 }
 
-/* Round to nearest even; a NaN stays one. */
-static uint16_t to_bf16(float value) {
-    uint32_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    if ((bits & 0x7fffffff) > 0x7f800000) return (uint16_t)(bits >> 16 | 0x40);
-    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-}
-
 void engine_refresh(sifr_engine *engine) {
     const plan_schedule *s = engine->training;
     for (size_t u = 0; u < engine->model->unit_count; u++) {
-        const float *from = engine_buffer(engine->trainer, s->masters[u]);
-        uint16_t *to = engine_buffer(engine->trainer, s->parameters[u]);
-        for (int64_t i = 0; from && i < s->unit_elements[u]; i++) to[i] = to_bf16(from[i]);
+        if (s->masters[u] < 0) continue;
+        engine_from_fp32(engine_buffer(engine->trainer, s->parameters[u]),
+                         engine_buffer(engine->trainer, s->masters[u]), FORMATS_BF16,
+                         s->unit_elements[u]);
     }
 }
 

@@ -70,6 +70,18 @@ static void fill_tables(engine_executor *e) {
     }
 }
 
+/* Parameters, and where both generate, caches, are the owner's. */
+static void borrow(engine_executor *e, const engine_executor *owner) {
+    const plan_schedule *s = e->schedule, *o = owner->schedule;
+    for (size_t u = 0; u < s->model->unit_count; u++) {
+        e->base[s->parameters[u]] = owner->base[o->parameters[u]];
+    }
+    for (size_t c = 0; c < 2 * s->model->node_count; c++) {
+        if (s->caches[c] >= 0 && o->caches[c] >= 0)
+            e->base[s->caches[c]] = owner->base[o->caches[c]];
+    }
+}
+
 sifr_status engine_executor_create(plan_schedule *schedule, comm_group *group,
                                    engine_executor *owner, engine_executor **out,
                                    sifr_error *error) {
@@ -90,9 +102,7 @@ sifr_status engine_executor_create(plan_schedule *schedule, comm_group *group,
     BASE_TRY_GOTO(status, take_memory(e, owner, error), fail);
     for (size_t b = 0; b < buffers; b++)
         e->base[b] = (char *)e->block + schedule->buffers[b].offset;
-    for (size_t u = 0; owner && u < schedule->model->unit_count; u++) {
-        e->base[schedule->parameters[u]] = owner->base[owner->schedule->parameters[u]];
-    }
+    if (owner) borrow(e, owner);
     e->shared = owner && !e->block_bytes;
     fill_tables(e);
     *out = e;

@@ -329,10 +329,11 @@ static sifr_status add_permanent(lower_state *state, sifr_error *error) {
         s->caches[2 * n] = s->caches[2 * n + 1] = -1;
         if (settings->mode != PLAN_GENERATE || model->nodes[n].op != MODEL_ATTENTION) continue;
         int64_t columns = model->values[model->nodes[n].x[1]].columns;
+        int64_t bytes = settings->cache_length * columns * state->element;
+        if (settings->external_parameters) bytes = 0;
         for (int i = 0; i < 2; i++) {
-            BASE_TRY(plan_add_buffer(s, PLAN_CACHE,
-                                     settings->cache_length * columns * state->element, -1,
-                                     (int32_t)n, true, &s->caches[2 * n + (size_t)i], error));
+            BASE_TRY(plan_add_buffer(s, PLAN_CACHE, bytes, -1, (int32_t)n, true,
+                                     &s->caches[2 * n + (size_t)i], error));
         }
     }
     return SIFR_OK;
@@ -405,6 +406,19 @@ static sifr_status check_settings(const sifr_model *model, const plan_settings *
         return base_fail(error, SIFR_USAGE,
                          "plan: a micro batch of %lld sequences of %lld tokens is too large",
                          (long long)settings->sequences, (long long)settings->length);
+    }
+    for (size_t n = 0; n < model->node_count; n++) { /* learned positions end somewhere */
+        const model_node *node = &model->nodes[n];
+        if (node->op != MODEL_EMBEDDING || node->x[0] != model->positions) continue;
+        const model_weight *w = &model->weights[node->w[0]];
+        int64_t wanted =
+            settings->mode == PLAN_GENERATE ? settings->cache_length : settings->length;
+        if (wanted > w->rows) {
+            return base_fail(error, SIFR_USAGE,
+                             "sequence length %lld: the model has learned positions for %lld only "
+                             "(%s); choose a shorter one",
+                             (long long)wanted, (long long)w->rows, w->name);
+        }
     }
     return SIFR_OK;
 }

@@ -114,7 +114,7 @@ typedef struct plan_settings {
     int32_t rank, world_size;
     plan_order order;
     bool sequential;          /* gradient_order: left to right instead of the tree */
-    bool external_parameters; /* another schedule has them: no room is planned here */
+    bool external_parameters; /* another schedule has them, and caches: no room here */
     bool recompute;           /* keep only the inputs of units, run their forward again */
     device_attributes adam;
 } plan_settings;

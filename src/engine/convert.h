@@ -1,0 +1,14 @@
+/* Stored weights to fp32 and back: round to nearest even, a NaN stays one. Files may hold their
+ * tensors at any alignment. */
+#ifndef ENGINE_CONVERT_H
+#define ENGINE_CONVERT_H
+
+#include "formats/safetensors.h"
+
+/* dtype: FORMATS_F32, FORMATS_BF16 or FORMATS_F16. */
+void engine_to_fp32(float *to, const void *from, formats_dtype dtype, int64_t count);
+void engine_from_fp32(void *to, const float *from, formats_dtype dtype, int64_t count);
+
+uint16_t engine_bf16(float value);
+
+#endif

@@ -1,0 +1,203 @@
+/* Weights from and to Hugging Face model folders. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/memory.h"
+#include "engine/convert.h"
+#include "engine/engine.h"
+
+static bool ends_with(const char *text, const char *end) {
+    size_t a = strlen(text), b = strlen(end);
+    return a >= b && !strcmp(text + a - b, end);
+}
+
+/* The tensor of a weight: under its name, or, in older files, without the prefix. */
+static const formats_tensor *find_tensor(const formats_weights *weights,
+                                         const model_architecture *architecture, const char *name) {
+    const formats_tensor *tensor = formats_weights_find(weights, name);
+    size_t length = strlen(architecture->prefix);
+    if (!tensor && length && !strncmp(name, architecture->prefix, length)) {
+        tensor = formats_weights_find(weights, name + length);
+    }
+    return tensor;
+}
+
+static sifr_status check_tensor(const model_weight *w, const formats_tensor *tensor,
+                                sifr_error *error) {
+    bool vector = w->vector && tensor->rank == 1 && tensor->shape[0] == w->columns;
+    bool matrix = !w->vector && tensor->rank == 2 && tensor->shape[0] == w->rows &&
+                  tensor->shape[1] == w->columns;
+    if (!vector && !matrix) {
+        char shape[64] = "";
+        size_t used = 0;
+        for (int i = 0; i < tensor->rank && used + 24 < sizeof shape; i++) {
+            used += (size_t)snprintf(shape + used, sizeof shape - used, "%s%lld", i ? " x " : "",
+                                     (long long)tensor->shape[i]);
+        }
+        return base_fail(error, SIFR_FAILED,
+                         "tensor %s: its shape is %s, config.json asks for %lld x %lld",
+                         tensor->name, shape, (long long)w->rows, (long long)w->columns);
+    }
+    if (tensor->dtype > FORMATS_F16) {
+        return base_fail(error, SIFR_FAILED, "tensor %s: type %s; built are F32, BF16 and F16",
+                         tensor->name, formats_dtype_name(tensor->dtype));
+    }
+    return SIFR_OK;
+}
+
+static bool known_leftover(const model_architecture *architecture, const sifr_model *model,
+                           const char *name) {
+    for (size_t i = 0; i < 4 && architecture->ignored[i]; i++) {
+        if (ends_with(name, architecture->ignored[i])) return true;
+    }
+    if (strcmp(name, architecture->head) != 0) return false;
+    for (size_t i = 0; i < model->weight_count; i++) {
+        if (!strcmp(model->weights[i].name, architecture->head)) return false;
+    }
+    return true; /* a tied head, stored as well */
+}
+
+/* A tied head that is stored must be the embedding. */
+static sifr_status check_tied(const model_architecture *architecture, const sifr_model *model,
+                              const formats_weights *weights, sifr_error *error) {
+    const formats_tensor *head = formats_weights_find(weights, architecture->head);
+    if (!head || !known_leftover(architecture, model, architecture->head)) return SIFR_OK;
+    const formats_tensor *table = find_tensor(weights, architecture, architecture->embedding);
+    bool same = table && head->bytes == table->bytes && head->dtype == table->dtype &&
+                !memcmp(head->data, table->data, head->bytes);
+    if (same) return SIFR_OK;
+    return base_fail(error, SIFR_FAILED,
+                     "tensor %s: config.json says tie_word_embeddings, but it differs from %s; set "
+                     "tie_word_embeddings to false to train it by itself",
+                     architecture->head, architecture->embedding);
+}
+
+sifr_status engine_visit_folder(const sifr_model *model, const model_architecture *architecture,
+                                const formats_weights *weights, engine_take_weight take, void *user,
+                                sifr_error *error) {
+    size_t found = 0, surplus = 0;
+    for (size_t i = 0; i < model->weight_count; i++) {
+        const model_weight *w = &model->weights[i];
+        const formats_tensor *tensor = find_tensor(weights, architecture, w->name);
+        if (!tensor) {
+            return base_fail(error, SIFR_FAILED,
+                             "tensor %s: missing; config.json asks for it (%zu tensors are there)",
+                             w->name, formats_weights_count(weights));
+        }
+        BASE_TRY(check_tensor(w, tensor, error));
+        found++;
+    }
+    for (size_t i = 0; i < formats_weights_count(weights); i++) {
+        surplus += known_leftover(architecture, model, formats_weights_at(weights, i)->name);
+    }
+    for (size_t i = 0;
+         found + surplus < formats_weights_count(weights) && i < formats_weights_count(weights);
+         i++) {
+        const formats_tensor *tensor = formats_weights_at(weights, i);
+        bool known = known_leftover(architecture, model, tensor->name);
+        for (size_t w = 0; w < model->weight_count && !known; w++) {
+            known = find_tensor(weights, architecture, model->weights[w].name) == tensor;
+        }
+        if (!known) {
+            return base_fail(error, SIFR_FAILED,
+                             "tensor %s: left over; the model that config.json describes has none "
+                             "of that name",
+                             tensor->name);
+        }
+    }
+    BASE_TRY(check_tied(architecture, model, weights, error));
+    for (size_t i = 0; take && i < model->weight_count; i++) {
+        const char *name = model->weights[i].name;
+        BASE_TRY(take(user, i, find_tensor(weights, architecture, name), error));
+    }
+    return SIFR_OK;
+}
+
+static sifr_status load_weight(void *user, size_t index, const formats_tensor *tensor,
+                               sifr_error *error) {
+    (void)error;
+    engine_to_fp32(engine_state(user, index, ENGINE_MASTER), tensor->data, tensor->dtype,
+                   tensor->elements);
+    return SIFR_OK;
+}
+
+sifr_status engine_load_folder(sifr_engine *engine, const model_architecture *architecture,
+                               const formats_weights *weights, sifr_error *error) {
+    BASE_TRY(engine_visit_folder(engine->model, architecture, weights, load_weight, engine, error));
+    engine_refresh(engine);
+    return SIFR_OK;
+}
+
+/* --- saving --- */
+
+typedef struct folder_save {
+    const sifr_engine *engine;
+    const size_t *weight; /* by position in the list of tensors */
+    const formats_dtype *dtype;
+    const int64_t *elements;
+} folder_save;
+
+static sifr_status fill_tensor(void *user, size_t position, formats_safetensors_writer *writer,
+                               sifr_error *error) {
+    const folder_save *save = user;
+    const float *from = engine_state(save->engine, save->weight[position], ENGINE_MASTER);
+    uint8_t piece[1 << 16];
+    formats_dtype dtype = save->dtype[position];
+    int64_t size = formats_dtype_bits(dtype) / 8, room = (int64_t)sizeof piece / size;
+    for (int64_t done = 0; done < save->elements[position]; done += room) {
+        int64_t count = base_min_i64(room, save->elements[position] - done);
+        engine_from_fp32(piece, from + done, dtype, count);
+        BASE_TRY(formats_safetensors_append(writer, piece, (size_t)(count * size), error));
+    }
+    return SIFR_OK;
+}
+
+sifr_status engine_save_folder(const sifr_engine *engine, const model_architecture *architecture,
+                               const formats_weights *like, formats_dtype dtype,
+                               const char *directory, sifr_error *error) {
+    const sifr_model *model = engine->model;
+    size_t count = model->weight_count;
+    formats_tensor_spec *specs = NULL;
+    size_t *weight = NULL;
+    formats_dtype *dtypes = NULL;
+    int64_t *elements = NULL;
+    sifr_status status;
+    /* One more for a tied head that the source stores as well. */
+    BASE_TRY_GOTO(status, base_alloc(count + 1, sizeof *specs, &specs, error), done);
+    BASE_TRY_GOTO(status, base_alloc(count + 1, sizeof *weight, &weight, error), done);
+    BASE_TRY_GOTO(status, base_alloc(count + 1, sizeof *dtypes, &dtypes, error), done);
+    BASE_TRY_GOTO(status, base_alloc(count + 1, sizeof *elements, &elements, error), done);
+    for (size_t i = 0; i < count; i++) {
+        const model_weight *w = &model->weights[i];
+        const formats_tensor *tensor = like ? find_tensor(like, architecture, w->name) : NULL;
+        weight[i] = i;
+        dtypes[i] = tensor ? tensor->dtype : dtype;
+        elements[i] = w->rows * w->columns;
+        specs[i] = (formats_tensor_spec){.name = tensor ? tensor->name : w->name,
+                                         .dtype = dtypes[i],
+                                         .rank = w->vector ? 1 : 2,
+                                         .shape = {w->vector ? w->columns : w->rows, w->columns}};
+    }
+    const formats_tensor *head = like ? formats_weights_find(like, architecture->head) : NULL;
+    if (head && known_leftover(architecture, model, architecture->head)) {
+        for (size_t i = 0; i < model->weight_count; i++) {
+            if (strcmp(model->weights[i].name, architecture->embedding) != 0) continue;
+            specs[count] = specs[i];
+            specs[count].name = head->name;
+            weight[count] = i;
+            dtypes[count] = dtypes[i];
+            elements[count++] = elements[i];
+            break;
+        }
+    }
+    folder_save save = {engine, weight, dtypes, elements};
+    status = formats_weights_write(directory, specs, count, 0, fill_tensor, &save, error);
+done:
+    free(specs);
+    free(weight);
+    free(dtypes);
+    free(elements);
+    return status;
+}

@@ -1,0 +1,159 @@
+#include "engine/inference.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "engine/convert.h"
+
+struct engine_inference {
+    const sifr_model *model;
+    engine_inference_options options;
+    device *dev;
+    comm_group *group;
+    /* Generation has two: one token at a time, which owns parameters and caches, and a chunk of the
+     * prompt; the others have the first alone. */
+    plan_schedule *schedule, *chunk_schedule;
+    engine_executor *executor, *chunk_executor;
+};
+
+static plan_settings settings_of(const engine_inference_options *options) {
+    return (plan_settings){.mode = options->mode,
+                           .dtype = options->precision == SIFR_BF16 ? DEVICE_BF16 : DEVICE_FP32,
+                           .sequences = options->sequences,
+                           .length = options->length,
+                           .cache_length = options->cache_length,
+                           .micro_batches = 1,
+                           .world_size = 1};
+}
+
+sifr_status engine_inference_create(const sifr_model *model,
+                                    const engine_inference_options *options, engine_inference **out,
+                                    sifr_error *error) {
+    engine_inference *i;
+    sifr_status status;
+    BASE_TRY(base_alloc(1, sizeof *i, &i, error));
+    i->model = model;
+    i->options = *options;
+    plan_settings settings = settings_of(options);
+    if (options->mode == PLAN_GENERATE) settings.sequences = settings.length = 1;
+    BASE_TRY_GOTO(status, device_open_cpu(options->threads, options->isa, &i->dev, error), fail);
+    BASE_TRY_GOTO(status, comm_open_self(&i->group, error), fail);
+    BASE_TRY_GOTO(status, plan_lower(model, i->dev, &settings, &i->schedule, error), fail);
+    BASE_TRY_GOTO(status, engine_executor_create(i->schedule, i->group, NULL, &i->executor, error),
+                  fail);
+    if (options->mode == PLAN_GENERATE && options->length > 1) {
+        settings.length = options->length;
+        settings.external_parameters = true;
+        BASE_TRY_GOTO(status, plan_lower(model, i->dev, &settings, &i->chunk_schedule, error),
+                      fail);
+        BASE_TRY_GOTO(status,
+                      engine_executor_create(i->chunk_schedule, i->group, i->executor,
+                                             &i->chunk_executor, error),
+                      fail);
+    }
+    *out = i;
+    return SIFR_OK;
+fail:
+    engine_inference_free(i);
+    return status;
+}
+
+void engine_inference_free(engine_inference *i) {
+    if (!i) return;
+    engine_executor_free(i->chunk_executor);
+    engine_executor_free(i->executor);
+    plan_free(i->chunk_schedule);
+    plan_free(i->schedule);
+    comm_close(i->group);
+    device_close(i->dev);
+    free(i);
+}
+
+static sifr_status load_parameter(void *user, size_t index, const formats_tensor *tensor,
+                                  sifr_error *error) {
+    const engine_inference *i = user;
+    const model_weight *w = &i->model->weights[index];
+    char *unit = engine_buffer(i->executor, i->schedule->parameters[w->unit]);
+    (void)error;
+    if (i->options.precision == SIFR_FP32) {
+        engine_to_fp32((float *)(void *)unit + w->offset, tensor->data, tensor->dtype,
+                       tensor->elements);
+        return SIFR_OK;
+    }
+    float piece[1024];
+    int64_t size = formats_dtype_bits(tensor->dtype) / 8;
+    for (int64_t done = 0; done < tensor->elements; done += 1024) {
+        int64_t count = tensor->elements - done < 1024 ? tensor->elements - done : 1024;
+        engine_to_fp32(piece, (const char *)tensor->data + done * size, tensor->dtype, count);
+        engine_from_fp32(unit + 2 * (w->offset + done), piece, FORMATS_BF16, count);
+    }
+    return SIFR_OK;
+}
+
+sifr_status engine_inference_load(engine_inference *i, const model_architecture *architecture,
+                                  const formats_weights *weights, sifr_error *error) {
+    return engine_visit_folder(i->model, architecture, weights, load_parameter, i, error);
+}
+
+static sifr_status run(engine_executor *executor, const plan_schedule *s, const int32_t *tokens,
+                       const int32_t *labels, engine_result *result, sifr_error *error) {
+    int64_t count = s->settings.sequences * s->settings.length;
+    BASE_TRY(engine_check_ids(s->model, tokens, labels, count, error));
+    memcpy(engine_buffer(executor, s->tokens[0]), tokens, (size_t)count * sizeof *tokens);
+    if (labels) {
+        memcpy(engine_buffer(executor, s->labels[0]), labels, (size_t)count * sizeof *labels);
+    }
+    engine_step_input input = {0};
+    return engine_run(executor, &input, result, error);
+}
+
+sifr_status engine_inference_loss(engine_inference *i, const int32_t *tokens, const int32_t *labels,
+                                  double *loss_sum, int64_t *labelled, sifr_error *error) {
+    engine_result result;
+    BASE_TRY(run(i->executor, i->schedule, tokens, labels, &result, error));
+    *loss_sum = result.loss_sum;
+    *labelled = result.labelled;
+    return SIFR_OK;
+}
+
+static void copy_logits(const engine_executor *executor, const plan_schedule *s, int64_t rows,
+                        float *out) {
+    int64_t count = rows * s->model->weights[s->model->nodes[s->model->node_count - 1].w[0]].rows;
+    formats_dtype dtype = s->settings.dtype == DEVICE_BF16 ? FORMATS_BF16 : FORMATS_F32;
+    engine_to_fp32(out, engine_buffer(executor, s->logits), dtype, count);
+}
+
+int64_t engine_inference_words(const engine_inference *i) {
+    return i->model->weights[i->model->nodes[i->model->node_count - 1].w[0]].rows;
+}
+
+sifr_status engine_inference_logits(engine_inference *i, const int32_t *tokens, float *out,
+                                    sifr_error *error) {
+    engine_result result;
+    BASE_TRY(run(i->executor, i->schedule, tokens, NULL, &result, error));
+    copy_logits(i->executor, i->schedule, i->options.sequences * i->options.length, out);
+    return SIFR_OK;
+}
+
+sifr_status engine_inference_append(engine_inference *i, const int32_t *tokens, int64_t count,
+                                    int64_t position, float *out, sifr_error *error) {
+    if (position + count > i->options.cache_length) {
+        return base_fail(error, SIFR_USAGE, "generation: %lld tokens, room was planned for %lld",
+                         (long long)(position + count), (long long)i->options.cache_length);
+    }
+    for (int64_t done = 0; done < count;) {
+        bool chunk = i->chunk_executor && count - done >= i->options.length;
+        engine_executor *executor = chunk ? i->chunk_executor : i->executor;
+        const plan_schedule *s = chunk ? i->chunk_schedule : i->schedule;
+        int32_t *positions = engine_buffer(executor, s->positions[0]);
+        for (int64_t p = 0; p < s->settings.length; p++) {
+            positions[p] = (int32_t)(position + done + p);
+        }
+        engine_result result;
+        BASE_TRY(run(executor, s, tokens + done, NULL, &result, error));
+        done += s->settings.length;
+        if (done == count) copy_logits(executor, s, 1, out);
+    }
+    return SIFR_OK;
+}

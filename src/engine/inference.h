@@ -1,0 +1,54 @@
+/* A model that is only read: evaluation, logits, generation. No gradients and no optimizer state
+ * are planned. */
+#ifndef ENGINE_INFERENCE_H
+#define ENGINE_INFERENCE_H
+
+#include "engine/engine.h"
+
+typedef struct engine_inference engine_inference;
+
+typedef struct engine_inference_options {
+    plan_mode mode; /* PLAN_EVALUATE, PLAN_LOGITS or PLAN_GENERATE */
+    sifr_precision precision;
+    int threads;
+    const char *isa;
+    int64_t sequences, length; /* of a batch; generation: 1 and the tokens of a prompt's chunk */
+    int64_t cache_length;      /* generation: positions at most */
+} engine_inference_options;
+
+/* The model is borrowed. */
+sifr_status engine_inference_create(const sifr_model *model,
+                                    const engine_inference_options *options, engine_inference **out,
+                                    sifr_error *error) SIFR_MUST_CHECK;
+void engine_inference_free(engine_inference *inference); /* NULL is harmless */
+
+sifr_status engine_inference_load(engine_inference *inference,
+                                  const model_architecture *architecture,
+                                  const formats_weights *weights,
+                                  sifr_error *error) SIFR_MUST_CHECK;
+
+/* PLAN_EVALUATE: sum of the losses of sequences x length tokens. */
+sifr_status engine_inference_loss(engine_inference *inference, const int32_t *tokens,
+                                  const int32_t *labels, double *loss_sum, int64_t *labelled,
+                                  sifr_error *error) SIFR_MUST_CHECK;
+
+/* PLAN_LOGITS: out[sequences x length x words] in fp32. */
+sifr_status engine_inference_logits(engine_inference *inference, const int32_t *tokens, float *out,
+                                    sifr_error *error) SIFR_MUST_CHECK;
+
+/* PLAN_GENERATE: appends `count` tokens at `position` (those before it are in the cache) and gives
+ * the logits of the last, out[words]. SIFR_USAGE beyond cache_length. */
+sifr_status engine_inference_append(engine_inference *inference, const int32_t *tokens,
+                                    int64_t count, int64_t position, float *out,
+                                    sifr_error *error) SIFR_MUST_CHECK;
+
+int64_t engine_inference_words(const engine_inference *inference); /* rows of the head */
+
+/* Chooses the next token. temperature 0: the most likely one (the lowest id of equals). Otherwise
+ * a draw from the softmax of logits / temperature, among the top_k most likely (0: all) and the
+ * smallest set of probability at least top_p (1: all); `random` is in [0, 1). `order` has room for
+ * `words` ids and is overwritten. */
+int32_t engine_sample(float *logits, int64_t words, int32_t *order, double temperature,
+                      int64_t top_k, double top_p, double random);
+
+#endif

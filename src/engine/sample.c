@@ -1,0 +1,77 @@
+/* The choice of the next token: greedy, or temperature with top-k (Fan et al. 2018) and top-p
+ * (Holtzman et al. 2020). */
+#include <math.h>
+#include <stdlib.h>
+
+#include "engine/inference.h"
+
+static int32_t most_likely(const float *logits, int64_t words) {
+    int64_t best = 0;
+    for (int64_t i = 1; i < words; i++) {
+        if (logits[i] > logits[best]) best = i;
+    }
+    return (int32_t)best;
+}
+
+/* a before b: more likely, or the lower id of equals. */
+static bool before(const float *logits, int32_t a, int32_t b) {
+    return logits[a] > logits[b] || (logits[a] == logits[b] && a < b);
+}
+
+static void sift_down(const float *logits, int32_t *heap, int64_t at, int64_t count) {
+    for (;;) {
+        int64_t child = 2 * at + 1;
+        if (child >= count) return;
+        if (child + 1 < count && before(logits, heap[child + 1], heap[child])) child++;
+        if (!before(logits, heap[child], heap[at])) return;
+        int32_t swap = heap[at];
+        heap[at] = heap[child];
+        heap[child] = swap;
+        at = child;
+    }
+}
+
+int32_t engine_sample(float *logits, int64_t words, int32_t *order, double temperature,
+                      int64_t top_k, double top_p, double random) {
+    int32_t best = most_likely(logits, words);
+    if (temperature <= 0) return best;
+    if (top_k <= 0 || top_k > words) top_k = words;
+    double top = logits[best], total = 0;
+    for (int64_t i = 0; i < words; i++) {
+        logits[i] = (float)exp(((double)logits[i] - top) / temperature);
+        order[i] = (int32_t)i;
+    }
+    /* A heap gives ids by falling probability, and mostly only a few are asked for. */
+    for (int64_t i = words / 2; i-- > 0;) sift_down(logits, order, i, words);
+    int64_t chosen = 0;
+    double kept = 0;
+    for (int64_t i = 0; i < words; i++) total += (double)logits[i];
+    double limit = total;
+    if (top_k < words) { /* the probabilities that top_p looks at are those left by top_k */
+        limit = 0;
+    }
+    int64_t heap = words;
+    while (chosen < top_k && heap > 0) {
+        int32_t id = order[0];
+        order[0] = order[--heap];
+        sift_down(logits, order, 0, heap);
+        order[heap] = id; /* the ids taken stand at the end, the first one last */
+        kept += (double)logits[id];
+        chosen++;
+        if (top_k == words && kept >= top_p * limit) break;
+    }
+    if (top_k < words && top_p < 1) {
+        double sum = 0, all = kept;
+        int64_t some = 0;
+        while (some < chosen && sum < top_p * all) sum += (double)logits[order[words - 1 - some++]];
+        chosen = some;
+        kept = sum;
+    }
+    double target = random * kept;
+    for (int64_t i = 0; i < chosen; i++) {
+        int32_t id = order[words - 1 - i];
+        target -= (double)logits[id];
+        if (target < 0) return id;
+    }
+    return order[words - chosen];
+}
