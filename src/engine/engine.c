@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "base/random.h"
 #include "engine/convert.h"
 
 sifr_engine_options sifr_engine_defaults(void) {
@@ -97,15 +96,8 @@ void engine_refresh(sifr_engine *engine) {
 void sifr_engine_initialise(sifr_engine *engine, uint64_t seed) {
     for (size_t i = 0; i < engine->model->weight_count; i++) {
         const model_weight *w = &engine->model->weights[i];
-        float *values = engine_state(engine, i, ENGINE_MASTER);
-        uint64_t key = base_random_key(seed, i, 0);
-        for (int64_t e = 0; e < w->rows * w->columns; e++) {
-            double value = w->init == SIFR_INIT_ONE ? 1.0
-                           : w->init == SIFR_INIT_NORMAL
-                               ? w->deviation * base_normal(key, (uint64_t)e)
-                               : 0.0;
-            values[e] = (float)value;
-        }
+        model_initial_values(engine->model, i, seed, 0, w->rows * w->columns,
+                             engine_state(engine, i, ENGINE_MASTER));
     }
     engine_refresh(engine);
 }

@@ -41,6 +41,19 @@ sifr_status engine_check_ids(const sifr_model *model, const int32_t *tokens, con
 
 /* --- model folders: engine_folder.c --- */
 
+/* A model folder, open: its config, its description and its mapped weights. */
+typedef struct engine_folder {
+    formats_model_config config;
+    const model_architecture *architecture;
+    sifr_model *model;
+    formats_weights *weights;
+} engine_folder;
+
+/* Reads and checks everything but the values. */
+sifr_status engine_folder_open(const char *path, engine_folder *out,
+                               sifr_error *error) SIFR_MUST_CHECK;
+void engine_folder_close(engine_folder *folder); /* harmless on a zeroed one */
+
 /* Checks that a folder's tensors are the model's: shapes, none missing, none left over (buffers of
  * old versions and a copy of a tied head apart). Then calls `take` for each weight. */
 typedef sifr_status (*engine_take_weight)(void *user, size_t index, const formats_tensor *tensor,

@@ -130,6 +130,28 @@ sifr_status engine_load_folder(sifr_engine *engine, const model_architecture *ar
     return SIFR_OK;
 }
 
+sifr_status engine_folder_open(const char *path, engine_folder *out, sifr_error *error) {
+    *out = (engine_folder){0};
+    sifr_status status;
+    BASE_TRY(formats_model_config_load(path, &out->config, error));
+    BASE_TRY_GOTO(status, model_from_config(&out->config, &out->model, error), fail);
+    out->architecture = model_architecture_find(out->config.model_type);
+    BASE_TRY_GOTO(status, formats_weights_open(path, &out->weights, error), fail);
+    BASE_TRY_GOTO(
+        status, engine_visit_folder(out->model, out->architecture, out->weights, NULL, NULL, error),
+        fail);
+    return SIFR_OK;
+fail:
+    engine_folder_close(out);
+    return base_fail_in(error, status, "%s", path);
+}
+
+void engine_folder_close(engine_folder *folder) {
+    formats_weights_close(folder->weights);
+    sifr_model_free(folder->model);
+    *folder = (engine_folder){0};
+}
+
 /* --- saving --- */
 
 typedef struct folder_save {

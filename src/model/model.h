@@ -114,6 +114,10 @@ typedef struct model_op_row {
 
 const model_op_row *model_op_get(model_op op);
 
+/* Elements first … first+count-1 of a weight's initial values for a seed. */
+void model_initial_values(const sifr_model *model, size_t weight, uint64_t seed, int64_t first,
+                          int64_t count, float *out);
+
 /* Floating-point operations a token in a training step, the field's own count: 6 x (parameters in
  * products) + 12 x layers x length x width, full attention counted (Kaplan et al. 2020; PaLM, app.
  * B). */

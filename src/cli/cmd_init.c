@@ -1,0 +1,177 @@
+/* sifr init: a model folder with random weights. The values are written as they are made, so the
+ * model never has to fit in memory. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/options.h"
+#include "engine/convert.h"
+#include "formats/model_config.h"
+#include "formats/weights.h"
+#include "model/registry.h"
+
+typedef struct init_fill {
+    const sifr_model *model;
+    uint64_t seed;
+    formats_dtype dtype;
+} init_fill;
+
+static sifr_status fill_weight(void *user, size_t position, formats_safetensors_writer *writer,
+                               sifr_error *error) {
+    enum { PIECE = 1 << 14 };
+    const init_fill *fill = user;
+    const model_weight *w = &fill->model->weights[position];
+    float values[PIECE];
+    uint8_t bytes[PIECE * sizeof(float)];
+    int64_t size = formats_dtype_bits(fill->dtype) / 8;
+    for (int64_t done = 0; done < w->rows * w->columns; done += PIECE) {
+        int64_t count = base_min_i64(PIECE, w->rows * w->columns - done);
+        model_initial_values(fill->model, position, fill->seed, done, count, values);
+        engine_from_fp32(bytes, values, fill->dtype, count);
+        BASE_TRY(formats_safetensors_append(writer, bytes, (size_t)(count * size), error));
+    }
+    return SIFR_OK;
+}
+
+static sifr_status write_weights(const sifr_model *model, const char *output, init_fill *fill,
+                                 sifr_error *error) {
+    formats_tensor_spec *specs;
+    BASE_TRY(base_alloc(model->weight_count, sizeof *specs, &specs, error));
+    for (size_t i = 0; i < model->weight_count; i++) {
+        const model_weight *w = &model->weights[i];
+        specs[i] = (formats_tensor_spec){.name = w->name,
+                                         .dtype = fill->dtype,
+                                         .rank = w->vector ? 1 : 2,
+                                         .shape = {w->vector ? w->columns : w->rows, w->columns}};
+    }
+    sifr_status status =
+        formats_weights_write(output, specs, model->weight_count, 0, fill_weight, fill, error);
+    free(specs);
+    return status;
+}
+
+/* The type that config.json names, "torch_dtype" or "dtype"; fp32 where it names none. */
+static sifr_status stored_dtype(const char *config, formats_dtype *out, sifr_error *error) {
+    json_t *json;
+    const char *name;
+    BASE_TRY(base_json_load(config, 1 << 24, &json, error));
+    sifr_status status = base_json_string(json, "torch_dtype", NULL, &name, config, error);
+    if (status == SIFR_OK && !name) {
+        status = base_json_string(json, "dtype", "float32", &name, config, error);
+    }
+    if (status == SIFR_OK) {
+        *out = FORMATS_F32;
+        if (!strcmp(name, "bfloat16"))
+            *out = FORMATS_BF16;
+        else if (!strcmp(name, "float16"))
+            *out = FORMATS_F16;
+        else if (strcmp(name, "float32") != 0) {
+            status = base_fail(error, SIFR_USAGE,
+                               "%s: torch_dtype \"%.40s\" is not built; float32, bfloat16 and "
+                               "float16 are",
+                               config, name);
+        }
+    }
+    json_decref(json);
+    return status;
+}
+
+/* Everything of the tokenizer's folder that names a tokenizer. */
+static sifr_status copy_tokenizer(const char *from, const char *to, sifr_error *error) {
+    static const char *const names[] = {
+        "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "vocab.json",
+        "merges.txt",     "tokenizer.model",       "chat_template.jinja",     "added_tokens.json"};
+    size_t copied = 0;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char source[BASE_PATH_LENGTH], target[BASE_PATH_LENGTH];
+        BASE_TRY(base_path_join(source, from, names[i], error));
+        BASE_TRY(base_path_join(target, to, names[i], error));
+        if (!base_is_file(source)) continue;
+        BASE_TRY(base_copy_file(source, target, error));
+        copied++;
+    }
+    if (copied) return SIFR_OK;
+    return base_fail(error, SIFR_FAILED, "%s: no tokenizer.json there", from);
+}
+
+static sifr_status initialise(const char *config_path, const char *output, const char *tokenizer,
+                              uint64_t seed, int64_t *parameters, sifr_error *error) {
+    formats_model_config config;
+    sifr_model *model = NULL;
+    char file[BASE_PATH_LENGTH], target[BASE_PATH_LENGTH];
+    sifr_status status;
+    init_fill fill = {.seed = seed, .dtype = FORMATS_F32};
+    if (base_is_directory(config_path)) {
+        BASE_TRY(base_path_join(file, config_path, "config.json", error));
+    } else {
+        snprintf(file, sizeof file, "%s", config_path);
+    }
+    BASE_TRY(formats_model_config_load(file, &config, error));
+    BASE_TRY(stored_dtype(file, &fill.dtype, error));
+    BASE_TRY(model_from_config(&config, &model, error));
+    fill.model = model;
+    *parameters = sifr_model_parameters(model);
+    char **names = NULL;
+    size_t count = 0;
+    if (base_is_directory(output)) {
+        BASE_TRY_GOTO(status, base_list_directory(output, &names, &count, error), done);
+        base_free_names(names, count);
+        if (count) {
+            status = base_fail(error, SIFR_USAGE,
+                               "%s: not empty; name a new folder, or empty this one", output);
+            goto done;
+        }
+    }
+    if (tokenizer && !base_is_directory(tokenizer)) {
+        status = base_fail(error, SIFR_FAILED, "%s: no such folder", tokenizer);
+        goto done;
+    }
+    BASE_TRY_GOTO(status, base_make_directories(output, error), done);
+    BASE_TRY_GOTO(status, base_path_join(target, output, "config.json", error), done);
+    BASE_TRY_GOTO(status, base_copy_file(file, target, error), done);
+    if (tokenizer) BASE_TRY_GOTO(status, copy_tokenizer(tokenizer, output, error), done);
+    status = write_weights(model, output, &fill, error);
+done:
+    sifr_model_free(model);
+    return status;
+}
+
+int cli_init(int argc, char **argv) {
+    const char *config = NULL, *output = NULL, *tokenizer = NULL;
+    int64_t seed = 42, parameters = 0;
+    bool json = false;
+    const cli_option options[] = {
+        {"config", CLI_TEXT, "FILE", "config.json that describes the model", &config, NULL, true},
+        {"output", CLI_TEXT, "DIR", "folder to make", &output, NULL, true},
+        {"tokenizer", CLI_TEXT, "DIR", "folder whose tokenizer is copied", &tokenizer, NULL, false},
+        {"seed", CLI_COUNT, "N", "of the random numbers (42)", &seed, NULL, false},
+        {"json", CLI_FLAG, NULL, "print the result as JSON", &json, NULL, false},
+    };
+    const cli_usage usage = {
+        .name = "init",
+        .summary = "Makes a model folder with random weights, initialised as transformers does.",
+        .example = "sifr init --config config.json --tokenizer tok --output model"};
+    int code;
+    if (!cli_parse(&usage, options, sizeof options / sizeof *options, argc, argv, NULL, &code)) {
+        return code;
+    }
+    sifr_error error = {0};
+    if (initialise(config, output, tokenizer, (uint64_t)seed, &parameters, &error) != SIFR_OK) {
+        return cli_fail("init", &error);
+    }
+    char count[32];
+    if (json) {
+        printf("{\"output\": \"%s\", \"parameters\": %lld, \"seed\": %lld}\n", output,
+               (long long)parameters, (long long)seed);
+    } else {
+        printf("%s: %s parameters, seed %lld\n", output, base_format_count(parameters, count),
+               (long long)seed);
+    }
+    return SIFR_OK;
+}
