@@ -1,0 +1,127 @@
+#include "device/cpu/cpu.h"
+
+#include <dnnl.h>
+
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+
+static int usable_cores(void) {
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) == 0) return CPU_COUNT(&set);
+    long online = sysconf(_SC_NPROCESSORS_ONLN);
+    return online > 0 ? (int)online : 1;
+}
+
+/* Best first. */
+static const char *const isa_names[] = {"avx512", "avx2", "plain"};
+
+static bool isa_supported(const char *name) {
+#if defined(__x86_64__)
+    __builtin_cpu_init();
+    bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    if (!strcmp(name, "avx512")) {
+        return avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+               __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+               __builtin_cpu_supports("avx512bf16");
+    }
+    if (!strcmp(name, "avx2")) return avx2;
+#endif
+    return !strcmp(name, "plain");
+}
+
+sifr_status device_open_cpu(int threads, const char *isa, device **out, sifr_error *error) {
+    const char *chosen = NULL;
+    for (size_t i = 0; i < sizeof isa_names / sizeof *isa_names && !chosen; i++) {
+        if (isa && strcmp(isa, isa_names[i]) != 0) continue;
+        if (isa_supported(isa_names[i])) chosen = isa_names[i];
+    }
+    if (!chosen) {
+        return base_fail(error, SIFR_USAGE,
+                         "instruction set \"%s\": unknown, or this processor lacks it; avx512, "
+                         "avx2 and plain are built",
+                         isa ? isa : "");
+    }
+    if (threads < 0 || threads > 1024) {
+        return base_fail(error, SIFR_USAGE, "threads: %d is not in 0 to 1024", threads);
+    }
+    device *dev;
+    BASE_TRY(base_alloc(1, sizeof *dev, &dev, error));
+    dev->isa = chosen;
+    sifr_status status = cpu_team_create(threads ? threads : usable_cores(), &dev->team, error);
+    if (status != SIFR_OK) {
+        device_close(dev);
+        return status;
+    }
+    *out = dev;
+    return SIFR_OK;
+}
+
+void device_close(device *dev) {
+    if (!dev) return;
+    cpu_team_free(dev->team);
+    free(dev);
+}
+
+int device_threads(const device *dev) {
+    return cpu_team_threads(dev->team);
+}
+
+const char *device_isa(const device *dev) {
+    return dev->isa;
+}
+
+sifr_status device_prepare(device *dev, device_call *call, sifr_error *error) {
+    const cpu_row *row = cpu_row_of(call->kernel);
+    if (!row->run) {
+        return base_fail(error, SIFR_USAGE, "kernel %s: not built for the CPU",
+                         device_kernel_name(call->kernel));
+    }
+    call->scratch_bytes = 0;
+    call->prepared = NULL;
+    return row->prepare ? row->prepare(dev, call, error) : SIFR_OK;
+}
+
+sifr_status device_run(device *dev, const device_call *call, sifr_error *error) {
+    return cpu_row_of(call->kernel)->run(dev, call, error);
+}
+
+enum { TOUCH = 1 << 21 };
+
+static void touch(void *block, int64_t tile, int thread) {
+    (void)thread;
+    *((volatile char *)block + tile * TOUCH) = 0;
+}
+
+sifr_status device_take(device *dev, int64_t bytes, void **out, sifr_error *error) {
+    size_t size = ((size_t)bytes + TOUCH - 1) / TOUCH * TOUCH;
+    /* Room to begin on a huge page's border. */
+    char *block = mmap(NULL, size + TOUCH, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (block == MAP_FAILED) return base_fail_alloc(error, bytes);
+    size_t before = (TOUCH - (uintptr_t)block % TOUCH) % TOUCH;
+    if (before) munmap(block, before);
+    munmap(block + before + size, TOUCH - before);
+    block += before;
+    madvise(block, size, MADV_HUGEPAGE);
+    cpu_parallel(dev->team, (int64_t)(size / TOUCH), touch, block);
+    *out = block;
+    return SIFR_OK;
+}
+
+void device_give(device *dev, void *block, int64_t bytes) {
+    (void)dev;
+    munmap(block, ((size_t)bytes + TOUCH - 1) / TOUCH * TOUCH);
+}
+
+void device_describe(const device *dev, char *out, size_t size) {
+    const dnnl_version_t *dnnl = dnnl_version();
+    snprintf(out, size, "%s, L1 %ld, L2 %ld, oneDNN %d.%d.%d", dev->isa,
+             sysconf(_SC_LEVEL1_DCACHE_SIZE), sysconf(_SC_LEVEL2_CACHE_SIZE), dnnl->major,
+             dnnl->minor, dnnl->patch);
+}

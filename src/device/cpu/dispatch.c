@@ -1,0 +1,33 @@
+/* Kernel -> how the CPU prepares and runs it. */
+#include "device/cpu/cpu.h"
+#include "device/cpu/vectors.h"
+
+static const cpu_row rows[DEVICE_KERNELS] = {
+    [DEVICE_EMBEDDING] = {NULL, cpu_run_embedding},
+    [DEVICE_EMBEDDING_BACKWARD] = {NULL, cpu_run_embedding_backward},
+    [DEVICE_LAYER_NORM] = {NULL, cpu_run_norm},
+    [DEVICE_LAYER_NORM_BACKWARD] = {cpu_prepare_norm_backward, cpu_run_norm_backward},
+    [DEVICE_RMS_NORM] = {NULL, cpu_run_norm},
+    [DEVICE_RMS_NORM_BACKWARD] = {cpu_prepare_norm_backward, cpu_run_norm_backward},
+    [DEVICE_ROPE] = {NULL, cpu_run_rope},
+    [DEVICE_ROPE_BACKWARD] = {NULL, cpu_run_rope},
+    [DEVICE_GELU] = {NULL, cpu_run_elementwise},
+    [DEVICE_GELU_BACKWARD] = {NULL, cpu_run_elementwise},
+    [DEVICE_SILU_GATE] = {NULL, cpu_run_elementwise},
+    [DEVICE_SILU_GATE_BACKWARD] = {NULL, cpu_run_elementwise},
+    [DEVICE_ADD] = {NULL, cpu_run_elementwise},
+    [DEVICE_MULTIPLY] = {NULL, cpu_run_elementwise},
+    [DEVICE_MULTIPLY_BACKWARD] = {NULL, cpu_run_elementwise},
+    [DEVICE_DROPOUT] = {NULL, cpu_run_elementwise},
+    [DEVICE_DROPOUT_BACKWARD] = {NULL, cpu_run_elementwise},
+    [DEVICE_ADD_INTO] = {NULL, cpu_run_elementwise},
+    [DEVICE_ACCUMULATE] = {NULL, cpu_run_elementwise},
+    [DEVICE_CLEAR] = {NULL, cpu_run_elementwise},
+    [DEVICE_CONVERT] = {NULL, cpu_run_elementwise},
+    [DEVICE_SQUARE_SUMS] = {NULL, cpu_run_square_sums},
+    [DEVICE_ADAM] = {NULL, cpu_run_adam},
+};
+
+const cpu_row *cpu_row_of(device_kernel kernel) {
+    return &rows[kernel];
+}

@@ -1,0 +1,28 @@
+/* Kernels on ranges of rows or elements, single-threaded, compiled once for each instruction set
+ * (cmake/kernels.cmake). The files kernels_*.c fill in one table a set. */
+#ifndef CPU_KERNELS_H
+#define CPU_KERNELS_H
+
+#include "device/device.h"
+
+/* A part of a call: rows [first, first + count), or elements for flat kernels. */
+typedef struct cpu_part {
+    const device_call *call;
+    int64_t first, count;
+    float *sums; /* norms' backward: FP32 columns x (1 or 2), this part's sums for dw0, dw1 */
+} cpu_part;
+
+typedef struct cpu_kernels {
+    void (*norm)(const cpu_part *part);
+    void (*norm_backward)(const cpu_part *part);
+    void (*rope)(const cpu_part *part);
+    void (*elementwise)(const cpu_part *part);
+    void (*adam)(const cpu_part *part);
+    void (*square_sums)(const cpu_part *part); /* count in blocks */
+    void (*embedding)(const cpu_part *part);
+    void (*embedding_backward)(const cpu_part *part); /* first and count are columns */
+} cpu_kernels;
+
+extern const cpu_kernels cpu_kernels_plain, cpu_kernels_avx2, cpu_kernels_avx512;
+
+#endif

@@ -1,0 +1,17 @@
+/* For the files kernels_*.c: lanes and the names of this instruction set's kernels. */
+#ifndef CPU_KERNELS_SETS_H
+#define CPU_KERNELS_SETS_H
+
+#include "device/cpu/kernels.h"
+#include "device/cpu/lanes.h"
+
+void KERNEL(norm)(const cpu_part *part);
+void KERNEL(norm_backward)(const cpu_part *part);
+void KERNEL(rope)(const cpu_part *part);
+void KERNEL(elementwise)(const cpu_part *part);
+void KERNEL(adam)(const cpu_part *part);
+void KERNEL(square_sums)(const cpu_part *part);
+void KERNEL(embedding)(const cpu_part *part);
+void KERNEL(embedding_backward)(const cpu_part *part);
+
+#endif

@@ -1,0 +1,112 @@
+/* Arithmetic on short rows of fp32 that compilers turn into vector code for whatever set the file
+ * is compiled for. Loops run over LANES values at a time, the tail through the same operations, so
+ * that a value never depends on where in a row it stands. */
+#ifndef CPU_LANES_H
+#define CPU_LANES_H
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "device/device.h"
+
+enum { LANES = 16, PIECE = 512 };
+
+#define KERNEL_JOIN_(name, isa) name##_##isa
+#define KERNEL_JOIN(name, isa) KERNEL_JOIN_(name, isa)
+#define KERNEL(name) KERNEL_JOIN(name, KERNEL_ISA)
+
+static inline float lanes_from_bits(uint32_t bits) {
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+static inline uint32_t lanes_to_bits(float value) {
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+static inline uint16_t lanes_to_bf16(float value) {
+    uint32_t bits = lanes_to_bits(value);
+    uint32_t rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+    uint32_t quiet = bits >> 16 | 0x40;
+    return (uint16_t)((bits & 0x7fffffff) > 0x7f800000 ? quiet : rounded);
+}
+
+/* `count` values at element `first` of row `row`, as fp32. */
+static inline void lanes_load(float *to, const device_matrix *m, int64_t row, int64_t first,
+                              int64_t count) {
+    int64_t at = row * m->stride + first;
+    if (m->dtype == DEVICE_BF16) {
+        const uint16_t *from = (const uint16_t *)m->data + at;
+        for (int64_t i = 0; i < count; i++) to[i] = lanes_from_bits((uint32_t)from[i] << 16);
+    } else {
+        memcpy(to, (const float *)m->data + at, (size_t)count * sizeof *to);
+    }
+}
+
+static inline void lanes_store(const device_matrix *m, int64_t row, int64_t first, int64_t count,
+                               const float *from) {
+    int64_t at = row * m->stride + first;
+    if (m->dtype == DEVICE_BF16) {
+        uint16_t *to = (uint16_t *)m->data + at;
+        for (int64_t i = 0; i < count; i++) to[i] = lanes_to_bf16(from[i]);
+    } else {
+        memcpy((float *)m->data + at, from, (size_t)count * sizeof *from);
+    }
+}
+
+/* sums[l] += values in lane l; count may be any number, missing lanes add nothing. */
+static inline void lanes_add(float sums[LANES], const float *values, int64_t count) {
+    int64_t i = 0;
+    for (; i + LANES <= count; i += LANES) {
+        for (int l = 0; l < LANES; l++) sums[l] += values[i + l];
+    }
+    for (int l = 0; i + l < count; l++) sums[l] += values[i + l];
+}
+
+static inline float lanes_fold(const float sums[LANES]) {
+    float eight[8], four[4];
+    for (int l = 0; l < 8; l++) eight[l] = sums[l] + sums[l + 8];
+    for (int l = 0; l < 4; l++) four[l] = eight[l] + eight[l + 4];
+    return (four[0] + four[2]) + (four[1] + four[3]);
+}
+
+/* e^x, relative error about 1e-7: Cody and Waite's reduction, a polynomial of degree 6 on
+ * [-ln2/2, ln2/2] (the first terms of the Taylor series), scaling in two steps. */
+static inline float lanes_exp(float x) {
+    float clamped = x > 88.7f ? 88.7f : x < -103.0f ? -103.0f : x;
+    float n = (clamped * 1.44269504f + 12582912.0f) - 12582912.0f;
+    float r = clamped - n * 0.693359375f;
+    r = r - n * -2.12194440e-4f;
+    float p = 1.0f / 5040;
+    p = p * r + 1.0f / 720;
+    p = p * r + 1.0f / 120;
+    p = p * r + 1.0f / 24;
+    p = p * r + 1.0f / 6;
+    p = p * r + 0.5f;
+    p = p * r + 1.0f;
+    p = p * r + 1.0f;
+    int32_t exponent = (int32_t)n, half = exponent >> 1;
+    float a = lanes_from_bits((uint32_t)(half + 127) << 23);
+    float b = lanes_from_bits((uint32_t)(exponent - half + 127) << 23);
+    float e = p * a * b;
+    return x != x ? x : e;
+}
+
+/* tanh through e^-2|x|. */
+static inline float lanes_tanh(float x) {
+    float e = lanes_exp(-2.0f * fabsf(x));
+    float t = (1.0f - e) / (1.0f + e);
+    float series = fabsf(x) * (1.0f - x * x * (1.0f / 3)); /* where 1 - e loses digits */
+    t = fabsf(x) < 0.01f ? series : t;
+    return copysignf(t, x);
+}
+
+static inline float lanes_sigmoid(float x) {
+    return 1.0f / (1.0f + lanes_exp(-x));
+}
+
+#endif

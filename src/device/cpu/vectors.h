@@ -1,0 +1,18 @@
+/* Run functions of the kernels that are no matrix products. */
+#ifndef CPU_VECTORS_H
+#define CPU_VECTORS_H
+
+#include "device/cpu/cpu.h"
+#include "device/cpu/kernels.h"
+
+sifr_status cpu_run_elementwise(device *dev, const device_call *call, sifr_error *error);
+sifr_status cpu_run_rope(device *dev, const device_call *call, sifr_error *error);
+sifr_status cpu_run_norm(device *dev, const device_call *call, sifr_error *error);
+sifr_status cpu_prepare_norm_backward(device *dev, device_call *call, sifr_error *error);
+sifr_status cpu_run_norm_backward(device *dev, const device_call *call, sifr_error *error);
+sifr_status cpu_run_embedding(device *dev, const device_call *call, sifr_error *error);
+sifr_status cpu_run_embedding_backward(device *dev, const device_call *call, sifr_error *error);
+sifr_status cpu_run_adam(device *dev, const device_call *call, sifr_error *error);
+sifr_status cpu_run_square_sums(device *dev, const device_call *call, sifr_error *error);
+
+#endif

@@ -1,0 +1,47 @@
+#include "device/device.h"
+
+int64_t device_dtype_bytes(device_dtype dtype) {
+    static const int8_t bytes[] = {0, 4, 2, 2, 8, 4};
+    return bytes[dtype];
+}
+
+const char *device_dtype_name(device_dtype dtype) {
+    static const char *const names[] = {"none", "fp32", "bf16", "fp16", "fp64", "int32"};
+    return names[dtype];
+}
+
+const char *device_kernel_name(device_kernel kernel) {
+    static const char *const names[DEVICE_KERNELS] = {
+        [DEVICE_EMBEDDING] = "embedding",
+        [DEVICE_EMBEDDING_BACKWARD] = "embedding_backward",
+        [DEVICE_LINEAR] = "linear",
+        [DEVICE_LINEAR_BACKWARD] = "linear_backward",
+        [DEVICE_LAYER_NORM] = "layer_norm",
+        [DEVICE_LAYER_NORM_BACKWARD] = "layer_norm_backward",
+        [DEVICE_RMS_NORM] = "rms_norm",
+        [DEVICE_RMS_NORM_BACKWARD] = "rms_norm_backward",
+        [DEVICE_ROPE] = "rope",
+        [DEVICE_ROPE_BACKWARD] = "rope_backward",
+        [DEVICE_ATTENTION] = "attention",
+        [DEVICE_ATTENTION_BACKWARD] = "attention_backward",
+        [DEVICE_ATTENTION_CACHED] = "attention_cached",
+        [DEVICE_GELU] = "gelu",
+        [DEVICE_GELU_BACKWARD] = "gelu_backward",
+        [DEVICE_SILU_GATE] = "silu_gate",
+        [DEVICE_SILU_GATE_BACKWARD] = "silu_gate_backward",
+        [DEVICE_ADD] = "add",
+        [DEVICE_MULTIPLY] = "multiply",
+        [DEVICE_MULTIPLY_BACKWARD] = "multiply_backward",
+        [DEVICE_DROPOUT] = "dropout",
+        [DEVICE_DROPOUT_BACKWARD] = "dropout_backward",
+        [DEVICE_HEAD_LOSS] = "head_loss",
+        [DEVICE_HEAD_LOSS_BACKWARD] = "head_loss_backward",
+        [DEVICE_ADD_INTO] = "add_into",
+        [DEVICE_ACCUMULATE] = "accumulate",
+        [DEVICE_CLEAR] = "clear",
+        [DEVICE_SQUARE_SUMS] = "square_sums",
+        [DEVICE_ADAM] = "adam",
+        [DEVICE_CONVERT] = "convert",
+    };
+    return names[kernel];
+}
