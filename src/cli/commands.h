@@ -10,5 +10,6 @@ typedef struct cli_command {
 } cli_command;
 
 int cli_doctor(int argc, char **argv);
+int cli_init(int argc, char **argv);
 
 #endif

@@ -6,6 +6,7 @@
 #include "sifr/version.h"
 
 static const cli_command commands[] = {
+    {"init", "make a model folder with random weights", cli_init},
     {"doctor", "say what this machine has, and what is missing", cli_doctor},
 };
 
