@@ -8,6 +8,7 @@
 static const cli_command commands[] = {
     {"init", "make a model folder with random weights", cli_init},
     {"doctor", "say what this machine has, and what is missing", cli_doctor},
+    {"inspect", "say what a model folder, token store or checkpoint holds", cli_inspect},
 };
 
 int main(int argc, char **argv) {

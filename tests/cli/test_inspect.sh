@@ -1,0 +1,95 @@
+# `sifr inspect`: every kind of path that it knows, damaged ones, and what it does not know.
+fail() { echo "$1" >&2; cat out err >&2; exit 1; }
+# expect CODE ARGUMENT…: runs sifr inspect, with its output in `out` and its errors in `err`
+expect() {
+    local want=$1 code=0
+    shift
+    "$SIFR" inspect "$@" >out 2>err || code=$?
+    [ "$code" = "$want" ] || fail "inspect $*: exit code $code, not $want"
+    [ "$want" = 0 ] || [ "$(wc -l <err)" = 1 ] || fail "inspect $*: an error is one line"
+}
+says() { grep -qE -- "$1" out || fail "no line like: $1"; }
+complains() { grep -qE -- "$1" err || fail "no error like: $1"; }
+
+# safetensors FILE HEADER BYTES: writes the file, its tensors all zero
+safetensors() {
+    { printf "\\x$(printf %x ${#2})\0\0\0\0\0\0\0%s" "$2"; head -c "$3" /dev/zero; } >"$1"
+}
+
+mkdir model
+echo '{"model_type": "llama", "hidden_size": 64, "num_attention_heads": 4, "vocab_size": 512}' \
+    >model/config.json
+safetensors model/model.safetensors '{"__metadata__":{"format":"pt"},"w":{"dtype":"BF16","shape":[2,3],"data_offsets":[4,16]},"b":{"dtype":"F32","shape":[],"data_offsets":[0,4]}}' 16
+expect 0 model
+says '^weights: 2 tensors, 7 elements, 16 B in 1 file$'
+says '^  w  BF16  \[2, 3\]$'
+says '^  num_key_value_heads +4$'
+says '^tokenizer: none$'
+expect 0 model --json
+says '"kind": "model"'
+says '"parameters": 7'
+says '"head_dim": 16'
+expect 0 model/config.json
+says '^  hidden_size +64$'
+expect 0 model/model.safetensors
+says 'a safetensors file'
+
+# A family that cannot be trained can be looked at.
+mkdir other
+echo '{"model_type": "mistral"}' >other/config.json
+cp model/model.safetensors other/
+expect 0 other
+says '^config: cannot be trained from: .*"gpt2" and "llama"'
+says '^weights: 2 tensors'
+
+# Shards, found through the index.
+mkdir shards
+cp model/model.safetensors shards/model-00001-of-00001.safetensors
+echo '{"weight_map": {"w": "model-00001-of-00001.safetensors", "b": "model-00001-of-00001.safetensors"}}' \
+    >shards/model.safetensors.index.json
+expect 0 shards
+says '^weights: 2 tensors'
+expect 0 shards/model.safetensors.index.json
+says '^weights: 2 tensors'
+
+# Damage.
+head -c 100 model/model.safetensors >cut.safetensors
+expect 1 cut.safetensors
+complains 'cut.safetensors: a header of [0-9]+ bytes in a file of 100: cut short'
+rm shards/model-00001-of-00001.safetensors
+expect 1 shards
+complains 'missing'
+echo '{' >model/config.json
+expect 0 model
+says '^config: cannot be trained from: .*not valid JSON'
+expect 2 model/config.json
+
+# A checkpoint: its manifest, and whether its files are there.
+mkdir checkpoint-40
+echo 12345 >checkpoint-40/a
+echo 123 >checkpoint-40/c
+echo '{"format": "sifr checkpoint", "version": 1, "step": 40, "files": [{"name": "a", "bytes": 6},
+    {"name": "b", "bytes": 7}, {"name": "c", "bytes": 7}, {"name": "../model", "bytes": 7}]}' \
+    >checkpoint-40/manifest.json
+expect 0 checkpoint-40
+says '^  step +40$'
+says '^  a .* there$'
+says '^  b .* missing$'
+says '^  c .* of another size$'
+says '^  \.\./model .* unnamed$'
+
+# What it is not.
+expect 2
+expect 2 model other
+expect 2 absent
+complains 'no such file'
+mkdir bare
+expect 2 bare
+echo text >text.txt
+expect 2 text.txt
+complains 'none of what can be looked at'
+echo '{}' >some.json
+expect 2 some.json
+mkfifo pipe.safetensors
+expect 1 pipe.safetensors
+complains 'a device or pipe'
