@@ -9,7 +9,8 @@ pkg_check_modules(HWLOC REQUIRED IMPORTED_TARGET hwloc)
 find_library(DNNL_LIBRARY dnnl REQUIRED)
 find_path(DNNL_INCLUDE dnnl.h REQUIRED)
 
+# gomp: oneDNN takes its threads from it, and each of ours tells it to use one.
 add_library(sifr_dependencies INTERFACE)
 target_include_directories(sifr_dependencies SYSTEM INTERFACE ${DNNL_INCLUDE})
 target_link_libraries(sifr_dependencies INTERFACE PkgConfig::JANSSON PkgConfig::PCRE2
-  PkgConfig::UTF8PROC PkgConfig::XXHASH PkgConfig::HWLOC ${DNNL_LIBRARY} Threads::Threads m)
+  PkgConfig::UTF8PROC PkgConfig::XXHASH PkgConfig::HWLOC ${DNNL_LIBRARY} gomp Threads::Threads m)

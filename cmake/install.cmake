@@ -2,7 +2,7 @@
 # CMake find them. Nothing holds an absolute path, so that a prefix can be chosen when installing.
 include(CMakePackageConfigHelpers)
 
-add_library(sifr_shared SHARED $<TARGET_OBJECTS:sifr_objects>)
+add_library(sifr_shared SHARED $<TARGET_OBJECTS:sifr_objects> ${SIFR_KERNEL_OBJECTS})
 target_link_libraries(sifr_shared PRIVATE sifr_flags sifr_dependencies)
 target_link_options(sifr_shared PRIVATE -Wl,--exclude-libs,ALL)
 # Before 1.0 any minor version may change the interface.

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "device/cpu/product.h"
 
 static int usable_cores(void) {
     cpu_set_t set;
@@ -53,7 +54,9 @@ sifr_status device_open_cpu(int threads, const char *isa, device **out, sifr_err
     device *dev;
     BASE_TRY(base_alloc(1, sizeof *dev, &dev, error));
     dev->isa = chosen;
-    sifr_status status = cpu_team_create(threads ? threads : usable_cores(), &dev->team, error);
+    if (threads == 0) threads = usable_cores();
+    sifr_status status = cpu_team_create(threads, &dev->team, error);
+    if (status == SIFR_OK) status = cpu_products_open(threads, &dev->products, error);
     if (status != SIFR_OK) {
         device_close(dev);
         return status;
@@ -65,6 +68,7 @@ sifr_status device_open_cpu(int threads, const char *isa, device **out, sifr_err
 void device_close(device *dev) {
     if (!dev) return;
     cpu_team_free(dev->team);
+    cpu_products_close(dev->products);
     free(dev);
 }
 

@@ -5,7 +5,7 @@
 #include "device/cpu/threads.h"
 #include "device/device.h"
 
-typedef struct cpu_products cpu_products; /* prepared matrix products: matmul.c */
+typedef struct cpu_products cpu_products; /* prepared matrix products: product.c */
 
 struct device {
     cpu_team *team;

@@ -1,10 +1,13 @@
 /* Kernel -> how the CPU prepares and runs it. */
 #include "device/cpu/cpu.h"
+#include "device/cpu/linear.h"
 #include "device/cpu/vectors.h"
 
 static const cpu_row rows[DEVICE_KERNELS] = {
     [DEVICE_EMBEDDING] = {NULL, cpu_run_embedding},
     [DEVICE_EMBEDDING_BACKWARD] = {NULL, cpu_run_embedding_backward},
+    [DEVICE_LINEAR] = {cpu_prepare_linear, cpu_run_linear},
+    [DEVICE_LINEAR_BACKWARD] = {cpu_prepare_linear_backward, cpu_run_linear_backward},
     [DEVICE_LAYER_NORM] = {NULL, cpu_run_norm},
     [DEVICE_LAYER_NORM_BACKWARD] = {cpu_prepare_norm_backward, cpu_run_norm_backward},
     [DEVICE_RMS_NORM] = {NULL, cpu_run_norm},

@@ -1,0 +1,148 @@
+#include "device/cpu/kernels_matrix.h"
+
+#include "base/checked.h"
+#include "device/cpu/simd.h"
+
+static void matrix_widen(const uint16_t *from, float *to, int64_t count) {
+    int64_t i = 0;
+    for (; i + VECTOR <= count; i += VECTOR) vector_store(to + i, vector_load_bf16(from + i));
+    for (; i < count; i++) to[i] = vector_from_bf16(from[i]);
+}
+
+static void matrix_narrow(const float *from, uint16_t *to, int64_t count, bool add) {
+    int64_t i = 0;
+    for (; i + VECTOR <= count; i += VECTOR) {
+        vector v = vector_load(from + i);
+        if (add) v = vector_add(v, vector_load_bf16(to + i));
+        vector_store_bf16(to + i, v);
+    }
+    if (i == count) return;
+    vector v = vector_load_part(from + i, count - i);
+    if (add) v = vector_add(v, vector_load_bf16_part(to + i, count - i));
+    vector_store_bf16_part(to + i, v, count - i);
+}
+
+static void matrix_column_sums(const void *from, device_dtype dtype, int64_t rows, int64_t columns,
+                               int64_t stride, float *sums, bool add) {
+    const float *wide = from;
+    const uint16_t *half = from;
+    for (int64_t c = 0; c < columns; c += VECTOR) {
+        int64_t n = base_min_i64(VECTOR, columns - c);
+        vector sum = vector_set(0.0f);
+        for (int64_t r = 0; r < rows; r++) {
+            int64_t at = r * stride + c;
+            if (n == VECTOR)
+                sum = vector_add(sum, dtype == DEVICE_FP32 ? vector_load(wide + at)
+                                                           : vector_load_bf16(half + at));
+            else
+                sum = vector_add(sum, dtype == DEVICE_FP32 ? vector_load_part(wide + at, n)
+                                                           : vector_load_bf16_part(half + at, n));
+        }
+        if (add) sum = vector_add(vector_load_part(sums + c, n), sum);
+        vector_store_part(sums + c, sum, n);
+    }
+}
+
+/* The dot products of x with four rows of w at a time, each in two partial sums. */
+#define DOT_ROWS 4
+
+#define DEFINE_DOT(NAME, TYPE, LOAD, LOAD_PART)                                                    \
+    static void NAME(const TYPE *x, const TYPE *w, int64_t stride, int64_t rows, int64_t count,    \
+                     float *out) {                                                                 \
+        for (int64_t first = 0; first < rows; first += DOT_ROWS) {                                 \
+            vector sum[DOT_ROWS][2];                                                               \
+            const TYPE *row[DOT_ROWS];                                                             \
+            for (int j = 0; j < DOT_ROWS; j++) {                                                   \
+                sum[j][0] = sum[j][1] = vector_set(0.0f);                                          \
+                row[j] = w + base_min_i64(first + j, rows - 1) * stride;                           \
+            }                                                                                      \
+            int64_t i = 0;                                                                         \
+            for (; i + 2 * VECTOR <= count; i += 2 * VECTOR) {                                     \
+                vector low = LOAD(x + i), high = LOAD(x + i + VECTOR);                             \
+                for (int j = 0; j < DOT_ROWS; j++) {                                               \
+                    sum[j][0] = vector_fma(LOAD(row[j] + i), low, sum[j][0]);                      \
+                    sum[j][1] = vector_fma(LOAD(row[j] + i + VECTOR), high, sum[j][1]);            \
+                }                                                                                  \
+            }                                                                                      \
+            for (; i < count; i += VECTOR) {                                                       \
+                int64_t n = base_min_i64(VECTOR, count - i);                                       \
+                vector low = LOAD_PART(x + i, n);                                                  \
+                for (int j = 0; j < DOT_ROWS; j++)                                                 \
+                    sum[j][0] = vector_fma(LOAD_PART(row[j] + i, n), low, sum[j][0]);              \
+            }                                                                                      \
+            for (int j = 0; j < DOT_ROWS && first + j < rows; j++)                                 \
+                out[first + j] = vector_sum(vector_add(sum[j][0], sum[j][1]));                     \
+        }                                                                                          \
+    }
+
+DEFINE_DOT(dot_fp32, float, vector_load, vector_load_part)
+DEFINE_DOT(dot_bf16, uint16_t, vector_load_bf16, vector_load_bf16_part)
+
+/* out[c] = sum over i of x[i] w[i][c], for `columns` <= 4 VECTOR. */
+#define DEFINE_COMBINE(NAME, TYPE, LOAD, LOAD_PART, SCALAR)                                        \
+    static void NAME(const TYPE *x, const TYPE *w, int64_t stride, int64_t count, int64_t columns, \
+                     float *out) {                                                                 \
+        int64_t c = 0;                                                                             \
+        for (; c + 4 * VECTOR <= columns; c += 4 * VECTOR) {                                       \
+            vector sum[4] = {vector_set(0.0f), vector_set(0.0f), vector_set(0.0f),                 \
+                             vector_set(0.0f)};                                                    \
+            for (int64_t i = 0; i < count; i++) {                                                  \
+                vector factor = vector_set(SCALAR(x[i]));                                          \
+                for (int j = 0; j < 4; j++)                                                        \
+                    sum[j] = vector_fma(LOAD(w + i * stride + c + j * VECTOR), factor, sum[j]);    \
+            }                                                                                      \
+            for (int j = 0; j < 4; j++) vector_store(out + c + j * VECTOR, sum[j]);                \
+        }                                                                                          \
+        for (; c < columns; c += VECTOR) {                                                         \
+            int64_t n = base_min_i64(VECTOR, columns - c);                                         \
+            vector sum = vector_set(0.0f);                                                         \
+            for (int64_t i = 0; i < count; i++)                                                    \
+                sum = vector_fma(LOAD_PART(w + i * stride + c, n), vector_set(SCALAR(x[i])), sum); \
+            vector_store_part(out + c, sum, n);                                                    \
+        }                                                                                          \
+    }
+
+#define KEEP(value) (value)
+DEFINE_COMBINE(combine_fp32, float, vector_load, vector_load_part, KEEP)
+DEFINE_COMBINE(combine_bf16, uint16_t, vector_load_bf16, vector_load_bf16_part, vector_from_bf16)
+
+enum { VECTOR_BLOCK = 256 }; /* elements of y made at a time, in fp32 on the stack */
+
+static void vector_block(const device_matrix *x, const device_matrix *w, const device_matrix *bias,
+                         const device_matrix *y, bool transposed, int64_t first, int64_t n) {
+    float out[VECTOR_BLOCK];
+    bool wide = x->dtype == DEVICE_FP32;
+    int64_t at = transposed ? first : first * w->stride;
+    if (!transposed && wide)
+        dot_fp32(x->data, (const float *)w->data + at, w->stride, n, x->columns, out);
+    else if (!transposed)
+        dot_bf16(x->data, (const uint16_t *)w->data + at, w->stride, n, x->columns, out);
+    else if (wide)
+        combine_fp32(x->data, (const float *)w->data + at, w->stride, x->columns, n, out);
+    else
+        combine_bf16(x->data, (const uint16_t *)w->data + at, w->stride, x->columns, n, out);
+    if (bias->dtype == DEVICE_FP32)
+        for (int64_t i = 0; i < n; i++) out[i] += ((const float *)bias->data)[first + i];
+    if (bias->dtype == DEVICE_BF16)
+        for (int64_t i = 0; i < n; i++)
+            out[i] += vector_from_bf16(((const uint16_t *)bias->data)[first + i]);
+    if (wide)
+        memcpy((float *)y->data + first, out, (size_t)n * sizeof *out);
+    else
+        matrix_narrow(out, (uint16_t *)y->data + first, n, false);
+}
+
+static void matrix_vector_product(const device_matrix *x, const device_matrix *w,
+                                  const device_matrix *bias, const device_matrix *y,
+                                  bool transposed, int64_t first, int64_t last) {
+    for (; first < last; first += VECTOR_BLOCK)
+        vector_block(x, w, bias, y, transposed, first, base_min_i64(VECTOR_BLOCK, last - first));
+}
+
+extern const cpu_matrix_kernels KERNEL_NAME(cpu_matrix_kernels);
+const cpu_matrix_kernels KERNEL_NAME(cpu_matrix_kernels) = {
+    .widen = matrix_widen,
+    .narrow = matrix_narrow,
+    .column_sums = matrix_column_sums,
+    .vector_product = matrix_vector_product,
+};

@@ -1,0 +1,26 @@
+/* Vector kernels around matrix products; kernels_matrix.c is compiled for each instruction set. */
+#ifndef CPU_KERNELS_MATRIX_H
+#define CPU_KERNELS_MATRIX_H
+
+#include "device/device.h"
+
+typedef struct cpu_matrix_kernels {
+    /* bf16 to fp32 */
+    void (*widen)(const uint16_t *from, float *to, int64_t count);
+    /* fp32 to bf16, to nearest even; with `add`, what is there is added before rounding */
+    void (*narrow)(const float *from, uint16_t *to, int64_t count, bool add);
+    /* sums[c] (+)= the sum over rows, in order, of column c; dtype FP32 or BF16 */
+    void (*column_sums)(const void *from, device_dtype dtype, int64_t rows, int64_t columns,
+                        int64_t stride, float *sums, bool add);
+    /* Elements first <= n < last of y = x w^T + bias (x w where w is in x out), one row. */
+    void (*vector_product)(const device_matrix *x, const device_matrix *w,
+                           const device_matrix *bias, const device_matrix *y, bool transposed,
+                           int64_t first, int64_t last);
+} cpu_matrix_kernels;
+
+extern const cpu_matrix_kernels cpu_matrix_kernels_plain, cpu_matrix_kernels_avx2,
+    cpu_matrix_kernels_avx512;
+
+const cpu_matrix_kernels *cpu_matrix_kernels_of(const char *isa);
+
+#endif

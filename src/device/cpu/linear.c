@@ -1,0 +1,438 @@
+#include "device/cpu/linear.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "device/cpu/kernels_matrix.h"
+#include "device/cpu/operands.h"
+#include "device/cpu/product_rows.h"
+#include "device/cpu/transpose.h"
+
+enum {
+    WEIGHT_TILE = 128,        /* rows of a weight gradient that one thread makes at a time */
+    TURN_COLUMNS = 64,        /* columns of an operand that one thread transposes at a time */
+    SUM_COLUMNS = 256,        /* columns of dy that one thread sums at a time */
+    WIDEN_ELEMENTS = 1 << 15, /* elements that one thread converts at a time */
+    ONE_ROW_COLUMNS = 64      /* elements of y that one thread makes at a time where rows == 1 */
+};
+
+/* Places in scratch; -1 where nothing lies. Both directions share it. */
+typedef struct linear_plan {
+    int64_t rows, in, out;
+    device_dtype type; /* of the products: FP32 where operands are widened */
+    bool widen, transposed, vector;
+    cpu_row_tiles tiles;                  /* y, or dx */
+    cpu_row_tiles weights[2][2];          /* [a whole chunk, the last one][set, add] */
+    int64_t packed_bytes[2];              /* of a chunk's b; 0: it is not packed */
+    int64_t turned_columns, kept_columns; /* dw is turned_columns x kept_columns */
+    int64_t at_x, at_w, at_bias, at_y, at_turned, at_packed, at_threads, thread_bytes;
+} linear_plan;
+
+typedef struct linear_run {
+    const linear_plan *plan;
+    const device_call *call;
+    const cpu_matrix_kernels *kernels;
+    device_matrix x, w, bias, y, dx; /* as the products take them */
+    const device_matrix *from;       /* of a conversion */
+    float *to;
+    device_matrix turned, kept; /* operands of dw, for the chunk at hand */
+    int64_t chunk_rows;
+    int chunk_rest, chunk_sum;
+    char *scratch;
+    atomic_bool failed;
+} linear_run;
+
+/* What both directions have in common: x0 and w0 give the sizes. */
+static sifr_status plan_sizes(const device *dev, const device_call *call, linear_plan *plan,
+                              sifr_error *error) {
+    memset(plan, 0, sizeof *plan);
+    bool transposed = call->attributes.linear.transposed;
+    plan->transposed = transposed;
+    plan->rows = call->x[0].rows;
+    plan->in = call->x[0].columns;
+    plan->out = transposed ? call->w[0].columns : call->w[0].rows;
+    device_dtype type = call->x[0].dtype;
+    BASE_TRY(cpu_check_activations(call, &call->x[0], "x0", error));
+    BASE_TRY(cpu_check(call, &call->w[0], "w0", transposed ? plan->in : plan->out,
+                       transposed ? plan->out : plan->in, type, error));
+    if (plan->out < 1)
+        return base_fail(error, SIFR_USAGE, "%s: w0 is empty", device_kernel_name(call->kernel));
+    plan->widen = type == DEVICE_BF16 && !cpu_has_bf16(dev);
+    plan->type = plan->widen ? DEVICE_FP32 : type;
+    plan->at_x = plan->at_w = plan->at_bias = plan->at_y = -1;
+    plan->at_turned = plan->at_packed = plan->at_threads = -1;
+    return SIFR_OK;
+}
+
+static void plan_threads(const device *dev, linear_plan *plan, int64_t *total, int64_t bytes) {
+    plan->thread_bytes = base_ceil_to(bytes, 64);
+    plan->at_threads = cpu_take(total, plan->thread_bytes * device_threads(dev));
+}
+
+static sifr_status keep_plan(device *dev, device_call *call, const linear_plan *plan, int64_t total,
+                             sifr_error *error) {
+    call->scratch_bytes = total;
+    return cpu_products_keep(dev->products, plan, sizeof *plan, &call->prepared, error);
+}
+
+sifr_status cpu_prepare_linear(device *dev, device_call *call, sifr_error *error) {
+    linear_plan plan;
+    BASE_TRY(plan_sizes(dev, call, &plan, error));
+    device_dtype given = call->x[0].dtype;
+    BASE_TRY(cpu_check(call, &call->y, "y", plan.rows, plan.out, given, error));
+    bool biased = call->w[1].dtype != DEVICE_NONE;
+    if (biased) BASE_TRY(cpu_check(call, &call->w[1], "w1", 1, plan.out, given, error));
+    int64_t total = 0;
+    plan.vector = plan.rows == 1;
+    if (plan.vector) return keep_plan(dev, call, &plan, total, error);
+    cpu_product_shape shape = {.rows = plan.rows,
+                               .columns = plan.out,
+                               .inner = plan.in,
+                               .a_stride = plan.widen ? plan.in : call->x[0].stride,
+                               .b_stride = plan.widen ? call->w[0].columns : call->w[0].stride,
+                               .c_stride = plan.widen ? plan.out : call->y.stride,
+                               .input = plan.type,
+                               .output = plan.type,
+                               .bias = biased ? plan.type : DEVICE_NONE,
+                               .b_transposed = !plan.transposed};
+    BASE_TRY(cpu_find_row_tiles(dev->products, shape, cpu_row_tile(plan.rows), &plan.tiles, error));
+    if (plan.widen) {
+        plan.at_x = cpu_take(&total, plan.rows * plan.in * 4);
+        plan.at_w = cpu_take(&total, plan.in * plan.out * 4);
+        plan.at_y = cpu_take(&total, plan.rows * plan.out * 4);
+        if (biased) plan.at_bias = cpu_take(&total, plan.out * 4);
+    }
+    plan_threads(dev, &plan, &total, cpu_row_tiles_scratch(&plan.tiles));
+    return keep_plan(dev, call, &plan, total, error);
+}
+
+/* Products of a chunk of `rows` tokens, with b packed where the library takes it so. */
+static sifr_status plan_chunk(device *dev, linear_plan *plan, int64_t rows, int64_t kept_stride,
+                              int64_t dw_stride, int rest, sifr_error *error) {
+    cpu_products *products = dev->products;
+    cpu_product_shape shape = {.rows = plan->turned_columns,
+                               .columns = plan->kept_columns,
+                               .inner = rows,
+                               .a_stride = rows,
+                               .b_stride = kept_stride,
+                               .c_stride = dw_stride,
+                               .input = plan->type,
+                               .output = DEVICE_FP32};
+    int64_t tile = WEIGHT_TILE;
+    for (int packed = plan->turned_columns % tile == 0 && rows == DEVICE_TOKEN_CHUNK; packed >= 0;
+         packed--) {
+        sifr_status status = SIFR_OK;
+        for (int sum = 0; sum < 2 && status == SIFR_OK; sum++) {
+            shape.sum = sum != 0, shape.b_packed = packed != 0;
+            status = cpu_find_row_tiles(products, shape, tile, &plan->weights[rest][sum], error);
+        }
+        if (status != SIFR_OK && !packed) return status;
+        if (status != SIFR_OK) continue;
+        const cpu_product *set = plan->weights[rest][0].whole, *add = plan->weights[rest][1].whole;
+        if (!packed || cpu_product_same_packing(set, add)) {
+            plan->packed_bytes[rest] = packed ? cpu_product_packed_bytes(set) : 0;
+            return SIFR_OK;
+        }
+    }
+    return SIFR_OK;
+}
+
+static sifr_status plan_weights(device *dev, const device_call *call, linear_plan *plan,
+                                int64_t *total, sifr_error *error) {
+    const device_matrix *turned = plan->transposed ? &call->x[0] : &call->dy;
+    const device_matrix *kept = plan->transposed ? &call->dy : &call->x[0];
+    plan->turned_columns = turned->columns;
+    plan->kept_columns = kept->columns;
+    int64_t stride = plan->widen ? kept->columns : kept->stride;
+    int64_t rest = plan->rows % DEVICE_TOKEN_CHUNK;
+    int64_t chunk = base_min_i64(plan->rows, DEVICE_TOKEN_CHUNK);
+    if (plan->rows >= DEVICE_TOKEN_CHUNK)
+        BASE_TRY(plan_chunk(dev, plan, DEVICE_TOKEN_CHUNK, stride, call->dw[0].stride, 0, error));
+    if (rest != 0) BASE_TRY(plan_chunk(dev, plan, rest, stride, call->dw[0].stride, 1, error));
+    plan->at_turned = cpu_take(total, chunk * turned->columns * device_dtype_bytes(plan->type));
+    plan->at_packed = cpu_take(total, base_max_i64(plan->packed_bytes[0], plan->packed_bytes[1]));
+    return SIFR_OK;
+}
+
+sifr_status cpu_prepare_linear_backward(device *dev, device_call *call, sifr_error *error) {
+    linear_plan plan;
+    BASE_TRY(plan_sizes(dev, call, &plan, error));
+    device_dtype given = call->x[0].dtype;
+    BASE_TRY(cpu_check(call, &call->dy, "dy", plan.rows, plan.out, given, error));
+    bool wants_dx = call->dx[0].dtype != DEVICE_NONE, wants_dw = call->dw[0].dtype != DEVICE_NONE;
+    if (wants_dx) BASE_TRY(cpu_check(call, &call->dx[0], "dx0", plan.rows, plan.in, given, error));
+    if (wants_dw)
+        BASE_TRY(cpu_check(call, &call->dw[0], "dw0", call->w[0].rows, call->w[0].columns,
+                           DEVICE_FP32, error));
+    if (call->dw[1].dtype != DEVICE_NONE)
+        BASE_TRY(cpu_check(call, &call->dw[1], "dw1", 1, plan.out, DEVICE_FP32, error));
+    int64_t total = 0, thread = 0;
+    if (plan.widen) {
+        plan.at_y = cpu_take(&total, plan.rows * plan.out * 4);
+        if (wants_dw) plan.at_x = cpu_take(&total, plan.rows * plan.in * 4);
+        if (wants_dx) plan.at_w = cpu_take(&total, plan.in * plan.out * 4);
+        /* dx is made where nothing of x is needed any more, or in a place of its own */
+        if (wants_dx && !wants_dw) plan.at_x = cpu_take(&total, plan.rows * plan.in * 4);
+    }
+    if (wants_dx) {
+        cpu_product_shape shape = {.rows = plan.rows,
+                                   .columns = plan.in,
+                                   .inner = plan.out,
+                                   .a_stride = plan.widen ? plan.out : call->dy.stride,
+                                   .b_stride = plan.widen ? call->w[0].columns : call->w[0].stride,
+                                   .c_stride = plan.widen ? plan.in : call->dx[0].stride,
+                                   .input = plan.type,
+                                   .output = plan.type,
+                                   .b_transposed = plan.transposed,
+                                   .sum = !plan.widen && call->accumulate[0]};
+        BASE_TRY(
+            cpu_find_row_tiles(dev->products, shape, cpu_row_tile(plan.rows), &plan.tiles, error));
+        thread = cpu_row_tiles_scratch(&plan.tiles);
+    }
+    if (wants_dw) BASE_TRY(plan_weights(dev, call, &plan, &total, error));
+    for (int i = 0; wants_dw && i < 4; i++)
+        thread = base_max_i64(thread, cpu_row_tiles_scratch(&plan.weights[i / 2][i % 2]));
+    plan_threads(dev, &plan, &total, thread);
+    return keep_plan(dev, call, &plan, total, error);
+}
+
+/* Conversions, where the products run in fp32 and the operands are bf16. */
+
+static void widen_task(void *context, int64_t task, int thread) {
+    (void)thread;
+    linear_run *run = context;
+    const device_matrix *m = run->from;
+    int64_t rows = base_max_i64(1, WIDEN_ELEMENTS / m->columns);
+    int64_t last = base_min_i64(m->rows, (task + 1) * rows);
+    for (int64_t r = task * rows; r < last; r++)
+        run->kernels->widen((const uint16_t *)m->data + r * m->stride, run->to + r * m->columns,
+                            m->columns);
+}
+
+static void narrow_task(void *context, int64_t task, int thread) {
+    (void)thread;
+    linear_run *run = context;
+    const device_matrix *m = run->from;
+    bool add = run->call->kernel == DEVICE_LINEAR_BACKWARD && run->call->accumulate[0];
+    int64_t rows = base_max_i64(1, WIDEN_ELEMENTS / m->columns);
+    int64_t last = base_min_i64(m->rows, (task + 1) * rows);
+    for (int64_t r = task * rows; r < last; r++)
+        run->kernels->narrow(run->to + r * m->columns, (uint16_t *)m->data + r * m->stride,
+                             m->columns, add);
+}
+
+static int64_t conversion_tasks(const device_matrix *m) {
+    int64_t rows = base_max_i64(1, WIDEN_ELEMENTS / m->columns);
+    return (m->rows + rows - 1) / rows;
+}
+
+static device_matrix widened(device *dev, linear_run *run, const device_matrix *m, int64_t at) {
+    run->from = m;
+    run->to = (float *)(run->scratch + at);
+    cpu_parallel(dev->team, conversion_tasks(m), widen_task, run);
+    return (device_matrix){run->to, m->rows, m->columns, m->columns, DEVICE_FP32};
+}
+
+static void narrow(device *dev, linear_run *run, const device_matrix *to, int64_t at) {
+    run->from = to;
+    run->to = (float *)(run->scratch + at);
+    cpu_parallel(dev->team, conversion_tasks(to), narrow_task, run);
+}
+
+static device_matrix place(const linear_run *run, const device_matrix *m, int64_t at) {
+    return (device_matrix){run->scratch + at, m->rows, m->columns, m->columns, DEVICE_FP32};
+}
+
+static const void *row_of(const device_matrix *m, int64_t row) {
+    return (const char *)m->data + row * m->stride * device_dtype_bytes(m->dtype);
+}
+
+static void *thread_scratch(const linear_run *run, int thread) {
+    return run->scratch + run->plan->at_threads + thread * run->plan->thread_bytes;
+}
+
+static void check_product(linear_run *run, bool ok) {
+    if (!ok) atomic_store_explicit(&run->failed, true, memory_order_relaxed);
+}
+
+static sifr_status linear_status(linear_run *run, sifr_error *error) {
+    if (!atomic_load(&run->failed)) return SIFR_OK;
+    return base_fail(error, SIFR_FAILED, "%s: oneDNN reports a fault in a product",
+                     device_kernel_name(run->call->kernel));
+}
+
+/* Forward. */
+
+static void forward_task(void *context, int64_t task, int thread) {
+    linear_run *run = context;
+    const cpu_row_tiles *tiles = &run->plan->tiles;
+    int64_t row = task * tiles->tile;
+    check_product(run, cpu_product_run(cpu_row_tile_product(tiles, task), thread,
+                                       row_of(&run->x, row), run->w.data, run->bias.data,
+                                       (void *)(uintptr_t)row_of(&run->y, row),
+                                       thread_scratch(run, thread)));
+}
+
+static void vector_task(void *context, int64_t task, int thread) {
+    (void)thread;
+    linear_run *run = context;
+    const linear_plan *plan = run->plan;
+    int64_t first = task * ONE_ROW_COLUMNS;
+    run->kernels->vector_product(&run->x, &run->w, &run->bias, &run->y, plan->transposed, first,
+                                 base_min_i64(plan->out, first + ONE_ROW_COLUMNS));
+}
+
+sifr_status cpu_run_linear(device *dev, const device_call *call, sifr_error *error) {
+    const linear_plan *plan = call->prepared;
+    linear_run run = {.plan = plan,
+                      .call = call,
+                      .kernels = cpu_matrix_kernels_of(dev->isa),
+                      .x = call->x[0],
+                      .w = call->w[0],
+                      .bias = call->w[1],
+                      .y = call->y,
+                      .scratch = call->scratch};
+    if (plan->vector) {
+        cpu_parallel(dev->team, (plan->out + ONE_ROW_COLUMNS - 1) / ONE_ROW_COLUMNS, vector_task,
+                     &run);
+        return SIFR_OK;
+    }
+    if (plan->widen) {
+        run.x = widened(dev, &run, &call->x[0], plan->at_x);
+        run.w = widened(dev, &run, &call->w[0], plan->at_w);
+        if (plan->at_bias >= 0) run.bias = widened(dev, &run, &call->w[1], plan->at_bias);
+        run.y = place(&run, &call->y, plan->at_y);
+    }
+    cpu_parallel(dev->team, cpu_row_tiles_count(&plan->tiles), forward_task, &run);
+    if (plan->widen) narrow(dev, &run, &call->y, plan->at_y);
+    return linear_status(&run, error);
+}
+
+/* Backward: run.y holds dy. */
+
+static void gradient_task(void *context, int64_t task, int thread) {
+    linear_run *run = context;
+    const cpu_row_tiles *tiles = &run->plan->tiles;
+    int64_t row = task * tiles->tile;
+    check_product(run,
+                  cpu_product_run(cpu_row_tile_product(tiles, task), thread, row_of(&run->y, row),
+                                  run->w.data, NULL, (void *)(uintptr_t)row_of(&run->dx, row),
+                                  thread_scratch(run, thread)));
+}
+
+static int64_t turn_tasks(const linear_plan *plan) {
+    return (plan->turned_columns + TURN_COLUMNS - 1) / TURN_COLUMNS;
+}
+
+static const cpu_product *chunk_product(const linear_run *run) {
+    return run->plan->weights[run->chunk_rest][run->chunk_sum].whole;
+}
+
+/* First the pieces of b, which take longest, then transposing a. */
+static void arrange_task(void *context, int64_t task, int thread) {
+    linear_run *run = context;
+    const linear_plan *plan = run->plan;
+    int64_t pieces = 0;
+    if (plan->packed_bytes[run->chunk_rest] != 0) {
+        pieces = cpu_product_pieces(chunk_product(run));
+        if (task < pieces) {
+            check_product(run, cpu_product_pack(chunk_product(run), thread, task, run->kept.data,
+                                                run->scratch + plan->at_packed));
+            return;
+        }
+    }
+    int64_t first = (task - pieces) * TURN_COLUMNS, rows = run->chunk_rows;
+    int64_t columns = base_min_i64(TURN_COLUMNS, plan->turned_columns - first);
+    char *to = run->scratch + plan->at_turned;
+    if (plan->type == DEVICE_FP32)
+        cpu_transpose32((const uint32_t *)run->turned.data + first, rows, columns,
+                        run->turned.stride, (uint32_t *)to + first * rows, rows);
+    else
+        cpu_transpose16((const uint16_t *)run->turned.data + first, rows, columns,
+                        run->turned.stride, (uint16_t *)to + first * rows, rows);
+}
+
+static void weight_task(void *context, int64_t task, int thread) {
+    linear_run *run = context;
+    const linear_plan *plan = run->plan;
+    const cpu_row_tiles *tiles = &plan->weights[run->chunk_rest][run->chunk_sum];
+    int64_t row = task * tiles->tile;
+    const char *a =
+        run->scratch + plan->at_turned + row * run->chunk_rows * device_dtype_bytes(plan->type);
+    const void *b =
+        plan->packed_bytes[run->chunk_rest] != 0 ? run->scratch + plan->at_packed : run->kept.data;
+    const device_matrix *dw = &run->call->dw[0];
+    check_product(run, cpu_product_run(cpu_row_tile_product(tiles, task), thread, a, b, NULL,
+                                       (float *)dw->data + row * dw->stride,
+                                       thread_scratch(run, thread)));
+}
+
+static void bias_task(void *context, int64_t task, int thread) {
+    (void)thread;
+    linear_run *run = context;
+    int64_t first = task * SUM_COLUMNS;
+    int64_t columns = base_min_i64(SUM_COLUMNS, run->plan->out - first);
+    const device_matrix *dy = &run->call->dy;
+    float *sums = (float *)run->call->dw[1].data + first;
+    for (int64_t row = 0; row < dy->rows; row += DEVICE_TOKEN_CHUNK)
+        run->kernels->column_sums((const char *)row_of(dy, row) +
+                                      first * device_dtype_bytes(dy->dtype),
+                                  dy->dtype, base_min_i64(DEVICE_TOKEN_CHUNK, dy->rows - row),
+                                  columns, dy->stride, sums, row > 0 || run->call->accumulate_dw);
+}
+
+static device_matrix rows_from(const device_matrix *m, int64_t first, int64_t rows) {
+    device_matrix part = *m;
+    part.data = (void *)(uintptr_t)row_of(m, first);
+    part.rows = rows;
+    return part;
+}
+
+static void run_weights(device *dev, linear_run *run) {
+    const linear_plan *plan = run->plan;
+    const device_matrix *turned = plan->transposed ? &run->x : &run->y;
+    const device_matrix *kept = plan->transposed ? &run->y : &run->x;
+    for (int64_t first = 0; first < plan->rows; first += DEVICE_TOKEN_CHUNK) {
+        run->chunk_rows = base_min_i64(DEVICE_TOKEN_CHUNK, plan->rows - first);
+        run->chunk_rest = run->chunk_rows < DEVICE_TOKEN_CHUNK;
+        run->chunk_sum = first > 0 || run->call->accumulate_dw;
+        run->turned = rows_from(turned, first, run->chunk_rows);
+        run->kept = rows_from(kept, first, run->chunk_rows);
+        int64_t pieces =
+            plan->packed_bytes[run->chunk_rest] == 0 ? 0 : cpu_product_pieces(chunk_product(run));
+        cpu_parallel(dev->team, pieces + turn_tasks(plan), arrange_task, run);
+        cpu_parallel(dev->team,
+                     cpu_row_tiles_count(&plan->weights[run->chunk_rest][run->chunk_sum]),
+                     weight_task, run);
+    }
+}
+
+sifr_status cpu_run_linear_backward(device *dev, const device_call *call, sifr_error *error) {
+    const linear_plan *plan = call->prepared;
+    bool wants_dx = call->dx[0].dtype != DEVICE_NONE, wants_dw = call->dw[0].dtype != DEVICE_NONE;
+    linear_run run = {.plan = plan,
+                      .call = call,
+                      .kernels = cpu_matrix_kernels_of(dev->isa),
+                      .x = call->x[0],
+                      .w = call->w[0],
+                      .y = call->dy,
+                      .dx = call->dx[0],
+                      .scratch = call->scratch};
+    if (plan->widen && (wants_dx || wants_dw)) run.y = widened(dev, &run, &call->dy, plan->at_y);
+    if (wants_dw) {
+        if (plan->widen) run.x = widened(dev, &run, &call->x[0], plan->at_x);
+        run_weights(dev, &run);
+    }
+    if (call->dw[1].dtype != DEVICE_NONE)
+        cpu_parallel(dev->team, (plan->out + SUM_COLUMNS - 1) / SUM_COLUMNS, bias_task, &run);
+    if (wants_dx) {
+        if (plan->widen) {
+            run.w = widened(dev, &run, &call->w[0], plan->at_w);
+            run.dx = place(&run, &call->dx[0], plan->at_x);
+        }
+        cpu_parallel(dev->team, cpu_row_tiles_count(&plan->tiles), gradient_task, &run);
+        if (plan->widen) narrow(dev, &run, &call->dx[0], plan->at_x);
+    }
+    return linear_status(&run, error);
+}

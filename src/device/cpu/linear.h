@@ -1,0 +1,19 @@
+/* DEVICE_LINEAR and its backward on the CPU: tiles of oneDNN products on the device's threads.
+ *
+ * Forward and input gradient: tiles of rows. Weight gradient: chunks of DEVICE_TOKEN_CHUNK tokens
+ * in order; of each chunk the operand whose columns become rows of dw is transposed once into
+ * scratch, then tiles of rows of dw are added to. Without bf16 instructions, bf16 operands are
+ * widened into scratch and the products run in fp32. */
+#ifndef CPU_LINEAR_H
+#define CPU_LINEAR_H
+
+#include "device/cpu/cpu.h"
+
+sifr_status cpu_prepare_linear(device *dev, device_call *call, sifr_error *error) SIFR_MUST_CHECK;
+sifr_status cpu_run_linear(device *dev, const device_call *call, sifr_error *error) SIFR_MUST_CHECK;
+sifr_status cpu_prepare_linear_backward(device *dev, device_call *call,
+                                        sifr_error *error) SIFR_MUST_CHECK;
+sifr_status cpu_run_linear_backward(device *dev, const device_call *call,
+                                    sifr_error *error) SIFR_MUST_CHECK;
+
+#endif

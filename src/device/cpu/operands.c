@@ -1,0 +1,27 @@
+#include "device/cpu/operands.h"
+
+sifr_status cpu_check(const device_call *call, const device_matrix *m, const char *operand,
+                      int64_t rows, int64_t columns, device_dtype dtype, sifr_error *error) {
+    const char *kernel = device_kernel_name(call->kernel);
+    if (m->dtype != dtype)
+        return base_fail(error, SIFR_USAGE, "%s: %s is %s, expected %s", kernel, operand,
+                         device_dtype_name(m->dtype), device_dtype_name(dtype));
+    if (m->rows != rows || m->columns != columns || m->stride < columns)
+        return base_fail(error, SIFR_USAGE,
+                         "%s: %s is %lld x %lld with stride %lld, expected %lld x %lld", kernel,
+                         operand, (long long)m->rows, (long long)m->columns, (long long)m->stride,
+                         (long long)rows, (long long)columns);
+    return SIFR_OK;
+}
+
+sifr_status cpu_check_activations(const device_call *call, const device_matrix *m,
+                                  const char *operand, sifr_error *error) {
+    const char *kernel = device_kernel_name(call->kernel);
+    if (m->dtype != DEVICE_FP32 && m->dtype != DEVICE_BF16)
+        return base_fail(error, SIFR_USAGE, "%s: %s is %s, expected fp32 or bf16", kernel, operand,
+                         device_dtype_name(m->dtype));
+    if (m->rows < 1 || m->columns < 1 || m->stride < m->columns)
+        return base_fail(error, SIFR_USAGE, "%s: %s is %lld x %lld with stride %lld", kernel,
+                         operand, (long long)m->rows, (long long)m->columns, (long long)m->stride);
+    return SIFR_OK;
+}

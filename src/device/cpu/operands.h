@@ -1,0 +1,24 @@
+/* Checks of a call's operands, and places in its scratch, for the files that prepare calls. */
+#ifndef CPU_OPERANDS_H
+#define CPU_OPERANDS_H
+
+#include "base/checked.h"
+#include "device/device.h"
+
+/* SIFR_USAGE, naming kernel and operand, unless it has this shape and type. */
+sifr_status cpu_check(const device_call *call, const device_matrix *m, const char *operand,
+                      int64_t rows, int64_t columns, device_dtype dtype,
+                      sifr_error *error) SIFR_MUST_CHECK;
+
+/* FP32 or BF16, and not empty. */
+sifr_status cpu_check_activations(const device_call *call, const device_matrix *m,
+                                  const char *operand, sifr_error *error) SIFR_MUST_CHECK;
+
+/* The next `bytes` of scratch, in whole cache lines. */
+static inline int64_t cpu_take(int64_t *total, int64_t bytes) {
+    int64_t at = *total;
+    *total += base_ceil_to(bytes, 64);
+    return at;
+}
+
+#endif

@@ -1,0 +1,245 @@
+/* Linear layers against sums in double precision, on every instruction set, and the same bits for
+ * any number of threads. */
+#include "device/matrix_case.h"
+
+#include <math.h>
+#include <stdio.h>
+
+typedef struct linear_case {
+    int64_t rows, in, out;
+} linear_case;
+
+/* Chunk edges, odd sizes, one row, tiles that do and do not fill up. */
+static const linear_case cases[] = {{1, 7, 5},       {1, 300, 768},   {3, 64, 48},
+                                    {65, 33, 17},    {1023, 40, 128}, {1024, 64, 256},
+                                    {1025, 128, 64}, {2100, 40, 130}};
+
+typedef struct linear_operands {
+    device_matrix x, w, bias, y, dy, dx, dw, db;
+    device_matrix dx_before, dw_before, db_before;
+    bool transposed, accumulate;
+} linear_operands;
+
+static linear_operands make_operands(const linear_case *c, device_dtype type, bool transposed,
+                                     bool accumulate) {
+    int64_t w_rows = transposed ? c->in : c->out, w_columns = transposed ? c->out : c->in;
+    return (linear_operands){.x = case_matrix(c->rows, c->in, type, 1, 1),
+                             .w = case_matrix(w_rows, w_columns, type, 2, 1),
+                             .bias = case_matrix(1, c->out, type, 3, 1),
+                             .y = case_matrix(c->rows, c->out, type, 4, 1),
+                             .dy = case_matrix(c->rows, c->out, type, 5, 1),
+                             .dx_before = case_matrix(c->rows, c->in, type, 6, 1),
+                             .dw_before = case_matrix(w_rows, w_columns, DEVICE_FP32, 7, 1),
+                             .db_before = case_matrix(1, c->out, DEVICE_FP32, 8, 1),
+                             .transposed = transposed,
+                             .accumulate = accumulate};
+}
+
+static void free_operands(linear_operands *o) {
+    void *blocks[] = {o->x.data,  o->w.data,         o->bias.data,      o->y.data,
+                      o->dy.data, o->dx_before.data, o->dw_before.data, o->db_before.data};
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) free(blocks[i]);
+}
+
+static void run_linear(device *dev, linear_operands *o) {
+    device_call forward = {.kernel = DEVICE_LINEAR, .x = {o->x}, .w = {o->w, o->bias}, .y = o->y};
+    forward.attributes.linear.transposed = o->transposed;
+    case_run(dev, &forward);
+    device_call backward = {.kernel = DEVICE_LINEAR_BACKWARD,
+                            .x = {o->x},
+                            .w = {o->w},
+                            .dy = o->dy,
+                            .dx = {o->dx},
+                            .dw = {o->dw, o->db},
+                            .accumulate = {o->accumulate},
+                            .accumulate_dw = o->accumulate};
+    backward.attributes.linear.transposed = o->transposed;
+    case_run(dev, &backward);
+}
+
+static double w_at(const linear_operands *o, int64_t out, int64_t in) {
+    return o->transposed ? case_get(&o->w, in, out) : case_get(&o->w, out, in);
+}
+
+/* Every element would take long: each `step`th row. */
+static int64_t row_step(int64_t rows) {
+    return rows > 100 ? 37 : 1;
+}
+
+static double forward_distance(const linear_operands *o) {
+    double worst = 0;
+    for (int64_t r = 0; r < o->x.rows; r += row_step(o->x.rows))
+        for (int64_t c = 0; c < o->y.columns; c++) {
+            double sum = case_get(&o->bias, 0, c), terms = fabs(sum);
+            for (int64_t i = 0; i < o->x.columns; i++) {
+                double term = case_get(&o->x, r, i) * w_at(o, c, i);
+                sum += term, terms += fabs(term);
+            }
+            worst = fmax(worst, case_distance(case_get(&o->y, r, c), sum, terms, o->y.dtype));
+        }
+    return worst;
+}
+
+static double input_distance(const linear_operands *o) {
+    double worst = 0;
+    for (int64_t r = 0; r < o->x.rows; r += row_step(o->x.rows))
+        for (int64_t i = 0; i < o->x.columns; i++) {
+            double sum = o->accumulate ? case_get(&o->dx_before, r, i) : 0, terms = fabs(sum);
+            for (int64_t c = 0; c < o->dy.columns; c++) {
+                double term = case_get(&o->dy, r, c) * w_at(o, c, i);
+                sum += term, terms += fabs(term);
+            }
+            worst = fmax(worst, case_distance(case_get(&o->dx, r, i), sum, terms, o->dx.dtype));
+        }
+    return worst;
+}
+
+static double weight_distance(const linear_operands *o) {
+    double worst = 0;
+    for (int64_t c = 0; c < o->dy.columns; c += 3)
+        for (int64_t i = 0; i < o->x.columns; i++) {
+            int64_t row = o->transposed ? i : c, column = o->transposed ? c : i;
+            double sum = o->accumulate ? case_get(&o->dw_before, row, column) : 0;
+            double terms = fabs(sum);
+            for (int64_t r = 0; r < o->x.rows; r++) {
+                double term = case_get(&o->dy, r, c) * case_get(&o->x, r, i);
+                sum += term, terms += fabs(term);
+            }
+            worst =
+                fmax(worst, case_distance(case_get(&o->dw, row, column), sum, terms, DEVICE_FP32));
+        }
+    return worst;
+}
+
+static double bias_distance(const linear_operands *o) {
+    double worst = 0;
+    for (int64_t c = 0; c < o->dy.columns; c++) {
+        double sum = o->accumulate ? case_get(&o->db_before, 0, c) : 0, terms = fabs(sum);
+        for (int64_t r = 0; r < o->dy.rows; r++) {
+            sum += case_get(&o->dy, r, c);
+            terms += fabs(case_get(&o->dy, r, c));
+        }
+        worst = fmax(worst, case_distance(case_get(&o->db, 0, c), sum, terms, DEVICE_FP32));
+    }
+    return worst;
+}
+
+static void begin_results(linear_operands *o) {
+    o->dx = case_copy(&o->dx_before);
+    o->dw = case_copy(&o->dw_before);
+    o->db = case_copy(&o->db_before);
+}
+
+static void end_results(linear_operands *o) {
+    free(o->dx.data);
+    free(o->dw.data);
+    free(o->db.data);
+}
+
+static void check_case(const char *isa, const linear_case *c, device_dtype type, int form) {
+    linear_operands first = make_operands(c, type, form & 1, form & 2);
+    begin_results(&first);
+    device *dev = case_device(1, isa);
+    run_linear(dev, &first);
+    device_close(dev);
+    double distances[] = {forward_distance(&first), input_distance(&first), weight_distance(&first),
+                          bias_distance(&first)};
+    for (int i = 0; i < 4; i++)
+        if (distances[i] > 1.0)
+            fail_msg("%s %s %lldx%lldx%lld form %d: result %d is %g times too far off", isa,
+                     device_dtype_name(type), (long long)c->rows, (long long)c->in,
+                     (long long)c->out, form, i, distances[i]);
+    for (int t = 1; t < CASE_THREADS; t++) {
+        linear_operands other = first;
+        begin_results(&other);
+        other.y = case_copy(&first.y);
+        memset(other.y.data, 0, case_bytes(&other.y));
+        dev = case_device(case_threads[t], isa);
+        run_linear(dev, &other);
+        device_close(dev);
+        assert_memory_equal(other.y.data, first.y.data, case_bytes(&first.y));
+        assert_memory_equal(other.dx.data, first.dx.data, case_bytes(&first.dx));
+        assert_memory_equal(other.dw.data, first.dw.data, case_bytes(&first.dw));
+        assert_memory_equal(other.db.data, first.db.data, case_bytes(&first.db));
+        free(other.y.data);
+        end_results(&other);
+    }
+    end_results(&first);
+    free_operands(&first);
+}
+
+static void check_isa(const char *isa) {
+    device *dev = case_device(1, isa);
+    if (dev == NULL) skip();
+    device_close(dev);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (int form = 0; form < 4; form++) {
+            check_case(isa, &cases[i], DEVICE_FP32, form);
+            check_case(isa, &cases[i], DEVICE_BF16, form);
+        }
+}
+
+static void linear_avx512(void **state) {
+    (void)state;
+    check_isa("avx512");
+}
+
+static void linear_avx2(void **state) {
+    (void)state;
+    check_isa("avx2");
+}
+
+static void linear_plain(void **state) {
+    (void)state;
+    check_isa("plain");
+}
+
+/* Operands that are slices of columns give what dense ones give, to rounding. */
+static void linear_slices(void **state) {
+    (void)state;
+    device *dev = case_device(2, NULL);
+    for (int type = 0; type < 2; type++) {
+        device_dtype dtype = type ? DEVICE_BF16 : DEVICE_FP32;
+        linear_case c = {300, 48, 64};
+        linear_operands o = make_operands(&c, dtype, false, false);
+        device_matrix wide_x = case_matrix(300, 100, dtype, 1, 1), slice_x = wide_x;
+        slice_x.data = (char *)wide_x.data + 3 * device_dtype_bytes(dtype), slice_x.columns = 48;
+        free(o.x.data);
+        o.x = slice_x;
+        begin_results(&o);
+        run_linear(dev, &o);
+        assert_true(forward_distance(&o) <= 1.0);
+        assert_true(weight_distance(&o) <= 1.0);
+        o.x.data = NULL;
+        end_results(&o);
+        free_operands(&o);
+        free(wide_x.data);
+    }
+    device_close(dev);
+}
+
+static void linear_refuses_shapes(void **state) {
+    (void)state;
+    device *dev = case_device(1, NULL);
+    linear_case c = {4, 8, 6};
+    linear_operands o = make_operands(&c, DEVICE_FP32, false, false);
+    device_call call = {.kernel = DEVICE_LINEAR, .x = {o.x}, .w = {o.w, o.bias}, .y = o.y};
+    call.y.columns = 5;
+    sifr_error error = {0};
+    assert_int_equal(device_prepare(dev, &call, &error), SIFR_USAGE);
+    assert_non_null(strstr(error.message, "linear: y"));
+    call.y = o.y, call.w[1].dtype = DEVICE_BF16;
+    assert_int_equal(device_prepare(dev, &call, &error), SIFR_USAGE);
+    assert_non_null(strstr(error.message, "w1"));
+    free_operands(&o);
+    device_close(dev);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(linear_avx512),         cmocka_unit_test(linear_avx2),
+        cmocka_unit_test(linear_plain),          cmocka_unit_test(linear_slices),
+        cmocka_unit_test(linear_refuses_shapes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
