@@ -11,29 +11,30 @@
 #include "base/status.h"
 
 /* The element types of the format. The three first are what a model is trained from and written
- * in; of the others, only that they are there is known (`sifr inspect`). */
+ * in; of the others, only that they are there is known (`sifr inspect`). Types of one width stand
+ * in the order in which the reference writer lays them out. */
 typedef enum formats_dtype {
     FORMATS_F32,
     FORMATS_BF16,
     FORMATS_F16,
-    FORMATS_F64,
-    FORMATS_I64,
     FORMATS_U64,
+    FORMATS_I64,
+    FORMATS_F64,
     FORMATS_C64,
-    FORMATS_I32,
     FORMATS_U32,
-    FORMATS_I16,
+    FORMATS_I32,
     FORMATS_U16,
+    FORMATS_I16,
+    FORMATS_F8_E8M0,
+    FORMATS_F8_E4M3,
+    FORMATS_F8_E5M2,
+    FORMATS_F8_E4M3FNUZ,
+    FORMATS_F8_E5M2FNUZ,
     FORMATS_I8,
     FORMATS_U8,
     FORMATS_BOOL,
-    FORMATS_F8_E5M2,
-    FORMATS_F8_E4M3,
-    FORMATS_F8_E8M0,
-    FORMATS_F8_E5M2FNUZ,
-    FORMATS_F8_E4M3FNUZ,
-    FORMATS_F6_E2M3,
     FORMATS_F6_E3M2,
+    FORMATS_F6_E2M3,
     FORMATS_F4,
     FORMATS_DTYPE_COUNT
 } formats_dtype;

@@ -312,6 +312,45 @@ static void files(void **state) {
     assert_message(&error, "empty or cut short");
 }
 
+/* The reference writer's file of all types: read, and written again to the same bytes. */
+static void reference_layout(void **state) {
+    (void)state;
+    char golden[1024];
+    snprintf(golden, sizeof golden, "%s/tests/golden/formats/types.safetensors",
+             getenv("SOURCE") ? getenv("SOURCE") : ".");
+    if (formats_safetensors_open(golden, &file, &error) != SIFR_OK) fail_msg("%s", error.message);
+    assert_int_equal(file.count, 17);
+    formats_tensor_spec list[17];
+    for (size_t i = 0; i < file.count; i++) {
+        const formats_tensor *t = &file.tensors[i];
+        int number = atoi(t->name + 1);
+        list[i] = (formats_tensor_spec){t->name, t->dtype, t->rank, {0}};
+        memcpy(list[i].shape, t->shape, sizeof t->shape);
+        for (uint64_t k = 0; k < t->bytes; k++) {
+            assert_int_equal(((const uint8_t *)t->data)[k],
+                             (7 * number + (int)k) % (t->dtype == FORMATS_BOOL ? 2 : 251));
+        }
+    }
+    formats_tensor_spec_sort(list, file.count);
+    formats_safetensors_writer writer;
+    const char *path = scratch_path("again.safetensors");
+    assert_int_equal(formats_safetensors_writer_open(&writer, path, list, file.count, &error),
+                     SIFR_OK);
+    for (size_t i = 0; i < file.count; i++) {
+        const formats_tensor *t = formats_safetensors_find(&file, list[i].name);
+        assert_int_equal(formats_safetensors_append(&writer, t->data, (size_t)t->bytes, &error),
+                         SIFR_OK);
+    }
+    assert_int_equal(formats_safetensors_commit(&writer, &error), SIFR_OK);
+    char *again;
+    size_t size;
+    assert_int_equal(base_read_file(path, 1 << 20, &again, &size, &error), SIFR_OK);
+    assert_int_equal(size, file.map.size);
+    assert_memory_equal(again, file.map.data, size);
+    free(again);
+    formats_safetensors_close(&file);
+}
+
 /* Files of another writer, beside the tree. */
 static void from_elsewhere(void **state) {
     (void)state;
@@ -338,11 +377,17 @@ static void from_elsewhere(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(lengths),       cmocka_unit_test(headers),
-                                       cmocka_unit_test(shapes),        cmocka_unit_test(offsets),
-                                       cmocka_unit_test(names),         cmocka_unit_test(many),
-                                       cmocka_unit_test(round_trip),    cmocka_unit_test(truncated),
-                                       cmocka_unit_test(writer_errors), cmocka_unit_test(files),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(lengths),
+                                       cmocka_unit_test(headers),
+                                       cmocka_unit_test(shapes),
+                                       cmocka_unit_test(offsets),
+                                       cmocka_unit_test(names),
+                                       cmocka_unit_test(many),
+                                       cmocka_unit_test(round_trip),
+                                       cmocka_unit_test(truncated),
+                                       cmocka_unit_test(writer_errors),
+                                       cmocka_unit_test(files),
+                                       cmocka_unit_test(reference_layout),
                                        cmocka_unit_test(from_elsewhere)};
     return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
 }

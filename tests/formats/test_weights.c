@@ -220,6 +220,50 @@ static void hub_cache(void **state) {
     formats_weights_close(weights);
 }
 
+/* Shards that transformers saved; written again as one file and in shards, the tensors stay. */
+static sifr_status fill_original(void *user, size_t position, formats_safetensors_writer *writer,
+                                 sifr_error *e) {
+    const formats_weights *from = user;
+    const formats_tensor *t = formats_weights_at(from, position);
+    return formats_safetensors_append(writer, t->data, (size_t)t->bytes, e);
+}
+
+static void from_transformers(void **state) {
+    (void)state;
+    char golden[1024];
+    formats_tensor_spec list[32];
+    formats_weights *from;
+    snprintf(golden, sizeof golden, "%s/tests/golden/formats/sharded",
+             getenv("SOURCE") ? getenv("SOURCE") : ".");
+    if (formats_weights_open(golden, &from, &error) != SIFR_OK) fail_msg("%s", error.message);
+    assert_int_equal(formats_weights_file_count(from), 4);
+    size_t count = formats_weights_count(from);
+    assert_int_equal(count, 16);
+    for (size_t i = 0; i < count; i++) {
+        const formats_tensor *t = formats_weights_at(from, i);
+        list[i] = (formats_tensor_spec){t->name, t->dtype, t->rank, {0}};
+        memcpy(list[i].shape, t->shape, sizeof t->shape);
+    }
+    for (int sharded = 0; sharded < 2; sharded++) {
+        const char *folder = scratch_path(sharded ? "resharded" : "joined");
+        assert_int_equal(mkdir(folder, 0777), 0);
+        assert_int_equal(formats_weights_write(folder, list, count, sharded ? 3000 : 0,
+                                               fill_original, from, &error),
+                         SIFR_OK);
+        assert_int_equal(formats_weights_open(folder, &weights, &error), SIFR_OK);
+        assert_true((formats_weights_file_count(weights) > 1) == sharded);
+        for (size_t i = 0; i < count; i++) {
+            const formats_tensor *a = formats_weights_at(from, i),
+                                 *b = formats_weights_at(weights, i);
+            assert_string_equal(a->name, b->name);
+            assert_int_equal(a->bytes, b->bytes);
+            assert_memory_equal(a->data, b->data, (size_t)a->bytes);
+        }
+        formats_weights_close(weights);
+    }
+    formats_weights_close(from);
+}
+
 static sifr_status fill_nothing(void *user, size_t position, formats_safetensors_writer *writer,
                                 sifr_error *e) {
     const formats_tensor_spec *list = user;
@@ -282,9 +326,9 @@ static void large(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_file),     cmocka_unit_test(shards),
-        cmocka_unit_test(failed_write), cmocka_unit_test(wrong_index),
-        cmocka_unit_test(wrong_folder), cmocka_unit_test(hub_cache),
-        cmocka_unit_test(large)};
+        cmocka_unit_test(one_file),          cmocka_unit_test(shards),
+        cmocka_unit_test(failed_write),      cmocka_unit_test(wrong_index),
+        cmocka_unit_test(wrong_folder),      cmocka_unit_test(hub_cache),
+        cmocka_unit_test(from_transformers), cmocka_unit_test(large)};
     return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
 }
