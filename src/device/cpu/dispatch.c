@@ -1,5 +1,6 @@
 /* Kernel -> how the CPU prepares and runs it. */
 #include "device/cpu/cpu.h"
+#include "device/cpu/head_loss.h"
 #include "device/cpu/linear.h"
 #include "device/cpu/vectors.h"
 
@@ -23,6 +24,8 @@ static const cpu_row rows[DEVICE_KERNELS] = {
     [DEVICE_MULTIPLY_BACKWARD] = {NULL, cpu_run_elementwise},
     [DEVICE_DROPOUT] = {NULL, cpu_run_elementwise},
     [DEVICE_DROPOUT_BACKWARD] = {NULL, cpu_run_elementwise},
+    [DEVICE_HEAD_LOSS] = {cpu_prepare_head_loss, cpu_run_head_loss},
+    [DEVICE_HEAD_LOSS_BACKWARD] = {cpu_prepare_head_loss, cpu_run_head_loss},
     [DEVICE_ADD_INTO] = {NULL, cpu_run_elementwise},
     [DEVICE_ACCUMULATE] = {NULL, cpu_run_elementwise},
     [DEVICE_CLEAR] = {NULL, cpu_run_elementwise},

@@ -1,0 +1,395 @@
+#include "device/cpu/head_loss.h"
+
+#include <math.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "device/cpu/kernels_loss.h"
+#include "device/cpu/kernels_matrix.h"
+#include "device/cpu/operands.h"
+#include "device/cpu/product_rows.h"
+#include "device/cpu/transpose.h"
+
+enum {
+    LOSS_TILE = 256,  /* rows of logits made at a time, and of dw */
+    INPUT_TILE = 128, /* rows of dx made at a time */
+    ROW_TILE = 64     /* rows gathered, finished or scattered at a time */
+};
+
+typedef struct head_plan {
+    int64_t rows, width, words, chunk, block, blocks;
+    device_dtype type; /* of the products */
+    bool widen, backward;
+    cpu_row_tiles logits[2], weights[2][2], input[2][2]; /* [whole block, last][set, add] */
+    int64_t packed_bytes;
+    int64_t at_indices, at_x, at_w, at_packed, at_logits, at_statistics, at_sums, at_dx;
+    int64_t at_threads, thread_bytes, turned_bytes;
+} head_plan;
+
+typedef struct head_run {
+    const head_plan *plan;
+    const device_call *call;
+    const cpu_loss_kernels *kernels;
+    const cpu_matrix_kernels *matrix;
+    char *scratch;
+    const void *w;
+    int64_t w_stride;
+    int64_t first, labelled; /* of the chunk at hand, as places in the list of labelled rows */
+    bool first_chunk;
+    atomic_bool failed;
+} head_run;
+
+static int64_t block_words(const head_plan *plan, int64_t block) {
+    return base_min_i64(plan->block, plan->words - block * plan->block);
+}
+
+static int is_last(const head_plan *plan, int64_t block) {
+    return block_words(plan, block) < plan->block;
+}
+
+static sifr_status check_operands(const device_call *call, const head_plan *plan,
+                                  sifr_error *error) {
+    device_dtype type = call->x[0].dtype;
+    BASE_TRY(cpu_check(call, &call->x[1], "x1", plan->rows, 1, DEVICE_INT32, error));
+    BASE_TRY(cpu_check(call, &call->w[0], "w0", plan->words, plan->width, type, error));
+    BASE_TRY(cpu_check(call, &call->y, "y", plan->rows, 1, DEVICE_FP32, error));
+    if (call->dx[0].dtype != DEVICE_NONE)
+        BASE_TRY(cpu_check(call, &call->dx[0], "dx0", plan->rows, plan->width, type, error));
+    if (call->dw[0].dtype != DEVICE_NONE)
+        BASE_TRY(
+            cpu_check(call, &call->dw[0], "dw0", plan->words, plan->width, DEVICE_FP32, error));
+    return SIFR_OK;
+}
+
+/* Products of blocks of `words`; `last` is 1 for the last block where it is smaller. */
+static sifr_status plan_block(device *dev, const device_call *call, head_plan *plan, int64_t words,
+                              int last, sifr_error *error) {
+    int64_t w_stride = plan->widen ? plan->width : call->w[0].stride;
+    cpu_product_shape logits = {.rows = plan->chunk,
+                                .columns = words,
+                                .inner = plan->width,
+                                .a_stride = plan->width,
+                                .b_stride = w_stride,
+                                .c_stride = words,
+                                .input = plan->type,
+                                .output = DEVICE_FP32,
+                                .b_transposed = true};
+    BASE_TRY(cpu_find_row_tiles(dev->products, logits, LOSS_TILE, &plan->logits[last], error));
+    if (!plan->backward) return SIFR_OK;
+    for (int sum = 0; sum < 2; sum++) {
+        cpu_product_shape input = {.rows = plan->chunk,
+                                   .columns = plan->width,
+                                   .inner = words,
+                                   .a_stride = words,
+                                   .b_stride = w_stride,
+                                   .c_stride = plan->width,
+                                   .input = plan->type,
+                                   .output = DEVICE_FP32,
+                                   .sum = sum != 0};
+        BASE_TRY(
+            cpu_find_row_tiles(dev->products, input, INPUT_TILE, &plan->input[last][sum], error));
+        if (call->dw[0].dtype == DEVICE_NONE) continue;
+        cpu_product_shape weights = {.rows = words,
+                                     .columns = plan->width,
+                                     .inner = plan->chunk,
+                                     .a_stride = plan->chunk,
+                                     .b_stride = plan->width,
+                                     .c_stride = call->dw[0].stride,
+                                     .input = plan->type,
+                                     .output = DEVICE_FP32,
+                                     .sum = sum != 0};
+        BASE_TRY(cpu_find_row_tiles(dev->products, weights, LOSS_TILE, &plan->weights[last][sum],
+                                    error));
+    }
+    return SIFR_OK;
+}
+
+static int64_t most_scratch(const head_plan *plan) {
+    int64_t most = 0;
+    for (int last = 0; last < 2; last++) {
+        most = base_max_i64(most, cpu_row_tiles_scratch(&plan->logits[last]));
+        for (int sum = 0; sum < 2; sum++) {
+            most = base_max_i64(most, cpu_row_tiles_scratch(&plan->weights[last][sum]));
+            most = base_max_i64(most, cpu_row_tiles_scratch(&plan->input[last][sum]));
+        }
+    }
+    return most;
+}
+
+sifr_status cpu_prepare_head_loss(device *dev, device_call *call, sifr_error *error) {
+    head_plan plan;
+    memset(&plan, 0, sizeof plan);
+    plan.rows = call->x[0].rows, plan.width = call->x[0].columns, plan.words = call->w[0].rows;
+    plan.backward = call->kernel == DEVICE_HEAD_LOSS_BACKWARD;
+    BASE_TRY(cpu_check_activations(call, &call->x[0], "x0", error));
+    BASE_TRY(check_operands(call, &plan, error));
+    plan.widen = call->x[0].dtype == DEVICE_BF16 && !cpu_has_bf16(dev);
+    plan.type = plan.widen ? DEVICE_FP32 : call->x[0].dtype;
+    plan.chunk = base_min_i64(CPU_LOSS_ROWS, base_ceil_to(plan.rows, ROW_TILE));
+    plan.block = plan.words >= 16384 ? 1024 : 256;
+    plan.blocks = (plan.words + plan.block - 1) / plan.block;
+    int64_t whole = base_min_i64(plan.block, plan.words), rest = plan.words % plan.block;
+    if (plan.words >= plan.block) BASE_TRY(plan_block(dev, call, &plan, whole, 0, error));
+    if (rest != 0) BASE_TRY(plan_block(dev, call, &plan, rest, 1, error));
+    int64_t total = 0, element = device_dtype_bytes(plan.type);
+    plan.at_indices = cpu_take(&total, plan.rows * 4);
+    plan.at_x = cpu_take(&total, plan.chunk * plan.width * element);
+    if (plan.widen) plan.at_w = cpu_take(&total, plan.words * plan.width * 4);
+    plan.at_logits = cpu_take(&total, plan.chunk * plan.words * 4);
+    plan.at_statistics = cpu_take(&total, plan.blocks * plan.chunk * 8);
+    plan.at_sums = cpu_take(&total, plan.chunk * 4);
+    if (plan.backward) {
+        plan.at_dx = cpu_take(&total, plan.chunk * plan.width * 4);
+        plan.turned_bytes = base_ceil_to(plan.chunk * whole * element, 64);
+    }
+    plan.thread_bytes = base_ceil_to(plan.turned_bytes + most_scratch(&plan), 64);
+    plan.at_threads = cpu_take(&total, plan.thread_bytes * device_threads(dev));
+    call->scratch_bytes = total;
+    return cpu_products_keep(dev->products, &plan, sizeof plan, &call->prepared, error);
+}
+
+static char *thread_scratch(const head_run *run, int thread) {
+    return run->scratch + run->plan->at_threads + thread * run->plan->thread_bytes;
+}
+
+static int32_t *indices(const head_run *run) {
+    return (int32_t *)(run->scratch + run->plan->at_indices);
+}
+
+static float *block_logits(const head_run *run, int64_t block) {
+    return (float *)(run->scratch + run->plan->at_logits) +
+           block * run->plan->block * run->plan->chunk;
+}
+
+static float *block_statistics(const head_run *run, int64_t block, int64_t row) {
+    return (float *)(run->scratch + run->plan->at_statistics) +
+           2 * (block * run->plan->chunk + row);
+}
+
+static int32_t label_of(const head_run *run, int64_t place) {
+    const device_matrix *labels = &run->call->x[1];
+    int64_t row = indices(run)[run->first + place];
+    return ((const int32_t *)labels->data)[row * labels->stride];
+}
+
+static const char *block_w(const head_run *run, int64_t block) {
+    return (const char *)run->w +
+           block * run->plan->block * run->w_stride * device_dtype_bytes(run->plan->type);
+}
+
+static void multiply(head_run *run, const cpu_row_tiles *tiles, int64_t tile, int thread,
+                     const void *a, const void *b, float *c) {
+    if (!cpu_product_run(cpu_row_tile_product(tiles, tile), thread, a, b, NULL, c,
+                         thread_scratch(run, thread) + run->plan->turned_bytes))
+        atomic_store_explicit(&run->failed, true, memory_order_relaxed);
+}
+
+/* Rows of the chunk, padded with zeros. */
+static void gather_task(void *context, int64_t task, int thread) {
+    (void)thread;
+    head_run *run = context;
+    const head_plan *plan = run->plan;
+    const device_matrix *x = &run->call->x[0];
+    int64_t element = device_dtype_bytes(plan->type), given = device_dtype_bytes(x->dtype);
+    for (int64_t i = task * ROW_TILE; i < (task + 1) * ROW_TILE && i < plan->chunk; i++) {
+        char *to = run->scratch + plan->at_x + i * plan->width * element;
+        if (i >= run->labelled) {
+            memset(to, 0, (size_t)(plan->width * element));
+            continue;
+        }
+        const char *from = (const char *)x->data + indices(run)[run->first + i] * x->stride * given;
+        if (plan->widen)
+            run->matrix->widen((const uint16_t *)from, (float *)to, plan->width);
+        else
+            memcpy(to, from, (size_t)(plan->width * element));
+    }
+}
+
+static void widen_task(void *context, int64_t task, int thread) {
+    (void)thread;
+    head_run *run = context;
+    const head_plan *plan = run->plan;
+    const device_matrix *w = &run->call->w[0];
+    for (int64_t i = task * ROW_TILE; i < (task + 1) * ROW_TILE && i < plan->words; i++)
+        run->matrix->widen((const uint16_t *)w->data + i * w->stride,
+                           (float *)(run->scratch + plan->at_w) + i * plan->width, plan->width);
+}
+
+/* A tile of rows of one block of logits. Tiles of padding alone are left out. */
+static void logits_task(void *context, int64_t task, int thread) {
+    head_run *run = context;
+    const head_plan *plan = run->plan;
+    int64_t tile = task / plan->blocks, block = task % plan->blocks;
+    int64_t words = block_words(plan, block), row = tile * LOSS_TILE;
+    float *logits = block_logits(run, block) + row * words;
+    multiply(run, &plan->logits[is_last(plan, block)], tile, thread,
+             run->scratch + plan->at_x + row * plan->width * device_dtype_bytes(plan->type),
+             block_w(run, block), logits);
+    int64_t rows = base_min_i64(LOSS_TILE, run->labelled - row);
+    for (int64_t r = 0; r < rows; r++)
+        run->kernels->statistics(logits + r * words, words, block_statistics(run, block, row + r));
+}
+
+/* Blocks together: the logarithm of the sum of exponentials, and the loss. */
+static void finish_task(void *context, int64_t task, int thread) {
+    (void)thread;
+    head_run *run = context;
+    const head_plan *plan = run->plan;
+    int64_t last = base_min_i64(run->labelled, (task + 1) * ROW_TILE);
+    for (int64_t r = task * ROW_TILE; r < last; r++) {
+        float largest = block_statistics(run, 0, r)[0], sum = 0.0f;
+        for (int64_t b = 1; b < plan->blocks; b++)
+            largest = fmaxf(largest, block_statistics(run, b, r)[0]);
+        for (int64_t b = 0; b < plan->blocks; b++) {
+            const float *s = block_statistics(run, b, r);
+            sum += s[1] * expf(s[0] - largest);
+        }
+        int32_t label = label_of(run, r);
+        int64_t block = label / plan->block, words = block_words(plan, block);
+        float logit = block_logits(run, block)[r * words + label % plan->block];
+        float log_of_sum = logf(sum);
+        ((float *)(run->scratch + plan->at_sums))[r] = largest + log_of_sum;
+        const device_matrix *y = &run->call->y;
+        ((float *)y->data)[indices(run)[run->first + r] * y->stride] =
+            (largest - logit) + log_of_sum;
+    }
+}
+
+/* A block of logits becomes gradients in place, then its part of dw is made. */
+static void block_gradients(head_run *run, int64_t block) {
+    const head_plan *plan = run->plan;
+    int64_t words = block_words(plan, block), from = block * plan->block;
+    float *logits = block_logits(run, block), scale = run->call->step->gradient_scale;
+    const float *sums = (const float *)(run->scratch + plan->at_sums);
+    for (int64_t r = 0; r < run->labelled; r++) {
+        int64_t label = label_of(run, r) - from;
+        if (label < 0 || label >= words) label = -1;
+        if (plan->type == DEVICE_FP32)
+            run->kernels->gradient_fp32(logits + r * words, words, sums[r], label, scale,
+                                        logits + r * words);
+        else
+            run->kernels->gradient_bf16(logits + r * words, words, sums[r], label, scale,
+                                        (uint16_t *)logits + r * words);
+    }
+    int64_t element = device_dtype_bytes(plan->type);
+    memset((char *)logits + run->labelled * words * element, 0,
+           (size_t)((plan->chunk - run->labelled) * words * element));
+}
+
+static void gradient_task(void *context, int64_t block, int thread) {
+    head_run *run = context;
+    const head_plan *plan = run->plan;
+    block_gradients(run, block);
+    const device_matrix *dw = &run->call->dw[0];
+    if (dw->dtype == DEVICE_NONE) return;
+    int64_t words = block_words(plan, block), element = device_dtype_bytes(plan->type);
+    char *turned = thread_scratch(run, thread);
+    if (plan->type == DEVICE_FP32)
+        cpu_transpose32((const uint32_t *)block_logits(run, block), plan->chunk, words, words,
+                        (uint32_t *)turned, plan->chunk);
+    else
+        cpu_transpose16((const uint16_t *)block_logits(run, block), plan->chunk, words, words,
+                        (uint16_t *)turned, plan->chunk);
+    int sum = !run->first_chunk || run->call->accumulate_dw;
+    const cpu_row_tiles *tiles = &plan->weights[is_last(plan, block)][sum];
+    for (int64_t tile = 0; tile < cpu_row_tiles_count(tiles); tile++) {
+        int64_t row = tile * LOSS_TILE;
+        multiply(run, tiles, tile, thread, turned + row * plan->chunk * element,
+                 run->scratch + plan->at_x,
+                 (float *)dw->data + (block * plan->block + row) * dw->stride);
+    }
+}
+
+static void write_dx(head_run *run, int64_t place, const float *row) {
+    const device_matrix *dx = &run->call->dx[0];
+    int64_t at = indices(run)[run->first + place] * dx->stride;
+    bool add = run->call->accumulate[0];
+    if (dx->dtype == DEVICE_BF16) {
+        run->matrix->narrow(row, (uint16_t *)dx->data + at, dx->columns, add);
+        return;
+    }
+    float *to = (float *)dx->data + at;
+    for (int64_t c = 0; c < dx->columns; c++) to[c] = add ? to[c] + row[c] : row[c];
+}
+
+static void input_task(void *context, int64_t tile, int thread) {
+    head_run *run = context;
+    const head_plan *plan = run->plan;
+    int64_t row = tile * INPUT_TILE, element = device_dtype_bytes(plan->type);
+    float *dx = (float *)(run->scratch + plan->at_dx) + row * plan->width;
+    for (int64_t block = 0; block < plan->blocks; block++) {
+        int64_t words = block_words(plan, block);
+        multiply(run, &plan->input[is_last(plan, block)][block > 0], tile, thread,
+                 (const char *)block_logits(run, block) + row * words * element,
+                 block_w(run, block), dx);
+    }
+    int64_t rows = base_min_i64(INPUT_TILE, run->labelled - row);
+    for (int64_t r = 0; r < rows; r++) write_dx(run, row + r, dx + r * plan->width);
+}
+
+/* The loss and dx of rows without a label; the list of the others. */
+static sifr_status list_labelled(head_run *run, int64_t *count, sifr_error *error) {
+    const device_call *call = run->call;
+    const device_matrix *labels = &call->x[1], *dx = &call->dx[0];
+    *count = 0;
+    for (int64_t r = 0; r < run->plan->rows; r++) {
+        int32_t label = ((const int32_t *)labels->data)[r * labels->stride];
+        if (label >= run->plan->words)
+            return base_fail(
+                error, SIFR_FAILED, "%s: label %d in row %lld, but there are %lld words",
+                device_kernel_name(call->kernel), label, (long long)r, (long long)run->plan->words);
+        if (label >= 0) {
+            indices(run)[(*count)++] = (int32_t)r;
+            continue;
+        }
+        ((float *)call->y.data)[r * call->y.stride] = 0.0f;
+        int64_t element = device_dtype_bytes(dx->dtype);
+        if (run->plan->backward && dx->dtype != DEVICE_NONE && !call->accumulate[0])
+            memset((char *)dx->data + r * dx->stride * element, 0, (size_t)(dx->columns * element));
+    }
+    return SIFR_OK;
+}
+
+static void run_chunk(device *dev, head_run *run) {
+    const head_plan *plan = run->plan;
+    int64_t row_tasks = (plan->chunk + ROW_TILE - 1) / ROW_TILE;
+    cpu_parallel(dev->team, row_tasks, gather_task, run);
+    int64_t tiles = (run->labelled + LOSS_TILE - 1) / LOSS_TILE;
+    cpu_parallel(dev->team, tiles * plan->blocks, logits_task, run);
+    cpu_parallel(dev->team, row_tasks, finish_task, run);
+    if (!plan->backward) return;
+    cpu_parallel(dev->team, plan->blocks, gradient_task, run);
+    if (run->call->dx[0].dtype != DEVICE_NONE)
+        cpu_parallel(dev->team, (run->labelled + INPUT_TILE - 1) / INPUT_TILE, input_task, run);
+}
+
+sifr_status cpu_run_head_loss(device *dev, const device_call *call, sifr_error *error) {
+    head_run run = {.plan = call->prepared,
+                    .call = call,
+                    .kernels = cpu_loss_kernels_of(dev->isa),
+                    .matrix = cpu_matrix_kernels_of(dev->isa),
+                    .scratch = call->scratch,
+                    .w = call->w[0].data,
+                    .w_stride = call->w[0].stride};
+    const head_plan *plan = run.plan;
+    int64_t count = 0;
+    BASE_TRY(list_labelled(&run, &count, error));
+    const device_matrix *dw = &call->dw[0];
+    if (count == 0 && plan->backward && dw->dtype != DEVICE_NONE && !call->accumulate_dw)
+        for (int64_t r = 0; r < plan->words; r++)
+            memset((float *)dw->data + r * dw->stride, 0, (size_t)plan->width * sizeof(float));
+    if (count > 0 && plan->widen) {
+        cpu_parallel(dev->team, (plan->words + ROW_TILE - 1) / ROW_TILE, widen_task, &run);
+        run.w = run.scratch + plan->at_w;
+        run.w_stride = plan->width;
+    }
+    for (run.first = 0; run.first < count; run.first += plan->chunk) {
+        run.labelled = base_min_i64(plan->chunk, count - run.first);
+        run.first_chunk = run.first == 0;
+        run_chunk(dev, &run);
+    }
+    if (!atomic_load(&run.failed)) return SIFR_OK;
+    return base_fail(error, SIFR_FAILED, "%s: oneDNN reports a fault in a product",
+                     device_kernel_name(call->kernel));
+}

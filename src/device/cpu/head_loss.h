@@ -1,0 +1,19 @@
+/* DEVICE_HEAD_LOSS and its backward on the CPU.
+ *
+ * Rows with a label are gathered into chunks of CPU_LOSS_ROWS, the last one padded with zeros. The
+ * logits of a chunk lie in scratch in fp32, in dense blocks of words. One pass makes them, with the
+ * largest logit and the sum of exponentials of each row and block; a second turns a block into
+ * gradients and adds its part of dw, chunk after chunk; a third adds up dx over the blocks. */
+#ifndef CPU_HEAD_LOSS_H
+#define CPU_HEAD_LOSS_H
+
+#include "device/cpu/cpu.h"
+
+#define CPU_LOSS_ROWS 1024
+
+sifr_status cpu_prepare_head_loss(device *dev, device_call *call,
+                                  sifr_error *error) SIFR_MUST_CHECK;
+sifr_status cpu_run_head_loss(device *dev, const device_call *call,
+                              sifr_error *error) SIFR_MUST_CHECK;
+
+#endif

@@ -1,0 +1,23 @@
+/* Softmax and cross entropy on rows of a block of logits; compiled for each instruction set. */
+#ifndef CPU_KERNELS_LOSS_H
+#define CPU_KERNELS_LOSS_H
+
+#include <stdint.h>
+
+typedef struct cpu_loss_kernels {
+    /* out[0] = the largest of the logits, out[1] = the sum of exp(logit - out[0]) */
+    void (*statistics)(const float *logits, int64_t columns, float out[2]);
+    /* (exp(logit - log_sum) - [column == label]) * scale, into fp32 or bf16; `to` may begin where
+     * `logits` does. label < 0: in another block. */
+    void (*gradient_fp32)(const float *logits, int64_t columns, float log_sum, int64_t label,
+                          float scale, float *to);
+    void (*gradient_bf16)(const float *logits, int64_t columns, float log_sum, int64_t label,
+                          float scale, uint16_t *to);
+} cpu_loss_kernels;
+
+extern const cpu_loss_kernels cpu_loss_kernels_plain, cpu_loss_kernels_avx2,
+    cpu_loss_kernels_avx512;
+
+const cpu_loss_kernels *cpu_loss_kernels_of(const char *isa);
+
+#endif

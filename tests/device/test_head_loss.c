@@ -1,0 +1,237 @@
+/* Head and cross entropy against double precision, with and without labels, and the same bits for
+ * any number of threads. */
+#include "device/matrix_case.h"
+
+#include <math.h>
+#include <stdio.h>
+
+typedef struct head_case {
+    int64_t rows, width, words;
+    int every; /* of so many rows one has no label; 1: none has; 0: all have */
+} head_case;
+
+static const head_case cases[] = {{1, 8, 5, 0},        {70, 24, 65, 3},    {300, 32, 1000, 0},
+                                  {1025, 16, 257, 0},  {2500, 24, 300, 5}, {40, 16, 64, 1},
+                                  {130, 16, 17000, 7}, {1024, 8, 17, 0}};
+
+typedef struct head_operands {
+    device_matrix x, labels, w, loss, dx, dw, dx_before, dw_before;
+    bool accumulate;
+} head_operands;
+
+static const device_step step = {.gradient_scale = 0.37f, .training = true};
+
+static head_operands make_operands(const head_case *c, device_dtype type, bool accumulate) {
+    head_operands o = {.x = case_matrix(c->rows, c->width, type, 1, 1),
+                       .labels = case_matrix(c->rows, 1, DEVICE_INT32, 2, 0),
+                       .w = case_matrix(c->words, c->width, type, 3, 1),
+                       .dx_before = case_matrix(c->rows, c->width, type, 4, 0.1),
+                       .dw_before = case_matrix(c->words, c->width, DEVICE_FP32, 5, 0.1),
+                       .accumulate = accumulate};
+    for (int64_t r = 0; r < c->rows; r++) {
+        base_random4 random = base_philox(9, (uint64_t)r, 0);
+        bool none = c->every != 0 && random.v[1] % (uint32_t)c->every == 0;
+        case_set(&o.labels, r, 0, none ? -100 : (double)(random.v[0] % (uint64_t)c->words));
+    }
+    return o;
+}
+
+static void begin_results(head_operands *o) {
+    o->dx = case_copy(&o->dx_before);
+    o->dw = case_copy(&o->dw_before);
+    o->loss = case_matrix(o->x.rows, 1, DEVICE_FP32, 6, 1);
+}
+
+static void end_results(head_operands *o) {
+    free(o->dx.data);
+    free(o->dw.data);
+    free(o->loss.data);
+}
+
+static void free_operands(head_operands *o) {
+    free(o->x.data);
+    free(o->labels.data);
+    free(o->w.data);
+    free(o->dx_before.data);
+    free(o->dw_before.data);
+}
+
+static void run_head(device *dev, head_operands *o) {
+    device_call call = {.kernel = DEVICE_HEAD_LOSS_BACKWARD,
+                        .x = {o->x, o->labels},
+                        .w = {o->w},
+                        .y = o->loss,
+                        .dx = {o->dx},
+                        .dw = {o->dw},
+                        .accumulate = {o->accumulate},
+                        .accumulate_dw = o->accumulate,
+                        .step = &step};
+    case_run(dev, &call);
+}
+
+/* Loss, dx and dw in double; the gradients of the logits as they are rounded in storage. */
+typedef struct head_reference {
+    double *loss, *dx, *dx_terms, *dw, *dw_terms;
+} head_reference;
+
+static head_reference make_reference(const head_operands *o) {
+    int64_t rows = o->x.rows, width = o->x.columns, words = o->w.rows;
+    head_reference ref = {calloc((size_t)rows, sizeof(double)),
+                          calloc((size_t)(rows * width), sizeof(double)),
+                          calloc((size_t)(rows * width), sizeof(double)),
+                          calloc((size_t)(words * width), sizeof(double)),
+                          calloc((size_t)(words * width), sizeof(double))};
+    double *logits = calloc((size_t)words, sizeof(double));
+    for (int64_t r = 0; r < rows; r++) {
+        int64_t label = (int64_t)case_get(&o->labels, r, 0);
+        if (label < 0) continue;
+        double largest = -INFINITY, sum = 0;
+        for (int64_t v = 0; v < words; v++) {
+            logits[v] = 0;
+            for (int64_t c = 0; c < width; c++)
+                logits[v] += case_get(&o->x, r, c) * case_get(&o->w, v, c);
+            largest = fmax(largest, logits[v]);
+        }
+        for (int64_t v = 0; v < words; v++) sum += exp(logits[v] - largest);
+        ref.loss[r] = largest + log(sum) - logits[label];
+        for (int64_t v = 0; v < words; v++) {
+            double d = (exp(logits[v] - largest) / sum - (v == label)) * step.gradient_scale;
+            for (int64_t c = 0; c < width; c++) {
+                double to_x = d * case_get(&o->w, v, c), to_w = d * case_get(&o->x, r, c);
+                ref.dx[r * width + c] += to_x, ref.dx_terms[r * width + c] += fabs(to_x);
+                ref.dw[v * width + c] += to_w, ref.dw_terms[v * width + c] += fabs(to_w);
+            }
+        }
+    }
+    free(logits);
+    return ref;
+}
+
+static void free_reference(head_reference *ref) {
+    free(ref->loss);
+    free(ref->dx);
+    free(ref->dx_terms);
+    free(ref->dw);
+    free(ref->dw_terms);
+}
+
+/* In bf16 the gradients of the logits are rounded to 8 bits before they are summed. */
+static double gradient_distance(const device_matrix *got, const device_matrix *before,
+                                bool accumulate, const double *want, const double *terms,
+                                device_dtype type) {
+    double worst = 0, error = type == DEVICE_BF16 ? 1.0 / 256 : 3e-6;
+    for (int64_t r = 0; r < got->rows; r++)
+        for (int64_t c = 0; c < got->columns; c++) {
+            double sum = want[r * got->columns + c] + (accumulate ? case_get(before, r, c) : 0);
+            double allowed = error * terms[r * got->columns + c] + 1e-6 * fabs(sum) + 1e-12;
+            if (got->dtype == DEVICE_BF16) allowed += fabs(sum) / 256;
+            worst = fmax(worst, fabs(case_get(got, r, c) - sum) / allowed);
+        }
+    return worst;
+}
+
+static void check_against(const head_operands *o, const head_reference *ref, const char *what) {
+    for (int64_t r = 0; r < o->x.rows; r++) {
+        double distance = fabs(case_get(&o->loss, r, 0) - ref->loss[r]);
+        if (!(distance <= 2e-6 * (1 + ref->loss[r])))
+            fail_msg("%s: loss of row %lld is %.9g, expected %.9g", what, (long long)r,
+                     case_get(&o->loss, r, 0), ref->loss[r]);
+    }
+    double dx =
+        gradient_distance(&o->dx, &o->dx_before, o->accumulate, ref->dx, ref->dx_terms, o->x.dtype);
+    double dw =
+        gradient_distance(&o->dw, &o->dw_before, o->accumulate, ref->dw, ref->dw_terms, o->x.dtype);
+    if (dx > 1 || dw > 1) fail_msg("%s: dx is %g, dw %g times too far off", what, dx, dw);
+}
+
+static void check_evaluation(device *dev, const head_operands *o) {
+    device_matrix loss = case_matrix(o->x.rows, 1, DEVICE_FP32, 7, 1);
+    device_call call = {
+        .kernel = DEVICE_HEAD_LOSS, .x = {o->x, o->labels}, .w = {o->w}, .y = loss, .step = &step};
+    case_run(dev, &call);
+    assert_memory_equal(loss.data, o->loss.data, case_bytes(&loss));
+    free(loss.data);
+}
+
+static void check_case(const char *isa, const head_case *c, device_dtype type, bool accumulate) {
+    char what[100];
+    snprintf(what, sizeof what, "%s %s %lldx%lldx%lld", isa, device_dtype_name(type),
+             (long long)c->rows, (long long)c->width, (long long)c->words);
+    head_operands first = make_operands(c, type, accumulate);
+    head_reference ref = make_reference(&first);
+    begin_results(&first);
+    device *dev = case_device(1, isa);
+    run_head(dev, &first);
+    check_against(&first, &ref, what);
+    check_evaluation(dev, &first);
+    device_close(dev);
+    for (int t = 1; t < CASE_THREADS; t++) {
+        head_operands other = first;
+        begin_results(&other);
+        dev = case_device(case_threads[t], isa);
+        run_head(dev, &other);
+        device_close(dev);
+        assert_memory_equal(other.loss.data, first.loss.data, case_bytes(&first.loss));
+        assert_memory_equal(other.dx.data, first.dx.data, case_bytes(&first.dx));
+        assert_memory_equal(other.dw.data, first.dw.data, case_bytes(&first.dw));
+        end_results(&other);
+    }
+    free_reference(&ref);
+    end_results(&first);
+    free_operands(&first);
+}
+
+static void check_isa(const char *isa) {
+    device *dev = case_device(1, isa);
+    if (dev == NULL) skip();
+    device_close(dev);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        check_case(isa, &cases[i], DEVICE_FP32, i % 2);
+        check_case(isa, &cases[i], DEVICE_BF16, (i + 1) % 2);
+    }
+}
+
+static void head_avx512(void **state) {
+    (void)state;
+    check_isa("avx512");
+}
+
+static void head_avx2(void **state) {
+    (void)state;
+    check_isa("avx2");
+}
+
+static void head_plain(void **state) {
+    (void)state;
+    check_isa("plain");
+}
+
+static void head_refuses_labels(void **state) {
+    (void)state;
+    device *dev = case_device(1, NULL);
+    head_case c = {4, 8, 6, 0};
+    head_operands o = make_operands(&c, DEVICE_FP32, false);
+    case_set(&o.labels, 2, 0, 6);
+    begin_results(&o);
+    device_call call = {
+        .kernel = DEVICE_HEAD_LOSS, .x = {o.x, o.labels}, .w = {o.w}, .y = o.loss, .step = &step};
+    sifr_error error = {0};
+    assert_int_equal(device_prepare(dev, &call, &error), SIFR_OK);
+    call.scratch = aligned_alloc(64, (size_t)(call.scratch_bytes + 63) / 64 * 64);
+    assert_int_equal(device_run(dev, &call, &error), SIFR_FAILED);
+    assert_non_null(strstr(error.message, "label 6 in row 2"));
+    free(call.scratch);
+    end_results(&o);
+    free_operands(&o);
+    device_close(dev);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(head_avx512),
+        cmocka_unit_test(head_avx2),
+        cmocka_unit_test(head_plain),
+        cmocka_unit_test(head_refuses_labels),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
