@@ -93,6 +93,7 @@ static inline float lanes_exp(float x) {
     float a = lanes_from_bits((uint32_t)(half + 127) << 23);
     float b = lanes_from_bits((uint32_t)(exponent - half + 127) << 23);
     float e = p * a * b;
+    e = x < -87.3f ? 0.0f : e; /* no subnormal results: they are slow and mean nothing here */
     return x != x ? x : e;
 }
 
