@@ -5,6 +5,9 @@ include(CMakePackageConfigHelpers)
 add_library(sifr_shared SHARED $<TARGET_OBJECTS:sifr_objects> ${SIFR_KERNEL_OBJECTS})
 target_link_libraries(sifr_shared PRIVATE sifr_flags sifr_dependencies)
 target_link_options(sifr_shared PRIVATE -Wl,--exclude-libs,ALL)
+if(NOT SIFR_SANITIZE) # their run time is the program's to bring
+  target_link_options(sifr_shared PRIVATE -Wl,--no-undefined)
+endif()
 # Before 1.0 any minor version may change the interface.
 set_target_properties(sifr_shared PROPERTIES OUTPUT_NAME sifr EXPORT_NAME sifr
   VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})

@@ -220,7 +220,7 @@ static dnnl_status_t make_product(cpu_products *products, cpu_product *product) 
     if (status == dnnl_success && s->b_packed) {
         product->packed = *b;
         product->packed_bytes = (int64_t)dnnl_memory_desc_get_size(b);
-        dnnl_memory_desc_t plain;
+        dnnl_memory_desc_t plain = {0};
         status = s->b_transposed || !describe_piece(product, &piece, &plain)
                      ? dnnl_unimplemented
                      : make_reorder(products->engine, &plain, &piece, &product->reorder);
