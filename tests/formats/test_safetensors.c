@@ -40,15 +40,26 @@ static void accepted(const char *header, size_t body) {
 static void lengths(void **state) {
     (void)state;
     uint8_t bytes[64] = {0};
-    static const uint64_t wrong[] = {1, 57, 100000001, UINT64_C(1) << 63, UINT64_MAX};
     for (size_t size = 0; size <= 8; size++) {
         assert_int_equal(formats_safetensors_parse(bytes, size, "x", &file, &error), SIFR_FAILED);
     }
     assert_message(&error, "does not begin with '{'");
+    static const struct {
+        uint64_t length;
+        const char *part;
+    } wrong[] = {{1, "not valid JSON"},
+                 {57, "a header of 57 bytes in a file of 64: cut short"},
+                 {100000000, "cut short"},
+                 {100000001, "more than the limit"},
+                 {UINT64_C(1) << 63, "more than the limit"},
+                 {UINT64_MAX - 7, "more than the limit"},
+                 {UINT64_MAX, "more than the limit"}};
+    memset(bytes, '{', sizeof bytes);
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        memcpy(bytes, &wrong[i], 8);
+        memcpy(bytes, &wrong[i].length, 8);
         assert_int_equal(formats_safetensors_parse(bytes, sizeof bytes, "x", &file, &error),
                          SIFR_FAILED);
+        assert_message(&error, wrong[i].part);
     }
 }
 
@@ -86,6 +97,7 @@ static void headers(void **state) {
 static void shapes(void **state) {
     (void)state;
     static const char *const bad[] = {"[-1]",
+                                      "[-1,-1]",
                                       "[1e30]",
                                       "[1.0]",
                                       "\"12\"",
@@ -150,6 +162,7 @@ static void offsets(void **state) {
     accepted(TWO(TENSOR("\"U8\"", "[4]", 4, 8), TENSOR("\"U8\"", "[4]", 0, 4)), 8);
     accepted(TWO(TENSOR("\"U8\"", "[0]", 4, 4), TENSOR("\"U8\"", "[4]", 0, 4)), 4);
     accepted(TWO(TENSOR("\"U8\"", "[0]", 0, 0), TENSOR("\"U8\"", "[4]", 0, 4)), 4);
+    refused("{\"t\":" TENSOR("\"F32\"", "[2]", 0, 8) "}", 4, "damaged or cut short");
     refused(TWO(TENSOR("\"U8\"", "[4]", 0, 4), TENSOR("\"U8\"", "[4]", 0, 4)), 8, "overlap");
     refused(TWO(TENSOR("\"U8\"", "[4]", 0, 4), TENSOR("\"U8\"", "[4]", 3, 7)), 7, "overlap");
     refused(TWO(TENSOR("\"U8\"", "[4]", 0, 4), TENSOR("\"U8\"", "[4]", 5, 9)), 9, "gap");
@@ -186,16 +199,23 @@ static void names(void **state) {
 
 static void many(void **state) {
     (void)state;
-    enum { COUNT = 1000000, ENTRY = 80 };
-    char *text = malloc((size_t)COUNT * ENTRY + 2);
+    static const struct {
+        int count;
+        const char *part;
+    } cases[] = {{1000000, "4,194,304 values"}, {200000, "200000 tensors, more than the limit"}};
+    enum { ENTRY = 80 };
+    char *text = malloc((size_t)cases[0].count * ENTRY + 2);
     assert_non_null(text);
-    size_t used = 0;
-    for (int i = 0; i < COUNT; i++) {
-        used += (size_t)sprintf(text + used, "%c\"%d\":" TENSOR("\"U8\"", "[0]", 0, 0),
-                                i ? ',' : '{', i);
+    for (int k = 0; k < 2; k++) {
+        size_t used = 0;
+        for (int i = 0; i < cases[k].count; i++) {
+            used += (size_t)sprintf(text + used, "%c\"%d\":" TENSOR("\"U8\"", "[0]", 0, 0),
+                                    i ? ',' : '{', i);
+        }
+        text[used++] = '}';
+        assert_int_equal(parse(text, used, 0), SIFR_FAILED);
+        assert_message(&error, cases[k].part);
     }
-    text[used++] = '}';
-    assert_int_equal(parse(text, used, 0), SIFR_FAILED);
     free(text);
     /* Nesting, and a header that claims a gigabyte. */
     enum { DEEP = 100000 };

@@ -183,6 +183,14 @@ static void hostile(void **state) {
     changed(18, 1, 8, 20, "do not hold");
     changed(26, 0, 8, 20, "do not hold");
     changed(26, UINT64_C(1) << 61, 8, 20, "do not hold");
+    /* Counts whose products wrap to just the size of the file. */
+    index_text wrapped = good;
+    wrapped.size = 18;
+    put(&wrapped, UINT64_MAX / 12 + 1, 8);
+    put(&wrapped, 5, 8);
+    wrapped.size = good.size;
+    assert_int_equal(parse(&wrapped, data, 20), SIFR_FAILED);
+    assert_message(&error, "do not hold");
     changed(34, 0xFFFFFFFF, 4, 20, "sequence 0");
     changed(34, 3, 4, 20, "sequence 1");
     changed(38, 4, 4, 20, "sequence 1");
