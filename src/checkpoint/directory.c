@@ -21,8 +21,7 @@ static int newest_first(const void *a, const void *b) {
     return x > y ? -1 : x < y;
 }
 
-sifr_status checkpoint_list(const char *output, int64_t **steps, size_t *count,
-                            sifr_error *error) {
+sifr_status checkpoint_list(const char *output, int64_t **steps, size_t *count, sifr_error *error) {
     char **names;
     size_t name_count;
     *steps = NULL;

@@ -86,10 +86,10 @@ static sifr_status load_one(sifr_engine *engine, const char *directory,
     *damaged = status == SIFR_FAILED;
     if (status != SIFR_OK) return status;
     say_where where = {log, directory};
-    BASE_TRY_GOTO(status,
-                  compare_objects(opened.agree, record->agree, refuse,
-                                  (void *)(uintptr_t)directory, error),
-                  done);
+    BASE_TRY_GOTO(
+        status,
+        compare_objects(opened.agree, record->agree, refuse, (void *)(uintptr_t)directory, error),
+        done);
     status = checkpoint_ranges(&opened, engine->model, directory, &ranges, &count, error);
     *damaged = status == SIFR_FAILED;
     if (status != SIFR_OK) goto done;

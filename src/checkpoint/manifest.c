@@ -36,8 +36,8 @@ sifr_status checkpoint_add_file(json_t *files, const char *directory, const char
     BASE_TRY(base_path_join(path, directory, name, error));
     BASE_TRY(base_map_file(path, &map, error));
     base_hash_hex(base_hash(map.data, map.size), hex);
-    json_t *entry = json_pack("{s:s, s:I, s:s}", "name", name, "bytes", (json_int_t)map.size,
-                              "xxh3", hex);
+    json_t *entry =
+        json_pack("{s:s, s:I, s:s}", "name", name, "bytes", (json_int_t)map.size, "xxh3", hex);
     base_unmap(&map);
     if (!entry || json_array_append_new(files, entry) != 0)
         return base_fail_alloc(error, strlen(name));
@@ -81,8 +81,8 @@ static bool ends_with(const char *text, const char *end) {
     return length >= tail && strcmp(text + length - tail, end) == 0;
 }
 
-static sifr_status open_file(const json_t *entry, const char *directory,
-                             formats_safetensors *out, sifr_error *error) {
+static sifr_status open_file(const json_t *entry, const char *directory, formats_safetensors *out,
+                             sifr_error *error) {
     char path[BASE_PATH_LENGTH], hex[17];
     const char *name = json_string_value(json_object_get(entry, "name"));
     const char *wanted = json_string_value(json_object_get(entry, "xxh3"));
@@ -154,8 +154,8 @@ sifr_status checkpoint_open(const char *directory, checkpoint_opened *out, sifr_
     BASE_TRY_GOTO(status, base_alloc(count, sizeof *out->files, &out->files, error), fail);
     out->file_count = count;
     for (size_t i = 0; i < count; i++) {
-        BASE_TRY_GOTO(status,
-                      open_file(json_array_get(files, i), directory, &out->files[i], error), fail);
+        BASE_TRY_GOTO(status, open_file(json_array_get(files, i), directory, &out->files[i], error),
+                      fail);
     }
     return SIFR_OK;
 fail:
@@ -205,9 +205,9 @@ static sifr_status read_range(const checkpoint_opened *opened, const json_t *ent
         return base_fail(error, SIFR_FAILED, "%s: a wrong range of '%.80s'", where, weight);
     out->part = (engine_part)p;
     out->file = (size_t)file;
-    const formats_tensor *tensor =
-        opened->files[file].map.data ? formats_safetensors_find(&opened->files[file], tensor_name)
-                                     : NULL;
+    const formats_tensor *tensor = opened->files[file].map.data
+                                       ? formats_safetensors_find(&opened->files[file], tensor_name)
+                                       : NULL;
     if (!tensor || tensor->dtype != FORMATS_F32 || tensor->elements != out->count)
         return base_fail(error, SIFR_FAILED, "%s: tensor '%.80s' is not there as described", where,
                          tensor_name);
@@ -226,9 +226,9 @@ sifr_status checkpoint_ranges(const checkpoint_opened *opened, const sifr_model 
     BASE_TRY(base_path_join(where, directory, CHECKPOINT_MANIFEST, error));
     BASE_TRY(base_alloc(used, sizeof *ranges, &ranges, error));
     for (size_t i = 0; i < used; i++) {
-        BASE_TRY_GOTO(
-            status,
-            read_range(opened, json_array_get(list, i), model, where, &ranges[i], error), fail);
+        BASE_TRY_GOTO(status,
+                      read_range(opened, json_array_get(list, i), model, where, &ranges[i], error),
+                      fail);
     }
     if (used) qsort(ranges, used, sizeof *ranges, compare_ranges);
     for (size_t w = 0; w < model->weight_count; w++) {

@@ -33,8 +33,8 @@ static sifr_status make_plan(const sifr_model *model, uint64_t file_bytes, save_
                 int64_t count = base_min_i64(elements - first, limit - filled);
                 BASE_TRY(base_grow(&plan->ranges, &plan->room, plan->count + 1,
                                    sizeof *plan->ranges, error));
-                plan->ranges[plan->count++] = (checkpoint_range){
-                    w, (engine_part)p, first, count, plan->files - 1, NULL};
+                plan->ranges[plan->count++] =
+                    (checkpoint_range){w, (engine_part)p, first, count, plan->files - 1, NULL};
                 filled += count, first += count;
                 plan->bytes += (uint64_t)count * sizeof(float);
             }
@@ -85,8 +85,8 @@ static sifr_status write_file(const sifr_engine *engine, const checkpoint_range 
     BASE_TRY_GOTO(status, base_alloc(count, sizeof *specs, &specs, error), done);
     BASE_TRY_GOTO(status, base_alloc(count, sizeof *names, &names, error), done);
     for (size_t i = 0; i < count; i++) {
-        BASE_TRY_GOTO(status,
-                      checkpoint_tensor_name(engine->model, &ranges[i], names[i], error), done);
+        BASE_TRY_GOTO(status, checkpoint_tensor_name(engine->model, &ranges[i], names[i], error),
+                      done);
         specs[i] = describe(engine->model, &ranges[i], names[i]);
     }
     BASE_TRY_GOTO(status, formats_safetensors_writer_open(&writer, path, specs, count, error),
@@ -146,10 +146,10 @@ static sifr_status list_ranges(const sifr_model *model, const save_plan *plan, j
     for (size_t i = 0; i < plan->count; i++) {
         const checkpoint_range *r = &plan->ranges[i];
         BASE_TRY(checkpoint_tensor_name(model, r, name, error));
-        json_t *entry = json_pack(
-            "{s:s, s:s, s:I, s:I, s:I, s:s}", "weight", model->weights[r->weight].name, "part",
-            checkpoint_part_name(r->part), "first", (json_int_t)r->first, "count",
-            (json_int_t)r->count, "file", (json_int_t)r->file, "tensor", name);
+        json_t *entry =
+            json_pack("{s:s, s:s, s:I, s:I, s:I, s:s}", "weight", model->weights[r->weight].name,
+                      "part", checkpoint_part_name(r->part), "first", (json_int_t)r->first, "count",
+                      (json_int_t)r->count, "file", (json_int_t)r->file, "tensor", name);
         if (!entry || json_array_append_new(list, entry) != 0)
             return base_fail_alloc(error, sizeof name);
     }
@@ -169,14 +169,13 @@ static sifr_status write_all(const sifr_engine *engine, const save_plan *plan,
     BASE_TRY_GOTO(status, write_states(engine, plan, directory, files, error), done);
     BASE_TRY_GOTO(status, base_path_join(path, directory, "trainer_state.json", error), done);
     BASE_TRY_GOTO(status, base_json_save(record->trainer, path, error), done);
-    BASE_TRY_GOTO(status, checkpoint_add_file(files, directory, "trainer_state.json", error),
-                  done);
+    BASE_TRY_GOTO(status, checkpoint_add_file(files, directory, "trainer_state.json", error), done);
     BASE_TRY_GOTO(status, list_ranges(engine->model, plan, ranges, error), done);
-    manifest = json_pack("{s:s, s:i, s:I, s:I, s:O, s:O, s:O, s:O, s:O}", "format",
-                         "sifr checkpoint", "version", CHECKPOINT_VERSION, "step",
-                         (json_int_t)engine->steps, "updates", (json_int_t)engine->updates, "agree",
-                         record->agree, "notes", record->notes, "state", record->state, "files",
-                         files, "ranges", ranges);
+    manifest =
+        json_pack("{s:s, s:i, s:I, s:I, s:O, s:O, s:O, s:O, s:O}", "format", "sifr checkpoint",
+                  "version", CHECKPOINT_VERSION, "step", (json_int_t)engine->steps, "updates",
+                  (json_int_t)engine->updates, "agree", record->agree, "notes", record->notes,
+                  "state", record->state, "files", files, "ranges", ranges);
     if (!manifest) {
         status = base_fail_alloc(error, 64);
         goto done;

@@ -51,6 +51,7 @@ sifr_status sifr_engine_create(const sifr_model *model, const sifr_engine_option
     BASE_TRY_GOTO(status, comm_open_self(&engine->group, error), fail);
     BASE_TRY_GOTO(status, plan_lower(model, engine->dev, &settings, &engine->training, error),
                   fail);
+    BASE_TRY_GOTO(status, engine_check_memory(engine->training, error), fail);
     BASE_TRY_GOTO(
         status,
         engine_executor_create(engine->training, engine->group, NULL, &engine->trainer, error),

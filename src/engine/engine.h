@@ -39,6 +39,9 @@ plan_settings engine_settings(const sifr_engine_options *options);
 sifr_status engine_check_ids(const sifr_model *model, const int32_t *tokens, const int32_t *labels,
                              int64_t count, sifr_error *error) SIFR_MUST_CHECK;
 
+/* SIFR_NO_MEMORY, with the numbers, where a schedule takes more than this process can have. */
+sifr_status engine_check_memory(const plan_schedule *schedule, sifr_error *error) SIFR_MUST_CHECK;
+
 /* --- model folders: engine_folder.c --- */
 
 /* A model folder, open: its config, its description and its mapped weights. */

@@ -1,0 +1,33 @@
+/* Whether the plan fits, said before any of it is taken. */
+#include <stdio.h>
+
+#include "base/system.h"
+#include "base/text.h"
+#include "engine/engine.h"
+
+sifr_status engine_check_memory(const plan_schedule *schedule, sifr_error *error) {
+    base_system system;
+    char need[32], have[32], detail[256] = "";
+    base_system_read(&system);
+    uint64_t room = system.memory_available;
+    if (system.memory_limit && (room == 0 || system.memory_limit < room))
+        room = system.memory_limit;
+    if (room == 0 || (uint64_t)schedule->total_bytes <= room) return SIFR_OK;
+    size_t used = 0;
+    for (int c = 0; c < PLAN_CLASSES; c++) {
+        char bytes[32];
+        if (schedule->peak_bytes[c] < schedule->total_bytes / 20) continue;
+        int put = snprintf(detail + used, sizeof detail - used, "%s%s %s", used ? ", " : "",
+                           plan_class_name((plan_class)c),
+                           base_format_bytes((uint64_t)schedule->peak_bytes[c], bytes));
+        if (put < 0 || (size_t)put >= sizeof detail - used) break;
+        used += (size_t)put;
+    }
+    return base_fail(error, SIFR_NO_MEMORY,
+                     "memory: the run takes %s (%s), and %s %s; try a smaller micro batch or "
+                     "seq-length, or recompute",
+                     base_format_bytes((uint64_t)schedule->total_bytes, need), detail,
+                     base_format_bytes(room, have),
+                     room == system.memory_limit ? "is what the control group allows"
+                                                 : "are available");
+}

@@ -1,0 +1,26 @@
+/* Where a step's time goes, by class of instruction: measured, and beside it planned. */
+#ifndef TRAIN_BREAKDOWN_H
+#define TRAIN_BREAKDOWN_H
+
+#include "engine/executor.h"
+#include "plan/price.h"
+#include "train/host.h"
+
+/* One class for each action and, of kernels, each kernel. */
+enum { TRAIN_BREAKDOWN_CLASSES = PLAN_ACTIONS * (DEVICE_KERNELS + 1) };
+
+typedef struct train_breakdown {
+    double measured[TRAIN_BREAKDOWN_CLASSES], planned[TRAIN_BREAKDOWN_CLASSES]; /* seconds */
+    int64_t calls[TRAIN_BREAKDOWN_CLASSES];
+    int64_t steps;
+    double step_seconds; /* of those steps, all that was done between them included */
+} train_breakdown;
+
+/* Adds the step that just ran. `machine` may be NULL: nothing is planned then. */
+void train_breakdown_add(train_breakdown *breakdown, const plan_schedule *schedule,
+                         const float *seconds, double step_seconds, const plan_machine *machine);
+
+/* Milliseconds a step, the largest class first, a line each. */
+void train_breakdown_say(const train_breakdown *breakdown, const train_host *host);
+
+#endif

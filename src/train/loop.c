@@ -1,0 +1,431 @@
+#include "train/loop.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "checkpoint/checkpoint.h"
+#include "train/breakdown.h"
+#include "train/data.h"
+#include "train/identity.h"
+#include "train/monitor.h"
+#include "train/output.h"
+
+/* Steps in a row that change nothing: the run has diverged. */
+enum { SKIP_LIMIT = 100 };
+
+typedef struct train_state {
+    train_config *config;
+    const train_host *host;
+    engine_folder folder;
+    sifr_engine *engine;
+    train_data *data, *held_out;
+    train_output output;
+    train_monitor monitor;
+    train_breakdown breakdown;
+    json_t *agree, *notes, *position; /* position: of the checkpoint that was loaded, or NULL */
+    int32_t *tokens, *labels;
+    int64_t length, total_steps;
+    int64_t saved_step; /* of the newest checkpoint; -1: none */
+    int skipped_in_row;
+    bool begun; /* the output is in use */
+} train_state;
+
+static sifr_status require_paths(const train_config *config, sifr_error *error) {
+    if (!config->model)
+        return base_fail(error, SIFR_USAGE, "--model DIR is needed: the folder to train from");
+    if (!config->data_count)
+        return base_fail(error, SIFR_USAGE, "--data PATH is needed: text or a token store");
+    if (!config->output)
+        return base_fail(error, SIFR_USAGE, "--output DIR is needed: where the model goes");
+    return SIFR_OK;
+}
+
+static sifr_status choose_length(train_state *t, sifr_error *error) {
+    int64_t limit = t->folder.config.max_position_embeddings;
+    t->length = t->config->seq_length ? t->config->seq_length : limit;
+    if (t->length <= limit) return SIFR_OK;
+    if (strcmp(t->folder.config.model_type, "gpt2") == 0)
+        return base_fail(error, SIFR_USAGE,
+                         "seq_length %lld: %s has learned positions for %lld tokens; give at most "
+                         "that",
+                         (long long)t->length, t->config->model, (long long)limit);
+    base_log(t->host->log, SIFR_LOG_WARNING,
+             "seq_length %lld is more than the %lld that %s was made for", (long long)t->length,
+             (long long)limit, t->config->model);
+    return SIFR_OK;
+}
+
+static sifr_engine_options engine_options(const train_state *t) {
+    const train_config *c = t->config;
+    sifr_engine_options options = sifr_engine_defaults();
+    options.precision = c->bf16 ? SIFR_BF16 : SIFR_FP32;
+    options.threads = (int)c->threads;
+    options.sequences = c->micro_batch_size;
+    options.length = t->length;
+    options.micro_batches = (int32_t)c->gradient_accumulation_steps;
+    options.unit_order = c->step_order == TRAIN_STEP_UNIT;
+    options.sequential = c->gradient_order == TRAIN_GRADIENT_SEQUENTIAL;
+    options.recompute = c->recompute == TRAIN_RECOMPUTE_UNIT;
+    options.beta1 = c->optimizer.beta1;
+    options.beta2 = c->optimizer.beta2;
+    options.epsilon = c->optimizer.eps;
+    options.weight_decay = c->optimizer.weight_decay;
+    options.bias_correction = c->optimizer.bias_correction;
+    options.decoupled = c->optimizer.decoupled;
+    options.gradient_clipping = c->gradient_clipping;
+    options.seed = c->seed;
+    return options;
+}
+
+/* "auto" takes the order of batches, and that of units where only that fits. */
+static sifr_status create_engine(train_state *t, sifr_error *error) {
+    sifr_engine_options options = engine_options(t);
+    sifr_error second = {0};
+    sifr_status status = sifr_engine_create(t->folder.model, &options, &t->engine, error);
+    if (status != SIFR_NO_MEMORY || t->config->step_order != TRAIN_STEP_AUTO ||
+        options.micro_batches == 1)
+        return status;
+    options.unit_order = true;
+    if (sifr_engine_create(t->folder.model, &options, &t->engine, &second) != SIFR_OK)
+        return status;
+    base_log(t->host->log, SIFR_LOG_INFO, "step_order unit: only that fits in memory");
+    return SIFR_OK;
+}
+
+static bool live_progress(const train_host *host) {
+    return host->live != NULL;
+}
+
+static void tell_tokenising(void *user, uint64_t bytes, uint64_t total, double seconds) {
+    const train_host *host = user;
+    char done[32], all[32], text[128];
+    snprintf(text, sizeof text, "tokenising: %s of %s, %.1f MB/s", base_format_bytes(bytes, done),
+             base_format_bytes(total, all), seconds > 0 ? (double)bytes / seconds / 1e6 : 0);
+    host->live(host->user, text);
+}
+
+static sifr_status open_data(train_state *t, sifr_error *error) {
+    char cache[BASE_PATH_LENGTH];
+    const formats_model_config *model = &t->folder.config;
+    train_progress progress = {tell_tokenising, (void *)(uintptr_t)t->host};
+    BASE_TRY(base_path_join(cache, t->config->output, "data", error));
+    train_data_options options = {.paths = t->config->data,
+                                  .count = t->config->data_count,
+                                  .tokenizer = t->config->model,
+                                  .cache = cache,
+                                  .vocab_size = model->vocab_size,
+                                  .separator = model->eos_count ? model->eos_token_ids[0] : -1,
+                                  .threads = (int)t->config->threads,
+                                  .progress = live_progress(t->host) ? &progress : NULL,
+                                  .log = t->host->log};
+    BASE_TRY(checkpoint_clean(cache, error));
+    BASE_TRY(train_data_open(&options, &t->data, error));
+    if (t->config->eval_data) {
+        options.paths = &t->config->eval_data;
+        options.count = 1;
+        BASE_TRY(train_data_open(&options, &t->held_out, error));
+        if (train_data_windows(t->held_out, t->length) == 0)
+            return base_fail(error, SIFR_FAILED,
+                             "%s: %lld tokens make no window of %lld; give more held-out text",
+                             t->config->eval_data, (long long)train_data_tokens(t->held_out),
+                             (long long)t->length);
+    }
+    return SIFR_OK;
+}
+
+/* Steps of the run, from max_steps or from epochs; what does not fill a global batch is dropped. */
+static sifr_status count_steps(train_state *t, sifr_error *error) {
+    const train_config *c = t->config;
+    int64_t windows = train_data_windows(t->data, t->length), batch = c->train_batch_size;
+    char tokens[32], number[32];
+    if (windows == 0)
+        return base_fail(error, SIFR_FAILED,
+                         "data: %lld tokens make no window of %lld and the token behind it; give "
+                         "more text or a shorter seq-length",
+                         (long long)train_data_tokens(t->data), (long long)t->length);
+    train_say(t->host, "data: %s tokens in %lld documents, %s windows of %lld",
+              base_format_count(train_data_tokens(t->data), tokens),
+              (long long)train_data_documents(t->data), base_format_count(windows, number),
+              (long long)t->length);
+    if (c->max_steps > 0) {
+        t->total_steps = c->max_steps;
+        return train_config_set_total_steps(t->config, t->total_steps, error);
+    }
+    double samples = floor(c->num_train_epochs * (double)windows);
+    if (samples > 1e15)
+        return base_fail(error, SIFR_USAGE, "num_train_epochs %g: too many", c->num_train_epochs);
+    t->total_steps = (int64_t)samples / batch;
+    int64_t dropped = (int64_t)samples % batch;
+    if (t->total_steps == 0)
+        return base_fail(error, SIFR_FAILED,
+                         "data: %g epochs of %lld windows do not fill one global batch of %lld; "
+                         "give more text, a smaller batch or --max-steps",
+                         c->num_train_epochs, (long long)windows, (long long)batch);
+    if (dropped)
+        train_say(t->host,
+                  "data: the last %lld windows do not fill a global batch of %lld: dropped",
+                  (long long)dropped, (long long)batch);
+    return train_config_set_total_steps(t->config, t->total_steps, error);
+}
+
+/* --- weights, from a checkpoint or from the model folder --- */
+
+static sifr_status load(train_state *t, sifr_error *error) {
+    t->agree = train_identity_agree(t->config, t->folder.model, t->data, t->length);
+    t->notes = train_identity_notes(t->config, t->engine);
+    if (!t->agree || !t->notes) return base_fail_alloc(error, 4096);
+    checkpoint_record record = {.agree = t->agree, .notes = t->notes};
+    t->saved_step = -1;
+    if (t->config->resume) {
+        BASE_TRY(checkpoint_load(t->engine, t->config->output, &record, &t->position, t->host->log,
+                                 error));
+        if (t->position) {
+            t->saved_step = t->engine->steps;
+            train_say(t->host, "resumed from checkpoint-%lld", (long long)t->engine->steps);
+            return SIFR_OK;
+        }
+        base_log(t->host->log, SIFR_LOG_INFO, "%s: no checkpoint yet, the run starts anew",
+                 t->config->output);
+    }
+    return engine_load_folder(t->engine, t->folder.architecture, t->folder.weights, error);
+}
+
+static sifr_status save_config(const train_state *t, sifr_error *error) {
+    char path[BASE_PATH_LENGTH];
+    BASE_TRY(base_path_join(path, t->config->output, TRAIN_OUTPUT_MARK, error));
+    json_t *effective = train_config_effective(t->config);
+    if (!effective) return base_fail_alloc(error, 4096);
+    sifr_status status = base_json_save(effective, path, error);
+    json_decref(effective);
+    return status;
+}
+
+/* What the model folder may hold of an earlier run of sifr, and would lie about this one. */
+static sifr_status remove_stale(const char *output, sifr_error *error) {
+    static const char *const names[] = {"latest", "metrics.jsonl", "metrics.csv",
+                                        "trainer_state.json"};
+    char path[BASE_PATH_LENGTH];
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        BASE_TRY(base_path_join(path, output, names[i], error));
+        BASE_TRY(base_remove_tree(path, error));
+    }
+    return SIFR_OK;
+}
+
+/* From here on the output is the run's. The model folder's other files go first, so that nothing
+ * of this run is overwritten by them; a run that goes on has them already. */
+static sifr_status begin_output(train_state *t, sifr_error *error) {
+    BASE_TRY(base_make_directories(t->config->output, error));
+    BASE_TRY(save_config(t, error));
+    t->begun = true;
+    BASE_TRY(checkpoint_clean(t->config->output, error));
+    if (t->position) return SIFR_OK;
+    BASE_TRY(formats_folder_carry(t->config->model, t->config->output, NULL, t->host->log, error));
+    BASE_TRY(remove_stale(t->config->output, error));
+    return save_config(t, error);
+}
+
+static sifr_status open_monitor(train_state *t, sifr_error *error) {
+    const train_config *c = t->config;
+    train_monitor_settings settings = {
+        .host = t->host,
+        .output = c->output,
+        .first_step = t->engine->steps,
+        .total_steps = t->total_steps,
+        .tokens_per_step = c->train_batch_size * t->length,
+        .epochs_per_step =
+            (double)c->train_batch_size / (double)train_data_windows(t->data, t->length),
+        .log_every = c->logging_steps > 0 ? c->logging_steps : 1,
+        .print_every = c->steps_per_print,
+        .flops_per_token = model_training_flops(t->folder.model, t->length)};
+    return train_monitor_open(&t->monitor, &settings, json_object_get(t->position, "monitor"),
+                              error);
+}
+
+static sifr_status prepare(train_state *t, sifr_error *error) {
+    BASE_TRY(train_config_resolve(t->config, 1, error));
+    BASE_TRY(require_paths(t->config, error));
+    BASE_TRY(train_output_check(t->config->output, t->config->model, t->config->resume, &t->output,
+                                error));
+    BASE_TRY(engine_folder_open(t->config->model, &t->folder, error));
+    BASE_TRY(choose_length(t, error));
+    BASE_TRY(create_engine(t, error));
+    BASE_TRY(open_data(t, error));
+    BASE_TRY(count_steps(t, error));
+    BASE_TRY(load(t, error));
+    size_t count = (size_t)(t->config->train_batch_size * t->length);
+    BASE_TRY(base_alloc(count, sizeof *t->tokens, &t->tokens, error));
+    BASE_TRY(base_alloc(count, sizeof *t->labels, &t->labels, error));
+    BASE_TRY(begin_output(t, error));
+    return open_monitor(t, error);
+}
+
+/* --- steps --- */
+
+static sifr_status save(train_state *t, sifr_error *error) {
+    json_t *state = json_pack("{s:I, s:I, s:I, s:o}", "samples",
+                              (json_int_t)(t->engine->steps * t->config->train_batch_size),
+                              "total_steps", (json_int_t)t->total_steps, "last_batch_iteration",
+                              (json_int_t)(t->engine->updates - 1), "monitor",
+                              train_monitor_state(&t->monitor));
+    json_t *trainer = train_monitor_trainer_state(&t->monitor, t->engine->steps);
+    sifr_status status;
+    if (!state || !trainer) {
+        status = base_fail_alloc(error, 4096);
+    } else {
+        checkpoint_record record = {t->agree, t->notes, state, trainer};
+        checkpoint_settings settings = {.keep = t->config->save_total_limit};
+        status =
+            checkpoint_save(t->engine, t->config->output, &record, &settings, t->host->log, error);
+    }
+    if (status == SIFR_OK) t->saved_step = t->engine->steps;
+    json_decref(state);
+    json_decref(trainer);
+    return status;
+}
+
+static sifr_status note_skipped(train_state *t, const sifr_step_result *result, sifr_error *error) {
+    if (result->updated) {
+        t->skipped_in_row = 0;
+        return SIFR_OK;
+    }
+    const char *reason = result->labelled == 0     ? "no token has a label"
+                         : !isfinite(result->loss) ? "the loss is not finite"
+                                                   : "a gradient is not finite";
+    base_log(t->host->log, SIFR_LOG_WARNING, "step %lld skipped: %s; the weights stay as they were",
+             (long long)t->engine->steps, reason);
+    if (++t->skipped_in_row < SKIP_LIMIT) return SIFR_OK;
+    return base_fail(
+        error, SIFR_FAILED,
+        "%d steps in a row were skipped (%s): the run has diverged; lower the learning "
+        "rate, or go back to an older checkpoint",
+        SKIP_LIMIT, reason);
+}
+
+static sifr_status step(train_state *t, sifr_error *error) {
+    const train_config *c = t->config;
+    sifr_step_result result;
+    double start = train_monitor_clock();
+    int64_t first = t->engine->steps * c->train_batch_size;
+    for (int64_t i = 0; i < c->train_batch_size; i++)
+        train_data_sample(t->data, t->length, c->seed, first + i, t->tokens + i * t->length,
+                          t->labels + i * t->length);
+    double rate = train_lr_at(&c->schedule, t->engine->updates - 1);
+    BASE_TRY(sifr_engine_step(t->engine, t->tokens, t->labels, rate, &result, error));
+    double seconds = train_monitor_clock() - start;
+    if (c->wall_clock_breakdown)
+        train_breakdown_add(&t->breakdown, t->engine->training, engine_seconds(t->engine->trainer),
+                            seconds, NULL);
+    BASE_TRY(train_monitor_step(&t->monitor, t->engine->steps, &result, rate, seconds, error));
+    BASE_TRY(note_skipped(t, &result, error));
+    if (c->save_steps > 0 && t->engine->steps % c->save_steps == 0) return save(t, error);
+    return SIFR_OK;
+}
+
+static bool wants_to_stop(void *user) {
+    return train_stopped(user) != 0;
+}
+
+/* Where one is due at this step and not there yet: it may be missing from a run that was stopped
+ * between its checkpoint and its evaluation. */
+static sifr_status evaluate_if_due(train_state *t, sifr_error *error) {
+    int64_t every = t->config->eval_steps, now = t->engine->steps;
+    bool due = now == t->total_steps || (every > 0 && now > 0 && now % every == 0);
+    if (!t->held_out || !due || train_stopped(t->host)) return SIFR_OK;
+    if (train_monitor_evaluated(&t->monitor, now)) return SIFR_OK;
+    train_evaluation evaluation;
+    BASE_TRY(train_evaluate(t->engine, t->held_out, t->config->micro_batch_size, t->length, 0,
+                            wants_to_stop, (void *)(uintptr_t)t->host, &evaluation, error));
+    if (train_stopped(t->host)) return SIFR_OK;
+    return train_monitor_evaluation(&t->monitor, now, &evaluation, error);
+}
+
+static sifr_status run_steps(train_state *t, train_outcome *outcome, sifr_error *error) {
+    for (;;) {
+        BASE_TRY(evaluate_if_due(t, error));
+        outcome->signal = train_stopped(t->host);
+        if (outcome->signal || t->engine->steps >= t->total_steps) break;
+        double start = train_monitor_clock();
+        BASE_TRY(step(t, error));
+        outcome->step_seconds += train_monitor_clock() - start;
+    }
+    return t->saved_step == t->engine->steps ? SIFR_OK : save(t, error);
+}
+
+static sifr_status save_model(train_state *t, sifr_error *error) {
+    char path[BASE_PATH_LENGTH];
+    BASE_TRY(engine_save_folder(t->engine, t->folder.architecture, t->folder.weights, FORMATS_F32,
+                                t->config->output, error));
+    BASE_TRY(base_path_join(path, t->config->output, "trainer_state.json", error));
+    json_t *trainer = train_monitor_trainer_state(&t->monitor, t->engine->steps);
+    if (!trainer) return base_fail_alloc(error, 4096);
+    sifr_status status = base_json_save(trainer, path, error);
+    json_decref(trainer);
+    return status;
+}
+
+static void announce(const train_state *t) {
+    char parameters[32], bytes[32];
+    const train_config *c = t->config;
+    train_say(t->host, "model: %s, %s parameters, %s; %d threads, %s", t->folder.config.model_type,
+              base_format_count(sifr_model_parameters(t->folder.model), parameters),
+              c->bf16 ? "bf16" : "fp32", device_threads(t->engine->dev),
+              device_isa(t->engine->dev));
+    train_say(
+        t->host,
+        "step: %lld sequences of %lld tokens (%lld x %lld accumulated), %lld steps, memory %s",
+        (long long)c->train_batch_size, (long long)t->length, (long long)c->micro_batch_size,
+        (long long)c->gradient_accumulation_steps, (long long)t->total_steps,
+        base_format_bytes((uint64_t)sifr_engine_planned_bytes(t->engine), bytes));
+}
+
+static void close_state(train_state *t) {
+    train_monitor_close(&t->monitor);
+    json_decref(t->agree);
+    json_decref(t->notes);
+    json_decref(t->position);
+    free(t->tokens);
+    free(t->labels);
+    train_data_close(t->held_out);
+    train_data_close(t->data);
+    sifr_engine_free(t->engine);
+    engine_folder_close(&t->folder);
+}
+
+sifr_status train_run(train_config *config, const train_host *host, train_outcome *outcome,
+                      sifr_error *error) {
+    train_state *t;
+    sifr_status status;
+    *outcome = (train_outcome){.loss = NAN, .eval_loss = NAN};
+    BASE_TRY(base_alloc(1, sizeof *t, &t, error));
+    t->config = config;
+    t->host = host;
+    BASE_TRY_GOTO(status, prepare(t, error), done);
+    announce(t);
+    outcome->first_step = t->engine->steps;
+    if (host->begin) host->begin(host->user);
+    double start = train_monitor_clock();
+    BASE_TRY_GOTO(status, run_steps(t, outcome, error), done);
+    if (!outcome->signal) BASE_TRY_GOTO(status, save_model(t, error), done);
+    outcome->seconds = train_monitor_clock() - start;
+    outcome->steps = t->engine->steps;
+    outcome->total_steps = t->total_steps;
+    outcome->tokens = (outcome->steps - outcome->first_step) * config->train_batch_size * t->length;
+    outcome->skipped = t->monitor.skipped;
+    outcome->loss = t->monitor.last_loss;
+    outcome->eval_loss = t->monitor.last_eval_loss;
+    outcome->planned_bytes = sifr_engine_planned_bytes(t->engine);
+    outcome->measured_bytes = (int64_t)t->monitor.largest_memory;
+    if (config->wall_clock_breakdown) train_breakdown_say(&t->breakdown, host);
+done:
+    if (status != SIFR_OK && !t->begun) train_output_undo(&t->output);
+    close_state(t);
+    free(t);
+    return status;
+}

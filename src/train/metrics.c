@@ -1,0 +1,121 @@
+#include "train/metrics.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/memory.h"
+
+static const char *const columns[] = {"step",           "epoch",         "loss",
+                                      "grad_norm",      "learning_rate", "tokens_per_second",
+                                      "tokens",         "limit_share",   "memory_bytes",
+                                      "skipped",        "seconds",       "eval_loss",
+                                      "eval_perplexity"};
+enum { COLUMNS = sizeof columns / sizeof *columns, METRICS_LIMIT = 1 << 30 };
+
+json_t *train_metrics_number(double value) {
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+static sifr_status wrong_write(const char *path, sifr_error *error) {
+    return base_fail_errno(error, errno ? errno : EIO, "%s: cannot write", path);
+}
+
+static sifr_status write_json(train_metrics *metrics, const json_t *record, sifr_error *error) {
+    errno = 0;
+    if (json_dumpf(record, metrics->jsonl, JSON_COMPACT | JSON_REAL_PRECISION(9)) != 0 ||
+        fputc('\n', metrics->jsonl) == EOF || fflush(metrics->jsonl) != 0)
+        return wrong_write(metrics->jsonl_path, error);
+    return SIFR_OK;
+}
+
+static sifr_status write_csv(train_metrics *metrics, const json_t *record, sifr_error *error) {
+    errno = 0;
+    for (int c = 0; c < COLUMNS; c++) {
+        const json_t *value = json_object_get(record, columns[c]);
+        if (c) fputc(',', metrics->csv);
+        if (json_is_integer(value))
+            fprintf(metrics->csv, "%lld", (long long)json_integer_value(value));
+        else if (json_is_real(value))
+            fprintf(metrics->csv, "%.9g", json_real_value(value));
+    }
+    if (fputc('\n', metrics->csv) == EOF || fflush(metrics->csv) != 0)
+        return wrong_write(metrics->csv_path, error);
+    return SIFR_OK;
+}
+
+/* The records up to `step` of an earlier run. */
+static sifr_status read_history(train_metrics *metrics, int64_t step, sifr_error *error) {
+    char *text;
+    size_t size;
+    if (step == 0 || !base_is_file(metrics->jsonl_path)) return SIFR_OK;
+    BASE_TRY(base_read_file(metrics->jsonl_path, METRICS_LIMIT, &text, &size, error));
+    sifr_status status = SIFR_OK;
+    for (char *line = text, *end; status == SIFR_OK && (end = strchr(line, '\n')); line = end + 1) {
+        json_t *record = json_loadb(line, (size_t)(end - line), JSON_REJECT_DUPLICATES, NULL);
+        const json_t *at = json_object_get(record, "step");
+        if (json_is_integer(at) && json_integer_value(at) <= step &&
+            json_array_append(metrics->history, record) != 0)
+            status = base_fail_alloc(error, size);
+        json_decref(record);
+    }
+    free(text);
+    return status;
+}
+
+static sifr_status open_anew(train_metrics *metrics, sifr_error *error) {
+    size_t index;
+    json_t *record;
+    errno = 0;
+    metrics->jsonl = fopen(metrics->jsonl_path, "we");
+    if (!metrics->jsonl) return wrong_write(metrics->jsonl_path, error);
+    metrics->csv = fopen(metrics->csv_path, "we");
+    if (!metrics->csv) return wrong_write(metrics->csv_path, error);
+    for (int c = 0; c < COLUMNS; c++) fprintf(metrics->csv, "%s%s", c ? "," : "", columns[c]);
+    if (fputc('\n', metrics->csv) == EOF || fflush(metrics->csv) != 0)
+        return wrong_write(metrics->csv_path, error);
+    json_array_foreach(metrics->history, index, record) {
+        BASE_TRY(write_json(metrics, record, error));
+        BASE_TRY(write_csv(metrics, record, error));
+    }
+    return SIFR_OK;
+}
+
+static sifr_status make_path(const char *output, const char *name, char **out, sifr_error *error) {
+    char path[BASE_PATH_LENGTH];
+    BASE_TRY(base_path_join(path, output, name, error));
+    return base_copy_text(path, strlen(path), out, error);
+}
+
+sifr_status train_metrics_open(train_metrics *metrics, const char *output, int64_t step,
+                               sifr_error *error) {
+    sifr_status status;
+    *metrics = (train_metrics){.history = json_array()};
+    if (!metrics->history) return base_fail_alloc(error, 64);
+    BASE_TRY_GOTO(status, make_path(output, "metrics.jsonl", &metrics->jsonl_path, error), fail);
+    BASE_TRY_GOTO(status, make_path(output, "metrics.csv", &metrics->csv_path, error), fail);
+    BASE_TRY_GOTO(status, read_history(metrics, step, error), fail);
+    BASE_TRY_GOTO(status, open_anew(metrics, error), fail);
+    return SIFR_OK;
+fail:
+    train_metrics_close(metrics);
+    return status;
+}
+
+void train_metrics_close(train_metrics *metrics) {
+    if (metrics->jsonl) fclose(metrics->jsonl);
+    if (metrics->csv) fclose(metrics->csv);
+    json_decref(metrics->history);
+    free(metrics->jsonl_path);
+    free(metrics->csv_path);
+    *metrics = (train_metrics){0};
+}
+
+sifr_status train_metrics_add(train_metrics *metrics, json_t *record, sifr_error *error) {
+    if (!record || json_array_append_new(metrics->history, record) != 0)
+        return base_fail_alloc(error, 256);
+    BASE_TRY(write_json(metrics, record, error));
+    return write_csv(metrics, record, error);
+}

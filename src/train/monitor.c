@@ -1,0 +1,220 @@
+#include "train/monitor.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/text.h"
+
+double train_monitor_clock(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+uint64_t train_monitor_memory(void) {
+    char line[256];
+    unsigned long long kilobytes = 0;
+    FILE *file = fopen("/proc/self/status", "re");
+    if (!file) return 0;
+    while (fgets(line, sizeof line, file)) {
+        if (sscanf(line, "RssAnon: %llu", &kilobytes) == 1) break;
+    }
+    fclose(file);
+    return kilobytes * 1024;
+}
+
+sifr_status train_monitor_open(train_monitor *monitor, const train_monitor_settings *settings,
+                               const json_t *state, sifr_error *error) {
+    *monitor = (train_monitor){.settings = *settings, .last_eval_loss = NAN, .last_loss = NAN};
+    BASE_TRY(train_metrics_open(&monitor->metrics, settings->output, settings->first_step, error));
+    monitor->began = monitor->last_record = train_monitor_clock();
+    monitor->last_record_step = settings->first_step;
+    if (state) {
+        monitor->loss_sum = json_number_value(json_object_get(state, "loss_sum"));
+        monitor->loss_count = json_integer_value(json_object_get(state, "loss_count"));
+        monitor->skipped = json_integer_value(json_object_get(state, "skipped"));
+        const json_t *last = json_object_get(state, "last_loss");
+        if (json_is_number(last)) monitor->last_loss = json_number_value(last);
+    }
+    return SIFR_OK;
+}
+
+void train_monitor_close(train_monitor *monitor) {
+    if (monitor->metrics.history && monitor->settings.host->live)
+        monitor->settings.host->live(monitor->settings.host->user, "");
+    train_metrics_close(&monitor->metrics);
+}
+
+/* "2:31", "1:02:31" */
+static void format_time(double seconds, char out[32]) {
+    long long s = seconds < 0 || seconds > 1e10 ? 0 : (long long)(seconds + 0.5);
+    if (s >= 3600)
+        snprintf(out, 32, "%lld:%02lld:%02lld", s / 3600, s / 60 % 60, s % 60);
+    else
+        snprintf(out, 32, "%lld:%02lld", s / 60, s % 60);
+}
+
+static void format_rate(double rate, char out[32]) {
+    if (rate >= 1e6)
+        snprintf(out, 32, "%.2fM", rate / 1e6);
+    else if (rate >= 1e4)
+        snprintf(out, 32, "%.1fk", rate / 1e3);
+    else
+        snprintf(out, 32, "%.0f", rate);
+}
+
+static void format_line(const train_monitor *monitor, int64_t step, double loss, double rate,
+                        double norm, double learning_rate, char *out, size_t size) {
+    const train_monitor_settings *s = &monitor->settings;
+    char tokens[32], left[32], memory[32], share[32] = "";
+    double remaining = monitor->step_seconds * (double)(s->total_steps - step);
+    format_rate(rate, tokens);
+    format_time(remaining, left);
+    if (s->limit > 0)
+        snprintf(share, sizeof share, " (%.0f%% of limit)",
+                 100 * rate * s->flops_per_token / s->limit);
+    snprintf(out, size, "step %lld/%lld  loss %.4f  lr %.3g  norm %.3g  %s tok/s%s  %s  %s left",
+             (long long)step, (long long)s->total_steps, loss, learning_rate, norm, tokens, share,
+             base_format_bytes(train_monitor_memory(), memory), left);
+}
+
+static json_t *make_record(const train_monitor *monitor, int64_t step, double loss, double norm,
+                           double learning_rate, double rate) {
+    const train_monitor_settings *s = &monitor->settings;
+    json_t *record = json_pack(
+        "{s:I, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:o}", "step", (json_int_t)step, "epoch",
+        train_metrics_number((double)step * s->epochs_per_step), "loss", train_metrics_number(loss),
+        "grad_norm", train_metrics_number(norm), "learning_rate",
+        train_metrics_number(learning_rate), "tokens_per_second", train_metrics_number(rate),
+        "tokens", (json_int_t)(step * s->tokens_per_step), "memory_bytes",
+        (json_int_t)train_monitor_memory(), "skipped", (json_int_t)monitor->skipped, "seconds",
+        train_metrics_number(train_monitor_clock() - monitor->began));
+    if (record && s->limit > 0 &&
+        json_object_set_new(record, "limit_share",
+                            train_metrics_number(rate * s->flops_per_token / s->limit)) != 0) {
+        json_decref(record);
+        return NULL;
+    }
+    return record;
+}
+
+static sifr_status record_step(train_monitor *monitor, int64_t step, double norm,
+                               double learning_rate, double now, sifr_error *error) {
+    const train_monitor_settings *s = &monitor->settings;
+    double rate = (double)((step - monitor->last_record_step) * s->tokens_per_step) /
+                  (now - monitor->last_record);
+    double loss = monitor->loss_count ? monitor->loss_sum / (double)monitor->loss_count : NAN;
+    uint64_t memory = train_monitor_memory();
+    if (memory > monitor->largest_memory) monitor->largest_memory = memory;
+    monitor->last_loss = loss;
+    BASE_TRY(train_metrics_add(&monitor->metrics,
+                               make_record(monitor, step, loss, norm, learning_rate, rate), error));
+    bool due = s->print_every ? step % s->print_every == 0
+                              : now - monitor->last_print >= 1 || step == s->total_steps;
+    if (due && !s->host->live) {
+        char text[256];
+        format_line(monitor, step, loss, rate, norm, learning_rate, text, sizeof text);
+        train_say(s->host, "%s", text);
+        monitor->last_print = now;
+    }
+    monitor->loss_sum = 0;
+    monitor->loss_count = 0;
+    monitor->last_record = now;
+    monitor->last_record_step = step;
+    return SIFR_OK;
+}
+
+sifr_status train_monitor_step(train_monitor *monitor, int64_t step, const sifr_step_result *result,
+                               double learning_rate, double seconds, sifr_error *error) {
+    const train_monitor_settings *s = &monitor->settings;
+    double now = train_monitor_clock();
+    if (result->updated) {
+        monitor->loss_sum += result->loss;
+        monitor->loss_count++;
+    } else {
+        monitor->skipped++;
+    }
+    monitor->step_seconds =
+        monitor->step_seconds > 0 ? 0.9 * monitor->step_seconds + 0.1 * seconds : seconds;
+    if (s->host->live && (now - monitor->last_live > 0.1 || step == s->total_steps)) {
+        char text[256];
+        format_line(monitor, step, result->loss, (double)s->tokens_per_step / monitor->step_seconds,
+                    result->gradient_norm, learning_rate, text, sizeof text);
+        s->host->live(s->host->user, text);
+        monitor->last_live = now;
+    }
+    if (step % s->log_every && step != s->total_steps) return SIFR_OK;
+    return record_step(monitor, step, result->gradient_norm, learning_rate, now, error);
+}
+
+sifr_status train_monitor_evaluation(train_monitor *monitor, int64_t step,
+                                     const train_evaluation *evaluation, sifr_error *error) {
+    const train_monitor_settings *s = &monitor->settings;
+    monitor->last_eval_loss = evaluation->loss;
+    train_say(s->host, "step %lld/%lld  eval loss %.4f  perplexity %.2f  (%lld windows, %.1f s)",
+              (long long)step, (long long)s->total_steps, evaluation->loss, evaluation->perplexity,
+              (long long)evaluation->windows, evaluation->seconds);
+    BASE_TRY(train_metrics_add(
+        &monitor->metrics,
+        json_pack("{s:I, s:o, s:o, s:o, s:I, s:o}", "step", (json_int_t)step, "epoch",
+                  train_metrics_number((double)step * s->epochs_per_step), "eval_loss",
+                  train_metrics_number(evaluation->loss), "eval_perplexity",
+                  train_metrics_number(evaluation->perplexity), "eval_windows",
+                  (json_int_t)evaluation->windows, "eval_seconds",
+                  train_metrics_number(evaluation->seconds)),
+        error));
+    double now = train_monitor_clock(); /* the evaluation is no part of the training's rate */
+    monitor->last_record = fmin(now, monitor->last_record + evaluation->seconds);
+    return SIFR_OK;
+}
+
+bool train_monitor_evaluated(const train_monitor *monitor, int64_t step) {
+    size_t index;
+    json_t *record;
+    json_array_foreach(monitor->metrics.history, index, record) {
+        if (json_integer_value(json_object_get(record, "step")) == step &&
+            json_object_get(record, "eval_loss"))
+            return true;
+    }
+    return false;
+}
+
+json_t *train_monitor_state(const train_monitor *monitor) {
+    return json_pack("{s:o, s:I, s:I, s:o}", "loss_sum", train_metrics_number(monitor->loss_sum),
+                     "loss_count", (json_int_t)monitor->loss_count, "skipped",
+                     (json_int_t)monitor->skipped, "last_loss",
+                     train_metrics_number(monitor->last_loss));
+}
+
+/* The keys that the history of transformers' Trainer has. */
+static json_t *history_of(const json_t *records) {
+    static const char *const keys[] = {"epoch",         "step",      "loss",
+                                       "learning_rate", "grad_norm", "eval_loss"};
+    json_t *history = json_array(), *record;
+    size_t index;
+    json_array_foreach((json_t *)(uintptr_t)records, index, record) {
+        json_t *entry = json_object();
+        for (size_t k = 0; k < sizeof keys / sizeof *keys; k++) {
+            json_t *value = json_object_get(record, keys[k]);
+            if (value) json_object_set(entry, keys[k], value);
+        }
+        json_array_append_new(history, entry);
+    }
+    return history;
+}
+
+json_t *train_monitor_trainer_state(const train_monitor *monitor, int64_t step) {
+    const train_monitor_settings *s = &monitor->settings;
+    return json_pack(
+        "{s:n, s:n, s:o, s:I, s:I, s:I, s:I, s:o, s:b, s:b, s:o}", "best_metric",
+        "best_model_checkpoint", "epoch", train_metrics_number((double)step * s->epochs_per_step),
+        "global_step", (json_int_t)step, "max_steps", (json_int_t)s->total_steps,
+        "num_train_epochs", (json_int_t)ceil((double)s->total_steps * s->epochs_per_step),
+        "logging_steps", (json_int_t)s->log_every, "total_flos",
+        train_metrics_number((double)step * (double)s->tokens_per_step * s->flops_per_token),
+        "is_local_process_zero", 1, "is_world_process_zero", 1, "log_history",
+        history_of(monitor->metrics.history));
+}

@@ -1,0 +1,13 @@
+/* How far long work is. */
+#ifndef TRAIN_PROGRESS_H
+#define TRAIN_PROGRESS_H
+
+#include <stdint.h>
+
+/* Called now and then, from the thread that asked for the work. */
+typedef struct train_progress {
+    void (*tell)(void *user, uint64_t bytes, uint64_t total, double seconds);
+    void *user;
+} train_progress;
+
+#endif
