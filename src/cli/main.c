@@ -6,6 +6,7 @@
 #include "sifr/version.h"
 
 static const cli_command commands[] = {
+    {"train", "train a model on text or token stores", cli_train},
     {"init", "make a model folder with random weights", cli_init},
     {"doctor", "say what this machine has, and what is missing", cli_doctor},
     {"inspect", "say what a model folder, token store or checkpoint holds", cli_inspect},
