@@ -3,6 +3,7 @@
 
 #include "cli/commands.h"
 #include "cli/options.h"
+#include "cli/truncation.h"
 #include "sifr/version.h"
 
 static const cli_command commands[] = {
@@ -14,6 +15,7 @@ static const cli_command commands[] = {
 
 int main(int argc, char **argv) {
     int code;
+    cli_catch_truncation();
     if (argc == 2 && (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0)) {
         printf("sifr %s\n", sifr_version());
         code = SIFR_OK;

@@ -1,4 +1,6 @@
 /* The weights of a model folder: one file, shards with an index, and what an index may not say. */
+#include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 
@@ -105,6 +107,28 @@ static void failed_write(void **state) {
     assert_int_equal(formats_weights_write(folder, specs, TENSORS, 1, too_few, NULL, &error),
                      SIFR_FAILED);
     assert_message(&error, "model.c: 0 bytes came, not 32");
+    assert_int_equal(base_list_directory(folder, &names, &count, &error), SIFR_OK);
+    assert_int_equal(count, 0);
+    base_free_names(names, count);
+}
+
+/* No room for the second shard: one line, and nothing stays. */
+static void full_disk(void **state) {
+    (void)state;
+    struct rlimit old, low;
+    char **names;
+    size_t count;
+    const char *folder = scratch_path("full");
+    assert_int_equal(mkdir(folder, 0777), 0);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+    signal(SIGXFSZ, SIG_IGN);
+    low = old;
+    low.rlim_cur = 300;
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &low), 0);
+    sifr_status status = formats_weights_write(folder, specs, TENSORS, 200, fill, NULL, &error);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
+    assert_int_equal(status, SIFR_FAILED);
+    assert_message(&error, "cannot write: File too large");
     assert_int_equal(base_list_directory(folder, &names, &count, &error), SIFR_OK);
     assert_int_equal(count, 0);
     base_free_names(names, count);
@@ -326,9 +350,10 @@ static void large(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_file),          cmocka_unit_test(shards),
-        cmocka_unit_test(failed_write),      cmocka_unit_test(wrong_index),
-        cmocka_unit_test(wrong_folder),      cmocka_unit_test(hub_cache),
-        cmocka_unit_test(from_transformers), cmocka_unit_test(large)};
+        cmocka_unit_test(one_file),     cmocka_unit_test(shards),
+        cmocka_unit_test(failed_write), cmocka_unit_test(full_disk),
+        cmocka_unit_test(wrong_index),  cmocka_unit_test(wrong_folder),
+        cmocka_unit_test(hub_cache),    cmocka_unit_test(from_transformers),
+        cmocka_unit_test(large)};
     return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
 }
