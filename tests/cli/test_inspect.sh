@@ -93,3 +93,26 @@ expect 2 some.json
 mkfifo pipe.safetensors
 expect 1 pipe.safetensors
 complains 'a device or pipe'
+
+# A mapped file that another program cuts short raises SIGBUS: one line, exit code 1. The signal is
+# sent by hand, while the output waits for its reader.
+safetensors_header=$(awk 'BEGIN { for (i = 0; i < 5000; i++)
+    printf "%s\"layer.%d.weight\":{\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[0,0]}",
+        i ? "," : "{", i; print "}" }')
+{
+    size=$(printf %08x ${#safetensors_header})
+    printf "\\x${size:6:2}\\x${size:4:2}\\x${size:2:2}\\x${size:0:2}\0\0\0\0"
+    printf %s "$safetensors_header"
+} >many.safetensors
+mkfifo output
+"$SIFR" inspect many.safetensors >output 2>err &
+pid=$!
+exec 3<output
+head -c 1 <&3 >out
+kill -BUS $pid
+code=0
+wait $pid || code=$?
+exec 3<&-
+[ $code = 1 ] || fail "SIGBUS: exit code $code"
+[ "$(wc -l <err)" = 1 ] || fail "SIGBUS: an error is one line"
+complains 'cut short by another program'
