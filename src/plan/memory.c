@@ -1,9 +1,9 @@
 /* Addresses for every buffer, and the peak.
  *
  * Buffers that live always come first. The others are placed in order of birth, best fit, from two
- * ends: gradient sums, which live to the end of the step, from the top down; everything else from
- * the bottom up. So the short-lived ones leave no holes under the long-lived ones, and the block is
- * as large as the largest sum of both heights. */
+ * ends: those that outlive everything at the bottom (gradient sums, the gradient of the residual
+ * stream) from the top down, everything else from the bottom up. So what is left at the bottom dies
+ * in the order of a stack, and the block is as large as the largest sum of both heights. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -93,10 +93,6 @@ static int compare_events(const void *a, const void *b) {
     return x->buffer < y->buffer ? -1 : x->buffer > y->buffer;
 }
 
-static bool from_top(const plan_buffer *buffer) {
-    return buffer->class == PLAN_GRADIENTS;
-}
-
 static int64_t room_of(const plan_buffer *buffer) {
     return base_ceil_to(buffer->bytes, ALIGNMENT);
 }
@@ -116,9 +112,12 @@ sifr_status plan_memory(plan_schedule *s, sifr_error *error) {
     lifetime_event *events = NULL;
     end_space ends[2] = {0};
     int64_t live[PLAN_CLASSES] = {0}, largest = -1, permanent = 0, height = 0;
+    int32_t last_at_bottom = -1; /* death of the longest-lived buffer placed there so far */
+    bool *top = NULL;
     size_t count = 0;
     sifr_status status;
     BASE_TRY_GOTO(status, base_alloc(2 * s->buffer_count, sizeof *events, &events, error), done);
+    BASE_TRY_GOTO(status, base_alloc(s->buffer_count, sizeof *top, &top, error), done);
     for (int e = 0; e < 2; e++) {
         BASE_TRY_GOTO(status, space_insert(&ends[e], 0, 0, INT64_MAX / 2, error), done);
     }
@@ -137,9 +136,15 @@ sifr_status plan_memory(plan_schedule *s, sifr_error *error) {
     record_peak(s, live, &largest, -1);
     for (size_t i = 0; i < count; i++) {
         plan_buffer *buffer = &s->buffers[events[i].buffer];
-        end_space *end = &ends[from_top(buffer)];
+        bool *at_top = &top[events[i].buffer];
         int64_t room = room_of(buffer);
         if (room == 0) continue;
+        if (!events[i].death) {
+            bool alone = last_at_bottom < buffer->first;
+            *at_top = buffer->class == PLAN_GRADIENTS || (!alone && buffer->last > last_at_bottom);
+            if (!*at_top) last_at_bottom = (int32_t)base_max_i64(last_at_bottom, buffer->last);
+        }
+        end_space *end = &ends[*at_top];
         if (events[i].death) {
             BASE_TRY_GOTO(status, space_give(end, buffer->offset, room, error), done);
             live[buffer->class] -= room;
@@ -153,12 +158,13 @@ sifr_status plan_memory(plan_schedule *s, sifr_error *error) {
     for (size_t b = 0; b < s->buffer_count; b++) {
         plan_buffer *buffer = &s->buffers[b];
         if (buffer->first < 0 || buffer->last < 0) continue;
-        if (from_top(buffer)) buffer->offset = height - buffer->offset - room_of(buffer);
+        if (top[b]) buffer->offset = height - buffer->offset - room_of(buffer);
         buffer->offset += permanent;
     }
     s->total_bytes = permanent + height;
 done:
     free(events);
+    free(top);
     for (int e = 0; e < 2; e++) {
         free(ends[e].offset);
         free(ends[e].bytes);

@@ -1,0 +1,201 @@
+/* What must hold of every schedule: operands inside their buffers, nothing read before it is
+ * written, no two live buffers in one place, a block hardly larger than the peak. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/registry.h"
+#include "plan/price.h"
+#include "plan/schedule.h"
+
+static formats_model_config config_of(const char *type) {
+    formats_model_config c = {.vocab_size = 211,
+                              .hidden_size = 48,
+                              .num_hidden_layers = 3,
+                              .num_attention_heads = 4,
+                              .num_key_value_heads = 2,
+                              .head_dim = 12,
+                              .intermediate_size = 100,
+                              .max_position_embeddings = 64,
+                              .norm_eps = 1e-5,
+                              .rope_theta = 1e4,
+                              .rope_factor = 1,
+                              .tie_word_embeddings = true,
+                              .initializer_range = 0.02,
+                              .embedding_dropout = 0.1,
+                              .residual_dropout = 0.1,
+                              .attention_dropout = 0.1};
+    strcpy(c.model_type, type);
+    bool gpt2 = !strcmp(type, "gpt2");
+    c.activation = gpt2 ? FORMATS_GELU_TANH : FORMATS_SILU;
+    if (gpt2) c.num_key_value_heads = 4;
+    return c;
+}
+
+static bool is_output(plan_role role) {
+    return role == PLAN_Y || role == PLAN_SAVED0 || role == PLAN_SAVED1 || role >= PLAN_DX0;
+}
+
+static int64_t extent(const device_matrix *m) {
+    return ((m->rows - 1) * m->stride + m->columns) * device_dtype_bytes(m->dtype);
+}
+
+/* Slices are written one by one, so a buffer counts as written from its first output on. */
+static void check_operands(const plan_schedule *s) {
+    bool *written = calloc(s->buffer_count, sizeof *written);
+    for (size_t n = 0; n < s->instruction_count; n++) {
+        const plan_instruction *i = &s->instructions[n];
+        if (i->call < 0) continue;
+        device_call call = s->calls[i->call];
+        for (int pass = 0; pass < 2; pass++) {
+            for (int32_t o = i->first_operand; o < i->first_operand + i->operands; o++) {
+                const plan_operand *operand = &s->operands[o];
+                const plan_buffer *buffer = &s->buffers[operand->buffer];
+                const device_matrix *m = plan_role_matrix(&call, (plan_role)operand->role);
+                assert_true(operand->offset >= 0);
+                assert_true(m->rows > 0 && operand->offset + extent(m) <= buffer->bytes);
+                assert_true(buffer->first < 0 ||
+                            (buffer->first <= (int32_t)n && (int32_t)n <= buffer->last));
+                bool backward = i->action == PLAN_BACKWARD;
+                bool output =
+                    is_output((plan_role)operand->role) &&
+                    !(backward && operand->role >= PLAN_SAVED0 && operand->role <= PLAN_SAVED1) &&
+                    !(backward && operand->role == PLAN_Y &&
+                      call.kernel == DEVICE_ATTENTION_BACKWARD) &&
+                    i->action != PLAN_UPDATE;
+                bool adds = operand->role >= PLAN_DX0 && operand->role <= PLAN_DX3 &&
+                            call.accumulate[operand->role - PLAN_DX0];
+                if (pass == 0 && buffer->first >= 0 && (!output || adds)) {
+                    assert_true(written[operand->buffer]);
+                }
+                if (pass == 1 && output) written[operand->buffer] = true;
+            }
+        }
+    }
+    free(written);
+}
+
+static void check_memory(const plan_schedule *s) {
+    for (size_t a = 0; a < s->buffer_count; a++) {
+        const plan_buffer *x = &s->buffers[a];
+        if (x->bytes == 0 || (x->first >= 0 && x->last < 0)) continue;
+        assert_true(x->offset >= 0 && x->offset + x->bytes <= s->total_bytes);
+        for (size_t b = 0; b < a; b++) {
+            const plan_buffer *y = &s->buffers[b];
+            if (y->bytes == 0 || (y->first >= 0 && y->last < 0)) continue;
+            bool meet =
+                (x->first < 0 || y->first < 0) || (x->first <= y->last && y->first <= x->last);
+            bool apart = x->offset + x->bytes <= y->offset || y->offset + y->bytes <= x->offset;
+            assert_true(!meet || apart);
+        }
+    }
+    int64_t peak = 0;
+    for (int c = 0; c < PLAN_CLASSES; c++) peak += s->peak_bytes[c];
+    assert_true(peak <= s->total_bytes);
+    assert_true((double)s->total_bytes <= 1.15 * (double)peak);
+}
+
+static void count_line(void *user, const char *text) {
+    assert_true(strlen(text) > 10);
+    ++*(size_t *)user;
+}
+
+static void every_schedule(void **state) {
+    (void)state;
+    static const char *const types[] = {"gpt2", "llama"};
+    device *dev;
+    sifr_error error = {0};
+    assert_int_equal(device_open_cpu(2, NULL, &dev, &error), SIFR_OK);
+    for (int variant = 0; variant < 2 * 2 * 2 * 2 * 5; variant++) {
+        int v = variant;
+        formats_model_config c = config_of(types[v % 2]);
+        v /= 2;
+        plan_settings settings = {.mode = PLAN_TRAIN,
+                                  .dtype = v % 2 ? DEVICE_BF16 : DEVICE_FP32,
+                                  .sequences = 2,
+                                  .length = 24,
+                                  .world_size = 1};
+        v /= 2;
+        settings.order = v % 2 ? PLAN_UNIT : PLAN_BATCH;
+        v /= 2;
+        settings.recompute = v % 2;
+        v /= 2;
+        settings.micro_batches = v + 1;
+        c.tie_word_embeddings = v % 2;
+        sifr_model *model;
+        plan_schedule *s;
+        assert_int_equal(model_from_config(&c, &model, &error), SIFR_OK);
+        assert_int_equal(plan_lower(model, dev, &settings, &s, &error), SIFR_OK);
+        check_operands(s);
+        check_memory(s);
+        size_t lines = 0;
+        plan_dump(s, count_line, &lines);
+        assert_int_equal(lines, s->instruction_count);
+        plan_free(s);
+        sifr_model_free(model);
+    }
+    device_close(dev);
+}
+
+/* Both orders and recomputation run the same products; recomputation runs forward ones twice. */
+static void operations(void **state) {
+    (void)state;
+    formats_model_config c = config_of("llama");
+    sifr_model *model;
+    device *dev;
+    sifr_error error = {0};
+    assert_int_equal(device_open_cpu(2, NULL, &dev, &error), SIFR_OK);
+    assert_int_equal(model_from_config(&c, &model, &error), SIFR_OK);
+    double sums[3];
+    for (int i = 0; i < 3; i++) {
+        plan_settings settings = {.mode = PLAN_TRAIN,
+                                  .dtype = DEVICE_FP32,
+                                  .sequences = 2,
+                                  .length = 24,
+                                  .micro_batches = 4,
+                                  .world_size = 1,
+                                  .order = i == 1 ? PLAN_UNIT : PLAN_BATCH,
+                                  .recompute = i == 2};
+        plan_schedule *s;
+        assert_int_equal(plan_lower(model, dev, &settings, &s, &error), SIFR_OK);
+        sums[i] = plan_operations(s);
+        plan_free(s);
+    }
+    assert_true(sums[0] == sums[1]);
+    assert_true(sums[2] > 1.1 * sums[0] && sums[2] < 4.0 / 3 * sums[0]);
+    sifr_model_free(model);
+    device_close(dev);
+}
+
+static void refusals(void **state) {
+    (void)state;
+    formats_model_config c = config_of("gpt2");
+    sifr_model *model;
+    device *dev;
+    sifr_error error = {0};
+    plan_schedule *s;
+    assert_int_equal(device_open_cpu(1, NULL, &dev, &error), SIFR_OK);
+    assert_int_equal(model_from_config(&c, &model, &error), SIFR_OK);
+    plan_settings settings = {
+        .dtype = DEVICE_FP32, .sequences = 1, .length = 65, .micro_batches = 1, .world_size = 1};
+    assert_int_equal(plan_lower(model, dev, &settings, &s, &error), SIFR_USAGE);
+    assert_non_null(strstr(error.message, "learned positions for 64 only"));
+    settings.length = 0;
+    assert_int_equal(plan_lower(model, dev, &settings, &s, &error), SIFR_USAGE);
+    settings.length = INT64_MAX / 2;
+    settings.sequences = 4;
+    assert_int_equal(plan_lower(model, dev, &settings, &s, &error), SIFR_USAGE);
+    sifr_model_free(model);
+    device_close(dev);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_schedule),
+                                       cmocka_unit_test(operations), cmocka_unit_test(refusals)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
