@@ -187,7 +187,7 @@ static void test_other_inputs(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_threads_fp32), cmocka_unit_test(test_threads_bf16),
-        cmocka_unit_test(test_orders),  
-        cmocka_unit_test(test_sequential),   cmocka_unit_test(test_other_inputs)};
+        cmocka_unit_test(test_orders), cmocka_unit_test(test_sequential),
+        cmocka_unit_test(test_other_inputs)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
