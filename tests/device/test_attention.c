@@ -1,252 +1,440 @@
-/* Attention against a plain reference in double, gradients against its central differences. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+/* Attention against double precision: forward, gradients (also against finite differences of the
+ * reference), grouped heads, slices, dropout, the cache, and the same bits for any number of
+ * threads. */
+#include "device/matrix_case.h"
 
-#include <cmocka.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
+#include <stdio.h>
 
-#include "base/random.h"
-#include "device/device.h"
-
-typedef struct shape {
+typedef struct attention_case {
     int64_t sequences, length;
-    int32_t heads, kv_heads, head_dim;
-} shape;
+    int heads, kv_heads, head_dim;
+} attention_case;
 
-static const shape shapes[] = {
-    {1, 1, 1, 1, 8}, {2, 64, 2, 2, 64}, {1, 65, 4, 2, 32}, {2, 130, 3, 1, 20}, {1, 200, 2, 2, 96}};
-static const char *const sets[] = {"plain", "avx2", "avx512"};
+static const attention_case cases[] = {{1, 1, 1, 1, 1},    {2, 5, 2, 1, 3},    {1, 70, 2, 2, 16},
+                                       {2, 65, 4, 2, 64},  {1, 130, 1, 1, 80}, {1, 200, 3, 1, 128},
+                                       {1, 67, 2, 1, 256}, {3, 64, 2, 2, 33}};
 
-/* sum of y * dy over all outputs; y is written when not NULL. */
-static double reference(const shape *s, const double *q, const double *k, const double *v,
-                        const double *dy, double *y) {
-    int64_t qc = s->heads * s->head_dim, kc = s->kv_heads * s->head_dim;
-    double *p = calloc((size_t)s->length, sizeof *p), total = 0;
-    for (int64_t n = 0; n < s->sequences; n++) {
-        for (int64_t h = 0; h < s->heads; h++) {
-            int64_t kv = h / (s->heads / s->kv_heads);
-            for (int64_t i = 0; i < s->length; i++) {
-                const double *qi = q + (n * s->length + i) * qc + h * s->head_dim;
-                double largest = -INFINITY, sum = 0;
-                for (int64_t j = 0; j <= i; j++) {
-                    const double *kj = k + (n * s->length + j) * kc + kv * s->head_dim;
-                    p[j] = 0;
-                    for (int64_t d = 0; d < s->head_dim; d++) p[j] += qi[d] * kj[d];
-                    p[j] /= sqrt(s->head_dim);
-                    if (p[j] > largest) largest = p[j];
-                }
-                for (int64_t j = 0; j <= i; j++) sum += p[j] = exp(p[j] - largest);
-                for (int64_t d = 0; d < s->head_dim; d++) {
-                    double o = 0;
+/* q, k and v are slices of columns of one matrix, as GPT-2's are; so are their gradients. */
+typedef struct attention_operands {
+    const attention_case *c;
+    device_matrix qkv, dqkv, y, dy, log_sums;
+    float dropout;
+} attention_operands;
+
+static device_step step = {.seed = 5, .step = 3, .training = true};
+
+static int64_t kv_width(const attention_case *c) {
+    return (int64_t)c->kv_heads * c->head_dim;
+}
+
+static int64_t q_width(const attention_case *c) {
+    return (int64_t)c->heads * c->head_dim;
+}
+
+static device_matrix part(const device_matrix *m, const attention_case *c, int which) {
+    device_matrix slice = *m;
+    int64_t first = which == 0 ? 0 : q_width(c) + (which - 1) * kv_width(c);
+    slice.columns = which == 0 ? q_width(c) : kv_width(c);
+    slice.data = (char *)m->data + first * device_dtype_bytes(m->dtype);
+    return slice;
+}
+
+static attention_operands make_operands(const attention_case *c, device_dtype type, float dropout) {
+    int64_t rows = c->sequences * c->length, width = q_width(c) + 2 * kv_width(c);
+    return (attention_operands){.c = c,
+                                .qkv = case_matrix(rows, width, type, 1, 1.5),
+                                .dqkv = case_matrix(rows, width, type, 2, 1),
+                                .y = case_matrix(rows, q_width(c), type, 3, 1),
+                                .dy = case_matrix(rows, q_width(c), type, 4, 1),
+                                .log_sums = case_matrix(c->heads, rows, DEVICE_FP32, 5, 1),
+                                .dropout = dropout};
+}
+
+static void free_operands(attention_operands *o) {
+    free(o->qkv.data);
+    free(o->dqkv.data);
+    free(o->y.data);
+    free(o->dy.data);
+    free(o->log_sums.data);
+}
+
+static double scale_of(const attention_case *c) {
+    return (float)(1.0 / sqrt(c->head_dim));
+}
+
+static device_call describe_call(const attention_operands *o, device_kernel kernel) {
+    device_call call = {
+        .kernel = kernel,
+        .x = {part(&o->qkv, o->c, 0), part(&o->qkv, o->c, 1), part(&o->qkv, o->c, 2)},
+        .y = o->y,
+        .saved = {o->log_sums},
+        .step = &step};
+    if (kernel == DEVICE_ATTENTION_BACKWARD) {
+        call.dy = o->dy;
+        for (int i = 0; i < 3; i++) call.dx[i] = part(&o->dqkv, o->c, i);
+    }
+    call.attributes.op = 7, call.attributes.micro_batch = 2;
+    call.attributes.attention.heads = o->c->heads;
+    call.attributes.attention.kv_heads = o->c->kv_heads;
+    call.attributes.attention.head_dim = o->c->head_dim;
+    call.attributes.attention.sequences = o->c->sequences;
+    call.attributes.attention.length = o->c->length;
+    call.attributes.attention.scale = (float)scale_of(o->c);
+    call.attributes.attention.dropout = o->dropout;
+    return call;
+}
+
+static void run_attention(device *dev, attention_operands *o) {
+    device_call forward = describe_call(o, DEVICE_ATTENTION);
+    case_run(dev, &forward);
+    device_call backward = describe_call(o, DEVICE_ATTENTION_BACKWARD);
+    case_run(dev, &backward);
+}
+
+/* One sequence and query head of the reference. Columns: q, k, v of this head. */
+typedef struct head_view {
+    const attention_operands *o;
+    int64_t row, q, k, v;
+} head_view;
+
+static head_view view_of(const attention_operands *o, int64_t sequence, int head) {
+    const attention_case *c = o->c;
+    int64_t kv = head / (c->heads / c->kv_heads) * (int64_t)c->head_dim;
+    return (head_view){o, sequence * c->length, (int64_t)head * c->head_dim, q_width(c) + kv,
+                       q_width(c) + kv_width(c) + kv};
+}
+
+static double product(const device_matrix *a, int64_t row, int64_t column, const device_matrix *b,
+                      int64_t other_row, int64_t other_column, int count) {
+    double sum = 0;
+    for (int i = 0; i < count; i++)
+        sum += case_get(a, row, column + i) * case_get(b, other_row, other_column + i);
+    return sum;
+}
+
+/* Probabilities of query i over keys 0..i; returns the logarithm of the sum. */
+static double probabilities(const head_view *v, int64_t i, double *p) {
+    const attention_case *c = v->o->c;
+    double most = -INFINITY, sum = 0;
+    for (int64_t j = 0; j <= i; j++) {
+        p[j] = scale_of(c) *
+               product(&v->o->qkv, v->row + i, v->q, &v->o->qkv, v->row + j, v->k, c->head_dim);
+        most = fmax(most, p[j]);
+    }
+    for (int64_t j = 0; j <= i; j++) sum += p[j] = exp(p[j] - most);
+    for (int64_t j = 0; j <= i; j++) p[j] /= sum;
+    return most + log(sum);
+}
+
+/* bf16 stores P and dS with 8 bits, so what they are summed into carries that of all its terms. */
+static double tolerance(device_dtype type) {
+    return type == DEVICE_BF16 ? 1.0 / 100 : 4e-6;
+}
+
+static void check_value(const char *what, const attention_case *c, device_dtype type, double got,
+                        double want, double terms) {
+    double allowed = tolerance(type) * terms + 1e-9;
+    if (!(fabs(got - want) <= allowed))
+        fail_msg("%s %s %lldx%lld heads %d/%d of %d: %.9g, expected %.9g within %.2g", what,
+                 device_dtype_name(type), (long long)c->sequences, (long long)c->length, c->heads,
+                 c->kv_heads, c->head_dim, got, want, allowed);
+}
+
+static void check_forward(const attention_operands *o) {
+    const attention_case *c = o->c;
+    double *p = calloc((size_t)c->length, sizeof *p);
+    for (int64_t s = 0; s < c->sequences; s++)
+        for (int h = 0; h < c->heads; h++) {
+            head_view v = view_of(o, s, h);
+            for (int64_t i = 0; i < c->length; i++) {
+                double log_sum = probabilities(&v, i, p);
+                check_value("log sum", c, DEVICE_FP32, case_get(&o->log_sums, h, v.row + i),
+                            log_sum, 1 + fabs(log_sum));
+                for (int d = 0; d < c->head_dim; d++) {
+                    double sum = 0, terms = 0;
                     for (int64_t j = 0; j <= i; j++) {
-                        o += p[j] / sum * v[(n * s->length + j) * kc + kv * s->head_dim + d];
+                        double term = p[j] * case_get(&o->qkv, v.row + j, v.v + d);
+                        sum += term, terms += fabs(term);
                     }
-                    int64_t at = (n * s->length + i) * qc + h * s->head_dim + d;
-                    if (y) y[at] = o;
-                    total += o * dy[at];
+                    check_value("y", c, o->y.dtype, case_get(&o->y, v.row + i, v.q + d), sum,
+                                terms);
                 }
             }
         }
-    }
     free(p);
-    return total;
 }
 
-static double *numbers(int64_t count, uint64_t key) {
-    double *out = malloc((size_t)count * sizeof *out);
-    /* exact in bf16 */
-    for (int64_t i = 0; i < count; i++) out[i] = round(base_normal(key, (uint64_t)i) * 32) / 32;
-    return out;
+/* Gradients in double by the textbook's formula, and the sums of absolute terms. */
+typedef struct reference {
+    double *gradient, *terms;
+} reference;
+
+static void add_gradient(reference *ref, const attention_operands *o, int64_t row, int64_t column,
+                         double value) {
+    ref->gradient[row * o->qkv.columns + column] += value;
+    ref->terms[row * o->qkv.columns + column] += fabs(value);
 }
 
-static void put(void *to, const double *from, int64_t count, device_dtype dtype) {
-    for (int64_t i = 0; i < count; i++) {
-        float f = (float)from[i];
-        if (dtype == DEVICE_FP32) {
-            ((float *)to)[i] = f;
-        } else {
-            uint32_t bits;
-            memcpy(&bits, &f, 4);
-            ((uint16_t *)to)[i] = (uint16_t)(bits >> 16);
-        }
-    }
-}
-
-static double get(const void *from, int64_t i, device_dtype dtype) {
-    if (dtype == DEVICE_FP32) return ((const float *)from)[i];
-    uint32_t bits = (uint32_t)((const uint16_t *)from)[i] << 16;
-    float f;
-    memcpy(&f, &bits, 4);
-    return f;
-}
-
-/* The largest error over the largest value. */
-static double error_of(const double *want, const void *have, int64_t count, device_dtype dtype) {
-    double error = 0, largest = 1e-6;
-    for (int64_t i = 0; i < count; i++) {
-        double e = fabs(want[i] - get(have, i, dtype));
-        if (!(e <= error)) error = e;
-        if (fabs(want[i]) > largest) largest = fabs(want[i]);
-    }
-    return error / largest;
-}
-
-static device_matrix matrix(void *data, int64_t rows, int64_t columns, device_dtype dtype) {
-    return (device_matrix){data, rows, columns, columns, dtype};
-}
-
-typedef struct result {
-    void *y, *dq, *dk, *dv;
-} result;
-
-static result compute(const char *set, int threads, device_dtype dtype, const shape *s, void *q,
-                      void *k, void *v, void *dy, float dropout) {
-    int64_t rows = s->sequences * s->length, qc = s->heads * s->head_dim;
-    int64_t kc = s->kv_heads * s->head_dim;
-    size_t size = (size_t)device_dtype_bytes(dtype);
-    result r = {calloc((size_t)(rows * qc), size), calloc((size_t)(rows * qc), size),
-                calloc((size_t)(rows * kc), size), calloc((size_t)(rows * kc), size)};
-    float *saved = calloc((size_t)(rows * s->heads), sizeof *saved);
-    device *dev;
-    sifr_error error;
-    assert_int_equal(device_open_cpu(threads, set, &dev, &error), SIFR_OK);
-    device_step step = {.seed = 7, .step = 3, .training = true};
-    device_call call = {.kernel = DEVICE_ATTENTION, .step = &step};
-    call.attributes.attention.heads = s->heads;
-    call.attributes.attention.kv_heads = s->kv_heads;
-    call.attributes.attention.head_dim = s->head_dim;
-    call.attributes.attention.sequences = s->sequences;
-    call.attributes.attention.length = s->length;
-    call.attributes.attention.scale = (float)(1 / sqrt(s->head_dim));
-    call.attributes.attention.dropout = dropout;
-    call.x[0] = matrix(q, rows, qc, dtype);
-    call.x[1] = matrix(k, rows, kc, dtype);
-    call.x[2] = matrix(v, rows, kc, dtype);
-    call.y = matrix(r.y, rows, qc, dtype);
-    call.saved[0] = matrix(saved, s->heads, rows, DEVICE_FP32);
-    for (int backward = 0; backward < 2; backward++) {
-        if (backward) {
-            call.kernel = DEVICE_ATTENTION_BACKWARD;
-            call.dy = matrix(dy, rows, qc, dtype);
-            call.dx[0] = matrix(r.dq, rows, qc, dtype);
-            call.dx[1] = matrix(r.dk, rows, kc, dtype);
-            call.dx[2] = matrix(r.dv, rows, kc, dtype);
-        }
-        assert_int_equal(device_prepare(dev, &call, &error), SIFR_OK);
-        call.scratch = aligned_alloc(64, (size_t)((call.scratch_bytes + 63) / 64 * 64));
-        assert_int_equal(device_run(dev, &call, &error), SIFR_OK);
-        free(call.scratch);
-    }
-    device_close(dev);
-    free(saved);
-    return r;
-}
-
-static void release(result r) {
-    free(r.y);
-    free(r.dq);
-    free(r.dk);
-    free(r.dv);
-}
-
-static void check_differences(const shape *s, double *x, int64_t count, const void *have,
-                              device_dtype dtype, double bound, const double *q, const double *k,
-                              const double *v, const double *dy) {
-    double scale = 1e-3;
-    for (int64_t i = 0; i < count; i++) scale = fmax(scale, fabs(get(have, i, dtype)));
-    for (int64_t n = 0; n < 12; n++) {
-        int64_t i = (n * 7919 + 13) % count;
-        double keep = x[i], h = 1e-5;
-        x[i] = keep + h;
-        double up = reference(s, q, k, v, dy, NULL);
-        x[i] = keep - h;
-        double down = reference(s, q, k, v, dy, NULL);
-        x[i] = keep;
-        double want = (up - down) / (2 * h);
-        if (fabs(want - get(have, i, dtype)) > bound * scale) {
-            fail_msg("element %lld: %g by differences, %g computed", (long long)i, want,
-                     get(have, i, dtype));
-        }
-    }
-}
-
-static void against_reference(void **state) {
-    (void)state;
-    for (size_t n = 0; n < sizeof shapes / sizeof *shapes; n++) {
-        const shape *s = &shapes[n];
-        int64_t rows = s->sequences * s->length, qc = s->heads * s->head_dim;
-        int64_t kc = s->kv_heads * s->head_dim;
-        double *q = numbers(rows * qc, 1), *k = numbers(rows * kc, 2), *v = numbers(rows * kc, 3);
-        double *dy = numbers(rows * qc, 4), *y = calloc((size_t)(rows * qc), sizeof *y);
-        reference(s, q, k, v, dy, y);
-        for (int t = 0; t < 6; t++) {
-            device_dtype dtype = t % 2 ? DEVICE_BF16 : DEVICE_FP32;
-            device *probe;
-            if (device_open_cpu(1, sets[t / 2], &probe, NULL) != SIFR_OK) continue;
-            device_close(probe);
-            void *in[4];
-            const double *from[4] = {q, k, v, dy};
-            for (int i = 0; i < 4; i++) {
-                int64_t count = rows * (i == 0 || i == 3 ? qc : kc);
-                in[i] = malloc((size_t)count * 4);
-                put(in[i], from[i], count, dtype);
+static reference make_reference(const attention_operands *o) {
+    const attention_case *c = o->c;
+    size_t count = (size_t)(o->qkv.rows * o->qkv.columns);
+    reference ref = {calloc(count, sizeof(double)), calloc(count, sizeof(double))};
+    double *p = calloc((size_t)c->length, sizeof *p), *dp = calloc((size_t)c->length, sizeof *dp);
+    for (int64_t s = 0; s < c->sequences; s++)
+        for (int h = 0; h < c->heads; h++) {
+            head_view v = view_of(o, s, h);
+            for (int64_t i = 0; i < c->length; i++) {
+                probabilities(&v, i, p);
+                double mean = 0, mean_terms = 0;
+                for (int64_t j = 0; j <= i; j++) {
+                    dp[j] = product(&o->dy, v.row + i, v.q, &o->qkv, v.row + j, v.v, c->head_dim);
+                    mean += p[j] * dp[j], mean_terms += p[j] * fabs(dp[j]);
+                }
+                for (int64_t j = 0; j <= i; j++) {
+                    double ds = p[j] * (dp[j] - mean) * scale_of(c);
+                    double ds_terms = p[j] * (fabs(dp[j]) + mean_terms) * scale_of(c);
+                    for (int d = 0; d < c->head_dim; d++) {
+                        double q = case_get(&o->qkv, v.row + i, v.q + d);
+                        double k = case_get(&o->qkv, v.row + j, v.k + d);
+                        add_gradient(&ref, o, v.row + i, v.q + d, ds * k);
+                        add_gradient(&ref, o, v.row + j, v.k + d, ds * q);
+                        add_gradient(&ref, o, v.row + j, v.v + d,
+                                     p[j] * case_get(&o->dy, v.row + i, v.q + d));
+                        ref.terms[(v.row + i) * o->qkv.columns + v.q + d] += fabs(ds_terms * k);
+                        ref.terms[(v.row + j) * o->qkv.columns + v.k + d] += fabs(ds_terms * q);
+                    }
+                }
             }
-            result r = compute(sets[t / 2], 2, dtype, s, in[0], in[1], in[2], in[3], 0);
-            /* bf16 outputs are off by half a unit in the last place, 2^-9; inputs are exact. */
-            double bound = dtype == DEVICE_FP32 ? 5e-6 : 0x1p-8;
-            assert_true(error_of(y, r.y, rows * qc, dtype) < bound);
-            bound = dtype == DEVICE_FP32 ? 3e-5 : 2e-2; /* delta is made from the rounded y */
-            check_differences(s, q, rows * qc, r.dq, dtype, bound, q, k, v, dy);
-            check_differences(s, k, rows * kc, r.dk, dtype, bound, q, k, v, dy);
-            check_differences(s, v, rows * kc, r.dv, dtype, bound, q, k, v, dy);
-            release(r);
-            for (int i = 0; i < 4; i++) free(in[i]);
         }
-        free(q);
-        free(k);
-        free(v);
-        free(dy);
-        free(y);
+    free(p);
+    free(dp);
+    return ref;
+}
+
+static void check_backward(const attention_operands *o) {
+    reference ref = make_reference(o);
+    for (int64_t r = 0; r < o->qkv.rows; r++)
+        for (int64_t column = 0; column < o->qkv.columns; column++) {
+            int64_t at = r * o->qkv.columns + column;
+            check_value(column < q_width(o->c) ? "dq" : "dk or dv", o->c, o->dqkv.dtype,
+                        case_get(&o->dqkv, r, column), ref.gradient[at], ref.terms[at]);
+        }
+    free(ref.gradient);
+    free(ref.terms);
+}
+
+static void check_threads(const char *isa, const attention_operands *first) {
+    for (int t = 1; t < CASE_THREADS; t++) {
+        attention_operands other = *first;
+        other.y = case_copy(&first->y), other.dqkv = case_copy(&first->dqkv);
+        other.log_sums = case_copy(&first->log_sums);
+        memset(other.y.data, 0, case_bytes(&other.y));
+        memset(other.dqkv.data, 0, case_bytes(&other.dqkv));
+        device *dev = case_device(case_threads[t], isa);
+        run_attention(dev, &other);
+        device_close(dev);
+        assert_memory_equal(other.y.data, first->y.data, case_bytes(&first->y));
+        assert_memory_equal(other.dqkv.data, first->dqkv.data, case_bytes(&first->dqkv));
+        assert_memory_equal(other.log_sums.data, first->log_sums.data,
+                            case_bytes(&first->log_sums));
+        free(other.y.data);
+        free(other.dqkv.data);
+        free(other.log_sums.data);
     }
 }
 
-static void same_bits(void **state) {
+static void check_isa(const char *isa) {
+    device *dev = case_device(1, isa);
+    if (dev == NULL) skip();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (int type = 0; type < 2; type++) {
+            attention_operands o = make_operands(&cases[i], type ? DEVICE_BF16 : DEVICE_FP32, 0);
+            run_attention(dev, &o);
+            check_forward(&o);
+            check_backward(&o);
+            check_threads(isa, &o);
+            free_operands(&o);
+        }
+    device_close(dev);
+}
+
+static void attention_avx512(void **state) {
     (void)state;
-    const shape *s = &shapes[3];
-    int64_t rows = s->sequences * s->length, qc = s->heads * s->head_dim;
-    int64_t kc = s->kv_heads * s->head_dim;
-    double *q = numbers(rows * qc, 1), *k = numbers(rows * kc, 2), *v = numbers(rows * kc, 3);
-    float *in[3] = {malloc((size_t)(rows * qc) * 4), malloc((size_t)(rows * kc) * 4),
-                    malloc((size_t)(rows * kc) * 4)};
-    put(in[0], q, rows * qc, DEVICE_FP32);
-    put(in[1], k, rows * kc, DEVICE_FP32);
-    put(in[2], v, rows * kc, DEVICE_FP32);
-    result one = compute(NULL, 1, DEVICE_FP32, s, in[0], in[1], in[2], in[0], 0.25f);
-    static const int threads[] = {2, 3, 8};
-    for (int t = 0; t < 3; t++) {
-        result more = compute(NULL, threads[t], DEVICE_FP32, s, in[0], in[1], in[2], in[0], 0.25f);
-        assert_memory_equal(one.y, more.y, (size_t)(rows * qc) * 4);
-        assert_memory_equal(one.dq, more.dq, (size_t)(rows * qc) * 4);
-        assert_memory_equal(one.dk, more.dk, (size_t)(rows * kc) * 4);
-        assert_memory_equal(one.dv, more.dv, (size_t)(rows * kc) * 4);
-        release(more);
+    check_isa("avx512");
+}
+
+static void attention_avx2(void **state) {
+    (void)state;
+    check_isa("avx2");
+}
+
+static void attention_plain(void **state) {
+    (void)state;
+    check_isa("plain");
+}
+
+static double weighted_output(device *dev, attention_operands *o) {
+    device_call call = describe_call(o, DEVICE_ATTENTION);
+    case_run(dev, &call);
+    double sum = 0;
+    for (int64_t r = 0; r < o->y.rows; r++)
+        for (int64_t c = 0; c < o->y.columns; c++)
+            sum += case_get(&o->y, r, c) * case_get(&o->dy, r, c);
+    return sum;
+}
+
+/* With dropout the numbers come back in the backward pass: differences of the forward kernel. */
+static void attention_differences(void **state) {
+    (void)state;
+    static const attention_case c = {2, 9, 2, 1, 6};
+    for (int isa = 0; isa < CASE_ISAS; isa++)
+        for (int dropout = 0; dropout < 2; dropout++) {
+            device *dev = case_device(2, case_isas[isa]);
+            if (dev == NULL) continue;
+            attention_operands o = make_operands(&c, DEVICE_FP32, dropout ? 0.4f : 0.0f);
+            run_attention(dev, &o);
+            for (int64_t r = 0; r < o.qkv.rows; r += 2)
+                for (int64_t column = r % 5; column < o.qkv.columns; column += 5) {
+                    double at = case_get(&o.qkv, r, column), delta = 0x1p-7;
+                    case_set(&o.qkv, r, column, at + delta);
+                    double high = weighted_output(dev, &o);
+                    case_set(&o.qkv, r, column, at - delta);
+                    double low = weighted_output(dev, &o);
+                    case_set(&o.qkv, r, column, at);
+                    double want = (high - low) / (2 * delta);
+                    double got = case_get(&o.dqkv, r, column);
+                    if (!(fabs(got - want) <= 2e-3 * (0.1 + fabs(want))))
+                        fail_msg("%s dropout %d: gradient (%lld, %lld) is %g, difference %g",
+                                 case_isas[isa], dropout, (long long)r, (long long)column, got,
+                                 want);
+                }
+            free_operands(&o);
+            device_close(dev);
+        }
+}
+
+/* Values of ones: each output is the sum of what dropout leaves of the probabilities. Its mean is
+ * 1; with equal scores over n keys its variance is p / (1 - p) / n. */
+static void attention_dropout(void **state) {
+    (void)state;
+    static const attention_case c = {2, 256, 4, 2, 8};
+    static const char *const sets[] = {"avx512", "avx2", "plain"};
+    for (int isa = 0; isa < 3; isa++) {
+        device *dev = case_device(1, sets[isa]);
+        if (dev == NULL) continue;
+        attention_operands o = make_operands(&c, DEVICE_FP32, 0.25f);
+        for (int64_t r = 0; r < o.qkv.rows; r++)
+            for (int64_t i = 0; i < o.qkv.columns; i++)
+                case_set(&o.qkv, r, i, i < q_width(&c) + kv_width(&c) ? 0 : 1);
+        weighted_output(dev, &o);
+        double mean = 0, variance = 0;
+        int64_t count = 0;
+        for (int64_t r = 0; r < o.y.rows; r++)
+            for (int h = 0; h < c.heads; h++) {
+                double y = case_get(&o.y, r, (int64_t)h * c.head_dim);
+                assert_true(fabs(y - case_get(&o.y, r, (int64_t)h * c.head_dim + 5)) < 1e-5);
+                double n = (double)(r % c.length + 1);
+                mean += y, variance += (y - 1) * (y - 1) * n, count++;
+            }
+        mean /= (double)count, variance /= (double)count;
+        if (fabs(mean - 1) > 0.01) fail_msg("%s: mean %g", sets[isa], mean);
+        if (fabs(variance - 1.0 / 3) > 0.04) fail_msg("%s: variance %g", sets[isa], variance);
+        device_matrix again = case_copy(&o.y);
+        weighted_output(dev, &o);
+        assert_memory_equal(again.data, o.y.data, case_bytes(&o.y));
+        step.step++;
+        weighted_output(dev, &o);
+        assert_memory_not_equal(again.data, o.y.data, case_bytes(&o.y));
+        step.step--, step.training = false;
+        weighted_output(dev, &o);
+        assert_true(fabs(case_get(&o.y, 100, 0) - 1) < 1e-5);
+        step.training = true;
+        free(again.data);
+        free_operands(&o);
+        device_close(dev);
     }
-    result whole = compute(NULL, 2, DEVICE_FP32, s, in[0], in[1], in[2], in[0], 0);
-    assert_memory_not_equal(one.y, whole.y, (size_t)(rows * qc) * 4); /* dropout did something */
-    release(whole);
-    release(one);
-    for (int i = 0; i < 3; i++) free(in[i]);
-    free(q);
-    free(k);
-    free(v);
+}
+
+static device_matrix rows_of(const device_matrix *m, int64_t first, int64_t rows) {
+    device_matrix slice = *m;
+    slice.data = (char *)m->data + first * m->stride * device_dtype_bytes(m->dtype);
+    slice.rows = rows;
+    return slice;
+}
+
+/* A sequence fed to the cache piece by piece gives what attention gives for the whole. */
+static void check_cached(const char *isa, const attention_case *c, device_dtype type) {
+    static const int64_t pieces[] = {1, 5, 60, 1, 8, 7, 3000};
+    device *dev = case_device(2, isa);
+    if (dev == NULL) return;
+    attention_operands o = make_operands(c, type, 0);
+    device_call whole = describe_call(&o, DEVICE_ATTENTION);
+    case_run(dev, &whole);
+    device_matrix got = case_matrix(c->length, q_width(c), type, 8, 1);
+    device_matrix positions = case_matrix(c->length, 1, DEVICE_INT32, 9, 0);
+    device_matrix caches[2];
+    for (int i = 0; i < 2; i++) caches[i] = case_matrix(c->length + 3, kv_width(c), type, 10, 1);
+    for (int64_t r = 0; r < c->length; r++) case_set(&positions, r, 0, (double)r);
+    int64_t first = 0;
+    for (int i = 0; first < c->length; i++) {
+        int64_t rows = pieces[i] < c->length - first ? pieces[i] : c->length - first;
+        device_call call = whole;
+        call.kernel = DEVICE_ATTENTION_CACHED;
+        for (int j = 0; j < 3; j++) call.x[j] = rows_of(&whole.x[j], first, rows);
+        call.x[3] = rows_of(&positions, first, rows);
+        call.w[0] = caches[0], call.w[1] = caches[1];
+        call.y = rows_of(&got, first, rows);
+        call.saved[0] = (device_matrix){0};
+        call.attributes.attention.sequences = 1;
+        call.attributes.attention.length = c->length + 3;
+        case_run(dev, &call);
+        first += rows;
+    }
+    for (int64_t r = 0; r < c->length; r++)
+        for (int64_t i = 0; i < got.columns; i++)
+            check_value("cached y", c, type, case_get(&got, r, i), case_get(&o.y, r, i), 1.5);
+    for (int i = 0; i < 2; i++) free(caches[i].data);
+    free(positions.data);
+    free(got.data);
+    free_operands(&o);
+    device_close(dev);
+}
+
+static void attention_cached(void **state) {
+    (void)state;
+    static const attention_case some[] = {{1, 90, 4, 2, 24}, {1, 1100, 2, 1, 16}};
+    for (int isa = 0; isa < CASE_ISAS; isa++)
+        for (int i = 0; i < 2; i++) {
+            check_cached(case_isas[isa], &some[i], DEVICE_FP32);
+            check_cached(case_isas[isa], &some[i], DEVICE_BF16);
+        }
+}
+
+static void attention_refuses(void **state) {
+    (void)state;
+    device *dev = case_device(1, NULL);
+    static const attention_case c = {1, 4, 4, 2, 8};
+    attention_operands o = make_operands(&c, DEVICE_FP32, 0);
+    sifr_error error = {0};
+    device_call call = describe_call(&o, DEVICE_ATTENTION);
+    call.attributes.attention.kv_heads = 3;
+    assert_int_equal(device_prepare(dev, &call, &error), SIFR_USAGE);
+    assert_non_null(strstr(error.message, "4 heads over 3 kv heads"));
+    call = describe_call(&o, DEVICE_ATTENTION_BACKWARD);
+    call.dx[1].columns--;
+    assert_int_equal(device_prepare(dev, &call, &error), SIFR_USAGE);
+    assert_non_null(strstr(error.message, "dx1"));
+    free_operands(&o);
+    device_close(dev);
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(against_reference),
-                                       cmocka_unit_test(same_bits)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(attention_avx512),  cmocka_unit_test(attention_avx2),
+        cmocka_unit_test(attention_plain),   cmocka_unit_test(attention_differences),
+        cmocka_unit_test(attention_dropout), cmocka_unit_test(attention_cached),
+        cmocka_unit_test(attention_refuses),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

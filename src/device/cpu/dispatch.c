@@ -1,5 +1,5 @@
 /* Kernel -> how the CPU prepares and runs it. */
-#include "device/cpu/attention_run.h"
+#include "device/cpu/attention.h"
 #include "device/cpu/cpu.h"
 #include "device/cpu/head_loss.h"
 #include "device/cpu/linear.h"
@@ -16,9 +16,9 @@ static const cpu_row rows[DEVICE_KERNELS] = {
     [DEVICE_RMS_NORM_BACKWARD] = {cpu_prepare_norm_backward, cpu_run_norm_backward},
     [DEVICE_ROPE] = {NULL, cpu_run_rope},
     [DEVICE_ROPE_BACKWARD] = {NULL, cpu_run_rope},
-    [DEVICE_ATTENTION] = {attention_prepare, attention_run},
-    [DEVICE_ATTENTION_BACKWARD] = {attention_prepare, attention_run},
-    [DEVICE_ATTENTION_CACHED] = {attention_prepare, attention_run},
+    [DEVICE_ATTENTION] = {cpu_prepare_attention, cpu_run_attention},
+    [DEVICE_ATTENTION_BACKWARD] = {cpu_prepare_attention, cpu_run_attention},
+    [DEVICE_ATTENTION_CACHED] = {cpu_prepare_attention_cached, cpu_run_attention_cached},
     [DEVICE_GELU] = {NULL, cpu_run_elementwise},
     [DEVICE_GELU_BACKWARD] = {NULL, cpu_run_elementwise},
     [DEVICE_SILU_GATE] = {NULL, cpu_run_elementwise},

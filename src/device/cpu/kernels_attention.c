@@ -1,354 +1,206 @@
-#include "device/cpu/attention.h"
+#include "device/cpu/kernels_attention.h"
 
-#include "base/random.h"
-#include "device/cpu/lanes.h"
-#include "device/cpu/wide.h"
+#include <math.h>
 
-enum { BLOCK = ATTENTION_BLOCK };
+#include "device/cpu/attention_backward.h"
+#include "device/cpu/attention_tile.h"
 
-/* c[m x n] (+)= a b: a(i, k) at a[i * a_row + k * a_column], b and c row-major; m a multiple of 4,
- * n of 16. WIDTH vectors of columns and four rows at a time stay in registers. */
-#define DEFINE_MULTIPLY(WIDTH)                                                                     \
-    static inline void multiply_##WIDTH(int64_t m, int64_t k, const float *a, int64_t a_row,       \
-                                        int64_t a_column, const float *b, int64_t ldb, float *c,   \
-                                        int64_t ldc, bool add) {                                   \
-        for (int64_t i = 0; i < m; i += 4) {                                                       \
-            wide sum[4][WIDTH];                                                                    \
-            for (int r = 0; r < 4; r++) {                                                          \
-                for (int w = 0; w < WIDTH; w++) {                                                  \
-                    sum[r][w] = add ? wide_load(c + (i + r) * ldc + 16 * w) : wide_set(0);         \
-                }                                                                                  \
-            }                                                                                      \
-            for (int64_t p = 0; p < k; p++) {                                                      \
-                wide right[WIDTH];                                                                 \
-                for (int w = 0; w < WIDTH; w++) right[w] = wide_load(b + p * ldb + 16 * w);        \
-                for (int r = 0; r < 4; r++) {                                                      \
-                    wide left = wide_set(a[(i + r) * a_row + p * a_column]);                       \
-                    for (int w = 0; w < WIDTH; w++) {                                              \
-                        sum[r][w] = wide_fma(left, right[w], sum[r][w]);                           \
-                    }                                                                              \
-                }                                                                                  \
-            }                                                                                      \
-            for (int r = 0; r < 4; r++) {                                                          \
-                for (int w = 0; w < WIDTH; w++) {                                                  \
-                    wide_store(c + (i + r) * ldc + 16 * w, sum[r][w]);                             \
-                }                                                                                  \
-            }                                                                                      \
-        }                                                                                          \
-    }
+#define LOG2_E 1.44269504f
+#define LN_2 0.693147181f
 
-DEFINE_MULTIPLY(1)
-DEFINE_MULTIPLY(2)
-DEFINE_MULTIPLY(4)
+typedef struct forward_places {
+    float *k, *v;          /* keys x words of head_dim; head_dim x words of keys */
+    float *rows, *q;       /* a block of queries as it is, and across */
+    float *scores;         /* KEY_BLOCK x QUERY_BLOCK */
+    float *p;              /* the same as words across keys */
+    float *factors;        /* dropout */
+    float *out, *out_rows; /* head_dim x QUERY_BLOCK, and turned */
+    float *most, *sum, *alpha;
+} forward_places;
 
-static void multiply(int64_t m, int64_t n, int64_t k, const float *a, int64_t a_row,
-                     int64_t a_column, const float *b, int64_t ldb, float *c, int64_t ldc,
-                     bool add) {
-    for (int64_t j = 0; j < n;) {
-        if (n - j >= 64) {
-            multiply_4(m, k, a, a_row, a_column, b + j, ldb, c + j, ldc, add);
-            j += 64;
-        } else if (n - j >= 32) {
-            multiply_2(m, k, a, a_row, a_column, b + j, ldb, c + j, ldc, add);
-            j += 32;
-        } else {
-            multiply_1(m, k, a, a_row, a_column, b + j, ldb, c + j, ldc, add);
-            j += 16;
-        }
+static int64_t forward_layout(bool pairs, int64_t keys, int64_t d, float *scratch,
+                              forward_places *at) {
+    int64_t total = 0, words = tile_words(pairs, d);
+    forward_places none;
+    if (at == NULL) at = &none;
+#define PLACE(member, count)                                                                       \
+    (at->member = scratch == NULL ? NULL : scratch + total, total += base_ceil_to((count), 16))
+    PLACE(k, keys * words);
+    PLACE(v, d * tile_words(pairs, base_ceil_to(keys, 2)));
+    PLACE(rows, base_max_i64(QUERY_BLOCK * words, KEY_BLOCK * d));
+    PLACE(q, QUERY_BLOCK * words);
+    PLACE(scores, KEY_BLOCK * QUERY_BLOCK);
+    PLACE(p, KEY_BLOCK * QUERY_BLOCK);
+    PLACE(factors, KEY_BLOCK * QUERY_BLOCK);
+    PLACE(out, d * QUERY_BLOCK);
+    PLACE(out_rows, d * QUERY_BLOCK);
+    PLACE(most, QUERY_BLOCK);
+    PLACE(sum, QUERY_BLOCK);
+    PLACE(alpha, QUERY_BLOCK);
+#undef PLACE
+    return total;
+}
+
+static int64_t forward_floats(device_dtype dtype, int64_t keys, int64_t head_dim) {
+    return forward_layout(TILE_PAIRS && dtype == DEVICE_BF16, keys, head_dim, NULL, NULL);
+}
+
+/* Scores below the diagonal's right side are replaced: lane i is query position + i. */
+static void hide_later_keys(float *scores, int64_t keys, int64_t k0, int64_t position) {
+    for (int64_t k = base_max_i64(0, position - k0 + 1); k < keys; k++) {
+        int64_t hidden = base_min_i64(QUERY_BLOCK, k0 + k - position);
+        for (int64_t i = 0; i < hidden; i++) scores[k * QUERY_BLOCK + i] = TILE_NOTHING;
     }
 }
 
-static int64_t padded(int64_t head_dim) {
-    return (head_dim + 15) / 16 * 16;
-}
-
-/* BLOCK rows x padded columns of one head, as fp32; what is outside is zero. */
-static void load_block(float *to, const device_matrix *m, int64_t first_row, int64_t rows,
-                       int64_t column, int64_t dim, float scale) {
-    int64_t width = padded(dim);
-    for (int64_t r = 0; r < BLOCK; r++) {
-        float *row = to + r * width;
-        int64_t have = r < rows ? dim : 0;
-        lanes_load(row, m, first_row + r, column, have);
-        for (int64_t i = 0; i < have; i++) row[i] *= scale;
-        for (int64_t i = have; i < width; i++) row[i] = 0;
-    }
-}
-
-/* to[padded x BLOCK] = from[BLOCK x padded] transposed */
-static void transpose_block(float *restrict to, const float *restrict from, int64_t width) {
-    for (int64_t i = 0; i < width; i++) {
-        for (int64_t r = 0; r < BLOCK; r++) to[i * BLOCK + r] = from[r * width + i];
-    }
-}
-
-static void store_transposed(const device_matrix *m, int64_t first_row, int64_t rows,
-                             int64_t column, int64_t dim, const float *from, const float *scale) {
-    float row[PIECE];
-    for (int64_t r = 0; r < rows; r++) {
-        float s = scale ? scale[r] : 1.0f;
-        for (int64_t at = 0; at < dim; at += PIECE) {
-            int64_t n = dim - at < PIECE ? dim - at : PIECE;
-            for (int64_t i = 0; i < n; i++) row[i] = from[(at + i) * BLOCK + r] * s;
-            lanes_store(m, first_row + r, column + at, n, row);
-        }
-    }
-}
-
-static uint64_t dropout_key(const device_call *c) {
-    return base_random_key(c->step->seed, (uint64_t)c->step->step,
-                           (uint64_t)(uint32_t)c->attributes.micro_batch << 32 |
-                               (uint32_t)c->attributes.op);
-}
-
-/* values[key x query] *= 1/(1-p) or 0. The number belongs to (row of the query, head, key). */
-static void drop(const device_call *c, float *values, int64_t query_row, int64_t head,
-                 int64_t first_key) {
-    float p = c->attributes.attention.dropout, keep = 1.0f / (1.0f - p);
-    uint64_t key = dropout_key(c);
-    for (int64_t q = 0; q < BLOCK; q++) {
-        uint64_t high =
-            (uint64_t)(query_row + q) * (uint64_t)c->attributes.attention.heads + (uint64_t)head;
-        for (int64_t k = 0; k < BLOCK; k += 4) {
-            base_random4 r = base_philox(key, (uint64_t)(first_key + k) / 4, high);
-            for (int64_t i = 0; i < 4; i++) {
-                float *at = &values[(k + i) * BLOCK + q];
-                *at = base_uniform(r.v[i]) >= p ? *at * keep : 0.0f;
+/* Scores of a block become probabilities relative to the largest so far, as words across keys. */
+VECTOR_INLINE void softmax_block(bool pairs, const forward_places *at, int64_t keys, float scale,
+                                 bool dropout) {
+    vector factor = vector_set(scale * LOG2_E);
+    for (int64_t lane = 0; lane < QUERY_BLOCK; lane += VECTOR) {
+        const float *scores = at->scores + lane;
+        vector before = vector_load(at->most + lane), most[2] = {before, before};
+        for (int64_t k = 0; k < keys; k++)
+            most[k & 1] = vector_max(most[k & 1], vector_load(scores + k * QUERY_BLOCK));
+        vector now = vector_max(most[0], most[1]), shift = vector_mul(now, factor);
+        vector alpha = vector_exp2(vector_mul(vector_sub(before, now), factor));
+        vector sum[2] = {vector_mul(vector_load(at->sum + lane), alpha), vector_set(0.0f)};
+        vector minus = vector_sub(vector_set(0.0f), shift);
+        for (int64_t k = 0; k < keys; k += 2) {
+            vector p[2] = {vector_set(0.0f), vector_set(0.0f)};
+            for (int j = 0; j < 2 && k + j < keys; j++) {
+                p[j] = vector_exp2(
+                    vector_fma(vector_load(scores + (k + j) * QUERY_BLOCK), factor, minus));
+                sum[j] = vector_add(sum[j], p[j]);
+                if (dropout)
+                    p[j] =
+                        vector_mul(p[j], vector_load(at->factors + (k + j) * QUERY_BLOCK + lane));
+            }
+            if (pairs) {
+                tile_store_across(true, at->p + k / 2 * QUERY_BLOCK + lane, p[0], p[1]);
+            } else {
+                vector_store(at->p + k * QUERY_BLOCK + lane, p[0]);
+                if (k + 1 < keys) vector_store(at->p + (k + 1) * QUERY_BLOCK + lane, p[1]);
             }
         }
+        vector_store(at->most + lane, now);
+        vector_store(at->sum + lane, vector_add(sum[0], sum[1]));
+        vector_store(at->alpha + lane, alpha);
     }
 }
 
-/* scores[key x query] of keys after their query become -infinity. */
-static void mask(float *scores, int64_t first_key, int64_t first_query) {
-    for (int64_t k = 0; k < BLOCK; k++) {
-        for (int64_t q = 0; q < BLOCK && first_query + q < first_key + k; q++) {
-            scores[k * BLOCK + q] = -INFINITY;
+VECTOR_INLINE void forward_block(bool pairs, const cpu_attention *a, const forward_places *at,
+                                 int64_t head, int64_t q0) {
+    int64_t d = a->head_dim, words = tile_words(pairs, d);
+    int64_t queries = base_min_i64(QUERY_BLOCK, a->queries - q0);
+    int64_t position = a->keys - a->queries + q0;
+    tile_pack(pairs, tile_row(a->q, a->dtype, q0 * a->q_stride + head * d), a->dtype, a->q_stride,
+              queries, QUERY_BLOCK, d, at->rows);
+    tile_transpose(at->rows, QUERY_BLOCK, words, words, at->q, QUERY_BLOCK);
+    for (int64_t i = 0; i < QUERY_BLOCK; i++) at->most[i] = TILE_NOTHING, at->sum[i] = 0.0f;
+    int64_t v_stride = tile_words(pairs, base_ceil_to(a->keys, 2));
+    for (int64_t k0 = 0; k0 < position + queries; k0 += KEY_BLOCK) {
+        int64_t keys = base_min_i64(KEY_BLOCK, position + queries - k0);
+        tile_product(pairs, keys, QUERY_BLOCK, words, at->k + k0 * words, words, at->q, QUERY_BLOCK,
+                     at->scores, QUERY_BLOCK, TILE_SET, at->alpha);
+        if (k0 + keys - 1 > position) hide_later_keys(at->scores, keys, k0, position);
+        if (a->dropout > 0)
+            tile_dropout(a, a->random_head + (uint32_t)head, position, k0, keys, at->factors);
+        softmax_block(pairs, at, keys, a->scale, a->dropout > 0);
+        tile_product(pairs, d, QUERY_BLOCK, tile_words(pairs, keys), at->v + tile_words(pairs, k0),
+                     v_stride, at->p, QUERY_BLOCK, at->out, QUERY_BLOCK,
+                     k0 == 0 ? TILE_SET : TILE_SCALE, at->alpha);
+    }
+    for (int64_t lane = 0; lane < QUERY_BLOCK; lane += VECTOR) {
+        float parts[VECTOR];
+        for (int i = 0; i < VECTOR; i++) parts[i] = 1.0f / at->sum[lane + i];
+        vector part = vector_load(parts);
+        for (int64_t c = 0; c < d; c++) {
+            float *out = at->out + c * QUERY_BLOCK + lane;
+            vector_store(out, vector_mul(vector_load(out), part));
         }
     }
+    tile_transpose(at->out, d, QUERY_BLOCK, QUERY_BLOCK, at->out_rows, d);
+    for (int64_t i = 0; i < queries; i++) {
+        int64_t row = (q0 + i) * a->y_stride + head * d;
+        tile_write_row(at->out_rows + i * d, a->dtype, d,
+                       (void *)(uintptr_t)tile_row(a->y, a->dtype, row));
+        if (a->log_sums != NULL)
+            a->log_sums[head * a->log_sum_stride + q0 + i] =
+                at->most[i] * a->scale + logf(at->sum[i]);
+    }
 }
 
-/* One block of keys into the running maximum, sum and weighted values (online softmax). */
-static void softmax_block(float *scores, float *maximum, float *sum, float *out, int64_t width) {
-    float largest[BLOCK], correction[BLOCK];
-    for (int q = 0; q < BLOCK; q++) largest[q] = maximum[q];
-    for (int64_t k = 0; k < BLOCK; k++) {
-        for (int q = 0; q < BLOCK; q++) {
-            float s = scores[k * BLOCK + q];
-            largest[q] = s > largest[q] ? s : largest[q];
+VECTOR_INLINE void forward(bool pairs, const cpu_attention *a) {
+    forward_places at;
+    int64_t d = a->head_dim, key_words = tile_words(pairs, base_ceil_to(a->keys, 2));
+    forward_layout(pairs, a->keys, d, a->scratch, &at);
+    tile_pack(pairs, a->k, a->dtype, a->k_stride, a->keys, a->keys, d, at.k);
+    for (int64_t k = 0; k < a->keys; k += KEY_BLOCK) {
+        int64_t keys = base_min_i64(KEY_BLOCK, a->keys - k);
+        tile_pack_across(pairs, tile_row(a->v, a->dtype, k * a->v_stride), a->dtype, a->v_stride,
+                         keys, keys, d, d, at.rows);
+        tile_transpose(at.rows, tile_words(pairs, keys), d, d, at.v + tile_words(pairs, k),
+                       key_words);
+    }
+    for (int64_t head = 0; head < a->group; head++)
+        for (int64_t q0 = 0; q0 < a->queries; q0 += QUERY_BLOCK)
+            forward_block(pairs, a, &at, head, q0);
+}
+
+static void attention_forward(const cpu_attention *a) {
+#if TILE_PAIRS
+    if (a->dtype == DEVICE_BF16) {
+        forward(true, a);
+        return;
+    }
+#endif
+    forward(false, a);
+}
+
+VECTOR_INLINE vector load_values(const void *from, device_dtype dtype, int64_t at, int64_t n) {
+    if (dtype == DEVICE_FP32)
+        return n == VECTOR ? vector_load((const float *)from + at)
+                           : vector_load_part((const float *)from + at, n);
+    return n == VECTOR ? vector_load_bf16((const uint16_t *)from + at)
+                       : vector_load_bf16_part((const uint16_t *)from + at, n);
+}
+
+static void attention_range(const cpu_attention_range *r) {
+    int64_t d = r->head_dim;
+    float most = TILE_NOTHING;
+    for (int64_t k = 0; k < r->keys; k++) {
+        vector sum = vector_set(0.0f);
+        for (int64_t c = 0; c < d; c += VECTOR) {
+            int64_t n = base_min_i64(VECTOR, d - c);
+            sum = vector_fma(load_values(r->q, r->dtype, c, n),
+                             load_values(r->k, r->dtype, k * r->k_stride + c, n), sum);
         }
+        r->scores[k] = vector_sum(sum) * r->scale;
+        most = r->scores[k] > most ? r->scores[k] : most;
     }
-    for (int q = 0; q < BLOCK; q++) {
-        correction[q] = maximum[q] == largest[q] ? 1.0f : lanes_exp(maximum[q] - largest[q]);
-        maximum[q] = largest[q];
-        sum[q] *= correction[q];
+    float total = 0.0f;
+    for (int64_t k = 0; k < r->keys; k++) {
+        float p = expf(r->scores[k] - most);
+        r->scores[k] = p;
+        total += p;
     }
-    for (int64_t k = 0; k < BLOCK; k++) {
-        for (int q = 0; q < BLOCK; q++) {
-            float p = lanes_exp(scores[k * BLOCK + q] - largest[q]);
-            scores[k * BLOCK + q] = p;
-            sum[q] += p;
-        }
-    }
-    for (int64_t i = 0; i < width; i++) {
-        for (int q = 0; q < BLOCK; q++) out[i * BLOCK + q] *= correction[q];
-    }
-}
-
-/* scores = keys queries^T scaled, masked on the diagonal. */
-static void scores_block(float *scores, const float *keys, const float *queries_t, int64_t width,
-                         int64_t first_key, int64_t first_query) {
-    multiply(BLOCK, BLOCK, width, keys, width, 1, queries_t, BLOCK, scores, BLOCK, false);
-    if (first_key + BLOCK > first_query) mask(scores, first_key, first_query);
-}
-
-static void forward(const attention_tile *tile) {
-    const device_call *c = tile->call;
-    const device_attributes *a = &c->attributes;
-    int64_t dim = a->attention.head_dim, width = padded(dim), length = a->attention.length;
-    int64_t kv_head = tile->head / (a->attention.heads / a->attention.kv_heads);
-    int64_t start = tile->sequence * length, first = tile->block * BLOCK;
-    int64_t rows = length - first < BLOCK ? length - first : BLOCK;
-    float *queries_t = tile->scratch, *block = queries_t + width * BLOCK;
-    float *scores = block + width * BLOCK, *out = scores + BLOCK * BLOCK;
-    float maximum[BLOCK], sum[BLOCK];
-
-    load_block(block, &c->x[0], start + first, rows, tile->head * dim, dim, a->attention.scale);
-    transpose_block(queries_t, block, width);
-    memset(out, 0, (size_t)(width * BLOCK) * sizeof *out);
-    for (int q = 0; q < BLOCK; q++) maximum[q] = -INFINITY, sum[q] = 0;
-    for (int64_t key = 0; key <= first; key += BLOCK) {
-        int64_t have = length - key < BLOCK ? length - key : BLOCK;
-        load_block(block, &c->x[1], start + key, have, kv_head * dim, dim, 1.0f);
-        scores_block(scores, block, queries_t, width, key, first);
-        softmax_block(scores, maximum, sum, out, width);
-        if (a->attention.dropout > 0) drop(c, scores, start + first, tile->head, key);
-        load_block(block, &c->x[2], start + key, have, kv_head * dim, dim, 1.0f);
-        multiply(width, BLOCK, BLOCK, block, 1, width, scores, BLOCK, out, BLOCK, true);
-    }
-    float *saved = (float *)c->saved[0].data + tile->head * c->saved[0].stride + start + first;
-    for (int64_t q = 0; q < rows; q++) {
-        if (c->saved[0].dtype != DEVICE_NONE) saved[q] = maximum[q] + logf(sum[q]);
-        sum[q] = 1.0f / sum[q];
-    }
-    store_transposed(&c->y, start + first, rows, tile->head * dim, dim, out, sum);
-}
-
-/* What the backward pass keeps of one query head: blocks of BLOCK queries one after the other. */
-typedef struct head_blocks {
-    float *queries, *queries_t, *douts, *douts_t; /* each blocks x BLOCK x width */
-    float *dqueries_t;
-    float *logsum, *delta; /* blocks x BLOCK */
-} head_blocks;
-
-static float *carve(float **at, int64_t count) {
-    float *block = *at;
-    *at += count;
-    return block;
-}
-
-static void load_head(head_blocks *h, const device_call *c, int64_t start, int64_t head) {
-    const device_attributes *a = &c->attributes;
-    int64_t dim = a->attention.head_dim, width = padded(dim), length = a->attention.length;
-    for (int64_t first = 0; first < length; first += BLOCK) {
-        int64_t rows = length - first < BLOCK ? length - first : BLOCK, at = first * width;
-        const float *saved = (const float *)c->saved[0].data + head * c->saved[0].stride;
-        load_block(h->queries + at, &c->x[0], start + first, rows, head * dim, dim,
-                   a->attention.scale);
-        transpose_block(h->queries_t + at, h->queries + at, width);
-        load_block(h->douts + at, &c->y, start + first, rows, head * dim, dim, 1.0f);
-        load_block(h->douts_t + at, &c->dy, start + first, rows, head * dim, dim, 1.0f);
-        for (int64_t q = 0; q < BLOCK; q++) {
-            const float *y = h->douts + at + q * width, *dy = h->douts_t + at + q * width;
-            float sums[LANES] = {0};
-            for (int64_t i = 0; i < width; i += LANES) {
-                for (int l = 0; l < LANES; l++) sums[l] += y[i + l] * dy[i + l];
-            }
-            h->delta[first + q] = lanes_fold(sums);
-            h->logsum[first + q] = q < rows ? saved[start + first + q] : INFINITY;
-        }
-        memcpy(h->douts + at, h->douts_t + at, (size_t)(BLOCK * width) * sizeof *h->douts);
-        transpose_block(h->douts_t + at, h->douts + at, width);
-    }
-    memset(h->dqueries_t, 0,
-           (size_t)((length + BLOCK - 1) / BLOCK * BLOCK * width) * sizeof(float));
-}
-
-/* Probabilities of a block, from scores and the log-sum-exp of each query. */
-static void probabilities(float *scores, const float *logsum) {
-    for (int64_t k = 0; k < BLOCK; k++) {
-        for (int q = 0; q < BLOCK; q++) {
-            scores[k * BLOCK + q] = lanes_exp(scores[k * BLOCK + q] - logsum[q]);
-        }
+    r->out[0] = most, r->out[1] = total;
+    for (int64_t c = 0; c < d; c += VECTOR) {
+        int64_t n = base_min_i64(VECTOR, d - c);
+        vector sum = vector_set(0.0f);
+        for (int64_t k = 0; k < r->keys; k++)
+            sum = vector_fma(load_values(r->v, r->dtype, k * r->v_stride + c, n),
+                             vector_set(r->scores[k]), sum);
+        vector_store_part(r->out + 2 + c, sum, n);
     }
 }
 
-/* A kv head of a sequence: keys outside, queries inside, each query head of the group in turn, so
- * every sum has one order. */
-static void backward(const attention_tile *tile) {
-    const device_call *c = tile->call;
-    const device_attributes *a = &c->attributes;
-    int64_t dim = a->attention.head_dim, width = padded(dim), length = a->attention.length;
-    int64_t group = a->attention.heads / a->attention.kv_heads;
-    int64_t start = tile->sequence * length, blocks = (length + BLOCK - 1) / BLOCK;
-    int64_t whole = blocks * BLOCK * width;
-    bool dropped = a->attention.dropout > 0;
-    float *at = tile->scratch;
-    float *keys = carve(&at, BLOCK * width), *values = carve(&at, BLOCK * width);
-    float *dkeys_all = carve(&at, whole), *dvalues_all = carve(&at, whole);
-    float *p = carve(&at, BLOCK * BLOCK), *dp = carve(&at, BLOCK * BLOCK);
-    float *masked = carve(&at, BLOCK * BLOCK);
-    head_blocks h = {.queries = carve(&at, whole),
-                     .queries_t = carve(&at, whole),
-                     .douts = carve(&at, whole),
-                     .douts_t = carve(&at, whole),
-                     .dqueries_t = carve(&at, whole),
-                     .logsum = carve(&at, blocks * BLOCK),
-                     .delta = carve(&at, blocks * BLOCK)};
-    memset(dkeys_all, 0, (size_t)(2 * whole) * sizeof *dkeys_all);
-    for (int64_t g = 0; g < group; g++) {
-        int64_t head = tile->head * group + g;
-        load_head(&h, c, start, head);
-        for (int64_t key = 0; key < length; key += BLOCK) {
-            int64_t have = length - key < BLOCK ? length - key : BLOCK;
-            float *dkeys = dkeys_all + key * width, *dvalues = dvalues_all + key * width;
-            load_block(keys, &c->x[1], start + key, have, tile->head * dim, dim, 1.0f);
-            load_block(values, &c->x[2], start + key, have, tile->head * dim, dim, 1.0f);
-            for (int64_t query = key; query < length; query += BLOCK) {
-                int64_t q = query * width;
-                scores_block(p, keys, h.queries_t + q, width, key, query);
-                probabilities(p, h.logsum + query);
-                multiply(BLOCK, BLOCK, width, values, width, 1, h.douts_t + q, BLOCK, dp, BLOCK,
-                         false);
-                const float *weights = p;
-                if (dropped) {
-                    memcpy(masked, p, (size_t)(BLOCK * BLOCK) * sizeof *p);
-                    drop(c, masked, start + query, head, key);
-                    drop(c, dp, start + query, head, key);
-                    weights = masked;
-                }
-                multiply(BLOCK, width, BLOCK, weights, BLOCK, 1, h.douts + q, width, dvalues, width,
-                         true);
-                const float *delta = h.delta + query;
-                for (int64_t k = 0; k < BLOCK; k++) {
-                    for (int i = 0; i < BLOCK; i++) {
-                        p[k * BLOCK + i] *= dp[k * BLOCK + i] - delta[i];
-                    }
-                }
-                multiply(BLOCK, width, BLOCK, p, BLOCK, 1, h.queries + q, width, dkeys, width,
-                         true);
-                multiply(width, BLOCK, BLOCK, keys, 1, width, p, BLOCK, h.dqueries_t + q, BLOCK,
-                         true);
-            }
-        }
-        float scale[BLOCK];
-        for (int i = 0; i < BLOCK; i++) scale[i] = a->attention.scale;
-        for (int64_t query = 0; query < length; query += BLOCK) {
-            int64_t rows = length - query < BLOCK ? length - query : BLOCK;
-            store_transposed(&c->dx[0], start + query, rows, head * dim, dim,
-                             h.dqueries_t + query * width, scale);
-        }
-    }
-    for (int64_t r = 0; r < length; r++) {
-        lanes_store(&c->dx[1], start + r, tile->head * dim, dim, dkeys_all + r * width);
-        lanes_store(&c->dx[2], start + r, tile->head * dim, dim, dvalues_all + r * width);
-    }
-}
-
-/* New rows of one sequence against the cache, which holds them already. Two passes over fixed
- * blocks of keys: scores with their maximum, then the weighted sum. */
-static void cached(const attention_tile *tile) {
-    const device_call *c = tile->call;
-    const device_attributes *a = &c->attributes;
-    int64_t dim = a->attention.head_dim;
-    int64_t kv_head = tile->head / (a->attention.heads / a->attention.kv_heads);
-    const int32_t *positions = c->x[3].data;
-    float *scores = tile->scratch, *row = scores + a->attention.length, *query = row + padded(dim);
-    float *out = query + padded(dim);
-    for (int64_t r = 0; r < c->x[0].rows; r++) {
-        int64_t keys = positions[r] + 1;
-        float maximum = -INFINITY, sum = 0;
-        lanes_load(query, &c->x[0], r, tile->head * dim, dim);
-        for (int64_t k = 0; k < keys; k++) {
-            float sums[LANES] = {0};
-            lanes_load(row, &c->w[0], k, kv_head * dim, dim);
-            for (int64_t i = 0; i < dim; i++) row[i] *= query[i];
-            lanes_add(sums, row, dim);
-            scores[k] = lanes_fold(sums) * a->attention.scale;
-            maximum = scores[k] > maximum ? scores[k] : maximum;
-        }
-        memset(out, 0, (size_t)dim * sizeof *out);
-        for (int64_t k = 0; k < keys; k++) {
-            float p = lanes_exp(scores[k] - maximum);
-            sum += p;
-            lanes_load(row, &c->w[1], k, kv_head * dim, dim);
-            for (int64_t i = 0; i < dim; i++) out[i] += p * row[i];
-        }
-        for (int64_t i = 0; i < dim; i++) out[i] /= sum;
-        lanes_store(&c->y, r, tile->head * dim, dim, out);
-    }
-}
-
-const attention_kernels KERNEL(attention_kernels) = {.forward = forward,
-                                                     .backward = backward,
-                                                     .cached = cached};
+extern const cpu_attention_kernels KERNEL_NAME(cpu_attention_kernels);
+const cpu_attention_kernels KERNEL_NAME(cpu_attention_kernels) = {
+    .forward = attention_forward,
+    .backward = KERNEL_NAME(cpu_attention_backward),
+    .range = attention_range,
+    .forward_floats = forward_floats,
+    .backward_floats = KERNEL_NAME(cpu_attention_backward_floats),
+};
