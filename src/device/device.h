@@ -45,10 +45,11 @@ typedef struct device_matrix {
 
 /* The kernels. Rows are tokens: sequence by sequence, position by position. "Activations" below are
  * FP32 or BF16 (all of one call alike); weights have the activations' type; statistics and weight
- * gradients (dw) are FP32. Arithmetic is in fp32 whatever the storage. Forward reads x, w and writes
- * y, saved; backward reads x, w, y, saved (those that the op table says it keeps; others have no
- * dtype), dy and writes dx, dw. dx[i] with accumulate[i] is added to, otherwise overwritten; dw is
- * overwritten, or added to with accumulate_dw. A dx or dw whose dtype is DEVICE_NONE is not wanted.
+ * gradients (dw) are FP32. Arithmetic is in fp32 whatever the storage. Forward reads x, w and
+ * writes y, saved; backward reads x, w, y, saved (those that the op table says it keeps; others
+ * have no dtype), dy and writes dx, dw. dx[i] with accumulate[i] is added to, otherwise
+ * overwritten; dw is overwritten, or added to with accumulate_dw. A dx or dw whose dtype is
+ * DEVICE_NONE is not wanted.
  */
 typedef enum device_kernel {
     /* y[r,:] = w0[x0[r],:]; x0: INT32 rows x 1 (checked against w0.rows before the step), w0: words
@@ -57,8 +58,8 @@ typedef enum device_kernel {
     DEVICE_EMBEDDING,
     DEVICE_EMBEDDING_BACKWARD,
     /* y = x0 w0^T + w1; w0: out x in, or in x out with attributes.linear.transposed (GPT-2's
-     * Conv1D); w1: 1 x out or none. Backward: dx0 = dy w0, dw0 = dy^T x0 in w0's layout, dw1 = column
-     * sums of dy. Reads x0, w0. */
+     * Conv1D); w1: 1 x out or none. Backward: dx0 = dy w0, dw0 = dy^T x0 in w0's layout, dw1 =
+     * column sums of dy. Reads x0, w0. */
     DEVICE_LINEAR,
     DEVICE_LINEAR_BACKWARD,
     /* y = (x - mean) / sqrt(variance + eps) * w0 + w1; w0, w1: 1 x columns; saved0: FP32 rows x 2:
@@ -69,8 +70,9 @@ typedef enum device_kernel {
     DEVICE_RMS_NORM,
     DEVICE_RMS_NORM_BACKWARD,
     /* Rotary embedding in half-split form (Hugging Face's rotate_half) of every head of x0: rows x
-     * heads*head_dim; x1: INT32 rows x 1 positions; x2: FP32 table, positions x head_dim: head_dim/2
-     * cosines, then head_dim/2 sines. y may be x0 itself, dx0 may be dy itself. Backward reads x1, x2. */
+     * heads*head_dim; x1: INT32 rows x 1 positions; x2: FP32 table, positions x head_dim:
+     * head_dim/2 cosines, then head_dim/2 sines. y may be x0 itself, dx0 may be dy itself. Backward
+     * reads x1, x2. */
     DEVICE_ROPE,
     DEVICE_ROPE_BACKWARD,
     /* Causal attention inside each sequence. x0: rows x heads*head_dim (q), x1, x2: rows x
@@ -80,9 +82,10 @@ typedef enum device_kernel {
      * Backward reads x0, x1, x2, y, saved0; writes dx0, dx1, dx2 (never accumulates). */
     DEVICE_ATTENTION,
     DEVICE_ATTENTION_BACKWARD,
-    /* The same for generation: x0, x1, x2 are rows new tokens of one sequence, at positions x3 (INT32
-     * rows x 1, consecutive); w0, w1: caches of keys and values, capacity x kv_heads*head_dim, of the
-     * activations' type; appends x1, x2 at those positions, then attends to all up to its own. */
+    /* The same for generation: x0, x1, x2 are rows new tokens of one sequence, at positions x3
+     * (INT32 rows x 1, consecutive); w0, w1: caches of keys and values, capacity x
+     * kv_heads*head_dim, of the activations' type; appends x1, x2 at those positions, then attends
+     * to all up to its own. */
     DEVICE_ATTENTION_CACHED,
     /* y = gelu(x0): attributes.gelu.exact chooses erf, else the tanh form. Backward reads x0. */
     DEVICE_GELU,
@@ -98,11 +101,11 @@ typedef enum device_kernel {
      * (dx0 may be dy); reads nothing. */
     DEVICE_DROPOUT,
     DEVICE_DROPOUT_BACKWARD,
-    /* Head and cross entropy. x0: rows x width (hidden), x1: INT32 rows x 1 labels (negative: none),
-     * w0: words x width; y: FP32 rows x 1, the loss of each row, 0 where it has no label. Labelled
-     * rows are compacted into chunks; logits exist for one chunk at a time. DEVICE_HEAD_LOSS only
-     * writes y (evaluation); the backward call needs no forward before it: it writes y, dx0 and
-     * dw0 for losses weighted by step->gradient_scale. */
+    /* Head and cross entropy. x0: rows x width (hidden), x1: INT32 rows x 1 labels (negative:
+     * none), w0: words x width; y: FP32 rows x 1, the loss of each row, 0 where it has no label.
+     * Labelled rows are compacted into chunks; logits exist for one chunk at a time.
+     * DEVICE_HEAD_LOSS only writes y (evaluation); the backward call needs no forward before it: it
+     * writes y, dx0 and dw0 for losses weighted by step->gradient_scale. */
     DEVICE_HEAD_LOSS,
     DEVICE_HEAD_LOSS_BACKWARD,
     DEVICE_ADD_INTO,   /* FP32 vectors (1 x n): y += x0 */
@@ -111,8 +114,8 @@ typedef enum device_kernel {
     /* x0: FP32 1 x n; y: FP64 1 x ceil(n/1024): sums of squares of blocks of DEVICE_BLOCK */
     DEVICE_SQUARE_SUMS,
     /* One pass of Adam over 1 x n elements (attributes.adam): x0: gradient FP32; w0: master weights
-     * FP32; w1: their copy in the training type (none in fp32: w0 itself is trained); saved0, saved1:
-     * first and second moment FP32. Does nothing when step->update is false. */
+     * FP32; w1: their copy in the training type (none in fp32: w0 itself is trained); saved0,
+     * saved1: first and second moment FP32. Does nothing when step->update is false. */
     DEVICE_ADAM,
     DEVICE_CONVERT, /* y = x0 in y's dtype, round to nearest even, any of FP32, BF16, FP16 */
     DEVICE_KERNELS
@@ -135,7 +138,8 @@ typedef struct device_attributes {
         } rope;
         struct {
             int32_t heads, kv_heads, head_dim;
-            int64_t sequences, length; /* rows = sequences x length; cached: length is the capacity */
+            int64_t sequences,
+                length; /* rows = sequences x length; cached: length is the capacity */
             float scale, dropout;
         } attention;
         struct {
@@ -205,6 +209,16 @@ sifr_status device_prepare(device *dev, device_call *call, sifr_error *error) SI
 /* Runs a prepared call with all addresses set. On the CPU it is done on return. One call at a time
  * a device. SIFR_FAILED only if a library reports a fault. */
 sifr_status device_run(device *dev, const device_call *call, sifr_error *error) SIFR_MUST_CHECK;
+
+/* What the device can do at most, a second, all threads together: multiply-add loops in registers
+ * (a multiply-add counts as two) and a triad over memory. The share of it that real work reaches is
+ * what sifr reports. */
+typedef struct device_limits {
+    double fp32_operations, bf16_operations, bytes;
+} device_limits;
+
+/* Takes some 50 ms and 96 MiB, which it gives back. */
+sifr_status device_measure(device *dev, device_limits *out, sifr_error *error) SIFR_MUST_CHECK;
 
 /* Memory of the device in one piece: zeroed, huge pages where the system gives them, touched by
  * the device's threads before it returns. */
