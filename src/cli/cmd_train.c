@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "cli/options.h"
+#include "cli/train_flags.h"
 #include "train/loop.h"
 
 static const cli_usage usage = {
@@ -19,21 +20,11 @@ static const cli_usage usage = {
     "sifr train --config ds.json --model gpt2 --data books/ --output out --max-steps 2000 "
     "--resume"};
 
-enum { FLAG_LIMIT = 64 };
-
-/* One row of the config's table of flags, as an option. */
-typedef struct train_option {
-    train_flag flag;
-    char help[256];
-    const char *text;
-    bool on, given;
-    cli_list list;
-} train_option;
+enum { EXTRA = 3 };
 
 typedef struct train_command {
-    train_option flags[FLAG_LIMIT];
-    cli_option options[FLAG_LIMIT + 3];
-    size_t flag_count;
+    cli_train_flags flags;
+    cli_option options[CLI_TRAIN_FLAGS + EXTRA];
     const char *config;
     bool dry_run, json;
 } train_command;
@@ -45,23 +36,7 @@ static size_t make_options(train_command *command) {
                                             .argument = "FILE",
                                             .help = "DeepSpeed's JSON config",
                                             .value = &command->config};
-    for (size_t i = 0; i < FLAG_LIMIT && train_config_flag(i, &command->flags[i].flag); i++) {
-        train_option *row = &command->flags[i];
-        cli_option option = {.name = row->flag.name,
-                             .kind = CLI_TEXT,
-                             .argument = row->flag.argument,
-                             .help = row->help,
-                             .value = &row->text,
-                             .given = &row->given};
-        if (row->flag.many) option.kind = CLI_LIST, option.value = &row->list;
-        if (!row->flag.argument) option.kind = CLI_FLAG, option.value = &row->on;
-        const char *fallback = row->flag.fallback;
-        bool show = fallback && strcmp(fallback, "false") != 0;
-        snprintf(row->help, sizeof row->help, "%s%s%s%s", row->flag.doc, show ? " (default " : "",
-                 show ? fallback : "", show ? ")" : "");
-        command->options[used++] = option;
-        command->flag_count = i + 1;
-    }
+    used += cli_train_flags_make(&command->flags, command->options + used);
     command->options[used++] =
         (cli_option){.name = "dry-run",
                      .kind = CLI_FLAG,
@@ -72,21 +47,6 @@ static size_t make_options(train_command *command) {
                                             .help = "results as JSON on standard output",
                                             .value = &command->json};
     return used;
-}
-
-static sifr_status set_flags(const train_command *command, train_config *config,
-                             sifr_error *error) {
-    for (size_t i = 0; i < command->flag_count; i++) {
-        const train_option *row = &command->flags[i];
-        if (!row->given) continue;
-        if (!row->flag.many) {
-            BASE_TRY(train_config_set(config, row->flag.name, row->flag.argument ? row->text : NULL,
-                                      error));
-        }
-        for (size_t w = 0; row->flag.many && w < row->list.count; w++)
-            BASE_TRY(train_config_set(config, row->flag.name, row->list.items[w], error));
-    }
-    return SIFR_OK;
 }
 
 static void print_line(void *user, const char *line) {
@@ -208,7 +168,7 @@ static int configure_and_run(const train_command *command) {
     sifr_status status = train_config_create(&config, &error);
     if (status == SIFR_OK && command->config)
         status = train_config_load(&config, command->config, &error);
-    if (status == SIFR_OK) status = set_flags(command, &config, &error);
+    if (status == SIFR_OK) status = cli_train_flags_set(&command->flags, &config, &error);
     if (status == SIFR_OK && command->dry_run) {
         status = train_config_resolve(&config, 1, &error);
         train_config_explain(&config, print_line, NULL);
@@ -229,7 +189,7 @@ int cli_train(int argc, char **argv) {
     size_t count = make_options(command);
     if (cli_parse(&usage, command->options, count, argc, argv, NULL, &code)) {
         code = configure_and_run(command);
-        for (size_t i = 0; i < command->flag_count; i++) cli_list_free(&command->flags[i].list);
+        cli_train_flags_free(&command->flags);
     }
     free(command);
     return code;

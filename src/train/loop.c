@@ -15,6 +15,7 @@
 #include "train/identity.h"
 #include "train/monitor.h"
 #include "train/output.h"
+#include "train/settings.h"
 
 /* Steps in a row that change nothing: the run has diverged. */
 enum { SKIP_LIMIT = 100 };
@@ -46,46 +47,9 @@ static sifr_status require_paths(const train_config *config, sifr_error *error) 
     return SIFR_OK;
 }
 
-static sifr_status choose_length(train_state *t, sifr_error *error) {
-    int64_t limit = t->folder.config.max_position_embeddings;
-    t->length = t->config->seq_length ? t->config->seq_length : limit;
-    if (t->length <= limit) return SIFR_OK;
-    if (strcmp(t->folder.config.model_type, "gpt2") == 0)
-        return base_fail(error, SIFR_USAGE,
-                         "seq_length %lld: %s has learned positions for %lld tokens; give at most "
-                         "that",
-                         (long long)t->length, t->config->model, (long long)limit);
-    base_log(t->host->log, SIFR_LOG_WARNING,
-             "seq_length %lld is more than the %lld that %s was made for", (long long)t->length,
-             (long long)limit, t->config->model);
-    return SIFR_OK;
-}
-
-static sifr_engine_options engine_options(const train_state *t) {
-    const train_config *c = t->config;
-    sifr_engine_options options = sifr_engine_defaults();
-    options.precision = c->bf16 ? SIFR_BF16 : SIFR_FP32;
-    options.threads = (int)c->threads;
-    options.sequences = c->micro_batch_size;
-    options.length = t->length;
-    options.micro_batches = (int32_t)c->gradient_accumulation_steps;
-    options.unit_order = c->step_order == TRAIN_STEP_UNIT;
-    options.sequential = c->gradient_order == TRAIN_GRADIENT_SEQUENTIAL;
-    options.recompute = c->recompute == TRAIN_RECOMPUTE_UNIT;
-    options.beta1 = c->optimizer.beta1;
-    options.beta2 = c->optimizer.beta2;
-    options.epsilon = c->optimizer.eps;
-    options.weight_decay = c->optimizer.weight_decay;
-    options.bias_correction = c->optimizer.bias_correction;
-    options.decoupled = c->optimizer.decoupled;
-    options.gradient_clipping = c->gradient_clipping;
-    options.seed = c->seed;
-    return options;
-}
-
 /* "auto" takes the order of batches, and that of units where only that fits. */
 static sifr_status create_engine(train_state *t, sifr_error *error) {
-    sifr_engine_options options = engine_options(t);
+    sifr_engine_options options = train_engine_options(t->config, t->length);
     sifr_error second = {0};
     sifr_status status = sifr_engine_create(t->folder.model, &options, &t->engine, error);
     if (status != SIFR_NO_MEMORY || t->config->step_order != TRAIN_STEP_AUTO ||
@@ -254,7 +218,7 @@ static sifr_status prepare(train_state *t, sifr_error *error) {
     BASE_TRY(train_output_check(t->config->output, t->config->model, t->config->resume, &t->output,
                                 error));
     BASE_TRY(engine_folder_open(t->config->model, &t->folder, error));
-    BASE_TRY(choose_length(t, error));
+    BASE_TRY(train_sequence_length(t->config, &t->folder.config, t->host->log, &t->length, error));
     BASE_TRY(create_engine(t, error));
     BASE_TRY(open_data(t, error));
     BASE_TRY(count_steps(t, error));

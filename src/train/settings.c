@@ -1,0 +1,41 @@
+#include "train/settings.h"
+
+#include <string.h>
+
+#include "base/status.h"
+
+sifr_status train_sequence_length(const train_config *config, const formats_model_config *model,
+                                  const sifr_log *log, int64_t *length, sifr_error *error) {
+    int64_t limit = model->max_position_embeddings;
+    *length = config->seq_length ? config->seq_length : limit;
+    if (*length <= limit) return SIFR_OK;
+    if (strcmp(model->model_type, "gpt2") == 0)
+        return base_fail(error, SIFR_USAGE,
+                         "seq_length %lld: %s has learned positions for %lld tokens; give at most "
+                         "that",
+                         (long long)*length, config->model, (long long)limit);
+    base_log(log, SIFR_LOG_WARNING, "seq_length %lld is more than the %lld that %s was made for",
+             (long long)*length, (long long)limit, config->model);
+    return SIFR_OK;
+}
+
+sifr_engine_options train_engine_options(const train_config *c, int64_t length) {
+    sifr_engine_options options = sifr_engine_defaults();
+    options.precision = c->bf16 ? SIFR_BF16 : SIFR_FP32;
+    options.threads = (int)c->threads;
+    options.sequences = c->micro_batch_size;
+    options.length = length;
+    options.micro_batches = (int32_t)c->gradient_accumulation_steps;
+    options.unit_order = c->step_order == TRAIN_STEP_UNIT;
+    options.sequential = c->gradient_order == TRAIN_GRADIENT_SEQUENTIAL;
+    options.recompute = c->recompute == TRAIN_RECOMPUTE_UNIT;
+    options.beta1 = c->optimizer.beta1;
+    options.beta2 = c->optimizer.beta2;
+    options.epsilon = c->optimizer.eps;
+    options.weight_decay = c->optimizer.weight_decay;
+    options.bias_correction = c->optimizer.bias_correction;
+    options.decoupled = c->optimizer.decoupled;
+    options.gradient_clipping = c->gradient_clipping;
+    options.seed = c->seed;
+    return options;
+}

@@ -1,0 +1,18 @@
+/* What a resolved config asks of the engine: for the run, and for whoever plans one. */
+#ifndef TRAIN_SETTINGS_H
+#define TRAIN_SETTINGS_H
+
+#include "formats/model_config.h"
+#include "sifr/engine.h"
+#include "train/config.h"
+
+/* Tokens of a sequence: the config's, else the model's own maximum. SIFR_USAGE beyond learned
+ * positions; beyond other models' maximum a warning. */
+sifr_status train_sequence_length(const train_config *config, const formats_model_config *model,
+                                  const sifr_log *log, int64_t *length,
+                                  sifr_error *error) SIFR_MUST_CHECK;
+
+/* A step_order of "auto" comes out as that of batches. */
+sifr_engine_options train_engine_options(const train_config *config, int64_t length);
+
+#endif
