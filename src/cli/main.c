@@ -11,6 +11,7 @@ static const cli_command commands[] = {
     {"init", "make a model folder with random weights", cli_init},
     {"doctor", "say what this machine has, and what is missing", cli_doctor},
     {"inspect", "say what a model folder, token store or checkpoint holds", cli_inspect},
+    {"tokenizer", "train a tokenizer, encode and decode text", cli_tokenizer},
 };
 
 int main(int argc, char **argv) {

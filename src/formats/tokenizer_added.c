@@ -34,8 +34,8 @@ static sifr_status read_token(formats_added_token *token, const json_t *part, si
     return base_copy_text(content, token->size, &token->content, error);
 }
 
-sifr_status formats_tokenizer_read_added(formats_tokenizer *t, const json_t *list,
-                                         const char *name, sifr_error *error) {
+sifr_status formats_tokenizer_read_added(formats_tokenizer *t, const json_t *list, const char *name,
+                                         sifr_error *error) {
     if (!list || json_is_null(list)) return SIFR_OK;
     if (!json_is_array(list))
         return base_fail(error, SIFR_USAGE, "%s: added_tokens must be an array", name);
@@ -97,15 +97,15 @@ sifr_status formats_tokenizer_build_tries(formats_tokenizer *t, sifr_error *erro
             if (token->special != (special == 1)) continue;
             if (token->normalized && t->unicode.normalizes) {
                 normal.count = 0;
-                BASE_TRY_GOTO(status,
-                              formats_normalize(&t->unicode, bytes, size, &normal, error), done);
+                BASE_TRY_GOTO(status, formats_normalize(&t->unicode, bytes, size, &normal, error),
+                              done);
                 bytes = (const uint8_t *)normal.bytes;
                 size = normal.count;
             }
-            BASE_TRY_GOTO(status,
-                          insert(token->normalized ? &t->normal : &t->raw, bytes, size, (int32_t)i,
-                                 error),
-                          done);
+            BASE_TRY_GOTO(
+                status,
+                insert(token->normalized ? &t->normal : &t->raw, bytes, size, (int32_t)i, error),
+                done);
         }
     }
     finish(&t->raw);
@@ -128,7 +128,8 @@ static bool word_character(uint32_t c) {
     case UTF8PROC_CATEGORY_ME:
     case UTF8PROC_CATEGORY_ND:
     case UTF8PROC_CATEGORY_NL:
-    case UTF8PROC_CATEGORY_PC: return true;
+    case UTF8PROC_CATEGORY_PC:
+        return true;
     default:
         return c == 0x200C || c == 0x200D || (c >= 0x24B6 && c <= 0x24E9) ||
                (c >= 0x1F130 && c <= 0x1F149) || (c >= 0x1F150 && c <= 0x1F169) ||

@@ -13,8 +13,7 @@ static uint32_t rank_of(const formats_tokenizer *t, int32_t left, int32_t right)
 }
 
 /* ids[count], ranks[i] = rank of the pair (i, i + 1); returns the number of ids left. */
-static size_t merge_short(const formats_tokenizer *t, int32_t *ids, uint32_t *ranks,
-                          size_t count) {
+static size_t merge_short(const formats_tokenizer *t, int32_t *ids, uint32_t *ranks, size_t count) {
     while (count > 1) {
         size_t best = 0;
         for (size_t i = 1; i + 1 < count; i++) {
@@ -159,7 +158,8 @@ static sifr_status begin_word(const formats_tokenizer *t, formats_tokenizer_scra
         if (t->unk_id < 0)
             return base_fail(error, SIFR_FAILED,
                              "the text holds the byte 0x%02X, for which the tokenizer has no token "
-                             "and no unk_token", word[i]);
+                             "and no unk_token",
+                             word[i]);
         if (!was_unknown || !t->fuse_unk) s->ids[(*count)++] = t->unk_id;
         was_unknown = true;
     }
@@ -189,8 +189,7 @@ static sifr_status merge_word(const formats_tokenizer *t, formats_tokenizer_scra
 }
 
 /* The word's bytes in three words, zeroes behind; `limit` tells how far memory may be read. */
-static inline void key_of(const uint8_t *word, size_t size, const uint8_t *limit,
-                          uint64_t key[3]) {
+static inline void key_of(const uint8_t *word, size_t size, const uint8_t *limit, uint64_t key[3]) {
     if (limit - word >= FORMATS_CACHE_WORD)
         memcpy(key, word, FORMATS_CACHE_WORD);
     else
@@ -229,8 +228,8 @@ sifr_status formats_tokenizer_word(const formats_tokenizer *t, formats_tokenizer
         }
     }
     if (out->room - out->count < FORMATS_CACHE_IDS)
-        BASE_TRY(base_grow(&out->ids, &out->room, out->count + FORMATS_CACHE_IDS,
-                           sizeof *out->ids, error));
+        BASE_TRY(base_grow(&out->ids, &out->room, out->count + FORMATS_CACHE_IDS, sizeof *out->ids,
+                           error));
     memcpy(out->ids + out->count, slot->ids, sizeof slot->ids);
     out->count += slot->count;
     return SIFR_OK;

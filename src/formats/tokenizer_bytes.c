@@ -44,8 +44,8 @@ sifr_status formats_tokenizer_text_append(formats_tokenizer_text *text, const vo
     return SIFR_OK;
 }
 
-sifr_status formats_content_of_bytes(const uint8_t *bytes, size_t size,
-                                     formats_tokenizer_text *out, sifr_error *error) {
+sifr_status formats_content_of_bytes(const uint8_t *bytes, size_t size, formats_tokenizer_text *out,
+                                     sifr_error *error) {
     for (size_t i = 0; i < size; i++) {
         uint8_t character[4];
         size_t length = formats_utf8_put(formats_byte_character(bytes[i]), character);

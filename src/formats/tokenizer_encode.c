@@ -105,8 +105,8 @@ static sifr_status append_id(formats_tokenizer_ids *out, int32_t id, sifr_error 
 
 /* A stretch in which the tokens of `trie` are looked for; `raw`: what is between them is still to
  * be normalized. */
-static sifr_status encode_around(const formats_tokenizer *t, formats_tokenizer_scratch *s,
-                                 bool raw, const uint8_t *text, size_t size, const uint8_t *limit,
+static sifr_status encode_around(const formats_tokenizer *t, formats_tokenizer_scratch *s, bool raw,
+                                 const uint8_t *text, size_t size, const uint8_t *limit,
                                  formats_tokenizer_ids *out, sifr_error *error);
 
 static sifr_status encode_raw(const formats_tokenizer *t, formats_tokenizer_scratch *s,
@@ -126,8 +126,8 @@ static sifr_status encode_raw(const formats_tokenizer *t, formats_tokenizer_scra
     return encode_around(t, s, false, text, size, limit, out, error);
 }
 
-static sifr_status encode_around(const formats_tokenizer *t, formats_tokenizer_scratch *s,
-                                 bool raw, const uint8_t *text, size_t size, const uint8_t *limit,
+static sifr_status encode_around(const formats_tokenizer *t, formats_tokenizer_scratch *s, bool raw,
+                                 const uint8_t *text, size_t size, const uint8_t *limit,
                                  formats_tokenizer_ids *out, sifr_error *error) {
     const formats_trie *trie = raw ? &t->raw : &t->normal;
     size_t done = 0, resume = 0, start = 0, stop = 0;

@@ -63,9 +63,9 @@ struct formats_tokenizer {
     formats_table words; /* raw bytes of each vocabulary entry in the byte alphabet … */
     int32_t *word_ids;   /* … and its id */
     size_t word_ids_room;
-    int32_t byte_ids[256];   /* or -1 */
-    uint32_t *byte_pairs;    /* [65536] rank of the merge of two bytes, or FORMATS_NO_MERGE */
-    int32_t *merge_ids;      /* by rank */
+    int32_t byte_ids[256]; /* or -1 */
+    uint32_t *byte_pairs;  /* [65536] rank of the merge of two bytes, or FORMATS_NO_MERGE */
+    int32_t *merge_ids;    /* by rank */
     formats_merge_slot *slots;
     size_t slot_mask;
 
@@ -143,9 +143,8 @@ int formats_character_byte(uint32_t character);
  * where a character is not in the alphabet. */
 bool formats_bytes_of_content(const char *content, size_t size, uint8_t *out, size_t *count);
 /* The other way; appends. */
-sifr_status formats_content_of_bytes(const uint8_t *bytes, size_t size,
-                                     formats_tokenizer_text *out, sifr_error *error)
-    SIFR_MUST_CHECK;
+sifr_status formats_content_of_bytes(const uint8_t *bytes, size_t size, formats_tokenizer_text *out,
+                                     sifr_error *error) SIFR_MUST_CHECK;
 sifr_status formats_tokenizer_text_append(formats_tokenizer_text *text, const void *bytes,
                                           size_t size, sifr_error *error) SIFR_MUST_CHECK;
 

@@ -32,13 +32,14 @@ typedef struct entry {
     uint8_t kind;
 } entry;
 
-static sifr_status place(entry *entries, int64_t id, const char *content, size_t size,
-                         uint8_t kind, const char *name, sifr_error *error) {
+static sifr_status place(entry *entries, int64_t id, const char *content, size_t size, uint8_t kind,
+                         const char *name, sifr_error *error) {
     entry *there = &entries[id];
     bool same = there->kind && there->size == size && memcmp(there->content, content, size) == 0;
     if (there->kind && !same)
-        return base_fail(error, SIFR_USAGE, "%s: tokens \"%.60s\" and \"%.60s\" have the same id %lld",
-                         name, there->content, content, (long long)id);
+        return base_fail(error, SIFR_USAGE,
+                         "%s: tokens \"%.60s\" and \"%.60s\" have the same id %lld", name,
+                         there->content, content, (long long)id);
     *there = (entry){content, size, (uint8_t)(there->kind | kind)};
     return SIFR_OK;
 }
@@ -81,8 +82,8 @@ static sifr_status enter_word(formats_tokenizer *t, int32_t id, sifr_error *erro
     return SIFR_OK;
 }
 
-static sifr_status read_vocabulary(formats_tokenizer *t, const json_t *vocabulary,
-                                   const char *name, sifr_error *error) {
+static sifr_status read_vocabulary(formats_tokenizer *t, const json_t *vocabulary, const char *name,
+                                   sifr_error *error) {
     sifr_status status = SIFR_OK;
     entry *entries = NULL;
     int64_t largest = -1;
@@ -119,8 +120,8 @@ static sifr_status read_vocabulary(formats_tokenizer *t, const json_t *vocabular
                                token->content, token->id, (long long)json_integer_value(there));
             goto done;
         }
-        uint8_t kind = token->special ? FORMATS_TOKEN_THERE | FORMATS_TOKEN_SPECIAL
-                                      : FORMATS_TOKEN_THERE;
+        uint8_t kind =
+            token->special ? FORMATS_TOKEN_THERE | FORMATS_TOKEN_SPECIAL : FORMATS_TOKEN_THERE;
         BASE_TRY_GOTO(status,
                       place(entries, token->id, token->content, token->size, kind, name, error),
                       done);
@@ -217,9 +218,8 @@ static sifr_status read_merges(formats_tokenizer *t, const json_t *merges, const
         const char *text[2] = {NULL, NULL};
         size_t size[2] = {0, 0}, used = 0;
         int32_t id[2];
-        BASE_TRY_GOTO(status,
-                      split_merge(json_array_get(merges, rank), rank, name, text, size, error),
-                      done);
+        BASE_TRY_GOTO(
+            status, split_merge(json_array_get(merges, rank), rank, name, text, size, error), done);
         BASE_TRY_GOTO(status, base_grow(&joined, &room, size[0] + size[1], 1, error), done);
         for (int i = 0; i < 2; i++) {
             BASE_TRY_GOTO(status,
@@ -293,16 +293,17 @@ static sifr_status read_config(formats_tokenizer *t, const char *path, sifr_erro
     json_t *config;
     BASE_TRY(base_json_load(path, 64 << 20, &config, error));
     const json_t *eos = json_object_get(config, "eos_token");
-    const char *content = json_string_value(json_is_object(eos) ? json_object_get(eos, "content")
-                                                                : eos);
+    const char *content =
+        json_string_value(json_is_object(eos) ? json_object_get(eos, "content") : eos);
     sifr_status status = SIFR_OK;
     if (content) {
         int32_t id = formats_tokenizer_id(t, content);
         if (id >= 0)
             t->eos_id = id;
         else
-            status = base_fail(error, SIFR_USAGE,
-                               "%s: the eos_token \"%.60s\" is not in tokenizer.json", path, content);
+            status =
+                base_fail(error, SIFR_USAGE, "%s: the eos_token \"%.60s\" is not in tokenizer.json",
+                          path, content);
     }
     json_decref(config);
     return status;
@@ -321,7 +322,8 @@ sifr_status formats_tokenizer_load(const char *path, formats_tokenizer **out, si
     formats_tokenizer *t = NULL;
     sifr_status status = formats_tokenizer_parse(text, size, file, &t, error);
     free(text);
-    if (status == SIFR_OK && *config && base_is_file(config)) status = read_config(t, config, error);
+    if (status == SIFR_OK && *config && base_is_file(config))
+        status = read_config(t, config, error);
     if (status == SIFR_OK)
         *out = t;
     else

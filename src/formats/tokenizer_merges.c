@@ -181,8 +181,8 @@ static sifr_status begin(state *s, sifr_error *error) {
         const int32_t *symbols = s->symbols + (s->starts[w] = words->items[w].offset);
         s->lengths[w] = words->items[w].size;
         for (uint32_t i = 0; i + 1 < s->lengths[w]; i++)
-            BASE_TRY(change(s, symbols[i], symbols[i + 1], s->trainer->counts[w], (uint32_t)w,
-                            error));
+            BASE_TRY(
+                change(s, symbols[i], symbols[i + 1], s->trainer->counts[w], (uint32_t)w, error));
     }
     return collect(s, error);
 }
@@ -222,10 +222,10 @@ static sifr_status drop_repeated(formats_tokenizer_trainer *t, sifr_error *error
     bool added;
     sifr_status status = SIFR_OK;
     for (size_t i = t->merge_count; i-- > 0;) {
-        BASE_TRY_GOTO(status,
-                      formats_table_add(&seen, &t->merges[i], sizeof t->merges[i], &index, &added,
-                                        error),
-                      done);
+        BASE_TRY_GOTO(
+            status,
+            formats_table_add(&seen, &t->merges[i], sizeof t->merges[i], &index, &added, error),
+            done);
         if (added) t->merges[--kept] = t->merges[i];
     }
     t->merge_count -= kept;

@@ -37,7 +37,7 @@ static int combining_class(utf8proc_int32_t c) {
 static void sort_marks(utf8proc_int32_t *run, size_t count, utf8proc_int32_t *spare) {
     size_t starts[256] = {0}, total = 0;
     for (size_t i = 0; i < count; i++) starts[combining_class(run[i])]++;
-    for (size_t class = 0; class < 256; class++) {
+    for (size_t class = 0; class < 256; class ++) {
         size_t here = starts[class];
         starts[class] = total;
         total += here;
@@ -60,9 +60,8 @@ static sifr_status normalize_stretch(const uint8_t *p, const uint8_t *end,
     for (const uint8_t *q = p; q < end; q += length) {
         int boundary = 0;
         utf8proc_int32_t c = (utf8proc_int32_t)formats_utf8_get(q, &length);
-        utf8proc_ssize_t parts =
-            utf8proc_decompose_char(c, points + count, (utf8proc_ssize_t)(room - count),
-                                    UTF8PROC_DECOMPOSE, &boundary);
+        utf8proc_ssize_t parts = utf8proc_decompose_char(
+            c, points + count, (utf8proc_ssize_t)(room - count), UTF8PROC_DECOMPOSE, &boundary);
         if (parts < 1 || (size_t)parts > room - count) {
             status = base_fail(error, SIFR_FAILED, "NFC of U+%04X failed", (unsigned)c);
             goto done;

@@ -50,8 +50,8 @@ static sifr_status read_normalizer(formats_tokenizer *t, const json_t *part, con
  * a text, so that Isolated, and Removed of what does not match, are the same. */
 static sifr_status read_split(formats_tokenizer *t, const json_t *part, const char *name,
                               sifr_error *error) {
-    const char *regex = json_string_value(json_object_get(json_object_get(part, "pattern"),
-                                                          "Regex"));
+    const char *regex =
+        json_string_value(json_object_get(json_object_get(part, "pattern"), "Regex"));
     const char *behavior = json_string_value(json_object_get(part, "behavior"));
     bool invert;
     BASE_TRY(base_json_bool(part, "invert", false, &invert, name, error));
@@ -90,8 +90,8 @@ static sifr_status read_pre_tokenizer(formats_tokenizer *t, const json_t *part, 
             t->digits = true;
         } else if (strcmp(type, "ByteLevel") == 0 && !bytes) {
             bytes = true;
-            BASE_TRY(base_json_bool(list[i], "add_prefix_space", true, &t->prefix_space, name,
-                                    error));
+            BASE_TRY(
+                base_json_bool(list[i], "add_prefix_space", true, &t->prefix_space, name, error));
             BASE_TRY(base_json_bool(list[i], "use_regex", true, &yes, name, error));
             if (yes == split)
                 return formats_tokenizer_refuse(
@@ -136,8 +136,7 @@ static sifr_status read_model(formats_tokenizer *t, const json_t *model, const c
     if (strcmp(type, "BPE") != 0)
         return formats_tokenizer_refuse(error, name, "model", type, "BPE");
     BASE_TRY(base_json_double(model, "dropout", 0, &dropout, name, error));
-    if (dropout != 0)
-        return formats_tokenizer_refuse(error, name, "model.dropout", "not 0", "0");
+    if (dropout != 0) return formats_tokenizer_refuse(error, name, "model.dropout", "not 0", "0");
     static const char *const affixes[] = {"continuing_subword_prefix", "end_of_word_suffix"};
     for (size_t i = 0; i < 2; i++) {
         BASE_TRY(base_json_string(model, affixes[i], "", &text, name, error));
@@ -150,8 +149,8 @@ static sifr_status read_model(formats_tokenizer *t, const json_t *model, const c
     return base_json_bool(model, "fuse_unk", false, &t->fuse_unk, name, error);
 }
 
-sifr_status formats_tokenizer_read_parts(formats_tokenizer *t, const json_t *root,
-                                         const char *name, sifr_error *error) {
+sifr_status formats_tokenizer_read_parts(formats_tokenizer *t, const json_t *root, const char *name,
+                                         sifr_error *error) {
     BASE_TRY(read_model(t, json_object_get(root, "model"), name, error));
     BASE_TRY(read_normalizer(t, json_object_get(root, "normalizer"), name, error));
     BASE_TRY(read_pre_tokenizer(t, json_object_get(root, "pre_tokenizer"), name, error));
@@ -184,13 +183,14 @@ static sifr_status read_template(formats_tokenizer *t, const json_t *post, const
             sequences++;
             continue;
         }
-        const json_t *ids = !key ? NULL
-                                 : json_object_get(json_object_get(
-                                                       json_object_get(post, "special_tokens"), key),
-                                                   "ids");
+        const json_t *ids =
+            !key ? NULL
+                 : json_object_get(json_object_get(json_object_get(post, "special_tokens"), key),
+                                   "ids");
         if (!json_is_array(ids))
             return base_fail(error, SIFR_USAGE,
-                             "%s: post_processor.single[%zu] names no known special token", name, i);
+                             "%s: post_processor.single[%zu] names no known special token", name,
+                             i);
         json_array_foreach(ids, j, id) {
             int64_t value = json_is_integer(id) ? json_integer_value(id) : -1;
             if (sequences)
@@ -200,8 +200,9 @@ static sifr_status read_template(formats_tokenizer *t, const json_t *post, const
         }
     }
     if (sequences != 1)
-        return base_fail(error, SIFR_USAGE, "%s: post_processor.single must have one Sequence, not %zu",
-                         name, sequences);
+        return base_fail(error, SIFR_USAGE,
+                         "%s: post_processor.single must have one Sequence, not %zu", name,
+                         sequences);
     return SIFR_OK;
 }
 
@@ -217,7 +218,8 @@ sifr_status formats_tokenizer_read_post(formats_tokenizer *t, const json_t *post
         if (strcmp(type, "TemplateProcessing") == 0 && !seen) {
             BASE_TRY(read_template(t, list[i], name, error));
         } else if ((strcmp(type, "RobertaProcessing") == 0 ||
-                    strcmp(type, "BertProcessing") == 0) && !seen) {
+                    strcmp(type, "BertProcessing") == 0) &&
+                   !seen) {
             const json_t *id = json_array_get(json_object_get(list[i], "cls"), 1);
             BASE_TRY(append_id(&t->before, &t->before_count,
                                json_is_integer(id) ? json_integer_value(id) : -1, t, name, error));

@@ -10,7 +10,8 @@ const char *formats_split_pattern(formats_split_kind kind) {
     case FORMATS_SPLIT_QWEN2:
         return "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}|"
                " ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+";
-    default: return NULL;
+    default:
+        return NULL;
     }
 }
 
@@ -124,8 +125,7 @@ size_t formats_tokenizer_cut(const formats_tokenizer *tokenizer, const char *tex
         bool stable = !(formats_unicode_flags(&tokenizer->unicode, c) & FORMATS_UNSTABLE);
         if (bytes[i] == '\n' && !stable) continue; /* NFC may make a mark of a letter's end */
         if (class == FORMATS_LETTER || class == FORMATS_NUMBER ||
-            (class == FORMATS_OTHER &&
-             (bytes[i] == ' ' || tokenizer->split == FORMATS_SPLIT_GPT2)))
+            (class == FORMATS_OTHER && (bytes[i] == ' ' || tokenizer->split == FORMATS_SPLIT_GPT2)))
             return i;
     }
     return size;

@@ -17,17 +17,19 @@ sifr_status formats_tokenizer_trainer_new(const formats_tokenizer_options *optio
         if (strcmp(options->split, names[i]) == 0) split = i;
     }
     if (split < 0)
-        return base_fail(error, SIFR_USAGE, "split \"%.60s\" is not built; built are gpt2, llama3 "
-                         "and qwen2", options->split);
+        return base_fail(error, SIFR_USAGE,
+                         "split \"%.60s\" is not built; built are gpt2, llama3 "
+                         "and qwen2",
+                         options->split);
     if (options->vocab_size < 257 || options->vocab_size > 1 << 24)
         return base_fail(error, SIFR_USAGE,
                          "vocab size %lld: must be from 257 (every byte and " FORMATS_END_OF_TEXT
-                         ") to 16777216", (long long)options->vocab_size);
+                         ") to 16777216",
+                         (long long)options->vocab_size);
     BASE_TRY(base_alloc(1, sizeof *t, &t, error));
     t->options = *options;
     t->split = (formats_split_kind)split;
-    sifr_status status =
-        formats_unicode_build(&t->unicode, t->split == FORMATS_SPLIT_QWEN2, error);
+    sifr_status status = formats_unicode_build(&t->unicode, t->split == FORMATS_SPLIT_QWEN2, error);
     if (status == SIFR_OK)
         *out = t;
     else
@@ -87,8 +89,7 @@ sifr_status formats_tokenizer_trainer_finish(formats_tokenizer_trainer *t, sifr_
     uint8_t alphabet[256];
     size_t index;
     bool added;
-    if (!t->words.count)
-        return base_fail(error, SIFR_FAILED, "no text to train a tokenizer on");
+    if (!t->words.count) return base_fail(error, SIFR_FAILED, "no text to train a tokenizer on");
     BASE_TRY(formats_table_add(&t->tokens, FORMATS_END_OF_TEXT, strlen(FORMATS_END_OF_TEXT), &index,
                                &added, error));
     for (int i = 0; i < 256; i++) alphabet[i] = (uint8_t)i;
@@ -121,8 +122,8 @@ static json_t *describe_model(const formats_tokenizer_trainer *t) {
     bool bad = !vocabulary || !merges;
     for (size_t id = 0; id < t->tokens.count && !bad; id++) {
         json_t *name = spell(t, (int32_t)id, &text);
-        bad = !name ||
-              json_object_set_new(vocabulary, json_string_value(name), json_integer((json_int_t)id));
+        bad = !name || json_object_set_new(vocabulary, json_string_value(name),
+                                           json_integer((json_int_t)id));
         json_decref(name);
     }
     for (size_t i = 0; i < t->merge_count && !bad; i++) {
@@ -136,10 +137,9 @@ static json_t *describe_model(const formats_tokenizer_trainer *t) {
         json_decref(merges);
         return NULL;
     }
-    return json_pack("{s:s, s:n, s:n, s:n, s:n, s:b, s:b, s:b, s:o, s:o}", "type", "BPE",
-                     "dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix",
-                     "fuse_unk", 0, "byte_fallback", 0, "ignore_merges", 0, "vocab", vocabulary,
-                     "merges", merges);
+    return json_pack("{s:s, s:n, s:n, s:n, s:n, s:b, s:b, s:b, s:o, s:o}", "type", "BPE", "dropout",
+                     "unk_token", "continuing_subword_prefix", "end_of_word_suffix", "fuse_unk", 0,
+                     "byte_fallback", 0, "ignore_merges", 0, "vocab", vocabulary, "merges", merges);
 }
 
 static json_t *describe_byte_level(bool use_regex) {
@@ -149,17 +149,17 @@ static json_t *describe_byte_level(bool use_regex) {
 
 static json_t *describe_tokenizer(const formats_tokenizer_trainer *t) {
     const char *pattern = formats_split_pattern(t->split);
-    json_t *normalizer = t->split == FORMATS_SPLIT_QWEN2 ? json_pack("{s:s}", "type", "NFC")
-                                                         : json_null();
+    json_t *normalizer =
+        t->split == FORMATS_SPLIT_QWEN2 ? json_pack("{s:s}", "type", "NFC") : json_null();
     json_t *splitter = describe_byte_level(pattern == NULL);
     if (pattern) {
         splitter = json_pack("{s:s, s:[{s:s, s:{s:s}, s:s, s:b}, o]}", "type", "Sequence",
                              "pretokenizers", "type", "Split", "pattern", "Regex", pattern,
                              "behavior", "Isolated", "invert", 0, splitter);
     }
-    json_t *added = json_pack("[{s:i, s:s, s:b, s:b, s:b, s:b, s:b}]", "id", 0, "content",
-                              FORMATS_END_OF_TEXT, "single_word", 0, "lstrip", 0, "rstrip", 0,
-                              "normalized", 0, "special", 1);
+    json_t *added =
+        json_pack("[{s:i, s:s, s:b, s:b, s:b, s:b, s:b}]", "id", 0, "content", FORMATS_END_OF_TEXT,
+                  "single_word", 0, "lstrip", 0, "rstrip", 0, "normalized", 0, "special", 1);
     return json_pack("{s:s, s:n, s:n, s:o, s:o, s:o, s:o, s:o, s:o}", "version", "1.0",
                      "truncation", "padding", "added_tokens", added, "normalizer", normalizer,
                      "pre_tokenizer", splitter, "post_processor", describe_byte_level(true),
@@ -167,10 +167,10 @@ static json_t *describe_tokenizer(const formats_tokenizer_trainer *t) {
 }
 
 static json_t *describe_config(const formats_tokenizer_trainer *t) {
-    json_t *config = json_pack("{s:s, s:s, s:s, s:s, s:b}", "tokenizer_class",
-                               "PreTrainedTokenizerFast", "bos_token", FORMATS_END_OF_TEXT,
-                               "eos_token", FORMATS_END_OF_TEXT, "unk_token", FORMATS_END_OF_TEXT,
-                               "clean_up_tokenization_spaces", 0);
+    json_t *config =
+        json_pack("{s:s, s:s, s:s, s:s, s:b}", "tokenizer_class", "PreTrainedTokenizerFast",
+                  "bos_token", FORMATS_END_OF_TEXT, "eos_token", FORMATS_END_OF_TEXT, "unk_token",
+                  FORMATS_END_OF_TEXT, "clean_up_tokenization_spaces", 0);
     if (config && t->options.model_max_length > 0)
         json_object_set_new(config, "model_max_length", json_integer(t->options.model_max_length));
     return config;

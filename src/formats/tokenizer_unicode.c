@@ -53,14 +53,18 @@ static uint8_t class_of(uint32_t c) {
     case UTF8PROC_CATEGORY_LL:
     case UTF8PROC_CATEGORY_LT:
     case UTF8PROC_CATEGORY_LM:
-    case UTF8PROC_CATEGORY_LO: return FORMATS_LETTER;
+    case UTF8PROC_CATEGORY_LO:
+        return FORMATS_LETTER;
     case UTF8PROC_CATEGORY_ND:
     case UTF8PROC_CATEGORY_NL:
-    case UTF8PROC_CATEGORY_NO: return FORMATS_NUMBER;
+    case UTF8PROC_CATEGORY_NO:
+        return FORMATS_NUMBER;
     case UTF8PROC_CATEGORY_ZS:
     case UTF8PROC_CATEGORY_ZL:
-    case UTF8PROC_CATEGORY_ZP: return FORMATS_SPACE;
-    default: return (c >= 9 && c <= 13) || c == 0x85 ? FORMATS_SPACE : FORMATS_OTHER;
+    case UTF8PROC_CATEGORY_ZP:
+        return FORMATS_SPACE;
+    default:
+        return (c >= 9 && c <= 13) || c == 0x85 ? FORMATS_SPACE : FORMATS_OTHER;
     }
 }
 
@@ -72,8 +76,8 @@ static void mark_unstable(uint8_t *all, uint32_t limit) {
         if (property->combining_class) all[c] |= FORMATS_UNSTABLE;
         utf8proc_int32_t parts[16];
         int boundary = 0;
-        utf8proc_ssize_t count = utf8proc_decompose_char((utf8proc_int32_t)c, parts, 16,
-                                                         UTF8PROC_DECOMPOSE, &boundary);
+        utf8proc_ssize_t count =
+            utf8proc_decompose_char((utf8proc_int32_t)c, parts, 16, UTF8PROC_DECOMPOSE, &boundary);
         if (count < 1 || count > 16 || (count == 1 && parts[0] == (utf8proc_int32_t)c)) continue;
         for (utf8proc_ssize_t i = 1; i < count; i++) all[parts[i]] |= FORMATS_UNSTABLE;
         count = utf8proc_normalize_utf32(parts, count, UTF8PROC_COMPOSE | UTF8PROC_STABLE);

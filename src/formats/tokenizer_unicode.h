@@ -1,4 +1,5 @@
-/* What the splitting patterns and NFC ask of a code point, as one table made from utf8proc; UTF-8. */
+/* What the splitting patterns and NFC ask of a code point, as one table made from utf8proc; UTF-8.
+ */
 #ifndef FORMATS_TOKENIZER_UNICODE_H
 #define FORMATS_TOKENIZER_UNICODE_H
 

@@ -1,0 +1,238 @@
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/checked.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/options.h"
+#include "formats/text_source.h"
+#include "formats/tokenizer.h"
+#include "formats/tokenizer_train.h"
+
+static sifr_status read_input(formats_tokenizer_text *text, sifr_error *error) {
+    for (;;) {
+        size_t needed;
+        if (!base_add_size(text->count, 65536, &needed)) return base_fail_alloc(error, SIZE_MAX);
+        BASE_TRY(base_grow(&text->bytes, &text->room, needed, 1, error));
+        ssize_t got = read(STDIN_FILENO, text->bytes + text->count, text->room - text->count);
+        if (got == 0) return SIFR_OK;
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) return base_fail_errno(error, errno, "standard input: cannot read");
+        text->count += (size_t)got;
+    }
+}
+
+static void warn_invalid(const char *name, uint64_t invalid) {
+    if (!invalid) return;
+    sifr_log log = cli_log(name);
+    base_log(&log, SIFR_LOG_WARNING, "%llu invalid UTF-8 sequence%s read as U+FFFD",
+             (unsigned long long)invalid, invalid == 1 ? "" : "s");
+}
+
+static sifr_status train(const cli_list *data, const formats_tokenizer_options *options,
+                         const char *output, bool json, sifr_error *error) {
+    formats_text_source source = {0};
+    formats_tokenizer_trainer *trainer = NULL;
+    char count[32], bytes[32];
+    sifr_status status;
+    BASE_TRY_GOTO(status, formats_tokenizer_trainer_new(options, &trainer, error), done);
+    BASE_TRY_GOTO(status, formats_text_source_open(data->items, data->count, &source, error), done);
+    for (size_t i = 0; i < source.count; i++) {
+        base_map map = {0};
+        BASE_TRY_GOTO(status, formats_text_source_map(&source, i, &map, error), done);
+        status = formats_tokenizer_trainer_feed(trainer, (const char *)map.data, map.size, error);
+        base_unmap(&map);
+        if (status != SIFR_OK) goto done;
+    }
+    BASE_TRY_GOTO(status, formats_tokenizer_trainer_finish(trainer, error), done);
+    BASE_TRY_GOTO(status, formats_tokenizer_trainer_write(trainer, output, error), done);
+    int64_t size = formats_tokenizer_trainer_size(trainer);
+    uint64_t invalid = formats_tokenizer_trainer_invalid(trainer);
+    sifr_log log = cli_log("tokenizer train");
+    warn_invalid("tokenizer train", invalid);
+    if (source.empty_files)
+        base_log(&log, SIFR_LOG_WARNING, "%zu empty file%s left out", source.empty_files,
+                 source.empty_files == 1 ? "" : "s");
+    if (size < options->vocab_size)
+        base_log(&log, SIFR_LOG_WARNING, "the text has pairs for %lld tokens only",
+                 (long long)size);
+    if (json)
+        printf("{\"vocab_size\": %lld, \"documents\": %zu, \"bytes\": %llu, \"empty_files\": %zu, "
+               "\"invalid_utf8\": %llu}\n",
+               (long long)size, source.count, (unsigned long long)source.bytes, source.empty_files,
+               (unsigned long long)invalid);
+    else
+        printf("%s tokens from %s of text in %zu document%s: %s/tokenizer.json\n",
+               base_format_count(size, count), base_format_bytes(source.bytes, bytes), source.count,
+               source.count == 1 ? "" : "s", output);
+done:
+    formats_text_source_close(&source);
+    formats_tokenizer_trainer_free(trainer);
+    return status;
+}
+
+static int run_train(int argc, char **argv) {
+    static const cli_usage usage = {
+        .name = "tokenizer train",
+        .summary = "Trains a byte-level BPE tokenizer on text and writes tokenizer.json and\n"
+                   "tokenizer_config.json, which the tokenizers library and transformers load.",
+        .example = "sifr tokenizer train --vocab-size 4096 --data books/ notes.txt --output my-bpe",
+    };
+    cli_list data = {0};
+    formats_tokenizer_options options = {.split = "gpt2"};
+    const char *output = NULL;
+    bool json = false;
+    const cli_option table[] = {
+        {"vocab-size", CLI_COUNT, "N", "tokens to make: 256 bytes, <|endoftext|>, merges",
+         &options.vocab_size, NULL, true},
+        {"data", CLI_LIST, "PATH", "text files, directories, patterns", &data, NULL, true},
+        {"output", CLI_TEXT, "DIR", "where the files go", &output, NULL, true},
+        {"split", CLI_TEXT, "KIND", "gpt2 (default), llama3 or qwen2: how text is cut into words",
+         &options.split, NULL, false},
+        {"min-frequency", CLI_COUNT, "N", "leave pairs apart that are rarer (default 0)",
+         &options.min_frequency, NULL, false},
+        {"model-max-length", CLI_COUNT, "N", "model_max_length for tokenizer_config.json",
+         &options.model_max_length, NULL, false},
+        {"json", CLI_FLAG, NULL, "print one JSON object", &json, NULL, false},
+    };
+    int code;
+    sifr_error error = {0};
+    if (!cli_parse(&usage, table, sizeof table / sizeof *table, argc, argv, NULL, &code))
+        return code;
+    sifr_status status = train(&data, &options, output, json, &error);
+    cli_list_free(&data);
+    return status == SIFR_OK ? SIFR_OK : cli_fail(usage.name, &error);
+}
+
+static sifr_status encode(const char *path, bool special, bool json, sifr_error *error) {
+    formats_tokenizer *tokenizer = NULL;
+    formats_tokenizer_scratch *scratch = NULL;
+    formats_tokenizer_text text = {0};
+    formats_tokenizer_ids ids = {0};
+    sifr_status status;
+    BASE_TRY_GOTO(status, formats_tokenizer_load(path, &tokenizer, error), done);
+    BASE_TRY_GOTO(status, formats_tokenizer_scratch_new(tokenizer, &scratch, error), done);
+    BASE_TRY_GOTO(status, read_input(&text, error), done);
+    BASE_TRY_GOTO(
+        status,
+        formats_tokenizer_encode(tokenizer, scratch, text.bytes, text.count, special, &ids, error),
+        done);
+    warn_invalid("tokenizer encode", formats_tokenizer_invalid(scratch));
+    if (json) printf("{\"ids\": [");
+    for (size_t i = 0; i < ids.count; i++)
+        printf("%s%d", i == 0 ? "" : json ? ", " : " ", ids.ids[i]);
+    printf(json ? "]}\n" : "\n");
+done:
+    formats_tokenizer_ids_free(&ids);
+    formats_tokenizer_text_free(&text);
+    formats_tokenizer_scratch_free(scratch);
+    formats_tokenizer_free(tokenizer);
+    return status;
+}
+
+static int run_encode(int argc, char **argv) {
+    static const cli_usage usage = {
+        .name = "tokenizer encode",
+        .summary = "Reads text from standard input and prints its token ids.",
+        .example = "echo 'Hello world' | sifr tokenizer encode --tokenizer my-bpe --json",
+    };
+    const char *path = NULL;
+    bool json = false, special = false;
+    const cli_option table[] = {
+        {"tokenizer", CLI_TEXT, "DIR", "model folder, or a tokenizer.json", &path, NULL, true},
+        {"add-special-tokens", CLI_FLAG, NULL, "with what the post-processor puts around a text",
+         &special, NULL, false},
+        {"json", CLI_FLAG, NULL, "print {\"ids\": […]}", &json, NULL, false},
+    };
+    int code;
+    sifr_error error = {0};
+    if (!cli_parse(&usage, table, sizeof table / sizeof *table, argc, argv, NULL, &code))
+        return code;
+    if (encode(path, special, json, &error) != SIFR_OK) return cli_fail(usage.name, &error);
+    return SIFR_OK;
+}
+
+/* Ids as encode prints them, in either form: whole numbers, and [ ] { } , "ids": between them. */
+static sifr_status read_ids(const formats_tokenizer_text *text, formats_tokenizer_ids *ids,
+                            sifr_error *error) {
+    static const char label[] = "\"ids\":";
+    for (size_t i = 0; i < text->count;) {
+        char c = text->bytes[i];
+        if (c >= '0' && c <= '9') {
+            int64_t id = 0;
+            for (; i < text->count && text->bytes[i] >= '0' && text->bytes[i] <= '9'; i++) {
+                id = id * 10 + (text->bytes[i] - '0');
+                if (id > INT32_MAX)
+                    return base_fail(error, SIFR_FAILED,
+                                     "standard input: id %zu is larger than any token's",
+                                     ids->count);
+            }
+            BASE_TRY(base_grow(&ids->ids, &ids->room, ids->count + 1, sizeof *ids->ids, error));
+            ids->ids[ids->count++] = (int32_t)id;
+        } else if (text->count - i >= sizeof label - 1 &&
+                   memcmp(text->bytes + i, label, sizeof label - 1) == 0) {
+            i += sizeof label - 1;
+        } else if (c && strchr(" \t\r\n,[]{}", c)) {
+            i++;
+        } else {
+            return base_fail(error, SIFR_FAILED,
+                             "standard input: byte %zu is no part of a list of token ids "
+                             "(`1 2 3` or {\"ids\": [1, 2, 3]})",
+                             i);
+        }
+    }
+    return SIFR_OK;
+}
+
+static sifr_status decode(const char *path, bool skip, sifr_error *error) {
+    formats_tokenizer *tokenizer = NULL;
+    formats_tokenizer_text text = {0}, out = {0};
+    formats_tokenizer_ids ids = {0};
+    sifr_status status;
+    BASE_TRY_GOTO(status, formats_tokenizer_load(path, &tokenizer, error), done);
+    BASE_TRY_GOTO(status, read_input(&text, error), done);
+    BASE_TRY_GOTO(status, read_ids(&text, &ids, error), done);
+    BASE_TRY_GOTO(status,
+                  formats_tokenizer_decode(tokenizer, ids.ids, ids.count, skip, &out, error), done);
+    fwrite(out.bytes, 1, out.count, stdout);
+done:
+    formats_tokenizer_ids_free(&ids);
+    formats_tokenizer_text_free(&text);
+    formats_tokenizer_text_free(&out);
+    formats_tokenizer_free(tokenizer);
+    return status;
+}
+
+static int run_decode(int argc, char **argv) {
+    static const cli_usage usage = {
+        .name = "tokenizer decode",
+        .summary = "Reads token ids from standard input, as encode prints them, and writes their\n"
+                   "text, byte for byte and without a line end of its own.",
+        .example = "echo 15496 995 | sifr tokenizer decode --tokenizer gpt2",
+    };
+    const char *path = NULL;
+    bool skip = false;
+    const cli_option table[] = {
+        {"tokenizer", CLI_TEXT, "DIR", "model folder, or a tokenizer.json", &path, NULL, true},
+        {"skip-special-tokens", CLI_FLAG, NULL, "leave special tokens out", &skip, NULL, false},
+    };
+    int code;
+    sifr_error error = {0};
+    if (!cli_parse(&usage, table, sizeof table / sizeof *table, argc, argv, NULL, &code))
+        return code;
+    if (decode(path, skip, &error) != SIFR_OK) return cli_fail(usage.name, &error);
+    return SIFR_OK;
+}
+
+int cli_tokenizer(int argc, char **argv) {
+    static const cli_command commands[] = {
+        {"train", "train a tokenizer on text", run_train},
+        {"encode", "text to token ids", run_encode},
+        {"decode", "token ids to text", run_decode},
+    };
+    return cli_run_command("tokenizer", commands, sizeof commands / sizeof *commands, argc, argv);
+}
