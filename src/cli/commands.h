@@ -13,6 +13,7 @@ int cli_doctor(int argc, char **argv);
 int cli_init(int argc, char **argv);
 int cli_inspect(int argc, char **argv);
 int cli_tokenizer(int argc, char **argv);
+int cli_plan(int argc, char **argv);
 int cli_train(int argc, char **argv);
 
 #endif

@@ -9,6 +9,7 @@
 static const cli_command commands[] = {
     {"train", "train a model on text or token stores", cli_train},
     {"init", "make a model folder with random weights", cli_init},
+    {"plan", "say what a training step will take and do, without running it", cli_plan},
     {"doctor", "say what this machine has, and what is missing", cli_doctor},
     {"inspect", "say what a model folder, token store or checkpoint holds", cli_inspect},
     {"tokenizer", "train a tokenizer, encode and decode text", cli_tokenizer},
