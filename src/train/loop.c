@@ -10,6 +10,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "checkpoint/checkpoint.h"
+#include "formats/tokenizer.h"
 #include "train/breakdown.h"
 #include "train/data.h"
 #include "train/identity.h"
@@ -62,10 +63,6 @@ static sifr_status create_engine(train_state *t, sifr_error *error) {
     return SIFR_OK;
 }
 
-static bool live_progress(const train_host *host) {
-    return host->live != NULL;
-}
-
 static void tell_tokenising(void *user, uint64_t bytes, uint64_t total, double seconds) {
     const train_host *host = user;
     char done[32], all[32], text[128];
@@ -74,19 +71,46 @@ static void tell_tokenising(void *user, uint64_t bytes, uint64_t total, double s
     host->live(host->user, text);
 }
 
+/* The id that ends a document: the model's, else the tokenizer's. */
+static sifr_status choose_separator(const train_state *t, int64_t *out, sifr_error *error) {
+    const formats_model_config *model = &t->folder.config;
+    char path[BASE_PATH_LENGTH];
+    formats_tokenizer *tokenizer;
+    for (int i = 0; i < model->eos_count; i++) {
+        *out = model->eos_token_ids[i];
+        if (*out < model->vocab_size) return SIFR_OK;
+    }
+    *out = -1;
+    BASE_TRY(base_path_join(path, t->config->model, "tokenizer.json", error));
+    if (base_is_file(path)) {
+        BASE_TRY(formats_tokenizer_load(t->config->model, &tokenizer, error));
+        *out = formats_tokenizer_eos(tokenizer);
+        formats_tokenizer_free(tokenizer);
+    }
+    if (*out < 0 || *out >= model->vocab_size) {
+        *out = -1;
+        base_log(t->host->log, SIFR_LOG_WARNING,
+                 "%s: neither config.json nor the tokenizer has an end-of-text token in the "
+                 "vocabulary: nothing separates documents",
+                 t->config->model);
+    }
+    return SIFR_OK;
+}
+
 static sifr_status open_data(train_state *t, sifr_error *error) {
     char cache[BASE_PATH_LENGTH];
-    const formats_model_config *model = &t->folder.config;
+    int64_t separator;
     train_progress progress = {tell_tokenising, (void *)(uintptr_t)t->host};
     BASE_TRY(base_path_join(cache, t->config->output, "data", error));
+    BASE_TRY(choose_separator(t, &separator, error));
     train_data_options options = {.paths = t->config->data,
                                   .count = t->config->data_count,
                                   .tokenizer = t->config->model,
                                   .cache = cache,
-                                  .vocab_size = model->vocab_size,
-                                  .separator = model->eos_count ? model->eos_token_ids[0] : -1,
+                                  .vocab_size = t->folder.config.vocab_size,
+                                  .separator = separator,
                                   .threads = (int)t->config->threads,
-                                  .progress = live_progress(t->host) ? &progress : NULL,
+                                  .progress = t->host->live ? &progress : NULL,
                                   .log = t->host->log};
     BASE_TRY(checkpoint_clean(cache, error));
     BASE_TRY(train_data_open(&options, &t->data, error));
@@ -233,6 +257,7 @@ static sifr_status prepare(train_state *t, sifr_error *error) {
 /* --- steps --- */
 
 static sifr_status save(train_state *t, sifr_error *error) {
+    double start = train_monitor_clock();
     json_t *state = json_pack("{s:I, s:I, s:I, s:o}", "samples",
                               (json_int_t)(t->engine->steps * t->config->train_batch_size),
                               "total_steps", (json_int_t)t->total_steps, "last_batch_iteration",
@@ -249,6 +274,7 @@ static sifr_status save(train_state *t, sifr_error *error) {
             checkpoint_save(t->engine, t->config->output, &record, &settings, t->host->log, error);
     }
     if (status == SIFR_OK) t->saved_step = t->engine->steps;
+    train_monitor_pause(&t->monitor, train_monitor_clock() - start);
     json_decref(state);
     json_decref(trainer);
     return status;

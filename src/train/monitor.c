@@ -166,9 +166,12 @@ sifr_status train_monitor_evaluation(train_monitor *monitor, int64_t step,
                   (json_int_t)evaluation->windows, "eval_seconds",
                   train_metrics_number(evaluation->seconds)),
         error));
-    double now = train_monitor_clock(); /* the evaluation is no part of the training's rate */
-    monitor->last_record = fmin(now, monitor->last_record + evaluation->seconds);
+    train_monitor_pause(monitor, evaluation->seconds);
     return SIFR_OK;
+}
+
+void train_monitor_pause(train_monitor *monitor, double seconds) {
+    monitor->last_record = fmin(train_monitor_clock(), monitor->last_record + seconds);
 }
 
 bool train_monitor_evaluated(const train_monitor *monitor, int64_t step) {

@@ -47,6 +47,8 @@ sifr_status train_monitor_step(train_monitor *monitor, int64_t step, const sifr_
 sifr_status train_monitor_evaluation(train_monitor *monitor, int64_t step,
                                      const train_evaluation *evaluation,
                                      sifr_error *error) SIFR_MUST_CHECK;
+/* Seconds that went elsewhere, and are no part of the training's rate. */
+void train_monitor_pause(train_monitor *monitor, double seconds);
 /* Is there an evaluation of this step already? */
 bool train_monitor_evaluated(const train_monitor *monitor, int64_t step);
 
