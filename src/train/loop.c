@@ -21,6 +21,9 @@
 /* Steps in a row that change nothing: the run has diverged. */
 enum { SKIP_LIMIT = 100 };
 
+/* What the executor and the threads' start add to a kernel. */
+#define INSTRUCTION_SECONDS 5e-6
+
 typedef struct train_state {
     train_config *config;
     const train_host *host;
@@ -35,7 +38,10 @@ typedef struct train_state {
     int64_t length, total_steps;
     int64_t saved_step; /* of the newest checkpoint; -1: none */
     int skipped_in_row;
-    bool begun; /* the output is in use */
+    double step_seconds;  /* of steps alone: no saving, no evaluation */
+    bool begun;           /* the output is in use */
+    plan_machine machine; /* measured: what its limits are */
+    uint64_t baseline;    /* memory of the program before anything was loaded */
 } train_state;
 
 static sifr_status require_paths(const train_config *config, sifr_error *error) {
@@ -219,8 +225,20 @@ static sifr_status begin_output(train_state *t, sifr_error *error) {
     return save_config(t, error);
 }
 
+/* What the plan is priced on, and shares are shares of. */
+static sifr_status measure_machine(train_state *t, sifr_error *error) {
+    device_limits limits;
+    BASE_TRY(device_measure(t->engine->dev, &limits, error));
+    t->machine = (plan_machine){.fp32_operations = limits.fp32_operations,
+                                .bf16_operations = limits.bf16_operations,
+                                .memory_bytes = limits.bytes,
+                                .instruction_seconds = INSTRUCTION_SECONDS};
+    return SIFR_OK;
+}
+
 static sifr_status open_monitor(train_state *t, sifr_error *error) {
     const train_config *c = t->config;
+    bool bf16 = c->bf16 && t->machine.bf16_operations > 0;
     train_monitor_settings settings = {
         .host = t->host,
         .output = c->output,
@@ -231,12 +249,14 @@ static sifr_status open_monitor(train_state *t, sifr_error *error) {
             (double)c->train_batch_size / (double)train_data_windows(t->data, t->length),
         .log_every = c->logging_steps > 0 ? c->logging_steps : 1,
         .print_every = c->steps_per_print,
-        .flops_per_token = model_training_flops(t->folder.model, t->length)};
+        .flops_per_token = model_training_flops(t->folder.model, t->length),
+        .limit = bf16 ? t->machine.bf16_operations : t->machine.fp32_operations};
     return train_monitor_open(&t->monitor, &settings, json_object_get(t->position, "monitor"),
                               error);
 }
 
 static sifr_status prepare(train_state *t, sifr_error *error) {
+    t->baseline = train_monitor_memory();
     BASE_TRY(train_config_resolve(t->config, 1, error));
     BASE_TRY(require_paths(t->config, error));
     BASE_TRY(train_output_check(t->config->output, t->config->model, t->config->resume, &t->output,
@@ -250,6 +270,7 @@ static sifr_status prepare(train_state *t, sifr_error *error) {
     size_t count = (size_t)(t->config->train_batch_size * t->length);
     BASE_TRY(base_alloc(count, sizeof *t->tokens, &t->tokens, error));
     BASE_TRY(base_alloc(count, sizeof *t->labels, &t->labels, error));
+    BASE_TRY(measure_machine(t, error));
     BASE_TRY(begin_output(t, error));
     return open_monitor(t, error);
 }
@@ -309,9 +330,10 @@ static sifr_status step(train_state *t, sifr_error *error) {
     double rate = train_lr_at(&c->schedule, t->engine->updates - 1);
     BASE_TRY(sifr_engine_step(t->engine, t->tokens, t->labels, rate, &result, error));
     double seconds = train_monitor_clock() - start;
+    t->step_seconds += seconds;
     if (c->wall_clock_breakdown)
         train_breakdown_add(&t->breakdown, t->engine->training, engine_seconds(t->engine->trainer),
-                            seconds, NULL);
+                            seconds, &t->machine);
     BASE_TRY(train_monitor_step(&t->monitor, t->engine->steps, &result, rate, seconds, error));
     BASE_TRY(note_skipped(t, &result, error));
     if (c->save_steps > 0 && t->engine->steps % c->save_steps == 0) return save(t, error);
@@ -341,9 +363,7 @@ static sifr_status run_steps(train_state *t, train_outcome *outcome, sifr_error 
         BASE_TRY(evaluate_if_due(t, error));
         outcome->signal = train_stopped(t->host);
         if (outcome->signal || t->engine->steps >= t->total_steps) break;
-        double start = train_monitor_clock();
         BASE_TRY(step(t, error));
-        outcome->step_seconds += train_monitor_clock() - start;
     }
     return t->saved_step == t->engine->steps ? SIFR_OK : save(t, error);
 }
@@ -407,11 +427,14 @@ sifr_status train_run(train_config *config, const train_host *host, train_outcom
     outcome->steps = t->engine->steps;
     outcome->total_steps = t->total_steps;
     outcome->tokens = (outcome->steps - outcome->first_step) * config->train_batch_size * t->length;
+    outcome->step_seconds = t->step_seconds;
     outcome->skipped = t->monitor.skipped;
     outcome->loss = t->monitor.last_loss;
     outcome->eval_loss = t->monitor.last_eval_loss;
     outcome->planned_bytes = sifr_engine_planned_bytes(t->engine);
-    outcome->measured_bytes = (int64_t)t->monitor.largest_memory;
+    outcome->baseline_bytes = (int64_t)t->baseline;
+    outcome->measured_bytes = (int64_t)(t->monitor.largest_memory - t->baseline);
+    if (t->monitor.largest_memory < t->baseline) outcome->measured_bytes = 0;
     if (config->wall_clock_breakdown) train_breakdown_say(&t->breakdown, host);
 done:
     if (status != SIFR_OK && !t->begun) train_output_undo(&t->output);

@@ -9,12 +9,14 @@ typedef struct train_outcome {
     int64_t first_step, steps, total_steps; /* steps: done in all, resumed ones included */
     int64_t tokens;                         /* of this process's steps */
     int64_t skipped;
-    double loss;         /* of the last record; NaN: none */
-    double eval_loss;    /* NaN: none */
-    double seconds;      /* of steps, saving and evaluation */
-    double step_seconds; /* of steps alone */
-    int64_t planned_bytes, measured_bytes;
-    int signal; /* that stopped the run after it saved; 0: none */
+    double loss;            /* of the last record; NaN: none */
+    double eval_loss;       /* NaN: none */
+    double seconds;         /* of steps, saving and evaluation */
+    double step_seconds;    /* of steps alone */
+    int64_t planned_bytes;  /* of the engine */
+    int64_t measured_bytes; /* anonymous memory of the process beyond its baseline */
+    int64_t baseline_bytes; /* anonymous memory before anything was loaded */
+    int signal;             /* that stopped the run after it saved; 0: none */
 } train_outcome;
 
 /* Trains as `config` says (every flag set, not resolved yet) and leaves in config->output:
