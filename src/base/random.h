@@ -36,12 +36,22 @@ static inline float base_uniform(uint32_t bits) {
     return (float)(bits >> 8) * 0x1p-24f;
 }
 
-/* Standard normal number with index `element` under `key`, by Box and Muller in double. */
+/* Standard normal numbers 2 x `pair` and 2 x `pair` + 1 under `key`, by Box and Muller in double.
+ */
+static inline void base_normal_pair(uint64_t key, uint64_t pair, double out[2]) {
+    base_random4 r = base_philox(key, pair, 0);
+    uint64_t a = ((uint64_t)r.v[0] << 32 | r.v[1]) >> 11,
+             b = ((uint64_t)r.v[2] << 32 | r.v[3]) >> 11;
+    double u = ((double)a + 1.0) * 0x1p-53, angle = 6.283185307179586 * ((double)b * 0x1p-53);
+    double radius = sqrt(-2.0 * log(u));
+    out[0] = radius * cos(angle);
+    out[1] = radius * sin(angle);
+}
+
 static inline double base_normal(uint64_t key, uint64_t element) {
-    base_random4 r = base_philox(key, element, 0);
-    uint64_t a = ((uint64_t)r.v[0] << 32 | r.v[1]) >> 11, b = ((uint64_t)r.v[2] << 32 | r.v[3]) >> 11;
-    double u = ((double)a + 1.0) * 0x1p-53, v = (double)b * 0x1p-53;
-    return sqrt(-2.0 * log(u)) * cos(6.283185307179586 * v);
+    double pair[2];
+    base_normal_pair(key, element / 2, pair);
+    return pair[element % 2];
 }
 
 #endif

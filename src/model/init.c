@@ -6,17 +6,14 @@ void model_initial_values(const sifr_model *model, size_t weight, uint64_t seed,
                           int64_t count, float *out) {
     const model_weight *w = &model->weights[weight];
     uint64_t key = base_random_key(seed, weight, 0);
+    if (w->init != SIFR_INIT_NORMAL) {
+        for (int64_t i = 0; i < count; i++) out[i] = w->init == SIFR_INIT_ONE ? 1.0f : 0.0f;
+        return;
+    }
+    double pair[2];
     for (int64_t i = 0; i < count; i++) {
-        switch (w->init) {
-        case SIFR_INIT_ZERO:
-            out[i] = 0;
-            break;
-        case SIFR_INIT_ONE:
-            out[i] = 1;
-            break;
-        case SIFR_INIT_NORMAL:
-            out[i] = (float)(w->deviation * base_normal(key, (uint64_t)(first + i)));
-            break;
-        }
+        uint64_t element = (uint64_t)(first + i);
+        if (i == 0 || element % 2 == 0) base_normal_pair(key, element / 2, pair);
+        out[i] = (float)(w->deviation * pair[element % 2]);
     }
 }
