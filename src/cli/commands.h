@@ -12,6 +12,7 @@ typedef struct cli_command {
 int cli_doctor(int argc, char **argv);
 int cli_init(int argc, char **argv);
 int cli_inspect(int argc, char **argv);
+int cli_tokenize(int argc, char **argv);
 int cli_tokenizer(int argc, char **argv);
 int cli_plan(int argc, char **argv);
 int cli_train(int argc, char **argv);

@@ -13,6 +13,7 @@ static const cli_command commands[] = {
     {"doctor", "say what this machine has, and what is missing", cli_doctor},
     {"inspect", "say what a model folder, token store or checkpoint holds", cli_inspect},
     {"tokenizer", "train a tokenizer, encode and decode text", cli_tokenizer},
+    {"tokenize", "make a token store of text", cli_tokenize},
 };
 
 int main(int argc, char **argv) {

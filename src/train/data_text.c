@@ -91,7 +91,7 @@ sifr_status train_data_from_text(const formats_text_source *source,
     BASE_TRY(formats_tokenizer_load(options->tokenizer, &tokenizer, error));
     sifr_status status = base_make_directories(options->cache, error);
     if (status == SIFR_OK)
-        status = train_tokenise(source, tokenizer, prefix, options->threads, options->progress,
+        status = train_tokenise(source, tokenizer, -1, prefix, options->threads, options->progress,
                                 &counts, error);
     formats_tokenizer_free(tokenizer);
     if (status == SIFR_OK) say_counts(options->log, source, &counts);

@@ -63,9 +63,8 @@ static bool next_piece(tokenise_job *job, tokenise_slot *slot) {
     const char *text = (const char *)job->map.data + job->position;
     size_t left = job->map.size - job->position;
     slot->text = text;
-    slot->size = left <= PIECE_BYTES
-                     ? left
-                     : formats_tokenizer_cut(job->tokenizer, text, left, PIECE_BYTES);
+    slot->size =
+        left <= PIECE_BYTES ? left : formats_tokenizer_cut(job->tokenizer, text, left, PIECE_BYTES);
     slot->map = job->map;
     slot->last = slot->size == left;
     job->position += slot->size;
@@ -106,8 +105,8 @@ static void *work(void *argument) {
             slot->error = error;
         } else if (slot->error.status == SIFR_OK) {
             uint64_t before = formats_tokenizer_invalid(scratch);
-            sifr_status done = formats_tokenizer_encode(job->tokenizer, scratch, slot->text,
-                                                        slot->size, false, &slot->ids, &slot->error);
+            sifr_status done = formats_tokenizer_encode(
+                job->tokenizer, scratch, slot->text, slot->size, false, &slot->ids, &slot->error);
             slot->invalid = formats_tokenizer_invalid(scratch) - before;
             if (done != SIFR_OK) slot->error.status = done;
         }
@@ -147,7 +146,7 @@ static double seconds_now(void) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static sifr_status write_pieces(tokenise_job *job, formats_token_writer *writer,
+static sifr_status write_pieces(tokenise_job *job, formats_token_writer *writer, int32_t separator,
                                 const train_progress *progress, train_tokenised *counts,
                                 sifr_error *error) {
     double start = seconds_now(), told = start;
@@ -160,6 +159,11 @@ static sifr_status write_pieces(tokenise_job *job, formats_token_writer *writer,
         counts->bytes += slot->size;
         invalid += slot->invalid;
         if (slot->last) {
+            size_t count = slot->ids.count;
+            if (separator >= 0 && !(count && slot->ids.ids[count - 1] == separator)) {
+                BASE_TRY(formats_token_writer_append(writer, &separator, 1, error));
+                counts->tokens++;
+            }
             BASE_TRY(formats_token_writer_end_document(writer, error));
             counts->documents++;
             counts->invalid += invalid;
@@ -199,8 +203,9 @@ static void free_job(tokenise_job *job) {
 }
 
 sifr_status train_tokenise(const formats_text_source *source, const formats_tokenizer *tokenizer,
-                           const char *prefix, int threads, const train_progress *progress,
-                           train_tokenised *counts, sifr_error *error) {
+                           int32_t separator, const char *prefix, int threads,
+                           const train_progress *progress, train_tokenised *counts,
+                           sifr_error *error) {
     pthread_t workers[THREAD_LIMIT];
     int started = 0;
     formats_token_writer writer;
@@ -212,8 +217,8 @@ sifr_status train_tokenise(const formats_text_source *source, const formats_toke
         threads = system.cpus;
     }
     if (threads > THREAD_LIMIT) threads = THREAD_LIMIT;
-    BASE_TRY(formats_token_writer_open(&writer, prefix, formats_tokenizer_vocab_size(tokenizer),
-                                       error));
+    BASE_TRY(
+        formats_token_writer_open(&writer, prefix, formats_tokenizer_vocab_size(tokenizer), error));
     tokenise_job job = {.source = source,
                         .tokenizer = tokenizer,
                         .lock = PTHREAD_MUTEX_INITIALIZER,
@@ -225,7 +230,7 @@ sifr_status train_tokenise(const formats_text_source *source, const formats_toke
         status = base_fail(error, SIFR_FAILED, "tokenise: the system refused to start a thread");
         goto done;
     }
-    status = write_pieces(&job, &writer, progress, counts, error);
+    status = write_pieces(&job, &writer, separator, progress, counts, error);
     stop(&job);
     for (int i = 0; i < started; i++) pthread_join(workers[i], NULL);
 done:

@@ -19,10 +19,11 @@ typedef struct train_tokenised {
 } train_tokenised;
 
 /* Reads every document and writes them in order as prefix.bin and prefix.idx, without special
- * tokens around them. The store is the same for any number of threads (0: one for each processor).
- * `progress` may be NULL. */
+ * tokens around them; `separator` (-1: none) goes behind each that does not end with it. The store
+ * is the same for any number of threads (0: one for each processor). `progress` may be NULL. */
 sifr_status train_tokenise(const formats_text_source *source, const formats_tokenizer *tokenizer,
-                           const char *prefix, int threads, const train_progress *progress,
-                           train_tokenised *counts, sifr_error *error) SIFR_MUST_CHECK;
+                           int32_t separator, const char *prefix, int threads,
+                           const train_progress *progress, train_tokenised *counts,
+                           sifr_error *error) SIFR_MUST_CHECK;
 
 #endif

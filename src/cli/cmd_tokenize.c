@@ -1,0 +1,157 @@
+#include <libgen.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <jansson.h>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/options.h"
+#include "train/tokenise.h"
+
+static const char name[] = "tokenize";
+
+typedef struct tokenize_options {
+    const char *tokenizer, *output;
+    cli_list data;
+    int64_t threads;
+    bool json;
+} tokenize_options;
+
+static double rate(uint64_t bytes, double seconds) {
+    return seconds > 0 ? (double)bytes / seconds / 1e6 : 0;
+}
+
+static void tell_progress(void *user, uint64_t bytes, uint64_t total, double seconds) {
+    (void)user;
+    char done[32], all[32];
+    fprintf(stderr, "\r%3.0f %%  %s of %s  %.1f MB/s\033[K",
+            total ? 100.0 * (double)bytes / (double)total : 100.0, base_format_bytes(bytes, done),
+            base_format_bytes(total, all), rate(bytes, seconds));
+}
+
+static const char *plural(int64_t count) {
+    return count == 1 ? "" : "s";
+}
+
+/* What the text had that a reader should know of, on standard error. */
+static void say_oddities(const formats_text_source *source, const train_tokenised *counts) {
+    char number[32];
+    sifr_log log = cli_log(name);
+    if (counts->invalid) {
+        base_log(&log, SIFR_LOG_WARNING,
+                 "%s sequence%s in %lld document%s no valid UTF-8, and read as U+FFFD",
+                 base_format_count((int64_t)counts->invalid, number),
+                 plural((int64_t)counts->invalid), (long long)counts->invalid_documents,
+                 counts->invalid_documents == 1 ? " is" : "s are");
+    }
+    if (source->empty_files) {
+        base_log(&log, SIFR_LOG_INFO, "%zu empty file%s left out", source->empty_files,
+                 plural((int64_t)source->empty_files));
+    }
+    if (source->links) {
+        base_log(&log, SIFR_LOG_INFO, "%zu link%s to directories not followed", source->links,
+                 plural((int64_t)source->links));
+    }
+    if (counts->unfinished) {
+        base_log(&log, SIFR_LOG_INFO, "%lld document%s without a newline at the end; none added",
+                 (long long)counts->unfinished, plural(counts->unfinished));
+    }
+}
+
+static void print_result(const tokenize_options *o, const formats_text_source *source,
+                         const train_tokenised *counts) {
+    char documents[32], tokens[32], bytes[32];
+    if (!o->json) {
+        printf("%s.bin, %s.idx: %s document%s, %s tokens, from %s in %.2f s (%.1f MB/s)\n",
+               o->output, o->output, base_format_count(counts->documents, documents),
+               plural(counts->documents), base_format_count(counts->tokens, tokens),
+               base_format_bytes(counts->bytes, bytes), counts->seconds,
+               rate(counts->bytes, counts->seconds));
+        return;
+    }
+    json_t *result =
+        json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f}", "output", o->output, "documents",
+                  (json_int_t)counts->documents, "tokens", (json_int_t)counts->tokens, "bytes",
+                  (json_int_t)counts->bytes, "invalid_sequences", (json_int_t)counts->invalid,
+                  "invalid_documents", (json_int_t)counts->invalid_documents, "empty_files",
+                  (json_int_t)source->empty_files, "documents_without_newline",
+                  (json_int_t)counts->unfinished, "seconds", counts->seconds);
+    json_dumpf(result, stdout, JSON_INDENT(2));
+    putchar('\n');
+    json_decref(result);
+}
+
+static sifr_status make_parent(const char *prefix, sifr_error *error) {
+    char parent[BASE_PATH_LENGTH];
+    if (strlen(prefix) >= sizeof parent - 8) {
+        return base_fail(error, SIFR_USAGE, "--output: the path is too long");
+    }
+    strcpy(parent, prefix);
+    return base_make_directories(dirname(parent), error);
+}
+
+static sifr_status tokenize(const tokenize_options *o, sifr_error *error) {
+    formats_tokenizer *tokenizer = NULL;
+    formats_text_source source = {0};
+    train_tokenised counts;
+    bool live = isatty(STDERR_FILENO);
+    const train_progress progress = {live ? tell_progress : NULL, NULL};
+    sifr_status status;
+    BASE_TRY_GOTO(status, formats_tokenizer_load(o->tokenizer, &tokenizer, error), done);
+    int32_t eos = formats_tokenizer_eos(tokenizer);
+    if (eos < 0) {
+        status = base_fail(error, SIFR_USAGE,
+                           "%s: the tokenizer names no token that ends a text, so documents could "
+                           "not be told apart: give \"eos_token\" in its tokenizer_config.json",
+                           o->tokenizer);
+        goto done;
+    }
+    BASE_TRY_GOTO(status, formats_text_source_open(o->data.items, o->data.count, &source, error),
+                  done);
+    BASE_TRY_GOTO(status, make_parent(o->output, error), done);
+    status = train_tokenise(&source, tokenizer, eos, o->output, (int)o->threads, &progress, &counts,
+                            error);
+    if (live) fprintf(stderr, "\r\033[K");
+    if (status != SIFR_OK) goto done;
+    say_oddities(&source, &counts);
+    print_result(o, &source, &counts);
+done:
+    formats_text_source_close(&source);
+    formats_tokenizer_free(tokenizer);
+    return status;
+}
+
+int cli_tokenize(int argc, char **argv) {
+    static const cli_usage usage = {
+        .name = name,
+        .summary = "Makes a token store of text: PREFIX.bin and PREFIX.idx, as Megatron's. Each "
+                   "file is a\ndocument, and ends with the tokenizer's end-of-text token. The "
+                   "store is the same for any\nnumber of threads.",
+        .example = "sifr tokenize --tokenizer models/gpt2 --data corpus/ 'more/*.txt' --output "
+                   "data/english",
+    };
+    tokenize_options o = {0};
+    const cli_option options[] = {
+        {"tokenizer", CLI_TEXT, "DIR", "model folder with tokenizer.json, or that file",
+         &o.tokenizer, NULL, true},
+        {"data", CLI_LIST, "PATH", "text files, directories, patterns in quotes", &o.data, NULL,
+         true},
+        {"output", CLI_TEXT, "PREFIX", "where the store goes; replaced when it is there", &o.output,
+         NULL, true},
+        {"threads", CLI_COUNT, "N", "default: one for each processor", &o.threads, NULL, false},
+        {"json", CLI_FLAG, NULL, "print one JSON object", &o.json, NULL, false},
+    };
+    int code;
+    if (!cli_parse(&usage, options, sizeof options / sizeof *options, argc, argv, NULL, &code)) {
+        return code;
+    }
+    sifr_error error = {0};
+    if (o.threads > INT_MAX) o.threads = INT_MAX;
+    sifr_status status = tokenize(&o, &error);
+    cli_list_free(&o.data);
+    return status == SIFR_OK ? SIFR_OK : cli_fail(name, &error);
+}

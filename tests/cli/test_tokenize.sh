@@ -1,0 +1,85 @@
+# `sifr tokenize`: a store that holds the ids of each file, whatever the number of threads; odd text
+# is counted and said; what cannot be done leaves the output as it was.
+fail() { echo "$1" >&2; cat out err >&2; exit 1; }
+# expect CODE ARGUMENT…: runs sifr, with its output in `out` and its errors in `err`
+expect() {
+    local want=$1 code=0
+    shift
+    "$SIFR" "$@" >out 2>err || code=$?
+    [ "$code" = "$want" ] || fail "sifr $*: exit code $code, not $want"
+    [ "$want" = 0 ] || [ "$(wc -l <err)" = 1 ] || fail "sifr $*: an error is one line"
+}
+complains() { grep -qE -- "$1" err || fail "no error like: $1"; }
+
+# Some megabytes of text in several scripts, so that documents are cut for the threads.
+mkdir -p text/deep
+awk 'BEGIN { srand(7); split("the of größer naïve слово 日本語 words, 12345 \xF0\x9F\x98\x80 isn'"'"'t\t  end.", w, " ")
+    for (i = 0; i < 400000; i++) printf "%s%s", w[1 + int(rand() * 13)], i % 17 ? " " : "\n" }' >text/large
+printf 'A last line without an end' >text/deep/b.txt
+printf 'bad \xff\xfe bytes, \xe2\x82\n' >text/deep/a.txt
+: >text/empty
+mkdir tokenizer
+expect 0 tokenizer train --vocab-size 600 --data text --output tokenizer
+
+for threads in 1 2 5; do
+    expect 0 tokenize --tokenizer tokenizer --data text --output "stores/$threads" \
+        --threads $threads --json
+    [ $threads = 1 ] || cmp stores/1.bin stores/$threads.bin
+    [ $threads = 1 ] || cmp stores/1.idx stores/$threads.idx
+done
+number() { sed -n "s/^ *\"$1\": \([0-9]*\),\{0,1\}$/\1/p" out; }
+[ "$(number documents)" = 3 ] || fail "documents"
+[ "$(number bytes)" = "$(cat text/large text/deep/* | wc -c)" ] || fail "bytes"
+[ "$(number empty_files)" = 1 ] || fail "empty files"
+[ "$(number invalid_sequences)" = 3 ] || fail "invalid sequences"
+[ "$(number invalid_documents)" = 1 ] || fail "invalid documents"
+[ "$(number documents_without_newline)" -ge 1 ] || fail "no newline at the end"
+complains 'warning: 3 sequences in 1 document is no valid UTF-8'
+complains '1 empty file left out'
+
+# The documents are the files in their order, each with the end of text behind it.
+for file in deep/a.txt deep/b.txt large; do
+    expect 0 tokenizer encode --tokenizer tokenizer <"text/$file"
+    tr -s ' ' '\n' <out | sed '/^$/d'
+    echo end
+done >wanted
+od -An -v -t u2 -w2 stores/1.bin | tr -d ' ' >stored
+eos=$(sed -n "$(($(grep -n -m 1 end wanted | cut -d: -f1)))p" stored)
+sed "s/end/$eos/" wanted | cmp - stored || fail "the store holds other ids"
+grep -q '"<|endoftext|>"' tokenizer/tokenizer.json || fail "no end of text in the tokenizer"
+
+# A text that ends with that token itself gets no second one.
+printf 'x<|endoftext|>' >ended
+expect 0 tokenize --tokenizer tokenizer --data ended --output ended-store
+expect 0 tokenizer encode --tokenizer tokenizer <ended
+[ "$(od -An -t u2 ended-store.bin | wc -w)" = "$(wc -w <out)" ] || fail "two ends of text"
+[ "$(od -An -t u2 ended-store.bin | awk '{ print $NF }')" = "$eos" ] || fail "no end of text"
+
+# In plain words, over an old store, from patterns and single files.
+expect 0 tokenize --tokenizer tokenizer --data 'text/deep/*.txt' text/large --output stores/2
+grep -qE '^stores/2.bin, stores/2.idx: 3 documents, [0-9,]+ tokens, from ' out || fail "result"
+cmp stores/1.bin stores/2.bin
+expect 0 inspect stores/2
+grep -qE '^  documents +3$' out || fail "inspect"
+
+# What cannot be done says so and changes nothing.
+cp -r stores before
+printf 'x\0y' >text/binary
+expect 1 tokenize --tokenizer tokenizer --data text --output stores/2
+complains 'text/binary: has a NUL byte at 1'
+rm text/binary
+expect 2 tokenize --tokenizer tokenizer --data absent --output stores/2
+complains 'absent: no such file'
+expect 2 tokenize --tokenizer tokenizer --data text/empty --output stores/2
+complains 'no text to read'
+expect 1 tokenize --tokenizer absent --data text --output stores/2
+expect 2 tokenize --tokenizer tokenizer --data text
+expect 2 tokenize --tokenizer tokenizer --data text --output stores/2 --threads x
+expect 1 tokenize --tokenizer tokenizer --data text --output text/large/x
+(
+    ulimit -f 100
+    trap '' XFSZ
+    expect 1 tokenize --tokenizer tokenizer --data text --output stores/2
+    complains 'cannot write: File too large'
+)
+diff -r before stores || fail "a failed run changed the output"
