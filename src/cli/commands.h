@@ -11,6 +11,8 @@ typedef struct cli_command {
 
 int cli_doctor(int argc, char **argv);
 int cli_init(int argc, char **argv);
+int cli_eval(int argc, char **argv);
+int cli_generate(int argc, char **argv);
 int cli_inspect(int argc, char **argv);
 int cli_tokenize(int argc, char **argv);
 int cli_tokenizer(int argc, char **argv);

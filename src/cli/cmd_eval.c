@@ -1,0 +1,200 @@
+/* sifr eval: mean loss of a model over consecutive windows of a text or token store. */
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/checked.h"
+#include "base/file.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/read_model.h"
+#include "train/data.h"
+#include "train/monitor.h"
+
+/* Tokens of a batch where no batch size is asked for. */
+enum { BATCH_TOKENS = 4096 };
+
+typedef struct eval_command {
+    cli_read_model read;
+    cli_list data;
+    int64_t length, max_windows, batch;
+    bool json;
+} eval_command;
+
+typedef struct eval_result {
+    double loss, seconds;
+    int64_t windows, tokens;
+    sifr_precision precision;
+} eval_result;
+
+/* The tokens of the data. Text is tokenised into a store that nobody else needs: its files go as
+ * soon as they are mapped. */
+static sifr_status open_data(const eval_command *command, const engine_folder *folder,
+                             train_data **data, sifr_error *error) {
+    char scratch[BASE_PATH_LENGTH];
+    const char *parent = getenv("TMPDIR");
+    sifr_log log = cli_log("eval");
+    if (!parent || !*parent) parent = "/tmp";
+    BASE_TRY(base_path_join(scratch, parent, "sifr-eval-XXXXXX", error));
+    if (!mkdtemp(scratch))
+        return base_fail(error, SIFR_FAILED, "%s: cannot make a folder for tokens there", parent);
+    train_data_options options = {
+        .paths = command->data.items,
+        .count = command->data.count,
+        .tokenizer = command->read.model,
+        .cache = scratch,
+        .vocab_size = folder->config.vocab_size,
+        .separator = folder->config.eos_count ? folder->config.eos_token_ids[0] : -1,
+        .threads = (int)command->read.threads,
+        .log = &log};
+    sifr_status status = train_data_open(&options, data, error);
+    if (base_remove_tree(scratch, NULL) != SIFR_OK)
+        base_log(&log, SIFR_LOG_WARNING, "%s: could not be removed", scratch);
+    return status;
+}
+
+static void show_progress(int64_t done, int64_t windows, double loss, bool last) {
+    if (!isatty(STDERR_FILENO)) return;
+    if (last)
+        fprintf(stderr, "\r\033[K");
+    else
+        fprintf(stderr, "\r\033[Kwindow %lld of %lld, loss %.4f", (long long)done,
+                (long long)windows, loss);
+    fflush(stderr);
+}
+
+static sifr_status run_windows(const eval_command *command, engine_inference *inference,
+                               int64_t batch, const train_data *data, eval_result *result,
+                               sifr_error *error) {
+    int32_t *tokens = NULL, *labels = NULL;
+    int64_t length = command->length;
+    size_t count = (size_t)(batch * length);
+    double sum = 0, start = train_monitor_clock(), told = start;
+    sifr_status status;
+    BASE_TRY_GOTO(status, base_alloc(count, sizeof *tokens, &tokens, error), done);
+    BASE_TRY_GOTO(status, base_alloc(count, sizeof *labels, &labels, error), done);
+    for (int64_t w = 0; w < result->windows; w += batch) {
+        int64_t here = base_min_i64(batch, result->windows - w), labelled;
+        double loss;
+        for (int64_t i = 0; i < here; i++)
+            train_data_window(data, length, w + i, tokens + i * length, labels + i * length);
+        for (size_t i = (size_t)(here * length); i < count; i++) tokens[i] = 0, labels[i] = -100;
+        BASE_TRY_GOTO(status,
+                      engine_inference_loss(inference, tokens, labels, &loss, &labelled, error),
+                      done);
+        sum += loss;
+        result->tokens += labelled;
+        double now = train_monitor_clock();
+        if (now - told < 0.2) continue;
+        told = now;
+        show_progress(w + here, result->windows, sum / (double)result->tokens, false);
+    }
+    show_progress(0, 0, 0, true);
+    result->loss = sum / (double)result->tokens;
+    result->seconds = train_monitor_clock() - start;
+done:
+    free(tokens);
+    free(labels);
+    return status;
+}
+
+static sifr_status evaluate(const eval_command *command, eval_result *result, sifr_error *error) {
+    engine_folder folder = {0};
+    engine_inference *inference = NULL;
+    train_data *data = NULL;
+    engine_inference_options options = {.mode = PLAN_EVALUATE, .length = command->length};
+    sifr_log log = cli_log("eval");
+    sifr_status status;
+    if (command->length == 0)
+        return base_fail(error, SIFR_USAGE, "--seq-length 0: a window has at least one token");
+    BASE_TRY_GOTO(status, cli_read_model_open(&command->read, &folder, &options, error), done);
+    result->precision = options.precision;
+    if (command->length > folder.config.max_position_embeddings)
+        base_log(&log, SIFR_LOG_WARNING,
+                 "--seq-length %lld is more than the %lld that %s was made for",
+                 (long long)command->length, (long long)folder.config.max_position_embeddings,
+                 command->read.model);
+    BASE_TRY_GOTO(status, open_data(command, &folder, &data, error), done);
+    result->windows = train_data_windows(data, command->length);
+    if (command->max_windows > 0)
+        result->windows = base_min_i64(result->windows, command->max_windows);
+    if (result->windows == 0) {
+        status = base_fail(error, SIFR_FAILED,
+                           "%s: %lld tokens make no window of %lld and the token behind it; give "
+                           "more text or a shorter --seq-length",
+                           command->data.items[0], (long long)train_data_tokens(data),
+                           (long long)command->length);
+        goto done;
+    }
+    options.sequences =
+        command->batch ? command->batch : base_max_i64(1, BATCH_TOKENS / command->length);
+    options.sequences = base_min_i64(options.sequences, result->windows);
+    BASE_TRY_GOTO(status, engine_inference_create(folder.model, &options, &inference, error), done);
+    BASE_TRY_GOTO(
+        status, engine_inference_load(inference, folder.architecture, folder.weights, error), done);
+    status = run_windows(command, inference, options.sequences, data, result, error);
+done:
+    engine_inference_free(inference);
+    train_data_close(data);
+    engine_folder_close(&folder);
+    return status;
+}
+
+static json_t *number_or_null(double value) {
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+static int print_result(const eval_command *command, const eval_result *r) {
+    if (!command->json) {
+        char tokens[32], windows[32];
+        printf("loss %.6f, perplexity %.3f over %s tokens in %s windows of %lld (%s)\n", r->loss,
+               exp(r->loss), base_format_count(r->tokens, tokens),
+               base_format_count(r->windows, windows), (long long)command->length,
+               cli_precision_name(r->precision));
+        return SIFR_OK;
+    }
+    json_t *out = json_pack(
+        "{s:o, s:o, s:I, s:I, s:I, s:s, s:o}", "loss", number_or_null(r->loss), "perplexity",
+        number_or_null(exp(r->loss)), "tokens", (json_int_t)r->tokens, "windows",
+        (json_int_t)r->windows, "seq_length", (json_int_t)command->length, "precision",
+        cli_precision_name(r->precision), "seconds", number_or_null(r->seconds));
+    if (!out) return cli_fail_with("eval", SIFR_NO_MEMORY, "out of memory");
+    json_dumpf(out, stdout, JSON_INDENT(2));
+    putchar('\n');
+    json_decref(out);
+    return SIFR_OK;
+}
+
+int cli_eval(int argc, char **argv) {
+    static const cli_usage usage = {
+        .name = "eval",
+        .summary = "Mean loss per token and perplexity of a model over consecutive windows of N\n"
+                   "tokens, each predicting its next: window i reads the tokens iN to iN+N.",
+        .example = "sifr eval --model gpt2 --data held-out.txt --seq-length 1024"};
+    eval_command command = {0};
+    cli_option options[CLI_READ_MODEL_OPTIONS + 5] = {
+        {"data", CLI_LIST, "PATH", "text files, directories, globs or token stores", &command.data,
+         NULL, true},
+        {"seq-length", CLI_COUNT, "N", "tokens of a window", &command.length, NULL, true},
+        {"max-windows", CLI_COUNT, "N", "windows at most (all)", &command.max_windows, NULL, false},
+        {"batch-size", CLI_COUNT, "N", "windows at a time (4096 tokens' worth)", &command.batch,
+         NULL, false},
+        {"json", CLI_FLAG, NULL, "print one JSON object", &command.json, NULL, false},
+    };
+    int code;
+    cli_read_model_options(&command.read, options + 5);
+    if (!cli_parse(&usage, options, sizeof options / sizeof *options, argc, argv, NULL, &code))
+        return code;
+    sifr_error error = {0};
+    eval_result result = {0};
+    if (evaluate(&command, &result, &error) == SIFR_OK)
+        code = print_result(&command, &result);
+    else
+        code = cli_fail("eval", &error);
+    cli_list_free(&command.data);
+    return code;
+}

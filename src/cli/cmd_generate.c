@@ -1,0 +1,279 @@
+/* sifr generate: continues a text, token by token. */
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/memory.h"
+#include "base/random.h"
+#include "cli/commands.h"
+#include "cli/read_model.h"
+#include "formats/tokenizer.h"
+#include "train/monitor.h"
+
+/* Tokens made where no number is asked for, and tokens of a prompt taken at once, at most. */
+enum { NEW_TOKENS = 128, CHUNK_TOKENS = 128 };
+
+typedef struct generate_command {
+    cli_read_model read;
+    const char *prompt;
+    int64_t max_new, top_k, seed;
+    double temperature, top_p;
+    bool max_new_given, temperature_given, top_k_given, top_p_given, seed_given, json;
+} generate_command;
+
+typedef struct generate_state {
+    const generate_command *command;
+    engine_folder folder;
+    engine_inference *inference;
+    formats_tokenizer *tokenizer;
+    formats_tokenizer_stream stream;
+    formats_tokenizer_text text;
+    formats_tokenizer_ids ids; /* of the prompt, then new ones */
+    size_t prompt_ids;
+    float *logits;
+    int32_t *order;
+    int64_t words, max_new;
+    double temperature, seconds;
+    bool ended; /* by an end-of-text token */
+} generate_state;
+
+static sifr_status check(const generate_command *c, sifr_error *error) {
+    if (c->temperature_given && !(c->temperature >= 0 && c->temperature <= 1e6))
+        return base_fail(error, SIFR_USAGE,
+                         "--temperature %g: 0 (always the most likely token) or more is needed",
+                         c->temperature);
+    if (!(c->top_p > 0 && c->top_p <= 1))
+        return base_fail(error, SIFR_USAGE, "--top-p %g: a probability above 0, 1 at most",
+                         c->top_p);
+    if (c->temperature_given && c->temperature == 0 && (c->top_k_given || c->top_p_given))
+        return base_fail(error, SIFR_USAGE,
+                         "--temperature 0 always takes the most likely token, so --top-k and "
+                         "--top-p have no meaning; give a higher temperature, or leave them out");
+    return SIFR_OK;
+}
+
+static sifr_status encode_prompt(generate_state *g, sifr_error *error) {
+    formats_tokenizer_scratch *scratch = NULL;
+    const generate_command *c = g->command;
+    const formats_model_config *config = &g->folder.config;
+    BASE_TRY(formats_tokenizer_load(c->read.model, &g->tokenizer, error));
+    BASE_TRY(formats_tokenizer_scratch_new(g->tokenizer, &scratch, error));
+    sifr_status status = formats_tokenizer_encode(g->tokenizer, scratch, c->prompt,
+                                                  strlen(c->prompt), true, &g->ids, error);
+    uint64_t invalid = formats_tokenizer_invalid(scratch);
+    formats_tokenizer_scratch_free(scratch);
+    BASE_TRY(status);
+    sifr_log log = cli_log("generate");
+    if (invalid)
+        base_log(&log, SIFR_LOG_WARNING, "prompt: %llu invalid UTF-8 sequences read as U+FFFD",
+                 (unsigned long long)invalid);
+    if (g->ids.count == 0) { /* an empty prompt begins a text */
+        int64_t first = config->bos_token_id;
+        if (first < 0 && config->eos_count) first = config->eos_token_ids[0];
+        if (first < 0 || first > INT32_MAX)
+            return base_fail(error, SIFR_USAGE,
+                             "the prompt is empty, and the model has no token that begins a text");
+        BASE_TRY(base_grow(&g->ids.ids, &g->ids.room, 1, sizeof *g->ids.ids, error));
+        g->ids.ids[g->ids.count++] = (int32_t)first;
+    }
+    g->prompt_ids = g->ids.count;
+    return SIFR_OK;
+}
+
+static sifr_status choose_count(generate_state *g, sifr_error *error) {
+    const generate_command *c = g->command;
+    int64_t limit = g->folder.config.max_position_embeddings, prompt = (int64_t)g->prompt_ids;
+    bool learned = strcmp(g->folder.config.model_type, "gpt2") == 0;
+    if (prompt >= limit && learned)
+        return base_fail(error, SIFR_USAGE,
+                         "the prompt has %lld tokens, the model positions for %lld; give a shorter "
+                         "one",
+                         (long long)prompt, (long long)limit);
+    g->max_new = c->max_new_given ? c->max_new : NEW_TOKENS;
+    if (!c->max_new_given && prompt < limit) g->max_new = base_min_i64(g->max_new, limit - prompt);
+    if (g->max_new <= limit - prompt) return SIFR_OK;
+    if (learned || g->max_new > INT32_MAX / 2)
+        return base_fail(error, SIFR_USAGE,
+                         "--max-new-tokens %lld: with a prompt of %lld tokens the model has "
+                         "positions for %lld more",
+                         (long long)g->max_new, (long long)prompt, (long long)(limit - prompt));
+    sifr_log log = cli_log("generate");
+    base_log(&log, SIFR_LOG_WARNING, "%lld tokens are more than the %lld that %s was made for",
+             (long long)(prompt + g->max_new), (long long)limit, c->read.model);
+    return SIFR_OK;
+}
+
+/* A prompt goes in chunks of one length, and what is left token by token: the length of fewest
+ * rounds. */
+static int64_t choose_chunk(int64_t prompt) {
+    int64_t best = 1, rounds = prompt;
+    for (int64_t chunk = 2; chunk <= CHUNK_TOKENS && chunk <= prompt; chunk++) {
+        int64_t now = prompt / chunk + prompt % chunk;
+        if (now <= rounds) best = chunk, rounds = now;
+    }
+    return best;
+}
+
+static sifr_status prepare(generate_state *g, sifr_error *error) {
+    const generate_command *c = g->command;
+    engine_inference_options options = {.mode = PLAN_GENERATE, .sequences = 1};
+    BASE_TRY(check(c, error));
+    BASE_TRY(cli_read_model_open(&c->read, &g->folder, &options, error));
+    BASE_TRY(encode_prompt(g, error));
+    BASE_TRY(choose_count(g, error));
+    options.length = choose_chunk((int64_t)g->prompt_ids);
+    options.cache_length = (int64_t)g->prompt_ids + g->max_new;
+    BASE_TRY(engine_inference_create(g->folder.model, &options, &g->inference, error));
+    BASE_TRY(engine_inference_load(g->inference, g->folder.architecture, g->folder.weights, error));
+    g->words = engine_inference_words(g->inference);
+    g->temperature = 0; /* sampling must be asked for */
+    if (c->temperature_given)
+        g->temperature = c->temperature;
+    else if (c->top_k_given || c->top_p_given || c->seed_given)
+        g->temperature = 1;
+    BASE_TRY(base_alloc((size_t)g->words, sizeof *g->logits, &g->logits, error));
+    return base_alloc((size_t)g->words, sizeof *g->order, &g->order, error);
+}
+
+/* In [0, 1), a function of the seed and the token's position alone. */
+static double random_at(uint64_t seed, size_t position) {
+    base_random4 r = base_philox(seed, position, 0);
+    return (double)(((uint64_t)r.v[0] << 32 | r.v[1]) >> 11) * 0x1p-53;
+}
+
+static sifr_status choose(generate_state *g, int32_t *id, sifr_error *error) {
+    const generate_command *c = g->command;
+    int64_t tokens = formats_tokenizer_vocab_size(g->tokenizer);
+    /* The rows that only pad the vocabulary stand for no token. */
+    for (int64_t w = tokens; w < g->words; w++) g->logits[w] = -INFINITY;
+    for (int64_t w = 0; w < g->words && w < tokens; w++) {
+        if (isfinite(g->logits[w])) continue;
+        return base_fail(error, SIFR_FAILED,
+                         "%s: the model's output is not finite after %zu tokens; its weights are "
+                         "damaged, or bf16 is too narrow for them (--precision fp32)",
+                         c->read.model, g->ids.count);
+    }
+    *id = engine_sample(g->logits, g->words, g->order, g->temperature, c->top_k, c->top_p,
+                        random_at((uint64_t)c->seed, g->ids.count));
+    return SIFR_OK;
+}
+
+static bool ends_text(const formats_model_config *config, int32_t id) {
+    for (int i = 0; i < config->eos_count; i++) {
+        if (config->eos_token_ids[i] == id) return true;
+    }
+    return false;
+}
+
+/* Writes what of the text is new. */
+static sifr_status show(generate_state *g, size_t *shown, sifr_error *error) {
+    if (g->command->json) return SIFR_OK;
+    fwrite(g->text.bytes + *shown, 1, g->text.count - *shown, stdout);
+    *shown = g->text.count;
+    if (fflush(stdout) == 0) return SIFR_OK;
+    return base_fail(error, SIFR_FAILED, "standard output: writing failed");
+}
+
+static sifr_status generate(generate_state *g, sifr_error *error) {
+    size_t shown = 0;
+    double start = train_monitor_clock();
+    if (!g->command->json) printf("%s", g->command->prompt);
+    if (g->max_new > 0)
+        BASE_TRY(engine_inference_append(g->inference, g->ids.ids, (int64_t)g->prompt_ids, 0,
+                                         g->logits, error));
+    for (int64_t n = 0; n < g->max_new; n++) {
+        int32_t id;
+        BASE_TRY(choose(g, &id, error));
+        BASE_TRY(base_grow(&g->ids.ids, &g->ids.room, g->ids.count + 1, sizeof *g->ids.ids, error));
+        g->ids.ids[g->ids.count++] = id;
+        g->ended = ends_text(&g->folder.config, id);
+        if (g->ended) break;
+        if (!formats_tokenizer_is_special(g->tokenizer, id))
+            BASE_TRY(formats_tokenizer_stream_push(g->tokenizer, &g->stream, id, &g->text, error));
+        BASE_TRY(show(g, &shown, error));
+        if (n + 1 < g->max_new)
+            BASE_TRY(engine_inference_append(g->inference, &id, 1, (int64_t)g->ids.count - 1,
+                                             g->logits, error));
+    }
+    BASE_TRY(formats_tokenizer_stream_end(&g->stream, &g->text, error));
+    BASE_TRY(show(g, &shown, error));
+    g->seconds = train_monitor_clock() - start;
+    return SIFR_OK;
+}
+
+static json_t *json_ids(const int32_t *ids, size_t count) {
+    json_t *array = json_array();
+    for (size_t i = 0; array && i < count; i++) json_array_append_new(array, json_integer(ids[i]));
+    return array;
+}
+
+static int print_json(const generate_state *g) {
+    size_t made = g->ids.count - g->prompt_ids;
+    json_t *out = json_pack(
+        "{s:o?, s:o, s:o, s:o, s:s, s:f, s:f}", "prompt", json_string(g->command->prompt), "text",
+        json_stringn(g->text.count ? g->text.bytes : "", g->text.count), "prompt_ids",
+        json_ids(g->ids.ids, g->prompt_ids), "ids", json_ids(g->ids.ids + g->prompt_ids, made),
+        "stopped_by", g->ended ? "eos" : "length", "seconds", g->seconds, "tokens_per_second",
+        g->seconds > 0 ? (double)made / g->seconds : 0.0);
+    if (!out) return cli_fail_with("generate", SIFR_NO_MEMORY, "out of memory");
+    json_dumpf(out, stdout, JSON_INDENT(2));
+    putchar('\n');
+    json_decref(out);
+    return SIFR_OK;
+}
+
+static int run(const generate_command *command) {
+    generate_state g = {.command = command};
+    sifr_error error = {0};
+    int code = SIFR_OK;
+    sifr_status status = prepare(&g, &error);
+    if (status == SIFR_OK) status = generate(&g, &error);
+    if (status != SIFR_OK)
+        code = cli_fail("generate", &error);
+    else if (command->json)
+        code = print_json(&g);
+    else
+        putchar('\n');
+    free(g.logits);
+    free(g.order);
+    formats_tokenizer_ids_free(&g.ids);
+    formats_tokenizer_text_free(&g.text);
+    formats_tokenizer_free(g.tokenizer);
+    engine_inference_free(g.inference);
+    engine_folder_close(&g.folder);
+    return code;
+}
+
+int cli_generate(int argc, char **argv) {
+    static const cli_usage usage = {
+        .name = "generate",
+        .summary = "Continues a text with a model, token by token, up to N tokens or the model's\n"
+                   "end-of-text token. The same seed gives the same text.",
+        .example = "sifr generate --model gpt2 --prompt 'In the beginning' --temperature 0.8 "
+                   "--top-p 0.95"};
+    generate_command command = {.top_p = 1, .seed = 42};
+    generate_command *c = &command;
+    cli_option options[CLI_READ_MODEL_OPTIONS + 7] = {
+        {"prompt", CLI_TEXT, "TEXT", "what comes before", &c->prompt, NULL, true},
+        {"max-new-tokens", CLI_COUNT, "N", "tokens at most (128)", &c->max_new, &c->max_new_given,
+         false},
+        {"temperature", CLI_NUMBER, "X",
+         "0: always the most likely token; higher: more surprising ones (0; 1 where --top-k, "
+         "--top-p or --seed is given)",
+         &c->temperature, &c->temperature_given, false},
+        {"top-k", CLI_COUNT, "N", "choose among the N most likely tokens (0: all)", &c->top_k,
+         &c->top_k_given, false},
+        {"top-p", CLI_NUMBER, "X", "choose among the likeliest tokens that make up X (1: all)",
+         &c->top_p, &c->top_p_given, false},
+        {"seed", CLI_COUNT, "N", "of the random numbers (42)", &c->seed, &c->seed_given, false},
+        {"json", CLI_FLAG, NULL, "print one JSON object at the end", &c->json, NULL, false},
+    };
+    int code;
+    cli_read_model_options(&command.read, options + 7);
+    if (!cli_parse(&usage, options, sizeof options / sizeof *options, argc, argv, NULL, &code))
+        return code;
+    return run(&command);
+}
