@@ -14,6 +14,7 @@
 #include "cli/read_model.h"
 #include "train/data.h"
 #include "train/monitor.h"
+#include "train/settings.h"
 
 /* Tokens of a batch where no batch size is asked for. */
 enum { BATCH_TOKENS = 4096 };
@@ -38,19 +39,20 @@ static sifr_status open_data(const eval_command *command, const engine_folder *f
     char scratch[BASE_PATH_LENGTH];
     const char *parent = getenv("TMPDIR");
     sifr_log log = cli_log("eval");
+    int64_t separator;
+    BASE_TRY(train_separator(command->read.model, &folder->config, &log, &separator, error));
     if (!parent || !*parent) parent = "/tmp";
     BASE_TRY(base_path_join(scratch, parent, "sifr-eval-XXXXXX", error));
     if (!mkdtemp(scratch))
         return base_fail(error, SIFR_FAILED, "%s: cannot make a folder for tokens there", parent);
-    train_data_options options = {
-        .paths = command->data.items,
-        .count = command->data.count,
-        .tokenizer = command->read.model,
-        .cache = scratch,
-        .vocab_size = folder->config.vocab_size,
-        .separator = folder->config.eos_count ? folder->config.eos_token_ids[0] : -1,
-        .threads = (int)command->read.threads,
-        .log = &log};
+    train_data_options options = {.paths = command->data.items,
+                                  .count = command->data.count,
+                                  .tokenizer = command->read.model,
+                                  .cache = scratch,
+                                  .vocab_size = folder->config.vocab_size,
+                                  .separator = separator,
+                                  .threads = (int)command->read.threads,
+                                  .log = &log};
     sifr_status status = train_data_open(&options, data, error);
     if (base_remove_tree(scratch, NULL) != SIFR_OK)
         base_log(&log, SIFR_LOG_WARNING, "%s: could not be removed", scratch);

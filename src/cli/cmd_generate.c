@@ -161,11 +161,13 @@ static sifr_status choose(generate_state *g, int32_t *id, sifr_error *error) {
     return SIFR_OK;
 }
 
-static bool ends_text(const formats_model_config *config, int32_t id) {
+/* The model's ids, or the tokenizer's where config.json names none. */
+static bool ends_text(const generate_state *g, int32_t id) {
+    const formats_model_config *config = &g->folder.config;
     for (int i = 0; i < config->eos_count; i++) {
         if (config->eos_token_ids[i] == id) return true;
     }
-    return false;
+    return config->eos_count == 0 && id == formats_tokenizer_eos(g->tokenizer);
 }
 
 /* Writes what of the text is new. */
@@ -189,7 +191,7 @@ static sifr_status generate(generate_state *g, sifr_error *error) {
         BASE_TRY(choose(g, &id, error));
         BASE_TRY(base_grow(&g->ids.ids, &g->ids.room, g->ids.count + 1, sizeof *g->ids.ids, error));
         g->ids.ids[g->ids.count++] = id;
-        g->ended = ends_text(&g->folder.config, id);
+        g->ended = ends_text(g, id);
         if (g->ended) break;
         if (!formats_tokenizer_is_special(g->tokenizer, id))
             BASE_TRY(formats_tokenizer_stream_push(g->tokenizer, &g->stream, id, &g->text, error));

@@ -77,38 +77,12 @@ static void tell_tokenising(void *user, uint64_t bytes, uint64_t total, double s
     host->live(host->user, text);
 }
 
-/* The id that ends a document: the model's, else the tokenizer's. */
-static sifr_status choose_separator(const train_state *t, int64_t *out, sifr_error *error) {
-    const formats_model_config *model = &t->folder.config;
-    char path[BASE_PATH_LENGTH];
-    formats_tokenizer *tokenizer;
-    for (int i = 0; i < model->eos_count; i++) {
-        *out = model->eos_token_ids[i];
-        if (*out < model->vocab_size) return SIFR_OK;
-    }
-    *out = -1;
-    BASE_TRY(base_path_join(path, t->config->model, "tokenizer.json", error));
-    if (base_is_file(path)) {
-        BASE_TRY(formats_tokenizer_load(t->config->model, &tokenizer, error));
-        *out = formats_tokenizer_eos(tokenizer);
-        formats_tokenizer_free(tokenizer);
-    }
-    if (*out < 0 || *out >= model->vocab_size) {
-        *out = -1;
-        base_log(t->host->log, SIFR_LOG_WARNING,
-                 "%s: neither config.json nor the tokenizer has an end-of-text token in the "
-                 "vocabulary: nothing separates documents",
-                 t->config->model);
-    }
-    return SIFR_OK;
-}
-
 static sifr_status open_data(train_state *t, sifr_error *error) {
     char cache[BASE_PATH_LENGTH];
     int64_t separator;
     train_progress progress = {tell_tokenising, (void *)(uintptr_t)t->host};
     BASE_TRY(base_path_join(cache, t->config->output, "data", error));
-    BASE_TRY(choose_separator(t, &separator, error));
+    BASE_TRY(train_separator(t->config->model, &t->folder.config, t->host->log, &separator, error));
     train_data_options options = {.paths = t->config->data,
                                   .count = t->config->data_count,
                                   .tokenizer = t->config->model,

@@ -2,7 +2,8 @@
 
 #include <string.h>
 
-#include "base/status.h"
+#include "base/file.h"
+#include "formats/tokenizer.h"
 
 sifr_status train_sequence_length(const train_config *config, const formats_model_config *model,
                                   const sifr_log *log, int64_t *length, sifr_error *error) {
@@ -38,4 +39,29 @@ sifr_engine_options train_engine_options(const train_config *c, int64_t length) 
     options.gradient_clipping = c->gradient_clipping;
     options.seed = c->seed;
     return options;
+}
+
+sifr_status train_separator(const char *folder, const formats_model_config *model,
+                            const sifr_log *log, int64_t *out, sifr_error *error) {
+    char path[BASE_PATH_LENGTH];
+    formats_tokenizer *tokenizer;
+    for (int i = 0; i < model->eos_count; i++) {
+        *out = model->eos_token_ids[i];
+        if (*out < model->vocab_size) return SIFR_OK;
+    }
+    *out = -1;
+    BASE_TRY(base_path_join(path, folder, "tokenizer.json", error));
+    if (base_is_file(path)) {
+        BASE_TRY(formats_tokenizer_load(folder, &tokenizer, error));
+        *out = formats_tokenizer_eos(tokenizer);
+        formats_tokenizer_free(tokenizer);
+    }
+    if (*out < 0 || *out >= model->vocab_size) {
+        *out = -1;
+        base_log(log, SIFR_LOG_WARNING,
+                 "%s: neither config.json nor the tokenizer has an end-of-text token in the "
+                 "vocabulary: nothing separates documents",
+                 folder);
+    }
+    return SIFR_OK;
 }

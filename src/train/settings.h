@@ -15,4 +15,9 @@ sifr_status train_sequence_length(const train_config *config, const formats_mode
 /* A step_order of "auto" comes out as that of batches. */
 sifr_engine_options train_engine_options(const train_config *config, int64_t length);
 
+/* The id that ends a document: that of the model in `folder`, else its tokenizer's; -1, with a
+ * warning, where neither has one in the vocabulary. */
+sifr_status train_separator(const char *folder, const formats_model_config *model,
+                            const sifr_log *log, int64_t *out, sifr_error *error) SIFR_MUST_CHECK;
+
 #endif
