@@ -1,37 +1,68 @@
 /* Kernels on flat fp32 vectors: the optimizer and the gradient norm. */
 #include "device/cpu/kernels_sets.h"
 
-void KERNEL(adam)(const cpu_part *part) {
-    const device_call *c = part->call;
-    const float *restrict gradient = (const float *)c->x[0].data;
-    float *restrict master = (float *)c->w[0].data;
-    float *restrict moment1 = (float *)c->saved[0].data, *restrict moment2 =
-                                                             (float *)c->saved[1].data;
-    uint16_t *restrict copy = (uint16_t *)c->w[1].data;
-    float scale = c->step->update_scale, lr = c->step->learning_rate;
-    float beta1 = c->attributes.adam.beta1, beta2 = c->attributes.adam.beta2;
-    float rest1 = 1.0f - beta1, rest2 = 1.0f - beta2, epsilon = c->attributes.adam.epsilon;
-    float decay = c->attributes.adam.weight_decay;
-    float shrink = c->attributes.adam.decoupled ? 1.0f - lr * decay : 1.0f;
-    float l2 = c->attributes.adam.decoupled ? 0.0f : decay;
-    float rate = lr / c->step->correction1, root = 1.0f / sqrtf(c->step->correction2);
-    bool copied = c->w[1].dtype == DEVICE_BF16;
-    for (int64_t at = part->first; at < part->first + part->count; at += LANES) {
-        int64_t left = part->first + part->count - at, n = left < LANES ? left : LANES;
-        float p[LANES];
-        for (int64_t i = 0; i < n; i++) {
-            float g = gradient[at + i] * scale + l2 * master[at + i];
-            float m = beta1 * moment1[at + i] + rest1 * g;
-            float v = beta2 * moment2[at + i] + rest2 * (g * g);
-            moment1[at + i] = m;
-            moment2[at + i] = v;
-            p[i] = master[at + i] * shrink - rate * m / (sqrtf(v) * root + epsilon);
-            master[at + i] = p[i];
-        }
-        if (copied) {
-            for (int64_t i = 0; i < n; i++) copy[at + i] = lanes_to_bf16(p[i]);
+#if defined(KERNEL_ISA_avx512)
+#include <immintrin.h>
+#endif
+
+/* The copy is written past the caches, where the set can: nobody reads it before the next step. */
+static void copy_weights(const float *restrict from, const device_matrix *to, int64_t at,
+                         int64_t n) {
+    device_matrix flat = *to;
+    flat.stride = 0;
+#if defined(KERNEL_ISA_avx512)
+    uint16_t *out = (uint16_t *)to->data + at;
+    if (to->dtype == DEVICE_BF16 && ((uintptr_t)out & 63) == 0) {
+        for (; n >= 32; n -= 32, at += 32, from += 32, out += 32) {
+            __m512bh pair = _mm512_cvtne2ps_pbh(_mm512_loadu_ps(from + 16), _mm512_loadu_ps(from));
+            _mm512_stream_si512((__m512i *)out, (__m512i)pair);
         }
     }
+#endif
+    lanes_store(&flat, 0, at, n, from);
+}
+
+typedef struct adam_numbers {
+    float scale, beta1, beta2, rest1, rest2, epsilon, shrink, l2, rate, root;
+} adam_numbers;
+
+static inline void adam_piece(adam_numbers a, const float *restrict gradient,
+                              float *restrict master, float *restrict moment1,
+                              float *restrict moment2, int64_t n) {
+    for (int64_t i = 0; i < n; i++) {
+        float p = master[i], g = gradient[i] * a.scale + a.l2 * p;
+        float m = a.beta1 * moment1[i] + a.rest1 * g;
+        float v = a.beta2 * moment2[i] + a.rest2 * (g * g);
+        moment1[i] = m;
+        moment2[i] = v;
+        master[i] = p * a.shrink - a.rate * m / (sqrtf(v) * a.root + a.epsilon);
+    }
+}
+
+void KERNEL(adam)(const cpu_part *part) {
+    const device_call *c = part->call;
+    float lr = c->step->learning_rate, decay = c->attributes.adam.weight_decay;
+    bool decoupled = c->attributes.adam.decoupled;
+    adam_numbers a = {.scale = c->step->update_scale,
+                      .beta1 = c->attributes.adam.beta1,
+                      .beta2 = c->attributes.adam.beta2,
+                      .rest1 = (float)(1.0 - (double)c->attributes.adam.beta1),
+                      .rest2 = (float)(1.0 - (double)c->attributes.adam.beta2),
+                      .epsilon = c->attributes.adam.epsilon,
+                      .shrink = decoupled ? 1.0f - lr * decay : 1.0f,
+                      .l2 = decoupled ? 0.0f : decay,
+                      .rate = lr / c->step->correction1,
+                      .root = 1.0f / sqrtf(c->step->correction2)};
+    for (int64_t at = part->first; at < part->first + part->count; at += PIECE) {
+        int64_t left = part->first + part->count - at, n = left < PIECE ? left : PIECE;
+        float *master = (float *)c->w[0].data + at;
+        adam_piece(a, (const float *)c->x[0].data + at, master, (float *)c->saved[0].data + at,
+                   (float *)c->saved[1].data + at, n);
+        if (c->w[1].dtype != DEVICE_NONE) copy_weights(master, &c->w[1], at, n);
+    }
+#if defined(KERNEL_ISA_avx512)
+    _mm_sfence();
+#endif
 }
 
 void KERNEL(square_sums)(const cpu_part *part) {

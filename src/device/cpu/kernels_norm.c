@@ -58,7 +58,7 @@ void KERNEL(norm_backward)(const cpu_part *part) {
     int64_t columns = c->x[0].columns;
     bool layer = c->kernel == DEVICE_LAYER_NORM_BACKWARD;
     const float *saved = c->saved[0].data;
-    float x[PIECE], w[PIECE], dy[PIECE], dx[PIECE];
+    float x[PIECE], w[PIECE], dy[PIECE];
     for (int64_t r = part->first; r < part->first + part->count; r++) {
         float mean = layer ? saved[2 * r] : 0, scale = layer ? saved[2 * r + 1] : saved[r];
         float sum_g[LANES] = {0}, sum_gn[LANES] = {0};
@@ -91,11 +91,7 @@ void KERNEL(norm_backward)(const cpu_part *part) {
                 float normal = (x[i] - mean) * scale;
                 x[i] = scale * (w[i] * dy[i] - mean_g - normal * mean_gn);
             }
-            if (c->accumulate[0]) {
-                lanes_load(dx, &c->dx[0], r, at, n);
-                for (int64_t i = 0; i < n; i++) x[i] += dx[i];
-            }
-            lanes_store(&c->dx[0], r, at, n, x);
+            lanes_store_gradient(c, 0, r, at, n, x);
         }
     }
 }

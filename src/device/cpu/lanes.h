@@ -35,6 +35,28 @@ static inline uint16_t lanes_to_bf16(float value) {
     return (uint16_t)((bits & 0x7fffffff) > 0x7f800000 ? quiet : rounded);
 }
 
+/* IEEE half precision; what is too large becomes infinite, a NaN stays one. */
+static inline uint16_t lanes_to_half(float value) {
+    uint32_t bits = lanes_to_bits(value), sign = bits >> 16 & 0x8000, rest = bits & 0x7fffffff;
+    if (rest > 0x7f800000) return (uint16_t)(sign | 0x7e00 | (rest >> 13 & 0x3ff));
+    if (rest >= 0x477ff000) return (uint16_t)(sign | 0x7c00);
+    if (rest < 0x38800000) { /* below 2^-14: adding 0.5 leaves multiples of 2^-24 */
+        float shifted = lanes_from_bits(rest) + 0.5f;
+        return (uint16_t)(sign | (lanes_to_bits(shifted) - 0x3f000000));
+    }
+    return (uint16_t)(sign | (rest - 0x38000000 + 0xfff + (rest >> 13 & 1)) >> 13);
+}
+
+static inline float lanes_from_half(uint16_t half) {
+    uint32_t sign = (uint32_t)(half & 0x8000) << 16, rest = (uint32_t)(half & 0x7fff) << 13;
+    if (rest >= 0x0f800000) { /* infinite or NaN */
+        uint32_t quiet = rest > 0x0f800000 ? 0x00400000 : 0;
+        return lanes_from_bits(sign | rest | 0x7f800000 | quiet);
+    }
+    float value = lanes_from_bits(rest) * 0x1p112f;
+    return lanes_from_bits(sign | lanes_to_bits(value));
+}
+
 /* `count` values at element `first` of row `row`, as fp32. */
 static inline void lanes_load(float *to, const device_matrix *m, int64_t row, int64_t first,
                               int64_t count) {
@@ -42,6 +64,9 @@ static inline void lanes_load(float *to, const device_matrix *m, int64_t row, in
     if (m->dtype == DEVICE_BF16) {
         const uint16_t *from = (const uint16_t *)m->data + at;
         for (int64_t i = 0; i < count; i++) to[i] = lanes_from_bits((uint32_t)from[i] << 16);
+    } else if (m->dtype == DEVICE_FP16) {
+        const uint16_t *from = (const uint16_t *)m->data + at;
+        for (int64_t i = 0; i < count; i++) to[i] = lanes_from_half(from[i]);
     } else {
         memcpy(to, (const float *)m->data + at, (size_t)count * sizeof *to);
     }
@@ -53,9 +78,25 @@ static inline void lanes_store(const device_matrix *m, int64_t row, int64_t firs
     if (m->dtype == DEVICE_BF16) {
         uint16_t *to = (uint16_t *)m->data + at;
         for (int64_t i = 0; i < count; i++) to[i] = lanes_to_bf16(from[i]);
+    } else if (m->dtype == DEVICE_FP16) {
+        uint16_t *to = (uint16_t *)m->data + at;
+        for (int64_t i = 0; i < count; i++) to[i] = lanes_to_half(from[i]);
     } else {
         memcpy((float *)m->data + at, from, (size_t)count * sizeof *from);
     }
+}
+
+/* A gradient that may be unwanted (no dtype), or added to; overwrites `from`. */
+static inline void lanes_store_gradient(const device_call *c, int which, int64_t row, int64_t first,
+                                        int64_t count, float *from) {
+    const device_matrix *m = &c->dx[which];
+    float before[PIECE];
+    if (m->dtype == DEVICE_NONE) return;
+    if (c->accumulate[which]) {
+        lanes_load(before, m, row, first, count);
+        for (int64_t i = 0; i < count; i++) from[i] += before[i];
+    }
+    lanes_store(m, row, first, count, from);
 }
 
 /* sums[l] += values in lane l; count may be any number, missing lanes add nothing. */

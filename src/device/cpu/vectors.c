@@ -1,6 +1,8 @@
 /* Cuts the element-wise, norm, table and optimizer calls into tiles. */
 #include "device/cpu/vectors.h"
 
+#include <string.h>
+
 #include "base/checked.h"
 
 static const cpu_kernels *kernels_of(const device *dev) {
@@ -41,7 +43,7 @@ static void run_tiles(device *dev, tiles_job job) {
 enum { ROWS = 32, ELEMENTS = 1 << 15, NORM_ROWS = 128 };
 
 sifr_status cpu_run_elementwise(device *dev, const device_call *call, sifr_error *error) {
-    const device_matrix *shape = call->y.dtype != DEVICE_NONE ? &call->y : &call->dx[0];
+    const device_matrix *shape = cpu_elementwise_shape(call);
     bool flat = shape->rows == 1;
     (void)error;
     run_tiles(dev, (tiles_job){.kernel = kernels_of(dev)->elementwise,
@@ -126,8 +128,20 @@ sifr_status cpu_run_embedding(device *dev, const device_call *call, sifr_error *
     return SIFR_OK;
 }
 
+/* Rows of words; then columns, each of them through all tokens in order. */
+static void clear_words(void *argument, int64_t tile, int thread) {
+    const device_matrix *dw = argument;
+    int64_t first = tile * ROWS, end = base_min_i64(dw->rows, first + ROWS);
+    (void)thread;
+    for (int64_t r = first; r < end; r++)
+        memset((float *)dw->data + r * dw->stride, 0, (size_t)dw->columns * sizeof(float));
+}
+
 sifr_status cpu_run_embedding_backward(device *dev, const device_call *call, sifr_error *error) {
     (void)error;
+    device_matrix dw = call->dw[0];
+    if (!call->accumulate_dw)
+        cpu_parallel(dev->team, (dw.rows + ROWS - 1) / ROWS, clear_words, &dw);
     run_tiles(dev, (tiles_job){.kernel = kernels_of(dev)->embedding_backward,
                                .call = call,
                                .total = call->dw[0].columns,

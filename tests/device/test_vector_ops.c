@@ -1,0 +1,450 @@
+/* Kernels that are no matrix products, against double precision: see support/op_case.h. */
+#include "support/op_case.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/checked.h"
+#include "base/random.h"
+
+static device_matrix sized(int64_t rows, int64_t columns, device_dtype dtype) {
+    return (device_matrix){NULL, rows, columns, columns, dtype};
+}
+
+/* Embedding: a table of c->words rows. */
+
+static void embedding_shape(const op_case *c, device_dtype type, device_call *call) {
+    call->x[0] = sized(c->rows, 1, DEVICE_INT32);
+    call->w[0] = sized(c->words, c->columns, type);
+    call->y = sized(c->rows, c->columns, type);
+}
+
+static void embedding_reference(const device_call *call, const op_values *v) {
+    int64_t n = call->y.columns;
+    for (int64_t r = 0; r < call->y.rows; r++)
+        memcpy(v->y + r * n, v->w[0] + (int64_t)v->x[0][r] * n, (size_t)n * sizeof *v->y);
+}
+
+/* Norms; variant 1 of a layer norm has no bias. */
+
+static void layer_norm_shape(const op_case *c, device_dtype type, device_call *call) {
+    call->attributes.norm.epsilon = 1e-5f;
+    call->x[0] = sized(c->rows, c->columns, type);
+    call->w[0] = sized(1, c->columns, type);
+    call->w[1] = sized(1, c->columns, c->variant ? DEVICE_NONE : type);
+    call->y = sized(c->rows, c->columns, type);
+    call->saved[0] = sized(c->rows, 2, DEVICE_FP32);
+}
+
+static void layer_norm_reference(const device_call *call, const op_values *v) {
+    int64_t n = call->x[0].columns;
+    for (int64_t r = 0; r < call->x[0].rows; r++) {
+        const double *x = v->x[0] + r * n;
+        double mean = 0, variance = 0;
+        for (int64_t i = 0; i < n; i++) mean += x[i] / (double)n;
+        for (int64_t i = 0; i < n; i++) variance += (x[i] - mean) * (x[i] - mean) / (double)n;
+        double scale = 1 / sqrt(variance + (double)call->attributes.norm.epsilon);
+        for (int64_t i = 0; i < n; i++)
+            v->y[r * n + i] = (x[i] - mean) * scale * v->w[0][i] + (v->w[1] ? v->w[1][i] : 0.0);
+        v->saved[0][2 * r] = mean;
+        v->saved[0][2 * r + 1] = scale;
+    }
+}
+
+static void rms_norm_shape(const op_case *c, device_dtype type, device_call *call) {
+    layer_norm_shape(c, type, call);
+    call->w[1] = (device_matrix){0};
+    call->saved[0] = sized(c->rows, 1, DEVICE_FP32);
+}
+
+static void rms_norm_reference(const device_call *call, const op_values *v) {
+    int64_t n = call->x[0].columns;
+    for (int64_t r = 0; r < call->x[0].rows; r++) {
+        const double *x = v->x[0] + r * n;
+        double square = 0;
+        for (int64_t i = 0; i < n; i++) square += x[i] * x[i] / (double)n;
+        double scale = 1 / sqrt(square + (double)call->attributes.norm.epsilon);
+        for (int64_t i = 0; i < n; i++) v->y[r * n + i] = x[i] * scale * v->w[0][i];
+        v->saved[0][r] = scale;
+    }
+}
+
+/* Rotary embedding; variant: heads. The table holds any numbers, not only cosines. */
+
+static void rope_shape(const op_case *c, device_dtype type, device_call *call) {
+    call->attributes.rope.heads = c->variant;
+    call->attributes.rope.head_dim = (int32_t)(c->columns / c->variant);
+    call->x[0] = sized(c->rows, c->columns, type);
+    call->x[1] = sized(c->rows, 1, DEVICE_INT32);
+    call->x[2] = sized(c->words, c->columns / c->variant, DEVICE_FP32);
+    call->y = sized(c->rows, c->columns, type);
+}
+
+static void rope_reference(const device_call *call, const op_values *v) {
+    int64_t dim = call->attributes.rope.head_dim, half = dim / 2, n = call->y.columns;
+    for (int64_t r = 0; r < call->y.rows; r++) {
+        const double *table = v->x[2] + (int64_t)v->x[1][r] * dim;
+        for (int64_t i = 0; i < n; i++) {
+            int64_t at = i % dim, base = r * n + i;
+            double turned = at < half ? -v->x[0][base + half] : v->x[0][base - half];
+            v->y[base] = v->x[0][base] * table[at % half] + turned * table[half + at % half];
+        }
+    }
+}
+
+/* Element by element; inputs: `variant` of them, but GELU, where it chooses the form. */
+
+static void unary_shape(const op_case *c, device_dtype type, device_call *call) {
+    call->x[0] = call->y = sized(c->rows, c->columns, type);
+}
+
+static void binary_shape(const op_case *c, device_dtype type, device_call *call) {
+    call->x[0] = call->x[1] = call->y = sized(c->rows, c->columns, type);
+}
+
+static void gelu_shape(const op_case *c, device_dtype type, device_call *call) {
+    unary_shape(c, type, call);
+    call->attributes.gelu.exact = c->variant;
+}
+
+static void dropout_shape(const op_case *c, device_dtype type, device_call *call) {
+    unary_shape(c, type, call);
+    call->attributes.op = 11;
+    call->attributes.micro_batch = 5;
+    call->attributes.dropout.probability = 0.25f;
+}
+
+#define FOR_ALL(i) for (int64_t i = 0; i < call->y.rows * call->y.columns; i++)
+
+static void gelu_reference(const device_call *call, const op_values *v) {
+    FOR_ALL(i) {
+        double x = v->x[0][i];
+        double inner = 0.7978845608028654 * (x + 0.044715 * x * x * x);
+        v->y[i] = call->attributes.gelu.exact ? 0.5 * x * (1 + erf(x / sqrt(2)))
+                                              : 0.5 * x * (1 + tanh(inner));
+    }
+}
+
+static void silu_gate_reference(const device_call *call, const op_values *v) {
+    FOR_ALL(i) v->y[i] = v->x[0][i] / (1 + exp(-v->x[0][i])) * v->x[1][i];
+}
+
+static void add_reference(const device_call *call, const op_values *v) {
+    FOR_ALL(i) v->y[i] = v->x[0][i] + v->x[1][i];
+}
+
+static void multiply_reference(const device_call *call, const op_values *v) {
+    FOR_ALL(i) v->y[i] = v->x[0][i] * v->x[1][i];
+}
+
+static void into_reference(const device_call *call, const op_values *v) {
+    FOR_ALL(i) v->y[i] += v->x[0][i];
+}
+
+static void clear_reference(const device_call *call, const op_values *v) {
+    FOR_ALL(i) v->y[i] = 0;
+}
+
+static void copy_reference(const device_call *call, const op_values *v) {
+    FOR_ALL(i) v->y[i] = v->x[0][i];
+}
+
+/* Scalar numbers by counter: which elements stay must not differ by a single one. */
+static void dropout_reference(const device_call *call, const op_values *v) {
+    uint64_t key = base_random_key(op_step.seed, (uint64_t)op_step.step,
+                                   (uint64_t)call->attributes.micro_batch << 32 |
+                                       (uint32_t)call->attributes.op);
+    FOR_ALL(i) {
+        base_random4 four = base_philox(key, (uint64_t)i / 4, 0);
+        double kept = 1 / (1 - (double)call->attributes.dropout.probability);
+        v->y[i] = base_uniform(four.v[i % 4]) >= call->attributes.dropout.probability
+                      ? v->x[0][i] * kept
+                      : 0.0;
+    }
+}
+
+/* Clear: y alone; variant: its type. Conversions: variant x0's type x 8 + y's. */
+
+static void clear_shape(const op_case *c, device_dtype type, device_call *call) {
+    call->y = sized(c->rows, c->columns, c->variant ? (device_dtype)c->variant : type);
+}
+
+static void convert_shape(const op_case *c, device_dtype type, device_call *call) {
+    (void)type;
+    call->x[0] = sized(c->rows, c->columns, (device_dtype)(c->variant / 8));
+    call->y = sized(c->rows, c->columns, (device_dtype)(c->variant % 8));
+}
+
+static void square_sums_shape(const op_case *c, device_dtype type, device_call *call) {
+    (void)type;
+    call->x[0] = sized(1, c->columns, DEVICE_FP32);
+    call->y = sized(1, (c->columns + DEVICE_BLOCK - 1) / DEVICE_BLOCK, DEVICE_FP64);
+}
+
+static void square_sums_reference(const device_call *call, const op_values *v) {
+    FOR_ALL(b) {
+        int64_t end = base_min_i64(call->x[0].columns, (b + 1) * DEVICE_BLOCK);
+        v->y[b] = 0;
+        for (int64_t i = b * DEVICE_BLOCK; i < end; i++) v->y[b] += v->x[0][i] * v->x[0][i];
+    }
+}
+
+#define LAYER_NORM                                                                                 \
+    .name = "layer norm", .forward = DEVICE_LAYER_NORM, .backward = DEVICE_LAYER_NORM_BACKWARD,    \
+    .shape = layer_norm_shape, .reference = layer_norm_reference, .error_fp32 = 24,                \
+    .reads = OP_X0 | OP_W0 | OP_SAVED0
+#define RMS_NORM                                                                                   \
+    .name = "rms norm", .forward = DEVICE_RMS_NORM, .backward = DEVICE_RMS_NORM_BACKWARD,          \
+    .shape = rms_norm_shape, .reference = rms_norm_reference, .error_fp32 = 24,                    \
+    .reads = OP_X0 | OP_W0 | OP_SAVED0, .wants = OP_X0 | OP_W0
+
+static const op_case tables[] = {
+#define TABLE(r, n, w)                                                                             \
+    {                                                                                              \
+        .name = "embedding", .forward = DEVICE_EMBEDDING, .backward = DEVICE_EMBEDDING_BACKWARD,   \
+        .shape = embedding_shape, .reference = embedding_reference, .reads = OP_X0,                \
+        .wants = OP_W0, .rows = r, .columns = n, .words = w, .length = r                           \
+    }
+    TABLE(1, 1, 1), TABLE(9, 5, 4), TABLE(70, 67, 13), TABLE(33, 600, 5), TABLE(300, 130, 2),
+#define ROPE(r, n, h)                                                                              \
+    {                                                                                              \
+        .name = "rope", .forward = DEVICE_ROPE, .backward = DEVICE_ROPE_BACKWARD,                  \
+        .shape = rope_shape, .reference = rope_reference, .reads = OP_X1 | OP_X2, .wants = OP_X0,  \
+        .in_place = true, .rows = r, .columns = n, .variant = h, .words = 50, .length = 2          \
+    }
+    ROPE(1, 2, 1),  ROPE(5, 12, 2), ROPE(40, 66, 3),   ROPE(65, 128, 2),  ROPE(3, 2100, 1),
+};
+
+static const op_case norms[] = {
+#define NORMS(r, n)                                                                                \
+    {LAYER_NORM, .rows = r, .columns = n, .wants = OP_X0 | OP_W0 | OP_W1, .length = (r) + (n)},    \
+        {LAYER_NORM,   .rows = r,          .columns = n, .wants = OP_X0 | OP_W0,                   \
+         .variant = 1, .length = (r) + (n)},                                                       \
+    {                                                                                              \
+        RMS_NORM, .rows = r, .columns = n, .length = (r) + (n)                                     \
+    }
+    NORMS(1, 2),
+    NORMS(3, 17),
+    NORMS(31, 33),
+    NORMS(5, 768),
+    NORMS(2, 1100),
+    NORMS(1030, 19),
+    NORMS(130, 515),
+    /* a mean far from 0: the variance must not be made of differences of large numbers */
+    {.name = "layer norm, far from 0",
+     .forward = DEVICE_LAYER_NORM,
+     .backward = DEVICE_LAYER_NORM_BACKWARD,
+     .shape = layer_norm_shape,
+     .reference = layer_norm_reference,
+     .reads = OP_X0 | OP_W0 | OP_SAVED0,
+     .wants = OP_X0 | OP_W0 | OP_W1,
+     .rows = 3,
+     .columns = 100,
+     .length = 100,
+     .low = 9,
+     .high = 10,
+     .error_fp32 = 1000},
+};
+
+static const op_case elements[] = {
+#define ELEMENTS(r, n)                                                                             \
+    {.name = "gelu, tanh",                                                                         \
+     .forward = DEVICE_GELU,                                                                       \
+     .backward = DEVICE_GELU_BACKWARD,                                                             \
+     .shape = gelu_shape,                                                                          \
+     .reference = gelu_reference,                                                                  \
+     .reads = OP_X0,                                                                               \
+     .wants = OP_X0,                                                                               \
+     .rows = r,                                                                                    \
+     .columns = n,                                                                                 \
+     .error_fp32 = 16},                                                                            \
+        {.name = "gelu, erf",                                                                      \
+         .forward = DEVICE_GELU,                                                                   \
+         .backward = DEVICE_GELU_BACKWARD,                                                         \
+         .shape = gelu_shape,                                                                      \
+         .reference = gelu_reference,                                                              \
+         .reads = OP_X0,                                                                           \
+         .wants = OP_X0,                                                                           \
+         .rows = r,                                                                                \
+         .columns = n,                                                                             \
+         .variant = 1,                                                                             \
+         .error_fp32 = 16},                                                                        \
+        {.name = "gelu, tanh, wide",                                                               \
+         .forward = DEVICE_GELU,                                                                   \
+         .backward = DEVICE_GELU_BACKWARD,                                                         \
+         .shape = gelu_shape,                                                                      \
+         .reference = gelu_reference,                                                              \
+         .reads = OP_X0,                                                                           \
+         .wants = OP_X0,                                                                           \
+         .rows = r,                                                                                \
+         .columns = n,                                                                             \
+         .error_fp32 = 16,                                                                         \
+         .low = -30,                                                                               \
+         .high = 30},                                                                              \
+        {.name = "gelu, erf, wide",                                                                \
+         .forward = DEVICE_GELU,                                                                   \
+         .backward = DEVICE_GELU_BACKWARD,                                                         \
+         .shape = gelu_shape,                                                                      \
+         .reference = gelu_reference,                                                              \
+         .reads = OP_X0,                                                                           \
+         .wants = OP_X0,                                                                           \
+         .rows = r,                                                                                \
+         .columns = n,                                                                             \
+         .variant = 1,                                                                             \
+         .error_fp32 = 16,                                                                         \
+         .low = -30,                                                                               \
+         .high = 30},                                                                              \
+        {.name = "silu gate",                                                                      \
+         .forward = DEVICE_SILU_GATE,                                                              \
+         .backward = DEVICE_SILU_GATE_BACKWARD,                                                    \
+         .shape = binary_shape,                                                                    \
+         .reference = silu_gate_reference,                                                         \
+         .reads = OP_X0 | OP_X1,                                                                   \
+         .wants = OP_X0 | OP_X1,                                                                   \
+         .rows = r,                                                                                \
+         .columns = n,                                                                             \
+         .error_fp32 = 16},                                                                        \
+        {.name = "silu gate, wide",                                                                \
+         .forward = DEVICE_SILU_GATE,                                                              \
+         .backward = DEVICE_SILU_GATE_BACKWARD,                                                    \
+         .shape = binary_shape,                                                                    \
+         .reference = silu_gate_reference,                                                         \
+         .reads = OP_X0 | OP_X1,                                                                   \
+         .wants = OP_X0 | OP_X1,                                                                   \
+         .rows = r,                                                                                \
+         .columns = n,                                                                             \
+         .error_fp32 = 16,                                                                         \
+         .low = -100,                                                                              \
+         .high = 100},                                                                             \
+        {.name = "add",                                                                            \
+         .forward = DEVICE_ADD,                                                                    \
+         .backward = DEVICE_ADD,                                                                   \
+         .shape = binary_shape,                                                                    \
+         .reference = add_reference,                                                               \
+         .rows = r,                                                                                \
+         .columns = n,                                                                             \
+         .in_place = true},                                                                        \
+        {.name = "multiply",                                                                       \
+         .forward = DEVICE_MULTIPLY,                                                               \
+         .backward = DEVICE_MULTIPLY_BACKWARD,                                                     \
+         .shape = binary_shape,                                                                    \
+         .reference = multiply_reference,                                                          \
+         .reads = OP_X0 | OP_X1,                                                                   \
+         .wants = OP_X0 | OP_X1,                                                                   \
+         .rows = r,                                                                                \
+         .columns = n},                                                                            \
+        {.name = "dropout",                                                                        \
+         .forward = DEVICE_DROPOUT,                                                                \
+         .backward = DEVICE_DROPOUT_BACKWARD,                                                      \
+         .shape = dropout_shape,                                                                   \
+         .reference = dropout_reference,                                                           \
+         .wants = OP_X0,                                                                           \
+         .rows = r,                                                                                \
+         .columns = n,                                                                             \
+         .in_place = true},                                                                        \
+        {.name = "accumulate",                                                                     \
+         .forward = DEVICE_ACCUMULATE,                                                             \
+         .backward = DEVICE_ACCUMULATE,                                                            \
+         .shape = unary_shape,                                                                     \
+         .reference = into_reference,                                                              \
+         .rows = r,                                                                                \
+         .columns = n,                                                                             \
+         .adds = true},                                                                            \
+    {                                                                                              \
+        .name = "clear", .forward = DEVICE_CLEAR, .backward = DEVICE_CLEAR, .shape = clear_shape,  \
+        .reference = clear_reference, .rows = r, .columns = n                                      \
+    }
+    ELEMENTS(1, 1),   ELEMENTS(3, 15),   ELEMENTS(7, 16),    ELEMENTS(2, 33),
+    ELEMENTS(37, 67), ELEMENTS(5, 1100), ELEMENTS(1, 70001),
+};
+
+static const op_case flats[] = {
+#define CONVERT(from, to, n)                                                                       \
+    {                                                                                              \
+        .name = "convert " #from " to " #to, .forward = DEVICE_CONVERT,                            \
+        .backward = DEVICE_CONVERT, .shape = convert_shape, .reference = copy_reference,           \
+        .rows = 1, .columns = n, .variant = DEVICE_##from * 8 + DEVICE_##to, .fp32_only = true     \
+    }
+#define FLAT(n)                                                                                    \
+    {.name = "add into",                                                                           \
+     .forward = DEVICE_ADD_INTO,                                                                   \
+     .backward = DEVICE_ADD_INTO,                                                                  \
+     .shape = unary_shape,                                                                         \
+     .reference = into_reference,                                                                  \
+     .rows = 1,                                                                                    \
+     .columns = n,                                                                                 \
+     .adds = true,                                                                                 \
+     .fp32_only = true},                                                                           \
+        {.name = "square sums",                                                                    \
+         .forward = DEVICE_SQUARE_SUMS,                                                            \
+         .backward = DEVICE_SQUARE_SUMS,                                                           \
+         .shape = square_sums_shape,                                                               \
+         .reference = square_sums_reference,                                                       \
+         .rows = 1,                                                                                \
+         .columns = n,                                                                             \
+         .fp32_only = true},                                                                       \
+        {.name = "clear int32",                                                                    \
+         .forward = DEVICE_CLEAR,                                                                  \
+         .backward = DEVICE_CLEAR,                                                                 \
+         .shape = clear_shape,                                                                     \
+         .reference = clear_reference,                                                             \
+         .rows = 1,                                                                                \
+         .columns = n,                                                                             \
+         .variant = DEVICE_INT32,                                                                  \
+         .words = 9,                                                                               \
+         .fp32_only = true},                                                                       \
+        {.name = "clear fp64",                                                                     \
+         .forward = DEVICE_CLEAR,                                                                  \
+         .backward = DEVICE_CLEAR,                                                                 \
+         .shape = clear_shape,                                                                     \
+         .reference = clear_reference,                                                             \
+         .rows = 1,                                                                                \
+         .columns = n,                                                                             \
+         .variant = DEVICE_FP64,                                                                   \
+         .fp32_only = true},                                                                       \
+        CONVERT(FP32, BF16, n), CONVERT(FP32, FP16, n), CONVERT(BF16, FP32, n),                    \
+        CONVERT(BF16, FP16, n), CONVERT(FP32, FP32, n), CONVERT(BF16, BF16, n)
+    FLAT(1),
+    FLAT(7),
+    FLAT(1023),
+    FLAT(1024),
+    FLAT(1025),
+    FLAT(100000),
+    CONVERT(FP16, FP32, 37),
+    CONVERT(FP16, BF16, 37),
+    CONVERT(FP16, FP16, 37),
+};
+
+#define RUN(table) op_cases_run(table, (int)(sizeof table / sizeof *table))
+
+static void test_tables(void **state) {
+    (void)state;
+    RUN(tables);
+}
+static void test_norms(void **state) {
+    (void)state;
+    RUN(norms);
+}
+static void test_elements(void **state) {
+    (void)state;
+    RUN(elements);
+}
+static void test_flats(void **state) {
+    (void)state;
+    RUN(flats);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_tables),
+        cmocka_unit_test(test_norms),
+        cmocka_unit_test(test_elements),
+        cmocka_unit_test(test_flats),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
