@@ -283,8 +283,10 @@ def check_finite_difference(case, model, data, g):
 
 def noise_of_bfloat16(case, truth, low):
     """Errors of torch's own bfloat16 run over NOISE_BATCHES batches: the root mean square of the
-    loss's relative error, and of each tensor's relative gradient error in norm."""
-    loss_errors, errors = [], {}
+    loss's relative error, of each tensor's relative gradient error in norm, and of what stands
+    where the gradient is zero, as a share of the whole gradient's norm."""
+    loss_errors, errors, zero = [], {}, []
+    ranges = zero_ranges(truth, case["config"])
     for i in range(NOISE_BATCHES):
         data = [batch(case, f"noise{i}", SEQUENCES)]
         use_float64(True)
@@ -292,10 +294,11 @@ def noise_of_bfloat16(case, truth, low):
         use_float64(False)
         low_loss, _, low_g = gradients(low, data, torch.float32)
         loss_errors.append(low_loss / loss - 1)
+        zero += [float(low_g[n][a:b].norm()) / norm(g) for n, a, b in ranges] or [0.0]
         for n in g:
             errors.setdefault(n, []).append(float((low_g[n].double() - g[n]).norm() / g[n].norm()))
     rms = lambda values: math.sqrt(sum(v * v for v in values) / len(values))
-    return rms(loss_errors), {n: rms(v) for n, v in errors.items()}
+    return rms(loss_errors), {n: rms(v) for n, v in errors.items()}, rms(zero)
 
 
 def bounds_of_bfloat16(noise):
@@ -303,6 +306,7 @@ def bounds_of_bfloat16(noise):
     number, whose error may have any sign and size, and times two for the norm of many."""
     return {"loss": 4 * noise["loss_rms"], "logits": 2 * noise["logits"],
             "gradient": {n: 2 * v for n, v in noise["gradient_rms"].items()},
+            "zero": 4 * noise["zero_rms"],
             "step_loss": 4 * noise["step_loss_rms"], "step_norm": 4 * noise["step_norm_rms"],
             "update": 2 * noise["update"]}
 
@@ -489,7 +493,7 @@ def results_of(case):
 
     # torch's own bfloat16: the noise that the bounds for bf16 are derived from.
     low = build(case, torch.bfloat16)
-    loss_noise, gradient_noise = noise_of_bfloat16(case, truth, low)
+    loss_noise, gradient_noise, zero_noise = noise_of_bfloat16(case, truth, low)
     master, low = build(case, torch.float32), build(case, torch.bfloat16)
     losses16, norms16, _ = train(case, master, data, compute=low)
     update16 = {n: p.data.double() - start[n] for n, p in master.named_parameters()}
@@ -500,6 +504,7 @@ def results_of(case):
         "loss_rms": loss_noise,
         "logits": float((low_logits.double() - logits).abs().max() / logits.abs().max()),
         "gradient_rms": gradient_noise,
+        "zero_rms": zero_noise,
         "step_loss_rms": math.sqrt(sum((a / b - 1) ** 2 for a, b in zip(losses16, losses)) / STEPS),
         "step_norm_rms": math.sqrt(sum((a / b - 1) ** 2 for a, b in zip(norms16, norms)) / STEPS),
         "update": distance(update16, live) / norm(live),
