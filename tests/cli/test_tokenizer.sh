@@ -1,0 +1,80 @@
+# sifr tokenizer: train, encode, decode, as a user runs them.
+fail() { echo "$1" >&2; exit 1; }
+# expect CODE COMMAND…: runs it, with its output in `out` and its errors in `err`
+expect() {
+    local want=$1 code=0
+    shift
+    "$@" >out 2>err || code=$?
+    [ "$code" = "$want" ] || { cat out err; fail "$*: exit code $code, not $want"; }
+}
+
+mkdir -p text/inner
+for i in 1 2 3 4 5 6 7 8; do
+    printf 'It was the %sth day, and the people of the town said: “it’s çok güzel”.\n' $i
+    printf 'for (int i = 0; i < %s; i++) { sum += values[i]; }\n\n' $i
+done >text/a.txt
+printf 'Съешь же ещё этих мягких французских булок, да выпей чаю' >text/inner/b.txt
+: >text/empty.txt
+
+expect 0 "$SIFR" tokenizer train --vocab-size 400 --data text --output bpe --model-max-length 128
+grep -q '^400 tokens from .* of text in 2 documents: bpe/tokenizer.json$' out || fail "$(cat out)"
+grep -q 'warning: 1 empty file left out' err || fail "$(cat err)"
+grep -q '"model_max_length": 128' bpe/tokenizer_config.json || fail "no model_max_length"
+[ "$(ls bpe)" = "tokenizer.json
+tokenizer_config.json" ] || fail "$(ls bpe)"
+
+# The same again, and from a pattern: the same files.
+expect 0 "$SIFR" tokenizer train --vocab-size 400 --data 'text/*.txt' text/inner --output again \
+    --model-max-length 128 --json
+grep -q '^{"vocab_size": 400, "documents": 2, ' out || fail "$(cat out)"
+cmp bpe/tokenizer.json again/tokenizer.json
+
+# Text to ids and back, in both forms; nothing is added to the text.
+"$SIFR" tokenizer encode --tokenizer bpe --json <text/a.txt >ids.json
+head -c 9 ids.json | grep -q '{"ids": \[' || fail "$(head -c 80 ids.json)"
+"$SIFR" tokenizer decode --tokenizer bpe <ids.json | cmp - text/a.txt
+"$SIFR" tokenizer encode --tokenizer bpe/tokenizer.json <text/inner/b.txt >ids
+"$SIFR" tokenizer decode --tokenizer bpe <ids | cmp - text/inner/b.txt
+[ "$(tr -cd ' ' <ids | wc -c)" -lt 99 ] || fail "no merges in $(cat ids)"
+[ "$(printf '<|endoftext|>' | "$SIFR" tokenizer encode --tokenizer bpe)" = 0 ] || fail "special"
+[ -z "$(echo 0 | "$SIFR" tokenizer decode --tokenizer bpe --skip-special-tokens)" ] || fail "skip"
+[ "$(echo 0 | "$SIFR" tokenizer decode --tokenizer bpe)" = '<|endoftext|>' ] || fail "not skipped"
+[ "$(printf '' | "$SIFR" tokenizer encode --tokenizer bpe --json)" = '{"ids": []}' ] || fail "empty"
+
+# Invalid UTF-8 is said; other splits are there; too few pairs are said.
+printf 'a\377b' | "$SIFR" tokenizer encode --tokenizer bpe >ids 2>err
+grep -q 'warning: 1 invalid UTF-8 sequence read as U+FFFD' err || fail "$(cat err)"
+for split in llama3 qwen2; do
+    expect 0 "$SIFR" tokenizer train --vocab-size 99999 --data text --output $split --split $split
+    grep -q 'the text has pairs for [0-9]* tokens only' err || fail "$(cat err)"
+    "$SIFR" tokenizer encode --tokenizer $split <text/a.txt |
+        "$SIFR" tokenizer decode --tokenizer $split | cmp - text/a.txt
+done
+
+# What is wrong is said in one line, and nothing is written.
+refuse() {
+    local want=$1 words=$2
+    shift 2
+    expect "$want" "$@" </dev/null
+    [ "$(wc -l <err)" = 1 ] || fail "not one line: $(cat err)"
+    grep -q "$words" err || fail "no '$words' in: $(cat err)"
+}
+refuse 2 'vocab size 200' "$SIFR" tokenizer train --vocab-size 200 --data text --output new
+refuse 2 'nowhere' "$SIFR" tokenizer train --vocab-size 300 --data nowhere --output new
+refuse 2 '"bert" is not built' "$SIFR" tokenizer train --vocab-size 300 --data text --output new \
+    --split bert
+refuse 2 '' "$SIFR" tokenizer train --data text --output new
+[ ! -e new ] || fail "an output folder was made"
+refuse 1 'cannot open' "$SIFR" tokenizer encode --tokenizer nowhere
+refuse 1 'tokenizer.json' "$SIFR" tokenizer encode --tokenizer text
+refuse 2 '' "$SIFR" tokenizer encode --tokenizer text/a.txt
+refuse 2 'did you mean' "$SIFR" tokenizer encod
+code=0
+echo '1 2 zwei' | "$SIFR" tokenizer decode --tokenizer bpe >out 2>err || code=$?
+[ "$code" = 1 ] && grep -q 'byte 4' err || fail "$code: $(cat err)"
+code=0
+echo '1 400' | "$SIFR" tokenizer decode --tokenizer bpe >out 2>err || code=$?
+[ "$code" = 1 ] && grep -q '400 is not the id of a token' err || fail "$code: $(cat err)"
+code=0
+echo '99999999999999999999' | "$SIFR" tokenizer decode --tokenizer bpe >out 2>err || code=$?
+[ "$code" = 1 ] && [ ! -s out ] || fail "$code: $(cat err)"

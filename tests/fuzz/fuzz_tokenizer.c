@@ -1,0 +1,104 @@
+/* tokenizer.json and text, any bytes: no crash, one line of message, ids that have tokens, and the
+ * same ids again from the parts that formats_tokenizer_cut allows. Input: one byte that chooses;
+ * then, even: a tokenizer.json, a NUL and a text; odd: a text for a small built-in tokenizer. */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "formats/tokenizer.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void must(int truth) {
+    if (!truth) abort();
+}
+
+/* All bytes, and a few merges; splits as Qwen2, with NFC, and added tokens of all sorts. */
+static char *built_in(void) {
+    static const char head[] =
+        "{\"normalizer\":{\"type\":\"NFC\"},\"pre_tokenizer\":{\"type\":\"Sequence\","
+        "\"pretokenizers\":[{\"type\":\"Split\",\"pattern\":{\"Regex\":\"(?i:'s|'t|'re|'ve|'m|'ll|"
+        "'d)|[^\\\\r\\\\n\\\\p{L}\\\\p{N}]?\\\\p{L}+|\\\\p{N}| ?[^\\\\s\\\\p{L}\\\\p{N}]+"
+        "[\\\\r\\\\n]*|\\\\s*[\\\\r\\\\n]+|\\\\s+(?!\\\\S)|\\\\s+\"},\"behavior\":\"Isolated\"},"
+        "{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"use_regex\":false}]},"
+        "\"added_tokens\":[{\"id\":300,\"content\":\"<a>\",\"special\":true},"
+        "{\"id\":301,\"content\":\"b c\",\"lstrip\":true},{\"id\":302,\"content\":\"<ab\","
+        "\"rstrip\":true},{\"id\":303,\"content\":\"w\",\"single_word\":true}],"
+        "\"model\":{\"merges\":[\"a b\",\"ab ab\",\"c ab\",\"Ġ a\"],\"vocab\":{";
+    static const char tail[] = "\"ab\":256,\"abab\":257,\"cab\":258,\"Ġa\":259}}}";
+    char *json = malloc(16384);
+    size_t used = sizeof head - 1;
+    must(json != NULL);
+    memcpy(json, head, used);
+    for (unsigned b = 0, next = 0x100; b < 256; b++) {
+        int plain = (b >= 0x21 && b <= 0x7E) || (b >= 0xA1 && b <= 0xAC) || b >= 0xAE;
+        unsigned c = plain ? b : next++, digits[3] = {b / 100, b / 10 % 10, b % 10};
+        const char *hex = "0123456789abcdef";
+        memcpy(json + used, "\"\\u", 3);
+        used += 3;
+        for (int shift = 12; shift >= 0; shift -= 4) json[used++] = hex[c >> shift & 15];
+        memcpy(json + used, "\":", 2);
+        used += 2;
+        for (int i = b >= 100 ? 0 : b >= 10 ? 1 : 2; i < 3; i++)
+            json[used++] = (char)('0' + digits[i]);
+        json[used++] = ',';
+    }
+    memcpy(json + used, tail, sizeof tail);
+    return json;
+}
+
+static void use(const formats_tokenizer *t, const char *text, size_t size) {
+    formats_tokenizer_scratch *s = NULL;
+    formats_tokenizer_ids ids = {0}, parts = {0};
+    formats_tokenizer_text out = {0};
+    formats_tokenizer_stream stream = {0};
+    sifr_error error = {0};
+    must(formats_tokenizer_scratch_new(t, &s, &error) == SIFR_OK);
+    if (formats_tokenizer_encode(t, s, text, size, false, &ids, &error) == SIFR_OK) {
+        must(formats_tokenizer_decode(t, ids.ids, ids.count, false, &out, &error) == SIFR_OK);
+        for (size_t i = 0; i < ids.count; i++)
+            must(formats_tokenizer_stream_push(t, &stream, ids.ids[i], &out, &error) == SIFR_OK);
+        must(formats_tokenizer_stream_end(&stream, &out, &error) == SIFR_OK);
+        for (size_t at = 0, end; at < size; at = end) {
+            end = formats_tokenizer_cut(t, text, size, at + 1);
+            must(formats_tokenizer_encode(t, s, text + at, end - at, false, &parts, &error) ==
+                 SIFR_OK);
+        }
+        must(ids.count == parts.count &&
+             (!ids.count || !memcmp(ids.ids, parts.ids, ids.count * sizeof *ids.ids)));
+    } else {
+        must(error.message[0] && !strchr(error.message, '\n'));
+    }
+    formats_tokenizer_ids_free(&ids);
+    formats_tokenizer_ids_free(&parts);
+    formats_tokenizer_text_free(&out);
+    formats_tokenizer_scratch_free(s);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    static formats_tokenizer *fixed; /* made once: its tables take longer than an input */
+    const char *text = (const char *)data + 1;
+    sifr_error error = {0};
+    if (size < 1) return 0;
+    size--;
+    if (data[0] & 1) {
+        if (!fixed) {
+            char *json = built_in();
+            must(formats_tokenizer_parse(json, strlen(json), "built-in", &fixed, &error) ==
+                 SIFR_OK);
+            free(json);
+        }
+        use(fixed, text, size);
+        return 0;
+    }
+    const char *nul = memchr(text, 0, size);
+    size_t json_size = nul ? (size_t)(nul - text) : size;
+    formats_tokenizer *t = NULL;
+    if (formats_tokenizer_parse(text, json_size, "input", &t, &error) != SIFR_OK) {
+        must(error.message[0] && !strchr(error.message, '\n'));
+        return 0;
+    }
+    use(t, nul ? nul + 1 : text, nul ? size - json_size - 1 : size);
+    formats_tokenizer_free(t);
+    return 0;
+}
