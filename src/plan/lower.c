@@ -269,21 +269,17 @@ static sifr_status allocate(lower_state *state, sifr_error *error) {
     BASE_TRY(base_alloc(values, sizeof *state->mixed, &state->mixed, error));
     BASE_TRY(base_alloc(model->weight_count, sizeof *state->weight_written, &state->weight_written,
                         error));
-    BASE_TRY(base_alloc(nodes, sizeof *state->borrowed_offset, &state->borrowed_offset, error));
-    BASE_TRY(base_alloc(units, sizeof *state->gradient_elements, &state->gradient_elements, error));
+    BASE_TRY(base_alloc(nodes, sizeof *state->use_of, &state->use_of, error));
     for (size_t n = 0; n < nodes; n++) state->forward_calls[n] = state->backward_calls[n] = -1;
     return SIFR_OK;
 }
 
 static void release(lower_state *state) {
-    void *const blocks[] = {state->where,           state->saved,
-                            state->gradient,        state->places,
-                            state->forward_calls,   state->backward_calls,
-                            state->in_place,        state->needed,
-                            state->mixed,           state->slice_written,
-                            state->slot_of,         state->sums,
-                            state->sum_buffers,     state->gradient_elements,
-                            state->borrowed_offset, state->weight_written};
+    void *const blocks[] = {
+        state->where,         state->saved,          state->gradient, state->places,
+        state->forward_calls, state->backward_calls, state->in_place, state->needed,
+        state->mixed,         state->slice_written,  state->slot_of,  state->sums,
+        state->sum_buffers,   state->uses,           state->use_of,   state->weight_written};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) free(blocks[i]);
 }
 

@@ -17,6 +17,12 @@ typedef struct lower_sum {
     int32_t after, into, from; /* slots */
 } lower_sum;
 
+/* A unit that works with the weights of a unit, mostly its own; a tied head with the embedding's.
+ * Each use has gradient sums of its own, as large as the owner's flat parameter. */
+typedef struct lower_use {
+    int32_t unit, owner;
+} lower_use;
+
 typedef struct lower_state {
     plan_schedule *s;
     const sifr_model *model;
@@ -46,10 +52,11 @@ typedef struct lower_state {
     int32_t *slot_of; /* by micro batch */
     lower_sum *sums;
     int32_t sum_count, slots;
-    int32_t *sum_buffers;       /* unit x slots -> buffer; -1 while unused */
-    int64_t *gradient_elements; /* by unit: own flat parameter, then what it borrows */
-    int64_t *borrowed_offset;   /* unit x weight would be large: by node, for w0; -1 if its own */
-    bool *weight_written;       /* by node's w0 and w1 within the unit and micro batch: by weight */
+    lower_use *uses; /* the units' own first, in their order; then those of tied weights */
+    int32_t use_count;
+    int32_t *use_of;      /* by node: of its first weight */
+    int32_t *sum_buffers; /* use x slots -> buffer; -1 while unused */
+    bool *weight_written; /* by weight, within the unit and micro batch */
 } lower_state;
 
 /* Buffer, byte offset and matrix of a value of the current micro batch. */

@@ -27,49 +27,56 @@ static void tree(lower_state *state, int32_t first, int32_t count, int32_t slot)
     }
 }
 
-/* True if a node's weight belongs to another unit: a tied one. */
-static bool borrows(const sifr_model *model, const model_node *node) {
-    return node->w[0] >= 0 && model->weights[node->w[0]].unit != node->unit;
+/* The use of `owner`'s weights by `unit`; a new one where there is none yet. */
+static sifr_status find_use(lower_state *state, size_t *room, int32_t unit, int32_t owner,
+                            int32_t *out, sifr_error *error) {
+    for (int32_t u = 0; u < state->use_count; u++) {
+        if (state->uses[u].unit != unit || state->uses[u].owner != owner) continue;
+        *out = u;
+        return SIFR_OK;
+    }
+    BASE_TRY(
+        base_grow(&state->uses, room, (size_t)state->use_count + 1, sizeof *state->uses, error));
+    *out = state->use_count;
+    state->uses[state->use_count++] = (lower_use){unit, owner};
+    return SIFR_OK;
 }
 
 sifr_status lower_plan_sums(lower_state *state, sifr_error *error) {
     const sifr_model *model = state->model;
-    int32_t k = state->s->settings.micro_batches;
+    int32_t k = state->s->settings.micro_batches, ignored;
+    size_t room = 0;
     BASE_TRY(base_alloc((size_t)k, sizeof *state->slot_of, &state->slot_of, error));
     BASE_TRY(base_alloc((size_t)k, sizeof *state->sums, &state->sums, error));
     state->slots = 1;
     if (!state->s->settings.sequential) tree(state, 0, k, 0);
-    BASE_TRY(base_alloc(model->unit_count * (size_t)state->slots, sizeof *state->sum_buffers,
-                        &state->sum_buffers, error));
-    for (size_t i = 0; i < model->unit_count * (size_t)state->slots; i++) {
-        state->sum_buffers[i] = -1;
-    }
-    for (size_t u = 0; u < model->unit_count; u++) {
-        state->gradient_elements[u] = state->s->unit_elements[u];
+    for (int32_t u = 0; u < (int32_t)model->unit_count; u++) {
+        BASE_TRY(find_use(state, &room, u, u, &ignored, error));
     }
     for (size_t n = 0; n < model->node_count; n++) {
         const model_node *node = &model->nodes[n];
-        state->borrowed_offset[n] = -1;
-        for (int i = 0; i < DEVICE_WEIGHTS; i++) {
-            if (node->w[i] < 0 || model->weights[node->w[i]].unit == node->unit) continue;
-            if (i > 0) {
-                return base_fail(error, SIFR_USAGE,
-                                 "unit %s: %s: weight %s of another unit can "
-                                 "only be the first weight of an op",
-                                 model->units[node->unit].name, model_op_get(node->op)->name,
-                                 model->weights[node->w[i]].name);
-            }
-            const model_weight *w = &model->weights[node->w[i]];
-            state->borrowed_offset[n] = state->gradient_elements[node->unit];
-            state->gradient_elements[node->unit] +=
-                base_ceil_to(w->rows * w->columns, DEVICE_BLOCK);
+        int32_t owner = node->w[0] >= 0 ? model->weights[node->w[0]].unit : node->unit;
+        if (node->w[1] >= 0 && model->weights[node->w[1]].unit != node->unit) {
+            return base_fail(error, SIFR_USAGE,
+                             "unit %s: %s: weight %s of another unit can only be the first weight "
+                             "of an op",
+                             model->units[node->unit].name, model_op_get(node->op)->name,
+                             model->weights[node->w[1]].name);
+        }
+        if (owner == node->unit) {
+            state->use_of[n] = owner;
+        } else {
+            BASE_TRY(find_use(state, &room, node->unit, owner, &state->use_of[n], error));
         }
     }
+    size_t sums = (size_t)state->use_count * (size_t)state->slots;
+    BASE_TRY(base_alloc(sums, sizeof *state->sum_buffers, &state->sum_buffers, error));
+    for (size_t i = 0; i < sums; i++) state->sum_buffers[i] = -1;
     return SIFR_OK;
 }
 
-static int32_t *sum_buffer(const lower_state *state, int32_t unit, int32_t slot) {
-    return &state->sum_buffers[(size_t)unit * (size_t)state->slots + (size_t)slot];
+static int32_t *sum_buffer(const lower_state *state, int32_t use, int32_t slot) {
+    return &state->sum_buffers[(size_t)use * (size_t)state->slots + (size_t)slot];
 }
 
 static int32_t current_slot(const lower_state *state) {
@@ -78,11 +85,9 @@ static int32_t current_slot(const lower_state *state) {
 
 lower_operand lower_weight_gradient(const lower_state *state, const model_node *node, int which) {
     const model_weight *w = &state->model->weights[node->w[which]];
-    int32_t n = (int32_t)(node - state->model->nodes);
-    bool tied = which == 0 && state->borrowed_offset[n] >= 0;
-    int64_t elements = tied ? state->borrowed_offset[n] : w->offset;
-    return (lower_operand){.buffer = *sum_buffer(state, node->unit, current_slot(state)),
-                           .offset = elements * 4,
+    int32_t use = which == 0 ? state->use_of[node - state->model->nodes] : node->unit;
+    return (lower_operand){.buffer = *sum_buffer(state, use, current_slot(state)),
+                           .offset = w->offset * 4,
                            .matrix = lower_matrix(w->rows, w->columns, DEVICE_FP32)};
 }
 
@@ -92,15 +97,15 @@ static lower_operand vector_at(int32_t buffer, int64_t first, int64_t elements) 
         .buffer = buffer, .offset = first * 4, .matrix = lower_matrix(1, elements, DEVICE_FP32)};
 }
 
-static sifr_status emit_clear(lower_state *state, int32_t unit, int64_t first, int64_t elements,
+static sifr_status emit_clear(lower_state *state, int32_t use, int64_t first, int64_t elements,
                               sifr_error *error) {
     if (elements == 0) return SIFR_OK;
     device_call call;
     memset(&call, 0, sizeof call);
     call.kernel = DEVICE_CLEAR;
-    int32_t buffer = *sum_buffer(state, unit, current_slot(state));
+    int32_t buffer = *sum_buffer(state, use, current_slot(state));
     BASE_TRY(lower_put(state, &call, PLAN_Y, vector_at(buffer, first, elements), error));
-    return lower_emit(state, PLAN_ADD, unit, -1, &call, NULL, false, error);
+    return lower_emit(state, PLAN_ADD, state->uses[use].unit, -1, &call, NULL, false, error);
 }
 
 /* into += from, FP32 vectors. */
@@ -116,53 +121,59 @@ static sifr_status emit_add(lower_state *state, int32_t unit, lower_operand into
 
 sifr_status lower_begin_unit(lower_state *state, int32_t unit, sifr_error *error) {
     memset(state->weight_written, 0, state->model->weight_count * sizeof *state->weight_written);
-    int32_t *buffer = sum_buffer(state, unit, current_slot(state));
-    if (*buffer >= 0) return SIFR_OK;
-    return plan_add_buffer(state->s, PLAN_GRADIENTS, state->gradient_elements[unit] * 4, unit,
-                           current_slot(state), false, buffer, error);
+    for (int32_t use = 0; use < state->use_count; use++) {
+        int32_t *buffer = sum_buffer(state, use, current_slot(state));
+        int32_t owner = state->uses[use].owner;
+        if (state->uses[use].unit != unit || *buffer >= 0) continue;
+        BASE_TRY(plan_add_buffer(state->s, PLAN_GRADIENTS, state->s->unit_elements[owner] * 4,
+                                 owner, current_slot(state), false, buffer, error));
+    }
+    return SIFR_OK;
+}
+
+/* Padding, and weights that this use leaves alone, have no kernel that writes them. */
+static sifr_status clear_unwritten(lower_state *state, int32_t use, sifr_error *error) {
+    const sifr_model *model = state->model;
+    const model_unit *owner = &model->units[state->uses[use].owner];
+    int64_t end = 0;
+    for (int32_t w = owner->first_weight; w < owner->first_weight + owner->weights; w++) {
+        const model_weight *weight = &model->weights[w];
+        int64_t elements = weight->rows * weight->columns;
+        int64_t written = state->weight_written[w] ? elements : 0;
+        end = weight->offset + base_ceil_to(elements, DEVICE_BLOCK);
+        BASE_TRY(emit_clear(state, use, weight->offset + written, end - weight->offset - written,
+                            error));
+    }
+    return emit_clear(state, use, end, state->s->unit_elements[state->uses[use].owner] - end,
+                      error);
 }
 
 sifr_status lower_end_unit(lower_state *state, int32_t unit, sifr_error *error) {
-    const sifr_model *model = state->model;
-    const model_unit *u = &model->units[unit];
     bool first = !(state->s->settings.sequential && state->micro_batch > 0);
-    /* Padding, and weights that only other units use, have no kernel that writes them. */
-    int64_t end = 0;
-    for (int32_t w = u->first_weight; first && w < u->first_weight + u->weights; w++) {
-        const model_weight *weight = &model->weights[w];
-        int64_t elements = weight->rows * weight->columns;
-        if (!state->weight_written[w]) elements = 0;
-        end = weight->offset + base_ceil_to(weight->rows * weight->columns, DEVICE_BLOCK);
-        BASE_TRY(emit_clear(state, unit, weight->offset + elements, end - weight->offset - elements,
-                            error));
-    }
-    if (first) {
-        BASE_TRY(emit_clear(state, unit, end, state->s->unit_elements[unit] - end, error));
-    }
-    for (int32_t i = 0; i < state->sum_count; i++) {
-        const lower_sum *sum = &state->sums[i];
-        if (sum->after != state->micro_batch) continue;
-        int32_t *into = sum_buffer(state, unit, sum->into);
-        int32_t *from = sum_buffer(state, unit, sum->from);
-        int64_t elements = state->gradient_elements[unit];
-        BASE_TRY(emit_add(state, unit, vector_at(*into, 0, elements), vector_at(*from, 0, elements),
-                          error));
-        *from = -1; /* free for the next partial sum */
+    for (int32_t use = 0; use < state->use_count; use++) {
+        if (state->uses[use].unit != unit) continue;
+        int64_t elements = state->s->unit_elements[state->uses[use].owner];
+        if (first) BASE_TRY(clear_unwritten(state, use, error));
+        for (int32_t i = 0; i < state->sum_count; i++) {
+            const lower_sum *sum = &state->sums[i];
+            if (sum->after != state->micro_batch) continue;
+            int32_t *into = sum_buffer(state, use, sum->into);
+            int32_t *from = sum_buffer(state, use, sum->from);
+            BASE_TRY(emit_add(state, unit, vector_at(*into, 0, elements),
+                              vector_at(*from, 0, elements), error));
+            *from = -1; /* free for the next partial sum */
+        }
     }
     return SIFR_OK;
 }
 
 sifr_status lower_borrowed(lower_state *state, sifr_error *error) {
-    const sifr_model *model = state->model;
-    for (int32_t n = 0; n < (int32_t)model->node_count; n++) {
-        const model_node *node = &model->nodes[n];
-        if (!borrows(model, node)) continue;
-        const model_weight *w = &model->weights[node->w[0]];
-        int64_t elements = w->rows * w->columns;
-        BASE_TRY(emit_add(
-            state, w->unit, vector_at(*sum_buffer(state, w->unit, 0), w->offset, elements),
-            vector_at(*sum_buffer(state, node->unit, 0), state->borrowed_offset[n], elements),
-            error));
+    for (int32_t use = 0; use < state->use_count; use++) {
+        int32_t owner = state->uses[use].owner;
+        int64_t elements = state->s->unit_elements[owner];
+        if (state->uses[use].unit == owner) continue;
+        BASE_TRY(emit_add(state, owner, vector_at(*sum_buffer(state, owner, 0), 0, elements),
+                          vector_at(*sum_buffer(state, use, 0), 0, elements), error));
     }
     return SIFR_OK;
 }
