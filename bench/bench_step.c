@@ -87,7 +87,8 @@ int main(int argc, char **argv) {
     }
     for (int i = 0; i < TOKENS; i++) labels[i] = i % LENGTH == LENGTH - 1 ? -100 : tokens[i + 1];
 
-    if (device_measure(engine->dev, &before, &error) != SIFR_OK) return fail(&error);
+    if (device_measure(engine->dev, NULL, DEVICE_MEASURE_BYTES, &before, &error) != SIFR_OK)
+        return fail(&error);
     double best = 1e9, sum = 0;
     sifr_step_result result = {0};
     for (int s = 0; s < steps + 1; s++) { /* the first one is not counted */
@@ -100,7 +101,8 @@ int main(int argc, char **argv) {
         sum += seconds;
         if (seconds < best) best = seconds;
     }
-    if (device_measure(engine->dev, &after, &error) != SIFR_OK) return fail(&error);
+    if (device_measure(engine->dev, NULL, DEVICE_MEASURE_BYTES, &after, &error) != SIFR_OK)
+        return fail(&error);
     double limit = narrow ? before.bf16_operations + after.bf16_operations
                           : before.fp32_operations + after.fp32_operations;
     limit /= 2;

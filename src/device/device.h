@@ -217,8 +217,12 @@ typedef struct device_limits {
     double fp32_operations, bf16_operations, bytes;
 } device_limits;
 
-/* Takes some 50 ms and 96 MiB, which it gives back. */
-sifr_status device_measure(device *dev, device_limits *out, sifr_error *error) SIFR_MUST_CHECK;
+/* Takes some 50 ms. The triad runs over `bytes` at `memory` (of the device; overwritten), which it
+ * takes itself and gives back where that is NULL. DEVICE_MEASURE_BYTES are beyond all caches; where
+ * there are less, `out->bytes` may be that of a cache. */
+#define DEVICE_MEASURE_BYTES ((int64_t)96 << 20)
+sifr_status device_measure(device *dev, void *memory, int64_t bytes, device_limits *out,
+                           sifr_error *error) SIFR_MUST_CHECK;
 
 /* Memory of the device in one piece: zeroed, huge pages where the system gives them, touched by
  * the device's threads before it returns. */

@@ -133,6 +133,12 @@ const float *engine_seconds(const engine_executor *e) {
     return e->seconds;
 }
 
+void *engine_idle_memory(const engine_executor *e, int64_t *bytes) {
+    int64_t start = permanent_bytes(e->schedule);
+    *bytes = base_max_i64(0, e->schedule->total_bytes - start);
+    return (char *)e->block + start;
+}
+
 static int64_t count_labels(const engine_executor *e) {
     const plan_schedule *s = e->schedule;
     int64_t count = 0, tokens = s->settings.sequences * s->settings.length;

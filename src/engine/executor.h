@@ -39,6 +39,9 @@ void *engine_buffer(const engine_executor *executor, int32_t buffer);
 /* Memory taken from the device, in bytes (0 where it is the owner's). */
 int64_t engine_taken_bytes(const engine_executor *executor);
 
+/* The memory that holds nothing between runs, page-aligned. */
+void *engine_idle_memory(const engine_executor *executor, int64_t *bytes);
+
 /* Runs all instructions. Inputs must be in place (tokens, labels of each micro batch). */
 sifr_status engine_run(engine_executor *executor, const engine_step_input *input,
                        engine_result *result, sifr_error *error) SIFR_MUST_CHECK;

@@ -201,8 +201,12 @@ static sifr_status begin_output(train_state *t, sifr_error *error) {
 
 /* What the plan is priced on, and shares are shares of. */
 static sifr_status measure_machine(train_state *t, sifr_error *error) {
+    enum { LEAST = 12 << 20 }; /* not to be more than the plan where that is small */
     device_limits limits;
-    BASE_TRY(device_measure(t->engine->dev, &limits, error));
+    int64_t bytes;
+    void *memory = engine_idle_memory(t->engine->trainer, &bytes);
+    if (bytes < LEAST) memory = NULL, bytes = LEAST;
+    BASE_TRY(device_measure(t->engine->dev, memory, bytes, &limits, error));
     t->machine = (plan_machine){.fp32_operations = limits.fp32_operations,
                                 .bf16_operations = limits.bf16_operations,
                                 .memory_bytes = limits.bytes,

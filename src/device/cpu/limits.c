@@ -55,27 +55,29 @@ static void run_triad(void *argument, int64_t tile, int thread) {
                         base_min_i64(TRIAD_TILE, job->count - first));
 }
 
-sifr_status device_measure(device *dev, device_limits *out, sifr_error *error) {
+sifr_status device_measure(device *dev, void *memory, int64_t bytes, device_limits *out,
+                           sifr_error *error) {
     const cpu_limit_kernels *kernels = !strcmp(dev->isa, "avx512") ? &cpu_limit_kernels_avx512
                                        : !strcmp(dev->isa, "avx2") ? &cpu_limit_kernels_avx2
                                                                    : &cpu_limit_kernels_plain;
-    enum { COUNT = 1 << 23 }; /* 32 MiB each: well beyond the caches */
-    void *block;
-    BASE_TRY(device_take(dev, 3 * COUNT * (int64_t)sizeof(float), &block, error));
-    float *values = block;
+    void *own = NULL;
+    if (!memory) BASE_TRY(device_take(dev, bytes, &own, error));
+    float *values = memory ? memory : own;
+    int64_t count = base_min_i64(bytes, DEVICE_MEASURE_BYTES) / (3 * (int64_t)sizeof(float));
+    count = count / 16 * 16; /* a vector */
     limit_job job = {.kernels = kernels,
                      .a = values,
-                     .b = values + COUNT,
-                     .c = values + 2 * COUNT,
-                     .count = COUNT};
+                     .b = values + count,
+                     .c = values + 2 * count,
+                     .count = count};
     *out = (device_limits){0};
     for (int run = 0; run < 3; run++) {
         double start = now();
-        cpu_parallel(dev->team, COUNT / TRIAD_TILE, run_triad, &job);
-        double rate = 3.0 * COUNT * sizeof(float) / (now() - start);
+        cpu_parallel(dev->team, (count + TRIAD_TILE - 1) / TRIAD_TILE, run_triad, &job);
+        double rate = 3.0 * (double)count * sizeof(float) / (now() - start);
         if (rate > out->bytes) out->bytes = rate;
     }
-    device_give(dev, block, 3 * COUNT * (int64_t)sizeof(float));
+    if (own) device_give(dev, own, bytes);
     out->fp32_operations = measure_loop(dev, kernels->multiply_add, kernels->operations);
     out->bf16_operations = kernels->dot_bf16
                                ? measure_loop(dev, kernels->dot_bf16, kernels->operations_bf16)

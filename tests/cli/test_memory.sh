@@ -1,0 +1,67 @@
+#!/bin/sh
+# Promise 2 of the design: the plan is the measurement. Anonymous memory of a training run, watched
+# from outside, against what `sifr plan` said of it: both step orders, with and without
+# recomputation, fp32 and bf16. timeout: 300, runs alone, not under sanitizers
+set -eu
+fail() {
+    echo "FAILED: $*" >&2
+    exit 1
+}
+
+cat "$SOURCE"/docs/*.md "$SOURCE"/src/plan/*.c >text.txt
+cat >config.json <<'END'
+{"model_type": "llama", "architectures": ["LlamaForCausalLM"], "vocab_size": 1024,
+ "hidden_size": 256, "num_hidden_layers": 6, "num_attention_heads": 8, "num_key_value_heads": 4,
+ "intermediate_size": 704, "max_position_embeddings": 256, "eos_token_id": 0, "bos_token_id": 0}
+END
+"$SIFR" tokenizer train --vocab-size 1024 --data text.txt --output tokenizer >log
+"$SIFR" init --config config.json --tokenizer tokenizer --output model >log
+
+number() { # KEY FILE: the number of a member of a JSON object, one a line
+    sed -n "s/^ *\"$1\": \([0-9]*\).*/\1/p" "$2"
+}
+
+# Largest anonymous memory of a process, in bytes, looked at 50 times a second while it lives.
+watch() {
+    largest=0
+    while kill -0 "$1" 2>/dev/null; do
+        now=$(sed -n 's/^RssAnon:[^0-9]*\([0-9]*\).*/\1/p' "/proc/$1/status" 2>/dev/null || true)
+        [ "${now:-0}" -gt "$largest" ] && largest=$now
+        sleep 0.02
+    done
+    echo $((largest * 1024))
+}
+
+compare() { # PRECISION STEP_ORDER RECOMPUTE
+    echo "{\"sifr\": {\"step_order\": \"$2\", \"recompute\": \"$3\"}}" >ds.json
+    echo "$*" >case
+    set -- --config ds.json --model model --seq-length 256 --per-device-train-batch-size 4 \
+        --gradient-accumulation-steps 2 --threads 2 $1
+    "$SIFR" plan "$@" --json >plan.json
+    rm -rf out
+    "$SIFR" train "$@" --data text.txt --output out --max-steps 2 --json >train.json 2>log &
+    measured=$(watch $!)
+    wait $! || fail "$*: train: $(cat log)"
+    planned=$(number peak_bytes plan.json)
+    baseline=$(number baseline_bytes plan.json)
+    said=$(number measured_bytes train.json)
+    [ "$planned" -gt 100000000 ] || fail "the model is too small to compare anything: $planned"
+    [ "$(number planned_bytes train.json)" -eq "$planned" ] || fail "plan and run plan otherwise"
+    slack=$((planned / 20))
+    [ $slack -gt $((16 << 20)) ] || slack=$((16 << 20))
+    # the run's own figure leaves the program's baseline out
+    for value in $((measured - baseline)) "$said"; do
+        difference=$((value - planned))
+        [ ${difference#-} -le $slack ] ||
+            fail "$(cat case): planned $planned, program $baseline, measured $value"
+    done
+    echo "$(cat case): planned $planned + $baseline, measured $measured, by itself $said"
+}
+
+for precision in "" --bf16; do
+    for order in batch unit; do
+        for recompute in none unit; do
+            compare "$precision" $order $recompute
+        done
+    done
+done
