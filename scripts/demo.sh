@@ -1,6 +1,6 @@
 #!/bin/sh
 # `make demo`: plain text to a small trained model, in a few minutes: demo.sh [BUILD]
-# Everything is made below BUILD/demo. What a second run would make again from the same inputs (the
+# DEMO_STEPS chooses another number of steps than the config's. Everything is made below BUILD/demo. What a second run would make again from the same inputs (the
 # text, the tokenizer, the token store, the first weights) is kept and used.
 set -eu
 cd "$(dirname "$0")/.."
@@ -62,7 +62,7 @@ fi
 say "Training"
 rm -rf "$work/run"
 show "$sifr" train --config "$config" --model "$work/model" --data "$work/tokens" \
-    --eval-data "$work/text/held-out" --output "$work/run"
+    --eval-data "$work/text/held-out" --output "$work/run" ${DEMO_STEPS:+--max-steps "$DEMO_STEPS"}
 
 say "The loss, step by step"
 scripts/loss-curve.sh "$work/run/metrics.jsonl"
