@@ -43,6 +43,18 @@ static void matrix_column_sums(const void *from, device_dtype dtype, int64_t row
     }
 }
 
+static void matrix_put_block(const float *from, int64_t rows, int64_t columns, float *to,
+                             int64_t to_stride, bool add) {
+    for (int64_t r = 0; r < rows; r++) {
+        const float *source = from + r * columns;
+        float *target = to + r * to_stride;
+        for (int64_t c = 0; c < columns; c += VECTOR) {
+            vector v = vector_load(source + c);
+            vector_store(target + c, add ? vector_add(vector_load(target + c), v) : v);
+        }
+    }
+}
+
 /* The dot products of x with four rows of w at a time, each in two partial sums. */
 #define DOT_ROWS 4
 
@@ -144,5 +156,6 @@ const cpu_matrix_kernels KERNEL_NAME(cpu_matrix_kernels) = {
     .widen = matrix_widen,
     .narrow = matrix_narrow,
     .column_sums = matrix_column_sums,
+    .put_block = matrix_put_block,
     .vector_product = matrix_vector_product,
 };

@@ -12,6 +12,9 @@ typedef struct cpu_matrix_kernels {
     /* sums[c] (+)= the sum over rows, in order, of column c; dtype FP32 or BF16 */
     void (*column_sums)(const void *from, device_dtype dtype, int64_t rows, int64_t columns,
                         int64_t stride, float *sums, bool add);
+    /* to (+)= from, a dense block of rows x columns, columns a multiple of 64 */
+    void (*put_block)(const float *from, int64_t rows, int64_t columns, float *to,
+                      int64_t to_stride, bool add);
     /* Elements first <= n < last of y = x w^T + bias (x w where w is in x out), one row. */
     void (*vector_product)(const device_matrix *x, const device_matrix *w,
                            const device_matrix *bias, const device_matrix *y, bool transposed,

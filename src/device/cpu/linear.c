@@ -6,7 +6,7 @@
 #include "base/checked.h"
 #include "device/cpu/kernels_matrix.h"
 #include "device/cpu/operands.h"
-#include "device/cpu/product_rows.h"
+#include "device/cpu/product_pieces.h"
 #include "device/cpu/transpose.h"
 
 enum {
@@ -23,8 +23,8 @@ typedef struct linear_plan {
     device_dtype type; /* of the products: FP32 where operands are widened */
     bool widen, transposed, vector;
     cpu_row_tiles tiles;                  /* y, or dx */
-    cpu_row_tiles weights[2][2];          /* [a whole chunk, the last one][set, add] */
-    int64_t packed_bytes[2];              /* of a chunk's b; 0: it is not packed */
+    cpu_pieces pieces[2];                 /* of a whole chunk's dw, and of the last one's */
+    cpu_row_tiles weights[2][2];          /* the same [set, add] where there are no pieces */
     int64_t turned_columns, kept_columns; /* dw is turned_columns x kept_columns */
     int64_t at_x, at_w, at_bias, at_y, at_turned, at_packed, at_threads, thread_bytes;
 } linear_plan;
@@ -110,7 +110,6 @@ sifr_status cpu_prepare_linear(device *dev, device_call *call, sifr_error *error
 /* Products of a chunk of `rows` tokens, with b packed where the library takes it so. */
 static sifr_status plan_chunk(device *dev, linear_plan *plan, int64_t rows, int64_t kept_stride,
                               int64_t dw_stride, int rest, sifr_error *error) {
-    cpu_products *products = dev->products;
     cpu_product_shape shape = {.rows = plan->turned_columns,
                                .columns = plan->kept_columns,
                                .inner = rows,
@@ -119,21 +118,12 @@ static sifr_status plan_chunk(device *dev, linear_plan *plan, int64_t rows, int6
                                .c_stride = dw_stride,
                                .input = plan->type,
                                .output = DEVICE_FP32};
-    int64_t tile = WEIGHT_TILE;
-    for (int packed = plan->turned_columns % tile == 0 && rows == DEVICE_TOKEN_CHUNK; packed >= 0;
-         packed--) {
-        sifr_status status = SIFR_OK;
-        for (int sum = 0; sum < 2 && status == SIFR_OK; sum++) {
-            shape.sum = sum != 0, shape.b_packed = packed != 0;
-            status = cpu_find_row_tiles(products, shape, tile, &plan->weights[rest][sum], error);
-        }
-        if (status != SIFR_OK && !packed) return status;
-        if (status != SIFR_OK) continue;
-        const cpu_product *set = plan->weights[rest][0].whole, *add = plan->weights[rest][1].whole;
-        if (!packed || cpu_product_same_packing(set, add)) {
-            plan->packed_bytes[rest] = packed ? cpu_product_packed_bytes(set) : 0;
-            return SIFR_OK;
-        }
+    BASE_TRY(cpu_find_pieces(dev->products, shape, WEIGHT_TILE, &plan->pieces[rest], error));
+    if (plan->pieces[rest].count > 0) return SIFR_OK;
+    for (int sum = 0; sum < 2; sum++) {
+        shape.sum = sum != 0;
+        BASE_TRY(cpu_find_row_tiles(dev->products, shape, WEIGHT_TILE, &plan->weights[rest][sum],
+                                    error));
     }
     return SIFR_OK;
 }
@@ -151,7 +141,8 @@ static sifr_status plan_weights(device *dev, const device_call *call, linear_pla
         BASE_TRY(plan_chunk(dev, plan, DEVICE_TOKEN_CHUNK, stride, call->dw[0].stride, 0, error));
     if (rest != 0) BASE_TRY(plan_chunk(dev, plan, rest, stride, call->dw[0].stride, 1, error));
     plan->at_turned = cpu_take(total, chunk * turned->columns * device_dtype_bytes(plan->type));
-    plan->at_packed = cpu_take(total, base_max_i64(plan->packed_bytes[0], plan->packed_bytes[1]));
+    plan->at_packed = cpu_take(total, base_max_i64(cpu_pieces_bytes(&plan->pieces[0]),
+                                                   cpu_pieces_bytes(&plan->pieces[1])));
     return SIFR_OK;
 }
 
@@ -191,8 +182,10 @@ sifr_status cpu_prepare_linear_backward(device *dev, device_call *call, sifr_err
         thread = cpu_row_tiles_scratch(&plan.tiles);
     }
     if (wants_dw) BASE_TRY(plan_weights(dev, call, &plan, &total, error));
-    for (int i = 0; wants_dw && i < 4; i++)
+    for (int i = 0; wants_dw && i < 4; i++) {
         thread = base_max_i64(thread, cpu_row_tiles_scratch(&plan.weights[i / 2][i % 2]));
+        thread = base_max_i64(thread, cpu_pieces_scratch(&plan.pieces[i / 2]));
+    }
     plan_threads(dev, &plan, &total, thread);
     return keep_plan(dev, call, &plan, total, error);
 }
@@ -325,24 +318,17 @@ static int64_t turn_tasks(const linear_plan *plan) {
     return (plan->turned_columns + TURN_COLUMNS - 1) / TURN_COLUMNS;
 }
 
-static const cpu_product *chunk_product(const linear_run *run) {
-    return run->plan->weights[run->chunk_rest][run->chunk_sum].whole;
-}
-
 /* First the pieces of b, which take longest, then transposing a. */
 static void arrange_task(void *context, int64_t task, int thread) {
     linear_run *run = context;
     const linear_plan *plan = run->plan;
-    int64_t pieces = 0;
-    if (plan->packed_bytes[run->chunk_rest] != 0) {
-        pieces = cpu_product_pieces(chunk_product(run));
-        if (task < pieces) {
-            check_product(run, cpu_product_pack(chunk_product(run), thread, task, run->kept.data,
-                                                run->scratch + plan->at_packed));
-            return;
-        }
+    const cpu_pieces *pieces = &plan->pieces[run->chunk_rest];
+    if (task < pieces->count) {
+        check_product(run, cpu_pieces_pack(pieces, thread, task, run->kept.data,
+                                           run->scratch + plan->at_packed));
+        return;
     }
-    int64_t first = (task - pieces) * TURN_COLUMNS, rows = run->chunk_rows;
+    int64_t first = (task - pieces->count) * TURN_COLUMNS, rows = run->chunk_rows;
     int64_t columns = base_min_i64(TURN_COLUMNS, plan->turned_columns - first);
     char *to = run->scratch + plan->at_turned;
     if (plan->type == DEVICE_FP32)
@@ -353,19 +339,30 @@ static void arrange_task(void *context, int64_t task, int thread) {
                         run->turned.stride, (uint16_t *)to + first * rows, rows);
 }
 
+static int64_t weight_tasks(const linear_run *run) {
+    const cpu_pieces *pieces = &run->plan->pieces[run->chunk_rest];
+    if (pieces->count > 0) return cpu_row_tiles_count(&pieces->tiles) * pieces->count;
+    return cpu_row_tiles_count(&run->plan->weights[run->chunk_rest][run->chunk_sum]);
+}
+
 static void weight_task(void *context, int64_t task, int thread) {
     linear_run *run = context;
     const linear_plan *plan = run->plan;
-    const cpu_row_tiles *tiles = &plan->weights[run->chunk_rest][run->chunk_sum];
-    int64_t row = task * tiles->tile;
+    const cpu_pieces *pieces = &plan->pieces[run->chunk_rest];
+    const device_matrix *dw = &run->call->dw[0];
+    int64_t tile = pieces->count > 0 ? task / pieces->count : task, row = tile * WEIGHT_TILE;
     const char *a =
         run->scratch + plan->at_turned + row * run->chunk_rows * device_dtype_bytes(plan->type);
-    const void *b =
-        plan->packed_bytes[run->chunk_rest] != 0 ? run->scratch + plan->at_packed : run->kept.data;
-    const device_matrix *dw = &run->call->dw[0];
-    check_product(run, cpu_product_run(cpu_row_tile_product(tiles, task), thread, a, b, NULL,
-                                       (float *)dw->data + row * dw->stride,
-                                       thread_scratch(run, thread)));
+    float *c = (float *)dw->data + row * dw->stride;
+    if (pieces->count > 0) {
+        check_product(run, cpu_pieces_run(pieces, run->kernels, thread, tile, task % pieces->count,
+                                          a, run->scratch + plan->at_packed, c, dw->stride,
+                                          run->chunk_sum, thread_scratch(run, thread)));
+        return;
+    }
+    const cpu_row_tiles *tiles = &plan->weights[run->chunk_rest][run->chunk_sum];
+    check_product(run, cpu_product_run(cpu_row_tile_product(tiles, tile), thread, a, run->kept.data,
+                                       NULL, c, thread_scratch(run, thread)));
 }
 
 static void bias_task(void *context, int64_t task, int thread) {
@@ -399,12 +396,9 @@ static void run_weights(device *dev, linear_run *run) {
         run->chunk_sum = first > 0 || run->call->accumulate_dw;
         run->turned = rows_from(turned, first, run->chunk_rows);
         run->kept = rows_from(kept, first, run->chunk_rows);
-        int64_t pieces =
-            plan->packed_bytes[run->chunk_rest] == 0 ? 0 : cpu_product_pieces(chunk_product(run));
-        cpu_parallel(dev->team, pieces + turn_tasks(plan), arrange_task, run);
-        cpu_parallel(dev->team,
-                     cpu_row_tiles_count(&plan->weights[run->chunk_rest][run->chunk_sum]),
-                     weight_task, run);
+        cpu_parallel(dev->team, plan->pieces[run->chunk_rest].count + turn_tasks(plan),
+                     arrange_task, run);
+        cpu_parallel(dev->team, weight_tasks(run), weight_task, run);
     }
 }
 

@@ -18,10 +18,9 @@ enum {
     PRODUCT_C,
     PRODUCT_SCRATCH,
     PRODUCT_PLAIN_B,
-    PRODUCT_PIECE_B,
+
     PRODUCT_OPERANDS
 };
-enum { PRODUCT_PIECE = 256 }; /* columns */
 
 struct cpu_product {
     cpu_product_shape shape;
@@ -31,7 +30,6 @@ struct cpu_product {
     dnnl_stream_t *streams;
     dnnl_memory_desc_t packed; /* layout of b when it is packed */
     int64_t scratch_bytes, packed_bytes;
-    int64_t pieces, piece_columns, piece_bytes;
     int threads;
     cpu_product *next;
 };
@@ -172,37 +170,6 @@ static dnnl_status_t make_reorder(dnnl_engine_t engine, const dnnl_memory_desc_t
     return status;
 }
 
-/* A packed b lies in blocks of columns, one behind the other, so each can be packed alone: the same
- * layout with fewer columns. False where the library chose another order. */
-static bool describe_piece(cpu_product *product, dnnl_memory_desc_t *piece,
-                           dnnl_memory_desc_t *plain_piece) {
-    const cpu_product_shape *s = &product->shape;
-    const dnnl_blocking_desc_t *blocking = &product->packed.format_desc.blocking;
-    if (product->packed.format_kind != dnnl_blocked || s->columns % CPU_PACK_COLUMNS != 0 ||
-        blocking->strides[1] < blocking->strides[0] || product->packed.offset0 != 0)
-        return false;
-    int64_t block = 1, inner = 1;
-    for (int i = 0; i < blocking->inner_nblks; i++) {
-        if (blocking->inner_idxs[i] == 1)
-            block *= blocking->inner_blks[i];
-        else
-            inner *= blocking->inner_blks[i];
-    }
-    if (block > PRODUCT_PIECE || PRODUCT_PIECE % block != 0 || s->inner % inner != 0 ||
-        s->columns % block != 0)
-        return false;
-    product->piece_columns = s->columns % PRODUCT_PIECE == 0 ? PRODUCT_PIECE : CPU_PACK_COLUMNS;
-    if (product->piece_columns % block != 0) return false;
-    product->pieces = s->columns / product->piece_columns;
-    product->piece_bytes =
-        product->piece_columns / block * blocking->strides[1] * device_dtype_bytes(s->input);
-    *piece = product->packed;
-    piece->dims[1] = piece->padded_dims[1] = product->piece_columns;
-    return piece->padded_dims[0] == s->inner &&
-           product->piece_bytes * product->pieces == product->packed_bytes &&
-           describe_matrix(plain_piece, s->inner, product->piece_columns, s->b_stride, 1, s->input);
-}
-
 static dnnl_status_t make_product(cpu_products *products, cpu_product *product) {
     const cpu_product_shape *s = &product->shape;
     product_forms forms;
@@ -216,18 +183,16 @@ static dnnl_status_t make_product(cpu_products *products, cpu_product *product) 
     const dnnl_memory_desc_t *scratch =
         dnnl_primitive_desc_query_md(descriptor, dnnl_query_scratchpad_md, 0);
     product->scratch_bytes = (int64_t)dnnl_memory_desc_get_size(scratch);
-    dnnl_memory_desc_t piece = *b;
     if (status == dnnl_success && s->b_packed) {
         product->packed = *b;
         product->packed_bytes = (int64_t)dnnl_memory_desc_get_size(b);
-        dnnl_memory_desc_t plain = {0};
-        status = s->b_transposed || !describe_piece(product, &piece, &plain)
-                     ? dnnl_unimplemented
-                     : make_reorder(products->engine, &plain, &piece, &product->reorder);
-        forms.plain_b = plain;
+        /* Padding would be cleared again by each thread that is handed the packed matrix. */
+        bool padded = b->padded_dims[0] != s->inner || b->padded_dims[1] != s->columns;
+        status = padded ? dnnl_unimplemented
+                        : make_reorder(products->engine, &forms.plain_b, b, &product->reorder);
     }
-    const dnnl_memory_desc_t *operands[PRODUCT_OPERANDS] = {
-        &forms.a, b, &forms.bias, &forms.c, scratch, &forms.plain_b, &piece};
+    const dnnl_memory_desc_t *operands[PRODUCT_OPERANDS] = {&forms.a, b,       &forms.bias,
+                                                            &forms.c, scratch, &forms.plain_b};
     for (int i = 0; status == dnnl_success && i < products->threads * PRODUCT_OPERANDS; i++)
         status = dnnl_memory_create(&product->memory[i], operands[i % PRODUCT_OPERANDS],
                                     products->engine, DNNL_MEMORY_NONE);
@@ -341,20 +306,13 @@ bool cpu_product_same_packing(const cpu_product *a, const cpu_product *b) {
     return a->shape.b_packed && b->shape.b_packed && dnnl_memory_desc_equal(&a->packed, &b->packed);
 }
 
-int64_t cpu_product_pieces(const cpu_product *product) {
-    return product->pieces;
-}
-
-bool cpu_product_pack(const cpu_product *product, int thread, int64_t piece, const void *b,
-                      void *packed) {
+bool cpu_product_pack(const cpu_product *product, int thread, const void *b, void *packed) {
     dnnl_memory_t *memory = product->memory + (ptrdiff_t)thread * PRODUCT_OPERANDS;
     dnnl_stream_t stream = product->streams[thread];
-    int64_t bytes = piece * product->piece_columns * device_dtype_bytes(product->shape.input);
-    if (!set_address(memory[PRODUCT_PLAIN_B], (const char *)b + bytes, stream) ||
-        !set_address(memory[PRODUCT_PIECE_B], (char *)packed + piece * product->piece_bytes,
-                     stream))
+    if (!set_address(memory[PRODUCT_PLAIN_B], b, stream) ||
+        !set_address(memory[PRODUCT_B], packed, stream))
         return false;
     dnnl_exec_arg_t arguments[2] = {{DNNL_ARG_FROM, memory[PRODUCT_PLAIN_B]},
-                                    {DNNL_ARG_TO, memory[PRODUCT_PIECE_B]}};
+                                    {DNNL_ARG_TO, memory[PRODUCT_B]}};
     return execute_alone(product->reorder, stream, 2, arguments);
 }

@@ -15,16 +15,13 @@ static inline bool cpu_has_bf16(const device *dev) {
     return strcmp(dev->isa, "avx512") == 0;
 }
 
-#define CPU_PACK_COLUMNS 64 /* a packed b has no padding */
-
 typedef struct cpu_product_shape {
     int64_t rows, columns, inner;         /* c is rows x columns */
     int64_t a_stride, b_stride, c_stride; /* elements between rows as they are stored */
     device_dtype input, output, bias;     /* FP32 or BF16; bias may be NONE */
     bool b_transposed;                    /* b is stored columns x inner */
     bool sum;                             /* c is added to */
-    bool b_packed; /* b comes from cpu_product_pack, not plain; only for dense b that is not
-                    * transposed, with columns a multiple of CPU_PACK_COLUMNS, else refused */
+    bool b_packed; /* b comes from cpu_product_pack, not plain; refused where that needs padding */
 } cpu_product_shape;
 
 typedef struct cpu_product cpu_product;
@@ -48,11 +45,8 @@ bool cpu_product_run(const cpu_product *product, int thread, const void *a, cons
 /* Whether a b packed for one of the two serves the other. */
 bool cpu_product_same_packing(const cpu_product *a, const cpu_product *b);
 
-/* Brings a plain b into the layout that the product wants, at `packed` (64-byte aligned), in
- * independent pieces 0 <= piece < cpu_product_pieces. */
-int64_t cpu_product_pieces(const cpu_product *product);
-bool cpu_product_pack(const cpu_product *product, int thread, int64_t piece, const void *b,
-                      void *packed);
+/* Brings a plain b into the layout that the product wants, at `packed` (64-byte aligned). */
+bool cpu_product_pack(const cpu_product *product, int thread, const void *b, void *packed);
 
 /* A plan that refers to products: finds the same bytes or keeps a copy, owned by `products`. */
 sifr_status cpu_products_keep(cpu_products *products, const void *plan, size_t size,

@@ -1,0 +1,57 @@
+#include "device/cpu/product_pieces.h"
+
+#include <string.h>
+
+sifr_status cpu_find_pieces(cpu_products *products, cpu_product_shape shape, int64_t tile,
+                            cpu_pieces *out, sifr_error *error) {
+    static const int64_t widths[] = {256, 192, 128, 64};
+    *out = (cpu_pieces){.input = shape.input};
+    int64_t width = 0;
+    for (int i = 0; i < 4 && width == 0; i++)
+        if (shape.columns % widths[i] == 0) width = widths[i];
+    if (width == 0 || shape.b_transposed) return SIFR_OK;
+    int64_t columns = shape.columns;
+    shape.columns = shape.c_stride = width;
+    shape.b_packed = true, shape.sum = false;
+    sifr_error refused = {0}; /* then plain products serve; they say what is wrong, if anything */
+    (void)error;
+    if (cpu_find_row_tiles(products, shape, tile, &out->tiles, &refused) != SIFR_OK) return SIFR_OK;
+    const cpu_product *whole = out->tiles.whole, *rest = out->tiles.rest;
+    if (whole != NULL && rest != NULL && !cpu_product_same_packing(whole, rest)) return SIFR_OK;
+    out->bytes = cpu_product_packed_bytes(whole != NULL ? whole : rest);
+    if (out->bytes % 64 != 0) return SIFR_OK;
+    out->columns = width;
+    out->count = columns / width;
+    return SIFR_OK;
+}
+
+static int64_t made_bytes(const cpu_pieces *pieces) {
+    return base_ceil_to(pieces->tiles.tile * pieces->columns * 4, 64);
+}
+
+int64_t cpu_pieces_scratch(const cpu_pieces *pieces) {
+    return pieces->count == 0 ? 0 : made_bytes(pieces) + cpu_row_tiles_scratch(&pieces->tiles);
+}
+
+bool cpu_pieces_pack(const cpu_pieces *pieces, int thread, int64_t piece, const void *b,
+                     void *packed) {
+    const cpu_product *product =
+        pieces->tiles.whole != NULL ? pieces->tiles.whole : pieces->tiles.rest;
+    int64_t skipped = piece * pieces->columns * device_dtype_bytes(pieces->input);
+    return cpu_product_pack(product, thread, (const char *)b + skipped,
+                            (char *)packed + piece * pieces->bytes);
+}
+
+bool cpu_pieces_run(const cpu_pieces *pieces, const cpu_matrix_kernels *kernels, int thread,
+                    int64_t tile, int64_t piece, const void *a, const void *packed, float *c,
+                    int64_t c_stride, bool add, char *scratch) {
+    const cpu_row_tiles *tiles = &pieces->tiles;
+    float *made = (float *)(void *)scratch;
+    if (!cpu_product_run(cpu_row_tile_product(tiles, tile), thread, a,
+                         (const char *)packed + piece * pieces->bytes, NULL, made,
+                         scratch + made_bytes(pieces)))
+        return false;
+    kernels->put_block(made, base_min_i64(tiles->tile, tiles->rows - tile * tiles->tile),
+                       pieces->columns, c + piece * pieces->columns, c_stride, add);
+    return true;
+}

@@ -1,0 +1,35 @@
+/* c (+)= a b, with b packed once in pieces of columns and used by many tiles of rows. Each piece of
+ * a tile is made beside c and then added, which is faster than letting the library add. */
+#ifndef CPU_PRODUCT_PIECES_H
+#define CPU_PRODUCT_PIECES_H
+
+#include "device/cpu/kernels_matrix.h"
+#include "device/cpu/product_rows.h"
+
+typedef struct cpu_pieces {
+    int64_t count, columns; /* count == 0: the library packs no such b without padding */
+    int64_t bytes;          /* of a packed piece */
+    device_dtype input;
+    cpu_row_tiles tiles;
+} cpu_pieces;
+
+/* `shape` as of the whole product; c_stride, sum and b_packed are not looked at. */
+sifr_status cpu_find_pieces(cpu_products *products, cpu_product_shape shape, int64_t tile,
+                            cpu_pieces *out, sifr_error *error) SIFR_MUST_CHECK;
+
+int64_t cpu_pieces_scratch(const cpu_pieces *pieces); /* bytes each thread needs */
+
+static inline int64_t cpu_pieces_bytes(const cpu_pieces *pieces) {
+    return pieces->count * pieces->bytes;
+}
+
+/* b: the whole of it, plain; packed: cpu_pieces_bytes of room. */
+bool cpu_pieces_pack(const cpu_pieces *pieces, int thread, int64_t piece, const void *b,
+                     void *packed);
+
+/* One piece of one tile of rows; a and c point at the tile's first row, c at column 0. */
+bool cpu_pieces_run(const cpu_pieces *pieces, const cpu_matrix_kernels *kernels, int thread,
+                    int64_t tile, int64_t piece, const void *a, const void *packed, float *c,
+                    int64_t c_stride, bool add, char *scratch);
+
+#endif
