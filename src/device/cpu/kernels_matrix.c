@@ -3,6 +3,8 @@
 #include "base/checked.h"
 #include "device/cpu/simd.h"
 
+enum { SUM_VECTORS = 4 };
+
 static void matrix_widen(const uint16_t *from, float *to, int64_t count) {
     int64_t i = 0;
     for (; i + VECTOR <= count; i += VECTOR) vector_store(to + i, vector_load_bf16(from + i));
@@ -22,24 +24,42 @@ static void matrix_narrow(const float *from, uint16_t *to, int64_t count, bool a
     vector_store_bf16_part(to + i, v, count - i);
 }
 
+/* `n` vectors of columns side by side, so that rows are read in whole cache lines. */
+VECTOR_INLINE void sum_columns(const void *from, device_dtype dtype, int n, int64_t rows,
+                               int64_t stride, float *sums, bool add) {
+    const float *wide = from;
+    const uint16_t *half = from;
+    vector sum[SUM_VECTORS];
+    for (int j = 0; j < n; j++) sum[j] = vector_set(0.0f);
+    for (int64_t r = 0; r < rows; r++)
+        for (int j = 0; j < n; j++) {
+            int64_t at = r * stride + j * VECTOR;
+            sum[j] = vector_add(sum[j], dtype == DEVICE_FP32 ? vector_load(wide + at)
+                                                             : vector_load_bf16(half + at));
+        }
+    for (int j = 0; j < n; j++) {
+        float *to = sums + j * VECTOR;
+        vector_store(to, add ? vector_add(vector_load(to), sum[j]) : sum[j]);
+    }
+}
+
 static void matrix_column_sums(const void *from, device_dtype dtype, int64_t rows, int64_t columns,
                                int64_t stride, float *sums, bool add) {
     const float *wide = from;
     const uint16_t *half = from;
-    for (int64_t c = 0; c < columns; c += VECTOR) {
-        int64_t n = base_min_i64(VECTOR, columns - c);
-        vector sum = vector_set(0.0f);
-        for (int64_t r = 0; r < rows; r++) {
-            int64_t at = r * stride + c;
-            if (n == VECTOR)
-                sum = vector_add(sum, dtype == DEVICE_FP32 ? vector_load(wide + at)
-                                                           : vector_load_bf16(half + at));
-            else
-                sum = vector_add(sum, dtype == DEVICE_FP32 ? vector_load_part(wide + at, n)
-                                                           : vector_load_bf16_part(half + at, n));
-        }
-        if (add) sum = vector_add(vector_load_part(sums + c, n), sum);
-        vector_store_part(sums + c, sum, n);
+    int64_t c = 0;
+    for (; c + SUM_VECTORS * VECTOR <= columns; c += SUM_VECTORS * VECTOR) {
+        if (dtype == DEVICE_FP32)
+            sum_columns(wide + c, DEVICE_FP32, SUM_VECTORS, rows, stride, sums + c, add);
+        else
+            sum_columns(half + c, DEVICE_BF16, SUM_VECTORS, rows, stride, sums + c, add);
+    }
+    for (; c < columns; c++) {
+        float sum = 0.0f;
+        for (int64_t r = 0; r < rows; r++)
+            sum += dtype == DEVICE_FP32 ? wide[r * stride + c]
+                                        : vector_from_bf16(half[r * stride + c]);
+        sums[c] = add ? sums[c] + sum : sum;
     }
 }
 

@@ -6,8 +6,9 @@
 
 #include "base/checked.h"
 
-/* Blocks of 32 x 32: a few cache lines of either side, whatever the strides. */
-enum { TRANSPOSE_BLOCK = 32 };
+/* Blocks that are written in whole cache lines, and so few of them that they stay in a first-level
+ * cache even where strides are powers of two and all of them compete for two of its sets. */
+enum { BLOCK_ROWS = 32, BLOCK_COLUMNS16 = 16, BLOCK_COLUMNS32 = 8 };
 
 static void transpose16_plain(const uint16_t *from, int64_t rows, int64_t columns, int64_t stride,
                               uint16_t *to, int64_t to_stride) {
@@ -85,18 +86,18 @@ static void transpose32_block(const uint32_t *from, int64_t rows, int64_t column
 
 void cpu_transpose16(const uint16_t *from, int64_t rows, int64_t columns, int64_t from_stride,
                      uint16_t *to, int64_t to_stride) {
-    for (int64_t r = 0; r < rows; r += TRANSPOSE_BLOCK)
-        for (int64_t c = 0; c < columns; c += TRANSPOSE_BLOCK)
-            transpose16_block(from + r * from_stride + c, base_min_i64(TRANSPOSE_BLOCK, rows - r),
-                              base_min_i64(TRANSPOSE_BLOCK, columns - c), from_stride,
+    for (int64_t r = 0; r < rows; r += BLOCK_ROWS)
+        for (int64_t c = 0; c < columns; c += BLOCK_COLUMNS16)
+            transpose16_block(from + r * from_stride + c, base_min_i64(BLOCK_ROWS, rows - r),
+                              base_min_i64(BLOCK_COLUMNS16, columns - c), from_stride,
                               to + c * to_stride + r, to_stride);
 }
 
 void cpu_transpose32(const uint32_t *from, int64_t rows, int64_t columns, int64_t from_stride,
                      uint32_t *to, int64_t to_stride) {
-    for (int64_t r = 0; r < rows; r += TRANSPOSE_BLOCK)
-        for (int64_t c = 0; c < columns; c += TRANSPOSE_BLOCK)
-            transpose32_block(from + r * from_stride + c, base_min_i64(TRANSPOSE_BLOCK, rows - r),
-                              base_min_i64(TRANSPOSE_BLOCK, columns - c), from_stride,
+    for (int64_t r = 0; r < rows; r += BLOCK_ROWS)
+        for (int64_t c = 0; c < columns; c += BLOCK_COLUMNS32)
+            transpose32_block(from + r * from_stride + c, base_min_i64(BLOCK_ROWS, rows - r),
+                              base_min_i64(BLOCK_COLUMNS32, columns - c), from_stride,
                               to + c * to_stride + r, to_stride);
 }
