@@ -37,7 +37,7 @@ static sifr_status check_attributes(const device_call *call, sifr_error *error) 
                          "%s: %d heads over %d kv heads of %d: the kv heads must divide the heads, "
                          "and a head have 1 to 1024 values",
                          name, heads, kv, width);
-    if (!(call->attributes.attention.scale > 0) || !(dropout >= 0 && dropout < 1))
+    if (!(call->attributes.attention.scale > 0) || !(dropout >= 0 && dropout < 0.9999f))
         return base_fail(error, SIFR_USAGE, "%s: scale %g must be above 0 and dropout %g in 0 to 1",
                          name, (double)call->attributes.attention.scale, (double)dropout);
     return SIFR_OK;

@@ -222,36 +222,72 @@ VECTOR_INLINE void tile_write_row(const float *from, device_dtype dtype, int64_t
         vector_store_bf16_part(values + i, vector_load_part(from + i, count - i), count - i);
 }
 
-/* What a probability is multiplied with: 0 where it is dropped, else 1 / (1 - p). Queries along
- * lanes, keys k0 to k0 + keys; a number is a function of (key, head, query, key's place). */
-VECTOR_INLINE void tile_dropout(const cpu_attention *a, uint32_t head, int64_t q0, int64_t k0,
-                                int64_t keys, float *factors) {
-    uint32_t threshold = (uint32_t)((double)a->dropout * 16777216.0);
-    float keep = 1.0f / (1.0f - a->dropout);
-    for (int64_t k = 0; k < keys; k += 4) {
-        for (int64_t q = 0; q < QUERY_BLOCK; q += VECTOR) {
-            uint32_t c[4][VECTOR];
-            for (int i = 0; i < VECTOR; i++) {
-                c[0][i] = (uint32_t)((k0 + k) / 4), c[1][i] = (uint32_t)(q0 + q + i);
-                c[2][i] = head, c[3][i] = 0;
-            }
-            uint32_t key0 = (uint32_t)a->random_key, key1 = (uint32_t)(a->random_key >> 32);
-            for (int round = 0; round < 10; round++) {
-                for (int i = 0; i < VECTOR; i++) {
-                    uint64_t p0 = (uint64_t)0xD2511F53u * c[0][i];
-                    uint64_t p1 = (uint64_t)0xCD9E8D57u * c[2][i];
-                    c[0][i] = (uint32_t)(p1 >> 32) ^ c[1][i] ^ key0;
-                    c[2][i] = (uint32_t)(p0 >> 32) ^ c[3][i] ^ key1;
-                    c[1][i] = (uint32_t)p1, c[3][i] = (uint32_t)p0;
-                }
-                key0 += 0x9E3779B9u, key1 += 0xBB67AE85u;
-            }
-            for (int j = 0; j < 4 && k + j < keys; j++)
-                for (int i = 0; i < VECTOR; i++)
-                    factors[(k + j) * QUERY_BLOCK + q + i] =
-                        c[j][i] >> 8 >= threshold ? keep : 0.0f;
+/* Dropout. A number is a function of (key, head, query, key's place): 16 bits of Philox's, whose
+ * counter is (place of 8 keys, query, head). Factors are 0 where a probability is dropped, else
+ * 1 / (1 - p) with p in whole parts of 65536. Queries along lanes, keys k0 to k0 + keys. */
+#define TILE_PHILOX_A 0xD2511F53u
+#define TILE_PHILOX_B 0xCD9E8D57u
+
+#if defined(KERNEL_ISA_avx512)
+/* Eight counters, each in the low half of a 64-bit lane; what the high halves hold is not read. */
+VECTOR_INLINE void tile_philox8(__m512i c[4], uint64_t key) {
+    uint32_t key0 = (uint32_t)key, key1 = (uint32_t)(key >> 32);
+    const __m512i a = _mm512_set1_epi64(TILE_PHILOX_A), b = _mm512_set1_epi64(TILE_PHILOX_B);
+    TILE_UNROLL
+    for (int round = 0; round < 10; round++) {
+        __m512i p0 = _mm512_mul_epu32(c[0], a), p1 = _mm512_mul_epu32(c[2], b);
+        c[0] = _mm512_ternarylogic_epi64(_mm512_srli_epi64(p1, 32), c[1], _mm512_set1_epi64(key0),
+                                         0x96);
+        c[2] = _mm512_ternarylogic_epi64(_mm512_srli_epi64(p0, 32), c[3], _mm512_set1_epi64(key1),
+                                         0x96);
+        c[1] = p1, c[3] = p0;
+        key0 += 0x9E3779B9u, key1 += 0xBB67AE85u;
+    }
+}
+
+/* Factors of 16 queries and 8 keys, rows of QUERY_BLOCK. */
+VECTOR_INLINE void tile_dropout8(uint64_t key, uint32_t head, uint32_t query, uint32_t place,
+                                 uint32_t threshold, float keep, float *factors) {
+    const __m512i even = _mm512_set_epi64(14, 12, 10, 8, 6, 4, 2, 0);
+    __m512i first = _mm512_add_epi64(_mm512_set1_epi64(query), even);
+    __m512i low[4] = {_mm512_set1_epi64(place), first, _mm512_set1_epi64(head),
+                      _mm512_setzero_si512()};
+    __m512i high[4] = {low[0], _mm512_add_epi64(first, _mm512_set1_epi64(1)), low[2], low[3]};
+    tile_philox8(low, key);
+    tile_philox8(high, key);
+    const __m512i limit = _mm512_set1_epi32((int)threshold), half = _mm512_set1_epi32(0xffff);
+    for (int j = 0; j < 4; j++) {
+        __m512i words = _mm512_mask_blend_epi32(0xAAAA, low[j], _mm512_slli_epi64(high[j], 32));
+        __mmask16 one = _mm512_cmpge_epu32_mask(_mm512_and_si512(words, half), limit);
+        __mmask16 two = _mm512_cmpge_epu32_mask(_mm512_srli_epi32(words, 16), limit);
+        _mm512_storeu_ps(factors + (2 * j) * QUERY_BLOCK,
+                         _mm512_maskz_mov_ps(one, _mm512_set1_ps(keep)));
+        _mm512_storeu_ps(factors + (2 * j + 1) * QUERY_BLOCK,
+                         _mm512_maskz_mov_ps(two, _mm512_set1_ps(keep)));
+    }
+}
+#else
+VECTOR_INLINE void tile_dropout8(uint64_t key, uint32_t head, uint32_t query, uint32_t place,
+                                 uint32_t threshold, float keep, float *factors) {
+    for (uint32_t i = 0; i < VECTOR; i++) {
+        base_random4 random = base_philox(key, (uint64_t)(query + i) << 32 | place, (uint64_t)head);
+        for (int j = 0; j < 8; j++) {
+            uint32_t number = random.v[j / 2] >> (j % 2 * 16) & 0xffffu;
+            factors[j * QUERY_BLOCK + i] = number >= threshold ? keep : 0.0f;
         }
     }
+}
+#endif
+
+/* `factors` has rows for whole groups of 8 keys; k0 is a multiple of 8. */
+VECTOR_INLINE void tile_dropout(const cpu_attention *a, uint32_t head, int64_t q0, int64_t k0,
+                                int64_t keys, float *factors) {
+    uint32_t threshold = (uint32_t)(a->dropout * 65536.0f + 0.5f);
+    float keep = 65536.0f / (65536.0f - (float)threshold);
+    for (int64_t k = 0; k < keys; k += 8)
+        for (int64_t q = 0; q < QUERY_BLOCK; q += VECTOR)
+            tile_dropout8(a->random_key, head, (uint32_t)(q0 + q), (uint32_t)((k0 + k) / 8),
+                          threshold, keep, factors + k * QUERY_BLOCK + q);
 }
 
 #endif

@@ -58,17 +58,16 @@ int64_t KERNEL_NAME(cpu_attention_backward_floats)(device_dtype dtype, int64_t k
     return backward_layout(TILE_PAIRS && dtype == DEVICE_BF16, keys, head_dim, NULL, NULL);
 }
 
-static float row_product(const void *a, const void *b, device_dtype dtype, int64_t count) {
+VECTOR_INLINE vector some_values(const void *from, device_dtype dtype, int64_t n) {
+    if (dtype == DEVICE_FP32) return n >= VECTOR ? vector_load(from) : vector_load_part(from, n);
+    return n >= VECTOR ? vector_load_bf16(from) : vector_load_bf16_part(from, n);
+}
+
+VECTOR_INLINE float row_product(const void *a, const void *b, device_dtype dtype, int64_t count) {
     vector sum = vector_set(0.0f);
-    for (int64_t c = 0; c < count; c += VECTOR) {
-        int64_t n = base_min_i64(VECTOR, count - c);
-        if (dtype == DEVICE_FP32)
-            sum = vector_fma(vector_load_part((const float *)a + c, n),
-                             vector_load_part((const float *)b + c, n), sum);
-        else
-            sum = vector_fma(vector_load_bf16_part((const uint16_t *)a + c, n),
-                             vector_load_bf16_part((const uint16_t *)b + c, n), sum);
-    }
+    for (int64_t c = 0; c < count; c += VECTOR)
+        sum = vector_fma(some_values(tile_row(a, dtype, c), dtype, count - c),
+                         some_values(tile_row(b, dtype, c), dtype, count - c), sum);
     return vector_sum(sum);
 }
 
