@@ -85,12 +85,17 @@ static void write_live(void *user, const char *text) {
     fflush(user);
 }
 
+/* Information belongs to the run's lines; what goes to standard error is for attention. */
 static void log_line(void *user, sifr_log_level level, const char *line) {
     const train_host *host = user;
     if (level == SIFR_LOG_DEBUG) return;
     if (host->live) host->live(host->user, "");
+    if (level == SIFR_LOG_INFO) {
+        host->line(host->user, line);
+        return;
+    }
     fflush(stdout);
-    fprintf(stderr, "sifr train: %s%s\n", level == SIFR_LOG_WARNING ? "warning: " : "", line);
+    fprintf(stderr, "sifr train: warning: %s\n", line);
 }
 
 static json_t *number_or_null(double value) {

@@ -81,7 +81,7 @@ static sifr_status open_data(train_state *t, sifr_error *error) {
     char cache[BASE_PATH_LENGTH];
     int64_t separator;
     train_progress progress = {tell_tokenising, (void *)(uintptr_t)t->host};
-    BASE_TRY(base_path_join(cache, t->config->output, "data", error));
+    BASE_TRY(base_path_join(cache, t->config->output, TRAIN_OUTPUT_DATA, error));
     BASE_TRY(train_separator(t->config->model, &t->folder.config, t->host->log, &separator, error));
     train_data_options options = {.paths = t->config->data,
                                   .count = t->config->data_count,
@@ -190,6 +190,7 @@ static sifr_status remove_stale(const char *output, sifr_error *error) {
  * of this run is overwritten by them; a run that goes on has them already. */
 static sifr_status begin_output(train_state *t, sifr_error *error) {
     BASE_TRY(base_make_directories(t->config->output, error));
+    BASE_TRY(train_output_lock(&t->output, error));
     BASE_TRY(save_config(t, error));
     t->begun = true;
     BASE_TRY(checkpoint_clean(t->config->output, error));
@@ -239,6 +240,7 @@ static sifr_status prepare(train_state *t, sifr_error *error) {
     BASE_TRY(require_paths(t->config, error));
     BASE_TRY(train_output_check(t->config->output, t->config->model, t->config->resume, &t->output,
                                 error));
+    BASE_TRY(train_output_lock(&t->output, error));
     BASE_TRY(engine_folder_open(t->config->model, &t->folder, error));
     BASE_TRY(train_sequence_length(t->config, &t->folder.config, t->host->log, &t->length, error));
     BASE_TRY(create_engine(t, error));
@@ -375,6 +377,7 @@ static void announce(const train_state *t) {
 
 static void close_state(train_state *t) {
     train_monitor_close(&t->monitor);
+    train_output_close(&t->output);
     json_decref(t->agree);
     json_decref(t->notes);
     json_decref(t->position);

@@ -1,9 +1,12 @@
 #include "train/output.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "checkpoint/checkpoint.h"
@@ -32,12 +35,11 @@ static sifr_status check_results(const char *path, sifr_error *error) {
     return SIFR_OK;
 }
 
-sifr_status train_output_check(const char *path, const char *model, bool resume, train_output *out,
-                               sifr_error *error) {
+static sifr_status check_folder(const char *path, const char *model, bool resume, train_output *out,
+                                sifr_error *error) {
     struct stat info, other;
     char **names;
     size_t count;
-    *out = (train_output){.path = path};
     if (stat(path, &info) != 0) {
         if (errno == ENOENT) return SIFR_OK;
         return base_fail_errno(error, errno, "%s: cannot look into the output folder", path);
@@ -63,18 +65,63 @@ sifr_status train_output_check(const char *path, const char *model, bool resume,
     return status;
 }
 
-void train_output_undo(const train_output *output) {
-    char **names, path[BASE_PATH_LENGTH];
-    size_t count;
-    if (!output->path || output->marked || !base_is_directory(output->path)) return;
-    if (!output->there) {
-        if (base_remove_tree(output->path, NULL) != SIFR_OK) return;
-        return;
+sifr_status train_output_check(const char *path, const char *model, bool resume, train_output *out,
+                               sifr_error *error) {
+    char stores[BASE_PATH_LENGTH];
+    train_output checked = {.path = path, .lock = -1};
+    *out = (train_output){0};
+    BASE_TRY(base_path_join(stores, path, TRAIN_OUTPUT_DATA, error));
+    BASE_TRY(check_folder(path, model, resume, &checked, error));
+    if (base_is_directory(stores))
+        BASE_TRY(base_list_directory(stores, &checked.stores, &checked.store_count, error));
+    *out = checked;
+    return SIFR_OK;
+}
+
+sifr_status train_output_lock(train_output *output, sifr_error *error) {
+    if (output->lock >= 0) return SIFR_OK;
+    int directory = open(output->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (directory < 0 && errno == ENOENT) return SIFR_OK;
+    if (directory < 0) return base_fail_errno(error, errno, "%s: cannot open", output->path);
+    if (flock(directory, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+        close(directory);
+        return base_fail(error, SIFR_FAILED,
+                         "%s: another sifr train is at work in it; wait for its end, or name "
+                         "another folder",
+                         output->path);
     }
-    if (base_list_directory(output->path, &names, &count, NULL) != SIFR_OK) return;
+    output->lock = directory; /* a file system without locks has none to offer */
+    return SIFR_OK;
+}
+
+void train_output_close(train_output *output) {
+    if (!output->path) return;
+    if (output->lock >= 0) close(output->lock);
+    base_free_names(output->stores, output->store_count);
+    *output = (train_output){0};
+}
+
+static bool was_there(const train_output *output, const char *name) {
+    for (size_t i = 0; i < output->store_count; i++) {
+        if (strcmp(output->stores[i], name) == 0) return true;
+    }
+    return false;
+}
+
+void train_output_undo(const train_output *output) {
+    char directory[BASE_PATH_LENGTH], path[BASE_PATH_LENGTH], **names;
+    size_t count;
+    if (!output->path) return;
+    if (base_path_join(directory, output->path, TRAIN_OUTPUT_DATA, NULL) != SIFR_OK ||
+        !base_is_directory(directory) ||
+        base_list_directory(directory, &names, &count, NULL) != SIFR_OK)
+        return;
     for (size_t i = 0; i < count; i++) {
-        if (base_path_join(path, output->path, names[i], NULL) != SIFR_OK) continue;
-        if (base_remove_tree(path, NULL) != SIFR_OK) break;
+        if (!was_there(output, names[i]) &&
+            base_path_join(path, directory, names[i], NULL) == SIFR_OK)
+            unlink(path);
     }
     base_free_names(names, count);
+    rmdir(directory); /* both only where nothing is left in them */
+    if (!output->there) rmdir(output->path);
 }

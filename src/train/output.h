@@ -3,24 +3,37 @@
 #define TRAIN_OUTPUT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "base/status.h"
 
 /* The effective config, and the mark: a folder that holds it was made by `sifr train`. */
 #define TRAIN_OUTPUT_MARK "sifr_config.json"
+/* Token stores made of text. */
+#define TRAIN_OUTPUT_DATA "data"
 
 typedef struct train_output {
     const char *path;
-    bool there;  /* the folder was there before */
-    bool marked; /* and was a run's */
+    bool there;    /* the folder was there before */
+    bool marked;   /* and was a run's */
+    char **stores; /* names in its folder of token stores, from before */
+    size_t store_count;
+    int lock; /* descriptor while it is locked, else -1 */
 } train_output;
 
-/* SIFR_USAGE where the folder holds something else, is the model folder itself, or holds the
- * results of a run and `resume` is false. Changes nothing. */
+/* Close *out after it went well. SIFR_USAGE where the folder holds something else, is the model
+ * folder itself, or holds the results of a run and `resume` is false. Changes nothing. */
 sifr_status train_output_check(const char *path, const char *model, bool resume, train_output *out,
                                sifr_error *error) SIFR_MUST_CHECK;
 
-/* Before the first step went wrong: the output becomes what it was. */
+/* Keeps other runs out while this process lives; SIFR_FAILED where one is at work in the folder.
+ * Harmless where it is locked, or not there, already. */
+sifr_status train_output_lock(train_output *output, sifr_error *error) SIFR_MUST_CHECK;
+void train_output_close(train_output *output); /* harmless on a zeroed one */
+
+/* Something went wrong before the run took the folder: token stores that were made meanwhile go
+ * again, and folders where they were made and are empty. Nothing else is ever removed. Only after a
+ * check that went well. */
 void train_output_undo(const train_output *output);
 
 #endif

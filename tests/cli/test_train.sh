@@ -1,0 +1,225 @@
+# Training runs as a user makes them: loss, resume to the same bits, signals, wrong input.
+# timeout: 300
+fail() { echo "$1" >&2; exit 1; }
+# expect CODE COMMAND…: runs it, with its output in `out` and its errors in `err`
+expect() {
+    local want=$1 code=0
+    shift
+    "$@" >out 2>err || code=$?
+    [ "$code" = "$want" ] || { tail -3 out; cat err; fail "$*: exit code $code, not $want"; }
+}
+trap 'kill -9 $(jobs -p) 2>/dev/null; wait' EXIT
+bits() { sha256sum <"$1/model.safetensors"; }
+# What does not depend on time: step, epoch, loss, norm, rate.
+figures() { cut -d, -f1-5 "$1/metrics.csv"; }
+
+# Text with something to learn: words that tend to follow each other.
+awk 'BEGIN {
+    n = split("the cat sat on a mat and saw that dog run over my big red house while we ate", w, " ")
+    s = 7
+    for (line = 0; line < 6000; line++) {
+        text = ""
+        for (i = 0; i < 8; i++) {
+            s = (s * 1103515245 + 12345) % 2147483648
+            k = (s / 65536) % 4 == 0 ? int(s / 65536) % n : (k * 3 + 1) % n
+            text = text (i ? " " : "") w[k + 1]
+        }
+        print text "."
+    }
+}' >text
+head -c 20000 text >held
+mkdir books
+split -n l/5 text books/part-
+"$SIFR" tokenizer train --vocab-size 300 --data text --output tok >/dev/null
+
+cat >llama.json <<'J'
+{"model_type": "llama", "architectures": ["LlamaForCausalLM"], "vocab_size": 300,
+ "hidden_size": 64, "intermediate_size": 160, "num_hidden_layers": 2, "num_attention_heads": 4,
+ "num_key_value_heads": 2, "max_position_embeddings": 128, "tie_word_embeddings": false}
+J
+# Dropout is on, as transformers has it by default.
+cat >gpt2.json <<'J'
+{"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "vocab_size": 300, "n_embd": 64,
+ "n_layer": 2, "n_head": 4, "n_positions": 128}
+J
+for kind in llama gpt2; do
+    "$SIFR" init --config $kind.json --tokenizer tok --output $kind --seed 3 >/dev/null
+done
+cat >ds.json <<'J'
+{"train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": 2, "gradient_clipping": 1.0,
+ "optimizer": {"type": "AdamW", "params": {"lr": 3e-3, "weight_decay": 0.01}},
+ "scheduler": {"type": "WarmupCosineLR", "params": {"warmup_num_steps": 4, "total_num_steps": 30}},
+ "sifr": {"seq_length": 64, "max_steps": 30}}
+J
+train() { "$SIFR" train --config ds.json --data books --threads 2 "$@"; }
+
+# --- a model learns; what is written is a model folder that can be trained further ---
+for kind in llama gpt2; do
+    for extra in "" --bf16; do
+        rm -rf "$kind-out"
+        expect 0 train --model $kind --output $kind-out --eval-data held --eval-steps 15 $extra \
+            --json
+        for want in '"steps": 30' '"eval_loss": [0-9]' '"skipped_steps": 0' '"planned_bytes": [0-9]'
+        do
+            grep -q "$want" out || fail "$kind $extra: no $want in $(cat out)"
+        done
+        first=$(sed -n 2p "$kind-out/metrics.csv" | cut -d, -f3)
+        last=$(tail -2 "$kind-out/metrics.csv" | head -1 | cut -d, -f3)
+        awk "BEGIN { exit !($first > 5.4 && $first < 6 && $last < 3.5) }" ||
+            fail "$kind $extra: loss from $first to $last"
+        [ "$(grep -c eval_loss "$kind-out/metrics.jsonl")" = 2 ] || fail "$kind: evaluations"
+    done
+    for file in config.json tokenizer.json tokenizer_config.json; do
+        cmp "$kind/$file" "$kind-out/$file"
+    done
+    for file in sifr_config.json trainer_state.json metrics.jsonl checkpoint-30/manifest.json; do
+        [ -s "$kind-out/$file" ] || fail "$kind: no $file"
+    done
+    [ "$(cat "$kind-out/latest")" = checkpoint-30 ] || fail "latest: $(cat "$kind-out/latest")"
+    expect 0 train --model $kind-out --output again --max-steps 2
+    [ "$(wc -l <again/metrics.jsonl)" = 2 ] || fail "metrics of the run before were carried along"
+    awk -F, 'NR == 2 { exit !($3 < 3.5) }' again/metrics.csv || fail "$kind: did not go on"
+    rm -r again
+    # The effective config alone repeats the run; the store made of the text is another copy.
+    sed "s|\"output\": \"$kind-out\"|\"output\": \"repeat\"|" "$kind-out/sifr_config.json" >once.json
+    expect 0 "$SIFR" train --config once.json
+    [ "$(bits repeat)" = "$(bits $kind-out)" ] || fail "$kind: the effective config is another run"
+    rm -r repeat
+done
+
+# --- straight, and killed and resumed: the same bits and figures ---
+steady="$SIFR train --config ds.json --data books --threads 2 --model gpt2 --save-steps 4
+    --save-total-limit 2 --eval-data held --eval-steps 10"
+expect 0 $steady --output straight
+[ "$(ls -d straight/checkpoint-* | wc -l)" = 2 ] || fail "save_total_limit: $(ls straight)"
+midway=0
+for lines in 2 7 13 20 26; do
+    $steady --output killed --resume >log 2>&1 &
+    run=$!
+    while kill -0 $run 2>/dev/null &&
+        [ "$( (cat killed/metrics.csv 2>/dev/null || :) | wc -l)" -le $lines ]; do
+        sleep 0.003
+    done
+    kill -9 $run 2>/dev/null && midway=$((midway + 1))
+    wait $run 2>/dev/null || :
+done
+[ $midway -ge 3 ] || fail "only $midway runs were killed on their way"
+expect 0 $steady --output killed --resume
+[ "$(bits killed)" = "$(bits straight)" ] || fail "killed and resumed: other bits"
+[ "$(figures killed)" = "$(figures straight)" ] || fail "killed and resumed: other figures"
+! ls -d killed/*.tmp-* 2>/dev/null || fail "leftovers stay"
+
+# A damaged newest checkpoint: the one before it is taken, and said.
+rm -f killed/model.safetensors
+printf x | dd of=killed/checkpoint-30/state-00001-of-00001.safetensors bs=1 seek=5000 \
+    conv=notrunc 2>/dev/null
+expect 0 $steady --output killed --resume
+grep -q 'checkpoint-30 is damaged.*state-00001.*checksum' err || fail "not said: $(cat err)"
+grep -q 'resumed from checkpoint-28' out || fail "$(cat out)"
+[ "$(bits killed)" = "$(bits straight)" ] || fail "from an older checkpoint: other bits"
+
+# Threads, the order of a step and recomputation change nothing.
+for other in "--threads 1" "--step-order unit" "--recompute unit"; do
+    expect 0 $steady --output other $other
+    [ "$(bits other)" = "$(bits straight)" ] || fail "$other: other bits"
+    rm -r other
+done
+
+# --- signals: the step is finished, saved, and said by the exit code ---
+for pair in TERM:143 INT:130; do
+    $steady --max-steps 4000 --output stopped >log 2>&1 &
+    run=$!
+    while [ "$( (cat stopped/metrics.csv 2>/dev/null || :) | wc -l)" -lt 6 ]; do sleep 0.01; done
+    expect 1 $steady --max-steps 4000 --output stopped --resume
+    grep -q 'another sifr train is at work' err || fail "two runs in one folder: $(cat err)"
+    kill -s ${pair%:*} $run
+    code=0
+    wait $run || code=$?
+    [ $code = ${pair#*:} ] || fail "SIG${pair%:*}: exit code $code: $(tail -2 log)"
+    grep -q "stopped by SIG${pair%:*} after step" log || fail "$(tail -2 log)"
+    step=$(sed -n 's/.*after step \([0-9]*\) of.*/\1/p' log)
+    [ "$(cat stopped/latest)" = "checkpoint-$step" ] || fail "saved $(cat stopped/latest)"
+    rm -r stopped
+done
+
+# --- a full disk: one line, the older checkpoint is whole ---
+expect 0 train --model gpt2 --output full --max-steps 5
+expect 1 bash -c "trap '' XFSZ; ulimit -f 300; exec '$SIFR' train --config ds.json --data books \
+    --threads 2 --model gpt2 --output full --max-steps 9 --resume"
+[ "$(grep -c . err)" = 1 ] && grep -q 'cannot write: File too large' err || fail "$(cat err)"
+! ls -d full/*.tmp-* 2>/dev/null || fail "leftovers of a full disk"
+expect 0 train --model gpt2 --output full --max-steps 9 --resume
+grep -q 'resumed from checkpoint-5' out || fail "$(cat out)"
+
+# --- wrong input: one line, the exit code, and the output as it was ---
+state() { find "$1" -type d -printf '%p\n' -o -printf '%p %s %T@\n' 2>/dev/null | sort; }
+refused() { # CODE MESSAGE OUTPUT ARGUMENT…
+    local code=$1 message=$2 output=$3 before
+    shift 3
+    before=$(state "$output")
+    expect "$code" "$SIFR" train --output "$output" "$@"
+    [ "$(wc -l <err)" = 1 ] || fail "not one line: $(cat err)"
+    grep -q -- "$message" err || fail "no '$message' in: $(cat err)"
+    [ "$(state "$output")" = "$before" ] || fail "$message: the output changed"
+}
+run="--config ds.json --data books"
+mkdir full-of-else empty
+echo mine >full-of-else/notes
+echo "the cat sat" >tiny
+cp -r llama wrong
+refused 2 "not made by\|no part of a run" full-of-else $run --model llama
+refused 2 "another --output starts anew" straight $run --model gpt2
+refused 2 "not a folder" text $run --model llama
+refused 2 "is the model folder itself" llama $run --model llama
+refused 2 "per-device-train-batch-size" new $run --model gpt2 --resume --per-device-train-batch-size 0
+refused 1 "nowhere" new $run --model nowhere
+refused 1 "empty" new $run --model empty
+refused 2 "no-such" new --config ds.json --model llama --data no-such
+refused 2 "no-such" empty --config ds.json --model llama --data 'no-such*'
+refused 1 "no window of 64" new --config ds.json --model llama --data tiny
+refused 1 "no window of 64" new $run --model llama --eval-data tiny
+refused 2 "learned positions" new $run --model gpt2 --seq-length 129
+refused 2 "max-step" new $run --model gpt2 --max-step 3x
+refused 3 "memory: the run takes" new $run --model gpt2 --per-device-train-batch-size 4000000
+refused 3 "memory: the run takes" empty $run --model gpt2 --per-device-train-batch-size 4000000
+truncate -s -5 wrong/model.safetensors
+refused 1 "model.safetensors" new $run --model wrong
+cp llama/model.safetensors wrong/
+sed 's/"intermediate_size": 160/"intermediate_size": 96/' llama.json >wrong/config.json
+refused 1 "gate_proj\|up_proj\|down_proj" new $run --model wrong
+sed 's/"num_hidden_layers": 2/"num_hidden_layers": 3/' llama.json >wrong/config.json
+refused 1 "layers.2" new $run --model wrong
+sed 's/"num_hidden_layers": 2/"num_hidden_layers": 1/' llama.json >wrong/config.json
+refused 1 "layers.1" new $run --model wrong
+sed 's/"vocab_size": 300/"vocab_size": 200/' llama.json >small.json
+"$SIFR" init --config small.json --tokenizer tok --output small >/dev/null
+refused 1 "vocabulary\|200" new $run --model small
+[ ! -e new ] || fail "an output was made for wrong input: $(ls new)"
+[ -z "$(ls empty)" ] || fail "something was left: $(ls empty)"
+# What a run is must not change when it goes on.
+for change in "--seed 7:seed" "--seq-length 32:seq_length" "--data held:data" \
+    "--per-device-train-batch-size 8:train_batch_size"; do
+    refused 2 "was made with.*${change#*:}" straight --config ds.json --data books --model gpt2 \
+        --resume ${change%:*}
+done
+refused 2 "parameters\|weights" straight $run --model llama --resume
+
+# --- epochs, what is dropped, and what is only said ---
+expect 0 "$SIFR" train --config ds.json --model llama --data held --max-steps -1 \
+    --num-train-epochs 2 --output epochs
+windows=$(sed -n 's/.* \([0-9]*\) windows of 64/\1/p' out)
+dropped=$((windows * 2 % 8))
+[ "$(sed -n 's/^step \([0-9]*\)\/.*/\1/p' out | tail -1)" = $((windows * 2 / 8)) ] ||
+    fail "$windows windows: $(cat out)"
+[ $dropped = 0 ] || grep -q "the last $dropped windows.*dropped" out || fail "$(cat out)"
+printf 'a\377b' >invalid
+: >empty-file
+expect 0 "$SIFR" train --config ds.json --model llama --data held invalid empty-file \
+    --max-steps 2 --output invalid-out
+grep -q '1 sequence in 1 document: no UTF-8' err || fail "$(cat err)"
+grep -q '1 empty file left out' out || fail "$(cat out)"
+grep -q 'without a newline at the end' out || fail "$(cat out)"
+
+expect 0 "$SIFR" train --config ds.json --model llama --data books --output dry --dry-run
+grep -q '^optimizer.params.lr = 0.003' out || fail "$(cat out)"
+[ ! -e dry ] || fail "--dry-run made the output"
