@@ -8,7 +8,7 @@ expect() {
     "$@" >out 2>err || code=$?
     [ "$code" = "$want" ] || { tail -3 out; cat err; fail "$*: exit code $code, not $want"; }
 }
-trap 'kill -9 $(jobs -p) 2>/dev/null; wait' EXIT
+trap 'kill -9 $(jobs -p) 2>/dev/null || :; wait || :' EXIT
 bits() { sha256sum <"$1/model.safetensors"; }
 # What does not depend on time: step, epoch, loss, norm, rate.
 figures() { cut -d, -f1-5 "$1/metrics.csv"; }
