@@ -184,6 +184,7 @@ bool golden_init_open(golden_init *init, size_t index);
 void golden_init_close(golden_init *init);
 size_t golden_init_tensors(const golden_init *init);
 const char *golden_init_name(const golden_init *init, size_t position);
+size_t golden_init_count(const golden_init *init, const char *name); /* elements */
 /* Mean and deviation of a freshly initialised tensor: the expected ones within five standard errors
  * of a sample of that size (of the two samples' difference); tensors that are constant, exactly. */
 void golden_check_init(const golden_init *init, const char *name, const float *values,

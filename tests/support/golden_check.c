@@ -145,6 +145,11 @@ const char *golden_init_name(const golden_init *init, size_t position) {
     return NULL;
 }
 
+size_t golden_init_count(const golden_init *init, const char *name) {
+    const json_t *entry = json_object_get(init->tensors, name);
+    return (size_t)json_integer_value(json_object_get(entry, "count"));
+}
+
 void golden_check_init(const golden_init *init, const char *name, const float *values,
                        size_t count) {
     const json_t *entry = json_object_get(init->tensors, name);
