@@ -71,11 +71,8 @@ sifr_status cpu_run_norm(device *dev, const device_call *call, sifr_error *error
     return SIFR_OK;
 }
 
-sifr_status cpu_prepare_norm_backward(device *dev, device_call *call, sifr_error *error) {
-    (void)dev, (void)error;
-    int64_t tiles = (call->x[0].rows + NORM_ROWS - 1) / NORM_ROWS;
-    call->scratch_bytes = tiles * 2 * call->x[0].columns * 4;
-    return SIFR_OK;
+int64_t cpu_norm_scratch(int64_t rows, int64_t columns) {
+    return (rows + NORM_ROWS - 1) / NORM_ROWS * 2 * columns * (int64_t)sizeof(float);
 }
 
 typedef struct fold_job {

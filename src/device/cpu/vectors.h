@@ -8,11 +8,20 @@
 sifr_status cpu_run_elementwise(device *dev, const device_call *call, sifr_error *error);
 sifr_status cpu_run_rope(device *dev, const device_call *call, sifr_error *error);
 sifr_status cpu_run_norm(device *dev, const device_call *call, sifr_error *error);
-sifr_status cpu_prepare_norm_backward(device *dev, device_call *call, sifr_error *error);
 sifr_status cpu_run_norm_backward(device *dev, const device_call *call, sifr_error *error);
 sifr_status cpu_run_embedding(device *dev, const device_call *call, sifr_error *error);
 sifr_status cpu_run_embedding_backward(device *dev, const device_call *call, sifr_error *error);
 sifr_status cpu_run_adam(device *dev, const device_call *call, sifr_error *error);
 sifr_status cpu_run_square_sums(device *dev, const device_call *call, sifr_error *error);
+
+/* Checks of the operands: vectors_check.c. */
+sifr_status cpu_prepare_embedding(device *dev, device_call *call, sifr_error *error);
+sifr_status cpu_prepare_norm(device *dev, device_call *call, sifr_error *error);
+sifr_status cpu_prepare_rope(device *dev, device_call *call, sifr_error *error);
+sifr_status cpu_prepare_elementwise(device *dev, device_call *call, sifr_error *error);
+sifr_status cpu_prepare_square_sums(device *dev, device_call *call, sifr_error *error);
+sifr_status cpu_prepare_adam(device *dev, device_call *call, sifr_error *error);
+
+int64_t cpu_norm_scratch(int64_t rows, int64_t columns); /* bytes that a norm's backward needs */
 
 #endif
