@@ -8,7 +8,7 @@
 #include "device/cpu/kernels_loss.h"
 #include "device/cpu/kernels_matrix.h"
 #include "device/cpu/operands.h"
-#include "device/cpu/product_rows.h"
+#include "device/cpu/product_pieces.h"
 #include "device/cpu/transpose.h"
 
 enum {
@@ -21,9 +21,11 @@ typedef struct head_plan {
     int64_t rows, width, words, chunk, block, blocks;
     device_dtype type; /* of the products */
     bool widen, backward;
-    cpu_row_tiles logits[2], weights[2][2], input[2][2]; /* [whole block, last][set, add] */
-    int64_t packed_bytes;
-    int64_t at_indices, at_x, at_w, at_packed, at_logits, at_statistics, at_sums, at_dx;
+    cpu_row_tiles logits[2]; /* [a whole block, the last one] */
+    cpu_pieces weight_pieces[2], input_pieces[2];
+    cpu_row_tiles weights[2][2], input[2][2]; /* [..][set, add], where there are no pieces */
+    int64_t at_indices, at_x, at_w, at_packed_x, at_packed_w, at_logits, at_statistics, at_sums,
+        at_dx;
     int64_t at_threads, thread_bytes, turned_bytes;
 } head_plan;
 
@@ -77,38 +79,56 @@ static sifr_status plan_block(device *dev, const device_call *call, head_plan *p
                                 .b_transposed = true};
     BASE_TRY(cpu_find_row_tiles(dev->products, logits, LOSS_TILE, &plan->logits[last], error));
     if (!plan->backward) return SIFR_OK;
+    cpu_product_shape input = {.rows = plan->chunk,
+                               .columns = plan->width,
+                               .inner = words,
+                               .a_stride = words,
+                               .b_stride = w_stride,
+                               .c_stride = plan->width,
+                               .input = plan->type,
+                               .output = DEVICE_FP32};
+    cpu_product_shape weights = {.rows = words,
+                                 .columns = plan->width,
+                                 .inner = plan->chunk,
+                                 .a_stride = plan->chunk,
+                                 .b_stride = plan->width,
+                                 .c_stride = call->dw[0].stride,
+                                 .input = plan->type,
+                                 .output = DEVICE_FP32};
+    BASE_TRY(cpu_find_pieces(dev->products, input, INPUT_TILE, &plan->input_pieces[last], error));
+    if (call->dw[0].dtype != DEVICE_NONE)
+        BASE_TRY(
+            cpu_find_pieces(dev->products, weights, LOSS_TILE, &plan->weight_pieces[last], error));
     for (int sum = 0; sum < 2; sum++) {
-        cpu_product_shape input = {.rows = plan->chunk,
-                                   .columns = plan->width,
-                                   .inner = words,
-                                   .a_stride = words,
-                                   .b_stride = w_stride,
-                                   .c_stride = plan->width,
-                                   .input = plan->type,
-                                   .output = DEVICE_FP32,
-                                   .sum = sum != 0};
+        input.sum = weights.sum = sum != 0;
         BASE_TRY(
             cpu_find_row_tiles(dev->products, input, INPUT_TILE, &plan->input[last][sum], error));
-        if (call->dw[0].dtype == DEVICE_NONE) continue;
-        cpu_product_shape weights = {.rows = words,
-                                     .columns = plan->width,
-                                     .inner = plan->chunk,
-                                     .a_stride = plan->chunk,
-                                     .b_stride = plan->width,
-                                     .c_stride = call->dw[0].stride,
-                                     .input = plan->type,
-                                     .output = DEVICE_FP32,
-                                     .sum = sum != 0};
-        BASE_TRY(cpu_find_row_tiles(dev->products, weights, LOSS_TILE, &plan->weights[last][sum],
-                                    error));
+        if (call->dw[0].dtype != DEVICE_NONE)
+            BASE_TRY(cpu_find_row_tiles(dev->products, weights, LOSS_TILE,
+                                        &plan->weights[last][sum], error));
     }
     return SIFR_OK;
+}
+
+/* x is packed once for all blocks: the last one must want it as the others do. */
+static void agree_on_packing(head_plan *plan) {
+    cpu_pieces *whole = &plan->weight_pieces[0], *last = &plan->weight_pieces[1];
+    if (plan->words % plan->block == 0 || plan->words < plan->block) return;
+    bool same =
+        whole->count > 0 && whole->count == last->count && cpu_pieces_same_packing(whole, last);
+    if (!same) whole->count = last->count = 0;
+}
+
+static const cpu_pieces *x_pieces(const head_plan *plan) {
+    return &plan->weight_pieces[plan->words < plan->block];
 }
 
 static int64_t most_scratch(const head_plan *plan) {
     int64_t most = 0;
     for (int last = 0; last < 2; last++) {
         most = base_max_i64(most, cpu_row_tiles_scratch(&plan->logits[last]));
+        most = base_max_i64(most, cpu_pieces_scratch(&plan->weight_pieces[last]));
+        most = base_max_i64(most, cpu_pieces_scratch(&plan->input_pieces[last]));
         for (int sum = 0; sum < 2; sum++) {
             most = base_max_i64(most, cpu_row_tiles_scratch(&plan->weights[last][sum]));
             most = base_max_i64(most, cpu_row_tiles_scratch(&plan->input[last][sum]));
@@ -132,6 +152,7 @@ sifr_status cpu_prepare_head_loss(device *dev, device_call *call, sifr_error *er
     int64_t whole = base_min_i64(plan.block, plan.words), rest = plan.words % plan.block;
     if (plan.words >= plan.block) BASE_TRY(plan_block(dev, call, &plan, whole, 0, error));
     if (rest != 0) BASE_TRY(plan_block(dev, call, &plan, rest, 1, error));
+    agree_on_packing(&plan);
     int64_t total = 0, element = device_dtype_bytes(plan.type);
     plan.at_indices = cpu_take(&total, plan.rows * 4);
     plan.at_x = cpu_take(&total, plan.chunk * plan.width * element);
@@ -140,6 +161,10 @@ sifr_status cpu_prepare_head_loss(device *dev, device_call *call, sifr_error *er
     plan.at_statistics = cpu_take(&total, plan.blocks * plan.chunk * 8);
     plan.at_sums = cpu_take(&total, plan.chunk * 4);
     if (plan.backward) {
+        plan.at_packed_x = cpu_take(&total, cpu_pieces_bytes(x_pieces(&plan)));
+        plan.at_packed_w =
+            cpu_take(&total, plan.words / plan.block * cpu_pieces_bytes(&plan.input_pieces[0]) +
+                                 cpu_pieces_bytes(&plan.input_pieces[1]));
         plan.at_dx = cpu_take(&total, plan.chunk * plan.width * 4);
         plan.turned_bytes = base_ceil_to(plan.chunk * whole * element, 64);
     }
@@ -178,11 +203,14 @@ static const char *block_w(const head_run *run, int64_t block) {
            block * run->plan->block * run->w_stride * device_dtype_bytes(run->plan->type);
 }
 
+static void note(head_run *run, bool ok) {
+    if (!ok) atomic_store_explicit(&run->failed, true, memory_order_relaxed);
+}
+
 static void multiply(head_run *run, const cpu_row_tiles *tiles, int64_t tile, int thread,
                      const void *a, const void *b, float *c) {
-    if (!cpu_product_run(cpu_row_tile_product(tiles, tile), thread, a, b, NULL, c,
-                         thread_scratch(run, thread) + run->plan->turned_bytes))
-        atomic_store_explicit(&run->failed, true, memory_order_relaxed);
+    note(run, cpu_product_run(cpu_row_tile_product(tiles, tile), thread, a, b, NULL, c,
+                              thread_scratch(run, thread) + run->plan->turned_bytes));
 }
 
 /* Rows of the chunk, padded with zeros. */
@@ -214,6 +242,28 @@ static void widen_task(void *context, int64_t task, int thread) {
     for (int64_t i = task * ROW_TILE; i < (task + 1) * ROW_TILE && i < plan->words; i++)
         run->matrix->widen((const uint16_t *)w->data + i * w->stride,
                            (float *)(run->scratch + plan->at_w) + i * plan->width, plan->width);
+}
+
+static void pack_x_task(void *context, int64_t piece, int thread) {
+    head_run *run = context;
+    note(run, cpu_pieces_pack(x_pieces(run->plan), thread, piece, run->scratch + run->plan->at_x,
+                              run->scratch + run->plan->at_packed_x));
+}
+
+static char *packed_w(const head_run *run, int64_t block) {
+    return run->scratch + run->plan->at_packed_w +
+           block * cpu_pieces_bytes(&run->plan->input_pieces[0]);
+}
+
+/* Of the blocks that are packed at all, one piece. */
+static void pack_w_task(void *context, int64_t task, int thread) {
+    head_run *run = context;
+    const head_plan *plan = run->plan;
+    int64_t most = base_max_i64(plan->input_pieces[0].count, plan->input_pieces[1].count);
+    int64_t block = task / most, piece = task % most;
+    const cpu_pieces *pieces = &plan->input_pieces[is_last(plan, block)];
+    if (piece >= pieces->count) return;
+    note(run, cpu_pieces_pack(pieces, thread, piece, block_w(run, block), packed_w(run, block)));
 }
 
 /* A tile of rows of one block of logits. Tiles of padding alone are left out. */
@@ -291,13 +341,18 @@ static void gradient_task(void *context, int64_t block, int thread) {
     else
         cpu_transpose16((const uint16_t *)block_logits(run, block), plan->chunk, words, words,
                         (uint16_t *)turned, plan->chunk);
-    int sum = !run->first_chunk || run->call->accumulate_dw;
-    const cpu_row_tiles *tiles = &plan->weights[is_last(plan, block)][sum];
-    for (int64_t tile = 0; tile < cpu_row_tiles_count(tiles); tile++) {
-        int64_t row = tile * LOSS_TILE;
-        multiply(run, tiles, tile, thread, turned + row * plan->chunk * element,
-                 run->scratch + plan->at_x,
-                 (float *)dw->data + (block * plan->block + row) * dw->stride);
+    int sum = !run->first_chunk || run->call->accumulate_dw, last = is_last(plan, block);
+    const cpu_pieces *pieces = &plan->weight_pieces[last];
+    for (int64_t row = 0; row < words; row += LOSS_TILE) {
+        const char *a = turned + row * plan->chunk * element;
+        float *c = (float *)dw->data + (block * plan->block + row) * dw->stride;
+        for (int64_t piece = 0; piece < pieces->count; piece++)
+            note(run, cpu_pieces_run(pieces, run->matrix, thread, row / LOSS_TILE, piece, a,
+                                     run->scratch + plan->at_packed_x, c, dw->stride, sum != 0,
+                                     turned + plan->turned_bytes));
+        if (pieces->count == 0)
+            multiply(run, &plan->weights[last][sum], row / LOSS_TILE, thread, a,
+                     run->scratch + plan->at_x, c);
     }
 }
 
@@ -320,9 +375,15 @@ static void input_task(void *context, int64_t tile, int thread) {
     float *dx = (float *)(run->scratch + plan->at_dx) + row * plan->width;
     for (int64_t block = 0; block < plan->blocks; block++) {
         int64_t words = block_words(plan, block);
-        multiply(run, &plan->input[is_last(plan, block)][block > 0], tile, thread,
-                 (const char *)block_logits(run, block) + row * words * element,
-                 block_w(run, block), dx);
+        const char *a = (const char *)block_logits(run, block) + row * words * element;
+        const cpu_pieces *pieces = &plan->input_pieces[is_last(plan, block)];
+        for (int64_t piece = 0; piece < pieces->count; piece++)
+            note(run, cpu_pieces_run(pieces, run->matrix, thread, tile, piece, a,
+                                     packed_w(run, block), dx, plan->width, block > 0,
+                                     thread_scratch(run, thread) + plan->turned_bytes));
+        if (pieces->count == 0)
+            multiply(run, &plan->input[is_last(plan, block)][block > 0], tile, thread, a,
+                     block_w(run, block), dx);
     }
     int64_t rows = base_min_i64(INPUT_TILE, run->labelled - row);
     for (int64_t r = 0; r < rows; r++) write_dx(run, row + r, dx + r * plan->width);
@@ -359,6 +420,8 @@ static void run_chunk(device *dev, head_run *run) {
     cpu_parallel(dev->team, tiles * plan->blocks, logits_task, run);
     cpu_parallel(dev->team, row_tasks, finish_task, run);
     if (!plan->backward) return;
+    if (run->call->dw[0].dtype != DEVICE_NONE)
+        cpu_parallel(dev->team, x_pieces(plan)->count, pack_x_task, run);
     cpu_parallel(dev->team, plan->blocks, gradient_task, run);
     if (run->call->dx[0].dtype != DEVICE_NONE)
         cpu_parallel(dev->team, (run->labelled + INPUT_TILE - 1) / INPUT_TILE, input_task, run);
@@ -383,6 +446,10 @@ sifr_status cpu_run_head_loss(device *dev, const device_call *call, sifr_error *
         cpu_parallel(dev->team, (plan->words + ROW_TILE - 1) / ROW_TILE, widen_task, &run);
         run.w = run.scratch + plan->at_w;
         run.w_stride = plan->width;
+    }
+    if (count > 0 && plan->backward && call->dx[0].dtype != DEVICE_NONE) {
+        int64_t most = base_max_i64(plan->input_pieces[0].count, plan->input_pieces[1].count);
+        cpu_parallel(dev->team, plan->blocks * most, pack_w_task, &run);
     }
     for (run.first = 0; run.first < count; run.first += plan->chunk) {
         run.labelled = base_min_i64(plan->chunk, count - run.first);

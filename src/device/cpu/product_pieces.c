@@ -33,10 +33,17 @@ int64_t cpu_pieces_scratch(const cpu_pieces *pieces) {
     return pieces->count == 0 ? 0 : made_bytes(pieces) + cpu_row_tiles_scratch(&pieces->tiles);
 }
 
+static const cpu_product *any_product(const cpu_pieces *pieces) {
+    return pieces->tiles.whole != NULL ? pieces->tiles.whole : pieces->tiles.rest;
+}
+
+bool cpu_pieces_same_packing(const cpu_pieces *a, const cpu_pieces *b) {
+    return cpu_product_same_packing(any_product(a), any_product(b));
+}
+
 bool cpu_pieces_pack(const cpu_pieces *pieces, int thread, int64_t piece, const void *b,
                      void *packed) {
-    const cpu_product *product =
-        pieces->tiles.whole != NULL ? pieces->tiles.whole : pieces->tiles.rest;
+    const cpu_product *product = any_product(pieces);
     int64_t skipped = piece * pieces->columns * device_dtype_bytes(pieces->input);
     return cpu_product_pack(product, thread, (const char *)b + skipped,
                             (char *)packed + piece * pieces->bytes);

@@ -23,6 +23,8 @@ static inline int64_t cpu_pieces_bytes(const cpu_pieces *pieces) {
     return pieces->count * pieces->bytes;
 }
 
+bool cpu_pieces_same_packing(const cpu_pieces *a, const cpu_pieces *b);
+
 /* b: the whole of it, plain; packed: cpu_pieces_bytes of room. */
 bool cpu_pieces_pack(const cpu_pieces *pieces, int thread, int64_t piece, const void *b,
                      void *packed);
