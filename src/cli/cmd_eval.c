@@ -19,11 +19,18 @@
 /* Tokens of a batch where no batch size is asked for. */
 enum { BATCH_TOKENS = 4096 };
 
+/* Lines about the data, kept until the evaluation has worked: an error is one line. */
+typedef struct eval_notes {
+    char text[2048];
+    size_t used;
+} eval_notes;
+
 typedef struct eval_command {
     cli_read_model read;
     cli_list data;
     int64_t length, max_windows, batch;
     bool json;
+    eval_notes *notes;
 } eval_command;
 
 typedef struct eval_result {
@@ -32,13 +39,21 @@ typedef struct eval_result {
     sifr_precision precision;
 } eval_result;
 
+static void keep_note(void *user, sifr_log_level level, const char *line) {
+    eval_notes *notes = user;
+    if (level == SIFR_LOG_DEBUG) return;
+    int more = snprintf(notes->text + notes->used, sizeof notes->text - notes->used,
+                        "sifr eval: %s%s\n", level == SIFR_LOG_WARNING ? "warning: " : "", line);
+    if (more > 0 && (size_t)more < sizeof notes->text - notes->used) notes->used += (size_t)more;
+}
+
 /* The tokens of the data. Text is tokenised into a store that nobody else needs: its files go as
  * soon as they are mapped. */
 static sifr_status open_data(const eval_command *command, const engine_folder *folder,
                              train_data **data, sifr_error *error) {
     char scratch[BASE_PATH_LENGTH];
     const char *parent = getenv("TMPDIR");
-    sifr_log log = cli_log("eval");
+    sifr_log log = {.write = keep_note, .user = command->notes};
     int64_t separator;
     BASE_TRY(train_separator(command->read.model, &folder->config, &log, &separator, error));
     if (!parent || !*parent) parent = "/tmp";
@@ -109,7 +124,7 @@ static sifr_status evaluate(const eval_command *command, eval_result *result, si
     engine_inference *inference = NULL;
     train_data *data = NULL;
     engine_inference_options options = {.mode = PLAN_EVALUATE, .length = command->length};
-    sifr_log log = cli_log("eval");
+    sifr_log log = {.write = keep_note, .user = command->notes};
     sifr_status status;
     if (command->length == 0)
         return base_fail(error, SIFR_USAGE, "--seq-length 0: a window has at least one token");
@@ -177,7 +192,8 @@ int cli_eval(int argc, char **argv) {
         .summary = "Mean loss per token and perplexity of a model over consecutive windows of N\n"
                    "tokens, each predicting its next: window i reads the tokens iN to iN+N.",
         .example = "sifr eval --model gpt2 --data held-out.txt --seq-length 1024"};
-    eval_command command = {0};
+    eval_notes notes = {0};
+    eval_command command = {.notes = &notes};
     cli_option options[CLI_READ_MODEL_OPTIONS + 5] = {
         {"data", CLI_LIST, "PATH", "text files, directories, globs or token stores", &command.data,
          NULL, true},
@@ -193,10 +209,12 @@ int cli_eval(int argc, char **argv) {
         return code;
     sifr_error error = {0};
     eval_result result = {0};
-    if (evaluate(&command, &result, &error) == SIFR_OK)
+    if (evaluate(&command, &result, &error) == SIFR_OK) {
+        fwrite(notes.text, 1, notes.used, stderr);
         code = print_result(&command, &result);
-    else
+    } else {
         code = cli_fail("eval", &error);
+    }
     cli_list_free(&command.data);
     return code;
 }

@@ -1,0 +1,124 @@
+# `sifr eval`, `sifr generate`, `sifr plan`: bad arguments and files, each one line and the right
+# exit code; streams, seeds and text as data.
+fail() { echo "$1" >&2; cat out err >&2; exit 1; }
+# expect CODE ARGUMENT…: runs sifr, with its output in `out` and its errors in `err`
+expect() {
+    local want=$1 code=0
+    shift
+    "$SIFR" "$@" >out 2>err || code=$?
+    [ "$code" = "$want" ] || fail "$*: exit code $code, not $want"
+    [ "$want" = 0 ] || [ "$(wc -l <err)" = 1 ] || fail "$*: an error is one line"
+}
+says() { grep -qE -- "$1" out || fail "no line like: $1"; }
+complains() { grep -qE -- "$1" err || fail "no error like: $1"; }
+
+gpt2=$SOURCE/tests/golden/models/gpt2
+llama=$SOURCE/tests/golden/models/llama3
+cat "$SOURCE"/docs/*.md >text.txt
+
+# --- eval ---
+expect 0 eval --model "$llama" --data text.txt --seq-length 32 --max-windows 5
+says '^loss [0-9.]+, perplexity [0-9.]+ over 160 tokens in 5 windows of 32 \(bf16\)$'
+expect 0 eval --model "$llama" --data text.txt --seq-length 32 --max-windows 7 --batch-size 3 --json
+says '"windows": 7'
+says '"tokens": 224'
+[ -z "$(ls -d "${TMPDIR:-/tmp}"/sifr-eval-* 2>/dev/null | head -1)" ] || fail "tokens left behind"
+expect 0 eval --model "$llama" --data text.txt --seq-length 32 --max-windows 7 --threads 1 --json
+one=$(grep '"loss"' out)
+expect 0 eval --model "$llama" --data text.txt --seq-length 32 --max-windows 7 --threads 3 --json
+[ "$(grep '"loss"' out)" = "$one" ] || fail "the loss depends on threads"
+printf 'A few words' >short.txt
+expect 1 eval --model "$llama" --data short.txt --seq-length 48
+complains 'make no window of 48'
+expect 2 eval --model "$llama" --data nothing-here --seq-length 16
+complains 'nothing-here'
+expect 2 eval --model "$gpt2" --data text.txt --seq-length 5000 --max-windows 1
+complains 'learned positions for 64 only'
+expect 2 eval --model "$llama" --data text.txt
+complains 'seq-length'
+expect 2 eval --model "$llama" --data text.txt --seq-length 0
+complains 'at least one token'
+expect 2 eval --model "$llama" --data text.txt --seq-length 16 --precision fp8
+complains '--precision fp8: fp32 and bf16 are built'
+expect 1 eval --model nowhere --data text.txt --seq-length 16
+complains 'nowhere'
+cp -r "$llama" damaged
+chmod -R u+w damaged
+head -c 1000 "$llama/model.safetensors" >damaged/model.safetensors
+expect 1 eval --model damaged --data text.txt --seq-length 16
+complains 'model.safetensors'
+
+# --- generate ---
+expect 0 generate --model "$llama" --prompt 'hills in the' --max-new-tokens 6
+says '^hills in the'
+expect 0 generate --model "$llama" --prompt 'hills in the' --max-new-tokens 12 --json
+greedy=$(sed -n '/"ids"/,/]/p' out)
+expect 0 generate --model "$llama" --prompt 'hills in the' --max-new-tokens 12 --json --temperature 0
+[ "$(sed -n '/"ids"/,/]/p' out)" = "$greedy" ] || fail "temperature 0 is not the default"
+expect 0 generate --model "$llama" --prompt 'hills in the' --max-new-tokens 12 --json --top-k 1
+[ "$(sed -n '/"ids"/,/]/p' out)" = "$greedy" ] || fail "top-k 1 is not greedy"
+draw() {
+    expect 0 generate --model "$llama" --prompt 'hills in the' --max-new-tokens 12 --json "$@"
+    sed -n '/"ids"/,/]/p' out
+}
+[ "$(draw --seed 1)" = "$(draw --seed 1)" ] || fail "a seed does not repeat itself"
+[ "$(draw --seed 1)" = "$(draw --seed 1 --temperature 1 --threads 1)" ] || fail "threads change a draw"
+[ "$(draw --seed 1)" != "$(draw --seed 2)" ] || fail "two seeds, one text"
+[ "$(draw --seed 1)" != "$greedy" ] || fail "a seed does not draw"
+expect 0 generate --model "$llama" --prompt '' --max-new-tokens 2 --json
+says '"prompt_ids"'
+expect 0 generate --model "$gpt2" --prompt 'hills' --max-new-tokens 0 --json
+says '"ids": \[\]'
+expect 0 generate --model "$gpt2" --prompt 'hills' # as many as there are positions
+expect 2 generate --model "$gpt2" --prompt 'hills' --max-new-tokens 64
+complains 'positions for [0-9]+ more'
+expect 2 generate --model "$gpt2" --prompt "$(head -c 2000 text.txt)"
+complains 'give a shorter one'
+expect 2 generate --model "$gpt2" --prompt a --temperature -1
+complains '--temperature -1'
+expect 2 generate --model "$gpt2" --prompt a --temperature nan
+expect 2 generate --model "$gpt2" --prompt a --top-p 0
+complains '--top-p 0'
+expect 2 generate --model "$gpt2" --prompt a --top-p 1.5
+expect 2 generate --model "$gpt2" --prompt a --temperature 0 --top-k 5
+complains 'have no meaning'
+expect 2 generate --model "$gpt2"
+complains 'prompt'
+expect 1 generate --model "$SOURCE/tests/golden/models/llama2" --prompt a
+complains 'tokenizer.json'
+code=0
+"$SIFR" generate --model "$gpt2" --prompt a >/dev/full 2>err || code=$?
+[ "$code" = 1 ] || fail "a full disk: exit code $code"
+[ "$(wc -l <err)" = 1 ] || fail "a full disk: one line"
+
+# --- plan: config.json is enough ---
+mkdir only
+cp "$llama/config.json" only
+expect 0 plan --model only --seq-length 32 --per-device-train-batch-size 2
+says '^activations +[0-9]+'
+says '^The peak is at '
+expect 0 plan --model only --seq-length 32 --per-device-train-batch-size 2 --dump
+says '^ +0 compute count'
+says ' backward +layers.0 +#0 attention'
+grep -c . out >lines
+expect 0 plan --model only --seq-length 32 --per-device-train-batch-size 2 --json
+says "\"instructions\": $(cat lines)"
+says '"peak_bytes": [0-9]+'
+expect 0 plan --model only --json --gradient-accumulation-steps 4 --per-device-train-batch-size 1 \
+    --seq-length 32 --bf16 --dump
+says '"step_order": "batch"'
+says '"precision": "bf16"'
+says '"schedule"'
+expect 2 plan --model only --world-size 2
+complains '--world-size 2: more than one rank is not built yet'
+expect 2 plan --model only --gradient-accumulation-steps 0
+expect 2 plan
+complains '--model DIR is needed'
+expect 2 plan --model "$gpt2" --seq-length 4096
+complains 'learned positions for 64'
+# What does not fit is said with the numbers, and planning it takes nothing.
+sed 's/"hidden_size": [0-9]*/"hidden_size": 65536/; s/"intermediate_size": [0-9]*/"intermediate_size": 262144/;
+     s/"vocab_size": [0-9]*/"vocab_size": 128000/; s/"head_dim": [0-9]*/"head_dim": 256/; s/"num_attention_heads": [0-9]*/"num_attention_heads": 256/' \
+    "$llama/config.json" >only/config.json
+expect 0 plan --model only --seq-length 32 --per-device-train-batch-size 1
+says '^It does not fit on this machine\. memory: the run takes [0-9.]+ [TG]iB'

@@ -1,0 +1,186 @@
+/* Generation with a cache: transformers' greedy ids for every golden model, whatever the chunks of
+ * the prompt; the logits are those of a pass without a cache. And the choice of a token. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/random.h"
+#include "engine/inference.h"
+#include "support/golden.h"
+
+typedef void (*golden_visit)(const golden *g);
+
+static void for_each(golden_visit visit) {
+    golden_list list;
+    golden_list_open(&list);
+    for (size_t i = 0; i < list.count; i++) {
+        golden g;
+        golden_open(&list, i, &g);
+        visit(&g);
+        golden_close(&g);
+    }
+    golden_list_close(&list);
+}
+
+static engine_inference *open_model(const engine_folder *folder,
+                                    const engine_inference_options *options) {
+    engine_inference *inference = NULL;
+    sifr_error error = {0};
+    if (engine_inference_create(folder->model, options, &inference, &error) != SIFR_OK ||
+        engine_inference_load(inference, folder->architecture, folder->weights, &error) !=
+            SIFR_OK) {
+        fail_msg("%s", error.message);
+    }
+    return inference;
+}
+
+static void generates(const golden *g, const engine_folder *folder, const golden_generation *wanted,
+                      int64_t chunk) {
+    engine_inference_options options = {
+        .mode = PLAN_GENERATE, .threads = 2, .sequences = 1, .length = chunk, .cache_length = 64};
+    engine_inference *inference = open_model(folder, &options);
+    int64_t words = engine_inference_words(inference), position = (int64_t)wanted->prompt_count;
+    float *logits = malloc((size_t)words * sizeof *logits);
+    sifr_error error = {0};
+    sifr_status status =
+        engine_inference_append(inference, wanted->prompt, position, 0, logits, &error);
+    for (size_t i = 0; i < wanted->expected_count; i++) {
+        if (status != SIFR_OK) fail_msg("%s", error.message);
+        int32_t id = engine_sample(logits, words, NULL, 0, 0, 1, 0);
+        if (id != wanted->expected[i]) {
+            fail_msg("%s, chunks of %d: token %zu is %d, not %d", g->name, (int)chunk, i, id,
+                     wanted->expected[i]);
+        }
+        status = engine_inference_append(inference, &id, 1, position++, logits, &error);
+    }
+    free(logits);
+    engine_inference_free(inference);
+}
+
+static void greedy(const golden *g) {
+    static const int64_t chunks[] = {1, 3, 8};
+    engine_folder folder;
+    sifr_error error = {0};
+    if (engine_folder_open(g->folder, &folder, &error) != SIFR_OK) fail_msg("%s", error.message);
+    for (size_t i = 0; i < sizeof chunks / sizeof *chunks; i++) {
+        generates(g, &folder, &g->generation, chunks[i]);
+        if (g->generation_text.text) generates(g, &folder, &g->generation_text, chunks[i]);
+    }
+    engine_folder_close(&folder);
+}
+
+static void test_greedy(void **state) {
+    (void)state;
+    for_each(greedy);
+}
+
+/* Row by row with a cache, and all rows at once. */
+static void cached(const golden *g) {
+    engine_folder folder;
+    sifr_error error = {0};
+    if (engine_folder_open(g->folder, &folder, &error) != SIFR_OK) fail_msg("%s", error.message);
+    engine_inference_options options = {
+        .mode = PLAN_LOGITS, .threads = 2, .sequences = 1, .length = g->length};
+    engine_inference *whole = open_model(&folder, &options);
+    options.mode = PLAN_GENERATE;
+    options.length = 5;
+    options.cache_length = g->length;
+    engine_inference *stepwise = open_model(&folder, &options);
+    size_t words = (size_t)engine_inference_words(whole), count = (size_t)g->length * words;
+    float *expected = malloc(count * sizeof *expected), *got = malloc(words * sizeof *got);
+    if (engine_inference_logits(whole, g->tokens, expected, &error) != SIFR_OK)
+        fail_msg("%s", error.message);
+    float largest = 0, worst = 0;
+    for (size_t i = 0; i < count; i++) largest = fmaxf(largest, fabsf(expected[i]));
+    for (int64_t at = 0; at < g->length;) {
+        int64_t some = at % 2 ? 1 : 6; /* a chunk and a token, or one token */
+        if (some > g->length - at) some = g->length - at;
+        if (engine_inference_append(stepwise, g->tokens + at, some, at, got, &error) != SIFR_OK)
+            fail_msg("%s", error.message);
+        at += some;
+        const float *row = expected + (size_t)(at - 1) * words;
+        for (size_t w = 0; w < words; w++) worst = fmaxf(worst, fabsf(got[w] - row[w]));
+    }
+    if (!(worst <= 1e-5f * largest)) fail_msg("%s: logits differ by %g", g->name, (double)worst);
+    int32_t token = 1;
+    assert_int_equal(engine_inference_append(stepwise, &token, 1, g->length, got, &error),
+                     SIFR_USAGE);
+    free(expected);
+    free(got);
+    engine_inference_free(whole);
+    engine_inference_free(stepwise);
+    engine_folder_close(&folder);
+}
+
+static void test_cached(void **state) {
+    (void)state;
+    for_each(cached);
+}
+
+/* --- the choice of a token --- */
+
+enum { WORDS = 6, DRAWS = 20000 };
+
+/* Logarithms of the probabilities 0.4, 0.25, 0.15, 0.1, 0.06, 0.04 in another order. */
+static const double probability[WORDS] = {0.1, 0.4, 0.04, 0.25, 0.06, 0.15};
+
+static void draw(double temperature, int64_t top_k, double top_p, double share[WORDS]) {
+    float logits[WORDS];
+    int32_t order[WORDS];
+    for (int w = 0; w < WORDS; w++) share[w] = 0;
+    for (int i = 0; i < DRAWS; i++) {
+        for (int w = 0; w < WORDS; w++) logits[w] = (float)(log(probability[w]) + 3);
+        double random = (i + 0.5) / DRAWS;
+        share[engine_sample(logits, WORDS, order, temperature, top_k, top_p, random)] +=
+            1.0 / DRAWS;
+    }
+}
+
+static void assert_shares(const double share[WORDS], const double expected[WORDS]) {
+    double sum = 0;
+    for (int w = 0; w < WORDS; w++) sum += expected[w];
+    for (int w = 0; w < WORDS; w++) {
+        if (fabs(share[w] - expected[w] / sum) > 2e-4)
+            fail_msg("word %d: drawn %g of all, not %g", w, share[w], expected[w] / sum);
+    }
+}
+
+static void test_draw(void **state) {
+    (void)state;
+    double share[WORDS], expected[WORDS];
+    draw(1, 0, 1, share);
+    assert_shares(share, probability);
+    draw(0.5, 0, 1, share);
+    for (int w = 0; w < WORDS; w++) expected[w] = probability[w] * probability[w];
+    assert_shares(share, expected);
+    draw(1, 2, 1, share);
+    assert_shares(share, (double[WORDS]){0, 0.4, 0, 0.25, 0, 0});
+    draw(1, 0, 0.7, share); /* 0.4 + 0.25 < 0.7 <= 0.4 + 0.25 + 0.15 */
+    assert_shares(share, (double[WORDS]){0, 0.4, 0, 0.25, 0, 0.15});
+    draw(1, 3, 0.7, share); /* of the three: 0.5 + 0.3125 >= 0.7 */
+    assert_shares(share, (double[WORDS]){0, 0.4, 0, 0.25, 0, 0});
+    draw(1, 0, 0.01, share);
+    assert_shares(share, (double[WORDS]){0, 1, 0, 0, 0, 0});
+    draw(1, WORDS + 5, 1, share);
+    assert_shares(share, probability);
+}
+
+static void test_equals(void **state) {
+    (void)state;
+    float logits[3] = {1, 2, 2};
+    int32_t order[3];
+    assert_int_equal(engine_sample(logits, 3, order, 0, 0, 1, 0.9), 1);
+    float padded[3] = {-INFINITY, 0, -INFINITY};
+    assert_int_equal(engine_sample(padded, 3, order, 1, 0, 1, 0.999999), 1);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_greedy), cmocka_unit_test(test_cached),
+                                       cmocka_unit_test(test_draw), cmocka_unit_test(test_equals)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
