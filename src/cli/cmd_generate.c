@@ -37,7 +37,8 @@ typedef struct generate_state {
     int32_t *order;
     int64_t words, max_new;
     double temperature, seconds;
-    bool ended; /* by an end-of-text token */
+    bool beyond; /* more positions than the model was made for */
+    bool ended;  /* by an end-of-text token */
 } generate_state;
 
 static sifr_status check(const generate_command *c, sifr_error *error) {
@@ -100,9 +101,7 @@ static sifr_status choose_count(generate_state *g, sifr_error *error) {
                          "--max-new-tokens %lld: with a prompt of %lld tokens the model has "
                          "positions for %lld more",
                          (long long)g->max_new, (long long)prompt, (long long)(limit - prompt));
-    sifr_log log = cli_log("generate");
-    base_log(&log, SIFR_LOG_WARNING, "%lld tokens are more than the %lld that %s was made for",
-             (long long)(prompt + g->max_new), (long long)limit, c->read.model);
+    g->beyond = true;
     return SIFR_OK;
 }
 
@@ -128,6 +127,11 @@ static sifr_status prepare(generate_state *g, sifr_error *error) {
     options.cache_length = (int64_t)g->prompt_ids + g->max_new;
     BASE_TRY(engine_inference_create(g->folder.model, &options, &g->inference, error));
     BASE_TRY(engine_inference_load(g->inference, g->folder.architecture, g->folder.weights, error));
+    sifr_log log = cli_log("generate");
+    if (g->beyond)
+        base_log(&log, SIFR_LOG_WARNING, "%lld tokens are more than the %lld that %s was made for",
+                 (long long)options.cache_length,
+                 (long long)g->folder.config.max_position_embeddings, c->read.model);
     g->words = engine_inference_words(g->inference);
     g->temperature = 0; /* sampling must be asked for */
     if (c->temperature_given)

@@ -40,6 +40,7 @@ sifr_status engine_inference_create(const sifr_model *model,
     BASE_TRY_GOTO(status, device_open_cpu(options->threads, options->isa, &i->dev, error), fail);
     BASE_TRY_GOTO(status, comm_open_self(&i->group, error), fail);
     BASE_TRY_GOTO(status, plan_lower(model, i->dev, &settings, &i->schedule, error), fail);
+    BASE_TRY_GOTO(status, engine_check_memory(i->schedule, error), fail);
     BASE_TRY_GOTO(status, engine_executor_create(i->schedule, i->group, NULL, &i->executor, error),
                   fail);
     if (options->mode == PLAN_GENERATE && options->length > 1) {

@@ -5,6 +5,17 @@
 #include "base/text.h"
 #include "engine/engine.h"
 
+static const char *advice(plan_mode mode) {
+    switch (mode) {
+    case PLAN_TRAIN:
+        return "try a smaller micro batch or seq-length, or recompute";
+    case PLAN_GENERATE:
+        return "ask for fewer tokens";
+    default:
+        return "try a smaller batch or seq-length";
+    }
+}
+
 sifr_status engine_check_memory(const plan_schedule *schedule, sifr_error *error) {
     base_system system;
     char need[32], have[32], detail[256] = "";
@@ -23,11 +34,10 @@ sifr_status engine_check_memory(const plan_schedule *schedule, sifr_error *error
         if (put < 0 || (size_t)put >= sizeof detail - used) break;
         used += (size_t)put;
     }
-    return base_fail(error, SIFR_NO_MEMORY,
-                     "memory: the run takes %s (%s), and %s %s; try a smaller micro batch or "
-                     "seq-length, or recompute",
+    return base_fail(error, SIFR_NO_MEMORY, "memory: the run takes %s (%s), and %s %s; %s",
                      base_format_bytes((uint64_t)schedule->total_bytes, need), detail,
                      base_format_bytes(room, have),
                      room == system.memory_limit ? "is what the control group allows"
-                                                 : "are available");
+                                                 : "are available",
+                     advice(schedule->settings.mode));
 }

@@ -12,6 +12,8 @@ expect() {
 says() { grep -qE -- "$1" out || fail "no line like: $1"; }
 complains() { grep -qE -- "$1" err || fail "no error like: $1"; }
 
+mkdir tmp
+export TMPDIR=$PWD/tmp
 gpt2=$SOURCE/tests/golden/models/gpt2
 llama=$SOURCE/tests/golden/models/llama3
 cat "$SOURCE"/docs/*.md >text.txt
@@ -22,7 +24,7 @@ says '^loss [0-9.]+, perplexity [0-9.]+ over 160 tokens in 5 windows of 32 \(bf1
 expect 0 eval --model "$llama" --data text.txt --seq-length 32 --max-windows 7 --batch-size 3 --json
 says '"windows": 7'
 says '"tokens": 224'
-[ -z "$(ls -d "${TMPDIR:-/tmp}"/sifr-eval-* 2>/dev/null | head -1)" ] || fail "tokens left behind"
+[ -z "$(ls tmp)" ] || fail "tokens left behind"
 expect 0 eval --model "$llama" --data text.txt --seq-length 32 --max-windows 7 --threads 1 --json
 one=$(grep '"loss"' out)
 expect 0 eval --model "$llama" --data text.txt --seq-length 32 --max-windows 7 --threads 3 --json
@@ -74,6 +76,8 @@ expect 2 generate --model "$gpt2" --prompt 'hills' --max-new-tokens 64
 complains 'positions for [0-9]+ more'
 expect 2 generate --model "$gpt2" --prompt "$(head -c 2000 text.txt)"
 complains 'give a shorter one'
+expect 3 generate --model "$llama" --prompt 'hills' --max-new-tokens 1e9
+complains '^sifr generate: memory: the run takes [0-9.]+ GiB .*; ask for fewer tokens$'
 expect 2 generate --model "$gpt2" --prompt a --temperature -1
 complains '--temperature -1'
 expect 2 generate --model "$gpt2" --prompt a --temperature nan
