@@ -68,6 +68,7 @@ typedef struct train_config {
     uint64_t seed;
     int64_t logging_steps;    /* a record of the metrics each so many steps */
     int64_t eval_steps;       /* 0: at the end only, where eval_data is given */
+    int64_t max_eval_windows; /* 0: all */
     int64_t save_steps;       /* 0: at the end only */
     int64_t save_total_limit; /* checkpoints kept; 0: all */
     bool resume;

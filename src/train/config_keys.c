@@ -422,6 +422,7 @@ KEY("sifr.gradient_accumulation_steps", INT, BUILT, NULL, "", "Gives gradient_ac
 KEY("sifr.seed", INT, BUILT, "42", "", "Seed of the data order and of dropout.", .range = ">= 0", .argument = "N", FIELD(seed)),
 KEY("sifr.eval_data", TEXT, BUILT, NULL, "", "Held-out text or token store.", .argument = "PATH", FIELD(eval_data)),
 KEY("sifr.eval_steps", INT, BUILT, "0", "steps", "Evaluates each so many steps; 0: at the end only.", .range = ">= 0", .argument = "N", FIELD(eval_steps)),
+KEY("sifr.max_eval_windows", INT, BUILT, "0", "windows", "Evaluates on the first so many windows; 0: on all.", .range = ">= 0", .argument = "N", FIELD(max_eval_windows)),
 KEY("sifr.save_steps", INT, BUILT, "0", "steps", "Saves a checkpoint each so many steps; 0: at the end only.", .range = ">= 0", .argument = "N", FIELD(save_steps)),
 KEY("sifr.save_total_limit", INT, BUILT, "0", "checkpoints", "Keeps the newest so many; 0: all.", .range = ">= 0", .argument = "N", FIELD(save_total_limit)),
 KEY("sifr.resume", BOOL, BUILT, "false", "", "Goes on from the newest checkpoint of the output.", FIELD(resume)),

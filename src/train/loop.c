@@ -69,6 +69,25 @@ static sifr_status create_engine(train_state *t, sifr_error *error) {
     return SIFR_OK;
 }
 
+static sifr_status save_config(const train_state *t, sifr_error *error) {
+    char path[BASE_PATH_LENGTH];
+    BASE_TRY(base_path_join(path, t->config->output, TRAIN_OUTPUT_MARK, error));
+    json_t *effective = train_config_effective(t->config);
+    if (!effective) return base_fail_alloc(error, 4096);
+    sifr_status status = base_json_save(effective, path, error);
+    json_decref(effective);
+    return status;
+}
+
+/* The folder becomes a run's before the first byte of data goes into it: a run that is killed while
+ * it reads text leaves a folder that the next run knows. */
+static sifr_status claim_output(train_state *t, sifr_error *error) {
+    if (t->output.marked) return SIFR_OK;
+    BASE_TRY(base_make_directories(t->config->output, error));
+    BASE_TRY(train_output_lock(&t->output, error));
+    return save_config(t, error);
+}
+
 static void tell_tokenising(void *user, uint64_t bytes, uint64_t total, double seconds) {
     const train_host *host = user;
     char done[32], all[32], text[128];
@@ -164,16 +183,6 @@ static sifr_status load(train_state *t, sifr_error *error) {
     return engine_load_folder(t->engine, t->folder.architecture, t->folder.weights, error);
 }
 
-static sifr_status save_config(const train_state *t, sifr_error *error) {
-    char path[BASE_PATH_LENGTH];
-    BASE_TRY(base_path_join(path, t->config->output, TRAIN_OUTPUT_MARK, error));
-    json_t *effective = train_config_effective(t->config);
-    if (!effective) return base_fail_alloc(error, 4096);
-    sifr_status status = base_json_save(effective, path, error);
-    json_decref(effective);
-    return status;
-}
-
 /* What the model folder may hold of an earlier run of sifr, and would lie about this one. */
 static sifr_status remove_stale(const char *output, sifr_error *error) {
     static const char *const names[] = {"latest", "metrics.jsonl", "metrics.csv",
@@ -189,10 +198,8 @@ static sifr_status remove_stale(const char *output, sifr_error *error) {
 /* From here on the output is the run's. The model folder's other files go first, so that nothing
  * of this run is overwritten by them; a run that goes on has them already. */
 static sifr_status begin_output(train_state *t, sifr_error *error) {
-    BASE_TRY(base_make_directories(t->config->output, error));
-    BASE_TRY(train_output_lock(&t->output, error));
-    BASE_TRY(save_config(t, error));
     t->begun = true;
+    BASE_TRY(save_config(t, error));
     BASE_TRY(checkpoint_clean(t->config->output, error));
     if (t->position) return SIFR_OK;
     BASE_TRY(formats_folder_carry(t->config->model, t->config->output, NULL, t->host->log, error));
@@ -244,6 +251,7 @@ static sifr_status prepare(train_state *t, sifr_error *error) {
     BASE_TRY(engine_folder_open(t->config->model, &t->folder, error));
     BASE_TRY(train_sequence_length(t->config, &t->folder.config, t->host->log, &t->length, error));
     BASE_TRY(create_engine(t, error));
+    BASE_TRY(claim_output(t, error));
     BASE_TRY(open_data(t, error));
     BASE_TRY(count_steps(t, error));
     BASE_TRY(load(t, error));
@@ -332,8 +340,9 @@ static sifr_status evaluate_if_due(train_state *t, sifr_error *error) {
     if (!t->held_out || !due || train_stopped(t->host)) return SIFR_OK;
     if (train_monitor_evaluated(&t->monitor, now)) return SIFR_OK;
     train_evaluation evaluation;
-    BASE_TRY(train_evaluate(t->engine, t->held_out, t->config->micro_batch_size, t->length, 0,
-                            wants_to_stop, (void *)(uintptr_t)t->host, &evaluation, error));
+    BASE_TRY(train_evaluate(t->engine, t->held_out, t->config->micro_batch_size, t->length,
+                            t->config->max_eval_windows, wants_to_stop, (void *)(uintptr_t)t->host,
+                            &evaluation, error));
     if (train_stopped(t->host)) return SIFR_OK;
     return train_monitor_evaluation(&t->monitor, now, &evaluation, error);
 }

@@ -32,6 +32,12 @@ sifr_status train_monitor_open(train_monitor *monitor, const train_monitor_setti
     BASE_TRY(train_metrics_open(&monitor->metrics, settings->output, settings->first_step, error));
     monitor->began = monitor->last_record = train_monitor_clock();
     monitor->last_record_step = settings->first_step;
+    size_t index;
+    json_t *record;
+    json_array_foreach(monitor->metrics.history, index, record) {
+        const json_t *loss = json_object_get(record, "eval_loss");
+        if (json_is_number(loss)) monitor->last_eval_loss = json_number_value(loss);
+    }
     if (state) {
         monitor->loss_sum = json_number_value(json_object_get(state, "loss_sum"));
         monitor->loss_count = json_integer_value(json_object_get(state, "loss_count"));

@@ -108,12 +108,11 @@ static bool was_there(const train_output *output, const char *name) {
     return false;
 }
 
-void train_output_undo(const train_output *output) {
-    char directory[BASE_PATH_LENGTH], path[BASE_PATH_LENGTH], **names;
+/* Token stores that were not there before. */
+static void remove_stores(const train_output *output, const char *directory) {
+    char path[BASE_PATH_LENGTH], **names;
     size_t count;
-    if (!output->path) return;
-    if (base_path_join(directory, output->path, TRAIN_OUTPUT_DATA, NULL) != SIFR_OK ||
-        !base_is_directory(directory) ||
+    if (!base_is_directory(directory) ||
         base_list_directory(directory, &names, &count, NULL) != SIFR_OK)
         return;
     for (size_t i = 0; i < count; i++) {
@@ -122,6 +121,15 @@ void train_output_undo(const train_output *output) {
             unlink(path);
     }
     base_free_names(names, count);
-    rmdir(directory); /* both only where nothing is left in them */
-    if (!output->there) rmdir(output->path);
+    rmdir(directory); /* only where nothing is left in it */
+}
+
+void train_output_undo(const train_output *output) {
+    char path[BASE_PATH_LENGTH];
+    if (!output->path) return;
+    if (base_path_join(path, output->path, TRAIN_OUTPUT_DATA, NULL) == SIFR_OK)
+        remove_stores(output, path);
+    if (output->marked) return;
+    if (base_path_join(path, output->path, TRAIN_OUTPUT_MARK, NULL) == SIFR_OK) unlink(path);
+    if (!output->there) rmdir(output->path); /* likewise */
 }

@@ -31,8 +31,8 @@ sifr_status train_output_check(const char *path, const char *model, bool resume,
 sifr_status train_output_lock(train_output *output, sifr_error *error) SIFR_MUST_CHECK;
 void train_output_close(train_output *output); /* harmless on a zeroed one */
 
-/* Something went wrong before the run took the folder: token stores that were made meanwhile go
- * again, and folders where they were made and are empty. Nothing else is ever removed. Only after a
+/* Something went wrong before the first step: token stores and the mark that were made meanwhile go
+ * again, and the folder where it was made and is empty. Nothing else is ever removed. Only after a
  * check that went well. */
 void train_output_undo(const train_output *output);
 

@@ -89,11 +89,11 @@ done
 
 # --- straight, and killed and resumed: the same bits and figures ---
 steady="$SIFR train --config ds.json --data books --threads 2 --model gpt2 --save-steps 4
-    --save-total-limit 2 --eval-data held --eval-steps 10"
+    --save-total-limit 2 --eval-data held --eval-steps 10 --max-eval-windows 30 --logging-steps 3"
 expect 0 $steady --output straight
 [ "$(ls -d straight/checkpoint-* | wc -l)" = 2 ] || fail "save_total_limit: $(ls straight)"
 midway=0
-for lines in 2 7 13 20 26; do
+for lines in 1 3 5 7 10; do
     $steady --output killed --resume >log 2>&1 &
     run=$!
     while kill -0 $run 2>/dev/null &&
@@ -219,6 +219,18 @@ expect 0 "$SIFR" train --config ds.json --model llama --data held invalid empty-
 grep -q '1 sequence in 1 document: no UTF-8' err || fail "$(cat err)"
 grep -q '1 empty file left out' out || fail "$(cat out)"
 grep -q 'without a newline at the end' out || fail "$(cat out)"
+
+# Figures that are not finite never reach the weights; a run that goes nowhere ends.
+expect 1 train --model llama --output diverged --learning-rate 1e30 --max-steps 300
+grep -q '100 steps in a row were skipped' err || fail "$(tail -1 err)"
+[ "$(grep -c 'step [0-9]* skipped: .* not finite' err)" = 100 ] || fail "$(head -3 err)"
+
+# Killed while it reads text: the next run takes the folder.
+mkdir -p early/data && : >early/data/1.bin.tmp-1
+"$SIFR" train --config ds.json --model llama --data held --max-steps 1 --output early-1 >out
+cp early-1/sifr_config.json early/
+expect 0 "$SIFR" train --config ds.json --model llama --data held --max-steps 1 --output early
+[ "$(ls early/data | wc -l)" = 2 ] || fail "leftovers: $(ls early/data)"
 
 expect 0 "$SIFR" train --config ds.json --model llama --data books --output dry --dry-run
 grep -q '^optimizer.params.lr = 0.003' out || fail "$(cat out)"
