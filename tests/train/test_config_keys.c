@@ -122,6 +122,7 @@ static void flags_come_from_the_table(void **state) {
         "seed",
         "eval-data",
         "eval-steps",
+        "max-eval-windows",
         "save-steps",
         "resume",
         "step-order",
