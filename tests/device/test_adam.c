@@ -1,0 +1,290 @@
+/* Adam over several steps against doubles, its copies in 16 bits to the last bit, and conversions
+ * of every 16-bit number. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/random.h"
+#include "device/device.h"
+
+enum { COUNT = 70003, STEPS = 5, ISAS = 3 };
+
+static const char *const isas[ISAS] = {"plain", "avx2", "avx512"};
+
+static device *open_device(int threads, const char *isa) {
+    device *dev = NULL;
+    sifr_error error = {0};
+    return device_open_cpu(threads, isa, &dev, &error) == SIFR_OK ? dev : NULL;
+}
+
+static void run(device *dev, device_call *call) {
+    sifr_error error = {0};
+    if (device_prepare(dev, call, &error) != SIFR_OK) fail_msg("%s", error.message);
+    assert_int_equal(device_run(dev, call, &error), SIFR_OK);
+}
+
+static device_matrix vector_of(void *data, int64_t count, device_dtype dtype) {
+    return (device_matrix){data, 1, count, count, dtype};
+}
+
+/* What hardware does: to nearest even, by exact arithmetic in double. */
+static uint16_t rounded(float value, device_dtype dtype) {
+    int digits = dtype == DEVICE_BF16 ? 8 : 11, least = dtype == DEVICE_BF16 ? -133 : -24, exponent;
+    double most = dtype == DEVICE_BF16 ? 0x1.fep127 : 65504, magnitude = fabs((double)value);
+    uint32_t sign = signbit(value) ? 0x8000 : 0, bits = dtype == DEVICE_BF16 ? 7 : 10;
+    uint32_t infinite = dtype == DEVICE_BF16 ? 0x7f80 : 0x7c00;
+    if (magnitude == 0) return (uint16_t)sign;
+    frexp(magnitude, &exponent);
+    int unit = exponent - digits > least ? exponent - digits : least;
+    double whole = nearbyint(ldexp(magnitude, -unit));
+    if (ldexp(whole, unit) > most) return (uint16_t)(sign | infinite);
+    /* the exponent field counts from the least normal number; a carry moves into it by itself */
+    return (uint16_t)(sign | (((uint32_t)(unit - least) << bits) + (uint32_t)whole));
+}
+
+typedef struct adam_state {
+    float *gradient, *weights, *first, *second;
+    void *copy;
+} adam_state;
+
+static void *block(int64_t bytes) {
+    void *out = aligned_alloc(64, ((size_t)bytes + 127) / 64 * 64);
+    assert_non_null(out);
+    memset(out, 0x5a, ((size_t)bytes + 127) / 64 * 64);
+    return out;
+}
+
+static adam_state make_state(void) {
+    adam_state s = {block(COUNT * 4), block(COUNT * 4), block(COUNT * 4), block(COUNT * 4),
+                    block(COUNT * 4)};
+    for (uint64_t i = 0; i < COUNT; i++) {
+        s.weights[i] = (float)base_normal(1, i);
+        s.first[i] = s.second[i] = 0;
+    }
+    return s;
+}
+
+static void free_state(adam_state *s) {
+    void *blocks[] = {s->gradient, s->weights, s->first, s->second, s->copy};
+    for (int i = 0; i < 5; i++) free(blocks[i]);
+}
+
+static void set_gradient(float *gradient, int step) {
+    for (uint64_t i = 0; i < COUNT; i++)
+        gradient[i] = (float)(base_normal((uint64_t)step + 10, i) * (i % 7 ? 1.0 : 1e-4));
+}
+
+static device_step step_of(int t) {
+    return (device_step){.update_scale = 0.75f,
+                         .learning_rate = 1e-3f * (float)t,
+                         .correction1 = (float)(1 - pow(0.9, t)),
+                         .correction2 = (float)(1 - pow(0.95, t)),
+                         .update = true};
+}
+
+static device_call call_of(adam_state *s, device_dtype copy, bool decoupled,
+                           const device_step *step) {
+    device_call call = {
+        .kernel = DEVICE_ADAM,
+        .x = {vector_of(s->gradient, COUNT, DEVICE_FP32)},
+        .w = {vector_of(s->weights, COUNT, DEVICE_FP32), vector_of(s->copy, COUNT, copy)},
+        .saved = {vector_of(s->first, COUNT, DEVICE_FP32),
+                  vector_of(s->second, COUNT, DEVICE_FP32)},
+        .step = step};
+    if (copy == DEVICE_NONE) call.w[1] = (device_matrix){0};
+    call.attributes.adam.beta1 = 0.9f;
+    call.attributes.adam.beta2 = 0.95f;
+    call.attributes.adam.epsilon = 1e-8f;
+    call.attributes.adam.weight_decay = 0.1f;
+    call.attributes.adam.decoupled = decoupled;
+    return call;
+}
+
+/* The formula of device.h, from the definition of the update. */
+static double reference_update(double *p, double *m, double *v, double gradient,
+                               const device_step *s, bool decoupled) {
+    double before = *p, b1 = 0.9f, b2 = 0.95f, decay = 0.1f;
+    double g = gradient * (double)s->update_scale + (decoupled ? 0 : decay * *p);
+    *m = b1 * *m + (1 - b1) * g;
+    *v = b2 * *v + (1 - b2) * g * g;
+    if (decoupled) *p *= 1 - (double)s->learning_rate * decay;
+    *p -= (double)s->learning_rate / (double)s->correction1 * *m /
+          (sqrt(*v / (double)s->correction2) + (double)1e-8f);
+    return fabs(*p - before);
+}
+
+static void check_copy(const adam_state *s, device_dtype copy) {
+    const uint16_t *half = s->copy;
+    for (int64_t i = 0; i < COUNT && copy != DEVICE_NONE; i++)
+        if (half[i] != rounded(s->weights[i], copy))
+            fail_msg("copy %lld of %a is %04x, expected %04x", (long long)i, (double)s->weights[i],
+                     half[i], rounded(s->weights[i], copy));
+    const uint8_t *end = (const uint8_t *)s->copy + (copy == DEVICE_NONE ? 0 : 2 * COUNT);
+    for (int i = 0; i < 32; i++) assert_int_equal(end[i], 0x5a);
+}
+
+static void test_adam_steps(void **state) {
+    static const device_dtype copies[] = {DEVICE_NONE, DEVICE_BF16, DEVICE_FP16};
+    (void)state;
+    double *p = malloc(3 * COUNT * sizeof *p), *m = p + COUNT, *v = m + COUNT;
+    assert_non_null(p);
+    for (int isa = 0; isa < ISAS; isa++) {
+        device *dev = open_device(2, isas[isa]);
+        for (int form = 0; form < 6 && dev; form++) {
+            adam_state s = make_state();
+            bool decoupled = form % 2;
+            double worst = 0;
+            for (int i = 0; i < COUNT; i++) p[i] = (double)s.weights[i], m[i] = v[i] = 0;
+            for (int t = 1; t <= STEPS; t++) {
+                device_step step = step_of(t);
+                device_call call = call_of(&s, copies[form / 2], decoupled, &step);
+                set_gradient(s.gradient, t);
+                run(dev, &call);
+                for (int i = 0; i < COUNT; i++) {
+                    double moved = reference_update(&p[i], &m[i], &v[i], (double)s.gradient[i],
+                                                    &step, decoupled);
+                    /* three roundings of the weight a step, some of the update, where moments of
+                     * opposite signs may have cancelled */
+                    double allowed = t * (ldexp(3 * fabs(p[i]) + 1, -24) + 2e-6 * moved) + 1e-8;
+                    worst = fmax(worst, fabs((double)s.weights[i] - p[i]) / allowed);
+                }
+                check_copy(&s, copies[form / 2]);
+            }
+            if (!(worst < 1))
+                fail_msg("%s, form %d: %g of what is allowed", isas[isa], form, worst);
+            free_state(&s);
+        }
+        device_close(dev);
+    }
+    free(p);
+}
+
+/* Any number of threads, and every place of an element in a vector, give the same bits. */
+static void test_adam_bits(void **state) {
+    static const int threads[] = {1, 2, 3, 8};
+    (void)state;
+    for (int isa = 0; isa < ISAS; isa++) {
+        adam_state first = make_state();
+        for (int t = 0; t < 4; t++) {
+            device *dev = open_device(threads[t], isas[isa]);
+            if (!dev) break;
+            adam_state s = make_state();
+            device_step step = step_of(3);
+            device_call call = call_of(t ? &s : &first, DEVICE_BF16, true, &step);
+            set_gradient(t ? s.gradient : first.gradient, 1);
+            run(dev, &call);
+            if (t) {
+                assert_memory_equal(s.weights, first.weights, COUNT * 4);
+                assert_memory_equal(s.second, first.second, COUNT * 4);
+                assert_memory_equal(s.copy, first.copy, COUNT * 2);
+            } else { /* element by element, each of them a tail */
+                set_gradient(s.gradient, 1);
+                for (int64_t i = COUNT - 40; i < COUNT; i++) {
+                    device_call one = call;
+                    one.x[0] = vector_of(s.gradient + i, 1, DEVICE_FP32);
+                    one.w[0] = vector_of(s.weights + i, 1, DEVICE_FP32);
+                    one.w[1] = vector_of((uint16_t *)s.copy + i, 1, DEVICE_BF16);
+                    one.saved[0] = vector_of(s.first + i, 1, DEVICE_FP32);
+                    one.saved[1] = vector_of(s.second + i, 1, DEVICE_FP32);
+                    run(dev, &one);
+                    assert_memory_equal(&s.weights[i], &first.weights[i], 4);
+                }
+            }
+            free_state(&s);
+            device_close(dev);
+        }
+        free_state(&first);
+    }
+}
+
+static void test_adam_skips(void **state) {
+    (void)state;
+    device *dev = open_device(1, NULL);
+    adam_state s = make_state(), kept = make_state();
+    device_step step = step_of(1);
+    step.update = false;
+    set_gradient(s.gradient, 1);
+    device_call call = call_of(&s, DEVICE_BF16, true, &step);
+    run(dev, &call);
+    assert_memory_equal(s.weights, kept.weights, COUNT * 4);
+    assert_memory_equal(s.first, kept.first, COUNT * 4);
+    assert_memory_equal(s.copy, kept.copy, COUNT * 2);
+    free_state(&s);
+    free_state(&kept);
+    device_close(dev);
+}
+
+static void convert(device *dev, const void *from, device_dtype a, void *to, device_dtype b,
+                    int64_t count) {
+    device_call call = {.kernel = DEVICE_CONVERT,
+                        .x = {vector_of((void *)(uintptr_t)from, count, a)},
+                        .y = vector_of(to, count, b)};
+    run(dev, &call);
+}
+
+static uint32_t bits_of(float value) {
+    uint32_t bits;
+    memcpy(&bits, &value, 4);
+    return bits;
+}
+
+/* All 16-bit numbers there and back; what lies half way between neighbours, and beside it. */
+static void test_conversions(void **state) {
+    static const device_dtype types[] = {DEVICE_BF16, DEVICE_FP16};
+    (void)state;
+    enum { ALL = 0x10000 };
+    uint16_t *half = block(2 * ALL), *back = block(2 * ALL);
+    float *single = block(4 * ALL), *moved = block(4 * ALL);
+    for (int isa = 0; isa < ISAS; isa++) {
+        device *dev = open_device(2, isas[isa]);
+        for (int t = 0; t < 2 && dev; t++) {
+            for (int i = 0; i < ALL; i++) half[i] = (uint16_t)i;
+            convert(dev, half, types[t], single, DEVICE_FP32, ALL);
+            convert(dev, single, DEVICE_FP32, back, types[t], ALL);
+            for (int i = 0; i < ALL; i++) {
+                uint32_t infinite = t ? 0x7c00 : 0x7f80, rest = (uint32_t)i & 0x7fff;
+                assert_int_equal(isnan(single[i]) != 0, rest > infinite);
+                assert_int_equal(isinf(single[i]) != 0, rest == infinite);
+                if (isnan(single[i]))
+                    assert_true((back[i] & 0x7fffu) > infinite);
+                else
+                    assert_int_equal(back[i], i);
+                if (rest < infinite) assert_int_equal(rounded(single[i], types[t]), i);
+            }
+            for (int shift = -1; shift <= 1; shift++) {
+                for (int i = 0; i < ALL; i++) {
+                    bool finite = i < ALL - 1 && isfinite(single[i]) && isfinite(single[i + 1]);
+                    double middle = finite ? ((double)single[i] + (double)single[i + 1]) / 2 : 1.0;
+                    moved[i] = (float)middle;
+                    if (shift) moved[i] = nextafterf(moved[i], shift < 0 ? -INFINITY : INFINITY);
+                }
+                convert(dev, moved, DEVICE_FP32, back, types[t], ALL);
+                for (int i = 0; i < ALL; i++)
+                    if (back[i] != rounded(moved[i], types[t]))
+                        fail_msg("%s, %s: %08x became %04x, expected %04x", isas[isa],
+                                 device_dtype_name(types[t]), bits_of(moved[i]), back[i],
+                                 rounded(moved[i], types[t]));
+            }
+        }
+        device_close(dev);
+    }
+    free(half);
+    free(back);
+    free(single);
+    free(moved);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_adam_steps),
+        cmocka_unit_test(test_adam_bits),
+        cmocka_unit_test(test_adam_skips),
+        cmocka_unit_test(test_conversions),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
