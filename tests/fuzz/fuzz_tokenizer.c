@@ -1,7 +1,9 @@
 /* tokenizer.json and text, any bytes: no crash, one line of message, ids that have tokens, and the
  * same ids again from the parts that formats_tokenizer_cut allows. Input: one byte that chooses;
- * then, even: a tokenizer.json, a NUL and a text; odd: a text for a small built-in tokenizer. */
+ * then, even: a tokenizer.json, a NUL and a text; odd: a text for a small built-in tokenizer, with
+ * (1) or without (3) added tokens that forbid cuts. */
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,22 +16,24 @@ static void must(int truth) {
 }
 
 /* All bytes, and a few merges; splits as Qwen2, with NFC, and added tokens of all sorts. */
-static char *built_in(void) {
-    static const char head[] =
+static char *built_in(int plain_only) {
+    static const char parts[] =
         "{\"normalizer\":{\"type\":\"NFC\"},\"pre_tokenizer\":{\"type\":\"Sequence\","
         "\"pretokenizers\":[{\"type\":\"Split\",\"pattern\":{\"Regex\":\"(?i:'s|'t|'re|'ve|'m|'ll|"
         "'d)|[^\\\\r\\\\n\\\\p{L}\\\\p{N}]?\\\\p{L}+|\\\\p{N}| ?[^\\\\s\\\\p{L}\\\\p{N}]+"
         "[\\\\r\\\\n]*|\\\\s*[\\\\r\\\\n]+|\\\\s+(?!\\\\S)|\\\\s+\"},\"behavior\":\"Isolated\"},"
         "{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"use_regex\":false}]},"
         "\"added_tokens\":[{\"id\":300,\"content\":\"<a>\",\"special\":true},"
-        "{\"id\":301,\"content\":\"b c\",\"lstrip\":true},{\"id\":302,\"content\":\"<ab\","
-        "\"rstrip\":true},{\"id\":303,\"content\":\"w\",\"single_word\":true}],"
-        "\"model\":{\"merges\":[\"a b\",\"ab ab\",\"c ab\",\"Ġ a\"],\"vocab\":{";
+        "{\"id\":301,\"content\":\"b?c\",\"lstrip\":true},"
+        "{\"id\":302,\"content\":\"ww\",\"single_word\":true}";
+    static const char odd[] = ",{\"id\":303,\"content\":\"b c\"},"
+                              "{\"id\":304,\"content\":\"<ab\",\"rstrip\":true}";
+    static const char model[] =
+        "],\"model\":{\"merges\":[\"a b\",\"ab ab\",\"c ab\",\"Ġ a\"],\"vocab\":{";
     static const char tail[] = "\"ab\":256,\"abab\":257,\"cab\":258,\"Ġa\":259}}}";
     char *json = malloc(16384);
-    size_t used = sizeof head - 1;
     must(json != NULL);
-    memcpy(json, head, used);
+    size_t used = (size_t)sprintf(json, "%s%s%s", parts, plain_only ? "" : odd, model);
     for (unsigned b = 0, next = 0x100; b < 256; b++) {
         int plain = (b >= 0x21 && b <= 0x7E) || (b >= 0xA1 && b <= 0xAC) || b >= 0xAE;
         unsigned c = plain ? b : next++, digits[3] = {b / 100, b / 10 % 10, b % 10};
@@ -76,19 +80,20 @@ static void use(const formats_tokenizer *t, const char *text, size_t size) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    static formats_tokenizer *fixed; /* made once: its tables take longer than an input */
+    static formats_tokenizer *fixed[2]; /* made once: their tables take longer than an input */
+    int plain = size && data[0] & 2 ? 1 : 0;
     const char *text = (const char *)data + 1;
     sifr_error error = {0};
     if (size < 1) return 0;
     size--;
     if (data[0] & 1) {
-        if (!fixed) {
-            char *json = built_in();
-            must(formats_tokenizer_parse(json, strlen(json), "built-in", &fixed, &error) ==
+        if (!fixed[plain]) {
+            char *json = built_in(plain);
+            must(formats_tokenizer_parse(json, strlen(json), "built-in", &fixed[plain], &error) ==
                  SIFR_OK);
             free(json);
         }
-        use(fixed, text, size);
+        use(fixed[plain], text, size);
         return 0;
     }
     const char *nul = memchr(text, 0, size);

@@ -145,6 +145,12 @@ def hash_of(ids):
     return f"{value:016x}"
 
 
+def code_points():
+    """Those that may be letters, numbers, white space or marks, and some of the others."""
+    return [c for c in list(range(1, 0x32400)) + list(range(0x32400, 0x110000, 997))
+            if not 0xd800 <= c < 0xe000]
+
+
 def splitter(pattern):
     if pattern is None:
         return pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -246,7 +252,8 @@ def main():
     tokenizers["digits"] = digits
 
     expected = {"corpus_bytes": CORPUS_BYTES, "seed": SEED, "chunk": CHUNK, "training_bytes": 400_000,
-                "tokenizers": {}, "cases": [], "invalid": [], "decode": []}
+                "tokenizers": {}, "cases": [], "invalid": [], "decode": [],
+                "pieces": {}, "nfc": []}
     for name, tokenizer in tokenizers.items():
         if name == "llama3":  # with merges as old files have them, which the library would not write
             save(f"{name}.json", description)
@@ -263,6 +270,18 @@ def main():
             for special in (False, True):
                 expected["cases"].append([name, line, special,
                                           tokenizer.encode(line, add_special_tokens=special).ids])
+    # Where texts are split, by the bytes of each piece; and NFC, by its bytes.
+    every = "".join(f"{chr(c)}x'{chr(c)}x {chr(c)}1{chr(c)}\n" for c in code_points())
+    for name, pattern in (("gpt2", None), ("llama3", LLAMA3), ("qwen2", QWEN2)):
+        split = splitter(pattern)
+        expected["pieces"][name] = []
+        for sample in (text.decode(), every):
+            sizes = [len(piece) for piece, _ in split.pre_tokenize_str(sample)]
+            expected["pieces"][name] += [len(sizes), hash_of(sizes)]
+    marked = "".join(f"a{chr(c)}\u0323\u0301{chr(c)}\u0327x" for c in code_points())
+    for sample in (text.decode(), marked):
+        data = normalizers.NFC().normalize_str(sample).encode()
+        expected["nfc"] += [len(data), hash_of(data)]
     rng = random.Random(SEED + 2)
     gpt2 = tokenizers["gpt2"]
     broken = [b"\xff", b"abc\x80def", b"\xc3", b"\xe2\x82", b"\xe2\x82 x", b"\xf0\x9f\x98", b"\xed\xa0\x80",
