@@ -5,15 +5,16 @@
 #include "base/memory.h"
 
 const char *plan_class_name(plan_class class) {
-    static const char *const names[PLAN_CLASSES] = {"parameters", "master weights", "moments",
-                                                    "gradients",  "activations",    "cache",
-                                                    "inputs",     "constants",      "scratch"};
+    static const char *const names[PLAN_CLASSES] = {
+        "parameters",  "gathered", "master weights", "moments",   "gradients",
+        "activations", "cache",    "inputs",         "constants", "scratch"};
     return names[class];
 }
 
 const char *plan_action_name(plan_action action) {
     static const char *const names[PLAN_ACTIONS] = {"forward", "backward", "add",  "count",
-                                                    "loss",    "squares",  "norm", "update"};
+                                                    "loss",    "squares",  "norm", "update",
+                                                    "gather",  "reduce"};
     return names[action];
 }
 

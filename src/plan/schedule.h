@@ -15,7 +15,8 @@
 
 /* Classes of memory, as the planner adds them up and the ledger reports them. */
 typedef enum plan_class {
-    PLAN_PARAMETERS,  /* what kernels read as weights */
+    PLAN_PARAMETERS,  /* what kernels read as weights; stage 3: this rank's slice */
+    PLAN_GATHERED,    /* stage 3: a unit's parameters while they are in use */
     PLAN_MASTERS,     /* FP32 weights, where the training type is 16 bits wide */
     PLAN_MOMENTS,     /* both of Adam's */
     PLAN_GRADIENTS,   /* of weights, FP32 */
@@ -48,6 +49,8 @@ typedef enum plan_action {
     PLAN_SQUARES,  /* sums of squares of a unit's gradient */
     PLAN_NORM,     /* folds them over all ranks; decides whether the update happens */
     PLAN_UPDATE,   /* the optimizer on one unit */
+    PLAN_GATHER,   /* all-gather of a unit's slices: x0 is this rank's, y the whole */
+    PLAN_REDUCE,   /* reduce-scatter of a gradient sum: x0 is the whole, y this rank's slice */
     PLAN_ACTIONS
 } plan_action;
 
@@ -93,7 +96,8 @@ typedef struct plan_instruction {
     int32_t node;        /* of the model; -1: of none */
     int32_t call;        /* index into calls; -1: no kernel */
     int32_t first_operand, operands;
-    int32_t wait; /* an instruction of the other queue that must be done before; -1: none */
+    int64_t bytes; /* PLAN_GATHER, PLAN_REDUCE: of a slice */
+    int32_t wait;  /* an instruction of the other queue that must be done before; -1: none */
 } plan_instruction;
 
 typedef enum plan_mode {
@@ -112,6 +116,7 @@ typedef struct plan_settings {
     int64_t cache_length;  /* PLAN_GENERATE: positions that the cache can hold */
     int32_t micro_batches; /* k: of one rank and step */
     int32_t rank, world_size;
+    int32_t stage; /* of ZeRO, 0 to 3 */
     plan_order order;
     bool sequential;          /* gradient_order: left to right instead of the tree */
     bool external_parameters; /* another schedule has them, and caches: no room here */
@@ -139,7 +144,9 @@ typedef struct plan_schedule {
     int32_t *caches; /* PLAN_GENERATE: keys and values by node, 2 each */
     int32_t squares; /* FP64 sums of squares of all units, by blocks */
     int64_t square_count;
-    int32_t logits; /* PLAN_LOGITS, PLAN_GENERATE */
+    int32_t
+        all_squares; /* those of all ranks, one after the other, where each has a slice; else -1 */
+    int32_t logits;  /* PLAN_LOGITS, PLAN_GENERATE */
     int32_t scratch;
 
     /* Set by plan_memory. */
@@ -153,6 +160,17 @@ typedef struct plan_schedule {
 sifr_status plan_lower(const sifr_model *model, device *dev, const plan_settings *settings,
                        plan_schedule **out, sifr_error *error) SIFR_MUST_CHECK;
 void plan_free(plan_schedule *schedule); /* NULL is harmless */
+
+/* The ZeRO stage of the settings as a pass over a lowered schedule: which states are slices, where
+ * the schedule gathers and reduces (design page, section 5). Nothing for one rank. */
+sifr_status plan_pass_zero(plan_schedule *schedule, sifr_error *error) SIFR_MUST_CHECK;
+
+/* Bytes that a step delivers to this rank by gathers and by reductions: padded elements x (N-1)/N x
+ * bytes of what travels, for each pass over them. */
+void plan_wire(const plan_schedule *schedule, int64_t *gathered, int64_t *reduced);
+
+/* Index in the global batch of this rank's micro batch (design page, promise 1). */
+int32_t plan_global_micro_batch(const plan_settings *settings, int32_t rank, int32_t micro_batch);
 
 /* Lifetimes, offsets and the peak by class. */
 sifr_status plan_memory(plan_schedule *schedule, sifr_error *error) SIFR_MUST_CHECK;

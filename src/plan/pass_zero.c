@@ -1,0 +1,315 @@
+/* ZeRO (Rajbhandari et al., SC20): the pass that cuts states into slices.
+ *
+ * A slice is 1/N of a unit's flat parameter. Stage 0 reduces gradients to slices and gathers them
+ * again; stage 1 keeps the slice, updates it and gathers the parameters; stage 2 reduces a unit's
+ * gradient as soon as it is made; stage 3 holds parameters as slices and gathers a unit for each
+ * run of its instructions. In step order "batch" stages 2 and 3 reduce every micro batch, and the
+ * sums over micro batches are sums of slices. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/memory.h"
+#include "plan/schedule.h"
+
+typedef struct zero_state {
+    plan_schedule *s;
+    const plan_instruction *old; /* what is rewritten */
+    const plan_operand *old_operands;
+    size_t old_count;
+    int32_t stage, ranks, rank;
+    bool *parameter_of;    /* by buffer: it is the parameters of its unit */
+    int32_t *reduce_after; /* by buffer: an old instruction; -1: never */
+    bool *reduced;
+    int32_t *slice;    /* by buffer: where its slice is; itself where that is in place */
+    int32_t *gathered; /* by unit: its buffer in this run of instructions; -1 */
+    size_t old_buffers;
+} zero_state;
+
+static int64_t slice_elements(const zero_state *z, int32_t unit) {
+    return z->s->unit_elements[unit] / z->ranks;
+}
+
+static bool is_gradient(const zero_state *z, int32_t buffer) {
+    const plan_buffer *b = &z->s->buffers[buffer];
+    return (size_t)buffer < z->old_buffers && b->class == PLAN_GRADIENTS && b->first >= 0;
+}
+
+/* Partial sums that live to the end have slot 0. */
+static bool is_final(const zero_state *z, int32_t buffer) {
+    return is_gradient(z, buffer) && z->s->buffers[buffer].index == 0;
+}
+
+static sifr_status emit(zero_state *z, plan_action action, int32_t unit, int32_t micro_batch,
+                        int64_t bytes, sifr_error *error) {
+    return plan_add_instruction(z->s,
+                                (plan_instruction){.action = (uint8_t)action,
+                                                   .queue = PLAN_COMMUNICATION,
+                                                   .unit = (int16_t)unit,
+                                                   .micro_batch = micro_batch,
+                                                   .node = -1,
+                                                   .call = -1,
+                                                   .bytes = bytes,
+                                                   .wait = -1},
+                                error);
+}
+
+static sifr_status emit_reduce(zero_state *z, int32_t buffer, int32_t micro_batch,
+                               sifr_error *error) {
+    plan_schedule *s = z->s;
+    int32_t unit = s->buffers[buffer].unit, slice = buffer;
+    int64_t bytes = slice_elements(z, unit) * 4, offset = z->rank * bytes;
+    if (z->stage >= 2) {
+        offset = 0;
+        BASE_TRY(plan_add_buffer(s, PLAN_GRADIENTS, bytes, unit, s->buffers[buffer].index, false,
+                                 &slice, error));
+    }
+    z->slice[buffer] = slice;
+    z->reduced[buffer] = true;
+    BASE_TRY(plan_add_operand(s, PLAN_X0, buffer, 0, error));
+    BASE_TRY(plan_add_operand(s, PLAN_Y, slice, offset, error));
+    return emit(z, PLAN_REDUCE, unit, micro_batch, bytes, error);
+}
+
+/* Gathers in place: this rank's slice lies in the whole already. */
+static sifr_status emit_gather_in_place(zero_state *z, int32_t buffer, int32_t unit,
+                                        int64_t element, sifr_error *error) {
+    int64_t bytes = slice_elements(z, unit) * element;
+    BASE_TRY(plan_add_operand(z->s, PLAN_X0, buffer, z->rank * bytes, error));
+    BASE_TRY(plan_add_operand(z->s, PLAN_Y, buffer, 0, error));
+    return emit(z, PLAN_GATHER, unit, -1, bytes, error);
+}
+
+static sifr_status emit_gather(zero_state *z, int32_t unit, int32_t micro_batch,
+                               sifr_error *error) {
+    plan_schedule *s = z->s;
+    int64_t bytes = slice_elements(z, unit) * device_dtype_bytes(s->settings.dtype);
+    BASE_TRY(plan_add_buffer(s, PLAN_GATHERED, bytes * z->ranks, unit, -1, false,
+                             &z->gathered[unit], error));
+    BASE_TRY(plan_add_operand(s, PLAN_X0, s->parameters[unit], 0, error));
+    BASE_TRY(plan_add_operand(s, PLAN_Y, z->gathered[unit], 0, error));
+    return emit(z, PLAN_GATHER, unit, micro_batch, bytes, error);
+}
+
+/* The end of a unit's part, or of a micro batch's part of it, after which its sum is reduced. */
+static void find_reductions(zero_state *z) {
+    const plan_schedule *s = z->s;
+    bool each = s->settings.order == PLAN_BATCH;
+    for (size_t i = 0; i < z->old_count; i++) {
+        const plan_instruction *in = &z->old[i];
+        if (in->call < 0 || in->micro_batch < 0 || z->stage < 2) continue;
+        bool sum = s->calls[in->call].kernel == DEVICE_ADD_INTO;
+        for (int32_t o = in->first_operand; o < in->first_operand + in->operands; o++) {
+            int32_t buffer = z->old_operands[o].buffer;
+            if (!is_gradient(z, buffer) || (each ? sum : !is_final(z, buffer))) continue;
+            z->reduce_after[buffer] = (int32_t)i;
+        }
+    }
+}
+
+/* An instruction on whole flat vectors, on slices instead. */
+static sifr_status emit_sliced(zero_state *z, const plan_instruction *in, sifr_error *error) {
+    plan_schedule *s = z->s;
+    device_call call = s->calls[in->call];
+    plan_instruction out = *in;
+    for (int32_t o = in->first_operand; o < in->first_operand + in->operands; o++) {
+        plan_operand operand = z->old_operands[o];
+        device_matrix *m = plan_role_matrix(&call, (plan_role)operand.role);
+        m->columns /= z->ranks;
+        m->stride = m->columns;
+        int64_t bytes = m->columns * device_dtype_bytes(m->dtype);
+        if (is_gradient(z, operand.buffer)) {
+            int32_t slice = z->slice[operand.buffer];
+            operand.offset = slice == operand.buffer ? z->rank * bytes : 0;
+            operand.buffer = slice;
+        } else if (operand.buffer == s->squares) {
+            operand.offset /= z->ranks;
+        } else if (z->parameter_of[operand.buffer] && z->stage < 3) {
+            operand.offset = z->rank * bytes;
+        }
+        BASE_TRY(
+            plan_add_operand(s, (plan_role)operand.role, operand.buffer, operand.offset, error));
+    }
+    BASE_TRY(plan_add_call(s, call, &out.call, error));
+    return plan_add_instruction(s, out, error);
+}
+
+static sifr_status emit_same(zero_state *z, const plan_instruction *in, sifr_error *error) {
+    plan_schedule *s = z->s;
+    for (int32_t o = in->first_operand; z->stage == 3 && o < in->first_operand + in->operands;
+         o++) {
+        const plan_operand *operand = &z->old_operands[o];
+        if (!z->parameter_of[operand->buffer]) continue;
+        int32_t unit = s->buffers[operand->buffer].unit;
+        if (z->gathered[unit] < 0) BASE_TRY(emit_gather(z, unit, in->micro_batch, error));
+    }
+    for (int32_t o = in->first_operand; o < in->first_operand + in->operands; o++) {
+        const plan_operand *operand = &z->old_operands[o];
+        int32_t buffer = operand->buffer;
+        if (z->stage == 3 && z->parameter_of[buffer]) buffer = z->gathered[s->buffers[buffer].unit];
+        BASE_TRY(plan_add_operand(s, (plan_role)operand->role, buffer, operand->offset, error));
+    }
+    if (in->action == PLAN_NORM && s->all_squares >= 0) {
+        BASE_TRY(plan_add_operand(s, PLAN_Y, s->all_squares, 0, error));
+    }
+    return plan_add_instruction(s, *in, error);
+}
+
+/* Stages 0 and 1: every sum is reduced when all are complete, before tied weights' uses are added,
+ * so that the order of sums is that of the stages which reduce at once. */
+static sifr_status reduce_all(zero_state *z, sifr_error *error) {
+    for (size_t b = 0; b < z->old_buffers; b++) {
+        if (is_final(z, (int32_t)b) && !z->reduced[b]) {
+            BASE_TRY(emit_reduce(z, (int32_t)b, -1, error));
+        }
+    }
+    return SIFR_OK;
+}
+
+/* Stage 0: the slices of the sums that the optimizer reads, back to whole ones. */
+static sifr_status gather_gradients(zero_state *z, sifr_error *error) {
+    for (size_t i = 0; i < z->old_count; i++) {
+        const plan_instruction *in = &z->old[i];
+        if (in->action != PLAN_SQUARES) continue;
+        int32_t buffer = z->old_operands[in->first_operand].buffer;
+        BASE_TRY(emit_gather_in_place(z, buffer, in->unit, 4, error));
+    }
+    return SIFR_OK;
+}
+
+static sifr_status rewrite_instruction(zero_state *z, size_t index, sifr_error *error) {
+    plan_schedule *s = z->s;
+    const plan_instruction *in = &z->old[index];
+    bool kernel = in->call >= 0;
+    bool uses_sum =
+        kernel && ((in->action == PLAN_ADD && s->calls[in->call].kernel == DEVICE_ADD_INTO) ||
+                   in->action == PLAN_SQUARES || in->action == PLAN_UPDATE);
+    bool after_sums = in->micro_batch < 0 && uses_sum;
+    if (after_sums && z->stage < 2) BASE_TRY(reduce_all(z, error));
+    bool sliced = uses_sum && z->reduced[z->old_operands[in->first_operand].buffer];
+    if (z->stage == 0 && in->action == PLAN_SQUARES) {
+        bool first = index == 0 || z->old[index - 1].action != PLAN_SQUARES;
+        if (first) BASE_TRY(gather_gradients(z, error));
+    }
+    if (z->stage == 0 && (in->action == PLAN_SQUARES || in->action == PLAN_UPDATE)) sliced = false;
+    if (sliced)
+        BASE_TRY(emit_sliced(z, in, error));
+    else
+        BASE_TRY(emit_same(z, in, error));
+    if (in->action == PLAN_UPDATE && (z->stage == 1 || z->stage == 2)) {
+        int64_t element = device_dtype_bytes(s->settings.dtype);
+        BASE_TRY(emit_gather_in_place(z, s->parameters[in->unit], in->unit, element, error));
+    }
+    for (int32_t o = in->first_operand; o < in->first_operand + in->operands; o++) {
+        int32_t buffer = z->old_operands[o].buffer;
+        if ((size_t)buffer >= z->old_buffers || z->reduced[buffer]) continue;
+        if (z->reduce_after[buffer] != (int32_t)index) continue;
+        BASE_TRY(emit_reduce(z, buffer, in->micro_batch, error));
+    }
+    return SIFR_OK;
+}
+
+/* Optimizer state and, at stage 3, parameters become slices; squares those of this rank. */
+static sifr_status cut_states(zero_state *z, sifr_error *error) {
+    plan_schedule *s = z->s;
+    for (size_t u = 0; u < s->model->unit_count && z->stage >= 1; u++) {
+        const int32_t states[] = {s->masters[u], s->first_moments[u], s->second_moments[u],
+                                  z->stage == 3 ? s->parameters[u] : -1};
+        for (size_t i = 0; i < sizeof states / sizeof *states; i++) {
+            if (states[i] >= 0) s->buffers[states[i]].bytes /= z->ranks;
+        }
+    }
+    if (z->stage == 0 || s->squares < 0) return SIFR_OK;
+    s->buffers[s->squares].bytes /= z->ranks;
+    return plan_add_buffer(s, PLAN_GRADIENTS, s->square_count * 8, -1, -1, true, &s->all_squares,
+                           error);
+}
+
+static sifr_status rewrite(zero_state *z, sifr_error *error) {
+    plan_schedule *s = z->s;
+    BASE_TRY(cut_states(z, error));
+    int32_t unit = -1;
+    for (size_t i = 0; i < z->old_count; i++) {
+        const plan_instruction *in = &z->old[i];
+        if (in->unit >= 0 && in->unit != unit) { /* another unit's run begins */
+            unit = in->unit;
+            for (size_t u = 0; u < s->model->unit_count; u++) z->gathered[u] = -1;
+        }
+        BASE_TRY(rewrite_instruction(z, i, error));
+    }
+    return SIFR_OK;
+}
+
+sifr_status plan_pass_zero(plan_schedule *s, sifr_error *error) {
+    zero_state z = {.s = s,
+                    .old = s->instructions,
+                    .old_operands = s->operands,
+                    .old_count = s->instruction_count,
+                    .stage = s->settings.stage,
+                    .ranks = s->settings.world_size,
+                    .rank = s->settings.rank,
+                    .old_buffers = s->buffer_count};
+    s->all_squares = -1;
+    if (z.ranks == 1) return SIFR_OK;
+    bool repeated = s->settings.sequential && s->settings.micro_batches > 1 &&
+                    s->settings.order == PLAN_BATCH && z.stage >= 2;
+    if (repeated) {
+        return base_fail(error, SIFR_USAGE,
+                         "gradient_order \"sequential\" is not built for stage %d with several "
+                         "micro batches in step_order \"batch\"; use \"tree\" or step_order "
+                         "\"unit\"",
+                         z.stage);
+    }
+    plan_instruction *old = s->instructions;
+    plan_operand *old_operands = s->operands;
+    sifr_status status;
+    size_t buffers = z.old_buffers;
+    BASE_TRY_GOTO(status, base_alloc(buffers, sizeof *z.parameter_of, &z.parameter_of, error),
+                  done);
+    BASE_TRY_GOTO(status, base_alloc(buffers, sizeof *z.reduce_after, &z.reduce_after, error),
+                  done);
+    BASE_TRY_GOTO(status, base_alloc(buffers, sizeof *z.reduced, &z.reduced, error), done);
+    BASE_TRY_GOTO(status, base_alloc(buffers, sizeof *z.slice, &z.slice, error), done);
+    BASE_TRY_GOTO(status, base_alloc(s->model->unit_count, sizeof *z.gathered, &z.gathered, error),
+                  done);
+    for (size_t b = 0; b < buffers; b++) {
+        z.reduce_after[b] = -1;
+        if (s->buffers[b].first < 0) continue;
+        s->buffers[b].first = INT32_MAX; /* lifetimes are those of the new list */
+        s->buffers[b].last = -1;
+    }
+    for (size_t u = 0; u < s->model->unit_count; u++) {
+        z.gathered[u] = -1;
+        z.parameter_of[s->parameters[u]] = true;
+    }
+    if (s->settings.mode == PLAN_TRAIN) find_reductions(&z);
+    s->instructions = NULL;
+    s->operands = NULL;
+    s->instruction_count = s->instruction_room = s->operand_count = s->operand_room = 0;
+    status = rewrite(&z, error);
+    free(old);
+    free(old_operands);
+done:
+    free(z.parameter_of);
+    free(z.reduce_after);
+    free(z.reduced);
+    free(z.slice);
+    free(z.gathered);
+    return status;
+}
+
+void plan_wire(const plan_schedule *s, int64_t *gathered, int64_t *reduced) {
+    *gathered = *reduced = 0;
+    int64_t others = s->settings.world_size - 1;
+    for (size_t i = 0; i < s->instruction_count; i++) {
+        const plan_instruction *in = &s->instructions[i];
+        if (in->action == PLAN_GATHER) *gathered += in->bytes * others;
+        if (in->action == PLAN_REDUCE) *reduced += in->bytes * others;
+    }
+}
+
+int32_t plan_global_micro_batch(const plan_settings *settings, int32_t rank, int32_t micro_batch) {
+    bool across_first = settings->stage >= 2 && settings->order == PLAN_BATCH;
+    return across_first ? micro_batch * settings->world_size + rank
+                        : rank * settings->micro_batches + micro_batch;
+}
