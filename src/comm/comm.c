@@ -40,3 +40,8 @@ sifr_status comm_wait(comm_handle handle, sifr_error *error) {
 sifr_status comm_sum(comm_group *group, int64_t *values, int32_t count, sifr_error *error) {
     return group->transport->sum(group, values, count, error);
 }
+
+sifr_status comm_all_gather_control(comm_group *group, const void *mine, int64_t bytes, void *all,
+                                    sifr_error *error) {
+    return group->transport->all_gather_control(group, mine, bytes, all, error);
+}

@@ -59,4 +59,9 @@ sifr_status comm_wait(comm_handle handle, sifr_error *error) SIFR_MUST_CHECK;
 sifr_status comm_sum(comm_group *group, int64_t *values, int32_t count,
                      sifr_error *error) SIFR_MUST_CHECK;
 
+/* Rank r's `mine` (as many bytes on every rank) becomes part r of `all`, for small agreements;
+ * returns when done. */
+sifr_status comm_all_gather_control(comm_group *group, const void *mine, int64_t bytes, void *all,
+                                    sifr_error *error) SIFR_MUST_CHECK;
+
 #endif

@@ -36,6 +36,14 @@ static sifr_status self_sum(comm_group *group, int64_t *values, int32_t count, s
     return SIFR_OK;
 }
 
+static sifr_status self_all_gather_control(comm_group *group, const void *mine, int64_t bytes,
+                                           void *all, sifr_error *error) {
+    (void)error;
+    if (bytes) memmove(all, mine, (size_t)bytes);
+    group->ledger.operation[COMM_CONTROL].calls++;
+    return SIFR_OK;
+}
+
 static void self_close(comm_group *group) {
     free(group);
 }
@@ -44,6 +52,7 @@ static const comm_transport self_transport = {.all_gather = self_all_gather,
                                               .reduce_scatter = self_reduce_scatter,
                                               .wait = self_wait,
                                               .sum = self_sum,
+                                              .all_gather_control = self_all_gather_control,
                                               .close = self_close};
 
 sifr_status comm_open_self(comm_group **out, sifr_error *error) {

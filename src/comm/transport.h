@@ -11,6 +11,8 @@ typedef struct comm_transport {
                                   float *slice, comm_handle *out, sifr_error *error);
     sifr_status (*wait)(comm_group *group, int32_t id, sifr_error *error);
     sifr_status (*sum)(comm_group *group, int64_t *values, int32_t count, sifr_error *error);
+    sifr_status (*all_gather_control)(comm_group *group, const void *mine, int64_t bytes, void *all,
+                                      sifr_error *error);
     void (*close)(comm_group *group);
 } comm_transport;
 

@@ -16,7 +16,8 @@ struct engine_executor {
     int64_t block_bytes; /* 0: the block is the owner's */
     bool shared;         /* the owner's, and overwritten by each of its runs */
     float *seconds;
-    double *losses; /* by micro batch of this rank */
+    double *losses;                      /* by micro batch of this rank */
+    double *all_losses, *ordered_losses; /* of all ranks: as gathered, by global micro batch */
     device_step step;
 };
 
@@ -99,6 +100,10 @@ sifr_status engine_executor_create(plan_schedule *schedule, comm_group *group,
         status,
         base_alloc((size_t)schedule->settings.micro_batches, sizeof *e->losses, &e->losses, error),
         fail);
+    size_t all = (size_t)(schedule->settings.micro_batches * schedule->settings.world_size);
+    BASE_TRY_GOTO(status, base_alloc(all, sizeof *e->all_losses, &e->all_losses, error), fail);
+    BASE_TRY_GOTO(status, base_alloc(all, sizeof *e->ordered_losses, &e->ordered_losses, error),
+                  fail);
     BASE_TRY_GOTO(status, take_memory(e, owner, error), fail);
     for (size_t b = 0; b < buffers; b++)
         e->base[b] = (char *)e->block + schedule->buffers[b].offset;
@@ -118,6 +123,8 @@ void engine_executor_free(engine_executor *e) {
     free(e->base);
     free(e->seconds);
     free(e->losses);
+    free(e->all_losses);
+    free(e->ordered_losses);
     free(e);
 }
 
@@ -159,20 +166,64 @@ static double fold_losses(const engine_executor *e, int32_t micro_batch) {
     return sum;
 }
 
-static void finish_norm(engine_executor *e, const engine_step_input *input, engine_result *result) {
+/* Blocks in the order of the whole parameters: unit by unit, and within a unit rank by rank. */
+static double fold_squares(const engine_executor *e) {
     const plan_schedule *s = e->schedule;
-    const double *squares = engine_buffer(e, s->squares);
-    double sum = 0, loss = 0;
-    for (int64_t i = 0; i < s->square_count; i++) sum += squares[i];
-    for (int32_t j = 0; j < s->settings.micro_batches; j++) loss += e->losses[j];
+    bool cut = s->all_squares >= 0;
+    const double *squares = engine_buffer(e, cut ? s->all_squares : s->squares);
+    int64_t ranks = cut ? s->settings.world_size : 1, own = s->square_count / ranks, at = 0;
+    double sum = 0;
+    for (size_t u = 0; u < s->model->unit_count; u++) {
+        int64_t blocks = s->unit_elements[u] / DEVICE_BLOCK / ranks;
+        for (int64_t r = 0; r < ranks; r++) {
+            for (int64_t i = 0; i < blocks; i++) sum += squares[r * own + at + i];
+        }
+        at += blocks;
+    }
+    return sum;
+}
+
+/* The losses of all micro batches of all ranks, in the order of the global batch. */
+static sifr_status gather_losses(engine_executor *e, double *sum, sifr_error *error) {
+    const plan_settings *settings = &e->schedule->settings;
+    int32_t k = settings->micro_batches;
+    BASE_TRY(comm_all_gather_control(e->group, e->losses, k * (int64_t)sizeof *e->losses,
+                                     e->all_losses, error));
+    for (int32_t r = 0; r < settings->world_size; r++) {
+        for (int32_t j = 0; j < k; j++) {
+            e->ordered_losses[plan_global_micro_batch(settings, r, j)] = e->all_losses[r * k + j];
+        }
+    }
+    *sum = 0;
+    for (int32_t g = 0; g < k * settings->world_size; g++) *sum += e->ordered_losses[g];
+    return SIFR_OK;
+}
+
+/* Every rank folds the same numbers in the same order, so all decide alike. */
+static sifr_status finish_norm(engine_executor *e, const engine_step_input *input,
+                               engine_result *result, sifr_error *error) {
+    const plan_schedule *s = e->schedule;
+    if (s->all_squares >= 0) {
+        BASE_TRY(comm_all_gather_control(e->group, engine_buffer(e, s->squares),
+                                         s->square_count / s->settings.world_size *
+                                             (int64_t)sizeof(double),
+                                         engine_buffer(e, s->all_squares), error));
+    }
+    double sum = fold_squares(e), scale = 1;
+    BASE_TRY(gather_losses(e, &result->loss_sum, error));
     result->gradient_norm = sqrt(sum);
-    result->updated = isfinite(sum) && isfinite(loss) && result->labelled > 0;
-    double scale = 1;
+    result->updated = isfinite(sum) && isfinite(result->loss_sum) && result->labelled > 0;
     if (input->gradient_clipping > 0) { /* DeepSpeed's coefficient */
         scale = 1 / fmax(1, (result->gradient_norm + 1e-6) / input->gradient_clipping);
     }
     e->step.update_scale = (float)scale;
     e->step.update = result->updated;
+    return SIFR_OK;
+}
+
+static void *operand_address(const engine_executor *e, const plan_instruction *i, int32_t index) {
+    const plan_operand *operand = &e->schedule->operands[i->first_operand + index];
+    return e->base[operand->buffer] + operand->offset;
 }
 
 static void begin_step(engine_executor *e, const engine_step_input *input) {
@@ -191,6 +242,7 @@ static void begin_step(engine_executor *e, const engine_step_input *input) {
 static sifr_status run_action(engine_executor *e, const plan_instruction *i,
                               const engine_step_input *input, engine_result *result,
                               sifr_error *error) {
+    comm_handle handle;
     switch ((plan_action)i->action) {
     case PLAN_COUNT:
         result->labelled = count_labels(e);
@@ -201,8 +253,15 @@ static sifr_status run_action(engine_executor *e, const plan_instruction *i,
         e->losses[i->micro_batch] = fold_losses(e, i->micro_batch);
         return SIFR_OK;
     case PLAN_NORM:
-        finish_norm(e, input, result);
-        return SIFR_OK;
+        return finish_norm(e, input, result, error);
+    case PLAN_GATHER:
+        BASE_TRY(comm_start_all_gather(e->group, operand_address(e, i, 0), i->bytes,
+                                       operand_address(e, i, 1), &handle, error));
+        return comm_wait(handle, error);
+    case PLAN_REDUCE:
+        BASE_TRY(comm_start_reduce_scatter(e->group, operand_address(e, i, 0), i->bytes / 4,
+                                           operand_address(e, i, 1), &handle, error));
+        return comm_wait(handle, error);
     default:
         return base_fail(error, SIFR_FAILED, "executor: instruction %s is not built",
                          plan_action_name((plan_action)i->action));
@@ -218,7 +277,6 @@ static double now(void) {
 sifr_status engine_run(engine_executor *e, const engine_step_input *input, engine_result *result,
                        sifr_error *error) {
     plan_schedule *s = e->schedule;
-    int32_t first_micro_batch = s->settings.rank * s->settings.micro_batches;
     void *scratch = engine_buffer(e, s->scratch);
     *result = (engine_result){0};
     begin_step(e, input);
@@ -236,7 +294,8 @@ sifr_status engine_run(engine_executor *e, const engine_step_input *input, engin
                 plan_role_matrix(&call, (plan_role)operand->role)->data =
                     e->base[operand->buffer] + operand->offset;
             }
-            call.attributes.micro_batch = first_micro_batch + i->micro_batch;
+            call.attributes.micro_batch =
+                plan_global_micro_batch(&s->settings, s->settings.rank, i->micro_batch);
             call.accumulate_dw = i->accumulate_dw;
             call.scratch = scratch;
             call.step = &e->step;
@@ -246,6 +305,6 @@ sifr_status engine_run(engine_executor *e, const engine_step_input *input, engin
         e->seconds[n] = (float)(after - before);
         before = after;
     }
-    for (int32_t j = 0; j < s->settings.micro_batches; j++) result->loss_sum += e->losses[j];
+    if (s->settings.mode == PLAN_EVALUATE) result->loss_sum = e->losses[0];
     return SIFR_OK;
 }
