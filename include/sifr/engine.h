@@ -43,6 +43,7 @@ typedef struct sifr_engine_options {
     double beta1, beta2, epsilon, weight_decay;
     bool bias_correction, decoupled; /* decoupled: AdamW; else weight decay is in the gradient */
     double gradient_clipping;        /* global L2 norm; 0: off */
+    int zero_stage;                  /* of ZeRO, 0 to 3: what ranks hold as slices */
     uint64_t seed;                   /* of dropout */
 } sifr_engine_options;
 
@@ -69,7 +70,7 @@ SIFR_API void sifr_engine_free(sifr_engine *engine); /* NULL is harmless */
 SIFR_API void sifr_engine_initialise(sifr_engine *engine, uint64_t seed);
 
 /* Weights by name, in fp32, row-major; count must be rows x columns. Writing resets nothing else.
- * Both copy. */
+ * Both copy. With several ranks each of them makes the same calls. */
 SIFR_API sifr_status sifr_engine_write_weight(sifr_engine *engine, const char *name,
                                               const float *values, size_t count,
                                               sifr_error *error) SIFR_MUST_CHECK;

@@ -71,8 +71,7 @@ static sifr_status take(sifr_engine *engine, const checkpoint_opened *opened,
     }
     engine->steps = opened->step;
     engine->updates = opened->updates;
-    engine_refresh(engine);
-    return SIFR_OK;
+    return engine_refresh(engine, error);
 }
 
 /* *damaged: this checkpoint is not whole, and an older one may be. */

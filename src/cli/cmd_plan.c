@@ -70,7 +70,7 @@ static sifr_status lower(plan_report *r, sifr_error *error) {
     sifr_engine_options options = train_engine_options(&r->config, r->length);
     bool automatic = r->config.step_order == TRAIN_STEP_AUTO && options.micro_batches > 1;
     BASE_TRY(device_open_cpu(options.threads, NULL, &r->dev, error));
-    plan_settings settings = engine_settings(&options);
+    plan_settings settings = engine_settings(&options, NULL);
     BASE_TRY(plan_lower(r->model, r->dev, &settings, &r->schedule, error));
     if (engine_check_memory(r->schedule, &r->too_large) == SIFR_OK || !automatic) return SIFR_OK;
     plan_schedule *other = NULL;

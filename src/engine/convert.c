@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-uint16_t engine_bf16(float value) {
+static uint16_t to_bf16(float value) {
     uint32_t bits;
     memcpy(&bits, &value, sizeof bits);
     if ((bits & 0x7fffffff) > 0x7f800000) return (uint16_t)(bits >> 16 | 0x40);
@@ -61,7 +61,7 @@ void engine_from_fp32(void *to, const float *from, formats_dtype dtype, int64_t 
         return;
     }
     for (int64_t i = 0; i < count; i++) {
-        uint16_t half = dtype == FORMATS_BF16 ? engine_bf16(from[i]) : fp32_to_half(from[i]);
+        uint16_t half = dtype == FORMATS_BF16 ? to_bf16(from[i]) : fp32_to_half(from[i]);
         memcpy(bytes + 2 * i, &half, sizeof half);
     }
 }

@@ -9,6 +9,4 @@
 void engine_to_fp32(float *to, const void *from, formats_dtype dtype, int64_t count);
 void engine_from_fp32(void *to, const float *from, formats_dtype dtype, int64_t count);
 
-uint16_t engine_bf16(float value);
-
 #endif

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "engine/convert.h"
 
 sifr_engine_options sifr_engine_defaults(void) {
     return (sifr_engine_options){.precision = SIFR_FP32,
@@ -20,13 +19,15 @@ sifr_engine_options sifr_engine_defaults(void) {
                                  .seed = 42};
 }
 
-plan_settings engine_settings(const sifr_engine_options *options) {
+plan_settings engine_settings(const sifr_engine_options *options, const comm_group *group) {
     plan_settings settings = {.mode = PLAN_TRAIN,
                               .dtype = options->precision == SIFR_BF16 ? DEVICE_BF16 : DEVICE_FP32,
                               .sequences = options->sequences,
                               .length = options->length,
                               .micro_batches = options->micro_batches,
-                              .world_size = 1,
+                              .rank = group ? comm_rank(group) : 0,
+                              .world_size = group ? comm_size(group) : 1,
+                              .stage = options->zero_stage,
                               .order = options->unit_order ? PLAN_UNIT : PLAN_BATCH,
                               .sequential = options->sequential,
                               .recompute = options->recompute};
@@ -38,17 +39,20 @@ plan_settings engine_settings(const sifr_engine_options *options) {
     return settings;
 }
 
-sifr_status sifr_engine_create(const sifr_model *model, const sifr_engine_options *options,
-                               sifr_engine **out, sifr_error *error) {
+sifr_status engine_create(const sifr_model *model, const sifr_engine_options *options,
+                          comm_group *group, sifr_engine **out, sifr_error *error) {
     sifr_engine *engine;
-    sifr_status status;
-    BASE_TRY(base_alloc(1, sizeof *engine, &engine, error));
+    sifr_status status = base_alloc(1, sizeof *engine, &engine, error);
+    if (status != SIFR_OK) {
+        comm_close(group);
+        return status;
+    }
     engine->model = model;
     engine->options = *options;
-    plan_settings settings = engine_settings(options);
+    engine->group = group;
+    plan_settings settings = engine_settings(options, group);
     BASE_TRY_GOTO(status, device_open_cpu(options->threads, options->isa, &engine->dev, error),
                   fail);
-    BASE_TRY_GOTO(status, comm_open_self(&engine->group, error), fail);
     BASE_TRY_GOTO(status, plan_lower(model, engine->dev, &settings, &engine->training, error),
                   fail);
     BASE_TRY_GOTO(status, engine_check_memory(engine->training, error), fail);
@@ -63,6 +67,13 @@ fail:
     return status;
 }
 
+sifr_status sifr_engine_create(const sifr_model *model, const sifr_engine_options *options,
+                               sifr_engine **out, sifr_error *error) {
+    comm_group *group;
+    BASE_TRY(comm_open_self(&group, error));
+    return engine_create(model, options, group, out, error);
+}
+
 void sifr_engine_free(sifr_engine *engine) {
     if (!engine) return;
     engine_executor_free(engine->evaluator);
@@ -72,65 +83,6 @@ void sifr_engine_free(sifr_engine *engine) {
     comm_close(engine->group);
     device_close(engine->dev);
     free(engine);
-}
-
-float *engine_state(const sifr_engine *engine, size_t index, engine_part part) {
-    const plan_schedule *s = engine->training;
-    const model_weight *w = &engine->model->weights[index];
-    int32_t buffer = part == ENGINE_MOMENT1     ? s->first_moments[w->unit]
-                     : part == ENGINE_MOMENT2   ? s->second_moments[w->unit]
-                     : s->masters[w->unit] >= 0 ? s->masters[w->unit]
-                                                : s->parameters[w->unit];
-    return (float *)engine_buffer(engine->trainer, buffer) + w->offset;
-}
-
-void engine_refresh(sifr_engine *engine) {
-    const plan_schedule *s = engine->training;
-    for (size_t u = 0; u < engine->model->unit_count; u++) {
-        if (s->masters[u] < 0) continue;
-        engine_from_fp32(engine_buffer(engine->trainer, s->parameters[u]),
-                         engine_buffer(engine->trainer, s->masters[u]), FORMATS_BF16,
-                         s->unit_elements[u]);
-    }
-}
-
-void sifr_engine_initialise(sifr_engine *engine, uint64_t seed) {
-    for (size_t i = 0; i < engine->model->weight_count; i++) {
-        const model_weight *w = &engine->model->weights[i];
-        model_initial_values(engine->model, i, seed, 0, w->rows * w->columns,
-                             engine_state(engine, i, ENGINE_MASTER));
-    }
-    engine_refresh(engine);
-}
-
-static sifr_status find_weight(const sifr_engine *engine, const char *name, size_t count,
-                               size_t *index, sifr_error *error) {
-    for (size_t i = 0; i < engine->model->weight_count; i++) {
-        const model_weight *w = &engine->model->weights[i];
-        if (strcmp(w->name, name) != 0) continue;
-        *index = i;
-        if (count == (size_t)(w->rows * w->columns)) return SIFR_OK;
-        return base_fail(error, SIFR_USAGE, "weight %s: %lld x %lld elements, not %zu", name,
-                         (long long)w->rows, (long long)w->columns, count);
-    }
-    return base_fail(error, SIFR_USAGE, "weight %s: the model has none of that name", name);
-}
-
-sifr_status sifr_engine_write_weight(sifr_engine *engine, const char *name, const float *values,
-                                     size_t count, sifr_error *error) {
-    size_t index = 0;
-    BASE_TRY(find_weight(engine, name, count, &index, error));
-    memcpy(engine_state(engine, index, ENGINE_MASTER), values, count * sizeof *values);
-    engine_refresh(engine);
-    return SIFR_OK;
-}
-
-sifr_status sifr_engine_read_weight(const sifr_engine *engine, const char *name, float *values,
-                                    size_t count, sifr_error *error) {
-    size_t index = 0;
-    BASE_TRY(find_weight(engine, name, count, &index, error));
-    memcpy(values, engine_state(engine, index, ENGINE_MASTER), count * sizeof *values);
-    return SIFR_OK;
 }
 
 /* Rows of the tables that the tokens, positions and labels choose from. */
@@ -196,7 +148,7 @@ sifr_status sifr_engine_step(sifr_engine *engine, const int32_t *tokens, const i
 }
 
 static sifr_status make_evaluator(sifr_engine *engine, sifr_error *error) {
-    plan_settings settings = engine_settings(&engine->options);
+    plan_settings settings = engine_settings(&engine->options, engine->group);
     settings.mode = PLAN_EVALUATE;
     settings.micro_batches = 1;
     settings.order = PLAN_BATCH;

@@ -25,14 +25,30 @@ typedef enum engine_part {
     ENGINE_PARTS
 } engine_part;
 
-/* FP32 values of weight `index` of the model (rows x columns); the engine's own. */
+/* The engine over the ranks of `group`, which it owns from now on, also when this fails. */
+sifr_status engine_create(const sifr_model *model, const sifr_engine_options *options,
+                          comm_group *group, sifr_engine **out, sifr_error *error) SIFR_MUST_CHECK;
+
+/* This rank's FP32 values of weight `index` of the model: elements *first … *first + *count - 1 of
+ * its rows x columns (all of them where the part is no slice); the engine's own. NULL where the
+ * rank has none of them. */
+float *engine_slice(const sifr_engine *engine, size_t index, engine_part part, int64_t *first,
+                    int64_t *count);
+
+/* The same on one rank, where all of it is here. */
 float *engine_state(const sifr_engine *engine, size_t index, engine_part part);
 
-/* Brings what kernels read up to date after master weights were written. */
-void engine_refresh(sifr_engine *engine);
+/* Puts elements first … first + count - 1 of a weight wherever this rank holds them: in its master
+ * weights and in what kernels read. */
+void engine_put(sifr_engine *engine, size_t index, int64_t first, int64_t count,
+                const float *values);
+
+/* Brings what kernels read up to date after master weights were written through engine_slice. All
+ * ranks call it. */
+sifr_status engine_refresh(sifr_engine *engine, sifr_error *error) SIFR_MUST_CHECK;
 
 /* Plan settings for these options. */
-plan_settings engine_settings(const sifr_engine_options *options);
+plan_settings engine_settings(const sifr_engine_options *options, const comm_group *group);
 
 /* Ids within the vocabulary, labels within it or negative; SIFR_FAILED names the first that is not.
  */

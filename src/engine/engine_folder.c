@@ -117,17 +117,21 @@ sifr_status engine_visit_folder(const sifr_model *model, const model_architectur
 
 static sifr_status load_weight(void *user, size_t index, const formats_tensor *tensor,
                                sifr_error *error) {
+    enum { PIECE = 4096 };
+    float values[PIECE];
+    int64_t size = formats_dtype_bits(tensor->dtype) / 8;
     (void)error;
-    engine_to_fp32(engine_state(user, index, ENGINE_MASTER), tensor->data, tensor->dtype,
-                   tensor->elements);
+    for (int64_t first = 0; first < tensor->elements; first += PIECE) {
+        int64_t count = base_min_i64(PIECE, tensor->elements - first);
+        engine_to_fp32(values, (const char *)tensor->data + first * size, tensor->dtype, count);
+        engine_put(user, index, first, count, values);
+    }
     return SIFR_OK;
 }
 
 sifr_status engine_load_folder(sifr_engine *engine, const model_architecture *architecture,
                                const formats_weights *weights, sifr_error *error) {
-    BASE_TRY(engine_visit_folder(engine->model, architecture, weights, load_weight, engine, error));
-    engine_refresh(engine);
-    return SIFR_OK;
+    return engine_visit_folder(engine->model, architecture, weights, load_weight, engine, error);
 }
 
 sifr_status engine_folder_open(const char *path, engine_folder *out, sifr_error *error) {

@@ -1,0 +1,155 @@
+/* A rank's share of weights, master weights and moments. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/memory.h"
+#include "engine/convert.h"
+#include "engine/engine.h"
+
+/* Elements first … end - 1 of a flat parameter that a buffer of `bytes` holds. */
+static void held_range(const plan_schedule *s, int32_t unit, int32_t buffer, int64_t element,
+                       int64_t *first, int64_t *end) {
+    int64_t count = s->buffers[buffer].bytes / element;
+    bool slice = count < s->unit_elements[unit];
+    *first = slice ? s->settings.rank * count : 0;
+    *end = *first + count;
+}
+
+static int32_t buffer_of(const plan_schedule *s, int32_t unit, engine_part part) {
+    if (part == ENGINE_MOMENT1) return s->first_moments[unit];
+    if (part == ENGINE_MOMENT2) return s->second_moments[unit];
+    return s->masters[unit] >= 0 ? s->masters[unit] : s->parameters[unit];
+}
+
+float *engine_slice(const sifr_engine *engine, size_t index, engine_part part, int64_t *first,
+                    int64_t *count) {
+    const plan_schedule *s = engine->training;
+    const model_weight *w = &engine->model->weights[index];
+    int32_t buffer = buffer_of(s, w->unit, part);
+    int64_t from, end, elements = w->rows * w->columns;
+    held_range(s, w->unit, buffer, 4, &from, &end);
+    int64_t start = base_max_i64(from, w->offset);
+    int64_t stop = base_min_i64(end, w->offset + elements);
+    *first = start - w->offset;
+    *count = stop - start;
+    if (stop <= start) {
+        *first = *count = 0;
+        return NULL;
+    }
+    return (float *)engine_buffer(engine->trainer, buffer) + (start - from);
+}
+
+float *engine_state(const sifr_engine *engine, size_t index, engine_part part) {
+    int64_t first, count;
+    return engine_slice(engine, index, part, &first, &count);
+}
+
+/* The part of [first, first + count) of a weight that lies in a buffer which holds [from, end) of
+ * its unit: offset in the buffer and in the values. */
+static int64_t overlap(const model_weight *w, int64_t first, int64_t count, int64_t from,
+                       int64_t end, int64_t *in_buffer, int64_t *in_values) {
+    int64_t start = base_max_i64(from, w->offset + first);
+    int64_t stop = base_min_i64(end, w->offset + first + count);
+    *in_buffer = start - from;
+    *in_values = start - w->offset - first;
+    return stop - start;
+}
+
+void engine_put(sifr_engine *engine, size_t index, int64_t first, int64_t count,
+                const float *values) {
+    const plan_schedule *s = engine->training;
+    const model_weight *w = &engine->model->weights[index];
+    int64_t element = device_dtype_bytes(s->settings.dtype), from, end, at, skip;
+    held_range(s, w->unit, s->parameters[w->unit], element, &from, &end);
+    int64_t some = overlap(w, first, count, from, end, &at, &skip);
+    if (some > 0) {
+        char *to = engine_buffer(engine->trainer, s->parameters[w->unit]);
+        formats_dtype dtype = s->settings.dtype == DEVICE_BF16 ? FORMATS_BF16 : FORMATS_F32;
+        engine_from_fp32(to + at * element, values + skip, dtype, some);
+    }
+    if (s->masters[w->unit] < 0) return;
+    held_range(s, w->unit, s->masters[w->unit], 4, &from, &end);
+    some = overlap(w, first, count, from, end, &at, &skip);
+    if (some > 0) {
+        float *to = engine_buffer(engine->trainer, s->masters[w->unit]);
+        memcpy(to + at, values + skip, (size_t)some * sizeof *to);
+    }
+}
+
+sifr_status engine_refresh(sifr_engine *engine, sifr_error *error) {
+    const plan_schedule *s = engine->training;
+    int64_t element = device_dtype_bytes(s->settings.dtype);
+    for (int32_t u = 0; u < (int32_t)engine->model->unit_count; u++) {
+        char *parameters = engine_buffer(engine->trainer, s->parameters[u]);
+        int64_t from, end, whole_from, whole_end;
+        held_range(s, u, s->parameters[u], element, &whole_from, &whole_end);
+        int32_t master = buffer_of(s, u, ENGINE_MASTER);
+        held_range(s, u, master, 4, &from, &end);
+        if (s->masters[u] >= 0) {
+            engine_from_fp32(parameters + (from - whole_from) * element,
+                             engine_buffer(engine->trainer, master), FORMATS_BF16, end - from);
+        }
+        if (end - from == whole_end - whole_from) continue;
+        comm_handle handle; /* the others' parts of a whole that each rank holds */
+        BASE_TRY(comm_start_all_gather(engine->group, parameters + from * element,
+                                       (end - from) * element, parameters, &handle, error));
+        BASE_TRY(comm_wait(handle, error));
+    }
+    return SIFR_OK;
+}
+
+void sifr_engine_initialise(sifr_engine *engine, uint64_t seed) {
+    enum { PIECE = 4096 };
+    float values[PIECE];
+    for (size_t i = 0; i < engine->model->weight_count; i++) {
+        int64_t elements = engine->model->weights[i].rows * engine->model->weights[i].columns;
+        for (int64_t first = 0; first < elements; first += PIECE) {
+            int64_t count = base_min_i64(PIECE, elements - first);
+            model_initial_values(engine->model, i, seed, first, count, values);
+            engine_put(engine, i, first, count, values);
+        }
+    }
+}
+
+static sifr_status find_weight(const sifr_engine *engine, const char *name, size_t count,
+                               size_t *index, sifr_error *error) {
+    for (size_t i = 0; i < engine->model->weight_count; i++) {
+        const model_weight *w = &engine->model->weights[i];
+        if (strcmp(w->name, name) != 0) continue;
+        *index = i;
+        if (count == (size_t)(w->rows * w->columns)) return SIFR_OK;
+        return base_fail(error, SIFR_USAGE, "weight %s: %lld x %lld elements, not %zu", name,
+                         (long long)w->rows, (long long)w->columns, count);
+    }
+    return base_fail(error, SIFR_USAGE, "weight %s: the model has none of that name", name);
+}
+
+sifr_status sifr_engine_write_weight(sifr_engine *engine, const char *name, const float *values,
+                                     size_t count, sifr_error *error) {
+    size_t index = 0;
+    BASE_TRY(find_weight(engine, name, count, &index, error));
+    engine_put(engine, index, 0, (int64_t)count, values);
+    return SIFR_OK;
+}
+
+sifr_status sifr_engine_read_weight(const sifr_engine *engine, const char *name, float *values,
+                                    size_t count, sifr_error *error) {
+    size_t index = 0;
+    BASE_TRY(find_weight(engine, name, count, &index, error));
+    const plan_schedule *s = engine->training;
+    const model_weight *w = &engine->model->weights[index];
+    int32_t buffer = buffer_of(s, w->unit, ENGINE_MASTER);
+    const float *held = engine_buffer(engine->trainer, buffer);
+    int64_t bytes = s->buffers[buffer].bytes, elements = s->unit_elements[w->unit];
+    if (bytes == elements * 4) {
+        memcpy(values, held + w->offset, count * sizeof *values);
+        return SIFR_OK;
+    }
+    float *whole;
+    BASE_TRY(base_alloc((size_t)elements, sizeof *whole, &whole, error));
+    sifr_status status = comm_all_gather_control(engine->group, held, bytes, whole, error);
+    if (status == SIFR_OK) memcpy(values, whole + w->offset, count * sizeof *values);
+    free(whole);
+    return status;
+}
