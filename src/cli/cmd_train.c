@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "base/text.h"
@@ -80,8 +81,11 @@ static void write_line(void *user, const char *text) {
     fflush(user);
 }
 
+/* Cut where the terminal ends: a line that wraps could not be replaced. */
 static void write_live(void *user, const char *text) {
-    fprintf(user, "\r\033[K%s", text);
+    struct winsize size = {0};
+    int columns = ioctl(fileno(user), TIOCGWINSZ, &size) == 0 && size.ws_col ? size.ws_col : 80;
+    fprintf(user, "\r\033[K%.*s", columns - 1, text);
     fflush(user);
 }
 

@@ -136,10 +136,10 @@ static sifr_status count_steps(train_state *t, sifr_error *error) {
                          "data: %lld tokens make no window of %lld and the token behind it; give "
                          "more text or a shorter seq-length",
                          (long long)train_data_tokens(t->data), (long long)t->length);
-    train_say(t->host, "data: %s tokens in %lld documents, %s windows of %lld",
-              base_format_count(train_data_tokens(t->data), tokens),
-              (long long)train_data_documents(t->data), base_format_count(windows, number),
-              (long long)t->length);
+    int64_t documents = train_data_documents(t->data);
+    train_say(t->host, "data: %s tokens in %lld document%s, %s windows of %lld",
+              base_format_count(train_data_tokens(t->data), tokens), (long long)documents,
+              documents == 1 ? "" : "s", base_format_count(windows, number), (long long)t->length);
     if (c->max_steps > 0) {
         t->total_steps = c->max_steps;
         return train_config_set_total_steps(t->config, t->total_steps, error);

@@ -120,7 +120,7 @@ static sifr_status record_step(train_monitor *monitor, int64_t step, double norm
                                make_record(monitor, step, loss, norm, learning_rate, rate), error));
     bool due = s->print_every ? step % s->print_every == 0
                               : now - monitor->last_print >= 1 || step == s->total_steps;
-    if (due && !s->host->live) {
+    if (due && (!s->host->live || s->print_every)) {
         char text[256];
         format_line(monitor, step, loss, rate, norm, learning_rate, text, sizeof text);
         train_say(s->host, "%s", text);
