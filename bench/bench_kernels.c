@@ -170,8 +170,8 @@ int main(int count, char **arguments) {
     int threads = count > 1 ? atoi(arguments[1]) : 0;
     void *memory = NULL;
     int bad = device_open_cpu(threads, count > 2 ? arguments[2] : NULL, &b.dev, &b.error) ||
-              device_measure(b.dev, &b.limits, &b.error) ||
-              device_take(b.dev, b.size, &memory, &b.error);
+              device_take(b.dev, b.size, &memory, &b.error) ||
+              device_measure(b.dev, memory, b.size, &b.limits, &b.error);
     if (!bad) {
         char line[256];
         b.memory = memory;

@@ -99,14 +99,47 @@ static inline void lanes_store_gradient(const device_call *c, int which, int64_t
     lanes_store(m, row, first, count, from);
 }
 
-/* sums[l] += values in lane l; count may be any number, missing lanes add nothing. */
-static inline void lanes_add(float sums[LANES], const float *values, int64_t count) {
-    int64_t i = 0;
-    for (; i + LANES <= count; i += LANES) {
-        for (int l = 0; l < LANES; l++) sums[l] += values[i + l];
-    }
-    for (int l = 0; i + l < count; l++) sums[l] += values[i + l];
+/* The values themselves where they are fp32, else a copy in `buffer`. */
+static inline const float *lanes_read(float *buffer, const device_matrix *m, int64_t row,
+                                      int64_t first, int64_t count) {
+    if (m->dtype == DEVICE_FP32) return (const float *)m->data + row * m->stride + first;
+    lanes_load(buffer, m, row, first, count);
+    return buffer;
 }
+
+/* Where to make `count` results, to be handed to lanes_written: their place where it is fp32. */
+static inline float *lanes_place(float *buffer, const device_matrix *m, int64_t row,
+                                 int64_t first) {
+    if (m->dtype == DEVICE_FP32) return (float *)m->data + row * m->stride + first;
+    return buffer;
+}
+
+static inline void lanes_written(const device_matrix *m, int64_t row, int64_t first, int64_t count,
+                                 const float *from) {
+    if (m->dtype != DEVICE_FP32) lanes_store(m, row, first, count, from);
+}
+
+/* The same for gradients. */
+static inline float *lanes_gradient_place(float *buffer, const device_call *c, int which,
+                                          int64_t row, int64_t first) {
+    if (c->accumulate[which]) return buffer;
+    return lanes_place(buffer, &c->dx[which], row, first);
+}
+
+static inline void lanes_gradient_written(const device_call *c, int which, int64_t row,
+                                          int64_t first, int64_t count, float *from) {
+    if (c->accumulate[which] || c->dx[which].dtype != DEVICE_FP32)
+        lanes_store_gradient(c, which, row, first, count, from);
+}
+
+/* A loop over elements that do not depend on each other, though a result may take the place of an
+ * operand. */
+#if defined(__clang__)
+#define LANES_EACH(i, n)                                                                           \
+    _Pragma("clang loop vectorize(assume_safety)") for (int64_t i = 0; i < (n); i++)
+#else
+#define LANES_EACH(i, n) _Pragma("GCC ivdep") for (int64_t i = 0; i < (n); i++)
+#endif
 
 static inline float lanes_fold(const float sums[LANES]) {
     float eight[8], four[4];
@@ -115,36 +148,29 @@ static inline float lanes_fold(const float sums[LANES]) {
     return (four[0] + four[2]) + (four[1] + four[3]);
 }
 
-/* e^x, relative error about 1e-7: Cody and Waite's reduction, a polynomial of degree 6 on
- * [-ln2/2, ln2/2] (the first terms of the Taylor series), scaling in two steps. */
-static inline float lanes_exp(float x) {
-    float clamped = x > 88.7f ? 88.7f : x < -103.0f ? -103.0f : x;
-    float n = (clamped * 1.44269504f + 12582912.0f) - 12582912.0f;
-    float r = clamped - n * 0.693359375f;
-    r = r - n * -2.12194440e-4f;
-    float p = 1.0f / 5040;
-    p = p * r + 1.0f / 720;
-    p = p * r + 1.0f / 120;
-    p = p * r + 1.0f / 24;
-    p = p * r + 1.0f / 6;
-    p = p * r + 0.5f;
-    p = p * r + 1.0f;
-    p = p * r + 1.0f;
-    int32_t exponent = (int32_t)n, half = exponent >> 1;
-    float a = lanes_from_bits((uint32_t)(half + 127) << 23);
-    float b = lanes_from_bits((uint32_t)(exponent - half + 127) << 23);
-    float e = p * a * b;
-    e = x < -87.3f ? 0.0f : e; /* no subnormal results: they are slow and mean nothing here */
-    return x != x ? x : e;
-}
+/* a b + c in one rounding where the set has that: the same in the body and the tail of a loop. */
+#if defined(__FMA__)
+#define LANES_FMA(a, b, c) __builtin_fmaf(a, b, c)
+#else
+#define LANES_FMA(a, b, c) ((a) * (b) + (c))
+#endif
 
-/* tanh through e^-2|x|. */
-static inline float lanes_tanh(float x) {
-    float e = lanes_exp(-2.0f * fabsf(x));
-    float t = (1.0f - e) / (1.0f + e);
-    float series = fabsf(x) * (1.0f - x * x * (1.0f / 3)); /* where 1 - e loses digits */
-    t = fabsf(x) < 0.01f ? series : t;
-    return copysignf(t, x);
+/* e^x, relative error about 1.2e-7, for x from -87.3 to 88, and the value at those ends beyond
+ * them: Cody and Waite's reduction, then the polynomial of Cephes' expf. */
+static inline float lanes_exp(float x) {
+    x = x > 88.0f ? 88.0f : x;
+    x = x < -87.3f ? -87.3f : x;
+    float shifted = LANES_FMA(x, 1.44269504f, 12582912.0f); /* its low bits are round(x / ln 2) */
+    float n = shifted - 12582912.0f;
+    float r = LANES_FMA(n, -0.693359375f, x), p = 1.9875691500e-4f;
+    r = LANES_FMA(n, 2.12194440e-4f, r);
+    p = LANES_FMA(p, r, 1.3981999507e-3f);
+    p = LANES_FMA(p, r, 8.3334519073e-3f);
+    p = LANES_FMA(p, r, 4.1665795894e-2f);
+    p = LANES_FMA(p, r, 1.6666665459e-1f);
+    p = LANES_FMA(p, r, 5.0000001201e-1f);
+    p = LANES_FMA(p, r * r, r) + 1.0f;
+    return p * lanes_from_bits((lanes_to_bits(shifted) << 23) + 0x3f800000);
 }
 
 static inline float lanes_sigmoid(float x) {
