@@ -6,7 +6,6 @@
 #include "device/cpu/attention_tile.h"
 
 #define LOG2_E 1.44269504f
-#define LN_2 0.693147181f
 
 typedef struct forward_places {
     float *k, *v;          /* keys x words of head_dim; head_dim x words of keys */
@@ -179,12 +178,14 @@ static void attention_range(const cpu_attention_range *r) {
         r->scores[k] = vector_sum(sum) * r->scale;
         most = r->scores[k] > most ? r->scores[k] : most;
     }
-    float total = 0.0f;
-    for (int64_t k = 0; k < r->keys; k++) {
-        float p = expf(r->scores[k] - most);
-        r->scores[k] = p;
-        total += p;
+    vector shift = vector_set(most), factor = vector_set(LOG2_E), sums = vector_set(0.0f);
+    for (int64_t k = 0; k < r->keys; k += VECTOR) {
+        int64_t n = base_min_i64(VECTOR, r->keys - k);
+        vector p = n == VECTOR ? vector_load(r->scores + k) : vector_load_part(r->scores + k, n);
+        vector_store_part(r->scores + k, vector_exp2(vector_mul(vector_sub(p, shift), factor)), n);
+        sums = vector_add(sums, vector_load_part(r->scores + k, n));
     }
+    float total = vector_sum(sums);
     r->out[0] = most, r->out[1] = total;
     for (int64_t c = 0; c < d; c += VECTOR) {
         int64_t n = base_min_i64(VECTOR, d - c);

@@ -189,13 +189,17 @@ VECTOR_INLINE void vector_store_bf16(uint16_t *p, vector v) {
 }
 #endif
 
-/* The elements in a fixed order. */
+/* The sum of the elements, in a fixed order. */
 VECTOR_INLINE float vector_sum(vector v) {
-    float values[VECTOR], sum = 0.0f;
+#if defined(KERNEL_ISA_avx512)
+    return _mm512_reduce_add_ps(v);
+#else
+    float values[VECTOR];
     vector_store(values, v);
     for (int width = VECTOR / 2; width > 0; width /= 2)
         for (int i = 0; i < width; i++) values[i] += values[i + width];
-    return sum + values[0];
+    return values[0];
+#endif
 }
 
 /* The first `count` <= VECTOR elements, zeros behind them. */
