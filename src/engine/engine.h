@@ -38,6 +38,14 @@ float *engine_slice(const sifr_engine *engine, size_t index, engine_part part, i
 /* The same on one rank, where all of it is here. */
 float *engine_state(const sifr_engine *engine, size_t index, engine_part part);
 
+/* Whether ranks hold only slices of this part. */
+bool engine_is_cut(const sifr_engine *engine, engine_part part);
+
+/* A unit's part from the slices of all ranks, as many elements as the flat parameter has; every
+ * rank calls it. Only where the part is cut. */
+sifr_status engine_gather_unit(const sifr_engine *engine, int32_t unit, engine_part part,
+                               float *whole, sifr_error *error) SIFR_MUST_CHECK;
+
 /* Puts elements first … first + count - 1 of a weight wherever this rank holds them: in its master
  * weights and in what kernels read. */
 void engine_put(sifr_engine *engine, size_t index, int64_t first, int64_t count,
@@ -85,7 +93,8 @@ sifr_status engine_visit_folder(const sifr_model *model, const model_architectur
 sifr_status engine_load_folder(sifr_engine *engine, const model_architecture *architecture,
                                const formats_weights *weights, sifr_error *error) SIFR_MUST_CHECK;
 
-/* Writes the engine's weights into an existing folder, in the names and types of `like` (the folder
+/* All ranks call it, the first one writes, with a unit's weights at a time gathered.
+ * Writes the engine's weights into an existing folder, in the names and types of `like` (the folder
  * they came from), or, where that is NULL, under their own names in `dtype`. */
 sifr_status engine_save_folder(const sifr_engine *engine, const model_architecture *architecture,
                                const formats_weights *like, formats_dtype dtype,

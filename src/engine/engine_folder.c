@@ -163,12 +163,51 @@ typedef struct folder_save {
     const size_t *weight; /* by position in the list of tensors */
     const formats_dtype *dtype;
     const int64_t *elements;
+    float *unit;      /* gathered weights of one unit, where ranks hold slices */
+    int32_t gathered; /* which; -1: none yet */
 } folder_save;
+
+/* The values of a weight on the rank that writes. The others are told which unit to send. */
+static sifr_status weight_values(folder_save *save, size_t index, const float **out,
+                                 sifr_error *error) {
+    const model_weight *w = &save->engine->model->weights[index];
+    if (!save->unit) {
+        *out = engine_state(save->engine, index, ENGINE_MASTER);
+        return SIFR_OK;
+    }
+    if (save->gathered != w->unit) {
+        int64_t request = w->unit + 1;
+        BASE_TRY(comm_sum(save->engine->group, &request, 1, error));
+        BASE_TRY(engine_gather_unit(save->engine, w->unit, ENGINE_MASTER, save->unit, error));
+        save->gathered = w->unit;
+    }
+    *out = save->unit + w->offset;
+    return SIFR_OK;
+}
+
+/* The other ranks: they send units until the writer asks for none. */
+static sifr_status send_units(const sifr_engine *engine, float *unit, sifr_error *error) {
+    for (;;) {
+        int64_t request = 0;
+        BASE_TRY(comm_sum(engine->group, &request, 1, error));
+        if (request == 0) return SIFR_OK;
+        BASE_TRY(engine_gather_unit(engine, (int32_t)request - 1, ENGINE_MASTER, unit, error));
+    }
+}
+
+static sifr_status largest_unit(const sifr_engine *engine, float **out, sifr_error *error) {
+    int64_t largest = 0;
+    for (size_t u = 0; u < engine->model->unit_count; u++) {
+        largest = base_max_i64(largest, engine->training->unit_elements[u]);
+    }
+    return base_alloc((size_t)largest, sizeof **out, out, error);
+}
 
 static sifr_status fill_tensor(void *user, size_t position, formats_safetensors_writer *writer,
                                sifr_error *error) {
-    const folder_save *save = user;
-    const float *from = engine_state(save->engine, save->weight[position], ENGINE_MASTER);
+    folder_save *save = user;
+    const float *from;
+    BASE_TRY(weight_values(save, save->weight[position], &from, error));
     uint8_t piece[1 << 16];
     formats_dtype dtype = save->dtype[position];
     int64_t size = formats_dtype_bits(dtype) / 8, room = (int64_t)sizeof piece / size;
@@ -180,9 +219,9 @@ static sifr_status fill_tensor(void *user, size_t position, formats_safetensors_
     return SIFR_OK;
 }
 
-sifr_status engine_save_folder(const sifr_engine *engine, const model_architecture *architecture,
-                               const formats_weights *like, formats_dtype dtype,
-                               const char *directory, sifr_error *error) {
+static sifr_status write_folder(const sifr_engine *engine, const model_architecture *architecture,
+                                const formats_weights *like, formats_dtype dtype,
+                                const char *directory, float *unit, sifr_error *error) {
     const sifr_model *model = engine->model;
     size_t count = model->weight_count;
     formats_tensor_spec *specs = NULL;
@@ -218,12 +257,31 @@ sifr_status engine_save_folder(const sifr_engine *engine, const model_architectu
             break;
         }
     }
-    folder_save save = {engine, weight, dtypes, elements};
+    folder_save save = {engine, weight, dtypes, elements, unit, -1};
     status = formats_weights_write(directory, specs, count, 0, fill_tensor, &save, error);
 done:
     free(specs);
     free(weight);
     free(dtypes);
     free(elements);
+    return status;
+}
+
+sifr_status engine_save_folder(const sifr_engine *engine, const model_architecture *architecture,
+                               const formats_weights *like, formats_dtype dtype,
+                               const char *directory, sifr_error *error) {
+    float *unit = NULL;
+    bool cut = engine_is_cut(engine, ENGINE_MASTER), writer = comm_rank(engine->group) == 0;
+    if (cut) BASE_TRY(largest_unit(engine, &unit, error));
+    sifr_status status = SIFR_OK;
+    if (writer) {
+        int64_t none = 0;
+        status = write_folder(engine, architecture, like, dtype, directory, unit, error);
+        sifr_status told = cut ? comm_sum(engine->group, &none, 1, error) : SIFR_OK;
+        if (status == SIFR_OK) status = told;
+    } else if (cut) {
+        status = send_units(engine, unit, error);
+    }
+    free(unit);
     return status;
 }

@@ -133,22 +133,33 @@ sifr_status sifr_engine_write_weight(sifr_engine *engine, const char *name, cons
     return SIFR_OK;
 }
 
+bool engine_is_cut(const sifr_engine *engine, engine_part part) {
+    const plan_schedule *s = engine->training;
+    return s->settings.world_size > 1 &&
+           s->buffers[buffer_of(s, 0, part)].bytes < s->unit_elements[0] * 4;
+}
+
+sifr_status engine_gather_unit(const sifr_engine *engine, int32_t unit, engine_part part,
+                               float *whole, sifr_error *error) {
+    const plan_schedule *s = engine->training;
+    int32_t buffer = buffer_of(s, unit, part);
+    return comm_all_gather_control(engine->group, engine_buffer(engine->trainer, buffer),
+                                   s->buffers[buffer].bytes, whole, error);
+}
+
 sifr_status sifr_engine_read_weight(const sifr_engine *engine, const char *name, float *values,
                                     size_t count, sifr_error *error) {
     size_t index = 0;
     BASE_TRY(find_weight(engine, name, count, &index, error));
-    const plan_schedule *s = engine->training;
     const model_weight *w = &engine->model->weights[index];
-    int32_t buffer = buffer_of(s, w->unit, ENGINE_MASTER);
-    const float *held = engine_buffer(engine->trainer, buffer);
-    int64_t bytes = s->buffers[buffer].bytes, elements = s->unit_elements[w->unit];
-    if (bytes == elements * 4) {
-        memcpy(values, held + w->offset, count * sizeof *values);
+    if (!engine_is_cut(engine, ENGINE_MASTER)) {
+        memcpy(values, engine_state(engine, index, ENGINE_MASTER), count * sizeof *values);
         return SIFR_OK;
     }
     float *whole;
+    int64_t elements = engine->training->unit_elements[w->unit];
     BASE_TRY(base_alloc((size_t)elements, sizeof *whole, &whole, error));
-    sifr_status status = comm_all_gather_control(engine->group, held, bytes, whole, error);
+    sifr_status status = engine_gather_unit(engine, w->unit, ENGINE_MASTER, whole, error);
     if (status == SIFR_OK) memcpy(values, whole + w->offset, count * sizeof *values);
     free(whole);
     return status;
