@@ -408,6 +408,9 @@ sifr_status train_run(train_config *config, const train_host *host, train_outcom
     t->host = host;
     BASE_TRY_GOTO(status, prepare(t, error), done);
     announce(t);
+    if (t->engine->steps >= t->total_steps)
+        train_say(host, "nothing left to train: step %lld of %lld is done",
+                  (long long)t->engine->steps, (long long)t->total_steps);
     outcome->first_step = t->engine->steps;
     if (host->begin) host->begin(host->user);
     double start = train_monitor_clock();

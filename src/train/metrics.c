@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/memory.h"
@@ -65,14 +66,24 @@ static sifr_status read_history(train_metrics *metrics, int64_t step, sifr_error
     return status;
 }
 
+/* The history goes into files beside the old ones, which take their places when they are complete:
+ * a kill at any instant leaves the one or the other. */
+static sifr_status open_beside(const char *path, char temporary[BASE_PATH_LENGTH], FILE **out,
+                               sifr_error *error) {
+    int used = snprintf(temporary, BASE_PATH_LENGTH, "%s.tmp-%ld", path, (long)getpid());
+    if (used < 0 || used >= BASE_PATH_LENGTH)
+        return base_fail(error, SIFR_USAGE, "%.200s…: path too long", path);
+    *out = fopen(temporary, "we");
+    return *out ? SIFR_OK : wrong_write(path, error);
+}
+
 static sifr_status open_anew(train_metrics *metrics, sifr_error *error) {
+    char jsonl[BASE_PATH_LENGTH], csv[BASE_PATH_LENGTH];
     size_t index;
     json_t *record;
     errno = 0;
-    metrics->jsonl = fopen(metrics->jsonl_path, "we");
-    if (!metrics->jsonl) return wrong_write(metrics->jsonl_path, error);
-    metrics->csv = fopen(metrics->csv_path, "we");
-    if (!metrics->csv) return wrong_write(metrics->csv_path, error);
+    BASE_TRY(open_beside(metrics->jsonl_path, jsonl, &metrics->jsonl, error));
+    BASE_TRY(open_beside(metrics->csv_path, csv, &metrics->csv, error));
     for (int c = 0; c < COLUMNS; c++) fprintf(metrics->csv, "%s%s", c ? "," : "", columns[c]);
     if (fputc('\n', metrics->csv) == EOF || fflush(metrics->csv) != 0)
         return wrong_write(metrics->csv_path, error);
@@ -80,6 +91,8 @@ static sifr_status open_anew(train_metrics *metrics, sifr_error *error) {
         BASE_TRY(write_json(metrics, record, error));
         BASE_TRY(write_csv(metrics, record, error));
     }
+    if (rename(jsonl, metrics->jsonl_path) != 0) return wrong_write(metrics->jsonl_path, error);
+    if (rename(csv, metrics->csv_path) != 0) return wrong_write(metrics->csv_path, error);
     return SIFR_OK;
 }
 
