@@ -37,6 +37,7 @@ sifr_engine_options train_engine_options(const train_config *c, int64_t length) 
     options.bias_correction = c->optimizer.bias_correction;
     options.decoupled = c->optimizer.decoupled;
     options.gradient_clipping = c->gradient_clipping;
+    options.zero_stage = (int)c->zero_stage;
     options.seed = c->seed;
     return options;
 }
