@@ -7,7 +7,7 @@
 set -eu
 
 build="gcc libc6-dev make cmake ninja-build pkg-config libdnnl-dev libjansson-dev libpcre2-dev
-    libutf8proc-dev libxxhash-dev libhwloc-dev"
+    libutf8proc-dev libxxhash-dev libhwloc-dev libopenmpi-dev openmpi-bin"
 demo="bible-kjv bible-kjv-text"
 test="libcmocka-dev clang libclang-rt-14-dev"
 

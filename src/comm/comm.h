@@ -1,6 +1,9 @@
-/* Ranks and what they exchange. A transport is one file (self.c: one rank, nothing moves) behind
- * one table of functions. Collectives start and are waited for; operands must live and stay
- * untouched until the wait returns. What they delivered is counted where it moves. */
+/* Ranks and what they exchange. A transport is one file (self.c: one rank, nothing moves; mpi.c)
+ * behind one table of functions. Collectives start and are waited for; operands must live and stay
+ * untouched until the wait returns. What they delivered is counted where it moves.
+ *
+ * A group is used by one thread at a time, and all its ranks start the same collectives in the same
+ * order; they may be waited for in any. Nothing is allocated after opening. */
 #ifndef COMM_COMM_H
 #define COMM_COMM_H
 
@@ -19,7 +22,8 @@ typedef enum comm_operation {
 
 const char *comm_operation_name(comm_operation operation);
 
-/* What a rank received, by operation, since the group was opened. */
+/* What a rank received, by operation, since the group was opened: of a gather (N - 1) x bytes, of a
+ * reduction (N - 1) x elements x 4, that is padded elements x (N - 1) / N x size of the whole. */
 typedef struct comm_ledger {
     struct {
         int64_t calls;
@@ -36,10 +40,22 @@ typedef struct comm_handle {
 
 /* The group of this process alone. */
 sifr_status comm_open_self(comm_group **out, sifr_error *error) SIFR_MUST_CHECK;
-void comm_close(comm_group *group); /* NULL is harmless */
+
+/* All processes that one MPI launcher started (launcher.h). MPI is started here where the program
+ * has not done so, and then ended by comm_close: once in the life of a process. A thread of the
+ * group's own moves the bytes, so that what was started goes on beside other work. SIFR_FAILED
+ * where the build has no MPI. */
+sifr_status comm_open_mpi(comm_group **out, sifr_error *error) SIFR_MUST_CHECK;
+
+/* Waits until all ranks close; one that has failed closes too, and the others then fail with
+ * SIFR_LOST_RANK, naming it, instead of waiting for it. A group in which a collective failed is
+ * left without ending MPI: the process must exit then, not 0. NULL is harmless. */
+void comm_close(comm_group *group);
 
 int32_t comm_rank(const comm_group *group);
 int32_t comm_size(const comm_group *group);
+int32_t comm_local_size(const comm_group *group);   /* ranks on this host */
+int64_t comm_buffer_bytes(const comm_group *group); /* what the group itself took when opened */
 const comm_ledger *comm_get_ledger(const comm_group *group);
 
 /* Slice r of `whole` (size x `bytes` long) becomes rank r's `slice`; slice may be that very place.
@@ -59,9 +75,24 @@ sifr_status comm_wait(comm_handle handle, sifr_error *error) SIFR_MUST_CHECK;
 sifr_status comm_sum(comm_group *group, int64_t *values, int32_t count,
                      sifr_error *error) SIFR_MUST_CHECK;
 
-/* Rank r's `mine` (as many bytes on every rank) becomes part r of `all`, for small agreements;
- * returns when done. */
+/* The `bytes` at `mine` of every rank, one after the other, into `all` (size x `bytes`) of every
+ * rank; returns when done. For small things: partial norms, hashes. */
 sifr_status comm_all_gather_control(comm_group *group, const void *mine, int64_t bytes, void *all,
                                     sifr_error *error) SIFR_MUST_CHECK;
+
+/* The `bytes` at `data` of rank `root` into those of all others; returns when done. */
+sifr_status comm_broadcast(comm_group *group, int32_t root, void *data, int64_t bytes,
+                           sifr_error *error) SIFR_MUST_CHECK;
+
+/* SIFR_USAGE, on all ranks alike, where the ranks' hashes differ: the message says that `label`
+ * differs, and on which ranks. Those that differ from the most common hash are named. */
+sifr_status comm_agree(comm_group *group, const char *label, uint64_t hash,
+                       sifr_error *error) SIFR_MUST_CHECK;
+
+/* A collective that takes longer fails with SIFR_LOST_RANK; 0 (as opened): it waits for ever. */
+void comm_set_timeout(comm_group *group, double seconds);
+
+/* For tests of overlap: each gather and reduction takes at least this long. */
+void comm_slow_down(comm_group *group, double seconds_a_call, double seconds_a_byte);
 
 #endif

@@ -38,8 +38,14 @@ static sifr_status self_sum(comm_group *group, int64_t *values, int32_t count, s
 
 static sifr_status self_all_gather_control(comm_group *group, const void *mine, int64_t bytes,
                                            void *all, sifr_error *error) {
+    comm_handle done;
     (void)error;
-    if (bytes) memmove(all, mine, (size_t)bytes);
+    return self_copy(group, COMM_CONTROL, mine, bytes, all, &done);
+}
+
+static sifr_status self_broadcast(comm_group *group, int32_t root, void *data, int64_t bytes,
+                                  sifr_error *error) {
+    (void)root, (void)data, (void)bytes, (void)error;
     group->ledger.operation[COMM_CONTROL].calls++;
     return SIFR_OK;
 }
@@ -53,10 +59,11 @@ static const comm_transport self_transport = {.all_gather = self_all_gather,
                                               .wait = self_wait,
                                               .sum = self_sum,
                                               .all_gather_control = self_all_gather_control,
+                                              .broadcast = self_broadcast,
                                               .close = self_close};
 
 sifr_status comm_open_self(comm_group **out, sifr_error *error) {
     BASE_TRY(base_alloc(1, sizeof **out, out, error));
-    **out = (comm_group){.transport = &self_transport, .rank = 0, .size = 1};
+    **out = (comm_group){.transport = &self_transport, .rank = 0, .size = 1, .local_size = 1};
     return SIFR_OK;
 }

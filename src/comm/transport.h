@@ -13,13 +13,17 @@ typedef struct comm_transport {
     sifr_status (*sum)(comm_group *group, int64_t *values, int32_t count, sifr_error *error);
     sifr_status (*all_gather_control)(comm_group *group, const void *mine, int64_t bytes, void *all,
                                       sifr_error *error);
+    sifr_status (*broadcast)(comm_group *group, int32_t root, void *data, int64_t bytes,
+                             sifr_error *error);
     void (*close)(comm_group *group);
 } comm_transport;
 
 /* A transport's own group begins with this. */
 struct comm_group {
     const comm_transport *transport;
-    int32_t rank, size;
+    int32_t rank, size, local_size;
+    int64_t buffer_bytes;
+    double timeout, call_seconds, byte_seconds;
     comm_ledger ledger;
 };
 

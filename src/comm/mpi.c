@@ -1,0 +1,228 @@
+/* The ranks of an MPI launcher. */
+#include <sched.h>
+#include <stdlib.h>
+
+#include "base/checked.h"
+#include "base/memory.h"
+#include "comm/launcher.h"
+#include "comm/mpi_private.h"
+
+enum {
+    PIECES_BYTES = 8 << 20, /* of a group, however many ranks */
+    LEAST_PIECE = 4096 /* elements; very many ranks take more memory rather than tiny messages */
+};
+
+static sifr_status start(comm_group *group, const comm_task *task, comm_handle *out,
+                         sifr_error *error) {
+    mpi_group *g = (mpi_group *)group;
+    out->group = group;
+    return comm_worker_start(&g->worker, task, &out->id, error);
+}
+
+static sifr_status wait_for(comm_group *group, int32_t id, sifr_error *error) {
+    static const comm_operation operations[] = {[COMM_TASK_GATHER] = COMM_ALL_GATHER,
+                                                [COMM_TASK_REDUCE] = COMM_REDUCE_SCATTER,
+                                                [COMM_TASK_GATHER_CONTROL] = COMM_CONTROL,
+                                                [COMM_TASK_BROADCAST] = COMM_CONTROL};
+    mpi_group *g = (mpi_group *)group;
+    comm_task task = {0};
+    sifr_status status = comm_worker_wait(&g->worker, id, &task, error);
+    if (status != SIFR_OK) return status;
+    comm_operation operation = operations[task.kind];
+    group->ledger.operation[operation].calls++;
+    group->ledger.operation[operation].bytes += task.delivered;
+    group->ledger.operation[operation].seconds += comm_seconds() - task.started;
+    return SIFR_OK;
+}
+
+static sifr_status all_gather(comm_group *group, const void *slice, int64_t bytes, void *whole,
+                              comm_handle *out, sifr_error *error) {
+    comm_task task = {.kind = COMM_TASK_GATHER, .from = slice, .to = whole, .bytes = bytes};
+    return start(group, &task, out, error);
+}
+
+static sifr_status reduce_scatter(comm_group *group, const float *whole, int64_t elements,
+                                  float *slice, comm_handle *out, sifr_error *error) {
+    comm_task task = {.kind = COMM_TASK_REDUCE, .from = whole, .to = slice, .elements = elements};
+    return start(group, &task, out, error);
+}
+
+static sifr_status run_now(comm_group *group, const comm_task *task, sifr_error *error) {
+    comm_handle handle;
+    BASE_TRY(start(group, task, &handle, error));
+    return wait_for(group, handle.id, error);
+}
+
+static sifr_status all_gather_control(comm_group *group, const void *mine, int64_t bytes, void *all,
+                                      sifr_error *error) {
+    comm_task task = {.kind = COMM_TASK_GATHER_CONTROL, .from = mine, .to = all, .bytes = bytes};
+    return run_now(group, &task, error);
+}
+
+static sifr_status broadcast(comm_group *group, int32_t root, void *data, int64_t bytes,
+                             sifr_error *error) {
+    comm_task task = {.kind = COMM_TASK_BROADCAST, .to = data, .bytes = bytes, .root = root};
+    return run_now(group, &task, error);
+}
+
+static sifr_status sum(comm_group *group, int64_t *values, int32_t count, sifr_error *error) {
+    mpi_group *g = (mpi_group *)group;
+    for (int32_t at = 0; at < count; at += COMM_SUM_VALUES) {
+        int32_t part = (int32_t)base_min_i64(count - at, COMM_SUM_VALUES);
+        BASE_TRY(
+            gather_control(group, values + at, part * (int64_t)sizeof *values, g->sums, error));
+        for (int32_t i = 0; i < part; i++) {
+            uint64_t total = 0; /* wraps, as a signed one may not */
+            for (int32_t r = 0; r < group->size; r++) total += (uint64_t)g->sums[r * part + i];
+            values[at + i] = (int64_t)total;
+        }
+    }
+    return SIFR_OK;
+}
+
+/* Tells all ranks that this one leaves, and waits until they leave too. True: MPI may be ended.
+ * False: some rank left in failure, and with it the launcher will end the others. */
+static bool say_farewell(mpi_group *g) {
+    int32_t size = g->base.size, rank = g->base.rank;
+    char mine = (char)g->broken, *theirs = (char *)g->sums; /* room enough, and free by now */
+    double begun = comm_seconds();
+    bool well = !g->broken;
+    for (int32_t r = 0; r < size; r++) {
+        g->requests[2 * r] = g->requests[2 * r + 1] = MPI_REQUEST_NULL;
+        if (r == rank) continue;
+        if (MPI_Irecv(theirs + r, 1, MPI_BYTE, r, 0, g->farewell, &g->requests[2 * r]) ||
+            MPI_Isend(&mine, 1, MPI_BYTE, r, 0, g->farewell, &g->requests[2 * r + 1]))
+            return false;
+    }
+    for (;;) {
+        int done = 0;
+        if (MPI_Testall(2 * size, g->requests, &done, MPI_STATUSES_IGNORE)) return false;
+        double waited = comm_seconds() - begun;
+        if (done) break;
+        if (g->broken && waited > 5) return false;
+        struct timespec nap = {.tv_nsec = 200000};
+        if (waited > 0.01)
+            nanosleep(&nap, NULL);
+        else
+            sched_yield();
+    }
+    for (int32_t r = 0; r < size; r++) well = well && (r == rank || !theirs[r]);
+    if (g->broken) { /* whoever was the cause exits first: the launcher passes the first code on */
+        struct timespec pause = {.tv_nsec = 500000000};
+        nanosleep(&pause, NULL);
+    }
+    return well;
+}
+
+static void release(mpi_group *g) {
+    free(g->pieces);
+    free(g->rows);
+    free(g->sums);
+    free(g->requests);
+    free(g);
+}
+
+static void close_group(comm_group *group) {
+    mpi_group *g = (mpi_group *)group;
+    comm_worker_close(&g->worker);
+    if (say_farewell(g)) {
+        MPI_Comm_free(&g->world);
+        MPI_Comm_free(&g->farewell);
+        if (g->started_mpi) MPI_Finalize();
+    }
+    if (!g->broken) release(g); /* else MPI may still write there, until the process exits */
+}
+
+static const comm_transport mpi_transport = {.all_gather = all_gather,
+                                             .reduce_scatter = reduce_scatter,
+                                             .wait = wait_for,
+                                             .sum = sum,
+                                             .all_gather_control = all_gather_control,
+                                             .broadcast = broadcast,
+                                             .close = close_group};
+
+/* Open MPI reads these in the processes too, where a foreign mpirun did not set them: waiting must
+ * yield, as the launcher does not notice every oversubscription, and copies through shared memory
+ * are two to three times as fast as those that the kernel makes. */
+static void prepare_environment(void) {
+    setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
+    setenv("OMPI_MCA_btl_vader_single_copy_mechanism", "none", 0);
+}
+
+static sifr_status start_mpi(bool *started, sifr_error *error) {
+    int there, over, level;
+    MPI_Finalized(&over);
+    if (over)
+        return base_fail(error, SIFR_FAILED,
+                         "ranks: MPI was ended in this process: it can be started only once");
+    MPI_Initialized(&there);
+    *started = !there;
+    if (there) {
+        MPI_Query_thread(&level);
+    } else {
+        prepare_environment();
+        if (MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &level) != MPI_SUCCESS)
+            return base_fail(error, SIFR_FAILED, "ranks: MPI_Init_thread failed");
+    }
+    if (level < MPI_THREAD_SERIALIZED)
+        return base_fail(error, SIFR_FAILED,
+                         "ranks: MPI must be started with MPI_THREAD_SERIALIZED or more");
+    return SIFR_OK;
+}
+
+static sifr_status describe(mpi_group *g, sifr_error *error) {
+    MPI_Comm local;
+    int rank, size, local_size, asked;
+    BASE_TRY(comm_mpi_check(MPI_Comm_dup(MPI_COMM_WORLD, &g->world), "ranks", error));
+    MPI_Comm_set_errhandler(g->world, MPI_ERRORS_RETURN);
+    BASE_TRY(comm_mpi_check(MPI_Comm_dup(g->world, &g->farewell), "ranks", error));
+    BASE_TRY(comm_mpi_check(
+        MPI_Comm_split_type(g->world, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &local), "ranks",
+        error));
+    MPI_Comm_rank(g->world, &rank);
+    MPI_Comm_size(g->world, &size);
+    MPI_Comm_size(local, &local_size);
+    MPI_Comm_free(&local);
+    if (g->started_mpi && comm_under_launcher(&asked) && asked != size)
+        return base_fail(error, SIFR_USAGE,
+                         "ranks: the launcher started %d, but MPI knows of %d: start with the "
+                         "mpirun of the MPI that sifr was built with, or with `srun --mpi=pmix`",
+                         asked, size);
+    g->base.rank = rank;
+    g->base.size = size;
+    g->base.local_size = local_size;
+    return SIFR_OK;
+}
+
+static sifr_status take_buffers(mpi_group *g, sifr_error *error) {
+    size_t size = (size_t)g->base.size, others = size > 1 ? size - 1 : 1;
+    g->piece = base_max_i64(PIECES_BYTES / (int64_t)(2 * others * sizeof *g->pieces), LEAST_PIECE);
+    g->request_count = (int32_t)base_max_i64((int64_t)(4 * size), 2 * COMM_WINDOW);
+    BASE_TRY(base_alloc(2 * others * (size_t)g->piece, sizeof *g->pieces, &g->pieces, error));
+    BASE_TRY(base_alloc(size, sizeof *g->rows, &g->rows, error));
+    BASE_TRY(base_alloc(size * COMM_SUM_VALUES, sizeof *g->sums, &g->sums, error));
+    BASE_TRY(base_alloc((size_t)g->request_count, sizeof *g->requests, &g->requests, error));
+    g->base.buffer_bytes = (int64_t)(2 * others * (size_t)g->piece * sizeof *g->pieces +
+                                     size * (COMM_SUM_VALUES * sizeof *g->sums + sizeof *g->rows) +
+                                     (size_t)g->request_count * sizeof *g->requests + sizeof *g);
+    return SIFR_OK;
+}
+
+sifr_status comm_open_mpi(comm_group **out, sifr_error *error) {
+    mpi_group *g;
+    sifr_status status;
+    *out = NULL;
+    BASE_TRY(base_alloc(1, sizeof *g, &g, error));
+    g->base.transport = &mpi_transport;
+    g->world = g->farewell = MPI_COMM_NULL;
+    g->gone = -1;
+    BASE_TRY_GOTO(status, start_mpi(&g->started_mpi, error), fail);
+    BASE_TRY_GOTO(status, describe(g, error), fail);
+    BASE_TRY_GOTO(status, take_buffers(g, error), fail);
+    BASE_TRY_GOTO(status, comm_worker_open(&g->worker, comm_mpi_run, g, error), fail);
+    *out = &g->base;
+    return SIFR_OK;
+fail: /* MPI is left as it is: ending it here would wait for ranks that did not fail */
+    release(g);
+    return status;
+}

@@ -1,0 +1,194 @@
+/* Collectives out of sends and receives. Waiting never spins for itself: ranks may share a core. */
+#include <limits.h>
+#include <sched.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/checked.h"
+#include "comm/mpi_private.h"
+#include "comm/tree.h"
+
+enum {
+    TAG_GATHER = 1,
+    TAG_REDUCE,
+    TAG_CONTROL,
+    TAG_BROADCAST,
+    MESSAGE_BYTES = 1 << 28, /* MPI counts in int */
+    LOOK_EVERY = 256         /* polls between two looks at the clock and for ranks that left */
+};
+
+static const double patience = 3; /* seconds for bytes of a rank that left to arrive */
+static const double brisk = 1;    /* seconds of waiting after which polls become rare */
+
+sifr_status comm_mpi_check(int code, const char *what, sifr_error *error) {
+    char text[MPI_MAX_ERROR_STRING];
+    int length = 0;
+    if (code == MPI_SUCCESS) return SIFR_OK;
+    if (MPI_Error_string(code, text, &length) != MPI_SUCCESS) length = 0;
+    return base_fail(error, SIFR_LOST_RANK, "%s: MPI: %.*s", what, length, text);
+}
+
+static const char *task_name(const comm_task *task) {
+    static const char *const names[] = {[COMM_TASK_GATHER] = "all_gather",
+                                        [COMM_TASK_REDUCE] = "reduce_scatter",
+                                        [COMM_TASK_GATHER_CONTROL] = "control",
+                                        [COMM_TASK_BROADCAST] = "broadcast"};
+    return names[task->kind];
+}
+
+static void doze(double seconds) {
+    struct timespec time = {.tv_sec = (time_t)seconds,
+                            .tv_nsec = (long)(1e9 * (seconds - (double)(time_t)seconds))};
+    nanosleep(&time, NULL);
+}
+
+/* Has a rank left that this one still waits for? */
+static sifr_status look(mpi_group *g, const comm_task *task, double begun, double *left,
+                        sifr_error *error) {
+    const char *name = task_name(task);
+    double now = comm_seconds();
+    if (g->gone < 0) {
+        int there;
+        MPI_Status status;
+        BASE_TRY(comm_mpi_check(
+            MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, g->farewell, &there, &status), name, error));
+        if (there) g->gone = status.MPI_SOURCE;
+    }
+    if (g->gone >= 0 && *left == 0) *left = now;
+    if (g->gone >= 0 && now - *left > patience)
+        return base_fail(error, SIFR_LOST_RANK,
+                         "%s: rank %d has ended while rank %d waits for it: see what rank %d said",
+                         name, (int)g->gone, (int)g->base.rank, (int)g->gone);
+    if (g->base.timeout > 0 && now - begun > g->base.timeout)
+        return base_fail(error, SIFR_LOST_RANK,
+                         "%s: not done after %.0f s on rank %d: a rank is lost or stalls "
+                         "(sifr.collective_timeout)",
+                         name, g->base.timeout, (int)g->base.rank);
+    if (now - begun > brisk) doze(1e-4);
+    return SIFR_OK;
+}
+
+static sifr_status finish(mpi_group *g, const comm_task *task, MPI_Request *requests, int count,
+                          sifr_error *error) {
+    double begun = comm_seconds(), left = 0;
+    for (uint32_t polls = 1;; polls++) {
+        int done;
+        BASE_TRY(comm_mpi_check(MPI_Testall(count, requests, &done, MPI_STATUSES_IGNORE),
+                                task_name(task), error));
+        if (done) return SIFR_OK;
+        sched_yield();
+        if (polls % LOOK_EVERY == 0) BASE_TRY(look(g, task, begun, &left, error));
+    }
+}
+
+static sifr_status post(mpi_group *g, const comm_task *task, int tag, const void *send, int32_t to,
+                        void *receive, int32_t from, int64_t bytes, MPI_Request *two,
+                        sifr_error *error) {
+    BASE_TRY(comm_mpi_check(MPI_Irecv(receive, (int)bytes, MPI_BYTE, from, tag, g->world, &two[0]),
+                            task_name(task), error));
+    return comm_mpi_check(MPI_Isend(send, (int)bytes, MPI_BYTE, to, tag, g->world, &two[1]),
+                          task_name(task), error);
+}
+
+/* Round d: to the rank d places on, from the rank d places back; long slices in several messages.
+ */
+static sifr_status gather(mpi_group *g, comm_task *task, int tag, sifr_error *error) {
+    int32_t size = g->base.size, rank = g->base.rank;
+    char *all = task->to, *own = all + rank * task->bytes;
+    int window = COMM_WINDOW, used = 0;
+    if (task->from != own && task->bytes) memmove(own, task->from, (size_t)task->bytes);
+    for (int i = 0; i < 2 * window; i++) g->requests[i] = MPI_REQUEST_NULL;
+    for (int32_t d = 1; d < size; d++) {
+        int32_t to = (rank + d) % size, from = (rank + size - d) % size;
+        for (int64_t at = 0; at < task->bytes; at += MESSAGE_BYTES) {
+            int64_t bytes = base_min_i64(task->bytes - at, MESSAGE_BYTES);
+            MPI_Request *two = g->requests + 2 * (used++ % window);
+            BASE_TRY(finish(g, task, two, 2, error));
+            BASE_TRY(post(g, task, tag, own + at, to, all + from * task->bytes + at, from, bytes,
+                          two, error));
+            task->delivered += (uint64_t)bytes;
+        }
+    }
+    return finish(g, task, g->requests, 2 * window, error);
+}
+
+/* Where piece number `number` of rank r's part begins, and how long it is. */
+static int64_t piece_length(const mpi_group *g, const comm_task *task, int64_t number) {
+    return base_min_i64(g->piece, task->elements - number * g->piece);
+}
+
+static sifr_status post_pieces(mpi_group *g, comm_task *task, int64_t number, sifr_error *error) {
+    int32_t size = g->base.size, rank = g->base.rank, half = (int32_t)(number % 2);
+    const float *whole = task->from;
+    int64_t bytes = 4 * piece_length(g, task, number), at = number * g->piece;
+    for (int32_t d = 1; d < size; d++) {
+        int32_t to = (rank + d) % size, from = (rank + size - d) % size;
+        float *place = g->pieces + (half * (int64_t)(size - 1) + d - 1) * g->piece;
+        BASE_TRY(post(g, task, TAG_REDUCE, whole + to * task->elements + at, to, place, from, bytes,
+                      g->requests + 2 * (half * (size - 1) + d - 1), error));
+        task->delivered += (uint64_t)bytes;
+    }
+    return SIFR_OK;
+}
+
+/* Piece by piece: the next one travels while this one is added. */
+static sifr_status reduce(mpi_group *g, comm_task *task, sifr_error *error) {
+    int32_t size = g->base.size, rank = g->base.rank;
+    const float *own = (const float *)task->from + rank * task->elements;
+    float *slice = task->to;
+    int64_t count = (task->elements + g->piece - 1) / g->piece;
+    if (count) BASE_TRY(post_pieces(g, task, 0, error));
+    for (int64_t number = 0; number < count; number++) {
+        int64_t half = number % 2 * (size - 1);
+        if (number + 1 < count) BASE_TRY(post_pieces(g, task, number + 1, error));
+        BASE_TRY(finish(g, task, g->requests + 2 * half, 2 * (size - 1), error));
+        for (int32_t d = 1; d < size; d++)
+            g->rows[(rank + size - d) % size] = g->pieces + (half + d - 1) * g->piece;
+        g->rows[rank] = own + number * g->piece;
+        comm_tree_sum(g->rows, size, piece_length(g, task, number), slice + number * g->piece);
+    }
+    return SIFR_OK;
+}
+
+static sifr_status broadcast(mpi_group *g, comm_task *task, sifr_error *error) {
+    char *data = task->to;
+    for (int64_t at = 0; at < task->bytes; at += MESSAGE_BYTES) {
+        int64_t bytes = base_min_i64(task->bytes - at, MESSAGE_BYTES);
+        BASE_TRY(comm_mpi_check(
+            MPI_Ibcast(data + at, (int)bytes, MPI_BYTE, task->root, g->world, g->requests),
+            task_name(task), error));
+        BASE_TRY(finish(g, task, g->requests, 1, error));
+    }
+    if (g->base.rank != task->root) task->delivered += (uint64_t)task->bytes;
+    return SIFR_OK;
+}
+
+static sifr_status move(mpi_group *g, comm_task *task, sifr_error *error) {
+    switch (task->kind) {
+    case COMM_TASK_GATHER:
+        return gather(g, task, TAG_GATHER, error);
+    case COMM_TASK_GATHER_CONTROL:
+        return gather(g, task, TAG_CONTROL, error);
+    case COMM_TASK_REDUCE:
+        return reduce(g, task, error);
+    case COMM_TASK_BROADCAST:
+        return broadcast(g, task, error);
+    }
+    return SIFR_OK;
+}
+
+sifr_status comm_mpi_run(void *user, comm_task *task, sifr_error *error) {
+    mpi_group *g = user;
+    double begun = comm_seconds();
+    if (g->broken)
+        return base_fail(error, SIFR_LOST_RANK, "%s: an earlier collective failed",
+                         task_name(task));
+    sifr_status status = move(g, task, error);
+    if (status != SIFR_OK) g->broken = true;
+    if (task->kind == COMM_TASK_GATHER || task->kind == COMM_TASK_REDUCE) {
+        double least = g->base.call_seconds + (double)task->delivered * g->base.byte_seconds;
+        double rest = begun + least - comm_seconds();
+        if (rest > 0) doze(rest);
+    }
+    return status;
+}

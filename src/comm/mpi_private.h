@@ -1,0 +1,37 @@
+/* The MPI transport's group, for its own files. MPI only moves bytes here: no arithmetic of its
+ * own, whose order it does not promise. Only calls of MPI 3 are made. */
+#ifndef COMM_MPI_PRIVATE_H
+#define COMM_MPI_PRIVATE_H
+
+#include <mpi.h>
+
+#include "comm/transport.h"
+#include "comm/worker.h"
+
+enum {
+    COMM_SUM_VALUES = 64, /* of a comm_sum, exchanged at a time */
+    COMM_WINDOW = 4       /* exchanges with neighbours under way at a time in a gather */
+};
+
+typedef struct mpi_group {
+    comm_group base;
+    MPI_Comm world;    /* collectives */
+    MPI_Comm farewell; /* who leaves tells it here: one byte, 1 where it leaves in failure */
+    bool started_mpi, broken;
+    int32_t gone; /* a rank that has left while this one waits, or -1 */
+    comm_worker worker;
+    int64_t piece;         /* elements that a rank sends another at a time in a reduction */
+    float *pieces;         /* two halves of (size - 1) x piece */
+    const float **rows;    /* size */
+    int64_t *sums;         /* size x COMM_SUM_VALUES */
+    MPI_Request *requests; /* 4 x size, at least 2 x COMM_WINDOW */
+    int32_t request_count;
+} mpi_group;
+
+/* The worker's: run on its thread only. */
+sifr_status comm_mpi_run(void *user, comm_task *task, sifr_error *error);
+
+/* SIFR_FAILED with MPI's own text, where `code` is an error. */
+sifr_status comm_mpi_check(int code, const char *what, sifr_error *error) SIFR_MUST_CHECK;
+
+#endif

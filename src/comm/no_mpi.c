@@ -1,0 +1,9 @@
+/* In place of the MPI transport where the build found no MPI. */
+#include "comm/comm.h"
+
+sifr_status comm_open_mpi(comm_group **out, sifr_error *error) {
+    *out = NULL;
+    return base_fail(error, SIFR_FAILED,
+                     "more than one rank: this sifr was built without MPI: install libopenmpi-dev "
+                     "and openmpi-bin (or libmpich-dev and mpich) and build it again");
+}

@@ -1,0 +1,12 @@
+/* The order in which partial sums of ranks are added: a tree made by halving. A range of even
+ * length is the sum of its halves, one of odd length is added left to right. */
+#ifndef COMM_TREE_H
+#define COMM_TREE_H
+
+#include <stdint.h>
+
+/* out[i] = sum over r of rows[r][i], 0 <= i < elements, in FP32. `out` may be one of the rows; rows
+ * may be shared by readers in other processes, as no row but that one is written. */
+void comm_tree_sum(const float *const *rows, int32_t count, int64_t elements, float *out);
+
+#endif

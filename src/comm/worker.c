@@ -1,0 +1,105 @@
+#include "comm/worker.h"
+
+#include <signal.h>
+#include <string.h>
+#include <time.h>
+
+double comm_seconds(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static void *work(void *argument) {
+    comm_worker *worker = argument;
+    pthread_mutex_lock(&worker->lock);
+    for (;;) {
+        while (worker->first == worker->next && !worker->stop)
+            pthread_cond_wait(&worker->changed, &worker->lock);
+        if (worker->first == worker->next) break;
+        comm_task *task = &worker->line[worker->first % COMM_LINE];
+        pthread_mutex_unlock(&worker->lock);
+        sifr_status status = worker->run(worker->user, task, &task->error);
+        pthread_mutex_lock(&worker->lock);
+        task->status = status;
+        task->done = true;
+        worker->first++;
+        pthread_cond_broadcast(&worker->changed);
+    }
+    pthread_mutex_unlock(&worker->lock);
+    return NULL;
+}
+
+sifr_status comm_worker_open(comm_worker *worker,
+                             sifr_status (*run)(void *user, comm_task *task, sifr_error *error),
+                             void *user, sifr_error *error) {
+    sigset_t all, before;
+    worker->run = run;
+    worker->user = user;
+    pthread_mutex_init(&worker->lock, NULL);
+    pthread_cond_init(&worker->changed, NULL);
+    sigfillset(&all); /* signals are the program's own threads' to take */
+    pthread_sigmask(SIG_BLOCK, &all, &before);
+    int result = pthread_create(&worker->thread, NULL, work, worker);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (result != 0) {
+        pthread_cond_destroy(&worker->changed);
+        pthread_mutex_destroy(&worker->lock);
+        return base_fail_errno(error, result, "communication: its thread could not be started");
+    }
+    worker->running = true;
+    return SIFR_OK;
+}
+
+void comm_worker_close(comm_worker *worker) {
+    if (!worker->running) return;
+    pthread_mutex_lock(&worker->lock);
+    worker->stop = true;
+    pthread_cond_broadcast(&worker->changed);
+    pthread_mutex_unlock(&worker->lock);
+    pthread_join(worker->thread, NULL);
+    pthread_cond_destroy(&worker->changed);
+    pthread_mutex_destroy(&worker->lock);
+    worker->running = false;
+}
+
+sifr_status comm_worker_start(comm_worker *worker, const comm_task *task, int32_t *id,
+                              sifr_error *error) {
+    sifr_status status = SIFR_OK;
+    double now = comm_seconds();
+    pthread_mutex_lock(&worker->lock);
+    comm_task *place = &worker->line[worker->next % COMM_LINE];
+    if (place->taken) {
+        status = base_fail(error, SIFR_FAILED,
+                           "communication: more than %d collectives under way: wait for some first",
+                           (int)COMM_LINE);
+    } else {
+        *place = *task;
+        place->started = now;
+        place->taken = true;
+        place->done = false;
+        place->error.message[0] = '\0';
+        *id = (int32_t)(worker->next % COMM_LINE);
+        worker->next++;
+        pthread_cond_broadcast(&worker->changed);
+    }
+    pthread_mutex_unlock(&worker->lock);
+    return status;
+}
+
+sifr_status comm_worker_wait(comm_worker *worker, int32_t id, comm_task *task, sifr_error *error) {
+    sifr_status status;
+    pthread_mutex_lock(&worker->lock);
+    comm_task *place = &worker->line[id % COMM_LINE];
+    if (!place->taken) {
+        status = base_fail(error, SIFR_FAILED, "communication: a collective waited for twice");
+    } else {
+        while (!place->done) pthread_cond_wait(&worker->changed, &worker->lock);
+        place->taken = false;
+        status = place->status;
+        *task = *place;
+        if (error && status != SIFR_OK) *error = place->error;
+    }
+    pthread_mutex_unlock(&worker->lock);
+    return status;
+}

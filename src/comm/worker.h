@@ -1,0 +1,65 @@
+/* The thread that moves a group's bytes: collectives are put in a line and done one after the
+ * other, in the order in which they were started. Every rank starts the same list, so their lines
+ * agree. While the line is empty the thread sleeps. */
+#ifndef COMM_WORKER_H
+#define COMM_WORKER_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "comm/comm.h"
+
+enum { COMM_LINE = 64 }; /* collectives under way at a time, at most */
+
+typedef enum comm_task_kind {
+    COMM_TASK_GATHER,
+    COMM_TASK_REDUCE,
+    COMM_TASK_GATHER_CONTROL,
+    COMM_TASK_BROADCAST
+} comm_task_kind;
+
+/* One collective. `bytes` is a rank's part in a gather, the whole in a broadcast; `elements` are
+ * those of a slice. */
+typedef struct comm_task {
+    comm_task_kind kind;
+    const void *from;
+    void *to;
+    int64_t bytes, elements;
+    int32_t root;
+    uint64_t delivered; /* set by whoever runs it: bytes that came from other ranks */
+    double started;
+    bool taken, done; /* taken: started and not yet waited for */
+    sifr_status status;
+    sifr_error error;
+} comm_task;
+
+typedef struct comm_worker {
+    sifr_status (*run)(void *user, comm_task *task, sifr_error *error);
+    void *user;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    uint32_t first, next; /* numbers of the oldest task not yet run, and of the one to come */
+    bool stop, running;
+    comm_task line[COMM_LINE];
+} comm_worker;
+
+/* `run` is called by the thread alone. The worker must not move while it lives. */
+sifr_status comm_worker_open(comm_worker *worker,
+                             sifr_status (*run)(void *user, comm_task *task, sifr_error *error),
+                             void *user, sifr_error *error) SIFR_MUST_CHECK;
+void comm_worker_close(
+    comm_worker *worker); /* finishes what is in line; harmless on a zeroed one */
+
+/* *id: for comm_worker_wait, once. SIFR_FAILED where COMM_LINE are under way. */
+sifr_status comm_worker_start(comm_worker *worker, const comm_task *task, int32_t *id,
+                              sifr_error *error) SIFR_MUST_CHECK;
+
+/* The task as it ended into *task (its error apart). */
+sifr_status comm_worker_wait(comm_worker *worker, int32_t id, comm_task *task,
+                             sifr_error *error) SIFR_MUST_CHECK;
+
+double comm_seconds(void); /* a clock that only goes forward */
+
+#endif
