@@ -70,7 +70,7 @@ static sifr_status sum(comm_group *group, int64_t *values, int32_t count, sifr_e
     for (int32_t at = 0; at < count; at += COMM_SUM_VALUES) {
         int32_t part = (int32_t)base_min_i64(count - at, COMM_SUM_VALUES);
         BASE_TRY(
-            gather_control(group, values + at, part * (int64_t)sizeof *values, g->sums, error));
+            all_gather_control(group, values + at, part * (int64_t)sizeof *values, g->sums, error));
         for (int32_t i = 0; i < part; i++) {
             uint64_t total = 0; /* wraps, as a signed one may not */
             for (int32_t r = 0; r < group->size; r++) total += (uint64_t)g->sums[r * part + i];
