@@ -89,12 +89,11 @@ static bool differs(const outcome *a, const outcome *b) {
     return memcmp(a->weights, b->weights, a->count * sizeof *a->weights) != 0;
 }
 
-/* Threads, one after the other, at k micro batches. */
+/* Numbers of threads, the first run's among them: it is run again. */
 static void threads_of(small_kind kind, sifr_precision precision) {
     static const int threads[] = {1, 2, 3, 8};
     sifr_model *model = small_model(kind);
     sifr_engine_options options = defaults(precision);
-    options.micro_batches = 2;
     outcome expected = train(model, &options);
     for (size_t i = 0; i < sizeof threads / sizeof *threads; i++) {
         char what[64];
@@ -136,12 +135,12 @@ static void test_threads_bf16(void **state) {
 
 /* Every kind with an even, an odd or a mixed tree; together all of 1, 2, 3, 4 and 6. */
 static void test_orders(void **state) {
-    static const int32_t k[SMALL_KINDS][2] = {{1, 4}, {3, 2}, {2, 6}};
+    static const int32_t k[SMALL_KINDS][2] = {{4, 1}, {3, 2}, {2, 6}};
     (void)state;
     for (int kind = 0; kind < SMALL_KINDS; kind++) {
         for (int i = 0; i < 2; i++) {
             orders_of((small_kind)kind, SIFR_FP32, k[kind][i]);
-            orders_of((small_kind)kind, SIFR_BF16, k[kind][i]);
+            if (i == 0) orders_of((small_kind)kind, SIFR_BF16, k[kind][i]);
         }
     }
 }
