@@ -7,6 +7,7 @@
 #ifndef COMM_COMM_H
 #define COMM_COMM_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/status.h"
@@ -46,6 +47,7 @@ sifr_status comm_open_self(comm_group **out, sifr_error *error) SIFR_MUST_CHECK;
  * group's own moves the bytes, so that what was started goes on beside other work. SIFR_FAILED
  * where the build has no MPI. */
 sifr_status comm_open_mpi(comm_group **out, sifr_error *error) SIFR_MUST_CHECK;
+bool comm_has_mpi(void); /* is there MPI in this build? */
 
 /* Waits until all ranks close; one that has failed closes too, and the others then fail with
  * SIFR_LOST_RANK, naming it, instead of waiting for it. A group in which a collective failed is

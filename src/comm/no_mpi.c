@@ -1,4 +1,6 @@
 /* In place of the MPI transport where the build found no MPI. */
+#include <stddef.h>
+
 #include "comm/comm.h"
 
 sifr_status comm_open_mpi(comm_group **out, sifr_error *error) {
@@ -6,4 +8,8 @@ sifr_status comm_open_mpi(comm_group **out, sifr_error *error) {
     return base_fail(error, SIFR_FAILED,
                      "more than one rank: this sifr was built without MPI: install libopenmpi-dev "
                      "and openmpi-bin (or libmpich-dev and mpich) and build it again");
+}
+
+bool comm_has_mpi(void) {
+    return false;
 }
