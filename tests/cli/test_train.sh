@@ -1,5 +1,5 @@
 # Training runs as a user makes them: loss, resume to the same bits, signals, wrong input.
-# timeout: 300
+# timeout: 600
 fail() { echo "$1" >&2; exit 1; }
 # expect CODE COMMAND…: runs it, with its output in `out` and its errors in `err`
 expect() {
