@@ -1,5 +1,5 @@
 # label: full
-# timeout: 1800, not under sanitizers, runs alone
+# timeout: 3600, not under sanitizers, runs alone
 # The short suite and the fuzz targets, built by clang with -Werror, under the sanitizers of
 # addresses and undefined behaviour.
 . "$SOURCE/tests/support/inner-suite.sh"

@@ -1,5 +1,5 @@
 # label: full
-# timeout: 1800, not under sanitizers, runs alone
+# timeout: 3600, not under sanitizers, runs alone
 # The unit tests of the short suite, built by gcc, under the sanitizer of data races.
 . "$SOURCE/tests/support/inner-suite.sh"
 inner_build tsan -DSIFR_WERROR=OFF

@@ -1,5 +1,5 @@
 # label: full
-# timeout: 900, not under sanitizers, runs alone
+# timeout: 1800, not under sanitizers, runs alone
 # Both compilers, with all optimisation, find nothing to warn of.
 for compiler in gcc clang; do
     cmake -S "$SOURCE" --preset release -B "$BUILD/warnings-$compiler" -DSIFR_WERROR=ON \
