@@ -96,7 +96,7 @@ static bool say_farewell(mpi_group *g) {
     }
     for (;;) {
         int done = 0;
-        if (MPI_Testall(2 * size, g->requests, &done, MPI_STATUSES_IGNORE)) return false;
+        if (MPI_Testall(2 * size, g->requests, &done, g->statuses)) return false;
         double waited = comm_seconds() - begun;
         if (done) break;
         if (g->broken && waited > 5) return false;
@@ -119,6 +119,7 @@ static void release(mpi_group *g) {
     free(g->rows);
     free(g->sums);
     free(g->requests);
+    free(g->statuses);
     free(g);
 }
 
@@ -202,9 +203,12 @@ static sifr_status take_buffers(mpi_group *g, sifr_error *error) {
     BASE_TRY(base_alloc(size, sizeof *g->rows, &g->rows, error));
     BASE_TRY(base_alloc(size * COMM_SUM_VALUES, sizeof *g->sums, &g->sums, error));
     BASE_TRY(base_alloc((size_t)g->request_count, sizeof *g->requests, &g->requests, error));
-    g->base.buffer_bytes = (int64_t)(2 * others * (size_t)g->piece * sizeof *g->pieces +
-                                     size * (COMM_SUM_VALUES * sizeof *g->sums + sizeof *g->rows) +
-                                     (size_t)g->request_count * sizeof *g->requests + sizeof *g);
+    BASE_TRY(base_alloc((size_t)g->request_count, sizeof *g->statuses, &g->statuses, error));
+    g->base.buffer_bytes =
+        (int64_t)(2 * others * (size_t)g->piece * sizeof *g->pieces +
+                  size * (COMM_SUM_VALUES * sizeof *g->sums + sizeof *g->rows) +
+                  (size_t)g->request_count * (sizeof *g->requests + sizeof *g->statuses) +
+                  sizeof *g);
     return SIFR_OK;
 }
 

@@ -73,8 +73,8 @@ static sifr_status finish(mpi_group *g, const comm_task *task, MPI_Request *requ
     double begun = comm_seconds(), left = 0;
     for (uint32_t polls = 1;; polls++) {
         int done;
-        BASE_TRY(comm_mpi_check(MPI_Testall(count, requests, &done, MPI_STATUSES_IGNORE),
-                                task_name(task), error));
+        BASE_TRY(comm_mpi_check(MPI_Testall(count, requests, &done, g->statuses), task_name(task),
+                                error));
         if (done) return SIFR_OK;
         sched_yield();
         if (polls % LOOK_EVERY == 0) BASE_TRY(look(g, task, begun, &left, error));

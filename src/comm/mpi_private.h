@@ -25,6 +25,7 @@ typedef struct mpi_group {
     const float **rows;    /* size */
     int64_t *sums;         /* size x COMM_SUM_VALUES */
     MPI_Request *requests; /* 4 x size, at least 2 x COMM_WINDOW */
+    MPI_Status *statuses;  /* as many; gcc objects to MPICH's constant for none */
     int32_t request_count;
 } mpi_group;
 
