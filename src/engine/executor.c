@@ -16,6 +16,7 @@ struct engine_executor {
     int64_t block_bytes; /* 0: the block is the owner's */
     bool shared;         /* the owner's, and overwritten by each of its runs */
     float *seconds;
+    comm_handle *transfers;              /* by the instruction that started them */
     double *losses;                      /* by micro batch of this rank */
     double *all_losses, *ordered_losses; /* of all ranks: as gathered, by global micro batch */
     device_step step;
@@ -100,6 +101,9 @@ sifr_status engine_executor_create(plan_schedule *schedule, comm_group *group,
         status,
         base_alloc((size_t)schedule->settings.micro_batches, sizeof *e->losses, &e->losses, error),
         fail);
+    BASE_TRY_GOTO(
+        status, base_alloc(schedule->instruction_count, sizeof *e->transfers, &e->transfers, error),
+        fail);
     size_t all = (size_t)(schedule->settings.micro_batches * schedule->settings.world_size);
     BASE_TRY_GOTO(status, base_alloc(all, sizeof *e->all_losses, &e->all_losses, error), fail);
     BASE_TRY_GOTO(status, base_alloc(all, sizeof *e->ordered_losses, &e->ordered_losses, error),
@@ -122,6 +126,7 @@ void engine_executor_free(engine_executor *e) {
     if (e->block_bytes) device_give(e->schedule->dev, e->block, e->block_bytes);
     free(e->base);
     free(e->seconds);
+    free(e->transfers);
     free(e->losses);
     free(e->all_losses);
     free(e->ordered_losses);
@@ -242,7 +247,7 @@ static void begin_step(engine_executor *e, const engine_step_input *input) {
 static sifr_status run_action(engine_executor *e, const plan_instruction *i,
                               const engine_step_input *input, engine_result *result,
                               sifr_error *error) {
-    comm_handle handle;
+    comm_handle *handle = &e->transfers[i - e->schedule->instructions];
     switch ((plan_action)i->action) {
     case PLAN_COUNT:
         result->labelled = count_labels(e);
@@ -256,12 +261,14 @@ static sifr_status run_action(engine_executor *e, const plan_instruction *i,
         return finish_norm(e, input, result, error);
     case PLAN_GATHER:
         BASE_TRY(comm_start_all_gather(e->group, operand_address(e, i, 0), i->bytes,
-                                       operand_address(e, i, 1), &handle, error));
-        return comm_wait(handle, error);
+                                       operand_address(e, i, 1), handle, error));
+        return SIFR_OK;
     case PLAN_REDUCE:
         BASE_TRY(comm_start_reduce_scatter(e->group, operand_address(e, i, 0), i->bytes / 4,
-                                           operand_address(e, i, 1), &handle, error));
-        return comm_wait(handle, error);
+                                           operand_address(e, i, 1), handle, error));
+        return SIFR_OK;
+    case PLAN_WAIT:
+        return comm_wait(e->transfers[i->wait], error);
     default:
         return base_fail(error, SIFR_FAILED, "executor: instruction %s is not built",
                          plan_action_name((plan_action)i->action));

@@ -14,7 +14,7 @@ const char *plan_class_name(plan_class class) {
 const char *plan_action_name(plan_action action) {
     static const char *const names[PLAN_ACTIONS] = {"forward", "backward", "add",  "count",
                                                     "loss",    "squares",  "norm", "update",
-                                                    "gather",  "reduce"};
+                                                    "gather",  "reduce",   "wait"};
     return names[action];
 }
 

@@ -51,6 +51,7 @@ typedef enum plan_action {
     PLAN_UPDATE,   /* the optimizer on one unit */
     PLAN_GATHER,   /* all-gather of a unit's slices: x0 is this rank's, y the whole */
     PLAN_REDUCE,   /* reduce-scatter of a gradient sum: x0 is the whole, y this rank's slice */
+    PLAN_WAIT,     /* until the transfer that `wait` names is over; its operands */
     PLAN_ACTIONS
 } plan_action;
 
@@ -97,7 +98,7 @@ typedef struct plan_instruction {
     int32_t call;        /* index into calls; -1: no kernel */
     int32_t first_operand, operands;
     int64_t bytes; /* PLAN_GATHER, PLAN_REDUCE: of a slice */
-    int32_t wait;  /* an instruction of the other queue that must be done before; -1: none */
+    int32_t wait;  /* PLAN_WAIT: the transfer that must be over; else -1 */
 } plan_instruction;
 
 typedef enum plan_mode {
@@ -164,6 +165,9 @@ void plan_free(plan_schedule *schedule); /* NULL is harmless */
 /* The ZeRO stage of the settings as a pass over a lowered schedule: which states are slices, where
  * the schedule gathers and reduces (design page, section 5). Nothing for one rank. */
 sifr_status plan_pass_zero(plan_schedule *schedule, sifr_error *error) SIFR_MUST_CHECK;
+
+/* Transfers start early and are waited for late. After plan_pass_zero; nothing for one rank. */
+sifr_status plan_pass_overlap(plan_schedule *schedule, sifr_error *error) SIFR_MUST_CHECK;
 
 /* Bytes that a step delivers to this rank by gathers and by reductions: padded elements x (N-1)/N x
  * bytes of what travels, for each pass over them. */

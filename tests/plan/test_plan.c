@@ -50,6 +50,11 @@ static void check_operands(const plan_schedule *s) {
     bool *written = calloc(s->buffer_count, sizeof *written);
     for (size_t n = 0; n < s->instruction_count; n++) {
         const plan_instruction *i = &s->instructions[n];
+        if (i->action == PLAN_GATHER || i->action == PLAN_REDUCE) {
+            const plan_operand *from = &s->operands[i->first_operand], *to = from + 1;
+            assert_true(s->buffers[from->buffer].first < 0 || written[from->buffer]);
+            written[to->buffer] = true;
+        }
         if (i->call < 0) continue;
         device_call call = s->calls[i->call];
         for (int pass = 0; pass < 2; pass++) {
@@ -111,7 +116,7 @@ static void every_schedule(void **state) {
     device *dev;
     sifr_error error = {0};
     assert_int_equal(device_open_cpu(2, NULL, &dev, &error), SIFR_OK);
-    for (int variant = 0; variant < 2 * 2 * 2 * 2 * 5; variant++) {
+    for (int variant = 0; variant < 2 * 2 * 2 * 2 * 5 * 5; variant++) {
         int v = variant;
         formats_model_config c = config_of(types[v % 2]);
         v /= 2;
@@ -125,8 +130,14 @@ static void every_schedule(void **state) {
         v /= 2;
         settings.recompute = v % 2;
         v /= 2;
-        settings.micro_batches = v + 1;
+        settings.micro_batches = v % 5 + 1;
         c.tie_word_embeddings = v % 2;
+        v /= 5;
+        if (v > 0) { /* the stages, as one of four ranks */
+            settings.stage = v - 1;
+            settings.world_size = 4;
+            settings.rank = 1;
+        }
         sifr_model *model;
         plan_schedule *s;
         assert_int_equal(model_from_config(&c, &model, &error), SIFR_OK);
