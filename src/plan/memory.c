@@ -108,11 +108,19 @@ static void record_peak(plan_schedule *s, const int64_t *live, int64_t *largest,
     s->peak_instruction = instruction;
 }
 
+static int32_t first_of(const plan_schedule *s, plan_action action) {
+    for (size_t i = 0; i < s->instruction_count; i++) {
+        if (s->instructions[i].action == action) return (int32_t)i;
+    }
+    return INT32_MAX;
+}
+
 sifr_status plan_memory(plan_schedule *s, sifr_error *error) {
     lifetime_event *events = NULL;
     end_space ends[2] = {0};
     int64_t live[PLAN_CLASSES] = {0}, largest = -1, permanent = 0, height = 0;
     int32_t last_at_bottom = -1; /* death of the longest-lived buffer placed there so far */
+    int32_t update = first_of(s, PLAN_SQUARES); /* gradient sums that it reads live longest */
     bool *top = NULL;
     size_t count = 0;
     sifr_status status;
@@ -141,7 +149,8 @@ sifr_status plan_memory(plan_schedule *s, sifr_error *error) {
         if (room == 0) continue;
         if (!events[i].death) {
             bool alone = last_at_bottom < buffer->first;
-            *at_top = buffer->class == PLAN_GRADIENTS || (!alone && buffer->last > last_at_bottom);
+            bool kept = buffer->class == PLAN_GRADIENTS && buffer->last >= update;
+            *at_top = kept || (!alone && buffer->last > last_at_bottom);
             if (!*at_top) last_at_bottom = (int32_t)base_max_i64(last_at_bottom, buffer->last);
         }
         end_space *end = &ends[*at_top];
