@@ -8,7 +8,7 @@
 #include "comm/mpi_private.h"
 
 enum {
-    PIECES_BYTES = 8 << 20, /* of a group, however many ranks */
+    PIECES_BYTES = 512 << 10, /* of a group: what is added stays in the cache */
     LEAST_PIECE = 4096 /* elements; very many ranks take more memory rather than tiny messages */
 };
 

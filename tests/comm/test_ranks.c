@@ -293,7 +293,7 @@ static void check_overlap(void) {
 }
 
 static void exchange(void) {
-    int64_t piece = size > 1 ? ((int64_t)1 << 20) / (size - 1) : 1000;
+    int64_t piece = size > 1 ? ((int64_t)1 << 16) / (size - 1) : 1000;
     const int64_t sizes[] = {0, 1, 7, 1024, 4099, 2 * piece + 5};
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         for (int in_place = 0; in_place < 2; in_place++) {
