@@ -1,23 +1,22 @@
 /* Loops that do nothing but multiply and add, or move memory: what the machine can do at most. */
-#include "device/cpu/lanes.h"
 #include "device/cpu/limits.h"
-#include "device/cpu/wide.h"
+#include "device/cpu/simd.h"
 
 /* Twelve independent sums hide the latency of the two multiply-add units. */
 enum { SUMS = 12 };
 
 static float multiply_add(int64_t rounds) {
-    wide sums[SUMS], a = wide_set(1.0f), b = wide_set(0x1p-20f);
-    float out[16], total = 0;
-    for (int i = 0; i < SUMS; i++) sums[i] = wide_set((float)i);
+    vector sums[SUMS], a = vector_set(1.0f), b = vector_set(0x1p-20f);
+    float out[VECTOR], total = 0;
+    for (int i = 0; i < SUMS; i++) sums[i] = vector_set((float)i);
     for (int64_t r = 0; r < rounds; r++) {
 #pragma GCC unroll 12
         for (int i = 0; i < SUMS; i++) {
-            sums[i] = wide_fma(a, b, sums[i]);
+            sums[i] = vector_fma(a, b, sums[i]);
         }
     }
     for (int i = 0; i < SUMS; i++) {
-        wide_store(out, sums[i]);
+        vector_store(out, sums[i]);
         total += out[0];
     }
     return total;
@@ -44,20 +43,20 @@ static float dot_bf16(int64_t rounds) {
 /* a = b + c s (STREAM's triad) */
 static void triad(float *restrict a, const float *restrict b, const float *restrict c,
                   int64_t count) {
-    wide s = wide_set(0.5f);
-    for (int64_t i = 0; i < count; i += 16) {
-        wide sum = wide_fma(wide_load(c + i), s, wide_load(b + i));
+    vector s = vector_set(0.5f);
+    for (int64_t i = 0; i < count; i += VECTOR) {
+        vector sum = vector_fma(vector_load(c + i), s, vector_load(b + i));
 #if defined(KERNEL_ISA_avx512)
         _mm512_stream_ps(a + i, sum);
 #else
-        wide_store(a + i, sum);
+        vector_store(a + i, sum);
 #endif
     }
 }
 
-const cpu_limit_kernels KERNEL(cpu_limit_kernels) = {
+const cpu_limit_kernels KERNEL_NAME(cpu_limit_kernels) = {
     .multiply_add = multiply_add,
-    .operations = SUMS * 32,
+    .operations = SUMS * VECTOR * 2,
 #if defined(KERNEL_ISA_avx512)
     .dot_bf16 = dot_bf16,
     .operations_bf16 = SUMS * 64,
