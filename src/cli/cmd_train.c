@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "cli/options.h"
 #include "cli/train_flags.h"
+#include "comm/launcher.h"
 #include "train/loop.h"
 
 static const cli_usage usage = {
@@ -150,6 +151,12 @@ static void print_summary(const train_config *config, const train_host *host,
 }
 
 static int run(const train_command *command, train_config *config) {
+    int ranks = 1;
+    if (comm_under_launcher(&ranks) && ranks > 1)
+        return cli_fail_with("train", SIFR_USAGE,
+                             "started as one of %d ranks; the program does not train over several "
+                             "ranks yet: start it without the launcher",
+                             ranks);
     FILE *stream = command->json ? stderr : stdout;
     sifr_error error = {0};
     train_outcome outcome;

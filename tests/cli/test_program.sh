@@ -46,3 +46,9 @@ expect 2 "$SIFR" doctor --json=3
 
 # Results that cannot be written are an error.
 expect 1 sh -c "'$SIFR' --help >/dev/full"
+
+# What is not built refuses: each of several ranks would train by itself.
+expect 2 env OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_RANK=0 "$SIFR" train --model "$SOURCE/tests/golden/models/gpt2" \
+    --data "$SOURCE/README.md" --output ranks
+grep -q 'one of 2 ranks' err || fail "$(cat err)"
+[ ! -e ranks ] || fail "a refused run left its output"
