@@ -47,11 +47,13 @@ static sifr_status check_space(const char *output, uint64_t bytes, sifr_error *e
     uint64_t room;
     char need[32], have[32];
     BASE_TRY(base_free_space(output, &room, error));
-    if (room >= bytes + bytes / 64 + (1 << 20)) return SIFR_OK;
-    return base_fail(error, SIFR_FAILED,
-                     "%s: a checkpoint takes %s and the disk has %s left; free some space, or keep "
-                     "fewer with save_total_limit",
-                     output, base_format_bytes(bytes, need), base_format_bytes(room, have));
+    uint64_t wanted = bytes + bytes / 64 + (1 << 20); /* with manifest, logs and the like */
+    if (room >= wanted) return SIFR_OK;
+    return base_fail(
+        error, SIFR_FAILED,
+        "%s: a checkpoint needs %s of free disk and %s are left; free some space, or keep "
+        "fewer with save_total_limit",
+        output, base_format_bytes(wanted, need), base_format_bytes(room, have));
 }
 
 static void file_name(char out[64], size_t file, size_t files) {

@@ -100,6 +100,20 @@ static sifr_status copy_tokenizer(const char *from, const char *to, sifr_error *
     return base_fail(error, SIFR_FAILED, "%s: no tokenizer.json there", from);
 }
 
+/* The folder as it was before: not there, or empty. */
+static void undo(const char *output, bool there) {
+    char **names = NULL, path[BASE_PATH_LENGTH];
+    size_t count = 0;
+    if (!there) {
+        (void)!base_remove_tree(output, NULL);
+    } else if (base_list_directory(output, &names, &count, NULL) == SIFR_OK) {
+        for (size_t i = 0; i < count; i++)
+            if (base_path_join(path, output, names[i], NULL) == SIFR_OK)
+                (void)!base_remove_tree(path, NULL);
+        base_free_names(names, count);
+    }
+}
+
 static sifr_status initialise(const char *config_path, const char *output, const char *tokenizer,
                               uint64_t seed, int64_t *parameters, sifr_error *error) {
     formats_model_config config;
@@ -119,7 +133,8 @@ static sifr_status initialise(const char *config_path, const char *output, const
     *parameters = sifr_model_parameters(model);
     char **names = NULL;
     size_t count = 0;
-    if (base_is_directory(output)) {
+    bool there = base_is_directory(output), made = false;
+    if (there) {
         BASE_TRY_GOTO(status, base_list_directory(output, &names, &count, error), done);
         base_free_names(names, count);
         if (count) {
@@ -133,11 +148,13 @@ static sifr_status initialise(const char *config_path, const char *output, const
         goto done;
     }
     BASE_TRY_GOTO(status, base_make_directories(output, error), done);
+    made = true;
     BASE_TRY_GOTO(status, base_path_join(target, output, "config.json", error), done);
     BASE_TRY_GOTO(status, base_copy_file(file, target, error), done);
     if (tokenizer) BASE_TRY_GOTO(status, copy_tokenizer(tokenizer, output, error), done);
     status = write_weights(model, output, &fill, error);
 done:
+    if (status != SIFR_OK && made) undo(output, there);
     sifr_model_free(model);
     return status;
 }
@@ -167,8 +184,12 @@ int cli_init(int argc, char **argv) {
     }
     char count[32];
     if (json) {
-        printf("{\"output\": \"%s\", \"parameters\": %lld, \"seed\": %lld}\n", output,
-               (long long)parameters, (long long)seed);
+        /* A path need not be UTF-8; JSON strings are. */
+        json_t *result = json_pack("{s:o?, s:I, s:I}", "output", json_string(output), "parameters",
+                                   (json_int_t)parameters, "seed", (json_int_t)seed);
+        json_dumpf(result, stdout, JSON_INDENT(2));
+        putchar('\n');
+        json_decref(result);
     } else {
         printf("%s: %s parameters, seed %lld\n", output, base_format_count(parameters, count),
                (long long)seed);

@@ -177,7 +177,12 @@ int cli_inspect(int argc, char **argv) {
     }
     sifr_error error = {0};
     json_t *what;
-    sifr_status status = cli_describe(paths.items[0], &what, &error);
+    json_t *text = json_string(paths.items[0]);
+    json_decref(text);
+    sifr_status status =
+        text ? cli_describe(paths.items[0], &what, &error)
+             : base_fail(&error, SIFR_USAGE, "%s: the path is not valid UTF-8; rename it",
+                         paths.items[0]);
     cli_list_free(&paths);
     if (status != SIFR_OK) return cli_fail(usage.name, &error);
     if (json) {

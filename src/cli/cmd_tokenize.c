@@ -73,13 +73,13 @@ static void print_result(const tokenize_options *o, const formats_text_source *s
                rate(counts->bytes, counts->seconds));
         return;
     }
-    json_t *result =
-        json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f}", "output", o->output, "documents",
-                  (json_int_t)counts->documents, "tokens", (json_int_t)counts->tokens, "bytes",
-                  (json_int_t)counts->bytes, "invalid_sequences", (json_int_t)counts->invalid,
-                  "invalid_documents", (json_int_t)counts->invalid_documents, "empty_files",
-                  (json_int_t)source->empty_files, "documents_without_newline",
-                  (json_int_t)counts->unfinished, "seconds", counts->seconds);
+    json_t *result = json_pack(
+        "{s:o?, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f}", "output", json_string(o->output),
+        "documents", (json_int_t)counts->documents, "tokens", (json_int_t)counts->tokens, "bytes",
+        (json_int_t)counts->bytes, "invalid_sequences", (json_int_t)counts->invalid,
+        "invalid_documents", (json_int_t)counts->invalid_documents, "empty_files",
+        (json_int_t)source->empty_files, "documents_without_newline",
+        (json_int_t)counts->unfinished, "seconds", counts->seconds);
     json_dumpf(result, stdout, JSON_INDENT(2));
     putchar('\n');
     json_decref(result);

@@ -147,6 +147,8 @@ sifr_status engine_folder_open(const char *path, engine_folder *out, sifr_error 
     return SIFR_OK;
 fail:
     engine_folder_close(out);
+    /* Messages about one of the folder's files name it already. */
+    if (error && strncmp(error->message, path, strlen(path)) == 0) return status;
     return base_fail_in(error, status, "%s", path);
 }
 

@@ -56,11 +56,16 @@ static sifr_status check_folder(const char *path, const char *model, bool resume
     if (out->marked) return resume ? SIFR_OK : check_results(path, error);
     BASE_TRY(base_list_directory(path, &names, &count, error));
     sifr_status status = SIFR_OK;
-    if (count)
+    size_t first = 0;
+    /* A run that was killed as it claimed the folder left the mark's temporary file only. */
+    while (first < count && strncmp(names[first], TRAIN_OUTPUT_MARK ".tmp-",
+                                    sizeof TRAIN_OUTPUT_MARK ".tmp-" - 1) == 0)
+        first++;
+    if (first < count)
         status = base_fail(error, SIFR_USAGE,
                            "%s: holds '%.60s', which is no part of a run of sifr; name a new or "
                            "empty folder",
-                           path, names[0]);
+                           path, names[first]);
     base_free_names(names, count);
     return status;
 }

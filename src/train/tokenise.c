@@ -147,9 +147,9 @@ static double seconds_now(void) {
 }
 
 static sifr_status write_pieces(tokenise_job *job, formats_token_writer *writer, int32_t separator,
-                                const train_progress *progress, train_tokenised *counts,
-                                sifr_error *error) {
-    double start = seconds_now(), told = start;
+                                const train_progress *progress, double start,
+                                train_tokenised *counts, sifr_error *error) {
+    double told = start;
     uint64_t invalid = 0;
     for (tokenise_slot *slot; (slot = wait_slot(job)); free_slot(job, slot)) {
         if (slot->error.status != SIFR_OK)
@@ -225,12 +225,13 @@ sifr_status train_tokenise(const formats_text_source *source, const formats_toke
                         .changed = PTHREAD_COND_INITIALIZER,
                         .slot_count = (size_t)threads * SLOTS_A_THREAD};
     BASE_TRY_GOTO(status, base_alloc(job.slot_count, sizeof *job.slots, &job.slots, error), done);
+    double start = seconds_now(); /* a short text is done before the first piece is waited for */
     while (started < threads && pthread_create(&workers[started], NULL, work, &job) == 0) started++;
     if (started == 0) {
         status = base_fail(error, SIFR_FAILED, "tokenise: the system refused to start a thread");
         goto done;
     }
-    status = write_pieces(&job, &writer, separator, progress, counts, error);
+    status = write_pieces(&job, &writer, separator, progress, start, counts, error);
     stop(&job);
     for (int i = 0; i < started; i++) pthread_join(workers[i], NULL);
 done:

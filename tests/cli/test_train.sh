@@ -168,6 +168,25 @@ echo mine >full-of-else/notes
 echo "the cat sat" >tiny
 cp -r llama wrong
 refused 2 "not made by\|no part of a run" full-of-else $run --model llama
+mkdir claimed
+: >claimed/sifr_config.json.tmp-1
+: >claimed/sifr_config.jsonx
+refused 2 "holds 'sifr_config.jsonx'" claimed $run --model llama
+rm claimed/sifr_config.jsonx
+expect 0 train --model llama --output claimed --max-steps 1
+[ ! -e claimed/sifr_config.json.tmp-1 ] || fail "what a killed run left is still there"
+expect 2 "$SIFR" plan --config ds.json --model llama --gradient-accumulation-steps 1e6
+grep -q gradient_accumulation_steps err || fail "a step without bound: $(cat err)"
+# Nothing of a model folder stays where it could not be made.
+expect 1 "$SIFR" init --config llama.json --tokenizer books --output half
+[ ! -e half ] || fail "init left a folder"
+mkdir half
+expect 1 "$SIFR" init --config llama.json --tokenizer books --output half
+[ -z "$(ls half)" ] || fail "init left files"
+odd=$(printf 'odd\377"x')
+expect 0 "$SIFR" init --config llama.json --output "$odd" --json
+grep -q '"output": null' out || fail "no JSON: $(cat out)"
+expect 2 "$SIFR" inspect "$odd" --json
 refused 2 "another --output starts anew" straight $run --model gpt2
 refused 2 "not a folder" text $run --model llama
 refused 2 "is the model folder itself" llama $run --model llama
