@@ -5,7 +5,7 @@ BUILD ?= build
 PREFIX ?= /usr/local
 JOBS ?= 1
 
-.PHONY: all deps configure test-deps tests test short demo install docs bench
+.PHONY: all deps configure tests test short demo install docs bench
 all: deps $(BUILD)/build.ninja
 	@ninja -C $(BUILD)
 

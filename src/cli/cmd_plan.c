@@ -21,14 +21,14 @@ static const cli_usage usage = {
     "sifr plan --config ds.json --model gpt2 --seq-length 1024\n"
     "sifr plan --config ds.json --model gpt2 --seq-length 1024 --dump | less"};
 
-enum { EXTRA = 4 };
+enum { EXTRA = 5 };
 
 typedef struct plan_command {
     cli_train_flags flags;
     cli_option options[CLI_TRAIN_FLAGS + EXTRA];
     const char *config;
     int64_t world_size;
-    bool dump, json;
+    bool dump, json, dry_run;
 } plan_command;
 
 /* What was planned. */
@@ -60,6 +60,10 @@ static size_t make_options(plan_command *command) {
                                             .kind = CLI_FLAG,
                                             .help = "print the schedule, an instruction a line",
                                             .value = &command->dump};
+    command->options[used++] = (cli_option){.name = "dry-run",
+                                            .kind = CLI_FLAG,
+                                            .help = "taken as by train; plan never runs anything",
+                                            .value = &command->dry_run};
     command->options[used++] = (cli_option){
         .name = "json", .kind = CLI_FLAG, .help = "print one JSON object", .value = &command->json};
     return used;

@@ -178,18 +178,23 @@ static json_t *describe_config(const formats_tokenizer_trainer *t) {
 
 sifr_status formats_tokenizer_trainer_write(const formats_tokenizer_trainer *t,
                                             const char *directory, sifr_error *error) {
-    char path[BASE_PATH_LENGTH];
+    char path[BASE_PATH_LENGTH], config_path[BASE_PATH_LENGTH];
     json_t *tokenizer = describe_tokenizer(t), *config = describe_config(t);
     sifr_status status = SIFR_OK;
+    bool there = false;
     if (!tokenizer || !config) {
         status = base_fail(error, SIFR_NO_MEMORY, "out of memory: the tokenizer's description");
         goto done;
     }
     BASE_TRY_GOTO(status, base_make_directories(directory, error), done);
-    BASE_TRY_GOTO(status, base_path_join(path, directory, "tokenizer_config.json", error), done);
-    BASE_TRY_GOTO(status, base_json_save(config, path, error), done);
+    BASE_TRY_GOTO(status, base_path_join(config_path, directory, "tokenizer_config.json", error),
+                  done);
+    there = base_is_file(config_path);
+    BASE_TRY_GOTO(status, base_json_save(config, config_path, error), done);
     BASE_TRY_GOTO(status, base_path_join(path, directory, "tokenizer.json", error), done);
     status = base_json_save(tokenizer, path, error);
+    /* Half a tokenizer is none. */
+    if (status != SIFR_OK && !there) (void)!base_remove_tree(config_path, NULL);
 done:
     json_decref(tokenizer);
     json_decref(config);

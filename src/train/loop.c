@@ -415,6 +415,13 @@ sifr_status train_run(train_config *config, const train_host *host, train_outcom
     if (host->begin) host->begin(host->user);
     double start = train_monitor_clock();
     BASE_TRY_GOTO(status, run_steps(t, outcome, error), done);
+    if (!outcome->signal && t->engine->steps > 0 && t->engine->updates == 0) {
+        status = base_fail(error, SIFR_FAILED,
+                           "all %lld steps were skipped: nothing was learned, and no model is "
+                           "written; is %s sound?",
+                           (long long)t->engine->steps, config->model);
+        goto done;
+    }
     if (!outcome->signal) BASE_TRY_GOTO(status, save_model(t, error), done);
     outcome->seconds = train_monitor_clock() - start;
     outcome->steps = t->engine->steps;

@@ -177,6 +177,16 @@ expect 0 train --model llama --output claimed --max-steps 1
 [ ! -e claimed/sifr_config.json.tmp-1 ] || fail "what a killed run left is still there"
 expect 2 "$SIFR" plan --config ds.json --model llama --gradient-accumulation-steps 1e6
 grep -q gradient_accumulation_steps err || fail "a step without bound: $(cat err)"
+expect 0 "$SIFR" plan --config ds.json --model llama --dry-run
+
+# Weights that are not numbers teach nothing: every step is skipped and said, and no model is left.
+cp -r llama nan
+size=$(stat -c %s nan/model.safetensors)
+printf '\000\000\300\177' | dd of=nan/model.safetensors bs=1 seek=$((size - 4)) conv=notrunc status=none
+expect 1 train --model nan --output nan-out --max-steps 3
+grep -q "all 3 steps were skipped" err || fail "$(cat err)"
+[ "$(grep -c 'step . skipped' err)" = 3 ] || fail "each skipped step is said: $(cat err)"
+[ ! -e nan-out/model.safetensors ] || fail "a model of nothing was written"
 # Nothing of a model folder stays where it could not be made.
 expect 1 "$SIFR" init --config llama.json --tokenizer books --output half
 [ ! -e half ] || fail "init left a folder"
