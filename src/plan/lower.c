@@ -304,6 +304,13 @@ static sifr_status check_settings(const sifr_model *model, const plan_settings *
                          "plan: a micro batch of %lld sequences of %lld tokens is too large",
                          (long long)settings->sequences, (long long)settings->length);
     }
+    /* Forward and backward of every op are instructions. */
+    if ((double)model->node_count * 2 * settings->micro_batches > PLAN_INSTRUCTION_LIMIT) {
+        return base_fail(error, SIFR_USAGE,
+                         "schedule: a step of more than %d instructions is not built; lower "
+                         "gradient_accumulation_steps, or the model's layers",
+                         PLAN_INSTRUCTION_LIMIT);
+    }
     for (size_t n = 0; n < model->node_count; n++) { /* learned positions end somewhere */
         const model_node *node = &model->nodes[n];
         if (node->op != MODEL_EMBEDDING || node->x[0] != model->positions) continue;

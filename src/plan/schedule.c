@@ -75,13 +75,11 @@ sifr_status plan_add_operand(plan_schedule *schedule, plan_role role, int32_t bu
 
 sifr_status plan_add_instruction(plan_schedule *schedule, plan_instruction instruction,
                                  sifr_error *error) {
-    /* The list of some ten thousand micro batches; one without a bound would fill the memory. */
-    enum { INSTRUCTION_LIMIT = 1 << 22 };
-    if (schedule->instruction_count >= INSTRUCTION_LIMIT || schedule->operand_count >= INT32_MAX)
-        return base_fail(error, SIFR_USAGE,
-                         "schedule: a step of more than %d instructions is not built; lower "
-                         "gradient_accumulation_steps, or the model's layers",
-                         INSTRUCTION_LIMIT);
+    if (schedule->instruction_count >= PLAN_INSTRUCTION_LIMIT ||
+        schedule->operand_count >= INT32_MAX) {
+        return base_fail(error, SIFR_USAGE, "schedule: more than %d instructions",
+                         PLAN_INSTRUCTION_LIMIT);
+    }
     BASE_TRY(base_grow(&schedule->instructions, &schedule->instruction_room,
                        schedule->instruction_count + 1, sizeof *schedule->instructions, error));
     int32_t before = 0;

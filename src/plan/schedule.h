@@ -101,6 +101,9 @@ typedef struct plan_instruction {
     int32_t wait;  /* PLAN_WAIT: the transfer that must be over; else -1 */
 } plan_instruction;
 
+/* Some ten thousand micro batches; a list without a bound would fill the memory. */
+enum { PLAN_INSTRUCTION_LIMIT = 1 << 22 };
+
 typedef enum plan_mode {
     PLAN_TRAIN,
     PLAN_EVALUATE, /* forward and losses */
