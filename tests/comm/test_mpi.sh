@@ -1,3 +1,4 @@
+# label: full
 # Ranks under mpirun: what they exchange at 1, 2, 3, 4 and 8, more than there are cores; a rank that
 # differs, fails, dies, exits or stalls ends the run soon, with a line that says so.
 # not under sanitizers (MPI keeps what it took), timeout: 300
