@@ -1,4 +1,5 @@
-/* label: full. --ranks: this program starts itself on two ranks, which exit, die, or wait for a signal, and
+/* label: full */
+/* --ranks: this program starts itself on two ranks, which exit, die, or wait for a signal, and
  * looks at the exit code that comes back. */
 /* not under sanitizers */
 #include <setjmp.h>
