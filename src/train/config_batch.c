@@ -32,31 +32,76 @@ static sifr_status train_batch_product(const train_batch *b, int64_t *out, sifr_
     return SIFR_OK;
 }
 
+/* " 8" or " 8 or 16": the multiples of `product` around `global`. */
+static void train_batch_multiples(int64_t global, int64_t product, char *out, size_t size) {
+    int64_t below = global / product * product, above;
+    bool more = base_add_i64(below, product, &above);
+    size_t used = 0;
+    out[0] = 0;
+    if (below > 0) used = (size_t)snprintf(out, size, " %lld", (long long)below);
+    if (more) {
+        snprintf(out + used, size - used, "%s %lld", used ? " or" : "", (long long)above);
+    }
+}
+
+/* ", or 2 or 4 ranks": of the rank counts that divide `parts`, the nearest below `ranks` and above;
+ * nothing where there is none. */
+static void train_batch_ranks(int64_t parts, int64_t ranks, char *out, size_t size) {
+    enum { LOOK = 4096 };
+    int64_t below = 0, above = 0;
+    for (int64_t r = ranks - 1; r > 0 && r >= ranks - LOOK && !below; r--) {
+        if (parts % r == 0) below = r;
+    }
+    for (int64_t r = ranks + 1; r <= parts && r <= ranks + LOOK && !above; r++) {
+        if (parts % r == 0) above = r;
+    }
+    out[0] = 0;
+    if (!below && !above) return;
+    if (below && above) {
+        snprintf(out, size, ", or %lld or %lld ranks", (long long)below, (long long)above);
+        return;
+    }
+    int64_t one = below ? below : above;
+    snprintf(out, size, ", or %lld %s", (long long)one, train_rank_word(one));
+}
+
 /* The open one of micro and steps, from the other one. */
 static sifr_status train_batch_divide(int64_t global, const char *name, int64_t known,
                                       int64_t ranks, int64_t *out, sifr_error *error) {
     int64_t product;
-    if (!base_mul_i64(known, ranks, &product) || global % product != 0) {
-        if (!base_mul_i64(known, ranks, &product)) product = INT64_MAX;
-        return base_fail(error, SIFR_USAGE,
-                         TRAIN_GLOBAL " %lld is no multiple of %s %lld × %lld %s = %lld; change "
-                                      "one of them",
-                         (long long)global, name, (long long)known, (long long)ranks,
-                         train_rank_word(ranks), (long long)product);
+    char multiples[64], counts[64] = "";
+    if (!base_mul_i64(known, ranks, &product)) {
+        return base_fail(error, SIFR_USAGE, "%s %lld × %lld %s is too large", name,
+                         (long long)known, (long long)ranks, train_rank_word(ranks));
     }
-    *out = global / product;
-    return SIFR_OK;
+    if (global % product == 0) {
+        *out = global / product;
+        return SIFR_OK;
+    }
+    train_batch_multiples(global, product, multiples, sizeof multiples);
+    if (global % known == 0) train_batch_ranks(global / known, ranks, counts, sizeof counts);
+    return base_fail(error, SIFR_USAGE,
+                     TRAIN_GLOBAL " %lld is no multiple of %s %lld × %lld %s = %lld; " TRAIN_GLOBAL
+                                  "%s would do%s",
+                     (long long)global, name, (long long)known, (long long)ranks,
+                     train_rank_word(ranks), (long long)product, multiples, counts);
 }
 
 static sifr_status train_batch_check(const train_batch *b, sifr_error *error) {
     int64_t product;
     BASE_TRY(train_batch_product(b, &product, error));
     if (b->global == product) return SIFR_OK;
+    int64_t others = product / b->steps;
+    char other[64] = "";
+    if (b->global % others == 0) {
+        snprintf(other, sizeof other, ", or " TRAIN_STEPS " %lld", (long long)(b->global / others));
+    }
     return base_fail(error, SIFR_USAGE,
                      TRAIN_GLOBAL " %lld is not " TRAIN_MICRO " %lld × " TRAIN_STEPS
-                                  " %lld × %lld %s = %lld; change one of them",
+                                  " %lld × %lld %s = %lld; " TRAIN_GLOBAL " %lld would do%s",
                      (long long)b->global, (long long)b->micro, (long long)b->steps,
-                     (long long)b->ranks, train_rank_word(b->ranks), (long long)product);
+                     (long long)b->ranks, train_rank_word(b->ranks), (long long)product,
+                     (long long)product, other);
 }
 
 /* A value from `over` (a flag of its own, or "sifr") counts as given too. */

@@ -153,7 +153,7 @@ KEY("data_types.buffer_dtype", CHOICE, NONE, NULL, "", "the models here keep no 
 KEY("data_types.keep_in_fp32_modules", TEXTS, LATER, NULL, "", "Buffers of modules that stay in fp32.", .neutral = "[]|[\"auto\"]"),
 
 KEY("zero_optimization", SECTION, BUILT, NULL, "", "ZeRO: which state each rank keeps whole and which as a slice.", .bool_means = "{\"stage\": 1}"),
-KEY("zero_optimization.stage", INT, BUILT, "0", "", "0: everything whole; 1: optimizer state as a slice; 2: gradients too; 3: parameters too.", .choices = "0|1|2|3", .later = "1|2|3", FIELD(zero_stage)),
+KEY("zero_optimization.stage", INT, BUILT, "0", "", "0: everything whole; 1: optimizer state as a slice; 2: gradients too; 3: parameters too.", .choices = "0|1|2|3", FIELD(zero_stage)),
 KEY("zero_optimization.contiguous_gradients", BOOL, LATER, "true", "", "Gradients are laid into one flat buffer as they appear.", ZERO),
 KEY("zero_optimization.reduce_scatter", BOOL, LATER, "true", "", "false: all-reduce, and each rank keeps its slice.", ZERO),
 KEY("zero_optimization.reduce_bucket_size", INT, LATER, "5e8", "elements", "Gradients reduced at a time.", .range = "> 0", ZERO),

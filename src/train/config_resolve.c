@@ -369,6 +369,10 @@ static void train_note_surprises(train_config *config) {
         snprintf(train_setting_at(config, "optimizer.params.adam_w_mode")->note, 160,
                  "no effect, the type is AdamW");
     }
+    if (config->zero_stage > 0 && config->world_size == 1) {
+        snprintf(train_setting_at(config, "zero_optimization.stage")->note, 160,
+                 "no effect with one rank: nothing is cut");
+    }
     if (s->total_num_steps > 0 && s->total_num_steps < s->warmup_num_steps) {
         snprintf(train_setting_at(config, TRAIN_TOTAL)->note, 160,
                  "less than warmup_num_steps %lld: the rate never reaches its top",

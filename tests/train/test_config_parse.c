@@ -188,9 +188,7 @@ static void old_names(void **state) {
     config_refused("{\"zero_optimization\": {\"cpu_offload\": true}}",
                    "ds.json: zero_optimization.offload_optimizer.device is \"cpu\", which is not "
                    "built yet (built: none); choose one that is built");
-    config_refused("{\"zero_optimization\": true}",
-                   "ds.json: zero_optimization.stage is 1, which is not built yet (built: 0); "
-                   "choose one that is built");
+    config_said("{\"zero_optimization\": true}", "zero_optimization.stage", "= 1 (no effect");
     config_said("{\"zero_optimization\": false, \"allgather_size\": 100}",
                 "zero_optimization.allgather_bucket_size", "100");
     config_refused("{\"bf16\": {}, \"bfloat16\": {}}",

@@ -3,6 +3,8 @@
 
 #include <unistd.h>
 
+#include "train/settings.h"
+
 static void batch(const char *text, int64_t ranks, int64_t global, int64_t micro, int64_t steps) {
     config_case *c = config_case_flags(text, ranks, NULL);
     config_case_accepted(c);
@@ -39,18 +41,29 @@ static void contradictions(void **state) {
     config_refused("{\"train_batch_size\": 32, \"train_micro_batch_size_per_gpu\": 4,"
                    " \"gradient_accumulation_steps\": 4}",
                    "train_batch_size 32 is not train_micro_batch_size_per_gpu 4 × "
-                   "gradient_accumulation_steps 4 × 1 rank = 16; change one of them");
+                   "gradient_accumulation_steps 4 × 1 rank = 16; train_batch_size 16 would do, or "
+                   "gradient_accumulation_steps 8");
     config_case_refused(
         config_case_flags("{\"train_batch_size\": 32, \"train_micro_batch_size_per_gpu\": 4}", 3,
                           NULL),
         "train_batch_size 32 is no multiple of train_micro_batch_size_per_gpu 4 × 3 ranks = 12; "
-        "change one of them");
+        "train_batch_size 24 or 36 would do, or 2 or 4 ranks");
     config_case_refused(config_case_flags("{\"train_batch_size\": 10}", 4, NULL),
                         "train_batch_size 10 is no multiple of gradient_accumulation_steps 1 × 4 "
-                        "ranks = 4; change one of them");
+                        "ranks = 4; train_batch_size 8 or 12 would do, or 2 or 5 ranks");
+    config_case_refused(config_case_flags("{\"train_batch_size\": \"auto\","
+                                          " \"train_micro_batch_size_per_gpu\": \"auto\"}",
+                                          4, "train_batch_size", "3", NULL),
+                        "train_batch_size 3 is no multiple of gradient_accumulation_steps 1 × 4 "
+                        "ranks = 4; train_batch_size 4 would do, or 3 ranks");
     config_refused("{\"train_batch_size\": 2, \"train_micro_batch_size_per_gpu\": 4}",
                    "train_batch_size 2 is no multiple of train_micro_batch_size_per_gpu 4 × 1 rank "
-                   "= 4; change one of them");
+                   "= 4; train_batch_size 4 would do");
+    config_refused("{\"train_batch_size\": 9223372036854775807,"
+                   " \"train_micro_batch_size_per_gpu\": 4611686018427387904}",
+                   "train_batch_size 9223372036854775807 is no multiple of "
+                   "train_micro_batch_size_per_gpu 4611686018427387904 × 1 rank = "
+                   "4611686018427387904; train_batch_size 4611686018427387904 would do");
     config_refused("{\"train_micro_batch_size_per_gpu\": 9223372036854775807,"
                    " \"gradient_accumulation_steps\": 2}",
                    "train_micro_batch_size_per_gpu 9223372036854775807 × "
@@ -69,7 +82,8 @@ static void flags_over_batches(void **state) {
         " \"gradient_accumulation_steps\": 8}";
     config_case_refused(config_case_flags(text, 1, "per-device-train-batch-size", "2", NULL),
                         "train_batch_size 32 is not train_micro_batch_size_per_gpu 2 × "
-                        "gradient_accumulation_steps 8 × 1 rank = 16; change one of them");
+                        "gradient_accumulation_steps 8 × 1 rank = 16; train_batch_size 16 would "
+                        "do, or gradient_accumulation_steps 16");
     config_case *c = config_case_flags(text, 1, "per-device-train-batch-size", "2",
                                        "gradient-accumulation-steps", "3", NULL);
     config_case_accepted(c);
@@ -261,9 +275,6 @@ static void not_built(void **state) {
     static const struct {
         const char *text, *message;
     } cases[] = {
-        {"{\"zero_optimization\": {\"stage\": 2}}", "ds.json: zero_optimization.stage is 2, which "
-                                                    "is not built yet (built: 0); choose one that "
-                                                    "is built"},
         {"{\"fp16\": {\"enabled\": true}}",
          "ds.json: fp16.enabled is true, which is not built yet; set it to false or leave it out "
          "(Trains in fp16.)"},
@@ -321,6 +332,23 @@ static void not_built(void **state) {
     }
 }
 
+static void stages(void **state) {
+    (void)state;
+    for (int stage = 0; stage < 4; stage++) {
+        char text[64];
+        snprintf(text, sizeof text, "{\"zero_optimization\": {\"stage\": %d}}", stage);
+        for (int64_t ranks = 1; ranks <= 4; ranks += 3) {
+            config_case *c = config_case_flags(text, ranks, NULL);
+            config_case_accepted(c);
+            assert_int_equal(c->config.zero_stage, stage);
+            assert_int_equal(train_engine_options(&c->config, 16).zero_stage, stage);
+            bool said = strstr(c->lines, "(no effect with one rank: nothing is cut)") != NULL;
+            assert_int_equal(said, stage > 0 && ranks == 1);
+            config_case_free(c);
+        }
+    }
+}
+
 static void neutral_values_pass(void **state) {
     (void)state;
     static const char *const texts[] = {
@@ -353,10 +381,9 @@ static void neutral_values_pass(void **state) {
 
 static void dry_run_names_what_is_refused(void **state) {
     (void)state;
-    config_case *c =
-        config_case_text("{\"zero_optimization\": {\"stage\": 3}, \"steps_per_print\": 5}");
+    config_case *c = config_case_text("{\"pipeline\": {\"stages\": 3}, \"steps_per_print\": 5}");
     assert_int_equal(c->status, SIFR_USAGE);
-    assert_non_null(strstr(c->lines, "zero_optimization.stage = 3: refused: not built yet"));
+    assert_non_null(strstr(c->lines, "pipeline.stages = 3: refused: not built yet"));
     assert_non_null(strstr(c->lines, "steps_per_print = 5: A plain line"));
     config_case_free(c);
 }
@@ -434,6 +461,7 @@ int main(void) {
         cmocka_unit_test(adam_modes),
         cmocka_unit_test(schedulers),
         cmocka_unit_test(not_built),
+        cmocka_unit_test(stages),
         cmocka_unit_test(neutral_values_pass),
         cmocka_unit_test(dry_run_names_what_is_refused),
         cmocka_unit_test(effective_repeats_the_run),
