@@ -16,9 +16,17 @@ target_link_libraries(sifr_dependencies INTERFACE PkgConfig::JANSSON PkgConfig::
   PkgConfig::UTF8PROC PkgConfig::XXHASH PkgConfig::HWLOC ${DNNL_LIBRARY} gomp Threads::Threads m)
 
 # Ranks need an MPI, Open MPI or MPICH; without one sifr trains on one rank.
-option(SIFR_MPI "Build the MPI transport where an MPI is found" ON)
-if(SIFR_MPI)
+set(SIFR_MPI auto CACHE STRING "MPI for ranks: auto (the one found), openmpi, mpich, or off")
+set_property(CACHE SIFR_MPI PROPERTY STRINGS auto openmpi mpich off)
+string(TOLOWER "${SIFR_MPI}" SIFR_MPI_WANTED)
+if(SIFR_MPI_WANTED MATCHES "^(openmpi|mpich)$")
+  # As Debian calls them where both are there; elsewhere -DMPI_C_COMPILER= tells.
+  find_program(MPI_C_COMPILER mpicc.${SIFR_MPI_WANTED})
+  find_package(MPI REQUIRED COMPONENTS C)
+elseif(SIFR_MPI_WANTED MATCHES "^(auto|on|1|yes|true)$")
   find_package(MPI COMPONENTS C)
+elseif(NOT SIFR_MPI_WANTED MATCHES "^(off|0|no|false)$")
+  message(FATAL_ERROR "SIFR_MPI=${SIFR_MPI}: it is auto, openmpi, mpich or off")
 endif()
 if(MPI_C_FOUND)
   target_link_libraries(sifr_dependencies INTERFACE MPI::MPI_C)

@@ -8,23 +8,20 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/file.h"
 #include "base/system.h"
+#include "cli/hostfile.h"
+#include "cli/launch_command.h"
 #include "cli/options.h"
-#include "comm/comm.h"
 
-enum { RANK_LIMIT = 4096, WORDS = 32 }; /* WORDS: more than the launcher's own options */
-
-static const char launched[] = "SIFR_LAUNCHED"; /* set in the ranks of cli_launch_ranks */
+enum { RANK_LIMIT = 4096 };
 
 const cli_stop_signal *cli_stop_signals(void) {
     static const cli_stop_signal own[] = {{SIGINT, SIGINT}, {SIGTERM, SIGTERM}};
     static const cli_stop_signal passed_on[] = {{SIGUSR1, SIGINT}, {SIGUSR2, SIGTERM}};
-    return getenv(launched) ? passed_on : own;
+    return getenv(CLI_LAUNCHED) ? passed_on : own;
 }
 
 static int usable_processors(void) {
@@ -40,76 +37,8 @@ int cli_threads_per_rank(int local_ranks) {
     return threads > 0 ? threads : 1;
 }
 
-/* The launcher's path, and whether it is Open MPI's (others know none of its options). */
-static bool find_launcher(char path[BASE_PATH_LENGTH], bool *open_mpi) {
-    static const char *const names[] = {"mpirun", "mpiexec"};
-    const char *list = getenv("PATH");
-    for (size_t n = 0; list && n < 2; n++) {
-        for (const char *at = list; *at;) {
-            size_t length = strcspn(at, ":");
-            int used = snprintf(path, BASE_PATH_LENGTH, "%.*s/%s", (int)length, at, names[n]);
-            if (length && used < BASE_PATH_LENGTH && access(path, X_OK) == 0) {
-                char resolved[BASE_PATH_LENGTH] = "";
-                char *real = realpath(path, NULL);
-                if (real) snprintf(resolved, sizeof resolved, "%s", real);
-                free(real);
-                const char *name = strrchr(resolved, '/') ? strrchr(resolved, '/') + 1 : resolved;
-                *open_mpi = !strstr(name, "hydra") && !strstr(name, "mpich");
-                return true;
-            }
-            at += length + (at[length] == ':');
-        }
-    }
-    return false;
-}
-
-/* Open MPI puts some 4 MiB a rank there; containers often have only 64 MiB in all. */
-static bool shared_memory_is_small(int ranks) {
-    struct statvfs fs;
-    if (statvfs("/dev/shm", &fs) != 0) return true;
-    return (uint64_t)fs.f_bavail * fs.f_frsize < ((uint64_t)ranks + 1) * (16 << 20);
-}
-
-typedef struct command_line {
-    char launcher[BASE_PATH_LENGTH], program[BASE_PATH_LENGTH], ranks[16];
-    const char **words;
-    size_t count;
-} command_line;
-
-static void put(command_line *line, const char *word) {
-    line->words[line->count++] = word;
-}
-
-static void put_setting(command_line *line, const char *name, const char *value) {
-    put(line, "--mca");
-    put(line, name);
-    put(line, value);
-}
-
-static void make_command(command_line *line, bool open_mpi, int argc, char **argv, int ranks) {
-    snprintf(line->ranks, sizeof line->ranks, "%d", ranks);
-    put(line, line->launcher);
-    put(line, "-n");
-    put(line, line->ranks);
-    if (open_mpi) { /* more ranks than cores are welcome, and waiting ones yield */
-        put(line, "--oversubscribe");
-        put(line, "--bind-to");
-        put(line, "none");
-        put_setting(line, "mpi_yield_when_idle", "1");
-        put_setting(line, "btl_vader_single_copy_mechanism", "none");
-        if (shared_memory_is_small(ranks)) {
-            const char *directory = getenv("TMPDIR");
-            put_setting(line, "btl_vader_backing_directory",
-                        directory && *directory ? directory : "/tmp");
-        }
-    }
-    put(line, line->program);
-    for (int i = 0; i < argc; i++) put(line, argv[i]);
-    put(line, NULL);
-}
-
 /* In the child: a process group of its own, so that a terminal's Ctrl-C comes once, through us. */
-static void become_launcher(const command_line *line, const sigset_t *mask, pid_t parent) {
+static void become_launcher(const cli_command_line *line, const sigset_t *mask, pid_t parent) {
     int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
     if (nothing >= 0) dup2(nothing, STDIN_FILENO);
     setpgid(0, 0);
@@ -117,9 +46,9 @@ static void become_launcher(const command_line *line, const sigset_t *mask, pid_
     if (getppid() != parent) _exit(SIFR_LOST_RANK);
     setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 0);
     setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 0);
-    setenv(launched, "1", 1);
+    setenv(CLI_LAUNCHED, "1", 1);
     sigprocmask(SIG_SETMASK, mask, NULL);
-    execv(line->launcher, (char *const *)(uintptr_t)line->words);
+    execv(line->words[0], (char *const *)(uintptr_t)line->words);
     _exit(127);
 }
 
@@ -138,11 +67,11 @@ static int wait_for_ranks(pid_t child, const sigset_t *set, int *asked) {
     }
 }
 
-static int exit_code(const char *name, const command_line *line, int status, int asked) {
+static int exit_code(const char *name, const char *launcher, int status, int asked) {
     int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     if (code == 0 || code == 128 + SIGINT || code == 128 + SIGTERM) return code;
     if (asked && code > 128) return 128 + asked; /* before they could catch it */
-    if (code == 127) return cli_fail_with(name, SIFR_FAILED, "%s could not be run", line->launcher);
+    if (code == 127) return cli_fail_with(name, SIFR_FAILED, "%s could not be run", launcher);
     if (code <= SIFR_LOST_RANK) return code;
     if (code > 128)
         return cli_fail_with(name, SIFR_LOST_RANK,
@@ -155,36 +84,9 @@ static int exit_code(const char *name, const command_line *line, int status, int
                          code);
 }
 
-int cli_launch_ranks(int argc, char **argv, int ranks) {
-    command_line line = {.count = 0};
+static int run_launcher(const char *name, const cli_command_line *line) {
     sigset_t set, mask;
-    bool open_mpi;
-    int asked;
-    const char *name = argc > 0 ? argv[0] : "";
-    if (ranks < 1 || ranks > RANK_LIMIT)
-        return cli_fail_with(name, SIFR_USAGE, "--ranks: %d is not in 1 to %d", ranks,
-                             (int)RANK_LIMIT);
-    if (!comm_has_mpi())
-        return cli_fail_with(name, SIFR_USAGE,
-                             "--ranks: this sifr was built without MPI: install libopenmpi-dev and "
-                             "openmpi-bin and build it again");
-    if (!find_launcher(line.launcher, &open_mpi))
-        return cli_fail_with(name, SIFR_USAGE,
-                             "--ranks: there is neither mpirun nor mpiexec in PATH: install "
-                             "openmpi-bin (or mpich)");
-    ssize_t length = readlink("/proc/self/exe", line.program, sizeof line.program - 1);
-    if (length <= 0) return cli_fail_with(name, SIFR_FAILED, "/proc/self/exe: %s", strerror(errno));
-    line.program[length] = '\0';
-    line.words = calloc((size_t)argc + WORDS, sizeof *line.words);
-    if (!line.words) return cli_fail_with(name, SIFR_NO_MEMORY, "out of memory");
-    make_command(&line, open_mpi, argc, argv, ranks);
-
-    int threads = cli_threads_per_rank(ranks), processors = usable_processors();
-    fflush(stdout);
-    fprintf(stderr, "sifr %s: %d ranks on this machine, %d %s each, %d %s\n", name, ranks, threads,
-            threads == 1 ? "thread" : "threads", processors,
-            processors == 1 ? "processor" : "processors");
-
+    int status, asked, code;
     sigemptyset(&set);
     sigaddset(&set, SIGINT);
     sigaddset(&set, SIGTERM);
@@ -192,15 +94,109 @@ int cli_launch_ranks(int argc, char **argv, int ranks) {
     sigaddset(&set, SIGCHLD);
     sigprocmask(SIG_BLOCK, &set, &mask);
     pid_t parent = getpid(), child = fork();
-    if (child == 0) become_launcher(&line, &mask, parent);
-    int code;
+    if (child == 0) become_launcher(line, &mask, parent);
     if (child < 0) {
         code = cli_fail_with(name, SIFR_FAILED, "no process for mpirun: %s", strerror(errno));
     } else {
-        int status = wait_for_ranks(child, &set, &asked);
-        code = exit_code(name, &line, status, asked);
+        status = wait_for_ranks(child, &set, &asked);
+        code = exit_code(name, line->words[0], status, asked);
     }
     sigprocmask(SIG_SETMASK, &mask, NULL);
-    free(line.words);
+    return code;
+}
+
+/* The hosts that the ranks go to, and how many ranks: *out stays empty where this is one machine.
+ */
+static sifr_status choose_hosts(const cli_launch_request *request, cli_hosts *out, int *ranks,
+                                sifr_error *error) {
+    int64_t asked = request->ranks;
+    *out = (cli_hosts){0};
+    if (request->ranks_given && (asked < 1 || asked > RANK_LIMIT))
+        return base_fail(error, SIFR_USAGE, "--ranks: %lld is not in 1 to %d", (long long)asked,
+                         (int)RANK_LIMIT);
+    *ranks = request->ranks_given ? (int)asked : 1;
+    if (!request->hostfile) {
+        if (request->include || request->exclude)
+            return base_fail(error, SIFR_USAGE,
+                             "--include and --exclude choose from the hosts of a --hostfile: give "
+                             "one");
+        return SIFR_OK;
+    }
+    BASE_TRY(cli_hosts_read(request->hostfile, out, error));
+    BASE_TRY(cli_hosts_filter(out, request->include, request->exclude, error));
+    int32_t slots = cli_hosts_slots(out);
+    if (request->ranks_given && asked > slots)
+        return base_fail(error, SIFR_USAGE, "--ranks: %lld, but %s has %d slot%s%s",
+                         (long long)asked, request->hostfile, (int)slots, slots == 1 ? "" : "s",
+                         request->include || request->exclude ? " left" : "");
+    if (!request->ranks_given) *ranks = slots;
+    cli_hosts_keep(out, *ranks);
+    if (cli_hosts_are_here(out)) cli_hosts_free(out);
+    return SIFR_OK;
+}
+
+static void say_ranks(const char *name, int ranks, const char *hosts) {
+    fflush(stdout);
+    if (hosts)
+        fprintf(stderr, "sifr %s: %d ranks on %s\n", name, ranks, hosts);
+    else
+        fprintf(stderr, "sifr %s: %d ranks on this machine\n", name, ranks);
+}
+
+/* In a rank already: true where the request does not fit the launcher's number of ranks. One rank
+ * says so. */
+static bool contradicts(const char *name, const cli_launch_request *request, int *code) {
+    int ranks;
+    if (!comm_under_launcher(&ranks) || getenv(CLI_LAUNCHED)) return false;
+    bool hosts = request->hostfile || request->include || request->exclude;
+    if (!hosts && (!request->ranks_given || request->ranks == ranks)) return false;
+    *code = SIFR_USAGE;
+    if (comm_launcher_rank() > 0) return true;
+    if (hosts)
+        cli_fail_with(name, SIFR_USAGE,
+                      "--hostfile, --include and --exclude start ranks, and this is one of %d that "
+                      "a launcher started: give the hosts to the launcher",
+                      ranks);
+    else
+        cli_fail_with(name, SIFR_USAGE,
+                      "--ranks %lld, but the launcher started %d: leave --ranks out, it is for "
+                      "starting without a launcher",
+                      (long long)request->ranks, ranks);
+    return true;
+}
+
+bool cli_launch(int argc, char **argv, const cli_launch_request *request, int *code) {
+    const char *name = argc > 0 ? argv[0] : "";
+    cli_hosts hosts;
+    cli_launcher launcher;
+    cli_command_line line = {.count = 0};
+    char *list = NULL;
+    sifr_error error;
+    sifr_status status;
+    int ranks = 1;
+    if (comm_under_launcher(NULL)) return contradicts(name, request, code);
+    BASE_TRY_GOTO(status, choose_hosts(request, &hosts, &ranks, &error), done);
+    if (ranks == 1 && !hosts.count) { /* no MPI for one rank */
+        cli_hosts_free(&hosts);
+        return false;
+    }
+    if (hosts.count) BASE_TRY_GOTO(status, cli_hosts_list(&hosts, &list, &error), done);
+    BASE_TRY_GOTO(status, cli_launcher_find(comm_mpi_built(), &launcher, &error), done);
+    BASE_TRY_GOTO(status, cli_command_line_make(&launcher, argc, argv, ranks, list, &line, &error),
+                  done);
+    say_ranks(name, ranks, list);
+    *code = run_launcher(name, &line);
+done:
+    if (status != SIFR_OK) *code = cli_fail(name, &error);
+    cli_command_line_free(&line);
+    free(list);
+    cli_hosts_free(&hosts);
+    return true;
+}
+
+int cli_launch_ranks(int argc, char **argv, int ranks) {
+    cli_launch_request request = {.ranks = ranks, .ranks_given = true};
+    int code = SIFR_OK;
+    cli_launch(argc, argv, &request, &code);
     return code;
 }

@@ -4,14 +4,26 @@
 #include <limits.h>
 #include <stdlib.h>
 
-/* A whole number >= 1 of the environment; 0 where there is none. */
-static int number(const char *name) {
+/* A whole number >= `least` of the environment; least - 1 where there is none. */
+static int number_from(const char *name, int least) {
     const char *text = getenv(name);
     char *end;
-    if (!text || !*text) return 0;
+    if (!text || !*text) return least - 1;
     errno = 0;
     long value = strtol(text, &end, 10);
-    return *end || errno || value < 1 || value > INT_MAX ? 0 : (int)value;
+    return *end || errno || value < least || value > INT_MAX ? least - 1 : (int)value;
+}
+
+static int number(const char *name) {
+    return number_from(name, 1);
+}
+
+const char *comm_mpi_name(comm_mpi_kind kind) {
+    static const char *const names[] = {[COMM_NO_MPI] = "no MPI",
+                                        [COMM_OPEN_MPI] = "Open MPI",
+                                        [COMM_MPICH] = "MPICH",
+                                        [COMM_OTHER_MPI] = "MPI"};
+    return names[kind];
 }
 
 bool comm_under_launcher(int *ranks) {
@@ -24,6 +36,15 @@ bool comm_under_launcher(int *ranks) {
         found = number("SLURM_STEP_NUM_TASKS");
     if (ranks) *ranks = found ? found : 1;
     return found > 0;
+}
+
+int comm_launcher_rank(void) {
+    static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK",
+                                        "SLURM_PROCID"};
+    int found = -1;
+    for (size_t i = 0; found < 0 && i < sizeof names / sizeof names[0]; i++)
+        found = number_from(names[i], 0);
+    return comm_under_launcher(NULL) ? found : -1;
 }
 
 int comm_launcher_local_ranks(void) {

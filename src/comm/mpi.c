@@ -142,14 +142,6 @@ static const comm_transport mpi_transport = {.all_gather = all_gather,
                                              .broadcast = broadcast,
                                              .close = close_group};
 
-/* Open MPI reads these in the processes too, where a foreign mpirun did not set them: waiting must
- * yield, as the launcher does not notice every oversubscription, and copies through shared memory
- * are two to three times as fast as those that the kernel makes. */
-static void prepare_environment(void) {
-    setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
-    setenv("OMPI_MCA_btl_vader_single_copy_mechanism", "none", 0);
-}
-
 static sifr_status start_mpi(bool *started, sifr_error *error) {
     int there, over, level;
     MPI_Finalized(&over);
@@ -161,7 +153,7 @@ static sifr_status start_mpi(bool *started, sifr_error *error) {
     if (there) {
         MPI_Query_thread(&level);
     } else {
-        prepare_environment();
+        comm_mpi_prepare_environment();
         if (MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &level) != MPI_SUCCESS)
             return base_fail(error, SIFR_FAILED, "ranks: MPI_Init_thread failed");
     }

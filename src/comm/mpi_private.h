@@ -32,6 +32,9 @@ typedef struct mpi_group {
 /* The worker's: run on its thread only. */
 sifr_status comm_mpi_run(void *user, comm_task *task, sifr_error *error);
 
+/* What MPI shall read from the environment when it starts; what is set already stays. */
+void comm_mpi_prepare_environment(void);
+
 /* SIFR_FAILED with MPI's own text, where `code` is an error. */
 sifr_status comm_mpi_check(int code, const char *what, sifr_error *error) SIFR_MUST_CHECK;
 

@@ -2,6 +2,7 @@
 #include <stddef.h>
 
 #include "comm/comm.h"
+#include "comm/launcher.h"
 
 sifr_status comm_open_mpi(comm_group **out, sifr_error *error) {
     *out = NULL;
@@ -12,4 +13,12 @@ sifr_status comm_open_mpi(comm_group **out, sifr_error *error) {
 
 bool comm_has_mpi(void) {
     return false;
+}
+
+comm_mpi_kind comm_mpi_built(void) {
+    return COMM_NO_MPI;
+}
+
+void comm_mpi_version(char *out, size_t size) {
+    if (size) out[0] = '\0';
 }

@@ -22,7 +22,10 @@ static int launch(const char *word, int ranks) {
     char name[] = "train", text[32];
     char *argv[] = {name, text, NULL};
     snprintf(text, sizeof text, "%s", word);
-    return cli_launch_ranks(2, argv, ranks);
+    cli_launch_request request = {.ranks = ranks, .ranks_given = true};
+    int code = -1; /* of one rank: nothing is started */
+    cli_launch(2, argv, &request, &code);
+    return code;
 }
 
 /* In a process of its own, which gets the signal once the ranks are up; their line says so. */

@@ -1,0 +1,113 @@
+#include "cli/launch_command.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+
+enum { WORDS = 48 }; /* more than a launcher's own options */
+
+comm_mpi_kind cli_launcher_kind(const char *path) {
+    static const struct {
+        const char *part;
+        comm_mpi_kind kind;
+    } names[] = {{"orterun", COMM_OPEN_MPI},
+                 {"prterun", COMM_OPEN_MPI},
+                 {"openmpi", COMM_OPEN_MPI},
+                 {"hydra", COMM_MPICH},
+                 {"mpich", COMM_MPICH}};
+    comm_mpi_kind kind = COMM_OTHER_MPI;
+    char *resolved = realpath(path, NULL);
+    if (!resolved) return kind;
+    const char *name = strrchr(resolved, '/') ? strrchr(resolved, '/') + 1 : resolved;
+    for (size_t i = 0; i < sizeof names / sizeof *names && kind == COMM_OTHER_MPI; i++)
+        if (strstr(name, names[i].part)) kind = names[i].kind;
+    free(resolved);
+    return kind;
+}
+
+/* The first `name` of PATH that may belong to `kind`; else *other is one of another kind. */
+static bool find_named(const char *name, comm_mpi_kind kind, cli_launcher *out,
+                       cli_launcher *other) {
+    const char *list = getenv("PATH");
+    for (const char *at = list ? list : ""; *at;) {
+        size_t length = strcspn(at, ":");
+        int used = snprintf(out->path, sizeof out->path, "%.*s/%s", (int)length, at, name);
+        at += length + (at[length] == ':');
+        if (!length || used >= BASE_PATH_LENGTH || access(out->path, X_OK) != 0) continue;
+        comm_mpi_kind found = cli_launcher_kind(out->path);
+        out->kind = found == COMM_OTHER_MPI ? kind : found;
+        if (kind == COMM_OTHER_MPI || out->kind == kind) return true;
+        if (!other->path[0]) *other = *out;
+    }
+    return false;
+}
+
+sifr_status cli_launcher_find(comm_mpi_kind kind, cli_launcher *out, sifr_error *error) {
+    /* As Debian calls them where both are there, then as everybody does. */
+    const char *names[] = {kind == COMM_MPICH ? "mpirun.mpich" : "mpirun.openmpi", "mpirun",
+                           "mpiexec"};
+    cli_launcher other = {.path = ""};
+    if (kind == COMM_NO_MPI)
+        return base_fail(error, SIFR_USAGE,
+                         "--ranks: this sifr was built without MPI: install libopenmpi-dev and "
+                         "openmpi-bin and build it again");
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (find_named(names[i], kind, out, &other)) return SIFR_OK;
+    const char *package = kind == COMM_MPICH ? "mpich" : "openmpi-bin";
+    if (other.path[0])
+        return base_fail(error, SIFR_USAGE,
+                         "--ranks: %s starts ranks of %s, and this sifr was built with %s: install "
+                         "%s",
+                         other.path, comm_mpi_name(other.kind), comm_mpi_name(kind), package);
+    return base_fail(error, SIFR_USAGE,
+                     "--ranks: there is neither mpirun nor mpiexec in PATH: install %s", package);
+}
+
+static void put(cli_command_line *line, const char *word) {
+    line->words[line->count++] = word;
+}
+
+static void put_two(cli_command_line *line, const char *name, const char *value) {
+    put(line, name);
+    put(line, value);
+}
+
+/* More ranks than cores are welcome. Each rank finds its share of the cores for itself, so none is
+ * bound. */
+static void put_open_mpi(cli_command_line *line, const char *hosts) {
+    put(line, "--oversubscribe");
+    put_two(line, "--bind-to", "none");
+    if (!hosts) return;
+    put_two(line, "--host", hosts);
+    put_two(line, "-x", CLI_LAUNCHED);
+    if (getenv("LD_LIBRARY_PATH")) put_two(line, "-x", "LD_LIBRARY_PATH");
+}
+
+sifr_status cli_command_line_make(const cli_launcher *launcher, int argc, char **argv, int ranks,
+                                  const char *hosts, cli_command_line *out, sifr_error *error) {
+    *out = (cli_command_line){.count = 0};
+    ssize_t length = readlink("/proc/self/exe", out->program, sizeof out->program - 1);
+    if (length <= 0) return base_fail_errno(error, errno, "/proc/self/exe");
+    out->program[length] = '\0';
+    BASE_TRY(base_alloc((size_t)argc + WORDS, sizeof *out->words, &out->words, error));
+    snprintf(out->ranks, sizeof out->ranks, "%d", ranks);
+    put(out, launcher->path);
+    put_two(out, "-n", out->ranks);
+    if (launcher->kind == COMM_OPEN_MPI)
+        put_open_mpi(out, hosts);
+    else if (hosts)
+        put_two(out, "-hosts", hosts);
+    put(out, out->program);
+    for (int i = 0; i < argc; i++) put(out, argv[i]);
+    put(out, NULL);
+    return SIFR_OK;
+}
+
+void cli_command_line_free(cli_command_line *line) {
+    free(line->words);
+    *line = (cli_command_line){.count = 0};
+}
