@@ -20,6 +20,8 @@ struct engine_executor {
     double *losses;                      /* by micro batch of this rank */
     double *all_losses, *ordered_losses; /* of all ranks: as gathered, by global micro batch */
     device_step step;
+    engine_kernel kernel; /* NULL: the device's own */
+    void *kernel_user;
 };
 
 /* Between steps nothing of a training schedule lives but what always lives. */
@@ -139,6 +141,11 @@ void *engine_buffer(const engine_executor *e, int32_t buffer) {
 
 int64_t engine_taken_bytes(const engine_executor *e) {
     return e->block_bytes;
+}
+
+void engine_replace_kernels(engine_executor *e, engine_kernel kernel, void *user) {
+    e->kernel = kernel;
+    e->kernel_user = user;
 }
 
 const float *engine_seconds(const engine_executor *e) {
@@ -281,10 +288,26 @@ static double now(void) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+static sifr_status run_kernel(engine_executor *e, size_t index, sifr_error *error) {
+    const plan_schedule *s = e->schedule;
+    const plan_instruction *i = &s->instructions[index];
+    device_call call = s->calls[i->call];
+    for (int32_t o = 0; o < i->operands; o++) {
+        plan_role role = (plan_role)s->operands[i->first_operand + o].role;
+        plan_role_matrix(&call, role)->data = operand_address(e, i, o);
+    }
+    call.attributes.micro_batch =
+        plan_global_micro_batch(&s->settings, s->settings.rank, i->micro_batch);
+    call.accumulate_dw = i->accumulate_dw;
+    call.scratch = engine_buffer(e, s->scratch);
+    call.step = &e->step;
+    if (e->kernel) return e->kernel(e->kernel_user, index, &call, error);
+    return device_run(s->dev, &call, error);
+}
+
 sifr_status engine_run(engine_executor *e, const engine_step_input *input, engine_result *result,
                        sifr_error *error) {
     plan_schedule *s = e->schedule;
-    void *scratch = engine_buffer(e, s->scratch);
     *result = (engine_result){0};
     begin_step(e, input);
     if (e->shared) fill_tables(e);
@@ -295,18 +318,7 @@ sifr_status engine_run(engine_executor *e, const engine_step_input *input, engin
         if (i->call < 0) {
             BASE_TRY(run_action(e, i, input, result, error));
         } else {
-            device_call call = s->calls[i->call];
-            const plan_operand *operand = &s->operands[i->first_operand];
-            for (int32_t o = 0; o < i->operands; o++, operand++) {
-                plan_role_matrix(&call, (plan_role)operand->role)->data =
-                    e->base[operand->buffer] + operand->offset;
-            }
-            call.attributes.micro_batch =
-                plan_global_micro_batch(&s->settings, s->settings.rank, i->micro_batch);
-            call.accumulate_dw = i->accumulate_dw;
-            call.scratch = scratch;
-            call.step = &e->step;
-            BASE_TRY(device_run(s->dev, &call, error));
+            BASE_TRY(run_kernel(e, n, error));
         }
         double after = now();
         e->seconds[n] = (float)(after - before);

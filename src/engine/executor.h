@@ -46,6 +46,11 @@ void *engine_idle_memory(const engine_executor *executor, int64_t *bytes);
 sifr_status engine_run(engine_executor *executor, const engine_step_input *input,
                        engine_result *result, sifr_error *error) SIFR_MUST_CHECK;
 
+/* For tests and benches: stands in for every kernel; told which instruction, and the call. */
+typedef sifr_status (*engine_kernel)(void *user, size_t instruction, const device_call *call,
+                                     sifr_error *error);
+void engine_replace_kernels(engine_executor *executor, engine_kernel kernel, void *user);
+
 /* Seconds that each instruction of the last run took; as many as the schedule has. */
 const float *engine_seconds(const engine_executor *executor);
 

@@ -21,6 +21,7 @@ typedef struct zero_state {
     bool *parameter_of;    /* by buffer: it is the parameters of its unit */
     int32_t *reduce_after; /* by buffer: an old instruction; -1: never */
     bool *reduced;
+    bool all_reduced;  /* stages 0 and 1: reduce_all is done */
     int32_t *slice;    /* by buffer: where its slice is; itself where that is in place */
     int32_t *gathered; /* by unit: its buffer in this run of instructions; -1 */
     size_t old_buffers;
@@ -158,6 +159,8 @@ static sifr_status emit_same(zero_state *z, const plan_instruction *in, sifr_err
 /* Stages 0 and 1: every sum is reduced when all are complete, before tied weights' uses are added,
  * so that the order of sums is that of the stages which reduce at once. */
 static sifr_status reduce_all(zero_state *z, sifr_error *error) {
+    if (z->all_reduced) return SIFR_OK;
+    z->all_reduced = true;
     for (size_t b = 0; b < z->old_buffers; b++) {
         if (is_final(z, (int32_t)b) && !z->reduced[b]) {
             BASE_TRY(emit_reduce(z, (int32_t)b, -1, error));

@@ -57,19 +57,6 @@ void plan_cost(const device_call *call, double *operations, double *bytes) {
     }
 }
 
-double plan_price(const plan_schedule *schedule, size_t index, const plan_machine *machine) {
-    const plan_instruction *instruction = &schedule->instructions[index];
-    double seconds = machine->instruction_seconds;
-    if (instruction->call < 0) return seconds;
-    const device_call *call = &schedule->calls[instruction->call];
-    double operations, bytes;
-    plan_cost(call, &operations, &bytes);
-    bool narrow = schedule->settings.dtype == DEVICE_BF16;
-    double computing = operations / (narrow ? machine->bf16_operations : machine->fp32_operations);
-    double moving = bytes / machine->memory_bytes;
-    return seconds + (computing > moving ? computing : moving);
-}
-
 double plan_operations(const plan_schedule *schedule) {
     double sum = 0;
     for (size_t i = 0; i < schedule->instruction_count; i++) {

@@ -1,23 +1,51 @@
-/* What instructions should take on some hardware, which need not be at hand. */
+/* What instructions, and a whole step, should take on some hardware, which need not be at hand. */
 #ifndef PLAN_PRICE_H
 #define PLAN_PRICE_H
 
 #include "plan/schedule.h"
 
-/* A description of a rank's share of a machine. */
+/* How ranks reach each other: a call takes latency + bytes delivered to a rank / bandwidth. */
+typedef struct plan_link {
+    double latency_seconds, bytes_per_second;
+} plan_link;
+
+/* A description of a rank's share of a machine, and of what joins the ranks. */
 typedef struct plan_machine {
     double fp32_operations, bf16_operations; /* multiply-add loop, operations a second */
     double memory_bytes;                     /* stream bandwidth, bytes a second */
     double instruction_seconds;              /* spent on any instruction */
+    plan_link host, network; /* of ranks on one host, and on several; a bandwidth of 0: assumed */
+    int32_t ranks_per_host;  /* 0: all are on one */
 } plan_machine;
+
+/* What a step should take. The queues run beside each other, but for the waits of the schedule. */
+typedef struct plan_prediction {
+    double step_seconds;
+    double computing, communication; /* what each queue is busy */
+    double waiting;                  /* of the computing queue for the other one */
+} plan_prediction;
 
 /* Floating-point operations of products, and bytes that a call must read or write at least once. */
 void plan_cost(const device_call *call, double *operations, double *bytes);
 
-/* Predicted seconds of instruction `index`: the longer of computing and moving. */
+/* Predicted seconds of instruction `index` on its own queue: of a kernel the longer of computing
+ * and moving, of a transfer latency and bytes; a wait takes none of its own. */
 double plan_price(const plan_schedule *schedule, size_t index, const plan_machine *machine);
+
+/* The link that a schedule's transfers take, with what is assumed where `machine` says nothing. */
+plan_link plan_link_of(const plan_machine *machine, int32_t world_size);
+
+/* Predicted seconds of a step: both queues in order, each wait until its transfer is over.
+ * `seconds` (may be NULL) takes, by instruction, those that it holds the computing queue. */
+sifr_status plan_predict(const plan_schedule *schedule, const plan_machine *machine,
+                         plan_prediction *out, float *seconds, sifr_error *error) SIFR_MUST_CHECK;
 
 /* Operations of all products of a step. */
 double plan_operations(const plan_schedule *schedule);
+
+/* Reads a description that `sifr bench comm` stored, or that a person wrote, over what *machine
+ * holds: keys that are not there change nothing. SIFR_USAGE names the key that is wrong. */
+sifr_status plan_machine_load(const char *path, plan_machine *machine,
+                              sifr_error *error) SIFR_MUST_CHECK;
 
 #endif

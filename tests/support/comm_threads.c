@@ -3,8 +3,10 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "comm/transport.h"
+#include "comm/worker.h"
 
 struct comm_threads {
     int32_t ranks;
@@ -15,33 +17,29 @@ struct comm_threads {
 typedef struct threads_group {
     comm_group group;
     comm_threads *world;
+    comm_worker worker;
 } threads_group;
 
-/* Every rank's pointer is known to all between the two barriers. */
-static comm_threads *meet(comm_group *group, const void *mine) {
-    comm_threads *world = ((threads_group *)group)->world;
-    world->posted[group->rank] = mine;
-    pthread_barrier_wait(&world->barrier);
-    return world;
+/* --- on the worker's thread --- */
+
+/* Every rank's pointer is known to all between here and `part`. */
+static comm_threads *meet(threads_group *g, const void *mine) {
+    g->world->posted[g->group.rank] = mine;
+    pthread_barrier_wait(&g->world->barrier);
+    return g->world;
 }
 
-static void part(comm_group *group, comm_operation operation, int64_t bytes, comm_handle *out) {
-    pthread_barrier_wait(&((threads_group *)group)->world->barrier);
-    group->ledger.operation[operation].calls++;
-    group->ledger.operation[operation].bytes += (uint64_t)(bytes * (group->size - 1));
-    if (out) *out = (comm_handle){.group = group};
+static void part(threads_group *g) {
+    pthread_barrier_wait(&g->world->barrier);
 }
 
-static sifr_status all_gather(comm_group *group, const void *slice, int64_t bytes, void *whole,
-                              comm_handle *out, sifr_error *error) {
-    (void)error;
-    comm_threads *world = meet(group, slice);
-    for (int32_t r = 0; r < group->size; r++) {
-        char *to = (char *)whole + r * bytes;
-        if (to != world->posted[r]) memcpy(to, world->posted[r], (size_t)bytes);
+static void gather(threads_group *g, comm_task *task) {
+    comm_threads *world = meet(g, task->from);
+    for (int32_t r = 0; r < world->ranks; r++) {
+        char *to = (char *)task->to + r * task->bytes;
+        if (to != world->posted[r]) memcpy(to, world->posted[r], (size_t)task->bytes);
     }
-    part(group, COMM_ALL_GATHER, bytes, out);
-    return SIFR_OK;
+    task->delivered = (uint64_t)task->bytes * (uint64_t)(world->ranks - 1);
 }
 
 static float tree(const void *const *posted, int32_t first, int32_t count, int64_t element) {
@@ -55,59 +53,126 @@ static float tree(const void *const *posted, int32_t first, int32_t count, int64
     return sum;
 }
 
-static sifr_status reduce_scatter(comm_group *group, const float *whole, int64_t elements,
-                                  float *slice, comm_handle *out, sifr_error *error) {
-    (void)error;
-    comm_threads *world = meet(group, whole);
-    float *sum = malloc((size_t)elements * sizeof *sum);
-    for (int64_t i = 0; i < elements; i++) {
-        sum[i] = tree(world->posted, 0, group->size, group->rank * elements + i);
+static void reduce(threads_group *g, comm_task *task) {
+    comm_threads *world = meet(g, task->from);
+    size_t bytes = (size_t)task->elements * sizeof(float);
+    float *sum = malloc(bytes ? bytes : 1);
+    for (int64_t i = 0; i < task->elements; i++) {
+        sum[i] = tree(world->posted, 0, world->ranks, g->group.rank * task->elements + i);
     }
-    pthread_barrier_wait(&world->barrier);
-    memcpy(slice, sum, (size_t)elements * sizeof *sum);
+    part(g); /* the slice may lie in what others read */
+    memcpy(task->to, sum, bytes);
     free(sum);
-    part(group, COMM_REDUCE_SCATTER, elements * 4, out);
+    task->delivered = bytes * (uint64_t)(world->ranks - 1);
+}
+
+static void broadcast(threads_group *g, comm_task *task) {
+    comm_threads *world = meet(g, task->to);
+    if (g->group.rank == task->root) return;
+    memcpy(task->to, world->posted[task->root], (size_t)task->bytes);
+    task->delivered = (uint64_t)task->bytes;
+}
+
+static void sleep_until(double time) {
+    double rest = time - comm_seconds();
+    if (rest <= 0) return;
+    struct timespec span = {.tv_sec = (time_t)rest,
+                            .tv_nsec = (long)(1e9 * (rest - (double)(time_t)rest))};
+    nanosleep(&span, NULL);
+}
+
+static sifr_status run(void *user, comm_task *task, sifr_error *error) {
+    threads_group *g = user;
+    (void)error;
+    bool data = task->kind == COMM_TASK_GATHER || task->kind == COMM_TASK_REDUCE;
+    double begun = comm_seconds();
+    if (task->kind == COMM_TASK_REDUCE)
+        reduce(g, task);
+    else if (task->kind == COMM_TASK_BROADCAST)
+        broadcast(g, task);
+    else
+        gather(g, task);
+    part(g);
+    if (data) {
+        double least = g->group.call_seconds + (double)task->delivered * g->group.byte_seconds;
+        sleep_until(begun + least);
+    }
     return SIFR_OK;
+}
+
+/* --- on the rank's thread --- */
+
+static sifr_status start(comm_group *group, comm_task task, comm_handle *out, sifr_error *error) {
+    out->group = group;
+    return comm_worker_start(&((threads_group *)group)->worker, &task, &out->id, error);
 }
 
 static sifr_status wait(comm_group *group, int32_t id, sifr_error *error) {
-    (void)group, (void)id, (void)error;
+    static const comm_operation operations[] = {[COMM_TASK_GATHER] = COMM_ALL_GATHER,
+                                                [COMM_TASK_REDUCE] = COMM_REDUCE_SCATTER,
+                                                [COMM_TASK_GATHER_CONTROL] = COMM_CONTROL,
+                                                [COMM_TASK_BROADCAST] = COMM_CONTROL};
+    comm_task task = {0};
+    BASE_TRY(comm_worker_wait(&((threads_group *)group)->worker, id, &task, error));
+    comm_operation operation = operations[task.kind];
+    group->ledger.operation[operation].calls++;
+    group->ledger.operation[operation].bytes += task.delivered;
+    group->ledger.operation[operation].seconds += comm_seconds() - task.started;
     return SIFR_OK;
+}
+
+static sifr_status now(comm_group *group, comm_task task, sifr_error *error) {
+    comm_handle handle;
+    BASE_TRY(start(group, task, &handle, error));
+    return wait(group, handle.id, error);
+}
+
+static sifr_status start_gather(comm_group *group, const void *slice, int64_t bytes, void *whole,
+                                comm_handle *out, sifr_error *error) {
+    comm_task task = {.kind = COMM_TASK_GATHER, .from = slice, .to = whole, .bytes = bytes};
+    return start(group, task, out, error);
+}
+
+static sifr_status start_reduce(comm_group *group, const float *whole, int64_t elements,
+                                float *slice, comm_handle *out, sifr_error *error) {
+    comm_task task = {.kind = COMM_TASK_REDUCE, .from = whole, .to = slice, .elements = elements};
+    return start(group, task, out, error);
+}
+
+static sifr_status gather_control(comm_group *group, const void *mine, int64_t bytes, void *all,
+                                  sifr_error *error) {
+    comm_task task = {.kind = COMM_TASK_GATHER_CONTROL, .from = mine, .to = all, .bytes = bytes};
+    return now(group, task, error);
+}
+
+static sifr_status broadcast_now(comm_group *group, int32_t root, void *data, int64_t bytes,
+                                 sifr_error *error) {
+    comm_task task = {.kind = COMM_TASK_BROADCAST, .to = data, .bytes = bytes, .root = root};
+    return now(group, task, error);
 }
 
 static sifr_status sum(comm_group *group, int64_t *values, int32_t count, sifr_error *error) {
-    (void)error;
-    comm_threads *world = meet(group, values);
-    int64_t sums[16] = {0};
-    for (int32_t i = 0; i < count; i++) {
-        for (int32_t r = 0; r < group->size; r++) sums[i] += ((const int64_t *)world->posted[r])[i];
+    int64_t *all = calloc((size_t)(count * group->size) + 1, sizeof *all);
+    sifr_status status = gather_control(group, values, count * 8, all, error);
+    for (int32_t i = 0; i < count && status == SIFR_OK; i++) {
+        values[i] = 0;
+        for (int32_t r = 0; r < group->size; r++) values[i] += all[r * count + i];
     }
-    pthread_barrier_wait(&world->barrier);
-    memcpy(values, sums, (size_t)count * sizeof *sums);
-    part(group, COMM_CONTROL, count * 8, NULL);
-    return SIFR_OK;
-}
-
-static sifr_status all_gather_control(comm_group *group, const void *mine, int64_t bytes, void *all,
-                                      sifr_error *error) {
-    (void)error;
-    comm_threads *world = meet(group, mine);
-    for (int32_t r = 0; r < group->size; r++) {
-        memcpy((char *)all + r * bytes, world->posted[r], (size_t)bytes);
-    }
-    part(group, COMM_CONTROL, bytes, NULL);
-    return SIFR_OK;
+    free(all);
+    return status;
 }
 
 static void close_group(comm_group *group) {
+    comm_worker_close(&((threads_group *)group)->worker);
     free(group);
 }
 
-static const comm_transport transport = {.all_gather = all_gather,
-                                         .reduce_scatter = reduce_scatter,
+static const comm_transport transport = {.all_gather = start_gather,
+                                         .reduce_scatter = start_reduce,
                                          .wait = wait,
                                          .sum = sum,
-                                         .all_gather_control = all_gather_control,
+                                         .all_gather_control = gather_control,
+                                         .broadcast = broadcast_now,
                                          .close = close_group};
 
 comm_threads *comm_threads_create(int32_t ranks) {
@@ -125,10 +190,12 @@ void comm_threads_free(comm_threads *world) {
 }
 
 comm_group *comm_threads_group(comm_threads *world, int32_t rank) {
-    threads_group *group = calloc(1, sizeof *group);
-    group->world = world;
-    group->group.transport = &transport;
-    group->group.rank = rank;
-    group->group.size = world->ranks;
-    return &group->group;
+    sifr_error error;
+    threads_group *g = calloc(1, sizeof *g);
+    g->world = world;
+    g->group.transport = &transport;
+    g->group.rank = rank;
+    g->group.size = g->group.local_size = world->ranks;
+    if (comm_worker_open(&g->worker, run, g, &error) != SIFR_OK) abort();
+    return &g->group;
 }

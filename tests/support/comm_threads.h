@@ -1,5 +1,6 @@
-/* Ranks as threads of one process, for tests: every collective of a rank meets those of the others
- * at a barrier. Sums are made in tree order, bytes are counted as the real transports count. */
+/* Ranks as threads of one process, for tests. As with the real transports a thread of its own moves
+ * each rank's bytes, beside what the rank does, and comm_slow_down holds; every collective meets
+ * those of the others at a barrier. Sums are made in tree order, bytes are counted as there. */
 #ifndef COMM_THREADS_H
 #define COMM_THREADS_H
 

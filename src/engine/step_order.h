@@ -1,0 +1,26 @@
+/* Which order of a step ("step_order": "auto"): of those that fit, the one with the least predicted
+ * time. */
+#ifndef ENGINE_STEP_ORDER_H
+#define ENGINE_STEP_ORDER_H
+
+#include "comm/comm.h"
+#include "plan/price.h"
+
+/* By plan_order. */
+typedef struct engine_order_choice {
+    plan_order order;
+    bool fits[2];
+    double seconds[2]; /* predicted, of a step; 0 where there is only one micro batch */
+} engine_order_choice;
+
+/* Plans both orders of `settings` (whose own says nothing) and prices them on `machine`. With a
+ * group all its ranks call it and get one answer: rank 0's prices, and an order fits where it fits
+ * on every rank. `group` may be NULL. Where neither fits, that of batches is named. */
+sifr_status engine_choose_order(const sifr_model *model, device *dev, const plan_settings *settings,
+                                const plan_machine *machine, comm_group *group,
+                                engine_order_choice *out, sifr_error *error) SIFR_MUST_CHECK;
+
+/* "unit: only that fits in memory", "batch: predicted 1.2 s a step, unit 1.5 s"; returns `out`. */
+const char *engine_order_text(const engine_order_choice *choice, char *out, size_t size);
+
+#endif

@@ -1,0 +1,64 @@
+/* A machine's description in JSON: what `sifr bench comm` stores, and what a person may add. */
+#include <math.h>
+
+#include "base/json.h"
+#include "plan/price.h"
+
+enum { MACHINE_VERSION = 1, FILE_LIMIT = 1 << 20 };
+
+typedef struct machine_key {
+    const char *name;
+    double *value;
+    bool may_be_zero;
+} machine_key;
+
+static sifr_status read_key(const json_t *object, const machine_key *key, const char *path,
+                            sifr_error *error) {
+    double value;
+    BASE_TRY(base_json_double(object, key->name, *key->value, &value, path, error));
+    bool given = json_object_get(object, key->name) != NULL;
+    if (given && (!isfinite(value) || value < 0 || (value == 0 && !key->may_be_zero)))
+        return base_fail(error, SIFR_USAGE, "%s: %s: %g must be a number above 0", path, key->name,
+                         value);
+    *key->value = value;
+    return SIFR_OK;
+}
+
+static sifr_status read_machine(const json_t *object, const char *path, plan_machine *machine,
+                                sifr_error *error) {
+    const machine_key keys[] = {
+        {"fp32_operations_per_s", &machine->fp32_operations, false},
+        {"bf16_operations_per_s", &machine->bf16_operations, false},
+        {"memory_bytes_per_s", &machine->memory_bytes, false},
+        {"instruction_s", &machine->instruction_seconds, true},
+        {"host_latency_s", &machine->host.latency_seconds, true},
+        {"host_bytes_per_s", &machine->host.bytes_per_second, false},
+        {"network_latency_s", &machine->network.latency_seconds, true},
+        {"network_bytes_per_s", &machine->network.bytes_per_second, false},
+    };
+    int64_t version, ranks;
+    BASE_TRY(base_json_int(object, "version", MACHINE_VERSION, &version, path, error));
+    if (version != MACHINE_VERSION)
+        return base_fail(error, SIFR_USAGE, "%s: version %lld: this sifr knows version %d", path,
+                         (long long)version, (int)MACHINE_VERSION);
+    for (size_t k = 0; k < sizeof keys / sizeof *keys; k++)
+        BASE_TRY(read_key(object, &keys[k], path, error));
+    BASE_TRY(base_json_int(object, "ranks_per_host", machine->ranks_per_host, &ranks, path, error));
+    if (ranks < 0 || ranks > INT32_MAX)
+        return base_fail(error, SIFR_USAGE, "%s: ranks_per_host: %lld is no number of ranks", path,
+                         (long long)ranks);
+    machine->ranks_per_host = (int32_t)ranks;
+    return SIFR_OK;
+}
+
+sifr_status plan_machine_load(const char *path, plan_machine *machine, sifr_error *error) {
+    json_t *object;
+    plan_machine read = *machine;
+    BASE_TRY(base_json_load(path, FILE_LIMIT, &object, error));
+    sifr_status status = json_is_object(object)
+                             ? read_machine(object, path, &read, error)
+                             : base_fail(error, SIFR_USAGE, "%s: must hold a JSON object", path);
+    json_decref(object);
+    if (status == SIFR_OK) *machine = read;
+    return status;
+}

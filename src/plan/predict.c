@@ -1,0 +1,105 @@
+/* Prices on a machine: of instructions, and of a step whose two queues run beside each other. */
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "plan/price.h"
+
+/* Assumed where nobody has measured: ranks of one host through its memory, several hosts through
+ * an Ethernet of 10 Gbit/s. */
+static const plan_link assumed_host = {.latency_seconds = 20e-6, .bytes_per_second = 5e9};
+static const plan_link assumed_network = {.latency_seconds = 100e-6, .bytes_per_second = 1.1e9};
+
+plan_link plan_link_of(const plan_machine *machine, int32_t world_size) {
+    bool several = machine->ranks_per_host > 0 && world_size > machine->ranks_per_host;
+    plan_link link = several ? machine->network : machine->host;
+    if (link.bytes_per_second > 0) return link;
+    return several ? assumed_network : assumed_host;
+}
+
+static double call_price(const plan_schedule *s, const device_call *call,
+                         const plan_machine *machine) {
+    double operations, bytes;
+    plan_cost(call, &operations, &bytes);
+    bool narrow = s->settings.dtype == DEVICE_BF16;
+    double computing = operations / (narrow ? machine->bf16_operations : machine->fp32_operations);
+    double moving = bytes / machine->memory_bytes;
+    return computing > moving ? computing : moving;
+}
+
+/* What a collective delivers to this rank, and how many calls it is. */
+static int64_t delivered(const plan_schedule *s, const plan_instruction *i, int *calls) {
+    const plan_settings *settings = &s->settings;
+    int64_t others = settings->world_size - 1;
+    bool training = settings->mode == PLAN_TRAIN;
+    *calls = 0;
+    if (others == 0) return 0;
+    switch ((plan_action)i->action) {
+    case PLAN_GATHER:
+    case PLAN_REDUCE:
+        *calls = 1;
+        return i->bytes * others;
+    case PLAN_COUNT:
+        *calls = 1;
+        return (int64_t)sizeof(int64_t) * others;
+    case PLAN_NORM: /* partial sums of squares, where ranks have slices, and losses */
+        *calls = s->all_squares >= 0 ? 2 : 1;
+        return ((s->all_squares >= 0 ? s->square_count / settings->world_size : 0) +
+                settings->micro_batches) *
+               (int64_t)sizeof(double) * others * training;
+    default:
+        return 0;
+    }
+}
+
+static double transfer_price(const plan_schedule *s, const plan_instruction *i,
+                             const plan_link *link) {
+    int calls;
+    int64_t bytes = delivered(s, i, &calls);
+    return calls * link->latency_seconds + (double)bytes / link->bytes_per_second;
+}
+
+double plan_price(const plan_schedule *s, size_t index, const plan_machine *machine) {
+    const plan_instruction *i = &s->instructions[index];
+    double seconds = machine->instruction_seconds;
+    if (i->call >= 0) return seconds + call_price(s, &s->calls[i->call], machine);
+    plan_link link = plan_link_of(machine, s->settings.world_size);
+    return seconds + transfer_price(s, i, &link);
+}
+
+/* Runs the list on two clocks: `compute` is when the computing queue is free, `line` the other. */
+static void run_queues(const plan_schedule *s, const plan_machine *machine, double *over,
+                       plan_prediction *out, float *seconds) {
+    plan_link link = plan_link_of(machine, s->settings.world_size);
+    double compute = 0, line = 0;
+    for (size_t n = 0; n < s->instruction_count; n++) {
+        const plan_instruction *i = &s->instructions[n];
+        double before = compute;
+        compute += machine->instruction_seconds;
+        double took = i->call < 0 ? transfer_price(s, i, &link) : 0;
+        if (i->call >= 0) compute += call_price(s, &s->calls[i->call], machine);
+        if (took > 0) {
+            line = (line > compute ? line : compute) + took;
+            over[n] = line;
+            out->communication += took;
+        }
+        bool started = i->action == PLAN_GATHER || i->action == PLAN_REDUCE;
+        double until = i->action == PLAN_WAIT ? over[i->wait] : took > 0 && !started ? line : 0;
+        if (until > compute) {
+            out->waiting += until - compute;
+            compute = until;
+        }
+        if (seconds) seconds[n] = (float)(compute - before);
+    }
+    out->step_seconds = compute > line ? compute : line;
+    out->computing = compute - out->waiting;
+}
+
+sifr_status plan_predict(const plan_schedule *s, const plan_machine *machine, plan_prediction *out,
+                         float *seconds, sifr_error *error) {
+    double *over; /* by instruction: when its transfer is */
+    *out = (plan_prediction){0};
+    BASE_TRY(base_alloc(s->instruction_count, sizeof *over, &over, error));
+    run_queues(s, machine, over, out, seconds);
+    free(over);
+    return SIFR_OK;
+}

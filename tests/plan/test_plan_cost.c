@@ -1,0 +1,99 @@
+/* not under sanitizers (it measures time)
+ * What planning costs as rank 0 of 4,096: less than a second of one core for 1,000 units, and no
+ * more than in proportion to the units. bench/bench_schedule.c has the figures. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "model/registry.h"
+#include "plan/price.h"
+
+enum { RANKS = 4096, FEW = 125, MANY = 2000, LENGTH = 32 };
+
+/* Of this thread alone: other work on the machine does not count. */
+static double cpu_seconds(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static sifr_model *model_of(int32_t units) {
+    formats_model_config c = {.vocab_size = 512,
+                              .hidden_size = 64,
+                              .num_hidden_layers = units - 2,
+                              .num_attention_heads = 4,
+                              .num_key_value_heads = 2,
+                              .head_dim = 16,
+                              .intermediate_size = 128,
+                              .max_position_embeddings = LENGTH,
+                              .activation = FORMATS_SILU,
+                              .norm_eps = 1e-5,
+                              .rope_theta = 1e4,
+                              .rope_factor = 1,
+                              .initializer_range = 0.02};
+    sifr_model *model;
+    sifr_error error;
+    strcpy(c.model_type, "llama");
+    assert_int_equal(model_from_config(&c, &model, &error), SIFR_OK);
+    assert_int_equal(model->unit_count, units);
+    return model;
+}
+
+/* Best of some runs. */
+static double plan_time(const sifr_model *model, device *dev, plan_settings settings, int runs) {
+    static const plan_machine machine = {
+        .fp32_operations = 1e11, .bf16_operations = 1e12, .memory_bytes = 1e10};
+    double best = 1e9;
+    for (int i = 0; i < runs; i++) {
+        plan_schedule *s;
+        plan_prediction p;
+        sifr_error error;
+        double start = cpu_seconds();
+        assert_int_equal(plan_lower(model, dev, &settings, &s, &error), SIFR_OK);
+        assert_int_equal(plan_predict(s, &machine, &p, NULL, &error), SIFR_OK);
+        double seconds = cpu_seconds() - start;
+        if (seconds < best) best = seconds;
+        assert_true(p.step_seconds > 0 && s->total_bytes > 0);
+        plan_free(s);
+    }
+    return best;
+}
+
+static void a_thousand_units(void **state) {
+    (void)state;
+    device *dev;
+    sifr_error error;
+    assert_int_equal(device_open_cpu(1, NULL, &dev, &error), SIFR_OK);
+    sifr_model *few = model_of(FEW), *many = model_of(MANY);
+    for (int variant = 0; variant < 8; variant++) {
+        plan_settings settings = {.mode = PLAN_TRAIN,
+                                  .dtype = DEVICE_BF16,
+                                  .sequences = 1,
+                                  .length = LENGTH,
+                                  .micro_batches = 1,
+                                  .world_size = RANKS,
+                                  .stage = variant % 4,
+                                  .order = variant / 4 ? PLAN_UNIT : PLAN_BATCH};
+        double small = plan_time(few, dev, settings, 3), large = plan_time(many, dev, settings, 2);
+        print_message("stage %d, order %d: %d units in %.3f s, %d in %.3f s\n", settings.stage,
+                      (int)settings.order, (int)FEW, small, (int)MANY, large);
+        if (large * 1000 >= MANY) fail_msg("planning takes %.2f s for %d units", large, (int)MANY);
+        /* In proportion it is 16 times as much, and caches are smaller than the list; 256 times
+         * where units look at one another. */
+        if (large > 60 * small) fail_msg("planning grows faster than the model");
+    }
+    sifr_model_free(few);
+    sifr_model_free(many);
+    device_close(dev);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(a_thousand_units)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
