@@ -27,8 +27,21 @@ typedef struct sifr_engine sifr_engine;
 
 typedef enum sifr_precision {
     SIFR_FP32, /* everything in fp32 */
-    SIFR_BF16  /* parameters and activations in bf16, fp32 gradients, master weights and moments */
+    SIFR_BF16, /* parameters and activations in bf16, fp32 gradients, master weights and moments */
+    SIFR_FP16  /* the same in fp16, with loss scaling */
 } sifr_precision;
+
+/* Loss scaling of SIFR_FP16, with the meaning of DeepSpeed's "fp16" section. Gradients are made of
+ * the loss times a scale, and divided by it before their norm and the update. A dynamic scale is
+ * halved by an overflow once the hysteresis is used up, and doubled after `window` steps without
+ * one. */
+typedef struct sifr_loss_scaling {
+    double fixed;          /* the scale of all steps; 0: dynamic, as the rest says */
+    double initial, least; /* an overflow at the least scale ends the run */
+    int64_t window;
+    int64_t hysteresis;          /* overflows until one lowers the scale */
+    bool consecutive_hysteresis; /* refilled by each step without overflow, not only by growth */
+} sifr_loss_scaling;
 
 typedef struct sifr_engine_options {
     sifr_precision precision;
@@ -43,20 +56,23 @@ typedef struct sifr_engine_options {
     double beta1, beta2, epsilon, weight_decay;
     bool bias_correction, decoupled; /* decoupled: AdamW; else weight decay is in the gradient */
     double gradient_clipping;        /* global L2 norm; 0: off */
+    sifr_loss_scaling loss_scaling;  /* of SIFR_FP16; the others have none */
     int zero_stage;                  /* of ZeRO, 0 to 3: what ranks hold as slices */
     uint64_t seed;                   /* of dropout */
 } sifr_engine_options;
 
 /* fp32, all cores, one sequence of 1024 tokens, AdamW with betas 0.9 and 0.999, epsilon 1e-8, no
- * weight decay, clipping at 1, seed 42. */
+ * weight decay, clipping at 1, seed 42; loss scaling dynamic from 2^16 down to 1, window 1000,
+ * hysteresis 2. */
 SIFR_API sifr_engine_options sifr_engine_defaults(void);
 
 typedef struct sifr_step_result {
     double loss;          /* mean over the labelled tokens of the step */
     int64_t labelled;     /* tokens that have a label */
-    double gradient_norm; /* L2, before clipping */
+    double gradient_norm; /* L2, before clipping; loss scale divided out */
+    double loss_scale;    /* of this step; 1 in fp32 and bf16 */
     bool updated;         /* false: a loss or gradient was not finite (or no token had a label), and
-                             nothing was changed */
+                             nothing was changed but, in fp16, the loss scale */
 } sifr_step_result;
 
 /* The model is borrowed: finished, and alive as long as the engine. SIFR_NO_MEMORY when the system
@@ -80,7 +96,8 @@ SIFR_API sifr_status sifr_engine_read_weight(const sifr_engine *engine, const ch
 
 /* One step. tokens and labels: micro_batches x sequences x length ids, row-major; the label of a
  * token is the id that follows it, or -100 for none. Both are copied before any work. Ids outside
- * of the model's vocabulary are SIFR_FAILED, and nothing changes. */
+ * of the model's vocabulary are SIFR_FAILED, and nothing changes. SIFR_FAILED, too, for a step in
+ * fp16 that overflows at the least loss scale: no later one can do better. */
 SIFR_API sifr_status sifr_engine_step(sifr_engine *engine, const int32_t *tokens,
                                       const int32_t *labels, double learning_rate,
                                       sifr_step_result *result, sifr_error *error) SIFR_MUST_CHECK;
@@ -93,6 +110,9 @@ SIFR_API sifr_status sifr_engine_evaluate(sifr_engine *engine, const int32_t *to
 /* Steps so far, and how many of them changed the weights. */
 SIFR_API int64_t sifr_engine_steps(const sifr_engine *engine);
 SIFR_API int64_t sifr_engine_updates(const sifr_engine *engine);
+
+/* Loss scale of the step to come; 1 in fp32 and bf16. */
+SIFR_API double sifr_engine_loss_scale(const sifr_engine *engine);
 
 /* Bytes that the plan asks for: all of the engine's buffers at their peak. */
 SIFR_API int64_t sifr_engine_planned_bytes(const sifr_engine *engine);

@@ -44,9 +44,9 @@ typedef struct device_matrix {
 #define DEVICE_BLOCK 1024
 
 /* The kernels. Rows are tokens: sequence by sequence, position by position. "Activations" below are
- * FP32 or BF16 (all of one call alike); weights have the activations' type; statistics and weight
- * gradients (dw) are FP32. Arithmetic is in fp32 whatever the storage. Forward reads x, w and
- * writes y, saved; backward reads x, w, y, saved (those that the op table says it keeps; others
+ * FP32, BF16 or FP16 (all of one call alike); weights have the activations' type; statistics and
+ * weight gradients (dw) are FP32. Arithmetic is in fp32 whatever the storage. Forward reads x, w
+ * and writes y, saved; backward reads x, w, y, saved (those that the op table says it keeps; others
  * have no dtype), dy and writes dx, dw. dx[i] with accumulate[i] is added to, otherwise
  * overwritten; dw is overwritten, or added to with accumulate_dw. A dx or dw whose dtype is
  * DEVICE_NONE is not wanted.

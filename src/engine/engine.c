@@ -4,24 +4,27 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "engine/convert.h"
 
 sifr_engine_options sifr_engine_defaults(void) {
-    return (sifr_engine_options){.precision = SIFR_FP32,
-                                 .sequences = 1,
-                                 .length = 1024,
-                                 .micro_batches = 1,
-                                 .beta1 = 0.9,
-                                 .beta2 = 0.999,
-                                 .epsilon = 1e-8,
-                                 .bias_correction = true,
-                                 .decoupled = true,
-                                 .gradient_clipping = 1.0,
-                                 .seed = 42};
+    return (sifr_engine_options){
+        .precision = SIFR_FP32,
+        .sequences = 1,
+        .length = 1024,
+        .micro_batches = 1,
+        .beta1 = 0.9,
+        .beta2 = 0.999,
+        .epsilon = 1e-8,
+        .bias_correction = true,
+        .decoupled = true,
+        .gradient_clipping = 1.0,
+        .loss_scaling = {.initial = 65536.0, .least = 1.0, .window = 1000, .hysteresis = 2},
+        .seed = 42};
 }
 
 plan_settings engine_settings(const sifr_engine_options *options, const comm_group *group) {
     plan_settings settings = {.mode = PLAN_TRAIN,
-                              .dtype = options->precision == SIFR_BF16 ? DEVICE_BF16 : DEVICE_FP32,
+                              .dtype = engine_dtype(options->precision),
                               .sequences = options->sequences,
                               .length = options->length,
                               .micro_batches = options->micro_batches,
@@ -50,6 +53,11 @@ sifr_status engine_create(const sifr_model *model, const sifr_engine_options *op
     engine->model = model;
     engine->options = *options;
     engine->group = group;
+    engine->scaler.scale = 1.0;
+    if (options->precision == SIFR_FP16) {
+        BASE_TRY_GOTO(status, engine_loss_scaler_check(&options->loss_scaling, error), fail);
+        engine->scaler = engine_loss_scaler_begin(&options->loss_scaling);
+    }
     plan_settings settings = engine_settings(options, group);
     BASE_TRY_GOTO(status, device_open_cpu(options->threads, options->isa, &engine->dev, error),
                   fail);
@@ -124,6 +132,19 @@ static void put_batch(const engine_executor *executor, const plan_schedule *s,
     }
 }
 
+/* A step without labels says nothing about the scale. */
+static sifr_status update_loss_scale(sifr_engine *engine, const engine_result *result,
+                                     sifr_error *error) {
+    const sifr_loss_scaling *scaling = &engine->options.loss_scaling;
+    if (engine->options.precision != SIFR_FP16 || result->labelled == 0) return SIFR_OK;
+    if (engine_loss_scaler_update(&engine->scaler, scaling, !result->updated)) return SIFR_OK;
+    return base_fail(error, SIFR_FAILED,
+                     "step %lld: a gradient overflows fp16 at loss scale %g, the least allowed "
+                     "(min_loss_scale): the run cannot go on; lower the learning rate, or train in "
+                     "bf16 or fp32",
+                     (long long)engine->steps, engine->scaler.scale);
+}
+
 sifr_status sifr_engine_step(sifr_engine *engine, const int32_t *tokens, const int32_t *labels,
                              double learning_rate, sifr_step_result *result, sifr_error *error) {
     const plan_schedule *s = engine->training;
@@ -135,6 +156,7 @@ sifr_status sifr_engine_step(sifr_engine *engine, const int32_t *tokens, const i
                                .updates = engine->updates,
                                .learning_rate = learning_rate,
                                .gradient_clipping = engine->options.gradient_clipping,
+                               .loss_scale = engine->scaler.scale,
                                .bias_correction = engine->options.bias_correction};
     engine_result out;
     BASE_TRY(engine_run(engine->trainer, &input, &out, error));
@@ -143,8 +165,9 @@ sifr_status sifr_engine_step(sifr_engine *engine, const int32_t *tokens, const i
     *result = (sifr_step_result){.loss = out.labelled ? out.loss_sum / (double)out.labelled : 0,
                                  .labelled = out.labelled,
                                  .gradient_norm = out.gradient_norm,
+                                 .loss_scale = input.loss_scale,
                                  .updated = out.updated};
-    return SIFR_OK;
+    return update_loss_scale(engine, &out, error);
 }
 
 static sifr_status make_evaluator(sifr_engine *engine, sifr_error *error) {
@@ -179,6 +202,10 @@ int64_t sifr_engine_steps(const sifr_engine *engine) {
 
 int64_t sifr_engine_updates(const sifr_engine *engine) {
     return engine->updates;
+}
+
+double sifr_engine_loss_scale(const sifr_engine *engine) {
+    return engine->scaler.scale;
 }
 
 int64_t sifr_engine_planned_bytes(const sifr_engine *engine) {

@@ -3,6 +3,7 @@
 #define ENGINE_ENGINE_H
 
 #include "engine/executor.h"
+#include "engine/loss_scaler.h"
 #include "formats/weights.h"
 #include "model/registry.h"
 #include "sifr/engine.h"
@@ -15,6 +16,7 @@ struct sifr_engine {
     plan_schedule *training, *evaluation; /* evaluation is made when it is first asked for */
     engine_executor *trainer, *evaluator;
     int64_t steps, updates;
+    engine_loss_scaler scaler; /* SIFR_FP16; the others keep its scale at 1 */
 };
 
 /* The parts of a weight's state. */

@@ -223,12 +223,12 @@ static sifr_status finish_norm(engine_executor *e, const engine_step_input *inpu
     }
     double sum = fold_squares(e), scale = 1;
     BASE_TRY(gather_losses(e, &result->loss_sum, error));
-    result->gradient_norm = sqrt(sum);
+    result->gradient_norm = sqrt(sum) / input->loss_scale;
     result->updated = isfinite(sum) && isfinite(result->loss_sum) && result->labelled > 0;
     if (input->gradient_clipping > 0) { /* DeepSpeed's coefficient */
         scale = 1 / fmax(1, (result->gradient_norm + 1e-6) / input->gradient_clipping);
     }
-    e->step.update_scale = (float)scale;
+    e->step.update_scale = (float)(scale / input->loss_scale);
     e->step.update = result->updated;
     return SIFR_OK;
 }
@@ -259,7 +259,9 @@ static sifr_status run_action(engine_executor *e, const plan_instruction *i,
     case PLAN_COUNT:
         result->labelled = count_labels(e);
         BASE_TRY(comm_sum(e->group, &result->labelled, 1, error));
-        e->step.gradient_scale = result->labelled ? 1.0f / (float)result->labelled : 0.0f;
+        e->step.gradient_scale = 0.0f;
+        if (result->labelled) /* scales that are powers of two change no digit */
+            e->step.gradient_scale = (float)input->loss_scale * (1.0f / (float)result->labelled);
         return SIFR_OK;
     case PLAN_LOSS:
         e->losses[i->micro_batch] = fold_losses(e, i->micro_batch);

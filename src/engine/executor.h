@@ -11,7 +11,7 @@ typedef struct engine_executor engine_executor;
 typedef struct engine_result {
     double loss_sum;      /* over labelled tokens of the global batch */
     int64_t labelled;     /* tokens */
-    double gradient_norm; /* L2, before clipping; of the mean loss */
+    double gradient_norm; /* L2, before clipping; of the mean loss, unscaled */
     bool updated;         /* false: a gradient or loss was not finite, nothing was changed */
 } engine_result;
 
@@ -22,6 +22,7 @@ typedef struct engine_step_input {
     int64_t updates; /* done before this one: Adam's t - 1 */
     double learning_rate;
     double gradient_clipping; /* 0: none */
+    double loss_scale;        /* gradients are made of the loss times this */
     bool bias_correction;
 } engine_step_input;
 

@@ -19,7 +19,7 @@ struct engine_inference {
 
 static plan_settings settings_of(const engine_inference_options *options) {
     return (plan_settings){.mode = options->mode,
-                           .dtype = options->precision == SIFR_BF16 ? DEVICE_BF16 : DEVICE_FP32,
+                           .dtype = engine_dtype(options->precision),
                            .sequences = options->sequences,
                            .length = options->length,
                            .cache_length = options->cache_length,
@@ -87,7 +87,8 @@ static sifr_status load_parameter(void *user, size_t index, const formats_tensor
     for (int64_t done = 0; done < tensor->elements; done += 1024) {
         int64_t count = tensor->elements - done < 1024 ? tensor->elements - done : 1024;
         engine_to_fp32(piece, (const char *)tensor->data + done * size, tensor->dtype, count);
-        engine_from_fp32(unit + 2 * (w->offset + done), piece, FORMATS_BF16, count);
+        engine_from_fp32(unit + 2 * (w->offset + done), piece,
+                         engine_format_of(engine_dtype(i->options.precision)), count);
     }
     return SIFR_OK;
 }
@@ -121,8 +122,8 @@ sifr_status engine_inference_loss(engine_inference *i, const int32_t *tokens, co
 static void copy_logits(const engine_executor *executor, const plan_schedule *s, int64_t rows,
                         float *out) {
     int64_t count = rows * s->model->weights[s->model->nodes[s->model->node_count - 1].w[0]].rows;
-    formats_dtype dtype = s->settings.dtype == DEVICE_BF16 ? FORMATS_BF16 : FORMATS_F32;
-    engine_to_fp32(out, engine_buffer(executor, s->logits), dtype, count);
+    engine_to_fp32(out, engine_buffer(executor, s->logits), engine_format_of(s->settings.dtype),
+                   count);
 }
 
 int64_t engine_inference_words(const engine_inference *i) {

@@ -65,7 +65,7 @@ void engine_put(sifr_engine *engine, size_t index, int64_t first, int64_t count,
     int64_t some = overlap(w, first, count, from, end, &at, &skip);
     if (some > 0) {
         char *to = engine_buffer(engine->trainer, s->parameters[w->unit]);
-        formats_dtype dtype = s->settings.dtype == DEVICE_BF16 ? FORMATS_BF16 : FORMATS_F32;
+        formats_dtype dtype = engine_format_of(s->settings.dtype);
         engine_from_fp32(to + at * element, values + skip, dtype, some);
     }
     if (s->masters[w->unit] < 0) return;
@@ -88,7 +88,8 @@ sifr_status engine_refresh(sifr_engine *engine, sifr_error *error) {
         held_range(s, u, master, 4, &from, &end);
         if (s->masters[u] >= 0) {
             engine_from_fp32(parameters + (from - whole_from) * element,
-                             engine_buffer(engine->trainer, master), FORMATS_BF16, end - from);
+                             engine_buffer(engine->trainer, master),
+                             engine_format_of(s->settings.dtype), end - from);
         }
         if (end - from == whole_end - whole_from) continue;
         comm_handle handle; /* the others' parts of a whole that each rank holds */

@@ -289,10 +289,12 @@ static sifr_status check_settings(const sifr_model *model, const plan_settings *
     if (!model->finished) return base_fail(error, SIFR_USAGE, "plan: the model is not finished");
     bool counts = settings->sequences >= 1 && settings->length >= 1 &&
                   settings->micro_batches >= 1 && settings->world_size >= 1;
-    if (!counts || (settings->dtype != DEVICE_FP32 && settings->dtype != DEVICE_BF16)) {
+    bool type = settings->dtype == DEVICE_FP32 || settings->dtype == DEVICE_BF16 ||
+                settings->dtype == DEVICE_FP16;
+    if (!counts || !type) {
         return base_fail(error, SIFR_USAGE,
                          "plan: sequences, length, micro batches and ranks must "
-                         "be at least 1, the type fp32 or bf16");
+                         "be at least 1, the type fp32, bf16 or fp16");
     }
     for (size_t v = 0; v < model->value_count; v++) {
         largest = base_max_i64(largest, model->values[v].columns);

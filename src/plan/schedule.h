@@ -115,7 +115,7 @@ typedef enum plan_order { PLAN_BATCH, PLAN_UNIT } plan_order;
 
 typedef struct plan_settings {
     plan_mode mode;
-    device_dtype dtype; /* training type: FP32 or BF16 */
+    device_dtype dtype; /* training type: FP32, BF16 or FP16 */
     int64_t sequences, length;
     int64_t cache_length;  /* PLAN_GENERATE: positions that the cache can hold */
     int32_t micro_batches; /* k: of one rank and step */

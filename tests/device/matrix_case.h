@@ -2,6 +2,7 @@
 #ifndef TESTS_DEVICE_MATRIX_CASE_H
 #define TESTS_DEVICE_MATRIX_CASE_H
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -27,9 +28,27 @@ static inline uint16_t case_to_bf16(float value) {
     return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
+static inline double case_from_fp16(uint16_t value) {
+    int exponent = value >> 10 & 31, fraction = value & 1023;
+    double out = exponent == 31  ? (fraction ? NAN : INFINITY)
+                 : exponent == 0 ? ldexp(fraction, -24)
+                                 : ldexp(1024 + fraction, exponent - 25);
+    return value >> 15 ? -out : out;
+}
+
+/* Of values below 65520 in size: to nearest even. */
+static inline uint16_t case_to_fp16(double value) {
+    int exponent;
+    frexp(fabs(value), &exponent);
+    if (exponent < -13 || value == 0) exponent = -13; /* subnormal: a multiple of 2^-24 */
+    int bits = ((exponent + 13) << 10) + (int)nearbyint(ldexp(fabs(value), 11 - exponent));
+    return (uint16_t)((signbit(value) ? 0x8000 : 0) | bits);
+}
+
 static inline double case_get(const device_matrix *m, int64_t row, int64_t column) {
     int64_t at = row * m->stride + column;
     if (m->dtype == DEVICE_BF16) return case_from_bf16(((const uint16_t *)m->data)[at]);
+    if (m->dtype == DEVICE_FP16) return case_from_fp16(((const uint16_t *)m->data)[at]);
     if (m->dtype == DEVICE_INT32) return ((const int32_t *)m->data)[at];
     return ((const float *)m->data)[at];
 }
@@ -38,6 +57,8 @@ static inline void case_set(const device_matrix *m, int64_t row, int64_t column,
     int64_t at = row * m->stride + column;
     if (m->dtype == DEVICE_BF16)
         ((uint16_t *)m->data)[at] = case_to_bf16((float)value);
+    else if (m->dtype == DEVICE_FP16)
+        ((uint16_t *)m->data)[at] = case_to_fp16(value);
     else if (m->dtype == DEVICE_INT32)
         ((int32_t *)m->data)[at] = (int32_t)value;
     else
@@ -98,10 +119,11 @@ static const int case_threads[] = {1, 2, 3, 8};
 enum { CASE_ISAS = 3, CASE_THREADS = 4 };
 
 /* How far `got` is from `want`, in units of what rounding allows: `terms` is the sum of the
- * absolute values that were added. bf16 results have 8 bits. */
+ * absolute values that were added. bf16 results have 8 bits, fp16 ones 11 above 2^-14. */
 static inline double case_distance(double got, double want, double terms, device_dtype dtype) {
     double allowed = 1e-6 * terms + 1e-30;
     if (dtype == DEVICE_BF16) allowed += (want < 0 ? -want : want) / 256;
+    if (dtype == DEVICE_FP16) allowed += (want < 0 ? -want : want) / 2048 + 0x1p-25;
     double distance = (got - want) / allowed;
     if (!(distance == distance)) return 1e30;
     return distance < 0 ? -distance : distance;

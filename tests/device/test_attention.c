@@ -127,14 +127,16 @@ static double probabilities(const head_view *v, int64_t i, double *p) {
     return most + log(sum);
 }
 
-/* bf16 stores P and dS with 8 bits, so what they are summed into carries that of all its terms. */
+/* bf16 stores P and dS with 8 bits, so what they are summed into carries that of all its terms;
+ * fp16 only y and the gradients, with 11. */
 static double tolerance(device_dtype type) {
-    return type == DEVICE_BF16 ? 1.0 / 100 : 4e-6;
+    return type == DEVICE_BF16 ? 1.0 / 100 : type == DEVICE_FP16 ? 1.0 / 1000 : 4e-6;
 }
 
 static void check_value(const char *what, const attention_case *c, device_dtype type, double got,
                         double want, double terms) {
     double allowed = tolerance(type) * terms + 1e-9;
+    if (type == DEVICE_FP16) allowed += 0x1p-25; /* below 2^-14 */
     if (!(fabs(got - want) <= allowed))
         fail_msg("%s %s %lldx%lld heads %d/%d of %d: %.9g, expected %.9g within %.2g", what,
                  device_dtype_name(type), (long long)c->sequences, (long long)c->length, c->heads,
@@ -245,11 +247,12 @@ static void check_threads(const char *isa, const attention_operands *first) {
 }
 
 static void check_isa(const char *isa) {
+    static const device_dtype types[] = {DEVICE_FP32, DEVICE_BF16, DEVICE_FP16};
     device *dev = case_device(1, isa);
     if (dev == NULL) skip();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        for (int type = 0; type < 2; type++) {
-            attention_operands o = make_operands(&cases[i], type ? DEVICE_BF16 : DEVICE_FP32, 0);
+        for (int type = 0; type < (i % 2 ? 2 : 3); type++) {
+            attention_operands o = make_operands(&cases[i], types[type], 0);
             run_attention(dev, &o);
             check_forward(&o);
             check_backward(&o);
@@ -415,6 +418,7 @@ static void attention_cached(void **state) {
         for (int i = 0; i < 2; i++) {
             check_cached(case_isas[isa], &some[i], DEVICE_FP32);
             check_cached(case_isas[isa], &some[i], DEVICE_BF16);
+            check_cached(case_isas[isa], &some[i], DEVICE_FP16);
         }
 }
 

@@ -126,6 +126,7 @@ static double gradient_distance(const device_matrix *got, const device_matrix *b
             double sum = want[r * got->columns + c] + (accumulate ? case_get(before, r, c) : 0);
             double allowed = error * terms[r * got->columns + c] + 1e-6 * fabs(sum) + 1e-12;
             if (got->dtype == DEVICE_BF16) allowed += fabs(sum) / 256;
+            if (got->dtype == DEVICE_FP16) allowed += fabs(sum) / 2048 + 0x1p-25;
             worst = fmax(worst, fabs(case_get(got, r, c) - sum) / allowed);
         }
     return worst;
@@ -189,6 +190,7 @@ static void check_isa(const char *isa) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         check_case(isa, &cases[i], DEVICE_FP32, i % 2);
         check_case(isa, &cases[i], DEVICE_BF16, (i + 1) % 2);
+        check_case(isa, &cases[i], DEVICE_FP16, i % 2);
     }
 }
 

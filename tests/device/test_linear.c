@@ -176,6 +176,7 @@ static void check_isa(const char *isa) {
         for (int form = 0; form < 4; form++) {
             check_case(isa, &cases[i], DEVICE_FP32, form);
             check_case(isa, &cases[i], DEVICE_BF16, form);
+            check_case(isa, &cases[i], DEVICE_FP16, form);
         }
 }
 
@@ -198,8 +199,8 @@ static void linear_plain(void **state) {
 static void linear_slices(void **state) {
     (void)state;
     device *dev = case_device(2, NULL);
-    for (int type = 0; type < 2; type++) {
-        device_dtype dtype = type ? DEVICE_BF16 : DEVICE_FP32;
+    for (int type = 0; type < 3; type++) {
+        device_dtype dtype = type == 0 ? DEVICE_FP32 : type == 1 ? DEVICE_BF16 : DEVICE_FP16;
         linear_case c = {300, 48, 64};
         linear_operands o = make_operands(&c, dtype, false, false);
         device_matrix wide_x = case_matrix(300, 100, dtype, 1, 1), slice_x = wide_x;
@@ -216,6 +217,44 @@ static void linear_slices(void **state) {
         free(wide_x.data);
     }
     device_close(dev);
+}
+
+/* Every fp16 number comes through a product as it is, and what lies half way between two of them
+ * goes to the even one. `rows` 1 and 2 take different kernels. */
+static void linear_every_fp16(void **state) {
+    (void)state;
+    enum { ALL = 0x10000 };
+    device_matrix w = case_matrix(ALL, 2, DEVICE_FP16, 1, 1);
+    device_matrix x = case_matrix(2, 2, DEVICE_FP16, 2, 1);
+    device_matrix y = case_matrix(2, ALL, DEVICE_FP16, 3, 1);
+    uint16_t *to = w.data;
+    for (int i = 0; i < ALL; i++) to[2 * i] = (uint16_t)i, to[2 * i + 1] = (uint16_t)(i + 1);
+    for (int run = 0; run < CASE_ISAS * 4; run++) {
+        device *dev = case_device(2, case_isas[run / 4]);
+        bool middle = run % 2 != 0;
+        if (dev == NULL) continue;
+        x.rows = y.rows = run / 2 % 2 + 1;
+        for (int r = 0; r < 2; r++) {
+            case_set(&x, r, 0, middle ? 0.5 : 1);
+            case_set(&x, r, 1, middle ? 0.5 : 0);
+        }
+        device_call call = {.kernel = DEVICE_LINEAR, .x = {x}, .w = {w}, .y = y};
+        case_run(dev, &call);
+        for (int i = 0; i < ALL; i++) {
+            double low = case_get(&w, i, 0), high = case_get(&w, i, 1);
+            double want = middle ? (low + high) / 2 : low + 0 * high;
+            for (int64_t r = 0; r < y.rows; r++) {
+                double got = case_get(&y, r, i);
+                double nearest = isfinite(want) ? case_from_fp16(case_to_fp16(want)) : want;
+                if (isnan(want) ? isnan(got) : got == nearest) continue;
+                fail_msg("%s: %04x became %.9g, expected %.9g", case_isas[run / 4], i, got, want);
+            }
+        }
+        device_close(dev);
+    }
+    free(w.data);
+    free(x.data);
+    free(y.data);
 }
 
 static void linear_refuses_shapes(void **state) {
@@ -237,9 +276,9 @@ static void linear_refuses_shapes(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(linear_avx512),         cmocka_unit_test(linear_avx2),
-        cmocka_unit_test(linear_plain),          cmocka_unit_test(linear_slices),
-        cmocka_unit_test(linear_refuses_shapes),
+        cmocka_unit_test(linear_avx512),     cmocka_unit_test(linear_avx2),
+        cmocka_unit_test(linear_plain),      cmocka_unit_test(linear_slices),
+        cmocka_unit_test(linear_every_fp16), cmocka_unit_test(linear_refuses_shapes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -98,21 +98,22 @@ static void count_steps(small_kind kind, const sifr_engine_options *options) {
 static void test_steps(void **state) {
     (void)state;
     for (int kind = 0; kind < SMALL_KINDS; kind++) {
-        for (int variant = 0; variant < 8; variant++) {
+        for (int variant = 0; variant < 12; variant++) {
             sifr_engine_options options = sifr_engine_defaults();
             options.threads = 2;
             options.sequences = 2;
             options.length = 40;
             options.micro_batches = 2;
-            options.precision = variant & 1 ? SIFR_BF16 : SIFR_FP32;
-            options.unit_order = variant & 2;
-            options.recompute = variant & 4;
+            options.precision = (sifr_precision)(variant / 4);
+            options.unit_order = variant & 1;
+            options.recompute = variant & 2;
             count_steps((small_kind)kind, &options);
             if (own || taken != given || largest >= 4096) {
                 fail_msg("%s, %s, %s order%s: in four steps sifr called the allocator %ld times, "
                          "libraries %ld times; %ld blocks taken, %ld given back; a library's "
                          "largest %zu bytes",
-                         small_names[kind], variant & 1 ? "bf16" : "fp32",
+                         small_names[kind],
+                         (const char *const[]){"fp32", "bf16", "fp16"}[options.precision],
                          options.unit_order ? "unit" : "batch",
                          options.recompute ? ", recompute" : "", own, foreign, taken, given,
                          largest);

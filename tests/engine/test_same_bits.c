@@ -133,6 +133,12 @@ static void test_threads_bf16(void **state) {
     for (int kind = 0; kind < SMALL_KINDS; kind++) threads_of((small_kind)kind, SIFR_BF16);
 }
 
+static void test_threads_fp16(void **state) {
+    (void)state;
+    threads_of(SMALL_TIED, SIFR_FP16);
+    threads_of(SMALL_GPT2, SIFR_FP16);
+}
+
 /* Every kind with an even, an odd or a mixed tree; together all of 1, 2, 3, 4 and 6. */
 static void test_orders(void **state) {
     static const int32_t k[SMALL_KINDS][2] = {{4, 1}, {3, 2}, {2, 6}};
@@ -141,6 +147,7 @@ static void test_orders(void **state) {
         for (int i = 0; i < 2; i++) {
             orders_of((small_kind)kind, SIFR_FP32, k[kind][i]);
             if (i == 0) orders_of((small_kind)kind, SIFR_BF16, k[kind][i]);
+            if (kind == SMALL_TIED) orders_of(SMALL_TIED, SIFR_FP16, k[kind][i]);
         }
     }
 }
@@ -186,7 +193,7 @@ static void test_other_inputs(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_threads_fp32), cmocka_unit_test(test_threads_bf16),
-        cmocka_unit_test(test_orders), cmocka_unit_test(test_sequential),
-        cmocka_unit_test(test_other_inputs)};
+        cmocka_unit_test(test_threads_fp16), cmocka_unit_test(test_orders),
+        cmocka_unit_test(test_sequential),   cmocka_unit_test(test_other_inputs)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

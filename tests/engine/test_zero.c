@@ -15,7 +15,7 @@
 #include "engine/engine.h"
 #include "support/comm_threads.h"
 
-enum { SEQUENCES = 1, LENGTH = 16, GLOBAL = 8, STEPS = 3, WORDS = 97 };
+enum { SEQUENCES = 1, LENGTH = 16, GLOBAL = 8, STEPS = 3, MOST_STEPS = 8, WORDS = 97 };
 
 typedef struct variant {
     int32_t ranks;
@@ -24,12 +24,15 @@ typedef struct variant {
     sifr_precision precision;
     const char *type;
     int32_t global; /* micro batches of a step, over all ranks */
+    int steps;
+    double first_scale; /* fp16: where the loss scale starts; 0: where it does by itself */
 } variant;
 
 typedef struct outcome {
     float *weights; /* all of them, end to end */
     size_t count;
-    double loss[STEPS], norm[STEPS];
+    double loss[MOST_STEPS], norm[MOST_STEPS], scale[MOST_STEPS];
+    int64_t updates;
 } outcome;
 
 typedef struct rank_run {
@@ -79,13 +82,14 @@ static void *run_rank(void *argument) {
     options.recompute = v->recompute;
     options.zero_stage = v->stage;
     options.weight_decay = 0.01;
+    if (v->first_scale > 0) options.loss_scaling.initial = v->first_scale;
     int32_t *tokens = calloc((size_t)(k * LENGTH), sizeof *tokens);
     int32_t *labels = calloc((size_t)(k * LENGTH), sizeof *labels);
     bool ok = model_from_config(&config, &model, &error) == SIFR_OK &&
               engine_create(model, &options, comm_threads_group(r->world, r->rank), &engine,
                             &error) == SIFR_OK;
     if (ok) sifr_engine_initialise(engine, 5);
-    for (int s = 0; s < STEPS && ok; s++) {
+    for (int s = 0; s < v->steps && ok; s++) {
         for (int32_t j = 0; j < k; j++) {
             int32_t g = plan_global_micro_batch(&engine->training->settings, r->rank, j);
             for (int i = 0; i < LENGTH; i++) {
@@ -112,7 +116,9 @@ static void *run_rank(void *argument) {
         }
         if (r->rank == 0) {
             r->out->loss[s] = result.loss;
-            r->out->norm[s] = result.gradient_norm;
+            r->out->norm[s] = result.updated ? result.gradient_norm : -1;
+            r->out->scale[s] = result.loss_scale;
+            r->out->updates = sifr_engine_updates(engine);
         }
     }
     float *whole = calloc((size_t)sifr_model_parameters(model), sizeof *whole), *at = whole;
@@ -152,15 +158,19 @@ static outcome run(variant v) {
     return out;
 }
 
+static const char *const precision_names[] = {"fp32", "bf16", "fp16"};
+
 static void expect_same(const outcome *want, variant v) {
     outcome have = run(v);
     assert_int_equal(have.count, want->count);
     bool same = !memcmp(have.weights, want->weights, want->count * sizeof *want->weights) &&
                 !memcmp(have.loss, want->loss, sizeof want->loss) &&
-                !memcmp(have.norm, want->norm, sizeof want->norm);
+                !memcmp(have.norm, want->norm, sizeof want->norm) &&
+                !memcmp(have.scale, want->scale, sizeof want->scale) &&
+                have.updates == want->updates;
     if (!same) {
         fail_msg("%s, %d ranks, stage %d, %s order, %s: other bits", v.type, v.ranks, v.stage,
-                 v.unit_order ? "unit" : "batch", v.precision == SIFR_BF16 ? "bf16" : "fp32");
+                 v.unit_order ? "unit" : "batch", precision_names[v.precision]);
     }
     free(have.weights);
 }
@@ -168,11 +178,12 @@ static void expect_same(const outcome *want, variant v) {
 static void same_bits(void **state) {
     (void)state;
     static const char *const types[] = {"llama", "gpt2"};
-    for (int t = 0; t < 4; t++) {
+    for (int t = 0; t < 6; t++) {
         variant v = {.ranks = 1,
                      .type = types[t % 2],
-                     .precision = t / 2 ? SIFR_BF16 : SIFR_FP32,
-                     .global = GLOBAL};
+                     .precision = (sifr_precision)(t / 2),
+                     .global = GLOBAL,
+                     .steps = STEPS};
         outcome want = run(v);
         assert_true(isfinite(want.loss[STEPS - 1]) && want.norm[0] > 0);
         for (v.ranks = 1; v.ranks <= 8; v.ranks *= 2) {
@@ -188,12 +199,40 @@ static void same_bits(void **state) {
     }
 }
 
+/* A loss scale that is far too high: the first steps overflow somewhere, every rank skips them and
+ * lowers the scale, and the steps that follow are the same. */
+static void overflows(void **state) {
+    (void)state;
+    variant v = {.ranks = 1,
+                 .type = "llama",
+                 .precision = SIFR_FP16,
+                 .global = GLOBAL,
+                 .steps = MOST_STEPS,
+                 .first_scale = 0x1p24};
+    outcome want = run(v);
+    int skipped = 0;
+    while (skipped < v.steps && want.norm[skipped] < 0) {
+        /* the first overflow only uses up the hysteresis */
+        assert_true(want.scale[skipped] == 0x1p25 / pow(2, skipped > 0 ? skipped : 1));
+        skipped++;
+    }
+    assert_in_range(skipped, 2, MOST_STEPS - 2);
+    assert_int_equal(want.updates, v.steps - skipped);
+    for (v.ranks = 1; v.ranks <= 4; v.ranks *= 2) {
+        for (v.stage = 0; v.stage < 4; v.stage++) {
+            v.unit_order = v.stage % 2;
+            expect_same(&want, v);
+        }
+    }
+    free(want.weights);
+}
+
 /* 3, 5, 6 and 7 ranks: right, though not to the bit. */
 static void other_counts(void **state) {
     (void)state;
     static const int32_t counts[] = {3, 5, 6, 7};
     for (int i = 0; i < 4; i++) {
-        variant v = {.ranks = 1, .type = "llama", .global = 2 * counts[i]};
+        variant v = {.ranks = 1, .type = "llama", .global = 2 * counts[i], .steps = STEPS};
         outcome want = run(v);
         for (v.stage = 0; v.stage < 4; v.stage++) {
             v.ranks = counts[i];
@@ -245,7 +284,7 @@ static void memory(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(same_bits), cmocka_unit_test(other_counts),
-                                       cmocka_unit_test(memory)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(same_bits), cmocka_unit_test(overflows),
+                                       cmocka_unit_test(other_counts), cmocka_unit_test(memory)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -400,10 +400,10 @@ static void test_backward(op_run *run, device *const devices[4], unsigned wants)
 }
 
 static void run_case(const op_case *c, const char *isa, device *const devices[4]) {
-    for (int type = 0; type < (c->fp32_only ? 1 : 2); type++) {
+    static const device_dtype types[] = {DEVICE_FP32, DEVICE_BF16, DEVICE_FP16};
+    for (int type = 0; type < (c->fp32_only ? 1 : 3); type++) {
         for (int sliced = 0; sliced < (c->rows > 1 && !c->fp32_only ? 2 : 1); sliced++) {
-            op_run run = {
-                .c = c, .type = type ? DEVICE_BF16 : DEVICE_FP32, .isa = isa, .sliced = sliced};
+            op_run run = {.c = c, .type = types[type], .isa = isa, .sliced = sliced};
             test_forward(&run, devices);
             if (c->in_place) {
                 run.in_place = true;

@@ -5,6 +5,7 @@
 
 #include "base/random.h"
 #include "device/cpu/kernels_attention.h"
+#include "device/cpu/kernels_matrix.h"
 #include "device/cpu/operands.h"
 
 const cpu_attention_kernels *cpu_attention_kernels_of(const char *isa) {
@@ -92,6 +93,7 @@ sifr_status cpu_prepare_attention(device *dev, device_call *call, sifr_error *er
 typedef struct attention_run {
     const device_call *call;
     const cpu_attention_kernels *kernels;
+    const cpu_matrix_kernels *matrix;
     int64_t floats; /* of scratch a thread */
     int64_t group;  /* query heads a tile */
     int64_t start;  /* cached: position of the first new row */
@@ -224,19 +226,13 @@ static void range_task(void *context, int64_t task, int thread) {
     run->kernels->range(&r);
 }
 
-static void write_values(const device_matrix *y, int64_t row, int64_t column, int64_t count,
+static void write_values(const attention_run *run, int64_t row, int64_t column, int64_t count,
                          const float *values) {
-    if (y->dtype == DEVICE_FP32) {
+    const device_matrix *y = &run->call->y;
+    if (y->dtype == DEVICE_FP32)
         memcpy(writable(y, row, column), values, (size_t)count * 4);
-        return;
-    }
-    uint16_t *to = writable(y, row, column);
-    for (int64_t i = 0; i < count; i++) {
-        uint32_t bits;
-        memcpy(&bits, &values[i], 4);
-        bool nan = (bits & 0x7fffffffu) > 0x7f800000u;
-        to[i] = (uint16_t)(nan ? bits >> 16 | 0x40u : (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
-    }
+    else
+        run->matrix->narrow(y->dtype, values, writable(y, row, column), count, false);
 }
 
 /* Ranges of a row and head together, in order, into the first one's place. */
@@ -258,7 +254,7 @@ static void combine_task(void *context, int64_t task, int thread) {
         for (int64_t c = 0; c < width; c++) first[2 + c] += part[2 + c] * factor;
     }
     for (int64_t c = 0; c < width; c++) first[2 + c] /= total;
-    write_values(&call->y, row, head * width, width, first + 2);
+    write_values(run, row, head * width, width, first + 2);
 }
 
 static void cached_block_task(void *context, int64_t head, int thread) {
@@ -285,6 +281,7 @@ sifr_status cpu_run_attention_cached(device *dev, const device_call *call, sifr_
     const int32_t *positions = call->x[3].data;
     attention_run run = {.call = call,
                          .kernels = cpu_attention_kernels_of(dev->isa),
+                         .matrix = cpu_matrix_kernels_of(dev->isa),
                          .floats = kernel_floats(dev, call),
                          .group = 1,
                          .start = positions[0]};

@@ -116,7 +116,15 @@ VECTOR_INLINE int64_t tile_words(bool pairs, int64_t count) {
 }
 
 VECTOR_INLINE const void *tile_row(const void *from, device_dtype dtype, int64_t at) {
-    return (const char *)from + at * (dtype == DEVICE_BF16 ? 2 : 4);
+    return (const char *)from + at * (dtype == DEVICE_FP32 ? 4 : 2);
+}
+
+VECTOR_INLINE void tile_widen_row(const uint16_t *from, device_dtype dtype, int64_t count,
+                                  float *to) {
+    int64_t i = 0;
+    for (; i + VECTOR <= count; i += VECTOR)
+        vector_store(to + i, vector_load_narrow(dtype, from + i));
+    for (; i < count; i++) to[i] = vector_from_narrow(dtype, from[i]);
 }
 
 /* Row of `count` values as words along the row. */
@@ -127,11 +135,10 @@ VECTOR_INLINE void tile_pack_row(bool pairs, const void *from, device_dtype dtyp
         memcpy(to, from, (size_t)count * 2);
     } else if (dtype == DEVICE_FP32) {
         memcpy(to, from, (size_t)count * 4);
+    } else if (dtype == DEVICE_BF16) {
+        tile_widen_row(from, DEVICE_BF16, count, to);
     } else {
-        const uint16_t *values = from;
-        int64_t i = 0;
-        for (; i + VECTOR <= count; i += VECTOR) vector_store(to + i, vector_load_bf16(values + i));
-        for (; i < count; i++) to[i] = vector_from_bf16(values[i]);
+        tile_widen_row(from, DEVICE_FP16, count, to);
     }
 }
 
@@ -217,9 +224,11 @@ VECTOR_INLINE void tile_write_row(const float *from, device_dtype dtype, int64_t
     }
     uint16_t *values = to;
     int64_t i = 0;
-    for (; i + VECTOR <= count; i += VECTOR) vector_store_bf16(values + i, vector_load(from + i));
+    for (; i + VECTOR <= count; i += VECTOR)
+        vector_store_narrow(dtype, values + i, vector_load(from + i));
     if (i < count)
-        vector_store_bf16_part(values + i, vector_load_part(from + i, count - i), count - i);
+        vector_store_narrow_part(dtype, values + i, vector_load_part(from + i, count - i),
+                                 count - i);
 }
 
 /* Dropout. A number is a function of (key, head, query, key's place): 16 bits of Philox's, whose

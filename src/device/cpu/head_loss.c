@@ -144,7 +144,7 @@ sifr_status cpu_prepare_head_loss(device *dev, device_call *call, sifr_error *er
     plan.backward = call->kernel == DEVICE_HEAD_LOSS_BACKWARD;
     BASE_TRY(cpu_check_activations(call, &call->x[0], "x0", error));
     BASE_TRY(check_operands(call, &plan, error));
-    plan.widen = call->x[0].dtype == DEVICE_BF16 && !cpu_has_bf16(dev);
+    plan.widen = !cpu_product_takes(dev, call->x[0].dtype);
     plan.type = plan.widen ? DEVICE_FP32 : call->x[0].dtype;
     plan.chunk = base_min_i64(CPU_LOSS_ROWS, base_ceil_to(plan.rows, ROW_TILE));
     plan.block = plan.words >= 16384 ? 1024 : 256;
@@ -228,7 +228,7 @@ static void gather_task(void *context, int64_t task, int thread) {
         }
         const char *from = (const char *)x->data + indices(run)[run->first + i] * x->stride * given;
         if (plan->widen)
-            run->matrix->widen((const uint16_t *)from, (float *)to, plan->width);
+            run->matrix->widen(x->dtype, (const uint16_t *)from, (float *)to, plan->width);
         else
             memcpy(to, from, (size_t)(plan->width * element));
     }
@@ -240,7 +240,7 @@ static void widen_task(void *context, int64_t task, int thread) {
     const head_plan *plan = run->plan;
     const device_matrix *w = &run->call->w[0];
     for (int64_t i = task * ROW_TILE; i < (task + 1) * ROW_TILE && i < plan->words; i++)
-        run->matrix->widen((const uint16_t *)w->data + i * w->stride,
+        run->matrix->widen(w->dtype, (const uint16_t *)w->data + i * w->stride,
                            (float *)(run->scratch + plan->at_w) + i * plan->width, plan->width);
 }
 
@@ -360,8 +360,8 @@ static void write_dx(head_run *run, int64_t place, const float *row) {
     const device_matrix *dx = &run->call->dx[0];
     int64_t at = indices(run)[run->first + place] * dx->stride;
     bool add = run->call->accumulate[0];
-    if (dx->dtype == DEVICE_BF16) {
-        run->matrix->narrow(row, (uint16_t *)dx->data + at, dx->columns, add);
+    if (dx->dtype != DEVICE_FP32) {
+        run->matrix->narrow(dx->dtype, row, (uint16_t *)dx->data + at, dx->columns, add);
         return;
     }
     float *to = (float *)dx->data + at;

@@ -161,8 +161,8 @@ VECTOR_INLINE vector load_values(const void *from, device_dtype dtype, int64_t a
     if (dtype == DEVICE_FP32)
         return n == VECTOR ? vector_load((const float *)from + at)
                            : vector_load_part((const float *)from + at, n);
-    return n == VECTOR ? vector_load_bf16((const uint16_t *)from + at)
-                       : vector_load_bf16_part((const uint16_t *)from + at, n);
+    return n == VECTOR ? vector_load_narrow(dtype, (const uint16_t *)from + at)
+                       : vector_load_narrow_part(dtype, (const uint16_t *)from + at, n);
 }
 
 static void attention_range(const cpu_attention_range *r) {

@@ -60,7 +60,7 @@ int64_t KERNEL_NAME(cpu_attention_backward_floats)(device_dtype dtype, int64_t k
 
 VECTOR_INLINE vector some_values(const void *from, device_dtype dtype, int64_t n) {
     if (dtype == DEVICE_FP32) return n >= VECTOR ? vector_load(from) : vector_load_part(from, n);
-    return n >= VECTOR ? vector_load_bf16(from) : vector_load_bf16_part(from, n);
+    return n >= VECTOR ? vector_load_narrow(dtype, from) : vector_load_narrow_part(dtype, from, n);
 }
 
 VECTOR_INLINE float row_product(const void *a, const void *b, device_dtype dtype, int64_t count) {

@@ -5,23 +5,41 @@
 
 enum { SUM_VECTORS = 4 };
 
-static void matrix_widen(const uint16_t *from, float *to, int64_t count) {
+VECTOR_INLINE void widen_values(device_dtype dtype, const uint16_t *from, float *to,
+                                int64_t count) {
     int64_t i = 0;
-    for (; i + VECTOR <= count; i += VECTOR) vector_store(to + i, vector_load_bf16(from + i));
-    for (; i < count; i++) to[i] = vector_from_bf16(from[i]);
+    for (; i + VECTOR <= count; i += VECTOR)
+        vector_store(to + i, vector_load_narrow(dtype, from + i));
+    for (; i < count; i++) to[i] = vector_from_narrow(dtype, from[i]);
 }
 
-static void matrix_narrow(const float *from, uint16_t *to, int64_t count, bool add) {
+static void matrix_widen(device_dtype dtype, const uint16_t *from, float *to, int64_t count) {
+    if (dtype == DEVICE_BF16)
+        widen_values(DEVICE_BF16, from, to, count);
+    else
+        widen_values(DEVICE_FP16, from, to, count);
+}
+
+VECTOR_INLINE void narrow_values(device_dtype dtype, const float *from, uint16_t *to, int64_t count,
+                                 bool add) {
     int64_t i = 0;
     for (; i + VECTOR <= count; i += VECTOR) {
         vector v = vector_load(from + i);
-        if (add) v = vector_add(v, vector_load_bf16(to + i));
-        vector_store_bf16(to + i, v);
+        if (add) v = vector_add(v, vector_load_narrow(dtype, to + i));
+        vector_store_narrow(dtype, to + i, v);
     }
     if (i == count) return;
     vector v = vector_load_part(from + i, count - i);
-    if (add) v = vector_add(v, vector_load_bf16_part(to + i, count - i));
-    vector_store_bf16_part(to + i, v, count - i);
+    if (add) v = vector_add(v, vector_load_narrow_part(dtype, to + i, count - i));
+    vector_store_narrow_part(dtype, to + i, v, count - i);
+}
+
+static void matrix_narrow(device_dtype dtype, const float *from, uint16_t *to, int64_t count,
+                          bool add) {
+    if (dtype == DEVICE_BF16)
+        narrow_values(DEVICE_BF16, from, to, count, add);
+    else
+        narrow_values(DEVICE_FP16, from, to, count, add);
 }
 
 /* `n` vectors of columns side by side, so that rows are read in whole cache lines. */
@@ -34,8 +52,9 @@ VECTOR_INLINE void sum_columns(const void *from, device_dtype dtype, int n, int6
     for (int64_t r = 0; r < rows; r++)
         for (int j = 0; j < n; j++) {
             int64_t at = r * stride + j * VECTOR;
-            sum[j] = vector_add(sum[j], dtype == DEVICE_FP32 ? vector_load(wide + at)
-                                                             : vector_load_bf16(half + at));
+            sum[j] =
+                vector_add(sum[j], dtype == DEVICE_FP32 ? vector_load(wide + at)
+                                                        : vector_load_narrow(dtype, half + at));
         }
     for (int j = 0; j < n; j++) {
         float *to = sums + j * VECTOR;
@@ -51,14 +70,16 @@ static void matrix_column_sums(const void *from, device_dtype dtype, int64_t row
     for (; c + SUM_VECTORS * VECTOR <= columns; c += SUM_VECTORS * VECTOR) {
         if (dtype == DEVICE_FP32)
             sum_columns(wide + c, DEVICE_FP32, SUM_VECTORS, rows, stride, sums + c, add);
-        else
+        else if (dtype == DEVICE_BF16)
             sum_columns(half + c, DEVICE_BF16, SUM_VECTORS, rows, stride, sums + c, add);
+        else
+            sum_columns(half + c, DEVICE_FP16, SUM_VECTORS, rows, stride, sums + c, add);
     }
     for (; c < columns; c++) {
         float sum = 0.0f;
         for (int64_t r = 0; r < rows; r++)
             sum += dtype == DEVICE_FP32 ? wide[r * stride + c]
-                                        : vector_from_bf16(half[r * stride + c]);
+                                        : vector_from_narrow(dtype, half[r * stride + c]);
         sums[c] = add ? sums[c] + sum : sum;
     }
 }
@@ -109,6 +130,7 @@ static void matrix_put_block(const float *from, int64_t rows, int64_t columns, f
 
 DEFINE_DOT(dot_fp32, float, vector_load, vector_load_part)
 DEFINE_DOT(dot_bf16, uint16_t, vector_load_bf16, vector_load_bf16_part)
+DEFINE_DOT(dot_fp16, uint16_t, vector_load_fp16, vector_load_fp16_part)
 
 /* out[c] = sum over i of x[i] w[i][c], for `columns` <= 4 VECTOR. */
 #define DEFINE_COMBINE(NAME, TYPE, LOAD, LOAD_PART, SCALAR)                                        \
@@ -137,31 +159,38 @@ DEFINE_DOT(dot_bf16, uint16_t, vector_load_bf16, vector_load_bf16_part)
 #define KEEP(value) (value)
 DEFINE_COMBINE(combine_fp32, float, vector_load, vector_load_part, KEEP)
 DEFINE_COMBINE(combine_bf16, uint16_t, vector_load_bf16, vector_load_bf16_part, vector_from_bf16)
+DEFINE_COMBINE(combine_fp16, uint16_t, vector_load_fp16, vector_load_fp16_part, half_to_float)
 
 enum { VECTOR_BLOCK = 256 }; /* elements of y made at a time, in fp32 on the stack */
 
 static void vector_block(const device_matrix *x, const device_matrix *w, const device_matrix *bias,
                          const device_matrix *y, bool transposed, int64_t first, int64_t n) {
     float out[VECTOR_BLOCK];
-    bool wide = x->dtype == DEVICE_FP32;
-    int64_t at = transposed ? first : first * w->stride;
-    if (!transposed && wide)
-        dot_fp32(x->data, (const float *)w->data + at, w->stride, n, x->columns, out);
+    int64_t at = transposed ? first : first * w->stride, stride = w->stride, count = x->columns;
+    const float *wide = w->data;
+    const uint16_t *half = w->data;
+    device_dtype dtype = x->dtype;
+    if (!transposed && dtype == DEVICE_FP32)
+        dot_fp32(x->data, wide + at, stride, n, count, out);
+    else if (!transposed && dtype == DEVICE_BF16)
+        dot_bf16(x->data, half + at, stride, n, count, out);
     else if (!transposed)
-        dot_bf16(x->data, (const uint16_t *)w->data + at, w->stride, n, x->columns, out);
-    else if (wide)
-        combine_fp32(x->data, (const float *)w->data + at, w->stride, x->columns, n, out);
+        dot_fp16(x->data, half + at, stride, n, count, out);
+    else if (dtype == DEVICE_FP32)
+        combine_fp32(x->data, wide + at, stride, count, n, out);
+    else if (dtype == DEVICE_BF16)
+        combine_bf16(x->data, half + at, stride, count, n, out);
     else
-        combine_bf16(x->data, (const uint16_t *)w->data + at, w->stride, x->columns, n, out);
+        combine_fp16(x->data, half + at, stride, count, n, out);
+    const uint16_t *half_bias = bias->data;
     if (bias->dtype == DEVICE_FP32)
         for (int64_t i = 0; i < n; i++) out[i] += ((const float *)bias->data)[first + i];
-    if (bias->dtype == DEVICE_BF16)
-        for (int64_t i = 0; i < n; i++)
-            out[i] += vector_from_bf16(((const uint16_t *)bias->data)[first + i]);
-    if (wide)
+    else if (bias->dtype != DEVICE_NONE)
+        for (int64_t i = 0; i < n; i++) out[i] += vector_from_narrow(dtype, half_bias[first + i]);
+    if (dtype == DEVICE_FP32)
         memcpy((float *)y->data + first, out, (size_t)n * sizeof *out);
     else
-        matrix_narrow(out, (uint16_t *)y->data + first, n, false);
+        matrix_narrow(dtype, out, (uint16_t *)y->data + first, n, false);
 }
 
 static void matrix_vector_product(const device_matrix *x, const device_matrix *w,

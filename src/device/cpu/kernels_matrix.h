@@ -5,11 +5,11 @@
 #include "device/device.h"
 
 typedef struct cpu_matrix_kernels {
-    /* bf16 to fp32 */
-    void (*widen)(const uint16_t *from, float *to, int64_t count);
-    /* fp32 to bf16, to nearest even; with `add`, what is there is added before rounding */
-    void (*narrow)(const float *from, uint16_t *to, int64_t count, bool add);
-    /* sums[c] (+)= the sum over rows, in order, of column c; dtype FP32 or BF16 */
+    /* BF16 or FP16 to fp32 */
+    void (*widen)(device_dtype dtype, const uint16_t *from, float *to, int64_t count);
+    /* fp32 to BF16 or FP16, to nearest even; with `add`, what is there is added before rounding */
+    void (*narrow)(device_dtype dtype, const float *from, uint16_t *to, int64_t count, bool add);
+    /* sums[c] (+)= the sum over rows, in order, of column c; dtype FP32, BF16 or FP16 */
     void (*column_sums)(const void *from, device_dtype dtype, int64_t rows, int64_t columns,
                         int64_t stride, float *sums, bool add);
     /* to (+)= from, a dense block of rows x columns, columns a multiple of 64 */

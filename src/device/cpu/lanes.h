@@ -8,6 +8,11 @@
 #include <stdint.h>
 #include <string.h>
 
+#if defined(__F16C__)
+#include <immintrin.h>
+#endif
+
+#include "device/cpu/half.h"
 #include "device/device.h"
 
 enum { LANES = 16, PIECE = 512 };
@@ -35,26 +40,24 @@ static inline uint16_t lanes_to_bf16(float value) {
     return (uint16_t)((bits & 0x7fffffff) > 0x7f800000 ? quiet : rounded);
 }
 
-/* IEEE half precision; what is too large becomes infinite, a NaN stays one. */
-static inline uint16_t lanes_to_half(float value) {
-    uint32_t bits = lanes_to_bits(value), sign = bits >> 16 & 0x8000, rest = bits & 0x7fffffff;
-    if (rest > 0x7f800000) return (uint16_t)(sign | 0x7e00 | (rest >> 13 & 0x3ff));
-    if (rest >= 0x477ff000) return (uint16_t)(sign | 0x7c00);
-    if (rest < 0x38800000) { /* below 2^-14: adding 0.5 leaves multiples of 2^-24 */
-        float shifted = lanes_from_bits(rest) + 0.5f;
-        return (uint16_t)(sign | (lanes_to_bits(shifted) - 0x3f000000));
-    }
-    return (uint16_t)(sign | (rest - 0x38000000 + 0xfff + (rest >> 13 & 1)) >> 13);
+/* `count` values of IEEE half precision, with the set's conversions where it has them. */
+static inline void lanes_load_half(float *to, const uint16_t *from, int64_t count) {
+    int64_t i = 0;
+#if defined(__F16C__)
+    for (; i + 8 <= count; i += 8)
+        _mm256_storeu_ps(to + i, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(from + i))));
+#endif
+    for (; i < count; i++) to[i] = half_to_float(from[i]);
 }
 
-static inline float lanes_from_half(uint16_t half) {
-    uint32_t sign = (uint32_t)(half & 0x8000) << 16, rest = (uint32_t)(half & 0x7fff) << 13;
-    if (rest >= 0x0f800000) { /* infinite or NaN */
-        uint32_t quiet = rest > 0x0f800000 ? 0x00400000 : 0;
-        return lanes_from_bits(sign | rest | 0x7f800000 | quiet);
-    }
-    float value = lanes_from_bits(rest) * 0x1p112f;
-    return lanes_from_bits(sign | lanes_to_bits(value));
+static inline void lanes_store_half(uint16_t *to, const float *from, int64_t count) {
+    int64_t i = 0;
+#if defined(__F16C__)
+    for (; i + 8 <= count; i += 8)
+        _mm_storeu_si128((__m128i *)(to + i),
+                         _mm256_cvtps_ph(_mm256_loadu_ps(from + i), _MM_FROUND_TO_NEAREST_INT));
+#endif
+    for (; i < count; i++) to[i] = half_from_float(from[i]);
 }
 
 /* `count` values at element `first` of row `row`, as fp32. */
@@ -65,8 +68,7 @@ static inline void lanes_load(float *to, const device_matrix *m, int64_t row, in
         const uint16_t *from = (const uint16_t *)m->data + at;
         for (int64_t i = 0; i < count; i++) to[i] = lanes_from_bits((uint32_t)from[i] << 16);
     } else if (m->dtype == DEVICE_FP16) {
-        const uint16_t *from = (const uint16_t *)m->data + at;
-        for (int64_t i = 0; i < count; i++) to[i] = lanes_from_half(from[i]);
+        lanes_load_half(to, (const uint16_t *)m->data + at, count);
     } else {
         memcpy(to, (const float *)m->data + at, (size_t)count * sizeof *to);
     }
@@ -79,8 +81,7 @@ static inline void lanes_store(const device_matrix *m, int64_t row, int64_t firs
         uint16_t *to = (uint16_t *)m->data + at;
         for (int64_t i = 0; i < count; i++) to[i] = lanes_to_bf16(from[i]);
     } else if (m->dtype == DEVICE_FP16) {
-        uint16_t *to = (uint16_t *)m->data + at;
-        for (int64_t i = 0; i < count; i++) to[i] = lanes_to_half(from[i]);
+        lanes_store_half((uint16_t *)m->data + at, from, count);
     } else {
         memcpy((float *)m->data + at, from, (size_t)count * sizeof *from);
     }

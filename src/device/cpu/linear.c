@@ -58,7 +58,7 @@ static sifr_status plan_sizes(const device *dev, const device_call *call, linear
                        transposed ? plan->out : plan->in, type, error));
     if (plan->out < 1)
         return base_fail(error, SIFR_USAGE, "%s: w0 is empty", device_kernel_name(call->kernel));
-    plan->widen = type == DEVICE_BF16 && !cpu_has_bf16(dev);
+    plan->widen = !cpu_product_takes(dev, type);
     plan->type = plan->widen ? DEVICE_FP32 : type;
     plan->at_x = plan->at_w = plan->at_bias = plan->at_y = -1;
     plan->at_turned = plan->at_packed = plan->at_threads = -1;
@@ -190,7 +190,7 @@ sifr_status cpu_prepare_linear_backward(device *dev, device_call *call, sifr_err
     return keep_plan(dev, call, &plan, total, error);
 }
 
-/* Conversions, where the products run in fp32 and the operands are bf16. */
+/* Conversions, where the products run in fp32 and the operands have 16 bits. */
 
 static void widen_task(void *context, int64_t task, int thread) {
     (void)thread;
@@ -199,8 +199,8 @@ static void widen_task(void *context, int64_t task, int thread) {
     int64_t rows = base_max_i64(1, WIDEN_ELEMENTS / m->columns);
     int64_t last = base_min_i64(m->rows, (task + 1) * rows);
     for (int64_t r = task * rows; r < last; r++)
-        run->kernels->widen((const uint16_t *)m->data + r * m->stride, run->to + r * m->columns,
-                            m->columns);
+        run->kernels->widen(m->dtype, (const uint16_t *)m->data + r * m->stride,
+                            run->to + r * m->columns, m->columns);
 }
 
 static void narrow_task(void *context, int64_t task, int thread) {
@@ -211,8 +211,8 @@ static void narrow_task(void *context, int64_t task, int thread) {
     int64_t rows = base_max_i64(1, WIDEN_ELEMENTS / m->columns);
     int64_t last = base_min_i64(m->rows, (task + 1) * rows);
     for (int64_t r = task * rows; r < last; r++)
-        run->kernels->narrow(run->to + r * m->columns, (uint16_t *)m->data + r * m->stride,
-                             m->columns, add);
+        run->kernels->narrow(m->dtype, run->to + r * m->columns,
+                             (uint16_t *)m->data + r * m->stride, m->columns, add);
 }
 
 static int64_t conversion_tasks(const device_matrix *m) {

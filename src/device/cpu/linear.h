@@ -2,8 +2,9 @@
  *
  * Forward and input gradient: tiles of rows. Weight gradient: chunks of DEVICE_TOKEN_CHUNK tokens
  * in order; of each chunk the operand whose columns become rows of dw is transposed once into
- * scratch, then tiles of rows of dw are added to. Without bf16 instructions, bf16 operands are
- * widened into scratch and the products run in fp32. */
+ * scratch, then tiles of rows of dw are added to. Operands of 16 bits that the products do not take
+ * as they are (fp16; bf16 without instructions for it) are widened into scratch and the products
+ * run in fp32. */
 #ifndef CPU_LINEAR_H
 #define CPU_LINEAR_H
 

@@ -17,9 +17,9 @@ sifr_status cpu_check(const device_call *call, const device_matrix *m, const cha
 sifr_status cpu_check_activations(const device_call *call, const device_matrix *m,
                                   const char *operand, sifr_error *error) {
     const char *kernel = device_kernel_name(call->kernel);
-    if (m->dtype != DEVICE_FP32 && m->dtype != DEVICE_BF16)
-        return base_fail(error, SIFR_USAGE, "%s: %s is %s, expected fp32 or bf16", kernel, operand,
-                         device_dtype_name(m->dtype));
+    if (m->dtype != DEVICE_FP32 && m->dtype != DEVICE_BF16 && m->dtype != DEVICE_FP16)
+        return base_fail(error, SIFR_USAGE, "%s: %s is %s, expected fp32, bf16 or fp16", kernel,
+                         operand, device_dtype_name(m->dtype));
     if (m->rows < 1 || m->columns < 1 || m->stride < m->columns)
         return base_fail(error, SIFR_USAGE, "%s: %s is %lld x %lld with stride %lld", kernel,
                          operand, (long long)m->rows, (long long)m->columns, (long long)m->stride);

@@ -10,7 +10,7 @@ sifr_status cpu_check(const device_call *call, const device_matrix *m, const cha
                       int64_t rows, int64_t columns, device_dtype dtype,
                       sifr_error *error) SIFR_MUST_CHECK;
 
-/* FP32 or BF16, and not empty. */
+/* FP32, BF16 or FP16, and not empty. */
 sifr_status cpu_check_activations(const device_call *call, const device_matrix *m,
                                   const char *operand, sifr_error *error) SIFR_MUST_CHECK;
 

@@ -10,9 +10,9 @@
 
 #include "device/cpu/cpu.h"
 
-/* Whether products take bf16 as it is; else operands are widened first. */
-static inline bool cpu_has_bf16(const device *dev) {
-    return strcmp(dev->isa, "avx512") == 0;
+/* Whether products take operands of this type as they are; else they are widened to fp32 first. */
+static inline bool cpu_product_takes(const device *dev, device_dtype dtype) {
+    return dtype == DEVICE_FP32 || (dtype == DEVICE_BF16 && strcmp(dev->isa, "avx512") == 0);
 }
 
 typedef struct cpu_product_shape {

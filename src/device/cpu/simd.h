@@ -6,6 +6,9 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "device/cpu/half.h"
+#include "device/device.h"
+
 #define VECTOR_JOIN2(a, b) a##_##b
 #define VECTOR_JOIN(a, b) VECTOR_JOIN2(a, b)
 #define KERNEL_NAME(name) VECTOR_JOIN(name, KERNEL_ISA)
@@ -80,6 +83,12 @@ VECTOR_INLINE vector vector_load_bf16(const uint16_t *p) {
 VECTOR_INLINE void vector_store_bf16(uint16_t *p, vector v) {
     _mm256_storeu_si256((__m256i *)p, (__m256i)_mm512_cvtneps_pbh(v));
 }
+VECTOR_INLINE vector vector_load_fp16(const uint16_t *p) {
+    return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)p));
+}
+VECTOR_INLINE void vector_store_fp16(uint16_t *p, vector v) {
+    _mm256_storeu_si256((__m256i *)p, _mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT));
+}
 
 #elif defined(KERNEL_ISA_avx2)
 #include <immintrin.h>
@@ -113,7 +122,7 @@ VECTOR_INLINE vector vector_max(vector a, vector b) {
 }
 VECTOR_INLINE vector vector_exp2(vector v) {
     vector tiny = _mm256_cmp_ps(v, _mm256_set1_ps(-126.0f), _CMP_LT_OQ);
-    v = _mm256_max_ps(v, _mm256_set1_ps(-126.0f));
+    v = _mm256_max_ps(_mm256_set1_ps(-126.0f), v); /* the second one where it is a NaN */
     vector whole = _mm256_round_ps(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
     vector r = _mm256_sub_ps(v, whole);
     __m256i power =
@@ -129,6 +138,12 @@ VECTOR_INLINE void vector_store_bf16(uint16_t *p, vector v) {
     float values[8];
     _mm256_storeu_ps(values, v);
     for (int i = 0; i < 8; i++) p[i] = vector_to_bf16(values[i]);
+}
+VECTOR_INLINE vector vector_load_fp16(const uint16_t *p) {
+    return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p));
+}
+VECTOR_INLINE void vector_store_fp16(uint16_t *p, vector v) {
+    _mm_storeu_si128((__m128i *)p, _mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT));
 }
 
 #else
@@ -187,6 +202,14 @@ VECTOR_INLINE vector vector_load_bf16(const uint16_t *p) {
 VECTOR_INLINE void vector_store_bf16(uint16_t *p, vector v) {
     for (int i = 0; i < VECTOR; i++) p[i] = vector_to_bf16(v[i]);
 }
+VECTOR_INLINE vector vector_load_fp16(const uint16_t *p) {
+    vector v;
+    for (int i = 0; i < VECTOR; i++) v[i] = half_to_float(p[i]);
+    return v;
+}
+VECTOR_INLINE void vector_store_fp16(uint16_t *p, vector v) {
+    for (int i = 0; i < VECTOR; i++) p[i] = half_from_float(v[i]);
+}
 #endif
 
 /* The sum of the elements, in a fixed order. */
@@ -222,6 +245,34 @@ VECTOR_INLINE void vector_store_bf16_part(uint16_t *p, vector v, int64_t count) 
     uint16_t values[VECTOR];
     vector_store_bf16(values, v);
     memcpy(p, values, (size_t)count * sizeof *p);
+}
+VECTOR_INLINE vector vector_load_fp16_part(const uint16_t *p, int64_t count) {
+    uint16_t values[VECTOR] = {0};
+    memcpy(values, p, (size_t)count * sizeof *p);
+    return vector_load_fp16(values);
+}
+
+/* VECTOR values, or the first `count` <= VECTOR of them, of a type of 16 bits: BF16 or FP16. */
+VECTOR_INLINE vector vector_load_narrow(device_dtype dtype, const uint16_t *p) {
+    return dtype == DEVICE_BF16 ? vector_load_bf16(p) : vector_load_fp16(p);
+}
+VECTOR_INLINE vector vector_load_narrow_part(device_dtype dtype, const uint16_t *p, int64_t count) {
+    return dtype == DEVICE_BF16 ? vector_load_bf16_part(p, count) : vector_load_fp16_part(p, count);
+}
+VECTOR_INLINE void vector_store_narrow(device_dtype dtype, uint16_t *p, vector v) {
+    if (dtype == DEVICE_BF16)
+        vector_store_bf16(p, v);
+    else
+        vector_store_fp16(p, v);
+}
+VECTOR_INLINE void vector_store_narrow_part(device_dtype dtype, uint16_t *p, vector v,
+                                            int64_t count) {
+    uint16_t values[VECTOR];
+    vector_store_narrow(dtype, values, v);
+    memcpy(p, values, (size_t)count * sizeof *p);
+}
+VECTOR_INLINE float vector_from_narrow(device_dtype dtype, uint16_t value) {
+    return dtype == DEVICE_BF16 ? vector_from_bf16(value) : half_to_float(value);
 }
 
 #endif

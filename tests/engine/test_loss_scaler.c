@@ -1,0 +1,126 @@
+/* Against DeepSpeed's own loss_scaler.py: tests/golden/make_loss_scales.py. */
+#include "engine/loss_scaler.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/status.h"
+
+static double number(const json_t *object, const char *key) {
+    const json_t *value = json_object_get(object, key);
+    assert_true(json_is_number(value));
+    return json_number_value(value);
+}
+
+/* Steps compared. */
+static size_t compare_case(size_t index, const json_t *golden) {
+    sifr_loss_scaling options = {.initial = number(golden, "initial"),
+                                 .least = number(golden, "least"),
+                                 .window = (int64_t)number(golden, "window"),
+                                 .hysteresis = (int64_t)number(golden, "hysteresis"),
+                                 .consecutive_hysteresis =
+                                     json_is_true(json_object_get(golden, "consecutive"))};
+    const char *steps = json_string_value(json_object_get(golden, "steps"));
+    const json_t *trace = json_object_get(golden, "trace");
+    int64_t ends = (int64_t)number(golden, "ends"), step = 0;
+    size_t at = 0;
+    engine_loss_scaler scaler = engine_loss_scaler_begin(&options);
+    double scale = scaler.scale, hysteresis = (double)scaler.hysteresis;
+    for (; steps[step]; step++) {
+        bool goes_on = engine_loss_scaler_update(&scaler, &options, steps[step] == 'x');
+        if (goes_on != (step != ends))
+            fail_msg("case %zu: step %lld ends or goes on", index, (long long)step);
+        if (!goes_on) break;
+        const json_t *change = json_array_get(trace, at);
+        if (json_integer_value(json_array_get(change, 0)) == step && change) {
+            scale = json_number_value(json_array_get(change, 1));
+            hysteresis = json_number_value(json_array_get(change, 2));
+            at++;
+        }
+        if (scaler.scale != scale || (double)scaler.hysteresis != hysteresis)
+            fail_msg("case %zu, step %lld: scale %g and hysteresis %lld, not %g and %g", index,
+                     (long long)step, scaler.scale, (long long)scaler.hysteresis, scale,
+                     hysteresis);
+    }
+    assert_int_equal(at, json_array_size(trace));
+    return (size_t)step;
+}
+
+static void each_case_of_deepspeed(void **state) {
+    char path[4096];
+    size_t index, steps = 0;
+    json_t *golden;
+    (void)state;
+    assert_non_null(getenv("SOURCE"));
+    snprintf(path, sizeof path, "%s/tests/golden/loss_scales.json", getenv("SOURCE"));
+    json_t *root = json_load_file(path, 0, NULL);
+    assert_non_null(root);
+    json_array_foreach(json_object_get(root, "cases"), index, golden) {
+        steps += compare_case(index, golden);
+    }
+    assert_true(index >= 30 && steps > 3000);
+    json_decref(root);
+}
+
+/* A fixed scale never changes and never ends a run. */
+static void fixed_scale(void **state) {
+    (void)state;
+    sifr_loss_scaling options = {.fixed = 128, .window = 1, .hysteresis = 1, .least = 128};
+    engine_loss_scaler scaler = engine_loss_scaler_begin(&options);
+    for (int i = 0; i < 100; i++) {
+        assert_true(engine_loss_scaler_update(&scaler, &options, i % 3 != 0));
+        assert_true(scaler.scale == 128);
+    }
+}
+
+/* The state is all there is: going on from a copy is the same. */
+static void goes_on_from_a_copy(void **state) {
+    (void)state;
+    sifr_loss_scaling options = {.initial = 64, .least = 1, .window = 3, .hysteresis = 2};
+    engine_loss_scaler whole = engine_loss_scaler_begin(&options);
+    for (int i = 0; i < 50; i++) {
+        engine_loss_scaler copy = {whole.scale, whole.iteration, whole.last_overflow,
+                                   whole.hysteresis};
+        bool overflow = i % 7 == 2 || i % 11 == 5;
+        assert_true(engine_loss_scaler_update(&whole, &options, overflow));
+        assert_true(engine_loss_scaler_update(&copy, &options, overflow));
+        assert_true(copy.scale == whole.scale && copy.hysteresis == whole.hysteresis &&
+                    copy.iteration == whole.iteration && copy.last_overflow == whole.last_overflow);
+    }
+}
+
+static void refuses(void **state) {
+    (void)state;
+    sifr_loss_scaling right = {.initial = 64, .least = 1, .window = 3, .hysteresis = 2};
+    sifr_error error = {0};
+    assert_int_equal(engine_loss_scaler_check(&right, &error), SIFR_OK);
+    for (int i = 0; i < 7; i++) {
+        sifr_loss_scaling wrong = right;
+        if (i == 0) wrong.fixed = -1;
+        if (i == 1) wrong.fixed = INFINITY;
+        if (i == 2) wrong.initial = 0;
+        if (i == 3) wrong.initial = NAN;
+        if (i == 4) wrong.least = 0;
+        if (i == 5) wrong.window = 0;
+        if (i == 6) wrong.hysteresis = 0;
+        assert_int_equal(engine_loss_scaler_check(&wrong, &error), SIFR_USAGE);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_case_of_deepspeed),
+        cmocka_unit_test(fixed_scale),
+        cmocka_unit_test(goes_on_from_a_copy),
+        cmocka_unit_test(refuses),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
