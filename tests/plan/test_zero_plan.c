@@ -1,0 +1,265 @@
+/* What a plan says of ZeRO's stages at many rank counts, against the design's table: bytes held per
+ * parameter, bytes on the wire, and the number of transfers. Worked out here from the flat
+ * parameters' sizes alone, not from the schedule's own instructions. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/registry.h"
+#include "plan/schedule.h"
+
+enum { BLOCK = 1024, LAYERS = 3, GRADIENT = 4 };
+
+static const int32_t rank_counts[] = {2, 3, 4, 5, 8, 16, 64, 1000};
+enum { RANK_COUNTS = sizeof rank_counts / sizeof *rank_counts };
+
+typedef struct fixture {
+    sifr_model *model;
+    device *dev;
+} fixture;
+
+/* Embedding, blocks, head: large enough that padding to 64 ranks is little beside a block. */
+static void open_fixture(fixture *f, bool tied) {
+    formats_model_config c = {.model_type = "llama",
+                              .vocab_size = 4096,
+                              .hidden_size = 512,
+                              .num_hidden_layers = LAYERS,
+                              .num_attention_heads = 8,
+                              .num_key_value_heads = 4,
+                              .head_dim = 64,
+                              .intermediate_size = 1400,
+                              .max_position_embeddings = 64,
+                              .activation = FORMATS_SILU,
+                              .norm_eps = 1e-5,
+                              .rope_theta = 1e4,
+                              .rope_factor = 1,
+                              .tie_word_embeddings = tied,
+                              .initializer_range = 0.02};
+    sifr_error error = {0};
+    assert_int_equal(model_from_config(&c, &f->model, &error), SIFR_OK);
+    assert_int_equal(device_open_cpu(1, NULL, &f->dev, &error), SIFR_OK);
+}
+
+static void close_fixture(fixture *f) {
+    sifr_model_free(f->model);
+    device_close(f->dev);
+}
+
+static plan_schedule *lower(const fixture *f, plan_settings settings) {
+    plan_schedule *s;
+    sifr_error error = {0};
+    settings.mode = PLAN_TRAIN;
+    settings.dtype = DEVICE_BF16;
+    settings.sequences = 1;
+    settings.length = 16;
+    settings.rank = settings.world_size - 1;
+    if (plan_lower(f->model, f->dev, &settings, &s, &error) != SIFR_OK)
+        fail_msg("%s", error.message);
+    return s;
+}
+
+/* A unit's parameters, each on blocks, and the whole cut into equal slices of blocks. */
+static int64_t padded(const sifr_model *model, size_t unit, int64_t ranks) {
+    int64_t blocks = 0;
+    for (size_t w = 0; w < model->weight_count; w++) {
+        const model_weight *weight = &model->weights[w];
+        if ((size_t)weight->unit == unit)
+            blocks += (weight->rows * weight->columns + BLOCK - 1) / BLOCK;
+    }
+    return (blocks + ranks - 1) / ranks * ranks * BLOCK;
+}
+
+static int64_t padded_all(const sifr_model *model, int64_t ranks) {
+    int64_t sum = 0;
+    for (size_t u = 0; u < model->unit_count; u++) sum += padded(model, u, ranks);
+    return sum;
+}
+
+/* --- memory --- */
+
+/* Most bytes of gradients of units that live at once. */
+static int64_t gradients_at_once(const plan_schedule *s) {
+    int64_t now = 0, most = 0;
+    int64_t *change = calloc(s->instruction_count + 1, sizeof *change);
+    for (size_t b = 0; b < s->buffer_count; b++) {
+        const plan_buffer *buffer = &s->buffers[b];
+        if (buffer->class != PLAN_GRADIENTS || buffer->unit < 0 || buffer->first < 0) continue;
+        change[buffer->first] += buffer->bytes;
+        change[buffer->last + 1] -= buffer->bytes;
+    }
+    for (size_t i = 0; i <= s->instruction_count; i++) {
+        now += change[i];
+        if (now > most) most = now;
+    }
+    free(change);
+    return most;
+}
+
+static int64_t held(const plan_schedule *s, plan_class class) {
+    int64_t sum = 0;
+    for (size_t b = 0; b < s->buffer_count; b++) {
+        if (s->buffers[b].class == class && s->buffers[b].first < 0) sum += s->buffers[b].bytes;
+    }
+    return sum;
+}
+
+/* Parameters, gradients, optimizer state; where gradients are slices, two units at most are whole
+ * beside them: the one that is made, and the one that is on its way. */
+static void check_memory(const fixture *f, int32_t ranks, int stage, plan_order order) {
+    int64_t k = order == PLAN_UNIT ? 2 : 1; /* k > 1 costs one unit's partial sum in that order */
+    plan_settings settings = {
+        .world_size = ranks, .stage = stage, .order = order, .micro_batches = (int32_t)k};
+    plan_schedule *s = lower(f, settings);
+    int64_t elements = padded_all(f->model, ranks), largest = 0;
+    for (size_t u = 0; u < f->model->unit_count; u++) {
+        if (padded(f->model, u, ranks) > largest) largest = padded(f->model, u, ranks);
+    }
+    int64_t n = ranks, slice = elements / n;
+    assert_int_equal(held(s, PLAN_PARAMETERS), 2 * (stage == 3 ? slice : elements));
+    assert_int_equal(held(s, PLAN_MASTERS), 4 * (stage >= 1 ? slice : elements));
+    assert_int_equal(held(s, PLAN_MOMENTS), 8 * (stage >= 1 ? slice : elements));
+    int64_t gradients = gradients_at_once(s);
+    if (stage < 2) {
+        assert_true(gradients >= GRADIENT * elements);
+        assert_true(gradients <= GRADIENT * (elements + (k - 1) * largest));
+    } else {
+        assert_true(gradients > GRADIENT * slice);
+        assert_true(gradients <= GRADIENT * (slice + (1 + k) * largest));
+    }
+    /* The table: bytes a parameter, and what padding and units in flight add. */
+    static const int64_t whole[] = {18, 6, 2, 0}, cut[] = {0, 12, 16, 18};
+    int64_t parameters = sifr_model_parameters(f->model);
+    int64_t table = whole[stage] * parameters + cut[stage] * parameters / n;
+    int64_t all = held(s, PLAN_PARAMETERS) + held(s, PLAN_MASTERS) + held(s, PLAN_MOMENTS) +
+                  GRADIENT * (stage < 2 ? elements : slice);
+    int64_t pads = elements - parameters;
+    int64_t weights = (int64_t)f->model->weight_count, units = (int64_t)f->model->unit_count;
+    assert_true(pads >= 0 && pads <= (weights + units * n) * BLOCK);
+    assert_true(all >= table && all <= table + whole[stage] * pads + cut[stage] * pads / n + 18);
+    /* Stage 3 has never more than few units whole. */
+    if (stage == 3) assert_true(s->peak_bytes[PLAN_GATHERED] <= 2 * 2 * largest);
+    plan_free(s);
+}
+
+static void memory(void **state) {
+    fixture f;
+    (void)state;
+    open_fixture(&f, false);
+    for (int i = 0; i < RANK_COUNTS; i++) {
+        for (int stage = 0; stage < 4; stage++) {
+            check_memory(&f, rank_counts[i], stage, PLAN_BATCH);
+            check_memory(&f, rank_counts[i], stage, PLAN_UNIT);
+        }
+    }
+    close_fixture(&f);
+}
+
+/* --- the wire --- */
+
+typedef struct wire {
+    int64_t gathered, reduced; /* bytes to this rank */
+    int64_t gather_calls, reduce_calls;
+} wire;
+
+static void pass(int64_t elements, int64_t bytes, int64_t ranks, int64_t times, int64_t *sum,
+                 int64_t *calls) {
+    *sum += times * (elements / ranks) * (ranks - 1) * bytes;
+    *calls += times;
+}
+
+/* The table's last column, unit by unit, and in bf16. The embedding's backward pass reads no
+ * parameters and the head has forward and backward in one: one gather. A tied head reads the
+ * embedding's table, and sends a gradient for it. */
+static wire table_wire(const sifr_model *model, const plan_settings *settings, bool tied) {
+    wire w = {0};
+    int64_t n = settings->world_size;
+    bool often = settings->order == PLAN_BATCH && settings->stage >= 2;
+    int64_t times = often ? settings->micro_batches : 1;
+    for (size_t u = 0; u < model->unit_count; u++) {
+        int64_t elements = padded(model, u, n);
+        bool first = u == 0, last = u + 1 == model->unit_count;
+        int64_t uses = tied && first ? 2 : 1;
+        pass(elements, 4, n, times * uses, &w.reduced, &w.reduce_calls);
+        if (settings->stage == 0) {
+            pass(elements, 4, n, 1, &w.gathered, &w.gather_calls);
+        } else if (settings->stage < 3) {
+            pass(elements, 2, n, 1, &w.gathered, &w.gather_calls);
+        } else {
+            int64_t gathers = first ? uses : last ? 1 : 2;
+            pass(elements, 2, n, times * gathers, &w.gathered, &w.gather_calls);
+        }
+    }
+    return w;
+}
+
+static void check_wire(const fixture *f, const plan_settings *settings, bool tied) {
+    plan_schedule *s = lower(f, *settings);
+    wire want = table_wire(f->model, settings, tied), have = {0};
+    plan_wire(s, &have.gathered, &have.reduced);
+    for (size_t i = 0; i < s->instruction_count; i++) {
+        have.gather_calls += s->instructions[i].action == PLAN_GATHER;
+        have.reduce_calls += s->instructions[i].action == PLAN_REDUCE;
+    }
+    if (memcmp(&want, &have, sizeof want) != 0)
+        fail_msg("stage %d, %d ranks, k %d, %s order%s: gathered %lld in %lld, not %lld in %lld; "
+                 "reduced %lld in %lld, not %lld in %lld",
+                 settings->stage, settings->world_size, settings->micro_batches,
+                 settings->order == PLAN_UNIT ? "unit" : "batch", tied ? ", tied" : "",
+                 (long long)have.gathered, (long long)have.gather_calls, (long long)want.gathered,
+                 (long long)want.gather_calls, (long long)have.reduced,
+                 (long long)have.reduce_calls, (long long)want.reduced,
+                 (long long)want.reduce_calls);
+    plan_free(s);
+}
+
+static void wires(void **state) {
+    (void)state;
+    for (int tied = 0; tied < 2; tied++) {
+        fixture f;
+        open_fixture(&f, tied);
+        for (int i = 0; i < RANK_COUNTS; i++) {
+            for (int stage = 0; stage < 4; stage++) {
+                for (int32_t k = 1; k <= 4; k += 3) {
+                    plan_settings settings = {
+                        .world_size = rank_counts[i], .stage = stage, .micro_batches = k};
+                    check_wire(&f, &settings, tied);
+                    settings.order = PLAN_UNIT;
+                    check_wire(&f, &settings, tied);
+                }
+            }
+        }
+        close_fixture(&f);
+    }
+}
+
+/* Where stage 3 gathers twice and all that is sent is 16 bits wide, it costs one and a half times
+ * what data parallelism does: three passes instead of two. Here gradients are fp32, so its share is
+ * smaller: 2 + 2 + 4 bytes a parameter beside 4 + 4. */
+static void stage3_beside_stage0(void **state) {
+    fixture f;
+    (void)state;
+    open_fixture(&f, false);
+    int64_t elements = padded_all(f.model, 8), ends = padded(f.model, 0, 8);
+    ends += padded(f.model, f.model->unit_count - 1, 8);
+    for (int stage = 0; stage < 4; stage += 3) {
+        plan_settings settings = {.world_size = 8, .stage = stage, .micro_batches = 1};
+        plan_schedule *s = lower(&f, settings);
+        int64_t gathered, reduced, each = elements / 8 * 7;
+        plan_wire(s, &gathered, &reduced);
+        assert_int_equal(reduced, 4 * each);
+        assert_int_equal(gathered, 4 * each - (stage == 3 ? 2 * (ends / 8 * 7) : 0));
+        plan_free(s);
+    }
+    close_fixture(&f);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(memory), cmocka_unit_test(wires),
+                                       cmocka_unit_test(stage3_beside_stage0)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
