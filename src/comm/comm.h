@@ -91,6 +91,14 @@ sifr_status comm_broadcast(comm_group *group, int32_t root, void *data, int64_t 
 sifr_status comm_agree(comm_group *group, const char *label, uint64_t hash,
                        sifr_error *error) SIFR_MUST_CHECK;
 
+/* All ranks hand in how something went on each of them, with its message in `error`, and all get
+ * the same back: SIFR_OK where it went well everywhere, else the status and message of the lowest
+ * rank that failed ("rank 3: " before it, where that is not rank 0). So none goes on alone into a
+ * collective in which the others are not. SIFR_LOST_RANK comes back at once: nobody is left to
+ * agree with. `error` should not be NULL, or a rank's reason is lost. Nothing is allocated. */
+sifr_status comm_agree_status(comm_group *group, sifr_status status,
+                              sifr_error *error) SIFR_MUST_CHECK;
+
 /* A collective that takes longer fails with SIFR_LOST_RANK; 0 (as opened): it waits for ever. */
 void comm_set_timeout(comm_group *group, double seconds);
 
