@@ -1,4 +1,5 @@
 #include <jansson.h>
+#include <limits.h>
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
@@ -7,7 +8,9 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "base/checked.h"
 #include "base/text.h"
+#include "cli/launch.h"
 #include "cli/options.h"
 #include "cli/train_flags.h"
 #include "comm/launcher.h"
@@ -22,12 +25,13 @@ static const cli_usage usage = {
     "sifr train --config ds.json --model gpt2 --data books/ --output out --max-steps 2000 "
     "--resume"};
 
-enum { EXTRA = 3 };
+enum { EXTRA = 4 };
 
 typedef struct train_command {
     cli_train_flags flags;
     cli_option options[CLI_TRAIN_FLAGS + EXTRA];
     const char *config;
+    int64_t ranks; /* 0: not given */
     bool dry_run, json;
 } train_command;
 
@@ -39,6 +43,11 @@ static size_t make_options(train_command *command) {
                                             .help = "DeepSpeed's JSON config",
                                             .value = &command->config};
     used += cli_train_flags_make(&command->flags, command->options + used);
+    command->options[used++] = (cli_option){.name = "ranks",
+                                            .kind = CLI_COUNT,
+                                            .argument = "N",
+                                            .help = "start N ranks on this machine, under mpirun",
+                                            .value = &command->ranks};
     command->options[used++] =
         (cli_option){.name = "dry-run",
                      .kind = CLI_FLAG,
@@ -61,7 +70,8 @@ static void print_line(void *user, const char *line) {
 static volatile sig_atomic_t stop_signal; /* set by the handler, read between steps */
 
 static void on_signal(int number) {
-    stop_signal = number;
+    const cli_stop_signal *signals = cli_stop_signals();
+    stop_signal = number == signals[0].number ? signals[0].meaning : signals[1].meaning;
 }
 
 static int asked_to_stop(void *user) {
@@ -72,9 +82,9 @@ static int asked_to_stop(void *user) {
 /* The first signal lets the run save and stop; the second ends it at once. */
 static void catch_signals(void *user) {
     struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND | SA_RESTART};
+    const cli_stop_signal *signals = cli_stop_signals();
     (void)user;
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
+    for (int i = 0; i < 2; i++) sigaction(signals[i].number, &action, NULL);
 }
 
 static void write_line(void *user, const char *text) {
@@ -107,6 +117,23 @@ static json_t *number_or_null(double value) {
     return isfinite(value) ? json_real(value) : json_null();
 }
 
+/* What steps moved to the first rank. */
+static json_t *describe_wire(const train_wire *wire) {
+    static const char *const names[COMM_OPERATIONS] = {"gathered", "reduced", "control"};
+    const int64_t planned[COMM_OPERATIONS] = {wire->planned_gathered, wire->planned_reduced, -1};
+    json_t *result = json_object();
+    for (int o = 0; o < COMM_OPERATIONS; o++) {
+        json_t *entry =
+            json_pack("{s:I, s:I, s:f}", "calls", (json_int_t)wire->ledger.operation[o].calls,
+                      "bytes", (json_int_t)wire->ledger.operation[o].bytes, "seconds",
+                      wire->ledger.operation[o].seconds);
+        if (planned[o] >= 0)
+            json_object_set_new(entry, "planned_bytes", json_integer((json_int_t)planned[o]));
+        json_object_set_new(result, names[o], entry);
+    }
+    return result;
+}
+
 static int print_json(const train_config *config, const train_outcome *o) {
     json_t *result = json_pack(
         "{s:s, s:I, s:I, s:I, s:o, s:o, s:o, s:I, s:I, s:o, s:o, s:I, s:I, s:i}", "output",
@@ -118,7 +145,9 @@ static int print_json(const train_config *config, const train_outcome *o) {
         number_or_null((double)o->tokens / o->step_seconds), "planned_bytes",
         (json_int_t)o->planned_bytes, "measured_bytes", (json_int_t)o->measured_bytes, "signal",
         o->signal);
-    if (!result) return cli_fail_with("train", SIFR_NO_MEMORY, "out of memory");
+    if (!result || json_object_set_new(result, "ranks", json_integer(o->ranks)) != 0 ||
+        json_object_set_new(result, "wire", describe_wire(&o->wire)) != 0)
+        return cli_fail_with("train", SIFR_NO_MEMORY, "out of memory");
     json_dumpf(result, stdout, JSON_INDENT(2));
     putchar('\n');
     json_decref(result);
@@ -150,52 +179,113 @@ static void print_summary(const train_config *config, const train_host *host,
     train_say(host, "model: %s", config->output);
 }
 
-static int run(const train_command *command, train_config *config) {
-    int ranks = 1;
-    if (comm_under_launcher(&ranks) && ranks > 1)
-        return cli_fail_with("train", SIFR_USAGE,
-                             "started as one of %d ranks; the program does not train over several "
-                             "ranks yet: start it without the launcher",
-                             ranks);
+static int print_outcome(const train_command *command, const train_config *config,
+                         const train_host *host, const train_outcome *outcome) {
+    print_summary(config, host, outcome);
+    return command->json ? print_json(config, outcome) : SIFR_OK;
+}
+
+static int run(const train_command *command, train_config *config, comm_group *group, bool *alone,
+               sifr_error *error) {
     FILE *stream = command->json ? stderr : stdout;
-    sifr_error error = {0};
     train_outcome outcome;
     train_host host = {.line = write_line,
-                       .live = isatty(fileno(stream)) ? write_live : NULL,
+                       .live = cli_is_terminal(stream) ? write_live : NULL,
                        .begin = catch_signals,
                        .stopped = asked_to_stop,
                        .user = stream};
     sifr_log log = {.write = log_line, .user = &host};
     host.log = &log;
-    sifr_status status = train_run(config, &host, &outcome, &error);
+    bool first = comm_rank(group) == 0;
+    if (comm_size(group) > 1) host.threads = cli_threads_per_rank(comm_local_size(group));
+    sifr_status status = train_run(config, group, &host, &outcome, error);
+    *alone = outcome.alone;
     if (status != SIFR_OK) {
-        if (host.live) host.live(host.user, "");
-        return cli_fail("train", &error);
+        if (first && host.live) host.live(host.user, "");
+        return (int)status;
     }
-    print_summary(config, &host, &outcome);
-    int code = command->json ? print_json(config, &outcome) : SIFR_OK;
+    int code = first ? print_outcome(command, config, &host, &outcome) : SIFR_OK;
     return outcome.signal ? 128 + outcome.signal : code;
 }
 
-static int configure_and_run(const train_command *command) {
+/* What all ranks have found alike, the first one says. */
+static int fail_on_rank(const comm_group *group, bool alone, const sifr_error *error) {
+    if (comm_size(group) == 1) return cli_fail("train", error);
+    if (alone)
+        return cli_fail_with("train", error->status, "rank %d: %s", comm_rank(group),
+                             error->message);
+    return comm_rank(group) == 0 ? cli_fail("train", error) : (int)error->status;
+}
+
+static sifr_status open_group(comm_group **group, sifr_error *error) {
+    int ranks = 1;
+    if (comm_under_launcher(&ranks) && ranks > 1) return comm_open_mpi(group, error);
+    const char *foreign = comm_foreign_launcher(&ranks);
+    if (foreign && ranks > 1)
+        return base_fail(error, SIFR_USAGE,
+                         "started by %s as one of %d ranks, which is not MPI's launcher: start it "
+                         "as `mpirun -n %d sifr train ...`, with srun, or with --ranks %d",
+                         foreign, ranks, ranks, ranks);
+    return comm_open_self(group, error);
+}
+
+static sifr_status configure(const train_command *command, train_config *config,
+                             sifr_error *error) {
+    BASE_TRY(train_config_create(config, error));
+    if (command->config) BASE_TRY(train_config_load(config, command->config, error));
+    return cli_train_flags_set(&command->flags, config, error);
+}
+
+/* As one of the ranks, or as the only one. */
+static int train(const train_command *command) {
     train_config config;
+    comm_group *group;
     sifr_error error = {0};
-    int code;
-    sifr_status status = train_config_create(&config, &error);
-    if (status == SIFR_OK && command->config)
-        status = train_config_load(&config, command->config, &error);
-    if (status == SIFR_OK) status = cli_train_flags_set(&command->flags, &config, &error);
-    if (status == SIFR_OK && command->dry_run) {
-        status = train_config_resolve(&config, 1, &error);
-        train_config_explain(&config, print_line, NULL);
-    } else if (status == SIFR_OK) {
-        code = run(command, &config);
-        train_config_free(&config);
-        return code;
-    }
-    code = status == SIFR_OK ? SIFR_OK : cli_fail("train", &error);
+    bool alone = false;
+    if (open_group(&group, &error) != SIFR_OK) return cli_fail("train", &error);
+    sifr_status status = configure(command, &config, &error);
+    status = comm_agree_status(group, status, &error);
+    int code = status == SIFR_OK ? run(command, &config, group, &alone, &error) : (int)status;
+    if (error.status != SIFR_OK) code = fail_on_rank(group, alone, &error);
+    comm_close(group);
     train_config_free(&config);
     return code;
+}
+
+/* Refuses before any rank starts what this process can see by itself. */
+static int launch(const train_command *command, int ranks, int argc, char **argv) {
+    train_config config;
+    sifr_error error = {0};
+    sifr_status status = configure(command, &config, &error);
+    if (status == SIFR_OK) status = train_config_resolve(&config, ranks, &error);
+    train_config_free(&config);
+    if (status != SIFR_OK) return cli_fail("train", &error);
+    return cli_launch_ranks(argc, argv, ranks);
+}
+
+static int explain(const train_command *command, int ranks) {
+    train_config config;
+    sifr_error error = {0};
+    sifr_status status = configure(command, &config, &error);
+    if (status == SIFR_OK) {
+        status = train_config_resolve(&config, ranks, &error);
+        train_config_explain(&config, print_line, NULL);
+    }
+    train_config_free(&config);
+    return status == SIFR_OK ? SIFR_OK : cli_fail("train", &error);
+}
+
+static int dispatch(const train_command *command, int argc, char **argv) {
+    int started = 1, ranks = command->ranks ? (int)base_min_i64(command->ranks, INT_MAX) : 1;
+    bool launched = comm_under_launcher(&started);
+    if (launched && command->ranks && ranks != started)
+        return cli_fail_with("train", SIFR_USAGE,
+                             "--ranks %d: started as one of %d ranks already; leave --ranks out",
+                             ranks, started);
+    if (launched) ranks = started;
+    if (command->dry_run) return explain(command, ranks);
+    if (ranks > 1 && !launched) return launch(command, ranks, argc, argv);
+    return train(command);
 }
 
 int cli_train(int argc, char **argv) {
@@ -204,7 +294,7 @@ int cli_train(int argc, char **argv) {
     if (!command) return cli_fail_with("train", SIFR_NO_MEMORY, "out of memory");
     size_t count = make_options(command);
     if (cli_parse(&usage, command->options, count, argc, argv, NULL, &code)) {
-        code = configure_and_run(command);
+        code = dispatch(command, argc, argv);
         cli_train_flags_free(&command->flags);
     }
     free(command);

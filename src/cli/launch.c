@@ -15,6 +15,7 @@
 #include "cli/hostfile.h"
 #include "cli/launch_command.h"
 #include "cli/options.h"
+#include "comm/launcher.h"
 
 enum { RANK_LIMIT = 4096 };
 
@@ -22,6 +23,20 @@ const cli_stop_signal *cli_stop_signals(void) {
     static const cli_stop_signal own[] = {{SIGINT, SIGINT}, {SIGTERM, SIGTERM}};
     static const cli_stop_signal passed_on[] = {{SIGUSR1, SIGINT}, {SIGUSR2, SIGTERM}};
     return getenv(CLI_LAUNCHED) ? passed_on : own;
+}
+
+/* A launcher gives its ranks a terminal even where it has none itself: only sifr's own tells. */
+bool cli_is_terminal(FILE *stream) {
+    const char *own = getenv(CLI_LAUNCHED);
+    if (own)
+        return strcmp(own, fileno(stream) == STDERR_FILENO ? "stderr" : "stdout") == 0 ||
+               strcmp(own, "both") == 0;
+    return isatty(fileno(stream)) && !comm_under_launcher(NULL);
+}
+
+static const char *terminals(void) {
+    bool out = isatty(STDOUT_FILENO), err = isatty(STDERR_FILENO);
+    return out && err ? "both" : out ? "stdout" : err ? "stderr" : "none";
 }
 
 static int usable_processors(void) {
@@ -46,7 +61,7 @@ static void become_launcher(const cli_command_line *line, const sigset_t *mask, 
     if (getppid() != parent) _exit(SIFR_LOST_RANK);
     setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 0);
     setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 0);
-    setenv(CLI_LAUNCHED, "1", 1);
+    setenv(CLI_LAUNCHED, terminals(), 1);
     sigprocmask(SIG_SETMASK, mask, NULL);
     execv(line->words[0], (char *const *)(uintptr_t)line->words);
     _exit(127);

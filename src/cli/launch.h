@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 /* What the user asked for; texts may be NULL. */
 typedef struct cli_launch_request {
@@ -31,6 +32,10 @@ typedef struct cli_stop_signal {
 } cli_stop_signal;
 
 const cli_stop_signal *cli_stop_signals(void); /* two of them */
+
+/* Whether lines that replace each other can be shown on this stream (stdout or stderr): it is a
+ * terminal, also where a launcher stands between. */
+bool cli_is_terminal(FILE *stream);
 
 /* Threads for each of `local_ranks` ranks that share this machine's processors, at least 1. */
 int cli_threads_per_rank(int local_ranks);

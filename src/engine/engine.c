@@ -45,11 +45,8 @@ plan_settings engine_settings(const sifr_engine_options *options, const comm_gro
 sifr_status engine_create(const sifr_model *model, const sifr_engine_options *options,
                           comm_group *group, sifr_engine **out, sifr_error *error) {
     sifr_engine *engine;
-    sifr_status status = base_alloc(1, sizeof *engine, &engine, error);
-    if (status != SIFR_OK) {
-        comm_close(group);
-        return status;
-    }
+    sifr_status status;
+    BASE_TRY(base_alloc(1, sizeof *engine, &engine, error));
     engine->model = model;
     engine->options = *options;
     engine->group = group;
@@ -79,7 +76,12 @@ sifr_status sifr_engine_create(const sifr_model *model, const sifr_engine_option
                                sifr_engine **out, sifr_error *error) {
     comm_group *group;
     BASE_TRY(comm_open_self(&group, error));
-    return engine_create(model, options, group, out, error);
+    sifr_status status = engine_create(model, options, group, out, error);
+    if (status == SIFR_OK)
+        (*out)->own_group = group;
+    else
+        comm_close(group);
+    return status;
 }
 
 void sifr_engine_free(sifr_engine *engine) {
@@ -88,7 +90,7 @@ void sifr_engine_free(sifr_engine *engine) {
     engine_executor_free(engine->trainer);
     plan_free(engine->evaluation);
     plan_free(engine->training);
-    comm_close(engine->group);
+    comm_close(engine->own_group);
     device_close(engine->dev);
     free(engine);
 }

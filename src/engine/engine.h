@@ -13,6 +13,7 @@ struct sifr_engine {
     sifr_engine_options options;
     device *dev;
     comm_group *group;
+    comm_group *own_group;                /* the same where the engine closes it, else NULL */
     plan_schedule *training, *evaluation; /* evaluation is made when it is first asked for */
     engine_executor *trainer, *evaluator;
     int64_t steps, updates;
@@ -27,7 +28,7 @@ typedef enum engine_part {
     ENGINE_PARTS
 } engine_part;
 
-/* The engine over the ranks of `group`, which it owns from now on, also when this fails. */
+/* The engine over the ranks of `group`, which is borrowed: it outlives the engine. */
 sifr_status engine_create(const sifr_model *model, const sifr_engine_options *options,
                           comm_group *group, sifr_engine **out, sifr_error *error) SIFR_MUST_CHECK;
 

@@ -7,6 +7,7 @@
 
 #include "base/checked.h"
 #include "base/memory.h"
+#include "engine/engine.h"
 
 static double seconds_now(void) {
     struct timespec t;
@@ -14,40 +15,85 @@ static double seconds_now(void) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+/* A micro batch of one rank. */
+typedef struct evaluated {
+    double loss;
+    int64_t labelled, signal;
+} evaluated;
+
+typedef struct evaluator {
+    sifr_engine *engine;
+    const train_data *data;
+    int64_t sequences, length, windows;
+    int32_t *tokens, *labels;
+    evaluated *all; /* of all ranks */
+} evaluator;
+
+static sifr_status take_memory(evaluator *e, sifr_error *error) {
+    size_t count = (size_t)(e->sequences * e->length);
+    BASE_TRY(base_alloc(count, sizeof *e->tokens, &e->tokens, error));
+    BASE_TRY(base_alloc(count, sizeof *e->labels, &e->labels, error));
+    return base_alloc((size_t)comm_size(e->engine->group), sizeof *e->all, &e->all, error);
+}
+
+/* The windows from `first` on; what lies beyond the last one has no labels. */
+static void fetch(const evaluator *e, int64_t first) {
+    int64_t here = base_min_i64(e->sequences, base_max_i64(0, e->windows - first));
+    for (int64_t i = 0; i < here; i++)
+        train_data_window(e->data, e->length, first + i, e->tokens + i * e->length,
+                          e->labels + i * e->length);
+    for (int64_t i = here * e->length; i < e->sequences * e->length; i++)
+        e->tokens[i] = 0, e->labels[i] = -100;
+}
+
+/* A micro batch for each rank. Their sums are added in the order of the windows, as one rank would:
+ * the result is the same for any number of ranks. */
+static sifr_status run_round(evaluator *e, int64_t first, int64_t signal, double *sum,
+                             train_evaluation *out, int *stop, sifr_error *error) {
+    comm_group *group = e->engine->group;
+    int32_t ranks = comm_size(group);
+    evaluated mine = {.signal = signal};
+    fetch(e, first + comm_rank(group) * e->sequences);
+    BASE_TRY(
+        sifr_engine_evaluate(e->engine, e->tokens, e->labels, &mine.loss, &mine.labelled, error));
+    BASE_TRY(comm_all_gather_control(group, &mine, sizeof mine, e->all, error));
+    for (int32_t r = 0; r < ranks; r++) {
+        if (first + r * e->sequences < e->windows) *sum += e->all[r].loss;
+        out->tokens += e->all[r].labelled;
+        if (!*stop) *stop = (int)e->all[r].signal;
+    }
+    out->windows += base_min_i64(ranks * e->sequences, e->windows - first);
+    return SIFR_OK;
+}
+
 sifr_status train_evaluate(sifr_engine *engine, const train_data *data, int64_t sequences,
-                           int64_t length, int64_t max_windows, bool (*stopped)(void *user),
-                           void *user, train_evaluation *out, sifr_error *error) {
-    int32_t *tokens = NULL, *labels = NULL;
-    size_t count = (size_t)(sequences * length);
-    int64_t windows = train_data_windows(data, length);
+                           int64_t length, int64_t max_windows, int (*stopped)(void *user),
+                           void *user, train_evaluation *out, int *signal, sifr_error *error) {
+    evaluator e = {.engine = engine, .data = data, .sequences = sequences, .length = length};
     double sum = 0, start = seconds_now();
     sifr_status status;
     *out = (train_evaluation){0};
-    if (max_windows > 0) windows = base_min_i64(windows, max_windows);
-    if (windows == 0)
+    *signal = 0;
+    e.windows = train_data_windows(data, length);
+    if (max_windows > 0) e.windows = base_min_i64(e.windows, max_windows);
+    if (e.windows == 0)
         return base_fail(error, SIFR_FAILED,
                          "evaluation data: %lld tokens make no window of %lld and the token behind "
                          "it; give more text or a shorter seq-length",
                          (long long)train_data_tokens(data), (long long)length);
-    BASE_TRY_GOTO(status, base_alloc(count, sizeof *tokens, &tokens, error), done);
-    BASE_TRY_GOTO(status, base_alloc(count, sizeof *labels, &labels, error), done);
-    for (int64_t w = 0; w < windows && !(stopped && stopped(user)); w += sequences) {
-        int64_t here = base_min_i64(sequences, windows - w), labelled;
-        double loss;
-        for (int64_t i = 0; i < here; i++)
-            train_data_window(data, length, w + i, tokens + i * length, labels + i * length);
-        for (size_t i = (size_t)(here * length); i < count; i++) tokens[i] = 0, labels[i] = -100;
-        BASE_TRY_GOTO(status, sifr_engine_evaluate(engine, tokens, labels, &loss, &labelled, error),
-                      done);
-        sum += loss;
-        out->tokens += labelled;
-        out->windows += here;
+    status = take_memory(&e, error);
+    BASE_TRY_GOTO(status, comm_agree_status(engine->group, status, error), done);
+    int64_t step = sequences * comm_size(engine->group);
+    for (int64_t w = 0; w < e.windows && !*signal; w += step) {
+        int64_t asked = stopped ? stopped(user) : 0;
+        BASE_TRY_GOTO(status, run_round(&e, w, asked, &sum, out, signal, error), done);
     }
     out->loss = out->tokens ? sum / (double)out->tokens : 0;
     out->perplexity = exp(out->loss);
     out->seconds = seconds_now() - start;
 done:
-    free(tokens);
-    free(labels);
+    free(e.tokens);
+    free(e.labels);
+    free(e.all);
     return status;
 }

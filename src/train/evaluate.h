@@ -13,11 +13,14 @@ typedef struct train_evaluation {
 } train_evaluation;
 
 /* The first `max_windows` consecutive windows (0: all) of `length` tokens, `sequences` at a time:
- * both as in the engine's options. `stopped` (may be NULL) is asked between micro batches; where it
- * says true the result covers what was done, with windows below what was asked for. SIFR_FAILED
+ * both as in the engine's options. All ranks of the engine call it, and each takes every
+ * size-th micro batch; the result is that of one rank, on all of them. `stopped` (may be NULL) is
+ * asked between micro batches; where it gives a signal to any rank, *signal is that on all, and the
+ * result covers what was done; else *signal is 0. SIFR_FAILED
  * where the data make no window. */
 sifr_status train_evaluate(sifr_engine *engine, const train_data *data, int64_t sequences,
-                           int64_t length, int64_t max_windows, bool (*stopped)(void *user),
-                           void *user, train_evaluation *out, sifr_error *error) SIFR_MUST_CHECK;
+                           int64_t length, int64_t max_windows, int (*stopped)(void *user),
+                           void *user, train_evaluation *out, int *signal,
+                           sifr_error *error) SIFR_MUST_CHECK;
 
 #endif

@@ -13,6 +13,7 @@ typedef struct train_host {
                                                    honoured by saving; may be NULL */
     int (*stopped)(void *user);                 /* signal that asks the run to stop, 0: none; may
                                                    be NULL */
+    int threads; /* of this rank, where the config names none; 0: every core */
     void *user;
 } train_host;
 

@@ -48,6 +48,10 @@ sifr_status train_monitor_open(train_monitor *monitor, const train_monitor_setti
     return SIFR_OK;
 }
 
+void train_monitor_open_silent(train_monitor *monitor, const train_monitor_settings *settings) {
+    *monitor = (train_monitor){.settings = *settings, .last_eval_loss = NAN, .last_loss = NAN};
+}
+
 void train_monitor_close(train_monitor *monitor) {
     if (monitor->metrics.history && monitor->settings.host->live)
         monitor->settings.host->live(monitor->settings.host->user, "");
@@ -107,14 +111,24 @@ static json_t *make_record(const train_monitor *monitor, int64_t step, double lo
     return record;
 }
 
+static bool is_recorded(const train_monitor *monitor, int64_t step) {
+    const train_monitor_settings *s = &monitor->settings;
+    return step % s->log_every == 0 || step == s->total_steps;
+}
+
+void train_monitor_watch(train_monitor *monitor, int64_t step) {
+    if (!is_recorded(monitor, step)) return;
+    uint64_t memory = train_monitor_memory();
+    if (memory > monitor->largest_memory) monitor->largest_memory = memory;
+}
+
 static sifr_status record_step(train_monitor *monitor, int64_t step, double norm,
                                double learning_rate, double now, sifr_error *error) {
     const train_monitor_settings *s = &monitor->settings;
     double rate = (double)((step - monitor->last_record_step) * s->tokens_per_step) /
                   (now - monitor->last_record);
     double loss = monitor->loss_count ? monitor->loss_sum / (double)monitor->loss_count : NAN;
-    uint64_t memory = train_monitor_memory();
-    if (memory > monitor->largest_memory) monitor->largest_memory = memory;
+    train_monitor_watch(monitor, step);
     monitor->last_loss = loss;
     BASE_TRY(train_metrics_add(&monitor->metrics,
                                make_record(monitor, step, loss, norm, learning_rate, rate), error));
@@ -152,7 +166,7 @@ sifr_status train_monitor_step(train_monitor *monitor, int64_t step, const sifr_
         s->host->live(s->host->user, text);
         monitor->last_live = now;
     }
-    if (step % s->log_every && step != s->total_steps) return SIFR_OK;
+    if (!is_recorded(monitor, step)) return SIFR_OK;
     return record_step(monitor, step, result->gradient_norm, learning_rate, now, error);
 }
 

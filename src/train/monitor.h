@@ -35,6 +35,9 @@ typedef struct train_monitor {
     uint64_t largest_memory; /* bytes, seen at records */
 } train_monitor;
 
+/* On a rank that only watches its memory. */
+void train_monitor_open_silent(train_monitor *monitor, const train_monitor_settings *settings);
+
 /* `state`: what train_monitor_state gave at the step from which the run goes on, or NULL. */
 sifr_status train_monitor_open(train_monitor *monitor, const train_monitor_settings *settings,
                                const json_t *state, sifr_error *error) SIFR_MUST_CHECK;
@@ -44,6 +47,8 @@ void train_monitor_close(train_monitor *monitor); /* harmless on a zeroed one */
 sifr_status train_monitor_step(train_monitor *monitor, int64_t step, const sifr_step_result *result,
                                double learning_rate, double seconds,
                                sifr_error *error) SIFR_MUST_CHECK;
+/* On a rank that records nothing: looks at its memory where a record would be made. */
+void train_monitor_watch(train_monitor *monitor, int64_t step);
 sifr_status train_monitor_evaluation(train_monitor *monitor, int64_t step,
                                      const train_evaluation *evaluation,
                                      sifr_error *error) SIFR_MUST_CHECK;

@@ -47,8 +47,8 @@ expect 2 "$SIFR" doctor --json=3
 # Results that cannot be written are an error.
 expect 1 sh -c "'$SIFR' --help >/dev/full"
 
-# What is not built refuses: each of several ranks would train by itself.
-expect 2 env OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_RANK=0 "$SIFR" train --model "$SOURCE/tests/golden/models/gpt2" \
-    --data "$SOURCE/README.md" --output ranks
-grep -q 'one of 2 ranks' err || fail "$(cat err)"
+# A launcher that is not MPI's: each of its ranks would train by itself.
+expect 2 env TORCHELASTIC_RUN_ID=none WORLD_SIZE=2 RANK=0 LOCAL_RANK=0 "$SIFR" train \
+    --model "$SOURCE/tests/golden/models/gpt2" --data "$SOURCE/README.md" --output ranks
+grep -q 'torchrun.*one of 2 ranks.*mpirun' err || fail "$(cat err)"
 [ ! -e ranks ] || fail "a refused run left its output"

@@ -85,9 +85,9 @@ static void *run_rank(void *argument) {
     if (v->first_scale > 0) options.loss_scaling.initial = v->first_scale;
     int32_t *tokens = calloc((size_t)(k * LENGTH), sizeof *tokens);
     int32_t *labels = calloc((size_t)(k * LENGTH), sizeof *labels);
+    comm_group *group = comm_threads_group(r->world, r->rank);
     bool ok = model_from_config(&config, &model, &error) == SIFR_OK &&
-              engine_create(model, &options, comm_threads_group(r->world, r->rank), &engine,
-                            &error) == SIFR_OK;
+              engine_create(model, &options, group, &engine, &error) == SIFR_OK;
     if (ok) sifr_engine_initialise(engine, 5);
     for (int s = 0; s < v->steps && ok; s++) {
         for (int32_t j = 0; j < k; j++) {
@@ -135,6 +135,7 @@ static void *run_rank(void *argument) {
     }
     if (!ok) memcpy(r->failure, error.message, sizeof r->failure);
     sifr_engine_free(engine);
+    comm_close(group);
     sifr_model_free(model);
     free(tokens);
     free(labels);

@@ -1,0 +1,281 @@
+/* Up to the first step: input checked, the engine made, text tokenised, weights loaded. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "formats/tokenizer.h"
+#include "train/identity.h"
+#include "train/run.h"
+#include "train/settings.h"
+
+/* What the executor and the threads' start add to a kernel. */
+#define INSTRUCTION_SECONDS 5e-6
+
+sifr_status train_agree(train_state *t, sifr_status status, sifr_error *error) {
+    sifr_status agreed = comm_agree_status(t->group, status, error);
+    t->agreed = agreed != SIFR_OK && agreed != SIFR_LOST_RANK;
+    return agreed;
+}
+
+static sifr_status require_paths(const train_config *config, sifr_error *error) {
+    if (!config->model)
+        return base_fail(error, SIFR_USAGE, "--model DIR is needed: the folder to train from");
+    if (!config->data_count)
+        return base_fail(error, SIFR_USAGE, "--data PATH is needed: text or a token store");
+    if (!config->output)
+        return base_fail(error, SIFR_USAGE, "--output DIR is needed: where the model goes");
+    return SIFR_OK;
+}
+
+static sifr_status try_engine(train_state *t, bool unit_order, sifr_error *error) {
+    sifr_engine_options options = train_engine_options(t->config, t->length);
+    options.unit_order |= unit_order;
+    sifr_status status = engine_create(t->folder.model, &options, t->group, &t->engine, error);
+    sifr_status agreed = train_agree(t, status, error);
+    if (agreed != SIFR_OK) {
+        sifr_engine_free(t->engine);
+        t->engine = NULL;
+    }
+    return agreed;
+}
+
+/* "auto" takes the order of batches, and that of units where only that fits. */
+static sifr_status create_engine(train_state *t, sifr_error *error) {
+    sifr_error second = {0};
+    sifr_status status = try_engine(t, false, error);
+    if (status != SIFR_NO_MEMORY || t->config->step_order != TRAIN_STEP_AUTO ||
+        t->config->gradient_accumulation_steps == 1)
+        return status;
+    if (try_engine(t, true, &second) != SIFR_OK) return status;
+    base_log(t->host->log, SIFR_LOG_INFO, "step_order unit: only that fits in memory");
+    return SIFR_OK;
+}
+
+static sifr_status save_config(const train_state *t, sifr_error *error) {
+    char path[BASE_PATH_LENGTH];
+    BASE_TRY(base_path_join(path, t->config->output, TRAIN_OUTPUT_MARK, error));
+    json_t *effective = train_config_effective(t->config);
+    if (!effective) return base_fail_alloc(error, 4096);
+    sifr_status status = base_json_save(effective, path, error);
+    json_decref(effective);
+    return status;
+}
+
+/* The folder becomes a run's before the first byte of data goes into it: a run that is killed while
+ * it reads text leaves a folder that the next run knows. */
+static sifr_status claim_output(train_state *t, sifr_error *error) {
+    if (t->output.marked) return SIFR_OK;
+    BASE_TRY(base_make_directories(t->config->output, error));
+    BASE_TRY(train_output_lock(&t->output, error));
+    return save_config(t, error);
+}
+
+static void tell_tokenising(void *user, uint64_t bytes, uint64_t total, double seconds) {
+    const train_host *host = user;
+    char done[32], all[32], text[128];
+    snprintf(text, sizeof text, "tokenising: %s of %s, %.1f MB/s", base_format_bytes(bytes, done),
+             base_format_bytes(total, all), seconds > 0 ? (double)bytes / seconds / 1e6 : 0);
+    host->live(host->user, text);
+}
+
+static sifr_status open_stores(train_state *t, sifr_error *error) {
+    char cache[BASE_PATH_LENGTH];
+    int64_t separator;
+    train_progress progress = {tell_tokenising, (void *)(uintptr_t)t->host};
+    BASE_TRY(base_path_join(cache, t->config->output, TRAIN_OUTPUT_DATA, error));
+    BASE_TRY(train_separator(t->config->model, &t->folder.config, t->host->log, &separator, error));
+    train_data_options options = {.paths = t->config->data,
+                                  .count = t->config->data_count,
+                                  .tokenizer = t->config->model,
+                                  .cache = cache,
+                                  .vocab_size = t->folder.config.vocab_size,
+                                  .separator = separator,
+                                  .threads = (int)t->config->threads,
+                                  .progress = t->host->live ? &progress : NULL,
+                                  .log = t->host->log};
+    if (t->first) BASE_TRY(checkpoint_clean(cache, error));
+    BASE_TRY(train_data_open(&options, &t->data, error));
+    if (t->config->eval_data) {
+        options.paths = &t->config->eval_data;
+        options.count = 1;
+        BASE_TRY(train_data_open(&options, &t->held_out, error));
+        if (train_data_windows(t->held_out, t->length) == 0)
+            return base_fail(error, SIFR_FAILED,
+                             "%s: %lld tokens make no window of %lld; give more held-out text",
+                             t->config->eval_data, (long long)train_data_tokens(t->held_out),
+                             (long long)t->length);
+    }
+    return SIFR_OK;
+}
+
+/* Steps of the run, from max_steps or from epochs; what does not fill a global batch is dropped. */
+static sifr_status count_steps(train_state *t, sifr_error *error) {
+    const train_config *c = t->config;
+    int64_t windows = train_data_windows(t->data, t->length), batch = c->train_batch_size;
+    char tokens[32], number[32];
+    if (windows == 0)
+        return base_fail(error, SIFR_FAILED,
+                         "data: %lld tokens make no window of %lld and the token behind it; give "
+                         "more text or a shorter seq-length",
+                         (long long)train_data_tokens(t->data), (long long)t->length);
+    int64_t documents = train_data_documents(t->data);
+    train_say(t->host, "data: %s tokens in %lld document%s, %s windows of %lld",
+              base_format_count(train_data_tokens(t->data), tokens), (long long)documents,
+              documents == 1 ? "" : "s", base_format_count(windows, number), (long long)t->length);
+    if (c->max_steps > 0) {
+        t->total_steps = c->max_steps;
+        return train_config_set_total_steps(t->config, t->total_steps, error);
+    }
+    double samples = floor(c->num_train_epochs * (double)windows);
+    if (samples > 1e15)
+        return base_fail(error, SIFR_USAGE, "num_train_epochs %g: too many", c->num_train_epochs);
+    t->total_steps = (int64_t)samples / batch;
+    int64_t dropped = (int64_t)samples % batch;
+    if (t->total_steps == 0)
+        return base_fail(error, SIFR_FAILED,
+                         "data: %g epochs of %lld windows do not fill one global batch of %lld; "
+                         "give more text, a smaller batch or --max-steps",
+                         c->num_train_epochs, (long long)windows, (long long)batch);
+    if (dropped)
+        train_say(t->host,
+                  "data: the last %lld windows do not fill a global batch of %lld: dropped",
+                  (long long)dropped, (long long)batch);
+    return train_config_set_total_steps(t->config, t->total_steps, error);
+}
+
+/* The first rank makes token stores of text, the others then find them. */
+static sifr_status open_data(train_state *t, sifr_error *error) {
+    sifr_status status = t->first ? claim_output(t, error) : SIFR_OK;
+    if (status == SIFR_OK && t->first) status = open_stores(t, error);
+    BASE_TRY(train_agree(t, status, error));
+    if (!t->first) status = open_stores(t, error);
+    if (status == SIFR_OK) status = count_steps(t, error);
+    return train_agree(t, status, error);
+}
+
+/* --- weights, from a checkpoint or from the model folder --- */
+
+static sifr_status load(train_state *t, sifr_error *error) {
+    t->agree = train_identity_agree(t->config, t->folder.model, t->data, t->length);
+    t->notes = train_identity_notes(t->config, t->engine);
+    sifr_status made = t->agree && t->notes ? SIFR_OK : base_fail_alloc(error, 4096);
+    BASE_TRY(train_agree(t, made, error));
+    checkpoint_record record = {.agree = t->agree, .notes = t->notes};
+    t->saved_step = -1;
+    if (t->config->resume) {
+        BASE_TRY(checkpoint_load(t->engine, t->config->output, &record, &t->position, t->host->log,
+                                 error));
+        if (t->position) {
+            t->saved_step = t->engine->steps;
+            train_say(t->host, "resumed from checkpoint-%lld", (long long)t->engine->steps);
+            return SIFR_OK;
+        }
+        base_log(t->host->log, SIFR_LOG_INFO, "%s: no checkpoint yet, the run starts anew",
+                 t->config->output);
+    }
+    return engine_load_folder(t->engine, t->folder.architecture, t->folder.weights, error);
+}
+
+/* What the model folder may hold of an earlier run of sifr, and would lie about this one. */
+static sifr_status remove_stale(const char *output, sifr_error *error) {
+    static const char *const names[] = {"latest", "metrics.jsonl", "metrics.csv",
+                                        "trainer_state.json"};
+    char path[BASE_PATH_LENGTH];
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        BASE_TRY(base_path_join(path, output, names[i], error));
+        BASE_TRY(base_remove_tree(path, error));
+    }
+    return SIFR_OK;
+}
+
+/* From here on the output is the run's. The model folder's other files go first, so that nothing
+ * of this run is overwritten by them; a run that goes on has them already. */
+static sifr_status begin_output(train_state *t, sifr_error *error) {
+    t->begun = true;
+    BASE_TRY(save_config(t, error));
+    BASE_TRY(checkpoint_clean(t->config->output, error));
+    if (t->position) return SIFR_OK;
+    BASE_TRY(formats_folder_carry(t->config->model, t->config->output, NULL, t->host->log, error));
+    BASE_TRY(remove_stale(t->config->output, error));
+    return save_config(t, error);
+}
+
+/* What the plan is priced on, and shares are shares of. */
+static sifr_status measure_machine(train_state *t, sifr_error *error) {
+    enum { LEAST = 12 << 20 }; /* not to be more than the plan where that is small */
+    device_limits limits;
+    int64_t bytes;
+    void *memory = engine_idle_memory(t->engine->trainer, &bytes);
+    if (bytes < LEAST) memory = NULL, bytes = LEAST;
+    BASE_TRY(device_measure(t->engine->dev, memory, bytes, &limits, error));
+    t->machine = (plan_machine){.fp32_operations = limits.fp32_operations,
+                                .bf16_operations = limits.bf16_operations,
+                                .memory_bytes = limits.bytes,
+                                .instruction_seconds = INSTRUCTION_SECONDS};
+    return SIFR_OK;
+}
+
+static sifr_status open_monitor(train_state *t, sifr_error *error) {
+    const train_config *c = t->config;
+    bool bf16 = c->bf16 && t->machine.bf16_operations > 0;
+    train_monitor_settings settings = {
+        .host = t->host,
+        .output = c->output,
+        .first_step = t->engine->steps,
+        .total_steps = t->total_steps,
+        .tokens_per_step = c->train_batch_size * t->length,
+        .epochs_per_step =
+            (double)c->train_batch_size / (double)train_data_windows(t->data, t->length),
+        .log_every = c->logging_steps > 0 ? c->logging_steps : 1,
+        .print_every = c->steps_per_print,
+        .flops_per_token = model_training_flops(t->folder.model, t->length),
+        .limit =
+            (bf16 ? t->machine.bf16_operations : t->machine.fp32_operations) * comm_size(t->group)};
+    if (!t->first) {
+        train_monitor_open_silent(&t->monitor, &settings);
+        return SIFR_OK;
+    }
+    return train_monitor_open(&t->monitor, &settings, json_object_get(t->position, "monitor"),
+                              error);
+}
+
+/* What each rank checks by itself: the config, the output, the model folder. */
+static sifr_status open_input(train_state *t, sifr_error *error) {
+    BASE_TRY(train_config_resolve(t->config, comm_size(t->group), error));
+    if (t->config->threads == 0) t->config->threads = t->host->threads;
+    BASE_TRY(require_paths(t->config, error));
+    if (t->first) {
+        BASE_TRY(train_output_check(t->config->output, t->config->model, t->config->resume,
+                                    &t->output, error));
+        BASE_TRY(train_output_lock(&t->output, error));
+    }
+    BASE_TRY(engine_folder_open(t->config->model, &t->folder, error));
+    return train_sequence_length(t->config, &t->folder.config, t->host->log, &t->length, error);
+}
+
+static sifr_status make_batch(train_state *t, sifr_error *error) {
+    const train_config *c = t->config;
+    size_t count = (size_t)(c->train_batch_size / comm_size(t->group) * t->length);
+    BASE_TRY(base_alloc(count, sizeof *t->tokens, &t->tokens, error));
+    return base_alloc(count, sizeof *t->labels, &t->labels, error);
+}
+
+static sifr_status begin(train_state *t, sifr_error *error) {
+    BASE_TRY(make_batch(t, error));
+    BASE_TRY(measure_machine(t, error));
+    if (t->first) BASE_TRY(begin_output(t, error));
+    return open_monitor(t, error);
+}
+
+sifr_status train_prepare(train_state *t, sifr_error *error) {
+    t->baseline = train_monitor_memory();
+    BASE_TRY(train_agree(t, open_input(t, error), error));
+    BASE_TRY(create_engine(t, error));
+    BASE_TRY(open_data(t, error));
+    BASE_TRY(train_agree(t, load(t, error), error));
+    return train_agree(t, begin(t, error), error);
+}
