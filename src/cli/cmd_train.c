@@ -128,7 +128,7 @@ static json_t *describe_wire(const train_wire *wire) {
                       "bytes", (json_int_t)wire->ledger.operation[o].bytes, "seconds",
                       wire->ledger.operation[o].seconds);
         if (planned[o] >= 0)
-            json_object_set_new(entry, "planned_bytes", json_integer((json_int_t)planned[o]));
+            json_object_set_new(entry, "planned", json_integer((json_int_t)planned[o]));
         json_object_set_new(result, names[o], entry);
     }
     return result;

@@ -115,68 +115,120 @@ static int32_t first_of(const plan_schedule *s, plan_action action) {
     return INT32_MAX;
 }
 
+typedef struct placement {
+    plan_schedule *s;
+    const lifetime_event *events;
+    size_t count;
+    bool *top;       /* by buffer: its offset counts down from the top */
+    int32_t update;  /* gradient sums that live up to here live longest */
+    int64_t *offset; /* by buffer */
+    int64_t height;
+} placement;
+
+/* Which end: what outlives all that is at the bottom goes to the top, and gathered parameters where
+ * `gathered` says so. */
+static bool belongs_to_top(const placement *p, const plan_buffer *buffer, int32_t last_at_bottom,
+                           bool gathered) {
+    bool kept = buffer->class == PLAN_GRADIENTS && buffer->last >= p->update;
+    if (kept || (gathered && buffer->class == PLAN_GATHERED)) return true;
+    return last_at_bottom >= buffer->first && buffer->last > last_at_bottom;
+}
+
+static sifr_status place(placement *p, bool gathered, sifr_error *error) {
+    plan_schedule *s = p->s;
+    end_space ends[2] = {0};
+    int32_t last_at_bottom = -1; /* death of the longest-lived buffer placed there so far */
+    sifr_status status = SIFR_OK;
+    p->height = 0;
+    for (int e = 0; e < 2 && status == SIFR_OK; e++)
+        status = space_insert(&ends[e], 0, 0, INT64_MAX / 2, error);
+    for (size_t i = 0; i < p->count && status == SIFR_OK; i++) {
+        int32_t b = p->events[i].buffer;
+        const plan_buffer *buffer = &s->buffers[b];
+        int64_t room = room_of(buffer);
+        if (room == 0) continue;
+        if (p->events[i].death) {
+            status = space_give(&ends[p->top[b]], p->offset[b], room, error);
+            continue;
+        }
+        p->top[b] = belongs_to_top(p, buffer, last_at_bottom, gathered);
+        if (!p->top[b]) last_at_bottom = (int32_t)base_max_i64(last_at_bottom, buffer->last);
+        p->offset[b] = space_take(&ends[p->top[b]], room);
+        p->height = base_max_i64(p->height, space_height(&ends[0]) + space_height(&ends[1]));
+    }
+    for (int e = 0; e < 2; e++) {
+        free(ends[e].offset);
+        free(ends[e].bytes);
+    }
+    return status;
+}
+
+static void adopt(const placement *p, int64_t permanent) {
+    plan_schedule *s = p->s;
+    for (size_t b = 0; b < s->buffer_count; b++) {
+        plan_buffer *buffer = &s->buffers[b];
+        if (buffer->first < 0 || buffer->last < 0) continue;
+        int64_t offset = p->offset[b];
+        if (p->top[b]) offset = p->height - offset - room_of(buffer);
+        buffer->offset = permanent + offset;
+    }
+    s->total_bytes = permanent + p->height;
+}
+
+/* Two ways, the lower one counts: which one it is depends on the sizes. */
+static sifr_status place_best(placement *p, int64_t permanent, sifr_error *error) {
+    BASE_TRY(place(p, true, error));
+    int64_t height = p->height;
+    bool has_gathered = false;
+    for (size_t b = 0; b < p->s->buffer_count; b++)
+        has_gathered |= p->s->buffers[b].class == PLAN_GATHERED;
+    if (has_gathered) {
+        BASE_TRY(place(p, false, error));
+        if (p->height > height) BASE_TRY(place(p, true, error));
+    }
+    adopt(p, permanent);
+    return SIFR_OK;
+}
+
+static void find_peak(plan_schedule *s, const lifetime_event *events, size_t count) {
+    int64_t live[PLAN_CLASSES] = {0}, largest = -1;
+    for (size_t b = 0; b < s->buffer_count; b++) {
+        if (s->buffers[b].first < 0) live[s->buffers[b].class] += room_of(&s->buffers[b]);
+    }
+    record_peak(s, live, &largest, -1);
+    for (size_t i = 0; i < count; i++) {
+        const plan_buffer *buffer = &s->buffers[events[i].buffer];
+        int64_t room = room_of(buffer);
+        live[buffer->class] += events[i].death ? -room : room;
+        if (!events[i].death) record_peak(s, live, &largest, events[i].instruction);
+    }
+}
+
 sifr_status plan_memory(plan_schedule *s, sifr_error *error) {
     lifetime_event *events = NULL;
-    end_space ends[2] = {0};
-    int64_t live[PLAN_CLASSES] = {0}, largest = -1, permanent = 0, height = 0;
-    int32_t last_at_bottom = -1; /* death of the longest-lived buffer placed there so far */
-    int32_t update = first_of(s, PLAN_SQUARES); /* gradient sums that it reads live longest */
-    bool *top = NULL;
-    size_t count = 0;
+    placement p = {.s = s, .update = first_of(s, PLAN_SQUARES)};
+    int64_t permanent = 0;
     sifr_status status;
     BASE_TRY_GOTO(status, base_alloc(2 * s->buffer_count, sizeof *events, &events, error), done);
-    BASE_TRY_GOTO(status, base_alloc(s->buffer_count, sizeof *top, &top, error), done);
-    for (int e = 0; e < 2; e++) {
-        BASE_TRY_GOTO(status, space_insert(&ends[e], 0, 0, INT64_MAX / 2, error), done);
-    }
+    BASE_TRY_GOTO(status, base_alloc(s->buffer_count, sizeof *p.top, &p.top, error), done);
+    BASE_TRY_GOTO(status, base_alloc(s->buffer_count, sizeof *p.offset, &p.offset, error), done);
     for (size_t b = 0; b < s->buffer_count; b++) {
         plan_buffer *buffer = &s->buffers[b];
         if (buffer->first < 0) {
             buffer->offset = permanent;
             permanent += room_of(buffer);
-            live[buffer->class] += room_of(buffer);
         } else if (buffer->last >= 0) {
-            events[count++] = (lifetime_event){buffer->first, (int32_t)b, false};
-            events[count++] = (lifetime_event){buffer->last, (int32_t)b, true};
+            events[p.count++] = (lifetime_event){buffer->first, (int32_t)b, false};
+            events[p.count++] = (lifetime_event){buffer->last, (int32_t)b, true};
         }
     }
-    if (count) qsort(events, count, sizeof *events, compare_events);
-    record_peak(s, live, &largest, -1);
-    for (size_t i = 0; i < count; i++) {
-        plan_buffer *buffer = &s->buffers[events[i].buffer];
-        bool *at_top = &top[events[i].buffer];
-        int64_t room = room_of(buffer);
-        if (room == 0) continue;
-        if (!events[i].death) {
-            bool alone = last_at_bottom < buffer->first;
-            bool kept = buffer->class == PLAN_GRADIENTS && buffer->last >= update;
-            *at_top = kept || (!alone && buffer->last > last_at_bottom);
-            if (!*at_top) last_at_bottom = (int32_t)base_max_i64(last_at_bottom, buffer->last);
-        }
-        end_space *end = &ends[*at_top];
-        if (events[i].death) {
-            BASE_TRY_GOTO(status, space_give(end, buffer->offset, room, error), done);
-            live[buffer->class] -= room;
-            continue;
-        }
-        buffer->offset = space_take(end, room);
-        live[buffer->class] += room;
-        record_peak(s, live, &largest, events[i].instruction);
-        height = base_max_i64(height, space_height(&ends[0]) + space_height(&ends[1]));
-    }
-    for (size_t b = 0; b < s->buffer_count; b++) {
-        plan_buffer *buffer = &s->buffers[b];
-        if (buffer->first < 0 || buffer->last < 0) continue;
-        if (top[b]) buffer->offset = height - buffer->offset - room_of(buffer);
-        buffer->offset += permanent;
-    }
-    s->total_bytes = permanent + height;
+    if (p.count) qsort(events, p.count, sizeof *events, compare_events);
+    p.events = events;
+    find_peak(s, events, p.count);
+    status = place_best(&p, permanent, error);
 done:
     free(events);
-    free(top);
-    for (int e = 0; e < 2; e++) {
-        free(ends[e].offset);
-        free(ends[e].bytes);
-    }
+    free(p.top);
+    free(p.offset);
     return status;
 }
