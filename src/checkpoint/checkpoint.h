@@ -6,10 +6,16 @@
  *     trainer_state.json                 history, in the form that transformers writes
  *     manifest.json                      written last: see manifest.h
  *
- * The layout names weights and ranges of their elements, not ranks. A checkpoint is made under a
- * temporary name, read back, compared with the engine's memory, synced and renamed: it is complete
- * and verified, or it is not there. OUTPUT/latest then names it. A checkpoint is never changed in
- * place. */
+ * The layout names weights and ranges of their elements, not ranks: what any number of ranks saved
+ * at any stage, any other number loads at any other. Each rank writes the slices that it answers
+ * for, into files of its own, and reads only what it holds. A checkpoint is made under a temporary
+ * name, read back, compared with the engines' memory, synced and renamed: it is complete and
+ * verified, or it is not there. OUTPUT/latest then names it. A checkpoint is never changed in
+ * place.
+ *
+ * Saving and loading are collective over the engine's group: all ranks call them, rank 0 makes,
+ * names and removes folders and writes to the log, and all return the same status and message.
+ * OUTPUT is one folder that all ranks see. */
 #ifndef CHECKPOINT_CHECKPOINT_H
 #define CHECKPOINT_CHECKPOINT_H
 
@@ -18,7 +24,8 @@
 
 #include "engine/engine.h"
 
-/* What the caller keeps beside the engine's own state: JSON objects, borrowed. */
+/* What the caller keeps beside the engine's own state: JSON objects, borrowed. Rank 0's are used,
+ * the other ranks may pass NULL for a record. */
 typedef struct checkpoint_record {
     const json_t *agree;   /* must be the same when the run goes on: a difference is refused */
     const json_t *notes;   /* may differ, the bits then differ too: a difference is said */
@@ -31,17 +38,20 @@ typedef struct checkpoint_settings {
     int64_t keep;        /* the newest so many checkpoints stay; 0: all */
 } checkpoint_settings;
 
-/* Saves the engine's state as checkpoint-<steps of the engine>, then removes those beyond
- * settings->keep. On failure nothing is left behind and older checkpoints are as they were. */
+/* Saves the engines' state as checkpoint-<steps of the engine>, then removes those beyond
+ * settings->keep. On failure nothing is left behind and older checkpoints are as they were; but for
+ * SIFR_LOST_RANK the ranks are still in step and training may go on (SIFR_FAILED: a full disk,
+ * say). */
 sifr_status checkpoint_save(const sifr_engine *engine, const char *output,
                             const checkpoint_record *record, const checkpoint_settings *settings,
                             const sifr_log *log, sifr_error *error) SIFR_MUST_CHECK;
 
-/* Fills the engine from the newest checkpoint in `output` that is whole; those that are not are
- * said through `log`, each with the file that failed and why. *state is a new object that the
- * caller owns, or NULL where there is no checkpoint at all. SIFR_USAGE names what of record->agree
- * differs; SIFR_FAILED where checkpoints are there and none is whole. On failure the engine is as
- * it was. */
+/* Fills the engines from the newest checkpoint in `output` that is whole; those that are not are
+ * said through `log`, each with the file that failed and why. The ranks share the work of
+ * verifying. *state is a new object that the caller owns, on each rank, or NULL where there is no
+ * checkpoint at all. SIFR_USAGE names what of record->agree differs; SIFR_FAILED where checkpoints
+ * are there and none is whole, or where a rank does not see what rank 0 sees. On failure, a lost
+ * rank apart, the engine is as it was. */
 sifr_status checkpoint_load(sifr_engine *engine, const char *output,
                             const checkpoint_record *record, json_t **state, const sifr_log *log,
                             sifr_error *error) SIFR_MUST_CHECK;

@@ -1,10 +1,16 @@
-/* The checkpoint folders of an output: listing them, and removing what killed runs left. */
+#include "checkpoint/directory.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/memory.h"
-#include "checkpoint/checkpoint.h"
+#include "base/text.h"
 
 /* The step in "checkpoint-<step>", or -1. */
 static int64_t step_of(const char *name) {
@@ -50,5 +56,104 @@ sifr_status checkpoint_clean(const char *output, sifr_error *error) {
         if (status == SIFR_OK) status = base_remove_tree(path, error);
     }
     base_free_names(names, count);
+    return status;
+}
+
+void checkpoint_name(int64_t step, checkpoint_names *out) {
+    *out = (checkpoint_names){0};
+    snprintf(out->final, sizeof out->final, "checkpoint-%lld", (long long)step);
+    snprintf(out->temporary, sizeof out->temporary, "checkpoint-%lld.tmp-%ld", (long long)step,
+             (long)getpid());
+}
+
+static sifr_status check_space(const char *output, uint64_t bytes, sifr_error *error) {
+    uint64_t room;
+    char need[32], have[32];
+    BASE_TRY(base_free_space(output, &room, error));
+    uint64_t wanted = bytes + bytes / 64 + (1 << 20); /* with manifest, logs and the like */
+    if (room >= wanted) return SIFR_OK;
+    return base_fail(
+        error, SIFR_FAILED,
+        "%s: a checkpoint needs %s of free disk and %s are left; free some space, or keep "
+        "fewer with save_total_limit",
+        output, base_format_bytes(wanted, need), base_format_bytes(room, have));
+}
+
+sifr_status checkpoint_directory_make(const char *output, const checkpoint_names *names,
+                                      uint64_t bytes, sifr_error *error) {
+    char path[BASE_PATH_LENGTH];
+    BASE_TRY(base_make_directories(output, error));
+    BASE_TRY(base_path_join(path, output, names->temporary, error));
+    BASE_TRY(check_space(output, bytes, error));
+    BASE_TRY(base_remove_tree(path, error));
+    return base_make_directories(path, error);
+}
+
+sifr_status checkpoint_directory_wait(const char *output, const char *name, sifr_error *error) {
+    enum { LOOKS = 60 };
+    const struct timespec between = {.tv_nsec = 50000000}; /* 3 s in all */
+    char path[BASE_PATH_LENGTH], host[256] = "";
+    BASE_TRY(base_path_join(path, output, name, error));
+    for (int i = 0; i < LOOKS; i++) {
+        if (base_is_directory(path)) return SIFR_OK;
+        nanosleep(&between, NULL);
+    }
+    gethostname(host, sizeof host - 1);
+    return base_fail(error, SIFR_FAILED,
+                     "%s: rank 0 made this folder, and it is not seen on host %s: the output must "
+                     "be on a file system that all hosts share",
+                     path, host);
+}
+
+static sifr_status exchange(const char *temporary, const char *final, const char *output,
+                            sifr_error *error) {
+    bool there = base_is_directory(final);
+    int failed = there ? renameat2(AT_FDCWD, temporary, AT_FDCWD, final, RENAME_EXCHANGE)
+                       : rename(temporary, final);
+    if (failed && there && errno == EINVAL) { /* a file system that cannot exchange */
+        BASE_TRY(base_remove_tree(final, error));
+        there = false;
+        failed = rename(temporary, final);
+    }
+    if (failed) return base_fail_errno(error, errno, "%s: cannot rename to this name", final);
+    BASE_TRY(base_sync_directory(output, error));
+    return there ? base_remove_tree(temporary, error) : SIFR_OK;
+}
+
+sifr_status checkpoint_directory_place(const char *output, const checkpoint_names *names,
+                                       sifr_error *error) {
+    char final[BASE_PATH_LENGTH], temporary[BASE_PATH_LENGTH], latest[BASE_PATH_LENGTH];
+    char line[sizeof names->final + 1];
+    BASE_TRY(base_path_join(final, output, names->final, error));
+    BASE_TRY(base_path_join(temporary, output, names->temporary, error));
+    BASE_TRY(base_path_join(latest, output, "latest", error));
+    BASE_TRY(exchange(temporary, final, output, error));
+    snprintf(line, sizeof line, "%s\n", names->final);
+    return base_write_file(latest, line, strlen(line), error);
+}
+
+/* A folder that is being removed loses its name first, so that no half of it is ever seen. */
+static sifr_status remove_checkpoint(const char *output, int64_t step, sifr_error *error) {
+    char path[BASE_PATH_LENGTH], temporary[BASE_PATH_LENGTH];
+    checkpoint_names names;
+    checkpoint_name(step, &names);
+    BASE_TRY(base_path_join(path, output, names.final, error));
+    BASE_TRY(base_path_join(temporary, output, names.temporary, error));
+    if (rename(path, temporary) != 0)
+        return base_fail_errno(error, errno, "%s: cannot remove the old checkpoint", path);
+    return base_remove_tree(temporary, error);
+}
+
+sifr_status checkpoint_prune(const char *output, int64_t newest, int64_t keep, sifr_error *error) {
+    int64_t *steps, kept = 0;
+    size_t count;
+    if (keep <= 0) return SIFR_OK;
+    BASE_TRY(checkpoint_list(output, &steps, &count, error));
+    sifr_status status = SIFR_OK;
+    for (size_t i = 0; status == SIFR_OK && i < count; i++) {
+        if (steps[i] > newest || ++kept <= keep) continue;
+        status = remove_checkpoint(output, steps[i], error);
+    }
+    free(steps);
     return status;
 }

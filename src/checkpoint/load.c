@@ -2,7 +2,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/checked.h"
 #include "base/file.h"
+#include "base/memory.h"
 #include "checkpoint/manifest.h"
 
 static void print_value(const json_t *value, char *out, size_t size) {
@@ -59,81 +61,232 @@ static sifr_status say(void *user, const char *key, const char *was, const char 
     return SIFR_OK;
 }
 
-/* Everything is verified before the first byte of the engine changes. */
-static sifr_status take(sifr_engine *engine, const checkpoint_opened *opened,
-                        const checkpoint_range *ranges, size_t count, json_t **state,
-                        sifr_error *error) {
-    *state = json_deep_copy(opened->state);
-    if (!*state) return base_fail_alloc(error, 4096);
-    for (size_t i = 0; i < count; i++) {
-        memcpy(engine_state(engine, ranges[i].weight, ranges[i].part) + ranges[i].first,
-               ranges[i].data, (size_t)ranges[i].count * sizeof(float));
+/* A load under way. */
+typedef struct load_run {
+    sifr_engine *engine;
+    comm_group *group;
+    const checkpoint_record *record; /* of rank 0 */
+    const sifr_log *log;
+    bool first; /* this is rank 0 */
+} load_run;
+
+/* One checkpoint that is looked at. */
+typedef struct candidate {
+    char directory[BASE_PATH_LENGTH];
+    checkpoint_opened opened;
+    checkpoint_range *ranges; /* by file */
+    size_t count;
+    formats_safetensors *files; /* those that this rank needs are open */
+} candidate;
+
+static void close_candidate(candidate *c) {
+    for (size_t i = 0; c->files && i < c->opened.file_count; i++)
+        formats_safetensors_close(&c->files[i]);
+    free(c->files);
+    free(c->ranges);
+    checkpoint_close(&c->opened);
+}
+
+/* Rank 0 opens the manifest first: what it cannot read is damaged, what others then cannot read is
+ * not the same folder. */
+static sifr_status open_manifest(const load_run *run, candidate *c, bool *damaged,
+                                 sifr_error *error) {
+    char hash[17];
+    sifr_status status = run->first ? checkpoint_open(c->directory, &c->opened, error) : SIFR_OK;
+    status = comm_agree_status(run->group, status, error);
+    *damaged = status == SIFR_FAILED;
+    if (status != SIFR_OK) return status;
+    memcpy(hash, c->opened.hash, sizeof hash);
+    BASE_TRY(comm_broadcast(run->group, 0, hash, sizeof hash, error));
+    if (!run->first) {
+        status = checkpoint_open(c->directory, &c->opened, error);
+        if (status == SIFR_OK && strcmp(hash, c->opened.hash) != 0)
+            status =
+                base_fail(error, SIFR_FAILED, "%s/%s: is not what rank 0 reads under this name",
+                          c->directory, CHECKPOINT_MANIFEST);
+        if (status == SIFR_FAILED)
+            base_set_error_in(error, status,
+                              "the output must be on a file system that all hosts "
+                              "share");
     }
-    engine->steps = opened->step;
-    engine->updates = opened->updates;
+    return comm_agree_status(run->group, status, error);
+}
+
+/* The rank that reads file `index` as a whole: neighbours in the list go to the same rank, which
+ * needs most of them itself. */
+static int32_t verifier(size_t index, size_t files, int32_t ranks) {
+    return (int32_t)(index * (size_t)ranks / files);
+}
+
+/* The ranges of file `index`, which begin at *at; moves it behind them. */
+static size_t ranges_of(const candidate *c, size_t index, size_t *at) {
+    size_t first = *at;
+    while (*at < c->count && c->ranges[*at].file == index) ++*at;
+    return *at - first;
+}
+
+/* This rank's share of the files: sizes, checksums, and that they hold what the ranges say. */
+static sifr_status verify(const load_run *run, candidate *c, sifr_error *error) {
+    size_t at = 0, files = c->opened.file_count;
+    BASE_TRY(checkpoint_ranges(&c->opened, run->engine->model, c->directory, &c->ranges, &c->count,
+                               error));
+    for (size_t i = 0; i < files; i++) {
+        size_t first = at, count = ranges_of(c, i, &at);
+        formats_safetensors file;
+        if (verifier(i, files, comm_size(run->group)) != comm_rank(run->group)) continue;
+        BASE_TRY(checkpoint_check_file(&c->opened, i, c->directory, true, error));
+        if (!count) continue;
+        BASE_TRY(
+            checkpoint_open_file(&c->opened, c->ranges + first, count, c->directory, &file, error));
+        formats_safetensors_close(&file);
+    }
+    return SIFR_OK;
+}
+
+/* Elements *start … *stop - 1 of the weight are both in the range and here, at *own. */
+static bool wanted(const sifr_engine *engine, const checkpoint_range *range, int64_t *start,
+                   int64_t *stop, float **own) {
+    int64_t first, count;
+    float *held = engine_slice(engine, range->weight, range->part, &first, &count);
+    *start = base_max_i64(range->first, first);
+    *stop = base_min_i64(range->first + range->count, first + count);
+    if (!held || *stop <= *start) return false;
+    *own = held + (*start - first);
+    return true;
+}
+
+/* Opens the files with something that this rank holds. */
+static sifr_status open_files(const load_run *run, candidate *c, sifr_error *error) {
+    size_t at = 0;
+    BASE_TRY(base_alloc(c->opened.file_count, sizeof *c->files, &c->files, error));
+    for (size_t i = 0; i < c->opened.file_count; i++) {
+        size_t first = at, count = ranges_of(c, i, &at);
+        int64_t start, stop;
+        float *own;
+        bool needed = false;
+        for (size_t k = first; k < at && !needed; k++)
+            needed = wanted(run->engine, &c->ranges[k], &start, &stop, &own);
+        if (!needed) continue;
+        BASE_TRY(checkpoint_check_file(&c->opened, i, c->directory, false, error));
+        BASE_TRY(checkpoint_open_file(&c->opened, c->ranges + first, count, c->directory,
+                                      &c->files[i], error));
+    }
+    return SIFR_OK;
+}
+
+/* Of the mapped files only the pages of what this rank holds are read, and given back file by file.
+ * Nothing fails before the refresh. */
+static sifr_status take(sifr_engine *engine, candidate *c, sifr_error *error) {
+    for (size_t i = 0; i < c->count; i++) {
+        const checkpoint_range *range = &c->ranges[i];
+        int64_t start, stop;
+        float *own;
+        if (wanted(engine, range, &start, &stop, &own)) {
+            const formats_tensor *tensor =
+                formats_safetensors_find(&c->files[range->file], range->tensor);
+            const char *from = tensor->data; /* at any alignment */
+            memcpy(own, from + (size_t)(start - range->first) * sizeof *own,
+                   (size_t)(stop - start) * sizeof *own);
+        }
+        if (i + 1 == c->count || c->ranges[i + 1].file != range->file)
+            formats_safetensors_close(&c->files[range->file]);
+    }
+    engine->steps = c->opened.step;
+    engine->updates = c->opened.updates;
     return engine_refresh(engine, error);
 }
 
-/* *damaged: this checkpoint is not whole, and an older one may be. */
-static sifr_status load_one(sifr_engine *engine, const char *directory,
-                            const checkpoint_record *record, json_t **state, const sifr_log *log,
-                            bool *damaged, sifr_error *error) {
-    checkpoint_opened opened;
-    checkpoint_range *ranges = NULL;
-    size_t count;
-    sifr_status status = checkpoint_open(directory, &opened, error);
+static sifr_status check_agreement(const load_run *run, const candidate *c, sifr_error *error) {
+    if (!run->first) return SIFR_OK;
+    return compare_objects(c->opened.agree, run->record->agree, refuse,
+                           (void *)(uintptr_t)c->directory, error);
+}
+
+/* *damaged, on all ranks alike: this checkpoint is not whole, and an older one may be. */
+static sifr_status load_one(const load_run *run, candidate *c, json_t **state, bool *damaged,
+                            sifr_error *error) {
+    say_where where = {run->log, c->directory};
+    BASE_TRY(open_manifest(run, c, damaged, error));
+    BASE_TRY(comm_agree_status(run->group, check_agreement(run, c, error), error));
+    sifr_status status = comm_agree_status(run->group, verify(run, c, error), error);
     *damaged = status == SIFR_FAILED;
     if (status != SIFR_OK) return status;
-    say_where where = {log, directory};
-    BASE_TRY_GOTO(
-        status,
-        compare_objects(opened.agree, record->agree, refuse, (void *)(uintptr_t)directory, error),
-        done);
-    status = checkpoint_ranges(&opened, engine->model, directory, &ranges, &count, error);
-    *damaged = status == SIFR_FAILED;
-    if (status != SIFR_OK) goto done;
-    BASE_TRY_GOTO(status, compare_objects(opened.notes, record->notes, say, &where, error), done);
-    status = take(engine, &opened, ranges, count, state, error);
-done:
-    free(ranges);
-    checkpoint_close(&opened);
+    status = open_files(run, c, error);
+    if (status == SIFR_OK) {
+        *state = json_deep_copy(c->opened.state);
+        if (!*state) status = base_fail_alloc(error, 4096);
+    }
+    if (status == SIFR_OK && run->first)
+        status = compare_objects(c->opened.notes, run->record->notes, say, &where, error);
+    BASE_TRY(comm_agree_status(run->group, status, error));
+    return take(run->engine, c, error);
+}
+
+/* Steps of the checkpoints that rank 0 sees, on all ranks. */
+static sifr_status list_steps(const load_run *run, const char *output, int64_t **steps,
+                              size_t *count, sifr_error *error) {
+    int64_t found = 0;
+    *steps = NULL;
+    *count = 0;
+    sifr_status status = run->first ? checkpoint_list(output, steps, count, error) : SIFR_OK;
+    BASE_TRY(comm_agree_status(run->group, status, error));
+    found = (int64_t)*count;
+    BASE_TRY(comm_broadcast(run->group, 0, &found, sizeof found, error));
+    *count = (size_t)found;
+    if (!run->first) status = base_alloc(*count, sizeof **steps, steps, error);
+    BASE_TRY(comm_agree_status(run->group, status, error));
+    return found ? comm_broadcast(run->group, 0, *steps, found * (int64_t)sizeof **steps, error)
+                 : SIFR_OK;
+}
+
+/* Looks at checkpoint-<step>. */
+static sifr_status try_step(const load_run *run, const char *output, int64_t step, json_t **state,
+                            bool *damaged, sifr_error *error) {
+    candidate c = {0};
+    char name[64];
+    snprintf(name, sizeof name, "checkpoint-%lld", (long long)step);
+    sifr_status status = base_path_join(c.directory, output, name, error);
+    BASE_TRY(comm_agree_status(run->group, status, error));
+    status = load_one(run, &c, state, damaged, error);
+    close_candidate(&c);
+    if (status == SIFR_OK) return SIFR_OK;
+    json_decref(*state);
+    *state = NULL;
     return status;
 }
 
 sifr_status checkpoint_load(sifr_engine *engine, const char *output,
                             const checkpoint_record *record, json_t **state, const sifr_log *log,
                             sifr_error *error) {
-    char directory[BASE_PATH_LENGTH], name[64];
-    sifr_error first = {0}, reason;
+    load_run run = {engine, engine->group, record, log, comm_rank(engine->group) == 0};
+    sifr_error newest = {0}, reason;
     int64_t *steps;
     size_t count;
-    bool damaged = false;
     *state = NULL;
-    BASE_TRY(checkpoint_list(output, &steps, &count, error));
-    sifr_status status = SIFR_OK;
-    for (size_t i = 0; i < count; i++) {
-        snprintf(name, sizeof name, "checkpoint-%lld", (long long)steps[i]);
-        BASE_TRY_GOTO(status, base_path_join(directory, output, name, error), done);
+    sifr_status status = list_steps(&run, output, &steps, &count, error);
+    for (size_t i = 0; status == SIFR_OK && i < count; i++) {
+        bool damaged = false;
         reason = (sifr_error){0};
-        status = load_one(engine, directory, record, state, log, &damaged, &reason);
+        status = try_step(&run, output, steps[i], state, &damaged, &reason);
+        if (status == SIFR_OK) break;
         if (!damaged) {
-            if (status != SIFR_OK) base_set_error(error, status, "%s", reason.message);
-            goto done;
+            base_set_error(error, status, "%s", reason.message);
+            break;
         }
-        if (!first.message[0]) first = reason;
-        if (i + 1 < count) {
-            base_log(log, SIFR_LOG_WARNING,
-                     "%s is damaged (%s); going back to the checkpoint before it", name,
-                     reason.message);
-        }
-    }
-    if (count) {
-        status = base_fail(error, SIFR_FAILED,
+        if (i == 0) newest = reason;
+        if (i + 1 == count) {
+            base_set_error(error, status,
                            "%s: none of its %zu checkpoints is whole (newest: %s); start anew in "
                            "another output folder",
-                           output, count, first.message);
+                           output, count, newest.message);
+            break;
+        }
+        if (run.first)
+            base_log(log, SIFR_LOG_WARNING,
+                     "checkpoint-%lld is damaged (%s); going back to the checkpoint before it",
+                     (long long)steps[i], reason.message);
+        status = SIFR_OK;
     }
-done:
     free(steps);
     return status;
 }

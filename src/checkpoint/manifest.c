@@ -29,18 +29,38 @@ sifr_status checkpoint_tensor_name(const sifr_model *model, const checkpoint_ran
 
 /* --- writing --- */
 
-sifr_status checkpoint_add_file(json_t *files, const char *directory, const char *name,
+sifr_status checkpoint_sum_file(const char *directory, const char *name, checkpoint_sum *out,
                                 sifr_error *error) {
-    char path[BASE_PATH_LENGTH], hex[17];
+    char path[BASE_PATH_LENGTH];
     base_map map;
     BASE_TRY(base_path_join(path, directory, name, error));
     BASE_TRY(base_map_file(path, &map, error));
-    base_hash_hex(base_hash(map.data, map.size), hex);
-    json_t *entry =
-        json_pack("{s:s, s:I, s:s}", "name", name, "bytes", (json_int_t)map.size, "xxh3", hex);
+    *out = (checkpoint_sum){map.size, base_hash(map.data, map.size)};
     base_unmap(&map);
+    return SIFR_OK;
+}
+
+sifr_status checkpoint_add_file(json_t *files, const char *name, const checkpoint_sum *sum,
+                                sifr_error *error) {
+    char hex[17];
+    base_hash_hex(sum->hash, hex);
+    json_t *entry =
+        json_pack("{s:s, s:I, s:s}", "name", name, "bytes", (json_int_t)sum->bytes, "xxh3", hex);
     if (!entry || json_array_append_new(files, entry) != 0)
         return base_fail_alloc(error, strlen(name));
+    return SIFR_OK;
+}
+
+sifr_status checkpoint_add_range(json_t *list, const sifr_model *model,
+                                 const checkpoint_range *range, sifr_error *error) {
+    char name[FORMATS_NAME_LIMIT];
+    BASE_TRY(checkpoint_tensor_name(model, range, name, error));
+    json_t *entry = json_pack(
+        "{s:s, s:s, s:I, s:I, s:I, s:s}", "weight", model->weights[range->weight].name, "part",
+        checkpoint_part_name(range->part), "first", (json_int_t)range->first, "count",
+        (json_int_t)range->count, "file", (json_int_t)range->file, "tensor", name);
+    if (!entry || json_array_append_new(list, entry) != 0)
+        return base_fail_alloc(error, sizeof name);
     return SIFR_OK;
 }
 
@@ -76,38 +96,60 @@ static bool is_bare_name(const char *name) {
     return name && name[0] && name[0] != '.' && !strchr(name, '/') && strlen(name) < 256;
 }
 
-static bool ends_with(const char *text, const char *end) {
-    size_t length = strlen(text), tail = strlen(end);
-    return length >= tail && strcmp(text + length - tail, end) == 0;
+/* An entry of "files"; `index` may be any. */
+static sifr_status file_entry(const checkpoint_opened *opened, size_t index, const char *directory,
+                              const char **name, const char **hash, json_int_t *bytes,
+                              sifr_error *error) {
+    const json_t *entry = json_array_get(json_object_get(opened->json, "files"), index);
+    const json_t *size = json_object_get(entry, "bytes");
+    *name = json_string_value(json_object_get(entry, "name"));
+    *hash = json_string_value(json_object_get(entry, "xxh3"));
+    *bytes = json_integer_value(size);
+    if (is_bare_name(*name) && *hash && json_is_integer(size)) return SIFR_OK;
+    return base_fail(error, SIFR_FAILED, "%s/%s: an entry of \"files\" is not one: '%.60s'",
+                     directory, CHECKPOINT_MANIFEST, *name ? *name : "no name");
 }
 
-static sifr_status open_file(const json_t *entry, const char *directory, formats_safetensors *out,
-                             sifr_error *error) {
+sifr_status checkpoint_check_file(const checkpoint_opened *opened, size_t index,
+                                  const char *directory, bool whole, sifr_error *error) {
     char path[BASE_PATH_LENGTH], hex[17];
-    const char *name = json_string_value(json_object_get(entry, "name"));
-    const char *wanted = json_string_value(json_object_get(entry, "xxh3"));
-    const json_t *bytes = json_object_get(entry, "bytes");
-    if (!is_bare_name(name) || !wanted || !json_is_integer(bytes)) {
-        return base_fail(error, SIFR_FAILED, "%s/%s: an entry of \"files\" is not one: '%.60s'",
-                         directory, CHECKPOINT_MANIFEST, name ? name : "no name");
-    }
-    BASE_TRY(base_path_join(path, directory, name, error));
+    const char *name, *hash;
+    json_int_t bytes;
     base_map map;
+    sifr_status status = SIFR_OK;
+    BASE_TRY(file_entry(opened, index, directory, &name, &hash, &bytes, error));
+    BASE_TRY(base_path_join(path, directory, name, error));
     BASE_TRY(base_map_file(path, &map, error));
-    bool whole = (json_int_t)map.size == json_integer_value(bytes);
-    if (!whole) {
-        base_set_error(error, SIFR_FAILED, "%s: %zu bytes, %lld in the manifest", path, map.size,
-                       (long long)json_integer_value(bytes));
-    } else {
+    if ((json_int_t)map.size != bytes) {
+        status = base_fail(error, SIFR_FAILED, "%s: %zu bytes, %lld in the manifest", path,
+                           map.size, (long long)bytes);
+    } else if (whole) {
         base_hash_hex(base_hash(map.data, map.size), hex);
-        whole = strcmp(hex, wanted) == 0;
-        if (!whole)
-            base_set_error(error, SIFR_FAILED, "%s: checksum %s, %.16s in the manifest", path, hex,
-                           wanted);
+        if (strcmp(hex, hash) != 0)
+            status = base_fail(error, SIFR_FAILED, "%s: checksum %s, %.16s in the manifest", path,
+                               hex, hash);
     }
     base_unmap(&map);
-    if (!whole) return SIFR_FAILED;
-    return ends_with(name, ".safetensors") ? formats_safetensors_open(path, out, error) : SIFR_OK;
+    return status;
+}
+
+sifr_status checkpoint_open_file(const checkpoint_opened *opened, const checkpoint_range *ranges,
+                                 size_t count, const char *directory, formats_safetensors *out,
+                                 sifr_error *error) {
+    char path[BASE_PATH_LENGTH];
+    const char *name, *hash;
+    json_int_t bytes;
+    BASE_TRY(file_entry(opened, ranges->file, directory, &name, &hash, &bytes, error));
+    BASE_TRY(base_path_join(path, directory, name, error));
+    BASE_TRY(formats_safetensors_open(path, out, error));
+    for (size_t i = 0; i < count; i++) {
+        const formats_tensor *tensor = formats_safetensors_find(out, ranges[i].tensor);
+        if (tensor && tensor->dtype == FORMATS_F32 && tensor->elements == ranges[i].count) continue;
+        formats_safetensors_close(out);
+        return base_fail(error, SIFR_FAILED, "%s: tensor '%.80s' is not there as %s describes it",
+                         path, ranges[i].tensor, CHECKPOINT_MANIFEST);
+    }
+    return SIFR_OK;
 }
 
 static sifr_status read_manifest(const char *path, checkpoint_opened *out, sifr_error *error) {
@@ -123,6 +165,7 @@ static sifr_status read_manifest(const char *path, checkpoint_opened *out, sifr_
     if (!stored || strcmp(hex, wanted) != 0)
         return base_fail(error, SIFR_FAILED, "%s: checksum %s, '%s' stored in it", path, hex,
                          wanted);
+    memcpy(out->hash, hex, sizeof hex);
     BASE_TRY(base_json_string(out->json, "format", "", &format, path, error));
     BASE_TRY(base_json_int(out->json, "version", -1, &version, path, error));
     if (strcmp(format, "sifr checkpoint") != 0 || version != CHECKPOINT_VERSION) {
@@ -145,30 +188,21 @@ static sifr_status read_manifest(const char *path, checkpoint_opened *out, sifr_
 
 sifr_status checkpoint_open(const char *directory, checkpoint_opened *out, sifr_error *error) {
     char path[BASE_PATH_LENGTH];
-    sifr_status status;
     *out = (checkpoint_opened){0};
     BASE_TRY(base_path_join(path, directory, CHECKPOINT_MANIFEST, error));
-    BASE_TRY_GOTO(status, read_manifest(path, out, error), fail);
-    const json_t *files = json_object_get(out->json, "files");
-    size_t count = json_array_size(files);
-    BASE_TRY_GOTO(status, base_alloc(count, sizeof *out->files, &out->files, error), fail);
-    out->file_count = count;
-    for (size_t i = 0; i < count; i++) {
-        BASE_TRY_GOTO(status, open_file(json_array_get(files, i), directory, &out->files[i], error),
-                      fail);
-    }
-    return SIFR_OK;
-fail:
+    sifr_status status = read_manifest(path, out, error);
+    out->file_count = json_array_size(json_object_get(out->json, "files"));
+    if (status == SIFR_OK) return SIFR_OK;
     checkpoint_close(out);
     return status == SIFR_NO_MEMORY ? status : SIFR_FAILED;
 }
 
 void checkpoint_close(checkpoint_opened *opened) {
-    for (size_t i = 0; i < opened->file_count; i++) formats_safetensors_close(&opened->files[i]);
-    free(opened->files);
     json_decref(opened->json);
     *opened = (checkpoint_opened){0};
 }
+
+/* --- ranges --- */
 
 static int compare_ranges(const void *a, const void *b) {
     const checkpoint_range *x = a, *y = b;
@@ -177,25 +211,36 @@ static int compare_ranges(const void *a, const void *b) {
     return x->first < y->first ? -1 : x->first > y->first;
 }
 
-static bool find_model_weight(const sifr_model *model, const char *name, size_t *index) {
-    for (*index = 0; *index < model->weight_count; ++*index) {
-        if (strcmp(model->weights[*index].name, name) == 0) return true;
+static int compare_files(const void *a, const void *b) {
+    const checkpoint_range *x = a, *y = b;
+    return x->file != y->file ? (x->file < y->file ? -1 : 1) : compare_ranges(a, b);
+}
+
+/* Index of each weight by its name. */
+static sifr_status index_weights(const sifr_model *model, json_t **out, sifr_error *error) {
+    *out = json_object();
+    for (size_t w = 0; *out && w < model->weight_count; w++) {
+        if (json_object_set_new(*out, model->weights[w].name, json_integer((json_int_t)w)) == 0)
+            continue;
+        json_decref(*out);
+        *out = NULL;
     }
-    return false;
+    return *out ? SIFR_OK : base_fail_alloc(error, 64 * model->weight_count);
 }
 
 static sifr_status read_range(const checkpoint_opened *opened, const json_t *entry,
-                              const sifr_model *model, const char *where, checkpoint_range *out,
+                              const json_t *weights, const char *where, checkpoint_range *out,
                               sifr_error *error) {
-    const char *weight, *part, *tensor_name;
+    const char *weight, *part;
     int64_t file;
     BASE_TRY(base_json_string(entry, "weight", "", &weight, where, error));
     BASE_TRY(base_json_string(entry, "part", "", &part, where, error));
-    BASE_TRY(base_json_string(entry, "tensor", "", &tensor_name, where, error));
+    BASE_TRY(base_json_string(entry, "tensor", "", &out->tensor, where, error));
     BASE_TRY(base_json_int(entry, "first", -1, &out->first, where, error));
     BASE_TRY(base_json_int(entry, "count", -1, &out->count, where, error));
     BASE_TRY(base_json_int(entry, "file", -1, &file, where, error));
-    if (!find_model_weight(model, weight, &out->weight))
+    const json_t *index = json_object_get(weights, weight);
+    if (!index)
         return base_fail(error, SIFR_FAILED, "%s: weight '%.80s' is not in the model", where,
                          weight);
     int p = 0;
@@ -203,16 +248,33 @@ static sifr_status read_range(const checkpoint_opened *opened, const json_t *ent
     if (p == ENGINE_PARTS || file < 0 || (size_t)file >= opened->file_count || out->first < 0 ||
         out->count < 0)
         return base_fail(error, SIFR_FAILED, "%s: a wrong range of '%.80s'", where, weight);
+    out->weight = (size_t)json_integer_value(index);
     out->part = (engine_part)p;
     out->file = (size_t)file;
-    const formats_tensor *tensor = opened->files[file].map.data
-                                       ? formats_safetensors_find(&opened->files[file], tensor_name)
-                                       : NULL;
-    if (!tensor || tensor->dtype != FORMATS_F32 || tensor->elements != out->count)
-        return base_fail(error, SIFR_FAILED, "%s: tensor '%.80s' is not there as described", where,
-                         tensor_name);
-    out->data = tensor->data;
     return SIFR_OK;
+}
+
+/* Sorted ranges, against the model. */
+static sifr_status check_cover(const checkpoint_range *ranges, size_t count,
+                               const sifr_model *model, const char *where, sifr_error *error) {
+    size_t at = 0;
+    for (size_t w = 0; w < model->weight_count; w++) {
+        int64_t elements = model->weights[w].rows * model->weights[w].columns;
+        for (int p = 0; p < ENGINE_PARTS; p++) {
+            int64_t covered = 0;
+            for (; at < count && ranges[at].weight == w && (int)ranges[at].part == p; at++) {
+                if (ranges[at].first != covered || ranges[at].count > elements - covered) break;
+                covered += ranges[at].count;
+            }
+            if (covered == elements) continue;
+            return base_fail(error, SIFR_FAILED,
+                             "%s: %s of '%s' is not covered once from element %lld on", where,
+                             checkpoint_part_name((engine_part)p), model->weights[w].name,
+                             (long long)covered);
+        }
+    }
+    if (at == count) return SIFR_OK;
+    return base_fail(error, SIFR_FAILED, "%s: ranges overlap", where);
 }
 
 sifr_status checkpoint_ranges(const checkpoint_opened *opened, const sifr_model *model,
@@ -220,41 +282,26 @@ sifr_status checkpoint_ranges(const checkpoint_opened *opened, const sifr_model 
                               sifr_error *error) {
     char where[BASE_PATH_LENGTH];
     const json_t *list = json_object_get(opened->json, "ranges");
-    size_t used = json_array_size(list), at = 0;
+    size_t used = json_array_size(list);
     checkpoint_range *ranges = NULL;
+    json_t *weights = NULL;
     sifr_status status;
-    BASE_TRY(base_path_join(where, directory, CHECKPOINT_MANIFEST, error));
-    BASE_TRY(base_alloc(used, sizeof *ranges, &ranges, error));
+    BASE_TRY_GOTO(status, base_path_join(where, directory, CHECKPOINT_MANIFEST, error), done);
+    BASE_TRY_GOTO(status, index_weights(model, &weights, error), done);
+    BASE_TRY_GOTO(status, base_alloc(used, sizeof *ranges, &ranges, error), done);
     for (size_t i = 0; i < used; i++) {
-        BASE_TRY_GOTO(status,
-                      read_range(opened, json_array_get(list, i), model, where, &ranges[i], error),
-                      fail);
+        BASE_TRY_GOTO(
+            status, read_range(opened, json_array_get(list, i), weights, where, &ranges[i], error),
+            done);
     }
     if (used) qsort(ranges, used, sizeof *ranges, compare_ranges);
-    for (size_t w = 0; w < model->weight_count; w++) {
-        int64_t elements = model->weights[w].rows * model->weights[w].columns;
-        for (int p = 0; p < ENGINE_PARTS; p++) {
-            int64_t covered = 0;
-            for (; at < used && ranges[at].weight == w && (int)ranges[at].part == p; at++) {
-                if (ranges[at].first != covered || ranges[at].count > elements - covered) break;
-                covered += ranges[at].count;
-            }
-            if (covered == elements) continue;
-            status = base_fail(error, SIFR_FAILED,
-                               "%s: %s of '%s' is not covered once from element %lld on", where,
-                               checkpoint_part_name((engine_part)p), model->weights[w].name,
-                               (long long)covered);
-            goto fail;
-        }
-    }
-    if (at != used) {
-        status = base_fail(error, SIFR_FAILED, "%s: ranges overlap", where);
-        goto fail;
-    }
+    BASE_TRY_GOTO(status, check_cover(ranges, used, model, where, error), done);
+    if (used) qsort(ranges, used, sizeof *ranges, compare_files);
     *out = ranges;
     *count = used;
-    return SIFR_OK;
-fail:
+    ranges = NULL;
+done:
     free(ranges);
-    return status == SIFR_NO_MEMORY ? status : SIFR_FAILED;
+    json_decref(weights);
+    return status == SIFR_OK || status == SIFR_NO_MEMORY ? status : SIFR_FAILED;
 }

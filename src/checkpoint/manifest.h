@@ -26,37 +26,64 @@ typedef struct checkpoint_range {
     engine_part part;
     int64_t first, count;
     size_t file;
-    const float *data; /* of an open manifest: mapped; maybe not aligned */
+    const char *tensor; /* of an open manifest: its name in the file, in the manifest's JSON */
 } checkpoint_range;
 
 /* Name of a range's tensor in its file; SIFR_USAGE when it is too long. */
 sifr_status checkpoint_tensor_name(const sifr_model *model, const checkpoint_range *range,
                                    char out[FORMATS_NAME_LIMIT], sifr_error *error) SIFR_MUST_CHECK;
 
-/* Adds {"name", "bytes", "xxh3"} of directory/name, read back, to `files`. */
-sifr_status checkpoint_add_file(json_t *files, const char *directory, const char *name,
+/* --- writing --- */
+
+/* Size and hash of directory/name as it reads now. */
+typedef struct checkpoint_sum {
+    uint64_t bytes, hash;
+} checkpoint_sum;
+
+sifr_status checkpoint_sum_file(const char *directory, const char *name, checkpoint_sum *out,
                                 sifr_error *error) SIFR_MUST_CHECK;
+
+/* Adds {"name", "bytes", "xxh3"} to `files`. */
+sifr_status checkpoint_add_file(json_t *files, const char *name, const checkpoint_sum *sum,
+                                sifr_error *error) SIFR_MUST_CHECK;
+
+/* Adds {"weight", "part", "first", "count", "file", "tensor"} to `list`. */
+sifr_status checkpoint_add_range(json_t *list, const sifr_model *model,
+                                 const checkpoint_range *range, sifr_error *error) SIFR_MUST_CHECK;
 
 /* Sets "xxh3", writes the manifest and reads it back. */
 sifr_status checkpoint_write_manifest(json_t *manifest, const char *directory,
                                       sifr_error *error) SIFR_MUST_CHECK;
 
-/* A checkpoint whose files are all there, of the right size and checksum. Owns all it points to. */
+/* --- reading --- */
+
+/* A manifest that is whole by its own hash. Owns all it points to. */
 typedef struct checkpoint_opened {
     json_t *json;
+    char hash[17]; /* of the manifest */
     int64_t step, updates;
     const json_t *agree, *notes, *state; /* into json */
-    formats_safetensors *files;          /* by position in "files"; zeroed where no safetensors */
     size_t file_count;
 } checkpoint_opened;
 
-/* SIFR_FAILED names the file that is missing or damaged, and how. */
+/* SIFR_FAILED says what is wrong in it. No other file is looked at. */
 sifr_status checkpoint_open(const char *directory, checkpoint_opened *out,
                             sifr_error *error) SIFR_MUST_CHECK;
 void checkpoint_close(checkpoint_opened *opened); /* harmless on a zeroed one */
 
-/* The ranges of an open checkpoint, which must cover every part of every weight of the model once.
- * Free with free(). */
+/* Whether file `index` is there, of the size that the manifest names (SIFR_FAILED: how not), and,
+ * with `whole`, of its checksum too; for that all of it is read. */
+sifr_status checkpoint_check_file(const checkpoint_opened *opened, size_t index,
+                                  const char *directory, bool whole,
+                                  sifr_error *error) SIFR_MUST_CHECK;
+
+/* Opens a file of state and checks that it has the tensors of these ranges. */
+sifr_status checkpoint_open_file(const checkpoint_opened *opened, const checkpoint_range *ranges,
+                                 size_t count, const char *directory, formats_safetensors *out,
+                                 sifr_error *error) SIFR_MUST_CHECK;
+
+/* The ranges of an open manifest, by file; they must cover every part of every weight of the model
+ * once. Free with free(). */
 sifr_status checkpoint_ranges(const checkpoint_opened *opened, const sifr_model *model,
                               const char *directory, checkpoint_range **out, size_t *count,
                               sifr_error *error) SIFR_MUST_CHECK;

@@ -1,6 +1,3 @@
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -9,59 +6,26 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/memory.h"
-#include "base/text.h"
-#include "checkpoint/manifest.h"
+#include "checkpoint/directory.h"
+#include "checkpoint/layout.h"
 
-typedef struct save_plan {
-    checkpoint_range *ranges;
-    size_t count, room;
-    size_t files;
-    uint64_t bytes;
-} save_plan;
+/* A save under way. */
+typedef struct save_run {
+    const sifr_engine *engine;
+    const char *output;
+    const checkpoint_record *record; /* of rank 0 */
+    comm_group *group;
+    checkpoint_names names;
+    checkpoint_layout layout;
+    checkpoint_sum *sums; /* of all ranks' files: most_files for each rank */
+    bool first;           /* this is rank 0 */
+} save_run;
 
-/* All parts of all weights, cut where a file is full. */
-static sifr_status make_plan(const sifr_model *model, uint64_t file_bytes, save_plan *plan,
-                             sifr_error *error) {
-    int64_t limit = (int64_t)(file_bytes / sizeof(float)), filled = 0;
-    if (limit < 1) limit = 1;
-    plan->files = 1;
-    for (int p = 0; p < ENGINE_PARTS; p++) {
-        for (size_t w = 0; w < model->weight_count; w++) {
-            int64_t elements = model->weights[w].rows * model->weights[w].columns, first = 0;
-            while (first < elements) {
-                if (filled == limit) plan->files++, filled = 0;
-                int64_t count = base_min_i64(elements - first, limit - filled);
-                BASE_TRY(base_grow(&plan->ranges, &plan->room, plan->count + 1,
-                                   sizeof *plan->ranges, error));
-                plan->ranges[plan->count++] =
-                    (checkpoint_range){w, (engine_part)p, first, count, plan->files - 1, NULL};
-                filled += count, first += count;
-                plan->bytes += (uint64_t)count * sizeof(float);
-            }
-        }
-    }
-    return SIFR_OK;
-}
-
-static sifr_status check_space(const char *output, uint64_t bytes, sifr_error *error) {
-    uint64_t room;
-    char need[32], have[32];
-    BASE_TRY(base_free_space(output, &room, error));
-    uint64_t wanted = bytes + bytes / 64 + (1 << 20); /* with manifest, logs and the like */
-    if (room >= wanted) return SIFR_OK;
-    return base_fail(
-        error, SIFR_FAILED,
-        "%s: a checkpoint needs %s of free disk and %s are left; free some space, or keep "
-        "fewer with save_total_limit",
-        output, base_format_bytes(wanted, need), base_format_bytes(room, have));
-}
-
-static void file_name(char out[64], size_t file, size_t files) {
-    snprintf(out, 64, "state-%05zu-of-%05zu.safetensors", file + 1, files);
-}
-
+/* What this rank holds of a range that is its own to write. */
 static const float *range_values(const sifr_engine *engine, const checkpoint_range *range) {
-    return engine_state(engine, range->weight, range->part) + range->first;
+    int64_t first, count;
+    const float *held = engine_slice(engine, range->weight, range->part, &first, &count);
+    return held + (range->first - first);
 }
 
 /* A whole weight keeps its shape, for people who look into the file. */
@@ -128,51 +92,86 @@ static sifr_status compare_file(const sifr_engine *engine, const checkpoint_rang
     return status;
 }
 
-static sifr_status write_states(const sifr_engine *engine, const save_plan *plan,
-                                const char *directory, json_t *files, sifr_error *error) {
-    char path[BASE_PATH_LENGTH], name[64];
-    for (size_t file = 0, first = 0, end = 0; file < plan->files; file++, first = end) {
-        while (end < plan->count && plan->ranges[end].file == file) end++;
-        file_name(name, file, plan->files);
+/* This rank's files, each read back, and their sums. */
+static sifr_status write_states(save_run *run, sifr_error *error) {
+    char directory[BASE_PATH_LENGTH], path[BASE_PATH_LENGTH], name[64];
+    const checkpoint_layout *layout = &run->layout;
+    size_t rank = (size_t)comm_rank(run->group), begin = layout->first_file[rank];
+    BASE_TRY(base_path_join(directory, run->output, run->names.temporary, error));
+    for (size_t file = begin; file < layout->first_file[rank + 1]; file++) {
+        size_t first, count = checkpoint_layout_file(layout, file, &first);
+        const checkpoint_range *ranges = layout->ranges + first;
+        checkpoint_file_name(name, file, layout->files);
         BASE_TRY(base_path_join(path, directory, name, error));
-        BASE_TRY(write_file(engine, plan->ranges + first, end - first, path, error));
-        BASE_TRY(compare_file(engine, plan->ranges + first, end - first, path, error));
-        BASE_TRY(checkpoint_add_file(files, directory, name, error));
+        BASE_TRY(write_file(run->engine, ranges, count, path, error));
+        BASE_TRY(compare_file(run->engine, ranges, count, path, error));
+        BASE_TRY(checkpoint_sum_file(directory, name,
+                                     &run->sums[rank * layout->most_files + file - begin], error));
     }
     return SIFR_OK;
 }
 
-static sifr_status list_ranges(const sifr_model *model, const save_plan *plan, json_t *list,
-                               sifr_error *error) {
-    char name[FORMATS_NAME_LIMIT];
-    for (size_t i = 0; i < plan->count; i++) {
-        const checkpoint_range *r = &plan->ranges[i];
-        BASE_TRY(checkpoint_tensor_name(model, r, name, error));
-        json_t *entry =
-            json_pack("{s:s, s:s, s:I, s:I, s:I, s:s}", "weight", model->weights[r->weight].name,
-                      "part", checkpoint_part_name(r->part), "first", (json_int_t)r->first, "count",
-                      (json_int_t)r->count, "file", (json_int_t)r->file, "tensor", name);
-        if (!entry || json_array_append_new(list, entry) != 0)
-            return base_fail_alloc(error, sizeof name);
-    }
-    return SIFR_OK;
-}
+/* --- what rank 0 does for all --- */
 
-static sifr_status write_all(const sifr_engine *engine, const save_plan *plan,
-                             const checkpoint_record *record, const char *directory,
-                             sifr_error *error) {
+/* What the other ranks wrote must be seen here too, before anything vouches for it. */
+static sifr_status check_seen(const char *directory, const char *name, const checkpoint_sum *sum,
+                              int32_t rank, sifr_error *error) {
     char path[BASE_PATH_LENGTH];
+    int descriptor;
+    uint64_t size;
+    BASE_TRY(base_path_join(path, directory, name, error));
+    BASE_TRY(base_open_read(path, &descriptor, &size, error));
+    close(descriptor);
+    if (size == sum->bytes) return SIFR_OK;
+    return base_fail(error, SIFR_FAILED, "%s: %llu bytes here, %llu on rank %d, which wrote it",
+                     path, (unsigned long long)size, (unsigned long long)sum->bytes, (int)rank);
+}
+
+static sifr_status list_files(const save_run *run, const char *directory, json_t *files,
+                              sifr_error *error) {
+    const checkpoint_layout *layout = &run->layout;
+    char name[64];
+    for (int32_t r = 0; r < comm_size(run->group); r++) {
+        const checkpoint_sum *sum = run->sums + (size_t)r * layout->most_files;
+        for (size_t file = layout->first_file[r]; file < layout->first_file[r + 1]; file++, sum++) {
+            checkpoint_file_name(name, file, layout->files);
+            BASE_TRY(check_seen(directory, name, sum, r, error));
+            BASE_TRY(checkpoint_add_file(files, name, sum, error));
+        }
+    }
+    return SIFR_OK;
+}
+
+static sifr_status write_trainer(const save_run *run, const char *directory, json_t *files,
+                                 sifr_error *error) {
+    static const char name[] = "trainer_state.json";
+    char path[BASE_PATH_LENGTH];
+    checkpoint_sum sum;
+    BASE_TRY(base_path_join(path, directory, name, error));
+    BASE_TRY(base_json_save(run->record->trainer, path, error));
+    BASE_TRY(checkpoint_sum_file(directory, name, &sum, error));
+    return checkpoint_add_file(files, name, &sum, error);
+}
+
+/* The rest of the folder, the manifest last. */
+static sifr_status complete(const save_run *run, sifr_error *error) {
+    char directory[BASE_PATH_LENGTH];
+    const checkpoint_record *record = run->record;
+    const sifr_engine *engine = run->engine;
     json_t *files = json_array(), *ranges = json_array(), *manifest = NULL;
     sifr_status status;
     if (!files || !ranges) {
         status = base_fail_alloc(error, 64);
         goto done;
     }
-    BASE_TRY_GOTO(status, write_states(engine, plan, directory, files, error), done);
-    BASE_TRY_GOTO(status, base_path_join(path, directory, "trainer_state.json", error), done);
-    BASE_TRY_GOTO(status, base_json_save(record->trainer, path, error), done);
-    BASE_TRY_GOTO(status, checkpoint_add_file(files, directory, "trainer_state.json", error), done);
-    BASE_TRY_GOTO(status, list_ranges(engine->model, plan, ranges, error), done);
+    BASE_TRY_GOTO(status, base_path_join(directory, run->output, run->names.temporary, error),
+                  done);
+    BASE_TRY_GOTO(status, list_files(run, directory, files, error), done);
+    BASE_TRY_GOTO(status, write_trainer(run, directory, files, error), done);
+    for (size_t i = 0; i < run->layout.count; i++)
+        BASE_TRY_GOTO(status,
+                      checkpoint_add_range(ranges, engine->model, &run->layout.ranges[i], error),
+                      done);
     manifest =
         json_pack("{s:s, s:i, s:I, s:I, s:O, s:O, s:O, s:O, s:O}", "format", "sifr checkpoint",
                   "version", CHECKPOINT_VERSION, "step", (json_int_t)engine->steps, "updates",
@@ -191,80 +190,63 @@ done:
     return status;
 }
 
-/* Gives the finished folder its name. One of that name (damaged, or of a run that went on from an
- * older one) changes places with it in one instant, and is removed after. */
-static sifr_status put_in_place(const char *temporary, const char *final, const char *output,
-                                sifr_error *error) {
-    bool there = base_is_directory(final);
-    int failed = there ? renameat2(AT_FDCWD, temporary, AT_FDCWD, final, RENAME_EXCHANGE)
-                       : rename(temporary, final);
-    if (failed && there && errno == EINVAL) { /* a file system that cannot exchange */
-        BASE_TRY(base_remove_tree(final, error));
-        there = false;
-        failed = rename(temporary, final);
-    }
-    if (failed) return base_fail_errno(error, errno, "%s: cannot rename to this name", final);
-    BASE_TRY(base_sync_directory(output, error));
-    return there ? base_remove_tree(temporary, error) : SIFR_OK;
+/* After a failure, when no rank writes any more. */
+static void clear_away(const save_run *run, const sifr_log *log) {
+    char path[BASE_PATH_LENGTH];
+    if (!run->first || base_path_join(path, run->output, run->names.temporary, NULL) != SIFR_OK)
+        return;
+    if (base_remove_tree(path, NULL) != SIFR_OK)
+        base_log(log, SIFR_LOG_WARNING, "%s: could not be removed", path);
 }
 
-/* A folder that is being removed loses its name first, so that no half of it is ever seen. */
-static sifr_status remove_checkpoint(const char *output, int64_t step, sifr_error *error) {
-    char path[BASE_PATH_LENGTH], temporary[BASE_PATH_LENGTH], name[64];
-    snprintf(name, sizeof name, "checkpoint-%lld", (long long)step);
-    BASE_TRY(base_path_join(path, output, name, error));
-    snprintf(name, sizeof name, "checkpoint-%lld.tmp-%ld", (long long)step, (long)getpid());
-    BASE_TRY(base_path_join(temporary, output, name, error));
-    if (rename(path, temporary) != 0)
-        return base_fail_errno(error, errno, "%s: cannot remove the old checkpoint", path);
-    return base_remove_tree(temporary, error);
+/* --- together --- */
+
+/* The layout on all ranks, and the folder, made by one and seen by all. */
+static sifr_status begin(save_run *run, const checkpoint_settings *settings, sifr_error *error) {
+    uint64_t file_bytes = settings->file_bytes ? settings->file_bytes : UINT64_C(4) << 30;
+    size_t ranks = (size_t)comm_size(run->group);
+    sifr_status status = checkpoint_layout_make(run->engine, file_bytes, &run->layout, error);
+    if (status == SIFR_OK)
+        status = base_alloc(ranks * run->layout.most_files, sizeof *run->sums, &run->sums, error);
+    if (status == SIFR_OK && run->first)
+        status = checkpoint_directory_make(run->output, &run->names, run->layout.bytes, error);
+    BASE_TRY(comm_agree_status(run->group, status, error));
+    BASE_TRY(comm_broadcast(run->group, 0, &run->names, sizeof run->names, error));
+    if (!run->first) status = checkpoint_directory_wait(run->output, run->names.temporary, error);
+    return comm_agree_status(run->group, status, error);
 }
 
-static sifr_status prune(const char *output, int64_t newest, int64_t keep, sifr_error *error) {
-    int64_t *steps, kept = 0;
-    size_t count;
-    if (keep <= 0) return SIFR_OK;
-    BASE_TRY(checkpoint_list(output, &steps, &count, error));
-    sifr_status status = SIFR_OK;
-    for (size_t i = 0; status == SIFR_OK && i < count; i++) {
-        if (steps[i] > newest || ++kept <= keep) continue;
-        status = remove_checkpoint(output, steps[i], error);
-    }
-    free(steps);
-    return status;
+static sifr_status write_all(save_run *run, sifr_error *error) {
+    int64_t bytes = (int64_t)(run->layout.most_files * sizeof *run->sums);
+    checkpoint_sum *mine = run->sums + (size_t)comm_rank(run->group) * run->layout.most_files;
+    BASE_TRY(comm_agree_status(run->group, write_states(run, error), error));
+    return comm_all_gather_control(run->group, mine, bytes, run->sums, error);
+}
+
+static sifr_status finish(const save_run *run, const checkpoint_settings *settings,
+                          const sifr_log *log, sifr_error *error) {
+    if (!run->first) return SIFR_OK;
+    BASE_TRY(complete(run, error));
+    BASE_TRY(checkpoint_directory_place(run->output, &run->names, error));
+    base_log(log, SIFR_LOG_DEBUG, "%s/%s: saved and verified", run->output, run->names.final);
+    return checkpoint_prune(run->output, run->engine->steps, settings->keep, error);
 }
 
 sifr_status checkpoint_save(const sifr_engine *engine, const char *output,
                             const checkpoint_record *record, const checkpoint_settings *settings,
                             const sifr_log *log, sifr_error *error) {
-    char final[BASE_PATH_LENGTH], temporary[BASE_PATH_LENGTH], latest[BASE_PATH_LENGTH], name[64];
-    save_plan plan = {0};
-    sifr_status status;
-    long long step = (long long)engine->steps;
-    BASE_TRY(base_make_directories(output, error));
-    snprintf(name, sizeof name, "checkpoint-%lld.tmp-%ld", step, (long)getpid());
-    BASE_TRY(base_path_join(temporary, output, name, error));
-    snprintf(name, sizeof name, "checkpoint-%lld", step);
-    BASE_TRY(base_path_join(final, output, name, error));
-    BASE_TRY(base_path_join(latest, output, "latest", error));
-
-    uint64_t file_bytes = settings->file_bytes ? settings->file_bytes : UINT64_C(4) << 30;
-    BASE_TRY_GOTO(status, make_plan(engine->model, file_bytes, &plan, error), done);
-    BASE_TRY_GOTO(status, check_space(output, plan.bytes, error), done);
-    BASE_TRY_GOTO(status, base_remove_tree(temporary, error), done);
-    BASE_TRY_GOTO(status, base_make_directories(temporary, error), done);
-    status = write_all(engine, &plan, record, temporary, error);
-    if (status == SIFR_OK) status = put_in_place(temporary, final, output, error);
-    if (status != SIFR_OK) {
-        if (base_remove_tree(temporary, NULL) != SIFR_OK)
-            base_log(log, SIFR_LOG_WARNING, "%s: could not be removed", temporary);
-        goto done;
-    }
-    strcat(name, "\n");
-    BASE_TRY_GOTO(status, base_write_file(latest, name, strlen(name), error), done);
-    base_log(log, SIFR_LOG_DEBUG, "%s: saved and verified", final);
-    status = prune(output, engine->steps, settings->keep, error);
-done:
-    free(plan.ranges);
+    save_run run = {.engine = engine,
+                    .output = output,
+                    .record = record,
+                    .group = engine->group,
+                    .first = comm_rank(engine->group) == 0};
+    checkpoint_name(engine->steps, &run.names);
+    sifr_status status = begin(&run, settings, error);
+    if (status == SIFR_OK) status = write_all(&run, error);
+    if (status == SIFR_OK)
+        status = comm_agree_status(run.group, finish(&run, settings, log, error), error);
+    if (status != SIFR_OK) clear_away(&run, log);
+    free(run.sums);
+    checkpoint_layout_free(&run.layout);
     return status;
 }

@@ -41,13 +41,22 @@ float *engine_slice(const sifr_engine *engine, size_t index, engine_part part, i
 /* The same on one rank, where all of it is here. */
 float *engine_state(const sifr_engine *engine, size_t index, engine_part part);
 
-/* Whether ranks hold only slices of this part. */
-bool engine_is_cut(const sifr_engine *engine, engine_part part);
+/* Whether ranks hold only slices of this part of a weight. */
+bool engine_is_cut(const sifr_engine *engine, size_t index, engine_part part);
 
-/* A unit's part from the slices of all ranks, as many elements as the flat parameter has; every
- * rank calls it. Only where the part is cut. */
-sifr_status engine_gather_unit(const sifr_engine *engine, int32_t unit, engine_part part,
-                               float *whole, sifr_error *error) SIFR_MUST_CHECK;
+/* The elements of a weight that rank `rank` answers for, of any part: its slice of the flat
+ * parameter, which it holds also where the part is whole. Over all ranks each element once. */
+void engine_share(const sifr_engine *engine, size_t index, int32_t rank, int64_t *first,
+                  int64_t *count);
+
+/* The elements of a weight that this rank holds in any form: what it must read or work out at the
+ * start. */
+void engine_held(const sifr_engine *engine, size_t index, int64_t *first, int64_t *count);
+
+/* Elements first … first + count - 1 of a weight's part into `out` of every rank, from those that
+ * hold them. All ranks call it with the same range. */
+sifr_status engine_collect(const sifr_engine *engine, size_t index, engine_part part, int64_t first,
+                           int64_t count, float *out, sifr_error *error) SIFR_MUST_CHECK;
 
 /* Puts elements first … first + count - 1 of a weight wherever this rank holds them: in its master
  * weights and in what kernels read. */
@@ -96,9 +105,11 @@ sifr_status engine_visit_folder(const sifr_model *model, const model_architectur
 sifr_status engine_load_folder(sifr_engine *engine, const model_architecture *architecture,
                                const formats_weights *weights, sifr_error *error) SIFR_MUST_CHECK;
 
-/* All ranks call it, the first one writes, with a unit's weights at a time gathered.
- * Writes the engine's weights into an existing folder, in the names and types of `like` (the folder
- * they came from), or, where that is NULL, under their own names in `dtype`. */
+/* Writes the engine's weights into an existing folder, in the names and types of `like` (the folder
+ * they came from), or, where that is NULL, under their own names in `dtype`. All ranks call it, the
+ * first one writes, and all return how that went. Weights of which ranks hold slices travel in
+ * pieces of a few MiB: no rank ever has a whole unit. `like` and `directory` are read by the first
+ * rank only. */
 sifr_status engine_save_folder(const sifr_engine *engine, const model_architecture *architecture,
                                const formats_weights *like, formats_dtype dtype,
                                const char *directory, sifr_error *error) SIFR_MUST_CHECK;

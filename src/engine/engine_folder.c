@@ -115,14 +115,16 @@ sifr_status engine_visit_folder(const sifr_model *model, const model_architectur
     return SIFR_OK;
 }
 
+/* Of a mapped file only the pages of what this rank holds are read. */
 static sifr_status load_weight(void *user, size_t index, const formats_tensor *tensor,
                                sifr_error *error) {
     enum { PIECE = 4096 };
     float values[PIECE];
-    int64_t size = formats_dtype_bits(tensor->dtype) / 8;
+    int64_t size = formats_dtype_bits(tensor->dtype) / 8, first, held;
     (void)error;
-    for (int64_t first = 0; first < tensor->elements; first += PIECE) {
-        int64_t count = base_min_i64(PIECE, tensor->elements - first);
+    engine_held(user, index, &first, &held);
+    for (int64_t end = first + held; first < end; first += PIECE) {
+        int64_t count = base_min_i64(PIECE, end - first);
         engine_to_fp32(values, (const char *)tensor->data + first * size, tensor->dtype, count);
         engine_put(user, index, first, count, values);
     }
@@ -160,70 +162,69 @@ void engine_folder_close(engine_folder *folder) {
 
 /* --- saving --- */
 
+enum { PIECE_ELEMENTS = 1 << 20 }; /* of a weight that travels to the rank that writes */
+
 typedef struct folder_save {
     const sifr_engine *engine;
     const size_t *weight; /* by position in the list of tensors */
     const formats_dtype *dtype;
     const int64_t *elements;
-    float *unit;      /* gathered weights of one unit, where ranks hold slices */
-    int32_t gathered; /* which; -1: none yet */
+    float *piece; /* PIECE_ELEMENTS long */
 } folder_save;
 
-/* The values of a weight on the rank that writes. The others are told which unit to send. */
-static sifr_status weight_values(folder_save *save, size_t index, const float **out,
-                                 sifr_error *error) {
-    const model_weight *w = &save->engine->model->weights[index];
-    if (!save->unit) {
-        *out = engine_state(save->engine, index, ENGINE_MASTER);
+/* What the rank that writes asks the others for. */
+typedef struct piece_request {
+    int64_t weight, first, count; /* weight -1: no more */
+} piece_request;
+
+/* At most PIECE_ELEMENTS values of a weight, on the rank that writes. */
+static sifr_status weight_values(folder_save *save, size_t index, int64_t first, int64_t count,
+                                 const float **out, sifr_error *error) {
+    const sifr_engine *engine = save->engine;
+    if (!engine_is_cut(engine, index, ENGINE_MASTER)) {
+        *out = engine_state(engine, index, ENGINE_MASTER) + first;
         return SIFR_OK;
     }
-    if (save->gathered != w->unit) {
-        int64_t request = w->unit + 1;
-        BASE_TRY(comm_sum(save->engine->group, &request, 1, error));
-        BASE_TRY(engine_gather_unit(save->engine, w->unit, ENGINE_MASTER, save->unit, error));
-        save->gathered = w->unit;
-    }
-    *out = save->unit + w->offset;
-    return SIFR_OK;
+    piece_request request = {(int64_t)index, first, count};
+    BASE_TRY(comm_broadcast(engine->group, 0, &request, sizeof request, error));
+    *out = save->piece;
+    return engine_collect(engine, index, ENGINE_MASTER, first, count, save->piece, error);
 }
 
-/* The other ranks: they send units until the writer asks for none. */
-static sifr_status send_units(const sifr_engine *engine, float *unit, sifr_error *error) {
+/* The other ranks: they give what the writer asks for, until it asks for no more. */
+static sifr_status serve_pieces(const sifr_engine *engine, float *piece, sifr_error *error) {
     for (;;) {
-        int64_t request = 0;
-        BASE_TRY(comm_sum(engine->group, &request, 1, error));
-        if (request == 0) return SIFR_OK;
-        BASE_TRY(engine_gather_unit(engine, (int32_t)request - 1, ENGINE_MASTER, unit, error));
+        piece_request request;
+        BASE_TRY(comm_broadcast(engine->group, 0, &request, sizeof request, error));
+        if (request.weight < 0) return SIFR_OK;
+        BASE_TRY(engine_collect(engine, (size_t)request.weight, ENGINE_MASTER, request.first,
+                                request.count, piece, error));
     }
-}
-
-static sifr_status largest_unit(const sifr_engine *engine, float **out, sifr_error *error) {
-    int64_t largest = 0;
-    for (size_t u = 0; u < engine->model->unit_count; u++) {
-        largest = base_max_i64(largest, engine->training->unit_elements[u]);
-    }
-    return base_alloc((size_t)largest, sizeof **out, out, error);
 }
 
 static sifr_status fill_tensor(void *user, size_t position, formats_safetensors_writer *writer,
                                sifr_error *error) {
     folder_save *save = user;
-    const float *from;
-    BASE_TRY(weight_values(save, save->weight[position], &from, error));
-    uint8_t piece[1 << 16];
+    uint8_t stored[1 << 16];
     formats_dtype dtype = save->dtype[position];
-    int64_t size = formats_dtype_bits(dtype) / 8, room = (int64_t)sizeof piece / size;
-    for (int64_t done = 0; done < save->elements[position]; done += room) {
-        int64_t count = base_min_i64(room, save->elements[position] - done);
-        engine_from_fp32(piece, from + done, dtype, count);
-        BASE_TRY(formats_safetensors_append(writer, piece, (size_t)(count * size), error));
+    int64_t size = formats_dtype_bits(dtype) / 8, room = (int64_t)sizeof stored / size;
+    int64_t elements = save->elements[position];
+    for (int64_t first = 0; first < elements; first += PIECE_ELEMENTS) {
+        int64_t here = base_min_i64(PIECE_ELEMENTS, elements - first);
+        const float *from;
+        BASE_TRY(weight_values(save, save->weight[position], first, here, &from, error));
+        for (int64_t done = 0; done < here; done += room) {
+            int64_t count = base_min_i64(room, here - done);
+            engine_from_fp32(stored, from + done, dtype, count);
+            BASE_TRY(formats_safetensors_append(writer, stored, (size_t)(count * size), error));
+        }
     }
     return SIFR_OK;
 }
 
 static sifr_status write_folder(const sifr_engine *engine, const model_architecture *architecture,
                                 const formats_weights *like, formats_dtype dtype,
-                                const char *directory, float *unit, sifr_error *error) {
+                                const char *directory, float *piece, sifr_error *error) {
     const sifr_model *model = engine->model;
     size_t count = model->weight_count;
     formats_tensor_spec *specs = NULL;
@@ -259,7 +260,7 @@ static sifr_status write_folder(const sifr_engine *engine, const model_architect
             break;
         }
     }
-    folder_save save = {engine, weight, dtypes, elements, unit, -1};
+    folder_save save = {engine, weight, dtypes, elements, piece};
     status = formats_weights_write(directory, specs, count, 0, fill_tensor, &save, error);
 done:
     free(specs);
@@ -272,18 +273,24 @@ done:
 sifr_status engine_save_folder(const sifr_engine *engine, const model_architecture *architecture,
                                const formats_weights *like, formats_dtype dtype,
                                const char *directory, sifr_error *error) {
-    float *unit = NULL;
-    bool cut = engine_is_cut(engine, ENGINE_MASTER), writer = comm_rank(engine->group) == 0;
-    if (cut) BASE_TRY(largest_unit(engine, &unit, error));
+    float *piece = NULL;
+    comm_group *group = engine->group;
     sifr_status status = SIFR_OK;
-    if (writer) {
-        int64_t none = 0;
-        status = write_folder(engine, architecture, like, dtype, directory, unit, error);
-        sifr_status told = cut ? comm_sum(engine->group, &none, 1, error) : SIFR_OK;
-        if (status == SIFR_OK) status = told;
-    } else if (cut) {
-        status = send_units(engine, unit, error);
+    if (comm_size(group) > 1) status = base_alloc(PIECE_ELEMENTS, sizeof *piece, &piece, error);
+    status = comm_agree_status(group, status, error);
+    if (status != SIFR_OK) {
+        free(piece);
+        return status;
     }
-    free(unit);
-    return status;
+    if (comm_rank(group) == 0) {
+        piece_request none = {.weight = -1};
+        status = write_folder(engine, architecture, like, dtype, directory, piece, error);
+        sifr_error *told = status == SIFR_OK ? error : NULL;
+        sifr_status ended = comm_broadcast(group, 0, &none, sizeof none, told);
+        if (status == SIFR_OK) status = ended;
+    } else {
+        status = serve_pieces(engine, piece, error);
+    }
+    free(piece);
+    return comm_agree_status(group, status, error);
 }

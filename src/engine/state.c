@@ -40,6 +40,30 @@ float *engine_slice(const sifr_engine *engine, size_t index, engine_part part, i
     return (float *)engine_buffer(engine->trainer, buffer) + (start - from);
 }
 
+void engine_share(const sifr_engine *engine, size_t index, int32_t rank, int64_t *first,
+                  int64_t *count) {
+    const plan_schedule *s = engine->training;
+    const model_weight *w = &engine->model->weights[index];
+    int64_t slice = s->unit_elements[w->unit] / s->settings.world_size;
+    int64_t start = base_max_i64(rank * slice, w->offset);
+    int64_t stop = base_min_i64((rank + 1) * slice, w->offset + w->rows * w->columns);
+    *first = stop > start ? start - w->offset : 0;
+    *count = base_max_i64(stop - start, 0);
+}
+
+void engine_held(const sifr_engine *engine, size_t index, int64_t *first, int64_t *count) {
+    const plan_schedule *s = engine->training;
+    const model_weight *w = &engine->model->weights[index];
+    int32_t buffer = s->parameters[w->unit]; /* whole wherever a master weight is */
+    int64_t size = s->buffers[buffer].bytes / device_dtype_bytes(s->settings.dtype);
+    if (size < s->unit_elements[w->unit]) {
+        engine_share(engine, index, s->settings.rank, first, count);
+        return;
+    }
+    *first = 0;
+    *count = w->rows * w->columns;
+}
+
 float *engine_state(const sifr_engine *engine, size_t index, engine_part part) {
     int64_t first, count;
     return engine_slice(engine, index, part, &first, &count);
@@ -104,11 +128,12 @@ void sifr_engine_initialise(sifr_engine *engine, uint64_t seed) {
     enum { PIECE = 4096 };
     float values[PIECE];
     for (size_t i = 0; i < engine->model->weight_count; i++) {
-        int64_t elements = engine->model->weights[i].rows * engine->model->weights[i].columns;
-        for (int64_t first = 0; first < elements; first += PIECE) {
-            int64_t count = base_min_i64(PIECE, elements - first);
-            model_initial_values(engine->model, i, seed, first, count, values);
-            engine_put(engine, i, first, count, values);
+        int64_t first, held;
+        engine_held(engine, i, &first, &held);
+        for (int64_t done = 0; done < held; done += PIECE) {
+            int64_t count = base_min_i64(PIECE, held - done);
+            model_initial_values(engine->model, i, seed, first + done, count, values);
+            engine_put(engine, i, first + done, count, values);
         }
     }
 }
@@ -134,34 +159,38 @@ sifr_status sifr_engine_write_weight(sifr_engine *engine, const char *name, cons
     return SIFR_OK;
 }
 
-bool engine_is_cut(const sifr_engine *engine, engine_part part) {
+bool engine_is_cut(const sifr_engine *engine, size_t index, engine_part part) {
     const plan_schedule *s = engine->training;
-    return s->settings.world_size > 1 &&
-           s->buffers[buffer_of(s, 0, part)].bytes < s->unit_elements[0] * 4;
+    int32_t unit = engine->model->weights[index].unit;
+    return s->buffers[buffer_of(s, unit, part)].bytes < s->unit_elements[unit] * 4;
 }
 
-sifr_status engine_gather_unit(const sifr_engine *engine, int32_t unit, engine_part part,
-                               float *whole, sifr_error *error) {
-    const plan_schedule *s = engine->training;
-    int32_t buffer = buffer_of(s, unit, part);
-    return comm_all_gather_control(engine->group, engine_buffer(engine->trainer, buffer),
-                                   s->buffers[buffer].bytes, whole, error);
+/* The owner of each piece hands it round: nobody needs room for more than what was asked for. */
+sifr_status engine_collect(const sifr_engine *engine, size_t index, engine_part part, int64_t first,
+                           int64_t count, float *out, sifr_error *error) {
+    int64_t from, held;
+    const float *own = engine_slice(engine, index, part, &from, &held);
+    if (!engine_is_cut(engine, index, part)) {
+        memcpy(out, own + first, (size_t)count * sizeof *out);
+        return SIFR_OK;
+    }
+    for (int32_t r = 0; r < comm_size(engine->group); r++) {
+        int64_t start, length;
+        engine_share(engine, index, r, &start, &length);
+        int64_t stop = base_min_i64(start + length, first + count);
+        start = base_max_i64(start, first);
+        if (stop <= start) continue;
+        float *to = out + (start - first);
+        size_t bytes = (size_t)(stop - start) * sizeof *to;
+        if (r == comm_rank(engine->group)) memcpy(to, own + (start - from), bytes);
+        BASE_TRY(comm_broadcast(engine->group, r, to, (int64_t)bytes, error));
+    }
+    return SIFR_OK;
 }
 
 sifr_status sifr_engine_read_weight(const sifr_engine *engine, const char *name, float *values,
                                     size_t count, sifr_error *error) {
     size_t index = 0;
     BASE_TRY(find_weight(engine, name, count, &index, error));
-    const model_weight *w = &engine->model->weights[index];
-    if (!engine_is_cut(engine, ENGINE_MASTER)) {
-        memcpy(values, engine_state(engine, index, ENGINE_MASTER), count * sizeof *values);
-        return SIFR_OK;
-    }
-    float *whole;
-    int64_t elements = engine->training->unit_elements[w->unit];
-    BASE_TRY(base_alloc((size_t)elements, sizeof *whole, &whole, error));
-    sifr_status status = engine_gather_unit(engine, w->unit, ENGINE_MASTER, whole, error);
-    if (status == SIFR_OK) memcpy(values, whole + w->offset, count * sizeof *values);
-    free(whole);
-    return status;
+    return engine_collect(engine, index, ENGINE_MASTER, 0, (int64_t)count, values, error);
 }

@@ -411,6 +411,9 @@ static void forge_weight(json_t *m) {
 static void forge_count(json_t *m) {
     json_object_set_new(entry(m, "ranges"), "count", json_integer(1));
 }
+static void forge_tensor(json_t *m) {
+    json_object_set_new(entry(m, "ranges"), "tensor", json_string("master/nobody"));
+}
 static void forge_version(json_t *m) {
     json_object_set_new(m, "version", json_integer(2));
 }
@@ -434,9 +437,10 @@ static void forged_manifests(void **state) {
                  {forge_overlap, "is not covered once"},
                  {forge_hole, "is not covered once"},
                  {forge_file, "a wrong range"},
-                 {forge_text_file, "is not there as described"},
+                 {forge_text_file, "trainer_state.json"},
                  {forge_weight, "'nobody' is not in the model"},
-                 {forge_count, "is not there as described"},
+                 {forge_count, "is not covered once"},
+                 {forge_tensor, "'master/nobody' is not there"},
                  {forge_version, "version 2"},
                  {forge_state, "is missing"},
                  {forge_step, "is missing"}};
