@@ -76,6 +76,7 @@ typedef struct candidate {
     checkpoint_opened opened;
     checkpoint_range *ranges; /* by file */
     size_t count;
+    engine_loss_scaler scaler;
     formats_safetensors *files; /* those that this rank needs are open */
 } candidate;
 
@@ -130,6 +131,7 @@ static sifr_status verify(const load_run *run, candidate *c, sifr_error *error) 
     size_t at = 0, files = c->opened.file_count;
     BASE_TRY(checkpoint_ranges(&c->opened, run->engine->model, c->directory, &c->ranges, &c->count,
                                error));
+    BASE_TRY(checkpoint_read_scaler(&c->opened, run->engine, c->directory, &c->scaler, error));
     for (size_t i = 0; i < files; i++) {
         size_t first = at, count = ranges_of(c, i, &at);
         formats_safetensors file;
@@ -193,6 +195,7 @@ static sifr_status take(sifr_engine *engine, candidate *c, sifr_error *error) {
     }
     engine->steps = c->opened.step;
     engine->updates = c->opened.updates;
+    engine->scaler = c->scaler;
     return engine_refresh(engine, error);
 }
 

@@ -1,5 +1,6 @@
 #include "checkpoint/manifest.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,6 +62,17 @@ sifr_status checkpoint_add_range(json_t *list, const sifr_model *model,
         (json_int_t)range->count, "file", (json_int_t)range->file, "tensor", name);
     if (!entry || json_array_append_new(list, entry) != 0)
         return base_fail_alloc(error, sizeof name);
+    return SIFR_OK;
+}
+
+sifr_status checkpoint_add_scaler(json_t *manifest, const sifr_engine *engine, sifr_error *error) {
+    const engine_loss_scaler *s = &engine->scaler;
+    if (engine->options.precision != SIFR_FP16) return SIFR_OK;
+    json_t *scaler = json_pack(
+        "{s:f, s:I, s:I, s:I}", "scale", s->scale, "iteration", (json_int_t)s->iteration,
+        "last_overflow", (json_int_t)s->last_overflow, "hysteresis", (json_int_t)s->hysteresis);
+    if (!scaler || json_object_set_new(manifest, "loss_scaler", scaler) != 0)
+        return base_fail_alloc(error, 256);
     return SIFR_OK;
 }
 
@@ -200,6 +212,26 @@ sifr_status checkpoint_open(const char *directory, checkpoint_opened *out, sifr_
 void checkpoint_close(checkpoint_opened *opened) {
     json_decref(opened->json);
     *opened = (checkpoint_opened){0};
+}
+
+sifr_status checkpoint_read_scaler(const checkpoint_opened *opened, const sifr_engine *engine,
+                                   const char *directory, engine_loss_scaler *out,
+                                   sifr_error *error) {
+    const json_t *stored = json_object_get(opened->json, "loss_scaler");
+    engine_loss_scaler s;
+    *out = engine->scaler;
+    if (!stored || engine->options.precision != SIFR_FP16 || engine->options.loss_scaling.fixed > 0)
+        return SIFR_OK;
+    BASE_TRY(base_json_double(stored, "scale", 0, &s.scale, directory, error));
+    BASE_TRY(base_json_int(stored, "iteration", -1, &s.iteration, directory, error));
+    BASE_TRY(base_json_int(stored, "last_overflow", -1, &s.last_overflow, directory, error));
+    BASE_TRY(base_json_int(stored, "hysteresis", 0, &s.hysteresis, directory, error));
+    if (!isfinite(s.scale) || s.scale <= 0 || s.iteration < 0 || s.last_overflow < -1 ||
+        s.last_overflow > s.iteration || s.hysteresis < 1)
+        return base_fail(error, SIFR_FAILED, "%s/%s: \"loss_scaler\" is none", directory,
+                         CHECKPOINT_MANIFEST);
+    *out = s;
+    return SIFR_OK;
 }
 
 /* --- ranges --- */

@@ -2,12 +2,14 @@
  *
  *     {"format": "sifr checkpoint", "version": 1, "step": 40, "updates": 40,
  *      "agree": {…}, "notes": {…}, "state": {…},
+ *      "loss_scaler": {"scale": 65536.0, "iteration": 40, "last_overflow": 3, "hysteresis": 2},
  *      "files": [{"name": "state-00001-of-00001.safetensors", "bytes": 1234, "xxh3": "…"}, …],
  *      "ranges": [{"weight": "wte.weight", "part": "master", "first": 0, "count": 4096,
  *                  "file": 0, "tensor": "master/wte.weight"}, …],
  *      "xxh3": "…"}
  *
- * The last is the hash of the manifest itself without it, keys sorted, no blanks. */
+ * "loss_scaler" is there in fp16 only. The last is the hash of the manifest itself without it, keys
+ * sorted, no blanks. */
 #ifndef CHECKPOINT_MANIFEST_H
 #define CHECKPOINT_MANIFEST_H
 
@@ -51,6 +53,10 @@ sifr_status checkpoint_add_file(json_t *files, const char *name, const checkpoin
 sifr_status checkpoint_add_range(json_t *list, const sifr_model *model,
                                  const checkpoint_range *range, sifr_error *error) SIFR_MUST_CHECK;
 
+/* "loss_scaler" of an fp16 engine; nothing for others. */
+sifr_status checkpoint_add_scaler(json_t *manifest, const sifr_engine *engine,
+                                  sifr_error *error) SIFR_MUST_CHECK;
+
 /* Sets "xxh3", writes the manifest and reads it back. */
 sifr_status checkpoint_write_manifest(json_t *manifest, const char *directory,
                                       sifr_error *error) SIFR_MUST_CHECK;
@@ -81,6 +87,11 @@ sifr_status checkpoint_check_file(const checkpoint_opened *opened, size_t index,
 sifr_status checkpoint_open_file(const checkpoint_opened *opened, const checkpoint_range *ranges,
                                  size_t count, const char *directory, formats_safetensors *out,
                                  sifr_error *error) SIFR_MUST_CHECK;
+
+/* The loss scaler; that of the engine where the manifest has none, or the scale is fixed. */
+sifr_status checkpoint_read_scaler(const checkpoint_opened *opened, const sifr_engine *engine,
+                                   const char *directory, engine_loss_scaler *out,
+                                   sifr_error *error) SIFR_MUST_CHECK;
 
 /* The ranges of an open manifest, by file; they must cover every part of every weight of the model
  * once. Free with free(). */
