@@ -2,10 +2,20 @@
 
 #include <stdio.h>
 
+#include "base/text.h"
 #include "engine/engine.h"
 
 /* The order of batches keeps fewer activations: the other one must be quicker by this. */
 static const double gain = 0.01;
+
+sifr_status engine_fits(const plan_schedule *s, const plan_machine *machine, sifr_error *error) {
+    char need[32], room[32];
+    if (machine->room_bytes == 0) return engine_check_memory(s, error);
+    if (s->total_bytes <= machine->room_bytes) return SIFR_OK;
+    return base_fail(error, SIFR_NO_MEMORY, "memory: a rank takes %s, and has room for %s",
+                     base_format_bytes((uint64_t)s->total_bytes, need),
+                     base_format_bytes((uint64_t)machine->room_bytes, room));
+}
 
 static sifr_status price_order(const sifr_model *model, device *dev, plan_settings settings,
                                const plan_machine *machine, engine_order_choice *out,
@@ -14,7 +24,7 @@ static sifr_status price_order(const sifr_model *model, device *dev, plan_settin
     plan_prediction prediction;
     plan_order order = settings.order;
     BASE_TRY(plan_lower(model, dev, &settings, &s, error));
-    out->fits[order] = engine_check_memory(s, NULL) == SIFR_OK;
+    out->fits[order] = engine_fits(s, machine, NULL) == SIFR_OK;
     sifr_status status = plan_predict(s, machine, &prediction, NULL, error);
     plan_free(s);
     out->seconds[order] = prediction.step_seconds;

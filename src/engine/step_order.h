@@ -13,6 +13,10 @@ typedef struct engine_order_choice {
     double seconds[2]; /* predicted, of a step; 0 where there is only one micro batch */
 } engine_order_choice;
 
+/* SIFR_NO_MEMORY, with the numbers, where a schedule takes more than a rank of `machine` has. */
+sifr_status engine_fits(const plan_schedule *schedule, const plan_machine *machine,
+                        sifr_error *error) SIFR_MUST_CHECK;
+
 /* Plans both orders of `settings` (whose own says nothing) and prices them on `machine`. With a
  * group all its ranks call it and get one answer: rank 0's prices, and an order fits where it fits
  * on every rank. `group` may be NULL. Where neither fits, that of batches is named. */

@@ -1,8 +1,12 @@
-/* A machine's description in JSON: what `sifr bench comm` stores, and what a person may add. */
+/* A machine's description: measured, or in JSON, which `sifr bench comm` stores and a person may
+ * write. */
 #include <math.h>
 
 #include "base/json.h"
 #include "plan/price.h"
+
+/* What the executor and the threads' start add to a kernel. */
+static const double instruction_seconds = 5e-6;
 
 enum { MACHINE_VERSION = 1, FILE_LIMIT = 1 << 20 };
 
@@ -36,7 +40,7 @@ static sifr_status read_machine(const json_t *object, const char *path, plan_mac
         {"network_latency_s", &machine->network.latency_seconds, true},
         {"network_bytes_per_s", &machine->network.bytes_per_second, false},
     };
-    int64_t version, ranks;
+    int64_t version, ranks, room;
     BASE_TRY(base_json_int(object, "version", MACHINE_VERSION, &version, path, error));
     if (version != MACHINE_VERSION)
         return base_fail(error, SIFR_USAGE, "%s: version %lld: this sifr knows version %d", path,
@@ -47,7 +51,12 @@ static sifr_status read_machine(const json_t *object, const char *path, plan_mac
     if (ranks < 0 || ranks > INT32_MAX)
         return base_fail(error, SIFR_USAGE, "%s: ranks_per_host: %lld is no number of ranks", path,
                          (long long)ranks);
+    BASE_TRY(base_json_int(object, "room_bytes", machine->room_bytes, &room, path, error));
+    if (room < 0)
+        return base_fail(error, SIFR_USAGE, "%s: room_bytes: %lld is no amount of memory", path,
+                         (long long)room);
     machine->ranks_per_host = (int32_t)ranks;
+    machine->room_bytes = room;
     return SIFR_OK;
 }
 
@@ -61,4 +70,15 @@ sifr_status plan_machine_load(const char *path, plan_machine *machine, sifr_erro
     json_decref(object);
     if (status == SIFR_OK) *machine = read;
     return status;
+}
+
+sifr_status plan_machine_measure(device *dev, void *memory, int64_t bytes, plan_machine *machine,
+                                 sifr_error *error) {
+    device_limits limits;
+    BASE_TRY(device_measure(dev, memory, bytes, &limits, error));
+    machine->fp32_operations = limits.fp32_operations;
+    machine->bf16_operations = limits.bf16_operations;
+    machine->memory_bytes = limits.bytes;
+    machine->instruction_seconds = instruction_seconds;
+    return SIFR_OK;
 }

@@ -97,11 +97,14 @@ static int64_t room_of(const plan_buffer *buffer) {
     return base_ceil_to(buffer->bytes, ALIGNMENT);
 }
 
-/* The largest sum of live bytes, and its classes. */
+/* The largest sum of live bytes and its classes, and the largest of each. */
 static void record_peak(plan_schedule *s, const int64_t *live, int64_t *largest,
                         int32_t instruction) {
     int64_t sum = 0;
-    for (int c = 0; c < PLAN_CLASSES; c++) sum += live[c];
+    for (int c = 0; c < PLAN_CLASSES; c++) {
+        sum += live[c];
+        s->largest_bytes[c] = base_max_i64(s->largest_bytes[c], live[c]);
+    }
     if (sum <= *largest) return;
     *largest = sum;
     memcpy(s->peak_bytes, live, sizeof s->peak_bytes);

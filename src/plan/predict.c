@@ -20,7 +20,7 @@ static double call_price(const plan_schedule *s, const device_call *call,
                          const plan_machine *machine) {
     double operations, bytes;
     plan_cost(call, &operations, &bytes);
-    bool narrow = s->settings.dtype == DEVICE_BF16;
+    bool narrow = s->settings.dtype == DEVICE_BF16 && machine->bf16_operations > 0;
     double computing = operations / (narrow ? machine->bf16_operations : machine->fp32_operations);
     double moving = bytes / machine->memory_bytes;
     return computing > moving ? computing : moving;
@@ -102,4 +102,12 @@ sifr_status plan_predict(const plan_schedule *s, const plan_machine *machine, pl
     run_queues(s, machine, over, out, seconds);
     free(over);
     return SIFR_OK;
+}
+
+void plan_wire_calls(const plan_schedule *s, int32_t *gathers, int32_t *reductions) {
+    *gathers = *reductions = 0;
+    for (size_t i = 0; i < s->instruction_count; i++) {
+        *gathers += s->instructions[i].action == PLAN_GATHER;
+        *reductions += s->instructions[i].action == PLAN_REDUCE;
+    }
 }

@@ -16,6 +16,7 @@ typedef struct plan_machine {
     double instruction_seconds;              /* spent on any instruction */
     plan_link host, network; /* of ranks on one host, and on several; a bandwidth of 0: assumed */
     int32_t ranks_per_host;  /* 0: all are on one */
+    int64_t room_bytes;      /* memory that a rank can have; 0: what there is here */
 } plan_machine;
 
 /* What a step should take. The queues run beside each other, but for the waits of the schedule. */
@@ -40,8 +41,15 @@ plan_link plan_link_of(const plan_machine *machine, int32_t world_size);
 sifr_status plan_predict(const plan_schedule *schedule, const plan_machine *machine,
                          plan_prediction *out, float *seconds, sifr_error *error) SIFR_MUST_CHECK;
 
+/* Calls of a step beside plan_wire's bytes. */
+void plan_wire_calls(const plan_schedule *schedule, int32_t *gathers, int32_t *reductions);
+
 /* Operations of all products of a step. */
 double plan_operations(const plan_schedule *schedule);
+
+/* Measures what `dev` can do (device_measure) and fills in all but the links. */
+sifr_status plan_machine_measure(device *dev, void *memory, int64_t bytes, plan_machine *machine,
+                                 sifr_error *error) SIFR_MUST_CHECK;
 
 /* Reads a description that `sifr bench comm` stored, or that a person wrote, over what *machine
  * holds: keys that are not there change nothing. SIFR_USAGE names the key that is wrong. */

@@ -157,6 +157,7 @@ typedef struct plan_schedule {
     int64_t total_bytes;              /* of the one block that holds every buffer */
     int64_t peak_bytes[PLAN_CLASSES]; /* by class, at the instruction where their sum is largest */
     int32_t peak_instruction;
+    int64_t largest_bytes[PLAN_CLASSES]; /* each class where it alone is largest */
 } plan_schedule;
 
 /* Lowers a finished model. device_prepare is called for every kernel, so that the scratch is known;

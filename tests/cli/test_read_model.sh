@@ -113,8 +113,6 @@ expect 0 plan --model only --json --gradient-accumulation-steps 4 --per-device-t
 says '"step_order": "batch"'
 says '"precision": "bf16"'
 says '"schedule"'
-expect 2 plan --model only --world-size 2
-complains '--world-size 2: more than one rank is not built yet'
 expect 2 plan --model only --gradient-accumulation-steps 0
 expect 2 plan
 complains '--model DIR is needed'

@@ -1,0 +1,95 @@
+/* A plan as one JSON object. */
+#include <jansson.h>
+#include <stdio.h>
+
+#include "cli/options.h"
+#include "cli/plan_report.h"
+
+static void append_line(void *user, const char *line) {
+    json_array_append_new(user, json_string(line));
+}
+
+static const char *order_name(plan_order order) {
+    return order == PLAN_UNIT ? "unit" : "batch";
+}
+
+static json_t *classes_json(const int64_t *bytes) {
+    json_t *classes = json_object();
+    for (int c = 0; c < PLAN_CLASSES; c++)
+        json_object_set_new(classes, plan_class_name((plan_class)c), json_integer(bytes[c]));
+    return classes;
+}
+
+static json_t *wire_json(const cli_plan_stage *stage) {
+    return json_pack("{s:I, s:i, s:I, s:i}", "gathered_bytes", (json_int_t)stage->gathered,
+                     "gathers", (int)stage->gathers, "reduced_bytes", (json_int_t)stage->reduced,
+                     "reductions", (int)stage->reductions);
+}
+
+static json_t *time_json(const plan_prediction *p) {
+    return json_pack("{s:f, s:f, s:f, s:f}", "step_s", p->step_seconds, "computing_s", p->computing,
+                     "communication_s", p->communication, "waiting_s", p->waiting);
+}
+
+static json_t *stages_json(const cli_plan_report *r) {
+    json_t *stages = json_array();
+    for (int i = 0; i < CLI_PLAN_STAGES; i++) {
+        const cli_plan_stage *s = &r->stages[i];
+        json_array_append_new(
+            stages, json_pack("{s:i, s:s, s:I, s:o, s:o, s:o, s:b}", "stage", i, "step_order",
+                              order_name(s->order), "peak_bytes", (json_int_t)s->total_bytes,
+                              "largest", classes_json(s->classes), "wire", wire_json(s),
+                              "predicted", time_json(&s->predicted), "fits", (int)s->fits));
+    }
+    return stages;
+}
+
+static json_t *machine_json(const cli_plan_report *r) {
+    const plan_machine *m = &r->machine;
+    plan_link link = plan_link_of(m, r->schedule->settings.world_size);
+    return json_pack("{s:f, s:f, s:f, s:f, s:f, s:i, s:s?}", "fp32_operations_per_s",
+                     m->fp32_operations, "bf16_operations_per_s", m->bf16_operations,
+                     "memory_bytes_per_s", m->memory_bytes, "latency_s", link.latency_seconds,
+                     "bytes_per_s", link.bytes_per_second, "ranks_per_host", (int)m->ranks_per_host,
+                     "file", r->machine_file);
+}
+
+static json_t *report_json(const cli_plan_report *r) {
+    const plan_schedule *s = r->schedule;
+    const plan_settings *settings = &s->settings;
+    json_t *units = json_array();
+    int64_t live = 0;
+    for (int c = 0; c < PLAN_CLASSES; c++) live += s->peak_bytes[c];
+    for (size_t u = 0; u < r->model->unit_count; u++)
+        json_array_append_new(units, json_string(r->model->units[u].name));
+    return json_pack(
+        "{s:I, s:I, s:I, s:o, s:i, s:I, s:o, s:f, s:I, s:s, s:I, s:i, s:I, s:s, s:b, s:i, s:i, "
+        "s:i, s:b, s:o, s:o, s:o}",
+        "peak_bytes", (json_int_t)s->total_bytes, "live_bytes", (json_int_t)live, "baseline_bytes",
+        (json_int_t)r->baseline, "classes", classes_json(s->peak_bytes), "peak_instruction",
+        s->peak_instruction, "instructions", (json_int_t)s->instruction_count, "units", units,
+        "product_operations", plan_operations(s), "parameters",
+        (json_int_t)sifr_model_parameters(r->model), "precision",
+        device_dtype_name(settings->dtype), "micro_batch_size", (json_int_t)settings->sequences,
+        "gradient_accumulation_steps", settings->micro_batches, "seq_length",
+        (json_int_t)settings->length, "step_order", order_name(settings->order), "recompute",
+        (int)settings->recompute, "world_size", settings->world_size, "rank", settings->rank,
+        "zero_stage", settings->stage, "fits", (int)(r->too_large.status == SIFR_OK), "wire",
+        wire_json(&r->stage), "predicted", time_json(&r->stage.predicted), "machine",
+        machine_json(r));
+}
+
+int cli_plan_print_json(const cli_plan_report *r, bool dump) {
+    json_t *out = report_json(r);
+    if (!out) return cli_fail_with("plan", SIFR_NO_MEMORY, "out of memory");
+    if (r->schedule->settings.world_size > 1) json_object_set_new(out, "stages", stages_json(r));
+    if (dump) {
+        json_t *lines = json_array();
+        plan_dump(r->schedule, append_line, lines);
+        json_object_set_new(out, "schedule", lines);
+    }
+    json_dumpf(out, stdout, JSON_INDENT(2));
+    putchar('\n');
+    json_decref(out);
+    return SIFR_OK;
+}

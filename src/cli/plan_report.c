@@ -1,0 +1,165 @@
+/* A plan as text. */
+#include "cli/plan_report.h"
+
+#include <stdio.h>
+
+#include "base/text.h"
+
+static int64_t live_bytes(const plan_schedule *s) {
+    int64_t sum = 0;
+    for (int c = 0; c < PLAN_CLASSES; c++) sum += s->peak_bytes[c];
+    return sum;
+}
+
+static const char *order_name(plan_order order) {
+    return order == PLAN_UNIT ? "unit" : "batch";
+}
+
+static const char *peak_name(const plan_schedule *s, char out[128]) {
+    if (s->peak_instruction < 0) return "between steps";
+    const plan_instruction *i = &s->instructions[s->peak_instruction];
+    snprintf(out, 128, "instruction %d, %s%s%s", s->peak_instruction,
+             plan_action_name((plan_action)i->action), i->unit >= 0 ? " of " : "",
+             i->unit >= 0 ? s->model->units[i->unit].name : "");
+    return out;
+}
+
+static void print_run(const cli_plan_report *r) {
+    const plan_schedule *s = r->schedule;
+    const plan_settings *settings = &s->settings;
+    char text[32], order[128] = "";
+    printf("model        %s, %s parameters in %zu units, %s\n", r->model_config.model_type,
+           base_format_count(sifr_model_parameters(r->model), text), r->model->unit_count,
+           device_dtype_name(settings->dtype));
+    printf("step         %d x %lld sequences of %lld tokens, step_order %s, gradient_order %s%s\n",
+           settings->micro_batches, (long long)settings->sequences, (long long)settings->length,
+           order_name(settings->order), settings->sequential ? "sequential" : "tree",
+           settings->recompute ? ", recompute unit" : "");
+    if (r->choice.seconds[0] > 0)
+        printf("auto         %s\n", engine_order_text(&r->choice, order, sizeof order));
+    printf("schedule     %s instructions, %.4g operations in products\n",
+           base_format_count((int64_t)s->instruction_count, text), plan_operations(s));
+}
+
+static void print_link(const cli_plan_report *r) {
+    int32_t ranks = r->schedule->settings.world_size;
+    bool several = r->machine.ranks_per_host > 0 && ranks > r->machine.ranks_per_host;
+    bool known = (several ? r->machine.network : r->machine.host).bytes_per_second > 0;
+    plan_link link = plan_link_of(&r->machine, ranks);
+    printf("link         %s: %.3g us a call, %.3g GB/s%s\n",
+           several ? "between hosts" : "ranks of one host", 1e6 * link.latency_seconds,
+           link.bytes_per_second / 1e9,
+           known ? "" : ", an assumption: `sifr bench comm` measures it");
+}
+
+static void print_ranks(const cli_plan_report *r) {
+    const plan_settings *settings = &r->schedule->settings;
+    char gathered[32], reduced[32], hosts[64] = "all on one host";
+    if (settings->world_size == 1) return;
+    if (r->machine.ranks_per_host > 0)
+        snprintf(hosts, sizeof hosts, "%d on a host", (int)r->machine.ranks_per_host);
+    printf("ranks        rank %d of %d, %s, ZeRO stage %d, %d thread%s each\n", settings->rank,
+           settings->world_size, hosts, settings->stage, device_threads(r->dev),
+           device_threads(r->dev) == 1 ? "" : "s");
+    printf("wire         %s in %d gathers, %s in %d reductions, a step and rank\n",
+           base_format_bytes((uint64_t)r->stage.gathered, gathered), (int)r->stage.gathers,
+           base_format_bytes((uint64_t)r->stage.reduced, reduced), (int)r->stage.reductions);
+}
+
+static void print_time(const cli_plan_report *r) {
+    const plan_prediction *p = &r->stage.predicted;
+    const plan_machine *m = &r->machine;
+    bool several = r->schedule->settings.world_size > 1;
+    printf("predicted    %.3g s a step, %.4g tokens/s", p->step_seconds,
+           (double)(r->config.train_batch_size * r->length) / p->step_seconds);
+    if (several)
+        printf("; computing %.3g s, communication %.3g s, waiting for it %.3g s", p->computing,
+               p->communication, p->waiting);
+    printf("\nmachine      %.4g fp32 and %.4g bf16 GFLOP/s, memory %.3g GB/s a rank, %s\n",
+           m->fp32_operations / 1e9, m->bf16_operations / 1e9, m->memory_bytes / 1e9,
+           r->machine_file ? r->machine_file : "measured here");
+    if (several) print_link(r);
+}
+
+static void print_memory(const cli_plan_report *r) {
+    const plan_schedule *s = r->schedule;
+    char text[32], name[128];
+    printf("\n%-16s %14s\n", "at the peak", "bytes");
+    for (int c = 0; c < PLAN_CLASSES; c++) {
+        if (s->peak_bytes[c] == 0) continue;
+        printf("%-16s %14lld  %9s\n", plan_class_name((plan_class)c), (long long)s->peak_bytes[c],
+               base_format_bytes((uint64_t)s->peak_bytes[c], text));
+    }
+    if (s->total_bytes > live_bytes(s))
+        printf("%-16s %14lld  %9s\n", "gaps", (long long)(s->total_bytes - live_bytes(s)),
+               base_format_bytes((uint64_t)(s->total_bytes - live_bytes(s)), text));
+    printf("%-16s %14lld  %9s\n", "all", (long long)s->total_bytes,
+           base_format_bytes((uint64_t)s->total_bytes, text));
+    printf("\nThe peak is at %s.\n", peak_name(s, name));
+}
+
+/* --- the stages beside each other --- */
+
+static void print_row(const char *name, const int64_t bytes[CLI_PLAN_STAGES]) {
+    char text[32];
+    printf("%-16s", name);
+    for (int i = 0; i < CLI_PLAN_STAGES; i++)
+        printf(" %12s", base_format_bytes((uint64_t)bytes[i], text));
+    putchar('\n');
+}
+
+static void print_classes(const cli_plan_stage *stages, const char *name, unsigned classes) {
+    int64_t bytes[CLI_PLAN_STAGES] = {0}, sum = 0;
+    for (int i = 0; i < CLI_PLAN_STAGES; i++) {
+        for (int c = 0; c < PLAN_CLASSES; c++)
+            if (classes & 1u << c) bytes[i] += stages[i].classes[c];
+        sum += bytes[i];
+    }
+    if (sum) print_row(name, bytes);
+}
+
+static void print_stages(const cli_plan_report *r) {
+    const cli_plan_stage *s = r->stages;
+    enum { STATE = 1 << PLAN_MASTERS | 1 << PLAN_MOMENTS };
+    const unsigned named = STATE | 1 << PLAN_PARAMETERS | 1 << PLAN_GATHERED | 1 << PLAN_GRADIENTS |
+                           1 << PLAN_ACTIVATIONS;
+    int64_t total[CLI_PLAN_STAGES], gathered[CLI_PLAN_STAGES], reduced[CLI_PLAN_STAGES];
+    for (int i = 0; i < CLI_PLAN_STAGES; i++) {
+        total[i] = s[i].total_bytes;
+        gathered[i] = s[i].gathered;
+        reduced[i] = s[i].reduced;
+    }
+    printf("\n%-16s", "at their most");
+    for (int i = 0; i < CLI_PLAN_STAGES; i++) printf("      stage %d", i);
+    putchar('\n');
+    print_classes(s, "parameters", 1 << PLAN_PARAMETERS);
+    print_classes(s, "gathered", 1 << PLAN_GATHERED);
+    print_classes(s, "gradients", 1 << PLAN_GRADIENTS);
+    print_classes(s, "optimizer state", STATE);
+    print_classes(s, "activations", 1 << PLAN_ACTIVATIONS);
+    print_classes(s, "other", ((1u << PLAN_CLASSES) - 1) & ~named);
+    print_row("the block", total);
+    print_row("wire, gathers", gathered);
+    print_row("wire, reductions", reduced);
+    printf("%-16s", "calls");
+    for (int i = 0; i < CLI_PLAN_STAGES; i++)
+        printf(" %12d", (int)(s[i].gathers + s[i].reductions));
+    printf("\n%-16s", "step_order");
+    for (int i = 0; i < CLI_PLAN_STAGES; i++) printf(" %12s", order_name(s[i].order));
+    printf("\n%-16s", "seconds a step");
+    for (int i = 0; i < CLI_PLAN_STAGES; i++) printf(" %12.4g", s[i].predicted.step_seconds);
+    putchar('\n');
+}
+
+void cli_plan_print(const cli_plan_report *r) {
+    char text[32];
+    print_run(r);
+    print_ranks(r);
+    print_time(r);
+    print_memory(r);
+    printf("The program itself takes about %s beside it.\n", base_format_bytes(r->baseline, text));
+    if (r->too_large.status != SIFR_OK)
+        printf("It does not fit on %s machine. %s\n", r->machine.room_bytes ? "that" : "this",
+               r->too_large.message);
+    if (r->schedule->settings.world_size > 1) print_stages(r);
+}
