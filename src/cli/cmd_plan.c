@@ -81,7 +81,10 @@ static sifr_status describe_machine(const plan_command *command, cli_plan_report
     r->machine = (plan_machine){0};
     BASE_TRY(plan_machine_measure(r->dev, NULL, DEVICE_MEASURE_BYTES, &r->machine, error));
     r->machine_file = command->machine;
-    if (command->machine) BASE_TRY(plan_machine_load(command->machine, &r->machine, error));
+    if (command->machine)
+        BASE_TRY(plan_machine_load(command->machine, &r->machine, error));
+    else
+        BASE_TRY(plan_machine_load_stored(&r->machine, error));
     if (command->ranks_per_host) r->machine.ranks_per_host = (int32_t)command->ranks_per_host;
     return SIFR_OK;
 }
@@ -92,8 +95,7 @@ static sifr_status plan_stage(const cli_plan_report *r, plan_settings settings,
                               plan_schedule **out, sifr_error *error) {
     plan_schedule *s;
     if (r->config.step_order == TRAIN_STEP_AUTO) {
-        BASE_TRY(
-            engine_choose_order(r->model, r->dev, &settings, &r->machine, NULL, choice, error));
+        BASE_TRY(engine_choose_order(r->model, r->dev, &settings, &r->machine, choice, error));
         settings.order = choice->order;
     }
     BASE_TRY(plan_lower(r->model, r->dev, &settings, &s, error));

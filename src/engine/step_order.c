@@ -18,40 +18,45 @@ sifr_status engine_fits(const plan_schedule *s, const plan_machine *machine, sif
 }
 
 static sifr_status price_order(const sifr_model *model, device *dev, plan_settings settings,
-                               const plan_machine *machine, engine_order_choice *out,
+                               const plan_machine *machine, engine_order_choice *choice,
                                sifr_error *error) {
     plan_schedule *s;
     plan_prediction prediction;
     plan_order order = settings.order;
     BASE_TRY(plan_lower(model, dev, &settings, &s, error));
-    out->fits[order] = engine_fits(s, machine, NULL) == SIFR_OK;
+    choice->fits[order] = engine_fits(s, machine, NULL) == SIFR_OK;
     sifr_status status = plan_predict(s, machine, &prediction, NULL, error);
     plan_free(s);
-    out->seconds[order] = prediction.step_seconds;
+    choice->seconds[order] = prediction.step_seconds;
     return status;
 }
 
-static sifr_status agree(comm_group *group, engine_order_choice *out, sifr_error *error) {
-    int64_t misfits[2] = {!out->fits[PLAN_BATCH], !out->fits[PLAN_UNIT]};
-    BASE_TRY(comm_sum(group, misfits, 2, error));
-    for (int o = 0; o < 2; o++) out->fits[o] = misfits[o] == 0;
-    return comm_broadcast(group, 0, out->seconds, sizeof out->seconds, error);
+static void decide(engine_order_choice *choice) {
+    bool quicker = choice->seconds[PLAN_UNIT] < (1 - gain) * choice->seconds[PLAN_BATCH];
+    bool unit = choice->fits[PLAN_UNIT] && (quicker || !choice->fits[PLAN_BATCH]);
+    choice->order = unit ? PLAN_UNIT : PLAN_BATCH;
 }
 
 sifr_status engine_choose_order(const sifr_model *model, device *dev, const plan_settings *settings,
-                                const plan_machine *machine, comm_group *group,
-                                engine_order_choice *out, sifr_error *error) {
-    *out = (engine_order_choice){.order = PLAN_BATCH, .fits = {true, true}};
+                                const plan_machine *machine, engine_order_choice *choice,
+                                sifr_error *error) {
+    *choice = (engine_order_choice){.order = PLAN_BATCH, .fits = {true, true}};
     if (settings->micro_batches == 1) return SIFR_OK; /* they are the same list */
     for (int o = 0; o < 2; o++) {
         plan_settings one = *settings;
         one.order = (plan_order)o;
-        BASE_TRY(price_order(model, dev, one, machine, out, error));
+        BASE_TRY(price_order(model, dev, one, machine, choice, error));
     }
-    if (group) BASE_TRY(agree(group, out, error));
-    bool quicker = out->seconds[PLAN_UNIT] < (1 - gain) * out->seconds[PLAN_BATCH];
-    bool unit = out->fits[PLAN_UNIT] && (quicker || !out->fits[PLAN_BATCH]);
-    out->order = unit ? PLAN_UNIT : PLAN_BATCH;
+    decide(choice);
+    return SIFR_OK;
+}
+
+sifr_status engine_agree_order(comm_group *group, engine_order_choice *choice, sifr_error *error) {
+    int64_t misfits[2] = {!choice->fits[PLAN_BATCH], !choice->fits[PLAN_UNIT]};
+    BASE_TRY(comm_sum(group, misfits, 2, error));
+    for (int o = 0; o < 2; o++) choice->fits[o] = misfits[o] == 0;
+    BASE_TRY(comm_broadcast(group, 0, choice->seconds, sizeof choice->seconds, error));
+    decide(choice);
     return SIFR_OK;
 }
 

@@ -17,12 +17,16 @@ typedef struct engine_order_choice {
 sifr_status engine_fits(const plan_schedule *schedule, const plan_machine *machine,
                         sifr_error *error) SIFR_MUST_CHECK;
 
-/* Plans both orders of `settings` (whose own says nothing) and prices them on `machine`. With a
- * group all its ranks call it and get one answer: rank 0's prices, and an order fits where it fits
- * on every rank. `group` may be NULL. Where neither fits, that of batches is named. */
+/* Plans both orders of `settings` (whose own says nothing), prices them on `machine` and chooses.
+ * Where neither fits, that of batches is named. This rank's word alone. */
 sifr_status engine_choose_order(const sifr_model *model, device *dev, const plan_settings *settings,
-                                const plan_machine *machine, comm_group *group,
-                                engine_order_choice *out, sifr_error *error) SIFR_MUST_CHECK;
+                                const plan_machine *machine, engine_order_choice *choice,
+                                sifr_error *error) SIFR_MUST_CHECK;
+
+/* Makes one choice of all ranks': the first one's prices, and an order fits where it fits on every
+ * rank. */
+sifr_status engine_agree_order(comm_group *group, engine_order_choice *choice,
+                               sifr_error *error) SIFR_MUST_CHECK;
 
 /* "unit: only that fits in memory", "batch: predicted 1.2 s a step, unit 1.5 s"; returns `out`. */
 const char *engine_order_text(const engine_order_choice *choice, char *out, size_t size);

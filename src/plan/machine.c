@@ -1,6 +1,7 @@
 /* A machine's description: measured, or in JSON, which `sifr bench comm` stores and a person may
  * write. */
 #include <math.h>
+#include <stdlib.h>
 
 #include "base/json.h"
 #include "plan/price.h"
@@ -81,4 +82,20 @@ sifr_status plan_machine_measure(device *dev, void *memory, int64_t bytes, plan_
     machine->memory_bytes = limits.bytes;
     machine->instruction_seconds = instruction_seconds;
     return SIFR_OK;
+}
+
+sifr_status plan_machine_path(char out[BASE_PATH_LENGTH], sifr_error *error) {
+    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    char folder[BASE_PATH_LENGTH];
+    if (cache && cache[0] == '/') return base_path_join(out, cache, "sifr/comm.json", error);
+    if (!home || !home[0])
+        return base_fail(error, SIFR_FAILED, "neither XDG_CACHE_HOME nor HOME is set");
+    BASE_TRY(base_path_join(folder, home, ".cache", error));
+    return base_path_join(out, folder, "sifr/comm.json", error);
+}
+
+sifr_status plan_machine_load_stored(plan_machine *machine, sifr_error *error) {
+    char path[BASE_PATH_LENGTH];
+    if (plan_machine_path(path, NULL) != SIFR_OK || !base_is_file(path)) return SIFR_OK;
+    return plan_machine_load(path, machine, error);
 }

@@ -2,6 +2,7 @@
 #ifndef PLAN_PRICE_H
 #define PLAN_PRICE_H
 
+#include "base/file.h"
 #include "plan/schedule.h"
 
 /* How ranks reach each other: a call takes latency + bytes delivered to a rank / bandwidth. */
@@ -51,9 +52,16 @@ double plan_operations(const plan_schedule *schedule);
 sifr_status plan_machine_measure(device *dev, void *memory, int64_t bytes, plan_machine *machine,
                                  sifr_error *error) SIFR_MUST_CHECK;
 
-/* Reads a description that `sifr bench comm` stored, or that a person wrote, over what *machine
- * holds: keys that are not there change nothing. SIFR_USAGE names the key that is wrong. */
+/* Reads a description over what *machine holds: keys that are not there change nothing. SIFR_USAGE
+ * names the key that is wrong. */
 sifr_status plan_machine_load(const char *path, plan_machine *machine,
                               sifr_error *error) SIFR_MUST_CHECK;
+
+/* Where `sifr bench comm` keeps what it measured here: sifr/comm.json in the user's cache folder
+ * ($XDG_CACHE_HOME, or $HOME/.cache). SIFR_FAILED where the user has none. */
+sifr_status plan_machine_path(char out[BASE_PATH_LENGTH], sifr_error *error) SIFR_MUST_CHECK;
+
+/* Reads that file over *machine, where it is there. */
+sifr_status plan_machine_load_stored(plan_machine *machine, sifr_error *error) SIFR_MUST_CHECK;
 
 #endif

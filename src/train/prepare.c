@@ -7,13 +7,14 @@
 #include "base/json.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "engine/step_order.h"
 #include "formats/tokenizer.h"
 #include "train/identity.h"
 #include "train/run.h"
 #include "train/settings.h"
 
-/* What the executor and the threads' start add to a kernel. */
-#define INSTRUCTION_SECONDS 5e-6
+/* Bytes that measuring the machine takes, not to be more than the plan where that is small. */
+enum { MEASURE_BYTES = 12 << 20 };
 
 sifr_status train_agree(train_state *t, sifr_status status, sifr_error *error) {
     sifr_status agreed = comm_agree_status(t->group, status, error);
@@ -43,16 +44,40 @@ static sifr_status try_engine(train_state *t, bool unit_order, sifr_error *error
     return agreed;
 }
 
-/* "auto" takes the order of batches, and that of units where only that fits. */
-static sifr_status create_engine(train_state *t, sifr_error *error) {
-    sifr_error second = {0};
-    sifr_status status = try_engine(t, false, error);
-    if (status != SIFR_NO_MEMORY || t->config->step_order != TRAIN_STEP_AUTO ||
-        t->config->gradient_accumulation_steps == 1)
-        return status;
-    if (try_engine(t, true, &second) != SIFR_OK) return status;
-    base_log(t->host->log, SIFR_LOG_INFO, "step_order unit: only that fits in memory");
+/* What the plan is priced on, and shares are shares of. `memory` may be NULL. */
+static sifr_status measure_machine(train_state *t, device *dev, void *memory, int64_t bytes,
+                                   sifr_error *error) {
+    sifr_error wrong;
+    t->machine = (plan_machine){.ranks_per_host = comm_local_size(t->group)};
+    BASE_TRY(plan_machine_measure(dev, memory, bytes, &t->machine, error));
+    if (plan_machine_load_stored(&t->machine, &wrong) != SIFR_OK)
+        base_log(t->host->log, SIFR_LOG_WARNING, "%s; what it says of communication is left out",
+                 wrong.message);
     return SIFR_OK;
+}
+
+static sifr_status price_orders(train_state *t, engine_order_choice *choice, sifr_error *error) {
+    sifr_engine_options options = train_engine_options(t->config, t->length);
+    plan_settings settings = engine_settings(&options, t->group);
+    device *dev;
+    BASE_TRY(device_open_cpu(options.threads, options.isa, &dev, error));
+    sifr_status status = measure_machine(t, dev, NULL, MEASURE_BYTES, error);
+    if (status == SIFR_OK)
+        status = engine_choose_order(t->folder.model, dev, &settings, &t->machine, choice, error);
+    device_close(dev);
+    return status;
+}
+
+static sifr_status create_engine(train_state *t, sifr_error *error) {
+    engine_order_choice choice = {.order = PLAN_BATCH};
+    char text[128];
+    const train_config *c = t->config;
+    if (c->step_order == TRAIN_STEP_AUTO && c->gradient_accumulation_steps > 1) {
+        BASE_TRY(train_agree(t, price_orders(t, &choice, error), error));
+        BASE_TRY(engine_agree_order(t->group, &choice, error));
+        train_say(t->host, "step_order %s", engine_order_text(&choice, text, sizeof text));
+    }
+    return try_engine(t, choice.order == PLAN_UNIT, error);
 }
 
 static sifr_status save_config(const train_state *t, sifr_error *error) {
@@ -204,21 +229,6 @@ static sifr_status begin_output(train_state *t, sifr_error *error) {
     return save_config(t, error);
 }
 
-/* What the plan is priced on, and shares are shares of. */
-static sifr_status measure_machine(train_state *t, sifr_error *error) {
-    enum { LEAST = 12 << 20 }; /* not to be more than the plan where that is small */
-    device_limits limits;
-    int64_t bytes;
-    void *memory = engine_idle_memory(t->engine->trainer, &bytes);
-    if (bytes < LEAST) memory = NULL, bytes = LEAST;
-    BASE_TRY(device_measure(t->engine->dev, memory, bytes, &limits, error));
-    t->machine = (plan_machine){.fp32_operations = limits.fp32_operations,
-                                .bf16_operations = limits.bf16_operations,
-                                .memory_bytes = limits.bytes,
-                                .instruction_seconds = INSTRUCTION_SECONDS};
-    return SIFR_OK;
-}
-
 static sifr_status open_monitor(train_state *t, sifr_error *error) {
     const train_config *c = t->config;
     bool bf16 = c->bf16 && t->machine.bf16_operations > 0;
@@ -265,8 +275,11 @@ static sifr_status make_batch(train_state *t, sifr_error *error) {
 }
 
 static sifr_status begin(train_state *t, sifr_error *error) {
+    int64_t idle;
+    void *memory = engine_idle_memory(t->engine->trainer, &idle);
+    if (idle < MEASURE_BYTES) memory = NULL, idle = MEASURE_BYTES;
     BASE_TRY(make_batch(t, error));
-    BASE_TRY(measure_machine(t, error));
+    BASE_TRY(measure_machine(t, t->engine->dev, memory, idle, error));
     if (t->first) BASE_TRY(begin_output(t, error));
     return open_monitor(t, error);
 }

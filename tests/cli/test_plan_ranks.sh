@@ -17,7 +17,8 @@ of() { sed '1,/"stages":/d' out | grep "\"$1\":" | sed -n "$(($2 + 1))s/.*: \([^
 own() { grep "\"$1\":" out | sed -n '1s/.*: \([^,]*\),*/\1/p'; }
 same() { [ "$2" = "$3" ] || fail "$1: $2, not $3"; }
 
-mkdir model
+export XDG_CACHE_HOME=$PWD/cache
+mkdir -p model cache/sifr
 sed 's/"tie_word_embeddings": true/"tie_word_embeddings": false/' \
     "$SOURCE/tests/golden/models/llama3/config.json" >model/config.json
 cat >machine.json <<'END'
@@ -74,6 +75,13 @@ says '^link +ranks of one host: 10 us a call, 1 GB/s$'
 says '^optimizer state +[0-9.]+ .iB +[0-9.]+ .iB'
 expect 0 --bf16 --world-size 4
 says '^link .* an assumption'
+echo '{"version": 1, "host_latency_s": 3e-6, "host_bytes_per_s": 7e9}' >cache/sifr/comm.json
+expect 0 --bf16 --world-size 4 # what `sifr bench comm` has stored
+says '^link +ranks of one host: 3 us a call, 7 GB/s$'
+echo '{"host_bytes_per_s": 0}' >cache/sifr/comm.json
+expect 2 --bf16 --world-size 4
+complains "cache/sifr/comm.json: host_bytes_per_s: 0 must be a number above 0"
+rm cache/sifr/comm.json
 
 # --- the order that "auto" takes: fewer passes where the wire is slow, else the smaller one ---
 expect 0 $plan --config zero.json --ranks-per-host 4
@@ -87,6 +95,13 @@ sed 's/"room_bytes": 1000000000/"room_bytes": 2048/' machine.json >small.json
 expect 0 $plan --config zero.json --machine small.json
 says '^auto +batch: neither fits in memory$'
 says '^It does not fit on that machine\. memory: a rank takes .* and has room for 2\.00 KiB$'
+
+cat "$SOURCE"/docs/*.md >text.txt
+"$SIFR" train --model "$SOURCE/tests/golden/models/llama3" --data text.txt --output trained \
+    --seq-length 32 --per-device-train-batch-size 1 --gradient-accumulation-steps 2 --max-steps 1 \
+    >out 2>err || fail "train: exit code $?"
+grep -qhE '^step_order batch: predicted [0-9.e-]+ s a step, unit [0-9.e-]+ s$' out err ||
+    fail "train does not say which order it takes"
 
 # --- refused ---
 expect 2 --world-size 0
