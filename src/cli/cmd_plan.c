@@ -3,9 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/checked.h"
-#include "base/system.h"
 #include "cli/commands.h"
+#include "cli/launch.h"
 #include "cli/options.h"
 #include "cli/plan_report.h"
 #include "cli/train_flags.h"
@@ -86,6 +85,10 @@ static sifr_status describe_machine(const plan_command *command, cli_plan_report
     else
         BASE_TRY(plan_machine_load_stored(&r->machine, error));
     if (command->ranks_per_host) r->machine.ranks_per_host = (int32_t)command->ranks_per_host;
+    int64_t here = command->world_size, most = r->machine.ranks_per_host;
+    if (most > 0 && here > most) here = most;
+    if (r->machine.room_bytes == 0 && here > 1)
+        r->machine.room_bytes = (int64_t)engine_memory_room() / here;
     return SIFR_OK;
 }
 
@@ -117,15 +120,11 @@ static sifr_status plan_run(const plan_command *command, cli_plan_report *r, sif
     sifr_engine_options options = train_engine_options(&r->config, r->length);
     int64_t ranks = command->world_size, here = command->ranks_per_host;
     if (here == 0 || here > ranks) here = ranks;
-    base_system system;
-    base_system_read(&system);
-    if (options.threads == 0 && ranks > 1)
-        options.threads = (int)base_max_i64(1, system.cpus / here);
+    if (options.threads == 0 && ranks > 1) options.threads = cli_threads_per_rank((int)here);
     BASE_TRY(device_open_cpu(options.threads, NULL, &r->dev, error));
     plan_settings settings = engine_settings(&options, NULL);
     settings.rank = (int32_t)command->rank;
     settings.world_size = (int32_t)ranks;
-    r->before = train_monitor_memory();
     BASE_TRY(describe_machine(command, r, error));
     BASE_TRY(plan_stage(r, settings, &r->choice, &r->stage, &r->schedule, error));
     r->baseline = train_monitor_memory();

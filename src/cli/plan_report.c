@@ -159,7 +159,7 @@ void cli_plan_print(const cli_plan_report *r) {
     print_memory(r);
     printf("The program itself takes about %s beside it.\n", base_format_bytes(r->baseline, text));
     if (r->too_large.status != SIFR_OK)
-        printf("It does not fit on %s machine. %s\n", r->machine.room_bytes ? "that" : "this",
+        printf("It does not fit on %s machine. %s\n", r->machine_file ? "that" : "this",
                r->too_large.message);
     if (r->schedule->settings.world_size > 1) print_stages(r);
 }

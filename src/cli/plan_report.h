@@ -33,8 +33,8 @@ typedef struct cli_plan_report {
     cli_plan_stage stage;                   /* the run's own */
     cli_plan_stage stages[CLI_PLAN_STAGES]; /* where there are several ranks */
     int64_t length;
-    uint64_t before, baseline; /* anonymous memory of the program, before and with the plan */
-    sifr_error too_large;      /* message where this machine has less memory than that */
+    uint64_t baseline;    /* anonymous memory of the program with the plan */
+    sifr_error too_large; /* message where this machine has less memory than that */
 } cli_plan_report;
 
 void cli_plan_print(const cli_plan_report *report);

@@ -75,6 +75,9 @@ plan_settings engine_settings(const sifr_engine_options *options, const comm_gro
 sifr_status engine_check_ids(const sifr_model *model, const int32_t *tokens, const int32_t *labels,
                              int64_t count, sifr_error *error) SIFR_MUST_CHECK;
 
+/* Bytes that new work can take here; 0 where the system does not say. */
+uint64_t engine_memory_room(void);
+
 /* SIFR_NO_MEMORY, with the numbers, where a schedule takes more than this process can have. */
 sifr_status engine_check_memory(const plan_schedule *schedule, sifr_error *error) SIFR_MUST_CHECK;
 

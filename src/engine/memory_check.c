@@ -16,13 +16,23 @@ static const char *advice(plan_mode mode) {
     }
 }
 
+static uint64_t room_of(const base_system *system) {
+    bool limited = system->memory_limit && (system->memory_available == 0 ||
+                                            system->memory_limit < system->memory_available);
+    return limited ? system->memory_limit : system->memory_available;
+}
+
+uint64_t engine_memory_room(void) {
+    base_system system;
+    base_system_read(&system);
+    return room_of(&system);
+}
+
 sifr_status engine_check_memory(const plan_schedule *schedule, sifr_error *error) {
     base_system system;
     char need[32], have[32], detail[256] = "";
     base_system_read(&system);
-    uint64_t room = system.memory_available;
-    if (system.memory_limit && (room == 0 || system.memory_limit < room))
-        room = system.memory_limit;
+    uint64_t room = room_of(&system);
     if (room == 0 || (uint64_t)schedule->total_bytes <= room) return SIFR_OK;
     size_t used = 0;
     for (int c = 0; c < PLAN_CLASSES; c++) {

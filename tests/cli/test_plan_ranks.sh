@@ -83,6 +83,9 @@ expect 2 --bf16 --world-size 4
 complains "cache/sifr/comm.json: host_bytes_per_s: 0 must be a number above 0"
 rm cache/sifr/comm.json
 
+expect 0 --world-size 1000000 # which have this machine's memory between them
+says '^It does not fit on this machine\. memory: a rank takes '
+
 # --- the order that "auto" takes: fewer passes where the wire is slow, else the smaller one ---
 expect 0 $plan --config zero.json --ranks-per-host 4
 says '^step .*, step_order unit,'
