@@ -27,6 +27,10 @@ int64_t comm_buffer_bytes(const comm_group *group) {
     return group->buffer_bytes;
 }
 
+void comm_set_label(comm_group *group, const comm_label *label) {
+    group->label = *label;
+}
+
 void comm_set_timeout(comm_group *group, double seconds) {
     group->timeout = seconds;
 }

@@ -33,6 +33,13 @@ typedef struct comm_ledger {
     } operation[COMM_OPERATIONS];
 } comm_ledger;
 
+/* What a collective is for, as reports of trouble name it: "step 7, unit 3". */
+typedef struct comm_label {
+    int64_t step;     /* 0: of no step */
+    const char *noun; /* a word that lives as long as the group: "unit"; NULL: nothing to say */
+    int32_t number;   /* of the noun; -1: there is only one */
+} comm_label;
+
 /* A collective under way; `id` says nothing to the caller. Each is waited for exactly once. */
 typedef struct comm_handle {
     comm_group *group;
@@ -47,6 +54,16 @@ sifr_status comm_open_self(comm_group **out, sifr_error *error) SIFR_MUST_CHECK;
  * group's own moves the bytes, so that what was started goes on beside other work. SIFR_FAILED
  * where the build has no MPI. */
 sifr_status comm_open_mpi(comm_group **out, sifr_error *error) SIFR_MUST_CHECK;
+
+/* The same, with more to say; zeroed options are those of comm_open_mpi. */
+typedef struct comm_options {
+    const sifr_log *log;  /* used while opening; may be NULL */
+    int32_t ranks_a_host; /* for tests: as if so many ranks in a row were a host; 0: as it is */
+    bool only_mpi;        /* for tests and comparisons: no memory is shared */
+} comm_options;
+
+sifr_status comm_open_mpi_with(const comm_options *options, comm_group **out,
+                               sifr_error *error) SIFR_MUST_CHECK;
 bool comm_has_mpi(void); /* is there MPI in this build? */
 
 /* Waits until all ranks close; one that has failed closes too, and the others then fail with
@@ -99,7 +116,12 @@ sifr_status comm_agree(comm_group *group, const char *label, uint64_t hash,
 sifr_status comm_agree_status(comm_group *group, sifr_status status,
                               sifr_error *error) SIFR_MUST_CHECK;
 
-/* A collective that takes longer fails with SIFR_LOST_RANK; 0 (as opened): it waits for ever. */
+/* The label of all collectives that are started from now on. */
+void comm_set_label(comm_group *group, const comm_label *label);
+
+/* A collective that takes longer fails with SIFR_LOST_RANK, and a message that says where each rank
+ * is and who is missing; 0 (as opened): it waits for ever. A rank of this host that has died is
+ * noticed and named within a second, whatever the timeout. */
 void comm_set_timeout(comm_group *group, double seconds);
 
 /* For tests of overlap: each gather and reduction takes at least this long. */

@@ -15,20 +15,26 @@ enum {
 static sifr_status start(comm_group *group, const comm_task *task, comm_handle *out,
                          sifr_error *error) {
     mpi_group *g = (mpi_group *)group;
+    comm_task labelled = *task;
+    labelled.label = group->label;
     out->group = group;
-    return comm_worker_start(&g->worker, task, &out->id, error);
+    return comm_worker_start(&g->worker, &labelled, &out->id, error);
 }
 
-static sifr_status wait_for(comm_group *group, int32_t id, sifr_error *error) {
+comm_operation comm_mpi_operation(comm_task_kind kind) {
     static const comm_operation operations[] = {[COMM_TASK_GATHER] = COMM_ALL_GATHER,
                                                 [COMM_TASK_REDUCE] = COMM_REDUCE_SCATTER,
                                                 [COMM_TASK_GATHER_CONTROL] = COMM_CONTROL,
                                                 [COMM_TASK_BROADCAST] = COMM_CONTROL};
+    return operations[kind];
+}
+
+static sifr_status wait_for(comm_group *group, int32_t id, sifr_error *error) {
     mpi_group *g = (mpi_group *)group;
     comm_task task = {0};
     sifr_status status = comm_worker_wait(&g->worker, id, &task, error);
     if (status != SIFR_OK) return status;
-    comm_operation operation = operations[task.kind];
+    comm_operation operation = comm_mpi_operation(task.kind);
     group->ledger.operation[operation].calls++;
     group->ledger.operation[operation].bytes += task.delivered;
     group->ledger.operation[operation].seconds += comm_seconds() - task.started;
@@ -87,6 +93,9 @@ static bool say_farewell(mpi_group *g) {
     char mine = (char)g->broken, *theirs = (char *)g->sums; /* room enough, and free by now */
     double begun = comm_seconds();
     bool well = !g->broken;
+    if (g->host.seats)
+        atomic_store(&comm_host_own(&g->host)->leaving,
+                     g->broken ? COMM_LEFT_FAILED : COMM_LEFT_WELL);
     for (int32_t r = 0; r < size; r++) {
         g->requests[2 * r] = g->requests[2 * r + 1] = MPI_REQUEST_NULL;
         if (r == rank) continue;
@@ -115,6 +124,10 @@ static bool say_farewell(mpi_group *g) {
 }
 
 static void release(mpi_group *g) {
+    comm_host_close(&g->host);
+    free(g->seat_of);
+    free(g->rank_of);
+    free(g->seen);
     free(g->pieces);
     free(g->rows);
     free(g->sums);
@@ -163,19 +176,23 @@ static sifr_status start_mpi(bool *started, sifr_error *error) {
     return SIFR_OK;
 }
 
-static sifr_status describe(mpi_group *g, sifr_error *error) {
+/* The ranks that share this one's host, or that a test says do. */
+static sifr_status split(mpi_group *g, const comm_options *options, MPI_Comm *local,
+                         sifr_error *error) {
+    int code = options->ranks_a_host > 0
+                   ? MPI_Comm_split(g->world, g->base.rank / options->ranks_a_host, 0, local)
+                   : MPI_Comm_split_type(g->world, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, local);
+    return comm_mpi_check(code, "ranks", error);
+}
+
+static sifr_status describe(mpi_group *g, const comm_options *options, sifr_error *error) {
     MPI_Comm local;
-    int rank, size, local_size, asked;
+    int rank, size, asked;
     BASE_TRY(comm_mpi_check(MPI_Comm_dup(MPI_COMM_WORLD, &g->world), "ranks", error));
     MPI_Comm_set_errhandler(g->world, MPI_ERRORS_RETURN);
     BASE_TRY(comm_mpi_check(MPI_Comm_dup(g->world, &g->farewell), "ranks", error));
-    BASE_TRY(comm_mpi_check(
-        MPI_Comm_split_type(g->world, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &local), "ranks",
-        error));
     MPI_Comm_rank(g->world, &rank);
     MPI_Comm_size(g->world, &size);
-    MPI_Comm_size(local, &local_size);
-    MPI_Comm_free(&local);
     if (g->started_mpi && comm_under_launcher(&asked) && asked != size)
         return base_fail(error, SIFR_USAGE,
                          "ranks: the launcher started %d, but MPI knows of %d: start with the "
@@ -183,8 +200,10 @@ static sifr_status describe(mpi_group *g, sifr_error *error) {
                          asked, size);
     g->base.rank = rank;
     g->base.size = size;
-    g->base.local_size = local_size;
-    return SIFR_OK;
+    BASE_TRY(split(g, options, &local, error));
+    sifr_status status = comm_mpi_open_host(g, local, options, error);
+    MPI_Comm_free(&local);
+    return status;
 }
 
 static sifr_status take_buffers(mpi_group *g, sifr_error *error) {
@@ -196,7 +215,7 @@ static sifr_status take_buffers(mpi_group *g, sifr_error *error) {
     BASE_TRY(base_alloc(size * COMM_SUM_VALUES, sizeof *g->sums, &g->sums, error));
     BASE_TRY(base_alloc((size_t)g->request_count, sizeof *g->requests, &g->requests, error));
     BASE_TRY(base_alloc((size_t)g->request_count, sizeof *g->statuses, &g->statuses, error));
-    g->base.buffer_bytes =
+    g->base.buffer_bytes +=
         (int64_t)(2 * others * (size_t)g->piece * sizeof *g->pieces +
                   size * (COMM_SUM_VALUES * sizeof *g->sums + sizeof *g->rows) +
                   (size_t)g->request_count * (sizeof *g->requests + sizeof *g->statuses) +
@@ -205,6 +224,10 @@ static sifr_status take_buffers(mpi_group *g, sifr_error *error) {
 }
 
 sifr_status comm_open_mpi(comm_group **out, sifr_error *error) {
+    return comm_open_mpi_with(&(comm_options){0}, out, error);
+}
+
+sifr_status comm_open_mpi_with(const comm_options *options, comm_group **out, sifr_error *error) {
     mpi_group *g;
     sifr_status status;
     *out = NULL;
@@ -213,7 +236,7 @@ sifr_status comm_open_mpi(comm_group **out, sifr_error *error) {
     g->world = g->farewell = MPI_COMM_NULL;
     g->gone = -1;
     BASE_TRY_GOTO(status, start_mpi(&g->started_mpi, error), fail);
-    BASE_TRY_GOTO(status, describe(g, error), fail);
+    BASE_TRY_GOTO(status, describe(g, options, error), fail);
     BASE_TRY_GOTO(status, take_buffers(g, error), fail);
     BASE_TRY_GOTO(status, comm_worker_open(&g->worker, comm_mpi_run, g, error), fail);
     *out = &g->base;

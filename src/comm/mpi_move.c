@@ -17,8 +17,7 @@ enum {
     LOOK_EVERY = 256         /* polls between two looks at the clock and for ranks that left */
 };
 
-static const double patience = 3; /* seconds for bytes of a rank that left to arrive */
-static const double brisk = 1;    /* seconds of waiting after which polls become rare */
+static const double brisk = 1; /* seconds of waiting after which polls become rare */
 
 sifr_status comm_mpi_check(int code, const char *what, sifr_error *error) {
     char text[MPI_MAX_ERROR_STRING];
@@ -42,32 +41,6 @@ static void doze(double seconds) {
     nanosleep(&time, NULL);
 }
 
-/* Has a rank left that this one still waits for? */
-static sifr_status look(mpi_group *g, const comm_task *task, double begun, double *left,
-                        sifr_error *error) {
-    const char *name = task_name(task);
-    double now = comm_seconds();
-    if (g->gone < 0) {
-        int there;
-        MPI_Status status;
-        BASE_TRY(comm_mpi_check(
-            MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, g->farewell, &there, &status), name, error));
-        if (there) g->gone = status.MPI_SOURCE;
-    }
-    if (g->gone >= 0 && *left == 0) *left = now;
-    if (g->gone >= 0 && now - *left > patience)
-        return base_fail(error, SIFR_LOST_RANK,
-                         "%s: rank %d has ended while rank %d waits for it: see what rank %d said",
-                         name, (int)g->gone, (int)g->base.rank, (int)g->gone);
-    if (g->base.timeout > 0 && now - begun > g->base.timeout)
-        return base_fail(error, SIFR_LOST_RANK,
-                         "%s: not done after %.0f s on rank %d: a rank is lost or stalls "
-                         "(sifr.collective_timeout)",
-                         name, g->base.timeout, (int)g->base.rank);
-    if (now - begun > brisk) doze(1e-4);
-    return SIFR_OK;
-}
-
 static sifr_status finish(mpi_group *g, const comm_task *task, MPI_Request *requests, int count,
                           sifr_error *error) {
     double begun = comm_seconds(), left = 0;
@@ -77,7 +50,9 @@ static sifr_status finish(mpi_group *g, const comm_task *task, MPI_Request *requ
                                 error));
         if (done) return SIFR_OK;
         sched_yield();
-        if (polls % LOOK_EVERY == 0) BASE_TRY(look(g, task, begun, &left, error));
+        if (polls % LOOK_EVERY) continue;
+        BASE_TRY(comm_mpi_look(g, begun, &left, error));
+        if (comm_seconds() - begun > brisk) doze(1e-4);
     }
 }
 
@@ -183,6 +158,7 @@ sifr_status comm_mpi_run(void *user, comm_task *task, sifr_error *error) {
     if (g->broken)
         return base_fail(error, SIFR_LOST_RANK, "%s: an earlier collective failed",
                          task_name(task));
+    comm_mpi_publish(g, task, true);
     sifr_status status = move(g, task, error);
     if (status != SIFR_OK) g->broken = true;
     if (task->kind == COMM_TASK_GATHER || task->kind == COMM_TASK_REDUCE) {
@@ -190,5 +166,6 @@ sifr_status comm_mpi_run(void *user, comm_task *task, sifr_error *error) {
         double rest = begun + least - comm_seconds();
         if (rest > 0) doze(rest);
     }
+    if (status == SIFR_OK) comm_mpi_publish(g, task, false);
     return status;
 }

@@ -5,6 +5,11 @@
 #include "comm/launcher.h"
 
 sifr_status comm_open_mpi(comm_group **out, sifr_error *error) {
+    return comm_open_mpi_with(&(comm_options){0}, out, error);
+}
+
+sifr_status comm_open_mpi_with(const comm_options *options, comm_group **out, sifr_error *error) {
+    (void)options;
     *out = NULL;
     return base_fail(error, SIFR_FAILED,
                      "more than one rank: this sifr was built without MPI: install libopenmpi-dev "

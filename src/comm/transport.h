@@ -23,6 +23,7 @@ struct comm_group {
     const comm_transport *transport;
     int32_t rank, size, local_size;
     int64_t buffer_bytes;
+    comm_label label; /* of what is started next */
     double timeout, call_seconds, byte_seconds;
     comm_ledger ledger;
 };

@@ -80,7 +80,7 @@ sifr_status comm_worker_start(comm_worker *worker, const comm_task *task, int32_
         place->done = false;
         place->error.message[0] = '\0';
         *id = (int32_t)(worker->next % COMM_LINE);
-        worker->next++;
+        place->number = ++worker->next;
         pthread_cond_broadcast(&worker->changed);
     }
     pthread_mutex_unlock(&worker->lock);

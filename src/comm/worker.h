@@ -27,6 +27,8 @@ typedef struct comm_task {
     void *to;
     int64_t bytes, elements;
     int32_t root;
+    comm_label label;
+    uint32_t number;    /* of the group's collectives, from 1; set by comm_worker_start */
     uint64_t delivered; /* set by whoever runs it: bytes that came from other ranks */
     double started;
     bool taken, done; /* taken: started and not yet waited for */

@@ -255,6 +255,10 @@ static sifr_status run_action(engine_executor *e, const plan_instruction *i,
                               const engine_step_input *input, engine_result *result,
                               sifr_error *error) {
     comm_handle *handle = &e->transfers[i - e->schedule->instructions];
+    bool training = e->schedule->settings.mode == PLAN_TRAIN;
+    comm_set_label(e->group, &(comm_label){.step = training ? input->step + 1 : 0,
+                                           .noun = i->unit >= 0 ? "unit" : NULL,
+                                           .number = i->unit});
     switch ((plan_action)i->action) {
     case PLAN_COUNT:
         result->labelled = count_labels(e);

@@ -38,17 +38,21 @@ expect() { [ "$code" = "$1" ] || { [ "$own_codes" ] && [ "$code" != 0 ] && [ "$c
 run 3 fail
 expect 3 || fail "a rank that fails: exit code $code"
 grep -q 'rank 2: its own reason' err || fail "the reason is lost"
-grep -q 'rank 0: all_gather: rank 2 has ended' err || fail "rank 0 does not say who has left"
+grep -q 'rank 0: all_gather of unit 3, step 7: rank 2 has ended' err || fail "rank 0 does not say who has left"
 [ "$seconds" -lt 30 ] || fail "$seconds s until the others ended"
 
 for word in exit killed; do
     run 3 $word
     [ "$code" != 0 ] && [ "$code" != 124 ] || fail "$word: exit code $code"
     [ "$seconds" -lt 30 ] || fail "$word: $seconds s until the others ended"
+    grep -q 'all_gather of unit 3, step 7: rank 2 has died while rank [01] waits' err ||
+        [ "$own_codes" ] || fail "$word: the rank that died is not named"
     echo "$word: exit code $code after $seconds s"
 done
 
 run 2 stall
 expect 4 || fail "a rank that stalls: exit code $code"
-grep -q 'rank 0: all_gather: not done after 1 s' err || fail "what stalls is not said"
+grep -q 'rank 0: all_gather of unit 3, step 7: not done after 1 s' err || fail "what is not said"
+grep -q 'rank 1 is not in a collective since [1-9] s, last control; rank 0 waits in it' err ||
+    fail "who is missing is not said"
 [ "$seconds" -lt 30 ] || fail "$seconds s until a stalled rank was given up"

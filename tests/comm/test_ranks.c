@@ -346,6 +346,7 @@ static int run_ranks(const char *what) {
     if (last && strcmp(what, "killed") == 0) raise(SIGKILL);
     if (last && strcmp(what, "stall") == 0) sleep(60);
     if (strcmp(what, "stall") == 0) comm_set_timeout(group, 1);
+    comm_set_label(group, &(comm_label){.step = 7, .noun = "unit", .number = 3});
     TRY(comm_start_all_gather(group, whole + rank * 4, 4, whole, &handle, &error));
     return leave(comm_wait(handle, &error));
 }

@@ -1,0 +1,48 @@
+/* The status board: what each rank of a host is doing, for reports of trouble. */
+#ifndef COMM_BOARD_H
+#define COMM_BOARD_H
+
+#include <stdatomic.h>
+#include <stddef.h>
+
+#include "comm/comm.h"
+
+enum { COMM_NOUN = 16 };
+
+typedef struct comm_state {
+    uint32_t number; /* of the collective that it is in or was in last; 0: none yet */
+    int32_t operation;
+    bool busy;  /* in it; else it has been over since `since` */
+    int32_t of; /* the label's number */
+    int64_t step;
+    double since; /* seconds of comm_seconds, which a host's processes share */
+    char noun[COMM_NOUN];
+} comm_state;
+
+/* Written by one thread, read by any process. */
+typedef struct comm_entry {
+    _Atomic uint32_t version; /* odd while it is being written */
+    comm_state state;
+} comm_entry;
+
+void comm_board_write(comm_entry *entry, const comm_state *state);
+comm_state comm_board_read(const comm_entry *entry);
+
+/* The state of a collective that begins under `label`. */
+comm_state comm_board_begin(uint32_t number, comm_operation operation, const comm_label *label);
+
+/* "reduce_scatter of unit 3, step 7" */
+void comm_board_name(const comm_state *state, char *out, size_t room);
+
+/* A rank of this host, or one of which nothing is known. */
+typedef struct comm_sighting {
+    bool known, dead;
+    comm_state state;
+} comm_sighting;
+
+/* Where each of `size` ranks is, seen from one that waits in `mine`: who is missing first, then
+ * who waits too, then of whom nothing is known. Always ends with NUL. */
+void comm_board_describe(const comm_sighting *ranks, int32_t size, const comm_state *mine,
+                         double now, char *out, size_t room);
+
+#endif
