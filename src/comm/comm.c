@@ -44,6 +44,20 @@ const comm_ledger *comm_get_ledger(const comm_group *group) {
     return &group->ledger;
 }
 
+bool comm_shares_memory(const comm_group *group) {
+    return group->shares_memory;
+}
+
+sifr_status comm_open_window(comm_group *group, void *block, int64_t bytes, int file,
+                             sifr_error *error) {
+    if (!group->shares_memory) return SIFR_OK;
+    return group->transport->open_window(group, block, bytes, file, error);
+}
+
+void comm_close_window(comm_group *group, void *block) {
+    if (group->shares_memory) group->transport->close_window(group, block);
+}
+
 sifr_status comm_start_all_gather(comm_group *group, const void *slice, int64_t bytes, void *whole,
                                   comm_handle *out, sifr_error *error) {
     return group->transport->all_gather(group, slice, bytes, whole, out, error);

@@ -28,8 +28,9 @@ const char *comm_operation_name(comm_operation operation);
 typedef struct comm_ledger {
     struct {
         int64_t calls;
-        uint64_t bytes; /* delivered to this rank by others */
-        double seconds; /* from start to the end of the wait */
+        uint64_t bytes;   /* delivered to this rank by others, whatever carried them */
+        uint64_t crossed; /* of them, from other hosts */
+        double seconds;   /* from start to the end of the wait */
     } operation[COMM_OPERATIONS];
 } comm_ledger;
 
@@ -57,7 +58,7 @@ sifr_status comm_open_mpi(comm_group **out, sifr_error *error) SIFR_MUST_CHECK;
 
 /* The same, with more to say; zeroed options are those of comm_open_mpi. */
 typedef struct comm_options {
-    const sifr_log *log;  /* used while opening; may be NULL */
+    const sifr_log *log;  /* must outlive the group; may be NULL */
     int32_t ranks_a_host; /* for tests: as if so many ranks in a row were a host; 0: as it is */
     bool only_mpi;        /* for tests and comparisons: no memory is shared */
 } comm_options;
@@ -76,6 +77,20 @@ int32_t comm_size(const comm_group *group);
 int32_t comm_local_size(const comm_group *group);   /* ranks on this host */
 int64_t comm_buffer_bytes(const comm_group *group); /* what the group itself took when opened */
 const comm_ledger *comm_get_ledger(const comm_group *group);
+
+/* Whether ranks of this host read each other's windows in place: then operands in memory that a
+ * window holds need no copy on the way, and memory for them should be taken where others can map it
+ * (device_take_shared). */
+bool comm_shares_memory(const comm_group *group);
+
+/* Makes `bytes` at `block`, which is mapped from the start of `file` on, readable by the other
+ * ranks of this host. All ranks of the group call it, each with its own block and size. Without
+ * comm_shares_memory nothing happens; where the others cannot map it the log says so, and operands
+ * there travel as all others do. The window must be closed before the block is given back, when no
+ * collective is under way; the file may be closed at once. */
+sifr_status comm_open_window(comm_group *group, void *block, int64_t bytes, int file,
+                             sifr_error *error) SIFR_MUST_CHECK;
+void comm_close_window(comm_group *group, void *block); /* harmless where there is none */
 
 /* Slice r of `whole` (size x `bytes` long) becomes rank r's `slice`; slice may be that very place.
  */
@@ -119,9 +134,9 @@ sifr_status comm_agree_status(comm_group *group, sifr_status status,
 /* The label of all collectives that are started from now on. */
 void comm_set_label(comm_group *group, const comm_label *label);
 
-/* A collective that takes longer fails with SIFR_LOST_RANK, and a message that says where each rank
- * is and who is missing; 0 (as opened): it waits for ever. A rank of this host that has died is
- * noticed and named within a second, whatever the timeout. */
+/* A collective that waits longer for another rank fails with SIFR_LOST_RANK, and a message that
+ * says where each rank is and who is missing; 0 (as opened): it waits for ever. A rank of this host
+ * that has died is noticed and named within a second, whatever the timeout. */
 void comm_set_timeout(comm_group *group, double seconds);
 
 /* For tests of overlap: each gather and reduction takes at least this long. */

@@ -23,7 +23,7 @@ enum {
 typedef struct comm_post {
     int32_t window, to_window;
     int64_t offset, to_offset; /* in bytes, from the window's start */
-    unsigned char bytes[COMM_INLINE];
+    _Alignas(16) unsigned char bytes[COMM_INLINE];
 } comm_post;
 
 typedef enum comm_leaving { COMM_STAYS, COMM_LEFT_WELL, COMM_LEFT_FAILED } comm_leaving;

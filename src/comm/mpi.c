@@ -18,7 +18,10 @@ static sifr_status start(comm_group *group, const comm_task *task, comm_handle *
     comm_task labelled = *task;
     labelled.label = group->label;
     out->group = group;
-    return comm_worker_start(&g->worker, &labelled, &out->id, error);
+    BASE_TRY(comm_worker_start(&g->worker, &labelled, &out->id, error));
+    g->started++;
+    if (g->shares) comm_mpi_post(g, task, g->started);
+    return SIFR_OK;
 }
 
 comm_operation comm_mpi_operation(comm_task_kind kind) {
@@ -37,6 +40,7 @@ static sifr_status wait_for(comm_group *group, int32_t id, sifr_error *error) {
     comm_operation operation = comm_mpi_operation(task.kind);
     group->ledger.operation[operation].calls++;
     group->ledger.operation[operation].bytes += task.delivered;
+    group->ledger.operation[operation].crossed += task.crossed;
     group->ledger.operation[operation].seconds += comm_seconds() - task.started;
     return SIFR_OK;
 }
@@ -63,6 +67,14 @@ static sifr_status all_gather_control(comm_group *group, const void *mine, int64
                                       sifr_error *error) {
     comm_task task = {.kind = COMM_TASK_GATHER_CONTROL, .from = mine, .to = all, .bytes = bytes};
     return run_now(group, &task, error);
+}
+
+sifr_status comm_mpi_tell(mpi_group *g, const void *mine, int64_t bytes, void *all,
+                          sifr_error *error) {
+    comm_task task = {.kind = COMM_TASK_GATHER_CONTROL, .from = mine, .to = all, .bytes = bytes};
+    comm_handle handle;
+    BASE_TRY(start(&g->base, &task, &handle, error));
+    return comm_worker_wait(&g->worker, handle.id, &task, error);
 }
 
 static sifr_status broadcast(comm_group *group, int32_t root, void *data, int64_t bytes,
@@ -124,6 +136,10 @@ static bool say_farewell(mpi_group *g) {
 }
 
 static void release(mpi_group *g) {
+    for (int i = 0; g->seen_blocks && i < COMM_WINDOWS; i++)
+        comm_mpi_close_window(&g->base, g->windows[i].block);
+    free(g->seen_blocks);
+    free(g->mapped_bytes);
     comm_host_close(&g->host);
     free(g->seat_of);
     free(g->rank_of);
@@ -153,6 +169,8 @@ static const comm_transport mpi_transport = {.all_gather = all_gather,
                                              .sum = sum,
                                              .all_gather_control = all_gather_control,
                                              .broadcast = broadcast,
+                                             .open_window = comm_mpi_open_window,
+                                             .close_window = comm_mpi_close_window,
                                              .close = close_group};
 
 static sifr_status start_mpi(bool *started, sifr_error *error) {
@@ -209,7 +227,7 @@ static sifr_status describe(mpi_group *g, const comm_options *options, sifr_erro
 static sifr_status take_buffers(mpi_group *g, sifr_error *error) {
     size_t size = (size_t)g->base.size, others = size > 1 ? size - 1 : 1;
     g->piece = base_max_i64(PIECES_BYTES / (int64_t)(2 * others * sizeof *g->pieces), LEAST_PIECE);
-    g->request_count = (int32_t)base_max_i64((int64_t)(4 * size), 2 * COMM_WINDOW);
+    g->request_count = (int32_t)base_max_i64((int64_t)(4 * size), 2 * COMM_ROUNDS);
     BASE_TRY(base_alloc(2 * others * (size_t)g->piece, sizeof *g->pieces, &g->pieces, error));
     BASE_TRY(base_alloc(size, sizeof *g->rows, &g->rows, error));
     BASE_TRY(base_alloc(size * COMM_SUM_VALUES, sizeof *g->sums, &g->sums, error));
@@ -235,6 +253,7 @@ sifr_status comm_open_mpi_with(const comm_options *options, comm_group **out, si
     g->base.transport = &mpi_transport;
     g->world = g->farewell = MPI_COMM_NULL;
     g->gone = -1;
+    g->log = options->log;
     BASE_TRY_GOTO(status, start_mpi(&g->started_mpi, error), fail);
     BASE_TRY_GOTO(status, describe(g, options, error), fail);
     BASE_TRY_GOTO(status, take_buffers(g, error), fail);

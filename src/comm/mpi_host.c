@@ -8,15 +8,11 @@
 static const double patience = 3; /* seconds for bytes of a rank that left to arrive */
 static const double beat = 0.1;   /* seconds between two looks at who lives */
 
-/* All ranks of the world have to agree: one that could not share would wait for the others. */
-static sifr_status all_well(MPI_Comm comm, int32_t size, char mine, char *all, bool *well,
-                            sifr_error *error) {
-    BASE_TRY(
-        comm_mpi_check(MPI_Allgather(&mine, 1, MPI_CHAR, all, 1, MPI_CHAR, comm), "ranks", error));
-    *well = true;
-    for (int32_t r = 0; r < size; r++) *well = *well && all[r];
-    return SIFR_OK;
-}
+/* What a rank tells all others when it is opened. */
+typedef struct host_notice {
+    int32_t first, size; /* of its host's ranks, where they are one after the other; else size 0 */
+    int32_t seated;
+} host_notice;
 
 static sifr_status place_ranks(mpi_group *g, MPI_Comm local, sifr_error *error) {
     int mine, size;
@@ -52,27 +48,74 @@ static sifr_status take_seat(mpi_group *g, MPI_Comm local, sifr_error *why, sifr
     return SIFR_OK;
 }
 
+static host_notice describe_host(const mpi_group *g) {
+    host_notice notice = {.first = g->rank_of[0], .size = g->base.local_size};
+    notice.seated = g->host.seats != NULL;
+    for (int32_t s = 0; s < g->base.local_size; s++)
+        if (g->rank_of[s] != notice.first + s) notice.size = 0;
+    return notice;
+}
+
+/* Are `count` ranks from `first` on a node of the tree over `size` ranks that halving makes? */
+static bool is_node(int32_t first, int32_t count, int32_t size) {
+    int32_t begin = 0;
+    while (size > count && size % 2 == 0) {
+        size /= 2;
+        if (first >= begin + size) begin += size;
+    }
+    return begin == first && size == count;
+}
+
+/* All ranks have to decide alike. */
+static bool hosts_are_nodes(const host_notice *all, int32_t size) {
+    for (int32_t r = 0; r < size; r++)
+        if (all[r].size != all[0].size || !is_node(all[r].first, all[r].size, size)) return false;
+    return all[0].size > 0;
+}
+
+static sifr_status take_tables(mpi_group *g, sifr_error *error) {
+    size_t seats = (size_t)g->host.size, count = COMM_WINDOWS * seats;
+    BASE_TRY(base_alloc(count, sizeof *g->seen_blocks, &g->seen_blocks, error));
+    BASE_TRY(base_alloc(count, sizeof *g->mapped_bytes, &g->mapped_bytes, error));
+    for (size_t i = 0; i < COMM_WINDOWS; i++) {
+        g->windows[i].seen = g->seen_blocks + i * seats;
+        g->windows[i].mapped = g->mapped_bytes + i * seats;
+    }
+    return SIFR_OK;
+}
+
 sifr_status comm_mpi_open_host(mpi_group *g, MPI_Comm local, const comm_options *options,
                                sifr_error *error) {
-    char *all;
-    bool well;
+    host_notice mine, *all;
     sifr_error why = {.message = ""};
     sifr_status status;
+    bool well = true;
+    int32_t size = g->base.size;
     BASE_TRY(place_ranks(g, local, error));
     if (options->only_mpi) return SIFR_OK;
-    BASE_TRY(base_alloc((size_t)g->base.size, 1, &all, error));
+    BASE_TRY(base_alloc((size_t)size, sizeof *all, &all, error));
     BASE_TRY_GOTO(status, take_seat(g, local, &why, error), done);
+    mine = describe_host(g);
     BASE_TRY_GOTO(status,
-                  all_well(g->world, g->base.size, g->host.seats != NULL, all, &well, error), done);
+                  comm_mpi_check(MPI_Allgather(&mine, (int)sizeof mine, MPI_BYTE, all,
+                                               (int)sizeof mine, MPI_BYTE, g->world),
+                                 "ranks", error),
+                  done);
+    for (int32_t r = 0; r < size; r++) well = well && all[r].seated;
     if (!well) {
-        if (!g->host.seats)
-            base_log(options->log, SIFR_LOG_WARNING,
+        if (!mine.seated)
+            base_log(g->log, SIFR_LOG_WARNING,
                      "rank %d cannot share memory with the ranks of its host (%s): all bytes go "
                      "through MPI, which is slower",
                      (int)g->base.rank, why.message);
         comm_host_close(&g->host);
+        goto done;
     }
-    g->base.buffer_bytes += g->host.bytes;
+    g->shares = g->base.local_size > 1 && hosts_are_nodes(all, size);
+    g->two_levels = g->shares && g->base.local_size < size;
+    g->base.shares_memory = g->shares;
+    g->base.buffer_bytes += g->host.bytes / g->host.size; /* all together have one */
+    if (g->shares) status = take_tables(g, error);
 done:
     free(all);
     return status;
@@ -117,6 +160,14 @@ static sifr_status find_dead(mpi_group *g, const char *name, sifr_error *error) 
     return SIFR_OK;
 }
 
+sifr_status comm_mpi_fail_left(const mpi_group *g, int32_t rank, sifr_error *error) {
+    char name[96];
+    comm_board_name(&g->state, name, sizeof name);
+    return base_fail(error, SIFR_LOST_RANK,
+                     "%s: rank %d has ended while rank %d waits for it: see what rank %d said",
+                     name, (int)rank, (int)g->base.rank, (int)rank);
+}
+
 sifr_status comm_mpi_look(mpi_group *g, double begun, double *left, sifr_error *error) {
     char name[96], where[512];
     double now = comm_seconds();
@@ -132,10 +183,7 @@ sifr_status comm_mpi_look(mpi_group *g, double begun, double *left, sifr_error *
         if (there) g->gone = status.MPI_SOURCE;
     }
     if (g->gone >= 0 && *left == 0) *left = now;
-    if (g->gone >= 0 && now - *left > patience)
-        return base_fail(error, SIFR_LOST_RANK,
-                         "%s: rank %d has ended while rank %d waits for it: see what rank %d said",
-                         name, (int)g->gone, (int)g->base.rank, (int)g->gone);
+    if (g->gone >= 0 && now - *left > patience) return comm_mpi_fail_left(g, g->gone, error);
     if (g->base.timeout > 0 && now - begun > g->base.timeout) {
         describe(g, where, sizeof where);
         return base_fail(error, SIFR_LOST_RANK,

@@ -9,10 +9,6 @@
 #include "comm/tree.h"
 
 enum {
-    TAG_GATHER = 1,
-    TAG_REDUCE,
-    TAG_CONTROL,
-    TAG_BROADCAST,
     MESSAGE_BYTES = 1 << 28, /* MPI counts in int */
     LOOK_EVERY = 256         /* polls between two looks at the clock and for ranks that left */
 };
@@ -41,13 +37,11 @@ static void doze(double seconds) {
     nanosleep(&time, NULL);
 }
 
-static sifr_status finish(mpi_group *g, const comm_task *task, MPI_Request *requests, int count,
-                          sifr_error *error) {
+sifr_status comm_mpi_finish(mpi_group *g, MPI_Request *requests, int count, sifr_error *error) {
     double begun = comm_seconds(), left = 0;
     for (uint32_t polls = 1;; polls++) {
         int done;
-        BASE_TRY(comm_mpi_check(MPI_Testall(count, requests, &done, g->statuses), task_name(task),
-                                error));
+        BASE_TRY(comm_mpi_check(MPI_Testall(count, requests, &done, g->statuses), "ranks", error));
         if (done) return SIFR_OK;
         sched_yield();
         if (polls % LOOK_EVERY) continue;
@@ -56,35 +50,43 @@ static sifr_status finish(mpi_group *g, const comm_task *task, MPI_Request *requ
     }
 }
 
-static sifr_status post(mpi_group *g, const comm_task *task, int tag, const void *send, int32_t to,
-                        void *receive, int32_t from, int64_t bytes, MPI_Request *two,
-                        sifr_error *error) {
+sifr_status comm_mpi_exchange(mpi_group *g, const comm_task *task, int tag, const void *send,
+                              int32_t to, void *receive, int32_t from, int64_t bytes,
+                              MPI_Request *two, sifr_error *error) {
     BASE_TRY(comm_mpi_check(MPI_Irecv(receive, (int)bytes, MPI_BYTE, from, tag, g->world, &two[0]),
                             task_name(task), error));
     return comm_mpi_check(MPI_Isend(send, (int)bytes, MPI_BYTE, to, tag, g->world, &two[1]),
                           task_name(task), error);
 }
 
+/* Bytes that came from rank `from`. */
+static void count(const mpi_group *g, comm_task *task, int32_t from, int64_t bytes) {
+    task->delivered += (uint64_t)bytes;
+    if (g->seat_of[from] < 0) task->crossed += (uint64_t)bytes;
+}
+
 /* Round d: to the rank d places on, from the rank d places back; long slices in several messages.
  */
-static sifr_status gather(mpi_group *g, comm_task *task, int tag, sifr_error *error) {
-    int32_t size = g->base.size, rank = g->base.rank;
-    char *all = task->to, *own = all + rank * task->bytes;
-    int window = COMM_WINDOW, used = 0;
+sifr_status comm_mpi_gather(mpi_group *g, comm_task *task, int tag, int32_t first, int32_t stride,
+                            sifr_error *error) {
+    int32_t size = g->base.size / stride, place = g->base.rank / stride;
+    char *all = task->to, *own = all + g->base.rank * task->bytes;
+    int used = 0;
     if (task->from != own && task->bytes) memmove(own, task->from, (size_t)task->bytes);
-    for (int i = 0; i < 2 * window; i++) g->requests[i] = MPI_REQUEST_NULL;
+    for (int i = 0; i < 2 * COMM_ROUNDS; i++) g->requests[i] = MPI_REQUEST_NULL;
     for (int32_t d = 1; d < size; d++) {
-        int32_t to = (rank + d) % size, from = (rank + size - d) % size;
+        int32_t to = first + (place + d) % size * stride;
+        int32_t from = first + (place + size - d) % size * stride;
         for (int64_t at = 0; at < task->bytes; at += MESSAGE_BYTES) {
             int64_t bytes = base_min_i64(task->bytes - at, MESSAGE_BYTES);
-            MPI_Request *two = g->requests + 2 * (used++ % window);
-            BASE_TRY(finish(g, task, two, 2, error));
-            BASE_TRY(post(g, task, tag, own + at, to, all + from * task->bytes + at, from, bytes,
-                          two, error));
-            task->delivered += (uint64_t)bytes;
+            MPI_Request *two = g->requests + 2 * (used++ % COMM_ROUNDS);
+            BASE_TRY(comm_mpi_finish(g, two, 2, error));
+            BASE_TRY(comm_mpi_exchange(g, task, tag, own + at, to, all + from * task->bytes + at,
+                                       from, bytes, two, error));
+            count(g, task, from, bytes);
         }
     }
-    return finish(g, task, g->requests, 2 * window, error);
+    return comm_mpi_finish(g, g->requests, 2 * COMM_ROUNDS, error);
 }
 
 /* Where piece number `number` of rank r's part begins, and how long it is. */
@@ -99,9 +101,10 @@ static sifr_status post_pieces(mpi_group *g, comm_task *task, int64_t number, si
     for (int32_t d = 1; d < size; d++) {
         int32_t to = (rank + d) % size, from = (rank + size - d) % size;
         float *place = g->pieces + (half * (int64_t)(size - 1) + d - 1) * g->piece;
-        BASE_TRY(post(g, task, TAG_REDUCE, whole + to * task->elements + at, to, place, from, bytes,
-                      g->requests + 2 * (half * (size - 1) + d - 1), error));
-        task->delivered += (uint64_t)bytes;
+        BASE_TRY(comm_mpi_exchange(g, task, COMM_TAG_REDUCE, whole + to * task->elements + at, to,
+                                   place, from, bytes,
+                                   g->requests + 2 * (half * (size - 1) + d - 1), error));
+        count(g, task, from, bytes);
     }
     return SIFR_OK;
 }
@@ -111,12 +114,12 @@ static sifr_status reduce(mpi_group *g, comm_task *task, sifr_error *error) {
     int32_t size = g->base.size, rank = g->base.rank;
     const float *own = (const float *)task->from + rank * task->elements;
     float *slice = task->to;
-    int64_t count = (task->elements + g->piece - 1) / g->piece;
-    if (count) BASE_TRY(post_pieces(g, task, 0, error));
-    for (int64_t number = 0; number < count; number++) {
+    int64_t pieces = (task->elements + g->piece - 1) / g->piece;
+    if (pieces) BASE_TRY(post_pieces(g, task, 0, error));
+    for (int64_t number = 0; number < pieces; number++) {
         int64_t half = number % 2 * (size - 1);
-        if (number + 1 < count) BASE_TRY(post_pieces(g, task, number + 1, error));
-        BASE_TRY(finish(g, task, g->requests + 2 * half, 2 * (size - 1), error));
+        if (number + 1 < pieces) BASE_TRY(post_pieces(g, task, number + 1, error));
+        BASE_TRY(comm_mpi_finish(g, g->requests + 2 * half, 2 * (size - 1), error));
         for (int32_t d = 1; d < size; d++)
             g->rows[(rank + size - d) % size] = g->pieces + (half + d - 1) * g->piece;
         g->rows[rank] = own + number * g->piece;
@@ -132,18 +135,18 @@ static sifr_status broadcast(mpi_group *g, comm_task *task, sifr_error *error) {
         BASE_TRY(comm_mpi_check(
             MPI_Ibcast(data + at, (int)bytes, MPI_BYTE, task->root, g->world, g->requests),
             task_name(task), error));
-        BASE_TRY(finish(g, task, g->requests, 1, error));
+        BASE_TRY(comm_mpi_finish(g, g->requests, 1, error));
     }
-    if (g->base.rank != task->root) task->delivered += (uint64_t)task->bytes;
+    if (g->base.rank != task->root) count(g, task, task->root, task->bytes);
     return SIFR_OK;
 }
 
-static sifr_status move(mpi_group *g, comm_task *task, sifr_error *error) {
+sifr_status comm_mpi_move(mpi_group *g, comm_task *task, sifr_error *error) {
     switch (task->kind) {
     case COMM_TASK_GATHER:
-        return gather(g, task, TAG_GATHER, error);
+        return comm_mpi_gather(g, task, COMM_TAG_GATHER, 0, 1, error);
     case COMM_TASK_GATHER_CONTROL:
-        return gather(g, task, TAG_CONTROL, error);
+        return comm_mpi_gather(g, task, COMM_TAG_CONTROL, 0, 1, error);
     case COMM_TASK_REDUCE:
         return reduce(g, task, error);
     case COMM_TASK_BROADCAST:
@@ -159,7 +162,8 @@ sifr_status comm_mpi_run(void *user, comm_task *task, sifr_error *error) {
         return base_fail(error, SIFR_LOST_RANK, "%s: an earlier collective failed",
                          task_name(task));
     comm_mpi_publish(g, task, true);
-    sifr_status status = move(g, task, error);
+    sifr_status status =
+        g->shares ? comm_mpi_move_shared(g, task, error) : comm_mpi_move(g, task, error);
     if (status != SIFR_OK) g->broken = true;
     if (task->kind == COMM_TASK_GATHER || task->kind == COMM_TASK_REDUCE) {
         double least = g->base.call_seconds + (double)task->delivered * g->base.byte_seconds;

@@ -15,6 +15,10 @@ typedef struct comm_transport {
                                       sifr_error *error);
     sifr_status (*broadcast)(comm_group *group, int32_t root, void *data, int64_t bytes,
                              sifr_error *error);
+    /* NULL where no memory is ever shared. */
+    sifr_status (*open_window)(comm_group *group, void *block, int64_t bytes, int file,
+                               sifr_error *error);
+    void (*close_window)(comm_group *group, void *block);
     void (*close)(comm_group *group);
 } comm_transport;
 
@@ -22,6 +26,7 @@ typedef struct comm_transport {
 struct comm_group {
     const comm_transport *transport;
     int32_t rank, size, local_size;
+    bool shares_memory;
     int64_t buffer_bytes;
     comm_label label; /* of what is started next */
     double timeout, call_seconds, byte_seconds;

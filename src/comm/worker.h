@@ -30,6 +30,7 @@ typedef struct comm_task {
     comm_label label;
     uint32_t number;    /* of the group's collectives, from 1; set by comm_worker_start */
     uint64_t delivered; /* set by whoever runs it: bytes that came from other ranks */
+    uint64_t crossed;   /* of them, from other hosts */
     double started;
     bool taken, done; /* taken: started and not yet waited for */
     sifr_status status;

@@ -227,6 +227,10 @@ sifr_status device_measure(device *dev, void *memory, int64_t bytes, device_limi
 /* Memory of the device in one piece: zeroed, huge pages where the system gives them, touched by
  * the device's threads before it returns. */
 sifr_status device_take(device *dev, int64_t bytes, void **out, sifr_error *error) SIFR_MUST_CHECK;
+/* The same in memory that other processes can map: through *file, which is the caller's to close
+ * and has no name, so that nothing is left when the last user ends. */
+sifr_status device_take_shared(device *dev, int64_t bytes, void **out, int *file,
+                               sifr_error *error) SIFR_MUST_CHECK;
 void device_give(device *dev, void *block, int64_t bytes);
 
 #endif

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/checked.h"
 #include "base/memory.h"
@@ -34,6 +35,17 @@ static int64_t permanent_bytes(const plan_schedule *s) {
     return base_ceil_to(end, 4096);
 }
 
+/* Where the other ranks of this host read gradients and parameters in place. */
+static sifr_status take_window(engine_executor *e, sifr_error *error) {
+    plan_schedule *s = e->schedule;
+    int file;
+    BASE_TRY(device_take_shared(s->dev, s->total_bytes, &e->block, &file, error));
+    e->block_bytes = s->total_bytes;
+    sifr_status status = comm_open_window(e->group, e->block, s->total_bytes, file, error);
+    close(file);
+    return status;
+}
+
 static sifr_status take_memory(engine_executor *e, const engine_executor *owner,
                                sifr_error *error) {
     plan_schedule *s = e->schedule;
@@ -44,8 +56,10 @@ static sifr_status take_memory(engine_executor *e, const engine_executor *owner,
             return SIFR_OK;
         }
     }
+    if (comm_shares_memory(e->group)) return take_window(e, error);
+    BASE_TRY(device_take(s->dev, s->total_bytes, &e->block, error));
     e->block_bytes = s->total_bytes;
-    return device_take(s->dev, s->total_bytes, &e->block, error);
+    return SIFR_OK;
 }
 
 static void fill_tables(engine_executor *e) {
@@ -125,6 +139,7 @@ fail:
 
 void engine_executor_free(engine_executor *e) {
     if (!e) return;
+    if (e->block_bytes) comm_close_window(e->group, e->block);
     if (e->block_bytes) device_give(e->schedule->dev, e->block, e->block_bytes);
     free(e->base);
     free(e->seconds);

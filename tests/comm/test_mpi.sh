@@ -15,19 +15,35 @@ if "$launcher" --version | grep -q 'Open MPI'; then
     options="--oversubscribe --bind-to none"
     own_codes=
 fi
-run() { # RANKS WORD: exit code in $code, seconds in $seconds
-    local begun=$SECONDS
+run() { # RANKS WORD...: exit code in $code, seconds in $seconds
+    local begun=$SECONDS ranks=$1
+    shift
     code=0
-    timeout 120 "$launcher" -n "$1" $options "$program" "$2" >out 2>err || code=$?
+    timeout 120 "$launcher" -n "$ranks" $options "$program" "$@" >out 2>err || code=$?
     seconds=$((SECONDS - begun))
 }
 
-for ranks in 1 2 3 4 8; do
-    run $ranks exchange
-    [ "$code" = 0 ] || fail "$ranks ranks: exit code $code"
-    grep -q "^$ranks ranks: " out || fail "$ranks ranks: not that many took part"
-    echo "$(cat out), $seconds s"
-done
+# Through MPI, in windows, where only some operands lie in one, and on hosts of which each is a node
+# of the tree (two levels) or none: the same sums, to the bit.
+exchange() { # RANKS HOW TEXT
+    run "$1" exchange "$2"
+    [ "$code" = 0 ] || fail "$1 ranks, $2: exit code $code"
+    grep -q "^$1 ranks, $3: " out || fail "$1 ranks, $2: not $3"
+    if grep -q '^log: ' err; then fail "$1 ranks, $2: something was said"; fi
+    echo "$2: $(cat out), $seconds s"
+}
+exchange 1 windows '1 on a host, memory apart'
+for ranks in 2 3 4 8; do exchange $ranks windows "$ranks on a host, memory shared"; done
+for ranks in 2 4; do exchange $ranks own "$ranks on a host, memory shared"; done
+exchange 3 mpi '3 on a host, memory apart'
+exchange 3 mixed '3 on a host, memory shared'
+exchange 4 windows2 '2 on a host, memory shared'
+exchange 8 windows2 '2 on a host, memory shared'
+exchange 8 windows4 '4 on a host, memory shared'
+exchange 6 windows3 '3 on a host, memory shared' # 3 and 3, added from left to right
+exchange 6 windows2 '2 on a host, memory apart'  # pairs are no nodes of 3 and 3
+exchange 3 windows2 '[12] on a host, memory apart'
+exchange 4 own2 '2 on a host, memory shared' # operands nowhere: all by MPI
 
 run 4 differ
 [ "$code" = 2 ] || fail "a rank that differs: exit code $code"

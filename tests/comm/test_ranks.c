@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -134,7 +135,7 @@ static void test_launchers(void **state) {
 static comm_group *group;
 static int32_t rank, size;
 static sifr_error error;
-static uint64_t expected_bytes[COMM_OPERATIONS];
+static uint64_t expected_bytes[COMM_OPERATIONS], expected_crossed[COMM_OPERATIONS];
 static int64_t expected_calls[COMM_OPERATIONS];
 static int64_t order_matters; /* elements whose sum from left to right has other bits */
 
@@ -150,16 +151,51 @@ static void fail_at(int at, const char *what) {
     } while (0)
 #define TRY(call) CHECK((call) == SIFR_OK)
 
+/* Operands lie in memory that the others can map, or in this rank's own. */
+static char *window;
+static int64_t window_used;
+
+enum { WINDOW = 64 << 20 };
+
+static void open_window(int mapped) {
+    int file = memfd_create("test", MFD_CLOEXEC);
+    CHECK(file >= 0 && ftruncate(file, WINDOW) == 0);
+    char *block = mmap(NULL, WINDOW, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    CHECK(block != MAP_FAILED);
+    TRY(comm_open_window(group, block, WINDOW, file, &error));
+    close(file);
+    if (mapped) window = block;
+}
+
 static void *take(int64_t bytes) {
-    void *block = malloc((size_t)bytes + 1);
+    void *block = window ? window + window_used : malloc((size_t)bytes + 1);
     CHECK(block);
+    if (window) window_used += (bytes + 64) / 64 * 64;
+    CHECK(window_used <= WINDOW);
     memset(block, 0xa5, (size_t)bytes);
     return block;
 }
 
-static void expect(comm_operation operation, uint64_t bytes) {
+static void give(void *block) {
+    if (!window) free(block);
+}
+
+/* What others sent: `theirs` bytes from each, of whose hosts this rank knows how many are its own.
+ * Two levels: rank i of each other host sends once, for all of its host. */
+static int32_t local_ranks, two_levels;
+
+static void expect(comm_operation operation, uint64_t theirs) {
+    bool whole = operation != COMM_CONTROL && two_levels;
+    int32_t far = whole ? size / local_ranks - 1 : size - local_ranks;
     expected_calls[operation]++;
-    expected_bytes[operation] += bytes;
+    expected_bytes[operation] += (uint64_t)(size - 1) * theirs;
+    expected_crossed[operation] += (uint64_t)far * theirs;
+}
+
+static void expect_broadcast(int32_t root, uint64_t bytes) {
+    expected_calls[COMM_CONTROL]++;
+    expected_bytes[COMM_CONTROL] += rank == root ? 0 : bytes;
+    expected_crossed[COMM_CONTROL] += root / local_ranks == rank / local_ranks ? 0 : bytes;
 }
 
 static unsigned char byte_of(int32_t r, int64_t i) {
@@ -173,11 +209,11 @@ static void check_gather(int64_t bytes, int in_place) {
     for (int64_t i = 0; i < bytes; i++) slice[i] = byte_of(rank, i);
     TRY(comm_start_all_gather(group, slice, bytes, whole, &handle, &error));
     TRY(comm_wait(handle, &error));
-    expect(COMM_ALL_GATHER, (uint64_t)(size - 1) * (uint64_t)bytes);
+    expect(COMM_ALL_GATHER, (uint64_t)bytes);
     for (int32_t r = 0; r < size; r++)
         for (int64_t i = 0; i < bytes; i++) CHECK(whole[r * bytes + i] == byte_of(r, i));
-    free(whole);
-    free(apart);
+    give(whole);
+    give(apart);
 }
 
 static float *make_whole(int64_t elements) {
@@ -200,12 +236,12 @@ static void check_reduce(int64_t elements, int in_place) {
     comm_handle handle;
     TRY(comm_start_reduce_scatter(group, whole, elements, slice, &handle, &error));
     TRY(comm_wait(handle, &error));
-    expect(COMM_REDUCE_SCATTER, (uint64_t)(size - 1) * (uint64_t)elements * 4);
+    expect(COMM_REDUCE_SCATTER, (uint64_t)elements * 4);
     check_slice(slice, elements);
     for (int64_t i = 0; i < size * elements; i++)
         if (slice == apart || i / elements != rank) CHECK(same_bits(whole[i], value(rank, i)));
-    free(whole);
-    free(apart);
+    give(whole);
+    give(apart);
 }
 
 /* Several under way, waited for from the last to the first; one too many is refused. */
@@ -221,8 +257,8 @@ static void check_line(void) {
                                       &error));
         TRY(comm_start_all_gather(group, slices[i], ELEMENTS * 4, gathered[i], &gathers[i],
                                   &error));
-        expect(COMM_REDUCE_SCATTER, (uint64_t)(size - 1) * ELEMENTS * 4);
-        expect(COMM_ALL_GATHER, (uint64_t)(size - 1) * ELEMENTS * 4);
+        expect(COMM_REDUCE_SCATTER, ELEMENTS * 4);
+        expect(COMM_ALL_GATHER, ELEMENTS * 4);
     }
     CHECK(comm_start_all_gather(group, slices[0], 4, gathered[0], &more, &error) == SIFR_FAILED);
     for (int i = COUNT - 1; i >= 0; i--) {
@@ -230,9 +266,9 @@ static void check_line(void) {
         TRY(comm_wait(reductions[i], &error));
         for (int64_t k = 0; k < size * ELEMENTS; k++)
             CHECK(same_bits(gathered[i][k], tree(0, size, k)));
-        free(wholes[i]);
-        free(slices[i]);
-        free(gathered[i]);
+        give(wholes[i]);
+        give(slices[i]);
+        give(gathered[i]);
     }
     CHECK(comm_wait(gathers[0], &error) == SIFR_FAILED);
 }
@@ -242,33 +278,35 @@ enum { SUMS = 64 }; /* values of a comm_sum that travel at a time */
 static void check_control(void) {
     enum { VALUES = 150 };
     int64_t values[VALUES], mine[3] = {rank, rank * 2, INT64_MIN + rank}, *all;
-    char text[5000];
+    char *text = take(5000);
     for (int i = 0; i < VALUES; i++) values[i] = (int64_t)1000000007 * i * (rank + 1);
     TRY(comm_sum(group, values, VALUES, &error));
     for (int i = 0; i < VALUES; i++)
         CHECK(values[i] == (int64_t)1000000007 * i * size * (size + 1) / 2);
-    for (int i = 0; i < 3; i++)
-        expect(COMM_CONTROL, (uint64_t)(size - 1) * 8 * (i < 2 ? SUMS : VALUES % SUMS));
+    for (int i = 0; i < 3; i++) expect(COMM_CONTROL, 8 * (i < 2 ? SUMS : VALUES % SUMS));
     all = take(size * (int64_t)sizeof mine);
     TRY(comm_all_gather_control(group, mine, sizeof mine, all, &error));
     for (int32_t r = 0; r < size; r++)
         CHECK(all[3 * r] == r && all[3 * r + 1] == 2 * r && all[3 * r + 2] == INT64_MIN + r);
-    expect(COMM_CONTROL, (uint64_t)(size - 1) * sizeof mine);
-    free(all);
-    for (int32_t root = 0; root < size; root++) {
-        memset(text, rank + 1, sizeof text);
-        TRY(comm_broadcast(group, root, text, sizeof text, &error));
-        CHECK(text[0] == root + 1 && text[sizeof text - 1] == root + 1);
-        expect(COMM_CONTROL, rank == root ? 0 : sizeof text);
+    expect(COMM_CONTROL, sizeof mine);
+    give(all);
+    for (int32_t root = 0; root < 2 * size; root++) {
+        int64_t bytes = root < size ? 5000 : 50; /* too long for a seat, and short enough */
+        memset(text, rank + 1, (size_t)bytes);
+        TRY(comm_broadcast(group, root % size, text, bytes, &error));
+        CHECK(text[0] == root % size + 1 && text[bytes - 1] == root % size + 1);
+        expect_broadcast(root % size, (uint64_t)bytes);
     }
+    give(text);
     TRY(comm_agree(group, "config", 42, &error));
-    expect(COMM_CONTROL, (uint64_t)(size - 1) * 8);
+    expect(COMM_CONTROL, 8);
 }
 
 static void check_ledger(void) {
     const comm_ledger *ledger = comm_get_ledger(group);
     for (int i = 0; i < COMM_OPERATIONS; i++) {
         CHECK(ledger->operation[i].bytes == expected_bytes[i]);
+        if (window || !two_levels) CHECK(ledger->operation[i].crossed == expected_crossed[i]);
         CHECK(ledger->operation[i].calls == expected_calls[i]);
         CHECK(ledger->operation[i].seconds >= 0);
     }
@@ -297,6 +335,7 @@ static void exchange(void) {
     const int64_t sizes[] = {0, 1, 7, 1024, 4099, 2 * piece + 5};
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         for (int in_place = 0; in_place < 2; in_place++) {
+            window_used = 0;
             check_gather(sizes[i], in_place);
             check_reduce(sizes[i], in_place);
         }
@@ -307,7 +346,9 @@ static void exchange(void) {
     CHECK(size < 4 || size % 2 || order_matters > 100);
     check_overlap();
     if (rank == 0)
-        printf("%d ranks: %llu bytes gathered, %llu reduced, %llu control\n", (int)size,
+        printf("%d ranks, %d on a host, memory %s: %llu bytes gathered, %llu reduced, %llu "
+               "control\n",
+               (int)size, (int)local_ranks, comm_shares_memory(group) ? "shared" : "apart",
                (unsigned long long)expected_bytes[COMM_ALL_GATHER],
                (unsigned long long)expected_bytes[COMM_REDUCE_SCATTER],
                (unsigned long long)expected_bytes[COMM_CONTROL]);
@@ -320,16 +361,38 @@ static int leave(sifr_status status) {
     return status;
 }
 
-static int run_ranks(const char *what) {
+static void print_line(void *user, sifr_log_level level, const char *text) {
+    (void)user, (void)level;
+    fprintf(stderr, "log: %s\n", text);
+}
+
+/* `how`: a word of mpi, windows, mixed, and a digit for ranks a host; NULL: as a program opens. */
+static sifr_status open_group(const char *how) {
+    static const sifr_log log = {.write = print_line};
+    comm_options options = {.log = &log};
+    if (!how) how = "";
+    size_t digit = strcspn(how, "0123456789");
+    options.ranks_a_host = atoi(how + digit);
+    options.only_mpi = strncmp(how, "mpi", 3) == 0;
+    sifr_status status = comm_open_mpi_with(&options, &group, &error);
+    if (status != SIFR_OK) return status;
+    rank = comm_rank(group), size = comm_size(group);
+    local_ranks = comm_local_size(group);
+    two_levels = comm_shares_memory(group) && local_ranks < size;
+    if (strncmp(how, "windows", 7) == 0) open_window(1);
+    if (strncmp(how, "mixed", 5) == 0) open_window(rank % 2);
+    return SIFR_OK;
+}
+
+static int run_ranks(const char *what, const char *how) {
     char whole[512] = {0};
     int64_t one = 1;
     comm_handle handle;
-    sifr_status status = comm_open_mpi(&group, &error);
+    sifr_status status = open_group(how);
     if (status != SIFR_OK) {
         fprintf(stderr, "%s\n", error.message);
         return status;
     }
-    rank = comm_rank(group), size = comm_size(group);
     int last = rank == size - 1;
     if (strcmp(what, "exchange") == 0) {
         exchange();
@@ -357,6 +420,6 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_self),
         cmocka_unit_test(test_launchers),
     };
-    if (argc == 2) return run_ranks(argv[1]);
+    if (argc >= 2) return run_ranks(argv[1], argv[2]);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

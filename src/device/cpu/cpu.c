@@ -1,8 +1,11 @@
 #include "device/cpu/cpu.h"
 
 #include <dnnl.h>
+#include <errno.h>
+#include <fcntl.h>
 
 #include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -98,25 +101,74 @@ sifr_status device_run(device *dev, const device_call *call, sifr_error *error) 
 
 enum { TOUCH = 1 << 21 };
 
+#ifndef MADV_COLLAPSE /* Linux 6.1 */
+#define MADV_COLLAPSE 25
+#endif
+
 static void touch(void *block, int64_t tile, int thread) {
     (void)thread;
     *((volatile char *)block + tile * TOUCH) = 0;
 }
 
-sifr_status device_take(device *dev, int64_t bytes, void **out, sifr_error *error) {
-    size_t size = ((size_t)bytes + TOUCH - 1) / TOUCH * TOUCH;
-    /* Room to begin on a huge page's border. */
+/* Room of `size` bytes, a multiple of TOUCH, on a huge page's border. */
+static char *find_room(size_t size) {
     char *block = mmap(NULL, size + TOUCH, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (block == MAP_FAILED) return base_fail_alloc(error, bytes);
+    if (block == MAP_FAILED) return NULL;
     size_t before = (TOUCH - (uintptr_t)block % TOUCH) % TOUCH;
     if (before) munmap(block, before);
     munmap(block + before + size, TOUCH - before);
-    block += before;
+    return block + before;
+}
+
+sifr_status device_take(device *dev, int64_t bytes, void **out, sifr_error *error) {
+    size_t size = ((size_t)bytes + TOUCH - 1) / TOUCH * TOUCH;
+    char *block = find_room(size);
+    if (!block) return base_fail_alloc(error, bytes);
     madvise(block, size, MADV_HUGEPAGE);
     cpu_parallel(dev->team, (int64_t)(size / TOUCH), touch, block);
     *out = block;
     return SIFR_OK;
+}
+
+typedef struct shared_block {
+    char *at;
+    int file;
+    _Atomic bool refused;
+} shared_block;
+
+/* One page first, as holes are not made huge; asked for in this way the system gives huge pages
+ * also where it does not for shared memory by itself (shmem_enabled is often never). */
+static void touch_shared(void *user, int64_t tile, int thread) {
+    shared_block *block = user;
+    off_t at = (off_t)(tile * TOUCH);
+    (void)thread;
+    if (fallocate(block->file, 0, at, 4096) == 0 &&
+        madvise(block->at + at, TOUCH, MADV_COLLAPSE) == 0)
+        return;
+    if (fallocate(block->file, 0, at, TOUCH) != 0) block->refused = true;
+}
+
+sifr_status device_take_shared(device *dev, int64_t bytes, void **out, int *file,
+                               sifr_error *error) {
+    size_t size = ((size_t)bytes + TOUCH - 1) / TOUCH * TOUCH;
+    shared_block block = {.file = memfd_create("sifr", MFD_CLOEXEC)};
+    if (block.file < 0) return base_fail_errno(error, errno, "shared memory");
+    block.at = ftruncate(block.file, (off_t)size) == 0 ? find_room(size) : NULL;
+    if (!block.at) goto refused;
+    if (mmap(block.at, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, block.file, 0) ==
+        MAP_FAILED)
+        goto unmap;
+    cpu_parallel(dev->team, (int64_t)(size / TOUCH), touch_shared, &block);
+    if (block.refused) goto unmap;
+    *out = block.at;
+    *file = block.file;
+    return SIFR_OK;
+unmap:
+    munmap(block.at, size);
+refused:
+    close(block.file);
+    return base_fail_alloc(error, bytes);
 }
 
 void device_give(device *dev, void *block, int64_t bytes) {
