@@ -23,10 +23,9 @@ static sifr_status save(train_state *t, sifr_error *error) {
                               (json_int_t)(t->engine->updates - 1), "monitor",
                               train_monitor_state(&t->monitor));
     json_t *trainer = train_monitor_trainer_state(&t->monitor, t->engine->steps);
-    sifr_status status;
-    if (!state || !trainer) {
-        status = base_fail_alloc(error, 4096);
-    } else {
+    sifr_status status = state && trainer ? SIFR_OK : base_fail_alloc(error, 4096);
+    status = train_agree(t, status, error);
+    if (status == SIFR_OK) {
         checkpoint_record record = {t->agree, t->notes, state, trainer};
         checkpoint_settings settings = {.keep = t->config->save_total_limit};
         status =
@@ -36,6 +35,21 @@ static sifr_status save(train_state *t, sifr_error *error) {
     train_monitor_pause(&t->monitor, train_monitor_clock() - start);
     json_decref(state);
     json_decref(trainer);
+    return status;
+}
+
+/* One that cannot be written on the way, as on a full disk, costs the run no more than itself: all
+ * ranks know of it, and the older ones are as they were. */
+static sifr_status save_on_the_way(train_state *t, sifr_error *error) {
+    sifr_error reason = {0};
+    sifr_status status = save(t, &reason);
+    if (status == SIFR_FAILED) {
+        base_log(t->host->log, SIFR_LOG_WARNING,
+                 "step %lld: no checkpoint (%s); the run goes on to the next one",
+                 (long long)t->engine->steps, reason.message);
+        return SIFR_OK;
+    }
+    if (status != SIFR_OK) base_set_error(error, status, "%s", reason.message);
     return status;
 }
 
@@ -107,7 +121,7 @@ static sifr_status step(train_state *t, sifr_status *local, sifr_error *error) {
     else
         train_monitor_watch(&t->monitor, t->engine->steps);
     if (c->save_steps > 0 && t->engine->steps % c->save_steps == 0)
-        return train_agree(t, save(t, error), error);
+        return train_agree(t, save_on_the_way(t, error), error);
     return SIFR_OK;
 }
 

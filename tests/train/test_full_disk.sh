@@ -1,0 +1,59 @@
+# A disk that is full when a checkpoint is due, and later is not: the run says so and goes on, and
+# the next checkpoint is whole. The disk is a small tmpfs in a namespace of the test's own.
+# label: full; timeout: 300
+fail() { echo "$1" >&2; cat err >&2; exit 1; }
+if [ -z "${INSIDE:-}" ]; then
+    unshare -rm mount -t tmpfs none /mnt 2>/dev/null || exit 77
+    INSIDE=1 exec unshare -rm bash -eu "$0"
+fi
+run=
+trap 'kill -9 $run 2>/dev/null || :; wait || :' EXIT
+mkdir disk
+mount -t tmpfs -o size=6m none disk
+
+yes "the cat sat on a mat and saw that dog run over my big red house" | head -2000 >text
+"$SIFR" tokenizer train --vocab-size 300 --data text --output tok >/dev/null
+cat >llama.json <<'J'
+{"model_type": "llama", "architectures": ["LlamaForCausalLM"], "vocab_size": 300,
+ "hidden_size": 64, "intermediate_size": 160, "num_hidden_layers": 2, "num_attention_heads": 4,
+ "num_key_value_heads": 2, "max_position_embeddings": 128}
+J
+"$SIFR" init --config llama.json --tokenizer tok --output llama --seed 3 >/dev/null
+cat >ds.json <<'J'
+{"train_batch_size": 2, "train_micro_batch_size_per_gpu": 1, "zero_optimization": {"stage": 3},
+ "optimizer": {"type": "AdamW", "params": {"lr": 1e-3}},
+ "sifr": {"seq_length": 32, "max_steps": 100000, "save_steps": 3, "save_total_limit": 1}}
+J
+# Waits for up to 60 s until the command succeeds, while the run lives.
+until_it() {
+    for _ in $(seq 600); do
+        "$@" >/dev/null 2>&1 && return
+        kill -0 $run 2>/dev/null || fail "the run ended before: $*"
+        sleep 0.1
+    done
+    fail "in vain: $*"
+}
+
+ranks="1"
+"$SIFR" doctor 2>/dev/null | grep -q mpirun && ranks="1 2"
+for n in $ranks; do
+    rm -rf disk/*
+    dd if=/dev/zero of=disk/filler bs=1024 count=4700 2>/dev/null
+    "$SIFR" train --config ds.json --model llama --data text --output disk/out --threads 1 \
+        --ranks $n >log 2>err &
+    run=$!
+    until_it grep -q "step 6: no checkpoint" err
+    ls disk/out | grep "^checkpoint" && fail "$n ranks: something is left of a checkpoint"
+    rm disk/filler
+    until_it test -e disk/out/latest
+    kill -TERM $run
+    code=0
+    wait $run || code=$?
+    [ $code = 143 ] || fail "$n ranks: exit code $code"
+    grep -q "of free disk" err || fail "$n ranks: the reason is not said"
+    steps=$(sed 's/checkpoint-//' disk/out/latest)
+    "$SIFR" train --config ds.json --model llama --data text --output disk/out --threads 1 \
+        --resume --max-steps $((steps + 2)) >log 2>err ||
+        fail "$n ranks: what was saved does not load"
+    cat log err | grep -q "resumed from checkpoint-$steps" || fail "$n ranks: not from step $steps"
+done
