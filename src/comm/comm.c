@@ -1,5 +1,7 @@
 #include "comm/comm.h"
 
+#include <time.h>
+
 #include "comm/transport.h"
 
 const char *comm_operation_name(comm_operation operation) {
@@ -56,6 +58,31 @@ sifr_status comm_open_window(comm_group *group, void *block, int64_t bytes, int 
 
 void comm_close_window(comm_group *group, void *block) {
     if (group->shares_memory) group->transport->close_window(group, block);
+}
+
+void comm_watch(comm_group *group, comm_watcher *watcher, void *user) {
+    group->watcher = watcher;
+    group->watcher_user = user;
+}
+
+const comm_event *comm_last(const comm_group *group) {
+    return &group->last;
+}
+
+double comm_seconds(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+void comm_count(comm_group *group, const comm_event *event) {
+    comm_ledger *ledger = &group->ledger;
+    ledger->operation[event->operation].calls++;
+    ledger->operation[event->operation].bytes += event->delivered;
+    ledger->operation[event->operation].crossed += event->crossed;
+    ledger->operation[event->operation].seconds += comm_seconds() - event->asked;
+    group->last = *event;
+    if (group->watcher) group->watcher(group->watcher_user, event);
 }
 
 sifr_status comm_start_all_gather(comm_group *group, const void *slice, int64_t bytes, void *whole,

@@ -41,6 +41,18 @@ typedef struct comm_label {
     int32_t number;   /* of the noun; -1: there is only one */
 } comm_label;
 
+/* A collective that is over; times are those of comm_seconds. */
+typedef struct comm_event {
+    comm_operation operation;
+    int64_t bytes;       /* of one rank's part: a slice, or what a control message holds */
+    uint64_t delivered;  /* to this rank by others, as the ledger counts */
+    uint64_t crossed;    /* of them, from other hosts */
+    double asked;        /* when this rank started it */
+    double begun, ended; /* when the communication queue took it up, and was done with it */
+} comm_event;
+
+typedef void comm_watcher(void *user, const comm_event *event);
+
 /* A collective under way; `id` says nothing to the caller. Each is waited for exactly once. */
 typedef struct comm_handle {
     comm_group *group;
@@ -91,6 +103,15 @@ bool comm_shares_memory(const comm_group *group);
 sifr_status comm_open_window(comm_group *group, void *block, int64_t bytes, int file,
                              sifr_error *error) SIFR_MUST_CHECK;
 void comm_close_window(comm_group *group, void *block); /* harmless where there is none */
+
+/* From now on `watcher` hears of each collective at the end of its wait, on the thread that waits,
+ * when the ledger counts it. One at a time; NULL: none. */
+void comm_watch(comm_group *group, comm_watcher *watcher, void *user);
+
+/* The collective that this rank was last done waiting for; the group's own, until the next one. */
+const comm_event *comm_last(const comm_group *group);
+
+double comm_seconds(void); /* CLOCK_MONOTONIC, one clock for all ranks of a host */
 
 /* Slice r of `whole` (size x `bytes` long) becomes rank r's `slice`; slice may be that very place.
  */

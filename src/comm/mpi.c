@@ -24,24 +24,12 @@ static sifr_status start(comm_group *group, const comm_task *task, comm_handle *
     return SIFR_OK;
 }
 
-comm_operation comm_mpi_operation(comm_task_kind kind) {
-    static const comm_operation operations[] = {[COMM_TASK_GATHER] = COMM_ALL_GATHER,
-                                                [COMM_TASK_REDUCE] = COMM_REDUCE_SCATTER,
-                                                [COMM_TASK_GATHER_CONTROL] = COMM_CONTROL,
-                                                [COMM_TASK_BROADCAST] = COMM_CONTROL};
-    return operations[kind];
-}
-
 static sifr_status wait_for(comm_group *group, int32_t id, sifr_error *error) {
     mpi_group *g = (mpi_group *)group;
     comm_task task = {0};
     sifr_status status = comm_worker_wait(&g->worker, id, &task, error);
     if (status != SIFR_OK) return status;
-    comm_operation operation = comm_mpi_operation(task.kind);
-    group->ledger.operation[operation].calls++;
-    group->ledger.operation[operation].bytes += task.delivered;
-    group->ledger.operation[operation].crossed += task.crossed;
-    group->ledger.operation[operation].seconds += comm_seconds() - task.started;
+    comm_worker_count(group, &task);
     return SIFR_OK;
 }
 

@@ -123,7 +123,7 @@ done:
 
 void comm_mpi_publish(mpi_group *g, const comm_task *task, bool busy) {
     if (busy)
-        g->state = comm_board_begin(task->number, comm_mpi_operation(task->kind), &task->label);
+        g->state = comm_board_begin(task->number, comm_task_operation(task->kind), &task->label);
     g->state.busy = busy;
     g->state.since = comm_seconds();
     if (g->host.seats) comm_board_write(&comm_host_own(&g->host)->entry, &g->state);

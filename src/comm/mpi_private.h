@@ -61,8 +61,6 @@ void comm_mpi_prepare_environment(void);
 /* SIFR_LOST_RANK with MPI's own text, where `code` is an error. */
 sifr_status comm_mpi_check(int code, const char *what, sifr_error *error) SIFR_MUST_CHECK;
 
-comm_operation comm_mpi_operation(comm_task_kind kind);
-
 /* --- mpi_host.c: who is on this host, and what the worker says of itself there --- */
 
 /* Seats for the ranks of `local`, which all call it. Where memory cannot be shared there are none;

@@ -5,10 +5,20 @@
 #include "base/memory.h"
 #include "comm/transport.h"
 
+static void self_count(comm_group *group, comm_operation operation, int64_t bytes, double asked) {
+    comm_event event = {.operation = operation,
+                        .bytes = bytes,
+                        .asked = asked,
+                        .begun = asked,
+                        .ended = comm_seconds()};
+    comm_count(group, &event);
+}
+
 static sifr_status self_copy(comm_group *group, comm_operation operation, const void *from,
                              int64_t bytes, void *to, comm_handle *out) {
+    double asked = comm_seconds();
     if (from != to && bytes) memmove(to, from, (size_t)bytes);
-    group->ledger.operation[operation].calls++;
+    self_count(group, operation, bytes, asked);
     *out = (comm_handle){.group = group};
     return SIFR_OK;
 }
@@ -31,8 +41,8 @@ static sifr_status self_wait(comm_group *group, int32_t id, sifr_error *error) {
 }
 
 static sifr_status self_sum(comm_group *group, int64_t *values, int32_t count, sifr_error *error) {
-    (void)values, (void)count, (void)error;
-    group->ledger.operation[COMM_CONTROL].calls++;
+    (void)values, (void)error;
+    self_count(group, COMM_CONTROL, count * (int64_t)sizeof *values, comm_seconds());
     return SIFR_OK;
 }
 
@@ -45,8 +55,8 @@ static sifr_status self_all_gather_control(comm_group *group, const void *mine, 
 
 static sifr_status self_broadcast(comm_group *group, int32_t root, void *data, int64_t bytes,
                                   sifr_error *error) {
-    (void)root, (void)data, (void)bytes, (void)error;
-    group->ledger.operation[COMM_CONTROL].calls++;
+    (void)root, (void)data, (void)error;
+    self_count(group, COMM_CONTROL, bytes, comm_seconds());
     return SIFR_OK;
 }
 

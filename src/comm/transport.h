@@ -31,6 +31,13 @@ struct comm_group {
     comm_label label; /* of what is started next */
     double timeout, call_seconds, byte_seconds;
     comm_ledger ledger;
+    comm_event last;
+    comm_watcher *watcher;
+    void *watcher_user;
 };
+
+/* Every collective of every transport is counted here, once, when it is over: by its wait, or at
+ * the end of one that does not return before. */
+void comm_count(comm_group *group, const comm_event *event);
 
 #endif

@@ -2,13 +2,8 @@
 
 #include <signal.h>
 #include <string.h>
-#include <time.h>
 
-double comm_seconds(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
+#include "comm/transport.h"
 
 static void *work(void *argument) {
     comm_worker *worker = argument;
@@ -19,7 +14,9 @@ static void *work(void *argument) {
         if (worker->first == worker->next) break;
         comm_task *task = &worker->line[worker->first % COMM_LINE];
         pthread_mutex_unlock(&worker->lock);
+        task->begun = comm_seconds();
         sifr_status status = worker->run(worker->user, task, &task->error);
+        task->ended = comm_seconds();
         pthread_mutex_lock(&worker->lock);
         task->status = status;
         task->done = true;
@@ -102,4 +99,23 @@ sifr_status comm_worker_wait(comm_worker *worker, int32_t id, comm_task *task, s
     }
     pthread_mutex_unlock(&worker->lock);
     return status;
+}
+
+comm_operation comm_task_operation(comm_task_kind kind) {
+    static const comm_operation operations[] = {[COMM_TASK_GATHER] = COMM_ALL_GATHER,
+                                                [COMM_TASK_REDUCE] = COMM_REDUCE_SCATTER,
+                                                [COMM_TASK_GATHER_CONTROL] = COMM_CONTROL,
+                                                [COMM_TASK_BROADCAST] = COMM_CONTROL};
+    return operations[kind];
+}
+
+void comm_worker_count(comm_group *group, const comm_task *task) {
+    comm_event event = {.operation = comm_task_operation(task->kind),
+                        .bytes = task->kind == COMM_TASK_REDUCE ? task->elements * 4 : task->bytes,
+                        .delivered = task->delivered,
+                        .crossed = task->crossed,
+                        .asked = task->started,
+                        .begun = task->begun,
+                        .ended = task->ended};
+    comm_count(group, &event);
 }

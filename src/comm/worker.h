@@ -28,11 +28,11 @@ typedef struct comm_task {
     int64_t bytes, elements;
     int32_t root;
     comm_label label;
-    uint32_t number;    /* of the group's collectives, from 1; set by comm_worker_start */
-    uint64_t delivered; /* set by whoever runs it: bytes that came from other ranks */
-    uint64_t crossed;   /* of them, from other hosts */
-    double started;
-    bool taken, done; /* taken: started and not yet waited for */
+    uint32_t number;              /* of the group's collectives, from 1; set by comm_worker_start */
+    uint64_t delivered;           /* set by whoever runs it: bytes that came from other ranks */
+    uint64_t crossed;             /* of them, from other hosts */
+    double started, begun, ended; /* put in line; run from, to */
+    bool taken, done;             /* taken: started and not yet waited for */
     sifr_status status;
     sifr_error error;
 } comm_task;
@@ -63,6 +63,9 @@ sifr_status comm_worker_start(comm_worker *worker, const comm_task *task, int32_
 sifr_status comm_worker_wait(comm_worker *worker, int32_t id, comm_task *task,
                              sifr_error *error) SIFR_MUST_CHECK;
 
-double comm_seconds(void); /* a clock that only goes forward */
+comm_operation comm_task_operation(comm_task_kind kind); /* as the ledger counts it */
+
+/* Counts a task that ended well, of this group. */
+void comm_worker_count(comm_group *group, const comm_task *task);
 
 #endif

@@ -64,14 +64,31 @@ static void test_tree(void **state) {
     }
 }
 
+/* What a watcher heard of, by operation. */
+typedef struct heard {
+    int64_t calls[COMM_OPERATIONS];
+    uint64_t bytes[COMM_OPERATIONS];
+    int wrong; /* times out of order */
+} heard;
+
+static void hear(void *user, const comm_event *event) {
+    heard *h = user;
+    h->calls[event->operation]++;
+    h->bytes[event->operation] += event->delivered;
+    h->wrong += !(event->asked > 0 && event->begun >= event->asked &&
+                  event->ended >= event->begun && comm_seconds() >= event->ended);
+}
+
 static void test_self(void **state) {
     (void)state;
+    heard all_heard = {0};
     comm_group *group;
     comm_handle handle;
     sifr_error error;
     float whole[3] = {1, 2, 3}, slice[3] = {0};
     int64_t sum = 5, all = 0;
     assert_int_equal(comm_open_self(&group, &error), SIFR_OK);
+    comm_watch(group, hear, &all_heard);
     assert_int_equal(comm_size(group), 1);
     assert_int_equal(comm_local_size(group), 1);
     assert_int_equal(comm_start_reduce_scatter(group, whole, 3, slice, &handle, &error), SIFR_OK);
@@ -84,8 +101,12 @@ static void test_self(void **state) {
     assert_int_equal(comm_broadcast(group, 0, &sum, sizeof sum, &error), SIFR_OK);
     assert_int_equal(comm_broadcast(group, 1, &sum, sizeof sum, &error), SIFR_FAILED);
     assert_int_equal(comm_agree(group, "config", 1, &error), SIFR_OK);
-    for (int i = 0; i < COMM_OPERATIONS; i++)
+    for (int i = 0; i < COMM_OPERATIONS; i++) {
         assert_int_equal(comm_get_ledger(group)->operation[i].bytes, 0);
+        assert_int_equal(comm_get_ledger(group)->operation[i].calls, all_heard.calls[i]);
+    }
+    assert_int_equal(all_heard.calls[COMM_CONTROL], 4);
+    assert_int_equal(all_heard.wrong, 0);
     comm_close(group);
     comm_close(NULL);
 }
@@ -302,6 +323,8 @@ static void check_control(void) {
     expect(COMM_CONTROL, 8);
 }
 
+static heard seen;
+
 static void check_ledger(void) {
     const comm_ledger *ledger = comm_get_ledger(group);
     for (int i = 0; i < COMM_OPERATIONS; i++) {
@@ -309,7 +332,11 @@ static void check_ledger(void) {
         if (window || !two_levels) CHECK(ledger->operation[i].crossed == expected_crossed[i]);
         CHECK(ledger->operation[i].calls == expected_calls[i]);
         CHECK(ledger->operation[i].seconds >= 0);
+        CHECK(seen.bytes[i] == expected_bytes[i]);
+        CHECK(seen.calls[i] == expected_calls[i]);
     }
+    CHECK(seen.wrong == 0);
+    comm_watch(group, NULL, NULL);
 }
 
 /* A slow transport and other work at the same time take as long as the longer of the two. */
@@ -333,6 +360,7 @@ static void check_overlap(void) {
 static void exchange(void) {
     int64_t piece = size > 1 ? ((int64_t)1 << 16) / (size - 1) : 1000;
     const int64_t sizes[] = {0, 1, 7, 1024, 4099, 2 * piece + 5};
+    comm_watch(group, hear, &seen);
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         for (int in_place = 0; in_place < 2; in_place++) {
             window_used = 0;

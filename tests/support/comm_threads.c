@@ -108,16 +108,9 @@ static sifr_status start(comm_group *group, comm_task task, comm_handle *out, si
 }
 
 static sifr_status wait(comm_group *group, int32_t id, sifr_error *error) {
-    static const comm_operation operations[] = {[COMM_TASK_GATHER] = COMM_ALL_GATHER,
-                                                [COMM_TASK_REDUCE] = COMM_REDUCE_SCATTER,
-                                                [COMM_TASK_GATHER_CONTROL] = COMM_CONTROL,
-                                                [COMM_TASK_BROADCAST] = COMM_CONTROL};
     comm_task task = {0};
     BASE_TRY(comm_worker_wait(&((threads_group *)group)->worker, id, &task, error));
-    comm_operation operation = operations[task.kind];
-    group->ledger.operation[operation].calls++;
-    group->ledger.operation[operation].bytes += task.delivered;
-    group->ledger.operation[operation].seconds += comm_seconds() - task.started;
+    comm_worker_count(group, &task);
     return SIFR_OK;
 }
 
