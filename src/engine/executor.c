@@ -3,7 +3,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/checked.h"
@@ -17,6 +16,7 @@ struct engine_executor {
     int64_t block_bytes; /* 0: the block is the owner's */
     bool shared;         /* the owner's, and overwritten by each of its runs */
     float *seconds;
+    engine_span *spans;                  /* the caller's; NULL: not asked for */
     comm_handle *transfers;              /* by the instruction that started them */
     double *losses;                      /* by micro batch of this rank */
     double *all_losses, *ordered_losses; /* of all ranks: as gathered, by global micro batch */
@@ -163,6 +163,10 @@ void engine_replace_kernels(engine_executor *e, engine_kernel kernel, void *user
     e->kernel_user = user;
 }
 
+void engine_note_spans(engine_executor *e, engine_span *spans) {
+    e->spans = spans;
+}
+
 const float *engine_seconds(const engine_executor *e) {
     return e->seconds;
 }
@@ -303,10 +307,14 @@ static sifr_status run_action(engine_executor *e, const plan_instruction *i,
     }
 }
 
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+/* The queue's times of a transfer are known when it has been waited for. */
+static void note_span(engine_executor *e, const plan_instruction *i, double before, double after) {
+    if (i->queue == PLAN_COMPUTE)
+        e->spans[i - e->schedule->instructions] = (engine_span){before, after};
+    if (i->action == PLAN_WAIT) {
+        const comm_event *over = comm_last(e->group);
+        e->spans[i->wait] = (engine_span){over->begun, over->ended};
+    }
 }
 
 static sifr_status run_kernel(engine_executor *e, size_t index, sifr_error *error) {
@@ -333,7 +341,7 @@ sifr_status engine_run(engine_executor *e, const engine_step_input *input, engin
     begin_step(e, input);
     if (e->shared) fill_tables(e);
     if (s->settings.mode != PLAN_TRAIN) result->labelled = count_labels(e);
-    double before = now();
+    double before = comm_seconds();
     for (size_t n = 0; n < s->instruction_count; n++) {
         const plan_instruction *i = &s->instructions[n];
         if (i->call < 0) {
@@ -341,8 +349,9 @@ sifr_status engine_run(engine_executor *e, const engine_step_input *input, engin
         } else {
             BASE_TRY(run_kernel(e, n, error));
         }
-        double after = now();
+        double after = comm_seconds();
         e->seconds[n] = (float)(after - before);
+        if (e->spans) note_span(e, i, before, after);
         before = after;
     }
     if (s->settings.mode == PLAN_EVALUATE) result->loss_sum = e->losses[0];

@@ -52,6 +52,16 @@ typedef sifr_status (*engine_kernel)(void *user, size_t instruction, const devic
                                      sifr_error *error);
 void engine_replace_kernels(engine_executor *executor, engine_kernel kernel, void *user);
 
+/* When an instruction ran, by comm_seconds: one that starts a transfer, when its queue carried that
+ * out. */
+typedef struct engine_span {
+    double start, end;
+} engine_span;
+
+/* Runs write the span of each instruction into `spans` from now on (as many as the schedule has,
+ * the caller's, which lives until this is called again); NULL: no more. */
+void engine_note_spans(engine_executor *executor, engine_span *spans);
+
 /* Seconds that each instruction of the last run took; as many as the schedule has. */
 const float *engine_seconds(const engine_executor *executor);
 

@@ -20,7 +20,9 @@ typedef struct train_breakdown {
 void train_breakdown_add(train_breakdown *breakdown, const plan_schedule *schedule,
                          const float *seconds, double step_seconds, const plan_machine *machine);
 
-/* Milliseconds a step, the largest class first, a line each. */
-void train_breakdown_say(const train_breakdown *breakdown, const train_host *host);
+/* Milliseconds a step, the largest class first, a line each; of several ranks the least, median and
+ * largest, and the rank that has that. All ranks call it, after the same steps. */
+sifr_status train_breakdown_say(const train_breakdown *breakdown, comm_group *group,
+                                const train_host *host, sifr_error *error) SIFR_MUST_CHECK;
 
 #endif

@@ -43,6 +43,12 @@ typedef struct train_optimizer {
     bool decoupled; /* true: AdamW; false: weight decay is added to the gradient (L2) */
 } train_optimizer;
 
+/* `operations`: bit 1 << comm_operation for each that is logged. */
+typedef struct train_comms_logger {
+    bool enabled, verbose;
+    uint32_t operations;
+} train_comms_logger;
+
 typedef struct train_setting train_setting; /* one key's value and where it came from */
 
 typedef struct train_config {
@@ -51,7 +57,8 @@ typedef struct train_config {
     int64_t train_batch_size, micro_batch_size, gradient_accumulation_steps, world_size;
     double gradient_clipping; /* global L2 norm; 0: off */
     int64_t steps_per_print;  /* 0: not given */
-    bool wall_clock_breakdown;
+    bool wall_clock_breakdown, memory_breakdown;
+    train_comms_logger comms_logger;
     bool bf16; /* bf16 parameters beside fp32 masters; false: fp32 */
     train_dtype grad_accum_dtype;
     int64_t zero_stage;
@@ -75,7 +82,9 @@ typedef struct train_config {
     train_step_order step_order;
     train_gradient_order gradient_order;
     train_recompute recompute;
-    int64_t threads; /* 0: one for each core that the process may use */
+    const char *trace;               /* file of the timeline; NULL: none */
+    int64_t trace_first, trace_last; /* steps of the run; 0: the second to the fourth done */
+    int64_t threads;                 /* 0: one for each core that the process may use */
 
     /* Private to config_*.c. */
     train_setting *settings; /* one for each row of the table; all strings above point into it */

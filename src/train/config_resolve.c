@@ -392,6 +392,7 @@ sifr_status train_config_resolve(train_config *config, int64_t world_size, sifr_
     BASE_TRY(train_resolve_scheduler(config, error));
     BASE_TRY(train_config_batch(config, world_size, error));
     BASE_TRY(train_fill(config, world_size, error));
+    BASE_TRY(train_config_profile(config, error));
     train_note_surprises(config);
     return SIFR_OK;
 }

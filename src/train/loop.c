@@ -108,18 +108,19 @@ static sifr_status step(train_state *t, sifr_status *local, sifr_error *error) {
     double start = train_monitor_clock();
     comm_ledger before = *comm_get_ledger(t->group);
     double rate = train_lr_at(&c->schedule, t->engine->updates - 1);
+    train_profile_begin_step(&t->profile);
     BASE_TRY(sifr_engine_step(t->engine, t->tokens, t->labels, rate, &result, error));
+    train_profile_end_step(&t->profile);
     count_wire(t, &before);
     double seconds = train_monitor_clock() - start;
     t->step_seconds += seconds;
-    if (c->wall_clock_breakdown)
-        train_breakdown_add(&t->breakdown, t->engine->training, engine_seconds(t->engine->trainer),
-                            seconds, &t->machine);
     BASE_TRY(note_skipped(t, &result, error));
     if (t->first)
         *local = train_monitor_step(&t->monitor, t->engine->steps, &result, rate, seconds, error);
     else
         train_monitor_watch(&t->monitor, t->engine->steps);
+    BASE_TRY(train_profile_step(&t->profile, seconds, error));
+    train_monitor_pause(&t->monitor, t->profile.pause);
     if (c->save_steps > 0 && t->engine->steps % c->save_steps == 0)
         return train_agree(t, save_on_the_way(t, error), error);
     return SIFR_OK;
@@ -238,6 +239,7 @@ static void announce(const train_state *t) {
 }
 
 static void close_state(train_state *t) {
+    train_profile_close(&t->profile);
     train_monitor_close(&t->monitor);
     train_output_close(&t->output);
     json_decref(t->agree);
@@ -261,6 +263,7 @@ static sifr_status run(train_state *t, train_outcome *outcome, sifr_error *error
                   (long long)t->engine->steps, (long long)t->total_steps);
     outcome->first_step = t->engine->steps;
     if (t->host->begin) t->host->begin(t->host->user);
+    BASE_TRY(train_profile_start(&t->profile, error));
     double start = train_monitor_clock();
     BASE_TRY(run_steps(t, outcome, error));
     sifr_status status = SIFR_OK;
@@ -282,7 +285,7 @@ static sifr_status run(train_state *t, train_outcome *outcome, sifr_error *error
     outcome->planned_bytes = sifr_engine_planned_bytes(t->engine);
     outcome->baseline_bytes = (int64_t)t->baseline;
     outcome->wire = t->wire;
-    if (c->wall_clock_breakdown) train_breakdown_say(&t->breakdown, t->host);
+    BASE_TRY(train_profile_end(&t->profile, error));
     return measure_memory(t, outcome, error);
 }
 

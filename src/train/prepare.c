@@ -280,6 +280,8 @@ static sifr_status begin(train_state *t, sifr_error *error) {
     if (idle < MEASURE_BYTES) memory = NULL, idle = MEASURE_BYTES;
     BASE_TRY(make_batch(t, error));
     BASE_TRY(measure_machine(t, t->engine->dev, memory, idle, error));
+    BASE_TRY(train_profile_open(&t->profile, t->config, t->host, t->engine, &t->machine,
+                                t->baseline, t->total_steps, error));
     if (t->first) BASE_TRY(begin_output(t, error));
     return open_monitor(t, error);
 }

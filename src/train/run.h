@@ -9,11 +9,11 @@
 
 #include "checkpoint/checkpoint.h"
 #include "plan/price.h"
-#include "train/breakdown.h"
 #include "train/data.h"
 #include "train/loop.h"
 #include "train/monitor.h"
 #include "train/output.h"
+#include "train/profile.h"
 
 /* What a rank says between steps. All go on with the first one's word, but for failures and
  * signals, which may come to any of them. */
@@ -33,7 +33,7 @@ typedef struct train_state {
     train_data *data, *held_out;
     train_output output;
     train_monitor monitor;
-    train_breakdown breakdown;
+    train_profile profile;
     json_t *agree, *notes, *position; /* position: of the checkpoint that was loaded, or NULL */
     train_word *words;                /* of all ranks */
     int32_t *tokens, *labels;         /* of this rank's micro batches */

@@ -1,8 +1,10 @@
 /* Promise 2 of the design: from the third step on our code does not call the allocator, and no
- * product is created. The program's own malloc family, below, counts and hands over to glibc's.
- * oneDNN takes a few hundred bytes to execute a primitive, and gives them back: such calls may
- * neither leave anything behind nor take a block of any size. not under sanitizers */
+ * product is created, with all of profiling on. The program's own malloc family, below, counts and
+ * hands over to glibc's. oneDNN takes a few hundred bytes to execute a primitive, and gives them
+ * back: such calls may neither leave anything behind nor take a block of any size.
+ * not under sanitizers */
 #include "engine/small_model.h"
+#include "train/profile.h"
 
 #include <errno.h>
 #include <malloc.h>
@@ -83,14 +85,28 @@ static void count_steps(small_kind kind, const sifr_engine_options *options) {
     sifr_engine *engine = small_engine(model, options);
     sifr_step_result result;
     sifr_error error = {0};
+    static const train_host host = {0};
+    train_config config = {.wall_clock_breakdown = true,
+                           .comms_logger = {true, true, ~0U},
+                           .trace = "/tmp/never-written.json",
+                           .trace_first = 2,
+                           .trace_last = 99};
+    train_profile profile;
+    assert_int_equal(train_profile_open(&profile, &config, &host, engine, NULL, 0, 99, &error),
+                     SIFR_OK);
     for (int step = 0; step < 6; step++) {
         small_batch(step, TOKENS, tokens, labels);
         if (step == 2) start_counting();
+        train_profile_begin_step(&profile);
         sifr_status status = sifr_engine_step(engine, tokens, labels, 1e-3, &result, &error);
+        train_profile_end_step(&profile);
+        if (status == SIFR_OK) status = train_profile_step(&profile, 1, &error);
         if (status != SIFR_OK) fail_msg("%s", error.message);
         assert_true(result.updated);
     }
     counting = false;
+    assert_int_equal(train_trace_steps(profile.trace), 5);
+    train_profile_close(&profile);
     sifr_engine_free(engine);
     sifr_model_free(model);
 }
