@@ -20,6 +20,7 @@ static const kind kinds[] = {
     {"backward|add", "backward", "#76b7b2", 'b'},
     {"squares|update", "update", "#59a14f", 'u'},
     {"wait|count|norm", "waits for others", "#d8d3ce", '-'},
+    {"start", "starts transfers", "#edc948", 's'},
     {"gather", "gather", "#f28e2b", 'g'},
     {"reduce", "reduce", "#e15759", 'r'},
     {"control", "control", "#9c755f", 'c'},

@@ -309,11 +309,12 @@ static sifr_status run_action(engine_executor *e, const plan_instruction *i,
 
 /* The queue's times of a transfer are known when it has been waited for. */
 static void note_span(engine_executor *e, const plan_instruction *i, double before, double after) {
-    if (i->queue == PLAN_COMPUTE)
-        e->spans[i - e->schedule->instructions] = (engine_span){before, after};
+    engine_span *span = &e->spans[i - e->schedule->instructions];
+    *span = (engine_span){.start = before, .end = after};
     if (i->action == PLAN_WAIT) {
-        const comm_event *over = comm_last(e->group);
-        e->spans[i->wait] = (engine_span){over->begun, over->ended};
+        const comm_event *event = comm_last(e->group);
+        e->spans[i->wait].begun = event->begun;
+        e->spans[i->wait].over = event->ended;
     }
 }
 

@@ -52,10 +52,10 @@ typedef sifr_status (*engine_kernel)(void *user, size_t instruction, const devic
                                      sifr_error *error);
 void engine_replace_kernels(engine_executor *executor, engine_kernel kernel, void *user);
 
-/* When an instruction ran, by comm_seconds: one that starts a transfer, when its queue carried that
- * out. */
+/* When an instruction ran, by comm_seconds. One that starts a transfer is soon over, and its
+ * communication queue carries that out later: from `begun` to `over`, both 0 for all others. */
 typedef struct engine_span {
-    double start, end;
+    double start, end, begun, over;
 } engine_span;
 
 /* Runs write the span of each instruction into `spans` from now on (as many as the schedule has,

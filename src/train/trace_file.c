@@ -150,35 +150,52 @@ static void name_instruction(const plan_schedule *s, const plan_instruction *i, 
              kernel ? " " : "", kernel ? kernel : "");
 }
 
-static void put_instruction(train_trace_file *f, int32_t rank, const train_trace_step *step,
-                            size_t index, engine_span span) {
+static json_t *describe(const train_trace_file *f, const train_trace_step *step, size_t index) {
     const plan_schedule *s = f->schedule;
     const plan_instruction *i = &s->instructions[index];
-    char name[128];
-    name_instruction(s, i, name, sizeof name);
-    json_t *arguments =
+    json_t *out =
         json_pack("{s:I, s:I}", "step", (json_int_t)step->number, "instruction", (json_int_t)index);
-    if (arguments && i->unit >= 0)
-        json_object_set_new(arguments, "unit", json_string(s->model->units[i->unit].name));
-    if (arguments && i->micro_batch >= 0)
-        json_object_set_new(arguments, "micro_batch", json_integer(i->micro_batch));
-    if (arguments && i->bytes > 0) /* what the others bring, as the ledger counts it */
-        json_object_set_new(arguments, "bytes",
-                            json_integer((json_int_t)(i->bytes * (f->ranks - 1))));
-    put_span(f, rank, i->queue, name, plan_action_name((plan_action)i->action), span, arguments);
+    if (out && i->unit >= 0)
+        json_object_set_new(out, "unit", json_string(s->model->units[i->unit].name));
+    if (out && i->micro_batch >= 0)
+        json_object_set_new(out, "micro_batch", json_integer(i->micro_batch));
+    if (out && i->bytes > 0) /* what the others bring, as the ledger counts it */
+        json_object_set_new(out, "bytes", json_integer((json_int_t)(i->bytes * (f->ranks - 1))));
+    return out;
+}
+
+/* The compute queue starts a transfer, the communication queue carries it out. */
+static void put_transfer(train_trace_file *f, int32_t rank, const train_trace_step *step,
+                         size_t index, engine_span span, const char *name) {
+    const plan_instruction *i = &f->schedule->instructions[index];
+    char start[160];
+    snprintf(start, sizeof start, "start %s", name);
+    put_span(f, rank, PLAN_COMPUTE, start, "start", span, describe(f, step, index));
+    if (span.over > 0)
+        put_span(f, rank, PLAN_COMMUNICATION, name, plan_action_name((plan_action)i->action),
+                 (engine_span){.start = span.begun, .end = span.over}, describe(f, step, index));
 }
 
 void train_trace_file_spans(train_trace_file *f, int32_t rank, const train_trace_step *step,
                             size_t first, const engine_span *spans, size_t count) {
     for (size_t n = 0; n < count; n++) {
-        if (spans[n].end > 0) put_instruction(f, rank, step, first + n, spans[n]);
+        const plan_instruction *i = &f->schedule->instructions[first + n];
+        char name[128];
+        if (spans[n].end <= 0) continue;
+        name_instruction(f->schedule, i, name, sizeof name);
+        if (i->queue == PLAN_COMMUNICATION)
+            put_transfer(f, rank, step, first + n, spans[n], name);
+        else
+            put_span(f, rank, PLAN_COMPUTE, name, plan_action_name((plan_action)i->action),
+                     spans[n], describe(f, step, first + n));
     }
 }
 
 void train_trace_file_control(train_trace_file *f, int32_t rank, const train_trace_step *step,
                               const comm_event *event) {
     put_span(f, rank, PLAN_COMMUNICATION, comm_operation_name(event->operation),
-             comm_operation_name(event->operation), (engine_span){event->begun, event->ended},
+             comm_operation_name(event->operation),
+             (engine_span){.start = event->begun, .end = event->ended},
              json_pack("{s:I, s:I}", "step", (json_int_t)step->number, "bytes",
                        (json_int_t)event->delivered));
 }
