@@ -131,6 +131,8 @@ static void flags_come_from_the_table(void **state) {
         "recompute",
         "logging-steps",
         "save-total-limit",
+        "trace",
+        "trace-steps",
         "bf16",
     };
     size_t count = 0, found = 0;
