@@ -50,11 +50,11 @@ void train_profile_close(train_profile *p) {
 }
 
 static sifr_status say_memory(const train_profile *p, const char *when, sifr_error *error) {
+    if (!p->config->memory_breakdown) return SIFR_OK;
     uint64_t memory = train_monitor_memory();
     train_memory_now now = {.measured = memory > p->baseline ? memory - p->baseline : 0,
                             .profiling =
                                 train_trace_bytes(p->trace) + train_comms_log_bytes(p->comms)};
-    if (!p->config->memory_breakdown) return SIFR_OK;
     return train_memory_say(p->engine, &now, when, p->host, error);
 }
 
