@@ -44,14 +44,15 @@ static sifr_status check_size(const train_trace *t, sifr_error *error) {
     int64_t count = t->last - t->first + 1;
     int64_t step = (int64_t)(s->instruction_count * sizeof *t->spans +
                              (size_t)t->control_room * sizeof *t->controls + sizeof *t->steps);
-    if (count <= TRACE_LIMIT / step) return SIFR_OK;
+    int64_t most = base_max_i64(TRACE_LIMIT / step, 1);
+    if (count <= most) return SIFR_OK;
     return base_fail(error, SIFR_USAGE,
                      "trace: steps %lld..%lld: times of %zu instructions take %s a step, and may "
-                     "take %s in all: trace at most %lld steps",
+                     "take %s in all: trace at most %lld step%s",
                      (long long)t->first, (long long)t->last, s->instruction_count,
                      base_format_bytes((uint64_t)step, each),
-                     base_format_bytes((uint64_t)TRACE_LIMIT, limit),
-                     (long long)(TRACE_LIMIT / step));
+                     base_format_bytes((uint64_t)TRACE_LIMIT, limit), (long long)most,
+                     most == 1 ? "" : "s");
 }
 
 sifr_status train_trace_open(sifr_engine *engine, const char *path, int64_t first, int64_t last,
