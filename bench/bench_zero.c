@@ -11,7 +11,7 @@
 #include "engine/engine.h"
 #include "plan/price.h"
 
-enum { SEQUENCES = 2, LENGTH = 1024, TOKENS = SEQUENCES * LENGTH };
+enum { SEQUENCES = 1, LENGTH = 1024, TOKENS = SEQUENCES * LENGTH };
 
 typedef struct zero_figures {
     double mean, best;          /* seconds of a step */

@@ -1,0 +1,30 @@
+# label: full
+# step_order "auto" on two real ranks: with a slow wire it takes the order that gathers and reduces
+# once, says so, and trains the same weights as the other one.
+# not under sanitizers (MPI keeps what it took), timeout: 120
+fail() { echo "$1" >&2; cat log >&2; exit 1; }
+launcher=${MPIEXEC:-mpirun}
+if ! command -v "$launcher" >/dev/null || ! ldd "$SIFR" | grep -q 'libmpi'; then
+    echo "skipped: no MPI here (or sifr was built without): ranks are not tested"
+    exit 77
+fi
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 XDG_CACHE_HOME=$PWD/cache
+mkdir -p cache/sifr
+cat "$SOURCE"/docs/*.md >text.txt
+
+train() { # ORDER OUTPUT
+    echo "{\"zero_optimization\": {\"stage\": 3}, \"sifr\": {\"step_order\": \"$1\"}}" >ds.json
+    "$SIFR" train --config ds.json --model "$SOURCE/tests/golden/models/llama3" --data text.txt \
+        --output "$2" --seq-length 32 --max-steps 3 --per-device-train-batch-size 1 \
+        --gradient-accumulation-steps 4 --ranks 2 >log 2>&1 || fail "$1: exit code $?"
+}
+
+echo '{"host_latency_s": 0.5, "host_bytes_per_s": 1e9}' >cache/sifr/comm.json
+train auto slow
+grep -q '^step_order unit: predicted [0-9.]* s a step, batch [0-9.]* s$' log || fail "no word of it"
+train batch other
+! grep -q '^step_order' log || fail "an order that was asked for is not chosen"
+cmp slow/model.safetensors other/model.safetensors
+echo '{"host_bytes_per_s": -1}' >cache/sifr/comm.json
+train auto wrong
+grep -q 'warning.*comm.json: host_bytes_per_s: -1 must be' log || fail "a wrong file is not named"
