@@ -136,15 +136,15 @@ static json_t *describe_wire(const train_wire *wire) {
 
 static int print_json(const train_config *config, const train_outcome *o) {
     json_t *result = json_pack(
-        "{s:s, s:I, s:I, s:I, s:o, s:o, s:o, s:I, s:I, s:o, s:o, s:I, s:I, s:i}", "output",
+        "{s:s, s:I, s:I, s:I, s:o, s:o, s:o, s:I, s:I, s:o, s:o, s:I, s:I, s:I, s:i}", "output",
         config->output, "first_step", (json_int_t)o->first_step, "steps", (json_int_t)o->steps,
         "total_steps", (json_int_t)o->total_steps, "loss", number_or_null(o->loss), "eval_loss",
         number_or_null(o->eval_loss), "eval_perplexity", number_or_null(exp(o->eval_loss)),
         "tokens", (json_int_t)o->tokens, "skipped_steps", (json_int_t)o->skipped, "seconds",
         number_or_null(o->seconds), "tokens_per_second",
         number_or_null((double)o->tokens / o->step_seconds), "planned_bytes",
-        (json_int_t)o->planned_bytes, "measured_bytes", (json_int_t)o->measured_bytes, "signal",
-        o->signal);
+        (json_int_t)o->planned_bytes, "measured_bytes", (json_int_t)o->measured_bytes,
+        "baseline_bytes", (json_int_t)o->baseline_bytes, "signal", o->signal);
     if (!result || json_object_set_new(result, "ranks", json_integer(o->ranks)) != 0 ||
         json_object_set_new(result, "wire", describe_wire(&o->wire)) != 0)
         return cli_fail_with("train", SIFR_NO_MEMORY, "out of memory");

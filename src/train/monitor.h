@@ -32,7 +32,8 @@ typedef struct train_monitor {
     int64_t skipped;         /* in all */
     double last_loss;        /* of the last record */
     double last_eval_loss;   /* NaN: none yet */
-    uint64_t largest_memory; /* bytes, seen at records */
+    uint64_t memory;         /* bytes, when it was last looked at */
+    uint64_t largest_memory; /* of all looks at records */
 } train_monitor;
 
 /* On a rank that only watches its memory. */
@@ -61,7 +62,8 @@ bool train_monitor_evaluated(const train_monitor *monitor, int64_t step);
 json_t *train_monitor_state(const train_monitor *monitor);
 json_t *train_monitor_trainer_state(const train_monitor *monitor, int64_t step);
 
-/* Anonymous memory of this process in bytes. */
+/* Anonymous memory of this process and its proportional share of what it shares with others through
+ * windows, in bytes. */
 uint64_t train_monitor_memory(void);
 double train_monitor_clock(void); /* seconds */
 
