@@ -59,9 +59,9 @@ if ! fresh model "$work/tokenizer.from" "$model"; then
     made model "$work/tokenizer.from" "$model"
 fi
 
-say "Training"
+say "Training, on two ranks with ZeRO stage 3"
 rm -rf "$work/run"
-show "$sifr" train --config "$config" --model "$work/model" --data "$work/tokens" \
+show "$sifr" train --config "$config" --model "$work/model" --data "$work/tokens" --ranks 2 \
     --eval-data "$work/text/held-out" --output "$work/run" ${DEMO_STEPS:+--max-steps "$DEMO_STEPS"}
 
 say "The loss, step by step"

@@ -12,12 +12,14 @@ for part in Text Tokenizer 'Token store' Model Training 'The loss' Evaluation 'A
 done
 grep -q '^  loss$' out && grep -q '|\*' out || fail "no curve"
 grep -qE 'loss[: ]+[0-9]\.[0-9]+' out || fail "no evaluation"
+grep -q '2 ranks, ZeRO stage 3' out || fail "not two ranks at stage 3"
 [ -s build/demo/run/model.safetensors ] && [ -s build/demo/run/tokenizer.json ] ||
     fail "no model folder"
 sed -n '/^== A sample/,$p' out | grep -q 'And it came to pass [a-z]' || fail "no sample"
 first=$(sed -n 's/^{"step":20,.*"loss":\([0-9.]*\).*/\1/p' build/demo/run/metrics.jsonl)
 
-# The second run: the same loss, no preparation, and training begins within two seconds.
+# The second run: the same loss, no preparation, and training begins within two seconds and what
+# MPI takes to start two ranks, a second.
 begin=$(date +%s%N)
 "$SOURCE/scripts/demo.sh" "$PWD/build" 2>&1 |
     while IFS= read -r line; do echo "$((($(date +%s%N) - begin) / 1000000)) $line"; done >out
@@ -29,4 +31,4 @@ second=$(sed -n 's/^{"step":20,.*"loss":\([0-9.]*\).*/\1/p' build/demo/run/metri
 started=$(sed -n 's/^\([0-9]*\) step: .*/\1/p' out | head -n 1)
 [ -n "$started" ] || fail "it never starts to train"
 echo "training starts after $started ms"
-[ "$started" -lt 2000 ] || fail "training starts after $started ms"
+[ "$started" -lt 3000 ] || fail "training starts after $started ms"
