@@ -26,7 +26,7 @@ static const kind kinds[] = {
     {"control", "control", "#9c755f", 'c'},
     {"", "other", "#bab0ac", 'o'},
 };
-enum { KINDS = sizeof kinds / sizeof *kinds, WAITS = 3 };
+enum { KINDS = sizeof kinds / sizeof *kinds, WAITS = 3, STARTS = 4 };
 
 typedef struct span {
     double start, end; /* microseconds */
@@ -138,14 +138,16 @@ static int most_of(const picture *p, int rank, int queue, double start, double e
 
 static void say_busy(const picture *p) {
     for (int rank = 0; rank < p->ranks; rank++) {
-        double time[QUEUES] = {0}, waits = 0, all = (p->end - p->start) / 100;
+        double time[QUEUES] = {0}, waits = 0, starts = 0, all = (p->end - p->start) / 100;
         for (size_t i = 0; i < p->count; i++) {
             const span *s = &p->spans[i];
             if (s->rank != rank) continue;
-            *(s->kind == WAITS ? &waits : &time[s->queue]) += s->end - s->start;
+            double *sum = s->kind == WAITS ? &waits : s->kind == STARTS ? &starts : &time[s->queue];
+            *sum += s->end - s->start;
         }
-        printf("rank %d: computes %.1f %% of the step, waits %.1f %%, communicates %.1f %%\n", rank,
-               time[0] / all, waits / all, time[1] / all);
+        printf("rank %d: computes %.1f %% of the step, waits %.1f %%, starts transfers %.1f %%; "
+               "communicates %.1f %%\n",
+               rank, time[0] / all, waits / all, starts / all, time[1] / all);
     }
 }
 
