@@ -16,8 +16,10 @@
 #include "engine/engine.h"
 #include "support/comm_threads.h"
 #include "support/scratch.h"
+#include "train/breakdown.h"
 #include "train/clocks.h"
 #include "train/comms_log.h"
+#include "train/memory_report.h"
 #include "train/spread.h"
 #include "train/trace.h"
 
@@ -397,6 +399,55 @@ static void test_bandwidth(void **state) {
     assert_true(fabs(algorithm - 4) < 1e-9 && fabs(bus - 4) < 1e-9);
 }
 
+/* --- tables --- */
+
+static void keep_line(void *user, const char *line) {
+    char *lines = user;
+    size_t used = strlen(lines);
+    snprintf(lines + used, 8192 - used, "%s\n", line);
+}
+
+/* Rank 1 takes 3 ms for the only kind of instruction, the others 1 ms; rank r has r + 1 MiB. */
+static void *table_rank(void *argument) {
+    rank_run *r = argument;
+    char lines[8192] = "";
+    train_host host = {.line = keep_line, .user = lines};
+    sifr_model *model = NULL;
+    sifr_engine *engine = NULL;
+    sifr_error error = {0};
+    train_breakdown b = {.steps = 2, .step_seconds = r->rank == 1 ? 10e-3 : 4e-3};
+    int class = PLAN_NORM * (DEVICE_KERNELS + 1) + DEVICE_KERNELS;
+    b.calls[class] = 2;
+    b.measured[class] = r->rank == 1 ? 6e-3 : 2e-3;
+    TRY(train_breakdown_say(&b, r->group, &host, &error));
+    CHECK(strstr(lines, "least      median        most  slowest"));
+    CHECK(strstr(lines,
+                 "  norm                                            1       1.000       1.000"
+                 "       3.000  rank 1      50.0%"));
+    CHECK(strstr(lines,
+                 "  between        instructions                     1       1.000       1.000"
+                 "       2.000  rank 1 "));
+    CHECK(strstr(lines,
+                 "  step                                            1       2.000       2.000"
+                 "       5.000  rank 1     100.0%"));
+    TRY(make_engine(r, &model, &engine, &error));
+    train_memory_now now = {.measured = (uint64_t)(r->rank + 1) << 20, .profiling = 1024};
+    lines[0] = '\0';
+    TRY(train_memory_say(engine, &now, "at noon", &host, &error));
+    CHECK(strstr(lines, "  memory at noon           least      median        most\n"));
+    CHECK(strstr(lines, "  measured              1.00 MiB    2.00 MiB    3.00 MiB  rank 2\n"));
+    CHECK(strstr(lines, "  profiling             1.00 KiB    1.00 KiB    1.00 KiB  rank 0\n"));
+    CHECK(strstr(lines, "  gathered ") && strstr(lines, "  planned "));
+    sifr_engine_free(engine);
+    sifr_model_free(model);
+    return NULL;
+}
+
+static void test_tables(void **state) {
+    (void)state;
+    on_ranks(RANKS, table_rank, NULL);
+}
+
 /* What would take too much memory, and names that are none. */
 static void test_refusals(void **state) {
     (void)state;
@@ -423,8 +474,9 @@ static void test_refusals(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_spread), cmocka_unit_test(test_clocks),
-                                       cmocka_unit_test(test_run), cmocka_unit_test(test_bandwidth),
-                                       cmocka_unit_test(test_refusals)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_spread), cmocka_unit_test(test_clocks),
+        cmocka_unit_test(test_run),    cmocka_unit_test(test_bandwidth),
+        cmocka_unit_test(test_tables), cmocka_unit_test(test_refusals)};
     return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
 }
