@@ -9,6 +9,7 @@ typedef struct cli_command {
     int (*run)(int argc, char **argv);
 } cli_command;
 
+int cli_bench(int argc, char **argv);
 int cli_doctor(int argc, char **argv);
 int cli_init(int argc, char **argv);
 int cli_eval(int argc, char **argv);

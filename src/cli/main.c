@@ -14,6 +14,7 @@ static const cli_command commands[] = {
     {"plan", "say what a training step will take and do, without running it", cli_plan},
     {"doctor", "say what this machine has, and what is missing", cli_doctor},
     {"inspect", "say what a model folder, token store or checkpoint holds", cli_inspect},
+    {"bench", "measure what these machines can do", cli_bench},
     {"tokenizer", "train a tokenizer, encode and decode text", cli_tokenizer},
     {"tokenize", "make a token store of text", cli_tokenize},
 };

@@ -1,0 +1,173 @@
+/* What ranks exchange through sifr beside MPI's own collectives of the same sizes, in turns in the
+ * same run, with checked results; and what goes on beside computing. Under mpirun: bench_comm
+ * [BYTES]. Rank 0 prints one JSON object a line. */
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "comm/comm.h"
+#include "device/device.h"
+
+enum { ROUNDS = 7 };
+
+static comm_group *group;
+static int32_t rank, size;
+static float *ours, *slice, *theirs;
+static sifr_error error;
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void check(sifr_status status) {
+    if (status == SIFR_OK) return;
+    fprintf(stderr, "bench_comm: %s\n", error.message);
+    exit((int)status);
+}
+
+static void take(int64_t bytes) {
+    device *dev;
+    int file;
+    void *block;
+    check(device_open_cpu(1, NULL, &dev, &error));
+    if (comm_shares_memory(group)) {
+        check(device_take_shared(dev, 2 * bytes, &block, &file, &error));
+        check(comm_open_window(group, block, 2 * bytes, file, &error));
+        close(file);
+    } else {
+        check(device_take(dev, 2 * bytes, &block, &error));
+    }
+    ours = block;
+    slice = ours + bytes / 4;
+    check(device_take(dev, bytes, &block, &error));
+    theirs = block;
+}
+
+/* Small whole numbers: their sums are exact in any order. New ones before every call, as a step
+ * makes new gradients. */
+static void fill(float *to, int64_t elements, int round) {
+    for (int64_t i = 0; i < elements; i++) to[i] = (float)((i + rank + round) % 64);
+}
+
+static void start_gather(int64_t elements, comm_handle *handle) {
+    check(comm_start_all_gather(group, ours + rank * elements, elements * 4, ours, handle, &error));
+}
+
+static double time_ours(bool reduce, int64_t elements) {
+    comm_handle handle;
+    MPI_Barrier(MPI_COMM_WORLD);
+    double begun = now();
+    if (reduce)
+        check(comm_start_reduce_scatter(group, ours, elements, slice, &handle, &error));
+    else
+        start_gather(elements, &handle);
+    check(comm_wait(handle, &error));
+    return now() - begun;
+}
+
+static double time_theirs(bool reduce, int64_t elements, float *to) {
+    int counts[1024];
+    for (int32_t r = 0; r < size; r++) counts[r] = (int)elements;
+    MPI_Barrier(MPI_COMM_WORLD);
+    double begun = now();
+    if (reduce)
+        MPI_Reduce_scatter(theirs, to, counts, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+    else
+        MPI_Allgather(MPI_IN_PLACE, 0, MPI_FLOAT, theirs, (int)elements, MPI_FLOAT, MPI_COMM_WORLD);
+    return now() - begun;
+}
+
+static double slowest(double mine) {
+    double all[1024], most = 0;
+    check(comm_all_gather_control(group, &mine, sizeof mine, all, &error));
+    for (int32_t r = 0; r < size; r++) most = all[r] > most ? all[r] : most;
+    return most;
+}
+
+static int compare(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+static double median(double *values) {
+    qsort(values, ROUNDS, sizeof *values, compare);
+    return values[ROUNDS / 2];
+}
+
+static void compare_size(bool reduce, int64_t bytes) {
+    double own[ROUNDS], mpi[ROUNDS];
+    int64_t elements = bytes / 4 / size;
+    float *sums = malloc((size_t)elements * 4 + 4);
+    for (int i = -1; i < ROUNDS; i++) {
+        fill(ours, elements * size, i);
+        fill(theirs, elements * size, i);
+        double a = slowest(time_ours(reduce, elements));
+        double b = slowest(time_theirs(reduce, elements, sums));
+        const float *x = reduce ? slice : ours, *y = reduce ? sums : theirs;
+        if (memcmp(x, y, (size_t)(reduce ? elements : elements * size) * 4) != 0) {
+            fprintf(stderr, "bench_comm: rank %d: results differ\n", (int)rank);
+            exit(1);
+        }
+        if (i >= 0) own[i] = a, mpi[i] = b;
+    }
+    free(sums);
+    double a = median(own), b = median(mpi);
+    if (rank == 0)
+        printf("{\"operation\": \"%s\", \"ranks\": %d, \"bytes\": %lld, \"seconds\": %.3g, "
+               "\"mpi_seconds\": %.3g, \"ratio\": %.2f}\n",
+               reduce ? "reduce_scatter" : "all_gather", (int)size, (long long)bytes, a, b, b / a);
+}
+
+/* Counts in registers: it takes a core and no memory. */
+static void compute(int64_t loops) {
+    for (volatile int64_t i = 0; i < loops; i++) continue;
+}
+
+/* A gather beside as much computing as it takes alone: 1 where one hides the other whole. With all
+ * cores busy the copying itself takes time from the computing, so there is less to hide. */
+static void measure_overlap(int64_t bytes) {
+    double alone[ROUNDS], work[ROUNDS], both[ROUNDS];
+    int64_t elements = bytes / 4 / size, loops = 1000000;
+    comm_handle handle;
+    for (int i = -1; i < ROUNDS; i++) {
+        double a = slowest(time_ours(false, elements));
+        MPI_Barrier(MPI_COMM_WORLD);
+        double begun = now();
+        compute(loops);
+        double w = slowest(now() - begun);
+        MPI_Barrier(MPI_COMM_WORLD);
+        begun = now();
+        start_gather(elements, &handle);
+        compute(loops);
+        check(comm_wait(handle, &error));
+        double t = slowest(now() - begun);
+        if (i < 0) {
+            loops = (int64_t)((double)loops * a / w) + 1;
+        } else {
+            alone[i] = a, work[i] = w, both[i] = t;
+        }
+    }
+    double a = median(alone), w = median(work), t = median(both);
+    if (rank == 0)
+        printf("{\"operation\": \"gather beside computing\", \"ranks\": %d, \"bytes\": %lld, "
+               "\"gather_s\": %.3g, \"computing_s\": %.3g, \"both_s\": %.3g, \"hidden\": %.2f}\n",
+               (int)size, (long long)bytes, a, w, t, (a + w - t) / (a < w ? a : w));
+}
+
+int main(int argc, char **argv) {
+    int64_t most = argc > 1 ? atoll(argv[1]) : (int64_t)128 << 20;
+    check(comm_open_mpi(&group, &error));
+    rank = comm_rank(group), size = comm_size(group);
+    if (size > 1024 || most < 1 << 20) return 2;
+    take(most);
+    for (int reduce = 0; reduce < 2; reduce++)
+        for (int64_t bytes = 1 << 20; bytes <= most; bytes *= 8) compare_size(reduce, bytes);
+    measure_overlap(most);
+    comm_close(group);
+    return 0;
+}
