@@ -46,24 +46,6 @@ static sifr_status make_parents(const char *path, sifr_error *error) {
     return SIFR_OK;
 }
 
-/* $XDG_CACHE_HOME/sifr/machine.json, or the same below ~/.cache. */
-static sifr_status default_output(char out[BASE_PATH_LENGTH], sifr_error *error) {
-    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-    int length;
-    if (cache && cache[0] == '/') { /* a relative one is to be ignored, says the standard */
-        length = snprintf(out, BASE_PATH_LENGTH, "%s/sifr/machine.json", cache);
-    } else if (home && home[0] == '/') {
-        length = snprintf(out, BASE_PATH_LENGTH, "%s/.cache/sifr/machine.json", home);
-    } else {
-        return base_fail(error, SIFR_USAGE,
-                         "neither XDG_CACHE_HOME nor HOME is set: say where the results go with "
-                         "--output FILE");
-    }
-    if (length >= BASE_PATH_LENGTH)
-        return base_fail(error, SIFR_USAGE, "the path of the cache is too long: use --output FILE");
-    return SIFR_OK;
-}
-
 static double assumed_seconds(const bench_result *r, const cli_comm_measure *m) {
     return r->assumed.latency_seconds + (double)m->delivered / r->assumed.bytes_per_second;
 }
@@ -121,7 +103,7 @@ static void print_table(const bench_result *r, const char *path) {
     printf("a call takes %.1f us, and a rank gets %.2f GB/s (assumed: %.1f us, %.2f GB/s)\n",
            1e6 * r->latency, r->bandwidth / 1e9, 1e6 * r->assumed.latency_seconds,
            r->assumed.bytes_per_second / 1e9);
-    printf("stored: %s; `sifr plan --machine FILE` reads it\n", path);
+    printf("stored: %s\n", path);
 }
 
 static sifr_status report(const bench_command *command, bench_result *r, sifr_error *error) {
@@ -133,7 +115,7 @@ static sifr_status report(const bench_command *command, bench_result *r, sifr_er
     if (command->output)
         snprintf(path, sizeof path, "%s", command->output);
     else
-        BASE_TRY(default_output(path, error));
+        BASE_TRY(plan_machine_path(path, error));
     sifr_status status = store(path, r, &machine, error);
     if (status == SIFR_OK && command->json) {
         json_dumpf(machine, stdout, JSON_INDENT(2));
@@ -171,8 +153,9 @@ static int run_comm(int argc, char **argv) {
             "Measures what ranks exchange on these machines: gathers, ordered reductions and\n"
             "sends (of one rank to all others) of 1 KB to 256 MB, beside what `sifr plan` "
             "assumes.\n"
-            "Latency and bandwidth go to --output (else sifr/machine.json in the user's cache),\n"
-            "from which `sifr plan --machine FILE` takes them.",
+            "Latency and bandwidth go to --output, else to sifr/comm.json in the user's cache, "
+            "where\n"
+            "`sifr plan` and `sifr train` look for them.",
         .example = "sifr bench comm --ranks 4\n"
                    "mpirun -n 8 --hostfile hosts sifr bench comm --output cluster.json",
     };

@@ -217,9 +217,10 @@ static int fail_on_rank(const comm_group *group, bool alone, const sifr_error *e
     return comm_rank(group) == 0 ? cli_fail("train", error) : (int)error->status;
 }
 
-static sifr_status open_group(comm_group **group, sifr_error *error) {
+static sifr_status open_group(const sifr_log *log, comm_group **group, sifr_error *error) {
     int ranks = 1;
-    if (comm_under_launcher(&ranks) && ranks > 1) return comm_open_mpi(group, error);
+    if (comm_under_launcher(&ranks) && ranks > 1)
+        return comm_open_mpi_with(&(comm_options){.log = log}, group, error);
     const char *foreign = comm_foreign_launcher(&ranks);
     if (foreign && ranks > 1)
         return base_fail(error, SIFR_USAGE,
@@ -242,7 +243,8 @@ static int train(const train_command *command) {
     comm_group *group;
     sifr_error error = {0};
     bool alone = false;
-    if (open_group(&group, &error) != SIFR_OK) return cli_fail("train", &error);
+    sifr_log log = cli_log("train");
+    if (open_group(&log, &group, &error) != SIFR_OK) return cli_fail("train", &error);
     sifr_status status = configure(command, &config, &error);
     status = comm_agree_status(group, status, &error);
     int code = status == SIFR_OK ? run(command, &config, group, &alone, &error) : (int)status;

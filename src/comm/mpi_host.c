@@ -89,8 +89,7 @@ sifr_status comm_mpi_open_host(mpi_group *g, MPI_Comm local, const comm_options 
     host_notice mine, *all;
     sifr_error why = {.message = ""};
     sifr_status status;
-    bool well = true;
-    int32_t size = g->base.size;
+    int32_t size = g->base.size, standing = -1;
     BASE_TRY(place_ranks(g, local, error));
     if (options->only_mpi) return SIFR_OK;
     BASE_TRY(base_alloc((size_t)size, sizeof *all, &all, error));
@@ -101,9 +100,9 @@ sifr_status comm_mpi_open_host(mpi_group *g, MPI_Comm local, const comm_options 
                                                (int)sizeof mine, MPI_BYTE, g->world),
                                  "ranks", error),
                   done);
-    for (int32_t r = 0; r < size; r++) well = well && all[r].seated;
-    if (!well) {
-        if (!mine.seated)
+    for (int32_t r = size - 1; r >= 0; r--) standing = all[r].seated ? standing : r;
+    if (standing >= 0) {
+        if (standing == g->base.rank) /* once, by the first of them */
             base_log(g->log, SIFR_LOG_WARNING,
                      "rank %d cannot share memory with the ranks of its host (%s): all bytes go "
                      "through MPI, which is slower",

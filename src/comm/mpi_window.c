@@ -86,8 +86,9 @@ sifr_status comm_mpi_open_window(comm_group *group, void *block, int64_t bytes, 
     BASE_TRY_GOTO(status, comm_mpi_tell(g, &mine, sizeof mine, notices, error), done);
     flag = map_window(g, window, notices, &why) == SIFR_OK;
     BASE_TRY_GOTO(status, comm_mpi_tell(g, &flag, 1, flags, error), done);
-    if (memchr(flags, 0, size)) {
-        if (!flag)
+    char *first = memchr(flags, 0, size); /* of those that failed: one says so */
+    if (first) {
+        if (first - flags == group->rank)
             base_log(g->log, SIFR_LOG_WARNING,
                      "rank %d cannot read the memory of its neighbours (%s): bytes go through MPI, "
                      "which is slower",

@@ -1,6 +1,7 @@
 /* Groups: alone, the group of one process, who launched it, and the order of sums. Under mpirun
  * (test_mpi.sh) with a word: what ranks exchange, against values that each rank works out for
  * itself, and what happens when one of them differs, fails, stalls or dies. */
+#include <errno.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -9,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -178,14 +180,23 @@ static int64_t window_used;
 
 enum { WINDOW = 64 << 20 };
 
-static void open_window(int mapped) {
+/* In place of the C library's: a system that forbids it. */
+static int forbidden;
+
+int memfd_create(const char *name, unsigned flags) {
+    if (!forbidden) return (int)syscall(SYS_memfd_create, name, flags);
+    errno = EPERM;
+    return -1;
+}
+
+static void open_window(int used, int named) {
     int file = memfd_create("test", MFD_CLOEXEC);
     CHECK(file >= 0 && ftruncate(file, WINDOW) == 0);
     char *block = mmap(NULL, WINDOW, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     CHECK(block != MAP_FAILED);
-    TRY(comm_open_window(group, block, WINDOW, file, &error));
+    TRY(comm_open_window(group, block, WINDOW, named ? file : -1, &error));
     close(file);
-    if (mapped) window = block;
+    if (used) window = block;
 }
 
 static void *take(int64_t bytes) {
@@ -394,7 +405,8 @@ static void print_line(void *user, sifr_log_level level, const char *text) {
     fprintf(stderr, "log: %s\n", text);
 }
 
-/* `how`: a word of mpi, windows, mixed, and a digit for ranks a host; NULL: as a program opens. */
+/* `how`: a word of mpi, windows, mixed, unnamed, forbidden, and a digit for ranks a host; NULL: as
+ * a program opens. */
 static sifr_status open_group(const char *how) {
     static const sifr_log log = {.write = print_line};
     comm_options options = {.log = &log};
@@ -402,13 +414,15 @@ static sifr_status open_group(const char *how) {
     size_t digit = strcspn(how, "0123456789");
     options.ranks_a_host = atoi(how + digit);
     options.only_mpi = strncmp(how, "mpi", 3) == 0;
+    forbidden = strncmp(how, "forbidden", 9) == 0;
     sifr_status status = comm_open_mpi_with(&options, &group, &error);
     if (status != SIFR_OK) return status;
     rank = comm_rank(group), size = comm_size(group);
     local_ranks = comm_local_size(group);
     two_levels = comm_shares_memory(group) && local_ranks < size;
-    if (strncmp(how, "windows", 7) == 0) open_window(1);
-    if (strncmp(how, "mixed", 5) == 0) open_window(rank % 2);
+    if (strncmp(how, "windows", 7) == 0) open_window(1, 1);
+    if (strncmp(how, "mixed", 5) == 0) open_window(rank % 2, 1);
+    if (strncmp(how, "unnamed", 7) == 0) open_window(1, rank != 1);
     return SIFR_OK;
 }
 
