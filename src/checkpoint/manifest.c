@@ -67,7 +67,8 @@ sifr_status checkpoint_add_range(json_t *list, const sifr_model *model,
 
 sifr_status checkpoint_add_scaler(json_t *manifest, const sifr_engine *engine, sifr_error *error) {
     const engine_loss_scaler *s = &engine->scaler;
-    if (engine->options.precision != SIFR_FP16) return SIFR_OK;
+    bool dynamic = engine->options.loss_scaling.fixed <= 0;
+    if (engine->options.precision != SIFR_FP16 || !dynamic) return SIFR_OK;
     json_t *scaler = json_pack(
         "{s:f, s:I, s:I, s:I}", "scale", s->scale, "iteration", (json_int_t)s->iteration,
         "last_overflow", (json_int_t)s->last_overflow, "hysteresis", (json_int_t)s->hysteresis);
@@ -218,7 +219,7 @@ sifr_status checkpoint_read_scaler(const checkpoint_opened *opened, const sifr_e
                                    const char *directory, engine_loss_scaler *out,
                                    sifr_error *error) {
     const json_t *stored = json_object_get(opened->json, "loss_scaler");
-    engine_loss_scaler s;
+    engine_loss_scaler s = {0};
     *out = engine->scaler;
     if (!stored || engine->options.precision != SIFR_FP16 || engine->options.loss_scaling.fixed > 0)
         return SIFR_OK;
@@ -227,7 +228,7 @@ sifr_status checkpoint_read_scaler(const checkpoint_opened *opened, const sifr_e
     BASE_TRY(base_json_int(stored, "last_overflow", -1, &s.last_overflow, directory, error));
     BASE_TRY(base_json_int(stored, "hysteresis", 0, &s.hysteresis, directory, error));
     if (!isfinite(s.scale) || s.scale <= 0 || s.iteration < 0 || s.last_overflow < -1 ||
-        s.last_overflow > s.iteration || s.hysteresis < 1)
+        s.last_overflow >= s.iteration || s.hysteresis < 1)
         return base_fail(error, SIFR_FAILED, "%s/%s: \"loss_scaler\" is none", directory,
                          CHECKPOINT_MANIFEST);
     *out = s;

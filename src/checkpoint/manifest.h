@@ -8,8 +8,8 @@
  *                  "file": 0, "tensor": "master/wte.weight"}, …],
  *      "xxh3": "…"}
  *
- * "loss_scaler" is there in fp16 only. The last is the hash of the manifest itself without it, keys
- * sorted, no blanks. */
+ * "loss_scaler" is there in fp16 with a dynamic scale only. The last is the hash of the manifest
+ * itself without it, keys sorted, no blanks. */
 #ifndef CHECKPOINT_MANIFEST_H
 #define CHECKPOINT_MANIFEST_H
 
@@ -53,7 +53,7 @@ sifr_status checkpoint_add_file(json_t *files, const char *name, const checkpoin
 sifr_status checkpoint_add_range(json_t *list, const sifr_model *model,
                                  const checkpoint_range *range, sifr_error *error) SIFR_MUST_CHECK;
 
-/* "loss_scaler" of an fp16 engine; nothing for others. */
+/* "loss_scaler" of an fp16 engine with a dynamic scale; nothing for others. */
 sifr_status checkpoint_add_scaler(json_t *manifest, const sifr_engine *engine,
                                   sifr_error *error) SIFR_MUST_CHECK;
 

@@ -157,7 +157,7 @@ static sifr_status choose(generate_state *g, int32_t *id, sifr_error *error) {
         if (isfinite(g->logits[w])) continue;
         return base_fail(error, SIFR_FAILED,
                          "%s: the model's output is not finite after %zu tokens; its weights are "
-                         "damaged, or bf16 is too narrow for them (--precision fp32)",
+                         "damaged, or 16 bits are too narrow for them (--precision fp32)",
                          c->read.model, g->ids.count);
     }
     *id = engine_sample(g->logits, g->words, g->order, g->temperature, c->top_k, c->top_p,

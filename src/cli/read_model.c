@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "engine/convert.h"
+
 enum { THREADS_LIMIT = 4096 };
 
 void cli_read_model_options(cli_read_model *read, cli_option *options) {
@@ -13,7 +15,7 @@ void cli_read_model_options(cli_read_model *read, cli_option *options) {
                               .required = true};
     options[1] = (cli_option){.name = "precision",
                               .kind = CLI_TEXT,
-                              .argument = "fp32|bf16",
+                              .argument = "fp32|bf16|fp16",
                               .help = "of weights and activations (that of the stored weights)",
                               .value = &read->precision};
     options[2] = (cli_option){.name = "threads",
@@ -24,11 +26,22 @@ void cli_read_model_options(cli_read_model *read, cli_option *options) {
 }
 
 static sifr_precision stored_precision(const formats_weights *weights) {
-    size_t count = formats_weights_count(weights);
+    size_t count = formats_weights_count(weights), bf16 = 0, fp16 = 0;
     for (size_t i = 0; i < count; i++) {
-        if (formats_weights_at(weights, i)->dtype != FORMATS_BF16) return SIFR_FP32;
+        bf16 += formats_weights_at(weights, i)->dtype == FORMATS_BF16;
+        fp16 += formats_weights_at(weights, i)->dtype == FORMATS_F16;
     }
-    return count ? SIFR_BF16 : SIFR_FP32;
+    if (count == 0) return SIFR_FP32;
+    return bf16 == count ? SIFR_BF16 : fp16 == count ? SIFR_FP16 : SIFR_FP32;
+}
+
+static bool find_precision(const char *name, sifr_precision *out) {
+    static const sifr_precision all[] = {SIFR_FP32, SIFR_BF16, SIFR_FP16};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        *out = all[i];
+        if (strcmp(name, cli_precision_name(all[i])) == 0) return true;
+    }
+    return false;
 }
 
 sifr_status cli_read_model_open(const cli_read_model *read, engine_folder *folder,
@@ -36,17 +49,15 @@ sifr_status cli_read_model_open(const cli_read_model *read, engine_folder *folde
     if (read->threads > THREADS_LIMIT)
         return base_fail(error, SIFR_USAGE, "--threads %lld: at most %d", (long long)read->threads,
                          THREADS_LIMIT);
-    bool bf16 = read->precision && strcmp(read->precision, "bf16") == 0;
-    if (read->precision && !bf16 && strcmp(read->precision, "fp32") != 0)
-        return base_fail(error, SIFR_USAGE, "--precision %s: fp32 and bf16 are built",
+    if (read->precision && !find_precision(read->precision, &out->precision))
+        return base_fail(error, SIFR_USAGE, "--precision %s: fp32, bf16 and fp16 are built",
                          read->precision);
     BASE_TRY(engine_folder_open(read->model, folder, error));
     out->threads = (int)read->threads;
-    out->precision = bf16 ? SIFR_BF16 : SIFR_FP32;
     if (!read->precision) out->precision = stored_precision(folder->weights);
     return SIFR_OK;
 }
 
 const char *cli_precision_name(sifr_precision precision) {
-    return precision == SIFR_BF16 ? "bf16" : "fp32";
+    return device_dtype_name(engine_dtype(precision));
 }

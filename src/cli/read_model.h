@@ -6,7 +6,7 @@
 #include "engine/inference.h"
 
 typedef struct cli_read_model {
-    const char *model, *precision; /* precision: "fp32", "bf16" or NULL */
+    const char *model, *precision; /* precision: "fp32", "bf16", "fp16" or NULL */
     int64_t threads;
 } cli_read_model;
 
@@ -16,11 +16,12 @@ enum { CLI_READ_MODEL_OPTIONS = 3 };
 void cli_read_model_options(cli_read_model *read, cli_option *options);
 
 /* Opens the folder and sets out->precision and out->threads. Where no precision is asked for it is
- * bf16 if all weights are stored so, else fp32. Close the folder with engine_folder_close. */
+ * bf16 or fp16 if all weights are stored so, else fp32. Close the folder with engine_folder_close.
+ */
 sifr_status cli_read_model_open(const cli_read_model *read, engine_folder *folder,
                                 engine_inference_options *out, sifr_error *error) SIFR_MUST_CHECK;
 
-/* "fp32" or "bf16". */
+/* "fp32", "bf16" or "fp16". */
 const char *cli_precision_name(sifr_precision precision);
 
 #endif

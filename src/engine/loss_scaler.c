@@ -36,7 +36,8 @@ static bool lower(engine_loss_scaler *s, const sifr_loss_scaling *o) {
 bool engine_loss_scaler_update(engine_loss_scaler *s, const sifr_loss_scaling *o, bool overflow) {
     if (o->fixed > 0) return true;
     if (overflow) {
-        if (!lower(s, o)) return false;
+        s->exhausted = !lower(s, o);
+        if (s->exhausted) return false;
         s->last_overflow = s->iteration;
     } else {
         int64_t clean = s->iteration - s->last_overflow - 1;

@@ -11,7 +11,8 @@ typedef struct engine_loss_scaler {
     double scale;          /* of the step to come */
     int64_t iteration;     /* steps seen */
     int64_t last_overflow; /* the iteration of it; -1: none yet */
-    int64_t hysteresis;    /* overflows left, this one included, until one lowers the scale */
+    int64_t hysteresis;    /* 1: the next overflow lowers the scale */
+    bool exhausted;        /* a step overflowed at the least scale */
 } engine_loss_scaler;
 
 /* SIFR_USAGE for options that are no loss scaling. */
@@ -20,8 +21,8 @@ sifr_status engine_loss_scaler_check(const sifr_loss_scaling *options,
 
 engine_loss_scaler engine_loss_scaler_begin(const sifr_loss_scaling *options);
 
-/* Takes note of a step. False: it overflowed at the least scale, and no other step can do better
- * (never with a fixed scale). */
+/* Takes note of a step. False: it overflowed at the least scale, so that no other can do better;
+ * never with a fixed scale. */
 bool engine_loss_scaler_update(engine_loss_scaler *scaler, const sifr_loss_scaling *options,
                                bool overflow);
 

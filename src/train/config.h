@@ -49,6 +49,15 @@ typedef struct train_comms_logger {
     uint32_t operations;
 } train_comms_logger;
 
+/* DeepSpeed's "fp16" section. */
+typedef struct train_fp16 {
+    bool enabled;
+    double loss_scale; /* fixed; 0: dynamic, as the rest says */
+    int64_t initial_scale_power, loss_scale_window, hysteresis;
+    bool consecutive_hysteresis;
+    double min_loss_scale;
+} train_fp16;
+
 typedef struct train_setting train_setting; /* one key's value and where it came from */
 
 typedef struct train_config {
@@ -59,7 +68,8 @@ typedef struct train_config {
     int64_t steps_per_print;  /* 0: not given */
     bool wall_clock_breakdown, memory_breakdown;
     train_comms_logger comms_logger;
-    bool bf16; /* bf16 parameters beside fp32 masters; false: fp32 */
+    bool bf16;       /* bf16 parameters beside fp32 masters */
+    train_fp16 fp16; /* the same in fp16; neither: fp32 */
     train_dtype grad_accum_dtype;
     int64_t zero_stage;
     train_optimizer optimizer;

@@ -24,9 +24,11 @@
 #define REMOVED TRAIN_REMOVED
 #define ALIAS TRAIN_ALIAS
 #define FIELD(name) .field = offsetof(train_config, name) + 1
-#define KEY(path_, type_, status_, fallback_, unit_, doc_, ...)                                     \
-    {.path = path_, .type = type_, .status = status_, .fallback = fallback_, .unit = unit_,        \
-     .doc = doc_, __VA_ARGS__}
+#define KEY(path_, type_, status_, fallback_, unit_, doc_, ...)                                    \
+    {                                                                                              \
+        .path = path_, .type = type_, .status = status_, .fallback = fallback_, .unit = unit_,     \
+        .doc = doc_, __VA_ARGS__                                                                   \
+    }
 #define ZERO .gate = "zero_optimization.stage"
 #define MOMENTUM_1BIT "OneBitAdam|ZeroOneAdam|OneBitLamb"
 #define ADAMS "Adam|AdamW|OneBitAdam|ZeroOneAdam|MuAdam|MuAdamW"
@@ -129,26 +131,26 @@ KEY("bf16.check_grad_overflow", BOOL, NONE, "true", "", "non-finite gradients ne
 KEY("bf16.bf16_master_weights_and_grads", BOOL, LATER, "false", "", "Master weights and gradients in bf16."),
 KEY("bf16.bf16_optimizer_states", BOOL, LATER, "false", "", "Adam's moments in bf16."),
 KEY("bfloat16", SECTION, ALIAS, NULL, "", "Old spelling.", .alias = "bf16"),
-KEY("fp16", SECTION, LATER, NULL, "", "fp16 with loss scaling."),
-KEY("fp16.enabled", BOOL, LATER, "false", "", "Trains in fp16."),
+KEY("fp16", SECTION, BUILT, NULL, "", "fp16 parameters and activations beside fp32 master weights and optimizer state, with loss scaling; products are computed in fp32."),
+KEY("fp16.enabled", BOOL, BUILT, "false", "", "Trains in fp16. \"auto\": false, unless --fp16.", .flag = "fp16", FIELD(fp16.enabled)),
 KEY("fp16.auto_cast", BOOL, LATER, "false", "", "Casts inputs to fp16."),
-KEY("fp16.loss_scale", NUMBER, LATER, "0", "", "Fixed loss scale; 0: dynamic.", .range = ">= 0"),
-KEY("fp16.initial_scale_power", INT, LATER, "16", "", "The first dynamic scale is 2 to this.", .range = ">= 0"),
-KEY("fp16.loss_scale_window", INT, LATER, "1000", "steps", "Clean steps before the scale doubles.", .range = "> 0"),
-KEY("fp16.hysteresis", INT, LATER, "2", "", "Overflows before the scale halves.", .range = "> 0"),
-KEY("fp16.consecutive_hysteresis", BOOL, LATER, "false", "", "Refills the hysteresis after each clean step."),
-KEY("fp16.min_loss_scale", NUMBER, LATER, "1", "", "Least scale; an overflow at it ends the run.", .range = "> 0"),
+KEY("fp16.loss_scale", NUMBER, BUILT, "0", "", "Fixed loss scale; 0: dynamic.", .range = ">= 0", FIELD(fp16.loss_scale)),
+KEY("fp16.initial_scale_power", INT, BUILT, "16", "", "The first dynamic scale is 2 to this.", .range = ">= 0", FIELD(fp16.initial_scale_power)),
+KEY("fp16.loss_scale_window", INT, BUILT, "1000", "steps", "Steps without overflow after which the scale doubles.", .range = "> 0", FIELD(fp16.loss_scale_window)),
+KEY("fp16.hysteresis", INT, BUILT, "2", "", "The overflow of this number, and each one after it, halves the scale; counted anew when it doubles.", .range = "> 0", FIELD(fp16.hysteresis)),
+KEY("fp16.consecutive_hysteresis", BOOL, BUILT, "false", "", "Counts the hysteresis anew after each step without overflow.", FIELD(fp16.consecutive_hysteresis)),
+KEY("fp16.min_loss_scale", NUMBER, BUILT, "1", "", "Least dynamic scale; an overflow at it ends the run.", .range = "> 0", FIELD(fp16.min_loss_scale)),
 KEY("fp16.fp16_master_weights_and_grads", BOOL, LATER, "false", "", "Master weights and gradients in fp16."),
 KEY("amp", SECTION, REMOVED, NULL, "", "NVIDIA Apex; DeepSpeed took it out; use bf16."),
 KEY("amp.enabled", BOOL, REMOVED, "false", "", "NVIDIA Apex; DeepSpeed took it out; use bf16."),
 KEY("amp.opt_level", TEXT, REMOVED, NULL, "", "Apex's level."),
 KEY("torch_autocast", SECTION, LATER, NULL, "", "torch's automatic mixed precision."),
-KEY("torch_autocast.enabled", BOOL, LATER, "false", "", "Switches it on; bf16.enabled is what is built."),
+KEY("torch_autocast.enabled", BOOL, LATER, "false", "", "Switches it on; bf16.enabled and fp16.enabled are what is built."),
 KEY("torch_autocast.dtype", CHOICE, LATER, "\"bfloat16\"", "", "The low precision.", .choices = "bfloat16|float16|bf16|fp16"),
 KEY("torch_autocast.lower_precision_safe_modules", TEXTS, LATER, NULL, "", "Modules that run in low precision."),
 KEY("data_types", SECTION, BUILT, NULL, "", "Types of what is stored."),
 KEY("data_types.grad_accum_dtype", CHOICE, BUILT, "\"fp32\"", "", "The type in which gradients are added up. DeepSpeed's default is the model's type; here it is fp32.", .choices = "fp32|bf16|fp16", .later = "bf16|fp16", FIELD(grad_accum_dtype)),
-KEY("data_types.param_dtype", CHOICE, BUILT, NULL, "", "The type of the parameters; must be the one that bf16.enabled gives.", .choices = "fp32|bf16|fp16", .later = "fp16"),
+KEY("data_types.param_dtype", CHOICE, BUILT, NULL, "", "The type of the parameters; must be the one that bf16.enabled and fp16.enabled give.", .choices = "fp32|bf16|fp16"),
 KEY("data_types.buffer_dtype", CHOICE, NONE, NULL, "", "the models here keep no buffers.", .choices = "fp32|bf16|fp16"),
 KEY("data_types.keep_in_fp32_modules", TEXTS, LATER, NULL, "", "Buffers of modules that stay in fp32.", .neutral = "[]|[\"auto\"]"),
 

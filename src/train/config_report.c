@@ -57,7 +57,8 @@ void train_config_explain(const train_config *config, train_config_line *write, 
         const train_key *key = train_key_at(i);
         const train_setting *setting = &config->settings[i];
         if (key->type == TRAIN_SECTION && !setting->given) continue;
-        bool acts = key->status == TRAIN_BUILT && train_setting_applies(config, i) &&
+        bool acts = train_setting_verdict(config, i, NULL) == TRAIN_ACTS &&
+                    train_setting_applies(config, i) &&
                     (setting->value || train_value_is_auto(setting->given));
         if (!setting->given && !acts) continue;
         char line[1024];
@@ -91,7 +92,8 @@ json_t *train_config_effective(const train_config *config) {
         bool mine = key->type != TRAIN_SECTION && key->status != TRAIN_ALIAS && !key->over &&
                     strcmp(key->path, "sifr.resume") != 0;
         if (!mine || !train_setting_applies(config, i)) continue;
-        const json_t *value = key->status == TRAIN_BUILT ? train_shown(setting) : setting->given;
+        bool acts = train_setting_verdict(config, i, NULL) == TRAIN_ACTS;
+        const json_t *value = acts ? train_shown(setting) : setting->given;
         if (value && !train_put_path(root, key->path, (json_t *)value)) {
             json_decref(root);
             return NULL;

@@ -1,4 +1,5 @@
 /* From settings to the fields of train_config: "auto", defaults, what one key says for another. */
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -258,6 +259,48 @@ static sifr_status train_resolve_scheduler(train_config *config, sifr_error *err
     return SIFR_OK;
 }
 
+/* fp32 holds nothing beyond 2^127, and gradients are made in it. */
+enum { TRAIN_SCALE_POWER = 126 };
+
+static sifr_status train_check_loss_scale(const train_config *config, sifr_error *error) {
+    size_t index;
+    char where[300], text[64];
+    double fixed = train_setting_number(config, "fp16.loss_scale");
+    const char *path = fixed > 0 ? "fp16.loss_scale" : "fp16.initial_scale_power";
+    bool right = fixed > 0 ? fixed <= ldexp(1, TRAIN_SCALE_POWER)
+                           : train_setting_int(config, path) <= TRAIN_SCALE_POWER;
+    if (right) return SIFR_OK;
+    train_key_find(path, &index);
+    return base_fail(error, SIFR_USAGE, "%s is %s; the largest loss scale is 2^%d",
+                     train_setting_where(config, index, where, sizeof where),
+                     train_value_text(train_setting_at(config, path)->value, text, sizeof text),
+                     TRAIN_SCALE_POWER);
+}
+
+/* bf16, fp16 or neither, and what else says so. */
+static sifr_status train_resolve_precision(const train_config *config, sifr_error *error) {
+    bool bf16 = json_is_true(train_setting_at(config, "bf16.enabled")->value);
+    bool fp16 = json_is_true(train_setting_at(config, "fp16.enabled")->value);
+    if (bf16 && fp16) {
+        char one[300], other[300];
+        size_t first, second;
+        train_key_find("fp16.enabled", &first);
+        train_key_find("bf16.enabled", &second);
+        return base_fail(error, SIFR_USAGE, "%s and %s are both true; switch one of them off",
+                         train_setting_where(config, first, one, sizeof one),
+                         train_setting_where(config, second, other, sizeof other));
+    }
+    if (fp16) BASE_TRY(train_check_loss_scale(config, error));
+    const json_t *type = train_setting_at(config, "data_types.param_dtype")->value;
+    const char *mode = fp16 ? "fp16" : bf16 ? "bf16" : "fp32";
+    if (!type || strcmp(json_string_value(type), mode) == 0) return SIFR_OK;
+    return base_fail(error, SIFR_USAGE,
+                     "data_types.param_dtype is %s, but %s.enabled %s means %s; leave param_dtype "
+                     "out, or change %s.enabled",
+                     json_string_value(type), fp16 ? "fp16" : "bf16",
+                     fp16 || bf16 ? "true" : "false", mode, fp16 ? "fp16" : "bf16");
+}
+
 static sifr_status train_resolve_run(train_config *config, sifr_error *error) {
     train_setting *steps = train_setting_at(config, "sifr.max_steps");
     if (steps->value && json_integer_value(steps->value) == 0) {
@@ -276,16 +319,7 @@ static sifr_status train_resolve_run(train_config *config, sifr_error *error) {
         snprintf(train_setting_at(config, "sifr.num_train_epochs")->note, 160,
                  "no effect, max_steps counts");
     }
-    const json_t *type = train_setting_at(config, "data_types.param_dtype")->value;
-    bool bf16 = json_is_true(train_setting_at(config, "bf16.enabled")->value);
-    const char *mode = bf16 ? "bf16" : "fp32";
-    if (type && strcmp(json_string_value(type), mode) != 0) {
-        return base_fail(error, SIFR_USAGE,
-                         "data_types.param_dtype is %s, but bf16.enabled %s means %s; leave "
-                         "param_dtype out, or change bf16.enabled",
-                         json_string_value(type), bf16 ? "true" : "false", mode);
-    }
-    return SIFR_OK;
+    return train_resolve_precision(config, error);
 }
 
 /* The typed field that a row's value goes to. */

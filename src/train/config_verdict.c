@@ -63,6 +63,15 @@ static train_verdict train_not_built(const train_config *config, const train_key
     return TRAIN_REFUSED;
 }
 
+/* A built key of a feature that is not switched on. */
+static bool train_gated(const train_config *config, const train_key *key, const train_key **gate) {
+    bool said;
+    const train_key *above = train_key_gate(key);
+    if (!above || train_switched_on(config, above, &said)) return false;
+    *gate = above;
+    return true;
+}
+
 train_verdict train_setting_verdict(const train_config *config, size_t index,
                                     const train_key **gate) {
     const train_key *key = train_key_at(index);
@@ -82,7 +91,7 @@ train_verdict train_setting_verdict(const train_config *config, size_t index,
             const char *word = json_is_string(value) ? json_string_value(value) : text;
             if (train_key_has_word(key->later, word, NULL, NULL)) return TRAIN_REFUSED;
         }
-        return TRAIN_ACTS;
+        return train_gated(config, key, gate) ? TRAIN_GATED : TRAIN_ACTS;
     case TRAIN_LATER:
     case TRAIN_REMOVED:
         break;

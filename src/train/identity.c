@@ -52,13 +52,29 @@ static json_t *describe_schedule(const train_lr_schedule *s) {
                      "warmup_type", (int)s->warmup_type);
 }
 
+static json_t *describe_loss_scaling(const sifr_loss_scaling *s) {
+    if (s->fixed > 0) return json_pack("{s:f}", "fixed", s->fixed);
+    return json_pack("{s:f, s:f, s:I, s:I, s:b}", "initial", s->initial, "least", s->least,
+                     "window", (json_int_t)s->window, "hysteresis", (json_int_t)s->hysteresis,
+                     "consecutive", s->consecutive_hysteresis);
+}
+
 json_t *train_identity_notes(const train_config *config, const sifr_engine *engine) {
     char machine[512];
     device_describe(engine->dev, machine, sizeof machine);
-    return json_pack("{s:I, s:s, s:f, s:s, s:o, s:o, s:s}", "micro batch size",
-                     (json_int_t)config->micro_batch_size, "type", config->bf16 ? "bf16" : "fp32",
-                     "gradient_clipping", config->gradient_clipping, "gradient_order",
-                     config->gradient_order == TRAIN_GRADIENT_SEQUENTIAL ? "sequential" : "tree",
-                     "optimizer", describe_optimizer(&config->optimizer), "schedule",
-                     describe_schedule(&config->schedule), "machine", machine);
+    json_t *notes =
+        json_pack("{s:I, s:s, s:f, s:s, s:o, s:o, s:s}", "micro batch size",
+                  (json_int_t)config->micro_batch_size, "type",
+                  device_dtype_name(engine->training->settings.dtype), "gradient_clipping",
+                  config->gradient_clipping, "gradient_order",
+                  config->gradient_order == TRAIN_GRADIENT_SEQUENTIAL ? "sequential" : "tree",
+                  "optimizer", describe_optimizer(&config->optimizer), "schedule",
+                  describe_schedule(&config->schedule), "machine", machine);
+    if (config->fp16.enabled &&
+        json_object_set_new(notes, "loss scaling",
+                            describe_loss_scaling(&engine->options.loss_scaling)) != 0) {
+        json_decref(notes);
+        return NULL;
+    }
+    return notes;
 }

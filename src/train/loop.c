@@ -53,14 +53,30 @@ static sifr_status save_on_the_way(train_state *t, sifr_error *error) {
     return status;
 }
 
+static const char *skip_reason(const train_state *t, const sifr_step_result *result) {
+    if (result->labelled == 0) return "no token has a label";
+    if (!isfinite(result->loss)) return "the loss is not finite";
+    return t->config->fp16.enabled ? "a gradient overflows fp16" : "a gradient is not finite";
+}
+
+/* The search for a dynamic loss scale is no divergence, and ends by itself. */
+static bool is_search(const train_state *t, const sifr_step_result *result) {
+    return t->config->fp16.enabled && t->config->fp16.loss_scale <= 0 && result->labelled > 0;
+}
+
 static sifr_status note_skipped(train_state *t, const sifr_step_result *result, sifr_error *error) {
     if (result->updated) {
         t->skipped_in_row = 0;
         return SIFR_OK;
     }
-    const char *reason = result->labelled == 0     ? "no token has a label"
-                         : !isfinite(result->loss) ? "the loss is not finite"
-                                                   : "a gradient is not finite";
+    const char *reason = skip_reason(t, result);
+    if (is_search(t, result)) {
+        base_log(t->host->log, SIFR_LOG_INFO,
+                 "step %lld skipped: %s; the loss scale was %g, the next step has %g",
+                 (long long)t->engine->steps, reason, result->loss_scale,
+                 sifr_engine_loss_scale(t->engine));
+        return SIFR_OK;
+    }
     base_log(t->host->log, SIFR_LOG_WARNING, "step %lld skipped: %s; the weights stay as they were",
              (long long)t->engine->steps, reason);
     if (++t->skipped_in_row < SKIP_LIMIT) return SIFR_OK;
@@ -109,7 +125,9 @@ static sifr_status step(train_state *t, sifr_status *local, sifr_error *error) {
     comm_ledger before = *comm_get_ledger(t->group);
     double rate = train_lr_at(&c->schedule, t->engine->updates - 1);
     train_profile_begin_step(&t->profile);
-    BASE_TRY(sifr_engine_step(t->engine, t->tokens, t->labels, rate, &result, error));
+    sifr_status status = sifr_engine_step(t->engine, t->tokens, t->labels, rate, &result, error);
+    if (status != SIFR_OK) /* no scale is left for any rank, or this one alone is in trouble */
+        return t->engine->scaler.exhausted ? train_agree(t, status, error) : status;
     train_profile_end_step(&t->profile);
     count_wire(t, &before);
     double seconds = train_monitor_clock() - start;
@@ -226,8 +244,8 @@ static void announce(const train_state *t) {
     train_say(t->host, "model: %s, %s parameters, %s; %s%d thread%s%s, %s",
               t->folder.config.model_type,
               base_format_count(sifr_model_parameters(t->folder.model), parameters),
-              c->bf16 ? "bf16" : "fp32", ranks, threads, threads == 1 ? "" : "s",
-              size > 1 ? " each" : "", device_isa(t->engine->dev));
+              device_dtype_name(t->engine->training->settings.dtype), ranks, threads,
+              threads == 1 ? "" : "s", size > 1 ? " each" : "", device_isa(t->engine->dev));
     if (size > 1) snprintf(over, sizeof over, " x %d ranks", size);
     train_say(
         t->host,
@@ -270,8 +288,11 @@ static sifr_status run(train_state *t, train_outcome *outcome, sifr_error *error
     if (!outcome->signal && t->engine->steps > 0 && t->engine->updates == 0)
         status = base_fail(error, SIFR_FAILED,
                            "all %lld steps were skipped: nothing was learned, and no model is "
-                           "written; is %s sound?",
-                           (long long)t->engine->steps, c->model);
+                           "written; is %s sound?%s",
+                           (long long)t->engine->steps, c->model,
+                           c->fp16.enabled ? " In fp16 the first steps look for a loss scale: more "
+                                             "steps, or a lower initial_scale_power, may do"
+                                           : "");
     BASE_TRY(train_agree(t, status, error));
     if (!outcome->signal) BASE_TRY(train_agree(t, save_model(t, error), error));
     outcome->seconds = train_monitor_clock() - start;

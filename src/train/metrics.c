@@ -9,11 +9,20 @@
 #include "base/file.h"
 #include "base/memory.h"
 
-static const char *const columns[] = {"step",           "epoch",         "loss",
-                                      "grad_norm",      "learning_rate", "tokens_per_second",
-                                      "tokens",         "limit_share",   "memory_bytes",
-                                      "skipped",        "seconds",       "eval_loss",
-                                      "eval_perplexity"};
+static const char *const columns[] = {"step",
+                                      "epoch",
+                                      "loss",
+                                      "grad_norm",
+                                      "learning_rate",
+                                      "tokens_per_second",
+                                      "tokens",
+                                      "limit_share",
+                                      "memory_bytes",
+                                      "skipped",
+                                      "seconds",
+                                      "eval_loss",
+                                      "eval_perplexity",
+                                      "loss_scale"};
 enum { COLUMNS = sizeof columns / sizeof *columns, METRICS_LIMIT = 1 << 30 };
 
 json_t *train_metrics_number(double value) {

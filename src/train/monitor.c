@@ -90,38 +90,43 @@ static void format_rate(double rate, char out[32]) {
 }
 
 static void format_line(const train_monitor *monitor, int64_t step, double loss, double rate,
-                        double norm, double learning_rate, char *out, size_t size) {
+                        const sifr_step_result *result, double learning_rate, char *out,
+                        size_t size) {
     const train_monitor_settings *s = &monitor->settings;
-    char tokens[32], left[32], memory[32], share[32] = "";
+    char tokens[32], left[32], memory[32], share[32] = "", scale[32] = "";
     double remaining = monitor->step_seconds * (double)(s->total_steps - step);
     format_rate(rate, tokens);
     format_time(remaining, left);
     if (s->limit > 0)
         snprintf(share, sizeof share, " (%.0f%% of limit)",
                  100 * rate * s->flops_per_token / s->limit);
-    snprintf(out, size, "step %lld/%lld  loss %.4f  lr %.3g  norm %.3g  %s tok/s%s  %s  %s left",
-             (long long)step, (long long)s->total_steps, loss, learning_rate, norm, tokens, share,
-             base_format_bytes(monitor->memory, memory), left);
+    if (s->scaled) snprintf(scale, sizeof scale, "  scale %.6g", result->loss_scale);
+    snprintf(out, size, "step %lld/%lld  loss %.4f  lr %.3g  norm %.3g%s  %s tok/s%s  %s  %s left",
+             (long long)step, (long long)s->total_steps, loss, learning_rate, result->gradient_norm,
+             scale, tokens, share, base_format_bytes(monitor->memory, memory), left);
 }
 
-static json_t *make_record(const train_monitor *monitor, int64_t step, double loss, double norm,
-                           double learning_rate, double rate) {
+static bool add_number(json_t *record, const char *key, double value) {
+    return json_object_set_new(record, key, train_metrics_number(value)) == 0;
+}
+
+static json_t *make_record(const train_monitor *monitor, int64_t step, double loss,
+                           const sifr_step_result *result, double learning_rate, double rate) {
     const train_monitor_settings *s = &monitor->settings;
     json_t *record = json_pack(
         "{s:I, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:o}", "step", (json_int_t)step, "epoch",
         train_metrics_number((double)step * s->epochs_per_step), "loss", train_metrics_number(loss),
-        "grad_norm", train_metrics_number(norm), "learning_rate",
+        "grad_norm", train_metrics_number(result->gradient_norm), "learning_rate",
         train_metrics_number(learning_rate), "tokens_per_second", train_metrics_number(rate),
         "tokens", (json_int_t)(step * s->tokens_per_step), "memory_bytes",
         (json_int_t)monitor->memory, "skipped", (json_int_t)monitor->skipped, "seconds",
         train_metrics_number(train_monitor_clock() - monitor->began));
-    if (record && s->limit > 0 &&
-        json_object_set_new(record, "limit_share",
-                            train_metrics_number(rate * s->flops_per_token / s->limit)) != 0) {
-        json_decref(record);
-        return NULL;
-    }
-    return record;
+    bool whole = record && (s->limit <= 0 || add_number(record, "limit_share",
+                                                        rate * s->flops_per_token / s->limit));
+    whole = whole && (!s->scaled || add_number(record, "loss_scale", result->loss_scale));
+    if (whole) return record;
+    json_decref(record);
+    return NULL;
 }
 
 static bool is_recorded(const train_monitor *monitor, int64_t step) {
@@ -135,7 +140,7 @@ void train_monitor_watch(train_monitor *monitor, int64_t step) {
     if (monitor->memory > monitor->largest_memory) monitor->largest_memory = monitor->memory;
 }
 
-static sifr_status record_step(train_monitor *monitor, int64_t step, double norm,
+static sifr_status record_step(train_monitor *monitor, int64_t step, const sifr_step_result *result,
                                double learning_rate, double now, sifr_error *error) {
     const train_monitor_settings *s = &monitor->settings;
     double rate = (double)((step - monitor->last_record_step) * s->tokens_per_step) /
@@ -143,13 +148,13 @@ static sifr_status record_step(train_monitor *monitor, int64_t step, double norm
     double loss = monitor->loss_count ? monitor->loss_sum / (double)monitor->loss_count : NAN;
     train_monitor_watch(monitor, step);
     monitor->last_loss = loss;
-    BASE_TRY(train_metrics_add(&monitor->metrics,
-                               make_record(monitor, step, loss, norm, learning_rate, rate), error));
+    BASE_TRY(train_metrics_add(
+        &monitor->metrics, make_record(monitor, step, loss, result, learning_rate, rate), error));
     bool due = s->print_every ? step % s->print_every == 0
                               : now - monitor->last_print >= 1 || step == s->total_steps;
     if (due && (!s->host->live || s->print_every)) {
         char text[256];
-        format_line(monitor, step, loss, rate, norm, learning_rate, text, sizeof text);
+        format_line(monitor, step, loss, rate, result, learning_rate, text, sizeof text);
         train_say(s->host, "%s", text);
         monitor->last_print = now;
     }
@@ -175,12 +180,12 @@ sifr_status train_monitor_step(train_monitor *monitor, int64_t step, const sifr_
     if (s->host->live && (now - monitor->last_live > 0.1 || step == s->total_steps)) {
         char text[256];
         format_line(monitor, step, result->loss, (double)s->tokens_per_step / monitor->step_seconds,
-                    result->gradient_norm, learning_rate, text, sizeof text);
+                    result, learning_rate, text, sizeof text);
         s->host->live(s->host->user, text);
         monitor->last_live = now;
     }
     if (!is_recorded(monitor, step)) return SIFR_OK;
-    return record_step(monitor, step, result->gradient_norm, learning_rate, now, error);
+    return record_step(monitor, step, result, learning_rate, now, error);
 }
 
 sifr_status train_monitor_evaluation(train_monitor *monitor, int64_t step,

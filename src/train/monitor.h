@@ -19,6 +19,7 @@ typedef struct train_monitor_settings {
     int64_t print_every;    /* steps between plain lines; 0: with the records, one a second */
     double flops_per_token; /* the field's own count */
     double limit;           /* operations a second that the machine can do; 0: not known */
+    bool scaled;            /* in fp16: the loss scale is shown */
 } train_monitor_settings;
 
 typedef struct train_monitor {

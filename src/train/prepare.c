@@ -243,6 +243,7 @@ static sifr_status open_monitor(train_state *t, sifr_error *error) {
         .log_every = c->logging_steps > 0 ? c->logging_steps : 1,
         .print_every = c->steps_per_print,
         .flops_per_token = model_training_flops(t->folder.model, t->length),
+        .scaled = c->fp16.enabled,
         .limit =
             (bf16 ? t->machine.bf16_operations : t->machine.fp32_operations) * comm_size(t->group)};
     if (!t->first) {

@@ -1,5 +1,6 @@
 #include "train/settings.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/file.h"
@@ -22,7 +23,14 @@ sifr_status train_sequence_length(const train_config *config, const formats_mode
 
 sifr_engine_options train_engine_options(const train_config *c, int64_t length) {
     sifr_engine_options options = sifr_engine_defaults();
-    options.precision = c->bf16 ? SIFR_BF16 : SIFR_FP32;
+    options.precision = c->fp16.enabled ? SIFR_FP16 : c->bf16 ? SIFR_BF16 : SIFR_FP32;
+    options.loss_scaling =
+        (sifr_loss_scaling){.fixed = c->fp16.loss_scale,
+                            .initial = ldexp(1, (int)c->fp16.initial_scale_power),
+                            .least = c->fp16.min_loss_scale,
+                            .window = c->fp16.loss_scale_window,
+                            .hysteresis = c->fp16.hysteresis,
+                            .consecutive_hysteresis = c->fp16.consecutive_hysteresis};
     options.threads = (int)c->threads;
     options.sequences = c->micro_batch_size;
     options.length = length;

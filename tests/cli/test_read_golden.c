@@ -64,10 +64,14 @@ static void test_eval(void **state) {
         golden_check_eval(&g, GOLDEN_FP32, eval(&g, prefix, "--precision fp32 --batch-size 4"));
         double bf16 = eval(&g, prefix, "--precision bf16");
         golden_check_eval(&g, GOLDEN_BF16, bf16);
+        double fp16 = eval(&g, prefix, "--precision fp16");
+        golden_check_eval(&g, GOLDEN_FP16, fp16);
         /* What is not asked for is that of the stored weights. */
         double stored = eval(&g, prefix, "");
         if (strcmp(g.stored_dtype, "bfloat16") == 0)
             assert_true(stored == bf16);
+        else if (strcmp(g.stored_dtype, "float16") == 0)
+            assert_true(stored == fp16);
         else
             golden_check_eval(&g, GOLDEN_FP32, stored);
         golden_close(&g);

@@ -41,7 +41,7 @@ complains 'seq-length'
 expect 2 eval --model "$llama" --data text.txt --seq-length 0
 complains 'at least one token'
 expect 2 eval --model "$llama" --data text.txt --seq-length 16 --precision fp8
-complains '--precision fp8: fp32 and bf16 are built'
+complains '--precision fp8: fp32, bf16 and fp16 are built'
 expect 1 eval --model nowhere --data text.txt --seq-length 16
 complains 'nowhere'
 cp -r "$llama" damaged

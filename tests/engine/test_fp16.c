@@ -88,13 +88,25 @@ static void scale_keeps_gradients(void **state) {
     sifr_model_free(model);
 }
 
-/* Any scale is divided out again: what is left of it is what vanishes. */
+/* Of all first moments: Adam would not mind a scale in them, the next step with another would. */
+static double moments(const sifr_model *model, const sifr_engine *engine) {
+    double sum = 0;
+    for (size_t w = 0; w < model->weight_count; w++) {
+        const float *moment = engine_state(engine, w, ENGINE_MOMENT1);
+        for (int64_t i = 0; i < model->weights[w].rows * model->weights[w].columns; i++)
+            sum += (double)moment[i] * (double)moment[i];
+    }
+    return sqrt(sum);
+}
+
+/* Any scale is divided out again. Powers of two change no digit: between two large ones, what is
+ * left is the last digits of the smallest gradients. */
 static void fixed_scale(void **state) {
     (void)state;
     sifr_model *model = small_model(SMALL_LLAMA);
-    double losses[3], norms[3];
-    for (int i = 0; i < 3; i++) {
-        static const double scales[] = {0x1p12, 0x1p14, 10000};
+    double losses[4], norms[4], sizes[4];
+    for (int i = 0; i < 4; i++) {
+        static const double scales[] = {0x1p17, 0x1p18, 0x1p12, 10000};
         sifr_engine_options options = defaults(SIFR_FP16);
         options.loss_scaling.fixed = scales[i];
         sifr_engine *engine = small_engine(model, &options);
@@ -104,11 +116,15 @@ static void fixed_scale(void **state) {
             losses[i] = result.loss, norms[i] = result.gradient_norm;
         }
         assert_true(sifr_engine_loss_scale(engine) == scales[i]);
+        sizes[i] = moments(model, engine);
         sifr_engine_free(engine);
     }
-    for (int i = 1; i < 3; i++) {
+    assert_true(fabs(losses[1] - losses[0]) < 1e-10 * losses[0]);
+    assert_true(fabs(norms[1] - norms[0]) < 1e-10 * norms[0]);
+    for (int i = 1; i < 4; i++) {
         assert_true(fabs(losses[i] - losses[0]) < 1e-3 * losses[0]);
         assert_true(fabs(norms[i] - norms[0]) < 5e-3 * norms[0]);
+        assert_true(fabs(sizes[i] - sizes[0]) < 5e-3 * sizes[0]);
     }
     sifr_model_free(model);
 }

@@ -87,8 +87,10 @@ static void goes_on_from_a_copy(void **state) {
     sifr_loss_scaling options = {.initial = 64, .least = 1, .window = 3, .hysteresis = 2};
     engine_loss_scaler whole = engine_loss_scaler_begin(&options);
     for (int i = 0; i < 50; i++) {
-        engine_loss_scaler copy = {whole.scale, whole.iteration, whole.last_overflow,
-                                   whole.hysteresis};
+        engine_loss_scaler copy = {.scale = whole.scale,
+                                   .iteration = whole.iteration,
+                                   .last_overflow = whole.last_overflow,
+                                   .hysteresis = whole.hysteresis};
         bool overflow = i % 7 == 2 || i % 11 == 5;
         assert_true(engine_loss_scaler_update(&whole, &options, overflow));
         assert_true(engine_loss_scaler_update(&copy, &options, overflow));

@@ -1,6 +1,6 @@
 /* Models against PyTorch and transformers: loss, logits, gradients, ten training steps, evaluation
- * and generation, in fp32 and bf16. tests/golden/README.md says how the expected results and the
- * bounds came about. */
+ * and generation, in fp32, bf16 and fp16. tests/golden/README.md says how the expected results and
+ * the bounds came about. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -75,8 +75,13 @@ static void check_gradients(const golden *g, golden_precision precision) {
     for (size_t p = 0; p < g->parameter_count; p++) {
         const golden_parameter *parameter = &g->parameters[p];
         size_t index = weight_index(folder.model, parameter->name);
-        golden_check_gradient(g, precision, parameter->name, gradient_of(engine, index),
-                              parameter->elements);
+        const float *scaled = gradient_of(engine, index);
+        float *gradient = malloc(parameter->elements * sizeof *gradient);
+        assert_non_null(gradient);
+        for (size_t i = 0; i < parameter->elements; i++)
+            gradient[i] = scaled[i] / (float)result.loss_scale;
+        golden_check_gradient(g, precision, parameter->name, gradient, parameter->elements);
+        free(gradient);
     }
     sifr_engine_free(engine);
     engine_folder_close(&folder);
@@ -200,6 +205,7 @@ static void every_model(void (*check)(const golden *g, golden_precision precisio
         golden_open(&list, i, &g);
         check(&g, GOLDEN_FP32);
         check(&g, GOLDEN_BF16);
+        check(&g, GOLDEN_FP16);
         golden_close(&g);
     }
     golden_list_close(&list);

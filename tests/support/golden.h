@@ -43,7 +43,8 @@ size_t golden_list_find(const golden_list *list, const char *name);
 
 typedef enum golden_precision {
     GOLDEN_FP32, /* the bounds of the issue: 1e-5 for losses and logits, 1e-4 and 1e-3 in norm */
-    GOLDEN_BF16  /* derived from torch's own bf16 errors */
+    GOLDEN_BF16, /* derived from torch's own bf16 errors */
+    GOLDEN_FP16  /* a quarter of those: it has three more bits, and scales what would vanish */
 } golden_precision;
 
 /* A parameter of the model under transformers' present name. A tied head has none of its own. */

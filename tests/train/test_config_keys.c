@@ -134,6 +134,7 @@ static void flags_come_from_the_table(void **state) {
         "trace",
         "trace-steps",
         "bf16",
+        "fp16",
     };
     size_t count = 0, found = 0;
     for (train_flag flag; train_config_flag(count, &flag); count++) {
@@ -141,7 +142,8 @@ static void flags_come_from_the_table(void **state) {
             if (strcmp(flag.name, wanted[i]) == 0) found++;
         }
         assert_non_null(train_key_find(flag.path, NULL));
-        bool is_switch = strcmp(flag.name, "resume") == 0 || strcmp(flag.name, "bf16") == 0;
+        bool is_switch = strcmp(flag.name, "resume") == 0 || strcmp(flag.name, "bf16") == 0 ||
+                         strcmp(flag.name, "fp16") == 0;
         assert_int_equal(flag.argument == NULL, is_switch);
         assert_int_equal(flag.many, strcmp(flag.name, "data") == 0);
     }

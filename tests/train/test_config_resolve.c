@@ -124,7 +124,7 @@ static void trainer_defaults(void **state) {
     config_case *c = config_case_text(all_auto);
     config_case_accepted(c);
     const train_config *t = &c->config;
-    assert_false(t->bf16);
+    assert_false(t->bf16 || t->fp16.enabled);
     assert_int_equal(t->optimizer.kind, TRAIN_ADAMW);
     assert_true(t->optimizer.decoupled && t->optimizer.bias_correction);
     assert_true(t->optimizer.lr == 5e-5 && t->optimizer.eps == 1e-8);
@@ -154,7 +154,8 @@ static void trainer_defaults(void **state) {
     config_said(all_auto, "gradient_clipping", "1 (auto: default)");
     config_said(all_auto, "zero_optimization.overlap_comm",
                 "no effect, since zero_optimization.stage is 0");
-    config_said(all_auto, "fp16.loss_scale", "no effect, since fp16.enabled is false");
+    config_said(all_auto, "fp16.enabled", "false (auto: default)");
+    config_said(all_auto, "fp16.loss_scale", "0: no effect, since fp16.enabled is false");
 }
 
 static void flags_fill_auto(void **state) {
@@ -275,9 +276,12 @@ static void not_built(void **state) {
     static const struct {
         const char *text, *message;
     } cases[] = {
-        {"{\"fp16\": {\"enabled\": true}}",
-         "ds.json: fp16.enabled is true, which is not built yet; set it to false or leave it out "
-         "(Trains in fp16.)"},
+        {"{\"fp16\": {\"enabled\": true, \"auto_cast\": true}}",
+         "ds.json: fp16.auto_cast is true, which is not built yet; set it to false or leave it out "
+         "(Casts inputs to fp16.)"},
+        {"{\"fp16\": {\"enabled\": true, \"fp16_master_weights_and_grads\": true}}",
+         "ds.json: fp16.fp16_master_weights_and_grads is true, which is not built yet; set it to "
+         "false or leave it out (Master weights and gradients in fp16.)"},
         {"{\"zero_optimization\": {\"offload_param\": {\"device\": \"nvme\"}}}",
          "ds.json: zero_optimization.offload_param.device is \"nvme\", which is not built yet "
          "(built: none); choose one that is built"},
@@ -330,6 +334,58 @@ static void not_built(void **state) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         config_refused(cases[i].text, cases[i].message);
     }
+}
+
+static void fp16(void **state) {
+    (void)state;
+    static const char *const own =
+        "{\"fp16\": {\"enabled\": true, \"loss_scale\": 0, \"initial_scale_power\": 12,"
+        " \"loss_scale_window\": 500, \"hysteresis\": 3, \"consecutive_hysteresis\": true,"
+        " \"min_loss_scale\": 0.5}, \"data_types\": {\"param_dtype\": \"fp16\"}}";
+    config_case *c = config_case_text(own);
+    config_case_accepted(c);
+    sifr_engine_options options = train_engine_options(&c->config, 16);
+    assert_int_equal(options.precision, SIFR_FP16);
+    assert_true(options.loss_scaling.fixed == 0 && options.loss_scaling.initial == 4096);
+    assert_true(options.loss_scaling.least == 0.5 && options.loss_scaling.window == 500);
+    assert_true(options.loss_scaling.hysteresis == 3);
+    assert_true(options.loss_scaling.consecutive_hysteresis);
+    config_case_free(c);
+    /* "auto", as Hugging Face's docs have it, and the Trainer's flag */
+    c = config_case_flags(all_auto, 1, "fp16", NULL, NULL);
+    config_case_accepted(c);
+    options = train_engine_options(&c->config, 16);
+    sifr_loss_scaling wanted = sifr_engine_defaults().loss_scaling;
+    assert_int_equal(options.precision, SIFR_FP16);
+    assert_true(options.loss_scaling.initial == wanted.initial);
+    assert_true(options.loss_scaling.least == wanted.least);
+    assert_true(options.loss_scaling.window == wanted.window);
+    assert_true(options.loss_scaling.hysteresis == wanted.hysteresis);
+    assert_false(options.loss_scaling.consecutive_hysteresis);
+    assert_non_null(strstr(c->lines, "fp16.enabled = true (--fp16): Trains in fp16."));
+    assert_non_null(strstr(c->lines, "fp16.hysteresis = 2 (default): "));
+    assert_non_null(strstr(c->lines, "bf16.enabled = false (auto: default)"));
+    config_case_free(c);
+    /* what is off is not listed, and not kept */
+    c = config_case_text("{}");
+    config_case_accepted(c);
+    assert_null(strstr(c->lines, "fp16.hysteresis"));
+    json_t *effective = train_config_effective(&c->config);
+    assert_null(json_object_get(json_object_get(effective, "fp16"), "hysteresis"));
+    json_decref(effective);
+    config_case_free(c);
+    config_refused("{\"fp16\": {\"enabled\": true}, \"bf16\": {\"enabled\": true}}",
+                   "ds.json: fp16.enabled and ds.json: bf16.enabled are both true; switch one of "
+                   "them off");
+    config_case_refused(config_case_flags("{\"bf16\": {\"enabled\": true}}", 1, "fp16", NULL, NULL),
+                        "--fp16 and ds.json: bf16.enabled are both true; switch one of them off");
+    config_refused("{\"fp16\": {\"enabled\": true, \"initial_scale_power\": 127}}",
+                   "ds.json: fp16.initial_scale_power is 127; the largest loss scale is 2^126");
+    config_refused("{\"fp16\": {\"enabled\": true, \"loss_scale\": 1e39}}",
+                   "ds.json: fp16.loss_scale is 1e+39; the largest loss scale is 2^126");
+    config_refused("{\"data_types\": {\"param_dtype\": \"bf16\"}, \"fp16\": {\"enabled\": true}}",
+                   "data_types.param_dtype is bf16, but fp16.enabled true means fp16; leave "
+                   "param_dtype out, or change fp16.enabled");
 }
 
 static void stages(void **state) {
@@ -461,6 +517,7 @@ int main(void) {
         cmocka_unit_test(adam_modes),
         cmocka_unit_test(schedulers),
         cmocka_unit_test(not_built),
+        cmocka_unit_test(fp16),
         cmocka_unit_test(stages),
         cmocka_unit_test(neutral_values_pass),
         cmocka_unit_test(dry_run_names_what_is_refused),
