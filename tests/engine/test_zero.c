@@ -258,9 +258,10 @@ static void memory(void **state) {
     assert_int_equal(model_from_config(&config, &model, &error), SIFR_OK);
     assert_int_equal(device_open_cpu(1, NULL, &dev, &error), SIFR_OK);
     int64_t elements = 0;
-    for (int stage = 0; stage < 4; stage++) {
+    for (int number = 0; number < 8; number++) {
+        int stage = number % 4;
         plan_settings settings = {.mode = PLAN_TRAIN,
-                                  .dtype = DEVICE_BF16,
+                                  .dtype = number / 4 ? DEVICE_FP16 : DEVICE_BF16,
                                   .sequences = 1,
                                   .length = LENGTH,
                                   .micro_batches = 1,
