@@ -1,0 +1,55 @@
+# Ranks save after every step; one of them, or all with their launcher, are killed at some instant,
+# and another number of ranks, at another stage, goes on: to the bits of a run that nobody killed.
+# label: full; timeout: 600
+fail() { echo "$1" >&2; cat err >&2; exit 1; }
+"$SIFR" doctor | grep -q "^MPI .*mpirun" || exit 77
+run=
+trap 'kill -9 $run 2>/dev/null || :; wait || :' EXIT
+
+yes "the cat sat on a mat and saw that dog run over my big red house" | head -2000 >text
+"$SIFR" tokenizer train --vocab-size 300 --data text --output tok >/dev/null 2>&1
+cat >llama.json <<'J'
+{"model_type": "llama", "architectures": ["LlamaForCausalLM"], "vocab_size": 300,
+ "hidden_size": 64, "intermediate_size": 160, "num_hidden_layers": 2, "num_attention_heads": 4,
+ "num_key_value_heads": 2, "max_position_embeddings": 128}
+J
+"$SIFR" init --config llama.json --tokenizer tok --output llama --seed 3 >/dev/null
+# train OUTPUT RANKS STAGE OPTION…: 30 steps of a batch of four, each saved
+train() {
+    local output=$1 ranks=$2 stage=$3
+    shift 3
+    cat >ds-$stage.json <<J
+{"train_batch_size": 4, "train_micro_batch_size_per_gpu": 1, "bf16": {"enabled": true},
+ "zero_optimization": {"stage": $stage}, "optimizer": {"type": "AdamW", "params": {"lr": 1e-3}},
+ "sifr": {"seq_length": 32, "max_steps": 30, "save_steps": 1, "save_total_limit": 2}}
+J
+    exec "$SIFR" train --config ds-$stage.json --model llama --data text --output "$output" \
+        --threads 1 --ranks "$ranks" "$@"
+}
+steps() { (cat killed/metrics.csv 2>/dev/null || :) | wc -l; }
+
+(train straight 1 0) >log 2>err || fail "the run that nobody kills"
+midway=0
+set -- "4 3" "2 2" "4 1" "1 0" "2 3"
+for kill in 1 2 3 4 5; do
+    ranks=${1% *} stage=${1#* }
+    shift
+    begun=$(steps)
+    (train killed $ranks $stage --resume) >log 2>err &
+    run=$!
+    while kill -0 $run 2>/dev/null && [ "$(steps)" -le $((begun + 2)) ]; do sleep 0.02; done
+    sleep 0.0$((kill * 37 % 100))
+    victims=$run
+    [ $ranks -gt 1 ] && victims=$(pgrep -x sifr -P "$(pgrep -d, -P $run)" | tail -1)
+    [ $kill = 3 ] && victims="$run $(pgrep -P $run) $(pgrep -P "$(pgrep -d, -P $run)")"
+    kill -9 $victims 2>/dev/null && midway=$((midway + 1))
+    code=0
+    wait $run || code=$?
+    [ $code != 0 ] || fail "killed, and exit code 0"
+done
+[ $midway -ge 3 ] || fail "only $midway runs were killed on their way"
+(train killed 2 3 --resume) >log 2>err || fail "the last run"
+cmp straight/model.safetensors killed/model.safetensors || fail "other bits after $midway kills"
+ls killed | grep "tmp-" && fail "something of a killed run is left"
+"$SIFR" inspect killed/checkpoint-30 >shown || fail "inspect"
+grep -q "^  step  *30$" shown || { cat shown; fail "inspect does not show the checkpoint"; }
