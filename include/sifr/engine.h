@@ -43,6 +43,20 @@ typedef struct sifr_loss_scaling {
     bool consecutive_hysteresis; /* refilled by each step without overflow, not only by growth */
 } sifr_loss_scaling;
 
+/* How ranks exchange what ZeRO cuts: DeepSpeed's keys of zero_optimization. Counts are elements.
+ * None of them changes a result. */
+typedef struct sifr_zero_options {
+    bool overlap_comm;          /* beside computing; false: each transfer is waited for at once */
+    int64_t reduce_bucket_size; /* a unit's gradients travel beside computing if at most so many */
+    int64_t allgather_bucket_size; /* stages 0 to 2: on their way at a time after the update */
+    /* Stage 3. */
+    int64_t prefetch_bucket_size; /* units are gathered ahead until at least so many; 0: none */
+    int64_t max_live_parameters;  /* nothing is gathered ahead beyond so many gathered ones */
+    int64_t max_reuse_distance;   /* a unit stays if fewer are gathered until its next use */
+    int64_t param_persistence_threshold; /* units of at most so many are always whole ... */
+    int64_t model_persistence_threshold; /* ... while all of these are at most so many */
+} sifr_zero_options;
+
 typedef struct sifr_engine_options {
     sifr_precision precision;
     int threads;           /* 0: every core that the process may run on */
@@ -58,12 +72,13 @@ typedef struct sifr_engine_options {
     double gradient_clipping;        /* global L2 norm; 0: off */
     sifr_loss_scaling loss_scaling;  /* of SIFR_FP16; the others have none */
     int zero_stage;                  /* of ZeRO, 0 to 3: what ranks hold as slices */
-    uint64_t seed;                   /* of dropout */
+    sifr_zero_options zero;
+    uint64_t seed; /* of dropout */
 } sifr_engine_options;
 
 /* fp32, all cores, one sequence of 1024 tokens, AdamW with betas 0.9 and 0.999, epsilon 1e-8, no
  * weight decay, clipping at 1, seed 42; loss scaling dynamic from 2^16 down to 1, window 1000,
- * hysteresis 2. */
+ * hysteresis 2; transfers overlap, one unit is gathered ahead and none is kept. */
 SIFR_API sifr_engine_options sifr_engine_defaults(void);
 
 typedef struct sifr_step_result {

@@ -95,7 +95,14 @@ SIFR_API void sifr_head_loss(sifr_model *model, sifr_value x, sifr_weight w);
 /* Checks the whole; reports the first mistake of the calls before it. */
 SIFR_API sifr_status sifr_model_finish(sifr_model *model, sifr_error *error) SIFR_MUST_CHECK;
 
+/* Weights whose names match a shell glob ("model.layers.[01].*") are not trained from now on: no
+ * gradient is made for them and nothing changes them. Before an engine is made of the model.
+ * SIFR_USAGE where no name matches. */
+SIFR_API sifr_status sifr_model_freeze(sifr_model *model, const char *pattern,
+                                       sifr_error *error) SIFR_MUST_CHECK;
+
 SIFR_API int64_t sifr_model_parameters(const sifr_model *model); /* elements, a tied one once */
+SIFR_API int64_t sifr_model_trained(const sifr_model *model);    /* of these, not frozen */
 
 #ifdef __cplusplus
 }

@@ -19,7 +19,24 @@ sifr_engine_options sifr_engine_defaults(void) {
         .decoupled = true,
         .gradient_clipping = 1.0,
         .loss_scaling = {.initial = 65536.0, .least = 1.0, .window = 1000, .hysteresis = 2},
+        .zero = {.overlap_comm = true,
+                 .reduce_bucket_size = 500000000,
+                 .allgather_bucket_size = 500000000,
+                 .prefetch_bucket_size = 1,
+                 .max_live_parameters = 1000000000,
+                 .model_persistence_threshold = INT64_MAX},
         .seed = 42};
+}
+
+static plan_transfers transfers_of(const sifr_zero_options *zero) {
+    return (plan_transfers){.overlap_comm = zero->overlap_comm,
+                            .reduce_bucket = zero->reduce_bucket_size,
+                            .allgather_bucket = zero->allgather_bucket_size,
+                            .prefetch_bucket = zero->prefetch_bucket_size,
+                            .max_live = zero->max_live_parameters,
+                            .max_reuse_distance = zero->max_reuse_distance,
+                            .param_persistence = zero->param_persistence_threshold,
+                            .model_persistence = zero->model_persistence_threshold};
 }
 
 plan_settings engine_settings(const sifr_engine_options *options, const comm_group *group) {
@@ -31,6 +48,7 @@ plan_settings engine_settings(const sifr_engine_options *options, const comm_gro
                               .rank = group ? comm_rank(group) : 0,
                               .world_size = group ? comm_size(group) : 1,
                               .stage = options->zero_stage,
+                              .transfers = transfers_of(&options->zero),
                               .order = options->unit_order ? PLAN_UNIT : PLAN_BATCH,
                               .sequential = options->sequential,
                               .recompute = options->recompute};

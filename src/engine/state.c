@@ -28,15 +28,14 @@ float *engine_slice(const sifr_engine *engine, size_t index, engine_part part, i
     const model_weight *w = &engine->model->weights[index];
     int32_t buffer = buffer_of(s, w->unit, part);
     int64_t from, end, elements = w->rows * w->columns;
+    *first = *count = 0;
+    if (buffer < 0) return NULL;
     held_range(s, w->unit, buffer, 4, &from, &end);
     int64_t start = base_max_i64(from, w->offset);
     int64_t stop = base_min_i64(end, w->offset + elements);
+    if (stop <= start) return NULL;
     *first = start - w->offset;
     *count = stop - start;
-    if (stop <= start) {
-        *first = *count = 0;
-        return NULL;
-    }
     return (float *)engine_buffer(engine->trainer, buffer) + (start - from);
 }
 
@@ -62,6 +61,10 @@ void engine_held(const sifr_engine *engine, size_t index, int64_t *first, int64_
     }
     *first = 0;
     *count = w->rows * w->columns;
+}
+
+bool engine_has(const sifr_engine *engine, size_t index, engine_part part) {
+    return buffer_of(engine->training, engine->model->weights[index].unit, part) >= 0;
 }
 
 float *engine_state(const sifr_engine *engine, size_t index, engine_part part) {

@@ -28,6 +28,7 @@ typedef struct model_weight {
     char *name;
     int64_t rows, columns;
     bool vector; /* one dimension in files */
+    bool frozen; /* not trained */
     sifr_init init;
     double deviation;
     int32_t unit;
@@ -113,6 +114,9 @@ typedef struct model_op_row {
 } model_op_row;
 
 const model_op_row *model_op_get(model_op op);
+
+/* Whether any weight of a unit is trained. */
+bool model_unit_trained(const sifr_model *model, int32_t unit);
 
 /* Elements first … first+count-1 of a weight's initial values for a seed. */
 void model_initial_values(const sifr_model *model, size_t weight, uint64_t seed, int64_t first,

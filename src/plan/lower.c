@@ -150,14 +150,31 @@ static void find_needed(lower_state *state) {
     for (size_t i = model->node_count; i-- > 0;) {
         const model_node *node = &model->nodes[i];
         const model_op_row *row = model_op_get(node->op);
+        int keep = state->carries[i] ? row->keep : 0;
         if (node->op == MODEL_HEAD_LOSS) state->needed[i] = true;
-        if (row->keep & (MODEL_KEEP_Y | MODEL_KEEP_SAVED)) state->needed[i] = true;
+        if (keep & (MODEL_KEEP_Y | MODEL_KEEP_SAVED)) state->needed[i] = true;
         for (int x = 0; x < DEVICE_INPUTS && node->x[x] >= 0; x++) {
             const model_value *value = &model->values[node->x[x]];
-            bool read = state->needed[i] || (row->keep & (MODEL_KEEP_X0 << x));
+            bool read = state->needed[i] || (keep & (MODEL_KEEP_X0 << x));
             if (read && value->node >= 0 && value->unit == node->unit) {
                 state->needed[value->node] = true;
             }
+        }
+    }
+}
+
+/* Nodes that a gradient comes through, from the first to the last. */
+static void find_carriers(lower_state *state) {
+    const sifr_model *model = state->model;
+    for (size_t i = 0; i < model->node_count; i++) {
+        const model_node *node = &model->nodes[i];
+        const model_op_row *row = model_op_get(node->op);
+        for (int w = 0; w < DEVICE_WEIGHTS; w++) {
+            if (node->w[w] >= 0 && !model->weights[node->w[w]].frozen) state->carries[i] = true;
+        }
+        for (int x = 0; x < DEVICE_INPUTS && node->x[x] >= 0; x++) {
+            if (!(row->gradients & (1 << x))) continue;
+            if (lower_has_gradient(state, node->x[x])) state->carries[i] = true;
         }
     }
 }
@@ -171,6 +188,7 @@ static sifr_status analyse(lower_state *state, sifr_error *error) {
             if (model->nodes[n].x[x] >= 0) uses[model->nodes[n].x[x]]++;
         }
     }
+    find_carriers(state);
     find_needed(state);
     sifr_status status = find_mixed(state, uses, error);
     for (size_t v = 0; v < model->value_count; v++) { /* a slice reads its base */
@@ -200,11 +218,12 @@ static sifr_status add_permanent(lower_state *state, sifr_error *error) {
             BASE_TRY(
                 plan_add_buffer(s, PLAN_MASTERS, elements * 4, u, -1, true, &s->masters[u], error));
         }
+        s->square_count += elements / DEVICE_BLOCK;
+        if (!model_unit_trained(model, u)) continue;
         BASE_TRY(plan_add_buffer(s, PLAN_MOMENTS, elements * 4, u, 0, true, &s->first_moments[u],
                                  error));
         BASE_TRY(plan_add_buffer(s, PLAN_MOMENTS, elements * 4, u, 1, true, &s->second_moments[u],
                                  error));
-        s->square_count += elements / DEVICE_BLOCK;
     }
     int64_t positions = settings->mode == PLAN_GENERATE ? settings->cache_length : settings->length;
     for (size_t t = 0; t < model->table_count; t++) {
@@ -266,6 +285,7 @@ static sifr_status allocate(lower_state *state, sifr_error *error) {
     BASE_TRY(base_alloc(nodes, sizeof *state->backward_calls, &state->backward_calls, error));
     BASE_TRY(base_alloc(nodes, sizeof *state->in_place, &state->in_place, error));
     BASE_TRY(base_alloc(nodes, sizeof *state->needed, &state->needed, error));
+    BASE_TRY(base_alloc(nodes, sizeof *state->carries, &state->carries, error));
     BASE_TRY(base_alloc(values, sizeof *state->mixed, &state->mixed, error));
     BASE_TRY(base_alloc(model->weight_count, sizeof *state->weight_written, &state->weight_written,
                         error));
@@ -275,11 +295,12 @@ static sifr_status allocate(lower_state *state, sifr_error *error) {
 }
 
 static void release(lower_state *state) {
-    void *const blocks[] = {
-        state->where,         state->saved,          state->gradient, state->places,
-        state->forward_calls, state->backward_calls, state->in_place, state->needed,
-        state->mixed,         state->slice_written,  state->slot_of,  state->sums,
-        state->sum_buffers,   state->uses,           state->use_of,   state->weight_written};
+    void *const blocks[] = {state->where,          state->saved,         state->gradient,
+                            state->places,         state->forward_calls, state->backward_calls,
+                            state->in_place,       state->needed,        state->mixed,
+                            state->slice_written,  state->slot_of,       state->sums,
+                            state->sum_buffers,    state->uses,          state->use_of,
+                            state->weight_written, state->carries};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) free(blocks[i]);
 }
 
@@ -287,6 +308,10 @@ static sifr_status check_settings(const sifr_model *model, const plan_settings *
                                   sifr_error *error) {
     int64_t tokens, largest = 0, bytes;
     if (!model->finished) return base_fail(error, SIFR_USAGE, "plan: the model is not finished");
+    if (settings->mode == PLAN_TRAIN && sifr_model_trained(model) == 0) {
+        return base_fail(error, SIFR_USAGE,
+                         "freeze: every weight is frozen, nothing is left to train");
+    }
     bool counts = settings->sequences >= 1 && settings->length >= 1 &&
                   settings->micro_batches >= 1 && settings->world_size >= 1;
     bool type = settings->dtype == DEVICE_FP32 || settings->dtype == DEVICE_BF16 ||
@@ -349,6 +374,7 @@ sifr_status plan_lower(const sifr_model *model, device *dev, const plan_settings
     BASE_TRY_GOTO(status, lower_plan_sums(&state, error), done);
     BASE_TRY_GOTO(status, lower_step(&state, error), done);
     BASE_TRY_GOTO(status, plan_pass_zero(s, error), done);
+    BASE_TRY_GOTO(status, plan_pass_reuse(s, error), done);
     BASE_TRY_GOTO(status, plan_pass_overlap(s, error), done);
     BASE_TRY_GOTO(status, plan_memory(s, error), done);
     *out = s;

@@ -21,6 +21,7 @@ typedef struct lower_sum {
  * Each use has gradient sums of its own, as large as the owner's flat parameter. */
 typedef struct lower_use {
     int32_t unit, owner;
+    bool trained; /* some of the weights that it works with are: it has gradients */
 } lower_use;
 
 typedef struct lower_state {
@@ -42,14 +43,16 @@ typedef struct lower_state {
     /* By node: calls, made once. */
     int32_t *forward_calls, *backward_calls;
     bool *in_place;
-    bool *needed; /* by node: to be run again when its unit is recomputed */
+    bool *needed;  /* by node: to be run again when its unit is recomputed */
+    bool *carries; /* by node: a trained weight is in it or before it, so it has a backward pass */
 
     /* By value. */
     bool *mixed; /* sliced in a way that makes its gradient start from zero */
     bool *slice_written;
 
     /* Gradient sums. */
-    int32_t *slot_of; /* by micro batch */
+    bool added_at_once; /* kernels add every micro batch to one sum; no partial sums */
+    int32_t *slot_of;   /* by micro batch */
     lower_sum *sums;
     int32_t sum_count, slots;
     lower_use *uses; /* the units' own first, in their order; then those of tied weights */
@@ -84,6 +87,9 @@ sifr_status lower_put(lower_state *state, device_call *call, plan_role role, low
 sifr_status lower_emit(lower_state *state, plan_action action, int32_t unit, int32_t node,
                        const device_call *call, int32_t *cached, bool accumulate_dw,
                        sifr_error *error) SIFR_MUST_CHECK;
+
+/* Whether a gradient of this value is of use: some trained weight is before it. */
+bool lower_has_gradient(const lower_state *state, int32_t value);
 
 sifr_status lower_forward(lower_state *state, int32_t node, sifr_error *error) SIFR_MUST_CHECK;
 /* logits of the rows that the mode wants, in place of the loss */

@@ -86,6 +86,7 @@ static sifr_status backward_add(lower_state *state, int32_t n, sifr_error *error
     const model_node *node = &state->model->nodes[n];
     for (int i = 0; i < 2; i++) {
         int32_t value = node->x[i];
+        if (!lower_has_gradient(state, value)) continue;
         int32_t *place = &state->gradient[lower_value(state, value)];
         int32_t mine = state->gradient[lower_value(state, node->y)];
         bool whole = state->model->values[value].base < 0 && !state->mixed[value];
@@ -119,6 +120,7 @@ static sifr_status find_target(lower_state *state, int32_t n, int i, lower_targe
     int32_t value = node->x[i];
     *out = (lower_target){0};
     if (!(row->gradients & (1 << i)) || value < 0) return SIFR_OK;
+    if (!lower_has_gradient(state, value)) return SIFR_OK;
     out->wanted = true;
     bool whole = state->model->values[value].base < 0 && !state->mixed[value];
     int32_t *place = &state->gradient[lower_value(state, value)];
@@ -149,12 +151,12 @@ static sifr_status find_target(lower_state *state, int32_t n, int i, lower_targe
 static sifr_status put_weight_gradients(lower_state *state, device_call *call, int32_t n,
                                         bool *accumulate, sifr_error *error) {
     const model_node *node = &state->model->nodes[n];
-    const plan_settings *settings = &state->s->settings;
+    bool first = true;
     for (int i = 0; i < DEVICE_WEIGHTS; i++) {
-        if (node->w[i] < 0) continue;
+        if (node->w[i] < 0 || state->model->weights[node->w[i]].frozen) continue;
         bool before =
-            state->weight_written[node->w[i]] || (settings->sequential && state->micro_batch > 0);
-        if (i > 0 && before != *accumulate) {
+            state->weight_written[node->w[i]] || (state->added_at_once && state->micro_batch > 0);
+        if (!first && before != *accumulate) {
             return base_fail(error, SIFR_USAGE,
                              "unit %s: %s: weight %s is used again in one unit, its partner is "
                              "not; use both again, or another unit",
@@ -162,6 +164,7 @@ static sifr_status put_weight_gradients(lower_state *state, device_call *call, i
                              state->model->weights[node->w[i]].name);
         }
         *accumulate = before;
+        first = false;
         state->weight_written[node->w[i]] = true;
         BASE_TRY(lower_put(state, call, (plan_role)(PLAN_DW0 + i),
                            lower_weight_gradient(state, node, i), error));
@@ -226,6 +229,7 @@ static sifr_status backward_kernel(lower_state *state, int32_t n, sifr_error *er
 
 sifr_status lower_backward(lower_state *state, int32_t n, sifr_error *error) {
     const model_node *node = &state->model->nodes[n];
+    if (!state->carries[n]) return SIFR_OK;
     bool has_gradient =
         node->op == MODEL_HEAD_LOSS || state->gradient[lower_value(state, node->y)] >= 0;
     if (!has_gradient) {

@@ -6,25 +6,34 @@
 #include "base/memory.h"
 #include "plan/lower.h"
 
-/* Appends the sums of a range of micro batches into `slot`: a range of even length is the sum of
+/* Appends the sums of a range of micro batches into `slot`, one after the other. */
+static void left_to_right(lower_state *state, int32_t first, int32_t count, int32_t slot) {
+    if (slot + 1 + (count > 1) > state->slots) state->slots = slot + 1 + (count > 1);
+    for (int32_t i = 0; i < count; i++) {
+        state->slot_of[first + i] = slot + (i > 0);
+        if (i == 0) continue;
+        state->sums[state->sum_count++] =
+            (lower_sum){.after = first + i, .into = slot, .from = slot + 1};
+    }
+}
+
+/* The same in a tree: a range of even length is the sum of
  * its halves, an odd one is summed left to right (design page, promise 1). */
 static void tree(lower_state *state, int32_t first, int32_t count, int32_t slot) {
-    if (slot + 1 > state->slots) state->slots = slot + 1;
-    if (count == 1) {
-        state->slot_of[first] = slot;
-    } else if (count % 2 == 0) {
-        tree(state, first, count / 2, slot);
-        tree(state, first + count / 2, count / 2, slot + 1);
-        state->sums[state->sum_count++] =
-            (lower_sum){.after = first + count - 1, .into = slot, .from = slot + 1};
-    } else {
-        tree(state, first, 1, slot);
-        for (int32_t i = 1; i < count; i++) {
-            tree(state, first + i, 1, slot + 1);
-            state->sums[state->sum_count++] =
-                (lower_sum){.after = first + i, .into = slot, .from = slot + 1};
-        }
+    if (count % 2) {
+        left_to_right(state, first, count, slot);
+        return;
     }
+    tree(state, first, count / 2, slot);
+    tree(state, first + count / 2, count / 2, slot + 1);
+    state->sums[state->sum_count++] =
+        (lower_sum){.after = first + count - 1, .into = slot, .from = slot + 1};
+}
+
+/* Ranks add their micro batches before a rank adds its own: a sum for each is needed. */
+static bool each_is_reduced(const plan_settings *settings) {
+    return settings->world_size > 1 && settings->stage >= 2 && settings->order == PLAN_BATCH &&
+           settings->micro_batches > 1;
 }
 
 /* The use of `owner`'s weights by `unit`; a new one where there is none yet. */
@@ -38,20 +47,36 @@ static sifr_status find_use(lower_state *state, size_t *room, int32_t unit, int3
     BASE_TRY(
         base_grow(&state->uses, room, (size_t)state->use_count + 1, sizeof *state->uses, error));
     *out = state->use_count;
-    state->uses[state->use_count++] = (lower_use){unit, owner};
+    state->uses[state->use_count++] = (lower_use){.unit = unit, .owner = owner};
     return SIFR_OK;
+}
+
+static void note_trained(lower_state *state, int32_t node) {
+    const model_node *n = &state->model->nodes[node];
+    for (int w = 0; w < DEVICE_WEIGHTS; w++) {
+        bool trained = n->w[w] >= 0 && !state->model->weights[n->w[w]].frozen;
+        if (trained) state->uses[w == 0 ? state->use_of[node] : n->unit].trained = true;
+    }
 }
 
 sifr_status lower_plan_sums(lower_state *state, sifr_error *error) {
     const sifr_model *model = state->model;
-    int32_t k = state->s->settings.micro_batches, ignored;
+    const plan_settings *settings = &state->s->settings;
+    int32_t k = settings->micro_batches, ignored;
     size_t room = 0;
     BASE_TRY(base_alloc((size_t)k, sizeof *state->slot_of, &state->slot_of, error));
     BASE_TRY(base_alloc((size_t)k, sizeof *state->sums, &state->sums, error));
     state->slots = 1;
-    if (!state->s->settings.sequential) tree(state, 0, k, 0);
+    if (!settings->sequential) {
+        tree(state, 0, k, 0);
+    } else if (each_is_reduced(settings)) {
+        left_to_right(state, 0, k, 0);
+    } else {
+        state->added_at_once = true;
+    }
     for (int32_t u = 0; u < (int32_t)model->unit_count; u++) {
         BASE_TRY(find_use(state, &room, u, u, &ignored, error));
+        state->uses[u].trained = model_unit_trained(model, u);
     }
     for (size_t n = 0; n < model->node_count; n++) {
         const model_node *node = &model->nodes[n];
@@ -68,6 +93,7 @@ sifr_status lower_plan_sums(lower_state *state, sifr_error *error) {
         } else {
             BASE_TRY(find_use(state, &room, node->unit, owner, &state->use_of[n], error));
         }
+        note_trained(state, (int32_t)n);
     }
     size_t sums = (size_t)state->use_count * (size_t)state->slots;
     BASE_TRY(base_alloc(sums, sizeof *state->sum_buffers, &state->sum_buffers, error));
@@ -80,7 +106,7 @@ static int32_t *sum_buffer(const lower_state *state, int32_t use, int32_t slot) 
 }
 
 static int32_t current_slot(const lower_state *state) {
-    return state->s->settings.sequential ? 0 : state->slot_of[state->micro_batch];
+    return state->added_at_once ? 0 : state->slot_of[state->micro_batch];
 }
 
 lower_operand lower_weight_gradient(const lower_state *state, const model_node *node, int which) {
@@ -124,7 +150,7 @@ sifr_status lower_begin_unit(lower_state *state, int32_t unit, sifr_error *error
     for (int32_t use = 0; use < state->use_count; use++) {
         int32_t *buffer = sum_buffer(state, use, current_slot(state));
         int32_t owner = state->uses[use].owner;
-        if (state->uses[use].unit != unit || *buffer >= 0) continue;
+        if (state->uses[use].unit != unit || !state->uses[use].trained || *buffer >= 0) continue;
         BASE_TRY(plan_add_buffer(state->s, PLAN_GRADIENTS, state->s->unit_elements[owner] * 4,
                                  owner, current_slot(state), false, buffer, error));
     }
@@ -149,9 +175,9 @@ static sifr_status clear_unwritten(lower_state *state, int32_t use, sifr_error *
 }
 
 sifr_status lower_end_unit(lower_state *state, int32_t unit, sifr_error *error) {
-    bool first = !(state->s->settings.sequential && state->micro_batch > 0);
+    bool first = !(state->added_at_once && state->micro_batch > 0);
     for (int32_t use = 0; use < state->use_count; use++) {
-        if (state->uses[use].unit != unit) continue;
+        if (state->uses[use].unit != unit || !state->uses[use].trained) continue;
         int64_t elements = state->s->unit_elements[state->uses[use].owner];
         if (first) BASE_TRY(clear_unwritten(state, use, error));
         for (int32_t i = 0; i < state->sum_count; i++) {
@@ -171,11 +197,69 @@ sifr_status lower_borrowed(lower_state *state, sifr_error *error) {
     for (int32_t use = 0; use < state->use_count; use++) {
         int32_t owner = state->uses[use].owner;
         int64_t elements = state->s->unit_elements[owner];
-        if (state->uses[use].unit == owner) continue;
+        if (state->uses[use].unit == owner || !state->uses[use].trained) continue;
         BASE_TRY(emit_add(state, owner, vector_at(*sum_buffer(state, owner, 0), 0, elements),
                           vector_at(*sum_buffer(state, use, 0), 0, elements), error));
     }
     return SIFR_OK;
+}
+
+static sifr_status emit_squares(lower_state *state, int32_t unit, int64_t blocks,
+                                sifr_error *error) {
+    int64_t elements = state->s->unit_elements[unit];
+    device_call call;
+    memset(&call, 0, sizeof call);
+    call.kernel = DEVICE_SQUARE_SUMS;
+    lower_operand y = {.buffer = state->s->squares,
+                       .offset = blocks * 8,
+                       .matrix = lower_matrix(1, elements / DEVICE_BLOCK, DEVICE_FP64)};
+    BASE_TRY(lower_put(state, &call, PLAN_X0, vector_at(*sum_buffer(state, unit, 0), 0, elements),
+                       error));
+    BASE_TRY(lower_put(state, &call, PLAN_Y, y, error));
+    return lower_emit(state, PLAN_SQUARES, unit, -1, &call, NULL, false, error);
+}
+
+/* The optimizer on elements first ... first + elements - 1 of a unit. */
+static sifr_status emit_update(lower_state *state, int32_t unit, int64_t first, int64_t elements,
+                               sifr_error *error) {
+    plan_schedule *s = state->s;
+    bool mixed = s->masters[unit] >= 0;
+    device_call call;
+    memset(&call, 0, sizeof call);
+    call.kernel = DEVICE_ADAM;
+    call.attributes = s->settings.adam;
+    lower_operand gradient = vector_at(*sum_buffer(state, unit, 0), first, elements);
+    lower_operand parameters = vector_at(s->parameters[unit], first, elements);
+    parameters.matrix.dtype = s->settings.dtype;
+    parameters.offset = first * state->element;
+    BASE_TRY(lower_put(state, &call, PLAN_X0, gradient, error));
+    if (mixed) {
+        BASE_TRY(
+            lower_put(state, &call, PLAN_W0, vector_at(s->masters[unit], first, elements), error));
+    }
+    BASE_TRY(lower_put(state, &call, mixed ? PLAN_W1 : PLAN_W0, parameters, error));
+    BASE_TRY(lower_put(state, &call, PLAN_SAVED0,
+                       vector_at(s->first_moments[unit], first, elements), error));
+    BASE_TRY(lower_put(state, &call, PLAN_SAVED1,
+                       vector_at(s->second_moments[unit], first, elements), error));
+    return lower_emit(state, PLAN_UPDATE, unit, -1, &call, NULL, false, error);
+}
+
+/* Runs of trained weights, with their padding: frozen ones are left alone. */
+static sifr_status update_unit(lower_state *state, int32_t unit, sifr_error *error) {
+    const sifr_model *model = state->model;
+    const model_unit *u = &model->units[unit];
+    int64_t first = 0;
+    for (int32_t w = u->first_weight; w < u->first_weight + u->weights; w++) {
+        const model_weight *weight = &model->weights[w];
+        if (!weight->frozen) continue;
+        if (weight->offset > first) {
+            BASE_TRY(emit_update(state, unit, first, weight->offset - first, error));
+        }
+        first = weight->offset + base_ceil_to(weight->rows * weight->columns, DEVICE_BLOCK);
+    }
+    int64_t end = first ? u->elements : state->s->unit_elements[unit];
+    return end > first ? emit_update(state, unit, first, end - first, error) : SIFR_OK;
 }
 
 sifr_status lower_update(lower_state *state, sifr_error *error) {
@@ -183,19 +267,8 @@ sifr_status lower_update(lower_state *state, sifr_error *error) {
     int32_t units = (int32_t)state->model->unit_count;
     int64_t blocks = 0;
     for (int32_t u = 0; u < units; u++) {
-        int64_t elements = s->unit_elements[u], count = elements / DEVICE_BLOCK;
-        if (elements == 0) continue;
-        device_call call;
-        memset(&call, 0, sizeof call);
-        call.kernel = DEVICE_SQUARE_SUMS;
-        lower_operand y = {.buffer = s->squares,
-                           .offset = blocks * 8,
-                           .matrix = lower_matrix(1, count, DEVICE_FP64)};
-        BASE_TRY(lower_put(state, &call, PLAN_X0, vector_at(*sum_buffer(state, u, 0), 0, elements),
-                           error));
-        BASE_TRY(lower_put(state, &call, PLAN_Y, y, error));
-        BASE_TRY(lower_emit(state, PLAN_SQUARES, u, -1, &call, NULL, false, error));
-        blocks += count;
+        if (state->uses[u].trained) BASE_TRY(emit_squares(state, u, blocks, error));
+        blocks += s->unit_elements[u] / DEVICE_BLOCK;
     }
     BASE_TRY(plan_add_operand(s, PLAN_X0, s->squares, 0, error));
     BASE_TRY(plan_add_instruction(
@@ -204,27 +277,7 @@ sifr_status lower_update(lower_state *state, sifr_error *error) {
             .action = PLAN_NORM, .unit = -1, .micro_batch = -1, .node = -1, .call = -1, .wait = -1},
         error));
     for (int32_t u = 0; u < units; u++) {
-        int64_t elements = s->unit_elements[u];
-        if (elements == 0) continue;
-        bool mixed = s->masters[u] >= 0;
-        device_call call;
-        memset(&call, 0, sizeof call);
-        call.kernel = DEVICE_ADAM;
-        call.attributes = s->settings.adam;
-        lower_operand parameters = vector_at(s->parameters[u], 0, elements);
-        parameters.matrix.dtype = s->settings.dtype;
-        BASE_TRY(lower_put(state, &call, PLAN_X0, vector_at(*sum_buffer(state, u, 0), 0, elements),
-                           error));
-        if (mixed) {
-            BASE_TRY(
-                lower_put(state, &call, PLAN_W0, vector_at(s->masters[u], 0, elements), error));
-        }
-        BASE_TRY(lower_put(state, &call, mixed ? PLAN_W1 : PLAN_W0, parameters, error));
-        BASE_TRY(lower_put(state, &call, PLAN_SAVED0, vector_at(s->first_moments[u], 0, elements),
-                           error));
-        BASE_TRY(lower_put(state, &call, PLAN_SAVED1, vector_at(s->second_moments[u], 0, elements),
-                           error));
-        BASE_TRY(lower_emit(state, PLAN_UPDATE, u, -1, &call, NULL, false, error));
+        if (state->uses[u].trained) BASE_TRY(update_unit(state, u, error));
     }
     return SIFR_OK;
 }

@@ -65,6 +65,12 @@ lower_operand lower_locate(const lower_state *state, int32_t value) {
     return out;
 }
 
+bool lower_has_gradient(const lower_state *state, int32_t value) {
+    const model_value *v = &state->model->values[value];
+    if (v->base >= 0) v = &state->model->values[v->base];
+    return v->node >= 0 && state->carries[v->node];
+}
+
 lower_operand lower_weight(const lower_state *state, int32_t weight) {
     const model_weight *w = &state->model->weights[weight];
     return (lower_operand){.buffer = state->s->parameters[w->unit],

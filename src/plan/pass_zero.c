@@ -1,9 +1,10 @@
 /* ZeRO (Rajbhandari et al., SC20): the pass that cuts states into slices.
  *
- * A slice is 1/N of a unit's flat parameter. Stage 0 reduces gradients to slices and gathers them
- * again; stage 1 keeps the slice, updates it and gathers the parameters; stage 2 reduces a unit's
- * gradient as soon as it is made; stage 3 holds parameters as slices and gathers a unit for each
- * run of its instructions. In step order "batch" stages 2 and 3 reduce every micro batch, and the
+ * A slice is 1/N of a unit's flat parameter. Every stage reduces a unit's gradient to slices as
+ * soon as it is complete. Stage 0 gathers it again; stage 1 keeps its slice in place, updates it
+ * and gathers the parameters; stage 2 gives the rest of the gradient back at once; stage 3 holds
+ * parameters as slices and gathers a unit for each run of its instructions, but for small units
+ * that persist. In step order "batch" stages 2 and 3 reduce every micro batch, and the
  * sums over micro batches are sums of slices. */
 #include <stdlib.h>
 #include <string.h>
@@ -14,14 +15,12 @@
 
 typedef struct zero_state {
     plan_schedule *s;
-    const plan_instruction *old; /* what is rewritten */
-    const plan_operand *old_operands;
-    size_t old_count;
+    plan_list old; /* what is rewritten */
     int32_t stage, ranks, rank;
+    bool *whole;           /* by unit: every rank holds all of its parameters */
     bool *parameter_of;    /* by buffer: it is the parameters of its unit */
     int32_t *reduce_after; /* by buffer: an old instruction; -1: never */
     bool *reduced;
-    bool all_reduced;  /* stages 0 and 1: reduce_all is done */
     int32_t *slice;    /* by buffer: where its slice is; itself where that is in place */
     int32_t *gathered; /* by unit: its buffer in this run of instructions; -1 */
     size_t old_buffers;
@@ -92,42 +91,60 @@ static sifr_status emit_gather(zero_state *z, int32_t unit, int32_t micro_batch,
     return emit(z, PLAN_GATHER, unit, micro_batch, bytes, error);
 }
 
-/* The end of a unit's part, or of a micro batch's part of it, after which its sum is reduced. */
+/* Where a sum is complete and is reduced: in stages 2 and 3, order "batch", that of each micro
+ * batch; else that of all of this rank's. Uses of tied weights are reduced before they are added.
+ */
 static void find_reductions(zero_state *z) {
     const plan_schedule *s = z->s;
-    bool each = s->settings.order == PLAN_BATCH;
-    for (size_t i = 0; i < z->old_count; i++) {
-        const plan_instruction *in = &z->old[i];
-        if (in->call < 0 || in->micro_batch < 0 || z->stage < 2) continue;
+    bool each = z->stage >= 2 && s->settings.order == PLAN_BATCH;
+    for (size_t i = 0; i < z->old.count; i++) {
+        const plan_instruction *in = &z->old.instructions[i];
+        if (in->call < 0 || in->micro_batch < 0) continue;
         bool sum = s->calls[in->call].kernel == DEVICE_ADD_INTO;
         for (int32_t o = in->first_operand; o < in->first_operand + in->operands; o++) {
-            int32_t buffer = z->old_operands[o].buffer;
+            int32_t buffer = z->old.operands[o].buffer;
             if (!is_gradient(z, buffer) || (each ? sum : !is_final(z, buffer))) continue;
             z->reduce_after[buffer] = (int32_t)i;
         }
     }
 }
 
-/* An instruction on whole flat vectors, on slices instead. */
+/* Where element `first` of a unit's flat parameter, of this rank's slice, lies in `operand`. */
+static void move_operand(const zero_state *z, int32_t unit, int64_t first, int64_t bytes,
+                         plan_operand *operand) {
+    int64_t in_slice = first - z->rank * slice_elements(z, unit);
+    bool parameter = z->parameter_of[operand->buffer], in_place = false;
+    if (is_gradient(z, operand->buffer)) {
+        in_place = z->slice[operand->buffer] == operand->buffer;
+        operand->buffer = z->slice[operand->buffer];
+    }
+    if (operand->buffer == z->s->squares) {
+        operand->offset = operand->offset / z->ranks + in_slice / DEVICE_BLOCK * bytes;
+    } else {
+        bool whole = in_place || (parameter && z->whole[unit]);
+        operand->offset = (whole ? first : in_slice) * bytes;
+    }
+}
+
+/* An instruction on flat vectors, on this rank's slice of them instead; nothing where it works on
+ * other ranks' slices only. */
 static sifr_status emit_sliced(zero_state *z, const plan_instruction *in, sifr_error *error) {
     plan_schedule *s = z->s;
     device_call call = s->calls[in->call];
     plan_instruction out = *in;
+    plan_operand gradient = z->old.operands[in->first_operand];
+    int32_t unit = s->buffers[gradient.buffer].unit; /* of tied weights, their owner */
+    int64_t slice = slice_elements(z, unit), whole = call.x[0].columns;
+    int64_t start = gradient.offset / 4;
+    int64_t first = base_max_i64(start, z->rank * slice);
+    int64_t end = base_min_i64(start + whole, (z->rank + 1) * slice);
+    if (end <= first) return SIFR_OK;
     for (int32_t o = in->first_operand; o < in->first_operand + in->operands; o++) {
-        plan_operand operand = z->old_operands[o];
+        plan_operand operand = z->old.operands[o];
         device_matrix *m = plan_role_matrix(&call, (plan_role)operand.role);
-        m->columns /= z->ranks;
+        m->columns = m->columns == whole ? end - first : (end - first) / DEVICE_BLOCK;
         m->stride = m->columns;
-        int64_t bytes = m->columns * device_dtype_bytes(m->dtype);
-        if (is_gradient(z, operand.buffer)) {
-            int32_t slice = z->slice[operand.buffer];
-            operand.offset = slice == operand.buffer ? z->rank * bytes : 0;
-            operand.buffer = slice;
-        } else if (operand.buffer == s->squares) {
-            operand.offset /= z->ranks;
-        } else if (z->parameter_of[operand.buffer] && z->stage < 3) {
-            operand.offset = z->rank * bytes;
-        }
+        move_operand(z, unit, first, device_dtype_bytes(m->dtype), &operand);
         BASE_TRY(
             plan_add_operand(s, (plan_role)operand.role, operand.buffer, operand.offset, error));
     }
@@ -137,17 +154,15 @@ static sifr_status emit_sliced(zero_state *z, const plan_instruction *in, sifr_e
 
 static sifr_status emit_same(zero_state *z, const plan_instruction *in, sifr_error *error) {
     plan_schedule *s = z->s;
-    for (int32_t o = in->first_operand; z->stage == 3 && o < in->first_operand + in->operands;
-         o++) {
-        const plan_operand *operand = &z->old_operands[o];
-        if (!z->parameter_of[operand->buffer]) continue;
-        int32_t unit = s->buffers[operand->buffer].unit;
-        if (z->gathered[unit] < 0) BASE_TRY(emit_gather(z, unit, in->micro_batch, error));
+    for (int32_t o = in->first_operand; o < in->first_operand + in->operands; o++) {
+        int32_t buffer = z->old.operands[o].buffer, unit = s->buffers[buffer].unit;
+        if (!z->parameter_of[buffer] || z->whole[unit] || z->gathered[unit] >= 0) continue;
+        BASE_TRY(emit_gather(z, unit, in->micro_batch, error));
     }
     for (int32_t o = in->first_operand; o < in->first_operand + in->operands; o++) {
-        const plan_operand *operand = &z->old_operands[o];
-        int32_t buffer = operand->buffer;
-        if (z->stage == 3 && z->parameter_of[buffer]) buffer = z->gathered[s->buffers[buffer].unit];
+        const plan_operand *operand = &z->old.operands[o];
+        int32_t buffer = operand->buffer, unit = s->buffers[buffer].unit;
+        if (z->parameter_of[buffer] && !z->whole[unit]) buffer = z->gathered[unit];
         BASE_TRY(plan_add_operand(s, (plan_role)operand->role, buffer, operand->offset, error));
     }
     if (in->action == PLAN_NORM && s->all_squares >= 0) {
@@ -156,25 +171,12 @@ static sifr_status emit_same(zero_state *z, const plan_instruction *in, sifr_err
     return plan_add_instruction(s, *in, error);
 }
 
-/* Stages 0 and 1: every sum is reduced when all are complete, before tied weights' uses are added,
- * so that the order of sums is that of the stages which reduce at once. */
-static sifr_status reduce_all(zero_state *z, sifr_error *error) {
-    if (z->all_reduced) return SIFR_OK;
-    z->all_reduced = true;
-    for (size_t b = 0; b < z->old_buffers; b++) {
-        if (is_final(z, (int32_t)b) && !z->reduced[b]) {
-            BASE_TRY(emit_reduce(z, (int32_t)b, -1, error));
-        }
-    }
-    return SIFR_OK;
-}
-
 /* Stage 0: the slices of the sums that the optimizer reads, back to whole ones. */
 static sifr_status gather_gradients(zero_state *z, sifr_error *error) {
-    for (size_t i = 0; i < z->old_count; i++) {
-        const plan_instruction *in = &z->old[i];
+    for (size_t i = 0; i < z->old.count; i++) {
+        const plan_instruction *in = &z->old.instructions[i];
         if (in->action != PLAN_SQUARES) continue;
-        int32_t buffer = z->old_operands[in->first_operand].buffer;
+        int32_t buffer = z->old.operands[in->first_operand].buffer;
         BASE_TRY(emit_gather_in_place(z, buffer, in->unit, 4, error));
     }
     return SIFR_OK;
@@ -182,16 +184,14 @@ static sifr_status gather_gradients(zero_state *z, sifr_error *error) {
 
 static sifr_status rewrite_instruction(zero_state *z, size_t index, sifr_error *error) {
     plan_schedule *s = z->s;
-    const plan_instruction *in = &z->old[index];
+    const plan_instruction *in = &z->old.instructions[index];
     bool kernel = in->call >= 0;
     bool uses_sum =
         kernel && ((in->action == PLAN_ADD && s->calls[in->call].kernel == DEVICE_ADD_INTO) ||
                    in->action == PLAN_SQUARES || in->action == PLAN_UPDATE);
-    bool after_sums = in->micro_batch < 0 && uses_sum;
-    if (after_sums && z->stage < 2) BASE_TRY(reduce_all(z, error));
-    bool sliced = uses_sum && z->reduced[z->old_operands[in->first_operand].buffer];
+    bool sliced = uses_sum && z->reduced[z->old.operands[in->first_operand].buffer];
     if (z->stage == 0 && in->action == PLAN_SQUARES) {
-        bool first = index == 0 || z->old[index - 1].action != PLAN_SQUARES;
+        bool first = index == 0 || z->old.instructions[index - 1].action != PLAN_SQUARES;
         if (first) BASE_TRY(gather_gradients(z, error));
     }
     if (z->stage == 0 && (in->action == PLAN_SQUARES || in->action == PLAN_UPDATE)) sliced = false;
@@ -199,12 +199,13 @@ static sifr_status rewrite_instruction(zero_state *z, size_t index, sifr_error *
         BASE_TRY(emit_sliced(z, in, error));
     else
         BASE_TRY(emit_same(z, in, error));
-    if (in->action == PLAN_UPDATE && (z->stage == 1 || z->stage == 2)) {
+    bool last = index + 1 == z->old.count || z->old.instructions[index + 1].unit != in->unit;
+    if (in->action == PLAN_UPDATE && last && z->stage >= 1 && z->whole[in->unit]) {
         int64_t element = device_dtype_bytes(s->settings.dtype);
         BASE_TRY(emit_gather_in_place(z, s->parameters[in->unit], in->unit, element, error));
     }
     for (int32_t o = in->first_operand; o < in->first_operand + in->operands; o++) {
-        int32_t buffer = z->old_operands[o].buffer;
+        int32_t buffer = z->old.operands[o].buffer;
         if ((size_t)buffer >= z->old_buffers || z->reduced[buffer]) continue;
         if (z->reduce_after[buffer] != (int32_t)index) continue;
         BASE_TRY(emit_reduce(z, buffer, in->micro_batch, error));
@@ -217,7 +218,7 @@ static sifr_status cut_states(zero_state *z, sifr_error *error) {
     plan_schedule *s = z->s;
     for (size_t u = 0; u < s->model->unit_count && z->stage >= 1; u++) {
         const int32_t states[] = {s->masters[u], s->first_moments[u], s->second_moments[u],
-                                  z->stage == 3 ? s->parameters[u] : -1};
+                                  z->whole[u] ? -1 : s->parameters[u]};
         for (size_t i = 0; i < sizeof states / sizeof *states; i++) {
             if (states[i] >= 0) s->buffers[states[i]].bytes /= z->ranks;
         }
@@ -232,8 +233,8 @@ static sifr_status rewrite(zero_state *z, sifr_error *error) {
     plan_schedule *s = z->s;
     BASE_TRY(cut_states(z, error));
     int32_t unit = -1;
-    for (size_t i = 0; i < z->old_count; i++) {
-        const plan_instruction *in = &z->old[i];
+    for (size_t i = 0; i < z->old.count; i++) {
+        const plan_instruction *in = &z->old.instructions[i];
         if (in->unit >= 0 && in->unit != unit) { /* another unit's run begins */
             unit = in->unit;
             for (size_t u = 0; u < s->model->unit_count; u++) z->gathered[u] = -1;
@@ -243,61 +244,54 @@ static sifr_status rewrite(zero_state *z, sifr_error *error) {
     return SIFR_OK;
 }
 
+/* Units whose parameters stay on every rank: all of them below stage 3; there, small ones, in the
+ * model's order, while there is room. */
+static void find_whole(zero_state *z) {
+    const plan_schedule *s = z->s;
+    const plan_transfers *t = &s->settings.transfers;
+    int64_t room = t->model_persistence;
+    for (size_t u = 0; u < s->model->unit_count; u++) {
+        int64_t elements = s->model->units[u].elements;
+        z->whole[u] = z->stage < 3 || (elements <= t->param_persistence && elements <= room);
+        if (z->whole[u]) room -= elements;
+    }
+}
+
 sifr_status plan_pass_zero(plan_schedule *s, sifr_error *error) {
     zero_state z = {.s = s,
-                    .old = s->instructions,
-                    .old_operands = s->operands,
-                    .old_count = s->instruction_count,
                     .stage = s->settings.stage,
                     .ranks = s->settings.world_size,
                     .rank = s->settings.rank,
                     .old_buffers = s->buffer_count};
     s->all_squares = -1;
     if (z.ranks == 1) return SIFR_OK;
-    bool repeated = s->settings.sequential && s->settings.micro_batches > 1 &&
-                    s->settings.order == PLAN_BATCH && z.stage >= 2;
-    if (repeated) {
-        return base_fail(error, SIFR_USAGE,
-                         "gradient_order \"sequential\" is not built for stage %d with several "
-                         "micro batches in step_order \"batch\"; use \"tree\" or step_order "
-                         "\"unit\"",
-                         z.stage);
-    }
-    plan_instruction *old = s->instructions;
-    plan_operand *old_operands = s->operands;
     sifr_status status;
-    size_t buffers = z.old_buffers;
+    size_t buffers = z.old_buffers, units = s->model->unit_count;
     BASE_TRY_GOTO(status, base_alloc(buffers, sizeof *z.parameter_of, &z.parameter_of, error),
                   done);
     BASE_TRY_GOTO(status, base_alloc(buffers, sizeof *z.reduce_after, &z.reduce_after, error),
                   done);
     BASE_TRY_GOTO(status, base_alloc(buffers, sizeof *z.reduced, &z.reduced, error), done);
     BASE_TRY_GOTO(status, base_alloc(buffers, sizeof *z.slice, &z.slice, error), done);
-    BASE_TRY_GOTO(status, base_alloc(s->model->unit_count, sizeof *z.gathered, &z.gathered, error),
-                  done);
-    for (size_t b = 0; b < buffers; b++) {
-        z.reduce_after[b] = -1;
-        if (s->buffers[b].first < 0) continue;
-        s->buffers[b].first = INT32_MAX; /* lifetimes are those of the new list */
-        s->buffers[b].last = -1;
-    }
-    for (size_t u = 0; u < s->model->unit_count; u++) {
+    BASE_TRY_GOTO(status, base_alloc(units, sizeof *z.gathered, &z.gathered, error), done);
+    BASE_TRY_GOTO(status, base_alloc(units, sizeof *z.whole, &z.whole, error), done);
+    for (size_t b = 0; b < buffers; b++) z.reduce_after[b] = -1;
+    for (size_t u = 0; u < units; u++) {
         z.gathered[u] = -1;
         z.parameter_of[s->parameters[u]] = true;
     }
+    find_whole(&z);
+    z.old = plan_take_list(s);
     if (s->settings.mode == PLAN_TRAIN) find_reductions(&z);
-    s->instructions = NULL;
-    s->operands = NULL;
-    s->instruction_count = s->instruction_room = s->operand_count = s->operand_room = 0;
     status = rewrite(&z, error);
-    free(old);
-    free(old_operands);
 done:
+    plan_free_list(&z.old);
     free(z.parameter_of);
     free(z.reduce_after);
     free(z.reduced);
     free(z.slice);
     free(z.gathered);
+    free(z.whole);
     return status;
 }
 
@@ -308,6 +302,14 @@ void plan_wire(const plan_schedule *s, int64_t *gathered, int64_t *reduced) {
         const plan_instruction *in = &s->instructions[i];
         if (in->action == PLAN_GATHER) *gathered += in->bytes * others;
         if (in->action == PLAN_REDUCE) *reduced += in->bytes * others;
+    }
+}
+
+void plan_calls(const plan_schedule *s, int64_t *gathers, int64_t *reductions) {
+    *gathers = *reductions = 0;
+    for (size_t i = 0; i < s->instruction_count; i++) {
+        *gathers += s->instructions[i].action == PLAN_GATHER;
+        *reductions += s->instructions[i].action == PLAN_REDUCE;
     }
 }
 

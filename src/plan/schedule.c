@@ -100,6 +100,32 @@ sifr_status plan_add_instruction(plan_schedule *schedule, plan_instruction instr
     return SIFR_OK;
 }
 
+plan_list plan_take_list(plan_schedule *s) {
+    plan_list list = {s->instructions, s->operands, s->instruction_count};
+    s->instructions = NULL;
+    s->operands = NULL;
+    s->instruction_count = s->instruction_room = s->operand_count = s->operand_room = 0;
+    for (size_t b = 0; b < s->buffer_count; b++) {
+        if (s->buffers[b].first < 0) continue;
+        s->buffers[b].first = INT32_MAX;
+        s->buffers[b].last = -1;
+    }
+    return list;
+}
+
+void plan_free_list(plan_list *list) {
+    free(list->instructions);
+    free(list->operands);
+    *list = (plan_list){0};
+}
+
+bool plan_is_gather_for_use(const plan_schedule *s, const plan_list *list,
+                            const plan_instruction *in) {
+    if (in->action != PLAN_GATHER) return false;
+    int32_t whole = list->operands[in->first_operand + 1].buffer;
+    return s->buffers[whole].class == PLAN_GATHERED;
+}
+
 sifr_status plan_add_call(plan_schedule *schedule, device_call call, int32_t *out,
                           sifr_error *error) {
     BASE_TRY(device_prepare(schedule->dev, &call, error));

@@ -113,6 +113,20 @@ typedef enum plan_mode {
 
 typedef enum plan_order { PLAN_BATCH, PLAN_UNIT } plan_order;
 
+/* What steers the transfers of ZeRO beside its stage: DeepSpeed's keys of the same names. Counts
+ * are elements of flat parameters. Nothing here changes a result. */
+typedef struct plan_transfers {
+    bool overlap_comm;        /* transfers beside computing; false: each is waited for at once */
+    int64_t reduce_bucket;    /* gradients on their way beside computing */
+    int64_t allgather_bucket; /* parameters on their way after the update */
+    /* Stage 3 only. */
+    int64_t prefetch_bucket;    /* units are gathered ahead until at least so many are; 0: none */
+    int64_t max_live;           /* nothing is gathered ahead beyond so many that are gathered */
+    int64_t max_reuse_distance; /* what is used again with fewer gathered in between stays */
+    int64_t param_persistence;  /* units of at most so many always stay gathered ... */
+    int64_t model_persistence;  /* ... while all of them together are at most so many */
+} plan_transfers;
+
 typedef struct plan_settings {
     plan_mode mode;
     device_dtype dtype; /* training type: FP32, BF16 or FP16 */
@@ -121,6 +135,7 @@ typedef struct plan_settings {
     int32_t micro_batches; /* k: of one rank and step */
     int32_t rank, world_size;
     int32_t stage; /* of ZeRO, 0 to 3 */
+    plan_transfers transfers;
     plan_order order;
     bool sequential;          /* gradient_order: left to right instead of the tree */
     bool external_parameters; /* another schedule has them, and caches: no room here */
@@ -170,12 +185,18 @@ void plan_free(plan_schedule *schedule); /* NULL is harmless */
  * the schedule gathers and reduces (design page, section 5). Nothing for one rank. */
 sifr_status plan_pass_zero(plan_schedule *schedule, sifr_error *error) SIFR_MUST_CHECK;
 
-/* Transfers start early and are waited for late. After plan_pass_zero; nothing for one rank. */
+/* Stage 3: gathered parameters that are soon used again stay. After plan_pass_zero. */
+sifr_status plan_pass_reuse(plan_schedule *schedule, sifr_error *error) SIFR_MUST_CHECK;
+
+/* Transfers start early and are waited for late. After plan_pass_reuse; nothing for one rank. */
 sifr_status plan_pass_overlap(plan_schedule *schedule, sifr_error *error) SIFR_MUST_CHECK;
 
 /* Bytes that a step delivers to this rank by gathers and by reductions: padded elements x (N-1)/N x
  * bytes of what travels, for each pass over them. */
 void plan_wire(const plan_schedule *schedule, int64_t *gathered, int64_t *reduced);
+
+/* Gathers and reductions that a step starts; 0 for one rank. */
+void plan_calls(const plan_schedule *schedule, int64_t *gathers, int64_t *reductions);
 
 /* Index in the global batch of this rank's micro batch (design page, promise 1). */
 int32_t plan_global_micro_batch(const plan_settings *settings, int32_t rank, int32_t micro_batch);
@@ -198,6 +219,21 @@ sifr_status plan_add_instruction(plan_schedule *schedule, plan_instruction instr
                                  sifr_error *error) SIFR_MUST_CHECK;
 sifr_status plan_add_operand(plan_schedule *schedule, plan_role role, int32_t buffer,
                              int64_t offset, sifr_error *error) SIFR_MUST_CHECK;
+
+/* A pass takes the list out of the schedule and adds what takes its place; the lifetimes of buffers
+ * begin anew. */
+typedef struct plan_list {
+    plan_instruction *instructions;
+    plan_operand *operands;
+    size_t count;
+} plan_list;
+
+plan_list plan_take_list(plan_schedule *schedule);
+void plan_free_list(plan_list *list);
+
+/* A gather of stage 3 into a buffer that lives while it is used, of `list`. */
+bool plan_is_gather_for_use(const plan_schedule *schedule, const plan_list *list,
+                            const plan_instruction *instruction);
 
 /* Stores a call (prepared here); *out is its index. */
 sifr_status plan_add_call(plan_schedule *schedule, device_call call, int32_t *out,

@@ -58,6 +58,14 @@ typedef struct train_fp16 {
     double min_loss_scale;
 } train_fp16;
 
+/* DeepSpeed's keys of zero_optimization that say how ranks exchange what is cut, in elements. */
+typedef struct train_zero {
+    bool overlap_comm;
+    int64_t reduce_bucket_size, allgather_bucket_size, prefetch_bucket_size;
+    int64_t max_live_parameters, max_reuse_distance;
+    int64_t param_persistence_threshold, model_persistence_threshold;
+} train_zero;
+
 typedef struct train_setting train_setting; /* one key's value and where it came from */
 
 typedef struct train_config {
@@ -72,6 +80,7 @@ typedef struct train_config {
     train_fp16 fp16; /* the same in fp16; neither: fp32 */
     train_dtype grad_accum_dtype;
     int64_t zero_stage;
+    train_zero zero;
     train_optimizer optimizer;
     train_lr_schedule schedule; /* total_num_steps is 0 until known where it is "auto" */
 

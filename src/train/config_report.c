@@ -39,10 +39,14 @@ static void train_explain_key(const train_config *config, size_t index, char *li
         snprintf(line + used, size - used, "asks for nothing; other values are not built yet (%s)",
                  key->doc);
         break;
-    case TRAIN_GATED:
+    case TRAIN_GATED: {
+        size_t above;
+        train_key_find(gate->path, &above);
+        const json_t *value = train_shown(&config->settings[above]);
         snprintf(line + used, size - used, "no effect, since %s is %s", gate->path,
-                 gate->fallback ? gate->fallback : "not given");
+                 value ? train_value_text(value, text, sizeof text) : "not given");
         break;
+    }
     case TRAIN_ALIASED:
         snprintf(line + used, size - used, "old name of %s, which has the value", key->alias);
         break;

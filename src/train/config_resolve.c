@@ -322,6 +322,14 @@ static sifr_status train_resolve_run(train_config *config, sifr_error *error) {
     return train_resolve_precision(config, error);
 }
 
+/* DeepSpeed overlaps at stage 3 unless told otherwise. */
+static sifr_status train_resolve_zero(train_config *config, sifr_error *error) {
+    if (train_setting_at(config, "zero_optimization.overlap_comm")->value) return SIFR_OK;
+    bool overlap = train_setting_int(config, "zero_optimization.stage") == 3;
+    return train_setting_put(config, "zero_optimization.overlap_comm", json_boolean(overlap), error,
+                             "default at %s", overlap ? "stage 3" : "stages 0 to 2");
+}
+
 /* The typed field that a row's value goes to. */
 static void train_fill_field(train_config *config, const train_key *key, const json_t *value) {
     void *field = (char *)config + key->field - 1;
@@ -407,6 +415,11 @@ static void train_note_surprises(train_config *config) {
         snprintf(train_setting_at(config, "zero_optimization.stage")->note, 160,
                  "no effect with one rank: nothing is cut");
     }
+    if (config->zero_stage == 3 && !config->zero.overlap_comm &&
+        train_setting_given(config, "zero_optimization.stage3_prefetch_bucket_size")) {
+        snprintf(train_setting_at(config, "zero_optimization.stage3_prefetch_bucket_size")->note,
+                 160, "no effect, overlap_comm is false");
+    }
     if (s->total_num_steps > 0 && s->total_num_steps < s->warmup_num_steps) {
         snprintf(train_setting_at(config, TRAIN_TOTAL)->note, 160,
                  "less than warmup_num_steps %lld: the rate never reaches its top",
@@ -422,6 +435,7 @@ sifr_status train_config_resolve(train_config *config, int64_t world_size, sifr_
     BASE_TRY(train_take_over(config, error));
     BASE_TRY(train_check_parameters(config, error));
     BASE_TRY(train_resolve_run(config, error));
+    BASE_TRY(train_resolve_zero(config, error));
     BASE_TRY(train_resolve_optimizer(config, error));
     BASE_TRY(train_resolve_scheduler(config, error));
     BASE_TRY(train_config_batch(config, world_size, error));

@@ -63,11 +63,21 @@ static train_verdict train_not_built(const train_config *config, const train_key
     return TRAIN_REFUSED;
 }
 
+/* Whether the gate of a built key has the value that opens it. */
+static bool train_gate_open(const train_config *config, const train_key *key,
+                            const train_key *above) {
+    bool said;
+    char text[64];
+    if (!key->opens) return train_switched_on(config, above, &said);
+    const train_setting *gate = train_setting_at(config, above->path);
+    const json_t *value = gate->value ? gate->value : gate->given;
+    return value && strcmp(train_value_text(value, text, sizeof text), key->opens) == 0;
+}
+
 /* A built key of a feature that is not switched on. */
 static bool train_gated(const train_config *config, const train_key *key, const train_key **gate) {
-    bool said;
     const train_key *above = train_key_gate(key);
-    if (!above || train_switched_on(config, above, &said)) return false;
+    if (!above || train_gate_open(config, key, above)) return false;
     *gate = above;
     return true;
 }

@@ -46,6 +46,15 @@ sifr_engine_options train_engine_options(const train_config *c, int64_t length) 
     options.decoupled = c->optimizer.decoupled;
     options.gradient_clipping = c->gradient_clipping;
     options.zero_stage = (int)c->zero_stage;
+    options.zero =
+        (sifr_zero_options){.overlap_comm = c->zero.overlap_comm,
+                            .reduce_bucket_size = c->zero.reduce_bucket_size,
+                            .allgather_bucket_size = c->zero.allgather_bucket_size,
+                            .prefetch_bucket_size = c->zero.prefetch_bucket_size,
+                            .max_live_parameters = c->zero.max_live_parameters,
+                            .max_reuse_distance = c->zero.max_reuse_distance,
+                            .param_persistence_threshold = c->zero.param_persistence_threshold,
+                            .model_persistence_threshold = c->zero.model_persistence_threshold};
     options.seed = c->seed;
     return options;
 }

@@ -152,7 +152,7 @@ static void trainer_defaults(void **state) {
                 "8 (auto: default of the Hugging Face Trainer)");
     config_said(all_auto, "bf16.enabled", "false (auto: default)");
     config_said(all_auto, "gradient_clipping", "1 (auto: default)");
-    config_said(all_auto, "zero_optimization.overlap_comm",
+    config_said(all_auto, "zero_optimization.stage3_prefetch_bucket_size",
                 "no effect, since zero_optimization.stage is 0");
     config_said(all_auto, "fp16.enabled", "false (auto: default)");
     config_said(all_auto, "fp16.loss_scale", "0: no effect, since fp16.enabled is false");

@@ -1,0 +1,32 @@
+/* Which weights are trained. */
+#include <fnmatch.h>
+
+#include "model/model.h"
+
+sifr_status sifr_model_freeze(sifr_model *model, const char *pattern, sifr_error *error) {
+    bool any = false;
+    for (size_t w = 0; w < model->weight_count; w++) {
+        if (fnmatch(pattern, model->weights[w].name, 0) != 0) continue;
+        model->weights[w].frozen = any = true;
+    }
+    if (any) return SIFR_OK;
+    return base_fail(error, SIFR_USAGE,
+                     "freeze: no weight's name matches \"%s\"; names are such as %s", pattern,
+                     model->weight_count ? model->weights[model->weight_count - 1].name : "(none)");
+}
+
+int64_t sifr_model_trained(const sifr_model *model) {
+    int64_t sum = 0;
+    for (size_t w = 0; w < model->weight_count; w++) {
+        if (!model->weights[w].frozen) sum += model->weights[w].rows * model->weights[w].columns;
+    }
+    return sum;
+}
+
+bool model_unit_trained(const sifr_model *model, int32_t unit) {
+    const model_unit *u = &model->units[unit];
+    for (int32_t w = u->first_weight; w < u->first_weight + u->weights; w++) {
+        if (!model->weights[w].frozen) return true;
+    }
+    return false;
+}

@@ -1,0 +1,197 @@
+#include "support/zero_run.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/random.h"
+#include "support/comm_threads.h"
+
+enum { SEQUENCES = 1, WORDS = 97, MOST_RANKS = 16 };
+
+typedef struct rank_run {
+    const zero_variant *v;
+    comm_threads *world;
+    int32_t rank;
+    zero_outcome *out; /* rank 0's */
+    char failure[SIFR_ERROR_LENGTH];
+} rank_run;
+
+formats_model_config zero_config(const char *type) {
+    bool gpt2 = !strcmp(type, "gpt2");
+    formats_model_config c = {.vocab_size = WORDS,
+                              .hidden_size = 40,
+                              .num_hidden_layers = 2,
+                              .num_attention_heads = 4,
+                              .num_key_value_heads = gpt2 ? 4 : 2,
+                              .head_dim = 10,
+                              .intermediate_size = 56,
+                              .max_position_embeddings = ZERO_LENGTH,
+                              .activation = gpt2 ? FORMATS_GELU_TANH : FORMATS_SILU,
+                              .norm_eps = 1e-5,
+                              .rope_theta = 1e4,
+                              .rope_factor = 1,
+                              .tie_word_embeddings = true,
+                              .initializer_range = 0.1,
+                              .residual_dropout = gpt2 ? 0.1 : 0};
+    strcpy(c.model_type, type);
+    return c;
+}
+
+static sifr_engine_options options_of(const zero_variant *v) {
+    sifr_engine_options options = sifr_engine_defaults();
+    options.precision = v->precision;
+    options.threads = 1;
+    options.sequences = SEQUENCES;
+    options.length = ZERO_LENGTH;
+    options.micro_batches = v->global / v->ranks;
+    options.unit_order = v->unit_order;
+    options.sequential = v->sequential;
+    options.recompute = v->recompute;
+    options.zero_stage = v->stage;
+    options.weight_decay = 0.01;
+    if (v->keys) options.zero = *v->keys;
+    if (v->first_scale > 0) options.loss_scaling.initial = v->first_scale;
+    if (v->no_clipping) options.gradient_clipping = 0;
+    return options;
+}
+
+static void fill_batch(const sifr_engine *engine, int step, int32_t *tokens, int32_t *labels) {
+    const plan_settings *settings = &engine->training->settings;
+    for (int32_t j = 0; j < settings->micro_batches; j++) {
+        int32_t g = plan_global_micro_batch(settings, settings->rank, j);
+        for (int i = 0; i < ZERO_LENGTH; i++) {
+            base_random4 draw = base_philox(9, (uint64_t)(g * ZERO_LENGTH + i), (uint64_t)step);
+            tokens[j * ZERO_LENGTH + i] = (int32_t)(draw.v[0] % WORDS);
+            bool none = draw.v[1] % 5 == 0; /* ranks have different counts of labels */
+            labels[j * ZERO_LENGTH + i] = none ? -100 : (int32_t)(draw.v[2] % WORDS);
+        }
+    }
+}
+
+static sifr_status one_step(rank_run *r, sifr_engine *engine, int step, int32_t *tokens,
+                            int32_t *labels, sifr_error *error) {
+    comm_ledger before = *comm_get_ledger(engine->group);
+    sifr_step_result result;
+    fill_batch(engine, step, tokens, labels);
+    sifr_status status = sifr_engine_step(engine, tokens, labels, 1e-2, &result, error);
+    if (status != SIFR_OK) return status;
+    const comm_ledger *after = comm_get_ledger(engine->group);
+    int64_t bytes[2], calls[2];
+    plan_wire(engine->training, &bytes[0], &bytes[1]);
+    plan_calls(engine->training, &calls[0], &calls[1]);
+    for (int o = COMM_ALL_GATHER; o <= COMM_REDUCE_SCATTER; o++) {
+        uint64_t moved = after->operation[o].bytes - before.operation[o].bytes;
+        int64_t made = after->operation[o].calls - before.operation[o].calls;
+        if (moved == (uint64_t)bytes[o] && made == calls[o]) continue;
+        return base_fail(error, SIFR_FAILED,
+                         "%s: %llu bytes in %lld calls, the plan has %lld in %lld",
+                         comm_operation_name((comm_operation)o), (unsigned long long)moved,
+                         (long long)made, (long long)bytes[o], (long long)calls[o]);
+    }
+    if (r->rank == 0) {
+        r->out->loss[step] = result.loss;
+        r->out->norm[step] = result.updated ? result.gradient_norm : -1;
+        r->out->scale[step] = result.loss_scale;
+        r->out->updates = sifr_engine_updates(engine);
+    }
+    return SIFR_OK;
+}
+
+static sifr_status read_weights(rank_run *r, const sifr_engine *engine, sifr_error *error) {
+    const sifr_model *model = engine->model;
+    float *whole = calloc((size_t)sifr_model_parameters(model), sizeof *whole), *at = whole;
+    sifr_status status = SIFR_OK;
+    for (size_t w = 0; w < model->weight_count && status == SIFR_OK; w++) {
+        size_t count = (size_t)(model->weights[w].rows * model->weights[w].columns);
+        status = sifr_engine_read_weight(engine, model->weights[w].name, at, count, error);
+        at += count;
+    }
+    if (r->rank == 0) {
+        r->out->weights = whole;
+        r->out->count = (size_t)(at - whole);
+    } else {
+        free(whole);
+    }
+    return status;
+}
+
+static void note_plan(zero_outcome *out, const plan_schedule *s) {
+    memcpy(out->peak, s->peak_bytes, sizeof out->peak);
+    out->total_bytes = s->total_bytes;
+    plan_wire(s, &out->gathered, &out->reduced);
+    plan_calls(s, &out->gathers, &out->reductions);
+}
+
+static void *run_rank(void *argument) {
+    rank_run *r = argument;
+    const zero_variant *v = r->v;
+    formats_model_config config = zero_config(v->type);
+    sifr_model *model = NULL;
+    sifr_engine *engine = NULL;
+    sifr_error error = {0};
+    sifr_engine_options options = options_of(v);
+    size_t ids = (size_t)options.micro_batches * ZERO_LENGTH;
+    int32_t *tokens = calloc(ids, sizeof *tokens), *labels = calloc(ids, sizeof *labels);
+    comm_group *group = comm_threads_group(r->world, r->rank);
+    sifr_status status = model_from_config(&config, &model, &error);
+    for (int i = 0; i < 3 && status == SIFR_OK && v->freeze[i]; i++) {
+        status = sifr_model_freeze(model, v->freeze[i], &error);
+    }
+    if (status == SIFR_OK) status = engine_create(model, &options, group, &engine, &error);
+    if (status == SIFR_OK) sifr_engine_initialise(engine, ZERO_SEED);
+    int steps = v->steps ? v->steps : ZERO_STEPS;
+    for (int s = 0; s < steps && status == SIFR_OK; s++) {
+        status = one_step(r, engine, s, tokens, labels, &error);
+    }
+    if (status == SIFR_OK) status = read_weights(r, engine, &error);
+    if (status == SIFR_OK && r->rank == 0) note_plan(r->out, engine->training);
+    if (status != SIFR_OK) memcpy(r->failure, error.message, sizeof r->failure);
+    sifr_engine_free(engine);
+    comm_close(group);
+    sifr_model_free(model);
+    free(tokens);
+    free(labels);
+    return NULL;
+}
+
+zero_outcome zero_run(zero_variant v) {
+    zero_outcome out = {0};
+    rank_run runs[MOST_RANKS] = {0};
+    pthread_t threads[MOST_RANKS];
+    comm_threads *world = comm_threads_create(v.ranks);
+    for (int32_t r = 0; r < v.ranks; r++) {
+        runs[r] = (rank_run){.v = &v, .world = world, .rank = r, .out = &out};
+        pthread_create(&threads[r], NULL, run_rank, &runs[r]);
+    }
+    for (int32_t r = 0; r < v.ranks; r++) pthread_join(threads[r], NULL);
+    for (int32_t r = 0; r < v.ranks; r++) {
+        if (runs[r].failure[0]) fail_msg("rank %d: %s", r, runs[r].failure);
+    }
+    comm_threads_free(world);
+    return out;
+}
+
+bool zero_is_same(const zero_outcome *want, const zero_outcome *have) {
+    return have->count == want->count &&
+           !memcmp(have->weights, want->weights, want->count * sizeof *want->weights) &&
+           !memcmp(have->loss, want->loss, sizeof want->loss) &&
+           !memcmp(have->norm, want->norm, sizeof want->norm) &&
+           !memcmp(have->scale, want->scale, sizeof want->scale) && have->updates == want->updates;
+}
+
+void zero_expect_same(const zero_outcome *want, zero_variant v) {
+    static const char *const precisions[] = {"fp32", "bf16", "fp16"};
+    zero_outcome have = zero_run(v);
+    if (!zero_is_same(want, &have)) {
+        fail_msg("%s, %d ranks, stage %d, %s order, %s: other bits", v.type, v.ranks, v.stage,
+                 v.unit_order ? "unit" : "batch", precisions[v.precision]);
+    }
+    free(have.weights);
+}

@@ -1,0 +1,49 @@
+/* Short training runs of a small model over ranks that are threads, for tests of ZeRO. Each step
+ * checks that bytes delivered and calls made are what the plan says; a run that fails fails the
+ * test. */
+#ifndef ZERO_RUN_H
+#define ZERO_RUN_H
+
+#include "engine/engine.h"
+
+enum {
+    ZERO_STEPS = 3,
+    ZERO_MOST_STEPS = 8,
+    ZERO_LENGTH = 16,
+    ZERO_SEED = 5
+}; /* seed: of the first weights */
+
+typedef struct zero_variant {
+    int32_t ranks;
+    int stage;
+    bool unit_order, recompute, sequential;
+    sifr_precision precision;
+    const char *type;              /* "llama" or "gpt2" */
+    int32_t global;                /* micro batches of a step, over all ranks */
+    const sifr_zero_options *keys; /* NULL: the defaults */
+    const char *freeze[3];         /* patterns; NULL: none */
+    int steps;                     /* 0: ZERO_STEPS */
+    double first_scale; /* fp16: where the loss scale starts; 0: where it does by itself */
+    bool no_clipping;
+} zero_variant;
+
+typedef struct zero_outcome {
+    float *weights; /* all of them, end to end; the caller's to free */
+    size_t count;
+    /* By step; norm -1: nothing was updated. */
+    double loss[ZERO_MOST_STEPS], norm[ZERO_MOST_STEPS], scale[ZERO_MOST_STEPS];
+    int64_t updates;
+    int64_t peak[PLAN_CLASSES]; /* planned, of rank 0 */
+    int64_t total_bytes;
+    int64_t gathered, reduced;   /* bytes delivered to rank 0 in a step */
+    int64_t gathers, reductions; /* calls of a step */
+} zero_outcome;
+
+formats_model_config zero_config(const char *type);
+zero_outcome zero_run(zero_variant v);
+
+/* The same bits: weights, losses and norms. `have` is freed. */
+void zero_expect_same(const zero_outcome *want, zero_variant v);
+bool zero_is_same(const zero_outcome *want, const zero_outcome *have);
+
+#endif
