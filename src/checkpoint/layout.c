@@ -12,6 +12,7 @@ static sifr_status add_rank(const sifr_engine *engine, int32_t rank, int64_t lim
     int64_t filled = limit; /* the first range begins a file */
     for (int p = 0; p < ENGINE_PARTS; p++) {
         for (size_t w = 0; w < engine->model->weight_count; w++) {
+            if (!checkpoint_has_part(engine->model, w, (engine_part)p)) continue;
             int64_t first, left;
             engine_share(engine, w, rank, &first, &left);
             while (left > 0) {

@@ -17,6 +17,10 @@ const char *checkpoint_part_name(engine_part part) {
     return names[part];
 }
 
+bool checkpoint_has_part(const sifr_model *model, size_t weight, engine_part part) {
+    return part == ENGINE_MASTER || model_unit_trained(model, model->weights[weight].unit);
+}
+
 sifr_status checkpoint_tensor_name(const sifr_model *model, const checkpoint_range *range,
                                    char out[FORMATS_NAME_LIMIT], sifr_error *error) {
     const char *part = checkpoint_part_name(range->part);
@@ -294,6 +298,7 @@ static sifr_status check_cover(const checkpoint_range *ranges, size_t count,
     for (size_t w = 0; w < model->weight_count; w++) {
         int64_t elements = model->weights[w].rows * model->weights[w].columns;
         for (int p = 0; p < ENGINE_PARTS; p++) {
+            if (!checkpoint_has_part(model, w, (engine_part)p)) continue;
             int64_t covered = 0;
             for (; at < count && ranges[at].weight == w && (int)ranges[at].part == p; at++) {
                 if (ranges[at].first != covered || ranges[at].count > elements - covered) break;

@@ -31,6 +31,9 @@ typedef struct checkpoint_range {
     const char *tensor; /* of an open manifest: its name in the file, in the manifest's JSON */
 } checkpoint_range;
 
+/* Whether a weight has this part: units that are frozen as a whole have no moments. */
+bool checkpoint_has_part(const sifr_model *model, size_t weight, engine_part part);
+
 /* Name of a range's tensor in its file; SIFR_USAGE when it is too long. */
 sifr_status checkpoint_tensor_name(const sifr_model *model, const checkpoint_range *range,
                                    char out[FORMATS_NAME_LIMIT], sifr_error *error) SIFR_MUST_CHECK;

@@ -38,9 +38,6 @@ sifr_status engine_create(const sifr_model *model, const sifr_engine_options *op
 float *engine_slice(const sifr_engine *engine, size_t index, engine_part part, int64_t *first,
                     int64_t *count);
 
-/* Whether weight `index` has this part: units that are frozen as a whole have no moments. */
-bool engine_has(const sifr_engine *engine, size_t index, engine_part part);
-
 /* The same on one rank, where all of it is here. */
 float *engine_state(const sifr_engine *engine, size_t index, engine_part part);
 

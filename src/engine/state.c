@@ -63,10 +63,6 @@ void engine_held(const sifr_engine *engine, size_t index, int64_t *first, int64_
     *count = w->rows * w->columns;
 }
 
-bool engine_has(const sifr_engine *engine, size_t index, engine_part part) {
-    return buffer_of(engine->training, engine->model->weights[index].unit, part) >= 0;
-}
-
 float *engine_state(const sifr_engine *engine, size_t index, engine_part part) {
     int64_t first, count;
     return engine_slice(engine, index, part, &first, &count);

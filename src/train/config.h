@@ -88,6 +88,8 @@ typedef struct train_config {
     const char *model, *output, *eval_data;
     const char *const *data; /* data_count files, directories or globs */
     size_t data_count;
+    const char *const *freeze; /* freeze_count globs over names of weights */
+    size_t freeze_count;
     int64_t seq_length; /* tokens; 0: not given, the model's own maximum */
     int64_t max_steps;  /* 0: not given, num_train_epochs counts */
     double num_train_epochs;
@@ -108,7 +110,7 @@ typedef struct train_config {
     /* Private to config_*.c. */
     train_setting *settings; /* one for each row of the table; all strings above point into it */
     char *name;              /* of the file, for messages */
-    const char **data_list;
+    const char **data_list, **freeze_list;
     bool resolved;
 } train_config;
 

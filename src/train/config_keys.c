@@ -432,6 +432,7 @@ KEY("sifr.resume", BOOL, BUILT, "false", "", "Goes on from the newest checkpoint
 KEY("sifr.step_order", CHOICE, BUILT, "\"auto\"", "", "batch: all units of a micro batch, then the next; unit: all micro batches of a unit, then the next; auto: the quicker that fits.", .choices = "auto|batch|unit", .argument = "ORDER", FIELD(step_order)),
 KEY("sifr.gradient_order", CHOICE, BUILT, "\"tree\"", "", "tree: sums that do not depend on the number of ranks; sequential: less memory, without that.", .choices = "tree|sequential", .argument = "ORDER", FIELD(gradient_order)),
 KEY("sifr.recompute", CHOICE, BUILT, "\"none\"", "", "unit: keeps a unit's input only, and computes the rest again for backward.", .choices = "none|unit", .argument = "KIND", FIELD(recompute)),
+KEY("sifr.freeze", TEXTS, BUILT, NULL, "", "Weights that are not trained: shell globs over their names in the model's safetensors files.", .argument = "PATTERN"),
 KEY("sifr.threads", INT, BUILT, "0", "threads", "Threads of a rank; 0: one for each core that it may use.", .range = ">= 0", .argument = "N", FIELD(threads)),
 KEY("sifr.trace", TEXT, BUILT, NULL, "", "Writes the timeline of a few steps, of every rank, for Perfetto or chrome://tracing (docs/profiling.md).", .argument = "FILE", FIELD(trace)),
 KEY("sifr.trace_steps", TEXT, BUILT, NULL, "", "Which steps: one, or the first and the last as in 3..5; the second to the fourth that are done where not given.", .argument = "A..B"),

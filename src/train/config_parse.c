@@ -24,6 +24,7 @@ void train_config_free(train_config *config) {
     free(config->settings);
     free(config->name);
     free(config->data_list);
+    free(config->freeze_list);
     memset(config, 0, sizeof *config);
 }
 

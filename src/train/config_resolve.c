@@ -365,17 +365,24 @@ static void train_fill_field(train_config *config, const train_key *key, const j
 
 _Static_assert(sizeof(train_optimizer_kind) == sizeof(int), "a choice is stored as an int");
 
-static sifr_status train_fill_data(train_config *config, sifr_error *error) {
-    const json_t *data = train_setting_at(config, "sifr.data")->value;
-    size_t count = json_array_size(data);
-    free(config->data_list);
-    config->data_list = NULL;
-    BASE_TRY(base_alloc(count, sizeof *config->data_list, &config->data_list, error));
-    for (size_t i = 0; i < count; i++) {
-        config->data_list[i] = json_string_value(json_array_get(data, i));
-    }
+/* The texts of a list; *list is the array that holds them, freed here when it is made anew. */
+static sifr_status train_fill_texts(const train_config *config, const char *path,
+                                    const char ***list, size_t *count, sifr_error *error) {
+    const json_t *texts = train_setting_at(config, path)->value;
+    *count = json_array_size(texts);
+    free(*list);
+    *list = NULL;
+    BASE_TRY(base_alloc(*count, sizeof **list, list, error));
+    for (size_t i = 0; i < *count; i++) (*list)[i] = json_string_value(json_array_get(texts, i));
+    return SIFR_OK;
+}
+
+static sifr_status train_fill_lists(train_config *config, sifr_error *error) {
+    BASE_TRY(train_fill_texts(config, "sifr.data", &config->data_list, &config->data_count, error));
+    BASE_TRY(train_fill_texts(config, "sifr.freeze", &config->freeze_list, &config->freeze_count,
+                              error));
     config->data = config->data_list;
-    config->data_count = count;
+    config->freeze = config->freeze_list;
     return SIFR_OK;
 }
 
@@ -385,6 +392,7 @@ static sifr_status train_fill(train_config *config, int64_t world_size, sifr_err
     config->settings = kept.settings;
     config->name = kept.name;
     config->data_list = kept.data_list;
+    config->freeze_list = kept.freeze_list;
     config->world_size = world_size;
     for (size_t i = 0; i < train_key_count(); i++) {
         const train_key *key = train_key_at(i);
@@ -392,7 +400,7 @@ static sifr_status train_fill(train_config *config, int64_t world_size, sifr_err
             train_fill_field(config, key, config->settings[i].value);
         }
     }
-    BASE_TRY(train_fill_data(config, error));
+    BASE_TRY(train_fill_lists(config, error));
     const json_t *betas = train_setting_at(config, "optimizer.params.betas")->value;
     config->optimizer.beta1 = json_number_value(json_array_get(betas, 0));
     config->optimizer.beta2 = json_number_value(json_array_get(betas, 1));

@@ -22,14 +22,30 @@ static uint64_t hash_model(const sifr_model *model) {
     return hash;
 }
 
+static uint64_t hash_frozen(const sifr_model *model) {
+    uint64_t hash = 0;
+    for (size_t i = 0; i < model->weight_count; i++) {
+        const model_weight *w = &model->weights[i];
+        if (w->frozen) hash = base_hash_seeded(w->name, strlen(w->name) + 1, hash);
+    }
+    return hash;
+}
+
 json_t *train_identity_agree(const train_config *config, const sifr_model *model,
                              const train_data *data, int64_t length) {
-    return json_pack(
+    json_t *agree = json_pack(
         "{s:I, s:o, s:I, s:o, s:I, s:I, s:I}", "parameters",
         (json_int_t)sifr_model_parameters(model), "weights' names and shapes (hash)",
         hash_text(hash_model(model)), "tokens of data", (json_int_t)train_data_tokens(data),
         "data (hash)", hash_text(train_data_hash(data)), "seq_length", (json_int_t)length,
         "train_batch_size", (json_int_t)config->train_batch_size, "seed", (json_int_t)config->seed);
+    bool some = sifr_model_trained(model) < sifr_model_parameters(model);
+    if (agree && some &&
+        json_object_set_new(agree, "frozen weights (hash)", hash_text(hash_frozen(model))) != 0) {
+        json_decref(agree);
+        return NULL;
+    }
+    return agree;
 }
 
 static json_t *describe_optimizer(const train_optimizer *o) {

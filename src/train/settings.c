@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/text.h"
 #include "formats/tokenizer.h"
 
 sifr_status train_sequence_length(const train_config *config, const formats_model_config *model,
@@ -18,6 +19,23 @@ sifr_status train_sequence_length(const train_config *config, const formats_mode
                          (long long)*length, config->model, (long long)limit);
     base_log(log, SIFR_LOG_WARNING, "seq_length %lld is more than the %lld that %s was made for",
              (long long)*length, (long long)limit, config->model);
+    return SIFR_OK;
+}
+
+sifr_status train_freeze(const train_config *config, sifr_model *model, const sifr_log *log,
+                         sifr_error *error) {
+    char trained[32], all[32];
+    for (size_t i = 0; i < config->freeze_count; i++) {
+        BASE_TRY(sifr_model_freeze(model, config->freeze[i], error));
+    }
+    if (!config->freeze_count) return SIFR_OK;
+    int64_t left = sifr_model_trained(model);
+    if (left == 0)
+        return base_fail(error, SIFR_USAGE,
+                         "freeze: every weight is frozen, nothing is left to train");
+    base_log(log, SIFR_LOG_INFO, "trains %s of %s parameters, the others are frozen",
+             base_format_count(left, trained),
+             base_format_count(sifr_model_parameters(model), all));
     return SIFR_OK;
 }
 

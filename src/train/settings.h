@@ -12,6 +12,11 @@ sifr_status train_sequence_length(const train_config *config, const formats_mode
                                   const sifr_log *log, int64_t *length,
                                   sifr_error *error) SIFR_MUST_CHECK;
 
+/* Freezes what the config names, and says how much is left to train. Before an engine is made of
+ * the model. SIFR_USAGE where a pattern matches no weight, or nothing is left. */
+sifr_status train_freeze(const train_config *config, sifr_model *model, const sifr_log *log,
+                         sifr_error *error) SIFR_MUST_CHECK;
+
 /* A step_order of "auto" comes out as that of batches. */
 sifr_engine_options train_engine_options(const train_config *config, int64_t length);
 

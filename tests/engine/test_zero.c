@@ -64,6 +64,16 @@ static void overflows(void **state) {
     free(want.weights);
 }
 
+/* 16 ranks: more than any unit but the blocks has blocks of 1,024 elements. */
+static void more_ranks_than_blocks(void **state) {
+    (void)state;
+    zero_variant v = {.ranks = 1, .type = "llama", .global = 16};
+    zero_outcome want = zero_run(v);
+    v.ranks = 16;
+    for (v.stage = 0; v.stage < 4; v.stage++) zero_expect_same(&want, v);
+    free(want.weights);
+}
+
 /* 3, 5, 6 and 7 ranks: right, though not to the bit. */
 static void other_counts(void **state) {
     (void)state;
@@ -123,6 +133,7 @@ static void memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(same_bits), cmocka_unit_test(overflows),
+                                       cmocka_unit_test(more_ranks_than_blocks),
                                        cmocka_unit_test(other_counts), cmocka_unit_test(memory)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

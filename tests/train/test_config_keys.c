@@ -135,6 +135,7 @@ static void flags_come_from_the_table(void **state) {
         "trace-steps",
         "bf16",
         "fp16",
+        "freeze",
     };
     size_t count = 0, found = 0;
     for (train_flag flag; train_config_flag(count, &flag); count++) {
@@ -145,7 +146,8 @@ static void flags_come_from_the_table(void **state) {
         bool is_switch = strcmp(flag.name, "resume") == 0 || strcmp(flag.name, "bf16") == 0 ||
                          strcmp(flag.name, "fp16") == 0;
         assert_int_equal(flag.argument == NULL, is_switch);
-        assert_int_equal(flag.many, strcmp(flag.name, "data") == 0);
+        bool many = strcmp(flag.name, "data") == 0 || strcmp(flag.name, "freeze") == 0;
+        assert_int_equal(flag.many, many);
     }
     assert_int_equal(found, sizeof wanted / sizeof *wanted);
     assert_int_equal(count, found);
