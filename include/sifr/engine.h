@@ -73,7 +73,8 @@ typedef struct sifr_engine_options {
     sifr_loss_scaling loss_scaling;  /* of SIFR_FP16; the others have none */
     int zero_stage;                  /* of ZeRO, 0 to 3: what ranks hold as slices */
     sifr_zero_options zero;
-    uint64_t seed; /* of dropout */
+    sifr_precision travel; /* of gradients between ranks; 16 bits halve what moves and round it */
+    uint64_t seed;         /* of dropout */
 } sifr_engine_options;
 
 /* fp32, all cores, one sequence of 1024 tokens, AdamW with betas 0.9 and 0.999, epsilon 1e-8, no

@@ -24,7 +24,8 @@ typedef enum comm_operation {
 const char *comm_operation_name(comm_operation operation);
 
 /* What a rank received, by operation, since the group was opened: of a gather (N - 1) x bytes, of a
- * reduction (N - 1) x elements x 4, that is padded elements x (N - 1) / N x size of the whole. */
+ * reduction (N - 1) x elements x size of what travels, that is padded elements x (N - 1) / N x size
+ * of the whole. */
 typedef struct comm_ledger {
     struct {
         int64_t calls;
@@ -123,6 +124,18 @@ sifr_status comm_start_all_gather(comm_group *group, const void *slice, int64_t 
 sifr_status comm_start_reduce_scatter(comm_group *group, const float *whole, int64_t elements,
                                       float *slice, comm_handle *out,
                                       sifr_error *error) SIFR_MUST_CHECK;
+
+/* Types in which the operands of a sum may travel. */
+typedef enum comm_type { COMM_FP32, COMM_BF16, COMM_FP16 } comm_type;
+
+int64_t comm_type_bytes(comm_type type);
+
+/* The same of a `whole` in another type: every element is widened, then added in FP32, this rank's
+ * own too. Where several hosts take part each rank's part crosses by itself: sums of hosts would
+ * have to be rounded once more. */
+sifr_status comm_start_reduce_typed(comm_group *group, const void *whole, comm_type type,
+                                    int64_t elements, float *slice, comm_handle *out,
+                                    sifr_error *error) SIFR_MUST_CHECK;
 
 sifr_status comm_wait(comm_handle handle, sifr_error *error) SIFR_MUST_CHECK;
 

@@ -39,9 +39,11 @@ static sifr_status all_gather(comm_group *group, const void *slice, int64_t byte
     return start(group, &task, out, error);
 }
 
-static sifr_status reduce_scatter(comm_group *group, const float *whole, int64_t elements,
-                                  float *slice, comm_handle *out, sifr_error *error) {
-    comm_task task = {.kind = COMM_TASK_REDUCE, .from = whole, .to = slice, .elements = elements};
+static sifr_status reduce_scatter(comm_group *group, const void *whole, comm_type type,
+                                  int64_t elements, float *slice, comm_handle *out,
+                                  sifr_error *error) {
+    comm_task task = {
+        .kind = COMM_TASK_REDUCE, .from = whole, .to = slice, .elements = elements, .type = type};
     return start(group, &task, out, error);
 }
 

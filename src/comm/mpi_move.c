@@ -96,14 +96,15 @@ static int64_t piece_length(const mpi_group *g, const comm_task *task, int64_t n
 
 static sifr_status post_pieces(mpi_group *g, comm_task *task, int64_t number, sifr_error *error) {
     int32_t size = g->base.size, rank = g->base.rank, half = (int32_t)(number % 2);
-    const float *whole = task->from;
-    int64_t bytes = 4 * piece_length(g, task, number), at = number * g->piece;
+    const char *whole = task->from;
+    int64_t size_of = comm_type_bytes(task->type), at = number * g->piece;
+    int64_t bytes = size_of * piece_length(g, task, number);
     for (int32_t d = 1; d < size; d++) {
         int32_t to = (rank + d) % size, from = (rank + size - d) % size;
         float *place = g->pieces + (half * (int64_t)(size - 1) + d - 1) * g->piece;
-        BASE_TRY(comm_mpi_exchange(g, task, COMM_TAG_REDUCE, whole + to * task->elements + at, to,
-                                   place, from, bytes,
-                                   g->requests + 2 * (half * (size - 1) + d - 1), error));
+        BASE_TRY(comm_mpi_exchange(g, task, COMM_TAG_REDUCE,
+                                   whole + (to * task->elements + at) * size_of, to, place, from,
+                                   bytes, g->requests + 2 * (half * (size - 1) + d - 1), error));
         count(g, task, from, bytes);
     }
     return SIFR_OK;
@@ -112,7 +113,8 @@ static sifr_status post_pieces(mpi_group *g, comm_task *task, int64_t number, si
 /* Piece by piece: the next one travels while this one is added. */
 static sifr_status reduce(mpi_group *g, comm_task *task, sifr_error *error) {
     int32_t size = g->base.size, rank = g->base.rank;
-    const float *own = (const float *)task->from + rank * task->elements;
+    int64_t size_of = comm_type_bytes(task->type);
+    const char *own = (const char *)task->from + rank * task->elements * size_of;
     float *slice = task->to;
     int64_t pieces = (task->elements + g->piece - 1) / g->piece;
     if (pieces) BASE_TRY(post_pieces(g, task, 0, error));
@@ -122,8 +124,9 @@ static sifr_status reduce(mpi_group *g, comm_task *task, sifr_error *error) {
         BASE_TRY(comm_mpi_finish(g, g->requests + 2 * half, 2 * (size - 1), error));
         for (int32_t d = 1; d < size; d++)
             g->rows[(rank + size - d) % size] = g->pieces + (half + d - 1) * g->piece;
-        g->rows[rank] = own + number * g->piece;
-        comm_tree_sum(g->rows, size, piece_length(g, task, number), slice + number * g->piece);
+        g->rows[rank] = own + number * g->piece * size_of;
+        comm_tree_sum_typed(task->type, g->rows, size, piece_length(g, task, number),
+                            slice + number * g->piece);
     }
     return SIFR_OK;
 }

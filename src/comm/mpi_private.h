@@ -45,7 +45,7 @@ typedef struct mpi_group {
     uint32_t started;      /* collectives, so the number of the newest one */
     int64_t piece;         /* elements that a rank sends another at a time in a reduction */
     float *pieces;         /* two halves of (size - 1) x piece */
-    const float **rows;    /* size */
+    const void **rows;     /* size */
     int64_t *sums;         /* size x COMM_SUM_VALUES */
     MPI_Request *requests; /* 4 x size, at least 2 x COMM_ROUNDS */
     MPI_Status *statuses;  /* as many; gcc objects to MPICH's constant for none */

@@ -11,7 +11,7 @@ static const double nap = 0.05; /* seconds of sleep between two looks at who liv
 static const void *read_part(const comm_group *group, const comm_task *task, int64_t *bytes) {
     switch (task->kind) {
     case COMM_TASK_REDUCE:
-        *bytes = 4 * task->elements * group->size;
+        *bytes = comm_type_bytes(task->type) * task->elements * group->size;
         return task->from;
     case COMM_TASK_BROADCAST:
         *bytes = task->bytes;
@@ -110,10 +110,11 @@ static void gather(mpi_group *g, comm_task *task) {
 }
 
 static void reduce(mpi_group *g, comm_task *task) {
+    int64_t bytes = comm_type_bytes(task->type) * task->elements;
     for (int32_t s = 0; s < g->host.size; s++)
-        g->rows[s] = (const float *)comm_mpi_operand(g, s, task) + g->base.rank * task->elements;
-    comm_tree_sum(g->rows, g->host.size, task->elements, task->to);
-    task->delivered += (uint64_t)(g->host.size - 1) * (uint64_t)task->elements * 4;
+        g->rows[s] = (const char *)comm_mpi_operand(g, s, task) + g->base.rank * bytes;
+    comm_tree_sum_typed(task->type, g->rows, g->host.size, task->elements, task->to);
+    task->delivered += (uint64_t)(g->host.size - 1) * (uint64_t)bytes;
 }
 
 static void broadcast(mpi_group *g, comm_task *task) {
@@ -140,7 +141,8 @@ static void move(mpi_group *g, comm_task *task) {
 static sifr_status move_any(mpi_group *g, comm_task *task, sifr_error *error) {
     bool usable;
     bool whole = task->kind == COMM_TASK_GATHER || task->kind == COMM_TASK_REDUCE;
-    if (g->two_levels && !whole) return comm_mpi_move(g, task, error);
+    bool narrow = task->type != COMM_FP32;
+    if (g->two_levels && (!whole || narrow)) return comm_mpi_move(g, task, error);
     BASE_TRY(see_posts(g, task, &usable, error));
     if (!usable) return comm_mpi_move(g, task, error);
     if (g->two_levels)

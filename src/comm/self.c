@@ -4,6 +4,7 @@
 
 #include "base/memory.h"
 #include "comm/transport.h"
+#include "comm/tree.h"
 
 static void self_count(comm_group *group, comm_operation operation, int64_t bytes, double asked) {
     comm_event event = {.operation = operation,
@@ -29,10 +30,14 @@ static sifr_status self_all_gather(comm_group *group, const void *slice, int64_t
     return self_copy(group, COMM_ALL_GATHER, slice, bytes, whole, out);
 }
 
-static sifr_status self_reduce_scatter(comm_group *group, const float *whole, int64_t elements,
-                                       float *slice, comm_handle *out, sifr_error *error) {
+static sifr_status self_reduce_scatter(comm_group *group, const void *whole, comm_type type,
+                                       int64_t elements, float *slice, comm_handle *out,
+                                       sifr_error *error) {
     (void)error;
-    return self_copy(group, COMM_REDUCE_SCATTER, whole, elements * 4, slice, out);
+    if (type == COMM_FP32)
+        return self_copy(group, COMM_REDUCE_SCATTER, whole, elements * 4, slice, out);
+    comm_tree_sum_typed(type, &whole, 1, elements, slice);
+    return self_copy(group, COMM_REDUCE_SCATTER, slice, elements * 4, slice, out);
 }
 
 static sifr_status self_wait(comm_group *group, int32_t id, sifr_error *error) {

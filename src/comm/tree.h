@@ -5,8 +5,14 @@
 
 #include <stdint.h>
 
+#include "comm/comm.h"
+
 /* out[i] = sum over r of rows[r][i], 0 <= i < elements, in FP32. `out` may be one of the rows; rows
  * may be shared by readers in other processes, as no row but that one is written. */
 void comm_tree_sum(const float *const *rows, int32_t count, int64_t elements, float *out);
+
+/* The same of rows in another type, which are widened first. */
+void comm_tree_sum_typed(comm_type type, const void *const *rows, int32_t count, int64_t elements,
+                         float *out);
 
 #endif

@@ -26,6 +26,7 @@ typedef struct comm_task {
     const void *from;
     void *to;
     int64_t bytes, elements;
+    comm_type type; /* of what is added */
     int32_t root;
     comm_label label;
     uint32_t number;              /* of the group's collectives, from 1; set by comm_worker_start */

@@ -49,6 +49,7 @@ plan_settings engine_settings(const sifr_engine_options *options, const comm_gro
                               .world_size = group ? comm_size(group) : 1,
                               .stage = options->zero_stage,
                               .transfers = transfers_of(&options->zero),
+                              .travel = engine_dtype(options->travel),
                               .order = options->unit_order ? PLAN_UNIT : PLAN_BATCH,
                               .sequential = options->sequential,
                               .recompute = options->recompute};

@@ -269,6 +269,17 @@ static void begin_step(engine_executor *e, const engine_step_input *input) {
                             .training = e->schedule->settings.mode == PLAN_TRAIN};
 }
 
+static sifr_status start_reduction(engine_executor *e, const plan_instruction *i,
+                                   comm_handle *handle, sifr_error *error) {
+    device_dtype dtype = e->schedule->settings.travel;
+    comm_type type = dtype == DEVICE_BF16   ? COMM_BF16
+                     : dtype == DEVICE_FP16 ? COMM_FP16
+                                            : COMM_FP32;
+    return comm_start_reduce_typed(e->group, operand_address(e, i, 0), type,
+                                   i->bytes / comm_type_bytes(type), operand_address(e, i, 1),
+                                   handle, error);
+}
+
 /* What is no kernel. */
 static sifr_status run_action(engine_executor *e, const plan_instruction *i,
                               const engine_step_input *input, engine_result *result,
@@ -296,8 +307,7 @@ static sifr_status run_action(engine_executor *e, const plan_instruction *i,
                                        operand_address(e, i, 1), handle, error));
         return SIFR_OK;
     case PLAN_REDUCE:
-        BASE_TRY(comm_start_reduce_scatter(e->group, operand_address(e, i, 0), i->bytes / 4,
-                                           operand_address(e, i, 1), handle, error));
+        BASE_TRY(start_reduction(e, i, handle, error));
         return SIFR_OK;
     case PLAN_WAIT:
         return comm_wait(e->transfers[i->wait], error);

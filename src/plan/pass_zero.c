@@ -54,21 +54,50 @@ static sifr_status emit(zero_state *z, plan_action action, int32_t unit, int32_t
                                 error);
 }
 
+/* A gradient in the type that it travels in. */
+static sifr_status emit_narrow(zero_state *z, int32_t buffer, int32_t micro_batch, int32_t *out,
+                               sifr_error *error) {
+    plan_schedule *s = z->s;
+    device_dtype dtype = s->settings.travel;
+    int32_t unit = s->buffers[buffer].unit;
+    int64_t elements = s->unit_elements[unit];
+    plan_instruction in = {.action = PLAN_ADD,
+                           .queue = PLAN_COMPUTE,
+                           .unit = (int16_t)unit,
+                           .micro_batch = micro_batch,
+                           .node = -1,
+                           .wait = -1};
+    device_call call;
+    memset(&call, 0, sizeof call);
+    call.kernel = DEVICE_CONVERT;
+    call.x[0] =
+        (device_matrix){.rows = 1, .columns = elements, .stride = elements, .dtype = DEVICE_FP32};
+    call.y = (device_matrix){.rows = 1, .columns = elements, .stride = elements, .dtype = dtype};
+    BASE_TRY(plan_add_buffer(s, PLAN_GRADIENTS, elements * device_dtype_bytes(dtype), unit, -1,
+                             false, out, error));
+    BASE_TRY(plan_add_operand(s, PLAN_X0, buffer, 0, error));
+    BASE_TRY(plan_add_operand(s, PLAN_Y, *out, 0, error));
+    BASE_TRY(plan_add_call(s, call, &in.call, error));
+    return plan_add_instruction(s, in, error);
+}
+
 static sifr_status emit_reduce(zero_state *z, int32_t buffer, int32_t micro_batch,
                                sifr_error *error) {
     plan_schedule *s = z->s;
-    int32_t unit = s->buffers[buffer].unit, slice = buffer;
-    int64_t bytes = slice_elements(z, unit) * 4, offset = z->rank * bytes;
+    int32_t unit = s->buffers[buffer].unit, slice = buffer, from = buffer;
+    int64_t elements = slice_elements(z, unit), offset = z->rank * elements * 4;
+    bool narrow = device_dtype_bytes(s->settings.travel) == 2;
+    if (narrow) BASE_TRY(emit_narrow(z, buffer, micro_batch, &from, error));
     if (z->stage >= 2) {
         offset = 0;
-        BASE_TRY(plan_add_buffer(s, PLAN_GRADIENTS, bytes, unit, s->buffers[buffer].index, false,
-                                 &slice, error));
+        BASE_TRY(plan_add_buffer(s, PLAN_GRADIENTS, elements * 4, unit, s->buffers[buffer].index,
+                                 false, &slice, error));
     }
     z->slice[buffer] = slice;
     z->reduced[buffer] = true;
-    BASE_TRY(plan_add_operand(s, PLAN_X0, buffer, 0, error));
+    BASE_TRY(plan_add_operand(s, PLAN_X0, from, 0, error));
     BASE_TRY(plan_add_operand(s, PLAN_Y, slice, offset, error));
-    return emit(z, PLAN_REDUCE, unit, micro_batch, bytes, error);
+    return emit(z, PLAN_REDUCE, unit, micro_batch, elements * (narrow ? 2 : 4), error);
 }
 
 /* Gathers in place: this rank's slice lies in the whole already. */

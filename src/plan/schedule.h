@@ -136,6 +136,8 @@ typedef struct plan_settings {
     int32_t rank, world_size;
     int32_t stage; /* of ZeRO, 0 to 3 */
     plan_transfers transfers;
+    device_dtype
+        travel; /* type in which gradients are sent to be added: FP32 (or NONE), BF16, FP16 */
     plan_order order;
     bool sequential;          /* gradient_order: left to right instead of the tree */
     bool external_parameters; /* another schedule has them, and caches: no room here */

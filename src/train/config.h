@@ -81,6 +81,7 @@ typedef struct train_config {
     train_dtype grad_accum_dtype;
     int64_t zero_stage;
     train_zero zero;
+    train_dtype communication_type;
     train_optimizer optimizer;
     train_lr_schedule schedule; /* total_num_steps is 0 until known where it is "auto" */
 

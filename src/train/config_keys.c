@@ -42,7 +42,7 @@ KEY("train_micro_batch_size_per_gpu", INT, BUILT, NULL, "sequences", "What one r
 KEY("gradient_accumulation_steps", INT, BUILT, NULL, "", "Micro batches that one rank adds up before a step.", .range = "> 0", FIELD(gradient_accumulation_steps)),
 KEY("managed_gradient_accumulation", BOOL, LATER, "true", "", "false lets the caller decide when to step, which the program cannot."),
 KEY("gradient_clipping", NUMBER, BUILT, "1.0", "L2 norm", "Gradients are divided by max(1, (norm + 1e-6) / this); 0 turns it off.", .range = ">= 0", FIELD(gradient_clipping)),
-KEY("communication_data_type", CHOICE, BUILT, NULL, "", "The type in which gradients travel between ranks; fp32 where not given.", .choices = "fp32|bf16|fp16", .later = "bf16|fp16"),
+KEY("communication_data_type", CHOICE, BUILT, "\"fp32\"", "", "The type in which gradients travel to be added. 16 bits halve that, round each rank's part, and keep the bits for a fixed number of ranks only. DeepSpeed's default is the model's type; here it is fp32.", .choices = "fp32|bf16|fp16", FIELD(communication_type)),
 KEY("seq_parallel_communication_data_type", CHOICE, NONE, "\"fp32\"", "", "there is no sequence parallelism here.", .choices = "fp32|bf16|fp16"),
 KEY("prescale_gradients", BOOL, NONE, "false", "", "gradients are summed in fp32 and divided once, by the global count of tokens."),
 KEY("gradient_predivide_factor", NUMBER, NONE, "1.0", "", "gradients are summed in fp32 and divided once, by the global count of tokens.", .range = "> 0"),

@@ -254,6 +254,19 @@ static sifr_status open_monitor(train_state *t, sifr_error *error) {
                               error);
 }
 
+/* What a config asks of several ranks, where that needs a word. */
+static void say_cuts(const train_state *t) {
+    static const char *const types[] = {"fp32", "bf16", "fp16"};
+    const train_config *c = t->config;
+    if (c->zero_stage > 0 && comm_size(t->group) == 1)
+        base_log(t->host->log, SIFR_LOG_INFO, "ZeRO stage %lld with one rank: nothing is cut",
+                 (long long)c->zero_stage);
+    if (c->communication_type != TRAIN_FP32 && comm_size(t->group) > 1)
+        base_log(t->host->log, SIFR_LOG_INFO,
+                 "gradients travel in %s: the bits are those of %d ranks only",
+                 types[c->communication_type], (int)comm_size(t->group));
+}
+
 /* What each rank checks by itself: the config, the output, the model folder. */
 static sifr_status open_input(train_state *t, sifr_error *error) {
     BASE_TRY(train_config_resolve(t->config, comm_size(t->group), error));
@@ -265,6 +278,7 @@ static sifr_status open_input(train_state *t, sifr_error *error) {
         BASE_TRY(train_output_lock(&t->output, error));
     }
     BASE_TRY(engine_folder_open(t->config->model, &t->folder, error));
+    say_cuts(t);
     BASE_TRY(train_freeze(t->config, t->folder.model, t->host->log, error));
     return train_sequence_length(t->config, &t->folder.config, t->host->log, &t->length, error);
 }

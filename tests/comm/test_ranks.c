@@ -20,6 +20,7 @@
 #include "comm/launcher.h"
 #include "comm/tree.h"
 #include "comm/worker.h"
+#include "device/cpu/half.h"
 
 /* Magnitudes from 2^-12 to 2^12, so that nearly every order of adding gives other bits. */
 static float value(int32_t rank, int64_t i) {
@@ -276,6 +277,29 @@ static void check_reduce(int64_t elements, int in_place) {
     give(apart);
 }
 
+/* Whole numbers that 16 bits hold: the sum is exact whatever its order. */
+static void check_narrow(comm_type type, int64_t elements) {
+    uint16_t *whole = take(size * elements * 2);
+    float *slice = take(elements * 4);
+    comm_handle handle;
+    for (int64_t i = 0; i < size * elements; i++) {
+        float number = (float)((i * 7 + rank * 3) % 100);
+        whole[i] =
+            type == COMM_FP16 ? half_from_float(number) : (uint16_t)(half_to_bits(number) >> 16);
+    }
+    TRY(comm_start_reduce_typed(group, whole, type, elements, slice, &handle, &error));
+    TRY(comm_wait(handle, &error));
+    expect(COMM_REDUCE_SCATTER, (uint64_t)elements * 2);
+    for (int64_t i = 0; i < elements; i++) {
+        float sum = 0;
+        for (int32_t r = 0; r < size; r++)
+            sum += (float)(((rank * elements + i) * 7 + r * 3) % 100);
+        CHECK(slice[i] == sum);
+    }
+    give(whole);
+    give(slice);
+}
+
 /* Several under way, waited for from the last to the first; one too many is refused. */
 static void check_line(void) {
     enum { COUNT = COMM_LINE / 2, ELEMENTS = 1500 };
@@ -377,6 +401,7 @@ static void exchange(void) {
             window_used = 0;
             check_gather(sizes[i], in_place);
             check_reduce(sizes[i], in_place);
+            check_narrow(in_place ? COMM_FP16 : COMM_BF16, sizes[i]);
         }
     }
     check_line();

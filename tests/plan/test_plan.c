@@ -179,6 +179,7 @@ static void every_schedule(void **state) {
         if (v > 0) { /* the stages, as one of four ranks */
             settings.stage = (v - 1) % 4;
             settings.transfers = transfers[(v - 1) / 4];
+            settings.travel = (v - 1) / 4 % 2 ? DEVICE_BF16 : DEVICE_NONE;
             settings.world_size = 4;
             settings.rank = 1;
         }

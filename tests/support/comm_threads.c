@@ -7,6 +7,7 @@
 
 #include "comm/transport.h"
 #include "comm/worker.h"
+#include "device/cpu/half.h"
 
 struct comm_threads {
     int32_t ranks;
@@ -42,14 +43,21 @@ static void gather(threads_group *g, comm_task *task) {
     task->delivered = (uint64_t)task->bytes * (uint64_t)(world->ranks - 1);
 }
 
-static float tree(const void *const *posted, int32_t first, int32_t count, int64_t element) {
-    if (count == 1) return ((const float *)posted[first])[element];
+static float read_one(comm_type type, const void *row, int64_t element) {
+    if (type == COMM_FP32) return ((const float *)row)[element];
+    uint16_t half = ((const uint16_t *)row)[element];
+    return type == COMM_FP16 ? half_to_float(half) : half_from_bits((uint32_t)half << 16);
+}
+
+static float tree(comm_type type, const void *const *posted, int32_t first, int32_t count,
+                  int64_t element) {
+    if (count == 1) return read_one(type, posted[first], element);
     if (count % 2 == 0) {
-        return tree(posted, first, count / 2, element) +
-               tree(posted, first + count / 2, count / 2, element);
+        return tree(type, posted, first, count / 2, element) +
+               tree(type, posted, first + count / 2, count / 2, element);
     }
-    float sum = ((const float *)posted[first])[element];
-    for (int32_t i = 1; i < count; i++) sum += ((const float *)posted[first + i])[element];
+    float sum = read_one(type, posted[first], element);
+    for (int32_t i = 1; i < count; i++) sum += read_one(type, posted[first + i], element);
     return sum;
 }
 
@@ -58,12 +66,14 @@ static void reduce(threads_group *g, comm_task *task) {
     size_t bytes = (size_t)task->elements * sizeof(float);
     float *sum = malloc(bytes ? bytes : 1);
     for (int64_t i = 0; i < task->elements; i++) {
-        sum[i] = tree(world->posted, 0, world->ranks, g->group.rank * task->elements + i);
+        sum[i] =
+            tree(task->type, world->posted, 0, world->ranks, g->group.rank * task->elements + i);
     }
     part(g); /* the slice may lie in what others read */
     memcpy(task->to, sum, bytes);
     free(sum);
-    task->delivered = bytes * (uint64_t)(world->ranks - 1);
+    task->delivered =
+        (uint64_t)(task->elements * comm_type_bytes(task->type)) * (uint64_t)(world->ranks - 1);
 }
 
 static void broadcast(threads_group *g, comm_task *task) {
@@ -126,9 +136,11 @@ static sifr_status start_gather(comm_group *group, const void *slice, int64_t by
     return start(group, task, out, error);
 }
 
-static sifr_status start_reduce(comm_group *group, const float *whole, int64_t elements,
-                                float *slice, comm_handle *out, sifr_error *error) {
-    comm_task task = {.kind = COMM_TASK_REDUCE, .from = whole, .to = slice, .elements = elements};
+static sifr_status start_reduce(comm_group *group, const void *whole, comm_type type,
+                                int64_t elements, float *slice, comm_handle *out,
+                                sifr_error *error) {
+    comm_task task = {
+        .kind = COMM_TASK_REDUCE, .from = whole, .to = slice, .elements = elements, .type = type};
     return start(group, task, out, error);
 }
 

@@ -58,6 +58,7 @@ static sifr_engine_options options_of(const zero_variant *v) {
     options.weight_decay = 0.01;
     if (v->keys) options.zero = *v->keys;
     if (v->first_scale > 0) options.loss_scaling.initial = v->first_scale;
+    options.travel = v->travel;
     if (v->no_clipping) options.gradient_clipping = 0;
     return options;
 }

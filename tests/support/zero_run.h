@@ -25,6 +25,7 @@ typedef struct zero_variant {
     int steps;                     /* 0: ZERO_STEPS */
     double first_scale; /* fp16: where the loss scale starts; 0: where it does by itself */
     bool no_clipping;
+    sifr_precision travel; /* of gradients between ranks */
 } zero_variant;
 
 typedef struct zero_outcome {

@@ -304,9 +304,6 @@ static void not_built(void **state) {
         {"{\"data_types\": {\"grad_accum_dtype\": \"bf16\"}}",
          "ds.json: data_types.grad_accum_dtype is \"bf16\", which is not built yet (built: fp32); "
          "choose one that is built"},
-        {"{\"communication_data_type\": \"fp16\"}", "ds.json: communication_data_type is \"fp16\", "
-                                                    "which is not built yet (built: fp32); choose "
-                                                    "one that is built"},
         {"{\"optimizer\": {\"type\": \"Lamb\"}}",
          "ds.json: optimizer.type is \"Lamb\", which is not built yet (built: AdamW, Adam); choose "
          "one that is built"},

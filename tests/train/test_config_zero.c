@@ -34,6 +34,22 @@ static void defaults(void **state) {
         zero_of("{\"zero_optimization\": {\"stage\": 3, \"overlap_comm\": false}}").overlap_comm);
 }
 
+static void travel(void **state) {
+    (void)state;
+    static const char *const names[] = {"fp32", "bf16", "fp16"};
+    for (int i = 0; i < 3; i++) {
+        char text[64];
+        snprintf(text, sizeof text, "{\"communication_data_type\": \"%s\"}", names[i]);
+        config_case *c = config_case_flags(text, 4, NULL);
+        config_case_accepted(c);
+        assert_int_equal(train_engine_options(&c->config, 16).travel, i);
+        config_case_free(c);
+    }
+    config_case *c = config_case_text("{}");
+    assert_int_equal(train_engine_options(&c->config, 16).travel, SIFR_FP32);
+    config_case_free(c);
+}
+
 /* As DeepSpeed's docs show them. */
 static const char *const stage_3 =
     "{\"zero_optimization\": {\"stage\": 3, \"contiguous_gradients\": true,"
@@ -104,7 +120,8 @@ static void refused(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(defaults), cmocka_unit_test(given),
-                                       cmocka_unit_test(below_stage_3), cmocka_unit_test(refused)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(defaults), cmocka_unit_test(travel),
+                                       cmocka_unit_test(given), cmocka_unit_test(below_stage_3),
+                                       cmocka_unit_test(refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
