@@ -10,6 +10,18 @@
 
 enum { WORDS = 48 }; /* more than a launcher's own options */
 
+static const char *last_part(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+/* The file name that a path resolves to, "" where it leads nowhere. */
+static void resolve(const char *path, char out[BASE_PATH_LENGTH]) {
+    char *resolved = realpath(path, NULL);
+    snprintf(out, BASE_PATH_LENGTH, "%s", resolved ? last_part(resolved) : "");
+    free(resolved);
+}
+
 comm_mpi_kind cli_launcher_kind(const char *path) {
     static const struct {
         const char *part;
@@ -19,20 +31,18 @@ comm_mpi_kind cli_launcher_kind(const char *path) {
                  {"openmpi", COMM_OPEN_MPI},
                  {"hydra", COMM_MPICH},
                  {"mpich", COMM_MPICH}};
-    comm_mpi_kind kind = COMM_OTHER_MPI;
-    char *resolved = realpath(path, NULL);
-    if (!resolved) return kind;
-    const char *name = strrchr(resolved, '/') ? strrchr(resolved, '/') + 1 : resolved;
-    for (size_t i = 0; i < sizeof names / sizeof *names && kind == COMM_OTHER_MPI; i++)
-        if (strstr(name, names[i].part)) kind = names[i].kind;
-    free(resolved);
-    return kind;
+    char name[BASE_PATH_LENGTH];
+    resolve(path, name);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strstr(name, names[i].part)) return names[i].kind;
+    return COMM_OTHER_MPI;
 }
 
 /* The first `name` of PATH that may belong to `kind`; else *other is one of another kind. */
 static bool find_named(const char *name, comm_mpi_kind kind, cli_launcher *out,
                        cli_launcher *other) {
     const char *list = getenv("PATH");
+    char resolved[BASE_PATH_LENGTH];
     for (const char *at = list ? list : ""; *at;) {
         size_t length = strcspn(at, ":");
         int used = snprintf(out->path, sizeof out->path, "%.*s/%s", (int)length, at, name);
@@ -40,6 +50,8 @@ static bool find_named(const char *name, comm_mpi_kind kind, cli_launcher *out,
         if (!length || used >= BASE_PATH_LENGTH || access(out->path, X_OK) != 0) continue;
         comm_mpi_kind found = cli_launcher_kind(out->path);
         out->kind = found == COMM_OTHER_MPI ? kind : found;
+        resolve(out->path, resolved);
+        out->orte = strstr(resolved, "orterun") != NULL;
         if (kind == COMM_OTHER_MPI || out->kind == kind) return true;
         if (!other->path[0]) *other = *out;
     }
@@ -78,13 +90,25 @@ static void put_two(cli_command_line *line, const char *name, const char *value)
 
 /* More ranks than cores are welcome. Each rank finds its share of the cores for itself, so none is
  * bound. */
-static void put_open_mpi(cli_command_line *line, const char *hosts) {
+static void put_open_mpi(cli_command_line *line, const cli_launcher *launcher, const char *hosts) {
     put(line, "--oversubscribe");
     put_two(line, "--bind-to", "none");
+    if (!hosts && launcher->orte) { /* this machine only: no ssh, and no scheduler's hosts */
+        put(line, "--mca");
+        put_two(line, "plm", "isolated");
+        put(line, "--mca");
+        put_two(line, "ras", "^slurm,tm,gridengine,lsf");
+    }
     if (!hosts) return;
     put_two(line, "--host", hosts);
     put_two(line, "-x", CLI_LAUNCHED);
     if (getenv("LD_LIBRARY_PATH")) put_two(line, "-x", "LD_LIBRARY_PATH");
+}
+
+static void put_here_mpich(cli_command_line *line) {
+    put_two(line, "-rmk", "user");
+    put_two(line, "-launcher", "fork");
+    put_two(line, "-hosts", "localhost");
 }
 
 sifr_status cli_command_line_make(const cli_launcher *launcher, int argc, char **argv, int ranks,
@@ -98,9 +122,11 @@ sifr_status cli_command_line_make(const cli_launcher *launcher, int argc, char *
     put(out, launcher->path);
     put_two(out, "-n", out->ranks);
     if (launcher->kind == COMM_OPEN_MPI)
-        put_open_mpi(out, hosts);
+        put_open_mpi(out, launcher, hosts);
     else if (hosts)
         put_two(out, "-hosts", hosts);
+    else if (launcher->kind == COMM_MPICH)
+        put_here_mpich(out);
     put(out, out->program);
     for (int i = 0; i < argc; i++) put(out, argv[i]);
     put(out, NULL);

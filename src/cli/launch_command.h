@@ -14,6 +14,7 @@
 
 typedef struct cli_launcher {
     comm_mpi_kind kind;
+    bool orte; /* Open MPI's launcher up to version 4, which has options of its own */
     char path[BASE_PATH_LENGTH];
 } cli_launcher;
 

@@ -5,7 +5,7 @@
 #include "comm/launcher.h"
 #include "comm/mpi_private.h"
 
-/* Open MPI puts some 4 MiB a rank there; containers often have only 64 MiB in all. */
+/* Both put some 4 MiB a rank there; containers often have only 64 MiB in all. */
 static bool shared_memory_is_small(void) {
     struct statvfs fs;
     if (statvfs("/dev/shm", &fs) != 0) return true;
@@ -21,7 +21,8 @@ void comm_mpi_prepare_environment(void) {
     setenv("OMPI_MCA_btl_vader_single_copy_mechanism", "none", 0);
     if (shared_memory_is_small()) {
         const char *directory = getenv("TMPDIR");
-        setenv("OMPI_MCA_btl_vader_backing_directory", directory && *directory ? directory : "/tmp",
-               0);
+        if (!directory || !*directory) directory = "/tmp";
+        setenv("OMPI_MCA_btl_vader_backing_directory", directory, 0);
+        setenv("UCX_POSIX_DIR", directory, 0); /* Debian's MPICH */
     }
 }

@@ -1,0 +1,54 @@
+#include "base/topology.h"
+
+sifr_status base_topology_load(hwloc_topology_t *out, sifr_error *error) {
+    if (hwloc_topology_init(out) != 0)
+        return base_fail(error, SIFR_FAILED, "hwloc: no topology could be made");
+    if (hwloc_topology_load(*out) == 0) return SIFR_OK;
+    hwloc_topology_destroy(*out);
+    return base_fail(error, SIFR_FAILED, "hwloc: the machine's topology could not be read");
+}
+
+static int32_t count_within(hwloc_topology_t topology, hwloc_const_cpuset_t set,
+                            hwloc_obj_type_t type) {
+    int32_t found = 0;
+    for (hwloc_obj_t o = NULL; (o = hwloc_get_next_obj_by_type(topology, type, o));)
+        found += o->cpuset && hwloc_bitmap_intersects(o->cpuset, set);
+    return found;
+}
+
+int32_t base_topology_cores(hwloc_topology_t topology, hwloc_const_cpuset_t set) {
+    int32_t cores = count_within(topology, set, HWLOC_OBJ_CORE);
+    return cores ? cores : count_within(topology, set, HWLOC_OBJ_PU);
+}
+
+/* The number-th NUMA node with processors in `set`. */
+static hwloc_obj_t find_node(hwloc_topology_t topology, hwloc_const_cpuset_t set, int32_t number) {
+    hwloc_obj_t node = NULL;
+    while ((node = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_NUMANODE, node)))
+        if (node->cpuset && hwloc_bitmap_intersects(node->cpuset, set) && number-- == 0) break;
+    return node;
+}
+
+base_core_share base_topology_divide(hwloc_topology_t topology, hwloc_const_cpuset_t set,
+                                     double quota, int32_t index, int32_t count) {
+    base_core_share share = {.node = -1};
+    int32_t cores = base_topology_cores(topology, set);
+    int32_t nodes = count_within(topology, set, HWLOC_OBJ_NUMANODE);
+    if (quota > 0 && quota < cores) cores = quota < 1 ? 1 : (int32_t)quota;
+    share.threads = cores / count;
+    if (nodes > 1 && count % nodes == 0 && count <= cores) {
+        int32_t a_node = count / nodes; /* shares */
+        hwloc_obj_t node = find_node(topology, set, index / a_node);
+        hwloc_cpuset_t part = node ? hwloc_bitmap_alloc() : NULL;
+        if (part && hwloc_bitmap_and(part, node->cpuset, set) == 0) {
+            int32_t here = base_topology_cores(topology, part) / a_node;
+            if (here > 0) {
+                share.node = (int32_t)node->os_index;
+                if (here < share.threads) share.threads = here;
+            }
+        }
+        hwloc_bitmap_free(part);
+    }
+    if (share.threads < 1) share.threads = 1;
+    return share;
+}

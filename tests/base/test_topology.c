@@ -1,0 +1,92 @@
+/* Cores shared by ranks, on machines that hwloc makes up. */
+#include "base/topology.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+static hwloc_topology_t machine(const char *description) {
+    hwloc_topology_t topology;
+    assert_int_equal(hwloc_topology_init(&topology), 0);
+    assert_int_equal(hwloc_topology_set_synthetic(topology, description), 0);
+    assert_int_equal(hwloc_topology_load(topology), 0);
+    return topology;
+}
+
+/* processors: those that may be used, as hwloc writes them ("0-3,8"). */
+static void check(const char *description, const char *processors, double quota, int32_t index,
+                  int32_t count, int32_t threads, int32_t node) {
+    hwloc_topology_t topology = machine(description);
+    hwloc_bitmap_t set = hwloc_bitmap_alloc();
+    assert_int_equal(hwloc_bitmap_list_sscanf(set, processors), 0);
+    base_core_share share = base_topology_divide(topology, set, quota, index, count);
+    assert_int_equal(share.threads, threads);
+    assert_int_equal(share.node, node);
+    hwloc_bitmap_free(set);
+    hwloc_topology_destroy(topology);
+}
+
+static const char plain[] = "node:1 core:8 pu:1", twin[] = "node:1 core:4 pu:2",
+                  two[] = "node:2 core:4 pu:1", four[] = "node:4 core:4 pu:2";
+
+static void test_one_node(void **state) {
+    (void)state;
+    check(plain, "0-7", 0, 0, 1, 8, -1);
+    check(plain, "0-7", 0, 1, 2, 4, -1);
+    check(plain, "0-7", 0, 2, 3, 2, -1);
+    check(plain, "0-7", 0, 9, 16, 1, -1);
+    check(plain, "2-4", 0, 0, 1, 3, -1);
+    check(plain, "5", 0, 1, 2, 1, -1);
+}
+
+/* Two processors of one core are one thread's. */
+static void test_cores(void **state) {
+    (void)state;
+    check(twin, "0-7", 0, 0, 1, 4, -1);
+    check(twin, "0-7", 0, 0, 2, 2, -1);
+    check(twin, "0,1", 0, 0, 1, 1, -1);
+    check(twin, "1,2", 0, 0, 1, 2, -1);
+}
+
+static void test_quota(void **state) {
+    (void)state;
+    check(plain, "0-7", 3.5, 0, 1, 3, -1);
+    check(plain, "0-7", 0.5, 0, 1, 1, -1);
+    check(plain, "0-7", 4, 1, 4, 1, -1);
+    check(plain, "0-7", 100, 0, 2, 4, -1);
+}
+
+static void test_nodes(void **state) {
+    (void)state;
+    check(two, "0-7", 0, 0, 1, 8, -1); /* one rank has both */
+    check(two, "0-7", 0, 0, 2, 4, 0);
+    check(two, "0-7", 0, 1, 2, 4, 1);
+    check(two, "0-7", 0, 1, 4, 2, 0);
+    check(two, "0-7", 0, 2, 4, 2, 1);
+    check(two, "0-7", 0, 1, 3, 2, -1); /* does not come out even */
+    check(two, "0-7", 0, 3, 16, 1, -1);
+    check(two, "0-3", 0, 1, 2, 2, -1); /* one node's cores only */
+    check(two, "0-5", 0, 1, 2, 2, 1);  /* two of its cores are another's */
+    check(four, "0-31", 0, 5, 8, 2, 2);
+    check(four, "8-15,24-31", 0, 1, 2, 4, 3); /* of the nodes 1 and 3 */
+}
+
+static void test_this_machine(void **state) {
+    (void)state;
+    hwloc_topology_t topology;
+    sifr_error error;
+    assert_int_equal(base_topology_load(&topology, &error), SIFR_OK);
+    assert_true(base_topology_cores(topology, hwloc_topology_get_topology_cpuset(topology)) >= 1);
+    hwloc_topology_destroy(topology);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_one_node),     cmocka_unit_test(test_cores),
+        cmocka_unit_test(test_quota),        cmocka_unit_test(test_nodes),
+        cmocka_unit_test(test_this_machine),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
