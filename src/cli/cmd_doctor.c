@@ -20,6 +20,7 @@
 #include "base/system.h"
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/launch_command.h"
 #include "cli/options.h"
 #include "sifr/version.h"
 
@@ -151,18 +152,28 @@ static void first_line_of(const char *command, char *out, size_t size) {
     pclose(pipe);
 }
 
+/* The MPI inside, the launcher that belongs to it, and what starts ranks on other hosts. */
 static void examine_mpi(json_t *report) {
     json_t *mpi = json_object();
-    char path[PATH_MAX], version[160];
-    bool found = find_program("mpirun", path) || find_program("mpiexec", path);
+    char text[PATH_MAX + 32], version[160];
+    cli_launcher launcher;
+    sifr_error error;
+    comm_mpi_kind kind = comm_mpi_built();
+    bool found = cli_launcher_find(kind, &launcher, &error) == SIFR_OK;
+    comm_mpi_version(version, sizeof version);
+    put_text(mpi, "built_with", kind == COMM_NO_MPI ? NULL : comm_mpi_name(kind));
+    put_text(mpi, "library", version[0] ? version : NULL);
     put_bool(mpi, "found", found);
     if (found) {
-        put_text(mpi, "launcher", path);
-        /* A name without a path, so that no character of it means anything to the shell. */
-        first_line_of(strstr(path, "mpirun") ? "mpirun --version" : "mpiexec --version", version,
-                      sizeof version);
+        put_text(mpi, "launcher", launcher.path);
+        setenv("SIFR_DOCTOR_LAUNCHER", launcher.path, 1); /* no character means anything there */
+        first_line_of("\"$SIFR_DOCTOR_LAUNCHER\" --version", version, sizeof version);
+        unsetenv("SIFR_DOCTOR_LAUNCHER");
         put_text(mpi, "version", version);
+    } else {
+        advise(report, error.message);
     }
+    put_text(mpi, "ssh", find_program("ssh", text) ? text : NULL);
     json_object_set_new(report, "mpi", mpi);
 }
 
@@ -258,12 +269,14 @@ static void print_report(const json_t *report) {
     printf("libraries     ");
     json_object_foreach(json_object_get(report, "libraries"), key, value)
         printf(" %s %s", key, json_string_value(value));
-    printf("\nMPI            ");
+    printf("\nMPI            %s\n",
+           text_of(mpi, "library", text_of(mpi, "built_with", "none inside")));
     if (json_is_true(json_object_get(mpi, "found")))
-        printf("%s, %s\n", text_of(mpi, "version", "version unknown"),
-               text_of(mpi, "launcher", ""));
+        printf("launcher       %s, %s\n", text_of(mpi, "launcher", ""),
+               text_of(mpi, "version", "version unknown"));
     else
-        printf("no mpirun found; not needed for one rank\n");
+        printf("launcher       none; not needed for one rank\n");
+    printf("ssh            %s\n", text_of(mpi, "ssh", "none; only for ranks on other hosts"));
     if (count_of(gpu, "devices") > 0)
         printf("GPU            %lld (%s)\n", count_of(gpu, "devices"),
                text_of(gpu, "first", "nvidia-smi says nothing"));

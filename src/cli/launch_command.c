@@ -38,37 +38,42 @@ comm_mpi_kind cli_launcher_kind(const char *path) {
     return COMM_OTHER_MPI;
 }
 
-/* The first `name` of PATH that may belong to `kind`; else *other is one of another kind. */
-static bool find_named(const char *name, comm_mpi_kind kind, cli_launcher *out,
-                       cli_launcher *other) {
-    const char *list = getenv("PATH");
+/* Is `path` a launcher that may belong to `kind`? One of another kind goes into *other. */
+static bool fits(const char *path, comm_mpi_kind kind, cli_launcher *out, cli_launcher *other) {
     char resolved[BASE_PATH_LENGTH];
+    if (!base_is_file(path) || access(path, X_OK) != 0) return false;
+    comm_mpi_kind found = cli_launcher_kind(path);
+    out->kind = found == COMM_OTHER_MPI ? kind : found;
+    resolve(path, resolved);
+    out->orte = strstr(resolved, "orterun") != NULL;
+    if (kind == COMM_OTHER_MPI || out->kind == kind) return true;
+    if (!other->path[0]) *other = *out;
+    return false;
+}
+
+/* In each folder of PATH: as Debian calls them where both are there, then as everybody does. */
+static bool find_in_path(comm_mpi_kind kind, cli_launcher *out, cli_launcher *other) {
+    const char *names[] = {kind == COMM_MPICH ? "mpirun.mpich" : "mpirun.openmpi", "mpirun",
+                           "mpiexec"};
+    const char *list = getenv("PATH");
     for (const char *at = list ? list : ""; *at;) {
         size_t length = strcspn(at, ":");
-        int used = snprintf(out->path, sizeof out->path, "%.*s/%s", (int)length, at, name);
+        for (size_t i = 0; length && i < sizeof names / sizeof *names; i++) {
+            int used = snprintf(out->path, sizeof out->path, "%.*s/%s", (int)length, at, names[i]);
+            if (used < BASE_PATH_LENGTH && fits(out->path, kind, out, other)) return true;
+        }
         at += length + (at[length] == ':');
-        if (!length || used >= BASE_PATH_LENGTH || access(out->path, X_OK) != 0) continue;
-        comm_mpi_kind found = cli_launcher_kind(out->path);
-        out->kind = found == COMM_OTHER_MPI ? kind : found;
-        resolve(out->path, resolved);
-        out->orte = strstr(resolved, "orterun") != NULL;
-        if (kind == COMM_OTHER_MPI || out->kind == kind) return true;
-        if (!other->path[0]) *other = *out;
     }
     return false;
 }
 
 sifr_status cli_launcher_find(comm_mpi_kind kind, cli_launcher *out, sifr_error *error) {
-    /* As Debian calls them where both are there, then as everybody does. */
-    const char *names[] = {kind == COMM_MPICH ? "mpirun.mpich" : "mpirun.openmpi", "mpirun",
-                           "mpiexec"};
     cli_launcher other = {.path = ""};
     if (kind == COMM_NO_MPI)
         return base_fail(error, SIFR_USAGE,
                          "--ranks: this sifr was built without MPI: install libopenmpi-dev and "
                          "openmpi-bin and build it again");
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (find_named(names[i], kind, out, &other)) return SIFR_OK;
+    if (find_in_path(kind, out, &other)) return SIFR_OK;
     const char *package = kind == COMM_MPICH ? "mpich" : "openmpi-bin";
     if (other.path[0])
         return base_fail(error, SIFR_USAGE,

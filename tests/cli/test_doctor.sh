@@ -30,6 +30,20 @@ PATH=$PWD/bin:$PATH "$SIFR" doctor --json >json
 [ "$(value launcher)" = "$PWD/bin/mpirun" ] || fail "launcher: $(value launcher)"
 [ "$(value version)" = 'mpirun (Open MPI) 9.9.9' ] || fail "version: $(value version)"
 
+# What ranks need: the MPI inside, its launcher, and ssh for other hosts.
+want="Open MPI"
+ldd "$SIFR" | grep -q libmpich && want=MPICH
+ldd "$SIFR" | grep -q libmpi || want=null
+[ "$(value built_with)" = "$want" ] || fail "built_with: $(value built_with), not $want"
+printf '#!/bin/sh\n' >bin/ssh
+chmod +x bin/ssh
+PATH=$PWD/bin:$PATH "$SIFR" doctor --json >json
+[ "$(value ssh)" = "$PWD/bin/ssh" ] || fail "ssh: $(value ssh)"
+[ "$want" = null ] || {
+    PATH=/nowhere "$SIFR" doctor >text
+    grep -q '^- --ranks: there is neither mpirun nor mpiexec' text || fail "no advice: $(cat text)"
+}
+
 # Fewer processors for this process are fewer here.
 [ "$(nproc)" -lt 2 ] || {
     taskset -c 0 "$SIFR" doctor --json >json
