@@ -44,7 +44,8 @@ int comm_launcher_rank(void) {
     int found = -1;
     for (size_t i = 0; found < 0 && i < sizeof names / sizeof names[0]; i++)
         found = number_from(names[i], 0);
-    return comm_under_launcher(NULL) ? found : -1;
+    if (comm_under_launcher(NULL)) return found;
+    return comm_foreign_launcher(&found) ? number_from("RANK", 0) : -1;
 }
 
 int comm_launcher_local_ranks(void) {

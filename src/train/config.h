@@ -107,6 +107,7 @@ typedef struct train_config {
     const char *trace;               /* file of the timeline; NULL: none */
     int64_t trace_first, trace_last; /* steps of the run; 0: the second to the fourth done */
     int64_t threads;                 /* 0: one for each core that the process may use */
+    int64_t collective_timeout;      /* seconds; 0: none */
 
     /* Private to config_*.c. */
     train_setting *settings; /* one for each row of the table; all strings above point into it */

@@ -436,6 +436,7 @@ KEY("sifr.freeze", TEXTS, BUILT, NULL, "", "Weights that are not trained: shell 
 KEY("sifr.threads", INT, BUILT, "0", "threads", "Threads of a rank; 0: one for each core that it may use.", .range = ">= 0", .argument = "N", FIELD(threads)),
 KEY("sifr.trace", TEXT, BUILT, NULL, "", "Writes the timeline of a few steps, of every rank, for Perfetto or chrome://tracing (docs/profiling.md).", .argument = "FILE", FIELD(trace)),
 KEY("sifr.trace_steps", TEXT, BUILT, NULL, "", "Which steps: one, or the first and the last as in 3..5; the second to the fourth that are done where not given.", .argument = "A..B"),
+KEY("sifr.collective_timeout", INT, BUILT, "1800", "seconds", "A collective that takes longer ends the run with exit code 4 and a report of who is missing; saving and evaluating of the first rank count. 0: waits for ever.", .range = ">= 0", .argument = "N", FIELD(collective_timeout)),
 KEY("sifr.logging_steps", INT, BUILT, "1", "steps", "Records loss, rate and norm each so many steps.", .range = "> 0", .argument = "N", FIELD(logging_steps)),
 };
 /* clang-format on */

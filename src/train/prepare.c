@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "engine/step_order.h"
 #include "formats/tokenizer.h"
+#include "train/agreement.h"
 #include "train/identity.h"
 #include "train/run.h"
 #include "train/settings.h"
@@ -20,6 +21,12 @@ sifr_status train_agree(train_state *t, sifr_status status, sifr_error *error) {
     sifr_status agreed = comm_agree_status(t->group, status, error);
     t->agreed = agreed != SIFR_OK && agreed != SIFR_LOST_RANK;
     return agreed;
+}
+
+/* What the ranks found alike needs no further agreement. */
+static sifr_status same(train_state *t, sifr_status status) {
+    t->agreed = status == SIFR_USAGE;
+    return status;
 }
 
 static sifr_status require_paths(const train_config *config, sifr_error *error) {
@@ -270,6 +277,7 @@ static void say_cuts(const train_state *t) {
 /* What each rank checks by itself: the config, the output, the model folder. */
 static sifr_status open_input(train_state *t, sifr_error *error) {
     BASE_TRY(train_config_resolve(t->config, comm_size(t->group), error));
+    comm_set_timeout(t->group, (double)t->config->collective_timeout);
     if (t->config->threads == 0) t->config->threads = t->host->threads;
     BASE_TRY(require_paths(t->config, error));
     if (t->first) {
@@ -305,8 +313,11 @@ static sifr_status begin(train_state *t, sifr_error *error) {
 sifr_status train_prepare(train_state *t, sifr_error *error) {
     t->baseline = train_monitor_memory();
     BASE_TRY(train_agree(t, open_input(t, error), error));
+    BASE_TRY(same(t, train_agree_input(t->group, t->config, &t->folder, error)));
     BASE_TRY(create_engine(t, error));
+    BASE_TRY(same(t, train_agree_machine(t->group, t->engine->dev, error)));
     BASE_TRY(open_data(t, error));
+    BASE_TRY(same(t, train_agree_data(t->group, t->data, t->held_out, error)));
     BASE_TRY(train_agree(t, load(t, error), error));
     return train_agree(t, begin(t, error), error);
 }

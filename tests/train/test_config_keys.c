@@ -128,6 +128,7 @@ static void flags_come_from_the_table(void **state) {
         "step-order",
         "gradient-order",
         "threads",
+        "collective-timeout",
         "recompute",
         "logging-steps",
         "save-total-limit",

@@ -188,7 +188,7 @@ void device_give(device *dev, void *block, int64_t bytes) {
 
 void device_describe(const device *dev, char *out, size_t size) {
     const dnnl_version_t *dnnl = dnnl_version();
-    snprintf(out, size, "%s, L1 %ld, L2 %ld, oneDNN %d.%d.%d", dev->isa,
+    snprintf(out, size, "%s, L1 %ld, L2 %ld, oneDNN %d.%d.%d of set %x", dev->isa,
              sysconf(_SC_LEVEL1_DCACHE_SIZE), sysconf(_SC_LEVEL2_CACHE_SIZE), dnnl->major,
-             dnnl->minor, dnnl->patch);
+             dnnl->minor, dnnl->patch, (unsigned)dnnl_get_effective_cpu_isa());
 }
