@@ -175,15 +175,22 @@ static int run_comm(int argc, char **argv) {
         {"output", CLI_TEXT, "FILE", "where the results are stored", &command.output, NULL, false},
         {"json", CLI_FLAG, NULL, "print what is stored", &command.json, NULL, false},
     };
-    int code, ranks = 1;
+    cli_launch_choice choice;
+    int code, ranks;
     sifr_error error = {0};
     if (!cli_parse(&usage, table, sizeof table / sizeof *table, argc, argv, NULL, &code))
         return code;
     if (command.most < 1024 || command.most > (int64_t)DEFAULT_MOST)
         return cli_fail_with(usage.name, SIFR_USAGE, "--max-bytes: must be 1KiB to 256MiB");
+    if (cli_launch_choose(request, &choice, &error) != SIFR_OK)
+        return comm_launcher_rank() > 0 ? (int)error.status : cli_fail(usage.name, &error);
+    ranks = choice.ranks;
     /* The word before is "bench": the ranks run the same two. */
-    if (cli_launch(argc + 1, argv - 1, request, &code)) return code;
-    if (!comm_under_launcher(&ranks) || ranks < 2)
+    if (choice.launch) code = cli_launch(argc + 1, argv - 1, &choice);
+    bool launched = choice.launch;
+    cli_launch_choice_free(&choice);
+    if (launched) return code;
+    if (ranks < 2)
         return cli_fail_with(usage.name, SIFR_USAGE,
                              "there is nobody to exchange with: --ranks 2 or more, or start it "
                              "under mpirun");

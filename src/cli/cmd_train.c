@@ -1,5 +1,4 @@
 #include <jansson.h>
-#include <limits.h>
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
@@ -8,12 +7,13 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "base/checked.h"
 #include "base/text.h"
 #include "cli/launch.h"
 #include "cli/options.h"
 #include "cli/train_flags.h"
+#include "comm/cores.h"
 #include "comm/launcher.h"
+#include "train/agreement.h"
 #include "train/loop.h"
 
 static const cli_usage usage = {
@@ -25,13 +25,13 @@ static const cli_usage usage = {
     "sifr train --config ds.json --model gpt2 --data books/ --output out --max-steps 2000 "
     "--resume"};
 
-enum { EXTRA = 4 };
+enum { EXTRA = 3 };
 
 typedef struct train_command {
     cli_train_flags flags;
-    cli_option options[CLI_TRAIN_FLAGS + EXTRA];
+    cli_option options[CLI_TRAIN_FLAGS + CLI_LAUNCH_OPTIONS + EXTRA];
     const char *config;
-    int64_t ranks; /* 0: not given */
+    cli_launch_request launch;
     bool dry_run, json;
 } train_command;
 
@@ -43,11 +43,7 @@ static size_t make_options(train_command *command) {
                                             .help = "DeepSpeed's JSON config",
                                             .value = &command->config};
     used += cli_train_flags_make(&command->flags, command->options + used);
-    command->options[used++] = (cli_option){.name = "ranks",
-                                            .kind = CLI_COUNT,
-                                            .argument = "N",
-                                            .help = "start N ranks on this machine, under mpirun",
-                                            .value = &command->ranks};
+    used += cli_launch_options(&command->launch, command->options + used);
     command->options[used++] =
         (cli_option){.name = "dry-run",
                      .kind = CLI_FLAG,
@@ -185,6 +181,26 @@ static int print_outcome(const train_command *command, const train_config *confi
     return command->json ? print_json(config, outcome) : SIFR_OK;
 }
 
+/* Which cores are whose, and how many threads that makes; the first rank says it. */
+static sifr_status share_cores(comm_group *group, const train_config *config, train_host *host,
+                               sifr_error *error) {
+    comm_cores cores;
+    BASE_TRY(comm_divide_cores(group, &cores, error));
+    comm_settle(&cores);
+    host->threads = cores.threads;
+    if (comm_size(group) == 1 || comm_rank(group) != 0) return SIFR_OK;
+    long long threads = config->threads ? (long long)config->threads : cores.threads;
+    train_say(host, "cores: %d rank%s of this host share%s %d, %lld thread%s each", cores.sharers,
+              cores.sharers == 1 ? "" : "s", cores.sharers == 1 ? "s" : "", cores.cores, threads,
+              threads == 1 ? "" : "s");
+    if (cores.idle > 0)
+        train_say(host,
+                  "cores: %d of this host stay idle: the launcher bound the ranks to others; "
+                  "`mpirun --bind-to none` gives all",
+                  cores.idle);
+    return SIFR_OK;
+}
+
 static int run(const train_command *command, train_config *config, comm_group *group, bool *alone,
                sifr_error *error) {
     FILE *stream = command->json ? stderr : stdout;
@@ -197,8 +213,9 @@ static int run(const train_command *command, train_config *config, comm_group *g
     sifr_log log = {.write = log_line, .user = &host};
     host.log = &log;
     bool first = comm_rank(group) == 0;
-    if (comm_size(group) > 1) host.threads = cli_threads_per_rank(comm_local_size(group));
-    sifr_status status = train_run(config, group, &host, &outcome, error);
+    sifr_status status = share_cores(group, config, &host, error);
+    if (status != SIFR_OK) return (int)status;
+    status = train_run(config, group, &host, &outcome, error);
     *alone = outcome.alone;
     if (status != SIFR_OK) {
         if (first && host.live) host.live(host.user, "");
@@ -244,9 +261,12 @@ static int train(const train_command *command) {
     sifr_error error = {0};
     bool alone = false;
     sifr_log log = cli_log("train");
-    if (open_group(&log, &group, &error) != SIFR_OK) return cli_fail("train", &error);
-    sifr_status status = configure(command, &config, &error);
-    status = comm_agree_status(group, status, &error);
+    sifr_status status = open_group(&log, &group, &error);
+    if (status == SIFR_USAGE && comm_launcher_rank() > 0) return (int)status; /* one rank says it */
+    if (status != SIFR_OK) return cli_fail("train", &error);
+    status = configure(command, &config, &error);
+    sifr_status same = train_agree_program(group, &error);
+    status = same == SIFR_OK ? comm_agree_status(group, status, &error) : same;
     int code = status == SIFR_OK ? run(command, &config, group, &alone, &error) : (int)status;
     if (error.status != SIFR_OK) code = fail_on_rank(group, alone, &error);
     comm_close(group);
@@ -255,19 +275,21 @@ static int train(const train_command *command) {
 }
 
 /* Refuses before any rank starts what this process can see by itself. */
-static int launch(const train_command *command, int ranks, int argc, char **argv) {
+static int launch(const train_command *command, const cli_launch_choice *choice, int argc,
+                  char **argv) {
     train_config config;
     sifr_error error = {0};
     sifr_status status = configure(command, &config, &error);
-    if (status == SIFR_OK) status = train_config_resolve(&config, ranks, &error);
+    if (status == SIFR_OK) status = train_config_resolve(&config, choice->ranks, &error);
     train_config_free(&config);
     if (status != SIFR_OK) return cli_fail("train", &error);
-    return cli_launch_ranks(argc, argv, ranks);
+    return cli_launch(argc, argv, choice);
 }
 
 static int explain(const train_command *command, int ranks) {
     train_config config;
     sifr_error error = {0};
+    if (comm_launcher_rank() > 0) return SIFR_OK; /* the first one speaks */
     sifr_status status = configure(command, &config, &error);
     if (status == SIFR_OK) {
         status = train_config_resolve(&config, ranks, &error);
@@ -278,16 +300,19 @@ static int explain(const train_command *command, int ranks) {
 }
 
 static int dispatch(const train_command *command, int argc, char **argv) {
-    int started = 1, ranks = command->ranks ? (int)base_min_i64(command->ranks, INT_MAX) : 1;
-    bool launched = comm_under_launcher(&started);
-    if (launched && command->ranks && ranks != started)
-        return cli_fail_with("train", SIFR_USAGE,
-                             "--ranks %d: started as one of %d ranks already; leave --ranks out",
-                             ranks, started);
-    if (launched) ranks = started;
-    if (command->dry_run) return explain(command, ranks);
-    if (ranks > 1 && !launched) return launch(command, ranks, argc, argv);
-    return train(command);
+    cli_launch_choice choice;
+    sifr_error error = {0};
+    int code;
+    if (cli_launch_choose(&command->launch, &choice, &error) != SIFR_OK)
+        code = comm_launcher_rank() > 0 ? (int)error.status : cli_fail("train", &error);
+    else if (command->dry_run)
+        code = explain(command, choice.ranks);
+    else if (choice.launch)
+        code = launch(command, &choice, argc, argv);
+    else
+        code = train(command);
+    cli_launch_choice_free(&choice);
+    return code;
 }
 
 int cli_train(int argc, char **argv) {

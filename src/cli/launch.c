@@ -11,13 +11,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/system.h"
-#include "cli/hostfile.h"
 #include "cli/launch_command.h"
 #include "cli/options.h"
 #include "comm/launcher.h"
-
-enum { RANK_LIMIT = 4096 };
 
 const cli_stop_signal *cli_stop_signals(void) {
     static const cli_stop_signal own[] = {{SIGINT, SIGINT}, {SIGTERM, SIGTERM}};
@@ -37,19 +33,6 @@ bool cli_is_terminal(FILE *stream) {
 static const char *terminals(void) {
     bool out = isatty(STDOUT_FILENO), err = isatty(STDERR_FILENO);
     return out && err ? "both" : out ? "stdout" : err ? "stderr" : "none";
-}
-
-static int usable_processors(void) {
-    base_system system;
-    base_system_read(&system);
-    int cpus = system.cpus;
-    if (system.cpu_quota >= 1 && system.cpu_quota < cpus) cpus = (int)system.cpu_quota;
-    return cpus;
-}
-
-int cli_threads_per_rank(int local_ranks) {
-    int threads = usable_processors() / (local_ranks > 0 ? local_ranks : 1);
-    return threads > 0 ? threads : 1;
 }
 
 /* In the child: a process group of its own, so that a terminal's Ctrl-C comes once, through us. */
@@ -120,36 +103,6 @@ static int run_launcher(const char *name, const cli_command_line *line) {
     return code;
 }
 
-/* The hosts that the ranks go to, and how many ranks: *out stays empty where this is one machine.
- */
-static sifr_status choose_hosts(const cli_launch_request *request, cli_hosts *out, int *ranks,
-                                sifr_error *error) {
-    int64_t asked = request->ranks;
-    *out = (cli_hosts){0};
-    if (request->ranks_given && (asked < 1 || asked > RANK_LIMIT))
-        return base_fail(error, SIFR_USAGE, "--ranks: %lld is not in 1 to %d", (long long)asked,
-                         (int)RANK_LIMIT);
-    *ranks = request->ranks_given ? (int)asked : 1;
-    if (!request->hostfile) {
-        if (request->include || request->exclude)
-            return base_fail(error, SIFR_USAGE,
-                             "--include and --exclude choose from the hosts of a --hostfile: give "
-                             "one");
-        return SIFR_OK;
-    }
-    BASE_TRY(cli_hosts_read(request->hostfile, out, error));
-    BASE_TRY(cli_hosts_filter(out, request->include, request->exclude, error));
-    int32_t slots = cli_hosts_slots(out);
-    if (request->ranks_given && asked > slots)
-        return base_fail(error, SIFR_USAGE, "--ranks: %lld, but %s has %d slot%s%s",
-                         (long long)asked, request->hostfile, (int)slots, slots == 1 ? "" : "s",
-                         request->include || request->exclude ? " left" : "");
-    if (!request->ranks_given) *ranks = slots;
-    cli_hosts_keep(out, *ranks);
-    if (cli_hosts_are_here(out)) cli_hosts_free(out);
-    return SIFR_OK;
-}
-
 static void say_ranks(const char *name, int ranks, const char *hosts) {
     fflush(stdout);
     if (hosts)
@@ -158,60 +111,22 @@ static void say_ranks(const char *name, int ranks, const char *hosts) {
         fprintf(stderr, "sifr %s: %d ranks on this machine\n", name, ranks);
 }
 
-/* In a rank already: true where the request does not fit the launcher's number of ranks. One rank
- * says so. */
-static bool contradicts(const char *name, const cli_launch_request *request, int *code) {
-    int ranks;
-    if (!comm_under_launcher(&ranks) || getenv(CLI_LAUNCHED)) return false;
-    bool hosts = request->hostfile || request->include || request->exclude;
-    if (!hosts && (!request->ranks_given || request->ranks == ranks)) return false;
-    *code = SIFR_USAGE;
-    if (comm_launcher_rank() > 0) return true;
-    if (hosts)
-        cli_fail_with(name, SIFR_USAGE,
-                      "--hostfile, --include and --exclude start ranks, and this is one of %d that "
-                      "a launcher started: give the hosts to the launcher",
-                      ranks);
-    else
-        cli_fail_with(name, SIFR_USAGE,
-                      "--ranks %lld, but the launcher started %d: leave --ranks out, it is for "
-                      "starting without a launcher",
-                      (long long)request->ranks, ranks);
-    return true;
-}
-
-bool cli_launch(int argc, char **argv, const cli_launch_request *request, int *code) {
+int cli_launch(int argc, char **argv, const cli_launch_choice *choice) {
     const char *name = argc > 0 ? argv[0] : "";
-    cli_hosts hosts;
     cli_launcher launcher;
     cli_command_line line = {.count = 0};
-    char *list = NULL;
     sifr_error error;
-    sifr_status status;
-    int ranks = 1;
-    if (comm_under_launcher(NULL)) return contradicts(name, request, code);
-    BASE_TRY_GOTO(status, choose_hosts(request, &hosts, &ranks, &error), done);
-    if (ranks == 1 && !hosts.count) { /* no MPI for one rank */
-        cli_hosts_free(&hosts);
-        return false;
+    int code;
+    sifr_status status = cli_launcher_find(comm_mpi_built(), &launcher, &error);
+    if (status == SIFR_OK)
+        status = cli_command_line_make(&launcher, argc, argv, choice->ranks, choice->hosts, &line,
+                                       &error);
+    if (status == SIFR_OK) {
+        say_ranks(name, choice->ranks, choice->hosts);
+        code = run_launcher(name, &line);
+    } else {
+        code = cli_fail(name, &error);
     }
-    if (hosts.count) BASE_TRY_GOTO(status, cli_hosts_list(&hosts, &list, &error), done);
-    BASE_TRY_GOTO(status, cli_launcher_find(comm_mpi_built(), &launcher, &error), done);
-    BASE_TRY_GOTO(status, cli_command_line_make(&launcher, argc, argv, ranks, list, &line, &error),
-                  done);
-    say_ranks(name, ranks, list);
-    *code = run_launcher(name, &line);
-done:
-    if (status != SIFR_OK) *code = cli_fail(name, &error);
     cli_command_line_free(&line);
-    free(list);
-    cli_hosts_free(&hosts);
-    return true;
-}
-
-int cli_launch_ranks(int argc, char **argv, int ranks) {
-    cli_launch_request request = {.ranks = ranks, .ranks_given = true};
-    int code = SIFR_OK;
-    cli_launch(argc, argv, &request, &code);
     return code;
 }

@@ -15,16 +15,22 @@
 #include <cmocka.h>
 
 #include "cli/launch.h"
+#include "cli/launch_command.h"
 #include "comm/comm.h"
 #include "comm/launcher.h"
+#include "support/scratch.h"
 
 static int launch(const char *word, int ranks) {
     char name[] = "train", text[32];
     char *argv[] = {name, text, NULL};
     snprintf(text, sizeof text, "%s", word);
     cli_launch_request request = {.ranks = ranks, .ranks_given = true};
-    int code = -1; /* of one rank: nothing is started */
-    cli_launch(2, argv, &request, &code);
+    cli_launch_choice choice;
+    sifr_error error;
+    if (cli_launch_choose(&request, &choice, &error) != SIFR_OK) return (int)error.status;
+    if (!choice.launch) return -1;
+    int code = cli_launch(2, argv, &choice);
+    cli_launch_choice_free(&choice);
     return code;
 }
 
@@ -78,12 +84,52 @@ static void test_refusals(void **state) {
     free(path);
 }
 
-static void test_threads(void **state) {
+static void test_choices(void **state) {
     (void)state;
-    int all = cli_threads_per_rank(1);
-    assert_true(all >= 1);
-    assert_int_equal(cli_threads_per_rank(all), 1);
-    assert_int_equal(cli_threads_per_rank(100000), 1);
+    cli_launch_choice choice;
+    sifr_error error;
+    cli_launch_request one = {.ranks = 1, .ranks_given = true};
+    assert_int_equal(cli_launch_choose(&one, &choice, &error), SIFR_OK);
+    assert_false(choice.launch); /* no MPI for one rank */
+    const char *local = scratch_text("local", "localhost slots=4\n");
+    cli_launch_request all = {.hostfile = local};
+    assert_int_equal(cli_launch_choose(&all, &choice, &error), SIFR_OK);
+    assert_true(choice.launch && choice.ranks == 4 && !choice.hosts);
+    cli_launch_request first = {.hostfile = local, .include = "localhost:3"};
+    assert_int_equal(cli_launch_choose(&first, &choice, &error), SIFR_OK);
+    assert_false(choice.launch);
+    const char *two = scratch_text("two", "a.invalid slots=2\nb.invalid slots=2\n");
+    cli_launch_request three = {.ranks = 3, .ranks_given = true, .hostfile = two};
+    assert_int_equal(cli_launch_choose(&three, &choice, &error), SIFR_OK);
+    assert_true(choice.launch && choice.ranks == 3);
+    assert_string_equal(choice.hosts, "a.invalid:2,b.invalid:1");
+    cli_launch_choice_free(&choice);
+    cli_launch_request single = {.hostfile = two, .include = "b.invalid:1"};
+    assert_int_equal(cli_launch_choose(&single, &choice, &error), SIFR_OK);
+    assert_true(choice.launch && choice.ranks == 1); /* one rank, but not here */
+    cli_launch_choice_free(&choice);
+
+    cli_launch_request five = {.ranks = 5, .ranks_given = true, .hostfile = two};
+    assert_int_equal(cli_launch_choose(&five, &choice, &error), SIFR_USAGE);
+    assert_message(&error, "--ranks: 5, but");
+    assert_message(&error, "has 4 slots");
+    cli_launch_request nowhere = {.include = "a"};
+    assert_int_equal(cli_launch_choose(&nowhere, &choice, &error), SIFR_USAGE);
+    assert_message(&error, "of a --hostfile");
+
+    setenv("OMPI_COMM_WORLD_SIZE", "4", 1); /* as one of a launcher's ranks */
+    cli_launch_request none = {0};
+    assert_int_equal(cli_launch_choose(&none, &choice, &error), SIFR_OK);
+    assert_true(!choice.launch && choice.ranks == 4);
+    assert_int_equal(cli_launch_choose(&three, &choice, &error), SIFR_USAGE);
+    assert_message(&error, "give the hosts to the launcher");
+    assert_int_equal(cli_launch_choose(&one, &choice, &error), SIFR_USAGE);
+    assert_message(&error, "--ranks 1: started as one of 4 ranks already");
+    setenv(CLI_LAUNCHED, "none", 1); /* sifr's own: the same options again */
+    assert_int_equal(cli_launch_choose(&three, &choice, &error), SIFR_OK);
+    assert_false(choice.launch);
+    unsetenv(CLI_LAUNCHED);
+    unsetenv("OMPI_COMM_WORLD_SIZE");
     assert_int_equal(cli_stop_signals()[0].number, SIGINT);
 }
 
@@ -124,8 +170,8 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_exit_codes),
         cmocka_unit_test(test_signals),
         cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_choices),
     };
     if (argc == 3 && strcmp(argv[1], "train") == 0) return run_rank(argv[2]);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
 }
