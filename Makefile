@@ -5,7 +5,7 @@ BUILD ?= build
 PREFIX ?= /usr/local
 JOBS ?= 1
 
-.PHONY: all deps configure tests test short demo install docs bench
+.PHONY: all deps configure tests test short other-mpi demo install docs bench
 all: deps $(BUILD)/build.ninja
 	@ninja -C $(BUILD)
 
@@ -34,6 +34,18 @@ test short: tests
 	@ctest --test-dir $(BUILD) -L '$(LABEL)' -j $(JOBS) --output-on-failure --no-tests=error \
 	  --test-output-size-passed 1000000 --output-junit test-results.xml || :
 	@scripts/test-summary.sh $(BUILD)/test-results.xml
+
+# The short tests with MPICH where `make test` takes Open MPI, and the other way round.
+OTHER = $(BUILD)-other-mpi
+other-mpi: all
+	@scripts/install-deps.sh build demo test other-mpi
+	@case $$($(BUILD)/sifr doctor --json) in *'"built_with": "MPICH"'*) mpi=openmpi ;; *) mpi=mpich ;; esac; \
+	  cmake --preset $(PRESET) -B $(OTHER) -DSIFR_MPI=$$mpi >/dev/null
+	@ninja -C $(OTHER)
+	@rm -f $(OTHER)/test-results.xml
+	@ctest --test-dir $(OTHER) -L short -j $(JOBS) --output-on-failure --no-tests=error \
+	  --test-output-size-passed 1000000 --output-junit test-results.xml || :
+	@scripts/test-summary.sh $(OTHER)/test-results.xml
 
 demo:
 	@scripts/install-deps.sh build demo

@@ -1,13 +1,15 @@
 #!/bin/sh
-# Sums up a run of ctest: test-summary.sh RESULTS.xml (written by `ctest --output-junit`).
+# Sums up runs of ctest: test-summary.sh RESULTS.xml… (written by `ctest --output-junit`).
 # Lists what was skipped and what failed, then `N skipped`, then `N passed, N failed` alone on the
 # last line. Exit code 0 only where something passed and nothing failed.
 set -eu
-[ -s "$1" ] || {
-    echo "test-summary.sh: $1: no results, so nothing ran" >&2
-    echo "0 passed, 1 failed"
-    exit 1
-}
+for results; do
+    [ -s "$results" ] || {
+        echo "test-summary.sh: $results: no results, so nothing ran" >&2
+        echo "0 passed, 1 failed"
+        exit 1
+    }
+done
 awk '
 function attribute(name,    text) {
     if (!match($0, name "=\"[^\"]*\"")) return ""
@@ -45,4 +47,4 @@ END {
     if (inner) printf ", and %d single cases of tests that ran", inner
     printf "\n%d passed, %d failed\n", passed, failed
     exit failed > 0 || passed == 0
-}' "$1"
+}' "$@"

@@ -181,18 +181,15 @@ static int print_outcome(const train_command *command, const train_config *confi
     return command->json ? print_json(config, outcome) : SIFR_OK;
 }
 
-/* Which cores are whose, and how many threads that makes; the first rank says it. */
-static sifr_status share_cores(comm_group *group, const train_config *config, train_host *host,
-                               sifr_error *error) {
+/* Which cores are whose, and how many threads that makes. */
+static sifr_status share_cores(comm_group *group, train_host *host, sifr_error *error) {
     comm_cores cores;
     BASE_TRY(comm_divide_cores(group, &cores, error));
     comm_settle(&cores);
     host->threads = cores.threads;
     if (comm_size(group) == 1 || comm_rank(group) != 0) return SIFR_OK;
-    long long threads = config->threads ? (long long)config->threads : cores.threads;
-    train_say(host, "cores: %d rank%s of this host share%s %d, %lld thread%s each", cores.sharers,
-              cores.sharers == 1 ? "" : "s", cores.sharers == 1 ? "s" : "", cores.cores, threads,
-              threads == 1 ? "" : "s");
+    train_say(host, "cores: %d rank%s of this host share%s %d", cores.sharers,
+              cores.sharers == 1 ? "" : "s", cores.sharers == 1 ? "s" : "", cores.cores);
     if (cores.idle > 0)
         train_say(host,
                   "cores: %d of this host stay idle: the launcher bound the ranks to others; "
@@ -213,7 +210,7 @@ static int run(const train_command *command, train_config *config, comm_group *g
     sifr_log log = {.write = log_line, .user = &host};
     host.log = &log;
     bool first = comm_rank(group) == 0;
-    sifr_status status = share_cores(group, config, &host, error);
+    sifr_status status = share_cores(group, &host, error);
     if (status != SIFR_OK) return (int)status;
     status = train_run(config, group, &host, &outcome, error);
     *alone = outcome.alone;

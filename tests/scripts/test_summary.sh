@@ -37,6 +37,14 @@ grep -qx 'skipped: one.inner_case' out || fail "a skipped case"
 run bad
 [ "$code" != 0 ] && [ "$(tail -n 1 out)" = "1 passed, 2 failed" ] || fail "failures: exit code $code"
 
+# Two runs are added up; one without results is no success.
+run good good
+[ "$code" = 0 ] && [ "$(tail -n 1 out)" = "2 passed, 0 failed" ] || fail "two good ones"
+run good bad
+[ "$code" != 0 ] && [ "$(tail -n 1 out)" = "2 passed, 2 failed" ] || fail "a good and a bad one"
+run good /dev/null
+[ "$code" != 0 ] && [ "$(tail -n 1 out)" = "0 passed, 1 failed" ] || fail "one of two did not run"
+
 # Nothing ran: no success.
 run /dev/null
 [ "$code" != 0 ] && [ "$(tail -n 1 out)" = "0 passed, 1 failed" ] || fail "no results"

@@ -1,0 +1,35 @@
+# Two ranks by `sifr train --ranks 2`, with whatever MPI sifr was built with: the same bits as one,
+# also as root, with a /dev/shm of 64 KiB, without network or ssh, and beside a scheduler's hosts.
+# not under sanitizers (MPI keeps what it took), timeout: 120
+. "$SOURCE/tests/support/ranks.sh"
+tiny_model
+train() { "$SIFR" train --config ds.json --model model --data text --threads 1 --max-steps 4 "$@"; }
+bits() { sha256sum <"$1/model.safetensors"; }
+train --output one --ranks 1 >out 2>err || fail "--ranks 1: exit code $?"
+if grep -q ranks err; then fail "a launcher for one rank"; fi
+train --output two --ranks 2 --json >out 2>err || fail "--ranks 2: exit code $?"
+[ "$(bits two)" = "$(bits one)" ] || fail "two ranks: other bits than one"
+grep -q '^sifr train: 2 ranks on this machine' err || fail "not said: ranks"
+grep -q '^cores: 2 ranks of this host share [0-9]' err || fail "not said: cores"
+grep -q '"ranks": 2' out || fail "the result does not tell the ranks"
+
+# A container: no network but lo, hardly any /dev/shm, no ssh; and a scheduler's variables.
+if ! unshare --mount --net true 2>/dev/null; then
+    echo "no namespaces for this user: the container is not tested"
+    exit 0
+fi
+mkdir bin
+for program in $(dirname "${launcher%% *}")/mpirun* orted hydra_pmi_proxy; do
+    found=$(command -v "$program") && ln -sf "$found" bin/
+done
+export SLURM_JOB_ID=7 SLURM_JOBID=7 SLURM_NNODES=2 SLURM_JOB_NUM_NODES=2 \
+    SLURM_NODELIST=other1,other2 SLURM_JOB_NODELIST=other1,other2 SLURM_TASKS_PER_NODE='2(x2)'
+unset OMPI_ALLOW_RUN_AS_ROOT OMPI_ALLOW_RUN_AS_ROOT_CONFIRM
+cat >container.sh <<'END'
+mount -t tmpfs -o size=64k tmpfs /dev/shm
+ip link set lo up
+PATH=$PWD/bin exec "$@"
+END
+unshare --mount --net bash -eu container.sh "$SIFR" train --config ds.json --model model --data text \
+    --threads 1 --max-steps 4 --output three --ranks 4 >out 2>err || fail "container: exit code $?"
+[ "$(bits three)" = "$(bits one)" ] || fail "container: other bits"

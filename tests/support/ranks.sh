@@ -1,0 +1,54 @@
+# Sourced by tests that start ranks: the launcher of the MPI that sifr was built with, a tiny model
+# and text to train it on. Sets $launcher (a command with options that let any number of ranks share
+# this machine) and $mpich ("" under Open MPI).
+fail() {
+    echo "$1" >&2
+    tail -n 40 out err >&2 2>/dev/null || :
+    exit 1
+}
+mpich=
+case $(ldd "$SIFR") in
+*libmpich*) mpich=yes ;;
+*libmpi*) ;;
+*)
+    echo "skipped: this sifr was built without MPI: ranks are not tested"
+    exit 77
+    ;;
+esac
+launcher=$("$SIFR" doctor --json | sed -n 's/^ *"launcher": "\(.*\)",$/\1/p')
+if [ ! "$launcher" ]; then
+    echo "skipped: no mpirun of this MPI here: ranks are not tested"
+    exit 77
+fi
+if [ ! "$mpich" ]; then
+    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+    launcher="$launcher --oversubscribe --bind-to none"
+fi
+
+# Makes model/, text and ds.json (global batch of 24, 10 steps) in the working directory.
+tiny_model() {
+    awk 'BEGIN {
+        n = split("the cat sat on a mat and saw that dog run over my big red house", w, " ")
+        s = 7
+        for (line = 0; line < 1500; line++) {
+            text = ""
+            for (i = 0; i < 8; i++) {
+                s = (s * 1103515245 + 12345) % 2147483648
+                text = text (i ? " " : "") w[int(s / 65536) % n + 1]
+            }
+            print text "."
+        }
+    }' >text
+    cat >tiny.json <<'J'
+{"model_type": "llama", "architectures": ["LlamaForCausalLM"], "vocab_size": 280,
+ "hidden_size": 64, "intermediate_size": 160, "num_hidden_layers": 2, "num_attention_heads": 4,
+ "num_key_value_heads": 2, "max_position_embeddings": 128, "tie_word_embeddings": false}
+J
+    "$SIFR" tokenizer train --vocab-size 280 --data text --output tok >/dev/null 2>&1
+    "$SIFR" init --config tiny.json --tokenizer tok --output model --seed 3 >/dev/null
+    cat >ds.json <<'J'
+{"train_batch_size": 24, "train_micro_batch_size_per_gpu": 1,
+ "optimizer": {"type": "AdamW", "params": {"lr": 3e-3}},
+ "sifr": {"seq_length": 64, "max_steps": 10}}
+J
+}
