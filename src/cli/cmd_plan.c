@@ -4,10 +4,10 @@
 #include <stdlib.h>
 
 #include "cli/commands.h"
-#include "cli/launch.h"
 #include "cli/options.h"
 #include "cli/plan_report.h"
 #include "cli/train_flags.h"
+#include "comm/cores.h"
 #include "train/monitor.h"
 #include "train/settings.h"
 
@@ -120,7 +120,7 @@ static sifr_status plan_run(const plan_command *command, cli_plan_report *r, sif
     sifr_engine_options options = train_engine_options(&r->config, r->length);
     int64_t ranks = command->world_size, here = command->ranks_per_host;
     if (here == 0 || here > ranks) here = ranks;
-    if (options.threads == 0 && ranks > 1) options.threads = cli_threads_per_rank((int)here);
+    if (options.threads == 0 && ranks > 1) options.threads = comm_threads_for((int)here);
     BASE_TRY(device_open_cpu(options.threads, NULL, &r->dev, error));
     plan_settings settings = engine_settings(&options, NULL);
     settings.rank = (int32_t)command->rank;

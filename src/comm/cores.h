@@ -17,6 +17,9 @@ typedef struct comm_cores {
 sifr_status comm_divide_cores(comm_group *group, comm_cores *out,
                               sifr_error *error) SIFR_MUST_CHECK;
 
+/* Threads that each of `ranks` ranks of this host would get, without asking any. */
+int32_t comm_threads_for(int32_t ranks);
+
 /* Moves this process to the NUMA node of its share, where it has one; before memory is taken. */
 void comm_settle(const comm_cores *cores);
 
