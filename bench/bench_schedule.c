@@ -1,6 +1,6 @@
 /* What the schedule itself costs: planning a model of 1,000 units alone and as rank 0 of 4,096, and
  * what the executor adds to an instruction, with kernels that do nothing. Prints one JSON object:
- * bench_schedule [STEPS]. */
+ * bench_schedule [STEPS]. VERBOSE=1 in the environment has a line for each plan. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
