@@ -11,11 +11,11 @@ static int class_of(const plan_schedule *schedule, const plan_instruction *instr
 }
 
 void train_breakdown_add(train_breakdown *breakdown, const plan_schedule *schedule,
-                         const float *seconds, double step_seconds, const plan_machine *machine) {
+                         const float *seconds, const float *planned, double step_seconds) {
     for (size_t i = 0; i < schedule->instruction_count; i++) {
         int class = class_of(schedule, &schedule->instructions[i]);
         breakdown->measured[class] += (double)seconds[i];
-        if (machine) breakdown->planned[class] += plan_price(schedule, i, machine);
+        if (planned) breakdown->planned[class] += (double)planned[i];
         breakdown->calls[class]++;
     }
     breakdown->steps++;

@@ -3,7 +3,6 @@
 #define TRAIN_BREAKDOWN_H
 
 #include "engine/executor.h"
-#include "plan/price.h"
 #include "train/host.h"
 
 /* One class for each action and, of kernels, each kernel. */
@@ -16,9 +15,10 @@ typedef struct train_breakdown {
     double step_seconds; /* of those steps, all that was done between them included */
 } train_breakdown;
 
-/* Adds the step that just ran. `machine` may be NULL: nothing is planned then. */
+/* Adds the step that just ran: by instruction the seconds that it held the computing queue, and
+ * those that plan_predict said (NULL: nothing was planned). */
 void train_breakdown_add(train_breakdown *breakdown, const plan_schedule *schedule,
-                         const float *seconds, double step_seconds, const plan_machine *machine);
+                         const float *seconds, const float *planned, double step_seconds);
 
 /* Milliseconds a step, the largest class first, a line each; of several ranks the least, median and
  * largest, and the rank that has that. All ranks call it, after the same steps. */

@@ -1,6 +1,9 @@
 #include "train/profile.h"
 
+#include <stdlib.h>
+
 #include "base/checked.h"
+#include "base/memory.h"
 #include "train/memory_report.h"
 #include "train/monitor.h"
 
@@ -26,15 +29,22 @@ static sifr_status open_trace(train_profile *p, int64_t total_steps, sifr_error 
                             error);
 }
 
+static sifr_status predict(train_profile *p, const plan_machine *machine, sifr_error *error) {
+    const plan_schedule *s = p->engine->training;
+    plan_prediction prediction;
+    BASE_TRY(base_alloc(s->instruction_count, sizeof *p->planned, &p->planned, error));
+    return plan_predict(s, machine, &prediction, p->planned, error);
+}
+
 sifr_status train_profile_open(train_profile *p, const train_config *config, const train_host *host,
                                sifr_engine *engine, const plan_machine *machine, uint64_t baseline,
                                int64_t total_steps, sifr_error *error) {
     *p = (train_profile){.config = config,
                          .host = host,
                          .engine = engine,
-                         .machine = machine,
                          .baseline = baseline,
                          .first_step = engine->steps};
+    if (config->wall_clock_breakdown) BASE_TRY(predict(p, machine, error));
     if (config->trace) BASE_TRY(open_trace(p, total_steps, error));
     if (!config->comms_logger.enabled) return SIFR_OK;
     return train_comms_log_open(engine->training, engine->group, &config->comms_logger, host,
@@ -45,8 +55,10 @@ void train_profile_close(train_profile *p) {
     if (p->engine) comm_watch(p->engine->group, NULL, NULL); /* the last step may have failed */
     train_trace_close(p->trace);
     train_comms_log_close(p->comms);
+    free(p->planned);
     p->trace = NULL;
     p->comms = NULL;
+    p->planned = NULL;
 }
 
 static sifr_status say_memory(const train_profile *p, const char *when, sifr_error *error) {
@@ -96,7 +108,7 @@ sifr_status train_profile_step(train_profile *p, double seconds, sifr_error *err
     double start = comm_seconds();
     if (p->config->wall_clock_breakdown)
         train_breakdown_add(&p->breakdown, p->engine->training, engine_seconds(p->engine->trainer),
-                            seconds, p->machine);
+                            p->planned, seconds);
     BASE_TRY(train_comms_log_step(p->comms, error));
     if (p->engine->steps == p->first_step + 1)
         BASE_TRY(say_memory(p, "after the first step", error));

@@ -4,6 +4,7 @@
 #define TRAIN_PROFILE_H
 
 #include "engine/engine.h"
+#include "plan/price.h"
 #include "train/breakdown.h"
 #include "train/comms_log.h"
 #include "train/trace.h"
@@ -12,8 +13,8 @@ typedef struct train_profile {
     const train_config *config;
     const train_host *host;
     sifr_engine *engine;
-    const plan_machine *machine;
-    uint64_t baseline;  /* memory before anything was loaded */
+    float *planned;    /* by instruction: see train_breakdown_add; NULL where it is not asked for */
+    uint64_t baseline; /* memory before anything was loaded */
     int64_t first_step; /* where the run began */
     double pause;       /* seconds that the last train_profile_step took for itself */
     train_breakdown breakdown;

@@ -13,7 +13,8 @@ mkdir -p cache/sifr
 cat "$SOURCE"/docs/*.md >text.txt
 
 train() { # ORDER OUTPUT
-    echo "{\"zero_optimization\": {\"stage\": 3}, \"sifr\": {\"step_order\": \"$1\"}}" >ds.json
+    echo "{\"zero_optimization\": {\"stage\": 3}, \"wall_clock_breakdown\": true,
+        \"sifr\": {\"step_order\": \"$1\"}}" >ds.json
     "$SIFR" train --config ds.json --model "$SOURCE/tests/golden/models/llama3" --data text.txt \
         --output "$2" --seq-length 32 --max-steps 3 --per-device-train-batch-size 1 \
         --gradient-accumulation-steps 4 --ranks 2 >log 2>&1 || fail "$1: exit code $?"
@@ -22,6 +23,12 @@ train() { # ORDER OUTPUT
 echo '{"host_latency_s": 0.5, "host_bytes_per_s": 1e9}' >cache/sifr/comm.json
 train auto slow
 grep -q '^step_order unit: predicted [0-9.]* s a step, batch [0-9.]* s$' log || fail "no word of it"
+# wall_clock_breakdown lays the same prediction beside what was measured: gathers only start there
+predicted=$(sed -n 's/^step_order unit: predicted \([0-9.]*\) .*/\1/p' log)
+planned() { sed -n "s/^  $1 .* \([0-9.]*\)\$/\1/p" log; }
+awk "BEGIN { step = $(planned step) / 1e3; exit !(step > 0.9 * $predicted &&
+    step < 1.1 * $predicted && $(planned wait) / 1e3 > 0.5 * step && $(planned gather) < 10) }" ||
+    fail "planned: step $(planned step), wait $(planned wait), gather $(planned gather) ms"
 train batch other
 ! grep -q '^step_order' log || fail "an order that was asked for is not chosen"
 cmp slow/model.safetensors other/model.safetensors
