@@ -24,11 +24,9 @@
 #define REMOVED TRAIN_REMOVED
 #define ALIAS TRAIN_ALIAS
 #define FIELD(name) .field = offsetof(train_config, name) + 1
-#define KEY(path_, type_, status_, fallback_, unit_, doc_, ...)                                    \
-    {                                                                                              \
-        .path = path_, .type = type_, .status = status_, .fallback = fallback_, .unit = unit_,     \
-        .doc = doc_, __VA_ARGS__                                                                   \
-    }
+#define KEY(path_, type_, status_, fallback_, unit_, doc_, ...)                                     \
+    {.path = path_, .type = type_, .status = status_, .fallback = fallback_, .unit = unit_,        \
+     .doc = doc_, __VA_ARGS__}
 #define ZERO .gate = "zero_optimization.stage"
 #define STAGE_3 .gate = "zero_optimization.stage", .opens = "3"
 #define MOMENTUM_1BIT "OneBitAdam|ZeroOneAdam|OneBitLamb"

@@ -259,7 +259,7 @@ static sifr_status train_resolve_scheduler(train_config *config, sifr_error *err
     return SIFR_OK;
 }
 
-/* fp32 holds nothing beyond 2^127, and gradients are made in it. */
+/* Gradients are made in fp32, which ends at 2^128. */
 enum { TRAIN_SCALE_POWER = 126 };
 
 static sifr_status train_check_loss_scale(const train_config *config, sifr_error *error) {
@@ -411,9 +411,19 @@ static sifr_status train_fill(train_config *config, int64_t world_size, sifr_err
     return SIFR_OK;
 }
 
+static void train_note_fixed_scale(train_config *config) {
+    static const char *const dynamic[] = {"fp16.initial_scale_power", "fp16.loss_scale_window",
+                                          "fp16.hysteresis", "fp16.consecutive_hysteresis",
+                                          "fp16.min_loss_scale"};
+    for (size_t i = 0; i < sizeof dynamic / sizeof *dynamic; i++) {
+        snprintf(train_setting_at(config, dynamic[i])->note, 160, "no effect, loss_scale is fixed");
+    }
+}
+
 /* Notes on values that are right and yet surprise people. */
 static void train_note_surprises(train_config *config) {
     const train_lr_schedule *s = &config->schedule;
+    if (config->fp16.enabled && config->fp16.loss_scale > 0) train_note_fixed_scale(config);
     if (config->optimizer.kind == TRAIN_ADAMW &&
         train_setting_given(config, "optimizer.params.adam_w_mode")) {
         snprintf(train_setting_at(config, "optimizer.params.adam_w_mode")->note, 160,

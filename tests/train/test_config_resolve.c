@@ -371,6 +371,8 @@ static void fp16(void **state) {
     assert_null(json_object_get(json_object_get(effective, "fp16"), "hysteresis"));
     json_decref(effective);
     config_case_free(c);
+    config_said("{\"fp16\": {\"enabled\": true, \"loss_scale\": 128, \"hysteresis\": 3}}",
+                "fp16.hysteresis", "3 (no effect, loss_scale is fixed): ");
     config_refused("{\"fp16\": {\"enabled\": true}, \"bf16\": {\"enabled\": true}}",
                    "ds.json: fp16.enabled and ds.json: bf16.enabled are both true; switch one of "
                    "them off");
