@@ -65,6 +65,13 @@ for at in 2 17; do
 done
 grep -q '"scale":' parts/checkpoint-17/manifest.json || fail "no scaler in the checkpoint"
 
+# --- a long search is no divergence: more than a hundred steps in a row, and then it learns ---
+sed 's/"initial_scale_power": 26/"initial_scale_power": 126/; s/"max_steps": 40/"max_steps": 115/' \
+    ds.json >long.json
+expect 0 "$SIFR" train --config long.json --data text --model model --output long --threads 2
+awk -F, '{ skipped = $10 } END { exit !(skipped > 100 && $3 < 5.7) }' long/metrics.csv ||
+    fail "long search: $(tail -3 long/metrics.csv)"
+
 # --- an overflow at the least scale ends it: code 1, one line, and the checkpoints stay ---
 sed 's/"loss_scale_window": 3/"min_loss_scale": 33554432, "hysteresis": 1/' ds.json >least.json
 expect 1 "$SIFR" train --config least.json --data text --model model --output least --save-steps 1
