@@ -39,9 +39,9 @@ typedef struct checkpoint_settings {
 } checkpoint_settings;
 
 /* Saves the engines' state as checkpoint-<steps of the engine>, then removes those beyond
- * settings->keep. On failure nothing is left behind and older checkpoints are as they were; but for
- * SIFR_LOST_RANK the ranks are still in step and training may go on (SIFR_FAILED: a full disk,
- * say). */
+ * settings->keep (one that cannot be removed is said through `log`). On failure nothing is left
+ * behind and older checkpoints are as they were; but for SIFR_LOST_RANK the ranks are still in step
+ * and training may go on (SIFR_FAILED: a full disk, say). */
 sifr_status checkpoint_save(const sifr_engine *engine, const char *output,
                             const checkpoint_record *record, const checkpoint_settings *settings,
                             const sifr_log *log, sifr_error *error) SIFR_MUST_CHECK;

@@ -224,13 +224,17 @@ static sifr_status write_all(save_run *run, sifr_error *error) {
     return comm_all_gather_control(run->group, mine, bytes, run->sums, error);
 }
 
+/* An old one that cannot be removed makes the new one no worse. */
 static sifr_status finish(const save_run *run, const checkpoint_settings *settings,
                           const sifr_log *log, sifr_error *error) {
+    sifr_error left = {0};
     if (!run->first) return SIFR_OK;
     BASE_TRY(complete(run, error));
     BASE_TRY(checkpoint_directory_place(run->output, &run->names, error));
     base_log(log, SIFR_LOG_DEBUG, "%s/%s: saved and verified", run->output, run->names.final);
-    return checkpoint_prune(run->output, run->engine->steps, settings->keep, error);
+    if (checkpoint_prune(run->output, run->engine->steps, settings->keep, &left) != SIFR_OK)
+        base_log(log, SIFR_LOG_WARNING, "%s", left.message);
+    return SIFR_OK;
 }
 
 sifr_status checkpoint_save(const sifr_engine *engine, const char *output,

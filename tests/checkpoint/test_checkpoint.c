@@ -212,6 +212,22 @@ static void folder(void **state) {
     loads(output, 9);
 }
 
+/* What stands in the way of removing an old checkpoint does not stand in that of the new one. */
+static void old_one_stays(void **state) {
+    (void)state;
+    checkpoint_settings one = {.file_bytes = 1000, .keep = 1};
+    const char *output = fresh("stays");
+    char obstacle[64];
+    restart(engine, 3);
+    save(output, &one);
+    snprintf(obstacle, sizeof obstacle, "stays/checkpoint-3.tmp-%ld/x", (long)getpid());
+    assert_int_equal(base_make_directories(scratch_path(obstacle), NULL), SIFR_OK);
+    train(engine, 1);
+    save(output, &one);
+    assert_non_null(strstr(said, "checkpoint-3: cannot remove the old checkpoint"));
+    loads(output, 4);
+}
+
 /* Saving over a checkpoint of the same step replaces it. */
 static void replaces(void **state) {
     (void)state;
@@ -513,18 +529,14 @@ static void killed_while_saving(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(comes_back_the_same),
-                                       cmocka_unit_test(nothing_there),
-                                       cmocka_unit_test(differences),
-                                       cmocka_unit_test(folder),
-                                       cmocka_unit_test(replaces),
-                                       cmocka_unit_test(flipped_bits),
-                                       cmocka_unit_test(truncated_and_missing),
-                                       cmocka_unit_test(swapped_files),
-                                       cmocka_unit_test(missing_manifest),
-                                       cmocka_unit_test(forged_manifests),
-                                       cmocka_unit_test(full_disk),
-                                       cmocka_unit_test(killed_while_saving)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(comes_back_the_same), cmocka_unit_test(nothing_there),
+        cmocka_unit_test(differences),         cmocka_unit_test(folder),
+        cmocka_unit_test(old_one_stays),       cmocka_unit_test(replaces),
+        cmocka_unit_test(flipped_bits),        cmocka_unit_test(truncated_and_missing),
+        cmocka_unit_test(swapped_files),       cmocka_unit_test(missing_manifest),
+        cmocka_unit_test(forged_manifests),    cmocka_unit_test(full_disk),
+        cmocka_unit_test(killed_while_saving)};
     int failed = cmocka_run_group_tests(tests, make_engines, free_engines);
     for (int i = 0; i < 4; i++) json_decref(objects[i]);
     return failed;
