@@ -2,7 +2,7 @@
 # The measured tables and the timeline of docs/zero.md: zero_tables.sh [BUILD]
 # Runs every ZeRO stage on 1, 2 and 4 ranks of this machine (some minutes; let nothing else run), and
 # puts what it finds between the markers of that page. Nothing there is typed in.
-set -eu
+set -eu -o pipefail
 cd "$(dirname "$0")/.."
 sifr=$PWD/${1:-build}/sifr
 page=$PWD/docs/zero.md
@@ -49,15 +49,15 @@ memory_table() {
     echo '| stage | ranks | parameters | gradients | optimizer state | together | the formula |'
     echo '|---|---|---|---|---|---|---|'
     for ranks in 2 4 8 64; do
-        settings 0 bf16 0
-        "$sifr" plan --config ds.json --model model --world-size $ranks --train-batch-size $ranks \
-            --json >json 2>log || { cat log >&2; exit 1; }
+        GLOBAL=$ranks settings 0 bf16 0
+        "$sifr" plan --config ds.json --model model --world-size $ranks --json >json 2>log ||
+            { cat log >&2; exit 1; }
         parameters=$(sed -n 's/^  "parameters": \([0-9]*\).*/\1/p' json)
         for stage in 0 1 2 3; do
             echo "$stage $ranks $parameters $(class $stage parameters) $(class $stage gradients)" \
                 "$(class $stage 'master weights') $(class $stage moments)"
         done
-    done | sort -n | awk '
+    done | sort -n -k 1,1 -k 2,2 | awk '
         function each(bytes) { return sprintf("%.2f", bytes / $3) }
         {
             formula = $1 == 0 ? 18 : $1 == 1 ? 6 + 12 / $2 : $1 == 2 ? 2 + 16 / $2 : 18 / $2
@@ -105,14 +105,15 @@ runs_table() { # PRECISION REUSE
 
 # --- a timeline: a step of stage 3 on two ranks, a column for an equal part of its time ---
 timeline() {
-    settings 3 bf16 0
+    GLOBAL=2 settings 3 bf16 0
     train 2 --trace trace.json --trace-steps 5
     awk -v width=96 '
-        function field(name) {
-            return match($0, "\"" name "\":\"?[^,\"}]*") ?
-                substr($0, RSTART, RLENGTH) : ""
+        function value(name, text) {
+            if (!match($0, "\"" name "\":\"?[^,\"}]*")) return ""
+            text = substr($0, RSTART, RLENGTH)
+            sub(/^"[a-z]*":"?/, "", text)
+            return text
         }
-        function value(name, text) { text = field(name); sub(/^"[a-z]*":"?/, "", text); return text }
         /"ph":"X"/ {
             kind = value("cat"); rank = value("pid") + 0; queue = value("tid") + 0
             from = value("ts") + 0; till = from + value("dur")
@@ -129,7 +130,8 @@ timeline() {
             for (i = 1; i in w; i += 2) letter[w[i]] = w[i + 1]
             each = (last - first) / width
             for (i = 1; i <= n; i++) {
-                for (c = int((a[i] - first) / each); c <= int((b[i] - first) / each) && c < width; c++) {
+                c = int((a[i] - first) / each)
+                for (; c < width && first + c * each < b[i]; c++) {
                     low = first + c * each; high = low + each
                     part = (b[i] < high ? b[i] : high) - (a[i] > low ? a[i] : low)
                     sum[r[i], q[i], c, k[i]] += part
