@@ -110,12 +110,14 @@ static void test_neighbours(void **state) {
     assert_true(child >= 0);
     if (child == 0) be_neighbour(&file);
     comm_seat *own = comm_host_own(&host), *other = &host.seats[1];
+    double begun = comm_seconds();
     assert_true(comm_host_await(other, &other->posted, 1, 20));
     assert_false(comm_host_is_dead(&host, 1));
     assert_false(comm_host_await(other, &other->done, 7, 0.02)); /* asleep, in vain */
     comm_host_advance(&host, &own->posted, 7);
     assert_true(comm_host_await(other, &other->done, 7, 20));
     comm_host_advance(&host, &own->done, 7);
+    assert_true(comm_seconds() - begun < 15); /* woken, not found out when the time was over */
     siginfo_t info; /* a zombie is dead already */
     assert_int_equal(waitid(P_PID, (id_t)child, &info, WEXITED | WNOWAIT), 0);
     assert_true(comm_host_is_dead(&host, 1));
