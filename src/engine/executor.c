@@ -14,6 +14,7 @@ struct engine_executor {
     char **base; /* by buffer */
     void *block;
     int64_t block_bytes; /* 0: the block is the owner's */
+    int file;            /* of a block that is no window yet; -1: none */
     bool shared;         /* the owner's, and overwritten by each of its runs */
     float *seconds;
     engine_span *spans;                  /* the caller's; NULL: not asked for */
@@ -35,14 +36,14 @@ static int64_t permanent_bytes(const plan_schedule *s) {
     return base_ceil_to(end, 4096);
 }
 
-/* Where the other ranks of this host read gradients and parameters in place. */
-static sifr_status take_window(engine_executor *e, sifr_error *error) {
-    plan_schedule *s = e->schedule;
-    int file;
-    BASE_TRY(device_take_shared(s->dev, s->total_bytes, &e->block, &file, error));
-    e->block_bytes = s->total_bytes;
-    sifr_status status = comm_open_window(e->group, e->block, s->total_bytes, file, error);
-    close(file);
+/* The other ranks of this host read gradients and parameters in place. All ranks have to open their
+ * windows together: in the first run, as one that could not even take its memory gets no further.
+ */
+static sifr_status open_window(engine_executor *e, sifr_error *error) {
+    if (e->file < 0) return SIFR_OK;
+    sifr_status status = comm_open_window(e->group, e->block, e->block_bytes, e->file, error);
+    close(e->file);
+    e->file = -1;
     return status;
 }
 
@@ -56,8 +57,10 @@ static sifr_status take_memory(engine_executor *e, const engine_executor *owner,
             return SIFR_OK;
         }
     }
-    if (comm_shares_memory(e->group)) return take_window(e, error);
-    BASE_TRY(device_take(s->dev, s->total_bytes, &e->block, error));
+    if (comm_shares_memory(e->group))
+        BASE_TRY(device_take_shared(s->dev, s->total_bytes, &e->block, &e->file, error));
+    else
+        BASE_TRY(device_take(s->dev, s->total_bytes, &e->block, error));
     e->block_bytes = s->total_bytes;
     return SIFR_OK;
 }
@@ -108,6 +111,7 @@ sifr_status engine_executor_create(plan_schedule *schedule, comm_group *group,
     BASE_TRY(base_alloc(1, sizeof *e, &e, error));
     e->schedule = schedule;
     e->group = group;
+    e->file = -1;
     size_t buffers = schedule->buffer_count;
     BASE_TRY_GOTO(status, base_alloc(buffers, sizeof *e->base, &e->base, error), fail);
     BASE_TRY_GOTO(status,
@@ -139,6 +143,7 @@ fail:
 
 void engine_executor_free(engine_executor *e) {
     if (!e) return;
+    if (e->file >= 0) close(e->file);
     if (e->block_bytes) comm_close_window(e->group, e->block);
     if (e->block_bytes) device_give(e->schedule->dev, e->block, e->block_bytes);
     free(e->base);
@@ -349,6 +354,7 @@ sifr_status engine_run(engine_executor *e, const engine_step_input *input, engin
                        sifr_error *error) {
     plan_schedule *s = e->schedule;
     *result = (engine_result){0};
+    BASE_TRY(open_window(e, error));
     begin_step(e, input);
     if (e->shared) fill_tables(e);
     if (s->settings.mode != PLAN_TRAIN) result->labelled = count_labels(e);

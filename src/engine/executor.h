@@ -43,7 +43,9 @@ int64_t engine_taken_bytes(const engine_executor *executor);
 /* The memory that holds nothing between runs, page-aligned. */
 void *engine_idle_memory(const engine_executor *executor, int64_t *bytes);
 
-/* Runs all instructions. Inputs must be in place (tokens, labels of each micro batch). */
+/* Runs all instructions; ranks run the same schedule together, and the first run opens the window
+ * in which those of a host read each other's buffers. Inputs must be in place (tokens, labels of
+ * each micro batch). */
 sifr_status engine_run(engine_executor *executor, const engine_step_input *input,
                        engine_result *result, sifr_error *error) SIFR_MUST_CHECK;
 
