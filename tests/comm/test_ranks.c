@@ -217,12 +217,15 @@ static void give(void *block) {
  * Two levels: rank i of each other host sends once, for all of its host. */
 static int32_t local_ranks, two_levels;
 
-static void expect(comm_operation operation, uint64_t theirs) {
-    bool whole = operation != COMM_CONTROL && two_levels;
-    int32_t far = whole ? size / local_ranks - 1 : size - local_ranks;
+static void expect_far(comm_operation operation, uint64_t theirs, int32_t far) {
     expected_calls[operation]++;
     expected_bytes[operation] += (uint64_t)(size - 1) * theirs;
     expected_crossed[operation] += (uint64_t)far * theirs;
+}
+
+static void expect(comm_operation operation, uint64_t theirs) {
+    bool whole = operation != COMM_CONTROL && two_levels;
+    expect_far(operation, theirs, whole ? size / local_ranks - 1 : size - local_ranks);
 }
 
 static void expect_broadcast(int32_t root, uint64_t bytes) {
@@ -289,7 +292,7 @@ static void check_narrow(comm_type type, int64_t elements) {
     }
     TRY(comm_start_reduce_typed(group, whole, type, elements, slice, &handle, &error));
     TRY(comm_wait(handle, &error));
-    expect(COMM_REDUCE_SCATTER, (uint64_t)elements * 2);
+    expect_far(COMM_REDUCE_SCATTER, (uint64_t)elements * 2, size - local_ranks);
     for (int64_t i = 0; i < elements; i++) {
         float sum = 0;
         for (int32_t r = 0; r < size; r++)
