@@ -44,7 +44,7 @@ sifr_status train_profile_open(train_profile *p, const train_config *config, con
                          .engine = engine,
                          .baseline = baseline,
                          .first_step = engine->steps};
-    if (config->wall_clock_breakdown) BASE_TRY(predict(p, machine, error));
+    if (config->wall_clock_breakdown && machine) BASE_TRY(predict(p, machine, error));
     if (config->trace) BASE_TRY(open_trace(p, total_steps, error));
     if (!config->comms_logger.enabled) return SIFR_OK;
     return train_comms_log_open(engine->training, engine->group, &config->comms_logger, host,

@@ -23,7 +23,7 @@ typedef struct train_profile {
 } train_profile;
 
 /* Takes what it needs for the run's steps. All is borrowed. Not a collective: a rank may fail
- * alone. `total_steps` are those of the run. */
+ * alone. `total_steps` are those of the run; without a machine nothing is planned. */
 sifr_status train_profile_open(train_profile *profile, const train_config *config,
                                const train_host *host, sifr_engine *engine,
                                const plan_machine *machine, uint64_t baseline, int64_t total_steps,
