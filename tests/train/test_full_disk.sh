@@ -35,7 +35,7 @@ until_it() {
 }
 
 ranks="1"
-"$SIFR" doctor 2>/dev/null | grep -q mpirun && ranks="1 2"
+"$SIFR" doctor --json | grep -q '"launcher": "' && ranks="1 2"
 for n in $ranks; do
     rm -rf disk/*
     dd if=/dev/zero of=disk/filler bs=1024 count=4700 2>/dev/null
