@@ -178,7 +178,7 @@ static const char *judge(overlap_case what, const overlap_result *r) {
     if (r->measured > 1.2 * p->step_seconds + 0.02) return "measured is more than predicted";
     if (what.stage < 2) return NULL;
     if (p->step_seconds > (1 + most_beyond(what.stage)) * longer) return "nothing overlaps";
-    return r->measured < (longer + sum) / 2 ? NULL : "nearer to the sum than to the longer queue";
+    return r->measured < (longer + 2 * sum) / 3 ? NULL : "as long as both queues together";
 }
 
 /* Other work on the machine may disturb a measurement, but not each of three. */
