@@ -73,7 +73,8 @@ static sight sight_of(const comm_sighting *rank, const comm_state *mine) {
     if (!rank->known) return SIGHT_UNKNOWN;
     bool there = (int32_t)(rank->state.number - mine->number) > 0 ||
                  (rank->state.number == mine->number); /* in it, or through with its part */
-    return !rank->dead && there ? SIGHT_WAITS : SIGHT_MISSING;
+    bool runs = !rank->dead && rank->silent <= COMM_SILENCE;
+    return runs && there ? SIGHT_WAITS : SIGHT_MISSING;
 }
 
 static void add_missing(line *out, const comm_sighting *seen, int32_t rank, double now) {
@@ -82,6 +83,9 @@ static void add_missing(line *out, const comm_sighting *seen, int32_t rank, doub
     comm_board_name(s, name, sizeof name);
     if (seen->dead)
         snprintf(text, sizeof text, "rank %d has died; last %s", (int)rank, name);
+    else if (s->busy && seen->silent > COMM_SILENCE)
+        snprintf(text, sizeof text, "rank %d is in %s, but has not run for %.0f s", (int)rank, name,
+                 seen->silent);
     else if (s->number == 0)
         snprintf(text, sizeof text, "rank %d has not begun any collective", (int)rank);
     else if (s->busy)

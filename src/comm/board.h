@@ -34,9 +34,12 @@ comm_state comm_board_begin(uint32_t number, comm_operation operation, const com
 /* "reduce_scatter of unit 3, step 7" */
 void comm_board_name(const comm_state *state, char *out, size_t room);
 
+enum { COMM_SILENCE = 2 }; /* seconds after which a rank that waits is not taken to run any more */
+
 /* A rank of this host, or one of which nothing is known. */
 typedef struct comm_sighting {
     bool known, dead;
+    double silent; /* seconds since it last showed that it runs, while it waits; 0: it does */
     comm_state state;
 } comm_sighting;
 

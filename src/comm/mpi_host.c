@@ -125,7 +125,9 @@ void comm_mpi_publish(mpi_group *g, const comm_task *task, bool busy) {
         g->state = comm_board_begin(task->number, comm_task_operation(task->kind), &task->label);
     g->state.busy = busy;
     g->state.since = comm_seconds();
-    if (g->host.seats) comm_board_write(&comm_host_own(&g->host)->entry, &g->state);
+    if (!g->host.seats) return;
+    comm_board_write(&comm_host_own(&g->host)->entry, &g->state);
+    atomic_store(&comm_host_own(&g->host)->runs, g->state.since);
 }
 
 static void describe(mpi_group *g, char *out, size_t room) {
@@ -136,6 +138,8 @@ static void describe(mpi_group *g, char *out, size_t room) {
         g->seen[r].known = true;
         g->seen[r].state = comm_board_read(&g->host.seats[seat].entry);
         g->seen[r].dead = comm_host_is_dead(&g->host, seat);
+        if (g->seen[r].state.busy)
+            g->seen[r].silent = comm_seconds() - atomic_load(&g->host.seats[seat].runs);
     }
     comm_board_describe(g->seen, g->base.size, &g->state, comm_seconds(), out, room);
 }
@@ -172,6 +176,7 @@ sifr_status comm_mpi_look(mpi_group *g, double begun, double *left, sifr_error *
     double now = comm_seconds();
     if (now - g->looked < beat) return SIFR_OK;
     g->looked = now;
+    if (g->host.seats) atomic_store(&comm_host_own(&g->host)->runs, now);
     comm_board_name(&g->state, name, sizeof name);
     BASE_TRY(find_dead(g, name, error));
     if (g->gone < 0) {

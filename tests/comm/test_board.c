@@ -51,6 +51,13 @@ static void test_report(void **state) {
     comm_board_describe(ranks, 4, &mine, 100, text, sizeof text);
     assert_string_equal(text, "rank 2 has not begun any collective; rank 3 has died; last "
                               "all_gather of unit 2, step 7; ranks 0, 1 wait in it");
+    ranks[1].silent = 0.3;
+    ranks[0].silent = 31;
+    comm_board_describe(ranks, 2, &mine, 100, text, sizeof text);
+    assert_string_equal(text,
+                        "rank 0 is in all_gather of unit 3, step 7, but has not run for 31 s; "
+                        "rank 1 waits in it");
+    ranks[0].silent = 0;
     comm_board_describe(ranks, 1, &mine, 100, text, sizeof text);
     assert_string_equal(text, "rank 0 waits in it");
     comm_board_describe(ranks, 2, &mine, 100, text, sizeof text);
