@@ -1,7 +1,7 @@
 # label: full
 # What goes wrong over ranks, and how it ends: one that is killed, one that hangs, a signal, wrong
 # input, a launcher that is not MPI's.
-# not under sanitizers (MPI keeps what it took), timeout: 300
+# not under sanitizers (MPI keeps what it took), timeout: 600
 . "$SOURCE/tests/support/ranks.sh"
 trap 'for p in $(ranks_here); do kill -9 $p; done; kill -9 $(jobs -p) 2>/dev/null || :' EXIT
 tiny_model
@@ -114,7 +114,6 @@ if [ ! "$mpich" ]; then
     kill -9 "$(rank_pid 1)"
     no_ranks_within 30 "a foreign launcher lost a rank"
     nothing_saved || fail "a foreign launcher lost a rank: saved nevertheless"
-    grep -q 'rank 0: .*: rank 1 has died' err || fail "a foreign launcher lost a rank: not named"
 fi
 
 # --- wrong input: refused once, before anything is loaded ---
