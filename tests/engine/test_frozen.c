@@ -126,7 +126,7 @@ static void costs_nothing(void **state) {
     assert_int_equal(have.gathers, 2);
     assert_int_equal(like.reductions, 5);
     assert_int_equal(like.gathers, 4);
-    assert_true(have.peak[PLAN_MOMENTS] < 0.6 * (double)like.peak[PLAN_MOMENTS]);
+    assert_true((double)have.peak[PLAN_MOMENTS] < 0.6 * (double)like.peak[PLAN_MOMENTS]);
     assert_int_equal(sifr_model_parameters(model), sifr_model_trained(model) + 97 * 40 +
                                                        3 * 56 * 40 + (2 * 40 + 2 * 20) * 40 +
                                                        2 * 40);
