@@ -15,10 +15,16 @@
 #include "cli/options.h"
 #include "comm/launcher.h"
 
+/* MPICH's launcher passes SIGTERM on, waits, and ends ranks with SIGKILL when one is lost; the
+ * signals that Open MPI's passes on would end it. */
+static bool passes_sigterm(void) {
+    return comm_mpi_built() == COMM_MPICH;
+}
+
 const cli_stop_signal *cli_stop_signals(void) {
     static const cli_stop_signal own[] = {{SIGINT, SIGINT}, {SIGTERM, SIGTERM}};
     static const cli_stop_signal passed_on[] = {{SIGUSR1, SIGINT}, {SIGUSR2, SIGTERM}};
-    return getenv(CLI_LAUNCHED) ? passed_on : own;
+    return getenv(CLI_LAUNCHED) && !passes_sigterm() ? passed_on : own;
 }
 
 /* A launcher gives its ranks a terminal even where it has none itself: only sifr's own tells. */
@@ -57,7 +63,7 @@ static int wait_for_ranks(pid_t child, const sigset_t *set, int *asked) {
     for (;;) {
         if (waitpid(child, &status, WNOHANG) == child) return status;
         if (sigwait(set, &number) != 0 || number == SIGCHLD) continue;
-        if (*asked || number == SIGHUP)
+        if (*asked || number == SIGHUP || passes_sigterm())
             kill(child, SIGTERM);
         else
             kill(child, number == SIGINT ? SIGUSR1 : SIGUSR2);
@@ -67,6 +73,8 @@ static int wait_for_ranks(pid_t child, const sigset_t *set, int *asked) {
 
 static int exit_code(const char *name, const char *launcher, int status, int asked) {
     int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    /* MPICH's launcher says 0 where it passed a signal on and all ranks left in order. */
+    if (asked && (code == 128 + SIGTERM || (code == 0 && passes_sigterm()))) return 128 + asked;
     if (code == 0 || code == 128 + SIGINT || code == 128 + SIGTERM) return code;
     if (asked && code > 128) return 128 + asked; /* before they could catch it */
     if (code == 127) return cli_fail_with(name, SIFR_FAILED, "%s could not be run", launcher);

@@ -8,14 +8,14 @@
 #include "cli/launch_choice.h"
 
 /* Runs `sifr argv[0] argv[1] …` on the chosen ranks under the MPI's own launcher, and waits; the
- * result is the program's exit code: the ranks' own, or 4 where one was lost. SIGINT and SIGTERM
- * reach the ranks as SIGUSR1 and SIGUSR2, so that they are not taken for what a launcher sends to
- * end them: see cli_stop_signals. */
+ * result is the program's exit code: the ranks' own, or 4 where one was lost. Under Open MPI
+ * SIGINT and SIGTERM reach the ranks as SIGUSR1 and SIGUSR2, so that they are not taken for what
+ * its launcher sends to end them, under MPICH both as SIGTERM: see cli_stop_signals. */
 int cli_launch(int argc, char **argv, const cli_launch_choice *choice);
 
 /* The signals that ask this process to save and stop, and what each of them means: SIGINT and
- * SIGTERM themselves, or, in a rank that cli_launch started, SIGUSR1 and SIGUSR2; there a
- * SIGTERM comes from the launcher, whose other ranks are lost, and must end the process. */
+ * SIGTERM themselves, or, in a rank that cli_launch started under Open MPI, SIGUSR1 and SIGUSR2;
+ * there a SIGTERM comes from the launcher, whose other ranks are lost, and must end the process. */
 typedef struct cli_stop_signal {
     int number, meaning;
 } cli_stop_signal;
