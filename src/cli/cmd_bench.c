@@ -183,7 +183,7 @@ static int run_comm(int argc, char **argv) {
     if (command.most < 1024 || command.most > (int64_t)DEFAULT_MOST)
         return cli_fail_with(usage.name, SIFR_USAGE, "--max-bytes: must be 1KiB to 256MiB");
     if (cli_launch_choose(request, &choice, &error) != SIFR_OK)
-        return comm_launcher_rank() > 0 ? (int)error.status : cli_fail(usage.name, &error);
+        return cli_fail_once(usage.name, &error);
     ranks = choice.ranks;
     /* The word before is "bench": the ranks run the same two. */
     if (choice.launch) code = cli_launch(argc + 1, argv - 1, &choice);

@@ -259,7 +259,7 @@ static int train(const train_command *command) {
     bool alone = false;
     sifr_log log = cli_log("train");
     sifr_status status = open_group(&log, &group, &error);
-    if (status == SIFR_USAGE && comm_launcher_rank() > 0) return (int)status; /* one rank says it */
+    if (status == SIFR_USAGE) return cli_fail_once("train", &error);
     if (status != SIFR_OK) return cli_fail("train", &error);
     status = configure(command, &config, &error);
     sifr_status same = train_agree_program(group, &error);
@@ -301,7 +301,7 @@ static int dispatch(const train_command *command, int argc, char **argv) {
     sifr_error error = {0};
     int code;
     if (cli_launch_choose(&command->launch, &choice, &error) != SIFR_OK)
-        code = comm_launcher_rank() > 0 ? (int)error.status : cli_fail("train", &error);
+        code = cli_fail_once("train", &error);
     else if (command->dry_run)
         code = explain(command, choice.ranks);
     else if (choice.launch)

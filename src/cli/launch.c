@@ -27,6 +27,12 @@ const cli_stop_signal *cli_stop_signals(void) {
     return getenv(CLI_LAUNCHED) && !passes_sigterm() ? passed_on : own;
 }
 
+int cli_fail_once(const char *name, const sifr_error *error) {
+    if (comm_launcher_rank() <= 0) return cli_fail(name, error);
+    sleep(1);
+    return (int)error->status;
+}
+
 /* A launcher gives its ranks a terminal even where it has none itself: only sifr's own tells. */
 bool cli_is_terminal(FILE *stream) {
     const char *own = getenv(CLI_LAUNCHED);

@@ -22,6 +22,10 @@ typedef struct cli_stop_signal {
 
 const cli_stop_signal *cli_stop_signals(void); /* two of them */
 
+/* cli_fail for what every rank finds by itself before MPI is there: the first one says it, and the
+ * others leave a second later, as a launcher may end all when one leaves. */
+int cli_fail_once(const char *name, const sifr_error *error);
+
 /* Whether lines that replace each other can be shown on this stream (stdout or stderr): it is a
  * terminal, also where a launcher stands between. */
 bool cli_is_terminal(FILE *stream);

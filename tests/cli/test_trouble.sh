@@ -19,7 +19,7 @@ ranks_here() {
 rank_pid() { # RANK
     local p
     for p in $(ranks_here); do
-        if tr '\0' '\n' </proc/$p/environ | grep -qE "^(OMPI_COMM_WORLD|PMI)_RANK=$1\$"; then
+        if tr '\0' '\n' 2>/dev/null </proc/$p/environ | grep -qE "^(OMPI_COMM_WORLD|PMI)_RANK=$1\$"; then
             echo $p
             return
         fi
@@ -88,7 +88,7 @@ for signal in TERM INT; do
 done
 
 # --- under a foreign launcher that waits: a signal to it saves; the one that it sends when a rank is
-# lost does not. Open MPI's stays the whole time that it grants, so only its ranks are waited for ---
+# lost does not. Open MPI's waits that time, sends SIGTERM, and waits as long again before SIGKILL ---
 no_ranks_within() { # SECONDS WHAT
     for i in $(seq $(($1 * 10))); do
         [ "$(ranks_here)" ] || { kill -9 $run; wait $run 2>/dev/null || :; return 0; }
@@ -98,11 +98,11 @@ no_ranks_within() { # SECONDS WHAT
 }
 if [ ! "$mpich" ]; then
     printf '#!/bin/sh\nexec %s "$@"\n' \
-        "$launcher --mca odls_base_sigkill_timeout 60 -n 2 $SIFR" >patient
+        "$launcher --mca odls_base_sigkill_timeout 10 -n 2 $SIFR" >patient
     chmod +x patient
     SIFR=./patient start --max-steps 1000000
     kill -TERM $run
-    no_ranks_within 30 "a foreign launcher's signal" # whose last lines mpirun drops
+    no_ranks_within 40 "a foreign launcher's signal" # whose last lines mpirun drops
     [ "$(ls -d run/checkpoint-* | wc -l)" = 1 ] || fail "a foreign launcher's signal: not saved"
     SIFR=./patient start --max-steps 1000000
     kill -9 "$(rank_pid 1)"

@@ -39,7 +39,7 @@ for kind in ("Launcher", "Worker"):
         assert {mount["name"] for mount in container["volumeMounts"]} <= volumes
 launcher = replicas["Launcher"]["template"]["spec"]["containers"][0]
 words = launcher["command"] + launcher["args"]
-assert int(words[words.index("odls_base_sigkill_timeout") + 1]) < min(grace)
+assert 2 * int(words[words.index("odls_base_sigkill_timeout") + 1]) < min(grace)
 print("\n".join(words))
 END
 [ ! "$mpich" ] || exit 0 # its options are Open MPI's
