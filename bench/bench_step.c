@@ -9,6 +9,7 @@
 #include "base/random.h"
 #include "engine/engine.h"
 #include "plan/price.h"
+#include "shape.h"
 
 enum { SEQUENCES = 4, LENGTH = 1024, TOKENS = SEQUENCES * LENGTH };
 
@@ -16,25 +17,6 @@ static double now(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static formats_model_config shape_of(bool llama) {
-    formats_model_config c = {.vocab_size = llama ? 32000 : 50257,
-                              .hidden_size = 768,
-                              .num_hidden_layers = 12,
-                              .num_attention_heads = 12,
-                              .num_key_value_heads = 12,
-                              .head_dim = 64,
-                              .intermediate_size = llama ? 2048 : 3072,
-                              .max_position_embeddings = LENGTH,
-                              .activation = llama ? FORMATS_SILU : FORMATS_GELU_TANH,
-                              .norm_eps = 1e-5,
-                              .rope_theta = 1e4,
-                              .rope_factor = 1,
-                              .tie_word_embeddings = !llama,
-                              .initializer_range = 0.02};
-    strcpy(c.model_type, llama ? "llama" : "gpt2");
-    return c;
 }
 
 static void print_kernels(const sifr_engine *engine) {
@@ -69,7 +51,7 @@ int main(int argc, char **argv) {
          narrow = argc < 3 || !strcmp(argv[2], "bf16");
     int steps = argc > 3 ? atoi(argv[3]) : 5, threads = argc > 4 ? atoi(argv[4]) : 0;
     sifr_error error = {0};
-    formats_model_config config = shape_of(llama);
+    formats_model_config config = shape_of(llama, LENGTH);
     sifr_model *model;
     sifr_engine *engine;
     device_limits before, after;

@@ -10,6 +10,7 @@
 #include "comm/worker.h"
 #include "engine/engine.h"
 #include "plan/price.h"
+#include "shape.h"
 
 enum { SEQUENCES = 1, LENGTH = 1024, TOKENS = SEQUENCES * LENGTH };
 
@@ -20,25 +21,6 @@ typedef struct zero_figures {
     double agreeing;            /* count and norm, a step: includes waiting for others */
     int64_t gathered, reduced;  /* bytes delivered a step */
 } zero_figures;
-
-static formats_model_config shape_of(bool llama) {
-    formats_model_config c = {.vocab_size = llama ? 32000 : 50257,
-                              .hidden_size = 768,
-                              .num_hidden_layers = 12,
-                              .num_attention_heads = 12,
-                              .num_key_value_heads = 12,
-                              .head_dim = 64,
-                              .intermediate_size = llama ? 2048 : 3072,
-                              .max_position_embeddings = LENGTH,
-                              .activation = llama ? FORMATS_SILU : FORMATS_GELU_TANH,
-                              .norm_eps = 1e-5,
-                              .rope_theta = 1e4,
-                              .rope_factor = 1,
-                              .tie_word_embeddings = !llama,
-                              .initializer_range = 0.02};
-    strcpy(c.model_type, llama ? "llama" : "gpt2");
-    return c;
-}
 
 static void add_instructions(const sifr_engine *engine, zero_figures *f) {
     const plan_schedule *s = engine->training;
@@ -100,7 +82,7 @@ static void print(const sifr_engine *engine, const char *model, const zero_figur
 static sifr_status run(int argc, char **argv, comm_group *group, sifr_error *error) {
     bool llama = argc > 2 && !strcmp(argv[2], "llama"),
          narrow = argc < 4 || !strcmp(argv[3], "bf16");
-    formats_model_config config = shape_of(llama);
+    formats_model_config config = shape_of(llama, LENGTH);
     sifr_engine_options options = sifr_engine_defaults();
     sifr_model *model = NULL;
     sifr_engine *engine = NULL;

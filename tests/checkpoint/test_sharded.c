@@ -16,6 +16,7 @@
 #include "checkpoint/checkpoint.h"
 #include "comm/worker.h"
 #include "support/comm_threads.h"
+#include "support/model_case.h"
 
 enum { LENGTH = 16, GLOBAL = 8, WORDS = 97, MOST_RANKS = 8, MOST_STEPS = 64 };
 
@@ -57,21 +58,8 @@ static void keep_line(void *user, sifr_log_level level, const char *line) {
 
 static sifr_status make_engine(const rank_run *run, sifr_model **model, sifr_engine **engine,
                                sifr_error *error) {
-    formats_model_config config = {.vocab_size = WORDS,
-                                   .hidden_size = 40,
-                                   .num_hidden_layers = 2,
-                                   .num_attention_heads = 4,
-                                   .num_key_value_heads = 2,
-                                   .head_dim = 10,
-                                   .intermediate_size = 56,
-                                   .max_position_embeddings = LENGTH,
-                                   .activation = FORMATS_SILU,
-                                   .norm_eps = 1e-5,
-                                   .rope_theta = 1e4,
-                                   .rope_factor = 1,
-                                   .tie_word_embeddings = true,
-                                   .initializer_range = 0.1};
-    strcpy(config.model_type, "llama");
+    formats_model_config config = model_case_llama();
+    config.tie_word_embeddings = true;
     sifr_engine_options options = sifr_engine_defaults();
     options.precision = run->task->shape.precision;
     options.threads = 1;

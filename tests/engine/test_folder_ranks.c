@@ -8,6 +8,7 @@
 #include "base/checked.h"
 #include "engine/engine.h"
 #include "support/comm_threads.h"
+#include "support/model_case.h"
 
 /* The embedding has more elements than travel at a time, and its rows fall across the cuts. */
 enum { WORDS = 27011, HIDDEN = 40, LENGTH = 8, MOST_RANKS = 8 };
@@ -24,21 +25,9 @@ typedef struct rank_run {
 } rank_run;
 
 static formats_model_config config_of(void) {
-    formats_model_config c = {.vocab_size = WORDS,
-                              .hidden_size = HIDDEN,
-                              .num_hidden_layers = 2,
-                              .num_attention_heads = 4,
-                              .num_key_value_heads = 2,
-                              .head_dim = 10,
-                              .intermediate_size = 56,
-                              .max_position_embeddings = LENGTH,
-                              .activation = FORMATS_SILU,
-                              .norm_eps = 1e-5,
-                              .rope_theta = 1e4,
-                              .rope_factor = 1,
-                              .tie_word_embeddings = true,
-                              .initializer_range = 0.1};
-    strcpy(c.model_type, "llama");
+    formats_model_config c = model_case_llama();
+    c.vocab_size = WORDS;
+    c.tie_word_embeddings = true;
     return c;
 }
 

@@ -20,6 +20,7 @@
 #include "engine/engine.h"
 #include "plan/price.h"
 #include "support/comm_threads.h"
+#include "support/model_case.h"
 
 enum { RANKS = 2, LENGTH = 16, WORDS = 96, BLOCKS = 10, STEPS = 3, TRIES = 5 };
 
@@ -66,20 +67,14 @@ static sifr_status sleep_instead(void *user, size_t instruction, const device_ca
 }
 
 static formats_model_config config_of_blocks(void) {
-    formats_model_config c = {.vocab_size = WORDS,
-                              .hidden_size = 64,
-                              .num_hidden_layers = BLOCKS,
-                              .num_attention_heads = 4,
-                              .num_key_value_heads = 4,
-                              .head_dim = 16,
-                              .intermediate_size = 256,
-                              .max_position_embeddings = LENGTH,
-                              .activation = FORMATS_SILU,
-                              .norm_eps = 1e-5,
-                              .rope_theta = 1e4,
-                              .rope_factor = 1,
-                              .initializer_range = 0.02};
-    strcpy(c.model_type, "llama");
+    formats_model_config c = model_case_llama();
+    c.vocab_size = WORDS;
+    c.hidden_size = 64;
+    c.num_hidden_layers = BLOCKS;
+    c.num_key_value_heads = 4;
+    c.head_dim = 16;
+    c.intermediate_size = 256;
+    c.initializer_range = 0.02;
     return c;
 }
 

@@ -13,6 +13,7 @@
 
 #include "model/registry.h"
 #include "plan/price.h"
+#include "support/model_case.h"
 
 enum { RANKS = 4096, FEW = 125, MANY = 2000, LENGTH = 32 };
 
@@ -24,22 +25,15 @@ static double cpu_seconds(void) {
 }
 
 static sifr_model *model_of(int32_t units) {
-    formats_model_config c = {.vocab_size = 512,
-                              .hidden_size = 64,
-                              .num_hidden_layers = units - 2,
-                              .num_attention_heads = 4,
-                              .num_key_value_heads = 2,
-                              .head_dim = 16,
-                              .intermediate_size = 128,
-                              .max_position_embeddings = LENGTH,
-                              .activation = FORMATS_SILU,
-                              .norm_eps = 1e-5,
-                              .rope_theta = 1e4,
-                              .rope_factor = 1,
-                              .initializer_range = 0.02};
+    formats_model_config c = model_case_llama();
+    c.vocab_size = 512;
+    c.hidden_size = 64;
+    c.num_hidden_layers = units - 2;
+    c.head_dim = 16;
+    c.intermediate_size = 128;
+    c.max_position_embeddings = LENGTH;
     sifr_model *model;
     sifr_error error;
-    strcpy(c.model_type, "llama");
     assert_int_equal(model_from_config(&c, &model, &error), SIFR_OK);
     assert_int_equal(model->unit_count, units);
     return model;

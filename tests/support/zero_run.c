@@ -12,6 +12,7 @@
 
 #include "base/random.h"
 #include "support/comm_threads.h"
+#include "support/model_case.h"
 
 enum { SEQUENCES = 1, WORDS = 97, MOST_RANKS = 16 };
 
@@ -24,23 +25,13 @@ typedef struct rank_run {
 } rank_run;
 
 formats_model_config zero_config(const char *type) {
-    bool gpt2 = !strcmp(type, "gpt2");
-    formats_model_config c = {.vocab_size = WORDS,
-                              .hidden_size = 40,
-                              .num_hidden_layers = 2,
-                              .num_attention_heads = 4,
-                              .num_key_value_heads = gpt2 ? 4 : 2,
-                              .head_dim = 10,
-                              .intermediate_size = 56,
-                              .max_position_embeddings = ZERO_LENGTH,
-                              .activation = gpt2 ? FORMATS_GELU_TANH : FORMATS_SILU,
-                              .norm_eps = 1e-5,
-                              .rope_theta = 1e4,
-                              .rope_factor = 1,
-                              .tie_word_embeddings = true,
-                              .initializer_range = 0.1,
-                              .residual_dropout = gpt2 ? 0.1 : 0};
+    formats_model_config c = model_case_llama();
+    c.tie_word_embeddings = true;
     strcpy(c.model_type, type);
+    if (strcmp(type, "gpt2") != 0) return c;
+    c.num_key_value_heads = c.num_attention_heads;
+    c.activation = FORMATS_GELU_TANH;
+    c.residual_dropout = 0.1;
     return c;
 }
 

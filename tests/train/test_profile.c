@@ -15,6 +15,7 @@
 #include "base/random.h"
 #include "engine/engine.h"
 #include "support/comm_threads.h"
+#include "support/model_case.h"
 #include "support/scratch.h"
 #include "train/breakdown.h"
 #include "train/clocks.h"
@@ -135,20 +136,7 @@ static void fill_batch(rank_run *r, int step, int32_t *tokens, int32_t *labels) 
 
 static sifr_status make_engine(rank_run *r, sifr_model **model, sifr_engine **engine,
                                sifr_error *error) {
-    formats_model_config config = {.model_type = "llama",
-                                   .vocab_size = WORDS,
-                                   .hidden_size = 40,
-                                   .num_hidden_layers = 2,
-                                   .num_attention_heads = 4,
-                                   .num_key_value_heads = 2,
-                                   .head_dim = 10,
-                                   .intermediate_size = 56,
-                                   .max_position_embeddings = LENGTH,
-                                   .activation = FORMATS_SILU,
-                                   .norm_eps = 1e-5,
-                                   .rope_theta = 1e4,
-                                   .rope_factor = 1,
-                                   .initializer_range = 0.1};
+    formats_model_config config = model_case_llama();
     sifr_engine_options options = sifr_engine_defaults();
     options.threads = 1;
     options.length = LENGTH;
