@@ -1,7 +1,9 @@
 /* Training over ranks against PyTorch: twenty steps of eight micro batches at 1, 2 and 4 ranks and
  * every stage, in fp32 and bf16, as close as one rank comes (tests/golden/README.md:
  * make_steps.py). Ranks are threads here; started by an MPI launcher the program is one of real
- * ranks, and goes through all stages at their number. */
+ * ranks, and goes through all stages at their number.
+ *
+ * not under sanitizers: test_zero runs the same paths there, in less time. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
