@@ -19,7 +19,7 @@ command -v debootstrap >/dev/null || { echo "prove-fresh.sh: install debootstrap
 
 folder=${FOLDER:-$(mktemp -d "${TMPDIR:-/tmp}/sifr-fresh.XXXXXX")}
 clean() {
-    umount "$folder/dev/shm" "$folder/dev" "$folder/proc" 2>/dev/null || :
+    umount "$folder/dev/shm" "$folder/dev" "$folder/sys" "$folder/proc" 2>/dev/null || :
     if [ -z "${KEEP:-}${FOLDER:-}" ]; then
         rm -rf --one-file-system "$folder"
     else
@@ -39,6 +39,7 @@ if [ ! -x "$folder/usr/bin/git" ]; then
     apt-config dump | grep -i '^Acquire::.*proxy' >"$folder/etc/apt/apt.conf.d/90proxy" || :
 fi
 mount -t proc proc "$folder/proc"
+mount -t sysfs -o ro sysfs "$folder/sys"
 mount --bind /dev "$folder/dev"
 mount -t tmpfs tmpfs "$folder/dev/shm"
 rm -rf "$folder/root/sifr"

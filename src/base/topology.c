@@ -1,9 +1,24 @@
 #include "base/topology.h"
 
+#include <stdbool.h>
+#include <stdio.h>
+#include <unistd.h>
+
+/* Without /sys hwloc would complain on standard error and know little: then every processor is a
+ * core of its own. */
+static int describe_flat(hwloc_topology_t topology) {
+    char text[64];
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    snprintf(text, sizeof text, "core:%ld pu:1", processors > 0 ? processors : 1);
+    if (hwloc_topology_set_synthetic(topology, text) != 0) return -1;
+    return hwloc_topology_set_flags(topology, HWLOC_TOPOLOGY_FLAG_IS_THISSYSTEM);
+}
+
 sifr_status base_topology_load(hwloc_topology_t *out, sifr_error *error) {
     if (hwloc_topology_init(out) != 0)
         return base_fail(error, SIFR_FAILED, "hwloc: no topology could be made");
-    if (hwloc_topology_load(*out) == 0) return SIFR_OK;
+    bool described = access("/sys/devices/system/cpu", R_OK) == 0;
+    if ((described || describe_flat(*out) == 0) && hwloc_topology_load(*out) == 0) return SIFR_OK;
     hwloc_topology_destroy(*out);
     return base_fail(error, SIFR_FAILED, "hwloc: the machine's topology could not be read");
 }

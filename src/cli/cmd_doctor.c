@@ -19,6 +19,7 @@
 #include "base/file.h"
 #include "base/system.h"
 #include "base/text.h"
+#include "base/topology.h"
 #include "cli/commands.h"
 #include "cli/launch_command.h"
 #include "cli/options.h"
@@ -59,13 +60,11 @@ static void examine_machine(json_t *report) {
     put_text(machine, "cpu", system.cpu[0] ? system.cpu : NULL);
     json_object_set_new(machine, "cpus", json_integer(system.cpus));
     hwloc_topology_t topology;
-    if (hwloc_topology_init(&topology) == 0) {
-        if (hwloc_topology_load(topology) == 0) {
-            int cores = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_CORE);
-            int nodes = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_NUMANODE);
-            json_object_set_new(machine, "cores", json_integer(cores));
-            json_object_set_new(machine, "numa_nodes", json_integer(nodes));
-        }
+    if (base_topology_load(&topology, NULL) == SIFR_OK) {
+        int cores = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_CORE);
+        int nodes = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_NUMANODE);
+        json_object_set_new(machine, "cores", json_integer(cores));
+        json_object_set_new(machine, "numa_nodes", json_integer(nodes));
         hwloc_topology_destroy(topology);
     }
     if (system.cpu_quota > 0)
