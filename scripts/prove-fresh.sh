@@ -35,6 +35,8 @@ if [ ! -x "$folder/usr/bin/git" ]; then
     debootstrap --variant=minbase --include=git,make "$suite" "$folder" "$mirror" \
         >"$folder.log" 2>&1 || { tail -n 20 "$folder.log" >&2; exit 1; }
     rm -f "$folder.log"
+    # As an installer leaves it: without, each look at "localhost" asks a name server.
+    echo "127.0.0.1 localhost" >"$folder/etc/hosts"
     # Where this machine goes through a proxy, so does that one.
     apt-config dump | grep -i '^Acquire::.*proxy' >"$folder/etc/apt/apt.conf.d/90proxy" || :
 fi
