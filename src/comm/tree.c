@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "device/cpu/half.h"
+#include "base/half.h"
 
 enum { BLOCK = 512 }; /* elements at a time: a few blocks stay in the first cache */
 
@@ -38,9 +38,9 @@ void comm_tree_sum(const float *const *rows, int32_t count, int64_t elements, fl
 static void widen(comm_type type, const void *row, int64_t at, int64_t length, float *out) {
     const uint16_t *from = (const uint16_t *)row + at;
     if (type == COMM_FP16) {
-        for (int64_t i = 0; i < length; i++) out[i] = half_to_float(from[i]);
+        for (int64_t i = 0; i < length; i++) out[i] = base_half_to_float(from[i]);
     } else {
-        for (int64_t i = 0; i < length; i++) out[i] = half_from_bits((uint32_t)from[i] << 16);
+        for (int64_t i = 0; i < length; i++) out[i] = base_float_from_bits((uint32_t)from[i] << 16);
     }
 }
 

@@ -85,7 +85,6 @@ check_plan() {
     parameters=$(sed -n 's/^  "parameters": \([0-9]*\).*/\1/p' plan.json)
     optimizer=$(($(class 'master weights') + $(class moments)))
     case $stage in
-    0) check_class parameters "$(class parameters)" 2 0 ;;
     3) check_class parameters "$(class parameters)" 0 2 ;;
     *) check_class parameters "$(class parameters)" 2 0 ;;
     esac

@@ -15,12 +15,12 @@
 
 #include <cmocka.h>
 
+#include "base/half.h"
 #include "base/random.h"
 #include "comm/comm.h"
 #include "comm/launcher.h"
 #include "comm/tree.h"
 #include "comm/worker.h"
-#include "device/cpu/half.h"
 
 /* Magnitudes from 2^-12 to 2^12, so that nearly every order of adding gives other bits. */
 static float value(int32_t rank, int64_t i) {
@@ -287,8 +287,8 @@ static void check_narrow(comm_type type, int64_t elements) {
     comm_handle handle;
     for (int64_t i = 0; i < size * elements; i++) {
         float number = (float)((i * 7 + rank * 3) % 100);
-        whole[i] =
-            type == COMM_FP16 ? half_from_float(number) : (uint16_t)(half_to_bits(number) >> 16);
+        whole[i] = type == COMM_FP16 ? base_half_from_float(number)
+                                     : (uint16_t)(base_float_to_bits(number) >> 16);
     }
     TRY(comm_start_reduce_typed(group, whole, type, elements, slice, &handle, &error));
     TRY(comm_wait(handle, &error));

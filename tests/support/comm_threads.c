@@ -5,9 +5,9 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/half.h"
 #include "comm/transport.h"
 #include "comm/worker.h"
-#include "device/cpu/half.h"
 
 struct comm_threads {
     int32_t ranks;
@@ -46,7 +46,8 @@ static void gather(threads_group *g, comm_task *task) {
 static float read_one(comm_type type, const void *row, int64_t element) {
     if (type == COMM_FP32) return ((const float *)row)[element];
     uint16_t half = ((const uint16_t *)row)[element];
-    return type == COMM_FP16 ? half_to_float(half) : half_from_bits((uint32_t)half << 16);
+    return type == COMM_FP16 ? base_half_to_float(half)
+                             : base_float_from_bits((uint32_t)half << 16);
 }
 
 static float tree(comm_type type, const void *const *posted, int32_t first, int32_t count,

@@ -159,7 +159,7 @@ DEFINE_DOT(dot_fp16, uint16_t, vector_load_fp16, vector_load_fp16_part)
 #define KEEP(value) (value)
 DEFINE_COMBINE(combine_fp32, float, vector_load, vector_load_part, KEEP)
 DEFINE_COMBINE(combine_bf16, uint16_t, vector_load_bf16, vector_load_bf16_part, vector_from_bf16)
-DEFINE_COMBINE(combine_fp16, uint16_t, vector_load_fp16, vector_load_fp16_part, half_to_float)
+DEFINE_COMBINE(combine_fp16, uint16_t, vector_load_fp16, vector_load_fp16_part, base_half_to_float)
 
 enum { VECTOR_BLOCK = 256 }; /* elements of y made at a time, in fp32 on the stack */
 

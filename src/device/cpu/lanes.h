@@ -12,7 +12,7 @@
 #include <immintrin.h>
 #endif
 
-#include "device/cpu/half.h"
+#include "base/half.h"
 #include "device/device.h"
 
 enum { LANES = 16, PIECE = 512 };
@@ -21,20 +21,8 @@ enum { LANES = 16, PIECE = 512 };
 #define KERNEL_JOIN(name, isa) KERNEL_JOIN_(name, isa)
 #define KERNEL(name) KERNEL_JOIN(name, KERNEL_ISA)
 
-static inline float lanes_from_bits(uint32_t bits) {
-    float value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
-
-static inline uint32_t lanes_to_bits(float value) {
-    uint32_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    return bits;
-}
-
 static inline uint16_t lanes_to_bf16(float value) {
-    uint32_t bits = lanes_to_bits(value);
+    uint32_t bits = base_float_to_bits(value);
     uint32_t rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
     uint32_t quiet = bits >> 16 | 0x40;
     return (uint16_t)((bits & 0x7fffffff) > 0x7f800000 ? quiet : rounded);
@@ -47,7 +35,7 @@ static inline void lanes_load_half(float *to, const uint16_t *from, int64_t coun
     for (; i + 8 <= count; i += 8)
         _mm256_storeu_ps(to + i, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(from + i))));
 #endif
-    for (; i < count; i++) to[i] = half_to_float(from[i]);
+    for (; i < count; i++) to[i] = base_half_to_float(from[i]);
 }
 
 static inline void lanes_store_half(uint16_t *to, const float *from, int64_t count) {
@@ -57,7 +45,7 @@ static inline void lanes_store_half(uint16_t *to, const float *from, int64_t cou
         _mm_storeu_si128((__m128i *)(to + i),
                          _mm256_cvtps_ph(_mm256_loadu_ps(from + i), _MM_FROUND_TO_NEAREST_INT));
 #endif
-    for (; i < count; i++) to[i] = half_from_float(from[i]);
+    for (; i < count; i++) to[i] = base_half_from_float(from[i]);
 }
 
 /* `count` values at element `first` of row `row`, as fp32. */
@@ -66,7 +54,7 @@ static inline void lanes_load(float *to, const device_matrix *m, int64_t row, in
     int64_t at = row * m->stride + first;
     if (m->dtype == DEVICE_BF16) {
         const uint16_t *from = (const uint16_t *)m->data + at;
-        for (int64_t i = 0; i < count; i++) to[i] = lanes_from_bits((uint32_t)from[i] << 16);
+        for (int64_t i = 0; i < count; i++) to[i] = base_float_from_bits((uint32_t)from[i] << 16);
     } else if (m->dtype == DEVICE_FP16) {
         lanes_load_half(to, (const uint16_t *)m->data + at, count);
     } else {
@@ -171,7 +159,7 @@ static inline float lanes_exp(float x) {
     p = LANES_FMA(p, r, 1.6666665459e-1f);
     p = LANES_FMA(p, r, 5.0000001201e-1f);
     p = LANES_FMA(p, r * r, r) + 1.0f;
-    return p * lanes_from_bits((lanes_to_bits(shifted) << 23) + 0x3f800000);
+    return p * base_float_from_bits((base_float_to_bits(shifted) << 23) + 0x3f800000);
 }
 
 static inline float lanes_sigmoid(float x) {

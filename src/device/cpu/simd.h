@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "device/cpu/half.h"
+#include "base/half.h"
 #include "device/device.h"
 
 #define VECTOR_JOIN2(a, b) a##_##b
@@ -204,11 +204,11 @@ VECTOR_INLINE void vector_store_bf16(uint16_t *p, vector v) {
 }
 VECTOR_INLINE vector vector_load_fp16(const uint16_t *p) {
     vector v;
-    for (int i = 0; i < VECTOR; i++) v[i] = half_to_float(p[i]);
+    for (int i = 0; i < VECTOR; i++) v[i] = base_half_to_float(p[i]);
     return v;
 }
 VECTOR_INLINE void vector_store_fp16(uint16_t *p, vector v) {
-    for (int i = 0; i < VECTOR; i++) p[i] = half_from_float(v[i]);
+    for (int i = 0; i < VECTOR; i++) p[i] = base_half_from_float(v[i]);
 }
 #endif
 
@@ -272,7 +272,7 @@ VECTOR_INLINE void vector_store_narrow_part(device_dtype dtype, uint16_t *p, vec
     memcpy(p, values, (size_t)count * sizeof *p);
 }
 VECTOR_INLINE float vector_from_narrow(device_dtype dtype, uint16_t value) {
-    return dtype == DEVICE_BF16 ? vector_from_bf16(value) : half_to_float(value);
+    return dtype == DEVICE_BF16 ? vector_from_bf16(value) : base_half_to_float(value);
 }
 
 #endif

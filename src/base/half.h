@@ -1,43 +1,43 @@
 /* IEEE half precision, value by value: for sets without conversions and for the ends of rows. The
  * same bits as F16C gives: to nearest even, subnormal values kept, what is too large infinite, a
  * NaN quiet and with the upper bits of its payload. */
-#ifndef CPU_HALF_H
-#define CPU_HALF_H
+#ifndef BASE_HALF_H
+#define BASE_HALF_H
 
 #include <stdint.h>
 #include <string.h>
 
-static inline float half_from_bits(uint32_t bits) {
+static inline float base_float_from_bits(uint32_t bits) {
     float value;
     memcpy(&value, &bits, sizeof value);
     return value;
 }
 
-static inline uint32_t half_to_bits(float value) {
+static inline uint32_t base_float_to_bits(float value) {
     uint32_t bits;
     memcpy(&bits, &value, sizeof bits);
     return bits;
 }
 
-static inline uint16_t half_from_float(float value) {
-    uint32_t bits = half_to_bits(value), sign = bits >> 16 & 0x8000, rest = bits & 0x7fffffff;
+static inline uint16_t base_half_from_float(float value) {
+    uint32_t bits = base_float_to_bits(value), sign = bits >> 16 & 0x8000, rest = bits & 0x7fffffff;
     if (rest > 0x7f800000) return (uint16_t)(sign | 0x7e00 | (rest >> 13 & 0x3ff));
     if (rest >= 0x477ff000) return (uint16_t)(sign | 0x7c00);
     if (rest < 0x38800000) { /* below 2^-14: adding 0.5 leaves multiples of 2^-24 */
-        float shifted = half_from_bits(rest) + 0.5f;
-        return (uint16_t)(sign | (half_to_bits(shifted) - 0x3f000000));
+        float shifted = base_float_from_bits(rest) + 0.5f;
+        return (uint16_t)(sign | (base_float_to_bits(shifted) - 0x3f000000));
     }
     return (uint16_t)(sign | (rest - 0x38000000 + 0xfff + (rest >> 13 & 1)) >> 13);
 }
 
-static inline float half_to_float(uint16_t half) {
+static inline float base_half_to_float(uint16_t half) {
     uint32_t sign = (uint32_t)(half & 0x8000) << 16, rest = (uint32_t)(half & 0x7fff) << 13;
     if (rest >= 0x0f800000) { /* infinite or NaN */
         uint32_t quiet = rest > 0x0f800000 ? 0x00400000 : 0;
-        return half_from_bits(sign | rest | 0x7f800000 | quiet);
+        return base_float_from_bits(sign | rest | 0x7f800000 | quiet);
     }
-    float value = half_from_bits(rest) * 0x1p112f;
-    return half_from_bits(sign | half_to_bits(value));
+    float value = base_float_from_bits(rest) * 0x1p112f;
+    return base_float_from_bits(sign | base_float_to_bits(value));
 }
 
 #endif
