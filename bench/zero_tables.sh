@@ -22,11 +22,12 @@ J
 "$sifr" init --config config.json --tokenizer tokenizer --output model --seed 1 >log
 
 GLOBAL=8 LENGTH=128 STEPS=5
+SUMS=fp32 # the type of gradient sums
 settings() { # STAGE PRECISION REUSE: eight sequences a step over all ranks; nothing persists
     cat >ds.json <<J
 {"train_batch_size": $GLOBAL, "train_micro_batch_size_per_gpu": 1,
  "bf16": {"enabled": $([ "$2" = bf16 ] && echo true || echo false)},
- "optimizer": {"type": "AdamW", "params": {"lr": 1e-3}},
+ "optimizer": {"type": "AdamW", "params": {"lr": 1e-3}}, "data_types": {"grad_accum_dtype": "$SUMS"},
  "zero_optimization": {"stage": $1, "stage3_param_persistence_threshold": 0,
   "stage3_max_reuse_distance": $3},
  "sifr": {"seq_length": $LENGTH, "step_order": "unit", "logging_steps": 1}}
@@ -59,10 +60,11 @@ memory_table() {
             echo "$stage $ranks $parameters $(class $stage parameters) $(class $stage gradients)" \
                 "$(class $stage 'master weights') $(class $stage moments)"
         done
-    done | sort -n -k 1,1 -k 2,2 | awk '
+    done | sort -n -k 1,1 -k 2,2 | awk -v sum=$([ $SUMS = fp32 ] && echo 4 || echo 2) '
         function each(bytes) { return sprintf("%.2f", bytes / $3) }
         {
-            formula = $1 == 0 ? 18 : $1 == 1 ? 6 + 12 / $2 : $1 == 2 ? 2 + 16 / $2 : 18 / $2
+            whole = 14 + sum
+            formula = $1 == 0 ? whole : $1 == 1 ? 2 + sum + 12 / $2 : $1 == 2 ? 2 + (12 + sum) / $2 : whole / $2
             printf "| %d | %d | %s | %s | %s | %s | %.2f |\n", $1, $2, each($4), each($5),
                 each($6 + $7), each($4 + $5 + $6 + $7), formula
         }'
@@ -182,6 +184,7 @@ settings 0 bf16 0
 sed -i '/"classes"/,/}/d' plan.json
 machine | put machine
 memory_table | put memory
+SUMS=bf16 memory_table | put memory-narrow
 runs_table fp32 0 | put runs-fp32
 runs_table bf16 0 | put runs-bf16
 timeline | put timeline

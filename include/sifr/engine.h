@@ -74,7 +74,10 @@ typedef struct sifr_engine_options {
     int zero_stage;                  /* of ZeRO, 0 to 3: what ranks hold as slices */
     sifr_zero_options zero;
     sifr_precision travel; /* of gradients between ranks; 16 bits halve what moves and round it */
-    uint64_t seed;         /* of dropout */
+    /* In which sums of gradients are kept: SIFR_FP32, or the precision itself, which halves their
+     * memory and what moves, and rounds every partial sum. */
+    sifr_precision gradients;
+    uint64_t seed; /* of dropout */
 } sifr_engine_options;
 
 /* fp32, all cores, one sequence of 1024 tokens, AdamW with betas 0.9 and 0.999, epsilon 1e-8, no

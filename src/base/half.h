@@ -1,6 +1,6 @@
-/* IEEE half precision, value by value: for sets without conversions and for the ends of rows. The
- * same bits as F16C gives: to nearest even, subnormal values kept, what is too large infinite, a
- * NaN quiet and with the upper bits of its payload. */
+/* 16-bit floats, value by value: IEEE half precision and bfloat16. To nearest even, subnormal
+ * values kept, what is too large infinite, a NaN quiet and with the upper bits of its payload: the
+ * bits that F16C and AVX-512's conversions give. */
 #ifndef BASE_HALF_H
 #define BASE_HALF_H
 
@@ -38,6 +38,17 @@ static inline float base_half_to_float(uint16_t half) {
     }
     float value = base_float_from_bits(rest) * 0x1p112f;
     return base_float_from_bits(sign | base_float_to_bits(value));
+}
+
+static inline uint16_t base_bf16_from_float(float value) {
+    uint32_t bits = base_float_to_bits(value);
+    uint32_t rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+    uint32_t quiet = bits >> 16 | 0x40;
+    return (uint16_t)((bits & 0x7fffffff) > 0x7f800000 ? quiet : rounded);
+}
+
+static inline float base_bf16_to_float(uint16_t value) {
+    return base_float_from_bits((uint32_t)value << 16);
 }
 
 #endif

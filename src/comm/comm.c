@@ -92,7 +92,7 @@ sifr_status comm_start_all_gather(comm_group *group, const void *slice, int64_t 
 
 sifr_status comm_start_reduce_scatter(comm_group *group, const float *whole, int64_t elements,
                                       float *slice, comm_handle *out, sifr_error *error) {
-    return comm_start_reduce_typed(group, whole, COMM_FP32, elements, slice, out, error);
+    return comm_start_reduce_typed(group, whole, COMM_FP32, COMM_FP32, elements, slice, out, error);
 }
 
 int64_t comm_type_bytes(comm_type type) {
@@ -100,9 +100,9 @@ int64_t comm_type_bytes(comm_type type) {
 }
 
 sifr_status comm_start_reduce_typed(comm_group *group, const void *whole, comm_type type,
-                                    int64_t elements, float *slice, comm_handle *out,
+                                    comm_type sum, int64_t elements, void *slice, comm_handle *out,
                                     sifr_error *error) {
-    return group->transport->reduce_scatter(group, whole, type, elements, slice, out, error);
+    return group->transport->reduce_scatter(group, whole, type, sum, elements, slice, out, error);
 }
 
 sifr_status comm_wait(comm_handle handle, sifr_error *error) {

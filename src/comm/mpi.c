@@ -40,10 +40,14 @@ static sifr_status all_gather(comm_group *group, const void *slice, int64_t byte
 }
 
 static sifr_status reduce_scatter(comm_group *group, const void *whole, comm_type type,
-                                  int64_t elements, float *slice, comm_handle *out,
+                                  comm_type sum, int64_t elements, void *slice, comm_handle *out,
                                   sifr_error *error) {
-    comm_task task = {
-        .kind = COMM_TASK_REDUCE, .from = whole, .to = slice, .elements = elements, .type = type};
+    comm_task task = {.kind = COMM_TASK_REDUCE,
+                      .from = whole,
+                      .to = slice,
+                      .elements = elements,
+                      .type = type,
+                      .sum = sum};
     return start(group, &task, out, error);
 }
 

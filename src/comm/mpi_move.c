@@ -115,7 +115,7 @@ static sifr_status reduce(mpi_group *g, comm_task *task, sifr_error *error) {
     int32_t size = g->base.size, rank = g->base.rank;
     int64_t size_of = comm_type_bytes(task->type);
     const char *own = (const char *)task->from + rank * task->elements * size_of;
-    float *slice = task->to;
+    char *slice = task->to;
     int64_t pieces = (task->elements + g->piece - 1) / g->piece;
     if (pieces) BASE_TRY(post_pieces(g, task, 0, error));
     for (int64_t number = 0; number < pieces; number++) {
@@ -125,8 +125,8 @@ static sifr_status reduce(mpi_group *g, comm_task *task, sifr_error *error) {
         for (int32_t d = 1; d < size; d++)
             g->rows[(rank + size - d) % size] = g->pieces + (half + d - 1) * g->piece;
         g->rows[rank] = own + number * g->piece * size_of;
-        comm_tree_sum_typed(task->type, g->rows, size, piece_length(g, task, number),
-                            slice + number * g->piece);
+        comm_tree_sum_typed(task->type, task->sum, g->rows, size, piece_length(g, task, number),
+                            slice + number * g->piece * comm_type_bytes(task->sum));
     }
     return SIFR_OK;
 }

@@ -113,7 +113,7 @@ static void reduce(mpi_group *g, comm_task *task) {
     int64_t bytes = comm_type_bytes(task->type) * task->elements;
     for (int32_t s = 0; s < g->host.size; s++)
         g->rows[s] = (const char *)comm_mpi_operand(g, s, task) + g->base.rank * bytes;
-    comm_tree_sum_typed(task->type, g->rows, g->host.size, task->elements, task->to);
+    comm_tree_sum_typed(task->type, task->sum, g->rows, g->host.size, task->elements, task->to);
     task->delivered += (uint64_t)(g->host.size - 1) * (uint64_t)bytes;
 }
 

@@ -31,13 +31,13 @@ static sifr_status self_all_gather(comm_group *group, const void *slice, int64_t
 }
 
 static sifr_status self_reduce_scatter(comm_group *group, const void *whole, comm_type type,
-                                       int64_t elements, float *slice, comm_handle *out,
-                                       sifr_error *error) {
+                                       comm_type sum, int64_t elements, void *slice,
+                                       comm_handle *out, sifr_error *error) {
+    int64_t bytes = elements * comm_type_bytes(sum);
     (void)error;
-    if (type == COMM_FP32)
-        return self_copy(group, COMM_REDUCE_SCATTER, whole, elements * 4, slice, out);
-    comm_tree_sum_typed(type, &whole, 1, elements, slice);
-    return self_copy(group, COMM_REDUCE_SCATTER, slice, elements * 4, slice, out);
+    if (type == sum) return self_copy(group, COMM_REDUCE_SCATTER, whole, bytes, slice, out);
+    comm_tree_sum_typed(type, sum, &whole, 1, elements, slice);
+    return self_copy(group, COMM_REDUCE_SCATTER, slice, bytes, slice, out);
 }
 
 static sifr_status self_wait(comm_group *group, int32_t id, sifr_error *error) {

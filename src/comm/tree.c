@@ -35,39 +35,66 @@ void comm_tree_sum(const float *const *rows, int32_t count, int64_t elements, fl
     }
 }
 
-static void widen(comm_type type, const void *row, int64_t at, int64_t length, float *out) {
-    const uint16_t *from = (const uint16_t *)row + at;
+static void widen(comm_type type, const uint16_t *from, int64_t length, float *out) {
     if (type == COMM_FP16) {
         for (int64_t i = 0; i < length; i++) out[i] = base_half_to_float(from[i]);
     } else {
-        for (int64_t i = 0; i < length; i++) out[i] = base_float_from_bits((uint32_t)from[i] << 16);
+        for (int64_t i = 0; i < length; i++) out[i] = base_bf16_to_float(from[i]);
     }
 }
 
-static void sum_narrow(comm_type type, const void *const *rows, int32_t count, int64_t at,
-                       int64_t length, float *out) {
+static void narrow(comm_type type, const float *from, int64_t length, uint16_t *out) {
+    if (type == COMM_FP16) {
+        for (int64_t i = 0; i < length; i++) out[i] = base_half_from_float(from[i]);
+    } else {
+        for (int64_t i = 0; i < length; i++) out[i] = base_bf16_from_float(from[i]);
+    }
+}
+
+typedef struct narrow_rows {
+    comm_type type;
+    bool rounds; /* every sum */
+    const void *const *rows;
+    int64_t at, length;
+} narrow_rows;
+
+static void add_rounded(const narrow_rows *n, float *to, const float *from) {
+    uint16_t rounded[BLOCK];
+    add(to, from, n->length);
+    if (!n->rounds) return;
+    narrow(n->type, to, n->length, rounded);
+    widen(n->type, rounded, n->length, to);
+}
+
+static void sum_narrow(const narrow_rows *n, int32_t first, int32_t count, float *out) {
     float other[BLOCK];
     if (count % 2) {
-        widen(type, rows[0], at, length, out);
-        for (int32_t r = 1; r < count; r++) {
-            widen(type, rows[r], at, length, other);
-            add(out, other, length);
+        widen(n->type, (const uint16_t *)n->rows[first] + n->at, n->length, out);
+        for (int32_t r = first + 1; r < first + count; r++) {
+            widen(n->type, (const uint16_t *)n->rows[r] + n->at, n->length, other);
+            add_rounded(n, out, other);
         }
     } else {
-        sum_narrow(type, rows, count / 2, at, length, out);
-        sum_narrow(type, rows + count / 2, count / 2, at, length, other);
-        add(out, other, length);
+        sum_narrow(n, first, count / 2, out);
+        sum_narrow(n, first + count / 2, count / 2, other);
+        add_rounded(n, out, other);
     }
 }
 
-void comm_tree_sum_typed(comm_type type, const void *const *rows, int32_t count, int64_t elements,
-                         float *out) {
+void comm_tree_sum_typed(comm_type type, comm_type sum, const void *const *rows, int32_t count,
+                         int64_t elements, void *out) {
     if (type == COMM_FP32) {
         comm_tree_sum((const float *const *)rows, count, elements, out);
         return;
     }
     for (int64_t at = 0; at < elements; at += BLOCK) {
         int64_t length = elements - at < BLOCK ? elements - at : BLOCK;
-        sum_narrow(type, rows, count, at, length, out + at);
+        float block[BLOCK];
+        narrow_rows n = {type, sum != COMM_FP32, rows, at, length};
+        sum_narrow(&n, 0, count, block);
+        if (n.rounds)
+            narrow(type, block, length, (uint16_t *)out + at);
+        else
+            memcpy((float *)out + at, block, (size_t)length * sizeof *block);
     }
 }

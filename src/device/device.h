@@ -108,14 +108,16 @@ typedef enum device_kernel {
      * writes y, dx0 and dw0 for losses weighted by step->gradient_scale. */
     DEVICE_HEAD_LOSS,
     DEVICE_HEAD_LOSS_BACKWARD,
-    DEVICE_ADD_INTO,   /* FP32 vectors (1 x n): y += x0 */
+    DEVICE_ADD_INTO,   /* vectors (1 x n) of one type, FP32, BF16 or FP16: y += x0 */
     DEVICE_ACCUMULATE, /* activations of one shape: y += x0 */
     DEVICE_CLEAR,      /* y = 0, any type */
-    /* x0: FP32 1 x n; y: FP64 1 x ceil(n/1024): sums of squares of blocks of DEVICE_BLOCK */
+    /* x0: 1 x n, FP32, BF16 or FP16; y: FP64 1 x ceil(n/1024): sums of squares of blocks of
+       DEVICE_BLOCK */
     DEVICE_SQUARE_SUMS,
-    /* One pass of Adam over 1 x n elements (attributes.adam): x0: gradient FP32; w0: master weights
-     * FP32; w1: their copy in the training type (none in fp32: w0 itself is trained); saved0,
-     * saved1: first and second moment FP32. Does nothing when step->update is false. */
+    /* One pass of Adam over 1 x n elements (attributes.adam): x0: gradient FP32, BF16 or
+     * FP16; w0: master weights FP32; w1: their copy in the training type (none in fp32: w0 itself
+     * is trained); saved0, saved1: first and second moment FP32. Does nothing when step->update is
+     * false. */
     DEVICE_ADAM,
     DEVICE_CONVERT, /* y = x0 in y's dtype, round to nearest even, any of FP32, BF16, FP16 */
     DEVICE_KERNELS

@@ -50,6 +50,7 @@ plan_settings engine_settings(const sifr_engine_options *options, const comm_gro
                               .stage = options->zero_stage,
                               .transfers = transfers_of(&options->zero),
                               .travel = engine_dtype(options->travel),
+                              .gradients = engine_dtype(options->gradients),
                               .order = options->unit_order ? PLAN_UNIT : PLAN_BATCH,
                               .sequential = options->sequential,
                               .recompute = options->recompute};
@@ -70,6 +71,11 @@ sifr_status engine_create(const sifr_model *model, const sifr_engine_options *op
     engine->options = *options;
     engine->group = group;
     engine->scaler.scale = 1.0;
+    if (options->gradients != SIFR_FP32 && options->gradients != options->precision) {
+        status = base_fail(error, SIFR_USAGE,
+                           "gradients: sums are kept in fp32 or in the training type itself");
+        goto fail;
+    }
     if (options->precision == SIFR_FP16) {
         BASE_TRY_GOTO(status, engine_loss_scaler_check(&options->loss_scaling, error), fail);
         engine->scaler = engine_loss_scaler_begin(&options->loss_scaling);

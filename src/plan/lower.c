@@ -295,12 +295,12 @@ static sifr_status allocate(lower_state *state, sifr_error *error) {
 }
 
 static void release(lower_state *state) {
-    void *const blocks[] = {state->where,          state->saved,         state->gradient,
-                            state->places,         state->forward_calls, state->backward_calls,
-                            state->in_place,       state->needed,        state->mixed,
-                            state->slice_written,  state->slot_of,       state->sums,
-                            state->sum_buffers,    state->uses,          state->use_of,
-                            state->weight_written, state->carries};
+    void *const blocks[] = {state->where,         state->saved,          state->gradient,
+                            state->places,        state->forward_calls,  state->backward_calls,
+                            state->in_place,      state->needed,         state->mixed,
+                            state->slice_written, state->slot_of,        state->sums,
+                            state->sum_buffers,   state->uses,           state->use_of,
+                            state->fresh,         state->weight_written, state->carries};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) free(blocks[i]);
 }
 

@@ -59,6 +59,8 @@ typedef struct lower_state {
     int32_t use_count;
     int32_t *use_of;      /* by node: of its first weight */
     int32_t *sum_buffers; /* use x slots -> buffer; -1 while unused */
+    int32_t *fresh;       /* by use: where a micro batch's gradient is made, if not in its sum */
+    device_dtype sum_type;
     bool *weight_written; /* by weight, within the unit and micro batch */
 } lower_state;
 

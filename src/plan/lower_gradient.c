@@ -67,9 +67,10 @@ sifr_status lower_plan_sums(lower_state *state, sifr_error *error) {
     BASE_TRY(base_alloc((size_t)k, sizeof *state->slot_of, &state->slot_of, error));
     BASE_TRY(base_alloc((size_t)k, sizeof *state->sums, &state->sums, error));
     state->slots = 1;
+    state->sum_type = plan_narrow_gradients(settings) ? settings->gradients : DEVICE_FP32;
     if (!settings->sequential) {
         tree(state, 0, k, 0);
-    } else if (each_is_reduced(settings)) {
+    } else if (each_is_reduced(settings) || state->sum_type != DEVICE_FP32) {
         left_to_right(state, 0, k, 0);
     } else {
         state->added_at_once = true;
@@ -98,7 +99,7 @@ sifr_status lower_plan_sums(lower_state *state, sifr_error *error) {
     size_t sums = (size_t)state->use_count * (size_t)state->slots;
     BASE_TRY(base_alloc(sums, sizeof *state->sum_buffers, &state->sum_buffers, error));
     for (size_t i = 0; i < sums; i++) state->sum_buffers[i] = -1;
-    return SIFR_OK;
+    return base_alloc((size_t)state->use_count, sizeof *state->fresh, &state->fresh, error);
 }
 
 static int32_t *sum_buffer(const lower_state *state, int32_t use, int32_t slot) {
@@ -109,18 +110,34 @@ static int32_t current_slot(const lower_state *state) {
     return state->added_at_once ? 0 : state->slot_of[state->micro_batch];
 }
 
+/* Where kernels write a micro batch's gradient: FP32. */
+static int32_t made_in(const lower_state *state, int32_t use) {
+    return state->sum_type == DEVICE_FP32 ? *sum_buffer(state, use, current_slot(state))
+                                          : state->fresh[use];
+}
+
 lower_operand lower_weight_gradient(const lower_state *state, const model_node *node, int which) {
     const model_weight *w = &state->model->weights[node->w[which]];
     int32_t use = which == 0 ? state->use_of[node - state->model->nodes] : node->unit;
-    return (lower_operand){.buffer = *sum_buffer(state, use, current_slot(state)),
+    return (lower_operand){.buffer = made_in(state, use),
                            .offset = w->offset * 4,
                            .matrix = lower_matrix(w->rows, w->columns, DEVICE_FP32)};
 }
 
-/* An FP32 vector inside a unit's gradient sum. */
+/* A vector inside a flat parameter, or what lies as it does. */
+static lower_operand typed_at(int32_t buffer, int64_t first, int64_t elements, device_dtype dtype) {
+    return (lower_operand){.buffer = buffer,
+                           .offset = first * device_dtype_bytes(dtype),
+                           .matrix = lower_matrix(1, elements, dtype)};
+}
+
 static lower_operand vector_at(int32_t buffer, int64_t first, int64_t elements) {
-    return (lower_operand){
-        .buffer = buffer, .offset = first * 4, .matrix = lower_matrix(1, elements, DEVICE_FP32)};
+    return typed_at(buffer, first, elements, DEVICE_FP32);
+}
+
+static lower_operand sum_at(const lower_state *state, int32_t buffer, int64_t first,
+                            int64_t elements) {
+    return typed_at(buffer, first, elements, state->sum_type);
 }
 
 static sifr_status emit_clear(lower_state *state, int32_t use, int64_t first, int64_t elements,
@@ -129,17 +146,17 @@ static sifr_status emit_clear(lower_state *state, int32_t use, int64_t first, in
     device_call call;
     memset(&call, 0, sizeof call);
     call.kernel = DEVICE_CLEAR;
-    int32_t buffer = *sum_buffer(state, use, current_slot(state));
+    int32_t buffer = made_in(state, use);
     BASE_TRY(lower_put(state, &call, PLAN_Y, vector_at(buffer, first, elements), error));
     return lower_emit(state, PLAN_ADD, state->uses[use].unit, -1, &call, NULL, false, error);
 }
 
-/* into += from, FP32 vectors. */
-static sifr_status emit_add(lower_state *state, int32_t unit, lower_operand into,
-                            lower_operand from, sifr_error *error) {
+/* Of sums: into += from with DEVICE_ADD_INTO, into = from with DEVICE_CONVERT. */
+static sifr_status emit_sum(lower_state *state, device_kernel kernel, int32_t unit,
+                            lower_operand into, lower_operand from, sifr_error *error) {
     device_call call;
     memset(&call, 0, sizeof call);
-    call.kernel = DEVICE_ADD_INTO;
+    call.kernel = kernel;
     BASE_TRY(lower_put(state, &call, PLAN_X0, from, error));
     BASE_TRY(lower_put(state, &call, PLAN_Y, into, error));
     return lower_emit(state, PLAN_ADD, unit, -1, &call, NULL, false, error);
@@ -150,9 +167,16 @@ sifr_status lower_begin_unit(lower_state *state, int32_t unit, sifr_error *error
     for (int32_t use = 0; use < state->use_count; use++) {
         int32_t *buffer = sum_buffer(state, use, current_slot(state));
         int32_t owner = state->uses[use].owner;
-        if (state->uses[use].unit != unit || !state->uses[use].trained || *buffer >= 0) continue;
-        BASE_TRY(plan_add_buffer(state->s, PLAN_GRADIENTS, state->s->unit_elements[owner] * 4,
-                                 owner, current_slot(state), false, buffer, error));
+        int64_t elements = state->s->unit_elements[owner];
+        if (state->uses[use].unit != unit || !state->uses[use].trained) continue;
+        if (state->sum_type != DEVICE_FP32) {
+            BASE_TRY(plan_add_buffer(state->s, PLAN_GRADIENTS, elements * 4, owner, -1, false,
+                                     &state->fresh[use], error));
+        }
+        if (*buffer >= 0) continue;
+        BASE_TRY(plan_add_buffer(state->s, PLAN_GRADIENTS,
+                                 elements * device_dtype_bytes(state->sum_type), owner,
+                                 current_slot(state), false, buffer, error));
     }
     return SIFR_OK;
 }
@@ -180,13 +204,18 @@ sifr_status lower_end_unit(lower_state *state, int32_t unit, sifr_error *error) 
         if (state->uses[use].unit != unit || !state->uses[use].trained) continue;
         int64_t elements = state->s->unit_elements[state->uses[use].owner];
         if (first) BASE_TRY(clear_unwritten(state, use, error));
+        if (state->sum_type != DEVICE_FP32) {
+            int32_t sum = *sum_buffer(state, use, current_slot(state));
+            BASE_TRY(emit_sum(state, DEVICE_CONVERT, unit, sum_at(state, sum, 0, elements),
+                              vector_at(state->fresh[use], 0, elements), error));
+        }
         for (int32_t i = 0; i < state->sum_count; i++) {
             const lower_sum *sum = &state->sums[i];
             if (sum->after != state->micro_batch) continue;
             int32_t *into = sum_buffer(state, use, sum->into);
             int32_t *from = sum_buffer(state, use, sum->from);
-            BASE_TRY(emit_add(state, unit, vector_at(*into, 0, elements),
-                              vector_at(*from, 0, elements), error));
+            BASE_TRY(emit_sum(state, DEVICE_ADD_INTO, unit, sum_at(state, *into, 0, elements),
+                              sum_at(state, *from, 0, elements), error));
             *from = -1; /* free for the next partial sum */
         }
     }
@@ -198,8 +227,9 @@ sifr_status lower_borrowed(lower_state *state, sifr_error *error) {
         int32_t owner = state->uses[use].owner;
         int64_t elements = state->s->unit_elements[owner];
         if (state->uses[use].unit == owner || !state->uses[use].trained) continue;
-        BASE_TRY(emit_add(state, owner, vector_at(*sum_buffer(state, owner, 0), 0, elements),
-                          vector_at(*sum_buffer(state, use, 0), 0, elements), error));
+        BASE_TRY(emit_sum(state, DEVICE_ADD_INTO, owner,
+                          sum_at(state, *sum_buffer(state, owner, 0), 0, elements),
+                          sum_at(state, *sum_buffer(state, use, 0), 0, elements), error));
     }
     return SIFR_OK;
 }
@@ -213,8 +243,8 @@ static sifr_status emit_squares(lower_state *state, int32_t unit, int64_t blocks
     lower_operand y = {.buffer = state->s->squares,
                        .offset = blocks * 8,
                        .matrix = lower_matrix(1, elements / DEVICE_BLOCK, DEVICE_FP64)};
-    BASE_TRY(lower_put(state, &call, PLAN_X0, vector_at(*sum_buffer(state, unit, 0), 0, elements),
-                       error));
+    BASE_TRY(lower_put(state, &call, PLAN_X0,
+                       sum_at(state, *sum_buffer(state, unit, 0), 0, elements), error));
     BASE_TRY(lower_put(state, &call, PLAN_Y, y, error));
     return lower_emit(state, PLAN_SQUARES, unit, -1, &call, NULL, false, error);
 }
@@ -228,10 +258,8 @@ static sifr_status emit_update(lower_state *state, int32_t unit, int64_t first, 
     memset(&call, 0, sizeof call);
     call.kernel = DEVICE_ADAM;
     call.attributes = s->settings.adam;
-    lower_operand gradient = vector_at(*sum_buffer(state, unit, 0), first, elements);
-    lower_operand parameters = vector_at(s->parameters[unit], first, elements);
-    parameters.matrix.dtype = s->settings.dtype;
-    parameters.offset = first * state->element;
+    lower_operand gradient = sum_at(state, *sum_buffer(state, unit, 0), first, elements);
+    lower_operand parameters = typed_at(s->parameters[unit], first, elements, s->settings.dtype);
     BASE_TRY(lower_put(state, &call, PLAN_X0, gradient, error));
     if (mixed) {
         BASE_TRY(

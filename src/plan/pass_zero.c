@@ -30,9 +30,15 @@ static int64_t slice_elements(const zero_state *z, int32_t unit) {
     return z->s->unit_elements[unit] / z->ranks;
 }
 
+/* Of a gradient's sums; what a micro batch is still making in FP32 has no slot. */
 static bool is_gradient(const zero_state *z, int32_t buffer) {
     const plan_buffer *b = &z->s->buffers[buffer];
-    return (size_t)buffer < z->old_buffers && b->class == PLAN_GRADIENTS && b->first >= 0;
+    return (size_t)buffer < z->old_buffers && b->class == PLAN_GRADIENTS && b->first >= 0 &&
+           b->index >= 0;
+}
+
+static int64_t sum_bytes(const zero_state *z) {
+    return plan_narrow_gradients(&z->s->settings) ? 2 : 4;
 }
 
 /* Partial sums that live to the end have slot 0. */
@@ -85,19 +91,20 @@ static sifr_status emit_reduce(zero_state *z, int32_t buffer, int32_t micro_batc
                                sifr_error *error) {
     plan_schedule *s = z->s;
     int32_t unit = s->buffers[buffer].unit, slice = buffer, from = buffer;
-    int64_t elements = slice_elements(z, unit), offset = z->rank * elements * 4;
-    bool narrow = device_dtype_bytes(s->settings.travel) == 2;
+    int64_t elements = slice_elements(z, unit), sum = sum_bytes(z);
+    int64_t offset = z->rank * elements * sum;
+    bool narrow = sum == 4 && device_dtype_bytes(s->settings.travel) == 2;
     if (narrow) BASE_TRY(emit_narrow(z, buffer, micro_batch, &from, error));
     if (z->stage >= 2) {
         offset = 0;
-        BASE_TRY(plan_add_buffer(s, PLAN_GRADIENTS, elements * 4, unit, s->buffers[buffer].index,
+        BASE_TRY(plan_add_buffer(s, PLAN_GRADIENTS, elements * sum, unit, s->buffers[buffer].index,
                                  false, &slice, error));
     }
     z->slice[buffer] = slice;
     z->reduced[buffer] = true;
     BASE_TRY(plan_add_operand(s, PLAN_X0, from, 0, error));
     BASE_TRY(plan_add_operand(s, PLAN_Y, slice, offset, error));
-    return emit(z, PLAN_REDUCE, unit, micro_batch, elements * (narrow ? 2 : 4), error);
+    return emit(z, PLAN_REDUCE, unit, micro_batch, elements * (narrow ? 2 : sum), error);
 }
 
 /* Gathers in place: this rank's slice lies in the whole already. */
@@ -164,7 +171,7 @@ static sifr_status emit_sliced(zero_state *z, const plan_instruction *in, sifr_e
     plan_operand gradient = z->old.operands[in->first_operand];
     int32_t unit = s->buffers[gradient.buffer].unit; /* of tied weights, their owner */
     int64_t slice = slice_elements(z, unit), whole = call.x[0].columns;
-    int64_t start = gradient.offset / 4;
+    int64_t start = gradient.offset / sum_bytes(z);
     int64_t first = base_max_i64(start, z->rank * slice);
     int64_t end = base_min_i64(start + whole, (z->rank + 1) * slice);
     if (end <= first) return SIFR_OK;
@@ -206,7 +213,7 @@ static sifr_status gather_gradients(zero_state *z, sifr_error *error) {
         const plan_instruction *in = &z->old.instructions[i];
         if (in->action != PLAN_SQUARES) continue;
         int32_t buffer = z->old.operands[in->first_operand].buffer;
-        BASE_TRY(emit_gather_in_place(z, buffer, in->unit, 4, error));
+        BASE_TRY(emit_gather_in_place(z, buffer, in->unit, sum_bytes(z), error));
     }
     return SIFR_OK;
 }
@@ -340,6 +347,10 @@ void plan_calls(const plan_schedule *s, int64_t *gathers, int64_t *reductions) {
         *gathers += s->instructions[i].action == PLAN_GATHER;
         *reductions += s->instructions[i].action == PLAN_REDUCE;
     }
+}
+
+bool plan_narrow_gradients(const plan_settings *settings) {
+    return device_dtype_bytes(settings->gradients) == 2;
 }
 
 int32_t plan_global_micro_batch(const plan_settings *settings, int32_t rank, int32_t micro_batch) {

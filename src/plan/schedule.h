@@ -19,7 +19,7 @@ typedef enum plan_class {
     PLAN_GATHERED,    /* stage 3: a unit's parameters while they are in use */
     PLAN_MASTERS,     /* FP32 weights, where the training type is 16 bits wide */
     PLAN_MOMENTS,     /* both of Adam's */
-    PLAN_GRADIENTS,   /* of weights, FP32 */
+    PLAN_GRADIENTS,   /* of weights */
     PLAN_ACTIVATIONS, /* values and their gradients, and what backward keeps */
     PLAN_CACHE,       /* keys and values of generation */
     PLAN_INPUTS,      /* token ids, positions, labels, losses */
@@ -138,6 +138,10 @@ typedef struct plan_settings {
     plan_transfers transfers;
     device_dtype
         travel; /* type in which gradients are sent to be added: FP32 (or NONE), BF16, FP16 */
+    /* Type in which sums of gradients are kept, each of them rounded to it: FP32 (or NONE), BF16,
+     * FP16. One unit's at a time is FP32 while a micro batch makes it. With 16 bits they travel so
+     * too. */
+    device_dtype gradients;
     plan_order order;
     bool sequential;          /* gradient_order: left to right instead of the tree */
     bool external_parameters; /* another schedule has them, and caches: no room here */
@@ -199,6 +203,8 @@ void plan_wire(const plan_schedule *schedule, int64_t *gathered, int64_t *reduce
 
 /* Gathers and reductions that a step starts; 0 for one rank. */
 void plan_calls(const plan_schedule *schedule, int64_t *gathers, int64_t *reductions);
+
+bool plan_narrow_gradients(const plan_settings *settings); /* sums of gradients have 16 bits */
 
 /* Index in the global batch of this rank's micro batch (design page, promise 1). */
 int32_t plan_global_micro_batch(const plan_settings *settings, int32_t rank, int32_t micro_batch);

@@ -148,7 +148,7 @@ KEY("torch_autocast.enabled", BOOL, LATER, "false", "", "Switches it on; bf16.en
 KEY("torch_autocast.dtype", CHOICE, LATER, "\"bfloat16\"", "", "The low precision.", .choices = "bfloat16|float16|bf16|fp16"),
 KEY("torch_autocast.lower_precision_safe_modules", TEXTS, LATER, NULL, "", "Modules that run in low precision."),
 KEY("data_types", SECTION, BUILT, NULL, "", "Types of what is stored."),
-KEY("data_types.grad_accum_dtype", CHOICE, BUILT, "\"fp32\"", "", "The type in which gradients are added up. DeepSpeed's default is the model's type; here it is fp32.", .choices = "fp32|bf16|fp16", .later = "bf16|fp16", FIELD(grad_accum_dtype)),
+KEY("data_types.grad_accum_dtype", CHOICE, BUILT, "\"fp32\"", "", "The type in which sums of gradients are kept: fp32, or the model's type, which halves their memory and what travels, and rounds every partial sum. DeepSpeed's default is the model's type; here it is fp32.", .choices = "fp32|bf16|fp16", FIELD(grad_accum_dtype)),
 KEY("data_types.param_dtype", CHOICE, BUILT, NULL, "", "The type of the parameters; must be the one that bf16.enabled and fp16.enabled give.", .choices = "fp32|bf16|fp16"),
 KEY("data_types.buffer_dtype", CHOICE, NONE, NULL, "", "the models here keep no buffers.", .choices = "fp32|bf16|fp16"),
 KEY("data_types.keep_in_fp32_modules", TEXTS, LATER, NULL, "", "Buffers of modules that stay in fp32.", .neutral = "[]|[\"auto\"]"),

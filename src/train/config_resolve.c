@@ -301,6 +301,36 @@ static sifr_status train_resolve_precision(const train_config *config, sifr_erro
                      fp16 || bf16 ? "true" : "false", mode, fp16 ? "fp16" : "bf16");
 }
 
+static bool train_has_word(const train_config *config, const char *path, const char *word) {
+    const json_t *value = train_setting_at(config, path)->value;
+    return value && strcmp(json_string_value(value), word) == 0;
+}
+
+/* Sums of gradients in 16 bits travel as they are. */
+static sifr_status train_resolve_gradients(train_config *config, sifr_error *error) {
+    static const char *const path = "data_types.grad_accum_dtype", *const travel =
+                                                                       "communication_data_type";
+    bool bf16 = json_is_true(train_setting_at(config, "bf16.enabled")->value);
+    bool fp16 = json_is_true(train_setting_at(config, "fp16.enabled")->value);
+    const char *mode = fp16 ? "fp16" : bf16 ? "bf16" : "fp32";
+    size_t index;
+    char where[300];
+    if (train_has_word(config, path, "fp32")) return SIFR_OK;
+    train_key_find(path, &index);
+    train_setting_where(config, index, where, sizeof where);
+    if (!train_has_word(config, path, mode))
+        return base_fail(error, SIFR_USAGE,
+                         "%s is not the model's type, %s; sums of gradients are kept in that or in "
+                         "fp32",
+                         where, mode);
+    if (train_setting_given(config, travel) && !train_has_word(config, travel, mode))
+        return base_fail(error, SIFR_USAGE,
+                         "%s is %s, and sums kept in 16 bits travel so; leave "
+                         "communication_data_type out",
+                         where, mode);
+    return train_setting_put(config, travel, json_string(mode), error, "as gradients are kept");
+}
+
 static sifr_status train_resolve_run(train_config *config, sifr_error *error) {
     train_setting *steps = train_setting_at(config, "sifr.max_steps");
     if (steps->value && json_integer_value(steps->value) == 0) {
@@ -319,7 +349,8 @@ static sifr_status train_resolve_run(train_config *config, sifr_error *error) {
         snprintf(train_setting_at(config, "sifr.num_train_epochs")->note, 160,
                  "no effect, max_steps counts");
     }
-    return train_resolve_precision(config, error);
+    BASE_TRY(train_resolve_precision(config, error));
+    return train_resolve_gradients(config, error);
 }
 
 /* DeepSpeed overlaps at stage 3 unless told otherwise. */

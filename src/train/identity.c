@@ -86,7 +86,13 @@ json_t *train_identity_notes(const train_config *config, const sifr_engine *engi
                   config->gradient_order == TRAIN_GRADIENT_SEQUENTIAL ? "sequential" : "tree",
                   "optimizer", describe_optimizer(&config->optimizer), "schedule",
                   describe_schedule(&config->schedule), "machine", machine);
-    if (config->fp16.enabled &&
+    device_dtype sums = engine->training->settings.gradients;
+    if (notes && sums != DEVICE_FP32 &&
+        json_object_set_new(notes, "gradients", json_string(device_dtype_name(sums))) != 0) {
+        json_decref(notes);
+        return NULL;
+    }
+    if (notes && config->fp16.enabled &&
         json_object_set_new(notes, "loss scaling",
                             describe_loss_scaling(&engine->options.loss_scaling)) != 0) {
         json_decref(notes);

@@ -268,7 +268,8 @@ static void say_cuts(const train_state *t) {
     if (c->zero_stage > 0 && comm_size(t->group) == 1)
         base_log(t->host->log, SIFR_LOG_INFO, "ZeRO stage %lld with one rank: nothing is cut",
                  (long long)c->zero_stage);
-    if (c->communication_type != TRAIN_FP32 && comm_size(t->group) > 1)
+    if (c->communication_type != TRAIN_FP32 && c->grad_accum_dtype == TRAIN_FP32 &&
+        comm_size(t->group) > 1)
         base_log(t->host->log, SIFR_LOG_INFO,
                  "gradients travel in %s: the bits are those of %d ranks only",
                  types[c->communication_type], (int)comm_size(t->group));

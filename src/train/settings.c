@@ -65,6 +65,7 @@ sifr_engine_options train_engine_options(const train_config *c, int64_t length) 
     options.gradient_clipping = c->gradient_clipping;
     options.zero_stage = (int)c->zero_stage;
     options.travel = (sifr_precision)c->communication_type; /* the same order */
+    options.gradients = (sifr_precision)c->grad_accum_dtype;
     options.zero =
         (sifr_zero_options){.overlap_comm = c->zero.overlap_comm,
                             .reduce_bucket_size = c->zero.reduce_bucket_size,

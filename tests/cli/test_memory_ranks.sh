@@ -27,10 +27,11 @@ END
 number() { # KEY FILE: the first number of a member of that name
     sed -n "s/^ *\"$1\": \([0-9]*\).*/\1/p" "$2" | head -n 1
 }
+sums=fp32
 settings() { # STAGE; nothing stays gathered, so that the table's lines are all there is
     cat >ds.json <<END
 {"train_micro_batch_size_per_gpu": 2, "gradient_accumulation_steps": 1, "bf16": {"enabled": true},
- "zero_optimization": {"stage": $1, "stage3_max_reuse_distance": 0,
+ "data_types": {"grad_accum_dtype": "$sums"}, "zero_optimization": {"stage": $1, "stage3_max_reuse_distance": 0,
   "stage3_param_persistence_threshold": 0, "stage3_prefetch_bucket_size": 0},
  "sifr": {"seq_length": 64, "max_steps": 3}}
 END
@@ -92,22 +93,27 @@ check_plan() {
     0) check_class 'optimizer state' $optimizer 12 0 ;;
     *) check_class 'optimizer state' $optimizer 0 12 ;;
     esac
-    case $stage in
-    0 | 1) check_class gradients "$(class gradients)" 4 0 ;;
-    *) check_class gradients "$(class gradients)" 0 4 2 ;;
+    case $sums-$stage in
+    fp32-[01]) check_class gradients "$(class gradients)" 4 0 ;;
+    fp32-*) check_class gradients "$(class gradients)" 0 4 2 ;;
+    bf16-[01]) check_class gradients "$(class gradients)" 2 0 1 ;; # one unit's is still fp32
+    *) check_class gradients "$(class gradients)" 0 2 3 ;;
     esac
 }
 largest_unit=$((4 * 512 * 512 + 3 * 512 * 1408 + 2 * 512 + 20480))
 
-for ranks in 2 4 8; do
-    for stage in 0 1 2 3; do
-        settings $stage
-        check_plan
+for sums in fp32 bf16; do
+    for ranks in 2 4 8; do
+        for stage in 0 1 2 3; do
+            settings $stage
+            check_plan
+        done
     done
 done
 
-for run in 0:2 1:4 2:4 3:2 3:4; do
-    stage=${run%:*} ranks=${run#*:}
+for run in fp32:0:2 fp32:1:4 fp32:2:4 fp32:3:2 fp32:3:4 bf16:1:2 bf16:3:2; do
+    sums=${run%%:*} ranks=${run##*:} stage=${run#*:}
+    stage=${stage%:*}
     settings $stage
     rm -rf out
     "$SIFR" train --config ds.json --model model --data text.txt --ranks $ranks --threads 1 \
@@ -126,9 +132,9 @@ for run in 0:2 1:4 2:4 3:2 3:4; do
     for value in $(awk -v less="$baseline" '{ printf "%.0f ", $1 - less }' measured) $said; do
         difference=$((value - planned))
         [ ${difference#-} -le $slack ] ||
-            fail "stage $stage, $ranks ranks: planned $planned, program $baseline, measured" \
+            fail "stage $stage, $ranks ranks, $sums: planned $planned, program $baseline, measured" \
                 "$(tr '\n' ' ' <measured), by itself $said"
     done
-    echo "stage $stage, $ranks ranks: planned $planned + $baseline, measured" \
+    echo "stage $stage, $ranks ranks, $sums: planned $planned + $baseline, measured" \
         "$(tr '\n' ' ' <measured), by itself $said"
 done

@@ -52,6 +52,7 @@ keys() {
         "stage3_model_persistence_threshold": 18000, "sub_group_size": 1000' ;;
     esac
 }
+sums=fp32 # of gradients
 settings() { # STAGE KEYS GLOBAL_BATCH PRECISION
     cat >ds.json <<J
 {"train_batch_size": $3, "train_micro_batch_size_per_gpu": 1, "gradient_clipping": 1.0,
@@ -59,7 +60,7 @@ settings() { # STAGE KEYS GLOBAL_BATCH PRECISION
  "scheduler": {"type": "WarmupLR", "params": {"warmup_min_lr": 1e-3, "warmup_num_steps": 4}},
  "bf16": {"enabled": $([ $4 = bf16 ] && echo true || echo false)},
  "fp16": {"enabled": $([ $4 = fp16 ] && echo true || echo false), "initial_scale_power": 18},
- "zero_optimization": {"stage": $1$(keys $2)},
+ "data_types": {"grad_accum_dtype": "$sums"}, "zero_optimization": {"stage": $1$(keys $2)},
  "sifr": {"seq_length": 32, "max_steps": 4, "logging_steps": 1, "max_eval_windows": 4}}
 J
 }
@@ -78,7 +79,9 @@ wire() {
 # Of one step, from the sizes of the parameters alone: "BYTES CALLS" gathered or reduced. A unit is
 # padded to blocks of 1,024 elements times ranks; the last columns of the table are passes over it.
 table() { # OPERATION MODEL STAGE RANKS ORDER BYTES_OF_PARAMETERS
-    awk -v operation=$1 -v model=$2 -v stage=$3 -v n=$4 -v order=$5 -v wide=$6 '
+    local sum=4
+    [ $sums = fp32 ] || sum=2
+    awk -v operation=$1 -v model=$2 -v stage=$3 -v n=$4 -v order=$5 -v wide=$6 -v sum=$sum '
         function blocks(elements) { return int((elements + 1023) / 1024) }
         function pass(unit, width, times) {
             bytes += times * int((unit + n - 1) / n) * 1024 * (n - 1) * width
@@ -100,8 +103,8 @@ table() { # OPERATION MODEL STAGE RANKS ORDER BYTES_OF_PARAMETERS
             for (u = 0; u < 5 && n > 1; u++) {
                 size = u == 0 ? embedding : u == 4 ? head : block
                 uses = u == 0 && tied ? 2 : 1
-                if (operation == "reduced") pass(size, 4, k * uses)
-                else if (stage == 0) pass(size, 4, 1)
+                if (operation == "reduced") pass(size, sum, k * uses)
+                else if (stage == 0) pass(size, sum, 1)
                 else if (stage < 3) pass(size, wide, 1)
                 else pass(size, wide, k * (u == 0 ? uses : u == 4 ? 1 : 2))
             }
@@ -149,6 +152,19 @@ for m in 0 1 2; do
 done
 cmp -s tied-0-1/model.safetensors tied/model.safetensors && fail "nothing was learned"
 echo "the same bits and the table's wire in 48 runs: $((SECONDS - begun)) s"
+
+# --- sums of gradients in 16 bits: other bits, and those at every stage and rank count ---
+sums=bf16
+for each in 0:1:batch 1:4:unit 2:2:batch 2:8:unit 3:4:batch; do
+    IFS=: read -r stage ranks order <<<"$each"
+    case="16-bit sums, stage $stage, $ranks ranks, order $order"
+    settings $stage 0 8 bf16
+    train narrow-$ranks-$stage $ranks --model untied --step-order $order --threads 1
+    same narrow-$ranks-$stage narrow-1-0 "$case"
+    check_wire untied $stage $ranks $order 2 0
+done
+cmp -s narrow-1-0/model.safetensors untied-0-1/model.safetensors && fail "16-bit sums change nothing"
+sums=fp32
 
 # --- rank counts that are no power of two: right, within rounding ---
 # Norm of the difference of two models' weights, over that of what the second one learned from the

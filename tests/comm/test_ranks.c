@@ -290,7 +290,7 @@ static void check_narrow(comm_type type, int64_t elements) {
         whole[i] = type == COMM_FP16 ? base_half_from_float(number)
                                      : (uint16_t)(base_float_to_bits(number) >> 16);
     }
-    TRY(comm_start_reduce_typed(group, whole, type, elements, slice, &handle, &error));
+    TRY(comm_start_reduce_typed(group, whole, type, COMM_FP32, elements, slice, &handle, &error));
     TRY(comm_wait(handle, &error));
     expect_far(COMM_REDUCE_SCATTER, (uint64_t)elements * 2, size - local_ranks);
     for (int64_t i = 0; i < elements; i++) {
@@ -301,6 +301,42 @@ static void check_narrow(comm_type type, int64_t elements) {
     }
     give(whole);
     give(slice);
+}
+
+static float narrow_value(comm_type type, float number) {
+    return type == COMM_FP16 ? base_half_to_float(base_half_from_float(number))
+                             : base_bf16_to_float(base_bf16_from_float(number));
+}
+
+/* The rule with each sum rounded. */
+static float narrow_tree(comm_type type, int32_t first, int32_t count, int64_t i) {
+    if (count % 2 == 0)
+        return narrow_value(type, narrow_tree(type, first, count / 2, i) +
+                                      narrow_tree(type, first + count / 2, count / 2, i));
+    float sum = narrow_value(type, value(first, i));
+    for (int32_t r = first + 1; r < first + count; r++)
+        sum = narrow_value(type, sum + narrow_value(type, value(r, i)));
+    return sum;
+}
+
+/* Sums in the 16 bits of what is added. */
+static void check_rounded(comm_type type, int64_t elements, bool in_place) {
+    uint16_t *whole = take(size * elements * 2), *apart = take(elements * 2);
+    uint16_t *slice = in_place ? whole + rank * elements : apart;
+    comm_handle handle;
+    for (int64_t i = 0; i < size * elements; i++)
+        whole[i] = type == COMM_FP16 ? base_half_from_float(value(rank, i))
+                                     : base_bf16_from_float(value(rank, i));
+    TRY(comm_start_reduce_typed(group, whole, type, type, elements, slice, &handle, &error));
+    TRY(comm_wait(handle, &error));
+    expect_far(COMM_REDUCE_SCATTER, (uint64_t)elements * 2, size - local_ranks);
+    for (int64_t i = 0; i < elements; i++) {
+        float have =
+            type == COMM_FP16 ? base_half_to_float(slice[i]) : base_bf16_to_float(slice[i]);
+        CHECK(same_bits(have, narrow_tree(type, 0, size, rank * elements + i)));
+    }
+    give(whole);
+    give(apart);
 }
 
 /* Several under way, waited for from the last to the first; one too many is refused. */
@@ -405,6 +441,8 @@ static void exchange(void) {
             check_gather(sizes[i], in_place);
             check_reduce(sizes[i], in_place);
             check_narrow(in_place ? COMM_FP16 : COMM_BF16, sizes[i]);
+            check_rounded(COMM_FP16, sizes[i], in_place);
+            check_rounded(COMM_BF16, sizes[i], in_place);
         }
     }
     check_line();

@@ -32,6 +32,14 @@ static device_matrix vector_of(void *data, int64_t count, device_dtype dtype) {
     return (device_matrix){data, 1, count, count, dtype};
 }
 
+static void convert(device *dev, const void *from, device_dtype a, void *to, device_dtype b,
+                    int64_t count) {
+    device_call call = {.kernel = DEVICE_CONVERT,
+                        .x = {vector_of((void *)(uintptr_t)from, count, a)},
+                        .y = vector_of(to, count, b)};
+    run(dev, &call);
+}
+
 /* What hardware does: to nearest even, by exact arithmetic in double. */
 static uint16_t rounded(float value, device_dtype dtype) {
     int digits = dtype == DEVICE_BF16 ? 8 : 11, least = dtype == DEVICE_BF16 ? -133 : -24, exponent;
@@ -202,6 +210,46 @@ static void test_adam_bits(void **state) {
     }
 }
 
+/* A gradient in 16 bits does what the same numbers do in fp32; and its sums of squares. */
+static void test_narrow_gradient(void **state) {
+    static const device_dtype types[] = {DEVICE_BF16, DEVICE_FP16};
+    (void)state;
+    enum { BLOCKS = (COUNT + DEVICE_BLOCK - 1) / DEVICE_BLOCK };
+    double *wide = block(BLOCKS * 8), *narrow = block(BLOCKS * 8);
+    uint16_t *half = block(COUNT * 2);
+    for (int number = 0; number < 2 * ISAS; number++) {
+        device_dtype type = types[number % 2];
+        device *dev = open_device(2, isas[number / 2]);
+        if (!dev) continue;
+        adam_state s = make_state(), other = make_state();
+        device_step step = step_of(2);
+        set_gradient(s.gradient, 1);
+        convert(dev, s.gradient, DEVICE_FP32, half, type, COUNT);
+        convert(dev, half, type, s.gradient, DEVICE_FP32, COUNT);
+        device_call call = call_of(&s, DEVICE_BF16, true, &step);
+        device_call same = call_of(&other, DEVICE_BF16, true, &step);
+        same.x[0] = vector_of(half, COUNT, type);
+        run(dev, &call);
+        run(dev, &same);
+        assert_memory_equal(s.weights, other.weights, COUNT * 4);
+        assert_memory_equal(s.second, other.second, COUNT * 4);
+        device_call squares = {.kernel = DEVICE_SQUARE_SUMS,
+                               .x = {vector_of(s.gradient, COUNT, DEVICE_FP32)},
+                               .y = vector_of(wide, BLOCKS, DEVICE_FP64)};
+        run(dev, &squares);
+        squares.x[0] = vector_of(half, COUNT, type);
+        squares.y.data = narrow;
+        run(dev, &squares);
+        assert_memory_equal(wide, narrow, BLOCKS * 8);
+        free_state(&s);
+        free_state(&other);
+        device_close(dev);
+    }
+    free(half);
+    free(wide);
+    free(narrow);
+}
+
 static void test_adam_skips(void **state) {
     (void)state;
     device *dev = open_device(1, NULL);
@@ -217,14 +265,6 @@ static void test_adam_skips(void **state) {
     free_state(&s);
     free_state(&kept);
     device_close(dev);
-}
-
-static void convert(device *dev, const void *from, device_dtype a, void *to, device_dtype b,
-                    int64_t count) {
-    device_call call = {.kernel = DEVICE_CONVERT,
-                        .x = {vector_of((void *)(uintptr_t)from, count, a)},
-                        .y = vector_of(to, count, b)};
-    run(dev, &call);
 }
 
 static uint32_t bits_of(float value) {
@@ -281,9 +321,8 @@ static void test_conversions(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_adam_steps),
-        cmocka_unit_test(test_adam_bits),
-        cmocka_unit_test(test_adam_skips),
+        cmocka_unit_test(test_adam_steps),  cmocka_unit_test(test_adam_bits),
+        cmocka_unit_test(test_adam_skips),  cmocka_unit_test(test_narrow_gradient),
         cmocka_unit_test(test_conversions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -94,7 +94,21 @@ static void other_counts(void **state) {
     }
 }
 
-/* Bytes of states fall with the ranks as the stage says. */
+/* Sums of gradients as they lie before the norm. */
+static int64_t sums_of(const plan_schedule *s) {
+    int64_t bytes = 0;
+    int32_t norm = 0;
+    while (s->instructions[norm].action != PLAN_NORM) norm++;
+    for (size_t b = 0; b < s->buffer_count; b++) {
+        const plan_buffer *buffer = &s->buffers[b];
+        bool now = buffer->first >= 0 && buffer->first < norm && buffer->last > norm;
+        if (now && buffer->class == PLAN_GRADIENTS) bytes += buffer->bytes;
+    }
+    return bytes;
+}
+
+/* Bytes of states fall with the ranks as the stage says: 18, 6 + 12/N, 2 + 16/N, 18/N a parameter,
+ * and 16, 4 + 12/N, 2 + 14/N, 16/N with sums of gradients in 16 bits. */
 static void memory(void **state) {
     (void)state;
     formats_model_config config = zero_config("llama");
@@ -104,10 +118,10 @@ static void memory(void **state) {
     assert_int_equal(model_from_config(&config, &model, &error), SIFR_OK);
     assert_int_equal(device_open_cpu(1, NULL, &dev, &error), SIFR_OK);
     int64_t elements = 0;
-    for (int number = 0; number < 8; number++) {
+    for (int number = 0; number < 16; number++) {
         int stage = number % 4;
         plan_settings settings = {.mode = PLAN_TRAIN,
-                                  .dtype = number / 4 ? DEVICE_FP16 : DEVICE_BF16,
+                                  .dtype = number / 4 % 2 ? DEVICE_FP16 : DEVICE_BF16,
                                   .sequences = 1,
                                   .length = ZERO_LENGTH,
                                   .micro_batches = 1,
@@ -115,6 +129,8 @@ static void memory(void **state) {
                                   .world_size = 4,
                                   .stage = stage};
         plan_schedule *s;
+        int64_t each = number / 8 ? 2 : 4;
+        if (each == 2) settings.gradients = settings.dtype;
         assert_int_equal(plan_lower(model, dev, &settings, &s, &error), SIFR_OK);
         int64_t held[PLAN_CLASSES] = {0};
         elements = 0;
@@ -125,6 +141,7 @@ static void memory(void **state) {
         assert_int_equal(held[PLAN_PARAMETERS], elements * 2 / (stage == 3 ? 4 : 1));
         assert_int_equal(held[PLAN_MASTERS], elements * 4 / (stage >= 1 ? 4 : 1));
         assert_int_equal(held[PLAN_MOMENTS], elements * 8 / (stage >= 1 ? 4 : 1));
+        assert_int_equal(sums_of(s), elements * each / (stage >= 2 ? 4 : 1));
         plan_free(s);
     }
     sifr_model_free(model);

@@ -265,10 +265,54 @@ static void narrow(void **state) {
     }
 }
 
+/* Sums of gradients in the training type: the same bits at every stage, order and rank count, as
+ * each sum of the tree is rounded wherever it is made; and half of the bytes on the wire. */
+static void narrow_sums(void **state) {
+    (void)state;
+    static const char *const types[] = {"llama", "gpt2"};
+    for (int t = 0; t < 4; t++) {
+        zero_variant v = {.ranks = 1,
+                          .type = types[t % 2],
+                          .precision = t / 2 ? SIFR_FP16 : SIFR_BF16,
+                          .global = 8};
+        zero_outcome full = zero_run(v);
+        v.gradients = v.precision;
+        zero_outcome want = zero_run(v);
+        assert_false(zero_is_same(&full, &want));
+        for (int s = 0; s < ZERO_STEPS; s++) {
+            double apart = want.loss[s] / full.loss[s] - 1;
+            assert_true(apart > -0.01 && apart < 0.01);
+        }
+        for (v.ranks = 1; v.ranks <= 8; v.ranks *= 2) {
+            for (v.stage = 0; v.stage < 4; v.stage++) {
+                for (int order = 0; order < 2; order++) {
+                    v.unit_order = order;
+                    v.recompute = (v.stage + order) % 2;
+                    zero_expect_same(&want, v);
+                }
+            }
+        }
+        v.ranks = 4, v.stage = 3, v.unit_order = true;
+        zero_outcome narrow = zero_run(v);
+        v.gradients = SIFR_FP32;
+        zero_outcome wide = zero_run(v);
+        assert_int_equal(2 * narrow.reduced, wide.reduced);
+        assert_int_equal(narrow.gathered, wide.gathered);
+        free(narrow.weights);
+        free(wide.weights);
+        free(full.weights);
+        free(want.weights);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(wire_is_the_table), cmocka_unit_test(stage_3), cmocka_unit_test(pairs),
-        cmocka_unit_test(sequential),        cmocka_unit_test(narrow),
+        cmocka_unit_test(wire_is_the_table),
+        cmocka_unit_test(stage_3),
+        cmocka_unit_test(pairs),
+        cmocka_unit_test(sequential),
+        cmocka_unit_test(narrow),
+        cmocka_unit_test(narrow_sums),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

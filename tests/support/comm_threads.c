@@ -50,25 +50,43 @@ static float read_one(comm_type type, const void *row, int64_t element) {
                              : base_float_from_bits((uint32_t)half << 16);
 }
 
-static float tree(comm_type type, const void *const *posted, int32_t first, int32_t count,
+static uint16_t to_half(comm_type type, float value) {
+    return type == COMM_FP16 ? base_half_from_float(value) : base_bf16_from_float(value);
+}
+
+/* As the sum is kept. */
+static float rounded(comm_type sum, float value) {
+    uint16_t half = to_half(sum, value);
+    return sum == COMM_FP32 ? value : read_one(sum, &half, 0);
+}
+
+static float tree(const comm_task *task, const void *const *posted, int32_t first, int32_t count,
                   int64_t element) {
-    if (count == 1) return read_one(type, posted[first], element);
+    if (count == 1) return read_one(task->type, posted[first], element);
     if (count % 2 == 0) {
-        return tree(type, posted, first, count / 2, element) +
-               tree(type, posted, first + count / 2, count / 2, element);
+        return rounded(task->sum, tree(task, posted, first, count / 2, element) +
+                                      tree(task, posted, first + count / 2, count / 2, element));
     }
-    float sum = read_one(type, posted[first], element);
-    for (int32_t i = 1; i < count; i++) sum += read_one(type, posted[first + i], element);
+    float sum = read_one(task->type, posted[first], element);
+    for (int32_t i = 1; i < count; i++)
+        sum = rounded(task->sum, sum + read_one(task->type, posted[first + i], element));
     return sum;
+}
+
+static void put_one(comm_type type, void *row, int64_t element, float value) {
+    if (type == COMM_FP32)
+        ((float *)row)[element] = value;
+    else
+        ((uint16_t *)row)[element] = to_half(type, value);
 }
 
 static void reduce(threads_group *g, comm_task *task) {
     comm_threads *world = meet(g, task->from);
-    size_t bytes = (size_t)task->elements * sizeof(float);
-    float *sum = malloc(bytes ? bytes : 1);
+    size_t bytes = (size_t)task->elements * (size_t)comm_type_bytes(task->sum);
+    void *sum = malloc(bytes ? bytes : 1);
     for (int64_t i = 0; i < task->elements; i++) {
-        sum[i] =
-            tree(task->type, world->posted, 0, world->ranks, g->group.rank * task->elements + i);
+        int64_t element = g->group.rank * task->elements + i;
+        put_one(task->sum, sum, i, tree(task, world->posted, 0, world->ranks, element));
     }
     part(g); /* the slice may lie in what others read */
     memcpy(task->to, sum, bytes);
@@ -137,11 +155,15 @@ static sifr_status start_gather(comm_group *group, const void *slice, int64_t by
     return start(group, task, out, error);
 }
 
-static sifr_status start_reduce(comm_group *group, const void *whole, comm_type type,
-                                int64_t elements, float *slice, comm_handle *out,
+static sifr_status start_reduce(comm_group *group, const void *whole, comm_type type, comm_type sum,
+                                int64_t elements, void *slice, comm_handle *out,
                                 sifr_error *error) {
-    comm_task task = {
-        .kind = COMM_TASK_REDUCE, .from = whole, .to = slice, .elements = elements, .type = type};
+    comm_task task = {.kind = COMM_TASK_REDUCE,
+                      .from = whole,
+                      .to = slice,
+                      .elements = elements,
+                      .type = type,
+                      .sum = sum};
     return start(group, task, out, error);
 }
 

@@ -50,6 +50,7 @@ static sifr_engine_options options_of(const zero_variant *v) {
     if (v->keys) options.zero = *v->keys;
     if (v->first_scale > 0) options.loss_scaling.initial = v->first_scale;
     options.travel = v->travel;
+    options.gradients = v->gradients;
     if (v->no_clipping) options.gradient_clipping = 0;
     return options;
 }

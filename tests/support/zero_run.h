@@ -25,7 +25,8 @@ typedef struct zero_variant {
     int steps;                     /* 0: ZERO_STEPS */
     double first_scale; /* fp16: where the loss scale starts; 0: where it does by itself */
     bool no_clipping;
-    sifr_precision travel; /* of gradients between ranks */
+    sifr_precision travel;    /* of gradients between ranks */
+    sifr_precision gradients; /* of their sums */
 } zero_variant;
 
 typedef struct zero_outcome {

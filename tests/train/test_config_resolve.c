@@ -302,8 +302,15 @@ static void not_built(void **state) {
          "ds.json: compression.type is \"powerSGD\", which is not built yet; set it to \"none\" or "
          "leave it out (Kind of compression.)"},
         {"{\"data_types\": {\"grad_accum_dtype\": \"bf16\"}}",
-         "ds.json: data_types.grad_accum_dtype is \"bf16\", which is not built yet (built: fp32); "
-         "choose one that is built"},
+         "ds.json: data_types.grad_accum_dtype is not the model's type, fp32; sums of gradients "
+         "are kept in that or in fp32"},
+        {"{\"data_types\": {\"grad_accum_dtype\": \"fp16\"}, \"bf16\": {\"enabled\": true}}",
+         "ds.json: data_types.grad_accum_dtype is not the model's type, bf16; sums of gradients "
+         "are kept in that or in fp32"},
+        {"{\"data_types\": {\"grad_accum_dtype\": \"bf16\"}, \"bf16\": {\"enabled\": true},"
+         " \"communication_data_type\": \"fp32\"}",
+         "ds.json: data_types.grad_accum_dtype is bf16, and sums kept in 16 bits travel so; leave "
+         "communication_data_type out"},
         {"{\"optimizer\": {\"type\": \"Lamb\"}}",
          "ds.json: optimizer.type is \"Lamb\", which is not built yet (built: AdamW, Adam); choose "
          "one that is built"},

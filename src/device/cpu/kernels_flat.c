@@ -1,4 +1,4 @@
-/* Kernels on flat fp32 vectors: the optimizer and the gradient norm. */
+/* Kernels on flat vectors: the optimizer and the gradient norm. */
 #include "device/cpu/kernels_sets.h"
 
 #if defined(KERNEL_ISA_avx512)
@@ -55,9 +55,9 @@ void KERNEL(adam)(const cpu_part *part) {
                       .root = 1.0f / sqrtf(c->step->correction2)};
     for (int64_t at = part->first; at < part->first + part->count; at += PIECE) {
         int64_t left = part->first + part->count - at, n = left < PIECE ? left : PIECE;
-        float *master = (float *)c->w[0].data + at;
-        adam_piece(a, (const float *)c->x[0].data + at, master, (float *)c->saved[0].data + at,
-                   (float *)c->saved[1].data + at, n);
+        float *master = (float *)c->w[0].data + at, buffer[PIECE];
+        adam_piece(a, lanes_read(buffer, &c->x[0], 0, at, n), master,
+                   (float *)c->saved[0].data + at, (float *)c->saved[1].data + at, n);
         if (c->w[1].dtype != DEVICE_NONE) copy_weights(master, &c->w[1], at, n);
     }
 #if defined(KERNEL_ISA_avx512)
@@ -67,14 +67,15 @@ void KERNEL(adam)(const cpu_part *part) {
 
 void KERNEL(square_sums)(const cpu_part *part) {
     const device_call *c = part->call;
-    const float *x = c->x[0].data;
     double *y = c->y.data;
     for (int64_t b = part->first; b < part->first + part->count; b++) {
         int64_t start = b * DEVICE_BLOCK, end = start + DEVICE_BLOCK;
         if (end > c->x[0].columns) end = c->x[0].columns;
+        float buffer[DEVICE_BLOCK];
+        const float *x = lanes_read(buffer, &c->x[0], 0, start, end - start);
         double sums[8] = {0};
-        for (int64_t i = start; i < end; i += 8) {
-            int64_t n = end - i < 8 ? end - i : 8;
+        for (int64_t i = 0; i < end - start; i += 8) {
+            int64_t n = end - start - i < 8 ? end - start - i : 8;
             for (int64_t l = 0; l < n; l++) sums[l] += (double)x[i + l] * (double)x[i + l];
         }
         y[b] = ((sums[0] + sums[4]) + (sums[2] + sums[6])) +

@@ -21,13 +21,6 @@ enum { LANES = 16, PIECE = 512 };
 #define KERNEL_JOIN(name, isa) KERNEL_JOIN_(name, isa)
 #define KERNEL(name) KERNEL_JOIN(name, KERNEL_ISA)
 
-static inline uint16_t lanes_to_bf16(float value) {
-    uint32_t bits = base_float_to_bits(value);
-    uint32_t rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
-    uint32_t quiet = bits >> 16 | 0x40;
-    return (uint16_t)((bits & 0x7fffffff) > 0x7f800000 ? quiet : rounded);
-}
-
 /* `count` values of IEEE half precision, with the set's conversions where it has them. */
 static inline void lanes_load_half(float *to, const uint16_t *from, int64_t count) {
     int64_t i = 0;
@@ -54,7 +47,7 @@ static inline void lanes_load(float *to, const device_matrix *m, int64_t row, in
     int64_t at = row * m->stride + first;
     if (m->dtype == DEVICE_BF16) {
         const uint16_t *from = (const uint16_t *)m->data + at;
-        for (int64_t i = 0; i < count; i++) to[i] = base_float_from_bits((uint32_t)from[i] << 16);
+        for (int64_t i = 0; i < count; i++) to[i] = base_bf16_to_float(from[i]);
     } else if (m->dtype == DEVICE_FP16) {
         lanes_load_half(to, (const uint16_t *)m->data + at, count);
     } else {
@@ -67,7 +60,7 @@ static inline void lanes_store(const device_matrix *m, int64_t row, int64_t firs
     int64_t at = row * m->stride + first;
     if (m->dtype == DEVICE_BF16) {
         uint16_t *to = (uint16_t *)m->data + at;
-        for (int64_t i = 0; i < count; i++) to[i] = lanes_to_bf16(from[i]);
+        for (int64_t i = 0; i < count; i++) to[i] = base_bf16_from_float(from[i]);
     } else if (m->dtype == DEVICE_FP16) {
         lanes_store_half((uint16_t *)m->data + at, from, count);
     } else {

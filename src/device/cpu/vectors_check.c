@@ -81,6 +81,15 @@ static bool convertible(device_dtype dtype) {
     return dtype == DEVICE_FP32 || dtype == DEVICE_BF16 || dtype == DEVICE_FP16;
 }
 
+/* 1 x n of any float type. */
+static sifr_status check_vector(const device_call *call, const device_matrix *m,
+                                const char *operand, sifr_error *error) {
+    if (!convertible(m->dtype))
+        return base_fail(error, SIFR_USAGE, "%s: %s is %s, expected fp32, bf16 or fp16",
+                         device_kernel_name(call->kernel), operand, device_dtype_name(m->dtype));
+    return cpu_check(call, m, operand, 1, m->columns, m->dtype, error);
+}
+
 sifr_status cpu_prepare_elementwise(device *dev, device_call *call, sifr_error *error) {
     const device_matrix *y = &call->y;
     (void)dev;
@@ -95,7 +104,7 @@ sifr_status cpu_prepare_elementwise(device *dev, device_call *call, sifr_error *
                              device_dtype_name(y->dtype));
         return cpu_check(call, &call->x[0], "x[0]", y->rows, y->columns, call->x[0].dtype, error);
     case DEVICE_ADD_INTO:
-        BASE_TRY(cpu_check(call, y, "y", 1, y->columns, DEVICE_FP32, error));
+        BASE_TRY(check_vector(call, y, "y", error));
         return check_like(call, &call->x[0], "x[0]", y, error);
     case DEVICE_GELU:
     case DEVICE_DROPOUT:
@@ -131,21 +140,20 @@ sifr_status cpu_prepare_elementwise(device *dev, device_call *call, sifr_error *
 sifr_status cpu_prepare_square_sums(device *dev, device_call *call, sifr_error *error) {
     int64_t count = call->x[0].columns;
     (void)dev;
-    BASE_TRY(cpu_check(call, &call->x[0], "x[0]", 1, count, DEVICE_FP32, error));
+    BASE_TRY(check_vector(call, &call->x[0], "x[0]", error));
     return cpu_check(call, &call->y, "y", 1, (count + DEVICE_BLOCK - 1) / DEVICE_BLOCK, DEVICE_FP64,
                      error);
 }
 
 sifr_status cpu_prepare_adam(device *dev, device_call *call, sifr_error *error) {
     const device_matrix *x = &call->x[0], *copy = &call->w[1];
+    device_matrix state = {.rows = 1, .columns = x->columns, .dtype = DEVICE_FP32};
     (void)dev;
-    BASE_TRY(cpu_check(call, x, "x[0]", 1, x->columns, DEVICE_FP32, error));
-    BASE_TRY(check_like(call, &call->w[0], "w[0]", x, error));
-    BASE_TRY(check_like(call, &call->saved[0], "saved[0]", x, error));
-    BASE_TRY(check_like(call, &call->saved[1], "saved[1]", x, error));
+    BASE_TRY(check_vector(call, x, "x[0]", error));
+    BASE_TRY(check_like(call, &call->w[0], "w[0]", &state, error));
+    BASE_TRY(check_like(call, &call->saved[0], "saved[0]", &state, error));
+    BASE_TRY(check_like(call, &call->saved[1], "saved[1]", &state, error));
     if (copy->dtype == DEVICE_NONE) return SIFR_OK;
-    if (!convertible(copy->dtype))
-        return base_fail(error, SIFR_USAGE, "%s: w[1] is %s, expected fp32, bf16 or fp16",
-                         device_kernel_name(call->kernel), device_dtype_name(copy->dtype));
+    BASE_TRY(check_vector(call, copy, "w[1]", error));
     return cpu_check(call, copy, "w[1]", 1, x->columns, copy->dtype, error);
 }
