@@ -1,5 +1,6 @@
-/* Sanitizers look at memory and races, not at numbers, and make the references slow: under them op
- * tests run every shape in one of three types or forms, the next shape in the next one. */
+/* Sanitizers look at memory and races, not at numbers, and make references slow: under them op
+ * tests run every shape in one of three types or forms, the next shape in the next one, and tests
+ * of ZeRO one of three runs. */
 #ifndef SUPPORT_THINNED_H
 #define SUPPORT_THINNED_H
 
