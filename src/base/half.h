@@ -36,7 +36,9 @@ static inline float base_half_to_float(uint16_t half) {
         uint32_t quiet = rest > 0x0f800000 ? 0x00400000 : 0;
         return base_float_from_bits(sign | rest | 0x7f800000 | quiet);
     }
-    float value = base_float_from_bits(rest) * 0x1p112f;
+    /* a subnormal one is a whole number of 2^-24 */
+    float value =
+        rest < 0x00800000 ? (float)(rest >> 13) * 0x1p-24f : base_float_from_bits(rest) * 0x1p112f;
     return base_float_from_bits(sign | base_float_to_bits(value));
 }
 

@@ -3,10 +3,12 @@
 #include <signal.h>
 #include <string.h>
 
+#include "base/float_mode.h"
 #include "comm/transport.h"
 
 static void *work(void *argument) {
     comm_worker *worker = argument;
+    base_flush_floats(); /* as those do who add up within a rank */
     pthread_mutex_lock(&worker->lock);
     for (;;) {
         while (worker->first == worker->next && !worker->stop)

@@ -9,6 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/float_mode.h"
 #include "base/memory.h"
 
 /* Kernels follow each other within microseconds, so a waiting thread looks that long before it
@@ -65,6 +66,7 @@ static void *worker(void *argument) {
     worker_start start = *(worker_start *)argument;
     free(argument);
     cpu_team *team = start.team;
+    base_flush_floats();
     for (uint32_t seen = 0;;) {
         wait_while(&team->job, seen);
         seen++;
@@ -117,7 +119,7 @@ int cpu_team_threads(const cpu_team *team) {
     return team->threads;
 }
 
-void cpu_parallel(cpu_team *team, int64_t tiles, cpu_tile run, void *argument) {
+static void run_all(cpu_team *team, int64_t tiles, cpu_tile run, void *argument) {
     if (tiles <= 1 || team->threads == 1) {
         for (int64_t tile = 0; tile < tiles; tile++) run(argument, tile, 0);
         return;
@@ -133,4 +135,10 @@ void cpu_parallel(cpu_team *team, int64_t tiles, cpu_tile run, void *argument) {
     for (uint32_t left; (left = atomic_load_explicit(&team->working, memory_order_acquire)) != 0;) {
         wait_while(&team->working, left);
     }
+}
+
+void cpu_parallel(cpu_team *team, int64_t tiles, cpu_tile run, void *argument) {
+    unsigned before = base_flush_floats(); /* the caller's thread works too */
+    run_all(team, tiles, run, argument);
+    base_restore_floats(before);
 }

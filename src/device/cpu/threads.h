@@ -17,7 +17,8 @@ void cpu_team_free(cpu_team *team); /* NULL is harmless; no work may be under wa
 int cpu_team_threads(const cpu_team *team);
 
 /* Calls run(argument, tile, thread) for each tile in [0, tiles) and returns when all are done.
- * Which thread gets which tile is left open, so a result may only depend on the tile. */
+ * Which thread gets which tile is left open, so a result may only depend on the tile. While a tile
+ * runs, floats below the normal ones count as zero (base/float_mode.h). */
 void cpu_parallel(cpu_team *team, int64_t tiles, cpu_tile run, void *argument);
 
 #endif
