@@ -5,7 +5,7 @@ BUILD ?= build
 PREFIX ?= /usr/local
 JOBS ?= 1
 
-.PHONY: all deps configure tests test short other-mpi demo install docs bench
+.PHONY: all deps configure tests test short other-mpi demo install docs bench bench-short
 all: deps $(BUILD)/build.ninja
 	@ninja -C $(BUILD)
 
@@ -60,5 +60,13 @@ install: all
 docs: all
 	@scripts/make-docs.sh $(BUILD)
 
+# This machine's limits, sifr and its peers, in some 40 minutes on a quiet machine; the peers are
+# installed from PyPI at the first time.
 bench: all
-	@bench/run
+	@scripts/install-deps.sh build demo bench
+	@bench/run --build $(BUILD)
+
+# sifr beside the limits alone, in two minutes: fails where it has become slower.
+bench-short: all
+	@scripts/install-deps.sh build demo bench
+	@bench/run short --build $(BUILD)

@@ -1,6 +1,6 @@
-/* What ranks exchange through sifr beside MPI's own collectives of the same sizes, in turns in the
- * same run, with checked results; and what goes on beside computing. Under mpirun: bench_comm
- * [BYTES]. Rank 0 prints one JSON object a line. */
+/* What ranks exchange through sifr beside MPI's own collectives of the same sizes, and beside each
+ * rank copying the same bytes for itself, in turns in the same run, with checked results; and what
+ * goes on beside computing. Under mpirun: bench_comm [BYTES]. Rank 0 prints one JSON object. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@ enum { ROUNDS = 7 };
 
 static comm_group *group;
 static int32_t rank, size;
-static float *ours, *slice, *theirs;
+static float *ours, *slice, *theirs, *copied;
 static sifr_error error;
 
 static double now(void) {
@@ -46,6 +46,8 @@ static void take(int64_t bytes) {
     slice = ours + bytes / 4;
     check(device_take(dev, bytes, &block, &error));
     theirs = block;
+    check(device_take(dev, bytes, &block, &error));
+    copied = block;
 }
 
 /* Small whole numbers: their sums are exact in any order. New ones before every call, as a step
@@ -82,6 +84,14 @@ static double time_theirs(bool reduce, int64_t elements, float *to) {
     return now() - begun;
 }
 
+/* All ranks at once, each from memory of its own into memory of its own. */
+static double time_copy(int64_t elements) {
+    MPI_Barrier(MPI_COMM_WORLD);
+    double begun = now();
+    memcpy(copied, theirs, (size_t)elements * 4);
+    return now() - begun;
+}
+
 static double slowest(double mine) {
     double all[1024], most = 0;
     check(comm_all_gather_control(group, &mine, sizeof mine, all, &error));
@@ -100,27 +110,30 @@ static double median(double *values) {
 }
 
 static void compare_size(bool reduce, int64_t bytes) {
-    double own[ROUNDS], mpi[ROUNDS];
+    double own[ROUNDS], mpi[ROUNDS], copy[ROUNDS];
     int64_t elements = bytes / 4 / size;
+    /* What arrives at a rank, or what it reads. */
+    int64_t moved = reduce ? elements * size : elements * (size - 1);
     float *sums = malloc((size_t)elements * 4 + 4);
     for (int i = -1; i < ROUNDS; i++) {
         fill(ours, elements * size, i);
         fill(theirs, elements * size, i);
         double a = slowest(time_ours(reduce, elements));
         double b = slowest(time_theirs(reduce, elements, sums));
+        double c = slowest(time_copy(moved));
         const float *x = reduce ? slice : ours, *y = reduce ? sums : theirs;
         if (memcmp(x, y, (size_t)(reduce ? elements : elements * size) * 4) != 0) {
             fprintf(stderr, "bench_comm: rank %d: results differ\n", (int)rank);
             exit(1);
         }
-        if (i >= 0) own[i] = a, mpi[i] = b;
+        if (i >= 0) own[i] = a, mpi[i] = b, copy[i] = c;
     }
     free(sums);
-    double a = median(own), b = median(mpi);
+    double a = median(own), b = median(mpi), c = median(copy);
     if (rank == 0)
-        printf("{\"operation\": \"%s\", \"ranks\": %d, \"bytes\": %lld, \"seconds\": %.3g, "
-               "\"mpi_seconds\": %.3g, \"ratio\": %.2f}\n",
-               reduce ? "reduce_scatter" : "all_gather", (int)size, (long long)bytes, a, b, b / a);
+        printf(" {\"operation\": \"%s\", \"ranks\": %d, \"bytes\": %lld, \"seconds\": %.3g, "
+               "\"mpi_seconds\": %.3g, \"copy_seconds\": %.3g},\n",
+               reduce ? "reduce_scatter" : "all_gather", (int)size, (long long)bytes, a, b, c);
 }
 
 /* Counts in registers: it takes a core and no memory. */
@@ -154,8 +167,8 @@ static void measure_overlap(int64_t bytes) {
     }
     double a = median(alone), w = median(work), t = median(both);
     if (rank == 0)
-        printf("{\"operation\": \"gather beside computing\", \"ranks\": %d, \"bytes\": %lld, "
-               "\"gather_s\": %.3g, \"computing_s\": %.3g, \"both_s\": %.3g, \"hidden\": %.2f}\n",
+        printf(" {\"operation\": \"gather beside computing\", \"ranks\": %d, \"bytes\": %lld, "
+               "\"gather_s\": %.3g, \"computing_s\": %.3g, \"both_s\": %.3g, \"hidden\": %.2f}]}\n",
                (int)size, (long long)bytes, a, w, t, (a + w - t) / (a < w ? a : w));
 }
 
@@ -165,6 +178,7 @@ int main(int argc, char **argv) {
     rank = comm_rank(group), size = comm_size(group);
     if (size > 1024 || most < 1 << 20) return 2;
     take(most);
+    if (rank == 0) printf("{\"rows\": [\n");
     for (int reduce = 0; reduce < 2; reduce++)
         for (int64_t bytes = 1 << 20; bytes <= most; bytes *= 8) compare_size(reduce, bytes);
     measure_overlap(most);

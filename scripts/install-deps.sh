@@ -3,6 +3,7 @@
 #   build  what compiling the program needs (the default)
 #   demo   the text that the demo trains on
 #   test   what the suite needs besides: the test library, the second compiler, its sanitizers
+#   bench  what measuring needs besides; the peers themselves come from PyPI
 #   other-mpi  both MPIs, to test with the one that is not the system's own
 # Says nothing, and takes no time to speak of, when all is there.
 set -eu
@@ -10,6 +11,7 @@ set -eu
 build="gcc libc6-dev make cmake ninja-build pkg-config libdnnl-dev libjansson-dev libpcre2-dev
     libutf8proc-dev libxxhash-dev libhwloc-dev libopenmpi-dev openmpi-bin"
 demo="bible-kjv bible-kjv-text"
+bench="python3 python3-venv python3-dev g++ fio"
 other_mpi="libmpich-dev mpich libopenmpi-dev openmpi-bin"
 test="libcmocka-dev clang libclang-rt-14-dev shellcheck python3-yaml iproute2"
 
@@ -20,9 +22,10 @@ for set in "$@"; do
     build) wanted="$wanted $build" ;;
     demo) wanted="$wanted $demo" ;;
     test) wanted="$wanted $test" ;;
+    bench) wanted="$wanted $bench" ;;
     other-mpi) wanted="$wanted $other_mpi" ;;
     *)
-        echo "install-deps.sh: no such set: $set; there are build, demo, test and other-mpi" >&2
+        echo "install-deps.sh: no such set: $set; there are build, demo, test, bench and other-mpi" >&2
         exit 2
         ;;
     esac

@@ -1,0 +1,246 @@
+"""Runs contestants in turns and sums up what they measured. Nothing here knows what is measured.
+
+A contestant is a command that prints one JSON object last on its standard output. One that fails,
+or takes too long, leaves {"failed": why} and is not asked again."""
+import json
+import os
+import signal
+import socket
+import statistics
+import subprocess
+import tempfile
+import threading
+import time
+from dataclasses import dataclass, field
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+CACHE = os.environ.get("SIFR_BENCH_CACHE", os.path.join(ROOT, ".cache", "bench"))
+
+# What makes a library run slower than it can: set in some shells, never for a measurement.
+SLOWING = ("OPENBLAS_CORETYPE", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS",
+           "OMP_PROC_BIND", "ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA", "ATEN_CPU_CAPABILITY",
+           "LD_PRELOAD", "GLIBC_TUNABLES", "MALLOC_ARENA_MAX")
+
+
+@dataclass
+class Contestant:
+    name: str
+    command: list
+    environment: dict = field(default_factory=dict)
+    ranks: int = 1      # more: one process each, with RANK and WORLD_SIZE; the first one answers
+    program: str = ""   # the ranks are descendants of the command, of this name (mpirun's)
+    timeout: float = 300
+
+
+def cores():
+    return sorted(os.sched_getaffinity(0))
+
+
+def clean_environment(more=None):
+    environment = {k: v for k, v in os.environ.items() if k not in SLOWING}
+    environment.update(more or {})
+    return environment
+
+
+def last_object(text):
+    """The last JSON object of a text that has other lines before it."""
+    at = text.rfind("\n{")
+    at = 0 if at < 0 and text.startswith("{") else at + 1
+    if not text[at:].startswith("{"):
+        raise ValueError("no JSON object on standard output")
+    return json.loads(text[at:])
+
+
+def proportional_memory(pid):
+    """Bytes: what is shared counts for each of its users in part. 0 where the process is gone."""
+    try:
+        with open(f"/proc/{pid}/smaps_rollup") as f:
+            return sum(int(line.split()[1]) for line in f if line.startswith("Pss:")) * 1024
+    except OSError:
+        return 0
+
+
+def descendants(pid, program):
+    found, todo = [], [pid]
+    while todo:
+        parent = todo.pop()
+        try:
+            with open(f"/proc/{parent}/task/{parent}/children") as f:
+                children = [int(p) for p in f.read().split()]
+            for child in children:
+                with open(f"/proc/{child}/comm") as f:
+                    if f.read().strip() == program[:15]:
+                        found.append(child)
+            todo += children
+        except OSError:
+            continue
+    return found
+
+
+class MemoryWatch(threading.Thread):
+    """The largest sum over the ranks, looked at each second (single processes are exact: wait4)."""
+
+    def __init__(self, pids_of):
+        super().__init__(daemon=True)
+        self.pids_of, self.peak, self.stop = pids_of, 0, threading.Event()
+
+    def run(self):
+        while not self.stop.wait(1.0 if self.peak else 0.2):
+            self.peak = max(self.peak, sum(proportional_memory(p) for p in self.pids_of()))
+
+
+def end_group(process):
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except (OSError, ProcessLookupError):
+        pass
+
+
+def short_reason(text, code):
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    wanted = [line for line in lines if "Error" in line or "error" in line] or lines
+    return (wanted[-1] if wanted else f"exit code {code}")[:200]
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def start(contestant, rank, port, out, err):
+    environment = clean_environment(contestant.environment)
+    if contestant.ranks > 1 and not contestant.program:
+        environment.update(RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(contestant.ranks),
+                           LOCAL_WORLD_SIZE=str(contestant.ranks), MASTER_ADDR="127.0.0.1",
+                           MASTER_PORT=str(port))
+    return subprocess.Popen(contestant.command, env=environment, stdout=out, stderr=err,
+                            stdin=subprocess.DEVNULL, cwd=ROOT, start_new_session=True)
+
+
+def wait_all(processes, deadline):
+    """Exit codes by process, None for one that had to be ended; and the largest memory of one."""
+    codes, peak = [None] * len(processes), 0
+    while any(c is None for c in codes):
+        for i, process in enumerate(processes):
+            if codes[i] is not None:
+                continue
+            pid, status, usage = os.wait4(process.pid, os.WNOHANG)
+            if pid:
+                codes[i] = os.waitstatus_to_exitcode(status)
+                process.returncode = codes[i]
+                peak = max(peak, usage.ru_maxrss * 1024)
+        if any(codes) or time.monotonic() > deadline:
+            break
+        time.sleep(0.02)
+    for i, process in enumerate(processes):
+        end_group(process)
+        if codes[i] is None:
+            os.wait4(process.pid, 0)
+            process.returncode = -9
+    return codes, peak
+
+
+def run(contestant, timeout=None):
+    timeout = min(contestant.timeout, timeout if timeout is not None else contestant.timeout)
+    if timeout < 5:
+        return {"failed": "not measured: the time for this part was used up"}
+    own = contestant.ranks if not contestant.program else 1
+    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err, \
+            open(os.devnull, "w") as nowhere:
+        begun = time.monotonic()
+        processes, port = [], free_port()
+        try:
+            for rank in range(own):
+                processes.append(start(contestant, rank, port, out if rank == 0 else nowhere, err))
+        except OSError as e:
+            for process in processes:
+                end_group(process)
+            return {"failed": str(e)}
+        watch = None
+        if contestant.ranks > 1:
+            pids = (lambda: descendants(processes[0].pid, contestant.program)) \
+                if contestant.program else (lambda: [p.pid for p in processes])
+            watch = MemoryWatch(pids)
+            watch.start()
+        codes, peak = wait_all(processes, begun + timeout)
+        wall = time.monotonic() - begun
+        if watch:
+            watch.stop.set()
+            watch.join()
+            peak = watch.peak
+        out.seek(0)
+        err.seek(0)
+        text, trouble = out.read(), err.read()
+    if any(codes):
+        bad = next(c for c in codes if c)
+        return {"failed": short_reason(trouble, bad), "stderr": trouble[-3000:]}
+    if any(c is None for c in codes):
+        return {"failed": f"ended after {wall:.0f} s: too slow here", "stderr": trouble[-3000:]}
+    try:
+        result = last_object(text)
+    except ValueError as e:
+        return {"failed": str(e), "stderr": trouble[-3000:]}
+    result.update(wall_seconds=wall, peak_bytes=peak)
+    return result
+
+
+def first_allowance(left, waiting, again):
+    """Seconds that one of `waiting` contestants may take in the first turn: twice a fair share of
+    what is left but for `again`, the time that sifr's own will take in the turns to come."""
+    return min(left, max(30.0, 2 * (left - again) / waiting))
+
+
+def interleave(contestants, rounds, seconds, say=print):
+    """{name: [results]}, in turns A B A B, for at most about so many seconds. In later turns those
+    that would not fit are left out: one turn of them has to do."""
+    results = {c.name: [] for c in contestants}
+    deadline, again = time.monotonic() + seconds, 0
+    for turn in range(rounds):
+        for i, c in enumerate(contestants):
+            done = results[c.name]
+            if done and "failed" in done[-1]:
+                continue
+            left = deadline - time.monotonic()
+            if turn and done[0]["wall_seconds"] > left:
+                continue
+            say(f"  {c.name}, turn {turn + 1} of {rounds}")
+            done.append(run(c, left if turn else
+                            first_allowance(left, len(contestants) - i, again)))
+            if "failed" in done[-1]:
+                say(f"    failed: {done[-1]['failed']}")
+            elif not turn and c.name.startswith("sifr"):
+                again += done[-1]["wall_seconds"] * (rounds - 1)
+    return results
+
+
+def good(results):
+    return [r for r in results if "failed" not in r]
+
+
+def failure(results):
+    return next((r["failed"] for r in results if "failed" in r), "not measured")
+
+
+def median(values):
+    return statistics.median(values) if values else None
+
+
+def spread(values):
+    """(largest - least) / median"""
+    if len(values) < 2:
+        return None
+    return (max(values) - min(values)) / statistics.median(values)
+
+
+def best(values, least=True):
+    return (min(values) if least else max(values)) if values else None
+
+
+def stolen():
+    """(jiffies that another machine's work took from this one's processors, all jiffies)"""
+    with open("/proc/stat") as f:
+        numbers = [int(n) for n in f.readline().split()[1:9]]
+    return numbers[7], sum(numbers)
+
+

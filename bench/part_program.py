@@ -1,0 +1,205 @@
+"""The program as a user meets it: how soon it trains, files, tokens, generation."""
+import os
+import shutil
+import subprocess
+import time
+
+import report
+from harness import Contestant, clean_environment, failure, good, interleave, median, spread
+from part_limits import bandwidth, measure
+from report import Row, number, seconds
+
+# --- command to first step ---
+
+
+def ours_to_first_step(context, model):
+    """Seconds until the record of the first step is there; what comes after it is not waited for."""
+    inputs = context.inputs
+    out = inputs.path("first-step")
+    config = inputs.path("first-step.json")
+    with open(config, "w") as f:
+        f.write('{"train_micro_batch_size_per_gpu": 1, "bf16": {"enabled": true},\n'
+                ' "optimizer": {"type": "AdamW", "params": {"lr": 3e-4}}}\n')
+    shutil.rmtree(out, ignore_errors=True)
+    record = os.path.join(out, "metrics.jsonl")
+    begun = time.perf_counter()
+    process = subprocess.Popen(
+        [inputs.sifr, "train", "--config", config, "--model", model, "--data", inputs.store(),
+         "--output", out, "--seq-length", "8", "--max-steps", "1"], env=clean_environment(),
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    took = None
+    while took is None and process.poll() is None and time.perf_counter() - begun < 60:
+        try:
+            if os.path.getsize(record) > 0:
+                took = time.perf_counter() - begun
+        except OSError:
+            pass
+        time.sleep(0.001)
+    process.kill()
+    trouble = process.communicate()[1]
+    shutil.rmtree(out, ignore_errors=True)
+    return {"seconds": took} if took else {"failed": trouble.strip()[-200:] or "no step in 60 s"}
+
+
+def peer_to_first_step(context, model):
+    begun = time.perf_counter()
+    process = subprocess.Popen(context.peer("first_step.py") + [model], text=True,
+                               env=clean_environment(context.peer_environment()),
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    line = next((l for l in process.stdout if l.startswith("step 1")), None)
+    took = time.perf_counter() - begun
+    trouble = process.communicate()[1]
+    return {"seconds": took} if line else {"failed": trouble.strip()[-200:]}
+
+
+def run_start(context, part):
+    model = context.inputs.model("gpt2", 1024)
+    context.inputs.store()
+    results = {"sifr": [], "torch": []}
+    for _ in range(3):      # the first one of each finds the files in no cache
+        results["sifr"].append(ours_to_first_step(context, model))
+        if context.python:
+            results["torch"].append(peer_to_first_step(context, model))
+    part.data = results
+    mine = [r["seconds"] for r in good(results["sifr"])]
+    if not mine:
+        part.rows.append(Row("command to first step", note=failure(results["sifr"])))
+        return
+    row = Row("command to the end of the first step, gpt2, 8 tokens",
+              seconds(median(mine)) + report.spread(spread(mine)), "1 s", "", median(mine), "<1")
+    part.rows.append(row)
+    theirs = [r["seconds"] for r in good(results["torch"])]
+    if theirs:
+        part.rows.append(Row(row.figure, row.ours, "torch and transformers",
+                             seconds(median(theirs)), median(theirs) / median(mine)))
+    elif context.python:
+        part.rows.append(Row(row.figure, "", "torch", note=failure(results["torch"])))
+
+
+# --- safetensors ---
+
+
+def run_files(context, part):
+    inputs = context.inputs
+    model, out = inputs.model("gpt2", 1024), inputs.path("written")
+    os.makedirs(out, exist_ok=True)
+    contestants = [Contestant("sifr", [inputs.program("bench_files"), model, out, "4"])]
+    if context.python:
+        contestants.append(Contestant("safetensors", context.peer("files.py") +
+                                      [model, os.path.join(out, "python.safetensors"), "4"],
+                                      context.peer_environment()))
+    results = interleave(contestants, context.rounds, context.seconds_for("files"), context.say)
+    shutil.rmtree(out, ignore_errors=True)
+    part.data = results
+    if not good(results["sifr"]):
+        part.rows.append(Row("safetensors", note=failure(results["sifr"])))
+        return
+    size = report.gigabytes(good(results["sifr"])[0]["bytes"])
+    values = lambda who, key: [s for r in good(results.get(who, [])) for s in r[key]]
+    for title, key, other, note in (
+            ("load into memory", "load", "load", ""),
+            ("save, on the disk", "save", "save_synced", "both wait until it lies on the disk"),
+            ("save", "save", "save", "the library leaves the writing to the system")):
+        mine, theirs = values("sifr", key), values("safetensors", other)
+        row = Row(f"safetensors, {size}: {title}",
+                  seconds(median(mine)) + report.spread(spread(mine)), "safetensors, Python",
+                  note=note)
+        if theirs:
+            row.theirs = seconds(median(theirs)) + report.spread(spread(theirs))
+            row.ratio = median(theirs) / median(mine)
+            row.mark = "" if other == "save" else "1.0"
+        elif context.python:
+            row.note = failure(results["safetensors"])
+        part.rows.append(row)
+
+
+# --- tokens ---
+
+
+def run_tokenise(context, part):
+    inputs = context.inputs
+    tokenizer, text = inputs.tokenizer(), inputs.text()
+    size = sum(os.path.getsize(os.path.join(text, f)) for f in os.listdir(text))
+    for threads in (1, context.threads):
+        contestants = [Contestant("sifr", [
+            inputs.sifr, "tokenize", "--tokenizer", tokenizer, "--data", text, "--output",
+            inputs.path("tokenised"), "--threads", str(threads), "--json"])]
+        if context.python:
+            contestants.append(Contestant(
+                "tokenizers", context.peer("tokenise.py") + [tokenizer, text, "2"],
+                {"RAYON_NUM_THREADS": str(threads), "TOKENIZERS_PARALLELISM": "true"}))
+        results = interleave(contestants, context.rounds + 1, context.seconds_for("tokenise") / 2,
+                             context.say)
+        part.data[f"{threads} threads"] = results
+        mine = [r["seconds"] for r in good(results["sifr"])]
+        if not mine:
+            part.rows.append(Row("tokenising", note=failure(results["sifr"])))
+            continue
+        row = Row(f"tokenising, {number(size / 1e6)} MB, {threads} thread" + "s" * (threads > 1),
+                  f"{number(size / 1e6 / median(mine))} MB/s{report.spread(spread(mine))}",
+                  "tokenizers, Python")
+        theirs = [s for r in good(results.get("tokenizers", [])) for s in r["seconds"]]
+        if theirs:
+            row.theirs = f"{number(size / 1e6 / median(theirs))} MB/s{report.spread(spread(theirs))}"
+            row.ratio, row.mark = median(theirs) / median(mine), "1.0"
+            ids = [good(results["sifr"])[0]["tokens"], good(results["tokenizers"])[0]["tokens"]]
+            documents = len(os.listdir(text))
+            if ids[0] not in (ids[1], ids[1] + documents):    # sifr ends each document
+                row.note = f"other tokens: {ids[0]} and {ids[1]}"
+        elif context.python:
+            row.note = failure(results["tokenizers"])
+        part.rows.append(row)
+    part.notes.append("sifr's figure includes reading the files and writing the token store; the "
+                      "library's is its call alone, on texts that lie in memory.")
+
+
+# --- generation ---
+
+
+def weights_read(model, tiny):
+    """Elements that one token reads: all but the rows of the embeddings that it does not look up."""
+    from inputs import gpt2_config, llama_config
+    if model == "gpt2":
+        c = gpt2_config(tiny, 64)
+        width, words = c["n_embd"], c["vocab_size"]
+        return c["n_layer"] * (12 * width * width + 13 * width) + words * width + 2 * width
+    c = llama_config(tiny, 64)
+    width, words = c["hidden_size"], c["vocab_size"]
+    block = 4 * width * width + 3 * width * c["intermediate_size"] + 2 * width
+    return c["num_hidden_layers"] * block + words * width + width
+
+
+def run_generate(context, part):
+    inputs = context.inputs
+    count = "16" if inputs.tiny else "128"
+    limits = measure(inputs, "memory")
+    limit = max(bandwidth(limits), limits["read_gbytes_all"])
+    part.data["limits"] = limits
+    for model in ("gpt2", "llama"):
+        folder = inputs.model(model, 1024)
+        contestants = [Contestant("sifr", [
+            inputs.sifr, "generate", "--model", folder, "--prompt", "And it came to pass",
+            "--max-new-tokens", count, "--temperature", "0", "--precision", "bf16", "--json"])]
+        if context.python:
+            contestants += [Contestant(f"torch {kind}", context.peer("generate.py") +
+                                       [folder, count, kind, "1"], context.peer_environment())
+                            for kind in ("bf16", "fp32")]
+        results = interleave(contestants, context.rounds + 1,
+                             context.seconds_for("generate") / 2, context.say)
+        part.data[model] = results
+        mine = [len(r["ids"]) / r["seconds"] for r in good(results["sifr"])]
+        if not mine:
+            part.rows.append(Row(f"generation, {model}", note=failure(results["sifr"])))
+            continue
+        moved = median(mine) * weights_read(model, inputs.tiny) * 2 / 1e9
+        part.rows.append(Row(f"generation, {model} bf16, batch 1",
+                             f"{number(median(mine))} tokens/s{report.spread(spread(mine))}",
+                             "memory bandwidth", f"{number(limit)} GB/s", moved / limit, "0.80",
+                             f"{number(moved)} GB/s of weights"))
+        for name in list(results)[1:]:
+            if not good(results[name]):
+                part.rows.append(Row(f"generation, {model}", "", name, note=failure(results[name])))
+                continue
+            theirs = [r["tokens"] / s for r in good(results[name]) for s in r["seconds"]]
+            part.rows.append(Row(f"generation, {model}, batch 1", number(median(mine)), name,
+                                 number(median(theirs)), median(mine) / median(theirs)))

@@ -1,0 +1,176 @@
+"""Training steps on one rank: share of the machine's limit, and beside PyTorch at its best."""
+import time
+from dataclasses import dataclass
+
+import report
+from harness import Contestant, failure, good, interleave, median, spread
+from part_limits import measure
+from report import Row, gigabytes, number
+
+# What a loss may differ by, relative. At the first step it says whether weights and batches are the
+# same: other ones of this kind lie 1e-3 away. Later ones say whether the same model is trained.
+LOSS_BOUNDS = {"fp32": (2e-5, 1e-3), "bf16": (2e-3, 1e-2)}
+
+
+def ours(context, model, precision, sequences, length, steps):
+    inputs = context.inputs
+    return Contestant("sifr", [inputs.program("bench_train"), inputs.model(model, length), precision,
+                               str(steps), "--sequences", str(sequences), "--length", str(length),
+                               "--batches", inputs.batches(inputs.words(model)), "--seconds", "15"])
+
+
+def torch(context, model, precision, sequences, length, compiled, steps):
+    inputs = context.inputs
+    command = context.peer("train_torch.py") + [
+        "--model", inputs.model(model, length), "--batches", inputs.batches(inputs.words(model)),
+        "--precision", precision, "--sequences", str(sequences), "--length", str(length),
+        "--steps", str(steps), "--seconds", "15"]
+    return Contestant("torch, compiled" if compiled else "torch",
+                      command + (["--compile"] if compiled else []),
+                      context.peer_environment(), timeout=300)
+
+
+def rate(results, tokens):
+    """(median tokens a second over the steps of all turns, their spread); the first step of a turn
+    is not counted."""
+    rates = [tokens / s for r in good(results) for s in r["seconds"][1:]]
+    return median(rates), spread(rates)
+
+
+def check_losses(a, b, precision):
+    """What is wrong, or nothing."""
+    first, later = LOSS_BOUNDS[precision]
+    for step, (x, y) in enumerate(zip(a["losses"], b["losses"])):
+        bound = first if step == 0 else later
+        if not abs(x / y - 1) <= bound:
+            return f"other loss at step {step + 1}: {x:.5f} and {y:.5f}, more than {bound:g} apart"
+    return ""
+
+
+def share_row(part, cell, results, limits):
+    """The limit is that of this very cell: measured before and after it."""
+    value, wide = rate(results, cell.tokens())
+    flops = good(results)[0]["flops_per_token"]
+    limit = sum(l[f"{cell.precision}_gflops_all"] for l in limits) / len(limits)
+    part.rows.append(Row(f"{cell.title()}: share of the limit",
+                         f"{number(value)} tokens/s{report.spread(wide)}", "multiply-add loop",
+                         f"{number(limit)} GFLOP/s", value * flops / 1e9 / limit,
+                         "0.60" if cell.precision == "bf16" else "0.70",
+                         f"{number(flops / 1e6)} MFLOP a token"))
+
+
+def peer_rows(context, part, cell, results):
+    """A row for each form of the peer, the mark at the quickest."""
+    tokens, precision, title = cell.tokens(), cell.precision, cell.title()
+    mine = rate(results["sifr"], tokens)[0]
+    found = []      # (tokens a second, name, row, peak memory)
+    for name, runs in results.items():
+        if name == "sifr":
+            continue
+        if not good(runs):
+            part.rows.append(Row(f"{title}: tokens/s", "", name, note=failure(runs)))
+            continue
+        value, wide = rate(runs, tokens)
+        wrong = check_losses(good(results["sifr"])[0], good(runs)[0], precision)
+        note = "; ".join(t for t in (wrong, "bf16 emulated here" if cell.emulated else "") if t)
+        row = Row(f"{title}: tokens/s", number(mine), name, number(value) + report.spread(wide),
+                  mine / value, "", note)
+        part.rows.append(row)
+        if not wrong:
+            found.append((value, name, row, max(r["peak_bytes"] for r in good(runs))))
+    key = (cell.model, cell.shape)
+    if cell.emulated and key in context.torch_fp32:
+        # Without instructions for bf16 its users take fp32, and that is its best.
+        value, name, _, peak = context.torch_fp32[key]
+        row = Row(f"{title}: tokens/s", number(mine), f"{name}, fp32", number(value), mine / value)
+        part.rows.append(row)
+        found.append((value, f"{name}, fp32", row, peak))
+    if not found:
+        return
+    best = max(found, key=lambda f: f[0])
+    best[2].mark = "1.3" if precision == "bf16" else "1.2"
+    peak = max(r["peak_bytes"] for r in good(results["sifr"]))
+    part.rows.append(Row(f"{title}: peak memory", gigabytes(peak), best[1], gigabytes(best[3]),
+                         peak / best[3], "<0.6"))
+    if precision == "fp32":
+        context.torch_fp32[key] = best
+    forms = [f for f in found if f[1] in results]
+    if len(peers_of(context, cell)) > 1 and forms:
+        context.torch_form[precision] = max(forms, key=lambda f: f[0])[1]
+
+
+@dataclass
+class Cell:
+    model: str
+    precision: str
+    shape: tuple        # sequences, length
+    emulated: bool      # bf16 without instructions for it
+    main: bool          # the shape that all forms are measured at
+
+    def tokens(self):
+        return self.shape[0] * self.shape[1]
+
+    def title(self):
+        return f"{self.model} {self.precision}, {self.shape[0]} × {self.shape[1]}"
+
+    def weight(self):
+        """Of the time for this part."""
+        return (3 if self.model == "gpt2" else 2) if self.main else 1
+
+
+def peers_of(context, cell):
+    """torch as it is and compiled on GPT-2; then the quicker of the two alone."""
+    if not context.python or (cell.emulated and not cell.main):
+        return []
+    make = lambda compiled: torch(context, cell.model, cell.precision, *cell.shape, compiled,
+                                  1 if cell.emulated else 2)
+    if cell.main and cell.model == "gpt2":
+        return [make(False), make(True)]
+    return [make(context.torch_form.get(cell.precision) == "torch, compiled")]
+
+
+def measure_cell(context, part, cell, budget):
+    context.say(f"{cell.title()}, {budget:.0f} s")
+    deadline = time.monotonic() + budget
+    contestants = [ours(context, cell.model, cell.precision, *cell.shape, 3)]
+    contestants += peers_of(context, cell)
+    limits = [measure(context.inputs, "operations")]
+    results = interleave(contestants, context.rounds, budget, context.say)
+    limits.append(measure(context.inputs, "operations"))
+    if "torch, compiled" in results and "torch" not in results and \
+            not good(results["torch, compiled"]):
+        plain = torch(context, cell.model, cell.precision, *cell.shape, False, 1)
+        results["torch"] = interleave([plain], 1, deadline - time.monotonic(), context.say)["torch"]
+    part.data[cell.title()] = {"results": results, "limits": limits}
+    if not good(results["sifr"]):
+        part.rows.append(Row(cell.title(), note=failure(results["sifr"])))
+        return
+    share_row(part, cell, results["sifr"], limits)
+    peer_rows(context, part, cell, results)
+
+
+def run(context, part):
+    tiny = context.inputs.tiny
+    emulated = context.limits_of_operations()["bf16_instruction"] == "none"
+    cells = [Cell(model, precision, shape, emulated and precision == "bf16", main)
+             for shape, main in (((2, 32) if tiny else (4, 1024), True),
+                                 ((1, 64) if tiny else (1, 4096), False))
+             for model in ("gpt2", "llama") for precision in ("fp32", "bf16")]
+    ends = time.monotonic() + context.seconds_for("train")
+    for i, cell in enumerate(cells):
+        left = ends - time.monotonic()
+        measure_cell(context, part, cell,
+                     max(30, left * cell.weight() / sum(c.weight() for c in cells[i:])))
+    part.notes.append(
+        "All start from the weights that `sifr init` wrote and take the same ids in the same order; "
+        "losses differ by at most " + ", ".join(
+            f"{first:g} at the first step and {later:g} after it ({precision})"
+            for precision, (first, later) in LOSS_BOUNDS.items()) +
+        ", relative, or the row says so. PyTorch: autocast in bf16, fused AdamW, its scaled dot "
+        "product attention, threads pinned, huge pages, an allocator that gives nothing back; as it "
+        "is and compiled on gpt2, elsewhere the quicker of the two. The mark stands at its quickest "
+        "form. Memory is the largest resident size of the process.")
+    if emulated and context.python:
+        part.notes.append("This processor has no instructions for bf16: PyTorch emulates them, which "
+                          "is measured at the first shape with one step a turn; its best here is "
+                          "fp32, and the marks of bf16 stand beside that.")

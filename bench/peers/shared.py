@@ -1,0 +1,83 @@
+"""What the peers' scripts share: the model of a folder, the ids of a file, steps against the clock.
+
+Every peer reads the weights that `sifr init` wrote and the ids that sifr trains on, and prints one
+JSON object last: seconds and loss of each step, the first one included."""
+import argparse
+import array
+import json
+import os
+import time
+
+import torch
+
+LEARNING_RATE = 3e-4    # AdamW as sifr's: betas 0.9 and 0.999, epsilon 1e-8, no decay; clipping at 1
+OPTIMIZER = {"lr": LEARNING_RATE, "betas": (0.9, 0.999), "eps": 1e-8, "weight_decay": 0.0}
+
+
+def arguments(description):
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--model", required=True)
+    parser.add_argument("--batches", required=True)
+    parser.add_argument("--precision", choices=("bf16", "fp32"), default="bf16")
+    parser.add_argument("--sequences", type=int, default=4)
+    parser.add_argument("--length", type=int, default=1024)
+    parser.add_argument("--steps", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=60)
+    return parser
+
+
+def load(folder):
+    from transformers import AutoModelForCausalLM
+    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32,
+                                                 attn_implementation="sdpa")
+    model.config.use_cache = False
+    return model.train()
+
+
+def batch(a, step, rank=0, ranks=1):
+    """Sequences of one rank: rank r has the r-th of each step."""
+    count = a.sequences * a.length
+    ids = array.array("i")
+    with open(a.batches, "rb") as f:
+        f.seek(4 * count * (step * ranks + rank))
+        ids.frombytes(f.read(4 * count))
+    return torch.tensor(ids, dtype=torch.long).view(a.sequences, a.length)
+
+
+def timed_steps(a, one_step, agree=lambda value: value):
+    """one_step(step) gives the loss. No step begins after a.seconds; agree() makes that the first
+    rank's decision."""
+    seconds, losses, begun = [], [], None
+    for step in range(a.steps + 1):
+        start = time.perf_counter()
+        losses.append(float(one_step(step)))
+        seconds.append(time.perf_counter() - start)
+        begun = begun or time.perf_counter()
+        if step and agree(time.perf_counter() - begun) > a.seconds:
+            break
+    return {"seconds": seconds, "losses": losses}
+
+
+def is_emulated():
+    """bf16 products without instructions for them."""
+    with open("/proc/cpuinfo") as f:
+        flags = f.read()
+    return "avx512_bf16" not in flags and "amx_bf16" not in flags and "bf16" not in flags
+
+
+def settings():
+    return {"torch": torch.__version__, "threads": torch.get_num_threads(),
+            "mkldnn": torch.backends.mkldnn.is_available(),
+            "capability": torch.backends.cpu.get_cpu_capability(),
+            "bf16_emulated": is_emulated()}
+
+
+def show(result):
+    print("\n" + json.dumps(result), flush=True)
+
+
+def settle(rank):
+    """A core of its own for this process."""
+    allowed = sorted(os.sched_getaffinity(0))
+    os.sched_setaffinity(0, {allowed[rank % len(allowed)]})
+    torch.set_num_threads(1)

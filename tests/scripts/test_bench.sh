@@ -1,0 +1,106 @@
+# label: full
+# bench/run: how contestants are run and summed up, what a page says; then all of sifr's own parts
+# with tiny shapes. The peers need their 6 GB and are left out.
+# not under sanitizers, timeout: 300
+fail() { echo "$1" >&2; exit 1; }
+command -v python3 >/dev/null || { echo "skipped: no python3 here"; exit 77; }
+export PYTHONPATH=$SOURCE/bench PYTHONDONTWRITEBYTECODE=1 SIFR_BENCH_CACHE=$PWD/cache
+
+python3 - <<'P' || fail "the harness"
+import os, subprocess, time
+import harness as h, report as r, part_short, part_train
+
+def sh(name, text, **more):
+    return h.Contestant(name, ["sh", "-c", text], **more)
+
+# Turns A B A B; a contestant that fails is not asked again, and the others go on.
+order = [sh("a", "echo a >>order; echo noise; echo '{\"x\": 1}'"),
+         sh("b", "echo b >>order; echo 'ValueError: no' >&2; exit 3"),
+         sh("c", "echo c >>order; echo '{\"x\": 3}'")]
+here = os.getcwd()
+for c in order:
+    c.command[2] = f"cd {here}; " + c.command[2]
+got = h.interleave(order, 2, 60, lambda text: None)
+assert open("order").read().split() == ["a", "b", "c", "a", "c"], open("order").read()
+assert [x["x"] for x in got["a"]] == [1, 1] and got["a"][0]["peak_bytes"] > 1e5
+assert got["b"][0]["failed"] == "ValueError: no" and not h.good(got["b"])
+
+# One that takes too long is ended, with all that it started, and says so.
+begun = time.monotonic()
+slow = h.run(sh("slow", f"cd {here}; sleep 100 & echo $! >child; wait", timeout=6), 6)
+assert "too slow" in slow["failed"] and time.monotonic() - begun < 20, slow
+time.sleep(0.2)
+state = subprocess.run(["ps", "-o", "stat=", "-p", open("child").read().strip()],
+                       capture_output=True, text=True).stdout
+assert not state.strip() or state.startswith("Z"), state
+assert "used up" in h.run(sh("late", "true"), 1)["failed"]
+assert "no JSON" in h.run(sh("dumb", "echo hello"))["failed"]
+
+# Ranks without a launcher of their own: each knows which one it is, the first one answers; one that
+# fails ends the others.
+ranks = h.run(sh("ranks", "echo \"{\\\"rank\\\": $RANK, \\\"of\\\": $WORLD_SIZE}\"; sleep 1.3", ranks=2))
+assert (ranks["rank"], ranks["of"]) == (0, 2) and ranks["peak_bytes"] > 1e5, ranks
+begun = time.monotonic()
+lost = h.run(sh("lost", "[ $RANK = 0 ] || { echo 'Error: mine' >&2; exit 1; }; sleep 60", ranks=2))
+assert lost["failed"] == "Error: mine" and time.monotonic() - begun < 30, lost
+
+# Settings of the shell that slow a library down do not reach a contestant.
+os.environ["OPENBLAS_CORETYPE"] = "Haswell"
+seen = h.run(sh("env", "echo \"{\\\"v\\\": \\\"$OPENBLAS_CORETYPE\\\"}\""))
+assert seen["v"] == "", seen
+
+assert h.median([3, 1, 2]) == 2 and h.spread([1, 2, 3]) == 1.0 and h.spread([1]) is None
+assert r.Row("", ratio=0.6, mark="0.60").reached() is True
+assert r.Row("", ratio=0.59, mark="0.60").reached() is False
+assert r.Row("", ratio=0.61, mark="<0.6").reached() is False
+assert r.Row("", mark="0.60").reached() is None
+assert "**short**" in "".join(r.table([r.Row("x | y", ratio=0.1, mark="0.5")]))
+same = {"losses": [10.0, 9.0]}
+assert part_train.check_losses(same, {"losses": [10.0, 9.001]}, "fp32") == ""
+assert "step 1" in part_train.check_losses(same, {"losses": [10.001, 9.0]}, "fp32")
+assert "step 2" in part_train.check_losses(same, {"losses": [10.0, 9.1]}, "fp32")
+assert "step 1" in part_train.check_losses(same, {"losses": [float("nan")]}, "fp32")
+
+# The short form: what falls below the kept share by more than the tolerance fails, after a second
+# look; a machine of which nothing is kept passes.
+class Inputs: tiny = False
+class Context:
+    inputs, keep = Inputs, False
+    def say(self, text): pass
+shares = {"x": [0.5, 0.5], "y": [0.9]}
+part_short.figures = lambda context: {n: (lambda n=n: shares[n].pop(0)) for n in list(shares)}
+part_short.kind_of_machine = lambda: "this"
+part_short.KEPT = "kept.json"
+open("kept.json", "w").write('{"this": {"x": 0.6, "y": 0.95}}')
+part = r.Part("short", "")
+assert part_short.run(Context(), part) is False
+assert [row.reached() for row in part.rows] == [False, True] and shares["x"] == []
+shares = {"x": [0.5, 0.58], "y": [0.9]}
+assert part_short.run(Context(), r.Part("short", "")) is True
+shares = {"x": [{"failed": "no"}]}
+assert part_short.run(Context(), r.Part("short", "")) is False
+open("kept.json", "w").write('{"other": {"x": 0.6}}')
+shares = {"x": [0.1]}
+assert part_short.run(Context(), r.Part("short", "")) is True
+P
+
+code=0
+"$SOURCE/bench/run" nothing >out 2>&1 || code=$?
+[ "$code" = 2 ] || fail "an unknown part: exit code $code"
+grep -q 'parts are limits train' out || fail "the parts are not named"
+
+"$SOURCE/bench/run" --tiny --no-peers --rounds 1 --minutes 3 --build "$BUILD" \
+    --output "$PWD/result" limits train ranks comm adam attention start files tokenise generate \
+    >out 2>err || { cat out err >&2; fail "tiny shapes"; }
+python3 - <<'P' || { cat result.md >&2; fail "what it found"; }
+import json
+parts = {p["name"]: p for p in json.load(open("result.json"))["parts"]}
+assert len(parts) == 10
+for name, part in parts.items():
+    assert part["rows"], name
+    for row in part["rows"]:
+        assert row["ours"] or row["theirs"], (name, row)    # a row without figures says why: none may
+assert sum("share of the limit" in r["figure"] for r in parts["train"]["rows"]) == 8
+assert sum("communication" in r["figure"] for r in parts["ranks"]["rows"]) == 8
+P
+grep -q '^## Training on one rank' result.md || fail "no page"
