@@ -120,11 +120,44 @@ static void test_memory(void **state) {
     device_close(dev);
 }
 
+typedef struct tiny_seen {
+    float value;
+    float product[TILES], sum[TILES];
+} tiny_seen;
+
+static void multiply(void *argument, int64_t tile, int thread) {
+    tiny_seen *seen = argument;
+    (void)thread;
+    seen->product[tile] = seen->value * seen->value;
+    seen->sum[tile] = seen->value * 0x1p-50f + 0x1p-140f;
+}
+
+/* Floats below the normal ones count as zero in every thread, and only while tiles run. */
+static void test_tiny_floats(void **state) {
+    (void)state;
+#if defined(__x86_64__)
+    for (int threads = 1; threads <= 3; threads += 2) {
+        cpu_team *team = NULL;
+        tiny_seen seen = {.value = 0x1p-70f};
+        volatile float tiny = 0x1p-70f;
+        assert_int_equal(cpu_team_create(threads, &team, NULL), SIFR_OK);
+        cpu_parallel(team, TILES, multiply, &seen);
+        for (int i = 0; i < TILES; i++) {
+            assert_true(seen.product[i] == 0);
+            assert_true(seen.sum[i] == 0x1p-120f);
+        }
+        assert_true(tiny * tiny > 0);
+        cpu_team_free(team);
+    }
+#endif
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_tile_once),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_tiny_floats),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
