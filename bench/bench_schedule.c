@@ -97,7 +97,7 @@ static sifr_status measure_executor(int steps, double *best, size_t *instruction
     options.length = SMALL;
     BASE_TRY(model_from_config(&config, &model, error));
     BASE_TRY(sifr_engine_create(model, &options, &engine, error));
-    sifr_engine_initialise(engine, 1);
+    BASE_TRY(sifr_engine_initialise(engine, 1, error));
     engine_replace_kernels(engine->trainer, no_kernel, &last);
     *instructions = engine->training->instruction_count;
     *best = 1e9;

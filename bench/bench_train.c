@@ -102,8 +102,7 @@ static sifr_status make_engine(train_bench *b, sifr_error *error) {
         formats_model_config config = shape_of(llama, b->options.length);
         BASE_TRY(model_from_config(&config, &b->model, error));
         BASE_TRY(engine_create(b->model, &b->options, b->group, &b->engine, error));
-        sifr_engine_initialise(b->engine, 1);
-        return SIFR_OK;
+        return sifr_engine_initialise(b->engine, 1, error);
     }
     BASE_TRY(engine_folder_open(b->model_name, &b->folder, error));
     BASE_TRY(engine_create(b->folder.model, &b->options, b->group, &b->engine, error));

@@ -77,7 +77,7 @@ int main(void) {
     options.sequences = SEQUENCES;
     options.length = LENGTH;
     if (sifr_engine_create(model, &options, &engine, &error) != SIFR_OK) goto failed;
-    sifr_engine_initialise(engine, 42);
+    if (sifr_engine_initialise(engine, 42, &error) != SIFR_OK) goto failed;
 
     /* Each sequence begins elsewhere in the text; the label of a token is the one behind it. */
     for (int i = 0; i < SEQUENCES; i++) {

@@ -57,6 +57,20 @@ typedef struct sifr_zero_options {
     int64_t model_persistence_threshold; /* ... while all of these are at most so many */
 } sifr_zero_options;
 
+/* Optimizer state (fp32 master weights and both moments) on disk: DeepSpeed's offload_optimizer and
+ * aio. None of it changes a result. */
+typedef struct sifr_offload_options {
+    const char *nvme_path;  /* directory, read by sifr_engine_create only; NULL: state in memory */
+    int64_t sub_group_size; /* elements updated at a time; 0: worked out */
+    int32_t buffer_count;   /* each for one kind of state of one sub-group; 0: worked out */
+    bool pipeline_read, pipeline_write; /* beside the update */
+    bool pin_memory;                    /* of these buffers, where the system allows */
+    int64_t block_size;                 /* bytes of a request; a multiple of 4096 */
+    int32_t queue_depth;                /* requests under way for each thread */
+    int32_t threads;
+    bool single_submit, overlap_events; /* as DeepSpeed's */
+} sifr_offload_options;
+
 typedef struct sifr_engine_options {
     sifr_precision precision;
     int threads;           /* 0: every core that the process may run on */
@@ -73,6 +87,7 @@ typedef struct sifr_engine_options {
     sifr_loss_scaling loss_scaling;  /* of SIFR_FP16; the others have none */
     int zero_stage;                  /* of ZeRO, 0 to 3: what ranks hold as slices */
     sifr_zero_options zero;
+    sifr_offload_options offload;
     sifr_precision travel; /* of gradients between ranks; 16 bits halve what moves and round it */
     /* In which sums of gradients are kept: SIFR_FP32, or the precision itself, which halves their
      * memory and what moves, and rounds every partial sum. */
@@ -82,7 +97,7 @@ typedef struct sifr_engine_options {
 
 /* fp32, all cores, one sequence of 1024 tokens, AdamW with betas 0.9 and 0.999, epsilon 1e-8, no
  * weight decay, clipping at 1, seed 42; loss scaling dynamic from 2^16 down to 1, window 1000,
- * hysteresis 2; transfers overlap, one unit is gathered ahead and none is kept. */
+ * hysteresis 2; transfers overlap, one unit is gathered ahead and none is kept; state in memory. */
 SIFR_API sifr_engine_options sifr_engine_defaults(void);
 
 typedef struct sifr_step_result {
@@ -102,7 +117,8 @@ SIFR_API sifr_status sifr_engine_create(const sifr_model *model, const sifr_engi
 SIFR_API void sifr_engine_free(sifr_engine *engine); /* NULL is harmless */
 
 /* Random weights by each weight's rule: a function of (seed, weight, element) alone. */
-SIFR_API void sifr_engine_initialise(sifr_engine *engine, uint64_t seed);
+SIFR_API sifr_status sifr_engine_initialise(sifr_engine *engine, uint64_t seed,
+                                            sifr_error *error) SIFR_MUST_CHECK;
 
 /* Weights by name, in fp32, row-major; count must be rows x columns. Writing resets nothing else.
  * Both copy. With several ranks each of them makes the same calls. */

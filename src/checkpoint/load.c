@@ -145,16 +145,14 @@ static sifr_status verify(const load_run *run, candidate *c, sifr_error *error) 
     return SIFR_OK;
 }
 
-/* Elements *start … *stop - 1 of the weight are both in the range and here, at *own. */
+/* Elements *start … *stop - 1 of the weight are both in the range and here. */
 static bool wanted(const sifr_engine *engine, const checkpoint_range *range, int64_t *start,
-                   int64_t *stop, float **own) {
+                   int64_t *stop) {
     int64_t first, count;
-    float *held = engine_slice(engine, range->weight, range->part, &first, &count);
+    if (!engine_range(engine, range->weight, range->part, &first, &count)) return false;
     *start = base_max_i64(range->first, first);
     *stop = base_min_i64(range->first + range->count, first + count);
-    if (!held || *stop <= *start) return false;
-    *own = held + (*start - first);
-    return true;
+    return *stop > *start;
 }
 
 /* Opens the files with something that this rank holds. */
@@ -164,10 +162,9 @@ static sifr_status open_files(const load_run *run, candidate *c, sifr_error *err
     for (size_t i = 0; i < c->opened.file_count; i++) {
         size_t first = at, count = ranges_of(c, i, &at);
         int64_t start, stop;
-        float *own;
         bool needed = false;
         for (size_t k = first; k < at && !needed; k++)
-            needed = wanted(run->engine, &c->ranges[k], &start, &stop, &own);
+            needed = wanted(run->engine, &c->ranges[k], &start, &stop);
         if (!needed) continue;
         BASE_TRY(checkpoint_check_file(&c->opened, i, c->directory, false, error));
         BASE_TRY(checkpoint_open_file(&c->opened, c->ranges + first, count, c->directory,
@@ -177,22 +174,27 @@ static sifr_status open_files(const load_run *run, candidate *c, sifr_error *err
 }
 
 /* Of the mapped files only the pages of what this rank holds are read, and given back file by file.
- * Nothing fails before the refresh. */
-static sifr_status take(sifr_engine *engine, candidate *c, sifr_error *error) {
+ * Only what is on disk can fail. */
+static sifr_status take_values(sifr_engine *engine, candidate *c, sifr_error *error) {
     for (size_t i = 0; i < c->count; i++) {
         const checkpoint_range *range = &c->ranges[i];
         int64_t start, stop;
-        float *own;
-        if (wanted(engine, range, &start, &stop, &own)) {
+        if (wanted(engine, range, &start, &stop)) {
             const formats_tensor *tensor =
                 formats_safetensors_find(&c->files[range->file], range->tensor);
             const char *from = tensor->data; /* at any alignment */
-            memcpy(own, from + (size_t)(start - range->first) * sizeof *own,
-                   (size_t)(stop - start) * sizeof *own);
+            BASE_TRY(engine_write(engine, range->weight, range->part, start, stop - start,
+                                  from + (size_t)(start - range->first) * sizeof(float), error));
         }
         if (i + 1 == c->count || c->ranges[i + 1].file != range->file)
             formats_safetensors_close(&c->files[range->file]);
     }
+    return SIFR_OK;
+}
+
+static sifr_status take(const load_run *run, candidate *c, sifr_error *error) {
+    sifr_engine *engine = run->engine;
+    BASE_TRY(comm_agree_status(run->group, take_values(engine, c, error), error));
     engine->steps = c->opened.step;
     engine->updates = c->opened.updates;
     engine->scaler = c->scaler;
@@ -222,7 +224,7 @@ static sifr_status load_one(const load_run *run, candidate *c, json_t **state, b
     if (status == SIFR_OK && run->first)
         status = compare_objects(c->opened.notes, run->record->notes, say, &where, error);
     BASE_TRY(comm_agree_status(run->group, status, error));
-    return take(run->engine, c, error);
+    return take(run, c, error);
 }
 
 /* Steps of the checkpoints that rank 0 sees, on all ranks. */

@@ -21,11 +21,29 @@ typedef struct save_run {
     bool first;           /* this is rank 0 */
 } save_run;
 
-/* What this rank holds of a range that is its own to write. */
-static const float *range_values(const sifr_engine *engine, const checkpoint_range *range) {
-    int64_t first, count;
-    const float *held = engine_slice(engine, range->weight, range->part, &first, &count);
-    return held + (range->first - first);
+enum { PIECE_ELEMENTS = 1 << 20 }; /* of state on disk, in memory at a time */
+
+/* Calls `take` for the values of a range that is this rank's own to write, one piece after the
+ * other. */
+typedef sifr_status (*take_piece)(void *user, const float *values, int64_t first, int64_t count,
+                                  sifr_error *error);
+
+static sifr_status each_piece(const sifr_engine *engine, const checkpoint_range *range, float *room,
+                              take_piece take, void *user, sifr_error *error) {
+    for (int64_t done = 0; done < range->count; done += PIECE_ELEMENTS) {
+        int64_t count = base_min_i64(PIECE_ELEMENTS, range->count - done);
+        const float *values;
+        BASE_TRY(engine_view(engine, range->weight, range->part, range->first + done, count, room,
+                             &values, error));
+        BASE_TRY(take(user, values, done, count, error));
+    }
+    return SIFR_OK;
+}
+
+static sifr_status append_piece(void *user, const float *values, int64_t first, int64_t count,
+                                sifr_error *error) {
+    (void)first;
+    return formats_safetensors_append(user, values, (size_t)count * sizeof *values, error);
 }
 
 /* A whole weight keeps its shape, for people who look into the file. */
@@ -43,7 +61,7 @@ static formats_tensor_spec describe(const sifr_model *model, const checkpoint_ra
 }
 
 static sifr_status write_file(const sifr_engine *engine, const checkpoint_range *ranges,
-                              size_t count, const char *path, sifr_error *error) {
+                              size_t count, const char *path, float *room, sifr_error *error) {
     formats_tensor_spec *specs = NULL;
     char(*names)[FORMATS_NAME_LIMIT] = NULL;
     formats_safetensors_writer writer;
@@ -58,8 +76,7 @@ static sifr_status write_file(const sifr_engine *engine, const checkpoint_range 
     BASE_TRY_GOTO(status, formats_safetensors_writer_open(&writer, path, specs, count, error),
                   done);
     for (size_t i = 0; status == SIFR_OK && i < count; i++) {
-        status = formats_safetensors_append(&writer, range_values(engine, &ranges[i]),
-                                            (size_t)ranges[i].count * sizeof(float), error);
+        status = each_piece(engine, &ranges[i], room, append_piece, &writer, error);
     }
     if (status == SIFR_OK)
         status = formats_safetensors_commit(&writer, error);
@@ -71,9 +88,17 @@ done:
     return status;
 }
 
-/* What the file says now against the memory that it was made from. */
+static sifr_status compare_piece(void *user, const float *values, int64_t first, int64_t count,
+                                 sifr_error *error) {
+    const formats_tensor *tensor = user;
+    const char *read = (const char *)tensor->data + (size_t)first * sizeof *values;
+    if (memcmp(read, values, (size_t)count * sizeof *values) == 0) return SIFR_OK;
+    return base_fail(error, SIFR_FAILED, "'%s' reads back other than it was written", tensor->name);
+}
+
+/* What the file says now against the state that it was made from. */
 static sifr_status compare_file(const sifr_engine *engine, const checkpoint_range *ranges,
-                                size_t count, const char *path, sifr_error *error) {
+                                size_t count, const char *path, float *room, sifr_error *error) {
     formats_safetensors file;
     char name[FORMATS_NAME_LIMIT];
     BASE_TRY(formats_safetensors_open(path, &file, error));
@@ -82,18 +107,19 @@ static sifr_status compare_file(const sifr_engine *engine, const checkpoint_rang
         status = checkpoint_tensor_name(engine->model, &ranges[i], name, error);
         if (status != SIFR_OK) break;
         const formats_tensor *tensor = formats_safetensors_find(&file, name);
-        if (tensor && tensor->elements == ranges[i].count &&
-            memcmp(tensor->data, range_values(engine, &ranges[i]), tensor->bytes) == 0)
-            continue;
-        status = base_fail(error, SIFR_FAILED, "%s: '%s' reads back other than it was written",
-                           path, name);
+        if (!tensor || tensor->elements != ranges[i].count)
+            status = base_fail(error, SIFR_FAILED, "'%s' reads back with another size", name);
+        else
+            status = each_piece(engine, &ranges[i], room, compare_piece, (void *)(uintptr_t)tensor,
+                                error);
+        if (status != SIFR_OK) base_set_error_in(error, status, "%s", path);
     }
     formats_safetensors_close(&file);
     return status;
 }
 
 /* This rank's files, each read back, and their sums. */
-static sifr_status write_states(save_run *run, sifr_error *error) {
+static sifr_status write_states(save_run *run, float *room, sifr_error *error) {
     char directory[BASE_PATH_LENGTH], path[BASE_PATH_LENGTH], name[64];
     const checkpoint_layout *layout = &run->layout;
     size_t rank = (size_t)comm_rank(run->group), begin = layout->first_file[rank];
@@ -103,8 +129,8 @@ static sifr_status write_states(save_run *run, sifr_error *error) {
         const checkpoint_range *ranges = layout->ranges + first;
         checkpoint_file_name(name, file, layout->files);
         BASE_TRY(base_path_join(path, directory, name, error));
-        BASE_TRY(write_file(run->engine, ranges, count, path, error));
-        BASE_TRY(compare_file(run->engine, ranges, count, path, error));
+        BASE_TRY(write_file(run->engine, ranges, count, path, room, error));
+        BASE_TRY(compare_file(run->engine, ranges, count, path, room, error));
         BASE_TRY(checkpoint_sum_file(directory, name,
                                      &run->sums[rank * layout->most_files + file - begin], error));
     }
@@ -220,7 +246,12 @@ static sifr_status begin(save_run *run, const checkpoint_settings *settings, sif
 static sifr_status write_all(save_run *run, sifr_error *error) {
     int64_t bytes = (int64_t)(run->layout.most_files * sizeof *run->sums);
     checkpoint_sum *mine = run->sums + (size_t)comm_rank(run->group) * run->layout.most_files;
-    BASE_TRY(comm_agree_status(run->group, write_states(run, error), error));
+    float *room; /* of what is on disk */
+    sifr_status status =
+        base_alloc(run->engine->swap ? PIECE_ELEMENTS : 0, sizeof *room, &room, error);
+    if (status == SIFR_OK) status = write_states(run, room, error);
+    free(room);
+    BASE_TRY(comm_agree_status(run->group, status, error));
     return comm_all_gather_control(run->group, mine, bytes, run->sums, error);
 }
 

@@ -27,8 +27,9 @@ static json_t *wire_json(const cli_plan_stage *stage) {
 }
 
 static json_t *time_json(const plan_prediction *p) {
-    return json_pack("{s:f, s:f, s:f, s:f}", "step_s", p->step_seconds, "computing_s", p->computing,
-                     "communication_s", p->communication, "waiting_s", p->waiting);
+    return json_pack("{s:f, s:f, s:f, s:f, s:f}", "step_s", p->step_seconds, "computing_s",
+                     p->computing, "communication_s", p->communication, "disk_s", p->disk,
+                     "waiting_s", p->waiting);
 }
 
 static json_t *stages_json(const cli_plan_report *r) {
@@ -54,6 +55,13 @@ static json_t *machine_json(const cli_plan_report *r) {
                      "file", r->machine_file);
 }
 
+static json_t *disk_json(const plan_schedule *s) {
+    int64_t read, written;
+    plan_disk(s, &read, &written);
+    return json_pack("{s:I, s:I, s:I}", "bytes", (json_int_t)s->nvme_bytes, "read_bytes",
+                     (json_int_t)read, "written_bytes", (json_int_t)written);
+}
+
 static json_t *report_json(const cli_plan_report *r) {
     const plan_schedule *s = r->schedule;
     const plan_settings *settings = &s->settings;
@@ -64,7 +72,7 @@ static json_t *report_json(const cli_plan_report *r) {
         json_array_append_new(units, json_string(r->model->units[u].name));
     return json_pack(
         "{s:I, s:I, s:I, s:o, s:i, s:I, s:o, s:f, s:I, s:s, s:I, s:i, s:I, s:s, s:b, s:i, s:i, "
-        "s:i, s:b, s:o, s:o, s:o}",
+        "s:i, s:b, s:o, s:o, s:o, s:o}",
         "peak_bytes", (json_int_t)s->total_bytes, "live_bytes", (json_int_t)live, "baseline_bytes",
         (json_int_t)r->baseline, "classes", classes_json(s->peak_bytes), "peak_instruction",
         s->peak_instruction, "instructions", (json_int_t)s->instruction_count, "units", units,
@@ -76,7 +84,7 @@ static json_t *report_json(const cli_plan_report *r) {
         (int)settings->recompute, "world_size", settings->world_size, "rank", settings->rank,
         "zero_stage", settings->stage, "fits", (int)(r->too_large.status == SIFR_OK), "wire",
         wire_json(&r->stage), "predicted", time_json(&r->stage.predicted), "machine",
-        machine_json(r));
+        machine_json(r), "nvme", disk_json(s));
 }
 
 int cli_plan_print_json(const cli_plan_report *r, bool dump) {

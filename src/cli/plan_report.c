@@ -75,10 +75,26 @@ static void print_time(const cli_plan_report *r) {
     if (several)
         printf("; computing %.3g s, communication %.3g s, waiting for it %.3g s", p->computing,
                p->communication, p->waiting);
+    if (r->schedule->nvme_bytes) printf("; disk %.3g s", p->disk);
     printf("\nmachine      %.4g fp32 and %.4g bf16 GFLOP/s, memory %.3g GB/s a rank, %s\n",
            m->fp32_operations / 1e9, m->bf16_operations / 1e9, m->memory_bytes / 1e9,
            r->machine_file ? r->machine_file : "measured here");
     if (several) print_link(r);
+    if (r->schedule->nvme_bytes)
+        printf("disk         %.3g GB/s%s\n", plan_disk_speed(m) / 1e9,
+               m->disk_bytes > 0 ? ""
+                                 : ", an assumption: disk_bytes_per_s of a machine file says it");
+}
+
+/* What is kept and moved on disk. */
+static void print_disk(const plan_schedule *s) {
+    char text[32], read[32], written[32];
+    int64_t in, out;
+    if (!s->nvme_bytes) return;
+    plan_disk(s, &in, &out);
+    printf("%-16s %14lld  %9s  %s read and %s written a step\n", "on nvme",
+           (long long)s->nvme_bytes, base_format_bytes((uint64_t)s->nvme_bytes, text),
+           base_format_bytes((uint64_t)in, read), base_format_bytes((uint64_t)out, written));
 }
 
 static void print_memory(const cli_plan_report *r) {
@@ -95,6 +111,7 @@ static void print_memory(const cli_plan_report *r) {
                base_format_bytes((uint64_t)(s->total_bytes - live_bytes(s)), text));
     printf("%-16s %14lld  %9s\n", "all", (long long)s->total_bytes,
            base_format_bytes((uint64_t)s->total_bytes, text));
+    print_disk(s);
     printf("\nThe peak is at %s.\n", peak_name(s, name));
 }
 

@@ -25,6 +25,13 @@ sifr_engine_options sifr_engine_defaults(void) {
                  .prefetch_bucket_size = 1,
                  .max_live_parameters = 1000000000,
                  .model_persistence_threshold = INT64_MAX},
+        .offload = {.pipeline_read = true,
+                    .pipeline_write = true,
+                    .pin_memory = true,
+                    .block_size = 1 << 20,
+                    .queue_depth = 8,
+                    .threads = 1,
+                    .overlap_events = true},
         .seed = 42};
 }
 
@@ -39,6 +46,16 @@ static plan_transfers transfers_of(const sifr_zero_options *zero) {
                             .model_persistence = zero->model_persistence_threshold};
 }
 
+static plan_offload offload_of(const sifr_offload_options *offload) {
+    plan_tier tier = offload->nvme_path ? PLAN_NVME : PLAN_DEVICE;
+    return (plan_offload){.masters = tier,
+                          .moments = tier,
+                          .sub_group = offload->sub_group_size,
+                          .buffers = offload->buffer_count,
+                          .read_ahead = offload->pipeline_read,
+                          .write_behind = offload->pipeline_write};
+}
+
 plan_settings engine_settings(const sifr_engine_options *options, const comm_group *group) {
     plan_settings settings = {.mode = PLAN_TRAIN,
                               .dtype = engine_dtype(options->precision),
@@ -49,6 +66,7 @@ plan_settings engine_settings(const sifr_engine_options *options, const comm_gro
                               .world_size = group ? comm_size(group) : 1,
                               .stage = options->zero_stage,
                               .transfers = transfers_of(&options->zero),
+                              .offload = offload_of(&options->offload),
                               .travel = engine_dtype(options->travel),
                               .gradients = engine_dtype(options->gradients),
                               .order = options->unit_order ? PLAN_UNIT : PLAN_BATCH,
@@ -60,6 +78,21 @@ plan_settings engine_settings(const sifr_engine_options *options, const comm_gro
     settings.adam.adam.weight_decay = (float)options->weight_decay;
     settings.adam.adam.decoupled = options->decoupled;
     return settings;
+}
+
+static sifr_status open_swap(sifr_engine *engine, sifr_error *error) {
+    const sifr_offload_options *o = &engine->options.offload;
+    const plan_schedule *s = engine->training;
+    engine_io_settings io = {.block_bytes = o->block_size,
+                             .queue_depth = o->queue_depth,
+                             .threads = o->threads,
+                             .single_submit = o->single_submit,
+                             .overlap_events = o->overlap_events};
+    if (!s->nvme_bytes) return SIFR_OK;
+    BASE_TRY(engine_swap_open(o->nvme_path, s->settings.rank, s->nvme_bytes, &io,
+                              engine_disk_transfers(s), &engine->swap, error));
+    engine->pinned = engine_use_swap(engine->trainer, engine->swap, o->pin_memory);
+    return SIFR_OK;
 }
 
 sifr_status engine_create(const sifr_model *model, const sifr_engine_options *options,
@@ -90,6 +123,8 @@ sifr_status engine_create(const sifr_model *model, const sifr_engine_options *op
         status,
         engine_executor_create(engine->training, engine->group, NULL, &engine->trainer, error),
         fail);
+    BASE_TRY_GOTO(status, open_swap(engine, error), fail);
+    engine->options.offload.nvme_path = NULL; /* the caller's */
     *out = engine;
     return SIFR_OK;
 fail:
@@ -111,6 +146,7 @@ sifr_status sifr_engine_create(const sifr_model *model, const sifr_engine_option
 
 void sifr_engine_free(sifr_engine *engine) {
     if (!engine) return;
+    engine_swap_close(engine->swap); /* before the memory that it may still be moving */
     engine_executor_free(engine->evaluator);
     engine_executor_free(engine->trainer);
     plan_free(engine->evaluation);

@@ -4,6 +4,7 @@
 
 #include "engine/executor.h"
 #include "engine/loss_scaler.h"
+#include "engine/swap.h"
 #include "formats/weights.h"
 #include "model/registry.h"
 #include "sifr/engine.h"
@@ -16,6 +17,8 @@ struct sifr_engine {
     comm_group *own_group;                /* the same where the engine closes it, else NULL */
     plan_schedule *training, *evaluation; /* evaluation is made when it is first asked for */
     engine_executor *trainer, *evaluator;
+    engine_swap *swap; /* what of the state is on disk; NULL: nothing */
+    bool pinned;       /* the buffers between disk and the optimizer are */
     int64_t steps, updates;
     engine_loss_scaler scaler; /* SIFR_FP16; the others keep its scale at 1 */
 };
@@ -32,9 +35,22 @@ typedef enum engine_part {
 sifr_status engine_create(const sifr_model *model, const sifr_engine_options *options,
                           comm_group *group, sifr_engine **out, sifr_error *error) SIFR_MUST_CHECK;
 
-/* This rank's FP32 values of weight `index` of the model: elements *first … *first + *count - 1 of
- * its rows x columns (all of them where the part is no slice); the engine's own. NULL where the
- * rank has none of them. */
+/* This rank's FP32 values of weight `index` of the model are elements *first … *first + *count - 1
+ * of its rows x columns: all of them where the part is no slice. False where it has none. */
+bool engine_range(const sifr_engine *engine, size_t index, engine_part part, int64_t *first,
+                  int64_t *count);
+
+/* Elements first … first + count - 1 of that range: in place, or, where they are on disk, in `room`
+ * (count elements); *out says where, until the next step or write. */
+sifr_status engine_view(const sifr_engine *engine, size_t index, engine_part part, int64_t first,
+                        int64_t count, float *room, const float **out,
+                        sifr_error *error) SIFR_MUST_CHECK;
+
+/* Overwrites them with FP32 values at any alignment. engine_refresh afterwards. */
+sifr_status engine_write(sifr_engine *engine, size_t index, engine_part part, int64_t first,
+                         int64_t count, const void *values, sifr_error *error) SIFR_MUST_CHECK;
+
+/* The values of engine_range where they are in memory, the engine's own; else NULL. */
 float *engine_slice(const sifr_engine *engine, size_t index, engine_part part, int64_t *first,
                     int64_t *count);
 
@@ -60,10 +76,10 @@ sifr_status engine_collect(const sifr_engine *engine, size_t index, engine_part 
 
 /* Puts elements first … first + count - 1 of a weight wherever this rank holds them: in its master
  * weights and in what kernels read. */
-void engine_put(sifr_engine *engine, size_t index, int64_t first, int64_t count,
-                const float *values);
+sifr_status engine_put(sifr_engine *engine, size_t index, int64_t first, int64_t count,
+                       const float *values, sifr_error *error) SIFR_MUST_CHECK;
 
-/* Brings what kernels read up to date after master weights were written through engine_slice. All
+/* Brings what kernels read up to date after master weights were written through engine_write. All
  * ranks call it. */
 sifr_status engine_refresh(sifr_engine *engine, sifr_error *error) SIFR_MUST_CHECK;
 

@@ -121,12 +121,11 @@ static sifr_status load_weight(void *user, size_t index, const formats_tensor *t
     enum { PIECE = 4096 };
     float values[PIECE];
     int64_t size = formats_dtype_bits(tensor->dtype) / 8, first, held;
-    (void)error;
     engine_held(user, index, &first, &held);
     for (int64_t end = first + held; first < end; first += PIECE) {
         int64_t count = base_min_i64(PIECE, end - first);
         engine_to_fp32(values, (const char *)tensor->data + first * size, tensor->dtype, count);
-        engine_put(user, index, first, count, values);
+        BASE_TRY(engine_put(user, index, first, count, values, error));
     }
     return SIFR_OK;
 }
@@ -181,10 +180,8 @@ typedef struct piece_request {
 static sifr_status weight_values(folder_save *save, size_t index, int64_t first, int64_t count,
                                  const float **out, sifr_error *error) {
     const sifr_engine *engine = save->engine;
-    if (!engine_is_cut(engine, index, ENGINE_MASTER)) {
-        *out = engine_state(engine, index, ENGINE_MASTER) + first;
-        return SIFR_OK;
-    }
+    if (!engine_is_cut(engine, index, ENGINE_MASTER))
+        return engine_view(engine, index, ENGINE_MASTER, first, count, save->piece, out, error);
     piece_request request = {(int64_t)index, first, count};
     BASE_TRY(comm_broadcast(engine->group, 0, &request, sizeof request, error));
     *out = save->piece;
@@ -276,7 +273,8 @@ sifr_status engine_save_folder(const sifr_engine *engine, const model_architectu
     float *piece = NULL;
     comm_group *group = engine->group;
     sifr_status status = SIFR_OK;
-    if (comm_size(group) > 1) status = base_alloc(PIECE_ELEMENTS, sizeof *piece, &piece, error);
+    if (comm_size(group) > 1 || engine->swap)
+        status = base_alloc(PIECE_ELEMENTS, sizeof *piece, &piece, error);
     status = comm_agree_status(group, status, error);
     if (status != SIFR_OK) {
         free(piece);

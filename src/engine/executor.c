@@ -19,6 +19,10 @@ struct engine_executor {
     float *seconds;
     engine_span *spans;                  /* the caller's; NULL: not asked for */
     comm_handle *transfers;              /* by the instruction that started them */
+    engine_swap *swap;                   /* borrowed; NULL: nothing is on disk */
+    engine_io_handle *disk_transfers;    /* by the instruction that started them; -1: none */
+    engine_io_times disk_times;          /* of the last one that was waited for */
+    bool skip;                           /* the rest of this step changes nothing */
     double *losses;                      /* by micro batch of this rank */
     double *all_losses, *ordered_losses; /* of all ranks: as gathered, by global micro batch */
     device_step step;
@@ -31,7 +35,8 @@ static int64_t permanent_bytes(const plan_schedule *s) {
     int64_t end = 0;
     for (size_t b = 0; b < s->buffer_count; b++) {
         const plan_buffer *buffer = &s->buffers[b];
-        if (buffer->first < 0) end = base_max_i64(end, buffer->offset + buffer->bytes);
+        if (buffer->first < 0 && buffer->tier != PLAN_NVME)
+            end = base_max_i64(end, buffer->offset + buffer->bytes);
     }
     return base_ceil_to(end, 4096);
 }
@@ -103,6 +108,45 @@ static void borrow(engine_executor *e, const engine_executor *owner) {
     }
 }
 
+static sifr_status take_disk_handles(engine_executor *e, sifr_error *error) {
+    size_t count = e->schedule->nvme_bytes ? e->schedule->instruction_count : 0;
+    BASE_TRY(base_alloc(count, sizeof *e->disk_transfers, &e->disk_transfers, error));
+    for (size_t i = 0; i < count; i++) e->disk_transfers[i] = -1;
+    return SIFR_OK;
+}
+
+/* What goes to disk is aligned for it; the plan left room for that. */
+static void place_buffers(engine_executor *e) {
+    const plan_schedule *s = e->schedule;
+    for (size_t b = 0; b < s->buffer_count; b++) {
+        const plan_buffer *buffer = &s->buffers[b];
+        int64_t offset = buffer->offset;
+        if (buffer->class == PLAN_SWAP) offset = base_ceil_to(offset, PLAN_DISK_ALIGNMENT);
+        e->base[b] = buffer->tier == PLAN_NVME ? NULL : (char *)e->block + offset;
+    }
+}
+
+int32_t engine_disk_transfers(const plan_schedule *s) {
+    int32_t count = 0;
+    for (size_t b = 0; b < s->buffer_count; b++) count += s->buffers[b].class == PLAN_SWAP;
+    return count ? count : 1; /* each is read into or written from */
+}
+
+bool engine_use_swap(engine_executor *e, engine_swap *swap, bool pin) {
+    enum { MOST = 256 };
+    struct iovec memory[MOST];
+    unsigned count = 0;
+    const plan_schedule *s = e->schedule;
+    e->swap = swap;
+    for (size_t b = 0; b < s->buffer_count && pin; b++) {
+        if (s->buffers[b].class != PLAN_SWAP) continue;
+        if (count == MOST) return false;
+        size_t bytes = (size_t)(s->buffers[b].bytes - PLAN_DISK_ALIGNMENT);
+        memory[count++] = (struct iovec){e->base[b], bytes};
+    }
+    return pin && engine_io_pin(engine_swap_io(swap), memory, count);
+}
+
 sifr_status engine_executor_create(plan_schedule *schedule, comm_group *group,
                                    engine_executor *owner, engine_executor **out,
                                    sifr_error *error) {
@@ -128,9 +172,9 @@ sifr_status engine_executor_create(plan_schedule *schedule, comm_group *group,
     BASE_TRY_GOTO(status, base_alloc(all, sizeof *e->all_losses, &e->all_losses, error), fail);
     BASE_TRY_GOTO(status, base_alloc(all, sizeof *e->ordered_losses, &e->ordered_losses, error),
                   fail);
+    BASE_TRY_GOTO(status, take_disk_handles(e, error), fail);
     BASE_TRY_GOTO(status, take_memory(e, owner, error), fail);
-    for (size_t b = 0; b < buffers; b++)
-        e->base[b] = (char *)e->block + schedule->buffers[b].offset;
+    place_buffers(e);
     if (owner) borrow(e, owner);
     e->shared = owner && !e->block_bytes;
     fill_tables(e);
@@ -149,6 +193,7 @@ void engine_executor_free(engine_executor *e) {
     free(e->base);
     free(e->seconds);
     free(e->transfers);
+    free(e->disk_transfers);
     free(e->losses);
     free(e->all_losses);
     free(e->ordered_losses);
@@ -254,6 +299,7 @@ static sifr_status finish_norm(engine_executor *e, const engine_step_input *inpu
     }
     e->step.update_scale = (float)(scale / input->loss_scale);
     e->step.update = result->updated;
+    e->skip = !result->updated;
     return SIFR_OK;
 }
 
@@ -266,6 +312,7 @@ static void begin_step(engine_executor *e, const engine_step_input *input) {
     const device_attributes *adam = &e->schedule->settings.adam;
     double t = (double)input->updates + 1;
     double c1 = 1 - pow((double)adam->adam.beta1, t), c2 = 1 - pow((double)adam->adam.beta2, t);
+    e->skip = false;
     e->step = (device_step){.seed = input->seed,
                             .step = input->step,
                             .learning_rate = (float)input->learning_rate,
@@ -287,6 +334,33 @@ static sifr_status start_reduction(engine_executor *e, const plan_instruction *i
     return comm_start_reduce_typed(e->group, operand_address(e, i, 0), type, sum,
                                    i->bytes / comm_type_bytes(type), operand_address(e, i, 1),
                                    handle, error);
+}
+
+static sifr_status start_disk(engine_executor *e, const plan_instruction *i, sifr_error *error) {
+    const plan_schedule *s = e->schedule;
+    const plan_operand *x = &s->operands[i->first_operand], *y = x + 1;
+    const plan_operand *file = i->action == PLAN_READ ? x : y;
+    int64_t offset = s->buffers[file->buffer].offset + file->offset;
+    engine_io_handle *handle = &e->disk_transfers[i - s->instructions];
+    if (e->skip) return SIFR_OK;
+    if (i->action == PLAN_READ)
+        return engine_io_start_read(engine_swap_io(e->swap), engine_swap_file(e->swap), offset,
+                                    operand_address(e, i, 1), i->bytes, handle, error);
+    return engine_io_start_write(engine_swap_io(e->swap), engine_swap_file(e->swap), offset,
+                                 operand_address(e, i, 0), i->bytes, handle, error);
+}
+
+/* Nothing where the step left the transfer out. */
+static sifr_status wait_for_disk(engine_executor *e, int32_t transfer, sifr_error *error) {
+    engine_io_handle handle = e->disk_transfers[transfer];
+    e->disk_times = (engine_io_times){0};
+    if (handle < 0) return SIFR_OK;
+    e->disk_transfers[transfer] = -1;
+    return engine_io_wait(engine_swap_io(e->swap), handle, &e->disk_times, error);
+}
+
+static bool is_for_disk(const engine_executor *e, const plan_instruction *i) {
+    return i->action == PLAN_WAIT && e->schedule->instructions[i->wait].queue == PLAN_DISK;
 }
 
 /* What is no kernel. */
@@ -318,7 +392,11 @@ static sifr_status run_action(engine_executor *e, const plan_instruction *i,
     case PLAN_REDUCE:
         BASE_TRY(start_reduction(e, i, handle, error));
         return SIFR_OK;
+    case PLAN_READ:
+    case PLAN_WRITE:
+        return start_disk(e, i, error);
     case PLAN_WAIT:
+        if (is_for_disk(e, i)) return wait_for_disk(e, i->wait, error);
         return comm_wait(e->transfers[i->wait], error);
     default:
         return base_fail(error, SIFR_FAILED, "executor: instruction %s is not built",
@@ -330,7 +408,10 @@ static sifr_status run_action(engine_executor *e, const plan_instruction *i,
 static void note_span(engine_executor *e, const plan_instruction *i, double before, double after) {
     engine_span *span = &e->spans[i - e->schedule->instructions];
     *span = (engine_span){.start = before, .end = after};
-    if (i->action == PLAN_WAIT) {
+    if (is_for_disk(e, i)) {
+        e->spans[i->wait].begun = e->disk_times.begun;
+        e->spans[i->wait].over = e->disk_times.ended;
+    } else if (i->action == PLAN_WAIT) {
         const comm_event *event = comm_last(e->group);
         e->spans[i->wait].begun = event->begun;
         e->spans[i->wait].over = event->ended;
@@ -359,6 +440,7 @@ sifr_status engine_run(engine_executor *e, const engine_step_input *input, engin
     plan_schedule *s = e->schedule;
     *result = (engine_result){0};
     BASE_TRY(open_window(e, error));
+    if (e->swap) BASE_TRY(engine_swap_flush(e->swap, error));
     begin_step(e, input);
     if (e->shared) fill_tables(e);
     if (s->settings.mode != PLAN_TRAIN) result->labelled = count_labels(e);

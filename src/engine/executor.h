@@ -3,6 +3,7 @@
 #define ENGINE_EXECUTOR_H
 
 #include "comm/comm.h"
+#include "engine/swap.h"
 #include "plan/schedule.h"
 
 typedef struct engine_executor engine_executor;
@@ -34,7 +35,16 @@ sifr_status engine_executor_create(plan_schedule *schedule, comm_group *group,
                                    sifr_error *error) SIFR_MUST_CHECK;
 void engine_executor_free(engine_executor *executor); /* NULL is harmless */
 
-/* Address of a buffer of the schedule; NULL for an index of -1. */
+/* Transfers to and from disk that the schedule has under way at a time, at most. */
+int32_t engine_disk_transfers(const plan_schedule *schedule);
+
+/* Where the schedule's buffers on disk are: before the first run of a schedule that has such. The
+ * swap is borrowed, and closed before the executor is freed, since transfers may be under way after
+ * a run that failed. With `pin` the buffers in memory are pinned for it; returns whether they are.
+ */
+bool engine_use_swap(engine_executor *executor, engine_swap *swap, bool pin);
+
+/* Address of a buffer of the schedule; NULL for an index of -1, and for one on disk. */
 void *engine_buffer(const engine_executor *executor, int32_t buffer);
 
 /* Memory taken from the device, in bytes (0 where it is the owner's). */
@@ -55,7 +65,8 @@ typedef sifr_status (*engine_kernel)(void *user, size_t instruction, const devic
 void engine_replace_kernels(engine_executor *executor, engine_kernel kernel, void *user);
 
 /* When an instruction ran, by comm_seconds. One that starts a transfer is soon over, and its
- * communication queue carries that out later: from `begun` to `over`, both 0 for all others. */
+ * communication or disk queue carries that out later: from `begun` to `over`, both 0 for all
+ * others. */
 typedef struct engine_span {
     double start, end, begun, over;
 } engine_span;

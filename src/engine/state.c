@@ -1,4 +1,4 @@
-/* A rank's share of weights, master weights and moments. */
+/* A rank's share of weights, master weights and moments, in memory or on disk. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,21 +22,88 @@ static int32_t buffer_of(const plan_schedule *s, int32_t unit, engine_part part)
     return s->masters[unit] >= 0 ? s->masters[unit] : s->parameters[unit];
 }
 
-float *engine_slice(const sifr_engine *engine, size_t index, engine_part part, int64_t *first,
-                    int64_t *count) {
+/* Where this rank has a weight's part. */
+typedef struct state_place {
+    int32_t buffer;
+    int64_t at;           /* element of the buffer */
+    int64_t first, count; /* of the weight's elements */
+} state_place;
+
+static bool find_place(const sifr_engine *engine, size_t index, engine_part part,
+                       state_place *place) {
     const plan_schedule *s = engine->training;
     const model_weight *w = &engine->model->weights[index];
-    int32_t buffer = buffer_of(s, w->unit, part);
     int64_t from, end, elements = w->rows * w->columns;
-    *first = *count = 0;
-    if (buffer < 0) return NULL;
-    held_range(s, w->unit, buffer, 4, &from, &end);
+    *place = (state_place){.buffer = buffer_of(s, w->unit, part)};
+    if (place->buffer < 0) return false;
+    held_range(s, w->unit, place->buffer, 4, &from, &end);
     int64_t start = base_max_i64(from, w->offset);
     int64_t stop = base_min_i64(end, w->offset + elements);
-    if (stop <= start) return NULL;
-    *first = start - w->offset;
-    *count = stop - start;
-    return (float *)engine_buffer(engine->trainer, buffer) + (start - from);
+    if (stop <= start) return false;
+    place->at = start - from;
+    place->first = start - w->offset;
+    place->count = stop - start;
+    return true;
+}
+
+static bool is_on_disk(const sifr_engine *engine, int32_t buffer) {
+    return engine->training->buffers[buffer].tier == PLAN_NVME;
+}
+
+/* Of element `at` of a buffer on disk, in the file. */
+static int64_t file_offset(const sifr_engine *engine, int32_t buffer, int64_t at) {
+    return engine->training->buffers[buffer].offset + at * 4;
+}
+
+bool engine_range(const sifr_engine *engine, size_t index, engine_part part, int64_t *first,
+                  int64_t *count) {
+    state_place place;
+    bool some = find_place(engine, index, part, &place);
+    *first = place.first;
+    *count = place.count;
+    return some;
+}
+
+float *engine_slice(const sifr_engine *engine, size_t index, engine_part part, int64_t *first,
+                    int64_t *count) {
+    state_place place;
+    bool some = find_place(engine, index, part, &place);
+    *first = place.first;
+    *count = place.count;
+    if (!some || is_on_disk(engine, place.buffer)) return NULL;
+    return (float *)engine_buffer(engine->trainer, place.buffer) + place.at;
+}
+
+sifr_status engine_view(const sifr_engine *engine, size_t index, engine_part part, int64_t first,
+                        int64_t count, float *room, const float **out, sifr_error *error) {
+    state_place place;
+    *out = room;
+    if (!find_place(engine, index, part, &place) || first < place.first ||
+        first + count > place.first + place.count)
+        return base_fail(error, SIFR_FAILED, "weight %s: not on this rank",
+                         engine->model->weights[index].name);
+    int64_t at = place.at + first - place.first;
+    if (is_on_disk(engine, place.buffer))
+        return engine_swap_read(engine->swap, file_offset(engine, place.buffer, at), room,
+                                count * 4, error);
+    *out = (float *)engine_buffer(engine->trainer, place.buffer) + at;
+    return SIFR_OK;
+}
+
+sifr_status engine_write(sifr_engine *engine, size_t index, engine_part part, int64_t first,
+                         int64_t count, const void *values, sifr_error *error) {
+    state_place place;
+    if (!find_place(engine, index, part, &place) || first < place.first ||
+        first + count > place.first + place.count)
+        return base_fail(error, SIFR_FAILED, "weight %s: not on this rank",
+                         engine->model->weights[index].name);
+    int64_t at = place.at + first - place.first;
+    if (is_on_disk(engine, place.buffer))
+        return engine_swap_write(engine->swap, file_offset(engine, place.buffer, at), values,
+                                 count * 4, error);
+    float *to = engine_buffer(engine->trainer, place.buffer);
+    memcpy(to + at, values, (size_t)count * sizeof *to);
+    return SIFR_OK;
 }
 
 void engine_share(const sifr_engine *engine, size_t index, int32_t rank, int64_t *first,
@@ -79,8 +146,8 @@ static int64_t overlap(const model_weight *w, int64_t first, int64_t count, int6
     return stop - start;
 }
 
-void engine_put(sifr_engine *engine, size_t index, int64_t first, int64_t count,
-                const float *values) {
+sifr_status engine_put(sifr_engine *engine, size_t index, int64_t first, int64_t count,
+                       const float *values, sifr_error *error) {
     const plan_schedule *s = engine->training;
     const model_weight *w = &engine->model->weights[index];
     int64_t element = device_dtype_bytes(s->settings.dtype), from, end, at, skip;
@@ -91,29 +158,60 @@ void engine_put(sifr_engine *engine, size_t index, int64_t first, int64_t count,
         formats_dtype dtype = engine_format_of(s->settings.dtype);
         engine_from_fp32(to + at * element, values + skip, dtype, some);
     }
-    if (s->masters[w->unit] < 0) return;
+    if (s->masters[w->unit] < 0) return SIFR_OK;
     held_range(s, w->unit, s->masters[w->unit], 4, &from, &end);
     some = overlap(w, first, count, from, end, &at, &skip);
-    if (some > 0) {
-        float *to = engine_buffer(engine->trainer, s->masters[w->unit]);
-        memcpy(to + at, values + skip, (size_t)some * sizeof *to);
-    }
+    if (some <= 0) return SIFR_OK;
+    return engine_write(engine, index, ENGINE_MASTER, first + skip, some, values + skip, error);
 }
 
-sifr_status engine_refresh(sifr_engine *engine, sifr_error *error) {
+/* What kernels read of a unit, from the master weights that this rank has: elements from … end - 1
+ * of the unit, into `parameters`. */
+static sifr_status narrow_masters(const sifr_engine *engine, int32_t master, char *parameters,
+                                  int64_t elements, sifr_error *error) {
+    enum { PIECE = 4096 };
+    float piece[PIECE];
+    device_dtype dtype = engine->training->settings.dtype;
+    const float *masters = engine_buffer(engine->trainer, master);
+    if (masters) {
+        engine_from_fp32(parameters, masters, engine_format_of(dtype), elements);
+        return SIFR_OK;
+    }
+    for (int64_t done = 0; done < elements; done += PIECE) {
+        int64_t count = base_min_i64(PIECE, elements - done);
+        BASE_TRY(engine_swap_read(engine->swap, file_offset(engine, master, done), piece, count * 4,
+                                  error));
+        engine_from_fp32(parameters + done * device_dtype_bytes(dtype), piece,
+                         engine_format_of(dtype), count);
+    }
+    return SIFR_OK;
+}
+
+/* All ranks fail where one could not read its own. */
+static sifr_status narrow_units(const sifr_engine *engine, sifr_error *error) {
     const plan_schedule *s = engine->training;
     int64_t element = device_dtype_bytes(s->settings.dtype);
     for (int32_t u = 0; u < (int32_t)engine->model->unit_count; u++) {
         char *parameters = engine_buffer(engine->trainer, s->parameters[u]);
         int64_t from, end, whole_from, whole_end;
+        if (s->masters[u] < 0) continue;
         held_range(s, u, s->parameters[u], element, &whole_from, &whole_end);
-        int32_t master = buffer_of(s, u, ENGINE_MASTER);
-        held_range(s, u, master, 4, &from, &end);
-        if (s->masters[u] >= 0) {
-            engine_from_fp32(parameters + (from - whole_from) * element,
-                             engine_buffer(engine->trainer, master),
-                             engine_format_of(s->settings.dtype), end - from);
-        }
+        held_range(s, u, s->masters[u], 4, &from, &end);
+        BASE_TRY(narrow_masters(engine, s->masters[u], parameters + (from - whole_from) * element,
+                                end - from, error));
+    }
+    return SIFR_OK;
+}
+
+sifr_status engine_refresh(sifr_engine *engine, sifr_error *error) {
+    const plan_schedule *s = engine->training;
+    int64_t element = device_dtype_bytes(s->settings.dtype);
+    BASE_TRY(comm_agree_status(engine->group, narrow_units(engine, error), error));
+    for (int32_t u = 0; u < (int32_t)engine->model->unit_count; u++) {
+        char *parameters = engine_buffer(engine->trainer, s->parameters[u]);
+        int64_t from, end, whole_from, whole_end;
+        held_range(s, u, s->parameters[u], element, &whole_from, &whole_end);
+        held_range(s, u, buffer_of(s, u, ENGINE_MASTER), 4, &from, &end);
         if (end - from == whole_end - whole_from) continue;
         comm_handle handle; /* the others' parts of a whole that each rank holds */
         BASE_TRY(comm_start_all_gather(engine->group, parameters + from * element,
@@ -123,7 +221,7 @@ sifr_status engine_refresh(sifr_engine *engine, sifr_error *error) {
     return SIFR_OK;
 }
 
-void sifr_engine_initialise(sifr_engine *engine, uint64_t seed) {
+sifr_status sifr_engine_initialise(sifr_engine *engine, uint64_t seed, sifr_error *error) {
     enum { PIECE = 4096 };
     float values[PIECE];
     for (size_t i = 0; i < engine->model->weight_count; i++) {
@@ -132,9 +230,10 @@ void sifr_engine_initialise(sifr_engine *engine, uint64_t seed) {
         for (int64_t done = 0; done < held; done += PIECE) {
             int64_t count = base_min_i64(PIECE, held - done);
             model_initial_values(engine->model, i, seed, first + done, count, values);
-            engine_put(engine, i, first + done, count, values);
+            BASE_TRY(engine_put(engine, i, first + done, count, values, error));
         }
     }
+    return SIFR_OK;
 }
 
 static sifr_status find_weight(const sifr_engine *engine, const char *name, size_t count,
@@ -154,8 +253,7 @@ sifr_status sifr_engine_write_weight(sifr_engine *engine, const char *name, cons
                                      size_t count, sifr_error *error) {
     size_t index = 0;
     BASE_TRY(find_weight(engine, name, count, &index, error));
-    engine_put(engine, index, 0, (int64_t)count, values);
-    return SIFR_OK;
+    return engine_put(engine, index, 0, (int64_t)count, values, error);
 }
 
 bool engine_is_cut(const sifr_engine *engine, size_t index, engine_part part) {
@@ -164,15 +262,21 @@ bool engine_is_cut(const sifr_engine *engine, size_t index, engine_part part) {
     return s->buffers[buffer_of(s, unit, part)].bytes < s->unit_elements[unit] * 4;
 }
 
-/* The owner of each piece hands it round: nobody needs room for more than what was asked for. */
+static sifr_status copy_part(const sifr_engine *engine, size_t index, engine_part part,
+                             int64_t first, int64_t count, float *out, sifr_error *error) {
+    const float *values;
+    BASE_TRY(engine_view(engine, index, part, first, count, out, &values, error));
+    if (values != out) memcpy(out, values, (size_t)count * sizeof *out);
+    return SIFR_OK;
+}
+
+/* The owner of each piece hands it round: nobody needs room for more than what was asked for. One
+ * that cannot read its own takes part all the same, so that nobody waits for it. */
 sifr_status engine_collect(const sifr_engine *engine, size_t index, engine_part part, int64_t first,
                            int64_t count, float *out, sifr_error *error) {
-    int64_t from, held;
-    const float *own = engine_slice(engine, index, part, &from, &held);
-    if (!engine_is_cut(engine, index, part)) {
-        memcpy(out, own + first, (size_t)count * sizeof *out);
-        return SIFR_OK;
-    }
+    if (!engine_is_cut(engine, index, part))
+        return copy_part(engine, index, part, first, count, out, error);
+    sifr_status status = SIFR_OK;
     for (int32_t r = 0; r < comm_size(engine->group); r++) {
         int64_t start, length;
         engine_share(engine, index, r, &start, &length);
@@ -180,11 +284,12 @@ sifr_status engine_collect(const sifr_engine *engine, size_t index, engine_part 
         start = base_max_i64(start, first);
         if (stop <= start) continue;
         float *to = out + (start - first);
-        size_t bytes = (size_t)(stop - start) * sizeof *to;
-        if (r == comm_rank(engine->group)) memcpy(to, own + (start - from), bytes);
-        BASE_TRY(comm_broadcast(engine->group, r, to, (int64_t)bytes, error));
+        bool own = r == comm_rank(engine->group) && status == SIFR_OK;
+        if (own) status = copy_part(engine, index, part, start, stop - start, to, error);
+        BASE_TRY(comm_broadcast(engine->group, r, to, (stop - start) * (int64_t)sizeof *to,
+                                status == SIFR_OK ? error : NULL));
     }
-    return SIFR_OK;
+    return status;
 }
 
 sifr_status sifr_engine_read_weight(const sifr_engine *engine, const char *name, float *values,

@@ -15,10 +15,23 @@ static size_t put(char *text, size_t size, size_t used, const char *format, ...)
     return used + (size_t)more < size ? used + (size_t)more : size - 1;
 }
 
+/* "4096 bytes file@8192 into @65536" */
+static size_t dump_disk(const plan_schedule *s, const plan_instruction *i, char *text, size_t size,
+                        size_t used) {
+    used = put(text, size, used, " %lld bytes", (long long)i->bytes);
+    for (int o = 0; o < 2; o++) {
+        const plan_operand *operand = &s->operands[i->first_operand + o];
+        const plan_buffer *buffer = &s->buffers[operand->buffer];
+        used = put(text, size, used, "%s%s@%lld", o ? " into " : " ",
+                   buffer->tier == PLAN_NVME ? "file" : "",
+                   (long long)(buffer->offset + operand->offset));
+    }
+    return used;
+}
+
 static void dump_instruction(const plan_schedule *s, size_t index, char *text, size_t size) {
     const plan_instruction *i = &s->instructions[index];
-    size_t used = put(text, size, 0, "%5zu %s %-8s", index,
-                      i->queue == PLAN_COMPUTE ? "compute" : "communication",
+    size_t used = put(text, size, 0, "%5zu %s %-8s", index, plan_queue_name((plan_queue)i->queue),
                       plan_action_name((plan_action)i->action));
     used = put(text, size, used, " %-10s", i->unit >= 0 ? s->model->units[i->unit].name : "");
     if (i->micro_batch >= 0) used = put(text, size, used, " #%d", i->micro_batch);
@@ -36,6 +49,7 @@ static void dump_instruction(const plan_schedule *s, size_t index, char *text, s
         }
         if (i->accumulate_dw) used = put(text, size, used, " (adds)");
     }
+    if (i->queue == PLAN_DISK) used = dump_disk(s, i, text, size, used);
     if (i->wait >= 0) put(text, size, used, " after %d", i->wait);
 }
 

@@ -376,6 +376,7 @@ sifr_status plan_lower(const sifr_model *model, device *dev, const plan_settings
     BASE_TRY_GOTO(status, plan_pass_zero(s, error), done);
     BASE_TRY_GOTO(status, plan_pass_reuse(s, error), done);
     BASE_TRY_GOTO(status, plan_pass_overlap(s, error), done);
+    BASE_TRY_GOTO(status, plan_pass_offload(s, error), done);
     BASE_TRY_GOTO(status, plan_memory(s, error), done);
     *out = s;
     s = NULL;

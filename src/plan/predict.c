@@ -1,4 +1,4 @@
-/* Prices on a machine: of instructions, and of a step whose two queues run beside each other. */
+/* Prices on a machine: of instructions, and of a step whose queues run beside each other. */
 #include <stdlib.h>
 
 #include "base/memory.h"
@@ -8,6 +8,13 @@
  * an Ethernet of 10 Gbit/s. */
 static const plan_link assumed_host = {.latency_seconds = 20e-6, .bytes_per_second = 5e9};
 static const plan_link assumed_network = {.latency_seconds = 100e-6, .bytes_per_second = 1.1e9};
+
+/* A middling NVMe disk that several ranks share. */
+static const double assumed_disk = 1e9;
+
+double plan_disk_speed(const plan_machine *machine) {
+    return machine->disk_bytes > 0 ? machine->disk_bytes : assumed_disk;
+}
 
 plan_link plan_link_of(const plan_machine *machine, int32_t world_size) {
     bool several = machine->ranks_per_host > 0 && world_size > machine->ranks_per_host;
@@ -58,29 +65,40 @@ static double transfer_price(const plan_schedule *s, const plan_instruction *i,
     return calls * link->latency_seconds + (double)bytes / link->bytes_per_second;
 }
 
+static bool is_disk(const plan_instruction *i) {
+    return i->action == PLAN_READ || i->action == PLAN_WRITE;
+}
+
 double plan_price(const plan_schedule *s, size_t index, const plan_machine *machine) {
     const plan_instruction *i = &s->instructions[index];
     double seconds = machine->instruction_seconds;
     if (i->call >= 0) return seconds + call_price(s, &s->calls[i->call], machine);
+    if (is_disk(i)) return seconds + (double)i->bytes / plan_disk_speed(machine);
     plan_link link = plan_link_of(machine, s->settings.world_size);
     return seconds + transfer_price(s, i, &link);
 }
 
-/* Runs the list on two clocks: `compute` is when the computing queue is free, `line` the other. */
+/* Runs the list on three clocks: `compute` is when the computing queue is free, `line` that of
+ * communication, `disk` that of the disk. */
 static void run_queues(const plan_schedule *s, const plan_machine *machine, double *over,
                        plan_prediction *out, float *seconds) {
     plan_link link = plan_link_of(machine, s->settings.world_size);
-    double compute = 0, line = 0;
+    double compute = 0, line = 0, disk = 0;
     for (size_t n = 0; n < s->instruction_count; n++) {
         const plan_instruction *i = &s->instructions[n];
         double before = compute;
         compute += machine->instruction_seconds;
-        double took = i->call < 0 ? transfer_price(s, i, &link) : 0;
+        double took = i->call < 0 && !is_disk(i) ? transfer_price(s, i, &link) : 0;
         if (i->call >= 0) compute += call_price(s, &s->calls[i->call], machine);
         if (took > 0) {
             line = (line > compute ? line : compute) + took;
             over[n] = line;
             out->communication += took;
+        }
+        if (is_disk(i)) {
+            double moving = (double)i->bytes / plan_disk_speed(machine);
+            over[n] = disk = (disk > compute ? disk : compute) + moving;
+            out->disk += moving;
         }
         bool started = i->action == PLAN_GATHER || i->action == PLAN_REDUCE;
         double until = i->action == PLAN_WAIT ? over[i->wait] : took > 0 && !started ? line : 0;
@@ -91,6 +109,7 @@ static void run_queues(const plan_schedule *s, const plan_machine *machine, doub
         if (seconds) seconds[n] = (float)(compute - before);
     }
     out->step_seconds = compute > line ? compute : line;
+    if (disk > out->step_seconds) out->step_seconds = disk;
     out->computing = compute - out->waiting;
 }
 

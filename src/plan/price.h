@@ -14,6 +14,7 @@ typedef struct plan_link {
 typedef struct plan_machine {
     double fp32_operations, bf16_operations; /* multiply-add loop, operations a second */
     double memory_bytes;                     /* stream bandwidth, bytes a second */
+    double disk_bytes;                       /* read or written, a second; 0: assumed */
     double instruction_seconds;              /* spent on any instruction */
     plan_link host, network; /* of ranks on one host, and on several; a bandwidth of 0: assumed */
     int32_t ranks_per_host;  /* 0: all are on one */
@@ -23,8 +24,8 @@ typedef struct plan_machine {
 /* What a step should take. The queues run beside each other, but for the waits of the schedule. */
 typedef struct plan_prediction {
     double step_seconds;
-    double computing, communication; /* what each queue is busy */
-    double waiting;                  /* of the computing queue for the other one */
+    double computing, communication, disk; /* what each queue is busy */
+    double waiting;                        /* of the computing queue for the others */
 } plan_prediction;
 
 /* Floating-point operations of products, and bytes that a call must read or write at least once. */
@@ -34,10 +35,13 @@ void plan_cost(const device_call *call, double *operations, double *bytes);
  * and moving, of a transfer latency and bytes; a wait takes none of its own. */
 double plan_price(const plan_schedule *schedule, size_t index, const plan_machine *machine);
 
+/* Bytes a second that the disk moves: measured, or assumed where *machine says nothing. */
+double plan_disk_speed(const plan_machine *machine);
+
 /* The link that a schedule's transfers take, with what is assumed where `machine` says nothing. */
 plan_link plan_link_of(const plan_machine *machine, int32_t world_size);
 
-/* Predicted seconds of a step: both queues in order, each wait until its transfer is over.
+/* Predicted seconds of a step: all queues in order, each wait until its transfer is over.
  * `seconds` (may be NULL) takes, by instruction, those that it holds the computing queue. */
 sifr_status plan_predict(const plan_schedule *schedule, const plan_machine *machine,
                          plan_prediction *out, float *seconds, sifr_error *error) SIFR_MUST_CHECK;

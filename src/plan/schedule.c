@@ -6,16 +6,21 @@
 
 const char *plan_class_name(plan_class class) {
     static const char *const names[PLAN_CLASSES] = {
-        "parameters",  "gathered", "master weights", "moments",   "gradients",
-        "activations", "cache",    "inputs",         "constants", "scratch"};
+        "parameters", "gathered", "master weights", "moments",      "gradients", "activations",
+        "cache",      "inputs",   "constants",      "swap buffers", "scratch"};
     return names[class];
 }
 
 const char *plan_action_name(plan_action action) {
-    static const char *const names[PLAN_ACTIONS] = {"forward", "backward", "add",  "count",
-                                                    "loss",    "squares",  "norm", "update",
-                                                    "gather",  "reduce",   "wait"};
+    static const char *const names[PLAN_ACTIONS] = {
+        "forward", "backward", "add",    "count", "loss",  "squares", "norm",
+        "update",  "gather",   "reduce", "read",  "write", "wait"};
     return names[action];
+}
+
+const char *plan_queue_name(plan_queue queue) {
+    static const char *const names[PLAN_QUEUES] = {"compute", "communication", "disk"};
+    return names[queue];
 }
 
 const char *plan_role_name(plan_role role) {

@@ -24,16 +24,22 @@ typedef enum plan_class {
     PLAN_CACHE,       /* keys and values of generation */
     PLAN_INPUTS,      /* token ids, positions, labels, losses */
     PLAN_CONSTANTS,   /* rotary tables */
+    PLAN_SWAP,        /* buffers between state on disk and the optimizer */
     PLAN_SCRATCH,     /* of kernels, one block that all share */
     PLAN_CLASSES
 } plan_class;
 
 const char *plan_class_name(plan_class class);
 
+/* Where a buffer is: the device's memory, the host's (on CPU the same), or a file on disk, which
+ * kernels cannot reach: only PLAN_READ and PLAN_WRITE touch such a buffer. */
+typedef enum plan_tier { PLAN_DEVICE, PLAN_HOST, PLAN_NVME } plan_tier;
+
 /* A buffer lives from instruction `first` to instruction `last`; first is -1 where it lives always.
- * `offset` is set by plan_memory. */
+ * `offset` is set by plan_memory: in the one block of memory, or in the file. */
 typedef struct plan_buffer {
     plan_class class;
+    plan_tier tier;
     int32_t first, last;
     int32_t unit,
         index; /* whose: unit and its gradient slot or value; -1 where that says nothing */
@@ -51,13 +57,18 @@ typedef enum plan_action {
     PLAN_UPDATE,   /* the optimizer on one unit */
     PLAN_GATHER,   /* all-gather of a unit's slices: x0 is this rank's, y the whole */
     PLAN_REDUCE,   /* reduce-scatter of a gradient sum: x0 is the whole, y this rank's slice */
-    PLAN_WAIT,     /* until the transfer that `wait` names is over; its operands */
+    PLAN_READ,  /* from disk: x0 in a file, y in memory; with PLAN_WRITE left out where the update
+                   does not happen */
+    PLAN_WRITE, /* to disk: x0 in memory, y in a file */
+    PLAN_WAIT,  /* until the transfer that `wait` names is over; its operands */
     PLAN_ACTIONS
 } plan_action;
 
 const char *plan_action_name(plan_action action);
 
-typedef enum plan_queue { PLAN_COMPUTE, PLAN_COMMUNICATION, PLAN_QUEUES } plan_queue;
+typedef enum plan_queue { PLAN_COMPUTE, PLAN_COMMUNICATION, PLAN_DISK, PLAN_QUEUES } plan_queue;
+
+const char *plan_queue_name(plan_queue queue);
 
 /* Which operand of a device_call an address is for. */
 typedef enum plan_role {
@@ -97,7 +108,7 @@ typedef struct plan_instruction {
     int32_t node;        /* of the model; -1: of none */
     int32_t call;        /* index into calls; -1: no kernel */
     int32_t first_operand, operands;
-    int64_t bytes; /* PLAN_GATHER, PLAN_REDUCE: of a slice */
+    int64_t bytes; /* PLAN_GATHER, PLAN_REDUCE: of a slice; PLAN_READ, PLAN_WRITE: all */
     int32_t wait;  /* PLAN_WAIT: the transfer that must be over; else -1 */
 } plan_instruction;
 
@@ -127,6 +138,18 @@ typedef struct plan_transfers {
     int64_t model_persistence;  /* ... while all of them together are at most so many */
 } plan_transfers;
 
+/* Addresses and places in files that disks are read and written by. */
+enum { PLAN_DISK_ALIGNMENT = 4096 };
+
+/* Optimizer state on other tiers. Counts of 0 are worked out from the model. */
+typedef struct plan_offload {
+    plan_tier masters, moments;
+    int64_t sub_group; /* elements that are read, updated and written at a time */
+    int32_t buffers;   /* each for one kind of state of one sub-group */
+    bool read_ahead;   /* the next sub-group is read beside the update of this one */
+    bool write_behind; /* and the last one written */
+} plan_offload;
+
 typedef struct plan_settings {
     plan_mode mode;
     device_dtype dtype; /* training type: FP32, BF16 or FP16 */
@@ -136,6 +159,7 @@ typedef struct plan_settings {
     int32_t rank, world_size;
     int32_t stage; /* of ZeRO, 0 to 3 */
     plan_transfers transfers;
+    plan_offload offload;
     device_dtype
         travel; /* type in which gradients are sent to be added: FP32 (or NONE), BF16, FP16 */
     /* Type in which sums of gradients are kept, each of them rounded to it: FP32 (or NONE), BF16,
@@ -175,7 +199,8 @@ typedef struct plan_schedule {
     int32_t scratch;
 
     /* Set by plan_memory. */
-    int64_t total_bytes;              /* of the one block that holds every buffer */
+    int64_t total_bytes;              /* of the one block that holds every buffer in memory */
+    int64_t nvme_bytes;               /* of the file that holds the others */
     int64_t peak_bytes[PLAN_CLASSES]; /* by class, at the instruction where their sum is largest */
     int32_t peak_instruction;
     int64_t largest_bytes[PLAN_CLASSES]; /* each class where it alone is largest */
@@ -196,6 +221,14 @@ sifr_status plan_pass_reuse(plan_schedule *schedule, sifr_error *error) SIFR_MUS
 
 /* Transfers start early and are waited for late. After plan_pass_reuse; nothing for one rank. */
 sifr_status plan_pass_overlap(plan_schedule *schedule, sifr_error *error) SIFR_MUST_CHECK;
+
+/* Optimizer state on disk: each update becomes reads, updates and writes of sub-groups that go
+ * through a few buffers in turn. After plan_pass_overlap; SIFR_USAGE where offload.buffers are too
+ * few. */
+sifr_status plan_pass_offload(plan_schedule *schedule, sifr_error *error) SIFR_MUST_CHECK;
+
+/* Bytes that a step reads from disk and writes there. */
+void plan_disk(const plan_schedule *schedule, int64_t *read, int64_t *written);
 
 /* Bytes that a step delivers to this rank by gathers and by reductions: padded elements x (N-1)/N x
  * bytes of what travels, for each pass over them. */

@@ -34,6 +34,7 @@ typedef enum train_gradient_order {
     TRAIN_GRADIENT_SEQUENTIAL
 } train_gradient_order;
 typedef enum train_recompute { TRAIN_RECOMPUTE_NONE, TRAIN_RECOMPUTE_UNIT } train_recompute;
+typedef enum train_tier { TRAIN_TIER_NONE, TRAIN_TIER_CPU, TRAIN_TIER_NVME } train_tier;
 typedef enum train_dtype { TRAIN_FP32, TRAIN_BF16, TRAIN_FP16 } train_dtype;
 
 typedef struct train_optimizer {
@@ -66,6 +67,20 @@ typedef struct train_zero {
     int64_t param_persistence_threshold, model_persistence_threshold;
 } train_zero;
 
+/* DeepSpeed's offload_optimizer, with sub_group_size, and its "aio" section. Counts of 0 are worked
+ * out from the model. */
+typedef struct train_offload {
+    train_tier device;
+    const char *nvme_path; /* as given; NULL where not */
+    int64_t sub_group_size, buffer_count;
+    bool pin_memory, pipeline_read, pipeline_write;
+} train_offload;
+
+typedef struct train_aio {
+    int64_t block_size, queue_depth, threads;
+    bool single_submit, overlap_events;
+} train_aio;
+
 typedef struct train_setting train_setting; /* one key's value and where it came from */
 
 typedef struct train_config {
@@ -81,6 +96,8 @@ typedef struct train_config {
     train_dtype grad_accum_dtype;
     int64_t zero_stage;
     train_zero zero;
+    train_offload offload;
+    train_aio aio;
     train_dtype communication_type;
     train_optimizer optimizer;
     train_lr_schedule schedule; /* total_num_steps is 0 until known where it is "auto" */

@@ -87,6 +87,27 @@ static sifr_status create_engine(train_state *t, sifr_error *error) {
     return try_engine(t, choice.order == PLAN_UNIT, error);
 }
 
+/* Where optimizer state is, how it gets there, and what dead runs left there. */
+static sifr_status say_offload(train_state *t, sifr_error *error) {
+    char text[BASE_PATH_LENGTH + 128];
+    const sifr_engine *engine = t->engine;
+    if (!engine->swap) return SIFR_OK;
+    int64_t cleaned = engine_swap_cleaned(engine->swap);
+    BASE_TRY(comm_sum(t->group, &cleaned, 1, error));
+    train_say(
+        t->host, "optimizer state: %s%s%s", engine_swap_describe(engine->swap, text, sizeof text),
+        comm_size(t->group) > 1 ? " a rank" : "", engine->pinned ? ", with pinned buffers" : "");
+    if (t->config->offload.pin_memory && !engine->pinned)
+        base_log(
+            t->host->log, SIFR_LOG_INFO,
+            "the buffers of optimizer state could not be pinned (ulimit -l): each request pins "
+            "its own");
+    if (cleaned)
+        train_say(t->host, "removed %lld swap director%s of runs that died", (long long)cleaned,
+                  cleaned == 1 ? "y" : "ies");
+    return SIFR_OK;
+}
+
 static sifr_status save_config(const train_state *t, sifr_error *error) {
     char path[BASE_PATH_LENGTH];
     BASE_TRY(base_path_join(path, t->config->output, TRAIN_OUTPUT_MARK, error));
@@ -316,6 +337,7 @@ sifr_status train_prepare(train_state *t, sifr_error *error) {
     BASE_TRY(train_agree(t, open_input(t, error), error));
     BASE_TRY(same(t, train_agree_input(t->group, t->config, &t->folder, error)));
     BASE_TRY(create_engine(t, error));
+    BASE_TRY(say_offload(t, error));
     BASE_TRY(same(t, train_agree_machine(t->group, t->engine->dev, error)));
     BASE_TRY(open_data(t, error));
     BASE_TRY(same(t, train_agree_data(t->group, t->data, t->held_out, error)));

@@ -39,6 +39,21 @@ sifr_status train_freeze(const train_config *config, sifr_model *model, const si
     return SIFR_OK;
 }
 
+static sifr_offload_options offload_options(const train_config *c) {
+    bool disk = c->offload.device == TRAIN_TIER_NVME;
+    return (sifr_offload_options){.nvme_path = disk ? c->offload.nvme_path : NULL,
+                                  .sub_group_size = c->offload.sub_group_size,
+                                  .buffer_count = (int32_t)c->offload.buffer_count,
+                                  .pipeline_read = c->offload.pipeline_read,
+                                  .pipeline_write = c->offload.pipeline_write,
+                                  .pin_memory = c->offload.pin_memory,
+                                  .block_size = c->aio.block_size,
+                                  .queue_depth = (int32_t)c->aio.queue_depth,
+                                  .threads = (int32_t)c->aio.threads,
+                                  .single_submit = c->aio.single_submit,
+                                  .overlap_events = c->aio.overlap_events};
+}
+
 sifr_engine_options train_engine_options(const train_config *c, int64_t length) {
     sifr_engine_options options = sifr_engine_defaults();
     options.precision = c->fp16.enabled ? SIFR_FP16 : c->bf16 ? SIFR_BF16 : SIFR_FP32;
@@ -75,6 +90,7 @@ sifr_engine_options train_engine_options(const train_config *c, int64_t length) 
                             .max_reuse_distance = c->zero.max_reuse_distance,
                             .param_persistence_threshold = c->zero.param_persistence_threshold,
                             .model_persistence_threshold = c->zero.model_persistence_threshold};
+    options.offload = offload_options(c);
     options.seed = c->seed;
     return options;
 }

@@ -110,7 +110,6 @@ sifr_status train_trace_file_open(const char *path, const plan_schedule *schedul
 
 void train_trace_file_ranks(train_trace_file *f, const train_trace_rank *ranks, const double *ahead,
                             double origin) {
-    static const char *const queues[PLAN_QUEUES] = {"compute", "communication"};
     char text[256];
     f->ahead = ahead;
     f->origin = origin;
@@ -125,7 +124,8 @@ void train_trace_file_ranks(train_trace_file *f, const train_trace_rank *ranks, 
         put_name(f, "process_name", (int)r, 0, text);
         put_place(f, "process_sort_index", (int)r, 0, (int)r);
         for (int q = 0; q < PLAN_QUEUES; q++) {
-            put_name(f, "thread_name", (int)r, q, queues[q]);
+            if (q == PLAN_DISK && !f->schedule->nvme_bytes) continue;
+            put_name(f, "thread_name", (int)r, q, plan_queue_name((plan_queue)q));
             put_place(f, "thread_sort_index", (int)r, q, q);
         }
     }
@@ -159,12 +159,14 @@ static json_t *describe(const train_trace_file *f, const train_trace_step *step,
         json_object_set_new(out, "unit", json_string(s->model->units[i->unit].name));
     if (out && i->micro_batch >= 0)
         json_object_set_new(out, "micro_batch", json_integer(i->micro_batch));
-    if (out && i->bytes > 0) /* what the others bring, as the ledger counts it */
-        json_object_set_new(out, "bytes", json_integer((json_int_t)(i->bytes * (f->ranks - 1))));
+    int64_t times =
+        i->queue == PLAN_DISK ? 1 : f->ranks - 1; /* what the others bring, as counted */
+    if (out && i->bytes > 0)
+        json_object_set_new(out, "bytes", json_integer((json_int_t)(i->bytes * times)));
     return out;
 }
 
-/* The compute queue starts a transfer, the communication queue carries it out. */
+/* The compute queue starts a transfer, its own queue carries it out. */
 static void put_transfer(train_trace_file *f, int32_t rank, const train_trace_step *step,
                          size_t index, engine_span span, const char *name) {
     const plan_instruction *i = &f->schedule->instructions[index];
@@ -172,7 +174,7 @@ static void put_transfer(train_trace_file *f, int32_t rank, const train_trace_st
     snprintf(start, sizeof start, "start %s", name);
     put_span(f, rank, PLAN_COMPUTE, start, "start", span, describe(f, step, index));
     if (span.over > 0)
-        put_span(f, rank, PLAN_COMMUNICATION, name, plan_action_name((plan_action)i->action),
+        put_span(f, rank, i->queue, name, plan_action_name((plan_action)i->action),
                  (engine_span){.start = span.begun, .end = span.over}, describe(f, step, index));
 }
 
@@ -183,7 +185,7 @@ void train_trace_file_spans(train_trace_file *f, int32_t rank, const train_trace
         char name[128];
         if (spans[n].end <= 0) continue;
         name_instruction(f->schedule, i, name, sizeof name);
-        if (i->queue == PLAN_COMMUNICATION)
+        if (i->queue != PLAN_COMPUTE)
             put_transfer(f, rank, step, first + n, spans[n], name);
         else
             put_span(f, rank, PLAN_COMPUTE, name, plan_action_name((plan_action)i->action),

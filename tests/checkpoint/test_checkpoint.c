@@ -72,7 +72,7 @@ static void restart(sifr_engine *e, int64_t steps) {
             memset(engine_state(e, w, (engine_part)p), 0, bytes_of(w));
     }
     e->steps = e->updates = 0;
-    sifr_engine_initialise(e, 3);
+    assert_int_equal(sifr_engine_initialise(e, 3, NULL), SIFR_OK);
     train(e, steps);
 }
 

@@ -32,7 +32,7 @@ static sifr_engine *open_engine(sifr_precision precision, double fixed) {
     options.precision = precision;
     options.loss_scaling.fixed = fixed;
     assert_int_equal(sifr_engine_create(model, &options, &engine, NULL), SIFR_OK);
-    sifr_engine_initialise(engine, 3);
+    assert_int_equal(sifr_engine_initialise(engine, 3, NULL), SIFR_OK);
     return engine;
 }
 

@@ -71,8 +71,7 @@ static sifr_status make_engine(const rank_run *run, sifr_model **model, sifr_eng
     BASE_TRY(model_from_config(&config, model, error));
     BASE_TRY(
         engine_create(*model, &options, comm_threads_group(run->world, run->rank), engine, error));
-    sifr_engine_initialise(*engine, 5);
-    return SIFR_OK;
+    return sifr_engine_initialise(*engine, 5, error);
 }
 
 static sifr_status train(sifr_engine *engine, sifr_error *error) {

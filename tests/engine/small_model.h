@@ -55,10 +55,10 @@ static inline sifr_engine *small_engine(const sifr_model *model,
                                         const sifr_engine_options *options) {
     sifr_engine *engine = NULL;
     sifr_error error = {0};
-    if (sifr_engine_create(model, options, &engine, &error) != SIFR_OK) {
+    if (sifr_engine_create(model, options, &engine, &error) != SIFR_OK ||
+        sifr_engine_initialise(engine, 7, &error) != SIFR_OK) {
         fail_msg("%s", error.message);
     }
-    sifr_engine_initialise(engine, 7);
     return engine;
 }
 

@@ -46,7 +46,7 @@ static sifr_status work(rank_run *run, const sifr_model *model, sifr_engine *eng
         formats_weights_close(weights);
         if (status != SIFR_OK) return status;
     } else {
-        sifr_engine_initialise(engine, 5);
+        BASE_TRY(sifr_engine_initialise(engine, 5, error));
     }
     return engine_save_folder(engine, architecture, NULL, FORMATS_F32, run->rank ? NULL : run->to,
                               error);

@@ -20,10 +20,10 @@ static void one_case(const golden_init *init) {
     if (formats_model_config_parse(init->config, strlen(init->config), init->name, &config,
                                    &error) ||
         model_from_config(&config, &model, &error) ||
-        sifr_engine_create(model, &options, &engine, &error)) {
+        sifr_engine_create(model, &options, &engine, &error) ||
+        sifr_engine_initialise(engine, 7, &error)) {
         fail_msg("%s", error.message);
     }
-    sifr_engine_initialise(engine, 7);
     assert_int_equal(model->weight_count, golden_init_tensors(init));
     for (size_t i = 0; i < golden_init_tensors(init); i++) {
         const char *name = golden_init_name(init, i);

@@ -51,6 +51,7 @@ static sifr_engine_options options_of(const zero_variant *v) {
     if (v->first_scale > 0) options.loss_scaling.initial = v->first_scale;
     options.travel = v->travel;
     options.gradients = v->gradients;
+    if (v->offload) options.offload = *v->offload;
     if (v->no_clipping) options.gradient_clipping = 0;
     return options;
 }
@@ -99,11 +100,18 @@ static sifr_status one_step(rank_run *r, sifr_engine *engine, int step, int32_t 
 
 static sifr_status read_weights(rank_run *r, const sifr_engine *engine, sifr_error *error) {
     const sifr_model *model = engine->model;
-    float *whole = calloc((size_t)sifr_model_parameters(model), sizeof *whole), *at = whole;
+    float *whole = calloc(3 * (size_t)sifr_model_parameters(model), sizeof *whole), *at = whole;
     sifr_status status = SIFR_OK;
     for (size_t w = 0; w < model->weight_count && status == SIFR_OK; w++) {
         size_t count = (size_t)(model->weights[w].rows * model->weights[w].columns);
         status = sifr_engine_read_weight(engine, model->weights[w].name, at, count, error);
+        at += count;
+    }
+    for (size_t i = 0; i < 2 * model->weight_count && status == SIFR_OK; i++) {
+        size_t w = i / 2, count = (size_t)(model->weights[w].rows * model->weights[w].columns);
+        if (!model_unit_trained(model, model->weights[w].unit)) continue;
+        engine_part part = i % 2 ? ENGINE_MOMENT2 : ENGINE_MOMENT1;
+        status = engine_collect(engine, w, part, 0, (int64_t)count, at, error);
         at += count;
     }
     if (r->rank == 0) {
@@ -118,6 +126,7 @@ static sifr_status read_weights(rank_run *r, const sifr_engine *engine, sifr_err
 static void note_plan(zero_outcome *out, const plan_schedule *s) {
     memcpy(out->peak, s->peak_bytes, sizeof out->peak);
     out->total_bytes = s->total_bytes;
+    out->nvme_bytes = s->nvme_bytes;
     plan_wire(s, &out->gathered, &out->reduced);
     plan_calls(s, &out->gathers, &out->reductions);
 }
@@ -138,7 +147,7 @@ static void *run_rank(void *argument) {
         status = sifr_model_freeze(model, v->freeze[i], &error);
     }
     if (status == SIFR_OK) status = engine_create(model, &options, group, &engine, &error);
-    if (status == SIFR_OK) sifr_engine_initialise(engine, ZERO_SEED);
+    if (status == SIFR_OK) status = sifr_engine_initialise(engine, ZERO_SEED, &error);
     int steps = v->steps ? v->steps : ZERO_STEPS;
     for (int s = 0; s < steps && status == SIFR_OK; s++) {
         status = one_step(r, engine, s, tokens, labels, &error);

@@ -25,18 +25,19 @@ typedef struct zero_variant {
     int steps;                     /* 0: ZERO_STEPS */
     double first_scale; /* fp16: where the loss scale starts; 0: where it does by itself */
     bool no_clipping;
-    sifr_precision travel;    /* of gradients between ranks */
-    sifr_precision gradients; /* of their sums */
+    sifr_precision travel;               /* of gradients between ranks */
+    sifr_precision gradients;            /* of their sums */
+    const sifr_offload_options *offload; /* NULL: state in memory */
 } zero_variant;
 
 typedef struct zero_outcome {
-    float *weights; /* all of them, end to end; the caller's to free */
+    float *weights; /* all of them, end to end, then both moments; the caller's to free */
     size_t count;
     /* By step; norm -1: nothing was updated. */
     double loss[ZERO_MOST_STEPS], norm[ZERO_MOST_STEPS], scale[ZERO_MOST_STEPS];
     int64_t updates;
     int64_t peak[PLAN_CLASSES]; /* planned, of rank 0 */
-    int64_t total_bytes;
+    int64_t total_bytes, nvme_bytes;
     int64_t gathered, reduced;   /* bytes delivered to rank 0 in a step */
     int64_t gathers, reductions; /* calls of a step */
 } zero_outcome;

@@ -70,7 +70,8 @@ static void given(void **state) {
     assert_int_equal(zero.model_persistence_threshold, 7000000);
     assert_int_equal(zero.reduce_bucket_size, 20000000);
     assert_int_equal(zero.allgather_bucket_size, 30000000);
-    config_said(stage_3, "zero_optimization.sub_group_size", "without effect: the optimizer works");
+    config_said(stage_3, "zero_optimization.sub_group_size",
+                "no effect, since zero_optimization.offload_optimizer.device is \"none\"");
     config_said(stage_3, "zero_optimization.reduce_scatter", "accepted without effect: a gradient");
     config_said(stage_3, "zero_optimization.stage3_max_live_parameters", "= 2000000000: Nothing");
 }

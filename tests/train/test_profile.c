@@ -144,8 +144,7 @@ static sifr_status make_engine(rank_run *r, sifr_model **model, sifr_engine **en
     options.zero_stage = 3;
     BASE_TRY(model_from_config(&config, model, error));
     BASE_TRY(engine_create(*model, &options, r->group, engine, error));
-    sifr_engine_initialise(*engine, 5);
-    return SIFR_OK;
+    return sifr_engine_initialise(*engine, 5, error);
 }
 
 typedef struct both {

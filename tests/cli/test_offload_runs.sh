@@ -1,0 +1,119 @@
+# Optimizer state on disk, as a user has it: the same bits and checkpoints as in memory, at every
+# stage, on one and two ranks, across a resume and a kill; what is left of a killed run goes with the
+# next one; a disk that is too small, and a file that is cut off, end with a clear word.
+# label: full; timeout: 300, not under sanitizers (MPI keeps what it took)
+fail() { echo "FAILED: $1" >&2; cat err >&2 || :; exit 1; }
+run=
+trap 'kill -9 $run 2>/dev/null || :; wait || :' EXIT
+ranks="1"
+"$SIFR" doctor --json | grep -q '"launcher": "' && ranks="1 2"
+
+head -c 24000 "$SOURCE/docs/config.md" >text
+"$SIFR" tokenizer train --vocab-size 300 --data text --output tok >log
+cat >llama.json <<'J'
+{"model_type": "llama", "architectures": ["LlamaForCausalLM"], "vocab_size": 300,
+ "hidden_size": 64, "intermediate_size": 160, "num_hidden_layers": 3, "num_attention_heads": 4,
+ "num_key_value_heads": 2, "max_position_embeddings": 64, "tie_word_embeddings": true}
+J
+"$SIFR" init --config llama.json --tokenizer tok --output llama --seed 3 >log
+mkdir nvme
+config() { # STAGE OFFLOAD [AIO]
+    cat >ds.json <<J
+{"train_batch_size": 4, "train_micro_batch_size_per_gpu": 1, "bf16": {"enabled": true},
+ "optimizer": {"type": "AdamW", "params": {"lr": 1e-3, "weight_decay": 0.01}},
+ "zero_optimization": {"stage": $1, "offload_optimizer": {$2}, "sub_group_size": 5000},
+ "aio": {${3:-}}, "sifr": {"seq_length": 32, "save_steps": 2}}
+J
+}
+disk='"device": "nvme", "nvme_path": "nvme"'
+train() { # OUTPUT RANKS OPTION...
+    "$SIFR" train --config ds.json --model llama --data text --output "$1" --ranks $2 --threads 1 \
+        "${@:3}" >log 2>err
+}
+empty() { [ -z "$(ls nvme)" ] || fail "$1: left behind: $(ls nvme)"; }
+states() { cat "$1"/checkpoint-*/state-*.safetensors | sha256sum; }
+same() { # DIRECTORY REFERENCE WHAT
+    cmp "$1/model.safetensors" "$2/model.safetensors" || fail "$3: other weights"
+    [ "$(states "$1")" = "$(states "$2")" ] || fail "$3: other checkpoints"
+}
+
+# --- the same bits, and the plan ---
+for n in $ranks; do
+    for stage in 0 3; do
+        config $stage '"device": "none"'
+        train memory-$n-$stage $n --max-steps 4 || fail "in memory"
+        config $stage "$disk" '"block_size": 16384, "queue_depth": 3'
+        train disk-$n-$stage $n --max-steps 4 || fail "$n ranks, stage $stage"
+        grep -q "optimizer state: .* in nvme, by " log err || fail "where it is, is not said"
+        same disk-$n-$stage memory-$n-$stage "$n ranks, stage $stage"
+        empty "$n ranks, stage $stage"
+    done
+done
+"$SIFR" plan --config ds.json --model llama >plan
+grep -q "^on nvme  .* read and .* written a step" plan || fail "no line in the plan: $(cat plan)"
+grep -q "^swap buffers" plan || "$SIFR" plan --config ds.json --model llama --dump | grep -q " disk " ||
+    fail "nothing of the disk in the plan"
+grep -q "^master weights\|^moments" plan && fail "state is still in memory"
+
+# --- killed, resumed, and cleaned up after ---
+until_it() { # for up to 60 s, while the run lives
+    for _ in $(seq 600); do
+        "$@" >/dev/null 2>&1 && return
+        kill -0 $run 2>/dev/null || fail "the run ended before: $*"
+        sleep 0.1
+    done
+    fail "in vain: $*"
+}
+newest() { ls -d "$1"/checkpoint-* | sed 's/.*checkpoint-//' | sort -n | tail -n 1; }
+config 3 "$disk"
+"$SIFR" train --config ds.json --model llama --data text --output killed --threads 1 \
+    --max-steps 100000 >log 2>err &
+run=$!
+until_it test -e killed/latest
+kill -9 $run
+wait $run 2>/dev/null || :
+[ "$(ls nvme | wc -l)" = 1 ] || fail "a killed run leaves its directory: $(ls nvme)"
+mkdir nvme/sifr-swap-mine && touch nvme/sifr-swap-mine/precious
+steps=$(newest killed)
+train killed 1 --max-steps $((steps + 2)) --resume || fail "resumed"
+grep -q "resumed from checkpoint-$steps" log err || fail "not from step $steps"
+grep -q "removed 1 swap directory of runs that died" log err || fail "the cleaning is not said"
+[ "$(find nvme -mindepth 1)" = "nvme/sifr-swap-mine
+nvme/sifr-swap-mine/precious" ] || fail "cleaned: $(find nvme)"
+rm -r nvme/sifr-swap-mine
+config 3 '"device": "cpu"'
+train whole 1 --max-steps $((steps + 2)) || fail "the whole run"
+cmp killed/model.safetensors whole/model.safetensors || fail "other weights after the kill"
+
+# --- a file that is cut off under the run ---
+config 3 "$disk"
+for n in $ranks; do
+    "$SIFR" train --config ds.json --model llama --data text --output cut-$n --threads 1 \
+        --ranks $n --max-steps 100000 >log 2>err &
+    run=$!
+    until_it test -e cut-$n/latest
+    truncate -s 8192 nvme/sifr-swap-rank$((n - 1))-*/state
+    code=0
+    wait $run || code=$?
+    [ $code = 1 ] || fail "$n ranks: a file cut off: exit code $code"
+    grep -q "/state: ends where bytes from" err || fail "$n ranks: the reason is not said"
+    empty "a failed run"
+    steps=$(newest cut-$n)
+    train cut-$n 1 --max-steps $((steps + 1)) --resume || fail "the checkpoint does not load"
+done
+
+# --- refused ---
+config 1 '"device": "nvme", "nvme_path": "nowhere"'
+code=0
+train none 1 --max-steps 2 || code=$?
+[ $code = 2 ] || fail "no directory: exit code $code"
+grep -q "nowhere: there is no such directory" err || fail "no directory is not said"
+if unshare -rm mount -t tmpfs none /mnt 2>/dev/null; then
+    mkdir small
+    config 1 '"device": "nvme", "nvme_path": "small"'
+    code=0
+    unshare -rm sh -c 'mount -t tmpfs -o size=300k none small && exec "$0" train --config ds.json \
+        --model llama --data text --output none --max-steps 2' "$SIFR" >log 2>err || code=$?
+    [ $code = 1 ] || fail "a small disk: exit code $code"
+    grep -q "small: this rank's state takes .* are free" err || fail "the room is not said"
+fi

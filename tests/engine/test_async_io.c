@@ -1,0 +1,250 @@
+/* File I/O beside computing: both ways of it, any block size and depth, errors by name. */
+#include "engine/async_io.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/random.h"
+#include "support/scratch.h"
+
+enum { UNIT = ENGINE_IO_ALIGNMENT, FILE_BYTES = 96 * UNIT, PARTS = 8 };
+
+static engine_io_settings settings_of(bool plain) {
+    return (engine_io_settings){.block_bytes = 3 * UNIT,
+                                .queue_depth = 4,
+                                .threads = 1,
+                                .overlap_events = true,
+                                .plain = plain};
+}
+
+static engine_io *open_io(const engine_io_settings *settings) {
+    engine_io *io = NULL;
+    sifr_error error = {0};
+    if (engine_io_open(settings, 2 * PARTS, &io, &error) != SIFR_OK) fail_msg("%s", error.message);
+    return io;
+}
+
+static void open_file(engine_io_file *file, const char *path) {
+    sifr_error error = {0};
+    if (engine_io_file_open(file, path, false, &error) != SIFR_OK) fail_msg("%s", error.message);
+}
+
+static char *aligned(size_t bytes) {
+    char *memory = aligned_alloc(UNIT, bytes);
+    assert_non_null(memory);
+    return memory;
+}
+
+static void fill(char *memory, uint64_t seed) {
+    for (size_t i = 0; i < FILE_BYTES; i += 16) {
+        base_random4 r = base_philox(seed, i, 0);
+        memcpy(memory + i, r.v, 16);
+    }
+}
+
+static void must_wait(engine_io *io, engine_io_handle handle) {
+    sifr_error error = {0};
+    engine_io_times times = {0};
+    if (engine_io_wait(io, handle, &times, &error) != SIFR_OK) fail_msg("%s", error.message);
+    assert_true(times.begun > 0 && times.ended >= times.begun);
+}
+
+/* Writes a file in parts that are all under way at once, and reads it the same way. */
+static void round_trip(engine_io_settings settings, bool pinned) {
+    const char *path = scratch_write("data", "", 0);
+    engine_io *io = open_io(&settings);
+    engine_io_file file;
+    sifr_error error = {0};
+    char *out = aligned(FILE_BYTES), *in = aligned(FILE_BYTES);
+    engine_io_handle handles[PARTS];
+    open_file(&file, path);
+    fill(out, 5);
+    memset(in, 0, FILE_BYTES);
+    const struct iovec memory[] = {{out, FILE_BYTES}, {in, FILE_BYTES}};
+    if (pinned) assert_int_equal(engine_io_pin(io, memory, 2), engine_io_uses_rings(io));
+    const int64_t part = FILE_BYTES / PARTS;
+    for (int i = 0; i < PARTS; i++)
+        assert_int_equal(
+            engine_io_start_write(io, &file, i * part, out + i * part, part, &handles[i], &error),
+            SIFR_OK);
+    for (int i = PARTS; i-- > 0;) must_wait(io, handles[i]);
+    for (int i = 0; i < PARTS; i++)
+        assert_int_equal(
+            engine_io_start_read(io, &file, i * part, in + i * part, part, &handles[i], &error),
+            SIFR_OK);
+    for (int i = 0; i < PARTS; i++) must_wait(io, handles[i]);
+    assert_memory_equal(in, out, FILE_BYTES);
+    engine_io_close(io);
+    engine_io_file_close(&file);
+    free(out);
+    free(in);
+}
+
+static void settings_change_nothing(void **state) {
+    (void)state;
+    static const int64_t blocks[] = {UNIT, 5 * UNIT, 1 << 20};
+    for (int plain = 0; plain < 2; plain++) {
+        for (int n = 0; n < 3 * 2 * 2 * 2; n++) {
+            engine_io_settings settings = settings_of(plain);
+            settings.block_bytes = blocks[n % 3];
+            settings.single_submit = n / 3 % 2;
+            settings.overlap_events = n / 6 % 2;
+            settings.threads = 1 + n / 12 * 2;
+            settings.queue_depth = 1 + n % 5 * 3;
+            round_trip(settings, n % 2);
+        }
+    }
+}
+
+/* What is written last to a place is there: transfers of one place are the caller's to order. */
+static void in_turn(void **state) {
+    (void)state;
+    for (int plain = 0; plain < 2; plain++) {
+        engine_io_settings settings = settings_of(plain);
+        engine_io *io = open_io(&settings);
+        engine_io_file file;
+        sifr_error error = {0};
+        char *memory = aligned(2 * UNIT);
+        engine_io_handle handle;
+        open_file(&file, scratch_write("turns", "", 0));
+        for (int i = 0; i < 200; i++) { /* more than there is room for at a time */
+            memset(memory, i, UNIT);
+            assert_int_equal(
+                engine_io_start_write(io, &file, i % 3 * UNIT, memory, UNIT, &handle, &error),
+                SIFR_OK);
+            must_wait(io, handle);
+            assert_int_equal(
+                engine_io_start_read(io, &file, i % 3 * UNIT, memory + UNIT, UNIT, &handle, &error),
+                SIFR_OK);
+            must_wait(io, handle);
+            assert_memory_equal(memory, memory + UNIT, UNIT);
+        }
+        engine_io_close(io);
+        engine_io_file_close(&file);
+        free(memory);
+    }
+}
+
+static void expect_failure(bool plain, const char *path, bool write, int64_t offset, int64_t bytes,
+                           const char *part) {
+    engine_io_settings settings = settings_of(plain);
+    engine_io *io = open_io(&settings);
+    engine_io_file file;
+    sifr_error error = {0};
+    char *memory = aligned(FILE_BYTES);
+    engine_io_handle handle;
+    open_file(&file, path);
+    memset(memory, 1, FILE_BYTES);
+    sifr_status status =
+        write ? engine_io_start_write(io, &file, offset, memory, bytes, &handle, &error)
+              : engine_io_start_read(io, &file, offset, memory, bytes, &handle, &error);
+    assert_int_equal(status, SIFR_OK);
+    assert_int_equal(engine_io_wait(io, handle, NULL, &error), SIFR_FAILED);
+    assert_message(&error, path);
+    assert_message(&error, part);
+    /* what comes after it is not harmed */
+    engine_io_file good;
+    open_file(&good, scratch_write("good", "", 0));
+    error = (sifr_error){0};
+    assert_int_equal(engine_io_start_write(io, &good, 0, memory, FILE_BYTES, &handle, &error),
+                     SIFR_OK);
+    must_wait(io, handle);
+    engine_io_close(io);
+    engine_io_file_close(&file);
+    engine_io_file_close(&good);
+    free(memory);
+}
+
+static void failures(void **state) {
+    (void)state;
+    static const char text[10 * UNIT + 100] = "short";
+    for (int plain = 0; plain < 2; plain++) {
+        const char *path = scratch_write("short", text, sizeof text);
+        expect_failure(plain, "/dev/full", true, 0, 40 * UNIT, "No space left on device");
+        /* ends in the middle of a block, at one, and long before */
+        expect_failure(plain, path, false, 0, 40 * UNIT, path);
+        expect_failure(plain, path, false, 8 * UNIT, 12 * UNIT, path);
+        expect_failure(plain, path, false, 60 * UNIT, 12 * UNIT, "ends where bytes from 245760");
+    }
+}
+
+static void not_aligned(void **state) {
+    (void)state;
+    engine_io_settings settings = settings_of(false);
+    engine_io *io = open_io(&settings);
+    engine_io_file file;
+    engine_io_handle handle;
+    sifr_error error = {0};
+    char *memory = aligned(2 * UNIT);
+    open_file(&file, scratch_write("odd", "", 0));
+    if (file.direct) {
+        assert_int_equal(engine_io_start_read(io, &file, 0, memory + 512, UNIT, &handle, &error),
+                         SIFR_FAILED);
+        assert_int_equal(engine_io_start_read(io, &file, 100, memory, UNIT, &handle, &error),
+                         SIFR_FAILED);
+        assert_int_equal(engine_io_start_write(io, &file, 0, memory, 100, &handle, &error),
+                         SIFR_FAILED);
+        assert_message(&error, "not aligned");
+    }
+    engine_io_close(io);
+    engine_io_file_close(&file);
+    free(memory);
+}
+
+/* More under way than was said; and closing with transfers that nobody waited for. */
+static void too_many(void **state) {
+    (void)state;
+    for (int plain = 0; plain < 2; plain++) {
+        engine_io_settings settings = settings_of(plain);
+        engine_io *io = open_io(&settings);
+        engine_io_file file;
+        sifr_error error = {0};
+        char *memory = aligned(UNIT);
+        engine_io_handle handle;
+        memset(memory, 7, UNIT);
+        open_file(&file, scratch_write("many", "", 0));
+        for (int i = 0; i < 2 * PARTS; i++)
+            assert_int_equal(
+                engine_io_start_write(io, &file, i * UNIT, memory, UNIT, &handle, &error), SIFR_OK);
+        assert_int_equal(engine_io_start_write(io, &file, 0, memory, UNIT, &handle, &error),
+                         SIFR_FAILED);
+        assert_message(&error, "more than 16 transfers");
+        engine_io_close(io); /* finishes them */
+        struct stat about;
+        assert_int_equal(fstat(file.descriptor, &about), 0);
+        assert_int_equal(about.st_size, 2 * PARTS * UNIT);
+        engine_io_file_close(&file);
+        free(memory);
+    }
+}
+
+static void wrong_settings(void **state) {
+    (void)state;
+    const engine_io_settings wrong[] = {{.block_bytes = 1000, .queue_depth = 1, .threads = 1},
+                                        {.block_bytes = 0, .queue_depth = 1, .threads = 1},
+                                        {.block_bytes = UNIT, .queue_depth = 0, .threads = 1},
+                                        {.block_bytes = UNIT, .queue_depth = 1, .threads = 0},
+                                        {.block_bytes = UNIT, .queue_depth = 1, .threads = 1000}};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        engine_io *io = NULL;
+        sifr_error error = {0};
+        assert_int_equal(engine_io_open(&wrong[i], 1, &io, &error), SIFR_USAGE);
+        assert_message(&error, "block_size");
+    }
+    engine_io_file file;
+    sifr_error error = {0};
+    assert_int_equal(engine_io_file_open(&file, scratch_path("no/such"), true, &error),
+                     SIFR_FAILED);
+    assert_message(&error, "no/such");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(settings_change_nothing),
+                                       cmocka_unit_test(in_turn),
+                                       cmocka_unit_test(failures),
+                                       cmocka_unit_test(not_aligned),
+                                       cmocka_unit_test(too_many),
+                                       cmocka_unit_test(wrong_settings)};
+    return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
+}

@@ -1,0 +1,188 @@
+/* Optimizer state on disk: the same bits as in memory, at every stage, rank count and step order,
+ * whatever the sub-groups, buffers and requests; skipped steps; what the plan says of it.
+ * timeout: 120 */
+#include <fcntl.h>
+#include <math.h>
+#include <sys/stat.h>
+
+#include "engine/swap.h"
+#include "support/scratch.h"
+#include "support/zero_run.h"
+
+enum { GLOBAL = 4 };
+
+static sifr_offload_options on_disk(void) {
+    sifr_offload_options offload = sifr_engine_defaults().offload;
+    offload.nvme_path = scratch;
+    return offload;
+}
+
+static void expect_empty(void) {
+    char **names;
+    size_t count;
+    assert_int_equal(base_list_directory(scratch, &names, &count, NULL), SIFR_OK);
+    base_free_names(names, count);
+    assert_int_equal(count, 0);
+}
+
+/* Stages, ranks and orders; the sizes change on the way. */
+static void same_bits(void **state) {
+    (void)state;
+    for (int t = 0; t < 3; t++) {
+        zero_variant v = {.ranks = 1,
+                          .type = t == 2 ? "gpt2" : "llama",
+                          .precision = (sifr_precision)(t % 2 ? SIFR_BF16 : SIFR_FP32),
+                          .global = GLOBAL};
+        zero_outcome want = zero_run(v);
+        assert_int_equal(want.nvme_bytes, 0);
+        int n = 0;
+        for (v.ranks = 1; v.ranks <= 4; v.ranks *= 2) {
+            for (v.stage = v.ranks == 1 ? 3 : 0; v.stage < 4; v.stage++, n++) {
+                static const int64_t groups[] = {1, 5000, 0, 2048, 1000000};
+                sifr_offload_options offload = on_disk();
+                offload.sub_group_size = groups[n % 5];
+                v.offload = &offload;
+                v.unit_order = n % 2;
+                v.recompute = n % 3 == 0;
+                zero_expect_same(&want, v);
+            }
+        }
+        free(want.weights);
+    }
+    expect_empty();
+}
+
+/* How it is read and written changes nothing. */
+static void settings(void **state) {
+    (void)state;
+    zero_variant v = {.ranks = 1, .type = "llama", .precision = SIFR_BF16, .global = 2};
+    zero_outcome want = zero_run(v);
+    for (int n = 0; n < 24; n++) {
+        sifr_offload_options offload = on_disk();
+        offload.sub_group_size = 2048;
+        offload.buffer_count = n % 8 ? 2 + n % 8 + n / 8 : 0;
+        if (offload.buffer_count && offload.buffer_count < 3) offload.buffer_count = 3;
+        offload.pipeline_read = n & 1;
+        offload.pipeline_write = n >> 1 & 1;
+        offload.pin_memory = n >> 2 & 1;
+        offload.block_size = n % 3 ? 4096 : 1 << 20;
+        offload.queue_depth = 1 + n % 4 * 5;
+        offload.threads = 1 + n % 2;
+        offload.single_submit = n >> 3 & 1;
+        offload.overlap_events = n % 3;
+        v.offload = &offload;
+        zero_expect_same(&want, v);
+    }
+    free(want.weights);
+    expect_empty();
+}
+
+/* Steps that overflow change nothing on disk either, nor do weights that are frozen. */
+static void skipped_and_frozen(void **state) {
+    (void)state;
+    zero_variant v = {.ranks = 1,
+                      .type = "llama",
+                      .precision = SIFR_FP16,
+                      .global = GLOBAL,
+                      .steps = ZERO_MOST_STEPS,
+                      .first_scale = 0x1p22,
+                      .freeze = {"*layers.0*", "*norm*"}};
+    zero_outcome want = zero_run(v);
+    assert_true(want.norm[0] < 0);
+    assert_in_range(want.updates, 2, ZERO_MOST_STEPS - 1);
+    sifr_offload_options offload = on_disk();
+    offload.sub_group_size = 3000;
+    v.offload = &offload;
+    for (v.ranks = 1; v.ranks <= 4; v.ranks *= 2) {
+        v.stage = v.ranks == 2 ? 1 : 3;
+        zero_expect_same(&want, v);
+    }
+    free(want.weights);
+}
+
+/* State leaves memory but for the buffers, which lie where activations were. */
+static void plan(void **state) {
+    (void)state;
+    for (int t = 0; t < 2; t++) {
+        zero_variant v = {.ranks = 2,
+                          .type = "llama",
+                          .precision = (sifr_precision)(t ? SIFR_BF16 : SIFR_FP32),
+                          .stage = 2,
+                          .global = 2};
+        zero_outcome memory = zero_run(v);
+        int64_t moved = memory.peak[PLAN_MOMENTS] + memory.peak[PLAN_MASTERS];
+        sifr_offload_options offload = on_disk();
+        offload.sub_group_size = 1024;
+        v.offload = &offload;
+        zero_outcome disk = zero_run(v);
+        assert_int_equal(disk.nvme_bytes, moved);
+        assert_int_equal(disk.peak[PLAN_MOMENTS] + disk.peak[PLAN_MASTERS], 0);
+        assert_true(memory.total_bytes - disk.total_bytes > moved * 9 / 10);
+        free(memory.weights);
+        free(disk.weights);
+    }
+}
+
+/* An engine of its own, for what goes wrong. */
+static sifr_status make(sifr_model **model, const sifr_offload_options *offload,
+                        sifr_engine **engine, sifr_error *error) {
+    formats_model_config config = zero_config("llama");
+    sifr_engine_options options = sifr_engine_defaults();
+    options.threads = 1;
+    options.length = ZERO_LENGTH;
+    options.precision = SIFR_BF16;
+    options.offload = *offload;
+    assert_int_equal(model_from_config(&config, model, error), SIFR_OK);
+    return sifr_engine_create(*model, &options, engine, error);
+}
+
+static void refusals(void **state) {
+    (void)state;
+    sifr_model *model;
+    sifr_engine *engine = NULL;
+    sifr_error error = {0};
+    sifr_offload_options offload = on_disk();
+    offload.buffer_count = 2;
+    assert_int_equal(make(&model, &offload, &engine, &error), SIFR_USAGE);
+    assert_message(&error, "buffer_count 2: a sub-group has 3 kinds of state");
+    assert_message(&error, "9 let it be read");
+    sifr_model_free(model);
+    offload = on_disk();
+    offload.nvme_path = scratch_path("none");
+    assert_int_equal(make(&model, &offload, &engine, &error), SIFR_USAGE);
+    assert_message(&error, "no such directory");
+    sifr_model_free(model);
+}
+
+/* A file that is cut off under a run: the step says what it could not read, and all ends well. */
+static void failure(void **state) {
+    (void)state;
+    sifr_model *model;
+    sifr_engine *engine = NULL;
+    sifr_error error = {0};
+    sifr_step_result result;
+    int32_t tokens[ZERO_LENGTH] = {0}, labels[ZERO_LENGTH] = {0};
+    sifr_offload_options offload = on_disk();
+    offload.sub_group_size = 1024;
+    assert_int_equal(make(&model, &offload, &engine, &error), SIFR_OK);
+    assert_int_equal(sifr_engine_initialise(engine, 1, &error), SIFR_OK);
+    assert_int_equal(sifr_engine_step(engine, tokens, labels, 1e-3, &result, &error), SIFR_OK);
+    const engine_io_file *file = engine_swap_file(engine->swap);
+    struct stat about;
+    assert_int_equal(stat(file->path, &about), 0);
+    assert_int_equal(about.st_size, engine->training->nvme_bytes);
+    assert_int_equal(truncate(file->path, 64 * 4096), 0);
+    assert_int_equal(sifr_engine_step(engine, tokens, labels, 1e-3, &result, &error), SIFR_FAILED);
+    assert_message(&error, "/state: ends where bytes from");
+    sifr_engine_free(engine);
+    sifr_model_free(model);
+    expect_empty();
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(same_bits),          cmocka_unit_test(settings),
+        cmocka_unit_test(skipped_and_frozen), cmocka_unit_test(plan),
+        cmocka_unit_test(refusals),           cmocka_unit_test(failure)};
+    return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
+}

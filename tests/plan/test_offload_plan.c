@@ -1,0 +1,270 @@
+/* Plans with optimizer state on disk: every element is read, updated and written once, in this
+ * order; what moves is left alone; reads run ahead and writes behind. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "model/registry.h"
+#include "plan/price.h"
+#include "support/model_case.h"
+
+static sifr_model *model;
+static device *dev;
+
+static int setup(void **state) {
+    (void)state;
+    sifr_error error = {0};
+    formats_model_config config = model_case_llama();
+    config.tie_word_embeddings = true;
+    return model_from_config(&config, &model, &error) || device_open_cpu(1, NULL, &dev, &error);
+}
+
+static int teardown(void **state) {
+    (void)state;
+    sifr_model_free(model);
+    device_close(dev);
+    return 0;
+}
+
+static plan_settings settings_of(int32_t ranks, int stage, device_dtype dtype) {
+    return (plan_settings){.mode = PLAN_TRAIN,
+                           .dtype = dtype,
+                           .sequences = 1,
+                           .length = 16,
+                           .micro_batches = 2,
+                           .rank = ranks - 1,
+                           .world_size = ranks,
+                           .stage = stage,
+                           .transfers = {.overlap_comm = true,
+                                         .reduce_bucket = INT64_MAX,
+                                         .allgather_bucket = INT64_MAX,
+                                         .prefetch_bucket = 1,
+                                         .max_live = INT64_MAX},
+                           .offload = {.masters = PLAN_NVME,
+                                       .moments = PLAN_NVME,
+                                       .sub_group = 2048,
+                                       .read_ahead = true,
+                                       .write_behind = true}};
+}
+
+static plan_schedule *lower(const plan_settings *settings) {
+    plan_schedule *s = NULL;
+    sifr_error error = {0};
+    if (plan_lower(model, dev, settings, &s, &error) != SIFR_OK) fail_msg("%s", error.message);
+    return s;
+}
+
+static bool is_disk(const plan_instruction *i) {
+    return i->action == PLAN_READ || i->action == PLAN_WRITE;
+}
+
+/* Blocks of 4 KiB of the file, and what has been done to each: 0, read, updated, written. */
+typedef struct disk_state {
+    const plan_schedule *s;
+    uint8_t *blocks;
+    int64_t *holds; /* by buffer: the place in the file that it shows; -1 */
+    bool *moving;   /* by buffer: a transfer is under way */
+} disk_state;
+
+static void advance(disk_state *d, int64_t at, int64_t bytes, uint8_t from) {
+    assert_true(at % PLAN_DISK_ALIGNMENT == 0 && bytes % PLAN_DISK_ALIGNMENT == 0);
+    for (int64_t b = at / PLAN_DISK_ALIGNMENT; b < (at + bytes) / PLAN_DISK_ALIGNMENT; b++) {
+        assert_int_equal(d->blocks[b], from);
+        d->blocks[b] = (uint8_t)(from + 1);
+    }
+}
+
+static void check_disk(disk_state *d, const plan_instruction *i) {
+    const plan_schedule *s = d->s;
+    const plan_operand *x = &s->operands[i->first_operand], *y = x + 1;
+    const plan_operand *file = i->action == PLAN_READ ? x : y;
+    const plan_operand *memory = i->action == PLAN_READ ? y : x;
+    int64_t at = s->buffers[file->buffer].offset + file->offset;
+    assert_int_equal(i->queue, PLAN_DISK);
+    assert_int_equal(s->buffers[file->buffer].tier, PLAN_NVME);
+    assert_int_equal(s->buffers[memory->buffer].class, PLAN_SWAP);
+    assert_true(file->offset + i->bytes <= s->buffers[file->buffer].bytes);
+    assert_true(memory->offset == 0 &&
+                i->bytes + PLAN_DISK_ALIGNMENT <= s->buffers[memory->buffer].bytes);
+    assert_false(d->moving[memory->buffer]);
+    d->moving[memory->buffer] = true;
+    if (i->action == PLAN_READ) d->holds[memory->buffer] = at;
+    assert_int_equal(d->holds[memory->buffer], at);
+    advance(d, at, i->bytes, i->action == PLAN_READ ? 0 : 2);
+}
+
+static void check_update(disk_state *d, const plan_instruction *i) {
+    const plan_schedule *s = d->s;
+    device_call call = s->calls[i->call];
+    for (int32_t o = i->first_operand; o < i->first_operand + i->operands; o++) {
+        int32_t buffer = s->operands[o].buffer;
+        const device_matrix *m = plan_role_matrix(&call, (plan_role)s->operands[o].role);
+        assert_int_equal(m->columns, call.x[0].columns);
+        assert_int_not_equal(s->buffers[buffer].tier, PLAN_NVME); /* kernels reach no file */
+        if (s->buffers[buffer].class != PLAN_SWAP) continue;
+        assert_false(d->moving[buffer]);
+        advance(d, d->holds[buffer], m->columns * 4, 1);
+    }
+}
+
+static void check(const plan_schedule *s) {
+    disk_state d = {.s = s};
+    bool decided = false;
+    d.blocks = calloc((size_t)(s->nvme_bytes / PLAN_DISK_ALIGNMENT), 1);
+    d.holds = calloc(s->buffer_count, sizeof *d.holds);
+    d.moving = calloc(s->buffer_count, sizeof *d.moving);
+    for (size_t n = 0; n < s->instruction_count; n++) {
+        const plan_instruction *i = &s->instructions[n];
+        decided |= i->action == PLAN_NORM;
+        assert_true(decided || i->action != PLAN_WRITE);
+        if (is_disk(i)) check_disk(&d, i);
+        if (i->action == PLAN_UPDATE) check_update(&d, i);
+        if (i->action != PLAN_WAIT || !is_disk(&s->instructions[i->wait])) continue;
+        assert_int_equal(i->operands, 2);
+        for (int32_t o = i->first_operand; o < i->first_operand + 2; o++)
+            d.moving[s->operands[o].buffer] = false;
+    }
+    for (size_t b = 0; b < s->buffer_count; b++) assert_false(d.moving[b]);
+    int64_t read, written, bytes = 0;
+    plan_disk(s, &read, &written);
+    for (int64_t b = 0; b < s->nvme_bytes / PLAN_DISK_ALIGNMENT; b++) {
+        assert_int_equal(d.blocks[b], 3);
+        bytes += PLAN_DISK_ALIGNMENT;
+    }
+    assert_true(read == bytes && written == bytes);
+    free(d.blocks);
+    free(d.holds);
+    free(d.moving);
+}
+
+static void everything_once(void **state) {
+    (void)state;
+    for (int n = 0; n < 96; n++) {
+        plan_settings settings =
+            settings_of(1 << n % 4, n / 4 % 4, n % 3 ? DEVICE_BF16 : DEVICE_FP32);
+        static const int64_t groups[] = {1, 3000, 4096, 100000, 0};
+        settings.offload.sub_group = groups[n % 5];
+        settings.offload.read_ahead = n & 1;
+        settings.offload.write_behind = n >> 1 & 1;
+        settings.offload.buffers = n % 7 ? 2 + n % 7 * 2 : 0;
+        if (settings.offload.buffers && settings.offload.buffers < 3) settings.offload.buffers = 3;
+        settings.order = n / 16 % 2 ? PLAN_UNIT : PLAN_BATCH;
+        plan_schedule *s = lower(&settings);
+        check(s);
+        plan_free(s);
+    }
+}
+
+/* Each kind of state by itself. */
+static void one_tier_each(void **state) {
+    (void)state;
+    for (int n = 0; n < 3; n++) {
+        plan_settings settings = settings_of(2, 2, DEVICE_BF16), memory = settings;
+        memory.offload = (plan_offload){0};
+        settings.offload.masters = n == 0 ? PLAN_NVME : n == 1 ? PLAN_HOST : PLAN_DEVICE;
+        settings.offload.moments = n == 0 ? PLAN_HOST : n == 1 ? PLAN_NVME : PLAN_HOST;
+        plan_schedule *s = lower(&settings), *all = lower(&memory);
+        int64_t masters = all->largest_bytes[PLAN_MASTERS];
+        int64_t moments = all->largest_bytes[PLAN_MOMENTS];
+        assert_int_equal(s->largest_bytes[PLAN_MASTERS], n == 0 ? 0 : masters);
+        assert_int_equal(s->largest_bytes[PLAN_MOMENTS], n == 1 ? 0 : moments);
+        assert_int_equal(s->nvme_bytes, n == 0 ? masters : n == 1 ? moments : 0);
+        if (n < 2) check(s);
+        plan_free(s);
+        plan_free(all);
+    }
+}
+
+/* Between the start of a group's reads and their wait there is another group's update, and so
+ * between the start of writes and theirs; not so where that is switched off. */
+static void overlap(void **state) {
+    (void)state;
+    for (int n = 0; n < 4; n++) {
+        plan_settings settings = settings_of(1, 0, DEVICE_BF16);
+        settings.offload.read_ahead = n & 1;
+        settings.offload.write_behind = n >> 1;
+        plan_schedule *s = lower(&settings);
+        int32_t updates = 0, seen[2] = {0}, beside[2] = {0};
+        int32_t *before = calloc(s->instruction_count, sizeof *before);
+        for (size_t i = 0; i < s->instruction_count; i++) {
+            const plan_instruction *in = &s->instructions[i];
+            updates += in->action == PLAN_UPDATE;
+            before[i] = updates;
+            if (in->action != PLAN_WAIT) continue;
+            int write = s->instructions[in->wait].action == PLAN_WRITE;
+            seen[write]++;
+            beside[write] += updates > before[in->wait];
+        }
+        /* all but the first of reads, all but the last of writes */
+        assert_true(updates > 20 && seen[0] == updates * 3 && seen[1] == updates * 3);
+        assert_true(settings.offload.read_ahead ? beside[0] >= seen[0] - 9 : beside[0] == 0);
+        assert_true(settings.offload.write_behind ? beside[1] >= seen[1] - 9 : beside[1] == 0);
+        free(before);
+        plan_free(s);
+    }
+}
+
+/* Buffers: as many as asked for, no more than there is use for, no larger than a unit's slice. */
+static void buffers(void **state) {
+    (void)state;
+    static const int32_t asked[] = {0, 3, 8, 12, 1000000};
+    static const int64_t taken[] = {9, 3, 6, 12, -1};
+    for (int n = 0; n < 5; n++) {
+        plan_settings settings = settings_of(1, 0, DEVICE_BF16);
+        settings.offload.buffers = asked[n];
+        if (n == 4) settings.offload.sub_group = 1000000000;
+        plan_schedule *s = lower(&settings);
+        int64_t count = 0, bytes = 0, groups = 0, longest = 0;
+        for (size_t b = 0; b < s->buffer_count; b++) {
+            if (s->buffers[b].class != PLAN_SWAP) continue;
+            count++;
+            bytes = s->buffers[b].bytes;
+        }
+        for (size_t u = 0; u < model->unit_count; u++)
+            if (s->unit_elements[u] > longest) longest = s->unit_elements[u];
+        for (size_t i = 0; i < s->instruction_count; i++)
+            groups += s->instructions[i].action == PLAN_UPDATE;
+        assert_int_equal(count, taken[n] < 0 ? 3 * groups : taken[n]);
+        assert_int_equal(bytes, (n == 4 ? longest : 2048) * 4 + PLAN_DISK_ALIGNMENT);
+        plan_free(s);
+    }
+    plan_settings settings = settings_of(1, 0, DEVICE_FP32);
+    settings.offload.buffers = 1;
+    plan_schedule *s = NULL;
+    sifr_error error = {0};
+    assert_int_equal(plan_lower(model, dev, &settings, &s, &error), SIFR_USAGE);
+    assert_non_null(strstr(error.message, "2 kinds of state"));
+}
+
+/* The step is as long as the disk where that is the limit, and hides it where it is not. */
+static void price(void **state) {
+    (void)state;
+    plan_machine machine = {.fp32_operations = 1e12, .bf16_operations = 1e12, .memory_bytes = 1e11};
+    plan_settings settings = settings_of(1, 0, DEVICE_BF16);
+    plan_prediction p;
+    sifr_error error = {0};
+    plan_schedule *s = lower(&settings);
+    int64_t read, written;
+    plan_disk(s, &read, &written);
+    machine.disk_bytes = 1e6;
+    assert_int_equal(plan_predict(s, &machine, &p, NULL, &error), SIFR_OK);
+    double moving = (double)(read + written) / 1e6;
+    assert_true(p.disk > 0.999 * moving && p.disk < 1.001 * moving);
+    assert_true(p.step_seconds > moving && p.step_seconds < 1.02 * moving + p.computing);
+    machine.disk_bytes = 1e13;
+    assert_int_equal(plan_predict(s, &machine, &p, NULL, &error), SIFR_OK);
+    assert_true(p.step_seconds < 1.01 * p.computing);
+    plan_free(s);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(everything_once),
+                                       cmocka_unit_test(one_tier_each), cmocka_unit_test(overlap),
+                                       cmocka_unit_test(buffers), cmocka_unit_test(price)};
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

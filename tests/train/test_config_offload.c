@@ -1,0 +1,112 @@
+/* offload_optimizer and aio: what reaches the engine, what is said, what is refused. */
+#include "config_case.h"
+
+#include "train/settings.h"
+
+#define OFFLOAD "zero_optimization.offload_optimizer"
+
+static sifr_offload_options options_of(const char *text) {
+    config_case *c = config_case_text(text);
+    config_case_accepted(c);
+    static char path[64];
+    sifr_offload_options options = train_engine_options(&c->config, 16).offload;
+    if (options.nvme_path) {
+        snprintf(path, sizeof path, "%s", options.nvme_path);
+        options.nvme_path = path;
+    }
+    config_case_free(c);
+    return options;
+}
+
+/* Without a device, and on the host's memory, nothing is on disk. */
+static void in_memory(void **state) {
+    (void)state;
+    static const char *const texts[] = {
+        "{}",
+        "{\"zero_optimization\": {\"stage\": 3}}",
+        "{\"zero_optimization\": {\"offload_optimizer\": {\"nvme_path\": \"/nvme\"}}}",
+        ("{\"zero_optimization\": {\"offload_optimizer\": {\"device\": \"cpu\","
+         " \"nvme_path\": \"/nvme\", \"pin_memory\": true, \"pipeline_read\": true}}}"),
+    };
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        assert_null(options_of(texts[i]).nvme_path);
+    config_said(texts[2], OFFLOAD ".nvme_path", "no effect, since " OFFLOAD ".device is \"none\"");
+    config_said(texts[3], OFFLOAD ".device",
+                "= \"cpu\" (no effect on CPU ranks: the state is in the host's memory)");
+    config_said(texts[3], OFFLOAD ".pipeline_read", "no effect, since");
+    config_said("{\"aio\": {\"queue_depth\": 32}}", "aio.queue_depth", "no effect, since");
+}
+
+static void defaults(void **state) {
+    (void)state;
+    static const char *const text =
+        "{\"zero_optimization\": {\"offload_optimizer\": {\"device\": \"nvme\","
+        " \"nvme_path\": \"/nvme\", \"buffer_count\": \"auto\"}, \"sub_group_size\": \"auto\"}}";
+    sifr_offload_options o = options_of(text), like = sifr_engine_defaults().offload;
+    assert_string_equal(o.nvme_path, "/nvme");
+    like.nvme_path = o.nvme_path;
+    assert_int_equal(o.sub_group_size, like.sub_group_size);
+    assert_int_equal(o.buffer_count, like.buffer_count);
+    assert_true(o.pin_memory && o.pipeline_read && o.pipeline_write);
+    assert_true(like.pin_memory && like.pipeline_read && like.pipeline_write);
+    assert_int_equal(o.block_size, like.block_size);
+    assert_int_equal(o.queue_depth, like.queue_depth);
+    assert_int_equal(o.threads, like.threads);
+    assert_true(!o.single_submit && o.overlap_events);
+    assert_true(!like.single_submit && like.overlap_events);
+}
+
+static void given(void **state) {
+    (void)state;
+    static const char *const text =
+        "{\"zero_optimization\": {\"stage\": 1, \"sub_group_size\": 1e9,"
+        " \"offload_optimizer\": {\"device\": \"nvme\", \"nvme_path\": \"/nvme\","
+        " \"buffer_count\": 5, \"pin_memory\": false, \"pipeline_read\": false,"
+        " \"pipeline_write\": false, \"fast_init\": true, \"ratio\": 1.0}},"
+        " \"aio\": {\"block_size\": 262144, \"queue_depth\": 32, \"thread_count\": 4,"
+        " \"single_submit\": true, \"overlap_events\": false, \"use_gds\": false}}";
+    sifr_offload_options o = options_of(text);
+    assert_int_equal(o.sub_group_size, 1000000000);
+    assert_int_equal(o.buffer_count, 5);
+    assert_true(!o.pin_memory && !o.pipeline_read && !o.pipeline_write);
+    assert_int_equal(o.block_size, 262144);
+    assert_int_equal(o.queue_depth, 32);
+    assert_int_equal(o.threads, 4);
+    assert_true(o.single_submit && !o.overlap_events);
+    config_said(text, OFFLOAD ".fast_init", "accepted without effect: moments");
+    config_said(text, OFFLOAD ".device", "= \"nvme\": Where the optimizer state is kept");
+    config_said(text, "zero_optimization.sub_group_size", "= 1000000000: With offload_optimizer");
+}
+
+#define NVME "\"device\": \"nvme\", \"nvme_path\": \"/nvme\""
+#define WITH(offload, rest)                                                                        \
+    "{\"zero_optimization\": {\"offload_optimizer\": {" offload "}}" rest "}"
+
+static void refusals(void **state) {
+    (void)state;
+    config_refused(WITH("\"device\": \"nvme\"", ""),
+                   OFFLOAD ".nvme_path is missing: device nvme needs a directory on the disk that "
+                           "is to hold the state");
+    config_refused(WITH(NVME ", \"ratio\": 0.5", ""),
+                   "ds.json: " OFFLOAD ".ratio is 0.5, which is not built yet; set it to 1.0 or "
+                   "leave it out (Share of the state that is offloaded; here all or nothing.)");
+    config_refused(WITH(NVME ", \"super_offload\": true", ""),
+                   "ds.json: " OFFLOAD ".super_offload is true, which is not built yet; set it to "
+                   "false or leave it out (Offload for superchips.)");
+    config_refused(WITH(NVME, ", \"aio\": {\"block_size\": 100000}"),
+                   "ds.json: aio.block_size is 100000; give a multiple of 4096");
+    config_refused(WITH(NVME, ", \"aio\": {\"queue_depth\": 100000}"),
+                   "ds.json: aio.queue_depth is 100000; give at most 4096");
+    config_refused(WITH(NVME, ", \"aio\": {\"use_gds\": true}"),
+                   "ds.json: aio.use_gds is true, which is not built yet; set it to false or leave "
+                   "it out (Reads from NVMe straight into GPU memory; ranks here are CPUs.)");
+    config_case *c = config_case_text(WITH(NVME ", \"buffer_count\": 0", ""));
+    assert_int_equal(c->status, SIFR_USAGE);
+    config_case_free(c);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(in_memory), cmocka_unit_test(defaults),
+                                       cmocka_unit_test(given), cmocka_unit_test(refusals)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
