@@ -55,13 +55,32 @@ static void walk_groups(const char *mount, const char *group,
     }
 }
 
-static void limit_memory(const char *directory, const char *name, base_system *out) {
+/* What a control group's processes hold for good: the sum of two of its statistics, as the page
+ * cache gives way. */
+static uint64_t held_memory(const char *directory, const char *private, const char *shared) {
+    char path[1100], line[128], name[64];
+    unsigned long long bytes, sum = 0;
+    snprintf(path, sizeof path, "%s/memory.stat", directory);
+    FILE *file = fopen(path, "re");
+    if (!file) return 0;
+    while (fgets(line, sizeof line, file)) {
+        if (sscanf(line, "%63s %llu", name, &bytes) != 2) continue;
+        if (strcmp(name, private) == 0 || strcmp(name, shared) == 0) sum += bytes;
+    }
+    fclose(file);
+    return sum;
+}
+
+static void limit_memory(const char *directory, const char *name, const char *private,
+                         const char *shared, base_system *out) {
     char path[1100], line[64];
     snprintf(path, sizeof path, "%s/%s", directory, name);
     if (!base_read_line(path, line, sizeof line) || line[0] < '0' || line[0] > '9') return;
     uint64_t limit = strtoull(line, NULL, 10);
     if (limit == 0 || (out->memory && limit >= out->memory)) return; /* "no limit", in version 1 */
     if (out->memory_limit == 0 || limit < out->memory_limit) out->memory_limit = limit;
+    uint64_t held = held_memory(directory, private, shared), left = limit > held ? limit - held : 1;
+    if (out->memory_left == 0 || left < out->memory_left) out->memory_left = left;
 }
 
 static void limit_cpus(double quota, double period, base_system *out) {
@@ -72,14 +91,14 @@ static void limit_cpus(double quota, double period, base_system *out) {
 static void visit_unified(const char *directory, base_system *out) {
     char path[1100], line[64];
     double quota, period;
-    limit_memory(directory, "memory.max", out);
+    limit_memory(directory, "memory.max", "anon", "shmem", out);
     snprintf(path, sizeof path, "%s/cpu.max", directory);
     if (base_read_line(path, line, sizeof line) && sscanf(line, "%lf %lf", &quota, &period) == 2)
         limit_cpus(quota, period, out);
 }
 
 static void visit_memory(const char *directory, base_system *out) {
-    limit_memory(directory, "memory.limit_in_bytes", out);
+    limit_memory(directory, "memory.limit_in_bytes", "total_rss", "total_shmem", out);
 }
 
 static void visit_cpu(const char *directory, base_system *out) {

@@ -13,6 +13,8 @@ typedef struct base_system {
     uint64_t memory;  /* bytes of memory in the machine */
     uint64_t memory_available; /* bytes that new work can take without swapping */
     uint64_t memory_limit;     /* the least of the control groups' limits; 0: none below `memory` */
+    uint64_t memory_left;      /* the least that such a limit leaves: all of it but what processes
+                                  hold and cannot be given back; 0 where there is no limit */
 } base_system;
 
 /* Cannot fail: what the system does not say is 0 or "". */

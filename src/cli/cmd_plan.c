@@ -2,6 +2,7 @@
  * config.json alone: no weights are read, no memory is taken, nothing runs. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "cli/commands.h"
 #include "cli/options.h"
@@ -13,23 +14,27 @@
 
 static const cli_usage usage = {
     "plan", NULL,
-    "Says what a training step will take and do, without running it: memory by class, bytes on\n"
-    "the wire, predicted time, the ZeRO stages beside each other, and with --dump the schedule, "
-    "an\n"
-    "instruction a line. Any number of ranks, none of which has to be there. Takes what `sifr\n"
-    "train` takes; of the model folder it reads config.json only.",
+    "Says what a training step will take and do, without running it: memory by class, whether it\n"
+    "fits and what else would, bytes on the wire, predicted time, the ZeRO stages beside each\n"
+    "other, and with --dump the schedule, an instruction a line. With --fit it chooses stage,\n"
+    "micro batch (of the same global batch), recomputation and step order, and writes the config.\n"
+    "Any number of ranks, none of which has to be there. Takes what `sifr train` takes; of the\n"
+    "model folder it reads config.json only.",
     "sifr plan --config ds.json --model gpt2 --seq-length 1024\n"
     "sifr plan --config ds.json --model gpt2 --world-size 64 --ranks-per-host 8\n"
+    "sifr plan --config ds.json --model gpt2 --world-size 8 --device-memory 24GiB --fit "
+    "--output fit.json\n"
     "sifr plan --config ds.json --model gpt2 --world-size 64 --rank 5 --dump | less"};
 
-enum { EXTRA = 8, MOST_RANKS = 1 << 20 };
+enum { EXTRA = 12, MOST_RANKS = 1 << 20 };
 
 typedef struct plan_command {
     cli_train_flags flags;
     cli_option options[CLI_TRAIN_FLAGS + EXTRA];
-    const char *config, *machine;
-    int64_t world_size, rank, ranks_per_host;
-    bool dump, json, dry_run;
+    const char *config, *machine, *compare;
+    const char *output; /* of --fit */
+    int64_t world_size, rank, ranks_per_host, device_bytes, host_bytes;
+    bool dump, json, dry_run, fit;
 } plan_command;
 
 static size_t make_options(plan_command *command) {
@@ -61,6 +66,27 @@ static size_t make_options(plan_command *command) {
                      .argument = "FILE",
                      .help = "prices on this machine (JSON), not on what is measured here",
                      .value = &command->machine};
+    command->options[used++] = (cli_option){.name = "device-memory",
+                                            .kind = CLI_BYTES,
+                                            .argument = "BYTES",
+                                            .help = "what a rank may take, 24GiB (what is here)",
+                                            .value = &command->device_bytes};
+    command->options[used++] = (cli_option){.name = "host-memory",
+                                            .kind = CLI_BYTES,
+                                            .argument = "BYTES",
+                                            .help = "what the ranks of a host may take together",
+                                            .value = &command->host_bytes};
+    command->options[used++] =
+        (cli_option){.name = "fit",
+                     .kind = CLI_FLAG,
+                     .help = "choose what fits best; --output FILE takes the config (standard "
+                             "output)",
+                     .value = &command->fit};
+    command->options[used++] = (cli_option){.name = "compare",
+                                            .kind = CLI_TEXT,
+                                            .argument = "deepspeed",
+                                            .help = "beside what DeepSpeed's estimators say",
+                                            .value = &command->compare};
     command->options[used++] = (cli_option){.name = "dump",
                                             .kind = CLI_FLAG,
                                             .help = "print the schedule, an instruction a line",
@@ -74,7 +100,7 @@ static size_t make_options(plan_command *command) {
     return used;
 }
 
-/* What a rank has of this machine, unless the file says otherwise. */
+/* What a rank has of this machine, unless the file or a flag says otherwise. */
 static sifr_status describe_machine(const plan_command *command, cli_plan_report *r,
                                     sifr_error *error) {
     r->machine = (plan_machine){0};
@@ -85,35 +111,54 @@ static sifr_status describe_machine(const plan_command *command, cli_plan_report
     else
         BASE_TRY(plan_machine_load_stored(&r->machine, error));
     if (command->ranks_per_host) r->machine.ranks_per_host = (int32_t)command->ranks_per_host;
-    int64_t here = command->world_size, most = r->machine.ranks_per_host;
-    if (most > 0 && here > most) here = most;
-    if (r->machine.room_bytes == 0 && here > 1)
-        r->machine.room_bytes = (int64_t)engine_memory_room() / here;
     return SIFR_OK;
 }
 
-/* Plans and prices one stage; with `out` the schedule is the caller's. */
-static sifr_status plan_stage(const cli_plan_report *r, plan_settings settings,
-                              engine_order_choice *choice, cli_plan_stage *stage,
-                              plan_schedule **out, sifr_error *error) {
+/* The program as it stands with a plan, before the block is taken. */
+static sifr_status find_limits(const plan_command *command, cli_plan_report *r,
+                               const plan_settings *settings, sifr_error *error) {
     plan_schedule *s;
+    BASE_TRY(plan_lower(r->model, r->dev, settings, &s, error));
+    r->limits = (cli_plan_limits){.device_bytes = command->device_bytes,
+                                  .host_bytes = command->host_bytes,
+                                  .baseline = (int64_t)train_monitor_memory()};
+    plan_free(s);
+    cli_plan_limits_find(&r->limits, command->world_size, &r->machine);
+    r->search = train_search(&r->config, r->model, r->dev, &r->machine, r->limits.room_bytes);
+    return SIFR_OK;
+}
+
+/* The config's own step. */
+static sifr_status plan_own(cli_plan_report *r, plan_settings *settings, sifr_error *error) {
     if (r->config.step_order == TRAIN_STEP_AUTO) {
-        BASE_TRY(engine_choose_order(r->model, r->dev, &settings, &r->machine, choice, error));
-        settings.order = choice->order;
+        BASE_TRY(engine_choose_order(r->model, r->dev, settings, &r->machine, &r->choice, error));
+        settings->order = r->choice.order;
     }
-    BASE_TRY(plan_lower(r->model, r->dev, &settings, &s, error));
-    *stage = (cli_plan_stage){.order = settings.order,
-                              .total_bytes = s->total_bytes,
-                              .fits = engine_fits(s, &r->machine, NULL) == SIFR_OK};
-    for (int c = 0; c < PLAN_CLASSES; c++) stage->classes[c] = s->largest_bytes[c];
-    plan_wire(s, &stage->gathered, &stage->reduced);
-    plan_wire_calls(s, &stage->gathers, &stage->reductions);
-    sifr_status status = plan_predict(s, &r->machine, &stage->predicted, NULL, error);
-    if (out && status == SIFR_OK)
-        *out = s;
-    else
-        plan_free(s);
-    return status;
+    BASE_TRY(plan_lower(r->model, r->dev, settings, &r->schedule, error));
+    BASE_TRY(plan_assess(&r->search, r->schedule, &r->own, error));
+    if (engine_fits(r->schedule, &r->machine, &r->too_large) == SIFR_OK)
+        r->too_large = (sifr_error){0};
+    return SIFR_OK;
+}
+
+/* What else there is: the stages beside each other, the settings next to these, the limits. */
+static sifr_status plan_others(cli_plan_report *r, sifr_error *error) {
+    plan_settings settings = r->own.settings;
+    int64_t longest = INT32_MAX / settings.sequences, most = INT32_MAX / settings.length;
+    for (int i = 0; i < CLI_PLAN_STAGES; i++) {
+        plan_choose(&r->search, &settings, PLAN_CHOICE_STAGE, i);
+        if (settings.world_size == 1 || i == r->own.settings.stage)
+            r->stages[i] = r->own;
+        else
+            BASE_TRY(plan_try(&r->search, &settings, &r->stages[i], error));
+    }
+    settings = r->own.settings;
+    BASE_TRY(plan_neighbours(&r->search, &settings, r->changes, PLAN_NEIGHBOURS, &r->change_count,
+                             error));
+    BASE_TRY(plan_largest(&r->search, &settings, plan_set_sequences, 1, most, &r->largest_sequences,
+                          error));
+    return plan_largest(&r->search, &settings, plan_set_length, 1, longest, &r->largest_length,
+                        error);
 }
 
 static sifr_status plan_run(const plan_command *command, cli_plan_report *r, sifr_error *error) {
@@ -126,16 +171,10 @@ static sifr_status plan_run(const plan_command *command, cli_plan_report *r, sif
     settings.rank = (int32_t)command->rank;
     settings.world_size = (int32_t)ranks;
     BASE_TRY(describe_machine(command, r, error));
-    BASE_TRY(plan_stage(r, settings, &r->choice, &r->stage, &r->schedule, error));
-    r->baseline = train_monitor_memory();
-    if (engine_fits(r->schedule, &r->machine, &r->too_large) == SIFR_OK)
-        r->too_large = (sifr_error){0};
-    for (int i = 0; i < CLI_PLAN_STAGES && ranks > 1; i++) {
-        engine_order_choice choice;
-        settings.stage = i;
-        BASE_TRY(plan_stage(r, settings, &choice, &r->stages[i], NULL, error));
-    }
-    return SIFR_OK;
+    BASE_TRY(find_limits(command, r, &settings, error));
+    if (command->fit) return cli_plan_fit(r, &settings, command->output, error);
+    BASE_TRY(plan_own(r, &settings, error));
+    return command->dump && !command->json ? SIFR_OK : plan_others(r, error);
 }
 
 static sifr_status check_ranks(const plan_command *command, sifr_error *error) {
@@ -147,10 +186,30 @@ static sifr_status check_ranks(const plan_command *command, sifr_error *error) {
                          "--rank %lld: of %lld ranks the last one is %lld (--world-size)",
                          (long long)command->rank, (long long)command->world_size,
                          (long long)command->world_size - 1);
+    if (command->compare && strcmp(command->compare, "deepspeed") != 0)
+        return base_fail(error, SIFR_USAGE, "--compare %s: only deepspeed is known",
+                         command->compare);
+    if (command->fit && (command->dump || command->json || command->compare))
+        return base_fail(error, SIFR_USAGE,
+                         "--fit writes a config: without --dump, --json and --compare; `sifr plan "
+                         "--config` says them of that config");
     if (command->ranks_per_host > MOST_RANKS)
         return base_fail(error, SIFR_USAGE, "--ranks-per-host %lld: at most %d",
                          (long long)command->ranks_per_host, (int)MOST_RANKS);
     return SIFR_OK;
+}
+
+/* With --fit only the global batch has to be there: how it is cut is what is looked for. */
+static sifr_status resolve(const plan_command *command, train_config *config, sifr_error *error) {
+    static const char *const cuts[] = {
+        "train_micro_batch_size_per_gpu", "sifr.per_device_train_batch_size",
+        "gradient_accumulation_steps", "sifr.gradient_accumulation_steps"};
+    sifr_status status = train_config_resolve(config, command->world_size, error);
+    if (status != SIFR_USAGE || !command->fit || !train_config_gives(config, "train_batch_size"))
+        return status;
+    for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++)
+        BASE_TRY(train_config_set(config, cuts[i], "auto", error));
+    return train_config_resolve(config, command->world_size, error);
 }
 
 static sifr_status make_plan(const plan_command *command, cli_plan_report *r, sifr_error *error) {
@@ -159,7 +218,7 @@ static sifr_status make_plan(const plan_command *command, cli_plan_report *r, si
     BASE_TRY(train_config_create(&r->config, error));
     if (command->config) BASE_TRY(train_config_load(&r->config, command->config, error));
     BASE_TRY(cli_train_flags_set(&command->flags, &r->config, error));
-    BASE_TRY(train_config_resolve(&r->config, command->world_size, error));
+    BASE_TRY(resolve(command, &r->config, error));
     if (!r->config.model)
         return base_fail(error, SIFR_USAGE, "--model DIR is needed: a folder with a config.json");
     BASE_TRY(formats_model_config_load(r->config.model, &r->model_config, error));
@@ -169,24 +228,36 @@ static sifr_status make_plan(const plan_command *command, cli_plan_report *r, si
     return plan_run(command, r, error);
 }
 
+/* --output is the trained model's folder elsewhere; with --fit it is the config's file. */
+static void take_output(plan_command *command) {
+    for (size_t i = 0; i < command->flags.count && command->fit; i++) {
+        cli_train_flag *row = &command->flags.rows[i];
+        if (strcmp(row->flag.name, "output") != 0 || !row->given) continue;
+        command->output = row->text;
+        row->given = false;
+    }
+}
+
 static void print_line(void *user, const char *line) {
     (void)user;
     puts(line);
 }
 
-static int plan(const plan_command *command) {
+static int plan(plan_command *command) {
     cli_plan_report *r = calloc(1, sizeof *r);
     sifr_error error = {0};
     int code = SIFR_OK;
     if (!r) return cli_fail_with("plan", SIFR_NO_MEMORY, "out of memory");
+    take_output(command);
     if (make_plan(command, r, &error) != SIFR_OK)
         code = cli_fail("plan", &error);
     else if (command->json)
         code = cli_plan_print_json(r, command->dump);
     else if (command->dump)
         plan_dump(r->schedule, print_line, NULL);
-    else
+    else if (!command->fit)
         cli_plan_print(r);
+    if (code == SIFR_OK && command->compare && !command->json) cli_plan_print_deepspeed(r);
     plan_free(r->schedule);
     device_close(r->dev);
     sifr_model_free(r->model);

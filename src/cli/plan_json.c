@@ -20,7 +20,7 @@ static json_t *classes_json(const int64_t *bytes) {
     return classes;
 }
 
-static json_t *wire_json(const cli_plan_stage *stage) {
+static json_t *wire_json(const plan_outcome *stage) {
     return json_pack("{s:I, s:i, s:I, s:i}", "gathered_bytes", (json_int_t)stage->gathered,
                      "gathers", (int)stage->gathers, "reduced_bytes", (json_int_t)stage->reduced,
                      "reductions", (int)stage->reductions);
@@ -35,14 +35,60 @@ static json_t *time_json(const plan_prediction *p) {
 static json_t *stages_json(const cli_plan_report *r) {
     json_t *stages = json_array();
     for (int i = 0; i < CLI_PLAN_STAGES; i++) {
-        const cli_plan_stage *s = &r->stages[i];
-        json_array_append_new(
-            stages, json_pack("{s:i, s:s, s:I, s:o, s:o, s:o, s:b}", "stage", i, "step_order",
-                              order_name(s->order), "peak_bytes", (json_int_t)s->total_bytes,
-                              "largest", classes_json(s->classes), "wire", wire_json(s),
-                              "predicted", time_json(&s->predicted), "fits", (int)s->fits));
+        const plan_outcome *s = &r->stages[i];
+        json_array_append_new(stages, json_pack("{s:i, s:s, s:I, s:o, s:o, s:o, s:b}", "stage", i,
+                                                "step_order", order_name(s->settings.order),
+                                                "peak_bytes", (json_int_t)s->total_bytes, "largest",
+                                                classes_json(s->largest_bytes), "wire",
+                                                wire_json(s), "predicted", time_json(&s->predicted),
+                                                "fits", (int)s->fits));
     }
     return stages;
+}
+
+/* What each setting next to these would give; peak_bytes is null where it cannot be planned. */
+static json_t *changes_json(const cli_plan_report *r) {
+    json_t *changes = json_array();
+    char name[256];
+    for (size_t i = 0; i < r->change_count; i++) {
+        const plan_outcome *o = &r->changes[i];
+        plan_describe_change(&r->search, &r->own.settings, &o->settings, name, sizeof name);
+        json_array_append_new(
+            changes,
+            json_pack("{s:s, s:o, s:o, s:b}", "change", name, "peak_bytes",
+                      o->possible ? json_integer((json_int_t)o->total_bytes) : json_null(),
+                      "step_s", o->possible ? json_real(o->predicted.step_seconds) : json_null(),
+                      "fits", (int)o->fits));
+    }
+    return changes;
+}
+
+/* Where in the step: null for what is always there. */
+static json_t *place_json(const cli_plan_report *r, int32_t instruction) {
+    const plan_schedule *s = r->schedule;
+    if (instruction < 0) return json_null();
+    const plan_instruction *i = &s->instructions[instruction];
+    return json_pack("{s:i, s:s, s:s?}", "instruction", (int)instruction, "action",
+                     plan_action_name((plan_action)i->action), "unit",
+                     i->unit >= 0 ? s->model->units[i->unit].name : NULL);
+}
+
+static json_t *largest_json(const cli_plan_report *r) {
+    const plan_schedule *s = r->schedule;
+    json_t *classes = json_object();
+    for (int c = 0; c < PLAN_CLASSES; c++)
+        json_object_set_new(classes, plan_class_name((plan_class)c),
+                            json_pack("{s:I, s:o}", "bytes", (json_int_t)s->largest_bytes[c],
+                                      "where", place_json(r, s->largest_instruction[c])));
+    return classes;
+}
+
+static json_t *room_json(const cli_plan_report *r) {
+    const cli_plan_limits *limits = &r->limits;
+    bool known = limits->room_bytes < INT64_MAX;
+    return json_pack("{s:o, s:s, s:I}", "room_bytes",
+                     known ? json_integer((json_int_t)limits->room_bytes) : json_null(), "source",
+                     limits->text, "ranks_on_a_host", (json_int_t)limits->ranks_here);
 }
 
 static json_t *machine_json(const cli_plan_report *r) {
@@ -74,7 +120,7 @@ static json_t *report_json(const cli_plan_report *r) {
         "{s:I, s:I, s:I, s:o, s:i, s:I, s:o, s:f, s:I, s:s, s:I, s:i, s:I, s:s, s:b, s:i, s:i, "
         "s:i, s:b, s:o, s:o, s:o, s:o}",
         "peak_bytes", (json_int_t)s->total_bytes, "live_bytes", (json_int_t)live, "baseline_bytes",
-        (json_int_t)r->baseline, "classes", classes_json(s->peak_bytes), "peak_instruction",
+        (json_int_t)r->limits.baseline, "classes", classes_json(s->peak_bytes), "peak_instruction",
         s->peak_instruction, "instructions", (json_int_t)s->instruction_count, "units", units,
         "product_operations", plan_operations(s), "parameters",
         (json_int_t)sifr_model_parameters(r->model), "precision",
@@ -83,13 +129,20 @@ static json_t *report_json(const cli_plan_report *r) {
         (json_int_t)settings->length, "step_order", order_name(settings->order), "recompute",
         (int)settings->recompute, "world_size", settings->world_size, "rank", settings->rank,
         "zero_stage", settings->stage, "fits", (int)(r->too_large.status == SIFR_OK), "wire",
-        wire_json(&r->stage), "predicted", time_json(&r->stage.predicted), "machine",
-        machine_json(r), "nvme", disk_json(s));
+        wire_json(&r->own), "predicted", time_json(&r->own.predicted), "machine", machine_json(r),
+        "nvme", disk_json(s));
 }
 
 int cli_plan_print_json(const cli_plan_report *r, bool dump) {
     json_t *out = report_json(r);
     if (!out) return cli_fail_with("plan", SIFR_NO_MEMORY, "out of memory");
+    json_object_set_new(out, "peak", place_json(r, r->schedule->peak_instruction));
+    json_object_set_new(out, "at_most", largest_json(r));
+    json_object_set_new(out, "memory", room_json(r));
+    json_object_set_new(out, "largest_micro_batch_size",
+                        json_integer((json_int_t)r->largest_sequences));
+    json_object_set_new(out, "largest_seq_length", json_integer((json_int_t)r->largest_length));
+    json_object_set_new(out, "changes", changes_json(r));
     if (r->schedule->settings.world_size > 1) json_object_set_new(out, "stages", stages_json(r));
     if (dump) {
         json_t *lines = json_array();

@@ -15,10 +15,10 @@ static const char *order_name(plan_order order) {
     return order == PLAN_UNIT ? "unit" : "batch";
 }
 
-static const char *peak_name(const plan_schedule *s, char out[128]) {
-    if (s->peak_instruction < 0) return "between steps";
-    const plan_instruction *i = &s->instructions[s->peak_instruction];
-    snprintf(out, 128, "instruction %d, %s%s%s", s->peak_instruction,
+const char *cli_plan_place(const plan_schedule *s, int32_t instruction, char out[128]) {
+    if (instruction < 0) return "between steps";
+    const plan_instruction *i = &s->instructions[instruction];
+    snprintf(out, 128, "instruction %d, %s%s%s", (int)instruction,
              plan_action_name((plan_action)i->action), i->unit >= 0 ? " of " : "",
              i->unit >= 0 ? s->model->units[i->unit].name : "");
     return out;
@@ -62,12 +62,12 @@ static void print_ranks(const cli_plan_report *r) {
            settings->world_size, hosts, settings->stage, device_threads(r->dev),
            device_threads(r->dev) == 1 ? "" : "s");
     printf("wire         %s in %d gathers, %s in %d reductions, a step and rank\n",
-           base_format_bytes((uint64_t)r->stage.gathered, gathered), (int)r->stage.gathers,
-           base_format_bytes((uint64_t)r->stage.reduced, reduced), (int)r->stage.reductions);
+           base_format_bytes((uint64_t)r->own.gathered, gathered), (int)r->own.gathers,
+           base_format_bytes((uint64_t)r->own.reduced, reduced), (int)r->own.reductions);
 }
 
 static void print_time(const cli_plan_report *r) {
-    const plan_prediction *p = &r->stage.predicted;
+    const plan_prediction *p = &r->own.predicted;
     const plan_machine *m = &r->machine;
     bool several = r->schedule->settings.world_size > 1;
     printf("predicted    %.3g s a step, %.4g tokens/s", p->step_seconds,
@@ -99,20 +99,77 @@ static void print_disk(const plan_schedule *s) {
 
 static void print_memory(const cli_plan_report *r) {
     const plan_schedule *s = r->schedule;
-    char text[32], name[128];
-    printf("\n%-16s %14s\n", "at the peak", "bytes");
+    char text[32], most[32], name[128];
+    int64_t gaps = s->total_bytes - live_bytes(s);
+    printf("\n%-16s %14s  %9s  %9s\n", "at the peak", "bytes", "", "at most");
     for (int c = 0; c < PLAN_CLASSES; c++) {
-        if (s->peak_bytes[c] == 0) continue;
-        printf("%-16s %14lld  %9s\n", plan_class_name((plan_class)c), (long long)s->peak_bytes[c],
-               base_format_bytes((uint64_t)s->peak_bytes[c], text));
+        int32_t at = s->largest_instruction[c];
+        if (s->largest_bytes[c] == 0) continue;
+        printf("%-16s %14lld  %9s  %9s  %s\n", plan_class_name((plan_class)c),
+               (long long)s->peak_bytes[c], base_format_bytes((uint64_t)s->peak_bytes[c], text),
+               base_format_bytes((uint64_t)s->largest_bytes[c], most),
+               at < 0 ? "always" : cli_plan_place(s, at, name));
     }
-    if (s->total_bytes > live_bytes(s))
-        printf("%-16s %14lld  %9s\n", "gaps", (long long)(s->total_bytes - live_bytes(s)),
-               base_format_bytes((uint64_t)(s->total_bytes - live_bytes(s)), text));
+    if (gaps > 0)
+        printf("%-16s %14lld  %9s\n", "gaps", (long long)gaps,
+               base_format_bytes((uint64_t)gaps, text));
     printf("%-16s %14lld  %9s\n", "all", (long long)s->total_bytes,
            base_format_bytes((uint64_t)s->total_bytes, text));
     print_disk(s);
-    printf("\nThe peak is at %s.\n", peak_name(s, name));
+    printf("\nThe peak is at %s.\n", cli_plan_place(s, s->peak_instruction, name));
+    printf("The program itself takes about %s beside it.\n",
+           base_format_bytes((uint64_t)r->limits.baseline, text));
+}
+
+/* --- what fits --- */
+
+static void print_fits(const cli_plan_report *r) {
+    char need[32], room[32];
+    if (r->too_large.status != SIFR_OK) {
+        printf("It does not fit on %s machine. %s\n", r->machine_file ? "that" : "this",
+               r->too_large.message);
+        return;
+    }
+    if (r->limits.room_bytes == INT64_MAX) return;
+    printf("It fits: a rank takes %s, and may take %s (%s).\n",
+           base_format_bytes((uint64_t)r->own.total_bytes, need),
+           base_format_bytes((uint64_t)r->limits.room_bytes, room), r->limits.text);
+}
+
+static void print_largest(const char *what, int64_t largest, int64_t own) {
+    char text[32], mine[32];
+    if (largest > 0)
+        printf("%-12s %s fits, %s does not; this run has %s\n", what,
+               base_format_count(largest, text), "one more", base_format_count(own, mine));
+    else
+        printf("%-12s none fits\n", what);
+}
+
+static void print_change(const cli_plan_report *r, const char *name, const plan_outcome *o) {
+    char bytes[32], price[32] = "";
+    double own = r->own.predicted.step_seconds;
+    if (!o->possible) {
+        printf("%-64s %10s\n", name, "impossible");
+        return;
+    }
+    if (o != &r->own)
+        snprintf(price, sizeof price, "%+.1f %%", 100 * (o->predicted.step_seconds / own - 1));
+    printf("%-64s %10s %9.4g s %8s  %s\n", name, base_format_bytes((uint64_t)o->total_bytes, bytes),
+           o->predicted.step_seconds, price, o->fits ? "fits" : "does not fit");
+}
+
+static void print_changes(const cli_plan_report *r) {
+    char name[256];
+    const plan_settings *own = &r->own.settings;
+    puts("");
+    print_largest("micro batch", r->largest_sequences, own->sequences);
+    print_largest("seq_length", r->largest_length, own->length);
+    printf("\n%-64s %10s %11s\n", "with one setting otherwise", "a rank", "a step");
+    print_change(r, "as it is", &r->own);
+    for (size_t i = 0; i < r->change_count; i++) {
+        plan_describe_change(&r->search, own, &r->changes[i].settings, name, sizeof name);
+        print_change(r, name, &r->changes[i]);
+    }
 }
 
 /* --- the stages beside each other --- */
@@ -125,18 +182,18 @@ static void print_row(const char *name, const int64_t bytes[CLI_PLAN_STAGES]) {
     putchar('\n');
 }
 
-static void print_classes(const cli_plan_stage *stages, const char *name, unsigned classes) {
+static void print_classes(const plan_outcome *stages, const char *name, unsigned classes) {
     int64_t bytes[CLI_PLAN_STAGES] = {0}, sum = 0;
     for (int i = 0; i < CLI_PLAN_STAGES; i++) {
         for (int c = 0; c < PLAN_CLASSES; c++)
-            if (classes & 1u << c) bytes[i] += stages[i].classes[c];
+            if (classes & 1u << c) bytes[i] += stages[i].largest_bytes[c];
         sum += bytes[i];
     }
     if (sum) print_row(name, bytes);
 }
 
 static void print_stages(const cli_plan_report *r) {
-    const cli_plan_stage *s = r->stages;
+    const plan_outcome *s = r->stages;
     enum { STATE = 1 << PLAN_MASTERS | 1 << PLAN_MOMENTS };
     const unsigned named = STATE | 1 << PLAN_PARAMETERS | 1 << PLAN_GATHERED | 1 << PLAN_GRADIENTS |
                            1 << PLAN_ACTIVATIONS;
@@ -162,21 +219,18 @@ static void print_stages(const cli_plan_report *r) {
     for (int i = 0; i < CLI_PLAN_STAGES; i++)
         printf(" %12d", (int)(s[i].gathers + s[i].reductions));
     printf("\n%-16s", "step_order");
-    for (int i = 0; i < CLI_PLAN_STAGES; i++) printf(" %12s", order_name(s[i].order));
+    for (int i = 0; i < CLI_PLAN_STAGES; i++) printf(" %12s", order_name(s[i].settings.order));
     printf("\n%-16s", "seconds a step");
     for (int i = 0; i < CLI_PLAN_STAGES; i++) printf(" %12.4g", s[i].predicted.step_seconds);
     putchar('\n');
 }
 
 void cli_plan_print(const cli_plan_report *r) {
-    char text[32];
     print_run(r);
     print_ranks(r);
     print_time(r);
     print_memory(r);
-    printf("The program itself takes about %s beside it.\n", base_format_bytes(r->baseline, text));
-    if (r->too_large.status != SIFR_OK)
-        printf("It does not fit on %s machine. %s\n", r->machine_file ? "that" : "this",
-               r->too_large.message);
+    print_fits(r);
+    print_changes(r);
     if (r->schedule->settings.world_size > 1) print_stages(r);
 }

@@ -2,23 +2,13 @@
 #ifndef CLI_PLAN_REPORT_H
 #define CLI_PLAN_REPORT_H
 
+#include "cli/plan_limits.h"
 #include "engine/engine.h"
 #include "engine/step_order.h"
-#include "plan/price.h"
+#include "plan/search.h"
 #include "train/config.h"
 
 enum { CLI_PLAN_STAGES = 4 };
-
-/* One ZeRO stage of the same run, beside the others. Bytes are those of this rank. */
-typedef struct cli_plan_stage {
-    plan_order order;
-    int64_t classes[PLAN_CLASSES]; /* each class at its own largest */
-    int64_t total_bytes;
-    int64_t gathered, reduced; /* delivered to this rank in a step */
-    int32_t gathers, reductions;
-    plan_prediction predicted;
-    bool fits;
-} cli_plan_stage;
 
 /* What was planned. */
 typedef struct cli_plan_report {
@@ -28,17 +18,32 @@ typedef struct cli_plan_report {
     device *dev;
     plan_machine machine;
     const char *machine_file; /* NULL: measured here */
+    cli_plan_limits limits;
+    plan_search search;
     plan_schedule *schedule;
-    engine_order_choice choice;             /* of step_order "auto" */
-    cli_plan_stage stage;                   /* the run's own */
-    cli_plan_stage stages[CLI_PLAN_STAGES]; /* where there are several ranks */
+    engine_order_choice choice; /* of step_order "auto" */
+    plan_outcome own;           /* the run's own */
+    plan_outcome stages[CLI_PLAN_STAGES];
+    plan_outcome changes[PLAN_NEIGHBOURS];
+    size_t change_count;
+    int64_t largest_sequences, largest_length; /* that fit; 0: none */
     int64_t length;
-    uint64_t baseline;    /* anonymous memory of the program with the plan */
-    sifr_error too_large; /* message where this machine has less memory than that */
+    sifr_error too_large; /* message where a rank has less memory than that */
 } cli_plan_report;
 
 void cli_plan_print(const cli_plan_report *report);
 /* With `dump` the schedule as well. Returns an exit code. */
 int cli_plan_print_json(const cli_plan_report *report, bool dump);
+
+/* The plan beside what DeepSpeed's estimators say of the model. */
+void cli_plan_print_deepspeed(const cli_plan_report *report);
+
+/* "instruction 31, backward of h.11", "between steps" where `instruction` is negative. */
+const char *cli_plan_place(const plan_schedule *schedule, int32_t instruction, char out[128]);
+
+/* Takes over what fits best: into the report's config, and into `path`, or standard output where
+ * that is NULL. SIFR_NO_MEMORY where nothing fits. */
+sifr_status cli_plan_fit(cli_plan_report *report, const plan_settings *settings, const char *path,
+                         sifr_error *error) SIFR_MUST_CHECK;
 
 #endif

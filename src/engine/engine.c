@@ -95,6 +95,15 @@ static sifr_status open_swap(sifr_engine *engine, sifr_error *error) {
     return SIFR_OK;
 }
 
+/* The plan, and whether all ranks of this host have room for theirs. */
+static sifr_status make_plan(sifr_engine *engine, sifr_error *error) {
+    const sifr_engine_options *options = &engine->options;
+    plan_settings settings = engine_settings(options, engine->group);
+    BASE_TRY(device_open_cpu(options->threads, options->isa, &engine->dev, error));
+    BASE_TRY(plan_lower(engine->model, engine->dev, &settings, &engine->training, error));
+    return engine_check_memory(engine->training, comm_local_size(engine->group), error);
+}
+
 sifr_status engine_create(const sifr_model *model, const sifr_engine_options *options,
                           comm_group *group, sifr_engine **out, sifr_error *error) {
     sifr_engine *engine;
@@ -113,12 +122,9 @@ sifr_status engine_create(const sifr_model *model, const sifr_engine_options *op
         BASE_TRY_GOTO(status, engine_loss_scaler_check(&options->loss_scaling, error), fail);
         engine->scaler = engine_loss_scaler_begin(&options->loss_scaling);
     }
-    plan_settings settings = engine_settings(options, group);
-    BASE_TRY_GOTO(status, device_open_cpu(options->threads, options->isa, &engine->dev, error),
-                  fail);
-    BASE_TRY_GOTO(status, plan_lower(model, engine->dev, &settings, &engine->training, error),
-                  fail);
-    BASE_TRY_GOTO(status, engine_check_memory(engine->training, error), fail);
+    status = make_plan(engine, error);
+    /* No rank takes anything before all have seen what there is. */
+    BASE_TRY_GOTO(status, comm_agree_status(group, status, error), fail);
     BASE_TRY_GOTO(
         status,
         engine_executor_create(engine->training, engine->group, NULL, &engine->trainer, error),
@@ -137,11 +143,12 @@ sifr_status sifr_engine_create(const sifr_model *model, const sifr_engine_option
     comm_group *group;
     BASE_TRY(comm_open_self(&group, error));
     sifr_status status = engine_create(model, options, group, out, error);
-    if (status == SIFR_OK)
+    if (status == SIFR_OK) {
         (*out)->own_group = group;
-    else
-        comm_close(group);
-    return status;
+        return SIFR_OK;
+    }
+    comm_close(group);
+    return engine_advise(PLAN_TRAIN, status, error);
 }
 
 void sifr_engine_free(sifr_engine *engine) {

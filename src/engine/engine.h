@@ -31,7 +31,8 @@ typedef enum engine_part {
     ENGINE_PARTS
 } engine_part;
 
-/* The engine over the ranks of `group`, which is borrowed: it outlives the engine. */
+/* The engine over the ranks of `group`, which is borrowed: it outlives the engine. All ranks call
+ * it; where one has no room for its plan, all fail before any has taken memory. */
 sifr_status engine_create(const sifr_model *model, const sifr_engine_options *options,
                           comm_group *group, sifr_engine **out, sifr_error *error) SIFR_MUST_CHECK;
 
@@ -94,8 +95,14 @@ sifr_status engine_check_ids(const sifr_model *model, const int32_t *tokens, con
 /* Bytes that new work can take here; 0 where the system does not say. */
 uint64_t engine_memory_room(void);
 
-/* SIFR_NO_MEMORY, with the numbers, where a schedule takes more than this process can have. */
-sifr_status engine_check_memory(const plan_schedule *schedule, sifr_error *error) SIFR_MUST_CHECK;
+/* SIFR_NO_MEMORY, with the numbers, where the blocks of `ranks` on this host take more, all
+ * together, than the host has left. `schedule` is that of one of them; they are as large as each
+ * other but for some padding. */
+sifr_status engine_check_memory(const plan_schedule *schedule, int32_t ranks,
+                                sifr_error *error) SIFR_MUST_CHECK;
+
+/* Adds what a user of the library may do to the message of SIFR_NO_MEMORY; returns `status`. */
+sifr_status engine_advise(plan_mode mode, sifr_status status, sifr_error *error) SIFR_MUST_CHECK;
 
 /* --- model folders: engine_folder.c --- */
 

@@ -27,6 +27,11 @@ static plan_settings settings_of(const engine_inference_options *options) {
                            .world_size = 1};
 }
 
+static sifr_status check_memory(const plan_schedule *schedule, sifr_error *error) {
+    sifr_status status = engine_check_memory(schedule, 1, error);
+    return engine_advise(schedule->settings.mode, status, error);
+}
+
 sifr_status engine_inference_create(const sifr_model *model,
                                     const engine_inference_options *options, engine_inference **out,
                                     sifr_error *error) {
@@ -40,7 +45,7 @@ sifr_status engine_inference_create(const sifr_model *model,
     BASE_TRY_GOTO(status, device_open_cpu(options->threads, options->isa, &i->dev, error), fail);
     BASE_TRY_GOTO(status, comm_open_self(&i->group, error), fail);
     BASE_TRY_GOTO(status, plan_lower(model, i->dev, &settings, &i->schedule, error), fail);
-    BASE_TRY_GOTO(status, engine_check_memory(i->schedule, error), fail);
+    BASE_TRY_GOTO(status, check_memory(i->schedule, error), fail);
     BASE_TRY_GOTO(status, engine_executor_create(i->schedule, i->group, NULL, &i->executor, error),
                   fail);
     if (options->mode == PLAN_GENERATE && options->length > 1) {

@@ -1,5 +1,6 @@
 /* Whether the plan fits, said before any of it is taken. */
 #include <stdio.h>
+#include <string.h>
 
 #include "base/system.h"
 #include "base/text.h"
@@ -16,10 +17,20 @@ static const char *advice(plan_mode mode) {
     }
 }
 
+sifr_status engine_advise(plan_mode mode, sifr_status status, sifr_error *error) {
+    if (status != SIFR_NO_MEMORY || !error) return status;
+    size_t used = strlen(error->message);
+    snprintf(error->message + used, sizeof error->message - used, "; %s", advice(mode));
+    return status;
+}
+
+static bool is_limited(const base_system *system) {
+    return system->memory_left &&
+           (system->memory_available == 0 || system->memory_left < system->memory_available);
+}
+
 static uint64_t room_of(const base_system *system) {
-    bool limited = system->memory_limit && (system->memory_available == 0 ||
-                                            system->memory_limit < system->memory_available);
-    return limited ? system->memory_limit : system->memory_available;
+    return is_limited(system) ? system->memory_left : system->memory_available;
 }
 
 uint64_t engine_memory_room(void) {
@@ -28,26 +39,35 @@ uint64_t engine_memory_room(void) {
     return room_of(&system);
 }
 
-sifr_status engine_check_memory(const plan_schedule *schedule, sifr_error *error) {
-    base_system system;
-    char need[32], have[32], detail[256] = "";
-    base_system_read(&system);
-    uint64_t room = room_of(&system);
-    if (room == 0 || (uint64_t)schedule->total_bytes <= room) return SIFR_OK;
+/* The classes that make up most of it. */
+static void describe_classes(const plan_schedule *schedule, char *out, size_t size) {
     size_t used = 0;
+    out[0] = '\0';
     for (int c = 0; c < PLAN_CLASSES; c++) {
         char bytes[32];
         if (schedule->peak_bytes[c] < schedule->total_bytes / 20) continue;
-        int put = snprintf(detail + used, sizeof detail - used, "%s%s %s", used ? ", " : "",
+        int put = snprintf(out + used, size - used, "%s%s %s", used ? ", " : "",
                            plan_class_name((plan_class)c),
                            base_format_bytes((uint64_t)schedule->peak_bytes[c], bytes));
-        if (put < 0 || (size_t)put >= sizeof detail - used) break;
+        if (put < 0 || (size_t)put >= size - used) break;
         used += (size_t)put;
     }
-    return base_fail(error, SIFR_NO_MEMORY, "memory: the run takes %s (%s), and %s %s; %s",
-                     base_format_bytes((uint64_t)schedule->total_bytes, need), detail,
+}
+
+sifr_status engine_check_memory(const plan_schedule *schedule, int32_t ranks, sifr_error *error) {
+    base_system system;
+    char need[32], all[32], have[32], detail[256], who[96];
+    base_system_read(&system);
+    uint64_t room = room_of(&system), bytes = (uint64_t)schedule->total_bytes;
+    if (room == 0 || bytes <= room / (uint64_t)ranks) return SIFR_OK;
+    describe_classes(schedule, detail, sizeof detail);
+    base_format_bytes(bytes, need);
+    if (ranks == 1)
+        snprintf(who, sizeof who, "the run takes %s", need);
+    else
+        snprintf(who, sizeof who, "%d ranks of this host take %s each, %s together", (int)ranks,
+                 need, base_format_bytes(bytes * (uint64_t)ranks, all));
+    return base_fail(error, SIFR_NO_MEMORY, "memory: %s (%s), and %s %s", who, detail,
                      base_format_bytes(room, have),
-                     room == system.memory_limit ? "is what the control group allows"
-                                                 : "are available",
-                     advice(schedule->settings.mode));
+                     is_limited(&system) ? "is what the control group leaves" : "are available");
 }

@@ -4,13 +4,13 @@
 
 #include "base/text.h"
 #include "engine/engine.h"
-
-/* The order of batches keeps fewer activations: the other one must be quicker by this. */
-static const double gain = 0.01;
+#include "plan/search.h"
 
 sifr_status engine_fits(const plan_schedule *s, const plan_machine *machine, sifr_error *error) {
     char need[32], room[32];
-    if (machine->room_bytes == 0) return engine_check_memory(s, error);
+    int32_t ranks = s->settings.world_size, most = machine->ranks_per_host;
+    if (machine->room_bytes == 0)
+        return engine_check_memory(s, most > 0 && most < ranks ? most : ranks, error);
     if (s->total_bytes <= machine->room_bytes) return SIFR_OK;
     return base_fail(error, SIFR_NO_MEMORY, "memory: a rank takes %s, and has room for %s",
                      base_format_bytes((uint64_t)s->total_bytes, need),
@@ -31,12 +31,6 @@ static sifr_status price_order(const sifr_model *model, device *dev, plan_settin
     return status;
 }
 
-static void decide(engine_order_choice *choice) {
-    bool quicker = choice->seconds[PLAN_UNIT] < (1 - gain) * choice->seconds[PLAN_BATCH];
-    bool unit = choice->fits[PLAN_UNIT] && (quicker || !choice->fits[PLAN_BATCH]);
-    choice->order = unit ? PLAN_UNIT : PLAN_BATCH;
-}
-
 sifr_status engine_choose_order(const sifr_model *model, device *dev, const plan_settings *settings,
                                 const plan_machine *machine, engine_order_choice *choice,
                                 sifr_error *error) {
@@ -47,7 +41,7 @@ sifr_status engine_choose_order(const sifr_model *model, device *dev, const plan
         one.order = (plan_order)o;
         BASE_TRY(price_order(model, dev, one, machine, choice, error));
     }
-    decide(choice);
+    choice->order = plan_better_order(choice->fits, choice->seconds);
     return SIFR_OK;
 }
 
@@ -56,7 +50,7 @@ sifr_status engine_agree_order(comm_group *group, engine_order_choice *choice, s
     BASE_TRY(comm_sum(group, misfits, 2, error));
     for (int o = 0; o < 2; o++) choice->fits[o] = misfits[o] == 0;
     BASE_TRY(comm_broadcast(group, 0, choice->seconds, sizeof choice->seconds, error));
-    decide(choice);
+    choice->order = plan_better_order(choice->fits, choice->seconds);
     return SIFR_OK;
 }
 

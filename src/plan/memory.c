@@ -103,7 +103,9 @@ static void record_peak(plan_schedule *s, const int64_t *live, int64_t *largest,
     int64_t sum = 0;
     for (int c = 0; c < PLAN_CLASSES; c++) {
         sum += live[c];
-        s->largest_bytes[c] = base_max_i64(s->largest_bytes[c], live[c]);
+        if (instruction >= 0 && live[c] <= s->largest_bytes[c]) continue;
+        s->largest_bytes[c] = live[c];
+        s->largest_instruction[c] = instruction;
     }
     if (sum <= *largest) return;
     *largest = sum;

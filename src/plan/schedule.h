@@ -203,7 +203,8 @@ typedef struct plan_schedule {
     int64_t nvme_bytes;               /* of the file that holds the others */
     int64_t peak_bytes[PLAN_CLASSES]; /* by class, at the instruction where their sum is largest */
     int32_t peak_instruction;
-    int64_t largest_bytes[PLAN_CLASSES]; /* each class where it alone is largest */
+    int64_t largest_bytes[PLAN_CLASSES];       /* each class where it alone is largest */
+    int32_t largest_instruction[PLAN_CLASSES]; /* where that is first; -1: always */
 } plan_schedule;
 
 /* Lowers a finished model. device_prepare is called for every kernel, so that the scratch is known;

@@ -156,6 +156,9 @@ sifr_status train_config_set(train_config *config, const char *name, const char 
 sifr_status train_config_resolve(train_config *config, int64_t world_size,
                                  sifr_error *error) SIFR_MUST_CHECK;
 
+/* Whether the file or a flag gives the key of this full path a value ("auto" is none). */
+bool train_config_gives(const train_config *config, const char *path);
+
 /* The steps of the run, where they follow from the data (num_train_epochs): resolves a
  * total_num_steps of "auto". Harmless where that is already known. After train_config_resolve. */
 sifr_status train_config_set_total_steps(train_config *config, int64_t steps,
@@ -172,8 +175,12 @@ void train_config_explain(const train_config *config, train_config_line *write, 
  * the run. After train_config_resolve. NULL when memory ran out. */
 json_t *train_config_effective(const train_config *config);
 
-/* Writes the effective config to a file (through a base_writer), indented, with each number in the
- * fewest digits that read back as the same. */
+/* The effective config as text, indented, with each number in the fewest digits that read back as
+ * the same; *out is the caller's to free. */
+sifr_status train_config_text(const train_config *config, char **out,
+                              sifr_error *error) SIFR_MUST_CHECK;
+
+/* The same into a file (through a base_writer). */
 sifr_status train_config_save(const train_config *config, const char *path,
                               sifr_error *error) SIFR_MUST_CHECK;
 

@@ -23,6 +23,10 @@ bool train_setting_given(const train_config *config, const char *path) {
     return given && !train_value_is_auto(given);
 }
 
+bool train_config_gives(const train_config *config, const char *path) {
+    return train_setting_given(config, path);
+}
+
 double train_setting_number(const train_config *config, const char *path) {
     return json_number_value(train_setting_at(config, path)->value);
 }

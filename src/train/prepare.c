@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "engine/step_order.h"
 #include "formats/tokenizer.h"
+#include "train/advice.h"
 #include "train/agreement.h"
 #include "train/identity.h"
 #include "train/run.h"
@@ -44,11 +45,13 @@ static sifr_status try_engine(train_state *t, bool unit_order, sifr_error *error
     options.unit_order |= unit_order;
     sifr_status status = engine_create(t->folder.model, &options, t->group, &t->engine, error);
     sifr_status agreed = train_agree(t, status, error);
-    if (agreed != SIFR_OK) {
-        sifr_engine_free(t->engine);
-        t->engine = NULL;
-    }
-    return agreed;
+    if (agreed == SIFR_OK) return SIFR_OK;
+    sifr_engine_free(t->engine);
+    t->engine = NULL;
+    if (agreed != SIFR_NO_MEMORY) return agreed;
+    sifr_status told = train_advise(t->group, t->folder.model, t->config, t->length, error);
+    t->agreed = told == SIFR_NO_MEMORY;
+    return told;
 }
 
 /* What the plan is priced on, and shares are shares of. `memory` may be NULL. */

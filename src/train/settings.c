@@ -95,6 +95,17 @@ sifr_engine_options train_engine_options(const train_config *c, int64_t length) 
     return options;
 }
 
+plan_search train_search(const train_config *config, const sifr_model *model, device *dev,
+                         const plan_machine *machine, int64_t room) {
+    return (plan_search){.model = model,
+                         .dev = dev,
+                         .machine = machine,
+                         .room_bytes = room,
+                         .any_order = config->step_order == TRAIN_STEP_AUTO,
+                         .overlap_by_stage =
+                             !train_config_gives(config, "zero_optimization.overlap_comm")};
+}
+
 sifr_status train_separator(const char *folder, const formats_model_config *model,
                             const sifr_log *log, int64_t *out, sifr_error *error) {
     char path[BASE_PATH_LENGTH];

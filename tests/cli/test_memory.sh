@@ -17,8 +17,8 @@ END
 "$SIFR" tokenizer train --vocab-size 1024 --data text.txt --output tokenizer >log
 "$SIFR" init --config config.json --tokenizer tokenizer --output model >log
 
-number() { # KEY FILE: the number of a member of a JSON object, one a line
-    sed -n "s/^ *\"$1\": \([0-9]*\).*/\1/p" "$2"
+number() { # KEY FILE: the number of a member of a JSON object, of the object itself
+    sed -n "s/^  \"$1\": \([0-9]*\).*/\1/p" "$2"
 }
 
 # Largest anonymous memory of a process, in bytes, looked at 50 times a second while it lives.

@@ -134,14 +134,19 @@ static void fill_batch(rank_run *r, int step, int32_t *tokens, int32_t *labels) 
     }
 }
 
-static sifr_status make_engine(rank_run *r, sifr_model **model, sifr_engine **engine,
-                               sifr_error *error) {
-    formats_model_config config = model_case_llama();
+static sifr_engine_options run_options(void) {
     sifr_engine_options options = sifr_engine_defaults();
     options.threads = 1;
     options.length = LENGTH;
     options.micro_batches = MICRO_BATCHES;
     options.zero_stage = 3;
+    return options;
+}
+
+static sifr_status make_engine(rank_run *r, sifr_model **model, sifr_engine **engine,
+                               sifr_error *error) {
+    formats_model_config config = model_case_llama();
+    sifr_engine_options options = run_options();
     BASE_TRY(model_from_config(&config, model, error));
     BASE_TRY(engine_create(*model, &options, r->group, engine, error));
     return sifr_engine_initialise(*engine, 5, error);
@@ -338,19 +343,23 @@ static void test_run(void **state) {
     json_t *file = json_load_file(path, JSON_REJECT_DUPLICATES, &where);
     if (!file) fail_msg("%s:%d: %s", path, where.line, where.text);
     const json_t *events = json_object_get(file, "traceEvents");
-    rank_run first = {0};
-    comm_threads *world = comm_threads_create(RANKS);
+    formats_model_config config = model_case_llama();
+    sifr_engine_options options = run_options();
+    plan_settings settings = engine_settings(&options, NULL);
+    plan_schedule *schedule;
     sifr_model *model;
-    sifr_engine *engine;
+    device *dev;
     sifr_error error;
-    first.group = comm_threads_group(world, 0);
-    assert_int_equal(make_engine(&first, &model, &engine, &error), SIFR_OK);
+    settings.world_size = RANKS;
+    assert_int_equal(model_from_config(&config, &model, &error), SIFR_OK);
+    assert_int_equal(device_open_cpu(1, NULL, &dev, &error), SIFR_OK);
+    assert_int_equal(plan_lower(model, dev, &settings, &schedule, &error), SIFR_OK);
     for (int rank = 0; rank < RANKS; rank++) {
         double steps = 0, inside = check_queue(events, rank, PLAN_COMPUTE, true, &steps);
         if (inside > steps || inside < 0.5 * steps)
             fail_msg("%g us of instructions in %g us", inside, steps);
         check_queue(events, rank, PLAN_COMMUNICATION, false, &steps);
-        check_wire(events, engine->training, rank);
+        check_wire(events, schedule, rank);
     }
     static const char *const names[] = {"process_name",
                                         "thread_name",
@@ -367,10 +376,9 @@ static void test_run(void **state) {
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         if (!has_name(events, names[i])) fail_msg("no event is called %s", names[i]);
     }
-    sifr_engine_free(engine);
+    plan_free(schedule);
+    device_close(dev);
     sifr_model_free(model);
-    comm_close(first.group);
-    comm_threads_free(world);
     json_decref(file);
 }
 

@@ -1,0 +1,20 @@
+/* How much memory a rank may take: of --device-memory, --host-memory, a machine's description, or
+ * what this machine has left. */
+#ifndef CLI_PLAN_LIMITS_H
+#define CLI_PLAN_LIMITS_H
+
+#include "plan/price.h"
+
+typedef struct cli_plan_limits {
+    int64_t device_bytes, host_bytes; /* as given; 0: not */
+    int64_t baseline;                 /* what the program itself takes on each rank */
+    int64_t ranks_here;               /* that share a host */
+    int64_t room_bytes;               /* what a rank's block may take; INT64_MAX: not known */
+    char text[192];                   /* where that comes from, for people */
+} cli_plan_limits;
+
+/* From the first three, and how many ranks there are; a room_bytes of `machine` counts where
+ * neither limit is given, and is set where it must not be what there is here. */
+void cli_plan_limits_find(cli_plan_limits *limits, int64_t world_size, plan_machine *machine);
+
+#endif

@@ -1,0 +1,102 @@
+/* The settings that a planner may change. */
+#include <stdio.h>
+#include <string.h>
+
+#include "plan/search.h"
+
+static const char *const stages[] = {"0", "1", "2", "3"};
+static const char *const recomputes[] = {"none", "unit"};
+static const char *const orders[] = {"batch", "unit"};
+static const char *const gradient_orders[] = {"tree", "sequential"};
+
+static int32_t get_stage(const plan_settings *s) {
+    return s->stage;
+}
+
+static void set_stage(plan_settings *s, int32_t value) {
+    s->stage = value;
+}
+
+static bool has_ranks(const plan_settings *s) {
+    return s->world_size > 1;
+}
+
+static int32_t get_recompute(const plan_settings *s) {
+    return s->recompute;
+}
+
+static void set_recompute(plan_settings *s, int32_t value) {
+    s->recompute = value != 0;
+}
+
+static bool always(const plan_settings *s) {
+    (void)s;
+    return true;
+}
+
+static int32_t get_order(const plan_settings *s) {
+    return s->order;
+}
+
+static void set_order(plan_settings *s, int32_t value) {
+    s->order = (plan_order)value;
+}
+
+static bool accumulates(const plan_settings *s) {
+    return s->micro_batches > 1;
+}
+
+static int32_t get_sequential(const plan_settings *s) {
+    return s->sequential;
+}
+
+static void set_sequential(plan_settings *s, int32_t value) {
+    s->sequential = value != 0;
+}
+
+static const plan_choice choices[] = {
+    {"zero_optimization.stage", stages, 4, true, get_stage, set_stage, has_ranks},
+    {"sifr.recompute", recomputes, 2, true, get_recompute, set_recompute, always},
+    {"sifr.step_order", orders, 2, true, get_order, set_order, accumulates},
+    /* costs the independence of rank count and step order */
+    {"sifr.gradient_order", gradient_orders, 2, false, get_sequential, set_sequential, accumulates},
+};
+
+size_t plan_choice_count(void) {
+    return sizeof choices / sizeof *choices;
+}
+
+const plan_choice *plan_choice_at(size_t index) {
+    return index < plan_choice_count() ? &choices[index] : NULL;
+}
+
+void plan_choose(const plan_search *search, plan_settings *settings, size_t index, int32_t value) {
+    choices[index].set(settings, value);
+    if (search->overlap_by_stage) settings->transfers.overlap_comm = settings->stage == 3;
+}
+
+static void append(char *out, size_t size, const char *text) {
+    size_t used = strlen(out);
+    snprintf(out + used, size - used, "%s%s", used ? ", " : "", text);
+}
+
+const char *plan_describe_change(const plan_search *search, const plan_settings *from,
+                                 const plan_settings *to, char *out, size_t size) {
+    char text[128];
+    out[0] = '\0';
+    for (size_t i = 0; i < plan_choice_count(); i++) {
+        const plan_choice *row = &choices[i];
+        int32_t value = row->get(to);
+        bool open = search->any_order && row->set == set_order; /* "auto" still says it all */
+        if (open || value == row->get(from) || !row->matters(to)) continue;
+        snprintf(text, sizeof text, "%s %s", row->key, row->values[value]);
+        append(out, size, text);
+    }
+    if (to->sequences != from->sequences || to->micro_batches != from->micro_batches) {
+        snprintf(text, sizeof text,
+                 "train_micro_batch_size_per_gpu %lld with gradient_accumulation_steps %d",
+                 (long long)to->sequences, (int)to->micro_batches);
+        append(out, size, text);
+    }
+    return out;
+}

@@ -1,0 +1,224 @@
+/* Which settings fit: the quickest of all, and those with the fewest changes. Both go over all
+ * combinations of the searched rows, and for each over the micro batches of one global batch. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/memory.h"
+#include "plan/search.h"
+
+/* Times within this are alike: then the one that takes less is better. */
+static const double alike = 0.01;
+
+enum { MOST_ROWS = 16 };
+
+/* One value of each searched row. */
+typedef struct fit_combination {
+    size_t rows, row[MOST_ROWS];
+    int32_t value[MOST_ROWS];
+} fit_combination;
+
+/* All micro batches of a rank's share of the global batch, rising. */
+typedef struct fit_sizes {
+    int64_t share; /* sequences of a rank and step */
+    int64_t *size;
+    size_t count;
+} fit_sizes;
+
+static fit_combination begin_combinations(const plan_search *search, const plan_settings *from) {
+    fit_combination c = {0};
+    plan_settings accumulating = *from;
+    if (from->sequences > 1) accumulating.micro_batches = 2; /* with a smaller micro batch */
+    for (size_t i = 0; i < plan_choice_count() && c.rows < MOST_ROWS; i++) {
+        const plan_choice *row = plan_choice_at(i);
+        bool order = search->any_order && strcmp(row->key, "sifr.step_order") == 0;
+        if (row->searched && !order && row->matters(&accumulating)) c.row[c.rows++] = i;
+    }
+    return c;
+}
+
+static bool next_combination(fit_combination *c) {
+    for (size_t i = 0; i < c->rows; i++) {
+        if (++c->value[i] < plan_choice_at(c->row[i])->count) return true;
+        c->value[i] = 0;
+    }
+    return false;
+}
+
+static plan_settings combined(const plan_search *search, const fit_combination *c,
+                              const plan_settings *from) {
+    plan_settings settings = *from;
+    for (size_t i = 0; i < c->rows; i++) plan_choose(search, &settings, c->row[i], c->value[i]);
+    return settings;
+}
+
+static sifr_status find_sizes(const plan_settings *from, fit_sizes *out, sifr_error *error) {
+    size_t room = 0;
+    *out = (fit_sizes){.share = from->sequences * from->micro_batches};
+    for (int64_t n = 1; n <= out->share / n; n++) { /* up to the root, then the others */
+        if (out->share % n) continue;
+        BASE_TRY(base_grow(&out->size, &room, out->count + 1, sizeof *out->size, error));
+        out->size[out->count++] = n;
+    }
+    for (size_t i = out->count; i-- > 0;) {
+        int64_t other = out->share / out->size[i];
+        if (other == out->size[i]) continue;
+        BASE_TRY(base_grow(&out->size, &room, out->count + 1, sizeof *out->size, error));
+        out->size[out->count++] = other;
+    }
+    return SIFR_OK;
+}
+
+static void set_size(const fit_sizes *sizes, plan_settings *settings, size_t index) {
+    settings->sequences = sizes->size[index];
+    settings->micro_batches = (int32_t)(sizes->share / sizes->size[index]);
+}
+
+static bool is_better(const plan_outcome *a, const plan_outcome *b) {
+    if (a->fits != b->fits) return a->fits;
+    if (!a->fits) return a->total_bytes < b->total_bytes;
+    return a->predicted.step_seconds < b->predicted.step_seconds;
+}
+
+/* The largest of the first `count` sizes that fits, which is the quickest: larger micro batches are
+ * never slower. Else the one that takes least, which need not be the smallest: accumulation takes
+ * gradient sums. */
+static sifr_status largest_size(plan_search *search, const fit_sizes *sizes, size_t count,
+                                const plan_settings *settings, plan_outcome *out,
+                                sifr_error *error) {
+    plan_settings one = *settings;
+    for (size_t i = count; i-- > 0;) {
+        plan_outcome tried;
+        set_size(sizes, &one, i);
+        BASE_TRY(plan_try(search, &one, &tried, error));
+        if (i + 1 == count || is_better(&tried, out)) *out = tried;
+        if (tried.fits) break;
+    }
+    return SIFR_OK;
+}
+
+/* Of all that are as quick as the quickest, but for a hundredth, the smallest. */
+static const plan_outcome *choose(const plan_outcome *all, size_t count) {
+    const plan_outcome *best = &all[0], *out;
+    for (size_t i = 1; i < count; i++) {
+        if (is_better(&all[i], best)) best = &all[i];
+    }
+    out = best;
+    for (size_t i = 0; i < count; i++) {
+        bool quick = all[i].fits &&
+                     all[i].predicted.step_seconds <= (1 + alike) * best->predicted.step_seconds;
+        if (quick && all[i].total_bytes < out->total_bytes) out = &all[i];
+    }
+    return out;
+}
+
+/* What was tried so far. */
+typedef struct fit_list {
+    plan_outcome *all;
+    size_t count, room;
+} fit_list;
+
+static sifr_status try_all(plan_search *search, const plan_settings *from, const fit_sizes *sizes,
+                           fit_list *list, sifr_error *error) {
+    fit_combination c = begin_combinations(search, from);
+    do {
+        plan_settings settings = combined(search, &c, from);
+        BASE_TRY(base_grow(&list->all, &list->room, list->count + 1, sizeof *list->all, error));
+        BASE_TRY(
+            largest_size(search, sizes, sizes->count, &settings, &list->all[list->count], error));
+        list->count++;
+    } while (next_combination(&c));
+    return SIFR_OK;
+}
+
+sifr_status plan_fit(plan_search *search, const plan_settings *from, plan_outcome *best,
+                     sifr_error *error) {
+    fit_sizes sizes;
+    fit_list list = {0};
+    plan_settings settings = *from;
+    bool open = search->overlap_by_stage && from->world_size > 1;
+    sifr_status status = find_sizes(from, &sizes, error);
+    search->overlap_by_stage &= !open; /* it is chosen, too: no stage is to lose by a default */
+    for (int i = 0; i < 1 + open && status == SIFR_OK; i++) {
+        if (open) settings.transfers.overlap_comm = i == 0;
+        status = try_all(search, &settings, &sizes, &list, error);
+    }
+    search->overlap_by_stage |= open;
+    if (status == SIFR_OK) *best = *choose(list.all, list.count);
+    free(sizes.size);
+    free(list.all);
+    return status;
+}
+
+/* --- as little as possible otherwise --- */
+
+static int changes_of(const plan_settings *from, const plan_settings *to) {
+    int changes = 0;
+    for (size_t i = 0; i < plan_choice_count(); i++) {
+        const plan_choice *row = plan_choice_at(i);
+        changes += row->get(from) != row->get(to);
+    }
+    return changes;
+}
+
+/* Combinations with `level` changes; the micro batch counts as one. */
+static sifr_status try_level(plan_search *search, const plan_settings *from, const fit_sizes *sizes,
+                             size_t smaller, int level, plan_outcome *out, sifr_error *error) {
+    fit_combination c = begin_combinations(search, from);
+    do {
+        plan_settings settings = combined(search, &c, from);
+        plan_outcome tried;
+        int changes = changes_of(from, &settings);
+        if (changes == level)
+            BASE_TRY(plan_try(search, &settings, &tried, error));
+        else if (changes == level - 1 && smaller > 0)
+            BASE_TRY(largest_size(search, sizes, smaller, &settings, &tried, error));
+        else
+            continue;
+        if (is_better(&tried, out)) *out = tried;
+    } while (next_combination(&c));
+    return SIFR_OK;
+}
+
+sifr_status plan_smallest_change(plan_search *search, const plan_settings *from, plan_outcome *out,
+                                 sifr_error *error) {
+    fit_sizes sizes;
+    size_t smaller = 0;
+    int levels = (int)begin_combinations(search, from).rows + 1;
+    sifr_status status = find_sizes(from, &sizes, error);
+    if (status == SIFR_OK) status = plan_try(search, from, out, error);
+    while (smaller < sizes.count && sizes.size[smaller] < from->sequences) smaller++;
+    for (int level = 1; level <= levels && status == SIFR_OK && !out->fits; level++)
+        status = try_level(search, from, &sizes, smaller, level, out, error);
+    free(sizes.size);
+    return status;
+}
+
+sifr_status plan_neighbours(plan_search *search, const plan_settings *from, plan_outcome *out,
+                            size_t room, size_t *count, sifr_error *error) {
+    fit_sizes sizes;
+    *count = 0;
+    for (size_t i = 0; i < plan_choice_count(); i++) {
+        const plan_choice *row = plan_choice_at(i);
+        for (int32_t value = 0; value < row->count && row->matters(from); value++) {
+            plan_settings settings = *from;
+            plan_search fixed = *search;
+            fixed.any_order = false; /* what is shown beside it differs in one thing only */
+            if (value == row->get(from) || *count == room) continue;
+            plan_choose(search, &settings, i, value);
+            BASE_TRY(plan_try(&fixed, &settings, &out[(*count)++], error));
+            search->tried = fixed.tried;
+        }
+    }
+    sifr_status status = find_sizes(from, &sizes, error);
+    for (size_t i = 0; i < sizes.count && status == SIFR_OK && *count < room; i++) {
+        plan_settings settings = *from;
+        bool below = i + 1 < sizes.count && sizes.size[i + 1] == from->sequences;
+        bool above = i > 0 && sizes.size[i - 1] == from->sequences;
+        if (!below && !above) continue;
+        set_size(&sizes, &settings, i);
+        status = plan_try(search, &settings, &out[(*count)++], error);
+    }
+    free(sizes.size);
+    return status;
+}

@@ -1,0 +1,99 @@
+/* Settings that are tried, not run: what a step of theirs takes and how long, the largest one that
+ * fits, the quickest that fits, the smallest change that makes one fit. */
+#ifndef PLAN_SEARCH_H
+#define PLAN_SEARCH_H
+
+#include "plan/price.h"
+
+/* What a search needs to know; the pointers are borrowed. */
+typedef struct plan_search {
+    const sifr_model *model;
+    device *dev;
+    const plan_machine *machine; /* prices */
+    int64_t room_bytes;          /* what a rank's block may take */
+    bool any_order;              /* step_order is "auto": the better order of each setting */
+    bool overlap_by_stage;       /* overlap_comm is not given: true at stage 3, else false */
+    int32_t tried;               /* plans made so far */
+} plan_search;
+
+/* A step of some settings. Bytes and counts are those of settings.rank. */
+typedef struct plan_outcome {
+    plan_settings settings;
+    bool possible; /* false: such a step cannot be planned at all (too long, too many instructions);
+                      then total_bytes is INT64_MAX and nothing fits */
+    bool fits;
+    int64_t total_bytes;                 /* of the one block */
+    int64_t largest_bytes[PLAN_CLASSES]; /* each class where it alone is largest */
+    int64_t gathered, reduced;           /* bytes delivered in a step */
+    int32_t gathers, reductions;
+    plan_prediction predicted;
+} plan_outcome;
+
+/* Which order is taken, by plan_order: that of batches keeps fewer activations, so the other one
+ * must be quicker by a hundredth, or the only one that fits. */
+plan_order plan_better_order(const bool fits[2], const double seconds[2]);
+
+/* What a schedule takes, and how long. */
+sifr_status plan_assess(const plan_search *search, const plan_schedule *schedule, plan_outcome *out,
+                        sifr_error *error) SIFR_MUST_CHECK;
+
+/* Plans and prices a step. With any_order the order of `settings` says nothing, out->settings has
+ * the one that is taken. */
+sifr_status plan_try(plan_search *search, const plan_settings *settings, plan_outcome *out,
+                     sifr_error *error) SIFR_MUST_CHECK;
+
+/* Changes a setting that may be any number. */
+typedef void plan_setter(plan_settings *settings, int64_t value);
+void plan_set_sequences(plan_settings *settings, int64_t value);
+void plan_set_length(plan_settings *settings, int64_t value);
+
+/* The largest value from `first` to `last` with which a step of `settings` fits, where the next one
+ * does not; first - 1 where none does. What a step takes should not fall as the value grows. */
+sifr_status plan_largest(plan_search *search, const plan_settings *settings, plan_setter *set,
+                         int64_t first, int64_t last, int64_t *out,
+                         sifr_error *error) SIFR_MUST_CHECK;
+
+/* One setting with a few values. What a planner may choose is a row of a table; another one (a tier
+ * of some state) is another row. */
+typedef struct plan_choice {
+    const char *key;           /* in the config */
+    const char *const *values; /* their spelling there */
+    int32_t count;
+    bool searched; /* fit and the smallest change may turn it; the others cost a promise */
+    int32_t (*get)(const plan_settings *settings);
+    void (*set)(plan_settings *settings, int32_t value);
+    bool (*matters)(const plan_settings *settings); /* else all values are the same step */
+} plan_choice;
+
+enum { PLAN_CHOICE_STAGE }; /* the first row */
+size_t plan_choice_count(void);
+const plan_choice *plan_choice_at(size_t index);
+
+/* Sets row `index` of the table and what follows from it. */
+void plan_choose(const plan_search *search, plan_settings *settings, size_t index, int32_t value);
+
+/* What `to` has otherwise than `from`, as the config's keys: "zero_optimization.stage 2,
+ * train_micro_batch_size_per_gpu 2 with gradient_accumulation_steps 4"; returns `out`. */
+const char *plan_describe_change(const plan_search *search, const plan_settings *from,
+                                 const plan_settings *to, char *out, size_t size);
+
+/* The steps next to `from`: each row that matters at each other value, then the next smaller and
+ * the next larger micro batch of the same global batch. At most `room` of them into `out`. */
+enum { PLAN_NEIGHBOURS = 16 };
+sifr_status plan_neighbours(plan_search *search, const plan_settings *from, plan_outcome *out,
+                            size_t room, size_t *count, sifr_error *error) SIFR_MUST_CHECK;
+
+/* The quickest step that fits among all values of the searched rows, and of overlap_comm where it
+ * is not given, and all micro batches that make up the global batch of `from` by accumulation; of
+ * those within a hundredth of it the one that takes least. best->fits is false where none fits:
+ * then it is the one that takes least. */
+sifr_status plan_fit(plan_search *search, const plan_settings *from, plan_outcome *best,
+                     sifr_error *error) SIFR_MUST_CHECK;
+
+/* The step that fits with the fewest settings changed (the micro batch of the same global batch is
+ * one of them, and only becomes smaller); of several the quickest. out->fits is false where there
+ * is none: then it is the one that takes least. */
+sifr_status plan_smallest_change(plan_search *search, const plan_settings *from, plan_outcome *out,
+                                 sifr_error *error) SIFR_MUST_CHECK;
+
+#endif

@@ -1,0 +1,75 @@
+#include "train/advice.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "engine/engine.h"
+#include "train/settings.h"
+
+enum { ADVICE_LENGTH = 512, MEASURE_BYTES = 12 << 20 };
+
+/* Where nothing else helps: how long sequences may be with the settings that take least. */
+static sifr_status shorten(plan_search *search, const plan_settings *from,
+                           const plan_outcome *least, char *out, sifr_error *error) {
+    char bytes[32], change[256];
+    int64_t longest;
+    base_format_bytes((uint64_t)least->total_bytes, bytes);
+    plan_describe_change(search, from, &least->settings, change, sizeof change);
+    BASE_TRY(plan_largest(search, &least->settings, plan_set_length, 1, from->length - 1, &longest,
+                          error));
+    int used = snprintf(out, ADVICE_LENGTH,
+                        "no other stage, recomputation or micro batch fits: "
+                        "the least is %s a rank%s%s",
+                        bytes, change[0] ? ", with " : "", change);
+    if (longest > 0 && used > 0 && used < ADVICE_LENGTH)
+        snprintf(out + used, (size_t)(ADVICE_LENGTH - used), "; then seq_length %lld fits",
+                 (long long)longest);
+    return SIFR_OK;
+}
+
+static sifr_status look(plan_search *search, const plan_settings *from, char *out,
+                        sifr_error *error) {
+    plan_outcome found;
+    char bytes[32], change[256];
+    BASE_TRY(plan_smallest_change(search, from, &found, error));
+    if (!found.fits) return shorten(search, from, &found, out, error);
+    plan_describe_change(search, from, &found.settings, change, sizeof change);
+    if (change[0])
+        snprintf(out, ADVICE_LENGTH, "it fits with %s: %s a rank", change,
+                 base_format_bytes((uint64_t)found.total_bytes, bytes));
+    return SIFR_OK;
+}
+
+static sifr_status find_advice(comm_group *group, const sifr_model *model,
+                               const train_config *config, int64_t length, char *out,
+                               sifr_error *error) {
+    sifr_engine_options options = train_engine_options(config, length);
+    plan_settings settings = engine_settings(&options, group);
+    plan_machine machine = {.ranks_per_host = comm_local_size(group)};
+    int64_t room = (int64_t)engine_memory_room() / comm_local_size(group);
+    device *dev;
+    BASE_TRY(device_open_cpu(options.threads, options.isa, &dev, error));
+    sifr_status status = plan_machine_measure(dev, NULL, MEASURE_BYTES, &machine, error);
+    if (status == SIFR_OK) {
+        sifr_status stored = plan_machine_load_stored(&machine, NULL); /* else what is assumed */
+        plan_search search = train_search(config, model, dev, &machine, room);
+        (void)stored;
+        status = look(&search, &settings, out, error);
+    }
+    device_close(dev);
+    return status;
+}
+
+sifr_status train_advise(comm_group *group, const sifr_model *model, const train_config *config,
+                         int64_t length, sifr_error *error) {
+    char advice[ADVICE_LENGTH] = "";
+    sifr_error why = {0};
+    if (comm_rank(group) == 0 && find_advice(group, model, config, length, advice, &why) != SIFR_OK)
+        advice[0] = '\0'; /* the refusal itself stands without it */
+    BASE_TRY(comm_broadcast(group, 0, advice, sizeof advice, error));
+    if (!advice[0]) return SIFR_NO_MEMORY;
+    size_t used = strlen(error->message);
+    snprintf(error->message + used, sizeof error->message - used, "; %s", advice);
+    return SIFR_NO_MEMORY;
+}

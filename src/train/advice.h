@@ -1,0 +1,15 @@
+/* What a run that does not fit in memory is told: the smallest change that makes it fit. */
+#ifndef TRAIN_ADVICE_H
+#define TRAIN_ADVICE_H
+
+#include "comm/comm.h"
+#include "sifr/model.h"
+#include "train/config.h"
+
+/* Adds that to the message of a refusal, which all ranks have alike; all of them call it. The first
+ * rank looks for it, which takes as long as some tens of plans. Returns SIFR_NO_MEMORY, or what
+ * went wrong between the ranks. */
+sifr_status train_advise(comm_group *group, const sifr_model *model, const train_config *config,
+                         int64_t length, sifr_error *error) SIFR_MUST_CHECK;
+
+#endif
