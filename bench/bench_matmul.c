@@ -59,8 +59,9 @@ LOOP(limit_bf16, "avx512f,avx512bf16", "vdpbf16ps", 64)
 /* Of one thread; 0 where the loop's instructions are not there. */
 static double limit_of(const device *dev, device_dtype type) {
 #if defined(__x86_64__)
-    if (strcmp(device_isa(dev), "avx512") == 0)
-        return type == DEVICE_BF16 ? limit_bf16() : limit_fp32();
+    bool bf16 = strcmp(device_isa(dev), "avx512_bf16") == 0;
+    if (type == DEVICE_BF16) return bf16 ? limit_bf16() : 0;
+    if (bf16 || strcmp(device_isa(dev), "avx512") == 0) return limit_fp32();
 #endif
     (void)dev, (void)type;
     return 0;

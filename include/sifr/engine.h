@@ -73,10 +73,11 @@ typedef struct sifr_offload_options {
 
 typedef struct sifr_engine_options {
     sifr_precision precision;
-    int threads;           /* 0: every core that the process may run on */
-    const char *isa;       /* instruction set: "avx512", "avx2", "plain"; NULL: the best there is */
-    int64_t sequences;     /* of a micro batch */
-    int64_t length;        /* tokens of a sequence */
+    int threads;       /* 0: every core that the process may run on */
+    const char *isa;   /* instruction set: "avx512_bf16", "avx512", "avx2", "plain"; NULL: the best
+                          there is */
+    int64_t sequences; /* of a micro batch */
+    int64_t length;    /* tokens of a sequence */
     int32_t micro_batches; /* of a step: gradient accumulation */
     bool unit_order;       /* all micro batches of a unit, then the next unit ("step_order") */
     bool sequential;       /* gradients added left to right, not in a tree ("gradient_order") */

@@ -14,6 +14,7 @@
 
 #include "base/random.h"
 #include "device/device.h"
+#include "support/thinned.h"
 
 static inline float case_from_bf16(uint16_t value) {
     uint32_t bits = (uint32_t)value << 16;
@@ -110,13 +111,14 @@ static inline void case_run(device *dev, device_call *call) {
 static inline device *case_device(int threads, const char *isa) {
     device *dev = NULL;
     sifr_error error = {0};
+    if (isa && thinned_set(isa)) return NULL;
     if (device_open_cpu(threads, isa, &dev, &error) != SIFR_OK) return NULL;
     return dev;
 }
 
-static const char *const case_isas[] = {"avx512", "avx2", "plain"};
+static const char *const case_isas[] = {"avx512_bf16", "avx512", "avx2", "plain"};
 static const int case_threads[] = {1, 2, 3, 8};
-enum { CASE_ISAS = 3, CASE_THREADS = 4 };
+enum { CASE_ISAS = 4, CASE_THREADS = 4 };
 
 /* How far `got` is from `want`, in units of what rounding allows: `terms` is the sum of the
  * absolute values that were added. bf16 results have 8 bits, fp16 ones 11 above 2^-14. */

@@ -12,9 +12,9 @@
 #include "base/random.h"
 #include "device/device.h"
 
-enum { COUNT = 70003, STEPS = 5, ISAS = 3 };
+enum { COUNT = 70003, STEPS = 5, ISAS = 4 };
 
-static const char *const isas[ISAS] = {"plain", "avx2", "avx512"};
+static const char *const isas[ISAS] = {"plain", "avx2", "avx512", "avx512_bf16"};
 
 static device *open_device(int threads, const char *isa) {
     device *dev = NULL;

@@ -264,6 +264,11 @@ static void check_isa(const char *isa) {
     device_close(dev);
 }
 
+static void attention_avx512_bf16(void **state) {
+    (void)state;
+    check_isa("avx512_bf16");
+}
+
 static void attention_avx512(void **state) {
     (void)state;
     check_isa("avx512");
@@ -324,9 +329,9 @@ static void attention_differences(void **state) {
 static void attention_dropout(void **state) {
     (void)state;
     static const attention_case c = {2, 256, 4, 2, 8};
-    static const char *const sets[] = {"avx512", "avx2", "plain"};
+    static const char *const sets[] = {"avx512_bf16", "avx512", "avx2", "plain"};
     device_matrix before = {0};
-    for (int isa = 0; isa < 3; isa++) {
+    for (int isa = 0; isa < 4; isa++) {
         device *dev = case_device(1, sets[isa]);
         if (dev == NULL) continue;
         attention_operands o = make_operands(&c, DEVICE_FP32, 0.25f);
@@ -444,10 +449,10 @@ static void attention_refuses(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(attention_avx512),  cmocka_unit_test(attention_avx2),
-        cmocka_unit_test(attention_plain),   cmocka_unit_test(attention_differences),
-        cmocka_unit_test(attention_dropout), cmocka_unit_test(attention_cached),
-        cmocka_unit_test(attention_refuses),
+        cmocka_unit_test(attention_avx512_bf16), cmocka_unit_test(attention_avx512),
+        cmocka_unit_test(attention_avx2),        cmocka_unit_test(attention_plain),
+        cmocka_unit_test(attention_differences), cmocka_unit_test(attention_dropout),
+        cmocka_unit_test(attention_cached),      cmocka_unit_test(attention_refuses),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

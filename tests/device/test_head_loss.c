@@ -195,6 +195,11 @@ static void check_isa(const char *isa) {
     }
 }
 
+static void head_avx512_bf16(void **state) {
+    (void)state;
+    check_isa("avx512_bf16");
+}
+
 static void head_avx512(void **state) {
     (void)state;
     check_isa("avx512");
@@ -232,9 +237,8 @@ static void head_refuses_labels(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(head_avx512),
-        cmocka_unit_test(head_avx2),
-        cmocka_unit_test(head_plain),
+        cmocka_unit_test(head_avx512_bf16),    cmocka_unit_test(head_avx512),
+        cmocka_unit_test(head_avx2),           cmocka_unit_test(head_plain),
         cmocka_unit_test(head_refuses_labels),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -182,6 +182,11 @@ static void check_isa(const char *isa) {
         }
 }
 
+static void linear_avx512_bf16(void **state) {
+    (void)state;
+    check_isa("avx512_bf16");
+}
+
 static void linear_avx512(void **state) {
     (void)state;
     check_isa("avx512");
@@ -278,9 +283,10 @@ static void linear_refuses_shapes(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(linear_avx512),     cmocka_unit_test(linear_avx2),
-        cmocka_unit_test(linear_plain),      cmocka_unit_test(linear_slices),
-        cmocka_unit_test(linear_every_fp16), cmocka_unit_test(linear_refuses_shapes),
+        cmocka_unit_test(linear_avx512_bf16),    cmocka_unit_test(linear_avx512),
+        cmocka_unit_test(linear_avx2),           cmocka_unit_test(linear_plain),
+        cmocka_unit_test(linear_slices),         cmocka_unit_test(linear_every_fp16),
+        cmocka_unit_test(linear_refuses_shapes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -430,11 +430,12 @@ static void run_case(const op_case *c, size_t turn, const char *isa, device *con
 }
 
 void op_cases_run(const op_case *cases, int count) {
-    static const char *const isas[] = {"plain", "avx2", "avx512"};
+    static const char *const isas[] = {"plain", "avx2", "avx512", "avx512_bf16"};
     static const int threads[4] = {1, 2, 3, 8};
-    for (int s = 0; s < 3; s++) {
+    for (int s = 0; s < 4; s++) {
         device *devices[4] = {0};
         sifr_error error = {0};
+        if (thinned_set(isas[s])) continue;
         if (device_open_cpu(1, isas[s], &devices[0], &error) != SIFR_OK) {
             print_message("%s: skipped, this processor lacks it\n", isas[s]);
             continue;

@@ -6,12 +6,23 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
 
 static inline bool thinned_out(size_t index) {
 #ifdef SIFR_SANITIZED
     return index % 3 != 0;
 #else
     (void)index;
+    return false;
+#endif
+}
+
+/* The same source as another set, in other vectors. */
+static inline bool thinned_set(const char *isa) {
+#if defined(SIFR_SANITIZED) && defined(__x86_64__)
+    return strcmp(isa, "avx2") == 0 && __builtin_cpu_supports("avx512bw");
+#else
+    (void)isa;
     return false;
 #endif
 }

@@ -8,15 +8,6 @@
 #include "device/cpu/kernels_matrix.h"
 #include "device/cpu/operands.h"
 
-const cpu_attention_kernels *cpu_attention_kernels_of(const char *isa) {
-#if defined(__x86_64__)
-    if (strcmp(isa, "avx512") == 0) return &cpu_attention_kernels_avx512;
-    if (strcmp(isa, "avx2") == 0) return &cpu_attention_kernels_avx2;
-#endif
-    (void)isa;
-    return &cpu_attention_kernels_plain;
-}
-
 /* Below so many kv heads in all, forward's tiles are single query heads. */
 enum { FEW_HEADS = 16 };
 
@@ -58,7 +49,7 @@ static sifr_status check_inputs(const device_call *call, sifr_error *error) {
 }
 
 static int64_t kernel_floats(const device *dev, const device_call *call) {
-    const cpu_attention_kernels *kernels = cpu_attention_kernels_of(dev->isa);
+    const cpu_attention_kernels *kernels = dev->set->attention;
     int64_t keys = call->attributes.attention.length;
     int64_t width = call->attributes.attention.head_dim;
     int64_t floats = call->kernel == DEVICE_ATTENTION_BACKWARD
@@ -155,7 +146,7 @@ sifr_status cpu_run_attention(device *dev, const device_call *call, sifr_error *
     int64_t heads = call->attributes.attention.heads, kv = call->attributes.attention.kv_heads;
     int64_t sequences = call->attributes.attention.sequences;
     attention_run run = {.call = call,
-                         .kernels = cpu_attention_kernels_of(dev->isa),
+                         .kernels = dev->set->attention,
                          .floats = kernel_floats(dev, call),
                          .group = heads / kv};
     if (call->attributes.attention.dropout > 0)
@@ -280,8 +271,8 @@ sifr_status cpu_run_attention_cached(device *dev, const device_call *call, sifr_
     int64_t rows = call->x[0].rows, heads = call->attributes.attention.heads;
     const int32_t *positions = call->x[3].data;
     attention_run run = {.call = call,
-                         .kernels = cpu_attention_kernels_of(dev->isa),
-                         .matrix = cpu_matrix_kernels_of(dev->isa),
+                         .kernels = dev->set->attention,
+                         .matrix = dev->set->matrix,
                          .floats = kernel_floats(dev, call),
                          .group = 1,
                          .start = positions[0]};

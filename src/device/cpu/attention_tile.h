@@ -12,11 +12,16 @@
 #include "device/cpu/simd.h"
 #include "device/cpu/transpose.h"
 
-#if defined(KERNEL_ISA_avx512)
+#if defined(KERNEL_BF16)
 #define TILE_PAIRS 1
-enum { TILE_ROWS = 6 };
 #else
 #define TILE_PAIRS 0
+#endif
+
+/* As many sums as there are registers for, beside a row of b and a factor. */
+#if defined(KERNEL_ISA_avx512)
+enum { TILE_ROWS = 6 };
+#else
 enum { TILE_ROWS = 3 };
 #endif
 
@@ -85,7 +90,7 @@ VECTOR_INLINE void tile_panel(bool pairs, int vectors, int64_t rows, int64_t wor
     for (; r + TILE_ROWS <= rows; r += TILE_ROWS)
         tile_small(pairs, TILE_ROWS, vectors, words, a + r * a_stride, a_stride, b, b_stride,
                    c + r * c_stride, c_stride, mode, alpha);
-#if TILE_PAIRS
+#if defined(KERNEL_ISA_avx512)
     for (; r + 4 <= rows; r += 4)
         tile_small(pairs, 4, vectors, words, a + r * a_stride, a_stride, b, b_stride,
                    c + r * c_stride, c_stride, mode, alpha);

@@ -3,7 +3,6 @@
 #include <dnnl.h>
 #include <errno.h>
 #include <fcntl.h>
-
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -11,9 +10,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-#if defined(__x86_64__)
-#include <cpuid.h>
-#endif
 
 #include "base/memory.h"
 #include "device/cpu/product.h"
@@ -25,41 +21,12 @@ static int usable_cores(void) {
     return online > 0 ? (int)online : 1;
 }
 
-/* Best first. */
-static const char *const isa_names[] = {"avx512", "avx2", "plain"};
-
-#if defined(__x86_64__)
-/* Not every compiler's __builtin_cpu_supports knows the name. */
-static bool has_f16c(void) {
-    unsigned a, b, c, d;
-    return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
-}
-#endif
-
-static bool isa_supported(const char *name) {
-#if defined(__x86_64__)
-    __builtin_cpu_init();
-    bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
-    if (!strcmp(name, "avx512")) {
-        return avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-               __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
-               __builtin_cpu_supports("avx512bf16");
-    }
-    if (!strcmp(name, "avx2")) return avx2;
-#endif
-    return !strcmp(name, "plain");
-}
-
 sifr_status device_open_cpu(int threads, const char *isa, device **out, sifr_error *error) {
-    const char *chosen = NULL;
-    for (size_t i = 0; i < sizeof isa_names / sizeof *isa_names && !chosen; i++) {
-        if (isa && strcmp(isa, isa_names[i]) != 0) continue;
-        if (isa_supported(isa_names[i])) chosen = isa_names[i];
-    }
-    if (!chosen) {
+    const cpu_set *set = cpu_set_find(isa);
+    if (!set) {
         return base_fail(error, SIFR_USAGE,
-                         "instruction set \"%s\": unknown, or this processor lacks it; avx512, "
-                         "avx2 and plain are built",
+                         "instruction set \"%s\": unknown, or this processor lacks it; "
+                         "avx512_bf16, avx512, avx2 and plain are built",
                          isa ? isa : "");
     }
     if (threads < 0 || threads > 1024) {
@@ -67,7 +34,7 @@ sifr_status device_open_cpu(int threads, const char *isa, device **out, sifr_err
     }
     device *dev;
     BASE_TRY(base_alloc(1, sizeof *dev, &dev, error));
-    dev->isa = chosen;
+    dev->set = set;
     if (threads == 0) threads = usable_cores();
     sifr_status status = cpu_team_create(threads, &dev->team, error);
     if (status == SIFR_OK) status = cpu_products_open(threads, &dev->products, error);
@@ -91,7 +58,7 @@ int device_threads(const device *dev) {
 }
 
 const char *device_isa(const device *dev) {
-    return dev->isa;
+    return dev->set->name;
 }
 
 sifr_status device_prepare(device *dev, device_call *call, sifr_error *error) {
@@ -188,7 +155,7 @@ void device_give(device *dev, void *block, int64_t bytes) {
 
 void device_describe(const device *dev, char *out, size_t size) {
     const dnnl_version_t *dnnl = dnnl_version();
-    snprintf(out, size, "%s, L1 %ld, L2 %ld, oneDNN %d.%d.%d of set %x", dev->isa,
+    snprintf(out, size, "%s, L1 %ld, L2 %ld, oneDNN %d.%d.%d of set %x", dev->set->name,
              sysconf(_SC_LEVEL1_DCACHE_SIZE), sysconf(_SC_LEVEL2_CACHE_SIZE), dnnl->major,
              dnnl->minor, dnnl->patch, (unsigned)dnnl_get_effective_cpu_isa());
 }

@@ -2,6 +2,7 @@
 #ifndef CPU_CPU_H
 #define CPU_CPU_H
 
+#include "device/cpu/sets.h"
 #include "device/cpu/threads.h"
 #include "device/device.h"
 
@@ -9,7 +10,7 @@ typedef struct cpu_products cpu_products; /* prepared matrix products: product.c
 
 struct device {
     cpu_team *team;
-    const char *isa;
+    const cpu_set *set;
     cpu_products *products;
 };
 

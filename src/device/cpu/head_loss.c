@@ -430,8 +430,8 @@ static void run_chunk(device *dev, head_run *run) {
 sifr_status cpu_run_head_loss(device *dev, const device_call *call, sifr_error *error) {
     head_run run = {.plan = call->prepared,
                     .call = call,
-                    .kernels = cpu_loss_kernels_of(dev->isa),
-                    .matrix = cpu_matrix_kernels_of(dev->isa),
+                    .kernels = dev->set->loss,
+                    .matrix = dev->set->matrix,
                     .scratch = call->scratch,
                     .w = call->w[0].data,
                     .w_stride = call->w[0].stride};

@@ -29,6 +29,7 @@ static inline const device_matrix *cpu_elementwise_shape(const device_call *call
     return call->dx[0].dtype != DEVICE_NONE ? &call->dx[0] : &call->dx[1];
 }
 
-extern const cpu_kernels cpu_kernels_plain, cpu_kernels_avx2, cpu_kernels_avx512;
+extern const cpu_kernels cpu_kernels_plain, cpu_kernels_avx2, cpu_kernels_avx512,
+    cpu_kernels_avx512_bf16;
 
 #endif

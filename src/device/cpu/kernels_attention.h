@@ -43,8 +43,6 @@ typedef struct cpu_attention_kernels {
 } cpu_attention_kernels;
 
 extern const cpu_attention_kernels cpu_attention_kernels_plain, cpu_attention_kernels_avx2,
-    cpu_attention_kernels_avx512;
-
-const cpu_attention_kernels *cpu_attention_kernels_of(const char *isa);
+    cpu_attention_kernels_avx512, cpu_attention_kernels_avx512_bf16;
 
 #endif

@@ -1,7 +1,7 @@
 /* Kernels on flat vectors: the optimizer and the gradient norm. */
 #include "device/cpu/kernels_sets.h"
 
-#if defined(KERNEL_ISA_avx512)
+#if defined(KERNEL_BF16)
 #include <immintrin.h>
 #endif
 
@@ -10,7 +10,7 @@ static void copy_weights(const float *restrict from, const device_matrix *to, in
                          int64_t n) {
     device_matrix flat = *to;
     flat.stride = 0;
-#if defined(KERNEL_ISA_avx512)
+#if defined(KERNEL_BF16)
     uint16_t *out = (uint16_t *)to->data + at;
     if (to->dtype == DEVICE_BF16 && ((uintptr_t)out & 63) == 0) {
         for (; n >= 32; n -= 32, at += 32, from += 32, out += 32) {
@@ -60,7 +60,7 @@ void KERNEL(adam)(const cpu_part *part) {
                    (float *)c->saved[0].data + at, (float *)c->saved[1].data + at, n);
         if (c->w[1].dtype != DEVICE_NONE) copy_weights(master, &c->w[1], at, n);
     }
-#if defined(KERNEL_ISA_avx512)
+#if defined(KERNEL_BF16)
     _mm_sfence();
 #endif
 }

@@ -22,7 +22,7 @@ static float multiply_add(int64_t rounds) {
     return total;
 }
 
-#if defined(KERNEL_ISA_avx512)
+#if defined(KERNEL_BF16)
 static float dot_bf16(int64_t rounds) {
     __m512 sums[SUMS];
     __m512i ones = _mm512_set1_epi32(0x3f803f80);
@@ -57,7 +57,7 @@ static void triad(float *restrict a, const float *restrict b, const float *restr
 const cpu_limit_kernels KERNEL_NAME(cpu_limit_kernels) = {
     .multiply_add = multiply_add,
     .operations = SUMS * VECTOR * 2,
-#if defined(KERNEL_ISA_avx512)
+#if defined(KERNEL_BF16)
     .dot_bf16 = dot_bf16,
     .operations_bf16 = SUMS * 64,
 #endif

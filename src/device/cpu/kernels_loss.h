@@ -16,8 +16,6 @@ typedef struct cpu_loss_kernels {
 } cpu_loss_kernels;
 
 extern const cpu_loss_kernels cpu_loss_kernels_plain, cpu_loss_kernels_avx2,
-    cpu_loss_kernels_avx512;
-
-const cpu_loss_kernels *cpu_loss_kernels_of(const char *isa);
+    cpu_loss_kernels_avx512, cpu_loss_kernels_avx512_bf16;
 
 #endif

@@ -22,8 +22,6 @@ typedef struct cpu_matrix_kernels {
 } cpu_matrix_kernels;
 
 extern const cpu_matrix_kernels cpu_matrix_kernels_plain, cpu_matrix_kernels_avx2,
-    cpu_matrix_kernels_avx512;
-
-const cpu_matrix_kernels *cpu_matrix_kernels_of(const char *isa);
+    cpu_matrix_kernels_avx512, cpu_matrix_kernels_avx512_bf16;
 
 #endif

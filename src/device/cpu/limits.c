@@ -1,6 +1,5 @@
 #include "device/cpu/limits.h"
 
-#include <string.h>
 #include <time.h>
 
 #include "base/checked.h"
@@ -57,9 +56,7 @@ static void run_triad(void *argument, int64_t tile, int thread) {
 
 sifr_status device_measure(device *dev, void *memory, int64_t bytes, device_limits *out,
                            sifr_error *error) {
-    const cpu_limit_kernels *kernels = !strcmp(dev->isa, "avx512") ? &cpu_limit_kernels_avx512
-                                       : !strcmp(dev->isa, "avx2") ? &cpu_limit_kernels_avx2
-                                                                   : &cpu_limit_kernels_plain;
+    const cpu_limit_kernels *kernels = dev->set->limits;
     void *own = NULL;
     if (!memory) BASE_TRY(device_take(dev, bytes, &own, error));
     float *values = memory ? memory : own;

@@ -14,6 +14,6 @@ typedef struct cpu_limit_kernels {
 } cpu_limit_kernels;
 
 extern const cpu_limit_kernels cpu_limit_kernels_plain, cpu_limit_kernels_avx2,
-    cpu_limit_kernels_avx512;
+    cpu_limit_kernels_avx512, cpu_limit_kernels_avx512_bf16;
 
 #endif

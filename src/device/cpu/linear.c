@@ -280,7 +280,7 @@ sifr_status cpu_run_linear(device *dev, const device_call *call, sifr_error *err
     const linear_plan *plan = call->prepared;
     linear_run run = {.plan = plan,
                       .call = call,
-                      .kernels = cpu_matrix_kernels_of(dev->isa),
+                      .kernels = dev->set->matrix,
                       .x = call->x[0],
                       .w = call->w[0],
                       .bias = call->w[1],
@@ -407,7 +407,7 @@ sifr_status cpu_run_linear_backward(device *dev, const device_call *call, sifr_e
     bool wants_dx = call->dx[0].dtype != DEVICE_NONE, wants_dw = call->dw[0].dtype != DEVICE_NONE;
     linear_run run = {.plan = plan,
                       .call = call,
-                      .kernels = cpu_matrix_kernels_of(dev->isa),
+                      .kernels = dev->set->matrix,
                       .x = call->x[0],
                       .w = call->w[0],
                       .y = call->dy,

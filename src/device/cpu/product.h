@@ -6,13 +6,11 @@
 #ifndef CPU_PRODUCT_H
 #define CPU_PRODUCT_H
 
-#include <string.h>
-
 #include "device/cpu/cpu.h"
 
 /* Whether products take operands of this type as they are; else they are widened to fp32 first. */
 static inline bool cpu_product_takes(const device *dev, device_dtype dtype) {
-    return dtype == DEVICE_FP32 || (dtype == DEVICE_BF16 && strcmp(dev->isa, "avx512") == 0);
+    return dtype == DEVICE_FP32 || (dtype == DEVICE_BF16 && dev->set->bf16);
 }
 
 typedef struct cpu_product_shape {

@@ -81,7 +81,18 @@ VECTOR_INLINE vector vector_load_bf16(const uint16_t *p) {
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16));
 }
 VECTOR_INLINE void vector_store_bf16(uint16_t *p, vector v) {
-    _mm256_storeu_si256((__m256i *)p, (__m256i)_mm512_cvtneps_pbh(v));
+#if defined(KERNEL_BF16)
+    __m256i half = (__m256i)_mm512_cvtneps_pbh(v);
+#else
+    __m512i bits = _mm512_castps_si512(v), upper = _mm512_srli_epi32(bits, 16);
+    __m512i odd = _mm512_and_si512(upper, _mm512_set1_epi32(1));
+    __m512i rounded = _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
+    __m512i quiet = _mm512_or_si512(upper, _mm512_set1_epi32(0x40));
+    __mmask16 nan = _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q);
+    __m256i half =
+        _mm512_cvtepi32_epi16(_mm512_mask_blend_epi32(nan, _mm512_srli_epi32(rounded, 16), quiet));
+#endif
+    _mm256_storeu_si256((__m256i *)p, half);
 }
 VECTOR_INLINE vector vector_load_fp16(const uint16_t *p) {
     return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)p));
@@ -135,9 +146,14 @@ VECTOR_INLINE vector vector_load_bf16(const uint16_t *p) {
     return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(half), 16));
 }
 VECTOR_INLINE void vector_store_bf16(uint16_t *p, vector v) {
-    float values[8];
-    _mm256_storeu_ps(values, v);
-    for (int i = 0; i < 8; i++) p[i] = vector_to_bf16(values[i]);
+    __m256i bits = _mm256_castps_si256(v), upper = _mm256_srli_epi32(bits, 16);
+    __m256i odd = _mm256_and_si256(upper, _mm256_set1_epi32(1));
+    __m256i rounded = _mm256_add_epi32(bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff)));
+    __m256i quiet = _mm256_or_si256(upper, _mm256_set1_epi32(0x40));
+    __m256i nan = _mm256_castps_si256(_mm256_cmp_ps(v, v, _CMP_UNORD_Q));
+    __m256i half = _mm256_blendv_epi8(_mm256_srli_epi32(rounded, 16), quiet, nan);
+    _mm_storeu_si128((__m128i *)p, _mm_packus_epi32(_mm256_castsi256_si128(half),
+                                                    _mm256_extracti128_si256(half, 1)));
 }
 VECTOR_INLINE vector vector_load_fp16(const uint16_t *p) {
     return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p));

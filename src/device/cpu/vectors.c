@@ -6,14 +6,7 @@
 #include "base/checked.h"
 
 static const cpu_kernels *kernels_of(const device *dev) {
-    switch (dev->isa[3]) { /* "avx512", "avx2", "plain" */
-    case '5':
-        return &cpu_kernels_avx512;
-    case '2':
-        return &cpu_kernels_avx2;
-    default:
-        return &cpu_kernels_plain;
-    }
+    return dev->set->vectors;
 }
 
 typedef struct tiles_job {
