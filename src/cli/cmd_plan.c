@@ -26,13 +26,14 @@ static const cli_usage usage = {
     "--output fit.json\n"
     "sifr plan --config ds.json --model gpt2 --world-size 64 --rank 5 --dump | less"};
 
-enum { EXTRA = 12, MOST_RANKS = 1 << 20 };
+enum { EXTRA = 13, MOST_RANKS = 1 << 20 };
 
 typedef struct plan_command {
     cli_train_flags flags;
     cli_option options[CLI_TRAIN_FLAGS + EXTRA];
     const char *config, *machine, *compare;
     const char *output; /* of --fit */
+    const char *nvme;
     int64_t world_size, rank, ranks_per_host, device_bytes, host_bytes;
     bool dump, json, dry_run, fit;
 } plan_command;
@@ -76,6 +77,12 @@ static size_t make_options(plan_command *command) {
                                             .argument = "BYTES",
                                             .help = "what the ranks of a host may take together",
                                             .value = &command->host_bytes};
+    command->options[used++] = (cli_option){.name = "nvme",
+                                            .kind = CLI_TEXT,
+                                            .argument = "DIR",
+                                            .help = "optimizer state may go there, as with "
+                                                    "offload_optimizer.nvme_path",
+                                            .value = &command->nvme};
     command->options[used++] =
         (cli_option){.name = "fit",
                      .kind = CLI_FLAG,
@@ -124,7 +131,8 @@ static sifr_status find_limits(const plan_command *command, cli_plan_report *r,
                                   .baseline = (int64_t)train_monitor_memory()};
     plan_free(s);
     cli_plan_limits_find(&r->limits, command->world_size, &r->machine);
-    r->search = train_search(&r->config, r->model, r->dev, &r->machine, r->limits.room_bytes);
+    r->search = train_search(&r->config, r->model, r->dev, &r->machine, r->limits.room_bytes,
+                             r->limits.ranks_here);
     return SIFR_OK;
 }
 
@@ -218,6 +226,9 @@ static sifr_status make_plan(const plan_command *command, cli_plan_report *r, si
     BASE_TRY(train_config_create(&r->config, error));
     if (command->config) BASE_TRY(train_config_load(&r->config, command->config, error));
     BASE_TRY(cli_train_flags_set(&command->flags, &r->config, error));
+    if (command->nvme)
+        BASE_TRY(train_config_set(&r->config, "zero_optimization.offload_optimizer.nvme_path",
+                                  command->nvme, error));
     BASE_TRY(resolve(command, &r->config, error));
     if (!r->config.model)
         return base_fail(error, SIFR_USAGE, "--model DIR is needed: a folder with a config.json");

@@ -9,21 +9,22 @@
 #include "train/settings.h"
 
 static const char *settings_text(const plan_settings *s, char *out, size_t size) {
+    const char *disk = s->offload.moments == PLAN_NVME ? ", optimizer state on disk" : "";
     char stage[32] = "", overlap[32] = "";
     if (s->world_size > 1) {
         snprintf(stage, sizeof stage, "ZeRO stage %d, ", (int)s->stage);
         snprintf(overlap, sizeof overlap, ", overlap_comm %s",
                  s->transfers.overlap_comm ? "true" : "false");
     }
-    snprintf(out, size, "%smicro batch %lld, accumulation %d, recompute %s, step_order %s%s", stage,
-             (long long)s->sequences, (int)s->micro_batches, s->recompute ? "unit" : "none",
-             s->order == PLAN_UNIT ? "unit" : "batch", overlap);
+    snprintf(out, size, "%smicro batch %lld, accumulation %d, recompute %s, step_order %s%s%s",
+             stage, (long long)s->sequences, (int)s->micro_batches, s->recompute ? "unit" : "none",
+             s->order == PLAN_UNIT ? "unit" : "batch", overlap, disk);
     return out;
 }
 
 static sifr_status refuse(const cli_plan_report *r, const plan_outcome *least, plan_search *search,
                           sifr_error *error) {
-    char text[160], need[32], room[32], shorter[96] = "";
+    char text[192], need[32], room[32], shorter[96] = "";
     int64_t longest = 0;
     if (least->possible)
         BASE_TRY(plan_largest(search, &least->settings, plan_set_length, 1,
@@ -58,6 +59,10 @@ static sifr_status adopt(train_config *config, const plan_settings *s, int64_t w
     BASE_TRY(set(config, "sifr.per_device_train_batch_size", s->sequences, NULL, error));
     BASE_TRY(set(config, "gradient_accumulation_steps", s->micro_batches, NULL, error));
     BASE_TRY(set(config, "sifr.gradient_accumulation_steps", s->micro_batches, NULL, error));
+    if (config->offload.nvme_path) {
+        const char *tier = s->offload.moments == PLAN_NVME ? "nvme" : "none";
+        BASE_TRY(set(config, "zero_optimization.offload_optimizer.device", 0, tier, error));
+    }
     BASE_TRY(set(config, "sifr.recompute", 0, s->recompute ? "unit" : "none", error));
     BASE_TRY(set(config, "sifr.step_order", 0, s->order == PLAN_UNIT ? "unit" : "batch", error));
     return train_config_resolve(config, world_size, error);
@@ -81,15 +86,18 @@ static sifr_status verify(cli_plan_report *r, const plan_outcome *best, sifr_err
 
 static void say_outcome(FILE *to, const char *name, const cli_plan_report *r,
                         const plan_outcome *o) {
-    char text[160], need[32], room[32];
+    char text[192], need[32], room[32], bytes[32], disk[64] = "";
     fprintf(to, "%-12s %s\n", name, settings_text(&o->settings, text, sizeof text));
     if (!o->possible) {
         fprintf(to, "%-12s cannot be planned\n", "");
         return;
     }
-    fprintf(to, "%-12s takes %s of the %s that a rank may take%s; predicted %.3g s a step\n", "",
+    if (o->nvme_bytes)
+        snprintf(disk, sizeof disk, " and %s on disk",
+                 base_format_bytes((uint64_t)o->nvme_bytes, bytes));
+    fprintf(to, "%-12s takes %s of the %s that a rank may take%s%s; predicted %.3g s a step\n", "",
             base_format_bytes((uint64_t)o->total_bytes, need),
-            base_format_bytes((uint64_t)r->limits.room_bytes, room),
+            base_format_bytes((uint64_t)r->limits.room_bytes, room), disk,
             o->fits ? "" : ": does not fit", o->predicted.step_seconds);
 }
 

@@ -54,11 +54,11 @@ static json_t *changes_json(const cli_plan_report *r) {
         const plan_outcome *o = &r->changes[i];
         plan_describe_change(&r->search, &r->own.settings, &o->settings, name, sizeof name);
         json_array_append_new(
-            changes,
-            json_pack("{s:s, s:o, s:o, s:b}", "change", name, "peak_bytes",
-                      o->possible ? json_integer((json_int_t)o->total_bytes) : json_null(),
-                      "step_s", o->possible ? json_real(o->predicted.step_seconds) : json_null(),
-                      "fits", (int)o->fits));
+            changes, json_pack("{s:s, s:o, s:I, s:o, s:b}", "change", name, "peak_bytes",
+                               o->possible ? json_integer((json_int_t)o->total_bytes) : json_null(),
+                               "nvme_bytes", (json_int_t)o->nvme_bytes, "step_s",
+                               o->possible ? json_real(o->predicted.step_seconds) : json_null(),
+                               "fits", (int)o->fits));
     }
     return changes;
 }

@@ -139,14 +139,14 @@ static void print_fits(const cli_plan_report *r) {
 static void print_largest(const char *what, int64_t largest, int64_t own) {
     char text[32], mine[32];
     if (largest > 0)
-        printf("%-12s %s fits, %s does not; this run has %s\n", what,
-               base_format_count(largest, text), "one more", base_format_count(own, mine));
+        printf("%-12s %s fits, one more does not; this run has %s\n", what,
+               base_format_count(largest, text), base_format_count(own, mine));
     else
         printf("%-12s none fits\n", what);
 }
 
 static void print_change(const cli_plan_report *r, const char *name, const plan_outcome *o) {
-    char bytes[32], price[32] = "";
+    char bytes[32], text[32], price[32] = "", disk[64] = "";
     double own = r->own.predicted.step_seconds;
     if (!o->possible) {
         printf("%-64s %10s\n", name, "impossible");
@@ -154,8 +154,12 @@ static void print_change(const cli_plan_report *r, const char *name, const plan_
     }
     if (o != &r->own)
         snprintf(price, sizeof price, "%+.1f %%", 100 * (o->predicted.step_seconds / own - 1));
-    printf("%-64s %10s %9.4g s %8s  %s\n", name, base_format_bytes((uint64_t)o->total_bytes, bytes),
-           o->predicted.step_seconds, price, o->fits ? "fits" : "does not fit");
+    if (o->nvme_bytes)
+        snprintf(disk, sizeof disk, " (%s on disk)",
+                 base_format_bytes((uint64_t)o->nvme_bytes, text));
+    printf("%-64s %10s %9.4g s %8s  %s%s\n", name,
+           base_format_bytes((uint64_t)o->total_bytes, bytes), o->predicted.step_seconds, price,
+           o->fits ? "fits" : "does not fit", disk);
 }
 
 static void print_changes(const cli_plan_report *r) {

@@ -8,6 +8,9 @@ static const char *const stages[] = {"0", "1", "2", "3"};
 static const char *const recomputes[] = {"none", "unit"};
 static const char *const orders[] = {"batch", "unit"};
 static const char *const gradient_orders[] = {"tree", "sequential"};
+static const char *const devices[] = {"none", "nvme"};
+static const char *const sums_bf16[] = {"fp32", "bf16"};
+static const char *const sums_fp16[] = {"fp32", "fp16"};
 
 static int32_t get_stage(const plan_settings *s) {
     return s->stage;
@@ -54,11 +57,39 @@ static void set_sequential(plan_settings *s, int32_t value) {
     s->sequential = value != 0;
 }
 
+static int32_t get_offload(const plan_settings *s) {
+    return s->offload.moments == PLAN_NVME;
+}
+
+static void set_offload(plan_settings *s, int32_t value) {
+    s->offload.masters = s->offload.moments = value ? PLAN_NVME : PLAN_DEVICE;
+}
+
+static int32_t get_sums(const plan_settings *s) {
+    return plan_narrow_gradients(s);
+}
+
+static void set_sums(plan_settings *s, int32_t value) {
+    s->gradients = value ? s->dtype : DEVICE_FP32;
+}
+
+static bool is_bf16(const plan_settings *s) {
+    return s->dtype == DEVICE_BF16;
+}
+
+static bool is_fp16(const plan_settings *s) {
+    return s->dtype == DEVICE_FP16;
+}
+
 static const plan_choice choices[] = {
     {"zero_optimization.stage", stages, 4, true, get_stage, set_stage, has_ranks},
     {"sifr.recompute", recomputes, 2, true, get_recompute, set_recompute, always},
     {"sifr.step_order", orders, 2, true, get_order, set_order, accumulates},
-    /* costs the independence of rank count and step order */
+    {"zero_optimization.offload_optimizer.device", devices, 2, true, get_offload, set_offload,
+     always},
+    /* These cost digits of the sums, or the independence of rank count and step order. */
+    {"data_types.grad_accum_dtype", sums_bf16, 2, false, get_sums, set_sums, is_bf16},
+    {"data_types.grad_accum_dtype", sums_fp16, 2, false, get_sums, set_sums, is_fp16},
     {"sifr.gradient_order", gradient_orders, 2, false, get_sequential, set_sequential, accumulates},
 };
 

@@ -32,7 +32,8 @@ static fit_combination begin_combinations(const plan_search *search, const plan_
     for (size_t i = 0; i < plan_choice_count() && c.rows < MOST_ROWS; i++) {
         const plan_choice *row = plan_choice_at(i);
         bool order = search->any_order && strcmp(row->key, "sifr.step_order") == 0;
-        if (row->searched && !order && row->matters(&accumulating)) c.row[c.rows++] = i;
+        bool disk = strstr(row->key, "offload") != NULL && search->disk_bytes == 0;
+        if (row->searched && !order && !disk && row->matters(&accumulating)) c.row[c.rows++] = i;
     }
     return c;
 }

@@ -14,8 +14,10 @@ plan_order plan_better_order(const bool fits[2], const double seconds[2]) {
 static void take_size(const plan_search *search, const plan_schedule *s, plan_outcome *out) {
     *out = (plan_outcome){.settings = s->settings,
                           .possible = true,
-                          .fits = s->total_bytes <= search->room_bytes,
-                          .total_bytes = s->total_bytes};
+                          .total_bytes = s->total_bytes,
+                          .nvme_bytes = s->nvme_bytes};
+    bool on_disk = search->disk_bytes == 0 || s->nvme_bytes <= search->disk_bytes;
+    out->fits = s->total_bytes <= search->room_bytes && on_disk;
     for (int c = 0; c < PLAN_CLASSES; c++) out->largest_bytes[c] = s->largest_bytes[c];
 }
 

@@ -53,7 +53,8 @@ static sifr_status find_advice(comm_group *group, const sifr_model *model,
     sifr_status status = plan_machine_measure(dev, NULL, MEASURE_BYTES, &machine, error);
     if (status == SIFR_OK) {
         sifr_status stored = plan_machine_load_stored(&machine, NULL); /* else what is assumed */
-        plan_search search = train_search(config, model, dev, &machine, room);
+        plan_search search =
+            train_search(config, model, dev, &machine, room, comm_local_size(group));
         (void)stored;
         status = look(&search, &settings, out, error);
     }

@@ -95,12 +95,21 @@ sifr_engine_options train_engine_options(const train_config *c, int64_t length) 
     return options;
 }
 
+/* Of the file system that offload_optimizer.nvme_path names. */
+static int64_t disk_room(const train_config *config) {
+    uint64_t bytes = 0;
+    if (!config->offload.nvme_path) return 0;
+    if (base_free_space(config->offload.nvme_path, &bytes, NULL) != SIFR_OK) return 0;
+    return (int64_t)bytes;
+}
+
 plan_search train_search(const train_config *config, const sifr_model *model, device *dev,
-                         const plan_machine *machine, int64_t room) {
+                         const plan_machine *machine, int64_t room, int64_t ranks) {
     return (plan_search){.model = model,
                          .dev = dev,
                          .machine = machine,
                          .room_bytes = room,
+                         .disk_bytes = disk_room(config) / ranks,
                          .any_order = config->step_order == TRAIN_STEP_AUTO,
                          .overlap_by_stage =
                              !train_config_gives(config, "zero_optimization.overlap_comm")};

@@ -21,9 +21,10 @@ sifr_status train_freeze(const train_config *config, sifr_model *model, const si
 /* A step_order of "auto" comes out as that of batches. */
 sifr_engine_options train_engine_options(const train_config *config, int64_t length);
 
-/* For trying other settings than the config's, where a rank's block may take `room` bytes. */
+/* For trying other settings than the config's, where a rank's block may take `room` bytes and
+ * `ranks` share the host's disk: optimizer state may go there if the config names a directory. */
 plan_search train_search(const train_config *config, const sifr_model *model, device *dev,
-                         const plan_machine *machine, int64_t room);
+                         const plan_machine *machine, int64_t room, int64_t ranks);
 
 /* The id that ends a document: that of the model in `folder`, else its tokenizer's; -1, with a
  * warning, where neither has one in the vocabulary. */

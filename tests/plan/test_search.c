@@ -224,11 +224,14 @@ static void neighbours_differ_in_one(void **state) {
     c.settings.micro_batches = 2;
     assert_int_equal(plan_neighbours(&c.search, &c.settings, next, PLAN_NEIGHBOURS, &count, &error),
                      SIFR_OK);
-    assert_int_equal(count, 3 + 1 + 1 + 1 + 2); /* stages, recompute, two orders, micro batches */
+    /* stages, recompute, two orders, disk, 16-bit sums, micro batches */
+    assert_int_equal(count, 3 + 1 + 2 + 1 + 1 + 2);
     for (size_t i = 0; i < count; i++) {
         const plan_settings *s = &next[i].settings;
-        assert_int_equal(stage_and_more(s, &c.settings) + (s->sequential != c.settings.sequential),
-                         1);
+        int others = (s->sequential != c.settings.sequential) + (s->offload.moments == PLAN_NVME) +
+                     (s->gradients == DEVICE_BF16);
+        assert_int_equal(stage_and_more(s, &c.settings) + others, 1);
+        assert_true((next[i].nvme_bytes > 0) == (s->offload.moments == PLAN_NVME));
         plan_describe_change(&c.search, &c.settings, s, text, sizeof text);
         assert_true(text[0] && !strstr(text, ", "));
     }
@@ -242,6 +245,31 @@ static void neighbours_differ_in_one(void **state) {
     plan_describe_change(&c.search, &c.settings, &other, text, sizeof text);
     assert_string_equal(text, "zero_optimization.stage 3, train_micro_batch_size_per_gpu 3 with "
                               "gradient_accumulation_steps 4");
+    end(&c);
+}
+
+/* State on disk makes room, and is chosen only where there is a disk with room. */
+static void disks_have_ends(void **state) {
+    search_case c;
+    sifr_error error;
+    plan_outcome memory, disk, best;
+    (void)state;
+    begin(&c, 1);
+    c.settings.offload.sub_group = 1 << 14;
+    c.settings.recompute = true;
+    c.settings.sequences = 1;
+    memory = tried(&c, &c.settings);
+    plan_settings on_disk = c.settings;
+    on_disk.offload.masters = on_disk.offload.moments = PLAN_NVME;
+    disk = tried(&c, &on_disk);
+    assert_true(disk.total_bytes < memory.total_bytes && disk.nvme_bytes > 0);
+    c.search.room_bytes = memory.total_bytes - 1;
+    for (int64_t missing = -1; missing < 2; missing++) {
+        c.search.disk_bytes = missing < 0 ? 0 : disk.nvme_bytes - missing;
+        assert_int_equal(plan_fit(&c.search, &c.settings, &best, &error), SIFR_OK);
+        assert_int_equal(best.fits, missing == 0);
+        if (best.fits) assert_int_equal(best.settings.offload.moments, PLAN_NVME);
+    }
     end(&c);
 }
 
@@ -343,6 +371,7 @@ int main(void) {
                                        cmocka_unit_test(what_cannot_be_planned_does_not_fit),
                                        cmocka_unit_test(the_best_of_all),
                                        cmocka_unit_test(neighbours_differ_in_one),
+                                       cmocka_unit_test(disks_have_ends),
                                        cmocka_unit_test(either_order),
                                        cmocka_unit_test(what_deepspeed_says),
                                        cmocka_unit_test(the_largest_layer)};

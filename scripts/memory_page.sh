@@ -1,0 +1,64 @@
+#!/bin/bash
+# What `sifr plan` says in docs/memory.md: memory_page.sh [PROGRAM [PAGE]]
+# Runs the commands of that page and puts them, with what they print, between its markers.
+set -eu -o pipefail
+cd "$(dirname "$0")/.."
+sifr=$(realpath "${1:-build/sifr}")
+page=$(realpath "${2:-docs/memory.md}")
+work=$(mktemp -d "${TMPDIR:-/tmp}/sifr-page.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+export XDG_CACHE_HOME=$work/cache
+
+mkdir llama-8b
+cat >llama-8b/config.json <<'J'
+{"model_type": "llama", "architectures": ["LlamaForCausalLM"], "vocab_size": 128256,
+ "hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32,
+ "num_key_value_heads": 8, "intermediate_size": 14336, "max_position_embeddings": 8192,
+ "rms_norm_eps": 1e-5, "rope_theta": 500000.0, "tie_word_embeddings": false}
+J
+cat >ds.json <<'J'
+{"train_batch_size": 64, "train_micro_batch_size_per_gpu": 8, "bf16": {"enabled": true},
+ "zero_optimization": {"stage": 1}, "sifr": {"seq_length": 4096, "threads": 8}}
+J
+cat >machine.json <<'J'
+{"version": 1, "fp32_operations_per_s": 1e12, "bf16_operations_per_s": 8e12,
+ "memory_bytes_per_s": 4e10, "instruction_s": 5e-6, "disk_bytes_per_s": 1e9,
+ "host_latency_s": 2e-5, "host_bytes_per_s": 5e9}
+J
+
+# show COMMAND…: the command and what it prints, as a block of the page
+show() {
+    echo
+    echo "    \$ $*"
+    shift
+    { "$sifr" "$@" 2>&1 || true; } | sed 's/^/    /; s/ *$//'
+    echo
+}
+# put NAME: standard input between the markers of that name.
+put() {
+    cat >part
+    grep -q "<!-- $1: begin" "$page" || { echo "no markers of $1 in $page" >&2; exit 1; }
+    awk -v name="$1" '
+        index($0, "<!-- " name ": end") { inside = 0 }
+        !inside { print }
+        index($0, "<!-- " name ": begin") {
+            inside = 1
+            while ((getline line <"part") > 0) print line
+        }' "$page" >page.new
+    cat page.new >"$page"
+}
+
+run="plan --config ds.json --model llama-8b --world-size 8 --machine machine.json"
+{
+    for file in ds.json machine.json; do
+        echo
+        echo "    \$ cat $file"
+        sed 's/^/    /' $file
+    done
+    echo
+} | put files
+show sifr $run --host-memory 768GiB | put ask
+show sifr $run --host-memory 768GiB --fit --output fit.json | put fit
+show sifr $run --host-memory 128GiB --fit --output fit.json | put none
+show sifr $run --compare deepspeed --host-memory 768GiB | sed -n "1,2p; /^    DeepSpeed's est/,\$p" | put compare
