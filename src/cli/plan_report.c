@@ -149,7 +149,7 @@ static void print_change(const cli_plan_report *r, const char *name, const plan_
     char bytes[32], text[32], price[32] = "", disk[64] = "";
     double own = r->own.predicted.step_seconds;
     if (!o->possible) {
-        printf("%-64s %10s\n", name, "impossible");
+        printf("%-68s %10s\n", name, "impossible");
         return;
     }
     if (o != &r->own)
@@ -157,7 +157,7 @@ static void print_change(const cli_plan_report *r, const char *name, const plan_
     if (o->nvme_bytes)
         snprintf(disk, sizeof disk, " (%s on disk)",
                  base_format_bytes((uint64_t)o->nvme_bytes, text));
-    printf("%-64s %10s %9.4g s %8s  %s%s\n", name,
+    printf("%-68s %10s %9.4g s %8s  %s%s\n", name,
            base_format_bytes((uint64_t)o->total_bytes, bytes), o->predicted.step_seconds, price,
            o->fits ? "fits" : "does not fit", disk);
 }
@@ -168,7 +168,7 @@ static void print_changes(const cli_plan_report *r) {
     puts("");
     print_largest("micro batch", r->largest_sequences, own->sequences);
     print_largest("seq_length", r->largest_length, own->length);
-    printf("\n%-64s %10s %11s\n", "with one setting otherwise", "a rank", "a step");
+    printf("\n%-68s %10s %11s\n", "with one setting otherwise", "a rank", "a step");
     print_change(r, "as it is", &r->own);
     for (size_t i = 0; i < r->change_count; i++) {
         plan_describe_change(&r->search, own, &r->changes[i].settings, name, sizeof name);
