@@ -5,7 +5,8 @@
  *
  * MODEL is gpt2 or llama (shape.h, random weights) or a model folder. FILE holds 32-bit ids, as
  * many a step as all ranks take; without it they are random. The first step is not counted; no
- * further one begins after S seconds. The first rank prints one JSON object. bench/run compares. */
+ * further one begins after S seconds. After each step the first rank prints what there is as a JSON
+ * object: the last one counts. bench/run compares. */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -157,39 +158,6 @@ static void add_instructions(train_bench *b) {
     }
 }
 
-/* All ranks leave together: the first one's clock says when. */
-static sifr_status is_last(const train_bench *b, double begun, bool *last, sifr_error *error) {
-    double mine = now(CLOCK_MONOTONIC) - begun, all[1024];
-    BASE_TRY(comm_all_gather_control(b->group, &mine, sizeof mine, all, error));
-    *last = all[0] > b->most_seconds;
-    return SIFR_OK;
-}
-
-static sifr_status run_steps(train_bench *b, sifr_error *error) {
-    double begun = 0;
-    for (int s = 0; s <= b->steps; s++) {
-        sifr_step_result result;
-        bool last = false;
-        fill_batch(b, s);
-        double processor = now(CLOCK_PROCESS_CPUTIME_ID) - now(CLOCK_THREAD_CPUTIME_ID);
-        double start = now(CLOCK_MONOTONIC);
-        BASE_TRY(sifr_engine_step(b->engine, b->tokens, b->labels, 3e-4, &result, error));
-        b->seconds[s] = now(CLOCK_MONOTONIC) - start;
-        b->losses[s] = result.loss;
-        b->done = s;
-        if (s == 0) {
-            b->before = *comm_get_ledger(b->group);
-            begun = now(CLOCK_MONOTONIC);
-            continue;
-        }
-        b->beside += now(CLOCK_PROCESS_CPUTIME_ID) - now(CLOCK_THREAD_CPUTIME_ID) - processor;
-        add_instructions(b);
-        BASE_TRY(is_last(b, begun, &last, error));
-        if (last) break;
-    }
-    return SIFR_OK;
-}
-
 static void print_list(const char *name, const double *values, int count) {
     printf(" \"%s\": [", name);
     for (int i = 0; i < count; i++) printf("%s%.6g", i ? ", " : "", values[i]);
@@ -229,6 +197,41 @@ static void print(const train_bench *b) {
            (long long)(after->operation[g].bytes - b->before.operation[g].bytes) / b->done,
            (long long)(after->operation[r].bytes - b->before.operation[r].bytes) / b->done);
     print_kernels(b);
+    fflush(stdout);
+}
+
+/* All ranks leave together: the first one's clock says when. */
+static sifr_status is_last(const train_bench *b, double begun, bool *last, sifr_error *error) {
+    double mine = now(CLOCK_MONOTONIC) - begun, all[1024];
+    BASE_TRY(comm_all_gather_control(b->group, &mine, sizeof mine, all, error));
+    *last = all[0] > b->most_seconds;
+    return SIFR_OK;
+}
+
+static sifr_status run_steps(train_bench *b, sifr_error *error) {
+    double begun = 0;
+    for (int s = 0; s <= b->steps; s++) {
+        sifr_step_result result;
+        bool last = false;
+        fill_batch(b, s);
+        double processor = now(CLOCK_PROCESS_CPUTIME_ID) - now(CLOCK_THREAD_CPUTIME_ID);
+        double start = now(CLOCK_MONOTONIC);
+        BASE_TRY(sifr_engine_step(b->engine, b->tokens, b->labels, 3e-4, &result, error));
+        b->seconds[s] = now(CLOCK_MONOTONIC) - start;
+        b->losses[s] = result.loss;
+        b->done = s;
+        if (s == 0) {
+            b->before = *comm_get_ledger(b->group);
+            begun = now(CLOCK_MONOTONIC);
+            continue;
+        }
+        b->beside += now(CLOCK_PROCESS_CPUTIME_ID) - now(CLOCK_THREAD_CPUTIME_ID) - processor;
+        add_instructions(b);
+        if (comm_rank(b->group) == 0) print(b);
+        BASE_TRY(is_last(b, begun, &last, error));
+        if (last) break;
+    }
+    return SIFR_OK;
 }
 
 static sifr_status run(train_bench *b, int argc, char **argv, sifr_error *error) {
@@ -241,9 +244,7 @@ static sifr_status run(train_bench *b, int argc, char **argv, sifr_error *error)
     if (comm_size(b->group) > 1024) return base_fail(error, SIFR_USAGE, "more than 1024 ranks");
     BASE_TRY(open_batches(b, error));
     BASE_TRY(make_engine(b, error));
-    BASE_TRY(run_steps(b, error));
-    if (comm_rank(b->group) == 0) print(b);
-    return SIFR_OK;
+    return run_steps(b, error);
 }
 
 int main(int argc, char **argv) {

@@ -1,4 +1,4 @@
-"""The peers' Python environment, made from PyPI, and the settings that their own guides recommend."""
+"""The peers' Python environment, made from PyPI, and the settings that their guides recommend."""
 import glob
 import hashlib
 import os
@@ -9,8 +9,8 @@ import sys
 from harness import CACHE, ROOT, clean_environment, cores
 
 # PyTorch's performance tuning guide (CPU section): threads pinned one a core, an allocator that
-# keeps its memory, huge pages. glibc's own does it with these: freed memory is never given back, and
-# blocks of any size come from the heap. Page faults alone cost PyTorch up to 2.3 times here.
+# keeps its memory, huge pages. glibc's own does it with these: freed memory is never given back,
+# and blocks of any size come from the heap. Page faults alone cost PyTorch up to 2.3 times here.
 ALLOCATOR = {
     "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1:glibc.malloc.mmap_max=0:"
                       "glibc.malloc.trim_threshold=68719476736:glibc.malloc.top_pad=268435456:"
@@ -20,7 +20,7 @@ ALLOCATOR = {
 
 
 def peer_environment(threads):
-    """Of a peer's process; threads > 1 are pinned to a core each, ranks of one thread pin themselves."""
+    """Of a peer's process; several threads are pinned, one a core; ranks of one pin themselves."""
     settings = dict(ALLOCATOR)
     settings.update(OMP_NUM_THREADS=str(threads), MKL_NUM_THREADS=str(threads),
                     TOKENIZERS_PARALLELISM="true", HF_HUB_OFFLINE="1", TRANSFORMERS_OFFLINE="1",
@@ -44,8 +44,8 @@ def run_quietly(command, log, timeout, more=None):
 
 
 def build_operators(python, say):
-    """DeepSpeed compiles its CPU Adam and its exchange in shared memory at their first use: here, so
-    that no rank has to while the clock runs."""
+    """DeepSpeed compiles its CPU Adam and its exchange in shared memory at their first use: here,
+    so that no rank has to while the clock runs."""
     folder = os.path.join(CACHE, "extensions")
     stamp = os.path.join(folder, "built")
     # A process that was ended while it compiled leaves a lock for which others wait for ever.
@@ -61,7 +61,7 @@ def build_operators(python, say):
         code = f"import deepspeed.ops.op_builder as b; b.{name}().load()"
         if name.startswith("Share"):
             code = code.replace("op_builder as", "op_builder.cpu as")
-        if run_quietly([python, "-c", code], log, 300, settings):
+        if run_quietly([python, "-c", code], log, 600, settings):
             say(f"DeepSpeed's {name} could not be compiled: see {log}")
             built = False
     if built:
@@ -81,7 +81,8 @@ def make_python(say):
         return python
     room = shutil.disk_usage(CACHE).free
     if room < 12e9:
-        raise RuntimeError(f"the peers need 12 GB of disk to be installed, {room / 1e9:.0f} are free")
+        raise RuntimeError("the peers need 12 GB of disk to be installed, "
+                           f"{room / 1e9:.0f} are free")
     say(f"installing the peers into {folder}: some minutes, 6 GB")
     shutil.rmtree(folder, ignore_errors=True)
     log = os.path.join(CACHE, "install.log")

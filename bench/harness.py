@@ -1,7 +1,8 @@
 """Runs contestants in turns and sums up what they measured. Nothing here knows what is measured.
 
-A contestant is a command that prints one JSON object last on its standard output. One that fails,
-or takes too long, leaves {"failed": why} and is not asked again."""
+A contestant is a command that prints a JSON object last on its standard output; one that prints
+what it has after each step loses nothing when it is ended because it takes too long. One that fails
+leaves {"failed": why} and is not asked again."""
 import json
 import os
 import signal
@@ -43,12 +44,14 @@ def clean_environment(more=None):
 
 
 def last_object(text):
-    """The last JSON object of a text that has other lines before it."""
-    at = text.rfind("\n{")
-    at = 0 if at < 0 and text.startswith("{") else at + 1
-    if not text[at:].startswith("{"):
-        raise ValueError("no JSON object on standard output")
-    return json.loads(text[at:])
+    """The last whole JSON object of a text that has other lines before it, and may break off."""
+    text = "\n" + text
+    while (at := text.rfind("\n{")) >= 0:
+        try:
+            return json.loads(text[at:])
+        except ValueError:
+            text = text[:at]
+    raise ValueError("no JSON object on standard output")
 
 
 def proportional_memory(pid):
@@ -121,23 +124,25 @@ def start(contestant, rank, port, out, err):
 def wait_all(processes, deadline):
     """Exit codes by process, None for one that had to be ended; and the largest memory of one."""
     codes, peak = [None] * len(processes), 0
-    while any(c is None for c in codes):
+    try:
+        while any(c is None for c in codes):
+            for i, process in enumerate(processes):
+                if codes[i] is not None:
+                    continue
+                pid, status, usage = os.wait4(process.pid, os.WNOHANG)
+                if pid:
+                    codes[i] = process.returncode = os.waitstatus_to_exitcode(status)
+                    peak = max(peak, usage.ru_maxrss * 1024)
+            if any(codes) or time.monotonic() > deadline:
+                break
+            time.sleep(0.02)
+    finally:    # also where this program itself is told to end
         for i, process in enumerate(processes):
-            if codes[i] is not None:
-                continue
-            pid, status, usage = os.wait4(process.pid, os.WNOHANG)
-            if pid:
-                codes[i] = os.waitstatus_to_exitcode(status)
-                process.returncode = codes[i]
+            end_group(process)
+            if codes[i] is None:
+                usage = os.wait4(process.pid, 0)[2]
+                process.returncode = -9
                 peak = max(peak, usage.ru_maxrss * 1024)
-        if any(codes) or time.monotonic() > deadline:
-            break
-        time.sleep(0.02)
-    for i, process in enumerate(processes):
-        end_group(process)
-        if codes[i] is None:
-            os.wait4(process.pid, 0)
-            process.returncode = -9
     return codes, peak
 
 
@@ -175,19 +180,19 @@ def run(contestant, timeout=None):
     if any(codes):
         bad = next(c for c in codes if c)
         return {"failed": short_reason(trouble, bad), "stderr": trouble[-3000:]}
-    if any(c is None for c in codes):
-        return {"failed": f"ended after {wall:.0f} s: too slow here", "stderr": trouble[-3000:]}
+    late = any(c is None for c in codes)
     try:
         result = last_object(text)
     except ValueError as e:
-        return {"failed": str(e), "stderr": trouble[-3000:]}
-    result.update(wall_seconds=wall, peak_bytes=peak)
+        why = f"ended after {wall:.0f} s: too slow here" if late else str(e)
+        return {"failed": why, "stderr": trouble[-3000:]}
+    result.update(wall_seconds=wall, peak_bytes=peak, ended_early=late)
     return result
 
 
 def first_allowance(left, waiting, again):
-    """Seconds that one of `waiting` contestants may take in the first turn: twice a fair share of
-    what is left but for `again`, the time that sifr's own will take in the turns to come."""
+    """Seconds that one of `waiting` peers may take in the first turn: twice a fair share of what is
+    left but for `again`, the time that sifr's own will take in the turns to come."""
     return min(left, max(30.0, 2 * (left - again) / waiting))
 
 
@@ -205,7 +210,8 @@ def interleave(contestants, rounds, seconds, say=print):
             if turn and done[0]["wall_seconds"] > left:
                 continue
             say(f"  {c.name}, turn {turn + 1} of {rounds}")
-            done.append(run(c, left if turn else
+            free = turn or c.name.startswith("sifr")
+            done.append(run(c, left if free else
                             first_allowance(left, len(contestants) - i, again)))
             if "failed" in done[-1]:
                 say(f"    failed: {done[-1]['failed']}")

@@ -70,11 +70,11 @@ def run_attention(context, part):
     tiny = context.inputs.tiny
     lengths = (64, 128, 256) if tiny else (1024, 4096, 16384)
     emulated = measure(context.inputs, "operations")["bf16_instruction"] == "none"
-    budget = context.seconds_for("attention") / (2 * len(lengths))
     for precision in ("bf16", "fp32"):
         memory = []
-        for length in lengths:
-            turns = "2" if length > 8192 else "5"
+        for length, share in zip(lengths, (0.1, 0.2, 0.7)):
+            turns = "1" if length > 8192 else "3"
+            budget = context.seconds_for("attention") / 2 * share
             contestants = [Contestant("sifr", [context.inputs.program("bench_attention"),
                                                str(length), precision, turns])]
             if context.python:
@@ -94,5 +94,6 @@ def run_attention(context, part):
                 ", ".join(gigabytes(m[0]) for m in memory if m[0]), "torch",
                 ", ".join(gigabytes(m[1]) for m in memory if m[1]), grown, "<1.05",
                 "ratio: growth of sifr's beside that of the length; 1 is linear"))
-    part.notes.append("12 heads of 64, one causal sequence; backward counted as 2.5 times the forward "
-                      "pass's operations. Memory: operands and scratch; torch's as the process grew.")
+    part.notes.append("12 heads of 64, one causal sequence; backward counted as 2.5 times the "
+                      "forward pass's operations. Memory: operands and scratch; torch's as the "
+                      "process grew.")

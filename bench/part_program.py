@@ -2,6 +2,7 @@
 import os
 import shutil
 import subprocess
+import threading
 import time
 
 import report
@@ -13,7 +14,7 @@ from report import Row, number, seconds
 
 
 def ours_to_first_step(context, model):
-    """Seconds until the record of the first step is there; what comes after it is not waited for."""
+    """Seconds until the record of the first step is there; nothing after it is waited for."""
     inputs = context.inputs
     out = inputs.path("first-step")
     config = inputs.path("first-step.json")
@@ -46,9 +47,12 @@ def peer_to_first_step(context, model):
     process = subprocess.Popen(context.peer("first_step.py") + [model], text=True,
                                env=clean_environment(context.peer_environment()),
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    patience = threading.Timer(60, process.kill)
+    patience.start()
     line = next((l for l in process.stdout if l.startswith("step 1")), None)
     took = time.perf_counter() - begun
     trouble = process.communicate()[1]
+    patience.cancel()
     return {"seconds": took} if line else {"failed": trouble.strip()[-200:]}
 
 
@@ -56,9 +60,10 @@ def run_start(context, part):
     model = context.inputs.model("gpt2", 1024)
     context.inputs.store()
     results = {"sifr": [], "torch": []}
-    for _ in range(3):      # the first one of each finds the files in no cache
+    ends = time.monotonic() + context.seconds_for("start")
+    for _ in range(3):
         results["sifr"].append(ours_to_first_step(context, model))
-        if context.python:
+        if context.python and time.monotonic() < ends:
             results["torch"].append(peer_to_first_step(context, model))
     part.data = results
     mine = [r["seconds"] for r in good(results["sifr"])]
@@ -140,7 +145,8 @@ def run_tokenise(context, part):
                   "tokenizers, Python")
         theirs = [s for r in good(results.get("tokenizers", [])) for s in r["seconds"]]
         if theirs:
-            row.theirs = f"{number(size / 1e6 / median(theirs))} MB/s{report.spread(spread(theirs))}"
+            row.theirs = (f"{number(size / 1e6 / median(theirs))} MB/s"
+                          f"{report.spread(spread(theirs))}")
             row.ratio, row.mark = median(theirs) / median(mine), "1.0"
             ids = [good(results["sifr"])[0]["tokens"], good(results["tokenizers"])[0]["tokens"]]
             documents = len(os.listdir(text))
@@ -157,7 +163,7 @@ def run_tokenise(context, part):
 
 
 def weights_read(model, tiny):
-    """Elements that one token reads: all but the rows of the embeddings that it does not look up."""
+    """Elements that one token reads: all but the embeddings' rows that it does not look up."""
     from inputs import gpt2_config, llama_config
     if model == "gpt2":
         c = gpt2_config(tiny, 64)
@@ -182,8 +188,9 @@ def run_generate(context, part):
             "--max-new-tokens", count, "--temperature", "0", "--precision", "bf16", "--json"])]
         if context.python:
             contestants += [Contestant(f"torch {kind}", context.peer("generate.py") +
-                                       [folder, count, kind, "1"], context.peer_environment())
-                            for kind in ("bf16", "fp32")]
+                                       [folder, "16" if inputs.tiny else "48", kind, "1"],
+                                       context.peer_environment())
+                            for kind in ("fp32", "bf16")]
         results = interleave(contestants, context.rounds + 1,
                              context.seconds_for("generate") / 2, context.say)
         part.data[model] = results

@@ -1,5 +1,5 @@
-"""Two ranks of one core each: ZeRO's stages beside sifr's own stage 0 and beside the peers, and what
-ranks exchange beside plain copies."""
+"""Two ranks of one core each: ZeRO's stages beside sifr's own stage 0 and beside the peers, and
+what ranks exchange beside plain copies."""
 import os
 import shutil
 import subprocess
@@ -74,7 +74,8 @@ def stage_rows(part, model, results, tokens):
         part.rows.append(Row(
             f"{model} bf16, stage {stage}: communication", f"{number(lost)} s", "step",
             f"{number(step)} s", lost / step, "<0.05",
-            f"waiting {number(last['waiting_seconds'])}, control {number(last['agreeing_seconds'])}, "
+            f"waiting {number(last['waiting_seconds'])}, "
+            f"control {number(last['agreeing_seconds'])}, "
             f"processor time beside {number(last['beside_seconds'])} s"))
 
 
@@ -123,8 +124,9 @@ def run(context, part):
     part.notes.append(
         f"One thread a rank, bound to its core; {shape[0]} × {shape[1]} tokens a rank and step. "
         "Communication: the computing queue's waits for transfers and for control messages (which "
-        "hold the wait for a slower rank), and the processor time of all other threads. Memory: the "
-        "largest sum over the ranks, shared pages counted in proportion, looked at each second. "
+        "hold the wait for a slower rank), and the processor time of all other threads. Memory: "
+        "the largest sum over the ranks, shared pages counted in proportion, looked at each "
+        "second. "
         "DeepSpeed: its CPU accelerator over gloo; FSDP2: gloo; both with huge pages and an "
         "allocator that gives nothing back.")
 
@@ -160,6 +162,6 @@ def run_comm(context, part):
             part.rows.append(Row(f"{what}, {size}", f"{number(r['seconds'] * 1e3)} ms",
                                  "MPI's own", f"{number(r['mpi_seconds'] * 1e3)} ms",
                                  r["mpi_seconds"] / r["seconds"]))
-    part.notes.append("The same bytes: for a gather those that arrive at a rank, for a reduction those "
-                      "that a rank reads. Results are compared with MPI's in each run. Overlap of "
-                      "computing and transfers as planned: tests/engine/test_overlap.c.")
+    part.notes.append("The same bytes: for a gather those that arrive at a rank, for a reduction "
+                      "those that a rank reads. Results are compared with MPI's in each run. Overlap "
+                      "of computing and transfers as planned: tests/engine/test_overlap.c.")

@@ -96,7 +96,8 @@ def run(context, part):
             fell.append(name)
     part.data = {"kind": kind, "shares": now}
     if not least:
-        part.notes.append(f"No figures are kept for a machine with {kind}: `bench/run short --keep`.")
+        part.notes.append(f"No figures are kept for a machine with {kind}: "
+                          "`bench/run short --keep`.")
     if context.keep and not fell and not context.inputs.tiny:
         kept[kind] = {name: round(share, 3) for name, share in now.items()}
         with open(KEPT, "w") as f:

@@ -14,9 +14,10 @@ LOSS_BOUNDS = {"fp32": (2e-5, 1e-3), "bf16": (2e-3, 1e-2)}
 
 def ours(context, model, precision, sequences, length, steps):
     inputs = context.inputs
-    return Contestant("sifr", [inputs.program("bench_train"), inputs.model(model, length), precision,
-                               str(steps), "--sequences", str(sequences), "--length", str(length),
-                               "--batches", inputs.batches(inputs.words(model)), "--seconds", "15"])
+    return Contestant("sifr", [
+        inputs.program("bench_train"), inputs.model(model, length), precision, str(steps),
+        "--sequences", str(sequences), "--length", str(length),
+        "--batches", inputs.batches(inputs.words(model)), "--seconds", "15"])
 
 
 def torch(context, model, precision, sequences, length, compiled, steps):
@@ -162,15 +163,15 @@ def run(context, part):
         measure_cell(context, part, cell,
                      max(30, left * cell.weight() / sum(c.weight() for c in cells[i:])))
     part.notes.append(
-        "All start from the weights that `sifr init` wrote and take the same ids in the same order; "
-        "losses differ by at most " + ", ".join(
+        "All start from the weights that `sifr init` wrote and take the same ids in the same "
+        "order; losses differ by at most " + ", ".join(
             f"{first:g} at the first step and {later:g} after it ({precision})"
             for precision, (first, later) in LOSS_BOUNDS.items()) +
         ", relative, or the row says so. PyTorch: autocast in bf16, fused AdamW, its scaled dot "
-        "product attention, threads pinned, huge pages, an allocator that gives nothing back; as it "
-        "is and compiled on gpt2, elsewhere the quicker of the two. The mark stands at its quickest "
-        "form. Memory is the largest resident size of the process.")
+        "product attention, threads pinned, huge pages, an allocator that gives nothing back; as "
+        "it is and compiled on gpt2, elsewhere the quicker of the two. The mark stands at its "
+        "quickest form. Memory is the largest resident size of the process.")
     if emulated and context.python:
-        part.notes.append("This processor has no instructions for bf16: PyTorch emulates them, which "
-                          "is measured at the first shape with one step a turn; its best here is "
-                          "fp32, and the marks of bf16 stand beside that.")
+        part.notes.append("This processor has no instructions for bf16: PyTorch emulates them, "
+                          "which is measured at the first shape with one step a turn; its best here "
+                          "is fp32, and the marks of bf16 stand beside that.")

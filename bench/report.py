@@ -108,13 +108,15 @@ def describe_machine(inputs):
 
 
 def table(rows):
-    out = ["| figure | sifr | beside | its figure | ratio | mark | |", "|---|---|---|---|---|---|---|"]
+    out = ["| figure | sifr | beside | its figure | ratio | mark | |",
+           "|---|---|---|---|---|---|---|"]
     for r in rows:
         reached = {None: "", True: "reached", False: "**short**"}[r.reached()]
         mark = r.mark.replace("<", "at most ")
         cells = [r.figure, r.ours, r.beside, r.theirs, number(r.ratio), mark,
                  "; ".join(t for t in (reached, r.note) if t)]
-        out.append("| " + " | ".join(c.replace("|", "\\|").replace("\n", " ") for c in cells) + " |")
+        cells = [c.replace("|", "\\|").replace("\n", " ") for c in cells]
+        out.append("| " + " | ".join(cells) + " |")
     return out
 
 
@@ -129,20 +131,20 @@ def page(machine, parts, command):
     out = [f"# Measured by `{command}`", "",
            f"{machine['begun']}, commit {machine['commit']}, {machine['sifr']}.",
            f"{machine['processor']} ({flags}), {machine['cores']} cores, "
-           f"{machine['memory_bytes'] / 2 ** 30:.0f} GiB, Linux {machine['kernel']}, transparent huge "
-           f"pages: {machine['huge_pages']}; {machine['compiler']}; {machine['mpi']}; "
+           f"{machine['memory_bytes'] / 2 ** 30:.0f} GiB, Linux {machine['kernel']}, transparent "
+           f"huge pages: {machine['huge_pages']}; {machine['compiler']}; {machine['mpi']}; "
            f"Python {machine['python']}.", ""]
     if machine.get("peers"):
         out += ["Peers: " + ", ".join(f"{k} {v}" for k, v in machine["peers"].items()) + ".", ""]
-    out += ["Medians over turns A B A B; ± is half of largest less least, of the median. A ratio is "
-            "sifr's figure beside the other one's; over 1 is quicker, but for memory, where less is "
-            "better.", ""]
+    out += ["Medians over turns A B A B; ± is half of largest less least, of the median. A ratio "
+            "is sifr's figure beside the other one's; over 1 is quicker, but for memory, where "
+            "less is better.", ""]
     out += [summary(parts), ""]
     for part in parts:
         out += [f"## {part.title}", "", *table(part.rows), ""]
         out += [note + "\n" for note in part.notes]
-        out += [f"{part.seconds:.0f} s; load {part.load} when it began; {part.stolen * 100:.1f} % of "
-                "the processors' time went to other machines meanwhile.", ""]
+        out += [f"{part.seconds:.0f} s; load {part.load} when it began; {part.stolen * 100:.1f} % "
+                "of the processors' time went to other machines meanwhile.", ""]
     return "\n".join(out).rstrip() + "\n"
 
 

@@ -10,7 +10,8 @@ import time
 
 import torch
 
-LEARNING_RATE = 3e-4    # AdamW as sifr's: betas 0.9 and 0.999, epsilon 1e-8, no decay; clipping at 1
+# AdamW as sifr's: no decay; clipping at 1.
+LEARNING_RATE = 3e-4
 OPTIMIZER = {"lr": LEARNING_RATE, "betas": (0.9, 0.999), "eps": 1e-8, "weight_decay": 0.0}
 
 
@@ -44,18 +45,20 @@ def batch(a, step, rank=0, ranks=1):
     return torch.tensor(ids, dtype=torch.long).view(a.sequences, a.length)
 
 
-def timed_steps(a, one_step, agree=lambda value: value):
+def timed_steps(a, one_step, more, agree=lambda value: value, speaks=True):
     """one_step(step) gives the loss. No step begins after a.seconds; agree() makes that the first
-    rank's decision."""
+    rank's decision. After each step the one that speaks prints what there is, with `more` to say:
+    a process that is ended for being slow has said something."""
     seconds, losses, begun = [], [], None
     for step in range(a.steps + 1):
         start = time.perf_counter()
         losses.append(float(one_step(step)))
         seconds.append(time.perf_counter() - start)
         begun = begun or time.perf_counter()
+        if step and speaks:
+            show({"seconds": seconds, "losses": losses, **settings(), **more})
         if step and agree(time.perf_counter() - begun) > a.seconds:
             break
-    return {"seconds": seconds, "losses": losses}
 
 
 def is_emulated():

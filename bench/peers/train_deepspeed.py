@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Training steps of DeepSpeed on its CPU accelerator, one rank a core, with its fused CPU Adam where
-that can be built."""
+"""Training steps of DeepSpeed on its CPU accelerator, one rank a core, with its fused CPU Adam
+where that can be built."""
 import os
 import sys
 
@@ -57,10 +57,8 @@ def main():
         dist.broadcast(first, 0)
         return float(first)
 
-    result = shared.timed_steps(a, one_step, agree)
-    if rank == 0:
-        shared.show({**result, **shared.settings(), "deepspeed": deepspeed.__version__,
-                     "stage": a.stage, "optimizer": which})
+    shared.timed_steps(a, one_step, {"deepspeed": deepspeed.__version__, "stage": a.stage,
+                                     "optimizer": which}, agree, rank == 0)
     dist.barrier()
 
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Training steps of FSDP2 over gloo, one rank a core: units are the transformer blocks and the rest,
-bf16 by its own policy, gradients reduced in fp32 as sifr's are. --stage 2 keeps parameters gathered
+"""Training steps of FSDP2 over gloo, one rank a core: units are the transformer blocks and the
+rest, bf16 by its own policy, gradients reduced in fp32 as sifr's are. --stage 2 keeps parameters
+gathered
 between forward and backward, --stage 3 does not."""
 import torch
 import torch.distributed as dist
@@ -30,8 +31,7 @@ def main():
     for block in blocks(model):
         fully_shard(block, **options)
     fully_shard(model, **options)
-    fused = True
-    optimizer = torch.optim.AdamW(model.parameters(), fused=fused, **shared.OPTIMIZER)
+    optimizer = torch.optim.AdamW(model.parameters(), fused=True, **shared.OPTIMIZER)
 
     def one_step(step):
         ids = shared.batch(a, step, rank, ranks)
@@ -49,9 +49,7 @@ def main():
         dist.broadcast(first, 0)
         return float(first)
 
-    result = shared.timed_steps(a, one_step, agree)
-    if rank == 0:
-        shared.show({**result, **shared.settings(), "stage": a.stage, "fused": fused})
+    shared.timed_steps(a, one_step, {"stage": a.stage}, agree, rank == 0)
     dist.barrier()
     dist.destroy_process_group()
 

@@ -24,7 +24,7 @@ def main():
         optimizer.zero_grad(set_to_none=True)
         return loss.detach()
 
-    shared.show({**shared.timed_steps(a, one_step), **shared.settings(), "compiled": a.compile})
+    shared.timed_steps(a, one_step, {"compiled": a.compile})
 
 
 if __name__ == "__main__":

@@ -33,12 +33,15 @@ time.sleep(0.2)
 state = subprocess.run(["ps", "-o", "stat=", "-p", open("child").read().strip()],
                        capture_output=True, text=True).stdout
 assert not state.strip() or state.startswith("Z"), state
+early = h.run(sh("early", "echo '{\"x\": 1}'; echo '{\"x\":'; sleep 60", timeout=6), 6)
+assert early["x"] == 1 and early["ended_early"], early
 assert "used up" in h.run(sh("late", "true"), 1)["failed"]
 assert "no JSON" in h.run(sh("dumb", "echo hello"))["failed"]
 
 # Ranks without a launcher of their own: each knows which one it is, the first one answers; one that
 # fails ends the others.
-ranks = h.run(sh("ranks", "echo \"{\\\"rank\\\": $RANK, \\\"of\\\": $WORLD_SIZE}\"; sleep 1.3", ranks=2))
+ranks = h.run(sh("ranks", "printf '{\"rank\": %d, \"of\": %d}' $RANK $WORLD_SIZE; sleep 1.3",
+                 ranks=2))
 assert (ranks["rank"], ranks["of"]) == (0, 2) and ranks["peak_bytes"] > 1e5, ranks
 begun = time.monotonic()
 lost = h.run(sh("lost", "[ $RANK = 0 ] || { echo 'Error: mine' >&2; exit 1; }; sleep 60", ranks=2))
@@ -99,7 +102,7 @@ assert len(parts) == 10
 for name, part in parts.items():
     assert part["rows"], name
     for row in part["rows"]:
-        assert row["ours"] or row["theirs"], (name, row)    # a row without figures says why: none may
+        assert row["ours"] or row["theirs"], (name, row)    # one without figures says why
 assert sum("share of the limit" in r["figure"] for r in parts["train"]["rows"]) == 8
 assert sum("communication" in r["figure"] for r in parts["ranks"]["rows"]) == 8
 P
