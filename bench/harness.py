@@ -100,6 +100,8 @@ def end_group(process):
 
 
 def short_reason(text, code):
+    if code == -signal.SIGKILL:
+        return "killed: out of memory?"
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     wanted = [line for line in lines if "Error" in line or "error" in line] or lines
     return (wanted[-1] if wanted else f"exit code {code}")[:200]
@@ -117,8 +119,15 @@ def start(contestant, rank, port, out, err):
         environment.update(RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(contestant.ranks),
                            LOCAL_WORLD_SIZE=str(contestant.ranks), MASTER_ADDR="127.0.0.1",
                            MASTER_PORT=str(port))
-    return subprocess.Popen(contestant.command, env=environment, stdout=out, stderr=err,
-                            stdin=subprocess.DEVNULL, cwd=ROOT, start_new_session=True)
+    process = subprocess.Popen(contestant.command, env=environment, stdout=out, stderr=err,
+                               stdin=subprocess.DEVNULL, cwd=ROOT, start_new_session=True)
+    # Where memory runs out the contestant goes, and nothing else on the machine.
+    try:
+        with open(f"/proc/{process.pid}/oom_score_adj", "w") as f:
+            f.write("900")
+    except OSError:
+        pass
+    return process
 
 
 def wait_all(processes, deadline):

@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
 """Training steps of FSDP2 over gloo, one rank a core: units are the transformer blocks and the
 rest, bf16 by its own policy, gradients reduced in fp32 as sifr's are. --stage 2 keeps parameters
-gathered
-between forward and backward, --stage 3 does not."""
+gathered between forward and backward, --stage 3 does not."""
 import torch
 import torch.distributed as dist
 from torch.distributed.device_mesh import init_device_mesh
