@@ -74,7 +74,7 @@ def run_attention(context, part):
         memory = []
         for length, share in zip(lengths, (0.1, 0.2, 0.7)):
             turns = "1" if length > 8192 else "3"
-            budget = context.seconds_for("attention") / 2 * share
+            budget = max(20, context.seconds_for("attention") / 2 * share)
             contestants = [Contestant("sifr", [context.inputs.program("bench_attention"),
                                                str(length), precision, turns])]
             if context.python:
