@@ -164,6 +164,7 @@ static void failures(void **state) {
         expect_failure(plain, "/dev/full", true, 0, 40 * UNIT, "No space left on device");
         /* ends in the middle of a block, at one, and long before */
         expect_failure(plain, path, false, 0, 40 * UNIT, path);
+        expect_failure(plain, path, false, 0, 11 * UNIT, path); /* only the last block is short */
         expect_failure(plain, path, false, 8 * UNIT, 12 * UNIT, path);
         expect_failure(plain, path, false, 60 * UNIT, 12 * UNIT, "ends where bytes from 245760");
     }

@@ -114,10 +114,12 @@ static void make(const char *name, const char *lock) {
 /* What looks like ours but cannot be told for sure: another host's, another program's, a link. */
 static void others(void **state) {
     (void)state;
-    char host[256] = "", own[320];
+    char host[256] = "", own[320], other[320];
     gethostname(host, sizeof host - 1);
     snprintf(own, sizeof own, "sifr swap on %s\n", host);
-    make("sifr-swap-rank0-aaaaaa", "sifr swap on some-other-host\n");
+    snprintf(other, sizeof other, "%s", own);
+    other[strlen(other) - 2] ^= 1; /* the last letter of the host's name */
+    make("sifr-swap-rank0-aaaaaa", other);
     make("sifr-swap-rank0-bbbbbb", "mine\n");
     make("sifr-swap-rank0-cccccc", ""); /* being made at this moment */
     make("other", own);
