@@ -36,12 +36,12 @@ static json_t *stages_json(const cli_plan_report *r) {
     json_t *stages = json_array();
     for (int i = 0; i < CLI_PLAN_STAGES; i++) {
         const plan_outcome *s = &r->stages[i];
-        json_array_append_new(stages, json_pack("{s:i, s:s, s:I, s:o, s:o, s:o, s:b}", "stage", i,
-                                                "step_order", order_name(s->settings.order),
-                                                "peak_bytes", (json_int_t)s->total_bytes, "largest",
-                                                classes_json(s->largest_bytes), "wire",
-                                                wire_json(s), "predicted", time_json(&s->predicted),
-                                                "fits", (int)s->fits));
+        json_array_append_new(
+            stages, json_pack("{s:i, s:s, s:I, s:I, s:o, s:o, s:o, s:b}", "stage", i, "step_order",
+                              order_name(s->settings.order), "peak_bytes",
+                              (json_int_t)s->total_bytes, "nvme_bytes", (json_int_t)s->nvme_bytes,
+                              "largest", classes_json(s->largest_bytes), "wire", wire_json(s),
+                              "predicted", time_json(&s->predicted), "fits", (int)s->fits));
     }
     return stages;
 }

@@ -202,8 +202,10 @@ static void print_stages(const cli_plan_report *r) {
     const unsigned named = STATE | 1 << PLAN_PARAMETERS | 1 << PLAN_GATHERED | 1 << PLAN_GRADIENTS |
                            1 << PLAN_ACTIVATIONS;
     int64_t total[CLI_PLAN_STAGES], gathered[CLI_PLAN_STAGES], reduced[CLI_PLAN_STAGES];
+    int64_t nvme[CLI_PLAN_STAGES];
     for (int i = 0; i < CLI_PLAN_STAGES; i++) {
         total[i] = s[i].total_bytes;
+        nvme[i] = s[i].nvme_bytes;
         gathered[i] = s[i].gathered;
         reduced[i] = s[i].reduced;
     }
@@ -217,6 +219,7 @@ static void print_stages(const cli_plan_report *r) {
     print_classes(s, "activations", 1 << PLAN_ACTIVATIONS);
     print_classes(s, "other", ((1u << PLAN_CLASSES) - 1) & ~named);
     print_row("the block", total);
+    if (r->schedule->nvme_bytes) print_row("on nvme", nvme);
     print_row("wire, gathers", gathered);
     print_row("wire, reductions", reduced);
     printf("%-16s", "calls");

@@ -49,11 +49,25 @@ for n in $ranks; do
         empty "$n ranks, stage $stage"
     done
 done
+if setpriv --bounding-set -ipc_lock true 2>/dev/null; then
+    (ulimit -l 64 && exec setpriv --bounding-set -ipc_lock "$SIFR" train --config ds.json \
+        --model llama --data text --output unpinned --threads 1 --max-steps 4) >log 2>err ||
+        fail "with little locked memory"
+    grep -q "could not be pinned" log err || fail "that nothing is pinned is not said"
+    same unpinned memory-1-3 "with little locked memory"
+fi
 "$SIFR" plan --config ds.json --model llama >plan
 grep -q "^on nvme  .* read and .* written a step" plan || fail "no line in the plan: $(cat plan)"
 grep -q "^swap buffers" plan || "$SIFR" plan --config ds.json --model llama --dump | grep -q " disk " ||
     fail "nothing of the disk in the plan"
+"$SIFR" plan --config ds.json --model llama --world-size 4 --rank 1 >plan4
+[ "$(grep -c "^on nvme " plan4)" = 2 ] || fail "no line for the stages: $(cat plan4)"
 grep -q "^master weights\|^moments" plan && fail "state is still in memory"
+
+# --- the example, with a directory that is there ---
+sed 's|/local_nvme|nvme|' "$SOURCE/examples/ds_config_nvme.json" >ds.json
+train example 1 --seq-length 32 --per-device-train-batch-size 1 --max-steps 2 || fail "the example"
+empty "the example"
 
 # --- killed, resumed, and cleaned up after ---
 until_it() { # for up to 60 s, while the run lives
