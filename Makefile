@@ -3,7 +3,7 @@
 PRESET ?= release
 BUILD ?= build
 PREFIX ?= /usr/local
-JOBS ?= 1
+JOBS ?= 2
 
 .PHONY: all deps configure tests test short other-mpi demo install docs bench bench-short
 all: deps $(BUILD)/build.ninja

@@ -1,4 +1,5 @@
 #include <errno.h>
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -188,7 +189,21 @@ static sifr_status read_ids(const formats_tokenizer_text *text, formats_tokenize
     return SIFR_OK;
 }
 
-static sifr_status decode(const char *path, bool skip, sifr_error *error) {
+/* {"text": …}; a text that ends inside a character has no such form. */
+static sifr_status print_json(const formats_tokenizer_text *text, sifr_error *error) {
+    json_t *string = json_stringn(text->bytes, text->count);
+    if (!string)
+        return base_fail(error, SIFR_FAILED,
+                         "the text of these ids is no UTF-8, which JSON needs; leave --json out");
+    json_t *object = json_pack("{s:o}", "text", string);
+    if (!object) return base_fail(error, SIFR_NO_MEMORY, "no memory for the text");
+    json_dumpf(object, stdout, 0);
+    putchar('\n');
+    json_decref(object);
+    return SIFR_OK;
+}
+
+static sifr_status decode(const char *path, bool skip, bool json, sifr_error *error) {
     formats_tokenizer *tokenizer = NULL;
     formats_tokenizer_text text = {0}, out = {0};
     formats_tokenizer_ids ids = {0};
@@ -198,7 +213,10 @@ static sifr_status decode(const char *path, bool skip, sifr_error *error) {
     BASE_TRY_GOTO(status, read_ids(&text, &ids, error), done);
     BASE_TRY_GOTO(status,
                   formats_tokenizer_decode(tokenizer, ids.ids, ids.count, skip, &out, error), done);
-    fwrite(out.bytes, 1, out.count, stdout);
+    if (json)
+        status = print_json(&out, error);
+    else
+        fwrite(out.bytes, 1, out.count, stdout);
 done:
     formats_tokenizer_ids_free(&ids);
     formats_tokenizer_text_free(&text);
@@ -215,16 +233,17 @@ static int run_decode(int argc, char **argv) {
         .example = "echo 15496 995 | sifr tokenizer decode --tokenizer gpt2",
     };
     const char *path = NULL;
-    bool skip = false;
+    bool skip = false, json = false;
     const cli_option table[] = {
         {"tokenizer", CLI_TEXT, "DIR", "model folder, or a tokenizer.json", &path, NULL, true},
         {"skip-special-tokens", CLI_FLAG, NULL, "leave special tokens out", &skip, NULL, false},
+        {"json", CLI_FLAG, NULL, "print one JSON object", &json, NULL, false},
     };
     int code;
     sifr_error error = {0};
     if (!cli_parse(&usage, table, sizeof table / sizeof *table, argc, argv, NULL, &code))
         return code;
-    if (decode(path, skip, &error) != SIFR_OK) return cli_fail(usage.name, &error);
+    if (decode(path, skip, json, &error) != SIFR_OK) return cli_fail(usage.name, &error);
     return SIFR_OK;
 }
 

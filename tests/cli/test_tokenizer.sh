@@ -37,6 +37,9 @@ head -c 9 ids.json | grep -q '{"ids": \[' || fail "$(head -c 80 ids.json)"
 "$SIFR" tokenizer decode --tokenizer bpe <ids | cmp - text/inner/b.txt
 [ "$(tr -cd ' ' <ids | wc -c)" -lt 99 ] || fail "no merges in $(cat ids)"
 [ "$(printf '<|endoftext|>' | "$SIFR" tokenizer encode --tokenizer bpe)" = 0 ] || fail "special"
+printf 'say "yes"\n' | "$SIFR" tokenizer encode --tokenizer bpe |
+    "$SIFR" tokenizer decode --tokenizer bpe --json >out
+[ "$(cat out)" = '{"text": "say \"yes\"\n"}' ] || fail "JSON: $(cat out)"
 [ -z "$(echo 0 | "$SIFR" tokenizer decode --tokenizer bpe --skip-special-tokens)" ] || fail "skip"
 [ "$(echo 0 | "$SIFR" tokenizer decode --tokenizer bpe)" = '<|endoftext|>' ] || fail "not skipped"
 [ "$(printf '' | "$SIFR" tokenizer encode --tokenizer bpe --json)" = '{"ids": []}' ] || fail "empty"
