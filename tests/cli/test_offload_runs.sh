@@ -78,7 +78,9 @@ until_it() { # for up to 60 s, while the run lives
     done
     fail "in vain: $*"
 }
-newest() { ls -d "$1"/checkpoint-* | sed 's/.*checkpoint-//' | sort -n | tail -n 1; }
+newest() { # of those that are complete
+    ls "$1" | sed -n 's/^checkpoint-\([0-9]*\)$/\1/p' | sort -n | tail -n 1
+}
 config 3 "$disk"
 "$SIFR" train --config ds.json --model llama --data text --output killed --threads 1 \
     --max-steps 100000 >log 2>err &
