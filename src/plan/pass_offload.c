@@ -105,25 +105,6 @@ static int32_t buffer_for(const offload_state *o, size_t group, int32_t part) {
     return o->buffers[(int32_t)(group % (size_t)o->sets) * o->parts + part];
 }
 
-static sifr_status emit_wait(offload_state *o, int32_t transfer, sifr_error *error) {
-    plan_schedule *s = o->s;
-    plan_instruction of = s->instructions[transfer];
-    for (int32_t i = 0; i < of.operands; i++) {
-        plan_operand operand = s->operands[of.first_operand + i];
-        BASE_TRY(
-            plan_add_operand(s, (plan_role)operand.role, operand.buffer, operand.offset, error));
-    }
-    return plan_add_instruction(s,
-                                (plan_instruction){.action = PLAN_WAIT,
-                                                   .queue = PLAN_COMPUTE,
-                                                   .unit = of.unit,
-                                                   .micro_batch = -1,
-                                                   .node = -1,
-                                                   .call = -1,
-                                                   .wait = transfer},
-                                error);
-}
-
 /* Moves one kind of a group's state; *out is the instruction. */
 static sifr_status emit_transfer(offload_state *o, plan_action action, size_t group, int32_t part,
                                  const plan_operand *state, int32_t *out, sifr_error *error) {
@@ -151,7 +132,7 @@ static sifr_status emit_transfer(offload_state *o, plan_action action, size_t gr
 static sifr_status wait_for_writes(offload_state *o, size_t group, sifr_error *error) {
     for (int32_t p = 0; p < o->parts; p++) {
         int32_t *write = &o->groups[group].writes[p];
-        if (*write >= 0) BASE_TRY(emit_wait(o, *write, error));
+        if (*write >= 0) BASE_TRY(plan_add_wait(o->s, *write, error));
         *write = -1;
     }
     return SIFR_OK;
@@ -216,7 +197,8 @@ static sifr_status emit_group(offload_state *o, size_t group, sifr_error *error)
     size_t sets = (size_t)o->sets, ahead = f->read_ahead && sets > 1 ? 1 : 0;
     if (ahead && sets > 3) ahead = sets - 2; /* the last one is still being written */
     BASE_TRY(read_until(o, group + 1 + ahead, error));
-    for (int32_t p = 0; p < parts_of(o, in); p++) BASE_TRY(emit_wait(o, o->reads[group][p], error));
+    for (int32_t p = 0; p < parts_of(o, in); p++)
+        BASE_TRY(plan_add_wait(o->s, o->reads[group][p], error));
     BASE_TRY(emit_update(o, group, error));
     for (int32_t i = 0, part = 0; i < in->operands; i++) {
         const plan_operand *state = &o->old.operands[in->first_operand + i];

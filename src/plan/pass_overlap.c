@@ -47,26 +47,11 @@ static overlap_kind kind_of(const overlap_state *o, const plan_instruction *in,
 }
 
 static sifr_status wait_for(overlap_state *o, size_t which, sifr_error *error) {
-    plan_schedule *s = o->s;
     int32_t index = o->pending[which];
-    plan_instruction started = s->instructions[index];
     o->pending_count--;
     memmove(o->pending + which, o->pending + which + 1,
             (o->pending_count - which) * sizeof *o->pending);
-    for (int32_t i = 0; i < started.operands; i++) {
-        plan_operand operand = s->operands[started.first_operand + i];
-        BASE_TRY(
-            plan_add_operand(s, (plan_role)operand.role, operand.buffer, operand.offset, error));
-    }
-    return plan_add_instruction(s,
-                                (plan_instruction){.action = PLAN_WAIT,
-                                                   .queue = PLAN_COMPUTE,
-                                                   .unit = started.unit,
-                                                   .micro_batch = started.micro_batch,
-                                                   .node = -1,
-                                                   .call = -1,
-                                                   .wait = index},
-                                error);
+    return plan_add_wait(o->s, index, error);
 }
 
 /* Two gathers of one unit's slice may be under way: they only read it. */

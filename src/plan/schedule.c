@@ -131,6 +131,24 @@ bool plan_is_gather_for_use(const plan_schedule *s, const plan_list *list,
     return s->buffers[whole].class == PLAN_GATHERED;
 }
 
+sifr_status plan_add_wait(plan_schedule *s, int32_t transfer, sifr_error *error) {
+    plan_instruction of = s->instructions[transfer];
+    for (int32_t i = 0; i < of.operands; i++) {
+        plan_operand operand = s->operands[of.first_operand + i];
+        BASE_TRY(
+            plan_add_operand(s, (plan_role)operand.role, operand.buffer, operand.offset, error));
+    }
+    return plan_add_instruction(s,
+                                (plan_instruction){.action = PLAN_WAIT,
+                                                   .queue = PLAN_COMPUTE,
+                                                   .unit = of.unit,
+                                                   .micro_batch = of.micro_batch,
+                                                   .node = -1,
+                                                   .call = -1,
+                                                   .wait = transfer},
+                                error);
+}
+
 sifr_status plan_add_call(plan_schedule *schedule, device_call call, int32_t *out,
                           sifr_error *error) {
     BASE_TRY(device_prepare(schedule->dev, &call, error));

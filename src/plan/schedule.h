@@ -262,6 +262,11 @@ sifr_status plan_add_instruction(plan_schedule *schedule, plan_instruction instr
 sifr_status plan_add_operand(plan_schedule *schedule, plan_role role, int32_t buffer,
                              int64_t offset, sifr_error *error) SIFR_MUST_CHECK;
 
+/* Appends a wait of the computing queue for the transfer that is instruction `transfer`, with its
+ * operands: what it moves lives until then. */
+sifr_status plan_add_wait(plan_schedule *schedule, int32_t transfer,
+                          sifr_error *error) SIFR_MUST_CHECK;
+
 /* A pass takes the list out of the schedule and adds what takes its place; the lifetimes of buffers
  * begin anew. */
 typedef struct plan_list {
