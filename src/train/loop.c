@@ -206,15 +206,26 @@ static sifr_status run_steps(train_state *t, train_outcome *outcome, sifr_error 
     return train_agree(t, save(t, error), error);
 }
 
-/* The largest of the ranks' memory beyond the baseline. */
+typedef struct rank_memory {
+    int64_t own, shared; /* beyond the baseline but for windows; of windows */
+} rank_memory;
+
+/* The largest of the ranks' memory beyond the baseline, with an even share of the windows: the
+ * kernel counts a page to all who have read it so far, which differs from rank to rank and from
+ * moment to moment; only the sum says what there is. */
 static sifr_status measure_memory(train_state *t, train_outcome *outcome, sifr_error *error) {
-    uint64_t most = t->monitor.largest_memory;
-    int64_t own = most > t->baseline ? (int64_t)(most - t->baseline) : 0, *all;
-    sifr_status status = base_alloc((size_t)comm_size(t->group), sizeof *all, &all, error);
+    const train_monitor *m = &t->monitor;
+    int32_t ranks = comm_size(t->group);
+    rank_memory mine = {(int64_t)m->largest_own - (int64_t)t->baseline, (int64_t)m->shared}, *all;
+    sifr_status status = base_alloc((size_t)ranks, sizeof *all, &all, error);
     BASE_TRY(train_agree(t, status, error));
-    status = comm_all_gather_control(t->group, &own, sizeof own, all, error);
-    for (int32_t r = 0; status == SIFR_OK && r < comm_size(t->group); r++)
-        outcome->measured_bytes = base_max_i64(outcome->measured_bytes, all[r]);
+    status = comm_all_gather_control(t->group, &mine, sizeof mine, all, error);
+    int64_t own = mine.own, shared = 0;
+    for (int32_t r = 0; status == SIFR_OK && r < ranks; r++) {
+        own = base_max_i64(own, all[r].own);
+        shared += all[r].shared;
+    }
+    outcome->measured_bytes = base_max_i64(own + shared / ranks, 0);
     free(all);
     return status;
 }

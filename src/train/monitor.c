@@ -30,10 +30,13 @@ static uint64_t kernel_figure(const char *path, const char *name) {
 }
 
 /* The kernel works shares out page by page: it is asked only where something is shared. */
+static uint64_t train_monitor_shared(void) {
+    if (kernel_figure("/proc/self/status", "RssShmem:") == 0) return 0;
+    return kernel_figure("/proc/self/smaps_rollup", "Pss_Shmem:");
+}
+
 uint64_t train_monitor_memory(void) {
-    uint64_t own = kernel_figure("/proc/self/status", "RssAnon:");
-    if (kernel_figure("/proc/self/status", "RssShmem:") == 0) return own;
-    return own + kernel_figure("/proc/self/smaps_rollup", "Pss_Shmem:");
+    return kernel_figure("/proc/self/status", "RssAnon:") + train_monitor_shared();
 }
 
 sifr_status train_monitor_open(train_monitor *monitor, const train_monitor_settings *settings,
@@ -136,8 +139,10 @@ static bool is_recorded(const train_monitor *monitor, int64_t step) {
 
 void train_monitor_watch(train_monitor *monitor, int64_t step) {
     if (!is_recorded(monitor, step)) return;
-    monitor->memory = train_monitor_memory();
-    if (monitor->memory > monitor->largest_memory) monitor->largest_memory = monitor->memory;
+    uint64_t own = kernel_figure("/proc/self/status", "RssAnon:");
+    monitor->shared = train_monitor_shared();
+    monitor->memory = own + monitor->shared;
+    if (own > monitor->largest_own) monitor->largest_own = own;
 }
 
 static sifr_status record_step(train_monitor *monitor, int64_t step, const sifr_step_result *result,

@@ -30,11 +30,12 @@ typedef struct train_monitor {
     double step_seconds; /* of a step, smoothed, for the time left */
     double loss_sum;     /* since the last record */
     int64_t loss_count;
-    int64_t skipped;         /* in all */
-    double last_loss;        /* of the last record */
-    double last_eval_loss;   /* NaN: none yet */
-    uint64_t memory;         /* bytes, when it was last looked at */
-    uint64_t largest_memory; /* of all looks at records */
+    int64_t skipped;       /* in all */
+    double last_loss;      /* of the last record */
+    double last_eval_loss; /* NaN: none yet */
+    uint64_t memory;       /* bytes, when it was last looked at: at a record */
+    uint64_t shared;       /* of them, through windows */
+    uint64_t largest_own;  /* of all looks: the others */
 } train_monitor;
 
 /* On a rank that only watches its memory. */
