@@ -87,7 +87,7 @@ for stage in 1 2 3; do measure gpt2 4 $stage bf16 none batch; done
     echo
     echo "Made by \`bench/memory.sh\`: $count configurations, 2 micro batches of 4 sequences of 256"
     echo 'tokens, one thread a rank. Planned: `sifr plan`, of a rank. Measured: the most of any rank of'
-    echo 'the run, anonymous memory and its share of shared windows, less what the program itself took'
+    echo 'the run, anonymous memory and an even share of the windows, less what the program itself took'
     echo 'before. MiB.'
     echo
     echo '| model | ranks | stage | type | sums | recompute | step order | optimizer state in | planned | measured | off | |'
