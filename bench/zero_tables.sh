@@ -5,6 +5,7 @@
 # start it leaves the times out.
 set -eu -o pipefail
 cd "$(dirname "$0")/.."
+tree=$PWD
 sifr=$PWD/${1:-build}/sifr
 page=$PWD/docs/zero.md
 work=$(mktemp -d "${TMPDIR:-/tmp}/sifr-zero.XXXXXX")
@@ -159,19 +160,7 @@ timeline() {
         }' trace.json
 }
 
-# put NAME: standard input between the markers of that name.
-put() {
-    cat >part
-    grep -q "<!-- $1: begin" "$page" || { echo "no markers of $1 in $page" >&2; exit 1; }
-    awk -v name="$1" '
-        index($0, "<!-- " name ": end") { inside = 0 }
-        !inside { print }
-        index($0, "<!-- " name ": begin") {
-            inside = 1
-            while ((getline line <"part") > 0) print line
-        }' "$page" >page.new
-    cat page.new >"$page"
-}
+put() { "$tree/scripts/page-part.sh" "$page" "$1"; } # NAME: standard input there
 
 machine() {
     echo "$(nproc) cores, $(sed -n 's/^model name.*: //p' /proc/cpuinfo | head -n 1)," \

@@ -3,6 +3,7 @@
 # Runs the commands of that page and puts them, with what they print, between its markers.
 set -eu -o pipefail
 cd "$(dirname "$0")/.."
+tree=$PWD
 sifr=$(realpath "${1:-build/sifr}")
 page=$(realpath "${2:-docs/memory.md}")
 work=$(mktemp -d "${TMPDIR:-/tmp}/sifr-page.XXXXXX")
@@ -35,19 +36,7 @@ show() {
     { "$sifr" "$@" 2>&1 || true; } | sed 's/^/    /; s/ *$//'
     echo
 }
-# put NAME: standard input between the markers of that name.
-put() {
-    cat >part
-    grep -q "<!-- $1: begin" "$page" || { echo "no markers of $1 in $page" >&2; exit 1; }
-    awk -v name="$1" '
-        index($0, "<!-- " name ": end") { inside = 0 }
-        !inside { print }
-        index($0, "<!-- " name ": begin") {
-            inside = 1
-            while ((getline line <"part") > 0) print line
-        }' "$page" >page.new
-    cat page.new >"$page"
-}
+put() { "$tree/scripts/page-part.sh" "$page" "$1"; } # NAME: standard input there
 
 run="plan --config ds.json --model llama-8b --world-size 8 --machine machine.json"
 {

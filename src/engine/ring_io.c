@@ -51,8 +51,9 @@ static void prepare(io_thread *thread, int32_t place) {
     io_uring_sqe_set_data64(sqe, (uint64_t)place);
 }
 
-/* Hands over what is prepared, and waits until as many are done. 0, or the errno for which the ring
- * is of no more use; what the kernel has no room for now goes with the next call. */
+/* Hands over what is prepared, and waits until as many are done. 0, or the errno that broke the
+ * ring. Where the kernel is short of room or was interrupted, requests stay prepared in the ring
+ * and the caller's next turn hands them over. */
 static int submit(io_thread *thread, unsigned wait_for) {
     int result = io_uring_submit_and_wait(&thread->ring, wait_for);
     bool later = result == -EINTR || result == -EAGAIN || result == -EBUSY;

@@ -74,15 +74,25 @@ float *engine_slice(const sifr_engine *engine, size_t index, engine_part part, i
     return (float *)engine_buffer(engine->trainer, place.buffer) + place.at;
 }
 
+/* *at: where elements first ... first + count - 1 of a weight begin in their buffer, in elements.
+ */
+static sifr_status find_range(const sifr_engine *engine, size_t index, engine_part part,
+                              int64_t first, int64_t count, state_place *place, int64_t *at,
+                              sifr_error *error) {
+    if (!find_place(engine, index, part, place) || first < place->first ||
+        first + count > place->first + place->count)
+        return base_fail(error, SIFR_FAILED, "weight %s: not on this rank",
+                         engine->model->weights[index].name);
+    *at = place->at + first - place->first;
+    return SIFR_OK;
+}
+
 sifr_status engine_view(const sifr_engine *engine, size_t index, engine_part part, int64_t first,
                         int64_t count, float *room, const float **out, sifr_error *error) {
     state_place place;
     *out = room;
-    if (!find_place(engine, index, part, &place) || first < place.first ||
-        first + count > place.first + place.count)
-        return base_fail(error, SIFR_FAILED, "weight %s: not on this rank",
-                         engine->model->weights[index].name);
-    int64_t at = place.at + first - place.first;
+    int64_t at;
+    BASE_TRY(find_range(engine, index, part, first, count, &place, &at, error));
     if (is_on_disk(engine, place.buffer))
         return engine_swap_read(engine->swap, file_offset(engine, place.buffer, at), room,
                                 count * 4, error);
@@ -93,11 +103,8 @@ sifr_status engine_view(const sifr_engine *engine, size_t index, engine_part par
 sifr_status engine_write(sifr_engine *engine, size_t index, engine_part part, int64_t first,
                          int64_t count, const void *values, sifr_error *error) {
     state_place place;
-    if (!find_place(engine, index, part, &place) || first < place.first ||
-        first + count > place.first + place.count)
-        return base_fail(error, SIFR_FAILED, "weight %s: not on this rank",
-                         engine->model->weights[index].name);
-    int64_t at = place.at + first - place.first;
+    int64_t at;
+    BASE_TRY(find_range(engine, index, part, first, count, &place, &at, error));
     if (is_on_disk(engine, place.buffer))
         return engine_swap_write(engine->swap, file_offset(engine, place.buffer, at), values,
                                  count * 4, error);
