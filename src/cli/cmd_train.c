@@ -11,6 +11,7 @@
 #include "cli/launch.h"
 #include "cli/options.h"
 #include "cli/train_flags.h"
+#include "cli/watch_rank.h"
 #include "comm/cores.h"
 #include "comm/launcher.h"
 #include "train/agreement.h"
@@ -257,6 +258,7 @@ static int train(const train_command *command) {
     comm_group *group;
     sifr_error error = {0};
     bool alone = false;
+    cli_watch_rank("train");
     sifr_log log = cli_log("train");
     sifr_status status = open_group(&log, &group, &error);
     if (status == SIFR_USAGE) return cli_fail_once("train", &error);

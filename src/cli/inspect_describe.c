@@ -261,7 +261,7 @@ sifr_status cli_describe(const char *path, json_t **out, sifr_error *error) {
     if (base_is_directory(path)) return describe_directory(path, out, error);
     if (formats_token_store_prefix(path, prefix)) return describe_store(prefix, out, error);
     if (access(path, F_OK) != 0) {
-        return base_fail(error, SIFR_USAGE, "%s: no such file, directory or token store", path);
+        return base_fail(error, SIFR_FAILED, "%s: no such file, directory or token store", path);
     }
     if (ends_with(path, ".json")) return describe_json(path, out, error);
     if (ends_with(path, ".safetensors")) return describe_safetensors(path, out, error);

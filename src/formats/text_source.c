@@ -80,7 +80,7 @@ static sifr_status add_pattern(formats_text_source *source, const char *pattern,
     glob_t found;
     int code = glob(pattern, GLOB_ERR, NULL, &found);
     if (code == GLOB_NOMATCH) {
-        return base_fail(error, SIFR_USAGE, "%s: no such file, and no file matches the pattern",
+        return base_fail(error, SIFR_FAILED, "%s: no such file, and no file matches the pattern",
                          pattern);
     }
     if (code != 0) {
@@ -107,13 +107,13 @@ sifr_status formats_text_source_open(const char *const *paths, size_t count,
         } else if (strpbrk(paths[i], "*?[")) {
             status = add_pattern(out, paths[i], error);
         } else {
-            status = base_fail(error, SIFR_USAGE, "%s: no such file or directory", paths[i]);
+            status = base_fail(error, SIFR_FAILED, "%s: no such file or directory", paths[i]);
         }
         if (status != SIFR_OK) goto fail;
     }
     if (out->count == 0) {
         status = base_fail(
-            error, SIFR_USAGE, "%s%s: no text to read: %zu files found, all of them empty",
+            error, SIFR_FAILED, "%s%s: no text to read: %zu files found, all of them empty",
             count ? paths[0] : "data", count > 1 ? " and so on" : "", out->empty_files);
         goto fail;
     }

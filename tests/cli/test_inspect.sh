@@ -81,7 +81,7 @@ says '^  \.\./model .* unnamed$'
 # What it is not.
 expect 2
 expect 2 model other
-expect 2 absent
+expect 1 absent
 complains 'no such file'
 mkdir bare
 expect 2 bare

@@ -44,6 +44,32 @@ grep -q 'did you mean --json' err || fail "$(cat err)"
 expect 2 "$SIFR" doctor word
 expect 2 "$SIFR" doctor --json=3
 
+# What is missing is said in one line, and is no wrong usage.
+tokenizer=$SOURCE/tests/golden/models/gpt2
+while read -r line; do
+    expect 1 "$SIFR" $line </dev/null
+    [ "$(wc -l <err)" = 1 ] || fail "$line: an error is one line, not: $(cat err)"
+    grep -q "^sifr ${line%% *}.*absent" err || fail "$line: does not name it: $(cat err)"
+    [ ! -e made ] || fail "$line: left its output"
+done <<COMMANDS
+train --config absent --model $tokenizer --data absent --output made
+train --model absent --data $SOURCE/README.md --output made
+train --model $tokenizer --data absent --output made
+train --hostfile absent --model $tokenizer --data $SOURCE/README.md --output made
+init --config absent --output made
+tokenizer train --vocab-size 300 --data absent --output made
+tokenizer train --vocab-size 300 --data absent*.txt --output made
+tokenizer encode --tokenizer absent
+tokenizer decode --tokenizer absent
+tokenize --tokenizer absent --data $SOURCE/README.md --output made
+eval --model absent --data $SOURCE/README.md --seq-length 8
+eval --model $tokenizer --data absent --seq-length 8
+generate --model absent --prompt x
+plan --config absent --model $tokenizer
+plan --model absent
+inspect absent
+COMMANDS
+
 # Results that cannot be written are an error.
 expect 1 sh -c "'$SIFR' --help >/dev/full"
 

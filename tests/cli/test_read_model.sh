@@ -32,7 +32,7 @@ expect 0 eval --model "$llama" --data text.txt --seq-length 32 --max-windows 7 -
 printf 'A few words' >short.txt
 expect 1 eval --model "$llama" --data short.txt --seq-length 48
 complains 'make no window of 48'
-expect 2 eval --model "$llama" --data nothing-here --seq-length 16
+expect 1 eval --model "$llama" --data nothing-here --seq-length 16
 complains 'nothing-here'
 expect 2 eval --model "$gpt2" --data text.txt --seq-length 5000 --max-windows 1
 complains 'learned positions for 64 only'

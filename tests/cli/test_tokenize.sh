@@ -68,9 +68,9 @@ printf 'x\0y' >text/binary
 expect 1 tokenize --tokenizer tokenizer --data text --output stores/2
 complains 'text/binary: has a NUL byte at 1'
 rm text/binary
-expect 2 tokenize --tokenizer tokenizer --data absent --output stores/2
+expect 1 tokenize --tokenizer tokenizer --data absent --output stores/2
 complains 'absent: no such file'
-expect 2 tokenize --tokenizer tokenizer --data text/empty --output stores/2
+expect 1 tokenize --tokenizer tokenizer --data text/empty --output stores/2
 complains 'no text to read'
 expect 1 tokenize --tokenizer absent --data text --output stores/2
 expect 2 tokenize --tokenizer tokenizer --data text

@@ -63,7 +63,7 @@ refuse() {
     grep -q "$words" err || fail "no '$words' in: $(cat err)"
 }
 refuse 2 'vocab size 200' "$SIFR" tokenizer train --vocab-size 200 --data text --output new
-refuse 2 'nowhere' "$SIFR" tokenizer train --vocab-size 300 --data nowhere --output new
+refuse 1 'nowhere' "$SIFR" tokenizer train --vocab-size 300 --data nowhere --output new
 refuse 2 '"bert" is not built' "$SIFR" tokenizer train --vocab-size 300 --data text --output new \
     --split bert
 refuse 2 '' "$SIFR" tokenizer train --data text --output new

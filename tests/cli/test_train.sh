@@ -203,8 +203,8 @@ refused 2 "is the model folder itself" llama $run --model llama
 refused 2 "per-device-train-batch-size" new $run --model gpt2 --resume --per-device-train-batch-size 0
 refused 1 "nowhere" new $run --model nowhere
 refused 1 "empty" new $run --model empty
-refused 2 "no-such" new --config ds.json --model llama --data no-such
-refused 2 "no-such" empty --config ds.json --model llama --data 'no-such*'
+refused 1 "no-such" new --config ds.json --model llama --data no-such
+refused 1 "no-such" empty --config ds.json --model llama --data 'no-such*'
 refused 1 "no window of 64" new --config ds.json --model llama --data tiny
 refused 1 "no window of 64" new $run --model llama --eval-data tiny
 refused 2 "learned positions" new $run --model gpt2 --seq-length 129

@@ -61,12 +61,12 @@ static void refused(const char *path, sifr_status status, const char *part) {
 
 static void refusals(void **state) {
     (void)state;
-    refused(scratch_path("absent"), SIFR_USAGE, "no such file or directory");
-    refused(scratch_path("*.none"), SIFR_USAGE, "no file matches");
+    refused(scratch_path("absent"), SIFR_FAILED, "no such file or directory");
+    refused(scratch_path("*.none"), SIFR_FAILED, "no file matches");
     assert_int_equal(mkdir(scratch_path("e"), 0777), 0);
-    refused(scratch_path("e"), SIFR_USAGE, "no text to read");
+    refused(scratch_path("e"), SIFR_FAILED, "no text to read");
     scratch_text("e/empty", "");
-    refused(scratch_path("e"), SIFR_USAGE, "1 files found, all of them empty");
+    refused(scratch_path("e"), SIFR_FAILED, "1 files found, all of them empty");
     scratch_write("e/image.png", "ab\0c", 4);
     refused(scratch_path("e"), SIFR_FAILED, "image.png: has a NUL byte at 2");
     assert_int_equal(unlink(scratch_path("e/image.png")), 0);

@@ -266,7 +266,7 @@ static void invalid_text(void **state) {
     assert_int_equal(files_in(scratch_path("cache")), before);
     const char *none[] = {scratch_path("not-there")};
     options = options_for(none, 1);
-    refuse(&options, SIFR_USAGE, "not-there");
+    refuse(&options, SIFR_FAILED, "not-there");
 }
 
 /* Large documents are cut into pieces that several threads read; the store does not show it. */
