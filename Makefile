@@ -43,7 +43,7 @@ other-mpi: all
 	  cmake --preset $(PRESET) -B $(OTHER) -DSIFR_MPI=$$mpi >/dev/null
 	@ninja -C $(OTHER)
 	@rm -f $(OTHER)/test-results.xml
-	@ctest --test-dir $(OTHER) -L short -j $(JOBS) --output-on-failure --no-tests=error \
+	@ctest --test-dir $(OTHER) -L 'short|mpi' -j $(JOBS) --output-on-failure --no-tests=error \
 	  --test-output-size-passed 1000000 --output-junit test-results.xml || :
 	@scripts/test-summary.sh $(OTHER)/test-results.xml
 

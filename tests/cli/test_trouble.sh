@@ -1,7 +1,7 @@
 # label: full
 # What goes wrong over ranks, and how it ends: one that is killed, one that hangs, a signal, wrong
 # input, a launcher that is not MPI's.
-# not under sanitizers (MPI keeps what it took), timeout: 600
+# not under sanitizers (MPI keeps what it took), each MPI, timeout: 600
 . "$SOURCE/tests/support/ranks.sh"
 trap 'for p in $(ranks_here); do kill -9 $p; done; kill -9 $(jobs -p) 2>/dev/null || :' EXIT
 tiny_model
