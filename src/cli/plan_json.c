@@ -52,7 +52,7 @@ static json_t *changes_json(const cli_plan_report *r) {
     char name[256];
     for (size_t i = 0; i < r->change_count; i++) {
         const plan_outcome *o = &r->changes[i];
-        plan_describe_change(&r->search, &r->own.settings, &o->settings, name, sizeof name);
+        cli_plan_change(r, i, name);
         json_array_append_new(
             changes, json_pack("{s:s, s:o, s:I, s:o, s:b}", "change", name, "peak_bytes",
                                o->possible ? json_integer((json_int_t)o->total_bytes) : json_null(),

@@ -162,6 +162,12 @@ static void print_change(const cli_plan_report *r, const char *name, const plan_
            o->fits ? "fits" : "does not fit", disk);
 }
 
+const char *cli_plan_change(const cli_plan_report *r, size_t index, char out[256]) {
+    plan_search fixed = r->search;
+    fixed.any_order = false; /* a step order is one of the changes, also where it is "auto" */
+    return plan_describe_change(&fixed, &r->own.settings, &r->changes[index].settings, out, 256);
+}
+
 static void print_changes(const cli_plan_report *r) {
     char name[256];
     const plan_settings *own = &r->own.settings;
@@ -171,8 +177,7 @@ static void print_changes(const cli_plan_report *r) {
     printf("\n%-68s %10s %11s\n", "with one setting otherwise", "a rank", "a step");
     print_change(r, "as it is", &r->own);
     for (size_t i = 0; i < r->change_count; i++) {
-        plan_describe_change(&r->search, own, &r->changes[i].settings, name, sizeof name);
-        print_change(r, name, &r->changes[i]);
+        print_change(r, cli_plan_change(r, i, name), &r->changes[i]);
     }
 }
 

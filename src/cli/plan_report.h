@@ -38,6 +38,9 @@ int cli_plan_print_json(const cli_plan_report *report, bool dump);
 /* The plan beside what DeepSpeed's estimators say of the model. */
 void cli_plan_print_deepspeed(const cli_plan_report *report);
 
+/* What the i-th of the settings next to the report's own changes. */
+const char *cli_plan_change(const cli_plan_report *report, size_t index, char out[256]);
+
 /* "instruction 31, backward of h.11", "between steps" where `instruction` is negative. */
 const char *cli_plan_place(const plan_schedule *schedule, int32_t instruction, char out[128]);
 

@@ -219,6 +219,11 @@ typedef struct device_limits {
     double fp32_operations, bf16_operations, bytes;
 } device_limits;
 
+/* For the host's own work around steps: run(argument, tile, thread) for each tile in [0, tiles), on
+ * the device's host threads; returns when all are done. A result may only depend on the tile. */
+void device_parallel(device *dev, int64_t tiles,
+                     void (*run)(void *argument, int64_t tile, int thread), void *argument);
+
 /* Takes some 50 ms. The triad runs over `bytes` at `memory` (of the device; overwritten), which it
  * takes itself and gives back where that is NULL. DEVICE_MEASURE_BYTES are beyond all caches; where
  * there are less, `out->bytes` may be that of a cache. */

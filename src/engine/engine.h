@@ -79,6 +79,12 @@ sifr_status engine_collect(const sifr_engine *engine, size_t index, engine_part 
  * weights and in what kernels read. */
 sifr_status engine_put(sifr_engine *engine, size_t index, int64_t first, int64_t count,
                        const float *values, sifr_error *error) SIFR_MUST_CHECK;
+/* Puts what `make` gives for all elements of a weight that this rank holds. `make` writes elements
+ * first … first + count - 1 to `values`; it is called by several threads at once. */
+typedef void (*engine_values)(const void *user, size_t index, int64_t first, int64_t count,
+                              float *values);
+sifr_status engine_fill(sifr_engine *engine, size_t index, engine_values make, const void *user,
+                        sifr_error *error) SIFR_MUST_CHECK;
 
 /* Brings what kernels read up to date after master weights were written through engine_write. All
  * ranks call it. */

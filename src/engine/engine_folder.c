@@ -115,19 +115,18 @@ sifr_status engine_visit_folder(const sifr_model *model, const model_architectur
     return SIFR_OK;
 }
 
+static void stored_values(const void *user, size_t index, int64_t first, int64_t count,
+                          float *values) {
+    (void)index;
+    const formats_tensor *tensor = user;
+    int64_t size = formats_dtype_bits(tensor->dtype) / 8;
+    engine_to_fp32(values, (const char *)tensor->data + first * size, tensor->dtype, count);
+}
+
 /* Of a mapped file only the pages of what this rank holds are read. */
 static sifr_status load_weight(void *user, size_t index, const formats_tensor *tensor,
                                sifr_error *error) {
-    enum { PIECE = 4096 };
-    float values[PIECE];
-    int64_t size = formats_dtype_bits(tensor->dtype) / 8, first, held;
-    engine_held(user, index, &first, &held);
-    for (int64_t end = first + held; first < end; first += PIECE) {
-        int64_t count = base_min_i64(PIECE, end - first);
-        engine_to_fp32(values, (const char *)tensor->data + first * size, tensor->dtype, count);
-        BASE_TRY(engine_put(user, index, first, count, values, error));
-    }
-    return SIFR_OK;
+    return engine_fill(user, index, stored_values, tensor, error);
 }
 
 sifr_status engine_load_folder(sifr_engine *engine, const model_architecture *architecture,

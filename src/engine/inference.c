@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/checked.h"
 #include "base/memory.h"
 #include "engine/convert.h"
 
@@ -76,25 +77,38 @@ void engine_inference_free(engine_inference *i) {
     free(i);
 }
 
+enum { LOAD_PIECE = 4096, LOAD_TILE = 64 * LOAD_PIECE }; /* elements */
+
+typedef struct parameter_load {
+    const formats_tensor *tensor;
+    char *to;
+    formats_dtype dtype; /* there */
+} parameter_load;
+
+static void load_tile(void *argument, int64_t tile, int thread) {
+    (void)thread;
+    const parameter_load *load = argument;
+    const formats_tensor *tensor = load->tensor;
+    float piece[LOAD_PIECE];
+    int64_t size = formats_dtype_bits(tensor->dtype) / 8;
+    int64_t there = formats_dtype_bits(load->dtype) / 8, at = tile * LOAD_TILE;
+    for (int64_t end = base_min_i64(tensor->elements, at + LOAD_TILE); at < end; at += LOAD_PIECE) {
+        int64_t count = base_min_i64(LOAD_PIECE, end - at);
+        engine_to_fp32(piece, (const char *)tensor->data + at * size, tensor->dtype, count);
+        engine_from_fp32(load->to + at * there, piece, load->dtype, count);
+    }
+}
+
 static sifr_status load_parameter(void *user, size_t index, const formats_tensor *tensor,
                                   sifr_error *error) {
+    (void)error;
     const engine_inference *i = user;
     const model_weight *w = &i->model->weights[index];
-    char *unit = engine_buffer(i->executor, i->schedule->parameters[w->unit]);
-    (void)error;
-    if (i->options.precision == SIFR_FP32) {
-        engine_to_fp32((float *)(void *)unit + w->offset, tensor->data, tensor->dtype,
-                       tensor->elements);
-        return SIFR_OK;
-    }
-    float piece[1024];
-    int64_t size = formats_dtype_bits(tensor->dtype) / 8;
-    for (int64_t done = 0; done < tensor->elements; done += 1024) {
-        int64_t count = tensor->elements - done < 1024 ? tensor->elements - done : 1024;
-        engine_to_fp32(piece, (const char *)tensor->data + done * size, tensor->dtype, count);
-        engine_from_fp32(unit + 2 * (w->offset + done), piece,
-                         engine_format_of(engine_dtype(i->options.precision)), count);
-    }
+    parameter_load load = {.tensor = tensor,
+                           .dtype = engine_format_of(engine_dtype(i->options.precision))};
+    load.to = (char *)engine_buffer(i->executor, i->schedule->parameters[w->unit]) +
+              w->offset * (formats_dtype_bits(load.dtype) / 8);
+    device_parallel(i->dev, (tensor->elements + LOAD_TILE - 1) / LOAD_TILE, load_tile, &load);
     return SIFR_OK;
 }
 

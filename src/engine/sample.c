@@ -46,7 +46,8 @@ int32_t engine_sample(float *logits, int64_t words, int32_t *order, double tempe
     int64_t chosen = 0;
     double kept = 0;
     for (int64_t i = 0; i < words; i++) total += (double)logits[i];
-    double limit = total;
+    double limit = total, drawn = random * total;
+    bool whole = top_k == words && top_p >= 1;
     if (top_k < words) { /* the probabilities that top_p looks at are those left by top_k */
         limit = 0;
     }
@@ -58,6 +59,7 @@ int32_t engine_sample(float *logits, int64_t words, int32_t *order, double tempe
         order[heap] = id; /* the ids taken stand at the end, the first one last */
         kept += (double)logits[id];
         chosen++;
+        if (whole && kept > drawn) return id;
         if (top_k == words && kept >= top_p * limit) break;
     }
     if (top_k < words && top_p < 1) {

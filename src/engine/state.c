@@ -1,4 +1,5 @@
 /* A rank's share of weights, master weights and moments, in memory or on disk. */
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -228,18 +229,67 @@ sifr_status engine_refresh(sifr_engine *engine, sifr_error *error) {
     return SIFR_OK;
 }
 
-sifr_status sifr_engine_initialise(sifr_engine *engine, uint64_t seed, sifr_error *error) {
-    enum { PIECE = 4096 };
-    float values[PIECE];
-    for (size_t i = 0; i < engine->model->weight_count; i++) {
-        int64_t first, held;
-        engine_held(engine, i, &first, &held);
-        for (int64_t done = 0; done < held; done += PIECE) {
-            int64_t count = base_min_i64(PIECE, held - done);
-            model_initial_values(engine->model, i, seed, first + done, count, values);
-            BASE_TRY(engine_put(engine, i, first + done, count, values, error));
-        }
+enum { FILL_PIECE = 4096, FILL_TILE = 64 * FILL_PIECE }; /* elements */
+
+typedef struct fill_run {
+    sifr_engine *engine;
+    size_t index;
+    int64_t first, end;
+    engine_values make;
+    const void *user;
+    _Atomic bool failed;
+    sifr_status status; /* of the first tile that failed, and its message */
+    sifr_error *error;
+} fill_run;
+
+static void fill_tile(void *argument, int64_t tile, int thread) {
+    (void)thread;
+    fill_run *run = argument;
+    float values[FILL_PIECE];
+    sifr_error error = {0};
+    int64_t first = run->first + tile * FILL_TILE, end = base_min_i64(run->end, first + FILL_TILE);
+    for (; first < end; first += FILL_PIECE) {
+        int64_t count = base_min_i64(FILL_PIECE, end - first);
+        run->make(run->user, run->index, first, count, values);
+        sifr_status status = engine_put(run->engine, run->index, first, count, values, &error);
+        if (status == SIFR_OK) continue;
+        if (atomic_exchange(&run->failed, true)) return;
+        run->status = status;
+        if (run->error) *run->error = error;
+        return;
     }
+}
+
+sifr_status engine_fill(sifr_engine *engine, size_t index, engine_values make, const void *user,
+                        sifr_error *error) {
+    fill_run run = {.engine = engine, .index = index, .make = make, .user = user, .error = error};
+    int64_t held;
+    engine_held(engine, index, &run.first, &held);
+    run.end = run.first + held;
+    int64_t tiles = (held + FILL_TILE - 1) / FILL_TILE;
+    if (!engine->swap) {
+        device_parallel(engine->dev, tiles, fill_tile, &run);
+    } else { /* its file takes one write at a time */
+        for (int64_t t = 0; t < tiles && !run.failed; t++) fill_tile(&run, t, 0);
+    }
+    return run.status;
+}
+
+typedef struct initial_values {
+    const sifr_model *model;
+    uint64_t seed;
+} initial_values;
+
+static void make_initial(const void *user, size_t index, int64_t first, int64_t count,
+                         float *values) {
+    const initial_values *from = user;
+    model_initial_values(from->model, index, from->seed, first, count, values);
+}
+
+sifr_status sifr_engine_initialise(sifr_engine *engine, uint64_t seed, sifr_error *error) {
+    initial_values from = {engine->model, seed};
+    for (size_t i = 0; i < engine->model->weight_count; i++)
+        BASE_TRY(engine_fill(engine, i, make_initial, &from, error));
     return SIFR_OK;
 }
 

@@ -49,6 +49,12 @@ if ! ldd "$SIFR" | grep -q 'libasan\|libtsan' && ! nm "$SIFR" 2>/dev/null | grep
 fi
 peak=$(number peak_bytes)
 
+# --- what each next setting would give has a name, also a step order where that is "auto" ---
+expect 0 $large --gradient-accumulation-steps 4
+sed -n '/^with one setting otherwise/,/^$/p' out | grep -qE '^sifr\.step_order (unit|batch) ' ||
+    fail "no other step order"
+if sed -n '/^with one setting otherwise/,/^$/p' out | grep -q '^  '; then fail "a change without name"; fi
+
 # --- the answer's edge, through the program: the largest fits, one more does not ---
 sed 's/"version": 1,/"version": 1, "room_bytes": 80000000000,/' machine.json >room.json
 edge="plan --config large.json --model large --world-size 64 --machine room.json --threads 2"

@@ -57,6 +57,11 @@ int device_threads(const device *dev) {
     return cpu_team_threads(dev->team);
 }
 
+void device_parallel(device *dev, int64_t tiles,
+                     void (*run)(void *argument, int64_t tile, int thread), void *argument) {
+    cpu_parallel(dev->team, tiles, run, argument);
+}
+
 const char *device_isa(const device *dev) {
     return dev->set->name;
 }

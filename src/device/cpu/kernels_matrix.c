@@ -132,20 +132,27 @@ DEFINE_DOT(dot_fp32, float, vector_load, vector_load_part)
 DEFINE_DOT(dot_bf16, uint16_t, vector_load_bf16, vector_load_bf16_part)
 DEFINE_DOT(dot_fp16, uint16_t, vector_load_fp16, vector_load_fp16_part)
 
-/* out[c] = sum over i of x[i] w[i][c], for `columns` <= 4 VECTOR. */
+/* out[c] = sum over i of x[i] w[i][c]. Much of a row at once, and later rows asked for: each lies
+ * on another page, where the processor's own prefetching does not follow. */
+enum { COMBINED = 8, ROWS_AHEAD = 16, LINE = 64 };
+
 #define DEFINE_COMBINE(NAME, TYPE, LOAD, LOAD_PART, SCALAR)                                        \
     static void NAME(const TYPE *x, const TYPE *w, int64_t stride, int64_t count, int64_t columns, \
                      float *out) {                                                                 \
         int64_t c = 0;                                                                             \
-        for (; c + 4 * VECTOR <= columns; c += 4 * VECTOR) {                                       \
-            vector sum[4] = {vector_set(0.0f), vector_set(0.0f), vector_set(0.0f),                 \
-                             vector_set(0.0f)};                                                    \
+        for (; c + COMBINED * VECTOR <= columns; c += COMBINED * VECTOR) {                         \
+            vector sum[COMBINED];                                                                  \
+            for (int j = 0; j < COMBINED; j++) sum[j] = vector_set(0.0f);                          \
             for (int64_t i = 0; i < count; i++) {                                                  \
+                const TYPE *row = w + i * stride + c;                                              \
+                const TYPE *ahead = w + base_min_i64(i + ROWS_AHEAD, count - 1) * stride + c;      \
                 vector factor = vector_set(SCALAR(x[i]));                                          \
-                for (int j = 0; j < 4; j++)                                                        \
-                    sum[j] = vector_fma(LOAD(w + i * stride + c + j * VECTOR), factor, sum[j]);    \
+                for (int j = 0; j < COMBINED * VECTOR; j += LINE / (int)sizeof *row)               \
+                    __builtin_prefetch(ahead + j);                                                 \
+                for (int j = 0; j < COMBINED; j++)                                                 \
+                    sum[j] = vector_fma(LOAD(row + j * VECTOR), factor, sum[j]);                   \
             }                                                                                      \
-            for (int j = 0; j < 4; j++) vector_store(out + c + j * VECTOR, sum[j]);                \
+            for (int j = 0; j < COMBINED; j++) vector_store(out + c + j * VECTOR, sum[j]);         \
         }                                                                                          \
         for (; c < columns; c += VECTOR) {                                                         \
             int64_t n = base_min_i64(VECTOR, columns - c);                                         \

@@ -14,7 +14,7 @@ enum {
     TURN_COLUMNS = 64,        /* columns of an operand that one thread transposes at a time */
     SUM_COLUMNS = 256,        /* columns of dy that one thread sums at a time */
     WIDEN_ELEMENTS = 1 << 15, /* elements that one thread converts at a time */
-    ONE_ROW_COLUMNS = 64      /* elements of y that one thread makes at a time where rows == 1 */
+    ONE_ROW_COLUMNS = 128     /* elements of y that one thread makes at a time where rows == 1 */
 };
 
 /* Places in scratch; -1 where nothing lies. Both directions share it. */
