@@ -57,10 +57,15 @@ typedef struct sifr_zero_options {
     int64_t model_persistence_threshold; /* ... while all of these are at most so many */
 } sifr_zero_options;
 
-/* Optimizer state (fp32 master weights and both moments) on disk: DeepSpeed's offload_optimizer and
- * aio. None of it changes a result. */
+/* State on disk: DeepSpeed's offload_optimizer, offload_param and aio. None of it changes a result.
+ */
 typedef struct sifr_offload_options {
-    const char *nvme_path;  /* directory, read by sifr_engine_create only; NULL: state in memory */
+    const char *nvme_path;  /* directory, read by sifr_engine_create only; NULL: all in memory */
+    bool optimizer;         /* fp32 master weights and both moments are there */
+    bool parameters;        /* what kernels read as weights is, at ZeRO stage 3 */
+    int32_t slice_count;    /* of parameters, in memory at a time; 0: worked out */
+    int64_t slice_size;     /* elements that a rank's slice of a unit may have; 0: any number */
+    int64_t kept_elements;  /* of parameters that stay in memory, in the model's order */
     int64_t sub_group_size; /* elements updated at a time; 0: worked out */
     int32_t buffer_count;   /* each for one kind of state of one sub-group; 0: worked out */
     bool pipeline_read, pipeline_write; /* beside the update */

@@ -80,8 +80,8 @@ static size_t make_options(plan_command *command) {
     command->options[used++] = (cli_option){.name = "nvme",
                                             .kind = CLI_TEXT,
                                             .argument = "DIR",
-                                            .help = "optimizer state may go there, as with "
-                                                    "offload_optimizer.nvme_path",
+                                            .help = "state and parameters may go there, as "
+                                                    "with offload_optimizer.nvme_path",
                                             .value = &command->nvme};
     command->options[used++] =
         (cli_option){.name = "fit",

@@ -10,15 +10,16 @@
 
 static const char *settings_text(const plan_settings *s, char *out, size_t size) {
     const char *disk = s->offload.moments == PLAN_NVME ? ", optimizer state on disk" : "";
+    const char *slices = s->offload.parameters == PLAN_NVME ? ", parameters on disk" : "";
     char stage[32] = "", overlap[32] = "";
     if (s->world_size > 1) {
         snprintf(stage, sizeof stage, "ZeRO stage %d, ", (int)s->stage);
         snprintf(overlap, sizeof overlap, ", overlap_comm %s",
                  s->transfers.overlap_comm ? "true" : "false");
     }
-    snprintf(out, size, "%smicro batch %lld, accumulation %d, recompute %s, step_order %s%s%s",
+    snprintf(out, size, "%smicro batch %lld, accumulation %d, recompute %s, step_order %s%s%s%s",
              stage, (long long)s->sequences, (int)s->micro_batches, s->recompute ? "unit" : "none",
-             s->order == PLAN_UNIT ? "unit" : "batch", overlap, disk);
+             s->order == PLAN_UNIT ? "unit" : "batch", overlap, disk, slices);
     return out;
 }
 
@@ -47,6 +48,25 @@ static sifr_status set(train_config *config, const char *key, int64_t value, con
     return train_config_set(config, key, word ? word : text, error);
 }
 
+/* Where state is, in the directory that either section names. */
+static sifr_status adopt_tiers(train_config *config, const plan_settings *s, sifr_error *error) {
+    static const char *const sections[] = {"offload_optimizer", "offload_param"};
+    const plan_tier tiers[] = {s->offload.moments, s->offload.parameters};
+    const char *named = config->offload.nvme_path;
+    char path[BASE_PATH_LENGTH], key[96];
+    if (!named) named = config->offload_param.nvme_path;
+    if (!named) return SIFR_OK;
+    snprintf(path, sizeof path, "%s", named);
+    for (int i = 0; i < 2; i++) {
+        bool disk = tiers[i] == PLAN_NVME;
+        snprintf(key, sizeof key, "zero_optimization.%s.device", sections[i]);
+        BASE_TRY(set(config, key, 0, disk ? "nvme" : "none", error));
+        snprintf(key, sizeof key, "zero_optimization.%s.nvme_path", sections[i]);
+        if (disk) BASE_TRY(set(config, key, 0, path, error));
+    }
+    return SIFR_OK;
+}
+
 /* The keys of "sifr" that give a batch size may be in the config as well; all say the same. */
 static sifr_status adopt(train_config *config, const plan_settings *s, int64_t world_size,
                          sifr_error *error) {
@@ -59,10 +79,7 @@ static sifr_status adopt(train_config *config, const plan_settings *s, int64_t w
     BASE_TRY(set(config, "sifr.per_device_train_batch_size", s->sequences, NULL, error));
     BASE_TRY(set(config, "gradient_accumulation_steps", s->micro_batches, NULL, error));
     BASE_TRY(set(config, "sifr.gradient_accumulation_steps", s->micro_batches, NULL, error));
-    if (config->offload.nvme_path) {
-        const char *tier = s->offload.moments == PLAN_NVME ? "nvme" : "none";
-        BASE_TRY(set(config, "zero_optimization.offload_optimizer.device", 0, tier, error));
-    }
+    BASE_TRY(adopt_tiers(config, s, error));
     BASE_TRY(set(config, "sifr.recompute", 0, s->recompute ? "unit" : "none", error));
     BASE_TRY(set(config, "sifr.step_order", 0, s->order == PLAN_UNIT ? "unit" : "batch", error));
     return train_config_resolve(config, world_size, error);

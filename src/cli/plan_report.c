@@ -89,12 +89,18 @@ static void print_time(const cli_plan_report *r) {
 /* What is kept and moved on disk. */
 static void print_disk(const plan_schedule *s) {
     char text[32], read[32], written[32];
-    int64_t in, out;
+    int64_t in, out, classes[PLAN_CLASSES];
     if (!s->nvme_bytes) return;
     plan_disk(s, &in, &out);
     printf("%-16s %14lld  %9s  %s read and %s written a step\n", "on nvme",
            (long long)s->nvme_bytes, base_format_bytes((uint64_t)s->nvme_bytes, text),
            base_format_bytes((uint64_t)in, read), base_format_bytes((uint64_t)out, written));
+    plan_disk_classes(s, classes);
+    for (int c = 0; c < PLAN_CLASSES; c++) {
+        if (classes[c])
+            printf("  %-14s %14lld  %9s\n", plan_class_name((plan_class)c), (long long)classes[c],
+                   base_format_bytes((uint64_t)classes[c], text));
+    }
 }
 
 static void print_memory(const cli_plan_report *r) {

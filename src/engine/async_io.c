@@ -231,6 +231,11 @@ bool engine_io_uses_rings(const engine_io *io) {
     return io->rings;
 }
 
+void engine_io_count(const engine_io *io, int64_t *read, int64_t *written) {
+    *read = io->read;
+    *written = io->written;
+}
+
 /* --- transfers --- */
 
 static sifr_status start(engine_io *io, io_transfer transfer, engine_io_handle *handle,
@@ -255,6 +260,7 @@ static sifr_status start(engine_io *io, io_transfer transfer, engine_io_handle *
     }
     pthread_mutex_unlock(&io->lock);
     *handle = place;
+    *(transfer.write ? &io->written : &io->read) += place < io->room ? transfer.bytes : 0;
     if (place < io->room) return SIFR_OK;
     return base_fail(error, SIFR_FAILED, "file I/O: more than %d transfers under way",
                      (int)io->room);

@@ -50,6 +50,9 @@ void engine_io_close(engine_io *io); /* finishes what is in line; NULL is harmle
 
 bool engine_io_uses_rings(const engine_io *io);
 
+/* Bytes of all transfers that were started since it was opened. */
+void engine_io_count(const engine_io *io, int64_t *read, int64_t *written);
+
 /* Pins these pieces of memory for as long as `io` is open, so that rings need not do so for each
  * block. Only while nothing is under way. False where that is not possible: too much for the limit
  * of locked memory, no rings. Transfers go on either way. */

@@ -44,6 +44,7 @@ struct engine_io {
     io_transfer *transfers;
     int32_t *line; /* transfers with blocks to give out, oldest first */
     int32_t room, first, waiting;
+    int64_t read, written; /* bytes of what was started */
     io_thread *threads;
     int32_t thread_count;
     struct iovec *pinned; /* as the rings know them, by index */

@@ -25,7 +25,8 @@ sifr_engine_options sifr_engine_defaults(void) {
                  .prefetch_bucket_size = 1,
                  .max_live_parameters = 1000000000,
                  .model_persistence_threshold = INT64_MAX},
-        .offload = {.pipeline_read = true,
+        .offload = {.optimizer = true,
+                    .pipeline_read = true,
                     .pipeline_write = true,
                     .pin_memory = true,
                     .block_size = 1 << 20,
@@ -47,9 +48,14 @@ static plan_transfers transfers_of(const sifr_zero_options *zero) {
 }
 
 static plan_offload offload_of(const sifr_offload_options *offload) {
-    plan_tier tier = offload->nvme_path ? PLAN_NVME : PLAN_DEVICE;
+    bool disk = offload->nvme_path != NULL;
+    plan_tier tier = disk && offload->optimizer ? PLAN_NVME : PLAN_DEVICE;
     return (plan_offload){.masters = tier,
                           .moments = tier,
+                          .parameters = disk && offload->parameters ? PLAN_NVME : PLAN_DEVICE,
+                          .slices = offload->slice_count,
+                          .most_slice = offload->slice_size,
+                          .kept = offload->kept_elements,
                           .sub_group = offload->sub_group_size,
                           .buffers = offload->buffer_count,
                           .read_ahead = offload->pipeline_read,
@@ -116,6 +122,11 @@ sifr_status engine_create(const sifr_model *model, const sifr_engine_options *op
     if (options->gradients != SIFR_FP32 && options->gradients != options->precision) {
         status = base_fail(error, SIFR_USAGE,
                            "gradients: sums are kept in fp32 or in the training type itself");
+        goto fail;
+    }
+    if (options->offload.nvme_path && options->offload.parameters && options->zero_stage < 3) {
+        status =
+            base_fail(error, SIFR_USAGE, "offload: parameters are on disk at ZeRO stage 3 only");
         goto fail;
     }
     if (options->precision == SIFR_FP16) {
@@ -241,15 +252,17 @@ sifr_status sifr_engine_step(sifr_engine *engine, const int32_t *tokens, const i
 }
 
 static sifr_status make_evaluator(sifr_engine *engine, sifr_error *error) {
-    plan_settings settings = engine_settings(&engine->options, engine->group);
+    plan_settings settings = engine->training->settings;
     settings.mode = PLAN_EVALUATE;
     settings.micro_batches = 1;
     settings.order = PLAN_BATCH;
     settings.recompute = false;
     settings.external_parameters = true;
     BASE_TRY(plan_lower(engine->model, engine->dev, &settings, &engine->evaluation, error));
-    return engine_executor_create(engine->evaluation, engine->group, engine->trainer,
-                                  &engine->evaluator, error);
+    BASE_TRY(engine_executor_create(engine->evaluation, engine->group, engine->trainer,
+                                    &engine->evaluator, error));
+    if (engine->swap) (void)engine_use_swap(engine->evaluator, engine->swap, false);
+    return SIFR_OK;
 }
 
 sifr_status sifr_engine_evaluate(sifr_engine *engine, const int32_t *tokens, const int32_t *labels,

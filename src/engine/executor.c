@@ -96,11 +96,13 @@ static void fill_tables(engine_executor *e) {
     }
 }
 
-/* Parameters, and where both generate, caches, are the owner's. */
+/* Parameters, and where both generate, caches, are the owner's; so are their places on disk. */
 static void borrow(engine_executor *e, const engine_executor *owner) {
-    const plan_schedule *s = e->schedule, *o = owner->schedule;
+    plan_schedule *s = e->schedule;
+    const plan_schedule *o = owner->schedule;
     for (size_t u = 0; u < s->model->unit_count; u++) {
         e->base[s->parameters[u]] = owner->base[o->parameters[u]];
+        s->buffers[s->parameters[u]].offset = o->buffers[o->parameters[u]].offset;
     }
     for (size_t c = 0; c < 2 * s->model->node_count; c++) {
         if (s->caches[c] >= 0 && o->caches[c] >= 0)
@@ -109,7 +111,11 @@ static void borrow(engine_executor *e, const engine_executor *owner) {
 }
 
 static sifr_status take_disk_handles(engine_executor *e, sifr_error *error) {
-    size_t count = e->schedule->nvme_bytes ? e->schedule->instruction_count : 0;
+    const plan_schedule *s = e->schedule;
+    size_t count = 0;
+    for (size_t i = 0; i < s->instruction_count; i++) {
+        if (s->instructions[i].queue == PLAN_DISK) count = s->instruction_count;
+    }
     BASE_TRY(base_alloc(count, sizeof *e->disk_transfers, &e->disk_transfers, error));
     for (size_t i = 0; i < count; i++) e->disk_transfers[i] = -1;
     return SIFR_OK;
@@ -121,15 +127,20 @@ static void place_buffers(engine_executor *e) {
     for (size_t b = 0; b < s->buffer_count; b++) {
         const plan_buffer *buffer = &s->buffers[b];
         int64_t offset = buffer->offset;
-        if (buffer->class == PLAN_SWAP) offset = base_ceil_to(offset, PLAN_DISK_ALIGNMENT);
+        if (buffer->aligned) offset = base_ceil_to(offset, PLAN_DISK_ALIGNMENT);
         e->base[b] = buffer->tier == PLAN_NVME ? NULL : (char *)e->block + offset;
     }
 }
 
 int32_t engine_disk_transfers(const plan_schedule *s) {
-    int32_t count = 0;
-    for (size_t b = 0; b < s->buffer_count; b++) count += s->buffers[b].class == PLAN_SWAP;
-    return count ? count : 1; /* each is read into or written from */
+    int32_t under_way = 0, most = 1;
+    for (size_t i = 0; i < s->instruction_count; i++) {
+        const plan_instruction *in = &s->instructions[i];
+        under_way += in->queue == PLAN_DISK;
+        under_way -= in->wait >= 0 && s->instructions[in->wait].queue == PLAN_DISK;
+        if (under_way > most) most = under_way;
+    }
+    return most;
 }
 
 bool engine_use_swap(engine_executor *e, engine_swap *swap, bool pin) {
@@ -139,7 +150,7 @@ bool engine_use_swap(engine_executor *e, engine_swap *swap, bool pin) {
     const plan_schedule *s = e->schedule;
     e->swap = swap;
     for (size_t b = 0; b < s->buffer_count && pin; b++) {
-        if (s->buffers[b].class != PLAN_SWAP) continue;
+        if (s->buffers[b].class != PLAN_SWAP || s->buffers[b].unit >= 0) continue;
         if (count == MOST) return false;
         size_t bytes = (size_t)(s->buffers[b].bytes - PLAN_DISK_ALIGNMENT);
         memory[count++] = (struct iovec){e->base[b], bytes};

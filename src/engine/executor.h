@@ -40,7 +40,7 @@ int32_t engine_disk_transfers(const plan_schedule *schedule);
 
 /* Where the schedule's buffers on disk are: before the first run of a schedule that has such. The
  * swap is borrowed, and closed before the executor is freed, since transfers may be under way after
- * a run that failed. With `pin` the buffers in memory are pinned for it; returns whether they are.
+ * a run that failed. With `pin` the buffers of updates are pinned for it; returns whether they are.
  */
 bool engine_use_swap(engine_executor *executor, engine_swap *swap, bool pin);
 

@@ -51,9 +51,23 @@ static bool is_on_disk(const sifr_engine *engine, int32_t buffer) {
     return engine->training->buffers[buffer].tier == PLAN_NVME;
 }
 
-/* Of element `at` of a buffer on disk, in the file. */
-static int64_t file_offset(const sifr_engine *engine, int32_t buffer, int64_t at) {
-    return engine->training->buffers[buffer].offset + at * 4;
+/* Bytes at `at` of a buffer, wherever it is. */
+static sifr_status read_buffer(const sifr_engine *engine, int32_t buffer, int64_t at, void *out,
+                               int64_t bytes, sifr_error *error) {
+    int64_t offset = engine->training->buffers[buffer].offset + at;
+    if (is_on_disk(engine, buffer))
+        return engine_swap_read(engine->swap, offset, out, bytes, error);
+    memcpy(out, (const char *)engine_buffer(engine->trainer, buffer) + at, (size_t)bytes);
+    return SIFR_OK;
+}
+
+static sifr_status write_buffer(const sifr_engine *engine, int32_t buffer, int64_t at,
+                                const void *from, int64_t bytes, sifr_error *error) {
+    int64_t offset = engine->training->buffers[buffer].offset + at;
+    if (is_on_disk(engine, buffer))
+        return engine_swap_write(engine->swap, offset, from, bytes, error);
+    memcpy((char *)engine_buffer(engine->trainer, buffer) + at, from, (size_t)bytes);
+    return SIFR_OK;
 }
 
 bool engine_range(const sifr_engine *engine, size_t index, engine_part part, int64_t *first,
@@ -95,8 +109,7 @@ sifr_status engine_view(const sifr_engine *engine, size_t index, engine_part par
     int64_t at;
     BASE_TRY(find_range(engine, index, part, first, count, &place, &at, error));
     if (is_on_disk(engine, place.buffer))
-        return engine_swap_read(engine->swap, file_offset(engine, place.buffer, at), room,
-                                count * 4, error);
+        return read_buffer(engine, place.buffer, at * 4, room, count * 4, error);
     *out = (float *)engine_buffer(engine->trainer, place.buffer) + at;
     return SIFR_OK;
 }
@@ -106,12 +119,7 @@ sifr_status engine_write(sifr_engine *engine, size_t index, engine_part part, in
     state_place place;
     int64_t at;
     BASE_TRY(find_range(engine, index, part, first, count, &place, &at, error));
-    if (is_on_disk(engine, place.buffer))
-        return engine_swap_write(engine->swap, file_offset(engine, place.buffer, at), values,
-                                 count * 4, error);
-    float *to = engine_buffer(engine->trainer, place.buffer);
-    memcpy(to + at, values, (size_t)count * sizeof *to);
-    return SIFR_OK;
+    return write_buffer(engine, place.buffer, at * 4, values, count * 4, error);
 }
 
 void engine_share(const sifr_engine *engine, size_t index, int32_t rank, int64_t *first,
@@ -154,18 +162,35 @@ static int64_t overlap(const model_weight *w, int64_t first, int64_t count, int6
     return stop - start;
 }
 
+/* Values as kernels read them, from element `at` of a unit's parameters on. */
+static sifr_status put_parameters(const sifr_engine *engine, int32_t buffer, int64_t at,
+                                  const float *values, int64_t count, sifr_error *error) {
+    enum { PIECE = 4096 };
+    float piece[PIECE]; /* or what is narrower */
+    device_dtype dtype = engine->training->settings.dtype;
+    int64_t element = device_dtype_bytes(dtype);
+    char *memory = engine_buffer(engine->trainer, buffer);
+    if (memory) {
+        engine_from_fp32(memory + at * element, values, engine_format_of(dtype), count);
+        return SIFR_OK;
+    }
+    for (int64_t done = 0; done < count; done += PIECE) {
+        int64_t here = base_min_i64(PIECE, count - done);
+        engine_from_fp32(piece, values + done, engine_format_of(dtype), here);
+        BASE_TRY(write_buffer(engine, buffer, (at + done) * element, piece, here * element, error));
+    }
+    return SIFR_OK;
+}
+
 sifr_status engine_put(sifr_engine *engine, size_t index, int64_t first, int64_t count,
                        const float *values, sifr_error *error) {
     const plan_schedule *s = engine->training;
     const model_weight *w = &engine->model->weights[index];
     int64_t element = device_dtype_bytes(s->settings.dtype), from, end, at, skip;
-    held_range(s, w->unit, s->parameters[w->unit], element, &from, &end);
+    int32_t parameters = s->parameters[w->unit];
+    held_range(s, w->unit, parameters, element, &from, &end);
     int64_t some = overlap(w, first, count, from, end, &at, &skip);
-    if (some > 0) {
-        char *to = engine_buffer(engine->trainer, s->parameters[w->unit]);
-        formats_dtype dtype = engine_format_of(s->settings.dtype);
-        engine_from_fp32(to + at * element, values + skip, dtype, some);
-    }
+    if (some > 0) BASE_TRY(put_parameters(engine, parameters, at, values + skip, some, error));
     if (s->masters[w->unit] < 0) return SIFR_OK;
     held_range(s, w->unit, s->masters[w->unit], 4, &from, &end);
     some = overlap(w, first, count, from, end, &at, &skip);
@@ -173,24 +198,18 @@ sifr_status engine_put(sifr_engine *engine, size_t index, int64_t first, int64_t
     return engine_write(engine, index, ENGINE_MASTER, first + skip, some, values + skip, error);
 }
 
-/* What kernels read of a unit, from the master weights that this rank has: elements from … end - 1
- * of the unit, into `parameters`. */
-static sifr_status narrow_masters(const sifr_engine *engine, int32_t master, char *parameters,
-                                  int64_t elements, sifr_error *error) {
+/* What kernels read of a unit, from the master weights that this rank has: `elements` of them, from
+ * element `at` of the parameters' buffer on. */
+static sifr_status narrow_masters(const sifr_engine *engine, int32_t master, int32_t parameters,
+                                  int64_t at, int64_t elements, sifr_error *error) {
     enum { PIECE = 4096 };
     float piece[PIECE];
-    device_dtype dtype = engine->training->settings.dtype;
     const float *masters = engine_buffer(engine->trainer, master);
-    if (masters) {
-        engine_from_fp32(parameters, masters, engine_format_of(dtype), elements);
-        return SIFR_OK;
-    }
+    if (masters) return put_parameters(engine, parameters, at, masters, elements, error);
     for (int64_t done = 0; done < elements; done += PIECE) {
         int64_t count = base_min_i64(PIECE, elements - done);
-        BASE_TRY(engine_swap_read(engine->swap, file_offset(engine, master, done), piece, count * 4,
-                                  error));
-        engine_from_fp32(parameters + done * device_dtype_bytes(dtype), piece,
-                         engine_format_of(dtype), count);
+        BASE_TRY(read_buffer(engine, master, done * 4, piece, count * 4, error));
+        BASE_TRY(put_parameters(engine, parameters, at + done, piece, count, error));
     }
     return SIFR_OK;
 }
@@ -200,12 +219,11 @@ static sifr_status narrow_units(const sifr_engine *engine, sifr_error *error) {
     const plan_schedule *s = engine->training;
     int64_t element = device_dtype_bytes(s->settings.dtype);
     for (int32_t u = 0; u < (int32_t)engine->model->unit_count; u++) {
-        char *parameters = engine_buffer(engine->trainer, s->parameters[u]);
         int64_t from, end, whole_from, whole_end;
         if (s->masters[u] < 0) continue;
         held_range(s, u, s->parameters[u], element, &whole_from, &whole_end);
         held_range(s, u, s->masters[u], 4, &from, &end);
-        BASE_TRY(narrow_masters(engine, s->masters[u], parameters + (from - whole_from) * element,
+        BASE_TRY(narrow_masters(engine, s->masters[u], s->parameters[u], from - whole_from,
                                 end - from, error));
     }
     return SIFR_OK;
@@ -216,11 +234,11 @@ sifr_status engine_refresh(sifr_engine *engine, sifr_error *error) {
     int64_t element = device_dtype_bytes(s->settings.dtype);
     BASE_TRY(comm_agree_status(engine->group, narrow_units(engine, error), error));
     for (int32_t u = 0; u < (int32_t)engine->model->unit_count; u++) {
-        char *parameters = engine_buffer(engine->trainer, s->parameters[u]);
         int64_t from, end, whole_from, whole_end;
         held_range(s, u, s->parameters[u], element, &whole_from, &whole_end);
         held_range(s, u, buffer_of(s, u, ENGINE_MASTER), 4, &from, &end);
         if (end - from == whole_end - whole_from) continue;
+        char *parameters = engine_buffer(engine->trainer, s->parameters[u]);
         comm_handle handle; /* the others' parts of a whole that each rank holds */
         BASE_TRY(comm_start_all_gather(engine->group, parameters + from * element,
                                        (end - from) * element, parameters, &handle, error));

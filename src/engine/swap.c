@@ -12,7 +12,14 @@
 #include "base/text.h"
 #include "engine/swap_directory.h"
 
-enum { WINDOW_BYTES = 4 << 20 };
+/* Two, since what fills the state goes through two kinds of it side by side. */
+enum { WINDOW_BYTES = 4 << 20, WINDOWS = 2 };
+
+typedef struct swap_window {
+    char *memory;
+    int64_t at; /* in the file; -1: it shows nothing */
+    bool dirty; /* it has what the file has not */
+} swap_window;
 
 struct engine_swap {
     engine_swap_directory directory;
@@ -20,9 +27,8 @@ struct engine_swap {
     engine_io *io;
     int64_t bytes;
     int32_t cleaned;
-    char *window;
-    int64_t at; /* of the window in the file; -1: it shows nothing */
-    bool dirty; /* the window has what the file has not */
+    swap_window windows[WINDOWS];
+    int32_t last; /* window that was looked through */
 };
 
 static sifr_status check_room(const char *parent, int64_t bytes, sifr_error *error) {
@@ -45,10 +51,13 @@ static sifr_status reserve(const engine_swap *s, const char *parent, sifr_error 
                            parent, base_format_bytes((uint64_t)s->bytes, need));
 }
 
-static sifr_status take_window(engine_swap *s, sifr_error *error) {
-    s->at = -1;
-    s->window = aligned_alloc(ENGINE_IO_ALIGNMENT, WINDOW_BYTES);
-    return s->window ? SIFR_OK : base_fail_alloc(error, WINDOW_BYTES);
+static sifr_status take_windows(engine_swap *s, sifr_error *error) {
+    for (int w = 0; w < WINDOWS; w++) {
+        s->windows[w].at = -1;
+        s->windows[w].memory = aligned_alloc(ENGINE_IO_ALIGNMENT, WINDOW_BYTES);
+        if (!s->windows[w].memory) return base_fail_alloc(error, WINDOW_BYTES);
+    }
+    return SIFR_OK;
 }
 
 sifr_status engine_swap_open(const char *parent, int32_t rank, int64_t bytes,
@@ -59,7 +68,7 @@ sifr_status engine_swap_open(const char *parent, int32_t rank, int64_t bytes,
     BASE_TRY(base_alloc(1, sizeof *s, &s, error));
     s->bytes = base_ceil_to(bytes, ENGINE_IO_ALIGNMENT);
     s->cleaned = engine_swap_directory_clean(parent);
-    BASE_TRY_GOTO(status, take_window(s, error), fail);
+    BASE_TRY_GOTO(status, take_windows(s, error), fail);
     BASE_TRY_GOTO(status, engine_swap_directory_make(parent, rank, &s->directory, error), fail);
     BASE_TRY_GOTO(status, check_room(parent, s->bytes, error), fail);
     BASE_TRY_GOTO(status, engine_io_file_open(&s->file, s->directory.state, true, error), fail);
@@ -77,7 +86,7 @@ void engine_swap_close(engine_swap *s) {
     engine_io_close(s->io);
     engine_io_file_close(&s->file);
     engine_swap_directory_remove(&s->directory);
-    free(s->window);
+    for (int w = 0; w < WINDOWS; w++) free(s->windows[w].memory);
     free(s);
 }
 
@@ -103,58 +112,73 @@ int32_t engine_swap_cleaned(const engine_swap *s) {
     return s->cleaned;
 }
 
-static int64_t window_bytes(const engine_swap *s) {
-    return base_min_i64(WINDOW_BYTES, s->bytes - s->at);
+static int64_t window_bytes(const engine_swap *s, const swap_window *w) {
+    return base_min_i64(WINDOW_BYTES, s->bytes - w->at);
 }
 
-static sifr_status save_window(engine_swap *s, sifr_error *error) {
+static sifr_status save_window(engine_swap *s, swap_window *w, sifr_error *error) {
     engine_io_handle handle;
-    if (!s->dirty) return SIFR_OK;
-    BASE_TRY(
-        engine_io_start_write(s->io, &s->file, s->at, s->window, window_bytes(s), &handle, error));
+    if (!w->dirty) return SIFR_OK;
+    BASE_TRY(engine_io_start_write(s->io, &s->file, w->at, w->memory, window_bytes(s, w), &handle,
+                                   error));
     BASE_TRY(engine_io_wait(s->io, handle, NULL, error));
-    s->dirty = false;
+    w->dirty = false;
+    return SIFR_OK;
+}
+
+static sifr_status close_window(engine_swap *s, swap_window *w, sifr_error *error) {
+    BASE_TRY(save_window(s, w, error));
+    w->at = -1;
     return SIFR_OK;
 }
 
 sifr_status engine_swap_flush(engine_swap *s, sifr_error *error) {
-    BASE_TRY(save_window(s, error));
-    s->at = -1;
+    for (int w = 0; w < WINDOWS; w++) BASE_TRY(close_window(s, &s->windows[w], error));
     return SIFR_OK;
 }
 
-/* Moves the window over the byte at `offset`. */
-static sifr_status show(engine_swap *s, int64_t offset, sifr_error *error) {
+/* The window over the byte at `offset`: the one that is there, or the one that was not used last.
+ */
+static sifr_status show(engine_swap *s, int64_t offset, swap_window **out, sifr_error *error) {
     engine_io_handle handle;
     int64_t at = offset / WINDOW_BYTES * WINDOW_BYTES;
-    if (at == s->at) return SIFR_OK;
-    BASE_TRY(engine_swap_flush(s, error));
+    for (int32_t i = 0; i < WINDOWS; i++) {
+        if (s->windows[i].at != at) continue;
+        s->last = i;
+        *out = &s->windows[i];
+        return SIFR_OK;
+    }
+    s->last = (s->last + 1) % WINDOWS;
+    swap_window *w = *out = &s->windows[s->last];
+    BASE_TRY(close_window(s, w, error));
     int64_t bytes = base_min_i64(WINDOW_BYTES, s->bytes - at);
-    BASE_TRY(engine_io_start_read(s->io, &s->file, at, s->window, bytes, &handle, error));
+    BASE_TRY(engine_io_start_read(s->io, &s->file, at, w->memory, bytes, &handle, error));
     BASE_TRY(engine_io_wait(s->io, handle, NULL, error));
-    s->at = at;
+    w->at = at;
     return SIFR_OK;
 }
 
 sifr_status engine_swap_read(engine_swap *s, int64_t offset, void *out, int64_t bytes,
                              sifr_error *error) {
+    swap_window *w;
     for (int64_t done = 0, some; done < bytes; done += some) {
-        BASE_TRY(show(s, offset + done, error));
-        int64_t skip = offset + done - s->at;
-        some = base_min_i64(bytes - done, window_bytes(s) - skip);
-        memcpy((char *)out + done, s->window + skip, (size_t)some);
+        BASE_TRY(show(s, offset + done, &w, error));
+        int64_t skip = offset + done - w->at;
+        some = base_min_i64(bytes - done, window_bytes(s, w) - skip);
+        memcpy((char *)out + done, w->memory + skip, (size_t)some);
     }
     return SIFR_OK;
 }
 
 sifr_status engine_swap_write(engine_swap *s, int64_t offset, const void *from, int64_t bytes,
                               sifr_error *error) {
+    swap_window *w;
     for (int64_t done = 0, some; done < bytes; done += some) {
-        BASE_TRY(show(s, offset + done, error));
-        int64_t skip = offset + done - s->at;
-        some = base_min_i64(bytes - done, window_bytes(s) - skip);
-        memcpy(s->window + skip, (const char *)from + done, (size_t)some);
-        s->dirty = true;
+        BASE_TRY(show(s, offset + done, &w, error));
+        int64_t skip = offset + done - w->at;
+        some = base_min_i64(bytes - done, window_bytes(s, w) - skip);
+        memcpy(w->memory + skip, (const char *)from + done, (size_t)some);
+        w->dirty = true;
     }
     return SIFR_OK;
 }

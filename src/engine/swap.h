@@ -1,5 +1,5 @@
 /* The tier on disk: one file, as large as the plan says, with this rank's state in it. Steps read
- * and write it through async_io.h; between steps a window of a few MiB shows any part of it. */
+ * and write it through async_io.h; between steps two windows of 4 MiB show any part of it. */
 #ifndef ENGINE_SWAP_H
 #define ENGINE_SWAP_H
 
@@ -25,13 +25,13 @@ const engine_io_file *engine_swap_file(const engine_swap *swap);
 const char *engine_swap_describe(const engine_swap *swap, char *out, size_t size);
 int32_t engine_swap_cleaned(const engine_swap *swap); /* directories of dead runs, removed */
 
-/* Any bytes of the file, through the window; not while transfers are under way. */
+/* Any bytes of the file, through a window; not while transfers are under way. */
 sifr_status engine_swap_read(engine_swap *swap, int64_t offset, void *out, int64_t bytes,
                              sifr_error *error) SIFR_MUST_CHECK;
 sifr_status engine_swap_write(engine_swap *swap, int64_t offset, const void *from, int64_t bytes,
                               sifr_error *error) SIFR_MUST_CHECK;
 
-/* The file has all that was written, and the window forgets it: before transfers begin. */
+/* The file has all that was written, and the windows forget it: before transfers begin. */
 sifr_status engine_swap_flush(engine_swap *swap, sifr_error *error) SIFR_MUST_CHECK;
 
 #endif

@@ -16,8 +16,10 @@ static int32_t get_stage(const plan_settings *s) {
     return s->stage;
 }
 
+/* Parameters are slices, which can be on disk, at stage 3 only. */
 static void set_stage(plan_settings *s, int32_t value) {
     s->stage = value;
+    if (value < 3) s->offload.parameters = PLAN_DEVICE;
 }
 
 static bool has_ranks(const plan_settings *s) {
@@ -65,6 +67,18 @@ static void set_offload(plan_settings *s, int32_t value) {
     s->offload.masters = s->offload.moments = value ? PLAN_NVME : PLAN_DEVICE;
 }
 
+static int32_t get_offload_param(const plan_settings *s) {
+    return s->offload.parameters == PLAN_NVME;
+}
+
+static void set_offload_param(plan_settings *s, int32_t value) {
+    s->offload.parameters = value && s->stage == 3 ? PLAN_NVME : PLAN_DEVICE;
+}
+
+static bool has_slices(const plan_settings *s) {
+    return s->stage == 3;
+}
+
 static int32_t get_sums(const plan_settings *s) {
     return plan_narrow_gradients(s);
 }
@@ -87,6 +101,8 @@ static const plan_choice choices[] = {
     {"sifr.step_order", orders, 2, true, get_order, set_order, accumulates},
     {"zero_optimization.offload_optimizer.device", devices, 2, true, get_offload, set_offload,
      always},
+    {"zero_optimization.offload_param.device", devices, 2, true, get_offload_param,
+     set_offload_param, has_slices},
     /* These cost digits of the sums, or the independence of rank count and step order. */
     {"data_types.grad_accum_dtype", sums_bf16, 2, false, get_sums, set_sums, is_bf16},
     {"data_types.grad_accum_dtype", sums_fp16, 2, false, get_sums, set_sums, is_fp16},

@@ -373,9 +373,11 @@ sifr_status plan_lower(const sifr_model *model, device *dev, const plan_settings
     BASE_TRY_GOTO(status, analyse(&state, error), done);
     BASE_TRY_GOTO(status, lower_plan_sums(&state, error), done);
     BASE_TRY_GOTO(status, lower_step(&state, error), done);
+    plan_assign_tiers(s);
     BASE_TRY_GOTO(status, plan_pass_zero(s, error), done);
     BASE_TRY_GOTO(status, plan_pass_reuse(s, error), done);
     BASE_TRY_GOTO(status, plan_pass_overlap(s, error), done);
+    BASE_TRY_GOTO(status, plan_pass_fetch(s, error), done);
     BASE_TRY_GOTO(status, plan_pass_offload(s, error), done);
     BASE_TRY_GOTO(status, plan_memory(s, error), done);
     *out = s;

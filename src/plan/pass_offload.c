@@ -1,10 +1,13 @@
-/* Optimizer state on disk (Rajbhandari et al., ZeRO-Infinity, SC21): an update of a unit's slice
- * becomes, sub-group by sub-group, reads of its state, the update, and writes.
+/* State on disk (Rajbhandari et al., ZeRO-Infinity, SC21): an update of a unit's slice becomes,
+ * sub-group by sub-group, reads of its state, the update, and writes.
  *
  * A sub-group goes through a set of buffers, one for each kind of state that is on disk; the sets
  * take turns. With three of them the read of the next, the update of this and the write of the last
  * sub-group run at the same time, across units. Reads begin before the norm is known (they harm
- * nothing); what the step then does not update is not written. */
+ * nothing); what the step then does not update is not written.
+ *
+ * Disks move whole pages, and a page of 16-bit parameters is two blocks: sub-groups end on pages,
+ * and where a stretch of trained weights does not, what else is on its pages is read as well. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,8 +15,16 @@
 #include "base/memory.h"
 #include "plan/schedule.h"
 
+/* Kinds of state that an update touches. */
+typedef enum offload_part {
+    PART_MASTER, /* FP32 weights: masters, or the parameters themselves */
+    PART_NARROW, /* 16-bit parameters, which the update only writes */
+    PART_MOMENT1,
+    PART_MOMENT2,
+    PARTS
+} offload_part;
+
 enum {
-    PARTS = 3,            /* kinds of state: master weights, two moments */
     AUTO_GROUP = 4 << 20, /* elements: 16 MiB for each kind */
     LONGEST_GROUP = 1 << 30,
 };
@@ -22,7 +33,8 @@ enum {
 typedef struct offload_group {
     int32_t update; /* old instruction */
     int64_t first, elements;
-    int32_t writes[PARTS]; /* new instructions that are not waited for; -1: none */
+    int32_t reads[PARTS];  /* new instructions; -1: none */
+    int32_t writes[PARTS]; /* those that are not waited for; -1: none */
 } offload_group;
 
 typedef struct offload_state {
@@ -31,106 +43,177 @@ typedef struct offload_state {
     int32_t *moved; /* by old instruction: the new one */
     offload_group *groups;
     size_t count, room, read; /* read: groups before this one have been started to be read */
-    int32_t (*reads)[PARTS];  /* by group: new instructions */
-    int32_t parts, sets;
+    int64_t longest[PARTS];   /* bytes that a group moves; 0: this part is nowhere on disk */
+    int32_t sets;
     int32_t *buffers; /* by set and part */
-    int64_t longest;  /* elements of the largest group */
     int32_t call;     /* of `call_elements` elements; -1: none so far */
     int64_t call_elements;
 } offload_state;
+
+/* Whole pages of the file, and where in them the elements begin. */
+typedef struct disk_range {
+    int64_t at, bytes, skip;
+    bool shared; /* other weights are on these pages, too */
+} disk_range;
 
 static bool on_disk(const offload_state *o, const plan_operand *operand) {
     return o->s->buffers[operand->buffer].tier == PLAN_NVME;
 }
 
-/* Kinds of state that are on disk. */
-static int32_t parts_of(const offload_state *o, const plan_instruction *in) {
-    int32_t parts = 0;
-    for (int32_t i = 0; i < in->operands; i++)
-        parts += on_disk(o, &o->old.operands[in->first_operand + i]);
-    return parts;
+static offload_part part_of(const plan_operand *operand) {
+    switch ((plan_role)operand->role) {
+    case PLAN_W1:
+        return PART_NARROW;
+    case PLAN_SAVED0:
+        return PART_MOMENT1;
+    case PLAN_SAVED1:
+        return PART_MOMENT2;
+    default:
+        return PART_MASTER;
+    }
 }
 
-static int64_t elements_of(const offload_state *o, const plan_instruction *in) {
-    return o->s->calls[in->call].x[0].columns;
+static int64_t element_bytes(const offload_state *o, const plan_instruction *in,
+                             const plan_operand *operand) {
+    device_call *call = &o->s->calls[in->call];
+    return device_dtype_bytes(plan_role_matrix(call, (plan_role)operand->role)->dtype);
 }
 
-/* Whole blocks, so that what is read and written is aligned. */
-static int64_t group_elements(const plan_schedule *s) {
+static disk_range range_of(const offload_state *o, const offload_group *g,
+                           const plan_operand *operand) {
+    const plan_instruction *in = &o->old.instructions[g->update];
+    int64_t element = element_bytes(o, in, operand), page = PLAN_DISK_ALIGNMENT;
+    int64_t start = operand->offset + g->first * element, end = start + g->elements * element;
+    int64_t at = start / page * page;
+    bool last = end == o->s->buffers[operand->buffer].bytes; /* nothing but padding behind */
+    return (disk_range){.at = at,
+                        .bytes = base_ceil_to(end, page) - at,
+                        .skip = start - at,
+                        .shared = start > at || (end % page && !last)};
+}
+
+/* Elements of a page of what this update has on disk, the narrowest kind; 0: it has none. */
+static int64_t page_elements(const offload_state *o, const plan_instruction *in) {
+    int64_t most = 0;
+    for (int32_t i = in->first_operand; i < in->first_operand + in->operands; i++) {
+        const plan_operand *operand = &o->old.operands[i];
+        if (!on_disk(o, operand)) continue;
+        most = base_max_i64(most, PLAN_DISK_ALIGNMENT / element_bytes(o, in, operand));
+    }
+    return most;
+}
+
+/* Elements between the last page's start and the update's first element: that of the narrowest
+ * kind is the farthest. */
+static int64_t lead_of(const offload_state *o, const plan_instruction *in) {
+    int64_t most = 0;
+    for (int32_t i = in->first_operand; i < in->first_operand + in->operands; i++) {
+        const plan_operand *operand = &o->old.operands[i];
+        if (!on_disk(o, operand)) continue;
+        int64_t lead = operand->offset % PLAN_DISK_ALIGNMENT / element_bytes(o, in, operand);
+        most = base_max_i64(most, lead);
+    }
+    return most;
+}
+
+/* Whole pages, so that what is read and written is aligned. */
+static int64_t group_elements(const plan_schedule *s, int64_t page) {
     int64_t asked = s->settings.offload.sub_group;
     if (asked <= 0) return AUTO_GROUP;
-    return base_max_i64(base_min_i64(asked, LONGEST_GROUP) / DEVICE_BLOCK, 1) * DEVICE_BLOCK;
+    return base_max_i64(base_min_i64(asked, LONGEST_GROUP) / page, 1) * page;
+}
+
+static void note_longest(offload_state *o, const offload_group *g) {
+    const plan_instruction *in = &o->old.instructions[g->update];
+    for (int32_t i = in->first_operand; i < in->first_operand + in->operands; i++) {
+        const plan_operand *operand = &o->old.operands[i];
+        if (!on_disk(o, operand)) continue;
+        int64_t *longest = &o->longest[part_of(operand)];
+        *longest = base_max_i64(*longest, range_of(o, g, operand).bytes);
+    }
+}
+
+static sifr_status add_group(offload_state *o, size_t update, int64_t first, int64_t elements,
+                             sifr_error *error) {
+    offload_group group = {.update = (int32_t)update, .first = first, .elements = elements};
+    for (int p = 0; p < PARTS; p++) group.reads[p] = group.writes[p] = -1;
+    BASE_TRY(base_grow(&o->groups, &o->room, o->count + 1, sizeof *o->groups, error));
+    o->groups[o->count++] = group;
+    note_longest(o, &group);
+    return SIFR_OK;
 }
 
 static sifr_status find_groups(offload_state *o, sifr_error *error) {
-    int64_t group = group_elements(o->s);
     for (size_t i = 0; i < o->old.count; i++) {
         const plan_instruction *in = &o->old.instructions[i];
-        if (in->action != PLAN_UPDATE || parts_of(o, in) == 0) continue;
-        o->parts = (int32_t)base_max_i64(o->parts, parts_of(o, in));
-        int64_t all = elements_of(o, in);
-        for (int64_t first = 0; first < all; first += group) {
-            int64_t elements = base_min_i64(group, all - first);
-            o->longest = base_max_i64(o->longest, elements);
-            BASE_TRY(base_grow(&o->groups, &o->room, o->count + 1, sizeof *o->groups, error));
-            o->groups[o->count++] =
-                (offload_group){(int32_t)i, first, elements, .writes = {-1, -1, -1}};
+        int64_t page = in->action == PLAN_UPDATE ? page_elements(o, in) : 0;
+        if (page == 0) continue;
+        int64_t group = group_elements(o->s, page), all = o->s->calls[in->call].x[0].columns;
+        int64_t elements = group - lead_of(o, in); /* the first one ends on a page, too */
+        for (int64_t first = 0; first < all; first += elements, elements = group) {
+            elements = base_min_i64(elements, all - first);
+            BASE_TRY(add_group(o, i, first, elements, error));
         }
     }
     return SIFR_OK;
 }
 
-static sifr_status take_buffers(offload_state *o, sifr_error *error) {
+/* Kinds of state that are read, updated and written: what buffer_count counts. Parameters in 16
+ * bits are only written, and have a buffer in each set beside these. */
+static int32_t state_parts(const offload_state *o) {
+    return (o->longest[PART_MASTER] > 0) + (o->longest[PART_MOMENT1] > 0) +
+           (o->longest[PART_MOMENT2] > 0);
+}
+
+static sifr_status choose_sets(offload_state *o, sifr_error *error) {
     const plan_offload *f = &o->s->settings.offload;
-    int64_t sets = f->buffers ? f->buffers / o->parts : 1 + f->read_ahead + f->write_behind;
+    int32_t parts = state_parts(o);
+    int64_t sets = 1 + (f->read_ahead && parts) + f->write_behind;
+    if (f->buffers && parts) sets = f->buffers / parts;
     if (sets < 1)
         return base_fail(
             error, SIFR_USAGE,
             "offload_optimizer: buffer_count %d: a sub-group has %d kinds of state on "
             "disk and needs as many buffers; %d let it be read, updated and written at "
             "the same time",
-            (int)f->buffers, (int)o->parts, (int)o->parts * 3);
+            (int)f->buffers, (int)parts, (int)parts * 3);
     o->sets = (int32_t)base_min_i64(sets, (int64_t)o->count);
-    size_t count = (size_t)(o->sets * o->parts);
-    BASE_TRY(base_alloc(count, sizeof *o->buffers, &o->buffers, error));
-    /* Whoever runs it aligns their start. */
-    int64_t bytes = o->longest * 4 + PLAN_DISK_ALIGNMENT;
-    for (size_t b = 0; b < count; b++)
-        BASE_TRY(
-            plan_add_buffer(o->s, PLAN_SWAP, bytes, -1, (int32_t)b, false, &o->buffers[b], error));
     return SIFR_OK;
 }
 
-static int32_t buffer_for(const offload_state *o, size_t group, int32_t part) {
-    return o->buffers[(int32_t)(group % (size_t)o->sets) * o->parts + part];
+static sifr_status take_buffers(offload_state *o, sifr_error *error) {
+    BASE_TRY(choose_sets(o, error));
+    BASE_TRY(base_alloc((size_t)o->sets * PARTS, sizeof *o->buffers, &o->buffers, error));
+    for (int32_t b = 0; b < o->sets * PARTS; b++) {
+        o->buffers[b] = -1;
+        int64_t bytes = o->longest[b % PARTS];
+        if (bytes) BASE_TRY(plan_add_disk_buffer(o->s, bytes, -1, &o->buffers[b], error));
+    }
+    return SIFR_OK;
+}
+
+static int32_t buffer_for(const offload_state *o, size_t group, offload_part part) {
+    return o->buffers[(int32_t)(group % (size_t)o->sets) * PARTS + (int32_t)part];
 }
 
 /* Moves one kind of a group's state; *out is the instruction. */
-static sifr_status emit_transfer(offload_state *o, plan_action action, size_t group, int32_t part,
+static sifr_status emit_transfer(offload_state *o, plan_action action, size_t group,
                                  const plan_operand *state, int32_t *out, sifr_error *error) {
     plan_schedule *s = o->s;
     const offload_group *g = &o->groups[group];
     plan_role file = action == PLAN_READ ? PLAN_X0 : PLAN_Y;
     plan_role memory = action == PLAN_READ ? PLAN_Y : PLAN_X0;
-    int64_t at = state->offset + g->first * 4;
-    if (file == PLAN_X0) BASE_TRY(plan_add_operand(s, file, state->buffer, at, error));
-    BASE_TRY(plan_add_operand(s, memory, buffer_for(o, group, part), 0, error));
-    if (file == PLAN_Y) BASE_TRY(plan_add_operand(s, file, state->buffer, at, error));
+    disk_range range = range_of(o, g, state);
+    if (file == PLAN_X0) BASE_TRY(plan_add_operand(s, file, state->buffer, range.at, error));
+    BASE_TRY(plan_add_operand(s, memory, buffer_for(o, group, part_of(state)), 0, error));
+    if (file == PLAN_Y) BASE_TRY(plan_add_operand(s, file, state->buffer, range.at, error));
     *out = (int32_t)s->instruction_count;
-    return plan_add_instruction(s,
-                                (plan_instruction){.action = (uint8_t)action,
-                                                   .queue = PLAN_DISK,
-                                                   .unit = o->old.instructions[g->update].unit,
-                                                   .micro_batch = -1,
-                                                   .node = -1,
-                                                   .call = -1,
-                                                   .bytes = g->elements * 4,
-                                                   .wait = -1},
-                                error);
+    return plan_add_disk_transfer(s, action, o->old.instructions[g->update].unit, -1, range.bytes,
+                                  error);
 }
 
 static sifr_status wait_for_writes(offload_state *o, size_t group, sifr_error *error) {
-    for (int32_t p = 0; p < o->parts; p++) {
+    for (int32_t p = 0; p < PARTS; p++) {
         int32_t *write = &o->groups[group].writes[p];
         if (*write >= 0) BASE_TRY(plan_add_wait(o->s, *write, error));
         *write = -1;
@@ -138,18 +221,23 @@ static sifr_status wait_for_writes(offload_state *o, size_t group, sifr_error *e
     return SIFR_OK;
 }
 
+/* What is not on shared pages, and is only written, need not be read. */
+static bool is_read(const offload_state *o, const offload_group *g, const plan_operand *state) {
+    return on_disk(o, state) && (part_of(state) != PART_NARROW || range_of(o, g, state).shared);
+}
+
 /* Starts to read the groups before `end`. */
 static sifr_status read_until(offload_state *o, size_t end, sifr_error *error) {
     for (; o->read < end && o->read < o->count; o->read++) {
         size_t group = o->read;
-        const plan_instruction *in = &o->old.instructions[o->groups[group].update];
+        offload_group *g = &o->groups[group];
+        const plan_instruction *in = &o->old.instructions[g->update];
         if (group >= (size_t)o->sets) BASE_TRY(wait_for_writes(o, group - (size_t)o->sets, error));
-        for (int32_t i = 0, part = 0; i < in->operands; i++) {
-            const plan_operand *state = &o->old.operands[in->first_operand + i];
-            if (!on_disk(o, state)) continue;
-            BASE_TRY(
-                emit_transfer(o, PLAN_READ, group, part, state, &o->reads[group][part], error));
-            part++;
+        for (int32_t i = in->first_operand; i < in->first_operand + in->operands; i++) {
+            const plan_operand *state = &o->old.operands[i];
+            int32_t *read = &g->reads[part_of(state)];
+            if (!is_read(o, g, state)) continue;
+            BASE_TRY(emit_transfer(o, PLAN_READ, group, state, read, error));
         }
     }
     return SIFR_OK;
@@ -176,12 +264,13 @@ static sifr_status emit_update(offload_state *o, size_t group, sifr_error *error
     plan_instruction out = *in;
     BASE_TRY(call_for(o, in, g->elements, error));
     out.call = o->call;
-    for (int32_t i = 0, part = 0; i < in->operands; i++) {
+    for (int32_t i = 0; i < in->operands; i++) {
         plan_operand operand = o->old.operands[in->first_operand + i];
         const device_matrix *m = plan_role_matrix(&whole, (plan_role)operand.role);
         if (on_disk(o, &operand)) {
-            operand.buffer = buffer_for(o, group, part++);
-            operand.offset = 0;
+            int64_t skip = range_of(o, g, &operand).skip;
+            operand.buffer = buffer_for(o, group, part_of(&operand));
+            operand.offset = skip;
         } else {
             operand.offset += g->first * device_dtype_bytes(m->dtype);
         }
@@ -193,33 +282,22 @@ static sifr_status emit_update(offload_state *o, size_t group, sifr_error *error
 
 static sifr_status emit_group(offload_state *o, size_t group, sifr_error *error) {
     const plan_offload *f = &o->s->settings.offload;
-    const plan_instruction *in = &o->old.instructions[o->groups[group].update];
-    size_t sets = (size_t)o->sets, ahead = f->read_ahead && sets > 1 ? 1 : 0;
+    offload_group *g = &o->groups[group];
+    const plan_instruction *in = &o->old.instructions[g->update];
+    size_t sets = (size_t)o->sets, ahead = f->read_ahead && sets > 1 && state_parts(o) ? 1 : 0;
     if (ahead && sets > 3) ahead = sets - 2; /* the last one is still being written */
     BASE_TRY(read_until(o, group + 1 + ahead, error));
-    for (int32_t p = 0; p < parts_of(o, in); p++)
-        BASE_TRY(plan_add_wait(o->s, o->reads[group][p], error));
+    for (int32_t p = 0; p < PARTS; p++) {
+        if (g->reads[p] >= 0) BASE_TRY(plan_add_wait(o->s, g->reads[p], error));
+    }
     BASE_TRY(emit_update(o, group, error));
-    for (int32_t i = 0, part = 0; i < in->operands; i++) {
-        const plan_operand *state = &o->old.operands[in->first_operand + i];
+    for (int32_t i = in->first_operand; i < in->first_operand + in->operands; i++) {
+        const plan_operand *state = &o->old.operands[i];
+        int32_t *write = &g->writes[part_of(state)];
         if (!on_disk(o, state)) continue;
-        BASE_TRY(emit_transfer(o, PLAN_WRITE, group, part, state, &o->groups[group].writes[part],
-                               error));
-        part++;
+        BASE_TRY(emit_transfer(o, PLAN_WRITE, group, state, write, error));
     }
     return f->write_behind ? SIFR_OK : wait_for_writes(o, group, error);
-}
-
-static sifr_status emit_same(offload_state *o, size_t index, sifr_error *error) {
-    plan_instruction in = o->old.instructions[index];
-    for (int32_t i = in.first_operand; i < in.first_operand + in.operands; i++) {
-        const plan_operand *operand = &o->old.operands[i];
-        BASE_TRY(plan_add_operand(o->s, (plan_role)operand->role, operand->buffer, operand->offset,
-                                  error));
-    }
-    o->moved[index] = (int32_t)o->s->instruction_count;
-    if (in.wait >= 0) in.wait = o->moved[in.wait];
-    return plan_add_instruction(o->s, in, error);
 }
 
 static sifr_status rewrite(offload_state *o, sifr_error *error) {
@@ -231,7 +309,7 @@ static sifr_status rewrite(offload_state *o, sifr_error *error) {
             BASE_TRY(read_until(o, (size_t)o->sets, error));
         }
         if (group == o->count || o->groups[group].update != (int32_t)i) {
-            BASE_TRY(emit_same(o, i, error));
+            BASE_TRY(plan_keep(o->s, &o->old, i, o->moved, error));
             continue;
         }
         for (; group < o->count && o->groups[group].update == (int32_t)i; group++)
@@ -241,33 +319,26 @@ static sifr_status rewrite(offload_state *o, sifr_error *error) {
     return SIFR_OK;
 }
 
-static bool assign_tiers(plan_schedule *s) {
-    const plan_offload *f = &s->settings.offload;
-    bool disk = false;
+static bool some_on_disk(const plan_schedule *s) {
     for (size_t b = 0; b < s->buffer_count; b++) {
-        plan_buffer *buffer = &s->buffers[b];
-        if (buffer->class == PLAN_MASTERS) buffer->tier = f->masters;
-        if (buffer->class == PLAN_MOMENTS) buffer->tier = f->moments;
-        disk |= buffer->tier == PLAN_NVME;
+        if (s->buffers[b].tier == PLAN_NVME) return true;
     }
-    return disk;
+    return false;
 }
 
 sifr_status plan_pass_offload(plan_schedule *s, sifr_error *error) {
     offload_state o = {.s = s, .call = -1};
     sifr_status status;
-    if (s->settings.mode != PLAN_TRAIN || !assign_tiers(s)) return SIFR_OK;
+    if (s->settings.mode != PLAN_TRAIN || !some_on_disk(s)) return SIFR_OK;
     o.old = plan_take_list(s);
     BASE_TRY_GOTO(status, find_groups(&o, error), done);
     BASE_TRY_GOTO(status, base_alloc(o.old.count, sizeof *o.moved, &o.moved, error), done);
-    BASE_TRY_GOTO(status, base_alloc(o.count, sizeof *o.reads, &o.reads, error), done);
     if (o.count) BASE_TRY_GOTO(status, take_buffers(&o, error), done);
     status = rewrite(&o, error);
 done:
     plan_free_list(&o.old);
     free(o.groups);
     free(o.moved);
-    free(o.reads);
     free(o.buffers);
     return status;
 }

@@ -47,7 +47,7 @@ static sifr_status rewrite(reuse_state *r, sifr_error *error) {
 
 sifr_status plan_pass_reuse(plan_schedule *s, sifr_error *error) {
     const plan_settings *settings = &s->settings;
-    if (settings->world_size == 1 || settings->stage < 3) return SIFR_OK;
+    if (settings->stage < 3) return SIFR_OK;
     if (settings->transfers.max_reuse_distance <= 0) return SIFR_OK;
     reuse_state r = {.s = s};
     size_t units = s->model->unit_count, buffers = s->buffer_count;

@@ -192,13 +192,15 @@ static sifr_status emit_same(zero_state *z, const plan_instruction *in, sifr_err
     plan_schedule *s = z->s;
     for (int32_t o = in->first_operand; o < in->first_operand + in->operands; o++) {
         int32_t buffer = z->old.operands[o].buffer, unit = s->buffers[buffer].unit;
-        if (!z->parameter_of[buffer] || z->whole[unit] || z->gathered[unit] >= 0) continue;
+        bool used = in->action != PLAN_UPDATE && z->parameter_of[buffer];
+        if (!used || z->whole[unit] || z->gathered[unit] >= 0) continue;
         BASE_TRY(emit_gather(z, unit, in->micro_batch, error));
     }
     for (int32_t o = in->first_operand; o < in->first_operand + in->operands; o++) {
         const plan_operand *operand = &z->old.operands[o];
         int32_t buffer = operand->buffer, unit = s->buffers[buffer].unit;
-        if (z->parameter_of[buffer] && !z->whole[unit]) buffer = z->gathered[unit];
+        bool used = in->action != PLAN_UPDATE && z->parameter_of[buffer];
+        if (used && !z->whole[unit]) buffer = z->gathered[unit];
         BASE_TRY(plan_add_operand(s, (plan_role)operand->role, buffer, operand->offset, error));
     }
     if (in->action == PLAN_NORM && s->all_squares >= 0) {
@@ -236,7 +238,8 @@ static sifr_status rewrite_instruction(zero_state *z, size_t index, sifr_error *
     else
         BASE_TRY(emit_same(z, in, error));
     bool last = index + 1 == z->old.count || z->old.instructions[index + 1].unit != in->unit;
-    if (in->action == PLAN_UPDATE && last && z->stage >= 1 && z->whole[in->unit]) {
+    bool cut = z->stage >= 1 && z->ranks > 1;
+    if (in->action == PLAN_UPDATE && last && cut && z->whole[in->unit]) {
         int64_t element = device_dtype_bytes(s->settings.dtype);
         BASE_TRY(emit_gather_in_place(z, s->parameters[in->unit], in->unit, element, error));
     }
@@ -252,6 +255,7 @@ static sifr_status rewrite_instruction(zero_state *z, size_t index, sifr_error *
 /* Optimizer state and, at stage 3, parameters become slices; squares those of this rank. */
 static sifr_status cut_states(zero_state *z, sifr_error *error) {
     plan_schedule *s = z->s;
+    if (z->ranks == 1) return SIFR_OK;
     for (size_t u = 0; u < s->model->unit_count && z->stage >= 1; u++) {
         const int32_t states[] = {s->masters[u], s->first_moments[u], s->second_moments[u],
                                   z->whole[u] ? -1 : s->parameters[u]};
@@ -280,16 +284,14 @@ static sifr_status rewrite(zero_state *z, sifr_error *error) {
     return SIFR_OK;
 }
 
-/* Units whose parameters stay on every rank: all of them below stage 3; there, small ones, in the
- * model's order, while there is room. */
+/* Units whose parameters stay on every rank: all of them below stage 3; there, small ones; of one
+ * rank what is not on disk. */
 static void find_whole(zero_state *z) {
     const plan_schedule *s = z->s;
-    const plan_transfers *t = &s->settings.transfers;
-    int64_t room = t->model_persistence;
+    int64_t room = s->settings.transfers.model_persistence;
     for (size_t u = 0; u < s->model->unit_count; u++) {
-        int64_t elements = s->model->units[u].elements;
-        z->whole[u] = z->stage < 3 || (elements <= t->param_persistence && elements <= room);
-        if (z->whole[u]) room -= elements;
+        z->whole[u] = z->stage < 3 || plan_persists(s, (int32_t)u, &room);
+        if (z->ranks == 1) z->whole[u] = s->buffers[s->parameters[u]].tier != PLAN_NVME;
     }
 }
 
@@ -300,7 +302,7 @@ sifr_status plan_pass_zero(plan_schedule *s, sifr_error *error) {
                     .rank = s->settings.rank,
                     .old_buffers = s->buffer_count};
     s->all_squares = -1;
-    if (z.ranks == 1) return SIFR_OK;
+    if (z.ranks == 1 && !plan_parameters_on_disk(s)) return SIFR_OK;
     sifr_status status;
     size_t buffers = z.old_buffers, units = s->model->unit_count;
     BASE_TRY_GOTO(status, base_alloc(buffers, sizeof *z.parameter_of, &z.parameter_of, error),
@@ -318,7 +320,7 @@ sifr_status plan_pass_zero(plan_schedule *s, sifr_error *error) {
     }
     find_whole(&z);
     z.old = plan_take_list(s);
-    if (s->settings.mode == PLAN_TRAIN) find_reductions(&z);
+    if (s->settings.mode == PLAN_TRAIN && z.ranks > 1) find_reductions(&z);
     status = rewrite(&z, error);
 done:
     plan_free_list(&z.old);

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "base/checked.h"
 #include "base/memory.h"
 
 const char *plan_class_name(plan_class class) {
@@ -69,6 +70,14 @@ sifr_status plan_add_buffer(plan_schedule *schedule, plan_class class, int64_t b
     return SIFR_OK;
 }
 
+sifr_status plan_add_disk_buffer(plan_schedule *schedule, int64_t bytes, int32_t unit, int32_t *out,
+                                 sifr_error *error) {
+    int64_t room = base_ceil_to(bytes, PLAN_DISK_ALIGNMENT) + PLAN_DISK_ALIGNMENT;
+    BASE_TRY(plan_add_buffer(schedule, PLAN_SWAP, room, unit, -1, false, out, error));
+    schedule->buffers[*out].aligned = true;
+    return SIFR_OK;
+}
+
 sifr_status plan_add_operand(plan_schedule *schedule, plan_role role, int32_t buffer,
                              int64_t offset, sifr_error *error) {
     BASE_TRY(base_grow(&schedule->operands, &schedule->operand_room, schedule->operand_count + 1,
@@ -122,6 +131,33 @@ void plan_free_list(plan_list *list) {
     free(list->instructions);
     free(list->operands);
     *list = (plan_list){0};
+}
+
+sifr_status plan_keep(plan_schedule *s, const plan_list *list, size_t index, int32_t *moved,
+                      sifr_error *error) {
+    plan_instruction in = list->instructions[index];
+    for (int32_t i = in.first_operand; i < in.first_operand + in.operands; i++) {
+        const plan_operand *operand = &list->operands[i];
+        BASE_TRY(
+            plan_add_operand(s, (plan_role)operand->role, operand->buffer, operand->offset, error));
+    }
+    moved[index] = (int32_t)s->instruction_count;
+    if (in.wait >= 0) in.wait = moved[in.wait];
+    return plan_add_instruction(s, in, error);
+}
+
+sifr_status plan_add_disk_transfer(plan_schedule *s, plan_action action, int32_t unit,
+                                   int32_t micro_batch, int64_t bytes, sifr_error *error) {
+    return plan_add_instruction(s,
+                                (plan_instruction){.action = (uint8_t)action,
+                                                   .queue = PLAN_DISK,
+                                                   .unit = (int16_t)unit,
+                                                   .micro_batch = micro_batch,
+                                                   .node = -1,
+                                                   .call = -1,
+                                                   .bytes = bytes,
+                                                   .wait = -1},
+                                error);
 }
 
 bool plan_is_gather_for_use(const plan_schedule *s, const plan_list *list,

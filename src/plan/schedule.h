@@ -44,6 +44,8 @@ typedef struct plan_buffer {
     int32_t unit,
         index; /* whose: unit and its gradient slot or value; -1 where that says nothing */
     int64_t bytes, offset;
+    bool aligned; /* read or written by a disk: whoever runs the plan aligns its start, for which
+                     `bytes` has room */
 } plan_buffer;
 
 typedef enum plan_action {
@@ -141,13 +143,18 @@ typedef struct plan_transfers {
 /* Addresses and places in files that disks are read and written by. */
 enum { PLAN_DISK_ALIGNMENT = 4096 };
 
-/* Optimizer state on other tiers. Counts of 0 are worked out from the model. */
+/* State on other tiers. Counts of 0 are worked out from the model. */
 typedef struct plan_offload {
     plan_tier masters, moments;
-    int64_t sub_group; /* elements that are read, updated and written at a time */
-    int32_t buffers;   /* each for one kind of state of one sub-group */
-    bool read_ahead;   /* the next sub-group is read beside the update of this one */
-    bool write_behind; /* and the last one written */
+    plan_tier parameters; /* as kernels read them; on disk at stage 3 only */
+    int64_t sub_group;    /* elements that are read, updated and written at a time */
+    int32_t buffers;      /* each for one kind of optimizer state of one sub-group */
+    bool read_ahead;      /* the next sub-group is read beside the update of this one */
+    bool write_behind;    /* and the last one written */
+    int32_t slices;       /* of parameters that are in memory at a time, from their read to the end
+                             of their use, of several ranks of their gather */
+    int64_t most_slice; /* elements that a slice may have; 0: any number. Makes no buffer larger */
+    int64_t kept;       /* elements of slices that stay in memory, units in the model's order */
 } plan_offload;
 
 typedef struct plan_settings {
@@ -213,6 +220,14 @@ sifr_status plan_lower(const sifr_model *model, device *dev, const plan_settings
                        plan_schedule **out, sifr_error *error) SIFR_MUST_CHECK;
 void plan_free(plan_schedule *schedule); /* NULL is harmless */
 
+/* Where state is: the tier of each buffer, as settings.offload says. Before the passes. */
+void plan_assign_tiers(plan_schedule *schedule);
+bool plan_parameters_on_disk(const plan_schedule *schedule); /* those of some unit */
+
+/* Whether a unit's parameters stay whole on every rank at stage 3: small ones, asked for in the
+ * model's order, while there is room; *room begins as transfers.model_persistence. */
+bool plan_persists(const plan_schedule *schedule, int32_t unit, int64_t *room);
+
 /* The ZeRO stage of the settings as a pass over a lowered schedule: which states are slices, where
  * the schedule gathers and reduces (design page, section 5). Nothing for one rank. */
 sifr_status plan_pass_zero(plan_schedule *schedule, sifr_error *error) SIFR_MUST_CHECK;
@@ -223,13 +238,20 @@ sifr_status plan_pass_reuse(plan_schedule *schedule, sifr_error *error) SIFR_MUS
 /* Transfers start early and are waited for late. After plan_pass_reuse; nothing for one rank. */
 sifr_status plan_pass_overlap(plan_schedule *schedule, sifr_error *error) SIFR_MUST_CHECK;
 
-/* Optimizer state on disk: each update becomes reads, updates and writes of sub-groups that go
- * through a few buffers in turn. After plan_pass_overlap; SIFR_USAGE where offload.buffers are too
- * few. */
+/* Parameters on disk: a slice is read before its gather starts, ahead of it as far as
+ * offload.slices allows. After plan_pass_overlap; SIFR_USAGE where offload.slices or
+ * offload.most_slice are too few. */
+sifr_status plan_pass_fetch(plan_schedule *schedule, sifr_error *error) SIFR_MUST_CHECK;
+
+/* State on disk: each update becomes reads, updates and writes of sub-groups that go through a few
+ * buffers in turn. After plan_pass_fetch; SIFR_USAGE where offload.buffers are too few. */
 sifr_status plan_pass_offload(plan_schedule *schedule, sifr_error *error) SIFR_MUST_CHECK;
 
 /* Bytes that a step reads from disk and writes there. */
 void plan_disk(const plan_schedule *schedule, int64_t *read, int64_t *written);
+
+/* Bytes of the file by class; together nvme_bytes. */
+void plan_disk_classes(const plan_schedule *schedule, int64_t bytes[PLAN_CLASSES]);
 
 /* Bytes that a step delivers to this rank by gathers and by reductions: padded elements x (N-1)/N x
  * bytes of what travels, for each pass over them. */
@@ -256,6 +278,10 @@ sifr_status plan_add_buffer(plan_schedule *schedule, plan_class class, int64_t b
                             int32_t index, bool permanent, int32_t *out,
                             sifr_error *error) SIFR_MUST_CHECK;
 
+/* A buffer in memory that a disk reads or writes `bytes` of, in whole pages. */
+sifr_status plan_add_disk_buffer(plan_schedule *schedule, int64_t bytes, int32_t unit, int32_t *out,
+                                 sifr_error *error) SIFR_MUST_CHECK;
+
 /* Appends an instruction; its operands are those added since the last one. */
 sifr_status plan_add_instruction(plan_schedule *schedule, plan_instruction instruction,
                                  sifr_error *error) SIFR_MUST_CHECK;
@@ -277,6 +303,17 @@ typedef struct plan_list {
 
 plan_list plan_take_list(plan_schedule *schedule);
 void plan_free_list(plan_list *list);
+
+/* Appends instruction `index` of `list` as it was; moved[i] is the new instruction of an old one,
+ * which this adds to. */
+sifr_status plan_keep(plan_schedule *schedule, const plan_list *list, size_t index, int32_t *moved,
+                      sifr_error *error) SIFR_MUST_CHECK;
+
+/* Appends the start of a read or write of `bytes` between operand x0 and operand y, added before.
+ */
+sifr_status plan_add_disk_transfer(plan_schedule *schedule, plan_action action, int32_t unit,
+                                   int32_t micro_batch, int64_t bytes,
+                                   sifr_error *error) SIFR_MUST_CHECK;
 
 /* A gather of stage 3 into a buffer that lives while it is used, of `list`. */
 bool plan_is_gather_for_use(const plan_schedule *schedule, const plan_list *list,

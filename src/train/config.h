@@ -76,6 +76,13 @@ typedef struct train_offload {
     bool pin_memory, pipeline_read, pipeline_write;
 } train_offload;
 
+/* DeepSpeed's offload_param. */
+typedef struct train_offload_param {
+    train_tier device;
+    const char *nvme_path; /* as given; NULL where not */
+    int64_t buffer_count, buffer_size, max_in_cpu;
+} train_offload_param;
+
 typedef struct train_aio {
     int64_t block_size, queue_depth, threads;
     bool single_submit, overlap_events;
@@ -97,6 +104,7 @@ typedef struct train_config {
     int64_t zero_stage;
     train_zero zero;
     train_offload offload;
+    train_offload_param offload_param;
     train_aio aio;
     train_dtype communication_type;
     train_optimizer optimizer;

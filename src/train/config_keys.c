@@ -30,6 +30,8 @@
 #define ZERO .gate = "zero_optimization.stage"
 #define STAGE_3 .gate = "zero_optimization.stage", .opens = "3"
 #define NVME .gate = "zero_optimization.offload_optimizer.device", .opens = "\"nvme\""
+#define PARAM_NVME .gate = "zero_optimization.offload_param.device", .opens = "\"nvme\""
+#define ANY_NVME NVME, .also = "zero_optimization.offload_param.device"
 #define MOMENTUM_1BIT "OneBitAdam|ZeroOneAdam|OneBitLamb"
 #define ADAMS "Adam|AdamW|OneBitAdam|ZeroOneAdam|MuAdam|MuAdamW"
 #define WARMUPS "WarmupLR|WarmupDecayLR"
@@ -170,7 +172,7 @@ KEY("zero_optimization.ignore_unused_parameters", BOOL, NONE, "true", "", "a sch
 KEY("zero_optimization.load_from_fp32_weights", BOOL, LATER, "true", "", "false rebuilds the masters from 16-bit weights on load.", ZERO),
 KEY("zero_optimization.elastic_checkpoint", BOOL, NONE, "false", "", "a checkpoint names parameters and ranges, not ranks."),
 KEY("zero_optimization.legacy_stage1", BOOL, REMOVED, "false", "", "DeepSpeed raises on it; use stage 1."),
-KEY("zero_optimization.sub_group_size", INT, BUILT, NULL, "elements of the local slice", "With offload_optimizer on nvme: what is read, updated and written at a time, of one unit. Where not given, 4194304 (DeepSpeed: 1e9), which bounds the buffers.", .range = ">= 0", NVME, FIELD(offload.sub_group_size)),
+KEY("zero_optimization.sub_group_size", INT, BUILT, NULL, "elements of the local slice", "With state or parameters on nvme: what is read, updated and written at a time, of one unit. Where not given, 4194304 (DeepSpeed: 1e9), which bounds the buffers.", .range = ">= 0", ANY_NVME, FIELD(offload.sub_group_size)),
 KEY("zero_optimization.stage3_prefetch_bucket_size", INT, BUILT, "1", "elements", "Units are gathered ahead of their use until at least so many elements are; 0: none. By default one unit; DeepSpeed's 5e7 gathers small models whole.", .range = ">= 0", STAGE_3, FIELD(zero.prefetch_bucket_size)),
 KEY("zero_optimization.stage3_param_persistence_threshold", INT, BUILT, "0", "elements", "Units of at most so many elements stay whole on every rank, and are gathered after each update. DeepSpeed counts tensors, with 1e5; here a unit is one transfer, and the default is none.", .range = ">= 0", STAGE_3, FIELD(zero.param_persistence_threshold)),
 KEY("zero_optimization.stage3_model_persistence_threshold", INT, BUILT, "9223372036854775807", "elements", "Most elements that stay whole in this way, units in the model's order.", .range = ">= 0", STAGE_3, FIELD(zero.model_persistence_threshold)),
@@ -202,13 +204,13 @@ KEY("zero_optimization.leaf_module", SECTION, NONE, NULL, "", "units are given b
 KEY("zero_optimization.leaf_module.classes", TEXTS, NONE, NULL, "", "units are given by the model's description."),
 KEY("zero_optimization.leaf_module.names", TEXTS, NONE, "[]", "", "units are given by the model's description."),
 KEY("zero_optimization.leaf_module.name_suffixes", TEXTS, NONE, "[]", "", "units are given by the model's description."),
-KEY("zero_optimization.offload_param", SECTION, LATER, NULL, "", "Stage 3: parameters kept on the host or on NVMe."),
-KEY("zero_optimization.offload_param.device", CHOICE, BUILT, "\"none\"", "", "Where the parameters are kept.", .choices = "none|cpu|nvme", .later = "cpu|nvme"),
-KEY("zero_optimization.offload_param.nvme_path", TEXT, LATER, NULL, "", "Directory on the NVMe device."),
-KEY("zero_optimization.offload_param.buffer_count", INT, LATER, "5", "", "Buffers between NVMe and memory.", .range = ">= 0"),
-KEY("zero_optimization.offload_param.buffer_size", INT, LATER, "1e8", "elements", "Size of such a buffer.", .range = ">= 0"),
-KEY("zero_optimization.offload_param.max_in_cpu", INT, LATER, "1e9", "elements", "Parameters kept on the host beside NVMe.", .range = ">= 0"),
-KEY("zero_optimization.offload_param.pin_memory", BOOL, LATER, "true", "", "Page-locked host memory."),
+KEY("zero_optimization.offload_param", SECTION, BUILT, NULL, "", "Stage 3: parameters, as the model reads them, kept elsewhere."),
+KEY("zero_optimization.offload_param.device", CHOICE, BUILT, "\"none\"", "", "Where each rank's slices of the parameters are kept; at stage 3 only. nvme: each is read before its unit is gathered, and written after its update. cpu is where they are anyway: ranks here are CPUs.", .choices = "none|cpu|nvme", FIELD(offload_param.device)),
+KEY("zero_optimization.offload_param.nvme_path", TEXT, BUILT, NULL, "", "Directory on the disk that holds them; where both sections have one, the same one.", PARAM_NVME, FIELD(offload_param.nvme_path)),
+KEY("zero_optimization.offload_param.buffer_count", INT, BUILT, NULL, "", "Slices that may be in memory at a time between the disk and their use. Where not given, as many as are needed and one that is read ahead (DeepSpeed: 5).", .range = "> 0", PARAM_NVME, FIELD(offload_param.buffer_count)),
+KEY("zero_optimization.offload_param.buffer_size", INT, BUILT, NULL, "elements", "The largest slice that may be expected; no buffer is larger than its slice. Where not given, any (DeepSpeed: 1e8).", .range = "> 0", PARAM_NVME, FIELD(offload_param.buffer_size)),
+KEY("zero_optimization.offload_param.max_in_cpu", INT, BUILT, "0", "elements of the local slices", "Slices that stay in memory, units in the model's order, as long as all of them have at most so many elements (DeepSpeed: 1e9, with which small models have nothing on disk).", .range = ">= 0", PARAM_NVME, FIELD(offload_param.max_in_cpu)),
+KEY("zero_optimization.offload_param.pin_memory", BOOL, NONE, "true", "", "slices are read to where activations were and will be, which is not pinned."),
 KEY("zero_optimization.offload_optimizer", SECTION, BUILT, NULL, "", "Optimizer state (fp32 master weights, both moments) kept elsewhere."),
 KEY("zero_optimization.offload_optimizer.device", CHOICE, BUILT, "\"none\"", "", "Where the optimizer state is kept, at any stage (DeepSpeed: nvme at stage 3 only). cpu is where it is anyway: ranks here are CPUs.", .choices = "none|cpu|nvme", FIELD(offload.device)),
 KEY("zero_optimization.offload_optimizer.nvme_path", TEXT, BUILT, NULL, "", "Directory on the disk that holds the state; each rank makes one of its own in it, and removes it at the end.", NVME, FIELD(offload.nvme_path)),
@@ -239,13 +241,13 @@ KEY("activation_checkpointing.contiguous_memory_optimization", BOOL, LATER, "fal
 KEY("activation_checkpointing.number_checkpoints", INT, LATER, NULL, "", "How many there are, to size that buffer.", .range = "> 0"),
 KEY("activation_checkpointing.synchronize_checkpoint_boundary", BOOL, LATER, "false", "", "Waits for the device at each one."),
 KEY("activation_checkpointing.profile", BOOL, LATER, "false", "", "Times each one."),
-KEY("aio", SECTION, BUILT, NULL, "", "How the disk is read and written; acts with offload_optimizer on nvme."),
-KEY("aio.block_size", INT, BUILT, "1048576", "bytes", "Size of a request, a multiple of 4096.", .range = "> 0", NVME, FIELD(aio.block_size)),
-KEY("aio.queue_depth", INT, BUILT, "8", "requests", "Requests under way at a time in each thread's ring.", .range = "> 0", NVME, FIELD(aio.queue_depth)),
-KEY("aio.intra_op_parallelism", INT, BUILT, "1", "threads", "Threads with a ring each.", .range = "> 0", NVME, FIELD(aio.threads)),
+KEY("aio", SECTION, BUILT, NULL, "", "How the disk is read and written; acts with offload_optimizer or offload_param on nvme."),
+KEY("aio.block_size", INT, BUILT, "1048576", "bytes", "Size of a request, a multiple of 4096.", .range = "> 0", ANY_NVME, FIELD(aio.block_size)),
+KEY("aio.queue_depth", INT, BUILT, "8", "requests", "Requests under way at a time in each thread's ring.", .range = "> 0", ANY_NVME, FIELD(aio.queue_depth)),
+KEY("aio.intra_op_parallelism", INT, BUILT, "1", "threads", "Threads with a ring each.", .range = "> 0", ANY_NVME, FIELD(aio.threads)),
 KEY("aio.thread_count", INT, ALIAS, NULL, "", "The name in DeepSpeed's docs, which its source ignores.", .alias = "aio.intra_op_parallelism"),
-KEY("aio.single_submit", BOOL, BUILT, "false", "", "One system call for each request, not for all that fit in the ring.", NVME, FIELD(aio.single_submit)),
-KEY("aio.overlap_events", BOOL, BUILT, "true", "", "A new request as soon as one is done; false: when all in the ring are.", NVME, FIELD(aio.overlap_events)),
+KEY("aio.single_submit", BOOL, BUILT, "false", "", "One system call for each request, not for all that fit in the ring.", ANY_NVME, FIELD(aio.single_submit)),
+KEY("aio.overlap_events", BOOL, BUILT, "true", "", "A new request as soon as one is done; false: when all in the ring are.", ANY_NVME, FIELD(aio.overlap_events)),
 KEY("aio.use_gds", BOOL, LATER, "false", "", "Reads from NVMe straight into GPU memory; ranks here are CPUs."),
 KEY("checkpoint", SECTION, BUILT, NULL, "", "Checkpoints; --save-steps and --resume are the switches here."),
 KEY("checkpoint.tag_validation", CHOICE, NONE, "\"Warn\"", "", "ranks cannot save different tags here.", .choices = "Ignore|Warn|Fail"),

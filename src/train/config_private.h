@@ -76,6 +76,10 @@ sifr_status train_setting_put(const train_config *config, const char *path, json
 sifr_status train_config_batch(train_config *config, int64_t world_size,
                                sifr_error *error) SIFR_MUST_CHECK;
 
+/* config_offload.c: checks before the fields are filled, notes after it. */
+sifr_status train_config_offload(const train_config *config, sifr_error *error) SIFR_MUST_CHECK;
+void train_note_offload(train_config *config);
+
 /* config_profile.c: which operations comms_logger logs, and the steps that are traced; after the
  * fields are filled. */
 sifr_status train_config_profile(train_config *config, sifr_error *error) SIFR_MUST_CHECK;

@@ -365,46 +365,6 @@ static sifr_status train_resolve_zero(train_config *config, sifr_error *error) {
                              "default at %s", overlap ? "stage 3" : "stages 0 to 2");
 }
 
-#define TRAIN_OFFLOAD "zero_optimization.offload_optimizer"
-
-enum { TRAIN_DISK_ALIGNMENT = 4096, TRAIN_MOST_BLOCK = 1 << 30 };
-
-static sifr_status train_check_most(const train_config *config, const char *path, int64_t most,
-                                    sifr_error *error) {
-    size_t index;
-    char where[300];
-    int64_t value = train_setting_int(config, path);
-    train_key_find(path, &index);
-    if (value <= most) return SIFR_OK;
-    return base_fail(error, SIFR_USAGE, "%s is %lld; give at most %lld",
-                     train_setting_where(config, index, where, sizeof where), (long long)value,
-                     (long long)most);
-}
-
-/* What state on disk needs beside the device. */
-static sifr_status train_resolve_offload(const train_config *config, sifr_error *error) {
-    size_t index;
-    char where[300];
-    const char *device =
-        json_string_value(train_setting_at(config, TRAIN_OFFLOAD ".device")->value);
-    if (!device || strcmp(device, "nvme") != 0) return SIFR_OK;
-    const json_t *path = train_setting_at(config, TRAIN_OFFLOAD ".nvme_path")->value;
-    if (!path || !json_string_value(path)[0])
-        return base_fail(error, SIFR_USAGE,
-                         TRAIN_OFFLOAD ".nvme_path is missing: device nvme needs a directory on "
-                                       "the disk that is to hold the state");
-    int64_t block = train_setting_int(config, "aio.block_size");
-    train_key_find("aio.block_size", &index);
-    if (block % TRAIN_DISK_ALIGNMENT)
-        return base_fail(error, SIFR_USAGE, "%s is %lld; give a multiple of %d",
-                         train_setting_where(config, index, where, sizeof where), (long long)block,
-                         TRAIN_DISK_ALIGNMENT);
-    BASE_TRY(train_check_most(config, "aio.block_size", TRAIN_MOST_BLOCK, error));
-    BASE_TRY(train_check_most(config, "aio.queue_depth", 4096, error));
-    BASE_TRY(train_check_most(config, "aio.intra_op_parallelism", 256, error));
-    return train_check_most(config, TRAIN_OFFLOAD ".buffer_count", 1 << 20, error);
-}
-
 /* The typed field that a row's value goes to. */
 static void train_fill_field(train_config *config, const train_key *key, const json_t *value) {
     void *field = (char *)config + key->field - 1;
@@ -504,7 +464,8 @@ static void train_note_surprises(train_config *config) {
         snprintf(train_setting_at(config, "optimizer.params.adam_w_mode")->note, 160,
                  "no effect, the type is AdamW");
     }
-    if (config->zero_stage > 0 && config->world_size == 1) {
+    bool fetched = config->offload_param.device == TRAIN_TIER_NVME;
+    if (config->zero_stage > 0 && config->world_size == 1 && !fetched) {
         snprintf(train_setting_at(config, "zero_optimization.stage")->note, 160,
                  "no effect with one rank: nothing is cut");
     }
@@ -513,10 +474,7 @@ static void train_note_surprises(train_config *config) {
         snprintf(train_setting_at(config, "zero_optimization.stage3_prefetch_bucket_size")->note,
                  160, "no effect, overlap_comm is false");
     }
-    if (config->offload.device == TRAIN_TIER_CPU) {
-        snprintf(train_setting_at(config, TRAIN_OFFLOAD ".device")->note, 160,
-                 "no effect on CPU ranks: the state is in the host's memory");
-    }
+    train_note_offload(config);
     if (s->total_num_steps > 0 && s->total_num_steps < s->warmup_num_steps) {
         snprintf(train_setting_at(config, TRAIN_TOTAL)->note, 160,
                  "less than warmup_num_steps %lld: the rate never reaches its top",
@@ -533,7 +491,7 @@ sifr_status train_config_resolve(train_config *config, int64_t world_size, sifr_
     BASE_TRY(train_check_parameters(config, error));
     BASE_TRY(train_resolve_run(config, error));
     BASE_TRY(train_resolve_zero(config, error));
-    BASE_TRY(train_resolve_offload(config, error));
+    BASE_TRY(train_config_offload(config, error));
     BASE_TRY(train_resolve_optimizer(config, error));
     BASE_TRY(train_resolve_scheduler(config, error));
     BASE_TRY(train_config_batch(config, world_size, error));

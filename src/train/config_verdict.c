@@ -63,15 +63,20 @@ static train_verdict train_not_built(const train_config *config, const train_key
     return TRAIN_REFUSED;
 }
 
+static bool train_has_value(const train_config *config, const char *path, const char *wanted) {
+    char text[64];
+    const train_setting *setting = train_setting_at(config, path);
+    const json_t *value = setting->value ? setting->value : setting->given;
+    return value && strcmp(train_value_text(value, text, sizeof text), wanted) == 0;
+}
+
 /* Whether the gate of a built key has the value that opens it. */
 static bool train_gate_open(const train_config *config, const train_key *key,
                             const train_key *above) {
     bool said;
-    char text[64];
     if (!key->opens) return train_switched_on(config, above, &said);
-    const train_setting *gate = train_setting_at(config, above->path);
-    const json_t *value = gate->value ? gate->value : gate->given;
-    return value && strcmp(train_value_text(value, text, sizeof text), key->opens) == 0;
+    return train_has_value(config, above->path, key->opens) ||
+           (key->also && train_has_value(config, key->also, key->opens));
 }
 
 /* A built key of a feature that is not switched on. */

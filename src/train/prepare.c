@@ -90,17 +90,22 @@ static sifr_status create_engine(train_state *t, sifr_error *error) {
     return try_engine(t, choice.order == PLAN_UNIT, error);
 }
 
-/* Where optimizer state is, how it gets there, and what dead runs left there. */
+/* Where state is, how it gets there, and what dead runs left there. */
 static sifr_status say_offload(train_state *t, sifr_error *error) {
     char text[BASE_PATH_LENGTH + 128];
     const sifr_engine *engine = t->engine;
     if (!engine->swap) return SIFR_OK;
+    const train_config *c = t->config;
+    bool optimizer = c->offload.device == TRAIN_TIER_NVME;
+    bool parameters = c->offload_param.device == TRAIN_TIER_NVME;
     int64_t cleaned = engine_swap_cleaned(engine->swap);
     BASE_TRY(comm_sum(t->group, &cleaned, 1, error));
-    train_say(
-        t->host, "optimizer state: %s%s%s", engine_swap_describe(engine->swap, text, sizeof text),
-        comm_size(t->group) > 1 ? " a rank" : "", engine->pinned ? ", with pinned buffers" : "");
-    if (t->config->offload.pin_memory && !engine->pinned)
+    train_say(t->host, "%s%s%s: %s%s%s", optimizer ? "optimizer state" : "",
+              optimizer && parameters ? " and " : "", parameters ? "parameters" : "",
+              engine_swap_describe(engine->swap, text, sizeof text),
+              comm_size(t->group) > 1 ? " a rank" : "",
+              engine->pinned ? ", with pinned buffers" : "");
+    if (optimizer && c->offload.pin_memory && !engine->pinned)
         base_log(
             t->host->log, SIFR_LOG_INFO,
             "the buffers of optimizer state could not be pinned (ulimit -l): each request pins "

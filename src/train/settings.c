@@ -40,8 +40,15 @@ sifr_status train_freeze(const train_config *config, sifr_model *model, const si
 }
 
 static sifr_offload_options offload_options(const train_config *c) {
-    bool disk = c->offload.device == TRAIN_TIER_NVME;
-    return (sifr_offload_options){.nvme_path = disk ? c->offload.nvme_path : NULL,
+    bool state = c->offload.device == TRAIN_TIER_NVME;
+    bool parameters = c->offload_param.device == TRAIN_TIER_NVME;
+    const char *path = state ? c->offload.nvme_path : c->offload_param.nvme_path;
+    return (sifr_offload_options){.nvme_path = state || parameters ? path : NULL,
+                                  .optimizer = state,
+                                  .parameters = parameters,
+                                  .slice_count = (int32_t)c->offload_param.buffer_count,
+                                  .slice_size = c->offload_param.buffer_size,
+                                  .kept_elements = c->offload_param.max_in_cpu,
                                   .sub_group_size = c->offload.sub_group_size,
                                   .buffer_count = (int32_t)c->offload.buffer_count,
                                   .pipeline_read = c->offload.pipeline_read,
@@ -95,11 +102,12 @@ sifr_engine_options train_engine_options(const train_config *c, int64_t length) 
     return options;
 }
 
-/* Of the file system that offload_optimizer.nvme_path names. */
+/* Of the file system that nvme_path names. */
 static int64_t disk_room(const train_config *config) {
     uint64_t bytes = 0;
-    if (!config->offload.nvme_path) return 0;
-    if (base_free_space(config->offload.nvme_path, &bytes, NULL) != SIFR_OK) return 0;
+    const char *path = config->offload.nvme_path;
+    if (!path) path = config->offload_param.nvme_path;
+    if (!path || base_free_space(path, &bytes, NULL) != SIFR_OK) return 0;
     return (int64_t)bytes;
 }
 

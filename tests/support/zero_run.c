@@ -69,12 +69,42 @@ static void fill_batch(const sifr_engine *engine, int step, int32_t *tokens, int
     }
 }
 
+typedef struct disk_bytes {
+    int64_t read, written;
+} disk_bytes;
+
+static sifr_status count_disk(const sifr_engine *engine, disk_bytes *out, sifr_error *error) {
+    *out = (disk_bytes){0};
+    if (!engine->swap) return SIFR_OK;
+    sifr_status status = engine_swap_flush(engine->swap, error);
+    engine_io_count(engine_swap_io(engine->swap), &out->read, &out->written);
+    return status;
+}
+
+/* A step that is skipped writes nothing, and need not read all. */
+static sifr_status check_disk(const sifr_engine *engine, const disk_bytes *before, bool updated,
+                              sifr_error *error) {
+    disk_bytes now, plan;
+    sifr_status status = count_disk(engine, &now, error);
+    if (status != SIFR_OK) return status;
+    plan_disk(engine->training, &plan.read, &plan.written);
+    int64_t read = now.read - before->read, written = now.written - before->written;
+    if (updated && read == plan.read && written == plan.written) return SIFR_OK;
+    if (!updated && read <= plan.read && written == 0) return SIFR_OK;
+    return base_fail(
+        error, SIFR_FAILED, "disk: %lld bytes read and %lld written, the plan has %lld and %lld",
+        (long long)read, (long long)written, (long long)plan.read, (long long)plan.written);
+}
+
 static sifr_status one_step(rank_run *r, sifr_engine *engine, int step, int32_t *tokens,
                             int32_t *labels, sifr_error *error) {
     comm_ledger before = *comm_get_ledger(engine->group);
     sifr_step_result result;
+    disk_bytes disk;
     fill_batch(engine, step, tokens, labels);
-    sifr_status status = sifr_engine_step(engine, tokens, labels, 1e-2, &result, error);
+    sifr_status status = count_disk(engine, &disk, error);
+    if (status == SIFR_OK) status = sifr_engine_step(engine, tokens, labels, 1e-2, &result, error);
+    if (status == SIFR_OK) status = check_disk(engine, &disk, result.updated, error);
     if (status != SIFR_OK) return status;
     const comm_ledger *after = comm_get_ledger(engine->group);
     int64_t bytes[2], calls[2];
@@ -96,6 +126,19 @@ static sifr_status one_step(rank_run *r, sifr_engine *engine, int step, int32_t 
         r->out->updates = sifr_engine_updates(engine);
     }
     return SIFR_OK;
+}
+
+static sifr_status evaluate(rank_run *r, sifr_engine *engine, const int32_t *tokens,
+                            const int32_t *labels, sifr_error *error) {
+    double sum, all[MOST_RANKS];
+    int64_t labelled;
+    if (!r->v->evaluate) return SIFR_OK;
+    sifr_status status = sifr_engine_evaluate(engine, tokens, labels, &sum, &labelled, error);
+    if (status == SIFR_OK)
+        status = comm_all_gather_control(engine->group, &sum, sizeof sum, all, error);
+    for (int32_t i = 0; i < r->v->ranks && r->rank == 0 && status == SIFR_OK; i++)
+        r->out->evaluated += all[i];
+    return status;
 }
 
 static sifr_status read_weights(rank_run *r, const sifr_engine *engine, sifr_error *error) {
@@ -127,6 +170,7 @@ static void note_plan(zero_outcome *out, const plan_schedule *s) {
     memcpy(out->peak, s->peak_bytes, sizeof out->peak);
     out->total_bytes = s->total_bytes;
     out->nvme_bytes = s->nvme_bytes;
+    plan_disk(s, &out->nvme_read, &out->nvme_written);
     plan_wire(s, &out->gathered, &out->reduced);
     plan_calls(s, &out->gathers, &out->reductions);
 }
@@ -152,6 +196,7 @@ static void *run_rank(void *argument) {
     for (int s = 0; s < steps && status == SIFR_OK; s++) {
         status = one_step(r, engine, s, tokens, labels, &error);
     }
+    if (status == SIFR_OK) status = evaluate(r, engine, tokens, labels, &error);
     if (status == SIFR_OK) status = read_weights(r, engine, &error);
     if (status == SIFR_OK && r->rank == 0) note_plan(r->out, engine->training);
     if (status != SIFR_OK) memcpy(r->failure, error.message, sizeof r->failure);

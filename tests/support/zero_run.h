@@ -1,6 +1,6 @@
 /* Short training runs of a small model over ranks that are threads, for tests of ZeRO. Each step
- * checks that bytes delivered and calls made are what the plan says; a run that fails fails the
- * test. */
+ * checks that bytes delivered, calls made and bytes moved by the disk are what the plan says; a run
+ * that fails fails the test. */
 #ifndef ZERO_RUN_H
 #define ZERO_RUN_H
 
@@ -28,6 +28,7 @@ typedef struct zero_variant {
     sifr_precision travel;               /* of gradients between ranks */
     sifr_precision gradients;            /* of their sums */
     const sifr_offload_options *offload; /* NULL: state in memory */
+    bool evaluate;                       /* after the last step, on its batch */
 } zero_variant;
 
 typedef struct zero_outcome {
@@ -35,11 +36,13 @@ typedef struct zero_outcome {
     size_t count;
     /* By step; norm -1: nothing was updated. */
     double loss[ZERO_MOST_STEPS], norm[ZERO_MOST_STEPS], scale[ZERO_MOST_STEPS];
+    double evaluated; /* sum of losses of the ranks' first micro batches */
     int64_t updates;
     int64_t peak[PLAN_CLASSES]; /* planned, of rank 0 */
     int64_t total_bytes, nvme_bytes;
-    int64_t gathered, reduced;   /* bytes delivered to rank 0 in a step */
-    int64_t gathers, reductions; /* calls of a step */
+    int64_t nvme_read, nvme_written; /* bytes of a step, planned */
+    int64_t gathered, reduced;       /* bytes delivered to rank 0 in a step */
+    int64_t gathers, reductions;     /* calls of a step */
 } zero_outcome;
 
 formats_model_config zero_config(const char *type);

@@ -1,4 +1,5 @@
-/* offload_optimizer and aio: what reaches the engine, what is said, what is refused. */
+/* offload_optimizer, offload_param and aio: what reaches the engine, what is said, what is refused.
+ */
 #include "config_case.h"
 
 #include "train/settings.h"
@@ -75,7 +76,8 @@ static void given(void **state) {
     assert_true(o.single_submit && !o.overlap_events);
     config_said(text, OFFLOAD ".fast_init", "accepted without effect: moments");
     config_said(text, OFFLOAD ".device", "= \"nvme\": Where the optimizer state is kept");
-    config_said(text, "zero_optimization.sub_group_size", "= 1000000000: With offload_optimizer");
+    config_said(text, "zero_optimization.sub_group_size",
+                "= 1000000000: With state or parameters on nvme");
 }
 
 #define NVME "\"device\": \"nvme\", \"nvme_path\": \"/nvme\""
@@ -105,8 +107,63 @@ static void refusals(void **state) {
     config_case_free(c);
 }
 
+#define PARAM "zero_optimization.offload_param"
+#define WITH_PARAM(param, rest)                                                                    \
+    "{\"zero_optimization\": {\"stage\": 3, \"offload_param\": {" param "}" rest "}}"
+
+static void parameters(void **state) {
+    (void)state;
+    sifr_offload_options o = options_of(WITH_PARAM(NVME, ""));
+    assert_string_equal(o.nvme_path, "/nvme");
+    assert_true(o.parameters && !o.optimizer);
+    assert_true(o.slice_count == 0 && o.slice_size == 0 && o.kept_elements == 0);
+    o = options_of(WITH_PARAM(NVME ", \"buffer_count\": \"auto\", \"buffer_size\": \"auto\","
+                                   " \"max_in_cpu\": \"auto\", \"pin_memory\": true",
+                              ", \"offload_optimizer\": {" NVME "}"));
+    assert_true(o.parameters && o.optimizer);
+    assert_true(o.slice_count == 0 && o.slice_size == 0 && o.kept_elements == 0);
+    o = options_of(WITH_PARAM(NVME ", \"buffer_count\": 7, \"buffer_size\": 1e8,"
+                                   " \"max_in_cpu\": 1e9",
+                              ", \"sub_group_size\": 5000"));
+    assert_true(o.slice_count == 7 && o.slice_size == 100000000 && o.kept_elements == 1000000000);
+    assert_int_equal(o.sub_group_size, 5000);
+    assert_null(options_of(WITH_PARAM("\"device\": \"cpu\"", "")).nvme_path);
+    o = options_of(WITH_PARAM("\"device\": \"cpu\"", ", \"offload_optimizer\": {" NVME "}"));
+    assert_true(o.optimizer && !o.parameters);
+    config_said(WITH_PARAM("\"device\": \"cpu\", \"buffer_count\": 5", ""), PARAM ".device",
+                "= \"cpu\" (no effect on CPU ranks: the parameters are in the host's memory)");
+    config_said(WITH_PARAM("\"device\": \"cpu\", \"buffer_count\": 5", ""), PARAM ".buffer_count",
+                "no effect, since " PARAM ".device is \"cpu\"");
+    config_said(WITH_PARAM(NVME ", \"pin_memory\": true", ""), PARAM ".pin_memory",
+                "accepted without effect: slices are read to where activations were");
+    config_said(WITH_PARAM(NVME, ", \"sub_group_size\": 5000"), "zero_optimization.sub_group_size",
+                "= 5000: With state or parameters on nvme");
+}
+
+static void parameters_refused(void **state) {
+    (void)state;
+    config_refused("{\"zero_optimization\": {\"stage\": 2, \"offload_param\": {" NVME "}}}",
+                   "ds.json: " PARAM ".device is \"nvme\", and zero_optimization.stage is 2; "
+                   "parameters are offloaded at stage 3 only");
+    config_refused("{\"zero_optimization\": {\"offload_param\": {\"device\": \"cpu\"}}}",
+                   "ds.json: " PARAM ".device is \"cpu\", and zero_optimization.stage is 0; "
+                   "parameters are offloaded at stage 3 only");
+    config_refused(WITH_PARAM("\"device\": \"nvme\"", ""),
+                   PARAM ".nvme_path is missing: device nvme needs a directory on the disk that is "
+                         "to hold the parameters");
+    config_refused(WITH_PARAM(NVME, ", \"offload_optimizer\": {\"device\": \"nvme\","
+                                    " \"nvme_path\": \"/other\"}"),
+                   OFFLOAD ".nvme_path is /other and " PARAM ".nvme_path is /nvme; two are not "
+                           "built yet: give the same");
+    config_case *c = config_case_text(WITH_PARAM(NVME ", \"buffer_size\": 0", ""));
+    assert_int_equal(c->status, SIFR_USAGE);
+    config_case_free(c);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(in_memory), cmocka_unit_test(defaults),
-                                       cmocka_unit_test(given), cmocka_unit_test(refusals)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(in_memory),  cmocka_unit_test(defaults),
+        cmocka_unit_test(given),      cmocka_unit_test(refusals),
+        cmocka_unit_test(parameters), cmocka_unit_test(parameters_refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -282,9 +282,6 @@ static void not_built(void **state) {
         {"{\"fp16\": {\"enabled\": true, \"fp16_master_weights_and_grads\": true}}",
          "ds.json: fp16.fp16_master_weights_and_grads is true, which is not built yet; set it to "
          "false or leave it out (Master weights and gradients in fp16.)"},
-        {"{\"zero_optimization\": {\"offload_param\": {\"device\": \"nvme\"}}}",
-         "ds.json: zero_optimization.offload_param.device is \"nvme\", which is not built yet "
-         "(built: none); choose one that is built"},
         {"{\"activation_checkpointing\": {\"cpu_checkpointing\": true}}",
          "ds.json: activation_checkpointing.cpu_checkpointing is true, which is not built yet; set "
          "it to false or leave it out (Keeps them on the host.)"},

@@ -1,0 +1,47 @@
+/* Which state is on which tier. */
+#include "base/checked.h"
+#include "plan/schedule.h"
+
+bool plan_persists(const plan_schedule *s, int32_t unit, int64_t *room) {
+    int64_t elements = s->model->units[unit].elements;
+    bool small = elements <= s->settings.transfers.param_persistence && elements <= *room;
+    if (s->settings.stage < 3 || !small) return false;
+    *room -= elements;
+    return true;
+}
+
+static void assign(plan_schedule *s, int32_t buffer, plan_tier tier) {
+    if (buffer >= 0) s->buffers[buffer].tier = tier;
+}
+
+void plan_assign_tiers(plan_schedule *s) {
+    const plan_settings *settings = &s->settings;
+    const plan_offload *f = &settings->offload;
+    int64_t room = settings->transfers.model_persistence, kept = f->kept;
+    for (int32_t u = 0; u < (int32_t)s->model->unit_count; u++) {
+        assign(s, s->masters[u], f->masters);
+        assign(s, s->first_moments[u], f->moments);
+        assign(s, s->second_moments[u], f->moments);
+        if (settings->stage < 3 || plan_persists(s, u, &room)) continue;
+        int64_t slice = s->unit_elements[u] / settings->world_size;
+        bool stays = f->parameters == PLAN_NVME && slice <= kept;
+        if (stays) kept -= slice;
+        assign(s, s->parameters[u], stays ? PLAN_HOST : f->parameters);
+    }
+}
+
+bool plan_parameters_on_disk(const plan_schedule *s) {
+    for (size_t u = 0; u < s->model->unit_count; u++) {
+        if (s->buffers[s->parameters[u]].tier == PLAN_NVME) return true;
+    }
+    return false;
+}
+
+void plan_disk_classes(const plan_schedule *s, int64_t bytes[PLAN_CLASSES]) {
+    for (int c = 0; c < PLAN_CLASSES; c++) bytes[c] = 0;
+    for (size_t b = 0; b < s->buffer_count; b++) {
+        const plan_buffer *buffer = &s->buffers[b];
+        if (buffer->tier == PLAN_NVME)
+            bytes[buffer->class] += base_ceil_to(buffer->bytes, PLAN_DISK_ALIGNMENT);
+    }
+}

@@ -1,0 +1,200 @@
+/* Parameters on disk: the same bits as in memory at stage 3, on 1, 2 and 4 ranks, with or without
+ * the optimizer's state there, whatever the buffers; frozen and kept weights; what is refused.
+ * timeout: 120 */
+#include "support/scratch.h"
+#include "support/zero_run.h"
+
+enum { GLOBAL = 4 };
+
+static sifr_offload_options on_disk(bool optimizer) {
+    sifr_offload_options offload = sifr_engine_defaults().offload;
+    offload.nvme_path = scratch;
+    offload.optimizer = optimizer;
+    offload.parameters = true;
+    return offload;
+}
+
+static void expect_empty(void) {
+    char **names;
+    size_t count;
+    assert_int_equal(base_list_directory(scratch, &names, &count, NULL), SIFR_OK);
+    base_free_names(names, count);
+    assert_int_equal(count, 0);
+}
+
+/* Ranks, precisions and both orders; the optimizer's state in memory and on disk. */
+static void same_bits(void **state) {
+    (void)state;
+    for (int t = 0; t < 3; t++) {
+        zero_variant v = {.ranks = 1,
+                          .type = t == 2 ? "gpt2" : "llama",
+                          .precision = (sifr_precision)(t % 2 ? SIFR_BF16 : SIFR_FP32),
+                          .global = GLOBAL};
+        zero_outcome want = zero_run(v);
+        v.stage = 3;
+        for (int n = 0; n < 12; n++) {
+            static const int64_t groups[] = {1, 5000, 0, 2048, 1000000};
+            sifr_offload_options offload = on_disk(n / 6);
+            v.ranks = 1 << n % 3;
+            offload.sub_group_size = groups[n % 5];
+            v.offload = &offload;
+            v.unit_order = n / 3 % 2;
+            v.recompute = n % 4 == 0;
+            zero_expect_same(&want, v);
+        }
+        free(want.weights);
+    }
+    expect_empty();
+}
+
+/* How it is read, and what of it stays in memory, changes nothing. */
+static void settings(void **state) {
+    (void)state;
+    zero_variant v = {.ranks = 1, .type = "llama", .precision = SIFR_BF16, .global = 2};
+    zero_outcome want = zero_run(v);
+    v.stage = 3;
+    for (int n = 0; n < 24; n++) {
+        sifr_offload_options offload = on_disk(n % 2);
+        sifr_zero_options keys = sifr_engine_defaults().zero;
+        offload.slice_count = n % 3 == 1 ? 2 + n : n % 3 ? 8 + n : 0;
+        offload.slice_size = n % 4 ? 1000000000 : 0;
+        offload.kept_elements = n % 5 == 0 ? 20000 : n % 5 == 1 ? 1000000000 : 0;
+        offload.pipeline_read = n >> 1 & 1;
+        offload.pipeline_write = n >> 2 & 1;
+        offload.block_size = n % 3 ? 4096 : 1 << 20;
+        offload.queue_depth = 1 + n % 4 * 5;
+        offload.threads = 1 + n % 2;
+        keys.overlap_comm = n % 7 != 0;
+        keys.prefetch_bucket_size = n % 3 * 30000;
+        keys.max_reuse_distance = n % 4 == 3 ? 100000 : 0;
+        keys.param_persistence_threshold = n % 6 == 4 ? 3000 : 0;
+        v.ranks = n % 3 == 2 ? 2 : 1;
+        v.offload = &offload;
+        v.keys = &keys;
+        zero_expect_same(&want, v);
+    }
+    free(want.weights);
+}
+
+/* Steps that are skipped; weights that are frozen share pages with those that are not. */
+static void skipped_and_frozen(void **state) {
+    (void)state;
+    static const char *const patterns[][2] = {
+        {"*layers.0*", "*norm*"}, {"*norm*", NULL}, {"*q_proj*", "*down*"}, {"*embed*", NULL}};
+    for (int n = 0; n < 4; n++) {
+        zero_variant v = {.ranks = 1,
+                          .type = "llama",
+                          .precision = SIFR_FP16,
+                          .global = GLOBAL,
+                          .steps = ZERO_MOST_STEPS,
+                          .first_scale = 0x1p22,
+                          .freeze = {patterns[n][0], patterns[n][1]}};
+        zero_outcome want = zero_run(v);
+        assert_true(want.norm[0] < 0);
+        assert_in_range(want.updates, 2, ZERO_MOST_STEPS - 1);
+        sifr_offload_options offload = on_disk(n % 2);
+        offload.sub_group_size = 3000;
+        v.offload = &offload;
+        v.stage = 3;
+        for (v.ranks = 1; v.ranks <= 4; v.ranks *= 2) zero_expect_same(&want, v);
+        free(want.weights);
+    }
+}
+
+/* Evaluation reads the parameters that training has on disk. */
+static void evaluation(void **state) {
+    (void)state;
+    for (int n = 0; n < 4; n++) {
+        zero_variant v = {.ranks = n < 2 ? 1 : 2,
+                          .type = n % 2 ? "gpt2" : "llama",
+                          .precision = (sifr_precision)(n % 2 ? SIFR_FP32 : SIFR_BF16),
+                          .stage = 3,
+                          .global = 2,
+                          .evaluate = true};
+        zero_outcome want = zero_run(v);
+        sifr_offload_options offload = on_disk(n == 0);
+        v.offload = &offload;
+        zero_outcome have = zero_run(v);
+        assert_true(want.evaluated > 0 && have.evaluated == want.evaluated);
+        free(want.weights);
+        free(have.weights);
+    }
+}
+
+/* What leaves memory and goes to disk, and what a step moves, to the byte. */
+static void plan(void **state) {
+    (void)state;
+    for (int n = 0; n < 2; n++) {
+        zero_variant v = {
+            .ranks = n ? 2 : 1, .type = "llama", .precision = SIFR_BF16, .stage = 3, .global = 2};
+        zero_outcome memory = zero_run(v);
+        sifr_offload_options offload = on_disk(false);
+        v.offload = &offload;
+        zero_outcome disk = zero_run(v);
+        int64_t slices = memory.peak[PLAN_PARAMETERS];
+        assert_int_equal(disk.peak[PLAN_PARAMETERS], 0);
+        assert_in_range(disk.nvme_bytes, slices, slices + 8 * PLAN_DISK_ALIGNMENT);
+        assert_in_range(disk.nvme_written, slices, slices + 8 * PLAN_DISK_ALIGNMENT);
+        assert_true(disk.nvme_read > disk.nvme_written);
+        assert_int_equal(disk.peak[PLAN_MOMENTS], memory.peak[PLAN_MOMENTS]);
+        assert_int_equal(disk.peak[PLAN_MASTERS], memory.peak[PLAN_MASTERS]);
+        free(memory.weights);
+        free(disk.weights);
+    }
+}
+
+static sifr_status make(const sifr_offload_options *offload, int stage, sifr_error *error) {
+    formats_model_config config = zero_config("llama");
+    sifr_engine_options options = sifr_engine_defaults();
+    sifr_engine *engine = NULL;
+    sifr_model *model;
+    options.threads = 1;
+    options.length = ZERO_LENGTH;
+    options.zero_stage = stage;
+    options.precision = SIFR_BF16;
+    options.offload = *offload;
+    assert_int_equal(model_from_config(&config, &model, error), SIFR_OK);
+    sifr_status status = sifr_engine_create(model, &options, &engine, error);
+    sifr_engine_free(engine);
+    sifr_model_free(model);
+    return status;
+}
+
+/* The number that a refusal names works, and one less does not. */
+static void refusals(void **state) {
+    (void)state;
+    sifr_error error = {0};
+    sifr_offload_options offload = on_disk(true);
+    long long size;
+    int count;
+    assert_int_equal(make(&offload, 2, &error), SIFR_USAGE);
+    assert_message(&error, "at ZeRO stage 3 only");
+    offload.slice_size = 1;
+    assert_int_equal(make(&offload, 3, &error), SIFR_USAGE);
+    for (int i = 0; i < 3 && make(&offload, 3, &error) != SIFR_OK; i++) {
+        assert_int_equal(sscanf(error.message,
+                                "offload_param: buffer_size %*d: a rank's slice of %*s has %lld",
+                                &size),
+                         1);
+        offload.slice_size = size - 1;
+        assert_int_equal(make(&offload, 3, &error), SIFR_USAGE);
+        offload.slice_size = size;
+    }
+    assert_int_equal(make(&offload, 3, &error), SIFR_OK);
+    offload = on_disk(false);
+    offload.slice_count = 1; /* a tied head reads two units */
+    assert_int_equal(make(&offload, 3, &error), SIFR_USAGE);
+    assert_int_equal(sscanf(error.message, "offload_param: buffer_count 1: %d slices", &count), 1);
+    offload.slice_count = count;
+    assert_int_equal(make(&offload, 3, &error), SIFR_OK);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(same_bits),
+                                       cmocka_unit_test(settings),
+                                       cmocka_unit_test(skipped_and_frozen),
+                                       cmocka_unit_test(evaluation),
+                                       cmocka_unit_test(plan),
+                                       cmocka_unit_test(refusals)};
+    return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
+}

@@ -1,0 +1,261 @@
+/* Plans with parameters on disk: nothing is gathered or used before it is read, no more slices are
+ * in memory than asked for, kernels reach no file; accumulation unit by unit reads no more. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "model/registry.h"
+#include "plan/price.h"
+#include "support/model_case.h"
+
+static sifr_model *model;
+static device *dev;
+
+static int setup(void **state) {
+    (void)state;
+    sifr_error error = {0};
+    formats_model_config config = model_case_llama();
+    config.tie_word_embeddings = true;
+    config.num_hidden_layers = 5;
+    return model_from_config(&config, &model, &error) || device_open_cpu(1, NULL, &dev, &error);
+}
+
+static int teardown(void **state) {
+    (void)state;
+    sifr_model_free(model);
+    device_close(dev);
+    return 0;
+}
+
+static plan_settings settings_of(int32_t ranks, device_dtype dtype) {
+    return (plan_settings){
+        .mode = PLAN_TRAIN,
+        .dtype = dtype,
+        .sequences = 1,
+        .length = 16,
+        .micro_batches = 2,
+        .rank = ranks - 1,
+        .world_size = ranks,
+        .stage = 3,
+        .transfers = {.overlap_comm = true,
+                      .reduce_bucket = INT64_MAX,
+                      .allgather_bucket = INT64_MAX,
+                      .prefetch_bucket = 1,
+                      .max_live = INT64_MAX},
+        .offload = {
+            .parameters = PLAN_NVME, .sub_group = 2048, .read_ahead = true, .write_behind = true}};
+}
+
+static plan_schedule *lower(const plan_settings *settings) {
+    plan_schedule *s = NULL;
+    sifr_error error = {0};
+    if (plan_lower(model, dev, settings, &s, &error) != SIFR_OK) fail_msg("%s", error.message);
+    return s;
+}
+
+static bool is_disk(const plan_instruction *i) {
+    return i->action == PLAN_READ || i->action == PLAN_WRITE;
+}
+
+/* What a buffer shows: nothing, something that is still moving, or parameters of its unit. */
+typedef enum { NOTHING, MOVING, READY } content;
+
+/* The buffers that slices are read into. */
+static bool is_slice(const plan_schedule *s, int32_t buffer) {
+    const plan_buffer *b = &s->buffers[buffer];
+    return b->aligned && b->unit >= 0;
+}
+
+static void check_read(const plan_schedule *s, const plan_instruction *i, content *has) {
+    const plan_operand *x = &s->operands[i->first_operand], *y = x + 1;
+    const plan_buffer *file = &s->buffers[x->buffer], *memory = &s->buffers[y->buffer];
+    assert_int_equal(file->tier, PLAN_NVME);
+    assert_true(x->offset == 0 && y->offset == 0 && file->unit == memory->unit);
+    assert_true(i->bytes >= file->bytes && i->bytes - file->bytes < PLAN_DISK_ALIGNMENT);
+    assert_true(i->bytes % PLAN_DISK_ALIGNMENT == 0);
+    assert_true(i->bytes + PLAN_DISK_ALIGNMENT <= memory->bytes);
+    assert_int_equal(has[y->buffer], NOTHING);
+    has[y->buffer] = MOVING;
+}
+
+/* Kernels and gathers find what they need, and reach no file. */
+static void check_operands(const plan_schedule *s, const plan_instruction *i, const content *has) {
+    bool gather = i->action == PLAN_GATHER;
+    for (int32_t o = i->first_operand; o < i->first_operand + i->operands; o++) {
+        int32_t buffer = s->operands[o].buffer;
+        assert_int_not_equal(s->buffers[buffer].tier, PLAN_NVME);
+        if (is_slice(s, buffer)) assert_int_equal(has[buffer], READY);
+        bool disk = gather && s->buffers[s->parameters[i->unit]].tier == PLAN_NVME;
+        if (disk && o == i->first_operand) assert_true(is_slice(s, buffer));
+    }
+}
+
+static int32_t most_live(const plan_schedule *s) {
+    int32_t most = 0;
+    for (int32_t n = 0; n < (int32_t)s->instruction_count; n++) {
+        int32_t live = 0;
+        for (int32_t b = 0; b < (int32_t)s->buffer_count; b++)
+            live += is_slice(s, b) && s->buffers[b].first <= n && s->buffers[b].last >= n;
+        if (live > most) most = live;
+    }
+    return most;
+}
+
+/* Returns the reads of slices, and of the bytes that are written those of parameters. */
+static int32_t check(const plan_schedule *s, int64_t *written) {
+    content *has = calloc(s->buffer_count, sizeof *has);
+    int32_t reads = 0;
+    *written = 0;
+    for (size_t n = 0; n < s->instruction_count; n++) {
+        const plan_instruction *i = &s->instructions[n];
+        const plan_operand *operands = &s->operands[i->first_operand];
+        bool slice = i->action == PLAN_READ && is_slice(s, operands[1].buffer);
+        if (slice) check_read(s, i, has);
+        reads += slice;
+        if (i->action == PLAN_WRITE && s->buffers[operands[1].buffer].class == PLAN_PARAMETERS)
+            *written += i->bytes;
+        if (i->action != PLAN_WAIT) {
+            if (!is_disk(i)) check_operands(s, i, has);
+        } else if (s->instructions[i->wait].action == PLAN_READ &&
+                   is_slice(s, operands[1].buffer)) {
+            assert_int_equal(has[operands[1].buffer], MOVING);
+            has[operands[1].buffer] = READY;
+        }
+    }
+    for (size_t b = 0; b < s->buffer_count; b++) assert_int_not_equal(has[b], MOVING);
+    free(has);
+    return reads;
+}
+
+static void read_before_use(void **state) {
+    (void)state;
+    for (int n = 0; n < 48; n++) {
+        plan_settings settings = settings_of(1 << n % 4, n % 3 ? DEVICE_BF16 : DEVICE_FP32);
+        int64_t written, slices = 0;
+        settings.order = n / 4 % 2 ? PLAN_UNIT : PLAN_BATCH;
+        settings.recompute = n % 5 == 0;
+        settings.transfers.overlap_comm = n % 6 != 0;
+        settings.transfers.prefetch_bucket = n % 7 * 20000;
+        settings.transfers.max_reuse_distance = n % 9 == 8 ? 100000 : 0;
+        settings.offload.slices = n % 2 ? 16 + n % 11 : 0;
+        settings.offload.moments = n % 8 < 4 ? PLAN_NVME : PLAN_HOST;
+        plan_schedule *s = lower(&settings);
+        check(s, &written);
+        for (size_t u = 0; u < model->unit_count; u++) {
+            int64_t slice = s->unit_elements[u] / settings.world_size;
+            slice *= device_dtype_bytes(settings.dtype);
+            slices += (slice + PLAN_DISK_ALIGNMENT - 1) / PLAN_DISK_ALIGNMENT * PLAN_DISK_ALIGNMENT;
+        }
+        assert_int_equal(written, slices);
+        if (settings.offload.slices) assert_true(most_live(s) <= settings.offload.slices);
+        assert_int_equal(s->largest_bytes[PLAN_PARAMETERS], 0);
+        plan_free(s);
+    }
+}
+
+/* Where not given: one slice more than is needed, so that one is read while others are used. */
+static void ahead(void **state) {
+    (void)state;
+    for (int n = 0; n < 4; n++) {
+        plan_settings settings = settings_of(1 + n % 2, DEVICE_BF16);
+        settings.order = n / 2 ? PLAN_UNIT : PLAN_BATCH;
+        plan_schedule *s = lower(&settings), *none = NULL;
+        int32_t most = most_live(s), beside = 0, reads = 0, kernels = 0;
+        int32_t *before = calloc(s->instruction_count, sizeof *before);
+        for (size_t i = 0; i < s->instruction_count; i++) {
+            const plan_instruction *in = &s->instructions[i];
+            before[i] = kernels += in->call >= 0;
+            if (in->action != PLAN_WAIT || s->instructions[in->wait].action != PLAN_READ) continue;
+            reads++;
+            beside += before[i] > before[in->wait];
+        }
+        assert_true(beside >= reads - most); /* all but those that the step begins with */
+        settings.offload.slices = most - 1;
+        plan_free(s);
+        s = lower(&settings);
+        assert_int_equal(most_live(s), most - 1);
+        settings.offload.slices = most - 2;
+        sifr_error error = {0};
+        if (most > 2)
+            assert_int_equal(plan_lower(model, dev, &settings, &none, &error), SIFR_USAGE);
+        free(before);
+        plan_free(s);
+    }
+}
+
+/* The promise of accumulation: unit by unit a step reads the same for any number of micro batches,
+ * batch by batch as often as there are such. */
+static void accumulation(void **state) {
+    (void)state;
+    for (int ranks = 1; ranks <= 2; ranks++) {
+        int32_t once[2], more;
+        int64_t written;
+        for (int order = 0; order < 2; order++) {
+            for (int32_t k = 1; k <= 4; k *= 4) {
+                plan_settings settings = settings_of(ranks, DEVICE_BF16);
+                settings.order = order ? PLAN_UNIT : PLAN_BATCH;
+                settings.micro_batches = k;
+                plan_schedule *s = lower(&settings);
+                more = check(s, &written);
+                if (k == 1) once[order] = more;
+                plan_free(s);
+            }
+            assert_true(
+                more == (order ? 1 : 4) * once[order] ||
+                (!order && more >= 4 * once[order] - 3)); /* a batch ends as the next begins */
+        }
+        assert_int_equal(once[0], once[1]);
+    }
+}
+
+/* Slices that stay in memory are neither read nor written. */
+static void kept(void **state) {
+    (void)state;
+    for (int n = 0; n < 8; n++) {
+        plan_settings settings = settings_of(1 + n % 2, DEVICE_BF16);
+        int64_t written, slices[8], all = 0;
+        plan_schedule *s = lower(&settings);
+        for (size_t u = 0; u < model->unit_count; u++)
+            all += slices[u] = s->unit_elements[u] / settings.world_size;
+        plan_free(s);
+        settings.offload.kept = n / 2 == 3 ? all : slices[0] + n / 2 * slices[1];
+        int64_t stays = settings.offload.kept * 2;
+        s = lower(&settings);
+        check(s, &written);
+        assert_int_equal(s->largest_bytes[PLAN_PARAMETERS], stays);
+        assert_int_equal(s->nvme_bytes > 0, stays < 2 * all);
+        plan_free(s);
+    }
+}
+
+/* The step is no shorter than the disk, and no longer than both where computing hides it. */
+static void price(void **state) {
+    (void)state;
+    plan_machine machine = {.fp32_operations = 1e12, .bf16_operations = 1e12, .memory_bytes = 1e11};
+    plan_settings settings = settings_of(1, DEVICE_BF16);
+    plan_schedule *s = lower(&settings);
+    plan_prediction p;
+    sifr_error error = {0};
+    int64_t read, written;
+    plan_disk(s, &read, &written);
+    machine.disk_bytes = 1e6;
+    assert_int_equal(plan_predict(s, &machine, &p, NULL, &error), SIFR_OK);
+    double moving = (double)(read + written) / 1e6;
+    assert_true(p.step_seconds > moving && p.step_seconds < 1.02 * moving + p.computing);
+    machine.disk_bytes = 1e13;
+    assert_int_equal(plan_predict(s, &machine, &p, NULL, &error), SIFR_OK);
+    assert_true(p.step_seconds < 1.01 * p.computing);
+    plan_free(s);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(read_before_use), cmocka_unit_test(ahead),
+                                       cmocka_unit_test(accumulation), cmocka_unit_test(kept),
+                                       cmocka_unit_test(price)};
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
