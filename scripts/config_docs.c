@@ -54,8 +54,9 @@ static void print_words(const char *words) {
 static void print_type(const train_key *key) {
     static const char *const names[] = {
         [TRAIN_SECTION] = "section", [TRAIN_BOOL] = "true or false", [TRAIN_INT] = "whole number",
-        [TRAIN_NUMBER] = "number",   [TRAIN_TEXT] = "string",        [TRAIN_CHOICE] = "",
-        [TRAIN_TEXTS] = "strings",   [TRAIN_NUMBERS] = "numbers",    [TRAIN_ANY] = "any",
+        [TRAIN_BYTES] = "bytes",     [TRAIN_NUMBER] = "number",      [TRAIN_TEXT] = "string",
+        [TRAIN_CHOICE] = "",         [TRAIN_TEXTS] = "strings",      [TRAIN_NUMBERS] = "numbers",
+        [TRAIN_ANY] = "any",
     };
     fputs(names[key->type], stdout);
     if (key->choices) {

@@ -87,6 +87,12 @@ typedef struct sifr_engine_options {
     bool unit_order;       /* all micro batches of a unit, then the next unit ("step_order") */
     bool sequential;       /* gradients added left to right, not in a tree ("gradient_order") */
     bool recompute;        /* keep only units' inputs and run their forward pass again */
+    /* With recompute: what is dear to compute again is kept, too, while activations take at most so
+     * many bytes; 0: nothing is. Fewer than the least that they take are SIFR_USAGE. */
+    int64_t activation_bytes;
+    /* With recompute: of the units between the first and the last the inputs of so many are kept,
+     * and those between are computed again; 0: all of them are. Not with activation_bytes. */
+    int32_t checkpoints;
     double beta1, beta2, epsilon, weight_decay;
     bool bias_correction, decoupled; /* decoupled: AdamW; else weight decay is in the gradient */
     double gradient_clipping;        /* global L2 norm; 0: off */

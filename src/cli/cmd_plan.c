@@ -175,11 +175,12 @@ static sifr_status plan_run(const plan_command *command, cli_plan_report *r, sif
     if (here == 0 || here > ranks) here = ranks;
     if (options.threads == 0 && ranks > 1) options.threads = comm_threads_for((int)here);
     BASE_TRY(device_open_cpu(options.threads, NULL, &r->dev, error));
-    plan_settings settings = engine_settings(&options, NULL);
+    plan_settings settings = train_plan_settings(&r->config, &options, NULL);
     settings.rank = (int32_t)command->rank;
     settings.world_size = (int32_t)ranks;
     BASE_TRY(describe_machine(command, r, error));
     BASE_TRY(find_limits(command, r, &settings, error));
+    plan_limit(&r->search, &settings);
     if (command->fit) return cli_plan_fit(r, &settings, command->output, error);
     BASE_TRY(plan_own(r, &settings, error));
     return command->dump && !command->json ? SIFR_OK : plan_others(r, error);

@@ -8,18 +8,23 @@
 #include "cli/plan_report.h"
 #include "train/settings.h"
 
+static const char *const recomputes[] = {"none", "unit", "auto"};
+
 static const char *settings_text(const plan_settings *s, char *out, size_t size) {
     const char *disk = s->offload.moments == PLAN_NVME ? ", optimizer state on disk" : "";
     const char *slices = s->offload.parameters == PLAN_NVME ? ", parameters on disk" : "";
-    char stage[32] = "", overlap[32] = "";
+    char stage[32] = "", overlap[32] = "", bytes[32], within[64] = "";
     if (s->world_size > 1) {
         snprintf(stage, sizeof stage, "ZeRO stage %d, ", (int)s->stage);
         snprintf(overlap, sizeof overlap, ", overlap_comm %s",
                  s->transfers.overlap_comm ? "true" : "false");
     }
-    snprintf(out, size, "%smicro batch %lld, accumulation %d, recompute %s, step_order %s%s%s%s",
-             stage, (long long)s->sequences, (int)s->micro_batches, s->recompute ? "unit" : "none",
-             s->order == PLAN_UNIT ? "unit" : "batch", overlap, disk, slices);
+    if (s->recompute == PLAN_RECOMPUTE_AUTO && s->activation_bytes > 0)
+        snprintf(within, sizeof within, " within %s",
+                 base_format_bytes((uint64_t)s->activation_bytes, bytes));
+    snprintf(out, size, "%smicro batch %lld, accumulation %d, recompute %s%s, step_order %s%s%s%s",
+             stage, (long long)s->sequences, (int)s->micro_batches, recomputes[s->recompute],
+             within, s->order == PLAN_UNIT ? "unit" : "batch", overlap, disk, slices);
     return out;
 }
 
@@ -80,7 +85,11 @@ static sifr_status adopt(train_config *config, const plan_settings *s, int64_t w
     BASE_TRY(set(config, "gradient_accumulation_steps", s->micro_batches, NULL, error));
     BASE_TRY(set(config, "sifr.gradient_accumulation_steps", s->micro_batches, NULL, error));
     BASE_TRY(adopt_tiers(config, s, error));
-    BASE_TRY(set(config, "sifr.recompute", 0, s->recompute ? "unit" : "none", error));
+    bool within = s->recompute == PLAN_RECOMPUTE_AUTO;
+    if (within || train_config_gives(config, "sifr.activation_memory"))
+        BASE_TRY(set(config, "sifr.activation_memory", s->activation_bytes, within ? NULL : "auto",
+                     error));
+    BASE_TRY(set(config, "sifr.recompute", 0, recomputes[s->recompute], error));
     BASE_TRY(set(config, "sifr.step_order", 0, s->order == PLAN_UNIT ? "unit" : "batch", error));
     return train_config_resolve(config, world_size, error);
 }

@@ -4,6 +4,7 @@
 
 #include "cli/options.h"
 #include "cli/plan_report.h"
+#include "plan/kept.h"
 
 static void append_line(void *user, const char *line) {
     json_array_append_new(user, json_string(line));
@@ -135,11 +136,32 @@ static json_t *report_json(const cli_plan_report *r) {
         "nvme", disk_json(s));
 }
 
+static json_t *kept_row_json(const plan_kept_row *row) {
+    return json_pack("{s:s, s:i, s:I, s:i, s:f}", "op", row->name, "kept_in", (int)row->kept,
+                     "kept_bytes", (json_int_t)row->bytes, "again_in", (int)row->again, "again_s",
+                     row->seconds);
+}
+
+/* What backward finds, and what it has computed again, op by op; the sum last. */
+static json_t *kept_json(const cli_plan_report *r) {
+    json_t *rows = json_array();
+    plan_kept kept = {0};
+    if (plan_kept_find(r->schedule, &r->machine, &kept, NULL) == SIFR_OK) {
+        for (size_t i = 0; i < kept.count; i++)
+            json_array_append_new(rows, kept_row_json(&kept.rows[i]));
+        json_array_append_new(rows, kept_row_json(&kept.inputs));
+        json_array_append_new(rows, kept_row_json(&kept.all));
+    }
+    plan_kept_free(&kept);
+    return rows;
+}
+
 int cli_plan_print_json(const cli_plan_report *r, bool dump) {
     json_t *out = report_json(r);
     if (!out) return cli_fail_with("plan", SIFR_NO_MEMORY, "out of memory");
     json_object_set_new(out, "peak", place_json(r, r->schedule->peak_instruction));
     json_object_set_new(out, "at_most", largest_json(r));
+    json_object_set_new(out, "kept_for_backward", kept_json(r));
     json_object_set_new(out, "memory", room_json(r));
     json_object_set_new(out, "largest_micro_batch_size",
                         json_integer((json_int_t)r->largest_sequences));

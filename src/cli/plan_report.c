@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "base/text.h"
+#include "plan/kept.h"
 
 static int64_t live_bytes(const plan_schedule *s) {
     int64_t sum = 0;
@@ -24,6 +25,8 @@ const char *cli_plan_place(const plan_schedule *s, int32_t instruction, char out
     return out;
 }
 
+static const char *const recomputes[] = {"", ", recompute unit", ", recompute auto"};
+
 static void print_run(const cli_plan_report *r) {
     const plan_schedule *s = r->schedule;
     const plan_settings *settings = &s->settings;
@@ -34,7 +37,7 @@ static void print_run(const cli_plan_report *r) {
     printf("step         %d x %lld sequences of %lld tokens, step_order %s, gradient_order %s%s\n",
            settings->micro_batches, (long long)settings->sequences, (long long)settings->length,
            order_name(settings->order), settings->sequential ? "sequential" : "tree",
-           settings->recompute ? ", recompute unit" : "");
+           recomputes[settings->recompute]);
     if (r->choice.seconds[0] > 0)
         printf("auto         %s\n", engine_order_text(&r->choice, order, sizeof order));
     printf("schedule     %s instructions, %.4g operations in products\n",
@@ -125,6 +128,26 @@ static void print_memory(const cli_plan_report *r) {
     printf("\nThe peak is at %s.\n", cli_plan_place(s, s->peak_instruction, name));
     printf("The program itself takes about %s beside it.\n",
            base_format_bytes((uint64_t)r->limits.baseline, text));
+}
+
+/* What backward finds, and what it has computed again: op by op. */
+static void print_kept(const cli_plan_report *r) {
+    const plan_schedule *s = r->schedule;
+    plan_kept kept = {0};
+    char text[32], line[512];
+    if (s->settings.recompute == PLAN_RECOMPUTE_NONE) return;
+    if (plan_kept_find(s, &r->machine, &kept, NULL) == SIFR_OK) {
+        printf("\n%-34s %8s %10s %8s %12s\n", "for the backward pass", "kept in", "", "again in",
+               "ms a step");
+        for (size_t i = 0; i <= kept.count; i++) {
+            const plan_kept_row *row = i < kept.count ? &kept.rows[i] : &kept.inputs;
+            printf("%-34s %8d %10s %8d %12.4g\n", row->name, (int)row->kept,
+                   base_format_bytes((uint64_t)row->bytes, text), (int)row->again,
+                   1e3 * row->seconds);
+        }
+    }
+    plan_kept_free(&kept);
+    if (plan_kept_describe(s, &r->machine, line, sizeof line)) printf("recompute    %s\n", line);
 }
 
 /* --- what fits --- */
@@ -248,6 +271,7 @@ void cli_plan_print(const cli_plan_report *r) {
     print_ranks(r);
     print_time(r);
     print_memory(r);
+    print_kept(r);
     print_fits(r);
     print_changes(r);
     if (r->schedule->settings.world_size > 1) print_stages(r);

@@ -62,6 +62,11 @@ static plan_offload offload_of(const sifr_offload_options *offload) {
                           .write_behind = offload->pipeline_write};
 }
 
+static plan_recompute recompute_of(const sifr_engine_options *options) {
+    if (!options->recompute) return PLAN_RECOMPUTE_NONE;
+    return options->activation_bytes > 0 ? PLAN_RECOMPUTE_AUTO : PLAN_RECOMPUTE_UNIT;
+}
+
 plan_settings engine_settings(const sifr_engine_options *options, const comm_group *group) {
     plan_settings settings = {.mode = PLAN_TRAIN,
                               .dtype = engine_dtype(options->precision),
@@ -77,7 +82,9 @@ plan_settings engine_settings(const sifr_engine_options *options, const comm_gro
                               .gradients = engine_dtype(options->gradients),
                               .order = options->unit_order ? PLAN_UNIT : PLAN_BATCH,
                               .sequential = options->sequential,
-                              .recompute = options->recompute};
+                              .recompute = recompute_of(options),
+                              .activation_bytes = options->activation_bytes,
+                              .checkpoints = options->checkpoints};
     settings.adam.adam.beta1 = (float)options->beta1;
     settings.adam.adam.beta2 = (float)options->beta2;
     settings.adam.adam.epsilon = (float)options->epsilon;
@@ -127,6 +134,11 @@ sifr_status engine_create(const sifr_model *model, const sifr_engine_options *op
     if (options->offload.nvme_path && options->offload.parameters && options->zero_stage < 3) {
         status =
             base_fail(error, SIFR_USAGE, "offload: parameters are on disk at ZeRO stage 3 only");
+        goto fail;
+    }
+    if (options->checkpoints < 0 || (options->checkpoints > 0 && options->activation_bytes > 0)) {
+        status = base_fail(error, SIFR_USAGE,
+                           "checkpoints: a count of units' inputs, without activation_bytes");
         goto fail;
     }
     if (options->precision == SIFR_FP16) {
@@ -256,7 +268,7 @@ static sifr_status make_evaluator(sifr_engine *engine, sifr_error *error) {
     settings.mode = PLAN_EVALUATE;
     settings.micro_batches = 1;
     settings.order = PLAN_BATCH;
-    settings.recompute = false;
+    settings.recompute = PLAN_RECOMPUTE_NONE;
     settings.external_parameters = true;
     BASE_TRY(plan_lower(engine->model, engine->dev, &settings, &engine->evaluation, error));
     BASE_TRY(engine_executor_create(engine->evaluation, engine->group, engine->trainer,

@@ -1,5 +1,6 @@
 #include "engine/step_order.h"
 
+#include <math.h>
 #include <stdio.h>
 
 #include "base/text.h"
@@ -34,13 +35,22 @@ static sifr_status price_order(const sifr_model *model, device *dev, plan_settin
 sifr_status engine_choose_order(const sifr_model *model, device *dev, const plan_settings *settings,
                                 const plan_machine *machine, engine_order_choice *choice,
                                 sifr_error *error) {
+    sifr_status status[2] = {SIFR_OK, SIFR_OK};
+    sifr_error why[2] = {0};
     *choice = (engine_order_choice){.order = PLAN_BATCH, .fits = {true, true}};
     if (settings->micro_batches == 1) return SIFR_OK; /* they are the same list */
     for (int o = 0; o < 2; o++) {
         plan_settings one = *settings;
         one.order = (plan_order)o;
-        BASE_TRY(price_order(model, dev, one, machine, choice, error));
+        status[o] = price_order(model, dev, one, machine, choice, &why[o]);
+        if (status[o] == SIFR_OK) continue;
+        /* One that cannot be planned, within a limit of activations, is none to take. */
+        if (status[o] != SIFR_USAGE) return base_fail(error, status[o], "%s", why[o].message);
+        choice->fits[o] = false;
+        choice->seconds[o] = HUGE_VAL;
     }
+    if (status[0] != SIFR_OK && status[1] != SIFR_OK)
+        return base_fail(error, status[0], "%s", why[0].message);
     choice->order = plan_better_order(choice->fits, choice->seconds);
     return SIFR_OK;
 }

@@ -5,7 +5,8 @@
 #include "plan/search.h"
 
 static const char *const stages[] = {"0", "1", "2", "3"};
-static const char *const recomputes[] = {"none", "unit"};
+/* "auto" is not tried beside them: it lies between. */
+static const char *const recomputes[] = {"none", "unit", "auto"};
 static const char *const orders[] = {"batch", "unit"};
 static const char *const gradient_orders[] = {"tree", "sequential"};
 static const char *const devices[] = {"none", "nvme"};
@@ -27,11 +28,11 @@ static bool has_ranks(const plan_settings *s) {
 }
 
 static int32_t get_recompute(const plan_settings *s) {
-    return s->recompute;
+    return (int32_t)s->recompute;
 }
 
 static void set_recompute(plan_settings *s, int32_t value) {
-    s->recompute = value != 0;
+    s->recompute = (plan_recompute)value;
 }
 
 static bool always(const plan_settings *s) {

@@ -132,6 +132,46 @@ static sifr_status try_all(plan_search *search, const plan_settings *from, const
     return SIFR_OK;
 }
 
+/* The quickest that fits and computes everything again, of those that are not in `seen`. */
+static int find_recomputing(const fit_list *list, size_t count, const bool *seen) {
+    int best = -1;
+    for (size_t i = 0; i < count; i++) {
+        const plan_outcome *o = &list->all[i];
+        if (seen[i] || !o->fits || o->settings.recompute != PLAN_RECOMPUTE_UNIT) continue;
+        if (best < 0 || is_better(o, &list->all[best])) best = (int)i;
+    }
+    return best;
+}
+
+/* With as much kept as there is room for, of a few: as a limit of activations, which the config can
+ * say, so that it is the same step wherever it is planned. */
+static sifr_status keep_more(plan_search *search, fit_list *list, sifr_error *error) {
+    enum { TRIED = 3 };
+    size_t count = list->count;
+    bool *seen;
+    BASE_TRY(base_alloc(count, sizeof *seen, &seen, error));
+    sifr_status status = SIFR_OK;
+    for (int i = 0; i < TRIED && status == SIFR_OK; i++) {
+        int next = find_recomputing(list, count, seen);
+        plan_outcome tried;
+        if (next < 0) break;
+        seen[next] = true;
+        plan_settings settings = list->all[next].settings;
+        settings.recompute = PLAN_RECOMPUTE_AUTO;
+        settings.activation_bytes = 0;
+        BASE_TRY_GOTO(status, plan_try(search, &settings, &tried, error), done);
+        settings.activation_bytes = tried.largest_bytes[PLAN_ACTIVATIONS];
+        BASE_TRY_GOTO(status, plan_try(search, &settings, &tried, error), done);
+        BASE_TRY_GOTO(status,
+                      base_grow(&list->all, &list->room, list->count + 1, sizeof *list->all, error),
+                      done);
+        list->all[list->count++] = tried;
+    }
+done:
+    free(seen);
+    return status;
+}
+
 sifr_status plan_fit(plan_search *search, const plan_settings *from, plan_outcome *best,
                      sifr_error *error) {
     fit_sizes sizes;
@@ -144,6 +184,7 @@ sifr_status plan_fit(plan_search *search, const plan_settings *from, plan_outcom
         if (open) settings.transfers.overlap_comm = i == 0;
         status = try_all(search, &settings, &sizes, &list, error);
     }
+    if (status == SIFR_OK) status = keep_more(search, &list, error);
     search->overlap_by_stage |= open;
     if (status == SIFR_OK) *best = *choose(list.all, list.count);
     free(sizes.size);

@@ -31,7 +31,7 @@ static sifr_status forward_unit(lower_state *state, int32_t unit, sifr_error *er
     plan_mode mode = state->s->settings.mode;
     for (int32_t n = u->first_node; n < u->first_node + u->nodes; n++) {
         bool head = state->model->nodes[n].op == MODEL_HEAD_LOSS;
-        if (state->recomputing && !state->needed[n]) continue;
+        if (state->recomputing && !state->recomputing[n]) continue;
         if (!head) {
             BASE_TRY(lower_forward(state, n, error));
         } else if (mode == PLAN_EVALUATE) {
@@ -44,19 +44,64 @@ static sifr_status forward_unit(lower_state *state, int32_t unit, sifr_error *er
     return SIFR_OK;
 }
 
+/* The forward pass of a unit again, of the nodes that `which` says. */
+static sifr_status recompute_unit(lower_state *state, int32_t unit, const bool *which,
+                                  sifr_error *error) {
+    state->recomputing = which;
+    sifr_status status = forward_unit(state, unit, error);
+    state->recomputing = NULL;
+    return status;
+}
+
 static sifr_status backward_unit(lower_state *state, int32_t unit, sifr_error *error) {
     const model_unit *u = &state->model->units[unit];
-    if (state->s->settings.recompute) {
-        state->recomputing = true;
-        BASE_TRY(forward_unit(state, unit, error));
-        state->recomputing = false;
-    }
+    if (state->s->settings.recompute != PLAN_RECOMPUTE_NONE)
+        BASE_TRY(recompute_unit(state, unit, state->again, error));
     BASE_TRY(lower_begin_unit(state, unit, error));
     for (int32_t n = u->first_node + u->nodes - 1; n >= u->first_node; n--) {
         BASE_TRY(lower_backward(state, n, error));
         if (state->model->nodes[n].op == MODEL_HEAD_LOSS) BASE_TRY(emit_loss(state, error));
     }
     return lower_end_unit(state, unit, error);
+}
+
+/* The first unit of the segment that ends with `unit`; `unit` itself where its input is kept, or
+ * where it ends none. The units between the first and the last of the model are cut into segments
+ * of one length, but for the last ones, which may be shorter by one. */
+static int32_t segment_start(const lower_state *state, int32_t unit) {
+    const plan_settings *settings = &state->s->settings;
+    int32_t inner = (int32_t)state->model->unit_count - 2, segments = settings->checkpoints;
+    if (settings->recompute != PLAN_RECOMPUTE_UNIT || segments == 0 || segments >= inner)
+        return unit;
+    int32_t length = inner / segments, longer = inner % segments, first = 1;
+    for (int32_t i = 0; i < segments; i++) {
+        int32_t end = first + length + (i < longer);
+        if (unit == end - 1) return first;
+        first = end;
+    }
+    return unit;
+}
+
+static bool has_backward(const lower_state *state, int32_t unit) {
+    const model_unit *u = &state->model->units[unit];
+    for (int32_t n = u->first_node; n < u->first_node + u->nodes; n++) {
+        if (state->carries[n]) return true;
+    }
+    return false;
+}
+
+/* Makes the inputs of a segment's units anew, from the one that was kept, before its last unit's
+ * backward pass. */
+static sifr_status recompute_segment(lower_state *state, int32_t last, int32_t micro_batch,
+                                     int32_t count, sifr_error *error) {
+    if (!has_backward(state, last)) return SIFR_OK;
+    for (int32_t u = segment_start(state, last); u < last; u++) {
+        for (int32_t j = 0; j < count; j++) {
+            state->micro_batch = micro_batch + j;
+            BASE_TRY(recompute_unit(state, u, state->passes, error));
+        }
+    }
+    return SIFR_OK;
 }
 
 static sifr_status lower_step(lower_state *state, sifr_error *error) {
@@ -79,6 +124,7 @@ static sifr_status lower_step(lower_state *state, sifr_error *error) {
             }
         }
         for (int32_t u = units - 1; training && u >= 0; u--) {
+            BASE_TRY(recompute_segment(state, u, i, inner, error));
             for (int32_t j = 0; j < inner; j++) {
                 state->micro_batch = i + j;
                 BASE_TRY(backward_unit(state, u, error));
@@ -89,114 +135,6 @@ static sifr_status lower_step(lower_state *state, sifr_error *error) {
     if (!training) return SIFR_OK;
     BASE_TRY(lower_borrowed(state, error));
     return lower_update(state, error);
-}
-
-/* --- what is known before the first instruction --- */
-
-/* Which nodes may write their output over their first input: nobody else reads that input, in this
- * pass or the next. */
-static void find_in_place(lower_state *state, const int32_t *uses) {
-    const sifr_model *model = state->model;
-    for (size_t n = 0; n < model->node_count; n++) {
-        const model_node *node = &model->nodes[n];
-        const model_op_row *row = model_op_get(node->op);
-        if (!row->in_place || (row->keep & MODEL_KEEP_X0)) continue;
-        const model_value *x = &model->values[node->x[0]];
-        if (x->base >= 0 || x->node < 0 || x->unit != node->unit || uses[node->x[0]] != 1) continue;
-        const model_op_row *maker = model_op_get(model->nodes[x->node].op);
-        state->in_place[n] = !(maker->keep & MODEL_KEEP_Y);
-    }
-}
-
-/* Sliced values whose slices do not cover them once, or which are read whole as well. */
-static sifr_status find_mixed(lower_state *state, const int32_t *uses, sifr_error *error) {
-    const sifr_model *model = state->model;
-    int64_t *covered;
-    BASE_TRY(base_alloc(model->value_count, sizeof *covered, &covered, error));
-    for (size_t v = 0; v < model->value_count; v++) {
-        const model_value *value = &model->values[v];
-        if (value->base < 0 || uses[v] == 0) continue;
-        covered[value->base] += value->columns;
-        if (uses[v] > 1) state->mixed[value->base] = true;
-        for (size_t other = 0; other < v; other++) {
-            const model_value *o = &model->values[other];
-            if (o->base != value->base || uses[other] == 0) continue;
-            bool apart =
-                o->first + o->columns <= value->first || value->first + value->columns <= o->first;
-            if (!apart) state->mixed[value->base] = true;
-        }
-    }
-    for (size_t v = 0; v < model->value_count; v++) {
-        if (covered[v] && (covered[v] != model->values[v].columns || uses[v])) {
-            state->mixed[v] = true;
-        }
-    }
-    for (size_t n = 0; n < model->node_count;
-         n++) { /* gradients through add are shared, not copied */
-        const model_node *node = &model->nodes[n];
-        for (int i = 0; node->op == MODEL_ADD && i < 2; i++) {
-            int32_t base = model->values[node->x[i]].base;
-            if (base >= 0) state->mixed[base] = true;
-        }
-    }
-    free(covered);
-    return SIFR_OK;
-}
-
-/* Nodes whose output or kept statistics the backward pass of their own unit reads, and, from the
- * last to the first, those that these need. */
-static void find_needed(lower_state *state) {
-    const sifr_model *model = state->model;
-    for (size_t i = model->node_count; i-- > 0;) {
-        const model_node *node = &model->nodes[i];
-        const model_op_row *row = model_op_get(node->op);
-        int keep = state->carries[i] ? row->keep : 0;
-        if (node->op == MODEL_HEAD_LOSS) state->needed[i] = true;
-        if (keep & (MODEL_KEEP_Y | MODEL_KEEP_SAVED)) state->needed[i] = true;
-        for (int x = 0; x < DEVICE_INPUTS && node->x[x] >= 0; x++) {
-            const model_value *value = &model->values[node->x[x]];
-            bool read = state->needed[i] || (keep & (MODEL_KEEP_X0 << x));
-            if (read && value->node >= 0 && value->unit == node->unit) {
-                state->needed[value->node] = true;
-            }
-        }
-    }
-}
-
-/* Nodes that a gradient comes through, from the first to the last. */
-static void find_carriers(lower_state *state) {
-    const sifr_model *model = state->model;
-    for (size_t i = 0; i < model->node_count; i++) {
-        const model_node *node = &model->nodes[i];
-        const model_op_row *row = model_op_get(node->op);
-        for (int w = 0; w < DEVICE_WEIGHTS; w++) {
-            if (node->w[w] >= 0 && !model->weights[node->w[w]].frozen) state->carries[i] = true;
-        }
-        for (int x = 0; x < DEVICE_INPUTS && node->x[x] >= 0; x++) {
-            if (!(row->gradients & (1 << x))) continue;
-            if (lower_has_gradient(state, node->x[x])) state->carries[i] = true;
-        }
-    }
-}
-
-static sifr_status analyse(lower_state *state, sifr_error *error) {
-    const sifr_model *model = state->model;
-    int32_t *uses;
-    BASE_TRY(base_alloc(model->value_count, sizeof *uses, &uses, error));
-    for (size_t n = 0; n < model->node_count; n++) {
-        for (int x = 0; x < DEVICE_INPUTS; x++) {
-            if (model->nodes[n].x[x] >= 0) uses[model->nodes[n].x[x]]++;
-        }
-    }
-    find_carriers(state);
-    find_needed(state);
-    sifr_status status = find_mixed(state, uses, error);
-    for (size_t v = 0; v < model->value_count; v++) { /* a slice reads its base */
-        if (model->values[v].base >= 0) uses[model->values[v].base] += uses[v];
-    }
-    find_in_place(state, uses);
-    free(uses);
-    return status;
 }
 
 /* The buffers that live through the whole step, or longer. */
@@ -284,7 +222,8 @@ static sifr_status allocate(lower_state *state, sifr_error *error) {
     BASE_TRY(base_alloc(nodes, sizeof *state->forward_calls, &state->forward_calls, error));
     BASE_TRY(base_alloc(nodes, sizeof *state->backward_calls, &state->backward_calls, error));
     BASE_TRY(base_alloc(nodes, sizeof *state->in_place, &state->in_place, error));
-    BASE_TRY(base_alloc(nodes, sizeof *state->needed, &state->needed, error));
+    BASE_TRY(base_alloc(nodes, sizeof *state->again, &state->again, error));
+    BASE_TRY(base_alloc(nodes, sizeof *state->passes, &state->passes, error));
     BASE_TRY(base_alloc(nodes, sizeof *state->carries, &state->carries, error));
     BASE_TRY(base_alloc(values, sizeof *state->mixed, &state->mixed, error));
     BASE_TRY(base_alloc(model->weight_count, sizeof *state->weight_written, &state->weight_written,
@@ -295,12 +234,12 @@ static sifr_status allocate(lower_state *state, sifr_error *error) {
 }
 
 static void release(lower_state *state) {
-    void *const blocks[] = {state->where,         state->saved,          state->gradient,
-                            state->places,        state->forward_calls,  state->backward_calls,
-                            state->in_place,      state->needed,         state->mixed,
-                            state->slice_written, state->slot_of,        state->sums,
-                            state->sum_buffers,   state->uses,           state->use_of,
-                            state->fresh,         state->weight_written, state->carries};
+    void *const blocks[] = {
+        state->where,          state->saved,          state->gradient, state->places,
+        state->forward_calls,  state->backward_calls, state->in_place, state->again,
+        state->mixed,          state->slice_written,  state->slot_of,  state->sums,
+        state->sum_buffers,    state->uses,           state->use_of,   state->fresh,
+        state->weight_written, state->carries,        state->passes};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) free(blocks[i]);
 }
 
@@ -354,9 +293,8 @@ static sifr_status check_settings(const sifr_model *model, const plan_settings *
     return SIFR_OK;
 }
 
-sifr_status plan_lower(const sifr_model *model, device *dev, const plan_settings *settings,
-                       plan_schedule **out, sifr_error *error) {
-    BASE_TRY(check_settings(model, settings, error));
+sifr_status lower_list(const sifr_model *model, device *dev, const plan_settings *settings,
+                       const bool *kept, plan_schedule **out, sifr_error *error) {
     plan_schedule *s;
     BASE_TRY(base_alloc(1, sizeof *s, &s, error));
     s->model = model;
@@ -366,11 +304,12 @@ sifr_status plan_lower(const sifr_model *model, device *dev, const plan_settings
                          .model = model,
                          .tokens = settings->sequences * settings->length,
                          .element = device_dtype_bytes(settings->dtype),
-                         .micro_batch = -1};
+                         .micro_batch = -1,
+                         .kept = kept};
     sifr_status status;
     BASE_TRY_GOTO(status, allocate(&state, error), done);
     BASE_TRY_GOTO(status, add_permanent(&state, error), done);
-    BASE_TRY_GOTO(status, analyse(&state, error), done);
+    BASE_TRY_GOTO(status, lower_analyse(&state, error), done);
     BASE_TRY_GOTO(status, lower_plan_sums(&state, error), done);
     BASE_TRY_GOTO(status, lower_step(&state, error), done);
     plan_assign_tiers(s);
@@ -386,4 +325,12 @@ done:
     release(&state);
     plan_free(s);
     return status;
+}
+
+sifr_status plan_lower(const sifr_model *model, device *dev, const plan_settings *settings,
+                       plan_schedule **out, sifr_error *error) {
+    BASE_TRY(check_settings(model, settings, error));
+    if (settings->mode == PLAN_TRAIN && settings->recompute == PLAN_RECOMPUTE_AUTO)
+        return lower_keep(model, dev, settings, out, error);
+    return lower_list(model, dev, settings, NULL, out, error);
 }

@@ -1,5 +1,6 @@
-/* What the files of the lowering share: lower.c (the order of things), lower_forward.c,
- * lower_backward.c and lower_gradient.c. Private to them. */
+/* What the files of the lowering share: lower.c (the order of things), lower_analyse.c (what is
+ * known before), lower_keep.c (what is kept for backward), lower_forward.c, lower_backward.c and
+ * lower_gradient.c. Private to them. */
 #ifndef PLAN_LOWER_H
 #define PLAN_LOWER_H
 
@@ -27,10 +28,10 @@ typedef struct lower_use {
 typedef struct lower_state {
     plan_schedule *s;
     const sifr_model *model;
-    int64_t tokens;      /* rows of a micro batch */
-    int64_t element;     /* bytes of the training type */
-    int32_t micro_batch; /* being lowered */
-    bool recomputing;
+    int64_t tokens;          /* rows of a micro batch */
+    int64_t element;         /* bytes of the training type */
+    int32_t micro_batch;     /* being lowered */
+    const bool *recomputing; /* by node: those that are run again now; NULL: the pass itself */
 
     /* By micro batch (one set where the order is "batch") and value or node. */
     int32_t *where;    /* value -> buffer */
@@ -43,7 +44,9 @@ typedef struct lower_state {
     /* By node: calls, made once. */
     int32_t *forward_calls, *backward_calls;
     bool *in_place;
-    bool *needed;  /* by node: to be run again when its unit is recomputed */
+    const bool *kept; /* by node: what it makes lives on for the backward pass; NULL: of none */
+    bool *again;      /* by node: to be run again before its unit's backward pass */
+    bool *passes;     /* by node: other units read what it makes, or what is made of that */
     bool *carries; /* by node: a trained weight is in it or before it, so it has a backward pass */
 
     /* By value. */
@@ -89,6 +92,19 @@ sifr_status lower_put(lower_state *state, device_call *call, plan_role role, low
 sifr_status lower_emit(lower_state *state, plan_action action, int32_t unit, int32_t node,
                        const device_call *call, int32_t *cached, bool accumulate_dw,
                        sifr_error *error) SIFR_MUST_CHECK;
+
+/* Fills in_place, mixed, carries, again and passes. */
+sifr_status lower_analyse(lower_state *state, sifr_error *error) SIFR_MUST_CHECK;
+/* again, for the nodes of one unit, by `kept`. After lower_analyse. */
+void lower_find_again(lower_state *state, int32_t unit);
+
+/* A schedule of settings that are checked, with the passes and its memory. `kept` is borrowed, by
+ * node, for PLAN_RECOMPUTE_AUTO. */
+sifr_status lower_list(const sifr_model *model, device *dev, const plan_settings *settings,
+                       const bool *kept, plan_schedule **out, sifr_error *error) SIFR_MUST_CHECK;
+/* The same for PLAN_RECOMPUTE_AUTO: with as much kept as its limits allow. */
+sifr_status lower_keep(const sifr_model *model, device *dev, const plan_settings *settings,
+                       plan_schedule **out, sifr_error *error) SIFR_MUST_CHECK;
 
 /* Whether a gradient of this value is of use: some trained weight is before it. */
 bool lower_has_gradient(const lower_state *state, int32_t value);

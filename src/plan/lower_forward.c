@@ -69,8 +69,8 @@ sifr_status lower_forward(lower_state *state, int32_t n, sifr_error *error) {
                                  .matrix = lower_matrix(rows, columns, DEVICE_FP32)};
         BASE_TRY(lower_put(state, &call, PLAN_SAVED0, operand, error));
     }
-    return lower_emit(state, PLAN_FORWARD, node->unit, n, &call, &state->forward_calls[n], false,
-                      error);
+    plan_action action = state->recomputing ? PLAN_RECOMPUTE : PLAN_FORWARD;
+    return lower_emit(state, action, node->unit, n, &call, &state->forward_calls[n], false, error);
 }
 
 sifr_status lower_logits(lower_state *state, int32_t n, sifr_error *error) {

@@ -14,8 +14,8 @@ const char *plan_class_name(plan_class class) {
 
 const char *plan_action_name(plan_action action) {
     static const char *const names[PLAN_ACTIONS] = {
-        "forward", "backward", "add",    "count", "loss",  "squares", "norm",
-        "update",  "gather",   "reduce", "read",  "write", "wait"};
+        "forward", "recompute", "backward", "add",    "count", "loss",  "squares",
+        "norm",    "update",    "gather",   "reduce", "read",  "write", "wait"};
     return names[action];
 }
 

@@ -49,16 +49,17 @@ typedef struct plan_buffer {
 } plan_buffer;
 
 typedef enum plan_action {
-    PLAN_FORWARD,  /* a kernel of the forward pass */
-    PLAN_BACKWARD, /* a kernel of the backward pass */
-    PLAN_ADD,      /* a partial gradient sum */
-    PLAN_COUNT,    /* labelled tokens of the global batch, over all ranks */
-    PLAN_LOSS,     /* folds the losses of a micro batch */
-    PLAN_SQUARES,  /* sums of squares of a unit's gradient */
-    PLAN_NORM,     /* folds them over all ranks; decides whether the update happens */
-    PLAN_UPDATE,   /* the optimizer on one unit */
-    PLAN_GATHER,   /* all-gather of a unit's slices: x0 is this rank's, y the whole */
-    PLAN_REDUCE,   /* reduce-scatter of a gradient sum: x0 is the whole, y this rank's slice */
+    PLAN_FORWARD,   /* a kernel of the forward pass */
+    PLAN_RECOMPUTE, /* one of the forward pass again: backward reads what it makes */
+    PLAN_BACKWARD,  /* a kernel of the backward pass */
+    PLAN_ADD,       /* a partial gradient sum */
+    PLAN_COUNT,     /* labelled tokens of the global batch, over all ranks */
+    PLAN_LOSS,      /* folds the losses of a micro batch */
+    PLAN_SQUARES,   /* sums of squares of a unit's gradient */
+    PLAN_NORM,      /* folds them over all ranks; decides whether the update happens */
+    PLAN_UPDATE,    /* the optimizer on one unit */
+    PLAN_GATHER,    /* all-gather of a unit's slices: x0 is this rank's, y the whole */
+    PLAN_REDUCE,    /* reduce-scatter of a gradient sum: x0 is the whole, y this rank's slice */
     PLAN_READ,  /* from disk: x0 in a file, y in memory; with PLAN_WRITE left out where the update
                    does not happen */
     PLAN_WRITE, /* to disk: x0 in memory, y in a file */
@@ -126,6 +127,13 @@ typedef enum plan_mode {
 
 typedef enum plan_order { PLAN_BATCH, PLAN_UNIT } plan_order;
 
+/* What is kept of the forward pass for the backward pass. The same bits each way. */
+typedef enum plan_recompute {
+    PLAN_RECOMPUTE_NONE, /* all that it reads */
+    PLAN_RECOMPUTE_UNIT, /* the inputs of units; the rest is computed again, unit by unit */
+    PLAN_RECOMPUTE_AUTO  /* and, within limits, what is dear to compute again for its size */
+} plan_recompute;
+
 /* What steers the transfers of ZeRO beside its stage: DeepSpeed's keys of the same names. Counts
  * are elements of flat parameters. Nothing here changes a result. */
 typedef struct plan_transfers {
@@ -176,7 +184,12 @@ typedef struct plan_settings {
     plan_order order;
     bool sequential;          /* gradient_order: left to right instead of the tree */
     bool external_parameters; /* another schedule has them, and caches: no room here */
-    bool recompute;           /* keep only the inputs of units, run their forward again */
+    plan_recompute recompute;
+    /* Of PLAN_RECOMPUTE_AUTO: what activations may take at most, and the whole block; 0: no limit. */
+    int64_t activation_bytes, room_bytes;
+    /* Of PLAN_RECOMPUTE_UNIT: units whose inputs are kept, the first and the last one apart; those
+     * between are computed again, too. 0: every unit's. */
+    int32_t checkpoints;
     device_attributes adam;
 } plan_settings;
 

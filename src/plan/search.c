@@ -29,14 +29,24 @@ sifr_status plan_assess(const plan_search *search, const plan_schedule *s, plan_
     return plan_predict(s, search->machine, &out->predicted, NULL, error);
 }
 
+void plan_limit(const plan_search *search, plan_settings *settings) {
+    if (settings->recompute != PLAN_RECOMPUTE_AUTO) return;
+    settings->room_bytes = settings->activation_bytes > 0 ? 0 : search->room_bytes;
+}
+
 /* `priced`: with its time and its traffic; else what it takes, which is all that a size asks. */
 static sifr_status try_order(plan_search *search, const plan_settings *settings, bool priced,
                              plan_outcome *out, sifr_error *error) {
     plan_schedule *s;
     sifr_error why = {0};
+    plan_settings one = *settings;
     search->tried++;
-    *out = (plan_outcome){.settings = *settings, .total_bytes = INT64_MAX};
-    sifr_status status = plan_lower(search->model, search->dev, settings, &s, &why);
+    plan_limit(search, &one);
+    /* What is kept as far as there is room fits where nothing kept does. */
+    if (!priced && one.recompute == PLAN_RECOMPUTE_AUTO && one.activation_bytes == 0)
+        one.recompute = PLAN_RECOMPUTE_UNIT;
+    *out = (plan_outcome){.settings = one, .total_bytes = INT64_MAX};
+    sifr_status status = plan_lower(search->model, search->dev, &one, &s, &why);
     if (status == SIFR_USAGE) return SIFR_OK;
     if (status != SIFR_OK) return base_fail(error, status, "%s", why.message);
     if (priced)

@@ -45,7 +45,7 @@ static sifr_status find_advice(comm_group *group, const sifr_model *model,
                                const train_config *config, int64_t length, char *out,
                                sifr_error *error) {
     sifr_engine_options options = train_engine_options(config, length);
-    plan_settings settings = engine_settings(&options, group);
+    plan_settings settings = train_plan_settings(config, &options, group);
     plan_machine machine = {.ranks_per_host = comm_local_size(group)};
     int64_t room = (int64_t)engine_memory_room() / comm_local_size(group);
     device *dev;

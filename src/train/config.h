@@ -33,7 +33,11 @@ typedef enum train_gradient_order {
     TRAIN_GRADIENT_TREE,
     TRAIN_GRADIENT_SEQUENTIAL
 } train_gradient_order;
-typedef enum train_recompute { TRAIN_RECOMPUTE_NONE, TRAIN_RECOMPUTE_UNIT } train_recompute;
+typedef enum train_recompute {
+    TRAIN_RECOMPUTE_NONE,
+    TRAIN_RECOMPUTE_UNIT,
+    TRAIN_RECOMPUTE_AUTO
+} train_recompute;
 typedef enum train_tier { TRAIN_TIER_NONE, TRAIN_TIER_CPU, TRAIN_TIER_NVME } train_tier;
 typedef enum train_dtype { TRAIN_FP32, TRAIN_BF16, TRAIN_FP16 } train_dtype;
 
@@ -88,6 +92,14 @@ typedef struct train_aio {
     bool single_submit, overlap_events;
 } train_aio;
 
+/* DeepSpeed's activation_checkpointing, and what bounds "recompute": "auto". */
+typedef struct train_activations {
+    int64_t memory;      /* bytes; 0: not given, what the machine leaves */
+    int64_t checkpoints; /* 0: every unit's input */
+    bool profile;
+    bool partition; /* partition_activations is asked for: there is nothing to split */
+} train_activations;
+
 typedef struct train_setting train_setting; /* one key's value and where it came from */
 
 typedef struct train_config {
@@ -129,6 +141,7 @@ typedef struct train_config {
     train_step_order step_order;
     train_gradient_order gradient_order;
     train_recompute recompute;
+    train_activations activations;
     const char *trace;               /* file of the timeline; NULL: none */
     int64_t trace_first, trace_last; /* steps of the run; 0: the second to the fourth done */
     int64_t threads;                 /* 0: one for each core that the process may use */

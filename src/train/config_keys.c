@@ -12,6 +12,7 @@
 #define SECTION TRAIN_SECTION
 #define BOOL TRAIN_BOOL
 #define INT TRAIN_INT
+#define BYTES TRAIN_BYTES
 #define NUMBER TRAIN_NUMBER
 #define TEXT TRAIN_TEXT
 #define CHOICE TRAIN_CHOICE
@@ -234,13 +235,13 @@ KEY("zero_optimization.zenflow.full_warm_up_rounds", INT, LATER, "0", "", "Round
 KEY("zero_optimization.zenflow.pt_reserved_cores_perc", NUMBER, LATER, "0.5", "", "Share of the cores left to torch.", .range = "0..1"),
 KEY("zero_optimization.zenflow.steps_per_epoch", INT, LATER, NULL, "steps", "Steps of an epoch."),
 
-KEY("activation_checkpointing", SECTION, LATER, NULL, "", "Recomputing activations; sifr.recompute is the switch here."),
-KEY("activation_checkpointing.partition_activations", BOOL, LATER, "false", "", "Splits kept activations over tensor-parallel ranks."),
-KEY("activation_checkpointing.cpu_checkpointing", BOOL, LATER, "false", "", "Keeps them on the host."),
-KEY("activation_checkpointing.contiguous_memory_optimization", BOOL, LATER, "false", "", "Keeps them in one buffer."),
-KEY("activation_checkpointing.number_checkpoints", INT, LATER, NULL, "", "How many there are, to size that buffer.", .range = "> 0"),
-KEY("activation_checkpointing.synchronize_checkpoint_boundary", BOOL, LATER, "false", "", "Waits for the device at each one."),
-KEY("activation_checkpointing.profile", BOOL, LATER, "false", "", "Times each one."),
+KEY("activation_checkpointing", SECTION, BUILT, NULL, "", "Recomputing activations. partition_activations, cpu_checkpointing, contiguous_memory_optimization or number_checkpoints make sifr.recompute \"unit\" where that is not given."),
+KEY("activation_checkpointing.partition_activations", BOOL, NONE, "false", "", "no two ranks hold the same activations, so there is nothing to split: that takes tensor parallelism."),
+KEY("activation_checkpointing.cpu_checkpointing", BOOL, NONE, "false", "", "ranks here are CPUs: activations are in the host's memory."),
+KEY("activation_checkpointing.contiguous_memory_optimization", BOOL, NONE, "false", "", "the planner places every buffer in one block. As in DeepSpeed it needs partition_activations and number_checkpoints."),
+KEY("activation_checkpointing.number_checkpoints", INT, BUILT, NULL, "units", "Of the units between the first and the last, inputs that are kept; what lies between two of them is computed again. As many as there are units, or more: every unit's.", .range = "> 0", .gate = "sifr.recompute", .opens = "\"unit\"", FIELD(activations.checkpoints)),
+KEY("activation_checkpointing.synchronize_checkpoint_boundary", BOOL, NONE, "false", "", "there is nothing to wait for: what computes runs in order, one instruction after the other."),
+KEY("activation_checkpointing.profile", BOOL, BUILT, "false", "", "Prints at the end what forward, recomputation and backward of each unit took a step.", FIELD(activations.profile)),
 KEY("aio", SECTION, BUILT, NULL, "", "How the disk is read and written; acts with offload_optimizer or offload_param on nvme."),
 KEY("aio.block_size", INT, BUILT, "1048576", "bytes", "Size of a request, a multiple of 4096.", .range = "> 0", ANY_NVME, FIELD(aio.block_size)),
 KEY("aio.queue_depth", INT, BUILT, "8", "requests", "Requests under way at a time in each thread's ring.", .range = "> 0", ANY_NVME, FIELD(aio.queue_depth)),
@@ -432,7 +433,8 @@ KEY("sifr.save_total_limit", INT, BUILT, "0", "checkpoints", "Keeps the newest s
 KEY("sifr.resume", BOOL, BUILT, "false", "", "Goes on from the newest checkpoint of the output.", FIELD(resume)),
 KEY("sifr.step_order", CHOICE, BUILT, "\"auto\"", "", "batch: all units of a micro batch, then the next; unit: all micro batches of a unit, then the next; auto: the quicker that fits.", .choices = "auto|batch|unit", .argument = "ORDER", FIELD(step_order)),
 KEY("sifr.gradient_order", CHOICE, BUILT, "\"tree\"", "", "tree: sums that do not depend on the number of ranks; sequential: less memory, without that.", .choices = "tree|sequential", .argument = "ORDER", FIELD(gradient_order)),
-KEY("sifr.recompute", CHOICE, BUILT, "\"none\"", "", "unit: keeps a unit's input only, and computes the rest again for backward.", .choices = "none|unit", .argument = "KIND", FIELD(recompute)),
+KEY("sifr.recompute", CHOICE, BUILT, "\"none\"", "", "unit: keeps a unit's input only, and computes the rest again for backward; auto: keeps what is dear to compute again, as far as activation_memory, or else the machine's memory, allows.", .choices = "none|unit|auto", .argument = "KIND", FIELD(recompute)),
+KEY("sifr.activation_memory", BYTES, BUILT, NULL, "bytes", "What a rank's activations may take at most, such as \"1GiB\"; makes recompute \"auto\". \"auto\": what the machine's memory leaves.", .range = "> 0", .argument = "BYTES", FIELD(activations.memory)),
 KEY("sifr.freeze", TEXTS, BUILT, NULL, "", "Weights that are not trained: shell globs over their names in the model's safetensors files.", .argument = "PATTERN"),
 KEY("sifr.threads", INT, BUILT, "0", "threads", "Threads of a rank; 0: one for each core that it may use.", .range = ">= 0", .argument = "N", FIELD(threads)),
 KEY("sifr.trace", TEXT, BUILT, NULL, "", "Writes the timeline of a few steps, of every rank, for Perfetto or chrome://tracing (docs/profiling.md).", .argument = "FILE", FIELD(trace)),

@@ -10,7 +10,8 @@
 typedef enum train_key_type {
     TRAIN_SECTION, /* an object whose members have rows of their own */
     TRAIN_BOOL,
-    TRAIN_INT, /* 500000000 or 5e8 */
+    TRAIN_INT,   /* 500000000 or 5e8 */
+    TRAIN_BYTES, /* the same, or "24GiB" */
     TRAIN_NUMBER,
     TRAIN_TEXT,
     TRAIN_CHOICE,  /* one of `choices`, in any case of letters */

@@ -80,6 +80,10 @@ sifr_status train_config_batch(train_config *config, int64_t world_size,
 sifr_status train_config_offload(const train_config *config, sifr_error *error) SIFR_MUST_CHECK;
 void train_note_offload(train_config *config);
 
+/* config_activations.c: what activation_checkpointing and activation_memory say for sifr.recompute.
+ * Refuses what contradicts itself. */
+sifr_status train_config_activations(train_config *config, sifr_error *error) SIFR_MUST_CHECK;
+
 /* config_profile.c: which operations comms_logger logs, and the steps that are traced; after the
  * fields are filled. */
 sifr_status train_config_profile(train_config *config, sifr_error *error) SIFR_MUST_CHECK;

@@ -378,6 +378,7 @@ static void train_fill_field(train_config *config, const train_key *key, const j
         memcpy(field, &truth, sizeof truth);
         break;
     case TRAIN_INT:
+    case TRAIN_BYTES:
         memcpy(field, &integer, sizeof integer);
         break;
     case TRAIN_NUMBER:
@@ -440,6 +441,8 @@ static sifr_status train_fill(train_config *config, int64_t world_size, sifr_err
     config->optimizer.beta1 = json_number_value(json_array_get(betas, 0));
     config->optimizer.beta2 = json_number_value(json_array_get(betas, 1));
     if (config->optimizer.kind == TRAIN_ADAMW) config->optimizer.decoupled = true;
+    config->activations.partition = json_is_true(
+        train_setting_at(config, "activation_checkpointing.partition_activations")->value);
     config->schedule.kind = train_scheduler_kind(config);
     config->schedule.base_lr = config->optimizer.lr;
     config->resolved = true;
@@ -492,6 +495,7 @@ sifr_status train_config_resolve(train_config *config, int64_t world_size, sifr_
     BASE_TRY(train_resolve_run(config, error));
     BASE_TRY(train_resolve_zero(config, error));
     BASE_TRY(train_config_offload(config, error));
+    BASE_TRY(train_config_activations(config, error));
     BASE_TRY(train_resolve_optimizer(config, error));
     BASE_TRY(train_resolve_scheduler(config, error));
     BASE_TRY(train_config_batch(config, world_size, error));

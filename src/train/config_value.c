@@ -99,6 +99,7 @@ static void train_expected(const train_key *key, char out[400]) {
         [TRAIN_SECTION] = "an object {…}",
         [TRAIN_BOOL] = "true or false",
         [TRAIN_INT] = "a whole number",
+        [TRAIN_BYTES] = "bytes, such as 1073741824 or \"1GiB\",",
         [TRAIN_NUMBER] = "a number",
         [TRAIN_TEXT] = "a string",
         [TRAIN_CHOICE] = "",
@@ -148,13 +149,18 @@ static sifr_status train_value_wrong(const train_key *key, const json_t *value, 
 
 /* A whole number as an integer, any other number as it is; NULL where it is none, or not finite. */
 static json_t *train_number(const train_key *key, const json_t *value) {
+    int64_t bytes;
+    if (key->type == TRAIN_BYTES && json_is_string(value)) {
+        bool right = base_parse_bytes(json_string_value(value), "", &bytes, NULL) == SIFR_OK;
+        return right ? json_integer(bytes) : NULL;
+    }
     if (json_is_integer(value)) {
         return key->type == TRAIN_NUMBER ? json_real(json_number_value(value))
                                          : json_integer(json_integer_value(value));
     }
     double number = json_is_real(value) ? json_real_value(value) : NAN;
     if (!isfinite(number)) return NULL;
-    if (key->type != TRAIN_INT) return json_real(number);
+    if (key->type == TRAIN_NUMBER) return json_real(number);
     if (number != floor(number) || fabs(number) >= 0x1p63) return NULL;
     return json_integer((json_int_t)number);
 }
@@ -192,6 +198,7 @@ sifr_status train_value_check(const train_key *key, json_t *value, const char *w
         if (json_is_boolean(value)) result = json_incref(value);
         break;
     case TRAIN_INT:
+    case TRAIN_BYTES:
     case TRAIN_NUMBER:
         result = train_number(key, value);
         if (result && key->choices) {
@@ -248,7 +255,8 @@ sifr_status train_value_from_text(const train_key *key, const char *text, const 
         *out = json_true();
         return SIFR_OK;
     }
-    bool plain = key->type == TRAIN_TEXT || key->type == TRAIN_TEXTS || key->type == TRAIN_CHOICE;
+    bool plain = key->type == TRAIN_TEXT || key->type == TRAIN_TEXTS || key->type == TRAIN_CHOICE ||
+                 key->type == TRAIN_BYTES;
     if (plain || strcmp(text, "auto") == 0) {
         value = json_string(text);
         if (!value) {

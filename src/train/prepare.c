@@ -7,16 +7,14 @@
 #include "base/json.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "engine/step_order.h"
 #include "formats/tokenizer.h"
+#include "plan/kept.h"
 #include "train/advice.h"
 #include "train/agreement.h"
 #include "train/identity.h"
 #include "train/run.h"
 #include "train/settings.h"
-
-/* Bytes that measuring the machine takes, not to be more than the plan where that is small. */
-enum { MEASURE_BYTES = 12 << 20 };
+#include "train/step_choice.h"
 
 sifr_status train_agree(train_state *t, sifr_status status, sifr_error *error) {
     sifr_status agreed = comm_agree_status(t->group, status, error);
@@ -40,9 +38,9 @@ static sifr_status require_paths(const train_config *config, sifr_error *error) 
     return SIFR_OK;
 }
 
-static sifr_status try_engine(train_state *t, bool unit_order, sifr_error *error) {
+static sifr_status create_engine(train_state *t, sifr_error *error) {
     sifr_engine_options options = train_engine_options(t->config, t->length);
-    options.unit_order |= unit_order;
+    BASE_TRY(train_choose_step(t, &options, error));
     sifr_status status = engine_create(t->folder.model, &options, t->group, &t->engine, error);
     sifr_status agreed = train_agree(t, status, error);
     if (agreed == SIFR_OK) return SIFR_OK;
@@ -52,42 +50,6 @@ static sifr_status try_engine(train_state *t, bool unit_order, sifr_error *error
     sifr_status told = train_advise(t->group, t->folder.model, t->config, t->length, error);
     t->agreed = told == SIFR_NO_MEMORY;
     return told;
-}
-
-/* What the plan is priced on, and shares are shares of. `memory` may be NULL. */
-static sifr_status measure_machine(train_state *t, device *dev, void *memory, int64_t bytes,
-                                   sifr_error *error) {
-    sifr_error wrong;
-    t->machine = (plan_machine){.ranks_per_host = comm_local_size(t->group)};
-    BASE_TRY(plan_machine_measure(dev, memory, bytes, &t->machine, error));
-    if (plan_machine_load_stored(&t->machine, &wrong) != SIFR_OK)
-        base_log(t->host->log, SIFR_LOG_WARNING, "%s; what it says of communication is left out",
-                 wrong.message);
-    return SIFR_OK;
-}
-
-static sifr_status price_orders(train_state *t, engine_order_choice *choice, sifr_error *error) {
-    sifr_engine_options options = train_engine_options(t->config, t->length);
-    plan_settings settings = engine_settings(&options, t->group);
-    device *dev;
-    BASE_TRY(device_open_cpu(options.threads, options.isa, &dev, error));
-    sifr_status status = measure_machine(t, dev, NULL, MEASURE_BYTES, error);
-    if (status == SIFR_OK)
-        status = engine_choose_order(t->folder.model, dev, &settings, &t->machine, choice, error);
-    device_close(dev);
-    return status;
-}
-
-static sifr_status create_engine(train_state *t, sifr_error *error) {
-    engine_order_choice choice = {.order = PLAN_BATCH};
-    char text[128];
-    const train_config *c = t->config;
-    if (c->step_order == TRAIN_STEP_AUTO && c->gradient_accumulation_steps > 1) {
-        BASE_TRY(train_agree(t, price_orders(t, &choice, error), error));
-        BASE_TRY(engine_agree_order(t->group, &choice, error));
-        train_say(t->host, "step_order %s", engine_order_text(&choice, text, sizeof text));
-    }
-    return try_engine(t, choice.order == PLAN_UNIT, error);
 }
 
 /* Where state is, how it gets there, and what dead runs left there. */
@@ -114,6 +76,18 @@ static sifr_status say_offload(train_state *t, sifr_error *error) {
         train_say(t->host, "removed %lld swap director%s of runs that died", (long long)cleaned,
                   cleaned == 1 ? "y" : "ies");
     return SIFR_OK;
+}
+
+/* What DeepSpeed's keys mean here, and what "auto" came to. The machine must be measured. */
+static void say_activations(const train_state *t) {
+    const train_config *c = t->config;
+    char line[512];
+    if (c->activations.partition)
+        train_say(t->host, "partition_activations: no two ranks hold the same activations (that "
+                           "takes tensor parallelism), so there is nothing to split");
+    if (c->recompute == TRAIN_RECOMPUTE_AUTO &&
+        plan_kept_describe(t->engine->training, &t->machine, line, sizeof line))
+        train_say(t->host, "recompute auto: %s", line);
 }
 
 static sifr_status save_config(const train_state *t, sifr_error *error) {
@@ -331,9 +305,10 @@ static sifr_status make_batch(train_state *t, sifr_error *error) {
 static sifr_status begin(train_state *t, sifr_error *error) {
     int64_t idle;
     void *memory = engine_idle_memory(t->engine->trainer, &idle);
-    if (idle < MEASURE_BYTES) memory = NULL, idle = MEASURE_BYTES;
+    if (idle < TRAIN_MEASURE_BYTES) memory = NULL, idle = TRAIN_MEASURE_BYTES;
     BASE_TRY(make_batch(t, error));
-    BASE_TRY(measure_machine(t, t->engine->dev, memory, idle, error));
+    BASE_TRY(train_measure_machine(t, t->engine->dev, memory, idle, error));
+    say_activations(t);
     BASE_TRY(train_profile_open(&t->profile, t->config, t->host, t->engine, &t->machine,
                                 t->baseline, t->total_steps, error));
     if (t->first) BASE_TRY(begin_output(t, error));

@@ -45,6 +45,8 @@ sifr_status train_profile_open(train_profile *p, const train_config *config, con
                          .baseline = baseline,
                          .first_step = engine->steps};
     if (config->wall_clock_breakdown && machine) BASE_TRY(predict(p, machine, error));
+    if (config->activations.profile)
+        BASE_TRY(train_unit_times_open(&p->units, engine->training, error));
     if (config->trace) BASE_TRY(open_trace(p, total_steps, error));
     if (!config->comms_logger.enabled) return SIFR_OK;
     return train_comms_log_open(engine->training, engine->group, &config->comms_logger, host,
@@ -55,6 +57,7 @@ void train_profile_close(train_profile *p) {
     if (p->engine) comm_watch(p->engine->group, NULL, NULL); /* the last step may have failed */
     train_trace_close(p->trace);
     train_comms_log_close(p->comms);
+    train_unit_times_close(&p->units);
     free(p->planned);
     p->trace = NULL;
     p->comms = NULL;
@@ -109,6 +112,7 @@ sifr_status train_profile_step(train_profile *p, double seconds, sifr_error *err
     if (p->config->wall_clock_breakdown)
         train_breakdown_add(&p->breakdown, p->engine->training, engine_seconds(p->engine->trainer),
                             p->planned, seconds);
+    train_unit_times_add(&p->units, engine_seconds(p->engine->trainer));
     BASE_TRY(train_comms_log_step(p->comms, error));
     if (p->engine->steps == p->first_step + 1)
         BASE_TRY(say_memory(p, "after the first step", error));
@@ -121,6 +125,7 @@ sifr_status train_profile_end(train_profile *p, sifr_error *error) {
     if (p->trace && !train_trace_written(p->trace)) BASE_TRY(write_trace(p, error));
     if (p->config->wall_clock_breakdown)
         BASE_TRY(train_breakdown_say(&p->breakdown, p->engine->group, p->host, error));
+    BASE_TRY(train_unit_times_say(&p->units, p->engine->group, p->host, error));
     BASE_TRY(train_comms_log_say(p->comms, error));
     return say_memory(p, "at the end", error);
 }

@@ -8,6 +8,7 @@
 #include "train/breakdown.h"
 #include "train/comms_log.h"
 #include "train/trace.h"
+#include "train/unit_times.h"
 
 typedef struct train_profile {
     const train_config *config;
@@ -18,6 +19,7 @@ typedef struct train_profile {
     int64_t first_step; /* where the run began */
     double pause;       /* seconds that the last train_profile_step took for itself */
     train_breakdown breakdown;
+    train_unit_times units; /* where activation_checkpointing.profile asks for it */
     train_comms_log *comms;
     train_trace *trace;
 } train_profile;

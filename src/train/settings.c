@@ -3,8 +3,10 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/checked.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "engine/engine.h"
 #include "formats/tokenizer.h"
 
 sifr_status train_sequence_length(const train_config *config, const formats_model_config *model,
@@ -77,7 +79,10 @@ sifr_engine_options train_engine_options(const train_config *c, int64_t length) 
     options.micro_batches = (int32_t)c->gradient_accumulation_steps;
     options.unit_order = c->step_order == TRAIN_STEP_UNIT;
     options.sequential = c->gradient_order == TRAIN_GRADIENT_SEQUENTIAL;
-    options.recompute = c->recompute == TRAIN_RECOMPUTE_UNIT;
+    options.recompute = c->recompute != TRAIN_RECOMPUTE_NONE;
+    options.activation_bytes = c->activations.memory;
+    if (c->recompute == TRAIN_RECOMPUTE_UNIT)
+        options.checkpoints = (int32_t)base_min_i64(c->activations.checkpoints, INT32_MAX);
     options.beta1 = c->optimizer.beta1;
     options.beta2 = c->optimizer.beta2;
     options.epsilon = c->optimizer.eps;
@@ -100,6 +105,13 @@ sifr_engine_options train_engine_options(const train_config *c, int64_t length) 
     options.offload = offload_options(c);
     options.seed = c->seed;
     return options;
+}
+
+plan_settings train_plan_settings(const train_config *config, const sifr_engine_options *options,
+                                  const comm_group *group) {
+    plan_settings settings = engine_settings(options, group);
+    if (config->recompute == TRAIN_RECOMPUTE_AUTO) settings.recompute = PLAN_RECOMPUTE_AUTO;
+    return settings;
 }
 
 /* Of the file system that nvme_path names. */

@@ -2,6 +2,7 @@
 #ifndef TRAIN_SETTINGS_H
 #define TRAIN_SETTINGS_H
 
+#include "comm/comm.h"
 #include "formats/model_config.h"
 #include "plan/search.h"
 #include "sifr/engine.h"
@@ -18,8 +19,14 @@ sifr_status train_sequence_length(const train_config *config, const formats_mode
 sifr_status train_freeze(const train_config *config, sifr_model *model, const sifr_log *log,
                          sifr_error *error) SIFR_MUST_CHECK;
 
-/* A step_order of "auto" comes out as that of batches. */
+/* A step_order of "auto" comes out as that of batches, a recompute of "auto" without
+ * activation_memory as that of units: what memory leaves is not known here. */
 sifr_engine_options train_engine_options(const train_config *config, int64_t length);
+
+/* The same for planning, by one of those ranks: recompute "auto" stays it, with the limit that the
+ * config gives, if any (plan_limit). */
+plan_settings train_plan_settings(const train_config *config, const sifr_engine_options *options,
+                                  const comm_group *group);
 
 /* For trying other settings than the config's, where a rank's block may take `room` bytes and
  * `ranks` share the host's disk: optimizer state may go there if the config names a directory. */

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Promise 2 of the design: the plan is the measurement. Anonymous memory of a training run, watched
 # from outside, against what `sifr plan` said of it: both step orders, with and without
-# recomputation, fp32 and bf16. timeout: 300, runs alone, not under sanitizers
+# recomputation, and within a limit, fp32 and bf16. timeout: 300, runs alone, not under sanitizers
 set -eu
 fail() {
     echo "FAILED: $*" >&2
@@ -32,8 +32,9 @@ watch() {
     echo $((largest * 1024))
 }
 
-compare() { # PRECISION STEP_ORDER RECOMPUTE
-    echo "{\"sifr\": {\"step_order\": \"$2\", \"recompute\": \"$3\"}}" >ds.json
+compare() { # PRECISION STEP_ORDER RECOMPUTE [ACTIVATION_MEMORY]
+    echo "{\"sifr\": {\"step_order\": \"$2\", \"recompute\": \"$3\"${4:+,
+        \"activation_memory\": \"$4\"}}}" >ds.json
     echo "$*" >case
     set -- --config ds.json --model model --seq-length 256 --per-device-train-batch-size 4 \
         --gradient-accumulation-steps 2 --threads 2 $1
@@ -65,3 +66,4 @@ for precision in "" --bf16; do
         done
     done
 done
+compare "" batch auto 30MiB

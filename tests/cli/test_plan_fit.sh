@@ -108,7 +108,7 @@ limit=$((whole * 6 / 10 + baseline))
 expect 0 $small --config ds.json --device-memory $limit
 says '^It does not fit on that machine'
 expect 0 $small --config ds.json --device-memory $limit --fit --output fit.json
-says '^chosen +micro batch (16|8|4|2|1), accumulation [0-9]+, recompute (none|unit), step_order'
+says '^chosen +micro batch (16|8|4|2|1), accumulation [0-9]+, recompute (none|unit|auto within [0-9.]+ [KMG]iB), step_order'
 says '^as given +micro batch 32, accumulation 1, '
 says ': does not fit; predicted '
 says '^why +the least predicted time of what fits, of [0-9]+ plans; '

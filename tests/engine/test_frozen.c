@@ -146,7 +146,7 @@ static void costs_nothing(void **state) {
     for (size_t i = 0; i < s->instruction_count; i++) {
         const plan_instruction *in = &s->instructions[i];
         if (in->unit < 0) continue;
-        forward[in->unit] += in->action == PLAN_FORWARD;
+        forward[in->unit] += in->action == PLAN_FORWARD || in->action == PLAN_RECOMPUTE;
         backward[in->unit] += in->action == PLAN_BACKWARD;
         if (in->unit < 2) assert_true(in->action == PLAN_FORWARD);
     }

@@ -111,12 +111,14 @@ static void orders_of(small_kind kind, sifr_precision precision, int32_t k) {
     sifr_engine_options options = defaults(precision);
     options.micro_batches = k;
     outcome expected = train(model, &options);
-    for (int variant = 1; variant < 4; variant++) {
+    for (int variant = 1; variant < 6; variant++) {
         char what[96];
         options.unit_order = variant & 1;
-        options.recompute = variant & 2;
-        snprintf(what, sizeof what, "%s, k %d, %s order%s", small_names[kind], k,
-                 options.unit_order ? "unit" : "batch", options.recompute ? ", recompute" : "");
+        options.recompute = variant > 1;
+        options.checkpoints = variant > 3; /* one: all blocks are computed again from the first */
+        snprintf(what, sizeof what, "%s, k %d, %s order%s%s", small_names[kind], k,
+                 options.unit_order ? "unit" : "batch", options.recompute ? ", recompute" : "",
+                 options.checkpoints ? ", one checkpoint" : "");
         compare(model, &expected, &options, what);
     }
     free(expected.weights);

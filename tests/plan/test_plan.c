@@ -159,7 +159,7 @@ static void every_schedule(void **state) {
     device *dev;
     sifr_error error = {0};
     assert_int_equal(device_open_cpu(2, NULL, &dev, &error), SIFR_OK);
-    for (int variant = 0; variant < 2 * 2 * 2 * 2 * 5 * (1 + 4 * TRANSFERS); variant++) {
+    for (int variant = 0; variant < 2 * 2 * 2 * 4 * 5 * (1 + 4 * TRANSFERS); variant++) {
         int v = variant;
         formats_model_config c = config_of(types[v % 2]);
         v /= 2;
@@ -171,8 +171,11 @@ static void every_schedule(void **state) {
         v /= 2;
         settings.order = v % 2 ? PLAN_UNIT : PLAN_BATCH;
         v /= 2;
-        settings.recompute = v % 2;
-        v /= 2;
+        int keeping = v % 4; /* all, units' inputs, two of them, all that a limit allows */
+        settings.recompute = keeping > 0 ? PLAN_RECOMPUTE_UNIT : PLAN_RECOMPUTE_NONE;
+        if (keeping == 2) settings.checkpoints = 2;
+        v /= 4;
+        if (keeping > 1 && v % 5 > 1) continue;
         settings.micro_batches = v % 5 + 1;
         c.tie_word_embeddings = v % 2;
         v /= 5;
@@ -187,6 +190,13 @@ static void every_schedule(void **state) {
         plan_schedule *s;
         assert_int_equal(model_from_config(&c, &model, &error), SIFR_OK);
         assert_int_equal(plan_lower(model, dev, &settings, &s, &error), SIFR_OK);
+        if (keeping == 3) {
+            settings.recompute = PLAN_RECOMPUTE_AUTO;
+            settings.activation_bytes = s->largest_bytes[PLAN_ACTIVATIONS] * 5 / 4;
+            plan_free(s);
+            assert_int_equal(plan_lower(model, dev, &settings, &s, &error), SIFR_OK);
+            assert_true(s->largest_bytes[PLAN_ACTIVATIONS] <= settings.activation_bytes);
+        }
         check_operands(s);
         check_memory(s);
         check_transfers(s);

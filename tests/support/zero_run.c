@@ -45,6 +45,8 @@ static sifr_engine_options options_of(const zero_variant *v) {
     options.unit_order = v->unit_order;
     options.sequential = v->sequential;
     options.recompute = v->recompute;
+    options.activation_bytes = v->activation_bytes;
+    options.checkpoints = v->checkpoints;
     options.zero_stage = v->stage;
     options.weight_decay = 0.01;
     if (v->keys) options.zero = *v->keys;
@@ -168,6 +170,9 @@ static sifr_status read_weights(rank_run *r, const sifr_engine *engine, sifr_err
 
 static void note_plan(zero_outcome *out, const plan_schedule *s) {
     memcpy(out->peak, s->peak_bytes, sizeof out->peak);
+    out->activations = s->largest_bytes[PLAN_ACTIVATIONS];
+    for (size_t i = 0; i < s->instruction_count; i++)
+        out->again += s->instructions[i].action == PLAN_RECOMPUTE;
     out->total_bytes = s->total_bytes;
     out->nvme_bytes = s->nvme_bytes;
     plan_disk(s, &out->nvme_read, &out->nvme_written);

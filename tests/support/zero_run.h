@@ -29,6 +29,8 @@ typedef struct zero_variant {
     sifr_precision gradients;            /* of their sums */
     const sifr_offload_options *offload; /* NULL: state in memory */
     bool evaluate;                       /* after the last step, on its batch */
+    int64_t activation_bytes;            /* with recompute: as sifr_engine_options has them */
+    int32_t checkpoints;
 } zero_variant;
 
 typedef struct zero_outcome {
@@ -39,6 +41,8 @@ typedef struct zero_outcome {
     double evaluated; /* sum of losses of the ranks' first micro batches */
     int64_t updates;
     int64_t peak[PLAN_CLASSES]; /* planned, of rank 0 */
+    int64_t activations;        /* where they take most */
+    int32_t again;              /* instructions that compute something again */
     int64_t total_bytes, nvme_bytes;
     int64_t nvme_read, nvme_written; /* bytes of a step, planned */
     int64_t gathered, reduced;       /* bytes delivered to rank 0 in a step */

@@ -130,6 +130,7 @@ static void flags_come_from_the_table(void **state) {
         "threads",
         "collective-timeout",
         "recompute",
+        "activation-memory",
         "logging-steps",
         "save-total-limit",
         "trace",

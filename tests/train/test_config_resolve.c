@@ -282,9 +282,6 @@ static void not_built(void **state) {
         {"{\"fp16\": {\"enabled\": true, \"fp16_master_weights_and_grads\": true}}",
          "ds.json: fp16.fp16_master_weights_and_grads is true, which is not built yet; set it to "
          "false or leave it out (Master weights and gradients in fp16.)"},
-        {"{\"activation_checkpointing\": {\"cpu_checkpointing\": true}}",
-         "ds.json: activation_checkpointing.cpu_checkpointing is true, which is not built yet; set "
-         "it to false or leave it out (Keeps them on the host.)"},
         {"{\"tensor_parallel\": {\"size\": 4}}",
          "ds.json: tensor_parallel.size is 4, which is not built yet; set it to 1 or leave it out "
          "(Ranks that share one model.)"},

@@ -1,0 +1,80 @@
+/* What is kept of activations: DeepSpeed's activation_checkpointing, "recompute" and
+ * "activation_memory" together. */
+#include <string.h>
+
+#include "train/config_private.h"
+
+#define ACTIVATIONS "activation_checkpointing."
+#define RECOMPUTE "sifr.recompute"
+#define MEMORY "sifr.activation_memory"
+
+static const char *name(const train_config *config, const char *path, char out[300]) {
+    size_t index = 0;
+    train_key_find(path, &index);
+    return train_setting_where(config, index, out, 300);
+}
+
+static bool is_true(const train_config *config, const char *path) {
+    return json_is_true(train_setting_at(config, path)->value);
+}
+
+static bool is_recompute(const train_config *config, const char *word) {
+    const json_t *value = train_setting_at(config, RECOMPUTE)->value;
+    return strcmp(json_string_value(value), word) == 0;
+}
+
+/* DeepSpeed asserts both. */
+static sifr_status check_contiguous(const train_config *config, sifr_error *error) {
+    static const char *const path = ACTIVATIONS "contiguous_memory_optimization";
+    char where[300];
+    if (!is_true(config, path)) return SIFR_OK;
+    if (!is_true(config, ACTIVATIONS "partition_activations"))
+        return base_fail(error, SIFR_USAGE,
+                         "%s is true without partition_activations, which DeepSpeed refuses, too; "
+                         "set that to true, or leave this out",
+                         name(config, path, where));
+    if (!train_setting_given(config, ACTIVATIONS "number_checkpoints"))
+        return base_fail(error, SIFR_USAGE,
+                         "%s is true without number_checkpoints, which DeepSpeed refuses, too; "
+                         "give the model's layers there, or leave this out",
+                         name(config, path, where));
+    return SIFR_OK;
+}
+
+/* A limit decides what is recomputed. */
+static sifr_status take_memory(train_config *config, sifr_error *error) {
+    const train_setting *recompute = train_setting_at(config, RECOMPUTE);
+    char where[300];
+    if (!train_setting_at(config, MEMORY)->given) return SIFR_OK;
+    if (recompute->given && !train_setting_given(config, MEMORY)) return SIFR_OK; /* "auto" */
+    if (recompute->given && !is_recompute(config, "auto"))
+        return base_fail(error, SIFR_USAGE,
+                         "%s would have no effect: recompute is \"%s\"; set that to \"auto\", or "
+                         "leave one of them out",
+                         name(config, MEMORY, where), json_string_value(recompute->value));
+    return train_setting_put(config, RECOMPUTE, json_string("auto"), error,
+                             "from activation_memory");
+}
+
+static bool asks_for_recomputation(const train_config *config) {
+    return is_true(config, ACTIVATIONS "partition_activations") ||
+           is_true(config, ACTIVATIONS "cpu_checkpointing") ||
+           is_true(config, ACTIVATIONS "contiguous_memory_optimization") ||
+           train_setting_given(config, ACTIVATIONS "number_checkpoints");
+}
+
+sifr_status train_config_activations(train_config *config, sifr_error *error) {
+    static const char *const count = ACTIVATIONS "number_checkpoints";
+    char where[300];
+    BASE_TRY(check_contiguous(config, error));
+    BASE_TRY(take_memory(config, error));
+    if (train_setting_given(config, count) && is_recompute(config, "auto"))
+        return base_fail(error, SIFR_USAGE,
+                         "%s would have no effect: with recompute \"auto\" the memory says what is "
+                         "kept; leave one of them out",
+                         name(config, count, where));
+    bool open = !train_setting_at(config, RECOMPUTE)->given && is_recompute(config, "none");
+    if (!open || !asks_for_recomputation(config)) return SIFR_OK;
+    return train_setting_put(config, RECOMPUTE, json_string("unit"), error,
+                             "from activation_checkpointing");
+}

@@ -1,0 +1,89 @@
+#include "train/step_choice.h"
+
+#include <stdlib.h>
+
+#include "base/checked.h"
+#include "base/memory.h"
+#include "engine/step_order.h"
+#include "train/settings.h"
+
+/* Of the memory that is there a sixteenth stays free: others take and give, too. */
+enum { FREE_PART = 16 };
+
+sifr_status train_measure_machine(train_state *t, device *dev, void *memory, int64_t bytes,
+                                  sifr_error *error) {
+    sifr_error wrong;
+    t->machine = (plan_machine){.ranks_per_host = comm_local_size(t->group)};
+    BASE_TRY(plan_machine_measure(dev, memory, bytes, &t->machine, error));
+    if (plan_machine_load_stored(&t->machine, &wrong) != SIFR_OK)
+        base_log(t->host->log, SIFR_LOG_WARNING, "%s; what it says of communication is left out",
+                 wrong.message);
+    return SIFR_OK;
+}
+
+static sifr_status open_machine(train_state *t, const sifr_engine_options *options, device **dev,
+                                sifr_error *error) {
+    BASE_TRY(device_open_cpu(options->threads, options->isa, dev, error));
+    return train_measure_machine(t, *dev, NULL, TRAIN_MEASURE_BYTES, error);
+}
+
+/* What the rank with least can have. */
+static sifr_status least_room(train_state *t, int64_t *out, sifr_error *error) {
+    int64_t mine = (int64_t)engine_memory_room() / comm_local_size(t->group), *all;
+    mine = mine > 0 ? mine - mine / FREE_PART : INT64_MAX;
+    sifr_status status = base_alloc((size_t)comm_size(t->group), sizeof *all, &all, error);
+    BASE_TRY(train_agree(t, status, error));
+    status = comm_all_gather_control(t->group, &mine, sizeof mine, all, error);
+    *out = mine;
+    for (int32_t r = 0; r < comm_size(t->group) && status == SIFR_OK; r++)
+        *out = base_min_i64(*out, all[r]);
+    free(all);
+    return status;
+}
+
+static sifr_status choose_order(train_state *t, device *dev, plan_settings *settings,
+                                sifr_error *error) {
+    engine_order_choice choice = {.order = PLAN_BATCH};
+    char text[128];
+    sifr_status status =
+        engine_choose_order(t->folder.model, dev, settings, &t->machine, &choice, error);
+    BASE_TRY(train_agree(t, status, error));
+    BASE_TRY(engine_agree_order(t->group, &choice, error));
+    train_say(t->host, "step_order %s", engine_order_text(&choice, text, sizeof text));
+    settings->order = choice.order;
+    return SIFR_OK;
+}
+
+/* Where only the machine's memory limits what is kept: what activations take then. */
+static sifr_status fill_room(const train_state *t, device *dev, plan_settings *settings,
+                             sifr_error *error) {
+    plan_schedule *s;
+    BASE_TRY(plan_lower(t->folder.model, dev, settings, &s, error));
+    settings->activation_bytes = s->largest_bytes[PLAN_ACTIVATIONS];
+    plan_free(s);
+    return SIFR_OK;
+}
+
+static sifr_status choose(train_state *t, device *dev, plan_settings *settings, bool orders,
+                          sifr_error *error) {
+    bool keeps = settings->recompute == PLAN_RECOMPUTE_AUTO;
+    if (keeps && settings->activation_bytes == 0)
+        BASE_TRY(least_room(t, &settings->room_bytes, error));
+    if (orders) BASE_TRY(choose_order(t, dev, settings, error));
+    if (!keeps || settings->activation_bytes > 0) return SIFR_OK;
+    return train_agree(t, fill_room(t, dev, settings, error), error);
+}
+
+sifr_status train_choose_step(train_state *t, sifr_engine_options *options, sifr_error *error) {
+    const train_config *c = t->config;
+    plan_settings settings = train_plan_settings(c, options, t->group);
+    bool orders = c->step_order == TRAIN_STEP_AUTO && c->gradient_accumulation_steps > 1;
+    device *dev = NULL;
+    if (!orders && settings.recompute != PLAN_RECOMPUTE_AUTO) return SIFR_OK;
+    sifr_status status = train_agree(t, open_machine(t, options, &dev, error), error);
+    if (status == SIFR_OK) status = choose(t, dev, &settings, orders, error);
+    device_close(dev);
+    options->unit_order = settings.order == PLAN_UNIT;
+    options->activation_bytes = settings.activation_bytes;
+    return status;
+}
