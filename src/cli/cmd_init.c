@@ -11,30 +11,45 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/options.h"
+#include "device/device.h"
 #include "engine/convert.h"
 #include "formats/model_config.h"
 #include "formats/weights.h"
 #include "model/registry.h"
 
+enum { PIECE = 1 << 12, PIECES = 256 }; /* elements that one thread makes; pieces made at once */
+
 typedef struct init_fill {
     const sifr_model *model;
     uint64_t seed;
     formats_dtype dtype;
+    device *dev;
+    uint8_t *room; /* of PIECES */
+    size_t weight; /* what is made now: elements first … end - 1 of it */
+    int64_t first, end;
 } init_fill;
+
+static void make_piece(void *argument, int64_t piece, int thread) {
+    (void)thread;
+    const init_fill *fill = argument;
+    float values[PIECE];
+    int64_t size = formats_dtype_bits(fill->dtype) / 8, at = piece * PIECE;
+    int64_t count = base_min_i64(PIECE, fill->end - fill->first - at);
+    model_initial_values(fill->model, fill->weight, fill->seed, fill->first + at, count, values);
+    engine_from_fp32(fill->room + at * size, values, fill->dtype, count);
+}
 
 static sifr_status fill_weight(void *user, size_t position, formats_safetensors_writer *writer,
                                sifr_error *error) {
-    enum { PIECE = 1 << 14 };
-    const init_fill *fill = user;
+    init_fill *fill = user;
     const model_weight *w = &fill->model->weights[position];
-    float values[PIECE];
-    uint8_t bytes[PIECE * sizeof(float)];
-    int64_t size = formats_dtype_bits(fill->dtype) / 8;
-    for (int64_t done = 0; done < w->rows * w->columns; done += PIECE) {
-        int64_t count = base_min_i64(PIECE, w->rows * w->columns - done);
-        model_initial_values(fill->model, position, fill->seed, done, count, values);
-        engine_from_fp32(bytes, values, fill->dtype, count);
-        BASE_TRY(formats_safetensors_append(writer, bytes, (size_t)(count * size), error));
+    int64_t size = formats_dtype_bits(fill->dtype) / 8, elements = w->rows * w->columns;
+    fill->weight = position;
+    for (fill->first = 0; fill->first < elements; fill->first = fill->end) {
+        fill->end = base_min_i64(elements, fill->first + PIECE * PIECES);
+        int64_t count = fill->end - fill->first;
+        device_parallel(fill->dev, (count + PIECE - 1) / PIECE, make_piece, fill);
+        BASE_TRY(formats_safetensors_append(writer, fill->room, (size_t)(count * size), error));
     }
     return SIFR_OK;
 }
@@ -152,8 +167,12 @@ static sifr_status initialise(const char *config_path, const char *output, const
     BASE_TRY_GOTO(status, base_path_join(target, output, "config.json", error), done);
     BASE_TRY_GOTO(status, base_copy_file(file, target, error), done);
     if (tokenizer) BASE_TRY_GOTO(status, copy_tokenizer(tokenizer, output, error), done);
+    BASE_TRY_GOTO(status, base_alloc(PIECE * PIECES, sizeof(float), &fill.room, error), done);
+    BASE_TRY_GOTO(status, device_open_cpu(0, NULL, &fill.dev, error), done);
     status = write_weights(model, output, &fill, error);
 done:
+    device_close(fill.dev);
+    free(fill.room);
     if (status != SIFR_OK && made) undo(output, there);
     sifr_model_free(model);
     return status;
