@@ -49,5 +49,6 @@ run="plan --config ds.json --model llama-8b --world-size 8 --machine machine.jso
 } | put files
 show sifr $run --host-memory 768GiB | put ask
 show sifr $run --host-memory 768GiB --fit --output fit.json | put fit
+show sifr $run --host-memory 768GiB --activation-memory 60GiB | sed -n '1,2p; /^    for the backward/,/^    recompute/p; $p' | put keep
 show sifr $run --host-memory 128GiB --fit --output fit.json | put none
 show sifr $run --compare deepspeed --host-memory 768GiB | sed -n "1,2p; /^    DeepSpeed's est/,\$p" | put compare

@@ -236,6 +236,23 @@ sifr_status plan_smallest_change(plan_search *search, const plan_settings *from,
     return status;
 }
 
+/* Between all and nothing kept, where all does not fit and nothing does. */
+static sifr_status try_between(plan_search *search, const plan_settings *from, plan_outcome *out,
+                               size_t *count, sifr_error *error) {
+    bool fits[2] = {true, false};
+    plan_settings settings = *from;
+    if (from->recompute == PLAN_RECOMPUTE_AUTO) return SIFR_OK;
+    for (int i = 0; i < 2; i++) {
+        settings.recompute = (plan_recompute)i;
+        BASE_TRY(plan_try(search, &settings, &out[*count], error));
+        fits[i] = out[*count].fits;
+    }
+    if (fits[PLAN_RECOMPUTE_NONE] || !fits[PLAN_RECOMPUTE_UNIT]) return SIFR_OK;
+    settings.recompute = PLAN_RECOMPUTE_AUTO;
+    settings.activation_bytes = 0;
+    return plan_try(search, &settings, &out[(*count)++], error);
+}
+
 sifr_status plan_neighbours(plan_search *search, const plan_settings *from, plan_outcome *out,
                             size_t room, size_t *count, sifr_error *error) {
     fit_sizes sizes;
@@ -252,6 +269,10 @@ sifr_status plan_neighbours(plan_search *search, const plan_settings *from, plan
             search->tried = fixed.tried;
         }
     }
+    plan_search fixed = *search;
+    fixed.any_order = false;
+    if (*count < room) BASE_TRY(try_between(&fixed, from, out, count, error));
+    search->tried = fixed.tried;
     sifr_status status = find_sizes(from, &sizes, error);
     for (size_t i = 0; i < sizes.count && status == SIFR_OK && *count < room; i++) {
         plan_settings settings = *from;

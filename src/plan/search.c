@@ -34,21 +34,49 @@ void plan_limit(const plan_search *search, plan_settings *settings) {
     settings->room_bytes = settings->activation_bytes > 0 ? 0 : search->room_bytes;
 }
 
+/* Makes *s of settings; NULL where no such step can be planned. */
+static sifr_status lower(plan_search *search, const plan_settings *settings, plan_schedule **s,
+                         sifr_error *error) {
+    sifr_error why = {0};
+    *s = NULL;
+    sifr_status status = plan_lower(search->model, search->dev, settings, s, &why);
+    if (status == SIFR_OK || status == SIFR_USAGE) return SIFR_OK;
+    return base_fail(error, status, "%s", why.message);
+}
+
+/* What is kept within limits takes no less than nothing kept, which is soon planned: where that
+ * does not fit, or is all that a size asks, it is the answer. */
+static sifr_status try_least(plan_search *search, const plan_settings *settings, plan_outcome *out,
+                             bool *enough, sifr_error *error) {
+    plan_settings least = *settings;
+    plan_schedule *s;
+    least.recompute = PLAN_RECOMPUTE_UNIT;
+    BASE_TRY(lower(search, &least, &s, error));
+    *enough = true;
+    if (!s) return SIFR_OK;
+    take_size(search, s, out);
+    plan_free(s);
+    if (settings->activation_bytes == 0) return SIFR_OK;
+    out->fits &= out->largest_bytes[PLAN_ACTIVATIONS] <= settings->activation_bytes;
+    *enough = !out->fits;
+    return SIFR_OK;
+}
+
 /* `priced`: with its time and its traffic; else what it takes, which is all that a size asks. */
 static sifr_status try_order(plan_search *search, const plan_settings *settings, bool priced,
                              plan_outcome *out, sifr_error *error) {
     plan_schedule *s;
-    sifr_error why = {0};
     plan_settings one = *settings;
+    bool enough = false;
     search->tried++;
     plan_limit(search, &one);
-    /* What is kept as far as there is room fits where nothing kept does. */
-    if (!priced && one.recompute == PLAN_RECOMPUTE_AUTO && one.activation_bytes == 0)
-        one.recompute = PLAN_RECOMPUTE_UNIT;
     *out = (plan_outcome){.settings = one, .total_bytes = INT64_MAX};
-    sifr_status status = plan_lower(search->model, search->dev, &one, &s, &why);
-    if (status == SIFR_USAGE) return SIFR_OK;
-    if (status != SIFR_OK) return base_fail(error, status, "%s", why.message);
+    if (!priced && one.recompute == PLAN_RECOMPUTE_AUTO)
+        BASE_TRY(try_least(search, &one, out, &enough, error));
+    if (enough) return SIFR_OK;
+    BASE_TRY(lower(search, &one, &s, error));
+    if (!s) return SIFR_OK;
+    sifr_status status = SIFR_OK;
     if (priced)
         status = plan_assess(search, s, out, error);
     else

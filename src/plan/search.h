@@ -83,8 +83,9 @@ void plan_choose(const plan_search *search, plan_settings *settings, size_t inde
 const char *plan_describe_change(const plan_search *search, const plan_settings *from,
                                  const plan_settings *to, char *out, size_t size);
 
-/* The steps next to `from`: each row that matters at each other value, then the next smaller and
- * the next larger micro batch of the same global batch. At most `room` of them into `out`. */
+/* The steps next to `from`: each row that matters at each other value, recompute "auto" where
+ * memory lies between none and unit, then the next smaller and the next larger micro batch of the
+ * same global batch. At most `room` of them into `out`. */
 enum { PLAN_NEIGHBOURS = 16 };
 sifr_status plan_neighbours(plan_search *search, const plan_settings *from, plan_outcome *out,
                             size_t room, size_t *count, sifr_error *error) SIFR_MUST_CHECK;
@@ -92,8 +93,8 @@ sifr_status plan_neighbours(plan_search *search, const plan_settings *from, plan
 /* The quickest step that fits among all values of the searched rows, and of overlap_comm where it
  * is not given, and all micro batches that make up the global batch of `from` by accumulation; of
  * those within a hundredth of it the one that takes least. The quickest few that recompute are
- * tried with as much kept as there is room for, too (PLAN_RECOMPUTE_AUTO). best->fits is false where none fits:
- * then it is the one that takes least. */
+ * tried with as much kept as there is room for, too (PLAN_RECOMPUTE_AUTO). best->fits is false
+ * where none fits: then it is the one that takes least. */
 sifr_status plan_fit(plan_search *search, const plan_settings *from, plan_outcome *best,
                      sifr_error *error) SIFR_MUST_CHECK;
 

@@ -248,6 +248,50 @@ static void neighbours_differ_in_one(void **state) {
     end(&c);
 }
 
+/* Where all that backward reads does not fit and units' inputs alone do, what lies between is shown
+ * and chosen: quicker than all computed again, and within the room to the byte that is said. */
+static void keeping_lies_between(void **state) {
+    search_case c;
+    plan_outcome next[PLAN_NEIGHBOURS], best;
+    size_t count;
+    sifr_error error;
+    (void)state;
+    begin(&c, 1);
+    c.settings.sequences = 1; /* no smaller micro batch does it for nothing */
+    c.settings.length = 500;
+    plan_outcome none = tried(&c, &c.settings);
+    c.settings.recompute = PLAN_RECOMPUTE_UNIT;
+    plan_outcome unit = tried(&c, &c.settings);
+    c.search.room_bytes = (none.total_bytes + unit.total_bytes) / 2;
+    assert_int_equal(plan_neighbours(&c.search, &c.settings, next, PLAN_NEIGHBOURS, &count, &error),
+                     SIFR_OK);
+    int shown = 0;
+    for (size_t i = 0; i < count; i++) {
+        char text[256];
+        if (next[i].settings.recompute != PLAN_RECOMPUTE_AUTO) continue;
+        plan_describe_change(&c.search, &c.settings, &next[i].settings, text, sizeof text);
+        assert_string_equal(text, "sifr.recompute auto");
+        assert_true(next[i].fits && next[i].total_bytes > unit.total_bytes);
+        assert_true(next[i].predicted.step_seconds < unit.predicted.step_seconds);
+        shown++;
+    }
+    assert_int_equal(shown, 1);
+    assert_int_equal(plan_fit(&c.search, &c.settings, &best, &error), SIFR_OK);
+    assert_int_equal(best.settings.recompute, PLAN_RECOMPUTE_AUTO);
+    assert_true(best.total_bytes <= c.search.room_bytes);
+    assert_int_equal(best.settings.activation_bytes, best.largest_bytes[PLAN_ACTIVATIONS]);
+    c.settings.sequences = 12;
+    c.settings.recompute = PLAN_RECOMPUTE_UNIT;
+    unit = tried(&c, &c.settings);
+    c.settings.recompute = PLAN_RECOMPUTE_AUTO; /* what fits with nothing kept fits */
+    c.search.room_bytes = unit.total_bytes;
+    assert_int_equal(largest(&c, plan_set_sequences, 1 << 20), 12);
+    c.search.room_bytes = INT64_MAX;
+    c.settings.activation_bytes = unit.largest_bytes[PLAN_ACTIVATIONS];
+    assert_int_equal(largest(&c, plan_set_sequences, 1 << 20), 12);
+    end(&c);
+}
+
 /* State on disk makes room, and is chosen only where there is a disk with room. */
 static void disks_have_ends(void **state) {
     search_case c;
@@ -371,6 +415,7 @@ int main(void) {
                                        cmocka_unit_test(what_cannot_be_planned_does_not_fit),
                                        cmocka_unit_test(the_best_of_all),
                                        cmocka_unit_test(neighbours_differ_in_one),
+                                       cmocka_unit_test(keeping_lies_between),
                                        cmocka_unit_test(disks_have_ends),
                                        cmocka_unit_test(either_order),
                                        cmocka_unit_test(what_deepspeed_says),
