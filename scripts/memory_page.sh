@@ -51,4 +51,30 @@ show sifr $run --host-memory 768GiB | put ask
 show sifr $run --host-memory 768GiB --fit --output fit.json | put fit
 show sifr $run --host-memory 768GiB --activation-memory 60GiB | sed -n '1,2p; /^    for the backward/,/^    recompute/p; $p' | put keep
 show sifr $run --host-memory 128GiB --fit --output fit.json | put none
+# Bytes a parameter by class, where each is largest, of one rank and micro batch.
+states() {
+    echo '| `bf16_master_weights_and_grads` | `bf16_optimizer_states` | parameters | master weights | moments | gradients | together | without gradients |'
+    echo '|---|---|---|---|---|---|---|---|'
+    for masters in false true; do
+        for moments in false true; do
+            cat >states.json <<J
+{"train_batch_size": 1, "sifr": {"seq_length": 4096, "threads": 8, "recompute": "unit"},
+ "bf16": {"enabled": true, "bf16_master_weights_and_grads": $masters, "bf16_optimizer_states": $moments}}
+J
+            "$sifr" plan --config states.json --model llama-8b --machine machine.json --json >states.out
+            awk -v keys="| $masters | $moments" '
+                /^  "parameters":/ { all = $2 + 0 }
+                /^  "at_most":/ { inside = 1 }
+                inside && /^    "/ { class = $0; gsub(/^ *"|": *\{?$/, "", class) }
+                inside && $1 == "\"bytes\":" { each[class] = $2 / 1 }
+                END {
+                    p = each["parameters"] / all; w = each["master weights"] / all
+                    m = each["moments"] / all; g = each["gradients"] / all
+                    printf "%s | %.2f | %.2f | %.2f | %.2f | %.2f | %.2f |\n", keys, p, w, m, g,
+                        p + w + m + g, p + w + m
+                }' states.out
+        done
+    done
+}
+states | put states
 show sifr $run --compare deepspeed --host-memory 768GiB | sed -n "1,2p; /^    DeepSpeed's est/,\$p" | put compare

@@ -27,7 +27,8 @@ typedef struct sifr_engine sifr_engine;
 
 typedef enum sifr_precision {
     SIFR_FP32, /* everything in fp32 */
-    SIFR_BF16, /* parameters and activations in bf16, fp32 gradients, master weights and moments */
+    SIFR_BF16, /* parameters and activations in bf16; gradients, master weights and moments in
+                  fp32, unless the options say otherwise */
     SIFR_FP16  /* the same in fp16, with loss scaling */
 } sifr_precision;
 
@@ -104,7 +105,12 @@ typedef struct sifr_engine_options {
     /* In which sums of gradients are kept: SIFR_FP32, or the precision itself, which halves their
      * memory and what moves, and rounds every partial sum. */
     sifr_precision gradients;
-    uint64_t seed; /* of dropout */
+    /* Type of master weights, and of both moments: SIFR_FP32, or SIFR_BF16 with that precision.
+     * Master weights in bf16 are the parameters themselves. What is in bf16 is rounded
+     * stochastically after each update, by numbers that are a function of seed, step and element.
+     */
+    sifr_precision masters, moments;
+    uint64_t seed; /* of dropout and of this rounding */
 } sifr_engine_options;
 
 /* fp32, all cores, one sequence of 1024 tokens, AdamW with betas 0.9 and 0.999, epsilon 1e-8, no

@@ -49,6 +49,13 @@ static inline uint16_t base_bf16_from_float(float value) {
     return (uint16_t)((bits & 0x7fffffff) > 0x7f800000 ? quiet : rounded);
 }
 
+/* Stochastic: up with the share of the way to the next one that the value has gone, so that the
+ * mean is the value; `draw` is one of 2^16 numbers that are alike likely. A NaN stays one. */
+static inline uint16_t base_bf16_drawn(float value, uint16_t draw) {
+    uint32_t bits = base_float_to_bits(value), quiet = bits >> 16 | 0x40;
+    return (uint16_t)((bits & 0x7fffffff) > 0x7f800000 ? quiet : (bits + draw) >> 16);
+}
+
 static inline float base_bf16_to_float(uint16_t value) {
     return base_float_from_bits((uint32_t)value << 16);
 }

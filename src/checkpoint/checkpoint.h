@@ -1,7 +1,8 @@
 /* Checkpoints: everything that the future of a run depends on, in OUTPUT/checkpoint-<step>/.
  *
- *     state-0000I-of-0000N.safetensors   FP32 tensors: "master/NAME", "exp_avg/NAME",
- *                                        "exp_avg_sq/NAME"; a piece of a weight that begins at its
+ *     state-0000I-of-0000N.safetensors   tensors: "master/NAME", "exp_avg/NAME",
+ *                                        "exp_avg_sq/NAME", in the types that the engine keeps
+ *                                        them in; a piece of a weight that begins at its
  *                                        element F has "@F" behind the name
  *     trainer_state.json                 history, in the form that transformers writes
  *     manifest.json                      written last: see manifest.h

@@ -9,15 +9,16 @@
 /* What one rank writes, cut where a file is full. */
 static sifr_status add_rank(const sifr_engine *engine, int32_t rank, int64_t limit,
                             checkpoint_layout *layout, sifr_error *error) {
-    int64_t filled = limit; /* the first range begins a file */
+    int64_t filled = limit; /* bytes; the first range begins a file */
     for (int p = 0; p < ENGINE_PARTS; p++) {
+        int64_t size = device_dtype_bytes(engine_part_type(engine, (engine_part)p));
         for (size_t w = 0; w < engine->model->weight_count; w++) {
             if (!checkpoint_has_part(engine->model, w, (engine_part)p)) continue;
             int64_t first, left;
             engine_share(engine, w, rank, &first, &left);
             while (left > 0) {
-                if (filled == limit) layout->files++, filled = 0;
-                int64_t count = base_min_i64(left, limit - filled);
+                if (limit - filled < size) layout->files++, filled = 0;
+                int64_t count = base_min_i64(left, (limit - filled) / size);
                 BASE_TRY(base_grow(&layout->ranges, &layout->room, layout->count + 1,
                                    sizeof *layout->ranges, error));
                 layout->ranges[layout->count++] = (checkpoint_range){.weight = w,
@@ -25,8 +26,8 @@ static sifr_status add_rank(const sifr_engine *engine, int32_t rank, int64_t lim
                                                                      .first = first,
                                                                      .count = count,
                                                                      .file = layout->files - 1};
-                filled += count, first += count, left -= count;
-                layout->bytes += (uint64_t)count * sizeof(float);
+                filled += count * size, first += count, left -= count;
+                layout->bytes += (uint64_t)(count * size);
             }
         }
     }
@@ -35,7 +36,8 @@ static sifr_status add_rank(const sifr_engine *engine, int32_t rank, int64_t lim
 
 sifr_status checkpoint_layout_make(const sifr_engine *engine, uint64_t file_bytes,
                                    checkpoint_layout *out, sifr_error *error) {
-    int64_t limit = base_max_i64((int64_t)(file_bytes / sizeof(float)), 1);
+    int64_t most = file_bytes < INT64_MAX ? (int64_t)file_bytes : INT64_MAX;
+    int64_t limit = base_max_i64(most, sizeof(float)); /* one value at least */
     int32_t ranks = comm_size(engine->group);
     *out = (checkpoint_layout){0};
     BASE_TRY(base_alloc((size_t)ranks + 1, sizeof *out->first_file, &out->first_file, error));

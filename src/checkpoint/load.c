@@ -138,8 +138,8 @@ static sifr_status verify(const load_run *run, candidate *c, sifr_error *error) 
         if (verifier(i, files, comm_size(run->group)) != comm_rank(run->group)) continue;
         BASE_TRY(checkpoint_check_file(&c->opened, i, c->directory, true, error));
         if (!count) continue;
-        BASE_TRY(
-            checkpoint_open_file(&c->opened, c->ranges + first, count, c->directory, &file, error));
+        BASE_TRY(checkpoint_open_file(&c->opened, run->engine, c->ranges + first, count,
+                                      c->directory, &file, error));
         formats_safetensors_close(&file);
     }
     return SIFR_OK;
@@ -167,8 +167,8 @@ static sifr_status open_files(const load_run *run, candidate *c, sifr_error *err
             needed = wanted(run->engine, &c->ranges[k], &start, &stop);
         if (!needed) continue;
         BASE_TRY(checkpoint_check_file(&c->opened, i, c->directory, false, error));
-        BASE_TRY(checkpoint_open_file(&c->opened, c->ranges + first, count, c->directory,
-                                      &c->files[i], error));
+        BASE_TRY(checkpoint_open_file(&c->opened, run->engine, c->ranges + first, count,
+                                      c->directory, &c->files[i], error));
     }
     return SIFR_OK;
 }
@@ -183,8 +183,9 @@ static sifr_status take_values(sifr_engine *engine, candidate *c, sifr_error *er
             const formats_tensor *tensor =
                 formats_safetensors_find(&c->files[range->file], range->tensor);
             const char *from = tensor->data; /* at any alignment */
+            int64_t size = device_dtype_bytes(engine_part_type(engine, range->part));
             BASE_TRY(engine_write(engine, range->weight, range->part, start, stop - start,
-                                  from + (size_t)(start - range->first) * sizeof(float), error));
+                                  from + (start - range->first) * size, error));
         }
         if (i + 1 == c->count || c->ranges[i + 1].file != range->file)
             formats_safetensors_close(&c->files[range->file]);
@@ -202,6 +203,7 @@ static sifr_status take(const load_run *run, candidate *c, sifr_error *error) {
 }
 
 static sifr_status check_agreement(const load_run *run, const candidate *c, sifr_error *error) {
+    BASE_TRY(checkpoint_check_types(&c->opened, run->engine, c->directory, error));
     if (!run->first) return SIFR_OK;
     return compare_objects(c->opened.agree, run->record->agree, refuse,
                            (void *)(uintptr_t)c->directory, error);

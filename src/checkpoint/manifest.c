@@ -9,6 +9,7 @@
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/memory.h"
+#include "engine/convert.h"
 
 enum { MANIFEST_LIMIT = 1 << 30 };
 
@@ -66,6 +67,17 @@ sifr_status checkpoint_add_range(json_t *list, const sifr_model *model,
         (json_int_t)range->count, "file", (json_int_t)range->file, "tensor", name);
     if (!entry || json_array_append_new(list, entry) != 0)
         return base_fail_alloc(error, sizeof name);
+    return SIFR_OK;
+}
+
+sifr_status checkpoint_add_types(json_t *manifest, const sifr_engine *engine, sifr_error *error) {
+    json_t *types = json_object();
+    if (json_object_set_new(manifest, "types", types) != 0) return base_fail_alloc(error, 256);
+    for (int p = 0; p < ENGINE_PARTS; p++) {
+        const char *type = device_dtype_name(engine_part_type(engine, (engine_part)p));
+        if (json_object_set_new(types, checkpoint_part_name((engine_part)p), json_string(type)))
+            return base_fail_alloc(error, 64);
+    }
     return SIFR_OK;
 }
 
@@ -150,8 +162,26 @@ sifr_status checkpoint_check_file(const checkpoint_opened *opened, size_t index,
     return status;
 }
 
-sifr_status checkpoint_open_file(const checkpoint_opened *opened, const checkpoint_range *ranges,
-                                 size_t count, const char *directory, formats_safetensors *out,
+sifr_status checkpoint_check_types(const checkpoint_opened *opened, const sifr_engine *engine,
+                                   const char *directory, sifr_error *error) {
+    const json_t *types = json_object_get(opened->json, "types");
+    for (int p = 0; p < ENGINE_PARTS; p++) {
+        const char *part = checkpoint_part_name((engine_part)p), *was;
+        const char *now = device_dtype_name(engine_part_type(engine, (engine_part)p));
+        BASE_TRY(base_json_string(types, part, "fp32", &was, directory, error));
+        if (strcmp(was, now) == 0) continue;
+        return base_fail(error, SIFR_USAGE,
+                         "%s: has %s in %s, this run keeps it in %s; give "
+                         "bf16.bf16_master_weights_and_grads and bf16.bf16_optimizer_states as "
+                         "they were, or start anew in another output folder",
+                         directory, part, was, now);
+    }
+    return SIFR_OK;
+}
+
+sifr_status checkpoint_open_file(const checkpoint_opened *opened, const sifr_engine *engine,
+                                 const checkpoint_range *ranges, size_t count,
+                                 const char *directory, formats_safetensors *out,
                                  sifr_error *error) {
     char path[BASE_PATH_LENGTH];
     const char *name, *hash;
@@ -161,7 +191,8 @@ sifr_status checkpoint_open_file(const checkpoint_opened *opened, const checkpoi
     BASE_TRY(formats_safetensors_open(path, out, error));
     for (size_t i = 0; i < count; i++) {
         const formats_tensor *tensor = formats_safetensors_find(out, ranges[i].tensor);
-        if (tensor && tensor->dtype == FORMATS_F32 && tensor->elements == ranges[i].count) continue;
+        formats_dtype dtype = engine_format_of(engine_part_type(engine, ranges[i].part));
+        if (tensor && tensor->dtype == dtype && tensor->elements == ranges[i].count) continue;
         formats_safetensors_close(out);
         return base_fail(error, SIFR_FAILED, "%s: tensor '%.80s' is not there as %s describes it",
                          path, ranges[i].tensor, CHECKPOINT_MANIFEST);

@@ -2,14 +2,15 @@
  *
  *     {"format": "sifr checkpoint", "version": 1, "step": 40, "updates": 40,
  *      "agree": {…}, "notes": {…}, "state": {…},
+ *      "types": {"master": "fp32", "exp_avg": "bf16", "exp_avg_sq": "bf16"},
  *      "loss_scaler": {"scale": 65536.0, "iteration": 40, "last_overflow": 3, "hysteresis": 2},
  *      "files": [{"name": "state-00001-of-00001.safetensors", "bytes": 1234, "xxh3": "…"}, …],
  *      "ranges": [{"weight": "wte.weight", "part": "master", "first": 0, "count": 4096,
  *                  "file": 0, "tensor": "master/wte.weight"}, …],
  *      "xxh3": "…"}
  *
- * "loss_scaler" is there in fp16 with a dynamic scale only. The last is the hash of the manifest
- * itself without it, keys sorted, no blanks. */
+ * "loss_scaler" is there in fp16 with a dynamic scale only; without "types" all are fp32. The last
+ * is the hash of the manifest itself without it, keys sorted, no blanks. */
 #ifndef CHECKPOINT_MANIFEST_H
 #define CHECKPOINT_MANIFEST_H
 
@@ -60,6 +61,10 @@ sifr_status checkpoint_add_range(json_t *list, const sifr_model *model,
 sifr_status checkpoint_add_scaler(json_t *manifest, const sifr_engine *engine,
                                   sifr_error *error) SIFR_MUST_CHECK;
 
+/* "types" of the engine's parts. */
+sifr_status checkpoint_add_types(json_t *manifest, const sifr_engine *engine,
+                                 sifr_error *error) SIFR_MUST_CHECK;
+
 /* Sets "xxh3", writes the manifest and reads it back. */
 sifr_status checkpoint_write_manifest(json_t *manifest, const char *directory,
                                       sifr_error *error) SIFR_MUST_CHECK;
@@ -86,9 +91,15 @@ sifr_status checkpoint_check_file(const checkpoint_opened *opened, size_t index,
                                   const char *directory, bool whole,
                                   sifr_error *error) SIFR_MUST_CHECK;
 
-/* Opens a file of state and checks that it has the tensors of these ranges. */
-sifr_status checkpoint_open_file(const checkpoint_opened *opened, const checkpoint_range *ranges,
-                                 size_t count, const char *directory, formats_safetensors *out,
+/* SIFR_USAGE where the engine keeps a part in another type than the manifest names. */
+sifr_status checkpoint_check_types(const checkpoint_opened *opened, const sifr_engine *engine,
+                                   const char *directory, sifr_error *error) SIFR_MUST_CHECK;
+
+/* Opens a file of state and checks that it has the tensors of these ranges, in the engine's types.
+ */
+sifr_status checkpoint_open_file(const checkpoint_opened *opened, const sifr_engine *engine,
+                                 const checkpoint_range *ranges, size_t count,
+                                 const char *directory, formats_safetensors *out,
                                  sifr_error *error) SIFR_MUST_CHECK;
 
 /* The loss scaler; that of the engine where the manifest has none, or the scale is fixed. */

@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "checkpoint/directory.h"
 #include "checkpoint/layout.h"
+#include "engine/convert.h"
 
 /* A save under way. */
 typedef struct save_run {
@@ -23,35 +24,42 @@ typedef struct save_run {
 
 enum { PIECE_ELEMENTS = 1 << 20 }; /* of state on disk, in memory at a time */
 
+static formats_dtype stored_type(const sifr_engine *engine, engine_part part) {
+    return engine_format_of(engine_part_type(engine, part));
+}
+
 /* Calls `take` for the values of a range that is this rank's own to write, one piece after the
- * other. */
-typedef sifr_status (*take_piece)(void *user, const float *values, int64_t first, int64_t count,
+ * other: bytes first … first + count - 1 of the range. */
+typedef sifr_status (*take_piece)(void *user, const void *values, int64_t first, int64_t count,
                                   sifr_error *error);
 
 static sifr_status each_piece(const sifr_engine *engine, const checkpoint_range *range, float *room,
                               take_piece take, void *user, sifr_error *error) {
+    int64_t size = device_dtype_bytes(engine_part_type(engine, range->part));
     for (int64_t done = 0; done < range->count; done += PIECE_ELEMENTS) {
         int64_t count = base_min_i64(PIECE_ELEMENTS, range->count - done);
-        const float *values;
+        const void *values;
         BASE_TRY(engine_view(engine, range->weight, range->part, range->first + done, count, room,
                              &values, error));
-        BASE_TRY(take(user, values, done, count, error));
+        BASE_TRY(take(user, values, done * size, count * size, error));
     }
     return SIFR_OK;
 }
 
-static sifr_status append_piece(void *user, const float *values, int64_t first, int64_t count,
+static sifr_status append_piece(void *user, const void *values, int64_t first, int64_t count,
                                 sifr_error *error) {
     (void)first;
-    return formats_safetensors_append(user, values, (size_t)count * sizeof *values, error);
+    return formats_safetensors_append(user, values, (size_t)count, error);
 }
 
 /* A whole weight keeps its shape, for people who look into the file. */
-static formats_tensor_spec describe(const sifr_model *model, const checkpoint_range *range,
+static formats_tensor_spec describe(const sifr_engine *engine, const checkpoint_range *range,
                                     const char *name) {
-    const model_weight *w = &model->weights[range->weight];
-    formats_tensor_spec spec = {
-        .name = name, .dtype = FORMATS_F32, .rank = 1, .shape = {range->count}};
+    const model_weight *w = &engine->model->weights[range->weight];
+    formats_tensor_spec spec = {.name = name,
+                                .dtype = stored_type(engine, range->part),
+                                .rank = 1,
+                                .shape = {range->count}};
     if (!w->vector && range->count == w->rows * w->columns) {
         spec.rank = 2;
         spec.shape[0] = w->rows;
@@ -71,7 +79,7 @@ static sifr_status write_file(const sifr_engine *engine, const checkpoint_range 
     for (size_t i = 0; i < count; i++) {
         BASE_TRY_GOTO(status, checkpoint_tensor_name(engine->model, &ranges[i], names[i], error),
                       done);
-        specs[i] = describe(engine->model, &ranges[i], names[i]);
+        specs[i] = describe(engine, &ranges[i], names[i]);
     }
     BASE_TRY_GOTO(status, formats_safetensors_writer_open(&writer, path, specs, count, error),
                   done);
@@ -88,11 +96,10 @@ done:
     return status;
 }
 
-static sifr_status compare_piece(void *user, const float *values, int64_t first, int64_t count,
+static sifr_status compare_piece(void *user, const void *values, int64_t first, int64_t count,
                                  sifr_error *error) {
     const formats_tensor *tensor = user;
-    const char *read = (const char *)tensor->data + (size_t)first * sizeof *values;
-    if (memcmp(read, values, (size_t)count * sizeof *values) == 0) return SIFR_OK;
+    if (memcmp((const char *)tensor->data + first, values, (size_t)count) == 0) return SIFR_OK;
     return base_fail(error, SIFR_FAILED, "'%s' reads back other than it was written", tensor->name);
 }
 
@@ -107,7 +114,8 @@ static sifr_status compare_file(const sifr_engine *engine, const checkpoint_rang
         status = checkpoint_tensor_name(engine->model, &ranges[i], name, error);
         if (status != SIFR_OK) break;
         const formats_tensor *tensor = formats_safetensors_find(&file, name);
-        if (!tensor || tensor->elements != ranges[i].count)
+        formats_dtype dtype = stored_type(engine, ranges[i].part);
+        if (!tensor || tensor->dtype != dtype || tensor->elements != ranges[i].count)
             status = base_fail(error, SIFR_FAILED, "'%s' reads back with another size", name);
         else
             status = each_piece(engine, &ranges[i], room, compare_piece, (void *)(uintptr_t)tensor,
@@ -207,6 +215,7 @@ static sifr_status complete(const save_run *run, sifr_error *error) {
         status = base_fail_alloc(error, 64);
         goto done;
     }
+    BASE_TRY_GOTO(status, checkpoint_add_types(manifest, engine, error), done);
     BASE_TRY_GOTO(status, checkpoint_add_scaler(manifest, engine, error), done);
     BASE_TRY_GOTO(status, checkpoint_write_manifest(manifest, directory, error), done);
     status = base_sync_directory(directory, error);

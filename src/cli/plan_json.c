@@ -111,6 +111,12 @@ static json_t *disk_json(const plan_schedule *s) {
                      classes_json(classes));
 }
 
+static json_t *types_json(const plan_settings *s) {
+    device_dtype masters = plan_has_masters(s) ? DEVICE_FP32 : s->dtype;
+    return json_pack("{s:s, s:s}", "master_weights", device_dtype_name(masters), "moments",
+                     device_dtype_name(plan_moment_type(s)));
+}
+
 static json_t *report_json(const cli_plan_report *r) {
     const plan_schedule *s = r->schedule;
     const plan_settings *settings = &s->settings;
@@ -162,6 +168,7 @@ int cli_plan_print_json(const cli_plan_report *r, bool dump) {
     json_object_set_new(out, "peak", place_json(r, r->schedule->peak_instruction));
     json_object_set_new(out, "at_most", largest_json(r));
     json_object_set_new(out, "kept_for_backward", kept_json(r));
+    json_object_set_new(out, "state_types", types_json(&r->schedule->settings));
     json_object_set_new(out, "memory", room_json(r));
     json_object_set_new(out, "largest_micro_batch_size",
                         json_integer((json_int_t)r->largest_sequences));

@@ -115,9 +115,10 @@ typedef enum device_kernel {
        DEVICE_BLOCK */
     DEVICE_SQUARE_SUMS,
     /* One pass of Adam over 1 x n elements (attributes.adam): x0: gradient FP32, BF16 or
-     * FP16; w0: master weights FP32; w1: their copy in the training type (none in fp32: w0 itself
-     * is trained); saved0, saved1: first and second moment FP32. Does nothing when step->update is
-     * false. */
+     * FP16; w0: master weights FP32 or BF16; w1: their copy in the training type (none where w0
+     * itself is trained); saved0, saved1: first and second moment, FP32 or BF16, both alike. What
+     * of these is BF16 is rounded stochastically, by numbers of (seed, step, kind of state,
+     * attributes.element and on). Does nothing when step->update is false. */
     DEVICE_ADAM,
     DEVICE_CONVERT, /* y = x0 in y's dtype, round to nearest even, any of FP32, BF16, FP16 */
     DEVICE_KERNELS
@@ -128,6 +129,7 @@ const char *device_kernel_name(device_kernel kernel);
 typedef struct device_attributes {
     int32_t op;          /* which op of the model this is: a coordinate of dropout's numbers */
     int32_t micro_batch; /* g, index in the global batch: another */
+    int64_t element;     /* of the model, that the vectors begin at: of the optimizer's rounding */
     union {
         struct {
             bool transposed;

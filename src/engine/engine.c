@@ -80,6 +80,8 @@ plan_settings engine_settings(const sifr_engine_options *options, const comm_gro
                               .offload = offload_of(&options->offload),
                               .travel = engine_dtype(options->travel),
                               .gradients = engine_dtype(options->gradients),
+                              .master_type = engine_dtype(options->masters),
+                              .moment_type = engine_dtype(options->moments),
                               .order = options->unit_order ? PLAN_UNIT : PLAN_BATCH,
                               .sequential = options->sequential,
                               .recompute = recompute_of(options),
@@ -108,6 +110,18 @@ static sifr_status open_swap(sifr_engine *engine, sifr_error *error) {
     return SIFR_OK;
 }
 
+static sifr_status check_types(const sifr_engine_options *o, sifr_error *error) {
+    if (o->gradients != SIFR_FP32 && o->gradients != o->precision)
+        return base_fail(error, SIFR_USAGE,
+                         "gradients: sums are kept in fp32 or in the training type itself");
+    bool wide = o->masters == SIFR_FP32 && o->moments == SIFR_FP32;
+    bool narrow = o->precision == SIFR_BF16 && o->masters != SIFR_FP16 && o->moments != SIFR_FP16;
+    if (wide || narrow) return SIFR_OK;
+    return base_fail(error, SIFR_USAGE,
+                     "masters, moments: optimizer state is kept in fp32, or in bf16 where that is "
+                     "the training type");
+}
+
 /* The plan, and whether all ranks of this host have room for theirs. */
 static sifr_status make_plan(sifr_engine *engine, sifr_error *error) {
     const sifr_engine_options *options = &engine->options;
@@ -126,11 +140,7 @@ sifr_status engine_create(const sifr_model *model, const sifr_engine_options *op
     engine->options = *options;
     engine->group = group;
     engine->scaler.scale = 1.0;
-    if (options->gradients != SIFR_FP32 && options->gradients != options->precision) {
-        status = base_fail(error, SIFR_USAGE,
-                           "gradients: sums are kept in fp32 or in the training type itself");
-        goto fail;
-    }
+    BASE_TRY_GOTO(status, check_types(options, error), fail);
     if (options->offload.nvme_path && options->offload.parameters && options->zero_stage < 3) {
         status =
             base_fail(error, SIFR_USAGE, "offload: parameters are on disk at ZeRO stage 3 only");

@@ -36,22 +36,30 @@ typedef enum engine_part {
 sifr_status engine_create(const sifr_model *model, const sifr_engine_options *options,
                           comm_group *group, sifr_engine **out, sifr_error *error) SIFR_MUST_CHECK;
 
-/* This rank's FP32 values of weight `index` of the model are elements *first … *first + *count - 1
+/* The type in which a part is kept: FP32 or BF16. */
+device_dtype engine_part_type(const sifr_engine *engine, engine_part part);
+
+/* This rank's values of weight `index` of the model are elements *first … *first + *count - 1
  * of its rows x columns: all of them where the part is no slice. False where it has none. */
 bool engine_range(const sifr_engine *engine, size_t index, engine_part part, int64_t *first,
                   int64_t *count);
 
-/* Elements first … first + count - 1 of that range: in place, or, where they are on disk, in `room`
- * (count elements); *out says where, until the next step or write. */
+/* Elements first … first + count - 1 of that range, in the part's type: in place, or, where they
+ * are on disk, in `room` (count elements); *out says where, until the next step or write. */
 sifr_status engine_view(const sifr_engine *engine, size_t index, engine_part part, int64_t first,
-                        int64_t count, float *room, const float **out,
+                        int64_t count, void *room, const void **out,
                         sifr_error *error) SIFR_MUST_CHECK;
 
-/* Overwrites them with FP32 values at any alignment. engine_refresh afterwards. */
+/* The same as FP32 values: in `room` (count values) where they are kept otherwise, too. */
+sifr_status engine_view_fp32(const sifr_engine *engine, size_t index, engine_part part,
+                             int64_t first, int64_t count, float *room, const float **out,
+                             sifr_error *error) SIFR_MUST_CHECK;
+
+/* Overwrites them with values of the part's type at any alignment. engine_refresh afterwards. */
 sifr_status engine_write(sifr_engine *engine, size_t index, engine_part part, int64_t first,
                          int64_t count, const void *values, sifr_error *error) SIFR_MUST_CHECK;
 
-/* The values of engine_range where they are in memory, the engine's own; else NULL. */
+/* The values of engine_range where they are FP32 in memory, the engine's own; else NULL. */
 float *engine_slice(const sifr_engine *engine, size_t index, engine_part part, int64_t *first,
                     int64_t *count);
 
@@ -70,8 +78,8 @@ void engine_share(const sifr_engine *engine, size_t index, int32_t rank, int64_t
  * start. */
 void engine_held(const sifr_engine *engine, size_t index, int64_t *first, int64_t *count);
 
-/* Elements first … first + count - 1 of a weight's part into `out` of every rank, from those that
- * hold them. All ranks call it with the same range. */
+/* Elements first … first + count - 1 of a weight's part, as FP32 values, into `out` of every rank,
+ * from those that hold them. All ranks call it with the same range. */
 sifr_status engine_collect(const sifr_engine *engine, size_t index, engine_part part, int64_t first,
                            int64_t count, float *out, sifr_error *error) SIFR_MUST_CHECK;
 

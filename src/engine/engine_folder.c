@@ -180,7 +180,8 @@ static sifr_status weight_values(folder_save *save, size_t index, int64_t first,
                                  const float **out, sifr_error *error) {
     const sifr_engine *engine = save->engine;
     if (!engine_is_cut(engine, index, ENGINE_MASTER))
-        return engine_view(engine, index, ENGINE_MASTER, first, count, save->piece, out, error);
+        return engine_view_fp32(engine, index, ENGINE_MASTER, first, count, save->piece, out,
+                                error);
     piece_request request = {(int64_t)index, first, count};
     BASE_TRY(comm_broadcast(engine->group, 0, &request, sizeof request, error));
     *out = save->piece;
@@ -272,7 +273,8 @@ sifr_status engine_save_folder(const sifr_engine *engine, const model_architectu
     float *piece = NULL;
     comm_group *group = engine->group;
     sifr_status status = SIFR_OK;
-    if (comm_size(group) > 1 || engine->swap)
+    bool wide = engine_part_type(engine, ENGINE_MASTER) == DEVICE_FP32;
+    if (comm_size(group) > 1 || engine->swap || !wide)
         status = base_alloc(PIECE_ELEMENTS, sizeof *piece, &piece, error);
     status = comm_agree_status(group, status, error);
     if (status != SIFR_OK) {

@@ -439,6 +439,7 @@ static sifr_status run_kernel(engine_executor *e, size_t index, sifr_error *erro
     }
     call.attributes.micro_batch =
         plan_global_micro_batch(&s->settings, s->settings.rank, i->micro_batch);
+    call.attributes.element = i->element;
     call.accumulate_dw = i->accumulate_dw;
     call.scratch = engine_buffer(e, s->scratch);
     call.step = &e->step;

@@ -23,6 +23,16 @@ static int32_t buffer_of(const plan_schedule *s, int32_t unit, engine_part part)
     return s->masters[unit] >= 0 ? s->masters[unit] : s->parameters[unit];
 }
 
+device_dtype engine_part_type(const sifr_engine *engine, engine_part part) {
+    const plan_settings *settings = &engine->training->settings;
+    if (part != ENGINE_MASTER) return plan_moment_type(settings);
+    return plan_has_masters(settings) ? DEVICE_FP32 : settings->dtype;
+}
+
+static int64_t part_bytes(const sifr_engine *engine, engine_part part) {
+    return device_dtype_bytes(engine_part_type(engine, part));
+}
+
 /* Where this rank has a weight's part. */
 typedef struct state_place {
     int32_t buffer;
@@ -37,7 +47,7 @@ static bool find_place(const sifr_engine *engine, size_t index, engine_part part
     int64_t from, end, elements = w->rows * w->columns;
     *place = (state_place){.buffer = buffer_of(s, w->unit, part)};
     if (place->buffer < 0) return false;
-    held_range(s, w->unit, place->buffer, 4, &from, &end);
+    held_range(s, w->unit, place->buffer, part_bytes(engine, part), &from, &end);
     int64_t start = base_max_i64(from, w->offset);
     int64_t stop = base_min_i64(end, w->offset + elements);
     if (stop <= start) return false;
@@ -85,12 +95,12 @@ float *engine_slice(const sifr_engine *engine, size_t index, engine_part part, i
     bool some = find_place(engine, index, part, &place);
     *first = place.first;
     *count = place.count;
-    if (!some || is_on_disk(engine, place.buffer)) return NULL;
+    bool wide = engine_part_type(engine, part) == DEVICE_FP32;
+    if (!some || !wide || is_on_disk(engine, place.buffer)) return NULL;
     return (float *)engine_buffer(engine->trainer, place.buffer) + place.at;
 }
 
-/* *at: where elements first ... first + count - 1 of a weight begin in their buffer, in elements.
- */
+/* *at: where elements first ... first + count - 1 of a weight begin in their buffer, in bytes. */
 static sifr_status find_range(const sifr_engine *engine, size_t index, engine_part part,
                               int64_t first, int64_t count, state_place *place, int64_t *at,
                               sifr_error *error) {
@@ -98,19 +108,40 @@ static sifr_status find_range(const sifr_engine *engine, size_t index, engine_pa
         first + count > place->first + place->count)
         return base_fail(error, SIFR_FAILED, "weight %s: not on this rank",
                          engine->model->weights[index].name);
-    *at = place->at + first - place->first;
+    *at = (place->at + first - place->first) * part_bytes(engine, part);
     return SIFR_OK;
 }
 
 sifr_status engine_view(const sifr_engine *engine, size_t index, engine_part part, int64_t first,
-                        int64_t count, float *room, const float **out, sifr_error *error) {
+                        int64_t count, void *room, const void **out, sifr_error *error) {
     state_place place;
     *out = room;
     int64_t at;
     BASE_TRY(find_range(engine, index, part, first, count, &place, &at, error));
     if (is_on_disk(engine, place.buffer))
-        return read_buffer(engine, place.buffer, at * 4, room, count * 4, error);
-    *out = (float *)engine_buffer(engine->trainer, place.buffer) + at;
+        return read_buffer(engine, place.buffer, at, room, count * part_bytes(engine, part), error);
+    *out = (const char *)engine_buffer(engine->trainer, place.buffer) + at;
+    return SIFR_OK;
+}
+
+sifr_status engine_view_fp32(const sifr_engine *engine, size_t index, engine_part part,
+                             int64_t first, int64_t count, float *room, const float **out,
+                             sifr_error *error) {
+    enum { PIECE = 4096 };
+    float piece[PIECE]; /* of either type */
+    device_dtype type = engine_part_type(engine, part);
+    const void *view;
+    if (type == DEVICE_FP32) {
+        BASE_TRY(engine_view(engine, index, part, first, count, room, &view, error));
+        *out = view;
+        return SIFR_OK;
+    }
+    for (int64_t done = 0; done < count; done += PIECE) {
+        int64_t some = base_min_i64(PIECE, count - done);
+        BASE_TRY(engine_view(engine, index, part, first + done, some, piece, &view, error));
+        engine_to_fp32(room + done, view, engine_format_of(type), some);
+    }
+    *out = room;
     return SIFR_OK;
 }
 
@@ -119,7 +150,7 @@ sifr_status engine_write(sifr_engine *engine, size_t index, engine_part part, in
     state_place place;
     int64_t at;
     BASE_TRY(find_range(engine, index, part, first, count, &place, &at, error));
-    return write_buffer(engine, place.buffer, at * 4, values, count * 4, error);
+    return write_buffer(engine, place.buffer, at, values, count * part_bytes(engine, part), error);
 }
 
 void engine_share(const sifr_engine *engine, size_t index, int32_t rank, int64_t *first,
@@ -236,7 +267,8 @@ sifr_status engine_refresh(sifr_engine *engine, sifr_error *error) {
     for (int32_t u = 0; u < (int32_t)engine->model->unit_count; u++) {
         int64_t from, end, whole_from, whole_end;
         held_range(s, u, s->parameters[u], element, &whole_from, &whole_end);
-        held_range(s, u, buffer_of(s, u, ENGINE_MASTER), 4, &from, &end);
+        held_range(s, u, buffer_of(s, u, ENGINE_MASTER), part_bytes(engine, ENGINE_MASTER), &from,
+                   &end);
         if (end - from == whole_end - whole_from) continue;
         char *parameters = engine_buffer(engine->trainer, s->parameters[u]);
         comm_handle handle; /* the others' parts of a whole that each rank holds */
@@ -334,13 +366,14 @@ sifr_status sifr_engine_write_weight(sifr_engine *engine, const char *name, cons
 bool engine_is_cut(const sifr_engine *engine, size_t index, engine_part part) {
     const plan_schedule *s = engine->training;
     int32_t unit = engine->model->weights[index].unit;
-    return s->buffers[buffer_of(s, unit, part)].bytes < s->unit_elements[unit] * 4;
+    return s->buffers[buffer_of(s, unit, part)].bytes <
+           s->unit_elements[unit] * part_bytes(engine, part);
 }
 
 static sifr_status copy_part(const sifr_engine *engine, size_t index, engine_part part,
                              int64_t first, int64_t count, float *out, sifr_error *error) {
     const float *values;
-    BASE_TRY(engine_view(engine, index, part, first, count, out, &values, error));
+    BASE_TRY(engine_view_fp32(engine, index, part, first, count, out, &values, error));
     if (values != out) memcpy(out, values, (size_t)count * sizeof *out);
     return SIFR_OK;
 }

@@ -58,13 +58,13 @@ sifr_status engine_swap_directory_make(const char *parent, int32_t rank, engine_
                          "the state",
                          parent);
     }
-    sifr_status status = SIFR_OK;
+    sifr_error last = {0};
     for (int i = 0; i < ATTEMPTS; i++) { /* another run may clean up what is still empty */
-        status = make_once(parent, rank, out, error);
-        if (status == SIFR_OK) return SIFR_OK;
+        if (make_once(parent, rank, out, &last) == SIFR_OK) return SIFR_OK;
         engine_swap_directory_remove(out);
     }
-    return status;
+    if (error) *error = last;
+    return last.status;
 }
 
 static void remove_in(const char *directory, const char *name) {

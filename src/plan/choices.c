@@ -10,6 +10,7 @@ static const char *const recomputes[] = {"none", "unit", "auto"};
 static const char *const orders[] = {"batch", "unit"};
 static const char *const gradient_orders[] = {"tree", "sequential"};
 static const char *const devices[] = {"none", "nvme"};
+static const char *const switches[] = {"false", "true"};
 static const char *const sums_bf16[] = {"fp32", "bf16"};
 static const char *const sums_fp16[] = {"fp32", "fp16"};
 
@@ -92,6 +93,28 @@ static bool is_bf16(const plan_settings *s) {
     return s->dtype == DEVICE_BF16;
 }
 
+static int32_t get_masters(const plan_settings *s) {
+    return s->dtype != DEVICE_FP32 && !plan_has_masters(s);
+}
+
+/* With gradients, as the key says. */
+static void set_masters(plan_settings *s, int32_t value) {
+    s->master_type = s->gradients = value ? s->dtype : DEVICE_FP32;
+}
+
+/* Without master weights the type of the sums is no choice. */
+static bool is_bf16_with_masters(const plan_settings *s) {
+    return is_bf16(s) && plan_has_masters(s);
+}
+
+static int32_t get_moments(const plan_settings *s) {
+    return plan_moment_type(s) != DEVICE_FP32;
+}
+
+static void set_moments(plan_settings *s, int32_t value) {
+    s->moment_type = value ? s->dtype : DEVICE_FP32;
+}
+
 static bool is_fp16(const plan_settings *s) {
     return s->dtype == DEVICE_FP16;
 }
@@ -104,8 +127,10 @@ static const plan_choice choices[] = {
      always},
     {"zero_optimization.offload_param.device", devices, 2, true, get_offload_param,
      set_offload_param, has_slices},
-    /* These cost digits of the sums, or the independence of rank count and step order. */
-    {"data_types.grad_accum_dtype", sums_bf16, 2, false, get_sums, set_sums, is_bf16},
+    /* These cost digits of states or sums, or the independence of rank count and step order. */
+    {"bf16.bf16_optimizer_states", switches, 2, false, get_moments, set_moments, is_bf16},
+    {"bf16.bf16_master_weights_and_grads", switches, 2, false, get_masters, set_masters, is_bf16},
+    {"data_types.grad_accum_dtype", sums_bf16, 2, false, get_sums, set_sums, is_bf16_with_masters},
     {"data_types.grad_accum_dtype", sums_fp16, 2, false, get_sums, set_sums, is_fp16},
     {"sifr.gradient_order", gradient_orders, 2, false, get_sequential, set_sequential, accumulates},
 };

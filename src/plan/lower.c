@@ -152,16 +152,16 @@ static sifr_status add_permanent(lower_state *state, sifr_error *error) {
         int64_t bytes = settings->external_parameters ? 0 : elements * state->element;
         BASE_TRY(plan_add_buffer(s, PLAN_PARAMETERS, bytes, u, -1, true, &s->parameters[u], error));
         if (!training) continue;
-        if (settings->dtype != DEVICE_FP32) {
+        if (plan_has_masters(settings)) {
             BASE_TRY(
                 plan_add_buffer(s, PLAN_MASTERS, elements * 4, u, -1, true, &s->masters[u], error));
         }
         s->square_count += elements / DEVICE_BLOCK;
         if (!model_unit_trained(model, u)) continue;
-        BASE_TRY(plan_add_buffer(s, PLAN_MOMENTS, elements * 4, u, 0, true, &s->first_moments[u],
-                                 error));
-        BASE_TRY(plan_add_buffer(s, PLAN_MOMENTS, elements * 4, u, 1, true, &s->second_moments[u],
-                                 error));
+        int64_t moment = elements * device_dtype_bytes(plan_moment_type(settings));
+        BASE_TRY(plan_add_buffer(s, PLAN_MOMENTS, moment, u, 0, true, &s->first_moments[u], error));
+        BASE_TRY(
+            plan_add_buffer(s, PLAN_MOMENTS, moment, u, 1, true, &s->second_moments[u], error));
     }
     int64_t positions = settings->mode == PLAN_GENERATE ? settings->cache_length : settings->length;
     for (size_t t = 0; t < model->table_count; t++) {

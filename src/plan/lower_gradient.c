@@ -249,11 +249,20 @@ static sifr_status emit_squares(lower_state *state, int32_t unit, int64_t blocks
     return lower_emit(state, PLAN_SQUARES, unit, -1, &call, NULL, false, error);
 }
 
+/* Elements of the units before this one, in whole blocks: the same for any number of ranks. */
+static int64_t elements_before(const sifr_model *model, int32_t unit) {
+    int64_t elements = 0;
+    for (int32_t u = 0; u < unit; u++)
+        elements += base_ceil_to(model->units[u].elements, DEVICE_BLOCK);
+    return elements;
+}
+
 /* The optimizer on elements first ... first + elements - 1 of a unit. */
 static sifr_status emit_update(lower_state *state, int32_t unit, int64_t first, int64_t elements,
                                sifr_error *error) {
     plan_schedule *s = state->s;
     bool mixed = s->masters[unit] >= 0;
+    device_dtype moment = plan_moment_type(&s->settings);
     device_call call;
     memset(&call, 0, sizeof call);
     call.kernel = DEVICE_ADAM;
@@ -267,10 +276,12 @@ static sifr_status emit_update(lower_state *state, int32_t unit, int64_t first, 
     }
     BASE_TRY(lower_put(state, &call, mixed ? PLAN_W1 : PLAN_W0, parameters, error));
     BASE_TRY(lower_put(state, &call, PLAN_SAVED0,
-                       vector_at(s->first_moments[unit], first, elements), error));
+                       typed_at(s->first_moments[unit], first, elements, moment), error));
     BASE_TRY(lower_put(state, &call, PLAN_SAVED1,
-                       vector_at(s->second_moments[unit], first, elements), error));
-    return lower_emit(state, PLAN_UPDATE, unit, -1, &call, NULL, false, error);
+                       typed_at(s->second_moments[unit], first, elements, moment), error));
+    BASE_TRY(lower_emit(state, PLAN_UPDATE, unit, -1, &call, NULL, false, error));
+    s->instructions[s->instruction_count - 1].element = elements_before(state->model, unit) + first;
+    return SIFR_OK;
 }
 
 /* Runs of trained weights, with their padding: frozen ones are left alone. */

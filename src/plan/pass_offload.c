@@ -17,8 +17,8 @@
 
 /* Kinds of state that an update touches. */
 typedef enum offload_part {
-    PART_MASTER, /* FP32 weights: masters, or the parameters themselves */
-    PART_NARROW, /* 16-bit parameters, which the update only writes */
+    PART_MASTER, /* weights that the update adds to: masters, or the parameters themselves */
+    PART_NARROW, /* 16-bit parameters beside masters, which the update only writes */
     PART_MOMENT1,
     PART_MOMENT2,
     PARTS
@@ -264,6 +264,7 @@ static sifr_status emit_update(offload_state *o, size_t group, sifr_error *error
     plan_instruction out = *in;
     BASE_TRY(call_for(o, in, g->elements, error));
     out.call = o->call;
+    out.element += g->first;
     for (int32_t i = 0; i < in->operands; i++) {
         plan_operand operand = o->old.operands[in->first_operand + i];
         const device_matrix *m = plan_role_matrix(&whole, (plan_role)operand.role);

@@ -185,6 +185,7 @@ static sifr_status emit_sliced(zero_state *z, const plan_instruction *in, sifr_e
             plan_add_operand(s, (plan_role)operand.role, operand.buffer, operand.offset, error));
     }
     BASE_TRY(plan_add_call(s, call, &out.call, error));
+    out.element += first - start;
     return plan_add_instruction(s, out, error);
 }
 
@@ -353,6 +354,14 @@ void plan_calls(const plan_schedule *s, int64_t *gathers, int64_t *reductions) {
 
 bool plan_narrow_gradients(const plan_settings *settings) {
     return device_dtype_bytes(settings->gradients) == 2;
+}
+
+bool plan_has_masters(const plan_settings *settings) {
+    return settings->dtype != DEVICE_FP32 && device_dtype_bytes(settings->master_type) != 2;
+}
+
+device_dtype plan_moment_type(const plan_settings *settings) {
+    return device_dtype_bytes(settings->moment_type) == 2 ? settings->moment_type : DEVICE_FP32;
 }
 
 int32_t plan_global_micro_batch(const plan_settings *settings, int32_t rank, int32_t micro_batch) {

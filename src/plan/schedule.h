@@ -17,7 +17,7 @@
 typedef enum plan_class {
     PLAN_PARAMETERS,  /* what kernels read as weights; stage 3: this rank's slice */
     PLAN_GATHERED,    /* stage 3: a unit's parameters while they are in use */
-    PLAN_MASTERS,     /* FP32 weights, where the training type is 16 bits wide */
+    PLAN_MASTERS,     /* FP32 weights, where the training type is 16 bits wide and has such */
     PLAN_MOMENTS,     /* both of Adam's */
     PLAN_GRADIENTS,   /* of weights */
     PLAN_ACTIVATIONS, /* values and their gradients, and what backward keeps */
@@ -111,8 +111,9 @@ typedef struct plan_instruction {
     int32_t node;        /* of the model; -1: of none */
     int32_t call;        /* index into calls; -1: no kernel */
     int32_t first_operand, operands;
-    int64_t bytes; /* PLAN_GATHER, PLAN_REDUCE: of a slice; PLAN_READ, PLAN_WRITE: all */
-    int32_t wait;  /* PLAN_WAIT: the transfer that must be over; else -1 */
+    int64_t bytes;   /* PLAN_GATHER, PLAN_REDUCE: of a slice; PLAN_READ, PLAN_WRITE: all */
+    int64_t element; /* PLAN_UPDATE: where its vectors begin, counted over all units of the model */
+    int32_t wait;    /* PLAN_WAIT: the transfer that must be over; else -1 */
 } plan_instruction;
 
 /* Some ten thousand micro batches; a list without a bound would fill the memory. */
@@ -181,6 +182,9 @@ typedef struct plan_settings {
      * FP16. One unit's at a time is FP32 while a micro batch makes it. With 16 bits they travel so
      * too. */
     device_dtype gradients;
+    /* Type of the weights that the optimizer adds to, and of its moments: FP32 (or NONE), or, where
+     * the training type is that, BF16. In BF16 the parameters themselves are the master weights. */
+    device_dtype master_type, moment_type;
     plan_order order;
     bool sequential;          /* gradient_order: left to right instead of the tree */
     bool external_parameters; /* another schedule has them, and caches: no room here */
@@ -274,6 +278,8 @@ void plan_wire(const plan_schedule *schedule, int64_t *gathered, int64_t *reduce
 void plan_calls(const plan_schedule *schedule, int64_t *gathers, int64_t *reductions);
 
 bool plan_narrow_gradients(const plan_settings *settings); /* sums of gradients have 16 bits */
+bool plan_has_masters(const plan_settings *settings);      /* beside the parameters */
+device_dtype plan_moment_type(const plan_settings *settings);
 
 /* Index in the global batch of this rank's micro batch (design page, promise 1). */
 int32_t plan_global_micro_batch(const plan_settings *settings, int32_t rank, int32_t micro_batch);

@@ -110,8 +110,9 @@ typedef struct train_config {
     int64_t steps_per_print;  /* 0: not given */
     bool wall_clock_breakdown, memory_breakdown;
     train_comms_logger comms_logger;
-    bool bf16;       /* bf16 parameters beside fp32 masters */
-    train_fp16 fp16; /* the same in fp16; neither: fp32 */
+    bool bf16;                       /* bf16 parameters beside fp32 masters */
+    train_fp16 fp16;                 /* the same in fp16; neither: fp32 */
+    bool bf16_masters, bf16_moments; /* where bf16: no masters beside, moments in bf16 too */
     train_dtype grad_accum_dtype;
     int64_t zero_stage;
     train_zero zero;

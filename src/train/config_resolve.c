@@ -312,13 +312,26 @@ static bool train_has_word(const train_config *config, const char *path, const c
 
 /* Sums of gradients in 16 bits travel as they are. */
 static sifr_status train_resolve_gradients(train_config *config, sifr_error *error) {
-    static const char *const path = "data_types.grad_accum_dtype", *const travel =
-                                                                       "communication_data_type";
+    static const char *const path = "data_types.grad_accum_dtype";
+    static const char *const travel = "communication_data_type";
+    static const char *const masters = "bf16.bf16_master_weights_and_grads";
     bool bf16 = json_is_true(train_setting_at(config, "bf16.enabled")->value);
     bool fp16 = json_is_true(train_setting_at(config, "fp16.enabled")->value);
     const char *mode = fp16 ? "fp16" : bf16 ? "bf16" : "fp32";
     size_t index;
     char where[300];
+    if (bf16 && json_is_true(train_setting_at(config, masters)->value)) {
+        if (!train_setting_given(config, path))
+            BASE_TRY(
+                train_setting_put(config, path, json_string("bf16"), error, "from %s", masters));
+        train_key_find(masters, &index);
+        if (!train_has_word(config, path, "bf16"))
+            return base_fail(error, SIFR_USAGE,
+                             "%s is true, which keeps gradients in bf16, but %s is %s; leave one "
+                             "of them out",
+                             train_setting_where(config, index, where, sizeof where), path,
+                             json_string_value(train_setting_at(config, path)->value));
+    }
     if (train_has_word(config, path, "fp32")) return SIFR_OK;
     train_key_find(path, &index);
     train_setting_where(config, index, where, sizeof where);

@@ -93,6 +93,8 @@ sifr_engine_options train_engine_options(const train_config *c, int64_t length) 
     options.zero_stage = (int)c->zero_stage;
     options.travel = (sifr_precision)c->communication_type; /* the same order */
     options.gradients = (sifr_precision)c->grad_accum_dtype;
+    options.masters = c->bf16 && c->bf16_masters ? SIFR_BF16 : SIFR_FP32;
+    options.moments = c->bf16 && c->bf16_moments ? SIFR_BF16 : SIFR_FP32;
     options.zero =
         (sifr_zero_options){.overlap_comm = c->zero.overlap_comm,
                             .reduce_bucket_size = c->zero.reduce_bucket_size,

@@ -181,6 +181,49 @@ static void differences(void **state) {
     assert_non_null(strstr(said, "was made with note 1, this run has 7"));
 }
 
+/* State in bf16 is stored so, cut anywhere, and comes back; one that keeps it otherwise is told. */
+static void narrow_states(void **state) {
+    (void)state;
+    sifr_engine *wide = engine, *wide_other = other;
+    sifr_engine_options options = wide->options;
+    json_t *position;
+    sifr_error error;
+    options.masters = options.moments = SIFR_BF16;
+    assert_int_equal(sifr_engine_create(model, &options, &engine, NULL), SIFR_OK);
+    assert_int_equal(sifr_engine_create(model, &options, &other, NULL), SIFR_OK);
+    for (uint64_t bytes = 0; bytes < 4096; bytes += 333) {
+        const char *output = fresh("narrow");
+        checkpoint_settings size = {.file_bytes = bytes};
+        assert_int_equal(sifr_engine_initialise(engine, 3, NULL), SIFR_OK);
+        assert_int_equal(sifr_engine_initialise(other, 4, NULL), SIFR_OK);
+        train(engine, 3);
+        save(output, &size);
+        loads(output, engine->steps);
+        for (int more = 0; more < 2; more++) {
+            for (size_t w = 0; w < model->weight_count; w++) {
+                for (int p = 0; p < ENGINE_PARTS; p++) {
+                    int64_t count = (int64_t)bytes_of(w) / 4;
+                    const void *a, *b;
+                    assert_int_equal(engine_part_type(engine, (engine_part)p), DEVICE_BF16);
+                    assert_int_equal(
+                        engine_view(engine, w, (engine_part)p, 0, count, NULL, &a, NULL), SIFR_OK);
+                    assert_int_equal(
+                        engine_view(other, w, (engine_part)p, 0, count, NULL, &b, NULL), SIFR_OK);
+                    assert_memory_equal(a, b, (size_t)count * 2);
+                }
+            }
+            train(engine, 2);
+            train(other, 2);
+        }
+    }
+    sifr_engine_free(other);
+    other = wide_other;
+    assert_int_equal(load(scratch_path("narrow"), 1, 1, &position, &error), SIFR_USAGE);
+    assert_message(&error, "has master in bf16, this run keeps it in fp32");
+    sifr_engine_free(engine);
+    engine = wide;
+}
+
 /* Pointer, temporary folders, and how many are kept. */
 static void folder(void **state) {
     (void)state;
@@ -529,14 +572,20 @@ static void killed_while_saving(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(comes_back_the_same), cmocka_unit_test(nothing_there),
-        cmocka_unit_test(differences),         cmocka_unit_test(folder),
-        cmocka_unit_test(old_one_stays),       cmocka_unit_test(replaces),
-        cmocka_unit_test(flipped_bits),        cmocka_unit_test(truncated_and_missing),
-        cmocka_unit_test(swapped_files),       cmocka_unit_test(missing_manifest),
-        cmocka_unit_test(forged_manifests),    cmocka_unit_test(full_disk),
-        cmocka_unit_test(killed_while_saving)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(comes_back_the_same),
+                                       cmocka_unit_test(nothing_there),
+                                       cmocka_unit_test(differences),
+                                       cmocka_unit_test(folder),
+                                       cmocka_unit_test(narrow_states),
+                                       cmocka_unit_test(old_one_stays),
+                                       cmocka_unit_test(replaces),
+                                       cmocka_unit_test(flipped_bits),
+                                       cmocka_unit_test(truncated_and_missing),
+                                       cmocka_unit_test(swapped_files),
+                                       cmocka_unit_test(missing_manifest),
+                                       cmocka_unit_test(forged_manifests),
+                                       cmocka_unit_test(full_disk),
+                                       cmocka_unit_test(killed_while_saving)};
     int failed = cmocka_run_group_tests(tests, make_engines, free_engines);
     for (int i = 0; i < 4; i++) json_decref(objects[i]);
     return failed;

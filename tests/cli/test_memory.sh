@@ -1,7 +1,8 @@
 #!/bin/sh
 # Promise 2 of the design: the plan is the measurement. Anonymous memory of a training run, watched
 # from outside, against what `sifr plan` said of it: both step orders, with and without
-# recomputation, and within a limit, fp32 and bf16. timeout: 300, runs alone, not under sanitizers
+# recomputation, and within a limit, fp32 and bf16, optimizer state in bf16.
+# timeout: 300, runs alone, not under sanitizers
 set -eu
 fail() {
     echo "FAILED: $*" >&2
@@ -32,8 +33,8 @@ watch() {
     echo $((largest * 1024))
 }
 
-compare() { # PRECISION STEP_ORDER RECOMPUTE [ACTIVATION_MEMORY]
-    echo "{\"sifr\": {\"step_order\": \"$2\", \"recompute\": \"$3\"${4:+,
+compare() { # PRECISION STEP_ORDER RECOMPUTE [ACTIVATION_MEMORY [KEYS OF bf16]]
+    echo "{\"bf16\": {${5:-}}, \"sifr\": {\"step_order\": \"$2\", \"recompute\": \"$3\"${4:+,
         \"activation_memory\": \"$4\"}}}" >ds.json
     echo "$*" >case
     set -- --config ds.json --model model --seq-length 256 --per-device-train-batch-size 4 \
@@ -46,7 +47,7 @@ compare() { # PRECISION STEP_ORDER RECOMPUTE [ACTIVATION_MEMORY]
     planned=$(number peak_bytes plan.json)
     baseline=$(number baseline_bytes plan.json)
     said=$(number measured_bytes train.json)
-    [ "$planned" -gt 100000000 ] || fail "the model is too small to compare anything: $planned"
+    [ "$planned" -gt 70000000 ] || fail "the model is too small to compare anything: $planned"
     [ "$(number planned_bytes train.json)" -eq "$planned" ] || fail "plan and run plan otherwise"
     slack=$((planned / 20))
     [ $slack -gt $((16 << 20)) ] || slack=$((16 << 20))
@@ -67,3 +68,12 @@ for precision in "" --bf16; do
     done
 done
 compare "" batch auto 30MiB
+
+moments='"bf16_optimizer_states": true' masters='"bf16_master_weights_and_grads": true'
+compare --bf16 batch none "" "$moments"
+full=$(number planned_bytes train.json)
+compare --bf16 batch none "" "$moments, $masters"
+# 4 bytes of master weights less, and 2 of each of two micro batches' gradients
+parameters=$(number parameters plan.json)
+less=$((full - $(number planned_bytes train.json)))
+[ $less -gt $((6 * parameters)) ] || fail "no master weights: $less bytes less, of $parameters parameters"

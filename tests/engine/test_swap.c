@@ -3,6 +3,8 @@
 #include "engine/swap.h"
 
 #include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -149,8 +151,39 @@ static void refusals(void **state) {
     assert_int_equal(entries(), 0);
 }
 
+static void *clean_on(void *stop) {
+    while (!atomic_load((atomic_bool *)stop)) engine_swap_directory_clean(scratch);
+    return NULL;
+}
+
+/* One that is still empty may be taken for a dead run's: it is made again, and nothing is said. */
+static void made_beside_cleaning(void **state) {
+    (void)state;
+    atomic_bool stop = false;
+    pthread_t cleaner;
+    int made = 0;
+    assert_int_equal(pthread_create(&cleaner, NULL, clean_on, &stop), 0);
+    for (int i = 0; i < 2000; i++) {
+        engine_swap_directory d;
+        sifr_error error = {0};
+        if (engine_swap_directory_make(scratch, 0, &d, &error) == SIFR_OK) {
+            assert_int_equal(error.status, SIFR_OK);
+            assert_string_equal(error.message, "");
+            made++;
+        } else {
+            assert_int_not_equal(error.status, SIFR_OK);
+        }
+        engine_swap_directory_remove(&d);
+    }
+    atomic_store(&stop, true);
+    pthread_join(cleaner, NULL);
+    assert_true(made > 1000);
+    assert_int_equal(entries(), 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(window), cmocka_unit_test(left_overs),
-                                       cmocka_unit_test(others), cmocka_unit_test(refusals)};
+                                       cmocka_unit_test(others), cmocka_unit_test(refusals),
+                                       cmocka_unit_test(made_beside_cleaning)};
     return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
 }

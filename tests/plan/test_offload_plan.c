@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "base/checked.h"
 #include "model/registry.h"
 #include "plan/price.h"
 #include "support/model_case.h"
@@ -88,7 +89,8 @@ static void check_disk(disk_state *d, const plan_instruction *i) {
     assert_int_equal(i->queue, PLAN_DISK);
     assert_int_equal(s->buffers[file->buffer].tier, PLAN_NVME);
     assert_int_equal(s->buffers[memory->buffer].class, PLAN_SWAP);
-    assert_true(file->offset + i->bytes <= s->buffers[file->buffer].bytes);
+    assert_true(file->offset + i->bytes <=
+                base_ceil_to(s->buffers[file->buffer].bytes, PLAN_DISK_ALIGNMENT));
     assert_true(memory->offset == 0 &&
                 i->bytes + PLAN_DISK_ALIGNMENT <= s->buffers[memory->buffer].bytes);
     assert_false(d->moving[memory->buffer]);
@@ -108,7 +110,9 @@ static void check_update(disk_state *d, const plan_instruction *i) {
         assert_int_not_equal(s->buffers[buffer].tier, PLAN_NVME); /* kernels reach no file */
         if (s->buffers[buffer].class != PLAN_SWAP) continue;
         assert_false(d->moving[buffer]);
-        advance(d, d->holds[buffer], m->columns * 4, 1);
+        int64_t end = s->operands[o].offset + m->columns * device_dtype_bytes(m->dtype);
+        assert_in_range(s->operands[o].offset, 0, PLAN_DISK_ALIGNMENT - 1);
+        advance(d, d->holds[buffer], base_ceil_to(end, PLAN_DISK_ALIGNMENT), 1);
     }
 }
 
@@ -154,6 +158,8 @@ static void everything_once(void **state) {
         settings.offload.buffers = n % 7 ? 2 + n % 7 * 2 : 0;
         if (settings.offload.buffers && settings.offload.buffers < 3) settings.offload.buffers = 3;
         settings.order = n / 16 % 2 ? PLAN_UNIT : PLAN_BATCH;
+        if (n % 3 == 2) settings.moment_type = DEVICE_BF16; /* a page is two blocks */
+        if (n % 6 == 5) settings.master_type = DEVICE_BF16;
         plan_schedule *s = lower(&settings);
         check(s);
         plan_free(s);

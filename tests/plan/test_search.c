@@ -224,12 +224,12 @@ static void neighbours_differ_in_one(void **state) {
     c.settings.micro_batches = 2;
     assert_int_equal(plan_neighbours(&c.search, &c.settings, next, PLAN_NEIGHBOURS, &count, &error),
                      SIFR_OK);
-    /* stages, recompute, two orders, disk, 16-bit sums, micro batches */
-    assert_int_equal(count, 3 + 1 + 2 + 1 + 1 + 2);
+    /* stages, recompute, two orders, disk, 16-bit moments, masters and sums, micro batches */
+    assert_int_equal(count, 3 + 1 + 2 + 1 + 3 + 2);
     for (size_t i = 0; i < count; i++) {
         const plan_settings *s = &next[i].settings;
         int others = (s->sequential != c.settings.sequential) + (s->offload.moments == PLAN_NVME) +
-                     (s->gradients == DEVICE_BF16);
+                     (s->gradients == DEVICE_BF16) + (s->moment_type == DEVICE_BF16);
         assert_int_equal(stage_and_more(s, &c.settings) + others, 1);
         assert_true((next[i].nvme_bytes > 0) == (s->offload.moments == PLAN_NVME));
         plan_describe_change(&c.search, &c.settings, s, text, sizeof text);

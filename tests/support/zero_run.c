@@ -53,6 +53,8 @@ static sifr_engine_options options_of(const zero_variant *v) {
     if (v->first_scale > 0) options.loss_scaling.initial = v->first_scale;
     options.travel = v->travel;
     options.gradients = v->gradients;
+    options.masters = v->masters;
+    options.moments = v->moments;
     if (v->offload) options.offload = *v->offload;
     if (v->no_clipping) options.gradient_clipping = 0;
     return options;

@@ -27,6 +27,7 @@ typedef struct zero_variant {
     bool no_clipping;
     sifr_precision travel;               /* of gradients between ranks */
     sifr_precision gradients;            /* of their sums */
+    sifr_precision masters, moments;     /* what optimizer state is kept in */
     const sifr_offload_options *offload; /* NULL: state in memory */
     bool evaluate;                       /* after the last step, on its batch */
     int64_t activation_bytes;            /* with recompute: as sifr_engine_options has them */

@@ -305,6 +305,14 @@ static void not_built(void **state) {
          " \"communication_data_type\": \"fp32\"}",
          "ds.json: data_types.grad_accum_dtype is bf16, and sums kept in 16 bits travel so; leave "
          "communication_data_type out"},
+        {"{\"data_types\": {\"grad_accum_dtype\": \"fp32\"}, \"bf16\": {\"enabled\": true,"
+         " \"bf16_master_weights_and_grads\": true}}",
+         "ds.json: bf16.bf16_master_weights_and_grads is true, which keeps gradients in bf16, but "
+         "data_types.grad_accum_dtype is fp32; leave one of them out"},
+        {"{\"communication_data_type\": \"fp32\", \"bf16\": {\"enabled\": true,"
+         " \"bf16_master_weights_and_grads\": true}}",
+         "data_types.grad_accum_dtype is bf16, and sums kept in 16 bits travel so; leave "
+         "communication_data_type out"},
         {"{\"optimizer\": {\"type\": \"Lamb\"}}",
          "ds.json: optimizer.type is \"Lamb\", which is not built yet (built: AdamW, Adam); choose "
          "one that is built"},

@@ -50,6 +50,31 @@ static void travel(void **state) {
     config_case_free(c);
 }
 
+/* The types of optimizer state and, with master weights, of gradients; only where bf16 is on. */
+static void state_types(void **state) {
+    (void)state;
+    static const char *const switches[] = {"false", "true"};
+    for (int n = 0; n < 8; n++) {
+        bool enabled = n & 1, masters = n >> 1 & 1, moments = n >> 2;
+        char text[200];
+        snprintf(text, sizeof text,
+                 "{\"bf16\": {\"enabled\": %s, \"bf16_master_weights_and_grads\": %s,"
+                 " \"bf16_optimizer_states\": %s}}",
+                 switches[enabled], switches[masters], switches[moments]);
+        config_case *c = config_case_text(text);
+        config_case_accepted(c);
+        sifr_engine_options options = train_engine_options(&c->config, 16);
+        assert_int_equal(options.masters, enabled && masters ? SIFR_BF16 : SIFR_FP32);
+        assert_int_equal(options.gradients, enabled && masters ? SIFR_BF16 : SIFR_FP32);
+        assert_int_equal(options.travel, enabled && masters ? SIFR_BF16 : SIFR_FP32);
+        assert_int_equal(options.moments, enabled && moments ? SIFR_BF16 : SIFR_FP32);
+        if (!enabled && masters)
+            assert_non_null(strstr(c->lines, "bf16.bf16_master_weights_and_grads = true: no "
+                                             "effect, since bf16.enabled is false"));
+        config_case_free(c);
+    }
+}
+
 /* As DeepSpeed's docs show them. */
 static const char *const stage_3 =
     "{\"zero_optimization\": {\"stage\": 3, \"contiguous_gradients\": true,"
@@ -121,8 +146,8 @@ static void refused(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(defaults), cmocka_unit_test(travel),
-                                       cmocka_unit_test(given), cmocka_unit_test(below_stage_3),
-                                       cmocka_unit_test(refused)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(defaults),      cmocka_unit_test(travel),
+                                       cmocka_unit_test(state_types),   cmocka_unit_test(given),
+                                       cmocka_unit_test(below_stage_3), cmocka_unit_test(refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
 /* Kernels on flat vectors: the optimizer and the gradient norm. */
 #include "device/cpu/kernels_sets.h"
+#include "device/cpu/philox.h"
 
 #if defined(KERNEL_BF16)
 #include <immintrin.h>
@@ -20,6 +21,36 @@ static void copy_weights(const float *restrict from, const device_matrix *to, in
     }
 #endif
     lanes_store(&flat, 0, at, n, from);
+}
+
+/* The kinds of state that are rounded, each with numbers of its own: coordinates beyond those that
+ * dropout has. */
+enum { ROUND_WEIGHTS, ROUND_MOMENT1, ROUND_MOMENT2, ROUND_KINDS };
+
+static uint64_t rounding_key(const device_step *step, uint64_t kind) {
+    return base_random_key(step->seed, (uint64_t)step->step, UINT64_C(1) << 63 | kind);
+}
+
+/* Stochastically, since nearest would lose what is added up over steps: an update below half of
+ * bf16's 2^-8, and with it the 1 - beta2 that a second moment moves by. Element e of the model has
+ * number e % 8 of the eight of counter e / 8, so it does not matter where a vector is cut. */
+static void store_rounded(const device_matrix *m, int64_t at, int64_t n, const float *from,
+                          uint64_t key, int64_t element) {
+    enum { EACH = 8 * PHILOX }; /* numbers a call, two a word */
+    uint32_t words[(PIECE + 8) / 2 + 4 * PHILOX];
+    uint16_t numbers[2 * (sizeof words / sizeof *words)], *to = (uint16_t *)m->data + at;
+    uint64_t first = (uint64_t)(element + at);
+    const uint16_t *own = numbers + first % 8;
+    for (int64_t i = 0; i < n + (int64_t)(first % 8); i += EACH)
+        philox(key, (first + (uint64_t)i) / 8, words + i / 2);
+    memcpy(numbers, words, (size_t)(n + (int64_t)(first % 8)) * sizeof *numbers);
+    for (int64_t i = 0; i < n; i++) to[i] = base_bf16_drawn(from[i], own[i]);
+}
+
+/* State to work on: itself where it is fp32, else a copy in `buffer`. */
+static float *open_state(float *buffer, const device_matrix *m, int64_t at, int64_t n) {
+    if (m->dtype != DEVICE_FP32) lanes_load(buffer, m, 0, at, n);
+    return lanes_place(buffer, m, 0, at);
 }
 
 typedef struct adam_numbers {
@@ -53,12 +84,20 @@ void KERNEL(adam)(const cpu_part *part) {
                       .l2 = decoupled ? 0.0f : decay,
                       .rate = lr / c->step->correction1,
                       .root = 1.0f / sqrtf(c->step->correction2)};
+    const device_matrix *const states[ROUND_KINDS] = {&c->w[0], &c->saved[0], &c->saved[1]};
+    uint64_t keys[ROUND_KINDS];
+    for (int k = 0; k < ROUND_KINDS; k++) keys[k] = rounding_key(c->step, (uint64_t)k);
     for (int64_t at = part->first; at < part->first + part->count; at += PIECE) {
         int64_t left = part->first + part->count - at, n = left < PIECE ? left : PIECE;
-        float *master = (float *)c->w[0].data + at, buffer[PIECE];
-        adam_piece(a, lanes_read(buffer, &c->x[0], 0, at, n), master,
-                   (float *)c->saved[0].data + at, (float *)c->saved[1].data + at, n);
-        if (c->w[1].dtype != DEVICE_NONE) copy_weights(master, &c->w[1], at, n);
+        float buffer[PIECE], copies[ROUND_KINDS][PIECE], *values[ROUND_KINDS];
+        for (int k = 0; k < ROUND_KINDS; k++) values[k] = open_state(copies[k], states[k], at, n);
+        adam_piece(a, lanes_read(buffer, &c->x[0], 0, at, n), values[ROUND_WEIGHTS],
+                   values[ROUND_MOMENT1], values[ROUND_MOMENT2], n);
+        if (c->w[1].dtype != DEVICE_NONE) copy_weights(values[ROUND_WEIGHTS], &c->w[1], at, n);
+        for (int k = 0; k < ROUND_KINDS; k++) {
+            if (states[k]->dtype != DEVICE_BF16) continue;
+            store_rounded(states[k], at, n, values[k], keys[k], c->attributes.element);
+        }
     }
 #if defined(KERNEL_BF16)
     _mm_sfence();

@@ -145,14 +145,20 @@ sifr_status cpu_prepare_square_sums(device *dev, device_call *call, sifr_error *
                      error);
 }
 
+/* FP32, or BF16 where that is given. */
+static sifr_status check_state(const device_call *call, const device_matrix *m, const char *operand,
+                               int64_t columns, sifr_error *error) {
+    device_dtype dtype = m->dtype == DEVICE_BF16 ? DEVICE_BF16 : DEVICE_FP32;
+    return cpu_check(call, m, operand, 1, columns, dtype, error);
+}
+
 sifr_status cpu_prepare_adam(device *dev, device_call *call, sifr_error *error) {
     const device_matrix *x = &call->x[0], *copy = &call->w[1];
-    device_matrix state = {.rows = 1, .columns = x->columns, .dtype = DEVICE_FP32};
     (void)dev;
     BASE_TRY(check_vector(call, x, "x[0]", error));
-    BASE_TRY(check_like(call, &call->w[0], "w[0]", &state, error));
-    BASE_TRY(check_like(call, &call->saved[0], "saved[0]", &state, error));
-    BASE_TRY(check_like(call, &call->saved[1], "saved[1]", &state, error));
+    BASE_TRY(check_state(call, &call->w[0], "w[0]", x->columns, error));
+    BASE_TRY(check_state(call, &call->saved[0], "saved[0]", x->columns, error));
+    BASE_TRY(check_like(call, &call->saved[1], "saved[1]", &call->saved[0], error));
     if (copy->dtype == DEVICE_NONE) return SIFR_OK;
     BASE_TRY(check_vector(call, copy, "w[1]", error));
     return cpu_check(call, copy, "w[1]", 1, x->columns, copy->dtype, error);
