@@ -13,6 +13,7 @@ static const char *const recomputes[] = {"none", "unit", "auto"};
 static const char *settings_text(const plan_settings *s, char *out, size_t size) {
     const char *disk = s->offload.moments == PLAN_NVME ? ", optimizer state on disk" : "";
     const char *slices = s->offload.parameters == PLAN_NVME ? ", parameters on disk" : "";
+    const char *sums = s->offload.gradients == PLAN_NVME ? ", gradients on disk" : "";
     char stage[32] = "", overlap[32] = "", bytes[32], within[64] = "";
     if (s->world_size > 1) {
         snprintf(stage, sizeof stage, "ZeRO stage %d, ", (int)s->stage);
@@ -22,9 +23,10 @@ static const char *settings_text(const plan_settings *s, char *out, size_t size)
     if (s->recompute == PLAN_RECOMPUTE_AUTO && s->activation_bytes > 0)
         snprintf(within, sizeof within, " within %s",
                  base_format_bytes((uint64_t)s->activation_bytes, bytes));
-    snprintf(out, size, "%smicro batch %lld, accumulation %d, recompute %s%s, step_order %s%s%s%s",
-             stage, (long long)s->sequences, (int)s->micro_batches, recomputes[s->recompute],
-             within, s->order == PLAN_UNIT ? "unit" : "batch", overlap, disk, slices);
+    snprintf(out, size,
+             "%smicro batch %lld, accumulation %d, recompute %s%s, step_order %s%s%s%s%s", stage,
+             (long long)s->sequences, (int)s->micro_batches, recomputes[s->recompute], within,
+             s->order == PLAN_UNIT ? "unit" : "batch", overlap, disk, slices, sums);
     return out;
 }
 
@@ -69,7 +71,8 @@ static sifr_status adopt_tiers(train_config *config, const plan_settings *s, sif
         snprintf(key, sizeof key, "zero_optimization.%s.nvme_path", sections[i]);
         if (disk) BASE_TRY(set(config, key, 0, path, error));
     }
-    return SIFR_OK;
+    bool gradients = s->offload.gradients == PLAN_NVME;
+    return set(config, "sifr.offload_gradients", 0, gradients ? "nvme" : "none", error);
 }
 
 /* The keys of "sifr" that give a batch size may be in the config as well; all say the same. */

@@ -53,6 +53,7 @@ static plan_offload offload_of(const sifr_offload_options *offload) {
     return (plan_offload){.masters = tier,
                           .moments = tier,
                           .parameters = disk && offload->parameters ? PLAN_NVME : PLAN_DEVICE,
+                          .gradients = disk && offload->gradients ? PLAN_NVME : PLAN_DEVICE,
                           .slices = offload->slice_count,
                           .most_slice = offload->slice_size,
                           .kept = offload->kept_elements,

@@ -18,10 +18,8 @@ static int32_t get_stage(const plan_settings *s) {
     return s->stage;
 }
 
-/* Parameters are slices, which can be on disk, at stage 3 only. */
 static void set_stage(plan_settings *s, int32_t value) {
     s->stage = value;
-    if (value < 3) s->offload.parameters = PLAN_DEVICE;
 }
 
 static bool has_ranks(const plan_settings *s) {
@@ -74,7 +72,20 @@ static int32_t get_offload_param(const plan_settings *s) {
 }
 
 static void set_offload_param(plan_settings *s, int32_t value) {
-    s->offload.parameters = value && s->stage == 3 ? PLAN_NVME : PLAN_DEVICE;
+    s->offload.parameters = value ? PLAN_NVME : PLAN_DEVICE;
+}
+
+static int32_t get_offload_gradients(const plan_settings *s) {
+    return s->offload.gradients == PLAN_NVME;
+}
+
+static void set_offload_gradients(plan_settings *s, int32_t value) {
+    s->offload.gradients = value ? PLAN_NVME : PLAN_DEVICE;
+}
+
+/* Gradients go to disk with the optimizer's state, where they are slices, or there is one rank. */
+static bool may_offload_gradients(const plan_settings *s) {
+    return s->offload.moments == PLAN_NVME && (s->world_size == 1 || s->stage >= 2);
 }
 
 static bool has_slices(const plan_settings *s) {
@@ -127,6 +138,8 @@ static const plan_choice choices[] = {
      always},
     {"zero_optimization.offload_param.device", devices, 2, true, get_offload_param,
      set_offload_param, has_slices},
+    {"sifr.offload_gradients", devices, 2, true, get_offload_gradients, set_offload_gradients,
+     may_offload_gradients},
     /* These cost digits of states or sums, or the independence of rank count and step order. */
     {"bf16.bf16_optimizer_states", switches, 2, false, get_moments, set_moments, is_bf16},
     {"bf16.bf16_master_weights_and_grads", switches, 2, false, get_masters, set_masters, is_bf16},
@@ -145,6 +158,8 @@ const plan_choice *plan_choice_at(size_t index) {
 
 void plan_choose(const plan_search *search, plan_settings *settings, size_t index, int32_t value) {
     choices[index].set(settings, value);
+    if (!has_slices(settings)) settings->offload.parameters = PLAN_DEVICE;
+    if (!may_offload_gradients(settings)) settings->offload.gradients = PLAN_DEVICE;
     if (search->overlap_by_stage) settings->transfers.overlap_comm = settings->stage == 3;
 }
 

@@ -223,7 +223,7 @@ static void find_peak(plan_schedule *s, const lifetime_event *events, size_t cou
 
 sifr_status plan_memory(plan_schedule *s, sifr_error *error) {
     lifetime_event *events = NULL;
-    placement p = {.s = s, .update = first_of(s, PLAN_SQUARES)};
+    placement p = {.s = s, .update = first_of(s, PLAN_NORM)};
     int64_t permanent = 0;
     sifr_status status;
     place_on_disk(s);

@@ -21,6 +21,7 @@ typedef enum offload_part {
     PART_NARROW, /* 16-bit parameters beside masters, which the update only writes */
     PART_MOMENT1,
     PART_MOMENT2,
+    PART_GRADIENT, /* which it only reads */
     PARTS
 } offload_part;
 
@@ -64,6 +65,8 @@ static offload_part part_of(const plan_operand *operand) {
     switch ((plan_role)operand->role) {
     case PLAN_W1:
         return PART_NARROW;
+    case PLAN_X0:
+        return PART_GRADIENT;
     case PLAN_SAVED0:
         return PART_MOMENT1;
     case PLAN_SAVED1:
@@ -159,7 +162,7 @@ static sifr_status find_groups(offload_state *o, sifr_error *error) {
 }
 
 /* Kinds of state that are read, updated and written: what buffer_count counts. Parameters in 16
- * bits are only written, and have a buffer in each set beside these. */
+ * bits are only written, gradients only read, and have a buffer in each set beside these. */
 static int32_t state_parts(const offload_state *o) {
     return (o->longest[PART_MASTER] > 0) + (o->longest[PART_MOMENT1] > 0) +
            (o->longest[PART_MOMENT2] > 0);
@@ -295,20 +298,30 @@ static sifr_status emit_group(offload_state *o, size_t group, sifr_error *error)
     for (int32_t i = in->first_operand; i < in->first_operand + in->operands; i++) {
         const plan_operand *state = &o->old.operands[i];
         int32_t *write = &g->writes[part_of(state)];
-        if (!on_disk(o, state)) continue;
+        if (!on_disk(o, state) || part_of(state) == PART_GRADIENT) continue;
         BASE_TRY(emit_transfer(o, PLAN_WRITE, group, state, write, error));
     }
     return f->write_behind ? SIFR_OK : wait_for_writes(o, group, error);
 }
 
+/* Where reads begin: activations are given back by now, and nothing but squares is to come before
+ * the norm. */
+static size_t find_begin(const offload_state *o) {
+    const plan_instruction *all = o->old.instructions;
+    size_t i = 0;
+    while (i + 1 < o->old.count && all[i].action != PLAN_NORM) i++;
+    size_t begin = i;
+    for (; i > 0 && (all[i - 1].action == PLAN_SQUARES || all[i - 1].action == PLAN_WAIT); i--) {
+        if (all[i - 1].action == PLAN_SQUARES) begin = i - 1;
+    }
+    return begin;
+}
+
 static sifr_status rewrite(offload_state *o, sifr_error *error) {
-    size_t group = 0;
-    bool begun = !o->s->settings.offload.read_ahead;
+    size_t group = 0, begin = find_begin(o);
     for (size_t i = 0; i < o->old.count; i++) {
-        if (!begun && o->old.instructions[i].action == PLAN_SQUARES) {
-            begun = true; /* activations are given back by now */
+        if (i == begin && o->s->settings.offload.read_ahead)
             BASE_TRY(read_until(o, (size_t)o->sets, error));
-        }
         if (group == o->count || o->groups[group].update != (int32_t)i) {
             BASE_TRY(plan_keep(o->s, &o->old, i, o->moved, error));
             continue;

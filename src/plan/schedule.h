@@ -156,6 +156,7 @@ enum { PLAN_DISK_ALIGNMENT = 4096 };
 typedef struct plan_offload {
     plan_tier masters, moments;
     plan_tier parameters; /* as kernels read them; on disk at stage 3 only */
+    plan_tier gradients;  /* their final sums; on disk of one rank, or at stages 2 and 3 */
     int64_t sub_group;    /* elements that are read, updated and written at a time */
     int32_t buffers;      /* each for one kind of optimizer state of one sub-group */
     bool read_ahead;      /* the next sub-group is read beside the update of this one */
@@ -260,8 +261,12 @@ sifr_status plan_pass_overlap(plan_schedule *schedule, sifr_error *error) SIFR_M
  * offload.most_slice are too few. */
 sifr_status plan_pass_fetch(plan_schedule *schedule, sifr_error *error) SIFR_MUST_CHECK;
 
+/* Gradients on disk: a slice of sums is written once it is final, after its squares are taken, and
+ * the update finds it there. After plan_pass_fetch. */
+sifr_status plan_pass_spill(plan_schedule *schedule, sifr_error *error) SIFR_MUST_CHECK;
+
 /* State on disk: each update becomes reads, updates and writes of sub-groups that go through a few
- * buffers in turn. After plan_pass_fetch; SIFR_USAGE where offload.buffers are too few. */
+ * buffers in turn. After plan_pass_spill; SIFR_USAGE where offload.buffers are too few. */
 sifr_status plan_pass_offload(plan_schedule *schedule, sifr_error *error) SIFR_MUST_CHECK;
 
 /* Bytes that a step reads from disk and writes there. */

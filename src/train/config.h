@@ -39,6 +39,10 @@ typedef enum train_recompute {
     TRAIN_RECOMPUTE_AUTO
 } train_recompute;
 typedef enum train_tier { TRAIN_TIER_NONE, TRAIN_TIER_CPU, TRAIN_TIER_NVME } train_tier;
+typedef enum train_gradient_tier {
+    TRAIN_GRADIENTS_MEMORY,
+    TRAIN_GRADIENTS_NVME
+} train_gradient_tier;
 typedef enum train_dtype { TRAIN_FP32, TRAIN_BF16, TRAIN_FP16 } train_dtype;
 
 typedef struct train_optimizer {
@@ -143,6 +147,7 @@ typedef struct train_config {
     train_gradient_order gradient_order;
     train_recompute recompute;
     train_activations activations;
+    train_gradient_tier offload_gradients;
     const char *trace;               /* file of the timeline; NULL: none */
     int64_t trace_first, trace_last; /* steps of the run; 0: the second to the fourth done */
     int64_t threads;                 /* 0: one for each core that the process may use */

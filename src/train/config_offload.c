@@ -1,4 +1,5 @@
-/* offload_optimizer, offload_param and aio: what state on disk needs beside the device. */
+/* offload_optimizer, offload_param, offload_gradients and aio: what state on disk needs beside the
+ * device. */
 #include <stdio.h>
 #include <string.h>
 
@@ -79,10 +80,34 @@ static sifr_status train_check_paths(const train_config *config, bool optimizer,
                      state, parameters);
 }
 
-sifr_status train_config_offload(const train_config *config, sifr_error *error) {
+/* Gradients go with the optimizer's state, and are slices, or whole on one rank. */
+static sifr_status train_check_gradients(const train_config *config, bool optimizer,
+                                         int64_t world_size, sifr_error *error) {
+    static const char path[] = "sifr.offload_gradients";
+    size_t index;
+    char where[300];
+    int64_t stage = train_setting_int(config, "zero_optimization.stage");
+    if (!train_is_nvme(config, path)) return SIFR_OK;
+    train_key_find(path, &index);
+    train_setting_where(config, index, where, sizeof where);
+    if (!optimizer)
+        return base_fail(error, SIFR_USAGE,
+                         "%s is \"nvme\", and " TRAIN_OFFLOAD
+                         ".device is not; gradients go to disk with the optimizer's state only",
+                         where);
+    if (world_size == 1 || stage >= 2) return SIFR_OK;
+    return base_fail(error, SIFR_USAGE,
+                     "%s is \"nvme\", and zero_optimization.stage is %lld; with several ranks that "
+                     "is built for stages 2 and 3",
+                     where, (long long)stage);
+}
+
+sifr_status train_config_offload(const train_config *config, int64_t world_size,
+                                 sifr_error *error) {
     bool optimizer = train_is_nvme(config, TRAIN_OFFLOAD ".device");
     bool param = train_is_nvme(config, TRAIN_OFFLOAD_PARAM ".device");
     BASE_TRY(train_check_param(config, error));
+    BASE_TRY(train_check_gradients(config, optimizer, world_size, error));
     if (!optimizer && !param) return SIFR_OK;
     BASE_TRY(train_check_paths(config, optimizer, param, error));
     BASE_TRY(train_check_aio(config, error));

@@ -77,7 +77,8 @@ sifr_status train_config_batch(train_config *config, int64_t world_size,
                                sifr_error *error) SIFR_MUST_CHECK;
 
 /* config_offload.c: checks before the fields are filled, notes after it. */
-sifr_status train_config_offload(const train_config *config, sifr_error *error) SIFR_MUST_CHECK;
+sifr_status train_config_offload(const train_config *config, int64_t world_size,
+                                 sifr_error *error) SIFR_MUST_CHECK;
 void train_note_offload(train_config *config);
 
 /* config_activations.c: what activation_checkpointing and activation_memory say for sifr.recompute.

@@ -507,7 +507,7 @@ sifr_status train_config_resolve(train_config *config, int64_t world_size, sifr_
     BASE_TRY(train_check_parameters(config, error));
     BASE_TRY(train_resolve_run(config, error));
     BASE_TRY(train_resolve_zero(config, error));
-    BASE_TRY(train_config_offload(config, error));
+    BASE_TRY(train_config_offload(config, world_size, error));
     BASE_TRY(train_config_activations(config, error));
     BASE_TRY(train_resolve_optimizer(config, error));
     BASE_TRY(train_resolve_scheduler(config, error));

@@ -48,6 +48,7 @@ static sifr_offload_options offload_options(const train_config *c) {
     return (sifr_offload_options){.nvme_path = state || parameters ? path : NULL,
                                   .optimizer = state,
                                   .parameters = parameters,
+                                  .gradients = c->offload_gradients == TRAIN_GRADIENTS_NVME,
                                   .slice_count = (int32_t)c->offload_param.buffer_count,
                                   .slice_size = c->offload_param.buffer_size,
                                   .kept_elements = c->offload_param.max_in_cpu,

@@ -1,4 +1,4 @@
-# Parameters on disk, as a user has them: the same bits, checkpoints and evaluations as in memory, on
+# Parameters and gradients on disk, as a user has them: the same bits, checkpoints and evaluations as in memory, on
 # one and two ranks, with the optimizer's state there or not, across a resume from one to the other;
 # what the plan says of it; buffers that are too few.
 # label: full; timeout: 300, not under sanitizers (MPI keeps what it took)
@@ -52,6 +52,9 @@ for n in $ranks; do
     train both-$n $n --max-steps 4 || fail "$n ranks, all"
     cat log err | grep -q "optimizer state and parameters: .* in nvme" || fail "both are not said"
     same both-$n memory-$n "$n ranks, all"
+    train gradients-$n $n --max-steps 4 --offload-gradients nvme --step-order unit ||
+        fail "$n ranks, gradients"
+    cmp gradients-$n/model.safetensors memory-$n/model.safetensors || fail "gradients: other weights"
     empty "$n ranks"
 done
 
@@ -89,6 +92,10 @@ assert on["classes"]["parameters"] == on["bytes"] and slices <= on["bytes"] < sl
 assert slices <= on["written_bytes"] < slices + 16 * 4096 < on["read_bytes"]
 assert disk["peak_bytes"] < memory["peak_bytes"]
 P
+
+config "$nvme" "$nvme"
+"$SIFR" plan --config ds.json --model llama --offload-gradients nvme --step-order unit >plan
+grep -q "^  gradients  " plan || fail "no gradients on disk: $(cat plan)"
 
 # --- refused, with the numbers that work ---
 config "$nvme, \"buffer_size\": 1000" "$none"

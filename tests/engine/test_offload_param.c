@@ -1,6 +1,6 @@
-/* Parameters on disk: the same bits as in memory at stage 3, on 1, 2 and 4 ranks, with or without
- * the optimizer's state there, whatever the buffers; frozen and kept weights; what is refused.
- * timeout: 120 */
+/* Parameters and gradients on disk: the same bits as in memory, on 1, 2 and 4 ranks, with or
+ * without the optimizer's state there, whatever the buffers; frozen and kept weights; what is
+ * refused. timeout: 120 */
 #include "support/scratch.h"
 #include "support/zero_run.h"
 
@@ -101,6 +101,63 @@ static void skipped_and_frozen(void **state) {
     }
 }
 
+/* Gradients: orders, types of the sums, frozen weights, skipped steps, with and without the rest.
+ */
+static void gradients(void **state) {
+    (void)state;
+    for (int t = 0; t < 4; t++) {
+        zero_variant v = {.ranks = 1,
+                          .type = t == 3 ? "gpt2" : "llama",
+                          .precision = t == 0   ? SIFR_FP32
+                                       : t == 1 ? SIFR_FP16
+                                                : SIFR_BF16,
+                          .gradients = t == 2 ? SIFR_BF16 : SIFR_FP32,
+                          .global = GLOBAL,
+                          .freeze = {t == 1 ? "*norm*" : NULL}};
+        if (t == 1) v.steps = ZERO_MOST_STEPS, v.first_scale = 0x1p22;
+        zero_outcome want = zero_run(v);
+        for (int n = 0; n < 6; n++) {
+            sifr_offload_options offload = on_disk(n != 1);
+            offload.parameters = n < 3;
+            offload.gradients = true;
+            offload.sub_group_size = n % 2 ? 3000 : 0;
+            offload.buffer_count = n == 4 ? 3 : 0;
+            v.ranks = 1 << n % 3;
+            v.stage = n < 3 ? 3 : 2;
+            v.unit_order = n % 2;
+            v.offload = &offload;
+            zero_expect_same(&want, v);
+        }
+        free(want.weights);
+    }
+    expect_empty();
+}
+
+/* Each sum is written once and read once. */
+static void gradients_move_once(void **state) {
+    (void)state;
+    for (int n = 0; n < 2; n++) {
+        zero_variant v = {.ranks = n ? 2 : 1,
+                          .type = "llama",
+                          .precision = SIFR_BF16,
+                          .stage = 3,
+                          .unit_order = true,
+                          .global = 2};
+        sifr_offload_options offload = on_disk(true);
+        offload.sub_group_size = 1024;
+        v.offload = &offload;
+        zero_outcome memory = zero_run(v);
+        offload.gradients = true;
+        zero_outcome disk = zero_run(v);
+        int64_t sums = disk.nvme_bytes - memory.nvme_bytes;
+        assert_true(sums > 0);
+        assert_int_equal(disk.nvme_written - memory.nvme_written, sums);
+        assert_int_equal(disk.nvme_read - memory.nvme_read, sums);
+        free(memory.weights);
+        free(disk.weights);
+    }
+}
+
 /* Evaluation reads the parameters that training has on disk. */
 static void evaluation(void **state) {
     (void)state;
@@ -193,6 +250,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(same_bits),
                                        cmocka_unit_test(settings),
                                        cmocka_unit_test(skipped_and_frozen),
+                                       cmocka_unit_test(gradients),
+                                       cmocka_unit_test(gradients_move_once),
                                        cmocka_unit_test(evaluation),
                                        cmocka_unit_test(plan),
                                        cmocka_unit_test(refusals)};

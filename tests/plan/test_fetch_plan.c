@@ -1,5 +1,6 @@
-/* Plans with parameters on disk: nothing is gathered or used before it is read, no more slices are
- * in memory than asked for, kernels reach no file; accumulation unit by unit reads no more. */
+/* Plans with parameters and gradients on disk: nothing is gathered or used before it is read, no
+ * more slices are in memory than asked for, kernels reach no file; accumulation unit by unit reads
+ * no more. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,7 +22,7 @@ static int setup(void **state) {
     sifr_error error = {0};
     formats_model_config config = model_case_llama();
     config.tie_word_embeddings = true;
-    config.num_hidden_layers = 5;
+    config.num_hidden_layers = 12;
     return model_from_config(&config, &model, &error) || device_open_cpu(1, NULL, &dev, &error);
 }
 
@@ -218,7 +219,7 @@ static void kept(void **state) {
     (void)state;
     for (int n = 0; n < 8; n++) {
         plan_settings settings = settings_of(1 + n % 2, DEVICE_BF16);
-        int64_t written, slices[8], all = 0;
+        int64_t written, slices[32], all = 0;
         plan_schedule *s = lower(&settings);
         for (size_t u = 0; u < model->unit_count; u++)
             all += slices[u] = s->unit_elements[u] / settings.world_size;
@@ -230,6 +231,51 @@ static void kept(void **state) {
         assert_int_equal(s->largest_bytes[PLAN_PARAMETERS], stays);
         assert_int_equal(s->nvme_bytes > 0, stays < 2 * all);
         plan_free(s);
+    }
+}
+
+/* Gradients on disk: squares are taken of what is final and in memory, a sum is written once and
+ * before the norm, and unit by unit only a few units' sums are in memory at a time. */
+static void gradients(void **state) {
+    (void)state;
+    for (int n = 0; n < 8; n++) {
+        plan_settings settings = settings_of(1 + n % 2, DEVICE_BF16);
+        settings.order = PLAN_UNIT;
+        settings.micro_batches = n / 2 % 2 ? 1 : 4;
+        settings.stage = n / 4 ? 3 : 2;
+        settings.offload.moments = settings.offload.masters = PLAN_NVME;
+        plan_schedule *memory = lower(&settings);
+        settings.offload.gradients = PLAN_NVME;
+        plan_schedule *s = lower(&settings);
+        int64_t bytes[PLAN_CLASSES], written = 0, sums = 0;
+        bool decided = false;
+        int32_t squares = 0;
+        plan_disk_classes(s, bytes);
+        for (size_t u = 0; u < model->unit_count; u++)
+            sums += s->unit_elements[u] / settings.world_size * 4;
+        for (size_t i = 0; i < s->instruction_count; i++) {
+            const plan_instruction *in = &s->instructions[i];
+            const plan_operand *operands = &s->operands[in->first_operand];
+            decided |= in->action == PLAN_NORM;
+            squares += in->action == PLAN_SQUARES;
+            if (in->action == PLAN_SQUARES) {
+                const plan_instruction *next = in + 1;
+                while (next->action == PLAN_WAIT) next++; /* of the sum that was written before */
+                assert_int_equal(next->action, PLAN_WRITE);
+                assert_int_equal(s->operands[next->first_operand].buffer, operands[0].buffer);
+            }
+            if (in->action == PLAN_WRITE &&
+                s->buffers[operands[1].buffer].class == PLAN_GRADIENTS) {
+                assert_false(decided);
+                written += in->bytes;
+            }
+        }
+        assert_int_equal(squares, model->unit_count);
+        assert_int_equal(bytes[PLAN_GRADIENTS], sums);
+        assert_int_equal(written, sums);
+        assert_true(s->largest_bytes[PLAN_GRADIENTS] < memory->largest_bytes[PLAN_GRADIENTS]);
+        plan_free(s);
+        plan_free(memory);
     }
 }
 
@@ -255,7 +301,7 @@ static void price(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(read_before_use), cmocka_unit_test(ahead),
-                                       cmocka_unit_test(accumulation), cmocka_unit_test(kept),
-                                       cmocka_unit_test(price)};
+                                       cmocka_unit_test(accumulation),    cmocka_unit_test(kept),
+                                       cmocka_unit_test(gradients),       cmocka_unit_test(price)};
     return cmocka_run_group_tests(tests, setup, teardown);
 }

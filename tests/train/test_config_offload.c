@@ -160,10 +160,32 @@ static void parameters_refused(void **state) {
     config_case_free(c);
 }
 
+/* Gradients go with the optimizer's state. */
+static void gradients(void **state) {
+    (void)state;
+    static const char sifr[] = ", \"sifr\": {\"offload_gradients\": \"nvme\"}";
+    char text[512];
+    snprintf(text, sizeof text, "{\"zero_optimization\": {\"offload_optimizer\": {%s}}%s}", NVME,
+             sifr);
+    assert_true(options_of(text).gradients && !options_of(text).parameters);
+    assert_false(options_of(WITH(NVME, "")).gradients);
+    snprintf(text, sizeof text, "{\"zero_optimization\": {\"stage\": 3}%s}", sifr);
+    config_refused(text, "ds.json: sifr.offload_gradients is \"nvme\", and " OFFLOAD
+                         ".device is not; gradients go to disk with the optimizer's state only");
+    snprintf(text, sizeof text, "{\"zero_optimization\": {\"offload_optimizer\": {%s}}%s}", NVME,
+             sifr);
+    config_case *c = config_case_flags(text, 2, NULL);
+    assert_int_equal(c->status, SIFR_USAGE);
+    assert_non_null(strstr(c->error.message, "is \"nvme\", and zero_optimization.stage is 0; with "
+                                             "several ranks that is built for stages 2 and 3"));
+    config_case_free(c);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(in_memory),  cmocka_unit_test(defaults),
         cmocka_unit_test(given),      cmocka_unit_test(refusals),
-        cmocka_unit_test(parameters), cmocka_unit_test(parameters_refused)};
+        cmocka_unit_test(parameters), cmocka_unit_test(parameters_refused),
+        cmocka_unit_test(gradients)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
