@@ -54,6 +54,15 @@ static inline double case_get(const device_matrix *m, int64_t row, int64_t colum
     return ((const float *)m->data)[at];
 }
 
+/* All of it, row by row; free() it. References read each value many times. */
+static inline double *case_doubles(const device_matrix *m) {
+    double *all = malloc((size_t)(m->rows * m->columns) * sizeof *all);
+    if (!all) abort();
+    for (int64_t r = 0; r < m->rows; r++)
+        for (int64_t c = 0; c < m->columns; c++) all[r * m->columns + c] = case_get(m, r, c);
+    return all;
+}
+
 static inline void case_set(const device_matrix *m, int64_t row, int64_t column, double value) {
     int64_t at = row * m->stride + column;
     if (m->dtype == DEVICE_BF16)

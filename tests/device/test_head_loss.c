@@ -84,14 +84,14 @@ static head_reference make_reference(const head_operands *o) {
                           calloc((size_t)(words * width), sizeof(double)),
                           calloc((size_t)(words * width), sizeof(double))};
     double *logits = calloc((size_t)words, sizeof(double));
+    double *x = case_doubles(&o->x), *w = case_doubles(&o->w);
     for (int64_t r = 0; r < rows; r++) {
         int64_t label = (int64_t)case_get(&o->labels, r, 0);
         if (label < 0) continue;
         double largest = -INFINITY, sum = 0;
         for (int64_t v = 0; v < words; v++) {
             logits[v] = 0;
-            for (int64_t c = 0; c < width; c++)
-                logits[v] += case_get(&o->x, r, c) * case_get(&o->w, v, c);
+            for (int64_t c = 0; c < width; c++) logits[v] += x[r * width + c] * w[v * width + c];
             largest = fmax(largest, logits[v]);
         }
         for (int64_t v = 0; v < words; v++) sum += exp(logits[v] - largest);
@@ -99,13 +99,15 @@ static head_reference make_reference(const head_operands *o) {
         for (int64_t v = 0; v < words; v++) {
             double d = (exp(logits[v] - largest) / sum - (v == label)) * step.gradient_scale;
             for (int64_t c = 0; c < width; c++) {
-                double to_x = d * case_get(&o->w, v, c), to_w = d * case_get(&o->x, r, c);
+                double to_x = d * w[v * width + c], to_w = d * x[r * width + c];
                 ref.dx[r * width + c] += to_x, ref.dx_terms[r * width + c] += fabs(to_x);
                 ref.dw[v * width + c] += to_w, ref.dw_terms[v * width + c] += fabs(to_w);
             }
         }
     }
     free(logits);
+    free(x);
+    free(w);
     return ref;
 }
 

@@ -96,19 +96,21 @@ static double input_distance(const linear_operands *o) {
 }
 
 static double weight_distance(const linear_operands *o) {
-    double worst = 0;
+    double worst = 0, *x = case_doubles(&o->x), *dy = case_doubles(&o->dy);
     for (int64_t c = 0; c < o->dy.columns; c += 3)
         for (int64_t i = 0; i < o->x.columns; i++) {
             int64_t row = o->transposed ? i : c, column = o->transposed ? c : i;
             double sum = o->accumulate ? case_get(&o->dw_before, row, column) : 0;
             double terms = fabs(sum);
             for (int64_t r = 0; r < o->x.rows; r++) {
-                double term = case_get(&o->dy, r, c) * case_get(&o->x, r, i);
+                double term = dy[r * o->dy.columns + c] * x[r * o->x.columns + i];
                 sum += term, terms += fabs(term);
             }
             worst =
                 fmax(worst, case_distance(case_get(&o->dw, row, column), sum, terms, DEVICE_FP32));
         }
+    free(x);
+    free(dy);
     return worst;
 }
 
