@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/checked.h"
@@ -132,8 +133,14 @@ static sifr_status close_window(engine_swap *s, swap_window *w, sifr_error *erro
     return SIFR_OK;
 }
 
+/* Steps, which the plan is about, go without the windows' memory. */
 sifr_status engine_swap_flush(engine_swap *s, sifr_error *error) {
-    for (int w = 0; w < WINDOWS; w++) BASE_TRY(close_window(s, &s->windows[w], error));
+    for (int i = 0; i < WINDOWS; i++) {
+        swap_window *w = &s->windows[i];
+        if (w->at < 0) continue;
+        BASE_TRY(close_window(s, w, error));
+        (void)madvise(w->memory, WINDOW_BYTES, MADV_DONTNEED);
+    }
     return SIFR_OK;
 }
 

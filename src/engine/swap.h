@@ -31,7 +31,8 @@ sifr_status engine_swap_read(engine_swap *swap, int64_t offset, void *out, int64
 sifr_status engine_swap_write(engine_swap *swap, int64_t offset, const void *from, int64_t bytes,
                               sifr_error *error) SIFR_MUST_CHECK;
 
-/* The file has all that was written, and the windows forget it: before transfers begin. */
+/* The file has all that was written, and the windows forget it and give their memory back: before
+ * transfers begin. */
 sifr_status engine_swap_flush(engine_swap *swap, sifr_error *error) SIFR_MUST_CHECK;
 
 #endif
