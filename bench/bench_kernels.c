@@ -96,6 +96,12 @@ static int measure_flat(bench *b) {
     int bad = measure(b, "adam fp32", adam, COUNT, "elements");
     adam.w[1] = bf16;
     bad |= measure(b, "adam with bf16 copy", adam, COUNT, "elements");
+    adam.x[0] = bf16; /* states in bf16, too */
+    adam.saved[0] = adam.saved[1] = bf16;
+    bad |= measure(b, "adam with bf16 moments", adam, COUNT, "elements");
+    adam.w[0] = bf16;
+    adam.w[1] = (device_matrix){0};
+    bad |= measure(b, "adam without fp32 masters", adam, COUNT, "elements");
     bad |= measure(b, "add_into", (device_call){.kernel = DEVICE_ADD_INTO, .x = {fp32}, .y = fp32},
                    COUNT, "elements");
     bad |= measure(b, "square_sums",
