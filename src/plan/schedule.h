@@ -190,7 +190,8 @@ typedef struct plan_settings {
     bool sequential;          /* gradient_order: left to right instead of the tree */
     bool external_parameters; /* another schedule has them, and caches: no room here */
     plan_recompute recompute;
-    /* Of PLAN_RECOMPUTE_AUTO: what activations may take at most, and the whole block; 0: no limit. */
+    /* Of PLAN_RECOMPUTE_AUTO: what activations may take at most, and the whole block; 0: no limit.
+     */
     int64_t activation_bytes, room_bytes;
     /* Of PLAN_RECOMPUTE_UNIT: units whose inputs are kept, the first and the last one apart; those
      * between are computed again, too. 0: every unit's. */
