@@ -129,8 +129,8 @@ static sifr_status emit_read(fetch_state *f, sifr_error *error) {
     f->live++;
     BASE_TRY(plan_add_operand(s, PLAN_X0, from, 0, error));
     BASE_TRY(plan_add_operand(s, PLAN_Y, slice->buffer, 0, error));
-    return plan_add_disk_transfer(s, PLAN_READ, gather->unit, gather->micro_batch,
-                                  base_ceil_to(gather->bytes, PLAN_DISK_ALIGNMENT), error);
+    return plan_add_transfer(s, PLAN_READ, PLAN_DISK, gather->unit, gather->micro_batch,
+                             base_ceil_to(gather->bytes, PLAN_DISK_ALIGNMENT), error);
 }
 
 static sifr_status emit_gather(fetch_state *f, size_t index, sifr_error *error) {

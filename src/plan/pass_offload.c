@@ -211,8 +211,8 @@ static sifr_status emit_transfer(offload_state *o, plan_action action, size_t gr
     BASE_TRY(plan_add_operand(s, memory, buffer_for(o, group, part_of(state)), 0, error));
     if (file == PLAN_Y) BASE_TRY(plan_add_operand(s, file, state->buffer, range.at, error));
     *out = (int32_t)s->instruction_count;
-    return plan_add_disk_transfer(s, action, o->old.instructions[g->update].unit, -1, range.bytes,
-                                  error);
+    return plan_add_transfer(s, action, PLAN_DISK, o->old.instructions[g->update].unit, -1,
+                             range.bytes, error);
 }
 
 static sifr_status wait_for_writes(offload_state *o, size_t group, sifr_error *error) {

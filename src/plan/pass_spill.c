@@ -86,7 +86,7 @@ static sifr_status emit_spill(spill_state *p, const spill_sum *sum, sifr_error *
     p->writing = (int32_t)s->instruction_count;
     BASE_TRY(plan_add_operand(s, PLAN_X0, sum->buffer, 0, error));
     BASE_TRY(plan_add_operand(s, PLAN_Y, sum->file, 0, error));
-    return plan_add_disk_transfer(s, PLAN_WRITE, squares->unit, -1, bytes, error);
+    return plan_add_transfer(s, PLAN_WRITE, PLAN_DISK, squares->unit, -1, bytes, error);
 }
 
 /* The update finds the sum in the file. */

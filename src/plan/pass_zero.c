@@ -46,20 +46,6 @@ static bool is_final(const zero_state *z, int32_t buffer) {
     return is_gradient(z, buffer) && z->s->buffers[buffer].index == 0;
 }
 
-static sifr_status emit(zero_state *z, plan_action action, int32_t unit, int32_t micro_batch,
-                        int64_t bytes, sifr_error *error) {
-    return plan_add_instruction(z->s,
-                                (plan_instruction){.action = (uint8_t)action,
-                                                   .queue = PLAN_COMMUNICATION,
-                                                   .unit = (int16_t)unit,
-                                                   .micro_batch = micro_batch,
-                                                   .node = -1,
-                                                   .call = -1,
-                                                   .bytes = bytes,
-                                                   .wait = -1},
-                                error);
-}
-
 /* A gradient in the type that it travels in. */
 static sifr_status emit_narrow(zero_state *z, int32_t buffer, int32_t micro_batch, int32_t *out,
                                sifr_error *error) {
@@ -104,7 +90,8 @@ static sifr_status emit_reduce(zero_state *z, int32_t buffer, int32_t micro_batc
     z->reduced[buffer] = true;
     BASE_TRY(plan_add_operand(s, PLAN_X0, from, 0, error));
     BASE_TRY(plan_add_operand(s, PLAN_Y, slice, offset, error));
-    return emit(z, PLAN_REDUCE, unit, micro_batch, elements * (narrow ? 2 : sum), error);
+    return plan_add_transfer(z->s, PLAN_REDUCE, PLAN_COMMUNICATION, unit, micro_batch,
+                             elements * (narrow ? 2 : sum), error);
 }
 
 /* Gathers in place: this rank's slice lies in the whole already. */
@@ -113,7 +100,7 @@ static sifr_status emit_gather_in_place(zero_state *z, int32_t buffer, int32_t u
     int64_t bytes = slice_elements(z, unit) * element;
     BASE_TRY(plan_add_operand(z->s, PLAN_X0, buffer, z->rank * bytes, error));
     BASE_TRY(plan_add_operand(z->s, PLAN_Y, buffer, 0, error));
-    return emit(z, PLAN_GATHER, unit, -1, bytes, error);
+    return plan_add_transfer(z->s, PLAN_GATHER, PLAN_COMMUNICATION, unit, -1, bytes, error);
 }
 
 static sifr_status emit_gather(zero_state *z, int32_t unit, int32_t micro_batch,
@@ -124,7 +111,8 @@ static sifr_status emit_gather(zero_state *z, int32_t unit, int32_t micro_batch,
                              &z->gathered[unit], error));
     BASE_TRY(plan_add_operand(s, PLAN_X0, s->parameters[unit], 0, error));
     BASE_TRY(plan_add_operand(s, PLAN_Y, z->gathered[unit], 0, error));
-    return emit(z, PLAN_GATHER, unit, micro_batch, bytes, error);
+    return plan_add_transfer(z->s, PLAN_GATHER, PLAN_COMMUNICATION, unit, micro_batch, bytes,
+                             error);
 }
 
 /* Where a sum is complete and is reduced: in stages 2 and 3, order "batch", that of each micro

@@ -146,11 +146,11 @@ sifr_status plan_keep(plan_schedule *s, const plan_list *list, size_t index, int
     return plan_add_instruction(s, in, error);
 }
 
-sifr_status plan_add_disk_transfer(plan_schedule *s, plan_action action, int32_t unit,
-                                   int32_t micro_batch, int64_t bytes, sifr_error *error) {
+sifr_status plan_add_transfer(plan_schedule *s, plan_action action, plan_queue queue, int32_t unit,
+                              int32_t micro_batch, int64_t bytes, sifr_error *error) {
     return plan_add_instruction(s,
                                 (plan_instruction){.action = (uint8_t)action,
-                                                   .queue = PLAN_DISK,
+                                                   .queue = (uint8_t)queue,
                                                    .unit = (int16_t)unit,
                                                    .micro_batch = micro_batch,
                                                    .node = -1,

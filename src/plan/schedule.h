@@ -334,11 +334,11 @@ void plan_free_list(plan_list *list);
 sifr_status plan_keep(plan_schedule *schedule, const plan_list *list, size_t index, int32_t *moved,
                       sifr_error *error) SIFR_MUST_CHECK;
 
-/* Appends the start of a read or write of `bytes` between operand x0 and operand y, added before.
- */
-sifr_status plan_add_disk_transfer(plan_schedule *schedule, plan_action action, int32_t unit,
-                                   int32_t micro_batch, int64_t bytes,
-                                   sifr_error *error) SIFR_MUST_CHECK;
+/* Appends the start of a transfer of `bytes`, of a collective or between memory and disk; its
+ * operands were added before. */
+sifr_status plan_add_transfer(plan_schedule *schedule, plan_action action, plan_queue queue,
+                              int32_t unit, int32_t micro_batch, int64_t bytes,
+                              sifr_error *error) SIFR_MUST_CHECK;
 
 /* A gather of stage 3 into a buffer that lives while it is used, of `list`. */
 bool plan_is_gather_for_use(const plan_schedule *schedule, const plan_list *list,

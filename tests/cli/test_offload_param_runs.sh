@@ -2,19 +2,8 @@
 # one and two ranks, with the optimizer's state there or not, across a resume from one to the other;
 # what the plan says of it; buffers that are too few.
 # label: full; timeout: 300, not under sanitizers (MPI keeps what it took)
-fail() { echo "FAILED: $1" >&2; cat err >&2 || :; exit 1; }
-ranks="1"
-"$SIFR" doctor --json | grep -q '"launcher": "' && ranks="1 2"
-
-head -c 24000 "$SOURCE/docs/config.md" >text
-"$SIFR" tokenizer train --vocab-size 300 --data text --output tok >log
-cat >llama.json <<'J'
-{"model_type": "llama", "architectures": ["LlamaForCausalLM"], "vocab_size": 300,
- "hidden_size": 64, "intermediate_size": 160, "num_hidden_layers": 3, "num_attention_heads": 4,
- "num_key_value_heads": 2, "max_position_embeddings": 64, "tie_word_embeddings": true}
-J
-"$SIFR" init --config llama.json --tokenizer tok --output llama --seed 3 >log
-mkdir nvme
+. "$SOURCE/tests/support/disk_runs.sh"
+ranks=$(ranks_of 1 2)
 nvme='"device": "nvme", "nvme_path": "nvme"'
 none='"device": "none"'
 config() { # PARAM OPTIMIZER [AIO]

@@ -2,19 +2,8 @@
 # state on disk and across a resume elsewhere; checkpoints in the types of the state; what does not
 # go together; bytes a parameter in the plan. label: full; timeout: 200
 # not under sanitizers (MPI keeps what it took)
-fail() { echo "FAILED: $1" >&2; cat err >&2 || :; exit 1; }
-ranks="1"
-"$SIFR" doctor --json | grep -q '"launcher": "' && ranks="1 2 4"
-
-head -c 24000 "$SOURCE/docs/config.md" >text
-"$SIFR" tokenizer train --vocab-size 300 --data text --output tok >log
-cat >llama.json <<'J'
-{"model_type": "llama", "architectures": ["LlamaForCausalLM"], "vocab_size": 300,
- "hidden_size": 64, "intermediate_size": 160, "num_hidden_layers": 3, "num_attention_heads": 4,
- "num_key_value_heads": 2, "max_position_embeddings": 64, "tie_word_embeddings": true}
-J
-"$SIFR" init --config llama.json --tokenizer tok --output llama --seed 3 >log
-mkdir nvme
+. "$SOURCE/tests/support/disk_runs.sh"
+ranks=$(ranks_of 1 2 4)
 config() { # STAGE MASTERS MOMENTS [OFFLOAD [OTHER KEYS]]
     cat >ds.json <<J
 {"train_batch_size": 4, "train_micro_batch_size_per_gpu": 1,

@@ -17,14 +17,6 @@ static sifr_offload_options on_disk(void) {
     return offload;
 }
 
-static void expect_empty(void) {
-    char **names;
-    size_t count;
-    assert_int_equal(base_list_directory(scratch, &names, &count, NULL), SIFR_OK);
-    base_free_names(names, count);
-    assert_int_equal(count, 0);
-}
-
 /* Stages, ranks and orders; the sizes change on the way. */
 static void same_bits(void **state) {
     (void)state;
@@ -49,7 +41,7 @@ static void same_bits(void **state) {
         }
         free(want.weights);
     }
-    expect_empty();
+    scratch_expect_empty();
 }
 
 /* How it is read and written changes nothing. */
@@ -74,7 +66,7 @@ static void settings(void **state) {
         zero_expect_same(&want, v);
     }
     free(want.weights);
-    expect_empty();
+    scratch_expect_empty();
 }
 
 /* Steps that overflow change nothing on disk either, nor do weights that are frozen. */
@@ -176,7 +168,7 @@ static void failure(void **state) {
     assert_message(&error, "/state: ends where bytes from");
     sifr_engine_free(engine);
     sifr_model_free(model);
-    expect_empty();
+    scratch_expect_empty();
 }
 
 int main(void) {

@@ -14,14 +14,6 @@ static sifr_offload_options on_disk(bool optimizer) {
     return offload;
 }
 
-static void expect_empty(void) {
-    char **names;
-    size_t count;
-    assert_int_equal(base_list_directory(scratch, &names, &count, NULL), SIFR_OK);
-    base_free_names(names, count);
-    assert_int_equal(count, 0);
-}
-
 /* Ranks, precisions and both orders; the optimizer's state in memory and on disk. */
 static void same_bits(void **state) {
     (void)state;
@@ -44,7 +36,7 @@ static void same_bits(void **state) {
         }
         free(want.weights);
     }
-    expect_empty();
+    scratch_expect_empty();
 }
 
 /* How it is read, and what of it stays in memory, changes nothing. */
@@ -130,7 +122,7 @@ static void gradients(void **state) {
         }
         free(want.weights);
     }
-    expect_empty();
+    scratch_expect_empty();
 }
 
 /* Each sum is written once and read once. */

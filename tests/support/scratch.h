@@ -50,6 +50,14 @@ static inline const char *scratch_text(const char *name, const char *text) {
     return scratch_write(name, text, strlen(text));
 }
 
+static inline void scratch_expect_empty(void) {
+    char **names;
+    size_t count;
+    assert_int_equal(base_list_directory(scratch, &names, &count, NULL), SIFR_OK);
+    base_free_names(names, count);
+    assert_int_equal(count, 0);
+}
+
 /* One line, with `part` in it. */
 static inline void assert_message(const sifr_error *error, const char *part) {
     assert_null(strchr(error->message, '\n'));
