@@ -1,7 +1,7 @@
 # What is kept of activations, as users meet it: the plan's table, a limit that the run keeps to, a
 # refusal with the number that works, the times of units, one line for what has no effect here, and
 # the same weights each way, on one rank and on two.
-# timeout: 120, each MPI, not under sanitizers (MPI keeps what it took)
+# label: full, timeout: 120, each MPI, not under sanitizers (MPI keeps what it took)
 . "$SOURCE/tests/support/ranks.sh"
 tiny_model
 bits() { sha256sum <"$1/model.safetensors"; }

@@ -2,24 +2,8 @@
 # from it. It ends with one clear line and exit code 1, the last checkpoint goes on to the same bits,
 # and the swap directory is gone. The disk is a small tmpfs in a namespace of the test's own.
 # label: full; timeout: 200
-fail() { echo "FAILED: $1" >&2; cat err >&2 || :; exit 1; }
-if [ -z "${INSIDE:-}" ]; then
-    unshare -rm mount -t tmpfs none /mnt 2>/dev/null || exit 77
-    INSIDE=1 exec unshare -rm bash -eu "$0"
-fi
-run=
-trap 'kill -9 $run 2>/dev/null || :; wait || :' EXIT
-mkdir disk
-mount -t tmpfs -o size=8m none disk
-
-head -c 24000 "$SOURCE/docs/config.md" >text
-"$SIFR" tokenizer train --vocab-size 300 --data text --output tok >log
-cat >llama.json <<'J'
-{"model_type": "llama", "architectures": ["LlamaForCausalLM"], "vocab_size": 300,
- "hidden_size": 64, "intermediate_size": 160, "num_hidden_layers": 3, "num_attention_heads": 4,
- "num_key_value_heads": 2, "max_position_embeddings": 64}
-J
-"$SIFR" init --config llama.json --tokenizer tok --output llama --seed 3 >log
+. "$SOURCE/tests/support/small_disk.sh" 8m
+. "$SOURCE/tests/support/disk_runs.sh"
 cat >ds.json <<'J'
 {"train_batch_size": 2, "train_micro_batch_size_per_gpu": 1, "bf16": {"enabled": true},
  "optimizer": {"type": "AdamW", "params": {"lr": 1e-3}},
@@ -33,9 +17,7 @@ train() { # OUTPUT STEPS RANKS OPTION...
 }
 train whole 4 1 || fail "the whole run"
 
-ranks="1"
-"$SIFR" doctor --json | grep -q '"launcher": "' && ranks="1 2"
-for n in $ranks; do
+for n in $(ranks_of 1 2); do
     train out-$n 2 1 || fail "the first steps"
     "$SIFR" train --config ds.json --model llama --data text --output out-$n --max-steps 100000 \
         --ranks $n --threads 1 --resume >log 2>err &

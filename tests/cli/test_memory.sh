@@ -2,7 +2,7 @@
 # Promise 2 of the design: the plan is the measurement. Anonymous memory of a training run, watched
 # from outside, against what `sifr plan` said of it: both step orders, with and without
 # recomputation, and within a limit, fp32 and bf16, optimizer state in bf16.
-# timeout: 300, runs alone, not under sanitizers
+# label: full, timeout: 300, runs alone, not under sanitizers
 set -eu
 fail() {
     echo "FAILED: $*" >&2

@@ -1,7 +1,7 @@
 # The planner as a user meets it: a model of 70 billion parameters from its config.json alone, in
 # less than a second; what fits and what else would; --fit, and a run of the config that it writes;
 # DeepSpeed's estimates beside the plan; a run that does not fit and the change that makes it fit.
-# timeout: 300, not under sanitizers (test_search is)
+# label: full, timeout: 300, not under sanitizers (test_search is)
 fail() { echo "FAILED: $1" >&2; cat out err >&2; exit 1; }
 expect() { # CODE COMMAND…
     local want=$1 code=0

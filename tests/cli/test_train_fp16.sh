@@ -1,6 +1,6 @@
 # Training in fp16 as a user runs it: it learns, its loss scale is shown and survives a resume, and an
 # overflow at the least scale ends the run.
-# not under sanitizers (test_train is)
+# label: full, not under sanitizers (test_train is)
 fail() { echo "$1" >&2; exit 1; }
 # expect CODE COMMAND…: runs it, with its output in `out` and its errors in `err`
 expect() {

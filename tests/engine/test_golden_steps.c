@@ -3,7 +3,7 @@
  * make_steps.py). Ranks are threads here; started by an MPI launcher the program is one of real
  * ranks, and goes through all stages at their number.
  *
- * not under sanitizers: test_zero runs the same paths there, in less time. */
+ * label: full, not under sanitizers: test_zero runs the same paths there, in less time. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* Promise 1 of the design: the trained weights do not depend on threads, step order or
- * recomputation, nor on the run. timeout: 300, not under sanitizers */
+ * recomputation, nor on the run. label: full, timeout: 300, not under sanitizers */
 #include "engine/small_model.h"
 
 #include <stdbool.h>

@@ -1,66 +1,13 @@
 /* Plans with parameters and gradients on disk: nothing is gathered or used before it is read, no
  * more slices are in memory than asked for, kernels reach no file; accumulation unit by unit reads
  * no more. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-#include "model/registry.h"
-#include "plan/price.h"
-#include "support/model_case.h"
-
-static sifr_model *model;
-static device *dev;
-
-static int setup(void **state) {
-    (void)state;
-    sifr_error error = {0};
-    formats_model_config config = model_case_llama();
-    config.tie_word_embeddings = true;
-    config.num_hidden_layers = 12;
-    return model_from_config(&config, &model, &error) || device_open_cpu(1, NULL, &dev, &error);
-}
-
-static int teardown(void **state) {
-    (void)state;
-    sifr_model_free(model);
-    device_close(dev);
-    return 0;
-}
+#include "support/disk_plan.h"
 
 static plan_settings settings_of(int32_t ranks, device_dtype dtype) {
-    return (plan_settings){
-        .mode = PLAN_TRAIN,
-        .dtype = dtype,
-        .sequences = 1,
-        .length = 16,
-        .micro_batches = 2,
-        .rank = ranks - 1,
-        .world_size = ranks,
-        .stage = 3,
-        .transfers = {.overlap_comm = true,
-                      .reduce_bucket = INT64_MAX,
-                      .allgather_bucket = INT64_MAX,
-                      .prefetch_bucket = 1,
-                      .max_live = INT64_MAX},
-        .offload = {
-            .parameters = PLAN_NVME, .sub_group = 2048, .read_ahead = true, .write_behind = true}};
-}
-
-static plan_schedule *lower(const plan_settings *settings) {
-    plan_schedule *s = NULL;
-    sifr_error error = {0};
-    if (plan_lower(model, dev, settings, &s, &error) != SIFR_OK) fail_msg("%s", error.message);
-    return s;
-}
-
-static bool is_disk(const plan_instruction *i) {
-    return i->action == PLAN_READ || i->action == PLAN_WRITE;
+    return disk_plan_settings(
+        ranks, 3, dtype,
+        (plan_offload){
+            .parameters = PLAN_NVME, .sub_group = 2048, .read_ahead = true, .write_behind = true});
 }
 
 /* What a buffer shows: nothing, something that is still moving, or parameters of its unit. */
@@ -121,7 +68,7 @@ static int32_t check(const plan_schedule *s, int64_t *written) {
         if (i->action == PLAN_WRITE && s->buffers[operands[1].buffer].class == PLAN_PARAMETERS)
             *written += i->bytes;
         if (i->action != PLAN_WAIT) {
-            if (!is_disk(i)) check_operands(s, i, has);
+            if (!disk_plan_moves(i)) check_operands(s, i, has);
         } else if (s->instructions[i->wait].action == PLAN_READ &&
                    is_slice(s, operands[1].buffer)) {
             assert_int_equal(has[operands[1].buffer], MOVING);
@@ -145,7 +92,7 @@ static void read_before_use(void **state) {
         settings.transfers.max_reuse_distance = n % 9 == 8 ? 100000 : 0;
         settings.offload.slices = n % 2 ? 16 + n % 11 : 0;
         settings.offload.moments = n % 8 < 4 ? PLAN_NVME : PLAN_HOST;
-        plan_schedule *s = lower(&settings);
+        plan_schedule *s = disk_plan_lower(&settings);
         check(s, &written);
         for (size_t u = 0; u < model->unit_count; u++) {
             int64_t slice = s->unit_elements[u] / settings.world_size;
@@ -165,7 +112,7 @@ static void ahead(void **state) {
     for (int n = 0; n < 4; n++) {
         plan_settings settings = settings_of(1 + n % 2, DEVICE_BF16);
         settings.order = n / 2 ? PLAN_UNIT : PLAN_BATCH;
-        plan_schedule *s = lower(&settings), *none = NULL;
+        plan_schedule *s = disk_plan_lower(&settings), *none = NULL;
         int32_t most = most_live(s), beside = 0, reads = 0, kernels = 0;
         int32_t *before = calloc(s->instruction_count, sizeof *before);
         for (size_t i = 0; i < s->instruction_count; i++) {
@@ -178,7 +125,7 @@ static void ahead(void **state) {
         assert_true(beside >= reads - most); /* all but those that the step begins with */
         settings.offload.slices = most - 1;
         plan_free(s);
-        s = lower(&settings);
+        s = disk_plan_lower(&settings);
         assert_int_equal(most_live(s), most - 1);
         settings.offload.slices = most - 2;
         sifr_error error = {0};
@@ -201,7 +148,7 @@ static void accumulation(void **state) {
                 plan_settings settings = settings_of(ranks, DEVICE_BF16);
                 settings.order = order ? PLAN_UNIT : PLAN_BATCH;
                 settings.micro_batches = k;
-                plan_schedule *s = lower(&settings);
+                plan_schedule *s = disk_plan_lower(&settings);
                 more = check(s, &written);
                 if (k == 1) once[order] = more;
                 plan_free(s);
@@ -220,13 +167,13 @@ static void kept(void **state) {
     for (int n = 0; n < 8; n++) {
         plan_settings settings = settings_of(1 + n % 2, DEVICE_BF16);
         int64_t written, slices[32], all = 0;
-        plan_schedule *s = lower(&settings);
+        plan_schedule *s = disk_plan_lower(&settings);
         for (size_t u = 0; u < model->unit_count; u++)
             all += slices[u] = s->unit_elements[u] / settings.world_size;
         plan_free(s);
         settings.offload.kept = n / 2 == 3 ? all : slices[0] + n / 2 * slices[1];
         int64_t stays = settings.offload.kept * 2;
-        s = lower(&settings);
+        s = disk_plan_lower(&settings);
         check(s, &written);
         assert_int_equal(s->largest_bytes[PLAN_PARAMETERS], stays);
         assert_int_equal(s->nvme_bytes > 0, stays < 2 * all);
@@ -244,9 +191,9 @@ static void gradients(void **state) {
         settings.micro_batches = n / 2 % 2 ? 1 : 4;
         settings.stage = n / 4 ? 3 : 2;
         settings.offload.moments = settings.offload.masters = PLAN_NVME;
-        plan_schedule *memory = lower(&settings);
+        plan_schedule *memory = disk_plan_lower(&settings);
         settings.offload.gradients = PLAN_NVME;
-        plan_schedule *s = lower(&settings);
+        plan_schedule *s = disk_plan_lower(&settings);
         int64_t bytes[PLAN_CLASSES], written = 0, sums = 0;
         bool decided = false;
         int32_t squares = 0;
@@ -279,29 +226,15 @@ static void gradients(void **state) {
     }
 }
 
-/* The step is no shorter than the disk, and no longer than both where computing hides it. */
 static void price(void **state) {
     (void)state;
-    plan_machine machine = {.fp32_operations = 1e12, .bf16_operations = 1e12, .memory_bytes = 1e11};
     plan_settings settings = settings_of(1, DEVICE_BF16);
-    plan_schedule *s = lower(&settings);
-    plan_prediction p;
-    sifr_error error = {0};
-    int64_t read, written;
-    plan_disk(s, &read, &written);
-    machine.disk_bytes = 1e6;
-    assert_int_equal(plan_predict(s, &machine, &p, NULL, &error), SIFR_OK);
-    double moving = (double)(read + written) / 1e6;
-    assert_true(p.step_seconds > moving && p.step_seconds < 1.02 * moving + p.computing);
-    machine.disk_bytes = 1e13;
-    assert_int_equal(plan_predict(s, &machine, &p, NULL, &error), SIFR_OK);
-    assert_true(p.step_seconds < 1.01 * p.computing);
-    plan_free(s);
+    disk_plan_price(&settings);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(read_before_use), cmocka_unit_test(ahead),
                                        cmocka_unit_test(accumulation),    cmocka_unit_test(kept),
                                        cmocka_unit_test(gradients),       cmocka_unit_test(price)};
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, disk_plan_setup, disk_plan_teardown);
 }

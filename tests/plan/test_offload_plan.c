@@ -1,67 +1,15 @@
 /* Plans with optimizer state on disk: every element is read, updated and written once, in this
  * order; what moves is left alone; reads run ahead and writes behind. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "base/checked.h"
-#include "model/registry.h"
-#include "plan/price.h"
-#include "support/model_case.h"
-
-static sifr_model *model;
-static device *dev;
-
-static int setup(void **state) {
-    (void)state;
-    sifr_error error = {0};
-    formats_model_config config = model_case_llama();
-    config.tie_word_embeddings = true;
-    return model_from_config(&config, &model, &error) || device_open_cpu(1, NULL, &dev, &error);
-}
-
-static int teardown(void **state) {
-    (void)state;
-    sifr_model_free(model);
-    device_close(dev);
-    return 0;
-}
+#include "support/disk_plan.h"
 
 static plan_settings settings_of(int32_t ranks, int stage, device_dtype dtype) {
-    return (plan_settings){.mode = PLAN_TRAIN,
-                           .dtype = dtype,
-                           .sequences = 1,
-                           .length = 16,
-                           .micro_batches = 2,
-                           .rank = ranks - 1,
-                           .world_size = ranks,
-                           .stage = stage,
-                           .transfers = {.overlap_comm = true,
-                                         .reduce_bucket = INT64_MAX,
-                                         .allgather_bucket = INT64_MAX,
-                                         .prefetch_bucket = 1,
-                                         .max_live = INT64_MAX},
-                           .offload = {.masters = PLAN_NVME,
-                                       .moments = PLAN_NVME,
-                                       .sub_group = 2048,
-                                       .read_ahead = true,
-                                       .write_behind = true}};
-}
-
-static plan_schedule *lower(const plan_settings *settings) {
-    plan_schedule *s = NULL;
-    sifr_error error = {0};
-    if (plan_lower(model, dev, settings, &s, &error) != SIFR_OK) fail_msg("%s", error.message);
-    return s;
-}
-
-static bool is_disk(const plan_instruction *i) {
-    return i->action == PLAN_READ || i->action == PLAN_WRITE;
+    return disk_plan_settings(ranks, stage, dtype,
+                              (plan_offload){.masters = PLAN_NVME,
+                                             .moments = PLAN_NVME,
+                                             .sub_group = 2048,
+                                             .read_ahead = true,
+                                             .write_behind = true});
 }
 
 /* Blocks of 4 KiB of the file, and what has been done to each: 0, read, updated, written. */
@@ -126,9 +74,9 @@ static void check(const plan_schedule *s) {
         const plan_instruction *i = &s->instructions[n];
         decided |= i->action == PLAN_NORM;
         assert_true(decided || i->action != PLAN_WRITE);
-        if (is_disk(i)) check_disk(&d, i);
+        if (disk_plan_moves(i)) check_disk(&d, i);
         if (i->action == PLAN_UPDATE) check_update(&d, i);
-        if (i->action != PLAN_WAIT || !is_disk(&s->instructions[i->wait])) continue;
+        if (i->action != PLAN_WAIT || !disk_plan_moves(&s->instructions[i->wait])) continue;
         assert_int_equal(i->operands, 2);
         for (int32_t o = i->first_operand; o < i->first_operand + 2; o++)
             d.moving[s->operands[o].buffer] = false;
@@ -160,7 +108,7 @@ static void everything_once(void **state) {
         settings.order = n / 16 % 2 ? PLAN_UNIT : PLAN_BATCH;
         if (n % 3 == 2) settings.moment_type = DEVICE_BF16; /* a page is two blocks */
         if (n % 6 == 5) settings.master_type = DEVICE_BF16;
-        plan_schedule *s = lower(&settings);
+        plan_schedule *s = disk_plan_lower(&settings);
         check(s);
         plan_free(s);
     }
@@ -174,7 +122,7 @@ static void one_tier_each(void **state) {
         memory.offload = (plan_offload){0};
         settings.offload.masters = n == 0 ? PLAN_NVME : n == 1 ? PLAN_HOST : PLAN_DEVICE;
         settings.offload.moments = n == 0 ? PLAN_HOST : n == 1 ? PLAN_NVME : PLAN_HOST;
-        plan_schedule *s = lower(&settings), *all = lower(&memory);
+        plan_schedule *s = disk_plan_lower(&settings), *all = disk_plan_lower(&memory);
         int64_t masters = all->largest_bytes[PLAN_MASTERS];
         int64_t moments = all->largest_bytes[PLAN_MOMENTS];
         assert_int_equal(s->largest_bytes[PLAN_MASTERS], n == 0 ? 0 : masters);
@@ -194,7 +142,7 @@ static void overlap(void **state) {
         plan_settings settings = settings_of(1, 0, DEVICE_BF16);
         settings.offload.read_ahead = n & 1;
         settings.offload.write_behind = n >> 1;
-        plan_schedule *s = lower(&settings);
+        plan_schedule *s = disk_plan_lower(&settings);
         int32_t updates = 0, seen[2] = {0}, beside[2] = {0};
         int32_t *before = calloc(s->instruction_count, sizeof *before);
         for (size_t i = 0; i < s->instruction_count; i++) {
@@ -224,7 +172,7 @@ static void buffers(void **state) {
         plan_settings settings = settings_of(1, 0, DEVICE_BF16);
         settings.offload.buffers = asked[n];
         if (n == 4) settings.offload.sub_group = 1000000000;
-        plan_schedule *s = lower(&settings);
+        plan_schedule *s = disk_plan_lower(&settings);
         int64_t count = 0, bytes = 0, groups = 0, longest = 0;
         for (size_t b = 0; b < s->buffer_count; b++) {
             if (s->buffers[b].class != PLAN_SWAP) continue;
@@ -247,30 +195,15 @@ static void buffers(void **state) {
     assert_non_null(strstr(error.message, "2 kinds of state"));
 }
 
-/* The step is as long as the disk where that is the limit, and hides it where it is not. */
 static void price(void **state) {
     (void)state;
-    plan_machine machine = {.fp32_operations = 1e12, .bf16_operations = 1e12, .memory_bytes = 1e11};
     plan_settings settings = settings_of(1, 0, DEVICE_BF16);
-    plan_prediction p;
-    sifr_error error = {0};
-    plan_schedule *s = lower(&settings);
-    int64_t read, written;
-    plan_disk(s, &read, &written);
-    machine.disk_bytes = 1e6;
-    assert_int_equal(plan_predict(s, &machine, &p, NULL, &error), SIFR_OK);
-    double moving = (double)(read + written) / 1e6;
-    assert_true(p.disk > 0.999 * moving && p.disk < 1.001 * moving);
-    assert_true(p.step_seconds > moving && p.step_seconds < 1.02 * moving + p.computing);
-    machine.disk_bytes = 1e13;
-    assert_int_equal(plan_predict(s, &machine, &p, NULL, &error), SIFR_OK);
-    assert_true(p.step_seconds < 1.01 * p.computing);
-    plan_free(s);
+    disk_plan_price(&settings);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(everything_once),
                                        cmocka_unit_test(one_tier_each), cmocka_unit_test(overlap),
                                        cmocka_unit_test(buffers), cmocka_unit_test(price)};
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, disk_plan_setup, disk_plan_teardown);
 }

@@ -15,7 +15,7 @@
 
 const device_step op_step = {.seed = 7, .step = 3, .gradient_scale = 1.0f, .training = true};
 
-enum { GUARD = 128, FILL = 0x5a, SAMPLES = 48, OPERANDS = 16 };
+enum { GUARD = 128, FILL = 0x5a, SAMPLES = 48, OPERANDS = 16, TYPES = 3 };
 
 /* An operand's memory: guards around it, and how it was before the run. */
 typedef struct op_buffer {
@@ -25,8 +25,16 @@ typedef struct op_buffer {
     bool written;
 } op_buffer;
 
+/* Slopes of the reference at the samples of each operand: values, and so slopes, depend on the case
+ * and the type alone, and each is a run of the whole reference, twice. */
+typedef struct op_slopes {
+    double of[6][SAMPLES];
+    unsigned known; /* bit i: of operand i */
+} op_slopes;
+
 typedef struct op_run {
     const op_case *c;
+    op_slopes *slopes;
     device_dtype type;
     bool sliced, in_place, accumulate;
     const char *isa;
@@ -322,15 +330,17 @@ static double slope(const op_case *c, const device_call *call, op_values *v, dou
 /* Compares samples of the gradient in operand i with the reference's differences. */
 static void check_gradient(const op_run *run, const device_call *forward, op_values *v, int i,
                            const device_matrix *got, const double *dy, const double *before) {
-    double *values = i < 4 ? v->x[i] : v->w[i - 4], want[SAMPLES];
+    double *values = i < 4 ? v->x[i] : v->w[i - 4], *slopes = run->slopes->of[i], want[SAMPLES];
     int64_t count = got->rows * got->columns, at[SAMPLES];
     int64_t samples = count < SAMPLES ? count : count > 4096 ? SAMPLES / 8 : SAMPLES;
     for (int64_t s = 0; s < samples; s++) {
         at[s] = samples == count ? s : s * (count - 1) / (samples - 1);
-        want[s] =
-            slope(run->c, forward, v, values, at[s], dy, forward->y.rows * forward->y.columns);
-        if (run->accumulate) want[s] += before[at[s]];
+        if (!(run->slopes->known & 1u << i))
+            slopes[s] =
+                slope(run->c, forward, v, values, at[s], dy, forward->y.rows * forward->y.columns);
+        want[s] = slopes[s] + (run->accumulate ? before[at[s]] : 0);
     }
+    run->slopes->known |= 1u << i;
     double magnitude = largest(want, samples);
     for (int64_t s = 0; s < samples; s++)
         check_value(run, device_kernel_name(run->c->backward), i < 4 ? "dx" : "dw", got,
@@ -400,12 +410,14 @@ static void test_backward(op_run *run, device *const devices[4], unsigned wants)
     drop(run);
 }
 
-static void run_case(const op_case *c, size_t turn, const char *isa, device *const devices[4]) {
-    static const device_dtype types[] = {DEVICE_FP32, DEVICE_BF16, DEVICE_FP16};
-    for (int type = 0; type < (c->fp32_only ? 1 : 3); type++) {
+static void run_case(const op_case *c, size_t turn, const char *isa, device *const devices[4],
+                     op_slopes slopes[TYPES]) {
+    static const device_dtype types[TYPES] = {DEVICE_FP32, DEVICE_BF16, DEVICE_FP16};
+    for (int type = 0; type < (c->fp32_only ? 1 : TYPES); type++) {
         if (!c->fp32_only && thinned_out(turn + (size_t)type)) continue;
         for (int sliced = 0; sliced < (c->rows > 1 && !c->fp32_only ? 2 : 1); sliced++) {
-            op_run run = {.c = c, .type = types[type], .isa = isa, .sliced = sliced};
+            op_run run = {
+                .c = c, .slopes = &slopes[type], .type = types[type], .isa = isa, .sliced = sliced};
             test_forward(&run, devices);
             if (c->in_place) {
                 run.in_place = true;
@@ -432,6 +444,8 @@ static void run_case(const op_case *c, size_t turn, const char *isa, device *con
 void op_cases_run(const op_case *cases, int count) {
     static const char *const isas[] = {"plain", "avx2", "avx512", "avx512_bf16"};
     static const int threads[4] = {1, 2, 3, 8};
+    op_slopes *slopes = calloc((size_t)count * TYPES, sizeof *slopes);
+    assert_non_null(slopes);
     for (int s = 0; s < 4; s++) {
         device *devices[4] = {0};
         sifr_error error = {0};
@@ -442,7 +456,9 @@ void op_cases_run(const op_case *cases, int count) {
         }
         for (int t = 1; t < 4; t++)
             assert_int_equal(device_open_cpu(threads[t], isas[s], &devices[t], &error), SIFR_OK);
-        for (int i = 0; i < count; i++) run_case(&cases[i], (size_t)i, isas[s], devices);
+        for (int i = 0; i < count; i++)
+            run_case(&cases[i], (size_t)i, isas[s], devices, slopes + i * TYPES);
         for (int t = 0; t < 4; t++) device_close(devices[t]);
     }
+    free(slopes);
 }

@@ -1,15 +1,7 @@
 # A disk that is full when a checkpoint is due, and later is not: the run says so and goes on, and
 # the next checkpoint is whole. The disk is a small tmpfs in a namespace of the test's own.
 # label: full; timeout: 300
-fail() { echo "$1" >&2; cat err >&2; exit 1; }
-if [ -z "${INSIDE:-}" ]; then
-    unshare -rm mount -t tmpfs none /mnt 2>/dev/null || exit 77
-    INSIDE=1 exec unshare -rm bash -eu "$0"
-fi
-run=
-trap 'kill -9 $run 2>/dev/null || :; wait || :' EXIT
-mkdir disk
-mount -t tmpfs -o size=6m none disk
+. "$SOURCE/tests/support/small_disk.sh" 6m
 
 yes "the cat sat on a mat and saw that dog run over my big red house" | head -2000 >text
 "$SIFR" tokenizer train --vocab-size 300 --data text --output tok >/dev/null
