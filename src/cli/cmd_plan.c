@@ -181,7 +181,7 @@ static sifr_status plan_run(const plan_command *command, cli_plan_report *r, sif
     BASE_TRY(describe_machine(command, r, error));
     BASE_TRY(find_limits(command, r, &settings, error));
     plan_limit(&r->search, &settings);
-    if (command->fit) return cli_plan_fit(r, &settings, command->output, error);
+    if (command->fit) return cli_plan_fit(r, &settings, command->output, command->json, error);
     BASE_TRY(plan_own(r, &settings, error));
     return command->dump && !command->json ? SIFR_OK : plan_others(r, error);
 }
@@ -198,9 +198,9 @@ static sifr_status check_ranks(const plan_command *command, sifr_error *error) {
     if (command->compare && strcmp(command->compare, "deepspeed") != 0)
         return base_fail(error, SIFR_USAGE, "--compare %s: only deepspeed is known",
                          command->compare);
-    if (command->fit && (command->dump || command->json || command->compare))
+    if (command->fit && (command->dump || command->compare))
         return base_fail(error, SIFR_USAGE,
-                         "--fit writes a config: without --dump, --json and --compare; `sifr plan "
+                         "--fit writes a config: without --dump and --compare; `sifr plan "
                          "--config` says them of that config");
     if (command->ranks_per_host > MOST_RANKS)
         return base_fail(error, SIFR_USAGE, "--ranks-per-host %lld: at most %d",
@@ -263,11 +263,13 @@ static int plan(plan_command *command) {
     take_output(command);
     if (make_plan(command, r, &error) != SIFR_OK)
         code = cli_fail("plan", &error);
+    else if (command->fit)
+        ; /* has said what it chose */
     else if (command->json)
         code = cli_plan_print_json(r, command->dump);
     else if (command->dump)
         plan_dump(r->schedule, print_line, NULL);
-    else if (!command->fit)
+    else
         cli_plan_print(r);
     if (code == SIFR_OK && command->compare && !command->json) cli_plan_print_deepspeed(r);
     plan_free(r->schedule);

@@ -139,11 +139,20 @@ static sifr_status write_config(const cli_plan_report *r, const char *path, sifr
     return SIFR_OK;
 }
 
+static void say(const cli_plan_report *r, const plan_outcome *given, const plan_outcome *best,
+                int32_t tried, const char *path) {
+    FILE *to = path ? stdout : stderr;
+    say_outcome(to, "chosen", r, best);
+    say_outcome(to, "as given", r, given);
+    fprintf(to, "%-12s the least predicted time of what fits, of %d plans; %s\n", "why", (int)tried,
+            r->limits.text);
+    if (path) fprintf(to, "%-12s %s: `sifr train --config %s` runs it\n", "config", path, path);
+}
+
 sifr_status cli_plan_fit(cli_plan_report *r, const plan_settings *settings, const char *path,
-                         sifr_error *error) {
+                         bool json, sifr_error *error) {
     plan_outcome given, best;
     plan_search search = r->search;
-    FILE *to = path ? stdout : stderr;
     BASE_TRY(plan_try(&search, settings, &given, error));
     search.any_order = false; /* the order is chosen, too */
     search.tried = 0;
@@ -151,11 +160,8 @@ sifr_status cli_plan_fit(cli_plan_report *r, const plan_settings *settings, cons
     if (!best.fits) return refuse(r, &best, &search, error);
     BASE_TRY(adopt(&r->config, &best.settings, settings->world_size, error));
     BASE_TRY(verify(r, &best, error));
-    BASE_TRY(write_config(r, path, error));
-    say_outcome(to, "chosen", r, &best);
-    say_outcome(to, "as given", r, &given);
-    fprintf(to, "%-12s the least predicted time of what fits, of %d plans; %s\n", "why",
-            (int)search.tried, r->limits.text);
-    if (path) fprintf(to, "%-12s %s: `sifr train --config %s` runs it\n", "config", path, path);
+    if (path || !json) BASE_TRY(write_config(r, path, error));
+    if (json) return cli_plan_print_fit_json(r, &given, &best, search.tried, error);
+    say(r, &given, &best, search.tried, path);
     return SIFR_OK;
 }

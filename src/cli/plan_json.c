@@ -14,6 +14,11 @@ static const char *order_name(plan_order order) {
     return order == PLAN_UNIT ? "unit" : "batch";
 }
 
+static const char *recompute_name(plan_recompute recompute) {
+    static const char *const names[] = {"none", "unit", "auto"};
+    return names[recompute];
+}
+
 static json_t *classes_json(const int64_t *bytes) {
     json_t *classes = json_object();
     for (int c = 0; c < PLAN_CLASSES; c++)
@@ -31,6 +36,22 @@ static json_t *time_json(const plan_prediction *p) {
     return json_pack("{s:f, s:f, s:f, s:f, s:f}", "step_s", p->step_seconds, "computing_s",
                      p->computing, "communication_s", p->communication, "disk_s", p->disk,
                      "waiting_s", p->waiting);
+}
+
+static json_t *outcome_json(const plan_outcome *o) {
+    const plan_settings *s = &o->settings;
+    return json_pack(
+        "{s:i, s:I, s:i, s:s, s:o, s:s, s:b, s:b, s:b, s:b, s:o, s:I, s:o, s:b}", "zero_stage",
+        s->stage, "micro_batch_size", (json_int_t)s->sequences, "gradient_accumulation_steps",
+        s->micro_batches, "recompute", recompute_name(s->recompute), "activation_memory",
+        s->activation_bytes ? json_integer((json_int_t)s->activation_bytes) : json_null(),
+        "step_order", order_name(s->order), "overlap_comm", (int)s->transfers.overlap_comm,
+        "optimizer_on_disk", (int)(s->offload.moments == PLAN_NVME), "parameters_on_disk",
+        (int)(s->offload.parameters == PLAN_NVME), "gradients_on_disk",
+        (int)(s->offload.gradients == PLAN_NVME), "peak_bytes",
+        o->possible ? json_integer((json_int_t)o->total_bytes) : json_null(), "nvme_bytes",
+        (json_int_t)o->nvme_bytes, "predicted",
+        o->possible ? time_json(&o->predicted) : json_null(), "fits", (int)o->fits);
 }
 
 static json_t *stages_json(const cli_plan_report *r) {
@@ -126,7 +147,7 @@ static json_t *report_json(const cli_plan_report *r) {
     for (size_t u = 0; u < r->model->unit_count; u++)
         json_array_append_new(units, json_string(r->model->units[u].name));
     return json_pack(
-        "{s:I, s:I, s:I, s:o, s:i, s:I, s:o, s:f, s:I, s:s, s:I, s:i, s:I, s:s, s:b, s:i, s:i, "
+        "{s:I, s:I, s:I, s:o, s:i, s:I, s:o, s:f, s:I, s:s, s:I, s:i, s:I, s:s, s:s, s:i, s:i, "
         "s:i, s:b, s:o, s:o, s:o, s:o}",
         "peak_bytes", (json_int_t)s->total_bytes, "live_bytes", (json_int_t)live, "baseline_bytes",
         (json_int_t)r->limits.baseline, "classes", classes_json(s->peak_bytes), "peak_instruction",
@@ -136,10 +157,10 @@ static json_t *report_json(const cli_plan_report *r) {
         device_dtype_name(settings->dtype), "micro_batch_size", (json_int_t)settings->sequences,
         "gradient_accumulation_steps", settings->micro_batches, "seq_length",
         (json_int_t)settings->length, "step_order", order_name(settings->order), "recompute",
-        (int)settings->recompute, "world_size", settings->world_size, "rank", settings->rank,
-        "zero_stage", settings->stage, "fits", (int)(r->too_large.status == SIFR_OK), "wire",
-        wire_json(&r->own), "predicted", time_json(&r->own.predicted), "machine", machine_json(r),
-        "nvme", disk_json(s));
+        recompute_name(settings->recompute), "world_size", settings->world_size, "rank",
+        settings->rank, "zero_stage", settings->stage, "fits",
+        (int)(r->too_large.status == SIFR_OK), "wire", wire_json(&r->own), "predicted",
+        time_json(&r->own.predicted), "machine", machine_json(r), "nvme", disk_json(s));
 }
 
 static json_t *kept_row_json(const plan_kept_row *row) {
@@ -180,6 +201,22 @@ int cli_plan_print_json(const cli_plan_report *r, bool dump) {
         plan_dump(r->schedule, append_line, lines);
         json_object_set_new(out, "schedule", lines);
     }
+    json_dumpf(out, stdout, JSON_INDENT(2));
+    putchar('\n');
+    json_decref(out);
+    return SIFR_OK;
+}
+
+sifr_status cli_plan_print_fit_json(const cli_plan_report *r, const plan_outcome *given,
+                                    const plan_outcome *chosen, int32_t tried, sifr_error *error) {
+    char *text;
+    BASE_TRY(train_config_text(&r->config, &text, error));
+    json_t *config = json_loads(text, 0, NULL);
+    free(text);
+    json_t *out = json_pack("{s:o, s:o, s:i, s:o, s:o}", "chosen", outcome_json(chosen), "as_given",
+                            outcome_json(given), "plans", (int)tried, "memory", room_json(r),
+                            "config", config);
+    if (!out) return base_fail(error, SIFR_NO_MEMORY, "--fit: out of memory");
     json_dumpf(out, stdout, JSON_INDENT(2));
     putchar('\n');
     json_decref(out);

@@ -45,8 +45,14 @@ const char *cli_plan_change(const cli_plan_report *report, size_t index, char ou
 const char *cli_plan_place(const plan_schedule *schedule, int32_t instruction, char out[128]);
 
 /* Takes over what fits best: into the report's config, and into `path`, or standard output where
- * that is NULL. SIFR_NO_MEMORY where nothing fits. */
+ * that is NULL. With `json` standard output takes one object instead, the config in it.
+ * SIFR_NO_MEMORY where nothing fits. */
 sifr_status cli_plan_fit(cli_plan_report *report, const plan_settings *settings, const char *path,
-                         sifr_error *error) SIFR_MUST_CHECK;
+                         bool json, sifr_error *error) SIFR_MUST_CHECK;
+
+/* What was chosen, of how many plans, beside what was given, and the config of it. */
+sifr_status cli_plan_print_fit_json(const cli_plan_report *report, const plan_outcome *given,
+                                    const plan_outcome *chosen, int32_t tried,
+                                    sifr_error *error) SIFR_MUST_CHECK;
 
 #endif

@@ -203,6 +203,20 @@ static int changes_of(const plan_settings *from, const plan_settings *to) {
     return changes;
 }
 
+/* Where all is computed again to fit: as much kept as there is room for is the same change. */
+static sifr_status keep_some(plan_search *search, const plan_settings *from, plan_outcome *out,
+                             sifr_error *error) {
+    plan_settings settings = out->settings;
+    plan_outcome tried;
+    bool again = settings.recompute == PLAN_RECOMPUTE_UNIT;
+    if (!out->fits || !again || from->recompute != PLAN_RECOMPUTE_NONE) return SIFR_OK;
+    settings.recompute = PLAN_RECOMPUTE_AUTO;
+    settings.activation_bytes = 0;
+    BASE_TRY(plan_try(search, &settings, &tried, error));
+    if (is_better(&tried, out)) *out = tried;
+    return SIFR_OK;
+}
+
 /* Combinations with `level` changes; the micro batch counts as one. */
 static sifr_status try_level(plan_search *search, const plan_settings *from, const fit_sizes *sizes,
                              size_t smaller, int level, plan_outcome *out, sifr_error *error) {
@@ -217,6 +231,7 @@ static sifr_status try_level(plan_search *search, const plan_settings *from, con
             BASE_TRY(largest_size(search, sizes, smaller, &settings, &tried, error));
         else
             continue;
+        BASE_TRY(keep_some(search, from, &tried, error));
         if (is_better(&tried, out)) *out = tried;
     } while (next_combination(&c));
     return SIFR_OK;

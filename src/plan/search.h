@@ -99,8 +99,9 @@ sifr_status plan_fit(plan_search *search, const plan_settings *from, plan_outcom
                      sifr_error *error) SIFR_MUST_CHECK;
 
 /* The step that fits with the fewest settings changed (the micro batch of the same global batch is
- * one of them, and only becomes smaller); of several the quickest. out->fits is false where there
- * is none: then it is the one that takes least. */
+ * one of them, and only becomes smaller; as much kept as there is room for is no more than all
+ * computed again); of several the quickest. out->fits is false where there is none: then it is the
+ * one that takes least. */
 sifr_status plan_smallest_change(plan_search *search, const plan_settings *from, plan_outcome *out,
                                  sifr_error *error) SIFR_MUST_CHECK;
 

@@ -116,8 +116,15 @@ grep -q '"train_batch_size": 32' fit.json || fail "the global batch is not kept:
 expect 0 $small --config ds.json --device-memory $limit --fit # to standard output
 cmp -s out fit.json || fail "the config on standard output is another one"
 grep -q '^chosen ' err || fail "what was chosen is not said"
+expect 0 $small --config ds.json --device-memory $limit --fit --json --output same.json
+cmp -s same.json fit.json || fail "with --json the config is another one"
+sed -n '/^  "config": {/,/^  }/p' out | sed '1s/.*/{/' >inside.json
+chosen=$(sed -n '/"chosen"/,/"as_given"/s/.*"peak_bytes": \([0-9]*\).*/\1/p' out)
+expect 0 plan --config inside.json --machine machine.json --threads 2 --device-memory $limit --json
+[ "$(number peak_bytes)" = "$chosen" ] || fail "the object has another config than what it chose"
 expect 0 plan --config fit.json --machine machine.json --threads 2 --device-memory $limit --json
 planned=$(number peak_bytes)
+[ "$planned" = "$chosen" ] || fail "the object says $chosen, the config's plan $planned"
 [ "$planned" -le $((limit - baseline)) ] || fail "what was chosen takes $planned of $limit"
 expect 0 train --config fit.json --data "$SOURCE/docs/config.md" --output trained --threads 2 --json
 measured=$(number measured_bytes)
@@ -127,7 +134,7 @@ grep -q '"loss": [0-9]' out || fail "the run has no loss"
 expect 3 $small --config ds.json --device-memory 32MiB --fit --output none.json
 complains '^sifr plan: --fit: nothing fits: a rank may take .*, and the nearest \(micro batch 1, accum'
 [ ! -e none.json ] || fail "a config was written that does not fit"
-expect 2 $small --config ds.json --fit --json
+expect 2 $small --config ds.json --fit --dump
 complains '^sifr plan: --fit writes a config: '
 expect 1 $small --config ds.json --fit --output missing/fit.json
 
@@ -162,7 +169,7 @@ if limited true 2>log; then
         >out 2>err || code=$?
     [ $code = 3 ] || fail "twice what fits: exit code $code"
     complains '^sifr train: memory: the run takes .*, and 572 MiB is what the control group leaves; it fits with '
-    change='(sifr.recompute unit|train_micro_batch_size_per_gpu [0-9]+ with gradient_accumulation_steps [0-9]+)'
+    change='(sifr.recompute auto|train_micro_batch_size_per_gpu [0-9]+ with gradient_accumulation_steps [0-9]+)'
     complains "it fits with $change: [0-9]+ MiB a rank\$"
     [ ! -e refused ] || fail "the output of a run that was refused is there"
     if has_ranks; then # each rank fits by itself, but not both

@@ -280,6 +280,10 @@ static void keeping_lies_between(void **state) {
     assert_int_equal(best.settings.recompute, PLAN_RECOMPUTE_AUTO);
     assert_true(best.total_bytes <= c.search.room_bytes);
     assert_int_equal(best.settings.activation_bytes, best.largest_bytes[PLAN_ACTIVATIONS]);
+    c.settings.recompute = PLAN_RECOMPUTE_NONE;
+    assert_int_equal(plan_smallest_change(&c.search, &c.settings, &best, &error), SIFR_OK);
+    assert_true(best.fits && best.settings.recompute == PLAN_RECOMPUTE_AUTO);
+    assert_true(best.predicted.step_seconds < unit.predicted.step_seconds);
     c.settings.sequences = 12;
     c.settings.recompute = PLAN_RECOMPUTE_UNIT;
     unit = tried(&c, &c.settings);
