@@ -65,6 +65,7 @@ typedef struct sifr_offload_options {
     bool optimizer;         /* fp32 master weights and both moments are there */
     bool parameters;        /* what kernels read as weights is, at ZeRO stage 3 */
     bool gradients;         /* their sums are, once they are final, on one rank or at stages 2, 3 */
+    bool activations;       /* what the forward pass leaves for the backward pass is */
     int32_t slice_count;    /* of parameters, in memory at a time; 0: worked out */
     int64_t slice_size;     /* elements that a rank's slice of a unit may have; 0: any number */
     int64_t kept_elements;  /* of parameters that stay in memory, in the model's order */

@@ -80,7 +80,7 @@ static size_t make_options(plan_command *command) {
     command->options[used++] = (cli_option){.name = "nvme",
                                             .kind = CLI_TEXT,
                                             .argument = "DIR",
-                                            .help = "state and parameters may go there, as "
+                                            .help = "state and activations may go there, as "
                                                     "with offload_optimizer.nvme_path",
                                             .value = &command->nvme};
     command->options[used++] =
@@ -227,9 +227,11 @@ static sifr_status make_plan(const plan_command *command, cli_plan_report *r, si
     BASE_TRY(train_config_create(&r->config, error));
     if (command->config) BASE_TRY(train_config_load(&r->config, command->config, error));
     BASE_TRY(cli_train_flags_set(&command->flags, &r->config, error));
-    if (command->nvme)
+    if (command->nvme) {
         BASE_TRY(train_config_set(&r->config, "zero_optimization.offload_optimizer.nvme_path",
                                   command->nvme, error));
+        BASE_TRY(train_config_set(&r->config, "sifr.nvme_path", command->nvme, error));
+    }
     BASE_TRY(resolve(command, &r->config, error));
     if (!r->config.model)
         return base_fail(error, SIFR_USAGE, "--model DIR is needed: a folder with a config.json");

@@ -13,6 +13,7 @@ static const char *const recomputes[] = {"none", "unit", "auto"};
 static const char *settings_text(const plan_settings *s, char *out, size_t size) {
     const char *disk = s->offload.moments == PLAN_NVME ? ", optimizer state on disk" : "";
     const char *slices = s->offload.parameters == PLAN_NVME ? ", parameters on disk" : "";
+    const char *kept = s->offload.activations == PLAN_NVME ? ", activations on disk" : "";
     const char *sums = s->offload.gradients == PLAN_NVME ? ", gradients on disk" : "";
     char stage[32] = "", overlap[32] = "", bytes[32], within[64] = "";
     if (s->world_size > 1) {
@@ -24,9 +25,9 @@ static const char *settings_text(const plan_settings *s, char *out, size_t size)
         snprintf(within, sizeof within, " within %s",
                  base_format_bytes((uint64_t)s->activation_bytes, bytes));
     snprintf(out, size,
-             "%smicro batch %lld, accumulation %d, recompute %s%s, step_order %s%s%s%s%s", stage,
+             "%smicro batch %lld, accumulation %d, recompute %s%s, step_order %s%s%s%s%s%s", stage,
              (long long)s->sequences, (int)s->micro_batches, recomputes[s->recompute], within,
-             s->order == PLAN_UNIT ? "unit" : "batch", overlap, disk, slices, sums);
+             s->order == PLAN_UNIT ? "unit" : "batch", overlap, disk, slices, sums, kept);
     return out;
 }
 
@@ -55,13 +56,14 @@ static sifr_status set(train_config *config, const char *key, int64_t value, con
     return train_config_set(config, key, word ? word : text, error);
 }
 
-/* Where state is, in the directory that either section names. */
+/* Where state is, in the directory that is named. */
 static sifr_status adopt_tiers(train_config *config, const plan_settings *s, sifr_error *error) {
     static const char *const sections[] = {"offload_optimizer", "offload_param"};
     const plan_tier tiers[] = {s->offload.moments, s->offload.parameters};
     const char *named = config->offload.nvme_path;
     char path[BASE_PATH_LENGTH], key[96];
     if (!named) named = config->offload_param.nvme_path;
+    if (!named) named = config->nvme_path;
     if (!named) return SIFR_OK;
     snprintf(path, sizeof path, "%s", named);
     for (int i = 0; i < 2; i++) {
@@ -72,6 +74,9 @@ static sifr_status adopt_tiers(train_config *config, const plan_settings *s, sif
         if (disk) BASE_TRY(set(config, key, 0, path, error));
     }
     bool gradients = s->offload.gradients == PLAN_NVME;
+    bool activations = s->offload.activations == PLAN_NVME;
+    BASE_TRY(set(config, "sifr.offload_activations", 0, activations ? "nvme" : "none", error));
+    if (activations) BASE_TRY(set(config, "sifr.nvme_path", 0, path, error));
     return set(config, "sifr.offload_gradients", 0, gradients ? "nvme" : "none", error);
 }
 

@@ -54,6 +54,7 @@ static plan_offload offload_of(const sifr_offload_options *offload) {
                           .moments = tier,
                           .parameters = disk && offload->parameters ? PLAN_NVME : PLAN_DEVICE,
                           .gradients = disk && offload->gradients ? PLAN_NVME : PLAN_DEVICE,
+                          .activations = disk && offload->activations ? PLAN_NVME : PLAN_DEVICE,
                           .slices = offload->slice_count,
                           .most_slice = offload->slice_size,
                           .kept = offload->kept_elements,

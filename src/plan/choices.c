@@ -88,6 +88,14 @@ static bool may_offload_gradients(const plan_settings *s) {
     return s->offload.moments == PLAN_NVME && (s->world_size == 1 || s->stage >= 2);
 }
 
+static int32_t get_offload_activations(const plan_settings *s) {
+    return s->offload.activations == PLAN_NVME;
+}
+
+static void set_offload_activations(plan_settings *s, int32_t value) {
+    s->offload.activations = value ? PLAN_NVME : PLAN_DEVICE;
+}
+
 static bool has_slices(const plan_settings *s) {
     return s->stage == 3;
 }
@@ -140,6 +148,8 @@ static const plan_choice choices[] = {
      set_offload_param, has_slices},
     {"sifr.offload_gradients", devices, 2, true, get_offload_gradients, set_offload_gradients,
      may_offload_gradients},
+    {"sifr.offload_activations", devices, 2, true, get_offload_activations, set_offload_activations,
+     always},
     /* These cost digits of states or sums, or the independence of rank count and step order. */
     {"bf16.bf16_optimizer_states", switches, 2, false, get_moments, set_moments, is_bf16},
     {"bf16.bf16_master_weights_and_grads", switches, 2, false, get_masters, set_masters, is_bf16},

@@ -25,6 +25,11 @@ typedef struct fit_sizes {
     size_t count;
 } fit_sizes;
 
+/* The other keys of offload are shown without a disk as well: they say what one would give. */
+static bool needs_disk(const plan_search *search, const plan_choice *row) {
+    return search->disk_bytes == 0 && strcmp(row->key, "sifr.offload_activations") == 0;
+}
+
 static fit_combination begin_combinations(const plan_search *search, const plan_settings *from) {
     fit_combination c = {0};
     plan_settings accumulating = *from;
@@ -278,7 +283,7 @@ sifr_status plan_neighbours(plan_search *search, const plan_settings *from, plan
             plan_settings settings = *from;
             plan_search fixed = *search;
             fixed.any_order = false; /* what is shown beside it differs in one thing only */
-            if (value == row->get(from) || *count == room) continue;
+            if (value == row->get(from) || *count == room || needs_disk(search, row)) continue;
             plan_choose(search, &settings, i, value);
             BASE_TRY(plan_try(&fixed, &settings, &out[(*count)++], error));
             search->tried = fixed.tried;

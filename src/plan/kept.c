@@ -49,7 +49,9 @@ static void note_uses(const plan_schedule *s, kept_use *use) {
     for (size_t i = 0; i < s->instruction_count; i++) {
         const plan_instruction *in = &s->instructions[i];
         bool forward = in->action == PLAN_FORWARD, again = in->action == PLAN_RECOMPUTE;
-        if (in->micro_batch != 0 || (!forward && !again && in->action != PLAN_BACKWARD)) continue;
+        bool backward = in->action == PLAN_BACKWARD;
+        bool leaves = in->action == PLAN_WRITE; /* to disk, from where backward reads it */
+        if (in->micro_batch != 0 || !(forward || again || backward || leaves)) continue;
         for (int32_t o = in->first_operand; o < in->first_operand + in->operands; o++) {
             const plan_operand *operand = &s->operands[o];
             kept_use *u = &use[operand->buffer];

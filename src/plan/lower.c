@@ -318,6 +318,7 @@ sifr_status lower_list(const sifr_model *model, device *dev, const plan_settings
     BASE_TRY_GOTO(status, plan_pass_overlap(s, error), done);
     BASE_TRY_GOTO(status, plan_pass_fetch(s, error), done);
     BASE_TRY_GOTO(status, plan_pass_spill(s, error), done);
+    BASE_TRY_GOTO(status, plan_pass_stash(s, error), done);
     BASE_TRY_GOTO(status, plan_pass_offload(s, error), done);
     BASE_TRY_GOTO(status, plan_memory(s, error), done);
     *out = s;

@@ -155,14 +155,15 @@ enum { PLAN_DISK_ALIGNMENT = 4096 };
 /* State on other tiers. Counts of 0 are worked out from the model. */
 typedef struct plan_offload {
     plan_tier masters, moments;
-    plan_tier parameters; /* as kernels read them; on disk at stage 3 only */
-    plan_tier gradients;  /* their final sums; on disk of one rank, or at stages 2 and 3 */
-    int64_t sub_group;    /* elements that are read, updated and written at a time */
-    int32_t buffers;      /* each for one kind of optimizer state of one sub-group */
-    bool read_ahead;      /* the next sub-group is read beside the update of this one */
-    bool write_behind;    /* and the last one written */
-    int32_t slices;       /* of parameters that are in memory at a time, from their read to the end
-                             of their use, of several ranks of their gather */
+    plan_tier parameters;  /* as kernels read them; on disk at stage 3 only */
+    plan_tier gradients;   /* their final sums; on disk of one rank, or at stages 2 and 3 */
+    plan_tier activations; /* what the forward pass leaves for the backward pass */
+    int64_t sub_group;     /* elements that are read, updated and written at a time */
+    int32_t buffers;       /* each for one kind of optimizer state of one sub-group */
+    bool read_ahead;       /* the next sub-group is read beside the update of this one */
+    bool write_behind;     /* and the last one written */
+    int32_t slices;        /* of parameters that are in memory at a time, from their read to the end
+                              of their use, of several ranks of their gather */
     int64_t most_slice; /* elements that a slice may have; 0: any number. Makes no buffer larger */
     int64_t kept;       /* elements of slices that stay in memory, units in the model's order */
 } plan_offload;
@@ -266,8 +267,13 @@ sifr_status plan_pass_fetch(plan_schedule *schedule, sifr_error *error) SIFR_MUS
  * the update finds it there. After plan_pass_fetch. */
 sifr_status plan_pass_spill(plan_schedule *schedule, sifr_error *error) SIFR_MUST_CHECK;
 
+/* Activations on disk: what the forward pass leaves for the backward pass is written behind the
+ * one and read ahead of the other, through a window worked out from the model. After
+ * plan_pass_spill. */
+sifr_status plan_pass_stash(plan_schedule *schedule, sifr_error *error) SIFR_MUST_CHECK;
+
 /* State on disk: each update becomes reads, updates and writes of sub-groups that go through a few
- * buffers in turn. After plan_pass_spill; SIFR_USAGE where offload.buffers are too few. */
+ * buffers in turn. After plan_pass_stash; SIFR_USAGE where offload.buffers are too few. */
 sifr_status plan_pass_offload(plan_schedule *schedule, sifr_error *error) SIFR_MUST_CHECK;
 
 /* Bytes that a step reads from disk and writes there. */

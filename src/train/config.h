@@ -148,6 +148,8 @@ typedef struct train_config {
     train_recompute recompute;
     train_activations activations;
     train_gradient_tier offload_gradients;
+    train_tier offload_activations;
+    const char *nvme_path;           /* of the activations, as given; NULL where not */
     const char *trace;               /* file of the timeline; NULL: none */
     int64_t trace_first, trace_last; /* steps of the run; 0: the second to the fourth done */
     int64_t threads;                 /* 0: one for each core that the process may use */

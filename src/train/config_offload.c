@@ -1,5 +1,5 @@
-/* offload_optimizer, offload_param, offload_gradients and aio: what state on disk needs beside the
- * device. */
+/* offload_optimizer, offload_param, offload_gradients, offload_activations and aio: what state on
+ * disk needs beside the device. */
 #include <stdio.h>
 #include <string.h>
 
@@ -7,6 +7,7 @@
 
 #define TRAIN_OFFLOAD "zero_optimization.offload_optimizer"
 #define TRAIN_OFFLOAD_PARAM "zero_optimization.offload_param"
+#define TRAIN_OFFLOAD_ACTIVATIONS "sifr.offload_activations"
 
 enum { TRAIN_DISK_ALIGNMENT = 4096, TRAIN_MOST_BLOCK = 1 << 30 };
 
@@ -80,6 +81,22 @@ static sifr_status train_check_paths(const train_config *config, bool optimizer,
                      state, parameters);
 }
 
+/* Activations go to the directory of the state, if some is on disk. */
+static sifr_status train_check_activations(const train_config *config, bool optimizer, bool param,
+                                           sifr_error *error) {
+    const char *own = train_text_at(config, "sifr.nvme_path");
+    const char *section = optimizer ? TRAIN_OFFLOAD ".nvme_path" : TRAIN_OFFLOAD_PARAM ".nvme_path";
+    const char *state = optimizer || param ? train_text_at(config, section) : own;
+    if (!state[0])
+        return base_fail(error, SIFR_USAGE,
+                         "sifr.nvme_path is missing: " TRAIN_OFFLOAD_ACTIVATIONS
+                         " nvme needs a directory on the disk that is to hold the activations");
+    if (!own[0] || strcmp(state, own) == 0) return SIFR_OK;
+    return base_fail(error, SIFR_USAGE,
+                     "sifr.nvme_path is %s and %s is %s; two are not built yet: give the same", own,
+                     section, state);
+}
+
 /* Gradients go with the optimizer's state, and are slices, or whole on one rank. */
 static sifr_status train_check_gradients(const train_config *config, bool optimizer,
                                          int64_t world_size, sifr_error *error) {
@@ -107,9 +124,11 @@ sifr_status train_config_offload(const train_config *config, int64_t world_size,
     bool optimizer = train_is_nvme(config, TRAIN_OFFLOAD ".device");
     bool param = train_is_nvme(config, TRAIN_OFFLOAD_PARAM ".device");
     BASE_TRY(train_check_param(config, error));
+    bool activations = train_is_nvme(config, TRAIN_OFFLOAD_ACTIVATIONS);
     BASE_TRY(train_check_gradients(config, optimizer, world_size, error));
-    if (!optimizer && !param) return SIFR_OK;
+    if (!optimizer && !param && !activations) return SIFR_OK;
     BASE_TRY(train_check_paths(config, optimizer, param, error));
+    if (activations) BASE_TRY(train_check_activations(config, optimizer, param, error));
     BASE_TRY(train_check_aio(config, error));
     if (optimizer)
         BASE_TRY(train_check_most(config, TRAIN_OFFLOAD ".buffer_count", 1 << 20, error));
@@ -128,4 +147,6 @@ void train_note_offload(train_config *config) {
         train_note_memory(config, TRAIN_OFFLOAD ".device", "state is");
     if (config->offload_param.device == TRAIN_TIER_CPU)
         train_note_memory(config, TRAIN_OFFLOAD_PARAM ".device", "parameters are");
+    if (config->offload_activations == TRAIN_TIER_CPU)
+        train_note_memory(config, TRAIN_OFFLOAD_ACTIVATIONS, "activations are");
 }

@@ -75,8 +75,10 @@ static bool train_gate_open(const train_config *config, const train_key *key,
                             const train_key *above) {
     bool said;
     if (!key->opens) return train_switched_on(config, above, &said);
-    return train_has_value(config, above->path, key->opens) ||
-           (key->also && train_has_value(config, key->also, key->opens));
+    bool open = train_has_value(config, above->path, key->opens);
+    for (int i = 0; i < 2 && key->also[i]; i++)
+        open |= train_has_value(config, key->also[i], key->opens);
+    return open;
 }
 
 /* A built key of a feature that is not switched on. */

@@ -60,13 +60,20 @@ static sifr_status say_offload(train_state *t, sifr_error *error) {
     const train_config *c = t->config;
     bool optimizer = c->offload.device == TRAIN_TIER_NVME;
     bool parameters = c->offload_param.device == TRAIN_TIER_NVME;
+    bool activations = c->offload_activations == TRAIN_TIER_NVME;
     int64_t cleaned = engine_swap_cleaned(engine->swap);
     BASE_TRY(comm_sum(t->group, &cleaned, 1, error));
-    train_say(t->host, "%s%s%s: %s%s%s", optimizer ? "optimizer state" : "",
-              optimizer && parameters ? " and " : "", parameters ? "parameters" : "",
-              engine_swap_describe(engine->swap, text, sizeof text),
-              comm_size(t->group) > 1 ? " a rank" : "",
-              engine->pinned ? ", with pinned buffers" : "");
+    train_say(
+        t->host, "%s%s%s%s%s: %s%s%s", optimizer ? "optimizer state" : "",
+        !optimizer || !parameters ? ""
+        : activations             ? ", "
+                                  : " and ",
+        parameters ? "parameters" : "",
+        !activations              ? ""
+        : optimizer || parameters ? " and "
+                                  : "",
+        activations ? "activations" : "", engine_swap_describe(engine->swap, text, sizeof text),
+        comm_size(t->group) > 1 ? " a rank" : "", engine->pinned ? ", with pinned buffers" : "");
     if (optimizer && c->offload.pin_memory && !engine->pinned)
         base_log(
             t->host->log, SIFR_LOG_INFO,

@@ -44,11 +44,16 @@ sifr_status train_freeze(const train_config *config, sifr_model *model, const si
 static sifr_offload_options offload_options(const train_config *c) {
     bool state = c->offload.device == TRAIN_TIER_NVME;
     bool parameters = c->offload_param.device == TRAIN_TIER_NVME;
-    const char *path = state ? c->offload.nvme_path : c->offload_param.nvme_path;
-    return (sifr_offload_options){.nvme_path = state || parameters ? path : NULL,
+    bool activations = c->offload_activations == TRAIN_TIER_NVME;
+    const char *path = state         ? c->offload.nvme_path
+                       : parameters  ? c->offload_param.nvme_path
+                       : activations ? c->nvme_path
+                                     : NULL; /* all that are named are the same */
+    return (sifr_offload_options){.nvme_path = path,
                                   .optimizer = state,
                                   .parameters = parameters,
                                   .gradients = c->offload_gradients == TRAIN_GRADIENTS_NVME,
+                                  .activations = activations,
                                   .slice_count = (int32_t)c->offload_param.buffer_count,
                                   .slice_size = c->offload_param.buffer_size,
                                   .kept_elements = c->offload_param.max_in_cpu,
@@ -122,6 +127,7 @@ static int64_t disk_room(const train_config *config) {
     uint64_t bytes = 0;
     const char *path = config->offload.nvme_path;
     if (!path) path = config->offload_param.nvme_path;
+    if (!path) path = config->nvme_path;
     if (!path || base_free_space(path, &bytes, NULL) != SIFR_OK) return 0;
     return (int64_t)bytes;
 }

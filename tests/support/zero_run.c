@@ -14,7 +14,7 @@
 #include "support/comm_threads.h"
 #include "support/model_case.h"
 
-enum { SEQUENCES = 1, WORDS = 97, MOST_RANKS = 16 };
+enum { WORDS = 97, MOST_RANKS = 16 };
 
 typedef struct rank_run {
     const zero_variant *v;
@@ -39,7 +39,7 @@ static sifr_engine_options options_of(const zero_variant *v) {
     sifr_engine_options options = sifr_engine_defaults();
     options.precision = v->precision;
     options.threads = 1;
-    options.sequences = SEQUENCES;
+    options.sequences = v->sequences ? v->sequences : 1;
     options.length = ZERO_LENGTH;
     options.micro_batches = v->global / v->ranks;
     options.unit_order = v->unit_order;
@@ -62,13 +62,14 @@ static sifr_engine_options options_of(const zero_variant *v) {
 
 static void fill_batch(const sifr_engine *engine, int step, int32_t *tokens, int32_t *labels) {
     const plan_settings *settings = &engine->training->settings;
+    int64_t count = settings->sequences * ZERO_LENGTH;
     for (int32_t j = 0; j < settings->micro_batches; j++) {
         int32_t g = plan_global_micro_batch(settings, settings->rank, j);
-        for (int i = 0; i < ZERO_LENGTH; i++) {
-            base_random4 draw = base_philox(9, (uint64_t)(g * ZERO_LENGTH + i), (uint64_t)step);
-            tokens[j * ZERO_LENGTH + i] = (int32_t)(draw.v[0] % WORDS);
+        for (int64_t i = 0; i < count; i++) {
+            base_random4 draw = base_philox(9, (uint64_t)(g * count + i), (uint64_t)step);
+            tokens[j * count + i] = (int32_t)(draw.v[0] % WORDS);
             bool none = draw.v[1] % 5 == 0; /* ranks have different counts of labels */
-            labels[j * ZERO_LENGTH + i] = none ? -100 : (int32_t)(draw.v[2] % WORDS);
+            labels[j * count + i] = none ? -100 : (int32_t)(draw.v[2] % WORDS);
         }
     }
 }
@@ -85,7 +86,7 @@ static sifr_status count_disk(const sifr_engine *engine, disk_bytes *out, sifr_e
     return status;
 }
 
-/* What a step writes before it knows whether it updates: gradients. */
+/* What a step writes before it knows whether it updates: gradients and activations. */
 static int64_t written_before_norm(const plan_schedule *s) {
     int64_t bytes = 0;
     for (size_t i = 0; s->instructions[i].action != PLAN_NORM; i++)
@@ -199,7 +200,7 @@ static void *run_rank(void *argument) {
     sifr_engine *engine = NULL;
     sifr_error error = {0};
     sifr_engine_options options = options_of(v);
-    size_t ids = (size_t)options.micro_batches * ZERO_LENGTH;
+    size_t ids = (size_t)(options.micro_batches * options.sequences) * ZERO_LENGTH;
     int32_t *tokens = calloc(ids, sizeof *tokens), *labels = calloc(ids, sizeof *labels);
     comm_group *group = comm_threads_group(r->world, r->rank);
     sifr_status status = model_from_config(&config, &model, &error);

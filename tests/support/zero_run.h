@@ -20,6 +20,7 @@ typedef struct zero_variant {
     sifr_precision precision;
     const char *type;              /* "llama" or "gpt2" */
     int32_t global;                /* micro batches of a step, over all ranks */
+    int64_t sequences;             /* of a micro batch; 0: one */
     const sifr_zero_options *keys; /* NULL: the defaults */
     const char *freeze[3];         /* patterns; NULL: none */
     int steps;                     /* 0: ZERO_STEPS */

@@ -132,6 +132,8 @@ static void flags_come_from_the_table(void **state) {
         "recompute",
         "activation-memory",
         "offload-gradients",
+        "offload-activations",
+        "nvme-path",
         "logging-steps",
         "save-total-limit",
         "trace",

@@ -181,11 +181,60 @@ static void gradients(void **state) {
     config_case_free(c);
 }
 
+#define ACTIVATIONS "sifr.offload_activations"
+#define SIFR(text) "\"sifr\": {" text "}"
+#define ON_DISK "\"offload_activations\": \"nvme\""
+
+/* Activations go with the rest, or to a directory of their own where nothing else is on disk. */
+static void activations(void **state) {
+    (void)state;
+    sifr_offload_options o = options_of("{" SIFR(ON_DISK ", \"nvme_path\": \"/own\"") "}");
+    assert_string_equal(o.nvme_path, "/own");
+    assert_true(o.activations && !o.optimizer && !o.parameters && !o.gradients);
+    o = options_of(WITH(NVME, ", " SIFR(ON_DISK)));
+    assert_string_equal(o.nvme_path, "/nvme");
+    assert_true(o.activations && o.optimizer);
+    o = options_of(
+        WITH_PARAM(NVME, "}, " SIFR(ON_DISK ", \"nvme_path\": \"/nvme\"") ", \"aio\": {"));
+    assert_string_equal(o.nvme_path, "/nvme");
+    assert_true(o.activations && o.parameters);
+    assert_false(options_of(WITH(NVME, "")).activations);
+    static const char cpu[] = "{" SIFR("\"offload_activations\": \"cpu\"") "}";
+    assert_null(options_of(cpu).nvme_path);
+    assert_false(options_of(cpu).activations);
+    config_said(cpu, ACTIVATIONS,
+                "= \"cpu\" (no effect on CPU ranks: the activations are in the host's memory)");
+    config_said("{" SIFR("\"nvme_path\": \"/own\"") "}", "sifr.nvme_path",
+                "no effect, since " ACTIVATIONS " is \"none\"");
+    config_said("{" SIFR(ON_DISK ", \"nvme_path\": \"/own\"") ", \"aio\": {\"queue_depth\": 32}}",
+                "aio.queue_depth", "= 32: Requests under way");
+}
+
+static void activations_refused(void **state) {
+    (void)state;
+    config_refused("{" SIFR(ON_DISK) "}", "sifr.nvme_path is missing: " ACTIVATIONS
+                                          " nvme needs a directory on the disk that is to hold the "
+                                          "activations");
+    config_refused(WITH("\"device\": \"cpu\", \"nvme_path\": \"/nvme\"", ", " SIFR(ON_DISK)),
+                   "sifr.nvme_path is missing: " ACTIVATIONS
+                   " nvme needs a directory on the disk that is to hold the activations");
+    config_refused(WITH(NVME, ", " SIFR(ON_DISK ", \"nvme_path\": \"/own\"")),
+                   "sifr.nvme_path is /own and " OFFLOAD ".nvme_path is /nvme; two are not built "
+                   "yet: give the same");
+    config_refused(
+        "{" SIFR(ON_DISK ", \"nvme_path\": \"/own\"") ", \"aio\": {\"block_size\": 5000}}",
+        "ds.json: aio.block_size is 5000; give a multiple of 4096");
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(in_memory),  cmocka_unit_test(defaults),
-        cmocka_unit_test(given),      cmocka_unit_test(refusals),
-        cmocka_unit_test(parameters), cmocka_unit_test(parameters_refused),
-        cmocka_unit_test(gradients)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(in_memory),
+                                       cmocka_unit_test(defaults),
+                                       cmocka_unit_test(given),
+                                       cmocka_unit_test(refusals),
+                                       cmocka_unit_test(parameters),
+                                       cmocka_unit_test(parameters_refused),
+                                       cmocka_unit_test(gradients),
+                                       cmocka_unit_test(activations),
+                                       cmocka_unit_test(activations_refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
