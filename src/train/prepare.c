@@ -52,28 +52,34 @@ static sifr_status create_engine(train_state *t, sifr_error *error) {
     return told;
 }
 
+/* "optimizer state, parameters and activations"; returns out. */
+static const char *name_offloaded(const train_config *c, char *out, size_t size) {
+    const char *names[3];
+    size_t count = 0, used = 0;
+    if (c->offload.device == TRAIN_TIER_NVME) names[count++] = "optimizer state";
+    if (c->offload_param.device == TRAIN_TIER_NVME) names[count++] = "parameters";
+    if (c->offload_activations == TRAIN_TIER_NVME) names[count++] = "activations";
+    out[0] = '\0';
+    for (size_t i = 0; i < count && used < size; i++) {
+        const char *between = i == 0 ? "" : i + 1 == count ? " and " : ", ";
+        used += (size_t)snprintf(out + used, size - used, "%s%s", between, names[i]);
+    }
+    return out;
+}
+
 /* Where state is, how it gets there, and what dead runs left there. */
 static sifr_status say_offload(train_state *t, sifr_error *error) {
-    char text[BASE_PATH_LENGTH + 128];
+    char text[BASE_PATH_LENGTH + 128], names[64];
     const sifr_engine *engine = t->engine;
     if (!engine->swap) return SIFR_OK;
     const train_config *c = t->config;
     bool optimizer = c->offload.device == TRAIN_TIER_NVME;
-    bool parameters = c->offload_param.device == TRAIN_TIER_NVME;
-    bool activations = c->offload_activations == TRAIN_TIER_NVME;
     int64_t cleaned = engine_swap_cleaned(engine->swap);
     BASE_TRY(comm_sum(t->group, &cleaned, 1, error));
-    train_say(
-        t->host, "%s%s%s%s%s: %s%s%s", optimizer ? "optimizer state" : "",
-        !optimizer || !parameters ? ""
-        : activations             ? ", "
-                                  : " and ",
-        parameters ? "parameters" : "",
-        !activations              ? ""
-        : optimizer || parameters ? " and "
-                                  : "",
-        activations ? "activations" : "", engine_swap_describe(engine->swap, text, sizeof text),
-        comm_size(t->group) > 1 ? " a rank" : "", engine->pinned ? ", with pinned buffers" : "");
+    train_say(t->host, "%s: %s%s%s", name_offloaded(c, names, sizeof names),
+              engine_swap_describe(engine->swap, text, sizeof text),
+              comm_size(t->group) > 1 ? " a rank" : "",
+              engine->pinned ? ", with pinned buffers" : "");
     if (optimizer && c->offload.pin_memory && !engine->pinned)
         base_log(
             t->host->log, SIFR_LOG_INFO,
