@@ -240,7 +240,8 @@ static sifr_status open_group(const sifr_log *log, comm_group **group, sifr_erro
     if (foreign && ranks > 1)
         return base_fail(error, SIFR_USAGE,
                          "started by %s as one of %d ranks, which is not MPI's launcher: start it "
-                         "as `mpirun -n %d sifr train ...`, with srun, or with --ranks %d",
+                         "as `mpirun -n %d sifr train ...`, with `srun --mpi=pmix`, or with "
+                         "--ranks %d",
                          foreign, ranks, ranks, ranks);
     return comm_open_self(group, error);
 }

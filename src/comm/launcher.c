@@ -26,14 +26,25 @@ const char *comm_mpi_name(comm_mpi_kind kind) {
     return names[kind];
 }
 
+/* Tasks that srun started; SLURM_NTASKS alone is also there in a batch script, which is one
+ * process. */
+static int slurm_tasks(void) {
+    if (!getenv("SLURM_STEP_ID") || !getenv("SLURM_PROCID")) return 0;
+    return number("SLURM_STEP_NUM_TASKS");
+}
+
+/* Without PMIx each task of srun is alone to Open MPI, which then ends the process. Other MPIs may
+ * reach Slurm by a library of Slurm's, which leaves no trace here. */
+static bool slurm_is_foreign(void) {
+    return comm_mpi_built() == COMM_OPEN_MPI && !getenv("PMIX_RANK") && !getenv("PMI_RANK");
+}
+
 bool comm_under_launcher(int *ranks) {
     /* Open MPI; MPICH, Intel MPI and Slurm's pmi2; MVAPICH. */
     static const char *const names[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE"};
     int found = 0;
     for (size_t i = 0; !found && i < sizeof names / sizeof names[0]; i++) found = number(names[i]);
-    /* srun; SLURM_NTASKS alone is also there in a batch script, which is one process. */
-    if (!found && getenv("SLURM_STEP_ID") && getenv("SLURM_PROCID"))
-        found = number("SLURM_STEP_NUM_TASKS");
+    if (!found && !slurm_is_foreign()) found = slurm_tasks();
     if (ranks) *ranks = found ? found : 1;
     return found > 0;
 }
@@ -59,7 +70,10 @@ int comm_launcher_local_ranks(void) {
 }
 
 const char *comm_foreign_launcher(int *ranks) {
-    if (comm_under_launcher(NULL) || !getenv("RANK") || !getenv("LOCAL_RANK")) return NULL;
+    if (comm_under_launcher(NULL)) return NULL;
+    *ranks = slurm_tasks();
+    if (*ranks > 1) return "srun without PMIx";
+    if (!getenv("RANK") || !getenv("LOCAL_RANK")) return NULL;
     *ranks = number("WORLD_SIZE");
     if (!*ranks) return NULL;
     return getenv("TORCHELASTIC_RUN_ID") ? "torchrun" : "a launcher that sets RANK and WORLD_SIZE";

@@ -124,6 +124,8 @@ static void test_launchers(void **state) {
                                         "SLURM_PROCID",
                                         "SLURM_STEP_ID",
                                         "SLURM_STEP_NUM_TASKS",
+                                        "PMIX_RANK",
+                                        "PMI_RANK",
                                         "RANK",
                                         "LOCAL_RANK",
                                         "WORLD_SIZE",
@@ -136,8 +138,13 @@ static void test_launchers(void **state) {
     setenv("SLURM_NTASKS", "4", 1), setenv("SLURM_PROCID", "0", 1); /* a batch script */
     assert_false(comm_under_launcher(&ranks));
     setenv("SLURM_STEP_ID", "0", 1), setenv("SLURM_STEP_NUM_TASKS", "4", 1); /* srun */
+    bool alone = comm_mpi_built() == COMM_OPEN_MPI;                          /* without PMIx */
+    assert_int_equal(comm_under_launcher(&ranks), !alone);
+    assert_int_equal(comm_foreign_launcher(&ranks) != NULL, alone);
+    setenv("PMIX_RANK", "0", 1); /* srun --mpi=pmix */
     assert_true(comm_under_launcher(&ranks));
     assert_int_equal(ranks, 4);
+    assert_null(comm_foreign_launcher(&ranks));
     unsetenv("SLURM_STEP_ID");
     setenv("RANK", "1", 1), setenv("LOCAL_RANK", "1", 1), setenv("WORLD_SIZE", "8", 1);
     assert_non_null(comm_foreign_launcher(&ranks));
