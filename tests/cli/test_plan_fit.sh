@@ -170,7 +170,7 @@ if limited true 2>log; then
     [ $code = 3 ] || fail "twice what fits: exit code $code"
     complains '^sifr train: memory: the run takes .*, and 572 MiB is what the control group leaves; it fits with '
     change='(sifr.recompute auto|train_micro_batch_size_per_gpu [0-9]+ with gradient_accumulation_steps [0-9]+)'
-    complains "it fits with $change: [0-9]+ MiB a rank\$"
+    complains "it fits with $change: [0-9.]+ MiB a rank\$"
     [ ! -e refused ] || fail "the output of a run that was refused is there"
     if has_ranks; then # each rank fits by itself, but not both
         code=0

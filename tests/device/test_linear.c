@@ -10,10 +10,11 @@ typedef struct linear_case {
     int64_t rows, in, out;
 } linear_case;
 
-/* Chunk edges, odd sizes, one row, tiles that do and do not fill up. */
+/* Chunk edges, odd sizes, one row, tiles that do and do not fill up; groups of pieces that are not
+ * of one size. */
 static const linear_case cases[] = {{1, 7, 5},       {1, 300, 768},   {3, 64, 48},
                                     {65, 33, 17},    {1023, 40, 128}, {1024, 64, 256},
-                                    {1025, 128, 64}, {2100, 40, 130}};
+                                    {1025, 128, 64}, {2100, 40, 130}, {520, 64, 576}};
 
 typedef struct linear_operands {
     device_matrix x, w, bias, y, dy, dx, dw, db;

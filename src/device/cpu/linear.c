@@ -6,7 +6,7 @@
 #include "base/checked.h"
 #include "device/cpu/kernels_matrix.h"
 #include "device/cpu/operands.h"
-#include "device/cpu/product_pieces.h"
+#include "device/cpu/product_packed.h"
 #include "device/cpu/transpose.h"
 
 enum {
@@ -22,11 +22,12 @@ typedef struct linear_plan {
     int64_t rows, in, out;
     device_dtype type; /* of the products: FP32 where operands are widened */
     bool widen, transposed, vector;
-    cpu_row_tiles tiles;                  /* y, or dx */
+    cpu_packed packed;                    /* y, or dx */
+    cpu_row_tiles tiles;                  /* the same where w is not packed */
     cpu_pieces pieces[2];                 /* of a whole chunk's dw, and of the last one's */
     cpu_row_tiles weights[2][2];          /* the same [set, add] where there are no pieces */
     int64_t turned_columns, kept_columns; /* dw is turned_columns x kept_columns */
-    int64_t at_x, at_w, at_bias, at_y, at_turned, at_packed, at_threads, thread_bytes;
+    int64_t at_x, at_w, at_bias, at_y, at_turned, at_kept, at_packed, at_threads, thread_bytes;
 } linear_plan;
 
 typedef struct linear_run {
@@ -61,7 +62,7 @@ static sifr_status plan_sizes(const device *dev, const device_call *call, linear
     plan->widen = !cpu_product_takes(dev, type);
     plan->type = plan->widen ? DEVICE_FP32 : type;
     plan->at_x = plan->at_w = plan->at_bias = plan->at_y = -1;
-    plan->at_turned = plan->at_packed = plan->at_threads = -1;
+    plan->at_turned = plan->at_kept = plan->at_packed = plan->at_threads = -1;
     return SIFR_OK;
 }
 
@@ -96,6 +97,12 @@ sifr_status cpu_prepare_linear(device *dev, device_call *call, sifr_error *error
                                .output = plan.type,
                                .bias = biased ? plan.type : DEVICE_NONE,
                                .b_transposed = !plan.transposed};
+    BASE_TRY(cpu_packed_find(dev, shape, plan.widen, &plan.packed, error));
+    if (plan.packed.pieces.count > 0) {
+        plan.at_packed = cpu_take(&total, cpu_packed_bytes(&plan.packed));
+        plan_threads(dev, &plan, &total, plan.packed.thread_bytes);
+        return keep_plan(dev, call, &plan, total, error);
+    }
     BASE_TRY(cpu_find_row_tiles(dev->products, shape, cpu_row_tile(plan.rows), &plan.tiles, error));
     if (plan.widen) {
         plan.at_x = cpu_take(&total, plan.rows * plan.in * 4);
@@ -114,12 +121,13 @@ static sifr_status plan_chunk(device *dev, linear_plan *plan, int64_t rows, int6
                                .columns = plan->kept_columns,
                                .inner = rows,
                                .a_stride = rows,
-                               .b_stride = kept_stride,
+                               .b_stride = plan->widen ? 0 : kept_stride,
                                .c_stride = dw_stride,
                                .input = plan->type,
                                .output = DEVICE_FP32};
     BASE_TRY(cpu_find_pieces(dev->products, shape, WEIGHT_TILE, &plan->pieces[rest], error));
     if (plan->pieces[rest].count > 0) return SIFR_OK;
+    if (plan->widen) shape.b_stride = plan->kept_columns;
     for (int sum = 0; sum < 2; sum++) {
         shape.sum = sum != 0;
         BASE_TRY(cpu_find_row_tiles(dev->products, shape, WEIGHT_TILE, &plan->weights[rest][sum],
@@ -134,15 +142,60 @@ static sifr_status plan_weights(device *dev, const device_call *call, linear_pla
     const device_matrix *kept = plan->transposed ? &call->dy : &call->x[0];
     plan->turned_columns = turned->columns;
     plan->kept_columns = kept->columns;
-    int64_t stride = plan->widen ? kept->columns : kept->stride;
     int64_t rest = plan->rows % DEVICE_TOKEN_CHUNK;
     int64_t chunk = base_min_i64(plan->rows, DEVICE_TOKEN_CHUNK);
     if (plan->rows >= DEVICE_TOKEN_CHUNK)
-        BASE_TRY(plan_chunk(dev, plan, DEVICE_TOKEN_CHUNK, stride, call->dw[0].stride, 0, error));
-    if (rest != 0) BASE_TRY(plan_chunk(dev, plan, rest, stride, call->dw[0].stride, 1, error));
+        BASE_TRY(
+            plan_chunk(dev, plan, DEVICE_TOKEN_CHUNK, kept->stride, call->dw[0].stride, 0, error));
+    if (rest != 0)
+        BASE_TRY(plan_chunk(dev, plan, rest, kept->stride, call->dw[0].stride, 1, error));
     plan->at_turned = cpu_take(total, chunk * turned->columns * device_dtype_bytes(plan->type));
     plan->at_packed = cpu_take(total, base_max_i64(cpu_pieces_bytes(&plan->pieces[0]),
                                                    cpu_pieces_bytes(&plan->pieces[1])));
+    bool unpacked = (plan->rows >= DEVICE_TOKEN_CHUNK && plan->pieces[0].count == 0) ||
+                    (rest != 0 && plan->pieces[1].count == 0);
+    if (plan->widen && unpacked) plan->at_kept = cpu_take(total, chunk * kept->columns * 4);
+    return SIFR_OK;
+}
+
+/* What a thread needs to arrange operands of a weight gradient, and then for its products. */
+static int64_t weights_scratch(const linear_plan *plan) {
+    int64_t bytes = 0, chunk = base_min_i64(plan->rows, DEVICE_TOKEN_CHUNK);
+    for (int i = 0; i < 4; i++) {
+        bytes = base_max_i64(bytes, cpu_row_tiles_scratch(&plan->weights[i / 2][i % 2]));
+        bytes = base_max_i64(bytes, cpu_pieces_scratch(&plan->pieces[i / 2]));
+        if (plan->widen) bytes = base_max_i64(bytes, chunk * plan->pieces[i / 2].columns * 4);
+    }
+    return plan->widen ? base_max_i64(bytes, chunk * TURN_COLUMNS * 2) : bytes;
+}
+
+/* dx = dy w, by packed products or by tiles of rows. */
+static sifr_status plan_inputs(device *dev, const device_call *call, linear_plan *plan,
+                               int64_t *total, int64_t *thread, sifr_error *error) {
+    cpu_product_shape shape = {.rows = plan->rows,
+                               .columns = plan->in,
+                               .inner = plan->out,
+                               .a_stride = plan->widen ? plan->out : call->dy.stride,
+                               .b_stride = plan->widen ? call->w[0].columns : call->w[0].stride,
+                               .c_stride = plan->widen ? plan->in : call->dx[0].stride,
+                               .input = plan->type,
+                               .output = plan->type,
+                               .b_transposed = plan->transposed,
+                               .sum = !plan->widen && call->accumulate[0]};
+    BASE_TRY(cpu_packed_find(dev, shape, plan->widen, &plan->packed, error));
+    if (plan->packed.pieces.count > 0) {
+        plan->at_w = cpu_take(total, cpu_packed_bytes(&plan->packed));
+        *thread = plan->packed.thread_bytes;
+        return SIFR_OK;
+    }
+    if (plan->widen) {
+        plan->at_x = cpu_take(total, plan->rows * plan->in * 4);
+        plan->at_w = cpu_take(total, plan->in * plan->out * 4);
+        plan->at_y = cpu_take(total, plan->rows * plan->out * 4);
+    }
+    BASE_TRY(
+        cpu_find_row_tiles(dev->products, shape, cpu_row_tile(plan->rows), &plan->tiles, error));
+    *thread = cpu_row_tiles_scratch(&plan->tiles);
     return SIFR_OK;
 }
 
@@ -159,33 +212,9 @@ sifr_status cpu_prepare_linear_backward(device *dev, device_call *call, sifr_err
     if (call->dw[1].dtype != DEVICE_NONE)
         BASE_TRY(cpu_check(call, &call->dw[1], "dw1", 1, plan.out, DEVICE_FP32, error));
     int64_t total = 0, thread = 0;
-    if (plan.widen) {
-        plan.at_y = cpu_take(&total, plan.rows * plan.out * 4);
-        if (wants_dw) plan.at_x = cpu_take(&total, plan.rows * plan.in * 4);
-        if (wants_dx) plan.at_w = cpu_take(&total, plan.in * plan.out * 4);
-        /* dx is made where nothing of x is needed any more, or in a place of its own */
-        if (wants_dx && !wants_dw) plan.at_x = cpu_take(&total, plan.rows * plan.in * 4);
-    }
-    if (wants_dx) {
-        cpu_product_shape shape = {.rows = plan.rows,
-                                   .columns = plan.in,
-                                   .inner = plan.out,
-                                   .a_stride = plan.widen ? plan.out : call->dy.stride,
-                                   .b_stride = plan.widen ? call->w[0].columns : call->w[0].stride,
-                                   .c_stride = plan.widen ? plan.in : call->dx[0].stride,
-                                   .input = plan.type,
-                                   .output = plan.type,
-                                   .b_transposed = plan.transposed,
-                                   .sum = !plan.widen && call->accumulate[0]};
-        BASE_TRY(
-            cpu_find_row_tiles(dev->products, shape, cpu_row_tile(plan.rows), &plan.tiles, error));
-        thread = cpu_row_tiles_scratch(&plan.tiles);
-    }
+    if (wants_dx) BASE_TRY(plan_inputs(dev, call, &plan, &total, &thread, error));
     if (wants_dw) BASE_TRY(plan_weights(dev, call, &plan, &total, error));
-    for (int i = 0; wants_dw && i < 4; i++) {
-        thread = base_max_i64(thread, cpu_row_tiles_scratch(&plan.weights[i / 2][i % 2]));
-        thread = base_max_i64(thread, cpu_pieces_scratch(&plan.pieces[i / 2]));
-    }
+    if (wants_dw) thread = base_max_i64(thread, weights_scratch(&plan));
     plan_threads(dev, &plan, &total, thread);
     return keep_plan(dev, call, &plan, total, error);
 }
@@ -255,6 +284,21 @@ static sifr_status linear_status(linear_run *run, sifr_error *error) {
                      device_kernel_name(run->call->kernel));
 }
 
+/* c (+)= a w, + bias, where w is packed; in both directions. */
+static void run_packed(device *dev, linear_run *run, const device_matrix *a,
+                       const device_matrix *bias, const device_matrix *c, int64_t at) {
+    const device_call *call = run->call;
+    cpu_packed_operands operands = {.a = *a,
+                                    .b = call->w[0],
+                                    .bias = *bias,
+                                    .c = *c,
+                                    .add = call->kernel == DEVICE_LINEAR_BACKWARD &&
+                                           call->accumulate[0],
+                                    .packed = run->scratch + at,
+                                    .threads = run->scratch + run->plan->at_threads};
+    check_product(run, cpu_packed_run(dev, &run->plan->packed, &operands));
+}
+
 /* Forward. */
 
 static void forward_task(void *context, int64_t task, int thread) {
@@ -291,6 +335,10 @@ sifr_status cpu_run_linear(device *dev, const device_call *call, sifr_error *err
                      &run);
         return SIFR_OK;
     }
+    if (plan->packed.pieces.count > 0) {
+        run_packed(dev, &run, &call->x[0], &call->w[1], &call->y, plan->at_packed);
+        return linear_status(&run, error);
+    }
     if (plan->widen) {
         run.x = widened(dev, &run, &call->x[0], plan->at_x);
         run.w = widened(dev, &run, &call->w[0], plan->at_w);
@@ -318,25 +366,48 @@ static int64_t turn_tasks(const linear_plan *plan) {
     return (plan->turned_columns + TURN_COLUMNS - 1) / TURN_COLUMNS;
 }
 
+/* A piece of the operand that is kept as it lies. */
+static void pack_piece(linear_run *run, int64_t piece, int thread) {
+    const linear_plan *plan = run->plan;
+    const cpu_pieces *pieces = &plan->pieces[run->chunk_rest];
+    const void *from = run->kept.data;
+    if (plan->widen) {
+        float *wide = thread_scratch(run, thread);
+        const uint16_t *half = (const uint16_t *)run->kept.data + piece * pieces->columns;
+        for (int64_t r = 0; r < run->chunk_rows; r++)
+            run->kernels->widen(run->kept.dtype, half + r * run->kept.stride,
+                                wide + r * pieces->columns, pieces->columns);
+        from = wide;
+    }
+    check_product(run,
+                  cpu_pieces_pack(pieces, thread, piece, from, run->scratch + plan->at_packed));
+}
+
+static void turn_columns(linear_run *run, int64_t first, int thread) {
+    const linear_plan *plan = run->plan;
+    const device_matrix *from = &run->turned;
+    int64_t rows = run->chunk_rows;
+    int64_t columns = base_min_i64(TURN_COLUMNS, plan->turned_columns - first);
+    char *to = run->scratch + plan->at_turned + first * rows * device_dtype_bytes(plan->type);
+    if (from->dtype == DEVICE_FP32) {
+        cpu_transpose32((const uint32_t *)from->data + first, rows, columns, from->stride,
+                        (uint32_t *)(void *)to, rows);
+        return;
+    }
+    uint16_t *turned = plan->widen ? thread_scratch(run, thread) : (void *)to;
+    cpu_transpose16((const uint16_t *)from->data + first, rows, columns, from->stride, turned,
+                    rows);
+    if (plan->widen) run->kernels->widen(from->dtype, turned, (float *)(void *)to, rows * columns);
+}
+
 /* First the pieces of b, which take longest, then transposing a. */
 static void arrange_task(void *context, int64_t task, int thread) {
     linear_run *run = context;
-    const linear_plan *plan = run->plan;
-    const cpu_pieces *pieces = &plan->pieces[run->chunk_rest];
-    if (task < pieces->count) {
-        check_product(run, cpu_pieces_pack(pieces, thread, task, run->kept.data,
-                                           run->scratch + plan->at_packed));
-        return;
-    }
-    int64_t first = (task - pieces->count) * TURN_COLUMNS, rows = run->chunk_rows;
-    int64_t columns = base_min_i64(TURN_COLUMNS, plan->turned_columns - first);
-    char *to = run->scratch + plan->at_turned;
-    if (plan->type == DEVICE_FP32)
-        cpu_transpose32((const uint32_t *)run->turned.data + first, rows, columns,
-                        run->turned.stride, (uint32_t *)to + first * rows, rows);
+    int64_t pieces = run->plan->pieces[run->chunk_rest].count;
+    if (task < pieces)
+        pack_piece(run, task, thread);
     else
-        cpu_transpose16((const uint16_t *)run->turned.data + first, rows, columns,
-                        run->turned.stride, (uint16_t *)to + first * rows, rows);
+        turn_columns(run, (task - pieces) * TURN_COLUMNS, thread);
 }
 
 static int64_t weight_tasks(const linear_run *run) {
@@ -388,14 +459,16 @@ static device_matrix rows_from(const device_matrix *m, int64_t first, int64_t ro
 
 static void run_weights(device *dev, linear_run *run) {
     const linear_plan *plan = run->plan;
-    const device_matrix *turned = plan->transposed ? &run->x : &run->y;
-    const device_matrix *kept = plan->transposed ? &run->y : &run->x;
+    const device_matrix *turned = plan->transposed ? &run->call->x[0] : &run->call->dy;
+    const device_matrix *kept = plan->transposed ? &run->call->dy : &run->call->x[0];
     for (int64_t first = 0; first < plan->rows; first += DEVICE_TOKEN_CHUNK) {
         run->chunk_rows = base_min_i64(DEVICE_TOKEN_CHUNK, plan->rows - first);
         run->chunk_rest = run->chunk_rows < DEVICE_TOKEN_CHUNK;
         run->chunk_sum = first > 0 || run->call->accumulate_dw;
         run->turned = rows_from(turned, first, run->chunk_rows);
         run->kept = rows_from(kept, first, run->chunk_rows);
+        bool unpacked = plan->pieces[run->chunk_rest].count == 0;
+        if (plan->widen && unpacked) run->kept = widened(dev, run, &run->kept, plan->at_kept);
         cpu_parallel(dev->team, plan->pieces[run->chunk_rest].count + turn_tasks(plan),
                      arrange_task, run);
         cpu_parallel(dev->team, weight_tasks(run), weight_task, run);
@@ -413,15 +486,14 @@ sifr_status cpu_run_linear_backward(device *dev, const device_call *call, sifr_e
                       .y = call->dy,
                       .dx = call->dx[0],
                       .scratch = call->scratch};
-    if (plan->widen && (wants_dx || wants_dw)) run.y = widened(dev, &run, &call->dy, plan->at_y);
-    if (wants_dw) {
-        if (plan->widen) run.x = widened(dev, &run, &call->x[0], plan->at_x);
-        run_weights(dev, &run);
-    }
+    if (wants_dw) run_weights(dev, &run);
     if (call->dw[1].dtype != DEVICE_NONE)
         cpu_parallel(dev->team, (plan->out + SUM_COLUMNS - 1) / SUM_COLUMNS, bias_task, &run);
-    if (wants_dx) {
+    if (wants_dx && plan->packed.pieces.count > 0) {
+        run_packed(dev, &run, &call->dy, &(device_matrix){0}, &call->dx[0], plan->at_w);
+    } else if (wants_dx) {
         if (plan->widen) {
+            run.y = widened(dev, &run, &call->dy, plan->at_y);
             run.w = widened(dev, &run, &call->w[0], plan->at_w);
             run.dx = place(&run, &call->dx[0], plan->at_x);
         }

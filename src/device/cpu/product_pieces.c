@@ -5,12 +5,17 @@
 sifr_status cpu_find_pieces(cpu_products *products, cpu_product_shape shape, int64_t tile,
                             cpu_pieces *out, sifr_error *error) {
     static const int64_t widths[] = {256, 192, 128, 64};
-    *out = (cpu_pieces){.input = shape.input};
+    *out = (cpu_pieces){0};
     int64_t width = 0;
     for (int i = 0; i < 4 && width == 0; i++)
         if (shape.columns % widths[i] == 0) width = widths[i];
-    if (width == 0 || shape.b_transposed) return SIFR_OK;
+    if (width == 0) return SIFR_OK;
     int64_t columns = shape.columns;
+    if (shape.b_stride == 0)
+        shape.b_stride = shape.b_transposed ? shape.inner : width;
+    else
+        out->apart =
+            width * (shape.b_transposed ? shape.b_stride : 1) * device_dtype_bytes(shape.input);
     shape.columns = shape.c_stride = width;
     shape.b_packed = true, shape.sum = false;
     sifr_error refused = {0}; /* then plain products serve; they say what is wrong, if anything */
@@ -44,8 +49,7 @@ bool cpu_pieces_same_packing(const cpu_pieces *a, const cpu_pieces *b) {
 bool cpu_pieces_pack(const cpu_pieces *pieces, int thread, int64_t piece, const void *b,
                      void *packed) {
     const cpu_product *product = any_product(pieces);
-    int64_t skipped = piece * pieces->columns * device_dtype_bytes(pieces->input);
-    return cpu_product_pack(product, thread, (const char *)b + skipped,
+    return cpu_product_pack(product, thread, (const char *)b + piece * pieces->apart,
                             (char *)packed + piece * pieces->bytes);
 }
 

@@ -9,11 +9,12 @@
 typedef struct cpu_pieces {
     int64_t count, columns; /* count == 0: the library packs no such b without padding */
     int64_t bytes;          /* of a packed piece */
-    device_dtype input;
+    int64_t apart;          /* bytes between pieces of the plain b; 0 where each comes alone */
     cpu_row_tiles tiles;
 } cpu_pieces;
 
-/* `shape` as of the whole product; c_stride, sum and b_packed are not looked at. */
+/* `shape` as of the whole product; c_stride, sum and b_packed are not looked at. b_stride == 0:
+ * each piece of b will be handed over alone, and dense. */
 sifr_status cpu_find_pieces(cpu_products *products, cpu_product_shape shape, int64_t tile,
                             cpu_pieces *out, sifr_error *error) SIFR_MUST_CHECK;
 
@@ -25,7 +26,7 @@ static inline int64_t cpu_pieces_bytes(const cpu_pieces *pieces) {
 
 bool cpu_pieces_same_packing(const cpu_pieces *a, const cpu_pieces *b);
 
-/* b: the whole of it, plain; packed: cpu_pieces_bytes of room. */
+/* b: the whole of it, plain, or the one piece; packed: cpu_pieces_bytes of room. */
 bool cpu_pieces_pack(const cpu_pieces *pieces, int thread, int64_t piece, const void *b,
                      void *packed);
 

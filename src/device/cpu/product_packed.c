@@ -1,0 +1,127 @@
+#include "device/cpu/product_packed.h"
+
+#include <stdatomic.h>
+
+enum {
+    LEAST_ROWS = 256, /* fewer do not pay for packing b */
+    MANY_ROWS = 1024,
+    HIGH_TILE = 256, /* a tile of a stays in a second-level cache; high, since b passes by each */
+    LOW_TILE = 128,
+    LEAST_TASKS = 8
+};
+
+typedef struct packed_run {
+    const cpu_packed *packed;
+    const cpu_packed_operands *operands;
+    const cpu_matrix_kernels *kernels;
+    atomic_bool failed;
+} packed_run;
+
+static int64_t made_bytes(const cpu_packed *packed) {
+    return base_ceil_to(packed->pieces.tiles.tile * packed->pieces.columns * 4, 64);
+}
+
+static int64_t bias_bytes(const cpu_packed *packed) {
+    return base_ceil_to(packed->pieces.columns * 4, 64);
+}
+
+static int64_t wide_bytes(const cpu_packed *packed) {
+    if (!packed->widen) return 0;
+    int64_t longer = base_max_i64(packed->pieces.tiles.tile, packed->pieces.columns);
+    return base_ceil_to(longer * packed->inner * 4, 64);
+}
+
+sifr_status cpu_packed_find(device *dev, cpu_product_shape shape, bool widen, cpu_packed *out,
+                            sifr_error *error) {
+    *out = (cpu_packed){.inner = shape.inner, .widen = widen, .b_transposed = shape.b_transposed};
+    if (shape.rows < LEAST_ROWS || shape.input != DEVICE_FP32) return SIFR_OK;
+    if (widen) shape.a_stride = shape.inner, shape.b_stride = 0;
+    int64_t tile = shape.rows < MANY_ROWS ? LOW_TILE : HIGH_TILE;
+    BASE_TRY(cpu_find_pieces(dev->products, shape, tile, &out->pieces, error));
+    if (out->pieces.count == 0) return SIFR_OK;
+    int64_t tiles = cpu_row_tiles_count(&out->pieces.tiles);
+    out->groups = base_min_i64(out->pieces.count, (LEAST_TASKS + tiles - 1) / tiles);
+    out->thread_bytes = made_bytes(out) + bias_bytes(out) + wide_bytes(out) +
+                        base_ceil_to(cpu_row_tiles_scratch(&out->pieces.tiles), 64);
+    return SIFR_OK;
+}
+
+static char *thread_scratch(const packed_run *run, int thread) {
+    return run->operands->threads + thread * run->packed->thread_bytes;
+}
+
+static void note(packed_run *run, bool ok) {
+    if (!ok) atomic_store_explicit(&run->failed, true, memory_order_relaxed);
+}
+
+/* A dense copy in fp32 of rows x columns of `m`. */
+static void widen(const packed_run *run, const device_matrix *m, int64_t row, int64_t rows,
+                  int64_t column, int64_t columns, float *to) {
+    const uint16_t *from = (const uint16_t *)m->data + row * m->stride + column;
+    for (int64_t r = 0; r < rows; r++)
+        run->kernels->widen(m->dtype, from + r * m->stride, to + r * columns, columns);
+}
+
+static void pack_task(void *context, int64_t piece, int thread) {
+    packed_run *run = context;
+    const cpu_packed *packed = run->packed;
+    const device_matrix *b = &run->operands->b;
+    const void *from = b->data;
+    if (packed->widen) {
+        int64_t columns = packed->pieces.columns, first = piece * columns;
+        float *wide = (float *)(void *)thread_scratch(run, thread);
+        if (packed->b_transposed)
+            widen(run, b, first, columns, 0, packed->inner, wide);
+        else
+            widen(run, b, 0, packed->inner, first, columns, wide);
+        from = wide;
+    }
+    note(run, cpu_pieces_pack(&packed->pieces, thread, piece, from, run->operands->packed));
+}
+
+/* A tile of rows against one group of pieces. */
+static void product_task(void *context, int64_t task, int thread) {
+    packed_run *run = context;
+    const cpu_packed *packed = run->packed;
+    const cpu_packed_operands *o = run->operands;
+    const cpu_pieces *pieces = &packed->pieces;
+    int64_t tile = task / packed->groups, group = task % packed->groups;
+    int64_t row = tile * pieces->tiles.tile;
+    int64_t rows = base_min_i64(pieces->tiles.tile, pieces->tiles.rows - row);
+    char *made = thread_scratch(run, thread), *bias = made + made_bytes(packed);
+    char *wide = bias + bias_bytes(packed), *scratch = wide + wide_bytes(packed);
+    const void *a = (const float *)o->a.data + row * o->a.stride;
+    if (packed->widen) {
+        widen(run, &o->a, row, rows, 0, packed->inner, (float *)(void *)wide);
+        a = wide;
+    }
+    int64_t last = (group + 1) * pieces->count / packed->groups;
+    for (int64_t i = group * pieces->count / packed->groups; i < last; i++) {
+        int64_t column = i * pieces->columns, at = row * o->c.stride + column;
+        const void *added = o->bias.dtype == DEVICE_NONE ? NULL : (float *)o->bias.data + column;
+        if (packed->widen && added != NULL) {
+            widen(run, &o->bias, 0, 1, column, pieces->columns, (float *)(void *)bias);
+            added = bias;
+        }
+        note(run, cpu_product_run(cpu_row_tile_product(&pieces->tiles, tile), thread, a,
+                                  o->packed + i * pieces->bytes, added, made, scratch));
+        if (!packed->widen) {
+            run->kernels->put_block((float *)(void *)made, rows, pieces->columns,
+                                    (float *)o->c.data + at, o->c.stride, o->add);
+            continue;
+        }
+        for (int64_t r = 0; r < rows; r++)
+            run->kernels->narrow(o->c.dtype, (float *)(void *)made + r * pieces->columns,
+                                 (uint16_t *)o->c.data + at + r * o->c.stride, pieces->columns,
+                                 o->add);
+    }
+}
+
+bool cpu_packed_run(device *dev, const cpu_packed *packed, const cpu_packed_operands *operands) {
+    packed_run run = {.packed = packed, .operands = operands, .kernels = dev->set->matrix};
+    const cpu_pieces *pieces = &packed->pieces;
+    cpu_parallel(dev->team, pieces->count, pack_task, &run);
+    cpu_parallel(dev->team, cpu_row_tiles_count(&pieces->tiles) * packed->groups, product_task,
+                 &run);
+    return !atomic_load(&run.failed);
+}
