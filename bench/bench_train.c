@@ -1,12 +1,13 @@
 /* Training steps of a model, on one rank or on those that mpirun started:
  *
  *     bench_train MODEL [bf16|fp32] [STEPS] [--threads N] [--sequences N] [--length N] [--stage N]
- *                 [--batches FILE] [--seconds S]
+ *                 [--batches FILE] [--seconds S] [--activations BYTES] [--disk DIR]
  *
  * MODEL is gpt2 or llama (shape.h, random weights) or a model folder. FILE holds 32-bit ids, as
- * many a step as all ranks take; without it they are random. The first step is not counted; no
- * further one begins after S seconds. After each step the first rank prints what there is as a JSON
- * object: the last one counts. bench/run compares. */
+ * many a step as all ranks take; without it they are random. --activations recomputes, and keeps so
+ * much (0: units' inputs alone); --disk has optimizer state there. The first step is not counted;
+ * no further one begins after S seconds. After each step the first rank prints what there is as a
+ * JSON object: the last one counts. bench/run compares. */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,6 +56,8 @@ static sifr_status read_arguments(train_bench *b, int argc, char **argv, sifr_er
                                           {"stage", required_argument, NULL, 'z'},
                                           {"batches", required_argument, NULL, 'b'},
                                           {"seconds", required_argument, NULL, 'm'},
+                                          {"activations", required_argument, NULL, 'a'},
+                                          {"disk", required_argument, NULL, 'd'},
                                           {NULL, 0, NULL, 0}};
     int option;
     b->options = sifr_engine_defaults();
@@ -81,6 +84,14 @@ static sifr_status read_arguments(train_bench *b, int argc, char **argv, sifr_er
             break;
         case 'm':
             b->most_seconds = atof(optarg);
+            break;
+        case 'a':
+            b->options.recompute = true;
+            b->options.activation_bytes = atoll(optarg);
+            break;
+        case 'd':
+            b->options.offload.nvme_path = optarg;
+            b->options.offload.optimizer = true;
             break;
         default:
             return base_fail(error, SIFR_USAGE, "see the first lines of bench_train.c");
@@ -191,6 +202,10 @@ static void print(const train_bench *b) {
     printf(" \"flops_per_token\": %.0f, \"planned_bytes\": %lld,\n",
            model_training_flops(e->model, b->options.length),
            (long long)sifr_engine_planned_bytes(e));
+    int64_t read, written;
+    plan_disk(e->training, &read, &written);
+    printf(" \"activation_bytes\": %lld, \"disk_bytes\": %lld,\n",
+           (long long)e->training->largest_bytes[PLAN_ACTIVATIONS], (long long)(read + written));
     printf(" \"waiting_seconds\": %.4f, \"agreeing_seconds\": %.4f, \"beside_seconds\": %.4f,\n",
            b->waiting / b->done, b->agreeing / b->done, b->beside / b->done);
     printf(" \"gathered_bytes\": %lld, \"reduced_bytes\": %lld,\n",

@@ -1,0 +1,107 @@
+"""What less memory costs in time: recomputation, and optimizer state on disk beside what the disk
+can do."""
+import json
+import os
+import shutil
+import subprocess
+
+import report
+from harness import CACHE, Contestant, failure, good, interleave, median, spread
+from part_train import ours
+from report import Row, gigabytes, number, seconds
+
+
+def turn(context, name, shape, *more):
+    sequences, length = shape
+    command = ours(context, "llama", "bf16", sequences, length, 3).command
+    return Contestant(name, command + list(more))
+
+
+def steps(results):
+    """Seconds of all steps but each turn's first."""
+    return [s for r in good(results) for s in r["seconds"][1:]]
+
+
+def beside(part, figure, results, name, other, mark, note=""):
+    """A row of `name`'s time of a step over the other's; None where one was not measured."""
+    mine, theirs = steps(results[name]), steps(results[other])
+    if not mine or not theirs:
+        missing = name if not mine else other
+        part.rows.append(Row(figure, note=f"{missing}: {failure(results[missing])}"))
+        return
+    part.rows.append(Row(figure, seconds(median(mine)) + report.spread(spread(mine)), other,
+                         seconds(median(theirs)) + report.spread(spread(theirs)),
+                         median(mine) / median(theirs), "<" + mark, note))
+
+
+def recomputation(context, part, allowed):
+    shape = (2, 32) if context.inputs.tiny else (2, 1024)
+    first = turn(context, "all kept", shape)
+    once = interleave([first], 1, allowed / 4, context.say)[first.name]
+    if not good(once):
+        part.rows.append(Row("recomputation", note=failure(once)))
+        return
+    whole = good(once)[0]["activation_bytes"]
+    results = interleave([first, turn(context, "half kept", shape, "--activations",
+                                      str(whole // 2)),
+                          turn(context, "units' inputs kept", shape, "--activations", "0")],
+                         context.rounds, allowed * 3 / 4, context.say)
+    part.data["recomputation"] = results
+    for name, mark in (("half kept", "1.10"), ("units' inputs kept", "1.33")):
+        held = [r["activation_bytes"] for r in good(results[name])]
+        note = f"activations {gigabytes(held[0])} of {gigabytes(whole)}" if held else ""
+        beside(part, f"llama bf16, {shape[0]} × {shape[1]}, {name}: a step", results, name,
+               "all kept", mark, note)
+
+
+def disk_both_ways(folder, size):
+    """GB/s that fio moves, as much read as written, as a step with state on disk does."""
+    path = os.path.join(folder, "limit")
+    done = subprocess.run(
+        ["fio", "--name=limit", f"--filename={path}", "--rw=rw", f"--size={size}", "--bs=1M",
+         "--iodepth=32", "--ioengine=io_uring", "--direct=1", "--output-format=json"],
+        capture_output=True, text=True, timeout=120, check=True)
+    os.unlink(path)
+    job = json.loads(done.stdout[done.stdout.index("{"):])["jobs"][0]
+    return (job["read"]["bw_bytes"] + job["write"]["bw_bytes"]) / 1e9
+
+
+def state_on_disk(context, part, allowed):
+    tiny = context.inputs.tiny
+    folder = os.path.join(CACHE, "swap")
+    shutil.rmtree(folder, ignore_errors=True)
+    os.makedirs(folder)
+    small, large = ((1, 32), (2, 32)) if tiny else ((1, 64), (4, 1024))
+    on_disk = turn(context, "state on disk", small, "--disk", folder)
+    results, limits = {on_disk.name: []}, []
+    for _ in range(context.rounds):     # the disk's own speed moves: each turn has its limit
+        if shutil.which("fio"):
+            limits.append(disk_both_ways(folder, (16 << 20) if tiny else (2 << 30)))
+        results[on_disk.name] += interleave([on_disk], 1, allowed / 8, context.say)[on_disk.name]
+    part.data["disk is the limit"] = {"fio_gbytes": limits, **results}
+    figure = f"llama bf16, {small[0]} × {small[1]}, optimizer state on disk: its traffic"
+    moved = [r["disk_bytes"] / s / 1e9 for r in good(results[on_disk.name])
+             for s in r["seconds"][1:]]
+    if moved and limits:
+        part.rows.append(Row(figure, f"{number(median(moved))} GB/s{report.spread(spread(moved))}",
+                             "fio, reading and writing",
+                             f"{number(median(limits))} GB/s{report.spread(spread(limits))}",
+                             median(moved) / median(limits), "0.85", "over whole steps"))
+    else:
+        part.rows.append(Row(figure, note=failure(results[on_disk.name]) if not moved
+                             else "fio is not installed"))
+    results = interleave([turn(context, "in memory", large),
+                          turn(context, "state on disk", large, "--disk", folder)],
+                         context.rounds, allowed / 2, context.say)
+    part.data["computing is the limit"] = results
+    beside(part, f"llama bf16, {large[0]} × {large[1]}, optimizer state on disk: a step", results,
+           "state on disk", "in memory", "1.10")
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def run(context, part):
+    allowed = context.seconds_for("memory")
+    recomputation(context, part, allowed / 2)
+    state_on_disk(context, part, allowed / 2)
+    part.notes.append("One rank, all threads. The limits of memory themselves: "
+                      "[memory.md](memory.md); a model larger than memory: [larger.md](larger.md).")
