@@ -96,6 +96,10 @@ typedef struct sifr_engine_options {
     /* With recompute: of the units between the first and the last the inputs of so many are kept,
      * and those between are computed again; 0: all of them are. Not with activation_bytes. */
     int32_t checkpoints;
+    /* What works row by row (norms, products, the MLP between them) goes through a micro batch so
+     * many tokens at a time, and what only it reads is there for so many; a multiple of 1,024, 0:
+     * all at once. The same bits each way. */
+    int64_t tile_tokens;
     double beta1, beta2, epsilon, weight_decay;
     bool bias_correction, decoupled; /* decoupled: AdamW; else weight decay is in the gradient */
     double gradient_clipping;        /* global L2 norm; 0: off */

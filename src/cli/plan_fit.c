@@ -15,7 +15,9 @@ static const char *settings_text(const plan_settings *s, char *out, size_t size)
     const char *slices = s->offload.parameters == PLAN_NVME ? ", parameters on disk" : "";
     const char *kept = s->offload.activations == PLAN_NVME ? ", activations on disk" : "";
     const char *sums = s->offload.gradients == PLAN_NVME ? ", gradients on disk" : "";
-    char stage[32] = "", overlap[32] = "", bytes[32], within[64] = "";
+    char stage[32] = "", overlap[32] = "", bytes[32], within[64] = "", tiles[48] = "";
+    if (s->tile_tokens > 0)
+        snprintf(tiles, sizeof tiles, ", tile_tokens %lld", (long long)s->tile_tokens);
     if (s->world_size > 1) {
         snprintf(stage, sizeof stage, "ZeRO stage %d, ", (int)s->stage);
         snprintf(overlap, sizeof overlap, ", overlap_comm %s",
@@ -24,10 +26,10 @@ static const char *settings_text(const plan_settings *s, char *out, size_t size)
     if (s->recompute == PLAN_RECOMPUTE_AUTO && s->activation_bytes > 0)
         snprintf(within, sizeof within, " within %s",
                  base_format_bytes((uint64_t)s->activation_bytes, bytes));
-    snprintf(out, size,
-             "%smicro batch %lld, accumulation %d, recompute %s%s, step_order %s%s%s%s%s%s", stage,
-             (long long)s->sequences, (int)s->micro_batches, recomputes[s->recompute], within,
-             s->order == PLAN_UNIT ? "unit" : "batch", overlap, disk, slices, sums, kept);
+    snprintf(
+        out, size, "%smicro batch %lld, accumulation %d, recompute %s%s%s, step_order %s%s%s%s%s%s",
+        stage, (long long)s->sequences, (int)s->micro_batches, recomputes[s->recompute], within,
+        tiles, s->order == PLAN_UNIT ? "unit" : "batch", overlap, disk, slices, sums, kept);
     return out;
 }
 
@@ -98,6 +100,7 @@ static sifr_status adopt(train_config *config, const plan_settings *s, int64_t w
         BASE_TRY(set(config, "sifr.activation_memory", s->activation_bytes, within ? NULL : "auto",
                      error));
     BASE_TRY(set(config, "sifr.recompute", 0, recomputes[s->recompute], error));
+    BASE_TRY(set(config, "sifr.tile_tokens", s->tile_tokens, NULL, error));
     BASE_TRY(set(config, "sifr.step_order", 0, s->order == PLAN_UNIT ? "unit" : "batch", error));
     return train_config_resolve(config, world_size, error);
 }

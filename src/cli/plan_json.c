@@ -147,7 +147,8 @@ static json_t *report_json(const cli_plan_report *r) {
     for (size_t u = 0; u < r->model->unit_count; u++)
         json_array_append_new(units, json_string(r->model->units[u].name));
     return json_pack(
-        "{s:I, s:I, s:I, s:o, s:i, s:I, s:o, s:f, s:I, s:s, s:I, s:i, s:I, s:s, s:s, s:i, s:i, "
+        "{s:I, s:I, s:I, s:o, s:i, s:I, s:o, s:f, s:I, s:s, s:I, s:i, s:I, s:s, s:s, s:I, s:i, "
+        "s:i, "
         "s:i, s:b, s:o, s:o, s:o, s:o}",
         "peak_bytes", (json_int_t)s->total_bytes, "live_bytes", (json_int_t)live, "baseline_bytes",
         (json_int_t)r->limits.baseline, "classes", classes_json(s->peak_bytes), "peak_instruction",
@@ -157,9 +158,9 @@ static json_t *report_json(const cli_plan_report *r) {
         device_dtype_name(settings->dtype), "micro_batch_size", (json_int_t)settings->sequences,
         "gradient_accumulation_steps", settings->micro_batches, "seq_length",
         (json_int_t)settings->length, "step_order", order_name(settings->order), "recompute",
-        recompute_name(settings->recompute), "world_size", settings->world_size, "rank",
-        settings->rank, "zero_stage", settings->stage, "fits",
-        (int)(r->too_large.status == SIFR_OK), "wire", wire_json(&r->own), "predicted",
+        recompute_name(settings->recompute), "tile_tokens", (json_int_t)settings->tile_tokens,
+        "world_size", settings->world_size, "rank", settings->rank, "zero_stage", settings->stage,
+        "fits", (int)(r->too_large.status == SIFR_OK), "wire", wire_json(&r->own), "predicted",
         time_json(&r->own.predicted), "machine", machine_json(r), "nvme", disk_json(s));
 }
 

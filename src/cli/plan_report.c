@@ -30,16 +30,19 @@ static const char *const recomputes[] = {"", ", recompute unit", ", recompute au
 static void print_run(const cli_plan_report *r) {
     const plan_schedule *s = r->schedule;
     const plan_settings *settings = &s->settings;
-    char text[32], order[128] = "";
+    char text[32], order[128] = "", tiles[48] = "";
     bool own = settings->dtype == DEVICE_FP32 || plan_has_masters(settings);
     printf("model        %s, %s parameters in %zu units, %s%s%s\n", r->model_config.model_type,
            base_format_count(sifr_model_parameters(r->model), text), r->model->unit_count,
            device_dtype_name(settings->dtype), own ? "" : " without fp32 master weights",
            plan_moment_type(settings) == DEVICE_FP32 ? "" : ", moments in bf16");
-    printf("step         %d x %lld sequences of %lld tokens, step_order %s, gradient_order %s%s\n",
-           settings->micro_batches, (long long)settings->sequences, (long long)settings->length,
-           order_name(settings->order), settings->sequential ? "sequential" : "tree",
-           recomputes[settings->recompute]);
+    if (settings->tile_tokens > 0)
+        snprintf(tiles, sizeof tiles, ", tiles of %lld tokens", (long long)settings->tile_tokens);
+    printf(
+        "step         %d x %lld sequences of %lld tokens, step_order %s, gradient_order %s%s%s\n",
+        settings->micro_batches, (long long)settings->sequences, (long long)settings->length,
+        order_name(settings->order), settings->sequential ? "sequential" : "tree",
+        recomputes[settings->recompute], tiles);
     if (r->choice.seconds[0] > 0)
         printf("auto         %s\n", engine_order_text(&r->choice, order, sizeof order));
     printf("schedule     %s instructions, %.4g operations in products\n",

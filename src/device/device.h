@@ -129,10 +129,13 @@ const char *device_kernel_name(device_kernel kernel);
 typedef struct device_attributes {
     int32_t op;          /* which op of the model this is: a coordinate of dropout's numbers */
     int32_t micro_batch; /* g, index in the global batch: another */
-    int64_t element;     /* of the model, that the vectors begin at: of the optimizer's rounding */
+    int64_t element;     /* that the operands begin at: of the model, for the optimizer's rounding;
+                            of the micro batch, for dropout */
     union {
         struct {
             bool transposed;
+            int64_t whole; /* rows of the matrix that the operands are a part of, from a multiple of
+                              DEVICE_TOKEN_CHUNK on: its results are theirs; 0: they are all */
         } linear;
         struct {
             float epsilon;

@@ -88,7 +88,8 @@ plan_settings engine_settings(const sifr_engine_options *options, const comm_gro
                               .sequential = options->sequential,
                               .recompute = recompute_of(options),
                               .activation_bytes = options->activation_bytes,
-                              .checkpoints = options->checkpoints};
+                              .checkpoints = options->checkpoints,
+                              .tile_tokens = options->tile_tokens};
     settings.adam.adam.beta1 = (float)options->beta1;
     settings.adam.adam.beta2 = (float)options->beta2;
     settings.adam.adam.epsilon = (float)options->epsilon;

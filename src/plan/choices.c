@@ -7,6 +7,7 @@
 static const char *const stages[] = {"0", "1", "2", "3"};
 /* "auto" is not tried beside them: it lies between. */
 static const char *const recomputes[] = {"none", "unit", "auto"};
+static const char *const tiles[] = {"0", "4096"};
 static const char *const orders[] = {"batch", "unit"};
 static const char *const gradient_orders[] = {"tree", "sequential"};
 static const char *const devices[] = {"none", "nvme"};
@@ -37,6 +38,26 @@ static void set_recompute(plan_settings *s, int32_t value) {
 static bool always(const plan_settings *s) {
     (void)s;
     return true;
+}
+
+/* So that a tile's products keep many threads busy; smaller ones take hardly less in all. */
+enum { TILE = 4096 };
+
+static int32_t get_tiles(const plan_settings *s) {
+    return s->tile_tokens > 0;
+}
+
+/* Where everything is kept, tiles take hardly less: that is not tried. */
+static void set_tiles(plan_settings *s, int32_t value) {
+    bool given = s->tile_tokens > 0 || s->recompute == PLAN_RECOMPUTE_NONE;
+    if (value == 0)
+        s->tile_tokens = 0;
+    else if (!given)
+        s->tile_tokens = TILE;
+}
+
+static bool has_tiles(const plan_settings *s) {
+    return s->recompute != PLAN_RECOMPUTE_NONE && s->sequences * s->length > TILE;
 }
 
 static int32_t get_order(const plan_settings *s) {
@@ -141,6 +162,7 @@ static bool is_fp16(const plan_settings *s) {
 static const plan_choice choices[] = {
     {"zero_optimization.stage", stages, 4, true, get_stage, set_stage, has_ranks},
     {"sifr.recompute", recomputes, 2, true, get_recompute, set_recompute, always},
+    {"sifr.tile_tokens", tiles, 2, true, get_tiles, set_tiles, has_tiles},
     {"sifr.step_order", orders, 2, true, get_order, set_order, accumulates},
     {"zero_optimization.offload_optimizer.device", devices, 2, true, get_offload, set_offload,
      always},

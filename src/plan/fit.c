@@ -34,6 +34,7 @@ static fit_combination begin_combinations(const plan_search *search, const plan_
     fit_combination c = {0};
     plan_settings accumulating = *from;
     if (from->sequences > 1) accumulating.micro_batches = 2; /* with a smaller micro batch */
+    accumulating.recompute = PLAN_RECOMPUTE_UNIT;            /* with that row */
     for (size_t i = 0; i < plan_choice_count() && c.rows < MOST_ROWS; i++) {
         const plan_choice *row = plan_choice_at(i);
         bool order = search->any_order && strcmp(row->key, "sifr.step_order") == 0;

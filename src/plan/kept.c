@@ -80,14 +80,16 @@ static sifr_status add_kept(plan_kept *kept, const plan_schedule *s, const kept_
     return SIFR_OK;
 }
 
+/* counted: by node; a node's tiles are one result. */
 static sifr_status add_again(plan_kept *kept, const plan_schedule *s, const plan_machine *machine,
-                             sifr_error *error) {
+                             bool *counted, sifr_error *error) {
     for (size_t i = 0; i < s->instruction_count; i++) {
         const plan_instruction *in = &s->instructions[i];
         plan_kept_row *row;
         if (in->action != PLAN_RECOMPUTE) continue;
         BASE_TRY(find_row(kept, s, in->node, &row, error));
-        row->again += in->micro_batch == 0;
+        row->again += !counted[in->node];
+        counted[in->node] = true;
         row->seconds += plan_price(s, i, machine);
     }
     return SIFR_OK;
@@ -105,7 +107,8 @@ sifr_status plan_kept_find(const plan_schedule *s, const plan_machine *machine, 
     snprintf(out->inputs.name, sizeof out->inputs.name, "units' inputs");
     snprintf(out->all.name, sizeof out->all.name, "all");
     BASE_TRY_GOTO(status, add_kept(out, s, use, counted, error), done);
-    BASE_TRY_GOTO(status, add_again(out, s, machine, error), done);
+    memset(counted, 0, s->model->node_count * sizeof *counted);
+    BASE_TRY_GOTO(status, add_again(out, s, machine, counted, error), done);
     for (size_t i = 0; i < out->count; i++) {
         out->all.kept += out->rows[i].kept;
         out->all.again += out->rows[i].again;

@@ -29,8 +29,13 @@ static sifr_status emit_loss(lower_state *state, sifr_error *error) {
 static sifr_status forward_unit(lower_state *state, int32_t unit, sifr_error *error) {
     const model_unit *u = &state->model->units[unit];
     plan_mode mode = state->s->settings.mode;
-    for (int32_t n = u->first_node; n < u->first_node + u->nodes; n++) {
+    for (int32_t n = u->first_node, next; n < u->first_node + u->nodes; n = next) {
         bool head = state->model->nodes[n].op == MODEL_HEAD_LOSS;
+        next = n + 1;
+        if (state->tiles.region[n] >= 0) {
+            BASE_TRY(lower_forward_tiles(state, n, &next, error));
+            continue;
+        }
         if (state->recomputing && !state->recomputing[n]) continue;
         if (!head) {
             BASE_TRY(lower_forward(state, n, error));
@@ -56,9 +61,14 @@ static sifr_status recompute_unit(lower_state *state, int32_t unit, const bool *
 static sifr_status backward_unit(lower_state *state, int32_t unit, sifr_error *error) {
     const model_unit *u = &state->model->units[unit];
     if (state->s->settings.recompute != PLAN_RECOMPUTE_NONE)
-        BASE_TRY(recompute_unit(state, unit, state->again, error));
+        BASE_TRY(recompute_unit(state, unit, state->tiles.early, error));
     BASE_TRY(lower_begin_unit(state, unit, error));
-    for (int32_t n = u->first_node + u->nodes - 1; n >= u->first_node; n--) {
+    for (int32_t n = u->first_node + u->nodes - 1, next; n >= u->first_node; n = next) {
+        next = n - 1;
+        if (state->tiles.region[n] >= 0) {
+            BASE_TRY(lower_backward_tiles(state, n, &next, error));
+            continue;
+        }
         BASE_TRY(lower_backward(state, n, error));
         if (state->model->nodes[n].op == MODEL_HEAD_LOSS) BASE_TRY(emit_loss(state, error));
     }
@@ -217,10 +227,11 @@ static sifr_status allocate(lower_state *state, sifr_error *error) {
 
     BASE_TRY(base_alloc(values * sets, sizeof *state->where, &state->where, error));
     BASE_TRY(base_alloc(nodes * sets, sizeof *state->saved, &state->saved, error));
+    BASE_TRY(base_alloc(values * sets, sizeof *state->local, &state->local, error));
     BASE_TRY(base_alloc(values * sets, sizeof *state->gradient, &state->gradient, error));
     BASE_TRY(base_alloc(values * sets, sizeof *state->slice_written, &state->slice_written, error));
-    BASE_TRY(base_alloc(nodes, sizeof *state->forward_calls, &state->forward_calls, error));
-    BASE_TRY(base_alloc(nodes, sizeof *state->backward_calls, &state->backward_calls, error));
+    BASE_TRY(base_alloc(2 * nodes, sizeof *state->forward_calls, &state->forward_calls, error));
+    BASE_TRY(base_alloc(2 * nodes, sizeof *state->backward_calls, &state->backward_calls, error));
     BASE_TRY(base_alloc(nodes, sizeof *state->in_place, &state->in_place, error));
     BASE_TRY(base_alloc(nodes, sizeof *state->again, &state->again, error));
     BASE_TRY(base_alloc(nodes, sizeof *state->passes, &state->passes, error));
@@ -229,7 +240,7 @@ static sifr_status allocate(lower_state *state, sifr_error *error) {
     BASE_TRY(base_alloc(model->weight_count, sizeof *state->weight_written, &state->weight_written,
                         error));
     BASE_TRY(base_alloc(nodes, sizeof *state->use_of, &state->use_of, error));
-    for (size_t n = 0; n < nodes; n++) state->forward_calls[n] = state->backward_calls[n] = -1;
+    for (size_t n = 0; n < 2 * nodes; n++) state->forward_calls[n] = state->backward_calls[n] = -1;
     return SIFR_OK;
 }
 
@@ -239,8 +250,9 @@ static void release(lower_state *state) {
         state->forward_calls,  state->backward_calls, state->in_place, state->again,
         state->mixed,          state->slice_written,  state->slot_of,  state->sums,
         state->sum_buffers,    state->uses,           state->use_of,   state->fresh,
-        state->weight_written, state->carries,        state->passes};
+        state->weight_written, state->carries,        state->passes,   state->local};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) free(blocks[i]);
+    lower_free_tiles(state);
 }
 
 static sifr_status check_settings(const sifr_model *model, const plan_settings *settings,
@@ -269,6 +281,13 @@ static sifr_status check_settings(const sifr_model *model, const plan_settings *
         return base_fail(error, SIFR_USAGE,
                          "plan: a micro batch of %lld sequences of %lld tokens is too large",
                          (long long)settings->sequences, (long long)settings->length);
+    }
+    if (settings->tile_tokens < 0 || settings->tile_tokens % DEVICE_TOKEN_CHUNK) {
+        return base_fail(
+            error, SIFR_USAGE,
+            "tile_tokens %lld: tiles are whole chunks of %d tokens, in which gradients "
+            "are added; give a multiple of that, or 0 for none",
+            (long long)settings->tile_tokens, DEVICE_TOKEN_CHUNK);
     }
     /* Forward and backward of every op are instructions. */
     if ((double)model->node_count * 2 * settings->micro_batches > PLAN_INSTRUCTION_LIMIT) {
@@ -307,9 +326,11 @@ sifr_status lower_list(const sifr_model *model, device *dev, const plan_settings
                          .micro_batch = -1,
                          .kept = kept};
     sifr_status status;
+    state.part = lower_whole(&state);
     BASE_TRY_GOTO(status, allocate(&state, error), done);
     BASE_TRY_GOTO(status, add_permanent(&state, error), done);
     BASE_TRY_GOTO(status, lower_analyse(&state, error), done);
+    BASE_TRY_GOTO(status, lower_find_tiles(&state, error), done);
     BASE_TRY_GOTO(status, lower_plan_sums(&state, error), done);
     BASE_TRY_GOTO(status, lower_step(&state, error), done);
     plan_assign_tiers(s);

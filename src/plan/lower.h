@@ -1,6 +1,6 @@
 /* What the files of the lowering share: lower.c (the order of things), lower_analyse.c (what is
- * known before), lower_keep.c (what is kept for backward), lower_forward.c, lower_backward.c and
- * lower_gradient.c. Private to them. */
+ * known before), lower_keep.c (what is kept for backward), lower_tile.c (what runs in tiles of
+ * the sequence), lower_forward.c, lower_backward.c and lower_gradient.c. Private to them. */
 #ifndef PLAN_LOWER_H
 #define PLAN_LOWER_H
 
@@ -11,6 +11,7 @@
 typedef struct lower_place {
     int32_t buffer;
     int32_t sharers;
+    bool local; /* to a tile: it has that one's rows only */
 } lower_place;
 
 /* An addition of two partial gradient sums that follows micro batch `after`. */
@@ -25,10 +26,37 @@ typedef struct lower_use {
     bool trained; /* some of the weights that it works with are: it has gradients */
 } lower_use;
 
+/* The rows at hand: the whole micro batch, or a tile of it. */
+typedef struct lower_part {
+    int64_t first, rows;
+    int32_t tile;   /* 0: the first one, or no tile */
+    int32_t region; /* that is cut into tiles; -1: the whole micro batch is at hand */
+    bool late;      /* the forward pass again, within a tile's backward pass */
+} lower_part;
+
+/* Regions: runs of nodes of one unit that work row by row, so that a tile of rows can go through
+ * all of them, forward and backward, before the next one. Named by their first node. What only a
+ * region reads need exist for one tile at a time. */
+typedef struct lower_tiles {
+    int64_t rows;    /* of a tile; 0: nothing is tiled */
+    int32_t *region; /* by node; -1: of none */
+    bool *inner;     /* by node: no node outside of its region reads what it makes */
+    /* By node: what of `again` runs before the unit's backward pass, in whole where others read it,
+     * and what in the region's backward pass, a tile at a time. */
+    bool *early, *late;
+    /* Places of whole gradients in the order in which the first tile makes them: the other tiles
+     * write their rows of the same ones. */
+    int32_t *whole;
+    size_t whole_count, whole_room, whole_next;
+    struct lower_memory *memory; /* lower_tile.c */
+    size_t memory_count, memory_room;
+} lower_tiles;
+
 typedef struct lower_state {
     plan_schedule *s;
     const sifr_model *model;
     int64_t tokens;          /* rows of a micro batch */
+    lower_part part;         /* of them, that are being lowered */
     int64_t element;         /* bytes of the training type */
     int32_t micro_batch;     /* being lowered */
     const bool *recomputing; /* by node: those that are run again now; NULL: the pass itself */
@@ -36,18 +64,21 @@ typedef struct lower_state {
     /* By micro batch (one set where the order is "batch") and value or node. */
     int32_t *where;    /* value -> buffer */
     int32_t *saved;    /* node -> buffer of what its forward kept */
+    bool *local;       /* value -> whether that buffer, and saved, have one tile's rows only */
     int32_t *gradient; /* value -> place, -1 while no consumer has written it */
 
     lower_place *places;
     size_t place_count, place_room;
 
-    /* By node: calls, made once. */
+    /* By node, of a whole tile or micro batch, and of a last tile: calls, made once. */
     int32_t *forward_calls, *backward_calls;
     bool *in_place;
     const bool *kept; /* by node: what it makes lives on for the backward pass; NULL: of none */
     bool *again;      /* by node: to be run again before its unit's backward pass */
     bool *passes;     /* by node: other units read what it makes, or what is made of that */
     bool *carries; /* by node: a trained weight is in it or before it, so it has a backward pass */
+
+    lower_tiles tiles;
 
     /* By value. */
     bool *mixed; /* sliced in a way that makes its gradient start from zero */
@@ -78,9 +109,18 @@ typedef struct lower_operand {
 size_t lower_value(const lower_state *state, int32_t value);
 size_t lower_node(const lower_state *state, int32_t node);
 
+/* Rows of a buffer of one tile, or of the whole; and where the rows at hand begin in it. */
+int64_t lower_rows(const lower_state *state, bool local);
+int64_t lower_first_row(const lower_state *state, bool local);
+
 device_matrix lower_matrix(int64_t rows, int64_t columns, device_dtype dtype);
 device_dtype lower_dtype(const lower_state *state, int32_t value);
 lower_operand lower_locate(const lower_state *state, int32_t value);
+/* What a node's forward kept for its backward call. */
+lower_operand lower_saved(const lower_state *state, int32_t node);
+/* Says of which whole a tile is a part, where results depend on it. */
+void lower_note_part(const lower_state *state, const model_node *node,
+                     device_attributes *attributes);
 /* The weight as kernels read it. */
 lower_operand lower_weight(const lower_state *state, int32_t weight);
 
@@ -97,6 +137,22 @@ sifr_status lower_emit(lower_state *state, plan_action action, int32_t unit, int
 sifr_status lower_analyse(lower_state *state, sifr_error *error) SIFR_MUST_CHECK;
 /* again, for the nodes of one unit, by `kept`. After lower_analyse. */
 void lower_find_again(lower_state *state, int32_t unit);
+
+/* Regions, and what runs again when. After lower_analyse; rows of a tile by the settings. */
+sifr_status lower_find_tiles(lower_state *state, sifr_error *error) SIFR_MUST_CHECK;
+void lower_free_tiles(lower_state *state);
+/* Whether a value's buffer is one tile's, of the forward pass at hand; of its gradient's. */
+bool lower_is_local(const lower_state *state, int32_t node);
+bool lower_gradient_is_local(const lower_state *state, int32_t value);
+lower_part lower_whole(const lower_state *state);
+/* Forward of a region, tile by tile, of those nodes that are in `recomputing`, where that is given;
+ * *next is the node behind it. */
+sifr_status lower_forward_tiles(lower_state *state, int32_t region, int32_t *next,
+                                sifr_error *error) SIFR_MUST_CHECK;
+/* What is late, and the backward pass, of the region that ends with `last`; *next is the node
+ * before it. */
+sifr_status lower_backward_tiles(lower_state *state, int32_t last, int32_t *next,
+                                 sifr_error *error) SIFR_MUST_CHECK;
 
 /* A schedule of settings that are checked, with the passes and its memory. `kept` is borrowed, by
  * node, for PLAN_RECOMPUTE_AUTO. */

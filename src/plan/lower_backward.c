@@ -5,14 +5,27 @@
 #include "plan/lower.h"
 
 static sifr_status new_place(lower_state *state, int32_t value, int32_t *out, sifr_error *error) {
+    lower_tiles *tiles = &state->tiles;
+    bool local = lower_gradient_is_local(state, value);
+    if (!local && state->part.tile > 0) {
+        *out = tiles->whole[tiles->whole_next++];
+        state->places[*out].sharers = 1;
+        return SIFR_OK;
+    }
     int32_t buffer;
-    int64_t bytes = state->tokens * state->model->values[value].columns * state->element;
-    BASE_TRY(plan_add_buffer(state->s, PLAN_ACTIVATIONS, bytes, state->model->values[value].unit,
-                             value, false, &buffer, error));
+    int64_t columns = state->model->values[value].columns;
+    BASE_TRY(plan_add_buffer(state->s, PLAN_ACTIVATIONS,
+                             lower_rows(state, local) * columns * state->element,
+                             state->model->values[value].unit, value, false, &buffer, error));
     BASE_TRY(base_grow(&state->places, &state->place_room, state->place_count + 1,
                        sizeof *state->places, error));
-    state->places[state->place_count] = (lower_place){.buffer = buffer, .sharers = 1};
+    state->places[state->place_count] =
+        (lower_place){.buffer = buffer, .sharers = 1, .local = local};
     *out = (int32_t)state->place_count++;
+    if (local || state->part.region < 0) return SIFR_OK;
+    BASE_TRY(base_grow(&tiles->whole, &tiles->whole_room, tiles->whole_count + 1,
+                       sizeof *tiles->whole, error));
+    tiles->whole[tiles->whole_count++] = *out;
     return SIFR_OK;
 }
 
@@ -32,12 +45,14 @@ static sifr_status emit_simple(lower_state *state, device_kernel kernel, int32_t
 static lower_operand gradient_of(const lower_state *state, int32_t value) {
     const model_value *v = &state->model->values[value];
     int32_t base = v->base >= 0 ? v->base : value;
-    int32_t place = state->gradient[lower_value(state, base)];
-    lower_operand out = {.buffer = state->places[place].buffer,
-                         .offset = v->base >= 0 ? v->first * state->element : 0,
+    const lower_place *place = &state->places[state->gradient[lower_value(state, base)]];
+    int64_t stride = state->model->values[base].columns;
+    int64_t row = lower_first_row(state, place->local);
+    lower_operand out = {.buffer = place->buffer,
+                         .offset = (row * stride + (v->base >= 0 ? v->first : 0)) * state->element,
                          .matrix =
-                             lower_matrix(state->tokens, v->columns, state->s->settings.dtype)};
-    out.matrix.stride = state->model->values[base].columns;
+                             lower_matrix(state->part.rows, v->columns, state->s->settings.dtype)};
+    out.matrix.stride = stride;
     return out;
 }
 
@@ -144,7 +159,7 @@ static sifr_status find_target(lower_state *state, int32_t n, int i, lower_targe
     int64_t columns = out->place.matrix.columns;
     out->place.offset = 0;
     out->place.matrix.stride = columns;
-    return plan_add_buffer(state->s, PLAN_ACTIVATIONS, state->tokens * columns * state->element,
+    return plan_add_buffer(state->s, PLAN_ACTIVATIONS, state->part.rows * columns * state->element,
                            node->unit, value, false, &out->place.buffer, error);
 }
 
@@ -189,6 +204,7 @@ static sifr_status backward_kernel(lower_state *state, int32_t n, sifr_error *er
         call.attributes.attention.sequences = s->settings.sequences;
         call.attributes.attention.length = s->settings.length;
     }
+    lower_note_part(state, node, &call.attributes);
     for (int i = 0; i < DEVICE_INPUTS; i++) {
         if (!targets[i].wanted) continue;
         call.accumulate[i] = targets[i].accumulate;
@@ -207,17 +223,13 @@ static sifr_status backward_kernel(lower_state *state, int32_t n, sifr_error *er
         BASE_TRY(lower_put(state, &call, PLAN_Y, lower_locate(state, node->y), error));
     }
     if (row->keep & MODEL_KEEP_SAVED) {
-        int64_t rows, columns;
-        row->saved(node, state->tokens, &rows, &columns);
-        lower_operand operand = {.buffer = state->saved[lower_node(state, n)],
-                                 .matrix = lower_matrix(rows, columns, DEVICE_FP32)};
-        BASE_TRY(lower_put(state, &call, PLAN_SAVED0, operand, error));
+        BASE_TRY(lower_put(state, &call, PLAN_SAVED0, lower_saved(state, n), error));
     }
     if (node->op != MODEL_HEAD_LOSS) {
         BASE_TRY(lower_put(state, &call, PLAN_DY, gradient_of(state, node->y), error));
     }
     BASE_TRY(put_weight_gradients(state, &call, n, &accumulate, error));
-    BASE_TRY(lower_emit(state, PLAN_BACKWARD, node->unit, n, &call, &state->backward_calls[n],
+    BASE_TRY(lower_emit(state, PLAN_BACKWARD, node->unit, n, &call, &state->backward_calls[2 * n],
                         accumulate, error));
     for (int i = 0; i < DEVICE_INPUTS; i++) {
         if (!targets[i].beside) continue;

@@ -12,6 +12,7 @@ static device_attributes forward_attributes(const lower_state *state, const mode
         attributes.attention.length = cached ? settings->cache_length : settings->length;
         if (settings->mode != PLAN_TRAIN) attributes.attention.dropout = 0;
     }
+    lower_note_part(state, node, &attributes);
     return attributes;
 }
 
@@ -49,28 +50,32 @@ sifr_status lower_forward(lower_state *state, int32_t n, sifr_error *error) {
 
     const model_value *y = &state->model->values[node->y];
     int32_t *place = &state->where[lower_value(state, node->y)];
+    bool local = lower_is_local(state, n);
+    bool fresh = local || state->part.tile == 0; /* else the first tile made the buffer */
     if (y->kind == MODEL_VALUE_ACTIVATION) {
+        state->local[lower_value(state, node->y)] = local;
         if (state->in_place[n]) {
             *place = state->where[lower_value(state, node->x[0])];
-        } else {
+        } else if (fresh) {
             BASE_TRY(plan_add_buffer(s, PLAN_ACTIVATIONS,
-                                     state->tokens * y->columns * state->element, node->unit,
-                                     node->y, false, place, error));
+                                     lower_rows(state, local) * y->columns * state->element,
+                                     node->unit, node->y, false, place, error));
         }
     }
     BASE_TRY(lower_put(state, &call, PLAN_Y, lower_locate(state, node->y), error));
     if (row->saved && !cached) {
         int64_t rows, columns;
-        row->saved(node, state->tokens, &rows, &columns);
         int32_t *saved = &state->saved[lower_node(state, n)];
-        BASE_TRY(plan_add_buffer(s, PLAN_ACTIVATIONS, rows * columns * 4, node->unit, node->y,
-                                 false, saved, error));
-        lower_operand operand = {.buffer = *saved,
-                                 .matrix = lower_matrix(rows, columns, DEVICE_FP32)};
-        BASE_TRY(lower_put(state, &call, PLAN_SAVED0, operand, error));
+        row->saved(node, lower_rows(state, local), &rows, &columns);
+        if (fresh) {
+            BASE_TRY(plan_add_buffer(s, PLAN_ACTIVATIONS, rows * columns * 4, node->unit, node->y,
+                                     false, saved, error));
+        }
+        BASE_TRY(lower_put(state, &call, PLAN_SAVED0, lower_saved(state, n), error));
     }
     plan_action action = state->recomputing ? PLAN_RECOMPUTE : PLAN_FORWARD;
-    return lower_emit(state, action, node->unit, n, &call, &state->forward_calls[n], false, error);
+    return lower_emit(state, action, node->unit, n, &call, &state->forward_calls[2 * n], false,
+                      error);
 }
 
 sifr_status lower_logits(lower_state *state, int32_t n, sifr_error *error) {

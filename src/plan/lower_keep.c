@@ -76,11 +76,12 @@ static void take_prices(keep_state *k, const plan_schedule *s) {
     for (size_t i = 0; i < s->instruction_count; i++) {
         const plan_instruction *in = &s->instructions[i];
         if (in->action != PLAN_FORWARD || in->micro_batch != 0) continue;
-        k->seconds[in->node] = plan_price(s, i, &typical);
+        k->seconds[in->node] += plan_price(s, i, &typical);
         for (int32_t o = in->first_operand; o < in->first_operand + in->operands; o++) {
             const plan_operand *operand = &s->operands[o];
             bool made = (operand->role == PLAN_Y && k->first[in->node] == in->node) ||
                         operand->role == PLAN_SAVED0;
+            if (operand->offset > 0) continue; /* of another tile: counted */
             if (made) k->bytes[k->first[in->node]] += s->buffers[operand->buffer].bytes;
         }
     }

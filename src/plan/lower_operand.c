@@ -13,6 +13,14 @@ size_t lower_node(const lower_state *state, int32_t node) {
     return set * state->model->node_count + (size_t)node;
 }
 
+int64_t lower_rows(const lower_state *state, bool local) {
+    return local ? state->part.rows : state->tokens;
+}
+
+int64_t lower_first_row(const lower_state *state, bool local) {
+    return local ? 0 : state->part.first;
+}
+
 device_matrix lower_matrix(int64_t rows, int64_t columns, device_dtype dtype) {
     return (device_matrix){.rows = rows, .columns = columns, .stride = columns, .dtype = dtype};
 }
@@ -33,7 +41,8 @@ lower_operand lower_locate(const lower_state *state, int32_t value) {
     const model_value *v = &state->model->values[value];
     const plan_schedule *s = state->s;
     device_dtype dtype = lower_dtype(state, value);
-    lower_operand out = {.matrix = lower_matrix(state->tokens, v->columns, dtype)};
+    lower_operand out = {.matrix = lower_matrix(state->part.rows, v->columns, dtype)};
+    bool local = false;
     switch (v->kind) {
     case MODEL_VALUE_TOKENS:
         out.buffer = s->tokens[state->micro_batch];
@@ -57,12 +66,32 @@ lower_operand lower_locate(const lower_state *state, int32_t value) {
             out.buffer = state->where[lower_value(state, v->base)];
             out.offset = v->first * state->element;
             out.matrix.stride = state->model->values[v->base].columns;
+            local = state->local[lower_value(state, v->base)];
         } else {
             out.buffer = state->where[lower_value(state, value)];
+            local = state->local[lower_value(state, value)];
         }
         break;
     }
+    if (v->kind != MODEL_VALUE_TABLE)
+        out.offset += lower_first_row(state, local) * out.matrix.stride * device_dtype_bytes(dtype);
     return out;
+}
+
+lower_operand lower_saved(const lower_state *state, int32_t node) {
+    const model_node *n = &state->model->nodes[node];
+    bool local = state->local[lower_value(state, n->y)];
+    int64_t rows, columns;
+    model_op_get(n->op)->saved(n, state->part.rows, &rows, &columns);
+    return (lower_operand){.buffer = state->saved[lower_node(state, node)],
+                           .offset = lower_first_row(state, local) * columns * 4,
+                           .matrix = lower_matrix(rows, columns, DEVICE_FP32)};
+}
+
+void lower_note_part(const lower_state *state, const model_node *node,
+                     device_attributes *attributes) {
+    if (state->part.region >= 0 && node->op == MODEL_LINEAR)
+        attributes->linear.whole = state->tokens;
 }
 
 bool lower_has_gradient(const lower_state *state, int32_t value) {
@@ -87,7 +116,13 @@ sifr_status lower_put(lower_state *state, device_call *call, plan_role role, low
 sifr_status lower_emit(lower_state *state, plan_action action, int32_t unit, int32_t node,
                        const device_call *call, int32_t *cached, bool accumulate_dw,
                        sifr_error *error) {
+    /* A last tile with fewer rows has calls of its own. */
+    if (cached && state->part.region >= 0 && state->part.rows < state->tiles.rows) cached++;
     int32_t index = cached ? *cached : -1;
+    bool drops = call->kernel == DEVICE_DROPOUT || call->kernel == DEVICE_DROPOUT_BACKWARD;
+    int64_t element = 0;
+    if (drops)
+        element = state->part.first * state->model->values[state->model->nodes[node].y].columns;
     if (index >= 0) {
         device_call known = state->s->calls[index];
         known.prepared = NULL;
@@ -104,6 +139,7 @@ sifr_status lower_emit(lower_state *state, plan_action action, int32_t unit, int
                                                    .micro_batch = state->micro_batch,
                                                    .node = node,
                                                    .call = index,
+                                                   .element = element,
                                                    .wait = -1},
                                 error);
 }

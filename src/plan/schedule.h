@@ -112,7 +112,8 @@ typedef struct plan_instruction {
     int32_t call;        /* index into calls; -1: no kernel */
     int32_t first_operand, operands;
     int64_t bytes;   /* PLAN_GATHER, PLAN_REDUCE: of a slice; PLAN_READ, PLAN_WRITE: all */
-    int64_t element; /* PLAN_UPDATE: where its vectors begin, counted over all units of the model */
+    int64_t element; /* PLAN_UPDATE: where its vectors begin, counted over all units of the model;
+                        dropout of a tile: where that begins, counted over the micro batch */
     int32_t wait;    /* PLAN_WAIT: the transfer that must be over; else -1 */
 } plan_instruction;
 
@@ -197,6 +198,10 @@ typedef struct plan_settings {
     /* Of PLAN_RECOMPUTE_UNIT: units whose inputs are kept, the first and the last one apart; those
      * between are computed again, too. 0: every unit's. */
     int32_t checkpoints;
+    /* Tokens of a tile: what only works row by row goes through a micro batch so many at a time, so
+     * that what it makes for itself alone is there for one tile. A multiple of DEVICE_TOKEN_CHUNK;
+     * 0: all at once. The same bits. */
+    int64_t tile_tokens;
     device_attributes adam;
 } plan_settings;
 

@@ -86,7 +86,7 @@ const char *plan_describe_change(const plan_search *search, const plan_settings 
 /* The steps next to `from`: each row that matters at each other value, recompute "auto" where
  * memory lies between none and unit, then the next smaller and the next larger micro batch of the
  * same global batch. At most `room` of them into `out`. */
-enum { PLAN_NEIGHBOURS = 16 };
+enum { PLAN_NEIGHBOURS = 20 };
 sifr_status plan_neighbours(plan_search *search, const plan_settings *from, plan_outcome *out,
                             size_t room, size_t *count, sifr_error *error) SIFR_MUST_CHECK;
 

@@ -100,6 +100,7 @@ typedef struct train_aio {
 typedef struct train_activations {
     int64_t memory;      /* bytes; 0: not given, what the machine leaves */
     int64_t checkpoints; /* 0: every unit's input */
+    int64_t tile_tokens; /* 0: all at once */
     bool profile;
     bool partition; /* partition_activations is asked for: there is nothing to split */
 } train_activations;

@@ -2,6 +2,7 @@
  * "activation_memory" together. */
 #include <string.h>
 
+#include "device/device.h"
 #include "train/config_private.h"
 
 #define ACTIVATIONS "activation_checkpointing."
@@ -56,6 +57,17 @@ static sifr_status take_memory(train_config *config, sifr_error *error) {
                              "from activation_memory");
 }
 
+static sifr_status check_tiles(const train_config *config, sifr_error *error) {
+    static const char *const path = "sifr.tile_tokens";
+    int64_t tokens = train_setting_int(config, path);
+    char where[300];
+    if (tokens % DEVICE_TOKEN_CHUNK == 0) return SIFR_OK;
+    return base_fail(error, SIFR_USAGE,
+                     "%s is %lld: tiles are whole chunks of %d tokens, in which gradients are "
+                     "added; give a multiple of that, or 0",
+                     name(config, path, where), (long long)tokens, DEVICE_TOKEN_CHUNK);
+}
+
 static bool asks_for_recomputation(const train_config *config) {
     return is_true(config, ACTIVATIONS "partition_activations") ||
            is_true(config, ACTIVATIONS "cpu_checkpointing") ||
@@ -68,6 +80,7 @@ sifr_status train_config_activations(train_config *config, sifr_error *error) {
     char where[300];
     BASE_TRY(check_contiguous(config, error));
     BASE_TRY(take_memory(config, error));
+    BASE_TRY(check_tiles(config, error));
     if (train_setting_given(config, count) && is_recompute(config, "auto"))
         return base_fail(error, SIFR_USAGE,
                          "%s would have no effect: with recompute \"auto\" the memory says what is "

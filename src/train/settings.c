@@ -89,6 +89,7 @@ sifr_engine_options train_engine_options(const train_config *c, int64_t length) 
     options.activation_bytes = c->activations.memory;
     if (c->recompute == TRAIN_RECOMPUTE_UNIT)
         options.checkpoints = (int32_t)base_min_i64(c->activations.checkpoints, INT32_MAX);
+    options.tile_tokens = c->activations.tile_tokens;
     options.beta1 = c->optimizer.beta1;
     options.beta2 = c->optimizer.beta2;
     options.epsilon = c->optimizer.eps;

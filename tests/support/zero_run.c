@@ -40,7 +40,8 @@ static sifr_engine_options options_of(const zero_variant *v) {
     options.precision = v->precision;
     options.threads = 1;
     options.sequences = v->sequences ? v->sequences : 1;
-    options.length = ZERO_LENGTH;
+    options.length = v->length ? v->length : ZERO_LENGTH;
+    options.tile_tokens = v->tile_tokens;
     options.micro_batches = v->global / v->ranks;
     options.unit_order = v->unit_order;
     options.sequential = v->sequential;
@@ -62,14 +63,15 @@ static sifr_engine_options options_of(const zero_variant *v) {
 
 static void fill_batch(const sifr_engine *engine, int step, int32_t *tokens, int32_t *labels) {
     const plan_settings *settings = &engine->training->settings;
-    int64_t count = settings->sequences * ZERO_LENGTH;
+    int64_t count = settings->sequences * settings->length;
     for (int32_t j = 0; j < settings->micro_batches; j++) {
         int32_t g = plan_global_micro_batch(settings, settings->rank, j);
         for (int64_t i = 0; i < count; i++) {
-            base_random4 draw = base_philox(9, (uint64_t)(g * count + i), (uint64_t)step);
-            tokens[j * count + i] = (int32_t)(draw.v[0] % WORDS);
+            int64_t in_step = g * count + i, at = j * count + i;
+            base_random4 draw = base_philox(9, (uint64_t)in_step, (uint64_t)step);
+            tokens[at] = (int32_t)(draw.v[0] % WORDS);
             bool none = draw.v[1] % 5 == 0; /* ranks have different counts of labels */
-            labels[j * count + i] = none ? -100 : (int32_t)(draw.v[2] % WORDS);
+            labels[at] = none ? -100 : (int32_t)(draw.v[2] % WORDS);
         }
     }
 }
@@ -196,11 +198,12 @@ static void *run_rank(void *argument) {
     rank_run *r = argument;
     const zero_variant *v = r->v;
     formats_model_config config = zero_config(v->type);
+    if (v->length > config.max_position_embeddings) config.max_position_embeddings = v->length;
     sifr_model *model = NULL;
     sifr_engine *engine = NULL;
     sifr_error error = {0};
     sifr_engine_options options = options_of(v);
-    size_t ids = (size_t)(options.micro_batches * options.sequences) * ZERO_LENGTH;
+    size_t ids = (size_t)(options.micro_batches * options.sequences * options.length);
     int32_t *tokens = calloc(ids, sizeof *tokens), *labels = calloc(ids, sizeof *labels);
     comm_group *group = comm_threads_group(r->world, r->rank);
     sifr_status status = model_from_config(&config, &model, &error);

@@ -33,6 +33,8 @@ typedef struct zero_variant {
     bool evaluate;                       /* after the last step, on its batch */
     int64_t activation_bytes;            /* with recompute: as sifr_engine_options has them */
     int32_t checkpoints;
+    int64_t length;      /* of a sequence; 0: ZERO_LENGTH */
+    int64_t tile_tokens; /* as sifr_engine_options has them */
 } zero_variant;
 
 typedef struct zero_outcome {

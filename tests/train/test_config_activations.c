@@ -67,6 +67,12 @@ static void flags(void **state) {
     config_case_free(c);
 }
 
+static void tiles(void **state) {
+    (void)state;
+    assert_int_equal(options_of("{}").tile_tokens, 0);
+    assert_int_equal(options_of(SIFR("\"tile_tokens\": 2048")).tile_tokens, 2048);
+}
+
 static void what_is_said(void **state) {
     (void)state;
     config_said(SECTION("\"partition_activations\": true"),
@@ -101,6 +107,9 @@ static void contradictions(void **state) {
                    " \"sifr\": {\"activation_memory\": \"1GiB\"}}",
                    "ds.json: activation_checkpointing.number_checkpoints would have no effect: "
                    "with recompute \"auto\" the memory says what is kept; leave one of them out");
+    config_refused(SIFR("\"tile_tokens\": 1500"),
+                   "ds.json: sifr.tile_tokens is 1500: tiles are whole chunks of 1024 tokens, in "
+                   "which gradients are added; give a multiple of that, or 0");
     config_refused(SIFR("\"activation_memory\": \"much\""),
                    "ds.json: sifr.activation_memory must be bytes, such as 1073741824 or \"1GiB\", "
                    "> 0 or \"auto\", not \"much\"");
@@ -111,7 +120,7 @@ static void contradictions(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(recomputation), cmocka_unit_test(flags),
-                                       cmocka_unit_test(what_is_said),
+                                       cmocka_unit_test(tiles), cmocka_unit_test(what_is_said),
                                        cmocka_unit_test(contradictions)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

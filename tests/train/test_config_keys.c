@@ -133,6 +133,7 @@ static void flags_come_from_the_table(void **state) {
         "activation-memory",
         "offload-gradients",
         "offload-activations",
+        "tile-tokens",
         "nvme-path",
         "logging-steps",
         "save-total-limit",

@@ -20,6 +20,7 @@ enum {
 /* Places in scratch; -1 where nothing lies. Both directions share it. */
 typedef struct linear_plan {
     int64_t rows, in, out;
+    int64_t whole;     /* rows that decide how those at hand are cut */
     device_dtype type; /* of the products: FP32 where operands are widened */
     bool widen, transposed, vector;
     cpu_packed packed;                    /* y, or dx */
@@ -51,6 +52,7 @@ static sifr_status plan_sizes(const device *dev, const device_call *call, linear
     bool transposed = call->attributes.linear.transposed;
     plan->transposed = transposed;
     plan->rows = call->x[0].rows;
+    plan->whole = call->attributes.linear.whole > 0 ? call->attributes.linear.whole : plan->rows;
     plan->in = call->x[0].columns;
     plan->out = transposed ? call->w[0].columns : call->w[0].rows;
     device_dtype type = call->x[0].dtype;
@@ -85,7 +87,7 @@ sifr_status cpu_prepare_linear(device *dev, device_call *call, sifr_error *error
     bool biased = call->w[1].dtype != DEVICE_NONE;
     if (biased) BASE_TRY(cpu_check(call, &call->w[1], "w1", 1, plan.out, given, error));
     int64_t total = 0;
-    plan.vector = plan.rows == 1;
+    plan.vector = plan.whole == 1;
     if (plan.vector) return keep_plan(dev, call, &plan, total, error);
     cpu_product_shape shape = {.rows = plan.rows,
                                .columns = plan.out,
@@ -97,13 +99,14 @@ sifr_status cpu_prepare_linear(device *dev, device_call *call, sifr_error *error
                                .output = plan.type,
                                .bias = biased ? plan.type : DEVICE_NONE,
                                .b_transposed = !plan.transposed};
-    BASE_TRY(cpu_packed_find(dev, shape, plan.widen, &plan.packed, error));
+    BASE_TRY(cpu_packed_find(dev, shape, plan.whole, plan.widen, &plan.packed, error));
     if (plan.packed.pieces.count > 0) {
         plan.at_packed = cpu_take(&total, cpu_packed_bytes(&plan.packed));
         plan_threads(dev, &plan, &total, plan.packed.thread_bytes);
         return keep_plan(dev, call, &plan, total, error);
     }
-    BASE_TRY(cpu_find_row_tiles(dev->products, shape, cpu_row_tile(plan.rows), &plan.tiles, error));
+    BASE_TRY(
+        cpu_find_row_tiles(dev->products, shape, cpu_row_tile(plan.whole), &plan.tiles, error));
     if (plan.widen) {
         plan.at_x = cpu_take(&total, plan.rows * plan.in * 4);
         plan.at_w = cpu_take(&total, plan.in * plan.out * 4);
@@ -182,7 +185,7 @@ static sifr_status plan_inputs(device *dev, const device_call *call, linear_plan
                                .output = plan->type,
                                .b_transposed = plan->transposed,
                                .sum = !plan->widen && call->accumulate[0]};
-    BASE_TRY(cpu_packed_find(dev, shape, plan->widen, &plan->packed, error));
+    BASE_TRY(cpu_packed_find(dev, shape, plan->whole, plan->widen, &plan->packed, error));
     if (plan->packed.pieces.count > 0) {
         plan->at_w = cpu_take(total, cpu_packed_bytes(&plan->packed));
         *thread = plan->packed.thread_bytes;
@@ -194,7 +197,7 @@ static sifr_status plan_inputs(device *dev, const device_call *call, linear_plan
         plan->at_y = cpu_take(total, plan->rows * plan->out * 4);
     }
     BASE_TRY(
-        cpu_find_row_tiles(dev->products, shape, cpu_row_tile(plan->rows), &plan->tiles, error));
+        cpu_find_row_tiles(dev->products, shape, cpu_row_tile(plan->whole), &plan->tiles, error));
     *thread = cpu_row_tiles_scratch(&plan->tiles);
     return SIFR_OK;
 }

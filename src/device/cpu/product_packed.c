@@ -31,12 +31,18 @@ static int64_t wide_bytes(const cpu_packed *packed) {
     return base_ceil_to(longer * packed->inner * 4, 64);
 }
 
-sifr_status cpu_packed_find(device *dev, cpu_product_shape shape, bool widen, cpu_packed *out,
-                            sifr_error *error) {
+sifr_status cpu_packed_find(device *dev, cpu_product_shape shape, int64_t whole, bool widen,
+                            cpu_packed *out, sifr_error *error) {
     *out = (cpu_packed){.inner = shape.inner, .widen = widen, .b_transposed = shape.b_transposed};
-    if (shape.rows < LEAST_ROWS || shape.input != DEVICE_FP32) return SIFR_OK;
+    if (whole < LEAST_ROWS || shape.input != DEVICE_FP32) return SIFR_OK;
     if (widen) shape.a_stride = shape.inner, shape.b_stride = 0;
-    int64_t tile = shape.rows < MANY_ROWS ? LOW_TILE : HIGH_TILE;
+    int64_t tile = whole < MANY_ROWS ? LOW_TILE : HIGH_TILE;
+    if (whole != shape.rows) { /* packed only where the whole is */
+        cpu_product_shape all = shape;
+        all.rows = whole;
+        BASE_TRY(cpu_find_pieces(dev->products, all, tile, &out->pieces, error));
+        if (out->pieces.count == 0) return SIFR_OK;
+    }
     BASE_TRY(cpu_find_pieces(dev->products, shape, tile, &out->pieces, error));
     if (out->pieces.count == 0) return SIFR_OK;
     int64_t tiles = cpu_row_tiles_count(&out->pieces.tiles);

@@ -21,9 +21,10 @@ typedef struct cpu_packed_operands {
     char *threads; /* the device's threads x thread_bytes */
 } cpu_packed_operands;
 
-/* `shape` as of the whole product of fp32 operands; with `widen` its strides are not looked at. */
-sifr_status cpu_packed_find(device *dev, cpu_product_shape shape, bool widen, cpu_packed *out,
-                            sifr_error *error) SIFR_MUST_CHECK;
+/* `shape` as of the product of fp32 operands; with `widen` its strides are not looked at. Its rows
+ * may be a part of `whole` rows, and are cut as those are. */
+sifr_status cpu_packed_find(device *dev, cpu_product_shape shape, int64_t whole, bool widen,
+                            cpu_packed *out, sifr_error *error) SIFR_MUST_CHECK;
 
 static inline int64_t cpu_packed_bytes(const cpu_packed *packed) {
     return cpu_pieces_bytes(&packed->pieces);
