@@ -25,9 +25,13 @@ typedef struct fit_sizes {
     size_t count;
 } fit_sizes;
 
+static bool is_stash(const plan_choice *row) {
+    return strcmp(row->key, "sifr.offload_activations") == 0;
+}
+
 /* The other keys of offload are shown without a disk as well: they say what one would give. */
 static bool needs_disk(const plan_search *search, const plan_choice *row) {
-    return search->disk_bytes == 0 && strcmp(row->key, "sifr.offload_activations") == 0;
+    return search->disk_bytes == 0 && is_stash(row);
 }
 
 static fit_combination begin_combinations(const plan_search *search, const plan_settings *from) {
@@ -125,14 +129,34 @@ typedef struct fit_list {
     size_t count, room;
 } fit_list;
 
+/* Of a combination with activations on disk, how many before it the one is that differs in nothing
+ * else; 0: they are in memory. */
+static size_t without_stash(const fit_combination *c) {
+    size_t stride = 1;
+    for (size_t i = 0; i < c->rows; i++) {
+        const plan_choice *row = plan_choice_at(c->row[i]);
+        if (is_stash(row)) return c->value[i] ? stride : 0;
+        stride *= (size_t)row->count;
+    }
+    return 0;
+}
+
+/* Activations on disk make nothing quicker: where all fits without that it is not looked at. */
+static bool is_enough(const fit_sizes *sizes, const plan_outcome *without) {
+    return without->fits && without->settings.sequences == sizes->size[sizes->count - 1];
+}
+
 static sifr_status try_all(plan_search *search, const plan_settings *from, const fit_sizes *sizes,
                            fit_list *list, sifr_error *error) {
     fit_combination c = begin_combinations(search, from);
     do {
         plan_settings settings = combined(search, &c, from);
         BASE_TRY(base_grow(&list->all, &list->room, list->count + 1, sizeof *list->all, error));
-        BASE_TRY(
-            largest_size(search, sizes, sizes->count, &settings, &list->all[list->count], error));
+        plan_outcome *next = &list->all[list->count];
+        size_t back = without_stash(&c);
+        *next = (plan_outcome){.settings = settings, .total_bytes = INT64_MAX};
+        if (back == 0 || !is_enough(sizes, next - back))
+            BASE_TRY(largest_size(search, sizes, sizes->count, &settings, next, error));
         list->count++;
     } while (next_combination(&c));
     return SIFR_OK;

@@ -21,7 +21,7 @@ typedef struct stash_result {
      * after that, and the first and last of the backward pass that use it. */
     int32_t done, turn, wanted, last;
     int64_t bytes, place; /* whole pages, in the file */
-    int32_t write, read;  /* new instructions that are not waited for; -1: none */
+    int32_t write, read;  /* new instructions */
     bool stays;           /* in memory */
     bool live;            /* counted in stash_state.live */
 } stash_result;
@@ -75,7 +75,16 @@ static void find_uses(const stash_state *p, stash_result *uses) {
     }
 }
 
-static sifr_status add_results(stash_state *p, const stash_result *uses, sifr_error *error) {
+/* By old instruction: the first of a backward pass from there on. */
+static void find_turns(const stash_state *p, int32_t *turns) {
+    int32_t turn = (int32_t)p->old.count;
+    for (size_t i = p->old.count; i-- > 0; turns[i] = turn) {
+        if (is_backward(&p->old.instructions[i])) turn = (int32_t)i;
+    }
+}
+
+static sifr_status add_results(stash_state *p, const stash_result *uses, const int32_t *turns,
+                               sifr_error *error) {
     const plan_schedule *s = p->s;
     int64_t largest = 0;
     for (size_t b = 0; b < s->buffer_count; b++) {
@@ -89,7 +98,7 @@ static sifr_status add_results(stash_state *p, const stash_result *uses, sifr_er
         r.buffer = (int32_t)b;
         r.copy = r.write = r.read = -1;
         r.bytes = base_ceil_to(s->buffers[b].bytes, PLAN_DISK_ALIGNMENT);
-        for (r.turn = r.done; !is_backward(&p->old.instructions[r.turn]);) r.turn++;
+        r.turn = turns[r.done];
         BASE_TRY(base_grow(&p->results, &p->room, p->count + 1, sizeof *p->results, error));
         p->results[p->count++] = r;
     }
@@ -103,11 +112,17 @@ static int compare_results(const void *a, const void *b) {
 }
 
 static sifr_status find_results(stash_state *p, sifr_error *error) {
-    stash_result *uses; /* by buffer */
-    BASE_TRY(base_alloc(p->s->buffer_count, sizeof *uses, &uses, error));
+    stash_result *uses = NULL; /* by buffer */
+    int32_t *turns = NULL;
+    sifr_status status;
+    BASE_TRY_GOTO(status, base_alloc(p->s->buffer_count, sizeof *uses, &uses, error), done);
+    BASE_TRY_GOTO(status, base_alloc(p->old.count, sizeof *turns, &turns, error), done);
     find_uses(p, uses);
-    sifr_status status = add_results(p, uses, error);
+    find_turns(p, turns);
+    status = add_results(p, uses, turns, error);
+done:
     free(uses);
+    free(turns);
     if (p->count) qsort(p->results, p->count, sizeof *p->results, compare_results);
     return status;
 }
@@ -202,7 +217,6 @@ static void end_life(stash_state *p, stash_result *r) {
 static sifr_status wait_for_oldest(stash_state *p, sifr_error *error) {
     stash_result *r = &p->results[p->writing[p->first_writing++]];
     BASE_TRY(plan_add_wait(p->s, r->write, error));
-    r->write = -1;
     end_life(p, r);
     return SIFR_OK;
 }
@@ -226,7 +240,6 @@ static sifr_status emit_write(stash_state *p, stash_result *r, sifr_error *error
 
 static sifr_status emit_read(stash_state *p, stash_result *r, sifr_error *error) {
     const plan_instruction *user = &p->old.instructions[r->wanted];
-    while (r->write >= 0) BASE_TRY(wait_for_oldest(p, error));
     begin_life(p, r);
     r->read = (int32_t)p->s->instruction_count;
     BASE_TRY(plan_add_operand(p->s, PLAN_X0, p->file, r->place, error));
@@ -235,16 +248,16 @@ static sifr_status emit_read(stash_state *p, stash_result *r, sifr_error *error)
                              error);
 }
 
-/* Starts what is read before old instruction `index`: all that it needs, and ahead as far as there
- * is room. */
+/* Starts what is read before old instruction `index`: as far ahead as there is room, and there
+ * always is for what is needed now. When the first one is read all writes are over, as what stays
+ * leaves no room for it beside them. */
 static sifr_status read_ahead(stash_state *p, int32_t index, sifr_error *error) {
     for (; p->next < p->count; p->next++) {
         stash_result *r = &p->results[p->next];
         if (r->turn > index) return SIFR_OK;
         if (r->stays) continue;
         BASE_TRY(make_room(p, p->window - room_of(r), error));
-        bool fits = p->live + room_of(r) <= p->window;
-        if (!fits && r->wanted > index) return SIFR_OK;
+        if (p->live + room_of(r) > p->window) return SIFR_OK;
         BASE_TRY(emit_read(p, r, error));
     }
     return SIFR_OK;

@@ -1,5 +1,6 @@
 /* Up to the first step: input checked, the engine made, text tokenised, weights loaded. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

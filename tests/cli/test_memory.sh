@@ -33,9 +33,9 @@ watch() {
     echo $((largest * 1024))
 }
 
-compare() { # PRECISION STEP_ORDER RECOMPUTE [ACTIVATION_MEMORY [KEYS OF bf16]]
+compare() { # PRECISION STEP_ORDER RECOMPUTE [ACTIVATION_MEMORY [KEYS OF bf16 [KEYS OF sifr]]]
     echo "{\"bf16\": {${5:-}}, \"sifr\": {\"step_order\": \"$2\", \"recompute\": \"$3\"${4:+,
-        \"activation_memory\": \"$4\"}}}" >ds.json
+        \"activation_memory\": \"$4\"}${6:+, $6}}}" >ds.json
     echo "$*" >case
     set -- --config ds.json --model model --seq-length 256 --per-device-train-batch-size 4 \
         --gradient-accumulation-steps 2 --threads 2 $1
@@ -68,6 +68,9 @@ for precision in "" --bf16; do
     done
 done
 compare "" batch auto 30MiB
+limited=$(number planned_bytes train.json)
+compare "" unit none "" "" '"offload_activations": "nvme", "nvme_path": "."'
+[ "$(number planned_bytes train.json)" -lt "$limited" ] || fail "activations on disk take no less"
 
 moments='"bf16_optimizer_states": true' masters='"bf16_master_weights_and_grads": true'
 compare --bf16 batch none "" "$moments"

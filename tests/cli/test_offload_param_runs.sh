@@ -51,7 +51,8 @@ done
 config "$none" "$none"
 train turns 1 --max-steps 2 || fail "in memory"
 config "$nvme" "$nvme"
-train turns ${ranks##* } --max-steps 3 --resume || fail "resumed on disk"
+train turns ${ranks##* } --max-steps 3 --resume --offload-gradients nvme --step-order unit ||
+    fail "resumed on disk"
 config '"device": "cpu"' "$none"
 train turns 1 --max-steps 4 --resume || fail "resumed in memory"
 cmp turns/model.safetensors memory-1/model.safetensors || fail "other weights after the turns"

@@ -48,7 +48,9 @@ for form in false:true false:false true:false true:true; do
         case " $ranks " in *" $n "*) ;; *) continue ;; esac
         config $stage $masters $moments "${offload:+$disk}"
         rm -rf other
-        train other $n || fail "$form, $n ranks, stage $stage"
+        also=
+        [ "$offload" != disk ] || [ $stage -lt 2 ] || also="--offload-gradients nvme --step-order unit"
+        train other $n $also || fail "$form, $n ranks, stage $stage"
         same other $one "$form, $n ranks, stage $stage, $offload"
     done
     # from step 3 on, by other ranks
@@ -57,7 +59,7 @@ for form in false:true false:false true:false true:true; do
     rm -rf other
     train other $last --max-steps 3 || fail "$form: the first half"
     config 1 $masters $moments "$disk"
-    train other 1 --resume || fail "$form: the second half"
+    train other 1 --resume --offload-gradients nvme || fail "$form: the second half"
     grep -q 'resumed from checkpoint-3' log err || fail "$form: not resumed"
     same other $one "$form, resumed"
 done

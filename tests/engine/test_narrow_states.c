@@ -1,6 +1,6 @@
 /* Optimizer state in bf16: the same bits at every stage, rank count, step order and sub-group, in
- * memory and on disk, with or without the parameters, also where weights are frozen; the bytes of
- * each kind of state; what is refused. timeout: 120 */
+ * memory and on disk, with or without the parameters and gradients, also where weights are frozen;
+ * the bytes of each kind of state; what is refused. timeout: 120 */
 #include "support/scratch.h"
 #include "support/zero_run.h"
 
@@ -64,6 +64,7 @@ static void on_disk(void **state) {
                     offload.pipeline_write = n % 7;
                     offload.parameters =
                         v.stage == 3 && v.ranks != 2; /* master weights, too, or not */
+                    offload.gradients = n % 3 && (v.ranks == 1 || v.stage >= 2);
                     v.offload = &offload;
                     v.unit_order = n % 2;
                     zero_expect_same(&want, v);

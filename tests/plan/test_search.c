@@ -321,6 +321,46 @@ static void disks_have_ends(void **state) {
     end(&c);
 }
 
+/* Activations go to a disk where the batch does not fit without that, and nowhere else; the choice
+ * is shown where there is a disk. */
+static void activations_where_needed(void **state) {
+    search_case c;
+    sifr_error error;
+    plan_outcome best, next[PLAN_NEIGHBOURS];
+    plan_machine fast = machine;
+    size_t count[2], shown[2] = {0};
+    char text[256];
+    (void)state;
+    begin(&c, 1);
+    fast.disk_bytes = 1e12;
+    c.search.machine = &fast;
+    c.settings.length = 512;
+    plan_settings on_disk = c.settings;
+    on_disk.offload.activations = PLAN_NVME;
+    plan_outcome memory = tried(&c, &c.settings), disk = tried(&c, &on_disk);
+    assert_true(disk.total_bytes < memory.total_bytes && disk.nvme_bytes > 0);
+    for (int n = 0; n < 2; n++) {
+        c.search.disk_bytes = n ? INT64_MAX : 0;
+        assert_int_equal(
+            plan_neighbours(&c.search, &c.settings, next, PLAN_NEIGHBOURS, &count[n], &error),
+            SIFR_OK);
+        for (size_t i = 0; i < count[n]; i++) {
+            plan_describe_change(&c.search, &c.settings, &next[i].settings, text, sizeof text);
+            shown[n] += strcmp(text, "sifr.offload_activations nvme") == 0;
+        }
+        assert_int_equal(shown[n], n);
+    }
+    assert_int_equal(count[1], count[0] + 1);
+    for (int less = 0; less < 2; less++) {
+        c.search.room_bytes = memory.total_bytes - less;
+        c.search.tried = 0;
+        assert_int_equal(plan_fit(&c.search, &c.settings, &best, &error), SIFR_OK);
+        assert_true(best.fits && best.settings.sequences == c.settings.sequences);
+        assert_int_equal(best.settings.offload.activations, less ? PLAN_NVME : PLAN_DEVICE);
+    }
+    end(&c);
+}
+
 /* A step_order of "auto": the better of both, as the run takes it. */
 static void either_order(void **state) {
     search_case c;
@@ -421,6 +461,7 @@ int main(void) {
                                        cmocka_unit_test(neighbours_differ_in_one),
                                        cmocka_unit_test(keeping_lies_between),
                                        cmocka_unit_test(disks_have_ends),
+                                       cmocka_unit_test(activations_where_needed),
                                        cmocka_unit_test(either_order),
                                        cmocka_unit_test(what_deepspeed_says),
                                        cmocka_unit_test(the_largest_layer)};
