@@ -10,7 +10,8 @@
 #include "device/cpu/transpose.h"
 
 enum {
-    WEIGHT_TILE = 128,        /* rows of a weight gradient that one thread makes at a time */
+    WEIGHT_TILE = 192,        /* rows of a weight gradient that one thread makes at a time */
+    WEIGHT_TILE_BF16 = 128,   /* the same of products in bf16 */
     TURN_COLUMNS = 64,        /* columns of an operand that one thread transposes at a time */
     SUM_COLUMNS = 256,        /* columns of dy that one thread sums at a time */
     WIDEN_ELEMENTS = 1 << 15, /* elements that one thread converts at a time */
@@ -117,6 +118,10 @@ sifr_status cpu_prepare_linear(device *dev, device_call *call, sifr_error *error
     return keep_plan(dev, call, &plan, total, error);
 }
 
+static int64_t weight_tile(const linear_plan *plan) {
+    return plan->type == DEVICE_BF16 ? WEIGHT_TILE_BF16 : WEIGHT_TILE;
+}
+
 /* Products of a chunk of `rows` tokens, with b packed where the library takes it so. */
 static sifr_status plan_chunk(device *dev, linear_plan *plan, int64_t rows, int64_t kept_stride,
                               int64_t dw_stride, int rest, sifr_error *error) {
@@ -128,13 +133,13 @@ static sifr_status plan_chunk(device *dev, linear_plan *plan, int64_t rows, int6
                                .c_stride = dw_stride,
                                .input = plan->type,
                                .output = DEVICE_FP32};
-    BASE_TRY(cpu_find_pieces(dev->products, shape, WEIGHT_TILE, &plan->pieces[rest], error));
+    BASE_TRY(cpu_find_pieces(dev->products, shape, weight_tile(plan), &plan->pieces[rest], error));
     if (plan->pieces[rest].count > 0) return SIFR_OK;
     if (plan->widen) shape.b_stride = plan->kept_columns;
     for (int sum = 0; sum < 2; sum++) {
         shape.sum = sum != 0;
-        BASE_TRY(cpu_find_row_tiles(dev->products, shape, WEIGHT_TILE, &plan->weights[rest][sum],
-                                    error));
+        BASE_TRY(cpu_find_row_tiles(dev->products, shape, weight_tile(plan),
+                                    &plan->weights[rest][sum], error));
     }
     return SIFR_OK;
 }
@@ -424,7 +429,7 @@ static void weight_task(void *context, int64_t task, int thread) {
     const linear_plan *plan = run->plan;
     const cpu_pieces *pieces = &plan->pieces[run->chunk_rest];
     const device_matrix *dw = &run->call->dw[0];
-    int64_t tile = pieces->count > 0 ? task / pieces->count : task, row = tile * WEIGHT_TILE;
+    int64_t tile = pieces->count > 0 ? task / pieces->count : task, row = tile * weight_tile(plan);
     const char *a =
         run->scratch + plan->at_turned + row * run->chunk_rows * device_dtype_bytes(plan->type);
     float *c = (float *)dw->data + row * dw->stride;
