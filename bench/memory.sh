@@ -1,7 +1,7 @@
 #!/bin/bash
 # Memory as planned and as measured: memory.sh [BUILD]
 # Trains two small models in some thirty ways (ZeRO stages, ranks, types, recomputation, step
-# orders, 16-bit sums, optimizer state on disk) and writes bench/results/memory.md: what the plan
+# orders, 16-bit sums and states, what is on disk) and writes bench/results/memory.md: what the plan
 # says a rank takes, and the most that a rank of the run took, the program itself left out. Exit
 # code 1 where one is off by more than 5 % and 16 MiB. Some minutes; times play no part in it.
 set -eu -o pipefail
@@ -32,19 +32,23 @@ done
 number() { sed -n "s/^  \"$1\": \([0-9]*\).*/\1/p" "$2" | head -n 1; }
 failed=0 count=0
 : >rows
-# MODEL RANKS STAGE TYPE RECOMPUTE ORDER [SUMS [DEVICE]]
+# MODEL RANKS STAGE TYPE RECOMPUTE ORDER [SUMS [DISK [KEYS OF bf16]]]; DISK: none, state, all
 measure() {
-    local model=$1 ranks=$2 stage=$3 type=$4 recompute=$5 order=$6 sums=${7:-fp32} device=${8:-none}
+    local model=$1 ranks=$2 stage=$3 type=$4 recompute=$5 order=$6 sums=${7:-fp32} disk=${8:-none}
+    local path="\"nvme_path\": \"$work\"" optimizer=none others=none
+    [ "$disk" = none ] || optimizer=nvme
+    [ "$disk" != all ] || others=nvme
     local launch=
     [ "$ranks" = 1 ] || launch="--ranks $ranks"
     cat >ds.json <<J
 {"train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": 2,
- "bf16": {"enabled": $([ "$type" = bf16 ] && echo true || echo false)},
+ "bf16": {"enabled": $([ "$type" = bf16 ] && echo true || echo false)${9:+, $9}},
  "fp16": {"enabled": $([ "$type" = fp16 ] && echo true || echo false)},
  "data_types": {"grad_accum_dtype": "$sums"},
  "zero_optimization": {"stage": $stage,
-  "offload_optimizer": {"device": "$device"$([ "$device" = none ] || echo ", \"nvme_path\": \"$work\"")}},
- "sifr": {"seq_length": 256, "recompute": "$recompute", "step_order": "$order", "max_steps": 2,
+  "offload_optimizer": {"device": "$optimizer", $path},
+  "offload_param": {"device": "$others", $path}},
+ "sifr": {"offload_gradients": "$others", "offload_activations": "$others", "seq_length": 256, "recompute": "$recompute", "step_order": "$order", "max_steps": 2,
   "threads": 1}}
 J
     rm -rf trained
@@ -55,11 +59,11 @@ J
     planned=$(number peak_bytes plan.json) measured=$(number measured_bytes train.json)
     count=$((count + 1))
     awk -v model=$model -v ranks="$ranks" -v stage="$stage" -v type="$type" \
-        -v recompute="$recompute" -v order="$order" -v sums="$sums" -v device="$device" \
+        -v recompute="$recompute" -v order="$order" -v sums="$sums" -v disk="$disk" -v keys="${9:-}" \
         -v planned="$planned" -v measured="$measured" 'BEGIN {
         off = measured - planned; size = off < 0 ? -off : off
-        printf "| %s | %d | %s | %s | %s | %s | %s | %s | %.1f | %.1f | %+.1f | %+.2f %% |\n", model, ranks,
-            stage, type, sums, recompute, order, device == "none" ? "memory" : "disk",
+        printf "| %s | %d | %s | %s | %s | %s | %s | %s | %s | %.1f | %.1f | %+.1f | %+.2f %% |\n", model, ranks,
+            stage, type, sums, recompute, order, keys == "" ? "fp32" : keys ~ /masters|master/ ? "bf16, no masters" : "bf16", disk,
             planned / 2^20, measured / 2^20, off / 2^20, 100 * off / planned
         exit size > 0.05 * planned && size > 16 * 2^20 }' >>rows || failed=1
     tail -n 1 rows
@@ -72,14 +76,21 @@ for model in llama gpt2; do
 done
 measure llama 1 0 bf16 none unit
 measure gpt2 1 0 bf16 none batch bf16
-measure llama 1 0 bf16 none batch fp32 nvme
-measure gpt2 1 0 fp32 none batch fp32 nvme
+measure llama 1 0 bf16 none batch fp32 state
+measure gpt2 1 0 fp32 none batch fp32 state
 for stage in 0 1 2 3; do measure llama 2 $stage bf16 none batch; done
 measure llama 2 3 bf16 unit batch
 measure llama 2 3 bf16 none unit
 measure llama 2 2 fp32 none batch
 measure llama 2 2 bf16 none batch bf16
-measure llama 2 3 bf16 none batch fp32 nvme
+measure llama 2 3 bf16 none batch fp32 state
+measure llama 1 3 bf16 none batch fp32 all
+measure llama 1 3 bf16 none unit fp32 all
+measure llama 2 3 bf16 none batch fp32 all
+moments='"bf16_optimizer_states": true' masters='"bf16_master_weights_and_grads": true'
+measure llama 1 0 bf16 none batch fp32 none "$moments"
+measure llama 2 2 bf16 unit batch bf16 none "$moments, $masters"
+measure gpt2 2 3 bf16 none batch bf16 state "$moments, $masters"
 for stage in 1 2 3; do measure gpt2 4 $stage bf16 none batch; done
 
 {
@@ -90,8 +101,8 @@ for stage in 1 2 3; do measure gpt2 4 $stage bf16 none batch; done
     echo 'the run, anonymous memory and an even share of the windows, less what the program itself took'
     echo 'before. MiB.'
     echo
-    echo '| model | ranks | stage | type | sums | recompute | step order | optimizer state in | planned | measured | off | |'
-    echo '|---|---|---|---|---|---|---|---|---|---|---|---|'
+    echo '| model | ranks | stage | type | sums | recompute | step order | optimizer state | on disk | planned | measured | off | |'
+    echo '|---|---|---|---|---|---|---|---|---|---|---|---|---|'
     cat rows
     echo
     if [ $failed = 0 ]; then

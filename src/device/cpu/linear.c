@@ -29,7 +29,7 @@ typedef struct linear_plan {
     cpu_pieces pieces[2];                 /* of a whole chunk's dw, and of the last one's */
     cpu_row_tiles weights[2][2];          /* the same [set, add] where there are no pieces */
     int64_t turned_columns, kept_columns; /* dw is turned_columns x kept_columns */
-    int64_t at_x, at_w, at_bias, at_y, at_turned, at_kept, at_packed, at_threads, thread_bytes;
+    int64_t at_x, at_w, at_bias, at_y, at_turned, at_packed, at_threads, thread_bytes;
 } linear_plan;
 
 typedef struct linear_run {
@@ -65,7 +65,7 @@ static sifr_status plan_sizes(const device *dev, const device_call *call, linear
     plan->widen = !cpu_product_takes(dev, type);
     plan->type = plan->widen ? DEVICE_FP32 : type;
     plan->at_x = plan->at_w = plan->at_bias = plan->at_y = -1;
-    plan->at_turned = plan->at_kept = plan->at_packed = plan->at_threads = -1;
+    plan->at_turned = plan->at_packed = plan->at_threads = -1;
     return SIFR_OK;
 }
 
@@ -158,11 +158,14 @@ static sifr_status plan_weights(device *dev, const device_call *call, linear_pla
     if (rest != 0)
         BASE_TRY(plan_chunk(dev, plan, rest, kept->stride, call->dw[0].stride, 1, error));
     plan->at_turned = cpu_take(total, chunk * turned->columns * device_dtype_bytes(plan->type));
-    plan->at_packed = cpu_take(total, base_max_i64(cpu_pieces_bytes(&plan->pieces[0]),
-                                                   cpu_pieces_bytes(&plan->pieces[1])));
+    /* A chunk's other operand is there in pieces, or in fp32: in one place, so that one row more
+     * never takes less. */
+    int64_t bytes =
+        base_max_i64(cpu_pieces_bytes(&plan->pieces[0]), cpu_pieces_bytes(&plan->pieces[1]));
     bool unpacked = (plan->rows >= DEVICE_TOKEN_CHUNK && plan->pieces[0].count == 0) ||
                     (rest != 0 && plan->pieces[1].count == 0);
-    if (plan->widen && unpacked) plan->at_kept = cpu_take(total, chunk * kept->columns * 4);
+    if (plan->widen && unpacked) bytes = base_max_i64(bytes, chunk * kept->columns * 4);
+    plan->at_packed = cpu_take(total, bytes);
     return SIFR_OK;
 }
 
@@ -476,7 +479,7 @@ static void run_weights(device *dev, linear_run *run) {
         run->turned = rows_from(turned, first, run->chunk_rows);
         run->kept = rows_from(kept, first, run->chunk_rows);
         bool unpacked = plan->pieces[run->chunk_rest].count == 0;
-        if (plan->widen && unpacked) run->kept = widened(dev, run, &run->kept, plan->at_kept);
+        if (plan->widen && unpacked) run->kept = widened(dev, run, &run->kept, plan->at_packed);
         cpu_parallel(dev->team, plan->pieces[run->chunk_rest].count + turn_tasks(plan),
                      arrange_task, run);
         cpu_parallel(dev->team, weight_tasks(run), weight_task, run);

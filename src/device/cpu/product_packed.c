@@ -3,7 +3,7 @@
 #include <stdatomic.h>
 
 enum {
-    LEAST_ROWS = 256, /* fewer do not pay for packing b */
+    LEAST_ROWS = 256, /* fewer do not pay for packing b, unless it is widened anyway */
     MANY_ROWS = 1024,
     HIGH_TILE = 256, /* a tile of a stays in a second-level cache; high, since b passes by each */
     LOW_TILE = 128,
@@ -34,7 +34,7 @@ static int64_t wide_bytes(const cpu_packed *packed) {
 sifr_status cpu_packed_find(device *dev, cpu_product_shape shape, int64_t whole, bool widen,
                             cpu_packed *out, sifr_error *error) {
     *out = (cpu_packed){.inner = shape.inner, .widen = widen, .b_transposed = shape.b_transposed};
-    if (whole < LEAST_ROWS || shape.input != DEVICE_FP32) return SIFR_OK;
+    if ((whole < LEAST_ROWS && !widen) || shape.input != DEVICE_FP32) return SIFR_OK;
     if (widen) shape.a_stride = shape.inner, shape.b_stride = 0;
     int64_t tile = whole < MANY_ROWS ? LOW_TILE : HIGH_TILE;
     if (whole != shape.rows) { /* packed only where the whole is */
