@@ -30,6 +30,7 @@ trap clean EXIT
 trap 'exit 130' INT TERM
 
 if [ ! -x "$folder/usr/bin/git" ]; then
+    mkdir -p "$folder"
     chmod 755 "$folder"
     echo "making a Debian $suite in $folder"
     debootstrap --variant=minbase --include=git,make "$suite" "$folder" "$mirror" \
