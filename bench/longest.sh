@@ -2,9 +2,9 @@
 # The longest sequence that trains in some memory: longest.sh [BUILD [MEMORY [SHAPE [run]]]]
 # Asks the plan for a Llama (SHAPE: 134M, 12 layers of hidden 768, or tiny, for trying this out) in
 # MEMORY (4GiB), bf16, one rank and sequence: everything kept, units' inputs alone, and those with
-# tiles. With `run` it then trains one step of the last at that length, with data memory
-# limited to MEMORY and 5 % (RLIMIT_DATA, which counts what is mapped), and says what was planned and what measured: for 134M an hour on two
-# cores, most of it attention.
+# tiles. With `run` it then trains one step of the last at that length, with data memory limited to
+# MEMORY and 5 % (RLIMIT_DATA, which counts what is mapped), and says what was planned and what
+# measured: for 134M an hour on two cores, most of it attention.
 set -eu -o pipefail
 cd "$(dirname "$0")/.."
 sifr=$(realpath "${1:-build}")/sifr

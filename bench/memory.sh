@@ -63,7 +63,7 @@ J
         -v planned="$planned" -v measured="$measured" 'BEGIN {
         off = measured - planned; size = off < 0 ? -off : off
         printf "| %s | %d | %s | %s | %s | %s | %s | %s | %s | %.1f | %.1f | %+.1f | %+.2f %% |\n", model, ranks,
-            stage, type, sums, recompute, order, keys == "" ? "fp32" : keys ~ /masters|master/ ? "bf16, no masters" : "bf16", disk,
+            stage, type, sums, recompute, order, keys == "" ? "fp32" : keys ~ /master/ ? "bf16, no masters" : "bf16", disk,
             planned / 2^20, measured / 2^20, off / 2^20, 100 * off / planned
         exit size > 0.05 * planned && size > 16 * 2^20 }' >>rows || failed=1
     tail -n 1 rows
