@@ -55,7 +55,7 @@ static void same_bits(void **state) {
         zero_outcome want = zero_run(v);
         for (v.ranks = 1; v.ranks <= 4; v.ranks *= 2) {
             for (int order = 0; order < 2; order++) {
-                if (thinned_out(turn++)) continue;
+                if (thinned_run(turn++)) continue;
                 v.unit_order = order;
                 v.stage = (t + order) % 2 ? 3 : 1;
                 limits_of(&want, v);

@@ -28,7 +28,7 @@ static void same_bits(void **state) {
         for (v.ranks = 1; v.ranks <= 8; v.ranks *= 2) {
             for (v.stage = 0; v.stage < 4; v.stage++) {
                 for (int order = 0; order < 2; order++) {
-                    if (thinned_out(turn++)) continue;
+                    if (thinned_run(turn++)) continue;
                     v.unit_order = order;
                     v.recompute = (v.stage + order) % 2;
                     zero_expect_same(&want, v);

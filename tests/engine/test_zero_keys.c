@@ -194,7 +194,7 @@ static void pairs(void **state) {
             v.recompute = (b + n) % 2;
             v.ranks = n % 2 ? 4 : 2;
             v.keys = &keys;
-            if (thinned_out((size_t)n + (size_t)n / 3)) continue;
+            if (thinned_run((size_t)n + (size_t)n / 3)) continue;
             zero_expect_same(&want, v);
         }
         free(want.weights);
@@ -289,7 +289,7 @@ static void narrow_sums(void **state) {
         for (v.ranks = 1; v.ranks <= 8; v.ranks *= 2) {
             for (v.stage = 0; v.stage < 4; v.stage++) {
                 for (int order = 0; order < 2; order++) {
-                    if (thinned_out(turn++)) continue;
+                    if (thinned_run(turn++)) continue;
                     v.unit_order = order;
                     v.recompute = (v.stage + order) % 2;
                     zero_expect_same(&want, v);

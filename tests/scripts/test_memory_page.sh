@@ -1,5 +1,6 @@
 # What docs/memory.md shows of `sifr plan` is what it prints: made anew it has the same words, and
 # figures within 5 % (scratch depends on the processor; the program's own memory is left out).
+# not under sanitizers (test_search, test_plan are)
 cp "$SOURCE/docs/memory.md" page.md
 "$SOURCE/scripts/memory_page.sh" "$SIFR" "$PWD/page.md"
 [ "$(grep -c '^    \$ sifr plan ' page.md)" = 5 ] || { echo "not all commands are there"; exit 1; }

@@ -1,0 +1,54 @@
+# Sourced by tests that train as a user does: small models of both kinds in llama/ and gpt2/, their
+# tokenizer in tok/, text in books/ and held, a config for 30 steps in ds.json.
+fail() { echo "$1" >&2; exit 1; }
+# expect CODE COMMAND…: runs it, with its output in `out` and its errors in `err`
+expect() {
+    local want=$1 code=0
+    shift
+    "$@" >out 2>err || code=$?
+    [ "$code" = "$want" ] || { tail -3 out; cat err; fail "$*: exit code $code, not $want"; }
+}
+trap 'kill -9 $(jobs -p) 2>/dev/null || :; wait || :' EXIT
+bits() { sha256sum <"$1/model.safetensors"; }
+
+# Text with something to learn: words that tend to follow each other.
+awk 'BEGIN {
+    n = split("the cat sat on a mat and saw that dog run over my big red house while we ate", w, " ")
+    s = 7
+    for (line = 0; line < 6000; line++) {
+        text = ""
+        for (i = 0; i < 8; i++) {
+            s = (s * 1103515245 + 12345) % 2147483648
+            k = (s / 65536) % 4 == 0 ? int(s / 65536) % n : (k * 3 + 1) % n
+            text = text (i ? " " : "") w[k + 1]
+        }
+        print text "."
+    }
+}' >text
+head -c 20000 text >held
+mkdir books
+split -n l/5 text books/part-
+"$SIFR" tokenizer train --vocab-size 300 --data text --output tok >/dev/null
+
+cat >llama.json <<'J'
+{"model_type": "llama", "architectures": ["LlamaForCausalLM"], "vocab_size": 300,
+ "hidden_size": 64, "intermediate_size": 160, "num_hidden_layers": 2, "num_attention_heads": 4,
+ "num_key_value_heads": 2, "max_position_embeddings": 128, "tie_word_embeddings": false}
+J
+# Dropout is on, as transformers has it by default.
+cat >gpt2.json <<'J'
+{"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "vocab_size": 300, "n_embd": 64,
+ "n_layer": 2, "n_head": 4, "n_positions": 128}
+J
+for kind in llama gpt2; do
+    "$SIFR" init --config $kind.json --tokenizer tok --output $kind --seed 3 >/dev/null
+done
+cat >ds.json <<'J'
+{"train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": 2, "gradient_clipping": 1.0,
+ "optimizer": {"type": "AdamW", "params": {"lr": 3e-3, "weight_decay": 0.01}},
+ "scheduler": {"type": "WarmupCosineLR", "params": {"warmup_num_steps": 4, "total_num_steps": 30}},
+ "sifr": {"seq_length": 64, "max_steps": 30}}
+J
+train() { "$SIFR" train --config ds.json --data books --threads 2 "$@"; }
+steady="$SIFR train --config ds.json --data books --threads 2 --model gpt2 --save-steps 4
+    --save-total-limit 2 --eval-data held --eval-steps 10 --max-eval-windows 30 --logging-steps 3"
