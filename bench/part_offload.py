@@ -100,7 +100,7 @@ def state_on_disk(context, part, allowed):
 
 
 def run(context, part):
-    allowed = context.seconds_for("memory")
+    allowed = context.seconds_for("offload")
     recomputation(context, part, allowed / 2)
     state_on_disk(context, part, allowed / 2)
     part.notes.append("One rank, all threads. The limits of memory themselves: "
