@@ -59,14 +59,7 @@ train example 1 --seq-length 32 --per-device-train-batch-size 1 --max-steps 2 ||
 empty "the example"
 
 # --- killed, resumed, and cleaned up after ---
-until_it() { # for up to 60 s, while the run lives
-    for _ in $(seq 600); do
-        "$@" >/dev/null 2>&1 && return
-        kill -0 $run 2>/dev/null || fail "the run ended before: $*"
-        sleep 0.1
-    done
-    fail "in vain: $*"
-}
+. "$SOURCE/tests/support/until_it.sh"
 newest() { # of those that are complete
     ls "$1" | sed -n 's/^checkpoint-\([0-9]*\)$/\1/p' | sort -n | tail -n 1
 }

@@ -1,14 +1,7 @@
 # Training in fp16 as a user runs it: it learns, its loss scale is shown and survives a resume, and an
 # overflow at the least scale ends the run.
 # label: full, not under sanitizers (test_train is)
-fail() { echo "$1" >&2; exit 1; }
-# expect CODE COMMAND…: runs it, with its output in `out` and its errors in `err`
-expect() {
-    local want=$1 code=0
-    shift
-    "$@" >out 2>err || code=$?
-    [ "$code" = "$want" ] || { tail -3 out; cat err; fail "$*: exit code $code, not $want"; }
-}
+. "$SOURCE/tests/support/expect.sh"
 bits() { sha256sum <"$1/model.safetensors"; }
 # Step, loss, norm, rate, skipped and loss scale.
 figures() { cut -d, -f1,3-5,10,14 "$1/metrics.csv"; }

@@ -1,13 +1,7 @@
 # Frozen weights, as a user trains with them: their bytes are those of the model it began with, also
 # after a resumed run and in bf16; a checkpoint has no moments of units that are frozen as a whole.
 # timeout: 300
-fail() { echo "$1" >&2; exit 1; }
-expect() {
-    local want=$1 code=0
-    shift
-    "$@" >out 2>err || code=$?
-    [ "$code" = "$want" ] || { tail -3 out; cat err; fail "$*: exit code $code, not $want"; }
-}
+. "$SOURCE/tests/support/expect.sh"
 # tensor FILE NAME: hash of a tensor's bytes in a safetensors file
 tensor() {
     local size place

@@ -1,13 +1,6 @@
 # Sourced by tests that train as a user does: small models of both kinds in llama/ and gpt2/, their
 # tokenizer in tok/, text in books/ and held, a config for 30 steps in ds.json.
-fail() { echo "$1" >&2; exit 1; }
-# expect CODE COMMAND…: runs it, with its output in `out` and its errors in `err`
-expect() {
-    local want=$1 code=0
-    shift
-    "$@" >out 2>err || code=$?
-    [ "$code" = "$want" ] || { tail -3 out; cat err; fail "$*: exit code $code, not $want"; }
-}
+. "$SOURCE/tests/support/expect.sh"
 trap 'kill -9 $(jobs -p) 2>/dev/null || :; wait || :' EXIT
 bits() { sha256sum <"$1/model.safetensors"; }
 

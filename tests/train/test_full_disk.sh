@@ -16,15 +16,7 @@ cat >ds.json <<'J'
  "optimizer": {"type": "AdamW", "params": {"lr": 1e-3}},
  "sifr": {"seq_length": 32, "max_steps": 100000, "save_steps": 3, "save_total_limit": 1}}
 J
-# Waits for up to 60 s until the command succeeds, while the run lives.
-until_it() {
-    for _ in $(seq 600); do
-        "$@" >/dev/null 2>&1 && return
-        kill -0 $run 2>/dev/null || fail "the run ended before: $*"
-        sleep 0.1
-    done
-    fail "in vain: $*"
-}
+. "$SOURCE/tests/support/until_it.sh"
 
 ranks="1"
 "$SIFR" doctor --json | grep -q '"launcher": "' && ranks="1 2"
