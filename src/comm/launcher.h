@@ -28,7 +28,8 @@ int comm_launcher_rank(void);
 int comm_launcher_local_ranks(void);
 
 /* The launcher's name where it is one that is not MPI's ("torchrun", srun without the plug-in that
- * Open MPI needs), with its number of ranks; NULL otherwise. Such a process has no MPI to talk through: refuse where *ranks > 1. */
+ * Open MPI needs), with its number of ranks; NULL otherwise. Such a process has no MPI to talk
+ * through: refuse where *ranks > 1. */
 const char *comm_foreign_launcher(int *ranks);
 
 #endif
