@@ -97,7 +97,7 @@ empty "after the kill"
 
 # --- a file that is cut off in the middle of a step ---
 start cut
-truncate -s 8192 nvme/sifr-swap-rank0-*/state
+cut_off nvme/sifr-swap-rank0-*/state
 code=0
 wait $run || code=$?
 [ $code = 1 ] || fail "a file cut off: exit code $code"

@@ -90,7 +90,7 @@ for n in $ranks; do
         --ranks $n --max-steps 100000 >log 2>err &
     run=$!
     until_it test -e cut-$n/latest
-    truncate -s 8192 nvme/sifr-swap-rank$((n - 1))-*/state
+    cut_off nvme/sifr-swap-rank$((n - 1))-*/state
     code=0
     wait $run || code=$?
     [ $code = 1 ] || fail "$n ranks: a file cut off: exit code $code"

@@ -14,3 +14,13 @@ cat >llama.json <<'J'
 J
 "$SIFR" init --config llama.json --tokenizer tok --output llama --seed 3 >log
 mkdir nvme
+# Cuts the file off under the process $run until that ends, for up to 60 s: once is not enough, since
+# what is cut off after a step's last read is whole again with the next step's writes.
+cut_off() { # FILE
+    for _ in $(seq 3000); do
+        truncate -c -s 8192 "$1" 2>/dev/null || :
+        kill -0 $run 2>/dev/null || return 0
+        sleep 0.02
+    done
+    fail "a file cut off is not noticed"
+}
