@@ -58,6 +58,15 @@ typedef struct sifr_zero_options {
     int64_t model_persistence_threshold; /* ... while all of these are at most so many */
 } sifr_zero_options;
 
+/* State in the memory of a host whose devices have their own. CPU ranks have one memory: there all
+ * of this changes nothing. What is on disk by sifr_offload_options is not here. */
+typedef struct sifr_host_options {
+    bool optimizer;   /* fp32 master weights and both moments */
+    bool parameters;  /* what kernels read as weights, at ZeRO stage 3 */
+    bool gradients;   /* their sums, once they are final, on one rank or at stages 2, 3 */
+    bool activations; /* what the forward pass leaves for the backward pass */
+} sifr_host_options;
+
 /* State on disk: DeepSpeed's offload_optimizer, offload_param and aio. None of it changes a result.
  */
 typedef struct sifr_offload_options {
@@ -66,6 +75,7 @@ typedef struct sifr_offload_options {
     bool parameters;        /* what kernels read as weights is, at ZeRO stage 3 */
     bool gradients;         /* their sums are, once they are final, on one rank or at stages 2, 3 */
     bool activations;       /* what the forward pass leaves for the backward pass is */
+    sifr_host_options host; /* what is in the host's memory instead */
     int32_t slice_count;    /* of parameters, in memory at a time; 0: worked out */
     int64_t slice_size;     /* elements that a rank's slice of a unit may have; 0: any number */
     int64_t kept_elements;  /* of parameters that stay in memory, in the model's order */

@@ -126,7 +126,7 @@ static json_t *machine_json(const cli_plan_report *r) {
 static json_t *disk_json(const plan_schedule *s) {
     int64_t read, written, classes[PLAN_CLASSES];
     plan_disk(s, &read, &written);
-    plan_disk_classes(s, classes);
+    plan_away_classes(s, PLAN_NVME, classes);
     return json_pack("{s:I, s:I, s:I, s:o}", "bytes", (json_int_t)s->nvme_bytes, "read_bytes",
                      (json_int_t)read, "written_bytes", (json_int_t)written, "classes",
                      classes_json(classes));

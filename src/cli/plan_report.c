@@ -103,7 +103,7 @@ static void print_disk(const plan_schedule *s) {
     printf("%-16s %14lld  %9s  %s read and %s written a step\n", "on nvme",
            (long long)s->nvme_bytes, base_format_bytes((uint64_t)s->nvme_bytes, text),
            base_format_bytes((uint64_t)in, read), base_format_bytes((uint64_t)out, written));
-    plan_disk_classes(s, classes);
+    plan_away_classes(s, PLAN_NVME, classes);
     for (int c = 0; c < PLAN_CLASSES; c++) {
         if (classes[c])
             printf("  %-14s %14lld  %9s\n", plan_class_name((plan_class)c), (long long)classes[c],

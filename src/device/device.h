@@ -200,6 +200,14 @@ typedef struct device device;
  * "avx512", "avx2", "plain", or NULL for the best that this CPU has. */
 sifr_status device_open_cpu(int threads, const char *isa, device **out,
                             sifr_error *error) SIFR_MUST_CHECK;
+
+/* The same, but its memory counts as its own, as that of an accelerator: for tests of the passes,
+ * and for plans of such a device. What device_take gives is the device's; a kernel with an operand
+ * anywhere else fails, and so does a copy that does not go from one side to the other. */
+sifr_status device_open_separate(int threads, const char *isa, device **out,
+                                 sifr_error *error) SIFR_MUST_CHECK;
+bool device_is_separate(const device *dev);
+
 void device_close(device *dev); /* NULL is harmless */
 
 int device_threads(const device *dev);
@@ -244,5 +252,22 @@ sifr_status device_take(device *dev, int64_t bytes, void **out, sifr_error *erro
 sifr_status device_take_shared(device *dev, int64_t bytes, void **out, int *file,
                                sifr_error *error) SIFR_MUST_CHECK;
 void device_give(device *dev, void *block, int64_t bytes);
+
+/* Memory of the host that copies go to and from, zeroed and touched; device_give gives it back. */
+sifr_status device_take_host(device *dev, int64_t bytes, void **out,
+                             sifr_error *error) SIFR_MUST_CHECK;
+
+/* Copies between the device's memory and the host's, and returns when done; from any thread. Where
+ * both are one memory, between any two places. */
+sifr_status device_copy(device *dev, void *to, const void *from, int64_t bytes,
+                        sifr_error *error) SIFR_MUST_CHECK;
+
+/* Of a separate device: bytes taken and not given back, and bytes copied since it was opened; else
+ * zero. */
+typedef struct device_counts {
+    int64_t device_bytes, host_bytes;
+    int64_t to_device, to_host;
+} device_counts;
+device_counts device_count(const device *dev);
 
 #endif

@@ -14,6 +14,7 @@
 
 #include "base/file.h"
 #include "base/status.h"
+#include "device/device.h"
 
 /* What O_DIRECT asks of addresses, offsets and sizes everywhere. */
 enum { ENGINE_IO_ALIGNMENT = 4096 };
@@ -30,11 +31,14 @@ typedef struct engine_io_settings {
     bool plain;          /* no rings: plain reads and writes */
 } engine_io_settings;
 
-/* A file that transfers read and write; the caller's, and open until they are over. */
+/* A file that transfers read and write; the caller's, and open until they are over. Or host memory
+ * in its place, which device_copy moves to and from the memory of `dev`, without rings. */
 typedef struct engine_io_file {
     int descriptor;
-    bool direct; /* O_DIRECT: everything must be aligned */
-    char path[BASE_PATH_LENGTH];
+    bool direct;                 /* O_DIRECT: everything must be aligned */
+    char path[BASE_PATH_LENGTH]; /* or what messages call it */
+    device *dev;
+    char *memory; /* NULL: a file */
 } engine_io_file;
 
 /* Opens for reading and writing, past the page cache where the file system can. With `create` the

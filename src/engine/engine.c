@@ -47,14 +47,19 @@ static plan_transfers transfers_of(const sifr_zero_options *zero) {
                             .model_persistence = zero->model_persistence_threshold};
 }
 
+static plan_tier tier_of(bool disk, bool host) {
+    return disk ? PLAN_NVME : host ? PLAN_HOST : PLAN_DEVICE;
+}
+
 static plan_offload offload_of(const sifr_offload_options *offload) {
+    const sifr_host_options *host = &offload->host;
     bool disk = offload->nvme_path != NULL;
-    plan_tier tier = disk && offload->optimizer ? PLAN_NVME : PLAN_DEVICE;
-    return (plan_offload){.masters = tier,
-                          .moments = tier,
-                          .parameters = disk && offload->parameters ? PLAN_NVME : PLAN_DEVICE,
-                          .gradients = disk && offload->gradients ? PLAN_NVME : PLAN_DEVICE,
-                          .activations = disk && offload->activations ? PLAN_NVME : PLAN_DEVICE,
+    plan_tier state = tier_of(disk && offload->optimizer, host->optimizer);
+    return (plan_offload){.masters = state,
+                          .moments = state,
+                          .parameters = tier_of(disk && offload->parameters, host->parameters),
+                          .gradients = tier_of(disk && offload->gradients, host->gradients),
+                          .activations = tier_of(disk && offload->activations, host->activations),
                           .slices = offload->slice_count,
                           .most_slice = offload->slice_size,
                           .kept = offload->kept_elements,
@@ -108,7 +113,7 @@ static sifr_status open_swap(sifr_engine *engine, sifr_error *error) {
                              .overlap_events = o->overlap_events};
     if (!s->nvme_bytes) return SIFR_OK;
     BASE_TRY(engine_swap_open(o->nvme_path, s->settings.rank, s->nvme_bytes, &io,
-                              engine_disk_transfers(s), &engine->swap, error));
+                              engine_transfers(s, PLAN_DISK), &engine->swap, error));
     engine->pinned = engine_use_swap(engine->trainer, engine->swap, o->pin_memory);
     return SIFR_OK;
 }
@@ -129,26 +134,42 @@ static sifr_status check_types(const sifr_engine_options *o, sifr_error *error) 
 static sifr_status make_plan(sifr_engine *engine, sifr_error *error) {
     const sifr_engine_options *options = &engine->options;
     plan_settings settings = engine_settings(options, engine->group);
-    BASE_TRY(device_open_cpu(options->threads, options->isa, &engine->dev, error));
     BASE_TRY(plan_lower(engine->model, engine->dev, &settings, &engine->training, error));
     return engine_check_memory(engine->training, comm_local_size(engine->group), error);
 }
 
+/* What kernels cannot reach beside stage 3's slices is not built. */
+static sifr_status check_tiers(const sifr_engine_options *o, const device *dev, sifr_error *error) {
+    plan_offload offload = offload_of(&o->offload);
+    if (o->zero_stage >= 3 || offload.parameters == PLAN_DEVICE) return SIFR_OK;
+    if (offload.parameters == PLAN_HOST && !device_is_separate(dev)) return SIFR_OK;
+    return base_fail(error, SIFR_USAGE, "offload: parameters are %s at ZeRO stage 3 only",
+                     offload.parameters == PLAN_HOST ? "in host memory" : "on disk");
+}
+
 sifr_status engine_create(const sifr_model *model, const sifr_engine_options *options,
                           comm_group *group, sifr_engine **out, sifr_error *error) {
+    device *dev;
+    BASE_TRY(device_open_cpu(options->threads, options->isa, &dev, error));
+    return engine_create_on(dev, model, options, group, out, error);
+}
+
+sifr_status engine_create_on(device *dev, const sifr_model *model,
+                             const sifr_engine_options *options, comm_group *group,
+                             sifr_engine **out, sifr_error *error) {
     sifr_engine *engine;
-    sifr_status status;
-    BASE_TRY(base_alloc(1, sizeof *engine, &engine, error));
+    sifr_status status = base_alloc(1, sizeof *engine, &engine, error);
+    if (status != SIFR_OK) {
+        device_close(dev);
+        return status;
+    }
+    engine->dev = dev;
     engine->model = model;
     engine->options = *options;
     engine->group = group;
     engine->scaler.scale = 1.0;
     BASE_TRY_GOTO(status, check_types(options, error), fail);
-    if (options->offload.nvme_path && options->offload.parameters && options->zero_stage < 3) {
-        status =
-            base_fail(error, SIFR_USAGE, "offload: parameters are on disk at ZeRO stage 3 only");
-        goto fail;
-    }
+    BASE_TRY_GOTO(status, check_tiers(options, dev, error), fail);
     if (options->checkpoints < 0 || (options->checkpoints > 0 && options->activation_bytes > 0)) {
         status = base_fail(error, SIFR_USAGE,
                            "checkpoints: a count of units' inputs, without activation_bytes");
@@ -228,14 +249,15 @@ sifr_status engine_check_ids(const sifr_model *model, const int32_t *tokens, con
     return SIFR_OK;
 }
 
-static void put_batch(const engine_executor *executor, const plan_schedule *s,
-                      const int32_t *tokens, const int32_t *labels) {
+static sifr_status put_batch(const engine_executor *executor, const plan_schedule *s,
+                             const int32_t *tokens, const int32_t *labels, sifr_error *error) {
     int64_t count = s->settings.sequences * s->settings.length;
+    int64_t bytes = count * (int64_t)sizeof *tokens;
     for (int32_t j = 0; j < s->settings.micro_batches; j++) {
-        size_t bytes = (size_t)count * sizeof *tokens;
-        memcpy(engine_buffer(executor, s->tokens[j]), tokens + j * count, bytes);
-        memcpy(engine_buffer(executor, s->labels[j]), labels + j * count, bytes);
+        BASE_TRY(engine_set(executor, s->tokens[j], 0, tokens + j * count, bytes, error));
+        BASE_TRY(engine_set(executor, s->labels[j], 0, labels + j * count, bytes, error));
     }
+    return SIFR_OK;
 }
 
 /* A step without labels says nothing about the scale. */
@@ -256,7 +278,7 @@ sifr_status sifr_engine_step(sifr_engine *engine, const int32_t *tokens, const i
     const plan_schedule *s = engine->training;
     int64_t count = s->settings.micro_batches * s->settings.sequences * s->settings.length;
     BASE_TRY(engine_check_ids(engine->model, tokens, labels, count, error));
-    put_batch(engine->trainer, s, tokens, labels);
+    BASE_TRY(put_batch(engine->trainer, s, tokens, labels, error));
     engine_step_input input = {.seed = engine->options.seed,
                                .step = engine->steps,
                                .updates = engine->updates,
@@ -295,7 +317,7 @@ sifr_status sifr_engine_evaluate(sifr_engine *engine, const int32_t *tokens, con
     if (!engine->evaluator) BASE_TRY(make_evaluator(engine, error));
     int64_t count = engine->options.sequences * engine->options.length;
     BASE_TRY(engine_check_ids(engine->model, tokens, labels, count, error));
-    put_batch(engine->evaluator, engine->evaluation, tokens, labels);
+    BASE_TRY(put_batch(engine->evaluator, engine->evaluation, tokens, labels, error));
     engine_step_input input = {0};
     engine_result out;
     BASE_TRY(engine_run(engine->evaluator, &input, &out, error));
@@ -317,5 +339,5 @@ double sifr_engine_loss_scale(const sifr_engine *engine) {
 }
 
 int64_t sifr_engine_planned_bytes(const sifr_engine *engine) {
-    return engine->training->total_bytes;
+    return engine->training->total_bytes + engine->training->host_bytes;
 }

@@ -36,6 +36,11 @@ typedef enum engine_part {
 sifr_status engine_create(const sifr_model *model, const sifr_engine_options *options,
                           comm_group *group, sifr_engine **out, sifr_error *error) SIFR_MUST_CHECK;
 
+/* The same on a device of the caller's choice, which the engine closes, also where this fails. */
+sifr_status engine_create_on(device *dev, const sifr_model *model,
+                             const sifr_engine_options *options, comm_group *group,
+                             sifr_engine **out, sifr_error *error) SIFR_MUST_CHECK;
+
 /* The type in which a part is kept: FP32 or BF16. */
 device_dtype engine_part_type(const sifr_engine *engine, engine_part part);
 
@@ -44,8 +49,9 @@ device_dtype engine_part_type(const sifr_engine *engine, engine_part part);
 bool engine_range(const sifr_engine *engine, size_t index, engine_part part, int64_t *first,
                   int64_t *count);
 
-/* Elements first … first + count - 1 of that range, in the part's type: in place, or, where they
- * are on disk, in `room` (count elements); *out says where, until the next step or write. */
+/* Elements first … first + count - 1 of that range, in the part's type: in place, or, where the
+ * host does not reach them, in `room` (count elements); *out says where, until the next step or
+ * write. */
 sifr_status engine_view(const sifr_engine *engine, size_t index, engine_part part, int64_t first,
                         int64_t count, void *room, const void **out,
                         sifr_error *error) SIFR_MUST_CHECK;
@@ -59,7 +65,8 @@ sifr_status engine_view_fp32(const sifr_engine *engine, size_t index, engine_par
 sifr_status engine_write(sifr_engine *engine, size_t index, engine_part part, int64_t first,
                          int64_t count, const void *values, sifr_error *error) SIFR_MUST_CHECK;
 
-/* The values of engine_range where they are FP32 in memory, the engine's own; else NULL. */
+/* The values of engine_range where they are FP32 in the host's memory, the engine's own; else NULL.
+ */
 float *engine_slice(const sifr_engine *engine, size_t index, engine_part part, int64_t *first,
                     int64_t *count);
 

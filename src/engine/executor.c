@@ -17,11 +17,14 @@ struct engine_executor {
     int file;            /* of a block that is no window yet; -1: none */
     bool shared;         /* the owner's, and overwritten by each of its runs */
     float *seconds;
-    engine_span *spans;                  /* the caller's; NULL: not asked for */
-    comm_handle *transfers;              /* by the instruction that started them */
-    engine_swap *swap;                   /* borrowed; NULL: nothing is on disk */
-    engine_io_handle *disk_transfers;    /* by the instruction that started them; -1: none */
-    engine_io_times disk_times;          /* of the last one that was waited for */
+    engine_span *spans;      /* the caller's; NULL: not asked for */
+    comm_handle *transfers;  /* by the instruction that started them */
+    engine_swap *swap;       /* borrowed; NULL: nothing is on disk */
+    engine_host_store *host; /* NULL: nothing is in host memory that is not the device's */
+    bool borrows_host;       /* it is the owner's */
+    char *window;            /* for what the host looks at, of a separate device; else NULL */
+    engine_io_handle *moves; /* transfers of both, by the instruction that started them; -1: none */
+    engine_io_times move_times;          /* of the last one that was waited for */
     bool skip;                           /* the rest of this step changes nothing */
     double *losses;                      /* by micro batch of this rank */
     double *all_losses, *ordered_losses; /* of all ranks: as gathered, by global micro batch */
@@ -35,7 +38,7 @@ static int64_t permanent_bytes(const plan_schedule *s) {
     int64_t end = 0;
     for (size_t b = 0; b < s->buffer_count; b++) {
         const plan_buffer *buffer = &s->buffers[b];
-        if (buffer->first < 0 && buffer->tier != PLAN_NVME)
+        if (buffer->first < 0 && !plan_is_away(s, (int32_t)b))
             end = base_max_i64(end, buffer->offset + buffer->bytes);
     }
     return base_ceil_to(end, 4096);
@@ -70,30 +73,46 @@ static sifr_status take_memory(engine_executor *e, const engine_executor *owner,
     return SIFR_OK;
 }
 
-static void fill_tables(engine_executor *e) {
+/* Where the host makes what a buffer is to hold: in place, or in the window; then `put` has it
+ * there. */
+static void *place_to_fill(const engine_executor *e, int32_t buffer) {
+    void *at = engine_host_buffer(e, buffer);
+    return at ? at : e->window;
+}
+
+static sifr_status put(const engine_executor *e, int32_t buffer, sifr_error *error) {
+    if (engine_host_buffer(e, buffer)) return SIFR_OK;
+    return engine_set(e, buffer, 0, e->window, e->schedule->buffers[buffer].bytes, error);
+}
+
+static void fill_table(const model_table *table, int64_t positions, float *at) {
+    int64_t half = table->head_dim / 2;
+    for (int64_t p = 0; p < positions; p++, at += table->head_dim) {
+        for (int64_t i = 0; i < half; i++) {
+            /* As transformers: the frequency in fp32, the angle in fp32. */
+            float angle = (float)p * (float)table->frequencies[i];
+            at[i] = (float)cos((double)angle);
+            at[half + i] = (float)sin((double)angle);
+        }
+    }
+}
+
+static sifr_status fill_tables(engine_executor *e, sifr_error *error) {
     const plan_schedule *s = e->schedule;
     bool cached = s->settings.mode == PLAN_GENERATE;
     int64_t positions = cached ? s->settings.cache_length : s->settings.length;
     for (size_t t = 0; t < s->model->table_count; t++) {
-        const model_table *table = &s->model->tables[t];
-        float *at = engine_buffer(e, s->tables[t]);
-        int64_t half = table->head_dim / 2;
-        for (int64_t p = 0; p < positions; p++, at += table->head_dim) {
-            for (int64_t i = 0; i < half; i++) {
-                /* As transformers: the frequency in fp32, the angle in fp32. */
-                float angle = (float)p * (float)table->frequencies[i];
-                at[i] = (float)cos((double)angle);
-                at[half + i] = (float)sin((double)angle);
-            }
-        }
+        fill_table(&s->model->tables[t], positions, place_to_fill(e, s->tables[t]));
+        BASE_TRY(put(e, s->tables[t], error));
     }
-    if (cached) return;
-    int32_t *position = engine_buffer(e, s->positions[0]);
+    if (cached) return SIFR_OK;
+    int32_t *position = place_to_fill(e, s->positions[0]);
     for (int64_t q = 0; q < s->settings.sequences; q++) {
         for (int64_t i = 0; i < s->settings.length; i++) {
             position[q * s->settings.length + i] = (int32_t)i;
         }
     }
+    return put(e, s->positions[0], error);
 }
 
 /* Parameters, and where both generate, caches, are the owner's; so are their places on disk. */
@@ -110,34 +129,70 @@ static void borrow(engine_executor *e, const engine_executor *owner) {
     }
 }
 
-static sifr_status take_disk_handles(engine_executor *e, sifr_error *error) {
+static bool is_move(const plan_instruction *i) {
+    return i->action == PLAN_READ || i->action == PLAN_WRITE;
+}
+
+static sifr_status take_move_handles(engine_executor *e, sifr_error *error) {
     const plan_schedule *s = e->schedule;
     size_t count = 0;
     for (size_t i = 0; i < s->instruction_count; i++) {
-        if (s->instructions[i].queue == PLAN_DISK) count = s->instruction_count;
+        if (is_move(&s->instructions[i])) count = s->instruction_count;
     }
-    BASE_TRY(base_alloc(count, sizeof *e->disk_transfers, &e->disk_transfers, error));
-    for (size_t i = 0; i < count; i++) e->disk_transfers[i] = -1;
+    BASE_TRY(base_alloc(count, sizeof *e->moves, &e->moves, error));
+    for (size_t i = 0; i < count; i++) e->moves[i] = -1;
     return SIFR_OK;
 }
 
-/* What goes to disk is aligned for it; the plan left room for that. */
-static void place_buffers(engine_executor *e) {
-    const plan_schedule *s = e->schedule;
-    for (size_t b = 0; b < s->buffer_count; b++) {
-        const plan_buffer *buffer = &s->buffers[b];
-        int64_t offset = buffer->offset;
-        if (buffer->aligned) offset = base_ceil_to(offset, PLAN_DISK_ALIGNMENT);
-        e->base[b] = buffer->tier == PLAN_NVME ? NULL : (char *)e->block + offset;
+static sifr_status take_host(engine_executor *e, const engine_executor *owner, sifr_error *error) {
+    plan_schedule *s = e->schedule;
+    if (owner) {
+        e->host = owner->host;
+        e->borrows_host = true;
+        return SIFR_OK;
     }
+    if (!s->host_bytes) return SIFR_OK;
+    return engine_host_store_open(s->dev, s->host_bytes, engine_transfers(s, PLAN_COPY), &e->host,
+                                  error);
 }
 
-int32_t engine_disk_transfers(const plan_schedule *s) {
+/* The largest of what the host itself reads and writes of a step, and of the tables. */
+static sifr_status take_window(engine_executor *e, sifr_error *error) {
+    const plan_schedule *s = e->schedule;
+    int64_t most = 0;
+    if (!device_is_separate(s->dev)) return SIFR_OK;
+    for (size_t b = 0; b < s->buffer_count; b++) {
+        const plan_buffer *buffer = &s->buffers[b];
+        bool looked_at = buffer->class == PLAN_INPUTS || buffer->class == PLAN_CONSTANTS;
+        looked_at |= (int32_t)b == s->squares || (int32_t)b == s->all_squares;
+        if (looked_at) most = base_max_i64(most, buffer->bytes);
+    }
+    return base_alloc((size_t)most, 1, &e->window, error);
+}
+
+static char *place_of(const engine_executor *e, size_t index) {
+    const plan_buffer *buffer = &e->schedule->buffers[index];
+    if (!plan_is_away(e->schedule, (int32_t)index)) {
+        int64_t offset = buffer->offset;
+        if (buffer->aligned) offset = base_ceil_to(offset, PLAN_DISK_ALIGNMENT);
+        return (char *)e->block + offset;
+    }
+    bool host = buffer->tier == PLAN_HOST && e->host;
+    return host ? engine_host_store_file(e->host)->memory + buffer->offset : NULL;
+}
+
+/* What transfers move is aligned for them; the plan left room for that. */
+static void place_buffers(engine_executor *e) {
+    const plan_schedule *s = e->schedule;
+    for (size_t b = 0; b < s->buffer_count; b++) e->base[b] = place_of(e, b);
+}
+
+int32_t engine_transfers(const plan_schedule *s, plan_queue queue) {
     int32_t under_way = 0, most = 1;
     for (size_t i = 0; i < s->instruction_count; i++) {
         const plan_instruction *in = &s->instructions[i];
-        under_way += in->queue == PLAN_DISK;
-        under_way -= in->wait >= 0 && s->instructions[in->wait].queue == PLAN_DISK;
+        under_way += in->queue == queue;
+        under_way -= in->wait >= 0 && s->instructions[in->wait].queue == queue;
         if (under_way > most) most = under_way;
     }
     return most;
@@ -183,12 +238,14 @@ sifr_status engine_executor_create(plan_schedule *schedule, comm_group *group,
     BASE_TRY_GOTO(status, base_alloc(all, sizeof *e->all_losses, &e->all_losses, error), fail);
     BASE_TRY_GOTO(status, base_alloc(all, sizeof *e->ordered_losses, &e->ordered_losses, error),
                   fail);
-    BASE_TRY_GOTO(status, take_disk_handles(e, error), fail);
+    BASE_TRY_GOTO(status, take_move_handles(e, error), fail);
     BASE_TRY_GOTO(status, take_memory(e, owner, error), fail);
+    BASE_TRY_GOTO(status, take_host(e, owner, error), fail);
+    BASE_TRY_GOTO(status, take_window(e, error), fail);
     place_buffers(e);
     if (owner) borrow(e, owner);
     e->shared = owner && !e->block_bytes;
-    fill_tables(e);
+    BASE_TRY_GOTO(status, fill_tables(e, error), fail);
     *out = e;
     return SIFR_OK;
 fail:
@@ -198,13 +255,15 @@ fail:
 
 void engine_executor_free(engine_executor *e) {
     if (!e) return;
+    if (!e->borrows_host) engine_host_store_close(e->host); /* before what it may be moving */
     if (e->file >= 0) close(e->file);
     if (e->block_bytes) comm_close_window(e->group, e->block);
     if (e->block_bytes) device_give(e->schedule->dev, e->block, e->block_bytes);
     free(e->base);
     free(e->seconds);
     free(e->transfers);
-    free(e->disk_transfers);
+    free(e->moves);
+    free(e->window);
     free(e->losses);
     free(e->all_losses);
     free(e->ordered_losses);
@@ -213,6 +272,47 @@ void engine_executor_free(engine_executor *e) {
 
 void *engine_buffer(const engine_executor *e, int32_t buffer) {
     return buffer < 0 ? NULL : e->base[buffer];
+}
+
+/* On disk, or in memory that the host does not reach. */
+static bool is_hidden(const engine_executor *e, int32_t buffer) {
+    const plan_schedule *s = e->schedule;
+    plan_tier tier = s->buffers[buffer].tier;
+    return tier == PLAN_NVME || (tier == PLAN_DEVICE && device_is_separate(s->dev));
+}
+
+void *engine_host_buffer(const engine_executor *e, int32_t buffer) {
+    return buffer < 0 || is_hidden(e, buffer) ? NULL : e->base[buffer];
+}
+
+sifr_status engine_get(const engine_executor *e, int32_t buffer, int64_t at, void *to,
+                       int64_t bytes, sifr_error *error) {
+    if (is_hidden(e, buffer))
+        return device_copy(e->schedule->dev, to, e->base[buffer] + at, bytes, error);
+    memcpy(to, e->base[buffer] + at, (size_t)bytes);
+    return SIFR_OK;
+}
+
+sifr_status engine_set(const engine_executor *e, int32_t buffer, int64_t at, const void *from,
+                       int64_t bytes, sifr_error *error) {
+    if (is_hidden(e, buffer))
+        return device_copy(e->schedule->dev, e->base[buffer] + at, from, bytes, error);
+    memcpy(e->base[buffer] + at, from, (size_t)bytes);
+    return SIFR_OK;
+}
+
+engine_host_store *engine_host(const engine_executor *e) {
+    return e->host;
+}
+
+/* All of a buffer for the host to read: in place, or in the window, until that is asked for again.
+ */
+static sifr_status look(const engine_executor *e, int32_t buffer, const void **out,
+                        sifr_error *error) {
+    *out = engine_host_buffer(e, buffer);
+    if (*out) return SIFR_OK;
+    *out = e->window;
+    return engine_get(e, buffer, 0, e->window, e->schedule->buffers[buffer].bytes, error);
 }
 
 int64_t engine_taken_bytes(const engine_executor *e) {
@@ -238,41 +338,49 @@ void *engine_idle_memory(const engine_executor *e, int64_t *bytes) {
     return (char *)e->block + start;
 }
 
-static int64_t count_labels(const engine_executor *e) {
+static sifr_status count_labels(const engine_executor *e, int64_t *count, sifr_error *error) {
     const plan_schedule *s = e->schedule;
-    int64_t count = 0, tokens = s->settings.sequences * s->settings.length;
+    int64_t tokens = s->settings.sequences * s->settings.length;
+    *count = 0;
     for (int32_t j = 0; j < s->settings.micro_batches; j++) {
-        const int32_t *labels = engine_buffer(e, s->labels[j]);
-        for (int64_t i = 0; i < tokens; i++) count += labels[i] >= 0;
+        const void *seen;
+        BASE_TRY(look(e, s->labels[j], &seen, error));
+        const int32_t *labels = seen;
+        for (int64_t i = 0; i < tokens; i++) *count += labels[i] >= 0;
     }
-    return count;
+    return SIFR_OK;
 }
 
 /* Rows one after the other, in double. */
-static double fold_losses(const engine_executor *e, int32_t micro_batch) {
+static sifr_status fold_losses(const engine_executor *e, int32_t micro_batch, double *sum,
+                               sifr_error *error) {
     const plan_schedule *s = e->schedule;
-    const float *rows = engine_buffer(e, s->losses[micro_batch]);
+    const void *seen;
+    BASE_TRY(look(e, s->losses[micro_batch], &seen, error));
+    const float *rows = seen;
     int64_t tokens = s->settings.sequences * s->settings.length;
-    double sum = 0;
-    for (int64_t i = 0; i < tokens; i++) sum += (double)rows[i];
-    return sum;
+    *sum = 0;
+    for (int64_t i = 0; i < tokens; i++) *sum += (double)rows[i];
+    return SIFR_OK;
 }
 
 /* Blocks in the order of the whole parameters: unit by unit, and within a unit rank by rank. */
-static double fold_squares(const engine_executor *e) {
+static sifr_status fold_squares(const engine_executor *e, double *sum, sifr_error *error) {
     const plan_schedule *s = e->schedule;
     bool cut = s->all_squares >= 0;
-    const double *squares = engine_buffer(e, cut ? s->all_squares : s->squares);
+    const void *seen;
+    BASE_TRY(look(e, cut ? s->all_squares : s->squares, &seen, error));
+    const double *squares = seen;
     int64_t ranks = cut ? s->settings.world_size : 1, own = s->square_count / ranks, at = 0;
-    double sum = 0;
+    *sum = 0;
     for (size_t u = 0; u < s->model->unit_count; u++) {
         int64_t blocks = s->unit_elements[u] / DEVICE_BLOCK / ranks;
         for (int64_t r = 0; r < ranks; r++) {
-            for (int64_t i = 0; i < blocks; i++) sum += squares[r * own + at + i];
+            for (int64_t i = 0; i < blocks; i++) *sum += squares[r * own + at + i];
         }
         at += blocks;
     }
-    return sum;
+    return SIFR_OK;
 }
 
 /* The losses of all micro batches of all ranks, in the order of the global batch. */
@@ -301,7 +409,8 @@ static sifr_status finish_norm(engine_executor *e, const engine_step_input *inpu
                                              (int64_t)sizeof(double),
                                          engine_buffer(e, s->all_squares), error));
     }
-    double sum = fold_squares(e), scale = 1;
+    double sum, scale = 1;
+    BASE_TRY(fold_squares(e, &sum, error));
     BASE_TRY(gather_losses(e, &result->loss_sum, error));
     result->gradient_norm = sqrt(sum) / input->loss_scale;
     result->updated = isfinite(sum) && isfinite(result->loss_sum) && result->labelled > 0;
@@ -347,31 +456,39 @@ static sifr_status start_reduction(engine_executor *e, const plan_instruction *i
                                    handle, error);
 }
 
-static sifr_status start_disk(engine_executor *e, const plan_instruction *i, sifr_error *error) {
+/* What carries out the transfers of a queue. */
+static engine_io *io_of(const engine_executor *e, plan_queue queue) {
+    return queue == PLAN_DISK ? engine_swap_io(e->swap) : engine_host_store_io(e->host);
+}
+
+static sifr_status start_move(engine_executor *e, const plan_instruction *i, sifr_error *error) {
     const plan_schedule *s = e->schedule;
-    const plan_operand *x = &s->operands[i->first_operand], *y = x + 1;
-    const plan_operand *file = i->action == PLAN_READ ? x : y;
-    int64_t offset = s->buffers[file->buffer].offset + file->offset;
-    engine_io_handle *handle = &e->disk_transfers[i - s->instructions];
+    bool disk = i->queue == PLAN_DISK, read = i->action == PLAN_READ;
+    const plan_operand *away = &s->operands[i->first_operand + (read ? 0 : 1)];
+    int64_t offset = s->buffers[away->buffer].offset + away->offset;
+    engine_io_handle *handle = &e->moves[i - s->instructions];
     if (e->skip) return SIFR_OK;
-    if (i->action == PLAN_READ)
-        return engine_io_start_read(engine_swap_io(e->swap), engine_swap_file(e->swap), offset,
-                                    operand_address(e, i, 1), i->bytes, handle, error);
-    return engine_io_start_write(engine_swap_io(e->swap), engine_swap_file(e->swap), offset,
-                                 operand_address(e, i, 0), i->bytes, handle, error);
+    engine_io *io = io_of(e, (plan_queue)i->queue);
+    const engine_io_file *file = disk ? engine_swap_file(e->swap) : engine_host_store_file(e->host);
+    if (read)
+        return engine_io_start_read(io, file, offset, operand_address(e, i, 1), i->bytes, handle,
+                                    error);
+    return engine_io_start_write(io, file, offset, operand_address(e, i, 0), i->bytes, handle,
+                                 error);
 }
 
 /* Nothing where the step left the transfer out. */
-static sifr_status wait_for_disk(engine_executor *e, int32_t transfer, sifr_error *error) {
-    engine_io_handle handle = e->disk_transfers[transfer];
-    e->disk_times = (engine_io_times){0};
+static sifr_status wait_for_move(engine_executor *e, int32_t transfer, sifr_error *error) {
+    engine_io_handle handle = e->moves[transfer];
+    e->move_times = (engine_io_times){0};
     if (handle < 0) return SIFR_OK;
-    e->disk_transfers[transfer] = -1;
-    return engine_io_wait(engine_swap_io(e->swap), handle, &e->disk_times, error);
+    e->moves[transfer] = -1;
+    plan_queue queue = (plan_queue)e->schedule->instructions[transfer].queue;
+    return engine_io_wait(io_of(e, queue), handle, &e->move_times, error);
 }
 
-static bool is_for_disk(const engine_executor *e, const plan_instruction *i) {
-    return i->action == PLAN_WAIT && e->schedule->instructions[i->wait].queue == PLAN_DISK;
+static bool is_for_move(const engine_executor *e, const plan_instruction *i) {
+    return i->action == PLAN_WAIT && is_move(&e->schedule->instructions[i->wait]);
 }
 
 /* What is no kernel. */
@@ -385,15 +502,14 @@ static sifr_status run_action(engine_executor *e, const plan_instruction *i,
                                            .number = i->unit});
     switch ((plan_action)i->action) {
     case PLAN_COUNT:
-        result->labelled = count_labels(e);
+        BASE_TRY(count_labels(e, &result->labelled, error));
         BASE_TRY(comm_sum(e->group, &result->labelled, 1, error));
         e->step.gradient_scale = 0.0f;
         if (result->labelled) /* scales that are powers of two change no digit */
             e->step.gradient_scale = (float)input->loss_scale * (1.0f / (float)result->labelled);
         return SIFR_OK;
     case PLAN_LOSS:
-        e->losses[i->micro_batch] = fold_losses(e, i->micro_batch);
-        return SIFR_OK;
+        return fold_losses(e, i->micro_batch, &e->losses[i->micro_batch], error);
     case PLAN_NORM:
         return finish_norm(e, input, result, error);
     case PLAN_GATHER:
@@ -405,9 +521,9 @@ static sifr_status run_action(engine_executor *e, const plan_instruction *i,
         return SIFR_OK;
     case PLAN_READ:
     case PLAN_WRITE:
-        return start_disk(e, i, error);
+        return start_move(e, i, error);
     case PLAN_WAIT:
-        if (is_for_disk(e, i)) return wait_for_disk(e, i->wait, error);
+        if (is_for_move(e, i)) return wait_for_move(e, i->wait, error);
         return comm_wait(e->transfers[i->wait], error);
     default:
         return base_fail(error, SIFR_FAILED, "executor: instruction %s is not built",
@@ -419,9 +535,9 @@ static sifr_status run_action(engine_executor *e, const plan_instruction *i,
 static void note_span(engine_executor *e, const plan_instruction *i, double before, double after) {
     engine_span *span = &e->spans[i - e->schedule->instructions];
     *span = (engine_span){.start = before, .end = after};
-    if (is_for_disk(e, i)) {
-        e->spans[i->wait].begun = e->disk_times.begun;
-        e->spans[i->wait].over = e->disk_times.ended;
+    if (is_for_move(e, i)) {
+        e->spans[i->wait].begun = e->move_times.begun;
+        e->spans[i->wait].over = e->move_times.ended;
     } else if (i->action == PLAN_WAIT) {
         const comm_event *event = comm_last(e->group);
         e->spans[i->wait].begun = event->begun;
@@ -454,8 +570,8 @@ sifr_status engine_run(engine_executor *e, const engine_step_input *input, engin
     BASE_TRY(open_window(e, error));
     if (e->swap) BASE_TRY(engine_swap_flush(e->swap, error));
     begin_step(e, input);
-    if (e->shared) fill_tables(e);
-    if (s->settings.mode != PLAN_TRAIN) result->labelled = count_labels(e);
+    if (e->shared) BASE_TRY(fill_tables(e, error));
+    if (s->settings.mode != PLAN_TRAIN) BASE_TRY(count_labels(e, &result->labelled, error));
     double before = comm_seconds();
     for (size_t n = 0; n < s->instruction_count; n++) {
         const plan_instruction *i = &s->instructions[n];

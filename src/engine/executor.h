@@ -3,6 +3,7 @@
 #define ENGINE_EXECUTOR_H
 
 #include "comm/comm.h"
+#include "engine/host_store.h"
 #include "engine/swap.h"
 #include "plan/schedule.h"
 
@@ -35,8 +36,9 @@ sifr_status engine_executor_create(plan_schedule *schedule, comm_group *group,
                                    sifr_error *error) SIFR_MUST_CHECK;
 void engine_executor_free(engine_executor *executor); /* NULL is harmless */
 
-/* Transfers to and from disk that the schedule has under way at a time, at most. */
-int32_t engine_disk_transfers(const plan_schedule *schedule);
+/* Transfers of a queue, PLAN_DISK or PLAN_COPY, that the schedule has under way at a time, at most.
+ */
+int32_t engine_transfers(const plan_schedule *schedule, plan_queue queue);
 
 /* Where the schedule's buffers on disk are: before the first run of a schedule that has such. The
  * swap is borrowed, and closed before the executor is freed, since transfers may be under way after
@@ -44,8 +46,21 @@ int32_t engine_disk_transfers(const plan_schedule *schedule);
  */
 bool engine_use_swap(engine_executor *executor, engine_swap *swap, bool pin);
 
-/* Address of a buffer of the schedule; NULL for an index of -1, and for one on disk. */
+/* Address of a buffer of the schedule, in the device's memory or the host's; NULL for an index of
+ * -1, and for one on disk. */
 void *engine_buffer(const engine_executor *executor, int32_t buffer);
+
+/* The same where the host reads and writes it in place; else NULL, too. */
+void *engine_host_buffer(const engine_executor *executor, int32_t buffer);
+
+/* Copies between host memory and a buffer that is not on disk, `bytes` from byte `at` of it on. */
+sifr_status engine_get(const engine_executor *executor, int32_t buffer, int64_t at, void *to,
+                       int64_t bytes, sifr_error *error) SIFR_MUST_CHECK;
+sifr_status engine_set(const engine_executor *executor, int32_t buffer, int64_t at,
+                       const void *from, int64_t bytes, sifr_error *error) SIFR_MUST_CHECK;
+
+/* What holds the buffers in host memory; NULL: none are there. */
+engine_host_store *engine_host(const engine_executor *executor);
 
 /* Memory taken from the device, in bytes (0 where it is the owner's). */
 int64_t engine_taken_bytes(const engine_executor *executor);

@@ -58,7 +58,8 @@ sifr_status engine_check_memory(const plan_schedule *schedule, int32_t ranks, si
     base_system system;
     char need[32], all[32], have[32], detail[256], who[96];
     base_system_read(&system);
-    uint64_t room = room_of(&system), bytes = (uint64_t)schedule->total_bytes;
+    uint64_t room = room_of(&system),
+             bytes = (uint64_t)(schedule->total_bytes + schedule->host_bytes);
     if (room == 0 || bytes <= room / (uint64_t)ranks) return SIFR_OK;
     describe_classes(schedule, detail, sizeof detail);
     base_format_bytes(bytes, need);

@@ -67,8 +67,7 @@ static sifr_status read_buffer(const sifr_engine *engine, int32_t buffer, int64_
     int64_t offset = engine->training->buffers[buffer].offset + at;
     if (is_on_disk(engine, buffer))
         return engine_swap_read(engine->swap, offset, out, bytes, error);
-    memcpy(out, (const char *)engine_buffer(engine->trainer, buffer) + at, (size_t)bytes);
-    return SIFR_OK;
+    return engine_get(engine->trainer, buffer, at, out, bytes, error);
 }
 
 static sifr_status write_buffer(const sifr_engine *engine, int32_t buffer, int64_t at,
@@ -76,8 +75,7 @@ static sifr_status write_buffer(const sifr_engine *engine, int32_t buffer, int64
     int64_t offset = engine->training->buffers[buffer].offset + at;
     if (is_on_disk(engine, buffer))
         return engine_swap_write(engine->swap, offset, from, bytes, error);
-    memcpy((char *)engine_buffer(engine->trainer, buffer) + at, from, (size_t)bytes);
-    return SIFR_OK;
+    return engine_set(engine->trainer, buffer, at, from, bytes, error);
 }
 
 bool engine_range(const sifr_engine *engine, size_t index, engine_part part, int64_t *first,
@@ -96,8 +94,8 @@ float *engine_slice(const sifr_engine *engine, size_t index, engine_part part, i
     *first = place.first;
     *count = place.count;
     bool wide = engine_part_type(engine, part) == DEVICE_FP32;
-    if (!some || !wide || is_on_disk(engine, place.buffer)) return NULL;
-    return (float *)engine_buffer(engine->trainer, place.buffer) + place.at;
+    float *values = some && wide ? engine_host_buffer(engine->trainer, place.buffer) : NULL;
+    return values ? values + place.at : NULL;
 }
 
 /* *at: where elements first ... first + count - 1 of a weight begin in their buffer, in bytes. */
@@ -118,9 +116,10 @@ sifr_status engine_view(const sifr_engine *engine, size_t index, engine_part par
     *out = room;
     int64_t at;
     BASE_TRY(find_range(engine, index, part, first, count, &place, &at, error));
-    if (is_on_disk(engine, place.buffer))
+    const char *memory = engine_host_buffer(engine->trainer, place.buffer);
+    if (!memory)
         return read_buffer(engine, place.buffer, at, room, count * part_bytes(engine, part), error);
-    *out = (const char *)engine_buffer(engine->trainer, place.buffer) + at;
+    *out = memory + at;
     return SIFR_OK;
 }
 
@@ -200,7 +199,7 @@ static sifr_status put_parameters(const sifr_engine *engine, int32_t buffer, int
     float piece[PIECE]; /* or what is narrower */
     device_dtype dtype = engine->training->settings.dtype;
     int64_t element = device_dtype_bytes(dtype);
-    char *memory = engine_buffer(engine->trainer, buffer);
+    char *memory = engine_host_buffer(engine->trainer, buffer);
     if (memory) {
         engine_from_fp32(memory + at * element, values, engine_format_of(dtype), count);
         return SIFR_OK;
@@ -235,7 +234,7 @@ static sifr_status narrow_masters(const sifr_engine *engine, int32_t master, int
                                   int64_t at, int64_t elements, sifr_error *error) {
     enum { PIECE = 4096 };
     float piece[PIECE];
-    const float *masters = engine_buffer(engine->trainer, master);
+    const float *masters = engine_host_buffer(engine->trainer, master);
     if (masters) return put_parameters(engine, parameters, at, masters, elements, error);
     for (int64_t done = 0; done < elements; done += PIECE) {
         int64_t count = base_min_i64(PIECE, elements - done);

@@ -15,15 +15,17 @@ static size_t put(char *text, size_t size, size_t used, const char *format, ...)
     return used + (size_t)more < size ? used + (size_t)more : size - 1;
 }
 
-/* "4096 bytes file@8192 into @65536" */
-static size_t dump_disk(const plan_schedule *s, const plan_instruction *i, char *text, size_t size,
-                        size_t used) {
+/* "4096 bytes file@8192 into @65536", "4096 bytes @65536 into host@8192" */
+static size_t dump_transfer(const plan_schedule *s, const plan_instruction *i, char *text,
+                            size_t size, size_t used) {
     used = put(text, size, used, " %lld bytes", (long long)i->bytes);
     for (int o = 0; o < 2; o++) {
         const plan_operand *operand = &s->operands[i->first_operand + o];
         const plan_buffer *buffer = &s->buffers[operand->buffer];
         used = put(text, size, used, "%s%s@%lld", o ? " into " : " ",
-                   buffer->tier == PLAN_NVME ? "file" : "",
+                   !plan_is_away(s, operand->buffer) ? ""
+                   : buffer->tier == PLAN_NVME       ? "file"
+                                                     : "host",
                    (long long)(buffer->offset + operand->offset));
     }
     return used;
@@ -49,7 +51,8 @@ static void dump_instruction(const plan_schedule *s, size_t index, char *text, s
         }
         if (i->accumulate_dw) used = put(text, size, used, " (adds)");
     }
-    if (i->queue == PLAN_DISK) used = dump_disk(s, i, text, size, used);
+    if (i->queue == PLAN_DISK || i->queue == PLAN_COPY)
+        used = dump_transfer(s, i, text, size, used);
     if (i->wait >= 0) put(text, size, used, " after %d", i->wait);
 }
 

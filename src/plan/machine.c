@@ -36,6 +36,7 @@ static sifr_status read_machine(const json_t *object, const char *path, plan_mac
         {"bf16_operations_per_s", &machine->bf16_operations, false},
         {"memory_bytes_per_s", &machine->memory_bytes, false},
         {"disk_bytes_per_s", &machine->disk_bytes, false},
+        {"copy_bytes_per_s", &machine->copy_bytes, false},
         {"instruction_s", &machine->instruction_seconds, true},
         {"host_latency_s", &machine->host.latency_seconds, true},
         {"host_bytes_per_s", &machine->host.bytes_per_second, false},

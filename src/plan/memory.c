@@ -195,21 +195,22 @@ static sifr_status place_best(placement *p, int64_t permanent, sifr_error *error
     return SIFR_OK;
 }
 
-/* What is on disk lies in its file one after the other. */
-static void place_on_disk(plan_schedule *s) {
-    s->nvme_bytes = 0;
+/* What is away lies one after the other, in the file or in its block of host memory. */
+static void place_away(plan_schedule *s) {
+    s->nvme_bytes = s->host_bytes = 0;
     for (size_t b = 0; b < s->buffer_count; b++) {
         plan_buffer *buffer = &s->buffers[b];
-        if (buffer->tier != PLAN_NVME) continue;
-        buffer->offset = s->nvme_bytes;
-        s->nvme_bytes += base_ceil_to(buffer->bytes, PLAN_DISK_ALIGNMENT);
+        if (!plan_is_away(s, (int32_t)b)) continue;
+        int64_t *end = buffer->tier == PLAN_NVME ? &s->nvme_bytes : &s->host_bytes;
+        buffer->offset = *end;
+        *end += base_ceil_to(buffer->bytes, PLAN_DISK_ALIGNMENT);
     }
 }
 
 static void find_peak(plan_schedule *s, const lifetime_event *events, size_t count) {
     int64_t live[PLAN_CLASSES] = {0}, largest = -1;
     for (size_t b = 0; b < s->buffer_count; b++) {
-        if (s->buffers[b].first < 0 && s->buffers[b].tier != PLAN_NVME)
+        if (s->buffers[b].first < 0 && !plan_is_away(s, (int32_t)b))
             live[s->buffers[b].class] += room_of(&s->buffers[b]);
     }
     record_peak(s, live, &largest, -1);
@@ -226,13 +227,13 @@ sifr_status plan_memory(plan_schedule *s, sifr_error *error) {
     placement p = {.s = s, .update = first_of(s, PLAN_NORM)};
     int64_t permanent = 0;
     sifr_status status;
-    place_on_disk(s);
+    place_away(s);
     BASE_TRY_GOTO(status, base_alloc(2 * s->buffer_count, sizeof *events, &events, error), done);
     BASE_TRY_GOTO(status, base_alloc(s->buffer_count, sizeof *p.top, &p.top, error), done);
     BASE_TRY_GOTO(status, base_alloc(s->buffer_count, sizeof *p.offset, &p.offset, error), done);
     for (size_t b = 0; b < s->buffer_count; b++) {
         plan_buffer *buffer = &s->buffers[b];
-        if (buffer->tier == PLAN_NVME) continue;
+        if (plan_is_away(s, (int32_t)b)) continue;
         if (buffer->first < 0) {
             buffer->offset = permanent;
             permanent += room_of(buffer);

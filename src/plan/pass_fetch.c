@@ -1,5 +1,5 @@
-/* Parameters on disk (Rajbhandari et al., ZeRO-Infinity, SC21): before a unit is gathered, this
- * rank's slice of it is read.
+/* Parameters that are away: on disk, or in host memory (Rajbhandari et al., ZeRO-Infinity, SC21):
+ * before a unit is gathered, this rank's slice of it is read.
  *
  * With several ranks a slice has a buffer of its own from its read to the end of its gather; with
  * one rank there is nothing to gather, and a unit is read to where kernels use it. Reads run ahead
@@ -41,7 +41,7 @@ static sifr_status find_slices(fetch_state *f, sifr_error *error) {
         const plan_operand *operands = &f->old.operands[in->first_operand];
         f->slice_of[i] = -1;
         if (!plan_is_gather_for_use(s, &f->old, in)) continue;
-        if (s->buffers[operands[0].buffer].tier != PLAN_NVME) continue;
+        if (!plan_is_away(s, operands[0].buffer)) continue;
         BASE_TRY(base_grow(&f->slices, &f->room, f->count + 1, sizeof *f->slices, error));
         f->slice_of[i] = (int32_t)f->count;
         f->slices[f->count++] =
@@ -129,8 +129,9 @@ static sifr_status emit_read(fetch_state *f, sifr_error *error) {
     f->live++;
     BASE_TRY(plan_add_operand(s, PLAN_X0, from, 0, error));
     BASE_TRY(plan_add_operand(s, PLAN_Y, slice->buffer, 0, error));
-    return plan_add_transfer(s, PLAN_READ, PLAN_DISK, gather->unit, gather->micro_batch,
-                             base_ceil_to(gather->bytes, PLAN_DISK_ALIGNMENT), error);
+    return plan_add_transfer(s, PLAN_READ, plan_queue_of(s, from), gather->unit,
+                             gather->micro_batch, base_ceil_to(gather->bytes, PLAN_DISK_ALIGNMENT),
+                             error);
 }
 
 static sifr_status emit_gather(fetch_state *f, size_t index, sifr_error *error) {
@@ -164,7 +165,7 @@ static sifr_status rewrite(fetch_state *f, sifr_error *error) {
 sifr_status plan_pass_fetch(plan_schedule *s, sifr_error *error) {
     fetch_state f = {.s = s, .alone = s->settings.world_size == 1};
     sifr_status status;
-    if (!plan_parameters_on_disk(s)) return SIFR_OK;
+    if (!plan_parameters_away(s)) return SIFR_OK;
     size_t count = s->instruction_count;
     BASE_TRY_GOTO(status, base_alloc(count, sizeof *f.moved, &f.moved, error), done);
     BASE_TRY_GOTO(status, base_alloc(count, sizeof *f.slice_of, &f.slice_of, error), done);

@@ -1,13 +1,15 @@
-/* State on disk (Rajbhandari et al., ZeRO-Infinity, SC21): an update of a unit's slice becomes,
- * sub-group by sub-group, reads of its state, the update, and writes.
+/* State that is away: on disk, or in host memory (Rajbhandari et al., ZeRO-Infinity, SC21): an
+ * update of a unit's slice becomes, sub-group by sub-group, reads of its state, the update, and
+ * writes.
  *
- * A sub-group goes through a set of buffers, one for each kind of state that is on disk; the sets
+ * A sub-group goes through a set of buffers, one for each kind of state that is away; the sets
  * take turns. With three of them the read of the next, the update of this and the write of the last
  * sub-group run at the same time, across units. Reads begin before the norm is known (they harm
  * nothing); what the step then does not update is not written.
  *
- * Disks move whole pages, and a page of 16-bit parameters is two blocks: sub-groups end on pages,
- * and where a stretch of trained weights does not, what else is on its pages is read as well. */
+ * Transfers move whole pages, and a page of 16-bit parameters is two blocks: sub-groups end on
+ * pages, and where a stretch of trained weights does not, what else is on its pages is read as
+ * well. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,7 +46,7 @@ typedef struct offload_state {
     int32_t *moved; /* by old instruction: the new one */
     offload_group *groups;
     size_t count, room, read; /* read: groups before this one have been started to be read */
-    int64_t longest[PARTS];   /* bytes that a group moves; 0: this part is nowhere on disk */
+    int64_t longest[PARTS];   /* bytes that a group moves; 0: this part is nowhere away */
     int32_t sets;
     int32_t *buffers; /* by set and part */
     int32_t call;     /* of `call_elements` elements; -1: none so far */
@@ -57,8 +59,8 @@ typedef struct disk_range {
     bool shared; /* other weights are on these pages, too */
 } disk_range;
 
-static bool on_disk(const offload_state *o, const plan_operand *operand) {
-    return o->s->buffers[operand->buffer].tier == PLAN_NVME;
+static bool is_away(const offload_state *o, const plan_operand *operand) {
+    return plan_is_away(o->s, operand->buffer);
 }
 
 static offload_part part_of(const plan_operand *operand) {
@@ -95,12 +97,12 @@ static disk_range range_of(const offload_state *o, const offload_group *g,
                         .shared = start > at || (end % page && !last)};
 }
 
-/* Elements of a page of what this update has on disk, the narrowest kind; 0: it has none. */
+/* Elements of a page of what this update has away, the narrowest kind; 0: it has none. */
 static int64_t page_elements(const offload_state *o, const plan_instruction *in) {
     int64_t most = 0;
     for (int32_t i = in->first_operand; i < in->first_operand + in->operands; i++) {
         const plan_operand *operand = &o->old.operands[i];
-        if (!on_disk(o, operand)) continue;
+        if (!is_away(o, operand)) continue;
         most = base_max_i64(most, PLAN_DISK_ALIGNMENT / element_bytes(o, in, operand));
     }
     return most;
@@ -112,7 +114,7 @@ static int64_t lead_of(const offload_state *o, const plan_instruction *in) {
     int64_t most = 0;
     for (int32_t i = in->first_operand; i < in->first_operand + in->operands; i++) {
         const plan_operand *operand = &o->old.operands[i];
-        if (!on_disk(o, operand)) continue;
+        if (!is_away(o, operand)) continue;
         int64_t lead = operand->offset % PLAN_DISK_ALIGNMENT / element_bytes(o, in, operand);
         most = base_max_i64(most, lead);
     }
@@ -130,7 +132,7 @@ static void note_longest(offload_state *o, const offload_group *g) {
     const plan_instruction *in = &o->old.instructions[g->update];
     for (int32_t i = in->first_operand; i < in->first_operand + in->operands; i++) {
         const plan_operand *operand = &o->old.operands[i];
-        if (!on_disk(o, operand)) continue;
+        if (!is_away(o, operand)) continue;
         int64_t *longest = &o->longest[part_of(operand)];
         *longest = base_max_i64(*longest, range_of(o, g, operand).bytes);
     }
@@ -176,8 +178,8 @@ static sifr_status choose_sets(offload_state *o, sifr_error *error) {
     if (sets < 1)
         return base_fail(
             error, SIFR_USAGE,
-            "offload_optimizer: buffer_count %d: a sub-group has %d kinds of state on "
-            "disk and needs as many buffers; %d let it be read, updated and written at "
+            "offload_optimizer: buffer_count %d: a sub-group has %d kinds of state to "
+            "move and needs as many buffers; %d let it be read, updated and written at "
             "the same time",
             (int)f->buffers, (int)parts, (int)parts * 3);
     o->sets = (int32_t)base_min_i64(sets, (int64_t)o->count);
@@ -211,8 +213,8 @@ static sifr_status emit_transfer(offload_state *o, plan_action action, size_t gr
     BASE_TRY(plan_add_operand(s, memory, buffer_for(o, group, part_of(state)), 0, error));
     if (file == PLAN_Y) BASE_TRY(plan_add_operand(s, file, state->buffer, range.at, error));
     *out = (int32_t)s->instruction_count;
-    return plan_add_transfer(s, action, PLAN_DISK, o->old.instructions[g->update].unit, -1,
-                             range.bytes, error);
+    return plan_add_transfer(s, action, plan_queue_of(s, state->buffer),
+                             o->old.instructions[g->update].unit, -1, range.bytes, error);
 }
 
 static sifr_status wait_for_writes(offload_state *o, size_t group, sifr_error *error) {
@@ -226,7 +228,7 @@ static sifr_status wait_for_writes(offload_state *o, size_t group, sifr_error *e
 
 /* What is not on shared pages, and is only written, need not be read. */
 static bool is_read(const offload_state *o, const offload_group *g, const plan_operand *state) {
-    return on_disk(o, state) && (part_of(state) != PART_NARROW || range_of(o, g, state).shared);
+    return is_away(o, state) && (part_of(state) != PART_NARROW || range_of(o, g, state).shared);
 }
 
 /* Starts to read the groups before `end`. */
@@ -271,7 +273,7 @@ static sifr_status emit_update(offload_state *o, size_t group, sifr_error *error
     for (int32_t i = 0; i < in->operands; i++) {
         plan_operand operand = o->old.operands[in->first_operand + i];
         const device_matrix *m = plan_role_matrix(&whole, (plan_role)operand.role);
-        if (on_disk(o, &operand)) {
+        if (is_away(o, &operand)) {
             int64_t skip = range_of(o, g, &operand).skip;
             operand.buffer = buffer_for(o, group, part_of(&operand));
             operand.offset = skip;
@@ -298,7 +300,7 @@ static sifr_status emit_group(offload_state *o, size_t group, sifr_error *error)
     for (int32_t i = in->first_operand; i < in->first_operand + in->operands; i++) {
         const plan_operand *state = &o->old.operands[i];
         int32_t *write = &g->writes[part_of(state)];
-        if (!on_disk(o, state) || part_of(state) == PART_GRADIENT) continue;
+        if (!is_away(o, state) || part_of(state) == PART_GRADIENT) continue;
         BASE_TRY(emit_transfer(o, PLAN_WRITE, group, state, write, error));
     }
     return f->write_behind ? SIFR_OK : wait_for_writes(o, group, error);
@@ -333,9 +335,9 @@ static sifr_status rewrite(offload_state *o, sifr_error *error) {
     return SIFR_OK;
 }
 
-static bool some_on_disk(const plan_schedule *s) {
+static bool some_away(const plan_schedule *s) {
     for (size_t b = 0; b < s->buffer_count; b++) {
-        if (s->buffers[b].tier == PLAN_NVME) return true;
+        if (plan_is_away(s, (int32_t)b)) return true;
     }
     return false;
 }
@@ -343,7 +345,7 @@ static bool some_on_disk(const plan_schedule *s) {
 sifr_status plan_pass_offload(plan_schedule *s, sifr_error *error) {
     offload_state o = {.s = s, .call = -1};
     sifr_status status;
-    if (s->settings.mode != PLAN_TRAIN || !some_on_disk(s)) return SIFR_OK;
+    if (s->settings.mode != PLAN_TRAIN || !some_away(s)) return SIFR_OK;
     o.old = plan_take_list(s);
     BASE_TRY_GOTO(status, find_groups(&o, error), done);
     BASE_TRY_GOTO(status, base_alloc(o.old.count, sizeof *o.moved, &o.moved, error), done);
@@ -357,11 +359,20 @@ done:
     return status;
 }
 
-void plan_disk(const plan_schedule *s, int64_t *read, int64_t *written) {
+static void add_up(const plan_schedule *s, plan_queue queue, int64_t *read, int64_t *written) {
     *read = *written = 0;
     for (size_t i = 0; i < s->instruction_count; i++) {
         const plan_instruction *in = &s->instructions[i];
+        if (in->queue != queue) continue;
         if (in->action == PLAN_READ) *read += in->bytes;
         if (in->action == PLAN_WRITE) *written += in->bytes;
     }
+}
+
+void plan_disk(const plan_schedule *s, int64_t *read, int64_t *written) {
+    add_up(s, PLAN_DISK, read, written);
+}
+
+void plan_copies(const plan_schedule *s, int64_t *read, int64_t *written) {
+    add_up(s, PLAN_COPY, read, written);
 }

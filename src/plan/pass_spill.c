@@ -1,5 +1,6 @@
-/* Gradients on disk (Rajbhandari et al., ZeRO-Infinity, SC21): a slice of gradient sums is written
- * as soon as it is final, and the update reads it back with the rest of its state.
+/* Gradients that are away: on disk, or in host memory (Rajbhandari et al., ZeRO-Infinity, SC21): a
+ * slice of gradient sums is written as soon as it is final, and the update reads it back with the
+ * rest of its state.
  *
  * Its squares, which the norm is made of, are taken before it leaves memory. One slice is written
  * beside the backward pass of the next unit; before the norm all writes are over. Sums of several
@@ -41,7 +42,7 @@ static sifr_status find_sums(spill_state *p, sifr_error *error) {
         BASE_TRY(base_grow(&p->sums, &p->room, p->count + 1, sizeof *p->sums, error));
         BASE_TRY(plan_add_buffer(s, PLAN_GRADIENTS, s->buffers[buffer].bytes, in->unit, -1, true,
                                  &sum.file, error));
-        s->buffers[sum.file].tier = PLAN_NVME;
+        s->buffers[sum.file].tier = s->settings.offload.gradients;
         p->sum_of[buffer] = (int32_t)p->count;
         p->sums[p->count++] = sum;
     }
@@ -86,7 +87,8 @@ static sifr_status emit_spill(spill_state *p, const spill_sum *sum, sifr_error *
     p->writing = (int32_t)s->instruction_count;
     BASE_TRY(plan_add_operand(s, PLAN_X0, sum->buffer, 0, error));
     BASE_TRY(plan_add_operand(s, PLAN_Y, sum->file, 0, error));
-    return plan_add_transfer(s, PLAN_WRITE, PLAN_DISK, squares->unit, -1, bytes, error);
+    return plan_add_transfer(s, PLAN_WRITE, plan_queue_of(s, sum->file), squares->unit, -1, bytes,
+                             error);
 }
 
 /* The update finds the sum in the file. */
@@ -119,8 +121,8 @@ sifr_status plan_pass_spill(plan_schedule *s, sifr_error *error) {
     spill_state p = {.s = s, .writing = -1};
     sifr_status status;
     bool slices = settings->world_size == 1 || settings->stage >= 2;
-    bool disk = settings->offload.gradients == PLAN_NVME;
-    if (settings->mode != PLAN_TRAIN || !slices || !disk) return SIFR_OK;
+    bool away = plan_is_away_tier(s, settings->offload.gradients);
+    if (settings->mode != PLAN_TRAIN || !slices || !away) return SIFR_OK;
     size_t count = s->instruction_count, buffers = s->buffer_count;
     BASE_TRY_GOTO(status, base_alloc(count, sizeof *p.moved, &p.moved, error), done);
     BASE_TRY_GOTO(status, base_alloc(count, sizeof *p.after, &p.after, error), done);

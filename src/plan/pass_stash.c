@@ -1,6 +1,6 @@
-/* Activations on disk (Rajbhandari et al., ZeRO-Infinity, SC21): what the forward pass leaves for
- * the backward pass is written once the forward pass has no more use for it, and read back before
- * the backward pass needs it, in the order of that need.
+/* Activations that are away: on disk, or in host memory (Rajbhandari et al., ZeRO-Infinity, SC21):
+ * what the forward pass leaves for the backward pass is written once the forward pass has no more
+ * use for it, and read back before the backward pass needs it, in the order of that need.
  *
  * What is on its way to the disk, or back and not used up, may take so many bytes: as much as the
  * backward pass uses at a time, and half of a unit's ahead of that. What the backward pass needs
@@ -33,7 +33,7 @@ typedef struct stash_state {
     int32_t *result_of;    /* by buffer: its result; -1: none */
     stash_result *results; /* in the order in which the backward pass needs them */
     size_t count, room;
-    int32_t file;     /* buffer on disk */
+    int32_t file;     /* buffer that is away; may be host memory */
     int64_t window;   /* bytes that may be live */
     int64_t live;     /* of results that wait to be written, or are read and not used up */
     size_t next;      /* result to be read */
@@ -187,7 +187,7 @@ static sifr_status add_buffers(stash_state *p, int64_t file_bytes, sifr_error *e
     BASE_TRY(base_alloc(before, sizeof *p->result_of, &p->result_of, error));
     for (size_t b = 0; b < before; b++) p->result_of[b] = -1;
     BASE_TRY(plan_add_buffer(s, PLAN_ACTIVATIONS, file_bytes, -1, -1, true, &p->file, error));
-    s->buffers[p->file].tier = PLAN_NVME;
+    s->buffers[p->file].tier = s->settings.offload.activations;
     for (size_t k = 0; k < p->count; k++) {
         stash_result *r = &p->results[k];
         plan_buffer *buffer = &s->buffers[r->buffer];
@@ -234,7 +234,7 @@ static sifr_status emit_write(stash_state *p, stash_result *r, sifr_error *error
     p->writing[p->writing_end++] = (int32_t)(r - p->results);
     BASE_TRY(plan_add_operand(s, PLAN_X0, r->buffer, 0, error));
     BASE_TRY(plan_add_operand(s, PLAN_Y, p->file, r->place, error));
-    return plan_add_transfer(s, PLAN_WRITE, PLAN_DISK, s->buffers[r->buffer].unit,
+    return plan_add_transfer(s, PLAN_WRITE, plan_queue_of(s, p->file), s->buffers[r->buffer].unit,
                              p->old.instructions[r->done].micro_batch, r->bytes, error);
 }
 
@@ -244,8 +244,8 @@ static sifr_status emit_read(stash_state *p, stash_result *r, sifr_error *error)
     r->read = (int32_t)p->s->instruction_count;
     BASE_TRY(plan_add_operand(p->s, PLAN_X0, p->file, r->place, error));
     BASE_TRY(plan_add_operand(p->s, PLAN_Y, r->copy, 0, error));
-    return plan_add_transfer(p->s, PLAN_READ, PLAN_DISK, user->unit, user->micro_batch, r->bytes,
-                             error);
+    return plan_add_transfer(p->s, PLAN_READ, plan_queue_of(p->s, p->file), user->unit,
+                             user->micro_batch, r->bytes, error);
 }
 
 /* Starts what is read before old instruction `index`: as far ahead as there is room, and there
@@ -330,7 +330,8 @@ static sifr_status stash(stash_state *p, sifr_error *error) {
 sifr_status plan_pass_stash(plan_schedule *s, sifr_error *error) {
     const plan_settings *settings = &s->settings;
     stash_state p = {.s = s};
-    if (settings->mode != PLAN_TRAIN || settings->offload.activations != PLAN_NVME) return SIFR_OK;
+    if (settings->mode != PLAN_TRAIN || !plan_is_away_tier(s, settings->offload.activations))
+        return SIFR_OK;
     sifr_status status = stash(&p, error);
     plan_free_list(&p.old);
     free(p.moved);

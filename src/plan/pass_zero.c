@@ -274,13 +274,13 @@ static sifr_status rewrite(zero_state *z, sifr_error *error) {
 }
 
 /* Units whose parameters stay on every rank: all of them below stage 3; there, small ones; of one
- * rank what is not on disk. */
+ * rank what is not away. */
 static void find_whole(zero_state *z) {
     const plan_schedule *s = z->s;
     int64_t room = s->settings.transfers.model_persistence;
     for (size_t u = 0; u < s->model->unit_count; u++) {
         z->whole[u] = z->stage < 3 || plan_persists(s, (int32_t)u, &room);
-        if (z->ranks == 1) z->whole[u] = s->buffers[s->parameters[u]].tier != PLAN_NVME;
+        if (z->ranks == 1) z->whole[u] = !plan_is_away(s, s->parameters[u]);
     }
 }
 
@@ -291,7 +291,7 @@ sifr_status plan_pass_zero(plan_schedule *s, sifr_error *error) {
                     .rank = s->settings.rank,
                     .old_buffers = s->buffer_count};
     s->all_squares = -1;
-    if (z.ranks == 1 && !plan_parameters_on_disk(s)) return SIFR_OK;
+    if (z.ranks == 1 && !plan_parameters_away(s)) return SIFR_OK;
     sifr_status status;
     size_t buffers = z.old_buffers, units = s->model->unit_count;
     BASE_TRY_GOTO(status, base_alloc(buffers, sizeof *z.parameter_of, &z.parameter_of, error),

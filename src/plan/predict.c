@@ -12,8 +12,15 @@ static const plan_link assumed_network = {.latency_seconds = 100e-6, .bytes_per_
 /* A middling NVMe disk that several ranks share. */
 static const double assumed_disk = 1e9;
 
+/* 16 lanes of PCI Express 3. */
+static const double assumed_copy = 12e9;
+
 double plan_disk_speed(const plan_machine *machine) {
     return machine->disk_bytes > 0 ? machine->disk_bytes : assumed_disk;
+}
+
+double plan_copy_speed(const plan_machine *machine) {
+    return machine->copy_bytes > 0 ? machine->copy_bytes : assumed_copy;
 }
 
 plan_link plan_link_of(const plan_machine *machine, int32_t world_size) {
@@ -65,40 +72,46 @@ static double transfer_price(const plan_schedule *s, const plan_instruction *i,
     return calls * link->latency_seconds + (double)bytes / link->bytes_per_second;
 }
 
-static bool is_disk(const plan_instruction *i) {
+static bool is_move(const plan_instruction *i) {
     return i->action == PLAN_READ || i->action == PLAN_WRITE;
+}
+
+static double move_price(const plan_instruction *i, const plan_machine *machine) {
+    bool copy = i->queue == PLAN_COPY;
+    return (double)i->bytes / (copy ? plan_copy_speed(machine) : plan_disk_speed(machine));
 }
 
 double plan_price(const plan_schedule *s, size_t index, const plan_machine *machine) {
     const plan_instruction *i = &s->instructions[index];
     double seconds = machine->instruction_seconds;
     if (i->call >= 0) return seconds + call_price(s, &s->calls[i->call], machine);
-    if (is_disk(i)) return seconds + (double)i->bytes / plan_disk_speed(machine);
+    if (is_move(i)) return seconds + move_price(i, machine);
     plan_link link = plan_link_of(machine, s->settings.world_size);
     return seconds + transfer_price(s, i, &link);
 }
 
-/* Runs the list on three clocks: `compute` is when the computing queue is free, `line` that of
- * communication, `disk` that of the disk. */
+/* Runs the list on four clocks: `compute` is when the computing queue is free, `line` that of
+ * communication, `disk` that of the disk, `copy` that of copies. */
 static void run_queues(const plan_schedule *s, const plan_machine *machine, double *over,
                        plan_prediction *out, float *seconds) {
     plan_link link = plan_link_of(machine, s->settings.world_size);
-    double compute = 0, line = 0, disk = 0;
+    double compute = 0, line = 0, disk = 0, copy = 0;
     for (size_t n = 0; n < s->instruction_count; n++) {
         const plan_instruction *i = &s->instructions[n];
         double before = compute;
         compute += machine->instruction_seconds;
-        double took = i->call < 0 && !is_disk(i) ? transfer_price(s, i, &link) : 0;
+        double took = i->call < 0 && !is_move(i) ? transfer_price(s, i, &link) : 0;
         if (i->call >= 0) compute += call_price(s, &s->calls[i->call], machine);
         if (took > 0) {
             line = (line > compute ? line : compute) + took;
             over[n] = line;
             out->communication += took;
         }
-        if (is_disk(i)) {
-            double moving = (double)i->bytes / plan_disk_speed(machine);
-            over[n] = disk = (disk > compute ? disk : compute) + moving;
-            out->disk += moving;
+        if (is_move(i)) {
+            double moving = move_price(i, machine);
+            double *free = i->queue == PLAN_COPY ? &copy : &disk;
+            over[n] = *free = (*free > compute ? *free : compute) + moving;
+            *(i->queue == PLAN_COPY ? &out->copy : &out->disk) += moving;
         }
         bool started = i->action == PLAN_GATHER || i->action == PLAN_REDUCE;
         double until = i->action == PLAN_WAIT ? over[i->wait] : took > 0 && !started ? line : 0;
@@ -110,6 +123,7 @@ static void run_queues(const plan_schedule *s, const plan_machine *machine, doub
     }
     out->step_seconds = compute > line ? compute : line;
     if (disk > out->step_seconds) out->step_seconds = disk;
+    if (copy > out->step_seconds) out->step_seconds = copy;
     out->computing = compute - out->waiting;
 }
 

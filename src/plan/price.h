@@ -15,7 +15,8 @@ typedef struct plan_machine {
     double fp32_operations, bf16_operations; /* multiply-add loop, operations a second */
     double memory_bytes;                     /* stream bandwidth, bytes a second */
     double disk_bytes;                       /* read or written, a second; 0: assumed */
-    double instruction_seconds;              /* spent on any instruction */
+    double copy_bytes; /* between the device's memory and the host's, a second; 0: assumed */
+    double instruction_seconds; /* spent on any instruction */
     plan_link host, network; /* of ranks on one host, and on several; a bandwidth of 0: assumed */
     int32_t ranks_per_host;  /* 0: all are on one */
     int64_t room_bytes;      /* memory that a rank can have; 0: what there is here */
@@ -24,8 +25,8 @@ typedef struct plan_machine {
 /* What a step should take. The queues run beside each other, but for the waits of the schedule. */
 typedef struct plan_prediction {
     double step_seconds;
-    double computing, communication, disk; /* what each queue is busy */
-    double waiting;                        /* of the computing queue for the others */
+    double computing, communication, disk, copy; /* what each queue is busy */
+    double waiting;                              /* of the computing queue for the others */
 } plan_prediction;
 
 /* Floating-point operations of products, and bytes that a call must read or write at least once. */
@@ -37,6 +38,7 @@ double plan_price(const plan_schedule *schedule, size_t index, const plan_machin
 
 /* Bytes a second that the disk moves: measured, or assumed where *machine says nothing. */
 double plan_disk_speed(const plan_machine *machine);
+double plan_copy_speed(const plan_machine *machine); /* the same of copies */
 
 /* The link that a schedule's transfers take, with what is assumed where `machine` says nothing. */
 plan_link plan_link_of(const plan_machine *machine, int32_t world_size);

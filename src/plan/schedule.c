@@ -20,7 +20,7 @@ const char *plan_action_name(plan_action action) {
 }
 
 const char *plan_queue_name(plan_queue queue) {
-    static const char *const names[PLAN_QUEUES] = {"compute", "communication", "disk"};
+    static const char *const names[PLAN_QUEUES] = {"compute", "communication", "disk", "copy"};
     return names[queue];
 }
 

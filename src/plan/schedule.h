@@ -24,19 +24,20 @@ typedef enum plan_class {
     PLAN_CACHE,       /* keys and values of generation */
     PLAN_INPUTS,      /* token ids, positions, labels, losses */
     PLAN_CONSTANTS,   /* rotary tables */
-    PLAN_SWAP,        /* buffers between state on disk and the optimizer */
+    PLAN_SWAP,        /* buffers between state that is away and the optimizer */
     PLAN_SCRATCH,     /* of kernels, one block that all share */
     PLAN_CLASSES
 } plan_class;
 
 const char *plan_class_name(plan_class class);
 
-/* Where a buffer is: the device's memory, the host's (on CPU the same), or a file on disk, which
- * kernels cannot reach: only PLAN_READ and PLAN_WRITE touch such a buffer. */
-typedef enum plan_tier { PLAN_DEVICE, PLAN_HOST, PLAN_NVME } plan_tier;
+/* Where a buffer is: the device's memory, the host's, or a file on disk. Kernels reach the device's
+ * only, which on CPU ranks is the host's, too (device_is_separate); a buffer that is away from it
+ * (plan_is_away) only PLAN_READ and PLAN_WRITE touch. */
+typedef enum plan_tier { PLAN_DEVICE, PLAN_HOST, PLAN_NVME, PLAN_TIERS } plan_tier;
 
 /* A buffer lives from instruction `first` to instruction `last`; first is -1 where it lives always.
- * `offset` is set by plan_memory: in the one block of memory, or in the file. */
+ * `offset` is set by plan_memory: in its tier's block of memory, or in the file. */
 typedef struct plan_buffer {
     plan_class class;
     plan_tier tier;
@@ -44,8 +45,8 @@ typedef struct plan_buffer {
     int32_t unit,
         index; /* whose: unit and its gradient slot or value; -1 where that says nothing */
     int64_t bytes, offset;
-    bool aligned; /* read or written by a disk: whoever runs the plan aligns its start, for which
-                     `bytes` has room */
+    bool aligned; /* of the device, and moved by transfers from and to what is away: whoever runs
+                     the plan aligns its start, for which `bytes` has room */
 } plan_buffer;
 
 typedef enum plan_action {
@@ -60,16 +61,23 @@ typedef enum plan_action {
     PLAN_UPDATE,    /* the optimizer on one unit */
     PLAN_GATHER,    /* all-gather of a unit's slices: x0 is this rank's, y the whole */
     PLAN_REDUCE,    /* reduce-scatter of a gradient sum: x0 is the whole, y this rank's slice */
-    PLAN_READ,  /* from disk: x0 in a file, y in memory; with PLAN_WRITE left out where the update
-                   does not happen */
-    PLAN_WRITE, /* to disk: x0 in memory, y in a file */
-    PLAN_WAIT,  /* until the transfer that `wait` names is over; its operands */
+    PLAN_READ,      /* x0 in a file or in host memory, y in the device's; with PLAN_WRITE left out
+                       where the update does not happen */
+    PLAN_WRITE,     /* x0 in the device's memory, y in a file or in host memory */
+    PLAN_WAIT,      /* until the transfer that `wait` names is over; its operands */
     PLAN_ACTIONS
 } plan_action;
 
 const char *plan_action_name(plan_action action);
 
-typedef enum plan_queue { PLAN_COMPUTE, PLAN_COMMUNICATION, PLAN_DISK, PLAN_QUEUES } plan_queue;
+/* Transfers from and to a file are the disk's, those from and to host memory the copy queue's. */
+typedef enum plan_queue {
+    PLAN_COMPUTE,
+    PLAN_COMMUNICATION,
+    PLAN_DISK,
+    PLAN_COPY,
+    PLAN_QUEUES
+} plan_queue;
 
 const char *plan_queue_name(plan_queue queue);
 
@@ -150,14 +158,15 @@ typedef struct plan_transfers {
     int64_t model_persistence;  /* ... while all of them together are at most so many */
 } plan_transfers;
 
-/* Addresses and places in files that disks are read and written by. */
+/* Addresses and places in files that disks are read and written by; copies of host memory move the
+ * same whole pages. */
 enum { PLAN_DISK_ALIGNMENT = 4096 };
 
-/* State on other tiers. Counts of 0 are worked out from the model. */
+/* State on other tiers, "away" below. Counts of 0 are worked out from the model. */
 typedef struct plan_offload {
     plan_tier masters, moments;
-    plan_tier parameters;  /* as kernels read them; on disk at stage 3 only */
-    plan_tier gradients;   /* their final sums; on disk of one rank, or at stages 2 and 3 */
+    plan_tier parameters;  /* as kernels read them; away at stage 3 only */
+    plan_tier gradients;   /* their final sums; away of one rank, or at stages 2 and 3 */
     plan_tier activations; /* what the forward pass leaves for the backward pass */
     int64_t sub_group;     /* elements that are read, updated and written at a time */
     int32_t buffers;       /* each for one kind of optimizer state of one sub-group */
@@ -166,7 +175,8 @@ typedef struct plan_offload {
     int32_t slices;        /* of parameters that are in memory at a time, from their read to the end
                               of their use, of several ranks of their gather */
     int64_t most_slice; /* elements that a slice may have; 0: any number. Makes no buffer larger */
-    int64_t kept;       /* elements of slices that stay in memory, units in the model's order */
+    int64_t kept;       /* elements of slices that stay in the host's memory, and are not in the
+                           file, units in the model's order */
 } plan_offload;
 
 typedef struct plan_settings {
@@ -231,9 +241,11 @@ typedef struct plan_schedule {
     int32_t scratch;
 
     /* Set by plan_memory. */
-    int64_t total_bytes;              /* of the one block that holds every buffer in memory */
-    int64_t nvme_bytes;               /* of the file that holds the others */
-    int64_t peak_bytes[PLAN_CLASSES]; /* by class, at the instruction where their sum is largest */
+    int64_t total_bytes; /* of the one block of the device that holds every buffer there */
+    int64_t host_bytes;  /* of the block of host memory, where that is not the device's */
+    int64_t nvme_bytes;  /* of the file */
+    /* Of the block of the device, by class, at the instruction where their sum is largest. */
+    int64_t peak_bytes[PLAN_CLASSES];
     int32_t peak_instruction;
     int64_t largest_bytes[PLAN_CLASSES];       /* each class where it alone is largest */
     int32_t largest_instruction[PLAN_CLASSES]; /* where that is first; -1: always */
@@ -247,7 +259,14 @@ void plan_free(plan_schedule *schedule); /* NULL is harmless */
 
 /* Where state is: the tier of each buffer, as settings.offload says. Before the passes. */
 void plan_assign_tiers(plan_schedule *schedule);
-bool plan_parameters_on_disk(const plan_schedule *schedule); /* those of some unit */
+bool plan_parameters_away(const plan_schedule *schedule); /* those of some unit */
+
+/* Whether kernels cannot reach a buffer: it is on disk, or in host memory that is not the device's.
+ */
+bool plan_is_away(const plan_schedule *schedule, int32_t buffer);
+bool plan_is_away_tier(const plan_schedule *schedule, plan_tier tier);
+/* That of transfers from and to a buffer that is away. */
+plan_queue plan_queue_of(const plan_schedule *schedule, int32_t buffer);
 
 /* Whether a unit's parameters stay whole on every rank at stage 3: small ones, asked for in the
  * model's order, while there is room; *room begins as transfers.model_persistence. */
@@ -263,29 +282,31 @@ sifr_status plan_pass_reuse(plan_schedule *schedule, sifr_error *error) SIFR_MUS
 /* Transfers start early and are waited for late. After plan_pass_reuse; nothing for one rank. */
 sifr_status plan_pass_overlap(plan_schedule *schedule, sifr_error *error) SIFR_MUST_CHECK;
 
-/* Parameters on disk: a slice is read before its gather starts, ahead of it as far as
+/* Parameters away: a slice is read before its gather starts, ahead of it as far as
  * offload.slices allows. After plan_pass_overlap; SIFR_USAGE where offload.slices or
  * offload.most_slice are too few. */
 sifr_status plan_pass_fetch(plan_schedule *schedule, sifr_error *error) SIFR_MUST_CHECK;
 
-/* Gradients on disk: a slice of sums is written once it is final, after its squares are taken, and
+/* Gradients away: a slice of sums is written once it is final, after its squares are taken, and
  * the update finds it there. After plan_pass_fetch. */
 sifr_status plan_pass_spill(plan_schedule *schedule, sifr_error *error) SIFR_MUST_CHECK;
 
-/* Activations on disk: what the forward pass leaves for the backward pass is written behind the
+/* Activations away: what the forward pass leaves for the backward pass is written behind the
  * one and read ahead of the other, through a window worked out from the model. After
  * plan_pass_spill. */
 sifr_status plan_pass_stash(plan_schedule *schedule, sifr_error *error) SIFR_MUST_CHECK;
 
-/* State on disk: each update becomes reads, updates and writes of sub-groups that go through a few
+/* State away: each update becomes reads, updates and writes of sub-groups that go through a few
  * buffers in turn. After plan_pass_stash; SIFR_USAGE where offload.buffers are too few. */
 sifr_status plan_pass_offload(plan_schedule *schedule, sifr_error *error) SIFR_MUST_CHECK;
 
-/* Bytes that a step reads from disk and writes there. */
+/* Bytes that a step reads from disk and writes there; that it copies from host memory and to it. */
 void plan_disk(const plan_schedule *schedule, int64_t *read, int64_t *written);
+void plan_copies(const plan_schedule *schedule, int64_t *read, int64_t *written);
 
-/* Bytes of the file by class; together nvme_bytes. */
-void plan_disk_classes(const plan_schedule *schedule, int64_t bytes[PLAN_CLASSES]);
+/* Bytes of the file (PLAN_NVME) or of host memory (PLAN_HOST) by class; together nvme_bytes or
+ * host_bytes. */
+void plan_away_classes(const plan_schedule *schedule, plan_tier tier, int64_t bytes[PLAN_CLASSES]);
 
 /* Bytes that a step delivers to this rank by gathers and by reductions: padded elements x (N-1)/N x
  * bytes of what travels, for each pass over them. */
@@ -314,7 +335,7 @@ sifr_status plan_add_buffer(plan_schedule *schedule, plan_class class, int64_t b
                             int32_t index, bool permanent, int32_t *out,
                             sifr_error *error) SIFR_MUST_CHECK;
 
-/* A buffer in memory that a disk reads or writes `bytes` of, in whole pages. */
+/* A buffer of the device into which or from which transfers move `bytes`, in whole pages. */
 sifr_status plan_add_disk_buffer(plan_schedule *schedule, int64_t bytes, int32_t unit, int32_t *out,
                                  sifr_error *error) SIFR_MUST_CHECK;
 
@@ -345,8 +366,8 @@ void plan_free_list(plan_list *list);
 sifr_status plan_keep(plan_schedule *schedule, const plan_list *list, size_t index, int32_t *moved,
                       sifr_error *error) SIFR_MUST_CHECK;
 
-/* Appends the start of a transfer of `bytes`, of a collective or between memory and disk; its
- * operands were added before. */
+/* Appends the start of a transfer of `bytes`, of a collective or between the device and what is
+ * away; its operands were added before. */
 sifr_status plan_add_transfer(plan_schedule *schedule, plan_action action, plan_queue queue,
                               int32_t unit, int32_t micro_batch, int64_t bytes,
                               sifr_error *error) SIFR_MUST_CHECK;

@@ -125,6 +125,7 @@ void train_trace_file_ranks(train_trace_file *f, const train_trace_rank *ranks, 
         put_place(f, "process_sort_index", (int)r, 0, (int)r);
         for (int q = 0; q < PLAN_QUEUES; q++) {
             if (q == PLAN_DISK && !f->schedule->nvme_bytes) continue;
+            if (q == PLAN_COPY && !f->schedule->host_bytes) continue;
             put_name(f, "thread_name", (int)r, q, plan_queue_name((plan_queue)q));
             put_place(f, "thread_sort_index", (int)r, q, q);
         }
@@ -159,8 +160,8 @@ static json_t *describe(const train_trace_file *f, const train_trace_step *step,
         json_object_set_new(out, "unit", json_string(s->model->units[i->unit].name));
     if (out && i->micro_batch >= 0)
         json_object_set_new(out, "micro_batch", json_integer(i->micro_batch));
-    int64_t times =
-        i->queue == PLAN_DISK ? 1 : f->ranks - 1; /* what the others bring, as counted */
+    bool collective = i->queue == PLAN_COMMUNICATION;
+    int64_t times = collective ? f->ranks - 1 : 1; /* what the others bring, as counted */
     if (out && i->bytes > 0)
         json_object_set_new(out, "bytes", json_integer((json_int_t)(i->bytes * times)));
     return out;

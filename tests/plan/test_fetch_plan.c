@@ -197,7 +197,7 @@ static void gradients(void **state) {
         int64_t bytes[PLAN_CLASSES], written = 0, sums = 0;
         bool decided = false;
         int32_t squares = 0;
-        plan_disk_classes(s, bytes);
+        plan_away_classes(s, PLAN_NVME, bytes);
         for (size_t u = 0; u < model->unit_count; u++)
             sums += s->unit_elements[u] / settings.world_size * 4;
         for (size_t i = 0; i < s->instruction_count; i++) {

@@ -76,51 +76,89 @@ static void fill_batch(const sifr_engine *engine, int step, int32_t *tokens, int
     }
 }
 
-typedef struct disk_bytes {
-    int64_t read, written;
-} disk_bytes;
+/* What has moved between the device and the disk, and the device and host memory, so far; and all
+ * that went to or from a separate device. */
+typedef struct moved_bytes {
+    int64_t read[2], written[2];
+    device_counts crossed;
+} moved_bytes;
 
-static sifr_status count_disk(const sifr_engine *engine, disk_bytes *out, sifr_error *error) {
-    *out = (disk_bytes){0};
-    if (!engine->swap) return SIFR_OK;
-    sifr_status status = engine_swap_flush(engine->swap, error);
-    engine_io_count(engine_swap_io(engine->swap), &out->read, &out->written);
+static const plan_queue move_queues[] = {PLAN_DISK, PLAN_COPY};
+
+static sifr_status count_moves(const sifr_engine *engine, moved_bytes *out, sifr_error *error) {
+    engine_host_store *host = engine_host(engine->trainer);
+    sifr_status status = SIFR_OK;
+    *out = (moved_bytes){.crossed = device_count(engine->dev)};
+    if (engine->swap) {
+        status = engine_swap_flush(engine->swap, error);
+        engine_io_count(engine_swap_io(engine->swap), &out->read[0], &out->written[0]);
+    }
+    if (host) engine_io_count(engine_host_store_io(host), &out->read[1], &out->written[1]);
     return status;
 }
 
 /* What a step writes before it knows whether it updates: gradients and activations. */
-static int64_t written_before_norm(const plan_schedule *s) {
+static int64_t written_before_norm(const plan_schedule *s, plan_queue queue) {
     int64_t bytes = 0;
-    for (size_t i = 0; s->instructions[i].action != PLAN_NORM; i++)
-        bytes += s->instructions[i].action == PLAN_WRITE ? s->instructions[i].bytes : 0;
+    for (size_t i = 0; s->instructions[i].action != PLAN_NORM; i++) {
+        const plan_instruction *in = &s->instructions[i];
+        bytes += in->action == PLAN_WRITE && in->queue == queue ? in->bytes : 0;
+    }
     return bytes;
 }
 
 /* A step that is skipped writes no more than that, and need not read all. */
-static sifr_status check_disk(const sifr_engine *engine, const disk_bytes *before, bool updated,
-                              sifr_error *error) {
-    disk_bytes now, plan;
-    sifr_status status = count_disk(engine, &now, error);
-    if (status != SIFR_OK) return status;
-    plan_disk(engine->training, &plan.read, &plan.written);
-    int64_t read = now.read - before->read, written = now.written - before->written;
-    if (updated && read == plan.read && written == plan.written) return SIFR_OK;
-    bool skipped = !updated && read <= plan.read;
-    if (skipped && written == written_before_norm(engine->training)) return SIFR_OK;
-    return base_fail(
-        error, SIFR_FAILED, "disk: %lld bytes read and %lld written, the plan has %lld and %lld",
-        (long long)read, (long long)written, (long long)plan.read, (long long)plan.written);
+static sifr_status check_moves(const sifr_engine *engine, const moved_bytes *before,
+                               const moved_bytes *now, bool updated, sifr_error *error) {
+    for (int q = 0; q < 2; q++) {
+        int64_t plan_read, plan_written;
+        (q ? plan_copies : plan_disk)(engine->training, &plan_read, &plan_written);
+        int64_t read = now->read[q] - before->read[q];
+        int64_t written = now->written[q] - before->written[q];
+        int64_t least = written_before_norm(engine->training, move_queues[q]);
+        if (updated && read == plan_read && written == plan_written) continue;
+        if (!updated && read <= plan_read && written == least) continue;
+        return base_fail(error, SIFR_FAILED,
+                         "%s: %lld bytes read and %lld written, the plan has %lld and %lld",
+                         plan_queue_name(move_queues[q]), (long long)read, (long long)written,
+                         (long long)plan_read, (long long)plan_written);
+    }
+    return SIFR_OK;
+}
+
+/* A separate device holds what the plan says, as does the host for it; and beside what copy
+ * instructions move only the batch goes there, and labels, losses and squares come back. */
+static sifr_status check_device(const sifr_engine *engine, const moved_bytes *before,
+                                const moved_bytes *now, sifr_error *error) {
+    const plan_schedule *s = engine->training;
+    const device_counts *counts = &now->crossed;
+    if (!device_is_separate(engine->dev)) return SIFR_OK;
+    int32_t squares = s->all_squares >= 0 ? s->all_squares : s->squares;
+    int64_t ids = s->settings.micro_batches * s->settings.sequences * s->settings.length * 4;
+    int64_t in = now->read[1] - before->read[1] + 2 * ids;
+    int64_t out = now->written[1] - before->written[1] + 2 * ids + s->buffers[squares].bytes;
+    if (counts->to_device - before->crossed.to_device != in ||
+        counts->to_host - before->crossed.to_host != out)
+        return base_fail(error, SIFR_FAILED, "something crossed that no instruction moves");
+    if (counts->device_bytes == s->total_bytes && counts->host_bytes == s->host_bytes)
+        return SIFR_OK;
+    return base_fail(error, SIFR_FAILED,
+                     "%lld bytes of the device and %lld of the host, the plan has %lld and %lld",
+                     (long long)counts->device_bytes, (long long)counts->host_bytes,
+                     (long long)s->total_bytes, (long long)s->host_bytes);
 }
 
 static sifr_status one_step(rank_run *r, sifr_engine *engine, int step, int32_t *tokens,
                             int32_t *labels, sifr_error *error) {
     comm_ledger before = *comm_get_ledger(engine->group);
     sifr_step_result result;
-    disk_bytes disk;
+    moved_bytes before_step, now;
     fill_batch(engine, step, tokens, labels);
-    sifr_status status = count_disk(engine, &disk, error);
+    sifr_status status = count_moves(engine, &before_step, error);
     if (status == SIFR_OK) status = sifr_engine_step(engine, tokens, labels, 1e-2, &result, error);
-    if (status == SIFR_OK) status = check_disk(engine, &disk, result.updated, error);
+    if (status == SIFR_OK) status = count_moves(engine, &now, error);
+    if (status == SIFR_OK) status = check_moves(engine, &before_step, &now, result.updated, error);
+    if (status == SIFR_OK) status = check_device(engine, &before_step, &now, error);
     if (status != SIFR_OK) return status;
     const comm_ledger *after = comm_get_ledger(engine->group);
     int64_t bytes[2], calls[2];
@@ -189,7 +227,9 @@ static void note_plan(zero_outcome *out, const plan_schedule *s) {
         out->again += s->instructions[i].action == PLAN_RECOMPUTE;
     out->total_bytes = s->total_bytes;
     out->nvme_bytes = s->nvme_bytes;
+    out->host_bytes = s->host_bytes;
     plan_disk(s, &out->nvme_read, &out->nvme_written);
+    plan_copies(s, &out->host_read, &out->host_written);
     plan_wire(s, &out->gathered, &out->reduced);
     plan_calls(s, &out->gathers, &out->reductions);
 }
@@ -210,7 +250,10 @@ static void *run_rank(void *argument) {
     for (int i = 0; i < 3 && status == SIFR_OK && v->freeze[i]; i++) {
         status = sifr_model_freeze(model, v->freeze[i], &error);
     }
-    if (status == SIFR_OK) status = engine_create(model, &options, group, &engine, &error);
+    device *dev = NULL;
+    if (status == SIFR_OK)
+        status = (v->separate ? device_open_separate : device_open_cpu)(1, NULL, &dev, &error);
+    if (status == SIFR_OK) status = engine_create_on(dev, model, &options, group, &engine, &error);
     if (status == SIFR_OK) status = sifr_engine_initialise(engine, ZERO_SEED, &error);
     int steps = v->steps ? v->steps : ZERO_STEPS;
     for (int s = 0; s < steps && status == SIFR_OK; s++) {

@@ -35,6 +35,7 @@ typedef struct zero_variant {
     int32_t checkpoints;
     int64_t length;      /* of a sequence; 0: ZERO_LENGTH */
     int64_t tile_tokens; /* as sifr_engine_options has them */
+    bool separate;       /* ranks' devices have memory of their own, which each step checks, too */
 } zero_variant;
 
 typedef struct zero_outcome {
@@ -47,10 +48,11 @@ typedef struct zero_outcome {
     int64_t peak[PLAN_CLASSES]; /* planned, of rank 0 */
     int64_t activations;        /* where they take most */
     int32_t again;              /* instructions that compute something again */
-    int64_t total_bytes, nvme_bytes;
+    int64_t total_bytes, host_bytes, nvme_bytes;
     int64_t nvme_read, nvme_written; /* bytes of a step, planned */
-    int64_t gathered, reduced;       /* bytes delivered to rank 0 in a step */
-    int64_t gathers, reductions;     /* calls of a step */
+    int64_t host_read, host_written;
+    int64_t gathered, reduced;   /* bytes delivered to rank 0 in a step */
+    int64_t gathers, reductions; /* calls of a step */
 } zero_outcome;
 
 formats_model_config zero_config(const char *type);

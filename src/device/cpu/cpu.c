@@ -46,8 +46,25 @@ sifr_status device_open_cpu(int threads, const char *isa, device **out, sifr_err
     return SIFR_OK;
 }
 
+sifr_status device_open_separate(int threads, const char *isa, device **out, sifr_error *error) {
+    device *dev;
+    BASE_TRY(device_open_cpu(threads, isa, &dev, error));
+    sifr_status status = cpu_separate_open(&dev->separate, error);
+    if (status != SIFR_OK) {
+        device_close(dev);
+        return status;
+    }
+    *out = dev;
+    return SIFR_OK;
+}
+
+bool device_is_separate(const device *dev) {
+    return dev->separate != NULL;
+}
+
 void device_close(device *dev) {
     if (!dev) return;
+    cpu_separate_close(dev->separate);
     cpu_team_free(dev->team);
     cpu_products_close(dev->products);
     free(dev);
@@ -78,6 +95,7 @@ sifr_status device_prepare(device *dev, device_call *call, sifr_error *error) {
 }
 
 sifr_status device_run(device *dev, const device_call *call, sifr_error *error) {
+    if (dev->separate) BASE_TRY(cpu_separate_check(dev->separate, call, error));
     return cpu_row_of(call->kernel)->run(dev, call, error);
 }
 
@@ -103,14 +121,32 @@ static char *find_room(size_t size) {
     return block + before;
 }
 
-sifr_status device_take(device *dev, int64_t bytes, void **out, sifr_error *error) {
+/* Counts a block that was taken; where that fails it is given back. */
+static sifr_status note_block(device *dev, void *block, int64_t bytes, bool host,
+                              sifr_error *error) {
+    if (!dev->separate) return SIFR_OK;
+    sifr_status status = cpu_separate_add(dev->separate, block, bytes, host, error);
+    if (status != SIFR_OK) device_give(dev, block, bytes);
+    return status;
+}
+
+static sifr_status take(device *dev, int64_t bytes, bool host, void **out, sifr_error *error) {
     size_t size = ((size_t)bytes + TOUCH - 1) / TOUCH * TOUCH;
     char *block = find_room(size);
     if (!block) return base_fail_alloc(error, bytes);
     madvise(block, size, MADV_HUGEPAGE);
     cpu_parallel(dev->team, (int64_t)(size / TOUCH), touch, block);
+    BASE_TRY(note_block(dev, block, bytes, host, error));
     *out = block;
     return SIFR_OK;
+}
+
+sifr_status device_take(device *dev, int64_t bytes, void **out, sifr_error *error) {
+    return take(dev, bytes, false, out, error);
+}
+
+sifr_status device_take_host(device *dev, int64_t bytes, void **out, sifr_error *error) {
+    return take(dev, bytes, true, out, error);
 }
 
 typedef struct shared_block {
@@ -143,6 +179,11 @@ sifr_status device_take_shared(device *dev, int64_t bytes, void **out, int *file
         goto unmap;
     cpu_parallel(dev->team, (int64_t)(size / TOUCH), touch_shared, &block);
     if (block.refused) goto unmap;
+    sifr_status status = note_block(dev, block.at, bytes, false, error);
+    if (status != SIFR_OK) {
+        close(block.file);
+        return status;
+    }
     *out = block.at;
     *file = block.file;
     return SIFR_OK;
@@ -154,8 +195,18 @@ refused:
 }
 
 void device_give(device *dev, void *block, int64_t bytes) {
-    (void)dev;
+    if (dev->separate) cpu_separate_remove(dev->separate, block);
     munmap(block, ((size_t)bytes + TOUCH - 1) / TOUCH * TOUCH);
+}
+
+sifr_status device_copy(device *dev, void *to, const void *from, int64_t bytes, sifr_error *error) {
+    if (dev->separate) return cpu_separate_copy(dev->separate, to, from, bytes, error);
+    memcpy(to, from, (size_t)bytes);
+    return SIFR_OK;
+}
+
+device_counts device_count(const device *dev) {
+    return dev->separate ? cpu_separate_count(dev->separate) : (device_counts){0};
 }
 
 void device_describe(const device *dev, char *out, size_t size) {

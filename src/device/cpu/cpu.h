@@ -2,6 +2,7 @@
 #ifndef CPU_CPU_H
 #define CPU_CPU_H
 
+#include "device/cpu/separate.h"
 #include "device/cpu/sets.h"
 #include "device/cpu/threads.h"
 #include "device/device.h"
@@ -12,6 +13,7 @@ struct device {
     cpu_team *team;
     const cpu_set *set;
     cpu_products *products;
+    cpu_separate *separate; /* NULL: the host's memory is the device's */
 };
 
 /* How a kernel is prepared and run. prepare checks operands beyond what dispatch.c does and sets
