@@ -2,12 +2,14 @@
  *
  *     bench_train MODEL [bf16|fp32] [STEPS] [--threads N] [--sequences N] [--length N] [--stage N]
  *                 [--batches FILE] [--seconds S] [--activations BYTES] [--disk DIR]
+ *                 [--parameters-on-disk]
  *
  * MODEL is gpt2 or llama (shape.h, random weights) or a model folder. FILE holds 32-bit ids, as
  * many a step as all ranks take; without it they are random. --activations recomputes, and keeps so
- * much (0: units' inputs alone); --disk has optimizer state there. The first step is not counted;
- * no further one begins after S seconds. After each step the first rank prints what there is as a
- * JSON object: the last one counts. bench/run compares. */
+ * much (0: units' inputs alone); --disk has optimizer state there, and at stage 3
+ * --parameters-on-disk the parameters, too. The first step is not counted; no further one begins
+ * after S seconds. After each step the first rank prints what there is as a JSON object: the last
+ * one counts. bench/run compares. */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,6 +60,7 @@ static sifr_status read_arguments(train_bench *b, int argc, char **argv, sifr_er
                                           {"seconds", required_argument, NULL, 'm'},
                                           {"activations", required_argument, NULL, 'a'},
                                           {"disk", required_argument, NULL, 'd'},
+                                          {"parameters-on-disk", no_argument, NULL, 'p'},
                                           {NULL, 0, NULL, 0}};
     int option;
     b->options = sifr_engine_defaults();
@@ -92,6 +95,9 @@ static sifr_status read_arguments(train_bench *b, int argc, char **argv, sifr_er
         case 'd':
             b->options.offload.nvme_path = optarg;
             b->options.offload.optimizer = true;
+            break;
+        case 'p':
+            b->options.offload.parameters = true;
             break;
         default:
             return base_fail(error, SIFR_USAGE, "see the first lines of bench_train.c");

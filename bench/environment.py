@@ -44,8 +44,8 @@ def run_quietly(command, log, timeout, more=None):
 
 
 def build_operators(python, say):
-    """DeepSpeed compiles its CPU Adam and its exchange in shared memory at their first use: here,
-    so that no rank has to while the clock runs."""
+    """DeepSpeed compiles its CPU Adam, its exchange in shared memory and its file I/O at their
+    first use: here, so that no rank has to while the clock runs."""
     folder = os.path.join(CACHE, "extensions")
     stamp = os.path.join(folder, "built")
     # A process that was ended while it compiled leaves a lock for which others wait for ever.
@@ -57,10 +57,8 @@ def build_operators(python, say):
     os.makedirs(folder, exist_ok=True)
     settings = {k: v for k, v in peer_environment(1).items() if not k.startswith("OMP")}
     log, built = os.path.join(CACHE, "install.log"), True
-    for name in ("CPUAdamBuilder", "ShareMemCommBuilder"):
-        code = f"import deepspeed.ops.op_builder as b; b.{name}().load()"
-        if name.startswith("Share"):
-            code = code.replace("op_builder as", "op_builder.cpu as")
+    for name in ("CPUAdamBuilder", "ShareMemCommBuilder", "PinMemoryBuilder", "AsyncIOBuilder"):
+        code = f"import deepspeed.ops.op_builder.cpu as b; b.{name}().load()"
         if run_quietly([python, "-c", code], log, 600, settings):
             say(f"DeepSpeed's {name} could not be compiled: see {log}")
             built = False

@@ -1,5 +1,5 @@
-"""What less memory costs in time: recomputation, and optimizer state on disk beside what the disk
-can do."""
+"""What less memory costs in time: recomputation, optimizer state on disk beside what the disk can
+do, and all state where DeepSpeed's ZeRO-3 puts it with the same settings."""
 import json
 import os
 import shutil
@@ -7,7 +7,10 @@ import subprocess
 
 import report
 from harness import CACHE, Contestant, failure, good, interleave, median, spread
-from part_train import ours
+from part_ranks import RANKS, launcher
+from part_ranks import ours as ours_of_ranks
+from part_ranks import peer
+from part_train import check_losses, ours, rate
 from report import Row, gigabytes, number, seconds
 
 
@@ -99,9 +102,47 @@ def state_on_disk(context, part, allowed):
     shutil.rmtree(folder, ignore_errors=True)
 
 
+def beside_deepspeed(context, part, allowed):
+    """Optimizer state and parameters in host memory and on disk, two ranks. fp32 where the machine
+    has no bf16 instructions: torch emulates them."""
+    shape = (1, 32) if context.inputs.tiny else (1, 1024)
+    emulated = context.limits_of_operations()["bf16_instruction"] == "none"
+    precision, tokens = "fp32" if emulated else "bf16", RANKS * shape[0] * shape[1]
+    for tier in ("cpu", "nvme"):
+        title = f"gpt2 {precision}, stage 3, state on {tier}"
+        folder = os.path.join(CACHE, "swap")
+        shutil.rmtree(folder, ignore_errors=True)
+        os.makedirs(folder)
+        mine = ours_of_ranks(context, "gpt2", 3, shape, 3, precision, ()
+                             if tier == "cpu" else ("--disk", folder, "--parameters-on-disk"))
+        theirs = peer(context, "DeepSpeed", "train_deepspeed.py", "gpt2", 3, shape, 2, precision,
+                      ("--offload", tier, "--nvme-path", folder))
+        results = interleave([mine, theirs], context.rounds, allowed / 2, context.say)
+        shutil.rmtree(folder, ignore_errors=True)
+        part.data[f"beside DeepSpeed, {tier}"] = results
+        a, b = good(results[mine.name]), good(results[theirs.name])
+        if not a or not b:
+            part.rows.append(Row(title, "", "DeepSpeed",
+                                 note=failure(results[(theirs if a else mine).name])))
+            continue
+        (value, wide), (other, others) = rate(a, tokens), rate(b, tokens)
+        part.rows.append(Row(f"{title}: tokens/s", number(value) + report.spread(wide),
+                             "DeepSpeed, the same", number(other) + report.spread(others),
+                             value / other, "1.0", check_losses(a[0], b[0], precision)))
+        peak = [max(r["peak_bytes"] for r in runs) for runs in (a, b)]
+        part.rows.append(Row(f"{title}: memory of both ranks", gigabytes(peak[0]),
+                             "DeepSpeed, the same", gigabytes(peak[1]), peak[0] / peak[1], "<1.0"))
+
+
 def run(context, part):
     allowed = context.seconds_for("offload")
-    recomputation(context, part, allowed / 2)
-    state_on_disk(context, part, allowed / 2)
-    part.notes.append("One rank, all threads. The limits of memory themselves: "
-                      "[memory.md](memory.md); a model larger than memory: [larger.md](larger.md).")
+    recomputation(context, part, allowed / 3)
+    state_on_disk(context, part, allowed / 3)
+    if not context.python or not launcher(RANKS)[0]:
+        part.rows.append(Row("beside DeepSpeed", note="no mpirun here" if context.python
+                             else f"no peers: {context.why_no_peers}"))
+    else:
+        beside_deepspeed(context, part, allowed / 3)
+    part.notes.append("One rank, all threads; beside DeepSpeed two ranks of one core each. The "
+                      "limits of memory themselves: [memory.md](memory.md); a model larger than "
+                      "memory: [larger.md](larger.md).")

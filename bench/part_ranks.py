@@ -28,23 +28,23 @@ def launcher(ranks, bind=True):
         "OMPI_MCA_hwloc_base_binding_policy": "core" if bind else "none"}
 
 
-def ours(context, model, stage, shape, steps):
+def ours(context, model, stage, shape, steps, precision="bf16", more=()):
     inputs, (sequences, length) = context.inputs, shape
     start, environment = launcher(RANKS)
     command = start + [
-        inputs.program("bench_train"), inputs.model(model, length), "bf16", str(steps), "--threads",
-        "1", "--sequences", str(sequences), "--length", str(length), "--stage", str(stage),
-        "--batches", inputs.batches(inputs.words(model)), "--seconds", "15"]
+        inputs.program("bench_train"), inputs.model(model, length), precision, str(steps),
+        "--threads", "1", "--sequences", str(sequences), "--length", str(length), "--stage",
+        str(stage), "--batches", inputs.batches(inputs.words(model)), "--seconds", "15", *more]
     return Contestant(f"sifr, stage {stage}", command, environment, ranks=RANKS,
                       program="bench_train")
 
 
-def peer(context, name, script, model, stage, shape, steps):
+def peer(context, name, script, model, stage, shape, steps, precision="bf16", more=()):
     inputs, (sequences, length) = context.inputs, shape
     command = context.peer(script) + [
         "--model", inputs.model(model, length), "--batches", inputs.batches(inputs.words(model)),
-        "--precision", "bf16", "--sequences", str(sequences), "--length", str(length), "--stage",
-        str(stage), "--steps", str(steps), "--seconds", "15"]
+        "--precision", precision, "--sequences", str(sequences), "--length", str(length),
+        "--stage", str(stage), "--steps", str(steps), "--seconds", "15", *more]
     return Contestant(f"{name}, stage {stage}", command, context.peer_environment(1), ranks=RANKS,
                       timeout=240)
 

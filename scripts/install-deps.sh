@@ -11,7 +11,7 @@ set -eu
 build="gcc libc6-dev make cmake ninja-build pkg-config libdnnl-dev libjansson-dev libpcre2-dev
     libutf8proc-dev libxxhash-dev libhwloc-dev liburing-dev libopenmpi-dev openmpi-bin"
 demo="bible-kjv bible-kjv-text"
-bench="python3 python3-venv python3-dev g++ fio"
+bench="python3 python3-venv python3-dev g++ fio libaio-dev"
 other_mpi="libmpich-dev mpich libopenmpi-dev openmpi-bin"
 test="libcmocka-dev clang libclang-rt-14-dev shellcheck python3-yaml iproute2"
 

@@ -9,11 +9,19 @@ import torch
 import shared
 
 
+def offload(a):
+    """Optimizer state and parameters where --offload says."""
+    if not a.offload:
+        return {}
+    where = {"device": a.offload, **({"nvme_path": a.nvme_path} if a.offload == "nvme" else {})}
+    return {"offload_optimizer": where, "offload_param": where}
+
+
 def config(a, ranks):
     return {"train_micro_batch_size_per_gpu": a.sequences, "gradient_accumulation_steps": 1,
             "train_batch_size": a.sequences * ranks, "gradient_clipping": 1.0,
             "bf16": {"enabled": a.precision == "bf16"},
-            "zero_optimization": {"stage": a.stage, "overlap_comm": True},
+            "zero_optimization": {"stage": a.stage, "overlap_comm": True, **offload(a)},
             "zero_allow_untested_optimizer": True, "steps_per_print": 1000000}
 
 
@@ -31,6 +39,8 @@ def make_optimizer(model):
 def main():
     parser = shared.arguments(__doc__)
     parser.add_argument("--stage", type=int, choices=(0, 1, 2, 3), default=3)
+    parser.add_argument("--offload", choices=("cpu", "nvme"))
+    parser.add_argument("--nvme-path")
     a = parser.parse_args()
     rank = int(os.environ["RANK"])
     shared.settle(rank)
