@@ -5,7 +5,7 @@ BUILD ?= build
 PREFIX ?= /usr/local
 JOBS ?= 2
 
-.PHONY: all deps configure tests test short other-mpi demo install docs bench bench-short
+.PHONY: all deps configure tests test short other-mpi speed demo install docs bench bench-short
 all: deps $(BUILD)/build.ninja
 	@ninja -C $(BUILD)
 
@@ -27,7 +27,7 @@ tests:
 	@ninja -C $(BUILD)
 
 # The last line is `N passed, N failed`; what was skipped stands above it.
-test: LABEL = .
+test: LABEL = full
 short: LABEL = short
 test short: tests
 	@rm -f $(BUILD)/test-results.xml
@@ -46,6 +46,14 @@ other-mpi: all
 	@ctest --test-dir $(OTHER) -L 'short|mpi' -j $(JOBS) --output-on-failure --no-tests=error \
 	  --test-output-size-passed 1000000 --output-junit test-results.xml || :
 	@scripts/test-summary.sh $(OTHER)/test-results.xml
+
+# Whether sifr became slower, beside this machine's limits: for CI, where other work runs beside it.
+speed: tests
+	@scripts/install-deps.sh bench
+	@rm -f $(BUILD)/speed-results.xml
+	@ctest --test-dir $(BUILD) -L speed --output-on-failure --no-tests=error \
+	  --test-output-size-passed 1000000 --output-junit speed-results.xml || :
+	@scripts/test-summary.sh $(BUILD)/speed-results.xml
 
 demo:
 	@scripts/install-deps.sh build demo

@@ -11,7 +11,6 @@ from part_train import ours as steps_of
 from report import Row, cpu_name, number
 
 KEPT = os.path.join(ROOT, "bench", "short.json")
-TOLERANCE = 0.10
 
 
 def kind_of_machine():
@@ -82,7 +81,7 @@ def run(context, part):
             part.rows.append(Row(name, note=share["failed"]))
             fell.append(name)
             continue
-        bound = least.get(name, 0) * (1 - TOLERANCE)
+        bound = least.get(name, 0) * (1 - context.slack)
         if share < bound:       # other work on the machine? once more, and the better one counts
             again = ask()
             share = max(share, again) if not isinstance(again, dict) else share
