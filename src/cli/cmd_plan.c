@@ -133,6 +133,7 @@ static sifr_status find_limits(const plan_command *command, cli_plan_report *r,
     cli_plan_limits_find(&r->limits, command->world_size, &r->machine);
     r->search = train_search(&r->config, r->model, r->dev, &r->machine, r->limits.room_bytes,
                              r->limits.ranks_here);
+    r->search.host_room_bytes = r->limits.host_room_bytes;
     return SIFR_OK;
 }
 
@@ -169,12 +170,26 @@ static sifr_status plan_others(cli_plan_report *r, sifr_error *error) {
                         error);
 }
 
+/* Of the kind that the machine's description says. */
+static sifr_status open_device(const plan_command *command, int threads, cli_plan_report *r,
+                               sifr_error *error) {
+    plan_machine described = {0};
+    if (command->machine) BASE_TRY(plan_machine_load(command->machine, &described, error));
+    if (!described.separate) return device_open_cpu(threads, NULL, &r->dev, error);
+    if (command->fit)
+        return base_fail(error, SIFR_USAGE,
+                         "--fit: %s says separate_memory, and tiers are not chosen for that yet; "
+                         "without --fit a config is planned for it",
+                         command->machine);
+    return device_open_separate(threads, NULL, &r->dev, error);
+}
+
 static sifr_status plan_run(const plan_command *command, cli_plan_report *r, sifr_error *error) {
     sifr_engine_options options = train_engine_options(&r->config, r->length);
     int64_t ranks = command->world_size, here = command->ranks_per_host;
     if (here == 0 || here > ranks) here = ranks;
     if (options.threads == 0 && ranks > 1) options.threads = comm_threads_for((int)here);
-    BASE_TRY(device_open_cpu(options.threads, NULL, &r->dev, error));
+    BASE_TRY(open_device(command, options.threads, r, error));
     plan_settings settings = train_plan_settings(&r->config, &options, NULL);
     settings.rank = (int32_t)command->rank;
     settings.world_size = (int32_t)ranks;

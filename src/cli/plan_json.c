@@ -123,13 +123,14 @@ static json_t *machine_json(const cli_plan_report *r) {
                      "file", r->machine_file);
 }
 
-static json_t *disk_json(const plan_schedule *s) {
+static json_t *away_json(const plan_schedule *s, plan_tier tier) {
     int64_t read, written, classes[PLAN_CLASSES];
-    plan_disk(s, &read, &written);
-    plan_away_classes(s, PLAN_NVME, classes);
-    return json_pack("{s:I, s:I, s:I, s:o}", "bytes", (json_int_t)s->nvme_bytes, "read_bytes",
-                     (json_int_t)read, "written_bytes", (json_int_t)written, "classes",
-                     classes_json(classes));
+    bool disk = tier == PLAN_NVME;
+    (disk ? plan_disk : plan_copies)(s, &read, &written);
+    plan_away_classes(s, tier, classes);
+    json_int_t bytes = disk ? s->nvme_bytes : s->host_bytes;
+    return json_pack("{s:I, s:I, s:I, s:o}", "bytes", bytes, "read_bytes", (json_int_t)read,
+                     "written_bytes", (json_int_t)written, "classes", classes_json(classes));
 }
 
 static json_t *types_json(const plan_settings *s) {
@@ -161,7 +162,7 @@ static json_t *report_json(const cli_plan_report *r) {
         recompute_name(settings->recompute), "tile_tokens", (json_int_t)settings->tile_tokens,
         "world_size", settings->world_size, "rank", settings->rank, "zero_stage", settings->stage,
         "fits", (int)(r->too_large.status == SIFR_OK), "wire", wire_json(&r->own), "predicted",
-        time_json(&r->own.predicted), "machine", machine_json(r), "nvme", disk_json(s));
+        time_json(&r->own.predicted), "machine", machine_json(r), "nvme", away_json(s, PLAN_NVME));
 }
 
 static json_t *kept_row_json(const plan_kept_row *row) {
@@ -190,6 +191,7 @@ int cli_plan_print_json(const cli_plan_report *r, bool dump) {
     json_object_set_new(out, "peak", place_json(r, r->schedule->peak_instruction));
     json_object_set_new(out, "at_most", largest_json(r));
     json_object_set_new(out, "kept_for_backward", kept_json(r));
+    if (r->machine.separate) json_object_set_new(out, "host", away_json(r->schedule, PLAN_HOST));
     json_object_set_new(out, "state_types", types_json(&r->schedule->settings));
     json_object_set_new(out, "memory", room_json(r));
     json_object_set_new(out, "largest_micro_batch_size",

@@ -46,9 +46,34 @@ static void take_here(cli_plan_limits *limits) {
         snprintf(limits->text, sizeof limits->text, "what is left on this machine");
 }
 
+static void describe_room(char *out, size_t size, const char *name, int64_t bytes) {
+    char text[32];
+    if (bytes == 0 || bytes == INT64_MAX)
+        snprintf(out, size, "of the %s's it is not known", name);
+    else
+        snprintf(out, size, "%s of the %s's", base_format_bytes((uint64_t)bytes, text), name);
+}
+
+/* Two memories. */
+static void take_separate(cli_plan_limits *limits, plan_machine *machine) {
+    char own[64], host[64];
+    if (limits->device_bytes > 0) machine->room_bytes = limits->device_bytes;
+    if (limits->host_bytes > 0)
+        machine->host_room_bytes = base_max_i64(share_of(limits, limits->host_bytes), 1);
+    limits->room_bytes = machine->room_bytes > 0 ? machine->room_bytes : INT64_MAX;
+    limits->host_room_bytes = machine->host_room_bytes;
+    describe_room(own, sizeof own, "device", limits->room_bytes);
+    describe_room(host, sizeof host, "host", limits->host_room_bytes);
+    snprintf(limits->text, sizeof limits->text, "%s, %s", own, host);
+}
+
 void cli_plan_limits_find(cli_plan_limits *limits, int64_t world_size, plan_machine *machine) {
     int64_t most = machine->ranks_per_host;
     limits->ranks_here = most > 0 && world_size > most ? most : world_size;
+    if (machine->separate) {
+        take_separate(limits, machine);
+        return;
+    }
     if (limits->device_bytes > 0 || limits->host_bytes > 0) {
         take_given(limits);
     } else if (machine->room_bytes > 0) {

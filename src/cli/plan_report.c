@@ -84,6 +84,7 @@ static void print_time(const cli_plan_report *r) {
         printf("; computing %.3g s, communication %.3g s, waiting for it %.3g s", p->computing,
                p->communication, p->waiting);
     if (r->schedule->nvme_bytes) printf("; disk %.3g s", p->disk);
+    if (r->schedule->host_bytes) printf("; copies %.3g s", p->copy);
     printf("\nmachine      %.4g fp32 and %.4g bf16 GFLOP/s, memory %.3g GB/s a rank, %s\n",
            m->fp32_operations / 1e9, m->bf16_operations / 1e9, m->memory_bytes / 1e9,
            r->machine_file ? r->machine_file : "measured here");
@@ -92,18 +93,23 @@ static void print_time(const cli_plan_report *r) {
         printf("disk         %.3g GB/s%s\n", plan_disk_speed(m) / 1e9,
                m->disk_bytes > 0 ? ""
                                  : ", an assumption: disk_bytes_per_s of a machine file says it");
+    if (r->schedule->host_bytes)
+        printf("copies       %.3g GB/s%s\n", plan_copy_speed(m) / 1e9,
+               m->copy_bytes > 0 ? "" : ", an assumption: copy_bytes_per_s of the machine says it");
 }
 
-/* What is kept and moved on disk. */
-static void print_disk(const plan_schedule *s) {
+/* What is kept and moved on disk, or in host memory that is not the device's. */
+static void print_away(const plan_schedule *s, plan_tier tier) {
     char text[32], read[32], written[32];
     int64_t in, out, classes[PLAN_CLASSES];
-    if (!s->nvme_bytes) return;
-    plan_disk(s, &in, &out);
-    printf("%-16s %14lld  %9s  %s read and %s written a step\n", "on nvme",
-           (long long)s->nvme_bytes, base_format_bytes((uint64_t)s->nvme_bytes, text),
+    bool disk = tier == PLAN_NVME;
+    int64_t bytes = disk ? s->nvme_bytes : s->host_bytes;
+    if (!bytes) return;
+    (disk ? plan_disk : plan_copies)(s, &in, &out);
+    printf("%-16s %14lld  %9s  %s read and %s written a step\n", disk ? "on nvme" : "on the host",
+           (long long)bytes, base_format_bytes((uint64_t)bytes, text),
            base_format_bytes((uint64_t)in, read), base_format_bytes((uint64_t)out, written));
-    plan_away_classes(s, PLAN_NVME, classes);
+    plan_away_classes(s, tier, classes);
     for (int c = 0; c < PLAN_CLASSES; c++) {
         if (classes[c])
             printf("  %-14s %14lld  %9s\n", plan_class_name((plan_class)c), (long long)classes[c],
@@ -129,7 +135,8 @@ static void print_memory(const cli_plan_report *r) {
                base_format_bytes((uint64_t)gaps, text));
     printf("%-16s %14lld  %9s\n", "all", (long long)s->total_bytes,
            base_format_bytes((uint64_t)s->total_bytes, text));
-    print_disk(s);
+    print_away(s, PLAN_HOST);
+    print_away(s, PLAN_NVME);
     printf("\nThe peak is at %s.\n", cli_plan_place(s, s->peak_instruction, name));
     printf("The program itself takes about %s beside it.\n",
            base_format_bytes((uint64_t)r->limits.baseline, text));
@@ -162,6 +169,13 @@ static void print_fits(const cli_plan_report *r) {
     if (r->too_large.status != SIFR_OK) {
         printf("It does not fit on %s machine. %s\n", r->machine_file ? "that" : "this",
                r->too_large.message);
+        return;
+    }
+    if (r->machine.separate) {
+        printf("It fits: a rank takes %s of the device's memory and %s of the host's, and may take "
+               "%s.\n",
+               base_format_bytes((uint64_t)r->own.total_bytes, need),
+               base_format_bytes((uint64_t)r->own.host_bytes, room), r->limits.text);
         return;
     }
     if (r->limits.room_bytes == INT64_MAX) return;

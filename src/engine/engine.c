@@ -138,19 +138,11 @@ static sifr_status make_plan(sifr_engine *engine, sifr_error *error) {
     return engine_check_memory(engine->training, comm_local_size(engine->group), error);
 }
 
-/* What kernels cannot reach beside stage 3's slices is not built. */
-static sifr_status check_tiers(const sifr_engine_options *o, const device *dev, sifr_error *error) {
-    plan_offload offload = offload_of(&o->offload);
-    if (o->zero_stage >= 3 || offload.parameters == PLAN_DEVICE) return SIFR_OK;
-    if (offload.parameters == PLAN_HOST && !device_is_separate(dev)) return SIFR_OK;
-    return base_fail(error, SIFR_USAGE, "offload: parameters are %s at ZeRO stage 3 only",
-                     offload.parameters == PLAN_HOST ? "in host memory" : "on disk");
-}
-
 sifr_status engine_create(const sifr_model *model, const sifr_engine_options *options,
                           comm_group *group, sifr_engine **out, sifr_error *error) {
     device *dev;
-    BASE_TRY(device_open_cpu(options->threads, options->isa, &dev, error));
+    sifr_status status = device_open_cpu(options->threads, options->isa, &dev, error);
+    if (status != SIFR_OK) return comm_agree_status(group, status, error);
     return engine_create_on(dev, model, options, group, out, error);
 }
 
@@ -169,7 +161,11 @@ sifr_status engine_create_on(device *dev, const sifr_model *model,
     engine->group = group;
     engine->scaler.scale = 1.0;
     BASE_TRY_GOTO(status, check_types(options, error), fail);
-    BASE_TRY_GOTO(status, check_tiers(options, dev, error), fail);
+    if (options->offload.nvme_path && options->offload.parameters && options->zero_stage < 3) {
+        status =
+            base_fail(error, SIFR_USAGE, "offload: parameters are on disk at ZeRO stage 3 only");
+        goto fail;
+    }
     if (options->checkpoints < 0 || (options->checkpoints > 0 && options->activation_bytes > 0)) {
         status = base_fail(error, SIFR_USAGE,
                            "checkpoints: a count of units' inputs, without activation_bytes");

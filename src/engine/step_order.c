@@ -7,15 +7,24 @@
 #include "engine/engine.h"
 #include "plan/search.h"
 
+/* `room` of 0: not known. */
+static sifr_status check_room(int64_t bytes, int64_t room, const char *of, sifr_error *error) {
+    char need[32], have[32];
+    if (room == 0 || bytes <= room) return SIFR_OK;
+    return base_fail(error, SIFR_NO_MEMORY, "memory: a rank takes %s%s, and has room for %s",
+                     base_format_bytes((uint64_t)bytes, need), of,
+                     base_format_bytes((uint64_t)room, have));
+}
+
 sifr_status engine_fits(const plan_schedule *s, const plan_machine *machine, sifr_error *error) {
-    char need[32], room[32];
     int32_t ranks = s->settings.world_size, most = machine->ranks_per_host;
-    if (machine->room_bytes == 0)
+    bool separate = device_is_separate(s->dev);
+    if (separate)
+        BASE_TRY(check_room(s->host_bytes, machine->host_room_bytes, " of the host's", error));
+    else if (machine->room_bytes == 0)
         return engine_check_memory(s, most > 0 && most < ranks ? most : ranks, error);
-    if (s->total_bytes <= machine->room_bytes) return SIFR_OK;
-    return base_fail(error, SIFR_NO_MEMORY, "memory: a rank takes %s, and has room for %s",
-                     base_format_bytes((uint64_t)s->total_bytes, need),
-                     base_format_bytes((uint64_t)machine->room_bytes, room));
+    const char *of = separate ? " of the device's" : "";
+    return check_room(s->total_bytes, machine->room_bytes, of, error);
 }
 
 static sifr_status price_order(const sifr_model *model, device *dev, plan_settings settings,

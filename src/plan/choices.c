@@ -106,7 +106,8 @@ static void set_offload_gradients(plan_settings *s, int32_t value) {
 
 /* Gradients go to disk with the optimizer's state, where they are slices, or there is one rank. */
 static bool may_offload_gradients(const plan_settings *s) {
-    return s->offload.moments == PLAN_NVME && (s->world_size == 1 || s->stage >= 2);
+    bool host = s->offload.gradients == PLAN_HOST; /* with or without that state */
+    return (host || s->offload.moments == PLAN_NVME) && (s->world_size == 1 || s->stage >= 2);
 }
 
 static int32_t get_offload_activations(const plan_settings *s) {

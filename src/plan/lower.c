@@ -255,8 +255,26 @@ static void release(lower_state *state) {
     lower_free_tiles(state);
 }
 
-static sifr_status check_settings(const sifr_model *model, const plan_settings *settings,
-                                  sifr_error *error) {
+/* Of what is no slice only optimizer state and activations can be in host memory. */
+static sifr_status check_host_tier(const device *dev, const plan_settings *settings,
+                                   sifr_error *error) {
+    const plan_offload *f = &settings->offload;
+    bool slices = settings->world_size == 1 || settings->stage >= 2;
+    if (!device_is_separate(dev)) return SIFR_OK; /* it is the device's own */
+    if (f->parameters == PLAN_HOST && settings->stage < 3)
+        return base_fail(error, SIFR_USAGE,
+                         "offload: parameters are in host memory at ZeRO stage 3 only, and this is "
+                         "stage %d",
+                         (int)settings->stage);
+    if (f->gradients != PLAN_HOST || slices) return SIFR_OK;
+    return base_fail(error, SIFR_USAGE,
+                     "offload: gradients of several ranks are in host memory at ZeRO stages 2 and "
+                     "3 only, and this is stage %d",
+                     (int)settings->stage);
+}
+
+static sifr_status check_settings(const sifr_model *model, const device *dev,
+                                  const plan_settings *settings, sifr_error *error) {
     int64_t tokens, largest = 0, bytes;
     if (!model->finished) return base_fail(error, SIFR_USAGE, "plan: the model is not finished");
     if (settings->mode == PLAN_TRAIN && sifr_model_trained(model) == 0) {
@@ -289,6 +307,7 @@ static sifr_status check_settings(const sifr_model *model, const plan_settings *
             "are added; give a multiple of that, or 0 for none",
             (long long)settings->tile_tokens, DEVICE_TOKEN_CHUNK);
     }
+    BASE_TRY(check_host_tier(dev, settings, error));
     /* Forward and backward of every op are instructions. */
     if ((double)model->node_count * 2 * settings->micro_batches > PLAN_INSTRUCTION_LIMIT) {
         return base_fail(error, SIFR_USAGE,
@@ -352,7 +371,7 @@ done:
 
 sifr_status plan_lower(const sifr_model *model, device *dev, const plan_settings *settings,
                        plan_schedule **out, sifr_error *error) {
-    BASE_TRY(check_settings(model, settings, error));
+    BASE_TRY(check_settings(model, dev, settings, error));
     if (settings->mode == PLAN_TRAIN && settings->recompute == PLAN_RECOMPUTE_AUTO)
         return lower_keep(model, dev, settings, out, error);
     return lower_list(model, dev, settings, NULL, out, error);

@@ -43,7 +43,7 @@ static sifr_status read_machine(const json_t *object, const char *path, plan_mac
         {"network_latency_s", &machine->network.latency_seconds, true},
         {"network_bytes_per_s", &machine->network.bytes_per_second, false},
     };
-    int64_t version, ranks, room;
+    int64_t version, ranks, room, host_room;
     BASE_TRY(base_json_int(object, "version", MACHINE_VERSION, &version, path, error));
     if (version != MACHINE_VERSION)
         return base_fail(error, SIFR_USAGE, "%s: version %lld: this sifr knows version %d", path,
@@ -58,6 +58,14 @@ static sifr_status read_machine(const json_t *object, const char *path, plan_mac
     if (room < 0)
         return base_fail(error, SIFR_USAGE, "%s: room_bytes: %lld is no amount of memory", path,
                          (long long)room);
+    BASE_TRY(base_json_int(object, "host_room_bytes", machine->host_room_bytes, &host_room, path,
+                           error));
+    if (host_room < 0)
+        return base_fail(error, SIFR_USAGE, "%s: host_room_bytes: %lld is no amount of memory",
+                         path, (long long)host_room);
+    BASE_TRY(base_json_bool(object, "separate_memory", machine->separate, &machine->separate, path,
+                            error));
+    machine->host_room_bytes = host_room;
     machine->ranks_per_host = (int32_t)ranks;
     machine->room_bytes = room;
     return SIFR_OK;

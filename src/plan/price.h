@@ -19,7 +19,9 @@ typedef struct plan_machine {
     double instruction_seconds; /* spent on any instruction */
     plan_link host, network; /* of ranks on one host, and on several; a bandwidth of 0: assumed */
     int32_t ranks_per_host;  /* 0: all are on one */
+    bool separate;           /* devices have memory of their own (device_open_separate) */
     int64_t room_bytes;      /* memory that a rank can have; 0: what there is here */
+    int64_t host_room_bytes; /* with `separate`: of the host's, beside that; 0: not known */
 } plan_machine;
 
 /* What a step should take. The queues run beside each other, but for the waits of the schedule. */

@@ -15,9 +15,11 @@ static void take_size(const plan_search *search, const plan_schedule *s, plan_ou
     *out = (plan_outcome){.settings = s->settings,
                           .possible = true,
                           .total_bytes = s->total_bytes,
+                          .host_bytes = s->host_bytes,
                           .nvme_bytes = s->nvme_bytes};
     bool on_disk = search->disk_bytes == 0 || s->nvme_bytes <= search->disk_bytes;
-    out->fits = s->total_bytes <= search->room_bytes && on_disk;
+    bool on_host = search->host_room_bytes == 0 || s->host_bytes <= search->host_room_bytes;
+    out->fits = s->total_bytes <= search->room_bytes && on_host && on_disk;
     for (int c = 0; c < PLAN_CLASSES; c++) out->largest_bytes[c] = s->largest_bytes[c];
 }
 

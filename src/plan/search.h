@@ -11,6 +11,7 @@ typedef struct plan_search {
     device *dev;
     const plan_machine *machine; /* prices */
     int64_t room_bytes;          /* what a rank's block may take */
+    int64_t host_room_bytes;     /* and its block of host memory, of a separate device; 0: any */
     int64_t disk_bytes;          /* what a rank may put on disk; 0: nothing is to be put there */
     bool any_order;              /* step_order is "auto": the better order of each setting */
     bool overlap_by_stage;       /* overlap_comm is not given: true at stage 3, else false */
@@ -24,6 +25,7 @@ typedef struct plan_outcome {
                       then total_bytes is INT64_MAX and nothing fits */
     bool fits;
     int64_t total_bytes;                 /* of the one block */
+    int64_t host_bytes;                  /* in host memory that is not the device's */
     int64_t nvme_bytes;                  /* on disk */
     int64_t largest_bytes[PLAN_CLASSES]; /* each class where it alone is largest */
     int64_t gathered, reduced;           /* bytes delivered in a step */

@@ -39,10 +39,6 @@ typedef enum train_recompute {
     TRAIN_RECOMPUTE_AUTO
 } train_recompute;
 typedef enum train_tier { TRAIN_TIER_NONE, TRAIN_TIER_CPU, TRAIN_TIER_NVME } train_tier;
-typedef enum train_gradient_tier {
-    TRAIN_GRADIENTS_MEMORY,
-    TRAIN_GRADIENTS_NVME
-} train_gradient_tier;
 typedef enum train_dtype { TRAIN_FP32, TRAIN_BF16, TRAIN_FP16 } train_dtype;
 
 typedef struct train_optimizer {
@@ -103,6 +99,7 @@ typedef struct train_activations {
     int64_t tile_tokens; /* 0: all at once */
     bool profile;
     bool partition; /* partition_activations is asked for: there is nothing to split */
+    bool on_host;   /* cpu_checkpointing: where devices have memory of their own */
 } train_activations;
 
 typedef struct train_setting train_setting; /* one key's value and where it came from */
@@ -148,7 +145,7 @@ typedef struct train_config {
     train_gradient_order gradient_order;
     train_recompute recompute;
     train_activations activations;
-    train_gradient_tier offload_gradients;
+    train_tier offload_gradients;
     train_tier offload_activations;
     const char *nvme_path;           /* of the activations, as given; NULL where not */
     const char *trace;               /* file of the timeline; NULL: none */

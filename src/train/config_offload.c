@@ -147,6 +147,8 @@ void train_note_offload(train_config *config) {
         train_note_memory(config, TRAIN_OFFLOAD ".device", "state is");
     if (config->offload_param.device == TRAIN_TIER_CPU)
         train_note_memory(config, TRAIN_OFFLOAD_PARAM ".device", "parameters are");
+    if (config->offload_gradients == TRAIN_TIER_CPU)
+        train_note_memory(config, "sifr.offload_gradients", "gradients are");
     if (config->offload_activations == TRAIN_TIER_CPU)
         train_note_memory(config, TRAIN_OFFLOAD_ACTIVATIONS, "activations are");
 }

@@ -456,6 +456,8 @@ static sifr_status train_fill(train_config *config, int64_t world_size, sifr_err
     if (config->optimizer.kind == TRAIN_ADAMW) config->optimizer.decoupled = true;
     config->activations.partition = json_is_true(
         train_setting_at(config, "activation_checkpointing.partition_activations")->value);
+    config->activations.on_host =
+        json_is_true(train_setting_at(config, "activation_checkpointing.cpu_checkpointing")->value);
     config->schedule.kind = train_scheduler_kind(config);
     config->schedule.base_lr = config->optimizer.lr;
     config->resolved = true;

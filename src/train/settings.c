@@ -41,6 +41,15 @@ sifr_status train_freeze(const train_config *config, sifr_model *model, const si
     return SIFR_OK;
 }
 
+/* What is on nvme is not here, as the engine has it. */
+static sifr_host_options host_options(const train_config *c) {
+    return (sifr_host_options){.optimizer = c->offload.device == TRAIN_TIER_CPU,
+                               .parameters = c->offload_param.device == TRAIN_TIER_CPU,
+                               .gradients = c->offload_gradients == TRAIN_TIER_CPU,
+                               .activations = c->offload_activations == TRAIN_TIER_CPU ||
+                                              c->activations.on_host};
+}
+
 static sifr_offload_options offload_options(const train_config *c) {
     bool state = c->offload.device == TRAIN_TIER_NVME;
     bool parameters = c->offload_param.device == TRAIN_TIER_NVME;
@@ -52,8 +61,9 @@ static sifr_offload_options offload_options(const train_config *c) {
     return (sifr_offload_options){.nvme_path = path,
                                   .optimizer = state,
                                   .parameters = parameters,
-                                  .gradients = c->offload_gradients == TRAIN_GRADIENTS_NVME,
+                                  .gradients = c->offload_gradients == TRAIN_TIER_NVME,
                                   .activations = activations,
+                                  .host = host_options(c),
                                   .slice_count = (int32_t)c->offload_param.buffer_count,
                                   .slice_size = c->offload_param.buffer_size,
                                   .kept_elements = c->offload_param.max_in_cpu,

@@ -32,6 +32,7 @@ static void in_memory(void **state) {
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         assert_null(options_of(texts[i]).nvme_path);
     config_said(texts[2], OFFLOAD ".nvme_path", "no effect, since " OFFLOAD ".device is \"none\"");
+    for (size_t i = 0; i < 4; i++) assert_int_equal(options_of(texts[i]).host.optimizer, i == 3);
     config_said(texts[3], OFFLOAD ".device",
                 "= \"cpu\" (no effect on CPU ranks: the state is in the host's memory)");
     config_said(texts[3], OFFLOAD ".pipeline_read", "no effect, since");
@@ -128,6 +129,7 @@ static void parameters(void **state) {
     assert_true(o.slice_count == 7 && o.slice_size == 100000000 && o.kept_elements == 1000000000);
     assert_int_equal(o.sub_group_size, 5000);
     assert_null(options_of(WITH_PARAM("\"device\": \"cpu\"", "")).nvme_path);
+    assert_true(options_of(WITH_PARAM("\"device\": \"cpu\"", "")).host.parameters);
     o = options_of(WITH_PARAM("\"device\": \"cpu\"", ", \"offload_optimizer\": {" NVME "}"));
     assert_true(o.optimizer && !o.parameters);
     config_said(WITH_PARAM("\"device\": \"cpu\", \"buffer_count\": 5", ""), PARAM ".device",
@@ -201,7 +203,12 @@ static void activations(void **state) {
     assert_false(options_of(WITH(NVME, "")).activations);
     static const char cpu[] = "{" SIFR("\"offload_activations\": \"cpu\"") "}";
     assert_null(options_of(cpu).nvme_path);
-    assert_false(options_of(cpu).activations);
+    assert_true(!options_of(cpu).activations && options_of(cpu).host.activations);
+    o = options_of("{\"activation_checkpointing\": {\"cpu_checkpointing\": true},"
+                   " \"sifr\": {\"offload_gradients\": \"cpu\"}}");
+    assert_true(o.host.activations && o.host.gradients && !o.host.optimizer && !o.host.parameters);
+    config_said("{" SIFR("\"offload_gradients\": \"cpu\"") "}", "sifr.offload_gradients",
+                "no effect on CPU ranks: the gradients are in the host's memory");
     config_said(cpu, ACTIVATIONS,
                 "= \"cpu\" (no effect on CPU ranks: the activations are in the host's memory)");
     config_said("{" SIFR("\"nvme_path\": \"/own\"") "}", "sifr.nvme_path",
