@@ -228,7 +228,7 @@ static void unbiased(void **state) {
  * nearest it would never move. */
 static void small_changes_count(void **state) {
     (void)state;
-    enum { STEPS = 1000 };
+    enum { STEPS = THINNED(1000) };
     device *dev = open_device(2, NULL);
     states s = make_states();
     double before = 0, after = 0;
@@ -248,7 +248,7 @@ static void small_changes_count(void **state) {
 /* What is exact stays, what is infinite or none stays that. */
 static void special_values(void **state) {
     (void)state;
-    for (uint32_t draw = 0; draw < 0x10000; draw += 5) {
+    for (uint32_t draw = 0; draw < 0x10000; draw += 0x10000 / THINNED(13107)) {
         for (uint32_t i = 0; i < 0x10000; i += 0x55) {
             uint16_t bits = base_bf16_drawn(base_bf16_to_float((uint16_t)i), (uint16_t)draw);
             bool none = (i & 0x7fff) > 0x7f80;

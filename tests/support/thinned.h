@@ -19,6 +19,13 @@ static inline bool thinned_out(size_t index) {
 #endif
 }
 
+/* How often something is done of which each time is the same path. */
+#if defined(SIFR_SANITIZED)
+#define THINNED(count) ((count) / 8)
+#else
+#define THINNED(count) (count)
+#endif
+
 /* Of training runs, which are one path each, one of six. */
 static inline bool thinned_run(size_t index) {
 #if defined(SIFR_SANITIZED) && !defined(__SANITIZE_THREAD__)

@@ -29,9 +29,16 @@ enum { TILE_VECTORS = 4, QUERY_BLOCK = TILE_VECTORS * VECTOR, KEY_BLOCK = 64 };
 
 #define TILE_NOTHING (-1e30f) /* the score of a key that a query does not see */
 
-#if defined(__clang__)
+/* Inlined and unrolled for constant arguments. Under sanitizers, where each load is a check, that
+ * would be code that takes minutes to compile. */
+#if defined(SIFR_SANITIZED)
+#define TILE_INLINE static inline __attribute__((unused))
+#define TILE_UNROLL
+#elif defined(__clang__)
+#define TILE_INLINE VECTOR_INLINE
 #define TILE_UNROLL _Pragma("unroll")
 #else
+#define TILE_INLINE VECTOR_INLINE
 #define TILE_UNROLL _Pragma("GCC unroll 8")
 #endif
 
@@ -48,9 +55,9 @@ VECTOR_INLINE vector tile_step(bool pairs, vector a, vector b, vector sum) {
 }
 
 /* rows x (vectors of) columns; TILE_SCALE multiplies what is in c by alpha, column by column. */
-VECTOR_INLINE void tile_small(bool pairs, int rows, int vectors, int64_t words, const float *a,
-                              int64_t a_stride, const float *b, int64_t b_stride, float *c,
-                              int64_t c_stride, tile_mode mode, const float *alpha) {
+TILE_INLINE void tile_small(bool pairs, int rows, int vectors, int64_t words, const float *a,
+                            int64_t a_stride, const float *b, int64_t b_stride, float *c,
+                            int64_t c_stride, tile_mode mode, const float *alpha) {
     vector sum[TILE_ROWS][TILE_VECTORS];
     TILE_UNROLL
     for (int i = 0; i < rows; i++) {
@@ -83,9 +90,9 @@ VECTOR_INLINE void tile_small(bool pairs, int rows, int vectors, int64_t words, 
     }
 }
 
-VECTOR_INLINE void tile_panel(bool pairs, int vectors, int64_t rows, int64_t words, const float *a,
-                              int64_t a_stride, const float *b, int64_t b_stride, float *c,
-                              int64_t c_stride, tile_mode mode, const float *alpha) {
+TILE_INLINE void tile_panel(bool pairs, int vectors, int64_t rows, int64_t words, const float *a,
+                            int64_t a_stride, const float *b, int64_t b_stride, float *c,
+                            int64_t c_stride, tile_mode mode, const float *alpha) {
     int64_t r = 0;
     for (; r + TILE_ROWS <= rows; r += TILE_ROWS)
         tile_small(pairs, TILE_ROWS, vectors, words, a + r * a_stride, a_stride, b, b_stride,
@@ -101,9 +108,9 @@ VECTOR_INLINE void tile_panel(bool pairs, int vectors, int64_t rows, int64_t wor
 }
 
 /* c (rows x columns, a multiple of VECTOR) = or += a b. */
-VECTOR_INLINE void tile_product(bool pairs, int64_t rows, int64_t columns, int64_t words,
-                                const float *a, int64_t a_stride, const float *b, int64_t b_stride,
-                                float *c, int64_t c_stride, tile_mode mode, const float *alpha) {
+TILE_INLINE void tile_product(bool pairs, int64_t rows, int64_t columns, int64_t words,
+                              const float *a, int64_t a_stride, const float *b, int64_t b_stride,
+                              float *c, int64_t c_stride, tile_mode mode, const float *alpha) {
     int64_t at = 0;
     for (; at + TILE_VECTORS * VECTOR <= columns; at += TILE_VECTORS * VECTOR)
         tile_panel(pairs, TILE_VECTORS, rows, words, a, a_stride, b + at, b_stride, c + at,
@@ -124,8 +131,8 @@ VECTOR_INLINE const void *tile_row(const void *from, device_dtype dtype, int64_t
     return (const char *)from + at * (dtype == DEVICE_FP32 ? 4 : 2);
 }
 
-VECTOR_INLINE void tile_widen_row(const uint16_t *from, device_dtype dtype, int64_t count,
-                                  float *to) {
+TILE_INLINE void tile_widen_row(const uint16_t *from, device_dtype dtype, int64_t count,
+                                float *to) {
     int64_t i = 0;
     for (; i + VECTOR <= count; i += VECTOR)
         vector_store(to + i, vector_load_narrow(dtype, from + i));
@@ -133,8 +140,8 @@ VECTOR_INLINE void tile_widen_row(const uint16_t *from, device_dtype dtype, int6
 }
 
 /* Row of `count` values as words along the row. */
-VECTOR_INLINE void tile_pack_row(bool pairs, const void *from, device_dtype dtype, int64_t count,
-                                 float *to) {
+TILE_INLINE void tile_pack_row(bool pairs, const void *from, device_dtype dtype, int64_t count,
+                               float *to) {
     if (pairs) {
         if (count & 1) memset(to + count / 2, 0, 4);
         memcpy(to, from, (size_t)count * 2);
@@ -148,8 +155,8 @@ VECTOR_INLINE void tile_pack_row(bool pairs, const void *from, device_dtype dtyp
 }
 
 /* `rows` rows of `count` values as words along rows, zeros in rows [rows, padded). */
-VECTOR_INLINE void tile_pack(bool pairs, const void *from, device_dtype dtype, int64_t stride,
-                             int64_t rows, int64_t padded, int64_t count, float *to) {
+TILE_INLINE void tile_pack(bool pairs, const void *from, device_dtype dtype, int64_t stride,
+                           int64_t rows, int64_t padded, int64_t count, float *to) {
     int64_t words = tile_words(pairs, count);
     for (int64_t r = 0; r < rows; r++)
         tile_pack_row(pairs, tile_row(from, dtype, r * stride), dtype, count, to + r * words);
@@ -157,8 +164,8 @@ VECTOR_INLINE void tile_pack(bool pairs, const void *from, device_dtype dtype, i
 }
 
 /* One row of words across: of rows r and r + 1 (NULL: zeros) in pairs, else of row r. */
-VECTOR_INLINE void tile_interleave(bool pairs, const void *even, const void *odd,
-                                   device_dtype dtype, int64_t count, float *to) {
+TILE_INLINE void tile_interleave(bool pairs, const void *even, const void *odd, device_dtype dtype,
+                                 int64_t count, float *to) {
     if (!pairs) {
         tile_pack_row(false, even, dtype, count, to);
         return;
@@ -173,9 +180,9 @@ VECTOR_INLINE void tile_interleave(bool pairs, const void *even, const void *odd
 
 /* Rows [0, rows) of `count` values as rows of words across, `to_stride` words apart; values behind
  * `count` are zeros up to `padded_count`, rows behind `rows` up to `padded` likewise. */
-VECTOR_INLINE void tile_pack_across(bool pairs, const void *from, device_dtype dtype,
-                                    int64_t stride, int64_t rows, int64_t padded, int64_t count,
-                                    int64_t padded_count, float *to) {
+TILE_INLINE void tile_pack_across(bool pairs, const void *from, device_dtype dtype, int64_t stride,
+                                  int64_t rows, int64_t padded, int64_t count, int64_t padded_count,
+                                  float *to) {
     int64_t step = pairs ? 2 : 1;
     for (int64_t r = 0; r < padded; r += step, to += padded_count) {
         int64_t filled = r < rows ? count : 0;
@@ -222,7 +229,7 @@ VECTOR_INLINE void tile_store_along(bool pairs, float *to, vector v) {
 }
 
 /* fp32 values into a row of the operand's type. */
-VECTOR_INLINE void tile_write_row(const float *from, device_dtype dtype, int64_t count, void *to) {
+TILE_INLINE void tile_write_row(const float *from, device_dtype dtype, int64_t count, void *to) {
     if (dtype == DEVICE_FP32) {
         memcpy(to, from, (size_t)count * 4);
         return;
@@ -244,7 +251,7 @@ VECTOR_INLINE void tile_write_row(const float *from, device_dtype dtype, int64_t
 
 #if defined(KERNEL_ISA_avx512)
 /* Eight counters, each in the low half of a 64-bit lane; what the high halves hold is not read. */
-VECTOR_INLINE void tile_philox8(__m512i c[4], uint64_t key) {
+TILE_INLINE void tile_philox8(__m512i c[4], uint64_t key) {
     uint32_t key0 = (uint32_t)key, key1 = (uint32_t)(key >> 32);
     const __m512i a = _mm512_set1_epi64(TILE_PHILOX_A), b = _mm512_set1_epi64(TILE_PHILOX_B);
     TILE_UNROLL
@@ -260,8 +267,8 @@ VECTOR_INLINE void tile_philox8(__m512i c[4], uint64_t key) {
 }
 
 /* Factors of 16 queries and 8 keys, rows of QUERY_BLOCK. */
-VECTOR_INLINE void tile_dropout8(uint64_t key, uint32_t head, uint32_t query, uint32_t place,
-                                 uint32_t threshold, float keep, float *factors) {
+TILE_INLINE void tile_dropout8(uint64_t key, uint32_t head, uint32_t query, uint32_t place,
+                               uint32_t threshold, float keep, float *factors) {
     const __m512i even = _mm512_set_epi64(14, 12, 10, 8, 6, 4, 2, 0);
     __m512i first = _mm512_add_epi64(_mm512_set1_epi64(query), even);
     __m512i low[4] = {_mm512_set1_epi64(place), first, _mm512_set1_epi64(head),
@@ -281,8 +288,8 @@ VECTOR_INLINE void tile_dropout8(uint64_t key, uint32_t head, uint32_t query, ui
     }
 }
 #else
-VECTOR_INLINE void tile_dropout8(uint64_t key, uint32_t head, uint32_t query, uint32_t place,
-                                 uint32_t threshold, float keep, float *factors) {
+TILE_INLINE void tile_dropout8(uint64_t key, uint32_t head, uint32_t query, uint32_t place,
+                               uint32_t threshold, float keep, float *factors) {
     for (uint32_t i = 0; i < VECTOR; i++) {
         base_random4 random = base_philox(key, (uint64_t)(query + i) << 32 | place, (uint64_t)head);
         for (int j = 0; j < 8; j++) {
@@ -294,8 +301,8 @@ VECTOR_INLINE void tile_dropout8(uint64_t key, uint32_t head, uint32_t query, ui
 #endif
 
 /* `factors` has rows for whole groups of 8 keys; k0 is a multiple of 8. */
-VECTOR_INLINE void tile_dropout(const cpu_attention *a, uint32_t head, int64_t q0, int64_t k0,
-                                int64_t keys, float *factors) {
+TILE_INLINE void tile_dropout(const cpu_attention *a, uint32_t head, int64_t q0, int64_t k0,
+                              int64_t keys, float *factors) {
     uint32_t threshold = (uint32_t)(a->dropout * 65536.0f + 0.5f);
     float keep = 65536.0f / (65536.0f - (float)threshold);
     for (int64_t k = 0; k < keys; k += 8)

@@ -53,8 +53,8 @@ static void hide_later_keys(float *scores, int64_t keys, int64_t k0, int64_t pos
 }
 
 /* Scores of a block become probabilities relative to the largest so far, as words across keys. */
-VECTOR_INLINE void softmax_block(bool pairs, const forward_places *at, int64_t keys, float scale,
-                                 bool dropout) {
+TILE_INLINE void softmax_block(bool pairs, const forward_places *at, int64_t keys, float scale,
+                               bool dropout) {
     vector factor = vector_set(scale * LOG2_E);
     for (int64_t lane = 0; lane < QUERY_BLOCK; lane += VECTOR) {
         const float *scores = at->scores + lane;
@@ -88,8 +88,8 @@ VECTOR_INLINE void softmax_block(bool pairs, const forward_places *at, int64_t k
     }
 }
 
-VECTOR_INLINE void forward_block(bool pairs, const cpu_attention *a, const forward_places *at,
-                                 int64_t head, int64_t q0) {
+TILE_INLINE void forward_block(bool pairs, const cpu_attention *a, const forward_places *at,
+                               int64_t head, int64_t q0) {
     int64_t d = a->head_dim, words = tile_words(pairs, d);
     int64_t queries = base_min_i64(QUERY_BLOCK, a->queries - q0);
     int64_t position = a->keys - a->queries + q0;
@@ -130,7 +130,7 @@ VECTOR_INLINE void forward_block(bool pairs, const cpu_attention *a, const forwa
     }
 }
 
-VECTOR_INLINE void forward(bool pairs, const cpu_attention *a) {
+TILE_INLINE void forward(bool pairs, const cpu_attention *a) {
     forward_places at;
     int64_t d = a->head_dim, key_words = tile_words(pairs, base_ceil_to(a->keys, 2));
     forward_layout(pairs, a->keys, d, a->scratch, &at);

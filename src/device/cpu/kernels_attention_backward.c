@@ -63,7 +63,7 @@ VECTOR_INLINE vector some_values(const void *from, device_dtype dtype, int64_t n
     return n >= VECTOR ? vector_load_narrow(dtype, from) : vector_load_narrow_part(dtype, from, n);
 }
 
-VECTOR_INLINE float row_product(const void *a, const void *b, device_dtype dtype, int64_t count) {
+TILE_INLINE float row_product(const void *a, const void *b, device_dtype dtype, int64_t count) {
     vector sum = vector_set(0.0f);
     for (int64_t c = 0; c < count; c += VECTOR)
         sum = vector_fma(some_values(tile_row(a, dtype, c), dtype, count - c),
@@ -72,9 +72,8 @@ VECTOR_INLINE float row_product(const void *a, const void *b, device_dtype dtype
 }
 
 /* Two rows of keys from scores and dp: P D and dS along queries, dS across keys. */
-VECTOR_INLINE void probability_rows(bool pairs, const backward_places *at, int64_t k, int64_t keys,
-                                    int64_t first_key, int64_t position, float scale,
-                                    bool dropout) {
+TILE_INLINE void probability_rows(bool pairs, const backward_places *at, int64_t k, int64_t keys,
+                                  int64_t first_key, int64_t position, float scale, bool dropout) {
     int64_t words = tile_words(pairs, QUERY_BLOCK);
     vector factor = vector_set(scale * LOG2_E), scales = vector_set(scale);
     vector to_base2 = vector_set(-LOG2_E);
@@ -110,9 +109,9 @@ VECTOR_INLINE void probability_rows(bool pairs, const backward_places *at, int64
     }
 }
 
-VECTOR_INLINE void backward_pair(bool pairs, const cpu_attention *a, const backward_places *at,
-                                 int64_t head, int64_t position, int64_t queries, int64_t k0,
-                                 int64_t keys) {
+TILE_INLINE void backward_pair(bool pairs, const cpu_attention *a, const backward_places *at,
+                               int64_t head, int64_t position, int64_t queries, int64_t k0,
+                               int64_t keys) {
     int64_t d = a->head_dim, words = tile_words(pairs, d), padded = base_ceil_to(d, VECTOR);
     int64_t query_words = tile_words(pairs, QUERY_BLOCK);
     int64_t key_words = tile_words(pairs, base_ceil_to(a->keys, 2));
@@ -134,8 +133,8 @@ VECTOR_INLINE void backward_pair(bool pairs, const cpu_attention *a, const backw
                  at->dq, QUERY_BLOCK, k0 == 0 ? TILE_SET : TILE_ADD, at->delta);
 }
 
-VECTOR_INLINE void backward_block(bool pairs, const cpu_attention *a, const backward_places *at,
-                                  int64_t head, int64_t q0) {
+TILE_INLINE void backward_block(bool pairs, const cpu_attention *a, const backward_places *at,
+                                int64_t head, int64_t q0) {
     int64_t d = a->head_dim, words = tile_words(pairs, d), padded = base_ceil_to(d, VECTOR);
     int64_t queries = base_min_i64(QUERY_BLOCK, a->queries - q0);
     int64_t position = a->keys - a->queries + q0;
@@ -168,7 +167,7 @@ VECTOR_INLINE void backward_block(bool pairs, const cpu_attention *a, const back
     }
 }
 
-VECTOR_INLINE void backward(bool pairs, const cpu_attention *a) {
+TILE_INLINE void backward(bool pairs, const cpu_attention *a) {
     backward_places at;
     int64_t d = a->head_dim, key_words = tile_words(pairs, base_ceil_to(a->keys, 2));
     int64_t padded = base_ceil_to(d, VECTOR);
