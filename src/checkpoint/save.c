@@ -255,9 +255,9 @@ static sifr_status begin(save_run *run, const checkpoint_settings *settings, sif
 static sifr_status write_all(save_run *run, sifr_error *error) {
     int64_t bytes = (int64_t)(run->layout.most_files * sizeof *run->sums);
     checkpoint_sum *mine = run->sums + (size_t)comm_rank(run->group) * run->layout.most_files;
-    float *room; /* of what is on disk */
+    float *room; /* of what the host does not reach */
     sifr_status status =
-        base_alloc(run->engine->swap ? PIECE_ELEMENTS : 0, sizeof *room, &room, error);
+        base_alloc(engine_in_place(run->engine) ? 0 : PIECE_ELEMENTS, sizeof *room, &room, error);
     if (status == SIFR_OK) status = write_states(run, room, error);
     free(room);
     BASE_TRY(comm_agree_status(run->group, status, error));

@@ -49,6 +49,9 @@ device_dtype engine_part_type(const sifr_engine *engine, engine_part part);
 bool engine_range(const sifr_engine *engine, size_t index, engine_part part, int64_t *first,
                   int64_t *count);
 
+/* Whether the host reaches all state in place: nothing is on disk or in a device's own memory. */
+bool engine_in_place(const sifr_engine *engine);
+
 /* Elements first … first + count - 1 of that range, in the part's type: in place, or, where the
  * host does not reach them, in `room` (count elements); *out says where, until the next step or
  * write. */

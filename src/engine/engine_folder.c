@@ -274,7 +274,7 @@ sifr_status engine_save_folder(const sifr_engine *engine, const model_architectu
     comm_group *group = engine->group;
     sifr_status status = SIFR_OK;
     bool wide = engine_part_type(engine, ENGINE_MASTER) == DEVICE_FP32;
-    if (comm_size(group) > 1 || engine->swap || !wide)
+    if (comm_size(group) > 1 || !engine_in_place(engine) || !wide)
         status = base_alloc(PIECE_ELEMENTS, sizeof *piece, &piece, error);
     status = comm_agree_status(group, status, error);
     if (status != SIFR_OK) {

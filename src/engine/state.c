@@ -78,6 +78,10 @@ static sifr_status write_buffer(const sifr_engine *engine, int32_t buffer, int64
     return engine_set(engine->trainer, buffer, at, from, bytes, error);
 }
 
+bool engine_in_place(const sifr_engine *engine) {
+    return !engine->swap && !device_is_separate(engine->dev);
+}
+
 bool engine_range(const sifr_engine *engine, size_t index, engine_part part, int64_t *first,
                   int64_t *count) {
     state_place place;

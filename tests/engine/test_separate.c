@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "support/scratch.h"
+#include "support/thinned.h"
 #include "support/zero_run.h"
 
 enum { GLOBAL = 4, SEQUENCES = 8 };
@@ -68,6 +69,7 @@ static void each_class(void **state) {
         zero_outcome want = zero_run(v);
         for (int n = 0; n < CLASSES * PLAN_TIERS; n++) {
             plan_tier tiers[CLASSES] = {0};
+            if (thinned_out((size_t)(n + t))) continue; /* each tier once, of all classes */
             tiers[n / PLAN_TIERS] = (plan_tier)(n % PLAN_TIERS);
             v.ranks = 1 << (n + t) % 3;
             v.stage = 3;
@@ -86,6 +88,7 @@ static void mixed(void **state) {
     (void)state;
     for (int n = 0; n < 8; n++) {
         plan_tier tiers[CLASSES];
+        if (thinned_out((size_t)n)) continue;
         for (int c = 0; c < CLASSES; c++) tiers[c] = n >> c & 1 ? PLAN_NVME : PLAN_HOST;
         zero_variant v = {.ranks = 1 << n % 3,
                           .type = n % 3 ? "llama" : "gpt2",
@@ -118,6 +121,7 @@ static void optimizer_state(void **state) {
         zero_outcome want = zero_run(v);
         if (t) assert_true(want.norm[0] < 0 && want.updates > 0);
         for (int n = 0; n < 8; n++) {
+            if (thinned_out((size_t)n)) continue;
             v.ranks = n < 4 ? 2 : 4;
             v.stage = n % 4;
             v.unit_order = n % 2;
