@@ -1,11 +1,12 @@
 """Two ranks of one core each: ZeRO's stages beside sifr's own stage 0 and beside the peers, and
 what ranks exchange beside plain copies."""
 import os
+import re
 import shutil
 import subprocess
 
 import report
-from harness import Contestant, failure, good, interleave, median
+from harness import Contestant, clean_environment, failure, good, interleave, median
 from part_train import check_losses, rate
 from report import Row, gigabytes, number
 
@@ -131,6 +132,36 @@ def run(context, part):
         "allocator that gives nothing back.")
 
 
+def overlap(context, part):
+    """A step with a transport that is slowed down and kernels replaced by waiting, beside what the
+    schedule's clocks say: by the program that the suite has for it, where the tests are built."""
+    subprocess.run(["ninja", "-C", context.inputs.build, "test_overlap"], check=False,
+                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    program = context.inputs.program(os.path.join("tests", "test_overlap"))
+    if not os.path.exists(program):
+        part.rows.append(Row("overlap", note="the tests are not configured here"))
+        return
+    for ranks in (2, 4, 8):
+        start, environment = launcher(ranks, bind=False)
+        for stage in (2, 3):
+            took, predicted = [], None
+            for _ in range(1 if context.inputs.tiny else 3):
+                said = subprocess.run(start + [program, str(stage), "0.7"], text=True, check=False,
+                                      capture_output=True, timeout=60,
+                                      env=clean_environment(environment)).stdout
+                if found := re.search(r"step predicted ([0-9.]+) s, measured ([0-9.]+) s", said):
+                    predicted = float(found[1])
+                    took.append(float(found[2]))
+            part.data[f"overlap, stage {stage}, {ranks} ranks"] = [predicted, took]
+            figure = f"step with a slowed transport, stage {stage}, {ranks} ranks"
+            if not took:
+                part.rows.append(Row(figure, note="failed"))
+                continue
+            value = median(took)
+            part.rows.append(Row(figure, f"{number(value)} s", "predicted", f"{number(predicted)} s",
+                                 value / predicted, "<1.05", "computing replaced by waiting"))
+
+
 def run_comm(context, part):
     if not launcher(RANKS)[0]:
         part.rows.append(Row("exchange", note="no mpirun here"))
@@ -162,6 +193,7 @@ def run_comm(context, part):
             part.rows.append(Row(f"{what}, {size}", f"{number(r['seconds'] * 1e3)} ms",
                                  "MPI's own", f"{number(r['mpi_seconds'] * 1e3)} ms",
                                  r["mpi_seconds"] / r["seconds"]))
+    overlap(context, part)
     part.notes.append("The same bytes: for a gather those that arrive at a rank, for a reduction "
-                      "those that a rank reads. Results are compared with MPI's in each run. Overlap "
-                      "of computing and transfers as planned: tests/engine/test_overlap.c.")
+                      "those that a rank reads. Results are compared with MPI's in each run. "
+                      "Slowed transport: tests/engine/test_overlap.c, its quickest of three steps.")
