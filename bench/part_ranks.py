@@ -158,8 +158,9 @@ def overlap(context, part):
                 part.rows.append(Row(figure, note="failed"))
                 continue
             value = median(took)
-            part.rows.append(Row(figure, f"{number(value)} s", "predicted", f"{number(predicted)} s",
-                                 value / predicted, "<1.05", "computing replaced by waiting"))
+            part.rows.append(Row(figure, f"{number(value)} s", "predicted",
+                                 f"{number(predicted)} s", value / predicted, "<1.05",
+                                 "computing replaced by waiting"))
 
 
 def run_comm(context, part):
