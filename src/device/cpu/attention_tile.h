@@ -10,7 +10,7 @@
 #include "base/random.h"
 #include "device/cpu/kernels_attention.h"
 #include "device/cpu/simd.h"
-#include "device/cpu/transpose.h"
+#include "device/cpu/turn.h"
 
 #if defined(KERNEL_BF16)
 #define TILE_PAIRS 1
@@ -192,12 +192,6 @@ TILE_INLINE void tile_pack_across(bool pairs, const void *from, device_dtype dty
                             count, to);
         memset(to + filled, 0, (size_t)(padded_count - filled) * 4);
     }
-}
-
-VECTOR_INLINE void tile_transpose(const float *from, int64_t rows, int64_t columns, int64_t stride,
-                                  float *to, int64_t to_stride) {
-    cpu_transpose32((const uint32_t *)(const void *)from, rows, columns, stride,
-                    (uint32_t *)(void *)to, to_stride);
 }
 
 /* Words of two rows of fp32 values (in pairs), or the first row. */

@@ -336,8 +336,8 @@ static void gradient_task(void *context, int64_t block, int thread) {
     int64_t words = block_words(plan, block), element = device_dtype_bytes(plan->type);
     char *turned = thread_scratch(run, thread);
     if (plan->type == DEVICE_FP32)
-        cpu_transpose32((const uint32_t *)block_logits(run, block), plan->chunk, words, words,
-                        (uint32_t *)turned, plan->chunk);
+        run->matrix->turn(block_logits(run, block), plan->chunk, words, words,
+                          (float *)(void *)turned, plan->chunk);
     else
         cpu_transpose16((const uint16_t *)block_logits(run, block), plan->chunk, words, words,
                         (uint16_t *)turned, plan->chunk);

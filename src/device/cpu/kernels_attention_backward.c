@@ -142,9 +142,9 @@ TILE_INLINE void backward_block(bool pairs, const cpu_attention *a, const backwa
     const void *dy = tile_row(a->dy, a->dtype, q0 * a->dy_stride + head * d);
     const void *y = tile_row(a->y, a->dtype, q0 * a->y_stride + head * d);
     tile_pack(pairs, q, a->dtype, a->q_stride, queries, QUERY_BLOCK, d, at->rows);
-    tile_transpose(at->rows, QUERY_BLOCK, words, words, at->q, QUERY_BLOCK);
+    turn(at->rows, QUERY_BLOCK, words, words, at->q, QUERY_BLOCK);
     tile_pack(pairs, dy, a->dtype, a->dy_stride, queries, QUERY_BLOCK, d, at->rows);
-    tile_transpose(at->rows, QUERY_BLOCK, words, words, at->dy, QUERY_BLOCK);
+    turn(at->rows, QUERY_BLOCK, words, words, at->dy, QUERY_BLOCK);
     tile_pack_across(pairs, q, a->dtype, a->q_stride, queries, QUERY_BLOCK, d, padded,
                      at->q_across);
     tile_pack_across(pairs, dy, a->dtype, a->dy_stride, queries, QUERY_BLOCK, d, padded,
@@ -159,7 +159,7 @@ TILE_INLINE void backward_block(bool pairs, const cpu_attention *a, const backwa
     for (int64_t k0 = 0; k0 < position + queries; k0 += KEY_BLOCK)
         backward_pair(pairs, a, at, head, position, queries, k0,
                       base_min_i64(KEY_BLOCK, position + queries - k0));
-    tile_transpose(at->dq, d, QUERY_BLOCK, QUERY_BLOCK, at->dq_rows, d);
+    turn(at->dq, d, QUERY_BLOCK, QUERY_BLOCK, at->dq_rows, d);
     for (int64_t i = 0; i < queries; i++) {
         int64_t row = (q0 + i) * a->dq_stride + head * d;
         tile_write_row(at->dq_rows + i * d, a->dtype, d,
@@ -178,8 +178,7 @@ TILE_INLINE void backward(bool pairs, const cpu_attention *a) {
         int64_t keys = base_min_i64(KEY_BLOCK, a->keys - k);
         tile_pack_across(pairs, tile_row(a->k, a->dtype, k * a->k_stride), a->dtype, a->k_stride,
                          keys, keys, d, d, at.rows);
-        tile_transpose(at.rows, tile_words(pairs, keys), d, d, at.k_turned + tile_words(pairs, k),
-                       key_words);
+        turn(at.rows, tile_words(pairs, keys), d, d, at.k_turned + tile_words(pairs, k), key_words);
     }
     memset(at.dk, 0, (size_t)(a->keys * padded) * 4);
     memset(at.dv, 0, (size_t)(a->keys * padded) * 4);

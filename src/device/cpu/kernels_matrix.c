@@ -1,7 +1,7 @@
 #include "device/cpu/kernels_matrix.h"
 
 #include "base/checked.h"
-#include "device/cpu/simd.h"
+#include "device/cpu/turn.h"
 
 enum { SUM_VECTORS = 4 };
 
@@ -94,6 +94,11 @@ static void matrix_put_block(const float *from, int64_t rows, int64_t columns, f
             vector_store(target + c, add ? vector_add(vector_load(target + c), v) : v);
         }
     }
+}
+
+static void matrix_turn(const float *from, int64_t rows, int64_t columns, int64_t stride, float *to,
+                        int64_t to_stride) {
+    turn(from, rows, columns, stride, to, to_stride);
 }
 
 /* The dot products of x with four rows of w at a time, each in two partial sums. */
@@ -213,5 +218,6 @@ const cpu_matrix_kernels KERNEL_NAME(cpu_matrix_kernels) = {
     .narrow = matrix_narrow,
     .column_sums = matrix_column_sums,
     .put_block = matrix_put_block,
+    .turn = matrix_turn,
     .vector_product = matrix_vector_product,
 };

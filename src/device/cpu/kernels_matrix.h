@@ -15,6 +15,9 @@ typedef struct cpu_matrix_kernels {
     /* to (+)= from, a dense block of rows x columns, columns a multiple of 64 */
     void (*put_block)(const float *from, int64_t rows, int64_t columns, float *to,
                       int64_t to_stride, bool add);
+    /* to[c][r] = from[r][c]; strides in elements */
+    void (*turn)(const float *from, int64_t rows, int64_t columns, int64_t stride, float *to,
+                 int64_t to_stride);
     /* Elements first <= n < last of y = x w^T + bias (x w where w is in x out), one row. */
     void (*vector_product)(const device_matrix *x, const device_matrix *w,
                            const device_matrix *bias, const device_matrix *y, bool transposed,

@@ -401,8 +401,8 @@ static void turn_columns(linear_run *run, int64_t first, int thread) {
     int64_t columns = base_min_i64(TURN_COLUMNS, plan->turned_columns - first);
     char *to = run->scratch + plan->at_turned + first * rows * device_dtype_bytes(plan->type);
     if (from->dtype == DEVICE_FP32) {
-        cpu_transpose32((const uint32_t *)from->data + first, rows, columns, from->stride,
-                        (uint32_t *)(void *)to, rows);
+        run->kernels->turn((const float *)from->data + first, rows, columns, from->stride,
+                           (float *)(void *)to, rows);
         return;
     }
     uint16_t *turned = plan->widen ? thread_scratch(run, thread) : (void *)to;

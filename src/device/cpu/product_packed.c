@@ -31,6 +31,14 @@ static int64_t wide_bytes(const cpu_packed *packed) {
     return base_ceil_to(longer * packed->inner * 4, 64);
 }
 
+/* At least so many, and none with much more to do than the others: where each takes long, threads
+ * would wait for the last one. */
+static int64_t even_groups(int64_t count, int64_t least) {
+    int64_t groups = base_min_i64(count, least);
+    while (groups < count && (count + groups - 1) / groups * groups * 8 > count * 9) groups++;
+    return groups;
+}
+
 sifr_status cpu_packed_find(device *dev, cpu_product_shape shape, int64_t whole, bool widen,
                             cpu_packed *out, sifr_error *error) {
     *out = (cpu_packed){.inner = shape.inner, .widen = widen, .b_transposed = shape.b_transposed};
@@ -46,7 +54,7 @@ sifr_status cpu_packed_find(device *dev, cpu_product_shape shape, int64_t whole,
     BASE_TRY(cpu_find_pieces(dev->products, shape, tile, &out->pieces, error));
     if (out->pieces.count == 0) return SIFR_OK;
     int64_t tiles = cpu_row_tiles_count(&out->pieces.tiles);
-    out->groups = base_min_i64(out->pieces.count, (LEAST_TASKS + tiles - 1) / tiles);
+    out->groups = even_groups(out->pieces.count, (LEAST_TASKS + tiles - 1) / tiles);
     out->thread_bytes = made_bytes(out) + bias_bytes(out) + wide_bytes(out) +
                         base_ceil_to(cpu_row_tiles_scratch(&out->pieces.tiles), 64);
     return SIFR_OK;
