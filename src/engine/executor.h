@@ -80,7 +80,7 @@ typedef sifr_status (*engine_kernel)(void *user, size_t instruction, const devic
 void engine_replace_kernels(engine_executor *executor, engine_kernel kernel, void *user);
 
 /* When an instruction ran, by comm_seconds. One that starts a transfer is soon over, and its
- * communication or disk queue carries that out later: from `begun` to `over`, both 0 for all
+ * communication, disk or copy queue carries that out later: from `begun` to `over`, both 0 for all
  * others. */
 typedef struct engine_span {
     double start, end, begun, over;
