@@ -161,24 +161,27 @@ static bool is_fp16(const plan_settings *s) {
 }
 
 static const plan_choice choices[] = {
-    {"zero_optimization.stage", stages, 4, true, get_stage, set_stage, has_ranks},
-    {"sifr.recompute", recomputes, 2, true, get_recompute, set_recompute, always},
-    {"sifr.tile_tokens", tiles, 2, true, get_tiles, set_tiles, has_tiles},
-    {"sifr.step_order", orders, 2, true, get_order, set_order, accumulates},
+    {"zero_optimization.stage", stages, 4, true, get_stage, set_stage, has_ranks, 0},
+    {"sifr.recompute", recomputes, 2, true, get_recompute, set_recompute, always, 0},
+    {"sifr.tile_tokens", tiles, 2, true, get_tiles, set_tiles, has_tiles, 0},
+    {"sifr.step_order", orders, 2, true, get_order, set_order, accumulates, PLAN_IS_ORDER},
     {"zero_optimization.offload_optimizer.device", devices, 2, true, get_offload, set_offload,
-     always},
+     always, PLAN_ON_DISK},
     {"zero_optimization.offload_param.device", devices, 2, true, get_offload_param,
-     set_offload_param, has_slices},
+     set_offload_param, has_slices, PLAN_ON_DISK},
     {"sifr.offload_gradients", devices, 2, true, get_offload_gradients, set_offload_gradients,
-     may_offload_gradients},
+     may_offload_gradients, PLAN_ON_DISK},
     {"sifr.offload_activations", devices, 2, true, get_offload_activations, set_offload_activations,
-     always},
+     always, PLAN_ON_DISK | PLAN_FOR_ROOM},
     /* These cost digits of states or sums, or the independence of rank count and step order. */
-    {"bf16.bf16_optimizer_states", switches, 2, false, get_moments, set_moments, is_bf16},
-    {"bf16.bf16_master_weights_and_grads", switches, 2, false, get_masters, set_masters, is_bf16},
-    {"data_types.grad_accum_dtype", sums_bf16, 2, false, get_sums, set_sums, is_bf16_with_masters},
-    {"data_types.grad_accum_dtype", sums_fp16, 2, false, get_sums, set_sums, is_fp16},
-    {"sifr.gradient_order", gradient_orders, 2, false, get_sequential, set_sequential, accumulates},
+    {"bf16.bf16_optimizer_states", switches, 2, false, get_moments, set_moments, is_bf16, 0},
+    {"bf16.bf16_master_weights_and_grads", switches, 2, false, get_masters, set_masters, is_bf16,
+     0},
+    {"data_types.grad_accum_dtype", sums_bf16, 2, false, get_sums, set_sums, is_bf16_with_masters,
+     0},
+    {"data_types.grad_accum_dtype", sums_fp16, 2, false, get_sums, set_sums, is_fp16, 0},
+    {"sifr.gradient_order", gradient_orders, 2, false, get_sequential, set_sequential, accumulates,
+     0},
 };
 
 size_t plan_choice_count(void) {

@@ -1,7 +1,7 @@
 /* Which settings fit: the quickest of all, and those with the fewest changes. Both go over all
  * combinations of the searched rows, and for each over the micro batches of one global batch. */
+#include <stddef.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/checked.h"
 #include "base/memory.h"
@@ -10,7 +10,11 @@
 /* Times within this are alike: then the one that takes less is better. */
 static const double alike = 0.01;
 
-enum { MOST_ROWS = 16 };
+enum {
+    MOST_ROWS = 16,
+    FEW = 3,   /* micro batches: a first, a last and one between, with sums of them */
+    INPUTS = 3 /* of each: tokens, labels, losses */
+};
 
 /* One value of each searched row. */
 typedef struct fit_combination {
@@ -25,13 +29,13 @@ typedef struct fit_sizes {
     size_t count;
 } fit_sizes;
 
-static bool is_stash(const plan_choice *row) {
-    return strcmp(row->key, "sifr.offload_activations") == 0;
+static bool has(const plan_choice *row, plan_trait trait) {
+    return (row->traits & trait) != 0;
 }
 
 /* The other keys of offload are shown without a disk as well: they say what one would give. */
 static bool needs_disk(const plan_search *search, const plan_choice *row) {
-    return search->disk_bytes == 0 && is_stash(row);
+    return search->disk_bytes == 0 && has(row, PLAN_ON_DISK) && has(row, PLAN_FOR_ROOM);
 }
 
 static fit_combination begin_combinations(const plan_search *search, const plan_settings *from) {
@@ -41,8 +45,8 @@ static fit_combination begin_combinations(const plan_search *search, const plan_
     accumulating.recompute = PLAN_RECOMPUTE_UNIT;            /* with that row */
     for (size_t i = 0; i < plan_choice_count() && c.rows < MOST_ROWS; i++) {
         const plan_choice *row = plan_choice_at(i);
-        bool order = search->any_order && strcmp(row->key, "sifr.step_order") == 0;
-        bool disk = strstr(row->key, "offload") != NULL && search->disk_bytes == 0;
+        bool order = search->any_order && has(row, PLAN_IS_ORDER);
+        bool disk = has(row, PLAN_ON_DISK) && search->disk_bytes == 0;
         if (row->searched && !order && !disk && row->matters(&accumulating)) c.row[c.rows++] = i;
     }
     return c;
@@ -101,7 +105,7 @@ static sifr_status largest_size(plan_search *search, const fit_sizes *sizes, siz
     for (size_t i = count; i-- > 0;) {
         plan_outcome tried;
         set_size(sizes, &one, i);
-        BASE_TRY(plan_try(search, &one, &tried, error));
+        BASE_TRY(plan_try_fitting(search, &one, &tried, error));
         if (i + 1 == count || is_better(&tried, out)) *out = tried;
         if (tried.fits) break;
     }
@@ -123,43 +127,151 @@ static const plan_outcome *choose(const plan_outcome *all, size_t count) {
     return out;
 }
 
-/* What was tried so far. */
+/* One combination: what any of its sizes takes at least. */
+typedef struct fit_entry {
+    int64_t least_bytes;
+    bool may_fit;
+    bool planned; /* by a plan, not by the sum of its states alone */
+    bool tried;
+} fit_entry;
+
+/* What was tried so far; `entries` are those of the first outcomes. */
 typedef struct fit_list {
     plan_outcome *all;
-    size_t count, room;
+    fit_entry *entries;
+    size_t count, room, entry_room;
 } fit_list;
 
-/* Of a combination with activations on disk, how many before it the one is that differs in nothing
- * else; 0: they are in memory. */
-static size_t without_stash(const fit_combination *c) {
+/* Of a combination with the second value of the row with `trait`, how many before it the one is
+ * that differs in nothing else; 0: it has the first value. */
+static size_t back_to_first(const fit_combination *c, plan_trait trait) {
     size_t stride = 1;
     for (size_t i = 0; i < c->rows; i++) {
         const plan_choice *row = plan_choice_at(c->row[i]);
-        if (is_stash(row)) return c->value[i] ? stride : 0;
+        if (has(row, trait)) return c->value[i] ? stride : 0;
         stride *= (size_t)row->count;
     }
     return 0;
 }
 
-/* Activations on disk make nothing quicker: where all fits without that it is not looked at. */
 static bool is_enough(const fit_sizes *sizes, const plan_outcome *without) {
     return without->fits && without->settings.sequences == sizes->size[sizes->count - 1];
 }
 
+/* What states in memory take, without any plan: a lower bound. */
+static int64_t state_bytes(const plan_search *search, const plan_settings *s) {
+    int64_t all = sifr_model_parameters(search->model), trained = sifr_model_trained(search->model);
+    int64_t slice = trained / s->world_size, held = s->stage >= 1 ? slice : trained, bytes = 0;
+    if (s->offload.parameters == PLAN_DEVICE)
+        bytes += (s->stage == 3 ? all / s->world_size : all) * device_dtype_bytes(s->dtype);
+    if (s->offload.moments == PLAN_DEVICE)
+        bytes += 2 * held * device_dtype_bytes(plan_moment_type(s));
+    if (s->offload.masters == PLAN_DEVICE && plan_has_masters(s)) bytes += held * 4;
+    return bytes;
+}
+
+/* One sequence and one micro batch take no more than any other size. */
+static sifr_status find_least(plan_search *search, const plan_settings *settings, fit_entry *out,
+                              sifr_error *error) {
+    plan_settings least = *settings;
+    plan_outcome size;
+    least.sequences = least.micro_batches = 1;
+    BASE_TRY(plan_try_size(search, &least, &size, error));
+    *out = (fit_entry){.least_bytes = size.total_bytes, .may_fit = size.fits, .planned = true};
+    return SIFR_OK;
+}
+
+/* Plans only where the states leave room. */
+static sifr_status begin_entry(plan_search *search, const plan_settings *settings, fit_entry *out,
+                               sifr_error *error) {
+    *out = (fit_entry){.least_bytes = state_bytes(search, settings)};
+    if (out->least_bytes > search->room_bytes) return SIFR_OK;
+    return find_least(search, settings, out, error);
+}
+
+/* What fits is looked for only where the least would. */
 static sifr_status try_all(plan_search *search, const plan_settings *from, const fit_sizes *sizes,
                            fit_list *list, sifr_error *error) {
     fit_combination c = begin_combinations(search, from);
     do {
         plan_settings settings = combined(search, &c, from);
         BASE_TRY(base_grow(&list->all, &list->room, list->count + 1, sizeof *list->all, error));
+        BASE_TRY(base_grow(&list->entries, &list->entry_room, list->count + 1,
+                           sizeof *list->entries, error));
         plan_outcome *next = &list->all[list->count];
-        size_t back = without_stash(&c);
+        fit_entry *entry = &list->entries[list->count];
+        size_t back = back_to_first(&c, PLAN_FOR_ROOM), same = back_to_first(&c, PLAN_IS_ORDER);
+        bool wanted = back == 0 || !is_enough(sizes, next - back);
         *next = (plan_outcome){.settings = settings, .total_bytes = INT64_MAX};
-        if (back == 0 || !is_enough(sizes, next - back))
+        *entry = same ? entry[-(ptrdiff_t)same] : (fit_entry){.least_bytes = INT64_MAX};
+        entry->tried = false; /* the least step has one order */
+        if (!same && wanted) BASE_TRY(begin_entry(search, &settings, entry, error));
+        if (wanted && entry->may_fit) {
             BASE_TRY(largest_size(search, sizes, sizes->count, &settings, next, error));
+            entry->tried = true;
+        }
         list->count++;
     } while (next_combination(&c));
     return SIFR_OK;
+}
+
+/* What a step takes at least, of a list of a few micro batches: each one more takes no less, and
+ * has tokens, labels and losses of its own. */
+static sifr_status bound_size(plan_search *search, const plan_settings *settings, plan_outcome *out,
+                              sifr_error *error) {
+    plan_settings few = *settings;
+    few.micro_batches = settings->micro_batches < FEW ? settings->micro_batches : FEW;
+    BASE_TRY(plan_try_size(search, &few, out, error));
+    int64_t ids = settings->sequences * settings->length * (int64_t)sizeof(int32_t);
+    int64_t own = INPUTS * base_ceil_to(ids, PLAN_ALIGNMENT);
+    if (out->possible) out->total_bytes += own * (settings->micro_batches - few.micro_batches);
+    out->settings = *settings;
+    return SIFR_OK;
+}
+
+/* The least of all sizes, as far as it is not more than `bytes`. */
+static sifr_status least_size(plan_search *search, const fit_sizes *sizes, int64_t bytes,
+                              plan_outcome *out, sifr_error *error) {
+    plan_settings one = out->settings;
+    for (size_t i = sizes->count; i-- > 0;) {
+        plan_outcome tried;
+        set_size(sizes, &one, i);
+        BASE_TRY(bound_size(search, &one, &tried, error));
+        if (tried.total_bytes > bytes) continue;
+        if (one.micro_batches > FEW) BASE_TRY(plan_try_size(search, &one, &tried, error));
+        if (tried.total_bytes >= out->total_bytes) continue;
+        *out = tried;
+        bytes = base_min_i64(bytes, tried.total_bytes);
+    }
+    return SIFR_OK;
+}
+
+/* Where nothing fits, what takes least: those that may take least first, up to the first one that
+ * cannot take less than what was found. */
+static sifr_status find_nearest(plan_search *search, const fit_sizes *sizes, fit_list *list,
+                                sifr_error *error) {
+    int64_t bytes = INT64_MAX;
+    for (size_t i = 0; i < list->count; i++) {
+        if (list->all[i].fits) return SIFR_OK;
+        bytes = base_min_i64(bytes, list->all[i].total_bytes);
+    }
+    for (;;) {
+        size_t next = list->count;
+        for (size_t i = 0; i < list->count; i++) {
+            const fit_entry *e = &list->entries[i];
+            bool open = !e->tried && e->least_bytes <= bytes && e->least_bytes < INT64_MAX;
+            if (!open) continue;
+            if (next == list->count || e->least_bytes < list->entries[next].least_bytes) next = i;
+        }
+        if (next == list->count) return SIFR_OK;
+        if (!list->entries[next].planned) {
+            BASE_TRY(find_least(search, &list->all[next].settings, &list->entries[next], error));
+            continue;
+        }
+        list->entries[next].tried = true;
+        BASE_TRY(least_size(search, sizes, bytes, &list->all[next], error));
+        bytes = base_min_i64(bytes, list->all[next].total_bytes);
+    }
 }
 
 /* The quickest that fits and computes everything again, of those that are not in `seen`. */
@@ -214,11 +326,13 @@ sifr_status plan_fit(plan_search *search, const plan_settings *from, plan_outcom
         if (open) settings.transfers.overlap_comm = i == 0;
         status = try_all(search, &settings, &sizes, &list, error);
     }
+    if (status == SIFR_OK) status = find_nearest(search, &sizes, &list, error);
     if (status == SIFR_OK) status = keep_more(search, &list, error);
     search->overlap_by_stage |= open;
     if (status == SIFR_OK) *best = *choose(list.all, list.count);
     free(sizes.size);
     free(list.all);
+    free(list.entries);
     return status;
 }
 

@@ -11,8 +11,6 @@
 #include "base/memory.h"
 #include "plan/schedule.h"
 
-enum { ALIGNMENT = 256 };
-
 /* Free ranges of one end, by rising offset; the last one has no end. */
 typedef struct end_space {
     int64_t *offset, *bytes;
@@ -94,7 +92,7 @@ static int compare_events(const void *a, const void *b) {
 }
 
 static int64_t room_of(const plan_buffer *buffer) {
-    return base_ceil_to(buffer->bytes, ALIGNMENT);
+    return base_ceil_to(buffer->bytes, PLAN_ALIGNMENT);
 }
 
 /* The largest sum of live bytes and its classes, and the largest of each. */

@@ -160,7 +160,7 @@ typedef struct plan_transfers {
 
 /* Addresses and places in files that disks are read and written by; copies of host memory move the
  * same whole pages. */
-enum { PLAN_DISK_ALIGNMENT = 4096 };
+enum { PLAN_ALIGNMENT = 256, PLAN_DISK_ALIGNMENT = 4096 };
 
 /* State on other tiers, "away" below. Counts of 0 are worked out from the model. */
 typedef struct plan_offload {

@@ -41,6 +41,7 @@ static sifr_status lower(plan_search *search, const plan_settings *settings, pla
                          sifr_error *error) {
     sifr_error why = {0};
     *s = NULL;
+    search->lowered += settings->micro_batches;
     sifr_status status = plan_lower(search->model, search->dev, settings, s, &why);
     if (status == SIFR_OK || status == SIFR_USAGE) return SIFR_OK;
     return base_fail(error, status, "%s", why.message);
@@ -64,8 +65,10 @@ static sifr_status try_least(plan_search *search, const plan_settings *settings,
     return SIFR_OK;
 }
 
-/* `priced`: with its time and its traffic; else what it takes, which is all that a size asks. */
-static sifr_status try_order(plan_search *search, const plan_settings *settings, bool priced,
+/* Which steps get their time and their traffic; what they take is all that a size asks. */
+typedef enum pricing { PRICE_NONE, PRICE_FITTING, PRICE_ALL } pricing;
+
+static sifr_status try_order(plan_search *search, const plan_settings *settings, pricing priced,
                              plan_outcome *out, sifr_error *error) {
     plan_schedule *s;
     plan_settings one = *settings;
@@ -79,15 +82,14 @@ static sifr_status try_order(plan_search *search, const plan_settings *settings,
     BASE_TRY(lower(search, &one, &s, error));
     if (!s) return SIFR_OK;
     sifr_status status = SIFR_OK;
-    if (priced)
+    take_size(search, s, out);
+    if (priced == PRICE_ALL || (priced == PRICE_FITTING && out->fits))
         status = plan_assess(search, s, out, error);
-    else
-        take_size(search, s, out);
     plan_free(s);
     return status;
 }
 
-static sifr_status try_any(plan_search *search, const plan_settings *settings, bool priced,
+static sifr_status try_any(plan_search *search, const plan_settings *settings, pricing priced,
                            plan_outcome *out, sifr_error *error) {
     plan_outcome of[2];
     bool fits[2];
@@ -110,7 +112,20 @@ static sifr_status try_any(plan_search *search, const plan_settings *settings, b
 
 sifr_status plan_try(plan_search *search, const plan_settings *settings, plan_outcome *out,
                      sifr_error *error) {
-    return try_any(search, settings, true, out, error);
+    return try_any(search, settings, PRICE_ALL, out, error);
+}
+
+sifr_status plan_try_fitting(plan_search *search, const plan_settings *settings, plan_outcome *out,
+                             sifr_error *error) {
+    return try_any(search, settings, PRICE_FITTING, out, error);
+}
+
+sifr_status plan_try_size(plan_search *search, const plan_settings *settings, plan_outcome *out,
+                          sifr_error *error) {
+    int32_t tried = search->tried;
+    sifr_status status = try_any(search, settings, PRICE_NONE, out, error);
+    search->tried = tried;
+    return status;
 }
 
 void plan_set_sequences(plan_settings *settings, int64_t value) {
@@ -160,7 +175,7 @@ sifr_status plan_largest(plan_search *search, const plan_settings *settings, pla
         plan_settings one = *settings;
         plan_outcome outcome;
         set(&one, value);
-        BASE_TRY(try_any(search, &one, false, &outcome, error));
+        BASE_TRY(try_any(search, &one, PRICE_NONE, &outcome, error));
         if (outcome.possible) note_point(&b, value, outcome.total_bytes);
         if (outcome.fits)
             b.fits = value;

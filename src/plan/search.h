@@ -15,7 +15,8 @@ typedef struct plan_search {
     int64_t disk_bytes;          /* what a rank may put on disk; 0: nothing is to be put there */
     bool any_order;              /* step_order is "auto": the better order of each setting */
     bool overlap_by_stage;       /* overlap_comm is not given: true at stage 3, else false */
-    int32_t tried;               /* plans made so far */
+    int32_t tried;               /* plans looked at so far */
+    int64_t lowered;             /* micro batches in the lists made for them: what it cost */
 } plan_search;
 
 /* A step of some settings. Bytes and counts are those of settings.rank. */
@@ -50,6 +51,14 @@ sifr_status plan_assess(const plan_search *search, const plan_schedule *schedule
 sifr_status plan_try(plan_search *search, const plan_settings *settings, plan_outcome *out,
                      sifr_error *error) SIFR_MUST_CHECK;
 
+/* The same without time and traffic where the step does not fit. */
+sifr_status plan_try_fitting(plan_search *search, const plan_settings *settings, plan_outcome *out,
+                             sifr_error *error) SIFR_MUST_CHECK;
+
+/* What a step takes, without time and traffic; not one of the plans that are counted. */
+sifr_status plan_try_size(plan_search *search, const plan_settings *settings, plan_outcome *out,
+                          sifr_error *error) SIFR_MUST_CHECK;
+
 /* Changes a setting that may be any number. */
 typedef void plan_setter(plan_settings *settings, int64_t value);
 void plan_set_sequences(plan_settings *settings, int64_t value);
@@ -61,6 +70,14 @@ sifr_status plan_largest(plan_search *search, const plan_settings *settings, pla
                          int64_t first, int64_t last, int64_t *out,
                          sifr_error *error) SIFR_MUST_CHECK;
 
+/* What a setting is, beside its name. */
+typedef enum plan_trait {
+    PLAN_IS_ORDER = 1, /* of steps: chosen by itself where that is "auto" */
+    PLAN_ON_DISK = 2,  /* its second value takes a disk */
+    PLAN_FOR_ROOM = 4  /* its second value makes nothing quicker, or possible without a disk: not
+                          looked at where all fits with the first one */
+} plan_trait;
+
 /* One setting with a few values. What a planner may choose is a row of a table; another one (a tier
  * of some state) is another row. */
 typedef struct plan_choice {
@@ -71,6 +88,7 @@ typedef struct plan_choice {
     int32_t (*get)(const plan_settings *settings);
     void (*set)(plan_settings *settings, int32_t value);
     bool (*matters)(const plan_settings *settings); /* else all values are the same step */
+    unsigned traits;                                /* plan_trait */
 } plan_choice;
 
 enum { PLAN_CHOICE_STAGE }; /* the first row */
