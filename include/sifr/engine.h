@@ -79,6 +79,7 @@ typedef struct sifr_offload_options {
     int32_t slice_count;    /* of parameters, in memory at a time; 0: worked out */
     int64_t slice_size;     /* elements that a rank's slice of a unit may have; 0: any number */
     int64_t kept_elements;  /* of parameters that stay in memory, in the model's order */
+    double kept_state;      /* share of optimizer state that stays, of whole units, in that order */
     int64_t sub_group_size; /* elements updated at a time; 0: worked out */
     int32_t buffer_count;   /* each for one kind of state of one sub-group; 0: worked out */
     bool pipeline_read, pipeline_write; /* beside the update */

@@ -63,6 +63,7 @@ static plan_offload offload_of(const sifr_offload_options *offload) {
                           .slices = offload->slice_count,
                           .most_slice = offload->slice_size,
                           .kept = offload->kept_elements,
+                          .kept_state = offload->kept_state,
                           .sub_group = offload->sub_group_size,
                           .buffers = offload->buffer_count,
                           .read_ahead = offload->pipeline_read,

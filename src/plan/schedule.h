@@ -177,6 +177,7 @@ typedef struct plan_offload {
     int64_t most_slice; /* elements that a slice may have; 0: any number. Makes no buffer larger */
     int64_t kept;       /* elements of slices that stay in the host's memory, and are not in the
                            file, units in the model's order */
+    double kept_state;  /* share of optimizer state that stays with the device, in that order */
 } plan_offload;
 
 typedef struct plan_settings {

@@ -14,14 +14,23 @@ static void assign(plan_schedule *s, int32_t buffer, plan_tier tier) {
     if (buffer >= 0) s->buffers[buffer].tier = tier;
 }
 
+/* Elements of the units whose optimizer state stays, at most. */
+static int64_t kept_state(const plan_schedule *s) {
+    int64_t all = 0;
+    for (size_t u = 0; u < s->model->unit_count; u++) all += s->unit_elements[u];
+    return (int64_t)(s->settings.offload.kept_state * (double)all);
+}
+
 void plan_assign_tiers(plan_schedule *s) {
     const plan_settings *settings = &s->settings;
     const plan_offload *f = &settings->offload;
-    int64_t room = settings->transfers.model_persistence, kept = f->kept;
+    int64_t room = settings->transfers.model_persistence, kept = f->kept, state = kept_state(s);
     for (int32_t u = 0; u < (int32_t)s->model->unit_count; u++) {
-        assign(s, s->masters[u], f->masters);
-        assign(s, s->first_moments[u], f->moments);
-        assign(s, s->second_moments[u], f->moments);
+        bool stays_whole = s->unit_elements[u] <= state;
+        if (stays_whole) state -= s->unit_elements[u];
+        assign(s, s->masters[u], stays_whole ? PLAN_DEVICE : f->masters);
+        assign(s, s->first_moments[u], stays_whole ? PLAN_DEVICE : f->moments);
+        assign(s, s->second_moments[u], stays_whole ? PLAN_DEVICE : f->moments);
         if (settings->stage < 3 || plan_persists(s, u, &room)) continue;
         int64_t slice = s->unit_elements[u] / settings->world_size;
         bool stays = f->parameters == PLAN_NVME && slice <= kept;

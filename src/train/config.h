@@ -78,6 +78,7 @@ typedef struct train_offload {
     const char *nvme_path; /* as given; NULL where not */
     int64_t sub_group_size, buffer_count;
     bool pin_memory, pipeline_read, pipeline_write;
+    double ratio; /* share of the state that is offloaded */
 } train_offload;
 
 /* DeepSpeed's offload_param. */

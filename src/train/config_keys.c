@@ -221,7 +221,7 @@ KEY("zero_optimization.offload_optimizer.pin_memory", BOOL, BUILT, "true", "", "
 KEY("zero_optimization.offload_optimizer.pipeline_read", BOOL, BUILT, "true", "", "Reads the next sub-group beside the update of the current one (DeepSpeed: false).", NVME, FIELD(offload.pipeline_read)),
 KEY("zero_optimization.offload_optimizer.pipeline_write", BOOL, BUILT, "true", "", "Writes the last sub-group beside the update of the current one (DeepSpeed: false).", NVME, FIELD(offload.pipeline_write)),
 KEY("zero_optimization.offload_optimizer.fast_init", BOOL, NONE, "false", "", "moments begin as zeros that no one has to write."),
-KEY("zero_optimization.offload_optimizer.ratio", NUMBER, LATER, "1.0", "", "Share of the state that is offloaded; here all or nothing.", .range = "0..1"),
+KEY("zero_optimization.offload_optimizer.ratio", NUMBER, BUILT, "1.0", "", "Share of the state that is kept elsewhere, at any stage (DeepSpeed: stage 3 only, and cpu). What stays is that of whole units, in the model's order.", .range = "0..1", FIELD(offload.ratio)),
 KEY("zero_optimization.offload_optimizer.super_offload", BOOL, LATER, "false", "", "Offload for superchips."),
 KEY("zero_optimization.offload_optimizer.cpuadam_cores_perc", NUMBER, LATER, "0.8", "", "Share of the cores for that.", .range = "0..1"),
 KEY("zero_optimization.zenflow", SECTION, LATER, NULL, "", "Updates the most important gradients at once and the rest behind; on where the section is there.", .ungated = true),

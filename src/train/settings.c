@@ -67,6 +67,7 @@ static sifr_offload_options offload_options(const train_config *c) {
                                   .slice_count = (int32_t)c->offload_param.buffer_count,
                                   .slice_size = c->offload_param.buffer_size,
                                   .kept_elements = c->offload_param.max_in_cpu,
+                                  .kept_state = 1 - c->offload.ratio,
                                   .sub_group_size = c->offload.sub_group_size,
                                   .buffer_count = (int32_t)c->offload.buffer_count,
                                   .pipeline_read = c->offload.pipeline_read,

@@ -33,6 +33,7 @@ static void same_bits(void **state) {
                 static const int64_t groups[] = {1, 5000, 0, 2048, 1000000};
                 sifr_offload_options offload = on_disk();
                 offload.sub_group_size = groups[n % 5];
+                offload.kept_state = n % 4 == 3 ? 0.6 : 0;
                 v.offload = &offload;
                 v.unit_order = n % 2;
                 v.recompute = n % 3 == 0;
@@ -110,8 +111,22 @@ static void plan(void **state) {
         assert_int_equal(disk.nvme_bytes, moved);
         assert_int_equal(disk.peak[PLAN_MOMENTS] + disk.peak[PLAN_MASTERS], 0);
         assert_true(memory.total_bytes - disk.total_bytes > moved * 9 / 10);
-        free(memory.weights);
         free(disk.weights);
+
+        /* Of DeepSpeed's `ratio` as much as whole units allow. */
+        int64_t before = 0;
+        for (int share = 1; share <= 4; share++) {
+            offload.kept_state = 1 - share / 4.0;
+            zero_outcome part = zero_run(v);
+            assert_in_range(part.nvme_bytes, moved * share / 4, moved);
+            assert_true(part.nvme_bytes >= before && (share > 1 || part.nvme_bytes < moved));
+            assert_int_equal(part.nvme_bytes + part.peak[PLAN_MOMENTS] + part.peak[PLAN_MASTERS],
+                             moved);
+            before = part.nvme_bytes;
+            free(part.weights);
+        }
+        assert_int_equal(before, moved);
+        free(memory.weights);
     }
 }
 

@@ -64,12 +64,13 @@ static void given(void **state) {
         "{\"zero_optimization\": {\"stage\": 1, \"sub_group_size\": 1e9,"
         " \"offload_optimizer\": {\"device\": \"nvme\", \"nvme_path\": \"/nvme\","
         " \"buffer_count\": 5, \"pin_memory\": false, \"pipeline_read\": false,"
-        " \"pipeline_write\": false, \"fast_init\": true, \"ratio\": 1.0}},"
+        " \"pipeline_write\": false, \"fast_init\": true, \"ratio\": 0.75}},"
         " \"aio\": {\"block_size\": 262144, \"queue_depth\": 32, \"thread_count\": 4,"
         " \"single_submit\": true, \"overlap_events\": false, \"use_gds\": false}}";
     sifr_offload_options o = options_of(text);
     assert_int_equal(o.sub_group_size, 1000000000);
     assert_int_equal(o.buffer_count, 5);
+    assert_true(o.kept_state == 0.25);
     assert_true(!o.pin_memory && !o.pipeline_read && !o.pipeline_write);
     assert_int_equal(o.block_size, 262144);
     assert_int_equal(o.queue_depth, 32);
@@ -90,9 +91,6 @@ static void refusals(void **state) {
     config_refused(WITH("\"device\": \"nvme\"", ""),
                    OFFLOAD ".nvme_path is missing: device nvme needs a directory on the disk that "
                            "is to hold the state");
-    config_refused(WITH(NVME ", \"ratio\": 0.5", ""),
-                   "ds.json: " OFFLOAD ".ratio is 0.5, which is not built yet; set it to 1.0 or "
-                   "leave it out (Share of the state that is offloaded; here all or nothing.)");
     config_refused(WITH(NVME ", \"super_offload\": true", ""),
                    "ds.json: " OFFLOAD ".super_offload is true, which is not built yet; set it to "
                    "false or leave it out (Offload for superchips.)");
@@ -103,9 +101,13 @@ static void refusals(void **state) {
     config_refused(WITH(NVME, ", \"aio\": {\"use_gds\": true}"),
                    "ds.json: aio.use_gds is true, which is not built yet; set it to false or leave "
                    "it out (Reads from NVMe straight into GPU memory; ranks here are CPUs.)");
-    config_case *c = config_case_text(WITH(NVME ", \"buffer_count\": 0", ""));
-    assert_int_equal(c->status, SIFR_USAGE);
-    config_case_free(c);
+    static const char *const out_of_range[] = {WITH(NVME ", \"buffer_count\": 0", ""),
+                                               WITH(NVME ", \"ratio\": 1.5", "")};
+    for (int i = 0; i < 2; i++) {
+        config_case *c = config_case_text(out_of_range[i]);
+        assert_int_equal(c->status, SIFR_USAGE);
+        config_case_free(c);
+    }
 }
 
 #define PARAM "zero_optimization.offload_param"
