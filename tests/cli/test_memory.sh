@@ -37,7 +37,7 @@ compare() { # PRECISION STEP_ORDER RECOMPUTE [ACTIVATION_MEMORY [KEYS OF bf16 [K
     echo "{\"bf16\": {${5:-}}, \"sifr\": {\"step_order\": \"$2\", \"recompute\": \"$3\"${4:+,
         \"activation_memory\": \"$4\"}${6:+, $6}}}" >ds.json
     echo "$*" >case
-    set -- --config ds.json --model model --seq-length 256 --per-device-train-batch-size 4 \
+    set -- --config ds.json --model model --seq-length 256 --per-device-train-batch-size "${batch:-4}" \
         --gradient-accumulation-steps 2 --threads 2 $1
     "$SIFR" plan "$@" --json >plan.json
     rm -rf out
@@ -71,6 +71,13 @@ compare "" batch auto 30MiB
 limited=$(number planned_bytes train.json)
 compare "" unit none "" "" '"offload_activations": "nvme", "nvme_path": "."'
 [ "$(number planned_bytes train.json)" -lt "$limited" ] || fail "activations on disk take no less"
+
+batch=8 # two tiles
+compare "" batch unit
+whole=$(number planned_bytes train.json)
+compare "" batch unit "" "" '"tile_tokens": 1024'
+batch=4
+[ "$(number planned_bytes train.json)" -lt "$whole" ] || fail "tiles take no less"
 
 moments='"bf16_optimizer_states": true' masters='"bf16_master_weights_and_grads": true'
 compare --bf16 batch none "" "$moments"

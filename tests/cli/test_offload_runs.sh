@@ -53,7 +53,9 @@ grep -q "^swap buffers" plan || "$SIFR" plan --config ds.json --model llama --du
 [ "$(grep -c "^on nvme " plan4)" = 2 ] || fail "no line for the stages: $(cat plan4)"
 grep -q "^master weights\|^moments" plan && fail "state is still in memory"
 
-# --- the example, with a directory that is there ---
+# --- the examples, with a directory that is there ---
+cp "$SOURCE/examples/ds_config_offload_host.json" ds.json
+train host 1 --seq-length 32 --per-device-train-batch-size 1 --max-steps 2 || fail "the host example"
 sed 's|/local_nvme|nvme|' "$SOURCE/examples/ds_config_nvme.json" >ds.json
 train example 1 --seq-length 32 --per-device-train-batch-size 1 --max-steps 2 || fail "the example"
 empty "the example"
