@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
+#include "base/text.h"
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/plan_report.h"
@@ -34,6 +36,7 @@ typedef struct plan_command {
     const char *config, *machine, *compare;
     const char *output; /* of --fit */
     const char *nvme;
+    int64_t nvme_bytes; /* where that is no directory */
     int64_t world_size, rank, ranks_per_host, device_bytes, host_bytes;
     bool dump, json, dry_run, fit;
 } plan_command;
@@ -79,9 +82,9 @@ static size_t make_options(plan_command *command) {
                                             .value = &command->host_bytes};
     command->options[used++] = (cli_option){.name = "nvme",
                                             .kind = CLI_TEXT,
-                                            .argument = "DIR",
-                                            .help = "state and activations may go there, as "
-                                                    "with offload_optimizer.nvme_path",
+                                            .argument = "DIR|BYTES",
+                                            .help = "state and activations may go there, or "
+                                                    "so much of each host's disk may be taken",
                                             .value = &command->nvme};
     command->options[used++] =
         (cli_option){.name = "fit",
@@ -134,6 +137,7 @@ static sifr_status find_limits(const plan_command *command, cli_plan_report *r,
     r->search = train_search(&r->config, r->model, r->dev, &r->machine, r->limits.room_bytes,
                              r->limits.ranks_here);
     r->search.host_room_bytes = r->limits.host_room_bytes;
+    if (command->nvme_bytes) r->search.disk_bytes = command->nvme_bytes / r->limits.ranks_here;
     return SIFR_OK;
 }
 
@@ -236,17 +240,33 @@ static sifr_status resolve(const plan_command *command, train_config *config, si
     return train_config_resolve(config, command->world_size, error);
 }
 
-static sifr_status make_plan(const plan_command *command, cli_plan_report *r, sifr_error *error) {
+/* A disk that is not at hand is a size; the config then has a directory's usual name. */
+static sifr_status name_disk(plan_command *command, train_config *config, sifr_error *error) {
+    static const char *const keys[] = {"zero_optimization.offload_optimizer.nvme_path",
+                                       "sifr.nvme_path"};
+    const char *path = command->nvme;
+    uint64_t here;
+    if (!path) return SIFR_OK;
+    if (base_parse_bytes(path, "--nvme", &command->nvme_bytes, NULL) == SIFR_OK &&
+        command->nvme_bytes > 0)
+        path = "/local_nvme";
+    else if (base_free_space(path, &here, NULL) != SIFR_OK)
+        return base_fail(error, SIFR_USAGE,
+                         "--nvme %s: no directory here, and no size such as 4TiB", path);
+    for (int i = 0; i < 2; i++) {
+        bool given = command->nvme_bytes && train_config_gives(config, keys[i]);
+        if (!given) BASE_TRY(train_config_set(config, keys[i], path, error));
+    }
+    return SIFR_OK;
+}
+
+static sifr_status make_plan(plan_command *command, cli_plan_report *r, sifr_error *error) {
     sifr_log log = cli_log("plan");
     BASE_TRY(check_ranks(command, error));
     BASE_TRY(train_config_create(&r->config, error));
     if (command->config) BASE_TRY(train_config_load(&r->config, command->config, error));
     BASE_TRY(cli_train_flags_set(&command->flags, &r->config, error));
-    if (command->nvme) {
-        BASE_TRY(train_config_set(&r->config, "zero_optimization.offload_optimizer.nvme_path",
-                                  command->nvme, error));
-        BASE_TRY(train_config_set(&r->config, "sifr.nvme_path", command->nvme, error));
-    }
+    BASE_TRY(name_disk(command, &r->config, error));
     BASE_TRY(resolve(command, &r->config, error));
     if (!r->config.model)
         return base_fail(error, SIFR_USAGE, "--model DIR is needed: a folder with a config.json");

@@ -85,11 +85,10 @@ static sifr_status adopt_tiers(train_config *config, const plan_settings *s, sif
 /* The keys of "sifr" that give a batch size may be in the config as well; all say the same. */
 static sifr_status adopt(train_config *config, const plan_settings *s, int64_t world_size,
                          sifr_error *error) {
-    if (world_size > 1) {
-        const char *overlap = s->transfers.overlap_comm ? "true" : "false";
+    const char *overlap = s->transfers.overlap_comm ? "true" : "false";
+    if (world_size > 1 || s->offload.parameters == PLAN_NVME)
         BASE_TRY(set(config, "zero_optimization.stage", s->stage, NULL, error));
-        BASE_TRY(set(config, "zero_optimization.overlap_comm", 0, overlap, error));
-    }
+    if (world_size > 1) BASE_TRY(set(config, "zero_optimization.overlap_comm", 0, overlap, error));
     BASE_TRY(set(config, "train_micro_batch_size_per_gpu", s->sequences, NULL, error));
     BASE_TRY(set(config, "sifr.per_device_train_batch_size", s->sequences, NULL, error));
     BASE_TRY(set(config, "gradient_accumulation_steps", s->micro_batches, NULL, error));

@@ -92,8 +92,14 @@ static int32_t get_offload_param(const plan_settings *s) {
     return s->offload.parameters == PLAN_NVME;
 }
 
+/* On one rank all stages are the same step, and 3 is the one that has them there. */
 static void set_offload_param(plan_settings *s, int32_t value) {
     s->offload.parameters = value ? PLAN_NVME : PLAN_DEVICE;
+    if (value && !has_ranks(s)) s->stage = 3;
+}
+
+static bool may_offload_param(const plan_settings *s) {
+    return s->stage == 3 || !has_ranks(s);
 }
 
 static int32_t get_offload_gradients(const plan_settings *s) {
@@ -116,10 +122,6 @@ static int32_t get_offload_activations(const plan_settings *s) {
 
 static void set_offload_activations(plan_settings *s, int32_t value) {
     s->offload.activations = value ? PLAN_NVME : PLAN_DEVICE;
-}
-
-static bool has_slices(const plan_settings *s) {
-    return s->stage == 3;
 }
 
 static int32_t get_sums(const plan_settings *s) {
@@ -168,7 +170,7 @@ static const plan_choice choices[] = {
     {"zero_optimization.offload_optimizer.device", devices, 2, true, get_offload, set_offload,
      always, PLAN_ON_DISK},
     {"zero_optimization.offload_param.device", devices, 2, true, get_offload_param,
-     set_offload_param, has_slices, PLAN_ON_DISK},
+     set_offload_param, may_offload_param, PLAN_ON_DISK},
     {"sifr.offload_gradients", devices, 2, true, get_offload_gradients, set_offload_gradients,
      may_offload_gradients, PLAN_ON_DISK},
     {"sifr.offload_activations", devices, 2, true, get_offload_activations, set_offload_activations,
@@ -194,7 +196,7 @@ const plan_choice *plan_choice_at(size_t index) {
 
 void plan_choose(const plan_search *search, plan_settings *settings, size_t index, int32_t value) {
     choices[index].set(settings, value);
-    if (!has_slices(settings)) settings->offload.parameters = PLAN_DEVICE;
+    if (settings->stage < 3) settings->offload.parameters = PLAN_DEVICE;
     if (!may_offload_gradients(settings)) settings->offload.gradients = PLAN_DEVICE;
     if (search->overlap_by_stage) settings->transfers.overlap_comm = settings->stage == 3;
 }
@@ -202,6 +204,12 @@ void plan_choose(const plan_search *search, plan_settings *settings, size_t inde
 static void append(char *out, size_t size, const char *text) {
     size_t used = strlen(out);
     snprintf(out + used, size - used, "%s%s", used ? ", " : "", text);
+}
+
+/* The stage of one rank says something only where parameters are on disk. */
+static bool is_worth_saying(const plan_choice *row, const plan_settings *s) {
+    bool slices = row->set == set_stage && s->offload.parameters == PLAN_NVME;
+    return slices || row->matters(s);
 }
 
 const char *plan_describe_change(const plan_search *search, const plan_settings *from,
@@ -212,7 +220,7 @@ const char *plan_describe_change(const plan_search *search, const plan_settings 
         const plan_choice *row = &choices[i];
         int32_t value = row->get(to);
         bool open = search->any_order && row->set == set_order; /* "auto" still says it all */
-        if (open || value == row->get(from) || !row->matters(to)) continue;
+        if (open || value == row->get(from) || !is_worth_saying(row, to)) continue;
         snprintf(text, sizeof text, "%s %s", row->key, row->values[value]);
         append(out, size, text);
     }

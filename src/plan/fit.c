@@ -40,14 +40,16 @@ static bool needs_disk(const plan_search *search, const plan_choice *row) {
 
 static fit_combination begin_combinations(const plan_search *search, const plan_settings *from) {
     fit_combination c = {0};
-    plan_settings accumulating = *from;
-    if (from->sequences > 1) accumulating.micro_batches = 2; /* with a smaller micro batch */
-    accumulating.recompute = PLAN_RECOMPUTE_UNIT;            /* with that row */
+    plan_settings any = *from; /* what other rows and sizes make possible */
+    if (from->sequences > 1) any.micro_batches = 2;
+    any.recompute = PLAN_RECOMPUTE_UNIT;
+    any.offload.moments = search->disk_bytes ? PLAN_NVME : from->offload.moments;
+    any.stage = 3;
     for (size_t i = 0; i < plan_choice_count() && c.rows < MOST_ROWS; i++) {
         const plan_choice *row = plan_choice_at(i);
         bool order = search->any_order && has(row, PLAN_IS_ORDER);
         bool disk = has(row, PLAN_ON_DISK) && search->disk_bytes == 0;
-        if (row->searched && !order && !disk && row->matters(&accumulating)) c.row[c.rows++] = i;
+        if (row->searched && !order && !disk && row->matters(&any)) c.row[c.rows++] = i;
     }
     return c;
 }
@@ -60,11 +62,16 @@ static bool next_combination(fit_combination *c) {
     return false;
 }
 
-static plan_settings combined(const plan_search *search, const fit_combination *c,
-                              const plan_settings *from) {
-    plan_settings settings = *from;
-    for (size_t i = 0; i < c->rows; i++) plan_choose(search, &settings, c->row[i], c->value[i]);
-    return settings;
+/* False where one of its values goes not with the others: that is another combination. */
+static bool combine(const plan_search *search, const fit_combination *c, const plan_settings *from,
+                    plan_settings *out) {
+    *out = *from;
+    for (size_t i = 0; i < c->rows; i++) plan_choose(search, out, c->row[i], c->value[i]);
+    for (size_t i = 0; i < c->rows; i++) {
+        const plan_choice *row = plan_choice_at(c->row[i]);
+        if (row->get(out) != c->value[i]) return false;
+    }
+    return true;
 }
 
 static sifr_status find_sizes(const plan_settings *from, fit_sizes *out, sifr_error *error) {
@@ -194,14 +201,15 @@ static sifr_status try_all(plan_search *search, const plan_settings *from, const
                            fit_list *list, sifr_error *error) {
     fit_combination c = begin_combinations(search, from);
     do {
-        plan_settings settings = combined(search, &c, from);
+        plan_settings settings;
+        bool possible = combine(search, &c, from, &settings);
         BASE_TRY(base_grow(&list->all, &list->room, list->count + 1, sizeof *list->all, error));
         BASE_TRY(base_grow(&list->entries, &list->entry_room, list->count + 1,
                            sizeof *list->entries, error));
         plan_outcome *next = &list->all[list->count];
         fit_entry *entry = &list->entries[list->count];
         size_t back = back_to_first(&c, PLAN_FOR_ROOM), same = back_to_first(&c, PLAN_IS_ORDER);
-        bool wanted = back == 0 || !is_enough(sizes, next - back);
+        bool wanted = possible && (back == 0 || !is_enough(sizes, next - back));
         *next = (plan_outcome){.settings = settings, .total_bytes = INT64_MAX};
         *entry = same ? entry[-(ptrdiff_t)same] : (fit_entry){.least_bytes = INT64_MAX};
         entry->tried = false; /* the least step has one order */
@@ -366,8 +374,9 @@ static sifr_status try_level(plan_search *search, const plan_settings *from, con
                              size_t smaller, int level, plan_outcome *out, sifr_error *error) {
     fit_combination c = begin_combinations(search, from);
     do {
-        plan_settings settings = combined(search, &c, from);
+        plan_settings settings;
         plan_outcome tried;
+        if (!combine(search, &c, from, &settings)) continue;
         int changes = changes_of(from, &settings);
         if (changes == level)
             BASE_TRY(plan_try(search, &settings, &tried, error));

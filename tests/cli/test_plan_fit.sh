@@ -36,9 +36,9 @@ END
 large="plan --config large.json --model large --world-size 64 --machine machine.json --threads 2"
 best=99
 for try in 1 2 3; do
-    begun=$(date +%s%N)
-    expect 0 $large --device-memory 80GiB --json
-    took=$(awk "BEGIN { print ($(date +%s%N) - $begun) / 1e9 }")
+    TIMEFORMAT='%U %S'
+    { time expect 0 $large --device-memory 80GiB --json; } 2>took
+    took=$(awk '{ print $1 + $2 }' took)
     best=$(awk "BEGIN { print $took < $best ? $took : $best }")
 done
 echo "Llama 70B on 64 ranks: planned in $best s"
@@ -54,6 +54,19 @@ expect 0 $large --gradient-accumulation-steps 4
 sed -n '/^with one setting otherwise/,/^$/p' out | grep -qE '^sifr\.step_order (unit|batch) ' ||
     fail "no other step order"
 if sed -n '/^with one setting otherwise/,/^$/p' out | grep -q '^  '; then fail "a change without name"; fi
+
+# --- a disk that is not at hand: everything goes there, and the config says where it is to be ---
+sed 's/"train_micro_batch_size_per_gpu": 1/"train_batch_size": 16/; s/"stage": 3/"stage": 0/' \
+    large.json >batch.json
+small="plan --config batch.json --model large --world-size 8 --machine machine.json --threads 2"
+expect 3 $small --fit --device-memory 24GiB
+complains "nothing fits"
+expect 0 $small --fit --device-memory 24GiB --nvme 4TiB --output infinity.json
+says "^chosen .*ZeRO stage 3, .*optimizer state on disk, parameters on disk"
+[ "$(grep -c '"nvme_path": "/local_nvme"' infinity.json)" = 3 ] || fail "no directory: $(cat infinity.json)"
+expect 3 $small --fit --device-memory 24GiB --nvme 100GiB
+expect 2 $small --nvme nowhere
+complains "^sifr plan: --nvme nowhere: no directory here, and no size such as 4TiB$"
 
 # --- the answer's edge, through the program: the largest fits, one more does not ---
 sed 's/"version": 1,/"version": 1, "room_bytes": 80000000000,/' machine.json >room.json

@@ -305,6 +305,57 @@ static void keeping_lies_between(void **state) {
     end(&c);
 }
 
+/* What of a step may be on disk, in the bits of `disk`; false: not so. */
+static bool put_on_disk(plan_settings *s, int disk) {
+    plan_tier tier[4];
+    for (int i = 0; i < 4; i++) tier[i] = disk >> i & 1 ? PLAN_NVME : PLAN_DEVICE;
+    s->offload.masters = s->offload.moments = tier[0];
+    s->offload.parameters = tier[1];
+    s->offload.gradients = tier[2];
+    s->offload.activations = tier[3];
+    bool gradients = tier[0] == PLAN_NVME && (s->world_size == 1 || s->stage >= 2);
+    return (tier[1] == PLAN_DEVICE || s->stage == 3) && (tier[2] == PLAN_DEVICE || gradients);
+}
+
+/* From settings with nothing on disk all that may be there is found, whatever else that asks. */
+static void least_with_a_disk(void **state) {
+    (void)state;
+    for (int32_t ranks = 1; ranks <= 2; ranks++) {
+        search_case c;
+        plan_outcome best;
+        sifr_error error;
+        char text[256];
+        int64_t least = INT64_MAX;
+        begin(&c, ranks);
+        c.settings.sequences = 4;
+        for (int i = 0; i < 4 * 2 * 2 * 2 * 16 * 3; i++) {
+            plan_settings s = c.settings;
+            s.stage = i % 4;
+            s.recompute = i / 4 % 2;
+            s.order = i / 8 % 2 ? PLAN_UNIT : PLAN_BATCH;
+            s.transfers.overlap_comm = i / 16 % 2;
+            s.sequences = 1 << i / 512;
+            s.micro_batches = (int32_t)(4 / s.sequences);
+            if (!put_on_disk(&s, i / 32 % 16) || (ranks == 1 && s.transfers.overlap_comm)) continue;
+            int64_t bytes = tried(&c, &s).total_bytes;
+            if (bytes < least) least = bytes;
+        }
+        c.search.disk_bytes = INT64_MAX;
+        for (int64_t less = 0; less < 2; less++) {
+            c.search.room_bytes = least - less;
+            assert_int_equal(plan_fit(&c.search, &c.settings, &best, &error), SIFR_OK);
+            assert_true(best.fits == (less == 0));
+            assert_int_equal(best.total_bytes, least);
+            assert_int_equal(best.settings.stage, 3);
+            assert_int_equal(best.settings.offload.parameters, PLAN_NVME);
+            plan_describe_change(&c.search, &c.settings, &best.settings, text, sizeof text);
+            assert_non_null(strstr(text, "zero_optimization.stage 3"));
+            assert_non_null(strstr(text, "zero_optimization.offload_param.device nvme"));
+        }
+        end(&c);
+    }
+}
+
 /* State on disk makes room, and is chosen only where there is a disk with room. */
 static void disks_have_ends(void **state) {
     search_case c;
@@ -320,7 +371,7 @@ static void disks_have_ends(void **state) {
     on_disk.offload.masters = on_disk.offload.moments = PLAN_NVME;
     disk = tried(&c, &on_disk);
     assert_true(disk.total_bytes < memory.total_bytes && disk.nvme_bytes > 0);
-    c.search.room_bytes = memory.total_bytes - 1;
+    c.search.room_bytes = disk.total_bytes; /* which parameters on disk alone would not do */
     for (int64_t missing = -1; missing < 2; missing++) {
         c.search.disk_bytes = missing < 0 ? 0 : disk.nvme_bytes - missing;
         assert_int_equal(plan_fit(&c.search, &c.settings, &best, &error), SIFR_OK);
@@ -469,6 +520,7 @@ int main(void) {
                                        cmocka_unit_test(the_best_of_all),
                                        cmocka_unit_test(neighbours_differ_in_one),
                                        cmocka_unit_test(keeping_lies_between),
+                                       cmocka_unit_test(least_with_a_disk),
                                        cmocka_unit_test(disks_have_ends),
                                        cmocka_unit_test(activations_where_needed),
                                        cmocka_unit_test(either_order),
