@@ -19,7 +19,8 @@ static const linear_case cases[] = {{1, 7, 5},       {1, 300, 768},   {3, 64, 48
 typedef struct linear_operands {
     device_matrix x, w, bias, y, dy, dx, dw, db;
     device_matrix dx_before, dw_before, db_before;
-    bool transposed, accumulate;
+    bool transposed, accumulate, accumulate_dw;
+    int64_t whole; /* of which x is a part; 0: x is all */
 } linear_operands;
 
 static linear_operands make_operands(const linear_case *c, device_dtype type, bool transposed,
@@ -34,7 +35,8 @@ static linear_operands make_operands(const linear_case *c, device_dtype type, bo
                              .dw_before = case_matrix(w_rows, w_columns, DEVICE_FP32, 7, 1),
                              .db_before = case_matrix(1, c->out, DEVICE_FP32, 8, 1),
                              .transposed = transposed,
-                             .accumulate = accumulate};
+                             .accumulate = accumulate,
+                             .accumulate_dw = accumulate};
 }
 
 static void free_operands(linear_operands *o) {
@@ -46,6 +48,7 @@ static void free_operands(linear_operands *o) {
 static void run_linear(device *dev, linear_operands *o) {
     device_call forward = {.kernel = DEVICE_LINEAR, .x = {o->x}, .w = {o->w, o->bias}, .y = o->y};
     forward.attributes.linear.transposed = o->transposed;
+    forward.attributes.linear.whole = o->whole;
     case_run(dev, &forward);
     device_call backward = {.kernel = DEVICE_LINEAR_BACKWARD,
                             .x = {o->x},
@@ -54,8 +57,9 @@ static void run_linear(device *dev, linear_operands *o) {
                             .dx = {o->dx},
                             .dw = {o->dw, o->db},
                             .accumulate = {o->accumulate},
-                            .accumulate_dw = o->accumulate};
+                            .accumulate_dw = o->accumulate_dw};
     backward.attributes.linear.transposed = o->transposed;
+    backward.attributes.linear.whole = o->whole;
     case_run(dev, &backward);
 }
 
@@ -229,6 +233,52 @@ static void linear_slices(void **state) {
     device_close(dev);
 }
 
+static device_matrix rows_of(device_matrix m, int64_t first, int64_t rows) {
+    m.data = (char *)m.data + first * m.stride * device_dtype_bytes(m.dtype);
+    m.rows = rows;
+    return m;
+}
+
+/* A tile of a sequence at a time, the last one of few rows, gives the bits of all rows at once,
+ * where the calls say how many these are. */
+static void linear_tiles(void **state) {
+    enum { TILE = 1024 };
+    static const linear_case all[] = {{TILE + 100, 64, 576}, {2 * TILE + 1, 40, 130}};
+    (void)state;
+    device *dev = case_device(2, NULL);
+    for (int i = 0; i < 2 * 3 * 2; i++) {
+        const linear_case *c = &all[i % 2];
+        device_dtype types[] = {DEVICE_FP32, DEVICE_BF16, DEVICE_FP16};
+        linear_operands o = make_operands(c, types[i / 2 % 3], i / 6, false);
+        begin_results(&o);
+        run_linear(dev, &o);
+        linear_operands other = o;
+        begin_results(&other);
+        other.y = case_copy(&o.y);
+        memset(other.y.data, 0, case_bytes(&other.y));
+        for (int64_t first = 0; first < c->rows; first += TILE) {
+            int64_t rows = c->rows - first < TILE ? c->rows - first : TILE;
+            linear_operands part = other;
+            part.x = rows_of(o.x, first, rows);
+            part.dy = rows_of(o.dy, first, rows);
+            part.y = rows_of(other.y, first, rows);
+            part.dx = rows_of(other.dx, first, rows);
+            part.whole = c->rows;
+            part.accumulate_dw = first > 0;
+            run_linear(dev, &part);
+        }
+        assert_memory_equal(other.y.data, o.y.data, case_bytes(&o.y));
+        assert_memory_equal(other.dx.data, o.dx.data, case_bytes(&o.dx));
+        assert_memory_equal(other.dw.data, o.dw.data, case_bytes(&o.dw));
+        assert_memory_equal(other.db.data, o.db.data, case_bytes(&o.db));
+        free(other.y.data);
+        end_results(&other);
+        end_results(&o);
+        free_operands(&o);
+    }
+    device_close(dev);
+}
+
 /* Every fp16 number comes through a product as it is, and what lies half way between two of them
  * goes to the even one. `rows` 1 and 2 take different kernels. */
 static void linear_every_fp16(void **state) {
@@ -286,10 +336,10 @@ static void linear_refuses_shapes(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(linear_avx512_bf16),    cmocka_unit_test(linear_avx512),
-        cmocka_unit_test(linear_avx2),           cmocka_unit_test(linear_plain),
-        cmocka_unit_test(linear_slices),         cmocka_unit_test(linear_every_fp16),
-        cmocka_unit_test(linear_refuses_shapes),
+        cmocka_unit_test(linear_avx512_bf16), cmocka_unit_test(linear_avx512),
+        cmocka_unit_test(linear_avx2),        cmocka_unit_test(linear_plain),
+        cmocka_unit_test(linear_slices),      cmocka_unit_test(linear_tiles),
+        cmocka_unit_test(linear_every_fp16),  cmocka_unit_test(linear_refuses_shapes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
