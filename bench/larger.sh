@@ -49,7 +49,8 @@ echo $limit >"$group/$key"
     { tail -3 log >&2; exit 1; }
 held=$(cat "$group/$peak")
 
-number() { sed -n "s/^ *\"$1\": \([0-9.]*\).*/\1/p" "$2" | head -n 1; }
+# Of the outermost object.
+number() { sed -n "s/^  \"$1\": \([0-9.]*\).*/\1/p" "$2" | head -n 1; }
 # Of metrics.csv: its first line names the columns.
 column() { awk -F, -v name="$1" 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == name) at = i; next }
     { print $at }' trained/metrics.csv; }
