@@ -49,7 +49,6 @@ other-mpi: all
 
 # Whether sifr became slower, beside this machine's limits: for CI, where other work runs beside it.
 speed: tests
-	@scripts/install-deps.sh bench
 	@rm -f $(BUILD)/speed-results.xml
 	@ctest --test-dir $(BUILD) -L speed --output-on-failure --no-tests=error \
 	  --test-output-size-passed 1000000 --output-junit speed-results.xml || :

@@ -156,7 +156,8 @@ def write(name, machine, parts, command):
     data = {"machine": machine, "command": command,
             "parts": [{**asdict(p), "rows": [{**asdict(r), "reached": r.reached()} for r in p.rows]}
                       for p in parts]}
-    for ending, text in ((".json", json.dumps(data, indent=1) + "\n"),
+    whole = json.dumps(data, indent=1).replace(ROOT + "/", "")  # where the tree is, says nothing
+    for ending, text in ((".json", whole + "\n"),
                          (".md", page(machine, parts, command))):
         path = name + ending
         with open(path + ".new", "w") as f:
