@@ -144,6 +144,25 @@ static void end_results(linear_operands *o) {
     free(o->db.data);
 }
 
+/* The same operands with results of their own, for expect_same. */
+static linear_operands begin_again(const linear_operands *of) {
+    linear_operands other = *of;
+    begin_results(&other);
+    other.y = case_copy(&of->y);
+    memset(other.y.data, 0, case_bytes(&other.y));
+    return other;
+}
+
+/* The same bits; frees `other`'s. */
+static void expect_same(linear_operands *other, const linear_operands *want) {
+    assert_memory_equal(other->y.data, want->y.data, case_bytes(&want->y));
+    assert_memory_equal(other->dx.data, want->dx.data, case_bytes(&want->dx));
+    assert_memory_equal(other->dw.data, want->dw.data, case_bytes(&want->dw));
+    assert_memory_equal(other->db.data, want->db.data, case_bytes(&want->db));
+    free(other->y.data);
+    end_results(other);
+}
+
 static void check_case(const char *isa, const linear_case *c, device_dtype type, int form) {
     linear_operands first = make_operands(c, type, form & 1, form & 2);
     begin_results(&first);
@@ -158,19 +177,11 @@ static void check_case(const char *isa, const linear_case *c, device_dtype type,
                      device_dtype_name(type), (long long)c->rows, (long long)c->in,
                      (long long)c->out, form, i, distances[i]);
     for (int t = 1; t < CASE_THREADS; t++) {
-        linear_operands other = first;
-        begin_results(&other);
-        other.y = case_copy(&first.y);
-        memset(other.y.data, 0, case_bytes(&other.y));
+        linear_operands other = begin_again(&first);
         dev = case_device(case_threads[t], isa);
         run_linear(dev, &other);
         device_close(dev);
-        assert_memory_equal(other.y.data, first.y.data, case_bytes(&first.y));
-        assert_memory_equal(other.dx.data, first.dx.data, case_bytes(&first.dx));
-        assert_memory_equal(other.dw.data, first.dw.data, case_bytes(&first.dw));
-        assert_memory_equal(other.db.data, first.db.data, case_bytes(&first.db));
-        free(other.y.data);
-        end_results(&other);
+        expect_same(&other, &first);
     }
     end_results(&first);
     free_operands(&first);
@@ -252,10 +263,7 @@ static void linear_tiles(void **state) {
         linear_operands o = make_operands(c, types[i / 2 % 3], i / 6, false);
         begin_results(&o);
         run_linear(dev, &o);
-        linear_operands other = o;
-        begin_results(&other);
-        other.y = case_copy(&o.y);
-        memset(other.y.data, 0, case_bytes(&other.y));
+        linear_operands other = begin_again(&o);
         for (int64_t first = 0; first < c->rows; first += TILE) {
             int64_t rows = c->rows - first < TILE ? c->rows - first : TILE;
             linear_operands part = other;
@@ -267,12 +275,7 @@ static void linear_tiles(void **state) {
             part.accumulate_dw = first > 0;
             run_linear(dev, &part);
         }
-        assert_memory_equal(other.y.data, o.y.data, case_bytes(&o.y));
-        assert_memory_equal(other.dx.data, o.dx.data, case_bytes(&o.dx));
-        assert_memory_equal(other.dw.data, o.dw.data, case_bytes(&o.dw));
-        assert_memory_equal(other.db.data, o.db.data, case_bytes(&o.db));
-        free(other.y.data);
-        end_results(&other);
+        expect_same(&other, &o);
         end_results(&o);
         free_operands(&o);
     }
