@@ -101,6 +101,14 @@ static void matrix_turn(const float *from, int64_t rows, int64_t columns, int64_
     turn(from, rows, columns, stride, to, to_stride);
 }
 
+/* One-row products take as long as their weights take to arrive. What a thread reads next is asked
+ * for while it works, since the processor's own prefetching ends with each page of 4 KiB. */
+enum { LINE = 64 };
+
+VECTOR_INLINE void ask_for(const void *from, int64_t bytes) {
+    for (int64_t i = 0; i < bytes; i += LINE) __builtin_prefetch((const char *)from + i);
+}
+
 /* The dot products of x with four rows of w at a time, each in two partial sums. */
 #define DOT_ROWS 4
 
@@ -109,15 +117,17 @@ static void matrix_turn(const float *from, int64_t rows, int64_t columns, int64_
                      float *out) {                                                                 \
         for (int64_t first = 0; first < rows; first += DOT_ROWS) {                                 \
             vector sum[DOT_ROWS][2];                                                               \
-            const TYPE *row[DOT_ROWS];                                                             \
+            const TYPE *row[DOT_ROWS], *next[DOT_ROWS];                                            \
             for (int j = 0; j < DOT_ROWS; j++) {                                                   \
                 sum[j][0] = sum[j][1] = vector_set(0.0f);                                          \
                 row[j] = w + base_min_i64(first + j, rows - 1) * stride;                           \
+                next[j] = w + base_min_i64(first + DOT_ROWS + j, rows - 1) * stride;               \
             }                                                                                      \
             int64_t i = 0;                                                                         \
             for (; i + 2 * VECTOR <= count; i += 2 * VECTOR) {                                     \
                 vector low = LOAD(x + i), high = LOAD(x + i + VECTOR);                             \
                 for (int j = 0; j < DOT_ROWS; j++) {                                               \
+                    ask_for(next[j] + i, 2 * VECTOR * (int)sizeof *x);                             \
                     sum[j][0] = vector_fma(LOAD(row[j] + i), low, sum[j][0]);                      \
                     sum[j][1] = vector_fma(LOAD(row[j] + i + VECTOR), high, sum[j][1]);            \
                 }                                                                                  \
@@ -137,35 +147,42 @@ DEFINE_DOT(dot_fp32, float, vector_load, vector_load_part)
 DEFINE_DOT(dot_bf16, uint16_t, vector_load_bf16, vector_load_bf16_part)
 DEFINE_DOT(dot_fp16, uint16_t, vector_load_fp16, vector_load_fp16_part)
 
-/* out[c] = sum over i of x[i] w[i][c]. Much of a row at once, and later rows asked for: each lies
- * on another page, where the processor's own prefetching does not follow. */
-enum { COMBINED = 8, ROWS_AHEAD = 16, LINE = 64 };
+/* out[c] = sum over i of x[i] w[i][c], i in order. Some rows at a time over all columns, whose sums
+ * stay in the first-level cache: so a thread reads long runs of each row. */
+enum { COMBINED_ROWS = 8, COMBINED = 2 };
 
 #define DEFINE_COMBINE(NAME, TYPE, LOAD, LOAD_PART, SCALAR)                                        \
-    static void NAME(const TYPE *x, const TYPE *w, int64_t stride, int64_t count, int64_t columns, \
-                     float *out) {                                                                 \
+    VECTOR_INLINE void NAME##_rows(const TYPE *x, const TYPE *w, int64_t stride, int rows,         \
+                                   int64_t ahead, int64_t columns, float *out) {                   \
+        vector factor[COMBINED_ROWS], sum[COMBINED];                                               \
+        for (int r = 0; r < rows; r++) factor[r] = vector_set(SCALAR(x[r]));                       \
         int64_t c = 0;                                                                             \
         for (; c + COMBINED * VECTOR <= columns; c += COMBINED * VECTOR) {                         \
-            vector sum[COMBINED];                                                                  \
-            for (int j = 0; j < COMBINED; j++) sum[j] = vector_set(0.0f);                          \
-            for (int64_t i = 0; i < count; i++) {                                                  \
-                const TYPE *row = w + i * stride + c;                                              \
-                const TYPE *ahead = w + base_min_i64(i + ROWS_AHEAD, count - 1) * stride + c;      \
-                vector factor = vector_set(SCALAR(x[i]));                                          \
-                for (int j = 0; j < COMBINED * VECTOR; j += LINE / (int)sizeof *row)               \
-                    __builtin_prefetch(ahead + j);                                                 \
+            for (int j = 0; j < COMBINED; j++) sum[j] = vector_load(out + c + j * VECTOR);         \
+            for (int r = 0; r < rows; r++) {                                                       \
+                const TYPE *row = w + r * stride + c;                                              \
+                ask_for(row + ahead, COMBINED * VECTOR * (int)sizeof *row);                        \
                 for (int j = 0; j < COMBINED; j++)                                                 \
-                    sum[j] = vector_fma(LOAD(row + j * VECTOR), factor, sum[j]);                   \
+                    sum[j] = vector_fma(LOAD(row + j * VECTOR), factor[r], sum[j]);                \
             }                                                                                      \
             for (int j = 0; j < COMBINED; j++) vector_store(out + c + j * VECTOR, sum[j]);         \
         }                                                                                          \
         for (; c < columns; c += VECTOR) {                                                         \
             int64_t n = base_min_i64(VECTOR, columns - c);                                         \
-            vector sum = vector_set(0.0f);                                                         \
-            for (int64_t i = 0; i < count; i++)                                                    \
-                sum = vector_fma(LOAD_PART(w + i * stride + c, n), vector_set(SCALAR(x[i])), sum); \
-            vector_store_part(out + c, sum, n);                                                    \
+            sum[0] = vector_load_part(out + c, n);                                                 \
+            for (int r = 0; r < rows; r++)                                                         \
+                sum[0] = vector_fma(LOAD_PART(w + r * stride + c, n), factor[r], sum[0]);          \
+            vector_store_part(out + c, sum[0], n);                                                 \
         }                                                                                          \
+    }                                                                                              \
+    static void NAME(const TYPE *x, const TYPE *w, int64_t stride, int64_t count, int64_t columns, \
+                     float *out) {                                                                 \
+        int64_t i = 0, block = COMBINED_ROWS * stride;                                             \
+        memset(out, 0, (size_t)columns * sizeof *out);                                             \
+        for (; i + COMBINED_ROWS <= count; i += COMBINED_ROWS)                                     \
+            NAME##_rows(x + i, w + i * stride, stride, COMBINED_ROWS,                              \
+                        i + 2 * COMBINED_ROWS <= count ? block : 0, columns, out);                 \
+        for (; i < count; i++) NAME##_rows(x + i, w + i * stride, stride, 1, 0, columns, out);     \
     }
 
 #define KEEP(value) (value)
@@ -173,7 +190,7 @@ DEFINE_COMBINE(combine_fp32, float, vector_load, vector_load_part, KEEP)
 DEFINE_COMBINE(combine_bf16, uint16_t, vector_load_bf16, vector_load_bf16_part, vector_from_bf16)
 DEFINE_COMBINE(combine_fp16, uint16_t, vector_load_fp16, vector_load_fp16_part, base_half_to_float)
 
-enum { VECTOR_BLOCK = 256 }; /* elements of y made at a time, in fp32 on the stack */
+enum { VECTOR_BLOCK = 1024 }; /* elements of y made at a time, in fp32 on the stack */
 
 static void vector_block(const device_matrix *x, const device_matrix *w, const device_matrix *bias,
                          const device_matrix *y, bool transposed, int64_t first, int64_t n) {

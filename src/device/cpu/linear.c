@@ -15,7 +15,9 @@ enum {
     TURN_COLUMNS = 64,        /* columns of an operand that one thread transposes at a time */
     SUM_COLUMNS = 256,        /* columns of dy that one thread sums at a time */
     WIDEN_ELEMENTS = 1 << 15, /* elements that one thread converts at a time */
-    ONE_ROW_COLUMNS = 128     /* elements of y that one thread makes at a time where rows == 1 */
+    ONE_ROW_COLUMNS = 128,    /* elements of y that one thread makes at a time where rows == 1 */
+    ONE_ROW_LEAST = 64,       /* the same where w is read across its rows */
+    ONE_ROW_MOST = 1024
 };
 
 /* Places in scratch; -1 where nothing lies. Both directions share it. */
@@ -40,6 +42,7 @@ typedef struct linear_run {
     const device_matrix *from;       /* of a conversion */
     float *to;
     device_matrix turned, kept; /* operands of dw, for the chunk at hand */
+    int64_t one_row_columns;    /* elements of y in a tile where rows == 1 */
     int64_t chunk_rows;
     int chunk_rest, chunk_sum;
     char *scratch;
@@ -326,9 +329,21 @@ static void vector_task(void *context, int64_t task, int thread) {
     (void)thread;
     linear_run *run = context;
     const linear_plan *plan = run->plan;
-    int64_t first = task * ONE_ROW_COLUMNS;
+    int64_t first = task * run->one_row_columns;
     run->kernels->vector_product(&run->x, &run->w, &run->bias, &run->y, plan->transposed, first,
-                                 base_min_i64(plan->out, first + ONE_ROW_COLUMNS));
+                                 base_min_i64(plan->out, first + run->one_row_columns));
+}
+
+/* Of rows as they lie, some whole ones make a tile. Across rows, tiles are as wide as threads
+ * allow: memory gives long runs quicker. */
+static void run_vector(device *dev, linear_run *run) {
+    int64_t out = run->plan->out, columns = ONE_ROW_COLUMNS;
+    if (run->plan->transposed) {
+        columns = base_ceil_to(out / (2 * device_threads(dev)), ONE_ROW_LEAST);
+        columns = base_min_i64(base_max_i64(columns, ONE_ROW_LEAST), ONE_ROW_MOST);
+    }
+    run->one_row_columns = columns;
+    cpu_parallel(dev->team, (out + columns - 1) / columns, vector_task, run);
 }
 
 sifr_status cpu_run_linear(device *dev, const device_call *call, sifr_error *error) {
@@ -342,8 +357,7 @@ sifr_status cpu_run_linear(device *dev, const device_call *call, sifr_error *err
                       .y = call->y,
                       .scratch = call->scratch};
     if (plan->vector) {
-        cpu_parallel(dev->team, (plan->out + ONE_ROW_COLUMNS - 1) / ONE_ROW_COLUMNS, vector_task,
-                     &run);
+        run_vector(dev, &run);
         return SIFR_OK;
     }
     if (plan->packed.pieces.count > 0) {
