@@ -6,7 +6,14 @@
  * processor has, by 1 thread and by all. memory: read, copy and triad (a = b + s c) over arrays
  * beyond all caches, with ordinary and with streaming stores. processes: 1 and 2 of them, each
  * copying a buffer of its own. MIB: of each array, 192 where it is not given. The best of several
- * runs; one JSON object. */
+ * runs; one JSON object.
+ *
+ *     bench_limits watch
+ *
+ * beside another program: what the processors give it at the time. Ten times a second a thread on
+ * each core multiplies and adds for less than 1 ms; its rate is that of its processor time, so that
+ * the other program's turns do not count, while a neighbour on the same core does. A line each:
+ * seconds of the monotonic clock, core, fp32 GFLOP/s; until it is ended. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdbool.h>
@@ -30,8 +37,10 @@ typedef void (*limit_loop)(const limit_work *work);
 
 struct limit_work {
     limit_loop loop;
-    int64_t rounds;   /* of a loop in registers */
-    float *a, *b, *c; /* this thread's part */
+    int64_t rounds; /* of a loop in registers */
+    limit_loop watched;
+    double operations; /* of a round of it */
+    float *a, *b, *c;  /* this thread's part */
     int64_t count;
     pthread_barrier_t *start;
     double begun, ended;
@@ -318,6 +327,40 @@ static double copies_by(int count, const int *cores, int threads) {
     return (double)array_bytes / best / 1e9;
 }
 
+/* --- beside another program --- */
+
+static double processor_time(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void watch_core(const limit_work *w) {
+    const double wanted = 0.4e-3;
+    limit_work warming = {.rounds = 1000}, piece = {.rounds = 1000};
+    for (;;) {
+        struct timespec pause = {.tv_nsec = 100 * 1000 * 1000};
+        nanosleep(&pause, NULL);
+        w->watched(&warming); /* a core takes some time to give its full width */
+        double begun = processor_time();
+        w->watched(&piece);
+        double took = processor_time() - begun;
+        printf("%.3f %d %.1f\n", now(), w->core, w->operations * (double)piece.rounds / took / 1e9);
+        fflush(stdout);
+        if (took < wanted / 2) piece.rounds *= 2, warming.rounds = piece.rounds / 4;
+    }
+}
+
+static void watch(const limit_set *set, const int *cores, int threads) {
+    limit_work work[MOST_THREADS] = {0};
+    for (int t = 0; t < threads; t++)
+        work[t] = (limit_work){.loop = watch_core,
+                               .watched = set->add,
+                               .operations = set->add_operations,
+                               .core = cores[t]};
+    run_once(work, threads);
+}
+
 /* True where the part is named, or none is. */
 static bool wanted(int argc, char **argv, const char *part) {
     bool named = false;
@@ -335,6 +378,7 @@ int main(int argc, char **argv) {
     for (int i = 1; i < argc; i++)
         if (atoi(argv[i]) > 0) array_bytes = (int64_t)atoi(argv[i]) << 20;
     limit_set set = choose_set();
+    if (argc > 1 && !strcmp(argv[1], "watch")) watch(&set, cores, threads);
     printf("{");
     if (wanted(argc, argv, "operations")) print_operations(&set, cores, threads);
     if (wanted(argc, argv, "memory")) print_memory(&set, cores, threads);

@@ -9,7 +9,7 @@
  * much (0: units' inputs alone); --disk has optimizer state there, and at stage 3
  * --parameters-on-disk the parameters, too. The first step is not counted; no further one begins
  * after S seconds. After each step the first rank prints what there is as a JSON object: the last
- * one counts. bench/run compares. */
+ * one counts ("ended": its last step's end, of the monotonic clock). bench/run compares. */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,16 +52,12 @@ static double now(clockid_t clock) {
 }
 
 static sifr_status read_arguments(train_bench *b, int argc, char **argv, sifr_error *error) {
-    static const struct option names[] = {{"threads", required_argument, NULL, 't'},
-                                          {"sequences", required_argument, NULL, 's'},
-                                          {"length", required_argument, NULL, 'l'},
-                                          {"stage", required_argument, NULL, 'z'},
-                                          {"batches", required_argument, NULL, 'b'},
-                                          {"seconds", required_argument, NULL, 'm'},
-                                          {"activations", required_argument, NULL, 'a'},
-                                          {"disk", required_argument, NULL, 'd'},
-                                          {"parameters-on-disk", no_argument, NULL, 'p'},
-                                          {NULL, 0, NULL, 0}};
+    static const struct option names[] = {
+        {"threads", required_argument, NULL, 't'},      {"sequences", required_argument, NULL, 's'},
+        {"length", required_argument, NULL, 'l'},       {"stage", required_argument, NULL, 'z'},
+        {"batches", required_argument, NULL, 'b'},      {"seconds", required_argument, NULL, 'm'},
+        {"activations", required_argument, NULL, 'a'},  {"disk", required_argument, NULL, 'd'},
+        {"parameters-on-disk", no_argument, NULL, 'p'}, {NULL, 0, NULL, 0}};
     int option;
     b->options = sifr_engine_defaults();
     b->options.sequences = 4;
@@ -205,6 +201,7 @@ static void print(const train_bench *b) {
            (long long)sifr_model_parameters(e->model));
     print_list("seconds", b->seconds, b->done + 1);
     print_list("losses", b->losses, b->done + 1);
+    printf(" \"ended\": %.3f,\n", now(CLOCK_MONOTONIC));
     printf(" \"flops_per_token\": %.0f, \"planned_bytes\": %lld,\n",
            model_training_flops(e->model, b->options.length),
            (long long)sifr_engine_planned_bytes(e));

@@ -155,7 +155,54 @@ def wait_all(processes, deadline):
     return codes, peak
 
 
-def run(contestant, timeout=None):
+class ProcessorWatch:
+    """What the processors give meanwhile, by a command that says so in lines: time of the monotonic
+    clock, core, rate."""
+
+    def __init__(self, command):
+        self.out = tempfile.TemporaryFile("w+")
+        self.process = subprocess.Popen(command, stdout=self.out, stderr=subprocess.DEVNULL,
+                                        stdin=subprocess.DEVNULL, env=clean_environment(),
+                                        start_new_session=True)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.end()
+        self.out.close()
+
+    def end(self):
+        end_group(self.process)
+        self.process.wait()
+
+    def rate(self, begun, ended):
+        """Of all cores together, the mean between two times; None where nothing was seen. Ends the
+        command."""
+        self.end()
+        self.out.seek(0)
+        rates = {}
+        for line in self.out.read().splitlines()[:-1]:      # the last one may break off
+            at, core, rate = line.split()
+            if begun <= float(at) <= ended:
+                rates.setdefault(core, []).append(float(rate))
+        return sum(sum(r) / len(r) for r in rates.values()) or None
+
+
+def run(contestant, timeout=None, watch=None):
+    """`watch`: a command for ProcessorWatch; its figure for the steps that count, all but the
+    first, becomes the result's "machine"."""
+    if not watch:
+        return run_alone(contestant, timeout)
+    with ProcessorWatch(watch) as watching:
+        result = run_alone(contestant, timeout)
+        if "ended" in result:
+            begun = result["ended"] - sum(result["seconds"][1:])
+            result["machine"] = watching.rate(begun, result["ended"])
+        return result
+
+
+def run_alone(contestant, timeout):
     timeout = min(contestant.timeout, timeout if timeout is not None else contestant.timeout)
     if timeout < 5:
         return {"failed": "not measured: the time for this part was used up"}
@@ -205,9 +252,9 @@ def first_allowance(left, waiting, again):
     return min(left, max(30.0, 2 * (left - again) / waiting))
 
 
-def interleave(contestants, rounds, seconds, say=print):
+def interleave(contestants, rounds, seconds, say=print, watch=None):
     """{name: [results]}, in turns A B A B, for at most about so many seconds. In later turns those
-    that would not fit are left out: one turn of them has to do."""
+    that would not fit are left out: one turn of them has to do. `watch`: as run() takes it."""
     results = {c.name: [] for c in contestants}
     deadline, again = time.monotonic() + seconds, 0
     for turn in range(rounds):
@@ -221,7 +268,7 @@ def interleave(contestants, rounds, seconds, say=print):
             say(f"  {c.name}, turn {turn + 1} of {rounds}")
             free = turn or c.name.startswith("sifr")
             done.append(run(c, left if free else
-                            first_allowance(left, len(contestants) - i, again)))
+                            first_allowance(left, len(contestants) - i, again), watch))
             if "failed" in done[-1]:
                 say(f"    failed: {done[-1]['failed']}")
             elif not turn and c.name.startswith("sifr"):

@@ -19,7 +19,7 @@ def run_adam(context, part):
                 name, context.peer("kernels.py") + ["adam", which, str(elements), str(turns)],
                 context.peer_environment()))
     limits = measure(context.inputs, "memory")
-    results = interleave(contestants, context.rounds, context.seconds_for("adam"), context.say)
+    results = interleave(contestants, context.rounds, context.allowed, context.say)
     part.data = {"limits": limits, "results": results}
     if not good(results["sifr"]):
         part.rows.append(Row("AdamW step", note=failure(results["sifr"])))
@@ -74,7 +74,7 @@ def run_attention(context, part):
         memory = []
         for length, share in zip(lengths, (0.1, 0.2, 0.7)):
             turns = "1" if length > 8192 else "3"
-            budget = max(20, context.seconds_for("attention") / 2 * share)
+            budget = max(20, context.allowed / 2 * share)
             contestants = [Contestant("sifr", [context.inputs.program("bench_attention"),
                                                str(length), precision, turns])]
             if context.python:

@@ -19,6 +19,11 @@ def measure(inputs, *parts):
     return json.loads(done.stdout)
 
 
+def watch(inputs):
+    """What says meanwhile how much the processors give: harness.ProcessorWatch."""
+    return [inputs.program("bench_limits"), "watch"]
+
+
 def bandwidth(limits):
     """GB/s that all threads together reach at most, in a triad of either kind."""
     return max(limits["triad_gbytes_all"], limits["triad_stream_gbytes_all"])

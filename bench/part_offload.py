@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import subprocess
+import time
 
 import report
 from harness import CACHE, Contestant, failure, good, interleave, median, spread
@@ -40,7 +41,7 @@ def beside(part, figure, results, name, other, mark, note=""):
 def recomputation(context, part, allowed):
     shape = (2, 32) if context.inputs.tiny else (2, 1024)
     first = turn(context, "all kept", shape)
-    once = interleave([first], 1, allowed / 4, context.say)[first.name]
+    once = interleave([first], 1, allowed / 3, context.say)[first.name]
     if not good(once):
         part.rows.append(Row("recomputation", note=failure(once)))
         return
@@ -48,7 +49,8 @@ def recomputation(context, part, allowed):
     results = interleave([first, turn(context, "half kept", shape, "--activations",
                                       str(whole // 2)),
                           turn(context, "units' inputs kept", shape, "--activations", "0")],
-                         context.rounds, allowed * 3 / 4, context.say)
+                         context.rounds, allowed * 2 / 3, context.say)
+    results[first.name] += once
     part.data["recomputation"] = results
     for name, mark in (("half kept", "1.10"), ("units' inputs kept", "1.33")):
         held = [r["activation_bytes"] for r in good(results[name])]
@@ -108,7 +110,8 @@ def beside_deepspeed(context, part, allowed):
     shape = (1, 32) if context.inputs.tiny else (1, 1024)
     emulated = context.limits_of_operations()["bf16_instruction"] == "none"
     precision, tokens = "fp32" if emulated else "bf16", RANKS * shape[0] * shape[1]
-    for tier in ("cpu", "nvme"):
+    ends = time.monotonic() + allowed
+    for share, tier in ((0.45, "cpu"), (1, "nvme")):
         title = f"gpt2 {precision}, stage 3, state on {tier}"
         folder = os.path.join(CACHE, "swap")
         shutil.rmtree(folder, ignore_errors=True)
@@ -117,7 +120,8 @@ def beside_deepspeed(context, part, allowed):
                              if tier == "cpu" else ("--disk", folder, "--parameters-on-disk"))
         theirs = peer(context, "DeepSpeed", "train_deepspeed.py", "gpt2", 3, shape, 2, precision,
                       ("--offload", tier, "--nvme-path", folder))
-        results = interleave([mine, theirs], context.rounds, allowed / 2, context.say)
+        results = interleave([mine, theirs], context.rounds, (ends - time.monotonic()) * share,
+                             context.say)
         shutil.rmtree(folder, ignore_errors=True)
         part.data[f"beside DeepSpeed, {tier}"] = results
         a, b = good(results[mine.name]), good(results[theirs.name])
@@ -135,14 +139,14 @@ def beside_deepspeed(context, part, allowed):
 
 
 def run(context, part):
-    allowed = context.seconds_for("offload")
-    recomputation(context, part, allowed / 3)
-    state_on_disk(context, part, allowed / 3)
+    ends = time.monotonic() + context.allowed
+    recomputation(context, part, context.allowed * 0.3)
+    state_on_disk(context, part, (ends - time.monotonic()) * 0.45)
     if not context.python or not launcher(RANKS)[0]:
         part.rows.append(Row("beside DeepSpeed", note="no mpirun here" if context.python
                              else f"no peers: {context.why_no_peers}"))
     else:
-        beside_deepspeed(context, part, allowed / 3)
+        beside_deepspeed(context, part, ends - time.monotonic())
     part.notes.append("One rank, all threads; beside DeepSpeed two ranks of one core each. The "
                       "limits of memory themselves: [memory.md](memory.md); a model larger than "
                       "memory: [larger.md](larger.md).")

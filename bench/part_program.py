@@ -60,7 +60,7 @@ def run_start(context, part):
     model = context.inputs.model("gpt2", 1024)
     context.inputs.store()
     results = {"sifr": [], "torch": []}
-    ends = time.monotonic() + context.seconds_for("start")
+    ends = time.monotonic() + context.allowed
     for _ in range(3):
         results["sifr"].append(ours_to_first_step(context, model))
         if context.python and time.monotonic() < ends:
@@ -93,7 +93,7 @@ def run_files(context, part):
         contestants.append(Contestant("safetensors", context.peer("files.py") +
                                       [model, os.path.join(out, "python.safetensors"), "4"],
                                       context.peer_environment()))
-    results = interleave(contestants, context.rounds, context.seconds_for("files"), context.say)
+    results = interleave(contestants, context.rounds, context.allowed, context.say)
     shutil.rmtree(out, ignore_errors=True)
     part.data = results
     if not good(results["sifr"]):
@@ -133,7 +133,7 @@ def run_tokenise(context, part):
             contestants.append(Contestant(
                 "tokenizers", context.peer("tokenise.py") + [tokenizer, text, "2"],
                 {"RAYON_NUM_THREADS": str(threads), "TOKENIZERS_PARALLELISM": "true"}))
-        results = interleave(contestants, context.rounds + 1, context.seconds_for("tokenise") / 2,
+        results = interleave(contestants, context.rounds + 1, context.allowed / 2,
                              context.say)
         part.data[f"{threads} threads"] = results
         mine = [r["seconds"] for r in good(results["sifr"])]
@@ -192,7 +192,7 @@ def run_generate(context, part):
                                        context.peer_environment())
                             for kind in ("fp32", "bf16")]
         results = interleave(contestants, context.rounds + 1,
-                             context.seconds_for("generate") / 2, context.say)
+                             context.allowed / 2, context.say)
         part.data[model] = results
         mine = [len(r["ids"]) / r["seconds"] for r in good(results["sifr"])]
         if not mine:

@@ -4,10 +4,12 @@ import os
 import re
 import shutil
 import subprocess
+import time
 
 import report
 from harness import Contestant, clean_environment, failure, good, interleave, median
-from part_train import check_losses, rate
+from part_limits import watch
+from part_train import check_losses, given, rate
 from report import Row, gigabytes, number
 
 RANKS = 2
@@ -29,6 +31,10 @@ def launcher(ranks, bind=True):
         "OMPI_MCA_hwloc_base_binding_policy": "core" if bind else "none"}
 
 
+def own_name(stage, precision):
+    return f"sifr, stage {stage}" + (", fp32" if precision == "fp32" else "")
+
+
 def ours(context, model, stage, shape, steps, precision="bf16", more=()):
     inputs, (sequences, length) = context.inputs, shape
     start, environment = launcher(RANKS)
@@ -36,7 +42,7 @@ def ours(context, model, stage, shape, steps, precision="bf16", more=()):
         inputs.program("bench_train"), inputs.model(model, length), precision, str(steps),
         "--threads", "1", "--sequences", str(sequences), "--length", str(length), "--stage",
         str(stage), "--batches", inputs.batches(inputs.words(model)), "--seconds", "15", *more]
-    return Contestant(f"sifr, stage {stage}", command, environment, ranks=RANKS,
+    return Contestant(own_name(stage, precision), command, environment, ranks=RANKS,
                       program="bench_train")
 
 
@@ -71,7 +77,7 @@ def stage_rows(part, model, results, tokens):
             part.rows.append(Row(
                 f"{model} bf16, stage {stage}: tokens/s", number(value) + report.spread(wide),
                 "sifr, stage 0", number(base), value / base, STAGE_MARK[stage],
-                f"both ranks: {gigabytes(peak)}"))
+                f"both ranks: {gigabytes(peak)}; {given(runs, zero)}".rstrip("; ")))
         part.rows.append(Row(
             f"{model} bf16, stage {stage}: communication", f"{number(lost)} s", "step",
             f"{number(step)} s", lost / step, "<0.05",
@@ -80,21 +86,20 @@ def stage_rows(part, model, results, tokens):
             f"processor time beside {number(last['beside_seconds'])} s"))
 
 
-def peer_rows(part, model, name, stage, results, tokens, emulated):
-    mine, theirs = results[f"sifr, stage {stage}"], results[f"{name}, stage {stage}"]
-    title = f"{model} bf16, stage {stage}"
+def peer_rows(part, model, name, stage, precision, results, tokens):
+    mine, theirs = results[own_name(stage, precision)], results[f"{name}, stage {stage}"]
+    title = f"{model} {precision}, stage {stage}"
     if not good(theirs) or not good(mine):
         part.rows.append(Row(title, "", f"{name}, stage {stage}",
                              note=failure(theirs if good(mine) else mine)))
         return
-    value, wide = rate(theirs, tokens)
-    own = rate(mine, tokens)[0]
+    (own, spread), (value, wide) = rate(mine, tokens), rate(theirs, tokens)
     first = good(theirs)[0]
-    notes = [check_losses(good(mine)[0], first, "bf16"), first.get("optimizer", ""),
-             "bf16 emulated here" if emulated else ""]
-    part.rows.append(Row(f"{title}: tokens/s", number(own), f"{name}, stage {stage}",
-                         number(value) + report.spread(wide), own / value, "2",
-                         "; ".join(n for n in notes if n)))
+    notes = [check_losses(good(mine)[0], first, precision), first.get("optimizer", ""),
+             given(mine, theirs)]
+    part.rows.append(Row(f"{title}: tokens/s", number(own) + report.spread(spread),
+                         f"{name}, stage {stage}", number(value) + report.spread(wide),
+                         own / value, "2", "; ".join(n for n in notes if n)))
     peak = [max(r["peak_bytes"] for r in good(runs)) for runs in (mine, theirs)]
     part.rows.append(Row(f"{title}: memory of both ranks", gigabytes(peak[0]),
                          f"{name}, stage {stage}", gigabytes(peak[1]), peak[0] / peak[1], "<1.0"))
@@ -106,30 +111,38 @@ def run(context, part):
         return
     shape = (1, 32) if context.inputs.tiny else (1, 1024)
     tokens = RANKS * shape[0] * shape[1]
+    # Beside the peers in what they can do here: where torch emulates bf16 it has no end.
     emulated = context.limits_of_operations()["bf16_instruction"] == "none"
+    precision = "fp32" if emulated else "bf16"
     # All stages of the peers on GPT-2; on Llama their stage 3.
     every = [("DeepSpeed", "train_deepspeed.py", s) for s in (1, 2, 3)] + \
             [("FSDP2", "train_fsdp2.py", s) for s in (2, 3)] if context.python else []
-    for model, share in (("gpt2", 0.65), ("llama", 0.35)):
+    ends = time.monotonic() + context.allowed
+    for model, share in (("gpt2", 0.65), ("llama", 1)):
         context.say(f"two ranks, {model}")
         peers = [p for p in every if model == "gpt2" or p[2] == 3]
         contestants = [ours(context, model, stage, shape, 3) for stage in range(4)]
-        contestants += [peer(context, name, script, model, stage, shape, 1 if emulated else 2)
+        if emulated:
+            contestants += [ours(context, model, stage, shape, 3, precision)
+                            for stage in sorted({p[2] for p in peers})]
+        contestants += [peer(context, name, script, model, stage, shape, 2, precision)
                         for name, script, stage in peers]
-        results = interleave(contestants, context.rounds, context.seconds_for("ranks") * share,
-                             context.say)
+        results = interleave(contestants, context.rounds, (ends - time.monotonic()) * share,
+                             context.say, watch(context.inputs))
         part.data[model] = results
         stage_rows(part, model, results, tokens)
         for name, _, stage in peers:
-            peer_rows(part, model, name, stage, results, tokens, emulated)
+            peer_rows(part, model, name, stage, precision, results, tokens)
     part.notes.append(
         f"One thread a rank, bound to its core; {shape[0]} × {shape[1]} tokens a rank and step. "
         "Communication: the computing queue's waits for transfers and for control messages (which "
         "hold the wait for a slower rank), and the processor time of all other threads. Memory: "
         "the largest sum over the ranks, shared pages counted in proportion, looked at each "
-        "second. "
+        "second. Machine: what the multiply-add loop did during the steps of both ranks. "
         "DeepSpeed: its CPU accelerator over gloo; FSDP2: gloo; both with huge pages and an "
-        "allocator that gives nothing back.")
+        "allocator that gives nothing back." + (
+            " In fp32 beside the peers: without instructions for bf16 torch emulates it." if
+            emulated else ""))
 
 
 def overlap(context, part):
@@ -171,7 +184,7 @@ def run_comm(context, part):
         start, environment = launcher(ranks, bind=False)
         most = "1048576" if context.inputs.tiny else "134217728"
         c = Contestant("sifr", start + [context.inputs.program("bench_comm"), most], environment)
-        results = interleave([c], 1, context.seconds_for("comm") / 2, context.say)["sifr"]
+        results = interleave([c], 1, context.allowed / 2, context.say)["sifr"]
         part.data[f"{ranks} ranks"] = results
         if not good(results):
             part.rows.append(Row(f"{ranks} ranks", note=failure(results)))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import report
 from harness import CACHE, Contestant, failure, good, interleave, median, spread
 from harness import run as run_once
-from part_limits import measure
+from part_limits import measure, watch
 from report import Row, gigabytes, number
 
 # What a loss may differ by, relative. At the first step it says whether weights and batches are the
@@ -19,7 +19,7 @@ def ours(context, model, precision, sequences, length, steps):
     return Contestant("sifr", [
         inputs.program("bench_train"), inputs.model(model, length), precision, str(steps),
         "--sequences", str(sequences), "--length", str(length),
-        "--batches", inputs.batches(inputs.words(model)), "--seconds", "15"])
+        "--batches", inputs.batches(inputs.words(model)), "--seconds", "30"])
 
 
 def torch(context, model, precision, sequences, length, compiled, steps):
@@ -27,10 +27,10 @@ def torch(context, model, precision, sequences, length, compiled, steps):
     command = context.peer("train_torch.py") + [
         "--model", inputs.model(model, length), "--batches", inputs.batches(inputs.words(model)),
         "--precision", precision, "--sequences", str(sequences), "--length", str(length),
-        "--steps", str(steps), "--seconds", "15"]
+        "--steps", str(steps), "--seconds", "30"]
     return Contestant("torch, compiled" if compiled else "torch",
-                      command + (["--compile"] if compiled else []),
-                      context.peer_environment(), timeout=300)
+                      command + (["--compile"] if compiled else []), context.peer_environment(),
+                      timeout=150 if steps == 1 else 300)
 
 
 def rate(results, tokens):
@@ -50,16 +50,40 @@ def check_losses(a, b, precision):
     return ""
 
 
+def machine(results):
+    """What the processors gave meanwhile, in GFLOP/s of the multiply-add loop in fp32, by turns."""
+    return median([r["machine"] for r in good(results) if r.get("machine")])
+
+
 def share_row(part, cell, results, limits):
-    """The limit is that of this very cell: measured before and after it."""
+    """Beside the loop at its best, before and after this very cell, and beside what the loop did
+    during the steps: a neighbour on the same cores takes from both."""
     value, wide = rate(results, cell.tokens())
     flops = good(results)[0]["flops_per_token"]
-    limit = sum(l[f"{cell.precision}_gflops_all"] for l in limits) / len(limits)
-    part.rows.append(Row(f"{cell.title()}: share of the limit",
-                         f"{number(value)} tokens/s{report.spread(wide)}", "multiply-add loop",
-                         f"{number(limit)} GFLOP/s", value * flops / 1e9 / limit,
-                         "0.60" if cell.precision == "bf16" else "0.70",
+    best = max(l[f"{cell.precision}_gflops_all"] for l in limits)
+    title, rate_ = f"{cell.title()}: share of the limit", f"{number(value)} tokens/s"
+    mark = "0.60" if cell.precision == "bf16" else "0.70"
+    now = machine(results)
+    instruction = best / max(l["fp32_gflops_all"] for l in limits)
+    part.rows.append(Row(title, rate_ + report.spread(wide), "multiply-add loop meanwhile",
+                         f"{number(now * instruction)} GFLOP/s" if now else "",
+                         shares(results, cell.tokens() * flops / 1e9 / instruction), mark,
                          f"{number(flops / 1e6)} MFLOP a token"))
+    part.rows.append(Row(title, rate_, "the loop at its best", f"{number(best)} GFLOP/s",
+                         value * flops / 1e9 / best, "", "" if not now else
+                         f"the machine gave {now * instruction / best * 100:.0f} % of that"))
+
+
+def shares(results, gflops):
+    """Of what the processors gave, median over the turns, for a step of so many operations."""
+    return median([gflops * len(r["seconds"][1:]) / sum(r["seconds"][1:]) / r["machine"]
+                   for r in good(results) if r.get("machine")])
+
+
+def given(mine, theirs):
+    """A note: what the processors gave to each."""
+    a, b = machine(mine), machine(theirs)
+    return f"machine: {number(a)} and {number(b)} GFLOP/s" if a and b else ""
 
 
 def peer_rows(context, part, cell, results):
@@ -75,19 +99,21 @@ def peer_rows(context, part, cell, results):
             continue
         value, wide = rate(runs, tokens)
         wrong = check_losses(good(results["sifr"])[0], good(runs)[0], precision)
-        note = "; ".join(t for t in (wrong, "bf16 emulated here" if cell.emulated else "") if t)
+        note = "; ".join(t for t in (wrong, "bf16 emulated here" if cell.emulated else "",
+                                     given(results["sifr"], runs)) if t)
         row = Row(f"{title}: tokens/s", number(mine), name, number(value) + report.spread(wide),
                   mine / value, "", note)
         part.rows.append(row)
         if not wrong:
-            found.append((value, name, row, max(r["peak_bytes"] for r in good(runs))))
+            found.append((value, name, row, max(r["peak_bytes"] for r in good(runs)), runs))
     key = (cell.model, cell.shape)
     if cell.emulated and key in context.torch_fp32:
         # Without instructions for bf16 its users take fp32, and that is its best.
-        value, name, _, peak = context.torch_fp32[key]
-        row = Row(f"{title}: tokens/s", number(mine), f"{name}, fp32", number(value), mine / value)
+        value, name, _, peak, runs = context.torch_fp32[key]
+        row = Row(f"{title}: tokens/s", number(mine), f"{name}, fp32", number(value), mine / value,
+                  note=given(results["sifr"], runs))
         part.rows.append(row)
-        found.append((value, f"{name}, fp32", row, peak))
+        found.append((value, f"{name}, fp32", row, peak, runs))
     if not found:
         return
     best = max(found, key=lambda f: f[0])
@@ -116,20 +142,24 @@ class Cell:
     def title(self):
         return f"{self.model} {self.precision}, {self.shape[0]} × {self.shape[1]}"
 
-    def weight(self):
-        """Of the time for this part."""
-        return (3 if self.model == "gpt2" else 2) if self.main else 1
-
 
 def peers_of(context, cell):
-    """torch as it is and compiled on GPT-2; then the quicker of the two alone."""
-    if not context.python or (cell.emulated and not cell.main):
+    """torch as it is and compiled on GPT-2; then the quicker of the two alone. Emulated bf16: one
+    form, one model."""
+    if not context.python or (cell.emulated and not (cell.main and cell.model == "gpt2")):
         return []
     make = lambda compiled: torch(context, cell.model, cell.precision, *cell.shape, compiled,
                                   1 if cell.emulated else 2)
+    if cell.emulated:
+        return [make(False)]
     if cell.main and cell.model == "gpt2":
         return [make(False), make(True)]
     return [make(context.torch_form.get(cell.precision) == "torch, compiled")]
+
+
+def weight(context, cell):
+    """Of the time for this part."""
+    return 1.5 + 2 * len(peers_of(context, cell))
 
 
 def measure_cell(context, part, cell, budget):
@@ -138,7 +168,7 @@ def measure_cell(context, part, cell, budget):
     contestants = [ours(context, cell.model, cell.precision, *cell.shape, 3)]
     contestants += peers_of(context, cell)
     limits = [measure(context.inputs, "operations")]
-    results = interleave(contestants, context.rounds, budget, context.say)
+    results = interleave(contestants, context.rounds, budget, context.say, watch(context.inputs))
     limits.append(measure(context.inputs, "operations"))
     if "torch, compiled" in results and "torch" not in results and \
             not good(results["torch, compiled"]):
@@ -175,11 +205,12 @@ def run(context, part):
              for model in ("gpt2", "llama") for precision in ("fp32", "bf16")]
     if not tiny:
         compile_ahead(context, cells[0].shape)
-    ends = time.monotonic() + context.seconds_for("train")
+    ends = time.monotonic() + context.allowed
     for i, cell in enumerate(cells):
         left = ends - time.monotonic()
         measure_cell(context, part, cell,
-                     max(30, left * cell.weight() / sum(c.weight() for c in cells[i:])))
+                     max(30, left * weight(context, cell) /
+                         sum(weight(context, c) for c in cells[i:])))
     part.notes.append(
         "All start from the weights that `sifr init` wrote and take the same ids in the same "
         "order; losses differ by at most " + ", ".join(
@@ -188,8 +219,11 @@ def run(context, part):
         ", relative, or the row says so. PyTorch: autocast in bf16, fused AdamW, its scaled dot "
         "product attention, threads pinned, huge pages, an allocator that gives nothing back; as "
         "it is and compiled on gpt2, elsewhere the quicker of the two. The mark stands at its "
-        "quickest form. Memory is the largest resident size of the process.")
+        "quickest form. Memory is the largest resident size of the process. The limit is what the "
+        "loop did during the steps that count, looked at ten times a second on each core: where a "
+        "neighbour takes part of a core, the loop loses more than products do, so the share is a "
+        "little flattered the further the loop stays below its best, which is the row below it.")
     if emulated and context.python:
         part.notes.append("This processor has no instructions for bf16: PyTorch emulates them, "
-                          "which is measured at the first shape with one step a turn; its best here "
-                          "is fp32, and the marks of bf16 stand beside that.")
+                          "which is tried once, on gpt2; its best here is fp32, and the marks of "
+                          "bf16 stand beside that.")

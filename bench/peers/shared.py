@@ -56,7 +56,8 @@ def timed_steps(a, one_step, more, agree=lambda value: value, speaks=True):
         seconds.append(time.perf_counter() - start)
         begun = begun or time.perf_counter()
         if step and speaks:
-            show({"seconds": seconds, "losses": losses, **settings(), **more})
+            show({"seconds": seconds, "losses": losses, "ended": time.monotonic(), **settings(),
+                  **more})
         if step and agree(time.perf_counter() - begun) > a.seconds:
             break
 
