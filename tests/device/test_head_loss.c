@@ -14,7 +14,8 @@ typedef struct head_case {
 static const head_case cases[] = {{1, 8, 5, 0},        {70, 24, 65, 3},    {300, 32, 1000, 0},
                                   {1025, 16, 257, 0},  {2500, 24, 300, 5}, {40, 16, 64, 1},
                                   {130, 16, 17000, 7}, {1024, 8, 17, 0},   {1100, 128, 520, 0},
-                                  {300, 64, 512, 2}};
+                                  {300, 64, 512, 2},   {20, 16, 17000, 3}, {128, 48, 520, 0},
+                                  {129, 48, 520, 0}};
 
 typedef struct head_operands {
     device_matrix x, labels, w, loss, dx, dw, dx_before, dw_before;

@@ -14,19 +14,21 @@
 enum {
     LOSS_TILE = 256,  /* rows of logits made at a time, and of dw */
     INPUT_TILE = 128, /* rows of dx made at a time */
-    ROW_TILE = 64     /* rows gathered, finished or scattered at a time */
+    ROW_TILE = 64,    /* rows gathered, finished or scattered at a time */
+    FEW_ROWS = 8      /* what fewer than ROW_TILE are padded to a multiple of */
 };
 
 typedef struct head_plan {
     int64_t rows, width, words, chunk, block, blocks;
     device_dtype type; /* of the products */
     bool widen, backward;
+    bool few; /* rows: one tile, so that w is read a block at a time, and packed nowhere */
     cpu_row_tiles logits[2]; /* [a whole block, the last one] */
     cpu_pieces weight_pieces[2], input_pieces[2];
     cpu_row_tiles weights[2][2], input[2][2]; /* [..][set, add], where there are no pieces */
     int64_t at_indices, at_x, at_w, at_packed_x, at_packed_w, at_logits, at_statistics, at_sums,
         at_dx;
-    int64_t at_threads, thread_bytes, turned_bytes;
+    int64_t at_threads, thread_bytes, turned_bytes, product_bytes; /* of each thread's scratch */
 } head_plan;
 
 typedef struct head_run {
@@ -95,7 +97,9 @@ static sifr_status plan_block(device *dev, const device_call *call, head_plan *p
                                  .c_stride = call->dw[0].stride,
                                  .input = plan->type,
                                  .output = DEVICE_FP32};
-    BASE_TRY(cpu_find_pieces(dev->products, input, INPUT_TILE, &plan->input_pieces[last], error));
+    if (!plan->few)
+        BASE_TRY(
+            cpu_find_pieces(dev->products, input, INPUT_TILE, &plan->input_pieces[last], error));
     if (call->dw[0].dtype != DEVICE_NONE)
         BASE_TRY(
             cpu_find_pieces(dev->products, weights, LOSS_TILE, &plan->weight_pieces[last], error));
@@ -137,6 +141,33 @@ static int64_t most_scratch(const head_plan *plan) {
     return most;
 }
 
+/* Scratch of the call, and of each thread: what it turns, what its products want, and its block of
+ * w where few rows do not pay for widening all of w at once. */
+static int64_t place_scratch(const device *dev, head_plan *plan) {
+    int64_t total = 0, element = device_dtype_bytes(plan->type);
+    int64_t whole = base_min_i64(plan->block, plan->words);
+    plan->at_indices = cpu_take(&total, plan->rows * 4);
+    plan->at_x = cpu_take(&total, plan->chunk * plan->width * element);
+    if (plan->widen && !plan->few) plan->at_w = cpu_take(&total, plan->words * plan->width * 4);
+    plan->at_logits = cpu_take(&total, plan->chunk * plan->words * 4);
+    plan->at_statistics = cpu_take(&total, plan->blocks * plan->chunk * 8);
+    plan->at_sums = cpu_take(&total, plan->chunk * 4);
+    if (plan->backward) {
+        int64_t parts = plan->few ? plan->blocks : 1;
+        plan->at_packed_x = cpu_take(&total, cpu_pieces_bytes(x_pieces(plan)));
+        plan->at_packed_w =
+            cpu_take(&total, plan->words / plan->block * cpu_pieces_bytes(&plan->input_pieces[0]) +
+                                 cpu_pieces_bytes(&plan->input_pieces[1]));
+        plan->at_dx = cpu_take(&total, parts * plan->chunk * plan->width * 4);
+        plan->turned_bytes = base_ceil_to(plan->chunk * whole * element, 64);
+    }
+    plan->product_bytes = base_ceil_to(most_scratch(plan), 64);
+    plan->thread_bytes = plan->turned_bytes + plan->product_bytes;
+    if (plan->widen && plan->few) plan->thread_bytes += base_ceil_to(whole * plan->width * 4, 64);
+    plan->at_threads = cpu_take(&total, plan->thread_bytes * device_threads(dev));
+    return total;
+}
+
 sifr_status cpu_prepare_head_loss(device *dev, device_call *call, sifr_error *error) {
     head_plan plan;
     memset(&plan, 0, sizeof plan);
@@ -146,31 +177,16 @@ sifr_status cpu_prepare_head_loss(device *dev, device_call *call, sifr_error *er
     BASE_TRY(check_operands(call, &plan, error));
     plan.widen = !cpu_product_takes(dev, call->x[0].dtype);
     plan.type = plan.widen ? DEVICE_FP32 : call->x[0].dtype;
-    plan.chunk = base_min_i64(CPU_LOSS_ROWS, base_ceil_to(plan.rows, ROW_TILE));
+    plan.few = plan.rows <= INPUT_TILE;
+    plan.chunk = base_min_i64(CPU_LOSS_ROWS,
+                              base_ceil_to(plan.rows, plan.rows < ROW_TILE ? FEW_ROWS : ROW_TILE));
     plan.block = plan.words >= 16384 ? 1024 : 256;
     plan.blocks = (plan.words + plan.block - 1) / plan.block;
     int64_t whole = base_min_i64(plan.block, plan.words), rest = plan.words % plan.block;
     if (plan.words >= plan.block) BASE_TRY(plan_block(dev, call, &plan, whole, 0, error));
     if (rest != 0) BASE_TRY(plan_block(dev, call, &plan, rest, 1, error));
     agree_on_packing(&plan);
-    int64_t total = 0, element = device_dtype_bytes(plan.type);
-    plan.at_indices = cpu_take(&total, plan.rows * 4);
-    plan.at_x = cpu_take(&total, plan.chunk * plan.width * element);
-    if (plan.widen) plan.at_w = cpu_take(&total, plan.words * plan.width * 4);
-    plan.at_logits = cpu_take(&total, plan.chunk * plan.words * 4);
-    plan.at_statistics = cpu_take(&total, plan.blocks * plan.chunk * 8);
-    plan.at_sums = cpu_take(&total, plan.chunk * 4);
-    if (plan.backward) {
-        plan.at_packed_x = cpu_take(&total, cpu_pieces_bytes(x_pieces(&plan)));
-        plan.at_packed_w =
-            cpu_take(&total, plan.words / plan.block * cpu_pieces_bytes(&plan.input_pieces[0]) +
-                                 cpu_pieces_bytes(&plan.input_pieces[1]));
-        plan.at_dx = cpu_take(&total, plan.chunk * plan.width * 4);
-        plan.turned_bytes = base_ceil_to(plan.chunk * whole * element, 64);
-    }
-    plan.thread_bytes = base_ceil_to(plan.turned_bytes + most_scratch(&plan), 64);
-    plan.at_threads = cpu_take(&total, plan.thread_bytes * device_threads(dev));
-    call->scratch_bytes = total;
+    call->scratch_bytes = place_scratch(dev, &plan);
     return cpu_products_keep(dev->products, &plan, sizeof plan, &call->prepared, error);
 }
 
@@ -244,6 +260,19 @@ static void widen_task(void *context, int64_t task, int thread) {
                            (float *)(run->scratch + plan->at_w) + i * plan->width, plan->width);
 }
 
+/* A block of w as the products take it. */
+static const void *ready_w(head_run *run, int64_t block, int thread) {
+    const head_plan *plan = run->plan;
+    if (!plan->few || !plan->widen) return block_w(run, block);
+    const device_matrix *w = &run->call->w[0];
+    const uint16_t *from = (const uint16_t *)w->data + block * plan->block * w->stride;
+    float *to =
+        (float *)(void *)(thread_scratch(run, thread) + plan->turned_bytes + plan->product_bytes);
+    for (int64_t i = 0; i < block_words(plan, block); i++)
+        run->matrix->widen(w->dtype, from + i * w->stride, to + i * plan->width, plan->width);
+    return to;
+}
+
 static void pack_x_task(void *context, int64_t piece, int thread) {
     head_run *run = context;
     note(run, cpu_pieces_pack(x_pieces(run->plan), thread, piece, run->scratch + run->plan->at_x,
@@ -275,7 +304,7 @@ static void logits_task(void *context, int64_t task, int thread) {
     float *logits = block_logits(run, block) + row * words;
     multiply(run, &plan->logits[is_last(plan, block)], tile, thread,
              run->scratch + plan->at_x + row * plan->width * device_dtype_bytes(plan->type),
-             block_w(run, block), logits);
+             ready_w(run, block, thread), logits);
     int64_t rows = base_min_i64(LOSS_TILE, run->labelled - row);
     for (int64_t r = 0; r < rows; r++)
         run->kernels->statistics(logits + r * words, words, block_statistics(run, block, row + r));
@@ -327,12 +356,9 @@ static void block_gradients(head_run *run, int64_t block) {
            (size_t)((plan->chunk - run->labelled) * words * element));
 }
 
-static void gradient_task(void *context, int64_t block, int thread) {
-    head_run *run = context;
+static void weight_gradients(head_run *run, int64_t block, int thread) {
     const head_plan *plan = run->plan;
-    block_gradients(run, block);
     const device_matrix *dw = &run->call->dw[0];
-    if (dw->dtype == DEVICE_NONE) return;
     int64_t words = block_words(plan, block), element = device_dtype_bytes(plan->type);
     char *turned = thread_scratch(run, thread);
     if (plan->type == DEVICE_FP32)
@@ -354,6 +380,20 @@ static void gradient_task(void *context, int64_t block, int thread) {
             multiply(run, &plan->weights[last][sum], row / LOSS_TILE, thread, a,
                      run->scratch + plan->at_x, c);
     }
+}
+
+static float *block_dx(const head_run *run, int64_t block) {
+    return (float *)(run->scratch + run->plan->at_dx) + block * run->plan->chunk * run->plan->width;
+}
+
+static void gradient_task(void *context, int64_t block, int thread) {
+    head_run *run = context;
+    const head_plan *plan = run->plan;
+    block_gradients(run, block);
+    if (run->call->dw[0].dtype != DEVICE_NONE) weight_gradients(run, block, thread);
+    if (plan->few && run->call->dx[0].dtype != DEVICE_NONE)
+        multiply(run, &plan->input[is_last(plan, block)][0], 0, thread, block_logits(run, block),
+                 ready_w(run, block, thread), block_dx(run, block));
 }
 
 static void write_dx(head_run *run, int64_t place, const float *row) {
@@ -387,6 +427,19 @@ static void input_task(void *context, int64_t tile, int thread) {
     }
     int64_t rows = base_min_i64(INPUT_TILE, run->labelled - row);
     for (int64_t r = 0; r < rows; r++) write_dx(run, row + r, dx + r * plan->width);
+}
+
+/* Few rows: a row of dx, whose parts of each block are there. */
+static void sum_task(void *context, int64_t row, int thread) {
+    (void)thread;
+    head_run *run = context;
+    const head_plan *plan = run->plan;
+    float *to = block_dx(run, 0) + row * plan->width;
+    for (int64_t block = 1; block < plan->blocks; block++) {
+        const float *from = block_dx(run, block) + row * plan->width;
+        for (int64_t c = 0; c < plan->width; c++) to[c] += from[c];
+    }
+    write_dx(run, row, to);
 }
 
 /* The loss and dx of rows without a label; the list of the others. */
@@ -423,7 +476,10 @@ static void run_chunk(device *dev, head_run *run) {
     if (run->call->dw[0].dtype != DEVICE_NONE)
         cpu_parallel(dev->team, x_pieces(plan)->count, pack_x_task, run);
     cpu_parallel(dev->team, plan->blocks, gradient_task, run);
-    if (run->call->dx[0].dtype != DEVICE_NONE)
+    if (run->call->dx[0].dtype == DEVICE_NONE) return;
+    if (plan->few)
+        cpu_parallel(dev->team, run->labelled, sum_task, run);
+    else
         cpu_parallel(dev->team, (run->labelled + INPUT_TILE - 1) / INPUT_TILE, input_task, run);
 }
 
@@ -442,12 +498,12 @@ sifr_status cpu_run_head_loss(device *dev, const device_call *call, sifr_error *
     if (count == 0 && plan->backward && dw->dtype != DEVICE_NONE && !call->accumulate_dw)
         for (int64_t r = 0; r < plan->words; r++)
             memset((float *)dw->data + r * dw->stride, 0, (size_t)plan->width * sizeof(float));
-    if (count > 0 && plan->widen) {
+    if (count > 0 && plan->widen && !plan->few) {
         cpu_parallel(dev->team, (plan->words + ROW_TILE - 1) / ROW_TILE, widen_task, &run);
         run.w = run.scratch + plan->at_w;
         run.w_stride = plan->width;
     }
-    if (count > 0 && plan->backward && call->dx[0].dtype != DEVICE_NONE) {
+    if (count > 0 && plan->backward && !plan->few && call->dx[0].dtype != DEVICE_NONE) {
         int64_t most = base_max_i64(plan->input_pieces[0].count, plan->input_pieces[1].count);
         cpu_parallel(dev->team, plan->blocks * most, pack_w_task, &run);
     }
