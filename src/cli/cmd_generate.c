@@ -1,4 +1,5 @@
 /* sifr generate: continues a text, token by token. */
+#include <float.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
@@ -148,18 +149,22 @@ static double random_at(uint64_t seed, size_t position) {
     return (double)(((uint64_t)r.v[0] << 32 | r.v[1]) >> 11) * 0x1p-53;
 }
 
+static bool all_finite(const float *values, int64_t count) {
+    bool finite = true;
+    for (int64_t i = 0; i < count; i++) finite &= fabsf(values[i]) <= FLT_MAX;
+    return finite;
+}
+
 static sifr_status choose(generate_state *g, int32_t *id, sifr_error *error) {
     const generate_command *c = g->command;
     int64_t tokens = formats_tokenizer_vocab_size(g->tokenizer);
     /* The rows that only pad the vocabulary stand for no token. */
     for (int64_t w = tokens; w < g->words; w++) g->logits[w] = -INFINITY;
-    for (int64_t w = 0; w < g->words && w < tokens; w++) {
-        if (isfinite(g->logits[w])) continue;
+    if (!all_finite(g->logits, base_min_i64(g->words, tokens)))
         return base_fail(error, SIFR_FAILED,
                          "%s: the model's output is not finite after %zu tokens; its weights are "
                          "damaged, or 16 bits are too narrow for them (--precision fp32)",
                          c->read.model, g->ids.count);
-    }
     *id = engine_sample(g->logits, g->words, g->order, g->temperature, c->top_k, c->top_p,
                         random_at((uint64_t)c->seed, g->ids.count));
     return SIFR_OK;

@@ -5,12 +5,21 @@
 
 #include "engine/inference.h"
 
+/* The first of the largest. Lanes of their own let the compiler take vectors. */
 static int32_t most_likely(const float *logits, int64_t words) {
-    int64_t best = 0;
-    for (int64_t i = 1; i < words; i++) {
-        if (logits[i] > logits[best]) best = i;
+    enum { LANES = 16 };
+    float best[LANES];
+    for (int j = 0; j < LANES; j++) best[j] = logits[0];
+    int64_t i = 0;
+    for (; i + LANES <= words; i += LANES) {
+        for (int j = 0; j < LANES; j++) best[j] = logits[i + j] > best[j] ? logits[i + j] : best[j];
     }
-    return (int32_t)best;
+    for (; i < words; i++) best[0] = logits[i] > best[0] ? logits[i] : best[0];
+    for (int j = 1; j < LANES; j++) best[0] = best[j] > best[0] ? best[j] : best[0];
+    for (i = 0; i < words; i++) {
+        if (logits[i] == best[0]) return (int32_t)i;
+    }
+    return 0;
 }
 
 /* a before b: more likely, or the lower id of equals. */

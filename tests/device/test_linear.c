@@ -282,22 +282,54 @@ static void linear_tiles(void **state) {
     device_close(dev);
 }
 
+/* Where products widen their operands, few rows have the bits that each has alone, whatever the
+ * tiles. Outputs beyond a block of 1,024, and rests of all kinds. */
+static void linear_few_rows(void **state) {
+    enum { FEW = 7 };
+    static const linear_case all[] = {{FEW, 300, 768}, {FEW, 77, 2309}, {FEW, 16, 45}};
+    (void)state;
+    for (int run = 0; run < 3 * CASE_ISAS * 4; run++) {
+        const linear_case *c = &all[run % 3];
+        const char *isa = case_isas[run / 3 % CASE_ISAS];
+        device_dtype type = run / (3 * CASE_ISAS) % 2 ? DEVICE_BF16 : DEVICE_FP16;
+        device *one = case_device(1, isa), *dev = case_device(3, isa);
+        bool widens = strcmp(isa, "avx512_bf16") != 0 || type == DEVICE_FP16;
+        if (one != NULL && widens) {
+            linear_operands o = make_operands(c, type, run / (6 * CASE_ISAS), false);
+            device_matrix alone = case_copy(&o.y);
+            device_call call = {.kernel = DEVICE_LINEAR, .x = {o.x}, .w = {o.w, o.bias}, .y = o.y};
+            call.attributes.linear.transposed = o.transposed;
+            case_run(dev, &call);
+            for (int64_t r = 0; r < FEW; r++) {
+                call.x[0] = rows_of(o.x, r, 1), call.y = rows_of(alone, r, 1);
+                case_run(one, &call);
+            }
+            assert_memory_equal(o.y.data, alone.data, case_bytes(&alone));
+            assert_true(forward_distance(&o) <= 1.0);
+            free(alone.data);
+            free_operands(&o);
+        }
+        device_close(one);
+        device_close(dev);
+    }
+}
+
 /* Every fp16 number comes through a product as it is, and what lies half way between two of them
- * goes to the even one. `rows` 1 and 2 take different kernels. */
+ * goes to the even one. `rows` 1 and 8 take different kernels. */
 static void linear_every_fp16(void **state) {
     (void)state;
-    enum { ALL = 0x10000 };
+    enum { ALL = 0x10000, MANY = 8 };
     device_matrix w = case_matrix(ALL, 2, DEVICE_FP16, 1, 1);
-    device_matrix x = case_matrix(2, 2, DEVICE_FP16, 2, 1);
-    device_matrix y = case_matrix(2, ALL, DEVICE_FP16, 3, 1);
+    device_matrix x = case_matrix(MANY, 2, DEVICE_FP16, 2, 1);
+    device_matrix y = case_matrix(MANY, ALL, DEVICE_FP16, 3, 1);
     uint16_t *to = w.data;
     for (int i = 0; i < ALL; i++) to[2 * i] = (uint16_t)i, to[2 * i + 1] = (uint16_t)(i + 1);
     for (int run = 0; run < CASE_ISAS * 4; run++) {
         device *dev = case_device(2, case_isas[run / 4]);
         bool middle = run % 2 != 0;
         if (dev == NULL) continue;
-        x.rows = y.rows = run / 2 % 2 + 1;
-        for (int r = 0; r < 2; r++) {
+        x.rows = y.rows = run / 2 % 2 ? MANY : 1;
+        for (int r = 0; r < MANY; r++) {
             case_set(&x, r, 0, middle ? 0.5 : 1);
             case_set(&x, r, 1, middle ? 0.5 : 0);
         }
@@ -339,10 +371,11 @@ static void linear_refuses_shapes(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(linear_avx512_bf16), cmocka_unit_test(linear_avx512),
-        cmocka_unit_test(linear_avx2),        cmocka_unit_test(linear_plain),
-        cmocka_unit_test(linear_slices),      cmocka_unit_test(linear_tiles),
-        cmocka_unit_test(linear_every_fp16),  cmocka_unit_test(linear_refuses_shapes),
+        cmocka_unit_test(linear_avx512_bf16),    cmocka_unit_test(linear_avx512),
+        cmocka_unit_test(linear_avx2),           cmocka_unit_test(linear_plain),
+        cmocka_unit_test(linear_slices),         cmocka_unit_test(linear_tiles),
+        cmocka_unit_test(linear_few_rows),       cmocka_unit_test(linear_every_fp16),
+        cmocka_unit_test(linear_refuses_shapes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -193,30 +193,6 @@ static float *range_out(const device_call *call, int64_t row, int64_t head, int6
     return (float *)call->scratch + at * (call->attributes.attention.head_dim + 2);
 }
 
-static void range_task(void *context, int64_t task, int thread) {
-    const attention_run *run = context;
-    const device_call *call = run->call;
-    int64_t heads = call->attributes.attention.heads, width = call->attributes.attention.head_dim;
-    int64_t ranges = range_count(call), range = task % ranges, head = task / ranges % heads;
-    int64_t row = task / ranges / heads, first = range * KEY_RANGE;
-    int64_t kv = head / (heads / call->attributes.attention.kv_heads) * width;
-    int64_t keys = base_min_i64(KEY_RANGE, run->start + row + 1 - first);
-    if (keys <= 0) return;
-    cpu_attention_range r = {.dtype = call->x[0].dtype,
-                             .keys = keys,
-                             .head_dim = width,
-                             .k_stride = call->w[0].stride,
-                             .v_stride = call->w[1].stride,
-                             .scale = call->attributes.attention.scale,
-                             .q = element(&call->x[0], row, head * width),
-                             .k = element(&call->w[0], first, kv),
-                             .v = element(&call->w[1], first, kv),
-                             .out = range_out(call, row, head, range),
-                             .scores =
-                                 (float *)call->scratch + range_floats(call) + thread * KEY_RANGE};
-    run->kernels->range(&r);
-}
-
 static void write_values(const attention_run *run, int64_t row, int64_t column, int64_t count,
                          const float *values) {
     const device_matrix *y = &run->call->y;
@@ -246,6 +222,31 @@ static void combine_task(void *context, int64_t task, int thread) {
     }
     for (int64_t c = 0; c < width; c++) first[2 + c] /= total;
     write_values(run, row, head * width, width, first + 2);
+}
+
+static void range_task(void *context, int64_t task, int thread) {
+    const attention_run *run = context;
+    const device_call *call = run->call;
+    int64_t heads = call->attributes.attention.heads, width = call->attributes.attention.head_dim;
+    int64_t ranges = range_count(call), range = task % ranges, head = task / ranges % heads;
+    int64_t row = task / ranges / heads, first = range * KEY_RANGE;
+    int64_t kv = head / (heads / call->attributes.attention.kv_heads) * width;
+    int64_t keys = base_min_i64(KEY_RANGE, run->start + row + 1 - first);
+    if (keys <= 0) return;
+    cpu_attention_range r = {.dtype = call->x[0].dtype,
+                             .keys = keys,
+                             .head_dim = width,
+                             .k_stride = call->w[0].stride,
+                             .v_stride = call->w[1].stride,
+                             .scale = call->attributes.attention.scale,
+                             .q = element(&call->x[0], row, head * width),
+                             .k = element(&call->w[0], first, kv),
+                             .v = element(&call->w[1], first, kv),
+                             .out = range_out(call, row, head, range),
+                             .scores =
+                                 (float *)call->scratch + range_floats(call) + thread * KEY_RANGE};
+    run->kernels->range(&r);
+    if (ranges == 1) combine_task(context, row * heads + head, thread);
 }
 
 static void cached_block_task(void *context, int64_t head, int thread) {
@@ -289,6 +290,6 @@ sifr_status cpu_run_attention_cached(device *dev, const device_call *call, sifr_
         return SIFR_OK;
     }
     cpu_parallel(dev->team, rows * heads * range_count(call), range_task, &run);
-    cpu_parallel(dev->team, rows * heads, combine_task, &run);
+    if (range_count(call) > 1) cpu_parallel(dev->team, rows * heads, combine_task, &run);
     return SIFR_OK;
 }

@@ -164,19 +164,52 @@ VECTOR_INLINE vector load_values(const void *from, device_dtype dtype, int64_t a
                        : vector_load_narrow_part(dtype, (const uint16_t *)from + at, n);
 }
 
-static void attention_range(const cpu_attention_range *r) {
-    int64_t d = r->head_dim;
+/* Rows of a cache lie apart, each head's part on some lines: they are asked for ahead of their use,
+ * values while keys are read. */
+enum { RANGE_AHEAD = 16, RANGE_VECTORS = 4 };
+
+/* The largest one. */
+VECTOR_INLINE float range_scores(device_dtype dtype, const cpu_attention_range *r) {
+    int64_t d = r->head_dim, size = device_dtype_bytes(dtype);
+    const char *keys = r->k, *values = r->v;
     float most = TILE_NOTHING;
     for (int64_t k = 0; k < r->keys; k++) {
+        int64_t ahead = base_min_i64(k + RANGE_AHEAD, r->keys - 1);
+        vector_ask_for(keys + ahead * r->k_stride * size, d * size);
+        vector_ask_for(values + k * r->v_stride * size, d * size);
         vector sum = vector_set(0.0f);
         for (int64_t c = 0; c < d; c += VECTOR) {
             int64_t n = base_min_i64(VECTOR, d - c);
-            sum = vector_fma(load_values(r->q, r->dtype, c, n),
-                             load_values(r->k, r->dtype, k * r->k_stride + c, n), sum);
+            sum = vector_fma(load_values(r->q, dtype, c, n),
+                             load_values(r->k, dtype, k * r->k_stride + c, n), sum);
         }
         r->scores[k] = vector_sum(sum) * r->scale;
         most = r->scores[k] > most ? r->scores[k] : most;
     }
+    return most;
+}
+
+/* `count` vectors of a head at a time; each element's sum is made in the order of the keys. */
+VECTOR_INLINE void range_values(device_dtype dtype, const cpu_attention_range *r, int64_t from,
+                                int count) {
+    vector sum[RANGE_VECTORS];
+    int64_t d = r->head_dim;
+    for (int j = 0; j < count; j++) sum[j] = vector_set(0.0f);
+    for (int64_t k = 0; k < r->keys; k++) {
+        vector weight = vector_set(r->scores[k]);
+        for (int j = 0; j < count; j++) {
+            int64_t c = from + j * VECTOR, n = count > 1 ? VECTOR : base_min_i64(VECTOR, d - c);
+            sum[j] = vector_fma(load_values(r->v, dtype, k * r->v_stride + c, n), weight, sum[j]);
+        }
+    }
+    for (int j = 0; j < count; j++) {
+        int64_t c = from + j * VECTOR;
+        vector_store_part(r->out + 2 + c, sum[j], base_min_i64(VECTOR, d - c));
+    }
+}
+
+VECTOR_INLINE void range(device_dtype dtype, const cpu_attention_range *r) {
+    float most = range_scores(dtype, r);
     vector shift = vector_set(most), factor = vector_set(LOG2_E), sums = vector_set(0.0f);
     for (int64_t k = 0; k < r->keys; k += VECTOR) {
         int64_t n = base_min_i64(VECTOR, r->keys - k);
@@ -186,14 +219,19 @@ static void attention_range(const cpu_attention_range *r) {
     }
     float total = vector_sum(sums);
     r->out[0] = most, r->out[1] = total;
-    for (int64_t c = 0; c < d; c += VECTOR) {
-        int64_t n = base_min_i64(VECTOR, d - c);
-        vector sum = vector_set(0.0f);
-        for (int64_t k = 0; k < r->keys; k++)
-            sum = vector_fma(load_values(r->v, r->dtype, k * r->v_stride + c, n),
-                             vector_set(r->scores[k]), sum);
-        vector_store_part(r->out + 2 + c, sum, n);
-    }
+    int64_t c = 0;
+    for (; c + RANGE_VECTORS * VECTOR <= r->head_dim; c += RANGE_VECTORS * VECTOR)
+        range_values(dtype, r, c, RANGE_VECTORS);
+    for (; c < r->head_dim; c += VECTOR) range_values(dtype, r, c, 1);
+}
+
+static void attention_range(const cpu_attention_range *r) {
+    if (r->dtype == DEVICE_FP32)
+        range(DEVICE_FP32, r);
+    else if (r->dtype == DEVICE_BF16)
+        range(DEVICE_BF16, r);
+    else
+        range(DEVICE_FP16, r);
 }
 
 extern const cpu_attention_kernels KERNEL_NAME(cpu_attention_kernels);

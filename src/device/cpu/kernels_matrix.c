@@ -101,45 +101,45 @@ static void matrix_turn(const float *from, int64_t rows, int64_t columns, int64_
     turn(from, rows, columns, stride, to, to_stride);
 }
 
-/* One-row products take as long as their weights take to arrive. What a thread reads next is asked
- * for while it works, since the processor's own prefetching ends with each page of 4 KiB. */
-enum { LINE = 64 };
-
-VECTOR_INLINE void ask_for(const void *from, int64_t bytes) {
-    for (int64_t i = 0; i < bytes; i += LINE) __builtin_prefetch((const char *)from + i);
-}
+/* Products of one row, or of a few, take as long as their weights take to arrive: each is asked for
+ * ahead of its use, and then used for all rows. The sums of a row do not depend on the others. */
 
 /* The dot products of x with four rows of w at a time, each in two partial sums. */
 #define DOT_ROWS 4
 
 #define DEFINE_DOT(NAME, TYPE, LOAD, LOAD_PART)                                                    \
-    static void NAME(const TYPE *x, const TYPE *w, int64_t stride, int64_t rows, int64_t count,    \
-                     float *out) {                                                                 \
-        for (int64_t first = 0; first < rows; first += DOT_ROWS) {                                 \
-            vector sum[DOT_ROWS][2];                                                               \
-            const TYPE *row[DOT_ROWS], *next[DOT_ROWS];                                            \
+    VECTOR_INLINE void NAME##_rows(const TYPE *x, const TYPE *const row[DOT_ROWS], int64_t ahead,  \
+                                   int64_t count, int rows, float *out) {                          \
+        vector sum[DOT_ROWS][2];                                                                   \
+        for (int j = 0; j < DOT_ROWS; j++) sum[j][0] = sum[j][1] = vector_set(0.0f);               \
+        int64_t i = 0;                                                                             \
+        for (; i + 2 * VECTOR <= count; i += 2 * VECTOR) {                                         \
+            vector low = LOAD(x + i), high = LOAD(x + i + VECTOR);                                 \
             for (int j = 0; j < DOT_ROWS; j++) {                                                   \
-                sum[j][0] = sum[j][1] = vector_set(0.0f);                                          \
+                vector_ask_for(row[j] + i + ahead, 2 * VECTOR * (int)sizeof *x);                   \
+                sum[j][0] = vector_fma(LOAD(row[j] + i), low, sum[j][0]);                          \
+                sum[j][1] = vector_fma(LOAD(row[j] + i + VECTOR), high, sum[j][1]);                \
+            }                                                                                      \
+        }                                                                                          \
+        for (; i < count; i += VECTOR) {                                                           \
+            int64_t n = base_min_i64(VECTOR, count - i);                                           \
+            vector low = LOAD_PART(x + i, n);                                                      \
+            for (int j = 0; j < DOT_ROWS; j++)                                                     \
+                sum[j][0] = vector_fma(LOAD_PART(row[j] + i, n), low, sum[j][0]);                  \
+        }                                                                                          \
+        for (int j = 0; j < rows; j++) out[j] = vector_sum(vector_add(sum[j][0], sum[j][1]));      \
+    }                                                                                              \
+    static void NAME(const TYPE *x, int64_t x_stride, int64_t x_rows, const TYPE *w,               \
+                     int64_t stride, int64_t count, int64_t rows, float *out) {                    \
+        for (int64_t first = 0; first < rows; first += DOT_ROWS) {                                 \
+            const TYPE *row[DOT_ROWS];                                                             \
+            int some = (int)base_min_i64(DOT_ROWS, rows - first);                                  \
+            int64_t ahead = first + 2 * DOT_ROWS <= rows ? DOT_ROWS * stride : 0;                  \
+            for (int j = 0; j < DOT_ROWS; j++)                                                     \
                 row[j] = w + base_min_i64(first + j, rows - 1) * stride;                           \
-                next[j] = w + base_min_i64(first + DOT_ROWS + j, rows - 1) * stride;               \
-            }                                                                                      \
-            int64_t i = 0;                                                                         \
-            for (; i + 2 * VECTOR <= count; i += 2 * VECTOR) {                                     \
-                vector low = LOAD(x + i), high = LOAD(x + i + VECTOR);                             \
-                for (int j = 0; j < DOT_ROWS; j++) {                                               \
-                    ask_for(next[j] + i, 2 * VECTOR * (int)sizeof *x);                             \
-                    sum[j][0] = vector_fma(LOAD(row[j] + i), low, sum[j][0]);                      \
-                    sum[j][1] = vector_fma(LOAD(row[j] + i + VECTOR), high, sum[j][1]);            \
-                }                                                                                  \
-            }                                                                                      \
-            for (; i < count; i += VECTOR) {                                                       \
-                int64_t n = base_min_i64(VECTOR, count - i);                                       \
-                vector low = LOAD_PART(x + i, n);                                                  \
-                for (int j = 0; j < DOT_ROWS; j++)                                                 \
-                    sum[j][0] = vector_fma(LOAD_PART(row[j] + i, n), low, sum[j][0]);              \
-            }                                                                                      \
-            for (int j = 0; j < DOT_ROWS && first + j < rows; j++)                                 \
-                out[first + j] = vector_sum(vector_add(sum[j][0], sum[j][1]));                     \
+            for (int64_t q = 0; q < x_rows; q++)                                                   \
+                NAME##_rows(x + q * x_stride, row, q == 0 ? ahead : 0, count, some,                \
+                            out + q * rows + first);                                               \
         }                                                                                          \
     }
 
@@ -161,7 +161,7 @@ enum { COMBINED_ROWS = 8, COMBINED = 2 };
             for (int j = 0; j < COMBINED; j++) sum[j] = vector_load(out + c + j * VECTOR);         \
             for (int r = 0; r < rows; r++) {                                                       \
                 const TYPE *row = w + r * stride + c;                                              \
-                ask_for(row + ahead, COMBINED * VECTOR * (int)sizeof *row);                        \
+                vector_ask_for(row + ahead, COMBINED * VECTOR * (int)sizeof *row);                 \
                 for (int j = 0; j < COMBINED; j++)                                                 \
                     sum[j] = vector_fma(LOAD(row + j * VECTOR), factor[r], sum[j]);                \
             }                                                                                      \
@@ -175,14 +175,20 @@ enum { COMBINED_ROWS = 8, COMBINED = 2 };
             vector_store_part(out + c, sum[0], n);                                                 \
         }                                                                                          \
     }                                                                                              \
-    static void NAME(const TYPE *x, const TYPE *w, int64_t stride, int64_t count, int64_t columns, \
-                     float *out) {                                                                 \
-        int64_t i = 0, block = COMBINED_ROWS * stride;                                             \
-        memset(out, 0, (size_t)columns * sizeof *out);                                             \
-        for (; i + COMBINED_ROWS <= count; i += COMBINED_ROWS)                                     \
-            NAME##_rows(x + i, w + i * stride, stride, COMBINED_ROWS,                              \
-                        i + 2 * COMBINED_ROWS <= count ? block : 0, columns, out);                 \
-        for (; i < count; i++) NAME##_rows(x + i, w + i * stride, stride, 1, 0, columns, out);     \
+    static void NAME(const TYPE *x, int64_t x_stride, int64_t x_rows, const TYPE *w,               \
+                     int64_t stride, int64_t count, int64_t columns, float *out) {                 \
+        memset(out, 0, (size_t)(x_rows * columns) * sizeof *out);                                  \
+        int64_t i = 0;                                                                             \
+        for (; i + COMBINED_ROWS <= count; i += COMBINED_ROWS) {                                   \
+            int64_t ahead = i + 2 * COMBINED_ROWS <= count ? COMBINED_ROWS * stride : 0;           \
+            for (int64_t q = 0; q < x_rows; q++)                                                   \
+                NAME##_rows(x + q * x_stride + i, w + i * stride, stride, COMBINED_ROWS,           \
+                            q == 0 ? ahead : 0, columns, out + q * columns);                       \
+        }                                                                                          \
+        for (; i < count; i++)                                                                     \
+            for (int64_t q = 0; q < x_rows; q++)                                                   \
+                NAME##_rows(x + q * x_stride + i, w + i * stride, stride, 1, 0, columns,           \
+                            out + q * columns);                                                    \
     }
 
 #define KEEP(value) (value)
@@ -190,36 +196,43 @@ DEFINE_COMBINE(combine_fp32, float, vector_load, vector_load_part, KEEP)
 DEFINE_COMBINE(combine_bf16, uint16_t, vector_load_bf16, vector_load_bf16_part, vector_from_bf16)
 DEFINE_COMBINE(combine_fp16, uint16_t, vector_load_fp16, vector_load_fp16_part, base_half_to_float)
 
-enum { VECTOR_BLOCK = 1024 }; /* elements of y made at a time, in fp32 on the stack */
+enum { VECTOR_BLOCK = 1024 }; /* elements of a row of y made at a time, in fp32 on the stack */
+
+static void add_bias(const device_matrix *bias, int64_t first, int64_t n, float *out) {
+    const uint16_t *half = bias->data;
+    if (bias->dtype == DEVICE_FP32)
+        for (int64_t i = 0; i < n; i++) out[i] += ((const float *)bias->data)[first + i];
+    else if (bias->dtype != DEVICE_NONE)
+        for (int64_t i = 0; i < n; i++) out[i] += vector_from_narrow(bias->dtype, half[first + i]);
+}
 
 static void vector_block(const device_matrix *x, const device_matrix *w, const device_matrix *bias,
                          const device_matrix *y, bool transposed, int64_t first, int64_t n) {
-    float out[VECTOR_BLOCK];
+    float out[CPU_FEW_ROWS * VECTOR_BLOCK];
     int64_t at = transposed ? first : first * w->stride, stride = w->stride, count = x->columns;
     const float *wide = w->data;
     const uint16_t *half = w->data;
     device_dtype dtype = x->dtype;
     if (!transposed && dtype == DEVICE_FP32)
-        dot_fp32(x->data, wide + at, stride, n, count, out);
+        dot_fp32(x->data, x->stride, x->rows, wide + at, stride, count, n, out);
     else if (!transposed && dtype == DEVICE_BF16)
-        dot_bf16(x->data, half + at, stride, n, count, out);
+        dot_bf16(x->data, x->stride, x->rows, half + at, stride, count, n, out);
     else if (!transposed)
-        dot_fp16(x->data, half + at, stride, n, count, out);
+        dot_fp16(x->data, x->stride, x->rows, half + at, stride, count, n, out);
     else if (dtype == DEVICE_FP32)
-        combine_fp32(x->data, wide + at, stride, count, n, out);
+        combine_fp32(x->data, x->stride, x->rows, wide + at, stride, count, n, out);
     else if (dtype == DEVICE_BF16)
-        combine_bf16(x->data, half + at, stride, count, n, out);
+        combine_bf16(x->data, x->stride, x->rows, half + at, stride, count, n, out);
     else
-        combine_fp16(x->data, half + at, stride, count, n, out);
-    const uint16_t *half_bias = bias->data;
-    if (bias->dtype == DEVICE_FP32)
-        for (int64_t i = 0; i < n; i++) out[i] += ((const float *)bias->data)[first + i];
-    else if (bias->dtype != DEVICE_NONE)
-        for (int64_t i = 0; i < n; i++) out[i] += vector_from_narrow(dtype, half_bias[first + i]);
-    if (dtype == DEVICE_FP32)
-        memcpy((float *)y->data + first, out, (size_t)n * sizeof *out);
-    else
-        matrix_narrow(dtype, out, (uint16_t *)y->data + first, n, false);
+        combine_fp16(x->data, x->stride, x->rows, half + at, stride, count, n, out);
+    for (int64_t r = 0; r < x->rows; r++) {
+        int64_t to = r * y->stride + first;
+        add_bias(bias, first, n, out + r * n);
+        if (dtype == DEVICE_FP32)
+            memcpy((float *)y->data + to, out + r * n, (size_t)n * sizeof *out);
+        else
+            matrix_narrow(dtype, out + r * n, (uint16_t *)y->data + to, n, false);
+    }
 }
 
 static void matrix_vector_product(const device_matrix *x, const device_matrix *w,

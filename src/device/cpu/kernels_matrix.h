@@ -4,6 +4,8 @@
 
 #include "device/device.h"
 
+enum { CPU_FEW_ROWS = 7 }; /* of x, that a vector_product takes */
+
 typedef struct cpu_matrix_kernels {
     /* BF16 or FP16 to fp32 */
     void (*widen)(device_dtype dtype, const uint16_t *from, float *to, int64_t count);
@@ -18,7 +20,8 @@ typedef struct cpu_matrix_kernels {
     /* to[c][r] = from[r][c]; strides in elements */
     void (*turn)(const float *from, int64_t rows, int64_t columns, int64_t stride, float *to,
                  int64_t to_stride);
-    /* Elements first <= n < last of y = x w^T + bias (x w where w is in x out), one row. */
+    /* Elements first <= n < last of the rows of y = x w^T + bias (x w where w is in x out), at most
+     * CPU_FEW_ROWS of them, each with the bits that it has alone. */
     void (*vector_product)(const device_matrix *x, const device_matrix *w,
                            const device_matrix *bias, const device_matrix *y, bool transposed,
                            int64_t first, int64_t last);

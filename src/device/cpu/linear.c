@@ -15,9 +15,11 @@ enum {
     TURN_COLUMNS = 64,        /* columns of an operand that one thread transposes at a time */
     SUM_COLUMNS = 256,        /* columns of dy that one thread sums at a time */
     WIDEN_ELEMENTS = 1 << 15, /* elements that one thread converts at a time */
-    ONE_ROW_COLUMNS = 128,    /* elements of y that one thread makes at a time where rows == 1 */
-    ONE_ROW_LEAST = 64,       /* the same where w is read across its rows */
-    ONE_ROW_MOST = 1024
+    FEW_ROWS_COLUMNS =
+        128,             /* elements of a row of y that one thread makes at a time, of few rows */
+    FEW_ROWS_RUN = 512,  /* of a tile where w is read across its rows, if threads allow it */
+    FEW_ROWS_LEAST = 64, /* of such a tile */
+    FEW_ROWS_MOST = 1024
 };
 
 /* Places in scratch; -1 where nothing lies. Both directions share it. */
@@ -42,7 +44,7 @@ typedef struct linear_run {
     const device_matrix *from;       /* of a conversion */
     float *to;
     device_matrix turned, kept; /* operands of dw, for the chunk at hand */
-    int64_t one_row_columns;    /* elements of y in a tile where rows == 1 */
+    int64_t few_rows_columns;   /* elements of a row of y in a tile, of few rows */
     int64_t chunk_rows;
     int chunk_rest, chunk_sum;
     char *scratch;
@@ -91,7 +93,8 @@ sifr_status cpu_prepare_linear(device *dev, device_call *call, sifr_error *error
     bool biased = call->w[1].dtype != DEVICE_NONE;
     if (biased) BASE_TRY(cpu_check(call, &call->w[1], "w1", 1, plan.out, given, error));
     int64_t total = 0;
-    plan.vector = plan.whole == 1;
+    /* To widen all of w takes longer than to read it, which is what few rows take. */
+    plan.vector = plan.whole == 1 || (plan.widen && plan.whole <= CPU_FEW_ROWS);
     if (plan.vector) return keep_plan(dev, call, &plan, total, error);
     cpu_product_shape shape = {.rows = plan.rows,
                                .columns = plan.out,
@@ -329,20 +332,22 @@ static void vector_task(void *context, int64_t task, int thread) {
     (void)thread;
     linear_run *run = context;
     const linear_plan *plan = run->plan;
-    int64_t first = task * run->one_row_columns;
+    int64_t first = task * run->few_rows_columns;
     run->kernels->vector_product(&run->x, &run->w, &run->bias, &run->y, plan->transposed, first,
-                                 base_min_i64(plan->out, first + run->one_row_columns));
+                                 base_min_i64(plan->out, first + run->few_rows_columns));
 }
 
-/* Of rows as they lie, some whole ones make a tile. Across rows, tiles are as wide as threads
- * allow: memory gives long runs quicker. */
+/* Of rows as they lie, some whole ones make a tile. Across rows, memory gives long runs quicker:
+ * two tiles a thread where they are wide, or one. */
 static void run_vector(device *dev, linear_run *run) {
-    int64_t out = run->plan->out, columns = ONE_ROW_COLUMNS;
+    int64_t out = run->plan->out, columns = FEW_ROWS_COLUMNS;
     if (run->plan->transposed) {
-        columns = base_ceil_to(out / (2 * device_threads(dev)), ONE_ROW_LEAST);
-        columns = base_min_i64(base_max_i64(columns, ONE_ROW_LEAST), ONE_ROW_MOST);
+        int64_t each = out / device_threads(dev);
+        columns = base_max_i64(each / 2, base_min_i64(each, FEW_ROWS_RUN));
+        columns = base_ceil_to(base_max_i64(columns, 1), FEW_ROWS_LEAST);
+        columns = base_min_i64(columns, FEW_ROWS_MOST);
     }
-    run->one_row_columns = columns;
+    run->few_rows_columns = columns;
     cpu_parallel(dev->team, (out + columns - 1) / columns, vector_task, run);
 }
 

@@ -33,7 +33,13 @@ static void run_tiles(device *dev, tiles_job job) {
     cpu_parallel(dev->team, (job.total + job.step - 1) / job.step, run_tile, &job);
 }
 
-enum { ROWS = 32, ELEMENTS = 1 << 15, NORM_ROWS = 128 };
+enum { ROWS = 32, ELEMENTS = 1 << 15, FEW_ELEMENTS = 512, NORM_ROWS = 128 };
+
+/* Of one row: all threads have some, where it is not too short for that. */
+static int64_t flat_step(const device *dev, int64_t elements) {
+    int64_t step = base_ceil_to(elements / device_threads(dev), FEW_ELEMENTS);
+    return base_min_i64(base_max_i64(step, 2 * FEW_ELEMENTS), ELEMENTS);
+}
 
 sifr_status cpu_run_elementwise(device *dev, const device_call *call, sifr_error *error) {
     const device_matrix *shape = cpu_elementwise_shape(call);
@@ -42,7 +48,7 @@ sifr_status cpu_run_elementwise(device *dev, const device_call *call, sifr_error
     run_tiles(dev, (tiles_job){.kernel = kernels_of(dev)->elementwise,
                                .call = call,
                                .total = flat ? shape->columns : shape->rows,
-                               .step = flat ? ELEMENTS : ROWS});
+                               .step = flat ? flat_step(dev, shape->columns) : ROWS});
     return SIFR_OK;
 }
 
