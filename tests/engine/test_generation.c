@@ -124,6 +124,20 @@ static void test_cached(void **state) {
 
 /* --- the choice of a token --- */
 
+/* The largest wherever it stands, the first of equals. */
+static void test_most_likely(void **state) {
+    (void)state;
+    float logits[50];
+    for (int words = 1; words <= 50; words++)
+        for (int at = 0; at < words; at++) {
+            for (int w = 0; w < words; w++) logits[w] = -3.0f - (float)(w % 7);
+            logits[at] = logits[words - 1] = -2.5f;
+            assert_int_equal(engine_sample(logits, words, NULL, 0, 0, 1, 0), at);
+            logits[words - 1] = at == words - 1 ? -2.0f : -3.0f;
+            assert_int_equal(engine_sample(logits, words, NULL, 0, 0, 1, 0), at);
+        }
+}
+
 enum { WORDS = 6, DRAWS = 20000 };
 
 /* Logarithms of the probabilities 0.4, 0.25, 0.15, 0.1, 0.06, 0.04 in another order. */
@@ -181,6 +195,7 @@ static void test_equals(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_greedy), cmocka_unit_test(test_cached),
+                                       cmocka_unit_test(test_most_likely),
                                        cmocka_unit_test(test_draw), cmocka_unit_test(test_equals)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
