@@ -11,10 +11,11 @@ typedef struct linear_case {
 } linear_case;
 
 /* Chunk edges, odd sizes, one row, tiles that do and do not fill up; groups of pieces that are not
- * of one size. */
+ * of one size; few rows. */
 static const linear_case cases[] = {{1, 7, 5},       {1, 300, 768},   {3, 64, 48},
                                     {65, 33, 17},    {1023, 40, 128}, {1024, 64, 256},
-                                    {1025, 128, 64}, {2100, 40, 130}, {520, 64, 576}};
+                                    {1025, 128, 64}, {2100, 40, 130}, {520, 64, 576},
+                                    {9, 1100, 320},  {32, 128, 704},  {33, 128, 192}};
 
 typedef struct linear_operands {
     device_matrix x, w, bias, y, dy, dx, dw, db;

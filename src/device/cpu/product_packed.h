@@ -1,7 +1,8 @@
 /* c (+)= a b, + bias, where a has many rows: b is packed once a call, then tiles of rows of a run
  * against it. Operands of 16 bits that products do not take are widened on the way, a piece of b
  * and a tile of a at a time, into scratch that stays in a thread's cache, and c is rounded from
- * there: no copy of a whole operand in fp32. */
+ * there: no copy of a whole operand in fp32. Where a has so few rows that packing would take longer
+ * than the product, a widened piece of b is used as it is. */
 #ifndef CPU_PRODUCT_PACKED_H
 #define CPU_PRODUCT_PACKED_H
 
@@ -11,6 +12,7 @@ typedef struct cpu_packed {
     cpu_pieces pieces; /* pieces.count == 0: too few rows, or the library packs no such b */
     int64_t inner, groups;
     bool widen, b_transposed;
+    bool plain;           /* few rows: pieces of b are used as they are widened, packed nowhere */
     int64_t thread_bytes; /* of scratch, each thread's own */
 } cpu_packed;
 
