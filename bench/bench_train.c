@@ -41,6 +41,9 @@ typedef struct train_bench {
     double seconds[MOST_STEPS], losses[MOST_STEPS];
     double waiting, agreeing; /* seconds of the computing queue: for transfers, for control */
     double beside;            /* processor seconds of all threads but the first */
+    engine_span *spans;       /* of one step, where state is on disk */
+    double disk_busy;         /* seconds in which it had something to move */
+    double updating;          /* seconds behind the norm */
     double kernels[DEVICE_KERNELS], operations[DEVICE_KERNELS];
     comm_ledger before;
 } train_bench;
@@ -171,6 +174,19 @@ static void add_instructions(train_bench *b) {
     }
 }
 
+/* What transfers overlap counts once: in the list they stand nearly in the order of their ends. */
+static void add_disk(train_bench *b, double over) {
+    const plan_schedule *s = b->engine->training;
+    double until = 0;
+    for (size_t i = 0; i < s->instruction_count && b->spans; i++) {
+        const engine_span *span = &b->spans[i];
+        if (s->instructions[i].action == PLAN_NORM) b->updating += over - span->end;
+        if (s->instructions[i].queue != PLAN_DISK || span->over <= until) continue;
+        b->disk_busy += span->over - (span->begun > until ? span->begun : until);
+        until = span->over;
+    }
+}
+
 static void print_list(const char *name, const double *values, int count) {
     printf(" \"%s\": [", name);
     for (int i = 0; i < count; i++) printf("%s%.6g", i ? ", " : "", values[i]);
@@ -211,6 +227,8 @@ static void print(const train_bench *b) {
            (long long)e->training->largest_bytes[PLAN_ACTIVATIONS], (long long)(read + written));
     printf(" \"waiting_seconds\": %.4f, \"agreeing_seconds\": %.4f, \"beside_seconds\": %.4f,\n",
            b->waiting / b->done, b->agreeing / b->done, b->beside / b->done);
+    printf(" \"disk_busy_seconds\": %.4f, \"update_seconds\": %.4f,\n", b->disk_busy / b->done,
+           b->updating / b->done);
     printf(" \"gathered_bytes\": %lld, \"reduced_bytes\": %lld,\n",
            (long long)(after->operation[g].bytes - b->before.operation[g].bytes) / b->done,
            (long long)(after->operation[r].bytes - b->before.operation[r].bytes) / b->done);
@@ -236,6 +254,7 @@ static sifr_status run_steps(train_bench *b, sifr_error *error) {
         double start = now(CLOCK_MONOTONIC);
         BASE_TRY(sifr_engine_step(b->engine, b->tokens, b->labels, 3e-4, &result, error));
         b->seconds[s] = now(CLOCK_MONOTONIC) - start;
+        double over = comm_seconds();
         b->losses[s] = result.loss;
         b->done = s;
         if (s == 0) {
@@ -245,6 +264,7 @@ static sifr_status run_steps(train_bench *b, sifr_error *error) {
         }
         b->beside += now(CLOCK_PROCESS_CPUTIME_ID) - now(CLOCK_THREAD_CPUTIME_ID) - processor;
         add_instructions(b);
+        add_disk(b, over);
         if (comm_rank(b->group) == 0) print(b);
         BASE_TRY(is_last(b, begun, &last, error));
         if (last) break;
@@ -262,6 +282,10 @@ static sifr_status run(train_bench *b, int argc, char **argv, sifr_error *error)
     if (comm_size(b->group) > 1024) return base_fail(error, SIFR_USAGE, "more than 1024 ranks");
     BASE_TRY(open_batches(b, error));
     BASE_TRY(make_engine(b, error));
+    if (b->engine->training->nvme_bytes) {
+        b->spans = calloc(b->engine->training->instruction_count, sizeof *b->spans);
+        engine_note_spans(b->engine->trainer, b->spans);
+    }
     return run_steps(b, error);
 }
 
@@ -276,6 +300,7 @@ int main(int argc, char **argv) {
     else
         sifr_model_free(b.model);
     base_unmap(&b.map);
+    free(b.spans);
     free(b.tokens);
     free(b.labels);
     if (b.group) comm_close(b.group);

@@ -34,40 +34,55 @@ void engine_io_file_close(engine_io_file *file) {
     file->descriptor = -1;
 }
 
-/* --- the line; with the lock held --- */
+/* --- the lines; with the lock held --- */
 
-static io_transfer *head_of(engine_io *io) {
-    return io->waiting ? &io->transfers[io->line[io->first]] : NULL;
+static io_transfer *head_of(engine_io *io, int32_t line) {
+    const io_line *l = &io->lines[line];
+    return l->waiting ? &io->transfers[l->transfers[l->first]] : NULL;
 }
 
-static void leave_line(engine_io *io) {
-    io->first = (io->first + 1) % io->room;
-    io->waiting--;
+static void leave_line(engine_io *io, int32_t line) {
+    io_line *l = &io->lines[line];
+    l->first = (l->first + 1) % io->room;
+    l->waiting--;
+}
+
+static void join_line(engine_io *io, int32_t line, int32_t transfer) {
+    io_line *l = &io->lines[line];
+    l->transfers[(l->first + l->waiting) % io->room] = transfer;
+    l->waiting++;
+}
+
+static bool is_any_waiting(const engine_io *io) {
+    return io->lines[0].waiting || io->lines[1].waiting;
 }
 
 /* Nothing more of it is moved; what is under way ends by itself. */
 static void drop_rest(engine_io *io, io_transfer *t) {
     if (t->cut == t->bytes) return;
-    if (head_of(io) == t) leave_line(io); /* only the head is cut */
+    if (head_of(io, t->write) == t) leave_line(io, t->write); /* only a head is cut */
     t->left -= t->bytes - t->cut;
     t->cut = t->bytes;
 }
 
+/* A disk moves more while it reads and writes at once than in one direction after the other. */
 static io_block take_block(engine_io *io) {
-    io_transfer *t = head_of(io);
+    int32_t line = io->lines[io->turn].waiting ? io->turn : !io->turn;
+    io_transfer *t = head_of(io, line);
     int64_t bytes = base_min_i64(io->settings.block_bytes, t->bytes - t->cut);
     io_block block = {t, t->cut, bytes};
     if (t->cut == 0) t->times.begun = comm_seconds();
     t->cut += bytes;
-    if (t->cut == t->bytes) leave_line(io);
+    if (t->cut == t->bytes) leave_line(io, line);
+    io->turn = !line;
     return block;
 }
 
 int32_t io_take_blocks(engine_io *io, io_block *out, int32_t most, bool sleep) {
     int32_t count = 0;
     pthread_mutex_lock(&io->lock);
-    while (sleep && !io->waiting && !io->stop) pthread_cond_wait(&io->changed, &io->lock);
-    while (count < most && io->waiting) out[count++] = take_block(io);
+    while (sleep && !is_any_waiting(io) && !io->stop) pthread_cond_wait(&io->changed, &io->lock);
+    while (count < most && is_any_waiting(io)) out[count++] = take_block(io);
     pthread_mutex_unlock(&io->lock);
     return count;
 }
@@ -208,7 +223,10 @@ sifr_status engine_io_open(const engine_io_settings *settings, int32_t transfers
     pthread_cond_init(&io->changed, NULL);
     size_t room = (size_t)transfers;
     BASE_TRY_GOTO(status, base_alloc(room, sizeof *io->transfers, &io->transfers, error), fail);
-    BASE_TRY_GOTO(status, base_alloc(room, sizeof *io->line, &io->line, error), fail);
+    for (int32_t l = 0; l < 2; l++) {
+        int32_t **line = &io->lines[l].transfers;
+        BASE_TRY_GOTO(status, base_alloc(room, sizeof **line, line, error), fail);
+    }
     BASE_TRY_GOTO(status, choose_way(io, error), fail);
     BASE_TRY_GOTO(status, start_threads(io, error), fail);
     *out = io;
@@ -231,7 +249,7 @@ void engine_io_close(engine_io *io) {
     pthread_cond_destroy(&io->changed);
     pthread_mutex_destroy(&io->lock);
     free(io->transfers);
-    free(io->line);
+    for (int32_t l = 0; l < 2; l++) free(io->lines[l].transfers);
     free(io->pinned);
     free(io);
 }
@@ -263,8 +281,7 @@ static sifr_status start(engine_io *io, io_transfer transfer, engine_io_handle *
     while (place < io->room && io->transfers[place].taken) place++;
     if (place < io->room) {
         io->transfers[place] = transfer;
-        io->line[(io->first + io->waiting) % io->room] = place;
-        io->waiting++;
+        join_line(io, transfer.write, place);
         pthread_cond_broadcast(&io->changed);
     }
     pthread_mutex_unlock(&io->lock);

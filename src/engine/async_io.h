@@ -1,7 +1,7 @@
-/* Asynchronous reads and writes of files beside computing: transfers are put in a line, cut into
- * blocks, and moved by threads of their own, each with a ring (io_uring) that holds up to
- * `queue_depth` blocks; where the kernel refuses rings, by more threads with plain reads and
- * writes.
+/* Asynchronous reads and writes of files beside computing: transfers are put in two lines, of reads
+ * and of writes, and cut into blocks, which the lines give by turns. Threads of their own move
+ * them, each with a ring (io_uring) that holds up to `queue_depth` blocks; where the kernel refuses
+ * rings, more threads with plain reads and writes.
  *
  * Everything is taken when it is opened; starting and waiting allocate nothing. One thread starts
  * and waits. */

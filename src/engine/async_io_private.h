@@ -36,14 +36,21 @@ typedef struct io_thread {
     int32_t idle_count;
 } io_thread;
 
+/* Transfers of one direction with blocks to give out, oldest first. */
+typedef struct io_line {
+    int32_t *transfers;
+    int32_t first, waiting;
+} io_line;
+
 struct engine_io {
     engine_io_settings settings;
     pthread_mutex_t lock;
     pthread_cond_t changed;
     bool stop, rings;
     io_transfer *transfers;
-    int32_t *line; /* transfers with blocks to give out, oldest first */
-    int32_t room, first, waiting;
+    int32_t room;
+    io_line lines[2];      /* reads, writes: they take turns */
+    int32_t turn;          /* line that gives the next block, if it has one */
     int64_t read, written; /* bytes of what was started */
     io_thread *threads;
     int32_t thread_count;
@@ -51,8 +58,8 @@ struct engine_io {
     unsigned pinned_count;
 };
 
-/* Up to `most` blocks of the oldest transfers; with `sleep` at least one, or none once the line has
- * ended for good. */
+/* Up to `most` blocks of the oldest transfers, by turns to read and to write; with `sleep` at least
+ * one, or none once the line has ended for good. */
 int32_t io_take_blocks(engine_io *io, io_block *out, int32_t most, bool sleep);
 
 /* A block was moved; or, with `failed`, was not, for the errno `number` (0: the file ended). */

@@ -129,10 +129,11 @@ typedef struct placement {
 } placement;
 
 /* Which end: what outlives all that is at the bottom goes to the top, and gathered parameters where
- * `gathered` says so. */
+ * `gathered` says so. Buffers of updates that are read ahead of them outlive all. */
 static bool belongs_to_top(const placement *p, const plan_buffer *buffer, int32_t last_at_bottom,
                            bool gathered) {
-    bool kept = buffer->class == PLAN_GRADIENTS && buffer->last >= p->update;
+    bool gradient = buffer->class == PLAN_GRADIENTS, swap = buffer->class == PLAN_SWAP;
+    bool kept = (gradient || (swap && buffer->first < p->update)) && buffer->last >= p->update;
     if (kept || (gathered && buffer->class == PLAN_GATHERED)) return true;
     return last_at_bottom >= buffer->first && buffer->last > last_at_bottom;
 }

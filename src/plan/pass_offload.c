@@ -30,6 +30,7 @@ typedef enum offload_part {
 enum {
     AUTO_GROUP = 4 << 20, /* elements: 16 MiB for each kind */
     LONGEST_GROUP = 1 << 30,
+    PEAK_SHARE = 256, /* of the peak: what reading ahead may add to it */
 };
 
 /* A sub-group: elements first ... first + elements - 1 of what one update is of. */
@@ -44,6 +45,7 @@ typedef struct offload_state {
     plan_schedule *s;
     plan_list old;
     int32_t *moved; /* by old instruction: the new one */
+    int64_t *live;  /* by old instruction: bytes of what comes and goes, and is there */
     offload_group *groups;
     size_t count, room, read; /* read: groups before this one have been started to be read */
     int64_t longest[PARTS];   /* bytes that a group moves; 0: this part is nowhere away */
@@ -306,9 +308,8 @@ static sifr_status emit_group(offload_state *o, size_t group, sifr_error *error)
     return f->write_behind ? SIFR_OK : wait_for_writes(o, group, error);
 }
 
-/* Where reads begin: activations are given back by now, and nothing but squares is to come before
- * the norm. */
-static size_t find_begin(const offload_state *o) {
+/* Activations are given back by now, and nothing but squares is to come before the norm. */
+static size_t find_end_of_backward(const offload_state *o) {
     const plan_instruction *all = o->old.instructions;
     size_t i = 0;
     while (i + 1 < o->old.count && all[i].action != PLAN_NORM) i++;
@@ -319,10 +320,46 @@ static size_t find_begin(const offload_state *o) {
     return begin;
 }
 
-static sifr_status rewrite(offload_state *o, sifr_error *error) {
-    size_t group = 0, begin = find_begin(o);
+static bool is_move(const plan_instruction *in) {
+    return in->action == PLAN_READ || in->action == PLAN_WRITE;
+}
+
+/* Where reads begin: with the step where its peak allows that, since what a disk does not move
+ * beside computing the step waits for later; else where activations are given back. The last
+ * gradients come with a little that makes them, which may be beside the buffers. What other passes
+ * move is needed sooner than this. */
+static size_t find_begin(const offload_state *o) {
+    size_t late = find_end_of_backward(o);
+    int64_t buffers = 0, peak = 0, most = 0;
+    for (int32_t b = 0; b < o->sets * PARTS; b++) {
+        if (o->buffers[b] >= 0) buffers += o->s->buffers[o->buffers[b]].bytes;
+    }
     for (size_t i = 0; i < o->old.count; i++) {
-        if (i == begin && o->s->settings.offload.read_ahead)
+        if (i < late && is_move(&o->old.instructions[i])) return late;
+        peak = base_max_i64(peak, o->live[i] + (i < late ? 0 : buffers));
+        most = base_max_i64(most, o->live[i] + buffers);
+    }
+    return most - peak <= peak / PEAK_SHARE ? 0 : late;
+}
+
+/* With the lifetimes that buffers have before this pass. */
+static sifr_status find_live(offload_state *o, sifr_error *error) {
+    const plan_schedule *s = o->s;
+    BASE_TRY(base_alloc(s->instruction_count + 1, sizeof *o->live, &o->live, error));
+    for (size_t b = 0; b < s->buffer_count; b++) {
+        const plan_buffer *buffer = &s->buffers[b];
+        if (buffer->first < 0 || buffer->last < 0 || plan_is_away(s, (int32_t)b)) continue;
+        o->live[buffer->first] += buffer->bytes;
+        o->live[buffer->last + 1] -= buffer->bytes;
+    }
+    for (size_t i = 0; i < s->instruction_count; i++) o->live[i + 1] += o->live[i];
+    return SIFR_OK;
+}
+
+static sifr_status rewrite(offload_state *o, sifr_error *error) {
+    size_t group = 0, begin = o->count ? find_begin(o) : 0;
+    for (size_t i = 0; i < o->old.count; i++) {
+        if (i == begin && o->count && o->s->settings.offload.read_ahead)
             BASE_TRY(read_until(o, (size_t)o->sets, error));
         if (group == o->count || o->groups[group].update != (int32_t)i) {
             BASE_TRY(plan_keep(o->s, &o->old, i, o->moved, error));
@@ -346,6 +383,7 @@ sifr_status plan_pass_offload(plan_schedule *s, sifr_error *error) {
     offload_state o = {.s = s, .call = -1};
     sifr_status status;
     if (s->settings.mode != PLAN_TRAIN || !some_away(s)) return SIFR_OK;
+    BASE_TRY_GOTO(status, find_live(&o, error), done);
     o.old = plan_take_list(s);
     BASE_TRY_GOTO(status, find_groups(&o, error), done);
     BASE_TRY_GOTO(status, base_alloc(o.old.count, sizeof *o.moved, &o.moved, error), done);
@@ -355,6 +393,7 @@ done:
     plan_free_list(&o.old);
     free(o.groups);
     free(o.moved);
+    free(o.live);
     free(o.buffers);
     return status;
 }

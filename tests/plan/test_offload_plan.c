@@ -163,6 +163,52 @@ static void overlap(void **state) {
     }
 }
 
+static int32_t first_index(const plan_schedule *s, plan_action action) {
+    int32_t i = 0;
+    while (s->instructions[i].action != action) i++;
+    return i;
+}
+
+/* Bytes of what is in memory throughout. */
+static int64_t permanent(const plan_schedule *s) {
+    int64_t bytes = 0;
+    for (size_t b = 0; b < s->buffer_count; b++) {
+        const plan_buffer *buffer = &s->buffers[b];
+        if (buffer->first < 0 && buffer->tier == PLAN_DEVICE)
+            bytes += base_ceil_to(buffer->bytes, PLAN_ALIGNMENT);
+    }
+    return bytes;
+}
+
+/* Reads begin with the step where gradients take more than activations ever do, and take no memory
+ * for it; else behind the backward pass. */
+static void begin_early(void **state) {
+    (void)state;
+    sifr_error error = {0};
+    sifr_model *tied = model;
+    formats_model_config config = model_case_llama();
+    config.num_hidden_layers = 12;
+    config.tie_word_embeddings = false;
+    assert_int_equal(model_from_config(&config, &model, &error), SIFR_OK);
+    for (int n = 0; n < 2; n++) {
+        plan_settings settings = settings_of(1, 0, DEVICE_BF16);
+        settings.micro_batches = 1;
+        settings.length = n ? 128 : 2;
+        plan_schedule *s = disk_plan_lower(&settings);
+        int64_t updating = s->largest_bytes[PLAN_GRADIENTS] + s->largest_bytes[PLAN_SWAP];
+        int32_t read = first_index(s, PLAN_READ);
+        if (n == 0) {
+            assert_int_equal(read, 0);
+            assert_true(s->total_bytes <= permanent(s) + updating + updating / 256);
+        } else {
+            assert_int_equal(s->instructions[read + 9].action, PLAN_SQUARES);
+        }
+        plan_free(s);
+    }
+    sifr_model_free(model);
+    model = tied;
+}
+
 /* Buffers: as many as asked for, no more than there is use for, no larger than a unit's slice. */
 static void buffers(void **state) {
     (void)state;
@@ -202,8 +248,9 @@ static void price(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(everything_once),
-                                       cmocka_unit_test(one_tier_each), cmocka_unit_test(overlap),
-                                       cmocka_unit_test(buffers), cmocka_unit_test(price)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(everything_once), cmocka_unit_test(one_tier_each),
+        cmocka_unit_test(overlap),         cmocka_unit_test(begin_early),
+        cmocka_unit_test(buffers),         cmocka_unit_test(price)};
     return cmocka_run_group_tests(tests, disk_plan_setup, disk_plan_teardown);
 }
