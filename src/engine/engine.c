@@ -30,7 +30,7 @@ sifr_engine_options sifr_engine_defaults(void) {
                     .pipeline_write = true,
                     .pin_memory = true,
                     .block_size = 1 << 20,
-                    .queue_depth = 8,
+                    .queue_depth = 32,
                     .threads = 1,
                     .overlap_events = true},
         .seed = 42};

@@ -245,7 +245,7 @@ KEY("activation_checkpointing.synchronize_checkpoint_boundary", BOOL, NONE, "fal
 KEY("activation_checkpointing.profile", BOOL, BUILT, "false", "", "Prints at the end what forward, recomputation and backward of each unit took a step.", FIELD(activations.profile)),
 KEY("aio", SECTION, BUILT, NULL, "", "How the disk is read and written; acts with offload_optimizer, offload_param or sifr.offload_activations on nvme."),
 KEY("aio.block_size", INT, BUILT, "1048576", "bytes", "Size of a request, a multiple of 4096.", .range = "> 0", ANY_NVME, FIELD(aio.block_size)),
-KEY("aio.queue_depth", INT, BUILT, "8", "requests", "Requests under way at a time in each thread's ring.", .range = "> 0", ANY_NVME, FIELD(aio.queue_depth)),
+KEY("aio.queue_depth", INT, BUILT, "32", "requests", "Requests under way at a time in each thread's ring (DeepSpeed: 8).", .range = "> 0", ANY_NVME, FIELD(aio.queue_depth)),
 KEY("aio.intra_op_parallelism", INT, BUILT, "1", "threads", "Threads with a ring each.", .range = "> 0", ANY_NVME, FIELD(aio.threads)),
 KEY("aio.thread_count", INT, ALIAS, NULL, "", "The name in DeepSpeed's docs, which its source ignores.", .alias = "aio.intra_op_parallelism"),
 KEY("aio.single_submit", BOOL, BUILT, "false", "", "One system call for each request, not for all that fit in the ring.", ANY_NVME, FIELD(aio.single_submit)),

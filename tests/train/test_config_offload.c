@@ -65,7 +65,7 @@ static void given(void **state) {
         " \"offload_optimizer\": {\"device\": \"nvme\", \"nvme_path\": \"/nvme\","
         " \"buffer_count\": 5, \"pin_memory\": false, \"pipeline_read\": false,"
         " \"pipeline_write\": false, \"fast_init\": true, \"ratio\": 0.75}},"
-        " \"aio\": {\"block_size\": 262144, \"queue_depth\": 32, \"thread_count\": 4,"
+        " \"aio\": {\"block_size\": 262144, \"queue_depth\": 24, \"thread_count\": 4,"
         " \"single_submit\": true, \"overlap_events\": false, \"use_gds\": false}}";
     sifr_offload_options o = options_of(text);
     assert_int_equal(o.sub_group_size, 1000000000);
@@ -73,7 +73,7 @@ static void given(void **state) {
     assert_true(o.kept_state == 0.25);
     assert_true(!o.pin_memory && !o.pipeline_read && !o.pipeline_write);
     assert_int_equal(o.block_size, 262144);
-    assert_int_equal(o.queue_depth, 32);
+    assert_int_equal(o.queue_depth, 24);
     assert_int_equal(o.threads, 4);
     assert_true(o.single_submit && !o.overlap_events);
     config_said(text, OFFLOAD ".fast_init", "accepted without effect: moments");
