@@ -1,7 +1,8 @@
 /* Promise 2 of the design: from the third step on our code does not call the allocator, and no
  * product is created, with all of profiling on. The program's own malloc family, below, counts and
  * hands over to glibc's. oneDNN takes a few hundred bytes to execute a primitive, and gives them
- * back: such calls may neither leave anything behind nor take a block of any size.
+ * back: such calls may neither leave anything behind, but for a block a thread, nor take a block of
+ * any size.
  * not under sanitizers */
 #include "engine/small_model.h"
 #include "train/profile.h"
@@ -124,7 +125,10 @@ static void test_steps(void **state) {
             options.unit_order = variant & 1;
             options.recompute = variant & 2;
             count_steps((small_kind)kind, &options);
-            if (own || taken != given || largest >= 4096) {
+            /* A thread may keep a block from its first product, which need not be in the steps
+             * before these; what is left behind at each step or product is at least four. */
+            long kept = taken - given;
+            if (own || kept < 0 || kept > options.threads || largest >= 4096) {
                 fail_msg("%s, %s, %s order%s: in four steps sifr called the allocator %ld times, "
                          "libraries %ld times; %ld blocks taken, %ld given back; a library's "
                          "largest %zu bytes",
