@@ -60,11 +60,11 @@ def share_row(part, cell, results, limits):
     during the steps: a neighbour on the same cores takes from both."""
     value, wide = rate(results, cell.tokens())
     flops = good(results)[0]["flops_per_token"]
-    best = max(l[f"{cell.precision}_gflops_all"] for l in limits)
+    now = machine(results)
+    instruction = limits[0][f"{cell.precision}_gflops_all"] / limits[0]["fp32_gflops_all"]
+    best = max([l["fp32_gflops_all"] for l in limits] + ([now] if now else [])) * instruction
     title, rate_ = f"{cell.title()}: share of the limit", f"{number(value)} tokens/s"
     mark = "0.60" if cell.precision == "bf16" else "0.70"
-    now = machine(results)
-    instruction = best / max(l["fp32_gflops_all"] for l in limits)
     part.rows.append(Row(title, rate_ + report.spread(wide), "multiply-add loop meanwhile",
                          f"{number(now * instruction)} GFLOP/s" if now else "",
                          shares(results, cell.tokens() * flops / 1e9 / instruction), mark,
