@@ -77,7 +77,7 @@ def stage_rows(part, model, results, tokens):
             part.rows.append(Row(
                 f"{model} bf16, stage {stage}: tokens/s", number(value) + report.spread(wide),
                 "sifr, stage 0", number(base), value / base, STAGE_MARK[stage],
-                f"both ranks: {gigabytes(peak)}; {given(runs, zero)}".rstrip("; ")))
+                "; ".join(n for n in (f"both ranks: {gigabytes(peak)}", given(runs, zero)) if n)))
         part.rows.append(Row(
             f"{model} bf16, stage {stage}: communication", f"{number(lost)} s", "step",
             f"{number(step)} s", lost / step, "<0.05",
@@ -93,11 +93,11 @@ def peer_rows(part, model, name, stage, precision, results, tokens):
         part.rows.append(Row(title, "", f"{name}, stage {stage}",
                              note=failure(theirs if good(mine) else mine)))
         return
-    (own, spread), (value, wide) = rate(mine, tokens), rate(theirs, tokens)
+    (own, owns), (value, wide) = rate(mine, tokens), rate(theirs, tokens)
     first = good(theirs)[0]
     notes = [check_losses(good(mine)[0], first, precision), first.get("optimizer", ""),
              given(mine, theirs)]
-    part.rows.append(Row(f"{title}: tokens/s", number(own) + report.spread(spread),
+    part.rows.append(Row(f"{title}: tokens/s", number(own) + report.spread(owns),
                          f"{name}, stage {stage}", number(value) + report.spread(wide),
                          own / value, "2", "; ".join(n for n in notes if n)))
     peak = [max(r["peak_bytes"] for r in good(runs)) for runs in (mine, theirs)]

@@ -63,13 +63,13 @@ def share_row(part, cell, results, limits):
     now = machine(results)
     instruction = limits[0][f"{cell.precision}_gflops_all"] / limits[0]["fp32_gflops_all"]
     best = max([l["fp32_gflops_all"] for l in limits] + ([now] if now else [])) * instruction
-    title, rate_ = f"{cell.title()}: share of the limit", f"{number(value)} tokens/s"
+    title, said = f"{cell.title()}: share of the limit", f"{number(value)} tokens/s"
     mark = "0.60" if cell.precision == "bf16" else "0.70"
-    part.rows.append(Row(title, rate_ + report.spread(wide), "multiply-add loop meanwhile",
+    part.rows.append(Row(title, said + report.spread(wide), "multiply-add loop meanwhile",
                          f"{number(now * instruction)} GFLOP/s" if now else "",
                          shares(results, cell.tokens() * flops / 1e9 / instruction), mark,
                          f"{number(flops / 1e6)} MFLOP a token"))
-    part.rows.append(Row(title, rate_, "the loop at its best", f"{number(best)} GFLOP/s",
+    part.rows.append(Row(title, said, "the loop at its best", f"{number(best)} GFLOP/s",
                          value * flops / 1e9 / best, "", "" if not now else
                          f"the machine gave {now * instruction / best * 100:.0f} % of that"))
 

@@ -15,10 +15,9 @@ enum {
     TURN_COLUMNS = 64,        /* columns of an operand that one thread transposes at a time */
     SUM_COLUMNS = 256,        /* columns of dy that one thread sums at a time */
     WIDEN_ELEMENTS = 1 << 15, /* elements that one thread converts at a time */
-    FEW_ROWS_COLUMNS =
-        128,             /* elements of a row of y that one thread makes at a time, of few rows */
-    FEW_ROWS_RUN = 512,  /* of a tile where w is read across its rows, if threads allow it */
-    FEW_ROWS_LEAST = 64, /* of such a tile */
+    FEW_ROWS_COLUMNS = 128,   /* elements of a row of y in a tile, of few rows */
+    FEW_ROWS_RUN = 512,       /* where w is read across its rows, if threads allow it */
+    FEW_ROWS_LEAST = 64,      /* of such a tile */
     FEW_ROWS_MOST = 1024
 };
 
