@@ -166,6 +166,8 @@ static void the_best_of_all(void **state) {
     sifr_error error;
     (void)state;
     begin(&c, 4);
+    /* The head takes one sequence of these for many rows, so its scratch says what several take. */
+    c.settings.length = 160;
     c.settings.transfers.overlap_comm = false;
     size_t count = all_settings(&c, all, MOST);
     int64_t least = INT64_MAX, most = 0, lists = 0;
@@ -181,7 +183,7 @@ static void the_best_of_all(void **state) {
     c.search.lowered = 0;
     assert_int_equal(plan_fit(&c.search, &c.settings, &nearest, &error), SIFR_OK);
     assert_int_equal(nearest.total_bytes, least);
-    if (c.search.lowered > lists * 2 / 5)
+    if (c.search.lowered > lists / 3)
         fail_msg("%lld of %lld micro batches", (long long)c.search.lowered, (long long)lists);
     int changed[6] = {0}, stages[4] = {0};
     for (int step = 0; step <= 16; step++) {
