@@ -104,42 +104,37 @@ static void matrix_turn(const float *from, int64_t rows, int64_t columns, int64_
 /* Products of one row, or of a few, take as long as their weights take to arrive: each is asked for
  * ahead of its use, and then used for all rows. The sums of a row do not depend on the others. */
 
-/* The dot products of x with four rows of w at a time, each in two partial sums. */
-#define DOT_ROWS 4
+enum { ASK_AHEAD = 4096 }; /* bytes: what arrives while a thread uses those before */
 
+/* Beyond the last row lies what another thread reads, or the next product: no harm is done. */
+VECTOR_INLINE void ask_ahead(const void *from, int64_t bytes) {
+    vector_ask_for((const void *)((uintptr_t)from + ASK_AHEAD), bytes);
+}
+
+/* The dot products of x with rows of w, each in two partial sums. One row after the other, so that
+ * the processor sees one run of memory to follow, too. */
 #define DEFINE_DOT(NAME, TYPE, LOAD, LOAD_PART)                                                    \
-    VECTOR_INLINE void NAME##_rows(const TYPE *x, const TYPE *const row[DOT_ROWS], int64_t ahead,  \
-                                   int64_t count, int rows, float *out) {                          \
-        vector sum[DOT_ROWS][2];                                                                   \
-        for (int j = 0; j < DOT_ROWS; j++) sum[j][0] = sum[j][1] = vector_set(0.0f);               \
+    VECTOR_INLINE float NAME##_row(const TYPE *x, const TYPE *row, int64_t count, bool ask) {      \
+        vector sum[2] = {vector_set(0.0f), vector_set(0.0f)};                                      \
         int64_t i = 0;                                                                             \
         for (; i + 2 * VECTOR <= count; i += 2 * VECTOR) {                                         \
-            vector low = LOAD(x + i), high = LOAD(x + i + VECTOR);                                 \
-            for (int j = 0; j < DOT_ROWS; j++) {                                                   \
-                vector_ask_for(row[j] + i + ahead, 2 * VECTOR * (int)sizeof *x);                   \
-                sum[j][0] = vector_fma(LOAD(row[j] + i), low, sum[j][0]);                          \
-                sum[j][1] = vector_fma(LOAD(row[j] + i + VECTOR), high, sum[j][1]);                \
-            }                                                                                      \
+            if (ask) ask_ahead(row + i, 2 * VECTOR * (int)sizeof *x);                              \
+            sum[0] = vector_fma(LOAD(row + i), LOAD(x + i), sum[0]);                               \
+            sum[q != 0] = vector_fma(LOAD(row + i + VECTOR), LOAD(x + i + VECTOR), sum[1]);            \
         }                                                                                          \
         for (; i < count; i += VECTOR) {                                                           \
             int64_t n = base_min_i64(VECTOR, count - i);                                           \
-            vector low = LOAD_PART(x + i, n);                                                      \
-            for (int j = 0; j < DOT_ROWS; j++)                                                     \
-                sum[j][0] = vector_fma(LOAD_PART(row[j] + i, n), low, sum[j][0]);                  \
+            sum[0] = vector_fma(LOAD_PART(row + i, n), LOAD_PART(x + i, n), sum[0]);               \
         }                                                                                          \
-        for (int j = 0; j < rows; j++) out[j] = vector_sum(vector_add(sum[j][0], sum[j][1]));      \
+        return vector_sum(vector_add(sum[0], sum[1]));                                             \
     }                                                                                              \
     static void NAME(const TYPE *x, int64_t x_stride, int64_t x_rows, const TYPE *w,               \
                      int64_t stride, int64_t count, int64_t rows, float *out) {                    \
-        for (int64_t first = 0; first < rows; first += DOT_ROWS) {                                 \
-            const TYPE *row[DOT_ROWS];                                                             \
-            int some = (int)base_min_i64(DOT_ROWS, rows - first);                                  \
-            int64_t ahead = first + 2 * DOT_ROWS <= rows ? DOT_ROWS * stride : 0;                  \
-            for (int j = 0; j < DOT_ROWS; j++)                                                     \
-                row[j] = w + base_min_i64(first + j, rows - 1) * stride;                           \
-            for (int64_t q = 0; q < x_rows; q++)                                                   \
-                NAME##_rows(x + q * x_stride, row, q == 0 ? ahead : 0, count, some,                \
-                            out + q * rows + first);                                               \
+        for (int64_t r = 0; r < rows; r++) {                                                       \
+            const TYPE *row = w + r * stride;                                                      \
+            out[r] = NAME##_row(x, row, count, true);                                              \
+            for (int64_t q = 1; q < x_rows; q++)                                                   \
+                out[q * rows + r] = NAME##_row(x + q * x_stride, row, count, false);               \
         }                                                                                          \
     }
 

@@ -6,19 +6,16 @@
 #include "base/checked.h"
 #include "device/cpu/kernels_matrix.h"
 #include "device/cpu/operands.h"
+#include "device/cpu/product_few.h"
 #include "device/cpu/product_packed.h"
 #include "device/cpu/transpose.h"
 
 enum {
-    WEIGHT_TILE = 192,        /* rows of a weight gradient that one thread makes at a time */
-    WEIGHT_TILE_BF16 = 128,   /* the same of products in bf16 */
-    TURN_COLUMNS = 64,        /* columns of an operand that one thread transposes at a time */
-    SUM_COLUMNS = 256,        /* columns of dy that one thread sums at a time */
-    WIDEN_ELEMENTS = 1 << 15, /* elements that one thread converts at a time */
-    FEW_ROWS_COLUMNS = 128,   /* elements of a row of y in a tile, of few rows */
-    FEW_ROWS_RUN = 512,       /* where w is read across its rows, if threads allow it */
-    FEW_ROWS_LEAST = 64,      /* of such a tile */
-    FEW_ROWS_MOST = 1024
+    WEIGHT_TILE = 192,       /* rows of a weight gradient that one thread makes at a time */
+    WEIGHT_TILE_BF16 = 128,  /* the same of products in bf16 */
+    TURN_COLUMNS = 64,       /* columns of an operand that one thread transposes at a time */
+    SUM_COLUMNS = 256,       /* columns of dy that one thread sums at a time */
+    WIDEN_ELEMENTS = 1 << 15 /* elements that one thread converts at a time */
 };
 
 /* Places in scratch; -1 where nothing lies. Both directions share it. */
@@ -43,7 +40,6 @@ typedef struct linear_run {
     const device_matrix *from;       /* of a conversion */
     float *to;
     device_matrix turned, kept; /* operands of dw, for the chunk at hand */
-    int64_t few_rows_columns;   /* elements of a row of y in a tile, of few rows */
     int64_t chunk_rows;
     int chunk_rest, chunk_sum;
     char *scratch;
@@ -327,29 +323,6 @@ static void forward_task(void *context, int64_t task, int thread) {
                                        thread_scratch(run, thread)));
 }
 
-static void vector_task(void *context, int64_t task, int thread) {
-    (void)thread;
-    linear_run *run = context;
-    const linear_plan *plan = run->plan;
-    int64_t first = task * run->few_rows_columns;
-    run->kernels->vector_product(&run->x, &run->w, &run->bias, &run->y, plan->transposed, first,
-                                 base_min_i64(plan->out, first + run->few_rows_columns));
-}
-
-/* Of rows as they lie, some whole ones make a tile. Across rows, memory gives long runs quicker:
- * two tiles a thread where they are wide, or one. */
-static void run_vector(device *dev, linear_run *run) {
-    int64_t out = run->plan->out, columns = FEW_ROWS_COLUMNS;
-    if (run->plan->transposed) {
-        int64_t each = out / device_threads(dev);
-        columns = base_max_i64(each / 2, base_min_i64(each, FEW_ROWS_RUN));
-        columns = base_ceil_to(base_max_i64(columns, 1), FEW_ROWS_LEAST);
-        columns = base_min_i64(columns, FEW_ROWS_MOST);
-    }
-    run->few_rows_columns = columns;
-    cpu_parallel(dev->team, (out + columns - 1) / columns, vector_task, run);
-}
-
 sifr_status cpu_run_linear(device *dev, const device_call *call, sifr_error *error) {
     const linear_plan *plan = call->prepared;
     linear_run run = {.plan = plan,
@@ -361,7 +334,7 @@ sifr_status cpu_run_linear(device *dev, const device_call *call, sifr_error *err
                       .y = call->y,
                       .scratch = call->scratch};
     if (plan->vector) {
-        run_vector(dev, &run);
+        cpu_product_few_run(dev, call);
         return SIFR_OK;
     }
     if (plan->packed.pieces.count > 0) {
