@@ -120,7 +120,7 @@ VECTOR_INLINE void ask_ahead(const void *from, int64_t bytes) {
         for (; i + 2 * VECTOR <= count; i += 2 * VECTOR) {                                         \
             if (ask) ask_ahead(row + i, 2 * VECTOR * (int)sizeof *x);                              \
             sum[0] = vector_fma(LOAD(row + i), LOAD(x + i), sum[0]);                               \
-            sum[q != 0] = vector_fma(LOAD(row + i + VECTOR), LOAD(x + i + VECTOR), sum[1]);            \
+            sum[1] = vector_fma(LOAD(row + i + VECTOR), LOAD(x + i + VECTOR), sum[1]);             \
         }                                                                                          \
         for (; i < count; i += VECTOR) {                                                           \
             int64_t n = base_min_i64(VECTOR, count - i);                                           \
