@@ -104,6 +104,30 @@ void KERNEL(adam)(const cpu_part *part) {
 #endif
 }
 
+/* Element i goes into sum i mod SQUARES. In the compiler's own vectors, as it makes none of such a
+ * loop by itself, or leaves the sums in memory. What comes next is asked for across pages, where
+ * the processor does not look by itself. */
+enum { SQUARES = 8, SQUARES_AHEAD = 4096 };
+typedef float square_values __attribute__((vector_size(SQUARES * sizeof(float))));
+typedef double square_sums __attribute__((vector_size(SQUARES * sizeof(double))));
+
+static inline double add_squares(const float *x, int64_t n) {
+    square_sums sums = {0};
+    int64_t i = 0;
+    for (; i < n; i += SQUARES) {
+        square_values values = {0};
+        if (i + SQUARES <= n)
+            memcpy(&values, x + i, sizeof values);
+        else
+            memcpy(&values, x + i, (size_t)(n - i) * sizeof *x);
+        __builtin_prefetch((const char *)((uintptr_t)(x + i) + SQUARES_AHEAD));
+        square_sums wide = __builtin_convertvector(values, square_sums);
+        sums += wide * wide;
+    }
+    return ((sums[0] + sums[4]) + (sums[2] + sums[6])) +
+           ((sums[1] + sums[5]) + (sums[3] + sums[7]));
+}
+
 void KERNEL(square_sums)(const cpu_part *part) {
     const device_call *c = part->call;
     double *y = c->y.data;
@@ -111,14 +135,7 @@ void KERNEL(square_sums)(const cpu_part *part) {
         int64_t start = b * DEVICE_BLOCK, end = start + DEVICE_BLOCK;
         if (end > c->x[0].columns) end = c->x[0].columns;
         float buffer[DEVICE_BLOCK];
-        const float *x = lanes_read(buffer, &c->x[0], 0, start, end - start);
-        double sums[8] = {0};
-        for (int64_t i = 0; i < end - start; i += 8) {
-            int64_t n = end - start - i < 8 ? end - start - i : 8;
-            for (int64_t l = 0; l < n; l++) sums[l] += (double)x[i + l] * (double)x[i + l];
-        }
-        y[b] = ((sums[0] + sums[4]) + (sums[2] + sums[6])) +
-               ((sums[1] + sums[5]) + (sums[3] + sums[7]));
+        y[b] = add_squares(lanes_read(buffer, &c->x[0], 0, start, end - start), end - start);
     }
 }
 
