@@ -43,7 +43,8 @@ typedef struct train_bench {
     double beside;            /* processor seconds of all threads but the first */
     engine_span *spans;       /* of one step, where state is on disk */
     double disk_busy;         /* seconds in which it had something to move */
-    double updating;          /* seconds behind the norm */
+    double updating;          /* seconds of the update, whichever step it is of */
+    double disk_waiting;      /* seconds in which computing waits for the disk */
     double kernels[DEVICE_KERNELS], operations[DEVICE_KERNELS];
     comm_ledger before;
 } train_bench;
@@ -175,12 +176,18 @@ static void add_instructions(train_bench *b) {
 }
 
 /* What transfers overlap counts once: in the list they stand nearly in the order of their ends. */
-static void add_disk(train_bench *b, double over) {
+static void add_disk(train_bench *b) {
     const plan_schedule *s = b->engine->training;
+    const float *seconds = engine_seconds(b->engine->trainer);
     double until = 0;
+    bool decided = false;
     for (size_t i = 0; i < s->instruction_count && b->spans; i++) {
         const engine_span *span = &b->spans[i];
-        if (s->instructions[i].action == PLAN_NORM) b->updating += over - span->end;
+        const plan_instruction *in = &s->instructions[i];
+        if (decided || in->deferred) b->updating += (double)seconds[i];
+        if (in->wait >= 0 && s->instructions[in->wait].queue == PLAN_DISK)
+            b->disk_waiting += (double)seconds[i];
+        decided |= in->action == PLAN_NORM;
         if (s->instructions[i].queue != PLAN_DISK || span->over <= until) continue;
         b->disk_busy += span->over - (span->begun > until ? span->begun : until);
         until = span->over;
@@ -227,8 +234,9 @@ static void print(const train_bench *b) {
            (long long)e->training->largest_bytes[PLAN_ACTIVATIONS], (long long)(read + written));
     printf(" \"waiting_seconds\": %.4f, \"agreeing_seconds\": %.4f, \"beside_seconds\": %.4f,\n",
            b->waiting / b->done, b->agreeing / b->done, b->beside / b->done);
-    printf(" \"disk_busy_seconds\": %.4f, \"update_seconds\": %.4f,\n", b->disk_busy / b->done,
-           b->updating / b->done);
+    printf(" \"disk_busy_seconds\": %.4f, \"disk_waiting_seconds\": %.4f,\n",
+           b->disk_busy / b->done, b->disk_waiting / b->done);
+    printf(" \"update_seconds\": %.4f,\n", b->updating / b->done);
     printf(" \"gathered_bytes\": %lld, \"reduced_bytes\": %lld,\n",
            (long long)(after->operation[g].bytes - b->before.operation[g].bytes) / b->done,
            (long long)(after->operation[r].bytes - b->before.operation[r].bytes) / b->done);
@@ -254,7 +262,6 @@ static sifr_status run_steps(train_bench *b, sifr_error *error) {
         double start = now(CLOCK_MONOTONIC);
         BASE_TRY(sifr_engine_step(b->engine, b->tokens, b->labels, 3e-4, &result, error));
         b->seconds[s] = now(CLOCK_MONOTONIC) - start;
-        double over = comm_seconds();
         b->losses[s] = result.loss;
         b->done = s;
         if (s == 0) {
@@ -264,7 +271,7 @@ static sifr_status run_steps(train_bench *b, sifr_error *error) {
         }
         b->beside += now(CLOCK_PROCESS_CPUTIME_ID) - now(CLOCK_THREAD_CPUTIME_ID) - processor;
         add_instructions(b);
-        add_disk(b, over);
+        add_disk(b);
         if (comm_rank(b->group) == 0) print(b);
         BASE_TRY(is_last(b, begun, &last, error));
         if (last) break;

@@ -167,7 +167,9 @@ SIFR_API sifr_status sifr_engine_read_weight(const sifr_engine *engine, const ch
 /* One step. tokens and labels: micro_batches x sequences x length ids, row-major; the label of a
  * token is the id that follows it, or -100 for none. Both are copied before any work. Ids outside
  * of the model's vocabulary are SIFR_FAILED, and nothing changes. SIFR_FAILED, too, for a step in
- * fp16 that overflows at the least loss scale: no later one can do better. */
+ * fp16 that overflows at the least loss scale: no later one can do better. Where state is on disk a
+ * step may leave its update to the next one; all other functions find it done, and a disk that
+ * fails is then said by them. */
 SIFR_API sifr_status sifr_engine_step(sifr_engine *engine, const int32_t *tokens,
                                       const int32_t *labels, double learning_rate,
                                       sifr_step_result *result, sifr_error *error) SIFR_MUST_CHECK;

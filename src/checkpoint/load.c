@@ -270,6 +270,7 @@ sifr_status checkpoint_load(sifr_engine *engine, const char *output,
     int64_t *steps;
     size_t count;
     *state = NULL;
+    BASE_TRY(comm_agree_status(run.group, engine_settle(engine, error), error));
     sifr_status status = list_steps(&run, output, &steps, &count, error);
     for (size_t i = 0; status == SIFR_OK && i < count; i++) {
         bool damaged = false;

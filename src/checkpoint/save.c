@@ -286,6 +286,7 @@ sifr_status checkpoint_save(const sifr_engine *engine, const char *output,
                     .group = engine->group,
                     .first = comm_rank(engine->group) == 0};
     checkpoint_name(engine->steps, &run.names);
+    BASE_TRY(comm_agree_status(run.group, engine_settle(engine, error), error));
     sifr_status status = begin(&run, settings, error);
     if (status == SIFR_OK) status = write_all(&run, error);
     if (status == SIFR_OK)

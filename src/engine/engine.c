@@ -295,6 +295,10 @@ sifr_status sifr_engine_step(sifr_engine *engine, const int32_t *tokens, const i
     return update_loss_scale(engine, &out, error);
 }
 
+sifr_status engine_settle(const sifr_engine *engine, sifr_error *error) {
+    return engine_run_deferred(engine->trainer, error);
+}
+
 static sifr_status make_evaluator(sifr_engine *engine, sifr_error *error) {
     plan_settings settings = engine->training->settings;
     settings.mode = PLAN_EVALUATE;
@@ -311,6 +315,7 @@ static sifr_status make_evaluator(sifr_engine *engine, sifr_error *error) {
 
 sifr_status sifr_engine_evaluate(sifr_engine *engine, const int32_t *tokens, const int32_t *labels,
                                  double *loss_sum, int64_t *labelled, sifr_error *error) {
+    BASE_TRY(engine_settle(engine, error));
     if (!engine->evaluator) BASE_TRY(make_evaluator(engine, error));
     int64_t count = engine->options.sequences * engine->options.length;
     BASE_TRY(engine_check_ids(engine->model, tokens, labels, count, error));

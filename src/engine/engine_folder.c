@@ -131,6 +131,7 @@ static sifr_status load_weight(void *user, size_t index, const formats_tensor *t
 
 sifr_status engine_load_folder(sifr_engine *engine, const model_architecture *architecture,
                                const formats_weights *weights, sifr_error *error) {
+    BASE_TRY(engine_settle(engine, error));
     return engine_visit_folder(engine->model, architecture, weights, load_weight, engine, error);
 }
 
@@ -272,7 +273,8 @@ sifr_status engine_save_folder(const sifr_engine *engine, const model_architectu
                                const char *directory, sifr_error *error) {
     float *piece = NULL;
     comm_group *group = engine->group;
-    sifr_status status = SIFR_OK;
+    sifr_status status = engine_settle(engine, error);
+    BASE_TRY(comm_agree_status(group, status, error));
     bool wide = engine_part_type(engine, ENGINE_MASTER) == DEVICE_FP32;
     if (comm_size(group) > 1 || !engine_in_place(engine) || !wide)
         status = base_alloc(PIECE_ELEMENTS, sizeof *piece, &piece, error);

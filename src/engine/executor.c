@@ -26,6 +26,9 @@ struct engine_executor {
     engine_io_handle *moves; /* transfers of both, by the instruction that started them; -1: none */
     engine_io_times move_times;          /* of the last one that was waited for */
     bool skip;                           /* the rest of this step changes nothing */
+    bool defers;                         /* some of the schedule's instructions are deferred */
+    bool pending;                        /* what is deferred is still to be carried out ... */
+    device_step last;                    /* ... with the numbers of the step before */
     double *losses;                      /* by micro batch of this rank */
     double *all_losses, *ordered_losses; /* of all ranks: as gathered, by global micro batch */
     device_step step;
@@ -33,7 +36,8 @@ struct engine_executor {
     void *kernel_user;
 };
 
-/* Between steps nothing of a training schedule lives but what always lives. */
+/* Between steps nothing of a training schedule lives but what always lives, and until
+ * engine_run_deferred what is pending needs. */
 static int64_t permanent_bytes(const plan_schedule *s) {
     int64_t end = 0;
     for (size_t b = 0; b < s->buffer_count; b++) {
@@ -245,6 +249,8 @@ sifr_status engine_executor_create(plan_schedule *schedule, comm_group *group,
     place_buffers(e);
     if (owner) borrow(e, owner);
     e->shared = owner && !e->block_bytes;
+    for (size_t i = 0; i < schedule->instruction_count; i++)
+        e->defers |= schedule->instructions[i].deferred;
     BASE_TRY_GOTO(status, fill_tables(e, error), fail);
     *out = e;
     return SIFR_OK;
@@ -420,6 +426,8 @@ static sifr_status finish_norm(engine_executor *e, const engine_step_input *inpu
     e->step.update_scale = (float)(scale / input->loss_scale);
     e->step.update = result->updated;
     e->skip = !result->updated;
+    e->pending = e->defers;
+    e->last = e->step;
     return SIFR_OK;
 }
 
@@ -467,7 +475,7 @@ static sifr_status start_move(engine_executor *e, const plan_instruction *i, sif
     const plan_operand *away = &s->operands[i->first_operand + (read ? 0 : 1)];
     int64_t offset = s->buffers[away->buffer].offset + away->offset;
     engine_io_handle *handle = &e->moves[i - s->instructions];
-    if (e->skip) return SIFR_OK;
+    if (i->deferred ? !e->last.update : e->skip) return SIFR_OK;
     engine_io *io = io_of(e, (plan_queue)i->queue);
     const engine_io_file *file = disk ? engine_swap_file(e->swap) : engine_host_store_file(e->host);
     if (read)
@@ -497,7 +505,7 @@ static sifr_status run_action(engine_executor *e, const plan_instruction *i,
                               sifr_error *error) {
     comm_handle *handle = &e->transfers[i - e->schedule->instructions];
     bool training = e->schedule->settings.mode == PLAN_TRAIN;
-    comm_set_label(e->group, &(comm_label){.step = training ? input->step + 1 : 0,
+    comm_set_label(e->group, &(comm_label){.step = training ? input->step + !i->deferred : 0,
                                            .noun = i->unit >= 0 ? "unit" : NULL,
                                            .number = i->unit});
     switch ((plan_action)i->action) {
@@ -558,9 +566,15 @@ static sifr_status run_kernel(engine_executor *e, size_t index, sifr_error *erro
     call.attributes.element = i->element;
     call.accumulate_dw = i->accumulate_dw;
     call.scratch = engine_buffer(e, s->scratch);
-    call.step = &e->step;
+    call.step = i->deferred ? &e->last : &e->step;
     if (e->kernel) return e->kernel(e->kernel_user, index, &call, error);
     return device_run(s->dev, &call, error);
+}
+
+static sifr_status run_instruction(engine_executor *e, size_t n, const engine_step_input *input,
+                                   engine_result *result, sifr_error *error) {
+    const plan_instruction *i = &e->schedule->instructions[n];
+    return i->call < 0 ? run_action(e, i, input, result, error) : run_kernel(e, n, error);
 }
 
 sifr_status engine_run(engine_executor *e, const engine_step_input *input, engine_result *result,
@@ -572,19 +586,36 @@ sifr_status engine_run(engine_executor *e, const engine_step_input *input, engin
     begin_step(e, input);
     if (e->shared) BASE_TRY(fill_tables(e, error));
     if (s->settings.mode != PLAN_TRAIN) BASE_TRY(count_labels(e, &result->labelled, error));
+    bool deferred = e->pending;
     double before = comm_seconds();
     for (size_t n = 0; n < s->instruction_count; n++) {
         const plan_instruction *i = &s->instructions[n];
-        if (i->call < 0) {
-            BASE_TRY(run_action(e, i, input, result, error));
-        } else {
-            BASE_TRY(run_kernel(e, n, error));
+        if (i->deferred && !deferred) {
+            e->seconds[n] = 0;
+            if (e->spans) e->spans[n] = (engine_span){.start = before, .end = before};
+            continue;
         }
+        BASE_TRY(run_instruction(e, n, input, result, error));
         double after = comm_seconds();
         e->seconds[n] = (float)(after - before);
         if (e->spans) note_span(e, i, before, after);
         before = after;
     }
     if (s->settings.mode == PLAN_EVALUATE) result->loss_sum = e->losses[0];
+    return SIFR_OK;
+}
+
+bool engine_is_pending(const engine_executor *e) {
+    return e->pending;
+}
+
+sifr_status engine_run_deferred(engine_executor *e, sifr_error *error) {
+    const plan_schedule *s = e->schedule;
+    engine_step_input input = {.step = e->last.step + 1};
+    engine_result result = {0};
+    for (size_t n = 0; n < s->instruction_count && e->pending; n++) {
+        if (s->instructions[n].deferred) BASE_TRY(run_instruction(e, n, &input, &result, error));
+    }
+    e->pending = false;
     return SIFR_OK;
 }

@@ -65,7 +65,7 @@ engine_host_store *engine_host(const engine_executor *executor);
 /* Memory taken from the device, in bytes (0 where it is the owner's). */
 int64_t engine_taken_bytes(const engine_executor *executor);
 
-/* The memory that holds nothing between runs, page-aligned. */
+/* The memory that holds nothing between runs, page-aligned; not while an update is pending. */
 void *engine_idle_memory(const engine_executor *executor, int64_t *bytes);
 
 /* Runs all instructions; ranks run the same schedule together, and the first run opens the window
@@ -73,6 +73,13 @@ void *engine_idle_memory(const engine_executor *executor, int64_t *bytes);
  * each micro batch). */
 sifr_status engine_run(engine_executor *executor, const engine_step_input *input,
                        engine_result *result, sifr_error *error) SIFR_MUST_CHECK;
+
+/* Whether the last run left its update to the next one (plan_pass_defer): until that, or
+ * engine_run_deferred, state is that of before it, and more of the memory is in use. */
+bool engine_is_pending(const engine_executor *executor);
+
+/* Carries it out now; nothing where none is pending. All ranks call it. */
+sifr_status engine_run_deferred(engine_executor *executor, sifr_error *error) SIFR_MUST_CHECK;
 
 /* For tests and benches: stands in for every kernel; told which instruction, and the call. */
 typedef sifr_status (*engine_kernel)(void *user, size_t instruction, const device_call *call,

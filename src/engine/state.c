@@ -106,6 +106,9 @@ float *engine_slice(const sifr_engine *engine, size_t index, engine_part part, i
 static sifr_status find_range(const sifr_engine *engine, size_t index, engine_part part,
                               int64_t first, int64_t count, state_place *place, int64_t *at,
                               sifr_error *error) {
+    if (engine_is_pending(engine->trainer))
+        return base_fail(error, SIFR_FAILED, "weight %s: its update is still to come",
+                         engine->model->weights[index].name);
     if (!find_place(engine, index, part, place) || first < place->first ||
         first + count > place->first + place->count)
         return base_fail(error, SIFR_FAILED, "weight %s: not on this rank",
@@ -341,6 +344,7 @@ static void make_initial(const void *user, size_t index, int64_t first, int64_t 
 
 sifr_status sifr_engine_initialise(sifr_engine *engine, uint64_t seed, sifr_error *error) {
     initial_values from = {engine->model, seed};
+    BASE_TRY(engine_settle(engine, error));
     for (size_t i = 0; i < engine->model->weight_count; i++)
         BASE_TRY(engine_fill(engine, i, make_initial, &from, error));
     return SIFR_OK;
@@ -363,6 +367,7 @@ sifr_status sifr_engine_write_weight(sifr_engine *engine, const char *name, cons
                                      size_t count, sifr_error *error) {
     size_t index = 0;
     BASE_TRY(find_weight(engine, name, count, &index, error));
+    BASE_TRY(engine_settle(engine, error));
     return engine_put(engine, index, 0, (int64_t)count, values, error);
 }
 
@@ -407,5 +412,6 @@ sifr_status sifr_engine_read_weight(const sifr_engine *engine, const char *name,
                                     size_t count, sifr_error *error) {
     size_t index = 0;
     BASE_TRY(find_weight(engine, name, count, &index, error));
+    BASE_TRY(engine_settle(engine, error));
     return engine_collect(engine, index, ENGINE_MASTER, 0, (int64_t)count, values, error);
 }

@@ -53,7 +53,8 @@ static void dump_instruction(const plan_schedule *s, size_t index, char *text, s
     }
     if (i->queue == PLAN_DISK || i->queue == PLAN_COPY)
         used = dump_transfer(s, i, text, size, used);
-    if (i->wait >= 0) put(text, size, used, " after %d", i->wait);
+    if (i->wait >= 0) used = put(text, size, used, " after %d", i->wait);
+    if (i->deferred) put(text, size, used, " (of the step before)");
 }
 
 void plan_dump(const plan_schedule *s, void (*line)(void *user, const char *text), void *user) {

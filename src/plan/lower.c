@@ -331,6 +331,20 @@ static sifr_status check_settings(const sifr_model *model, const device *dev,
     return SIFR_OK;
 }
 
+/* What the first rank's plan says to the others', where they must not choose by their own. */
+static sifr_status find_spread(const sifr_model *model, device *dev, const plan_settings *settings,
+                               const bool *kept, int32_t *spread, sifr_error *error) {
+    plan_settings first = *settings;
+    plan_schedule *s;
+    *spread = -1;
+    if (settings->rank == 0) return SIFR_OK;
+    first.rank = 0;
+    BASE_TRY(lower_list(model, dev, &first, kept, &s, error));
+    *spread = s->spread;
+    plan_free(s);
+    return SIFR_OK;
+}
+
 sifr_status lower_list(const sifr_model *model, device *dev, const plan_settings *settings,
                        const bool *kept, plan_schedule **out, sifr_error *error) {
     plan_schedule *s;
@@ -345,6 +359,7 @@ sifr_status lower_list(const sifr_model *model, device *dev, const plan_settings
                          .micro_batch = -1,
                          .kept = kept};
     sifr_status status;
+    int32_t spread;
     state.part = lower_whole(&state);
     BASE_TRY_GOTO(status, allocate(&state, error), done);
     BASE_TRY_GOTO(status, add_permanent(&state, error), done);
@@ -360,6 +375,10 @@ sifr_status lower_list(const sifr_model *model, device *dev, const plan_settings
     BASE_TRY_GOTO(status, plan_pass_spill(s, error), done);
     BASE_TRY_GOTO(status, plan_pass_stash(s, error), done);
     BASE_TRY_GOTO(status, plan_pass_offload(s, error), done);
+    if (plan_may_defer(s)) {
+        BASE_TRY_GOTO(status, find_spread(model, dev, settings, kept, &spread, error), done);
+        BASE_TRY_GOTO(status, plan_pass_defer(s, spread, error), done);
+    }
     BASE_TRY_GOTO(status, plan_memory(s, error), done);
     *out = s;
     s = NULL;

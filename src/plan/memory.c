@@ -3,7 +3,12 @@
  * Buffers that live always come first. The others are placed in order of birth, best fit, from two
  * ends: those that outlive everything at the bottom (gradient sums, the gradient of the residual
  * stream) from the top down, everything else from the bottom up. So what is left at the bottom dies
- * in the order of a stack, and the block is as large as the largest sum of both heights. */
+ * in the order of a stack, and the block is as large as the largest sum of both heights.
+ *
+ * What lives on over the end of the step (pass_defer.c) is a gradient sum at the top, which grows
+ * in the backward pass and shrinks in the next step's forward pass, while the bottom does the
+ * opposite: the top is placed from where that is gone, round over the end of the step.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -121,12 +126,18 @@ static int32_t first_of(const plan_schedule *s, plan_action action) {
 typedef struct placement {
     plan_schedule *s;
     const lifetime_event *events;
-    size_t count;
-    bool *top;       /* by buffer: its offset counts down from the top */
-    int32_t update;  /* gradient sums that live up to here live longest */
-    int64_t *offset; /* by buffer */
+    size_t count, start; /* start: the event at which the placing of the top begins */
+    int32_t start_at;    /* and its instruction */
+    bool *top;           /* by buffer: its offset counts down from the top */
+    int32_t update;      /* gradient sums that live up to here live longest */
+    int64_t *offset;     /* by buffer */
+    int64_t *heights;    /* by event: of both ends after it */
     int64_t height;
 } placement;
+
+static bool lives_on(const plan_buffer *buffer) {
+    return buffer->last < buffer->first;
+}
 
 /* Which end: what outlives all that is at the bottom goes to the top, and gathered parameters where
  * `gathered` says so. Buffers of updates that are read ahead of them outlive all. */
@@ -134,37 +145,52 @@ static bool belongs_to_top(const placement *p, const plan_buffer *buffer, int32_
                            bool gathered) {
     bool gradient = buffer->class == PLAN_GRADIENTS, swap = buffer->class == PLAN_SWAP;
     bool kept = (gradient || (swap && buffer->first < p->update)) && buffer->last >= p->update;
+    if (lives_on(buffer)) return true;
+    if (buffer->deferred || (buffer->first < p->start_at && buffer->last >= p->start_at))
+        return false;
     if (kept || (gathered && buffer->class == PLAN_GATHERED)) return true;
     return last_at_bottom >= buffer->first && buffer->last > last_at_bottom;
 }
 
-static sifr_status place(placement *p, bool gathered, sifr_error *error) {
-    plan_schedule *s = p->s;
-    end_space ends[2] = {0};
+static void choose_ends(placement *p, bool gathered) {
     int32_t last_at_bottom = -1; /* death of the longest-lived buffer placed there so far */
-    sifr_status status = SIFR_OK;
-    p->height = 0;
-    for (int e = 0; e < 2 && status == SIFR_OK; e++)
-        status = space_insert(&ends[e], 0, 0, INT64_MAX / 2, error);
-    for (size_t i = 0; i < p->count && status == SIFR_OK; i++) {
+    for (size_t i = 0; i < p->count; i++) {
         int32_t b = p->events[i].buffer;
-        const plan_buffer *buffer = &s->buffers[b];
-        int64_t room = room_of(buffer);
-        if (room == 0) continue;
-        if (p->events[i].death) {
-            status = space_give(&ends[p->top[b]], p->offset[b], room, error);
-            continue;
-        }
+        const plan_buffer *buffer = &p->s->buffers[b];
+        if (p->events[i].death || room_of(buffer) == 0) continue;
         p->top[b] = belongs_to_top(p, buffer, last_at_bottom, gathered);
-        if (!p->top[b]) last_at_bottom = (int32_t)base_max_i64(last_at_bottom, buffer->last);
-        p->offset[b] = space_take(&ends[p->top[b]], room);
-        p->height = base_max_i64(p->height, space_height(&ends[0]) + space_height(&ends[1]));
+        if (!p->top[b] && !buffer->deferred) /* those are gone before what is above them */
+            last_at_bottom = (int32_t)base_max_i64(last_at_bottom, buffer->last);
     }
-    for (int e = 0; e < 2; e++) {
-        free(ends[e].offset);
-        free(ends[e].bytes);
+}
+
+/* The buffers of one end, from event `start` on and round. */
+static sifr_status place_end(placement *p, bool top, size_t start, sifr_error *error) {
+    end_space space = {0};
+    sifr_status status = space_insert(&space, 0, 0, INT64_MAX / 2, error);
+    for (size_t k = 0; k < p->count && status == SIFR_OK; k++) {
+        size_t i = start + k < p->count ? start + k : start + k - p->count;
+        int32_t b = p->events[i].buffer;
+        int64_t room = p->top[b] == top ? room_of(&p->s->buffers[b]) : 0;
+        if (room && p->events[i].death)
+            status = space_give(&space, p->offset[b], room, error);
+        else if (room)
+            p->offset[b] = space_take(&space, room);
+        p->heights[i] += space_height(&space);
     }
+    free(space.offset);
+    free(space.bytes);
     return status;
+}
+
+static sifr_status place(placement *p, bool gathered, sifr_error *error) {
+    choose_ends(p, gathered);
+    for (size_t i = 0; i < p->count; i++) p->heights[i] = 0;
+    BASE_TRY(place_end(p, true, p->start, error));
+    BASE_TRY(place_end(p, false, 0, error));
+    p->height = 0;
+    for (size_t i = 0; i < p->count; i++) p->height = base_max_i64(p->height, p->heights[i]);
+    return SIFR_OK;
 }
 
 static void adopt(const placement *p, int64_t permanent) {
@@ -213,12 +239,26 @@ static void find_peak(plan_schedule *s, const lifetime_event *events, size_t cou
             live[s->buffers[b].class] += room_of(&s->buffers[b]);
     }
     record_peak(s, live, &largest, -1);
+    for (size_t i = 0; i < count; i++) { /* each of what lives on, by its death */
+        const plan_buffer *buffer = &s->buffers[events[i].buffer];
+        if (events[i].death && lives_on(buffer)) live[buffer->class] += room_of(buffer);
+    }
+    record_peak(s, live, &largest, 0);
     for (size_t i = 0; i < count; i++) {
         const plan_buffer *buffer = &s->buffers[events[i].buffer];
         int64_t room = room_of(buffer);
         live[buffer->class] += events[i].death ? -room : room;
         if (!events[i].death) record_peak(s, live, &largest, events[i].instruction);
     }
+}
+
+/* Where the last of what lives on is gone. */
+static void find_start(placement *p) {
+    for (size_t b = 0; b < p->s->buffer_count; b++) {
+        const plan_buffer *buffer = &p->s->buffers[b];
+        if (buffer->last >= p->start_at && lives_on(buffer)) p->start_at = buffer->last + 1;
+    }
+    while (p->start < p->count && p->events[p->start].instruction < p->start_at) p->start++;
 }
 
 sifr_status plan_memory(plan_schedule *s, sifr_error *error) {
@@ -230,6 +270,8 @@ sifr_status plan_memory(plan_schedule *s, sifr_error *error) {
     BASE_TRY_GOTO(status, base_alloc(2 * s->buffer_count, sizeof *events, &events, error), done);
     BASE_TRY_GOTO(status, base_alloc(s->buffer_count, sizeof *p.top, &p.top, error), done);
     BASE_TRY_GOTO(status, base_alloc(s->buffer_count, sizeof *p.offset, &p.offset, error), done);
+    BASE_TRY_GOTO(status, base_alloc(2 * s->buffer_count, sizeof *p.heights, &p.heights, error),
+                  done);
     for (size_t b = 0; b < s->buffer_count; b++) {
         plan_buffer *buffer = &s->buffers[b];
         if (plan_is_away(s, (int32_t)b)) continue;
@@ -243,11 +285,13 @@ sifr_status plan_memory(plan_schedule *s, sifr_error *error) {
     }
     if (p.count) qsort(events, p.count, sizeof *events, compare_events);
     p.events = events;
+    find_start(&p);
     find_peak(s, events, p.count);
     status = place_best(&p, permanent, error);
 done:
     free(events);
     free(p.top);
     free(p.offset);
+    free(p.heights);
     return status;
 }

@@ -37,7 +37,8 @@ const char *plan_class_name(plan_class class);
 typedef enum plan_tier { PLAN_DEVICE, PLAN_HOST, PLAN_NVME, PLAN_TIERS } plan_tier;
 
 /* A buffer lives from instruction `first` to instruction `last`; first is -1 where it lives always.
- * `offset` is set by plan_memory: in its tier's block of memory, or in the file. */
+ * Where last is before first it lives on over the end of the step, and in the next one until
+ * `last`. `offset` is set by plan_memory: in its tier's block of memory, or in the file. */
 typedef struct plan_buffer {
     plan_class class;
     plan_tier tier;
@@ -45,8 +46,9 @@ typedef struct plan_buffer {
     int32_t unit,
         index; /* whose: unit and its gradient slot or value; -1 where that says nothing */
     int64_t bytes, offset;
-    bool aligned; /* of the device, and moved by transfers from and to what is away: whoever runs
-                     the plan aligns its start, for which `bytes` has room */
+    bool aligned;  /* of the device, and moved by transfers from and to what is away: whoever runs
+                      the plan aligns its start, for which `bytes` has room */
+    bool deferred; /* nothing but what is deferred touches it */
 } plan_buffer;
 
 typedef enum plan_action {
@@ -114,6 +116,7 @@ typedef struct plan_operand {
 typedef struct plan_instruction {
     uint8_t action, queue;
     bool accumulate_dw;
+    bool deferred;       /* of the update of the step before, which this step carries out */
     int16_t unit;        /* -1: of no unit */
     int32_t micro_batch; /* of this rank, 0 to k-1; -1: of none */
     int32_t node;        /* of the model; -1: of none */
@@ -240,6 +243,7 @@ typedef struct plan_schedule {
         all_squares; /* those of all ranks, one after the other, where each has a slice; else -1 */
     int32_t logits;  /* PLAN_LOGITS, PLAN_GENERATE */
     int32_t scratch;
+    int32_t spread; /* of a deferred update, over quarters of the forward pass; 0: none is */
 
     /* Set by plan_memory. */
     int64_t total_bytes; /* of the one block of the device that holds every buffer there */
@@ -300,6 +304,17 @@ sifr_status plan_pass_stash(plan_schedule *schedule, sifr_error *error) SIFR_MUS
 /* State away: each update becomes reads, updates and writes of sub-groups that go through a few
  * buffers in turn. After plan_pass_stash; SIFR_USAGE where offload.buffers are too few. */
 sifr_status plan_pass_offload(plan_schedule *schedule, sifr_error *error) SIFR_MUST_CHECK;
+
+/* Whether state is away that updates move, in both directions beside them, and parameters are not.
+ */
+bool plan_may_defer(const plan_schedule *schedule);
+
+/* Of such a schedule: what follows the norm is carried out by the next step, beside its
+ * forward pass. `spread` is schedule->spread of the first rank, since all ranks exchange what they
+ * do in the same order; there it is -1: as far as the peak of memory allows. After
+ * plan_pass_offload. */
+sifr_status plan_pass_defer(plan_schedule *schedule, int32_t spread,
+                            sifr_error *error) SIFR_MUST_CHECK;
 
 /* Bytes that a step reads from disk and writes there; that it copies from host memory and to it. */
 void plan_disk(const plan_schedule *schedule, int64_t *read, int64_t *written);

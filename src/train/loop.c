@@ -105,16 +105,30 @@ static sifr_status fetch(train_state *t, sifr_error *error) {
 
 static void count_wire(train_state *t, const comm_ledger *before) {
     const comm_ledger *after = comm_get_ledger(t->group);
-    int64_t gathered, reduced;
-    plan_wire(t->engine->training, &gathered, &reduced);
-    t->wire.planned_gathered += gathered;
-    t->wire.planned_reduced += reduced;
     for (int o = 0; o < COMM_OPERATIONS; o++) {
         t->wire.ledger.operation[o].calls += after->operation[o].calls - before->operation[o].calls;
         t->wire.ledger.operation[o].bytes += after->operation[o].bytes - before->operation[o].bytes;
         t->wire.ledger.operation[o].seconds +=
             after->operation[o].seconds - before->operation[o].seconds;
     }
+}
+
+static void count_planned(train_state *t) {
+    int64_t gathered, reduced;
+    plan_wire(t->engine->training, &gathered, &reduced);
+    t->wire.planned_gathered += gathered;
+    t->wire.planned_reduced += reduced;
+}
+
+/* What the last step left to the next one is done now: before a checkpoint or an evaluation, and
+ * when there is no next one. */
+static sifr_status settle(train_state *t, sifr_error *error) {
+    double start = train_monitor_clock();
+    comm_ledger before = *comm_get_ledger(t->group);
+    BASE_TRY(engine_settle(t->engine, error));
+    count_wire(t, &before);
+    t->step_seconds += train_monitor_clock() - start;
+    return SIFR_OK;
 }
 
 /* On the batch that fetch() got. *local is a failure of this rank alone, for the next agreement. */
@@ -130,6 +144,7 @@ static sifr_status step(train_state *t, sifr_status *local, sifr_error *error) {
         return t->engine->scaler.exhausted ? train_agree(t, status, error) : status;
     train_profile_end_step(&t->profile);
     count_wire(t, &before);
+    count_planned(t);
     double seconds = train_monitor_clock() - start;
     t->step_seconds += seconds;
     BASE_TRY(note_skipped(t, &result, error));
@@ -139,9 +154,9 @@ static sifr_status step(train_state *t, sifr_status *local, sifr_error *error) {
         train_monitor_watch(&t->monitor, t->engine->steps);
     BASE_TRY(train_profile_step(&t->profile, seconds, error));
     train_monitor_pause(&t->monitor, t->profile.pause);
-    if (c->save_steps > 0 && t->engine->steps % c->save_steps == 0)
-        return train_agree(t, save_on_the_way(t, error), error);
-    return SIFR_OK;
+    if (c->save_steps <= 0 || t->engine->steps % c->save_steps) return SIFR_OK;
+    BASE_TRY(settle(t, error));
+    return train_agree(t, save_on_the_way(t, error), error);
 }
 
 /* Where one is due at this step and not there yet: it may be missing from a run that was stopped
@@ -196,12 +211,14 @@ static sifr_status run_steps(train_state *t, train_outcome *outcome, sifr_error 
         outcome->signal = word.signal;
         if (word.signal) break;
         if (word.evaluate) {
+            BASE_TRY(settle(t, error));
             BASE_TRY(evaluate(t, &local, error));
         } else {
             if (t->engine->steps >= t->total_steps) break;
             BASE_TRY(step(t, &local, error));
         }
     }
+    BASE_TRY(settle(t, error));
     if (t->saved_step == t->engine->steps) return SIFR_OK;
     return train_agree(t, save(t, error), error);
 }

@@ -161,6 +161,86 @@ static void refusals(void **state) {
     sifr_model_free(model);
 }
 
+typedef struct between {
+    sifr_model *model;
+    sifr_engine *engine;
+    double loss, evaluated;
+    float weights[3][1 << 14];
+    size_t count;
+} between;
+
+/* Steps with what looks at state between them: a weight after the first and the last, an evaluation
+ * after the second. */
+static void run_between(between *b, const sifr_offload_options *offload, int length) {
+    int32_t tokens[256], labels[256];
+    sifr_error error = {0};
+    sifr_step_result result;
+    formats_model_config config = zero_config("llama");
+    config.max_position_embeddings = length;
+    sifr_engine_options options = sifr_engine_defaults();
+    options.threads = 1;
+    options.length = length;
+    options.precision = SIFR_BF16;
+    options.offload = *offload;
+    for (int i = 0; i < length; i++) tokens[i] = i * 7 % 97, labels[i] = (i * 7 + 7) % 97;
+    assert_int_equal(model_from_config(&config, &b->model, &error), SIFR_OK);
+    assert_int_equal(sifr_engine_create(b->model, &options, &b->engine, &error), SIFR_OK);
+    assert_int_equal(sifr_engine_initialise(b->engine, 1, &error), SIFR_OK);
+    const model_weight *w = &b->model->weights[0];
+    b->count = (size_t)(w->rows * w->columns);
+    assert_true(b->count <= sizeof b->weights[0] / sizeof(float));
+    for (int s = 0; s < 4; s++) {
+        int64_t labelled;
+        assert_int_equal(sifr_engine_step(b->engine, tokens, labels, 1e-2, &result, &error),
+                         SIFR_OK);
+        if (s == 1)
+            assert_int_equal(
+                sifr_engine_evaluate(b->engine, tokens, labels, &b->evaluated, &labelled, &error),
+                SIFR_OK);
+        if (s == 0 || s == 3)
+            assert_int_equal(
+                sifr_engine_read_weight(b->engine, w->name, b->weights[s / 3], b->count, &error),
+                SIFR_OK);
+    }
+    b->loss = result.loss;
+}
+
+/* What the next step would carry out is carried out before anybody looks; until then state is not
+ * given away; and what goes wrong then is said then. */
+static void between_steps(void **state) {
+    (void)state;
+    static between memory, disk;
+    sifr_error error = {0};
+    sifr_offload_options offload = sifr_engine_defaults().offload;
+    run_between(&memory, &offload, 256);
+    offload = on_disk();
+    offload.sub_group_size = 2048;
+    run_between(&disk, &offload, 256);
+    assert_true(disk.engine->training->spread > 0 && memory.engine->training->spread == 0);
+    assert_memory_equal(disk.weights, memory.weights, sizeof disk.weights);
+    assert_true(disk.loss == memory.loss && disk.evaluated == memory.evaluated);
+
+    int32_t tokens[256] = {0}, labels[256] = {0};
+    sifr_step_result result;
+    float *values = disk.weights[2];
+    const void *view;
+    assert_int_equal(sifr_engine_step(disk.engine, tokens, labels, 1e-2, &result, &error), SIFR_OK);
+    assert_int_equal(engine_view(disk.engine, 0, ENGINE_MASTER, 0, 16, values, &view, &error),
+                     SIFR_FAILED);
+    assert_message(&error, "its update is still to come");
+    const engine_io_file *file = engine_swap_file(disk.engine->swap);
+    assert_int_equal(truncate(file->path, 64 * 4096), 0);
+    const char *name = disk.model->weights[0].name;
+    assert_int_equal(sifr_engine_read_weight(disk.engine, name, values, disk.count, &error),
+                     SIFR_FAILED);
+    assert_message(&error, "/state: ends where bytes from");
+    sifr_engine_free(disk.engine);
+    sifr_engine_free(memory.engine);
+    sifr_model_free(disk.model);
+    sifr_model_free(memory.model);
+    scratch_expect_empty();
+}
+
 /* A file that is cut off under a run: the step says what it could not read, and all ends well. */
 static void failure(void **state) {
     (void)state;
@@ -187,9 +267,12 @@ static void failure(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(same_bits),          cmocka_unit_test(settings),
-        cmocka_unit_test(skipped_and_frozen), cmocka_unit_test(plan),
-        cmocka_unit_test(refusals),           cmocka_unit_test(failure)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(same_bits),
+                                       cmocka_unit_test(settings),
+                                       cmocka_unit_test(skipped_and_frozen),
+                                       cmocka_unit_test(plan),
+                                       cmocka_unit_test(refusals),
+                                       cmocka_unit_test(between_steps),
+                                       cmocka_unit_test(failure)};
     return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
 }

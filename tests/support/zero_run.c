@@ -21,6 +21,7 @@ typedef struct rank_run {
     comm_threads *world;
     int32_t rank;
     zero_outcome *out; /* rank 0's */
+    bool ran, updated; /* a step did; the last one changed something */
     char failure[SIFR_ERROR_LENGTH];
 } rank_run;
 
@@ -102,20 +103,39 @@ static int64_t written_before_norm(const plan_schedule *s, plan_queue queue) {
     int64_t bytes = 0;
     for (size_t i = 0; s->instructions[i].action != PLAN_NORM; i++) {
         const plan_instruction *in = &s->instructions[i];
-        bytes += in->action == PLAN_WRITE && in->queue == queue ? in->bytes : 0;
+        bool own = in->action == PLAN_WRITE && in->queue == queue && !in->deferred;
+        bytes += own ? in->bytes : 0;
     }
     return bytes;
 }
 
-/* A step that is skipped writes no more than that, and need not read all. */
-static sifr_status check_moves(const sifr_engine *engine, const moved_bytes *before,
-                               const moved_bytes *now, bool updated, sifr_error *error) {
+/* What a step leaves to the next one. */
+static void count_deferred(const plan_schedule *s, plan_queue queue, int64_t *read,
+                           int64_t *written) {
+    *read = *written = 0;
+    for (size_t i = 0; i < s->instruction_count; i++) {
+        const plan_instruction *in = &s->instructions[i];
+        if (!in->deferred || in->queue != queue) continue;
+        if (in->action == PLAN_READ) *read += in->bytes;
+        if (in->action == PLAN_WRITE) *written += in->bytes;
+    }
+}
+
+/* A step that is skipped writes no more than that, and need not read all. The one before it may
+ * have left something to it, if that was not skipped. */
+static sifr_status check_moves(const rank_run *r, const sifr_engine *engine,
+                               const moved_bytes *before, const moved_bytes *now, bool updated,
+                               sifr_error *error) {
     for (int q = 0; q < 2; q++) {
-        int64_t plan_read, plan_written;
-        (q ? plan_copies : plan_disk)(engine->training, &plan_read, &plan_written);
-        int64_t read = now->read[q] - before->read[q];
-        int64_t written = now->written[q] - before->written[q];
-        int64_t least = written_before_norm(engine->training, move_queues[q]);
+        const plan_schedule *s = engine->training;
+        int64_t plan_read, plan_written, late_read, late_written;
+        (q ? plan_copies : plan_disk)(s, &plan_read, &plan_written);
+        count_deferred(s, move_queues[q], &late_read, &late_written);
+        int64_t read = now->read[q] - before->read[q] - (r->updated ? late_read : 0);
+        int64_t written = now->written[q] - before->written[q] - (r->updated ? late_written : 0);
+        int64_t least = written_before_norm(s, move_queues[q]);
+        plan_read -= late_read;
+        plan_written -= late_written;
         if (updated && read == plan_read && written == plan_written) continue;
         if (!updated && read <= plan_read && written == least) continue;
         return base_fail(error, SIFR_FAILED,
@@ -157,13 +177,22 @@ static sifr_status one_step(rank_run *r, sifr_engine *engine, int step, int32_t 
     sifr_status status = count_moves(engine, &before_step, error);
     if (status == SIFR_OK) status = sifr_engine_step(engine, tokens, labels, 1e-2, &result, error);
     if (status == SIFR_OK) status = count_moves(engine, &now, error);
-    if (status == SIFR_OK) status = check_moves(engine, &before_step, &now, result.updated, error);
+    if (status == SIFR_OK)
+        status = check_moves(r, engine, &before_step, &now, result.updated, error);
     if (status == SIFR_OK) status = check_device(engine, &before_step, &now, error);
     if (status != SIFR_OK) return status;
     const comm_ledger *after = comm_get_ledger(engine->group);
     int64_t bytes[2], calls[2];
     plan_wire(engine->training, &bytes[0], &bytes[1]);
     plan_calls(engine->training, &calls[0], &calls[1]);
+    for (size_t i = 0; i < engine->training->instruction_count && !r->ran; i++) {
+        const plan_instruction *in = &engine->training->instructions[i];
+        if (in->action != PLAN_GATHER || !in->deferred) continue; /* the first has nothing to do */
+        bytes[0] -= in->bytes * (r->v->ranks - 1);
+        calls[0]--;
+    }
+    r->ran = true;
+    r->updated = result.updated;
     for (int o = COMM_ALL_GATHER; o <= COMM_REDUCE_SCATTER; o++) {
         uint64_t moved = after->operation[o].bytes - before.operation[o].bytes;
         int64_t made = after->operation[o].calls - before.operation[o].calls;
