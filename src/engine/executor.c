@@ -592,7 +592,7 @@ sifr_status engine_run(engine_executor *e, const engine_step_input *input, engin
         const plan_instruction *i = &s->instructions[n];
         if (i->deferred && !deferred) {
             e->seconds[n] = 0;
-            if (e->spans) e->spans[n] = (engine_span){.start = before, .end = before};
+            if (e->spans) e->spans[n] = (engine_span){0};
             continue;
         }
         BASE_TRY(run_instruction(e, n, input, result, error));

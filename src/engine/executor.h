@@ -88,7 +88,7 @@ void engine_replace_kernels(engine_executor *executor, engine_kernel kernel, voi
 
 /* When an instruction ran, by comm_seconds. One that starts a transfer is soon over, and its
  * communication, disk or copy queue carries that out later: from `begun` to `over`, both 0 for all
- * others. */
+ * others. All 0 where it did not run: what is deferred, in the first step. */
 typedef struct engine_span {
     double start, end, begun, over;
 } engine_span;

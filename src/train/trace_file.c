@@ -140,15 +140,15 @@ void train_trace_file_step(train_trace_file *f, int32_t rank, const train_trace_
                        (int)step->left_out));
 }
 
-/* "forward h.3 linear", "gather h.3", "wait gather h.3". */
+/* "forward h.3 linear", "gather h.3", "wait gather h.3", "update h.3 adam of the step before". */
 static void name_instruction(const plan_schedule *s, const plan_instruction *i, char *out,
                              size_t size) {
     const plan_instruction *of = i->wait >= 0 ? &s->instructions[i->wait] : i;
     const char *unit = of->unit >= 0 ? s->model->units[of->unit].name : NULL;
     const char *kernel = i->call >= 0 ? device_kernel_name(s->calls[i->call].kernel) : NULL;
-    snprintf(out, size, "%s%s%s%s%s%s", i->wait >= 0 ? "wait " : "",
+    snprintf(out, size, "%s%s%s%s%s%s%s", i->wait >= 0 ? "wait " : "",
              plan_action_name((plan_action)of->action), unit ? " " : "", unit ? unit : "",
-             kernel ? " " : "", kernel ? kernel : "");
+             kernel ? " " : "", kernel ? kernel : "", i->deferred ? " of the step before" : "");
 }
 
 static json_t *describe(const train_trace_file *f, const train_trace_step *step, size_t index) {
