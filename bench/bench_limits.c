@@ -1,6 +1,7 @@
 /* What this machine can do at most, without any of sifr's code:
  *
  *     bench_limits [operations] [memory] [processes] [MIB]     (all three where none is named)
+ *     bench_limits triad                                       (of memory's that by all threads)
  *
  * operations: loops that multiply and add in registers, in the widest instructions that the
  * processor has, by 1 thread and by all. memory: read, copy and triad (a = b + s c) over arrays
@@ -265,23 +266,29 @@ static double bandwidth_of(limit_loop loop, int arrays, float *const *memory, co
     return arrays * (double)part * threads * sizeof(float) / best_of(work, threads) / 1e9;
 }
 
-static void print_memory(const limit_set *set, const int *cores, int threads) {
+static void print_triads(const limit_set *set, float *const *memory, const int *cores, int threads,
+                         const char *who) {
+    printf(" \"triad_gbytes_%s\": %.1f, \"triad_stream_gbytes_%s\": %.1f,\n", who,
+           bandwidth_of(triad_plain, 3, memory, cores, threads), who,
+           bandwidth_of(set->triad_stream, 3, memory, cores, threads));
+}
+
+static void print_memory(const limit_set *set, const int *cores, int threads, bool triad_alone) {
     float *memory[3];
     for (int i = 0; i < 3; i++) {
         memory[i] = take(array_bytes, MAP_PRIVATE);
         memset(memory[i], 0, (size_t)array_bytes);
     }
-    for (int all = 0; all < 2; all++) {
+    for (int all = triad_alone; all < 2; all++) {
         int n = all ? threads : 1;
         const char *who = all ? "all" : "one";
-        printf(" \"read_gbytes_%s\": %.1f, \"copy_gbytes_%s\": %.1f, "
-               "\"copy_stream_gbytes_%s\": %.1f,\n",
-               who, bandwidth_of(read_plain, 1, memory, cores, n), who,
-               bandwidth_of(copy_plain, 2, memory, cores, n), who,
-               bandwidth_of(set->copy_stream, 2, memory, cores, n));
-        printf(" \"triad_gbytes_%s\": %.1f, \"triad_stream_gbytes_%s\": %.1f,\n", who,
-               bandwidth_of(triad_plain, 3, memory, cores, n), who,
-               bandwidth_of(set->triad_stream, 3, memory, cores, n));
+        if (!triad_alone)
+            printf(" \"read_gbytes_%s\": %.1f, \"copy_gbytes_%s\": %.1f, "
+                   "\"copy_stream_gbytes_%s\": %.1f,\n",
+                   who, bandwidth_of(read_plain, 1, memory, cores, n), who,
+                   bandwidth_of(copy_plain, 2, memory, cores, n), who,
+                   bandwidth_of(set->copy_stream, 2, memory, cores, n));
+        print_triads(set, memory, cores, n, who);
     }
     for (int i = 0; i < 3; i++) munmap(memory[i], (size_t)array_bytes);
 }
@@ -381,7 +388,8 @@ int main(int argc, char **argv) {
     if (argc > 1 && !strcmp(argv[1], "watch")) watch(&set, cores, threads);
     printf("{");
     if (wanted(argc, argv, "operations")) print_operations(&set, cores, threads);
-    if (wanted(argc, argv, "memory")) print_memory(&set, cores, threads);
+    bool triad = argc > 1 && !strcmp(argv[1], "triad");
+    if (triad || wanted(argc, argv, "memory")) print_memory(&set, cores, threads, triad);
     if (wanted(argc, argv, "processes")) {
         printf(" \"copies_gbytes_by_1\": %.1f,", copies_by(1, cores, threads));
         printf(" \"copies_gbytes_by_2\": %.1f,\n", copies_by(2, cores, threads));

@@ -1,15 +1,18 @@
 /* Training steps of a model, on one rank or on those that mpirun started:
  *
  *     bench_train MODEL [bf16|fp32] [STEPS] [--threads N] [--sequences N] [--length N] [--stage N]
- *                 [--batches FILE] [--seconds S] [--activations BYTES] [--disk DIR]
- *                 [--parameters-on-disk]
+ *                 [--beside N] [--batches FILE] [--seconds S] [--whole S] [--activations BYTES]
+ *                 [--disk DIR] [--parameters-on-disk]
  *
  * MODEL is gpt2 or llama (shape.h, random weights) or a model folder. FILE holds 32-bit ids, as
  * many a step as all ranks take; without it they are random. --activations recomputes, and keeps so
  * much (0: units' inputs alone); --disk has optimizer state there, and at stage 3
  * --parameters-on-disk the parameters, too. The first step is not counted; no further one begins
- * after S seconds. After each step the first rank prints what there is as a JSON object: the last
- * one counts ("ended": its last step's end, of the monotonic clock). bench/run compares. */
+ * after S seconds, nor (--whole) one that would not be over S seconds after the program's start.
+ * --beside: an engine of another stage takes each step, too, before or behind the first one by
+ * turns. After each step the first rank prints what there is as a JSON object, of two stages {"by":
+ * [one, the other]}: the last one counts. "began": when each step did, of the monotonic clock.
+ * Waiting is the mean over the ranks. bench/run compares. */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,30 +26,42 @@
 #include "engine/engine.h"
 #include "plan/price.h"
 #include "shape.h"
+#include "waits.h"
 
-enum { MOST_STEPS = 64 };
+enum { MOST_STEPS = 64, MOST_RANKS = 1024 };
+
+/* An engine and what was measured of it. */
+typedef struct train_side {
+    int stage;
+    sifr_engine *engine;
+    int done;
+    double began[MOST_STEPS], seconds[MOST_STEPS], losses[MOST_STEPS];
+    double processor[MOST_STEPS]; /* seconds of all threads of all ranks */
+    double waiting, agreeing;     /* seconds of the computing queue: for transfers, for control */
+    double beside;                /* processor seconds of all threads but the first */
+    double lost;                  /* seconds of a step in which the first thread did not run */
+    bench_waits waits;            /* the last four of all ranks together */
+    engine_span *spans, *all;     /* of one step; of all ranks */
+    double disk_busy;             /* seconds in which it had something to move */
+    double updating;              /* seconds of the update, whichever step it is of */
+    double disk_waiting;          /* seconds in which computing waits for the disk */
+    double kernels[DEVICE_KERNELS], operations[DEVICE_KERNELS];
+    double resident;   /* bytes of all ranks behind the first step */
+    comm_ledger moved; /* by the steps that count: bytes alone */
+} train_side;
 
 typedef struct train_bench {
     const char *model_name, *batches;
     sifr_engine_options options;
     int steps;
-    double most_seconds;
+    double started, most_seconds, whole_seconds;
     comm_group *group;
     engine_folder folder; /* zeroed where the model is one of shape.h */
     sifr_model *model;
-    sifr_engine *engine;
     base_map map;
     int32_t *tokens, *labels;
-    int done;
-    double seconds[MOST_STEPS], losses[MOST_STEPS];
-    double waiting, agreeing; /* seconds of the computing queue: for transfers, for control */
-    double beside;            /* processor seconds of all threads but the first */
-    engine_span *spans;       /* of one step, where state is on disk */
-    double disk_busy;         /* seconds in which it had something to move */
-    double updating;          /* seconds of the update, whichever step it is of */
-    double disk_waiting;      /* seconds in which computing waits for the disk */
-    double kernels[DEVICE_KERNELS], operations[DEVICE_KERNELS];
-    comm_ledger before;
+    int sides;
+    train_side side[2];
 } train_bench;
 
 static double now(clockid_t clock) {
@@ -61,13 +76,15 @@ static sifr_status read_arguments(train_bench *b, int argc, char **argv, sifr_er
         {"length", required_argument, NULL, 'l'},       {"stage", required_argument, NULL, 'z'},
         {"batches", required_argument, NULL, 'b'},      {"seconds", required_argument, NULL, 'm'},
         {"activations", required_argument, NULL, 'a'},  {"disk", required_argument, NULL, 'd'},
-        {"parameters-on-disk", no_argument, NULL, 'p'}, {NULL, 0, NULL, 0}};
+        {"parameters-on-disk", no_argument, NULL, 'p'}, {"beside", required_argument, NULL, 'o'},
+        {"whole", required_argument, NULL, 'w'},        {NULL, 0, NULL, 0}};
     int option;
     b->options = sifr_engine_defaults();
     b->options.sequences = 4;
     b->options.precision = SIFR_BF16;
     b->steps = 5;
-    b->most_seconds = 1e9;
+    b->most_seconds = b->whole_seconds = 1e9;
+    b->sides = 1;
     while ((option = getopt_long(argc, argv, "", names, NULL)) != -1) {
         switch (option) {
         case 't':
@@ -80,7 +97,14 @@ static sifr_status read_arguments(train_bench *b, int argc, char **argv, sifr_er
             b->options.length = atoll(optarg);
             break;
         case 'z':
-            b->options.zero_stage = atoi(optarg);
+            b->side[0].stage = atoi(optarg);
+            break;
+        case 'o':
+            b->side[1].stage = atoi(optarg);
+            b->sides = 2;
+            break;
+        case 'w':
+            b->whole_seconds = atof(optarg);
             break;
         case 'b':
             b->batches = optarg;
@@ -114,17 +138,31 @@ static sifr_status read_arguments(train_bench *b, int argc, char **argv, sifr_er
     return SIFR_OK;
 }
 
-static sifr_status make_engine(train_bench *b, sifr_error *error) {
+static sifr_status open_model(train_bench *b, sifr_error *error) {
     bool llama = !strcmp(b->model_name, "llama");
-    if (llama || !strcmp(b->model_name, "gpt2")) {
-        formats_model_config config = shape_of(llama, b->options.length);
-        BASE_TRY(model_from_config(&config, &b->model, error));
-        BASE_TRY(engine_create(b->model, &b->options, b->group, &b->engine, error));
-        return sifr_engine_initialise(b->engine, 1, error);
+    if (!llama && strcmp(b->model_name, "gpt2") != 0)
+        return engine_folder_open(b->model_name, &b->folder, error);
+    formats_model_config config = shape_of(llama, b->options.length);
+    return model_from_config(&config, &b->model, error);
+}
+
+static sifr_status make_engine(train_bench *b, train_side *side, sifr_error *error) {
+    sifr_engine_options options = b->options;
+    options.zero_stage = side->stage;
+    if (b->model) {
+        BASE_TRY(engine_create(b->model, &options, b->group, &side->engine, error));
+        BASE_TRY(sifr_engine_initialise(side->engine, 1, error));
+    } else {
+        BASE_TRY(engine_create(b->folder.model, &options, b->group, &side->engine, error));
+        BASE_TRY(
+            engine_load_folder(side->engine, b->folder.architecture, b->folder.weights, error));
     }
-    BASE_TRY(engine_folder_open(b->model_name, &b->folder, error));
-    BASE_TRY(engine_create(b->folder.model, &b->options, b->group, &b->engine, error));
-    return engine_load_folder(b->engine, b->folder.architecture, b->folder.weights, error);
+    size_t count = side->engine->training->instruction_count;
+    side->spans = calloc(count, sizeof *side->spans);
+    side->all = calloc(count * (size_t)comm_size(b->group), sizeof *side->all);
+    if (!side->spans || !side->all) return base_fail(error, SIFR_NO_MEMORY, "out of memory");
+    engine_note_spans(side->engine->trainer, side->spans);
+    return SIFR_OK;
 }
 
 static int64_t rank_tokens(const train_bench *b) {
@@ -159,140 +197,224 @@ static void fill_batch(train_bench *b, int step) {
         b->labels[i] = i % length == length - 1 ? -100 : b->tokens[i + 1];
 }
 
-static void add_instructions(train_bench *b) {
-    const plan_schedule *s = b->engine->training;
-    const float *seconds = engine_seconds(b->engine->trainer);
+/* `own`: what the first thread stood still for, into [0] transfers and [1] control. */
+static void add_instructions(train_side *side, double own[2]) {
+    const plan_schedule *s = side->engine->training;
+    const float *seconds = engine_seconds(side->engine->trainer);
     for (size_t i = 0; i < s->instruction_count; i++) {
         plan_action action = (plan_action)s->instructions[i].action;
-        if (action == PLAN_WAIT) b->waiting += (double)seconds[i];
-        if (action == PLAN_COUNT || action == PLAN_NORM) b->agreeing += (double)seconds[i];
+        if (action == PLAN_WAIT) own[0] += (double)seconds[i];
+        if (action == PLAN_COUNT || action == PLAN_NORM) own[1] += (double)seconds[i];
         if (s->instructions[i].call < 0) continue;
         const device_call *call = &s->calls[s->instructions[i].call];
         double count, bytes;
         plan_cost(call, &count, &bytes);
-        b->kernels[call->kernel] += (double)seconds[i];
-        b->operations[call->kernel] += count;
+        side->kernels[call->kernel] += (double)seconds[i];
+        side->operations[call->kernel] += count;
     }
 }
 
 /* What transfers overlap counts once: in the list they stand nearly in the order of their ends. */
-static void add_disk(train_bench *b) {
-    const plan_schedule *s = b->engine->training;
-    const float *seconds = engine_seconds(b->engine->trainer);
+static void add_disk(train_side *side) {
+    const plan_schedule *s = side->engine->training;
+    const float *seconds = engine_seconds(side->engine->trainer);
     double until = 0;
     bool decided = false;
-    for (size_t i = 0; i < s->instruction_count && b->spans; i++) {
-        const engine_span *span = &b->spans[i];
+    for (size_t i = 0; i < s->instruction_count; i++) {
+        const engine_span *span = &side->spans[i];
         const plan_instruction *in = &s->instructions[i];
-        if (decided || in->deferred) b->updating += (double)seconds[i];
+        if (decided || in->deferred) side->updating += (double)seconds[i];
         if (in->wait >= 0 && s->instructions[in->wait].queue == PLAN_DISK)
-            b->disk_waiting += (double)seconds[i];
+            side->disk_waiting += (double)seconds[i];
         decided |= in->action == PLAN_NORM;
         if (s->instructions[i].queue != PLAN_DISK || span->over <= until) continue;
-        b->disk_busy += span->over - (span->begun > until ? span->begun : until);
+        side->disk_busy += span->over - (span->begun > until ? span->begun : until);
         until = span->over;
     }
 }
 
+/* Adds up over the ranks: own[] of this one, and what the spans of all say. */
+static sifr_status add_ranks(train_bench *b, train_side *side, const double own[5],
+                             sifr_error *error) {
+    static double all[MOST_RANKS][5];
+    const plan_schedule *s = side->engine->training;
+    int32_t ranks = comm_size(b->group);
+    BASE_TRY(comm_all_gather_control(b->group, own, sizeof all[0], all, error));
+    for (int32_t r = 0; r < ranks; r++) {
+        side->waiting += all[r][0];
+        side->agreeing += all[r][1];
+        side->beside += all[r][2];
+        side->lost += all[r][3];
+        side->processor[side->done] += all[r][4];
+    }
+    if (ranks == 1) return SIFR_OK;
+    int64_t bytes = (int64_t)(s->instruction_count * sizeof *side->spans);
+    BASE_TRY(comm_all_gather_control(b->group, side->spans, bytes, side->all, error));
+    bench_step_spans spans = {s, side->all, ranks};
+    for (int32_t r = 0; r < ranks; r++) bench_add_waits(&spans, r, &side->waits);
+    return SIFR_OK;
+}
+
+/* The memory of all ranks, what they share counted in part. */
+static sifr_status note_memory(train_bench *b, train_side *side, sifr_error *error) {
+    int64_t kib = 0;
+    char line[128];
+    FILE *file = fopen("/proc/self/smaps_rollup", "r");
+    while (file && fgets(line, sizeof line, file))
+        if (!strncmp(line, "Pss:", 4)) kib = atoll(line + 4);
+    if (file) fclose(file);
+    BASE_TRY(comm_sum(b->group, &kib, 1, error));
+    side->resident = 1024.0 * (double)kib;
+    return SIFR_OK;
+}
+
 static void print_list(const char *name, const double *values, int count) {
     printf(" \"%s\": [", name);
-    for (int i = 0; i < count; i++) printf("%s%.6g", i ? ", " : "", values[i]);
+    for (int i = 0; i < count; i++) printf("%s%.9g", i ? ", " : "", values[i]);
     printf("],\n");
 }
 
-static void print_kernels(const train_bench *b) {
+static void print_kernels(const train_side *side) {
     printf(" \"kernels\": {");
     for (int k = 0, some = 0; k < DEVICE_KERNELS; k++) {
-        if (b->kernels[k] <= 0) continue;
+        if (side->kernels[k] <= 0) continue;
         printf("%s\n  \"%s\": {\"ms\": %.1f, \"gflops\": %.0f}", some++ ? "," : "",
-               device_kernel_name((device_kernel)k), b->kernels[k] / b->done * 1e3,
-               b->operations[k] / b->kernels[k] / 1e9);
+               device_kernel_name((device_kernel)k), side->kernels[k] / side->done * 1e3,
+               side->operations[k] / side->kernels[k] / 1e9);
     }
-    printf("}}\n");
+    printf("}");
 }
 
-static void print(const train_bench *b) {
-    const comm_ledger *after = comm_get_ledger(b->group);
+static void print_waits(const train_side *side, int32_t ranks) {
+    double steps = (double)side->done * ranks;
+    printf(" \"waiting_seconds\": %.4f, \"agreeing_seconds\": %.4f, \"beside_seconds\": %.4f,\n",
+           side->waiting / steps, side->agreeing / steps, side->beside / steps);
+    printf(" \"lost_seconds\": %.4f, \"late_seconds\": %.4f, \"moving_seconds\": %.4f, "
+           "\"control_seconds\": %.4f,\n",
+           side->lost / steps, side->waits.late / steps, side->waits.moving / steps,
+           side->waits.control / steps);
+}
+
+static void print_side(const train_bench *b, const train_side *side) {
     const comm_operation g = COMM_ALL_GATHER, r = COMM_REDUCE_SCATTER;
-    const sifr_engine *e = b->engine;
+    const sifr_engine *e = side->engine;
     printf("{\"model\": \"%s\", \"precision\": \"%s\", \"ranks\": %d, \"threads\": %d, "
            "\"isa\": \"%s\",\n",
            b->model_name, b->options.precision == SIFR_BF16 ? "bf16" : "fp32",
            (int)comm_size(b->group), device_threads(e->dev), device_isa(e->dev));
     printf(" \"stage\": %d, \"sequences\": %lld, \"length\": %lld, \"parameters\": %lld,\n",
-           b->options.zero_stage, (long long)b->options.sequences, (long long)b->options.length,
+           side->stage, (long long)b->options.sequences, (long long)b->options.length,
            (long long)sifr_model_parameters(e->model));
-    print_list("seconds", b->seconds, b->done + 1);
-    print_list("losses", b->losses, b->done + 1);
-    printf(" \"ended\": %.3f,\n", now(CLOCK_MONOTONIC));
-    printf(" \"flops_per_token\": %.0f, \"planned_bytes\": %lld,\n",
+    print_list("began", side->began, side->done + 1);
+    print_list("seconds", side->seconds, side->done + 1);
+    print_list("processor_seconds", side->processor, side->done + 1);
+    print_list("losses", side->losses, side->done + 1);
+    printf(" \"flops_per_token\": %.0f, \"planned_bytes\": %lld, \"resident_bytes\": %.0f,\n",
            model_training_flops(e->model, b->options.length),
-           (long long)sifr_engine_planned_bytes(e));
+           (long long)sifr_engine_planned_bytes(e), side->resident);
     int64_t read, written;
     plan_disk(e->training, &read, &written);
     printf(" \"activation_bytes\": %lld, \"disk_bytes\": %lld,\n",
            (long long)e->training->largest_bytes[PLAN_ACTIVATIONS], (long long)(read + written));
-    printf(" \"waiting_seconds\": %.4f, \"agreeing_seconds\": %.4f, \"beside_seconds\": %.4f,\n",
-           b->waiting / b->done, b->agreeing / b->done, b->beside / b->done);
+    print_waits(side, comm_size(b->group));
     printf(" \"disk_busy_seconds\": %.4f, \"disk_waiting_seconds\": %.4f,\n",
-           b->disk_busy / b->done, b->disk_waiting / b->done);
-    printf(" \"update_seconds\": %.4f,\n", b->updating / b->done);
+           side->disk_busy / side->done, side->disk_waiting / side->done);
+    printf(" \"update_seconds\": %.4f,\n", side->updating / side->done);
     printf(" \"gathered_bytes\": %lld, \"reduced_bytes\": %lld,\n",
-           (long long)(after->operation[g].bytes - b->before.operation[g].bytes) / b->done,
-           (long long)(after->operation[r].bytes - b->before.operation[r].bytes) / b->done);
-    print_kernels(b);
+           (long long)side->moved.operation[g].bytes / side->done,
+           (long long)side->moved.operation[r].bytes / side->done);
+    print_kernels(side);
+    printf("}");
+}
+
+/* Only the outermost object begins a line. */
+static void print(const train_bench *b) {
+    if (b->sides > 1) printf("{\"by\": [ ");
+    for (int i = 0; i < b->sides; i++) {
+        if (i) printf(", ");
+        print_side(b, &b->side[i]);
+    }
+    printf("%s\n", b->sides > 1 ? "]}" : "");
     fflush(stdout);
 }
 
 /* All ranks leave together: the first one's clock says when. */
-static sifr_status is_last(const train_bench *b, double begun, bool *last, sifr_error *error) {
-    double mine = now(CLOCK_MONOTONIC) - begun, all[1024];
+static sifr_status is_last(const train_bench *b, double begun, double turn, bool *last,
+                           sifr_error *error) {
+    double at = now(CLOCK_MONOTONIC), all[MOST_RANKS];
+    double mine = at - begun > b->most_seconds || at + turn - b->started > b->whole_seconds;
     BASE_TRY(comm_all_gather_control(b->group, &mine, sizeof mine, all, error));
-    *last = all[0] > b->most_seconds;
+    *last = all[0] > 0;
+    return SIFR_OK;
+}
+
+static double other_threads(void) {
+    return now(CLOCK_PROCESS_CPUTIME_ID) - now(CLOCK_THREAD_CPUTIME_ID);
+}
+
+static sifr_status run_step(train_bench *b, train_side *side, int s, sifr_error *error) {
+    sifr_step_result result;
+    double own[5] = {0}, others = other_threads(), first = now(CLOCK_THREAD_CPUTIME_ID);
+    double start = now(CLOCK_MONOTONIC);
+    comm_ledger before = *comm_get_ledger(b->group);
+    BASE_TRY(sifr_engine_step(side->engine, b->tokens, b->labels, 3e-4, &result, error));
+    double over = comm_seconds();
+    side->began[s] = start;
+    side->seconds[s] = over - start;
+    side->losses[s] = result.loss;
+    side->done = s;
+    if (s == 0) return SIFR_OK;
+    own[2] = other_threads() - others;
+    first = now(CLOCK_THREAD_CPUTIME_ID) - first;
+    own[3] = side->seconds[s] - first;
+    own[4] = own[2] + first;
+    const comm_ledger *after = comm_get_ledger(b->group);
+    for (int o = 0; o < COMM_OPERATIONS; o++)
+        side->moved.operation[o].bytes += after->operation[o].bytes - before.operation[o].bytes;
+    add_instructions(side, own);
+    add_disk(side);
+    return add_ranks(b, side, own, error);
+}
+
+/* The first step of each engine before there is another one: its memory is its own then. */
+static sifr_status begin(train_bench *b, sifr_error *error) {
+    BASE_TRY(open_model(b, error));
+    fill_batch(b, 0);
+    for (int i = 0; i < b->sides; i++) {
+        BASE_TRY(make_engine(b, &b->side[i], error));
+        BASE_TRY(run_step(b, &b->side[i], 0, error));
+        BASE_TRY(note_memory(b, &b->side[i], error));
+    }
+    b->side[1].resident = 0;
     return SIFR_OK;
 }
 
 static sifr_status run_steps(train_bench *b, sifr_error *error) {
-    double begun = 0;
-    for (int s = 0; s <= b->steps; s++) {
-        sifr_step_result result;
-        bool last = false;
+    double begun = now(CLOCK_MONOTONIC);
+    bool last = false;
+    for (int s = 1; s <= b->steps && !last; s++) {
+        double turn = now(CLOCK_MONOTONIC);
         fill_batch(b, s);
-        double processor = now(CLOCK_PROCESS_CPUTIME_ID) - now(CLOCK_THREAD_CPUTIME_ID);
-        double start = now(CLOCK_MONOTONIC);
-        BASE_TRY(sifr_engine_step(b->engine, b->tokens, b->labels, 3e-4, &result, error));
-        b->seconds[s] = now(CLOCK_MONOTONIC) - start;
-        b->losses[s] = result.loss;
-        b->done = s;
-        if (s == 0) {
-            b->before = *comm_get_ledger(b->group);
-            begun = now(CLOCK_MONOTONIC);
-            continue;
-        }
-        b->beside += now(CLOCK_PROCESS_CPUTIME_ID) - now(CLOCK_THREAD_CPUTIME_ID) - processor;
-        add_instructions(b);
-        add_disk(b);
+        for (int i = 0; i < b->sides; i++)
+            BASE_TRY(run_step(b, &b->side[b->sides > 1 ? (s + i) % 2 : 0], s, error));
         if (comm_rank(b->group) == 0) print(b);
-        BASE_TRY(is_last(b, begun, &last, error));
-        if (last) break;
+        BASE_TRY(is_last(b, begun, now(CLOCK_MONOTONIC) - turn, &last, error));
     }
     return SIFR_OK;
 }
 
 static sifr_status run(train_bench *b, int argc, char **argv, sifr_error *error) {
     int ranks;
+    b->started = now(CLOCK_MONOTONIC);
     BASE_TRY(read_arguments(b, argc, argv, error));
     if (comm_under_launcher(&ranks))
         BASE_TRY(comm_open_mpi(&b->group, error));
     else
         BASE_TRY(comm_open_self(&b->group, error));
-    if (comm_size(b->group) > 1024) return base_fail(error, SIFR_USAGE, "more than 1024 ranks");
+    if (comm_size(b->group) > MOST_RANKS)
+        return base_fail(error, SIFR_USAGE, "more than %d ranks", MOST_RANKS);
     BASE_TRY(open_batches(b, error));
-    BASE_TRY(make_engine(b, error));
-    if (b->engine->training->nvme_bytes) {
-        b->spans = calloc(b->engine->training->instruction_count, sizeof *b->spans);
-        engine_note_spans(b->engine->trainer, b->spans);
-    }
+    BASE_TRY(begin(b, error));
     return run_steps(b, error);
 }
 
@@ -301,13 +423,16 @@ int main(int argc, char **argv) {
     sifr_error error = {0};
     sifr_status status = run(&b, argc, argv, &error);
     if (status != SIFR_OK) fprintf(stderr, "bench_train: %s\n", error.message);
-    sifr_engine_free(b.engine);
+    for (int i = 0; i < b.sides; i++) {
+        sifr_engine_free(b.side[i].engine);
+        free(b.side[i].spans);
+        free(b.side[i].all);
+    }
     if (b.folder.model)
         engine_folder_close(&b.folder);
     else
         sifr_model_free(b.model);
     base_unmap(&b.map);
-    free(b.spans);
     free(b.tokens);
     free(b.labels);
     if (b.group) comm_close(b.group);

@@ -131,8 +131,9 @@ def start(contestant, rank, port, out, err):
 
 
 def wait_all(processes, deadline):
-    """Exit codes by process, None for one that had to be ended; and the largest memory of one."""
-    codes, peak = [None] * len(processes), 0
+    """Exit codes by process, None for one that had to be ended; the largest memory of one, and the
+    processor seconds of those that ended."""
+    codes, peak, processor = [None] * len(processes), 0, 0
     try:
         while any(c is None for c in codes):
             for i, process in enumerate(processes):
@@ -142,6 +143,7 @@ def wait_all(processes, deadline):
                 if pid:
                     codes[i] = process.returncode = os.waitstatus_to_exitcode(status)
                     peak = max(peak, usage.ru_maxrss * 1024)
+                    processor += usage.ru_utime + usage.ru_stime
             if any(codes) or time.monotonic() > deadline:
                 break
             time.sleep(0.02)
@@ -152,18 +154,51 @@ def wait_all(processes, deadline):
                 usage = os.wait4(process.pid, 0)[2]
                 process.returncode = -9
                 peak = max(peak, usage.ru_maxrss * 1024)
-    return codes, peak
+    return codes, peak, processor
+
+
+def busy_seconds():
+    """Processor seconds that this machine's programs and its neighbours' took of our cores so
+    far."""
+    ours, tick = {f"cpu{c}" for c in cores()}, os.sysconf("SC_CLK_TCK")
+    with open("/proc/stat") as f:
+        lines = [line.split() for line in f]
+    # user nice system idle iowait irq softirq steal
+    return sum(sum(map(int, n[1:4] + n[6:9])) for n in lines if n[0] in ours) / tick
+
+
+class BusyWatch(threading.Thread):
+    def __init__(self):
+        super().__init__(daemon=True)
+        self.seen, self.stop = [], threading.Event()
+
+    def run(self):
+        while not self.stop.wait(0.1):
+            self.seen.append((time.monotonic(), busy_seconds()))
+
+    def free(self, begun, ended, own):
+        """The share of our cores' time that was there for a program that used `own` processor
+        seconds between two times: what others took is not."""
+        at = lambda t: min(self.seen, key=lambda s: abs(s[0] - t), default=None)
+        first, last = at(begun), at(ended)
+        if not first or last[0] - first[0] < 0.5:
+            return 1
+        whole = len(cores()) * (last[0] - first[0])
+        others = (last[1] - first[1]) - own * (last[0] - first[0]) / (ended - begun)
+        return min(1, max(0.05, 1 - others / whole))
 
 
 class ProcessorWatch:
     """What the processors give meanwhile, by a command that says so in lines: time of the monotonic
-    clock, core, rate."""
+    clock, core, rate; and how much of their time other programs leave."""
 
     def __init__(self, command):
         self.out = tempfile.TemporaryFile("w+")
         self.process = subprocess.Popen(command, stdout=self.out, stderr=subprocess.DEVNULL,
                                         stdin=subprocess.DEVNULL, env=clean_environment(),
                                         start_new_session=True)
+        self.busy = BusyWatch()
+        self.busy.start()
 
     def __enter__(self):
         return self
@@ -175,30 +210,78 @@ class ProcessorWatch:
     def end(self):
         end_group(self.process)
         self.process.wait()
+        self.busy.stop.set()
+        self.busy.join()
 
-    def rate(self, begun, ended):
-        """Of all cores together, the mean between two times; None where nothing was seen. Ends the
-        command."""
+    def read(self):
+        """[(time, rate)] of each core, all that was seen. Ends the command."""
         self.end()
         self.out.seek(0)
-        rates = {}
+        seen = {}
         for line in self.out.read().splitlines()[:-1]:      # the last one may break off
             at, core, rate = line.split()
-            if begun <= float(at) <= ended:
-                rates.setdefault(core, []).append(float(rate))
-        return sum(sum(r) / len(r) for r in rates.values()) or None
+            seen.setdefault(int(core), []).append((float(at), float(rate)))
+        return [seen[core] for core in sorted(seen)]
+
+
+def rates_between(seen, begun, ended):
+    """Of each core, the mean between two times; None where one was not seen then."""
+    rates = [[rate for at, rate in core if begun <= at <= ended] for core in seen]
+    return [sum(r) / len(r) for r in rates] if rates and all(rates) else None
+
+
+PIECE = 1.0     # seconds: ten looks at a core, and shorter than neighbours stay
+
+
+def pieces(seen, begun, ended):
+    """The rates of the cores, by pieces of time of about a second."""
+    count = max(1, round((ended - begun) / PIECE))
+    ends = [begun + (ended - begun) * i / count for i in range(count + 1)]
+    found = [rates_between(seen, *between) for between in zip(ends, ends[1:])]
+    return [rates for rates in found if rates]
+
+
+def counted_steps(result):
+    """(begin, end) of the steps that count, all but the first; where only the end of the last one
+    is known, of all as one."""
+    if "began" in result:
+        return [(b, b + s) for b, s in zip(result["began"][1:], result["seconds"][1:])]
+    if "ended" in result:
+        return [(result["ended"] - sum(result["seconds"][1:]), result["ended"])]
+    return []
+
+
+def add_machine(result, watching):
+    """What the processors gave during the steps that count: "machine_cores", the mean of each core;
+    "machine", their sum; "machine_steps", that sum by steps. Of what ranks can have that make a
+    step together, one on each core: "least", by steps, the mean of the slowest core, and "uneven",
+    the share of the cores' time in which the others stand still for it. Where a step's own
+    processor time is known: "free", by steps, the share of the cores' time that others left."""
+    steps, seen = counted_steps(result), watching.read()
+    if "processor_seconds" in result:
+        result["free"] = [watching.busy.free(*step, own)
+                          for step, own in zip(steps, result["processor_seconds"][1:])]
+    rates = [rates_between(seen, *step) for step in steps]
+    if not any(rates):
+        return
+    result["machine_cores"] = [sum(core) / len(core) for core in zip(*filter(None, rates))]
+    result["machine"] = sum(result["machine_cores"])
+    result["machine_steps"] = [r and sum(r) for r in rates]
+    by_step = [pieces(seen, *step) for step in steps]
+    result["least"] = [sum(map(min, p)) / len(p) if p else None for p in by_step]
+    still = [1 - min(rates) / r for p in by_step for rates in p for r in rates]
+    result["uneven"] = sum(still) / len(still) if still else None
 
 
 def run(contestant, timeout=None, watch=None):
-    """`watch`: a command for ProcessorWatch; its figure for the steps that count, all but the
-    first, becomes the result's "machine"."""
+    """`watch`: a command for ProcessorWatch; its figures for the steps that count become part of
+    the result, or of each of the results "by" which it took turns."""
     if not watch:
         return run_alone(contestant, timeout)
     with ProcessorWatch(watch) as watching:
         result = run_alone(contestant, timeout)
-        if "ended" in result:
-            begun = result["ended"] - sum(result["seconds"][1:])
-            result["machine"] = watching.rate(begun, result["ended"])
+        for one in result.get("by", [result]):
+            add_machine(one, watching)
         return result
 
 
@@ -224,7 +307,7 @@ def run_alone(contestant, timeout):
                 if contestant.program else (lambda: [p.pid for p in processes])
             watch = MemoryWatch(pids)
             watch.start()
-        codes, peak = wait_all(processes, begun + timeout)
+        codes, peak, processor = wait_all(processes, begun + timeout)
         wall = time.monotonic() - begun
         if watch:
             watch.stop.set()
@@ -242,7 +325,7 @@ def run_alone(contestant, timeout):
     except ValueError as e:
         why = f"ended after {wall:.0f} s: too slow here" if late else str(e)
         return {"failed": why, "stderr": trouble[-3000:]}
-    result.update(wall_seconds=wall, peak_bytes=peak, ended_early=late)
+    result.update(wall_seconds=wall, peak_bytes=peak, ended_early=late, run_seconds=processor)
     return result
 
 

@@ -7,7 +7,9 @@ import subprocess
 import time
 
 import report
-from harness import Contestant, clean_environment, failure, good, interleave, median
+from harness import Contestant, clean_environment, failure, good, interleave, median, spread
+from harness import run as run_once
+from inputs import STEPS, TOKENS
 from part_limits import watch
 from part_train import check_losses, given, rate
 from report import Row, gigabytes, number
@@ -46,6 +48,42 @@ def ours(context, model, stage, shape, steps, precision="bf16", more=()):
                       program="bench_train")
 
 
+def pair(context, model, stage, shape, seconds, steps=None, precision="bf16"):
+    """Steps of a stage and of stage 0 by turns, in the same processes, until so many seconds are
+    over; its result has both, in this order."""
+    tokens = RANKS * shape[0] * shape[1]
+    steps = steps or min(63, STEPS * TOKENS // tokens - 1)
+    c = ours(context, model, stage, shape, steps, precision,
+             ("--beside", "0", "--whole", str(seconds), "--seconds", "1e9"))
+    c.name, c.timeout = f"{c.name} and 0", seconds + 120
+    return c
+
+
+def work(result):
+    """Of each step that counts, what it took of what the machine gave: its seconds, times the share
+    of the cores that was free and the rate of the slowest core, for which the other one waits."""
+    steps = result["seconds"][1:]
+    least = result.get("least") or [None] * len(steps)
+    return [s * free * (rate or 1) for s, free, rate in zip(steps, result["free"], least)]
+
+
+def turns(by):
+    """The second one's work beside that of the first one, of each turn."""
+    own, base = (work(r) for r in by)
+    return [b / a for a, b in zip(own, base)]
+
+
+def run_pairs(context, model, shape, seconds):
+    """{stage: what it and stage 0 did in turns}, in so many seconds for all."""
+    ends, found = time.monotonic() + seconds, {}
+    for stage in STAGE_MARK:
+        context.say(f"two ranks, {model}, stages {stage} and 0 in turns")
+        each = (ends - time.monotonic()) / (len(STAGE_MARK) - len(found))
+        found[stage] = run_once(pair(context, model, stage, shape, max(10, each)),
+                                watch=watch(context.inputs))
+    return found
+
+
 def peer(context, name, script, model, stage, shape, steps, precision="bf16", more=()):
     inputs, (sequences, length) = context.inputs, shape
     command = context.peer(script) + [
@@ -56,34 +94,61 @@ def peer(context, name, script, model, stage, shape, steps, precision="bf16", mo
                       timeout=240)
 
 
-def stage_rows(part, model, results, tokens):
-    zero = results["sifr, stage 0"]
-    if not good(zero):
-        part.rows.append(Row(f"{model}, stage 0", note=failure(zero)))
-        return
-    base = rate(zero, tokens)[0]
-    for stage in range(4):
-        runs = results[f"sifr, stage {stage}"]
-        if not good(runs):
-            part.rows.append(Row(f"{model}, stage {stage}", note=failure(runs)))
+def stage_rows(part, model, pairs, tokens):
+    """A row for each stage beside stage 0, whose steps it took turns with."""
+    for stage, result in pairs.items():
+        if "failed" in result:
+            part.rows.append(Row(f"{model} bf16, stage {stage}", note=result["failed"]))
             continue
-        value, wide = rate(runs, tokens)
-        last = good(runs)[-1]
-        step = median([s for r in good(runs) for s in r["seconds"][1:]])
-        lost = sum(median([r[f"{k}_seconds"] for r in good(runs)])
-                   for k in ("waiting", "agreeing", "beside"))
-        peak = max(r["peak_bytes"] for r in good(runs))
-        if stage:
-            part.rows.append(Row(
-                f"{model} bf16, stage {stage}: tokens/s", number(value) + report.spread(wide),
-                "sifr, stage 0", number(base), value / base, STAGE_MARK[stage],
-                "; ".join(n for n in (f"both ranks: {gigabytes(peak)}", given(runs, zero)) if n)))
+        own, base = result["by"]
+        plain = [b / a for a, b in zip(own["seconds"][1:], base["seconds"][1:])]
+        ratios = turns(result["by"])
+        value, wide = rate([own], tokens)
+        slowest = [median([g for g in one.get("least", []) if g]) for one in (own, base)]
+        notes = [f"median of {len(ratios)} turns{report.spread(spread(ratios))}, by time alone "
+                 f"{number(median(plain))}{report.spread(spread(plain))}",
+                 f"both ranks: {gigabytes(own['resident_bytes'])}",
+                 f"slower core: {number(slowest[0])} and {number(slowest[1])} GFLOP/s"
+                 if all(slowest) else ""]
         part.rows.append(Row(
-            f"{model} bf16, stage {stage}: communication", f"{number(lost)} s", "step",
-            f"{number(step)} s", lost / step, "<0.05",
-            f"waiting {number(last['waiting_seconds'])}, "
-            f"control {number(last['agreeing_seconds'])}, "
-            f"processor time beside {number(last['beside_seconds'])} s"))
+            f"{model} bf16, stage {stage}: tokens/s", number(value) + report.spread(wide),
+            "sifr, stage 0, in turns", number(rate([base], tokens)[0]), median(ratios),
+            STAGE_MARK[stage], "; ".join(n for n in notes if n)))
+    for stage in range(4):
+        sides = [one for result in pairs.values() for one in result.get("by", [])
+                 if one["stage"] == stage]
+        if sides:
+            communication_rows(part, f"{model} bf16, stage {stage}: communication", sides)
+
+
+def communication(r):
+    """Seconds of a step, the mean of the ranks, that computing could have had: its thread stood
+    still for another rank or for bytes, or other threads of sifr's ran in its place. Those run
+    while it stands still, too, which does not count twice: `lost` is all the time in which it did
+    not run, whoever did."""
+    still = r["waiting_seconds"] + r["agreeing_seconds"]
+    return still + min(r["beside_seconds"], max(0, r["lost_seconds"] - still))
+
+
+def communication_rows(part, title, sides):
+    """What was measured, and what is left of it without the waiting that the cores' rates meanwhile
+    explain."""
+    step = median([s for r in sides for s in r["seconds"][1:]])
+    lost, late, moving, control, beside = (median(values) for values in zip(*(
+        (communication(r), r["late_seconds"], r["moving_seconds"], r["control_seconds"],
+         r["beside_seconds"]) for r in sides)))
+    part.rows.append(Row(
+        title, f"{number(lost)} s", "step", f"{number(step)} s", lost / step, "<0.05",
+        f"for the other rank {number(late)}, for bytes {number(moving)}, control "
+        f"{number(control)}, processor time beside {number(beside)} s"))
+    uneven = [r["uneven"] for r in sides if r.get("uneven") is not None]
+    if not uneven:
+        return
+    explained = min(late, median(uneven) * step)
+    part.rows.append(Row(
+        f"{title}, had both cores been alike", f"{number(lost - explained)} s", "step",
+        f"{number(step)} s", (lost - explained) / step, "",
+        f"by the rates of the cores the quicker one waits {number(median(uneven) * step)} s"))
 
 
 def peer_rows(part, model, name, stage, precision, results, tokens):
@@ -118,27 +183,33 @@ def run(context, part):
     every = [("DeepSpeed", "train_deepspeed.py", s) for s in (1, 2, 3)] + \
             [("FSDP2", "train_fsdp2.py", s) for s in (2, 3)] if context.python else []
     ends = time.monotonic() + context.allowed
-    for model, share in (("gpt2", 0.65), ("llama", 1)):
-        context.say(f"two ranks, {model}")
+    for model, share, of_pairs in (("gpt2", 0.6, 0.5), ("llama", 1, 0.65)):
+        model_ends = time.monotonic() + (ends - time.monotonic()) * share
         peers = [p for p in every if model == "gpt2" or p[2] == 3]
-        contestants = [ours(context, model, stage, shape, 3) for stage in range(4)]
-        if emulated:
-            contestants += [ours(context, model, stage, shape, 3, precision)
-                            for stage in sorted({p[2] for p in peers})]
+        pairs = run_pairs(context, model, shape, (model_ends - time.monotonic()) *
+                          (of_pairs if peers else 1))
+        contestants = [ours(context, model, stage, shape, 3, precision)
+                       for stage in sorted({p[2] for p in peers})]
         contestants += [peer(context, name, script, model, stage, shape, 2, precision)
                         for name, script, stage in peers]
-        results = interleave(contestants, context.rounds, (ends - time.monotonic()) * share,
+        results = interleave(contestants, context.rounds, model_ends - time.monotonic(),
                              context.say, watch(context.inputs))
-        part.data[model] = results
-        stage_rows(part, model, results, tokens)
+        part.data[model] = {"pairs": pairs, "results": results}
+        stage_rows(part, model, pairs, tokens)
         for name, _, stage in peers:
             peer_rows(part, model, name, stage, precision, results, tokens)
     part.notes.append(
         f"One thread a rank, bound to its core; {shape[0]} × {shape[1]} tokens a rank and step. "
-        "Communication: the computing queue's waits for transfers and for control messages (which "
-        "hold the wait for a slower rank), and the processor time of all other threads. Memory: "
-        "the largest sum over the ranks, shared pages counted in proportion, looked at each "
-        "second. Machine: what the multiply-add loop did during the steps of both ranks. "
+        "Stages beside stage 0: the same processes make each step with the one and with the other, "
+        "one after the other, so that both get the same machine; ratio: seconds times the rate of "
+        "the slower core meanwhile, by pieces of a second, for which the other rank waits. "
+        "Communication, the mean of both ranks: the computing thread's waits for transfers and "
+        "for control messages, and the processor time of other threads that it lost to them. For "
+        "the other rank: nothing moved, since that one was not there yet. Had both cores been "
+        "alike: less what a rank waits for where both do the same work and one core is slower, by "
+        "the rates of the multiply-add loop on each, as far as it was waited for. Memory: the sum "
+        "over the ranks, shared pages counted in proportion; beside peers the largest, looked at "
+        "each second. Machine: what the loop did during the steps of both ranks. "
         "DeepSpeed: its CPU accelerator over gloo; FSDP2: gloo; both with huge pages and an "
         "allocator that gives nothing back." + (
             " In fp32 beside the peers: without instructions for bf16 torch emulates it." if

@@ -14,12 +14,12 @@ from report import Row, gigabytes, number
 LOSS_BOUNDS = {"fp32": (2e-5, 1e-3), "bf16": (2e-3, 1e-2)}
 
 
-def ours(context, model, precision, sequences, length, steps):
+def ours(context, model, precision, sequences, length, steps, *more):
     inputs = context.inputs
     return Contestant("sifr", [
         inputs.program("bench_train"), inputs.model(model, length), precision, str(steps),
         "--sequences", str(sequences), "--length", str(length),
-        "--batches", inputs.batches(inputs.words(model)), "--seconds", "30"])
+        "--batches", inputs.batches(inputs.words(model)), "--seconds", "30", *more])
 
 
 def torch(context, model, precision, sequences, length, compiled, steps):

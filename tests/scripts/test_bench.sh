@@ -8,7 +8,7 @@ export PYTHONPATH=$SOURCE/bench PYTHONDONTWRITEBYTECODE=1 SIFR_BENCH_CACHE=$PWD/
 
 python3 - <<'P' || fail "the harness"
 import os, time
-import harness as h, report as r, part_short, part_train
+import json, harness as h, report as r, part_ranks, part_short, part_train
 
 def sh(name, text, **more):
     return h.Contestant(name, ["sh", "-c", text], **more)
@@ -56,8 +56,24 @@ said = ("import time; now = time.monotonic(); "
 watched = h.run(sh("watched", "sleep 1; python3 -c 'import time; print(\"{\\\"seconds\\\": "
                    "[9, 1, 1], \\\"ended\\\": %f}\" % time.monotonic())'"),
                 watch=["python3", "-c", said])
-assert watched["machine"] == 40, watched
+assert watched["machine"] == 40 and watched["machine_cores"] == [10, 30], watched
+assert watched["least"] == [10] and abs(watched["uneven"] - 1 / 3) < 1e-9, watched
 assert "machine" not in h.run(sh("none", "echo '{}'"), watch=["true"])
+
+# What other programs took of two cores: 5 of 20 seconds.
+busy, cores, h.cores = h.BusyWatch(), h.cores, lambda: [0, 1]
+busy.seen = [(100, 7), (105, 12), (110, 22)]
+assert busy.free(100, 110, 10) == 0.75 and busy.free(100, 110, 15) == 1, busy.free(100, 110, 10)
+h.cores = cores
+
+# Stages in turns: what a step took of the slower core, not seconds alone. Communication: what
+# other threads did while the first one stood still does not count twice.
+own = {"seconds": [9, 4, 6], "free": [1, 0.5], "least": [100, 50]}
+base = {"seconds": [9, 4, 4], "free": [1, 1], "least": [90, 75]}
+assert part_ranks.turns([own, base]) == [0.9, 2], part_ranks.turns([own, base])
+step = {"waiting_seconds": 2, "agreeing_seconds": 1, "beside_seconds": 4, "lost_seconds": 5}
+assert part_ranks.communication(step) == 5
+assert part_ranks.communication({**step, "lost_seconds": 9}) == 7
 
 # Settings of the shell that slow a library down do not reach a contestant.
 os.environ["OPENBLAS_CORETYPE"] = "Haswell"
@@ -94,9 +110,15 @@ shares = {"x": [0.5, 0.58], "y": [0.9]}
 assert part_short.run(Context(), r.Part("short", "")) is True
 shares = {"x": [{"failed": "no"}]}
 assert part_short.run(Context(), r.Part("short", "")) is False
+shares = {"x": [0.5], "y": [0.9]}        # no second look beyond the time that there is
+part_short.SECONDS = 0
+assert part_short.run(Context(), r.Part("short", "")) is False and shares["x"] == []
 open("kept.json", "w").write('{"other": {"x": 0.6}}')
 shares = {"x": [0.1]}
 assert part_short.run(Context(), r.Part("short", "")) is True
+shares, Context.keep = {"x": [0.1, 0.3, 0.2]}, True     # what is kept is a median
+assert part_short.run(Context(), r.Part("short", "")) is True
+assert json.load(open("kept.json")) == {"other": {"x": 0.6}, "this": {"x": 0.2}}
 P
 
 code=0
@@ -116,6 +138,6 @@ for name, part in parts.items():
     for row in part["rows"]:
         assert row["ours"] or row["theirs"], (name, row)    # one without figures says why
 assert sum("share of the limit" in r["figure"] for r in parts["train"]["rows"]) == 16
-assert sum("communication" in r["figure"] for r in parts["ranks"]["rows"]) == 8
+assert sum(r["figure"].endswith("communication") for r in parts["ranks"]["rows"]) == 8
 P
 grep -q '^## Training on one rank' result.md || fail "no page"

@@ -1,4 +1,4 @@
-# label: speed, timeout: 1200
+# label: speed, timeout: 400
 # The short bench: shares of this machine's limits beside those kept for its kind. Half of one may be
 # lost here, since other work runs on the machines that tests run on; `make bench-short` is stricter.
 # not under sanitizers, runs alone
