@@ -146,9 +146,9 @@ def communication_rows(part, title, sides):
         return
     explained = min(late, median(uneven) * step)
     part.rows.append(Row(
-        f"{title}, had both cores been alike", f"{number(lost - explained)} s", "step",
+        f"{title}, less what unlike cores can explain", f"{number(lost - explained)} s", "step",
         f"{number(step)} s", (lost - explained) / step, "",
-        f"by the rates of the cores the quicker one waits {number(median(uneven) * step)} s"))
+        f"by the cores' rates the quicker one waits at most {number(median(uneven) * step)} s"))
 
 
 def peer_rows(part, model, name, stage, precision, results, tokens):
@@ -205,9 +205,10 @@ def run(context, part):
         "the slower core meanwhile, by pieces of a second, for which the other rank waits. "
         "Communication, the mean of both ranks: the computing thread's waits for transfers and "
         "for control messages, and the processor time of other threads that it lost to them. For "
-        "the other rank: nothing moved, since that one was not there yet. Had both cores been "
-        "alike: less what a rank waits for where both do the same work and one core is slower, by "
-        "the rates of the multiply-add loop on each, as far as it was waited for. Memory: the sum "
+        "the other rank: nothing moved, since that one was not there yet. Less what "
+        "unlike cores can explain: that, as far as the multiply-add loop's rates on both cores, by "
+        "pieces of a second, would have the quicker one wait at each piece's end; an upper bound, "
+        "since the rates are noisy and ranks run ahead of each other. Memory: the sum "
         "over the ranks, shared pages counted in proportion; beside peers the largest, looked at "
         "each second. Machine: what the loop did during the steps of both ranks. "
         "DeepSpeed: its CPU accelerator over gloo; FSDP2: gloo; both with huge pages and an "
