@@ -378,8 +378,9 @@ sifr_status lower_list(const sifr_model *model, device *dev, const plan_settings
     if (plan_may_defer(s)) {
         BASE_TRY_GOTO(status, find_spread(model, dev, settings, kept, &spread, error), done);
         BASE_TRY_GOTO(status, plan_pass_defer(s, spread, error), done);
+    } else {
+        BASE_TRY_GOTO(status, plan_memory(s, error), done);
     }
-    BASE_TRY_GOTO(status, plan_memory(s, error), done);
     *out = s;
     s = NULL;
 done:

@@ -272,9 +272,7 @@ static void mark(defer_state *d, bool deferred) {
 /* The widest spread that memory allows; else the order as it was. */
 static sifr_status choose_order(defer_state *d, sifr_error *error) {
     keep_order(d);
-    int64_t peak = find_peak(d), more = peak / PEAK_SHARE;
-    BASE_TRY(put_order(d, error));
-    int64_t bytes = d->s->total_bytes;
+    int64_t peak = find_peak(d), more = peak / PEAK_SHARE, bytes = d->s->total_bytes;
     mark(d, true);
     for (int quarters = SPREADS; quarters > 0; quarters--) {
         make_order(d, (double)quarters / SPREADS);
@@ -344,6 +342,7 @@ sifr_status plan_pass_defer(plan_schedule *s, int32_t spread, sifr_error *error)
     defer_state d = {.s = s};
     sifr_status status;
     BASE_TRY_GOTO(status, allocate(&d, error), done);
+    if (spread < 0) BASE_TRY_GOTO(status, plan_memory(s, error), done); /* as it is */
     d.old = plan_take_list(s);
     find_deferred(&d);
     find_touched(&d);

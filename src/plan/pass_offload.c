@@ -31,6 +31,7 @@ enum {
     AUTO_GROUP = 4 << 20, /* elements: 16 MiB for each kind */
     LONGEST_GROUP = 1 << 30,
     PEAK_SHARE = 256, /* of the peak: what reading ahead may add to it */
+    MOST_SETS = 64,
 };
 
 /* A sub-group: elements first ... first + elements - 1 of what one update is of. */
@@ -172,10 +173,21 @@ static int32_t state_parts(const offload_state *o) {
            (o->longest[PART_MOMENT2] > 0);
 }
 
+/* So many that a large update, which is long where products are (a product of tens of seconds is no
+ * rarity in a large model), is read and written beside one product: within the share of the peak.
+ */
+static int64_t sets_within_peak(const offload_state *o) {
+    int64_t set = 0, peak = 0;
+    for (int p = 0; p < PARTS; p++) set += o->longest[p] ? o->longest[p] + PLAN_DISK_ALIGNMENT : 0;
+    for (size_t i = 0; i < o->old.count; i++) peak = base_max_i64(peak, o->live[i]);
+    return base_min_i64(peak / PEAK_SHARE / set, MOST_SETS);
+}
+
 static sifr_status choose_sets(offload_state *o, sifr_error *error) {
     const plan_offload *f = &o->s->settings.offload;
     int32_t parts = state_parts(o);
     int64_t sets = 1 + (f->read_ahead && parts) + f->write_behind;
+    if (sets == 3) sets = base_max_i64(sets, sets_within_peak(o));
     if (f->buffers && parts) sets = f->buffers / parts;
     if (sets < 1)
         return base_fail(
@@ -293,7 +305,7 @@ static sifr_status emit_group(offload_state *o, size_t group, sifr_error *error)
     offload_group *g = &o->groups[group];
     const plan_instruction *in = &o->old.instructions[g->update];
     size_t sets = (size_t)o->sets, ahead = f->read_ahead && sets > 1 && state_parts(o) ? 1 : 0;
-    if (ahead && sets > 3) ahead = sets - 2; /* the last one is still being written */
+    if (ahead && sets > 3) ahead = sets / 2; /* the others are still being written */
     BASE_TRY(read_until(o, group + 1 + ahead, error));
     for (int32_t p = 0; p < PARTS; p++) {
         if (g->reads[p] >= 0) BASE_TRY(plan_add_wait(o->s, g->reads[p], error));

@@ -311,8 +311,8 @@ bool plan_may_defer(const plan_schedule *schedule);
 
 /* Of such a schedule: what follows the norm is carried out by the next step, beside its
  * forward pass. `spread` is schedule->spread of the first rank, since all ranks exchange what they
- * do in the same order; there it is -1: as far as the peak of memory allows. After
- * plan_pass_offload. */
+ * do in the same order; there it is -1: as far as the peak of memory allows. Does plan_memory, too.
+ * After plan_pass_offload. */
 sifr_status plan_pass_defer(plan_schedule *schedule, int32_t spread,
                             sifr_error *error) SIFR_MUST_CHECK;
 
