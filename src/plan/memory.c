@@ -44,13 +44,18 @@ static void space_remove(end_space *space, size_t at) {
     space->count--;
 }
 
-/* The smallest free range that fits; the endless one only if no other does. */
-static int64_t space_take(end_space *space, int64_t bytes) {
+/* The smallest free range that fits; the endless one, which is the last, only if no other does. */
+static size_t space_find(const end_space *space, int64_t bytes) {
     size_t best = space->count - 1;
     for (size_t i = 0; i + 1 < space->count; i++) {
         if (space->bytes[i] < bytes) continue;
         if (best == space->count - 1 || space->bytes[i] < space->bytes[best]) best = i;
     }
+    return best;
+}
+
+static int64_t space_take(end_space *space, int64_t bytes) {
+    size_t best = space_find(space, bytes);
     int64_t offset = space->offset[best];
     space->offset[best] += bytes;
     space->bytes[best] -= bytes;
@@ -164,14 +169,18 @@ static void choose_ends(placement *p, bool gathered) {
     }
 }
 
-/* The buffers of one end, from event `start` on and round. */
+/* The buffers of one end, from event `start` on and round. What is deferred comes to the top where
+ * that has a gap for it. */
 static sifr_status place_end(placement *p, bool top, size_t start, sifr_error *error) {
     end_space space = {0};
     sifr_status status = space_insert(&space, 0, 0, INT64_MAX / 2, error);
     for (size_t k = 0; k < p->count && status == SIFR_OK; k++) {
         size_t i = start + k < p->count ? start + k : start + k - p->count;
         int32_t b = p->events[i].buffer;
-        int64_t room = p->top[b] == top ? room_of(&p->s->buffers[b]) : 0;
+        const plan_buffer *buffer = &p->s->buffers[b];
+        if (top && buffer->deferred && !p->events[i].death)
+            p->top[b] = space_find(&space, room_of(buffer)) + 1 < space.count;
+        int64_t room = p->top[b] == top ? room_of(buffer) : 0;
         if (room && p->events[i].death)
             status = space_give(&space, p->offset[b], room, error);
         else if (room)
