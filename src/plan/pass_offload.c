@@ -28,7 +28,9 @@ typedef enum offload_part {
 } offload_part;
 
 enum {
-    AUTO_GROUP = 4 << 20, /* elements: 16 MiB for each kind */
+    AUTO_GROUP = 4 << 20,    /* elements: 16 MiB for each kind; at least */
+    LONGEST_AUTO = 64 << 20, /* and at most */
+    GROUP_SETS = 16, /* longer ones where the share of the peak holds so many sets of them */
     LONGEST_GROUP = 1 << 30,
     PEAK_SHARE = 256, /* of the peak: what reading ahead may add to it */
     MOST_SETS = 64,
@@ -49,6 +51,7 @@ typedef struct offload_state {
     int64_t *live;  /* by old instruction: bytes of what comes and goes, and is there */
     offload_group *groups;
     size_t count, room, read; /* read: groups before this one have been started to be read */
+    int64_t auto_elements;    /* of a group where no size is given */
     int64_t longest[PARTS];   /* bytes that a group moves; 0: this part is nowhere away */
     int32_t sets;
     int32_t *buffers; /* by set and part */
@@ -124,10 +127,23 @@ static int64_t lead_of(const offload_state *o, const plan_instruction *in) {
     return most;
 }
 
+static int64_t live_peak(const offload_state *o) {
+    int64_t peak = 0;
+    for (size_t i = 0; i < o->old.count; i++) peak = base_max_i64(peak, o->live[i]);
+    return peak;
+}
+
+/* So that the step of a model of many billions is no list of millions. */
+static int64_t auto_elements(const offload_state *o) {
+    int64_t elements = AUTO_GROUP, share = live_peak(o) / PEAK_SHARE;
+    while (elements < LONGEST_AUTO && 2 * elements * GROUP_SETS * PARTS * 4 <= share) elements *= 2;
+    return elements;
+}
+
 /* Whole pages, so that what is read and written is aligned. */
-static int64_t group_elements(const plan_schedule *s, int64_t page) {
-    int64_t asked = s->settings.offload.sub_group;
-    if (asked <= 0) return AUTO_GROUP;
+static int64_t group_elements(const offload_state *o, int64_t page) {
+    int64_t asked = o->s->settings.offload.sub_group;
+    if (asked <= 0) return o->auto_elements;
     return base_max_i64(base_min_i64(asked, LONGEST_GROUP) / page, 1) * page;
 }
 
@@ -152,11 +168,12 @@ static sifr_status add_group(offload_state *o, size_t update, int64_t first, int
 }
 
 static sifr_status find_groups(offload_state *o, sifr_error *error) {
+    o->auto_elements = auto_elements(o);
     for (size_t i = 0; i < o->old.count; i++) {
         const plan_instruction *in = &o->old.instructions[i];
         int64_t page = in->action == PLAN_UPDATE ? page_elements(o, in) : 0;
         if (page == 0) continue;
-        int64_t group = group_elements(o->s, page), all = o->s->calls[in->call].x[0].columns;
+        int64_t group = group_elements(o, page), all = o->s->calls[in->call].x[0].columns;
         int64_t elements = group - lead_of(o, in); /* the first one ends on a page, too */
         for (int64_t first = 0; first < all; first += elements, elements = group) {
             elements = base_min_i64(elements, all - first);
@@ -177,10 +194,9 @@ static int32_t state_parts(const offload_state *o) {
  * rarity in a large model), is read and written beside one product: within the share of the peak.
  */
 static int64_t sets_within_peak(const offload_state *o) {
-    int64_t set = 0, peak = 0;
+    int64_t set = 0;
     for (int p = 0; p < PARTS; p++) set += o->longest[p] ? o->longest[p] + PLAN_DISK_ALIGNMENT : 0;
-    for (size_t i = 0; i < o->old.count; i++) peak = base_max_i64(peak, o->live[i]);
-    return base_min_i64(peak / PEAK_SHARE / set, MOST_SETS);
+    return base_min_i64(live_peak(o) / PEAK_SHARE / set, MOST_SETS);
 }
 
 static sifr_status choose_sets(offload_state *o, sifr_error *error) {
