@@ -3,15 +3,6 @@
 #include "base/checked.h"
 #include "support/disk_plan.h"
 
-static plan_settings settings_of(int32_t ranks, int stage, device_dtype dtype) {
-    return disk_plan_settings(ranks, stage, dtype,
-                              (plan_offload){.masters = PLAN_NVME,
-                                             .moments = PLAN_NVME,
-                                             .sub_group = 2048,
-                                             .read_ahead = true,
-                                             .write_behind = true});
-}
-
 static size_t deferred_count(const plan_schedule *s) {
     size_t count = 0;
     for (size_t i = 0; i < s->instruction_count; i++) count += s->instructions[i].deferred;
@@ -98,7 +89,7 @@ static void sound(void **state) {
     size_t lives_on = 0;
     for (int n = 0; n < 32; n++) {
         plan_settings settings =
-            settings_of(1 << n % 4, n / 4 % 4, n % 3 ? DEVICE_BF16 : DEVICE_FP32);
+            disk_plan_state_settings(1 << n % 4, n / 4 % 4, n % 3 ? DEVICE_BF16 : DEVICE_FP32);
         static const int64_t groups[] = {1, 3000, 4096, 100000, 0};
         settings.offload.sub_group = groups[n % 5];
         settings.order = n / 2 % 2 ? PLAN_UNIT : PLAN_BATCH;
@@ -130,7 +121,7 @@ static void memory(void **state) {
     (void)state;
     int deferred = 0;
     for (int n = 0; n < 24; n++) {
-        plan_settings settings = settings_of(1 << n % 3, n / 3 % 4, DEVICE_BF16);
+        plan_settings settings = disk_plan_state_settings(1 << n % 3, n / 3 % 4, DEVICE_BF16);
         settings.length = 64 << n % 4;
         settings.offload.buffers = 9;
         plan_schedule *s = disk_plan_lower(&settings);
@@ -149,7 +140,7 @@ static void memory(void **state) {
  * by it but for the first unit, which computing waits for. */
 static void hides_the_disk(void **state) {
     (void)state;
-    plan_settings settings = settings_of(1, 0, DEVICE_BF16);
+    plan_settings settings = disk_plan_state_settings(1, 0, DEVICE_BF16);
     settings.length = 256;
     settings.micro_batches = 1;
     settings.offload.sub_group = 0; /* a unit each */
@@ -177,7 +168,7 @@ static void hides_the_disk(void **state) {
 static void left_alone(void **state) {
     (void)state;
     for (int n = 0; n < 4; n++) {
-        plan_settings settings = settings_of(2, 3, DEVICE_BF16);
+        plan_settings settings = disk_plan_state_settings(2, 3, DEVICE_BF16);
         settings.length = 256;
         if (n == 0) settings.offload.read_ahead = false;
         if (n == 1) settings.offload.write_behind = false;

@@ -3,15 +3,6 @@
 #include "base/checked.h"
 #include "support/disk_plan.h"
 
-static plan_settings settings_of(int32_t ranks, int stage, device_dtype dtype) {
-    return disk_plan_settings(ranks, stage, dtype,
-                              (plan_offload){.masters = PLAN_NVME,
-                                             .moments = PLAN_NVME,
-                                             .sub_group = 2048,
-                                             .read_ahead = true,
-                                             .write_behind = true});
-}
-
 /* Blocks of 4 KiB of the file, and what has been done to each: 0, read, updated, written. */
 typedef struct disk_state {
     const plan_schedule *s;
@@ -105,7 +96,7 @@ static void everything_once(void **state) {
     (void)state;
     for (int n = 0; n < 96; n++) {
         plan_settings settings =
-            settings_of(1 << n % 4, n / 4 % 4, n % 3 ? DEVICE_BF16 : DEVICE_FP32);
+            disk_plan_state_settings(1 << n % 4, n / 4 % 4, n % 3 ? DEVICE_BF16 : DEVICE_FP32);
         static const int64_t groups[] = {1, 3000, 4096, 100000, 0};
         settings.offload.sub_group = groups[n % 5];
         settings.offload.read_ahead = n & 1;
@@ -125,7 +116,7 @@ static void everything_once(void **state) {
 static void one_tier_each(void **state) {
     (void)state;
     for (int n = 0; n < 3; n++) {
-        plan_settings settings = settings_of(2, 2, DEVICE_BF16), memory = settings;
+        plan_settings settings = disk_plan_state_settings(2, 2, DEVICE_BF16), memory = settings;
         memory.offload = (plan_offload){0};
         settings.offload.masters = n == 0 ? PLAN_NVME : n == 1 ? PLAN_HOST : PLAN_DEVICE;
         settings.offload.moments = n == 0 ? PLAN_HOST : n == 1 ? PLAN_NVME : PLAN_HOST;
@@ -146,7 +137,7 @@ static void one_tier_each(void **state) {
 static void overlap(void **state) {
     (void)state;
     for (int n = 0; n < 4; n++) {
-        plan_settings settings = settings_of(1, 0, DEVICE_BF16);
+        plan_settings settings = disk_plan_state_settings(1, 0, DEVICE_BF16);
         settings.offload.read_ahead = n & 1;
         settings.offload.write_behind = n >> 1;
         plan_schedule *s = disk_plan_lower(&settings);
@@ -198,7 +189,7 @@ static void begin_early(void **state) {
     config.tie_word_embeddings = false;
     assert_int_equal(model_from_config(&config, &model, &error), SIFR_OK);
     for (int n = 0; n < 2; n++) {
-        plan_settings settings = settings_of(1, 0, DEVICE_BF16);
+        plan_settings settings = disk_plan_state_settings(1, 0, DEVICE_BF16);
         settings.micro_batches = 1;
         settings.length = n ? 128 : 2;
         settings.offload.write_behind = false;
@@ -223,7 +214,7 @@ static void buffers(void **state) {
     static const int32_t asked[] = {0, 3, 8, 12, 1000000};
     static const int64_t taken[] = {9, 3, 6, 12, -1};
     for (int n = 0; n < 5; n++) {
-        plan_settings settings = settings_of(1, 0, DEVICE_BF16);
+        plan_settings settings = disk_plan_state_settings(1, 0, DEVICE_BF16);
         settings.offload.buffers = asked[n];
         if (n == 4) settings.offload.sub_group = 1000000000;
         plan_schedule *s = disk_plan_lower(&settings);
@@ -241,7 +232,7 @@ static void buffers(void **state) {
         assert_int_equal(bytes, (n == 4 ? longest : 2048) * 4 + PLAN_DISK_ALIGNMENT);
         plan_free(s);
     }
-    plan_settings settings = settings_of(1, 0, DEVICE_FP32);
+    plan_settings settings = disk_plan_state_settings(1, 0, DEVICE_FP32);
     settings.offload.buffers = 1;
     plan_schedule *s = NULL;
     sifr_error error = {0};
@@ -251,7 +242,7 @@ static void buffers(void **state) {
 
 static void price(void **state) {
     (void)state;
-    plan_settings settings = settings_of(1, 0, DEVICE_BF16);
+    plan_settings settings = disk_plan_state_settings(1, 0, DEVICE_BF16);
     disk_plan_price(&settings);
 }
 

@@ -54,6 +54,16 @@ static inline plan_settings disk_plan_settings(int32_t ranks, int stage, device_
                            .offload = offload};
 }
 
+/* The same with optimizer state on disk, in small sub-groups. */
+static inline plan_settings disk_plan_state_settings(int32_t ranks, int stage, device_dtype dtype) {
+    return disk_plan_settings(ranks, stage, dtype,
+                              (plan_offload){.masters = PLAN_NVME,
+                                             .moments = PLAN_NVME,
+                                             .sub_group = 2048,
+                                             .read_ahead = true,
+                                             .write_behind = true});
+}
+
 static inline plan_schedule *disk_plan_lower(const plan_settings *settings) {
     plan_schedule *s = NULL;
     sifr_error error = {0};
