@@ -251,8 +251,7 @@ static int64_t find_peak(defer_state *d) {
 
 /* Puts the order at hand into the schedule, and finds its memory. */
 static sifr_status put_order(defer_state *d, sifr_error *error) {
-    plan_list before = plan_take_list(d->s);
-    plan_free_list(&before);
+    plan_empty_list(d->s);
     for (size_t n = 0; n < d->ordered; n++)
         BASE_TRY(plan_keep(d->s, &d->old, (size_t)d->order[n], d->moved, error));
     for (size_t b = 0; b < d->s->buffer_count; b++) {

@@ -114,16 +114,21 @@ sifr_status plan_add_instruction(plan_schedule *schedule, plan_instruction instr
     return SIFR_OK;
 }
 
-plan_list plan_take_list(plan_schedule *s) {
-    plan_list list = {s->instructions, s->operands, s->instruction_count};
-    s->instructions = NULL;
-    s->operands = NULL;
-    s->instruction_count = s->instruction_room = s->operand_count = s->operand_room = 0;
+void plan_empty_list(plan_schedule *s) {
+    s->instruction_count = s->operand_count = 0;
     for (size_t b = 0; b < s->buffer_count; b++) {
         if (s->buffers[b].first < 0) continue;
         s->buffers[b].first = INT32_MAX;
         s->buffers[b].last = -1;
     }
+}
+
+plan_list plan_take_list(plan_schedule *s) {
+    plan_list list = {s->instructions, s->operands, s->instruction_count};
+    s->instructions = NULL;
+    s->operands = NULL;
+    s->instruction_room = s->operand_room = 0;
+    plan_empty_list(s);
     return list;
 }
 

@@ -375,6 +375,7 @@ typedef struct plan_list {
 } plan_list;
 
 plan_list plan_take_list(plan_schedule *schedule);
+void plan_empty_list(plan_schedule *schedule); /* keeps its room, for another list */
 void plan_free_list(plan_list *list);
 
 /* Appends instruction `index` of `list` as it was; moved[i] is the new instruction of an old one,
