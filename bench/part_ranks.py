@@ -183,7 +183,7 @@ def run(context, part):
     every = [("DeepSpeed", "train_deepspeed.py", s) for s in (1, 2, 3)] + \
             [("FSDP2", "train_fsdp2.py", s) for s in (2, 3)] if context.python else []
     ends = time.monotonic() + context.allowed
-    for model, share, of_pairs in (("gpt2", 0.6, 0.5), ("llama", 1, 0.65)):
+    for model, share, of_pairs in (("gpt2", 0.62, 0.3), ("llama", 1, 0.45)):
         model_ends = time.monotonic() + (ends - time.monotonic()) * share
         peers = [p for p in every if model == "gpt2" or p[2] == 3]
         pairs = run_pairs(context, model, shape, (model_ends - time.monotonic()) *

@@ -1,16 +1,21 @@
 /* sifr plan: the schedule, the memory, the wire and the predicted time of a training step, from
  * config.json alone: no weights are read, no memory is taken, nothing runs. */
+#include <limits.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
+#include "base/parallel.h"
+#include "base/system.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/plan_report.h"
 #include "cli/train_flags.h"
 #include "comm/cores.h"
+#include "plan/memo.h"
 #include "train/monitor.h"
 #include "train/settings.h"
 
@@ -110,18 +115,38 @@ static size_t make_options(plan_command *command) {
     return used;
 }
 
+static sifr_status load_machine(const plan_command *command, cli_plan_report *r,
+                                sifr_error *error) {
+    if (!command->machine) return plan_machine_load_stored(&r->machine, error);
+    return plan_machine_load(command->machine, &r->machine, error);
+}
+
 /* What a rank has of this machine, unless the file or a flag says otherwise. */
 static sifr_status describe_machine(const plan_command *command, cli_plan_report *r,
                                     sifr_error *error) {
-    r->machine = (plan_machine){0};
-    BASE_TRY(plan_machine_measure(r->dev, NULL, DEVICE_MEASURE_BYTES, &r->machine, error));
+    r->machine = plan_machine_unknown();
     r->machine_file = command->machine;
-    if (command->machine)
-        BASE_TRY(plan_machine_load(command->machine, &r->machine, error));
-    else
-        BASE_TRY(plan_machine_load_stored(&r->machine, error));
+    BASE_TRY(load_machine(command, r, error));
+    if (!plan_machine_is_known(&r->machine)) {
+        BASE_TRY(plan_machine_measure(r->dev, NULL, DEVICE_MEASURE_BYTES, &r->machine, error));
+        BASE_TRY(load_machine(command, r, error));
+    }
     if (command->ranks_per_host) r->machine.ranks_per_host = (int32_t)command->ranks_per_host;
     return SIFR_OK;
+}
+
+/* One plan after the other takes and gives back alike blocks: without this the system clears pages
+ * for each, which takes a third of the time. */
+static void keep_freed_memory(void) {
+    mallopt(M_ARENA_MAX, 1);
+    mallopt(M_MMAP_THRESHOLD, 1 << 30);
+    mallopt(M_TRIM_THRESHOLD, INT_MAX);
+}
+
+static int processors(void) {
+    base_system system;
+    base_system_read(&system);
+    return system.cpus;
 }
 
 /* The program as it stands with a plan, before the block is taken. */
@@ -136,6 +161,7 @@ static sifr_status find_limits(const plan_command *command, cli_plan_report *r,
     cli_plan_limits_find(&r->limits, command->world_size, &r->machine);
     r->search = train_search(&r->config, r->model, r->dev, &r->machine, r->limits.room_bytes,
                              r->limits.ranks_here);
+    r->search.threads = processors();
     r->search.host_room_bytes = r->limits.host_room_bytes;
     if (command->nvme_bytes) r->search.disk_bytes = command->nvme_bytes / r->limits.ranks_here;
     return SIFR_OK;
@@ -149,29 +175,80 @@ static sifr_status plan_own(cli_plan_report *r, plan_settings *settings, sifr_er
     }
     BASE_TRY(plan_lower(r->model, r->dev, settings, &r->schedule, error));
     BASE_TRY(plan_assess(&r->search, r->schedule, &r->own, error));
+    plan_memo_keep(r->memo, &r->own, true);
     if (engine_fits(r->schedule, &r->machine, &r->too_large) == SIFR_OK)
         r->too_large = (sifr_error){0};
     return SIFR_OK;
 }
 
+static sifr_status plan_stages(cli_plan_report *r, sifr_error *error) {
+    plan_trial trials[CLI_PLAN_STAGES] = {0};
+    size_t count = r->own.settings.world_size == 1 ? 0 : CLI_PLAN_STAGES;
+    for (int i = 0; i < CLI_PLAN_STAGES; i++) {
+        r->stages[i] = r->own;
+        trials[i].settings = r->own.settings;
+        plan_choose(&r->search, &trials[i].settings, PLAN_CHOICE_STAGE, i);
+    }
+    BASE_TRY(plan_try_all(&r->search, trials, count, error));
+    for (size_t i = 0; i < count; i++) {
+        if ((int32_t)i != r->own.settings.stage) r->stages[i] = trials[i].outcome;
+    }
+    return SIFR_OK;
+}
+
+/* What is looked for by several plans after each other. */
+typedef struct plan_job {
+    cli_plan_report *report;
+    plan_setter
+        *set; /* of a limit, that is looked for from `near` up to `last`; NULL: plan_between */
+    int64_t near, last, *out;
+    bool is_between;
+    sifr_status status;
+    sifr_error error;
+} plan_job;
+
+static void run_job(void *argument, size_t index) {
+    plan_job *job = (plan_job *)argument + index;
+    cli_plan_report *r = job->report;
+    plan_search search = r->search;
+    const plan_settings *s = &r->own.settings;
+    if (job->set)
+        job->status =
+            plan_largest(&search, s, job->set, job->near, 1, job->last, job->out, &job->error);
+    else
+        job->status =
+            plan_between(&search, s, &r->changes[r->change_count], &job->is_between, &job->error);
+}
+
+static sifr_status run_jobs(cli_plan_report *r, sifr_error *error) {
+    enum { JOBS = 3 };
+    const plan_settings *s = &r->own.settings;
+    plan_job jobs[JOBS] = {{.report = r},
+                           {.report = r,
+                            .set = plan_set_length,
+                            .near = s->length,
+                            .last = INT32_MAX / s->sequences,
+                            .out = &r->largest_length},
+                           {.report = r,
+                            .set = plan_set_sequences,
+                            .near = s->sequences,
+                            .last = INT32_MAX / s->length,
+                            .out = &r->largest_sequences}};
+    base_parallel(r->search.threads, JOBS, run_job, jobs);
+    for (int i = 0; i < JOBS; i++) {
+        if (jobs[i].status != SIFR_OK)
+            return base_fail(error, jobs[i].status, "%s", jobs[i].error.message);
+    }
+    r->change_count += jobs[0].is_between;
+    return SIFR_OK;
+}
+
 /* What else there is: the stages beside each other, the settings next to these, the limits. */
 static sifr_status plan_others(cli_plan_report *r, sifr_error *error) {
-    plan_settings settings = r->own.settings;
-    int64_t longest = INT32_MAX / settings.sequences, most = INT32_MAX / settings.length;
-    for (int i = 0; i < CLI_PLAN_STAGES; i++) {
-        plan_choose(&r->search, &settings, PLAN_CHOICE_STAGE, i);
-        if (settings.world_size == 1 || i == r->own.settings.stage)
-            r->stages[i] = r->own;
-        else
-            BASE_TRY(plan_try(&r->search, &settings, &r->stages[i], error));
-    }
-    settings = r->own.settings;
-    BASE_TRY(plan_neighbours(&r->search, &settings, r->changes, PLAN_NEIGHBOURS, &r->change_count,
-                             error));
-    BASE_TRY(plan_largest(&r->search, &settings, plan_set_sequences, 1, most, &r->largest_sequences,
-                          error));
-    return plan_largest(&r->search, &settings, plan_set_length, 1, longest, &r->largest_length,
-                        error);
+    BASE_TRY(plan_stages(r, error));
+    BASE_TRY(plan_neighbours(&r->search, &r->own.settings, r->changes, PLAN_NEIGHBOURS,
+                             &r->change_count, error));
+    return run_jobs(r, error);
 }
 
 /* Of the kind that the machine's description says. */
@@ -199,6 +276,9 @@ static sifr_status plan_run(const plan_command *command, cli_plan_report *r, sif
     settings.world_size = (int32_t)ranks;
     BASE_TRY(describe_machine(command, r, error));
     BASE_TRY(find_limits(command, r, &settings, error));
+    keep_freed_memory();
+    BASE_TRY(plan_memo_create(&r->memo, error));
+    r->search.memo = r->memo;
     plan_limit(&r->search, &settings);
     if (command->fit) return cli_plan_fit(r, &settings, command->output, command->json, error);
     BASE_TRY(plan_own(r, &settings, error));
@@ -310,6 +390,7 @@ static int plan(plan_command *command) {
         cli_plan_print(r);
     if (code == SIFR_OK && command->compare && !command->json) cli_plan_print_deepspeed(r);
     plan_free(r->schedule);
+    plan_memo_free(r->memo);
     device_close(r->dev);
     sifr_model_free(r->model);
     train_config_free(&r->config);

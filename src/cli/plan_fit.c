@@ -38,7 +38,7 @@ static sifr_status refuse(const cli_plan_report *r, const plan_outcome *least, p
     char text[192], need[32], room[32], shorter[96] = "";
     int64_t longest = 0;
     if (least->possible)
-        BASE_TRY(plan_largest(search, &least->settings, plan_set_length, 1,
+        BASE_TRY(plan_largest(search, &least->settings, plan_set_length, 1, 1,
                               least->settings.length - 1, &longest, error));
     if (longest > 0)
         snprintf(shorter, sizeof shorter, "; with it --seq-length %lld fits", (long long)longest);

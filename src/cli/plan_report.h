@@ -20,11 +20,12 @@ typedef struct cli_plan_report {
     const char *machine_file; /* NULL: measured here */
     cli_plan_limits limits;
     plan_search search;
+    plan_memo *memo; /* of the search; owned */
     plan_schedule *schedule;
     engine_order_choice choice; /* of step_order "auto" */
     plan_outcome own;           /* the run's own */
     plan_outcome stages[CLI_PLAN_STAGES];
-    plan_outcome changes[PLAN_NEIGHBOURS];
+    plan_outcome changes[PLAN_NEIGHBOURS + 1];
     size_t change_count;
     int64_t largest_sequences, largest_length; /* that fit; 0: none */
     int64_t length;

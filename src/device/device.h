@@ -217,8 +217,8 @@ const char *device_isa(const device *dev);
 void device_describe(const device *dev, char *out, size_t size);
 
 /* Checks the operands' shapes and types, makes what the kernel needs (found again for a call of the
- * same shape), sets scratch_bytes and prepared. Addresses may still be missing. SIFR_USAGE names
- * the kernel and the operand. */
+ * same shape), sets scratch_bytes and prepared. Addresses may still be missing. Several threads may
+ * do so at once. SIFR_USAGE names the kernel and the operand. */
 sifr_status device_prepare(device *dev, device_call *call, sifr_error *error) SIFR_MUST_CHECK;
 
 /* Runs a prepared call with all addresses set. On the CPU it is done on return. One call at a time

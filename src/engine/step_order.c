@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "base/parallel.h"
 #include "base/text.h"
 #include "engine/engine.h"
 #include "plan/search.h"
@@ -27,39 +28,56 @@ sifr_status engine_fits(const plan_schedule *s, const plan_machine *machine, sif
     return check_room(s->total_bytes, machine->room_bytes, of, error);
 }
 
-static sifr_status price_order(const sifr_model *model, device *dev, plan_settings settings,
-                               const plan_machine *machine, engine_order_choice *choice,
-                               sifr_error *error) {
+/* One of both orders, which are planned side by side. */
+typedef struct order_trial {
+    const sifr_model *model;
+    device *dev;
+    plan_settings settings;
+    const plan_machine *machine;
+    bool fits;
+    double seconds;
+    sifr_status status;
+    sifr_error error;
+} order_trial;
+
+static sifr_status price(order_trial *t) {
     plan_schedule *s;
     plan_prediction prediction;
-    plan_order order = settings.order;
-    BASE_TRY(plan_lower(model, dev, &settings, &s, error));
-    choice->fits[order] = engine_fits(s, machine, NULL) == SIFR_OK;
-    sifr_status status = plan_predict(s, machine, &prediction, NULL, error);
+    BASE_TRY(plan_lower(t->model, t->dev, &t->settings, &s, &t->error));
+    t->fits = engine_fits(s, t->machine, NULL) == SIFR_OK;
+    sifr_status status = plan_predict(s, t->machine, &prediction, NULL, &t->error);
     plan_free(s);
-    choice->seconds[order] = prediction.step_seconds;
+    t->seconds = prediction.step_seconds;
     return status;
+}
+
+static void price_order(void *argument, size_t order) {
+    order_trial *t = (order_trial *)argument + order;
+    t->status = price(t);
 }
 
 sifr_status engine_choose_order(const sifr_model *model, device *dev, const plan_settings *settings,
                                 const plan_machine *machine, engine_order_choice *choice,
                                 sifr_error *error) {
-    sifr_status status[2] = {SIFR_OK, SIFR_OK};
-    sifr_error why[2] = {0};
+    order_trial trials[2];
     *choice = (engine_order_choice){.order = PLAN_BATCH, .fits = {true, true}};
     if (settings->micro_batches == 1) return SIFR_OK; /* they are the same list */
     for (int o = 0; o < 2; o++) {
-        plan_settings one = *settings;
-        one.order = (plan_order)o;
-        status[o] = price_order(model, dev, one, machine, choice, &why[o]);
-        if (status[o] == SIFR_OK) continue;
-        /* One that cannot be planned, within a limit of activations, is none to take. */
-        if (status[o] != SIFR_USAGE) return base_fail(error, status[o], "%s", why[o].message);
-        choice->fits[o] = false;
-        choice->seconds[o] = HUGE_VAL;
+        trials[o] =
+            (order_trial){.model = model, .dev = dev, .settings = *settings, .machine = machine};
+        trials[o].settings.order = (plan_order)o;
     }
-    if (status[0] != SIFR_OK && status[1] != SIFR_OK)
-        return base_fail(error, status[0], "%s", why[0].message);
+    base_parallel(2, 2, price_order, trials);
+    for (int o = 0; o < 2; o++) {
+        order_trial *t = &trials[o];
+        /* One that cannot be planned, within a limit of activations, is none to take. */
+        if (t->status != SIFR_OK && t->status != SIFR_USAGE)
+            return base_fail(error, t->status, "%s", t->error.message);
+        choice->fits[o] = t->status == SIFR_OK && t->fits;
+        choice->seconds[o] = t->status == SIFR_OK ? t->seconds : HUGE_VAL;
+    }
+    if (trials[0].status != SIFR_OK && trials[1].status != SIFR_OK)
+        return base_fail(error, trials[0].status, "%s", trials[0].error.message);
     choice->order = plan_better_order(choice->fits, choice->seconds);
     return SIFR_OK;
 }

@@ -12,7 +12,6 @@ static const double alike = 0.01;
 
 enum {
     MOST_ROWS = 16,
-    FEW = 3,   /* micro batches: a first, a last and one between, with sums of them */
     INPUTS = 3 /* of each: tokens, labels, losses */
 };
 
@@ -31,11 +30,6 @@ typedef struct fit_sizes {
 
 static bool has(const plan_choice *row, plan_trait trait) {
     return (row->traits & trait) != 0;
-}
-
-/* The other keys of offload are shown without a disk as well: they say what one would give. */
-static bool needs_disk(const plan_search *search, const plan_choice *row) {
-    return search->disk_bytes == 0 && has(row, PLAN_ON_DISK) && has(row, PLAN_FOR_ROOM);
 }
 
 static fit_combination begin_combinations(const plan_search *search, const plan_settings *from) {
@@ -228,7 +222,7 @@ static sifr_status try_all(plan_search *search, const plan_settings *from, const
 static sifr_status bound_size(plan_search *search, const plan_settings *settings, plan_outcome *out,
                               sifr_error *error) {
     plan_settings few = *settings;
-    few.micro_batches = settings->micro_batches < FEW ? settings->micro_batches : FEW;
+    few.micro_batches = settings->micro_batches < PLAN_FEW ? settings->micro_batches : PLAN_FEW;
     BASE_TRY(plan_try_size(search, &few, out, error));
     int64_t ids = settings->sequences * settings->length * (int64_t)sizeof(int32_t);
     int64_t own = INPUTS * base_ceil_to(ids, PLAN_ALIGNMENT);
@@ -246,7 +240,7 @@ static sifr_status least_size(plan_search *search, const fit_sizes *sizes, int64
         set_size(sizes, &one, i);
         BASE_TRY(bound_size(search, &one, &tried, error));
         if (tried.total_bytes > bytes) continue;
-        if (one.micro_batches > FEW) BASE_TRY(plan_try_size(search, &one, &tried, error));
+        if (one.micro_batches > PLAN_FEW) BASE_TRY(plan_try_size(search, &one, &tried, error));
         if (tried.total_bytes >= out->total_bytes) continue;
         *out = tried;
         bytes = base_min_i64(bytes, tried.total_bytes);
@@ -400,56 +394,6 @@ sifr_status plan_smallest_change(plan_search *search, const plan_settings *from,
     while (smaller < sizes.count && sizes.size[smaller] < from->sequences) smaller++;
     for (int level = 1; level <= levels && status == SIFR_OK && !out->fits; level++)
         status = try_level(search, from, &sizes, smaller, level, out, error);
-    free(sizes.size);
-    return status;
-}
-
-/* Between all and nothing kept, where all does not fit and nothing does. */
-static sifr_status try_between(plan_search *search, const plan_settings *from, plan_outcome *out,
-                               size_t *count, sifr_error *error) {
-    bool fits[2] = {true, false};
-    plan_settings settings = *from;
-    if (from->recompute == PLAN_RECOMPUTE_AUTO) return SIFR_OK;
-    for (int i = 0; i < 2; i++) {
-        settings.recompute = (plan_recompute)i;
-        BASE_TRY(plan_try(search, &settings, &out[*count], error));
-        fits[i] = out[*count].fits;
-    }
-    if (fits[PLAN_RECOMPUTE_NONE] || !fits[PLAN_RECOMPUTE_UNIT]) return SIFR_OK;
-    settings.recompute = PLAN_RECOMPUTE_AUTO;
-    settings.activation_bytes = 0;
-    return plan_try(search, &settings, &out[(*count)++], error);
-}
-
-sifr_status plan_neighbours(plan_search *search, const plan_settings *from, plan_outcome *out,
-                            size_t room, size_t *count, sifr_error *error) {
-    fit_sizes sizes;
-    *count = 0;
-    for (size_t i = 0; i < plan_choice_count(); i++) {
-        const plan_choice *row = plan_choice_at(i);
-        for (int32_t value = 0; value < row->count && row->matters(from); value++) {
-            plan_settings settings = *from;
-            plan_search fixed = *search;
-            fixed.any_order = false; /* what is shown beside it differs in one thing only */
-            if (value == row->get(from) || *count == room || needs_disk(search, row)) continue;
-            plan_choose(search, &settings, i, value);
-            BASE_TRY(plan_try(&fixed, &settings, &out[(*count)++], error));
-            search->tried = fixed.tried;
-        }
-    }
-    plan_search fixed = *search;
-    fixed.any_order = false;
-    if (*count < room) BASE_TRY(try_between(&fixed, from, out, count, error));
-    search->tried = fixed.tried;
-    sifr_status status = find_sizes(from, &sizes, error);
-    for (size_t i = 0; i < sizes.count && status == SIFR_OK && *count < room; i++) {
-        plan_settings settings = *from;
-        bool below = i + 1 < sizes.count && sizes.size[i + 1] == from->sequences;
-        bool above = i > 0 && sizes.size[i - 1] == from->sequences;
-        if (!below && !above) continue;
-        set_size(&sizes, &settings, i);
-        status = plan_try(search, &settings, &out[(*count)++], error);
-    }
     free(sizes.size);
     return status;
 }

@@ -241,6 +241,7 @@ static sifr_status allocate(lower_state *state, sifr_error *error) {
                         error));
     BASE_TRY(base_alloc(nodes, sizeof *state->use_of, &state->use_of, error));
     for (size_t n = 0; n < 2 * nodes; n++) state->forward_calls[n] = state->backward_calls[n] = -1;
+    if (s->settings.mode == PLAN_TRAIN) plan_reserve(s, 2 * nodes * k, 8 * nodes * k);
     return SIFR_OK;
 }
 

@@ -83,6 +83,15 @@ sifr_status plan_machine_load(const char *path, plan_machine *machine, sifr_erro
     return status;
 }
 
+plan_machine plan_machine_unknown(void) {
+    return (plan_machine){.instruction_seconds = instruction_seconds};
+}
+
+bool plan_machine_is_known(const plan_machine *machine) {
+    return machine->fp32_operations > 0 && machine->bf16_operations > 0 &&
+           machine->memory_bytes > 0;
+}
+
 sifr_status plan_machine_measure(device *dev, void *memory, int64_t bytes, plan_machine *machine,
                                  sifr_error *error) {
     device_limits limits;

@@ -94,11 +94,18 @@ typedef struct lifetime_event {
     bool death;
 } lifetime_event;
 
-static int compare_events(const void *a, const void *b) {
-    const lifetime_event *x = a, *y = b;
-    if (x->instruction != y->instruction) return x->instruction < y->instruction ? -1 : 1;
-    if (x->death != y->death) return x->death ? 1 : -1; /* all births of an instruction first */
-    return x->buffer < y->buffer ? -1 : x->buffer > y->buffer;
+/* By instruction, all births of one before its deaths, and those in the order of buffers, in which
+ * they come: where each kind of each instruction begins is counted first. */
+static sifr_status sort_events(const lifetime_event *from, size_t count, size_t instructions,
+                               lifetime_event *to, sifr_error *error) {
+    size_t *begin;
+    BASE_TRY(base_alloc(2 * instructions + 1, sizeof *begin, &begin, error));
+    for (size_t i = 0; i < count; i++) begin[2 * from[i].instruction + from[i].death + 1]++;
+    for (size_t k = 1; k <= 2 * instructions; k++) begin[k] += begin[k - 1];
+    for (size_t i = 0; i < count; i++)
+        to[begin[2 * from[i].instruction + from[i].death]++] = from[i];
+    free(begin);
+    return SIFR_OK;
 }
 
 static int64_t room_of(const plan_buffer *buffer) {
@@ -214,18 +221,20 @@ static void adopt(const placement *p, int64_t permanent) {
     s->total_bytes = permanent + p->height;
 }
 
+static bool has_gathered(const plan_schedule *s) {
+    for (size_t b = 0; b < s->buffer_count; b++)
+        if (s->buffers[b].class == PLAN_GATHERED) return true;
+    return false;
+}
+
 /* Two ways, the lower one counts: which one it is depends on the sizes. */
 static sifr_status place_best(placement *p, int64_t permanent, sifr_error *error) {
     BASE_TRY(place(p, true, error));
-    int64_t height = p->height;
-    bool has_gathered = false;
-    for (size_t b = 0; b < p->s->buffer_count; b++)
-        has_gathered |= p->s->buffers[b].class == PLAN_GATHERED;
-    if (has_gathered) {
-        BASE_TRY(place(p, false, error));
-        if (p->height > height) BASE_TRY(place(p, true, error));
-    }
     adopt(p, permanent);
+    int64_t height = p->height;
+    if (!has_gathered(p->s)) return SIFR_OK;
+    BASE_TRY(place(p, false, error));
+    if (p->height <= height) adopt(p, permanent);
     return SIFR_OK;
 }
 
@@ -271,11 +280,12 @@ static void find_start(placement *p) {
 }
 
 sifr_status plan_memory(plan_schedule *s, sifr_error *error) {
-    lifetime_event *events = NULL;
+    lifetime_event *found = NULL, *events = NULL;
     placement p = {.s = s, .update = first_of(s, PLAN_NORM)};
     int64_t permanent = 0;
     sifr_status status;
     place_away(s);
+    BASE_TRY_GOTO(status, base_alloc(2 * s->buffer_count, sizeof *found, &found, error), done);
     BASE_TRY_GOTO(status, base_alloc(2 * s->buffer_count, sizeof *events, &events, error), done);
     BASE_TRY_GOTO(status, base_alloc(s->buffer_count, sizeof *p.top, &p.top, error), done);
     BASE_TRY_GOTO(status, base_alloc(s->buffer_count, sizeof *p.offset, &p.offset, error), done);
@@ -288,16 +298,17 @@ sifr_status plan_memory(plan_schedule *s, sifr_error *error) {
             buffer->offset = permanent;
             permanent += room_of(buffer);
         } else if (buffer->last >= 0) {
-            events[p.count++] = (lifetime_event){buffer->first, (int32_t)b, false};
-            events[p.count++] = (lifetime_event){buffer->last, (int32_t)b, true};
+            found[p.count++] = (lifetime_event){buffer->first, (int32_t)b, false};
+            found[p.count++] = (lifetime_event){buffer->last, (int32_t)b, true};
         }
     }
-    if (p.count) qsort(events, p.count, sizeof *events, compare_events);
+    BASE_TRY_GOTO(status, sort_events(found, p.count, s->instruction_count, events, error), done);
     p.events = events;
     find_start(&p);
     find_peak(s, events, p.count);
     status = place_best(&p, permanent, error);
 done:
+    free(found);
     free(events);
     free(p.top);
     free(p.offset);

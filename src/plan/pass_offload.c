@@ -30,7 +30,7 @@ typedef enum offload_part {
 enum {
     AUTO_GROUP = 4 << 20,    /* elements: 16 MiB for each kind; at least */
     LONGEST_AUTO = 64 << 20, /* and at most */
-    GROUP_SETS = 16, /* longer ones where the share of the peak holds so many sets of them */
+    GROUP_SETS = 4, /* longer ones where the share of the peak holds so many sets of them */
     LONGEST_GROUP = 1 << 30,
     PEAK_SHARE = 256, /* of the peak: what reading ahead may add to it */
     MOST_SETS = 64,

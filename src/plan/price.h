@@ -56,6 +56,10 @@ void plan_wire_calls(const plan_schedule *schedule, int32_t *gathers, int32_t *r
 /* Operations of all products of a step. */
 double plan_operations(const plan_schedule *schedule);
 
+/* Before anything is measured or read; and whether all that plan_machine_measure finds is there. */
+plan_machine plan_machine_unknown(void);
+bool plan_machine_is_known(const plan_machine *machine);
+
 /* Measures what `dev` can do (device_measure) and fills in all but the links. */
 sifr_status plan_machine_measure(device *dev, void *memory, int64_t bytes, plan_machine *machine,
                                  sifr_error *error) SIFR_MUST_CHECK;

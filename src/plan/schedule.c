@@ -80,8 +80,9 @@ sifr_status plan_add_disk_buffer(plan_schedule *schedule, int64_t bytes, int32_t
 
 sifr_status plan_add_operand(plan_schedule *schedule, plan_role role, int32_t buffer,
                              int64_t offset, sifr_error *error) {
-    BASE_TRY(base_grow(&schedule->operands, &schedule->operand_room, schedule->operand_count + 1,
-                       sizeof *schedule->operands, error));
+    if (schedule->operand_count == schedule->operand_room)
+        BASE_TRY(base_grow(&schedule->operands, &schedule->operand_room,
+                           schedule->operand_count + 1, sizeof *schedule->operands, error));
     schedule->operands[schedule->operand_count++] =
         (plan_operand){.buffer = buffer, .role = (uint8_t)role, .offset = offset};
     return SIFR_OK;
@@ -114,6 +115,14 @@ sifr_status plan_add_instruction(plan_schedule *schedule, plan_instruction instr
     return SIFR_OK;
 }
 
+void plan_reserve(plan_schedule *s, size_t instructions, size_t operands) {
+    sifr_status status = base_grow(&s->instructions, &s->instruction_room, instructions,
+                                   sizeof *s->instructions, NULL);
+    if (status == SIFR_OK)
+        status = base_grow(&s->operands, &s->operand_room, operands, sizeof *s->operands, NULL);
+    (void)status; /* then the list grows as it gets longer, or that is refused */
+}
+
 void plan_empty_list(plan_schedule *s) {
     s->instruction_count = s->operand_count = 0;
     for (size_t b = 0; b < s->buffer_count; b++) {
@@ -125,10 +134,12 @@ void plan_empty_list(plan_schedule *s) {
 
 plan_list plan_take_list(plan_schedule *s) {
     plan_list list = {s->instructions, s->operands, s->instruction_count};
+    size_t instructions = s->instruction_count, operands = s->operand_count;
     s->instructions = NULL;
     s->operands = NULL;
     s->instruction_room = s->operand_room = 0;
     plan_empty_list(s);
+    plan_reserve(s, instructions + instructions / 4, operands + operands / 4);
     return list;
 }
 

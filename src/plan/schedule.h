@@ -375,6 +375,8 @@ typedef struct plan_list {
 } plan_list;
 
 plan_list plan_take_list(plan_schedule *schedule);
+/* Room for lists of that many, so that they need not be copied as they grow. */
+void plan_reserve(plan_schedule *schedule, size_t instructions, size_t operands);
 void plan_empty_list(plan_schedule *schedule); /* keeps its room, for another list */
 void plan_free_list(plan_list *list);
 

@@ -1,6 +1,8 @@
 #include "plan/search.h"
 
 #include "base/checked.h"
+#include "base/parallel.h"
+#include "plan/memo.h"
 
 /* By how much the order of units must be quicker. */
 static const double order_gain = 0.01;
@@ -75,6 +77,7 @@ static sifr_status try_order(plan_search *search, const plan_settings *settings,
     bool enough = false;
     search->tried++;
     plan_limit(search, &one);
+    if (plan_memo_find(search->memo, &one, priced != PRICE_NONE, out)) return SIFR_OK;
     *out = (plan_outcome){.settings = one, .total_bytes = INT64_MAX};
     if (!priced && one.recompute == PLAN_RECOMPUTE_AUTO)
         BASE_TRY(try_least(search, &one, out, &enough, error));
@@ -83,8 +86,9 @@ static sifr_status try_order(plan_search *search, const plan_settings *settings,
     if (!s) return SIFR_OK;
     sifr_status status = SIFR_OK;
     take_size(search, s, out);
-    if (priced == PRICE_ALL || (priced == PRICE_FITTING && out->fits))
-        status = plan_assess(search, s, out, error);
+    bool assessed = priced == PRICE_ALL || (priced == PRICE_FITTING && out->fits);
+    if (assessed) status = plan_assess(search, s, out, error);
+    if (status == SIFR_OK) plan_memo_keep(search->memo, out, assessed);
     plan_free(s);
     return status;
 }
@@ -128,6 +132,30 @@ sifr_status plan_try_size(plan_search *search, const plan_settings *settings, pl
     return status;
 }
 
+static void try_one(void *argument, size_t index) {
+    plan_trial *trial = (plan_trial *)argument + index;
+    if (trial->fixed_order) trial->search.any_order = false;
+    trial->status = plan_try(&trial->search, &trial->settings, &trial->outcome, &trial->error);
+}
+
+sifr_status plan_try_all(plan_search *search, plan_trial *trials, size_t count, sifr_error *error) {
+    for (size_t i = 0; i < count; i++) {
+        trials[i].search = *search;
+        trials[i].search.tried = 0;
+        trials[i].search.lowered = 0;
+    }
+    base_parallel(search->threads, count, try_one, trials);
+    for (size_t i = 0; i < count; i++) {
+        search->tried += trials[i].search.tried;
+        search->lowered += trials[i].search.lowered;
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (trials[i].status != SIFR_OK)
+            return base_fail(error, trials[i].status, "%s", trials[i].error.message);
+    }
+    return SIFR_OK;
+}
+
 void plan_set_sequences(plan_settings *settings, int64_t value) {
     settings->sequences = value;
 }
@@ -136,53 +164,125 @@ void plan_set_length(plan_settings *settings, int64_t value) {
     settings->length = value;
 }
 
+/* A value, and what a step with it takes. */
+typedef struct plan_point {
+    int64_t value, bytes;
+} plan_point;
+
 /* What a search for the largest value knows: everything up to `fits` does, from `too_large` on
- * nothing does. Of the last values that could be planned, what they take. */
+ * nothing does. Points are those of the last two values, of the last one that fits and of the last
+ * one that does not, as far as they could be planned. */
 typedef struct plan_bracket {
     int64_t fits, too_large;
-    int64_t value[2], bytes[2];
+    plan_point last[2], below, above;
     int points;
+    bool is_below, is_above;
 } plan_bracket;
 
-static void note_point(plan_bracket *b, int64_t value, int64_t bytes) {
-    b->value[0] = b->value[1];
-    b->bytes[0] = b->bytes[1];
-    b->value[1] = value;
-    b->bytes[1] = bytes;
+static void note_point(plan_bracket *b, int64_t value, const plan_outcome *outcome) {
+    plan_point point = {value, outcome->total_bytes};
+    *(outcome->fits ? &b->fits : &b->too_large) = value;
+    if (!outcome->possible) return;
+    b->last[0] = b->last[1];
+    b->last[1] = point;
     b->points++;
+    *(outcome->fits ? &b->below : &b->above) = point;
+    *(outcome->fits ? &b->is_below : &b->is_above) = true;
 }
 
-/* Where the line through the last two values meets `room`. Sizes are nearly straight lines, so that
- * is mostly the answer; where it does not help, each other step halves. */
+/* Where the line through two points meets `room`; -1: nowhere above 0. */
+static int64_t meet(plan_point a, plan_point b, int64_t room) {
+    double rise = (double)b.bytes - (double)a.bytes, run = (double)b.value - (double)a.value;
+    if (run == 0 || rise / run <= 0) return -1;
+    double at = (double)a.value + ((double)room - (double)a.bytes) * run / rise;
+    return at < 0 ? -1 : at < 9e18 ? (int64_t)at : INT64_MAX;
+}
+
+static bool is_open(const plan_bracket *b, int64_t value) {
+    return b->fits < value && value < b->too_large;
+}
+
+/* Sizes are nearly straight lines, so where the line through the last two meets `room`, or through
+ * what is known on both sides, is mostly the answer. Where it is not, one steps twice as far, and
+ * between two sides each other step halves. */
 static int64_t next_value(const plan_bracket *b, int64_t room, int step) {
     int64_t half = b->fits + (b->too_large - b->fits) / 2, guess = half;
-    double rise = (double)b->bytes[1] - (double)b->bytes[0];
-    double run = (double)b->value[1] - (double)b->value[0];
-    if (b->points >= 2 && run != 0 && rise / run > 0 && (step < 8 || step % 2)) {
-        double at = (double)b->value[1] + ((double)room - (double)b->bytes[1]) * run / rise;
-        guess = at < 9e18 ? (int64_t)at : INT64_MAX;
-    } else if (b->points < 2 && b->points > 0 && b->fits == b->value[1]) {
-        guess = b->fits < INT64_MAX / 2 ? 2 * b->fits : half;
+    bool both = b->is_below && b->is_above;
+    if (!b->is_below && b->is_above) {
+        guess = b->fits + 1; /* mostly that does not fit either */
+    } else if (both && step % 2 == 0) {
+        guess = meet(b->below, b->above, room);
+    } else if (b->is_below && !b->is_above) {
+        int64_t ahead = b->points >= 2 ? meet(b->last[0], b->last[1], room) - b->fits : 0;
+        if (step > 2 || ahead <= 0) ahead = base_max_i64(2 * ahead, b->fits >> 6);
+        guess = b->points >= 2 ? b->fits : 2 * b->fits;
+        guess = ahead < INT64_MAX / 2 - guess ? guess + ahead : half;
     }
     return base_min_i64(base_max_i64(guess, b->fits + 1), b->too_large - 1);
 }
 
-sifr_status plan_largest(plan_search *search, const plan_settings *settings, plan_setter *set,
-                         int64_t first, int64_t last, int64_t *out, sifr_error *error) {
-    plan_bracket b = {.fits = first - 1, .too_large = last + 1};
-    int64_t value = first;
-    for (int step = 0; b.too_large - b.fits > 1; step++) {
+enum { ROUGH = 256 };
+
+/* The largest value from `first` on and below `end`, or, `rough`, one that is less by up to a part
+ * in so many; `near` is tried first, and then `next`, where that is still open. */
+static sifr_status find_largest(plan_search *search, const plan_settings *settings,
+                                plan_setter *set, int64_t near, int64_t next, int64_t first,
+                                int64_t end, int64_t rough, int64_t *out, sifr_error *error) {
+    plan_bracket b = {.fits = first - 1, .too_large = end};
+    int64_t value = base_min_i64(base_max_i64(near, first), end - 1);
+    for (int step = 0; b.too_large - b.fits > 1 + (rough ? b.fits / rough : 0); step++) {
         plan_settings one = *settings;
         plan_outcome outcome;
         set(&one, value);
         BASE_TRY(try_any(search, &one, PRICE_NONE, &outcome, error));
-        if (outcome.possible) note_point(&b, value, outcome.total_bytes);
-        if (outcome.fits)
-            b.fits = value;
-        else
-            b.too_large = value;
-        if (b.too_large - b.fits > 1) value = next_value(&b, search->room_bytes, step);
+        note_point(&b, value, &outcome);
+        value = next;
+        if (b.too_large - b.fits > 1 && (step > 0 || !is_open(&b, next)))
+            value = next_value(&b, search->room_bytes, step);
     }
     *out = b.fits;
     return SIFR_OK;
+}
+
+/* Where the largest value is by what a few micro batches take, and what more of them take beside
+ * that at `near`: that is soon found, and only a place to begin. */
+static sifr_status guess_largest(plan_search *search, const plan_settings *settings,
+                                 plan_setter *set, int64_t near, int64_t first, int64_t end,
+                                 int64_t *out, sifr_error *error) {
+    plan_settings all = *settings;
+    plan_search less = *search;
+    plan_outcome of[2];
+    *out = near;
+    if (settings->micro_batches <= PLAN_FEW) return SIFR_OK;
+    for (int i = 0; i < 2; i++) {
+        if (i == 1) all.micro_batches = PLAN_FEW;
+        set(&all, near);
+        BASE_TRY(try_any(&less, &all, PRICE_NONE, &of[i], error));
+    }
+    if (of[0].possible && of[1].possible) less.room_bytes -= of[0].total_bytes - of[1].total_bytes;
+    less.memo = NULL; /* whose outcomes fit in another room */
+    sifr_status status = find_largest(&less, &all, set, near, near, first, end, ROUGH, out, error);
+    search->tried = less.tried;
+    search->lowered = less.lowered;
+    return status;
+}
+
+sifr_status plan_largest(plan_search *search, const plan_settings *settings, plan_setter *set,
+                         int64_t near, int64_t first, int64_t last, int64_t *out,
+                         sifr_error *error) {
+    plan_settings one = *settings;
+    plan_search fixed = *search;
+    int64_t guess, end = last + 1;
+    bool orders = search->any_order && settings->micro_batches > 1;
+    fixed.any_order = false;
+    if (orders) one.order = PLAN_BATCH; /* which keeps less; the other one may still go further */
+    sifr_status status = guess_largest(&fixed, &one, set, near, first, end, &guess, error);
+    if (status == SIFR_OK)
+        status = find_largest(&fixed, &one, set, near, guess, first, end, 0, out, error);
+    one.order = PLAN_UNIT;
+    if (status == SIFR_OK && orders && *out < last)
+        status = find_largest(&fixed, &one, set, *out + 1, *out + 1, *out + 1, end, 0, out, error);
+    search->tried = fixed.tried;
+    search->lowered = fixed.lowered;
+    return status;
 }

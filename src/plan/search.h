@@ -5,6 +5,11 @@
 
 #include "plan/price.h"
 
+/* What searches of the same room, model and machine have tried; each setting is planned once. */
+typedef struct plan_memo plan_memo;
+sifr_status plan_memo_create(plan_memo **out, sifr_error *error) SIFR_MUST_CHECK;
+void plan_memo_free(plan_memo *memo); /* NULL is harmless */
+
 /* What a search needs to know; the pointers are borrowed. */
 typedef struct plan_search {
     const sifr_model *model;
@@ -15,6 +20,8 @@ typedef struct plan_search {
     int64_t disk_bytes;          /* what a rank may put on disk; 0: nothing is to be put there */
     bool any_order;              /* step_order is "auto": the better order of each setting */
     bool overlap_by_stage;       /* overlap_comm is not given: true at stage 3, else false */
+    int threads;                 /* that plan side by side; 0: one */
+    plan_memo *memo;             /* what was tried before; NULL: all is planned anew */
     int32_t tried;               /* plans looked at so far */
     int64_t lowered;             /* micro batches in the lists made for them: what it cost */
 } plan_search;
@@ -59,16 +66,34 @@ sifr_status plan_try_fitting(plan_search *search, const plan_settings *settings,
 sifr_status plan_try_size(plan_search *search, const plan_settings *settings, plan_outcome *out,
                           sifr_error *error) SIFR_MUST_CHECK;
 
+/* One of several settings, and what came of them. */
+typedef struct plan_trial {
+    plan_settings settings;
+    bool fixed_order; /* whatever the search says of orders */
+    plan_outcome outcome;
+    sifr_status status;
+    sifr_error error;
+    plan_search search; /* a copy that counts for itself */
+} plan_trial;
+
+/* plan_try for each, on the search's threads. */
+sifr_status plan_try_all(plan_search *search, plan_trial *trials, size_t count,
+                         sifr_error *error) SIFR_MUST_CHECK;
+
 /* Changes a setting that may be any number. */
 typedef void plan_setter(plan_settings *settings, int64_t value);
 void plan_set_sequences(plan_settings *settings, int64_t value);
 void plan_set_length(plan_settings *settings, int64_t value);
 
 /* The largest value from `first` to `last` with which a step of `settings` fits, where the next one
- * does not; first - 1 where none does. What a step takes should not fall as the value grows. */
+ * does not; first - 1 where none does. What a step takes should not fall as the value grows. `near`
+ * is looked at first: a value that was planned before. */
 sifr_status plan_largest(plan_search *search, const plan_settings *settings, plan_setter *set,
-                         int64_t first, int64_t last, int64_t *out,
+                         int64_t near, int64_t first, int64_t last, int64_t *out,
                          sifr_error *error) SIFR_MUST_CHECK;
+
+/* A few micro batches: with a first, a last and one between, there are sums of them. */
+enum { PLAN_FEW = 3 };
 
 /* What a setting is, beside its name. */
 typedef enum plan_trait {
@@ -103,12 +128,15 @@ void plan_choose(const plan_search *search, plan_settings *settings, size_t inde
 const char *plan_describe_change(const plan_search *search, const plan_settings *from,
                                  const plan_settings *to, char *out, size_t size);
 
-/* The steps next to `from`: each row that matters at each other value, recompute "auto" where
- * memory lies between none and unit, then the next smaller and the next larger micro batch of the
- * same global batch. At most `room` of them into `out`. */
+/* The steps next to `from`: each row that matters at each other value, then the next smaller and
+ * the next larger micro batch of the same global batch. At most `room` of them into `out`. */
 enum { PLAN_NEIGHBOURS = 20 };
 sifr_status plan_neighbours(plan_search *search, const plan_settings *from, plan_outcome *out,
                             size_t room, size_t *count, sifr_error *error) SIFR_MUST_CHECK;
+
+/* Recompute "auto", where memory lies between none and unit, as one more of them. */
+sifr_status plan_between(plan_search *search, const plan_settings *from, plan_outcome *out,
+                         bool *is_between, sifr_error *error) SIFR_MUST_CHECK;
 
 /* The quickest step that fits among all values of the searched rows, and of overlap_comm where it
  * is not given, and all micro batches that make up the global batch of `from` by accumulation; of

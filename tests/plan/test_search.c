@@ -76,7 +76,7 @@ static int64_t largest(search_case *c, plan_setter *set, int64_t last) {
     int64_t out;
     sifr_error error;
     c->search.tried = 0;
-    if (plan_largest(&c->search, &c->settings, set, 1, last, &out, &error) != SIFR_OK)
+    if (plan_largest(&c->search, &c->settings, set, 1, 1, last, &out, &error) != SIFR_OK)
         fail_msg("%s", error.message);
     return out;
 }
@@ -263,8 +263,8 @@ static void neighbours_differ_in_one(void **state) {
  * and chosen: quicker than all computed again, and within the room to the byte that is said. */
 static void keeping_lies_between(void **state) {
     search_case c;
-    plan_outcome next[PLAN_NEIGHBOURS], best;
-    size_t count;
+    plan_outcome next, best;
+    bool is_between;
     sifr_error error;
     (void)state;
     begin(&c, 1);
@@ -274,19 +274,20 @@ static void keeping_lies_between(void **state) {
     c.settings.recompute = PLAN_RECOMPUTE_UNIT;
     plan_outcome unit = tried(&c, &c.settings);
     c.search.room_bytes = (none.total_bytes + unit.total_bytes) / 2;
-    assert_int_equal(plan_neighbours(&c.search, &c.settings, next, PLAN_NEIGHBOURS, &count, &error),
-                     SIFR_OK);
-    int shown = 0;
-    for (size_t i = 0; i < count; i++) {
+    for (int recompute = 0; recompute < 2; recompute++) {
         char text[256];
-        if (next[i].settings.recompute != PLAN_RECOMPUTE_AUTO) continue;
-        plan_describe_change(&c.search, &c.settings, &next[i].settings, text, sizeof text);
+        c.settings.recompute = recompute;
+        assert_int_equal(plan_between(&c.search, &c.settings, &next, &is_between, &error), SIFR_OK);
+        assert_true(is_between);
+        plan_describe_change(&c.search, &c.settings, &next.settings, text, sizeof text);
         assert_string_equal(text, "sifr.recompute auto");
-        assert_true(next[i].fits && next[i].total_bytes > unit.total_bytes);
-        assert_true(next[i].predicted.step_seconds < unit.predicted.step_seconds);
-        shown++;
+        assert_true(next.fits && next.total_bytes > unit.total_bytes);
+        assert_true(next.predicted.step_seconds < unit.predicted.step_seconds);
     }
-    assert_int_equal(shown, 1);
+    c.search.room_bytes = none.total_bytes;
+    assert_int_equal(plan_between(&c.search, &c.settings, &next, &is_between, &error), SIFR_OK);
+    assert_false(is_between);
+    c.search.room_bytes = (none.total_bytes + unit.total_bytes) / 2;
     assert_int_equal(plan_fit(&c.search, &c.settings, &best, &error), SIFR_OK);
     assert_int_equal(best.settings.recompute, PLAN_RECOMPUTE_AUTO);
     assert_true(best.total_bytes <= c.search.room_bytes);

@@ -1,6 +1,7 @@
 #include "device/cpu/product.h"
 
 #include <dnnl.h>
+#include <pthread.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,6 +42,7 @@ typedef struct kept_plan {
 } kept_plan;
 
 struct cpu_products {
+    pthread_mutex_t lock; /* of the lists: several threads may plan at once */
     kept_plan *plans;
     dnnl_engine_t engine;
     dnnl_stream_t *streams;
@@ -74,6 +76,7 @@ void cpu_products_close(cpu_products *products) {
         if (products->streams[i] != NULL) dnnl_stream_destroy(products->streams[i]);
     free(products->streams);
     if (products->engine != NULL) dnnl_engine_destroy(products->engine);
+    pthread_mutex_destroy(&products->lock);
     free(products);
 }
 
@@ -82,6 +85,7 @@ sifr_status cpu_products_open(int threads, cpu_products **out, sifr_error *error
     cpu_products *products = NULL;
     BASE_TRY(base_alloc(1, sizeof *products, &products, error));
     products->threads = threads;
+    pthread_mutex_init(&products->lock, NULL);
     sifr_status status;
     BASE_TRY_GOTO(status,
                   base_alloc((size_t)threads, sizeof *products->streams, &products->streams, error),
@@ -207,9 +211,8 @@ static bool same_shape(const cpu_product_shape *a, const cpu_product_shape *b) {
            a->b_transposed == b->b_transposed && a->sum == b->sum && a->b_packed == b->b_packed;
 }
 
-sifr_status cpu_product_find(cpu_products *products, const cpu_product_shape *shape,
-                             const cpu_product **out, sifr_error *error) {
-    *out = NULL;
+static sifr_status find_product(cpu_products *products, const cpu_product_shape *shape,
+                                const cpu_product **out, sifr_error *error) {
     for (cpu_product *p = products->first; p != NULL; p = p->next)
         if (same_shape(&p->shape, shape)) return *out = p, SIFR_OK;
     cpu_product *product = NULL;
@@ -242,9 +245,17 @@ fail:
     return status;
 }
 
-sifr_status cpu_products_keep(cpu_products *products, const void *plan, size_t size,
-                              const void **out, sifr_error *error) {
+sifr_status cpu_product_find(cpu_products *products, const cpu_product_shape *shape,
+                             const cpu_product **out, sifr_error *error) {
     *out = NULL;
+    pthread_mutex_lock(&products->lock);
+    sifr_status status = find_product(products, shape, out, error);
+    pthread_mutex_unlock(&products->lock);
+    return status;
+}
+
+static sifr_status keep_plan(cpu_products *products, const void *plan, size_t size,
+                             const void **out, sifr_error *error) {
     for (kept_plan *p = products->plans; p != NULL; p = p->next)
         if (p->size == size && memcmp(p->bytes, plan, size) == 0) return *out = p->bytes, SIFR_OK;
     kept_plan *kept = NULL;
@@ -255,6 +266,15 @@ sifr_status cpu_products_keep(cpu_products *products, const void *plan, size_t s
     products->plans = kept;
     *out = kept->bytes;
     return SIFR_OK;
+}
+
+sifr_status cpu_products_keep(cpu_products *products, const void *plan, size_t size,
+                              const void **out, sifr_error *error) {
+    *out = NULL;
+    pthread_mutex_lock(&products->lock);
+    sifr_status status = keep_plan(products, plan, size, out, error);
+    pthread_mutex_unlock(&products->lock);
+    return status;
 }
 
 int64_t cpu_product_scratch(const cpu_product *product) {
