@@ -259,6 +259,46 @@ static void neighbours_differ_in_one(void **state) {
     end(&c);
 }
 
+/* Several threads, and what was tried before, change no answer and no count. */
+static void side_by_side(void **state) {
+    static plan_outcome next[2][PLAN_NEIGHBOURS];
+    search_case c;
+    size_t count[2];
+    int64_t longest[2];
+    sifr_error error;
+    plan_memo *memo;
+    (void)state;
+    begin(&c, 4);
+    c.settings.sequences = 6;
+    c.settings.micro_batches = 4;
+    c.search.any_order = true;
+    c.search.room_bytes = tried(&c, &c.settings).total_bytes * 2;
+    assert_int_equal(plan_memo_create(&memo, &error), SIFR_OK);
+    for (int n = 0; n < 2; n++) {
+        c.search.threads = n ? 4 : 0;
+        c.search.memo = n ? memo : NULL;
+        c.search.tried = 0;
+        assert_int_equal(
+            plan_neighbours(&c.search, &c.settings, next[n], PLAN_NEIGHBOURS, &count[n], &error),
+            SIFR_OK);
+        assert_int_equal(c.search.tried, (int)count[n] + 2); /* micro batches: two orders */
+        assert_int_equal(plan_largest(&c.search, &c.settings, plan_set_length, c.settings.length, 1,
+                                      1 << 20, &longest[n], &error),
+                         SIFR_OK);
+    }
+    assert_int_equal(count[0], count[1]);
+    assert_int_equal(longest[0], longest[1]);
+    assert_memory_equal(next[0], next[1], count[0] * sizeof *next[0]);
+    int64_t lowered = c.search.lowered;
+    assert_int_equal(
+        plan_neighbours(&c.search, &c.settings, next[0], PLAN_NEIGHBOURS, &count[0], &error),
+        SIFR_OK);
+    assert_int_equal(c.search.lowered, lowered); /* all was known */
+    assert_memory_equal(next[0], next[1], count[1] * sizeof *next[1]);
+    plan_memo_free(memo);
+    end(&c);
+}
+
 /* Where all that backward reads does not fit and units' inputs alone do, what lies between is shown
  * and chosen: quicker than all computed again, and within the room to the byte that is said. */
 static void keeping_lies_between(void **state) {
@@ -522,6 +562,7 @@ int main(void) {
                                        cmocka_unit_test(what_cannot_be_planned_does_not_fit),
                                        cmocka_unit_test(the_best_of_all),
                                        cmocka_unit_test(neighbours_differ_in_one),
+                                       cmocka_unit_test(side_by_side),
                                        cmocka_unit_test(keeping_lies_between),
                                        cmocka_unit_test(least_with_a_disk),
                                        cmocka_unit_test(disks_have_ends),
