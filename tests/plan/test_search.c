@@ -11,65 +11,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "model/registry.h"
 #include "plan/deepspeed.h"
-#include "plan/search.h"
-#include "support/model_case.h"
-
-static const plan_machine machine = {
-    .fp32_operations = 1e10, .bf16_operations = 1e11, .memory_bytes = 1e10, .host = {2e-6, 1e9}};
-
-typedef struct search_case {
-    sifr_model *model;
-    device *dev;
-    plan_search search;
-    plan_settings settings;
-} search_case;
-
-static void begin(search_case *c, int32_t ranks) {
-    formats_model_config config = model_case_llama();
-    sifr_error error;
-    config.hidden_size = 64;
-    config.head_dim = 16;
-    config.num_hidden_layers = 4;
-    config.vocab_size = 301;
-    config.max_position_embeddings = 4096;
-    *c = (search_case){0};
-    assert_int_equal(device_open_cpu(1, NULL, &c->dev, &error), SIFR_OK);
-    assert_int_equal(model_from_config(&config, &c->model, &error), SIFR_OK);
-    c->search = (plan_search){.model = c->model,
-                              .dev = c->dev,
-                              .machine = &machine,
-                              .room_bytes = INT64_MAX,
-                              .overlap_by_stage = true};
-    c->settings = (plan_settings){.mode = PLAN_TRAIN,
-                                  .dtype = DEVICE_BF16,
-                                  .sequences = 12,
-                                  .length = 32,
-                                  .micro_batches = 1,
-                                  .world_size = ranks,
-                                  .transfers = {.reduce_bucket = 1 << 20,
-                                                .allgather_bucket = 1 << 20,
-                                                .prefetch_bucket = 1,
-                                                .max_live = 1 << 30}};
-}
-
-static void end(search_case *c) {
-    sifr_model_free(c->model);
-    device_close(c->dev);
-}
-
-static plan_outcome tried(search_case *c, const plan_settings *settings) {
-    plan_outcome out;
-    sifr_error error;
-    if (plan_try(&c->search, settings, &out, &error) != SIFR_OK) fail_msg("%s", error.message);
-    return out;
-}
+#include "support/search_case.h"
 
 static int64_t bytes_with(search_case *c, plan_setter *set, int64_t value) {
     plan_settings settings = c->settings;
     set(&settings, value);
-    return tried(c, &settings).total_bytes;
+    return search_case_try(c, &settings).total_bytes;
 }
 
 static int64_t largest(search_case *c, plan_setter *set, int64_t last) {
@@ -90,7 +38,7 @@ static void the_next_one_does_not_fit(void **state) {
                   {plan_set_length, 63},    {plan_set_length, 500},   {plan_set_length, 2049}};
     search_case c;
     (void)state;
-    begin(&c, 4);
+    search_case_begin(&c, 4);
     for (int recompute = 0; recompute < 2; recompute++) {
         c.settings.recompute = recompute;
         for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
@@ -108,7 +56,7 @@ static void the_next_one_does_not_fit(void **state) {
             }
         }
     }
-    end(&c);
+    search_case_end(&c);
 }
 
 /* Learned positions end somewhere, whatever room there is. */
@@ -117,7 +65,7 @@ static void what_cannot_be_planned_does_not_fit(void **state) {
     formats_model_config config = model_case_llama();
     sifr_error error;
     (void)state;
-    begin(&c, 1);
+    search_case_begin(&c, 1);
     sifr_model_free(c.model);
     snprintf(config.model_type, sizeof config.model_type, "gpt2");
     config.activation = FORMATS_GELU_TANH;
@@ -128,7 +76,7 @@ static void what_cannot_be_planned_does_not_fit(void **state) {
     assert_int_equal(largest(&c, plan_set_length, 50), 50);
     c.search.room_bytes = 1;
     assert_int_equal(largest(&c, plan_set_length, 1 << 20), 0);
-    end(&c);
+    search_case_end(&c);
 }
 
 /* All settings of the searched rows with each micro batch of the same global batch. */
@@ -165,14 +113,14 @@ static void the_best_of_all(void **state) {
     search_case c;
     sifr_error error;
     (void)state;
-    begin(&c, 4);
+    search_case_begin(&c, 4);
     /* The head takes one sequence of these for many rows, so its scratch says what several take. */
     c.settings.length = 160;
     c.settings.transfers.overlap_comm = false;
     size_t count = all_settings(&c, all, MOST);
     int64_t least = INT64_MAX, most = 0, lists = 0;
     for (size_t i = 0; i < count; i++) {
-        outcomes[i] = tried(&c, &all[i]);
+        outcomes[i] = search_case_try(&c, &all[i]);
         if (outcomes[i].total_bytes < least) least = outcomes[i].total_bytes;
         if (outcomes[i].total_bytes > most) most = outcomes[i].total_bytes;
     }
@@ -220,7 +168,7 @@ static void the_best_of_all(void **state) {
     /* the cases were cases: with nothing to change, one and several changes; several stages */
     assert_true(changed[0] > 0 && changed[1] > 0 && changed[2] + changed[3] > 0);
     assert_true((stages[0] > 0) + (stages[1] > 0) + (stages[2] > 0) + (stages[3] > 0) > 1);
-    end(&c);
+    search_case_end(&c);
 }
 
 static void neighbours_differ_in_one(void **state) {
@@ -230,7 +178,7 @@ static void neighbours_differ_in_one(void **state) {
     sifr_error error;
     char text[256];
     (void)state;
-    begin(&c, 4);
+    search_case_begin(&c, 4);
     c.settings.sequences = 6;
     c.settings.micro_batches = 2;
     assert_int_equal(plan_neighbours(&c.search, &c.settings, next, PLAN_NEIGHBOURS, &count, &error),
@@ -256,47 +204,7 @@ static void neighbours_differ_in_one(void **state) {
     plan_describe_change(&c.search, &c.settings, &other, text, sizeof text);
     assert_string_equal(text, "zero_optimization.stage 3, train_micro_batch_size_per_gpu 3 with "
                               "gradient_accumulation_steps 4");
-    end(&c);
-}
-
-/* Several threads, and what was tried before, change no answer and no count. */
-static void side_by_side(void **state) {
-    static plan_outcome next[2][PLAN_NEIGHBOURS];
-    search_case c;
-    size_t count[2];
-    int64_t longest[2];
-    sifr_error error;
-    plan_memo *memo;
-    (void)state;
-    begin(&c, 4);
-    c.settings.sequences = 6;
-    c.settings.micro_batches = 4;
-    c.search.any_order = true;
-    c.search.room_bytes = tried(&c, &c.settings).total_bytes * 2;
-    assert_int_equal(plan_memo_create(&memo, &error), SIFR_OK);
-    for (int n = 0; n < 2; n++) {
-        c.search.threads = n ? 4 : 0;
-        c.search.memo = n ? memo : NULL;
-        c.search.tried = 0;
-        assert_int_equal(
-            plan_neighbours(&c.search, &c.settings, next[n], PLAN_NEIGHBOURS, &count[n], &error),
-            SIFR_OK);
-        assert_int_equal(c.search.tried, (int)count[n] + 2); /* micro batches: two orders */
-        assert_int_equal(plan_largest(&c.search, &c.settings, plan_set_length, c.settings.length, 1,
-                                      1 << 20, &longest[n], &error),
-                         SIFR_OK);
-    }
-    assert_int_equal(count[0], count[1]);
-    assert_int_equal(longest[0], longest[1]);
-    assert_memory_equal(next[0], next[1], count[0] * sizeof *next[0]);
-    int64_t lowered = c.search.lowered;
-    assert_int_equal(
-        plan_neighbours(&c.search, &c.settings, next[0], PLAN_NEIGHBOURS, &count[0], &error),
-        SIFR_OK);
-    assert_int_equal(c.search.lowered, lowered); /* all was known */
-    assert_memory_equal(next[0], next[1], count[1] * sizeof *next[1]);
-    plan_memo_free(memo);
-    end(&c);
+    search_case_end(&c);
 }
 
 /* Where all that backward reads does not fit and units' inputs alone do, what lies between is shown
@@ -307,12 +215,12 @@ static void keeping_lies_between(void **state) {
     bool is_between;
     sifr_error error;
     (void)state;
-    begin(&c, 1);
+    search_case_begin(&c, 1);
     c.settings.sequences = 1; /* no smaller micro batch does it for nothing */
     c.settings.length = 500;
-    plan_outcome none = tried(&c, &c.settings);
+    plan_outcome none = search_case_try(&c, &c.settings);
     c.settings.recompute = PLAN_RECOMPUTE_UNIT;
-    plan_outcome unit = tried(&c, &c.settings);
+    plan_outcome unit = search_case_try(&c, &c.settings);
     c.search.room_bytes = (none.total_bytes + unit.total_bytes) / 2;
     for (int recompute = 0; recompute < 2; recompute++) {
         char text[256];
@@ -338,14 +246,14 @@ static void keeping_lies_between(void **state) {
     assert_true(best.predicted.step_seconds < unit.predicted.step_seconds);
     c.settings.sequences = 12;
     c.settings.recompute = PLAN_RECOMPUTE_UNIT;
-    unit = tried(&c, &c.settings);
+    unit = search_case_try(&c, &c.settings);
     c.settings.recompute = PLAN_RECOMPUTE_AUTO; /* what fits with nothing kept fits */
     c.search.room_bytes = unit.total_bytes;
     assert_int_equal(largest(&c, plan_set_sequences, 1 << 20), 12);
     c.search.room_bytes = INT64_MAX;
     c.settings.activation_bytes = unit.largest_bytes[PLAN_ACTIVATIONS];
     assert_int_equal(largest(&c, plan_set_sequences, 1 << 20), 12);
-    end(&c);
+    search_case_end(&c);
 }
 
 /* What of a step may be on disk, in the bits of `disk`; false: not so. */
@@ -369,7 +277,7 @@ static void least_with_a_disk(void **state) {
         sifr_error error;
         char text[256];
         int64_t least = INT64_MAX;
-        begin(&c, ranks);
+        search_case_begin(&c, ranks);
         c.settings.sequences = 4;
         for (int i = 0; i < 4 * 2 * 2 * 2 * 16 * 3; i++) {
             plan_settings s = c.settings;
@@ -380,7 +288,7 @@ static void least_with_a_disk(void **state) {
             s.sequences = 1 << i / 512;
             s.micro_batches = (int32_t)(4 / s.sequences);
             if (!put_on_disk(&s, i / 32 % 16) || (ranks == 1 && s.transfers.overlap_comm)) continue;
-            int64_t bytes = tried(&c, &s).total_bytes;
+            int64_t bytes = search_case_try(&c, &s).total_bytes;
             if (bytes < least) least = bytes;
         }
         c.search.disk_bytes = INT64_MAX;
@@ -395,7 +303,7 @@ static void least_with_a_disk(void **state) {
             assert_non_null(strstr(text, "zero_optimization.stage 3"));
             assert_non_null(strstr(text, "zero_optimization.offload_param.device nvme"));
         }
-        end(&c);
+        search_case_end(&c);
     }
 }
 
@@ -405,14 +313,14 @@ static void disks_have_ends(void **state) {
     sifr_error error;
     plan_outcome memory, disk, best;
     (void)state;
-    begin(&c, 1);
+    search_case_begin(&c, 1);
     c.settings.offload.sub_group = 1 << 14;
     c.settings.recompute = true;
     c.settings.sequences = 1;
-    memory = tried(&c, &c.settings);
+    memory = search_case_try(&c, &c.settings);
     plan_settings on_disk = c.settings;
     on_disk.offload.masters = on_disk.offload.moments = PLAN_NVME;
-    disk = tried(&c, &on_disk);
+    disk = search_case_try(&c, &on_disk);
     assert_true(disk.total_bytes < memory.total_bytes && disk.nvme_bytes > 0);
     c.search.room_bytes = disk.total_bytes; /* which parameters on disk alone would not do */
     for (int64_t missing = -1; missing < 2; missing++) {
@@ -421,7 +329,7 @@ static void disks_have_ends(void **state) {
         assert_int_equal(best.fits, missing == 0);
         if (best.fits) assert_int_equal(best.settings.offload.moments, PLAN_NVME);
     }
-    end(&c);
+    search_case_end(&c);
 }
 
 /* Activations go to a disk where the batch does not fit without that, and nowhere else; the choice
@@ -430,17 +338,17 @@ static void activations_where_needed(void **state) {
     search_case c;
     sifr_error error;
     plan_outcome best, next[PLAN_NEIGHBOURS];
-    plan_machine fast = machine;
+    plan_machine fast = search_case_machine;
     size_t count[2], shown[2] = {0};
     char text[256];
     (void)state;
-    begin(&c, 1);
+    search_case_begin(&c, 1);
     fast.disk_bytes = 1e12;
     c.search.machine = &fast;
     c.settings.length = 512;
     plan_settings on_disk = c.settings;
     on_disk.offload.activations = PLAN_NVME;
-    plan_outcome memory = tried(&c, &c.settings), disk = tried(&c, &on_disk);
+    plan_outcome memory = search_case_try(&c, &c.settings), disk = search_case_try(&c, &on_disk);
     assert_true(disk.total_bytes < memory.total_bytes && disk.nvme_bytes > 0);
     for (int n = 0; n < 2; n++) {
         c.search.disk_bytes = n ? INT64_MAX : 0;
@@ -461,34 +369,34 @@ static void activations_where_needed(void **state) {
         assert_true(best.fits && best.settings.sequences == c.settings.sequences);
         assert_int_equal(best.settings.offload.activations, less ? PLAN_NVME : PLAN_DEVICE);
     }
-    end(&c);
+    search_case_end(&c);
 }
 
 /* A step_order of "auto": the better of both, as the run takes it. */
 static void either_order(void **state) {
     search_case c;
     (void)state;
-    begin(&c, 4);
+    search_case_begin(&c, 4);
     c.settings.sequences = 3;
     c.settings.micro_batches = 4;
     c.settings.stage = 3;
     plan_outcome of[2], either;
     for (int o = 0; o < 2; o++) {
         c.settings.order = (plan_order)o;
-        of[o] = tried(&c, &c.settings);
+        of[o] = search_case_try(&c, &c.settings);
     }
     assert_true(of[0].total_bytes < of[1].total_bytes);
     c.search.any_order = true;
-    either = tried(&c, &c.settings);
+    either = search_case_try(&c, &c.settings);
     bool fits[2] = {true, true};
     double seconds[2] = {of[0].predicted.step_seconds, of[1].predicted.step_seconds};
     assert_int_equal(either.settings.order, plan_better_order(fits, seconds));
     assert_int_equal(either.total_bytes, of[either.settings.order].total_bytes);
     c.search.room_bytes = of[0].total_bytes; /* only that one fits */
-    either = tried(&c, &c.settings);
+    either = search_case_try(&c, &c.settings);
     assert_int_equal(either.settings.order, PLAN_BATCH);
     assert_true(either.fits);
-    end(&c);
+    search_case_end(&c);
 }
 
 /* --- DeepSpeed's memory.rst: t5-3b, and t5-large --- */
@@ -552,9 +460,9 @@ static void what_deepspeed_says(void **state) {
 static void the_largest_layer(void **state) {
     search_case c;
     (void)state;
-    begin(&c, 1);
+    search_case_begin(&c, 1);
     assert_int_equal(plan_largest_layer(c.model), 301 * 64); /* embedding and head are as large */
-    end(&c);
+    search_case_end(&c);
 }
 
 int main(void) {
@@ -562,7 +470,6 @@ int main(void) {
                                        cmocka_unit_test(what_cannot_be_planned_does_not_fit),
                                        cmocka_unit_test(the_best_of_all),
                                        cmocka_unit_test(neighbours_differ_in_one),
-                                       cmocka_unit_test(side_by_side),
                                        cmocka_unit_test(keeping_lies_between),
                                        cmocka_unit_test(least_with_a_disk),
                                        cmocka_unit_test(disks_have_ends),
