@@ -170,10 +170,11 @@ static sifr_status find_limits(const plan_command *command, cli_plan_report *r,
 /* The config's own step. */
 static sifr_status plan_own(cli_plan_report *r, plan_settings *settings, sifr_error *error) {
     if (r->config.step_order == TRAIN_STEP_AUTO) {
-        BASE_TRY(engine_choose_order(r->model, r->dev, settings, &r->machine, &r->choice, error));
+        BASE_TRY(engine_choose_order(r->model, r->dev, settings, &r->machine, &r->choice,
+                                     &r->schedule, error));
         settings->order = r->choice.order;
     }
-    BASE_TRY(plan_lower(r->model, r->dev, settings, &r->schedule, error));
+    if (!r->schedule) BASE_TRY(plan_lower(r->model, r->dev, settings, &r->schedule, error));
     BASE_TRY(plan_assess(&r->search, r->schedule, &r->own, error));
     plan_memo_keep(r->memo, &r->own, true);
     if (engine_fits(r->schedule, &r->machine, &r->too_large) == SIFR_OK)
@@ -282,7 +283,9 @@ static sifr_status plan_run(const plan_command *command, cli_plan_report *r, sif
     plan_limit(&r->search, &settings);
     if (command->fit) return cli_plan_fit(r, &settings, command->output, command->json, error);
     BASE_TRY(plan_own(r, &settings, error));
-    return command->dump && !command->json ? SIFR_OK : plan_others(r, error);
+    if (command->dump && !command->json) return SIFR_OK;
+    if (!command->json) cli_plan_print_own(r);
+    return plan_others(r, error);
 }
 
 static sifr_status check_ranks(const plan_command *command, sifr_error *error) {
@@ -387,7 +390,7 @@ static int plan(plan_command *command) {
     else if (command->dump)
         plan_dump(r->schedule, print_line, NULL);
     else
-        cli_plan_print(r);
+        cli_plan_print_others(r);
     if (code == SIFR_OK && command->compare && !command->json) cli_plan_print_deepspeed(r);
     plan_free(r->schedule);
     plan_memo_free(r->memo);

@@ -285,13 +285,17 @@ static void print_stages(const cli_plan_report *r) {
     putchar('\n');
 }
 
-void cli_plan_print(const cli_plan_report *r) {
+void cli_plan_print_own(const cli_plan_report *r) {
     print_run(r);
     print_ranks(r);
     print_time(r);
     print_memory(r);
     print_kept(r);
     print_fits(r);
+    fflush(stdout);
+}
+
+void cli_plan_print_others(const cli_plan_report *r) {
     print_changes(r);
     if (r->schedule->settings.world_size > 1) print_stages(r);
 }

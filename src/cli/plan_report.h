@@ -32,7 +32,9 @@ typedef struct cli_plan_report {
     sifr_error too_large; /* message where a rank has less memory than that */
 } cli_plan_report;
 
-void cli_plan_print(const cli_plan_report *report);
+/* The run's own plan, which is there at once; and what else there is, for which many are made. */
+void cli_plan_print_own(const cli_plan_report *report);
+void cli_plan_print_others(const cli_plan_report *report);
 /* With `dump` the schedule as well. Returns an exit code. */
 int cli_plan_print_json(const cli_plan_report *report, bool dump);
 

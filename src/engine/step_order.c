@@ -34,6 +34,7 @@ typedef struct order_trial {
     device *dev;
     plan_settings settings;
     const plan_machine *machine;
+    plan_schedule *schedule; /* made of it */
     bool fits;
     double seconds;
     sifr_status status;
@@ -41,14 +42,12 @@ typedef struct order_trial {
 } order_trial;
 
 static sifr_status price(order_trial *t) {
-    plan_schedule *s;
     plan_prediction prediction;
-    BASE_TRY(plan_lower(t->model, t->dev, &t->settings, &s, &t->error));
-    t->fits = engine_fits(s, t->machine, NULL) == SIFR_OK;
-    sifr_status status = plan_predict(s, t->machine, &prediction, NULL, &t->error);
-    plan_free(s);
+    BASE_TRY(plan_lower(t->model, t->dev, &t->settings, &t->schedule, &t->error));
+    t->fits = engine_fits(t->schedule, t->machine, NULL) == SIFR_OK;
+    BASE_TRY(plan_predict(t->schedule, t->machine, &prediction, NULL, &t->error));
     t->seconds = prediction.step_seconds;
-    return status;
+    return SIFR_OK;
 }
 
 static void price_order(void *argument, size_t order) {
@@ -56,20 +55,10 @@ static void price_order(void *argument, size_t order) {
     t->status = price(t);
 }
 
-sifr_status engine_choose_order(const sifr_model *model, device *dev, const plan_settings *settings,
-                                const plan_machine *machine, engine_order_choice *choice,
-                                sifr_error *error) {
-    order_trial trials[2];
-    *choice = (engine_order_choice){.order = PLAN_BATCH, .fits = {true, true}};
-    if (settings->micro_batches == 1) return SIFR_OK; /* they are the same list */
+static sifr_status compare_orders(const order_trial *trials, engine_order_choice *choice,
+                                  sifr_error *error) {
     for (int o = 0; o < 2; o++) {
-        trials[o] =
-            (order_trial){.model = model, .dev = dev, .settings = *settings, .machine = machine};
-        trials[o].settings.order = (plan_order)o;
-    }
-    base_parallel(2, 2, price_order, trials);
-    for (int o = 0; o < 2; o++) {
-        order_trial *t = &trials[o];
+        const order_trial *t = &trials[o];
         /* One that cannot be planned, within a limit of activations, is none to take. */
         if (t->status != SIFR_OK && t->status != SIFR_USAGE)
             return base_fail(error, t->status, "%s", t->error.message);
@@ -80,6 +69,30 @@ sifr_status engine_choose_order(const sifr_model *model, device *dev, const plan
         return base_fail(error, trials[0].status, "%s", trials[0].error.message);
     choice->order = plan_better_order(choice->fits, choice->seconds);
     return SIFR_OK;
+}
+
+sifr_status engine_choose_order(const sifr_model *model, device *dev, const plan_settings *settings,
+                                const plan_machine *machine, engine_order_choice *choice,
+                                plan_schedule **chosen, sifr_error *error) {
+    order_trial trials[2];
+    *choice = (engine_order_choice){.order = PLAN_BATCH, .fits = {true, true}};
+    if (chosen) *chosen = NULL;
+    if (settings->micro_batches == 1) return SIFR_OK; /* they are the same list */
+    for (int o = 0; o < 2; o++) {
+        trials[o] =
+            (order_trial){.model = model, .dev = dev, .settings = *settings, .machine = machine};
+        trials[o].settings.order = (plan_order)o;
+    }
+    base_parallel(2, 2, price_order, trials);
+    sifr_status status = compare_orders(trials, choice, error);
+    for (int o = 0; o < 2; o++) {
+        bool wanted = chosen && status == SIFR_OK && o == (int)choice->order;
+        if (wanted)
+            *chosen = trials[o].schedule;
+        else
+            plan_free(trials[o].schedule);
+    }
+    return status;
 }
 
 sifr_status engine_agree_order(comm_group *group, engine_order_choice *choice, sifr_error *error) {

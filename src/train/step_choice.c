@@ -46,7 +46,7 @@ static sifr_status choose_order(train_state *t, device *dev, plan_settings *sett
     engine_order_choice choice = {.order = PLAN_BATCH};
     char text[128];
     sifr_status status =
-        engine_choose_order(t->folder.model, dev, settings, &t->machine, &choice, error);
+        engine_choose_order(t->folder.model, dev, settings, &t->machine, &choice, NULL, error);
     BASE_TRY(train_agree(t, status, error));
     BASE_TRY(engine_agree_order(t->group, &choice, error));
     train_say(t->host, "step_order %s", engine_order_text(&choice, text, sizeof text));
