@@ -200,8 +200,7 @@ static sifr_status plan_stages(cli_plan_report *r, sifr_error *error) {
 /* What is looked for by several plans after each other. */
 typedef struct plan_job {
     cli_plan_report *report;
-    plan_setter
-        *set; /* of a limit, that is looked for from `near` up to `last`; NULL: plan_between */
+    plan_setter *set; /* of a limit, looked for from `near` up to `last`; NULL: plan_between */
     int64_t near, last, *out;
     bool is_between;
     sifr_status status;
