@@ -1,7 +1,7 @@
 """AdamW and attention by themselves, beside the machine's limits and the peers' kernels."""
 import report
 from harness import Contestant, failure, good, interleave, median, spread
-from part_limits import bandwidth, measure
+from part_limits import bandwidth, measure, memory_contestant, memory_medians
 from report import Row, gigabytes, number, seconds
 
 
@@ -12,14 +12,14 @@ def all_of(runs, key):
 def run_adam(context, part):
     elements, turns = (1 << 20, 2) if context.inputs.tiny else (100000000, 5)
     contestants = [Contestant("sifr", [context.inputs.program("bench_adam"), str(elements),
-                                       str(turns)])]
+                                       str(turns)]), memory_contestant(context.inputs)]
     if context.python:
         for which, name in (("torch", "torch, fused"), ("deepspeed", "DeepSpeed CPUAdam")):
             contestants.append(Contestant(
                 name, context.peer("kernels.py") + ["adam", which, str(elements), str(turns)],
                 context.peer_environment()))
-    limits = measure(context.inputs, "memory")
     results = interleave(contestants, context.rounds, context.allowed, context.say)
+    limits = memory_medians(context.inputs, results)
     part.data = {"limits": limits, "results": results}
     if not good(results["sifr"]):
         part.rows.append(Row("AdamW step", note=failure(results["sifr"])))

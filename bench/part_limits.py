@@ -8,15 +8,31 @@ import threading
 import time
 
 import report
-from harness import CACHE, clean_environment
+from harness import CACHE, Contestant, clean_environment, good, median
 from report import Row
 
 
+def command(inputs, *parts):
+    return [inputs.program("bench_limits"), *parts, *(["8"] if inputs.tiny else [])]
+
+
 def measure(inputs, *parts):
-    command = [inputs.program("bench_limits"), *parts, *(["8"] if inputs.tiny else [])]
-    done = subprocess.run(command, capture_output=True, text=True,
+    done = subprocess.run(command(inputs, *parts), capture_output=True, text=True,
                           env=clean_environment(), timeout=120, check=True)
     return json.loads(done.stdout)
+
+
+def memory_contestant(inputs):
+    """The memory's limits in turns with what is held against them: a neighbour takes of both."""
+    return Contestant("limits", command(inputs, "memory"))
+
+
+def memory_medians(inputs, results):
+    """Of what that contestant measured, which leaves the results."""
+    turns = good(results.pop("limits"))
+    if not turns:
+        return measure(inputs, "memory")
+    return {key: median([turn[key] for turn in turns]) for key in turns[0] if "gbytes" in key}
 
 
 def watch(inputs):

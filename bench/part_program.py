@@ -7,7 +7,7 @@ import time
 
 import report
 from harness import Contestant, clean_environment, failure, good, interleave, median, spread
-from part_limits import bandwidth, measure
+from part_limits import bandwidth, memory_contestant, memory_medians
 from report import Row, number, seconds
 
 # --- command to first step ---
@@ -178,14 +178,12 @@ def weights_read(model, tiny):
 def run_generate(context, part):
     inputs = context.inputs
     count = "16" if inputs.tiny else "128"
-    limits = measure(inputs, "memory")
-    limit = max(bandwidth(limits), limits["read_gbytes_all"])
-    part.data["limits"] = limits
     for model in ("gpt2", "llama"):
         folder = inputs.model(model, 1024)
         contestants = [Contestant("sifr", [
             inputs.sifr, "generate", "--model", folder, "--prompt", "And it came to pass",
-            "--max-new-tokens", count, "--temperature", "0", "--precision", "bf16", "--json"])]
+            "--max-new-tokens", count, "--temperature", "0", "--precision", "bf16", "--json"]),
+                       memory_contestant(inputs)]
         if context.python:
             contestants += [Contestant(f"torch {kind}", context.peer("generate.py") +
                                        [folder, "16" if inputs.tiny else "48", kind, "1"],
@@ -193,7 +191,10 @@ def run_generate(context, part):
                             for kind in ("fp32", "bf16")]
         results = interleave(contestants, context.rounds + 1,
                              context.allowed / 2, context.say)
-        part.data[model] = results
+        limits = memory_medians(inputs, results)
+        read = limits["read_gbytes_all"]
+        limit = max(bandwidth(limits), read)
+        part.data[model] = {"limits": limits, "results": results}
         mine = [len(r["ids"]) / r["seconds"] for r in good(results["sifr"])]
         if not mine:
             part.rows.append(Row(f"generation, {model}", note=failure(results["sifr"])))
@@ -203,6 +204,9 @@ def run_generate(context, part):
                              f"{number(median(mine))} tokens/s{report.spread(spread(mine))}",
                              "memory bandwidth", f"{number(limit)} GB/s", moved / limit, "0.80",
                              f"{number(moved)} GB/s of weights"))
+        part.rows.append(Row(f"generation, {model}, its weights",
+                             f"{number(moved)} GB/s", "a plain read", f"{number(read)} GB/s",
+                             moved / read))
         for name in list(results)[1:]:
             if not good(results[name]):
                 part.rows.append(Row(f"generation, {model}", "", name, note=failure(results[name])))

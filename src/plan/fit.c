@@ -225,7 +225,7 @@ static sifr_status bound_size(plan_search *search, const plan_settings *settings
     few.micro_batches = settings->micro_batches < PLAN_FEW ? settings->micro_batches : PLAN_FEW;
     BASE_TRY(plan_try_size(search, &few, out, error));
     int64_t ids = settings->sequences * settings->length * (int64_t)sizeof(int32_t);
-    int64_t own = INPUTS * base_ceil_to(ids, PLAN_ALIGNMENT);
+    int64_t own = INPUTS * plan_room(ids);
     if (out->possible) out->total_bytes += own * (settings->micro_batches - few.micro_batches);
     out->settings = *settings;
     return SIFR_OK;

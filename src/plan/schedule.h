@@ -340,6 +340,8 @@ int32_t plan_global_micro_batch(const plan_settings *settings, int32_t rank, int
 
 /* Lifetimes, offsets and the peak by class. */
 sifr_status plan_memory(plan_schedule *schedule, sifr_error *error) SIFR_MUST_CHECK;
+/* Bytes of memory that a buffer of so many takes: up to where the next one begins. */
+int64_t plan_room(int64_t bytes);
 
 /* A line for each instruction, for people, through `line` (without newline). */
 void plan_dump(const plan_schedule *schedule, void (*line)(void *user, const char *text),

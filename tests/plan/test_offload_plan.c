@@ -173,7 +173,7 @@ static int64_t permanent(const plan_schedule *s) {
     for (size_t b = 0; b < s->buffer_count; b++) {
         const plan_buffer *buffer = &s->buffers[b];
         if (buffer->first < 0 && buffer->tier == PLAN_DEVICE)
-            bytes += base_ceil_to(buffer->bytes, PLAN_ALIGNMENT);
+            bytes += plan_room(buffer->bytes);
     }
     return bytes;
 }

@@ -261,8 +261,36 @@ static void refusals(void **state) {
     device_close(dev);
 }
 
+/* Streams of a kernel, which walks large buffers of one size side by side, meet on no bank. */
+static void large_buffers_are_apart(void **state) {
+    enum { COUNT = 6 };
+    const int64_t bank = 128 << 20, bytes = 512 << 20;
+    plan_schedule s = {0};
+    sifr_error error = {0};
+    (void)state;
+    for (int i = 0; i < COUNT; i++) {
+        int32_t buffer;
+        assert_int_equal(
+            plan_add_buffer(&s, PLAN_MOMENTS, bytes, 0, i, i < COUNT / 2, &buffer, &error),
+            SIFR_OK);
+        if (i >= COUNT / 2) s.buffers[i].first = s.buffers[i].last = 0;
+    }
+    plan_instruction only = {.action = PLAN_UPDATE};
+    assert_int_equal(plan_add_instruction(&s, only, &error), SIFR_OK);
+    assert_int_equal(plan_memory(&s, &error), SIFR_OK);
+    for (int i = 0; i < COUNT; i++)
+        for (int j = 0; j < i; j++) {
+            int64_t distance = llabs(s.buffers[i].offset - s.buffers[j].offset) % bank;
+            assert_in_range(distance, 16 << 10, bank - (16 << 10));
+        }
+    assert_in_range(s.total_bytes, COUNT * bytes, COUNT * bytes + COUNT * (20 << 10));
+    free(s.buffers);
+    free(s.instructions);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(every_schedule),
-                                       cmocka_unit_test(operations), cmocka_unit_test(refusals)};
+                                       cmocka_unit_test(operations), cmocka_unit_test(refusals),
+                                       cmocka_unit_test(large_buffers_are_apart)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -57,9 +57,8 @@ typedef struct adam_numbers {
     float scale, beta1, beta2, rest1, rest2, epsilon, shrink, l2, rate, root;
 } adam_numbers;
 
-static inline void adam_piece(adam_numbers a, const float *restrict gradient,
-                              float *restrict master, float *restrict moment1,
-                              float *restrict moment2, int64_t n) {
+static inline void adam_run(adam_numbers a, const float *restrict gradient, float *restrict master,
+                            float *restrict moment1, float *restrict moment2, int64_t n) {
     for (int64_t i = 0; i < n; i++) {
         float p = master[i], g = gradient[i] * a.scale + a.l2 * p;
         float m = a.beta1 * moment1[i] + a.rest1 * g;
@@ -68,6 +67,23 @@ static inline void adam_piece(adam_numbers a, const float *restrict gradient,
         moment2[i] = v;
         master[i] = p * a.shrink - a.rate * m / (sqrtf(v) * a.root + a.epsilon);
     }
+}
+
+/* Each stream is asked for some lines ahead: processors that wait for one line at a time of streams
+ * that meet on the same banks of memory (see memory.c) lose a quarter less. */
+enum { ADAM_RUN = 16, ADAM_AHEAD = 64 };
+
+static inline void adam_piece(adam_numbers a, const float *gradient, float *master, float *moment1,
+                              float *moment2, int64_t n) {
+    int64_t i = 0;
+    for (; i + ADAM_RUN <= n; i += ADAM_RUN) {
+        __builtin_prefetch(gradient + i + ADAM_AHEAD);
+        __builtin_prefetch(master + i + ADAM_AHEAD);
+        __builtin_prefetch(moment1 + i + ADAM_AHEAD);
+        __builtin_prefetch(moment2 + i + ADAM_AHEAD);
+        adam_run(a, gradient + i, master + i, moment1 + i, moment2 + i, ADAM_RUN);
+    }
+    adam_run(a, gradient + i, master + i, moment1 + i, moment2 + i, n - i);
 }
 
 void KERNEL(adam)(const cpu_part *part) {
