@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "base/parallel.h"
+#include "base/memory.h"
 #include "base/system.h"
 #include "base/text.h"
 #include "cli/commands.h"
@@ -182,73 +182,57 @@ static sifr_status plan_own(cli_plan_report *r, plan_settings *settings, sifr_er
     return SIFR_OK;
 }
 
-static sifr_status plan_stages(cli_plan_report *r, sifr_error *error) {
-    plan_trial trials[CLI_PLAN_STAGES] = {0};
+/* What else is asked, the longest answers first; of one rank there are no stages. */
+enum {
+    ASK_LENGTH,
+    ASK_SEQUENCES,
+    ASK_BETWEEN,
+    ASK_STAGES,
+    MOST_ASKED = ASK_STAGES + CLI_PLAN_STAGES + PLAN_NEIGHBOURS
+};
+
+static void ask_largest(const plan_settings *own, plan_setter *set, int64_t near, int64_t last,
+                        plan_trial *out) {
+    *out = (plan_trial){.question = PLAN_ASK_LARGEST, .settings = *own};
+    out->set = set;
+    out->near = near;
+    out->last = last;
+}
+
+static size_t ask_stages(const cli_plan_report *r, plan_trial *trials) {
     size_t count = r->own.settings.world_size == 1 ? 0 : CLI_PLAN_STAGES;
-    for (int i = 0; i < CLI_PLAN_STAGES; i++) {
-        r->stages[i] = r->own;
-        trials[i].settings = r->own.settings;
-        plan_choose(&r->search, &trials[i].settings, PLAN_CHOICE_STAGE, i);
-    }
-    BASE_TRY(plan_try_all(&r->search, trials, count, error));
     for (size_t i = 0; i < count; i++) {
-        if ((int32_t)i != r->own.settings.stage) r->stages[i] = trials[i].outcome;
+        trials[i].settings = r->own.settings;
+        plan_choose(&r->search, &trials[i].settings, PLAN_CHOICE_STAGE, (int32_t)i);
     }
-    return SIFR_OK;
+    return count;
 }
 
-/* What is looked for by several plans after each other. */
-typedef struct plan_job {
-    cli_plan_report *report;
-    plan_setter *set; /* of a limit, looked for from `near` up to `last`; NULL: plan_between */
-    int64_t near, last, *out;
-    bool is_between;
-    sifr_status status;
-    sifr_error error;
-} plan_job;
-
-static void run_job(void *argument, size_t index) {
-    plan_job *job = (plan_job *)argument + index;
-    cli_plan_report *r = job->report;
-    plan_search search = r->search;
-    const plan_settings *s = &r->own.settings;
-    if (job->set)
-        job->status =
-            plan_largest(&search, s, job->set, job->near, 1, job->last, job->out, &job->error);
-    else
-        job->status =
-            plan_between(&search, s, &r->changes[r->change_count], &job->is_between, &job->error);
-}
-
-static sifr_status run_jobs(cli_plan_report *r, sifr_error *error) {
-    enum { JOBS = 3 };
-    const plan_settings *s = &r->own.settings;
-    plan_job jobs[JOBS] = {{.report = r},
-                           {.report = r,
-                            .set = plan_set_length,
-                            .near = s->length,
-                            .last = INT32_MAX / s->sequences,
-                            .out = &r->largest_length},
-                           {.report = r,
-                            .set = plan_set_sequences,
-                            .near = s->sequences,
-                            .last = INT32_MAX / s->length,
-                            .out = &r->largest_sequences}};
-    base_parallel(r->search.threads, JOBS, run_job, jobs);
-    for (int i = 0; i < JOBS; i++) {
-        if (jobs[i].status != SIFR_OK)
-            return base_fail(error, jobs[i].status, "%s", jobs[i].error.message);
-    }
-    r->change_count += jobs[0].is_between;
-    return SIFR_OK;
-}
-
-/* What else there is: the stages beside each other, the settings next to these, the limits. */
+/* The stages beside each other, the settings next to these, the limits. */
 static sifr_status plan_others(cli_plan_report *r, sifr_error *error) {
-    BASE_TRY(plan_stages(r, error));
-    BASE_TRY(plan_neighbours(&r->search, &r->own.settings, r->changes, PLAN_NEIGHBOURS,
-                             &r->change_count, error));
-    return run_jobs(r, error);
+    const plan_settings *own = &r->own.settings;
+    plan_trial *trials;
+    BASE_TRY(base_alloc(MOST_ASKED, sizeof *trials, &trials, error));
+    ask_largest(own, plan_set_length, own->length, INT32_MAX / own->sequences, &trials[ASK_LENGTH]);
+    ask_largest(own, plan_set_sequences, own->sequences, INT32_MAX / own->length,
+                &trials[ASK_SEQUENCES]);
+    trials[ASK_BETWEEN] = (plan_trial){.question = PLAN_ASK_BETWEEN, .settings = *own};
+    plan_trial *stages = trials + ASK_STAGES;
+    size_t stage_count = ask_stages(r, stages);
+    plan_trial *neighbours = stages + stage_count;
+    r->change_count = plan_neighbours(&r->search, own, neighbours);
+    sifr_status status =
+        plan_try_all(&r->search, trials, ASK_STAGES + stage_count + r->change_count, error);
+    r->largest_length = trials[ASK_LENGTH].largest;
+    r->largest_sequences = trials[ASK_SEQUENCES].largest;
+    for (size_t i = 0; i < CLI_PLAN_STAGES; i++) {
+        bool others = i < stage_count && (int32_t)i != own->stage;
+        r->stages[i] = others ? stages[i].outcome : r->own;
+    }
+    for (size_t i = 0; i < r->change_count; i++) r->changes[i] = neighbours[i].outcome;
+    if (trials[ASK_BETWEEN].is_between) r->changes[r->change_count++] = trials[ASK_BETWEEN].outcome;
+    free(trials);
+    return status;
 }
 
 /* Of the kind that the machine's description says. */

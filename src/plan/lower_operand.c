@@ -1,4 +1,5 @@
 /* Where values and weights lie, and the making of an instruction: what all of the lowering uses. */
+#include <stddef.h>
 #include <string.h>
 
 #include "plan/lower.h"
@@ -123,12 +124,10 @@ sifr_status lower_emit(lower_state *state, plan_action action, int32_t unit, int
     int64_t element = 0;
     if (drops)
         element = state->part.first * state->model->values[state->model->nodes[node].y].columns;
-    if (index >= 0) {
-        device_call known = state->s->calls[index];
-        known.prepared = NULL;
-        known.scratch_bytes = 0;
-        if (memcmp(&known, call, sizeof known) != 0) index = -1;
-    }
+    /* All but what device_prepare sets, which comes last. */
+    if (index >= 0 &&
+        memcmp(&state->s->calls[index], call, offsetof(device_call, scratch_bytes)) != 0)
+        index = -1;
     if (index < 0) BASE_TRY(plan_add_call(state->s, *call, &index, error));
     if (cached) *cached = index;
     return plan_add_instruction(state->s,

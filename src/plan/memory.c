@@ -16,50 +16,51 @@
 #include "base/memory.h"
 #include "plan/schedule.h"
 
+typedef struct free_range {
+    int64_t offset, bytes;
+} free_range;
+
 /* Free ranges of one end, by rising offset; the last one has no end. */
 typedef struct end_space {
-    int64_t *offset, *bytes;
-    size_t count, offset_room, bytes_room;
+    free_range *ranges;
+    size_t count, room;
 } end_space;
 
-static sifr_status space_insert(end_space *space, size_t at, int64_t offset, int64_t bytes,
-                                sifr_error *error) {
-    BASE_TRY(base_grow(&space->offset, &space->offset_room, space->count + 1, sizeof *space->offset,
-                       error));
-    BASE_TRY(base_grow(&space->bytes, &space->bytes_room, space->count + 1, sizeof *space->bytes,
-                       error));
-    size_t tail = space->count - at;
-    memmove(space->offset + at + 1, space->offset + at, tail * sizeof *space->offset);
-    memmove(space->bytes + at + 1, space->bytes + at, tail * sizeof *space->bytes);
-    space->offset[at] = offset;
-    space->bytes[at] = bytes;
+static sifr_status space_insert(end_space *space, size_t at, free_range range, sifr_error *error) {
+    BASE_TRY(
+        base_grow(&space->ranges, &space->room, space->count + 1, sizeof *space->ranges, error));
+    memmove(space->ranges + at + 1, space->ranges + at, (space->count - at) * sizeof range);
+    space->ranges[at] = range;
     space->count++;
     return SIFR_OK;
 }
 
 static void space_remove(end_space *space, size_t at) {
-    size_t tail = space->count - at - 1;
-    memmove(space->offset + at, space->offset + at + 1, tail * sizeof *space->offset);
-    memmove(space->bytes + at, space->bytes + at + 1, tail * sizeof *space->bytes);
     space->count--;
+    memmove(space->ranges + at, space->ranges + at + 1,
+            (space->count - at) * sizeof *space->ranges);
 }
 
 /* The smallest free range that fits; the endless one, which is the last, only if no other does. */
 static size_t space_find(const end_space *space, int64_t bytes) {
     size_t best = space->count - 1;
+    int64_t least = INT64_MAX;
     for (size_t i = 0; i + 1 < space->count; i++) {
-        if (space->bytes[i] < bytes) continue;
-        if (best == space->count - 1 || space->bytes[i] < space->bytes[best]) best = i;
+        int64_t here = space->ranges[i].bytes;
+        if (here < bytes || here >= least) continue;
+        best = i;
+        least = here;
     }
     return best;
 }
 
 static int64_t space_take(end_space *space, int64_t bytes) {
     size_t best = space_find(space, bytes);
-    int64_t offset = space->offset[best];
-    space->offset[best] += bytes;
-    space->bytes[best] -= bytes;
-    if (space->bytes[best] == 0) space_remove(space, best);
+    free_range *range = &space->ranges[best];
+    int64_t offset = range->offset;
+    range->offset += bytes;
+    range->bytes -= bytes;
+    if (range->bytes == 0) space_remove(space, best);
     return offset;
 }
 
@@ -67,25 +68,28 @@ static sifr_status space_give(end_space *space, int64_t offset, int64_t bytes, s
     size_t at = 0, high = space->count;
     while (at < high) {
         size_t middle = (at + high) / 2;
-        if (space->offset[middle] < offset)
+        if (space->ranges[middle].offset < offset)
             at = middle + 1;
         else
             high = middle;
     }
-    BASE_TRY(space_insert(space, at, offset, bytes, error));
-    if (at + 1 < space->count && offset + bytes == space->offset[at + 1]) {
-        space->bytes[at] += space->bytes[at + 1];
-        space_remove(space, at + 1);
-    }
-    if (at > 0 && space->offset[at - 1] + space->bytes[at - 1] == offset) {
-        space->bytes[at - 1] += space->bytes[at];
+    free_range *after = &space->ranges[at], *before = at > 0 ? after - 1 : NULL;
+    bool meets_after = at < space->count && offset + bytes == after->offset;
+    if (before && before->offset + before->bytes == offset) {
+        before->bytes += bytes;
+        if (!meets_after) return SIFR_OK;
+        before->bytes += after->bytes;
         space_remove(space, at);
+        return SIFR_OK;
     }
+    if (!meets_after) return space_insert(space, at, (free_range){offset, bytes}, error);
+    after->offset = offset;
+    after->bytes += bytes;
     return SIFR_OK;
 }
 
 static int64_t space_height(const end_space *space) {
-    return space->offset[space->count - 1];
+    return space->ranges[space->count - 1].offset;
 }
 
 /* An event: a buffer is born at an instruction or dies after it. */
@@ -118,20 +122,15 @@ int64_t plan_room(int64_t bytes) {
     return base_ceil_to(bytes + (bytes >= LARGE ? APART : 0), PLAN_ALIGNMENT);
 }
 
-static int64_t room_of(const plan_buffer *buffer) {
-    return plan_room(buffer->bytes);
+static void record_largest(plan_schedule *s, const int64_t *live, int class, int32_t instruction) {
+    if (instruction >= 0 && live[class] <= s->largest_bytes[class]) return;
+    s->largest_bytes[class] = live[class];
+    s->largest_instruction[class] = instruction;
 }
 
-/* The largest sum of live bytes and its classes, and the largest of each. */
-static void record_peak(plan_schedule *s, const int64_t *live, int64_t *largest,
+/* The largest sum of live bytes, and its classes. */
+static void record_peak(plan_schedule *s, const int64_t *live, int64_t sum, int64_t *largest,
                         int32_t instruction) {
-    int64_t sum = 0;
-    for (int c = 0; c < PLAN_CLASSES; c++) {
-        sum += live[c];
-        if (instruction >= 0 && live[c] <= s->largest_bytes[c]) continue;
-        s->largest_bytes[c] = live[c];
-        s->largest_instruction[c] = instruction;
-    }
     if (sum <= *largest) return;
     *largest = sum;
     memcpy(s->peak_bytes, live, sizeof s->peak_bytes);
@@ -147,6 +146,7 @@ static int32_t first_of(const plan_schedule *s, plan_action action) {
 
 typedef struct placement {
     plan_schedule *s;
+    int64_t *room; /* by buffer: bytes in the block, up to the next buffer */
     const lifetime_event *events;
     size_t count, start; /* start: the event at which the placing of the top begins */
     int32_t start_at;    /* and its instruction */
@@ -154,7 +154,8 @@ typedef struct placement {
     int32_t update;      /* gradient sums that live up to here live longest */
     int64_t *offset;     /* by buffer */
     int64_t *heights;    /* by event: of both ends after it */
-    int64_t height;
+    int64_t height;      /* the largest sum so far */
+    int64_t limit;       /* a height that is of no use: placing ends there */
 } placement;
 
 static bool lives_on(const plan_buffer *buffer) {
@@ -179,7 +180,7 @@ static void choose_ends(placement *p, bool gathered) {
     for (size_t i = 0; i < p->count; i++) {
         int32_t b = p->events[i].buffer;
         const plan_buffer *buffer = &p->s->buffers[b];
-        if (p->events[i].death || room_of(buffer) == 0) continue;
+        if (p->events[i].death || p->room[b] == 0) continue;
         p->top[b] = belongs_to_top(p, buffer, last_at_bottom, gathered);
         if (!p->top[b] && !buffer->deferred) /* those are gone before what is above them */
             last_at_bottom = (int32_t)base_max_i64(last_at_bottom, buffer->last);
@@ -190,22 +191,27 @@ static void choose_ends(placement *p, bool gathered) {
  * that has a gap for it. */
 static sifr_status place_end(placement *p, bool top, size_t start, sifr_error *error) {
     end_space space = {0};
-    sifr_status status = space_insert(&space, 0, 0, INT64_MAX / 2, error);
-    for (size_t k = 0; k < p->count && status == SIFR_OK; k++) {
+    int64_t height = 0;
+    p->height = 0;
+    sifr_status status = space_insert(&space, 0, (free_range){0, INT64_MAX / 2}, error);
+    for (size_t k = 0; k < p->count && status == SIFR_OK && p->height < p->limit; k++) {
         size_t i = start + k < p->count ? start + k : start + k - p->count;
         int32_t b = p->events[i].buffer;
-        const plan_buffer *buffer = &p->s->buffers[b];
-        if (top && buffer->deferred && !p->events[i].death)
-            p->top[b] = space_find(&space, room_of(buffer)) + 1 < space.count;
-        int64_t room = p->top[b] == top ? room_of(buffer) : 0;
-        if (room && p->events[i].death)
-            status = space_give(&space, p->offset[b], room, error);
-        else if (room)
-            p->offset[b] = space_take(&space, room);
-        p->heights[i] += space_height(&space);
+        bool death = p->events[i].death;
+        int64_t room = p->room[b];
+        if (top && !death && p->s->buffers[b].deferred)
+            p->top[b] = space_find(&space, room) + 1 < space.count;
+        if (p->top[b] == top && room) {
+            if (death)
+                status = space_give(&space, p->offset[b], room, error);
+            else
+                p->offset[b] = space_take(&space, room);
+            height = space_height(&space);
+        }
+        p->heights[i] += height;
+        p->height = base_max_i64(p->height, p->heights[i]);
     }
-    free(space.offset);
-    free(space.bytes);
+    free(space.ranges);
     return status;
 }
 
@@ -213,10 +219,8 @@ static sifr_status place(placement *p, bool gathered, sifr_error *error) {
     choose_ends(p, gathered);
     for (size_t i = 0; i < p->count; i++) p->heights[i] = 0;
     BASE_TRY(place_end(p, true, p->start, error));
-    BASE_TRY(place_end(p, false, 0, error));
-    p->height = 0;
-    for (size_t i = 0; i < p->count; i++) p->height = base_max_i64(p->height, p->heights[i]);
-    return SIFR_OK;
+    if (p->height >= p->limit) return SIFR_OK;
+    return place_end(p, false, 0, error);
 }
 
 static void adopt(const placement *p, int64_t permanent) {
@@ -225,7 +229,7 @@ static void adopt(const placement *p, int64_t permanent) {
         plan_buffer *buffer = &s->buffers[b];
         if (buffer->first < 0 || buffer->last < 0) continue;
         int64_t offset = p->offset[b];
-        if (p->top[b]) offset = p->height - offset - room_of(buffer);
+        if (p->top[b]) offset = p->height - offset - p->room[b];
         buffer->offset = permanent + offset;
     }
     s->total_bytes = permanent + p->height;
@@ -237,14 +241,15 @@ static bool has_gathered(const plan_schedule *s) {
     return false;
 }
 
-/* Two ways, the lower one counts: which one it is depends on the sizes. */
-static sifr_status place_best(placement *p, int64_t permanent, sifr_error *error) {
-    BASE_TRY(place(p, true, error));
+/* Two ways, the lower one counts: which one it is depends on the sizes. None is below `least`. */
+static sifr_status place_best(placement *p, int64_t permanent, int64_t least, sifr_error *error) {
+    bool gathered = has_gathered(p->s);
+    BASE_TRY(place(p, !gathered, error));
     adopt(p, permanent);
-    int64_t height = p->height;
-    if (!has_gathered(p->s)) return SIFR_OK;
-    BASE_TRY(place(p, false, error));
-    if (p->height <= height) adopt(p, permanent);
+    if (!gathered || permanent + p->height <= least) return SIFR_OK;
+    p->limit = p->height;
+    BASE_TRY(place(p, true, error));
+    if (p->height < p->limit) adopt(p, permanent);
     return SIFR_OK;
 }
 
@@ -260,24 +265,35 @@ static void place_away(plan_schedule *s) {
     }
 }
 
-static void find_peak(plan_schedule *s, const lifetime_event *events, size_t count) {
-    int64_t live[PLAN_CLASSES] = {0}, largest = -1;
+/* Returns the largest sum of live bytes: no block is smaller. */
+static int64_t find_peak(plan_schedule *s, const placement *p) {
+    int64_t live[PLAN_CLASSES] = {0}, sum = 0, largest = -1;
     for (size_t b = 0; b < s->buffer_count; b++) {
-        if (s->buffers[b].first < 0 && !plan_is_away(s, (int32_t)b))
-            live[s->buffers[b].class] += room_of(&s->buffers[b]);
+        if (s->buffers[b].first >= 0 || plan_is_away(s, (int32_t)b)) continue;
+        live[s->buffers[b].class] += p->room[b];
+        sum += p->room[b];
     }
-    record_peak(s, live, &largest, -1);
-    for (size_t i = 0; i < count; i++) { /* each of what lives on, by its death */
-        const plan_buffer *buffer = &s->buffers[events[i].buffer];
-        if (events[i].death && lives_on(buffer)) live[buffer->class] += room_of(buffer);
+    for (int c = 0; c < PLAN_CLASSES; c++) record_largest(s, live, c, -1);
+    record_peak(s, live, sum, &largest, -1);
+    for (size_t i = 0; i < p->count; i++) { /* each of what lives on, by its death */
+        int32_t b = p->events[i].buffer;
+        if (!p->events[i].death || !lives_on(&s->buffers[b])) continue;
+        live[s->buffers[b].class] += p->room[b];
+        sum += p->room[b];
     }
-    record_peak(s, live, &largest, 0);
-    for (size_t i = 0; i < count; i++) {
-        const plan_buffer *buffer = &s->buffers[events[i].buffer];
-        int64_t room = room_of(buffer);
-        live[buffer->class] += events[i].death ? -room : room;
-        if (!events[i].death) record_peak(s, live, &largest, events[i].instruction);
+    for (int c = 0; c < PLAN_CLASSES; c++) record_largest(s, live, c, 0);
+    record_peak(s, live, sum, &largest, 0);
+    for (size_t i = 0; i < p->count; i++) {
+        const lifetime_event *event = &p->events[i];
+        plan_class class = s->buffers[event->buffer].class;
+        int64_t room = event->death ? -p->room[event->buffer] : p->room[event->buffer];
+        live[class] += room;
+        sum += room;
+        if (event->death) continue;
+        record_largest(s, live, class, event->instruction);
+        record_peak(s, live, sum, &largest, event->instruction);
     }
+    return largest;
 }
 
 /* Where the last of what lives on is gone. */
@@ -291,12 +307,13 @@ static void find_start(placement *p) {
 
 sifr_status plan_memory(plan_schedule *s, sifr_error *error) {
     lifetime_event *found = NULL, *events = NULL;
-    placement p = {.s = s, .update = first_of(s, PLAN_NORM)};
+    placement p = {.s = s, .update = first_of(s, PLAN_NORM), .limit = INT64_MAX};
     int64_t permanent = 0;
     sifr_status status;
     place_away(s);
     BASE_TRY_GOTO(status, base_alloc(2 * s->buffer_count, sizeof *found, &found, error), done);
     BASE_TRY_GOTO(status, base_alloc(2 * s->buffer_count, sizeof *events, &events, error), done);
+    BASE_TRY_GOTO(status, base_alloc(s->buffer_count, sizeof *p.room, &p.room, error), done);
     BASE_TRY_GOTO(status, base_alloc(s->buffer_count, sizeof *p.top, &p.top, error), done);
     BASE_TRY_GOTO(status, base_alloc(s->buffer_count, sizeof *p.offset, &p.offset, error), done);
     BASE_TRY_GOTO(status, base_alloc(2 * s->buffer_count, sizeof *p.heights, &p.heights, error),
@@ -304,9 +321,10 @@ sifr_status plan_memory(plan_schedule *s, sifr_error *error) {
     for (size_t b = 0; b < s->buffer_count; b++) {
         plan_buffer *buffer = &s->buffers[b];
         if (plan_is_away(s, (int32_t)b)) continue;
+        p.room[b] = plan_room(buffer->bytes);
         if (buffer->first < 0) {
             buffer->offset = permanent;
-            permanent += room_of(buffer);
+            permanent += p.room[b];
         } else if (buffer->last >= 0) {
             found[p.count++] = (lifetime_event){buffer->first, (int32_t)b, false};
             found[p.count++] = (lifetime_event){buffer->last, (int32_t)b, true};
@@ -315,11 +333,12 @@ sifr_status plan_memory(plan_schedule *s, sifr_error *error) {
     BASE_TRY_GOTO(status, sort_events(found, p.count, s->instruction_count, events, error), done);
     p.events = events;
     find_start(&p);
-    find_peak(s, events, p.count);
-    status = place_best(&p, permanent, error);
+    int64_t least = find_peak(s, &p);
+    status = place_best(&p, permanent, least, error);
 done:
     free(found);
     free(events);
+    free(p.room);
     free(p.top);
     free(p.offset);
     free(p.heights);

@@ -1,18 +1,15 @@
-/* The steps next to one: each with one setting otherwise. They are planned side by side. */
-#include <stdlib.h>
-
-#include "base/memory.h"
+/* The steps next to one: each with one setting otherwise. */
 #include "plan/search.h"
 
 typedef struct neighbour_list {
-    plan_search *search;
+    const plan_search *search;
     const plan_settings *from;
     plan_trial *trials;
-    size_t count, room;
+    size_t count;
 } neighbour_list;
 
 static void add(neighbour_list *list, const plan_settings *settings, bool fixed_order) {
-    if (list->count < list->room)
+    if (list->count < PLAN_NEIGHBOURS)
         list->trials[list->count++] =
             (plan_trial){.settings = *settings, .fixed_order = fixed_order};
 }
@@ -53,16 +50,11 @@ static void add_sizes(neighbour_list *list) {
     if (above <= share) add_size(list, share, above);
 }
 
-sifr_status plan_neighbours(plan_search *search, const plan_settings *from, plan_outcome *out,
-                            size_t room, size_t *count, sifr_error *error) {
-    neighbour_list list = {.search = search, .from = from, .room = room};
-    BASE_TRY(base_alloc(room, sizeof *list.trials, &list.trials, error));
+size_t plan_neighbours(const plan_search *search, const plan_settings *from, plan_trial *trials) {
+    neighbour_list list = {.search = search, .from = from, .trials = trials};
     add_choices(&list);
     add_sizes(&list);
-    sifr_status status = plan_try_all(search, list.trials, list.count, error);
-    for (*count = 0; *count < list.count; ++*count) out[*count] = list.trials[*count].outcome;
-    free(list.trials);
-    return status;
+    return list.count;
 }
 
 /* Where all does not fit and nothing does. */

@@ -93,6 +93,7 @@ static sifr_status make_room(overlap_state *o, overlap_kind kind, int64_t elemen
 
 static sifr_status put(overlap_state *o, const plan_instruction *in, sifr_error *error) {
     bool transfer = is_transfer(in), at_once = !o->transfers->overlap_comm;
+    plan_operand *operands;
     BASE_TRY(wait_before(o, in, error));
     if (transfer) {
         overlap_kind kind = kind_of(o, in, o->old.operands);
@@ -101,11 +102,7 @@ static sifr_status put(overlap_state *o, const plan_instruction *in, sifr_error 
         if (kind == OVERLAP_REDUCE) at_once |= elements_of(o, in) > o->transfers->reduce_bucket;
         o->pending[o->pending_count++] = (int32_t)o->s->instruction_count;
     }
-    for (int32_t i = 0; i < in->operands; i++) {
-        const plan_operand *operand = &o->old.operands[in->first_operand + i];
-        BASE_TRY(plan_add_operand(o->s, (plan_role)operand->role, operand->buffer, operand->offset,
-                                  error));
-    }
+    BASE_TRY(plan_add_operands(o->s, &o->old, in, &operands, error));
     BASE_TRY(plan_add_instruction(o->s, *in, error));
     return transfer && at_once ? wait_for(o, o->pending_count - 1, error) : SIFR_OK;
 }

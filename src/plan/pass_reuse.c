@@ -31,15 +31,14 @@ static bool is_there(reuse_state *r, const plan_instruction *in, int64_t *gather
 
 static sifr_status rewrite(reuse_state *r, sifr_error *error) {
     plan_schedule *s = r->s;
+    plan_operand *operands;
     int64_t gathered = 0;
     for (size_t i = 0; i < r->old.count; i++) {
         const plan_instruction *in = &r->old.instructions[i];
         if (plan_is_gather_for_use(s, &r->old, in) && is_there(r, in, &gathered)) continue;
-        for (int32_t o = in->first_operand; o < in->first_operand + in->operands; o++) {
-            const plan_operand *operand = &r->old.operands[o];
-            int32_t buffer = r->instead[operand->buffer];
-            BASE_TRY(plan_add_operand(s, (plan_role)operand->role, buffer, operand->offset, error));
-        }
+        BASE_TRY(plan_add_operands(s, &r->old, in, &operands, error));
+        for (int32_t o = 0; o < in->operands; o++)
+            operands[o].buffer = r->instead[operands[o].buffer];
         BASE_TRY(plan_add_instruction(s, *in, error));
     }
     return SIFR_OK;

@@ -93,11 +93,11 @@ static sifr_status emit_spill(spill_state *p, const spill_sum *sum, sifr_error *
 
 /* The update finds the sum in the file. */
 static sifr_status emit_update(spill_state *p, const plan_instruction *in, sifr_error *error) {
-    for (int32_t o = in->first_operand; o < in->first_operand + in->operands; o++) {
-        const plan_operand *operand = &p->old.operands[o];
-        int32_t k = p->sum_of[operand->buffer];
-        int32_t buffer = k >= 0 ? p->sums[k].file : operand->buffer;
-        BASE_TRY(plan_add_operand(p->s, (plan_role)operand->role, buffer, operand->offset, error));
+    plan_operand *operands;
+    BASE_TRY(plan_add_operands(p->s, &p->old, in, &operands, error));
+    for (int32_t o = 0; o < in->operands; o++) {
+        int32_t k = p->sum_of[operands[o].buffer];
+        if (k >= 0) operands[o].buffer = p->sums[k].file;
     }
     return plan_add_instruction(p->s, *in, error);
 }

@@ -274,13 +274,13 @@ static sifr_status wait_for_reads(stash_state *p, int32_t index, sifr_error *err
 /* The instruction, with copies where it uses what was read back. */
 static sifr_status emit_use(stash_state *p, size_t index, sifr_error *error) {
     plan_instruction in = p->old.instructions[index];
+    plan_operand *operands;
     if (in.call < 0) return plan_keep(p->s, &p->old, index, p->moved, error);
-    for (int32_t o = in.first_operand; o < in.first_operand + in.operands; o++) {
-        const plan_operand *operand = &p->old.operands[o];
-        int32_t k = p->result_of[operand->buffer], buffer = operand->buffer;
+    BASE_TRY(plan_add_operands(p->s, &p->old, &in, &operands, error));
+    for (int32_t o = 0; o < in.operands; o++) {
+        int32_t k = p->result_of[operands[o].buffer];
         if (k >= 0 && !p->results[k].stays && (int32_t)index > p->results[k].done)
-            buffer = p->results[k].copy;
-        BASE_TRY(plan_add_operand(p->s, (plan_role)operand->role, buffer, operand->offset, error));
+            operands[o].buffer = p->results[k].copy;
     }
     p->moved[index] = (int32_t)p->s->instruction_count;
     return plan_add_instruction(p->s, in, error);

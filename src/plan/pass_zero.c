@@ -179,18 +179,17 @@ static sifr_status emit_sliced(zero_state *z, const plan_instruction *in, sifr_e
 
 static sifr_status emit_same(zero_state *z, const plan_instruction *in, sifr_error *error) {
     plan_schedule *s = z->s;
-    for (int32_t o = in->first_operand; o < in->first_operand + in->operands; o++) {
+    plan_operand *operands;
+    bool uses = in->action != PLAN_UPDATE;
+    for (int32_t o = in->first_operand; o < in->first_operand + in->operands && uses; o++) {
         int32_t buffer = z->old.operands[o].buffer, unit = s->buffers[buffer].unit;
-        bool used = in->action != PLAN_UPDATE && z->parameter_of[buffer];
-        if (!used || z->whole[unit] || z->gathered[unit] >= 0) continue;
+        if (!z->parameter_of[buffer] || z->whole[unit] || z->gathered[unit] >= 0) continue;
         BASE_TRY(emit_gather(z, unit, in->micro_batch, error));
     }
-    for (int32_t o = in->first_operand; o < in->first_operand + in->operands; o++) {
-        const plan_operand *operand = &z->old.operands[o];
-        int32_t buffer = operand->buffer, unit = s->buffers[buffer].unit;
-        bool used = in->action != PLAN_UPDATE && z->parameter_of[buffer];
-        if (used && !z->whole[unit]) buffer = z->gathered[unit];
-        BASE_TRY(plan_add_operand(s, (plan_role)operand->role, buffer, operand->offset, error));
+    BASE_TRY(plan_add_operands(s, &z->old, in, &operands, error));
+    for (int32_t o = 0; o < in->operands && uses; o++) {
+        int32_t buffer = operands[o].buffer, unit = s->buffers[buffer].unit;
+        if (z->parameter_of[buffer] && !z->whole[unit]) operands[o].buffer = z->gathered[unit];
     }
     if (in->action == PLAN_NORM && s->all_squares >= 0) {
         BASE_TRY(plan_add_operand(s, PLAN_Y, s->all_squares, 0, error));

@@ -1,6 +1,7 @@
 #include "plan/schedule.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/checked.h"
 #include "base/memory.h"
@@ -149,14 +150,22 @@ void plan_free_list(plan_list *list) {
     *list = (plan_list){0};
 }
 
+sifr_status plan_add_operands(plan_schedule *s, const plan_list *list, const plan_instruction *of,
+                              plan_operand **out, sifr_error *error) {
+    size_t count = (size_t)of->operands;
+    BASE_TRY(base_grow(&s->operands, &s->operand_room, s->operand_count + count,
+                       sizeof *s->operands, error));
+    *out = s->operands + s->operand_count;
+    if (count) memcpy(*out, list->operands + of->first_operand, count * sizeof **out);
+    s->operand_count += count;
+    return SIFR_OK;
+}
+
 sifr_status plan_keep(plan_schedule *s, const plan_list *list, size_t index, int32_t *moved,
                       sifr_error *error) {
     plan_instruction in = list->instructions[index];
-    for (int32_t i = in.first_operand; i < in.first_operand + in.operands; i++) {
-        const plan_operand *operand = &list->operands[i];
-        BASE_TRY(
-            plan_add_operand(s, (plan_role)operand->role, operand->buffer, operand->offset, error));
-    }
+    plan_operand *operands;
+    BASE_TRY(plan_add_operands(s, list, &in, &operands, error));
     moved[index] = (int32_t)s->instruction_count;
     if (in.wait >= 0) in.wait = moved[in.wait];
     return plan_add_instruction(s, in, error);

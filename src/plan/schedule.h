@@ -122,10 +122,10 @@ typedef struct plan_instruction {
     int32_t node;        /* of the model; -1: of none */
     int32_t call;        /* index into calls; -1: no kernel */
     int32_t first_operand, operands;
+    int32_t wait;    /* PLAN_WAIT: the transfer that must be over; else -1 */
     int64_t bytes;   /* PLAN_GATHER, PLAN_REDUCE: of a slice; PLAN_READ, PLAN_WRITE: all */
     int64_t element; /* PLAN_UPDATE: where its vectors begin, counted over all units of the model;
                         dropout of a tile: where that begins, counted over the micro batch */
-    int32_t wait;    /* PLAN_WAIT: the transfer that must be over; else -1 */
 } plan_instruction;
 
 /* Some ten thousand micro batches; a list without a bound would fill the memory. */
@@ -381,6 +381,12 @@ plan_list plan_take_list(plan_schedule *schedule);
 void plan_reserve(plan_schedule *schedule, size_t instructions, size_t operands);
 void plan_empty_list(plan_schedule *schedule); /* keeps its room, for another list */
 void plan_free_list(plan_list *list);
+
+/* Appends the operands of an instruction of `list`. Returned in *out, until more are added, for the
+ * caller to put other buffers in. */
+sifr_status plan_add_operands(plan_schedule *schedule, const plan_list *list,
+                              const plan_instruction *of, plan_operand **out,
+                              sifr_error *error) SIFR_MUST_CHECK;
 
 /* Appends instruction `index` of `list` as it was; moved[i] is the new instruction of an old one,
  * which this adds to. */

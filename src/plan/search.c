@@ -132,30 +132,6 @@ sifr_status plan_try_size(plan_search *search, const plan_settings *settings, pl
     return status;
 }
 
-static void try_one(void *argument, size_t index) {
-    plan_trial *trial = (plan_trial *)argument + index;
-    if (trial->fixed_order) trial->search.any_order = false;
-    trial->status = plan_try(&trial->search, &trial->settings, &trial->outcome, &trial->error);
-}
-
-sifr_status plan_try_all(plan_search *search, plan_trial *trials, size_t count, sifr_error *error) {
-    for (size_t i = 0; i < count; i++) {
-        trials[i].search = *search;
-        trials[i].search.tried = 0;
-        trials[i].search.lowered = 0;
-    }
-    base_parallel(search->threads, count, try_one, trials);
-    for (size_t i = 0; i < count; i++) {
-        search->tried += trials[i].search.tried;
-        search->lowered += trials[i].search.lowered;
-    }
-    for (size_t i = 0; i < count; i++) {
-        if (trials[i].status != SIFR_OK)
-            return base_fail(error, trials[i].status, "%s", trials[i].error.message);
-    }
-    return SIFR_OK;
-}
-
 void plan_set_sequences(plan_settings *settings, int64_t value) {
     settings->sequences = value;
 }
@@ -285,4 +261,41 @@ sifr_status plan_largest(plan_search *search, const plan_settings *settings, pla
     search->tried = fixed.tried;
     search->lowered = fixed.lowered;
     return status;
+}
+
+static void try_one(void *argument, size_t index) {
+    plan_trial *trial = (plan_trial *)argument + index;
+    plan_search *search = &trial->search;
+    if (trial->fixed_order) search->any_order = false;
+    switch (trial->question) {
+    case PLAN_ASK_STEP:
+        trial->status = plan_try(search, &trial->settings, &trial->outcome, &trial->error);
+        break;
+    case PLAN_ASK_LARGEST:
+        trial->status = plan_largest(search, &trial->settings, trial->set, trial->near, 1,
+                                     trial->last, &trial->largest, &trial->error);
+        break;
+    case PLAN_ASK_BETWEEN:
+        trial->status = plan_between(search, &trial->settings, &trial->outcome, &trial->is_between,
+                                     &trial->error);
+        break;
+    }
+}
+
+sifr_status plan_try_all(plan_search *search, plan_trial *trials, size_t count, sifr_error *error) {
+    for (size_t i = 0; i < count; i++) {
+        trials[i].search = *search;
+        trials[i].search.tried = 0;
+        trials[i].search.lowered = 0;
+    }
+    base_parallel(search->threads, count, try_one, trials);
+    for (size_t i = 0; i < count; i++) {
+        search->tried += trials[i].search.tried;
+        search->lowered += trials[i].search.lowered;
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (trials[i].status != SIFR_OK)
+            return base_fail(error, trials[i].status, "%s", trials[i].error.message);
+    }
+    return SIFR_OK;
 }

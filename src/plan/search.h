@@ -66,20 +66,6 @@ sifr_status plan_try_fitting(plan_search *search, const plan_settings *settings,
 sifr_status plan_try_size(plan_search *search, const plan_settings *settings, plan_outcome *out,
                           sifr_error *error) SIFR_MUST_CHECK;
 
-/* One of several settings, and what came of them. */
-typedef struct plan_trial {
-    plan_settings settings;
-    bool fixed_order; /* whatever the search says of orders */
-    plan_outcome outcome;
-    sifr_status status;
-    sifr_error error;
-    plan_search search; /* a copy that counts for itself */
-} plan_trial;
-
-/* plan_try for each, on the search's threads. */
-sifr_status plan_try_all(plan_search *search, plan_trial *trials, size_t count,
-                         sifr_error *error) SIFR_MUST_CHECK;
-
 /* Changes a setting that may be any number. */
 typedef void plan_setter(plan_settings *settings, int64_t value);
 void plan_set_sequences(plan_settings *settings, int64_t value);
@@ -90,6 +76,35 @@ void plan_set_length(plan_settings *settings, int64_t value);
  * is looked at first: a value that was planned before. */
 sifr_status plan_largest(plan_search *search, const plan_settings *settings, plan_setter *set,
                          int64_t near, int64_t first, int64_t last, int64_t *out,
+                         sifr_error *error) SIFR_MUST_CHECK;
+
+/* Recompute "auto", where memory lies between what none and what unit take. */
+sifr_status plan_between(plan_search *search, const plan_settings *from, plan_outcome *out,
+                         bool *is_between, sifr_error *error) SIFR_MUST_CHECK;
+
+typedef enum plan_question {
+    PLAN_ASK_STEP,    /* plan_try */
+    PLAN_ASK_LARGEST, /* plan_largest, from 1 on */
+    PLAN_ASK_BETWEEN  /* plan_between */
+} plan_question;
+
+/* One of several questions, and what came of it. */
+typedef struct plan_trial {
+    plan_question question;
+    plan_settings settings;
+    bool fixed_order; /* whatever the search says of orders */
+    plan_setter *set; /* of PLAN_ASK_LARGEST, as are the next three */
+    int64_t near, last;
+    int64_t largest;      /* the answer */
+    plan_outcome outcome; /* that of the others */
+    bool is_between;      /* of PLAN_ASK_BETWEEN: there is an outcome */
+    sifr_status status;
+    sifr_error error;
+    plan_search search; /* a copy that counts for itself */
+} plan_trial;
+
+/* Answers each, on the search's threads; the longest should come first. */
+sifr_status plan_try_all(plan_search *search, plan_trial *trials, size_t count,
                          sifr_error *error) SIFR_MUST_CHECK;
 
 /* A few micro batches: with a first, a last and one between, there are sums of them. */
@@ -128,15 +143,11 @@ void plan_choose(const plan_search *search, plan_settings *settings, size_t inde
 const char *plan_describe_change(const plan_search *search, const plan_settings *from,
                                  const plan_settings *to, char *out, size_t size);
 
-/* The steps next to `from`: each row that matters at each other value, then the next smaller and
- * the next larger micro batch of the same global batch. At most `room` of them into `out`. */
+/* The steps next to `from`, for plan_try_all: each row that matters at each other value, then the
+ * next smaller and the next larger micro batch of the same global batch. Returns how many of them
+ * there are in `trials`, which has room for PLAN_NEIGHBOURS. */
 enum { PLAN_NEIGHBOURS = 20 };
-sifr_status plan_neighbours(plan_search *search, const plan_settings *from, plan_outcome *out,
-                            size_t room, size_t *count, sifr_error *error) SIFR_MUST_CHECK;
-
-/* Recompute "auto", where memory lies between none and unit, as one more of them. */
-sifr_status plan_between(plan_search *search, const plan_settings *from, plan_outcome *out,
-                         bool *is_between, sifr_error *error) SIFR_MUST_CHECK;
+size_t plan_neighbours(const plan_search *search, const plan_settings *from, plan_trial *trials);
 
 /* The quickest step that fits among all values of the searched rows, and of overlap_comm where it
  * is not given, and all micro batches that make up the global batch of `from` by accumulation; of

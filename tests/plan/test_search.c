@@ -173,29 +173,26 @@ static void the_best_of_all(void **state) {
 
 static void neighbours_differ_in_one(void **state) {
     search_case c;
-    plan_outcome next[PLAN_NEIGHBOURS];
-    size_t count;
+    plan_trial next[PLAN_NEIGHBOURS] = {0};
     sifr_error error;
     char text[256];
     (void)state;
     search_case_begin(&c, 4);
     c.settings.sequences = 6;
     c.settings.micro_batches = 2;
-    assert_int_equal(plan_neighbours(&c.search, &c.settings, next, PLAN_NEIGHBOURS, &count, &error),
-                     SIFR_OK);
+    size_t count = plan_neighbours(&c.search, &c.settings, next);
+    assert_int_equal(plan_try_all(&c.search, next, count, &error), SIFR_OK);
     /* stages, recompute, two orders, disk, 16-bit moments, masters and sums, micro batches */
     assert_int_equal(count, 3 + 1 + 2 + 1 + 3 + 2);
     for (size_t i = 0; i < count; i++) {
-        const plan_settings *s = &next[i].settings;
+        const plan_settings *s = &next[i].outcome.settings;
         int others = (s->sequential != c.settings.sequential) + (s->offload.moments == PLAN_NVME) +
                      (s->gradients == DEVICE_BF16) + (s->moment_type == DEVICE_BF16);
         assert_int_equal(stage_and_more(s, &c.settings) + others, 1);
-        assert_true((next[i].nvme_bytes > 0) == (s->offload.moments == PLAN_NVME));
+        assert_true((next[i].outcome.nvme_bytes > 0) == (s->offload.moments == PLAN_NVME));
         plan_describe_change(&c.search, &c.settings, s, text, sizeof text);
         assert_true(text[0] && !strstr(text, ", "));
     }
-    assert_int_equal(plan_neighbours(&c.search, &c.settings, next, 4, &count, &error), SIFR_OK);
-    assert_int_equal(count, 4);
     plan_settings other = c.settings;
     plan_choose(&c.search, &other, PLAN_CHOICE_STAGE, 3);
     assert_true(other.transfers.overlap_comm);
@@ -337,7 +334,8 @@ static void disks_have_ends(void **state) {
 static void activations_where_needed(void **state) {
     search_case c;
     sifr_error error;
-    plan_outcome best, next[PLAN_NEIGHBOURS];
+    plan_outcome best;
+    plan_trial next[PLAN_NEIGHBOURS];
     plan_machine fast = search_case_machine;
     size_t count[2], shown[2] = {0};
     char text[256];
@@ -352,9 +350,7 @@ static void activations_where_needed(void **state) {
     assert_true(disk.total_bytes < memory.total_bytes && disk.nvme_bytes > 0);
     for (int n = 0; n < 2; n++) {
         c.search.disk_bytes = n ? INT64_MAX : 0;
-        assert_int_equal(
-            plan_neighbours(&c.search, &c.settings, next, PLAN_NEIGHBOURS, &count[n], &error),
-            SIFR_OK);
+        count[n] = plan_neighbours(&c.search, &c.settings, next);
         for (size_t i = 0; i < count[n]; i++) {
             plan_describe_change(&c.search, &c.settings, &next[i].settings, text, sizeof text);
             shown[n] += strcmp(text, "sifr.offload_activations nvme") == 0;

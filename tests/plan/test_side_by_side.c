@@ -1,12 +1,29 @@
 /* Settings that several threads plan side by side, and what was tried before. */
 #include "support/search_case.h"
 
-/* Neither changes an answer or a count. */
+enum { ASKED = 2 + PLAN_NEIGHBOURS };
+
+static size_t ask(const search_case *c, plan_trial *trials) {
+    trials[0] = (plan_trial){.question = PLAN_ASK_LARGEST, .settings = c->settings};
+    trials[0].set = plan_set_length;
+    trials[0].near = c->settings.length;
+    trials[0].last = 1 << 20;
+    trials[1] = (plan_trial){.question = PLAN_ASK_BETWEEN, .settings = c->settings};
+    return 2 + plan_neighbours(&c->search, &c->settings, trials + 2);
+}
+
+static void assert_same(const plan_trial *a, const plan_trial *b) {
+    assert_int_equal(a->largest, b->largest);
+    assert_int_equal(a->is_between, b->is_between);
+    assert_memory_equal(&a->outcome, &b->outcome, sizeof a->outcome);
+}
+
+/* Neither changes an answer or a count, and each answer is what the question's own call says. */
 static void same_answers(void **state) {
-    static plan_outcome next[2][PLAN_NEIGHBOURS];
+    static plan_trial trials[3][ASKED];
     search_case c;
-    size_t count[2];
-    int64_t longest[2];
+    size_t count[3];
+    int64_t longest;
     sifr_error error;
     plan_memo *memo;
     (void)state;
@@ -16,27 +33,24 @@ static void same_answers(void **state) {
     c.search.any_order = true;
     c.search.room_bytes = search_case_try(&c, &c.settings).total_bytes * 2;
     assert_int_equal(plan_memo_create(&memo, &error), SIFR_OK);
-    for (int n = 0; n < 2; n++) {
+    for (int n = 0; n < 3; n++) {
         c.search.threads = n ? 4 : 0;
         c.search.memo = n ? memo : NULL;
         c.search.tried = 0;
-        assert_int_equal(
-            plan_neighbours(&c.search, &c.settings, next[n], PLAN_NEIGHBOURS, &count[n], &error),
-            SIFR_OK);
-        assert_int_equal(c.search.tried, (int)count[n] + 2); /* micro batches: two orders */
-        assert_int_equal(plan_largest(&c.search, &c.settings, plan_set_length, c.settings.length, 1,
-                                      1 << 20, &longest[n], &error),
-                         SIFR_OK);
+        count[n] = ask(&c, trials[n]);
+        assert_int_equal(plan_try_all(&c.search, trials[n], count[n], &error), SIFR_OK);
+        for (size_t i = 2; i < count[n]; i++) { /* micro batches: two orders */
+            assert_int_equal(trials[n][i].search.tried, i + 2 < count[n] ? 1 : 2);
+            if (n == 2) assert_int_equal(trials[n][i].search.lowered, 0); /* all was known */
+        }
+        assert_int_equal(count[n], count[0]);
+        for (size_t i = 0; i < count[n]; i++) assert_same(&trials[n][i], &trials[0][i]);
     }
-    assert_int_equal(count[0], count[1]);
-    assert_int_equal(longest[0], longest[1]);
-    assert_memory_equal(next[0], next[1], count[0] * sizeof *next[0]);
-    int64_t lowered = c.search.lowered;
-    assert_int_equal(
-        plan_neighbours(&c.search, &c.settings, next[0], PLAN_NEIGHBOURS, &count[0], &error),
-        SIFR_OK);
-    assert_int_equal(c.search.lowered, lowered); /* all was known */
-    assert_memory_equal(next[0], next[1], count[1] * sizeof *next[1]);
+    c.search.memo = NULL;
+    assert_int_equal(plan_largest(&c.search, &c.settings, plan_set_length, c.settings.length, 1,
+                                  1 << 20, &longest, &error),
+                     SIFR_OK);
+    assert_int_equal(longest, trials[1][0].largest);
     plan_memo_free(memo);
     search_case_end(&c);
 }

@@ -213,8 +213,14 @@ static bool same_shape(const cpu_product_shape *a, const cpu_product_shape *b) {
 
 static sifr_status find_product(cpu_products *products, const cpu_product_shape *shape,
                                 const cpu_product **out, sifr_error *error) {
-    for (cpu_product *p = products->first; p != NULL; p = p->next)
-        if (same_shape(&p->shape, shape)) return *out = p, SIFR_OK;
+    for (cpu_product **at = &products->first; *at != NULL; at = &(*at)->next) {
+        cpu_product *found = *at;
+        if (!same_shape(&found->shape, shape)) continue;
+        *at = found->next; /* what is asked for again soon stays near */
+        found->next = products->first;
+        products->first = found;
+        return *out = found, SIFR_OK;
+    }
     cpu_product *product = NULL;
     BASE_TRY(base_alloc(1, sizeof *product, &product, error));
     product->shape = *shape;
