@@ -37,7 +37,7 @@ sifr_status device_open_cpu(int threads, const char *isa, device **out, sifr_err
     dev->set = set;
     if (threads == 0) threads = usable_cores();
     sifr_status status = cpu_team_create(threads, &dev->team, error);
-    if (status == SIFR_OK) status = cpu_products_open(threads, &dev->products, error);
+    if (status == SIFR_OK) status = cpu_products_open(threads, set->matrix, &dev->products, error);
     if (status != SIFR_OK) {
         device_close(dev);
         return status;

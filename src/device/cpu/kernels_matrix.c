@@ -1,6 +1,7 @@
 #include "device/cpu/kernels_matrix.h"
 
 #include "base/checked.h"
+#include "device/cpu/panels.h"
 #include "device/cpu/turn.h"
 
 enum { SUM_VECTORS = 4 };
@@ -245,4 +246,8 @@ const cpu_matrix_kernels KERNEL_NAME(cpu_matrix_kernels) = {
     .put_block = matrix_put_block,
     .turn = matrix_turn,
     .vector_product = matrix_vector_product,
+#if defined(KERNEL_ISA_avx2)
+    .pack_panels = pack_panels,
+    .panel_product = panel_product,
+#endif
 };

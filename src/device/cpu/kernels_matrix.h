@@ -5,6 +5,7 @@
 #include "device/device.h"
 
 enum { CPU_FEW_ROWS = 7 }; /* of x, that a vector_product takes */
+enum { CPU_PANEL = 16 };   /* columns of b in a panel */
 
 typedef struct cpu_matrix_kernels {
     /* BF16 or FP16 to fp32 */
@@ -25,6 +26,13 @@ typedef struct cpu_matrix_kernels {
     void (*vector_product)(const device_matrix *x, const device_matrix *w,
                            const device_matrix *bias, const device_matrix *y, bool transposed,
                            int64_t first, int64_t last);
+    /* Both NULL where the library's products are quicker. b, inner x columns or, transposed,
+     * columns x inner, becomes panels of CPU_PANEL columns, each inner x CPU_PANEL. */
+    void (*pack_panels)(const float *b, int64_t stride, bool transposed, int64_t inner,
+                        int64_t columns, float *panels);
+    /* c, rows x columns, = a b + bias, which may be NULL; columns a multiple of CPU_PANEL */
+    void (*panel_product)(const float *a, int64_t a_stride, const float *panels, const float *bias,
+                          int64_t rows, int64_t inner, int64_t columns, float *c, int64_t c_stride);
 } cpu_matrix_kernels;
 
 extern const cpu_matrix_kernels cpu_matrix_kernels_plain, cpu_matrix_kernels_avx2,

@@ -25,6 +25,7 @@ enum {
 
 struct cpu_product {
     cpu_product_shape shape;
+    const cpu_matrix_kernels *own; /* NULL: the library's, which the rest is of */
     dnnl_primitive_t primitive, reorder;
     dnnl_memory_t
         *memory; /* threads x PRODUCT_OPERANDS: handles may differ from thread to thread */
@@ -44,6 +45,7 @@ typedef struct kept_plan {
 struct cpu_products {
     pthread_mutex_t lock; /* of the lists: several threads may plan at once */
     kept_plan *plans;
+    const cpu_matrix_kernels *kernels;
     dnnl_engine_t engine;
     dnnl_stream_t *streams;
     int threads;
@@ -80,11 +82,13 @@ void cpu_products_close(cpu_products *products) {
     free(products);
 }
 
-sifr_status cpu_products_open(int threads, cpu_products **out, sifr_error *error) {
+sifr_status cpu_products_open(int threads, const cpu_matrix_kernels *kernels, cpu_products **out,
+                              sifr_error *error) {
     *out = NULL;
     cpu_products *products = NULL;
     BASE_TRY(base_alloc(1, sizeof *products, &products, error));
     products->threads = threads;
+    products->kernels = kernels;
     pthread_mutex_init(&products->lock, NULL);
     sifr_status status;
     BASE_TRY_GOTO(status,
@@ -211,6 +215,28 @@ static bool same_shape(const cpu_product_shape *a, const cpu_product_shape *b) {
            a->b_transposed == b->b_transposed && a->sum == b->sum && a->b_packed == b->b_packed;
 }
 
+static sifr_status make_library_product(cpu_products *products, cpu_product *product,
+                                        sifr_error *error) {
+    const cpu_product_shape *shape = &product->shape;
+    BASE_TRY(base_alloc((size_t)products->threads * PRODUCT_OPERANDS, sizeof *product->memory,
+                        &product->memory, error));
+    int threads = omp_get_max_threads();
+    omp_set_num_threads(1);
+    dnnl_status_t made = make_product(products, product);
+    omp_set_num_threads(threads);
+    if (made == dnnl_success) return SIFR_OK;
+    return base_fail(error, SIFR_FAILED,
+                     "oneDNN: no product of %lld x %lld by %lld x %lld: status %d",
+                     (long long)shape->rows, (long long)shape->inner, (long long)shape->inner,
+                     (long long)shape->columns, (int)made);
+}
+
+static bool takes_panels(const cpu_products *products, const cpu_product_shape *s) {
+    bool bias = s->bias == DEVICE_NONE || s->bias == DEVICE_FP32;
+    return products->kernels->panel_product && s->b_packed && s->input == DEVICE_FP32 &&
+           s->output == DEVICE_FP32 && bias && !s->sum && s->columns % CPU_PANEL == 0;
+}
+
 static sifr_status find_product(cpu_products *products, const cpu_product_shape *shape,
                                 const cpu_product **out, sifr_error *error) {
     for (cpu_product **at = &products->first; *at != NULL; at = &(*at)->next) {
@@ -226,21 +252,12 @@ static sifr_status find_product(cpu_products *products, const cpu_product_shape 
     product->shape = *shape;
     product->threads = products->threads;
     product->streams = products->streams;
-    sifr_status status;
-    BASE_TRY_GOTO(status,
-                  base_alloc((size_t)products->threads * PRODUCT_OPERANDS, sizeof *product->memory,
-                             &product->memory, error),
-                  fail);
-    int threads = omp_get_max_threads();
-    omp_set_num_threads(1);
-    dnnl_status_t made = make_product(products, product);
-    omp_set_num_threads(threads);
-    if (made != dnnl_success) {
-        status = base_fail(error, SIFR_FAILED,
-                           "oneDNN: no product of %lld x %lld by %lld x %lld: status %d",
-                           (long long)shape->rows, (long long)shape->inner, (long long)shape->inner,
-                           (long long)shape->columns, (int)made);
-        goto fail;
+    sifr_status status = SIFR_OK;
+    if (takes_panels(products, shape)) {
+        product->own = products->kernels;
+        product->packed_bytes = shape->inner * shape->columns * (int64_t)sizeof(float);
+    } else {
+        BASE_TRY_GOTO(status, make_library_product(products, product, error), fail);
     }
     product->next = products->first;
     products->first = product;
@@ -312,9 +329,15 @@ static bool execute_alone(dnnl_primitive_t primitive, dnnl_stream_t stream, int 
 
 bool cpu_product_run(const cpu_product *product, int thread, const void *a, const void *b,
                      const void *bias, void *c, void *scratch) {
+    const cpu_product_shape *s = &product->shape;
+    if (product->own) {
+        product->own->panel_product(a, s->a_stride, b, bias, s->rows, s->inner, s->columns, c,
+                                    s->c_stride);
+        return true;
+    }
     dnnl_memory_t *memory = product->memory + (ptrdiff_t)thread * PRODUCT_OPERANDS;
     dnnl_stream_t stream = product->streams[thread];
-    bool biased = product->shape.bias != DEVICE_NONE;
+    bool biased = s->bias != DEVICE_NONE;
     if (!set_address(memory[PRODUCT_A], a, stream) || !set_address(memory[PRODUCT_B], b, stream) ||
         !set_address(memory[PRODUCT_C], c, stream) ||
         !set_address(memory[PRODUCT_SCRATCH], scratch, stream) ||
@@ -329,10 +352,17 @@ bool cpu_product_run(const cpu_product *product, int thread, const void *a, cons
 }
 
 bool cpu_product_same_packing(const cpu_product *a, const cpu_product *b) {
-    return a->shape.b_packed && b->shape.b_packed && dnnl_memory_desc_equal(&a->packed, &b->packed);
+    if (!a->shape.b_packed || !b->shape.b_packed || !a->own != !b->own) return false;
+    if (a->own) return a->shape.inner == b->shape.inner && a->shape.columns == b->shape.columns;
+    return dnnl_memory_desc_equal(&a->packed, &b->packed);
 }
 
 bool cpu_product_pack(const cpu_product *product, int thread, const void *b, void *packed) {
+    const cpu_product_shape *s = &product->shape;
+    if (product->own) {
+        product->own->pack_panels(b, s->b_stride, s->b_transposed, s->inner, s->columns, packed);
+        return true;
+    }
     dnnl_memory_t *memory = product->memory + (ptrdiff_t)thread * PRODUCT_OPERANDS;
     dnnl_stream_t stream = product->streams[thread];
     if (!set_address(memory[PRODUCT_PLAIN_B], b, stream) ||

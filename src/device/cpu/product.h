@@ -1,4 +1,6 @@
-/* Matrix products of oneDNN, each made for one thread: c (+)= a b or a b^T, + bias.
+/* Matrix products, each made for one thread: c (+)= a b or a b^T, + bias. oneDNN's, but for those
+ * of fp32 numbers with b packed on AVX2, where the library would pack b again in each call
+ * (panels.h).
  *
  * The call form of a product is fixed by its shape alone, and the library is told to use one
  * thread, so its bits depend on neither the number of threads nor on what else runs. Callers cut
@@ -7,6 +9,7 @@
 #define CPU_PRODUCT_H
 
 #include "device/cpu/cpu.h"
+#include "device/cpu/kernels_matrix.h"
 
 /* Whether products take operands of this type as they are; else they are widened to fp32 first. */
 static inline bool cpu_product_takes(const device *dev, device_dtype dtype) {
@@ -25,7 +28,8 @@ typedef struct cpu_product_shape {
 typedef struct cpu_product cpu_product;
 
 /* cpu_products is all that a device has made, found again. */
-sifr_status cpu_products_open(int threads, cpu_products **out, sifr_error *error) SIFR_MUST_CHECK;
+sifr_status cpu_products_open(int threads, const cpu_matrix_kernels *kernels, cpu_products **out,
+                              sifr_error *error) SIFR_MUST_CHECK;
 void cpu_products_close(cpu_products *products); /* NULL is harmless */
 
 /* Makes the product or finds it; it belongs to `products`. */
