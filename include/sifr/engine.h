@@ -75,6 +75,8 @@ typedef struct sifr_offload_options {
     bool parameters;        /* what kernels read as weights is, at ZeRO stage 3 */
     bool gradients;         /* their sums are, once they are final, on one rank or at stages 2, 3 */
     bool activations;       /* what the forward pass leaves for the backward pass is */
+    bool masters_stay;      /* of `optimizer`, here and of the host's: master weights do not go */
+    bool moments_stay;      /* nor do both moments */
     sifr_host_options host; /* what is in the host's memory instead */
     int32_t slice_count;    /* of parameters, in memory at a time; 0: worked out */
     int64_t slice_size;     /* elements that a rank's slice of a unit may have; 0: any number */

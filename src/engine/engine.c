@@ -57,6 +57,8 @@ static plan_offload offload_of(const sifr_offload_options *offload) {
     plan_tier state = tier_of(disk && offload->optimizer, host->optimizer);
     return (plan_offload){.masters = state,
                           .moments = state,
+                          .masters_stay = offload->masters_stay,
+                          .moments_stay = offload->moments_stay,
                           .parameters = tier_of(disk && offload->parameters, host->parameters),
                           .gradients = tier_of(disk && offload->gradients, host->gradients),
                           .activations = tier_of(disk && offload->activations, host->activations),

@@ -27,10 +27,11 @@ void plan_assign_tiers(plan_schedule *s) {
     int64_t room = settings->transfers.model_persistence, kept = f->kept, state = kept_state(s);
     for (int32_t u = 0; u < (int32_t)s->model->unit_count; u++) {
         bool stays_whole = s->unit_elements[u] <= state;
+        plan_tier moments = stays_whole || f->moments_stay ? PLAN_DEVICE : f->moments;
         if (stays_whole) state -= s->unit_elements[u];
-        assign(s, s->masters[u], stays_whole ? PLAN_DEVICE : f->masters);
-        assign(s, s->first_moments[u], stays_whole ? PLAN_DEVICE : f->moments);
-        assign(s, s->second_moments[u], stays_whole ? PLAN_DEVICE : f->moments);
+        assign(s, s->masters[u], stays_whole || f->masters_stay ? PLAN_DEVICE : f->masters);
+        assign(s, s->first_moments[u], moments);
+        assign(s, s->second_moments[u], moments);
         if (settings->stage < 3 || plan_persists(s, u, &room)) continue;
         int64_t slice = s->unit_elements[u] / settings->world_size;
         bool stays = f->parameters == PLAN_NVME && slice <= kept;

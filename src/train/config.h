@@ -39,6 +39,11 @@ typedef enum train_recompute {
     TRAIN_RECOMPUTE_AUTO
 } train_recompute;
 typedef enum train_tier { TRAIN_TIER_NONE, TRAIN_TIER_CPU, TRAIN_TIER_NVME } train_tier;
+typedef enum train_state_kind {
+    TRAIN_STATE_ALL,
+    TRAIN_STATE_MASTERS,
+    TRAIN_STATE_MOMENTS
+} train_state_kind;
 typedef enum train_dtype { TRAIN_FP32, TRAIN_BF16, TRAIN_FP16 } train_dtype;
 
 typedef struct train_optimizer {
@@ -75,7 +80,8 @@ typedef struct train_zero {
  * out from the model. */
 typedef struct train_offload {
     train_tier device;
-    const char *nvme_path; /* as given; NULL where not */
+    train_state_kind state; /* what of the state that is */
+    const char *nvme_path;  /* as given; NULL where not */
     int64_t sub_group_size, buffer_count;
     bool pin_memory, pipeline_read, pipeline_write;
     double ratio; /* share of the state that is offloaded */

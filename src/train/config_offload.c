@@ -119,11 +119,34 @@ static sifr_status train_check_gradients(const train_config *config, bool optimi
                      where, (long long)stage);
 }
 
+static bool train_is_true(const train_config *config, const char *path) {
+    return json_is_true(train_setting_at(config, path)->value);
+}
+
+/* Master weights are there in 16 bits only, and not always. */
+static sifr_status train_check_state(const train_config *config, bool optimizer,
+                                     sifr_error *error) {
+    static const char path[] = "sifr.offload_state";
+    size_t index;
+    char where[300];
+    bool bf16 = train_is_true(config, "bf16.enabled");
+    bool none = bf16 && train_is_true(config, "bf16.bf16_master_weights_and_grads");
+    bool masters = (bf16 && !none) || train_is_true(config, "fp16.enabled");
+    if (!optimizer || masters || strcmp(train_text_at(config, path), "master_weights") != 0)
+        return SIFR_OK;
+    train_key_find(path, &index);
+    return base_fail(error, SIFR_USAGE,
+                     "%s is \"master_weights\", and %s has none; give \"moments\" or \"all\"",
+                     train_setting_where(config, index, where, sizeof where),
+                     none ? "bf16.bf16_master_weights_and_grads" : "training in fp32");
+}
+
 sifr_status train_config_offload(const train_config *config, int64_t world_size,
                                  sifr_error *error) {
     bool optimizer = train_is_nvme(config, TRAIN_OFFLOAD ".device");
     bool param = train_is_nvme(config, TRAIN_OFFLOAD_PARAM ".device");
     BASE_TRY(train_check_param(config, error));
+    BASE_TRY(train_check_state(config, optimizer, error));
     bool activations = train_is_nvme(config, TRAIN_OFFLOAD_ACTIVATIONS);
     BASE_TRY(train_check_gradients(config, optimizer, world_size, error));
     if (!optimizer && !param && !activations) return SIFR_OK;

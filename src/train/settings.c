@@ -63,6 +63,8 @@ static sifr_offload_options offload_options(const train_config *c) {
                                   .parameters = parameters,
                                   .gradients = c->offload_gradients == TRAIN_TIER_NVME,
                                   .activations = activations,
+                                  .masters_stay = c->offload.state == TRAIN_STATE_MOMENTS,
+                                  .moments_stay = c->offload.state == TRAIN_STATE_MASTERS,
                                   .host = host_options(c),
                                   .slice_count = (int32_t)c->offload_param.buffer_count,
                                   .slice_size = c->offload_param.buffer_size,

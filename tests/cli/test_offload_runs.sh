@@ -38,6 +38,22 @@ for n in $ranks; do
         empty "$n ranks, stage $stage"
     done
 done
+
+# --- one kind of it alone, and the other one after a resume ---
+for n in $ranks; do
+    config 3 "$disk"
+    for kind in master_weights moments; do
+        train kind-$n-$kind $n --max-steps 2 --offload-state $kind || fail "$n ranks, $kind"
+        grep -q "^${kind/_/ }: .* in nvme, by " log err || fail "$kind: where they are, is not said"
+    done
+    train kind-$n-moments $n --max-steps 4 --offload-state master_weights --resume ||
+        fail "$n ranks, resumed"
+    same kind-$n-moments memory-$n-3 "$n ranks, moments, then master weights"
+    train kind-$n-master_weights $n --max-steps 4 --resume || fail "$n ranks, all resumed"
+    same kind-$n-master_weights memory-$n-3 "$n ranks, master weights, then all"
+    empty "$n ranks, one kind"
+done
+config 3 "$disk" '"block_size": 16384, "queue_depth": 3'
 if setpriv --bounding-set -ipc_lock true 2>/dev/null; then
     (ulimit -l 64 && exec setpriv --bounding-set -ipc_lock "$SIFR" train --config ds.json \
         --model llama --data text --output unpinned --threads 1 --max-steps 4) >log 2>err ||

@@ -70,6 +70,34 @@ static void settings(void **state) {
     scratch_expect_empty();
 }
 
+/* Each kind of state by itself: the same bits, and as much on disk as that is. */
+static void one_kind(void **state) {
+    (void)state;
+    for (int n = 0; n < 6; n++) {
+        zero_variant v = {.ranks = 1,
+                          .type = n % 2 ? "gpt2" : "llama",
+                          .precision = n < 4 ? SIFR_BF16 : SIFR_FP16,
+                          .global = GLOBAL};
+        zero_outcome want = zero_run(v);
+        sifr_offload_options offload = on_disk();
+        offload.masters_stay = n % 2;
+        offload.moments_stay = !offload.masters_stay;
+        offload.sub_group_size = n < 3 ? 2048 : 0;
+        v.offload = &offload;
+        v.ranks = 1 << n % 3;
+        v.stage = v.ranks > 1 ? n % 4 : 0;
+        v.unit_order = n > 2;
+        zero_outcome have = zero_run(v);
+        assert_true(zero_is_same(&want, &have));
+        assert_int_equal(have.peak[PLAN_MASTERS] > 0, offload.masters_stay);
+        assert_int_equal(have.peak[PLAN_MOMENTS] > 0, offload.moments_stay);
+        assert_true(have.nvme_bytes > 0);
+        free(have.weights);
+        free(want.weights);
+    }
+    scratch_expect_empty();
+}
+
 /* Steps that overflow change nothing on disk either, nor do weights that are frozen. */
 static void skipped_and_frozen(void **state) {
     (void)state;
@@ -267,12 +295,10 @@ static void failure(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(same_bits),
-                                       cmocka_unit_test(settings),
-                                       cmocka_unit_test(skipped_and_frozen),
-                                       cmocka_unit_test(plan),
-                                       cmocka_unit_test(refusals),
-                                       cmocka_unit_test(between_steps),
-                                       cmocka_unit_test(failure)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(same_bits),     cmocka_unit_test(settings),
+        cmocka_unit_test(one_kind),      cmocka_unit_test(skipped_and_frozen),
+        cmocka_unit_test(plan),          cmocka_unit_test(refusals),
+        cmocka_unit_test(between_steps), cmocka_unit_test(failure)};
     return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
 }

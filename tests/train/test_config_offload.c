@@ -5,6 +5,7 @@
 #include "train/settings.h"
 
 #define OFFLOAD "zero_optimization.offload_optimizer"
+#define SIFR(text) "\"sifr\": {" text "}"
 
 static sifr_offload_options options_of(const char *text) {
     config_case *c = config_case_text(text);
@@ -164,6 +165,38 @@ static void parameters_refused(void **state) {
     config_case_free(c);
 }
 
+/* One kind of the state alone; what is not there is refused. */
+static void kinds(void **state) {
+    (void)state;
+    static const char *const names[] = {"all", "master_weights", "moments"};
+    for (int i = 0; i < 3; i++) {
+        char text[512];
+        snprintf(text, sizeof text,
+                 "{\"zero_optimization\": {\"offload_optimizer\": {%s}},"
+                 " \"fp16\": {\"enabled\": true}, \"sifr\": {\"offload_state\": \"%s\"}}",
+                 NVME, names[i]);
+        sifr_offload_options o = options_of(text);
+        assert_true(o.optimizer);
+        assert_int_equal(o.masters_stay, i == 2);
+        assert_int_equal(o.moments_stay, i == 1);
+    }
+    sifr_offload_options o = options_of(WITH(NVME, ""));
+    assert_true(o.optimizer && !o.masters_stay && !o.moments_stay);
+    config_said("{" SIFR("\"offload_state\": \"moments\"") "}", "sifr.offload_state",
+                "no effect, since " OFFLOAD ".device is \"none\"");
+    config_refused(WITH(NVME, ", " SIFR("\"offload_state\": \"master_weights\"")),
+                   "ds.json: sifr.offload_state is \"master_weights\", and training in fp32 has "
+                   "none; give \"moments\" or \"all\"");
+    config_refused(
+        WITH(NVME, ", " SIFR("\"offload_state\": \"master_weights\"") ", \"bf16\": {\"enabled\":"
+                                                                      " true, "
+                                                                      "\"bf16_master_weights_and_"
+                                                                      "grads\": true}"),
+        "ds.json: sifr.offload_state is \"master_weights\", and bf16.bf16_master_weights_and_grads "
+        "has "
+        "none; give \"moments\" or \"all\"");
+}
+
 /* Gradients go with the optimizer's state. */
 static void gradients(void **state) {
     (void)state;
@@ -186,7 +219,6 @@ static void gradients(void **state) {
 }
 
 #define ACTIVATIONS "sifr.offload_activations"
-#define SIFR(text) "\"sifr\": {" text "}"
 #define ON_DISK "\"offload_activations\": \"nvme\""
 
 /* Activations go with the rest, or to a directory of their own where nothing else is on disk. */
@@ -236,14 +268,11 @@ static void activations_refused(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(in_memory),
-                                       cmocka_unit_test(defaults),
-                                       cmocka_unit_test(given),
-                                       cmocka_unit_test(refusals),
-                                       cmocka_unit_test(parameters),
-                                       cmocka_unit_test(parameters_refused),
-                                       cmocka_unit_test(gradients),
-                                       cmocka_unit_test(activations),
-                                       cmocka_unit_test(activations_refused)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(in_memory),   cmocka_unit_test(defaults),
+        cmocka_unit_test(given),       cmocka_unit_test(refusals),
+        cmocka_unit_test(parameters),  cmocka_unit_test(parameters_refused),
+        cmocka_unit_test(kinds),       cmocka_unit_test(gradients),
+        cmocka_unit_test(activations), cmocka_unit_test(activations_refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

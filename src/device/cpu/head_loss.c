@@ -373,7 +373,7 @@ static void weight_gradients(head_run *run, int64_t block, int thread) {
         const char *a = turned + row * plan->chunk * element;
         float *c = (float *)dw->data + (block * plan->block + row) * dw->stride;
         for (int64_t piece = 0; piece < pieces->count; piece++)
-            note(run, cpu_pieces_run(pieces, run->matrix, thread, row / LOSS_TILE, piece, a,
+            note(run, cpu_pieces_run(pieces, thread, row / LOSS_TILE, piece, a,
                                      run->scratch + plan->at_packed_x, c, dw->stride, sum != 0,
                                      turned + plan->turned_bytes));
         if (pieces->count == 0)
@@ -418,8 +418,8 @@ static void input_task(void *context, int64_t tile, int thread) {
         const char *a = (const char *)block_logits(run, block) + row * words * element;
         const cpu_pieces *pieces = &plan->input_pieces[is_last(plan, block)];
         for (int64_t piece = 0; piece < pieces->count; piece++)
-            note(run, cpu_pieces_run(pieces, run->matrix, thread, tile, piece, a,
-                                     packed_w(run, block), dx, plan->width, block > 0,
+            note(run, cpu_pieces_run(pieces, thread, tile, piece, a, packed_w(run, block), dx,
+                                     plan->width, block > 0,
                                      thread_scratch(run, thread) + plan->turned_bytes));
         if (pieces->count == 0)
             multiply(run, &plan->input[is_last(plan, block)][block > 0], tile, thread, a,

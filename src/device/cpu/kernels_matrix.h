@@ -7,6 +7,15 @@
 enum { CPU_FEW_ROWS = 7 }; /* of x, that a vector_product takes */
 enum { CPU_PANEL = 16 };   /* columns of b in a panel */
 
+/* c, rows x columns, (+)= a b + bias, which may be NULL; columns a multiple of CPU_PANEL. Sums on
+ * the way are in `made`, dense, which may be c. */
+typedef struct cpu_panel_operands {
+    const float *a, *panels, *bias;
+    float *made, *c;
+    int64_t rows, inner, columns, a_stride, c_stride;
+    bool add;
+} cpu_panel_operands;
+
 typedef struct cpu_matrix_kernels {
     /* BF16 or FP16 to fp32 */
     void (*widen)(device_dtype dtype, const uint16_t *from, float *to, int64_t count);
@@ -30,9 +39,7 @@ typedef struct cpu_matrix_kernels {
      * columns x inner, becomes panels of CPU_PANEL columns, each inner x CPU_PANEL. */
     void (*pack_panels)(const float *b, int64_t stride, bool transposed, int64_t inner,
                         int64_t columns, float *panels);
-    /* c, rows x columns, = a b + bias, which may be NULL; columns a multiple of CPU_PANEL */
-    void (*panel_product)(const float *a, int64_t a_stride, const float *panels, const float *bias,
-                          int64_t rows, int64_t inner, int64_t columns, float *c, int64_t c_stride);
+    void (*panel_product)(const cpu_panel_operands *operands);
 } cpu_matrix_kernels;
 
 extern const cpu_matrix_kernels cpu_matrix_kernels_plain, cpu_matrix_kernels_avx2,

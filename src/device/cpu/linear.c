@@ -428,8 +428,8 @@ static void weight_task(void *context, int64_t task, int thread) {
         run->scratch + plan->at_turned + row * run->chunk_rows * device_dtype_bytes(plan->type);
     float *c = (float *)dw->data + row * dw->stride;
     if (pieces->count > 0) {
-        check_product(run, cpu_pieces_run(pieces, run->kernels, thread, tile, task % pieces->count,
-                                          a, run->scratch + plan->at_packed, c, dw->stride,
+        check_product(run, cpu_pieces_run(pieces, thread, tile, task % pieces->count, a,
+                                          run->scratch + plan->at_packed, c, dw->stride,
                                           run->chunk_sum, thread_scratch(run, thread)));
         return;
     }

@@ -26,14 +26,24 @@ static void pack_panels(const float *b, int64_t stride, bool transposed, int64_t
     }
 }
 
-/* `more`: to what c holds. `bias`: added last, or NULL. */
+/* c (+)= what `made` holds, if anything, + a b + bias, which may be NULL. */
+typedef struct panel_target {
+    const float *made, *bias;
+    float *c;
+    int64_t made_stride, c_stride;
+    bool add;
+} panel_target;
+
 VECTOR_INLINE void panel_rows(int rows, const float *a, int64_t a_stride, const float *panel,
-                              int64_t inner, bool more, const float *bias, float *c,
-                              int64_t c_stride) {
+                              int64_t inner, const panel_target *to, int64_t row) {
     vector sum[PANEL_ROWS][PANEL_VECTORS], b[PANEL_VECTORS];
+    const float *made = to->made ? to->made + row * to->made_stride : NULL;
+    float *c = to->c + row * to->c_stride;
+    for (int r = 0; r < rows; r++) vector_ask_for(c + r * to->c_stride, CPU_PANEL * sizeof *c);
     for (int r = 0; r < rows; r++)
         for (int j = 0; j < PANEL_VECTORS; j++)
-            sum[r][j] = more ? vector_load(c + r * c_stride + j * VECTOR) : vector_set(0.0f);
+            sum[r][j] =
+                made ? vector_load(made + r * to->made_stride + j * VECTOR) : vector_set(0.0f);
     for (int64_t k = 0; k < inner; k++, panel += CPU_PANEL) {
         for (int j = 0; j < PANEL_VECTORS; j++) b[j] = vector_load(panel + j * VECTOR);
         for (int r = 0; r < rows; r++) {
@@ -43,30 +53,31 @@ VECTOR_INLINE void panel_rows(int rows, const float *a, int64_t a_stride, const 
     }
     for (int r = 0; r < rows; r++)
         for (int j = 0; j < PANEL_VECTORS; j++) {
+            float *at = c + r * to->c_stride + j * VECTOR;
             vector v = sum[r][j];
-            if (bias) v = vector_add(v, vector_load(bias + j * VECTOR));
-            vector_store(c + r * c_stride + j * VECTOR, v);
+            if (to->bias) v = vector_add(v, vector_load(to->bias + j * VECTOR));
+            vector_store(at, to->add ? vector_add(vector_load(at), v) : v);
         }
 }
 
-static void panel_product(const float *a, int64_t a_stride, const float *panels, const float *bias,
-                          int64_t rows, int64_t inner, int64_t columns, float *c,
-                          int64_t c_stride) {
-    for (int64_t k = 0; k < inner; k += PANEL_INNER) {
-        int64_t n = base_min_i64(PANEL_INNER, inner - k);
-        for (int64_t column = 0; column < columns; column += CPU_PANEL) {
-            const float *panel = panels + column * inner + k * CPU_PANEL;
-            const float *last = bias && k + n == inner ? bias + column : NULL;
+static void panel_product(const cpu_panel_operands *o) {
+    for (int64_t k = 0; k < o->inner; k += PANEL_INNER) {
+        int64_t n = base_min_i64(PANEL_INNER, o->inner - k);
+        bool last = k + n == o->inner;
+        for (int64_t column = 0; column < o->columns; column += CPU_PANEL) {
+            const float *panel = o->panels + column * o->inner + k * CPU_PANEL, *a = o->a + k;
+            panel_target to = {.made = k > 0 ? o->made + column : NULL,
+                               .made_stride = o->columns,
+                               .bias = last && o->bias ? o->bias + column : NULL,
+                               .c = (last ? o->c : o->made) + column,
+                               .c_stride = last ? o->c_stride : o->columns,
+                               .add = last && o->add};
             int64_t r = 0;
-            for (; r + PANEL_ROWS <= rows; r += PANEL_ROWS)
-                panel_rows(PANEL_ROWS, a + r * a_stride + k, a_stride, panel, n, k > 0, last,
-                           c + r * c_stride + column, c_stride);
-            for (; r + 2 <= rows; r += 2)
-                panel_rows(2, a + r * a_stride + k, a_stride, panel, n, k > 0, last,
-                           c + r * c_stride + column, c_stride);
-            if (r < rows)
-                panel_rows(1, a + r * a_stride + k, a_stride, panel, n, k > 0, last,
-                           c + r * c_stride + column, c_stride);
+            for (; r + PANEL_ROWS <= o->rows; r += PANEL_ROWS)
+                panel_rows(PANEL_ROWS, a + r * o->a_stride, o->a_stride, panel, n, &to, r);
+            for (; r + 2 <= o->rows; r += 2)
+                panel_rows(2, a + r * o->a_stride, o->a_stride, panel, n, &to, r);
+            if (r < o->rows) panel_rows(1, a + r * o->a_stride, o->a_stride, panel, n, &to, r);
         }
     }
 }

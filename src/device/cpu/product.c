@@ -25,7 +25,8 @@ enum {
 
 struct cpu_product {
     cpu_product_shape shape;
-    const cpu_matrix_kernels *own; /* NULL: the library's, which the rest is of */
+    const cpu_matrix_kernels *kernels;
+    bool own; /* theirs; else the library's, which the rest is of */
     dnnl_primitive_t primitive, reorder;
     dnnl_memory_t
         *memory; /* threads x PRODUCT_OPERANDS: handles may differ from thread to thread */
@@ -234,7 +235,8 @@ static sifr_status make_library_product(cpu_products *products, cpu_product *pro
 static bool takes_panels(const cpu_products *products, const cpu_product_shape *s) {
     bool bias = s->bias == DEVICE_NONE || s->bias == DEVICE_FP32;
     return products->kernels->panel_product && s->b_packed && s->input == DEVICE_FP32 &&
-           s->output == DEVICE_FP32 && bias && !s->sum && s->columns % CPU_PANEL == 0;
+           s->output == DEVICE_FP32 && bias && !s->sum && s->c_stride == s->columns &&
+           s->columns % CPU_PANEL == 0;
 }
 
 static sifr_status find_product(cpu_products *products, const cpu_product_shape *shape,
@@ -252,9 +254,10 @@ static sifr_status find_product(cpu_products *products, const cpu_product_shape 
     product->shape = *shape;
     product->threads = products->threads;
     product->streams = products->streams;
+    product->kernels = products->kernels;
     sifr_status status = SIFR_OK;
     if (takes_panels(products, shape)) {
-        product->own = products->kernels;
+        product->own = true;
         product->packed_bytes = shape->inner * shape->columns * (int64_t)sizeof(float);
     } else {
         BASE_TRY_GOTO(status, make_library_product(products, product, error), fail);
@@ -327,12 +330,27 @@ static bool execute_alone(dnnl_primitive_t primitive, dnnl_stream_t stream, int 
     return status == dnnl_success;
 }
 
+static void run_own(const cpu_product *product, const float *a, const float *b, const float *bias,
+                    float *made, float *c, int64_t c_stride, bool add) {
+    const cpu_product_shape *s = &product->shape;
+    product->kernels->panel_product(&(cpu_panel_operands){.a = a,
+                                                          .panels = b,
+                                                          .bias = bias,
+                                                          .made = made,
+                                                          .c = c,
+                                                          .rows = s->rows,
+                                                          .inner = s->inner,
+                                                          .columns = s->columns,
+                                                          .a_stride = s->a_stride,
+                                                          .c_stride = c_stride,
+                                                          .add = add});
+}
+
 bool cpu_product_run(const cpu_product *product, int thread, const void *a, const void *b,
                      const void *bias, void *c, void *scratch) {
     const cpu_product_shape *s = &product->shape;
     if (product->own) {
-        product->own->panel_product(a, s->a_stride, b, bias, s->rows, s->inner, s->columns, c,
-                                    s->c_stride);
+        run_own(product, a, b, bias, c, c, s->c_stride, false);
         return true;
     }
     dnnl_memory_t *memory = product->memory + (ptrdiff_t)thread * PRODUCT_OPERANDS;
@@ -351,8 +369,21 @@ bool cpu_product_run(const cpu_product *product, int thread, const void *a, cons
     return execute_alone(product->primitive, stream, biased ? 5 : 4, arguments);
 }
 
+bool cpu_product_put(const cpu_product *product, int thread, const void *a, const void *b,
+                     const void *bias, float *made, float *c, int64_t c_stride, bool add,
+                     void *scratch) {
+    const cpu_product_shape *s = &product->shape;
+    if (product->own) {
+        run_own(product, a, b, bias, made, c, c_stride, add);
+        return true;
+    }
+    if (!cpu_product_run(product, thread, a, b, bias, made, scratch)) return false;
+    product->kernels->put_block(made, s->rows, s->columns, c, c_stride, add);
+    return true;
+}
+
 bool cpu_product_same_packing(const cpu_product *a, const cpu_product *b) {
-    if (!a->shape.b_packed || !b->shape.b_packed || !a->own != !b->own) return false;
+    if (!a->shape.b_packed || !b->shape.b_packed || a->own != b->own) return false;
     if (a->own) return a->shape.inner == b->shape.inner && a->shape.columns == b->shape.columns;
     return dnnl_memory_desc_equal(&a->packed, &b->packed);
 }
@@ -360,7 +391,8 @@ bool cpu_product_same_packing(const cpu_product *a, const cpu_product *b) {
 bool cpu_product_pack(const cpu_product *product, int thread, const void *b, void *packed) {
     const cpu_product_shape *s = &product->shape;
     if (product->own) {
-        product->own->pack_panels(b, s->b_stride, s->b_transposed, s->inner, s->columns, packed);
+        product->kernels->pack_panels(b, s->b_stride, s->b_transposed, s->inner, s->columns,
+                                      packed);
         return true;
     }
     dnnl_memory_t *memory = product->memory + (ptrdiff_t)thread * PRODUCT_OPERANDS;

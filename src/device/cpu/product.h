@@ -44,6 +44,13 @@ int64_t cpu_product_packed_bytes(const cpu_product *product); /* 0 unless b_pack
 bool cpu_product_run(const cpu_product *product, int thread, const void *a, const void *b,
                      const void *bias, void *c, void *scratch);
 
+/* The same for a product of fp32 numbers whose c_stride is its columns: made in `made`, which has
+ * room for that, and then stored to c, rows c_stride elements apart, or added to it, which is
+ * faster than letting the library add. */
+bool cpu_product_put(const cpu_product *product, int thread, const void *a, const void *b,
+                     const void *bias, float *made, float *c, int64_t c_stride, bool add,
+                     void *scratch);
+
 /* Whether a b packed for one of the two serves the other. */
 bool cpu_product_same_packing(const cpu_product *a, const cpu_product *b);
 

@@ -148,13 +148,13 @@ static void product_task(void *context, int64_t task, int thread) {
         }
         const void *b = o->packed + i * pieces->bytes;
         if (packed->plain) b = widen_piece(run, i, wide + pieces->tiles.tile * packed->inner * 4);
-        note(run, cpu_product_run(cpu_row_tile_product(&pieces->tiles, tile), thread, a, b, added,
-                                  made, scratch));
+        const cpu_product *product = cpu_row_tile_product(&pieces->tiles, tile);
         if (!packed->widen) {
-            run->kernels->put_block((float *)(void *)made, rows, pieces->columns,
-                                    (float *)o->c.data + at, o->c.stride, o->add);
+            note(run, cpu_product_put(product, thread, a, b, added, (float *)(void *)made,
+                                      (float *)o->c.data + at, o->c.stride, o->add, scratch));
             continue;
         }
+        note(run, cpu_product_run(product, thread, a, b, added, made, scratch));
         for (int64_t r = 0; r < rows; r++)
             run->kernels->narrow(o->c.dtype, (float *)(void *)made + r * pieces->columns,
                                  (uint16_t *)o->c.data + at + r * o->c.stride, pieces->columns,

@@ -53,16 +53,11 @@ bool cpu_pieces_pack(const cpu_pieces *pieces, int thread, int64_t piece, const 
                             (char *)packed + piece * pieces->bytes);
 }
 
-bool cpu_pieces_run(const cpu_pieces *pieces, const cpu_matrix_kernels *kernels, int thread,
-                    int64_t tile, int64_t piece, const void *a, const void *packed, float *c,
-                    int64_t c_stride, bool add, char *scratch) {
-    const cpu_row_tiles *tiles = &pieces->tiles;
-    float *made = (float *)(void *)scratch;
-    if (!cpu_product_run(cpu_row_tile_product(tiles, tile), thread, a,
-                         (const char *)packed + piece * pieces->bytes, NULL, made,
-                         scratch + made_bytes(pieces)))
-        return false;
-    kernels->put_block(made, base_min_i64(tiles->tile, tiles->rows - tile * tiles->tile),
-                       pieces->columns, c + piece * pieces->columns, c_stride, add);
-    return true;
+bool cpu_pieces_run(const cpu_pieces *pieces, int thread, int64_t tile, int64_t piece,
+                    const void *a, const void *packed, float *c, int64_t c_stride, bool add,
+                    char *scratch) {
+    return cpu_product_put(cpu_row_tile_product(&pieces->tiles, tile), thread, a,
+                           (const char *)packed + piece * pieces->bytes, NULL,
+                           (float *)(void *)scratch, c + piece * pieces->columns, c_stride, add,
+                           scratch + made_bytes(pieces));
 }

@@ -1,9 +1,7 @@
-/* c (+)= a b, with b packed once in pieces of columns and used by many tiles of rows. Each piece of
- * a tile is made beside c and then added, which is faster than letting the library add. */
+/* c (+)= a b, with b packed once in pieces of columns and used by many tiles of rows. */
 #ifndef CPU_PRODUCT_PIECES_H
 #define CPU_PRODUCT_PIECES_H
 
-#include "device/cpu/kernels_matrix.h"
 #include "device/cpu/product_rows.h"
 
 typedef struct cpu_pieces {
@@ -31,8 +29,8 @@ bool cpu_pieces_pack(const cpu_pieces *pieces, int thread, int64_t piece, const 
                      void *packed);
 
 /* One piece of one tile of rows; a and c point at the tile's first row, c at column 0. */
-bool cpu_pieces_run(const cpu_pieces *pieces, const cpu_matrix_kernels *kernels, int thread,
-                    int64_t tile, int64_t piece, const void *a, const void *packed, float *c,
-                    int64_t c_stride, bool add, char *scratch);
+bool cpu_pieces_run(const cpu_pieces *pieces, int thread, int64_t tile, int64_t piece,
+                    const void *a, const void *packed, float *c, int64_t c_stride, bool add,
+                    char *scratch);
 
 #endif
