@@ -131,6 +131,7 @@ static void flags_come_from_the_table(void **state) {
         "collective-timeout",
         "recompute",
         "activation-memory",
+        "offload-state",
         "offload-gradients",
         "offload-activations",
         "tile-tokens",
