@@ -90,10 +90,10 @@ double plan_price(const plan_schedule *s, size_t index, const plan_machine *mach
     return seconds + transfer_price(s, i, &link);
 }
 
-/* Runs the list on four clocks, with the prices of calls: `compute` is when the computing queue is
- * free, `line` that of communication, `disk` that of the disk, `copy` that of copies. */
-static void run_queues(const plan_schedule *s, const plan_machine *machine, const double *prices,
-                       double *over, plan_prediction *out, float *seconds) {
+/* Runs the list on four clocks: `compute` is when the computing queue is free, `line` that of
+ * communication, `disk` that of the disk, `copy` that of copies. */
+static void run_queues(const plan_schedule *s, const plan_machine *machine, double *over,
+                       plan_prediction *out, float *seconds) {
     plan_link link = plan_link_of(machine, s->settings.world_size);
     double compute = 0, line = 0, disk = 0, copy = 0;
     for (size_t n = 0; n < s->instruction_count; n++) {
@@ -101,7 +101,7 @@ static void run_queues(const plan_schedule *s, const plan_machine *machine, cons
         double before = compute;
         compute += machine->instruction_seconds;
         double took = i->call < 0 && !is_move(i) ? transfer_price(s, i, &link) : 0;
-        if (i->call >= 0) compute += prices[i->call];
+        if (i->call >= 0) compute += call_price(s, &s->calls[i->call], machine);
         if (took > 0) {
             line = (line > compute ? line : compute) + took;
             over[n] = line;
@@ -129,12 +129,10 @@ static void run_queues(const plan_schedule *s, const plan_machine *machine, cons
 
 sifr_status plan_predict(const plan_schedule *s, const plan_machine *machine, plan_prediction *out,
                          float *seconds, sifr_error *error) {
-    double *over; /* by instruction: when its transfer is; then the prices of calls */
+    double *over; /* by instruction: when its transfer is */
     *out = (plan_prediction){0};
-    BASE_TRY(base_alloc(s->instruction_count + s->call_count, sizeof *over, &over, error));
-    double *prices = over + s->instruction_count;
-    for (size_t c = 0; c < s->call_count; c++) prices[c] = call_price(s, &s->calls[c], machine);
-    run_queues(s, machine, prices, over, out, seconds);
+    BASE_TRY(base_alloc(s->instruction_count, sizeof *over, &over, error));
+    run_queues(s, machine, over, out, seconds);
     free(over);
     return SIFR_OK;
 }

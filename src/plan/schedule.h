@@ -168,7 +168,6 @@ enum { PLAN_ALIGNMENT = 256, PLAN_DISK_ALIGNMENT = 4096 };
 /* State on other tiers, "away" below. Counts of 0 are worked out from the model. */
 typedef struct plan_offload {
     plan_tier masters, moments;
-    bool masters_stay, moments_stay; /* on the device, whatever tier is chosen for the state */
     plan_tier parameters;            /* as kernels read them; away at stage 3 only */
     plan_tier gradients;             /* their final sums; away of one rank, or at stages 2 and 3 */
     plan_tier activations;           /* what the forward pass leaves for the backward pass */
@@ -176,6 +175,7 @@ typedef struct plan_offload {
     int32_t buffers;                 /* each for one kind of optimizer state of one sub-group */
     bool read_ahead;                 /* the next sub-group is read beside the update of this one */
     bool write_behind;               /* and the last one written */
+    bool masters_stay, moments_stay; /* on the device, whatever tier is chosen for the state */
     int32_t slices;     /* of parameters that are in memory at a time, from their read to the end
                            of their use, of several ranks of their gather */
     int64_t most_slice; /* elements that a slice may have; 0: any number. Makes no buffer larger */
