@@ -350,9 +350,12 @@ static void activations_where_needed(void **state) {
     assert_true(disk.total_bytes < memory.total_bytes && disk.nvme_bytes > 0);
     for (int n = 0; n < 2; n++) {
         c.search.disk_bytes = n ? INT64_MAX : 0;
+        memset(next, 0, sizeof next);
         count[n] = plan_neighbours(&c.search, &c.settings, next);
+        assert_int_equal(plan_try_all(&c.search, next, count[n], &error), SIFR_OK);
         for (size_t i = 0; i < count[n]; i++) {
-            plan_describe_change(&c.search, &c.settings, &next[i].settings, text, sizeof text);
+            plan_describe_change(&c.search, &c.settings, &next[i].outcome.settings, text,
+                                 sizeof text);
             shown[n] += strcmp(text, "sifr.offload_activations nvme") == 0;
         }
         assert_int_equal(shown[n], n);
