@@ -187,14 +187,14 @@ static void kinds(void **state) {
     config_refused(WITH(NVME, ", " SIFR("\"offload_state\": \"master_weights\"")),
                    "ds.json: sifr.offload_state is \"master_weights\", and training in fp32 has "
                    "none; give \"moments\" or \"all\"");
-    config_refused(
-        WITH(NVME, ", " SIFR("\"offload_state\": \"master_weights\"") ", \"bf16\": {\"enabled\":"
-                                                                      " true, "
-                                                                      "\"bf16_master_weights_and_"
-                                                                      "grads\": true}"),
-        "ds.json: sifr.offload_state is \"master_weights\", and bf16.bf16_master_weights_and_grads "
-        "has "
-        "none; give \"moments\" or \"all\"");
+    static const char low[] =
+        "\"bf16\": {\"enabled\": true, \"bf16_master_weights_and_grads\": true}";
+    char text[512];
+    snprintf(text, sizeof text,
+             WITH(NVME, ", " SIFR("\"offload_state\": \"master_weights\"") ", %s"), low);
+    config_refused(text,
+                   "ds.json: sifr.offload_state is \"master_weights\", and "
+                   "bf16.bf16_master_weights_and_grads has none; give \"moments\" or \"all\"");
 }
 
 /* Gradients go with the optimizer's state. */

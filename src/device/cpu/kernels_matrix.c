@@ -143,48 +143,49 @@ DEFINE_DOT(dot_fp32, float, vector_load, vector_load_part)
 DEFINE_DOT(dot_bf16, uint16_t, vector_load_bf16, vector_load_bf16_part)
 DEFINE_DOT(dot_fp16, uint16_t, vector_load_fp16, vector_load_fp16_part)
 
-/* out[c] = sum over i of x[i] w[i][c], i in order. Some rows at a time over all columns, whose sums
- * stay in the first-level cache: so a thread reads long runs of each row. */
-enum { COMBINED_ROWS = 8, COMBINED = 2 };
+/* sums[c] = sum over i of x[i] w[i][c], i in order. Some rows at a time over all columns, whose
+ * sums stay in the first-level cache: so a thread reads long runs of each row. */
+enum { COMBINED_ROWS = 8, COMBINED = VECTOR == 8 ? 4 : 2 }; /* at least a cache line of a row */
 
 #define DEFINE_COMBINE(NAME, TYPE, LOAD, LOAD_PART, SCALAR)                                        \
     VECTOR_INLINE void NAME##_rows(const TYPE *x, const TYPE *w, int64_t stride, int rows,         \
-                                   int64_t ahead, int64_t columns, float *out) {                   \
+                                   int64_t ahead, int64_t columns, float *sums) {                  \
         vector factor[COMBINED_ROWS], sum[COMBINED];                                               \
         for (int r = 0; r < rows; r++) factor[r] = vector_set(SCALAR(x[r]));                       \
         int64_t c = 0;                                                                             \
         for (; c + COMBINED * VECTOR <= columns; c += COMBINED * VECTOR) {                         \
-            for (int j = 0; j < COMBINED; j++) sum[j] = vector_load(out + c + j * VECTOR);         \
+            for (int j = 0; j < COMBINED; j++) sum[j] = vector_load(sums + c + j * VECTOR);        \
             for (int r = 0; r < rows; r++) {                                                       \
                 const TYPE *row = w + r * stride + c;                                              \
-                vector_ask_for(row + ahead, COMBINED * VECTOR * (int)sizeof *row);                 \
+                vector_ask_for((const void *)((uintptr_t)row + (size_t)ahead * sizeof *row),       \
+                               COMBINED *VECTOR *(int)sizeof *row);                                \
                 for (int j = 0; j < COMBINED; j++)                                                 \
                     sum[j] = vector_fma(LOAD(row + j * VECTOR), factor[r], sum[j]);                \
             }                                                                                      \
-            for (int j = 0; j < COMBINED; j++) vector_store(out + c + j * VECTOR, sum[j]);         \
+            for (int j = 0; j < COMBINED; j++) vector_store(sums + c + j * VECTOR, sum[j]);        \
         }                                                                                          \
         for (; c < columns; c += VECTOR) {                                                         \
             int64_t n = base_min_i64(VECTOR, columns - c);                                         \
-            sum[0] = vector_load_part(out + c, n);                                                 \
+            sum[0] = vector_load_part(sums + c, n);                                                \
             for (int r = 0; r < rows; r++)                                                         \
                 sum[0] = vector_fma(LOAD_PART(w + r * stride + c, n), factor[r], sum[0]);          \
-            vector_store_part(out + c, sum[0], n);                                                 \
+            vector_store_part(sums + c, sum[0], n);                                                \
         }                                                                                          \
     }                                                                                              \
     static void NAME(const TYPE *x, int64_t x_stride, int64_t x_rows, const TYPE *w,               \
-                     int64_t stride, int64_t count, int64_t columns, float *out) {                 \
-        memset(out, 0, (size_t)(x_rows * columns) * sizeof *out);                                  \
+                     int64_t stride, int64_t count, int64_t columns, float *sums,                  \
+                     int64_t sums_stride) {                                                        \
+        for (int64_t q = 0; q < x_rows; q++)                                                       \
+            memset(sums + q * sums_stride, 0, (size_t)columns * sizeof *sums);                     \
         int64_t i = 0;                                                                             \
-        for (; i + COMBINED_ROWS <= count; i += COMBINED_ROWS) {                                   \
-            int64_t ahead = i + 2 * COMBINED_ROWS <= count ? COMBINED_ROWS * stride : 0;           \
+        for (; i + COMBINED_ROWS <= count; i += COMBINED_ROWS)                                     \
             for (int64_t q = 0; q < x_rows; q++)                                                   \
                 NAME##_rows(x + q * x_stride + i, w + i * stride, stride, COMBINED_ROWS,           \
-                            q == 0 ? ahead : 0, columns, out + q * columns);                       \
-        }                                                                                          \
+                            q == 0 ? COMBINED_ROWS * stride : 0, columns, sums + q * sums_stride); \
         for (; i < count; i++)                                                                     \
             for (int64_t q = 0; q < x_rows; q++)                                                   \
                 NAME##_rows(x + q * x_stride + i, w + i * stride, stride, 1, 0, columns,           \
-                            out + q * columns);                                                    \
+                            sums + q * sums_stride);                                               \
     }
 
 #define KEEP(value) (value)
@@ -202,40 +203,71 @@ static void add_bias(const device_matrix *bias, int64_t first, int64_t n, float 
         for (int64_t i = 0; i < n; i++) out[i] += vector_from_narrow(bias->dtype, half[first + i]);
 }
 
-static void vector_block(const device_matrix *x, const device_matrix *w, const device_matrix *bias,
-                         const device_matrix *y, bool transposed, int64_t first, int64_t n) {
-    float out[CPU_FEW_ROWS * VECTOR_BLOCK];
-    int64_t at = transposed ? first : first * w->stride, stride = w->stride, count = x->columns;
-    const float *wide = w->data;
-    const uint16_t *half = w->data;
-    device_dtype dtype = x->dtype;
-    if (!transposed && dtype == DEVICE_FP32)
-        dot_fp32(x->data, x->stride, x->rows, wide + at, stride, count, n, out);
-    else if (!transposed && dtype == DEVICE_BF16)
-        dot_bf16(x->data, x->stride, x->rows, half + at, stride, count, n, out);
-    else if (!transposed)
-        dot_fp16(x->data, x->stride, x->rows, half + at, stride, count, n, out);
-    else if (dtype == DEVICE_FP32)
-        combine_fp32(x->data, x->stride, x->rows, wide + at, stride, count, n, out);
-    else if (dtype == DEVICE_BF16)
-        combine_bf16(x->data, x->stride, x->rows, half + at, stride, count, n, out);
+static void put_elements(const device_matrix *bias, const device_matrix *y, int64_t row,
+                         int64_t first, int64_t n, float *out) {
+    int64_t to = row * y->stride + first;
+    add_bias(bias, first, n, out);
+    if (y->dtype == DEVICE_FP32)
+        memcpy((float *)y->data + to, out, (size_t)n * sizeof *out);
     else
-        combine_fp16(x->data, x->stride, x->rows, half + at, stride, count, n, out);
-    for (int64_t r = 0; r < x->rows; r++) {
-        int64_t to = r * y->stride + first;
-        add_bias(bias, first, n, out + r * n);
-        if (dtype == DEVICE_FP32)
-            memcpy((float *)y->data + to, out + r * n, (size_t)n * sizeof *out);
-        else
-            matrix_narrow(dtype, out + r * n, (uint16_t *)y->data + to, n, false);
-    }
+        matrix_narrow(y->dtype, out, (uint16_t *)y->data + to, n, false);
+}
+
+static void vector_block(const device_matrix *x, const device_matrix *w, const device_matrix *bias,
+                         const device_matrix *y, int64_t first, int64_t n) {
+    float out[CPU_FEW_ROWS * VECTOR_BLOCK];
+    int64_t at = first * w->stride, count = x->columns;
+    if (x->dtype == DEVICE_FP32)
+        dot_fp32(x->data, x->stride, x->rows, (const float *)w->data + at, w->stride, count, n,
+                 out);
+    else if (x->dtype == DEVICE_BF16)
+        dot_bf16(x->data, x->stride, x->rows, (const uint16_t *)w->data + at, w->stride, count, n,
+                 out);
+    else
+        dot_fp16(x->data, x->stride, x->rows, (const uint16_t *)w->data + at, w->stride, count, n,
+                 out);
+    for (int64_t r = 0; r < x->rows; r++) put_elements(bias, y, r, first, n, out + r * n);
 }
 
 static void matrix_vector_product(const device_matrix *x, const device_matrix *w,
-                                  const device_matrix *bias, const device_matrix *y,
-                                  bool transposed, int64_t first, int64_t last) {
+                                  const device_matrix *bias, const device_matrix *y, int64_t first,
+                                  int64_t last) {
     for (; first < last; first += VECTOR_BLOCK)
-        vector_block(x, w, bias, y, transposed, first, base_min_i64(VECTOR_BLOCK, last - first));
+        vector_block(x, w, bias, y, first, base_min_i64(VECTOR_BLOCK, last - first));
+}
+
+static void matrix_vector_sums(const device_matrix *x, const device_matrix *w, int64_t row,
+                               int64_t rows, int64_t first, int64_t last, float *sums) {
+    int64_t at = row * w->stride + first, columns = last - first, stride = w->columns;
+    const float *wide = x->data;
+    const uint16_t *half = x->data;
+    sums += first;
+    if (x->dtype == DEVICE_FP32)
+        combine_fp32(wide + row, x->stride, x->rows, (const float *)w->data + at, w->stride, rows,
+                     columns, sums, stride);
+    else if (x->dtype == DEVICE_BF16)
+        combine_bf16(half + row, x->stride, x->rows, (const uint16_t *)w->data + at, w->stride,
+                     rows, columns, sums, stride);
+    else
+        combine_fp16(half + row, x->stride, x->rows, (const uint16_t *)w->data + at, w->stride,
+                     rows, columns, sums, stride);
+}
+
+static void add_pieces(const float *sums, int64_t pieces, int64_t apart, const device_matrix *bias,
+                       const device_matrix *y, int64_t row, int64_t first, int64_t n) {
+    float out[VECTOR_BLOCK];
+    memcpy(out, sums, (size_t)n * sizeof *out);
+    for (int64_t piece = 1; piece < pieces; piece++)
+        for (int64_t i = 0; i < n; i++) out[i] += sums[piece * apart + i];
+    put_elements(bias, y, row, first, n, out);
+}
+
+static void matrix_vector_finish(const float *sums, int64_t pieces, const device_matrix *bias,
+                                 const device_matrix *y, int64_t first, int64_t last) {
+    for (; first < last; first += VECTOR_BLOCK)
+        for (int64_t r = 0; r < y->rows; r++)
+            add_pieces(sums + r * y->columns + first, pieces, y->rows * y->columns, bias, y, r,
+                       first, base_min_i64(VECTOR_BLOCK, last - first));
 }
 
 extern const cpu_matrix_kernels KERNEL_NAME(cpu_matrix_kernels);
@@ -246,6 +278,8 @@ const cpu_matrix_kernels KERNEL_NAME(cpu_matrix_kernels) = {
     .put_block = matrix_put_block,
     .turn = matrix_turn,
     .vector_product = matrix_vector_product,
+    .vector_sums = matrix_vector_sums,
+    .vector_finish = matrix_vector_finish,
 #if defined(KERNEL_ISA_avx2)
     .pack_panels = pack_panels,
     .panel_product = panel_product,

@@ -30,11 +30,18 @@ typedef struct cpu_matrix_kernels {
     /* to[c][r] = from[r][c]; strides in elements */
     void (*turn)(const float *from, int64_t rows, int64_t columns, int64_t stride, float *to,
                  int64_t to_stride);
-    /* Elements first <= n < last of the rows of y = x w^T + bias (x w where w is in x out), at most
-     * CPU_FEW_ROWS of them, each with the bits that it has alone. */
+    /* Elements first <= n < last of the rows of y = x w^T + bias, at most CPU_FEW_ROWS of them,
+     * each with the bits that it has alone. */
     void (*vector_product)(const device_matrix *x, const device_matrix *w,
-                           const device_matrix *bias, const device_matrix *y, bool transposed,
-                           int64_t first, int64_t last);
+                           const device_matrix *bias, const device_matrix *y, int64_t first,
+                           int64_t last);
+    /* The same of y = x w, where w is in x out, in two parts: what `rows` rows of w give from `row`
+     * on, and the end of all pieces of rows. sums: fp32, dense, (pieces, rows of x, out); the first
+     * takes those of its piece. */
+    void (*vector_sums)(const device_matrix *x, const device_matrix *w, int64_t row, int64_t rows,
+                        int64_t first, int64_t last, float *sums);
+    void (*vector_finish)(const float *sums, int64_t pieces, const device_matrix *bias,
+                          const device_matrix *y, int64_t first, int64_t last);
     /* Both NULL where the library's products are quicker. b, inner x columns or, transposed,
      * columns x inner, becomes panels of CPU_PANEL columns, each inner x CPU_PANEL. */
     void (*pack_panels)(const float *b, int64_t stride, bool transposed, int64_t inner,

@@ -90,7 +90,7 @@ sifr_status cpu_prepare_linear(device *dev, device_call *call, sifr_error *error
     int64_t total = 0;
     /* To widen all of w takes longer than to read it, which is what few rows take. */
     plan.vector = plan.whole == 1 || (plan.widen && plan.whole <= CPU_FEW_ROWS);
-    if (plan.vector) return keep_plan(dev, call, &plan, total, error);
+    if (plan.vector) return keep_plan(dev, call, &plan, cpu_product_few_scratch(call), error);
     cpu_product_shape shape = {.rows = plan.rows,
                                .columns = plan.out,
                                .inner = plan.in,
