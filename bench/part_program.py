@@ -61,7 +61,7 @@ def run_start(context, part):
     context.inputs.store()
     results = {"sifr": [], "torch": []}
     ends = time.monotonic() + context.allowed
-    for _ in range(3):
+    for _ in range(5):    # the first meets memory that the host has yet to give
         results["sifr"].append(ours_to_first_step(context, model))
         if context.python and time.monotonic() < ends:
             results["torch"].append(peer_to_first_step(context, model))
