@@ -1,6 +1,7 @@
-/* What ranks exchange through sifr beside MPI's own collectives of the same sizes, and beside each
- * rank copying the same bytes for itself, in turns in the same run, with checked results; and what
- * goes on beside computing. Under mpirun: bench_comm [BYTES]. Rank 0 prints one JSON object. */
+/* What ranks exchange through sifr beside MPI's own collectives of the same sizes, beside each rank
+ * copying the same bytes for itself, and beside plain copies out of the other ranks' memory, in
+ * turns in the same run, with checked results; and what goes on beside computing. Under mpirun:
+ * bench_comm [BYTES]. Rank 0 prints one JSON object. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +17,8 @@ enum { ROUNDS = 7 };
 static comm_group *group;
 static int32_t rank, size;
 static float *ours, *slice, *theirs;
+static float *shared, **shared_of; /* NULL: not all ranks are on one host */
+static MPI_Win shared_window;
 static sifr_error error;
 
 static double now(void) {
@@ -48,6 +51,30 @@ static void take(int64_t bytes) {
     theirs = block;
 }
 
+/* Memory that all ranks of a host map, by MPI's means: what plain copies between ranks are. */
+static void take_plain(int64_t bytes) {
+    MPI_Comm host;
+    int on_host;
+    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host);
+    MPI_Comm_size(host, &on_host);
+    if (on_host == size) {
+        MPI_Win_allocate_shared(bytes, 4, MPI_INFO_NULL, host, (void *)&shared, &shared_window);
+        shared_of = malloc((size_t)size * sizeof *shared_of);
+        for (int32_t r = 0; r < size; r++) {
+            MPI_Aint length;
+            int unit;
+            MPI_Win_shared_query(shared_window, r, &length, &unit, (void *)&shared_of[r]);
+        }
+    }
+    MPI_Comm_free(&host);
+}
+
+static void give_plain(void) {
+    if (!shared_of) return;
+    MPI_Win_free(&shared_window);
+    free(shared_of);
+}
+
 /* Small whole numbers: their sums are exact in any order. New ones before every call, as a step
  * makes new gradients. */
 static void fill(float *to, int64_t elements, int round) {
@@ -57,6 +84,7 @@ static void fill(float *to, int64_t elements, int round) {
 static void fill_both(int64_t elements, int round) {
     fill(ours, elements * size, round);
     fill(theirs, elements * size, round);
+    if (shared_of) fill(shared, elements * size, round);
 }
 
 static void start_gather(int64_t elements, comm_handle *handle) {
@@ -95,6 +123,17 @@ static double time_copy(int64_t elements) {
     return now() - begun;
 }
 
+/* Each rank's part as it wrote it, copied by those who gather it. */
+static double time_plain(int64_t elements) {
+    MPI_Barrier(MPI_COMM_WORLD);
+    double begun = now();
+    for (int32_t d = 1; d < size; d++) {
+        int32_t r = (rank + d) % size;
+        memcpy(slice + r * elements, shared_of[r] + r * elements, (size_t)elements * 4);
+    }
+    return now() - begun;
+}
+
 static double slowest(double mine) {
     double all[1024], most = 0;
     check(comm_all_gather_control(group, &mine, sizeof mine, all, &error));
@@ -113,7 +152,7 @@ static double median(double *values) {
 }
 
 static void compare_size(bool reduce, int64_t bytes) {
-    double own[ROUNDS], mpi[ROUNDS], copy[ROUNDS];
+    double own[ROUNDS], mpi[ROUNDS], copy[ROUNDS], plain[ROUNDS] = {0};
     int64_t elements = bytes / 4 / size;
     /* What arrives at a rank, or what it reads. */
     int64_t moved = reduce ? elements * size : elements * (size - 1);
@@ -128,15 +167,20 @@ static void compare_size(bool reduce, int64_t bytes) {
             exit(1);
         }
         fill_both(elements, i); /* the caches as they were for the others */
-        double c = slowest(time_copy(moved));
-        if (i >= 0) own[i] = a, mpi[i] = b, copy[i] = c;
+        double c = slowest(time_copy(moved)), d = 0;
+        if (shared_of && !reduce) {
+            fill_both(elements, i);
+            d = slowest(time_plain(elements));
+        }
+        if (i >= 0) own[i] = a, mpi[i] = b, copy[i] = c, plain[i] = d;
     }
     free(sums);
     double a = median(own), b = median(mpi), c = median(copy);
     if (rank == 0)
         printf(" {\"operation\": \"%s\", \"ranks\": %d, \"bytes\": %lld, \"seconds\": %.3g, "
-               "\"mpi_seconds\": %.3g, \"copy_seconds\": %.3g},\n",
-               reduce ? "reduce_scatter" : "all_gather", (int)size, (long long)bytes, a, b, c);
+               "\"mpi_seconds\": %.3g, \"copy_seconds\": %.3g, \"plain_seconds\": %.3g},\n",
+               reduce ? "reduce_scatter" : "all_gather", (int)size, (long long)bytes, a, b, c,
+               median(plain));
 }
 
 /* Counts in registers: it takes a core and no memory. */
@@ -181,10 +225,12 @@ int main(int argc, char **argv) {
     rank = comm_rank(group), size = comm_size(group);
     if (size > 1024 || most < 1 << 20) return 2;
     take(most);
+    take_plain(most);
     if (rank == 0) printf("{\"rows\": [\n");
     for (int reduce = 0; reduce < 2; reduce++)
         for (int64_t bytes = 1 << 20; bytes <= most; bytes *= 8) compare_size(reduce, bytes);
     measure_overlap(most);
+    give_plain();
     comm_close(group);
     return 0;
 }

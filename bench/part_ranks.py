@@ -279,6 +279,11 @@ def run_comm(context, part):
             part.rows.append(Row(f"{what}, {size}", f"{number(r['seconds'] * 1e3)} ms",
                                  "MPI's own", f"{number(r['mpi_seconds'] * 1e3)} ms",
                                  r["mpi_seconds"] / r["seconds"]))
+            if r["plain_seconds"]:
+                part.rows.append(Row(f"{what}, {size}", f"{number(r['seconds'] * 1e3)} ms",
+                                     "plain copies out of the other ranks' memory",
+                                     f"{number(r['plain_seconds'] * 1e3)} ms",
+                                     r["plain_seconds"] / r["seconds"]))
     overlap(context, part)
     part.notes.append("The same bytes: for a gather those that arrive at a rank, for a reduction "
                       "those that a rank reads. Results are compared with MPI's in each run. "
