@@ -78,7 +78,7 @@ static sifr_status adopt_tiers(train_config *config, const plan_settings *s, sif
     bool gradients = s->offload.gradients == PLAN_NVME;
     bool activations = s->offload.activations == PLAN_NVME;
     BASE_TRY(set(config, "sifr.offload_activations", 0, activations ? "nvme" : "none", error));
-    if (activations) BASE_TRY(set(config, "sifr.nvme_path", 0, path, error));
+    if (activations || gradients) BASE_TRY(set(config, "sifr.nvme_path", 0, path, error));
     return set(config, "sifr.offload_gradients", 0, gradients ? "nvme" : "none", error);
 }
 

@@ -106,14 +106,15 @@ static int32_t get_offload_gradients(const plan_settings *s) {
     return s->offload.gradients == PLAN_NVME;
 }
 
-static void set_offload_gradients(plan_settings *s, int32_t value) {
-    s->offload.gradients = value ? PLAN_NVME : PLAN_DEVICE;
+/* Where they are slices, or there is one rank. To disk by themselves they go if the config says so:
+ * state is three times as much, and goes first. */
+static bool may_offload_gradients(const plan_settings *s) {
+    bool asked = s->offload.gradients != PLAN_DEVICE || s->offload.moments == PLAN_NVME;
+    return asked && (s->world_size == 1 || s->stage >= 2);
 }
 
-/* Gradients go to disk with the optimizer's state, where they are slices, or there is one rank. */
-static bool may_offload_gradients(const plan_settings *s) {
-    bool host = s->offload.gradients == PLAN_HOST; /* with or without that state */
-    return (host || s->offload.moments == PLAN_NVME) && (s->world_size == 1 || s->stage >= 2);
+static void set_offload_gradients(plan_settings *s, int32_t value) {
+    s->offload.gradients = value && may_offload_gradients(s) ? PLAN_NVME : PLAN_DEVICE;
 }
 
 static int32_t get_offload_activations(const plan_settings *s) {

@@ -33,7 +33,7 @@
 #define NVME .gate = "zero_optimization.offload_optimizer.device", .opens = "\"nvme\""
 #define PARAM_NVME .gate = "zero_optimization.offload_param.device", .opens = "\"nvme\""
 #define STATE_NVME NVME, .also = {"zero_optimization.offload_param.device"}
-#define ANY_NVME NVME, .also = {"zero_optimization.offload_param.device", "sifr.offload_activations"}
+#define ANY_NVME NVME, .also = {"zero_optimization.offload_param.device", "sifr.offload_activations", "sifr.offload_gradients"}
 #define MOMENTUM_1BIT "OneBitAdam|ZeroOneAdam|OneBitLamb"
 #define ADAMS "Adam|AdamW|OneBitAdam|ZeroOneAdam|MuAdam|MuAdamW"
 #define WARMUPS "WarmupLR|WarmupDecayLR"
@@ -243,7 +243,7 @@ KEY("activation_checkpointing.contiguous_memory_optimization", BOOL, NONE, "fals
 KEY("activation_checkpointing.number_checkpoints", INT, BUILT, NULL, "units", "Of the units between the first and the last, inputs that are kept; what lies between two of them is computed again. As many as there are units, or more: every unit's.", .range = "> 0", .gate = "sifr.recompute", .opens = "\"unit\"", FIELD(activations.checkpoints)),
 KEY("activation_checkpointing.synchronize_checkpoint_boundary", BOOL, NONE, "false", "", "there is nothing to wait for: what computes runs in order, one instruction after the other."),
 KEY("activation_checkpointing.profile", BOOL, BUILT, "false", "", "Prints at the end what forward, recomputation and backward of each unit took a step.", FIELD(activations.profile)),
-KEY("aio", SECTION, BUILT, NULL, "", "How the disk is read and written; acts with offload_optimizer, offload_param or sifr.offload_activations on nvme."),
+KEY("aio", SECTION, BUILT, NULL, "", "How the disk is read and written; acts with offload_optimizer, offload_param, sifr.offload_gradients or sifr.offload_activations on nvme."),
 KEY("aio.block_size", INT, BUILT, "1048576", "bytes", "Size of a request, a multiple of 4096.", .range = "> 0", ANY_NVME, FIELD(aio.block_size)),
 KEY("aio.queue_depth", INT, BUILT, "32", "requests", "Requests under way at a time in each thread's ring (DeepSpeed: 8).", .range = "> 0", ANY_NVME, FIELD(aio.queue_depth)),
 KEY("aio.intra_op_parallelism", INT, BUILT, "1", "threads", "Threads with a ring each.", .range = "> 0", ANY_NVME, FIELD(aio.threads)),
@@ -435,9 +435,9 @@ KEY("sifr.resume", BOOL, BUILT, "false", "", "Goes on from the newest checkpoint
 KEY("sifr.step_order", CHOICE, BUILT, "\"auto\"", "", "batch: all units of a micro batch, then the next; unit: all micro batches of a unit, then the next; auto: the quicker that fits.", .choices = "auto|batch|unit", .argument = "ORDER", FIELD(step_order)),
 KEY("sifr.gradient_order", CHOICE, BUILT, "\"tree\"", "", "tree: sums that do not depend on the number of ranks; sequential: less memory, without that.", .choices = "tree|sequential", .argument = "ORDER", FIELD(gradient_order)),
 KEY("sifr.offload_state", CHOICE, BUILT, "\"all\"", "", "What of the optimizer state is kept where offload_optimizer says: all, the fp32 master weights alone, or both moments alone.", NVME, .choices = "all|master_weights|moments", .argument = "KIND", FIELD(offload.state)),
-KEY("sifr.offload_gradients", CHOICE, BUILT, "\"none\"", "", "nvme: a slice of gradient sums is written as soon as it is final, and read by the update; with offload_optimizer on nvme, at stages 2 and 3 or on one rank. What accumulation adds to stays in memory: unit by unit (step_order unit) that is one unit's. cpu is where they are anyway: ranks here are CPUs.", .choices = "none|cpu|nvme", .argument = "TIER", FIELD(offload_gradients)),
+KEY("sifr.offload_gradients", CHOICE, BUILT, "\"none\"", "", "nvme: a slice of gradient sums is written as soon as it is final, and read by the update; at stages 2 and 3 or on one rank. What accumulation adds to stays in memory: unit by unit (step_order unit) that is one unit's. cpu is where they are anyway: ranks here are CPUs.", .choices = "none|cpu|nvme", .argument = "TIER", FIELD(offload_gradients)),
 KEY("sifr.offload_activations", CHOICE, BUILT, "\"none\"", "", "Where what the forward pass leaves for the backward pass is kept. nvme: it is written behind the forward pass and read ahead of the backward pass, through a window in memory that is worked out from the model; with recompute unit that is the units' inputs. cpu is where it is anyway: ranks here are CPUs.", .choices = "none|cpu|nvme", .argument = "TIER", FIELD(offload_activations)),
-KEY("sifr.nvme_path", TEXT, BUILT, NULL, "", "Directory on the disk for offload_activations; where not given, that of offload_optimizer or offload_param on nvme.", .gate = "sifr.offload_activations", .opens = "\"nvme\"", .argument = "DIR", FIELD(nvme_path)),
+KEY("sifr.nvme_path", TEXT, BUILT, NULL, "", "Directory on the disk for offload_gradients and offload_activations; where not given, that of offload_optimizer or offload_param on nvme.", .gate = "sifr.offload_activations", .opens = "\"nvme\"", .also = {"sifr.offload_gradients"}, .argument = "DIR", FIELD(nvme_path)),
 KEY("sifr.recompute", CHOICE, BUILT, "\"none\"", "", "unit: keeps a unit's input only, and computes the rest again for backward; auto: keeps what is dear to compute again, as far as activation_memory, or else the machine's memory, allows.", .choices = "none|unit|auto", .argument = "KIND", FIELD(recompute)),
 KEY("sifr.activation_memory", BYTES, BUILT, NULL, "bytes", "What a rank's activations may take at most, such as \"1GiB\"; makes recompute \"auto\". \"auto\": what the machine's memory leaves.", .range = "> 0", .argument = "BYTES", FIELD(activations.memory)),
 KEY("sifr.tile_tokens", INT, BUILT, "0", "tokens", "Norms, products and the MLP between them go through a micro batch so many tokens at a time, and what only they read is there for so many: less memory for long sequences, the same bits. A multiple of 1024; 0: all at once.", .range = ">= 0", .argument = "N", FIELD(activations.tile_tokens)),

@@ -41,7 +41,7 @@ typedef struct train_key {
     const char *neutral;  /* of one that is not built: what asks for nothing, beside the default */
     const char *gate;     /* acts only where this other key differs from its default */
     const char *opens;    /* of a built key: acts only where `gate` has this value ... */
-    const char *also[2];  /* ... or one of these other keys has it */
+    const char *also[3];  /* ... or one of these other keys has it */
     const char *only;     /* the types of optimizer or scheduler that have this parameter */
     const char *alias;    /* the new name; "" where the old one is dropped */
     const char *bool_means; /* the JSON object that `true` stands for */

@@ -7,7 +7,6 @@
 
 #define TRAIN_OFFLOAD "zero_optimization.offload_optimizer"
 #define TRAIN_OFFLOAD_PARAM "zero_optimization.offload_param"
-#define TRAIN_OFFLOAD_ACTIVATIONS "sifr.offload_activations"
 
 enum { TRAIN_DISK_ALIGNMENT = 4096, TRAIN_MOST_BLOCK = 1 << 30 };
 
@@ -81,38 +80,37 @@ static sifr_status train_check_paths(const train_config *config, bool optimizer,
                      state, parameters);
 }
 
-/* Activations go to the directory of the state, if some is on disk. */
-static sifr_status train_check_activations(const train_config *config, bool optimizer, bool param,
-                                           sifr_error *error) {
+/* Gradients and activations go to the directory of the state or the parameters, if one is named. */
+static sifr_status train_check_own_path(const train_config *config, const char *what,
+                                        const char *named, sifr_error *error) {
     const char *own = train_text_at(config, "sifr.nvme_path");
-    const char *section = optimizer ? TRAIN_OFFLOAD ".nvme_path" : TRAIN_OFFLOAD_PARAM ".nvme_path";
-    const char *state = optimizer || param ? train_text_at(config, section) : own;
-    if (!state[0])
+    char section[96];
+    const char *there = own;
+    if (named) {
+        snprintf(section, sizeof section, "%s.nvme_path", named);
+        there = train_text_at(config, section);
+    }
+    if (!there[0])
         return base_fail(error, SIFR_USAGE,
-                         "sifr.nvme_path is missing: " TRAIN_OFFLOAD_ACTIVATIONS
-                         " nvme needs a directory on the disk that is to hold the activations");
-    if (!own[0] || strcmp(state, own) == 0) return SIFR_OK;
+                         "sifr.nvme_path is missing: sifr.offload_%s nvme needs a directory on the "
+                         "disk that is to hold the %s",
+                         what, what);
+    if (!own[0] || strcmp(there, own) == 0) return SIFR_OK;
     return base_fail(error, SIFR_USAGE,
                      "sifr.nvme_path is %s and %s is %s; two are not built yet: give the same", own,
-                     section, state);
+                     section, there);
 }
 
-/* Gradients go with the optimizer's state, and are slices, or whole on one rank. */
-static sifr_status train_check_gradients(const train_config *config, bool optimizer,
-                                         int64_t world_size, sifr_error *error) {
+/* Gradients are slices, or whole on one rank. */
+static sifr_status train_check_gradients(const train_config *config, int64_t world_size,
+                                         sifr_error *error) {
     static const char path[] = "sifr.offload_gradients";
     size_t index;
     char where[300];
     int64_t stage = train_setting_int(config, "zero_optimization.stage");
-    if (!train_is_nvme(config, path)) return SIFR_OK;
+    if (world_size == 1 || stage >= 2) return SIFR_OK;
     train_key_find(path, &index);
     train_setting_where(config, index, where, sizeof where);
-    if (!optimizer)
-        return base_fail(error, SIFR_USAGE,
-                         "%s is \"nvme\", and " TRAIN_OFFLOAD
-                         ".device is not; gradients go to disk with the optimizer's state only",
-                         where);
-    if (world_size == 1 || stage >= 2) return SIFR_OK;
     return base_fail(error, SIFR_USAGE,
                      "%s is \"nvme\", and zero_optimization.stage is %lld; with several ranks that "
                      "is built for stages 2 and 3",
@@ -147,11 +145,14 @@ sifr_status train_config_offload(const train_config *config, int64_t world_size,
     bool param = train_is_nvme(config, TRAIN_OFFLOAD_PARAM ".device");
     BASE_TRY(train_check_param(config, error));
     BASE_TRY(train_check_state(config, optimizer, error));
-    bool activations = train_is_nvme(config, TRAIN_OFFLOAD_ACTIVATIONS);
-    BASE_TRY(train_check_gradients(config, optimizer, world_size, error));
-    if (!optimizer && !param && !activations) return SIFR_OK;
+    bool activations = train_is_nvme(config, "sifr.offload_activations");
+    bool gradients = train_is_nvme(config, "sifr.offload_gradients");
+    const char *named = optimizer ? TRAIN_OFFLOAD : param ? TRAIN_OFFLOAD_PARAM : NULL;
+    if (gradients) BASE_TRY(train_check_gradients(config, world_size, error));
+    if (!optimizer && !param && !activations && !gradients) return SIFR_OK;
     BASE_TRY(train_check_paths(config, optimizer, param, error));
-    if (activations) BASE_TRY(train_check_activations(config, optimizer, param, error));
+    if (gradients) BASE_TRY(train_check_own_path(config, "gradients", named, error));
+    if (activations) BASE_TRY(train_check_own_path(config, "activations", named, error));
     BASE_TRY(train_check_aio(config, error));
     if (optimizer)
         BASE_TRY(train_check_most(config, TRAIN_OFFLOAD ".buffer_count", 1 << 20, error));
@@ -173,5 +174,5 @@ void train_note_offload(train_config *config) {
     if (config->offload_gradients == TRAIN_TIER_CPU)
         train_note_memory(config, "sifr.offload_gradients", "gradients are");
     if (config->offload_activations == TRAIN_TIER_CPU)
-        train_note_memory(config, TRAIN_OFFLOAD_ACTIVATIONS, "activations are");
+        train_note_memory(config, "sifr.offload_activations", "activations are");
 }

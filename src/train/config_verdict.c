@@ -76,7 +76,7 @@ static bool train_gate_open(const train_config *config, const train_key *key,
     bool said;
     if (!key->opens) return train_switched_on(config, above, &said);
     bool open = train_has_value(config, above->path, key->opens);
-    for (int i = 0; i < 2 && key->also[i]; i++)
+    for (int i = 0; i < 3 && key->also[i]; i++)
         open |= train_has_value(config, key->also[i], key->opens);
     return open;
 }

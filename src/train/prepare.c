@@ -53,15 +53,16 @@ static sifr_status create_engine(train_state *t, sifr_error *error) {
     return told;
 }
 
-/* "optimizer state, parameters and activations"; returns out. */
+/* "optimizer state, parameters, gradients and activations"; returns out. */
 static const char *name_offloaded(const train_config *c, char *out, size_t size) {
     static const char *const states[] = {[TRAIN_STATE_ALL] = "optimizer state",
                                          [TRAIN_STATE_MASTERS] = "master weights",
                                          [TRAIN_STATE_MOMENTS] = "moments"};
-    const char *names[3];
+    const char *names[4];
     size_t count = 0, used = 0;
     if (c->offload.device == TRAIN_TIER_NVME) names[count++] = states[c->offload.state];
     if (c->offload_param.device == TRAIN_TIER_NVME) names[count++] = "parameters";
+    if (c->offload_gradients == TRAIN_TIER_NVME) names[count++] = "gradients";
     if (c->offload_activations == TRAIN_TIER_NVME) names[count++] = "activations";
     out[0] = '\0';
     for (size_t i = 0; i < count && used < size; i++) {

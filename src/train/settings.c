@@ -54,14 +54,15 @@ static sifr_offload_options offload_options(const train_config *c) {
     bool state = c->offload.device == TRAIN_TIER_NVME;
     bool parameters = c->offload_param.device == TRAIN_TIER_NVME;
     bool activations = c->offload_activations == TRAIN_TIER_NVME;
-    const char *path = state         ? c->offload.nvme_path
-                       : parameters  ? c->offload_param.nvme_path
-                       : activations ? c->nvme_path
-                                     : NULL; /* all that are named are the same */
+    bool gradients = c->offload_gradients == TRAIN_TIER_NVME;
+    const char *path = state                      ? c->offload.nvme_path
+                       : parameters               ? c->offload_param.nvme_path
+                       : activations || gradients ? c->nvme_path
+                                                  : NULL; /* all that are named are the same */
     return (sifr_offload_options){.nvme_path = path,
                                   .optimizer = state,
                                   .parameters = parameters,
-                                  .gradients = c->offload_gradients == TRAIN_TIER_NVME,
+                                  .gradients = gradients,
                                   .activations = activations,
                                   .masters_stay = c->offload.state == TRAIN_STATE_MOMENTS,
                                   .moments_stay = c->offload.state == TRAIN_STATE_MASTERS,

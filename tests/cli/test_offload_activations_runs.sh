@@ -1,6 +1,7 @@
 # Activations on disk, as a user has them: the same bits, checkpoints and evaluations as in memory, on
 # one, two and four ranks, alone and with all other state there, across a resume; what the plan says
-# and what a run takes; what is killed, too small or broken. label: full; timeout: 300
+# and what a run takes; what is killed, too small or broken. And gradients there by themselves.
+# label: full; timeout: 300
 # not under sanitizers (MPI keeps what it took)
 run=
 trap 'kill -9 $run 2>/dev/null || :; wait || :' EXIT
@@ -41,9 +42,17 @@ for n in $ranks; do
     config 3 ", \"offload_optimizer\": $nvme, \"offload_param\": $nvme" \
         ', "offload_activations": "nvme", "offload_gradients": "nvme", "step_order": "unit"'
     train all-$n $n --max-steps 4 --recompute unit || fail "$n ranks, all"
-    grep -q "^optimizer state, parameters and activations: .* in nvme" log || fail "not said: $(cat log)"
+    grep -q "^optimizer state, parameters, gradients and activations: .* in nvme" log || fail "not said: $(cat log)"
     same all-$n memory "$n ranks, all"
     empty "$n ranks"
+done
+
+for n in $ranks; do
+    config 2 "" ', "offload_gradients": "nvme", "nvme_path": "nvme"'
+    train sums-$n $n --max-steps 4 || fail "$n ranks, gradients"
+    grep -q "^gradients: .* in nvme, by " log || fail "gradients: where they are, is not said"
+    same sums-$n memory "$n ranks, gradients"
+    empty "$n ranks, gradients"
 done
 
 # --- saved in memory, gone on with on disk, and back ---

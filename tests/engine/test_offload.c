@@ -98,6 +98,32 @@ static void one_kind(void **state) {
     scratch_expect_empty();
 }
 
+/* Sums of gradients by themselves, where they are slices or whole on one rank. */
+static void gradients_alone(void **state) {
+    (void)state;
+    zero_variant v = {.ranks = 1, .type = "llama", .precision = SIFR_BF16, .global = GLOBAL};
+    zero_outcome want = zero_run(v);
+    for (int n = 0; n < 6; n++) {
+        sifr_offload_options offload = on_disk();
+        offload.optimizer = false;
+        offload.gradients = true;
+        offload.sub_group_size = n % 2 ? 2048 : 0;
+        v.offload = &offload;
+        v.ranks = 1 << n % 3;
+        v.stage = v.ranks > 1 ? 2 + n / 3 : 0;
+        v.unit_order = n > 2;
+        zero_outcome have = zero_run(v);
+        assert_true(zero_is_same(&want, &have));
+        assert_true(have.peak[PLAN_MASTERS] > 0 && have.peak[PLAN_MOMENTS] > 0);
+        /* fp32 sums, a rank's share: half of what the moments take; whole pages */
+        assert_in_range(have.nvme_bytes, have.peak[PLAN_MOMENTS] / 2,
+                        have.peak[PLAN_MOMENTS] / 2 + 64 * 4096);
+        free(have.weights);
+    }
+    free(want.weights);
+    scratch_expect_empty();
+}
+
 /* Steps that overflow change nothing on disk either, nor do weights that are frozen. */
 static void skipped_and_frozen(void **state) {
     (void)state;
@@ -295,10 +321,14 @@ static void failure(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(same_bits),     cmocka_unit_test(settings),
-        cmocka_unit_test(one_kind),      cmocka_unit_test(skipped_and_frozen),
-        cmocka_unit_test(plan),          cmocka_unit_test(refusals),
-        cmocka_unit_test(between_steps), cmocka_unit_test(failure)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(same_bits),
+                                       cmocka_unit_test(settings),
+                                       cmocka_unit_test(one_kind),
+                                       cmocka_unit_test(gradients_alone),
+                                       cmocka_unit_test(skipped_and_frozen),
+                                       cmocka_unit_test(plan),
+                                       cmocka_unit_test(refusals),
+                                       cmocka_unit_test(between_steps),
+                                       cmocka_unit_test(failure)};
     return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
 }

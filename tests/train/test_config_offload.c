@@ -197,7 +197,7 @@ static void kinds(void **state) {
                    "bf16.bf16_master_weights_and_grads has none; give \"moments\" or \"all\"");
 }
 
-/* Gradients go with the optimizer's state. */
+/* Gradients go with the optimizer's state, or by themselves to a directory of their own. */
 static void gradients(void **state) {
     (void)state;
     static const char sifr[] = ", \"sifr\": {\"offload_gradients\": \"nvme\"}";
@@ -205,12 +205,15 @@ static void gradients(void **state) {
     snprintf(text, sizeof text, "{\"zero_optimization\": {\"offload_optimizer\": {%s}}%s}", NVME,
              sifr);
     assert_true(options_of(text).gradients && !options_of(text).parameters);
+    assert_string_equal(options_of(text).nvme_path, "/nvme");
     assert_false(options_of(WITH(NVME, "")).gradients);
-    snprintf(text, sizeof text, "{\"zero_optimization\": {\"stage\": 3}%s}", sifr);
-    config_refused(text, "ds.json: sifr.offload_gradients is \"nvme\", and " OFFLOAD
-                         ".device is not; gradients go to disk with the optimizer's state only");
-    snprintf(text, sizeof text, "{\"zero_optimization\": {\"offload_optimizer\": {%s}}%s}", NVME,
-             sifr);
+    sifr_offload_options o =
+        options_of("{" SIFR("\"offload_gradients\": \"nvme\", \"nvme_path\": \"/own\"") "}");
+    assert_true(o.gradients && !o.optimizer && !o.parameters && !o.activations);
+    assert_string_equal(o.nvme_path, "/own");
+    config_refused("{" SIFR("\"offload_gradients\": \"nvme\"") "}",
+                   "sifr.nvme_path is missing: sifr.offload_gradients nvme needs a directory on "
+                   "the disk that is to hold the gradients");
     config_case *c = config_case_flags(text, 2, NULL);
     assert_int_equal(c->status, SIFR_USAGE);
     assert_non_null(strstr(c->error.message, "is \"nvme\", and zero_optimization.stage is 0; with "
