@@ -51,6 +51,12 @@ show sifr $run --host-memory 768GiB | put ask
 show sifr $run --host-memory 768GiB --fit --output fit.json | put fit
 show sifr $run --host-memory 768GiB --activation-memory 60GiB | sed -n '1,2p; /^    for the backward/,/^    recompute/p; $p' | put keep
 show sifr $run --host-memory 128GiB --fit --output fit.json | put none
+{
+    show sifr $run --host-memory 128GiB --nvme 2TiB --fit --output fit.json
+    show sifr ${run/ds.json/fit.json} --host-memory 128GiB --nvme 2TiB |
+        sed -n '1,2p; /^    on nvme .* read /,/^ *$/p; /^    It fits/p'
+    echo
+} | put disk
 # Bytes a parameter by class, where each is largest, of one rank and micro batch.
 states() {
     echo '| `bf16_master_weights_and_grads` | `bf16_optimizer_states` | parameters | master weights | moments | gradients | together | without gradients |'

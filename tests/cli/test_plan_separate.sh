@@ -37,6 +37,16 @@ for class in parameters "master weights" moments activations; do
 done
 [ "$(host written_bytes)" -ge "$moved" ] || fail "a step writes less than is there"
 
+# --- DeepSpeed's estimates of the same: 18 bytes a parameter on the host, and half as much more ---
+mebibytes() { awk "BEGIN { printf \"%.2f MiB\", $1 / 1048576 }"; }
+parameters=$(sed -n 's/^  "parameters": \([0-9]*\),*$/\1/p' out)
+theirs=$(mebibytes "27 * $parameters") ours=$(mebibytes "$moved")
+expect 0 --config host.json --machine machine.json --compare deepspeed
+says '^DeepSpeed.s estimators .* 1 x 1 ranks, offload_optimizer and offload_param$'
+says "^DeepSpeed, beside, on a host .* $theirs$"
+[ "$(sed -n '/^DeepSpeed, beside/{n;p}' out | grep -c "^sifr .* $ours$")" = 1 ] ||
+    fail "not $ours on the host"
+
 # --- a limit for each ---
 expect 0 --config host.json --machine machine.json --device-memory "$own" --host-memory 1GiB
 says '^on the host +[0-9]+ '
