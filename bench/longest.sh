@@ -1,10 +1,10 @@
 #!/bin/bash
 # The longest sequence that trains in some memory: longest.sh [BUILD [MEMORY [SHAPE [run]]]]
 # Asks the plan for a Llama (SHAPE: 134M, 12 layers of hidden 768, or tiny, for trying this out) in
-# MEMORY (4GiB), bf16, one rank and sequence: everything kept, units' inputs alone, and those with
-# tiles. With `run` it then trains one step of the last at that length, with data memory limited to
-# MEMORY and 5 % (RLIMIT_DATA, which counts what is mapped), and says what was planned and what
-# measured: for 134M an hour on two cores, most of it attention.
+# MEMORY (4GiB), bf16, one rank and sequence: everything kept, units' inputs alone, those with tiles,
+# and with all on disk that can be. With `run` it then trains one step of the longest that needs no
+# disk, with data memory limited to MEMORY and 5 % (RLIMIT_DATA, which counts what is mapped), and
+# says what was planned and what measured: for 134M an hour on two cores, most of it attention.
 set -eu -o pipefail
 cd "$(dirname "$0")/.."
 sifr=$(realpath "${1:-build}")/sifr
@@ -31,16 +31,25 @@ flags() { # LENGTH RECOMPUTE TILE
     echo "--bf16 --per-device-train-batch-size 1 --gradient-accumulation-steps 1 --threads 2" \
         "--seq-length $1 --recompute $2 --tile-tokens $3"
 }
-longest() { # RECOMPUTE TILE
-    "$sifr" plan --model model --device-memory "$memory" $(flags 4096 "$1" "$2") |
+cat >disk.json <<J
+{"zero_optimization": {"stage": 3, "offload_optimizer": {"device": "nvme", "nvme_path": "$work"},
+  "offload_param": {"device": "nvme", "nvme_path": "$work"}},
+ "sifr": {"offload_gradients": "nvme", "offload_activations": "nvme"}}
+J
+longest() { # RECOMPUTE TILE [OPTION...]
+    "$sifr" plan --model model --device-memory "$memory" $(flags 4096 "$1" "$2") "${@:3}" |
         sed -n 's/^seq_length *\([0-9,]*\) fits.*/\1/p' | tr -d ,
 }
-echo "| recompute | tile_tokens | longest sequence in $memory |"
-echo "|---|---|---|"
+row() { # LENGTH RECOMPUTE TILE DISK
+    [ -n "$1" ] || { echo "longest.sh: nothing fits in $memory" >&2; exit 1; }
+    echo "| $2 | $3 | $4 | $1 |"
+}
+echo "| recompute | tile_tokens | on disk | longest sequence in $memory |"
+echo "|---|---|---|---|"
+row "$(longest unit 1024 --config disk.json)" unit 1024 "state, gradients, parameters, activations"
 for setting in "none 0" "unit 0" "unit 4096" "unit 1024"; do
     length=$(longest $setting)
-    [ -n "$length" ] || { echo "longest.sh: nothing fits in $memory" >&2; exit 1; }
-    echo "| ${setting% *} | ${setting#* } | $length |"
+    row "$length" $setting nothing
 done
 [ "$run" = run ] || exit 0
 
