@@ -1,11 +1,11 @@
 #!/bin/bash
-# What `sifr plan` says in docs/memory.md: memory_page.sh [PROGRAM [PAGE]]
-# Runs the commands of that page and puts them, with what they print, between its markers.
+# What `sifr plan` says in docs/memory.md and docs/offload.md: memory_page.sh [PROGRAM [DOCS]]
+# Runs the commands of these pages and puts them, with what they print, between their markers.
 set -eu -o pipefail
 cd "$(dirname "$0")/.."
 tree=$PWD
 sifr=$(realpath "${1:-build/sifr}")
-page=$(realpath "${2:-docs/memory.md}")
+docs=$(realpath "${2:-docs}")
 work=$(mktemp -d "${TMPDIR:-/tmp}/sifr-page.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 cd "$work"
@@ -36,7 +36,7 @@ show() {
     { "$sifr" "$@" 2>&1 || true; } | sed 's/^/    /; s/ *$//'
     echo
 }
-put() { "$tree/scripts/page-part.sh" "$page" "$1"; } # NAME: standard input there
+put() { "$tree/scripts/page-part.sh" "$docs/${2:-memory}.md" "$1"; } # NAME [PAGE]: standard input there
 
 run="plan --config ds.json --model llama-8b --world-size 8 --machine machine.json"
 {
@@ -84,3 +84,55 @@ J
 }
 states | put states
 show sifr $run --compare deepspeed --host-memory 768GiB | sed -n "1,2p; /^    DeepSpeed's est/,\$p" | put compare
+
+# --- activations on disk: a Llama of 134M on two cores ---
+mkdir llama-134m
+cat >llama-134m/config.json <<'J'
+{"model_type": "llama", "architectures": ["LlamaForCausalLM"], "vocab_size": 32000,
+ "hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12,
+ "intermediate_size": 2048, "max_position_embeddings": 1048576, "tie_word_embeddings": false}
+J
+cat >two-cores.json <<'J'
+{"version": 1, "fp32_operations_per_s": 2e11, "memory_bytes_per_s": 3e10,
+ "instruction_s": 5e-6, "disk_bytes_per_s": 1e9}
+J
+activations() { # TIER OPTION...
+    cat >activations.json <<J
+{"train_micro_batch_size_per_gpu": 1,
+ "sifr": {"offload_activations": "$1", "nvme_path": "/local_nvme", "threads": 2}}
+J
+    "$sifr" plan --config activations.json --model llama-134m --machine two-cores.json "${@:2}" \
+        --json >activations.out
+}
+number() { sed -n "/$1/,\$s/^ *\"$2\": \([0-9.e-]*\).*/\1/p" activations.out | head -n 1; } # AFTER KEY
+compare() { # NAME OPTION...
+    local memory step
+    activations none "${@:2}"
+    memory=$(number . peak_bytes) step=$(number . step_s)
+    activations nvme "${@:2}"
+    awk -v name="$1" -v memory="$memory" -v step="$step" -v with="$(number . peak_bytes)" \
+        -v disk="$(number '"nvme"' bytes)" -v moved="$(number '"nvme"' written_bytes)" \
+        -v slower="$(number . step_s)" 'BEGIN {
+        printf "| %s | %.2f GiB | %.2f GiB and %.2f GiB on disk | %.2f GiB | %+.0f %% |\n", name,
+            memory / 2^30, with / 2^30, disk / 2^30, moved / 2^30, 100 * (slower / step - 1) }'
+}
+limit() { # NAME OPTION...
+    echo -n "| $1"
+    for tier in none nvme; do
+        activations $tier --device-memory 4GiB "${@:2}" >/dev/null
+        sed -n 's/^  "largest_seq_length": \([0-9]*\).*/\1/p' activations.out |
+            sed ':a; s/\B[0-9]\{3\}\>/,&/; ta; s/^/ | /' | tr -d '\n'
+    done
+    echo ' | | |'
+}
+unit="--recompute unit" one="--seq-length 4096" eight="--gradient-accumulation-steps 8 --step-order unit"
+{
+    echo '| | in memory | on disk | written, and read | predicted |'
+    echo '|---|---|---|---|---|'
+    compare '1 x 4,096 tokens' $one
+    compare 'the same, `recompute` "unit"' $one $unit
+    compare '8 micro batches, step order "unit"' $one $eight
+    compare 'the same, `recompute` "unit"' $one $eight $unit
+    limit 'longest sequence in 4 GiB' $one
+    limit 'the same, `recompute` "unit"' $one $unit
+} | put activations offload

@@ -1,23 +1,28 @@
-# What docs/memory.md shows of `sifr plan` is what it prints: made anew it has the same words, and
-# figures within 5 % (scratch depends on the processor; the program's own memory is left out).
+# What docs/memory.md and docs/offload.md show of `sifr plan` is what it prints: made anew they have
+# the same words, and figures within 5 % (scratch depends on the processor; the program's own memory
+# is left out).
 # not under sanitizers (test_search, test_plan are)
-cp "$SOURCE/docs/memory.md" page.md
-"$SOURCE/scripts/memory_page.sh" "$SIFR" "$PWD/page.md"
-[ "$(grep -c '^    \$ sifr plan ' page.md)" = 5 ] || { echo "not all commands are there"; exit 1; }
+mkdir pages
+cp "$SOURCE/docs/memory.md" "$SOURCE/docs/offload.md" pages
+"$SOURCE/scripts/memory_page.sh" "$SIFR" "$PWD/pages"
+[ "$(grep -c '^    \$ sifr plan ' pages/memory.md)" = 7 ] || { echo "not all commands are there"; exit 1; }
+[ "$(grep -c '^| .* on disk | .* GiB | .* % |$' pages/offload.md)" = 4 ] || { echo "not all rows are there"; exit 1; }
 # same FILE: the words of a page, figures as they are, a word a line
 words() { sed '/program itself takes/d; s/(\([^ ]*\) ranks share.*//; s/less .* that the program.*//' "$1" |
     tr -s ' ' '\n'; }
-words "$SOURCE/docs/memory.md" >old
-words page.md >new
-paste -d ' ' old new | awk '
-    function figure(word) { gsub(/[,%()+]/, "", word); return word }
-    $1 == $2 { next }
-    {
-        a = figure($1); b = figure($2)
-        if (a ~ /^-?[0-9.e+]+$/ && b ~ /^-?[0-9.e+]+$/) {
-            off = a - b; off = off < 0 ? -off : off; size = a < 0 ? -a : a
-            if (off <= size / 20 || off <= 0.3) next
+for page in memory offload; do
+    words "$SOURCE/docs/$page.md" >old
+    words pages/$page.md >new
+    paste -d ' ' old new | awk -v page=$page '
+        function figure(word) { gsub(/[,%()+]/, "", word); return word }
+        $1 == $2 { next }
+        {
+            a = figure($1); b = figure($2)
+            if (a ~ /^-?[0-9.e+]+$/ && b ~ /^-?[0-9.e+]+$/) {
+                off = a - b; off = off < 0 ? -off : off; size = a < 0 ? -a : a
+                if (off <= size / 20 || off <= 0.3) next
+            }
+            print "docs/" page ".md says " $1 ", the program " $2; bad = 1
         }
-        print "docs/memory.md says " $1 ", the program " $2; bad = 1
-    }
-    END { exit bad }' || { echo "run scripts/memory_page.sh, and read what it changed"; exit 1; }
+        END { exit bad }' || { echo "run scripts/memory_page.sh, and read what it changed"; exit 1; }
+done
