@@ -87,19 +87,26 @@ static int32_t count_needed(fetch_state *f) {
     return most;
 }
 
+/* The largest slice is the one to name: whoever gives its size is not refused again. */
+static sifr_status check_size(const fetch_state *f, sifr_error *error) {
+    int64_t limit = f->s->settings.offload.most_slice;
+    const plan_instruction *largest = NULL;
+    for (size_t k = 0; k < f->count; k++) {
+        const plan_instruction *gather = &f->old.instructions[f->slices[k].gather];
+        if (!largest || gather->bytes > largest->bytes) largest = gather;
+    }
+    int64_t elements = largest ? largest->bytes / element_bytes(f) : 0;
+    if (!limit || elements <= limit) return SIFR_OK;
+    return base_fail(error, SIFR_USAGE,
+                     "offload_param: buffer_size %lld: a rank's slice of %s has %lld elements; "
+                     "give at least as many, or leave it out",
+                     (long long)limit, f->s->model->units[largest->unit].name, (long long)elements);
+}
+
 static sifr_status choose_room(fetch_state *f, sifr_error *error) {
     const plan_offload *offload = &f->s->settings.offload;
     int32_t needed = count_needed(f);
-    for (size_t k = 0; k < f->count && offload->most_slice; k++) {
-        const plan_instruction *gather = &f->old.instructions[f->slices[k].gather];
-        int64_t elements = gather->bytes / element_bytes(f);
-        if (elements <= offload->most_slice) continue;
-        return base_fail(error, SIFR_USAGE,
-                         "offload_param: buffer_size %lld: a rank's slice of %s has %lld elements; "
-                         "give at least as many, or leave it out",
-                         (long long)offload->most_slice, f->s->model->units[gather->unit].name,
-                         (long long)elements);
-    }
+    BASE_TRY(check_size(f, error));
     f->most = offload->slices ? offload->slices : needed + 1;
     if (f->most >= needed) return SIFR_OK;
     return base_fail(error, SIFR_USAGE,

@@ -45,14 +45,16 @@ static void same_bits(void **state) {
     scratch_expect_empty();
 }
 
-/* How it is read and written changes nothing. */
+/* How it is read and written changes nothing, each of it on every number of ranks. */
 static void settings(void **state) {
     (void)state;
-    zero_variant v = {.ranks = 1, .type = "llama", .precision = SIFR_BF16, .global = 2};
+    static const int64_t groups[] = {2048, 1, 5000, 0};
+    zero_variant v = {.ranks = 1, .type = "llama", .precision = SIFR_BF16, .global = GLOBAL};
     zero_outcome want = zero_run(v);
-    for (int n = 0; n < 24; n++) {
+    for (int k = 0; k < 3 * 24; k++) {
+        int n = k % 24;
         sifr_offload_options offload = on_disk();
-        offload.sub_group_size = 2048;
+        offload.sub_group_size = groups[n / 5 % 4];
         offload.buffer_count = n % 8 ? 2 + n % 8 + n / 8 : 0;
         if (offload.buffer_count && offload.buffer_count < 3) offload.buffer_count = 3;
         offload.pipeline_read = n & 1;
@@ -63,6 +65,8 @@ static void settings(void **state) {
         offload.threads = 1 + n % 2;
         offload.single_submit = n >> 3 & 1;
         offload.overlap_events = n % 3;
+        v.ranks = 1 << k / 24;
+        v.stage = v.ranks > 1 ? (n + k / 24) % 4 : 0;
         v.offload = &offload;
         zero_expect_same(&want, v);
     }
@@ -197,22 +201,53 @@ static sifr_status make(sifr_model **model, const sifr_offload_options *offload,
     return sifr_engine_create(*model, &options, engine, error);
 }
 
-static void refusals(void **state) {
-    (void)state;
+static sifr_status try_out(const sifr_offload_options *offload, sifr_error *error) {
     sifr_model *model;
     sifr_engine *engine = NULL;
-    sifr_error error = {0};
-    sifr_offload_options offload = on_disk();
-    offload.buffer_count = 2;
-    assert_int_equal(make(&model, &offload, &engine, &error), SIFR_USAGE);
-    assert_message(&error, "buffer_count 2: a sub-group has 3 kinds of state");
-    assert_message(&error, "9 let it be read");
+    sifr_status status = make(&model, offload, &engine, error);
+    sifr_engine_free(engine);
     sifr_model_free(model);
+    return status;
+}
+
+/* The number that a refusal names works, whatever kinds of state are there; one less does not. */
+static void refusals(void **state) {
+    (void)state;
+    sifr_error error = {0};
+    sifr_offload_options offload;
+    for (int n = 0; n < 4; n++) {
+        int kinds, ahead;
+        offload = on_disk();
+        offload.masters_stay = n % 2;
+        offload.gradients = n / 2;
+        offload.buffer_count = 1;
+        assert_int_equal(try_out(&offload, &error), SIFR_USAGE);
+        assert_int_equal(sscanf(error.message,
+                                "offload_optimizer: buffer_count 1: a sub-group has %d kinds of "
+                                "state to move and needs as many buffers; %d let it be read",
+                                &kinds, &ahead),
+                         2);
+        assert_int_equal(kinds, n % 2 ? 2 : 3);
+        assert_int_equal(ahead, 3 * kinds);
+        offload.buffer_count = kinds - 1;
+        assert_int_equal(try_out(&offload, &error), SIFR_USAGE);
+        offload.buffer_count = kinds;
+        assert_int_equal(try_out(&offload, &error), SIFR_OK);
+        offload.buffer_count = ahead;
+        assert_int_equal(try_out(&offload, &error), SIFR_OK);
+    }
     offload = on_disk();
     offload.nvme_path = scratch_path("none");
-    assert_int_equal(make(&model, &offload, &engine, &error), SIFR_USAGE);
+    assert_int_equal(try_out(&offload, &error), SIFR_USAGE);
     assert_message(&error, "no such directory");
-    sifr_model_free(model);
+    offload = on_disk();
+    offload.block_size = 5000; /* the library is told the rules, not the config's reader */
+    assert_int_equal(try_out(&offload, &error), SIFR_USAGE);
+    assert_message(&error, "a multiple of 4096 bytes, up to 1 GiB, queue_depth 1 to 4096");
+    offload.block_size = 4096;
+    offload.queue_depth = 4096;
+    assert_int_equal(try_out(&offload, &error), SIFR_OK);
+    scratch_expect_empty();
 }
 
 typedef struct between {

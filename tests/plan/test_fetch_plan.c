@@ -1,6 +1,8 @@
 /* Plans with parameters and gradients on disk: nothing is gathered or used before it is read, no
  * more slices are in memory than asked for, kernels reach no file; accumulation unit by unit reads
- * no more. */
+ * no more; the numbers that refusals name. */
+#include <stdio.h>
+
 #include "support/disk_plan.h"
 
 static plan_settings settings_of(int32_t ranks, device_dtype dtype) {
@@ -161,6 +163,57 @@ static void accumulation(void **state) {
     }
 }
 
+/* A plan that is refused: the number in the message, by a pattern for sscanf. */
+static long long refused(const plan_settings *settings, const char *pattern) {
+    plan_schedule *s = NULL;
+    sifr_error error = {0};
+    long long number = 0;
+    assert_int_equal(plan_lower(model, dev, settings, &s, &error), SIFR_USAGE);
+    if (sscanf(error.message, pattern, &number) != 1) fail_msg("%s", error.message);
+    return number;
+}
+
+static void accepted(plan_settings settings) {
+    plan_free(disk_plan_lower(&settings));
+    settings.mode = PLAN_EVALUATE; /* with the same buffers, in the middle of a run */
+    settings.micro_batches = 1;
+    settings.order = PLAN_BATCH;
+    settings.recompute = PLAN_RECOMPUTE_NONE;
+    settings.external_parameters = true;
+    plan_free(disk_plan_lower(&settings));
+}
+
+/* The first number that a refusal names works, for evaluation, too, and one less does not. */
+static void named(void **state) {
+    (void)state;
+    static const char size_of[] =
+        "offload_param: buffer_size %*d: a rank's slice of layers.%*s has %lld";
+    static const char count_of[] = "offload_param: buffer_count %*d: %lld slices";
+    for (int n = 0; n < 48; n++) {
+        plan_settings settings = settings_of(1 << n % 3, n % 5 ? DEVICE_BF16 : DEVICE_FP32);
+        settings.order = n / 3 % 2 ? PLAN_UNIT : PLAN_BATCH;
+        settings.recompute = n / 6 % 2;
+        settings.transfers.overlap_comm = n / 12 % 2;
+        settings.transfers.prefetch_bucket = n % 4 * 20000;
+        settings.transfers.max_reuse_distance = n % 7 == 6 ? 100000 : 0;
+        settings.offload.most_slice = 1; /* an embedding is first, and smaller than a block */
+        long long size = refused(&settings, size_of);
+        settings.offload.most_slice = size - 1;
+        assert_int_equal(refused(&settings, size_of), size);
+        settings.offload.most_slice = size;
+        accepted(settings);
+        plan_schedule *s = disk_plan_lower(&settings);
+        settings.offload.slices = most_live(s) > 2 ? 1 : 0; /* two where one is read ahead */
+        plan_free(s);
+        if (!settings.offload.slices) continue;
+        long long count = refused(&settings, count_of);
+        settings.offload.slices = (int32_t)count - 1;
+        assert_int_equal(refused(&settings, count_of), count);
+        settings.offload.slices = (int32_t)count;
+        accepted(settings);
+    }
+}
+
 /* Slices that stay in memory are neither read nor written. */
 static void kept(void **state) {
     (void)state;
@@ -233,8 +286,12 @@ static void price(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(read_before_use), cmocka_unit_test(ahead),
-                                       cmocka_unit_test(accumulation),    cmocka_unit_test(kept),
-                                       cmocka_unit_test(gradients),       cmocka_unit_test(price)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(read_before_use),
+                                       cmocka_unit_test(ahead),
+                                       cmocka_unit_test(accumulation),
+                                       cmocka_unit_test(named),
+                                       cmocka_unit_test(kept),
+                                       cmocka_unit_test(gradients),
+                                       cmocka_unit_test(price)};
     return cmocka_run_group_tests(tests, disk_plan_setup, disk_plan_teardown);
 }

@@ -102,6 +102,16 @@ static void refusals(void **state) {
     config_refused(WITH(NVME, ", \"aio\": {\"use_gds\": true}"),
                    "ds.json: aio.use_gds is true, which is not built yet; set it to false or leave "
                    "it out (Reads from NVMe straight into GPU memory; ranks here are CPUs.)");
+    /* the numbers that are named work */
+    options_of(WITH(NVME ", \"buffer_count\": 1048576",
+                    ", \"aio\": {\"block_size\": 4096, \"queue_depth\": 4096}"));
+    config_refused(WITH(NVME ", \"buffer_count\": 1048577", ""),
+                   "ds.json: " OFFLOAD ".buffer_count is 1048577; give at most 1048576");
+    config_refused(WITH(NVME, ", \"aio\": {\"block_size\": 1073745920}"),
+                   "ds.json: aio.block_size is 1073745920; give at most 1073741824");
+    config_refused(WITH(NVME, ", \"aio\": {\"intra_op_parallelism\": 257}"),
+                   "ds.json: aio.intra_op_parallelism is 257; give at most 256");
+    options_of(WITH(NVME, ", \"aio\": {\"block_size\": 1073741824, \"thread_count\": 256}"));
     static const char *const out_of_range[] = {WITH(NVME ", \"buffer_count\": 0", ""),
                                                WITH(NVME ", \"ratio\": 1.5", "")};
     for (int i = 0; i < 2; i++) {
