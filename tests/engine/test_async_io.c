@@ -1,14 +1,21 @@
 /* File I/O beside computing: both ways of it, any block size and depth, errors by name. */
 #include "engine/async_io.h"
 
+#include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include "base/random.h"
+#include "support/refuse_calls.h"
 #include "support/scratch.h"
 
 enum { UNIT = ENGINE_IO_ALIGNMENT, FILE_BYTES = 96 * UNIT, PARTS = 8 };
+
+static refused_calls refused; /* of this process, by now */
 
 static engine_io_settings settings_of(bool plain) {
     return (engine_io_settings){.block_bytes = 3 * UNIT,
@@ -22,12 +29,14 @@ static engine_io *open_io(const engine_io_settings *settings) {
     engine_io *io = NULL;
     sifr_error error = {0};
     if (engine_io_open(settings, 2 * PARTS, &io, &error) != SIFR_OK) fail_msg("%s", error.message);
+    if (settings->plain || refused.rings) assert_false(engine_io_uses_rings(io));
     return io;
 }
 
 static void open_file(engine_io_file *file, const char *path) {
     sifr_error error = {0};
     if (engine_io_file_open(file, path, false, &error) != SIFR_OK) fail_msg("%s", error.message);
+    if (refused.direct) assert_false(file->direct);
 }
 
 static char *aligned(size_t bytes) {
@@ -278,6 +287,96 @@ static void wrong_settings(void **state) {
     assert_message(&error, "no/such");
 }
 
+/* A file that cannot be opened past the page cache is made all the same, and takes what is not
+ * aligned. */
+static void made_without_direct(void **state) {
+    (void)state;
+    engine_io_settings settings = settings_of(false);
+    engine_io *io = open_io(&settings);
+    engine_io_file file;
+    engine_io_handle handle;
+    sifr_error error = {0};
+    char text[] = "odd";
+    const char *path = scratch_path("made");
+    (void)unlink(path);
+    assert_int_equal(engine_io_file_open(&file, path, true, &error), SIFR_OK);
+    assert_false(file.direct);
+    assert_int_equal(engine_io_start_write(io, &file, 5, text, sizeof text, &handle, &error),
+                     SIFR_OK);
+    must_wait(io, handle);
+    memset(text, 0, sizeof text);
+    assert_int_equal(engine_io_start_read(io, &file, 5, text, sizeof text, &handle, &error),
+                     SIFR_OK);
+    must_wait(io, handle);
+    assert_string_equal(text, "odd");
+    engine_io_close(io);
+    engine_io_file_close(&file);
+}
+
+/* All of the above in a process of its own, in which the kernel refuses something. */
+static int run_refused(refused_calls calls) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(settings_change_nothing),
+                                       cmocka_unit_test(in_turn), cmocka_unit_test(failures),
+                                       cmocka_unit_test(not_aligned), cmocka_unit_test(too_many)};
+    const struct CMUnitTest made[] = {cmocka_unit_test(made_without_direct)};
+    refused = calls;
+    if (!refuse_calls(calls)) return REFUSE_SKIPPED;
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    return calls.direct ? failed + cmocka_run_group_tests(made, NULL, NULL) : failed;
+}
+
+static void refused_by_kernel(void **state) {
+    (void)state;
+    static const refused_calls calls[] = {
+        {.rings = ENOSYS}, {.rings = EPERM}, {.direct = true}, {.rings = EPERM, .direct = true}};
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        int result;
+        fflush(NULL);
+        pid_t child = fork();
+        assert_true(child >= 0);
+        if (child == 0) exit(run_refused(calls[i]));
+        assert_int_equal(waitpid(child, &result, 0), child);
+        assert_true(WIFEXITED(result));
+        if (WEXITSTATUS(result) == REFUSE_SKIPPED) skip();
+        assert_int_equal(WEXITSTATUS(result), 0);
+    }
+}
+
+/* Descriptors of this process; and the lowest one that is free. */
+static int count_open(int *next) {
+    int count = 0, file = dup(0);
+    *next = file;
+    close(file);
+    DIR *directory = opendir("/proc/self/fd");
+    assert_non_null(directory);
+    while (readdir(directory)) count++;
+    closedir(directory);
+    return count;
+}
+
+/* The kernel gives some of the rings that were asked for, and then none: they are given back. */
+static void too_few_rings(void **state) {
+    (void)state;
+    engine_io_settings settings = settings_of(false);
+    engine_io *io = open_io(&settings);
+    bool rings = engine_io_uses_rings(io);
+    struct rlimit before, few;
+    int next, count;
+    engine_io_close(io);
+    if (!rings) skip();
+    settings.threads = 3;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    count = count_open(&next);
+    few = before;
+    few.rlim_cur = (rlim_t)next + 2;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+    io = open_io(&settings);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_false(engine_io_uses_rings(io));
+    assert_int_equal(count_open(&next), count);
+    engine_io_close(io);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(settings_change_nothing),
                                        cmocka_unit_test(in_turn),
@@ -285,6 +384,8 @@ int main(void) {
                                        cmocka_unit_test(failures),
                                        cmocka_unit_test(not_aligned),
                                        cmocka_unit_test(too_many),
-                                       cmocka_unit_test(wrong_settings)};
+                                       cmocka_unit_test(wrong_settings),
+                                       cmocka_unit_test(refused_by_kernel),
+                                       cmocka_unit_test(too_few_rings)};
     return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
 }
