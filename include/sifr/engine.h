@@ -85,9 +85,10 @@ typedef struct sifr_offload_options {
     int64_t sub_group_size; /* elements updated at a time; 0: worked out */
     int32_t buffer_count;   /* each for one kind of state of one sub-group; 0: worked out */
     bool pipeline_read, pipeline_write; /* beside the update */
-    bool pin_memory;                    /* of these buffers, where the system allows */
-    int64_t block_size;                 /* bytes of a request; a multiple of 4096 */
-    int32_t queue_depth;                /* requests under way for each thread */
+    bool pin_memory;     /* of what the state and gradients go through, where the system allows */
+    bool pin_parameters; /* and of what parameters are read to and written from */
+    int64_t block_size;  /* bytes of a request; a multiple of 4096 */
+    int32_t queue_depth; /* requests under way for each thread */
     int32_t threads;
     bool single_submit, overlap_events; /* as DeepSpeed's */
 } sifr_offload_options;

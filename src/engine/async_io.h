@@ -57,10 +57,12 @@ bool engine_io_uses_rings(const engine_io *io);
 /* Bytes of all transfers that were started since it was opened. */
 void engine_io_count(const engine_io *io, int64_t *read, int64_t *written);
 
-/* Pins these pieces of memory for as long as `io` is open, so that rings need not do so for each
- * block. Only while nothing is under way. False where that is not possible: too much for the limit
- * of locked memory, no rings. Transfers go on either way. */
-bool engine_io_pin(engine_io *io, const struct iovec *memory, unsigned count);
+/* Pins these pieces of memory, each of at most 1 GiB, for as long as `io` is open, so that rings
+ * need not do so for each block that lies in one of them. Only while nothing is under way, and not
+ * again once it was possible. Where it is not, *number is the kernel's reason (ENOMEM: too much for
+ * the limit of locked memory), or 0: there are no rings. Transfers go on either way. */
+bool engine_io_pin(engine_io *io, const struct iovec *memory, unsigned count, int *number);
+bool engine_io_is_pinned(const engine_io *io, const void *memory, int64_t bytes);
 
 /* Moves `bytes` between `memory` and the file at `offset`. Memory must live, and not be touched,
  * until the wait. SIFR_FAILED where too many are under way, or something is not aligned. */

@@ -29,6 +29,7 @@ sifr_engine_options sifr_engine_defaults(void) {
                     .pipeline_read = true,
                     .pipeline_write = true,
                     .pin_memory = true,
+                    .pin_parameters = true,
                     .block_size = 1 << 20,
                     .queue_depth = 32,
                     .threads = 1,
@@ -117,8 +118,8 @@ static sifr_status open_swap(sifr_engine *engine, sifr_error *error) {
     if (!s->nvme_bytes) return SIFR_OK;
     BASE_TRY(engine_swap_open(o->nvme_path, s->settings.rank, s->nvme_bytes, &io,
                               engine_transfers(s, PLAN_DISK), &engine->swap, error));
-    engine->pinned = engine_use_swap(engine->trainer, engine->swap, o->pin_memory);
-    return SIFR_OK;
+    engine_use_swap(engine->trainer, engine->swap);
+    return engine_pin(engine->trainer, o->pin_memory, o->pin_parameters, &engine->pinned, error);
 }
 
 static sifr_status check_types(const sifr_engine_options *o, sifr_error *error) {
@@ -311,7 +312,7 @@ static sifr_status make_evaluator(sifr_engine *engine, sifr_error *error) {
     BASE_TRY(plan_lower(engine->model, engine->dev, &settings, &engine->evaluation, error));
     BASE_TRY(engine_executor_create(engine->evaluation, engine->group, engine->trainer,
                                     &engine->evaluator, error));
-    if (engine->swap) (void)engine_use_swap(engine->evaluator, engine->swap, false);
+    if (engine->swap) engine_use_swap(engine->evaluator, engine->swap);
     return SIFR_OK;
 }
 

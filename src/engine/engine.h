@@ -17,8 +17,8 @@ struct sifr_engine {
     comm_group *own_group;                /* the same where the engine closes it, else NULL */
     plan_schedule *training, *evaluation; /* evaluation is made when it is first asked for */
     engine_executor *trainer, *evaluator;
-    engine_swap *swap; /* what of the state is on disk; NULL: nothing */
-    bool pinned;       /* the buffers between disk and the optimizer are */
+    engine_swap *swap;    /* what of the state is on disk; NULL: nothing */
+    engine_pinned pinned; /* for it */
     int64_t steps, updates;
     engine_loss_scaler scaler; /* SIFR_FP16; the others keep its scale at 1 */
 };

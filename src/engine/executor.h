@@ -42,9 +42,19 @@ int32_t engine_transfers(const plan_schedule *schedule, plan_queue queue);
 
 /* Where the schedule's buffers on disk are: before the first run of a schedule that has such. The
  * swap is borrowed, and closed before the executor is freed, since transfers may be under way after
- * a run that failed. With `pin` the buffers of updates are pinned for it; returns whether they are.
- */
-bool engine_use_swap(engine_executor *executor, engine_swap *swap, bool pin);
+ * a run that failed. */
+void engine_use_swap(engine_executor *executor, engine_swap *swap);
+
+/* What of a rank's memory is pinned for the disk. */
+typedef struct engine_pinned {
+    int64_t asked, bytes; /* bytes: those of them that are */
+    int number;           /* where that is not all: the kernel's reason, or 0: there are no rings */
+} engine_pinned;
+
+/* Pins what is read from disk to and written from, of optimizer state and gradients, or parameters,
+ * or both; where not both can be, the former alone. After engine_use_swap, before the first run. */
+sifr_status engine_pin(engine_executor *executor, bool optimizer, bool parameters,
+                       engine_pinned *out, sifr_error *error) SIFR_MUST_CHECK;
 
 /* Address of a buffer of the schedule, in the device's memory or the host's; NULL for an index of
  * -1, and for one on disk. */

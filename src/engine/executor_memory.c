@@ -171,19 +171,8 @@ int32_t engine_transfers(const plan_schedule *s, plan_queue queue) {
     return most;
 }
 
-bool engine_use_swap(engine_executor *e, engine_swap *swap, bool pin) {
-    enum { MOST = 256 };
-    struct iovec memory[MOST];
-    unsigned count = 0;
-    const plan_schedule *s = e->schedule;
+void engine_use_swap(engine_executor *e, engine_swap *swap) {
     e->swap = swap;
-    for (size_t b = 0; b < s->buffer_count && pin; b++) {
-        if (s->buffers[b].class != PLAN_SWAP || s->buffers[b].unit >= 0) continue;
-        if (count == MOST) return false;
-        size_t bytes = (size_t)(s->buffers[b].bytes - PLAN_DISK_ALIGNMENT);
-        memory[count++] = (struct iovec){e->base[b], bytes};
-    }
-    return pin && engine_io_pin(engine_swap_io(swap), memory, count);
 }
 
 sifr_status engine_executor_create(plan_schedule *schedule, comm_group *group,

@@ -135,15 +135,24 @@ void *io_ring_run(void *argument) {
     }
 }
 
-bool engine_io_pin(engine_io *io, const struct iovec *memory, unsigned count) {
+bool engine_io_is_pinned(const engine_io *io, const void *memory, int64_t bytes) {
+    return pinned_index(io, memory, bytes) >= 0;
+}
+
+bool engine_io_pin(engine_io *io, const struct iovec *memory, unsigned count, int *number) {
+    int32_t done = 0;
+    int result = 0;
+    *number = 0;
     if (!io->rings || io->pinned || count == 0) return false;
+    *number = ENOMEM;
     if (base_alloc(count, sizeof *io->pinned, &io->pinned, NULL) != SIFR_OK) return false;
     memcpy(io->pinned, memory, count * sizeof *memory);
-    int32_t done = 0;
-    while (done < io->thread_count &&
-           io_uring_register_buffers(&io->threads[done].ring, memory, count) == 0)
-        done++;
-    if (done == io->thread_count) {
+    while (done < io->thread_count && result == 0) {
+        result = io_uring_register_buffers(&io->threads[done].ring, memory, count);
+        done += result == 0;
+    }
+    *number = -result;
+    if (result == 0) {
         pthread_mutex_lock(&io->lock); /* the threads read it after they have held the lock */
         io->pinned_count = count;
         pthread_mutex_unlock(&io->lock);

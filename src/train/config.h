@@ -92,6 +92,7 @@ typedef struct train_offload_param {
     train_tier device;
     const char *nvme_path; /* as given; NULL where not */
     int64_t buffer_count, buffer_size, max_in_cpu;
+    bool pin_memory;
 } train_offload_param;
 
 typedef struct train_aio {

@@ -1,8 +1,10 @@
 /* Up to the first step: input checked, the engine made, text tokenised, weights loaded. */
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "base/file.h"
 #include "base/json.h"
@@ -72,24 +74,45 @@ static const char *name_offloaded(const train_config *c, char *out, size_t size)
     return out;
 }
 
+/* How much is not pinned, over all ranks, and why: the first reason that some rank has. */
+static sifr_status say_unpinned(train_state *t, sifr_error *error) {
+    const engine_pinned *p = &t->engine->pinned;
+    static const char what[] = "of memory could not be pinned for the disk";
+    char bytes[32], most[32];
+    struct rlimit limit = {.rlim_cur = RLIM_INFINITY};
+    int64_t missing = p->asked - p->bytes;
+    int64_t sums[] = {missing, missing && p->number == ENOMEM, missing && !p->number};
+    BASE_TRY(comm_sum(t->group, sums, 3, error));
+    if (!sums[0]) return SIFR_OK;
+    base_format_bytes((uint64_t)sums[0], bytes);
+    (void)getrlimit(RLIMIT_MEMLOCK, &limit);
+    if (sums[1] && limit.rlim_cur != RLIM_INFINITY)
+        base_log(t->host->log, SIFR_LOG_INFO,
+                 "%s %s: ulimit -l is %s, for all aio threads of a user's ranks. Each request pins "
+                 "its own",
+                 bytes, what, base_format_bytes((uint64_t)limit.rlim_cur, most));
+    else if (sums[2])
+        base_log(t->host->log, SIFR_LOG_INFO, "%s %s: that takes io_uring", bytes, what);
+    else
+        base_log(t->host->log, SIFR_LOG_INFO, "%s %s: %s. Each request pins its own", bytes, what,
+                 p->number ? strerror(p->number) : "refused by the kernel");
+    return SIFR_OK;
+}
+
 /* Where state is, how it gets there, and what dead runs left there. */
 static sifr_status say_offload(train_state *t, sifr_error *error) {
-    char text[BASE_PATH_LENGTH + 128], names[64];
+    char text[BASE_PATH_LENGTH + 128], names[64], bytes[32];
     const sifr_engine *engine = t->engine;
     if (!engine->swap) return SIFR_OK;
-    const train_config *c = t->config;
-    bool optimizer = c->offload.device == TRAIN_TIER_NVME;
+    bool pinned = engine->pinned.bytes > 0;
     int64_t cleaned = engine_swap_cleaned(engine->swap);
     BASE_TRY(comm_sum(t->group, &cleaned, 1, error));
-    train_say(t->host, "%s: %s%s%s", name_offloaded(c, names, sizeof names),
+    base_format_bytes((uint64_t)engine->pinned.bytes, bytes);
+    train_say(t->host, "%s: %s%s%s%s%s", name_offloaded(t->config, names, sizeof names),
               engine_swap_describe(engine->swap, text, sizeof text),
-              comm_size(t->group) > 1 ? " a rank" : "",
-              engine->pinned ? ", with pinned buffers" : "");
-    if (optimizer && c->offload.pin_memory && !engine->pinned)
-        base_log(
-            t->host->log, SIFR_LOG_INFO,
-            "the buffers of optimizer state could not be pinned (ulimit -l): each request pins "
-            "its own");
+              comm_size(t->group) > 1 ? " a rank" : "", pinned ? ", with " : "",
+              pinned ? bytes : "", pinned ? " of memory pinned" : "");
+    BASE_TRY(say_unpinned(t, error));
     if (cleaned)
         train_say(t->host, "removed %lld swap director%s of runs that died", (long long)cleaned,
                   cleaned == 1 ? "y" : "ies");

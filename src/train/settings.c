@@ -76,6 +76,7 @@ static sifr_offload_options offload_options(const train_config *c) {
                                   .pipeline_read = c->offload.pipeline_read,
                                   .pipeline_write = c->offload.pipeline_write,
                                   .pin_memory = c->offload.pin_memory,
+                                  .pin_parameters = c->offload_param.pin_memory,
                                   .block_size = c->aio.block_size,
                                   .queue_depth = (int32_t)c->aio.queue_depth,
                                   .threads = (int32_t)c->aio.threads,

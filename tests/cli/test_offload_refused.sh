@@ -29,6 +29,10 @@ said() { # TEXT WHAT: once, over all ranks
     [ "$(cat log err | grep -c "in nvme, by $1")" = 1 ] && [ "$(cat log err | grep -c "in nvme, by ")" = 1 ] ||
         fail "$2: not said once: $1; but $(cat log err | grep "in nvme")"
 }
+not_pinned() { # REASON, which is not the limit of locked memory
+    [ "$(cat log err | grep -c "could not be pinned for the disk: $1$")" = 1 ] || fail "not said once: $1"
+    ! grep -q "ulimit" log err || fail "not the reason: $(cat log err | grep ulimit)"
+}
 states() { cat "$1"/checkpoint-*/state-*.safetensors | sha256sum; }
 losses() { grep -o '"eval_loss": *[0-9.e-]*' "$1/metrics.jsonl"; }
 same() { # DIRECTORY REFERENCE
@@ -36,20 +40,22 @@ same() { # DIRECTORY REFERENCE
     [ "$(states "$1")" = "$(states "$2")" ] || fail "$1: other checkpoints"
     [ "$(losses "$1")" = "$(losses "$2")" ] || fail "$1: other evaluations"
 }
-end='\( a rank\)\?\(, with .*\)\?$'
 for n in $(ranks_of 1 2); do
+    [ $n = 1 ] && each= || each=' a rank'
     train rings-$n $n
     grep -q "in nvme, by io_uring past the page cache" log err ||
         { echo "no io_uring, or no O_DIRECT, here: nothing to compare with"; exit 77; }
     for refusal in rings-unknown rings-forbidden; do
         train $refusal-$n $n $refusal
-        said "plain reads and writes past the page cache$end" "$refusal, $n ranks"
+        said "plain reads and writes past the page cache$each$" "$refusal, $n ranks"
+        not_pinned "that takes io_uring"
         same $refusal-$n rings-$n
     done
     train direct-$n $n direct
-    said "io_uring$end" "no O_DIRECT, $n ranks"
+    said "io_uring$each\\(, with .* of memory pinned\\)\\?$" "no O_DIRECT, $n ranks"
     same direct-$n rings-$n
     train neither-$n $n rings-forbidden direct
-    said "plain reads and writes$end" "neither, $n ranks"
+    said "plain reads and writes$each$" "neither, $n ranks"
+    not_pinned "that takes io_uring"
     same neither-$n rings-$n
 done

@@ -1,6 +1,7 @@
 /* Optimizer state on disk: the same bits as in memory, at every stage, rank count and step order,
  * whatever the sub-groups, buffers and requests; skipped steps; what the plan says of it.
  * timeout: 120 */
+#include <errno.h>
 #include <fcntl.h>
 #include <math.h>
 #include <sys/stat.h>
@@ -60,6 +61,7 @@ static void settings(void **state) {
         offload.pipeline_read = n & 1;
         offload.pipeline_write = n >> 1 & 1;
         offload.pin_memory = n >> 2 & 1;
+        offload.pin_parameters = false;
         offload.block_size = n % 3 ? 4096 : 1 << 20;
         offload.queue_depth = 1 + n % 4 * 5;
         offload.threads = 1 + n % 2;
@@ -250,6 +252,35 @@ static void refusals(void **state) {
     scratch_expect_empty();
 }
 
+/* As many buffers as there may be are pinned in a few pieces. */
+static void many_buffers(void **state) {
+    (void)state;
+    formats_model_config config = zero_config("llama");
+    sifr_engine_options options = sifr_engine_defaults();
+    sifr_model *model;
+    sifr_engine *engine = NULL;
+    sifr_error error = {0};
+    int count = 0;
+    config.num_hidden_layers = 24;
+    options.threads = 1;
+    options.length = ZERO_LENGTH;
+    options.precision = SIFR_BF16;
+    options.offload = on_disk();
+    options.offload.sub_group_size = 1;
+    options.offload.buffer_count = 1 << 20;
+    assert_int_equal(model_from_config(&config, &model, &error), SIFR_OK);
+    assert_int_equal(sifr_engine_create(model, &options, &engine, &error), SIFR_OK);
+    for (size_t b = 0; b < engine->training->buffer_count; b++)
+        count += engine->training->buffers[b].class == PLAN_SWAP;
+    assert_true(count > 256);
+    const engine_pinned *pinned = &engine->pinned;
+    assert_true(pinned->asked > 256 * 4096);
+    if (engine_io_uses_rings(engine_swap_io(engine->swap)) && pinned->number != ENOMEM)
+        assert_int_equal(pinned->bytes, pinned->asked);
+    sifr_engine_free(engine);
+    sifr_model_free(model);
+}
+
 typedef struct between {
     sifr_model *model;
     sifr_engine *engine;
@@ -356,14 +387,11 @@ static void failure(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(same_bits),
-                                       cmocka_unit_test(settings),
-                                       cmocka_unit_test(one_kind),
-                                       cmocka_unit_test(gradients_alone),
-                                       cmocka_unit_test(skipped_and_frozen),
-                                       cmocka_unit_test(plan),
-                                       cmocka_unit_test(refusals),
-                                       cmocka_unit_test(between_steps),
-                                       cmocka_unit_test(failure)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(same_bits),          cmocka_unit_test(settings),
+        cmocka_unit_test(one_kind),           cmocka_unit_test(gradients_alone),
+        cmocka_unit_test(skipped_and_frozen), cmocka_unit_test(plan),
+        cmocka_unit_test(refusals),           cmocka_unit_test(many_buffers),
+        cmocka_unit_test(between_steps),      cmocka_unit_test(failure)};
     return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
 }

@@ -1,10 +1,15 @@
 /* Parameters and gradients on disk: the same bits as in memory, on 1, 2 and 4 ranks, with or
  * without the optimizer's state there, whatever the buffers; frozen and kept weights; what is
  * refused. timeout: 120 */
+#include <errno.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
 #include "support/scratch.h"
 #include "support/zero_run.h"
 
-enum { GLOBAL = 4 };
+enum { GLOBAL = 4, PIN_SKIPPED = 77 };
 
 static sifr_offload_options on_disk(bool optimizer) {
     sifr_offload_options offload = sifr_engine_defaults().offload;
@@ -59,6 +64,8 @@ static void settings(void **state) {
         offload.block_size = n % 3 ? 4096 : 1 << 20;
         offload.queue_depth = 1 + n % 4 * 5;
         offload.threads = 1 + n % 2;
+        offload.pin_memory = n / 2 % 2;
+        offload.pin_parameters = n / 3 % 2;
         offload.single_submit = n >> 3 & 1;
         offload.overlap_events = (n + n / 8) % 2;
         keys.overlap_comm = n % 7 != 0;
@@ -245,6 +252,56 @@ static void refusals(void **state) {
     assert_int_equal(make(&offload, 3, &error), SIFR_OK);
 }
 
+/* Under a limit of locked memory that holds the optimizer's buffers and not an embedding. */
+static int pin_within_limit(void) {
+    formats_model_config config = zero_config("llama");
+    sifr_engine_options options = sifr_engine_defaults();
+    sifr_model *model;
+    sifr_engine *engine = NULL;
+    sifr_error error = {0};
+    const rlim_t few = 8 << 20;
+    if (setrlimit(RLIMIT_MEMLOCK, &(struct rlimit){few, few}) != 0) return PIN_SKIPPED;
+    if (geteuid() == 0 && setuid(65534) != 0) return PIN_SKIPPED; /* root may lock anything */
+    config.vocab_size = 1 << 17;
+    config.hidden_size = 64;
+    config.head_dim = 16;
+    options.threads = 1;
+    options.length = ZERO_LENGTH;
+    options.zero_stage = 3;
+    options.offload = on_disk(true);
+    options.offload.sub_group_size = 2048;
+    if (model_from_config(&config, &model, &error) != SIFR_OK) return 1;
+    if (sifr_engine_create(model, &options, &engine, &error) != SIFR_OK) {
+        fprintf(stderr, "%s\n", error.message);
+        return 1;
+    }
+    const engine_pinned *p = &engine->pinned;
+    bool rings = engine_io_uses_rings(engine_swap_io(engine->swap));
+    bool right =
+        p->asked > (32 << 20) && p->number == ENOMEM && p->bytes > 0 && p->bytes < (8 << 20);
+    if (rings && !right)
+        fprintf(stderr, "%lld of %lld bytes, %s\n", (long long)p->bytes, (long long)p->asked,
+                strerror(p->number));
+    sifr_engine_free(engine);
+    sifr_model_free(model);
+    return rings ? !right : PIN_SKIPPED;
+}
+
+static void locked_memory(void **state) {
+    (void)state;
+    int result;
+    assert_int_equal(chmod(scratch, 0777), 0);
+    fflush(NULL);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) _exit(pin_within_limit());
+    assert_int_equal(waitpid(child, &result, 0), child);
+    assert_true(WIFEXITED(result));
+    if (WEXITSTATUS(result) == PIN_SKIPPED) skip();
+    assert_int_equal(WEXITSTATUS(result), 0);
+    scratch_expect_empty();
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(same_bits),
                                        cmocka_unit_test(settings),
@@ -253,6 +310,7 @@ int main(void) {
                                        cmocka_unit_test(gradients_move_once),
                                        cmocka_unit_test(evaluation),
                                        cmocka_unit_test(plan),
-                                       cmocka_unit_test(refusals)};
+                                       cmocka_unit_test(refusals),
+                                       cmocka_unit_test(locked_memory)};
     return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
 }

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -263,6 +264,33 @@ static void note_plan(zero_outcome *out, const plan_schedule *s) {
     plan_calls(s, &out->gathers, &out->reductions);
 }
 
+/* What is asked for is pinned, each transfer's memory, but where the system does not let it. */
+static sifr_status check_pinned(const sifr_engine *engine, sifr_error *error) {
+    const plan_schedule *s = engine->training;
+    const sifr_offload_options *o = &engine->options.offload;
+    const engine_pinned *pinned = &engine->pinned;
+    if (!engine->swap) return SIFR_OK;
+    engine_io *io = engine_swap_io(engine->swap);
+    bool none = !engine_io_uses_rings(io) || pinned->number == ENOMEM;
+    for (size_t i = 0; i < s->instruction_count && !none; i++) {
+        const plan_instruction *in = &s->instructions[i];
+        if (in->queue != PLAN_DISK) continue;
+        bool read = in->action == PLAN_READ;
+        const plan_operand *memory = &s->operands[in->first_operand + read];
+        plan_class of = s->buffers[s->operands[in->first_operand + !read].buffer].class;
+        const char *at = engine_buffer(engine->trainer, memory->buffer);
+        bool is = engine_io_is_pinned(io, at + memory->offset, in->bytes);
+        bool asked = of == PLAN_PARAMETERS ? o->pin_parameters : o->pin_memory;
+        bool beside = o->pin_memory || o->pin_parameters; /* what lies between is, too */
+        if (is == asked || of == PLAN_ACTIVATIONS || (is && beside)) continue;
+        return base_fail(error, SIFR_FAILED, "memory of %s is %spinned", plan_class_name(of),
+                         is ? "" : "not ");
+    }
+    if (none || pinned->bytes == pinned->asked) return SIFR_OK;
+    return base_fail(error, SIFR_FAILED, "%lld of %lld bytes pinned: %s", (long long)pinned->bytes,
+                     (long long)pinned->asked, strerror(pinned->number));
+}
+
 static void *run_rank(void *argument) {
     rank_run *r = argument;
     const zero_variant *v = r->v;
@@ -283,6 +311,7 @@ static void *run_rank(void *argument) {
     if (status == SIFR_OK)
         status = (v->separate ? device_open_separate : device_open_cpu)(1, NULL, &dev, &error);
     if (status == SIFR_OK) status = engine_create_on(dev, model, &options, group, &engine, &error);
+    if (status == SIFR_OK) status = check_pinned(engine, &error);
     if (status == SIFR_OK) status = sifr_engine_initialise(engine, ZERO_SEED, &error);
     int steps = v->steps ? v->steps : ZERO_STEPS;
     for (int s = 0; s < steps && status == SIFR_OK; s++) {

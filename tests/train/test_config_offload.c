@@ -72,6 +72,7 @@ static void given(void **state) {
     assert_int_equal(o.sub_group_size, 1000000000);
     assert_int_equal(o.buffer_count, 5);
     assert_true(o.kept_state == 0.25);
+    assert_true(!o.pin_memory && o.pin_parameters);
     assert_true(!o.pin_memory && !o.pipeline_read && !o.pipeline_write);
     assert_int_equal(o.block_size, 262144);
     assert_int_equal(o.queue_depth, 24);
@@ -149,8 +150,12 @@ static void parameters(void **state) {
                 "= \"cpu\" (no effect on CPU ranks: the parameters are in the host's memory)");
     config_said(WITH_PARAM("\"device\": \"cpu\", \"buffer_count\": 5", ""), PARAM ".buffer_count",
                 "no effect, since " PARAM ".device is \"cpu\"");
-    config_said(WITH_PARAM(NVME ", \"pin_memory\": true", ""), PARAM ".pin_memory",
-                "accepted without effect: slices are read to where activations were");
+    assert_true(options_of(WITH_PARAM(NVME, "")).pin_parameters);
+    assert_true(sifr_engine_defaults().offload.pin_parameters);
+    o = options_of(WITH_PARAM(NVME ", \"pin_memory\": false", ""));
+    assert_true(o.pin_memory && !o.pin_parameters);
+    config_said(WITH_PARAM("\"device\": \"cpu\", \"pin_memory\": true", ""), PARAM ".pin_memory",
+                "no effect, since " PARAM ".device is \"cpu\"");
     config_said(WITH_PARAM(NVME, ", \"sub_group_size\": 5000"), "zero_optimization.sub_group_size",
                 "= 5000: With state or parameters on nvme");
 }
