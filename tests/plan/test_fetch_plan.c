@@ -192,7 +192,7 @@ static void named(void **state) {
     for (int n = 0; n < 48; n++) {
         plan_settings settings = settings_of(1 << n % 3, n % 5 ? DEVICE_BF16 : DEVICE_FP32);
         settings.order = n / 3 % 2 ? PLAN_UNIT : PLAN_BATCH;
-        settings.recompute = n / 6 % 2;
+        settings.recompute = n / 6 % 2 ? PLAN_RECOMPUTE_UNIT : PLAN_RECOMPUTE_NONE;
         settings.transfers.overlap_comm = n / 12 % 2;
         settings.transfers.prefetch_bucket = n % 4 * 20000;
         settings.transfers.max_reuse_distance = n % 7 == 6 ? 100000 : 0;

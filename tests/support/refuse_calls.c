@@ -1,4 +1,3 @@
-#define _GNU_SOURCE /* O_DIRECT */
 #include "support/refuse_calls.h"
 
 #include <errno.h>
