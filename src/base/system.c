@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 bool base_read_line(const char *path, char *out, size_t size) {
@@ -35,9 +36,10 @@ static bool read_field(const char *path, const char *key, char *out, size_t size
     return found;
 }
 
-static uint64_t read_meminfo(const char *key) {
+/* A figure that the file has in kilobytes; 0 where it is not there. */
+static uint64_t read_kilobytes(const char *path, const char *key) {
     char value[64];
-    if (!read_field("/proc/meminfo", key, value, sizeof value)) return 0;
+    if (!read_field(path, key, value, sizeof value)) return 0;
     return strtoull(value, NULL, 10) * 1024;
 }
 
@@ -133,6 +135,14 @@ static void read_groups(base_system *out) {
     fclose(file);
 }
 
+static void limit_process(int resource, const char *held_key, base_system *out) {
+    struct rlimit limit;
+    if (getrlimit(resource, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return;
+    uint64_t held = read_kilobytes("/proc/self/status", held_key);
+    uint64_t left = limit.rlim_cur > held ? limit.rlim_cur - held : 1;
+    if (out->process_left == 0 || left < out->process_left) out->process_left = left;
+}
+
 void base_system_read(base_system *out) {
     cpu_set_t set;
     *out = (base_system){.cpus = 1};
@@ -143,7 +153,9 @@ void base_system_read(base_system *out) {
         long online = sysconf(_SC_NPROCESSORS_ONLN); /* more processors than cpu_set_t holds */
         if (online > 1) out->cpus = (int)online;
     }
-    out->memory = read_meminfo("MemTotal");
-    out->memory_available = read_meminfo("MemAvailable");
+    out->memory = read_kilobytes("/proc/meminfo", "MemTotal");
+    out->memory_available = read_kilobytes("/proc/meminfo", "MemAvailable");
     read_groups(out);
+    limit_process(RLIMIT_DATA, "VmData", out);
+    limit_process(RLIMIT_AS, "VmSize", out);
 }

@@ -15,6 +15,8 @@ typedef struct base_system {
     uint64_t memory_limit;     /* the least of the control groups' limits; 0: none below `memory` */
     uint64_t memory_left;      /* the least that such a limit leaves: all of it but what processes
                                   hold and cannot be given back; 0 where there is no limit */
+    uint64_t process_left;     /* the least that this process's own limits leave it (RLIMIT_DATA,
+                                  RLIMIT_AS: what is mapped, touched or not); 0: no limit */
 } base_system;
 
 /* Cannot fail: what the system does not say is 0 or "". */

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "base/checked.h"
+#include "base/system.h"
 #include "base/text.h"
 #include "engine/engine.h"
 
@@ -33,12 +34,20 @@ static void take_given(cli_plan_limits *limits) {
 /* This machine's memory, of which this process has its own baseline already. */
 static void take_here(cli_plan_limits *limits) {
     int64_t left = (int64_t)engine_memory_room();
+    base_system system;
     char text[32];
+    base_system_read(&system);
+    int64_t own = (int64_t)system.process_left;
     limits->room_bytes = INT64_MAX;
     snprintf(limits->text, sizeof limits->text, "what a rank can have is not known");
-    if (left == 0) return;
-    limits->room_bytes = base_max_i64(share_of(limits, left + limits->baseline), 1);
+    if (left > 0) limits->room_bytes = base_max_i64(share_of(limits, left + limits->baseline), 1);
     base_format_bytes((uint64_t)left, text);
+    if (own > 0 && own < limits->room_bytes) {
+        limits->room_bytes = own;
+        snprintf(limits->text, sizeof limits->text, "what ulimit leaves a process (-d, -v)");
+        return;
+    }
+    if (left == 0) return;
     if (limits->ranks_here > 1)
         snprintf(limits->text, sizeof limits->text, "%lld ranks share the %s that are left here",
                  (long long)limits->ranks_here, text);

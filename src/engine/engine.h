@@ -124,9 +124,13 @@ sifr_status engine_check_ids(const sifr_model *model, const int32_t *tokens, con
 /* Bytes that new work can take here; 0 where the system does not say. */
 uint64_t engine_memory_room(void);
 
+/* Bytes that each of `ranks` ranks of this host can take: its share of that, and no more than the
+ * limits of a process leave. */
+uint64_t engine_rank_room(int32_t ranks);
+
 /* SIFR_NO_MEMORY, with the numbers, where the blocks of `ranks` on this host take more, all
- * together, than the host has left. `schedule` is that of one of them; they are as large as each
- * other but for some padding. */
+ * together, than the host has left, or one of them more than the limits of a process leave.
+ * `schedule` is that of one of them; they are as large as each other but for some padding. */
 sifr_status engine_check_memory(const plan_schedule *schedule, int32_t ranks,
                                 sifr_error *error) SIFR_MUST_CHECK;
 

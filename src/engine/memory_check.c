@@ -39,6 +39,18 @@ uint64_t engine_memory_room(void) {
     return room_of(&system);
 }
 
+static bool is_limited_alone(const base_system *system, int32_t ranks) {
+    uint64_t room = room_of(system);
+    return system->process_left && (room == 0 || system->process_left < room / (uint64_t)ranks);
+}
+
+uint64_t engine_rank_room(int32_t ranks) {
+    base_system system;
+    base_system_read(&system);
+    return is_limited_alone(&system, ranks) ? system.process_left
+                                            : room_of(&system) / (uint64_t)ranks;
+}
+
 /* The classes that make up most of it. */
 static void describe_classes(const plan_schedule *schedule, char *out, size_t size) {
     size_t used = 0;
@@ -58,17 +70,20 @@ sifr_status engine_check_memory(const plan_schedule *schedule, int32_t ranks, si
     base_system system;
     char need[32], all[32], have[32], detail[256], who[96];
     base_system_read(&system);
-    uint64_t room = room_of(&system),
+    bool alone = is_limited_alone(&system, ranks);
+    uint64_t room = alone ? system.process_left : room_of(&system),
              bytes = (uint64_t)(schedule->total_bytes + schedule->host_bytes);
-    if (room == 0 || bytes <= room / (uint64_t)ranks) return SIFR_OK;
+    if (room == 0 || bytes <= room / (uint64_t)(alone ? 1 : ranks)) return SIFR_OK;
     describe_classes(schedule, detail, sizeof detail);
     base_format_bytes(bytes, need);
-    if (ranks == 1)
-        snprintf(who, sizeof who, "the run takes %s", need);
+    if (alone || ranks == 1)
+        snprintf(who, sizeof who, "%s takes %s", ranks == 1 ? "the run" : "a rank", need);
     else
         snprintf(who, sizeof who, "%d ranks of this host take %s each, %s together", (int)ranks,
                  need, base_format_bytes(bytes * (uint64_t)ranks, all));
     return base_fail(error, SIFR_NO_MEMORY, "memory: %s (%s), and %s %s", who, detail,
                      base_format_bytes(room, have),
-                     is_limited(&system) ? "is what the control group leaves" : "are available");
+                     alone                 ? "is what ulimit leaves a process (-d, -v)"
+                     : is_limited(&system) ? "is what the control group leaves"
+                                           : "are available");
 }

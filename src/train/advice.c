@@ -47,7 +47,7 @@ static sifr_status find_advice(comm_group *group, const sifr_model *model,
     sifr_engine_options options = train_engine_options(config, length);
     plan_settings settings = train_plan_settings(config, &options, group);
     plan_machine machine = {.ranks_per_host = comm_local_size(group)};
-    int64_t room = (int64_t)engine_memory_room() / comm_local_size(group);
+    int64_t room = (int64_t)engine_rank_room(comm_local_size(group));
     device *dev;
     BASE_TRY(device_open_cpu(options.threads, options.isa, &dev, error));
     sifr_status status = plan_machine_measure(dev, NULL, MEASURE_BYTES, &machine, error);

@@ -29,7 +29,7 @@ static sifr_status open_machine(train_state *t, const sifr_engine_options *optio
 
 /* What the rank with least can have. */
 static sifr_status least_room(train_state *t, int64_t *out, sifr_error *error) {
-    int64_t mine = (int64_t)engine_memory_room() / comm_local_size(t->group), *all;
+    int64_t mine = (int64_t)engine_rank_room(comm_local_size(t->group)), *all;
     mine = mine > 0 ? mine - mine / FREE_PART : INT64_MAX;
     sifr_status status = base_alloc((size_t)comm_size(t->group), sizeof *all, &all, error);
     BASE_TRY(train_agree(t, status, error));
