@@ -190,6 +190,16 @@ sifr_status base_map_file(const char *path, base_map *map, sifr_error *error) {
     return status;
 }
 
+void base_read_by_pieces(const base_map *map) {
+    if (map->data) (void)madvise((void *)(uintptr_t)map->data, map->size, MADV_RANDOM);
+}
+
+void base_read_ahead(const void *data, size_t size) {
+    uintptr_t at = (uintptr_t)data, page = (uintptr_t)sysconf(_SC_PAGESIZE),
+              begin = at / page * page;
+    (void)madvise((void *)begin, size + (at - begin), MADV_WILLNEED);
+}
+
 void base_unmap(base_map *map) {
     if (map->data) munmap((void *)(uintptr_t)map->data, map->size);
     *map = (base_map){0};

@@ -48,6 +48,12 @@ typedef struct base_map {
 sifr_status base_map_file(const char *path, base_map *map, sifr_error *error) SIFR_MUST_CHECK;
 void base_unmap(base_map *map); /* harmless on a zeroed one */
 
+/* For mapped files that are read once, from front to back, while memory may be short: the system
+ * reads ahead only what base_read_ahead asks for. By itself it may read ahead more than there is
+ * room for (8 MiB on some disks), and again for each page of it. */
+void base_read_by_pieces(const base_map *map);
+void base_read_ahead(const void *data, size_t size);
+
 /* Writes all of `size` bytes at the descriptor's position, through EINTR and short writes. */
 sifr_status base_write_all(int descriptor, const void *data, size_t size, const char *path,
                            sifr_error *error) SIFR_MUST_CHECK;

@@ -33,6 +33,11 @@ sifr_status checkpoint_tensor_name(const sifr_model *model, const checkpoint_ran
     return base_fail(error, SIFR_USAGE, "checkpoint: the weight's name %.60s… is too long", weight);
 }
 
+static uint64_t hash_map(const base_map *map) {
+    base_read_by_pieces(map);
+    return base_hash_pieces(map->data, map->size, base_read_ahead);
+}
+
 /* --- writing --- */
 
 sifr_status checkpoint_sum_file(const char *directory, const char *name, checkpoint_sum *out,
@@ -41,7 +46,7 @@ sifr_status checkpoint_sum_file(const char *directory, const char *name, checkpo
     base_map map;
     BASE_TRY(base_path_join(path, directory, name, error));
     BASE_TRY(base_map_file(path, &map, error));
-    *out = (checkpoint_sum){map.size, base_hash(map.data, map.size)};
+    *out = (checkpoint_sum){map.size, hash_map(&map)};
     base_unmap(&map);
     return SIFR_OK;
 }
@@ -153,7 +158,7 @@ sifr_status checkpoint_check_file(const checkpoint_opened *opened, size_t index,
         status = base_fail(error, SIFR_FAILED, "%s: %zu bytes, %lld in the manifest", path,
                            map.size, (long long)bytes);
     } else if (whole) {
-        base_hash_hex(base_hash(map.data, map.size), hex);
+        base_hash_hex(hash_map(&map), hex);
         if (strcmp(hex, hash) != 0)
             status = base_fail(error, SIFR_FAILED, "%s: checksum %s, %.16s in the manifest", path,
                                hex, hash);

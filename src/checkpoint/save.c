@@ -22,7 +22,7 @@ typedef struct save_run {
     bool first;           /* this is rank 0 */
 } save_run;
 
-enum { PIECE_ELEMENTS = 1 << 20 }; /* of state on disk, in memory at a time */
+enum { PIECE_ELEMENTS = 1 << 18 }; /* of state on disk, in memory at a time */
 
 static formats_dtype stored_type(const sifr_engine *engine, engine_part part) {
     return engine_format_of(engine_part_type(engine, part));
@@ -99,6 +99,7 @@ done:
 static sifr_status compare_piece(void *user, const void *values, int64_t first, int64_t count,
                                  sifr_error *error) {
     const formats_tensor *tensor = user;
+    base_read_ahead((const char *)tensor->data + first, (size_t)count);
     if (memcmp((const char *)tensor->data + first, values, (size_t)count) == 0) return SIFR_OK;
     return base_fail(error, SIFR_FAILED, "'%s' reads back other than it was written", tensor->name);
 }
@@ -109,6 +110,7 @@ static sifr_status compare_file(const sifr_engine *engine, const checkpoint_rang
     formats_safetensors file;
     char name[FORMATS_NAME_LIMIT];
     BASE_TRY(formats_safetensors_open(path, &file, error));
+    base_read_by_pieces(&file.map);
     sifr_status status = SIFR_OK;
     for (size_t i = 0; status == SIFR_OK && i < count; i++) {
         status = checkpoint_tensor_name(engine->model, &ranges[i], name, error);

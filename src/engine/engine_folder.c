@@ -161,7 +161,7 @@ void engine_folder_close(engine_folder *folder) {
 
 /* --- saving --- */
 
-enum { PIECE_ELEMENTS = 1 << 20 }; /* of a weight that travels to the rank that writes */
+enum { PIECE_ELEMENTS = 1 << 18 }; /* of a weight that travels to the rank that writes */
 
 typedef struct folder_save {
     const sifr_engine *engine;

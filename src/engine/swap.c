@@ -14,7 +14,7 @@
 #include "engine/swap_directory.h"
 
 /* Two, since what fills the state goes through two kinds of it side by side. */
-enum { WINDOW_BYTES = 4 << 20, WINDOWS = 2 };
+enum { WINDOW_BYTES = 2 << 20, WINDOWS = 2 };
 
 typedef struct swap_window {
     char *memory;
