@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "plan/disk.h"
 
 /* The step in "checkpoint-<step>", or -1. */
 static int64_t step_of(const char *name) {
@@ -70,7 +71,8 @@ static sifr_status check_space(const char *output, uint64_t bytes, sifr_error *e
     uint64_t room;
     char need[32], have[32];
     BASE_TRY(base_free_space(output, &room, error));
-    uint64_t wanted = bytes + bytes / 64 + (1 << 20); /* with manifest, logs and the like */
+    int64_t whole = bytes < INT64_MAX ? (int64_t)bytes : INT64_MAX;
+    uint64_t wanted = (uint64_t)plan_checkpoint_room(whole, 1);
     if (room >= wanted) return SIFR_OK;
     return base_fail(
         error, SIFR_FAILED,

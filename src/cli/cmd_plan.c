@@ -149,6 +149,16 @@ static int processors(void) {
     return system.cpus;
 }
 
+/* A disk that is given as a size is nobody else's. */
+static sifr_status find_disks(const plan_command *command, cli_plan_report *r, sifr_error *error) {
+    BASE_TRY(train_disk_find(&r->config, &r->disk, error));
+    if (!command->nvme_bytes) return SIFR_OK;
+    r->disk.swap = NULL;
+    r->disk.swap_bytes = command->nvme_bytes;
+    r->disk.same = false;
+    return SIFR_OK;
+}
+
 /* The program as it stands with a plan, before the block is taken. */
 static sifr_status find_limits(const plan_command *command, cli_plan_report *r,
                                const plan_settings *settings, sifr_error *error) {
@@ -159,12 +169,39 @@ static sifr_status find_limits(const plan_command *command, cli_plan_report *r,
                                   .baseline = (int64_t)train_monitor_memory()};
     plan_free(s);
     cli_plan_limits_find(&r->limits, command->world_size, &r->machine);
+    BASE_TRY(find_disks(command, r, error));
     r->search = train_search(&r->config, r->model, r->dev, &r->machine, r->limits.room_bytes,
-                             r->limits.ranks_here);
+                             &r->disk, (int32_t)r->limits.ranks_here);
     r->search.threads = processors();
     r->search.host_room_bytes = r->limits.host_room_bytes;
-    if (command->nvme_bytes) r->search.disk_bytes = command->nvme_bytes / r->limits.ranks_here;
     return SIFR_OK;
+}
+
+static void add_reason(sifr_error *all, const sifr_error *reason) {
+    size_t used = strlen(all->message);
+    all->status = SIFR_NO_MEMORY;
+    snprintf(all->message + used, sizeof all->message - used, "%s%s", used ? "; " : "",
+             reason->message);
+}
+
+/* All that is short of what the step takes: memory, the disk for state, that for checkpoints. */
+static bool find_short(cli_plan_report *r) {
+    const plan_search *search = &r->search;
+    int64_t nvme = r->own.nvme_bytes;
+    char need[32], text[CLI_PLAN_DISK_LENGTH];
+    sifr_error reason = {0};
+    r->too_large = (sifr_error){0};
+    if (engine_fits(r->schedule, &r->machine, &reason) != SIFR_OK)
+        add_reason(&r->too_large, &reason);
+    if (search->disk_bytes > 0 && nvme > search->disk_bytes) {
+        snprintf(reason.message, sizeof reason.message, "disk: a rank puts %s there, and may %s",
+                 base_format_bytes((uint64_t)nvme, need), cli_plan_disk(r, text));
+        add_reason(&r->too_large, &reason);
+    }
+    if (train_disk_check(&r->disk, &search->output, r->model, &r->own.settings, nvme, &reason) !=
+        SIFR_OK)
+        add_reason(&r->too_large, &reason);
+    return r->too_large.status == SIFR_OK;
 }
 
 /* The config's own step. */
@@ -176,9 +213,8 @@ static sifr_status plan_own(cli_plan_report *r, plan_settings *settings, sifr_er
     }
     if (!r->schedule) BASE_TRY(plan_lower(r->model, r->dev, settings, &r->schedule, error));
     BASE_TRY(plan_assess(&r->search, r->schedule, &r->own, error));
+    r->own.fits = find_short(r);
     plan_memo_keep(r->memo, &r->own, true);
-    if (engine_fits(r->schedule, &r->machine, &r->too_large) == SIFR_OK)
-        r->too_large = (sifr_error){0};
     return SIFR_OK;
 }
 

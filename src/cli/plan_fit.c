@@ -36,19 +36,21 @@ static const char *settings_text(const plan_settings *s, char *out, size_t size)
 static sifr_status refuse(const cli_plan_report *r, const plan_outcome *least, plan_search *search,
                           sifr_error *error) {
     char text[192], need[32], room[32], shorter[96] = "";
+    char disk[CLI_PLAN_DISK_LENGTH] = "", on_disk[CLI_PLAN_DISK_LENGTH + 8] = "";
     int64_t longest = 0;
     if (least->possible)
         BASE_TRY(plan_largest(search, &least->settings, plan_set_length, 1, 1,
                               least->settings.length - 1, &longest, error));
     if (longest > 0)
         snprintf(shorter, sizeof shorter, "; with it --seq-length %lld fits", (long long)longest);
+    if (r->search.disk_bytes) snprintf(on_disk, sizeof on_disk, ", and %s", cli_plan_disk(r, disk));
     settings_text(&least->settings, text, sizeof text);
     base_format_bytes((uint64_t)least->total_bytes, need);
     base_format_bytes((uint64_t)r->limits.room_bytes, room);
     return base_fail(error, SIFR_NO_MEMORY,
-                     "--fit: nothing fits: a rank may take %s (%s), and the nearest (%s) takes "
+                     "--fit: nothing fits: a rank may take %s (%s)%s, and the nearest (%s) takes "
                      "%s%s; more ranks or more memory a rank would do",
-                     room, r->limits.text, text, need, shorter);
+                     room, r->limits.text, on_disk, text, need, shorter);
 }
 
 static sifr_status set(train_config *config, const char *key, int64_t value, const char *word,
@@ -129,8 +131,9 @@ static void say_outcome(FILE *to, const char *name, const cli_plan_report *r,
         return;
     }
     if (o->nvme_bytes)
-        snprintf(disk, sizeof disk, " and %s on disk",
-                 base_format_bytes((uint64_t)o->nvme_bytes, bytes));
+        snprintf(disk, sizeof disk, " and %s on disk%s",
+                 base_format_bytes((uint64_t)o->nvme_bytes, bytes),
+                 r->search.disk_bytes && o->nvme_bytes > r->search.disk_bytes ? ", too much" : "");
     fprintf(to, "%-12s takes %s of the %s that a rank may take%s%s; predicted %.3g s a step\n", "",
             base_format_bytes((uint64_t)o->total_bytes, need),
             base_format_bytes((uint64_t)r->limits.room_bytes, room), disk,

@@ -113,6 +113,20 @@ static json_t *room_json(const cli_plan_report *r) {
                      limits->text, "ranks_on_a_host", (json_int_t)limits->ranks_here);
 }
 
+static json_t *bytes_or_null(bool known, int64_t bytes) {
+    return known ? json_integer((json_int_t)bytes) : json_null();
+}
+
+/* What a rank may have on disk, what a checkpoint takes, and the room where they go. */
+static json_t *disk_json(const cli_plan_report *r) {
+    const plan_output *output = &r->search.output;
+    return json_pack(
+        "{s:o, s:I, s:i, s:o}", "room_bytes",
+        bytes_or_null(r->search.disk_bytes > 0, r->search.disk_bytes), "checkpoint_bytes",
+        (json_int_t)plan_checkpoint_bytes(r->model, &r->own.settings), "checkpoints",
+        (int)output->checkpoints, "output_bytes", bytes_or_null(output->known, output->room_bytes));
+}
+
 static json_t *machine_json(const cli_plan_report *r) {
     const plan_machine *m = &r->machine;
     plan_link link = plan_link_of(m, r->schedule->settings.world_size);
@@ -194,6 +208,7 @@ int cli_plan_print_json(const cli_plan_report *r, bool dump) {
     if (r->machine.separate) json_object_set_new(out, "host", away_json(r->schedule, PLAN_HOST));
     json_object_set_new(out, "state_types", types_json(&r->schedule->settings));
     json_object_set_new(out, "memory", room_json(r));
+    json_object_set_new(out, "disk", disk_json(r));
     json_object_set_new(out, "largest_micro_batch_size",
                         json_integer((json_int_t)r->largest_sequences));
     json_object_set_new(out, "largest_seq_length", json_integer((json_int_t)r->largest_length));

@@ -164,24 +164,62 @@ static void print_kept(const cli_plan_report *r) {
 
 /* --- what fits --- */
 
+const char *cli_plan_disk(const cli_plan_report *r, char out[CLI_PLAN_DISK_LENGTH]) {
+    char each[32], all[32], sharers[48] = "";
+    base_format_bytes((uint64_t)r->search.disk_bytes, each);
+    base_format_bytes((uint64_t)r->disk.swap_bytes, all);
+    if (r->limits.ranks_here > 1)
+        snprintf(sharers, sizeof sharers, "%lld ranks share the ", (long long)r->limits.ranks_here);
+    if (r->disk.swap)
+        snprintf(out, CLI_PLAN_DISK_LENGTH, "put %s (%s%s free in %.160s)", each, sharers, all,
+                 r->disk.swap);
+    else
+        snprintf(out, CLI_PLAN_DISK_LENGTH, "put %s (%s%s of a host's disk)", each, sharers, all);
+    return out;
+}
+
+/* ", and puts 2 GiB on disk, where it may put 1.5 TiB (…)"; empty where nothing is there. */
+static const char *disk_text(const cli_plan_report *r, char *out, size_t size) {
+    char need[32], text[CLI_PLAN_DISK_LENGTH];
+    out[0] = '\0';
+    if (r->own.nvme_bytes && r->search.disk_bytes)
+        snprintf(out, size, "; it puts %s on disk, and may %s",
+                 base_format_bytes((uint64_t)r->own.nvme_bytes, need), cli_plan_disk(r, text));
+    return out;
+}
+
+/* One of them, and all that are there at a time. */
+static void print_checkpoint(const cli_plan_report *r) {
+    const plan_output *output = &r->search.output;
+    char each[32], have[32];
+    printf("A checkpoint takes %s",
+           base_format_bytes((uint64_t)plan_checkpoint_bytes(r->model, &r->own.settings), each));
+    if (output->checkpoints > 1) printf(", and %d are there at a time", (int)output->checkpoints);
+    if (output->known)
+        printf("; %s are free for them in %s%s",
+               base_format_bytes((uint64_t)output->room_bytes, have), r->disk.output,
+               output->swaps && r->own.nvme_bytes ? ", and for what is on disk" : "");
+    puts(".");
+}
+
 static void print_fits(const cli_plan_report *r) {
-    char need[32], room[32];
+    char need[32], room[32], disk[CLI_PLAN_DISK_LENGTH + 64];
     if (r->too_large.status != SIFR_OK) {
         printf("It does not fit on %s machine. %s\n", r->machine_file ? "that" : "this",
                r->too_large.message);
         return;
     }
-    if (r->machine.separate) {
+    disk_text(r, disk, sizeof disk);
+    base_format_bytes((uint64_t)r->own.total_bytes, need);
+    if (r->machine.separate)
         printf("It fits: a rank takes %s of the device's memory and %s of the host's, and may take "
-               "%s.\n",
-               base_format_bytes((uint64_t)r->own.total_bytes, need),
-               base_format_bytes((uint64_t)r->own.host_bytes, room), r->limits.text);
-        return;
-    }
-    if (r->limits.room_bytes == INT64_MAX) return;
-    printf("It fits: a rank takes %s, and may take %s (%s).\n",
-           base_format_bytes((uint64_t)r->own.total_bytes, need),
-           base_format_bytes((uint64_t)r->limits.room_bytes, room), r->limits.text);
+               "%s%s.\n",
+               need, base_format_bytes((uint64_t)r->own.host_bytes, room), r->limits.text, disk);
+    else if (r->limits.room_bytes < INT64_MAX)
+        printf("It fits: a rank takes %s, and may take %s (%s)%s.\n", need,
+               base_format_bytes((uint64_t)r->limits.room_bytes, room), r->limits.text, disk);
+    else if (disk[0])
+        printf("It fits on disk: a rank takes %s, and %s%s.\n", need, r->limits.text, disk);
 }
 
 static void print_largest(const char *what, int64_t largest, int64_t own) {
@@ -291,6 +329,7 @@ void cli_plan_print_own(const cli_plan_report *r) {
     print_time(r);
     print_memory(r);
     print_kept(r);
+    print_checkpoint(r);
     print_fits(r);
     fflush(stdout);
 }

@@ -7,6 +7,7 @@
 #include "engine/step_order.h"
 #include "plan/search.h"
 #include "train/config.h"
+#include "train/disk.h"
 
 enum { CLI_PLAN_STAGES = 4 };
 
@@ -19,6 +20,7 @@ typedef struct cli_plan_report {
     plan_machine machine;
     const char *machine_file; /* NULL: measured here */
     cli_plan_limits limits;
+    train_disk disk;
     plan_search search;
     plan_memo *memo; /* of the search; owned */
     plan_schedule *schedule;
@@ -29,7 +31,7 @@ typedef struct cli_plan_report {
     size_t change_count;
     int64_t largest_sequences, largest_length; /* that fit; 0: none */
     int64_t length;
-    sifr_error too_large; /* message where a rank has less memory than that */
+    sifr_error too_large; /* message where there is less memory, or disk, than that */
 } cli_plan_report;
 
 /* The run's own plan, which is there at once; and what else there is, for which many are made. */
@@ -46,6 +48,11 @@ const char *cli_plan_change(const cli_plan_report *report, size_t index, char ou
 
 /* "instruction 31, backward of h.11", "between steps" where `instruction` is negative. */
 const char *cli_plan_place(const plan_schedule *schedule, int32_t instruction, char out[128]);
+
+/* What a rank may put on the disk for state, and why: "put 1.5 TiB (2 ranks share the 3 TiB that
+ * are free in /local_nvme)"; returns `out`. */
+enum { CLI_PLAN_DISK_LENGTH = 320 };
+const char *cli_plan_disk(const cli_plan_report *report, char out[CLI_PLAN_DISK_LENGTH]);
 
 /* Takes over what fits best: into the report's config, and into `path`, or standard output where
  * that is NULL. With `json` standard output takes one object instead, the config in it.

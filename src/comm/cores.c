@@ -18,7 +18,7 @@ typedef struct place {
 } place;
 
 /* Two hosts of one name are told apart by their kernels' ids. */
-static uint64_t host_hash(void) {
+uint64_t comm_host_id(void) {
     char name[256] = "", boot[64];
     if (gethostname(name, sizeof name - 1) != 0) name[0] = '\0';
     base_read_line("/proc/sys/kernel/random/boot_id", boot, sizeof boot);
@@ -57,7 +57,7 @@ static void divide(hwloc_topology_t topology, const place *all, int32_t rank, in
  */
 static sifr_status gather_places(comm_group *group, hwloc_cpuset_t own, place *all,
                                  sifr_error *error) {
-    place mine = {.host = host_hash()};
+    place mine = {.host = comm_host_id()};
     for (int i = 0; i < WORDS * 64; i++)
         if (hwloc_bitmap_isset(own, (unsigned)i)) mine.processors[i / 64] |= (uint64_t)1 << i % 64;
     return comm_all_gather_control(group, &mine, sizeof mine, all, error);

@@ -17,6 +17,9 @@ typedef struct comm_cores {
 sifr_status comm_divide_cores(comm_group *group, comm_cores *out,
                               sifr_error *error) SIFR_MUST_CHECK;
 
+/* The same on all ranks of a host, and of no other one. */
+uint64_t comm_host_id(void);
+
 /* Threads that each of `ranks` ranks of this host would get, without asking any. */
 int32_t comm_threads_for(int32_t ranks);
 

@@ -142,17 +142,29 @@ static sifr_status make_plan(sifr_engine *engine, sifr_error *error) {
     return engine_check_memory(engine->training, comm_local_size(engine->group), error);
 }
 
-sifr_status engine_create(const sifr_model *model, const sifr_engine_options *options,
-                          comm_group *group, sifr_engine **out, sifr_error *error) {
-    device *dev;
-    sifr_status status = device_open_cpu(options->threads, options->isa, &dev, error);
-    if (status != SIFR_OK) return comm_agree_status(group, status, error);
-    return engine_create_on(dev, model, options, group, out, error);
+static sifr_status check_options(const sifr_engine_options *o, sifr_error *error) {
+    BASE_TRY(check_types(o, error));
+    if (o->offload.nvme_path && o->offload.parameters && o->zero_stage < 3)
+        return base_fail(error, SIFR_USAGE, "offload: parameters are on disk at ZeRO stage 3 only");
+    if (o->checkpoints < 0 || (o->checkpoints > 0 && o->activation_bytes > 0))
+        return base_fail(error, SIFR_USAGE,
+                         "checkpoints: a count of units' inputs, without activation_bytes");
+    return o->precision == SIFR_FP16 ? engine_loss_scaler_check(&o->loss_scaling, error) : SIFR_OK;
 }
 
-sifr_status engine_create_on(device *dev, const sifr_model *model,
-                             const sifr_engine_options *options, comm_group *group,
-                             sifr_engine **out, sifr_error *error) {
+/* No rank takes anything before all have seen what there is. */
+static sifr_status check_room(sifr_engine *engine, sifr_error *error) {
+    const char *path = engine->options.offload.nvme_path;
+    sifr_status status = make_plan(engine, error);
+    BASE_TRY(comm_agree_status(engine->group, status, error));
+    if (!path) return SIFR_OK;
+    return engine_check_disk(engine->group, path, engine->training->nvme_bytes, &engine->cleaned,
+                             error);
+}
+
+/* The engine takes over `dev`, also where this fails. */
+static sifr_status plan_on(device *dev, const sifr_model *model, const sifr_engine_options *options,
+                           comm_group *group, sifr_engine **out, sifr_error *error) {
     sifr_engine *engine;
     sifr_status status = base_alloc(1, sizeof *engine, &engine, error);
     if (status != SIFR_OK) {
@@ -164,35 +176,55 @@ sifr_status engine_create_on(device *dev, const sifr_model *model,
     engine->options = *options;
     engine->group = group;
     engine->scaler.scale = 1.0;
-    BASE_TRY_GOTO(status, check_types(options, error), fail);
-    if (options->offload.nvme_path && options->offload.parameters && options->zero_stage < 3) {
-        status =
-            base_fail(error, SIFR_USAGE, "offload: parameters are on disk at ZeRO stage 3 only");
-        goto fail;
-    }
-    if (options->checkpoints < 0 || (options->checkpoints > 0 && options->activation_bytes > 0)) {
-        status = base_fail(error, SIFR_USAGE,
-                           "checkpoints: a count of units' inputs, without activation_bytes");
-        goto fail;
-    }
-    if (options->precision == SIFR_FP16) {
-        BASE_TRY_GOTO(status, engine_loss_scaler_check(&options->loss_scaling, error), fail);
+    BASE_TRY_GOTO(status, check_options(options, error), fail);
+    if (options->precision == SIFR_FP16)
         engine->scaler = engine_loss_scaler_begin(&options->loss_scaling);
-    }
-    status = make_plan(engine, error);
-    /* No rank takes anything before all have seen what there is. */
-    BASE_TRY_GOTO(status, comm_agree_status(group, status, error), fail);
-    BASE_TRY_GOTO(
-        status,
-        engine_executor_create(engine->training, engine->group, NULL, &engine->trainer, error),
-        fail);
-    BASE_TRY_GOTO(status, open_swap(engine, error), fail);
-    engine->options.offload.nvme_path = NULL; /* the caller's */
+    BASE_TRY_GOTO(status, check_room(engine, error), fail);
     *out = engine;
     return SIFR_OK;
 fail:
     sifr_engine_free(engine);
     return status;
+}
+
+sifr_status engine_plan(const sifr_model *model, const sifr_engine_options *options,
+                        comm_group *group, sifr_engine **out, sifr_error *error) {
+    device *dev;
+    sifr_status status = device_open_cpu(options->threads, options->isa, &dev, error);
+    if (status != SIFR_OK) return comm_agree_status(group, status, error);
+    return plan_on(dev, model, options, group, out, error);
+}
+
+sifr_status engine_take(sifr_engine *engine, sifr_error *error) {
+    BASE_TRY(
+        engine_executor_create(engine->training, engine->group, NULL, &engine->trainer, error));
+    BASE_TRY(open_swap(engine, error));
+    engine->options.offload.nvme_path = NULL; /* the caller's */
+    return SIFR_OK;
+}
+
+static sifr_status take_or_free(sifr_engine *engine, sifr_engine **out, sifr_error *error) {
+    sifr_status status = engine_take(engine, error);
+    if (status == SIFR_OK)
+        *out = engine;
+    else
+        sifr_engine_free(engine);
+    return status;
+}
+
+sifr_status engine_create(const sifr_model *model, const sifr_engine_options *options,
+                          comm_group *group, sifr_engine **out, sifr_error *error) {
+    sifr_engine *engine;
+    BASE_TRY(engine_plan(model, options, group, &engine, error));
+    return take_or_free(engine, out, error);
+}
+
+sifr_status engine_create_on(device *dev, const sifr_model *model,
+                             const sifr_engine_options *options, comm_group *group,
+                             sifr_engine **out, sifr_error *error) {
+    sifr_engine *engine;
+    BASE_TRY(plan_on(dev, model, options, group, &engine, error));
+    return take_or_free(engine, out, error);
 }
 
 sifr_status sifr_engine_create(const sifr_model *model, const sifr_engine_options *options,

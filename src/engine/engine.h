@@ -19,6 +19,7 @@ struct sifr_engine {
     engine_executor *trainer, *evaluator;
     engine_swap *swap;    /* what of the state is on disk; NULL: nothing */
     engine_pinned pinned; /* for it */
+    int32_t cleaned;      /* directories of dead runs that were removed before there was one */
     int64_t steps, updates;
     engine_loss_scaler scaler; /* SIFR_FP16; the others keep its scale at 1 */
 };
@@ -32,9 +33,17 @@ typedef enum engine_part {
 } engine_part;
 
 /* The engine over the ranks of `group`, which is borrowed: it outlives the engine. All ranks call
- * it; where one has no room for its plan, all fail before any has taken memory. */
+ * it; where one has no room for its plan, in memory or on disk, all fail before any has taken any.
+ */
 sifr_status engine_create(const sifr_model *model, const sifr_engine_options *options,
                           comm_group *group, sifr_engine **out, sifr_error *error) SIFR_MUST_CHECK;
+
+/* The same in two calls, for whoever has more to check between them: planned, and known to fit;
+ * then with its memory and its files. All ranks call both; one that is not taken is freed, too. The
+ * strings of `options` must live until then. */
+sifr_status engine_plan(const sifr_model *model, const sifr_engine_options *options,
+                        comm_group *group, sifr_engine **out, sifr_error *error) SIFR_MUST_CHECK;
+sifr_status engine_take(sifr_engine *engine, sifr_error *error) SIFR_MUST_CHECK;
 
 /* The same on a device of the caller's choice, which the engine closes, also where this fails. */
 sifr_status engine_create_on(device *dev, const sifr_model *model,
@@ -133,6 +142,12 @@ uint64_t engine_rank_room(int32_t ranks);
  * `schedule` is that of one of them; they are as large as each other but for some padding. */
 sifr_status engine_check_memory(const plan_schedule *schedule, int32_t ranks,
                                 sifr_error *error) SIFR_MUST_CHECK;
+
+/* SIFR_NO_MEMORY, with the numbers, on all ranks alike, where those of a host are to have more in
+ * files below `parent`, all together, than is free there: `bytes` is this rank's. All ranks call
+ * it. What dead runs left there is removed first: *cleaned directories. */
+sifr_status engine_check_disk(comm_group *group, const char *parent, int64_t bytes,
+                              int32_t *cleaned, sifr_error *error) SIFR_MUST_CHECK;
 
 /* Adds what a user of the library may do to the message of SIFR_NO_MEMORY; returns `status`. */
 sifr_status engine_advise(plan_mode mode, sifr_status status, sifr_error *error) SIFR_MUST_CHECK;

@@ -17,8 +17,10 @@ static const char *advice(plan_mode mode) {
     }
 }
 
+/* What does not fit on disk says itself what to do. */
 sifr_status engine_advise(plan_mode mode, sifr_status status, sifr_error *error) {
-    if (status != SIFR_NO_MEMORY || !error) return status;
+    bool disk = error && strncmp(error->message, "disk: ", sizeof "disk: " - 1) == 0;
+    if (status != SIFR_NO_MEMORY || !error || disk) return status;
     size_t used = strlen(error->message);
     snprintf(error->message + used, sizeof error->message - used, "; %s", advice(mode));
     return status;

@@ -49,16 +49,19 @@ static sifr_status make_once(const char *parent, int32_t rank, engine_swap_direc
     return make_lock(d, error);
 }
 
+sifr_status engine_swap_directory_check(const char *parent, sifr_error *error) {
+    if (base_is_directory(parent)) return SIFR_OK;
+    return base_fail(error, SIFR_USAGE,
+                     "%s: there is no such directory; make it on the device that is to hold the "
+                     "state",
+                     parent);
+}
+
 sifr_status engine_swap_directory_make(const char *parent, int32_t rank, engine_swap_directory *out,
                                        sifr_error *error) {
-    if (!base_is_directory(parent)) {
-        *out = (engine_swap_directory){.lock = -1};
-        return base_fail(error, SIFR_USAGE,
-                         "%s: there is no such directory; make it on the device that is to hold "
-                         "the state",
-                         parent);
-    }
     sifr_error last = {0};
+    *out = (engine_swap_directory){.lock = -1};
+    BASE_TRY(engine_swap_directory_check(parent, error));
     for (int i = 0; i < ATTEMPTS; i++) { /* another run may clean up what is still empty */
         if (make_once(parent, rank, out, &last) == SIFR_OK) return SIFR_OK;
         engine_swap_directory_remove(out);

@@ -13,6 +13,9 @@ typedef struct engine_swap_directory {
     int lock;
 } engine_swap_directory;
 
+/* SIFR_USAGE where `parent` is no directory. */
+sifr_status engine_swap_directory_check(const char *parent, sifr_error *error) SIFR_MUST_CHECK;
+
 /* Makes a new one in `parent`, which must be there. */
 sifr_status engine_swap_directory_make(const char *parent, int32_t rank, engine_swap_directory *out,
                                        sifr_error *error) SIFR_MUST_CHECK;

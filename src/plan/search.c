@@ -21,7 +21,8 @@ static void take_size(const plan_search *search, const plan_schedule *s, plan_ou
                           .nvme_bytes = s->nvme_bytes};
     bool on_disk = search->disk_bytes == 0 || s->nvme_bytes <= search->disk_bytes;
     bool on_host = search->host_room_bytes == 0 || s->host_bytes <= search->host_room_bytes;
-    out->fits = s->total_bytes <= search->room_bytes && on_host && on_disk;
+    bool saved = plan_fits_output(&search->output, s->model, &s->settings, s->nvme_bytes);
+    out->fits = s->total_bytes <= search->room_bytes && on_host && on_disk && saved;
     for (int c = 0; c < PLAN_CLASSES; c++) out->largest_bytes[c] = s->largest_bytes[c];
 }
 

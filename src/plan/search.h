@@ -3,6 +3,7 @@
 #ifndef PLAN_SEARCH_H
 #define PLAN_SEARCH_H
 
+#include "plan/disk.h"
 #include "plan/price.h"
 
 /* What searches of the same room, model and machine have tried; each setting is planned once. */
@@ -18,6 +19,7 @@ typedef struct plan_search {
     int64_t room_bytes;          /* what a rank's block may take */
     int64_t host_room_bytes;     /* and its block of host memory, of a separate device; 0: any */
     int64_t disk_bytes;          /* what a rank may put on disk; 0: nothing is to be put there */
+    plan_output output;          /* where checkpoints go; zeroed: all fit */
     bool any_order;              /* step_order is "auto": the better order of each setting */
     bool overlap_by_stage;       /* overlap_comm is not given: true at stage 3, else false */
     int threads;                 /* that plan side by side; 0: one */

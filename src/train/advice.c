@@ -16,8 +16,8 @@ static sifr_status shorten(plan_search *search, const plan_settings *from,
     int64_t longest;
     base_format_bytes((uint64_t)least->total_bytes, bytes);
     plan_describe_change(search, from, &least->settings, change, sizeof change);
-    BASE_TRY(plan_largest(search, &least->settings, plan_set_length, 1, 1, from->length - 1, &longest,
-                          error));
+    BASE_TRY(plan_largest(search, &least->settings, plan_set_length, 1, 1, from->length - 1,
+                          &longest, error));
     int used = snprintf(out, ADVICE_LENGTH,
                         "no other stage, recomputation or micro batch fits: "
                         "the least is %s a rank%s%s",
@@ -28,16 +28,48 @@ static sifr_status shorten(plan_search *search, const plan_settings *from,
     return SIFR_OK;
 }
 
+/* Where memory is enough, and the disk for state is not. */
+static sifr_status say_none(const plan_search *search, char *out) {
+    char room[32];
+    snprintf(out, ADVICE_LENGTH, "nothing else fits in the %s of memory that a rank may take",
+             base_format_bytes((uint64_t)search->room_bytes, room));
+    return SIFR_OK;
+}
+
 static sifr_status look(plan_search *search, const plan_settings *from, char *out,
                         sifr_error *error) {
-    plan_outcome found;
+    plan_outcome own, found;
     char bytes[32], change[256];
+    BASE_TRY(plan_try_size(search, from, &own, error));
     BASE_TRY(plan_smallest_change(search, from, &found, error));
-    if (!found.fits) return shorten(search, from, &found, out, error);
+    bool in_memory = own.total_bytes <= search->room_bytes;
+    if (!found.fits && !in_memory) return shorten(search, from, &found, out, error);
+    if (!found.fits) return own.nvme_bytes ? say_none(search, out) : SIFR_OK;
     plan_describe_change(search, from, &found.settings, change, sizeof change);
     if (change[0])
         snprintf(out, ADVICE_LENGTH, "it fits with %s: %s a rank", change,
                  base_format_bytes((uint64_t)found.total_bytes, bytes));
+    return SIFR_OK;
+}
+
+/* Where fewer checkpoints at a time are all that it takes: how many may be kept. */
+static sifr_status keep_fewer(const plan_search *search, const plan_settings *from,
+                              const train_disk *disk, char *out, sifr_error *error) {
+    plan_search less = *search;
+    plan_outcome own;
+    if (less.output.checkpoints <= 1) return SIFR_OK;
+    less.output.checkpoints = 1;
+    BASE_TRY(plan_try_size(&less, from, &own, error));
+    less.output = search->output;
+    while (less.output.checkpoints > 1 &&
+           !plan_fits_output(&less.output, search->model, from, own.nvme_bytes))
+        less.output.checkpoints--;
+    int64_t kept = less.output.checkpoints - 1 + disk->there;
+    if (!own.fits || less.output.checkpoints == search->output.checkpoints) return SIFR_OK;
+    if (kept > 0)
+        snprintf(out, ADVICE_LENGTH, "it fits with sifr.save_total_limit %lld", (long long)kept);
+    else
+        snprintf(out, ADVICE_LENGTH, "it fits with sifr.save_steps 0, saved at the end only");
     return SIFR_OK;
 }
 
@@ -48,15 +80,18 @@ static sifr_status find_advice(comm_group *group, const sifr_model *model,
     plan_settings settings = train_plan_settings(config, &options, group);
     plan_machine machine = {.ranks_per_host = comm_local_size(group)};
     int64_t room = (int64_t)engine_rank_room(comm_local_size(group));
+    train_disk disk;
     device *dev;
+    BASE_TRY(train_disk_find(config, &disk, error));
     BASE_TRY(device_open_cpu(options.threads, options.isa, &dev, error));
     sifr_status status = plan_machine_measure(dev, NULL, MEASURE_BYTES, &machine, error);
     if (status == SIFR_OK) {
         sifr_status stored = plan_machine_load_stored(&machine, NULL); /* else what is assumed */
         plan_search search =
-            train_search(config, model, dev, &machine, room, comm_local_size(group));
+            train_search(config, model, dev, &machine, room, &disk, comm_local_size(group));
         (void)stored;
-        status = look(&search, &settings, out, error);
+        status = keep_fewer(&search, &settings, &disk, out, error);
+        if (status == SIFR_OK && !out[0]) status = look(&search, &settings, out, error);
     }
     device_close(dev);
     return status;

@@ -1,4 +1,5 @@
-/* What a run that does not fit in memory is told: the smallest change that makes it fit. */
+/* What a run that does not fit in memory or on disk is told: the smallest change that makes it fit.
+ */
 #ifndef TRAIN_ADVICE_H
 #define TRAIN_ADVICE_H
 

@@ -14,6 +14,7 @@
 #include "plan/kept.h"
 #include "train/advice.h"
 #include "train/agreement.h"
+#include "train/disk.h"
 #include "train/identity.h"
 #include "train/run.h"
 #include "train/settings.h"
@@ -41,11 +42,35 @@ static sifr_status require_paths(const train_config *config, sifr_error *error) 
     return SIFR_OK;
 }
 
+static sifr_status check_room(const train_state *t, sifr_error *error) {
+    const plan_schedule *s = t->engine->training;
+    train_disk disk;
+    BASE_TRY(train_disk_find(t->config, &disk, error));
+    plan_output room = train_output_room(t->config, &disk, comm_local_size(t->group));
+    return train_disk_check(&disk, &room, s->model, &s->settings, s->nvme_bytes, error);
+}
+
+/* For checkpoints, which the first rank looks at. What a killed run left of one makes room. */
+static sifr_status check_output(const train_state *t, sifr_error *error) {
+    if (!t->first) return SIFR_OK;
+    if (t->output.marked && check_room(t, NULL) != SIFR_OK)
+        BASE_TRY(checkpoint_clean(t->config->output, error));
+    return check_room(t, error);
+}
+
+/* Nothing is taken before all of it is known to fit. */
+static sifr_status take_engine(train_state *t, const sifr_engine_options *options,
+                               sifr_error *error) {
+    sifr_status status = engine_plan(t->folder.model, options, t->group, &t->engine, error);
+    BASE_TRY(train_agree(t, status, error));
+    BASE_TRY(train_agree(t, check_output(t, error), error));
+    return train_agree(t, engine_take(t->engine, error), error);
+}
+
 static sifr_status create_engine(train_state *t, sifr_error *error) {
     sifr_engine_options options = train_engine_options(t->config, t->length);
     BASE_TRY(train_choose_step(t, &options, error));
-    sifr_status status = engine_create(t->folder.model, &options, t->group, &t->engine, error);
-    sifr_status agreed = train_agree(t, status, error);
+    sifr_status agreed = take_engine(t, &options, error);
     if (agreed == SIFR_OK) return SIFR_OK;
     sifr_engine_free(t->engine);
     t->engine = NULL;
@@ -105,7 +130,7 @@ static sifr_status say_offload(train_state *t, sifr_error *error) {
     const sifr_engine *engine = t->engine;
     if (!engine->swap) return SIFR_OK;
     bool pinned = engine->pinned.bytes > 0;
-    int64_t cleaned = engine_swap_cleaned(engine->swap);
+    int64_t cleaned = engine->cleaned + engine_swap_cleaned(engine->swap);
     BASE_TRY(comm_sum(t->group, &cleaned, 1, error));
     base_format_bytes((uint64_t)engine->pinned.bytes, bytes);
     train_say(t->host, "%s: %s%s%s%s%s", name_offloaded(t->config, names, sizeof names),

@@ -138,23 +138,16 @@ plan_settings train_plan_settings(const train_config *config, const sifr_engine_
     return settings;
 }
 
-/* Of the file system that nvme_path names. */
-static int64_t disk_room(const train_config *config) {
-    uint64_t bytes = 0;
-    const char *path = config->offload.nvme_path;
-    if (!path) path = config->offload_param.nvme_path;
-    if (!path) path = config->nvme_path;
-    if (!path || base_free_space(path, &bytes, NULL) != SIFR_OK) return 0;
-    return (int64_t)bytes;
-}
-
 plan_search train_search(const train_config *config, const sifr_model *model, device *dev,
-                         const plan_machine *machine, int64_t room, int64_t ranks) {
+                         const plan_machine *machine, int64_t room, const train_disk *disk,
+                         int32_t ranks) {
+    int64_t swap = disk->swap_bytes < 0 ? 0 : base_max_i64(disk->swap_bytes / ranks, 1);
     return (plan_search){.model = model,
                          .dev = dev,
                          .machine = machine,
                          .room_bytes = room,
-                         .disk_bytes = disk_room(config) / ranks,
+                         .disk_bytes = swap,
+                         .output = train_output_room(config, disk, ranks),
                          .any_order = config->step_order == TRAIN_STEP_AUTO,
                          .overlap_by_stage =
                              !train_config_gives(config, "zero_optimization.overlap_comm")};

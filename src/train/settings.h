@@ -7,6 +7,7 @@
 #include "plan/search.h"
 #include "sifr/engine.h"
 #include "train/config.h"
+#include "train/disk.h"
 
 /* Tokens of a sequence: the config's, else the model's own maximum. SIFR_USAGE beyond learned
  * positions; beyond other models' maximum a warning. */
@@ -29,9 +30,10 @@ plan_settings train_plan_settings(const train_config *config, const sifr_engine_
                                   const comm_group *group);
 
 /* For trying other settings than the config's, where a rank's block may take `room` bytes and
- * `ranks` share the host's disk: optimizer state may go there if the config names a directory. */
+ * `ranks` share the host's disks: optimizer state may go to one if the config names a directory. */
 plan_search train_search(const train_config *config, const sifr_model *model, device *dev,
-                         const plan_machine *machine, int64_t room, int64_t ranks);
+                         const plan_machine *machine, int64_t room, const train_disk *disk,
+                         int32_t ranks);
 
 /* The id that ends a document: that of the model in `folder`, else its tokenizer's; -1, with a
  * warning, where neither has one in the vocabulary. */

@@ -1,0 +1,167 @@
+# What does not fit on disk is refused before a run takes anything, with the change that makes it
+# fit: state of all ranks of a host, and checkpoints beside it; `sifr plan` says the same, once. The
+# disk is a small tmpfs in a namespace of the test's own.
+# label: full; timeout: 300, not under sanitizers (which take address space by themselves)
+. "$SOURCE/tests/support/small_disk.sh" 1g
+. "$SOURCE/tests/support/disk_runs.sh"
+. "$SOURCE/tests/support/until_it.sh"
+ranks=$(ranks_of 1 2)
+config() { # OFFLOAD SIFR
+    cat >ds.json <<J
+{"train_batch_size": 4, "train_micro_batch_size_per_gpu": 1, "bf16": {"enabled": true},
+ "optimizer": {"type": "AdamW", "params": {"lr": 1e-3}},
+ "zero_optimization": {"stage": 3, "offload_optimizer": {$1}},
+ "sifr": {"seq_length": 32${2:-}}}
+J
+}
+on_disk='"device": "nvme", "nvme_path": "disk"'
+in_memory='"device": "none"'
+size() { mount -o remount,size="$1" disk; }
+clear_disk() { rm -rf disk/*; }
+train() { # CODE OUTPUT RANKS OPTION...
+    local code=0
+    "$SIFR" train --config ds.json --model llama --data text --output "$2" --ranks $3 --threads 1 \
+        --max-steps 3 "${@:4}" >log 2>err || code=$?
+    [ $code = "$1" ] || fail "${*:2}: exit code $code, not $1"
+}
+refused() { # OUTPUT RANKS PATTERN
+    train 3 "$1" $2
+    [ "$(grep -c '^sifr train: disk: ' err)" = 1 ] || fail "not one refusal"
+    [ "$(grep -c '^sifr ' err)" = $2 ] || fail "not one line, and one of the launcher's"
+    grep -qE -- "$3" err || fail "no line like: $3"
+    [ -z "$(ls disk)" ] || fail "left behind: $(ls disk)"
+    [ ! -e "$1" ] || fail "the output of a run that was refused is there"
+}
+plan() { "$SIFR" plan --config ds.json --model llama --threads 1 "$@" >plan 2>err || fail "plan $*"; }
+number() { sed -n "s/^ *\"$1\": \([0-9]*\),*$/\1/p" plan | head -n 1; }
+# The sentence, the row and the JSON have one answer.
+verdict() { # fits|"does not fit" PATTERN PLAN-OPTION...
+    plan "${@:3}"
+    grep -qE -- "$2" plan || fail "no line like: $2: $(grep '^It ' plan)"
+    grep -qE "^as it is .* s +$1( |\$)" plan || fail "another answer: $(grep '^as it is' plan)"
+    case $1 in fits) grep -q '^It fits' plan ;; *) grep -q '^It does not fit' plan ;; esac ||
+        fail "another sentence: $(grep '^It ' plan)"
+    plan "${@:3}" --json
+    grep -qE "^  \"fits\": $([ "$1" = fits ] && echo true || echo false)" plan || fail "another in JSON"
+}
+
+# --- state: all ranks of a host together ---
+for n in $ranks; do
+    config "$on_disk"
+    plan --world-size $n --json
+    state=$(sed -n '/^  "nvme": {/,/}/s/^ *"bytes": \([0-9]*\),*$/\1/p' plan | head -n 1)
+    state=$(((state + 4095) / 4096 * 4096))
+    size $((n * state - 4096))
+    who="the run puts"
+    [ $n = 1 ] || who="2 ranks of this host put [0-9.]+ [KM]iB each,"
+    refused none $n "^sifr train: disk: $who .*in disk, and [0-9.]+ MiB are free there; free some, or \
+give a directory on a larger device; it fits with zero_optimization.offload_optimizer.device none: \
+[0-9.]+ [KM]iB a rank\$"
+    may="may put .* \\(([0-9]* ranks share the )?[0-9.]+ MiB free in disk\\)"
+    verdict "does not fit" "^It does not fit on this machine. disk: a rank puts .* there, and $may\$" \
+        --world-size $n
+    size $((n * state + 65536))
+    verdict fits "^It fits: a rank takes .*; it puts .* on disk, and $may.\$" --world-size $n
+    train 0 room-$n $n
+    [ -z "$(ls disk)" ] || fail "$n ranks: left behind: $(ls disk)"
+done
+
+# --- a disk that is not at hand is a size ---
+config '"device": "nvme", "nvme_path": "not-here"'
+plan --json
+state=$(sed -n '/^  "nvme": {/,/}/s/^ *"bytes": \([0-9]*\),*$/\1/p' plan | head -n 1)
+given="of a host's disk\\)"
+verdict fits "^It fits: .*, and may put .* \\(.*$given" --nvme "$state"
+verdict "does not fit" "^It does not fit .* disk: a rank puts .* \\(.*$given\$" --nvme $((state - 1))
+verdict fits "; it puts .*\\(2 ranks share the .* $given" --nvme $((2 * state)) --world-size 2 \
+    --gradient-accumulation-steps 2
+verdict "does not fit" "disk: .*\\(2 ranks share the .* $given" --nvme $((state / 2)) --world-size 2 \
+    --gradient-accumulation-steps 2
+
+# --- what a dead run left is no part of what is taken ---
+config "$on_disk"
+size $((state + 300000))
+"$SIFR" train --config ds.json --model llama --data text --output dead --threads 1 \
+    --max-steps 100000 >log 2>err &
+run=$!
+until_it test -e dead/metrics.csv
+kill -9 $run
+wait $run 2>/dev/null || :
+[ "$(ls disk | wc -l)" = 1 ] || fail "a killed run leaves its directory"
+train 0 after-dead 1
+grep -q "removed 1 swap directory of runs that died" log || fail "the cleaning is not said"
+
+# --- memory is not taken first: a run that gets none of it says what the disk lacks ---
+sed -i 's/"train_batch_size": 4, "train_micro_batch_size_per_gpu": 1,/"train_batch_size": 16384,/' ds.json
+for room in 300k 100m; do
+    size $room
+    code=0
+    (ulimit -v 600000 && exec "$SIFR" train --config ds.json --model llama --data text \
+        --output none-$room --threads 1 --max-steps 3) >log 2>err || code=$?
+    [ $code = 3 ] || fail "no memory, $room of disk: exit code $code"
+    [ $room = 100m ] || grep -q "^sifr train: disk: the run puts" err ||
+        fail "memory was asked for first"
+done
+grep -q "^sifr train: out of memory: " err || fail "there is memory for the run"
+
+# --- checkpoints ---
+for n in $ranks; do
+    clear_disk
+    config "$in_memory"
+    size 100m
+    plan --world-size $n --json --output disk/out
+    each=$(number checkpoint_bytes)
+    room=$((each + each / 64 + 1048576))
+    size $((room - 4096))
+    short="a checkpoint takes [0-9.]+ MiB: that needs [0-9.]+ MiB, and [0-9.]+ MiB are free there; \
+free some, or give an output on a larger device"
+    refused disk/out $n "^sifr train: disk: disk/out: $short\$"
+    verdict "does not fit" "^It does not fit on this machine. disk: disk/out: $short" --world-size $n \
+        --output disk/out
+    size 100m
+    verdict fits "^A checkpoint takes [0-9.]+ MiB; [0-9.]+ MiB are free for them in disk/out.\$" \
+        --world-size $n --output disk/out
+    train 0 disk/out $n
+    states=$(cat disk/out/checkpoint-3/state-*.safetensors | wc -c)
+    [ "$states" -ge "$each" ] && [ "$states" -le $((each + 65536)) ] ||
+        fail "$n ranks: a checkpoint of $each has files of $states"
+
+    # what a killed run left of a checkpoint is removed where the room is needed
+    mkdir disk/out/checkpoint-9.tmp-1
+    head -c 4000000 /dev/zero >disk/out/checkpoint-9.tmp-1/state
+    size $((($(df --output=used -B1 disk | tail -n 1) + room) - 2000000))
+    train 0 disk/out $n --max-steps 4 --resume
+    [ ! -e disk/out/checkpoint-9.tmp-1 ] || fail "$n ranks: it is still there"
+
+    # as many as are there while one is written
+    clear_disk
+    config "$in_memory" ', "save_steps": 1, "save_total_limit": 2'
+    size $((room + each + each / 2))
+    refused disk/out $n "takes [0-9.]+ MiB, 3 of them at a time \\(save_total_limit\\): .*; it fits with \
+sifr.save_total_limit 1\$"
+    config "$in_memory" ', "save_steps": 1, "save_total_limit": 1'
+    train 0 disk/out $n
+    [ "$(ls -d disk/out/checkpoint-* | wc -l)" = 1 ] || fail "$n ranks: more than one is kept"
+    grep -q "no checkpoint" err && fail "$n ranks: one was not saved"
+    clear_disk
+    size $((room + each / 2))
+    refused disk/out $n "2 of them at a time .*; it fits with sifr.save_steps 0, saved at the end only\$"
+    config "$in_memory" ', "save_steps": 2, "save_total_limit": 5' # two saves, whatever the limit
+    size $((room + each - 8192))
+    refused disk/out $n "2 of them at a time"
+    size $((room + each + 2000000)) # and the trained model
+    train 0 disk/out $n
+
+    # state and checkpoints on one disk
+    clear_disk
+    config "$on_disk"
+    size $((room + each / 2))
+    beside="a checkpoint takes .*, beside [0-9.]+ MiB of swap files on the same file system: that needs"
+    refused disk/out $n "$beside .*; it fits with zero_optimization.offload_optimizer.device none: "
+    verdict "does not fit" "^It does not fit .* disk: disk/out: $beside" --world-size $n \
+        --output disk/out
+    size $((room + each + 2000000))
+    verdict fits "are free for them in disk/out, and for what is on disk.\$" --world-size $n \
+        --output disk/out
+    train 0 disk/out $n
+done
