@@ -16,6 +16,7 @@ J
 }
 on_disk='"device": "nvme", "nvme_path": "disk"'
 in_memory='"device": "none"'
+stays="zero_optimization.offload_optimizer.device none" # the change of settings
 size() { mount -o remount,size="$1" disk; }
 clear_disk() { rm -rf disk/*; }
 train() { # CODE OUTPUT RANKS OPTION...
@@ -32,7 +33,9 @@ refused() { # OUTPUT RANKS PATTERN
     [ -z "$(ls disk)" ] || fail "left behind: $(ls disk)"
     [ ! -e "$1" ] || fail "the output of a run that was refused is there"
 }
-plan() { "$SIFR" plan --config ds.json --model llama --threads 1 "$@" >plan 2>err || fail "plan $*"; }
+plan() { # OPTION...
+    "$SIFR" plan --config ds.json --model llama --threads 1 "$@" >plan 2>err || fail "plan $*"
+}
 number() { sed -n "s/^ *\"$1\": \([0-9]*\),*$/\1/p" plan | head -n 1; }
 # The sentence, the row and the JSON have one answer.
 verdict() { # fits|"does not fit" PATTERN PLAN-OPTION...
@@ -42,7 +45,9 @@ verdict() { # fits|"does not fit" PATTERN PLAN-OPTION...
     case $1 in fits) grep -q '^It fits' plan ;; *) grep -q '^It does not fit' plan ;; esac ||
         fail "another sentence: $(grep '^It ' plan)"
     plan "${@:3}" --json
-    grep -qE "^  \"fits\": $([ "$1" = fits ] && echo true || echo false)" plan || fail "another in JSON"
+    local answer=false
+    [ "$1" != fits ] || answer=true
+    grep -q "^  \"fits\": $answer" plan || fail "another answer in JSON"
 }
 
 # --- state: all ranks of a host together ---
@@ -54,11 +59,11 @@ for n in $ranks; do
     size $((n * state - 4096))
     who="the run puts"
     [ $n = 1 ] || who="2 ranks of this host put [0-9.]+ [KM]iB each,"
-    refused none $n "^sifr train: disk: $who .*in disk, and [0-9.]+ MiB are free there; free some, or \
-give a directory on a larger device; it fits with zero_optimization.offload_optimizer.device none: \
+    refused none $n "^sifr train: disk: $who .*in disk, and [0-9.]+ MiB are free there; free some, \
+or give a directory on a larger device; it fits with $stays: \
 [0-9.]+ [KM]iB a rank\$"
     may="may put .* \\(([0-9]* ranks share the )?[0-9.]+ MiB free in disk\\)"
-    verdict "does not fit" "^It does not fit on this machine. disk: a rank puts .* there, and $may\$" \
+    verdict "does not fit" "^It does not fit on this machine. disk: a rank puts .*, and $may\$" \
         --world-size $n
     size $((n * state + 65536))
     verdict fits "^It fits: a rank takes .*; it puts .* on disk, and $may.\$" --world-size $n
@@ -72,11 +77,12 @@ plan --json
 state=$(sed -n '/^  "nvme": {/,/}/s/^ *"bytes": \([0-9]*\),*$/\1/p' plan | head -n 1)
 given="of a host's disk\\)"
 verdict fits "^It fits: .*, and may put .* \\(.*$given" --nvme "$state"
-verdict "does not fit" "^It does not fit .* disk: a rank puts .* \\(.*$given\$" --nvme $((state - 1))
+verdict "does not fit" "^It does not fit .* disk: a rank puts .* \\(.*$given\$" \
+    --nvme $((state - 1))
 verdict fits "; it puts .*\\(2 ranks share the .* $given" --nvme $((2 * state)) --world-size 2 \
     --gradient-accumulation-steps 2
-verdict "does not fit" "disk: .*\\(2 ranks share the .* $given" --nvme $((state / 2)) --world-size 2 \
-    --gradient-accumulation-steps 2
+verdict "does not fit" "disk: .*\\(2 ranks share the .* $given" \
+    --nvme $((state / 2)) --world-size 2 --gradient-accumulation-steps 2
 
 # --- what a dead run left is no part of what is taken ---
 config "$on_disk"
@@ -92,7 +98,7 @@ train 0 after-dead 1
 grep -q "removed 1 swap directory of runs that died" log || fail "the cleaning is not said"
 
 # --- memory is not taken first: a run that gets none of it says what the disk lacks ---
-sed -i 's/"train_batch_size": 4, "train_micro_batch_size_per_gpu": 1,/"train_batch_size": 16384,/' ds.json
+sed -i 's/: 4, "train_micro_batch_size_per_gpu": 1,/: 16384,/' ds.json
 for room in 300k 100m; do
     size $room
     code=0
@@ -116,8 +122,8 @@ for n in $ranks; do
     short="a checkpoint takes [0-9.]+ MiB: that needs [0-9.]+ MiB, and [0-9.]+ MiB are free there; \
 free some, or give an output on a larger device"
     refused disk/out $n "^sifr train: disk: disk/out: $short\$"
-    verdict "does not fit" "^It does not fit on this machine. disk: disk/out: $short" --world-size $n \
-        --output disk/out
+    verdict "does not fit" "^It does not fit on this machine. disk: disk/out: $short" \
+        --world-size $n --output disk/out
     size 100m
     verdict fits "^A checkpoint takes [0-9.]+ MiB; [0-9.]+ MiB are free for them in disk/out.\$" \
         --world-size $n --output disk/out
@@ -137,15 +143,16 @@ free some, or give an output on a larger device"
     clear_disk
     config "$in_memory" ', "save_steps": 1, "save_total_limit": 2'
     size $((room + each + each / 2))
-    refused disk/out $n "takes [0-9.]+ MiB, 3 of them at a time \\(save_total_limit\\): .*; it fits with \
-sifr.save_total_limit 1\$"
+    refused disk/out $n "takes .*, 3 of them at a time \\(save_total_limit\\): .*; it fits \
+with sifr.save_total_limit 1\$"
     config "$in_memory" ', "save_steps": 1, "save_total_limit": 1'
     train 0 disk/out $n
     [ "$(ls -d disk/out/checkpoint-* | wc -l)" = 1 ] || fail "$n ranks: more than one is kept"
     grep -q "no checkpoint" err && fail "$n ranks: one was not saved"
     clear_disk
     size $((room + each / 2))
-    refused disk/out $n "2 of them at a time .*; it fits with sifr.save_steps 0, saved at the end only\$"
+    refused disk/out $n \
+        "2 of them at a time .*; it fits with sifr.save_steps 0, saved at the end only\$"
     config "$in_memory" ', "save_steps": 2, "save_total_limit": 5' # two saves, whatever the limit
     size $((room + each - 8192))
     refused disk/out $n "2 of them at a time"
@@ -156,8 +163,8 @@ sifr.save_total_limit 1\$"
     clear_disk
     config "$on_disk"
     size $((room + each / 2))
-    beside="a checkpoint takes .*, beside [0-9.]+ MiB of swap files on the same file system: that needs"
-    refused disk/out $n "$beside .*; it fits with zero_optimization.offload_optimizer.device none: "
+    beside="a checkpoint takes .*, beside [0-9.]+ MiB of swap files on the same file system: "
+    refused disk/out $n "${beside}that needs .*; it fits with $stays: "
     verdict "does not fit" "^It does not fit .* disk: disk/out: $beside" --world-size $n \
         --output disk/out
     size $((room + each + 2000000))

@@ -28,7 +28,8 @@ for n in $ranks; do
     "$SIFR" train --config ds.json --model llama --data text --output disk/out --threads 1 \
         --ranks $n >log 2>err || code=$?
     [ $code = 3 ] || fail "$n ranks: full before the run: exit code $code"
-    grep -q "^sifr train: disk: disk/out: a checkpoint takes " err || fail "$n ranks: it is not said"
+    grep -q "^sifr train: disk: disk/out: a checkpoint takes " err ||
+        fail "$n ranks: it is not said"
     rm disk/filler
     "$SIFR" train --config ds.json --model llama --data text --output disk/out --threads 1 \
         --ranks $n >log 2>err &
@@ -36,8 +37,8 @@ for n in $ranks; do
     until_it test -e disk/out/latest
     free=$(df --output=avail -k disk | tail -n 1) # a little is left for the run's figures
     dd if=/dev/zero of=disk/filler bs=1024 count=$((free > 600 ? free - 600 : 0)) 2>/dev/null || :
-    until_it grep -q "no checkpoint" err
-    failed=$(sed -n 's/.*step \([0-9]*\): no checkpoint.*/\1/p' err | head -n 1)
+    until_it grep -q "no checkpoint (.* of free disk" err
+    failed=$(sed -n 's/.*step \([0-9]*\): no checkpoint (.* of free disk.*/\1/p' err | head -n 1)
     [ ! -e "disk/out/checkpoint-$failed" ] || fail "$n ranks: something is left of a checkpoint"
     rm disk/filler
     newer() { [ "$(sed 's/checkpoint-//' disk/out/latest)" -gt "$failed" ]; }
