@@ -25,7 +25,7 @@ typedef enum sifr_status {
     SIFR_OK = 0,
     SIFR_FAILED = 1,    /* a file, the system or the data: see the message */
     SIFR_USAGE = 2,     /* wrong usage, config or model description */
-    SIFR_NO_MEMORY = 3, /* does not fit in memory */
+    SIFR_NO_MEMORY = 3, /* does not fit in memory or on disk */
     SIFR_LOST_RANK = 4  /* a rank is lost or a collective hangs */
 } sifr_status;
 
