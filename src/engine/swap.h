@@ -1,5 +1,5 @@
 /* The tier on disk: one file, as large as the plan says, with this rank's state in it. Steps read
- * and write it through async_io.h; between steps two windows of 4 MiB show any part of it. */
+ * and write it through async_io.h; between steps two windows show any part of it. */
 #ifndef ENGINE_SWAP_H
 #define ENGINE_SWAP_H
 

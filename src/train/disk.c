@@ -24,10 +24,20 @@ static sifr_status find_checkpoints(const train_config *config, train_disk *out,
     return SIFR_OK;
 }
 
+const char *train_nvme_path(const train_config *c) {
+    if (c->offload.device == TRAIN_TIER_NVME) return c->offload.nvme_path;
+    if (c->offload_param.device == TRAIN_TIER_NVME) return c->offload_param.nvme_path;
+    bool rest =
+        c->offload_activations == TRAIN_TIER_NVME || c->offload_gradients == TRAIN_TIER_NVME;
+    return rest ? c->nvme_path : NULL;
+}
+
 sifr_status train_disk_find(const train_config *config, train_disk *out, sifr_error *error) {
     base_disk swap, output;
     *out = (train_disk){.swap_bytes = -1, .output_bytes = -1, .output = config->output};
-    out->swap = config->offload.nvme_path;
+    out->swap = train_nvme_path(config);
+    /* Nothing is there: where a plan may say that something is put. */
+    if (!out->swap) out->swap = config->offload.nvme_path;
     if (!out->swap) out->swap = config->offload_param.nvme_path;
     if (!out->swap) out->swap = config->nvme_path;
     /* A swap directory is never made, so one that is not there says nothing. */

@@ -51,19 +51,11 @@ static sifr_host_options host_options(const train_config *c) {
 }
 
 static sifr_offload_options offload_options(const train_config *c) {
-    bool state = c->offload.device == TRAIN_TIER_NVME;
-    bool parameters = c->offload_param.device == TRAIN_TIER_NVME;
-    bool activations = c->offload_activations == TRAIN_TIER_NVME;
-    bool gradients = c->offload_gradients == TRAIN_TIER_NVME;
-    const char *path = state                      ? c->offload.nvme_path
-                       : parameters               ? c->offload_param.nvme_path
-                       : activations || gradients ? c->nvme_path
-                                                  : NULL; /* all that are named are the same */
-    return (sifr_offload_options){.nvme_path = path,
-                                  .optimizer = state,
-                                  .parameters = parameters,
-                                  .gradients = gradients,
-                                  .activations = activations,
+    return (sifr_offload_options){.nvme_path = train_nvme_path(c),
+                                  .optimizer = c->offload.device == TRAIN_TIER_NVME,
+                                  .parameters = c->offload_param.device == TRAIN_TIER_NVME,
+                                  .gradients = c->offload_gradients == TRAIN_TIER_NVME,
+                                  .activations = c->offload_activations == TRAIN_TIER_NVME,
                                   .masters_stay = c->offload.state == TRAIN_STATE_MOMENTS,
                                   .moments_stay = c->offload.state == TRAIN_STATE_MASTERS,
                                   .host = host_options(c),
