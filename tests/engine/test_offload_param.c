@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 
 #include "support/scratch.h"
+#include "support/thinned.h"
 #include "support/zero_run.h"
 
 enum { GLOBAL = 4, PIN_SKIPPED = 77 };
@@ -52,6 +53,7 @@ static void settings(void **state) {
     zero_outcome want = zero_run(v);
     v.stage = 3;
     for (int k = 0; k < 3 * 24; k++) {
+        if (thinned_run((size_t)(k + k / 24))) continue;
         int n = k % 24;
         sifr_offload_options offload = on_disk(n % 2);
         sifr_zero_options keys = sifr_engine_defaults().zero;
