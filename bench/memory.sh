@@ -39,8 +39,9 @@ on_disk() { case $disk in "$1" | all) echo nvme ;; *) echo none ;; esac; }
 measure() {
     local model=$1 ranks=$2 stage=$3 type=$4 recompute=$5 order=$6 sums=${7:-fp32} disk=${8:-none}
     local path="\"nvme_path\": \"$work\""
-    local launch= shown=$recompute
-    case ${10:-} in *tile_tokens*) shown="$recompute, tiles" ;; esac
+    local launch= shown=$recompute keys=${10:-}
+    [ -n "$keys" ] || keys='"seq_length": 256'
+    case $keys in *tile_tokens*) shown="$recompute, tiles" ;; esac
     [ "$ranks" = 1 ] || launch="--ranks $ranks"
     cat >ds.json <<J
 {"train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": 2,
@@ -52,7 +53,7 @@ measure() {
   "offload_param": {"device": "$(on_disk parameters)", $path}},
  "sifr": {"offload_gradients": "$(on_disk gradients)", $path, "max_steps": 2,
   "offload_activations": "$(on_disk activations)", "recompute": "$recompute",
-  "step_order": "$order", "threads": 1, ${10:-"seq_length": 256}}}
+  "step_order": "$order", "threads": 1, $keys}}
 J
     rm -rf trained
     "$sifr" plan --config ds.json --model $model --world-size "$ranks" --json >plan.json
