@@ -41,8 +41,9 @@ def watch(inputs):
 
 
 def bandwidth(limits):
-    """GB/s that all threads together reach at most, in a triad of either kind."""
-    return max(limits["triad_gbytes_all"], limits["triad_stream_gbytes_all"])
+    """GB/s that all threads together reach at most, in a triad or a copy of either kind."""
+    return max(rate for key, rate in limits.items()
+               if key.startswith(("triad_", "copy_")) and key.endswith("gbytes_all"))
 
 
 def disk_by_fio(path, size):

@@ -22,13 +22,13 @@ def ours(context, model, precision, sequences, length, steps, *more):
         "--batches", inputs.batches(inputs.words(model)), "--seconds", "30", *more])
 
 
-def torch(context, model, precision, sequences, length, compiled, steps):
+def torch(context, model, precision, sequences, length, compiled, steps, said=""):
     inputs = context.inputs
     command = context.peer("train_torch.py") + [
         "--model", inputs.model(model, length), "--batches", inputs.batches(inputs.words(model)),
         "--precision", precision, "--sequences", str(sequences), "--length", str(length),
         "--steps", str(steps), "--seconds", "30"]
-    return Contestant("torch, compiled" if compiled else "torch",
+    return Contestant(("torch, compiled" if compiled else "torch") + said,
                       command + (["--compile"] if compiled else []), context.peer_environment(),
                       timeout=150 if steps == 1 else 300)
 
@@ -68,7 +68,7 @@ def share_row(part, cell, results, limits):
     part.rows.append(Row(title, said + report.spread(wide), "multiply-add loop meanwhile",
                          f"{number(now * instruction)} GFLOP/s" if now else "",
                          shares(results, cell.tokens() * flops / 1e9 / instruction), mark,
-                         f"{number(flops / 1e6)} MFLOP a token"))
+                         f"{number(flops / 1e6)} MFLOP a token; {report.turns(good(results))}"))
     part.rows.append(Row(title, said, "the loop at its best", f"{number(best)} GFLOP/s",
                          value * flops / 1e9 / best, "", "" if not now else
                          f"the machine gave {now * instruction / best * 100:.0f} % of that"))
@@ -80,10 +80,12 @@ def shares(results, gflops):
                    for r in good(results) if r.get("machine")])
 
 
-def given(mine, theirs):
-    """A note: what the processors gave to each."""
+def given(mine, theirs, ratio):
+    """A note: what the processors gave to each, and the ratio if that had been the same."""
     a, b = machine(mine), machine(theirs)
-    return f"machine: {number(a)} and {number(b)} GFLOP/s" if a and b else ""
+    if not a or not b:
+        return ""
+    return (f"machine: {number(a)} and {number(b)} GFLOP/s, by that {number(ratio * b / a)}")
 
 
 def peer_rows(context, part, cell, results):
@@ -98,22 +100,16 @@ def peer_rows(context, part, cell, results):
             part.rows.append(Row(f"{title}: tokens/s", "", name, note=failure(runs)))
             continue
         value, wide = rate(runs, tokens)
+        emulates = cell.emulated and not name.endswith(FP32)
         wrong = check_losses(good(results["sifr"])[0], good(runs)[0], precision)
-        note = "; ".join(t for t in (wrong, "bf16 emulated here" if cell.emulated else "",
-                                     given(results["sifr"], runs)) if t)
+        note = "; ".join(t for t in (wrong, "bf16 emulated here" if emulates else "",
+                                     report.turns(good(runs)),
+                                     given(results["sifr"], runs, mine / value)) if t)
         row = Row(f"{title}: tokens/s", number(mine), name, number(value) + report.spread(wide),
                   mine / value, "", note)
         part.rows.append(row)
         if not wrong:
-            found.append((value, name, row, max(r["peak_bytes"] for r in good(runs)), runs))
-    key = (cell.model, cell.shape)
-    if cell.emulated and key in context.torch_fp32:
-        # Without instructions for bf16 its users take fp32, and that is its best.
-        value, name, _, peak, runs = context.torch_fp32[key]
-        row = Row(f"{title}: tokens/s", number(mine), f"{name}, fp32", number(value), mine / value,
-                  note=given(results["sifr"], runs))
-        part.rows.append(row)
-        found.append((value, f"{name}, fp32", row, peak, runs))
+            found.append((value, name, row, max(r["peak_bytes"] for r in good(runs))))
     if not found:
         return
     best = max(found, key=lambda f: f[0])
@@ -122,10 +118,7 @@ def peer_rows(context, part, cell, results):
     part.rows.append(Row(f"{title}: peak memory", gigabytes(peak), best[1], gigabytes(best[3]),
                          peak / best[3], "<0.6"))
     if precision == "fp32":
-        context.torch_fp32[key] = best
-    forms = [f for f in found if f[1] in results]
-    if len(peers_of(context, cell)) > 1 and forms:
-        context.torch_form[precision] = max(forms, key=lambda f: f[0])[1]
+        context.torch_form[cell.model, cell.shape] = best[1]
 
 
 @dataclass
@@ -143,18 +136,21 @@ class Cell:
         return f"{self.model} {self.precision}, {self.shape[0]} × {self.shape[1]}"
 
 
+FP32 = ", fp32"     # of a name: torch in fp32 beside sifr in bf16
+
+
 def peers_of(context, cell):
-    """torch as it is and compiled on GPT-2; then the quicker of the two alone. Emulated bf16: one
-    form, one model."""
-    if not context.python or (cell.emulated and not (cell.main and cell.model == "gpt2")):
+    """torch as it is and compiled. Where bf16 is emulated its users take fp32, and that is its
+    best: the form that was quicker in fp32; bf16 itself is tried on one model."""
+    if not context.python:
         return []
-    make = lambda compiled: torch(context, cell.model, cell.precision, *cell.shape, compiled,
-                                  1 if cell.emulated else 2)
-    if cell.emulated:
-        return [make(False)]
-    if cell.main and cell.model == "gpt2":
-        return [make(False), make(True)]
-    return [make(context.torch_form.get(cell.precision) == "torch, compiled")]
+    make = lambda precision, compiled, steps, said="": torch(
+        context, cell.model, precision, *cell.shape, compiled, steps, said)
+    if not cell.emulated:
+        return [make(cell.precision, False, 2), make(cell.precision, True, 2)]
+    compiled = context.torch_form.get((cell.model, cell.shape)) == "torch, compiled"
+    tried = [make("bf16", False, 1)] if cell.main and cell.model == "gpt2" else []
+    return [make("fp32", compiled, 2, FP32)] + tried
 
 
 def weight(context, cell):
@@ -182,16 +178,16 @@ def measure_cell(context, part, cell, budget):
     peer_rows(context, part, cell, results)
 
 
-def compile_ahead(context, shape):
+def compile_ahead(context, cell):
     """torch.compile keeps what it has made, so the minutes that it takes at the first time are not
     taken from the measurement."""
-    stamp = os.path.join(CACHE, "inductor", "made")
-    if not context.python or os.path.exists(stamp):
+    sequences, length = cell.shape
+    stamp = os.path.join(CACHE, "inductor",
+                         f"made-{cell.model}-{cell.precision}-{sequences}x{length}")
+    if not context.python or cell.emulated or os.path.exists(stamp):
         return
-    for precision in ("fp32", "bf16"):
-        context.say(f"torch.compile, {precision}: once, for later runs, too")
-        c = torch(context, "gpt2", precision, *shape, True, 0)
-        run_once(c)     # measures nothing
+    context.say(f"torch.compile, {cell.title()}: once, for later runs, too")
+    run_once(torch(context, cell.model, cell.precision, *cell.shape, True, 0))  # measures nothing
     os.makedirs(os.path.dirname(stamp), exist_ok=True)
     open(stamp, "w").close()
 
@@ -203,8 +199,8 @@ def run(context, part):
              for shape, main in (((2, 32) if tiny else (4, 1024), True),
                                  ((1, 64) if tiny else (1, 4096), False))
              for model in ("gpt2", "llama") for precision in ("fp32", "bf16")]
-    if not tiny:
-        compile_ahead(context, cells[0].shape)
+    for cell in cells if not tiny else []:
+        compile_ahead(context, cell)
     ends = time.monotonic() + context.allowed
     for i, cell in enumerate(cells):
         left = ends - time.monotonic()

@@ -64,6 +64,12 @@ def gigabytes(value):
     return f"{value / 1e9:.2f} GB" if value else ""
 
 
+def turns(runs, steps=lambda r: len(r["seconds"]) - 1):
+    """How much a median stands on: "2 turns, 3 steps"; steps that are counted, of all turns."""
+    count = sum(steps(r) for r in runs)
+    return (f"{len(runs)} turn{'s' * (len(runs) != 1)}, {count} step{'s' * (count != 1)}")
+
+
 def first_line(command):
     try:
         done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=30,
@@ -95,8 +101,7 @@ def describe_machine(inputs):
     with open("/proc/meminfo") as f:
         memory = int(f.readline().split()[1]) * 1024
     # What a run writes itself is no change of the tree.
-    changed = first_line(["git", "status", "--porcelain", "--untracked-files=no", "--", ".",
-                          ":!bench/results"])
+    changed = first_line(["git", "status", "--porcelain", "--", ".", ":!bench/results"])
     return {"processor": name, "instructions": flags, "cores": len(cores()),
             "memory_bytes": memory, "kernel": platform.release(), "huge_pages": huge_pages(),
             "compiler": first_line(["cc", "--version"]), "mpi": first_line(["mpirun", "--version"]),
@@ -136,6 +141,9 @@ def page(machine, parts, command):
            f"Python {machine['python']}.", ""]
     if machine.get("peers"):
         out += ["Peers: " + ", ".join(f"{k} {v}" for k, v in machine["peers"].items()) + ".", ""]
+    if machine.get("peer_settings"):
+        out += ["Their settings: " + ", ".join(f"`{k}={v}`" for k, v in
+                                               machine["peer_settings"].items()) + ".", ""]
     out += ["Medians over turns A B A B; ± is half of largest less least, of the median. A ratio "
             "is sifr's figure beside the other one's; over 1 is quicker, but for memory, where "
             "less is better.", ""]
