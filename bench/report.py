@@ -143,7 +143,8 @@ def page(machine, parts, command):
         out += ["Peers: " + ", ".join(f"{k} {v}" for k, v in machine["peers"].items()) + ".", ""]
     if machine.get("peer_settings"):
         out += ["Their settings: " + ", ".join(f"`{k}={v}`" for k, v in
-                                               machine["peer_settings"].items()) + ".", ""]
+                                               machine["peer_settings"].items()
+                                               if not v.startswith("/")) + ".", ""]
     out += ["Medians over turns A B A B; ± is half of largest less least, of the median. A ratio "
             "is sifr's figure beside the other one's; over 1 is quicker, but for memory, where "
             "less is better.", ""]
