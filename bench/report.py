@@ -6,7 +6,7 @@ import subprocess
 import time
 from dataclasses import asdict, dataclass, field
 
-from harness import ROOT, cores
+from harness import CACHE, ROOT, cores
 
 
 @dataclass
@@ -165,7 +165,8 @@ def write(name, machine, parts, command):
     data = {"machine": machine, "command": command,
             "parts": [{**asdict(p), "rows": [{**asdict(r), "reached": r.reached()} for r in p.rows]}
                       for p in parts]}
-    whole = json.dumps(data, indent=1).replace(ROOT + "/", "")  # where the tree is, says nothing
+    # Where the tree is, and its cache, says nothing.
+    whole = json.dumps(data, indent=1).replace(CACHE + "/", "cache/").replace(ROOT + "/", "")
     for ending, text in ((".json", whole + "\n"),
                          (".md", page(machine, parts, command))):
         path = name + ending
