@@ -85,7 +85,7 @@ def given(mine, theirs, ratio):
     a, b = machine(mine), machine(theirs)
     if not a or not b:
         return ""
-    return (f"machine: {number(a)} and {number(b)} GFLOP/s, by that {number(ratio * b / a)}")
+    return f"machine: {number(a)} and {number(b)} GFLOP/s, by that {number(ratio * b / a)}"
 
 
 def peer_rows(context, part, cell, results):
@@ -160,16 +160,11 @@ def weight(context, cell):
 
 def measure_cell(context, part, cell, budget):
     context.say(f"{cell.title()}, {budget:.0f} s")
-    deadline = time.monotonic() + budget
     contestants = [ours(context, cell.model, cell.precision, *cell.shape, 3)]
     contestants += peers_of(context, cell)
     limits = [measure(context.inputs, "operations")]
     results = interleave(contestants, context.rounds, budget, context.say, watch(context.inputs))
     limits.append(measure(context.inputs, "operations"))
-    if "torch, compiled" in results and "torch" not in results and \
-            not good(results["torch, compiled"]):
-        plain = torch(context, cell.model, cell.precision, *cell.shape, False, 1)
-        results["torch"] = interleave([plain], 1, deadline - time.monotonic(), context.say)["torch"]
     part.data[cell.title()] = {"results": results, "limits": limits}
     if not good(results["sifr"]):
         part.rows.append(Row(cell.title(), note=failure(results["sifr"])))

@@ -64,10 +64,8 @@ static sifr_status set(train_config *config, const char *key, int64_t value, con
 static sifr_status adopt_tiers(train_config *config, const plan_settings *s, sifr_error *error) {
     static const char *const sections[] = {"offload_optimizer", "offload_param"};
     const plan_tier tiers[] = {s->offload.moments, s->offload.parameters};
-    const char *named = config->offload.nvme_path;
+    const char *named = train_named_path(config);
     char path[BASE_PATH_LENGTH], key[96];
-    if (!named) named = config->offload_param.nvme_path;
-    if (!named) named = config->nvme_path;
     if (!named) return SIFR_OK;
     snprintf(path, sizeof path, "%s", named);
     for (int i = 0; i < 2; i++) {

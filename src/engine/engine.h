@@ -19,7 +19,7 @@ struct sifr_engine {
     engine_executor *trainer, *evaluator;
     engine_swap *swap;    /* what of the state is on disk; NULL: nothing */
     engine_pinned pinned; /* for it */
-    int32_t cleaned;      /* directories of dead runs that were removed before there was one */
+    int32_t cleaned;      /* directories of dead runs that were removed */
     int64_t steps, updates;
     engine_loss_scaler scaler; /* SIFR_FP16; the others keep its scale at 1 */
 };

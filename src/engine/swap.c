@@ -27,7 +27,6 @@ struct engine_swap {
     engine_io_file file;
     engine_io *io;
     int64_t bytes;
-    int32_t cleaned;
     swap_window windows[WINDOWS];
     int32_t last; /* window that was looked through */
 };
@@ -68,7 +67,6 @@ sifr_status engine_swap_open(const char *parent, int32_t rank, int64_t bytes,
     sifr_status status;
     BASE_TRY(base_alloc(1, sizeof *s, &s, error));
     s->bytes = base_ceil_to(bytes, ENGINE_IO_ALIGNMENT);
-    s->cleaned = engine_swap_directory_clean(parent);
     BASE_TRY_GOTO(status, take_windows(s, error), fail);
     BASE_TRY_GOTO(status, engine_swap_directory_make(parent, rank, &s->directory, error), fail);
     BASE_TRY_GOTO(status, check_room(parent, s->bytes, error), fail);
@@ -107,10 +105,6 @@ const char *engine_swap_describe(const engine_swap *s, char *out, size_t size) {
              engine_io_uses_rings(s->io) ? "io_uring" : "plain reads and writes",
              s->file.direct ? " past the page cache" : "");
     return out;
-}
-
-int32_t engine_swap_cleaned(const engine_swap *s) {
-    return s->cleaned;
 }
 
 static int64_t window_bytes(const engine_swap *s, const swap_window *w) {

@@ -7,10 +7,10 @@
 
 typedef struct engine_swap engine_swap;
 
-/* Makes the file in a directory of its own in `parent`, zeroed and with all of its room reserved,
- * after what dead runs left there is removed. At most `transfers` are under way at a time.
- * SIFR_USAGE where `parent` is no directory, SIFR_FAILED (with the numbers) where there is too
- * little room. */
+/* Makes the file in a directory of its own in `parent`, zeroed and with all of its room reserved;
+ * what dead runs left there stays (engine_swap_directory_clean). At most `transfers` are under way
+ * at a time. SIFR_USAGE where `parent` is no directory, SIFR_FAILED (with the numbers) where there
+ * is too little room. */
 sifr_status engine_swap_open(const char *parent, int32_t rank, int64_t bytes,
                              const engine_io_settings *settings, int32_t transfers,
                              engine_swap **out, sifr_error *error) SIFR_MUST_CHECK;
@@ -23,7 +23,6 @@ const engine_io_file *engine_swap_file(const engine_swap *swap);
 
 /* "1.2 GiB in /local_nvme, by io_uring past the page cache" */
 const char *engine_swap_describe(const engine_swap *swap, char *out, size_t size);
-int32_t engine_swap_cleaned(const engine_swap *swap); /* directories of dead runs, removed */
 
 /* Any bytes of the file, through a window; not while transfers are under way. */
 sifr_status engine_swap_read(engine_swap *swap, int64_t offset, void *out, int64_t bytes,

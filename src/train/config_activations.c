@@ -9,16 +9,6 @@
 #define RECOMPUTE "sifr.recompute"
 #define MEMORY "sifr.activation_memory"
 
-static const char *name(const train_config *config, const char *path, char out[300]) {
-    size_t index = 0;
-    train_key_find(path, &index);
-    return train_setting_where(config, index, out, 300);
-}
-
-static bool is_true(const train_config *config, const char *path) {
-    return json_is_true(train_setting_at(config, path)->value);
-}
-
 static bool is_recompute(const train_config *config, const char *word) {
     const json_t *value = train_setting_at(config, RECOMPUTE)->value;
     return strcmp(json_string_value(value), word) == 0;
@@ -28,17 +18,17 @@ static bool is_recompute(const train_config *config, const char *word) {
 static sifr_status check_contiguous(const train_config *config, sifr_error *error) {
     static const char *const path = ACTIVATIONS "contiguous_memory_optimization";
     char where[300];
-    if (!is_true(config, path)) return SIFR_OK;
-    if (!is_true(config, ACTIVATIONS "partition_activations"))
+    if (!train_is_true(config, path)) return SIFR_OK;
+    if (!train_is_true(config, ACTIVATIONS "partition_activations"))
         return base_fail(error, SIFR_USAGE,
                          "%s is true without partition_activations, which DeepSpeed refuses, too; "
                          "set that to true, or leave this out",
-                         name(config, path, where));
+                         train_path_where(config, path, where));
     if (!train_setting_given(config, ACTIVATIONS "number_checkpoints"))
         return base_fail(error, SIFR_USAGE,
                          "%s is true without number_checkpoints, which DeepSpeed refuses, too; "
                          "give the model's layers there, or leave this out",
-                         name(config, path, where));
+                         train_path_where(config, path, where));
     return SIFR_OK;
 }
 
@@ -52,7 +42,8 @@ static sifr_status take_memory(train_config *config, sifr_error *error) {
         return base_fail(error, SIFR_USAGE,
                          "%s would have no effect: recompute is \"%s\"; set that to \"auto\", or "
                          "leave one of them out",
-                         name(config, MEMORY, where), json_string_value(recompute->value));
+                         train_path_where(config, MEMORY, where),
+                         json_string_value(recompute->value));
     return train_setting_put(config, RECOMPUTE, json_string("auto"), error,
                              "from activation_memory");
 }
@@ -65,13 +56,13 @@ static sifr_status check_tiles(const train_config *config, sifr_error *error) {
     return base_fail(error, SIFR_USAGE,
                      "%s is %lld: tiles are whole chunks of %d tokens, in which gradients are "
                      "added; give a multiple of that, or 0",
-                     name(config, path, where), (long long)tokens, DEVICE_TOKEN_CHUNK);
+                     train_path_where(config, path, where), (long long)tokens, DEVICE_TOKEN_CHUNK);
 }
 
 static bool asks_for_recomputation(const train_config *config) {
-    return is_true(config, ACTIVATIONS "partition_activations") ||
-           is_true(config, ACTIVATIONS "cpu_checkpointing") ||
-           is_true(config, ACTIVATIONS "contiguous_memory_optimization") ||
+    return train_is_true(config, ACTIVATIONS "partition_activations") ||
+           train_is_true(config, ACTIVATIONS "cpu_checkpointing") ||
+           train_is_true(config, ACTIVATIONS "contiguous_memory_optimization") ||
            train_setting_given(config, ACTIVATIONS "number_checkpoints");
 }
 
@@ -85,7 +76,7 @@ sifr_status train_config_activations(train_config *config, sifr_error *error) {
         return base_fail(error, SIFR_USAGE,
                          "%s would have no effect: with recompute \"auto\" the memory says what is "
                          "kept; leave one of them out",
-                         name(config, count, where));
+                         train_path_where(config, count, where));
     bool open = !train_setting_at(config, RECOMPUTE)->given && is_recompute(config, "none");
     if (!open || !asks_for_recomputation(config)) return SIFR_OK;
     return train_setting_put(config, RECOMPUTE, json_string("unit"), error,

@@ -12,14 +12,11 @@ enum { TRAIN_DISK_ALIGNMENT = 4096, TRAIN_MOST_BLOCK = 1 << 30 };
 
 static sifr_status train_check_most(const train_config *config, const char *path, int64_t most,
                                     sifr_error *error) {
-    size_t index;
     char where[300];
     int64_t value = train_setting_int(config, path);
-    train_key_find(path, &index);
     if (value <= most) return SIFR_OK;
     return base_fail(error, SIFR_USAGE, "%s is %lld; give at most %lld",
-                     train_setting_where(config, index, where, sizeof where), (long long)value,
-                     (long long)most);
+                     train_path_where(config, path, where), (long long)value, (long long)most);
 }
 
 static const char *train_text_at(const train_config *config, const char *path) {
@@ -33,13 +30,11 @@ static bool train_is_nvme(const train_config *config, const char *path) {
 
 /* How the disk is read and written. */
 static sifr_status train_check_aio(const train_config *config, sifr_error *error) {
-    size_t index;
     char where[300];
     int64_t block = train_setting_int(config, "aio.block_size");
-    train_key_find("aio.block_size", &index);
     if (block % TRAIN_DISK_ALIGNMENT)
         return base_fail(error, SIFR_USAGE, "%s is %lld; give a multiple of %d",
-                         train_setting_where(config, index, where, sizeof where), (long long)block,
+                         train_path_where(config, "aio.block_size", where), (long long)block,
                          TRAIN_DISK_ALIGNMENT);
     BASE_TRY(train_check_most(config, "aio.block_size", TRAIN_MOST_BLOCK, error));
     BASE_TRY(train_check_most(config, "aio.queue_depth", 4096, error));
@@ -49,17 +44,15 @@ static sifr_status train_check_aio(const train_config *config, sifr_error *error
 /* Parameters are slices at stage 3 only. */
 static sifr_status train_check_param(const train_config *config, sifr_error *error) {
     static const char path[] = TRAIN_OFFLOAD_PARAM ".device";
-    size_t index;
     char where[300];
     int64_t stage = train_setting_int(config, "zero_optimization.stage");
     const char *device = train_text_at(config, path);
-    train_key_find(path, &index);
     if (!device[0] || strcmp(device, "none") == 0 || stage == 3) return SIFR_OK;
     return base_fail(
         error, SIFR_USAGE,
         "%s is \"%s\", and zero_optimization.stage is %lld; parameters are offloaded at "
         "stage 3 only",
-        train_setting_where(config, index, where, sizeof where), device, (long long)stage);
+        train_path_where(config, path, where), device, (long long)stage);
 }
 
 /* One directory a rank holds all that is on disk. */
@@ -105,37 +98,29 @@ static sifr_status train_check_own_path(const train_config *config, const char *
 static sifr_status train_check_gradients(const train_config *config, int64_t world_size,
                                          sifr_error *error) {
     static const char path[] = "sifr.offload_gradients";
-    size_t index;
     char where[300];
     int64_t stage = train_setting_int(config, "zero_optimization.stage");
     if (world_size == 1 || stage >= 2) return SIFR_OK;
-    train_key_find(path, &index);
-    train_setting_where(config, index, where, sizeof where);
+    train_path_where(config, path, where);
     return base_fail(error, SIFR_USAGE,
                      "%s is \"nvme\", and zero_optimization.stage is %lld; with several ranks that "
                      "is built for stages 2 and 3",
                      where, (long long)stage);
 }
 
-static bool train_is_true(const train_config *config, const char *path) {
-    return json_is_true(train_setting_at(config, path)->value);
-}
-
 /* Master weights are there in 16 bits only, and not always. */
 static sifr_status train_check_state(const train_config *config, bool optimizer,
                                      sifr_error *error) {
     static const char path[] = "sifr.offload_state";
-    size_t index;
     char where[300];
     bool bf16 = train_is_true(config, "bf16.enabled");
     bool none = bf16 && train_is_true(config, "bf16.bf16_master_weights_and_grads");
     bool masters = (bf16 && !none) || train_is_true(config, "fp16.enabled");
     if (!optimizer || masters || strcmp(train_text_at(config, path), "master_weights") != 0)
         return SIFR_OK;
-    train_key_find(path, &index);
     return base_fail(error, SIFR_USAGE,
                      "%s is \"master_weights\", and %s has none; give \"moments\" or \"all\"",
-                     train_setting_where(config, index, where, sizeof where),
+                     train_path_where(config, path, where),
                      none ? "bf16.bf16_master_weights_and_grads" : "training in fp32");
 }
 

@@ -52,6 +52,16 @@ char *train_setting_where(const train_config *config, size_t index, char *out, s
     return out;
 }
 
+char *train_path_where(const train_config *config, const char *path, char out[300]) {
+    size_t index = 0;
+    train_key_find(path, &index);
+    return train_setting_where(config, index, out, 300);
+}
+
+bool train_is_true(const train_config *config, const char *path) {
+    return json_is_true(train_setting_at(config, path)->value);
+}
+
 /* Whether `path` is a member of the section `prefix` ("" is the top level). */
 static bool train_is_member(const char *path, const char *prefix) {
     size_t length = strlen(prefix);

@@ -42,6 +42,10 @@ bool train_value_equal(const json_t *a, const json_t *b);
 
 /* "ds.json: path" or "--flag", for messages about this setting; returns out. */
 char *train_setting_where(const train_config *config, size_t index, char *out, size_t size);
+/* The same by the setting's path, into 300 bytes. */
+char *train_path_where(const train_config *config, const char *path, char out[300]);
+/* Of a setting that is true or false. */
+bool train_is_true(const train_config *config, const char *path);
 /* The flag's name for a row, "max-steps"; false where it has none. */
 bool train_key_flag_name(const train_key *key, char out[64]);
 

@@ -283,8 +283,8 @@ static sifr_status train_check_loss_scale(const train_config *config, sifr_error
 
 /* bf16, fp16 or neither, and what else says so. */
 static sifr_status train_resolve_precision(const train_config *config, sifr_error *error) {
-    bool bf16 = json_is_true(train_setting_at(config, "bf16.enabled")->value);
-    bool fp16 = json_is_true(train_setting_at(config, "fp16.enabled")->value);
+    bool bf16 = train_is_true(config, "bf16.enabled");
+    bool fp16 = train_is_true(config, "fp16.enabled");
     if (bf16 && fp16) {
         char one[300], other[300];
         size_t first, second;
@@ -315,12 +315,12 @@ static sifr_status train_resolve_gradients(train_config *config, sifr_error *err
     static const char *const path = "data_types.grad_accum_dtype";
     static const char *const travel = "communication_data_type";
     static const char *const masters = "bf16.bf16_master_weights_and_grads";
-    bool bf16 = json_is_true(train_setting_at(config, "bf16.enabled")->value);
-    bool fp16 = json_is_true(train_setting_at(config, "fp16.enabled")->value);
+    bool bf16 = train_is_true(config, "bf16.enabled");
+    bool fp16 = train_is_true(config, "fp16.enabled");
     const char *mode = fp16 ? "fp16" : bf16 ? "bf16" : "fp32";
     size_t index;
     char where[300];
-    if (bf16 && json_is_true(train_setting_at(config, masters)->value)) {
+    if (bf16 && train_is_true(config, masters)) {
         if (!train_setting_given(config, path))
             BASE_TRY(
                 train_setting_put(config, path, json_string("bf16"), error, "from %s", masters));
@@ -457,7 +457,7 @@ static sifr_status train_fill(train_config *config, int64_t world_size, sifr_err
     config->activations.partition = json_is_true(
         train_setting_at(config, "activation_checkpointing.partition_activations")->value);
     config->activations.on_host =
-        json_is_true(train_setting_at(config, "activation_checkpointing.cpu_checkpointing")->value);
+        train_is_true(config, "activation_checkpointing.cpu_checkpointing");
     config->schedule.kind = train_scheduler_kind(config);
     config->schedule.base_lr = config->optimizer.lr;
     config->resolved = true;

@@ -32,14 +32,17 @@ const char *train_nvme_path(const train_config *c) {
     return rest ? c->nvme_path : NULL;
 }
 
+const char *train_named_path(const train_config *c) {
+    if (c->offload.nvme_path) return c->offload.nvme_path;
+    return c->offload_param.nvme_path ? c->offload_param.nvme_path : c->nvme_path;
+}
+
 sifr_status train_disk_find(const train_config *config, train_disk *out, sifr_error *error) {
     base_disk swap, output;
     *out = (train_disk){.swap_bytes = -1, .output_bytes = -1, .output = config->output};
     out->swap = train_nvme_path(config);
     /* Nothing is there: where a plan may say that something is put. */
-    if (!out->swap) out->swap = config->offload.nvme_path;
-    if (!out->swap) out->swap = config->offload_param.nvme_path;
-    if (!out->swap) out->swap = config->nvme_path;
+    if (!out->swap) out->swap = train_named_path(config);
     /* A swap directory is never made, so one that is not there says nothing. */
     uint64_t there;
     bool swaps = out->swap && base_free_space(out->swap, &there, NULL) == SIFR_OK &&

@@ -17,6 +17,10 @@ typedef struct train_disk {
 /* The directory of what the config has on nvme, which is one; NULL: nothing is. Borrowed. */
 const char *train_nvme_path(const train_config *config);
 
+/* The first directory that the config names for a disk, whether something is there or may come to
+ * be; NULL: none. Borrowed. */
+const char *train_named_path(const train_config *config);
+
 /* Looks at this host's. What cannot be known is no failure. */
 sifr_status train_disk_find(const train_config *config, train_disk *out,
                             sifr_error *error) SIFR_MUST_CHECK;

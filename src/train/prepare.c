@@ -130,7 +130,7 @@ static sifr_status say_offload(train_state *t, sifr_error *error) {
     const sifr_engine *engine = t->engine;
     if (!engine->swap) return SIFR_OK;
     bool pinned = engine->pinned.bytes > 0;
-    int64_t cleaned = engine->cleaned + engine_swap_cleaned(engine->swap);
+    int64_t cleaned = engine->cleaned;
     BASE_TRY(comm_sum(t->group, &cleaned, 1, error));
     base_format_bytes((uint64_t)engine->pinned.bytes, bytes);
     train_say(t->host, "%s: %s%s%s%s%s", name_offloaded(t->config, names, sizeof names),
