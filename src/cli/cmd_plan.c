@@ -139,7 +139,7 @@ static sifr_status describe_machine(const plan_command *command, cli_plan_report
  * for each, which takes a third of the time. */
 static void keep_freed_memory(void) {
     mallopt(M_ARENA_MAX, 1);
-    mallopt(M_MMAP_THRESHOLD, 1 << 30);
+    mallopt(M_MMAP_MAX, 0);
     mallopt(M_TRIM_THRESHOLD, INT_MAX);
 }
 
@@ -159,15 +159,18 @@ static sifr_status find_disks(const plan_command *command, cli_plan_report *r, s
     return SIFR_OK;
 }
 
-/* The program as it stands with a plan, before the block is taken. */
+/* The program as it stands with a plan, before the block is taken. That plan serves on, where it
+ * does not depend on what room there is. */
 static sifr_status find_limits(const plan_command *command, cli_plan_report *r,
                                const plan_settings *settings, sifr_error *error) {
-    plan_schedule *s;
-    BASE_TRY(plan_lower(r->model, r->dev, settings, &s, error));
+    BASE_TRY(plan_lower(r->model, r->dev, settings, &r->schedule, error));
     r->limits = (cli_plan_limits){.device_bytes = command->device_bytes,
                                   .host_bytes = command->host_bytes,
                                   .baseline = (int64_t)train_monitor_memory()};
-    plan_free(s);
+    if (settings->recompute == PLAN_RECOMPUTE_AUTO || command->fit) {
+        plan_free(r->schedule);
+        r->schedule = NULL;
+    }
     cli_plan_limits_find(&r->limits, command->world_size, &r->machine);
     BASE_TRY(find_disks(command, r, error));
     r->search = train_search(&r->config, r->model, r->dev, &r->machine, r->limits.room_bytes,

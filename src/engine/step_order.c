@@ -43,7 +43,7 @@ typedef struct order_trial {
 
 static sifr_status price(order_trial *t) {
     plan_prediction prediction;
-    BASE_TRY(plan_lower(t->model, t->dev, &t->settings, &t->schedule, &t->error));
+    if (!t->schedule) BASE_TRY(plan_lower(t->model, t->dev, &t->settings, &t->schedule, &t->error));
     t->fits = engine_fits(t->schedule, t->machine, NULL) == SIFR_OK;
     BASE_TRY(plan_predict(t->schedule, t->machine, &prediction, NULL, &t->error));
     t->seconds = prediction.step_seconds;
@@ -76,12 +76,15 @@ sifr_status engine_choose_order(const sifr_model *model, device *dev, const plan
                                 plan_schedule **chosen, sifr_error *error) {
     order_trial trials[2];
     *choice = (engine_order_choice){.order = PLAN_BATCH, .fits = {true, true}};
-    if (chosen) *chosen = NULL;
     if (settings->micro_batches == 1) return SIFR_OK; /* they are the same list */
     for (int o = 0; o < 2; o++) {
         trials[o] =
             (order_trial){.model = model, .dev = dev, .settings = *settings, .machine = machine};
         trials[o].settings.order = (plan_order)o;
+    }
+    if (chosen) {
+        trials[settings->order].schedule = *chosen;
+        *chosen = NULL;
     }
     base_parallel(2, 2, price_order, trials);
     sifr_status status = compare_orders(trials, choice, error);

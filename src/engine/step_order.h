@@ -19,8 +19,8 @@ sifr_status engine_fits(const plan_schedule *schedule, const plan_machine *machi
 
 /* Plans both orders of `settings` (whose own says nothing), prices them on `machine` and chooses.
  * Where neither fits, that of batches is named. This rank's word alone. *chosen, where that is
- * wanted, becomes the caller's: the plan in that order, NULL where both orders are the same list.
- */
+ * wanted, is NULL or the caller's plan of `settings` as they are, and becomes the caller's plan in
+ * the order that is chosen; it stays what it is where both orders are the same list. */
 sifr_status engine_choose_order(const sifr_model *model, device *dev, const plan_settings *settings,
                                 const plan_machine *machine, engine_order_choice *choice,
                                 plan_schedule **chosen, sifr_error *error) SIFR_MUST_CHECK;

@@ -124,11 +124,15 @@ void lower_note_part(const lower_state *state, const model_node *node,
 /* The weight as kernels read it. */
 lower_operand lower_weight(const lower_state *state, int32_t weight);
 
-/* Sets the call's matrix for `role` and adds the operand to the instruction being made. */
+/* Sets the call's matrix for `role`, where there is a call, and adds the operand to the instruction
+ * being made. */
 sifr_status lower_put(lower_state *state, device_call *call, plan_role role, lower_operand operand,
                       sifr_error *error) SIFR_MUST_CHECK;
 
-/* Ends an instruction that runs `call`; *cached: index of an equal call, or -1, updated. */
+/* Of the two calls of a node, that of the tile at hand: a last one with fewer rows has its own. */
+int32_t *lower_cached(const lower_state *state, int32_t *cached);
+/* Ends an instruction that runs `call`; *cached: index of an equal call, or -1, updated. Without
+ * `call` it runs that one. */
 sifr_status lower_emit(lower_state *state, plan_action action, int32_t unit, int32_t node,
                        const device_call *call, int32_t *cached, bool accumulate_dw,
                        sifr_error *error) SIFR_MUST_CHECK;

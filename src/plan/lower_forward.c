@@ -21,30 +21,33 @@ sifr_status lower_forward(lower_state *state, int32_t n, sifr_error *error) {
     const model_op_row *row = model_op_get(node->op);
     plan_schedule *s = state->s;
     bool cached = node->op == MODEL_ATTENTION && s->settings.mode == PLAN_GENERATE;
-    device_call call;
-    memset(&call, 0, sizeof call); /* calls are compared bytewise */
-    call.kernel = cached ? DEVICE_ATTENTION_CACHED : row->forward;
-    call.attributes = forward_attributes(state, node);
+    device_call made, *call = NULL; /* which is the same each time */
+    if (*lower_cached(state, &state->forward_calls[2 * n]) < 0) {
+        call = &made;
+        memset(call, 0, sizeof *call); /* calls are compared bytewise */
+        call->kernel = cached ? DEVICE_ATTENTION_CACHED : row->forward;
+        call->attributes = forward_attributes(state, node);
+    }
 
     for (int i = 0; i < DEVICE_INPUTS && node->x[i] >= 0; i++) {
-        BASE_TRY(lower_put(state, &call, (plan_role)(PLAN_X0 + i), lower_locate(state, node->x[i]),
+        BASE_TRY(lower_put(state, call, (plan_role)(PLAN_X0 + i), lower_locate(state, node->x[i]),
                            error));
     }
     for (int i = 0; i < DEVICE_WEIGHTS; i++) {
         if (node->w[i] < 0) continue;
-        BASE_TRY(lower_put(state, &call, (plan_role)(PLAN_W0 + i), lower_weight(state, node->w[i]),
+        BASE_TRY(lower_put(state, call, (plan_role)(PLAN_W0 + i), lower_weight(state, node->w[i]),
                            error));
     }
     if (cached) {
         lower_operand positions = {.buffer = s->positions[state->micro_batch],
                                    .matrix = lower_matrix(state->tokens, 1, DEVICE_INT32)};
-        BASE_TRY(lower_put(state, &call, PLAN_X3, positions, error));
+        BASE_TRY(lower_put(state, call, PLAN_X3, positions, error));
         for (int i = 0; i < 2; i++) {
             int64_t columns = state->model->values[node->x[1]].columns;
             lower_operand cache = {
                 .buffer = s->caches[2 * n + i],
                 .matrix = lower_matrix(s->settings.cache_length, columns, s->settings.dtype)};
-            BASE_TRY(lower_put(state, &call, (plan_role)(PLAN_W0 + i), cache, error));
+            BASE_TRY(lower_put(state, call, (plan_role)(PLAN_W0 + i), cache, error));
         }
     }
 
@@ -62,7 +65,7 @@ sifr_status lower_forward(lower_state *state, int32_t n, sifr_error *error) {
                                      node->unit, node->y, false, place, error));
         }
     }
-    BASE_TRY(lower_put(state, &call, PLAN_Y, lower_locate(state, node->y), error));
+    BASE_TRY(lower_put(state, call, PLAN_Y, lower_locate(state, node->y), error));
     if (row->saved && !cached) {
         int64_t rows, columns;
         int32_t *saved = &state->saved[lower_node(state, n)];
@@ -71,10 +74,10 @@ sifr_status lower_forward(lower_state *state, int32_t n, sifr_error *error) {
             BASE_TRY(plan_add_buffer(s, PLAN_ACTIVATIONS, rows * columns * 4, node->unit, node->y,
                                      false, saved, error));
         }
-        BASE_TRY(lower_put(state, &call, PLAN_SAVED0, lower_saved(state, n), error));
+        BASE_TRY(lower_put(state, call, PLAN_SAVED0, lower_saved(state, n), error));
     }
     plan_action action = state->recomputing ? PLAN_RECOMPUTE : PLAN_FORWARD;
-    return lower_emit(state, action, node->unit, n, &call, &state->forward_calls[2 * n], false,
+    return lower_emit(state, action, node->unit, n, call, &state->forward_calls[2 * n], false,
                       error);
 }
 

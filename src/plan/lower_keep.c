@@ -230,10 +230,10 @@ typedef struct keep_bracket {
 } keep_bracket;
 
 /* What a step takes is nearly a straight line in the bytes kept, so the number is mostly where that
- * line meets the limit; each third time the middle. */
+ * line meets the limit; in the end each second time the middle. */
 static int32_t next_count(const keep_state *k, const keep_bracket *b, int step) {
     int32_t low = b->within + 1, high = b->beyond - 1;
-    if (step % 3 == 2) return low + (high - low) / 2;
+    if (step >= 4 && step % 2 == 0) return low + (high - low) / 2;
     double rise = (double)b->excess_beyond - (double)b->excess_within;
     double run = (double)(k->before[b->beyond] - k->before[b->within]);
     double room = (double)k->before[b->within] - (double)b->excess_within * run / rise;

@@ -110,22 +110,26 @@ lower_operand lower_weight(const lower_state *state, int32_t weight) {
 
 sifr_status lower_put(lower_state *state, device_call *call, plan_role role, lower_operand operand,
                       sifr_error *error) {
-    *plan_role_matrix(call, role) = operand.matrix;
+    if (call) *plan_role_matrix(call, role) = operand.matrix;
     return plan_add_operand(state->s, role, operand.buffer, operand.offset, error);
+}
+
+int32_t *lower_cached(const lower_state *state, int32_t *cached) {
+    bool last = state->part.region >= 0 && state->part.rows < state->tiles.rows;
+    return last ? cached + 1 : cached;
 }
 
 sifr_status lower_emit(lower_state *state, plan_action action, int32_t unit, int32_t node,
                        const device_call *call, int32_t *cached, bool accumulate_dw,
                        sifr_error *error) {
-    /* A last tile with fewer rows has calls of its own. */
-    if (cached && state->part.region >= 0 && state->part.rows < state->tiles.rows) cached++;
+    if (cached) cached = lower_cached(state, cached);
     int32_t index = cached ? *cached : -1;
-    bool drops = call->kernel == DEVICE_DROPOUT || call->kernel == DEVICE_DROPOUT_BACKWARD;
+    const model_node *made = node < 0 ? NULL : &state->model->nodes[node];
     int64_t element = 0;
-    if (drops)
-        element = state->part.first * state->model->values[state->model->nodes[node].y].columns;
+    if (made && made->op == MODEL_DROPOUT)
+        element = state->part.first * state->model->values[made->y].columns;
     /* All but what device_prepare sets, which comes last. */
-    if (index >= 0 &&
+    if (call && index >= 0 &&
         memcmp(&state->s->calls[index], call, offsetof(device_call, scratch_bytes)) != 0)
         index = -1;
     if (index < 0) BASE_TRY(plan_add_call(state->s, *call, &index, error));

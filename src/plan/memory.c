@@ -98,16 +98,32 @@ typedef struct lifetime_event {
     bool death;
 } lifetime_event;
 
-/* By instruction, all births of one before its deaths, and those in the order of buffers, in which
- * they come: where each kind of each instruction begins is counted first. */
-static sifr_status sort_events(const lifetime_event *from, size_t count, size_t instructions,
-                               lifetime_event *to, sifr_error *error) {
-    size_t *begin;
-    BASE_TRY(base_alloc(2 * instructions + 1, sizeof *begin, &begin, error));
-    for (size_t i = 0; i < count; i++) begin[2 * from[i].instruction + from[i].death + 1]++;
-    for (size_t k = 1; k <= 2 * instructions; k++) begin[k] += begin[k - 1];
-    for (size_t i = 0; i < count; i++)
-        to[begin[2 * from[i].instruction + from[i].death]++] = from[i];
+static bool comes_and_goes(const plan_schedule *s, int32_t buffer) {
+    const plan_buffer *b = &s->buffers[buffer];
+    return b->first >= 0 && b->last >= 0 && !plan_is_away(s, buffer);
+}
+
+/* Of all that lives not always, if at all, and is not away. By instruction, all births of one
+ * before its deaths, and those in the order of buffers: where each kind of each instruction begins
+ * is counted first. */
+static sifr_status sort_events(const plan_schedule *s, lifetime_event *to, size_t *count,
+                               sifr_error *error) {
+    size_t *begin, kinds = 2 * s->instruction_count;
+    BASE_TRY(base_alloc(kinds + 1, sizeof *begin, &begin, error));
+    for (size_t b = 0; b < s->buffer_count; b++) {
+        const plan_buffer *buffer = &s->buffers[b];
+        if (!comes_and_goes(s, (int32_t)b)) continue;
+        begin[2 * buffer->first + 1]++;
+        begin[2 * buffer->last + 2]++;
+    }
+    for (size_t k = 1; k <= kinds; k++) begin[k] += begin[k - 1];
+    *count = begin[kinds];
+    for (size_t b = 0; b < s->buffer_count; b++) {
+        const plan_buffer *buffer = &s->buffers[b];
+        if (!comes_and_goes(s, (int32_t)b)) continue;
+        to[begin[2 * buffer->first]++] = (lifetime_event){buffer->first, (int32_t)b, false};
+        to[begin[2 * buffer->last + 1]++] = (lifetime_event){buffer->last, (int32_t)b, true};
+    }
     free(begin);
     return SIFR_OK;
 }
@@ -156,6 +172,7 @@ typedef struct placement {
     int64_t *heights;    /* by event: of both ends after it */
     int64_t height;      /* the largest sum so far */
     int64_t limit;       /* a height that is of no use: placing ends there */
+    bool defers;         /* some buffer is deferred */
 } placement;
 
 static bool lives_on(const plan_buffer *buffer) {
@@ -199,7 +216,7 @@ static sifr_status place_end(placement *p, bool top, size_t start, sifr_error *e
         int32_t b = p->events[i].buffer;
         bool death = p->events[i].death;
         int64_t room = p->room[b];
-        if (top && !death && p->s->buffers[b].deferred)
+        if (p->defers && top && !death && p->s->buffers[b].deferred)
             p->top[b] = space_find(&space, room) + 1 < space.count;
         if (p->top[b] == top && room) {
             if (death)
@@ -305,13 +322,12 @@ static void find_start(placement *p) {
     while (p->start < p->count && p->events[p->start].instruction < p->start_at) p->start++;
 }
 
-sifr_status plan_memory(plan_schedule *s, sifr_error *error) {
-    lifetime_event *found = NULL, *events = NULL;
+sifr_status plan_place(plan_schedule *s, sifr_error *error) {
+    lifetime_event *events = NULL;
     placement p = {.s = s, .update = first_of(s, PLAN_NORM), .limit = INT64_MAX};
     int64_t permanent = 0;
     sifr_status status;
     place_away(s);
-    BASE_TRY_GOTO(status, base_alloc(2 * s->buffer_count, sizeof *found, &found, error), done);
     BASE_TRY_GOTO(status, base_alloc(2 * s->buffer_count, sizeof *events, &events, error), done);
     BASE_TRY_GOTO(status, base_alloc(s->buffer_count, sizeof *p.room, &p.room, error), done);
     BASE_TRY_GOTO(status, base_alloc(s->buffer_count, sizeof *p.top, &p.top, error), done);
@@ -322,25 +338,27 @@ sifr_status plan_memory(plan_schedule *s, sifr_error *error) {
         plan_buffer *buffer = &s->buffers[b];
         if (plan_is_away(s, (int32_t)b)) continue;
         p.room[b] = plan_room(buffer->bytes);
+        p.defers |= buffer->deferred;
         if (buffer->first < 0) {
             buffer->offset = permanent;
             permanent += p.room[b];
-        } else if (buffer->last >= 0) {
-            found[p.count++] = (lifetime_event){buffer->first, (int32_t)b, false};
-            found[p.count++] = (lifetime_event){buffer->last, (int32_t)b, true};
         }
     }
-    BASE_TRY_GOTO(status, sort_events(found, p.count, s->instruction_count, events, error), done);
+    BASE_TRY_GOTO(status, sort_events(s, events, &p.count, error), done);
     p.events = events;
     find_start(&p);
     int64_t least = find_peak(s, &p);
     status = place_best(&p, permanent, least, error);
 done:
-    free(found);
     free(events);
     free(p.room);
     free(p.top);
     free(p.offset);
     free(p.heights);
     return status;
+}
+
+sifr_status plan_memory(plan_schedule *s, sifr_error *error) {
+    plan_find_lives(s);
+    return plan_place(s, error);
 }

@@ -254,6 +254,7 @@ static sifr_status put_order(defer_state *d, sifr_error *error) {
     plan_empty_list(d->s);
     for (size_t n = 0; n < d->ordered; n++)
         BASE_TRY(plan_keep(d->s, &d->old, (size_t)d->order[n], d->moved, error));
+    plan_find_lives(d->s);
     for (size_t b = 0; b < d->s->buffer_count; b++) {
         plan_buffer *buffer = &d->s->buffers[b];
         const defer_life *life = &d->lives[b];
@@ -261,7 +262,7 @@ static sifr_status put_order(defer_state *d, sifr_error *error) {
         buffer->deferred = life->first < 0 && life->last_deferred >= 0;
         if (lives_on(life)) buffer->first = life->first, buffer->last = life->last_deferred;
     }
-    return plan_memory(d->s, error);
+    return plan_place(d->s, error);
 }
 
 static void mark(defer_state *d, bool deferred) {

@@ -374,6 +374,7 @@ static size_t find_begin(const offload_state *o) {
 static sifr_status find_live(offload_state *o, sifr_error *error) {
     const plan_schedule *s = o->s;
     BASE_TRY(base_alloc(s->instruction_count + 1, sizeof *o->live, &o->live, error));
+    plan_find_lives(o->s);
     for (size_t b = 0; b < s->buffer_count; b++) {
         const plan_buffer *buffer = &s->buffers[b];
         if (buffer->first < 0 || buffer->last < 0 || plan_is_away(s, (int32_t)b)) continue;

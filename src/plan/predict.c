@@ -90,10 +90,10 @@ double plan_price(const plan_schedule *s, size_t index, const plan_machine *mach
     return seconds + transfer_price(s, i, &link);
 }
 
-/* Runs the list on four clocks: `compute` is when the computing queue is free, `line` that of
- * communication, `disk` that of the disk, `copy` that of copies. */
-static void run_queues(const plan_schedule *s, const plan_machine *machine, double *over,
-                       plan_prediction *out, float *seconds) {
+/* `prices` is by call. Runs the list on four clocks: `compute` is when the computing queue is free,
+ * `line` that of communication, `disk` that of the disk, `copy` that of copies. */
+static void run_queues(const plan_schedule *s, const plan_machine *machine, const double *prices,
+                       double *over, plan_prediction *out, float *seconds) {
     plan_link link = plan_link_of(machine, s->settings.world_size);
     double compute = 0, line = 0, disk = 0, copy = 0;
     for (size_t n = 0; n < s->instruction_count; n++) {
@@ -101,7 +101,7 @@ static void run_queues(const plan_schedule *s, const plan_machine *machine, doub
         double before = compute;
         compute += machine->instruction_seconds;
         double took = i->call < 0 && !is_move(i) ? transfer_price(s, i, &link) : 0;
-        if (i->call >= 0) compute += call_price(s, &s->calls[i->call], machine);
+        if (i->call >= 0) compute += prices[i->call];
         if (took > 0) {
             line = (line > compute ? line : compute) + took;
             over[n] = line;
@@ -129,12 +129,16 @@ static void run_queues(const plan_schedule *s, const plan_machine *machine, doub
 
 sifr_status plan_predict(const plan_schedule *s, const plan_machine *machine, plan_prediction *out,
                          float *seconds, sifr_error *error) {
-    double *over; /* by instruction: when its transfer is */
+    double *over, *prices = NULL; /* by instruction: when its transfer is; by call */
     *out = (plan_prediction){0};
     BASE_TRY(base_alloc(s->instruction_count, sizeof *over, &over, error));
-    run_queues(s, machine, over, out, seconds);
+    sifr_status status = base_alloc(s->call_count, sizeof *prices, &prices, error);
+    for (size_t c = 0; c < s->call_count && status == SIFR_OK; c++)
+        prices[c] = call_price(s, &s->calls[c], machine);
+    if (status == SIFR_OK) run_queues(s, machine, prices, over, out, seconds);
     free(over);
-    return SIFR_OK;
+    free(prices);
+    return status;
 }
 
 void plan_wire_calls(const plan_schedule *s, int32_t *gathers, int32_t *reductions) {

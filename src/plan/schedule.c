@@ -96,8 +96,9 @@ sifr_status plan_add_instruction(plan_schedule *schedule, plan_instruction instr
         return base_fail(error, SIFR_USAGE, "schedule: more than %d instructions",
                          PLAN_INSTRUCTION_LIMIT);
     }
-    BASE_TRY(base_grow(&schedule->instructions, &schedule->instruction_room,
-                       schedule->instruction_count + 1, sizeof *schedule->instructions, error));
+    if (schedule->instruction_count == schedule->instruction_room)
+        BASE_TRY(base_grow(&schedule->instructions, &schedule->instruction_room,
+                           schedule->instruction_count + 1, sizeof *schedule->instructions, error));
     int32_t before = 0;
     if (schedule->instruction_count) {
         const plan_instruction *last = &schedule->instructions[schedule->instruction_count - 1];
@@ -105,13 +106,6 @@ sifr_status plan_add_instruction(plan_schedule *schedule, plan_instruction instr
     }
     instruction.first_operand = before;
     instruction.operands = (int32_t)schedule->operand_count - before;
-    int32_t index = (int32_t)schedule->instruction_count;
-    for (int32_t i = before; i < before + instruction.operands; i++) {
-        plan_buffer *buffer = &schedule->buffers[schedule->operands[i].buffer];
-        if (buffer->first < 0) continue;
-        if (index < buffer->first) buffer->first = index;
-        if (index > buffer->last) buffer->last = index;
-    }
     schedule->instructions[schedule->instruction_count++] = instruction;
     return SIFR_OK;
 }
@@ -126,10 +120,22 @@ void plan_reserve(plan_schedule *s, size_t instructions, size_t operands) {
 
 void plan_empty_list(plan_schedule *s) {
     s->instruction_count = s->operand_count = 0;
+}
+
+void plan_find_lives(plan_schedule *s) {
     for (size_t b = 0; b < s->buffer_count; b++) {
         if (s->buffers[b].first < 0) continue;
         s->buffers[b].first = INT32_MAX;
         s->buffers[b].last = -1;
+    }
+    for (size_t i = 0; i < s->instruction_count; i++) {
+        const plan_instruction *in = &s->instructions[i];
+        for (int32_t o = in->first_operand; o < in->first_operand + in->operands; o++) {
+            plan_buffer *buffer = &s->buffers[s->operands[o].buffer];
+            if (buffer->first < 0) continue;
+            if (buffer->last < 0) buffer->first = (int32_t)i;
+            buffer->last = (int32_t)i;
+        }
     }
 }
 

@@ -38,7 +38,8 @@ typedef enum plan_tier { PLAN_DEVICE, PLAN_HOST, PLAN_NVME, PLAN_TIERS } plan_ti
 
 /* A buffer lives from instruction `first` to instruction `last`; first is -1 where it lives always.
  * Where last is before first it lives on over the end of the step, and in the next one until
- * `last`. `offset` is set by plan_memory: in its tier's block of memory, or in the file. */
+ * `last`: set by plan_find_lives. `offset` is set by plan_place: in its tier's block of memory, or
+ * in the file. */
 typedef struct plan_buffer {
     plan_class class;
     plan_tier tier;
@@ -246,7 +247,7 @@ typedef struct plan_schedule {
     int32_t scratch;
     int32_t spread; /* of a deferred update, over quarters of the forward pass; 0: none is */
 
-    /* Set by plan_memory. */
+    /* Set by plan_place. */
     int64_t total_bytes; /* of the one block of the device that holds every buffer there */
     int64_t host_bytes;  /* of the block of host memory, where that is not the device's */
     int64_t nvme_bytes;  /* of the file */
@@ -339,7 +340,11 @@ device_dtype plan_moment_type(const plan_settings *settings);
 /* Index in the global batch of this rank's micro batch (design page, promise 1). */
 int32_t plan_global_micro_batch(const plan_settings *settings, int32_t rank, int32_t micro_batch);
 
-/* Lifetimes, offsets and the peak by class. */
+/* first and last of all buffers, by the list. */
+void plan_find_lives(plan_schedule *schedule);
+/* Offsets and the peak by class, of lifetimes as they are. */
+sifr_status plan_place(plan_schedule *schedule, sifr_error *error) SIFR_MUST_CHECK;
+/* Both. */
 sifr_status plan_memory(plan_schedule *schedule, sifr_error *error) SIFR_MUST_CHECK;
 /* Bytes of memory that a buffer of so many takes: up to where the next one begins. */
 int64_t plan_room(int64_t bytes);
@@ -369,8 +374,7 @@ sifr_status plan_add_operand(plan_schedule *schedule, plan_role role, int32_t bu
 sifr_status plan_add_wait(plan_schedule *schedule, int32_t transfer,
                           sifr_error *error) SIFR_MUST_CHECK;
 
-/* A pass takes the list out of the schedule and adds what takes its place; the lifetimes of buffers
- * begin anew. */
+/* A pass takes the list out of the schedule and adds what takes its place. */
 typedef struct plan_list {
     plan_instruction *instructions;
     plan_operand *operands;

@@ -1,5 +1,7 @@
 #include "plan/search.h"
 
+#include <math.h>
+
 #include "base/checked.h"
 #include "base/parallel.h"
 #include "plan/memo.h"
@@ -22,6 +24,7 @@ static void take_size(const plan_search *search, const plan_schedule *s, plan_ou
     bool on_disk = search->disk_bytes == 0 || s->nvme_bytes <= search->disk_bytes;
     bool on_host = search->host_room_bytes == 0 || s->host_bytes <= search->host_room_bytes;
     bool saved = plan_fits_output(&search->output, s->model, &s->settings, s->nvme_bytes);
+    out->growing_bytes = s->peak_bytes[PLAN_ACTIVATIONS] + s->peak_bytes[PLAN_INPUTS];
     out->fits = s->total_bytes <= search->room_bytes && on_host && on_disk && saved;
     for (int c = 0; c < PLAN_CLASSES; c++) out->largest_bytes[c] = s->largest_bytes[c];
 }
@@ -141,107 +144,88 @@ void plan_set_length(plan_settings *settings, int64_t value) {
     settings->length = value;
 }
 
-/* A value, and what a step with it takes. */
-typedef struct plan_point {
-    int64_t value, bytes;
-} plan_point;
-
 /* What a search for the largest value knows: everything up to `fits` does, from `too_large` on
- * nothing does. Points are those of the last two values, of the last one that fits and of the last
- * one that does not, as far as they could be planned. */
+ * nothing does. */
 typedef struct plan_bracket {
     int64_t fits, too_large;
-    plan_point last[2], below, above;
-    int points;
+    int64_t last, bytes; /* the last value that could be planned, or 0, and what it took */
+    double slope;        /* bytes for one value more, near there */
     bool is_below, is_above;
 } plan_bracket;
 
+/* The slope is what grows of the peak, by one value, until two values near each other say more; but
+ * what they say of a step in the line is far from that. */
+static void note_slope(plan_bracket *b, int64_t value, const plan_outcome *outcome) {
+    double grows = (double)outcome->growing_bytes / (double)value, run = (double)(value - b->last);
+    double slope = ((double)outcome->total_bytes - (double)b->bytes) / run;
+    bool near = fabs(run) <= (double)value / 64 && slope > grows / 2 && slope < grows * 2;
+    b->slope = near ? slope : grows;
+}
+
 static void note_point(plan_bracket *b, int64_t value, const plan_outcome *outcome) {
-    plan_point point = {value, outcome->total_bytes};
     *(outcome->fits ? &b->fits : &b->too_large) = value;
     if (!outcome->possible) return;
-    b->last[0] = b->last[1];
-    b->last[1] = point;
-    b->points++;
-    *(outcome->fits ? &b->below : &b->above) = point;
+    note_slope(b, value, outcome);
+    b->last = value;
+    b->bytes = outcome->total_bytes;
     *(outcome->fits ? &b->is_below : &b->is_above) = true;
 }
 
-/* Where the line through two points meets `room`; -1: nowhere above 0. */
-static int64_t meet(plan_point a, plan_point b, int64_t room) {
-    double rise = (double)b.bytes - (double)a.bytes, run = (double)b.value - (double)a.value;
-    if (run == 0 || rise / run <= 0) return -1;
-    double at = (double)a.value + ((double)room - (double)a.bytes) * run / rise;
-    return at < 0 ? -1 : at < 9e18 ? (int64_t)at : INT64_MAX;
+/* How far it is from the last value to where a step takes `room`, less than 0 where that takes
+ * more. */
+static int64_t way_to(const plan_bracket *b, int64_t room) {
+    const double most = 0x1p61;
+    if (b->last == 0) return 0;
+    double way = floor(((double)room - (double)b->bytes) / b->slope);
+    return (int64_t)(way < -most ? -most : way < most ? way : most);
 }
 
-static bool is_open(const plan_bracket *b, int64_t value) {
-    return b->fits < value && value < b->too_large;
-}
-
-/* Sizes are nearly straight lines, so where the line through the last two meets `room`, or through
- * what is known on both sides, is mostly the answer. Where it is not, one steps twice as far, and
- * between two sides each other step halves. */
+/* What a step takes is a line with steps in it, so where that meets `room` is mostly near the
+ * answer. Where it is not, one goes twice as far while all fits; between two sides one halves where
+ * the way leads out of them, and in the end each second time. */
 static int64_t next_value(const plan_bracket *b, int64_t room, int step) {
-    int64_t half = b->fits + (b->too_large - b->fits) / 2, guess = half;
-    bool both = b->is_below && b->is_above;
-    if (!b->is_below && b->is_above) {
-        guess = b->fits + 1; /* mostly that does not fit either */
-    } else if (both && step % 2 == 0) {
-        guess = meet(b->below, b->above, room);
-    } else if (b->is_below && !b->is_above) {
-        int64_t ahead = b->points >= 2 ? meet(b->last[0], b->last[1], room) - b->fits : 0;
-        if (step > 2 || ahead <= 0) ahead = base_max_i64(2 * ahead, b->fits >> 6);
-        guess = b->points >= 2 ? b->fits : 2 * b->fits;
-        guess = ahead < INT64_MAX / 2 - guess ? guess + ahead : half;
+    int64_t half = b->fits + (b->too_large - b->fits) / 2, way = way_to(b, room), guess = half;
+    int64_t there = b->last + way;
+    if (b->is_below && b->is_above) {
+        bool inside = there >= b->fits && there < b->too_large;
+        if (inside && (step < 6 || step % 2 == 1)) guess = there;
+    } else if (b->is_below) {
+        guess = b->fits + base_max_i64(step < 3 ? way : 2 * way, b->fits >> 6);
+    } else if (b->is_above) { /* mostly the least value does not fit either */
+        guess = there;
     }
     return base_min_i64(base_max_i64(guess, b->fits + 1), b->too_large - 1);
 }
 
-enum { ROUGH = 256 };
-
-/* The largest value from `first` on and below `end`, or, `rough`, one that is less by up to a part
- * in so many; `near` is tried first, and then `next`, where that is still open. */
+/* The largest value from `first` on and below `end`; `near` is tried first. */
 static sifr_status find_largest(plan_search *search, const plan_settings *settings,
-                                plan_setter *set, int64_t near, int64_t next, int64_t first,
-                                int64_t end, int64_t rough, int64_t *out, sifr_error *error) {
+                                plan_setter *set, int64_t near, int64_t first, int64_t end,
+                                int64_t *out, sifr_error *error) {
     plan_bracket b = {.fits = first - 1, .too_large = end};
     int64_t value = base_min_i64(base_max_i64(near, first), end - 1);
-    for (int step = 0; b.too_large - b.fits > 1 + (rough ? b.fits / rough : 0); step++) {
+    for (int step = 0; b.too_large - b.fits > 1; step++) {
         plan_settings one = *settings;
         plan_outcome outcome;
         set(&one, value);
         BASE_TRY(try_any(search, &one, PRICE_NONE, &outcome, error));
         note_point(&b, value, &outcome);
-        value = next;
-        if (b.too_large - b.fits > 1 && (step > 0 || !is_open(&b, next)))
-            value = next_value(&b, search->room_bytes, step);
+        value = next_value(&b, search->room_bytes, step);
     }
     *out = b.fits;
     return SIFR_OK;
 }
 
-/* Where the largest value is by what a few micro batches take, and what more of them take beside
- * that at `near`: that is soon found, and only a place to begin. */
-static sifr_status guess_largest(plan_search *search, const plan_settings *settings,
-                                 plan_setter *set, int64_t near, int64_t first, int64_t end,
-                                 int64_t *out, sifr_error *error) {
-    plan_settings all = *settings;
-    plan_search less = *search;
-    plan_outcome of[2];
-    *out = near;
-    if (settings->micro_batches <= PLAN_FEW) return SIFR_OK;
-    for (int i = 0; i < 2; i++) {
-        if (i == 1) all.micro_batches = PLAN_FEW;
-        set(&all, near);
-        BASE_TRY(try_any(&less, &all, PRICE_NONE, &of[i], error));
-    }
-    if (of[0].possible && of[1].possible) less.room_bytes -= of[0].total_bytes - of[1].total_bytes;
-    less.memo = NULL; /* whose outcomes fit in another room */
-    sifr_status status = find_largest(&less, &all, set, near, near, first, end, ROUGH, out, error);
-    search->tried = less.tried;
-    search->lowered = less.lowered;
-    return status;
+/* Whether a step of these settings may fit in the order of units, which keeps what all micro
+ * batches need: a few of them are soon planned. */
+static sifr_status may_fit_by_unit(plan_search *search, const plan_settings *settings,
+                                   plan_setter *set, int64_t value, bool *out, sifr_error *error) {
+    plan_settings few = *settings;
+    plan_outcome outcome;
+    if (few.micro_batches > PLAN_FEW) few.micro_batches = PLAN_FEW;
+    set(&few, value);
+    BASE_TRY(try_any(search, &few, PRICE_NONE, &outcome, error));
+    *out = outcome.fits;
+    return SIFR_OK;
 }
 
 sifr_status plan_largest(plan_search *search, const plan_settings *settings, plan_setter *set,
@@ -249,16 +233,16 @@ sifr_status plan_largest(plan_search *search, const plan_settings *settings, pla
                          sifr_error *error) {
     plan_settings one = *settings;
     plan_search fixed = *search;
-    int64_t guess, end = last + 1;
+    int64_t end = last + 1;
     bool orders = search->any_order && settings->micro_batches > 1;
     fixed.any_order = false;
     if (orders) one.order = PLAN_BATCH; /* which keeps less; the other one may still go further */
-    sifr_status status = guess_largest(&fixed, &one, set, near, first, end, &guess, error);
-    if (status == SIFR_OK)
-        status = find_largest(&fixed, &one, set, near, guess, first, end, 0, out, error);
+    sifr_status status = find_largest(&fixed, &one, set, near, first, end, out, error);
     one.order = PLAN_UNIT;
-    if (status == SIFR_OK && orders && *out < last)
-        status = find_largest(&fixed, &one, set, *out + 1, *out + 1, *out + 1, end, 0, out, error);
+    orders &= status == SIFR_OK && *out < last;
+    if (orders) status = may_fit_by_unit(&fixed, &one, set, *out + 1, &orders, error);
+    if (status == SIFR_OK && orders)
+        status = find_largest(&fixed, &one, set, *out + 1, *out + 1, end, out, error);
     search->tried = fixed.tried;
     search->lowered = fixed.lowered;
     return status;

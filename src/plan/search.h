@@ -34,9 +34,10 @@ typedef struct plan_outcome {
     bool possible; /* false: such a step cannot be planned at all (too long, too many instructions);
                       then total_bytes is INT64_MAX and nothing fits */
     bool fits;
-    int64_t total_bytes;                 /* of the one block */
-    int64_t host_bytes;                  /* in host memory that is not the device's */
-    int64_t nvme_bytes;                  /* on disk */
+    int64_t total_bytes;   /* of the one block */
+    int64_t growing_bytes; /* of its peak: those in proportion to the micro batch's tokens */
+    int64_t host_bytes;    /* in host memory that is not the device's */
+    int64_t nvme_bytes;    /* on disk */
     int64_t largest_bytes[PLAN_CLASSES]; /* each class where it alone is largest */
     int64_t gathered, reduced;           /* bytes delivered in a step */
     int32_t gathers, reductions;

@@ -277,7 +277,7 @@ static void large_buffers_are_apart(void **state) {
     }
     plan_instruction only = {.action = PLAN_UPDATE};
     assert_int_equal(plan_add_instruction(&s, only, &error), SIFR_OK);
-    assert_int_equal(plan_memory(&s, &error), SIFR_OK);
+    assert_int_equal(plan_place(&s, &error), SIFR_OK);
     for (int i = 0; i < COUNT; i++)
         for (int j = 0; j < i; j++) {
             int64_t distance = llabs(s.buffers[i].offset - s.buffers[j].offset) % bank;

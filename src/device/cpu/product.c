@@ -282,9 +282,15 @@ sifr_status cpu_product_find(cpu_products *products, const cpu_product_shape *sh
 
 static sifr_status keep_plan(cpu_products *products, const void *plan, size_t size,
                              const void **out, sifr_error *error) {
-    for (kept_plan *p = products->plans; p != NULL; p = p->next)
-        if (p->size == size && memcmp(p->bytes, plan, size) == 0) return *out = p->bytes, SIFR_OK;
     kept_plan *kept = NULL;
+    for (kept_plan **at = &products->plans; *at != NULL; at = &(*at)->next) {
+        kept = *at;
+        if (kept->size != size || memcmp(kept->bytes, plan, size) != 0) continue;
+        *at = kept->next; /* as with products */
+        kept->next = products->plans;
+        products->plans = kept;
+        return *out = kept->bytes, SIFR_OK;
+    }
     BASE_TRY(base_alloc(1, sizeof *kept + size, &kept, error));
     kept->size = size;
     memcpy(kept->bytes, plan, size);
