@@ -1,8 +1,8 @@
 /* Training steps of a model, on one rank or on those that mpirun started:
  *
  *     bench_train MODEL [bf16|fp32] [STEPS] [--threads N] [--sequences N] [--length N] [--stage N]
- *                 [--beside N] [--batches FILE] [--seconds S] [--whole S] [--activations BYTES]
- *                 [--disk DIR] [--parameters-on-disk]
+ *                 [--micro-batches N] [--beside N [--sequential]] [--batches FILE] [--seconds S]
+ *                 [--whole S] [--activations BYTES] [--disk DIR] [--parameters-on-disk]
  *
  * MODEL is gpt2 or llama (shape.h, random weights) or a model folder. FILE holds 32-bit ids, as
  * many a step as all ranks take; without it they are random. --activations recomputes, and keeps so
@@ -10,9 +10,10 @@
  * --parameters-on-disk the parameters, too. The first step is not counted; no further one begins
  * after S seconds, nor (--whole) one that would not be over S seconds after the program's start.
  * --beside: an engine of another stage takes each step, too, before or behind the first one by
- * turns. After each step the first rank prints what there is as a JSON object, of two stages {"by":
- * [one, the other]}: the last one counts. "began": when each step did, of the monotonic clock.
- * Waiting is the mean over the ranks. bench/run compares. */
+ * turns; with --sequential it adds its gradients from left to right. After each step the first rank
+ * prints what there is as a JSON object, of two stages {"by": [one, the other]}: the last one
+ * counts. "began": when each step did, of the monotonic clock. Waiting is the mean over the ranks.
+ * bench/run compares. */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,6 +34,7 @@ enum { MOST_STEPS = 64, MOST_RANKS = 1024 };
 /* An engine and what was measured of it. */
 typedef struct train_side {
     int stage;
+    bool sequential;
     sifr_engine *engine;
     int done;
     double began[MOST_STEPS], seconds[MOST_STEPS], losses[MOST_STEPS];
@@ -71,13 +73,20 @@ static double now(clockid_t clock) {
 }
 
 static sifr_status read_arguments(train_bench *b, int argc, char **argv, sifr_error *error) {
-    static const struct option names[] = {
-        {"threads", required_argument, NULL, 't'},      {"sequences", required_argument, NULL, 's'},
-        {"length", required_argument, NULL, 'l'},       {"stage", required_argument, NULL, 'z'},
-        {"batches", required_argument, NULL, 'b'},      {"seconds", required_argument, NULL, 'm'},
-        {"activations", required_argument, NULL, 'a'},  {"disk", required_argument, NULL, 'd'},
-        {"parameters-on-disk", no_argument, NULL, 'p'}, {"beside", required_argument, NULL, 'o'},
-        {"whole", required_argument, NULL, 'w'},        {NULL, 0, NULL, 0}};
+    static const struct option names[] = {{"threads", required_argument, NULL, 't'},
+                                          {"sequences", required_argument, NULL, 's'},
+                                          {"length", required_argument, NULL, 'l'},
+                                          {"stage", required_argument, NULL, 'z'},
+                                          {"batches", required_argument, NULL, 'b'},
+                                          {"seconds", required_argument, NULL, 'm'},
+                                          {"activations", required_argument, NULL, 'a'},
+                                          {"disk", required_argument, NULL, 'd'},
+                                          {"parameters-on-disk", no_argument, NULL, 'p'},
+                                          {"beside", required_argument, NULL, 'o'},
+                                          {"whole", required_argument, NULL, 'w'},
+                                          {"micro-batches", required_argument, NULL, 'k'},
+                                          {"sequential", no_argument, NULL, 'q'},
+                                          {NULL, 0, NULL, 0}};
     int option;
     b->options = sifr_engine_defaults();
     b->options.sequences = 4;
@@ -102,6 +111,12 @@ static sifr_status read_arguments(train_bench *b, int argc, char **argv, sifr_er
         case 'o':
             b->side[1].stage = atoi(optarg);
             b->sides = 2;
+            break;
+        case 'k':
+            b->options.micro_batches = atoi(optarg);
+            break;
+        case 'q':
+            b->side[1].sequential = true;
             break;
         case 'w':
             b->whole_seconds = atof(optarg);
@@ -149,6 +164,7 @@ static sifr_status open_model(train_bench *b, sifr_error *error) {
 static sifr_status make_engine(train_bench *b, train_side *side, sifr_error *error) {
     sifr_engine_options options = b->options;
     options.zero_stage = side->stage;
+    options.sequential = side->sequential;
     if (b->model) {
         BASE_TRY(engine_create(b->model, &options, b->group, &side->engine, error));
         BASE_TRY(sifr_engine_initialise(side->engine, 1, error));
@@ -166,7 +182,7 @@ static sifr_status make_engine(train_bench *b, train_side *side, sifr_error *err
 }
 
 static int64_t rank_tokens(const train_bench *b) {
-    return b->options.sequences * b->options.length;
+    return b->options.micro_batches * b->options.sequences * b->options.length;
 }
 
 static sifr_status open_batches(train_bench *b, sifr_error *error) {

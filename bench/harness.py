@@ -389,3 +389,15 @@ def stolen():
     return numbers[7], sum(numbers)
 
 
+def work(result):
+    """Of each step that counts, what it took of what the machine gave: its seconds, times the share
+    of the cores that was free and the rate of the slowest core, for which the other one waits."""
+    steps = result["seconds"][1:]
+    least = result.get("least") or [None] * len(steps)
+    return [s * free * (rate or 1) for s, free, rate in zip(steps, result["free"], least)]
+
+
+def turns(by):
+    """The second one's work beside that of the first one, of each turn."""
+    own, base = (work(r) for r in by)
+    return [b / a for a, b in zip(own, base)]

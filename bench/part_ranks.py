@@ -9,6 +9,7 @@ import time
 import report
 from harness import Contestant, clean_environment, failure, good, interleave, median, spread
 from harness import run as run_once
+from harness import turns
 from inputs import STEPS, TOKENS
 from part_limits import watch
 from part_train import check_losses, given, rate
@@ -57,20 +58,6 @@ def pair(context, model, stage, shape, seconds, steps=None, precision="bf16"):
              ("--beside", "0", "--whole", str(seconds), "--seconds", "1e9"))
     c.name, c.timeout = f"{c.name} and 0", seconds + 120
     return c
-
-
-def work(result):
-    """Of each step that counts, what it took of what the machine gave: its seconds, times the share
-    of the cores that was free and the rate of the slowest core, for which the other one waits."""
-    steps = result["seconds"][1:]
-    least = result.get("least") or [None] * len(steps)
-    return [s * free * (rate or 1) for s, free, rate in zip(steps, result["free"], least)]
-
-
-def turns(by):
-    """The second one's work beside that of the first one, of each turn."""
-    own, base = (work(r) for r in by)
-    return [b / a for a, b in zip(own, base)]
 
 
 def run_pairs(context, model, shape, seconds):

@@ -8,8 +8,9 @@ import time
 
 from harness import ROOT, Contestant, ProcessorWatch, median, rates_between
 from harness import run as run_once
+from harness import turns
 from part_limits import bandwidth, measure, watch
-from part_ranks import launcher, pair, turns
+from part_ranks import launcher, pair
 from part_train import ours as steps_of
 from report import Row, cpu_name, number
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import report
 from harness import CACHE, Contestant, failure, good, interleave, median, spread
 from harness import run as run_once
+from harness import turns
 from part_limits import measure, watch
 from report import Row, gigabytes, number
 
@@ -187,6 +188,26 @@ def compile_ahead(context, cell):
     open(stamp, "w").close()
 
 
+def same_bits_row(context, part):
+    """What the promise of the same bits at any number of ranks costs one that needs it not: sums
+    of gradients in a tree, beside those from left to right, in turns in one process."""
+    title = "gpt2 bf16, 4 micro batches of 1 × 256: gradients in a tree"
+    context.say(title)
+    shape = (1, 32) if context.inputs.tiny else (1, 256)
+    r = run_once(ours(context, "gpt2", "bf16", *shape, 15, "--micro-batches", "4", "--beside", "0",
+                      "--sequential", "--whole", "60"), watch=watch(context.inputs))
+    if "failed" in r:
+        part.rows.append(Row(title, note=r["failed"]))
+        return
+    by = turns(r["by"])
+    tokens = 4 * shape[0] * shape[1]
+    of = [tokens / median(side["seconds"][1:]) for side in r["by"]]
+    part.data["same bits"] = r
+    part.rows.append(Row(title, f"{number(of[0])} tokens/s", "from left to right, in turns",
+                         number(of[1]), median(by), "0.97",
+                         f"median of {len(by)} turns{report.spread(spread(by))}"))
+
+
 def run(context, part):
     tiny = context.inputs.tiny
     emulated = context.limits_of_operations()["bf16_instruction"] == "none"
@@ -196,6 +217,7 @@ def run(context, part):
              for model in ("gpt2", "llama") for precision in ("fp32", "bf16")]
     for cell in cells if not tiny else []:
         compile_ahead(context, cell)
+    same_bits_row(context, part)
     ends = time.monotonic() + context.allowed
     for i, cell in enumerate(cells):
         left = ends - time.monotonic()

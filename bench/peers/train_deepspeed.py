@@ -41,6 +41,7 @@ def main():
     parser.add_argument("--stage", type=int, choices=(0, 1, 2, 3), default=3)
     parser.add_argument("--offload", choices=("cpu", "nvme"))
     parser.add_argument("--nvme-path")
+    parser.add_argument("--compile", action="store_true")
     a = parser.parse_args()
     rank = int(os.environ["RANK"])
     shared.settle(rank)
@@ -52,6 +53,8 @@ def main():
     optimizer, which = make_optimizer(model)
     engine, _, _, _ = deepspeed.initialize(model=model, optimizer=optimizer,
                                            config=config(a, ranks))
+    if a.compile:
+        engine.compile()
 
     def one_step(step):
         ids = shared.batch(a, step, rank, ranks)
@@ -68,7 +71,7 @@ def main():
         return float(first)
 
     shared.timed_steps(a, one_step, {"deepspeed": deepspeed.__version__, "stage": a.stage,
-                                     "optimizer": which}, agree, rank == 0)
+                                     "optimizer": which, "compiled": a.compile}, agree, rank == 0)
     dist.barrier()
 
 

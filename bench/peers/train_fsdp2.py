@@ -17,6 +17,7 @@ def blocks(model):
 def main():
     parser = shared.arguments(__doc__)
     parser.add_argument("--stage", type=int, choices=(2, 3), default=3)
+    parser.add_argument("--compile", action="store_true")
     a = parser.parse_args()
     dist.init_process_group("gloo")
     rank, ranks = dist.get_rank(), dist.get_world_size()
@@ -28,6 +29,8 @@ def main():
         options["mp_policy"] = MixedPrecisionPolicy(param_dtype=torch.bfloat16,
                                                     reduce_dtype=torch.float32)
     for block in blocks(model):
+        if a.compile:
+            block.compile()
         fully_shard(block, **options)
     fully_shard(model, **options)
     optimizer = torch.optim.AdamW(model.parameters(), fused=True, **shared.OPTIMIZER)
@@ -48,7 +51,7 @@ def main():
         dist.broadcast(first, 0)
         return float(first)
 
-    shared.timed_steps(a, one_step, {"stage": a.stage}, agree, rank == 0)
+    shared.timed_steps(a, one_step, {"stage": a.stage, "compiled": a.compile}, agree, rank == 0)
     dist.barrier()
     dist.destroy_process_group()
 
