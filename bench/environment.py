@@ -8,9 +8,10 @@ import sys
 
 from harness import CACHE, ROOT, clean_environment, cores
 
-# PyTorch's performance tuning guide (CPU section): threads pinned one a core, an allocator that
-# keeps its memory, huge pages. glibc's own does it with these: freed memory is never given back,
-# and blocks of any size come from the heap. Page faults alone cost PyTorch up to 2.3 times here.
+# PyTorch's performance tuning guide (CPU section): threads pinned one a core, Intel's OpenMP, an
+# allocator that keeps its memory, huge pages. glibc's own allocator does it with these: freed memory
+# is never given back, and blocks of any size come from the heap. Page faults alone cost PyTorch up
+# to 2.3 times here. The guide's tcmalloc is as quick, its jemalloc is not (NOTES.md).
 ALLOCATOR = {
     "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1:glibc.malloc.mmap_max=0:"
                       "glibc.malloc.trim_threshold=68719476736:glibc.malloc.top_pad=268435456:"
@@ -28,7 +29,12 @@ def peer_environment(threads):
                     PYTHONWARNINGS="ignore", MAX_JOBS=str(len(cores())),
                     TORCHINDUCTOR_CACHE_DIR=os.path.join(CACHE, "inductor"),
                     TORCH_EXTENSIONS_DIR=os.path.join(CACHE, "extensions"))
-    if threads > 1:
+    openmp = os.path.join(CACHE, "venv", "lib", "libiomp5.so")
+    if threads > 1 and os.path.exists(openmp):
+        places = ",".join(str(c) for c in cores()[:threads])
+        settings.update(LD_PRELOAD=openmp, KMP_BLOCKTIME="1",
+                        KMP_AFFINITY=f"granularity=fine,proclist=[{places}],explicit")
+    elif threads > 1:
         settings.update(OMP_PROC_BIND="close",
                         OMP_PLACES=",".join("{%d}" % c for c in cores()[:threads]))
     return settings

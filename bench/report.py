@@ -142,8 +142,9 @@ def page(machine, parts, command):
     if machine.get("peers"):
         out += ["Peers: " + ", ".join(f"{k} {v}" for k, v in machine["peers"].items()) + ".", ""]
     if machine.get("peer_settings"):
-        out += ["Their settings: " + ", ".join(f"`{k}={v}`" for k, v in
-                                               machine["peer_settings"].items()
+        settings = {k: os.path.basename(v) if k == "LD_PRELOAD" else v
+                    for k, v in machine["peer_settings"].items()}
+        out += ["Their settings: " + ", ".join(f"`{k}={v}`" for k, v in settings.items()
                                                if not v.startswith("/")) + ".", ""]
     out += ["Medians over turns A B A B; ± is half of largest less least, of the median. A ratio "
             "is sifr's figure beside the other one's; over 1 is quicker, but for memory, where "
