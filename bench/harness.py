@@ -397,7 +397,7 @@ def work(result):
     return [s * free * (rate or 1) for s, free, rate in zip(steps, result["free"], least)]
 
 
-def turns(by):
+def turn_ratios(by):
     """The second one's work beside that of the first one, of each turn."""
     own, base = (work(r) for r in by)
     return [b / a for a, b in zip(own, base)]

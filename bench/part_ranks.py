@@ -9,7 +9,7 @@ import time
 import report
 from harness import Contestant, clean_environment, failure, good, interleave, median, spread
 from harness import run as run_once
-from harness import turns
+from harness import turn_ratios
 from inputs import STEPS, TOKENS
 from part_limits import watch
 from part_train import check_losses, given, rate
@@ -96,7 +96,7 @@ def stage_rows(part, model, pairs, tokens):
             continue
         own, base = result["by"]
         plain = [b / a for a, b in zip(own["seconds"][1:], base["seconds"][1:])]
-        ratios = turns(result["by"])
+        ratios = turn_ratios(result["by"])
         value, wide = rate([own], tokens)
         slowest = [median([g for g in one.get("least", []) if g]) for one in (own, base)]
         notes = [f"median of {len(ratios)} turns{report.spread(spread(ratios))}, by time alone "

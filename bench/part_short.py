@@ -8,7 +8,7 @@ import time
 
 from harness import ROOT, Contestant, ProcessorWatch, median, rates_between
 from harness import run as run_once
-from harness import turns
+from harness import turn_ratios
 from part_limits import bandwidth, measure, watch
 from part_ranks import launcher, pair
 from part_train import ours as steps_of
@@ -83,7 +83,7 @@ def stage_share(context):
     r = run_once(pair(context, "gpt2", 3, shape, 28), watch=watch(context.inputs))
     if "failed" in r:
         return r
-    return median(turns(r["by"]))
+    return median(turn_ratios(r["by"]))
 
 
 def figures(context):

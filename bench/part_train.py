@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import report
 from harness import CACHE, Contestant, failure, good, interleave, median, spread
 from harness import run as run_once
-from harness import turns
+from harness import turn_ratios
 from part_limits import measure, watch
 from report import Row, gigabytes, number
 
@@ -200,7 +200,7 @@ def same_bits_row(context, part):
     if "failed" in r:
         part.rows.append(Row(title, note=r["failed"]))
         return
-    by = turns(r["by"])
+    by = turn_ratios(r["by"])
     tokens = 4 * shape[0] * shape[1]
     of = [tokens / median(side["seconds"][1:]) for side in r["by"]]
     part.data["same bits"] = r

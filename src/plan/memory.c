@@ -98,11 +98,6 @@ typedef struct lifetime_event {
     bool death;
 } lifetime_event;
 
-static bool comes_and_goes(const plan_schedule *s, int32_t buffer) {
-    const plan_buffer *b = &s->buffers[buffer];
-    return b->first >= 0 && b->last >= 0 && !plan_is_away(s, buffer);
-}
-
 /* Of all that lives not always, if at all, and is not away. By instruction, all births of one
  * before its deaths, and those in the order of buffers: where each kind of each instruction begins
  * is counted first. */
@@ -112,7 +107,7 @@ static sifr_status sort_events(const plan_schedule *s, lifetime_event *to, size_
     BASE_TRY(base_alloc(kinds + 1, sizeof *begin, &begin, error));
     for (size_t b = 0; b < s->buffer_count; b++) {
         const plan_buffer *buffer = &s->buffers[b];
-        if (!comes_and_goes(s, (int32_t)b)) continue;
+        if (!plan_comes_and_goes(s, (int32_t)b)) continue;
         begin[2 * buffer->first + 1]++;
         begin[2 * buffer->last + 2]++;
     }
@@ -120,7 +115,7 @@ static sifr_status sort_events(const plan_schedule *s, lifetime_event *to, size_
     *count = begin[kinds];
     for (size_t b = 0; b < s->buffer_count; b++) {
         const plan_buffer *buffer = &s->buffers[b];
-        if (!comes_and_goes(s, (int32_t)b)) continue;
+        if (!plan_comes_and_goes(s, (int32_t)b)) continue;
         to[begin[2 * buffer->first]++] = (lifetime_event){buffer->first, (int32_t)b, false};
         to[begin[2 * buffer->last + 1]++] = (lifetime_event){buffer->last, (int32_t)b, true};
     }

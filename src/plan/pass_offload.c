@@ -377,7 +377,7 @@ static sifr_status find_live(offload_state *o, sifr_error *error) {
     plan_find_lives(o->s);
     for (size_t b = 0; b < s->buffer_count; b++) {
         const plan_buffer *buffer = &s->buffers[b];
-        if (buffer->first < 0 || buffer->last < 0 || plan_is_away(s, (int32_t)b)) continue;
+        if (!plan_comes_and_goes(s, (int32_t)b)) continue;
         o->live[buffer->first] += buffer->bytes;
         o->live[buffer->last + 1] -= buffer->bytes;
     }

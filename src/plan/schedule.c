@@ -139,6 +139,11 @@ void plan_find_lives(plan_schedule *s) {
     }
 }
 
+bool plan_comes_and_goes(const plan_schedule *s, int32_t buffer) {
+    const plan_buffer *b = &s->buffers[buffer];
+    return b->first >= 0 && b->last >= 0 && !plan_is_away(s, buffer);
+}
+
 plan_list plan_take_list(plan_schedule *s) {
     plan_list list = {s->instructions, s->operands, s->instruction_count};
     size_t instructions = s->instruction_count, operands = s->operand_count;

@@ -342,6 +342,8 @@ int32_t plan_global_micro_batch(const plan_settings *settings, int32_t rank, int
 
 /* first and last of all buffers, by the list. */
 void plan_find_lives(plan_schedule *schedule);
+/* Whether, by these, a buffer is in the device's memory for a part of the step only. */
+bool plan_comes_and_goes(const plan_schedule *schedule, int32_t buffer);
 /* Offsets and the peak by class, of lifetimes as they are. */
 sifr_status plan_place(plan_schedule *schedule, sifr_error *error) SIFR_MUST_CHECK;
 /* Both. */

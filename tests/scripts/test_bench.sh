@@ -70,7 +70,7 @@ h.cores = cores
 # other threads did while the first one stood still does not count twice.
 own = {"seconds": [9, 4, 6], "free": [1, 0.5], "least": [100, 50]}
 base = {"seconds": [9, 4, 4], "free": [1, 1], "least": [90, 75]}
-assert part_ranks.turns([own, base]) == [0.9, 2], part_ranks.turns([own, base])
+assert part_ranks.turn_ratios([own, base]) == [0.9, 2], part_ranks.turn_ratios([own, base])
 step = {"waiting_seconds": 2, "agreeing_seconds": 1, "beside_seconds": 4, "lost_seconds": 5}
 assert part_ranks.communication(step) == 5
 assert part_ranks.communication({**step, "lost_seconds": 9}) == 7
