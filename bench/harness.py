@@ -273,22 +273,19 @@ def add_machine(result, watching):
     result["uneven"] = sum(still) / len(still) if still else None
 
 
-def run(contestant, timeout=None, watch=None):
+def run(contestant, watch=None):
     """`watch`: a command for ProcessorWatch; its figures for the steps that count become part of
     the result, or of each of the results "by" which it took turns."""
     if not watch:
-        return run_alone(contestant, timeout)
+        return run_alone(contestant)
     with ProcessorWatch(watch) as watching:
-        result = run_alone(contestant, timeout)
+        result = run_alone(contestant)
         for one in result.get("by", [result]):
             add_machine(one, watching)
         return result
 
 
-def run_alone(contestant, timeout):
-    timeout = min(contestant.timeout, timeout if timeout is not None else contestant.timeout)
-    if timeout < 5:
-        return {"failed": "not measured: the time for this part was used up"}
+def run_alone(contestant):
     own = contestant.ranks if not contestant.program else 1
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err, \
             open(os.devnull, "w") as nowhere:
@@ -307,7 +304,7 @@ def run_alone(contestant, timeout):
                 if contestant.program else (lambda: [p.pid for p in processes])
             watch = MemoryWatch(pids)
             watch.start()
-        codes, peak, processor = wait_all(processes, begun + timeout)
+        codes, peak, processor = wait_all(processes, begun + contestant.timeout)
         wall = time.monotonic() - begun
         if watch:
             watch.stop.set()
@@ -329,33 +326,23 @@ def run_alone(contestant, timeout):
     return result
 
 
-def first_allowance(left, waiting, again):
-    """Seconds that one of `waiting` peers may take in the first turn: twice a fair share of what is
-    left but for `again`, the time that sifr's own will take in the turns to come."""
-    return min(left, max(30.0, 2 * (left - again) / waiting))
-
-
 def interleave(contestants, rounds, seconds, say=print, watch=None):
-    """{name: [results]}, in turns A B A B, for at most about so many seconds. In later turns those
-    that would not fit are left out: one turn of them has to do. `watch`: as run() takes it."""
+    """{name: [results]}, in turns A B A B. The first turn is made of each, within its own time
+    limit; a later one of all or of none, while it fits into so many seconds: a figure then never
+    stands on minutes that the one beside it has not seen. `watch`: as run() takes it."""
     results = {c.name: [] for c in contestants}
-    deadline, again = time.monotonic() + seconds, 0
+    deadline = time.monotonic() + seconds
     for turn in range(rounds):
-        for i, c in enumerate(contestants):
-            done = results[c.name]
-            if done and "failed" in done[-1]:
-                continue
-            left = deadline - time.monotonic()
-            if turn and done[0]["wall_seconds"] > left:
-                continue
+        able = [c for c in contestants if not turn or "failed" not in results[c.name][-1]]
+        if turn and time.monotonic() + sum(results[c.name][-1]["wall_seconds"]
+                                           for c in able) > deadline:
+            say(f"  no time for turn {turn + 1} of {rounds}")
+            break
+        for c in able:
             say(f"  {c.name}, turn {turn + 1} of {rounds}")
-            free = turn or c.name.startswith("sifr")
-            done.append(run(c, left if free else
-                            first_allowance(left, len(contestants) - i, again), watch))
-            if "failed" in done[-1]:
-                say(f"    failed: {done[-1]['failed']}")
-            elif not turn and c.name.startswith("sifr"):
-                again += done[-1]["wall_seconds"] * (rounds - 1)
+            results[c.name].append(run(c, watch))
+            if "failed" in results[c.name][-1]:
+                say(f"    failed: {results[c.name][-1]['failed']}")
     return results
 
 

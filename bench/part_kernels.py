@@ -22,7 +22,7 @@ def run_adam(context, part):
     limits = memory_medians(context.inputs, results)
     part.data = {"limits": limits, "results": results}
     if not good(results["sifr"]):
-        part.rows.append(Row("AdamW step", note=failure(results["sifr"])))
+        part.rows.append(Row("AdamW step", mark="0.95", note=failure(results["sifr"])))
         return
     limit, mine = bandwidth(limits), all_of(results["sifr"], "fp32")
     first = good(results["sifr"])[0]
@@ -35,7 +35,7 @@ def run_adam(context, part):
                              f"{number(limit)} GB/s", rate / limit, "0.95"))
     for name in list(results)[1:]:
         if not good(results[name]):
-            part.rows.append(Row("AdamW, fp32, one step", seconds(median(mine)), name, "",
+            part.rows.append(Row("AdamW, fp32, one step", seconds(median(mine)), name, mark="1.0",
                                  note=failure(results[name])))
             continue
         theirs = all_of(results[name], "fp32")
@@ -47,7 +47,7 @@ def run_adam(context, part):
 def attention_rows(part, precision, length, results, name):
     title = f"attention {precision}, length {length}"
     if not good(results["sifr"]):
-        part.rows.append(Row(title, note=failure(results["sifr"])))
+        part.rows.append(Row(title, mark="1.0", note=failure(results["sifr"])))
         return
     flops = 4.0 * length * (length + 1) / 2 * 768
     theirs = results.get(name, [])

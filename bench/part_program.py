@@ -1,14 +1,16 @@
 """The program as a user meets it: how soon it trains, files, tokens, generation."""
 import os
 import shutil
+import signal
 import subprocess
+import sys
 import threading
 import time
 
 import report
 from harness import Contestant, clean_environment, failure, good, interleave, median, spread
 from part_limits import bandwidth, memory_contestant, memory_medians
-from report import Row, number, seconds
+from report import Row, gigabytes, number, seconds
 
 # --- command to first step ---
 
@@ -37,9 +39,25 @@ def ours_to_first_step(context, model):
             pass
         time.sleep(0.001)
     process.kill()
-    trouble = process.communicate()[1]
+    trouble = process.stderr.read()
+    if process.returncode is None:
+        usage = os.wait4(process.pid, 0)[2]
+        process.returncode = -signal.SIGKILL
     shutil.rmtree(out, ignore_errors=True)
-    return {"seconds": took} if took else {"failed": trouble.strip()[-200:] or "no step in 60 s"}
+    if not took:
+        return {"failed": trouble.strip()[-200:] or "no step in 60 s"}
+    return {"seconds": took, "bytes": usage.ru_maxrss * 1024}
+
+
+def fresh_pages(size):
+    """Seconds until a new process has so many bytes, touched by one thread."""
+    touch = ("import mmap, sys, time; n = int(sys.argv[1]); begun = time.perf_counter(); "
+             "m = mmap.mmap(-1, n, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS); "
+             "m.madvise(mmap.MADV_HUGEPAGE); m[::4096] = bytes(len(range(0, n, 4096))); "
+             "print(time.perf_counter() - begun)")
+    done = subprocess.run([sys.executable, "-c", touch, str(size)], capture_output=True, text=True,
+                          timeout=120, check=False)
+    return float(done.stdout) if not done.returncode else None
 
 
 def peer_to_first_step(context, model):
@@ -59,20 +77,29 @@ def peer_to_first_step(context, model):
 def run_start(context, part):
     model = context.inputs.model("gpt2", 1024)
     context.inputs.store()
-    results = {"sifr": [], "torch": []}
+    results = {"sifr": [], "pages": [], "torch": []}
     ends = time.monotonic() + context.allowed
     for _ in range(5):    # the first meets memory that the host has yet to give
         results["sifr"].append(ours_to_first_step(context, model))
+        if size := results["sifr"][-1].get("bytes"):
+            results["pages"].append(fresh_pages(size))
         if context.python and time.monotonic() < ends:
             results["torch"].append(peer_to_first_step(context, model))
     part.data = results
     mine = [r["seconds"] for r in good(results["sifr"])]
     if not mine:
-        part.rows.append(Row("command to first step", note=failure(results["sifr"])))
+        part.rows.append(Row("command to first step", mark="<1", note=failure(results["sifr"])))
         return
     row = Row("command to the end of the first step, gpt2, 8 tokens",
               seconds(median(mine)) + report.spread(spread(mine)), "1 s", "", median(mine), "<1")
     part.rows.append(row)
+    pages = [s for s in results["pages"] if s]
+    if pages:
+        size = median([r["bytes"] for r in good(results["sifr"])])
+        part.rows.append(Row(row.figure, row.ours, f"touching {gigabytes(size)} that it takes",
+                             seconds(median(pages)) + report.spread(spread(pages)),
+                             median(pages) / median(mine), "",
+                             "one thread, in turns: what the system takes to give such pages"))
     theirs = [r["seconds"] for r in good(results["torch"])]
     if theirs:
         part.rows.append(Row(row.figure, row.ours, "torch and transformers",
@@ -97,7 +124,7 @@ def run_files(context, part):
     shutil.rmtree(out, ignore_errors=True)
     part.data = results
     if not good(results["sifr"]):
-        part.rows.append(Row("safetensors", note=failure(results["sifr"])))
+        part.rows.append(Row("safetensors", mark="1.0", note=failure(results["sifr"])))
         return
     size = report.gigabytes(good(results["sifr"])[0]["bytes"])
     values = lambda who, key: [s for r in good(results.get(who, [])) for s in r[key]]
@@ -114,7 +141,7 @@ def run_files(context, part):
             row.ratio = median(theirs) / median(mine)
             row.mark = "" if other == "save" else "1.0"
         elif context.python:
-            row.note = failure(results["safetensors"])
+            row.mark, row.note = "" if other == "save" else "1.0", failure(results["safetensors"])
         part.rows.append(row)
 
 
@@ -132,13 +159,13 @@ def run_tokenise(context, part):
         if context.python:
             contestants.append(Contestant(
                 "tokenizers", context.peer("tokenise.py") + [tokenizer, text, "2"],
-                {"RAYON_NUM_THREADS": str(threads), "TOKENIZERS_PARALLELISM": "true"}))
+                {**context.peer_environment(threads), "RAYON_NUM_THREADS": str(threads)}))
         results = interleave(contestants, context.rounds + 1, context.allowed / 2,
                              context.say)
         part.data[f"{threads} threads"] = results
         mine = [r["seconds"] for r in good(results["sifr"])]
         if not mine:
-            part.rows.append(Row("tokenising", note=failure(results["sifr"])))
+            part.rows.append(Row("tokenising", mark="1.0", note=failure(results["sifr"])))
             continue
         row = Row(f"tokenising, {number(size / 1e6)} MB, {threads} thread" + "s" * (threads > 1),
                   f"{number(size / 1e6 / median(mine))} MB/s{report.spread(spread(mine))}",
@@ -153,7 +180,7 @@ def run_tokenise(context, part):
             if ids[0] not in (ids[1], ids[1] + documents):    # sifr ends each document
                 row.note = f"other tokens: {ids[0]} and {ids[1]}"
         elif context.python:
-            row.note = failure(results["tokenizers"])
+            row.mark, row.note = "1.0", failure(results["tokenizers"])
         part.rows.append(row)
     part.notes.append("sifr's figure includes reading the files and writing the token store; the "
                       "library's is its call alone, on texts that lie in memory.")
@@ -197,7 +224,8 @@ def run_generate(context, part):
         part.data[model] = {"limits": limits, "results": results}
         mine = [len(r["ids"]) / r["seconds"] for r in good(results["sifr"])]
         if not mine:
-            part.rows.append(Row(f"generation, {model}", note=failure(results["sifr"])))
+            part.rows.append(Row(f"generation, {model}", mark="0.80",
+                                 note=failure(results["sifr"])))
             continue
         moved = median(mine) * weights_read(model, inputs.tiny) * 2 / 1e9
         part.rows.append(Row(f"generation, {model} bf16, batch 1",

@@ -12,12 +12,12 @@ from harness import run as run_once
 from harness import turn_ratios
 from inputs import STEPS, TOKENS
 from part_limits import watch
-from part_train import check_losses, given, rate
+from part_train import COMPILED, check_losses, compile_ahead, given, rate
 from report import Row, gigabytes, number
 
 RANKS = 2
+PAIRS_SHARE = 0.3   # of the time: stages beside stage 0; peers have the rest
 STAGE_MARK = {1: "0.98", 2: "0.98", 3: "0.97"}
-COMPILED = ", compiled"     # of a name
 # The peers in their quicker forms: DeepSpeed's stage 3 loses by torch.compile (NOTES.md).
 QUICKEST = [("DeepSpeed" + COMPILED, "train_deepspeed.py", 1),
             ("DeepSpeed" + COMPILED, "train_deepspeed.py", 2),
@@ -73,7 +73,7 @@ def run_pairs(context, model, shape, seconds):
         context.say(f"two ranks, {model}, stages {stage} and 0 in turns")
         each = (ends - time.monotonic()) / (len(STAGE_MARK) - len(found))
         found[stage] = run_once(pair(context, model, stage, shape, max(10, each)),
-                                watch=watch(context.inputs))
+                                watch(context.inputs))
     return found
 
 
@@ -92,7 +92,9 @@ def stage_rows(part, model, pairs, tokens):
     """A row for each stage beside stage 0, whose steps it took turns with."""
     for stage, result in pairs.items():
         if "failed" in result:
-            part.rows.append(Row(f"{model} bf16, stage {stage}", note=result["failed"]))
+            part.rows.append(Row(f"{model} bf16, stage {stage}: tokens/s",
+                                 beside="sifr, stage 0, in turns", mark=STAGE_MARK[stage],
+                                 note=result["failed"]))
             continue
         own, base = result["by"]
         plain = [b / a for a, b in zip(own["seconds"][1:], base["seconds"][1:])]
@@ -148,20 +150,28 @@ def communication_rows(part, title, sides):
 def peer_rows(part, model, name, stage, precision, results, tokens):
     mine, theirs = results[own_name(stage, precision)], results[f"{name}, stage {stage}"]
     title = f"{model} {precision}, stage {stage}"
-    if not good(theirs) or not good(mine):
-        part.rows.append(Row(title, "", f"{name}, stage {stage}",
-                             note=failure(theirs if good(mine) else mine)))
+    wrong = what_is_wrong(mine, theirs, precision)
+    if wrong:
+        part.rows.append(Row(f"{title}: tokens/s", "", f"{name}, stage {stage}", mark="2",
+                             note=wrong))
         return
     (own, owns), (value, wide) = rate(mine, tokens), rate(theirs, tokens)
-    first = good(theirs)[0]
-    notes = [check_losses(good(mine)[0], first, precision), first.get("optimizer", ""),
-             report.turns(good(theirs)), given(mine, theirs, own / value)]
+    notes = [good(theirs)[0].get("optimizer", ""), report.turns(good(theirs)),
+             given(mine, theirs, own / value)]
     part.rows.append(Row(f"{title}: tokens/s", number(own) + report.spread(owns),
                          f"{name}, stage {stage}", number(value) + report.spread(wide),
                          own / value, "2", "; ".join(n for n in notes if n)))
     peak = [max(r["peak_bytes"] for r in good(runs)) for runs in (mine, theirs)]
     part.rows.append(Row(f"{title}: memory of both ranks", gigabytes(peak[0]),
                          f"{name}, stage {stage}", gigabytes(peak[1]), peak[0] / peak[1], "<1.0"))
+
+
+def what_is_wrong(mine, theirs, precision):
+    """Why two contestants cannot be compared; nothing where they trained the same."""
+    for runs in (mine, theirs):
+        if not good(runs):
+            return failure(runs)
+    return check_losses(good(mine)[0], good(theirs)[0], precision)
 
 
 def run(context, part):
@@ -175,11 +185,16 @@ def run(context, part):
     precision = "fp32" if emulated else "bf16"
     every = QUICKEST if context.python else []
     ends = time.monotonic() + context.allowed
-    for model, share, of_pairs in (("gpt2", 0.5, 0.35), ("llama", 1, 0.35)):
+    for model in ("gpt2", "llama") if not context.inputs.tiny else ():
+        for name, script, stage in every:
+            if name.endswith(COMPILED):
+                compile_ahead(context, f"two ranks, {model} {precision}, {name}, stage {stage}",
+                              peer(context, name, script, model, stage, shape, 0, precision))
+    for model, share in (("gpt2", 0.5), ("llama", 1)):
         model_ends = time.monotonic() + (ends - time.monotonic()) * share
         pairs = run_pairs(context, model, shape, (model_ends - time.monotonic()) *
-                          (of_pairs if every else 1))
-        contestants = [ours(context, model, stage, shape, 3, precision)
+                          (PAIRS_SHARE if every else 1))
+        contestants = [ours(context, model, stage, shape, 2, precision)
                        for stage in sorted({p[2] for p in every})]
         contestants += [peer(context, name, script, model, stage, shape, 2, precision)
                         for name, script, stage in every]
@@ -203,7 +218,9 @@ def run(context, part):
         "over the ranks, shared pages counted in proportion; beside peers the largest, looked at "
         "each second. Machine: what the loop did during the steps of both ranks. "
         "DeepSpeed: its CPU accelerator over gloo; FSDP2: gloo; both with huge pages and an "
-        "allocator that gives nothing back, compiled where that is quicker." + (
+        "allocator that gives nothing back, each rank pinned, compiled where that is quicker "
+        "(NOTES.md); FSDP2 has no stage 1. Where the losses differ by more than on one rank, there "
+        "is no ratio." + (
             " In fp32 beside the peers: without instructions for bf16 torch emulates it." if
             emulated else ""))
 
@@ -279,4 +296,5 @@ def run_comm(context, part):
     overlap(context, part)
     part.notes.append("The same bytes: for a gather those that arrive at a rank, for a reduction "
                       "those that a rank reads. Results are compared with MPI's in each run. "
-                      "Slowed transport: tests/engine/test_overlap.c, its quickest of three steps.")
+                      "Slowed transport: tests/engine/test_overlap.c, the quickest of three steps, the "
+                      "median of three runs.")

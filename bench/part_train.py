@@ -15,6 +15,13 @@ from report import Row, gigabytes, number
 LOSS_BOUNDS = {"fp32": (2e-5, 1e-3), "bf16": (2e-3, 1e-2)}
 
 
+SHARE_MARK = {"fp32": "0.70", "bf16": "0.60"}
+PEER_MARK = {"fp32": "1.2", "bf16": "1.3"}
+COMPILED = ", compiled"     # of a name
+AT_BEST = "the loop at its best"
+EMULATED_SECONDS = 150
+
+
 def ours(context, model, precision, sequences, length, steps, *more):
     inputs = context.inputs
     return Contestant("sifr", [
@@ -23,15 +30,14 @@ def ours(context, model, precision, sequences, length, steps, *more):
         "--batches", inputs.batches(inputs.words(model)), "--seconds", "30", *more])
 
 
-def torch(context, model, precision, sequences, length, compiled, steps, said=""):
+def torch(context, model, precision, sequences, length, compiled, steps):
     inputs = context.inputs
     command = context.peer("train_torch.py") + [
         "--model", inputs.model(model, length), "--batches", inputs.batches(inputs.words(model)),
         "--precision", precision, "--sequences", str(sequences), "--length", str(length),
-        "--steps", str(steps), "--seconds", "30"]
-    return Contestant(("torch, compiled" if compiled else "torch") + said,
-                      command + (["--compile"] if compiled else []), context.peer_environment(),
-                      timeout=150 if steps == 1 else 300)
+        "--steps", str(steps), "--seconds", "30"] + (["--compile"] if compiled else [])
+    return Contestant(f"torch {precision}" + COMPILED * compiled, command,
+                      context.peer_environment(), timeout=EMULATED_SECONDS if steps == 1 else 400)
 
 
 def rate(results, tokens):
@@ -56,29 +62,33 @@ def machine(results):
     return median([r["machine"] for r in good(results) if r.get("machine")])
 
 
-def share_row(part, cell, results, limits):
-    """Beside the loop at its best, before and after this very cell, and beside what the loop did
-    during the steps: a neighbour on the same cores takes from both."""
+def shares(results, gflops):
+    """Of what the processors gave, median over the steps, of so many operations each."""
+    return median([gflops / s / given for r in good(results)
+                   for s, given in zip(r["seconds"][1:], r.get("machine_steps") or []) if given])
+
+
+def share_rows(part, cell, precision, results, limits):
+    """Beside what the loop did during the steps, and beside its best, before and after this very
+    cell: a neighbour on the same cores takes from both."""
+    title = f"{cell.title(precision)}: share of the limit"
+    if not good(results):
+        part.rows.append(Row(title, mark=SHARE_MARK[precision], note=failure(results)))
+        return
     value, wide = rate(results, cell.tokens())
     flops = good(results)[0]["flops_per_token"]
     now = machine(results)
-    instruction = limits[0][f"{cell.precision}_gflops_all"] / limits[0]["fp32_gflops_all"]
+    instruction = limits[0][f"{precision}_gflops_all"] / limits[0]["fp32_gflops_all"]
     best = max([l["fp32_gflops_all"] for l in limits] + ([now] if now else [])) * instruction
-    title, said = f"{cell.title()}: share of the limit", f"{number(value)} tokens/s"
-    mark = "0.60" if cell.precision == "bf16" else "0.70"
+    said = f"{number(value)} tokens/s"
     part.rows.append(Row(title, said + report.spread(wide), "multiply-add loop meanwhile",
                          f"{number(now * instruction)} GFLOP/s" if now else "",
-                         shares(results, cell.tokens() * flops / 1e9 / instruction), mark,
+                         shares(results, cell.tokens() * flops / 1e9 / instruction),
+                         SHARE_MARK[precision],
                          f"{number(flops / 1e6)} MFLOP a token; {report.turns(good(results))}"))
-    part.rows.append(Row(title, said, "the loop at its best", f"{number(best)} GFLOP/s",
+    part.rows.append(Row(title, said, AT_BEST, f"{number(best)} GFLOP/s",
                          value * flops / 1e9 / best, "", "" if not now else
                          f"the machine gave {now * instruction / best * 100:.0f} % of that"))
-
-
-def shares(results, gflops):
-    """Of what the processors gave, median over the turns, for a step of so many operations."""
-    return median([gflops * len(r["seconds"][1:]) / sum(r["seconds"][1:]) / r["machine"]
-                   for r in good(results) if r.get("machine")])
 
 
 def given(mine, theirs, ratio):
@@ -89,154 +99,178 @@ def given(mine, theirs, ratio):
     return f"machine: {number(a)} and {number(b)} GFLOP/s, by that {number(ratio * b / a)}"
 
 
-def peer_rows(context, part, cell, results):
-    """A row for each form of the peer, the mark at the quickest."""
-    tokens, precision, title = cell.tokens(), cell.precision, cell.title()
-    mine = rate(results["sifr"], tokens)[0]
-    found = []      # (tokens a second, name, row, peak memory)
-    for name, runs in results.items():
-        if name == "sifr":
+def peer_rows(part, cell, precision, results):
+    """A row for each form of the peer, the mark at the quickest. A form that did not train, or not
+    the same, keeps the mark, as one that is not measured."""
+    tokens, title, ours_ = cell.tokens(), cell.title(precision), results[own_name(precision)]
+    if not good(ours_):
+        return
+    mine, found = rate(ours_, tokens)[0], []    # (tokens a second, row, peak memory)
+    for name in (n for n in results if n.startswith("torch")):
+        emulates = cell.emulated and name.startswith("torch bf16")
+        if not cell.emulated and not name.startswith(f"torch {precision}"):
             continue
-        if not good(runs):
-            part.rows.append(Row(f"{title}: tokens/s", "", name, note=failure(runs)))
+        if precision == "fp32" and emulates:
+            continue
+        runs = results[name]
+        wrong = failure(runs) if not good(runs) else check_losses(good(ours_)[0], good(runs)[0],
+                                                                  precision)
+        if wrong:
+            part.rows.append(Row(f"{title}: tokens/s", number(mine), name,
+                                 mark="" if emulates else PEER_MARK[precision],
+                                 note=("bf16 emulated here: " if emulates else "") + wrong))
             continue
         value, wide = rate(runs, tokens)
-        emulates = cell.emulated and not name.endswith(FP32)
-        wrong = check_losses(good(results["sifr"])[0], good(runs)[0], precision)
-        note = "; ".join(t for t in (wrong, "bf16 emulated here" if emulates else "",
-                                     report.turns(good(runs)),
-                                     given(results["sifr"], runs, mine / value)) if t)
         row = Row(f"{title}: tokens/s", number(mine), name, number(value) + report.spread(wide),
-                  mine / value, "", note)
+                  mine / value, "", "; ".join(t for t in (
+                      "bf16 emulated here" if emulates else "", report.turns(good(runs)),
+                      given(ours_, runs, mine / value)) if t))
         part.rows.append(row)
-        if not wrong:
-            found.append((value, name, row, max(r["peak_bytes"] for r in good(runs))))
+        found.append((value, row, max(r["peak_bytes"] for r in good(runs))))
     if not found:
         return
     best = max(found, key=lambda f: f[0])
-    best[2].mark = "1.3" if precision == "bf16" else "1.2"
-    peak = max(r["peak_bytes"] for r in good(results["sifr"]))
-    part.rows.append(Row(f"{title}: peak memory", gigabytes(peak), best[1], gigabytes(best[3]),
-                         peak / best[3], "<0.6"))
-    if precision == "fp32":
-        context.torch_form[cell.model, cell.shape] = best[1]
+    best[1].mark = PEER_MARK[precision]
+    peak = max(r["peak_bytes"] for r in good(ours_))
+    part.rows.append(Row(f"{title}: peak memory", gigabytes(peak), best[1].beside,
+                         gigabytes(best[2]), peak / best[2], "<0.6"))
 
 
 @dataclass
 class Cell:
+    """A model and a shape, which both precisions and all forms of the peer train in turns."""
     model: str
-    precision: str
     shape: tuple        # sequences, length
     emulated: bool      # bf16 without instructions for it
-    main: bool          # the shape that all forms are measured at
 
     def tokens(self):
         return self.shape[0] * self.shape[1]
 
-    def title(self):
-        return f"{self.model} {self.precision}, {self.shape[0]} × {self.shape[1]}"
+    def title(self, precision=""):
+        return f"{self.model}{' ' * bool(precision)}{precision}, {self.shape[0]} × {self.shape[1]}"
 
 
-FP32 = ", fp32"     # of a name: torch in fp32 beside sifr in bf16
+def own_name(precision):
+    return f"sifr {precision}"
 
 
-def peers_of(context, cell):
-    """torch as it is and compiled. Where bf16 is emulated its users take fp32, and that is its
-    best: the form that was quicker in fp32; bf16 itself is tried on one model."""
-    if not context.python:
-        return []
-    make = lambda precision, compiled, steps, said="": torch(
-        context, cell.model, precision, *cell.shape, compiled, steps, said)
-    if not cell.emulated:
-        return [make(cell.precision, False, 2), make(cell.precision, True, 2)]
-    compiled = context.torch_form.get((cell.model, cell.shape)) == "torch, compiled"
-    tried = [make("bf16", False, 1)] if cell.main and cell.model == "gpt2" else []
-    return [make("fp32", compiled, 2, FP32)] + tried
+def contestants_of(context, cell):
+    """sifr in both precisions; torch as it is and compiled. Where bf16 is emulated torch's users
+    take fp32, and that is its best for both."""
+    made = []
+    for precision in ("fp32", "bf16"):
+        mine = ours(context, cell.model, precision, *cell.shape, 2)
+        mine.name = own_name(precision)
+        made.append(mine)
+        if context.python and not (cell.emulated and precision == "bf16"):
+            made += [torch(context, cell.model, precision, *cell.shape, compiled, 2)
+                     for compiled in (False, True)]
+    return made
 
 
-def weight(context, cell):
-    """Of the time for this part."""
-    return 1.5 + 2 * len(peers_of(context, cell))
-
-
-def measure_cell(context, part, cell, budget):
+def measure_cell(context, part, cell, budget, tried):
     context.say(f"{cell.title()}, {budget:.0f} s")
-    contestants = [ours(context, cell.model, cell.precision, *cell.shape, 3)]
-    contestants += peers_of(context, cell)
     limits = [measure(context.inputs, "operations")]
-    results = interleave(contestants, context.rounds, budget, context.say, watch(context.inputs))
+    results = interleave(contestants_of(context, cell), context.rounds, budget, context.say,
+                         watch(context.inputs))
     limits.append(measure(context.inputs, "operations"))
+    results.update(tried)
     part.data[cell.title()] = {"results": results, "limits": limits}
-    if not good(results["sifr"]):
-        part.rows.append(Row(cell.title(), note=failure(results["sifr"])))
-        return
-    share_row(part, cell, results["sifr"], limits)
-    peer_rows(context, part, cell, results)
+    for precision in ("fp32", "bf16"):
+        share_rows(part, cell, precision, results[own_name(precision)], limits)
+        peer_rows(part, cell, precision, results)
 
 
-def compile_ahead(context, cell):
+def try_emulated(context, cell):
+    """One step of torch in bf16 without instructions for it, that its row may say what it takes."""
+    context.say(f"torch bf16, emulated, {cell.title()}")
+    return {"torch bf16": [run_once(torch(context, cell.model, "bf16", *cell.shape, False, 1),
+                                    watch(context.inputs))]}
+
+
+def compile_ahead(context, name, contestant):
     """torch.compile keeps what it has made, so the minutes that it takes at the first time are not
-    taken from the measurement."""
-    sequences, length = cell.shape
-    stamp = os.path.join(CACHE, "inductor",
-                         f"made-{cell.model}-{cell.precision}-{sequences}x{length}")
-    if not context.python or cell.emulated or os.path.exists(stamp):
+    taken from the measurement. `contestant` makes one step, which is not counted."""
+    folder = os.path.join(CACHE, "inductor")
+    stamp = os.path.join(folder, "made-" + name.replace(" ", "-").replace(",", ""))
+    made_of = os.path.join(CACHE, "venv", "made-of")
+    key = open(made_of).read() if os.path.exists(made_of) else ""
+    if os.path.exists(stamp) and open(stamp).read() == key:
         return
-    context.say(f"torch.compile, {cell.title()}: once, for later runs, too")
-    run_once(torch(context, cell.model, cell.precision, *cell.shape, True, 0))  # measures nothing
-    os.makedirs(os.path.dirname(stamp), exist_ok=True)
-    open(stamp, "w").close()
+    context.say(f"torch.compile, {name}: once, for later runs, too")
+    contestant.timeout = 900
+    if "failed" in run_once(contestant):
+        return
+    os.makedirs(folder, exist_ok=True)
+    with open(stamp, "w") as f:
+        f.write(key)
 
 
 def same_bits_row(context, part):
     """What the promise of the same bits at any number of ranks costs one that needs it not: sums
-    of gradients in a tree, beside those from left to right, in turns in one process."""
-    title = "gpt2 bf16, 4 micro batches of 1 × 1024: gradients in a tree"
+    of gradients in a tree, beside those from left to right, in turns in one process. The cost is
+    that of the additions, by the kernels' clocks: whole steps differ by more than that anyway."""
+    tiny = context.inputs.tiny
+    sequences, length = (1, 32) if tiny else (1, 256)
+    title = f"gpt2 bf16, 4 micro batches of {sequences} × {length}: gradients in a tree"
     context.say(title)
-    shape = (1, 32) if context.inputs.tiny else (1, 1024)
-    r = run_once(ours(context, "gpt2", "bf16", *shape, 15, "--micro-batches", "4", "--beside", "0",
-                      "--sequential", "--seconds", "1e9", "--whole",
-                      "10" if context.inputs.tiny else "190"), watch=watch(context.inputs))
+    r = run_once(ours(context, "gpt2", "bf16", sequences, length, 15, "--micro-batches", "4",
+                      "--beside", "0", "--sequential", "--seconds", "1e9", "--whole",
+                      "10" if tiny else "100"), watch(context.inputs))
     if "failed" in r:
-        part.rows.append(Row(title, note=r["failed"]))
+        part.rows.append(Row(title, mark="<0.03", note=r["failed"]))
         return
-    by = turn_ratios(r["by"])
-    tokens = 4 * shape[0] * shape[1]
-    of = [tokens / median(side["seconds"][1:]) for side in r["by"]]
     part.data["same bits"] = r
-    part.rows.append(Row(title, f"{number(of[0])} tokens/s", "from left to right, in turns",
-                         number(of[1]), median(by), "0.97",
-                         f"median of {len(by)} turns{report.spread(spread(by))}"))
+    tree, plain = (side["kernels"].get("add_into", {"ms": 0})["ms"] / 1e3 for side in r["by"])
+    step = median(r["by"][1]["seconds"][1:])
+    by = turn_ratios(r["by"])
+    part.rows.append(Row(
+        title, f"{number(tree)} s", "additions from left to right; step",
+        f"{number(plain)} s; {number(step)} s", (tree - plain) / step, "<0.03",
+        f"ratio: what additions take more, of a step; whole steps in turns {number(median(by))}"
+        f"{report.spread(spread(by))}, {len(by)} turns"))
+
+
+def at_best(rows):
+    """A note: how many shares would reach the mark beside the loop at its best."""
+    marks = [(Row("", ratio=best.ratio, mark=row.mark).reached())
+             for row, best in zip(rows, rows[1:]) if best.beside == AT_BEST]
+    return (f"Beside the loop at its best {marks.count(True)} of {len(marks)} shares would reach "
+            "their mark.")
 
 
 def run(context, part):
     tiny = context.inputs.tiny
-    emulated = context.limits_of_operations()["bf16_instruction"] == "none"
-    cells = [Cell(model, precision, shape, emulated and precision == "bf16", main)
-             for shape, main in (((2, 32) if tiny else (4, 1024), True),
-                                 ((1, 64) if tiny else (1, 4096), False))
-             for model in ("gpt2", "llama") for precision in ("fp32", "bf16")]
-    for cell in cells if not tiny else []:
-        compile_ahead(context, cell)
-    same_bits_row(context, part)
     ends = time.monotonic() + context.allowed
+    emulated = context.limits_of_operations()["bf16_instruction"] == "none"
+    cells = [Cell(model, shape, emulated)
+             for shape in ((2, 32) if tiny else (4, 1024), (1, 64) if tiny else (1, 4096))
+             for model in ("gpt2", "llama")]
+    tried = {}
+    if context.python:
+        for cell in cells if not tiny else []:
+            for precision in ("fp32",) if emulated else ("fp32", "bf16"):
+                compile_ahead(context, f"one rank, {cell.title(precision)}", torch(
+                    context, cell.model, precision, *cell.shape, True, 0))
+        tried = try_emulated(context, cells[0]) if emulated else {}
+    same_bits_row(context, part)
     for i, cell in enumerate(cells):
-        left = ends - time.monotonic()
-        measure_cell(context, part, cell,
-                     max(30, left * weight(context, cell) /
-                         sum(weight(context, c) for c in cells[i:])))
+        measure_cell(context, part, cell, (ends - time.monotonic()) / (len(cells) - i), tried)
+        tried = {}
     part.notes.append(
         "All start from the weights that `sifr init` wrote and take the same ids in the same "
         "order; losses differ by at most " + ", ".join(
             f"{first:g} at the first step and {later:g} after it ({precision})"
             for precision, (first, later) in LOSS_BOUNDS.items()) +
-        ", relative, or the row says so. PyTorch: autocast in bf16, fused AdamW, its scaled dot "
-        "product attention, threads pinned, huge pages, an allocator that gives nothing back; as "
-        "it is and compiled on gpt2, elsewhere the quicker of the two. The mark stands at its "
-        "quickest form. Memory is the largest resident size of the process. The limit is what the "
-        "loop did during the steps that count, looked at ten times a second on each core: where a "
-        "neighbour takes part of a core, the loop loses more than products do, so the share is a "
-        "little flattered the further the loop stays below its best, which is the row below it.")
+        ", relative, or the row says so and has no ratio. sifr has no settings. PyTorch: autocast "
+        "in bf16, fused AdamW, its scaled dot product attention, threads pinned, huge pages, an "
+        "allocator that gives nothing back; as it is and compiled. The mark stands at its quickest "
+        "form; the goals beyond the marks are 80 % of the limit in fp32 and 70 % in bf16, and 1.4 "
+        "and 1.5 times PyTorch. Memory is the largest resident size of the process. The limit is "
+        "what the loop did during the steps that count, looked at ten times a second on each core: "
+        "where a neighbour takes part of a core, the loop loses more than products do, so the "
+        "share is a little flattered the further the loop stays below its best, which is the row "
+        "below it. " + at_best(part.rows))
     if emulated and context.python:
         part.notes.append("This processor has no instructions for bf16: PyTorch emulates them, "
                           "which is tried once, on gpt2; its best here is fp32, and the marks of "

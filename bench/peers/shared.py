@@ -55,7 +55,7 @@ def timed_steps(a, one_step, more, agree=lambda value: value, speaks=True):
         losses.append(float(one_step(step)))
         seconds.append(time.perf_counter() - start)
         begun = begun or time.perf_counter()
-        if step and speaks:
+        if (step or not a.steps) and speaks:
             show({"seconds": seconds, "losses": losses, "ended": time.monotonic(), **settings(),
                   **more})
         if step and agree(time.perf_counter() - begun) > a.seconds:

@@ -25,9 +25,14 @@ assert open("order").read().split() == ["a", "b", "c", "a", "c"], open("order").
 assert [x["x"] for x in got["a"]] == [1, 1] and got["a"][0]["peak_bytes"] > 1e5
 assert got["b"][0]["failed"] == "ValueError: no" and not h.good(got["b"])
 
+# A later turn is made whole or not at all.
+short = [sh("a", "sleep 0.2; echo '{\"x\": 1}'"), sh("b", "sleep 0.2; echo '{\"x\": 2}'")]
+assert [len(x) for x in h.interleave(short, 3, 1, lambda text: None).values()] == [2, 2]
+assert [len(x) for x in h.interleave(short, 3, 0, lambda text: None).values()] == [1, 1]
+
 # One that takes too long is ended, with all that it started, and says so.
 begun = time.monotonic()
-slow = h.run(sh("slow", f"cd {here}; sleep 100 & echo $! >child; wait", timeout=6), 6)
+slow = h.run(sh("slow", f"cd {here}; sleep 100 & echo $! >child; wait", timeout=6))
 assert "too slow" in slow["failed"] and time.monotonic() - begun < 20, slow
 time.sleep(0.2)
 try:
@@ -35,9 +40,8 @@ try:
 except FileNotFoundError:
     state = "gone"
 assert state in ("gone", "Z"), state
-early = h.run(sh("early", "echo '{\"x\": 1}'; echo '{\"x\":'; sleep 60", timeout=6), 6)
+early = h.run(sh("early", "echo '{\"x\": 1}'; echo '{\"x\":'; sleep 60", timeout=6))
 assert early["x"] == 1 and early["ended_early"], early
-assert "used up" in h.run(sh("late", "true"), 1)["failed"]
 assert "no JSON" in h.run(sh("dumb", "echo hello"))["failed"]
 
 # Ranks without a launcher of their own: each knows which one it is, the first one answers; one that
@@ -91,6 +95,28 @@ assert part_train.check_losses(same, {"losses": [10.0, 9.001]}, "fp32") == ""
 assert "step 1" in part_train.check_losses(same, {"losses": [10.001, 9.0]}, "fp32")
 assert "step 2" in part_train.check_losses(same, {"losses": [10.0, 9.1]}, "fp32")
 assert "step 1" in part_train.check_losses(same, {"losses": [float("nan")]}, "fp32")
+
+# A peer that failed, or trained something else, is counted as not measured.
+cell = part_train.Cell("gpt2", (1, 10), False)
+ok = {"seconds": [9, 1], "losses": [10, 9], "peak_bytes": 1, "flops_per_token": 1}
+found = {"sifr fp32": [ok], "torch fp32": [{**ok, "seconds": [9, 2]}],
+         "torch fp32, compiled": [{**ok, "losses": [10, 9.5]}], "torch bf16": [ok]}
+part = r.Part("train", "")
+part_train.peer_rows(part, cell, "fp32", found)
+assert [(row.beside, row.ratio, row.mark) for row in part.rows] == [
+    ("torch fp32", 2, "1.2"), ("torch fp32, compiled", None, "1.2"), ("torch fp32", 1, "<0.6")]
+found["torch fp32, compiled"] = [{"failed": "no"}]
+cell.emulated, part = True, r.Part("train", "")     # bf16 is emulated: beside fp32, too
+part_train.peer_rows(part, cell, "bf16", {**found, "sifr bf16": [{**ok, "seconds": [9, 4]}]})
+assert [(row.beside, row.ratio, row.mark) for row in part.rows] == [
+    ("torch fp32", 0.5, ""), ("torch fp32, compiled", None, "1.3"), ("torch bf16", 0.25, "1.3"),
+    ("torch bf16", 1, "<0.6")], part.rows
+assert r.summary([part]) == "Marks: 0 reached, 2 short, 1 not measured.", r.summary([part])
+part = r.Part("ranks", "")
+names = {"sifr, stage 3, fp32": [ok], "FSDP2, stage 3": [{**ok, "losses": [11, 9]}]}
+part_ranks.peer_rows(part, "gpt2", "FSDP2", 3, "fp32", names, 10)
+assert [(row.ratio, row.mark) for row in part.rows] == [(None, "2")] and "step 1" in \
+    part.rows[0].note
 
 # The short form: what falls below the kept share by more than the tolerance fails, after a second
 # look; a machine of which nothing is kept passes.
