@@ -119,7 +119,7 @@ assert [(row.ratio, row.mark) for row in part.rows] == [(None, "2")] and "step 1
     part.rows[0].note
 
 # The short form: what falls below the kept share by more than the tolerance fails, after a second
-# look; a machine of which nothing is kept passes.
+# look; where nothing is kept of a machine, nothing is compared, and a line says so.
 class Inputs: tiny = False
 class Context:
     inputs, keep, slack = Inputs, False, 0.1
@@ -132,20 +132,39 @@ open("kept.json", "w").write('{"this": {"x": 0.6, "y": 0.95}}')
 part = r.Part("short", "")
 assert part_short.run(Context(), part) is False
 assert [row.reached() for row in part.rows] == [False, True] and shares["x"] == []
-shares = {"x": [0.5, 0.58], "y": [0.9]}
-assert part_short.run(Context(), r.Part("short", "")) is True
+shares, part = {"x": [0.5, 0.58], "y": [0.9]}, r.Part("short", "")
+assert part_short.run(Context(), part) is True and not part.notes, part.notes
 shares = {"x": [{"failed": "no"}]}
 assert part_short.run(Context(), r.Part("short", "")) is False
 shares = {"x": [0.5], "y": [0.9]}        # no second look beyond the time that there is
 part_short.SECONDS = 0
 assert part_short.run(Context(), r.Part("short", "")) is False and shares["x"] == []
 open("kept.json", "w").write('{"other": {"x": 0.6}}')
-shares = {"x": [0.1]}
-assert part_short.run(Context(), r.Part("short", "")) is True
+shares, part = {"x": [0.1]}, r.Part("short", "")
+assert part_short.run(Context(), part) is True and part.rows[0].reached() is None
+assert part.notes[0].startswith("No figures are kept for a machine with this"), part.notes
+open("note", "w").write(part.notes[0] + "\n")
 shares, Context.keep = {"x": [0.1, 0.3, 0.2]}, True     # what is kept is a median
 assert part_short.run(Context(), r.Part("short", "")) is True
 assert json.load(open("kept.json")) == {"other": {"x": 0.6}, "this": {"x": 0.2}}
 P
+
+# test_speed.sh there is skipped; where figures are kept, it passes or fails as the bench does.
+mkdir -p speed/bench
+speed() {    # speed CODE FILE: of a bench that says what FILE does and ends so
+    printf '#!/bin/sh\ncat "%s"\nexit %d\n' "$PWD/$2" "$1" >speed/bench/run
+    chmod +x speed/bench/run
+    code=0
+    (cd speed && SOURCE=$PWD bash -eu "$OLDPWD/test_speed") >said 2>&1 || code=$?
+}
+cp "$SOURCE/tests/scripts/test_speed.sh" test_speed
+speed 0 note
+[ "$code" = 77 ] && tail -n 1 said | grep -q '^skipped: ' || fail "nothing kept: exit code $code"
+echo "| x | 0.6 |" >table
+speed 0 table
+[ "$code" = 0 ] || fail "as quick as it was: exit code $code"
+speed 1 table
+[ "$code" = 1 ] || fail "slower: exit code $code"
 
 code=0
 "$SOURCE/bench/run" nothing >out 2>&1 || code=$?
