@@ -19,7 +19,7 @@ SHARE_MARK = {"fp32": "0.70", "bf16": "0.60"}
 PEER_MARK = {"fp32": "1.2", "bf16": "1.3"}
 COMPILED = ", compiled"     # of a name
 AT_BEST = "the loop at its best"
-EMULATED_SECONDS = 150
+EMULATED_SECONDS = 120
 
 
 def ours(context, model, precision, sequences, length, steps, *more):
