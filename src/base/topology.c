@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "base/system.h"
+
 /* Without /sys hwloc would complain on standard error and know little: then every processor is a
  * core of its own. */
 static int describe_flat(hwloc_topology_t topology) {
@@ -66,4 +68,18 @@ base_core_share base_topology_divide(hwloc_topology_t topology, hwloc_const_cpus
     }
     if (share.threads < 1) share.threads = 1;
     return share;
+}
+
+int32_t base_topology_threads(int32_t ranks) {
+    hwloc_topology_t topology;
+    base_system system;
+    int32_t threads = 1;
+    if (base_topology_load(&topology, NULL) != SIFR_OK) return threads;
+    hwloc_cpuset_t own = hwloc_bitmap_alloc();
+    base_system_read(&system);
+    if (own && hwloc_get_cpubind(topology, own, HWLOC_CPUBIND_PROCESS) == 0)
+        threads = base_topology_divide(topology, own, system.cpu_quota, 0, ranks).threads;
+    hwloc_bitmap_free(own);
+    hwloc_topology_destroy(topology);
+    return threads;
 }

@@ -26,4 +26,8 @@ typedef struct base_core_share {
 base_core_share base_topology_divide(hwloc_topology_t topology, hwloc_const_cpuset_t set,
                                      double quota, int32_t index, int32_t count);
 
+/* Threads of each of so many ranks that share the cores which this process may run on, and its
+ * control group's quota: one a core. 1 where hwloc cannot tell. */
+int32_t base_topology_threads(int32_t ranks);
+
 #endif

@@ -10,11 +10,11 @@
 #include "base/memory.h"
 #include "base/system.h"
 #include "base/text.h"
+#include "base/topology.h"
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/plan_report.h"
 #include "cli/train_flags.h"
-#include "comm/cores.h"
 #include "plan/memo.h"
 #include "train/monitor.h"
 #include "train/settings.h"
@@ -292,7 +292,7 @@ static sifr_status plan_run(const plan_command *command, cli_plan_report *r, sif
     sifr_engine_options options = train_engine_options(&r->config, r->length);
     int64_t ranks = command->world_size, here = command->ranks_per_host;
     if (here == 0 || here > ranks) here = ranks;
-    if (options.threads == 0 && ranks > 1) options.threads = comm_threads_for((int)here);
+    if (options.threads == 0) options.threads = base_topology_threads((int)here);
     BASE_TRY(open_device(command, options.threads, r, error));
     plan_settings settings = train_plan_settings(&r->config, &options, NULL);
     settings.rank = (int32_t)command->rank;

@@ -87,20 +87,6 @@ done:
     return status;
 }
 
-int32_t comm_threads_for(int32_t ranks) {
-    hwloc_topology_t topology;
-    base_system system;
-    int32_t threads = 1;
-    if (base_topology_load(&topology, NULL) != SIFR_OK) return threads;
-    hwloc_cpuset_t own = hwloc_bitmap_alloc();
-    base_system_read(&system);
-    if (own && hwloc_get_cpubind(topology, own, HWLOC_CPUBIND_PROCESS) == 0)
-        threads = base_topology_divide(topology, own, system.cpu_quota, 0, ranks).threads;
-    hwloc_bitmap_free(own);
-    hwloc_topology_destroy(topology);
-    return threads;
-}
-
 void comm_settle(const comm_cores *cores) {
     hwloc_topology_t topology;
     if (cores->node < 0 || base_topology_load(&topology, NULL) != SIFR_OK) return;

@@ -20,9 +20,6 @@ sifr_status comm_divide_cores(comm_group *group, comm_cores *out,
 /* The same on all ranks of a host, and of no other one. */
 uint64_t comm_host_id(void);
 
-/* Threads that each of `ranks` ranks of this host would get, without asking any. */
-int32_t comm_threads_for(int32_t ranks);
-
 /* Moves this process to the NUMA node of its share, where it has one; before memory is taken. */
 void comm_settle(const comm_cores *cores);
 

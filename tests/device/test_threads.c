@@ -7,11 +7,13 @@
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
+#include "base/topology.h"
 #include "device/device.h"
 
 enum { TILES = 1000 };
@@ -152,12 +154,30 @@ static void test_tiny_floats(void **state) {
 #endif
 }
 
+static int threads_of_device(void) {
+    device *dev;
+    assert_int_equal(device_open_cpu(0, NULL, &dev, NULL), SIFR_OK);
+    int threads = device_threads(dev);
+    device_close(dev);
+    return threads;
+}
+
+/* One a core, not one a processor: of two processors that are one core, one. */
+static void test_threads_by_cores(void **state) {
+    (void)state;
+    assert_int_equal(threads_of_device(), base_topology_threads(1));
+    setenv("HWLOC_SYNTHETIC", "node:1 core:1 pu:2", 1);
+    setenv("HWLOC_THISSYSTEM", "1", 1); /* of which those may be used that may be used here */
+    assert_int_equal(threads_of_device(), 1);
+    unsetenv("HWLOC_SYNTHETIC");
+    unsetenv("HWLOC_THISSYSTEM");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_tile_once),
-        cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_memory),
-        cmocka_unit_test(test_tiny_floats),
+        cmocka_unit_test(test_every_tile_once),  cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_memory),           cmocka_unit_test(test_tiny_floats),
+        cmocka_unit_test(test_threads_by_cores),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,7 +3,6 @@
 #include <dnnl.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,14 +11,8 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/topology.h"
 #include "device/cpu/product.h"
-
-static int usable_cores(void) {
-    cpu_set_t set;
-    if (sched_getaffinity(0, sizeof set, &set) == 0) return CPU_COUNT(&set);
-    long online = sysconf(_SC_NPROCESSORS_ONLN);
-    return online > 0 ? (int)online : 1;
-}
 
 sifr_status device_open_cpu(int threads, const char *isa, device **out, sifr_error *error) {
     const cpu_set *set = cpu_set_find(isa);
@@ -35,7 +28,7 @@ sifr_status device_open_cpu(int threads, const char *isa, device **out, sifr_err
     device *dev;
     BASE_TRY(base_alloc(1, sizeof *dev, &dev, error));
     dev->set = set;
-    if (threads == 0) threads = usable_cores();
+    if (threads == 0) threads = base_topology_threads(1);
     sifr_status status = cpu_team_create(threads, &dev->team, error);
     if (status == SIFR_OK) status = cpu_products_open(threads, set->matrix, &dev->products, error);
     if (status != SIFR_OK) {

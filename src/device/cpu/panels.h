@@ -1,9 +1,10 @@
 /* c = a b with b in panels, in the vectors that kernels_matrix.c is being compiled for.
  *
  * PANEL_ROWS rows of c by one panel stay in registers over PANEL_INNER steps of the inner dimension
- * (Goto and van de Geijn, Anatomy of High-Performance Matrix Multiplication, 2008): a panel's part
- * lies in the first-level cache then, a's rows come from the second. Steps are added in order,
- * however many rows are made together, so each row has the bits that it has alone. */
+ * (after Goto and van de Geijn, Anatomy of High-Performance Matrix Multiplication, 2008). Theirs
+ * are so few that a panel's part lies in the first-level cache; here it comes from the second, as
+ * a's rows do, which costs less than fetching and storing the sums more often. Steps are added in
+ * order, however many rows are made together, so each row has the bits that it has alone. */
 #ifndef CPU_PANELS_H
 #define CPU_PANELS_H
 
@@ -12,7 +13,7 @@
 #include "device/cpu/turn.h"
 
 #if defined(KERNEL_ISA_avx2)
-enum { PANEL_ROWS = 6, PANEL_INNER = 256, PANEL_VECTORS = CPU_PANEL / VECTOR };
+enum { PANEL_ROWS = 6, PANEL_INNER = 1536, PANEL_VECTORS = CPU_PANEL / VECTOR };
 
 static void pack_panels(const float *b, int64_t stride, bool transposed, int64_t inner,
                         int64_t columns, float *panels) {
@@ -72,9 +73,13 @@ static void panel_product(const cpu_panel_operands *o) {
                                .c = (last ? o->c : o->made) + column,
                                .c_stride = last ? o->c_stride : o->columns,
                                .add = last && o->add};
-            int64_t r = 0;
-            for (; r + PANEL_ROWS <= o->rows; r += PANEL_ROWS)
+            /* Two rows by themselves would wait for their sums: the last eight are four and four.
+             */
+            int64_t r = 0, sixes = o->rows - (o->rows % PANEL_ROWS == 2 ? 8 : 0);
+            for (; r + PANEL_ROWS <= sixes; r += PANEL_ROWS)
                 panel_rows(PANEL_ROWS, a + r * o->a_stride, o->a_stride, panel, n, &to, r);
+            for (; r + 4 <= o->rows; r += 4)
+                panel_rows(4, a + r * o->a_stride, o->a_stride, panel, n, &to, r);
             for (; r + 2 <= o->rows; r += 2)
                 panel_rows(2, a + r * o->a_stride, o->a_stride, panel, n, &to, r);
             if (r < o->rows) panel_rows(1, a + r * o->a_stride, o->a_stride, panel, n, &to, r);
