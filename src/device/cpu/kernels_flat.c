@@ -124,24 +124,34 @@ void KERNEL(adam)(const cpu_part *part) {
  * loop by itself, or leaves the sums in memory. What comes next is asked for across pages, where
  * the processor does not look by itself. */
 enum { SQUARES = 8, SQUARES_AHEAD = 4096 };
-typedef float square_values __attribute__((vector_size(SQUARES * sizeof(float))));
-typedef double square_sums __attribute__((vector_size(SQUARES * sizeof(double))));
+typedef float square_values __attribute__((vector_size(SQUARES / 2 * sizeof(float))));
+typedef double square_sums __attribute__((vector_size(SQUARES / 2 * sizeof(double))));
+
+/* Two vectors of four: of one of eight the compiler makes loads and stores where eight are no
+ * register. */
+static inline void add_eight(const float *x, square_sums sums[2]) {
+    for (int i = 0; i < 2; i++) {
+        square_values values;
+        memcpy(&values, x + i * (SQUARES / 2), sizeof values);
+        square_sums wide = __builtin_convertvector(values, square_sums);
+        sums[i] += wide * wide;
+    }
+}
 
 static inline double add_squares(const float *x, int64_t n) {
-    square_sums sums = {0};
-    int64_t i = 0;
-    for (; i < n; i += SQUARES) {
-        square_values values = {0};
-        if (i + SQUARES <= n)
-            memcpy(&values, x + i, sizeof values);
-        else
-            memcpy(&values, x + i, (size_t)(n - i) * sizeof *x);
+    square_sums sums[2] = {{0}, {0}};
+    int64_t whole = n - n % SQUARES;
+    for (int64_t i = 0; i < whole; i += SQUARES) {
         __builtin_prefetch((const char *)((uintptr_t)(x + i) + SQUARES_AHEAD));
-        square_sums wide = __builtin_convertvector(values, square_sums);
-        sums += wide * wide;
+        add_eight(x + i, sums);
     }
-    return ((sums[0] + sums[4]) + (sums[2] + sums[6])) +
-           ((sums[1] + sums[5]) + (sums[3] + sums[7]));
+    if (whole < n) {
+        float rest[SQUARES] = {0};
+        memcpy(rest, x + whole, (size_t)(n - whole) * sizeof *x);
+        add_eight(rest, sums);
+    }
+    return ((sums[0][0] + sums[1][0]) + (sums[0][2] + sums[1][2])) +
+           ((sums[0][1] + sums[1][1]) + (sums[0][3] + sums[1][3]));
 }
 
 void KERNEL(square_sums)(const cpu_part *part) {
