@@ -190,7 +190,7 @@ def run(context, part):
             if name.endswith(COMPILED):
                 compile_ahead(context, f"two ranks, {model} {precision}, {name}, stage {stage}",
                               peer(context, name, script, model, stage, shape, 0, precision))
-    for model, share in (("gpt2", 0.5), ("llama", 1)):
+    for model, share in (("gpt2", 0.55), ("llama", 1)):
         model_ends = time.monotonic() + (ends - time.monotonic()) * share
         pairs = run_pairs(context, model, shape, (model_ends - time.monotonic()) *
                           (PAIRS_SHARE if every else 1))
