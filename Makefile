@@ -67,7 +67,7 @@ install: all
 docs: all
 	@scripts/make-docs.sh $(BUILD)
 
-# This machine's limits, sifr and its peers, in some 80 minutes on a quiet machine; the peers are
+# This machine's limits, sifr and its peers, in some two hours on a quiet machine; the peers are
 # installed from PyPI at the first time.
 bench: all
 	@scripts/install-deps.sh build demo bench

@@ -8,10 +8,10 @@ import time
 
 import report
 from harness import CACHE, Contestant, failure, good, interleave, median, spread
-from part_ranks import RANKS, launcher, what_is_wrong
+from part_ranks import RANKS, launcher
 from part_ranks import ours as ours_of_ranks
 from part_ranks import peer
-from part_train import ours, rate
+from part_train import ours, rate, what_is_wrong
 from report import Row, gigabytes, number, seconds
 
 

@@ -12,7 +12,7 @@ from harness import run as run_once
 from harness import turn_ratios
 from inputs import STEPS, TOKENS
 from part_limits import watch
-from part_train import COMPILED, check_losses, compile_ahead, given, rate
+from part_train import COMPILED, compile_ahead, given, rate, what_is_wrong
 from report import Row, gigabytes, number
 
 RANKS = 2
@@ -164,14 +164,6 @@ def peer_rows(part, model, name, stage, precision, results, tokens):
     peak = [max(r["peak_bytes"] for r in good(runs)) for runs in (mine, theirs)]
     part.rows.append(Row(f"{title}: memory of both ranks", gigabytes(peak[0]),
                          f"{name}, stage {stage}", gigabytes(peak[1]), peak[0] / peak[1], "<1.0"))
-
-
-def what_is_wrong(mine, theirs, precision):
-    """Why two contestants cannot be compared; nothing where they trained the same."""
-    for runs in (mine, theirs):
-        if not good(runs):
-            return failure(runs)
-    return check_losses(good(mine)[0], good(theirs)[0], precision)
 
 
 def run(context, part):

@@ -57,6 +57,14 @@ def check_losses(a, b, precision):
     return ""
 
 
+def what_is_wrong(mine, theirs, precision):
+    """Why two contestants cannot be compared; nothing where they trained the same."""
+    for runs in (mine, theirs):
+        if not good(runs):
+            return failure(runs)
+    return check_losses(good(mine)[0], good(theirs)[0], precision)
+
+
 def machine(results):
     """What the processors gave meanwhile, in GFLOP/s of the multiply-add loop in fp32, by turns."""
     return median([r["machine"] for r in good(results) if r.get("machine")])
@@ -106,15 +114,11 @@ def peer_rows(part, cell, precision, results):
     if not good(ours_):
         return
     mine, found = rate(ours_, tokens)[0], []    # (tokens a second, row, peak memory)
-    for name in (n for n in results if n.startswith("torch")):
+    every = "torch" if cell.emulated and precision == "bf16" else f"torch {precision}"
+    for name in (n for n in results if n.startswith(every)):
         emulates = cell.emulated and name.startswith("torch bf16")
-        if not cell.emulated and not name.startswith(f"torch {precision}"):
-            continue
-        if precision == "fp32" and emulates:
-            continue
         runs = results[name]
-        wrong = failure(runs) if not good(runs) else check_losses(good(ours_)[0], good(runs)[0],
-                                                                  precision)
+        wrong = what_is_wrong(ours_, runs, precision)
         if wrong:
             part.rows.append(Row(f"{title}: tokens/s", number(mine), name,
                                  mark="" if emulates else PEER_MARK[precision],

@@ -73,10 +73,10 @@ base_core_share base_topology_divide(hwloc_topology_t topology, hwloc_const_cpus
 int32_t base_topology_threads(int32_t ranks) {
     hwloc_topology_t topology;
     base_system system;
-    int32_t threads = 1;
+    base_system_read(&system);
+    int32_t threads = system.cpus > ranks ? system.cpus / ranks : 1;
     if (base_topology_load(&topology, NULL) != SIFR_OK) return threads;
     hwloc_cpuset_t own = hwloc_bitmap_alloc();
-    base_system_read(&system);
     if (own && hwloc_get_cpubind(topology, own, HWLOC_CPUBIND_PROCESS) == 0)
         threads = base_topology_divide(topology, own, system.cpu_quota, 0, ranks).threads;
     hwloc_bitmap_free(own);

@@ -27,7 +27,7 @@ base_core_share base_topology_divide(hwloc_topology_t topology, hwloc_const_cpus
                                      double quota, int32_t index, int32_t count);
 
 /* Threads of each of so many ranks that share the cores which this process may run on, and its
- * control group's quota: one a core. 1 where hwloc cannot tell. */
+ * control group's quota: one a core, or a processor where hwloc cannot tell. At least 1. */
 int32_t base_topology_threads(int32_t ranks);
 
 #endif

@@ -196,7 +196,7 @@ typedef struct device_call {
 
 typedef struct device device;
 
-/* The CPU of this process. threads: 0: base_topology_threads. isa: "avx512_bf16",
+/* The CPU of this process. threads: 0: one a core (base_topology_threads). isa: "avx512_bf16",
  * "avx512", "avx2", "plain", or NULL for the best that this CPU has. */
 sifr_status device_open_cpu(int threads, const char *isa, device **out,
                             sifr_error *error) SIFR_MUST_CHECK;

@@ -73,8 +73,7 @@ static void panel_product(const cpu_panel_operands *o) {
                                .c = (last ? o->c : o->made) + column,
                                .c_stride = last ? o->c_stride : o->columns,
                                .add = last && o->add};
-            /* Two rows by themselves would wait for their sums: the last eight are four and four.
-             */
+            /* Two rows alone would wait for their sums: the last eight are four and four. */
             int64_t r = 0, sixes = o->rows - (o->rows % PANEL_ROWS == 2 ? 8 : 0);
             for (; r + PANEL_ROWS <= sixes; r += PANEL_ROWS)
                 panel_rows(PANEL_ROWS, a + r * o->a_stride, o->a_stride, panel, n, &to, r);
