@@ -25,20 +25,32 @@ assert open("order").read().split() == ["a", "b", "c", "a", "c"], open("order").
 assert [x["x"] for x in got["a"]] == [1, 1] and got["a"][0]["peak_bytes"] > 1e5
 assert got["b"][0]["failed"] == "ValueError: no" and not h.good(got["b"])
 
-# A later turn is made whole or not at all.
-short = [sh("a", "sleep 0.2; echo '{\"x\": 1}'"), sh("b", "sleep 0.2; echo '{\"x\": 2}'")]
-assert [len(x) for x in h.interleave(short, 3, 1, lambda text: None).values()] == [2, 2]
-assert [len(x) for x in h.interleave(short, 3, 0, lambda text: None).values()] == [1, 1]
+# A later turn is made whole or not at all: two of 0.2 s each, by a clock that only they move.
+class Clock:
+    now = 0
+    def monotonic(self): return self.now
+def takes(contestant, watch):
+    h.time.now += 0.2
+    return {"wall_seconds": 0.2}
+h.time, h.run, kept = Clock(), takes, (h.time, h.run)
+for seconds, turns in ((1.21, 3), (1.19, 2), (0.81, 2), (0.79, 1), (0, 1)):
+    got = h.interleave(order[::2], 3, seconds, lambda text: None)
+    assert [len(got[name]) for name in ("a", "c")] == [turns, turns], (seconds, got)
+h.time, h.run = kept
 
 # One that takes too long is ended, with all that it started, and says so.
 begun = time.monotonic()
 slow = h.run(sh("slow", f"cd {here}; sleep 100 & echo $! >child; wait", timeout=6))
 assert "too slow" in slow["failed"] and time.monotonic() - begun < 20, slow
-time.sleep(0.2)
-try:
-    state = open(f"/proc/{open('child').read().strip()}/stat").read().rsplit(")", 1)[1].split()[0]
-except FileNotFoundError:
-    state = "gone"
+for _ in range(100):
+    try:
+        with open(f"/proc/{open('child').read().strip()}/stat") as f:
+            state = f.read().rsplit(")", 1)[1].split()[0]
+    except FileNotFoundError:
+        state = "gone"
+    if state in ("gone", "Z"):
+        break
+    time.sleep(0.1)
 assert state in ("gone", "Z"), state
 early = h.run(sh("early", "echo '{\"x\": 1}'; echo '{\"x\":'; sleep 60", timeout=6))
 assert early["x"] == 1 and early["ended_early"], early
@@ -55,10 +67,11 @@ assert lost["failed"] == "Error: mine" and time.monotonic() - begun < 30, lost
 
 # What the processors give meanwhile: the mean of each core over the steps that count, summed.
 said = ("import time; now = time.monotonic(); "
-        "print(now - 9, 0, 700); print(now, 0, 10); print(now, 1, 20); print(now, 1, 40); "
-        "print(now, 0, 3, flush=True); time.sleep(60)")
-watched = h.run(sh("watched", "sleep 1; python3 -c 'import time; print(\"{\\\"seconds\\\": "
-                   "[9, 1, 1], \\\"ended\\\": %f}\" % time.monotonic())'"),
+        "print(now - 99, 0, 700); print(now, 0, 10); print(now, 1, 20); print(now, 1, 40); "
+        "print(now, 0, 3, flush=True); open('said', 'w'); time.sleep(60)")
+watched = h.run(sh("watched", f"cd {here}; until [ -e said ]; do sleep 0.1; done; "
+                   "python3 -c 'import time; print(\"{\\\"seconds\\\": [9, 30, 30], "
+                   "\\\"ended\\\": %f}\" % (time.monotonic() + 0.5))'"),
                 watch=["python3", "-c", said])
 assert watched["machine"] == 40 and watched["machine_cores"] == [10, 30], watched
 assert watched["least"] == [10] and abs(watched["uneven"] - 1 / 3) < 1e-9, watched
