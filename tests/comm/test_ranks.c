@@ -420,22 +420,29 @@ static void check_ledger(void) {
     comm_watch(group, NULL, NULL);
 }
 
-/* A slow transport and other work at the same time take as long as the longer of the two. */
+/* A slow transport and other work at the same time take as long as the longer of the two. Other
+ * work on the machine may disturb a measurement, but hardly each of five. */
 static void check_overlap(void) {
-    enum { COUNT = 4 };
+    enum { COUNT = 4, TRIES = 5 };
     const double delay = 0.1;
     char whole[64 * 8];
     comm_handle handles[COUNT];
+    int64_t longer = size; /* the ranks of which it took longer: all of them try as often */
     CHECK(size <= 64);
-    comm_slow_down(group, delay, 0);
-    double begun = comm_seconds();
-    for (int i = 0; i < COUNT; i++)
-        TRY(comm_start_all_gather(group, whole + rank * 8, 8, whole, &handles[i], &error));
-    usleep((useconds_t)(1e6 * delay * COUNT));
-    for (int i = 0; i < COUNT; i++) TRY(comm_wait(handles[i], &error));
-    double seconds = comm_seconds() - begun;
-    comm_slow_down(group, 0, 0);
-    CHECK(seconds >= delay * COUNT && seconds < 1.6 * delay * COUNT);
+    for (int i = 0; i < TRIES && longer; i++) {
+        comm_slow_down(group, delay, 0);
+        double begun = comm_seconds();
+        for (int k = 0; k < COUNT; k++)
+            TRY(comm_start_all_gather(group, whole + rank * 8, 8, whole, &handles[k], &error));
+        usleep((useconds_t)(1e6 * delay * COUNT));
+        for (int k = 0; k < COUNT; k++) TRY(comm_wait(handles[k], &error));
+        double seconds = comm_seconds() - begun;
+        comm_slow_down(group, 0, 0);
+        CHECK(seconds >= delay * COUNT);
+        longer = seconds >= 1.6 * delay * COUNT;
+        TRY(comm_sum(group, &longer, 1, &error));
+    }
+    CHECK(longer == 0);
 }
 
 static void exchange(void) {
