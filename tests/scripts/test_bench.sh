@@ -46,7 +46,7 @@ for _ in range(100):
     try:
         with open(f"/proc/{open('child').read().strip()}/stat") as f:
             state = f.read().rsplit(")", 1)[1].split()[0]
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):     # the latter where it goes while read
         state = "gone"
     if state in ("gone", "Z"):
         break
