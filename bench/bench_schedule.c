@@ -6,8 +6,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "engine/engine.h"
-#include "plan/price.h"
+#include "engine/engine_private.h"
+#include "plan/price/price.h"
 
 enum { UNITS = 1000, RANKS = 4096, LENGTH = 128, SMALL = 8 };
 

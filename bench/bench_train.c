@@ -24,8 +24,8 @@
 #include "base/file.h"
 #include "base/random.h"
 #include "comm/launcher.h"
-#include "engine/engine.h"
-#include "plan/price.h"
+#include "engine/engine_private.h"
+#include "plan/price/price.h"
 #include "shape.h"
 #include "waits.h"
 

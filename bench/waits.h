@@ -4,7 +4,7 @@
 #ifndef BENCH_WAITS_H
 #define BENCH_WAITS_H
 
-#include "engine/executor.h"
+#include "engine/executor/executor.h"
 
 typedef struct bench_waits {
     double late;    /* seconds, for a rank that was not there yet */

@@ -1,7 +1,7 @@
-# src/device/cpu/kernels_*.c hold each kernel once; they are compiled once for each instruction set
+# src/device/cpu/*/kernels_*.c hold each kernel once; they are compiled once for each instruction set
 # and chosen at run time (src/device/cpu/sets.c). KERNEL_ISA names the set inside the file; what is written
 # for a set (KERNEL_ISA_avx2, KERNEL_ISA_avx512) holds for those above it, KERNEL_BF16 for products of bf16.
-file(GLOB SIFR_KERNEL_SOURCES CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/device/cpu/kernels_*.c)
+file(GLOB_RECURSE SIFR_KERNEL_SOURCES CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/device/cpu/kernels_*.c)
 list(REMOVE_ITEM SIFR_SOURCES ${SIFR_KERNEL_SOURCES} "")
 set(SIFR_ISA_FLAGS_plain "")
 set(SIFR_ISA_FLAGS_avx2 -mavx2 -mfma -mf16c)

@@ -3,13 +3,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "train/config.h"
-#include "train/config_keys.h"
+#include "config/config.h"
+#include "config/config_keys.h"
 
 static const char *const intro =
     "# The config\n"
     "\n"
-    "<!-- Made by `make docs` from src/train/config_keys.c. Edit that table, not this page. -->\n"
+    "<!-- Made by `make docs` from src/config/config_keys.c. Edit that table, not this page. -->\n"
     "\n"
     "`sifr train --config ds.json` takes DeepSpeed's JSON as it is, with comments (`//`, `#`,\n"
     "`/* */`) and trailing commas. What the flags of `sifr train` give may also stand in it, "

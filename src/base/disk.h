@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "base/status.h"
+#include "base/errors.h"
 
 typedef struct base_disk {
     uint64_t id;         /* the same of two paths of a host where they share their room */

@@ -11,7 +11,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "base/memory.h"
+#include "base/heap.h"
 
 sifr_status base_path_join(char *out, const char *directory, const char *name, sifr_error *error) {
     size_t length = strlen(directory);
@@ -86,8 +86,7 @@ static int base_compare_names(const void *a, const void *b) {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-sifr_status base_list_directory(const char *path, char ***names, size_t *count,
-                                sifr_error *error) {
+sifr_status base_list_directory(const char *path, char ***names, size_t *count, sifr_error *error) {
     char **list = NULL;
     size_t used = 0, room = 0;
     DIR *stream = opendir(path);
@@ -96,9 +95,8 @@ sifr_status base_list_directory(const char *path, char ***names, size_t *count,
     for (struct dirent *entry; (entry = readdir(stream));) {
         if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, "..")) continue;
         BASE_TRY_GOTO(status, base_grow(&list, &room, used + 1, sizeof *list, error), fail);
-        BASE_TRY_GOTO(status,
-                      base_copy_text(entry->d_name, strlen(entry->d_name), &list[used], error),
-                      fail);
+        BASE_TRY_GOTO(
+            status, base_copy_text(entry->d_name, strlen(entry->d_name), &list[used], error), fail);
         used++;
     }
     closedir(stream);

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/status.h"
+#include "base/errors.h"
 
 #define BASE_PATH_LENGTH 4096
 
@@ -69,8 +69,8 @@ typedef struct base_writer {
     char temporary[BASE_PATH_LENGTH];
 } base_writer;
 
-sifr_status base_writer_open(base_writer *writer, const char *path, sifr_error *error)
-    SIFR_MUST_CHECK;
+sifr_status base_writer_open(base_writer *writer, const char *path,
+                             sifr_error *error) SIFR_MUST_CHECK;
 sifr_status base_writer_write(base_writer *writer, const void *data, size_t size,
                               sifr_error *error) SIFR_MUST_CHECK;
 sifr_status base_writer_commit(base_writer *writer, sifr_error *error) SIFR_MUST_CHECK;

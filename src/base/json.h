@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/status.h"
+#include "base/errors.h"
 
 #define BASE_JSON_DEPTH 64
 #define BASE_JSON_VALUES ((size_t)1 << 22)

@@ -36,8 +36,8 @@ static sifr_status base_parse_scaled(const char *text, const base_suffix *suffix
 }
 
 sifr_status base_parse_count(const char *text, const char *what, int64_t *out, sifr_error *error) {
-    static const base_suffix suffixes[] = {{"k", 1e3}, {"m", 1e6}, {"b", 1e9}, {"g", 1e9},
-                                           {"t", 1e12}};
+    static const base_suffix suffixes[] = {
+        {"k", 1e3}, {"m", 1e6}, {"b", 1e9}, {"g", 1e9}, {"t", 1e12}};
     errno = 0;
     char *end;
     if (isdigit((unsigned char)text[0])) { /* exact beyond 2^53 */
@@ -53,9 +53,9 @@ sifr_status base_parse_count(const char *text, const char *what, int64_t *out, s
 
 sifr_status base_parse_bytes(const char *text, const char *what, int64_t *out, sifr_error *error) {
     static const base_suffix suffixes[] = {
-        {"B", 1},       {"K", 0x1p10},  {"M", 0x1p20},  {"G", 0x1p30},  {"T", 0x1p40},
+        {"B", 1},        {"K", 0x1p10},   {"M", 0x1p20},   {"G", 0x1p30},   {"T", 0x1p40},
         {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40}, {"KB", 1e3},
-        {"MB", 1e6},    {"GB", 1e9},    {"TB", 1e12}};
+        {"MB", 1e6},     {"GB", 1e9},     {"TB", 1e12}};
     return base_parse_scaled(text, suffixes, sizeof suffixes / sizeof *suffixes, what,
                              "24GiB, 1.5GB or 4096", out, error);
 }
@@ -76,7 +76,10 @@ char *base_format_bytes(uint64_t bytes, char out[32]) {
     double value = (double)bytes;
     int unit = 0;
     while (value >= 1000 && unit < 5) value /= 1024, unit++;
-    snprintf(out, 32, unit == 0 || value >= 100 ? "%.0f %s" : value >= 10 ? "%.1f %s" : "%.2f %s",
+    snprintf(out, 32,
+             unit == 0 || value >= 100 ? "%.0f %s"
+             : value >= 10             ? "%.1f %s"
+                                       : "%.2f %s",
              value, units[unit]);
     return out;
 }
@@ -103,8 +106,8 @@ static size_t base_edit_distance(const char *a, const char *b) {
         size_t diagonal = row[0];
         row[0] = i;
         for (size_t j = 1; j <= m; j++) {
-            size_t change = diagonal + (tolower((unsigned char)a[i - 1]) !=
-                                        tolower((unsigned char)b[j - 1]));
+            size_t change =
+                diagonal + (tolower((unsigned char)a[i - 1]) != tolower((unsigned char)b[j - 1]));
             diagonal = row[j];
             size_t other = (row[j] < row[j - 1] ? row[j] : row[j - 1]) + 1;
             row[j] = change < other ? change : other;

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/status.h"
+#include "base/errors.h"
 
 /* "4096", "4k" (x1000), "2m", "1e9", "3b": a whole count >= 0. `what` begins the message. */
 sifr_status base_parse_count(const char *text, const char *what, int64_t *out,

@@ -6,7 +6,7 @@
 #include <hwloc.h>
 #include <stdint.h>
 
-#include "base/status.h"
+#include "base/errors.h"
 
 /* This machine's; free with hwloc_topology_destroy. */
 sifr_status base_topology_load(hwloc_topology_t *out, sifr_error *error) SIFR_MUST_CHECK;

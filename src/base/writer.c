@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/memory.h"
+#include "base/heap.h"
 
 enum { BASE_WRITER_BUFFER = 1 << 18 };
 
@@ -28,8 +28,8 @@ sifr_status base_write_all(int descriptor, const void *data, size_t size, const 
 sifr_status base_writer_open(base_writer *writer, const char *path, sifr_error *error) {
     memset(writer, 0, sizeof *writer);
     writer->descriptor = -1;
-    int used = snprintf(writer->temporary, sizeof writer->temporary, "%s.tmp-%ld", path,
-                        (long)getpid());
+    int used =
+        snprintf(writer->temporary, sizeof writer->temporary, "%s.tmp-%ld", path, (long)getpid());
     if (used < 0 || (size_t)used >= sizeof writer->temporary) {
         return base_fail(error, SIFR_USAGE, "%.200s…: path too long", path);
     }

@@ -9,9 +9,9 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/memory.h"
+#include "base/heap.h"
 #include "base/text.h"
-#include "plan/disk.h"
+#include "plan/checkpoint_size.h"
 
 /* The step in "checkpoint-<step>", or -1. */
 static int64_t step_of(const char *name) {

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "base/checked.h"
-#include "base/memory.h"
+#include "base/heap.h"
 
 /* What one rank writes, cut where a file is full. */
 static sifr_status add_rank(const sifr_engine *engine, int32_t rank, int64_t limit,

@@ -4,7 +4,7 @@
 
 #include "base/checked.h"
 #include "base/file.h"
-#include "base/memory.h"
+#include "base/heap.h"
 #include "checkpoint/manifest.h"
 
 static void print_value(const json_t *value, char *out, size_t size) {

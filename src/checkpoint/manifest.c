@@ -7,9 +7,9 @@
 
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/heap.h"
 #include "base/json.h"
-#include "base/memory.h"
-#include "engine/convert.h"
+#include "engine/state/convert.h"
 
 enum { MANIFEST_LIMIT = 1 << 30 };
 

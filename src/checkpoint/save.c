@@ -4,11 +4,11 @@
 
 #include "base/checked.h"
 #include "base/file.h"
+#include "base/heap.h"
 #include "base/json.h"
-#include "base/memory.h"
 #include "checkpoint/directory.h"
 #include "checkpoint/layout.h"
-#include "engine/convert.h"
+#include "engine/state/convert.h"
 
 /* A save under way. */
 typedef struct save_run {

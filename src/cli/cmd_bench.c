@@ -9,11 +9,11 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "cli/commands.h"
-#include "cli/launch.h"
+#include "cli/launch/launch.h"
 #include "cli/measure_comm.h"
 #include "cli/options.h"
 #include "comm/launcher.h"
-#include "plan/price.h"
+#include "plan/price/price.h"
 
 enum { DEFAULT_MOST = 1 << 28, MACHINE_LIMIT = 1 << 20 };
 

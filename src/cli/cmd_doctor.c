@@ -21,7 +21,7 @@
 #include "base/text.h"
 #include "base/topology.h"
 #include "cli/commands.h"
-#include "cli/launch_command.h"
+#include "cli/launch/launch_command.h"
 #include "cli/options.h"
 #include "sifr/version.h"
 

@@ -8,11 +8,11 @@
 
 #include "base/checked.h"
 #include "base/file.h"
-#include "base/memory.h"
+#include "base/heap.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/read_model.h"
-#include "train/data.h"
+#include "train/data/data.h"
 #include "train/monitor.h"
 #include "train/settings.h"
 

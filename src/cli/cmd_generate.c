@@ -7,11 +7,11 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "base/memory.h"
+#include "base/heap.h"
 #include "base/random.h"
 #include "cli/commands.h"
 #include "cli/read_model.h"
-#include "formats/tokenizer.h"
+#include "formats/tokenizer/tokenizer.h"
 #include "train/monitor.h"
 
 /* Tokens made where no number is asked for, and tokens of a prompt taken at once, at most. */

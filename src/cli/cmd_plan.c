@@ -7,15 +7,15 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "base/memory.h"
+#include "base/heap.h"
 #include "base/system.h"
 #include "base/text.h"
 #include "base/topology.h"
 #include "cli/commands.h"
 #include "cli/options.h"
-#include "cli/plan_report.h"
+#include "cli/plan/plan_report.h"
 #include "cli/train_flags.h"
-#include "plan/memo.h"
+#include "plan/search/memo.h"
 #include "train/monitor.h"
 #include "train/settings.h"
 

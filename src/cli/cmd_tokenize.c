@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/options.h"
-#include "train/tokenise.h"
+#include "train/data/tokenise.h"
 
 static const char name[] = "tokenize";
 

@@ -6,13 +6,13 @@
 #include <unistd.h>
 
 #include "base/checked.h"
-#include "base/memory.h"
+#include "base/heap.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "formats/text_source.h"
-#include "formats/tokenizer.h"
-#include "formats/tokenizer_train.h"
+#include "formats/tokenizer/tokenizer.h"
+#include "formats/tokenizer/tokenizer_train.h"
 
 static sifr_status read_input(formats_tokenizer_text *text, sifr_error *error) {
     for (;;) {

@@ -8,10 +8,10 @@
 #include <unistd.h>
 
 #include "base/text.h"
-#include "cli/launch.h"
+#include "cli/launch/launch.h"
+#include "cli/launch/watch_rank.h"
 #include "cli/options.h"
 #include "cli/train_flags.h"
-#include "cli/watch_rank.h"
 #include "comm/cores.h"
 #include "comm/launcher.h"
 #include "train/agreement.h"

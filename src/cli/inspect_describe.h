@@ -4,7 +4,7 @@
 
 #include <jansson.h>
 
-#include "base/status.h"
+#include "base/errors.h"
 
 /* "kind" is "model", "safetensors", "token store", "tokenizer", "config" or "checkpoint"; the
  * other members are those of its printer in cmd_inspect.c. The caller owns *out. SIFR_USAGE where

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/status.h"
+#include "base/errors.h"
 #include "cli/commands.h"
 
 /* What an option takes, and the type that `value` points to. */

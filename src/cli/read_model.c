@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "engine/convert.h"
+#include "engine/state/convert.h"
 
 enum { THREADS_LIMIT = 4096 };
 

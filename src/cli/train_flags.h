@@ -4,7 +4,7 @@
 #define CLI_TRAIN_FLAGS_H
 
 #include "cli/options.h"
-#include "train/config.h"
+#include "config/config.h"
 
 enum { CLI_TRAIN_FLAGS = 64 }; /* at most */
 

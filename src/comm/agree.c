@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/memory.h"
+#include "base/heap.h"
 #include "comm/transport.h"
 
 /* The hash that most ranks have; of several, that of the lowest rank. */

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/status.h"
+#include "base/errors.h"
 
 typedef struct comm_group comm_group;
 

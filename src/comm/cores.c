@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "base/hash.h"
-#include "base/memory.h"
+#include "base/heap.h"
 #include "base/system.h"
 #include "base/topology.h"
 

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
+#include "base/heap.h"
 #include "comm/transport.h"
 #include "comm/tree.h"
 

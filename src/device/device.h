@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/status.h"
+#include "base/errors.h"
 
 typedef enum device_dtype {
     DEVICE_NONE, /* the operand is not there */

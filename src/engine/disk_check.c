@@ -3,11 +3,11 @@
 
 #include "base/checked.h"
 #include "base/disk.h"
-#include "base/memory.h"
+#include "base/heap.h"
 #include "base/text.h"
 #include "comm/cores.h"
-#include "engine/engine.h"
-#include "engine/swap_directory.h"
+#include "engine/engine_private.h"
+#include "engine/store/swap_directory.h"
 
 /* What a rank will have on which disk of which host. */
 typedef struct disk_need {

@@ -1,10 +1,10 @@
-#include "engine/engine.h"
+#include "engine/engine_private.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
-#include "engine/convert.h"
+#include "base/heap.h"
+#include "engine/state/convert.h"
 
 sifr_engine_options sifr_engine_defaults(void) {
     return (sifr_engine_options){

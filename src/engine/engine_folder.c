@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "base/memory.h"
-#include "engine/convert.h"
-#include "engine/engine.h"
+#include "base/heap.h"
+#include "engine/engine_private.h"
+#include "engine/state/convert.h"
 
 static bool ends_with(const char *text, const char *end) {
     size_t a = strlen(text), b = strlen(end);

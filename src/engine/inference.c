@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "base/memory.h"
-#include "engine/convert.h"
+#include "base/heap.h"
+#include "engine/state/convert.h"
 
 struct engine_inference {
     const sifr_model *model;

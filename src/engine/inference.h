@@ -3,7 +3,7 @@
 #ifndef ENGINE_INFERENCE_H
 #define ENGINE_INFERENCE_H
 
-#include "engine/engine.h"
+#include "engine/engine_private.h"
 
 typedef struct engine_inference engine_inference;
 

@@ -4,7 +4,7 @@
 
 #include "base/system.h"
 #include "base/text.h"
-#include "engine/engine.h"
+#include "engine/engine_private.h"
 
 static const char *advice(plan_mode mode) {
     switch (mode) {

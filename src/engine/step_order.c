@@ -5,8 +5,8 @@
 
 #include "base/parallel.h"
 #include "base/text.h"
-#include "engine/engine.h"
-#include "plan/search.h"
+#include "engine/engine_private.h"
+#include "plan/search/search.h"
 
 /* `room` of 0: not known. */
 static sifr_status check_room(int64_t bytes, int64_t room, const char *of, sifr_error *error) {

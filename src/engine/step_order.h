@@ -4,7 +4,7 @@
 #define ENGINE_STEP_ORDER_H
 
 #include "comm/comm.h"
-#include "plan/price.h"
+#include "plan/price/price.h"
 
 /* By plan_order. */
 typedef struct engine_order_choice {

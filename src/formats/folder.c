@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/heap.h"
 #include "base/json.h"
-#include "base/memory.h"
 
 enum { CONFIG_FILE_LIMIT = 16 << 20 };
 

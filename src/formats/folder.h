@@ -5,8 +5,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/errors.h"
 #include "base/file.h"
-#include "base/status.h"
 
 /* `directory`/`name` into path. SIFR_FAILED when that is not there, or is a link that leads out of
  * the directory; a snapshot in the hub's cache (snapshots/<revision>) may lead to its blobs. */

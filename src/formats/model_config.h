@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/status.h"
+#include "base/errors.h"
 
 typedef enum formats_activation {
     FORMATS_GELU_TANH, /* "gelu_new", "gelu_pytorch_tanh" */

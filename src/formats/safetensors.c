@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/heap.h"
 #include "base/json.h"
-#include "base/memory.h"
 
 enum { LENGTH_BYTES = 8 };
 

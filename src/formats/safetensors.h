@@ -7,8 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/errors.h"
 #include "base/file.h"
-#include "base/status.h"
 
 /* The element types of the format. The three first are what a model is trained from and written
  * in; of the others, only that they are there is known (`sifr inspect`). Types of one width stand

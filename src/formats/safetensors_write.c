@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/heap.h"
 #include "base/json.h"
-#include "base/memory.h"
 #include "formats/safetensors.h"
 
 int formats_tensor_spec_compare(const void *a, const void *b) {

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/memory.h"
+#include "base/heap.h"
 
 enum { PROBE_BYTES = 8192, DEPTH_LIMIT = 64 };
 

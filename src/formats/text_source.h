@@ -5,8 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/errors.h"
 #include "base/file.h"
-#include "base/status.h"
 
 typedef struct formats_document {
     char *path;

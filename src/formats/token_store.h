@@ -10,8 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/errors.h"
 #include "base/file.h"
-#include "base/status.h"
 
 /* An open store: one row of tokens, cut into documents. Owns its mappings. */
 typedef struct formats_token_store {

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/memory.h"
+#include "base/heap.h"
 #include "formats/token_store.h"
 
 enum { CODE_I32 = 4, CODE_U16 = 8 };

@@ -5,8 +5,8 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/heap.h"
 #include "base/json.h"
-#include "base/memory.h"
 #include "formats/folder.h"
 
 enum { INDEX_FILE_LIMIT = 100000000, FILE_LIMIT = 10000 };

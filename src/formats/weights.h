@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/status.h"
+#include "base/errors.h"
 #include "formats/folder.h"
 #include "formats/safetensors.h"
 

@@ -5,8 +5,8 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/heap.h"
 #include "base/json.h"
-#include "base/memory.h"
 #include "formats/weights.h"
 
 static const uint64_t default_shard_bytes = 5000000000;

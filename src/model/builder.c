@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "base/memory.h"
-#include "model/model.h"
+#include "base/heap.h"
+#include "model/description.h"
 
 static const sifr_value no_value = {-1};
 

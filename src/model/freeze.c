@@ -1,7 +1,7 @@
 /* Which weights are trained. */
 #include <fnmatch.h>
 
-#include "model/model.h"
+#include "model/description.h"
 
 sifr_status sifr_model_freeze(sifr_model *model, const char *pattern, sifr_error *error) {
     bool any = false;

@@ -1,6 +1,6 @@
 /* Initial values of weights: each a function of (seed, weight, element) alone. */
 #include "base/random.h"
-#include "model/model.h"
+#include "model/description.h"
 
 void model_initial_values(const sifr_model *model, size_t weight, uint64_t seed, int64_t first,
                           int64_t count, float *out) {

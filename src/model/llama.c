@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "base/memory.h"
+#include "base/heap.h"
 #include "model/registry.h"
 
 typedef struct llama_layer {

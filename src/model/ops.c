@@ -1,5 +1,5 @@
 /* The op table: each op once. Kernels are in device/; shapes are checked in builder.c. */
-#include "model/model.h"
+#include "model/description.h"
 
 static void saved_norm(const model_node *node, int64_t tokens, int64_t *rows, int64_t *columns) {
     *rows = tokens;

@@ -3,7 +3,7 @@
 #define MODEL_REGISTRY_H
 
 #include "formats/model_config.h"
-#include "model/model.h"
+#include "model/description.h"
 
 typedef struct model_architecture {
     const char *model_type; /* of config.json */

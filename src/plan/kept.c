@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
+#include "base/heap.h"
 #include "base/text.h"
 
 /* "linear mlp.up_proj": the op, and of its weight's name what is behind the unit's. */

@@ -3,7 +3,7 @@
 #ifndef PLAN_KEPT_H
 #define PLAN_KEPT_H
 
-#include "plan/price.h"
+#include "plan/price/price.h"
 
 /* Ops of one name, of all units: "attention", "linear mlp.up_proj". */
 typedef struct plan_kept_row {

@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "base/memory.h"
+#include "base/heap.h"
 #include "plan/schedule.h"
 
 typedef struct free_range {

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "base/memory.h"
+#include "base/heap.h"
 
 const char *plan_class_name(plan_class class) {
     static const char *const names[PLAN_CLASSES] = {

@@ -11,7 +11,7 @@
 #include <stddef.h>
 
 #include "device/device.h"
-#include "model/model.h"
+#include "model/description.h"
 
 /* Classes of memory, as the planner adds them up and the ledger reports them. */
 typedef enum plan_class {

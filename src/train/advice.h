@@ -4,8 +4,8 @@
 #define TRAIN_ADVICE_H
 
 #include "comm/comm.h"
+#include "config/config.h"
 #include "sifr/model.h"
-#include "train/config.h"
 
 /* Adds that to the message of a refusal, which all ranks have alike; all of them call it. The first
  * rank looks for it, which takes as long as some tens of plans. Returns SIFR_NO_MEMORY, or what

@@ -8,7 +8,7 @@
 #include "base/checked.h"
 #include "base/file.h"
 #include "base/hash.h"
-#include "base/memory.h"
+#include "base/heap.h"
 #include "sifr/version.h"
 
 enum {

@@ -6,10 +6,10 @@
 #define TRAIN_AGREEMENT_H
 
 #include "comm/comm.h"
+#include "config/config.h"
 #include "device/device.h"
-#include "engine/engine.h"
-#include "train/config.h"
-#include "train/data.h"
+#include "engine/engine_private.h"
+#include "train/data/data.h"
 
 /* The program: its version, and its file byte for byte. Comes first: another program may already
  * talk otherwise. */

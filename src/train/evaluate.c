@@ -6,8 +6,8 @@
 #include <time.h>
 
 #include "base/checked.h"
-#include "base/memory.h"
-#include "engine/engine.h"
+#include "base/heap.h"
+#include "engine/engine_private.h"
 
 static double seconds_now(void) {
     struct timespec t;

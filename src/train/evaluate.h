@@ -3,7 +3,7 @@
 #define TRAIN_EVALUATE_H
 
 #include "sifr/engine.h"
-#include "train/data.h"
+#include "train/data/data.h"
 
 typedef struct train_evaluation {
     int64_t windows, tokens; /* tokens: with a label */

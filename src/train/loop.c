@@ -7,8 +7,8 @@
 
 #include "base/checked.h"
 #include "base/file.h"
+#include "base/heap.h"
 #include "base/json.h"
-#include "base/memory.h"
 #include "base/text.h"
 #include "train/run.h"
 

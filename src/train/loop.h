@@ -3,8 +3,8 @@
 #define TRAIN_LOOP_H
 
 #include "comm/comm.h"
-#include "train/config.h"
-#include "train/host.h"
+#include "config/config.h"
+#include "train/callbacks.h"
 
 /* What steps moved to the first rank, beside what the plan says of them: bytes. Evaluation, loading
  * and saving apart. */

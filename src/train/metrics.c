@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/memory.h"
+#include "base/heap.h"
 
 static const char *const columns[] = {"step",
                                       "epoch",

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "base/status.h"
+#include "base/errors.h"
 
 typedef struct train_metrics {
     FILE *jsonl, *csv;

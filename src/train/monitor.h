@@ -5,8 +5,8 @@
 #include <jansson.h>
 
 #include "sifr/engine.h"
+#include "train/callbacks.h"
 #include "train/evaluate.h"
-#include "train/host.h"
 #include "train/metrics.h"
 
 typedef struct train_monitor_settings {

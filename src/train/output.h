@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "base/status.h"
+#include "base/errors.h"
 
 /* The effective config, and the mark: a folder that holds it was made by `sifr train`. */
 #define TRAIN_OUTPUT_MARK "sifr_config.json"

@@ -8,12 +8,12 @@
 #define TRAIN_RUN_H
 
 #include "checkpoint/checkpoint.h"
-#include "plan/price.h"
-#include "train/data.h"
+#include "plan/price/price.h"
+#include "train/data/data.h"
 #include "train/loop.h"
 #include "train/monitor.h"
 #include "train/output.h"
-#include "train/profile.h"
+#include "train/profile/profile.h"
 
 /* What a rank says between steps. All go on with the first one's word, but for failures and
  * signals, which may come to any of them. */

@@ -6,8 +6,8 @@
 #include "base/checked.h"
 #include "base/file.h"
 #include "base/text.h"
-#include "engine/engine.h"
-#include "formats/tokenizer.h"
+#include "engine/engine_private.h"
+#include "formats/tokenizer/tokenizer.h"
 
 sifr_status train_sequence_length(const train_config *config, const formats_model_config *model,
                                   const sifr_log *log, int64_t *length, sifr_error *error) {

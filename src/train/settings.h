@@ -3,11 +3,11 @@
 #define TRAIN_SETTINGS_H
 
 #include "comm/comm.h"
+#include "config/config.h"
 #include "formats/model_config.h"
-#include "plan/search.h"
+#include "plan/search/search.h"
 #include "sifr/engine.h"
-#include "train/config.h"
-#include "train/disk.h"
+#include "train/output_room.h"
 
 /* Tokens of a sequence: the config's, else the model's own maximum. SIFR_USAGE beyond learned
  * positions; beyond other models' maximum a warning. */

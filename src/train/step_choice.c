@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "base/checked.h"
-#include "base/memory.h"
+#include "base/heap.h"
 #include "engine/step_order.h"
 #include "train/settings.h"
 

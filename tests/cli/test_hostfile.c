@@ -1,5 +1,5 @@
 /* Hostfiles and their filters, as DeepSpeed's launcher has them. */
-#include "cli/hostfile.h"
+#include "cli/launch/hostfile.h"
 
 #include "support/scratch.h"
 

@@ -14,8 +14,8 @@
 
 #include <cmocka.h>
 
-#include "cli/launch.h"
-#include "cli/launch_command.h"
+#include "cli/launch/launch.h"
+#include "cli/launch/launch_command.h"
 #include "comm/comm.h"
 #include "comm/launcher.h"
 #include "support/scratch.h"

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/status.h"
+#include "base/errors.h"
 #include "support/comm_threads.h"
 
 enum { MOST_RANKS = 8 };

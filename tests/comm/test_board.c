@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "comm/host.h"
+#include "comm/host/seats.h"
 
 static comm_sighting at(uint32_t number, bool busy, int unit, double since) {
     comm_label label = {.step = 7, .noun = "unit", .number = unit};
@@ -125,7 +125,7 @@ static void test_neighbours(void **state) {
     assert_true(comm_host_await(other, &other->done, 7, 20));
     comm_host_advance(&host, &own->done, 7);
     assert_true(comm_seconds() - begun < 15); /* woken, not found out when the time was over */
-    siginfo_t info; /* a zombie is dead already */
+    siginfo_t info;                           /* a zombie is dead already */
     assert_int_equal(waitid(P_PID, (id_t)child, &info, WEXITED | WNOWAIT), 0);
     assert_true(comm_host_is_dead(&host, 1));
     assert_int_equal(waitpid(child, &(int){0}, 0), child);

@@ -1,5 +1,5 @@
 /* File I/O beside computing: both ways of it, any block size and depth, errors by name. */
-#include "engine/async_io.h"
+#include "engine/store/async_io.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -5,7 +5,7 @@
 
 #include <time.h>
 
-#include "engine/engine.h"
+#include "engine/engine_private.h"
 
 enum { LENGTH = 8, STEPS = 100 };
 

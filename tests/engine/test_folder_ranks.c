@@ -6,7 +6,7 @@
 #include <pthread.h>
 
 #include "base/checked.h"
-#include "engine/engine.h"
+#include "engine/engine_private.h"
 #include "support/comm_threads.h"
 #include "support/model_case.h"
 

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdbool.h>
 
-#include "engine/engine.h"
+#include "engine/engine_private.h"
 
 enum { SEQUENCES = 4, LENGTH = 32, TOKENS = SEQUENCES * LENGTH, STEPS = 40 };
 

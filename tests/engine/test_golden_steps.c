@@ -18,7 +18,7 @@
 
 #include "base/json.h"
 #include "comm/launcher.h"
-#include "engine/engine.h"
+#include "engine/engine_private.h"
 #include "formats/safetensors.h"
 #include "support/comm_threads.h"
 

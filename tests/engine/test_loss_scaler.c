@@ -1,5 +1,5 @@
 /* Against DeepSpeed's own loss_scaler.py: tests/golden/make_loss_scales.py. */
-#include "engine/loss_scaler.h"
+#include "engine/state/loss_scaler.h"
 
 #include <jansson.h>
 #include <math.h>
@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "base/status.h"
+#include "base/errors.h"
 
 static double number(const json_t *object, const char *key) {
     const json_t *value = json_object_get(object, key);

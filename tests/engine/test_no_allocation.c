@@ -5,7 +5,7 @@
  * its products pack their operands, for each by itself, into a block of pages that they take for
  * it. not under sanitizers */
 #include "engine/small_model.h"
-#include "train/profile.h"
+#include "train/profile/profile.h"
 
 #include <errno.h>
 #include <malloc.h>

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <sys/stat.h>
 
-#include "engine/swap.h"
+#include "engine/store/swap.h"
 #include "support/scratch.h"
 #include "support/thinned.h"
 #include "support/zero_run.h"

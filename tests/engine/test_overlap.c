@@ -17,8 +17,8 @@
 
 #include "comm/launcher.h"
 #include "comm/worker.h"
-#include "engine/engine.h"
-#include "plan/price.h"
+#include "engine/engine_private.h"
+#include "plan/price/price.h"
 #include "support/comm_threads.h"
 #include "support/model_case.h"
 

@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "model/model.h"
+#include "model/description.h"
 
 /* A micro batch has more tokens than DEVICE_TOKEN_CHUNK, and no round number of them. */
 enum { SEQUENCES = 17, LENGTH = 67, STEPS = 2, TOKENS = SEQUENCES * LENGTH, MOST = 6 };

@@ -1,6 +1,6 @@
 /* Swap files: room reserved, any bytes through the window, removed at the end and after a crash,
  * and never somebody else's. */
-#include "engine/swap.h"
+#include "engine/store/swap.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 
 #include "base/random.h"
-#include "engine/swap_directory.h"
+#include "engine/store/swap_directory.h"
 #include "support/scratch.h"
 
 enum { BYTES = 9 << 20 }; /* some windows and a part */

@@ -1,7 +1,7 @@
 /* safetensors: round trip, the reference's own files, and every hostile header we know of. */
 #include "support/scratch.h"
 
-#include "base/memory.h"
+#include "base/heap.h"
 #include "formats/safetensors.h"
 
 static sifr_error error;

@@ -4,7 +4,7 @@
 
 #include <sys/resource.h>
 
-#include "formats/tokenizer.h"
+#include "formats/tokenizer/tokenizer.h"
 
 /* tokenizer.json around the parts that vary; a byte alphabet of four letters and the blank. */
 static char *description(const char *vocab, const char *merges, const char *model,

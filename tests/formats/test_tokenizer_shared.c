@@ -11,8 +11,8 @@
 #include <cmocka.h>
 
 #include "base/file.h"
-#include "base/memory.h"
-#include "formats/tokenizer_internal.h"
+#include "base/heap.h"
+#include "formats/tokenizer/tokenizer_internal.h"
 #include "support/tokenizer_case.h"
 
 static bool shared(char path[BASE_PATH_LENGTH], const char *name) {

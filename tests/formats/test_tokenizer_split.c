@@ -8,9 +8,9 @@
 
 #include <cmocka.h>
 
-#include "base/memory.h"
-#include "formats/tokenizer_internal.h"
-#include "formats/tokenizer_normal.h"
+#include "base/heap.h"
+#include "formats/tokenizer/tokenizer_internal.h"
+#include "formats/tokenizer/tokenizer_normal.h"
 #include "support/tokenizer_case.h"
 
 static json_t *expected;

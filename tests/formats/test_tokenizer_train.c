@@ -12,7 +12,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
-#include "formats/tokenizer_train.h"
+#include "formats/tokenizer/tokenizer_train.h"
 #include "support/tokenizer_case.h"
 
 static json_t *train(const char *split, int64_t vocab_size, const char *directory) {

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "engine/engine.h"
+#include "engine/engine_private.h"
 #include "support/golden.h"
 
 static void one_case(const golden_init *init) {

@@ -12,7 +12,7 @@
 
 #include "model/registry.h"
 #include "plan/kept.h"
-#include "plan/search.h"
+#include "plan/search/search.h"
 #include "support/model_case.h"
 
 static const plan_machine machine = {

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "model/registry.h"
-#include "plan/price.h"
+#include "plan/price/price.h"
 #include "plan/schedule.h"
 
 static formats_model_config config_of(const char *type) {

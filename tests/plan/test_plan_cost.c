@@ -12,7 +12,7 @@
 #include <time.h>
 
 #include "model/registry.h"
-#include "plan/price.h"
+#include "plan/price/price.h"
 #include "support/model_case.h"
 
 enum { RANKS = 4096, FEW = 500, MANY = 2000, LENGTH = 32 };

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/price.h"
+#include "plan/price/price.h"
 
 enum { KERNELS = 5, MOST = 16 };
 

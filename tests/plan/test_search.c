@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "plan/deepspeed.h"
+#include "plan/search/deepspeed.h"
 #include "support/search_case.h"
 
 static int64_t bytes_with(search_case *c, plan_setter *set, int64_t value) {

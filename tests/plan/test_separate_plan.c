@@ -1,6 +1,6 @@
 /* Plans for a device whose memory is its own: what is in host memory is moved by the same
  * instructions as what is on disk, by the copy queue; two memories, two limits, two prices. */
-#include "plan/search.h"
+#include "plan/search/search.h"
 #include "support/disk_plan.h"
 
 static device *cpu, *separate;

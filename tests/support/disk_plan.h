@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "model/registry.h"
-#include "plan/price.h"
+#include "plan/price/price.h"
 #include "support/model_case.h"
 
 static sifr_model *model; /* both made by disk_plan_setup */

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "model/registry.h"
-#include "plan/search.h"
+#include "plan/search/search.h"
 #include "support/model_case.h"
 
 static const plan_machine search_case_machine = {

@@ -4,7 +4,7 @@
 #ifndef ZERO_RUN_H
 #define ZERO_RUN_H
 
-#include "engine/engine.h"
+#include "engine/engine_private.h"
 
 enum {
     ZERO_STEPS = 3,

@@ -5,8 +5,8 @@
 #include <sys/time.h>
 
 #include "formats/token_store.h"
-#include "train/data.h"
-#include "train/permutation.h"
+#include "train/data/data.h"
+#include "train/data/permutation.h"
 
 static char said[8192];
 

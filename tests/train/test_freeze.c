@@ -1,5 +1,5 @@
 /* "freeze" of a config: what it leaves to train is said, what it cannot mean is refused. */
-#include "config_case.h"
+#include "config/config_case.h"
 #include "support/zero_run.h"
 #include "train/settings.h"
 

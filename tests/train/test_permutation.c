@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "train/permutation.h"
+#include "train/data/permutation.h"
 
 static void is_a_bijection(void **state) {
     (void)state;

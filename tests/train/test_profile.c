@@ -13,16 +13,16 @@
 #include <string.h>
 
 #include "base/random.h"
-#include "engine/engine.h"
+#include "engine/engine_private.h"
 #include "support/comm_threads.h"
 #include "support/model_case.h"
 #include "support/scratch.h"
-#include "train/breakdown.h"
-#include "train/clocks.h"
-#include "train/comms_log.h"
-#include "train/memory_report.h"
-#include "train/spread.h"
-#include "train/trace.h"
+#include "train/profile/breakdown.h"
+#include "train/profile/clocks.h"
+#include "train/profile/comms_log.h"
+#include "train/profile/memory_report.h"
+#include "train/profile/spread.h"
+#include "train/profile/trace.h"
 
 enum { RANKS = 3, LENGTH = 16, WORDS = 97, MICRO_BATCHES = 2, FIRST = 2, LAST = 3 };
 

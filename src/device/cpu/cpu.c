@@ -10,9 +10,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "base/memory.h"
+#include "base/heap.h"
 #include "base/topology.h"
-#include "device/cpu/product.h"
+#include "device/cpu/product/product.h"
 
 sifr_status device_open_cpu(int threads, const char *isa, device **out, sifr_error *error) {
     const cpu_set *set = cpu_set_find(isa);

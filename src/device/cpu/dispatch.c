@@ -1,9 +1,9 @@
 /* Kernel -> how the CPU prepares and runs it. */
-#include "device/cpu/attention.h"
+#include "device/cpu/attention/attention.h"
 #include "device/cpu/cpu.h"
-#include "device/cpu/head_loss.h"
-#include "device/cpu/linear.h"
-#include "device/cpu/vectors.h"
+#include "device/cpu/head/head_loss.h"
+#include "device/cpu/product/linear.h"
+#include "device/cpu/vector/vectors.h"
 
 static const cpu_row rows[DEVICE_KERNELS] = {
     [DEVICE_EMBEDDING] = {cpu_prepare_embedding, cpu_run_embedding},

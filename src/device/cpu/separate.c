@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
+#include "base/heap.h"
 
 typedef struct separate_block {
     const char *at;

@@ -5,11 +5,11 @@
 
 #include <stdbool.h>
 
+#include "device/cpu/attention/kernels_attention.h"
+#include "device/cpu/head/kernels_loss.h"
 #include "device/cpu/kernels.h"
-#include "device/cpu/kernels_attention.h"
-#include "device/cpu/kernels_loss.h"
-#include "device/cpu/kernels_matrix.h"
 #include "device/cpu/limits.h"
+#include "device/cpu/product/kernels_matrix.h"
 
 typedef struct cpu_set {
     const char *name;

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/float_mode.h"
-#include "base/memory.h"
+#include "base/heap.h"
 
 /* Kernels follow each other within microseconds, so a waiting thread looks that long before it
  * sleeps; no longer, since more threads than cores must not hold each other up. */

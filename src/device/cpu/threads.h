@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "base/status.h"
+#include "base/errors.h"
 
 typedef struct cpu_team cpu_team;
 

@@ -2,8 +2,8 @@
 #ifndef CPU_TURN_H
 #define CPU_TURN_H
 
+#include "device/cpu/product/transpose.h"
 #include "device/cpu/simd.h"
-#include "device/cpu/transpose.h"
 
 #if defined(KERNEL_ISA_avx512)
 /* 16 x 16; each row of the result is one cache line, written once. */

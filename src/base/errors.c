@@ -1,0 +1,66 @@
+#include "base/errors.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static void base_clean_line(char *line) {
+    for (; *line; line++) {
+        if ((unsigned char)*line < 0x20 || *line == 0x7f) *line = ' ';
+    }
+}
+
+static void base_write_message(sifr_error *error, const char *format, va_list arguments) {
+    vsnprintf(error->message, sizeof error->message, format, arguments);
+    base_clean_line(error->message);
+}
+
+void base_set_error(sifr_error *error, sifr_status status, const char *format, ...) {
+    if (error) {
+        va_list arguments;
+        va_start(arguments, format);
+        error->status = status;
+        base_write_message(error, format, arguments);
+        va_end(arguments);
+    }
+}
+
+void base_set_error_errno(sifr_error *error, int number, const char *format, ...) {
+    if (error) {
+        va_list arguments;
+        va_start(arguments, format);
+        error->status = SIFR_FAILED;
+        base_write_message(error, format, arguments);
+        va_end(arguments);
+        size_t used = strlen(error->message);
+        char text[128] = "";
+        /* glibc's strerror_r may return a static string instead of filling the buffer. */
+        const char *reason = strerror_r(number, text, sizeof text);
+        snprintf(error->message + used, sizeof error->message - used, ": %s", reason);
+    }
+}
+
+void base_set_error_in(sifr_error *error, sifr_status status, const char *format, ...) {
+    if (error) {
+        char inner[SIFR_ERROR_LENGTH];
+        memcpy(inner, error->message, sizeof inner);
+        va_list arguments;
+        va_start(arguments, format);
+        error->status = status;
+        base_write_message(error, format, arguments);
+        va_end(arguments);
+        size_t used = strlen(error->message);
+        snprintf(error->message + used, sizeof error->message - used, ": %s", inner);
+    }
+}
+
+void base_log(const sifr_log *log, sifr_log_level level, const char *format, ...) {
+    if (!log || !log->write) return;
+    char line[2 * SIFR_ERROR_LENGTH];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(line, sizeof line, format, arguments);
+    va_end(arguments);
+    base_clean_line(line);
+    log->write(log->user, level, line);
+}

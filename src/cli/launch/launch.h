@@ -1,0 +1,33 @@
+/* Starting a command on several ranks, of this machine or of several. */
+#ifndef CLI_LAUNCH_H
+#define CLI_LAUNCH_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "cli/launch/launch_choice.h"
+
+/* Runs `sifr argv[0] argv[1] …` on the chosen ranks under the MPI's own launcher, and waits; the
+ * result is the program's exit code: the ranks' own, or 4 where one was lost. Under Open MPI
+ * SIGINT and SIGTERM reach the ranks as SIGUSR1 and SIGUSR2, so that they are not taken for what
+ * its launcher sends to end them, under MPICH both as SIGTERM: see cli_stop_signals. */
+int cli_launch(int argc, char **argv, const cli_launch_choice *choice);
+
+/* The signals that ask this process to save and stop, and what each of them means: SIGINT and
+ * SIGTERM themselves, or, in a rank that cli_launch started under Open MPI, SIGUSR1 and SIGUSR2;
+ * there a SIGTERM comes from the launcher, whose other ranks are lost, and must end the process. */
+typedef struct cli_stop_signal {
+    int number, meaning;
+} cli_stop_signal;
+
+const cli_stop_signal *cli_stop_signals(void); /* two of them */
+
+/* cli_fail for what every rank finds by itself before MPI is there: the first one says it, and the
+ * others leave a second later, as a launcher may end all when one leaves. */
+int cli_fail_once(const char *name, const sifr_error *error);
+
+/* Whether lines that replace each other can be shown on this stream (stdout or stderr): it is a
+ * terminal, also where a launcher stands between. */
+bool cli_is_terminal(FILE *stream);
+
+#endif

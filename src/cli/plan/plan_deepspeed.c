@@ -1,0 +1,74 @@
+/* A plan beside DeepSpeed's estimators of memory. */
+#include <stdio.h>
+
+#include "base/text.h"
+#include "cli/plan/plan_report.h"
+#include "plan/search/deepspeed.h"
+
+/* What the estimators count: parameters, gradients, optimizer state, and what is gathered; and the
+ * buffers through which state that is away goes. */
+static int64_t states_of(const plan_outcome *o) {
+    static const plan_class states[] = {PLAN_PARAMETERS, PLAN_GATHERED,  PLAN_MASTERS,
+                                        PLAN_MOMENTS,    PLAN_GRADIENTS, PLAN_SWAP};
+    int64_t sum = 0;
+    for (size_t i = 0; i < sizeof states / sizeof *states; i++) sum += o->largest_bytes[states[i]];
+    return sum;
+}
+
+static void print_row(const char *name, int64_t stage2, int64_t stage3) {
+    char two[32], three[32];
+    printf("%-28s %12s %12s\n", name, base_format_bytes((uint64_t)stage2, two),
+           base_format_bytes((uint64_t)stage3, three));
+}
+
+static plan_deepspeed describe(const cli_plan_report *r) {
+    int64_t ranks = r->own.settings.world_size, here = r->limits.ranks_here;
+    const plan_offload *away = &r->own.settings.offload;
+    bool optimizer = away->moments != PLAN_DEVICE;
+    return (plan_deepspeed){.parameters = (double)sifr_model_parameters(r->model),
+                            .largest_layer = (double)plan_largest_layer(r->model),
+                            .ranks_per_host = here,
+                            .hosts = (ranks + here - 1) / here,
+                            .offload_optimizer = optimizer,
+                            .offload_param = optimizer && away->parameters != PLAN_DEVICE,
+                            .partitioned_init = true};
+}
+
+void cli_plan_print_deepspeed(const cli_plan_report *r) {
+    int64_t gpu[2], host[2];
+    plan_deepspeed of = describe(r);
+    const plan_outcome *two = &r->stages[2], *three = &r->stages[3];
+    char parameters[32], layer[32];
+    for (int i = 0; i < 2; i++) {
+        of.stage = 2 + i;
+        plan_deepspeed_estimate(&of, &gpu[i], &host[i]);
+    }
+    printf("\nDeepSpeed's estimators (0.19) for %s parameters, largest layer %s, %lld x %lld "
+           "ranks%s\n",
+           base_format_count((int64_t)of.parameters, parameters),
+           base_format_count((int64_t)of.largest_layer, layer), (long long)of.hosts,
+           (long long)of.ranks_per_host,
+           of.offload_param       ? ", offload_optimizer and offload_param"
+           : of.offload_optimizer ? ", offload_optimizer"
+                                  : "");
+    printf("%-28s %12s %12s\n", "states of a rank", "stage 2", "stage 3");
+    print_row("DeepSpeed, on a GPU", gpu[0], gpu[1]);
+    print_row("sifr", states_of(two), states_of(three));
+    print_row("DeepSpeed, beside, on a host", host[0], host[1]);
+    print_row("sifr", two->host_bytes * of.ranks_per_host, three->host_bytes * of.ranks_per_host);
+    if (two->nvme_bytes || three->nvme_bytes)
+        print_row("sifr, on a host's disk", two->nvme_bytes * of.ranks_per_host,
+                  three->nvme_bytes * of.ranks_per_host);
+    puts(
+        "Why they differ:\n"
+        "- Gradients are there once, in fp32. DeepSpeed has them in 16 bits and, for the update,\n"
+        "  in fp32: at stage 2 two bytes a parameter of a slice more.\n"
+        "- sifr counts the gradients of whole units on their way to slices, and the units that\n"
+        "  stage 3 gathers ahead; the estimators count 4 bytes of one layer, and no bucket\n"
+        "  (reduce_bucket_size, taken whole) either.\n"
+        "- Weights are read from mapped files into place: no fp32 model is made on the host "
+        "first,\n"
+        "  and no factor of 1.5 stands for buffers, as every buffer has its address in the plan.\n"
+        "- Of fp32 training the estimators know nothing; they count 16-bit parameters always. Nor\n"
+        "  do they of disks: what is offloaded is on the host for them.");
+}

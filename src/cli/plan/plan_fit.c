@@ -1,0 +1,175 @@
+/* --fit: what fits best becomes the config. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "cli/plan/plan_report.h"
+#include "train/settings.h"
+
+static const char *const recomputes[] = {"none", "unit", "auto"};
+
+static const char *settings_text(const plan_settings *s, char *out, size_t size) {
+    const char *disk = s->offload.moments == PLAN_NVME ? ", optimizer state on disk" : "";
+    const char *slices = s->offload.parameters == PLAN_NVME ? ", parameters on disk" : "";
+    const char *kept = s->offload.activations == PLAN_NVME ? ", activations on disk" : "";
+    const char *sums = s->offload.gradients == PLAN_NVME ? ", gradients on disk" : "";
+    char stage[32] = "", overlap[32] = "", bytes[32], within[64] = "", tiles[48] = "";
+    if (s->tile_tokens > 0)
+        snprintf(tiles, sizeof tiles, ", tile_tokens %lld", (long long)s->tile_tokens);
+    if (s->world_size > 1) {
+        snprintf(stage, sizeof stage, "ZeRO stage %d, ", (int)s->stage);
+        snprintf(overlap, sizeof overlap, ", overlap_comm %s",
+                 s->transfers.overlap_comm ? "true" : "false");
+    }
+    if (s->recompute == PLAN_RECOMPUTE_AUTO && s->activation_bytes > 0)
+        snprintf(within, sizeof within, " within %s",
+                 base_format_bytes((uint64_t)s->activation_bytes, bytes));
+    snprintf(
+        out, size, "%smicro batch %lld, accumulation %d, recompute %s%s%s, step_order %s%s%s%s%s%s",
+        stage, (long long)s->sequences, (int)s->micro_batches, recomputes[s->recompute], within,
+        tiles, s->order == PLAN_UNIT ? "unit" : "batch", overlap, disk, slices, sums, kept);
+    return out;
+}
+
+static sifr_status refuse(const cli_plan_report *r, const plan_outcome *least, plan_search *search,
+                          sifr_error *error) {
+    char text[192], need[32], room[32], shorter[96] = "";
+    char disk[CLI_PLAN_DISK_LENGTH] = "", on_disk[CLI_PLAN_DISK_LENGTH + 8] = "";
+    int64_t longest = 0;
+    if (least->possible)
+        BASE_TRY(plan_largest(search, &least->settings, plan_set_length, 1, 1,
+                              least->settings.length - 1, &longest, error));
+    if (longest > 0)
+        snprintf(shorter, sizeof shorter, "; with it --seq-length %lld fits", (long long)longest);
+    if (r->search.disk_bytes) snprintf(on_disk, sizeof on_disk, ", and %s", cli_plan_disk(r, disk));
+    settings_text(&least->settings, text, sizeof text);
+    base_format_bytes((uint64_t)least->total_bytes, need);
+    base_format_bytes((uint64_t)r->limits.room_bytes, room);
+    return base_fail(error, SIFR_NO_MEMORY,
+                     "--fit: nothing fits: a rank may take %s (%s)%s, and the nearest (%s) takes "
+                     "%s%s; more ranks or more memory a rank would do",
+                     room, r->limits.text, on_disk, text, need, shorter);
+}
+
+static sifr_status set(train_config *config, const char *key, int64_t value, const char *word,
+                       sifr_error *error) {
+    char text[32];
+    snprintf(text, sizeof text, "%lld", (long long)value);
+    return train_config_set(config, key, word ? word : text, error);
+}
+
+/* Where state is, in the directory that is named. */
+static sifr_status adopt_tiers(train_config *config, const plan_settings *s, sifr_error *error) {
+    static const char *const sections[] = {"offload_optimizer", "offload_param"};
+    const plan_tier tiers[] = {s->offload.moments, s->offload.parameters};
+    const char *named = train_named_path(config);
+    char path[BASE_PATH_LENGTH], key[96];
+    if (!named) return SIFR_OK;
+    snprintf(path, sizeof path, "%s", named);
+    for (int i = 0; i < 2; i++) {
+        bool disk = tiers[i] == PLAN_NVME;
+        snprintf(key, sizeof key, "zero_optimization.%s.device", sections[i]);
+        BASE_TRY(set(config, key, 0, disk ? "nvme" : "none", error));
+        snprintf(key, sizeof key, "zero_optimization.%s.nvme_path", sections[i]);
+        if (disk) BASE_TRY(set(config, key, 0, path, error));
+    }
+    bool gradients = s->offload.gradients == PLAN_NVME;
+    bool activations = s->offload.activations == PLAN_NVME;
+    BASE_TRY(set(config, "sifr.offload_activations", 0, activations ? "nvme" : "none", error));
+    if (activations || gradients) BASE_TRY(set(config, "sifr.nvme_path", 0, path, error));
+    return set(config, "sifr.offload_gradients", 0, gradients ? "nvme" : "none", error);
+}
+
+/* The keys of "sifr" that give a batch size may be in the config as well; all say the same. */
+static sifr_status adopt(train_config *config, const plan_settings *s, int64_t world_size,
+                         sifr_error *error) {
+    const char *overlap = s->transfers.overlap_comm ? "true" : "false";
+    if (world_size > 1 || s->offload.parameters == PLAN_NVME)
+        BASE_TRY(set(config, "zero_optimization.stage", s->stage, NULL, error));
+    if (world_size > 1) BASE_TRY(set(config, "zero_optimization.overlap_comm", 0, overlap, error));
+    BASE_TRY(set(config, "train_micro_batch_size_per_gpu", s->sequences, NULL, error));
+    BASE_TRY(set(config, "sifr.per_device_train_batch_size", s->sequences, NULL, error));
+    BASE_TRY(set(config, "gradient_accumulation_steps", s->micro_batches, NULL, error));
+    BASE_TRY(set(config, "sifr.gradient_accumulation_steps", s->micro_batches, NULL, error));
+    BASE_TRY(adopt_tiers(config, s, error));
+    bool within = s->recompute == PLAN_RECOMPUTE_AUTO;
+    if (within || train_config_gives(config, "sifr.activation_memory"))
+        BASE_TRY(set(config, "sifr.activation_memory", s->activation_bytes, within ? NULL : "auto",
+                     error));
+    BASE_TRY(set(config, "sifr.recompute", 0, recomputes[s->recompute], error));
+    BASE_TRY(set(config, "sifr.tile_tokens", s->tile_tokens, NULL, error));
+    BASE_TRY(set(config, "sifr.step_order", 0, s->order == PLAN_UNIT ? "unit" : "batch", error));
+    return train_config_resolve(config, world_size, error);
+}
+
+/* The config is planned once more, as a run will: it must be the step that was chosen. */
+static sifr_status verify(cli_plan_report *r, const plan_outcome *best, sifr_error *error) {
+    sifr_engine_options options = train_engine_options(&r->config, r->length);
+    plan_settings settings = engine_settings(&options, NULL);
+    plan_outcome again;
+    plan_search search = r->search;
+    settings.rank = best->settings.rank;
+    settings.world_size = best->settings.world_size;
+    search.any_order = false;
+    BASE_TRY(plan_try(&search, &settings, &again, error));
+    if (again.total_bytes == best->total_bytes) return SIFR_OK;
+    return base_fail(error, SIFR_FAILED,
+                     "--fit: the config takes %lld bytes and not %lld as chosen: a defect of sifr",
+                     (long long)again.total_bytes, (long long)best->total_bytes);
+}
+
+static void say_outcome(FILE *to, const char *name, const cli_plan_report *r,
+                        const plan_outcome *o) {
+    char text[192], need[32], room[32], bytes[32], disk[64] = "";
+    fprintf(to, "%-12s %s\n", name, settings_text(&o->settings, text, sizeof text));
+    if (!o->possible) {
+        fprintf(to, "%-12s cannot be planned\n", "");
+        return;
+    }
+    if (o->nvme_bytes)
+        snprintf(disk, sizeof disk, " and %s on disk%s",
+                 base_format_bytes((uint64_t)o->nvme_bytes, bytes),
+                 r->search.disk_bytes && o->nvme_bytes > r->search.disk_bytes ? ", too much" : "");
+    fprintf(to, "%-12s takes %s of the %s that a rank may take%s%s; predicted %.3g s a step\n", "",
+            base_format_bytes((uint64_t)o->total_bytes, need),
+            base_format_bytes((uint64_t)r->limits.room_bytes, room), disk,
+            o->fits ? "" : ": does not fit", o->predicted.step_seconds);
+}
+
+static sifr_status write_config(const cli_plan_report *r, const char *path, sifr_error *error) {
+    char *text;
+    if (path) return train_config_save(&r->config, path, error);
+    BASE_TRY(train_config_text(&r->config, &text, error));
+    fputs(text, stdout);
+    free(text);
+    return SIFR_OK;
+}
+
+static void say(const cli_plan_report *r, const plan_outcome *given, const plan_outcome *best,
+                int32_t tried, const char *path) {
+    FILE *to = path ? stdout : stderr;
+    say_outcome(to, "chosen", r, best);
+    say_outcome(to, "as given", r, given);
+    fprintf(to, "%-12s the least predicted time of what fits, of %d plans; %s\n", "why", (int)tried,
+            r->limits.text);
+    if (path) fprintf(to, "%-12s %s: `sifr train --config %s` runs it\n", "config", path, path);
+}
+
+sifr_status cli_plan_fit(cli_plan_report *r, const plan_settings *settings, const char *path,
+                         bool json, sifr_error *error) {
+    plan_outcome given, best;
+    plan_search search = r->search;
+    BASE_TRY(plan_try(&search, settings, &given, error));
+    search.any_order = false; /* the order is chosen, too */
+    search.tried = 0;
+    BASE_TRY(plan_fit(&search, settings, &best, error));
+    if (!best.fits) return refuse(r, &best, &search, error);
+    BASE_TRY(adopt(&r->config, &best.settings, settings->world_size, error));
+    BASE_TRY(verify(r, &best, error));
+    if (path || !json) BASE_TRY(write_config(r, path, error));
+    if (json) return cli_plan_print_fit_json(r, &given, &best, search.tried, error);
+    say(r, &given, &best, search.tried, path);
+    return SIFR_OK;
+}

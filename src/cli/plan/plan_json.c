@@ -1,0 +1,242 @@
+/* A plan as one JSON object. */
+#include <jansson.h>
+#include <stdio.h>
+
+#include "cli/options.h"
+#include "cli/plan/plan_report.h"
+#include "plan/kept.h"
+
+static void append_line(void *user, const char *line) {
+    json_array_append_new(user, json_string(line));
+}
+
+static const char *order_name(plan_order order) {
+    return order == PLAN_UNIT ? "unit" : "batch";
+}
+
+static const char *recompute_name(plan_recompute recompute) {
+    static const char *const names[] = {"none", "unit", "auto"};
+    return names[recompute];
+}
+
+static json_t *classes_json(const int64_t *bytes) {
+    json_t *classes = json_object();
+    for (int c = 0; c < PLAN_CLASSES; c++)
+        json_object_set_new(classes, plan_class_name((plan_class)c), json_integer(bytes[c]));
+    return classes;
+}
+
+static json_t *wire_json(const plan_outcome *stage) {
+    return json_pack("{s:I, s:i, s:I, s:i}", "gathered_bytes", (json_int_t)stage->gathered,
+                     "gathers", (int)stage->gathers, "reduced_bytes", (json_int_t)stage->reduced,
+                     "reductions", (int)stage->reductions);
+}
+
+static json_t *time_json(const plan_prediction *p) {
+    return json_pack("{s:f, s:f, s:f, s:f, s:f}", "step_s", p->step_seconds, "computing_s",
+                     p->computing, "communication_s", p->communication, "disk_s", p->disk,
+                     "waiting_s", p->waiting);
+}
+
+static json_t *outcome_json(const plan_outcome *o) {
+    const plan_settings *s = &o->settings;
+    return json_pack(
+        "{s:i, s:I, s:i, s:s, s:o, s:s, s:b, s:b, s:b, s:b, s:o, s:I, s:o, s:b}", "zero_stage",
+        s->stage, "micro_batch_size", (json_int_t)s->sequences, "gradient_accumulation_steps",
+        s->micro_batches, "recompute", recompute_name(s->recompute), "activation_memory",
+        s->activation_bytes ? json_integer((json_int_t)s->activation_bytes) : json_null(),
+        "step_order", order_name(s->order), "overlap_comm", (int)s->transfers.overlap_comm,
+        "optimizer_on_disk", (int)(s->offload.moments == PLAN_NVME), "parameters_on_disk",
+        (int)(s->offload.parameters == PLAN_NVME), "gradients_on_disk",
+        (int)(s->offload.gradients == PLAN_NVME), "peak_bytes",
+        o->possible ? json_integer((json_int_t)o->total_bytes) : json_null(), "nvme_bytes",
+        (json_int_t)o->nvme_bytes, "predicted",
+        o->possible ? time_json(&o->predicted) : json_null(), "fits", (int)o->fits);
+}
+
+static json_t *stages_json(const cli_plan_report *r) {
+    json_t *stages = json_array();
+    for (int i = 0; i < CLI_PLAN_STAGES; i++) {
+        const plan_outcome *s = &r->stages[i];
+        json_array_append_new(
+            stages, json_pack("{s:i, s:s, s:I, s:I, s:o, s:o, s:o, s:b}", "stage", i, "step_order",
+                              order_name(s->settings.order), "peak_bytes",
+                              (json_int_t)s->total_bytes, "nvme_bytes", (json_int_t)s->nvme_bytes,
+                              "largest", classes_json(s->largest_bytes), "wire", wire_json(s),
+                              "predicted", time_json(&s->predicted), "fits", (int)s->fits));
+    }
+    return stages;
+}
+
+/* What each setting next to these would give; peak_bytes is null where it cannot be planned. */
+static json_t *changes_json(const cli_plan_report *r) {
+    json_t *changes = json_array();
+    char name[256];
+    for (size_t i = 0; i < r->change_count; i++) {
+        const plan_outcome *o = &r->changes[i];
+        cli_plan_change(r, i, name);
+        json_array_append_new(
+            changes, json_pack("{s:s, s:o, s:I, s:o, s:b}", "change", name, "peak_bytes",
+                               o->possible ? json_integer((json_int_t)o->total_bytes) : json_null(),
+                               "nvme_bytes", (json_int_t)o->nvme_bytes, "step_s",
+                               o->possible ? json_real(o->predicted.step_seconds) : json_null(),
+                               "fits", (int)o->fits));
+    }
+    return changes;
+}
+
+/* Where in the step: null for what is always there. */
+static json_t *place_json(const cli_plan_report *r, int32_t instruction) {
+    const plan_schedule *s = r->schedule;
+    if (instruction < 0) return json_null();
+    const plan_instruction *i = &s->instructions[instruction];
+    return json_pack("{s:i, s:s, s:s?}", "instruction", (int)instruction, "action",
+                     plan_action_name((plan_action)i->action), "unit",
+                     i->unit >= 0 ? s->model->units[i->unit].name : NULL);
+}
+
+static json_t *largest_json(const cli_plan_report *r) {
+    const plan_schedule *s = r->schedule;
+    json_t *classes = json_object();
+    for (int c = 0; c < PLAN_CLASSES; c++)
+        json_object_set_new(classes, plan_class_name((plan_class)c),
+                            json_pack("{s:I, s:o}", "bytes", (json_int_t)s->largest_bytes[c],
+                                      "where", place_json(r, s->largest_instruction[c])));
+    return classes;
+}
+
+static json_t *room_json(const cli_plan_report *r) {
+    const cli_plan_limits *limits = &r->limits;
+    bool known = limits->room_bytes < INT64_MAX;
+    return json_pack("{s:o, s:s, s:I}", "room_bytes",
+                     known ? json_integer((json_int_t)limits->room_bytes) : json_null(), "source",
+                     limits->text, "ranks_on_a_host", (json_int_t)limits->ranks_here);
+}
+
+static json_t *bytes_or_null(bool known, int64_t bytes) {
+    return known ? json_integer((json_int_t)bytes) : json_null();
+}
+
+/* What a rank may have on disk, what a checkpoint takes, and the room where they go. */
+static json_t *disk_json(const cli_plan_report *r) {
+    const plan_output *output = &r->search.output;
+    return json_pack(
+        "{s:o, s:I, s:i, s:o}", "room_bytes",
+        bytes_or_null(r->search.disk_bytes > 0, r->search.disk_bytes), "checkpoint_bytes",
+        (json_int_t)plan_checkpoint_bytes(r->model, &r->own.settings), "checkpoints",
+        (int)output->checkpoints, "output_bytes", bytes_or_null(output->known, output->room_bytes));
+}
+
+static json_t *machine_json(const cli_plan_report *r) {
+    const plan_machine *m = &r->machine;
+    plan_link link = plan_link_of(m, r->schedule->settings.world_size);
+    return json_pack("{s:f, s:f, s:f, s:f, s:f, s:i, s:s?}", "fp32_operations_per_s",
+                     m->fp32_operations, "bf16_operations_per_s", m->bf16_operations,
+                     "memory_bytes_per_s", m->memory_bytes, "latency_s", link.latency_seconds,
+                     "bytes_per_s", link.bytes_per_second, "ranks_per_host", (int)m->ranks_per_host,
+                     "file", r->machine_file);
+}
+
+static json_t *away_json(const plan_schedule *s, plan_tier tier) {
+    int64_t read, written, classes[PLAN_CLASSES];
+    bool disk = tier == PLAN_NVME;
+    (disk ? plan_disk : plan_copies)(s, &read, &written);
+    plan_away_classes(s, tier, classes);
+    json_int_t bytes = disk ? s->nvme_bytes : s->host_bytes;
+    return json_pack("{s:I, s:I, s:I, s:o}", "bytes", bytes, "read_bytes", (json_int_t)read,
+                     "written_bytes", (json_int_t)written, "classes", classes_json(classes));
+}
+
+static json_t *types_json(const plan_settings *s) {
+    device_dtype masters = plan_has_masters(s) ? DEVICE_FP32 : s->dtype;
+    return json_pack("{s:s, s:s}", "master_weights", device_dtype_name(masters), "moments",
+                     device_dtype_name(plan_moment_type(s)));
+}
+
+static json_t *report_json(const cli_plan_report *r) {
+    const plan_schedule *s = r->schedule;
+    const plan_settings *settings = &s->settings;
+    json_t *units = json_array();
+    int64_t live = 0;
+    for (int c = 0; c < PLAN_CLASSES; c++) live += s->peak_bytes[c];
+    for (size_t u = 0; u < r->model->unit_count; u++)
+        json_array_append_new(units, json_string(r->model->units[u].name));
+    return json_pack(
+        "{s:I, s:I, s:I, s:o, s:i, s:I, s:o, s:f, s:I, s:s, s:I, s:i, s:I, s:s, s:s, s:I, s:i, "
+        "s:i, "
+        "s:i, s:b, s:o, s:o, s:o, s:o}",
+        "peak_bytes", (json_int_t)s->total_bytes, "live_bytes", (json_int_t)live, "baseline_bytes",
+        (json_int_t)r->limits.baseline, "classes", classes_json(s->peak_bytes), "peak_instruction",
+        s->peak_instruction, "instructions", (json_int_t)s->instruction_count, "units", units,
+        "product_operations", plan_operations(s), "parameters",
+        (json_int_t)sifr_model_parameters(r->model), "precision",
+        device_dtype_name(settings->dtype), "micro_batch_size", (json_int_t)settings->sequences,
+        "gradient_accumulation_steps", settings->micro_batches, "seq_length",
+        (json_int_t)settings->length, "step_order", order_name(settings->order), "recompute",
+        recompute_name(settings->recompute), "tile_tokens", (json_int_t)settings->tile_tokens,
+        "world_size", settings->world_size, "rank", settings->rank, "zero_stage", settings->stage,
+        "fits", (int)(r->too_large.status == SIFR_OK), "wire", wire_json(&r->own), "predicted",
+        time_json(&r->own.predicted), "machine", machine_json(r), "nvme", away_json(s, PLAN_NVME));
+}
+
+static json_t *kept_row_json(const plan_kept_row *row) {
+    return json_pack("{s:s, s:i, s:I, s:i, s:f}", "op", row->name, "kept_in", (int)row->kept,
+                     "kept_bytes", (json_int_t)row->bytes, "again_in", (int)row->again, "again_s",
+                     row->seconds);
+}
+
+/* What backward finds, and what it has computed again, op by op; the sum last. */
+static json_t *kept_json(const cli_plan_report *r) {
+    json_t *rows = json_array();
+    plan_kept kept = {0};
+    if (plan_kept_find(r->schedule, &r->machine, &kept, NULL) == SIFR_OK) {
+        for (size_t i = 0; i < kept.count; i++)
+            json_array_append_new(rows, kept_row_json(&kept.rows[i]));
+        json_array_append_new(rows, kept_row_json(&kept.inputs));
+        json_array_append_new(rows, kept_row_json(&kept.all));
+    }
+    plan_kept_free(&kept);
+    return rows;
+}
+
+int cli_plan_print_json(const cli_plan_report *r, bool dump) {
+    json_t *out = report_json(r);
+    if (!out) return cli_fail_with("plan", SIFR_NO_MEMORY, "out of memory");
+    json_object_set_new(out, "peak", place_json(r, r->schedule->peak_instruction));
+    json_object_set_new(out, "at_most", largest_json(r));
+    json_object_set_new(out, "kept_for_backward", kept_json(r));
+    if (r->machine.separate) json_object_set_new(out, "host", away_json(r->schedule, PLAN_HOST));
+    json_object_set_new(out, "state_types", types_json(&r->schedule->settings));
+    json_object_set_new(out, "memory", room_json(r));
+    json_object_set_new(out, "disk", disk_json(r));
+    json_object_set_new(out, "largest_micro_batch_size",
+                        json_integer((json_int_t)r->largest_sequences));
+    json_object_set_new(out, "largest_seq_length", json_integer((json_int_t)r->largest_length));
+    json_object_set_new(out, "changes", changes_json(r));
+    if (r->schedule->settings.world_size > 1) json_object_set_new(out, "stages", stages_json(r));
+    if (dump) {
+        json_t *lines = json_array();
+        plan_dump(r->schedule, append_line, lines);
+        json_object_set_new(out, "schedule", lines);
+    }
+    json_dumpf(out, stdout, JSON_INDENT(2));
+    putchar('\n');
+    json_decref(out);
+    return SIFR_OK;
+}
+
+sifr_status cli_plan_print_fit_json(const cli_plan_report *r, const plan_outcome *given,
+                                    const plan_outcome *chosen, int32_t tried, sifr_error *error) {
+    char *text;
+    BASE_TRY(train_config_text(&r->config, &text, error));
+    json_t *config = json_loads(text, 0, NULL);
+    free(text);
+    json_t *out = json_pack("{s:o, s:o, s:i, s:o, s:o}", "chosen", outcome_json(chosen), "as_given",
+                            outcome_json(given), "plans", (int)tried, "memory", room_json(r),
+                            "config", config);
+    if (!out) return base_fail(error, SIFR_NO_MEMORY, "--fit: out of memory");
+    json_dumpf(out, stdout, JSON_INDENT(2));
+    putchar('\n');
+    json_decref(out);
+    return SIFR_OK;
+}

@@ -1,0 +1,96 @@
+#include "cli/plan/plan_limits.h"
+
+#include <stdio.h>
+
+#include "base/checked.h"
+#include "base/system.h"
+#include "base/text.h"
+#include "engine/engine_private.h"
+
+/* A rank's share of a host, less what the program itself takes. */
+static int64_t share_of(const cli_plan_limits *limits, int64_t host) {
+    return host / limits->ranks_here - limits->baseline;
+}
+
+static void take_given(cli_plan_limits *limits) {
+    char each[32], host[32], baseline[32];
+    int64_t room = INT64_MAX;
+    base_format_bytes((uint64_t)limits->device_bytes, each);
+    base_format_bytes((uint64_t)limits->host_bytes, host);
+    if (limits->device_bytes > 0) room = limits->device_bytes - limits->baseline;
+    bool by_host = limits->host_bytes > 0 && share_of(limits, limits->host_bytes) < room;
+    if (by_host) room = share_of(limits, limits->host_bytes);
+    limits->room_bytes = base_max_i64(room, 1);
+    base_format_bytes((uint64_t)limits->baseline, baseline);
+    if (by_host && limits->ranks_here > 1)
+        snprintf(limits->text, sizeof limits->text,
+                 "%lld ranks share the %s of a host, and the program itself takes %s of each",
+                 (long long)limits->ranks_here, host, baseline);
+    else
+        snprintf(limits->text, sizeof limits->text, "%s, less %s that the program itself takes",
+                 by_host ? host : each, baseline);
+}
+
+/* This machine's memory, of which this process has its own baseline already. */
+static void take_here(cli_plan_limits *limits) {
+    int64_t left = (int64_t)engine_memory_room();
+    base_system system;
+    char text[32];
+    base_system_read(&system);
+    int64_t own = (int64_t)system.process_left;
+    limits->room_bytes = INT64_MAX;
+    snprintf(limits->text, sizeof limits->text, "what a rank can have is not known");
+    if (left > 0) limits->room_bytes = base_max_i64(share_of(limits, left + limits->baseline), 1);
+    base_format_bytes((uint64_t)left, text);
+    if (own > 0 && own < limits->room_bytes) {
+        limits->room_bytes = own;
+        snprintf(limits->text, sizeof limits->text, "what ulimit leaves a process (-d, -v)");
+        return;
+    }
+    if (left == 0) return;
+    if (limits->ranks_here > 1)
+        snprintf(limits->text, sizeof limits->text, "%lld ranks share the %s that are left here",
+                 (long long)limits->ranks_here, text);
+    else
+        snprintf(limits->text, sizeof limits->text, "what is left on this machine");
+}
+
+static void describe_room(char *out, size_t size, const char *name, int64_t bytes) {
+    char text[32];
+    if (bytes == 0 || bytes == INT64_MAX)
+        snprintf(out, size, "of the %s's it is not known", name);
+    else
+        snprintf(out, size, "%s of the %s's", base_format_bytes((uint64_t)bytes, text), name);
+}
+
+/* Two memories. */
+static void take_separate(cli_plan_limits *limits, plan_machine *machine) {
+    char own[64], host[64];
+    if (limits->device_bytes > 0) machine->room_bytes = limits->device_bytes;
+    if (limits->host_bytes > 0)
+        machine->host_room_bytes = base_max_i64(share_of(limits, limits->host_bytes), 1);
+    limits->room_bytes = machine->room_bytes > 0 ? machine->room_bytes : INT64_MAX;
+    limits->host_room_bytes = machine->host_room_bytes;
+    describe_room(own, sizeof own, "device", limits->room_bytes);
+    describe_room(host, sizeof host, "host", limits->host_room_bytes);
+    snprintf(limits->text, sizeof limits->text, "%s, %s", own, host);
+}
+
+void cli_plan_limits_find(cli_plan_limits *limits, int64_t world_size, plan_machine *machine) {
+    int64_t most = machine->ranks_per_host;
+    limits->ranks_here = most > 0 && world_size > most ? most : world_size;
+    if (machine->separate) {
+        take_separate(limits, machine);
+        return;
+    }
+    if (limits->device_bytes > 0 || limits->host_bytes > 0) {
+        take_given(limits);
+    } else if (machine->room_bytes > 0) {
+        limits->room_bytes = machine->room_bytes;
+        snprintf(limits->text, sizeof limits->text, "as the machine's description says");
+    } else {
+        take_here(limits);
+        if (limits->ranks_here == 1) return; /* the check of a real run says it best */
+    }
+    machine->room_bytes = limits->room_bytes;
+}

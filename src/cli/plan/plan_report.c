@@ -1,0 +1,340 @@
+/* A plan as text. */
+#include "cli/plan/plan_report.h"
+
+#include <stdio.h>
+
+#include "base/text.h"
+#include "plan/kept.h"
+
+static int64_t live_bytes(const plan_schedule *s) {
+    int64_t sum = 0;
+    for (int c = 0; c < PLAN_CLASSES; c++) sum += s->peak_bytes[c];
+    return sum;
+}
+
+static const char *order_name(plan_order order) {
+    return order == PLAN_UNIT ? "unit" : "batch";
+}
+
+const char *cli_plan_place(const plan_schedule *s, int32_t instruction, char out[128]) {
+    if (instruction < 0) return "between steps";
+    const plan_instruction *i = &s->instructions[instruction];
+    snprintf(out, 128, "instruction %d, %s%s%s", (int)instruction,
+             plan_action_name((plan_action)i->action), i->unit >= 0 ? " of " : "",
+             i->unit >= 0 ? s->model->units[i->unit].name : "");
+    return out;
+}
+
+static const char *const recomputes[] = {"", ", recompute unit", ", recompute auto"};
+
+static void print_run(const cli_plan_report *r) {
+    const plan_schedule *s = r->schedule;
+    const plan_settings *settings = &s->settings;
+    char text[32], order[128] = "", tiles[48] = "";
+    bool own = settings->dtype == DEVICE_FP32 || plan_has_masters(settings);
+    printf("model        %s, %s parameters in %zu units, %s%s%s\n", r->model_config.model_type,
+           base_format_count(sifr_model_parameters(r->model), text), r->model->unit_count,
+           device_dtype_name(settings->dtype), own ? "" : " without fp32 master weights",
+           plan_moment_type(settings) == DEVICE_FP32 ? "" : ", moments in bf16");
+    if (settings->tile_tokens > 0)
+        snprintf(tiles, sizeof tiles, ", tiles of %lld tokens", (long long)settings->tile_tokens);
+    printf(
+        "step         %d x %lld sequences of %lld tokens, step_order %s, gradient_order %s%s%s\n",
+        settings->micro_batches, (long long)settings->sequences, (long long)settings->length,
+        order_name(settings->order), settings->sequential ? "sequential" : "tree",
+        recomputes[settings->recompute], tiles);
+    if (r->choice.seconds[0] > 0)
+        printf("auto         %s\n", engine_order_text(&r->choice, order, sizeof order));
+    printf("schedule     %s instructions, %.4g operations in products\n",
+           base_format_count((int64_t)s->instruction_count, text), plan_operations(s));
+}
+
+static void print_link(const cli_plan_report *r) {
+    int32_t ranks = r->schedule->settings.world_size;
+    bool several = r->machine.ranks_per_host > 0 && ranks > r->machine.ranks_per_host;
+    bool known = (several ? r->machine.network : r->machine.host).bytes_per_second > 0;
+    plan_link link = plan_link_of(&r->machine, ranks);
+    printf("link         %s: %.3g us a call, %.3g GB/s%s\n",
+           several ? "between hosts" : "ranks of one host", 1e6 * link.latency_seconds,
+           link.bytes_per_second / 1e9,
+           known ? "" : ", an assumption: `sifr bench comm` measures it");
+}
+
+static void print_ranks(const cli_plan_report *r) {
+    const plan_settings *settings = &r->schedule->settings;
+    char gathered[32], reduced[32], hosts[64] = "all on one host";
+    if (settings->world_size == 1) return;
+    if (r->machine.ranks_per_host > 0)
+        snprintf(hosts, sizeof hosts, "%d on a host", (int)r->machine.ranks_per_host);
+    printf("ranks        rank %d of %d, %s, ZeRO stage %d, %d thread%s each\n", settings->rank,
+           settings->world_size, hosts, settings->stage, device_threads(r->dev),
+           device_threads(r->dev) == 1 ? "" : "s");
+    printf("wire         %s in %d gathers, %s in %d reductions, a step and rank\n",
+           base_format_bytes((uint64_t)r->own.gathered, gathered), (int)r->own.gathers,
+           base_format_bytes((uint64_t)r->own.reduced, reduced), (int)r->own.reductions);
+}
+
+static void print_time(const cli_plan_report *r) {
+    const plan_prediction *p = &r->own.predicted;
+    const plan_machine *m = &r->machine;
+    bool several = r->schedule->settings.world_size > 1;
+    printf("predicted    %.3g s a step, %.4g tokens/s", p->step_seconds,
+           (double)(r->config.train_batch_size * r->length) / p->step_seconds);
+    if (several)
+        printf("; computing %.3g s, communication %.3g s, waiting for it %.3g s", p->computing,
+               p->communication, p->waiting);
+    if (r->schedule->nvme_bytes) printf("; disk %.3g s", p->disk);
+    if (r->schedule->host_bytes) printf("; copies %.3g s", p->copy);
+    printf("\nmachine      %.4g fp32 and %.4g bf16 GFLOP/s, memory %.3g GB/s a rank, %s\n",
+           m->fp32_operations / 1e9, m->bf16_operations / 1e9, m->memory_bytes / 1e9,
+           r->machine_file ? r->machine_file : "measured here");
+    if (several) print_link(r);
+    if (r->schedule->nvme_bytes)
+        printf("disk         %.3g GB/s%s\n", plan_disk_speed(m) / 1e9,
+               m->disk_bytes > 0 ? ""
+                                 : ", an assumption: disk_bytes_per_s of a machine file says it");
+    if (r->schedule->host_bytes)
+        printf("copies       %.3g GB/s%s\n", plan_copy_speed(m) / 1e9,
+               m->copy_bytes > 0 ? "" : ", an assumption: copy_bytes_per_s of the machine says it");
+}
+
+/* What is kept and moved on disk, or in host memory that is not the device's. */
+static void print_away(const plan_schedule *s, plan_tier tier) {
+    char text[32], read[32], written[32];
+    int64_t in, out, classes[PLAN_CLASSES];
+    bool disk = tier == PLAN_NVME;
+    int64_t bytes = disk ? s->nvme_bytes : s->host_bytes;
+    if (!bytes) return;
+    (disk ? plan_disk : plan_copies)(s, &in, &out);
+    printf("%-16s %14lld  %9s  %s read and %s written a step\n", disk ? "on nvme" : "on the host",
+           (long long)bytes, base_format_bytes((uint64_t)bytes, text),
+           base_format_bytes((uint64_t)in, read), base_format_bytes((uint64_t)out, written));
+    plan_away_classes(s, tier, classes);
+    for (int c = 0; c < PLAN_CLASSES; c++) {
+        if (classes[c])
+            printf("  %-14s %14lld  %9s\n", plan_class_name((plan_class)c), (long long)classes[c],
+                   base_format_bytes((uint64_t)classes[c], text));
+    }
+}
+
+static void print_memory(const cli_plan_report *r) {
+    const plan_schedule *s = r->schedule;
+    char text[32], most[32], name[128];
+    int64_t gaps = s->total_bytes - live_bytes(s);
+    printf("\n%-16s %14s  %9s  %9s\n", "at the peak", "bytes", "", "at most");
+    for (int c = 0; c < PLAN_CLASSES; c++) {
+        int32_t at = s->largest_instruction[c];
+        if (s->largest_bytes[c] == 0) continue;
+        printf("%-16s %14lld  %9s  %9s  %s\n", plan_class_name((plan_class)c),
+               (long long)s->peak_bytes[c], base_format_bytes((uint64_t)s->peak_bytes[c], text),
+               base_format_bytes((uint64_t)s->largest_bytes[c], most),
+               at < 0 ? "always" : cli_plan_place(s, at, name));
+    }
+    if (gaps > 0)
+        printf("%-16s %14lld  %9s\n", "gaps", (long long)gaps,
+               base_format_bytes((uint64_t)gaps, text));
+    printf("%-16s %14lld  %9s\n", "all", (long long)s->total_bytes,
+           base_format_bytes((uint64_t)s->total_bytes, text));
+    print_away(s, PLAN_HOST);
+    print_away(s, PLAN_NVME);
+    printf("\nThe peak is at %s.\n", cli_plan_place(s, s->peak_instruction, name));
+    printf("The program itself takes about %s beside it.\n",
+           base_format_bytes((uint64_t)r->limits.baseline, text));
+}
+
+/* What backward finds, and what it has computed again: op by op. */
+static void print_kept(const cli_plan_report *r) {
+    const plan_schedule *s = r->schedule;
+    plan_kept kept = {0};
+    char text[32], line[512];
+    if (s->settings.recompute == PLAN_RECOMPUTE_NONE) return;
+    if (plan_kept_find(s, &r->machine, &kept, NULL) == SIFR_OK) {
+        printf("\n%-34s %8s %10s %8s %12s\n", "for the backward pass", "kept in", "", "again in",
+               "ms a step");
+        for (size_t i = 0; i <= kept.count; i++) {
+            const plan_kept_row *row = i < kept.count ? &kept.rows[i] : &kept.inputs;
+            printf("%-34s %8d %10s %8d %12.4g\n", row->name, (int)row->kept,
+                   base_format_bytes((uint64_t)row->bytes, text), (int)row->again,
+                   1e3 * row->seconds);
+        }
+    }
+    plan_kept_free(&kept);
+    if (plan_kept_describe(s, &r->machine, line, sizeof line)) printf("recompute    %s\n", line);
+}
+
+/* --- what fits --- */
+
+const char *cli_plan_disk(const cli_plan_report *r, char out[CLI_PLAN_DISK_LENGTH]) {
+    char each[32], all[32], sharers[48] = "";
+    base_format_bytes((uint64_t)r->search.disk_bytes, each);
+    base_format_bytes((uint64_t)r->disk.swap_bytes, all);
+    if (r->limits.ranks_here > 1)
+        snprintf(sharers, sizeof sharers, "%lld ranks share the ", (long long)r->limits.ranks_here);
+    if (r->disk.swap)
+        snprintf(out, CLI_PLAN_DISK_LENGTH, "put %s (%s%s free in %.160s)", each, sharers, all,
+                 r->disk.swap);
+    else
+        snprintf(out, CLI_PLAN_DISK_LENGTH, "put %s (%s%s of a host's disk)", each, sharers, all);
+    return out;
+}
+
+/* ", and puts 2 GiB on disk, where it may put 1.5 TiB (…)"; empty where nothing is there. */
+static const char *disk_text(const cli_plan_report *r, char *out, size_t size) {
+    char need[32], text[CLI_PLAN_DISK_LENGTH];
+    out[0] = '\0';
+    if (r->own.nvme_bytes && r->search.disk_bytes)
+        snprintf(out, size, "; it puts %s on disk, and may %s",
+                 base_format_bytes((uint64_t)r->own.nvme_bytes, need), cli_plan_disk(r, text));
+    return out;
+}
+
+/* One of them, and all that are there at a time. */
+static void print_checkpoint(const cli_plan_report *r) {
+    const plan_output *output = &r->search.output;
+    char each[32], have[32];
+    printf("A checkpoint takes %s",
+           base_format_bytes((uint64_t)plan_checkpoint_bytes(r->model, &r->own.settings), each));
+    if (output->checkpoints > 1) printf(", and %d are there at a time", (int)output->checkpoints);
+    if (output->known)
+        printf("; %s are free for them in %s%s",
+               base_format_bytes((uint64_t)output->room_bytes, have), r->disk.output,
+               output->swaps && r->own.nvme_bytes ? ", and for what is on disk" : "");
+    puts(".");
+}
+
+static void print_fits(const cli_plan_report *r) {
+    char need[32], room[32], disk[CLI_PLAN_DISK_LENGTH + 64];
+    if (r->too_large.status != SIFR_OK) {
+        printf("It does not fit on %s machine. %s\n", r->machine_file ? "that" : "this",
+               r->too_large.message);
+        return;
+    }
+    disk_text(r, disk, sizeof disk);
+    base_format_bytes((uint64_t)r->own.total_bytes, need);
+    if (r->machine.separate)
+        printf("It fits: a rank takes %s of the device's memory and %s of the host's, and may take "
+               "%s%s.\n",
+               need, base_format_bytes((uint64_t)r->own.host_bytes, room), r->limits.text, disk);
+    else if (r->limits.room_bytes < INT64_MAX)
+        printf("It fits: a rank takes %s, and may take %s (%s)%s.\n", need,
+               base_format_bytes((uint64_t)r->limits.room_bytes, room), r->limits.text, disk);
+    else if (disk[0])
+        printf("It fits on disk: a rank takes %s, and %s%s.\n", need, r->limits.text, disk);
+}
+
+static void print_largest(const char *what, int64_t largest, int64_t own) {
+    char text[32], mine[32];
+    if (largest > 0)
+        printf("%-12s %s fits, one more does not; this run has %s\n", what,
+               base_format_count(largest, text), base_format_count(own, mine));
+    else
+        printf("%-12s none fits\n", what);
+}
+
+static void print_change(const cli_plan_report *r, const char *name, const plan_outcome *o) {
+    char bytes[32], text[32], price[32] = "", disk[64] = "";
+    double own = r->own.predicted.step_seconds;
+    if (!o->possible) {
+        printf("%-68s %10s\n", name, "impossible");
+        return;
+    }
+    if (o != &r->own)
+        snprintf(price, sizeof price, "%+.1f %%", 100 * (o->predicted.step_seconds / own - 1));
+    if (o->nvme_bytes)
+        snprintf(disk, sizeof disk, " (%s on disk)",
+                 base_format_bytes((uint64_t)o->nvme_bytes, text));
+    printf("%-68s %10s %9.4g s %8s  %s%s\n", name,
+           base_format_bytes((uint64_t)o->total_bytes, bytes), o->predicted.step_seconds, price,
+           o->fits ? "fits" : "does not fit", disk);
+}
+
+const char *cli_plan_change(const cli_plan_report *r, size_t index, char out[256]) {
+    plan_search fixed = r->search;
+    fixed.any_order = false; /* a step order is one of the changes, also where it is "auto" */
+    return plan_describe_change(&fixed, &r->own.settings, &r->changes[index].settings, out, 256);
+}
+
+static void print_changes(const cli_plan_report *r) {
+    char name[256];
+    const plan_settings *own = &r->own.settings;
+    puts("");
+    print_largest("micro batch", r->largest_sequences, own->sequences);
+    print_largest("seq_length", r->largest_length, own->length);
+    printf("\n%-68s %10s %11s\n", "with one setting otherwise", "a rank", "a step");
+    print_change(r, "as it is", &r->own);
+    for (size_t i = 0; i < r->change_count; i++) {
+        print_change(r, cli_plan_change(r, i, name), &r->changes[i]);
+    }
+}
+
+/* --- the stages beside each other --- */
+
+static void print_row(const char *name, const int64_t bytes[CLI_PLAN_STAGES]) {
+    char text[32];
+    printf("%-16s", name);
+    for (int i = 0; i < CLI_PLAN_STAGES; i++)
+        printf(" %12s", base_format_bytes((uint64_t)bytes[i], text));
+    putchar('\n');
+}
+
+static void print_classes(const plan_outcome *stages, const char *name, unsigned classes) {
+    int64_t bytes[CLI_PLAN_STAGES] = {0}, sum = 0;
+    for (int i = 0; i < CLI_PLAN_STAGES; i++) {
+        for (int c = 0; c < PLAN_CLASSES; c++)
+            if (classes & 1u << c) bytes[i] += stages[i].largest_bytes[c];
+        sum += bytes[i];
+    }
+    if (sum) print_row(name, bytes);
+}
+
+static void print_stages(const cli_plan_report *r) {
+    const plan_outcome *s = r->stages;
+    enum { STATE = 1 << PLAN_MASTERS | 1 << PLAN_MOMENTS };
+    const unsigned named = STATE | 1 << PLAN_PARAMETERS | 1 << PLAN_GATHERED | 1 << PLAN_GRADIENTS |
+                           1 << PLAN_ACTIVATIONS;
+    int64_t total[CLI_PLAN_STAGES], gathered[CLI_PLAN_STAGES], reduced[CLI_PLAN_STAGES];
+    int64_t nvme[CLI_PLAN_STAGES];
+    for (int i = 0; i < CLI_PLAN_STAGES; i++) {
+        total[i] = s[i].total_bytes;
+        nvme[i] = s[i].nvme_bytes;
+        gathered[i] = s[i].gathered;
+        reduced[i] = s[i].reduced;
+    }
+    printf("\n%-16s", "at their most");
+    for (int i = 0; i < CLI_PLAN_STAGES; i++) printf("      stage %d", i);
+    putchar('\n');
+    print_classes(s, "parameters", 1 << PLAN_PARAMETERS);
+    print_classes(s, "gathered", 1 << PLAN_GATHERED);
+    print_classes(s, "gradients", 1 << PLAN_GRADIENTS);
+    print_classes(s, "optimizer state", STATE);
+    print_classes(s, "activations", 1 << PLAN_ACTIVATIONS);
+    print_classes(s, "other", ((1u << PLAN_CLASSES) - 1) & ~named);
+    print_row("the block", total);
+    if (r->schedule->nvme_bytes) print_row("on nvme", nvme);
+    print_row("wire, gathers", gathered);
+    print_row("wire, reductions", reduced);
+    printf("%-16s", "calls");
+    for (int i = 0; i < CLI_PLAN_STAGES; i++)
+        printf(" %12d", (int)(s[i].gathers + s[i].reductions));
+    printf("\n%-16s", "step_order");
+    for (int i = 0; i < CLI_PLAN_STAGES; i++) printf(" %12s", order_name(s[i].settings.order));
+    printf("\n%-16s", "seconds a step");
+    for (int i = 0; i < CLI_PLAN_STAGES; i++) printf(" %12.4g", s[i].predicted.step_seconds);
+    putchar('\n');
+}
+
+void cli_plan_print_own(const cli_plan_report *r) {
+    print_run(r);
+    print_ranks(r);
+    print_time(r);
+    print_memory(r);
+    print_kept(r);
+    print_checkpoint(r);
+    print_fits(r);
+    fflush(stdout);
+}
+
+void cli_plan_print_others(const cli_plan_report *r) {
+    print_changes(r);
+    if (r->schedule->settings.world_size > 1) print_stages(r);
+}

@@ -1,0 +1,85 @@
+/* Two levels, where the ranks of each host are a node of the tree of sums: what a host's ranks have
+ * for one of another host is added up here first, and crosses once. Rank i of a host exchanges with
+ * ranks i of the others. */
+#include <string.h>
+
+#include "base/checked.h"
+#include "comm/mpi/mpi_private.h"
+#include "comm/tree.h"
+
+/* Sums of this host's ranks: `length` elements from `at` of the slice that rank `target` owns. */
+static void sum_host(mpi_group *g, const comm_task *task, int32_t target, int64_t at,
+                     int64_t length, float *out) {
+    for (int32_t s = 0; s < g->host.size; s++)
+        g->rows[s] = (const float *)comm_mpi_operand(g, s, task) + target * task->elements + at;
+    comm_tree_sum_typed(COMM_FP32, COMM_FP32, g->rows, g->host.size, length, out);
+}
+
+static int64_t piece_length(const mpi_group *g, const comm_task *task, int64_t number) {
+    return base_min_i64(g->piece, task->elements - number * g->piece);
+}
+
+static sifr_status send_sums(mpi_group *g, comm_task *task, int64_t number, sifr_error *error) {
+    int32_t local = g->host.size, hosts = g->base.size / local, host = g->base.rank / local;
+    int32_t half = (int32_t)(number % 2);
+    int64_t length = piece_length(g, task, number);
+    for (int32_t d = 1; d < hosts; d++) {
+        int32_t to = (host + d) % hosts * local + g->host.mine;
+        int32_t from = (host + hosts - d) % hosts * local + g->host.mine;
+        int32_t place = half * (hosts - 1) + d - 1;
+        float *out = g->pieces + 2 * place * g->piece;
+        sum_host(g, task, to, number * g->piece, length, out);
+        BASE_TRY(comm_mpi_exchange(g, task, COMM_TAG_REDUCE, out, to, out + g->piece, from,
+                                   4 * length, g->requests + 2 * place, error));
+        task->delivered += (uint64_t)(4 * length) * (uint64_t)local;
+        task->crossed += (uint64_t)(4 * length);
+    }
+    return SIFR_OK;
+}
+
+static void add_hosts(mpi_group *g, comm_task *task, int64_t number) {
+    int32_t local = g->host.size, hosts = g->base.size / local, host = g->base.rank / local;
+    int32_t half = (int32_t)(number % 2);
+    int64_t length = piece_length(g, task, number);
+    float *slice = (float *)task->to + number * g->piece;
+    sum_host(g, task, g->base.rank, number * g->piece, length, slice);
+    task->delivered += (uint64_t)(4 * length) * (uint64_t)(local - 1);
+    for (int32_t d = 1; d < hosts; d++) {
+        int32_t place = half * (hosts - 1) + d - 1;
+        g->rows[(host + hosts - d) % hosts] = g->pieces + (2 * place + 1) * g->piece;
+    }
+    g->rows[host] = slice;
+    comm_tree_sum_typed(COMM_FP32, COMM_FP32, g->rows, hosts, length, slice);
+}
+
+/* Piece by piece: the next one travels while this one is added. */
+sifr_status comm_mpi_reduce_levels(mpi_group *g, comm_task *task, sifr_error *error) {
+    int32_t others = g->base.size / g->host.size - 1;
+    int64_t count = (task->elements + g->piece - 1) / g->piece;
+    if (count) BASE_TRY(send_sums(g, task, 0, error));
+    for (int64_t number = 0; number < count; number++) {
+        MPI_Request *requests = g->requests + 2 * (number % 2) * others;
+        if (number + 1 < count) BASE_TRY(send_sums(g, task, number + 1, error));
+        BASE_TRY(comm_mpi_finish(g, requests, 2 * others, error));
+        add_hosts(g, task, number);
+    }
+    return SIFR_OK;
+}
+
+sifr_status comm_mpi_gather_levels(mpi_group *g, comm_task *task, sifr_error *error) {
+    int32_t local = g->host.size, hosts = g->base.size / local;
+    char *all = task->to;
+    BASE_TRY(comm_mpi_gather(g, task, COMM_TAG_GATHER, g->host.mine, local, error));
+    comm_host_advance(&g->host, &comm_host_own(&g->host)->arrived, task->number);
+    for (int32_t d = 1; d < local; d++) {
+        int32_t s = (g->host.mine + d) % local;
+        BASE_TRY(comm_mpi_await(g, s, &g->host.seats[s].arrived, task->number, error));
+        const char *theirs = comm_mpi_target(g, s, task);
+        for (int32_t h = 0; h < hosts && task->bytes; h++) {
+            int64_t at = (h * local + s) * task->bytes;
+            memcpy(all + at, theirs + at, (size_t)task->bytes);
+            task->delivered += (uint64_t)task->bytes;
+        }
+    }
+    return SIFR_OK;
+}

@@ -1,0 +1,123 @@
+/* Windows: memory of a rank that the others of its host have mapped. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/heap.h"
+#include "comm/mpi/mpi_private.h"
+
+enum { HUGE = 1 << 21 }; /* a mapping on such a border can have the huge pages of its owner */
+
+/* What a rank tells the others of its window. */
+typedef struct window_notice {
+    comm_file file;
+    int64_t bytes;
+} window_notice;
+
+static sifr_status map_file(int file, void **out, int64_t *bytes, sifr_error *error) {
+    struct stat status;
+    if (fstat(file, &status) != 0) return base_fail_errno(error, errno, "shared memory");
+    size_t size = (size_t)status.st_size;
+    char *room =
+        mmap(NULL, size + HUGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (room == MAP_FAILED) return base_fail_errno(error, errno, "room for shared memory");
+    size_t before = (HUGE - (uintptr_t)room % HUGE) % HUGE;
+    if (before) munmap(room, before);
+    munmap(room + before + size, HUGE - before);
+    void *block = mmap(room + before, size, PROT_READ, MAP_SHARED | MAP_FIXED, file, 0);
+    if (block == MAP_FAILED) {
+        munmap(room + before, size);
+        return base_fail_errno(error, errno, "mapping shared memory");
+    }
+    *out = block;
+    *bytes = (int64_t)size;
+    return SIFR_OK;
+}
+
+static void unmap(mpi_group *g, comm_window *window) {
+    for (int32_t s = 0; s < g->host.size; s++) {
+        if (s != g->host.mine && window->seen[s])
+            munmap(window->seen[s], (size_t)window->mapped[s]);
+        window->seen[s] = NULL;
+    }
+    window->block = NULL;
+}
+
+static sifr_status map_window(mpi_group *g, comm_window *window, const window_notice *notices,
+                              sifr_error *error) {
+    for (int32_t s = 0; s < g->host.size; s++) {
+        const window_notice *notice = &notices[g->rank_of[s]];
+        int file;
+        void *block;
+        if (s == g->host.mine) continue;
+        if (notice->file.file < 0)
+            return base_fail(error, SIFR_FAILED, "rank %d has none", (int)g->rank_of[s]);
+        BASE_TRY(comm_host_open_file(&notice->file, O_RDONLY, &file, error));
+        sifr_status status = map_file(file, &block, &window->mapped[s], error);
+        close(file);
+        BASE_TRY(status);
+        window->seen[s] = block;
+    }
+    return SIFR_OK;
+}
+
+static comm_window *find_free(mpi_group *g) {
+    for (int i = 0; i < COMM_WINDOWS; i++)
+        if (!g->windows[i].block) return &g->windows[i];
+    return NULL;
+}
+
+sifr_status comm_mpi_open_window(comm_group *group, void *block, int64_t bytes, int file,
+                                 sifr_error *error) {
+    mpi_group *g = (mpi_group *)group;
+    comm_window *window = find_free(g);
+    window_notice mine = {.file = comm_host_name_file(file), .bytes = bytes}, *notices = NULL;
+    char *flags = NULL, flag;
+    sifr_error why = {.message = ""};
+    sifr_status status;
+    if (!g->shares || !window) return SIFR_OK;
+    size_t size = (size_t)group->size;
+    BASE_TRY_GOTO(status, base_alloc(size, sizeof *notices, &notices, error), done);
+    BASE_TRY_GOTO(status, base_alloc(size, sizeof *flags, &flags, error), done);
+    BASE_TRY_GOTO(status, comm_mpi_tell(g, &mine, sizeof mine, notices, error), done);
+    flag = map_window(g, window, notices, &why) == SIFR_OK;
+    BASE_TRY_GOTO(status, comm_mpi_tell(g, &flag, 1, flags, error), done);
+    char *first = memchr(flags, 0, size); /* of those that failed: one says so */
+    if (first) {
+        if (first - flags == group->rank)
+            base_log(g->log, SIFR_LOG_WARNING,
+                     "rank %d cannot read the memory of its neighbours (%s): bytes go through MPI, "
+                     "which is slower",
+                     (int)group->rank, why.message);
+        unmap(g, window);
+    } else {
+        window->block = window->seen[g->host.mine] = block;
+        window->bytes = bytes;
+    }
+done:
+    free(notices);
+    free(flags);
+    return status;
+}
+
+void comm_mpi_close_window(comm_group *group, void *block) {
+    mpi_group *g = (mpi_group *)group;
+    for (int i = 0; i < COMM_WINDOWS; i++)
+        if (g->windows[i].block == block && block) unmap(g, &g->windows[i]);
+}
+
+int32_t comm_mpi_find_window(const mpi_group *g, const void *at, int64_t bytes, int64_t *offset) {
+    for (int32_t i = 0; i < COMM_WINDOWS; i++) {
+        const comm_window *window = &g->windows[i];
+        uintptr_t first = (uintptr_t)window->block, address = (uintptr_t)at;
+        if (!window->block || address < first) continue;
+        if ((int64_t)(address - first) > window->bytes - bytes) continue;
+        *offset = (int64_t)(address - first);
+        return i;
+    }
+    return COMM_NOWHERE;
+}

@@ -1,0 +1,512 @@
+/* Every key of DeepSpeed's config (deepspeed/runtime/config.py, runtime/constants.py,
+ * runtime/zero/config.py and the config classes of its features, 0.19), the sections that its
+ * users spell their own way, and the "sifr" section. Defaults are those of DeepSpeed's source
+ * where docs and source differ. Switching a feature on is an edit of its row. */
+#include "config/config_keys.h"
+
+#include <string.h>
+#include <strings.h>
+
+#include "config/config.h"
+
+#define SECTION TRAIN_SECTION
+#define BOOL TRAIN_BOOL
+#define INT TRAIN_INT
+#define BYTES TRAIN_BYTES
+#define NUMBER TRAIN_NUMBER
+#define TEXT TRAIN_TEXT
+#define CHOICE TRAIN_CHOICE
+#define TEXTS TRAIN_TEXTS
+#define NUMBERS TRAIN_NUMBERS
+#define ANY TRAIN_ANY
+#define BUILT TRAIN_BUILT
+#define NONE TRAIN_NO_EFFECT
+#define LATER TRAIN_LATER
+#define REMOVED TRAIN_REMOVED
+#define ALIAS TRAIN_ALIAS
+#define FIELD(name) .field = offsetof(train_config, name) + 1
+#define KEY(path_, type_, status_, fallback_, unit_, doc_, ...)                                    \
+    {                                                                                              \
+        .path = path_, .type = type_, .status = status_, .fallback = fallback_, .unit = unit_,     \
+        .doc = doc_, __VA_ARGS__                                                                   \
+    }
+#define ZERO .gate = "zero_optimization.stage"
+#define STAGE_3 .gate = "zero_optimization.stage", .opens = "3"
+#define NVME .gate = "zero_optimization.offload_optimizer.device", .opens = "\"nvme\""
+#define PARAM_NVME .gate = "zero_optimization.offload_param.device", .opens = "\"nvme\""
+#define STATE_NVME NVME, .also = {"zero_optimization.offload_param.device"}
+#define ANY_NVME                                                                                   \
+    NVME, .also = {"zero_optimization.offload_param.device", "sifr.offload_activations",           \
+                   "sifr.offload_gradients"}
+#define MOMENTUM_1BIT "OneBitAdam|ZeroOneAdam|OneBitLamb"
+#define ADAMS "Adam|AdamW|OneBitAdam|ZeroOneAdam|MuAdam|MuAdamW"
+#define WARMUPS "WarmupLR|WarmupDecayLR"
+
+/* clang-format off */
+static const train_key train_keys[] = {
+KEY("train_batch_size", INT, BUILT, NULL, "sequences", "The global batch of one optimizer step: train_micro_batch_size_per_gpu x gradient_accumulation_steps x ranks.", .range = "> 0", FIELD(train_batch_size)),
+KEY("train_micro_batch_size_per_gpu", INT, BUILT, NULL, "sequences", "What one rank works on at a time.", .range = "> 0", FIELD(micro_batch_size)),
+KEY("gradient_accumulation_steps", INT, BUILT, NULL, "", "Micro batches that one rank adds up before a step.", .range = "> 0", FIELD(gradient_accumulation_steps)),
+KEY("managed_gradient_accumulation", BOOL, LATER, "true", "", "false lets the caller decide when to step, which the program cannot."),
+KEY("gradient_clipping", NUMBER, BUILT, "1.0", "L2 norm", "Gradients are divided by max(1, (norm + 1e-6) / this); 0 turns it off.", .range = ">= 0", FIELD(gradient_clipping)),
+KEY("communication_data_type", CHOICE, BUILT, "\"fp32\"", "", "The type in which gradients travel to be added. 16 bits halve that, round each rank's part, and keep the bits for a fixed number of ranks only. DeepSpeed's default is the model's type; here it is fp32.", .choices = "fp32|bf16|fp16", FIELD(communication_type)),
+KEY("seq_parallel_communication_data_type", CHOICE, NONE, "\"fp32\"", "", "there is no sequence parallelism here.", .choices = "fp32|bf16|fp16"),
+KEY("prescale_gradients", BOOL, NONE, "false", "", "gradients are summed in fp32 and divided once, by the global count of tokens."),
+KEY("gradient_predivide_factor", NUMBER, NONE, "1.0", "", "gradients are summed in fp32 and divided once, by the global count of tokens.", .range = "> 0"),
+KEY("gradient_allreduce_op", CHOICE, BUILT, "\"mean\"", "", "Gradients are those of the mean loss over the global batch's tokens.", .choices = "mean|sum", .later = "sum"),
+KEY("sparse_gradients", BOOL, REMOVED, "false", "", "DeepSpeed took it out; gradients of embeddings are dense here."),
+KEY("disable_allgather", BOOL, NONE, "false", "", "the plan chooses how parameters are gathered."),
+KEY("dump_state", BOOL, NONE, "false", "", "--dry-run says what each key does, and the effective config is written into the output."),
+KEY("graph_harvesting", BOOL, REMOVED, "false", "", "DeepSpeed took it out; a step is a fixed schedule here."),
+KEY("disable_python_gc", BOOL, NONE, "false", "", "there is no Python here."),
+KEY("dataloader_drop_last", BOOL, NONE, "false", "", "a last global batch that is not full is always dropped, and said."),
+KEY("vocabulary_size", INT, NONE, NULL, "tokens", "the vocabulary is that of the model's config.json.", .range = "> 0"),
+KEY("use_data_before_expert_parallelism", BOOL, NONE, "false", "", "there is no expert parallelism here."),
+KEY("steps_per_print", INT, BUILT, NULL, "steps", "A plain line is printed each so many steps.", .range = "> 0", FIELD(steps_per_print)),
+KEY("log_level", TEXT, NONE, NULL, "", "what is said does not depend on a level."),
+KEY("wall_clock_breakdown", BOOL, BUILT, "false", "", "Prints where the time went, by class of instruction, planned beside measured; of several ranks the least, median and largest, and which rank that is.", FIELD(wall_clock_breakdown)),
+KEY("memory_breakdown", BOOL, BUILT, "false", "", "Prints the ranks' memory before the first step, after it and at the end: planned by class, and measured.", FIELD(memory_breakdown)),
+KEY("zero_allow_untested_optimizer", BOOL, NONE, "false", "", "every optimizer that is built works with every ZeRO stage that is built."),
+KEY("zero_force_ds_cpu_optimizer", BOOL, NONE, "true", "", "there is one optimizer for each device."),
+KEY("allgather_size", INT, ALIAS, NULL, "elements", "Old spelling.", .alias = "zero_optimization.allgather_bucket_size"),
+
+KEY("optimizer", SECTION, BUILT, NULL, "", "The optimizer; AdamW with the Hugging Face Trainer's values where it is not given."),
+KEY("optimizer.type", CHOICE, BUILT, "\"AdamW\"", "", "AdamW, or Adam with DeepSpeed's meaning: it is AdamW too unless adam_w_mode is false.", .choices = "AdamW|Adam|Adagrad|Lamb|Lion|Muon|OneBitAdam|ZeroOneAdam|OneBitLamb|MuAdam|MuAdamW|MuSGD", .later = "Adagrad|Lamb|Lion|Muon|OneBitAdam|ZeroOneAdam|OneBitLamb|MuAdam|MuAdamW|MuSGD", FIELD(optimizer.kind)),
+KEY("optimizer.legacy_fusion", BOOL, NONE, "false", "", "the optimizer is one fused pass."),
+KEY("optimizer.params", SECTION, BUILT, NULL, "", "Parameters of the optimizer."),
+KEY("optimizer.params.lr", NUMBER, BUILT, "0.001", "", "Learning rate; --learning-rate. \"auto\", and no optimizer section: 5e-5, as the Hugging Face Trainer.", .range = ">= 0", FIELD(optimizer.lr)),
+KEY("optimizer.params.betas", NUMBERS, BUILT, "[0.9, 0.999]", "", "Decay of the first and second moment.", .range = "0..<1"),
+KEY("optimizer.params.eps", NUMBER, BUILT, "1e-8", "", "Added to the root of the second moment, after bias correction.", .range = ">= 0", FIELD(optimizer.eps)),
+KEY("optimizer.params.weight_decay", NUMBER, BUILT, "0.0", "", "Weight decay, for every parameter.", .range = ">= 0", FIELD(optimizer.weight_decay)),
+KEY("optimizer.params.bias_correction", BOOL, BUILT, "true", "", "Divides the moments by 1 - beta^step.", .only = ADAMS "|Lamb", FIELD(optimizer.bias_correction)),
+KEY("optimizer.params.adam_w_mode", BOOL, BUILT, "true", "", "With type Adam: true is decoupled weight decay (AdamW), false adds it to the gradient (L2). AdamW ignores it.", .only = ADAMS, FIELD(optimizer.decoupled)),
+KEY("optimizer.params.torch_adam", BOOL, NONE, "false", "", "there is one AdamW, and no torch.", .only = ADAMS),
+KEY("optimizer.params.fp32_optimizer_states", BOOL, LATER, "true", "", "false keeps the moments in the parameters' type.", .only = ADAMS),
+KEY("optimizer.params.amsgrad", BOOL, LATER, "false", "", "The AMSGrad variant; DeepSpeed's fused Adam refuses it too.", .only = ADAMS),
+KEY("optimizer.params.foreach", BOOL, NONE, NULL, "", "there is no torch.", .only = ADAMS),
+KEY("optimizer.params.set_grad_none", BOOL, NONE, "true", "", "gradient buffers are planned, not dropped.", .only = ADAMS),
+KEY("optimizer.params.max_grad_norm", NUMBER, REMOVED, NULL, "", "DeepSpeed raises on it; use gradient_clipping.", .neutral = "0"),
+KEY("optimizer.params.momentum", NUMBER, LATER, "0.95", "", "Muon's momentum.", .only = "Muon|MuSGD"),
+KEY("optimizer.params.muon_lr", NUMBER, LATER, NULL, "", "Learning rate of the matrices.", .only = "Muon"),
+KEY("optimizer.params.adam_lr", NUMBER, LATER, NULL, "", "Learning rate of what Muon leaves to Adam.", .only = "Muon"),
+KEY("optimizer.params.ns_method", CHOICE, LATER, "\"gram\"", "", "Form of the Newton-Schulz iteration.", .choices = "gram|standard", .only = "Muon"),
+KEY("optimizer.params.freeze_step", INT, LATER, "100000", "steps", "Steps of plain Adam before compression.", .only = MOMENTUM_1BIT),
+KEY("optimizer.params.cuda_aware", BOOL, LATER, "false", "", "MPI handles device memory.", .only = MOMENTUM_1BIT),
+KEY("optimizer.params.comm_backend_name", TEXT, LATER, "\"nccl\"", "", "Transport of the compressed momentum.", .only = MOMENTUM_1BIT),
+KEY("optimizer.params.var_freeze_step", INT, LATER, "100000", "steps", "0/1 Adam: when the second moment stops.", .only = "ZeroOneAdam"),
+KEY("optimizer.params.var_update_scaler", INT, LATER, "16", "steps", "0/1 Adam: interval of second moment updates.", .only = "ZeroOneAdam"),
+KEY("optimizer.params.local_step_scaler", INT, LATER, "32678", "steps", "0/1 Adam: interval of local steps.", .only = "ZeroOneAdam"),
+KEY("optimizer.params.local_step_clipper", INT, LATER, "16", "steps", "0/1 Adam: most local steps.", .only = "ZeroOneAdam"),
+KEY("optimizer.params.max_coeff", NUMBER, LATER, "10.0", "", "LAMB: upper bound of the trust ratio.", .only = "Lamb|OneBitLamb"),
+KEY("optimizer.params.min_coeff", NUMBER, LATER, "0.01", "", "LAMB: lower bound of the trust ratio.", .only = "Lamb|OneBitLamb"),
+KEY("optimizer.params.coeff_beta", NUMBER, LATER, "0.9", "", "1-bit LAMB: averaging of the trust ratio.", .only = "OneBitLamb"),
+KEY("optimizer.params.factor_max", NUMBER, LATER, "4.0", "", "1-bit LAMB: upper bound of the factor.", .only = "OneBitLamb"),
+KEY("optimizer.params.factor_min", NUMBER, LATER, "0.5", "", "1-bit LAMB: lower bound of the factor.", .only = "OneBitLamb"),
+KEY("optimizer.params.factor_threshold", NUMBER, LATER, "0.1", "", "1-bit LAMB: most that the factor changes in a step.", .only = "OneBitLamb"),
+
+KEY("scheduler", SECTION, BUILT, NULL, "", "The learning-rate schedule, advanced once each optimizer step; a constant rate where it is not given."),
+KEY("scheduler.type", CHOICE, BUILT, NULL, "", "See scheduler.params for what each kind takes.", .choices = "WarmupLR|WarmupDecayLR|WarmupCosineLR|OneCycle|LRRangeTest"),
+KEY("scheduler.params", SECTION, BUILT, NULL, "", "Parameters of the schedule."),
+KEY("scheduler.params.warmup_min_lr", NUMBER, BUILT, "0.0", "", "Rate at the start.", .range = ">= 0", .only = WARMUPS, FIELD(schedule.warmup_min_lr)),
+KEY("scheduler.params.warmup_max_lr", NUMBER, BUILT, NULL, "", "Rate after the warm-up. Default: the optimizer's (WarmupLR), 0.001 (WarmupDecayLR); \"auto\": the optimizer's.", .range = ">= 0", .only = WARMUPS, FIELD(schedule.warmup_max_lr)),
+KEY("scheduler.params.warmup_num_steps", INT, BUILT, "1000", "steps", "Length of the warm-up, at least 2. \"auto\": none, which counts as 2.", .range = ">= 0", .only = WARMUPS "|WarmupCosineLR", FIELD(schedule.warmup_num_steps)),
+KEY("scheduler.params.warmup_type", CHOICE, BUILT, "\"log\"", "", "log: ln(t + 1) / ln(warmup_num_steps); linear: t / warmup_num_steps, t counted from 0.", .choices = "log|linear", .only = WARMUPS "|WarmupCosineLR", FIELD(schedule.warmup_type)),
+KEY("scheduler.params.total_num_steps", INT, BUILT, NULL, "steps", "Where the decay ends; required. \"auto\": the steps of the run.", .range = "> 0", .only = "WarmupDecayLR|WarmupCosineLR", FIELD(schedule.total_num_steps)),
+KEY("scheduler.params.warmup_min_ratio", NUMBER, BUILT, "0.0", "", "Start of the warm-up, as a share of the optimizer's rate.", .range = "0..1", .only = "WarmupCosineLR", FIELD(schedule.warmup_min_ratio)),
+KEY("scheduler.params.cos_min_ratio", NUMBER, BUILT, "0.0001", "", "End of the decay, as a share of the optimizer's rate.", .range = "0..1", .only = "WarmupCosineLR", FIELD(schedule.cos_min_ratio)),
+KEY("scheduler.params.cycle_min_lr", NUMBER, BUILT, NULL, "", "Rate at the start and end of the cycle; required.", .range = ">= 0", .only = "OneCycle", FIELD(schedule.cycle_min_lr)),
+KEY("scheduler.params.cycle_max_lr", NUMBER, BUILT, NULL, "", "Rate in the middle of the cycle; required.", .range = ">= 0", .only = "OneCycle", FIELD(schedule.cycle_max_lr)),
+KEY("scheduler.params.decay_lr_rate", NUMBER, BUILT, "0.0", "", "After the cycle the rate is cycle_min_lr / (1 + this x steps / decay_step_size).", .range = ">= 0", .only = "OneCycle", FIELD(schedule.decay_lr_rate)),
+KEY("scheduler.params.cycle_first_step_size", INT, BUILT, "2000", "steps", "Length of the rising half.", .range = "> 0", .only = "OneCycle", FIELD(schedule.first_step_size)),
+KEY("scheduler.params.cycle_second_step_size", INT, BUILT, NULL, "steps", "Length of the falling half; that of the first where not given.", .range = "> 0", .only = "OneCycle", FIELD(schedule.second_step_size)),
+KEY("scheduler.params.cycle_first_stair_count", INT, BUILT, "0", "", "Stairs in the rising half; 0: none.", .range = ">= 0", .only = "OneCycle", FIELD(schedule.first_stair_count)),
+KEY("scheduler.params.cycle_second_stair_count", INT, BUILT, NULL, "", "Stairs in the falling half; those of the first where not given.", .range = ">= 0", .only = "OneCycle", FIELD(schedule.second_stair_count)),
+KEY("scheduler.params.decay_step_size", INT, BUILT, "0", "steps", "Interval of the decay after the cycle; 0: no decay.", .range = ">= 0", .only = "OneCycle", FIELD(schedule.decay_step_size)),
+KEY("scheduler.params.cycle_momentum", BOOL, BUILT, "true", "", "Moves the first beta against the rate, and sets the second to 0.99.", .only = "OneCycle", FIELD(schedule.cycle_momentum)),
+KEY("scheduler.params.cycle_min_mom", NUMBER, BUILT, "0.8", "", "First beta in the middle of the cycle.", .range = "0..<1", .only = "OneCycle", FIELD(schedule.cycle_min_mom)),
+KEY("scheduler.params.cycle_max_mom", NUMBER, BUILT, "0.9", "", "First beta at the start and end of the cycle.", .range = "0..<1", .only = "OneCycle", FIELD(schedule.cycle_max_mom)),
+KEY("scheduler.params.decay_mom_rate", NUMBER, BUILT, "0.0", "", "After the cycle the first beta is cycle_max_mom x (1 + this x steps / decay_step_size).", .range = ">= 0", .only = "OneCycle", FIELD(schedule.decay_mom_rate)),
+KEY("scheduler.params.lr_range_test_min_lr", NUMBER, BUILT, "0.001", "", "Rate at the start.", .range = ">= 0", .only = "LRRangeTest", FIELD(schedule.range_min_lr)),
+KEY("scheduler.params.lr_range_test_step_size", INT, BUILT, "2000", "steps", "Steps in which the rate grows by lr_range_test_step_rate of its start.", .range = "> 0", .only = "LRRangeTest", FIELD(schedule.range_step_size)),
+KEY("scheduler.params.lr_range_test_step_rate", NUMBER, BUILT, "1.0", "", "Growth of the rate, as a share of its start.", .range = ">= 0", .only = "LRRangeTest", FIELD(schedule.range_step_rate)),
+KEY("scheduler.params.lr_range_test_staircase", BOOL, BUILT, "false", "", "Grows at the end of each interval only.", .only = "LRRangeTest", FIELD(schedule.range_staircase)),
+KEY("scheduler.params.last_batch_iteration", INT, NONE, "-1", "steps", "a resumed run takes it from its checkpoint.", .range = ">= -1"),
+
+KEY("bf16", SECTION, BUILT, NULL, "", "bf16 parameters and arithmetic beside fp32 master weights and optimizer state."),
+KEY("bf16.enabled", BOOL, BUILT, "false", "", "Trains in bf16; false is fp32. \"auto\": false, unless --bf16.", .flag = "bf16", FIELD(bf16)),
+KEY("bf16.immediate_grad_update", BOOL, NONE, "false", "", "the schedule adds gradients up where they are made."),
+KEY("bf16.check_grad_overflow", BOOL, NONE, "true", "", "non-finite gradients never reach the weights, in any precision; the step is skipped, and said."),
+KEY("bf16.bf16_master_weights_and_grads", BOOL, BUILT, "false", "", "No fp32 master weights: the bf16 parameters themselves are updated, rounded stochastically, and sums of gradients are kept in bf16 too. DeepSpeed asks for stages 1 to 3, and for CPU offload unless bf16_optimizer_states is true; here it needs neither.", FIELD(bf16_masters)),
+KEY("bf16.bf16_optimizer_states", BOOL, BUILT, "false", "", "Adam's moments in bf16, rounded stochastically. DeepSpeed asks for bf16_master_weights_and_grads with it; here it may stand alone, beside fp32 master weights.", FIELD(bf16_moments)),
+KEY("bfloat16", SECTION, ALIAS, NULL, "", "Old spelling.", .alias = "bf16"),
+KEY("fp16", SECTION, BUILT, NULL, "", "fp16 parameters and activations beside fp32 master weights and optimizer state, with loss scaling; products are computed in fp32."),
+KEY("fp16.enabled", BOOL, BUILT, "false", "", "Trains in fp16. \"auto\": false, unless --fp16.", .flag = "fp16", FIELD(fp16.enabled)),
+KEY("fp16.auto_cast", BOOL, LATER, "false", "", "Casts inputs to fp16."),
+KEY("fp16.loss_scale", NUMBER, BUILT, "0", "", "Fixed loss scale; 0: dynamic.", .range = ">= 0", FIELD(fp16.loss_scale)),
+KEY("fp16.initial_scale_power", INT, BUILT, "16", "", "The first dynamic scale is 2 to this.", .range = ">= 0", FIELD(fp16.initial_scale_power)),
+KEY("fp16.loss_scale_window", INT, BUILT, "1000", "steps", "Steps without overflow after which the scale doubles.", .range = "> 0", FIELD(fp16.loss_scale_window)),
+KEY("fp16.hysteresis", INT, BUILT, "2", "", "The overflow of this number, and each one after it, halves the scale; counted anew when it doubles.", .range = "> 0", FIELD(fp16.hysteresis)),
+KEY("fp16.consecutive_hysteresis", BOOL, BUILT, "false", "", "Counts the hysteresis anew after each step without overflow.", FIELD(fp16.consecutive_hysteresis)),
+KEY("fp16.min_loss_scale", NUMBER, BUILT, "1", "", "Least dynamic scale; an overflow at it ends the run.", .range = "> 0", FIELD(fp16.min_loss_scale)),
+KEY("fp16.fp16_master_weights_and_grads", BOOL, LATER, "false", "", "Master weights and gradients in fp16."),
+KEY("amp", SECTION, REMOVED, NULL, "", "NVIDIA Apex; DeepSpeed took it out; use bf16."),
+KEY("amp.enabled", BOOL, REMOVED, "false", "", "NVIDIA Apex; DeepSpeed took it out; use bf16."),
+KEY("amp.opt_level", TEXT, REMOVED, NULL, "", "Apex's level."),
+KEY("torch_autocast", SECTION, LATER, NULL, "", "torch's automatic mixed precision."),
+KEY("torch_autocast.enabled", BOOL, LATER, "false", "", "Switches it on; bf16.enabled and fp16.enabled are what is built."),
+KEY("torch_autocast.dtype", CHOICE, LATER, "\"bfloat16\"", "", "The low precision.", .choices = "bfloat16|float16|bf16|fp16"),
+KEY("torch_autocast.lower_precision_safe_modules", TEXTS, LATER, NULL, "", "Modules that run in low precision."),
+KEY("data_types", SECTION, BUILT, NULL, "", "Types of what is stored."),
+KEY("data_types.grad_accum_dtype", CHOICE, BUILT, "\"fp32\"", "", "The type in which sums of gradients are kept: fp32, or the model's type, which halves their memory and what travels, and rounds every partial sum. DeepSpeed's default is the model's type; here it is fp32.", .choices = "fp32|bf16|fp16", FIELD(grad_accum_dtype)),
+KEY("data_types.param_dtype", CHOICE, BUILT, NULL, "", "The type of the parameters; must be the one that bf16.enabled and fp16.enabled give.", .choices = "fp32|bf16|fp16"),
+KEY("data_types.buffer_dtype", CHOICE, NONE, NULL, "", "the models here keep no buffers.", .choices = "fp32|bf16|fp16"),
+KEY("data_types.keep_in_fp32_modules", TEXTS, LATER, NULL, "", "Buffers of modules that stay in fp32.", .neutral = "[]|[\"auto\"]"),
+
+KEY("zero_optimization", SECTION, BUILT, NULL, "", "ZeRO: which state each rank keeps whole and which as a slice.", .bool_means = "{\"stage\": 1}"),
+KEY("zero_optimization.stage", INT, BUILT, "0", "", "0: everything whole; 1: optimizer state as a slice; 2: gradients too; 3: parameters too.", .choices = "0|1|2|3", FIELD(zero_stage)),
+KEY("zero_optimization.contiguous_gradients", BOOL, NONE, "true", "", "the gradients of a unit are made in one flat buffer."),
+KEY("zero_optimization.reduce_scatter", BOOL, NONE, "true", "", "a gradient is summed, in fp32, where its slice is kept; an all-reduce would give the same."),
+KEY("zero_optimization.reduce_bucket_size", INT, BUILT, "5e8", "elements", "Gradients on their way beside computing, unit by unit, at stages 2 and 3 one unit at a time; a larger unit is waited for at once. No buffer has this size.", .range = "> 0", FIELD(zero.reduce_bucket_size)),
+KEY("zero_optimization.use_multi_rank_bucket_allreduce", BOOL, NONE, "true", "", "every unit is summed slice by slice, each where it is kept."),
+KEY("zero_optimization.allgather_partitions", BOOL, NONE, "true", "", "the slices of a unit are gathered by one call."),
+KEY("zero_optimization.allgather_bucket_size", INT, BUILT, "5e8", "elements", "What is on its way at a time after the update, at least one unit. No buffer has this size.", .range = ">= 0", FIELD(zero.allgather_bucket_size)),
+KEY("zero_optimization.overlap_comm", BOOL, BUILT, NULL, "", "Transfers run beside computing; false: each is waited for at once. Where not given: true at stage 3 only.", FIELD(zero.overlap_comm)),
+KEY("zero_optimization.compute_grad_norm", BOOL, LATER, "true", "", "Stages 1 and 2: false leaves the gradient norm out.", ZERO),
+KEY("zero_optimization.round_robin_gradients", BOOL, NONE, "false", "", "every unit is cut into equal slices, so ranks have equal shares."),
+KEY("zero_optimization.parameter_alignment", BOOL, NONE, "false", "", "parameters always start on blocks of 1,024 elements."),
+KEY("zero_optimization.ignore_unused_parameters", BOOL, NONE, "true", "", "a schedule knows every parameter that it uses."),
+KEY("zero_optimization.load_from_fp32_weights", BOOL, LATER, "true", "", "false rebuilds the masters from 16-bit weights on load.", ZERO),
+KEY("zero_optimization.elastic_checkpoint", BOOL, NONE, "false", "", "a checkpoint names parameters and ranges, not ranks."),
+KEY("zero_optimization.legacy_stage1", BOOL, REMOVED, "false", "", "DeepSpeed raises on it; use stage 1."),
+KEY("zero_optimization.sub_group_size", INT, BUILT, NULL, "elements of the local slice", "With state or parameters on nvme: what is read, updated and written at a time, of one unit. Where not given, 4194304 (DeepSpeed: 1e9), which bounds the buffers.", .range = ">= 0", STATE_NVME, FIELD(offload.sub_group_size)),
+KEY("zero_optimization.stage3_prefetch_bucket_size", INT, BUILT, "1", "elements", "Units are gathered ahead of their use until at least so many elements are; 0: none. By default one unit; DeepSpeed's 5e7 gathers small models whole.", .range = ">= 0", STAGE_3, FIELD(zero.prefetch_bucket_size)),
+KEY("zero_optimization.stage3_param_persistence_threshold", INT, BUILT, "0", "elements", "Units of at most so many elements stay whole on every rank, and are gathered after each update. DeepSpeed counts tensors, with 1e5; here a unit is one transfer, and the default is none.", .range = ">= 0", STAGE_3, FIELD(zero.param_persistence_threshold)),
+KEY("zero_optimization.stage3_model_persistence_threshold", INT, BUILT, "9223372036854775807", "elements", "Most elements that stay whole in this way, units in the model's order.", .range = ">= 0", STAGE_3, FIELD(zero.model_persistence_threshold)),
+KEY("zero_optimization.stage3_max_live_parameters", INT, BUILT, "1e9", "elements", "Nothing is gathered ahead beyond so many gathered elements.", .range = ">= 0", STAGE_3, FIELD(zero.max_live_parameters)),
+KEY("zero_optimization.stage3_max_reuse_distance", INT, BUILT, "0", "elements", "A unit stays gathered where fewer elements are gathered before its next use. By default none; DeepSpeed's 1e9 keeps small models whole on every rank.", .range = ">= 0", STAGE_3, FIELD(zero.max_reuse_distance)),
+KEY("zero_optimization.stage3_module_granularity_threshold", INT, NONE, "0", "elements", "units are given by the model's description.", .range = ">= 0"),
+KEY("zero_optimization.stage3_use_all_reduce_for_fetch_params", BOOL, NONE, "false", "", "slices are gathered, which moves half of what an all-reduce does."),
+KEY("zero_optimization.stage3_allgather_sequential", BOOL, NONE, "false", "", "slices are gathered to where they are used, with no buffer between."),
+KEY("zero_optimization.stage3_gather_16bit_weights_on_model_save", BOOL, NONE, "false", "", "the output is always a whole Hugging Face folder."),
+KEY("zero_optimization.stage3_gather_fp16_weights_on_model_save", BOOL, ALIAS, NULL, "", "Old spelling.", .alias = "zero_optimization.stage3_gather_16bit_weights_on_model_save"),
+KEY("zero_optimization.zero_hpz_partition_size", INT, LATER, "1", "ranks", "ZeRO++: ranks of the secondary group.", .range = ">= 0", ZERO),
+KEY("zero_optimization.zero_quantized_weights", BOOL, LATER, "false", "", "ZeRO++: int8 all-gather.", ZERO),
+KEY("zero_optimization.zero_quantized_gradients", BOOL, LATER, "false", "", "ZeRO++: int4 reduction.", ZERO),
+KEY("zero_optimization.zero_quantized_nontrainable_weights", BOOL, LATER, "false", "", "Frozen weights kept as int8.", ZERO),
+KEY("zero_optimization.zeropp_loco_param", ANY, REMOVED, NULL, "", "LoCo error feedback; DeepSpeed took it out.", ZERO),
+KEY("zero_optimization.mics_shard_size", INT, REMOVED, "-1", "ranks", "MiCS; DeepSpeed took it out.", ZERO),
+KEY("zero_optimization.mics_hierarchical_params_gather", BOOL, REMOVED, "false", "", "MiCS; DeepSpeed took it out.", ZERO),
+KEY("zero_optimization.memory_efficient_linear", BOOL, NONE, "true", "", "an internal of torch."),
+KEY("zero_optimization.override_module_apply", BOOL, NONE, "true", "", "an internal of torch."),
+KEY("zero_optimization.pipeline_loading_checkpoint", BOOL, NONE, "false", "", "weights are mapped from the file, not copied once for each rank."),
+KEY("zero_optimization.log_trace_cache_warnings", BOOL, NONE, "false", "", "there is no trace: the schedule is worked out ahead."),
+KEY("zero_optimization.enable_sanity_checks", BOOL, NONE, "false", "", "checks are always on."),
+KEY("zero_optimization.save_muon_momentum_buffer_in_memory", BOOL, LATER, "false", "", "Keeps Muon's momentum off NVMe.", ZERO),
+KEY("zero_optimization.cpu_offload", BOOL, ALIAS, NULL, "", "Old spelling.", .alias = "zero_optimization.offload_optimizer", .bool_means = "{\"device\": \"cpu\"}"),
+KEY("zero_optimization.cpu_offload_param", BOOL, ALIAS, NULL, "", "Old spelling.", .alias = "zero_optimization.offload_param", .bool_means = "{\"device\": \"cpu\"}"),
+KEY("zero_optimization.cpu_offload_params", BOOL, ALIAS, NULL, "", "Old spelling.", .alias = "zero_optimization.offload_param", .bool_means = "{\"device\": \"cpu\"}"),
+KEY("zero_optimization.cpu_offload_use_pin_memory", BOOL, NONE, NULL, "", "DeepSpeed ignores it; see offload_optimizer.pin_memory."),
+KEY("zero_optimization.leaf_module", SECTION, NONE, NULL, "", "units are given by the model's description."),
+KEY("zero_optimization.leaf_module.classes", TEXTS, NONE, NULL, "", "units are given by the model's description."),
+KEY("zero_optimization.leaf_module.names", TEXTS, NONE, "[]", "", "units are given by the model's description."),
+KEY("zero_optimization.leaf_module.name_suffixes", TEXTS, NONE, "[]", "", "units are given by the model's description."),
+KEY("zero_optimization.offload_param", SECTION, BUILT, NULL, "", "Stage 3: parameters, as the model reads them, kept elsewhere."),
+KEY("zero_optimization.offload_param.device", CHOICE, BUILT, "\"none\"", "", "Where each rank's slices of the parameters are kept; at stage 3 only. nvme: each is read before its unit is gathered, and written after its update. cpu is where they are anyway: ranks here are CPUs.", .choices = "none|cpu|nvme", FIELD(offload_param.device)),
+KEY("zero_optimization.offload_param.nvme_path", TEXT, BUILT, NULL, "", "Directory on the disk that holds them; where both sections have one, the same one.", PARAM_NVME, FIELD(offload_param.nvme_path)),
+KEY("zero_optimization.offload_param.buffer_count", INT, BUILT, NULL, "", "Slices that may be in memory at a time between the disk and their use. Where not given, as many as are needed and one that is read ahead (DeepSpeed: 5).", .range = "> 0", PARAM_NVME, FIELD(offload_param.buffer_count)),
+KEY("zero_optimization.offload_param.buffer_size", INT, BUILT, NULL, "elements", "The largest slice that may be expected; no buffer is larger than its slice. Where not given, any (DeepSpeed: 1e8).", .range = "> 0", PARAM_NVME, FIELD(offload_param.buffer_size)),
+KEY("zero_optimization.offload_param.max_in_cpu", INT, BUILT, "0", "elements of the local slices", "Slices that stay in memory, units in the model's order, as long as all of them have at most so many elements (DeepSpeed: 1e9, with which small models have nothing on disk).", .range = ">= 0", PARAM_NVME, FIELD(offload_param.max_in_cpu)),
+KEY("zero_optimization.offload_param.pin_memory", BOOL, BUILT, "true", "", "What slices are read to and written from is pinned for the disk, where the limit of locked memory allows.", PARAM_NVME, FIELD(offload_param.pin_memory)),
+KEY("zero_optimization.offload_optimizer", SECTION, BUILT, NULL, "", "Optimizer state (fp32 master weights, both moments) kept elsewhere."),
+KEY("zero_optimization.offload_optimizer.device", CHOICE, BUILT, "\"none\"", "", "Where the optimizer state is kept, at any stage (DeepSpeed: nvme at stage 3 only). cpu is where it is anyway: ranks here are CPUs.", .choices = "none|cpu|nvme", FIELD(offload.device)),
+KEY("zero_optimization.offload_optimizer.nvme_path", TEXT, BUILT, NULL, "", "Directory on the disk that holds the state; each rank makes one of its own in it, and removes it at the end.", NVME, FIELD(offload.nvme_path)),
+KEY("zero_optimization.offload_optimizer.buffer_count", INT, BUILT, NULL, "", "Buffers in memory, each for one kind of state (two, in 16 bits three) of one sub-group. Where not given, as many as let one be read, one updated and one written at the same time (DeepSpeed: 4).", .range = "> 0", NVME, FIELD(offload.buffer_count)),
+KEY("zero_optimization.offload_optimizer.pin_memory", BOOL, BUILT, "true", "", "What state and gradients are read to and written from is pinned for the disk, where the limit of locked memory allows.", NVME, FIELD(offload.pin_memory)),
+KEY("zero_optimization.offload_optimizer.pipeline_read", BOOL, BUILT, "true", "", "Reads the next sub-group beside the update of the current one (DeepSpeed: false).", NVME, FIELD(offload.pipeline_read)),
+KEY("zero_optimization.offload_optimizer.pipeline_write", BOOL, BUILT, "true", "", "Writes the last sub-group beside the update of the current one (DeepSpeed: false).", NVME, FIELD(offload.pipeline_write)),
+KEY("zero_optimization.offload_optimizer.fast_init", BOOL, NONE, "false", "", "moments begin as zeros that no one has to write."),
+KEY("zero_optimization.offload_optimizer.ratio", NUMBER, BUILT, "1.0", "", "Share of the state that is kept elsewhere, at any stage (DeepSpeed: stage 3 only, and cpu). What stays is that of whole units, in the model's order.", .range = "0..1", FIELD(offload.ratio)),
+KEY("zero_optimization.offload_optimizer.super_offload", BOOL, LATER, "false", "", "Offload for superchips."),
+KEY("zero_optimization.offload_optimizer.cpuadam_cores_perc", NUMBER, LATER, "0.8", "", "Share of the cores for that.", .range = "0..1"),
+KEY("zero_optimization.zenflow", SECTION, LATER, NULL, "", "Updates the most important gradients at once and the rest behind; on where the section is there.", .ungated = true),
+KEY("zero_optimization.zenflow.topk_ratio", NUMBER, LATER, "0.1", "", "Share that is updated at once.", .range = "0..1"),
+KEY("zero_optimization.zenflow.select_strategy", CHOICE, LATER, "\"auto\"", "", "When they are chosen.", .choices = "auto|step|epoch"),
+KEY("zero_optimization.zenflow.select_interval", INT, LATER, NULL, "steps", "How often they are chosen."),
+KEY("zero_optimization.zenflow.update_interval", INT, LATER, NULL, "steps", "How often the rest is updated."),
+KEY("zero_optimization.zenflow.overlap_step", BOOL, LATER, "false", "", "Updates behind the next step."),
+KEY("zero_optimization.zenflow.offload", BOOL, LATER, "false", "", "Keeps the chosen ones' state on the host."),
+KEY("zero_optimization.zenflow.auto_ratio", NUMBER, LATER, "0.99", "", "Threshold of the automatic interval.", .range = "0..1"),
+KEY("zero_optimization.zenflow.full_warm_up_rounds", INT, LATER, "0", "", "Rounds that update everything."),
+KEY("zero_optimization.zenflow.pt_reserved_cores_perc", NUMBER, LATER, "0.5", "", "Share of the cores left to torch.", .range = "0..1"),
+KEY("zero_optimization.zenflow.steps_per_epoch", INT, LATER, NULL, "steps", "Steps of an epoch."),
+
+KEY("activation_checkpointing", SECTION, BUILT, NULL, "", "Recomputing activations. partition_activations, cpu_checkpointing, contiguous_memory_optimization or number_checkpoints make sifr.recompute \"unit\" where that is not given."),
+KEY("activation_checkpointing.partition_activations", BOOL, NONE, "false", "", "no two ranks hold the same activations, so there is nothing to split: that takes tensor parallelism."),
+KEY("activation_checkpointing.cpu_checkpointing", BOOL, NONE, "false", "", "ranks here are CPUs: activations are in the host's memory."),
+KEY("activation_checkpointing.contiguous_memory_optimization", BOOL, NONE, "false", "", "the planner places every buffer in one block. As in DeepSpeed it needs partition_activations and number_checkpoints."),
+KEY("activation_checkpointing.number_checkpoints", INT, BUILT, NULL, "units", "Of the units between the first and the last, inputs that are kept; what lies between two of them is computed again. As many as there are units, or more: every unit's.", .range = "> 0", .gate = "sifr.recompute", .opens = "\"unit\"", FIELD(activations.checkpoints)),
+KEY("activation_checkpointing.synchronize_checkpoint_boundary", BOOL, NONE, "false", "", "there is nothing to wait for: what computes runs in order, one instruction after the other."),
+KEY("activation_checkpointing.profile", BOOL, BUILT, "false", "", "Prints at the end what forward, recomputation and backward of each unit took a step.", FIELD(activations.profile)),
+KEY("aio", SECTION, BUILT, NULL, "", "How the disk is read and written; acts with offload_optimizer, offload_param, sifr.offload_gradients or sifr.offload_activations on nvme."),
+KEY("aio.block_size", INT, BUILT, "1048576", "bytes", "Size of a request, a multiple of 4096.", .range = "> 0", ANY_NVME, FIELD(aio.block_size)),
+KEY("aio.queue_depth", INT, BUILT, "32", "requests", "Requests under way at a time in each thread's ring (DeepSpeed: 8).", .range = "> 0", ANY_NVME, FIELD(aio.queue_depth)),
+KEY("aio.intra_op_parallelism", INT, BUILT, "1", "threads", "Threads with a ring each.", .range = "> 0", ANY_NVME, FIELD(aio.threads)),
+KEY("aio.thread_count", INT, ALIAS, NULL, "", "The name in DeepSpeed's docs, which its source ignores.", .alias = "aio.intra_op_parallelism"),
+KEY("aio.single_submit", BOOL, BUILT, "false", "", "One system call for each request, not for all that fit in the ring.", ANY_NVME, FIELD(aio.single_submit)),
+KEY("aio.overlap_events", BOOL, BUILT, "true", "", "A new request as soon as one is done; false: when all in the ring are.", ANY_NVME, FIELD(aio.overlap_events)),
+KEY("aio.use_gds", BOOL, LATER, "false", "", "Reads from NVMe straight into GPU memory; ranks here are CPUs."),
+KEY("checkpoint", SECTION, BUILT, NULL, "", "Checkpoints; --save-steps and --resume are the switches here."),
+KEY("checkpoint.tag_validation", CHOICE, NONE, "\"Warn\"", "", "ranks cannot save different tags here.", .choices = "Ignore|Warn|Fail"),
+KEY("checkpoint.load_universal", BOOL, NONE, "false", "", "every checkpoint names parameters and ranges, not ranks."),
+KEY("checkpoint.use_node_local_storage", BOOL, LATER, "false", "", "Each host saves on its own disk."),
+KEY("checkpoint.parallel_write", SECTION, LATER, NULL, "", "Writing in parallel."),
+KEY("checkpoint.parallel_write.pipeline_stage", BOOL, LATER, "false", "", "Pipeline stages write in parallel."),
+KEY("checkpoint.checkpoint_serialization", BOOL, NONE, "true", "", "checkpoints have one format, safetensors."),
+KEY("checkpoint.writer", SECTION, NONE, NULL, "", "there is one writer: it checks, syncs and renames."),
+KEY("checkpoint.writer.type", CHOICE, NONE, "\"fast\"", "", "there is one writer: it checks, syncs and renames.", .choices = "mock|python|fast"),
+KEY("checkpoint.writer.io_buffer_size", INT, NONE, "67108864", "bytes", "the writer sizes its own buffer.", .range = "> 0"),
+KEY("checkpoint.writer.io_buffer_double", BOOL, NONE, "true", "", "the writer has its own buffers."),
+KEY("checkpoint.writer.io_multiplier", INT, NONE, "1", "", "the writer has its own buffers.", .range = "> 0"),
+KEY("checkpoint.writer.show_statistics", BOOL, NONE, "false", "", "the time of a save is always said."),
+KEY("checkpoint.writer.data_parallel", CHOICE, LATER, NULL, "", "Which ranks share the writing.", .choices = "replica|socket|machine"),
+KEY("checkpoint.writer.decoupled", BOOL, LATER, "false", "", "Writes behind the next steps."),
+KEY("datastates_ckpt", ANY, LATER, NULL, "", "The DataStates checkpoint engine."),
+KEY("nebula", SECTION, REMOVED, NULL, "", "Nebula; DeepSpeed took it out."),
+KEY("nebula.enabled", BOOL, REMOVED, "false", "", "Nebula; DeepSpeed took it out."),
+KEY("nebula.persistent_storage_path", TEXT, REMOVED, NULL, "", "Nebula's directory."),
+KEY("nebula.persistent_time_interval", INT, REMOVED, "100", "seconds", "Nebula's interval."),
+KEY("nebula.num_of_version_in_retention", INT, REMOVED, "2", "", "Versions kept; sifr.save_total_limit is the one here."),
+KEY("nebula.enable_nebula_load", BOOL, REMOVED, "true", "", "Loads from Nebula."),
+KEY("nebula.load_path", TEXT, REMOVED, NULL, "", "Where from."),
+
+KEY("comms_logger", SECTION, BUILT, NULL, "", "A log of the steps' collectives, without slowing them: DeepSpeed waits after each."),
+KEY("comms_logger.enabled", BOOL, BUILT, "false", "", "A table at the end, by operation and message size: calls, latency, bandwidth, and stragglers over the ranks. The section alone does not switch it on.", FIELD(comms_logger.enabled)),
+KEY("comms_logger.verbose", BOOL, BUILT, "false", "", "A line for each call of the first rank as well.", FIELD(comms_logger.verbose)),
+KEY("comms_logger.prof_all", BOOL, BUILT, "true", "", "All operations; false: those of prof_ops."),
+KEY("comms_logger.prof_ops", TEXTS, BUILT, "[]", "", "Operations to log where prof_all is false: all_gather, reduce_scatter, control. DeepSpeed's other names of them pass too; all_reduce is the first two."),
+KEY("comms_logger.debug", BOOL, NONE, "false", "", "a collective's caller is an instruction of the schedule: sifr.trace names each."),
+KEY("flops_profiler", SECTION, LATER, NULL, "", "Counts operations by module; wall_clock_breakdown is what is built."),
+KEY("flops_profiler.enabled", BOOL, LATER, "false", "", "Switches it on."),
+KEY("flops_profiler.recompute_fwd_factor", NUMBER, LATER, "0.0", "", "Share of the forward that is recomputed.", .range = ">= 0"),
+KEY("flops_profiler.profile_step", INT, LATER, "1", "steps", "The step that is counted.", .range = ">= 0"),
+KEY("flops_profiler.module_depth", INT, LATER, "-1", "", "Depth of the printed tree."),
+KEY("flops_profiler.top_modules", INT, LATER, "1", "", "Modules in the summary."),
+KEY("flops_profiler.detailed", BOOL, LATER, "true", "", "Prints the whole tree."),
+KEY("flops_profiler.output_file", TEXT, LATER, NULL, "", "Where to."),
+KEY("tensorboard", SECTION, LATER, NULL, "", "TensorBoard event files."),
+KEY("tensorboard.enabled", BOOL, LATER, "false", "", "Writes them; CSV and JSONL are always written into the output."),
+KEY("tensorboard.output_path", TEXT, LATER, "\"\"", "", "Directory."),
+KEY("tensorboard.job_name", TEXT, LATER, "\"DeepSpeedJobName\"", "", "Name of the run."),
+KEY("csv_monitor", SECTION, LATER, NULL, "", "CSV files, one a series."),
+KEY("csv_monitor.enabled", BOOL, LATER, "false", "", "Writes them; one CSV is always written into the output."),
+KEY("csv_monitor.output_path", TEXT, LATER, "\"\"", "", "Directory."),
+KEY("csv_monitor.job_name", TEXT, LATER, "\"DeepSpeedJobName\"", "", "Name of the run."),
+KEY("wandb", SECTION, LATER, NULL, "", "Weights & Biases."),
+KEY("wandb.enabled", BOOL, LATER, "false", "", "Sends metrics to it."),
+KEY("wandb.group", TEXT, LATER, NULL, "", "Group of the run."),
+KEY("wandb.team", TEXT, LATER, NULL, "", "Team."),
+KEY("wandb.project", TEXT, LATER, "\"deepspeed\"", "", "Project."),
+KEY("comet", SECTION, LATER, NULL, "", "Comet."),
+KEY("comet.enabled", BOOL, LATER, "false", "", "Sends metrics to it."),
+KEY("comet.samples_log_interval", INT, LATER, "100", "samples", "How often.", .range = "> 0"),
+KEY("comet.project", TEXT, LATER, NULL, "", "Project."),
+KEY("comet.workspace", TEXT, LATER, NULL, "", "Workspace."),
+KEY("comet.api_key", TEXT, LATER, NULL, "", "Key."),
+KEY("comet.experiment_name", TEXT, LATER, NULL, "", "Name."),
+KEY("comet.experiment_key", TEXT, LATER, NULL, "", "Key of the experiment."),
+KEY("comet.online", BOOL, LATER, NULL, "", "Online or offline."),
+KEY("comet.mode", TEXT, LATER, NULL, "", "Create or continue."),
+
+KEY("elasticity", SECTION, LATER, NULL, "", "Batch sizes for a changing number of ranks; DeepSpeed took it out."),
+KEY("elasticity.enabled", BOOL, LATER, "false", "", "Switches it on."),
+KEY("elasticity.max_train_batch_size", INT, LATER, "2000", "sequences", "Largest global batch.", .range = "> 0"),
+KEY("elasticity.micro_batch_sizes", NUMBERS, LATER, "[2, 4, 6]", "sequences", "Micro batches to choose from.", .range = "> 0"),
+KEY("elasticity.min_gpus", INT, LATER, "1", "ranks", "Fewest.", .range = "> 0"),
+KEY("elasticity.max_gpus", INT, LATER, "10000", "ranks", "Most.", .range = "> 0"),
+KEY("elasticity.min_time", INT, LATER, "0", "minutes", "Least time between changes.", .range = ">= 0"),
+KEY("elasticity.prefer_larger_batch", BOOL, LATER, "true", "", "Of batches that fit as well, the larger."),
+KEY("elasticity.prefer_large_batch", BOOL, ALIAS, NULL, "", "The name in DeepSpeed's docs.", .alias = "elasticity.prefer_larger_batch"),
+KEY("elasticity.version", NUMBER, LATER, "0.2", "", "Version of the algorithm."),
+KEY("elasticity.ignore_non_elastic_batch_info", BOOL, LATER, "false", "", "Batch keys beside it are ignored."),
+KEY("elasticity.num_gpus_per_node", INT, LATER, "1", "ranks", "Ranks of a host.", .range = "> 0"),
+KEY("elasticity.model_parallel_size", INT, LATER, "1", "ranks", "Ranks of a model.", .range = "> 0"),
+KEY("autotuning", SECTION, LATER, NULL, "", "A search over configs; `sifr plan` prices one without running it."),
+KEY("autotuning.enabled", BOOL, LATER, "false", "", "Switches it on."),
+KEY("autotuning.fast", BOOL, LATER, "true", "", "Tunes the batch size only."),
+KEY("autotuning.results_dir", TEXT, LATER, "\"autotuning_results\"", "", "Directory of results."),
+KEY("autotuning.exps_dir", TEXT, LATER, "\"autotuning_exps\"", "", "Directory of experiments."),
+KEY("autotuning.overwrite", BOOL, LATER, "true", "", "Overwrites results."),
+KEY("autotuning.start_profile_step", INT, LATER, "3", "steps", "First measured step.", .range = ">= 0"),
+KEY("autotuning.end_profile_step", INT, LATER, "5", "steps", "Last measured step.", .range = ">= 0"),
+KEY("autotuning.metric", CHOICE, LATER, "\"throughput\"", "", "What is made best.", .choices = "throughput|latency|flops"),
+KEY("autotuning.metric_path", TEXT, LATER, NULL, "", "File of the metric."),
+KEY("autotuning.model_info_path", TEXT, LATER, NULL, "", "File of the model's sizes."),
+KEY("autotuning.model_info", ANY, LATER, NULL, "", "The model's sizes.", .gate = "autotuning.enabled"),
+KEY("autotuning.tuner_type", CHOICE, LATER, "\"gridsearch\"", "", "Kind of search.", .choices = "gridsearch|random|model_based"),
+KEY("autotuning.tuner_early_stopping", INT, LATER, "5", "", "Experiments without gain before it stops.", .range = ">= 0"),
+KEY("autotuning.tuner_num_trials", INT, LATER, "50", "", "Most experiments.", .range = "> 0"),
+KEY("autotuning.num_tuning_micro_batch_sizes", INT, LATER, "3", "", "Micro batches tried.", .range = "> 0"),
+KEY("autotuning.mp_size", INT, LATER, "1", "ranks", "Ranks of a model.", .range = "> 0"),
+KEY("autotuning.min_train_batch_size", INT, LATER, "1", "sequences", "Least global batch.", .range = "> 0"),
+KEY("autotuning.max_train_batch_size", INT, LATER, NULL, "sequences", "Largest global batch.", .range = "> 0"),
+KEY("autotuning.min_train_micro_batch_size_per_gpu", INT, LATER, "1", "sequences", "Least micro batch.", .range = "> 0"),
+KEY("autotuning.max_train_micro_batch_size_per_gpu", INT, LATER, "1024", "sequences", "Largest micro batch.", .range = "> 0"),
+KEY("autotuning.arg_mappings", ANY, LATER, NULL, "", "Names of the user's arguments.", .gate = "autotuning.enabled"),
+
+KEY("pipeline", SECTION, LATER, NULL, "", "Pipeline parallelism."),
+KEY("pipeline.enabled", BOOL, LATER, "false", "", "Switches it on."),
+KEY("pipeline.stages", INT, LATER, "1", "stages", "Number of pipeline stages.", .range = "> 0", .ungated = true),
+KEY("pipeline.partition", TEXT, LATER, "\"best\"", "", "How layers are shared out: best, uniform, parameters, type:…"),
+KEY("pipeline.seed_layers", BOOL, LATER, "false", "", "Seeds each layer apart."),
+KEY("pipeline.activation_checkpoint_interval", INT, LATER, "0", "layers", "Layers between kept activations; 0: all are kept.", .range = ">= 0"),
+KEY("pipeline.pipe_partitioned", BOOL, LATER, "true", "", "Splits activations between stages over tensor-parallel ranks."),
+KEY("pipeline.grad_partitioned", BOOL, LATER, "true", "", "Splits their gradients likewise."),
+KEY("pipeline.schedule", TEXT, LATER, NULL, "", "Order of micro batches, such as 1f1b."),
+KEY("tensor_parallel", SECTION, LATER, NULL, "", "Tensor parallelism."),
+KEY("tensor_parallel.enabled", BOOL, LATER, "false", "", "Switches it on."),
+KEY("tensor_parallel.size", INT, LATER, "1", "ranks", "Ranks that share one model.", .neutral = "0", .range = ">= 0", .ungated = true),
+KEY("tensor_parallel.autotp_size", INT, LATER, "0", "ranks", "DeepSpeed's name for the size; 0: off.", .neutral = "1", .range = ">= 0", .ungated = true),
+KEY("tensor_parallel.dtype", TEXT, LATER, NULL, "", "Type of the split weights."),
+KEY("tensor_parallel.preset_model", TEXT, LATER, NULL, "", "A known way to split, by architecture."),
+KEY("tensor_parallel.tp_overlap_comm", BOOL, LATER, "false", "", "Communication behind computing."),
+KEY("tensor_parallel.tp", SECTION, LATER, NULL, "", "DeepSpeed's inner section."),
+KEY("tensor_parallel.tp.tp_size", INT, LATER, "1", "ranks", "Ranks that share one model.", .range = "> 0", .ungated = true),
+KEY("tensor_parallel.tp.tp_grain_size", INT, LATER, "1", "elements", "Slices are multiples of this.", .range = "> 0"),
+KEY("tensor_parallel.tensor_parallel", SECTION, ALIAS, NULL, "", "The long name of tp.", .alias = "tensor_parallel.tp"),
+KEY("tensor_parallel.partition_config", ANY, LATER, NULL, "", "A way to split, layer by layer.", .gate = "tensor_parallel.enabled"),
+KEY("tensor_parallel.injection_policy_tuple", ANY, LATER, NULL, "", "An internal of torch.", .gate = "tensor_parallel.enabled"),
+KEY("tensor_parallel.vocab_parallel_lm_head", BOOL, LATER, NULL, "", "Splits the head over the vocabulary."),
+KEY("tensor_parallel.vocab_parallel_ce_backend", CHOICE, LATER, "\"torch\"", "", "Loss of a split head.", .choices = "torch|liger"),
+KEY("tensor_parallel.keep_module_on_host", BOOL, LATER, "false", "", "Keeps the whole model on the host."),
+KEY("tensor_parallel.kernel_inject", BOOL, ALIAS, NULL, "", "The short name.", .alias = "tensor_parallel.replace_with_kernel_inject"),
+KEY("tensor_parallel.replace_with_kernel_inject", BOOL, NONE, "false", "", "an internal of DeepSpeed's inference."),
+KEY("expert_parallel", ANY, LATER, NULL, "", "Expert parallelism (autoep_size and its kin)."),
+KEY("compression", SECTION, LATER, NULL, "", "Lossy compression of gradients between ranks."),
+KEY("compression.enabled", BOOL, LATER, "false", "", "Switches it on."),
+KEY("compression.type", CHOICE, LATER, "\"none\"", "", "Kind of compression.", .choices = "none|powerSGD|onebit|qgZ", .ungated = true),
+KEY("compression.rank", INT, LATER, "1", "", "PowerSGD: rank of the approximation.", .range = "> 0"),
+KEY("compression.start_iter", INT, LATER, "10", "steps", "PowerSGD: plain steps at the start.", .range = ">= 0"),
+KEY("compression.min_compression_rate", NUMBER, LATER, "2", "", "PowerSGD: tensors that gain less stay dense.", .range = "> 0"),
+KEY("compression.error_feedback", BOOL, LATER, "true", "", "PowerSGD: adds what was lost to the next step."),
+KEY("compression.warm_start", BOOL, LATER, "true", "", "PowerSGD: starts from the last step's factors."),
+KEY("compression.seed", INT, LATER, "0", "", "PowerSGD: seed of the factors.", .range = ">= 0"),
+KEY("compile", SECTION, LATER, NULL, "", "DeepCompile; a step is a planned schedule here."),
+KEY("compile.deepcompile", BOOL, LATER, "false", "", "Switches it on."),
+KEY("compile.autoep_non_moe", BOOL, LATER, "false", "", "Compiles around expert layers."),
+KEY("compile.free_activation", BOOL, LATER, "false", "", "Frees activations early."),
+KEY("compile.free_activation_threshold", INT, NONE, "10485760", "bytes", "the planner places every buffer.", .range = ">= 0"),
+KEY("compile.offload_activation", BOOL, LATER, "false", "", "Activations on the host."),
+KEY("compile.offload_activation_pin_memory", BOOL, NONE, "true", "", "acts with compile.offload_activation, which is not built."),
+KEY("compile.offload_opt_states", BOOL, LATER, "false", "", "Optimizer state on the host."),
+KEY("compile.offload_parameters", BOOL, LATER, "false", "", "Parameters on the host."),
+KEY("compile.double_buffer", BOOL, NONE, "true", "", "the planner places every buffer."),
+KEY("compile.symmetric_memory", BOOL, NONE, "false", "", "an internal of torch."),
+KEY("compile.debug_log", BOOL, NONE, "false", "", "`sifr plan --dump` prints the schedule."),
+KEY("compile.sync_before_reduce", BOOL, NONE, "false", "", "the schedule has the events that it needs."),
+KEY("compile.sync_after_reduce", BOOL, NONE, "false", "", "the schedule has the events that it needs."),
+KEY("compile.sync_before_allgather", BOOL, NONE, "false", "", "the schedule has the events that it needs."),
+KEY("compile.sync_after_allgather", BOOL, NONE, "false", "", "the schedule has the events that it needs."),
+KEY("compile.keep_int_input_tensors", BOOL, NONE, "true", "", "an internal of torch."),
+KEY("compile.keep_all_input_tensors", BOOL, NONE, "false", "", "an internal of torch."),
+KEY("compile.passes", TEXTS, LATER, NULL, "", "Passes to run."),
+KEY("compression_training", ANY, REMOVED, NULL, "", "Quantization and pruning; DeepSpeed took it out."),
+KEY("quantize_training", ANY, REMOVED, NULL, "", "Mixture of quantization; DeepSpeed took it out."),
+KEY("weight_quantization", ANY, LATER, NULL, "", "Quantized weights for inference."),
+KEY("data_efficiency", ANY, LATER, NULL, "", "Curriculum learning, dynamic batches and token dropping."),
+KEY("curriculum_learning", ANY, REMOVED, NULL, "", "Growing sequence length; DeepSpeed moved it to data_efficiency."),
+KEY("progressive_layer_drop", ANY, REMOVED, NULL, "", "Dropping layers; DeepSpeed took it out."),
+KEY("eigenvalue", ANY, REMOVED, NULL, "", "Eigenvalues for quantization; DeepSpeed took it out."),
+KEY("hybrid_engine", ANY, LATER, NULL, "", "Training and generating in turn."),
+KEY("sparse_attention", ANY, REMOVED, NULL, "", "Block-sparse attention; DeepSpeed took it out."),
+
+KEY("sifr", SECTION, BUILT, NULL, "", "What the flags of `sifr train` give may stand here, so that one file repeats a run; flags win."),
+KEY("sifr.model", TEXT, BUILT, NULL, "", "Hugging Face model folder to train.", .argument = "DIR", FIELD(model)),
+KEY("sifr.data", TEXTS, BUILT, NULL, "", "Text files, directories, globs or token stores to train on.", .argument = "PATH", FIELD(data)),
+KEY("sifr.output", TEXT, BUILT, NULL, "", "Folder for the trained model, logs and checkpoints.", .argument = "DIR", FIELD(output)),
+KEY("sifr.seq_length", INT, BUILT, NULL, "tokens", "Length that documents are packed to; the model's own maximum where not given.", .range = "> 0", .argument = "N", FIELD(seq_length)),
+KEY("sifr.max_steps", INT, BUILT, NULL, "steps", "Optimizer steps of the run; -1, or not given: num_train_epochs counts.", .range = ">= -1", .argument = "N", FIELD(max_steps)),
+KEY("sifr.num_train_epochs", NUMBER, BUILT, "3.0", "passes over the data", "Length of the run where max_steps is not given.", .range = "> 0", .argument = "X", FIELD(num_train_epochs)),
+KEY("sifr.learning_rate", NUMBER, BUILT, NULL, "", "Learning rate; gives optimizer.params.lr, and scheduler.params.warmup_max_lr where that is \"auto\".", .range = ">= 0", .over = "optimizer.params.lr", .argument = "X"),
+KEY("sifr.per_device_train_batch_size", INT, BUILT, NULL, "sequences", "Gives train_micro_batch_size_per_gpu.", .range = "> 0", .over = "train_micro_batch_size_per_gpu", .argument = "N"),
+KEY("sifr.gradient_accumulation_steps", INT, BUILT, NULL, "", "Gives gradient_accumulation_steps.", .range = "> 0", .over = "gradient_accumulation_steps", .argument = "N"),
+KEY("sifr.seed", INT, BUILT, "42", "", "Seed of the data order and of dropout.", .range = ">= 0", .argument = "N", FIELD(seed)),
+KEY("sifr.eval_data", TEXT, BUILT, NULL, "", "Held-out text or token store.", .argument = "PATH", FIELD(eval_data)),
+KEY("sifr.eval_steps", INT, BUILT, "0", "steps", "Evaluates each so many steps; 0: at the end only.", .range = ">= 0", .argument = "N", FIELD(eval_steps)),
+KEY("sifr.max_eval_windows", INT, BUILT, "0", "windows", "Evaluates on the first so many windows; 0: on all.", .range = ">= 0", .argument = "N", FIELD(max_eval_windows)),
+KEY("sifr.save_steps", INT, BUILT, "0", "steps", "Saves a checkpoint each so many steps; 0: at the end only.", .range = ">= 0", .argument = "N", FIELD(save_steps)),
+KEY("sifr.save_total_limit", INT, BUILT, "0", "checkpoints", "Keeps the newest so many; 0: all.", .range = ">= 0", .argument = "N", FIELD(save_total_limit)),
+KEY("sifr.resume", BOOL, BUILT, "false", "", "Goes on from the newest checkpoint of the output.", FIELD(resume)),
+KEY("sifr.step_order", CHOICE, BUILT, "\"auto\"", "", "batch: all units of a micro batch, then the next; unit: all micro batches of a unit, then the next; auto: the quicker that fits.", .choices = "auto|batch|unit", .argument = "ORDER", FIELD(step_order)),
+KEY("sifr.gradient_order", CHOICE, BUILT, "\"tree\"", "", "tree: sums that do not depend on the number of ranks; sequential: less memory, without that.", .choices = "tree|sequential", .argument = "ORDER", FIELD(gradient_order)),
+KEY("sifr.offload_state", CHOICE, BUILT, "\"all\"", "", "What of the optimizer state is kept where offload_optimizer says: all, the fp32 master weights alone, or both moments alone.", NVME, .choices = "all|master_weights|moments", .argument = "KIND", FIELD(offload.state)),
+KEY("sifr.offload_gradients", CHOICE, BUILT, "\"none\"", "", "nvme: a slice of gradient sums is written as soon as it is final, and read by the update; at stages 2 and 3 or on one rank. What accumulation adds to stays in memory: unit by unit (step_order unit) that is one unit's. cpu is where they are anyway: ranks here are CPUs.", .choices = "none|cpu|nvme", .argument = "TIER", FIELD(offload_gradients)),
+KEY("sifr.offload_activations", CHOICE, BUILT, "\"none\"", "", "Where what the forward pass leaves for the backward pass is kept. nvme: it is written behind the forward pass and read ahead of the backward pass, through a window in memory that is worked out from the model; with recompute unit that is the units' inputs. cpu is where it is anyway: ranks here are CPUs.", .choices = "none|cpu|nvme", .argument = "TIER", FIELD(offload_activations)),
+KEY("sifr.nvme_path", TEXT, BUILT, NULL, "", "Directory on the disk for offload_gradients and offload_activations; where not given, that of offload_optimizer or offload_param on nvme.", .gate = "sifr.offload_activations", .opens = "\"nvme\"", .also = {"sifr.offload_gradients"}, .argument = "DIR", FIELD(nvme_path)),
+KEY("sifr.recompute", CHOICE, BUILT, "\"none\"", "", "unit: keeps a unit's input only, and computes the rest again for backward; auto: keeps what is dear to compute again, as far as activation_memory, or else the machine's memory, allows.", .choices = "none|unit|auto", .argument = "KIND", FIELD(recompute)),
+KEY("sifr.activation_memory", BYTES, BUILT, NULL, "bytes", "What a rank's activations may take at most, such as \"1GiB\"; makes recompute \"auto\". \"auto\": what the machine's memory leaves.", .range = "> 0", .argument = "BYTES", FIELD(activations.memory)),
+KEY("sifr.tile_tokens", INT, BUILT, "0", "tokens", "Norms, products and the MLP between them go through a micro batch so many tokens at a time, and what only they read is there for so many: less memory for long sequences, the same bits. A multiple of 1024; 0: all at once.", .range = ">= 0", .argument = "N", FIELD(activations.tile_tokens)),
+KEY("sifr.freeze", TEXTS, BUILT, NULL, "", "Weights that are not trained: shell globs over their names in the model's safetensors files.", .argument = "PATTERN"),
+KEY("sifr.threads", INT, BUILT, "0", "threads", "Threads of a rank; 0: one for each core that it may use.", .range = ">= 0", .argument = "N", FIELD(threads)),
+KEY("sifr.trace", TEXT, BUILT, NULL, "", "Writes the timeline of a few steps, of every rank, for Perfetto or chrome://tracing (docs/profiling.md).", .argument = "FILE", FIELD(trace)),
+KEY("sifr.trace_steps", TEXT, BUILT, NULL, "", "Which steps: one, or the first and the last as in 3..5; the second to the fourth that are done where not given.", .argument = "A..B"),
+KEY("sifr.collective_timeout", INT, BUILT, "1800", "seconds", "A collective that takes longer ends the run with exit code 4 and a report of who is missing; saving and evaluating of the first rank count. 0: waits for ever.", .range = ">= 0", .argument = "N", FIELD(collective_timeout)),
+KEY("sifr.logging_steps", INT, BUILT, "1", "steps", "Records loss, rate and norm each so many steps.", .range = "> 0", .argument = "N", FIELD(logging_steps)),
+};
+/* clang-format on */
+
+enum { TRAIN_KEYS = sizeof train_keys / sizeof *train_keys };
+
+const train_key *train_key_at(size_t index) {
+    return index < TRAIN_KEYS ? &train_keys[index] : NULL;
+}
+
+size_t train_key_count(void) {
+    return TRAIN_KEYS;
+}
+
+const train_key *train_key_find(const char *path, size_t *index) {
+    for (size_t i = 0; i < TRAIN_KEYS; i++) {
+        if (strcmp(train_keys[i].path, path) == 0) {
+            if (index) *index = i;
+            return &train_keys[i];
+        }
+    }
+    return NULL;
+}
+
+const char *train_key_leaf(const train_key *key) {
+    const char *dot = strrchr(key->path, '.');
+    return dot ? dot + 1 : key->path;
+}
+
+const train_key *train_key_gate(const train_key *key) {
+    if (key->gate) return train_key_find(key->gate, NULL);
+    static const char *const switches[] = {"enabled", "device"};
+    const char *leaf = train_key_leaf(key);
+    if (leaf == key->path) return NULL;
+    for (size_t i = 0; i < sizeof switches / sizeof *switches; i++) {
+        char path[256];
+        size_t length = (size_t)(leaf - key->path);
+        if (length + strlen(switches[i]) >= sizeof path) return NULL;
+        memcpy(path, key->path, length);
+        strcpy(path + length, switches[i]);
+        const train_key *gate = train_key_find(path, NULL);
+        if (gate) return gate == key ? NULL : gate;
+    }
+    return NULL;
+}
+
+bool train_key_has_word(const char *words, const char *word, int *index, char spelling[64]) {
+    size_t length = strlen(word);
+    for (int i = 0; words; i++) {
+        const char *end = strchr(words, '|');
+        size_t span = end ? (size_t)(end - words) : strlen(words);
+        if (span == length && span < 64 && strncasecmp(words, word, span) == 0) {
+            if (index) *index = i;
+            if (spelling) memcpy(spelling, words, span), spelling[span] = 0;
+            return true;
+        }
+        words = end ? end + 1 : NULL;
+    }
+    return false;
+}

@@ -1,0 +1,87 @@
+/* Values of the keys about profiling that are more than their type says. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "comm/comm.h"
+#include "config/config_private.h"
+
+/* DeepSpeed's names of what is done here by other means, too: an all-reduce is a reduce-scatter and
+ * an all-gather. */
+static const struct {
+    const char *name;
+    uint32_t operations;
+} operation_names[] = {
+    {"all_gather", 1U << COMM_ALL_GATHER},
+    {"all_gather_into_tensor", 1U << COMM_ALL_GATHER},
+    {"all_gather_coalesced", 1U << COMM_ALL_GATHER},
+    {"reduce_scatter", 1U << COMM_REDUCE_SCATTER},
+    {"reduce_scatter_tensor", 1U << COMM_REDUCE_SCATTER},
+    {"all_reduce", 1U << COMM_ALL_GATHER | 1U << COMM_REDUCE_SCATTER},
+    {"all_reduce_coalesced", 1U << COMM_ALL_GATHER | 1U << COMM_REDUCE_SCATTER},
+    {"control", 1U << COMM_CONTROL},
+    {"broadcast", 1U << COMM_CONTROL},
+    {"barrier", 1U << COMM_CONTROL},
+};
+
+enum { NAMES = sizeof operation_names / sizeof *operation_names };
+
+static sifr_status add_operation(train_config *config, const char *name, sifr_error *error) {
+    char where[256], quoted[64];
+    size_t index = 0;
+    for (size_t i = 0; i < NAMES; i++) {
+        if (strcmp(operation_names[i].name, name) != 0) continue;
+        config->comms_logger.operations |= operation_names[i].operations;
+        return SIFR_OK;
+    }
+    train_key_find("comms_logger.prof_ops", &index);
+    return base_fail(error, SIFR_USAGE,
+                     "%s: %s is no operation of a run; all_gather, reduce_scatter and control are",
+                     train_setting_where(config, index, where, sizeof where),
+                     train_quote(name, quoted, sizeof quoted));
+}
+
+static sifr_status choose_operations(train_config *config, sifr_error *error) {
+    const json_t *names = train_setting_at(config, "comms_logger.prof_ops")->value;
+    config->comms_logger.operations = 0;
+    for (size_t i = 0; i < json_array_size(names); i++)
+        BASE_TRY(add_operation(config, json_string_value(json_array_get(names, i)), error));
+    const json_t *all = train_setting_at(config, "comms_logger.prof_all")->value;
+    if (json_is_true(all)) config->comms_logger.operations = (1U << COMM_OPERATIONS) - 1;
+    return SIFR_OK;
+}
+
+/* A whole number from 1 on; where it ends, or NULL. */
+static const char *read_step(const char *text, int64_t *step) {
+    char *end;
+    if (text[0] < '0' || text[0] > '9') return NULL;
+    errno = 0;
+    long long value = strtoll(text, &end, 10);
+    *step = value;
+    return errno || value < 1 ? NULL : end;
+}
+
+/* "3" or "3..5". */
+static sifr_status read_steps(train_config *config, sifr_error *error) {
+    const char *text = json_string_value(train_setting_at(config, "sifr.trace_steps")->value);
+    char where[256], quoted[64];
+    size_t index = 0;
+    if (!text) return SIFR_OK;
+    train_key_find("sifr.trace_steps", &index);
+    train_setting_where(config, index, where, sizeof where);
+    if (!config->trace)
+        return base_fail(error, SIFR_USAGE,
+                         "%s: without a trace: give its file, too (--trace FILE)", where);
+    const char *end = read_step(text, &config->trace_first);
+    config->trace_last = config->trace_first;
+    if (end && strncmp(end, "..", 2) == 0) end = read_step(end + 2, &config->trace_last);
+    if (end && !*end && config->trace_first <= config->trace_last) return SIFR_OK;
+    return base_fail(error, SIFR_USAGE,
+                     "%s: %s are no steps; give one or a range, counted from 1, such as 3..5",
+                     where, train_quote(text, quoted, sizeof quoted));
+}
+
+sifr_status train_config_profile(train_config *config, sifr_error *error) {
+    BASE_TRY(choose_operations(config, error));
+    return read_steps(config, error);
+}

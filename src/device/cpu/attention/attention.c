@@ -1,0 +1,295 @@
+#include "device/cpu/attention/attention.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/random.h"
+#include "device/cpu/attention/kernels_attention.h"
+#include "device/cpu/operands.h"
+#include "device/cpu/product/kernels_matrix.h"
+
+/* Below so many kv heads in all, forward's tiles are single query heads. */
+enum { FEW_HEADS = 16 };
+
+static const void *element(const device_matrix *m, int64_t row, int64_t column) {
+    return (const char *)m->data + (row * m->stride + column) * device_dtype_bytes(m->dtype);
+}
+
+static void *writable(const device_matrix *m, int64_t row, int64_t column) {
+    return (void *)(uintptr_t)element(m, row, column);
+}
+
+static sifr_status check_attributes(const device_call *call, sifr_error *error) {
+    const char *name = device_kernel_name(call->kernel);
+    int heads = call->attributes.attention.heads, kv = call->attributes.attention.kv_heads;
+    int width = call->attributes.attention.head_dim;
+    float dropout = call->attributes.attention.dropout;
+    if (heads < 1 || kv < 1 || heads % kv != 0 || width < 1 || width > 1024)
+        return base_fail(error, SIFR_USAGE,
+                         "%s: %d heads over %d kv heads of %d: the kv heads must divide the heads, "
+                         "and a head have 1 to 1024 values",
+                         name, heads, kv, width);
+    if (!(call->attributes.attention.scale > 0) || !(dropout >= 0 && dropout < 0.9999f))
+        return base_fail(error, SIFR_USAGE, "%s: scale %g must be above 0 and dropout %g in 0 to 1",
+                         name, (double)call->attributes.attention.scale, (double)dropout);
+    return SIFR_OK;
+}
+
+static sifr_status check_inputs(const device_call *call, sifr_error *error) {
+    BASE_TRY(check_attributes(call, error));
+    BASE_TRY(cpu_check_activations(call, &call->x[0], "x0", error));
+    int64_t width = call->attributes.attention.head_dim, rows = call->x[0].rows;
+    int64_t q = call->attributes.attention.heads * width;
+    int64_t kv = call->attributes.attention.kv_heads * width;
+    device_dtype type = call->x[0].dtype;
+    BASE_TRY(cpu_check(call, &call->x[0], "x0", rows, q, type, error));
+    BASE_TRY(cpu_check(call, &call->x[1], "x1", rows, kv, type, error));
+    BASE_TRY(cpu_check(call, &call->x[2], "x2", rows, kv, type, error));
+    return cpu_check(call, &call->y, "y", rows, q, type, error);
+}
+
+static int64_t kernel_floats(const device *dev, const device_call *call) {
+    const cpu_attention_kernels *kernels = dev->set->attention;
+    int64_t keys = call->attributes.attention.length;
+    int64_t width = call->attributes.attention.head_dim;
+    int64_t floats = call->kernel == DEVICE_ATTENTION_BACKWARD
+                         ? kernels->backward_floats(call->x[0].dtype, keys, width)
+                         : kernels->forward_floats(call->x[0].dtype, keys, width);
+    return base_ceil_to(floats, 16);
+}
+
+sifr_status cpu_prepare_attention(device *dev, device_call *call, sifr_error *error) {
+    BASE_TRY(check_inputs(call, error));
+    int64_t sequences = call->attributes.attention.sequences, rows = call->x[0].rows;
+    int64_t length = call->attributes.attention.length;
+    int64_t heads = call->attributes.attention.heads;
+    if (sequences < 1 || length < 1 || length > rows || sequences * length != rows)
+        return base_fail(error, SIFR_USAGE, "%s: %lld sequences of %lld are not %lld rows",
+                         device_kernel_name(call->kernel), (long long)sequences, (long long)length,
+                         (long long)rows);
+    if (call->kernel == DEVICE_ATTENTION_BACKWARD || call->saved[0].dtype != DEVICE_NONE)
+        BASE_TRY(cpu_check(call, &call->saved[0], "saved0", heads, rows, DEVICE_FP32, error));
+    if (call->kernel == DEVICE_ATTENTION_BACKWARD) {
+        static const char *const names[] = {"dx0", "dx1", "dx2"};
+        device_dtype type = call->x[0].dtype;
+        BASE_TRY(cpu_check(call, &call->dy, "dy", rows, call->x[0].columns, type, error));
+        for (int i = 0; i < 3; i++)
+            BASE_TRY(
+                cpu_check(call, &call->dx[i], names[i], rows, call->x[i].columns, type, error));
+    }
+    call->scratch_bytes = kernel_floats(dev, call) * 4 * device_threads(dev);
+    return SIFR_OK;
+}
+
+typedef struct attention_run {
+    const device_call *call;
+    const cpu_attention_kernels *kernels;
+    const cpu_matrix_kernels *matrix;
+    int64_t floats; /* of scratch a thread */
+    int64_t group;  /* query heads a tile */
+    int64_t start;  /* cached: position of the first new row */
+    uint64_t random_key;
+} attention_run;
+
+/* What does not depend on whether keys come from the call or from a cache. */
+static cpu_attention describe_tile(const attention_run *run, int64_t sequence, int64_t head,
+                                   int thread) {
+    const device_call *call = run->call;
+    int64_t heads = call->attributes.attention.heads, width = call->attributes.attention.head_dim;
+    int64_t length = call->attributes.attention.length, row = sequence * length;
+    bool dropping = call->attributes.attention.dropout > 0 && call->step->training;
+    cpu_attention a = {.dtype = call->x[0].dtype,
+                       .queries = length,
+                       .keys = length,
+                       .head_dim = width,
+                       .group = run->group,
+                       .scale = call->attributes.attention.scale,
+                       .dropout = dropping ? call->attributes.attention.dropout : 0.0f,
+                       .random_key = run->random_key,
+                       .random_head = (uint32_t)(sequence * heads + head),
+                       .q = element(&call->x[0], row, head * width),
+                       .q_stride = call->x[0].stride,
+                       .y = writable(&call->y, row, head * width),
+                       .y_stride = call->y.stride,
+                       .scratch = (float *)call->scratch + thread * run->floats};
+    if (call->saved[0].dtype != DEVICE_NONE) {
+        a.log_sums = (float *)writable(&call->saved[0], head, row);
+        a.log_sum_stride = call->saved[0].stride;
+    }
+    return a;
+}
+
+static void attention_task(void *context, int64_t task, int thread) {
+    const attention_run *run = context;
+    const device_call *call = run->call;
+    int64_t heads = call->attributes.attention.heads, width = call->attributes.attention.head_dim;
+    int64_t tiles = heads / run->group, sequence = task / tiles;
+    int64_t head = task % tiles * run->group;
+    int64_t kv = head / (heads / call->attributes.attention.kv_heads) * width;
+    int64_t row = sequence * call->attributes.attention.length;
+    cpu_attention a = describe_tile(run, sequence, head, thread);
+    a.k = element(&call->x[1], row, kv), a.k_stride = call->x[1].stride;
+    a.v = element(&call->x[2], row, kv), a.v_stride = call->x[2].stride;
+    if (call->kernel == DEVICE_ATTENTION) {
+        run->kernels->forward(&a);
+        return;
+    }
+    a.dy = element(&call->dy, row, head * width), a.dy_stride = call->dy.stride;
+    a.dq = writable(&call->dx[0], row, head * width), a.dq_stride = call->dx[0].stride;
+    a.dk = writable(&call->dx[1], row, kv), a.dk_stride = call->dx[1].stride;
+    a.dv = writable(&call->dx[2], row, kv), a.dv_stride = call->dx[2].stride;
+    run->kernels->backward(&a);
+}
+
+sifr_status cpu_run_attention(device *dev, const device_call *call, sifr_error *error) {
+    (void)error;
+    int64_t heads = call->attributes.attention.heads, kv = call->attributes.attention.kv_heads;
+    int64_t sequences = call->attributes.attention.sequences;
+    attention_run run = {.call = call,
+                         .kernels = dev->set->attention,
+                         .floats = kernel_floats(dev, call),
+                         .group = heads / kv};
+    if (call->attributes.attention.dropout > 0)
+        run.random_key = base_random_key(call->step->seed, (uint64_t)call->step->step,
+                                         (uint64_t)(uint32_t)call->attributes.micro_batch << 32 |
+                                             (uint32_t)call->attributes.op);
+    if (call->kernel == DEVICE_ATTENTION && sequences * kv < FEW_HEADS) run.group = 1;
+    cpu_parallel(dev->team, sequences * (heads / run.group), attention_task, &run);
+    return SIFR_OK;
+}
+
+/* Cached: few new rows are taken row by row in ranges of keys, many as blocks of queries. */
+enum { FEW_ROWS = 8, KEY_RANGE = 1024 };
+
+static int64_t range_count(const device_call *call) {
+    return (call->attributes.attention.length + KEY_RANGE - 1) / KEY_RANGE;
+}
+
+sifr_status cpu_prepare_attention_cached(device *dev, device_call *call, sifr_error *error) {
+    BASE_TRY(check_inputs(call, error));
+    int64_t rows = call->x[0].rows, capacity = call->attributes.attention.length;
+    int64_t width = call->attributes.attention.head_dim;
+    device_dtype type = call->x[0].dtype;
+    if (capacity < rows)
+        return base_fail(error, SIFR_USAGE, "%s: %lld rows in a cache of %lld",
+                         device_kernel_name(call->kernel), (long long)rows, (long long)capacity);
+    BASE_TRY(cpu_check(call, &call->x[3], "x3", rows, 1, DEVICE_INT32, error));
+    BASE_TRY(cpu_check(call, &call->w[0], "w0", capacity, call->x[1].columns, type, error));
+    BASE_TRY(cpu_check(call, &call->w[1], "w1", capacity, call->x[2].columns, type, error));
+    int64_t few = rows * call->attributes.attention.heads * range_count(call) * (width + 2) +
+                  KEY_RANGE * device_threads(dev);
+    int64_t many = kernel_floats(dev, call) * device_threads(dev);
+    call->scratch_bytes = base_ceil_to((rows < FEW_ROWS ? few : many) * 4, 64);
+    return SIFR_OK;
+}
+
+static int64_t range_floats(const device_call *call) {
+    return call->x[0].rows * call->attributes.attention.heads * range_count(call) *
+           (call->attributes.attention.head_dim + 2);
+}
+
+static float *range_out(const device_call *call, int64_t row, int64_t head, int64_t range) {
+    int64_t at = (row * call->attributes.attention.heads + head) * range_count(call) + range;
+    return (float *)call->scratch + at * (call->attributes.attention.head_dim + 2);
+}
+
+static void write_values(const attention_run *run, int64_t row, int64_t column, int64_t count,
+                         const float *values) {
+    const device_matrix *y = &run->call->y;
+    if (y->dtype == DEVICE_FP32)
+        memcpy(writable(y, row, column), values, (size_t)count * 4);
+    else
+        run->matrix->narrow(y->dtype, values, writable(y, row, column), count, false);
+}
+
+/* Ranges of a row and head together, in order, into the first one's place. */
+static void combine_task(void *context, int64_t task, int thread) {
+    (void)thread;
+    const attention_run *run = context;
+    const device_call *call = run->call;
+    int64_t heads = call->attributes.attention.heads, width = call->attributes.attention.head_dim;
+    int64_t row = task / heads, head = task % heads;
+    int64_t ranges = (run->start + row) / KEY_RANGE + 1;
+    float *first = range_out(call, row, head, 0), most = first[0];
+    for (int64_t i = 1; i < ranges; i++) most = fmaxf(most, range_out(call, row, head, i)[0]);
+    float factor = expf(first[0] - most), total = first[1] * factor;
+    for (int64_t c = 0; c < width; c++) first[2 + c] *= factor;
+    for (int64_t i = 1; i < ranges; i++) {
+        const float *part = range_out(call, row, head, i);
+        factor = expf(part[0] - most);
+        total += part[1] * factor;
+        for (int64_t c = 0; c < width; c++) first[2 + c] += part[2 + c] * factor;
+    }
+    for (int64_t c = 0; c < width; c++) first[2 + c] /= total;
+    write_values(run, row, head * width, width, first + 2);
+}
+
+static void range_task(void *context, int64_t task, int thread) {
+    const attention_run *run = context;
+    const device_call *call = run->call;
+    int64_t heads = call->attributes.attention.heads, width = call->attributes.attention.head_dim;
+    int64_t ranges = range_count(call), range = task % ranges, head = task / ranges % heads;
+    int64_t row = task / ranges / heads, first = range * KEY_RANGE;
+    int64_t kv = head / (heads / call->attributes.attention.kv_heads) * width;
+    int64_t keys = base_min_i64(KEY_RANGE, run->start + row + 1 - first);
+    if (keys <= 0) return;
+    cpu_attention_range r = {.dtype = call->x[0].dtype,
+                             .keys = keys,
+                             .head_dim = width,
+                             .k_stride = call->w[0].stride,
+                             .v_stride = call->w[1].stride,
+                             .scale = call->attributes.attention.scale,
+                             .q = element(&call->x[0], row, head * width),
+                             .k = element(&call->w[0], first, kv),
+                             .v = element(&call->w[1], first, kv),
+                             .out = range_out(call, row, head, range),
+                             .scores =
+                                 (float *)call->scratch + range_floats(call) + thread * KEY_RANGE};
+    run->kernels->range(&r);
+    if (ranges == 1) combine_task(context, row * heads + head, thread);
+}
+
+static void cached_block_task(void *context, int64_t head, int thread) {
+    const attention_run *run = context;
+    const device_call *call = run->call;
+    int64_t heads = call->attributes.attention.heads, width = call->attributes.attention.head_dim;
+    int64_t kv = head / (heads / call->attributes.attention.kv_heads) * width;
+    cpu_attention a = describe_tile(run, 0, head, thread);
+    a.dropout = 0.0f, a.log_sums = NULL;
+    a.queries = call->x[0].rows, a.keys = run->start + call->x[0].rows;
+    a.k = element(&call->w[0], 0, kv), a.k_stride = call->w[0].stride;
+    a.v = element(&call->w[1], 0, kv), a.v_stride = call->w[1].stride;
+    run->kernels->forward(&a);
+}
+
+static void append(const device_matrix *cache, int64_t start, const device_matrix *rows) {
+    size_t bytes = (size_t)(rows->columns * device_dtype_bytes(rows->dtype));
+    for (int64_t r = 0; r < rows->rows; r++)
+        memcpy(writable(cache, start + r, 0), element(rows, r, 0), bytes);
+}
+
+sifr_status cpu_run_attention_cached(device *dev, const device_call *call, sifr_error *error) {
+    int64_t rows = call->x[0].rows, heads = call->attributes.attention.heads;
+    const int32_t *positions = call->x[3].data;
+    attention_run run = {.call = call,
+                         .kernels = dev->set->attention,
+                         .matrix = dev->set->matrix,
+                         .floats = kernel_floats(dev, call),
+                         .group = 1,
+                         .start = positions[0]};
+    int64_t last = positions[(rows - 1) * call->x[3].stride];
+    if (run.start < 0 || last != run.start + rows - 1 || last >= call->w[0].rows)
+        return base_fail(error, SIFR_FAILED,
+                         "%s: positions %lld to %lld are not %lld places in a cache of %lld",
+                         device_kernel_name(call->kernel), (long long)run.start, (long long)last,
+                         (long long)rows, (long long)call->w[0].rows);
+    append(&call->w[0], run.start, &call->x[1]);
+    append(&call->w[1], run.start, &call->x[2]);
+    if (rows >= FEW_ROWS) {
+        cpu_parallel(dev->team, heads, cached_block_task, &run);
+        return SIFR_OK;
+    }
+    cpu_parallel(dev->team, rows * heads * range_count(call), range_task, &run);
+    if (range_count(call) > 1) cpu_parallel(dev->team, rows * heads, combine_task, &run);
+    return SIFR_OK;
+}

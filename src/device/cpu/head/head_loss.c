@@ -1,0 +1,518 @@
+#include "device/cpu/head/head_loss.h"
+
+#include <math.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "device/cpu/head/kernels_loss.h"
+#include "device/cpu/operands.h"
+#include "device/cpu/product/kernels_matrix.h"
+#include "device/cpu/product/product_pieces.h"
+#include "device/cpu/product/transpose.h"
+
+enum {
+    LOSS_TILE = 256,  /* rows of logits made at a time, and of dw */
+    INPUT_TILE = 128, /* rows of dx made at a time */
+    ROW_TILE = 64,    /* rows gathered, finished or scattered at a time */
+    FEW_ROWS = 8      /* what fewer than ROW_TILE are padded to a multiple of */
+};
+
+typedef struct head_plan {
+    int64_t rows, width, words, chunk, block, blocks;
+    device_dtype type; /* of the products */
+    bool widen, backward;
+    bool few; /* rows: one tile, so that w is read a block at a time, and packed nowhere */
+    cpu_row_tiles logits[2]; /* [a whole block, the last one] */
+    cpu_pieces weight_pieces[2], input_pieces[2];
+    cpu_row_tiles weights[2][2], input[2][2]; /* [..][set, add], where there are no pieces */
+    int64_t at_indices, at_x, at_w, at_packed_x, at_packed_w, at_logits, at_statistics, at_sums,
+        at_dx;
+    int64_t at_threads, thread_bytes, turned_bytes, product_bytes; /* of each thread's scratch */
+} head_plan;
+
+typedef struct head_run {
+    const head_plan *plan;
+    const device_call *call;
+    const cpu_loss_kernels *kernels;
+    const cpu_matrix_kernels *matrix;
+    char *scratch;
+    const void *w;
+    int64_t w_stride;
+    int64_t first, labelled; /* of the chunk at hand, as places in the list of labelled rows */
+    bool first_chunk;
+    atomic_bool failed;
+} head_run;
+
+static int64_t block_words(const head_plan *plan, int64_t block) {
+    return base_min_i64(plan->block, plan->words - block * plan->block);
+}
+
+static int is_last(const head_plan *plan, int64_t block) {
+    return block_words(plan, block) < plan->block;
+}
+
+static sifr_status check_operands(const device_call *call, const head_plan *plan,
+                                  sifr_error *error) {
+    device_dtype type = call->x[0].dtype;
+    BASE_TRY(cpu_check(call, &call->x[1], "x1", plan->rows, 1, DEVICE_INT32, error));
+    BASE_TRY(cpu_check(call, &call->w[0], "w0", plan->words, plan->width, type, error));
+    BASE_TRY(cpu_check(call, &call->y, "y", plan->rows, 1, DEVICE_FP32, error));
+    if (call->dx[0].dtype != DEVICE_NONE)
+        BASE_TRY(cpu_check(call, &call->dx[0], "dx0", plan->rows, plan->width, type, error));
+    if (call->dw[0].dtype != DEVICE_NONE)
+        BASE_TRY(
+            cpu_check(call, &call->dw[0], "dw0", plan->words, plan->width, DEVICE_FP32, error));
+    return SIFR_OK;
+}
+
+/* Products of blocks of `words`; `last` is 1 for the last block where it is smaller. */
+static sifr_status plan_block(device *dev, const device_call *call, head_plan *plan, int64_t words,
+                              int last, sifr_error *error) {
+    int64_t w_stride = plan->widen ? plan->width : call->w[0].stride;
+    cpu_product_shape logits = {.rows = plan->chunk,
+                                .columns = words,
+                                .inner = plan->width,
+                                .a_stride = plan->width,
+                                .b_stride = w_stride,
+                                .c_stride = words,
+                                .input = plan->type,
+                                .output = DEVICE_FP32,
+                                .b_transposed = true};
+    BASE_TRY(cpu_find_row_tiles(dev->products, logits, LOSS_TILE, &plan->logits[last], error));
+    if (!plan->backward) return SIFR_OK;
+    cpu_product_shape input = {.rows = plan->chunk,
+                               .columns = plan->width,
+                               .inner = words,
+                               .a_stride = words,
+                               .b_stride = w_stride,
+                               .c_stride = plan->width,
+                               .input = plan->type,
+                               .output = DEVICE_FP32};
+    cpu_product_shape weights = {.rows = words,
+                                 .columns = plan->width,
+                                 .inner = plan->chunk,
+                                 .a_stride = plan->chunk,
+                                 .b_stride = plan->width,
+                                 .c_stride = call->dw[0].stride,
+                                 .input = plan->type,
+                                 .output = DEVICE_FP32};
+    if (!plan->few)
+        BASE_TRY(
+            cpu_find_pieces(dev->products, input, INPUT_TILE, &plan->input_pieces[last], error));
+    if (call->dw[0].dtype != DEVICE_NONE)
+        BASE_TRY(
+            cpu_find_pieces(dev->products, weights, LOSS_TILE, &plan->weight_pieces[last], error));
+    for (int sum = 0; sum < 2; sum++) {
+        input.sum = weights.sum = sum != 0;
+        BASE_TRY(
+            cpu_find_row_tiles(dev->products, input, INPUT_TILE, &plan->input[last][sum], error));
+        if (call->dw[0].dtype != DEVICE_NONE)
+            BASE_TRY(cpu_find_row_tiles(dev->products, weights, LOSS_TILE,
+                                        &plan->weights[last][sum], error));
+    }
+    return SIFR_OK;
+}
+
+/* x is packed once for all blocks: the last one must want it as the others do. */
+static void agree_on_packing(head_plan *plan) {
+    cpu_pieces *whole = &plan->weight_pieces[0], *last = &plan->weight_pieces[1];
+    if (plan->words % plan->block == 0 || plan->words < plan->block) return;
+    bool same =
+        whole->count > 0 && whole->count == last->count && cpu_pieces_same_packing(whole, last);
+    if (!same) whole->count = last->count = 0;
+}
+
+static const cpu_pieces *x_pieces(const head_plan *plan) {
+    return &plan->weight_pieces[plan->words < plan->block];
+}
+
+static int64_t most_scratch(const head_plan *plan) {
+    int64_t most = 0;
+    for (int last = 0; last < 2; last++) {
+        most = base_max_i64(most, cpu_row_tiles_scratch(&plan->logits[last]));
+        most = base_max_i64(most, cpu_pieces_scratch(&plan->weight_pieces[last]));
+        most = base_max_i64(most, cpu_pieces_scratch(&plan->input_pieces[last]));
+        for (int sum = 0; sum < 2; sum++) {
+            most = base_max_i64(most, cpu_row_tiles_scratch(&plan->weights[last][sum]));
+            most = base_max_i64(most, cpu_row_tiles_scratch(&plan->input[last][sum]));
+        }
+    }
+    return most;
+}
+
+/* Scratch of the call, and of each thread: what it turns, what its products want, and its block of
+ * w where few rows do not pay for widening all of w at once. */
+static int64_t place_scratch(const device *dev, head_plan *plan) {
+    int64_t total = 0, element = device_dtype_bytes(plan->type);
+    int64_t whole = base_min_i64(plan->block, plan->words);
+    plan->at_indices = cpu_take(&total, plan->rows * 4);
+    plan->at_x = cpu_take(&total, plan->chunk * plan->width * element);
+    if (plan->widen && !plan->few) plan->at_w = cpu_take(&total, plan->words * plan->width * 4);
+    plan->at_logits = cpu_take(&total, plan->chunk * plan->words * 4);
+    plan->at_statistics = cpu_take(&total, plan->blocks * plan->chunk * 8);
+    plan->at_sums = cpu_take(&total, plan->chunk * 4);
+    if (plan->backward) {
+        int64_t parts = plan->few ? plan->blocks : 1;
+        plan->at_packed_x = cpu_take(&total, cpu_pieces_bytes(x_pieces(plan)));
+        plan->at_packed_w =
+            cpu_take(&total, plan->words / plan->block * cpu_pieces_bytes(&plan->input_pieces[0]) +
+                                 cpu_pieces_bytes(&plan->input_pieces[1]));
+        plan->at_dx = cpu_take(&total, parts * plan->chunk * plan->width * 4);
+        plan->turned_bytes = base_ceil_to(plan->chunk * whole * element, 64);
+    }
+    plan->product_bytes = base_ceil_to(most_scratch(plan), 64);
+    plan->thread_bytes = plan->turned_bytes + plan->product_bytes;
+    if (plan->widen && plan->few) plan->thread_bytes += base_ceil_to(whole * plan->width * 4, 64);
+    plan->at_threads = cpu_take(&total, plan->thread_bytes * device_threads(dev));
+    return total;
+}
+
+sifr_status cpu_prepare_head_loss(device *dev, device_call *call, sifr_error *error) {
+    head_plan plan;
+    memset(&plan, 0, sizeof plan);
+    plan.rows = call->x[0].rows, plan.width = call->x[0].columns, plan.words = call->w[0].rows;
+    plan.backward = call->kernel == DEVICE_HEAD_LOSS_BACKWARD;
+    BASE_TRY(cpu_check_activations(call, &call->x[0], "x0", error));
+    BASE_TRY(check_operands(call, &plan, error));
+    plan.widen = !cpu_product_takes(dev, call->x[0].dtype);
+    plan.type = plan.widen ? DEVICE_FP32 : call->x[0].dtype;
+    plan.few = plan.rows <= INPUT_TILE;
+    plan.chunk = base_min_i64(CPU_LOSS_ROWS,
+                              base_ceil_to(plan.rows, plan.rows < ROW_TILE ? FEW_ROWS : ROW_TILE));
+    plan.block = plan.words >= 16384 ? 1024 : 256;
+    plan.blocks = (plan.words + plan.block - 1) / plan.block;
+    int64_t whole = base_min_i64(plan.block, plan.words), rest = plan.words % plan.block;
+    if (plan.words >= plan.block) BASE_TRY(plan_block(dev, call, &plan, whole, 0, error));
+    if (rest != 0) BASE_TRY(plan_block(dev, call, &plan, rest, 1, error));
+    agree_on_packing(&plan);
+    call->scratch_bytes = place_scratch(dev, &plan);
+    return cpu_products_keep(dev->products, &plan, sizeof plan, &call->prepared, error);
+}
+
+static char *thread_scratch(const head_run *run, int thread) {
+    return run->scratch + run->plan->at_threads + thread * run->plan->thread_bytes;
+}
+
+static int32_t *indices(const head_run *run) {
+    return (int32_t *)(run->scratch + run->plan->at_indices);
+}
+
+static float *block_logits(const head_run *run, int64_t block) {
+    return (float *)(run->scratch + run->plan->at_logits) +
+           block * run->plan->block * run->plan->chunk;
+}
+
+static float *block_statistics(const head_run *run, int64_t block, int64_t row) {
+    return (float *)(run->scratch + run->plan->at_statistics) +
+           2 * (block * run->plan->chunk + row);
+}
+
+static int32_t label_of(const head_run *run, int64_t place) {
+    const device_matrix *labels = &run->call->x[1];
+    int64_t row = indices(run)[run->first + place];
+    return ((const int32_t *)labels->data)[row * labels->stride];
+}
+
+static const char *block_w(const head_run *run, int64_t block) {
+    return (const char *)run->w +
+           block * run->plan->block * run->w_stride * device_dtype_bytes(run->plan->type);
+}
+
+static void note(head_run *run, bool ok) {
+    if (!ok) atomic_store_explicit(&run->failed, true, memory_order_relaxed);
+}
+
+static void multiply(head_run *run, const cpu_row_tiles *tiles, int64_t tile, int thread,
+                     const void *a, const void *b, float *c) {
+    note(run, cpu_product_run(cpu_row_tile_product(tiles, tile), thread, a, b, NULL, c,
+                              thread_scratch(run, thread) + run->plan->turned_bytes));
+}
+
+/* Rows of the chunk, padded with zeros. */
+static void gather_task(void *context, int64_t task, int thread) {
+    (void)thread;
+    head_run *run = context;
+    const head_plan *plan = run->plan;
+    const device_matrix *x = &run->call->x[0];
+    int64_t element = device_dtype_bytes(plan->type), given = device_dtype_bytes(x->dtype);
+    for (int64_t i = task * ROW_TILE; i < (task + 1) * ROW_TILE && i < plan->chunk; i++) {
+        char *to = run->scratch + plan->at_x + i * plan->width * element;
+        if (i >= run->labelled) {
+            memset(to, 0, (size_t)(plan->width * element));
+            continue;
+        }
+        const char *from = (const char *)x->data + indices(run)[run->first + i] * x->stride * given;
+        if (plan->widen)
+            run->matrix->widen(x->dtype, (const uint16_t *)from, (float *)to, plan->width);
+        else
+            memcpy(to, from, (size_t)(plan->width * element));
+    }
+}
+
+static void widen_task(void *context, int64_t task, int thread) {
+    (void)thread;
+    head_run *run = context;
+    const head_plan *plan = run->plan;
+    const device_matrix *w = &run->call->w[0];
+    for (int64_t i = task * ROW_TILE; i < (task + 1) * ROW_TILE && i < plan->words; i++)
+        run->matrix->widen(w->dtype, (const uint16_t *)w->data + i * w->stride,
+                           (float *)(run->scratch + plan->at_w) + i * plan->width, plan->width);
+}
+
+/* A block of w as the products take it. */
+static const void *ready_w(head_run *run, int64_t block, int thread) {
+    const head_plan *plan = run->plan;
+    if (!plan->few || !plan->widen) return block_w(run, block);
+    const device_matrix *w = &run->call->w[0];
+    const uint16_t *from = (const uint16_t *)w->data + block * plan->block * w->stride;
+    float *to =
+        (float *)(void *)(thread_scratch(run, thread) + plan->turned_bytes + plan->product_bytes);
+    for (int64_t i = 0; i < block_words(plan, block); i++)
+        run->matrix->widen(w->dtype, from + i * w->stride, to + i * plan->width, plan->width);
+    return to;
+}
+
+static void pack_x_task(void *context, int64_t piece, int thread) {
+    head_run *run = context;
+    note(run, cpu_pieces_pack(x_pieces(run->plan), thread, piece, run->scratch + run->plan->at_x,
+                              run->scratch + run->plan->at_packed_x));
+}
+
+static char *packed_w(const head_run *run, int64_t block) {
+    return run->scratch + run->plan->at_packed_w +
+           block * cpu_pieces_bytes(&run->plan->input_pieces[0]);
+}
+
+/* Of the blocks that are packed at all, one piece. */
+static void pack_w_task(void *context, int64_t task, int thread) {
+    head_run *run = context;
+    const head_plan *plan = run->plan;
+    int64_t most = base_max_i64(plan->input_pieces[0].count, plan->input_pieces[1].count);
+    int64_t block = task / most, piece = task % most;
+    const cpu_pieces *pieces = &plan->input_pieces[is_last(plan, block)];
+    if (piece >= pieces->count) return;
+    note(run, cpu_pieces_pack(pieces, thread, piece, block_w(run, block), packed_w(run, block)));
+}
+
+/* A tile of rows of one block of logits. Tiles of padding alone are left out. */
+static void logits_task(void *context, int64_t task, int thread) {
+    head_run *run = context;
+    const head_plan *plan = run->plan;
+    int64_t tile = task / plan->blocks, block = task % plan->blocks;
+    int64_t words = block_words(plan, block), row = tile * LOSS_TILE;
+    float *logits = block_logits(run, block) + row * words;
+    multiply(run, &plan->logits[is_last(plan, block)], tile, thread,
+             run->scratch + plan->at_x + row * plan->width * device_dtype_bytes(plan->type),
+             ready_w(run, block, thread), logits);
+    int64_t rows = base_min_i64(LOSS_TILE, run->labelled - row);
+    for (int64_t r = 0; r < rows; r++)
+        run->kernels->statistics(logits + r * words, words, block_statistics(run, block, row + r));
+}
+
+/* Blocks together: the logarithm of the sum of exponentials, and the loss. */
+static void finish_task(void *context, int64_t task, int thread) {
+    (void)thread;
+    head_run *run = context;
+    const head_plan *plan = run->plan;
+    int64_t last = base_min_i64(run->labelled, (task + 1) * ROW_TILE);
+    for (int64_t r = task * ROW_TILE; r < last; r++) {
+        float largest = block_statistics(run, 0, r)[0], sum = 0.0f;
+        for (int64_t b = 1; b < plan->blocks; b++)
+            largest = fmaxf(largest, block_statistics(run, b, r)[0]);
+        for (int64_t b = 0; b < plan->blocks; b++) {
+            const float *s = block_statistics(run, b, r);
+            sum += s[1] * expf(s[0] - largest);
+        }
+        int32_t label = label_of(run, r);
+        int64_t block = label / plan->block, words = block_words(plan, block);
+        float logit = block_logits(run, block)[r * words + label % plan->block];
+        float log_of_sum = logf(sum);
+        ((float *)(run->scratch + plan->at_sums))[r] = largest + log_of_sum;
+        const device_matrix *y = &run->call->y;
+        ((float *)y->data)[indices(run)[run->first + r] * y->stride] =
+            (largest - logit) + log_of_sum;
+    }
+}
+
+/* A block of logits becomes gradients in place, then its part of dw is made. */
+static void block_gradients(head_run *run, int64_t block) {
+    const head_plan *plan = run->plan;
+    int64_t words = block_words(plan, block), from = block * plan->block;
+    float *logits = block_logits(run, block), scale = run->call->step->gradient_scale;
+    const float *sums = (const float *)(run->scratch + plan->at_sums);
+    for (int64_t r = 0; r < run->labelled; r++) {
+        int64_t label = label_of(run, r) - from;
+        if (label < 0 || label >= words) label = -1;
+        if (plan->type == DEVICE_FP32)
+            run->kernels->gradient_fp32(logits + r * words, words, sums[r], label, scale,
+                                        logits + r * words);
+        else
+            run->kernels->gradient_bf16(logits + r * words, words, sums[r], label, scale,
+                                        (uint16_t *)logits + r * words);
+    }
+    int64_t element = device_dtype_bytes(plan->type);
+    memset((char *)logits + run->labelled * words * element, 0,
+           (size_t)((plan->chunk - run->labelled) * words * element));
+}
+
+static void weight_gradients(head_run *run, int64_t block, int thread) {
+    const head_plan *plan = run->plan;
+    const device_matrix *dw = &run->call->dw[0];
+    int64_t words = block_words(plan, block), element = device_dtype_bytes(plan->type);
+    char *turned = thread_scratch(run, thread);
+    if (plan->type == DEVICE_FP32)
+        run->matrix->turn(block_logits(run, block), plan->chunk, words, words,
+                          (float *)(void *)turned, plan->chunk);
+    else
+        cpu_transpose16((const uint16_t *)block_logits(run, block), plan->chunk, words, words,
+                        (uint16_t *)turned, plan->chunk);
+    int sum = !run->first_chunk || run->call->accumulate_dw, last = is_last(plan, block);
+    const cpu_pieces *pieces = &plan->weight_pieces[last];
+    for (int64_t row = 0; row < words; row += LOSS_TILE) {
+        const char *a = turned + row * plan->chunk * element;
+        float *c = (float *)dw->data + (block * plan->block + row) * dw->stride;
+        for (int64_t piece = 0; piece < pieces->count; piece++)
+            note(run, cpu_pieces_run(pieces, thread, row / LOSS_TILE, piece, a,
+                                     run->scratch + plan->at_packed_x, c, dw->stride, sum != 0,
+                                     turned + plan->turned_bytes));
+        if (pieces->count == 0)
+            multiply(run, &plan->weights[last][sum], row / LOSS_TILE, thread, a,
+                     run->scratch + plan->at_x, c);
+    }
+}
+
+static float *block_dx(const head_run *run, int64_t block) {
+    return (float *)(run->scratch + run->plan->at_dx) + block * run->plan->chunk * run->plan->width;
+}
+
+static void gradient_task(void *context, int64_t block, int thread) {
+    head_run *run = context;
+    const head_plan *plan = run->plan;
+    block_gradients(run, block);
+    if (run->call->dw[0].dtype != DEVICE_NONE) weight_gradients(run, block, thread);
+    if (plan->few && run->call->dx[0].dtype != DEVICE_NONE)
+        multiply(run, &plan->input[is_last(plan, block)][0], 0, thread, block_logits(run, block),
+                 ready_w(run, block, thread), block_dx(run, block));
+}
+
+static void write_dx(head_run *run, int64_t place, const float *row) {
+    const device_matrix *dx = &run->call->dx[0];
+    int64_t at = indices(run)[run->first + place] * dx->stride;
+    bool add = run->call->accumulate[0];
+    if (dx->dtype != DEVICE_FP32) {
+        run->matrix->narrow(dx->dtype, row, (uint16_t *)dx->data + at, dx->columns, add);
+        return;
+    }
+    float *to = (float *)dx->data + at;
+    for (int64_t c = 0; c < dx->columns; c++) to[c] = add ? to[c] + row[c] : row[c];
+}
+
+static void input_task(void *context, int64_t tile, int thread) {
+    head_run *run = context;
+    const head_plan *plan = run->plan;
+    int64_t row = tile * INPUT_TILE, element = device_dtype_bytes(plan->type);
+    float *dx = (float *)(run->scratch + plan->at_dx) + row * plan->width;
+    for (int64_t block = 0; block < plan->blocks; block++) {
+        int64_t words = block_words(plan, block);
+        const char *a = (const char *)block_logits(run, block) + row * words * element;
+        const cpu_pieces *pieces = &plan->input_pieces[is_last(plan, block)];
+        for (int64_t piece = 0; piece < pieces->count; piece++)
+            note(run, cpu_pieces_run(pieces, thread, tile, piece, a, packed_w(run, block), dx,
+                                     plan->width, block > 0,
+                                     thread_scratch(run, thread) + plan->turned_bytes));
+        if (pieces->count == 0)
+            multiply(run, &plan->input[is_last(plan, block)][block > 0], tile, thread, a,
+                     block_w(run, block), dx);
+    }
+    int64_t rows = base_min_i64(INPUT_TILE, run->labelled - row);
+    for (int64_t r = 0; r < rows; r++) write_dx(run, row + r, dx + r * plan->width);
+}
+
+/* Few rows: a row of dx, whose parts of each block are there. */
+static void sum_task(void *context, int64_t row, int thread) {
+    (void)thread;
+    head_run *run = context;
+    const head_plan *plan = run->plan;
+    float *to = block_dx(run, 0) + row * plan->width;
+    for (int64_t block = 1; block < plan->blocks; block++) {
+        const float *from = block_dx(run, block) + row * plan->width;
+        for (int64_t c = 0; c < plan->width; c++) to[c] += from[c];
+    }
+    write_dx(run, row, to);
+}
+
+/* The loss and dx of rows without a label; the list of the others. */
+static sifr_status list_labelled(head_run *run, int64_t *count, sifr_error *error) {
+    const device_call *call = run->call;
+    const device_matrix *labels = &call->x[1], *dx = &call->dx[0];
+    *count = 0;
+    for (int64_t r = 0; r < run->plan->rows; r++) {
+        int32_t label = ((const int32_t *)labels->data)[r * labels->stride];
+        if (label >= run->plan->words)
+            return base_fail(
+                error, SIFR_FAILED, "%s: label %d in row %lld, but there are %lld words",
+                device_kernel_name(call->kernel), label, (long long)r, (long long)run->plan->words);
+        if (label >= 0) {
+            indices(run)[(*count)++] = (int32_t)r;
+            continue;
+        }
+        ((float *)call->y.data)[r * call->y.stride] = 0.0f;
+        int64_t element = device_dtype_bytes(dx->dtype);
+        if (run->plan->backward && dx->dtype != DEVICE_NONE && !call->accumulate[0])
+            memset((char *)dx->data + r * dx->stride * element, 0, (size_t)(dx->columns * element));
+    }
+    return SIFR_OK;
+}
+
+static void run_chunk(device *dev, head_run *run) {
+    const head_plan *plan = run->plan;
+    int64_t row_tasks = (plan->chunk + ROW_TILE - 1) / ROW_TILE;
+    cpu_parallel(dev->team, row_tasks, gather_task, run);
+    int64_t tiles = (run->labelled + LOSS_TILE - 1) / LOSS_TILE;
+    cpu_parallel(dev->team, tiles * plan->blocks, logits_task, run);
+    cpu_parallel(dev->team, row_tasks, finish_task, run);
+    if (!plan->backward) return;
+    if (run->call->dw[0].dtype != DEVICE_NONE)
+        cpu_parallel(dev->team, x_pieces(plan)->count, pack_x_task, run);
+    cpu_parallel(dev->team, plan->blocks, gradient_task, run);
+    if (run->call->dx[0].dtype == DEVICE_NONE) return;
+    if (plan->few)
+        cpu_parallel(dev->team, run->labelled, sum_task, run);
+    else
+        cpu_parallel(dev->team, (run->labelled + INPUT_TILE - 1) / INPUT_TILE, input_task, run);
+}
+
+sifr_status cpu_run_head_loss(device *dev, const device_call *call, sifr_error *error) {
+    head_run run = {.plan = call->prepared,
+                    .call = call,
+                    .kernels = dev->set->loss,
+                    .matrix = dev->set->matrix,
+                    .scratch = call->scratch,
+                    .w = call->w[0].data,
+                    .w_stride = call->w[0].stride};
+    const head_plan *plan = run.plan;
+    int64_t count = 0;
+    BASE_TRY(list_labelled(&run, &count, error));
+    const device_matrix *dw = &call->dw[0];
+    if (count == 0 && plan->backward && dw->dtype != DEVICE_NONE && !call->accumulate_dw)
+        for (int64_t r = 0; r < plan->words; r++)
+            memset((float *)dw->data + r * dw->stride, 0, (size_t)plan->width * sizeof(float));
+    if (count > 0 && plan->widen && !plan->few) {
+        cpu_parallel(dev->team, (plan->words + ROW_TILE - 1) / ROW_TILE, widen_task, &run);
+        run.w = run.scratch + plan->at_w;
+        run.w_stride = plan->width;
+    }
+    if (count > 0 && plan->backward && !plan->few && call->dx[0].dtype != DEVICE_NONE) {
+        int64_t most = base_max_i64(plan->input_pieces[0].count, plan->input_pieces[1].count);
+        cpu_parallel(dev->team, plan->blocks * most, pack_w_task, &run);
+    }
+    for (run.first = 0; run.first < count; run.first += plan->chunk) {
+        run.labelled = base_min_i64(plan->chunk, count - run.first);
+        run.first_chunk = run.first == 0;
+        run_chunk(dev, &run);
+    }
+    if (!atomic_load(&run.failed)) return SIFR_OK;
+    return base_fail(error, SIFR_FAILED, "%s: oneDNN reports a fault in a product",
+                     device_kernel_name(call->kernel));
+}

@@ -1,0 +1,105 @@
+#include "device/cpu/product/product_few.h"
+
+#include <stdatomic.h>
+
+#include "base/checked.h"
+#include "device/cpu/product/kernels_matrix.h"
+
+enum {
+    RANGES = 64,           /* threads beyond them share ranges */
+    PART_BYTES = 96 << 10, /* of w, that a thread takes at a time */
+    PART_ROWS = 16,        /* a multiple of them */
+    /* Where w is in x out, so that a thread reads what lies in one run: */
+    PIECE_ROWS = 96, /* of w, whose sums are added in order: not the threads' choice */
+    LEAST = 64,  /* elements of a row of y in a part, where there are more threads than pieces */
+    FINISH = 256 /* elements of a row of y that a thread finishes at a time */
+};
+
+/* Where a range goes on; each in a cache line of its own. */
+typedef struct few_range {
+    _Alignas(64) _Atomic int64_t next;
+    int64_t last;
+} few_range;
+
+typedef struct few_run {
+    const device_call *call;
+    const cpu_matrix_kernels *kernels;
+    bool transposed;
+    int64_t out, part; /* elements of a row of y, in all and in a part */
+    int64_t pieces;    /* of rows of w; else 1 */
+    int ranges;
+    few_range range[RANGES];
+} few_run;
+
+static int64_t count_pieces(const device_call *call) {
+    if (!call->attributes.linear.transposed) return 1;
+    return (call->x[0].columns + PIECE_ROWS - 1) / PIECE_ROWS;
+}
+
+static void make_part(const few_run *run, int64_t part) {
+    const device_call *call = run->call;
+    int64_t piece = part % run->pieces, row = piece * PIECE_ROWS;
+    int64_t first = part / run->pieces * run->part;
+    int64_t last = base_min_i64(run->out, first + run->part);
+    if (run->transposed)
+        run->kernels->vector_sums(&call->x[0], &call->w[0], row,
+                                  base_min_i64(PIECE_ROWS, call->w[0].rows - row), first, last,
+                                  (float *)call->scratch + piece * call->x[0].rows * run->out);
+    else
+        run->kernels->vector_product(&call->x[0], &call->w[0], &call->w[1], &call->y, first, last);
+}
+
+/* A thread reads a range from its beginning, so that what follows is on its way when a part ends;
+ * then it helps with the others. */
+static void range_task(void *context, int64_t task, int thread) {
+    few_run *run = context;
+    (void)task;
+    for (int i = 0; i < run->ranges; i++) {
+        few_range *range = &run->range[(thread + i) % run->ranges];
+        for (;;) {
+            int64_t part = atomic_fetch_add_explicit(&range->next, 1, memory_order_relaxed);
+            if (part >= range->last) break;
+            make_part(run, part);
+        }
+    }
+}
+
+static void finish_task(void *context, int64_t task, int thread) {
+    const few_run *run = context;
+    (void)thread;
+    run->kernels->vector_finish(run->call->scratch, run->pieces, &run->call->w[1], &run->call->y,
+                                task * FINISH, base_min_i64(run->out, (task + 1) * FINISH));
+}
+
+static int64_t choose_part(const few_run *run, int threads) {
+    const device_matrix *w = &run->call->w[0];
+    if (!run->transposed) {
+        int64_t rows = PART_BYTES / (w->columns * device_dtype_bytes(w->dtype) + 1);
+        return base_max_i64(rows / PART_ROWS, 1) * PART_ROWS;
+    }
+    int64_t parts = (threads + run->pieces - 1) / run->pieces;
+    return base_ceil_to((run->out + parts - 1) / parts, LEAST);
+}
+
+int64_t cpu_product_few_scratch(const device_call *call) {
+    if (!call->attributes.linear.transposed) return 0;
+    return count_pieces(call) * call->y.rows * call->y.columns * 4;
+}
+
+void cpu_product_few_run(device *dev, const device_call *call) {
+    int threads = device_threads(dev);
+    few_run run = {.call = call,
+                   .kernels = dev->set->matrix,
+                   .transposed = call->attributes.linear.transposed,
+                   .out = call->y.columns,
+                   .pieces = count_pieces(call)};
+    run.part = choose_part(&run, threads);
+    int64_t parts = (run.out + run.part - 1) / run.part * run.pieces;
+    run.ranges = threads < RANGES ? threads : RANGES;
+    for (int r = 0; r < run.ranges; r++) {
+        atomic_init(&run.range[r].next, r * parts / run.ranges);
+        run.range[r].last = (r + 1) * parts / run.ranges;
+    }
+    cpu_parallel(dev->team, base_min_i64(threads, parts), range_task, &run);
+    if (run.transposed) cpu_parallel(dev->team, (run.out + FINISH - 1) / FINISH, finish_task, &run);
+}

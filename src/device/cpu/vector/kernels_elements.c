@@ -1,0 +1,182 @@
+/* Element-wise kernels. Loops over whole pieces, which compilers turn into vector code; no loop's
+ * body differs from its tail. */
+#include "device/cpu/kernels_sets.h"
+#include "device/cpu/vector/philox.h"
+
+/* transformers' gelu_new: 0.5 x (1 + tanh(u)), u = sqrt(2/pi) (x + 0.044715 x^3); in the form
+ * x s, s = 1 / (1 + e^(-2u)), which loses no digits where 1 + tanh(u) nears 0. */
+static inline float gelu_tanh(float x) {
+    float u = 0.7978845608f * (x + 0.044715f * x * x * x);
+    return x * lanes_sigmoid(2.0f * u);
+}
+
+/* s + 2 x s (1 - s) u' */
+static inline float gelu_tanh_slope(float x) {
+    float u = 0.7978845608f * (x + 0.044715f * x * x * x);
+    float du = 0.7978845608f * (1.0f + 3 * 0.044715f * x * x);
+    float e = lanes_exp(-2.0f * fabsf(u)), s = 1.0f / (1.0f + e);
+    float product = s * (e * s); /* s (1 - s), which is even in u */
+    return (u < 0.0f ? e * s : s) + 2.0f * x * product * du;
+}
+
+/* 1 - erf(z) for z >= 0, relative error under 1.2e-7 beside rounding: the Chebyshev fit of Press
+ * et al., Numerical Recipes, section 6.2 (erfcc). */
+static inline float erfc_positive(float z) {
+    float t = 1.0f / (1.0f + 0.5f * z), p = 0.17087277f;
+    p = LANES_FMA(p, t, -0.82215223f);
+    p = LANES_FMA(p, t, 1.48851587f);
+    p = LANES_FMA(p, t, -1.13520398f);
+    p = LANES_FMA(p, t, 0.27886807f);
+    p = LANES_FMA(p, t, -0.18628806f);
+    p = LANES_FMA(p, t, 0.09678418f);
+    p = LANES_FMA(p, t, 0.37409196f);
+    p = LANES_FMA(p, t, 1.00002368f);
+    return t * lanes_exp(p * t - 1.26551223f - z * z);
+}
+
+/* The normal distribution's cumulative function. */
+static inline float normal_cdf(float x) {
+    float tail = 0.5f * erfc_positive(fabsf(x) * 0.70710678f);
+    return x < 0.0f ? tail : 1.0f - tail;
+}
+
+static inline float gelu_erf(float x) {
+    return x * normal_cdf(x);
+}
+
+static inline float gelu_erf_slope(float x) {
+    return normal_cdf(x) + x * 0.3989422804f * lanes_exp(-0.5f * x * x);
+}
+
+static void dropout(const float *from, float *to, const device_call *c, int64_t row, int64_t first,
+                    int64_t n) {
+    float p = c->attributes.dropout.probability, keep = 1.0f / (1.0f - p);
+    uint32_t bits[PIECE + 4 * PHILOX + 4];
+    if (!c->step->training) {
+        LANES_EACH(i, n) to[i] = from[i];
+        return;
+    }
+    uint64_t key = base_random_key(c->step->seed, (uint64_t)c->step->step,
+                                   (uint64_t)(uint32_t)c->attributes.micro_batch << 32 |
+                                       (uint32_t)c->attributes.op);
+    const device_matrix *m = c->kernel == DEVICE_DROPOUT ? &c->y : &c->dx[0];
+    uint64_t element = (uint64_t)(c->attributes.element + row * m->columns + first);
+    const uint32_t *own = bits + element % 4;
+    for (int64_t i = 0; i < n + (int64_t)(element % 4); i += 4 * PHILOX)
+        philox(key, (element + (uint64_t)i) / 4, bits + i);
+    LANES_EACH(i, n) to[i] = (float)(int32_t)(own[i] >> 8) * 0x1p-24f >= p ? from[i] * keep : 0.0f;
+}
+
+/* What a forward kernel does to a piece of its inputs a and b. */
+static void forward(const device_call *c, int64_t r, int64_t at, int64_t n, const float *a,
+                    const float *b, float *y) {
+    switch (c->kernel) {
+    case DEVICE_GELU:
+        if (c->attributes.gelu.exact) {
+            LANES_EACH(i, n) y[i] = gelu_erf(a[i]);
+        } else {
+            LANES_EACH(i, n) y[i] = gelu_tanh(a[i]);
+        }
+        return;
+    case DEVICE_SILU_GATE:
+        LANES_EACH(i, n) y[i] = a[i] * lanes_sigmoid(a[i]) * b[i];
+        return;
+    case DEVICE_MULTIPLY:
+        LANES_EACH(i, n) y[i] = a[i] * b[i];
+        return;
+    case DEVICE_DROPOUT:
+        dropout(a, y, c, r, at, n);
+        return;
+    case DEVICE_ADD:
+        LANES_EACH(i, n) y[i] = a[i] + b[i];
+        return;
+    case DEVICE_ADD_INTO:
+    case DEVICE_ACCUMULATE: /* b is y */
+        LANES_EACH(i, n) y[i] = b[i] + a[i];
+        return;
+    default: /* DEVICE_CONVERT */
+        LANES_EACH(i, n) y[i] = a[i];
+        return;
+    }
+}
+
+/* From inputs a and b and dy, the gradients u in a and v in b. */
+static void backward(const device_call *c, int64_t r, int64_t at, int64_t n, const float *a,
+                     const float *b, const float *g, float *u, float *v) {
+    switch (c->kernel) {
+    case DEVICE_GELU_BACKWARD:
+        if (c->attributes.gelu.exact) {
+            LANES_EACH(i, n) u[i] = g[i] * gelu_erf_slope(a[i]);
+        } else {
+            LANES_EACH(i, n) u[i] = g[i] * gelu_tanh_slope(a[i]);
+        }
+        return;
+    case DEVICE_SILU_GATE_BACKWARD:
+        LANES_EACH(i, n) {
+            float e = lanes_exp(-fabsf(a[i])), s = 1.0f / (1.0f + e), other = e * s;
+            float sigmoid = a[i] < 0.0f ? other : s, scaled = g[i] * b[i], dv = g[i] * a[i];
+            u[i] = scaled * (sigmoid + a[i] * (s * other));
+            v[i] = dv * sigmoid;
+        }
+        return;
+    case DEVICE_MULTIPLY_BACKWARD:
+        LANES_EACH(i, n) {
+            float du = g[i] * b[i], dv = g[i] * a[i];
+            u[i] = du;
+            v[i] = dv;
+        }
+        return;
+    default: /* DEVICE_DROPOUT_BACKWARD */
+        dropout(g, u, c, r, at, n);
+        return;
+    }
+}
+
+static void piece(const device_call *c, int64_t r, int64_t at, int64_t n) {
+    float a[PIECE], b[PIECE], g[PIECE], u[PIECE], v[PIECE];
+    const float *first = NULL, *second = NULL;
+    bool adds = c->kernel == DEVICE_ADD_INTO || c->kernel == DEVICE_ACCUMULATE;
+    const device_matrix *other = adds ? &c->y : &c->x[1];
+    if (c->x[0].dtype != DEVICE_NONE) first = lanes_read(a, &c->x[0], r, at, n);
+    if (other->dtype != DEVICE_NONE) second = lanes_read(b, other, r, at, n);
+    if (c->y.dtype != DEVICE_NONE) {
+        float *y = lanes_place(u, &c->y, r, at);
+        forward(c, r, at, n, first, second, y);
+        lanes_written(&c->y, r, at, n, y);
+        return;
+    }
+    const float *dy = lanes_read(g, &c->dy, r, at, n);
+    float *to0 = lanes_gradient_place(u, c, 0, r, at), *to1 = lanes_gradient_place(v, c, 1, r, at);
+    backward(c, r, at, n, first, second, dy, to0, to1);
+    lanes_gradient_written(c, 0, r, at, n, to0);
+    if (c->dx[1].dtype != DEVICE_NONE) lanes_gradient_written(c, 1, r, at, n, to1);
+}
+
+static void clear(const device_matrix *m, int64_t row, int64_t first, int64_t count) {
+    int64_t size = device_dtype_bytes(m->dtype);
+    memset((char *)m->data + (row * m->stride + first) * size, 0, (size_t)(count * size));
+}
+
+/* Rows of matrices; a vector (1 x n) is cut into elements instead. */
+void KERNEL(elementwise)(const cpu_part *part) {
+    const device_matrix *shape = cpu_elementwise_shape(part->call);
+    if (part->call->kernel == DEVICE_CLEAR) {
+        if (shape->rows == 1) clear(shape, 0, part->first, part->count);
+        for (int64_t r = 0; r < part->count && shape->rows > 1; r++)
+            clear(shape, part->first + r, 0, shape->columns);
+        return;
+    }
+    if (shape->rows == 1) {
+        for (int64_t at = part->first; at < part->first + part->count; at += PIECE) {
+            int64_t left = part->first + part->count - at;
+            piece(part->call, 0, at, left < PIECE ? left : PIECE);
+        }
+        return;
+    }
+    for (int64_t r = part->first; r < part->first + part->count; r++) {
+        for (int64_t at = 0; at < shape->columns; at += PIECE) {
+            int64_t left = shape->columns - at;
+            piece(part->call, r, at, left < PIECE ? left : PIECE);
+        }
+    }
+}

@@ -1,0 +1,165 @@
+/* Cuts the element-wise, norm, table and optimizer calls into tiles. */
+#include "device/cpu/vector/vectors.h"
+
+#include <string.h>
+
+#include "base/checked.h"
+
+static const cpu_kernels *kernels_of(const device *dev) {
+    return dev->set->vectors;
+}
+
+typedef struct tiles_job {
+    void (*kernel)(const cpu_part *part);
+    const device_call *call;
+    int64_t total, step;
+    float *sums; /* of tile t at t x sums_length */
+    int64_t sums_length;
+} tiles_job;
+
+static void run_tile(void *argument, int64_t tile, int thread) {
+    const tiles_job *job = argument;
+    int64_t first = tile * job->step;
+    cpu_part part = {job->call, first, base_min_i64(job->step, job->total - first), NULL};
+    (void)thread;
+    if (job->sums) {
+        part.sums = job->sums + tile * job->sums_length;
+        for (int64_t i = 0; i < job->sums_length; i++) part.sums[i] = 0;
+    }
+    job->kernel(&part);
+}
+
+static void run_tiles(device *dev, tiles_job job) {
+    cpu_parallel(dev->team, (job.total + job.step - 1) / job.step, run_tile, &job);
+}
+
+enum { ROWS = 32, ELEMENTS = 1 << 15, FEW_ELEMENTS = 512, NORM_ROWS = 128 };
+
+/* Of one row: all threads have some, where it is not too short for that. */
+static int64_t flat_step(const device *dev, int64_t elements) {
+    int64_t step = base_ceil_to(elements / device_threads(dev), FEW_ELEMENTS);
+    return base_min_i64(base_max_i64(step, 2 * FEW_ELEMENTS), ELEMENTS);
+}
+
+sifr_status cpu_run_elementwise(device *dev, const device_call *call, sifr_error *error) {
+    const device_matrix *shape = cpu_elementwise_shape(call);
+    bool flat = shape->rows == 1;
+    (void)error;
+    run_tiles(dev, (tiles_job){.kernel = kernels_of(dev)->elementwise,
+                               .call = call,
+                               .total = flat ? shape->columns : shape->rows,
+                               .step = flat ? flat_step(dev, shape->columns) : ROWS});
+    return SIFR_OK;
+}
+
+sifr_status cpu_run_rope(device *dev, const device_call *call, sifr_error *error) {
+    (void)error;
+    run_tiles(dev, (tiles_job){.kernel = kernels_of(dev)->rope,
+                               .call = call,
+                               .total = call->x[1].rows,
+                               .step = ROWS});
+    return SIFR_OK;
+}
+
+sifr_status cpu_run_norm(device *dev, const device_call *call, sifr_error *error) {
+    (void)error;
+    run_tiles(dev, (tiles_job){.kernel = kernels_of(dev)->norm,
+                               .call = call,
+                               .total = call->x[0].rows,
+                               .step = ROWS});
+    return SIFR_OK;
+}
+
+int64_t cpu_norm_scratch(int64_t rows, int64_t columns) {
+    return (rows + NORM_ROWS - 1) / NORM_ROWS * 2 * columns * (int64_t)sizeof(float);
+}
+
+typedef struct fold_job {
+    const device_call *call;
+    int64_t tiles, length;
+} fold_job;
+
+/* Sums of all tiles, in order, for a range of columns. */
+static void fold_sums(void *argument, int64_t tile, int thread) {
+    enum { COLUMNS = 256 };
+    const fold_job *job = argument;
+    const device_call *c = job->call;
+    int64_t columns = c->x[0].columns, first = tile * COLUMNS;
+    int64_t end = base_min_i64(columns, first + COLUMNS);
+    (void)thread;
+    for (int w = 0; w < 2; w++) {
+        float *dw = c->dw[w].data;
+        if (c->dw[w].dtype == DEVICE_NONE) continue;
+        for (int64_t i = first; i < end; i++) {
+            float sum = c->accumulate_dw ? dw[i] : 0.0f;
+            for (int64_t t = 0; t < job->tiles; t++) {
+                sum += ((const float *)c->scratch)[t * job->length + w * columns + i];
+            }
+            dw[i] = sum;
+        }
+    }
+}
+
+sifr_status cpu_run_norm_backward(device *dev, const device_call *call, sifr_error *error) {
+    int64_t columns = call->x[0].columns, rows = call->x[0].rows;
+    (void)error;
+    tiles_job job = {.kernel = kernels_of(dev)->norm_backward,
+                     .call = call,
+                     .total = rows,
+                     .step = NORM_ROWS,
+                     .sums = call->scratch,
+                     .sums_length = 2 * columns};
+    run_tiles(dev, job);
+    fold_job fold = {call, (rows + NORM_ROWS - 1) / NORM_ROWS, 2 * columns};
+    cpu_parallel(dev->team, (columns + 255) / 256, fold_sums, &fold);
+    return SIFR_OK;
+}
+
+sifr_status cpu_run_embedding(device *dev, const device_call *call, sifr_error *error) {
+    (void)error;
+    run_tiles(dev, (tiles_job){.kernel = kernels_of(dev)->embedding,
+                               .call = call,
+                               .total = call->y.rows,
+                               .step = ROWS});
+    return SIFR_OK;
+}
+
+/* Rows of words; then columns, each of them through all tokens in order. */
+static void clear_words(void *argument, int64_t tile, int thread) {
+    const device_matrix *dw = argument;
+    int64_t first = tile * ROWS, end = base_min_i64(dw->rows, first + ROWS);
+    (void)thread;
+    for (int64_t r = first; r < end; r++)
+        memset((float *)dw->data + r * dw->stride, 0, (size_t)dw->columns * sizeof(float));
+}
+
+sifr_status cpu_run_embedding_backward(device *dev, const device_call *call, sifr_error *error) {
+    (void)error;
+    device_matrix dw = call->dw[0];
+    if (!call->accumulate_dw)
+        cpu_parallel(dev->team, (dw.rows + ROWS - 1) / ROWS, clear_words, &dw);
+    run_tiles(dev, (tiles_job){.kernel = kernels_of(dev)->embedding_backward,
+                               .call = call,
+                               .total = call->dw[0].columns,
+                               .step = 64});
+    return SIFR_OK;
+}
+
+sifr_status cpu_run_adam(device *dev, const device_call *call, sifr_error *error) {
+    (void)error;
+    if (!call->step->update) return SIFR_OK;
+    run_tiles(dev, (tiles_job){.kernel = kernels_of(dev)->adam,
+                               .call = call,
+                               .total = call->x[0].columns,
+                               .step = ELEMENTS});
+    return SIFR_OK;
+}
+
+sifr_status cpu_run_square_sums(device *dev, const device_call *call, sifr_error *error) {
+    (void)error;
+    run_tiles(dev, (tiles_job){.kernel = kernels_of(dev)->square_sums,
+                               .call = call,
+                               .total = call->y.columns,
+                               .step = 32});
+    return SIFR_OK;
+}

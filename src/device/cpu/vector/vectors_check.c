@@ -1,0 +1,165 @@
+/* Operands of the kernels that are no matrix products: what a call must look like. */
+#include "device/cpu/operands.h"
+#include "device/cpu/vector/vectors.h"
+
+/* Shape and type both from another operand. */
+static sifr_status check_like(const device_call *call, const device_matrix *m, const char *operand,
+                              const device_matrix *as, sifr_error *error) {
+    return cpu_check(call, m, operand, as->rows, as->columns, as->dtype, error);
+}
+
+/* As check_like; the operand may be missing. */
+static sifr_status check_wanted(const device_call *call, const device_matrix *m,
+                                const char *operand, const device_matrix *as, sifr_error *error) {
+    return m->dtype == DEVICE_NONE ? SIFR_OK : check_like(call, m, operand, as, error);
+}
+
+static sifr_status check_absent(const device_call *call, const device_matrix *m,
+                                const char *operand, sifr_error *error) {
+    if (m->dtype == DEVICE_NONE) return SIFR_OK;
+    return base_fail(error, SIFR_USAGE, "%s: %s is given, but the kernel has none",
+                     device_kernel_name(call->kernel), operand);
+}
+
+sifr_status cpu_prepare_embedding(device *dev, device_call *call, sifr_error *error) {
+    bool backward = call->kernel == DEVICE_EMBEDDING_BACKWARD;
+    const device_matrix *rows = backward ? &call->dy : &call->y;
+    (void)dev;
+    BASE_TRY(cpu_check_activations(call, rows, backward ? "dy" : "y", error));
+    BASE_TRY(cpu_check(call, &call->x[0], "x[0]", rows->rows, 1, DEVICE_INT32, error));
+    if (backward)
+        return cpu_check(call, &call->dw[0], "dw[0]", call->dw[0].rows, rows->columns, DEVICE_FP32,
+                         error);
+    return cpu_check(call, &call->w[0], "w[0]", call->w[0].rows, rows->columns, rows->dtype, error);
+}
+
+sifr_status cpu_prepare_norm(device *dev, device_call *call, sifr_error *error) {
+    bool layer = call->kernel == DEVICE_LAYER_NORM || call->kernel == DEVICE_LAYER_NORM_BACKWARD;
+    bool backward =
+        call->kernel == DEVICE_LAYER_NORM_BACKWARD || call->kernel == DEVICE_RMS_NORM_BACKWARD;
+    const device_matrix *x = &call->x[0];
+    device_matrix weight = {.rows = 1, .columns = x->columns, .dtype = x->dtype};
+    (void)dev;
+    BASE_TRY(cpu_check_activations(call, x, "x[0]", error));
+    BASE_TRY(check_like(call, &call->w[0], "w[0]", &weight, error));
+    BASE_TRY(
+        cpu_check(call, &call->saved[0], "saved[0]", x->rows, layer ? 2 : 1, DEVICE_FP32, error));
+    if (!backward) {
+        BASE_TRY(layer ? check_wanted(call, &call->w[1], "w[1]", &weight, error)
+                       : check_absent(call, &call->w[1], "w[1]", error));
+        return check_like(call, &call->y, "y", x, error);
+    }
+    device_matrix gradient = {.rows = 1, .columns = x->columns, .dtype = DEVICE_FP32};
+    BASE_TRY(check_like(call, &call->dy, "dy", x, error));
+    BASE_TRY(check_wanted(call, &call->dx[0], "dx[0]", x, error));
+    BASE_TRY(check_wanted(call, &call->dw[0], "dw[0]", &gradient, error));
+    BASE_TRY(layer ? check_wanted(call, &call->dw[1], "dw[1]", &gradient, error)
+                   : check_absent(call, &call->dw[1], "dw[1]", error));
+    call->scratch_bytes = cpu_norm_scratch(x->rows, x->columns);
+    return SIFR_OK;
+}
+
+sifr_status cpu_prepare_rope(device *dev, device_call *call, sifr_error *error) {
+    bool backward = call->kernel == DEVICE_ROPE_BACKWARD;
+    const device_matrix *from = backward ? &call->dy : &call->x[0];
+    int64_t heads = call->attributes.rope.heads, dim = call->attributes.rope.head_dim;
+    (void)dev;
+    BASE_TRY(cpu_check_activations(call, from, backward ? "dy" : "x[0]", error));
+    if (heads < 1 || dim < 2 || dim % 2 != 0)
+        return base_fail(error, SIFR_USAGE,
+                         "%s: %lld heads of %lld elements, expected an even size",
+                         device_kernel_name(call->kernel), (long long)heads, (long long)dim);
+    BASE_TRY(cpu_check(call, from, backward ? "dy" : "x[0]", from->rows, heads * dim, from->dtype,
+                       error));
+    BASE_TRY(cpu_check(call, &call->x[1], "x[1]", from->rows, 1, DEVICE_INT32, error));
+    BASE_TRY(cpu_check(call, &call->x[2], "x[2]", call->x[2].rows, dim, DEVICE_FP32, error));
+    if (!backward) return check_like(call, &call->y, "y", from, error);
+    return check_like(call, &call->dx[0], "dx[0]", from, error);
+}
+
+static bool convertible(device_dtype dtype) {
+    return dtype == DEVICE_FP32 || dtype == DEVICE_BF16 || dtype == DEVICE_FP16;
+}
+
+/* 1 x n of any float type. */
+static sifr_status check_vector(const device_call *call, const device_matrix *m,
+                                const char *operand, sifr_error *error) {
+    if (!convertible(m->dtype))
+        return base_fail(error, SIFR_USAGE, "%s: %s is %s, expected fp32, bf16 or fp16",
+                         device_kernel_name(call->kernel), operand, device_dtype_name(m->dtype));
+    return cpu_check(call, m, operand, 1, m->columns, m->dtype, error);
+}
+
+sifr_status cpu_prepare_elementwise(device *dev, device_call *call, sifr_error *error) {
+    const device_matrix *y = &call->y;
+    (void)dev;
+    switch (call->kernel) {
+    case DEVICE_CLEAR:
+        return cpu_check(call, y, "y", y->rows, y->columns,
+                         y->dtype == DEVICE_NONE ? DEVICE_FP32 : y->dtype, error);
+    case DEVICE_CONVERT:
+        if (!convertible(call->x[0].dtype) || !convertible(y->dtype))
+            return base_fail(error, SIFR_USAGE, "%s: from %s to %s, expected fp32, bf16 or fp16",
+                             device_kernel_name(call->kernel), device_dtype_name(call->x[0].dtype),
+                             device_dtype_name(y->dtype));
+        return cpu_check(call, &call->x[0], "x[0]", y->rows, y->columns, call->x[0].dtype, error);
+    case DEVICE_ADD_INTO:
+        BASE_TRY(check_vector(call, y, "y", error));
+        return check_like(call, &call->x[0], "x[0]", y, error);
+    case DEVICE_GELU:
+    case DEVICE_DROPOUT:
+    case DEVICE_ACCUMULATE:
+        BASE_TRY(cpu_check_activations(call, y, "y", error));
+        return check_like(call, &call->x[0], "x[0]", y, error);
+    case DEVICE_SILU_GATE:
+    case DEVICE_ADD:
+    case DEVICE_MULTIPLY:
+        BASE_TRY(cpu_check_activations(call, y, "y", error));
+        BASE_TRY(check_like(call, &call->x[0], "x[0]", y, error));
+        return check_like(call, &call->x[1], "x[1]", y, error);
+    default:
+        break;
+    }
+    bool two =
+        call->kernel == DEVICE_SILU_GATE_BACKWARD || call->kernel == DEVICE_MULTIPLY_BACKWARD;
+    const device_matrix *dy = &call->dy;
+    BASE_TRY(check_absent(call, y, "y", error));
+    BASE_TRY(cpu_check_activations(call, dy, "dy", error));
+    if (call->kernel != DEVICE_DROPOUT_BACKWARD)
+        BASE_TRY(check_like(call, &call->x[0], "x[0]", dy, error));
+    if (two) BASE_TRY(check_like(call, &call->x[1], "x[1]", dy, error));
+    BASE_TRY(check_wanted(call, &call->dx[0], "dx[0]", dy, error));
+    BASE_TRY(two ? check_wanted(call, &call->dx[1], "dx[1]", dy, error)
+                 : check_absent(call, &call->dx[1], "dx[1]", error));
+    if (call->dx[0].dtype == DEVICE_NONE && call->dx[1].dtype == DEVICE_NONE)
+        return base_fail(error, SIFR_USAGE, "%s: dx[0] is missing, and there is no other result",
+                         device_kernel_name(call->kernel));
+    return SIFR_OK;
+}
+
+sifr_status cpu_prepare_square_sums(device *dev, device_call *call, sifr_error *error) {
+    int64_t count = call->x[0].columns;
+    (void)dev;
+    BASE_TRY(check_vector(call, &call->x[0], "x[0]", error));
+    return cpu_check(call, &call->y, "y", 1, (count + DEVICE_BLOCK - 1) / DEVICE_BLOCK, DEVICE_FP64,
+                     error);
+}
+
+/* FP32, or BF16 where that is given. */
+static sifr_status check_state(const device_call *call, const device_matrix *m, const char *operand,
+                               int64_t columns, sifr_error *error) {
+    device_dtype dtype = m->dtype == DEVICE_BF16 ? DEVICE_BF16 : DEVICE_FP32;
+    return cpu_check(call, m, operand, 1, columns, dtype, error);
+}
+
+sifr_status cpu_prepare_adam(device *dev, device_call *call, sifr_error *error) {
+    const device_matrix *x = &call->x[0], *copy = &call->w[1];
+    (void)dev;
+    BASE_TRY(check_vector(call, x, "x[0]", error));
+    BASE_TRY(check_state(call, &call->w[0], "w[0]", x->columns, error));
+    BASE_TRY(check_state(call, &call->saved[0], "saved[0]", x->columns, error));
+    BASE_TRY(check_like(call, &call->saved[1], "saved[1]", &call->saved[0], error));
+    if (copy->dtype == DEVICE_NONE) return SIFR_OK;
+    BASE_TRY(check_vector(call, copy, "w[1]", error));
+    return cpu_check(call, copy, "w[1]", 1, x->columns, copy->dtype, error);
+}

@@ -1,0 +1,290 @@
+/* The executor and its memory: one block, shared with the ranks of this host, in which every buffer
+ * of the schedule has its place; what is away from it; and what the host sees of it. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/checked.h"
+#include "base/heap.h"
+#include "engine/executor/executor_private.h"
+
+/* Between steps nothing of a training schedule lives but what always lives, and until
+ * engine_run_deferred what is pending needs. */
+static int64_t permanent_bytes(const plan_schedule *s) {
+    int64_t end = 0;
+    for (size_t b = 0; b < s->buffer_count; b++) {
+        const plan_buffer *buffer = &s->buffers[b];
+        if (buffer->first < 0 && !plan_is_away(s, (int32_t)b))
+            end = base_max_i64(end, buffer->offset + buffer->bytes);
+    }
+    return base_ceil_to(end, 4096);
+}
+
+/* The other ranks of this host read gradients and parameters in place. All ranks have to open their
+ * windows together: in the first run, as one that could not even take its memory gets no further.
+ */
+sifr_status executor_open_window(engine_executor *e, sifr_error *error) {
+    if (e->file < 0) return SIFR_OK;
+    sifr_status status = comm_open_window(e->group, e->block, e->block_bytes, e->file, error);
+    close(e->file);
+    e->file = -1;
+    return status;
+}
+
+static sifr_status take_memory(engine_executor *e, const engine_executor *owner,
+                               sifr_error *error) {
+    plan_schedule *s = e->schedule;
+    if (owner) {
+        int64_t start = permanent_bytes(owner->schedule);
+        if (owner->schedule->total_bytes - start >= s->total_bytes) {
+            e->block = (char *)owner->block + start;
+            return SIFR_OK;
+        }
+    }
+    if (comm_shares_memory(e->group))
+        BASE_TRY(device_take_shared(s->dev, s->total_bytes, &e->block, &e->file, error));
+    else
+        BASE_TRY(device_take(s->dev, s->total_bytes, &e->block, error));
+    e->block_bytes = s->total_bytes;
+    return SIFR_OK;
+}
+
+/* Where the host makes what a buffer is to hold: in place, or in the window; then `put` has it
+ * there. */
+static void *place_to_fill(const engine_executor *e, int32_t buffer) {
+    void *at = engine_host_buffer(e, buffer);
+    return at ? at : e->window;
+}
+
+static sifr_status put(const engine_executor *e, int32_t buffer, sifr_error *error) {
+    if (engine_host_buffer(e, buffer)) return SIFR_OK;
+    return engine_set(e, buffer, 0, e->window, e->schedule->buffers[buffer].bytes, error);
+}
+
+static void fill_table(const model_table *table, int64_t positions, float *at) {
+    int64_t half = table->head_dim / 2;
+    for (int64_t p = 0; p < positions; p++, at += table->head_dim) {
+        for (int64_t i = 0; i < half; i++) {
+            /* As transformers: the frequency in fp32, the angle in fp32. */
+            float angle = (float)p * (float)table->frequencies[i];
+            at[i] = (float)cos((double)angle);
+            at[half + i] = (float)sin((double)angle);
+        }
+    }
+}
+
+sifr_status executor_fill_tables(engine_executor *e, sifr_error *error) {
+    const plan_schedule *s = e->schedule;
+    bool cached = s->settings.mode == PLAN_GENERATE;
+    int64_t positions = cached ? s->settings.cache_length : s->settings.length;
+    for (size_t t = 0; t < s->model->table_count; t++) {
+        fill_table(&s->model->tables[t], positions, place_to_fill(e, s->tables[t]));
+        BASE_TRY(put(e, s->tables[t], error));
+    }
+    if (cached) return SIFR_OK;
+    int32_t *position = place_to_fill(e, s->positions[0]);
+    for (int64_t q = 0; q < s->settings.sequences; q++) {
+        for (int64_t i = 0; i < s->settings.length; i++) {
+            position[q * s->settings.length + i] = (int32_t)i;
+        }
+    }
+    return put(e, s->positions[0], error);
+}
+
+/* Parameters, and where both generate, caches, are the owner's; so are their places on disk. */
+static void borrow(engine_executor *e, const engine_executor *owner) {
+    plan_schedule *s = e->schedule;
+    const plan_schedule *o = owner->schedule;
+    for (size_t u = 0; u < s->model->unit_count; u++) {
+        e->base[s->parameters[u]] = owner->base[o->parameters[u]];
+        s->buffers[s->parameters[u]].offset = o->buffers[o->parameters[u]].offset;
+    }
+    for (size_t c = 0; c < 2 * s->model->node_count; c++) {
+        if (s->caches[c] >= 0 && o->caches[c] >= 0)
+            e->base[s->caches[c]] = owner->base[o->caches[c]];
+    }
+}
+
+static sifr_status take_move_handles(engine_executor *e, sifr_error *error) {
+    const plan_schedule *s = e->schedule;
+    size_t count = 0;
+    for (size_t i = 0; i < s->instruction_count; i++) {
+        if (executor_is_move(&s->instructions[i])) count = s->instruction_count;
+    }
+    BASE_TRY(base_alloc(count, sizeof *e->moves, &e->moves, error));
+    for (size_t i = 0; i < count; i++) e->moves[i] = -1;
+    return SIFR_OK;
+}
+
+static sifr_status take_host(engine_executor *e, const engine_executor *owner, sifr_error *error) {
+    plan_schedule *s = e->schedule;
+    if (owner) {
+        e->host = owner->host;
+        e->borrows_host = true;
+        return SIFR_OK;
+    }
+    if (!s->host_bytes) return SIFR_OK;
+    return engine_host_store_open(s->dev, s->host_bytes, engine_transfers(s, PLAN_COPY), &e->host,
+                                  error);
+}
+
+/* The largest of what the host itself reads and writes of a step, and of the tables. */
+static sifr_status take_window(engine_executor *e, sifr_error *error) {
+    const plan_schedule *s = e->schedule;
+    int64_t most = 0;
+    if (!device_is_separate(s->dev)) return SIFR_OK;
+    for (size_t b = 0; b < s->buffer_count; b++) {
+        const plan_buffer *buffer = &s->buffers[b];
+        bool looked_at = buffer->class == PLAN_INPUTS || buffer->class == PLAN_CONSTANTS;
+        looked_at |= (int32_t)b == s->squares || (int32_t)b == s->all_squares;
+        if (looked_at) most = base_max_i64(most, buffer->bytes);
+    }
+    return base_alloc((size_t)most, 1, &e->window, error);
+}
+
+static char *place_of(const engine_executor *e, size_t index) {
+    const plan_buffer *buffer = &e->schedule->buffers[index];
+    if (!plan_is_away(e->schedule, (int32_t)index)) {
+        int64_t offset = buffer->offset;
+        if (buffer->aligned) offset = base_ceil_to(offset, PLAN_DISK_ALIGNMENT);
+        return (char *)e->block + offset;
+    }
+    bool host = buffer->tier == PLAN_HOST && e->host;
+    return host ? engine_host_store_file(e->host)->memory + buffer->offset : NULL;
+}
+
+/* What transfers move is aligned for them; the plan left room for that. */
+static void place_buffers(engine_executor *e) {
+    const plan_schedule *s = e->schedule;
+    for (size_t b = 0; b < s->buffer_count; b++) e->base[b] = place_of(e, b);
+}
+
+int32_t engine_transfers(const plan_schedule *s, plan_queue queue) {
+    int32_t under_way = 0, most = 1;
+    for (size_t i = 0; i < s->instruction_count; i++) {
+        const plan_instruction *in = &s->instructions[i];
+        under_way += in->queue == queue;
+        under_way -= in->wait >= 0 && s->instructions[in->wait].queue == queue;
+        if (under_way > most) most = under_way;
+    }
+    return most;
+}
+
+void engine_use_swap(engine_executor *e, engine_swap *swap) {
+    e->swap = swap;
+}
+
+sifr_status engine_executor_create(plan_schedule *schedule, comm_group *group,
+                                   engine_executor *owner, engine_executor **out,
+                                   sifr_error *error) {
+    engine_executor *e;
+    sifr_status status;
+    BASE_TRY(base_alloc(1, sizeof *e, &e, error));
+    e->schedule = schedule;
+    e->group = group;
+    e->file = -1;
+    size_t buffers = schedule->buffer_count;
+    BASE_TRY_GOTO(status, base_alloc(buffers, sizeof *e->base, &e->base, error), fail);
+    BASE_TRY_GOTO(status,
+                  base_alloc(schedule->instruction_count, sizeof *e->seconds, &e->seconds, error),
+                  fail);
+    BASE_TRY_GOTO(
+        status,
+        base_alloc((size_t)schedule->settings.micro_batches, sizeof *e->losses, &e->losses, error),
+        fail);
+    BASE_TRY_GOTO(
+        status, base_alloc(schedule->instruction_count, sizeof *e->transfers, &e->transfers, error),
+        fail);
+    size_t all = (size_t)(schedule->settings.micro_batches * schedule->settings.world_size);
+    BASE_TRY_GOTO(status, base_alloc(all, sizeof *e->all_losses, &e->all_losses, error), fail);
+    BASE_TRY_GOTO(status, base_alloc(all, sizeof *e->ordered_losses, &e->ordered_losses, error),
+                  fail);
+    BASE_TRY_GOTO(status, take_move_handles(e, error), fail);
+    BASE_TRY_GOTO(status, take_memory(e, owner, error), fail);
+    BASE_TRY_GOTO(status, take_host(e, owner, error), fail);
+    BASE_TRY_GOTO(status, take_window(e, error), fail);
+    place_buffers(e);
+    if (owner) borrow(e, owner);
+    e->shared = owner && !e->block_bytes;
+    for (size_t i = 0; i < schedule->instruction_count; i++)
+        e->defers |= schedule->instructions[i].deferred;
+    BASE_TRY_GOTO(status, executor_fill_tables(e, error), fail);
+    *out = e;
+    return SIFR_OK;
+fail:
+    engine_executor_free(e);
+    return status;
+}
+
+void engine_executor_free(engine_executor *e) {
+    if (!e) return;
+    if (!e->borrows_host) engine_host_store_close(e->host); /* before what it may be moving */
+    if (e->file >= 0) close(e->file);
+    if (e->block_bytes) comm_close_window(e->group, e->block);
+    if (e->block_bytes) device_give(e->schedule->dev, e->block, e->block_bytes);
+    free(e->base);
+    free(e->seconds);
+    free(e->transfers);
+    free(e->moves);
+    free(e->window);
+    free(e->losses);
+    free(e->all_losses);
+    free(e->ordered_losses);
+    free(e);
+}
+
+void *engine_buffer(const engine_executor *e, int32_t buffer) {
+    return buffer < 0 ? NULL : e->base[buffer];
+}
+
+/* On disk, or in memory that the host does not reach. */
+static bool is_hidden(const engine_executor *e, int32_t buffer) {
+    const plan_schedule *s = e->schedule;
+    plan_tier tier = s->buffers[buffer].tier;
+    return tier == PLAN_NVME || (tier == PLAN_DEVICE && device_is_separate(s->dev));
+}
+
+void *engine_host_buffer(const engine_executor *e, int32_t buffer) {
+    return buffer < 0 || is_hidden(e, buffer) ? NULL : e->base[buffer];
+}
+
+sifr_status engine_get(const engine_executor *e, int32_t buffer, int64_t at, void *to,
+                       int64_t bytes, sifr_error *error) {
+    if (is_hidden(e, buffer))
+        return device_copy(e->schedule->dev, to, e->base[buffer] + at, bytes, error);
+    memcpy(to, e->base[buffer] + at, (size_t)bytes);
+    return SIFR_OK;
+}
+
+sifr_status engine_set(const engine_executor *e, int32_t buffer, int64_t at, const void *from,
+                       int64_t bytes, sifr_error *error) {
+    if (is_hidden(e, buffer))
+        return device_copy(e->schedule->dev, e->base[buffer] + at, from, bytes, error);
+    memcpy(e->base[buffer] + at, from, (size_t)bytes);
+    return SIFR_OK;
+}
+
+engine_host_store *engine_host(const engine_executor *e) {
+    return e->host;
+}
+
+/* All of a buffer for the host to read: in place, or in the window, until that is asked for again.
+ */
+sifr_status executor_look(const engine_executor *e, int32_t buffer, const void **out,
+                          sifr_error *error) {
+    *out = engine_host_buffer(e, buffer);
+    if (*out) return SIFR_OK;
+    *out = e->window;
+    return engine_get(e, buffer, 0, e->window, e->schedule->buffers[buffer].bytes, error);
+}
+
+int64_t engine_taken_bytes(const engine_executor *e) {
+    return e->block_bytes;
+}
+
+void *engine_idle_memory(const engine_executor *e, int64_t *bytes) {
+    int64_t start = permanent_bytes(e->schedule);
+    *bytes = base_max_i64(0, e->schedule->total_bytes - start);
+    return (char *)e->block + start;
+}

@@ -1,0 +1,417 @@
+/* A rank's share of weights, master weights and moments, in memory or on disk. */
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/heap.h"
+#include "engine/engine_private.h"
+#include "engine/state/convert.h"
+
+/* Elements first … end - 1 of a flat parameter that a buffer of `bytes` holds. */
+static void held_range(const plan_schedule *s, int32_t unit, int32_t buffer, int64_t element,
+                       int64_t *first, int64_t *end) {
+    int64_t count = s->buffers[buffer].bytes / element;
+    bool slice = count < s->unit_elements[unit];
+    *first = slice ? s->settings.rank * count : 0;
+    *end = *first + count;
+}
+
+static int32_t buffer_of(const plan_schedule *s, int32_t unit, engine_part part) {
+    if (part == ENGINE_MOMENT1) return s->first_moments[unit];
+    if (part == ENGINE_MOMENT2) return s->second_moments[unit];
+    return s->masters[unit] >= 0 ? s->masters[unit] : s->parameters[unit];
+}
+
+device_dtype engine_part_type(const sifr_engine *engine, engine_part part) {
+    const plan_settings *settings = &engine->training->settings;
+    if (part != ENGINE_MASTER) return plan_moment_type(settings);
+    return plan_has_masters(settings) ? DEVICE_FP32 : settings->dtype;
+}
+
+static int64_t part_bytes(const sifr_engine *engine, engine_part part) {
+    return device_dtype_bytes(engine_part_type(engine, part));
+}
+
+/* Where this rank has a weight's part. */
+typedef struct state_place {
+    int32_t buffer;
+    int64_t at;           /* element of the buffer */
+    int64_t first, count; /* of the weight's elements */
+} state_place;
+
+static bool find_place(const sifr_engine *engine, size_t index, engine_part part,
+                       state_place *place) {
+    const plan_schedule *s = engine->training;
+    const model_weight *w = &engine->model->weights[index];
+    int64_t from, end, elements = w->rows * w->columns;
+    *place = (state_place){.buffer = buffer_of(s, w->unit, part)};
+    if (place->buffer < 0) return false;
+    held_range(s, w->unit, place->buffer, part_bytes(engine, part), &from, &end);
+    int64_t start = base_max_i64(from, w->offset);
+    int64_t stop = base_min_i64(end, w->offset + elements);
+    if (stop <= start) return false;
+    place->at = start - from;
+    place->first = start - w->offset;
+    place->count = stop - start;
+    return true;
+}
+
+static bool is_on_disk(const sifr_engine *engine, int32_t buffer) {
+    return engine->training->buffers[buffer].tier == PLAN_NVME;
+}
+
+/* Bytes at `at` of a buffer, wherever it is. */
+static sifr_status read_buffer(const sifr_engine *engine, int32_t buffer, int64_t at, void *out,
+                               int64_t bytes, sifr_error *error) {
+    int64_t offset = engine->training->buffers[buffer].offset + at;
+    if (is_on_disk(engine, buffer))
+        return engine_swap_read(engine->swap, offset, out, bytes, error);
+    return engine_get(engine->trainer, buffer, at, out, bytes, error);
+}
+
+static sifr_status write_buffer(const sifr_engine *engine, int32_t buffer, int64_t at,
+                                const void *from, int64_t bytes, sifr_error *error) {
+    int64_t offset = engine->training->buffers[buffer].offset + at;
+    if (is_on_disk(engine, buffer))
+        return engine_swap_write(engine->swap, offset, from, bytes, error);
+    return engine_set(engine->trainer, buffer, at, from, bytes, error);
+}
+
+bool engine_in_place(const sifr_engine *engine) {
+    return !engine->swap && !device_is_separate(engine->dev);
+}
+
+bool engine_range(const sifr_engine *engine, size_t index, engine_part part, int64_t *first,
+                  int64_t *count) {
+    state_place place;
+    bool some = find_place(engine, index, part, &place);
+    *first = place.first;
+    *count = place.count;
+    return some;
+}
+
+float *engine_slice(const sifr_engine *engine, size_t index, engine_part part, int64_t *first,
+                    int64_t *count) {
+    state_place place;
+    bool some = find_place(engine, index, part, &place);
+    *first = place.first;
+    *count = place.count;
+    bool wide = engine_part_type(engine, part) == DEVICE_FP32;
+    float *values = some && wide ? engine_host_buffer(engine->trainer, place.buffer) : NULL;
+    return values ? values + place.at : NULL;
+}
+
+/* *at: where elements first ... first + count - 1 of a weight begin in their buffer, in bytes. */
+static sifr_status find_range(const sifr_engine *engine, size_t index, engine_part part,
+                              int64_t first, int64_t count, state_place *place, int64_t *at,
+                              sifr_error *error) {
+    if (engine_is_pending(engine->trainer))
+        return base_fail(error, SIFR_FAILED, "weight %s: its update is still to come",
+                         engine->model->weights[index].name);
+    if (!find_place(engine, index, part, place) || first < place->first ||
+        first + count > place->first + place->count)
+        return base_fail(error, SIFR_FAILED, "weight %s: not on this rank",
+                         engine->model->weights[index].name);
+    *at = (place->at + first - place->first) * part_bytes(engine, part);
+    return SIFR_OK;
+}
+
+sifr_status engine_view(const sifr_engine *engine, size_t index, engine_part part, int64_t first,
+                        int64_t count, void *room, const void **out, sifr_error *error) {
+    state_place place;
+    *out = room;
+    int64_t at;
+    BASE_TRY(find_range(engine, index, part, first, count, &place, &at, error));
+    const char *memory = engine_host_buffer(engine->trainer, place.buffer);
+    if (!memory)
+        return read_buffer(engine, place.buffer, at, room, count * part_bytes(engine, part), error);
+    *out = memory + at;
+    return SIFR_OK;
+}
+
+sifr_status engine_view_fp32(const sifr_engine *engine, size_t index, engine_part part,
+                             int64_t first, int64_t count, float *room, const float **out,
+                             sifr_error *error) {
+    enum { PIECE = 4096 };
+    float piece[PIECE]; /* of either type */
+    device_dtype type = engine_part_type(engine, part);
+    const void *view;
+    if (type == DEVICE_FP32) {
+        BASE_TRY(engine_view(engine, index, part, first, count, room, &view, error));
+        *out = view;
+        return SIFR_OK;
+    }
+    for (int64_t done = 0; done < count; done += PIECE) {
+        int64_t some = base_min_i64(PIECE, count - done);
+        BASE_TRY(engine_view(engine, index, part, first + done, some, piece, &view, error));
+        engine_to_fp32(room + done, view, engine_format_of(type), some);
+    }
+    *out = room;
+    return SIFR_OK;
+}
+
+sifr_status engine_write(sifr_engine *engine, size_t index, engine_part part, int64_t first,
+                         int64_t count, const void *values, sifr_error *error) {
+    state_place place;
+    int64_t at;
+    BASE_TRY(find_range(engine, index, part, first, count, &place, &at, error));
+    return write_buffer(engine, place.buffer, at, values, count * part_bytes(engine, part), error);
+}
+
+void engine_share(const sifr_engine *engine, size_t index, int32_t rank, int64_t *first,
+                  int64_t *count) {
+    const plan_schedule *s = engine->training;
+    const model_weight *w = &engine->model->weights[index];
+    int64_t slice = s->unit_elements[w->unit] / s->settings.world_size;
+    int64_t start = base_max_i64(rank * slice, w->offset);
+    int64_t stop = base_min_i64((rank + 1) * slice, w->offset + w->rows * w->columns);
+    *first = stop > start ? start - w->offset : 0;
+    *count = base_max_i64(stop - start, 0);
+}
+
+void engine_held(const sifr_engine *engine, size_t index, int64_t *first, int64_t *count) {
+    const plan_schedule *s = engine->training;
+    const model_weight *w = &engine->model->weights[index];
+    int32_t buffer = s->parameters[w->unit]; /* whole wherever a master weight is */
+    int64_t size = s->buffers[buffer].bytes / device_dtype_bytes(s->settings.dtype);
+    if (size < s->unit_elements[w->unit]) {
+        engine_share(engine, index, s->settings.rank, first, count);
+        return;
+    }
+    *first = 0;
+    *count = w->rows * w->columns;
+}
+
+float *engine_state(const sifr_engine *engine, size_t index, engine_part part) {
+    int64_t first, count;
+    return engine_slice(engine, index, part, &first, &count);
+}
+
+/* The part of [first, first + count) of a weight that lies in a buffer which holds [from, end) of
+ * its unit: offset in the buffer and in the values. */
+static int64_t overlap(const model_weight *w, int64_t first, int64_t count, int64_t from,
+                       int64_t end, int64_t *in_buffer, int64_t *in_values) {
+    int64_t start = base_max_i64(from, w->offset + first);
+    int64_t stop = base_min_i64(end, w->offset + first + count);
+    *in_buffer = start - from;
+    *in_values = start - w->offset - first;
+    return stop - start;
+}
+
+/* Values as kernels read them, from element `at` of a unit's parameters on. */
+static sifr_status put_parameters(const sifr_engine *engine, int32_t buffer, int64_t at,
+                                  const float *values, int64_t count, sifr_error *error) {
+    enum { PIECE = 4096 };
+    float piece[PIECE]; /* or what is narrower */
+    device_dtype dtype = engine->training->settings.dtype;
+    int64_t element = device_dtype_bytes(dtype);
+    char *memory = engine_host_buffer(engine->trainer, buffer);
+    if (memory) {
+        engine_from_fp32(memory + at * element, values, engine_format_of(dtype), count);
+        return SIFR_OK;
+    }
+    for (int64_t done = 0; done < count; done += PIECE) {
+        int64_t here = base_min_i64(PIECE, count - done);
+        engine_from_fp32(piece, values + done, engine_format_of(dtype), here);
+        BASE_TRY(write_buffer(engine, buffer, (at + done) * element, piece, here * element, error));
+    }
+    return SIFR_OK;
+}
+
+sifr_status engine_put(sifr_engine *engine, size_t index, int64_t first, int64_t count,
+                       const float *values, sifr_error *error) {
+    const plan_schedule *s = engine->training;
+    const model_weight *w = &engine->model->weights[index];
+    int64_t element = device_dtype_bytes(s->settings.dtype), from, end, at, skip;
+    int32_t parameters = s->parameters[w->unit];
+    held_range(s, w->unit, parameters, element, &from, &end);
+    int64_t some = overlap(w, first, count, from, end, &at, &skip);
+    if (some > 0) BASE_TRY(put_parameters(engine, parameters, at, values + skip, some, error));
+    if (s->masters[w->unit] < 0) return SIFR_OK;
+    held_range(s, w->unit, s->masters[w->unit], 4, &from, &end);
+    some = overlap(w, first, count, from, end, &at, &skip);
+    if (some <= 0) return SIFR_OK;
+    return engine_write(engine, index, ENGINE_MASTER, first + skip, some, values + skip, error);
+}
+
+/* What kernels read of a unit, from the master weights that this rank has: `elements` of them, from
+ * element `at` of the parameters' buffer on. */
+static sifr_status narrow_masters(const sifr_engine *engine, int32_t master, int32_t parameters,
+                                  int64_t at, int64_t elements, sifr_error *error) {
+    enum { PIECE = 4096 };
+    float piece[PIECE];
+    const float *masters = engine_host_buffer(engine->trainer, master);
+    if (masters) return put_parameters(engine, parameters, at, masters, elements, error);
+    for (int64_t done = 0; done < elements; done += PIECE) {
+        int64_t count = base_min_i64(PIECE, elements - done);
+        BASE_TRY(read_buffer(engine, master, done * 4, piece, count * 4, error));
+        BASE_TRY(put_parameters(engine, parameters, at + done, piece, count, error));
+    }
+    return SIFR_OK;
+}
+
+/* All ranks fail where one could not read its own. */
+static sifr_status narrow_units(const sifr_engine *engine, sifr_error *error) {
+    const plan_schedule *s = engine->training;
+    int64_t element = device_dtype_bytes(s->settings.dtype);
+    for (int32_t u = 0; u < (int32_t)engine->model->unit_count; u++) {
+        int64_t from, end, whole_from, whole_end;
+        if (s->masters[u] < 0) continue;
+        held_range(s, u, s->parameters[u], element, &whole_from, &whole_end);
+        held_range(s, u, s->masters[u], 4, &from, &end);
+        BASE_TRY(narrow_masters(engine, s->masters[u], s->parameters[u], from - whole_from,
+                                end - from, error));
+    }
+    return SIFR_OK;
+}
+
+sifr_status engine_refresh(sifr_engine *engine, sifr_error *error) {
+    const plan_schedule *s = engine->training;
+    int64_t element = device_dtype_bytes(s->settings.dtype);
+    BASE_TRY(comm_agree_status(engine->group, narrow_units(engine, error), error));
+    for (int32_t u = 0; u < (int32_t)engine->model->unit_count; u++) {
+        int64_t from, end, whole_from, whole_end;
+        held_range(s, u, s->parameters[u], element, &whole_from, &whole_end);
+        held_range(s, u, buffer_of(s, u, ENGINE_MASTER), part_bytes(engine, ENGINE_MASTER), &from,
+                   &end);
+        if (end - from == whole_end - whole_from) continue;
+        char *parameters = engine_buffer(engine->trainer, s->parameters[u]);
+        comm_handle handle; /* the others' parts of a whole that each rank holds */
+        BASE_TRY(comm_start_all_gather(engine->group, parameters + from * element,
+                                       (end - from) * element, parameters, &handle, error));
+        BASE_TRY(comm_wait(handle, error));
+    }
+    return SIFR_OK;
+}
+
+enum { FILL_PIECE = 4096, FILL_TILE = 64 * FILL_PIECE }; /* elements */
+
+typedef struct fill_run {
+    sifr_engine *engine;
+    size_t index;
+    int64_t first, end;
+    engine_values make;
+    const void *user;
+    _Atomic bool failed;
+    sifr_status status; /* of the first tile that failed, and its message */
+    sifr_error *error;
+} fill_run;
+
+static void fill_tile(void *argument, int64_t tile, int thread) {
+    (void)thread;
+    fill_run *run = argument;
+    float values[FILL_PIECE];
+    sifr_error error = {0};
+    int64_t first = run->first + tile * FILL_TILE, end = base_min_i64(run->end, first + FILL_TILE);
+    for (; first < end; first += FILL_PIECE) {
+        int64_t count = base_min_i64(FILL_PIECE, end - first);
+        run->make(run->user, run->index, first, count, values);
+        sifr_status status = engine_put(run->engine, run->index, first, count, values, &error);
+        if (status == SIFR_OK) continue;
+        if (atomic_exchange(&run->failed, true)) return;
+        run->status = status;
+        if (run->error) *run->error = error;
+        return;
+    }
+}
+
+sifr_status engine_fill(sifr_engine *engine, size_t index, engine_values make, const void *user,
+                        sifr_error *error) {
+    fill_run run = {.engine = engine, .index = index, .make = make, .user = user, .error = error};
+    int64_t held;
+    engine_held(engine, index, &run.first, &held);
+    run.end = run.first + held;
+    int64_t tiles = (held + FILL_TILE - 1) / FILL_TILE;
+    if (!engine->swap) {
+        device_parallel(engine->dev, tiles, fill_tile, &run);
+    } else { /* its file takes one write at a time */
+        for (int64_t t = 0; t < tiles && !run.failed; t++) fill_tile(&run, t, 0);
+    }
+    return run.status;
+}
+
+typedef struct initial_values {
+    const sifr_model *model;
+    uint64_t seed;
+} initial_values;
+
+static void make_initial(const void *user, size_t index, int64_t first, int64_t count,
+                         float *values) {
+    const initial_values *from = user;
+    model_initial_values(from->model, index, from->seed, first, count, values);
+}
+
+sifr_status sifr_engine_initialise(sifr_engine *engine, uint64_t seed, sifr_error *error) {
+    initial_values from = {engine->model, seed};
+    BASE_TRY(engine_settle(engine, error));
+    for (size_t i = 0; i < engine->model->weight_count; i++)
+        BASE_TRY(engine_fill(engine, i, make_initial, &from, error));
+    return SIFR_OK;
+}
+
+static sifr_status find_weight(const sifr_engine *engine, const char *name, size_t count,
+                               size_t *index, sifr_error *error) {
+    for (size_t i = 0; i < engine->model->weight_count; i++) {
+        const model_weight *w = &engine->model->weights[i];
+        if (strcmp(w->name, name) != 0) continue;
+        *index = i;
+        if (count == (size_t)(w->rows * w->columns)) return SIFR_OK;
+        return base_fail(error, SIFR_USAGE, "weight %s: %lld x %lld elements, not %zu", name,
+                         (long long)w->rows, (long long)w->columns, count);
+    }
+    return base_fail(error, SIFR_USAGE, "weight %s: the model has none of that name", name);
+}
+
+sifr_status sifr_engine_write_weight(sifr_engine *engine, const char *name, const float *values,
+                                     size_t count, sifr_error *error) {
+    size_t index = 0;
+    BASE_TRY(find_weight(engine, name, count, &index, error));
+    BASE_TRY(engine_settle(engine, error));
+    return engine_put(engine, index, 0, (int64_t)count, values, error);
+}
+
+bool engine_is_cut(const sifr_engine *engine, size_t index, engine_part part) {
+    const plan_schedule *s = engine->training;
+    int32_t unit = engine->model->weights[index].unit;
+    return s->buffers[buffer_of(s, unit, part)].bytes <
+           s->unit_elements[unit] * part_bytes(engine, part);
+}
+
+static sifr_status copy_part(const sifr_engine *engine, size_t index, engine_part part,
+                             int64_t first, int64_t count, float *out, sifr_error *error) {
+    const float *values;
+    BASE_TRY(engine_view_fp32(engine, index, part, first, count, out, &values, error));
+    if (values != out) memcpy(out, values, (size_t)count * sizeof *out);
+    return SIFR_OK;
+}
+
+/* The owner of each piece hands it round: nobody needs room for more than what was asked for. One
+ * that cannot read its own takes part all the same, so that nobody waits for it. */
+sifr_status engine_collect(const sifr_engine *engine, size_t index, engine_part part, int64_t first,
+                           int64_t count, float *out, sifr_error *error) {
+    if (!engine_is_cut(engine, index, part))
+        return copy_part(engine, index, part, first, count, out, error);
+    sifr_status status = SIFR_OK;
+    for (int32_t r = 0; r < comm_size(engine->group); r++) {
+        int64_t start, length;
+        engine_share(engine, index, r, &start, &length);
+        int64_t stop = base_min_i64(start + length, first + count);
+        start = base_max_i64(start, first);
+        if (stop <= start) continue;
+        float *to = out + (start - first);
+        bool own = r == comm_rank(engine->group) && status == SIFR_OK;
+        if (own) status = copy_part(engine, index, part, start, stop - start, to, error);
+        BASE_TRY(comm_broadcast(engine->group, r, to, (stop - start) * (int64_t)sizeof *to,
+                                status == SIFR_OK ? error : NULL));
+    }
+    return status;
+}
+
+sifr_status sifr_engine_read_weight(const sifr_engine *engine, const char *name, float *values,
+                                    size_t count, sifr_error *error) {
+    size_t index = 0;
+    BASE_TRY(find_weight(engine, name, count, &index, error));
+    BASE_TRY(engine_settle(engine, error));
+    return engine_collect(engine, index, ENGINE_MASTER, 0, (int64_t)count, values, error);
+}

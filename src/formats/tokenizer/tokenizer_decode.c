@@ -1,0 +1,72 @@
+#include "formats/tokenizer/tokenizer_internal.h"
+
+static sifr_status refuse_id(const formats_tokenizer *t, int32_t id, sifr_error *error) {
+    return base_fail(error, SIFR_FAILED, "%d is not the id of a token (the tokenizer has %d)", id,
+                     t->vocab_size);
+}
+
+sifr_status formats_tokenizer_decode(const formats_tokenizer *t, const int32_t *ids, size_t count,
+                                     bool skip_special, formats_tokenizer_text *out,
+                                     sifr_error *error) {
+    for (size_t i = 0; i < count; i++) {
+        size_t size;
+        const char *bytes = formats_tokenizer_bytes(t, ids[i], &size);
+        if (!bytes) {
+            sifr_status status = refuse_id(t, ids[i], error);
+            return base_fail_in(error, status, "id %zu", i);
+        }
+        if (skip_special && formats_tokenizer_is_special(t, ids[i])) continue;
+        BASE_TRY(formats_tokenizer_text_append(out, bytes, size, error));
+    }
+    return SIFR_OK;
+}
+
+/* Passes on what is whole, replaces what can never be; an unfinished end stays in `held`. */
+static sifr_status pass_on(formats_tokenizer_stream *stream, const uint8_t *bytes, size_t size,
+                           formats_tokenizer_text *out, sifr_error *error) {
+    const uint8_t *p = bytes, *end = bytes + size;
+    stream->count = 0;
+    while (p < end) {
+        size_t skip;
+        bool cut;
+        size_t length = formats_utf8_check(p, end, &skip, &cut);
+        if (length) {
+            BASE_TRY(formats_tokenizer_text_append(out, p, length, error));
+            p += length;
+        } else if (cut) {
+            stream->count = (size_t)(end - p); /* at most 3 */
+            memmove(stream->held, p, stream->count);
+            return SIFR_OK;
+        } else {
+            BASE_TRY(formats_tokenizer_text_append(out, "\xEF\xBF\xBD", 3, error));
+            p += skip;
+        }
+    }
+    return SIFR_OK;
+}
+
+sifr_status formats_tokenizer_stream_push(const formats_tokenizer *t,
+                                          formats_tokenizer_stream *stream, int32_t id,
+                                          formats_tokenizer_text *out, sifr_error *error) {
+    size_t size;
+    const uint8_t *bytes = (const uint8_t *)formats_tokenizer_bytes(t, id, &size);
+    if (!bytes) return refuse_id(t, id, error);
+    while (stream->count && size) { /* byte by byte, until the held character ends or fails */
+        uint8_t joined[5];
+        size_t held = stream->count;
+        memcpy(joined, stream->held, held);
+        joined[held] = *bytes++;
+        size--;
+        BASE_TRY(pass_on(stream, joined, held + 1, out, error));
+    }
+    if (!size) return SIFR_OK;
+    return pass_on(stream, bytes, size, out, error);
+}
+
+sifr_status formats_tokenizer_stream_end(formats_tokenizer_stream *stream,
+                                         formats_tokenizer_text *out, sifr_error *error) {
+    size_t held = stream->count;
+    stream->count = 0;
+    if (!held) return SIFR_OK;
+    return formats_tokenizer_text_append(out, "\xEF\xBF\xBD", 3, error);
+}

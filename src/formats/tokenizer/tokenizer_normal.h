@@ -1,0 +1,15 @@
+/* NFC through utf8proc, on the few places of a text that may need it. */
+#ifndef FORMATS_TOKENIZER_NORMAL_H
+#define FORMATS_TOKENIZER_NORMAL_H
+
+#include "formats/tokenizer/tokenizer.h"
+#include "formats/tokenizer/tokenizer_unicode.h"
+
+/* Length of the beginning of the valid UTF-8 `text` that NFC leaves as it is, whatever follows. */
+size_t formats_normal_prefix(const formats_unicode *unicode, const uint8_t *text, size_t size);
+
+/* Appends the NFC of the valid UTF-8 `text`. Linear, but for sorting runs of combining marks. */
+sifr_status formats_normalize(const formats_unicode *unicode, const uint8_t *text, size_t size,
+                              formats_tokenizer_text *out, sifr_error *error) SIFR_MUST_CHECK;
+
+#endif

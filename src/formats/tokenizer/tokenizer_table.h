@@ -1,0 +1,39 @@
+/* A table of byte strings, each with a number from 0 in the order of arrival. */
+#ifndef FORMATS_TOKENIZER_TABLE_H
+#define FORMATS_TOKENIZER_TABLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/errors.h"
+
+typedef struct formats_table_item {
+    size_t offset;
+    uint32_t size, hash;
+} formats_table_item;
+
+/* Start with {0}. */
+typedef struct formats_table {
+    uint32_t *slots; /* item + 1, or 0 */
+    size_t slot_count;
+    formats_table_item *items;
+    size_t count, item_room;
+    uint8_t *bytes;
+    size_t byte_count, byte_room;
+} formats_table;
+
+/* The number of the string, or SIZE_MAX. */
+size_t formats_table_find(const formats_table *table, const void *bytes, size_t size);
+/* *index is the string's number; *added tells whether it is new. */
+sifr_status formats_table_add(formats_table *table, const void *bytes, size_t size, size_t *index,
+                              bool *added, sifr_error *error) SIFR_MUST_CHECK;
+void formats_table_free(formats_table *table);
+
+static inline const uint8_t *formats_table_bytes(const formats_table *table, size_t index,
+                                                 size_t *size) {
+    *size = table->items[index].size;
+    return table->bytes + table->items[index].offset;
+}
+
+#endif

@@ -1,0 +1,202 @@
+#include "formats/tokenizer/tokenizer_train.h"
+
+#include <stdlib.h>
+
+#include "base/file.h"
+#include "base/heap.h"
+#include "base/json.h"
+#include "formats/tokenizer/tokenizer_normal.h"
+#include "formats/tokenizer/tokenizer_train_internal.h"
+
+sifr_status formats_tokenizer_trainer_new(const formats_tokenizer_options *options,
+                                          formats_tokenizer_trainer **out, sifr_error *error) {
+    static const char *const names[] = {"gpt2", "llama3", "qwen2"};
+    formats_tokenizer_trainer *t;
+    int split = -1;
+    for (int i = 0; i < 3; i++) {
+        if (strcmp(options->split, names[i]) == 0) split = i;
+    }
+    if (split < 0)
+        return base_fail(error, SIFR_USAGE,
+                         "split \"%.60s\" is not built; built are gpt2, llama3 "
+                         "and qwen2",
+                         options->split);
+    if (options->vocab_size < 257 || options->vocab_size > 1 << 24)
+        return base_fail(error, SIFR_USAGE,
+                         "vocab size %lld: must be from 257 (every byte and " FORMATS_END_OF_TEXT
+                         ") to 16777216",
+                         (long long)options->vocab_size);
+    BASE_TRY(base_alloc(1, sizeof *t, &t, error));
+    t->options = *options;
+    t->split = (formats_split_kind)split;
+    sifr_status status = formats_unicode_build(&t->unicode, t->split == FORMATS_SPLIT_QWEN2, error);
+    if (status == SIFR_OK)
+        *out = t;
+    else
+        formats_tokenizer_trainer_free(t);
+    return status;
+}
+
+void formats_tokenizer_trainer_free(formats_tokenizer_trainer *t) {
+    if (!t) return;
+    formats_unicode_free(&t->unicode);
+    formats_table_free(&t->words);
+    formats_table_free(&t->tokens);
+    formats_tokenizer_text_free(&t->repaired);
+    formats_tokenizer_text_free(&t->normal);
+    free(t->counts);
+    free(t->merges);
+    free(t);
+}
+
+sifr_status formats_tokenizer_trainer_feed(formats_tokenizer_trainer *t, const char *text,
+                                           size_t size, sifr_error *error) {
+    const uint8_t *p = (const uint8_t *)text, *end;
+    if (formats_utf8_valid(p, size) != size) {
+        t->repaired.count = 0;
+        BASE_TRY(formats_utf8_repair(p, size, &t->repaired, &t->invalid, error));
+        p = (const uint8_t *)t->repaired.bytes;
+        size = t->repaired.count;
+    }
+    if (t->unicode.normalizes && formats_normal_prefix(&t->unicode, p, size) < size) {
+        t->normal.count = 0;
+        BASE_TRY(formats_normalize(&t->unicode, p, size, &t->normal, error));
+        p = (const uint8_t *)t->normal.bytes;
+        size = t->normal.count;
+    }
+    for (end = p + size; p < end;) {
+        const uint8_t *next = formats_split_next(t->split, &t->unicode, p, end);
+        size_t index;
+        bool added;
+        BASE_TRY(formats_table_add(&t->words, p, (size_t)(next - p), &index, &added, error));
+        if (added) {
+            BASE_TRY(base_grow(&t->counts, &t->count_room, index + 1, sizeof *t->counts, error));
+            t->counts[index] = 0;
+        }
+        t->counts[index]++;
+        p = next;
+    }
+    return SIFR_OK;
+}
+
+static int compare_characters(const void *a, const void *b) {
+    uint32_t x = formats_byte_character(*(const uint8_t *)a);
+    uint32_t y = formats_byte_character(*(const uint8_t *)b);
+    return x < y ? -1 : x > y;
+}
+
+sifr_status formats_tokenizer_trainer_finish(formats_tokenizer_trainer *t, sifr_error *error) {
+    uint8_t alphabet[256];
+    size_t index;
+    bool added;
+    if (!t->words.count) return base_fail(error, SIFR_FAILED, "no text to train a tokenizer on");
+    BASE_TRY(formats_table_add(&t->tokens, FORMATS_END_OF_TEXT, strlen(FORMATS_END_OF_TEXT), &index,
+                               &added, error));
+    for (int i = 0; i < 256; i++) alphabet[i] = (uint8_t)i;
+    qsort(alphabet, 256, 1, compare_characters);
+    for (int i = 0; i < 256; i++)
+        BASE_TRY(formats_table_add(&t->tokens, &alphabet[i], 1, &index, &added, error));
+    return formats_train_merges(t, error);
+}
+
+int64_t formats_tokenizer_trainer_size(const formats_tokenizer_trainer *t) {
+    return (int64_t)t->tokens.count;
+}
+
+uint64_t formats_tokenizer_trainer_invalid(const formats_tokenizer_trainer *t) {
+    return t->invalid;
+}
+
+/* The token's spelling in the byte alphabet. */
+static json_t *spell(const formats_tokenizer_trainer *t, int32_t id, formats_tokenizer_text *text) {
+    size_t size;
+    const uint8_t *bytes = formats_table_bytes(&t->tokens, (size_t)id, &size);
+    text->count = 0;
+    if (formats_content_of_bytes(bytes, size, text, NULL) != SIFR_OK) return NULL;
+    return json_stringn(text->bytes, text->count);
+}
+
+static json_t *describe_model(const formats_tokenizer_trainer *t) {
+    json_t *vocabulary = json_object(), *merges = json_array();
+    formats_tokenizer_text text = {0};
+    bool bad = !vocabulary || !merges;
+    for (size_t id = 0; id < t->tokens.count && !bad; id++) {
+        json_t *name = spell(t, (int32_t)id, &text);
+        bad = !name || json_object_set_new(vocabulary, json_string_value(name),
+                                           json_integer((json_int_t)id));
+        json_decref(name);
+    }
+    for (size_t i = 0; i < t->merge_count && !bad; i++) {
+        json_t *left = spell(t, t->merges[i].left, &text);
+        json_t *right = spell(t, t->merges[i].right, &text);
+        bad = json_array_append_new(merges, json_pack("[o, o]", left, right)) != 0;
+    }
+    formats_tokenizer_text_free(&text);
+    if (bad) {
+        json_decref(vocabulary);
+        json_decref(merges);
+        return NULL;
+    }
+    return json_pack("{s:s, s:n, s:n, s:n, s:n, s:b, s:b, s:b, s:o, s:o}", "type", "BPE", "dropout",
+                     "unk_token", "continuing_subword_prefix", "end_of_word_suffix", "fuse_unk", 0,
+                     "byte_fallback", 0, "ignore_merges", 0, "vocab", vocabulary, "merges", merges);
+}
+
+static json_t *describe_byte_level(bool use_regex) {
+    return json_pack("{s:s, s:b, s:b, s:b}", "type", "ByteLevel", "add_prefix_space", 0,
+                     "trim_offsets", 1, "use_regex", use_regex ? 1 : 0);
+}
+
+static json_t *describe_tokenizer(const formats_tokenizer_trainer *t) {
+    const char *pattern = formats_split_pattern(t->split);
+    json_t *normalizer =
+        t->split == FORMATS_SPLIT_QWEN2 ? json_pack("{s:s}", "type", "NFC") : json_null();
+    json_t *splitter = describe_byte_level(pattern == NULL);
+    if (pattern) {
+        splitter = json_pack("{s:s, s:[{s:s, s:{s:s}, s:s, s:b}, o]}", "type", "Sequence",
+                             "pretokenizers", "type", "Split", "pattern", "Regex", pattern,
+                             "behavior", "Isolated", "invert", 0, splitter);
+    }
+    json_t *added =
+        json_pack("[{s:i, s:s, s:b, s:b, s:b, s:b, s:b}]", "id", 0, "content", FORMATS_END_OF_TEXT,
+                  "single_word", 0, "lstrip", 0, "rstrip", 0, "normalized", 0, "special", 1);
+    return json_pack("{s:s, s:n, s:n, s:o, s:o, s:o, s:o, s:o, s:o}", "version", "1.0",
+                     "truncation", "padding", "added_tokens", added, "normalizer", normalizer,
+                     "pre_tokenizer", splitter, "post_processor", describe_byte_level(true),
+                     "decoder", describe_byte_level(true), "model", describe_model(t));
+}
+
+static json_t *describe_config(const formats_tokenizer_trainer *t) {
+    json_t *config =
+        json_pack("{s:s, s:s, s:s, s:s, s:b}", "tokenizer_class", "PreTrainedTokenizerFast",
+                  "bos_token", FORMATS_END_OF_TEXT, "eos_token", FORMATS_END_OF_TEXT, "unk_token",
+                  FORMATS_END_OF_TEXT, "clean_up_tokenization_spaces", 0);
+    if (config && t->options.model_max_length > 0)
+        json_object_set_new(config, "model_max_length", json_integer(t->options.model_max_length));
+    return config;
+}
+
+sifr_status formats_tokenizer_trainer_write(const formats_tokenizer_trainer *t,
+                                            const char *directory, sifr_error *error) {
+    char path[BASE_PATH_LENGTH], config_path[BASE_PATH_LENGTH];
+    json_t *tokenizer = describe_tokenizer(t), *config = describe_config(t);
+    sifr_status status = SIFR_OK;
+    bool there = false;
+    if (!tokenizer || !config) {
+        status = base_fail(error, SIFR_NO_MEMORY, "out of memory: the tokenizer's description");
+        goto done;
+    }
+    BASE_TRY_GOTO(status, base_make_directories(directory, error), done);
+    BASE_TRY_GOTO(status, base_path_join(config_path, directory, "tokenizer_config.json", error),
+                  done);
+    there = base_is_file(config_path);
+    BASE_TRY_GOTO(status, base_json_save(config, config_path, error), done);
+    BASE_TRY_GOTO(status, base_path_join(path, directory, "tokenizer.json", error), done);
+    status = base_json_save(tokenizer, path, error);
+    /* Half a tokenizer is none. */
+    if (status != SIFR_OK && !there) (void)!base_remove_tree(config_path, NULL);
+done:
+    json_decref(tokenizer);
+    json_decref(config);
+    return status;
+}

@@ -1,0 +1,38 @@
+/* Training of a byte-level BPE: the vocabulary and merges that the BpeTrainer of the `tokenizers`
+ * library makes of the same documents (initial alphabet of all bytes, special tokens first). */
+#ifndef FORMATS_TOKENIZER_TRAIN_H
+#define FORMATS_TOKENIZER_TRAIN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/errors.h"
+
+typedef struct formats_tokenizer_trainer formats_tokenizer_trainer;
+
+typedef struct formats_tokenizer_options {
+    int64_t vocab_size;       /* 256 bytes, special tokens and merges; at least 257 */
+    int64_t min_frequency;    /* pairs that are rarer are not merged */
+    int64_t model_max_length; /* for tokenizer_config.json; 0: not said */
+    const char *split;        /* "gpt2", "llama3" or "qwen2" (with NFC) */
+} formats_tokenizer_options;
+
+sifr_status formats_tokenizer_trainer_new(const formats_tokenizer_options *options,
+                                          formats_tokenizer_trainer **out,
+                                          sifr_error *error) SIFR_MUST_CHECK;
+/* Counts the words of one document. Invalid UTF-8 counts as U+FFFD. */
+sifr_status formats_tokenizer_trainer_feed(formats_tokenizer_trainer *trainer, const char *text,
+                                           size_t size, sifr_error *error) SIFR_MUST_CHECK;
+/* Makes the merges; SIFR_FAILED when nothing was fed. */
+sifr_status formats_tokenizer_trainer_finish(formats_tokenizer_trainer *trainer,
+                                             sifr_error *error) SIFR_MUST_CHECK;
+/* Tokens made: fewer than asked for where the text has no more pairs. */
+int64_t formats_tokenizer_trainer_size(const formats_tokenizer_trainer *trainer);
+uint64_t formats_tokenizer_trainer_invalid(const formats_tokenizer_trainer *trainer);
+/* tokenizer.json and tokenizer_config.json into the directory, which is made if it is not there. */
+sifr_status formats_tokenizer_trainer_write(const formats_tokenizer_trainer *trainer,
+                                            const char *directory,
+                                            sifr_error *error) SIFR_MUST_CHECK;
+void formats_tokenizer_trainer_free(formats_tokenizer_trainer *trainer); /* NULL is fine */
+
+#endif

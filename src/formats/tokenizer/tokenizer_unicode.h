@@ -1,0 +1,74 @@
+/* What the splitting patterns and NFC ask of a code point, as one table made from utf8proc; UTF-8.
+ */
+#ifndef FORMATS_TOKENIZER_UNICODE_H
+#define FORMATS_TOKENIZER_UNICODE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/errors.h"
+
+/* Low two bits of a code point's flags: what \s, \p{L} and \p{N} say, else OTHER. */
+enum { FORMATS_OTHER = 0, FORMATS_SPACE = 1, FORMATS_LETTER = 2, FORMATS_NUMBER = 3 };
+enum {
+    FORMATS_CLASS = 3,
+    FORMATS_UNSTABLE = 4, /* NFC may change it or move it, with its neighbours */
+    FORMATS_BARRIER = 8   /* NFC never reaches across it */
+};
+
+typedef struct formats_unicode {
+    uint8_t *flags;       /* distinct pages of 256 code points */
+    uint16_t pages[4352]; /* code point >> 8 to page */
+    bool normalizes;      /* the NFC flags are filled */
+} formats_unicode;
+
+sifr_status formats_unicode_build(formats_unicode *unicode, bool with_nfc,
+                                  sifr_error *error) SIFR_MUST_CHECK;
+void formats_unicode_free(formats_unicode *unicode);
+
+static inline uint8_t formats_unicode_flags(const formats_unicode *unicode, uint32_t c) {
+    return unicode->flags[(size_t)unicode->pages[c >> 8] << 8 | (c & 255)];
+}
+
+/* The code point at p, of valid UTF-8, and its length in bytes. */
+static inline uint32_t formats_utf8_get(const uint8_t *p, size_t *length) {
+    if (p[0] < 0x80) return *length = 1, p[0];
+    if (p[0] < 0xE0) return *length = 2, (p[0] & 31u) << 6 | (p[1] & 63u);
+    if (p[0] < 0xF0) return *length = 3, (p[0] & 15u) << 12 | (p[1] & 63u) << 6 | (p[2] & 63u);
+    *length = 4;
+    return (p[0] & 7u) << 18 | (p[1] & 63u) << 12 | (p[2] & 63u) << 6 | (p[3] & 63u);
+}
+
+/* Writes c into out[4], returns the number of bytes. */
+static inline size_t formats_utf8_put(uint32_t c, uint8_t *out) {
+    if (c < 0x80) return out[0] = (uint8_t)c, 1;
+    if (c < 0x800) {
+        out[0] = (uint8_t)(0xC0 | c >> 6), out[1] = (uint8_t)(0x80 | (c & 63));
+        return 2;
+    }
+    if (c < 0x10000) {
+        out[0] = (uint8_t)(0xE0 | c >> 12), out[1] = (uint8_t)(0x80 | (c >> 6 & 63));
+        out[2] = (uint8_t)(0x80 | (c & 63));
+        return 3;
+    }
+    out[0] = (uint8_t)(0xF0 | c >> 18), out[1] = (uint8_t)(0x80 | (c >> 12 & 63));
+    out[2] = (uint8_t)(0x80 | (c >> 6 & 63)), out[3] = (uint8_t)(0x80 | (c & 63));
+    return 4;
+}
+
+/* Length of the valid character at p < end, or 0; then *skip is the length of the invalid sequence
+ * (the longest beginning of a valid character, at least 1: Unicode 15, table 3-8), and *cut tells
+ * whether the text ended inside what may become a character. */
+size_t formats_utf8_check(const uint8_t *p, const uint8_t *end, size_t *skip, bool *cut);
+/* Length of the valid UTF-8 that the text begins with. */
+size_t formats_utf8_valid(const uint8_t *text, size_t size);
+
+/* Start of the character before p > begin, in valid UTF-8. */
+static inline const uint8_t *formats_utf8_back(const uint8_t *p, const uint8_t *begin) {
+    do p--;
+    while (p > begin && (*p & 0xC0) == 0x80);
+    return p;
+}
+
+#endif

@@ -1,0 +1,130 @@
+/* A model description as the planner reads it: units, weights, values and nodes (one op each), all
+ * in the order in which they were built. Batch size and length do not appear here. */
+#ifndef MODEL_DESCRIPTION_H
+#define MODEL_DESCRIPTION_H
+
+#include <stddef.h>
+
+#include "device/device.h"
+#include "sifr/model.h"
+
+typedef enum model_op {
+    MODEL_EMBEDDING,
+    MODEL_LINEAR,
+    MODEL_LAYER_NORM,
+    MODEL_RMS_NORM,
+    MODEL_ROPE,
+    MODEL_ATTENTION,
+    MODEL_GELU,
+    MODEL_SILU_GATE,
+    MODEL_ADD,
+    MODEL_MULTIPLY,
+    MODEL_DROPOUT,
+    MODEL_HEAD_LOSS,
+    MODEL_OPS
+} model_op;
+
+typedef struct model_weight {
+    char *name;
+    int64_t rows, columns;
+    bool vector; /* one dimension in files */
+    bool frozen; /* not trained */
+    sifr_init init;
+    double deviation;
+    int32_t unit;
+    int64_t offset; /* elements from the start of its unit's flat parameter; on a block boundary */
+} model_weight;
+
+typedef enum model_value_kind {
+    MODEL_VALUE_ACTIVATION, /* in the training type */
+    MODEL_VALUE_TOKENS,     /* int32 inputs */
+    MODEL_VALUE_POSITIONS,
+    MODEL_VALUE_LABELS,
+    MODEL_VALUE_TABLE, /* FP32 constant of positions x columns: see model_table */
+    MODEL_VALUE_LOSS   /* FP32, a loss for each token */
+} model_value_kind;
+
+typedef struct model_value {
+    model_value_kind kind;
+    int32_t unit, node; /* that made it; -1 for inputs and tables */
+    int64_t columns;
+    int32_t base; /* of a slice: the value it lies in; else -1 */
+    int64_t first;
+    int32_t table; /* index of a table's model_table; else -1 */
+} model_value;
+
+/* Angles of a rotary embedding: row p of the table holds cos(p f), then sin(p f). */
+typedef struct model_table {
+    int64_t head_dim;
+    double *frequencies; /* head_dim / 2 */
+    int32_t value;
+} model_table;
+
+typedef struct model_node {
+    model_op op;
+    int32_t unit;
+    int32_t x[DEVICE_INPUTS], w[DEVICE_WEIGHTS]; /* values and weights; -1 where none */
+    int32_t y;
+    device_attributes attributes; /* sequences and length are filled in by the planner */
+} model_node;
+
+typedef struct model_unit {
+    char *name;
+    int32_t first_node, nodes;
+    int32_t first_weight, weights;
+    int64_t elements; /* of the flat parameter, its weights padded to blocks */
+} model_unit;
+
+struct sifr_model {
+    model_unit *units;
+    model_weight *weights;
+    model_value *values;
+    model_node *nodes;
+    model_table *tables;
+    size_t unit_count, unit_room, weight_count, weight_room, value_count, value_room;
+    size_t node_count, node_room, table_count, table_room;
+    int32_t tokens, positions, labels; /* values; -1 until asked for */
+    bool finished;
+    sifr_error error; /* of the first wrong call */
+};
+
+/* A row of the op table: what the planner must know of an op. */
+enum {
+    MODEL_KEEP_X0 = 1,
+    MODEL_KEEP_X1 = 2,
+    MODEL_KEEP_X2 = 4,
+    MODEL_KEEP_W0 = 8,
+    MODEL_KEEP_Y = 16,
+    MODEL_KEEP_SAVED = 32
+};
+
+typedef struct model_op_row {
+    const char *name;
+    device_kernel forward, backward; /* DEVICE_KERNELS: none needed */
+    int keep;                        /* what backward reads beside dy */
+    int gradients;                   /* bit i: input i has a gradient */
+    bool in_place;                   /* y may take x0's place */
+    bool backward_in_place;          /* dx0 may take dy's place */
+    bool accumulates;                /* backward can add to dx */
+    /* FP32 values kept per call, as rows x columns; 0 columns: none */
+    void (*saved)(const model_node *node, int64_t tokens, int64_t *rows, int64_t *columns);
+    /* Floating-point operations of the forward call; `backward_factor` times that for backward. */
+    double (*operations)(const sifr_model *model, const model_node *node, int64_t tokens);
+    double backward_factor;
+} model_op_row;
+
+const model_op_row *model_op_get(model_op op);
+
+/* Whether any weight of a unit is trained. */
+bool model_unit_trained(const sifr_model *model, int32_t unit);
+
+/* Elements first … first+count-1 of a weight's initial values for a seed. */
+void model_initial_values(const sifr_model *model, size_t weight, uint64_t seed, int64_t first,
+                          int64_t count, float *out);
+
+/* Floating-point operations a token in a training step, the field's own count: 6 x (parameters in
+ * products) + 12 x layers x length x width, full attention counted (Kaplan et al. 2020; PaLM, app.
+ * B). */
+double model_training_flops(const sifr_model *model, int64_t length);
+
+#endif

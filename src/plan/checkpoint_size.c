@@ -1,0 +1,42 @@
+#include "plan/checkpoint_size.h"
+
+#include "base/checked.h"
+
+static int64_t add(int64_t a, int64_t b) {
+    int64_t sum;
+    return base_add_i64(a, b, &sum) ? sum : INT64_MAX;
+}
+
+static int64_t multiply(int64_t a, int64_t b) {
+    int64_t product;
+    return base_mul_i64(a, b, &product) ? product : INT64_MAX;
+}
+
+int64_t plan_checkpoint_bytes(const sifr_model *model, const plan_settings *settings) {
+    device_dtype masters = plan_has_masters(settings) ? DEVICE_FP32 : settings->dtype;
+    int64_t moments = 2 * device_dtype_bytes(plan_moment_type(settings)), all = 0;
+    for (size_t w = 0; w < model->weight_count; w++) {
+        const model_weight *weight = &model->weights[w];
+        bool trained = model_unit_trained(model, weight->unit);
+        int64_t element = device_dtype_bytes(masters) + (trained ? moments : 0);
+        all = add(all, multiply(multiply(weight->rows, weight->columns), element));
+    }
+    return all;
+}
+
+int64_t plan_checkpoint_room(int64_t bytes, int64_t count) {
+    return add(multiply(bytes, count), add(bytes / 64, 1 << 20));
+}
+
+int64_t plan_output_bytes(const plan_output *output, const sifr_model *model,
+                          const plan_settings *settings, int64_t nvme_bytes) {
+    int64_t each = plan_checkpoint_bytes(model, settings);
+    return add(plan_checkpoint_room(each, output->checkpoints),
+               multiply(nvme_bytes, output->swaps));
+}
+
+bool plan_fits_output(const plan_output *output, const sifr_model *model,
+                      const plan_settings *settings, int64_t nvme_bytes) {
+    return !output->known ||
+           plan_output_bytes(output, model, settings, nvme_bytes) <= output->room_bytes;
+}

@@ -1,0 +1,399 @@
+/* Model to schedule: which op runs when, for every step order. */
+#include "plan/lower/lower.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/heap.h"
+
+/* An instruction that the executor itself carries out. */
+static sifr_status emit_action(lower_state *state, plan_action action, int32_t micro_batch,
+                               sifr_error *error) {
+    return plan_add_instruction(state->s,
+                                (plan_instruction){.action = (uint8_t)action,
+                                                   .queue = PLAN_COMPUTE,
+                                                   .unit = -1,
+                                                   .micro_batch = micro_batch,
+                                                   .node = -1,
+                                                   .call = -1,
+                                                   .wait = -1},
+                                error);
+}
+
+static sifr_status emit_loss(lower_state *state, sifr_error *error) {
+    BASE_TRY(plan_add_operand(state->s, PLAN_Y, state->s->losses[state->micro_batch], 0, error));
+    return emit_action(state, PLAN_LOSS, state->micro_batch, error);
+}
+
+static sifr_status forward_unit(lower_state *state, int32_t unit, sifr_error *error) {
+    const model_unit *u = &state->model->units[unit];
+    plan_mode mode = state->s->settings.mode;
+    for (int32_t n = u->first_node, next; n < u->first_node + u->nodes; n = next) {
+        bool head = state->model->nodes[n].op == MODEL_HEAD_LOSS;
+        next = n + 1;
+        if (state->tiles.region[n] >= 0) {
+            BASE_TRY(lower_forward_tiles(state, n, &next, error));
+            continue;
+        }
+        if (state->recomputing && !state->recomputing[n]) continue;
+        if (!head) {
+            BASE_TRY(lower_forward(state, n, error));
+        } else if (mode == PLAN_EVALUATE) {
+            BASE_TRY(lower_forward(state, n, error));
+            BASE_TRY(emit_loss(state, error));
+        } else if (mode != PLAN_TRAIN) {
+            BASE_TRY(lower_logits(state, n, error));
+        } /* in training its backward call computes the loss as well */
+    }
+    return SIFR_OK;
+}
+
+/* The forward pass of a unit again, of the nodes that `which` says. */
+static sifr_status recompute_unit(lower_state *state, int32_t unit, const bool *which,
+                                  sifr_error *error) {
+    state->recomputing = which;
+    sifr_status status = forward_unit(state, unit, error);
+    state->recomputing = NULL;
+    return status;
+}
+
+static sifr_status backward_unit(lower_state *state, int32_t unit, sifr_error *error) {
+    const model_unit *u = &state->model->units[unit];
+    if (state->s->settings.recompute != PLAN_RECOMPUTE_NONE)
+        BASE_TRY(recompute_unit(state, unit, state->tiles.early, error));
+    BASE_TRY(lower_begin_unit(state, unit, error));
+    for (int32_t n = u->first_node + u->nodes - 1, next; n >= u->first_node; n = next) {
+        next = n - 1;
+        if (state->tiles.region[n] >= 0) {
+            BASE_TRY(lower_backward_tiles(state, n, &next, error));
+            continue;
+        }
+        BASE_TRY(lower_backward(state, n, error));
+        if (state->model->nodes[n].op == MODEL_HEAD_LOSS) BASE_TRY(emit_loss(state, error));
+    }
+    return lower_end_unit(state, unit, error);
+}
+
+/* The first unit of the segment that ends with `unit`; `unit` itself where its input is kept, or
+ * where it ends none. The units between the first and the last of the model are cut into segments
+ * of one length, but for the last ones, which may be shorter by one. */
+static int32_t segment_start(const lower_state *state, int32_t unit) {
+    const plan_settings *settings = &state->s->settings;
+    int32_t inner = (int32_t)state->model->unit_count - 2, segments = settings->checkpoints;
+    if (settings->recompute != PLAN_RECOMPUTE_UNIT || segments == 0 || segments >= inner)
+        return unit;
+    int32_t length = inner / segments, longer = inner % segments, first = 1;
+    for (int32_t i = 0; i < segments; i++) {
+        int32_t end = first + length + (i < longer);
+        if (unit == end - 1) return first;
+        first = end;
+    }
+    return unit;
+}
+
+static bool has_backward(const lower_state *state, int32_t unit) {
+    const model_unit *u = &state->model->units[unit];
+    for (int32_t n = u->first_node; n < u->first_node + u->nodes; n++) {
+        if (state->carries[n]) return true;
+    }
+    return false;
+}
+
+/* Makes the inputs of a segment's units anew, from the one that was kept, before its last unit's
+ * backward pass. */
+static sifr_status recompute_segment(lower_state *state, int32_t last, int32_t micro_batch,
+                                     int32_t count, sifr_error *error) {
+    if (!has_backward(state, last)) return SIFR_OK;
+    for (int32_t u = segment_start(state, last); u < last; u++) {
+        for (int32_t j = 0; j < count; j++) {
+            state->micro_batch = micro_batch + j;
+            BASE_TRY(recompute_unit(state, u, state->passes, error));
+        }
+    }
+    return SIFR_OK;
+}
+
+static sifr_status lower_step(lower_state *state, sifr_error *error) {
+    const plan_settings *settings = &state->s->settings;
+    int32_t units = (int32_t)state->model->unit_count, k = settings->micro_batches;
+    bool training = settings->mode == PLAN_TRAIN;
+    bool by_unit = settings->order == PLAN_UNIT;
+    /* Both orders run the same two loops, one inside the other. */
+    int32_t outer = by_unit ? 1 : k, inner = by_unit ? k : 1;
+    size_t values = state->model->value_count;
+
+    if (training) BASE_TRY(emit_action(state, PLAN_COUNT, -1, error));
+    for (int32_t i = 0; i < outer; i++) {
+        for (size_t v = 0; v < values * (size_t)inner; v++) state->gradient[v] = -1;
+        memset(state->slice_written, 0, values * (size_t)inner * sizeof *state->slice_written);
+        for (int32_t u = 0; u < units; u++) {
+            for (int32_t j = 0; j < inner; j++) {
+                state->micro_batch = i + j;
+                BASE_TRY(forward_unit(state, u, error));
+            }
+        }
+        for (int32_t u = units - 1; training && u >= 0; u--) {
+            BASE_TRY(recompute_segment(state, u, i, inner, error));
+            for (int32_t j = 0; j < inner; j++) {
+                state->micro_batch = i + j;
+                BASE_TRY(backward_unit(state, u, error));
+            }
+        }
+    }
+    state->micro_batch = -1;
+    if (!training) return SIFR_OK;
+    BASE_TRY(lower_borrowed(state, error));
+    return lower_update(state, error);
+}
+
+/* The buffers that live through the whole step, or longer. */
+static sifr_status add_permanent(lower_state *state, sifr_error *error) {
+    plan_schedule *s = state->s;
+    const plan_settings *settings = &s->settings;
+    const sifr_model *model = state->model;
+    bool training = settings->mode == PLAN_TRAIN;
+    BASE_TRY(plan_add_buffer(s, PLAN_SCRATCH, 0, -1, -1, true, &s->scratch, error));
+    for (int32_t u = 0; u < (int32_t)model->unit_count; u++) {
+        int64_t cut = (int64_t)settings->world_size * DEVICE_BLOCK;
+        int64_t elements = base_ceil_to(model->units[u].elements, cut);
+        s->unit_elements[u] = elements;
+        s->masters[u] = s->first_moments[u] = s->second_moments[u] = -1;
+        int64_t bytes = settings->external_parameters ? 0 : elements * state->element;
+        BASE_TRY(plan_add_buffer(s, PLAN_PARAMETERS, bytes, u, -1, true, &s->parameters[u], error));
+        if (!training) continue;
+        if (plan_has_masters(settings)) {
+            BASE_TRY(
+                plan_add_buffer(s, PLAN_MASTERS, elements * 4, u, -1, true, &s->masters[u], error));
+        }
+        s->square_count += elements / DEVICE_BLOCK;
+        if (!model_unit_trained(model, u)) continue;
+        int64_t moment = elements * device_dtype_bytes(plan_moment_type(settings));
+        BASE_TRY(plan_add_buffer(s, PLAN_MOMENTS, moment, u, 0, true, &s->first_moments[u], error));
+        BASE_TRY(
+            plan_add_buffer(s, PLAN_MOMENTS, moment, u, 1, true, &s->second_moments[u], error));
+    }
+    int64_t positions = settings->mode == PLAN_GENERATE ? settings->cache_length : settings->length;
+    for (size_t t = 0; t < model->table_count; t++) {
+        BASE_TRY(plan_add_buffer(s, PLAN_CONSTANTS, positions * model->tables[t].head_dim * 4, -1,
+                                 (int32_t)t, true, &s->tables[t], error));
+    }
+    for (int32_t j = 0; j < settings->micro_batches; j++) {
+        int64_t ids = state->tokens * 4;
+        BASE_TRY(plan_add_buffer(s, PLAN_INPUTS, ids, -1, j, true, &s->tokens[j], error));
+        BASE_TRY(plan_add_buffer(s, PLAN_INPUTS, ids, -1, j, true, &s->labels[j], error));
+        BASE_TRY(plan_add_buffer(s, PLAN_INPUTS, ids, -1, j, true, &s->losses[j], error));
+        if (j == 0) {
+            BASE_TRY(plan_add_buffer(s, PLAN_INPUTS, ids, -1, j, true, &s->positions[0], error));
+        }
+        s->positions[j] = s->positions[0];
+    }
+    s->squares = s->logits = -1;
+    if (training) {
+        BASE_TRY(plan_add_buffer(s, PLAN_GRADIENTS, s->square_count * 8, -1, -1, true, &s->squares,
+                                 error));
+    }
+    for (size_t n = 0; n < model->node_count; n++) {
+        s->caches[2 * n] = s->caches[2 * n + 1] = -1;
+        if (settings->mode != PLAN_GENERATE || model->nodes[n].op != MODEL_ATTENTION) continue;
+        int64_t columns = model->values[model->nodes[n].x[1]].columns;
+        int64_t bytes = settings->cache_length * columns * state->element;
+        if (settings->external_parameters) bytes = 0;
+        for (int i = 0; i < 2; i++) {
+            BASE_TRY(plan_add_buffer(s, PLAN_CACHE, bytes, -1, (int32_t)n, true,
+                                     &s->caches[2 * n + (size_t)i], error));
+        }
+    }
+    return SIFR_OK;
+}
+
+static sifr_status allocate(lower_state *state, sifr_error *error) {
+    plan_schedule *s = state->s;
+    const sifr_model *model = state->model;
+    size_t units = model->unit_count, values = model->value_count, nodes = model->node_count;
+    size_t k = (size_t)s->settings.micro_batches;
+    size_t sets = s->settings.order == PLAN_UNIT ? k : 1;
+    BASE_TRY(base_alloc(units, sizeof *s->parameters, &s->parameters, error));
+    BASE_TRY(base_alloc(units, sizeof *s->masters, &s->masters, error));
+    BASE_TRY(base_alloc(units, sizeof *s->first_moments, &s->first_moments, error));
+    BASE_TRY(base_alloc(units, sizeof *s->second_moments, &s->second_moments, error));
+    BASE_TRY(base_alloc(units, sizeof *s->unit_elements, &s->unit_elements, error));
+    BASE_TRY(base_alloc(model->table_count, sizeof *s->tables, &s->tables, error));
+    BASE_TRY(base_alloc(k, sizeof *s->tokens, &s->tokens, error));
+    BASE_TRY(base_alloc(k, sizeof *s->positions, &s->positions, error));
+    BASE_TRY(base_alloc(k, sizeof *s->labels, &s->labels, error));
+    BASE_TRY(base_alloc(k, sizeof *s->losses, &s->losses, error));
+    BASE_TRY(base_alloc(nodes * 2, sizeof *s->caches, &s->caches, error));
+
+    BASE_TRY(base_alloc(values * sets, sizeof *state->where, &state->where, error));
+    BASE_TRY(base_alloc(nodes * sets, sizeof *state->saved, &state->saved, error));
+    BASE_TRY(base_alloc(values * sets, sizeof *state->local, &state->local, error));
+    BASE_TRY(base_alloc(values * sets, sizeof *state->gradient, &state->gradient, error));
+    BASE_TRY(base_alloc(values * sets, sizeof *state->slice_written, &state->slice_written, error));
+    BASE_TRY(base_alloc(2 * nodes, sizeof *state->forward_calls, &state->forward_calls, error));
+    BASE_TRY(base_alloc(2 * nodes, sizeof *state->backward_calls, &state->backward_calls, error));
+    BASE_TRY(base_alloc(nodes, sizeof *state->in_place, &state->in_place, error));
+    BASE_TRY(base_alloc(nodes, sizeof *state->again, &state->again, error));
+    BASE_TRY(base_alloc(nodes, sizeof *state->passes, &state->passes, error));
+    BASE_TRY(base_alloc(nodes, sizeof *state->carries, &state->carries, error));
+    BASE_TRY(base_alloc(values, sizeof *state->mixed, &state->mixed, error));
+    BASE_TRY(base_alloc(model->weight_count, sizeof *state->weight_written, &state->weight_written,
+                        error));
+    BASE_TRY(base_alloc(nodes, sizeof *state->use_of, &state->use_of, error));
+    for (size_t n = 0; n < 2 * nodes; n++) state->forward_calls[n] = state->backward_calls[n] = -1;
+    if (s->settings.mode == PLAN_TRAIN) plan_reserve(s, 2 * nodes * k, 8 * nodes * k);
+    return SIFR_OK;
+}
+
+static void release(lower_state *state) {
+    void *const blocks[] = {
+        state->where,          state->saved,          state->gradient, state->places,
+        state->forward_calls,  state->backward_calls, state->in_place, state->again,
+        state->mixed,          state->slice_written,  state->slot_of,  state->sums,
+        state->sum_buffers,    state->uses,           state->use_of,   state->fresh,
+        state->weight_written, state->carries,        state->passes,   state->local};
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) free(blocks[i]);
+    lower_free_tiles(state);
+}
+
+/* Of what is no slice only optimizer state and activations can be in host memory. */
+static sifr_status check_host_tier(const device *dev, const plan_settings *settings,
+                                   sifr_error *error) {
+    const plan_offload *f = &settings->offload;
+    bool slices = settings->world_size == 1 || settings->stage >= 2;
+    if (!device_is_separate(dev)) return SIFR_OK; /* it is the device's own */
+    if (f->parameters == PLAN_HOST && settings->stage < 3)
+        return base_fail(error, SIFR_USAGE,
+                         "offload: parameters are in host memory at ZeRO stage 3 only, and this is "
+                         "stage %d",
+                         (int)settings->stage);
+    if (f->gradients != PLAN_HOST || slices) return SIFR_OK;
+    return base_fail(error, SIFR_USAGE,
+                     "offload: gradients of several ranks are in host memory at ZeRO stages 2 and "
+                     "3 only, and this is stage %d",
+                     (int)settings->stage);
+}
+
+static sifr_status check_settings(const sifr_model *model, const device *dev,
+                                  const plan_settings *settings, sifr_error *error) {
+    int64_t tokens, largest = 0, bytes;
+    if (!model->finished) return base_fail(error, SIFR_USAGE, "plan: the model is not finished");
+    if (settings->mode == PLAN_TRAIN && sifr_model_trained(model) == 0) {
+        return base_fail(error, SIFR_USAGE,
+                         "freeze: every weight is frozen, nothing is left to train");
+    }
+    bool counts = settings->sequences >= 1 && settings->length >= 1 &&
+                  settings->micro_batches >= 1 && settings->world_size >= 1;
+    bool type = settings->dtype == DEVICE_FP32 || settings->dtype == DEVICE_BF16 ||
+                settings->dtype == DEVICE_FP16;
+    if (!counts || !type) {
+        return base_fail(error, SIFR_USAGE,
+                         "plan: sequences, length, micro batches and ranks must "
+                         "be at least 1, the type fp32, bf16 or fp16");
+    }
+    for (size_t v = 0; v < model->value_count; v++) {
+        largest = base_max_i64(largest, model->values[v].columns);
+    }
+    if (!base_mul_i64(settings->sequences, settings->length, &tokens) || tokens > INT32_MAX ||
+        !base_mul_i64(tokens, largest * 8, &bytes) || bytes > INT64_MAX / 1024 ||
+        settings->cache_length > INT32_MAX) {
+        return base_fail(error, SIFR_USAGE,
+                         "plan: a micro batch of %lld sequences of %lld tokens is too large",
+                         (long long)settings->sequences, (long long)settings->length);
+    }
+    if (settings->tile_tokens < 0 || settings->tile_tokens % DEVICE_TOKEN_CHUNK) {
+        return base_fail(
+            error, SIFR_USAGE,
+            "tile_tokens %lld: tiles are whole chunks of %d tokens, in which gradients "
+            "are added; give a multiple of that, or 0 for none",
+            (long long)settings->tile_tokens, DEVICE_TOKEN_CHUNK);
+    }
+    BASE_TRY(check_host_tier(dev, settings, error));
+    /* Forward and backward of every op are instructions. */
+    if ((double)model->node_count * 2 * settings->micro_batches > PLAN_INSTRUCTION_LIMIT) {
+        return base_fail(error, SIFR_USAGE,
+                         "schedule: a step of more than %d instructions is not built; lower "
+                         "gradient_accumulation_steps, or the model's layers",
+                         PLAN_INSTRUCTION_LIMIT);
+    }
+    for (size_t n = 0; n < model->node_count; n++) { /* learned positions end somewhere */
+        const model_node *node = &model->nodes[n];
+        if (node->op != MODEL_EMBEDDING || node->x[0] != model->positions) continue;
+        const model_weight *w = &model->weights[node->w[0]];
+        int64_t wanted =
+            settings->mode == PLAN_GENERATE ? settings->cache_length : settings->length;
+        if (wanted > w->rows) {
+            return base_fail(error, SIFR_USAGE,
+                             "sequence length %lld: the model has learned positions for %lld only "
+                             "(%s); choose a shorter one",
+                             (long long)wanted, (long long)w->rows, w->name);
+        }
+    }
+    return SIFR_OK;
+}
+
+/* What the first rank's plan says to the others', where they must not choose by their own. */
+static sifr_status find_spread(const sifr_model *model, device *dev, const plan_settings *settings,
+                               const bool *kept, int32_t *spread, sifr_error *error) {
+    plan_settings first = *settings;
+    plan_schedule *s;
+    *spread = -1;
+    if (settings->rank == 0) return SIFR_OK;
+    first.rank = 0;
+    BASE_TRY(lower_list(model, dev, &first, kept, &s, error));
+    *spread = s->spread;
+    plan_free(s);
+    return SIFR_OK;
+}
+
+sifr_status lower_list(const sifr_model *model, device *dev, const plan_settings *settings,
+                       const bool *kept, plan_schedule **out, sifr_error *error) {
+    plan_schedule *s;
+    BASE_TRY(base_alloc(1, sizeof *s, &s, error));
+    s->model = model;
+    s->dev = dev;
+    s->settings = *settings;
+    lower_state state = {.s = s,
+                         .model = model,
+                         .tokens = settings->sequences * settings->length,
+                         .element = device_dtype_bytes(settings->dtype),
+                         .micro_batch = -1,
+                         .kept = kept};
+    sifr_status status;
+    int32_t spread;
+    state.part = lower_whole(&state);
+    BASE_TRY_GOTO(status, allocate(&state, error), done);
+    BASE_TRY_GOTO(status, add_permanent(&state, error), done);
+    BASE_TRY_GOTO(status, lower_analyse(&state, error), done);
+    BASE_TRY_GOTO(status, lower_find_tiles(&state, error), done);
+    BASE_TRY_GOTO(status, lower_plan_sums(&state, error), done);
+    BASE_TRY_GOTO(status, lower_step(&state, error), done);
+    plan_assign_tiers(s);
+    BASE_TRY_GOTO(status, plan_pass_zero(s, error), done);
+    BASE_TRY_GOTO(status, plan_pass_reuse(s, error), done);
+    BASE_TRY_GOTO(status, plan_pass_overlap(s, error), done);
+    BASE_TRY_GOTO(status, plan_pass_fetch(s, error), done);
+    BASE_TRY_GOTO(status, plan_pass_spill(s, error), done);
+    BASE_TRY_GOTO(status, plan_pass_stash(s, error), done);
+    BASE_TRY_GOTO(status, plan_pass_offload(s, error), done);
+    if (plan_may_defer(s)) {
+        BASE_TRY_GOTO(status, find_spread(model, dev, settings, kept, &spread, error), done);
+        BASE_TRY_GOTO(status, plan_pass_defer(s, spread, error), done);
+    } else {
+        BASE_TRY_GOTO(status, plan_memory(s, error), done);
+    }
+    *out = s;
+    s = NULL;
+done:
+    release(&state);
+    plan_free(s);
+    return status;
+}
+
+sifr_status plan_lower(const sifr_model *model, device *dev, const plan_settings *settings,
+                       plan_schedule **out, sifr_error *error) {
+    BASE_TRY(check_settings(model, dev, settings, error));
+    if (settings->mode == PLAN_TRAIN && settings->recompute == PLAN_RECOMPUTE_AUTO)
+        return lower_keep(model, dev, settings, out, error);
+    return lower_list(model, dev, settings, NULL, out, error);
+}

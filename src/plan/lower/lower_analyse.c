@@ -1,0 +1,127 @@
+/* What is known of a model before the first instruction: which ops write in place, which gradients
+ * come in pieces, what is run again. */
+#include <stdlib.h>
+
+#include "base/heap.h"
+#include "plan/lower/lower.h"
+
+/* Which nodes may write their output over their first input: nobody else reads that input, in this
+ * pass or the next. */
+static void find_in_place(lower_state *state, const int32_t *uses) {
+    const sifr_model *model = state->model;
+    for (size_t n = 0; n < model->node_count; n++) {
+        const model_node *node = &model->nodes[n];
+        const model_op_row *row = model_op_get(node->op);
+        if (!row->in_place || (row->keep & MODEL_KEEP_X0)) continue;
+        const model_value *x = &model->values[node->x[0]];
+        if (x->base >= 0 || x->node < 0 || x->unit != node->unit || uses[node->x[0]] != 1) continue;
+        const model_op_row *maker = model_op_get(model->nodes[x->node].op);
+        state->in_place[n] = !(maker->keep & MODEL_KEEP_Y);
+    }
+}
+
+/* Sliced values whose slices do not cover them once, or which are read whole as well. */
+static sifr_status find_mixed(lower_state *state, const int32_t *uses, sifr_error *error) {
+    const sifr_model *model = state->model;
+    int64_t *covered;
+    BASE_TRY(base_alloc(model->value_count, sizeof *covered, &covered, error));
+    for (size_t v = 0; v < model->value_count; v++) {
+        const model_value *value = &model->values[v];
+        if (value->base < 0 || uses[v] == 0) continue;
+        covered[value->base] += value->columns;
+        if (uses[v] > 1) state->mixed[value->base] = true;
+        for (size_t other = 0; other < v; other++) {
+            const model_value *o = &model->values[other];
+            if (o->base != value->base || uses[other] == 0) continue;
+            bool apart =
+                o->first + o->columns <= value->first || value->first + value->columns <= o->first;
+            if (!apart) state->mixed[value->base] = true;
+        }
+    }
+    for (size_t v = 0; v < model->value_count; v++) {
+        if (covered[v] && (covered[v] != model->values[v].columns || uses[v])) {
+            state->mixed[v] = true;
+        }
+    }
+    for (size_t n = 0; n < model->node_count;
+         n++) { /* gradients through add are shared, not copied */
+        const model_node *node = &model->nodes[n];
+        for (int i = 0; node->op == MODEL_ADD && i < 2; i++) {
+            int32_t base = model->values[node->x[i]].base;
+            if (base >= 0) state->mixed[base] = true;
+        }
+    }
+    free(covered);
+    return SIFR_OK;
+}
+
+/* Nodes whose output or kept statistics the backward pass of their own unit reads, and, from the
+ * last to the first, those that these need; what is kept, and what is before it, apart. */
+void lower_find_again(lower_state *state, int32_t unit) {
+    const sifr_model *model = state->model;
+    const model_unit *u = &model->units[unit];
+    bool *again = state->again;
+    for (int32_t n = u->first_node; n < u->first_node + u->nodes; n++) again[n] = false;
+    for (int32_t n = u->first_node + u->nodes - 1; n >= u->first_node; n--) {
+        const model_node *node = &model->nodes[n];
+        int keep = state->carries[n] ? model_op_get(node->op)->keep : 0;
+        bool read = again[n] || node->op == MODEL_HEAD_LOSS ||
+                    (keep & (MODEL_KEEP_Y | MODEL_KEEP_SAVED)) != 0;
+        again[n] = read && !(state->kept && state->kept[n]);
+        for (int x = 0; x < DEVICE_INPUTS && node->x[x] >= 0; x++) {
+            const model_value *value = &model->values[node->x[x]];
+            bool wanted = again[n] || (keep & (MODEL_KEEP_X0 << x));
+            if (wanted && value->node >= 0 && value->unit == unit) again[value->node] = true;
+        }
+    }
+}
+
+/* What other units read, and, from the last to the first, what that is made of. */
+static void find_passes(lower_state *state) {
+    const sifr_model *model = state->model;
+    for (size_t i = model->node_count; i-- > 0;) {
+        const model_node *node = &model->nodes[i];
+        for (int x = 0; x < DEVICE_INPUTS && node->x[x] >= 0; x++) {
+            const model_value *value = &model->values[node->x[x]];
+            bool wanted = state->passes[i] || value->unit != node->unit;
+            if (wanted && value->node >= 0) state->passes[value->node] = true;
+        }
+    }
+}
+
+/* Nodes that a gradient comes through, from the first to the last. */
+static void find_carriers(lower_state *state) {
+    const sifr_model *model = state->model;
+    for (size_t i = 0; i < model->node_count; i++) {
+        const model_node *node = &model->nodes[i];
+        const model_op_row *row = model_op_get(node->op);
+        for (int w = 0; w < DEVICE_WEIGHTS; w++) {
+            if (node->w[w] >= 0 && !model->weights[node->w[w]].frozen) state->carries[i] = true;
+        }
+        for (int x = 0; x < DEVICE_INPUTS && node->x[x] >= 0; x++) {
+            if (!(row->gradients & (1 << x))) continue;
+            if (lower_has_gradient(state, node->x[x])) state->carries[i] = true;
+        }
+    }
+}
+
+sifr_status lower_analyse(lower_state *state, sifr_error *error) {
+    const sifr_model *model = state->model;
+    int32_t *uses;
+    BASE_TRY(base_alloc(model->value_count, sizeof *uses, &uses, error));
+    for (size_t n = 0; n < model->node_count; n++) {
+        for (int x = 0; x < DEVICE_INPUTS; x++) {
+            if (model->nodes[n].x[x] >= 0) uses[model->nodes[n].x[x]]++;
+        }
+    }
+    find_carriers(state);
+    for (int32_t u = 0; u < (int32_t)model->unit_count; u++) lower_find_again(state, u);
+    find_passes(state);
+    sifr_status status = find_mixed(state, uses, error);
+    for (size_t v = 0; v < model->value_count; v++) { /* a slice reads its base */
+        if (model->values[v].base >= 0) uses[model->values[v].base] += uses[v];
+    }
+    find_in_place(state, uses);
+    free(uses);
+    return status;
+}

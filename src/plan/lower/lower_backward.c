@@ -1,0 +1,256 @@
+/* The backward pass of a node: where its gradients go, and when one must be added to another. */
+#include <string.h>
+
+#include "base/heap.h"
+#include "plan/lower/lower.h"
+
+static sifr_status new_place(lower_state *state, int32_t value, int32_t *out, sifr_error *error) {
+    lower_tiles *tiles = &state->tiles;
+    bool local = lower_gradient_is_local(state, value);
+    if (!local && state->part.tile > 0) {
+        *out = tiles->whole[tiles->whole_next++];
+        state->places[*out].sharers = 1;
+        return SIFR_OK;
+    }
+    int32_t buffer;
+    int64_t columns = state->model->values[value].columns;
+    BASE_TRY(plan_add_buffer(state->s, PLAN_ACTIVATIONS,
+                             lower_rows(state, local) * columns * state->element,
+                             state->model->values[value].unit, value, false, &buffer, error));
+    BASE_TRY(base_grow(&state->places, &state->place_room, state->place_count + 1,
+                       sizeof *state->places, error));
+    state->places[state->place_count] =
+        (lower_place){.buffer = buffer, .sharers = 1, .local = local};
+    *out = (int32_t)state->place_count++;
+    if (local || state->part.region < 0) return SIFR_OK;
+    BASE_TRY(base_grow(&tiles->whole, &tiles->whole_room, tiles->whole_count + 1,
+                       sizeof *tiles->whole, error));
+    tiles->whole[tiles->whole_count++] = *out;
+    return SIFR_OK;
+}
+
+/* y = x0 by one of CLEAR, ACCUMULATE, CONVERT on activations. */
+static sifr_status emit_simple(lower_state *state, device_kernel kernel, int32_t node,
+                               const lower_operand *from, const lower_operand *to,
+                               sifr_error *error) {
+    device_call call;
+    memset(&call, 0, sizeof call);
+    call.kernel = kernel;
+    if (from) BASE_TRY(lower_put(state, &call, PLAN_X0, *from, error));
+    BASE_TRY(lower_put(state, &call, PLAN_Y, *to, error));
+    return lower_emit(state, PLAN_BACKWARD, state->model->nodes[node].unit, node, &call, NULL,
+                      false, error);
+}
+
+static lower_operand gradient_of(const lower_state *state, int32_t value) {
+    const model_value *v = &state->model->values[value];
+    int32_t base = v->base >= 0 ? v->base : value;
+    const lower_place *place = &state->places[state->gradient[lower_value(state, base)]];
+    int64_t stride = state->model->values[base].columns;
+    int64_t row = lower_first_row(state, place->local);
+    lower_operand out = {.buffer = place->buffer,
+                         .offset = (row * stride + (v->base >= 0 ? v->first : 0)) * state->element,
+                         .matrix =
+                             lower_matrix(state->part.rows, v->columns, state->s->settings.dtype)};
+    out.matrix.stride = stride;
+    return out;
+}
+
+/* Makes the place of a value's gradient its own, before something is added to it. */
+static sifr_status make_exclusive(lower_state *state, int32_t value, int32_t node,
+                                  sifr_error *error) {
+    int32_t *place = &state->gradient[lower_value(state, value)];
+    if (state->places[*place].sharers == 1) return SIFR_OK;
+    lower_operand from = gradient_of(state, value);
+    state->places[*place].sharers--;
+    BASE_TRY(new_place(state, value, place, error));
+    lower_operand to = gradient_of(state, value);
+    return emit_simple(state, DEVICE_CONVERT, node, &from, &to, error);
+}
+
+/* Where input `value` of a node gets its gradient; *written: something is there to be added to. */
+static sifr_status target_of(lower_state *state, int32_t value, int32_t node, lower_operand *out,
+                             bool *written, sifr_error *error) {
+    const model_value *v = &state->model->values[value];
+    int32_t base = v->base >= 0 ? v->base : value;
+    int32_t *place = &state->gradient[lower_value(state, base)];
+    bool fresh = *place < 0;
+    if (fresh) {
+        BASE_TRY(new_place(state, base, place, error));
+        if (state->mixed[base]) {
+            lower_operand whole = gradient_of(state, base);
+            BASE_TRY(emit_simple(state, DEVICE_CLEAR, node, NULL, &whole, error));
+        }
+    } else if (v->base < 0) {
+        BASE_TRY(make_exclusive(state, base, node, error));
+    }
+    if (state->mixed[base]) {
+        *written = true;
+    } else if (v->base >= 0) {
+        *written = state->slice_written[lower_value(state, value)];
+        state->slice_written[lower_value(state, value)] = true;
+    } else {
+        *written = !fresh;
+    }
+    *out = gradient_of(state, value);
+    return SIFR_OK;
+}
+
+/* y = a + b: the gradients of a and b are y's own, shared where that is possible. */
+static sifr_status backward_add(lower_state *state, int32_t n, sifr_error *error) {
+    const model_node *node = &state->model->nodes[n];
+    for (int i = 0; i < 2; i++) {
+        int32_t value = node->x[i];
+        if (!lower_has_gradient(state, value)) continue;
+        int32_t *place = &state->gradient[lower_value(state, value)];
+        int32_t mine = state->gradient[lower_value(state, node->y)];
+        bool whole = state->model->values[value].base < 0 && !state->mixed[value];
+        if (whole && *place < 0) {
+            *place = mine;
+            state->places[mine].sharers++;
+            continue;
+        }
+        lower_operand to, from;
+        bool written;
+        BASE_TRY(target_of(state, value, n, &to, &written, error));
+        from = gradient_of(state, node->y);
+        BASE_TRY(emit_simple(state, DEVICE_ACCUMULATE, n, &from, &to, error));
+    }
+    return SIFR_OK;
+}
+
+/* Where one input's gradient goes. */
+typedef struct lower_target {
+    bool wanted, accumulate;
+    lower_operand place; /* what the kernel writes */
+    bool beside;         /* an op that cannot add wrote beside: `sum` follows */
+    lower_operand sum;
+} lower_target;
+
+/* May append instructions (a copy, a clearing), so no operand may be pending. */
+static sifr_status find_target(lower_state *state, int32_t n, int i, lower_target *out,
+                               sifr_error *error) {
+    const model_node *node = &state->model->nodes[n];
+    const model_op_row *row = model_op_get(node->op);
+    int32_t value = node->x[i];
+    *out = (lower_target){0};
+    if (!(row->gradients & (1 << i)) || value < 0) return SIFR_OK;
+    if (!lower_has_gradient(state, value)) return SIFR_OK;
+    out->wanted = true;
+    bool whole = state->model->values[value].base < 0 && !state->mixed[value];
+    int32_t *place = &state->gradient[lower_value(state, value)];
+    if (i == 0 && row->backward_in_place && whole && *place < 0) {
+        int32_t mine = state->gradient[lower_value(state, node->y)];
+        if (state->places[mine].sharers == 1) {
+            *place = mine;
+            state->places[mine].sharers++;
+            out->place = gradient_of(state, value);
+            return SIFR_OK;
+        }
+    }
+    bool written;
+    BASE_TRY(target_of(state, value, n, &out->place, &written, error));
+    if (!written || row->accumulates) {
+        out->accumulate = written;
+        return SIFR_OK;
+    }
+    out->beside = true;
+    out->sum = out->place;
+    int64_t columns = out->place.matrix.columns;
+    out->place.offset = 0;
+    out->place.matrix.stride = columns;
+    return plan_add_buffer(state->s, PLAN_ACTIVATIONS, state->part.rows * columns * state->element,
+                           node->unit, value, false, &out->place.buffer, error);
+}
+
+static sifr_status put_weight_gradients(lower_state *state, device_call *call, int32_t n,
+                                        bool *accumulate, sifr_error *error) {
+    const model_node *node = &state->model->nodes[n];
+    bool first = true;
+    for (int i = 0; i < DEVICE_WEIGHTS; i++) {
+        if (node->w[i] < 0 || state->model->weights[node->w[i]].frozen) continue;
+        bool before =
+            state->weight_written[node->w[i]] || (state->added_at_once && state->micro_batch > 0);
+        if (!first && before != *accumulate) {
+            return base_fail(error, SIFR_USAGE,
+                             "unit %s: %s: weight %s is used again in one unit, its partner is "
+                             "not; use both again, or another unit",
+                             state->model->units[node->unit].name, model_op_get(node->op)->name,
+                             state->model->weights[node->w[i]].name);
+        }
+        *accumulate = before;
+        first = false;
+        state->weight_written[node->w[i]] = true;
+        BASE_TRY(lower_put(state, call, (plan_role)(PLAN_DW0 + i),
+                           lower_weight_gradient(state, node, i), error));
+    }
+    return SIFR_OK;
+}
+
+static sifr_status backward_kernel(lower_state *state, int32_t n, sifr_error *error) {
+    const model_node *node = &state->model->nodes[n];
+    const model_op_row *row = model_op_get(node->op);
+    plan_schedule *s = state->s;
+    lower_target targets[DEVICE_INPUTS];
+    for (int i = 0; i < DEVICE_INPUTS; i++) {
+        BASE_TRY(find_target(state, n, i, &targets[i], error));
+    }
+    bool accumulate = false;
+    device_call call;
+    memset(&call, 0, sizeof call);
+    call.kernel = row->backward;
+    call.attributes = node->attributes;
+    if (node->op == MODEL_ATTENTION) {
+        call.attributes.attention.sequences = s->settings.sequences;
+        call.attributes.attention.length = s->settings.length;
+    }
+    lower_note_part(state, node, &call.attributes);
+    for (int i = 0; i < DEVICE_INPUTS; i++) {
+        if (!targets[i].wanted) continue;
+        call.accumulate[i] = targets[i].accumulate;
+        BASE_TRY(lower_put(state, &call, (plan_role)(PLAN_DX0 + i), targets[i].place, error));
+    }
+    for (int i = 0; i < 3; i++) {
+        if (node->x[i] >= 0 && (row->keep & (MODEL_KEEP_X0 << i))) {
+            BASE_TRY(lower_put(state, &call, (plan_role)(PLAN_X0 + i),
+                               lower_locate(state, node->x[i]), error));
+        }
+    }
+    if (row->keep & MODEL_KEEP_W0) {
+        BASE_TRY(lower_put(state, &call, PLAN_W0, lower_weight(state, node->w[0]), error));
+    }
+    if ((row->keep & MODEL_KEEP_Y) || node->op == MODEL_HEAD_LOSS) {
+        BASE_TRY(lower_put(state, &call, PLAN_Y, lower_locate(state, node->y), error));
+    }
+    if (row->keep & MODEL_KEEP_SAVED) {
+        BASE_TRY(lower_put(state, &call, PLAN_SAVED0, lower_saved(state, n), error));
+    }
+    if (node->op != MODEL_HEAD_LOSS) {
+        BASE_TRY(lower_put(state, &call, PLAN_DY, gradient_of(state, node->y), error));
+    }
+    BASE_TRY(put_weight_gradients(state, &call, n, &accumulate, error));
+    BASE_TRY(lower_emit(state, PLAN_BACKWARD, node->unit, n, &call, &state->backward_calls[2 * n],
+                        accumulate, error));
+    for (int i = 0; i < DEVICE_INPUTS; i++) {
+        if (!targets[i].beside) continue;
+        BASE_TRY(
+            emit_simple(state, DEVICE_ACCUMULATE, n, &targets[i].place, &targets[i].sum, error));
+    }
+    return SIFR_OK;
+}
+
+sifr_status lower_backward(lower_state *state, int32_t n, sifr_error *error) {
+    const model_node *node = &state->model->nodes[n];
+    if (!state->carries[n]) return SIFR_OK;
+    bool has_gradient =
+        node->op == MODEL_HEAD_LOSS || state->gradient[lower_value(state, node->y)] >= 0;
+    if (!has_gradient) {
+        return base_fail(error, SIFR_USAGE, "unit %s: the output of %s is never used",
+                         state->model->units[node->unit].name, model_op_get(node->op)->name);
+    }
+    BASE_TRY(node->op == MODEL_ADD ? backward_add(state, n, error)
+                                   : backward_kernel(state, n, error));
+    if (node->op == MODEL_HEAD_LOSS) return SIFR_OK;
+    state->places[state->gradient[lower_value(state, node->y)]].sharers--;
+    return SIFR_OK;
+}

@@ -1,0 +1,105 @@
+#include <string.h>
+
+#include "plan/lower/lower.h"
+
+/* Attributes of a node with what only the plan knows. */
+static device_attributes forward_attributes(const lower_state *state, const model_node *node) {
+    device_attributes attributes = node->attributes;
+    const plan_settings *settings = &state->s->settings;
+    if (node->op == MODEL_ATTENTION) {
+        bool cached = settings->mode == PLAN_GENERATE;
+        attributes.attention.sequences = settings->sequences;
+        attributes.attention.length = cached ? settings->cache_length : settings->length;
+        if (settings->mode != PLAN_TRAIN) attributes.attention.dropout = 0;
+    }
+    lower_note_part(state, node, &attributes);
+    return attributes;
+}
+
+sifr_status lower_forward(lower_state *state, int32_t n, sifr_error *error) {
+    const model_node *node = &state->model->nodes[n];
+    const model_op_row *row = model_op_get(node->op);
+    plan_schedule *s = state->s;
+    bool cached = node->op == MODEL_ATTENTION && s->settings.mode == PLAN_GENERATE;
+    device_call made, *call = NULL; /* which is the same each time */
+    if (*lower_cached(state, &state->forward_calls[2 * n]) < 0) {
+        call = &made;
+        memset(call, 0, sizeof *call); /* calls are compared bytewise */
+        call->kernel = cached ? DEVICE_ATTENTION_CACHED : row->forward;
+        call->attributes = forward_attributes(state, node);
+    }
+
+    for (int i = 0; i < DEVICE_INPUTS && node->x[i] >= 0; i++) {
+        BASE_TRY(lower_put(state, call, (plan_role)(PLAN_X0 + i), lower_locate(state, node->x[i]),
+                           error));
+    }
+    for (int i = 0; i < DEVICE_WEIGHTS; i++) {
+        if (node->w[i] < 0) continue;
+        BASE_TRY(lower_put(state, call, (plan_role)(PLAN_W0 + i), lower_weight(state, node->w[i]),
+                           error));
+    }
+    if (cached) {
+        lower_operand positions = {.buffer = s->positions[state->micro_batch],
+                                   .matrix = lower_matrix(state->tokens, 1, DEVICE_INT32)};
+        BASE_TRY(lower_put(state, call, PLAN_X3, positions, error));
+        for (int i = 0; i < 2; i++) {
+            int64_t columns = state->model->values[node->x[1]].columns;
+            lower_operand cache = {
+                .buffer = s->caches[2 * n + i],
+                .matrix = lower_matrix(s->settings.cache_length, columns, s->settings.dtype)};
+            BASE_TRY(lower_put(state, call, (plan_role)(PLAN_W0 + i), cache, error));
+        }
+    }
+
+    const model_value *y = &state->model->values[node->y];
+    int32_t *place = &state->where[lower_value(state, node->y)];
+    bool local = lower_is_local(state, n);
+    bool fresh = local || state->part.tile == 0; /* else the first tile made the buffer */
+    if (y->kind == MODEL_VALUE_ACTIVATION) {
+        state->local[lower_value(state, node->y)] = local;
+        if (state->in_place[n]) {
+            *place = state->where[lower_value(state, node->x[0])];
+        } else if (fresh) {
+            BASE_TRY(plan_add_buffer(s, PLAN_ACTIVATIONS,
+                                     lower_rows(state, local) * y->columns * state->element,
+                                     node->unit, node->y, false, place, error));
+        }
+    }
+    BASE_TRY(lower_put(state, call, PLAN_Y, lower_locate(state, node->y), error));
+    if (row->saved && !cached) {
+        int64_t rows, columns;
+        int32_t *saved = &state->saved[lower_node(state, n)];
+        row->saved(node, lower_rows(state, local), &rows, &columns);
+        if (fresh) {
+            BASE_TRY(plan_add_buffer(s, PLAN_ACTIVATIONS, rows * columns * 4, node->unit, node->y,
+                                     false, saved, error));
+        }
+        BASE_TRY(lower_put(state, call, PLAN_SAVED0, lower_saved(state, n), error));
+    }
+    plan_action action = state->recomputing ? PLAN_RECOMPUTE : PLAN_FORWARD;
+    return lower_emit(state, action, node->unit, n, call, &state->forward_calls[2 * n], false,
+                      error);
+}
+
+sifr_status lower_logits(lower_state *state, int32_t n, sifr_error *error) {
+    const model_node *node = &state->model->nodes[n];
+    plan_schedule *s = state->s;
+    device_call call;
+    memset(&call, 0, sizeof call);
+    call.kernel = DEVICE_LINEAR;
+    call.attributes.op = node->attributes.op;
+    lower_operand x = lower_locate(state, node->x[0]);
+    if (s->settings.mode == PLAN_GENERATE) { /* only the last token is asked what comes next */
+        x.offset += (x.matrix.rows - 1) * x.matrix.stride * state->element;
+        x.matrix.rows = 1;
+    }
+    lower_operand w = lower_weight(state, node->w[0]);
+    lower_operand y = {.matrix = lower_matrix(x.matrix.rows, w.matrix.rows, s->settings.dtype)};
+    BASE_TRY(plan_add_buffer(s, PLAN_ACTIVATIONS, y.matrix.rows * y.matrix.columns * state->element,
+                             node->unit, -1, true, &s->logits, error));
+    y.buffer = s->logits;
+    BASE_TRY(lower_put(state, &call, PLAN_X0, x, error));
+    BASE_TRY(lower_put(state, &call, PLAN_W0, w, error));
+    BASE_TRY(lower_put(state, &call, PLAN_Y, y, error));
+    return lower_emit(state, PLAN_FORWARD, node->unit, n, &call, NULL, false, error);
+}

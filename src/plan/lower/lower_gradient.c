@@ -1,0 +1,322 @@
+/* Gradients of weights: partial sums over micro batches, tied weights, norm and update. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/heap.h"
+#include "plan/lower/lower.h"
+
+/* Appends the sums of a range of micro batches into `slot`, one after the other. */
+static void left_to_right(lower_state *state, int32_t first, int32_t count, int32_t slot) {
+    if (slot + 1 + (count > 1) > state->slots) state->slots = slot + 1 + (count > 1);
+    for (int32_t i = 0; i < count; i++) {
+        state->slot_of[first + i] = slot + (i > 0);
+        if (i == 0) continue;
+        state->sums[state->sum_count++] =
+            (lower_sum){.after = first + i, .into = slot, .from = slot + 1};
+    }
+}
+
+/* The same in a tree: a range of even length is the sum of
+ * its halves, an odd one is summed left to right (design page, promise 1). */
+static void tree(lower_state *state, int32_t first, int32_t count, int32_t slot) {
+    if (count % 2) {
+        left_to_right(state, first, count, slot);
+        return;
+    }
+    tree(state, first, count / 2, slot);
+    tree(state, first + count / 2, count / 2, slot + 1);
+    state->sums[state->sum_count++] =
+        (lower_sum){.after = first + count - 1, .into = slot, .from = slot + 1};
+}
+
+/* Ranks add their micro batches before a rank adds its own: a sum for each is needed. */
+static bool each_is_reduced(const plan_settings *settings) {
+    return settings->world_size > 1 && settings->stage >= 2 && settings->order == PLAN_BATCH &&
+           settings->micro_batches > 1;
+}
+
+/* The use of `owner`'s weights by `unit`; a new one where there is none yet. */
+static sifr_status find_use(lower_state *state, size_t *room, int32_t unit, int32_t owner,
+                            int32_t *out, sifr_error *error) {
+    for (int32_t u = 0; u < state->use_count; u++) {
+        if (state->uses[u].unit != unit || state->uses[u].owner != owner) continue;
+        *out = u;
+        return SIFR_OK;
+    }
+    BASE_TRY(
+        base_grow(&state->uses, room, (size_t)state->use_count + 1, sizeof *state->uses, error));
+    *out = state->use_count;
+    state->uses[state->use_count++] = (lower_use){.unit = unit, .owner = owner};
+    return SIFR_OK;
+}
+
+static void note_trained(lower_state *state, int32_t node) {
+    const model_node *n = &state->model->nodes[node];
+    for (int w = 0; w < DEVICE_WEIGHTS; w++) {
+        bool trained = n->w[w] >= 0 && !state->model->weights[n->w[w]].frozen;
+        if (trained) state->uses[w == 0 ? state->use_of[node] : n->unit].trained = true;
+    }
+}
+
+sifr_status lower_plan_sums(lower_state *state, sifr_error *error) {
+    const sifr_model *model = state->model;
+    const plan_settings *settings = &state->s->settings;
+    int32_t k = settings->micro_batches, ignored;
+    size_t room = 0;
+    BASE_TRY(base_alloc((size_t)k, sizeof *state->slot_of, &state->slot_of, error));
+    BASE_TRY(base_alloc((size_t)k, sizeof *state->sums, &state->sums, error));
+    state->slots = 1;
+    state->sum_type = plan_narrow_gradients(settings) ? settings->gradients : DEVICE_FP32;
+    if (!settings->sequential) {
+        tree(state, 0, k, 0);
+    } else if (each_is_reduced(settings) || state->sum_type != DEVICE_FP32) {
+        left_to_right(state, 0, k, 0);
+    } else {
+        state->added_at_once = true;
+    }
+    for (int32_t u = 0; u < (int32_t)model->unit_count; u++) {
+        BASE_TRY(find_use(state, &room, u, u, &ignored, error));
+        state->uses[u].trained = model_unit_trained(model, u);
+    }
+    for (size_t n = 0; n < model->node_count; n++) {
+        const model_node *node = &model->nodes[n];
+        int32_t owner = node->w[0] >= 0 ? model->weights[node->w[0]].unit : node->unit;
+        if (node->w[1] >= 0 && model->weights[node->w[1]].unit != node->unit) {
+            return base_fail(error, SIFR_USAGE,
+                             "unit %s: %s: weight %s of another unit can only be the first weight "
+                             "of an op",
+                             model->units[node->unit].name, model_op_get(node->op)->name,
+                             model->weights[node->w[1]].name);
+        }
+        if (owner == node->unit) {
+            state->use_of[n] = owner;
+        } else {
+            BASE_TRY(find_use(state, &room, node->unit, owner, &state->use_of[n], error));
+        }
+        note_trained(state, (int32_t)n);
+    }
+    size_t sums = (size_t)state->use_count * (size_t)state->slots;
+    BASE_TRY(base_alloc(sums, sizeof *state->sum_buffers, &state->sum_buffers, error));
+    for (size_t i = 0; i < sums; i++) state->sum_buffers[i] = -1;
+    return base_alloc((size_t)state->use_count, sizeof *state->fresh, &state->fresh, error);
+}
+
+static int32_t *sum_buffer(const lower_state *state, int32_t use, int32_t slot) {
+    return &state->sum_buffers[(size_t)use * (size_t)state->slots + (size_t)slot];
+}
+
+static int32_t current_slot(const lower_state *state) {
+    return state->added_at_once ? 0 : state->slot_of[state->micro_batch];
+}
+
+/* Where kernels write a micro batch's gradient: FP32. */
+static int32_t made_in(const lower_state *state, int32_t use) {
+    return state->sum_type == DEVICE_FP32 ? *sum_buffer(state, use, current_slot(state))
+                                          : state->fresh[use];
+}
+
+lower_operand lower_weight_gradient(const lower_state *state, const model_node *node, int which) {
+    const model_weight *w = &state->model->weights[node->w[which]];
+    int32_t use = which == 0 ? state->use_of[node - state->model->nodes] : node->unit;
+    return (lower_operand){.buffer = made_in(state, use),
+                           .offset = w->offset * 4,
+                           .matrix = lower_matrix(w->rows, w->columns, DEVICE_FP32)};
+}
+
+/* A vector inside a flat parameter, or what lies as it does. */
+static lower_operand typed_at(int32_t buffer, int64_t first, int64_t elements, device_dtype dtype) {
+    return (lower_operand){.buffer = buffer,
+                           .offset = first * device_dtype_bytes(dtype),
+                           .matrix = lower_matrix(1, elements, dtype)};
+}
+
+static lower_operand vector_at(int32_t buffer, int64_t first, int64_t elements) {
+    return typed_at(buffer, first, elements, DEVICE_FP32);
+}
+
+static lower_operand sum_at(const lower_state *state, int32_t buffer, int64_t first,
+                            int64_t elements) {
+    return typed_at(buffer, first, elements, state->sum_type);
+}
+
+static sifr_status emit_clear(lower_state *state, int32_t use, int64_t first, int64_t elements,
+                              sifr_error *error) {
+    if (elements == 0) return SIFR_OK;
+    device_call call;
+    memset(&call, 0, sizeof call);
+    call.kernel = DEVICE_CLEAR;
+    int32_t buffer = made_in(state, use);
+    BASE_TRY(lower_put(state, &call, PLAN_Y, vector_at(buffer, first, elements), error));
+    return lower_emit(state, PLAN_ADD, state->uses[use].unit, -1, &call, NULL, false, error);
+}
+
+/* Of sums: into += from with DEVICE_ADD_INTO, into = from with DEVICE_CONVERT. */
+static sifr_status emit_sum(lower_state *state, device_kernel kernel, int32_t unit,
+                            lower_operand into, lower_operand from, sifr_error *error) {
+    device_call call;
+    memset(&call, 0, sizeof call);
+    call.kernel = kernel;
+    BASE_TRY(lower_put(state, &call, PLAN_X0, from, error));
+    BASE_TRY(lower_put(state, &call, PLAN_Y, into, error));
+    return lower_emit(state, PLAN_ADD, unit, -1, &call, NULL, false, error);
+}
+
+sifr_status lower_begin_unit(lower_state *state, int32_t unit, sifr_error *error) {
+    memset(state->weight_written, 0, state->model->weight_count * sizeof *state->weight_written);
+    for (int32_t use = 0; use < state->use_count; use++) {
+        int32_t *buffer = sum_buffer(state, use, current_slot(state));
+        int32_t owner = state->uses[use].owner;
+        int64_t elements = state->s->unit_elements[owner];
+        if (state->uses[use].unit != unit || !state->uses[use].trained) continue;
+        if (state->sum_type != DEVICE_FP32) {
+            BASE_TRY(plan_add_buffer(state->s, PLAN_GRADIENTS, elements * 4, owner, -1, false,
+                                     &state->fresh[use], error));
+        }
+        if (*buffer >= 0) continue;
+        BASE_TRY(plan_add_buffer(state->s, PLAN_GRADIENTS,
+                                 elements * device_dtype_bytes(state->sum_type), owner,
+                                 current_slot(state), false, buffer, error));
+    }
+    return SIFR_OK;
+}
+
+/* Padding, and weights that this use leaves alone, have no kernel that writes them. */
+static sifr_status clear_unwritten(lower_state *state, int32_t use, sifr_error *error) {
+    const sifr_model *model = state->model;
+    const model_unit *owner = &model->units[state->uses[use].owner];
+    int64_t end = 0;
+    for (int32_t w = owner->first_weight; w < owner->first_weight + owner->weights; w++) {
+        const model_weight *weight = &model->weights[w];
+        int64_t elements = weight->rows * weight->columns;
+        int64_t written = state->weight_written[w] ? elements : 0;
+        end = weight->offset + base_ceil_to(elements, DEVICE_BLOCK);
+        BASE_TRY(emit_clear(state, use, weight->offset + written, end - weight->offset - written,
+                            error));
+    }
+    return emit_clear(state, use, end, state->s->unit_elements[state->uses[use].owner] - end,
+                      error);
+}
+
+sifr_status lower_end_unit(lower_state *state, int32_t unit, sifr_error *error) {
+    bool first = !(state->added_at_once && state->micro_batch > 0);
+    for (int32_t use = 0; use < state->use_count; use++) {
+        if (state->uses[use].unit != unit || !state->uses[use].trained) continue;
+        int64_t elements = state->s->unit_elements[state->uses[use].owner];
+        if (first) BASE_TRY(clear_unwritten(state, use, error));
+        if (state->sum_type != DEVICE_FP32) {
+            int32_t sum = *sum_buffer(state, use, current_slot(state));
+            BASE_TRY(emit_sum(state, DEVICE_CONVERT, unit, sum_at(state, sum, 0, elements),
+                              vector_at(state->fresh[use], 0, elements), error));
+        }
+        for (int32_t i = 0; i < state->sum_count; i++) {
+            const lower_sum *sum = &state->sums[i];
+            if (sum->after != state->micro_batch) continue;
+            int32_t *into = sum_buffer(state, use, sum->into);
+            int32_t *from = sum_buffer(state, use, sum->from);
+            BASE_TRY(emit_sum(state, DEVICE_ADD_INTO, unit, sum_at(state, *into, 0, elements),
+                              sum_at(state, *from, 0, elements), error));
+            *from = -1; /* free for the next partial sum */
+        }
+    }
+    return SIFR_OK;
+}
+
+sifr_status lower_borrowed(lower_state *state, sifr_error *error) {
+    for (int32_t use = 0; use < state->use_count; use++) {
+        int32_t owner = state->uses[use].owner;
+        int64_t elements = state->s->unit_elements[owner];
+        if (state->uses[use].unit == owner || !state->uses[use].trained) continue;
+        BASE_TRY(emit_sum(state, DEVICE_ADD_INTO, owner,
+                          sum_at(state, *sum_buffer(state, owner, 0), 0, elements),
+                          sum_at(state, *sum_buffer(state, use, 0), 0, elements), error));
+    }
+    return SIFR_OK;
+}
+
+static sifr_status emit_squares(lower_state *state, int32_t unit, int64_t blocks,
+                                sifr_error *error) {
+    int64_t elements = state->s->unit_elements[unit];
+    device_call call;
+    memset(&call, 0, sizeof call);
+    call.kernel = DEVICE_SQUARE_SUMS;
+    lower_operand y = {.buffer = state->s->squares,
+                       .offset = blocks * 8,
+                       .matrix = lower_matrix(1, elements / DEVICE_BLOCK, DEVICE_FP64)};
+    BASE_TRY(lower_put(state, &call, PLAN_X0,
+                       sum_at(state, *sum_buffer(state, unit, 0), 0, elements), error));
+    BASE_TRY(lower_put(state, &call, PLAN_Y, y, error));
+    return lower_emit(state, PLAN_SQUARES, unit, -1, &call, NULL, false, error);
+}
+
+/* Elements of the units before this one, in whole blocks: the same for any number of ranks. */
+static int64_t elements_before(const sifr_model *model, int32_t unit) {
+    int64_t elements = 0;
+    for (int32_t u = 0; u < unit; u++)
+        elements += base_ceil_to(model->units[u].elements, DEVICE_BLOCK);
+    return elements;
+}
+
+/* The optimizer on elements first ... first + elements - 1 of a unit. */
+static sifr_status emit_update(lower_state *state, int32_t unit, int64_t first, int64_t elements,
+                               sifr_error *error) {
+    plan_schedule *s = state->s;
+    bool mixed = s->masters[unit] >= 0;
+    device_dtype moment = plan_moment_type(&s->settings);
+    device_call call;
+    memset(&call, 0, sizeof call);
+    call.kernel = DEVICE_ADAM;
+    call.attributes = s->settings.adam;
+    lower_operand gradient = sum_at(state, *sum_buffer(state, unit, 0), first, elements);
+    lower_operand parameters = typed_at(s->parameters[unit], first, elements, s->settings.dtype);
+    BASE_TRY(lower_put(state, &call, PLAN_X0, gradient, error));
+    if (mixed) {
+        BASE_TRY(
+            lower_put(state, &call, PLAN_W0, vector_at(s->masters[unit], first, elements), error));
+    }
+    BASE_TRY(lower_put(state, &call, mixed ? PLAN_W1 : PLAN_W0, parameters, error));
+    BASE_TRY(lower_put(state, &call, PLAN_SAVED0,
+                       typed_at(s->first_moments[unit], first, elements, moment), error));
+    BASE_TRY(lower_put(state, &call, PLAN_SAVED1,
+                       typed_at(s->second_moments[unit], first, elements, moment), error));
+    BASE_TRY(lower_emit(state, PLAN_UPDATE, unit, -1, &call, NULL, false, error));
+    s->instructions[s->instruction_count - 1].element = elements_before(state->model, unit) + first;
+    return SIFR_OK;
+}
+
+/* Runs of trained weights, with their padding: frozen ones are left alone. */
+static sifr_status update_unit(lower_state *state, int32_t unit, sifr_error *error) {
+    const sifr_model *model = state->model;
+    const model_unit *u = &model->units[unit];
+    int64_t first = 0;
+    for (int32_t w = u->first_weight; w < u->first_weight + u->weights; w++) {
+        const model_weight *weight = &model->weights[w];
+        if (!weight->frozen) continue;
+        if (weight->offset > first) {
+            BASE_TRY(emit_update(state, unit, first, weight->offset - first, error));
+        }
+        first = weight->offset + base_ceil_to(weight->rows * weight->columns, DEVICE_BLOCK);
+    }
+    int64_t end = first ? u->elements : state->s->unit_elements[unit];
+    return end > first ? emit_update(state, unit, first, end - first, error) : SIFR_OK;
+}
+
+sifr_status lower_update(lower_state *state, sifr_error *error) {
+    plan_schedule *s = state->s;
+    int32_t units = (int32_t)state->model->unit_count;
+    int64_t blocks = 0;
+    for (int32_t u = 0; u < units; u++) {
+        if (state->uses[u].trained) BASE_TRY(emit_squares(state, u, blocks, error));
+        blocks += s->unit_elements[u] / DEVICE_BLOCK;
+    }
+    BASE_TRY(plan_add_operand(s, PLAN_X0, s->squares, 0, error));
+    BASE_TRY(plan_add_instruction(
+        s,
+        (plan_instruction){
+            .action = PLAN_NORM, .unit = -1, .micro_batch = -1, .node = -1, .call = -1, .wait = -1},
+        error));
+    for (int32_t u = 0; u < units; u++) {
+        if (state->uses[u].trained) BASE_TRY(update_unit(state, u, error));
+    }
+    return SIFR_OK;
+}

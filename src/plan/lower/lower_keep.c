@@ -1,0 +1,309 @@
+/* What is kept for the backward pass within limits of memory: the results that are dear to compute
+ * again for the room that they take.
+ *
+ * All results that a full recomputation would make again are put into one order: by predicted time
+ * that keeping saves, for each byte; of units that are alike those of the last unit first, since
+ * they are needed soonest. Keeping one may make others worth less (what it was made of need not be
+ * made again), so the order is found one by one. Then the longest beginning of that order is kept
+ * with which the step stays within the limits. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/heap.h"
+#include "base/text.h"
+#include "plan/lower/lower.h"
+#include "plan/price/price.h"
+
+/* Prices of a typical machine, in bytes moved: which results are dear hardly depends on it, and
+ * what is planned anywhere is then what runs. */
+static const plan_machine typical = {
+    .fp32_operations = 20, .bf16_operations = 40, .memory_bytes = 1};
+
+/* One result: what a node makes, and the nodes that write over it in place. Named by the first. */
+typedef struct keep_result {
+    int32_t node;
+    int64_t bytes;
+    double worth; /* seconds a byte, in the pricer's units */
+} keep_result;
+
+typedef struct keep_state {
+    lower_state facts; /* of the model alone: in_place, carries, again */
+    bool *kept;        /* by node: facts.kept */
+    int32_t *first;    /* by node: the one whose result it writes over; itself */
+    double *seconds;   /* by node: of its forward call */
+    int64_t *bytes;    /* by first node */
+    int32_t *like;     /* by unit: the first one that is built and priced as it is */
+    keep_result *order;
+    int64_t *before; /* by place in the order: bytes of all before it; one more than results */
+    int32_t count;
+} keep_state;
+
+static sifr_status take_facts(keep_state *k, const sifr_model *model, sifr_error *error) {
+    lower_state *facts = &k->facts;
+    size_t nodes = model->node_count, units = model->unit_count;
+    facts->model = model;
+    BASE_TRY(base_alloc(nodes, sizeof *facts->in_place, &facts->in_place, error));
+    BASE_TRY(base_alloc(nodes, sizeof *facts->carries, &facts->carries, error));
+    BASE_TRY(base_alloc(nodes, sizeof *facts->again, &facts->again, error));
+    BASE_TRY(base_alloc(nodes, sizeof *facts->passes, &facts->passes, error));
+    BASE_TRY(base_alloc(model->value_count, sizeof *facts->mixed, &facts->mixed, error));
+    BASE_TRY(base_alloc(nodes, sizeof *k->kept, &k->kept, error));
+    BASE_TRY(base_alloc(nodes, sizeof *k->first, &k->first, error));
+    BASE_TRY(base_alloc(nodes, sizeof *k->seconds, &k->seconds, error));
+    BASE_TRY(base_alloc(nodes, sizeof *k->bytes, &k->bytes, error));
+    BASE_TRY(base_alloc(nodes, sizeof *k->order, &k->order, error));
+    BASE_TRY(base_alloc(nodes + 1, sizeof *k->before, &k->before, error));
+    BASE_TRY(base_alloc(units, sizeof *k->like, &k->like, error));
+    facts->kept = k->kept;
+    BASE_TRY(lower_analyse(facts, error));
+    for (size_t n = 0; n < nodes; n++) {
+        int32_t from = model->values[model->nodes[n].x[0]].node;
+        k->first[n] = facts->in_place[n] ? k->first[from] : (int32_t)n;
+    }
+    return SIFR_OK;
+}
+
+static void release(keep_state *k) {
+    void *const blocks[] = {k->facts.in_place, k->facts.carries, k->facts.again, k->facts.passes,
+                            k->facts.mixed,    k->kept,          k->first,       k->seconds,
+                            k->bytes,          k->like,          k->order,       k->before};
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) free(blocks[i]);
+}
+
+/* What forward calls take, and what they make: of a schedule that keeps everything. */
+static void take_prices(keep_state *k, const plan_schedule *s) {
+    for (size_t i = 0; i < s->instruction_count; i++) {
+        const plan_instruction *in = &s->instructions[i];
+        if (in->action != PLAN_FORWARD || in->micro_batch != 0) continue;
+        k->seconds[in->node] += plan_price(s, i, &typical);
+        for (int32_t o = in->first_operand; o < in->first_operand + in->operands; o++) {
+            const plan_operand *operand = &s->operands[o];
+            bool made = (operand->role == PLAN_Y && k->first[in->node] == in->node) ||
+                        operand->role == PLAN_SAVED0;
+            if (operand->offset > 0) continue; /* of another tile: counted */
+            if (made) k->bytes[k->first[in->node]] += s->buffers[operand->buffer].bytes;
+        }
+    }
+}
+
+static bool is_like(const keep_state *k, const model_unit *a, const model_unit *b) {
+    const model_node *nodes = k->facts.model->nodes;
+    if (a->nodes != b->nodes) return false;
+    for (int32_t i = 0; i < a->nodes; i++) {
+        int32_t x = a->first_node + i, y = b->first_node + i;
+        bool alike = nodes[x].op == nodes[y].op && k->seconds[x] == k->seconds[y] &&
+                     k->bytes[x] == k->bytes[y] && k->facts.again[x] == k->facts.again[y] &&
+                     k->first[x] - a->first_node == k->first[y] - b->first_node;
+        if (!alike) return false;
+    }
+    return true;
+}
+
+static void find_alike(keep_state *k) {
+    const sifr_model *model = k->facts.model;
+    for (int32_t u = 0; u < (int32_t)model->unit_count; u++) {
+        k->like[u] = u;
+        for (int32_t v = 0; v < u; v++) {
+            if (k->like[v] != v || !is_like(k, &model->units[v], &model->units[u])) continue;
+            k->like[u] = v;
+            break;
+        }
+    }
+}
+
+static void keep(keep_state *k, int32_t first, bool kept) {
+    const model_unit *u = &k->facts.model->units[k->facts.model->nodes[first].unit];
+    for (int32_t n = first; n < u->first_node + u->nodes; n++) {
+        if (k->first[n] == first) k->kept[n] = kept;
+    }
+}
+
+/* Time of what a unit runs again, with what is kept now. */
+static double time_again(keep_state *k, int32_t unit) {
+    const model_unit *u = &k->facts.model->units[unit];
+    double sum = 0;
+    lower_find_again(&k->facts, unit);
+    for (int32_t n = u->first_node; n < u->first_node + u->nodes; n++) {
+        if (k->facts.again[n]) sum += k->seconds[n];
+    }
+    return sum;
+}
+
+/* The result of a unit that is worth most beside those that are kept; false where nothing is left
+ * that is run again. */
+static bool find_dearest(keep_state *k, int32_t unit, keep_result *out) {
+    const model_unit *u = &k->facts.model->units[unit];
+    double all = time_again(k, unit);
+    *out = (keep_result){.node = -1};
+    for (int32_t n = u->first_node; all > 0 && n < u->first_node + u->nodes; n++) {
+        if (k->first[n] != n || k->kept[n] || k->bytes[n] == 0) continue;
+        keep(k, n, true);
+        double saved = all - time_again(k, unit);
+        keep(k, n, false);
+        if (saved <= 0 || saved / (double)k->bytes[n] <= out->worth) continue;
+        *out = (keep_result){n, k->bytes[n], saved / (double)k->bytes[n]};
+    }
+    return out->node >= 0;
+}
+
+/* The order of one unit, in k->order. A result that pays only beside an earlier one is put down as
+ * worth no more than that, or it would come before it. */
+static void order_unit(keep_state *k, int32_t unit) {
+    keep_result next;
+    k->count = 0;
+    while (find_dearest(k, unit, &next)) {
+        if (k->count > 0 && next.worth > k->order[k->count - 1].worth)
+            next.worth = k->order[k->count - 1].worth;
+        k->order[k->count++] = next;
+        keep(k, next.node, true);
+    }
+    for (int32_t i = 0; i < k->count; i++) keep(k, k->order[i].node, false);
+}
+
+/* The dearest first; of alike ones those of the last unit, and of one unit as they were found. */
+typedef struct keep_place {
+    keep_result result;
+    int32_t rank, unit; /* its place within its unit */
+} keep_place;
+
+static int compare_places(const void *a, const void *b) {
+    const keep_place *x = a, *y = b;
+    if (x->result.worth != y->result.worth) return x->result.worth > y->result.worth ? -1 : 1;
+    if (x->rank != y->rank) return x->rank < y->rank ? -1 : 1;
+    return x->unit > y->unit ? -1 : x->unit < y->unit;
+}
+
+/* Each kind's order for every unit of the kind, all sorted into one. */
+static sifr_status find_order(keep_state *k, sifr_error *error) {
+    const sifr_model *model = k->facts.model;
+    keep_place *places;
+    size_t count = 0;
+    BASE_TRY(base_alloc(model->node_count, sizeof *places, &places, error));
+    find_alike(k);
+    for (int32_t u = 0; u < (int32_t)model->unit_count; u++) {
+        if (k->like[u] != u) continue;
+        order_unit(k, u);
+        for (int32_t v = u; v < (int32_t)model->unit_count; v++) {
+            if (k->like[v] != u) continue;
+            int32_t shift = model->units[v].first_node - model->units[u].first_node;
+            for (int32_t i = 0; i < k->count; i++) {
+                places[count] = (keep_place){k->order[i], i, v};
+                places[count++].result.node += shift;
+            }
+        }
+    }
+    if (count) qsort(places, count, sizeof *places, compare_places);
+    k->count = (int32_t)count;
+    for (size_t i = 0; i < count; i++) {
+        k->order[i] = places[i].result;
+        k->before[i + 1] = k->before[i] + places[i].result.bytes;
+    }
+    free(places);
+    return SIFR_OK;
+}
+
+/* --- as much of that order as the limits allow --- */
+
+/* By how much a step is beyond its limits; <= 0: within. */
+static int64_t excess(const plan_schedule *s) {
+    const plan_settings *settings = &s->settings;
+    int64_t most = INT64_MIN;
+    if (settings->activation_bytes > 0)
+        most = s->largest_bytes[PLAN_ACTIVATIONS] - settings->activation_bytes;
+    if (settings->room_bytes > 0) most = base_max_i64(most, s->total_bytes - settings->room_bytes);
+    return most;
+}
+
+/* The step that keeps the first `count` results of the order. */
+static sifr_status keep_first(keep_state *k, device *dev, const plan_settings *settings,
+                              int32_t count, plan_schedule **out, sifr_error *error) {
+    memset(k->kept, 0, k->facts.model->node_count * sizeof *k->kept);
+    for (int32_t i = 0; i < count; i++) keep(k, k->order[i].node, true);
+    return lower_list(k->facts.model, dev, settings, k->kept, out, error);
+}
+
+/* Numbers of results kept: one that is within the limits and one that is not, and how far. */
+typedef struct keep_bracket {
+    int32_t within, beyond;
+    int64_t excess_within, excess_beyond;
+} keep_bracket;
+
+/* What a step takes is nearly a straight line in the bytes kept, so the number is mostly where that
+ * line meets the limit; in the end each second time the middle. */
+static int32_t next_count(const keep_state *k, const keep_bracket *b, int step) {
+    int32_t low = b->within + 1, high = b->beyond - 1;
+    if (step >= 4 && step % 2 == 0) return low + (high - low) / 2;
+    double rise = (double)b->excess_beyond - (double)b->excess_within;
+    double run = (double)(k->before[b->beyond] - k->before[b->within]);
+    double room = (double)k->before[b->within] - (double)b->excess_within * run / rise;
+    int32_t count = low;
+    while (count < high && (double)k->before[count + 1] <= room) count++;
+    return count;
+}
+
+static sifr_status refuse(const plan_schedule *s, sifr_error *error) {
+    char least[32], limit[32];
+    return base_fail(error, SIFR_USAGE,
+                     "activation_memory: activations take at least %s (%lld bytes) with this micro "
+                     "batch and length, even where all but the units' inputs is computed again, "
+                     "and may take %s; give at least that, or a smaller micro batch or seq_length",
+                     base_format_bytes((uint64_t)s->largest_bytes[PLAN_ACTIVATIONS], least),
+                     (long long)s->largest_bytes[PLAN_ACTIVATIONS],
+                     base_format_bytes((uint64_t)s->settings.activation_bytes, limit));
+}
+
+/* *out is the step that keeps nothing, within the limits; it is replaced by better ones. */
+static sifr_status keep_most(keep_state *k, device *dev, const plan_settings *settings,
+                             int64_t beyond, plan_schedule **out, sifr_error *error) {
+    keep_bracket b = {.beyond = k->count, .excess_within = excess(*out), .excess_beyond = beyond};
+    for (int step = 0; b.beyond - b.within > 1; step++) {
+        plan_schedule *s;
+        int32_t count = next_count(k, &b, step);
+        BASE_TRY(keep_first(k, dev, settings, count, &s, error));
+        int64_t over = excess(s);
+        if (over > 0) {
+            b.beyond = count;
+            b.excess_beyond = over;
+            plan_free(s);
+            continue;
+        }
+        b.within = count;
+        b.excess_within = over;
+        plan_free(*out);
+        *out = s;
+    }
+    return SIFR_OK;
+}
+
+sifr_status lower_keep(const sifr_model *model, device *dev, const plan_settings *settings,
+                       plan_schedule **out, sifr_error *error) {
+    keep_state k = {0};
+    plan_schedule *s = NULL;
+    sifr_status status;
+    BASE_TRY_GOTO(status, take_facts(&k, model, error), done);
+    memset(k.kept, true, model->node_count * sizeof *k.kept);
+    BASE_TRY_GOTO(status, lower_list(model, dev, settings, k.kept, &s, error), done);
+    int64_t beyond = excess(s);
+    if (beyond > 0) {
+        take_prices(&k, s);
+        plan_free(s);
+        s = NULL;
+        memset(k.kept, 0, model->node_count * sizeof *k.kept);
+        BASE_TRY_GOTO(status, find_order(&k, error), done);
+        BASE_TRY_GOTO(status, keep_first(&k, dev, settings, 0, &s, error), done);
+        bool least = excess(s) > 0;
+        bool refused = least && settings->activation_bytes > 0 &&
+                       s->largest_bytes[PLAN_ACTIVATIONS] > settings->activation_bytes;
+        if (refused) status = refuse(s, error);
+        if (!least) status = keep_most(&k, dev, settings, beyond, &s, error);
+    }
+    if (status == SIFR_OK) {
+        *out = s;
+        s = NULL;
+    }
+done:
+    release(&k);
+    plan_free(s);
+    return status;
+}

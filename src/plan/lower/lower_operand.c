@@ -1,0 +1,148 @@
+/* Where values and weights lie, and the making of an instruction: what all of the lowering uses. */
+#include <stddef.h>
+#include <string.h>
+
+#include "plan/lower/lower.h"
+
+size_t lower_value(const lower_state *state, int32_t value) {
+    size_t set = state->s->settings.order == PLAN_UNIT ? (size_t)state->micro_batch : 0;
+    return set * state->model->value_count + (size_t)value;
+}
+
+size_t lower_node(const lower_state *state, int32_t node) {
+    size_t set = state->s->settings.order == PLAN_UNIT ? (size_t)state->micro_batch : 0;
+    return set * state->model->node_count + (size_t)node;
+}
+
+int64_t lower_rows(const lower_state *state, bool local) {
+    return local ? state->part.rows : state->tokens;
+}
+
+int64_t lower_first_row(const lower_state *state, bool local) {
+    return local ? 0 : state->part.first;
+}
+
+device_matrix lower_matrix(int64_t rows, int64_t columns, device_dtype dtype) {
+    return (device_matrix){.rows = rows, .columns = columns, .stride = columns, .dtype = dtype};
+}
+
+device_dtype lower_dtype(const lower_state *state, int32_t value) {
+    switch (state->model->values[value].kind) {
+    case MODEL_VALUE_ACTIVATION:
+        return state->s->settings.dtype;
+    case MODEL_VALUE_TABLE:
+    case MODEL_VALUE_LOSS:
+        return DEVICE_FP32;
+    default:
+        return DEVICE_INT32;
+    }
+}
+
+lower_operand lower_locate(const lower_state *state, int32_t value) {
+    const model_value *v = &state->model->values[value];
+    const plan_schedule *s = state->s;
+    device_dtype dtype = lower_dtype(state, value);
+    lower_operand out = {.matrix = lower_matrix(state->part.rows, v->columns, dtype)};
+    bool local = false;
+    switch (v->kind) {
+    case MODEL_VALUE_TOKENS:
+        out.buffer = s->tokens[state->micro_batch];
+        break;
+    case MODEL_VALUE_POSITIONS:
+        out.buffer = s->positions[state->micro_batch];
+        break;
+    case MODEL_VALUE_LABELS:
+        out.buffer = s->labels[state->micro_batch];
+        break;
+    case MODEL_VALUE_LOSS:
+        out.buffer = s->losses[state->micro_batch];
+        break;
+    case MODEL_VALUE_TABLE:
+        out.buffer = s->tables[v->table];
+        out.matrix.rows =
+            s->settings.mode == PLAN_GENERATE ? s->settings.cache_length : s->settings.length;
+        break;
+    case MODEL_VALUE_ACTIVATION:
+        if (v->base >= 0) {
+            out.buffer = state->where[lower_value(state, v->base)];
+            out.offset = v->first * state->element;
+            out.matrix.stride = state->model->values[v->base].columns;
+            local = state->local[lower_value(state, v->base)];
+        } else {
+            out.buffer = state->where[lower_value(state, value)];
+            local = state->local[lower_value(state, value)];
+        }
+        break;
+    }
+    if (v->kind != MODEL_VALUE_TABLE)
+        out.offset += lower_first_row(state, local) * out.matrix.stride * device_dtype_bytes(dtype);
+    return out;
+}
+
+lower_operand lower_saved(const lower_state *state, int32_t node) {
+    const model_node *n = &state->model->nodes[node];
+    bool local = state->local[lower_value(state, n->y)];
+    int64_t rows, columns;
+    model_op_get(n->op)->saved(n, state->part.rows, &rows, &columns);
+    return (lower_operand){.buffer = state->saved[lower_node(state, node)],
+                           .offset = lower_first_row(state, local) * columns * 4,
+                           .matrix = lower_matrix(rows, columns, DEVICE_FP32)};
+}
+
+void lower_note_part(const lower_state *state, const model_node *node,
+                     device_attributes *attributes) {
+    if (state->part.region >= 0 && node->op == MODEL_LINEAR)
+        attributes->linear.whole = state->tokens;
+}
+
+bool lower_has_gradient(const lower_state *state, int32_t value) {
+    const model_value *v = &state->model->values[value];
+    if (v->base >= 0) v = &state->model->values[v->base];
+    return v->node >= 0 && state->carries[v->node];
+}
+
+lower_operand lower_weight(const lower_state *state, int32_t weight) {
+    const model_weight *w = &state->model->weights[weight];
+    return (lower_operand){.buffer = state->s->parameters[w->unit],
+                           .offset = w->offset * state->element,
+                           .matrix = lower_matrix(w->rows, w->columns, state->s->settings.dtype)};
+}
+
+sifr_status lower_put(lower_state *state, device_call *call, plan_role role, lower_operand operand,
+                      sifr_error *error) {
+    if (call) *plan_role_matrix(call, role) = operand.matrix;
+    return plan_add_operand(state->s, role, operand.buffer, operand.offset, error);
+}
+
+int32_t *lower_cached(const lower_state *state, int32_t *cached) {
+    bool last = state->part.region >= 0 && state->part.rows < state->tiles.rows;
+    return last ? cached + 1 : cached;
+}
+
+sifr_status lower_emit(lower_state *state, plan_action action, int32_t unit, int32_t node,
+                       const device_call *call, int32_t *cached, bool accumulate_dw,
+                       sifr_error *error) {
+    if (cached) cached = lower_cached(state, cached);
+    int32_t index = cached ? *cached : -1;
+    const model_node *made = node < 0 ? NULL : &state->model->nodes[node];
+    int64_t element = 0;
+    if (made && made->op == MODEL_DROPOUT)
+        element = state->part.first * state->model->values[made->y].columns;
+    /* All but what device_prepare sets, which comes last. */
+    if (call && index >= 0 &&
+        memcmp(&state->s->calls[index], call, offsetof(device_call, scratch_bytes)) != 0)
+        index = -1;
+    if (index < 0) BASE_TRY(plan_add_call(state->s, *call, &index, error));
+    if (cached) *cached = index;
+    return plan_add_instruction(state->s,
+                                (plan_instruction){.action = (uint8_t)action,
+                                                   .queue = PLAN_COMPUTE,
+                                                   .accumulate_dw = accumulate_dw,
+                                                   .unit = (int16_t)unit,
+                                                   .micro_batch = state->micro_batch,
+                                                   .node = node,
+                                                   .call = index,
+                                                   .element = element,
+                                                   .wait = -1},
+                                error);
+}

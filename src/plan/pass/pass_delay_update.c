@@ -1,0 +1,356 @@
+/* The update of a step beside the forward pass of the next one, where its state is away
+ * (Rajbhandari et al., ZeRO-Infinity, SC21, overlap what moves with what computes; here across
+ * steps): what follows the norm moves to the front of the list and is marked as deferred. There it
+ * runs with the gradients and the numbers of the step before, and each unit's part comes before
+ * anything touches what it leaves, so no digit changes.
+ *
+ * Where in the forward pass: spread evenly over its computing, as far as the peak of memory allows.
+ * Gradients are given back while activations come, as they came while those were given back, so
+ * that the peak is no higher but for the buffers of the transfers. */
+#include <stdlib.h>
+
+#include "base/checked.h"
+#include "base/heap.h"
+#include "plan/price/price.h"
+
+enum {
+    PEAK_SHARE = 256, /* of the peak: what deferring may add to it */
+    SPREADS = 4,      /* the whole forward pass, three quarters, a half, a quarter */
+};
+
+/* When a buffer is touched, by places in an order: by what is deferred, and by all else; -1: never.
+ */
+typedef struct defer_life {
+    int32_t first_deferred, last_deferred, first, last;
+} defer_life;
+
+/* What comes after what is told in three orders: the old list, the deferred instructions of it, and
+ * the new list. */
+typedef struct defer_state {
+    plan_schedule *s;
+    plan_list old;
+    double *computed; /* by old instruction before `end`: share of the computing before it */
+    size_t end;       /* the first old instruction of the backward pass */
+    bool *late;       /* by old instruction: it is deferred */
+    int32_t *moved;   /* by old instruction: the new one */
+
+    int32_t *deferred;  /* old instructions that are, in order */
+    int32_t *wait;      /* by deferred: that which waits for it; -1: none */
+    double *due;        /* by deferred: share of the update before it */
+    bool *taken;        /* by deferred: it is in the new order */
+    size_t count, next; /* of deferred; all before `next` are in the new order */
+    int32_t *pending;   /* deferred waits whose transfers are in the new order, and they not */
+    size_t pending_count;
+    int64_t *unit_elements; /* by unit: that this rank updates */
+    int32_t *last; /* by buffer: the last deferred one that touches it and is no wait; -1: none */
+
+    int32_t *order; /* old instructions in the new order */
+    size_t ordered;
+    defer_life *lives; /* by buffer, in that order */
+    int64_t *change;   /* by place in it: what is there more than before, of what comes and goes */
+} defer_state;
+
+static const plan_instruction *deferred_at(const defer_state *d, size_t p) {
+    return &d->old.instructions[d->deferred[p]];
+}
+
+static int32_t buffer_of(const defer_state *d, const plan_instruction *in, int32_t operand) {
+    return d->old.operands[in->first_operand + operand].buffer;
+}
+
+/* What follows the norm; reads for it that began before; and their waits. */
+static void find_deferred(defer_state *d) {
+    const plan_instruction *all = d->old.instructions;
+    int32_t *wait = d->moved; /* by old instruction, until that is used */
+    size_t norm = d->old.count;
+    for (size_t i = 0; i < d->old.count; i++) {
+        wait[i] = -1;
+        if (all[i].wait >= 0) wait[all[i].wait] = (int32_t)i;
+        if (all[i].action == PLAN_NORM) norm = i;
+    }
+    for (size_t i = 0; i < d->old.count; i++) {
+        bool ahead = all[i].action == PLAN_READ && wait[i] > (int32_t)norm;
+        d->late[i] = all[i].wait >= 0 ? d->late[all[i].wait] : i > norm || ahead;
+        if (d->late[i]) d->deferred[d->count++] = (int32_t)i;
+    }
+    int32_t *place = wait; /* by old instruction that is deferred: where among those */
+    for (size_t p = 0; p < d->count; p++) {
+        const plan_instruction *in = deferred_at(d, p);
+        d->wait[p] = -1;
+        if (in->wait >= 0) d->wait[place[in->wait]] = (int32_t)p;
+        place[d->deferred[p]] = (int32_t)p;
+    }
+}
+
+static void find_touched(defer_state *d) {
+    for (size_t b = 0; b < d->s->buffer_count; b++) d->last[b] = -1;
+    for (size_t p = 0; p < d->count; p++) {
+        const plan_instruction *in = deferred_at(d, p);
+        for (int32_t o = 0; o < in->operands && in->wait < 0; o++)
+            d->last[buffer_of(d, in, o)] = (int32_t)p;
+    }
+}
+
+/* Deferred updates are spread by their elements, and with each what comes before it in the list;
+ * its writes follow it at once. A gather's place says only of which unit it is: the same on all
+ * ranks, whatever of a unit is theirs. */
+static void find_due(defer_state *d) {
+    const sifr_model *model = d->s->model;
+    int64_t all = 0, before = 0, *elements = d->unit_elements;
+    for (size_t u = 0; u < model->unit_count; u++) {
+        elements[u] = 0;
+        if (model_unit_trained(model, (int32_t)u)) all += d->s->unit_elements[u];
+    }
+    for (size_t p = 0; p < d->count; p++) {
+        const plan_instruction *in = deferred_at(d, p);
+        if (in->action == PLAN_UPDATE) elements[in->unit] += d->s->calls[in->call].x[0].columns;
+    }
+    int32_t unit = 0;
+    double done = 0, last = 0;
+    for (size_t p = 0; p < d->count; p++) {
+        const plan_instruction *in = deferred_at(d, p);
+        d->due[p] = 1;
+        if (in->action == PLAN_WRITE) d->due[p] = last;
+        if (in->action != PLAN_UPDATE && in->action != PLAN_GATHER) continue;
+        for (; unit < in->unit; unit++, done = 0) {
+            if (model_unit_trained(model, unit)) before += d->s->unit_elements[unit];
+        }
+        double share = 1;
+        if (in->action == PLAN_UPDATE) {
+            share = done / (double)elements[unit];
+            done += (double)d->s->calls[in->call].x[0].columns;
+        }
+        d->due[p] = last =
+            ((double)before + share * (double)d->s->unit_elements[unit]) / (double)all;
+    }
+    for (size_t p = d->count - 1; p-- > 0;)
+        if (d->due[p] > d->due[p + 1]) d->due[p] = d->due[p + 1];
+}
+
+static void find_computed(defer_state *d) {
+    double sum = 0, operations, bytes;
+    size_t i = 0;
+    for (; i < d->old.count && d->old.instructions[i].action != PLAN_BACKWARD; i++) {
+        const plan_instruction *in = &d->old.instructions[i];
+        d->computed[i] = sum;
+        if (d->late[i] || in->call < 0) continue;
+        plan_cost(&d->s->calls[in->call], &operations, &bytes);
+        sum += operations;
+    }
+    d->end = i;
+    for (i = 0; i < d->end && sum > 0; i++) d->computed[i] /= sum;
+}
+
+static void take(defer_state *d, size_t p) {
+    if (d->taken[p]) return;
+    d->taken[p] = true;
+    d->order[d->ordered++] = d->deferred[p];
+    if (d->wait[p] >= 0) d->pending[d->pending_count++] = d->wait[p];
+    for (size_t k = 0; k < d->pending_count && deferred_at(d, p)->wait >= 0; k++) {
+        if (d->pending[k] == (int32_t)p) d->pending[k--] = d->pending[--d->pending_count];
+    }
+}
+
+static void take_until(defer_state *d, size_t end) {
+    for (; d->next < end; d->next++) take(d, d->next);
+}
+
+static bool share_buffer(const defer_state *d, const plan_instruction *a,
+                         const plan_instruction *b) {
+    for (int32_t i = 0; i < a->operands; i++) {
+        for (int32_t j = 0; j < b->operands; j++) {
+            if (buffer_of(d, a, i) == buffer_of(d, b, j)) return true;
+        }
+    }
+    return false;
+}
+
+/* Whatever deferred touches what `in` does, and the ends of its transfers. */
+static void take_needed(defer_state *d, const plan_instruction *in) {
+    int64_t needed = -1;
+    for (int32_t o = 0; o < in->operands; o++)
+        needed = base_max_i64(needed, d->last[buffer_of(d, in, o)]);
+    if (needed < 0) return;
+    take_until(d, (size_t)needed + 1);
+    for (size_t k = d->pending_count; k-- > 0;) {
+        size_t p = (size_t)d->pending[k];
+        if (share_buffer(d, deferred_at(d, p), in)) take(d, p), k = d->pending_count;
+    }
+}
+
+/* All deferred ones within that share of the forward pass's computing. */
+static void make_order(defer_state *d, double share) {
+    d->next = d->ordered = d->pending_count = 0;
+    for (size_t p = 0; p < d->count; p++) d->taken[p] = false;
+    for (size_t i = 0; i < d->old.count; i++) {
+        if (d->late[i]) continue;
+        size_t due = d->next;
+        if (i >= d->end) due = d->count;
+        while (due < d->count && d->due[due] * share <= d->computed[i]) due++;
+        take_until(d, due);
+        take_needed(d, &d->old.instructions[i]);
+        d->order[d->ordered++] = (int32_t)i;
+    }
+    take_until(d, d->count);
+}
+
+static void keep_order(defer_state *d) {
+    for (d->ordered = 0; d->ordered < d->old.count; d->ordered++)
+        d->order[d->ordered] = (int32_t)d->ordered;
+}
+
+static void find_lives(defer_state *d) {
+    for (size_t b = 0; b < d->s->buffer_count; b++)
+        d->lives[b] =
+            (defer_life){.first_deferred = -1, .last_deferred = -1, .first = -1, .last = -1};
+    for (size_t n = 0; n < d->ordered; n++) {
+        const plan_instruction *in = &d->old.instructions[d->order[n]];
+        for (int32_t o = 0; o < in->operands; o++) {
+            defer_life *life = &d->lives[buffer_of(d, in, o)];
+            int32_t *first = in->deferred ? &life->first_deferred : &life->first;
+            *(in->deferred ? &life->last_deferred : &life->last) = (int32_t)n;
+            if (*first < 0) *first = (int32_t)n;
+        }
+    }
+}
+
+static bool comes_and_goes(const defer_state *d, size_t buffer) {
+    return d->s->buffers[buffer].first >= 0 && !plan_is_away(d->s, (int32_t)buffer);
+}
+
+/* What the backward pass leaves for the update lives over the end of the step. */
+static bool lives_on(const defer_life *life) {
+    return life->first >= 0 && life->last_deferred >= 0;
+}
+
+static void add_life(defer_state *d, int32_t first, int32_t last, int64_t bytes) {
+    if (first < 0) return;
+    d->change[first] += bytes;
+    d->change[last + 1] -= bytes;
+}
+
+/* Of what comes and goes, in the order at hand. */
+static int64_t find_peak(defer_state *d) {
+    int64_t live = 0, peak = 0;
+    find_lives(d);
+    for (size_t n = 0; n <= d->ordered; n++) d->change[n] = 0;
+    for (size_t b = 0; b < d->s->buffer_count; b++) {
+        const defer_life *life = &d->lives[b];
+        int64_t bytes = d->s->buffers[b].bytes;
+        if (!comes_and_goes(d, b)) continue;
+        bool on = lives_on(life);
+        add_life(d, on ? 0 : life->first_deferred, life->last_deferred, bytes);
+        add_life(d, life->first, on ? (int32_t)d->ordered - 1 : life->last, bytes);
+    }
+    for (size_t n = 0; n < d->ordered; n++) {
+        live += d->change[n];
+        peak = base_max_i64(peak, live);
+    }
+    return peak;
+}
+
+/* Puts the order at hand into the schedule, and finds its memory. */
+static sifr_status put_order(defer_state *d, sifr_error *error) {
+    plan_empty_list(d->s);
+    for (size_t n = 0; n < d->ordered; n++)
+        BASE_TRY(plan_keep(d->s, &d->old, (size_t)d->order[n], d->moved, error));
+    plan_find_lives(d->s);
+    for (size_t b = 0; b < d->s->buffer_count; b++) {
+        plan_buffer *buffer = &d->s->buffers[b];
+        const defer_life *life = &d->lives[b];
+        if (!comes_and_goes(d, b)) continue;
+        buffer->deferred = life->first < 0 && life->last_deferred >= 0;
+        if (lives_on(life)) buffer->first = life->first, buffer->last = life->last_deferred;
+    }
+    return plan_place(d->s, error);
+}
+
+static void mark(defer_state *d, bool deferred) {
+    for (size_t p = 0; p < d->count; p++) d->old.instructions[d->deferred[p]].deferred = deferred;
+}
+
+/* The widest spread that memory allows; else the order as it was. */
+static sifr_status choose_order(defer_state *d, sifr_error *error) {
+    keep_order(d);
+    int64_t peak = find_peak(d), more = peak / PEAK_SHARE, bytes = d->s->total_bytes;
+    mark(d, true);
+    for (int quarters = SPREADS; quarters > 0; quarters--) {
+        make_order(d, (double)quarters / SPREADS);
+        if (find_peak(d) > peak + more) continue;
+        BASE_TRY(put_order(d, error));
+        d->s->spread = quarters;
+        if (d->s->total_bytes <= bytes + more) return SIFR_OK;
+    }
+    d->s->spread = 0;
+    mark(d, false);
+    keep_order(d);
+    find_lives(d);
+    return put_order(d, error);
+}
+
+static sifr_status use_order(defer_state *d, sifr_error *error) {
+    mark(d, d->s->spread > 0);
+    if (d->s->spread > 0)
+        make_order(d, (double)d->s->spread / SPREADS);
+    else
+        keep_order(d);
+    find_lives(d);
+    return put_order(d, error);
+}
+
+static sifr_status allocate(defer_state *d, sifr_error *error) {
+    size_t count = d->s->instruction_count, buffers = d->s->buffer_count;
+    BASE_TRY(base_alloc(count, sizeof *d->computed, &d->computed, error));
+    BASE_TRY(base_alloc(count, sizeof *d->late, &d->late, error));
+    BASE_TRY(base_alloc(count, sizeof *d->moved, &d->moved, error));
+    BASE_TRY(base_alloc(count, sizeof *d->deferred, &d->deferred, error));
+    BASE_TRY(base_alloc(count, sizeof *d->wait, &d->wait, error));
+    BASE_TRY(base_alloc(count, sizeof *d->due, &d->due, error));
+    BASE_TRY(base_alloc(count, sizeof *d->taken, &d->taken, error));
+    BASE_TRY(base_alloc(count, sizeof *d->pending, &d->pending, error));
+    BASE_TRY(base_alloc(count, sizeof *d->order, &d->order, error));
+    BASE_TRY(base_alloc(count + 1, sizeof *d->change, &d->change, error));
+    BASE_TRY(
+        base_alloc(d->s->model->unit_count, sizeof *d->unit_elements, &d->unit_elements, error));
+    BASE_TRY(base_alloc(buffers, sizeof *d->last, &d->last, error));
+    return base_alloc(buffers, sizeof *d->lives, &d->lives, error);
+}
+
+static void release(defer_state *d) {
+    void *const blocks[] = {d->computed, d->late,  d->moved,        d->deferred, d->wait,
+                            d->due,      d->taken, d->pending,      d->order,    d->change,
+                            d->last,     d->lives, d->unit_elements};
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) free(blocks[i]);
+    plan_free_list(&d->old);
+}
+
+/* Whether the update moves state, and both ways beside the computing. Parameters that are away are
+ * read for the forward pass, and that would wait for the update's writes. */
+bool plan_may_defer(const plan_schedule *s) {
+    const plan_offload *f = &s->settings.offload;
+    if (s->settings.mode != PLAN_TRAIN || !f->read_ahead || !f->write_behind) return false;
+    if (plan_parameters_away(s)) return false;
+    bool after = false;
+    for (size_t i = 0; i < s->instruction_count; i++) {
+        after |= s->instructions[i].action == PLAN_NORM;
+        if (after && s->instructions[i].action == PLAN_WRITE) return true;
+    }
+    return false;
+}
+
+sifr_status plan_pass_defer(plan_schedule *s, int32_t spread, sifr_error *error) {
+    defer_state d = {.s = s};
+    sifr_status status;
+    BASE_TRY_GOTO(status, allocate(&d, error), done);
+    if (spread < 0) BASE_TRY_GOTO(status, plan_memory(s, error), done); /* as it is */
+    d.old = plan_take_list(s);
+    find_deferred(&d);
+    find_touched(&d);
+    find_due(&d);
+    find_computed(&d);
+    s->spread = spread;
+    status = spread < 0 ? choose_order(&d, error) : use_order(&d, error);
+done:
+    release(&d);
+    return status;
+}

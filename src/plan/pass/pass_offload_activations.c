@@ -1,0 +1,342 @@
+/* Activations that are away: on disk, or in host memory (Rajbhandari et al., ZeRO-Infinity, SC21):
+ * what the forward pass leaves for the backward pass is written once the forward pass has no more
+ * use for it, and read back before the backward pass needs it, in the order of that need.
+ *
+ * What is on its way to the disk, or back and not used up, may take so many bytes: as much as the
+ * backward pass uses at a time, and half of a unit's ahead of that. What the backward pass needs
+ * first after the forward pass is within that from the start, and is not written at all. */
+#include <stdlib.h>
+
+#include "base/checked.h"
+#include "base/heap.h"
+#include "plan/schedule.h"
+
+/* A page is the least that a disk moves; what is so much smaller than the largest result is not
+ * worth a transfer. */
+enum { SMALL = 256 };
+
+typedef struct stash_result {
+    int32_t buffer, copy; /* as the forward pass makes it; where it is read to */
+    /* Old instructions: the last of the forward pass that uses it, the first of any backward pass
+     * after that, and the first and last of the backward pass that use it. */
+    int32_t done, turn, wanted, last;
+    int64_t bytes, place; /* whole pages, in the file */
+    int32_t write, read;  /* new instructions */
+    bool stays;           /* in memory */
+    bool live;            /* counted in stash_state.live */
+} stash_result;
+
+typedef struct stash_state {
+    plan_schedule *s;
+    plan_list old;
+    int32_t *moved;        /* by old instruction: the new one */
+    int32_t *result_of;    /* by buffer: its result; -1: none */
+    stash_result *results; /* in the order in which the backward pass needs them */
+    size_t count, room;
+    int32_t file;     /* buffer that is away; may be host memory */
+    int64_t window;   /* bytes that may be live */
+    int64_t live;     /* of results that wait to be written, or are read and not used up */
+    size_t next;      /* result to be read */
+    size_t arrived;   /* results before this one have been waited for */
+    int32_t *writing; /* results on their way to the disk, oldest first */
+    size_t first_writing, writing_end;
+} stash_state;
+
+static int64_t room_of(const stash_result *r) {
+    return r->bytes + PLAN_DISK_ALIGNMENT;
+}
+
+static bool is_backward(const plan_instruction *in) {
+    return in->action == PLAN_BACKWARD || in->action == PLAN_RECOMPUTE;
+}
+
+/* --- what goes to disk --- */
+
+static void note_use(stash_result *uses, const plan_instruction *in, int32_t index,
+                     int32_t buffer) {
+    stash_result *use = &uses[buffer];
+    bool backward = is_backward(in);
+    if (in->action == PLAN_FORWARD && use->wanted < 0) use->done = index;
+    if (backward && use->wanted < 0) use->wanted = index;
+    use->last = index;
+}
+
+/* By buffer: when activations are used. */
+static void find_uses(const stash_state *p, stash_result *uses) {
+    const plan_schedule *s = p->s;
+    for (size_t b = 0; b < s->buffer_count; b++) uses[b].done = uses[b].wanted = -1;
+    for (size_t i = 0; i < p->old.count; i++) {
+        const plan_instruction *in = &p->old.instructions[i];
+        for (int32_t o = in->first_operand; o < in->first_operand + in->operands; o++) {
+            int32_t buffer = p->old.operands[o].buffer;
+            if (s->buffers[buffer].class == PLAN_ACTIVATIONS)
+                note_use(uses, in, (int32_t)i, buffer);
+        }
+    }
+}
+
+/* By old instruction: the first of a backward pass from there on. */
+static void find_turns(const stash_state *p, int32_t *turns) {
+    int32_t turn = (int32_t)p->old.count;
+    for (size_t i = p->old.count; i-- > 0; turns[i] = turn) {
+        if (is_backward(&p->old.instructions[i])) turn = (int32_t)i;
+    }
+}
+
+static sifr_status add_results(stash_state *p, const stash_result *uses, const int32_t *turns,
+                               sifr_error *error) {
+    const plan_schedule *s = p->s;
+    int64_t largest = 0;
+    for (size_t b = 0; b < s->buffer_count; b++) {
+        if (uses[b].done >= 0 && uses[b].wanted >= 0)
+            largest = base_max_i64(largest, s->buffers[b].bytes);
+    }
+    int64_t least = base_max_i64(PLAN_DISK_ALIGNMENT, largest / SMALL);
+    for (size_t b = 0; b < s->buffer_count; b++) {
+        stash_result r = uses[b];
+        if (r.done < 0 || r.wanted < 0 || s->buffers[b].bytes < least) continue;
+        r.buffer = (int32_t)b;
+        r.copy = r.write = r.read = -1;
+        r.bytes = base_ceil_to(s->buffers[b].bytes, PLAN_DISK_ALIGNMENT);
+        r.turn = turns[r.done];
+        BASE_TRY(base_grow(&p->results, &p->room, p->count + 1, sizeof *p->results, error));
+        p->results[p->count++] = r;
+    }
+    return SIFR_OK;
+}
+
+static int compare_results(const void *a, const void *b) {
+    const stash_result *x = a, *y = b;
+    if (x->wanted != y->wanted) return x->wanted < y->wanted ? -1 : 1;
+    return x->buffer < y->buffer ? -1 : x->buffer > y->buffer;
+}
+
+static sifr_status find_results(stash_state *p, sifr_error *error) {
+    stash_result *uses = NULL; /* by buffer */
+    int32_t *turns = NULL;
+    sifr_status status;
+    BASE_TRY_GOTO(status, base_alloc(p->s->buffer_count, sizeof *uses, &uses, error), done);
+    BASE_TRY_GOTO(status, base_alloc(p->old.count, sizeof *turns, &turns, error), done);
+    find_uses(p, uses);
+    find_turns(p, turns);
+    status = add_results(p, uses, turns, error);
+done:
+    free(uses);
+    free(turns);
+    if (p->count) qsort(p->results, p->count, sizeof *p->results, compare_results);
+    return status;
+}
+
+/* The most that a backward pass uses at a time. */
+static sifr_status find_needed(const stash_state *p, int64_t *needed, sifr_error *error) {
+    int64_t *change, live = 0; /* by old instruction */
+    BASE_TRY(base_alloc(p->old.count + 1, sizeof *change, &change, error));
+    for (size_t k = 0; k < p->count; k++) {
+        change[p->results[k].wanted] += room_of(&p->results[k]);
+        change[p->results[k].last + 1] -= room_of(&p->results[k]);
+    }
+    *needed = 0;
+    for (size_t i = 0; i < p->old.count; i++) {
+        live += change[i];
+        *needed = base_max_i64(*needed, live);
+    }
+    free(change);
+    return SIFR_OK;
+}
+
+static bool same_unit(const stash_state *p, const stash_result *a, const stash_result *b) {
+    const plan_instruction *x = &p->old.instructions[a->wanted];
+    const plan_instruction *y = &p->old.instructions[b->wanted];
+    return x->unit == y->unit && x->micro_batch == y->micro_batch;
+}
+
+static sifr_status choose_window(stash_state *p, sifr_error *error) {
+    int64_t needed, unit = 0, most = 0, largest = 0;
+    BASE_TRY(find_needed(p, &needed, error));
+    for (size_t k = 0; k < p->count; k++) {
+        if (k && !same_unit(p, &p->results[k - 1], &p->results[k])) unit = 0;
+        unit += room_of(&p->results[k]);
+        most = base_max_i64(most, unit);
+        largest = base_max_i64(largest, room_of(&p->results[k]));
+    }
+    p->window = needed + base_max_i64(largest, most / 2);
+    return SIFR_OK;
+}
+
+/* What is needed first stays; the others get places in the file, one after the other for each
+ * forward pass. False: nothing leaves memory. */
+static bool choose_places(stash_state *p, int64_t *file_bytes) {
+    int64_t staying = 0, end = 0;
+    *file_bytes = 0;
+    for (size_t k = 0; k < p->count; k++) {
+        stash_result *r = &p->results[k];
+        if (k && r->turn != r[-1].turn) staying = end = 0;
+        staying += room_of(r);
+        r->stays = staying <= p->window;
+        if (r->stays) continue;
+        r->place = end;
+        end += r->bytes;
+        *file_bytes = base_max_i64(*file_bytes, end);
+    }
+    return *file_bytes > 0;
+}
+
+static sifr_status add_buffers(stash_state *p, int64_t file_bytes, sifr_error *error) {
+    plan_schedule *s = p->s;
+    size_t before = s->buffer_count;
+    BASE_TRY(base_alloc(before, sizeof *p->result_of, &p->result_of, error));
+    for (size_t b = 0; b < before; b++) p->result_of[b] = -1;
+    BASE_TRY(plan_add_buffer(s, PLAN_ACTIVATIONS, file_bytes, -1, -1, true, &p->file, error));
+    s->buffers[p->file].tier = s->settings.offload.activations;
+    for (size_t k = 0; k < p->count; k++) {
+        stash_result *r = &p->results[k];
+        plan_buffer *buffer = &s->buffers[r->buffer];
+        p->result_of[r->buffer] = (int32_t)k;
+        if (r->stays) continue;
+        buffer->bytes = room_of(r);
+        buffer->aligned = true;
+        BASE_TRY(plan_add_buffer(s, PLAN_ACTIVATIONS, room_of(r), buffer->unit, buffer->index,
+                                 false, &r->copy, error));
+        s->buffers[r->copy].aligned = true;
+    }
+    return SIFR_OK;
+}
+
+/* --- the new list --- */
+
+static void begin_life(stash_state *p, stash_result *r) {
+    if (!r->live) p->live += room_of(r);
+    r->live = true;
+}
+
+static void end_life(stash_state *p, stash_result *r) {
+    if (r->live) p->live -= room_of(r);
+    r->live = false;
+}
+
+static sifr_status wait_for_oldest(stash_state *p, sifr_error *error) {
+    stash_result *r = &p->results[p->writing[p->first_writing++]];
+    BASE_TRY(plan_add_wait(p->s, r->write, error));
+    end_life(p, r);
+    return SIFR_OK;
+}
+
+/* Until no more than `bytes` are live, or nothing is being written. */
+static sifr_status make_room(stash_state *p, int64_t bytes, sifr_error *error) {
+    while (p->live > bytes && p->first_writing < p->writing_end)
+        BASE_TRY(wait_for_oldest(p, error));
+    return SIFR_OK;
+}
+
+static sifr_status emit_write(stash_state *p, stash_result *r, sifr_error *error) {
+    plan_schedule *s = p->s;
+    r->write = (int32_t)s->instruction_count;
+    p->writing[p->writing_end++] = (int32_t)(r - p->results);
+    BASE_TRY(plan_add_operand(s, PLAN_X0, r->buffer, 0, error));
+    BASE_TRY(plan_add_operand(s, PLAN_Y, p->file, r->place, error));
+    return plan_add_transfer(s, PLAN_WRITE, plan_queue_of(s, p->file), s->buffers[r->buffer].unit,
+                             p->old.instructions[r->done].micro_batch, r->bytes, error);
+}
+
+static sifr_status emit_read(stash_state *p, stash_result *r, sifr_error *error) {
+    const plan_instruction *user = &p->old.instructions[r->wanted];
+    begin_life(p, r);
+    r->read = (int32_t)p->s->instruction_count;
+    BASE_TRY(plan_add_operand(p->s, PLAN_X0, p->file, r->place, error));
+    BASE_TRY(plan_add_operand(p->s, PLAN_Y, r->copy, 0, error));
+    return plan_add_transfer(p->s, PLAN_READ, plan_queue_of(p->s, p->file), user->unit,
+                             user->micro_batch, r->bytes, error);
+}
+
+/* Starts what is read before old instruction `index`: as far ahead as there is room, and there
+ * always is for what is needed now. When the first one is read all writes are over, as what stays
+ * leaves no room for it beside them. */
+static sifr_status read_ahead(stash_state *p, int32_t index, sifr_error *error) {
+    for (; p->next < p->count; p->next++) {
+        stash_result *r = &p->results[p->next];
+        if (r->turn > index) return SIFR_OK;
+        if (r->stays) continue;
+        BASE_TRY(make_room(p, p->window - room_of(r), error));
+        if (p->live + room_of(r) > p->window) return SIFR_OK;
+        BASE_TRY(emit_read(p, r, error));
+    }
+    return SIFR_OK;
+}
+
+static sifr_status wait_for_reads(stash_state *p, int32_t index, sifr_error *error) {
+    for (; p->arrived < p->count && p->results[p->arrived].wanted <= index; p->arrived++) {
+        const stash_result *r = &p->results[p->arrived];
+        if (!r->stays) BASE_TRY(plan_add_wait(p->s, r->read, error));
+    }
+    return SIFR_OK;
+}
+
+/* The instruction, with copies where it uses what was read back. */
+static sifr_status emit_use(stash_state *p, size_t index, sifr_error *error) {
+    plan_instruction in = p->old.instructions[index];
+    plan_operand *operands;
+    if (in.call < 0) return plan_keep(p->s, &p->old, index, p->moved, error);
+    BASE_TRY(plan_add_operands(p->s, &p->old, &in, &operands, error));
+    for (int32_t o = 0; o < in.operands; o++) {
+        int32_t k = p->result_of[operands[o].buffer];
+        if (k >= 0 && !p->results[k].stays && (int32_t)index > p->results[k].done)
+            operands[o].buffer = p->results[k].copy;
+    }
+    p->moved[index] = (int32_t)p->s->instruction_count;
+    return plan_add_instruction(p->s, in, error);
+}
+
+/* After an instruction: what it was the last one to use is written, or forgotten. */
+static sifr_status end_use(stash_state *p, int32_t index, sifr_error *error) {
+    const plan_instruction *in = &p->old.instructions[index];
+    for (int32_t o = in->first_operand; o < in->first_operand + in->operands; o++) {
+        int32_t k = p->result_of[p->old.operands[o].buffer];
+        stash_result *r = k >= 0 ? &p->results[k] : NULL;
+        if (r && r->last == index) end_life(p, r);
+        if (!r || r->done != index || r->live) continue; /* it may be two operands */
+        begin_life(p, r);
+        if (!r->stays) BASE_TRY(emit_write(p, r, error));
+        BASE_TRY(make_room(p, p->window, error));
+    }
+    return SIFR_OK;
+}
+
+static sifr_status rewrite(stash_state *p, sifr_error *error) {
+    for (size_t i = 0; i < p->old.count; i++) {
+        BASE_TRY(read_ahead(p, (int32_t)i, error));
+        BASE_TRY(wait_for_reads(p, (int32_t)i, error));
+        BASE_TRY(emit_use(p, i, error));
+        BASE_TRY(end_use(p, (int32_t)i, error));
+    }
+    return SIFR_OK;
+}
+
+static sifr_status stash(stash_state *p, sifr_error *error) {
+    plan_schedule *s = p->s;
+    int64_t file_bytes;
+    p->old = (plan_list){s->instructions, s->operands, s->instruction_count}; /* looked at only */
+    sifr_status status = find_results(p, error);
+    if (status == SIFR_OK) status = choose_window(p, error);
+    bool some = status == SIFR_OK && choose_places(p, &file_bytes);
+    p->old = (plan_list){0};
+    if (!some) return status;
+    BASE_TRY(base_alloc(s->instruction_count, sizeof *p->moved, &p->moved, error));
+    BASE_TRY(base_alloc(p->count, sizeof *p->writing, &p->writing, error));
+    BASE_TRY(add_buffers(p, file_bytes, error));
+    p->old = plan_take_list(s);
+    return rewrite(p, error);
+}
+
+sifr_status plan_pass_stash(plan_schedule *s, sifr_error *error) {
+    const plan_settings *settings = &s->settings;
+    stash_state p = {.s = s};
+    if (settings->mode != PLAN_TRAIN || !plan_is_away_tier(s, settings->offload.activations))
+        return SIFR_OK;
+    sifr_status status = stash(&p, error);
+    plan_free_list(&p.old);
+    free(p.moved);
+    free(p.result_of);
+    free(p.results);
+    free(p.writing);
+    return status;
+}

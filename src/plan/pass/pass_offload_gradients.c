@@ -1,0 +1,143 @@
+/* Gradients that are away: on disk, or in host memory (Rajbhandari et al., ZeRO-Infinity, SC21): a
+ * slice of gradient sums is written as soon as it is final, and the update reads it back with the
+ * rest of its state.
+ *
+ * Its squares, which the norm is made of, are taken before it leaves memory. One slice is written
+ * beside the backward pass of the next unit; before the norm all writes are over. Sums of several
+ * micro batches that are not final stay in memory: unit by unit that is one unit's. */
+#include <stdlib.h>
+
+#include "base/checked.h"
+#include "base/heap.h"
+#include "plan/schedule.h"
+
+typedef struct spill_sum {
+    int32_t buffer, file;
+    int32_t squares; /* old instruction that takes them */
+    int32_t final;   /* old instruction after which it is final */
+} spill_sum;
+
+typedef struct spill_state {
+    plan_schedule *s;
+    plan_list old;
+    int32_t *moved;  /* by old instruction: the new one */
+    int32_t *sum_of; /* by buffer: its sum; -1: none */
+    int32_t *after;  /* by old instruction: the sum that is final then; -1: none */
+    spill_sum *sums;
+    size_t count, room;
+    int32_t writing; /* new instruction that is not waited for; -1: none */
+} spill_state;
+
+static bool is_squares(const plan_instruction *in) {
+    return in->action == PLAN_SQUARES;
+}
+
+static sifr_status find_sums(spill_state *p, sifr_error *error) {
+    plan_schedule *s = p->s;
+    for (size_t i = 0; i < p->old.count; i++) {
+        const plan_instruction *in = &p->old.instructions[i];
+        if (!is_squares(in)) continue;
+        int32_t buffer = p->old.operands[in->first_operand].buffer;
+        spill_sum sum = {.buffer = buffer, .squares = (int32_t)i, .final = -1};
+        BASE_TRY(base_grow(&p->sums, &p->room, p->count + 1, sizeof *p->sums, error));
+        BASE_TRY(plan_add_buffer(s, PLAN_GRADIENTS, s->buffers[buffer].bytes, in->unit, -1, true,
+                                 &sum.file, error));
+        s->buffers[sum.file].tier = s->settings.offload.gradients;
+        p->sum_of[buffer] = (int32_t)p->count;
+        p->sums[p->count++] = sum;
+    }
+    return SIFR_OK;
+}
+
+/* The last that touches a sum before its squares are taken. */
+static void find_finals(spill_state *p) {
+    for (size_t i = 0; i < p->old.count; i++) {
+        const plan_instruction *in = &p->old.instructions[i];
+        p->after[i] = -1;
+        if (is_squares(in) || in->action == PLAN_UPDATE) continue;
+        for (int32_t o = in->first_operand; o < in->first_operand + in->operands; o++) {
+            int32_t k = p->sum_of[p->old.operands[o].buffer];
+            if (k >= 0) p->sums[k].final = (int32_t)i;
+        }
+    }
+    for (size_t k = 0; k < p->count; k++) p->after[p->sums[k].final] = (int32_t)k;
+}
+
+/* Whole pages of it are written. */
+static void align_sums(spill_state *p) {
+    for (size_t k = 0; k < p->count; k++) {
+        plan_buffer *buffer = &p->s->buffers[p->sums[k].buffer];
+        buffer->bytes = base_ceil_to(buffer->bytes, PLAN_DISK_ALIGNMENT) + PLAN_DISK_ALIGNMENT;
+        buffer->aligned = true;
+    }
+}
+
+static sifr_status wait_for_write(spill_state *p, sifr_error *error) {
+    if (p->writing >= 0) BASE_TRY(plan_add_wait(p->s, p->writing, error));
+    p->writing = -1;
+    return SIFR_OK;
+}
+
+static sifr_status emit_spill(spill_state *p, const spill_sum *sum, sifr_error *error) {
+    plan_schedule *s = p->s;
+    const plan_instruction *squares = &p->old.instructions[sum->squares];
+    int64_t bytes = base_ceil_to(s->buffers[sum->file].bytes, PLAN_DISK_ALIGNMENT);
+    BASE_TRY(plan_keep(s, &p->old, (size_t)sum->squares, p->moved, error));
+    BASE_TRY(wait_for_write(p, error));
+    p->writing = (int32_t)s->instruction_count;
+    BASE_TRY(plan_add_operand(s, PLAN_X0, sum->buffer, 0, error));
+    BASE_TRY(plan_add_operand(s, PLAN_Y, sum->file, 0, error));
+    return plan_add_transfer(s, PLAN_WRITE, plan_queue_of(s, sum->file), squares->unit, -1, bytes,
+                             error);
+}
+
+/* The update finds the sum in the file. */
+static sifr_status emit_update(spill_state *p, const plan_instruction *in, sifr_error *error) {
+    plan_operand *operands;
+    BASE_TRY(plan_add_operands(p->s, &p->old, in, &operands, error));
+    for (int32_t o = 0; o < in->operands; o++) {
+        int32_t k = p->sum_of[operands[o].buffer];
+        if (k >= 0) operands[o].buffer = p->sums[k].file;
+    }
+    return plan_add_instruction(p->s, *in, error);
+}
+
+static sifr_status rewrite(spill_state *p, sifr_error *error) {
+    for (size_t i = 0; i < p->old.count; i++) {
+        const plan_instruction *in = &p->old.instructions[i];
+        if (is_squares(in)) continue; /* taken where the sum became final */
+        if (in->action == PLAN_NORM) BASE_TRY(wait_for_write(p, error));
+        if (in->action == PLAN_UPDATE)
+            BASE_TRY(emit_update(p, in, error));
+        else
+            BASE_TRY(plan_keep(p->s, &p->old, i, p->moved, error));
+        if (p->after[i] >= 0) BASE_TRY(emit_spill(p, &p->sums[p->after[i]], error));
+    }
+    return SIFR_OK;
+}
+
+sifr_status plan_pass_spill(plan_schedule *s, sifr_error *error) {
+    const plan_settings *settings = &s->settings;
+    spill_state p = {.s = s, .writing = -1};
+    sifr_status status;
+    bool slices = settings->world_size == 1 || settings->stage >= 2;
+    bool away = plan_is_away_tier(s, settings->offload.gradients);
+    if (settings->mode != PLAN_TRAIN || !slices || !away) return SIFR_OK;
+    size_t count = s->instruction_count, buffers = s->buffer_count;
+    BASE_TRY_GOTO(status, base_alloc(count, sizeof *p.moved, &p.moved, error), done);
+    BASE_TRY_GOTO(status, base_alloc(count, sizeof *p.after, &p.after, error), done);
+    BASE_TRY_GOTO(status, base_alloc(buffers, sizeof *p.sum_of, &p.sum_of, error), done);
+    for (size_t b = 0; b < buffers; b++) p.sum_of[b] = -1;
+    p.old = plan_take_list(s);
+    BASE_TRY_GOTO(status, find_sums(&p, error), done);
+    find_finals(&p);
+    align_sums(&p);
+    status = rewrite(&p, error);
+done:
+    plan_free_list(&p.old);
+    free(p.moved);
+    free(p.after);
+    free(p.sum_of);
+    free(p.sums);
+    return status;
+}

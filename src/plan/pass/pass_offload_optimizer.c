@@ -1,0 +1,446 @@
+/* State that is away: on disk, or in host memory (Rajbhandari et al., ZeRO-Infinity, SC21): an
+ * update of a unit's slice becomes, sub-group by sub-group, reads of its state, the update, and
+ * writes.
+ *
+ * A sub-group goes through a set of buffers, one for each kind of state that is away; the sets
+ * take turns. With three of them the read of the next, the update of this and the write of the last
+ * sub-group run at the same time, across units. Reads begin before the norm is known (they harm
+ * nothing); what the step then does not update is not written.
+ *
+ * Transfers move whole pages, and a page of 16-bit parameters is two blocks: sub-groups end on
+ * pages, and where a stretch of trained weights does not, what else is on its pages is read as
+ * well. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/heap.h"
+#include "plan/schedule.h"
+
+/* Kinds of state that an update touches. */
+typedef enum offload_part {
+    PART_MASTER, /* weights that the update adds to: masters, or the parameters themselves */
+    PART_NARROW, /* 16-bit parameters beside masters, which the update only writes */
+    PART_MOMENT1,
+    PART_MOMENT2,
+    PART_GRADIENT, /* which it only reads */
+    PARTS
+} offload_part;
+
+enum {
+    AUTO_GROUP = 4 << 20,    /* elements: 16 MiB for each kind; at least */
+    LONGEST_AUTO = 64 << 20, /* and at most */
+    GROUP_SETS = 4, /* longer ones where the share of the peak holds so many sets of them */
+    LONGEST_GROUP = 1 << 30,
+    PEAK_SHARE = 256, /* of the peak: what reading ahead may add to it */
+    MOST_SETS = 64,
+};
+
+/* A sub-group: elements first ... first + elements - 1 of what one update is of. */
+typedef struct offload_group {
+    int32_t update; /* old instruction */
+    int64_t first, elements;
+    int32_t reads[PARTS];  /* new instructions; -1: none */
+    int32_t writes[PARTS]; /* those that are not waited for; -1: none */
+} offload_group;
+
+typedef struct offload_state {
+    plan_schedule *s;
+    plan_list old;
+    int32_t *moved; /* by old instruction: the new one */
+    int64_t *live;  /* by old instruction: bytes of what comes and goes, and is there */
+    offload_group *groups;
+    size_t count, room, read; /* read: groups before this one have been started to be read */
+    int64_t auto_elements;    /* of a group where no size is given */
+    int64_t longest[PARTS];   /* bytes that a group moves; 0: this part is nowhere away */
+    int32_t sets;
+    int32_t *buffers; /* by set and part */
+    int32_t call;     /* of `call_elements` elements; -1: none so far */
+    int64_t call_elements;
+} offload_state;
+
+/* Whole pages of the file, and where in them the elements begin. */
+typedef struct disk_range {
+    int64_t at, bytes, skip;
+    bool shared; /* other weights are on these pages, too */
+} disk_range;
+
+static bool is_away(const offload_state *o, const plan_operand *operand) {
+    return plan_is_away(o->s, operand->buffer);
+}
+
+static offload_part part_of(const plan_operand *operand) {
+    switch ((plan_role)operand->role) {
+    case PLAN_W1:
+        return PART_NARROW;
+    case PLAN_X0:
+        return PART_GRADIENT;
+    case PLAN_SAVED0:
+        return PART_MOMENT1;
+    case PLAN_SAVED1:
+        return PART_MOMENT2;
+    default:
+        return PART_MASTER;
+    }
+}
+
+static int64_t element_bytes(const offload_state *o, const plan_instruction *in,
+                             const plan_operand *operand) {
+    device_call *call = &o->s->calls[in->call];
+    return device_dtype_bytes(plan_role_matrix(call, (plan_role)operand->role)->dtype);
+}
+
+static disk_range range_of(const offload_state *o, const offload_group *g,
+                           const plan_operand *operand) {
+    const plan_instruction *in = &o->old.instructions[g->update];
+    int64_t element = element_bytes(o, in, operand), page = PLAN_DISK_ALIGNMENT;
+    int64_t start = operand->offset + g->first * element, end = start + g->elements * element;
+    int64_t at = start / page * page;
+    bool last = end == o->s->buffers[operand->buffer].bytes; /* nothing but padding behind */
+    return (disk_range){.at = at,
+                        .bytes = base_ceil_to(end, page) - at,
+                        .skip = start - at,
+                        .shared = start > at || (end % page && !last)};
+}
+
+/* Elements of a page of what this update has away, the narrowest kind; 0: it has none. */
+static int64_t page_elements(const offload_state *o, const plan_instruction *in) {
+    int64_t most = 0;
+    for (int32_t i = in->first_operand; i < in->first_operand + in->operands; i++) {
+        const plan_operand *operand = &o->old.operands[i];
+        if (!is_away(o, operand)) continue;
+        most = base_max_i64(most, PLAN_DISK_ALIGNMENT / element_bytes(o, in, operand));
+    }
+    return most;
+}
+
+/* Elements between the last page's start and the update's first element: that of the narrowest
+ * kind is the farthest. */
+static int64_t lead_of(const offload_state *o, const plan_instruction *in) {
+    int64_t most = 0;
+    for (int32_t i = in->first_operand; i < in->first_operand + in->operands; i++) {
+        const plan_operand *operand = &o->old.operands[i];
+        if (!is_away(o, operand)) continue;
+        int64_t lead = operand->offset % PLAN_DISK_ALIGNMENT / element_bytes(o, in, operand);
+        most = base_max_i64(most, lead);
+    }
+    return most;
+}
+
+static int64_t live_peak(const offload_state *o) {
+    int64_t peak = 0;
+    for (size_t i = 0; i < o->old.count; i++) peak = base_max_i64(peak, o->live[i]);
+    return peak;
+}
+
+/* So that the step of a model of many billions is no list of millions. */
+static int64_t auto_elements(const offload_state *o) {
+    int64_t elements = AUTO_GROUP, share = live_peak(o) / PEAK_SHARE;
+    while (elements < LONGEST_AUTO && 2 * elements * GROUP_SETS * PARTS * 4 <= share) elements *= 2;
+    return elements;
+}
+
+/* Whole pages, so that what is read and written is aligned. */
+static int64_t group_elements(const offload_state *o, int64_t page) {
+    int64_t asked = o->s->settings.offload.sub_group;
+    if (asked <= 0) return o->auto_elements;
+    return base_max_i64(base_min_i64(asked, LONGEST_GROUP) / page, 1) * page;
+}
+
+static void note_longest(offload_state *o, const offload_group *g) {
+    const plan_instruction *in = &o->old.instructions[g->update];
+    for (int32_t i = in->first_operand; i < in->first_operand + in->operands; i++) {
+        const plan_operand *operand = &o->old.operands[i];
+        if (!is_away(o, operand)) continue;
+        int64_t *longest = &o->longest[part_of(operand)];
+        *longest = base_max_i64(*longest, range_of(o, g, operand).bytes);
+    }
+}
+
+static sifr_status add_group(offload_state *o, size_t update, int64_t first, int64_t elements,
+                             sifr_error *error) {
+    offload_group group = {.update = (int32_t)update, .first = first, .elements = elements};
+    for (int p = 0; p < PARTS; p++) group.reads[p] = group.writes[p] = -1;
+    BASE_TRY(base_grow(&o->groups, &o->room, o->count + 1, sizeof *o->groups, error));
+    o->groups[o->count++] = group;
+    note_longest(o, &group);
+    return SIFR_OK;
+}
+
+static sifr_status find_groups(offload_state *o, sifr_error *error) {
+    o->auto_elements = auto_elements(o);
+    for (size_t i = 0; i < o->old.count; i++) {
+        const plan_instruction *in = &o->old.instructions[i];
+        int64_t page = in->action == PLAN_UPDATE ? page_elements(o, in) : 0;
+        if (page == 0) continue;
+        int64_t group = group_elements(o, page), all = o->s->calls[in->call].x[0].columns;
+        int64_t elements = group - lead_of(o, in); /* the first one ends on a page, too */
+        for (int64_t first = 0; first < all; first += elements, elements = group) {
+            elements = base_min_i64(elements, all - first);
+            BASE_TRY(add_group(o, i, first, elements, error));
+        }
+    }
+    return SIFR_OK;
+}
+
+/* Kinds of state that are read, updated and written: what buffer_count counts. Parameters in 16
+ * bits are only written, gradients only read, and have a buffer in each set beside these. */
+static int32_t state_parts(const offload_state *o) {
+    return (o->longest[PART_MASTER] > 0) + (o->longest[PART_MOMENT1] > 0) +
+           (o->longest[PART_MOMENT2] > 0);
+}
+
+/* So many that a large update, which is long where products are (a product of tens of seconds is no
+ * rarity in a large model), is read and written beside one product: within the share of the peak.
+ */
+static int64_t sets_within_peak(const offload_state *o) {
+    int64_t set = 0;
+    for (int p = 0; p < PARTS; p++) set += o->longest[p] ? o->longest[p] + PLAN_DISK_ALIGNMENT : 0;
+    return base_min_i64(live_peak(o) / PEAK_SHARE / set, MOST_SETS);
+}
+
+static sifr_status choose_sets(offload_state *o, sifr_error *error) {
+    const plan_offload *f = &o->s->settings.offload;
+    int32_t parts = state_parts(o);
+    int64_t sets = 1 + (f->read_ahead && parts) + f->write_behind;
+    if (sets == 3) sets = base_max_i64(sets, sets_within_peak(o));
+    if (f->buffers && parts) sets = f->buffers / parts;
+    if (sets < 1)
+        return base_fail(
+            error, SIFR_USAGE,
+            "offload_optimizer: buffer_count %d: a sub-group has %d kinds of state to "
+            "move and needs as many buffers; %d let it be read, updated and written at "
+            "the same time",
+            (int)f->buffers, (int)parts, (int)parts * 3);
+    o->sets = (int32_t)base_min_i64(sets, (int64_t)o->count);
+    return SIFR_OK;
+}
+
+static sifr_status take_buffers(offload_state *o, sifr_error *error) {
+    BASE_TRY(choose_sets(o, error));
+    BASE_TRY(base_alloc((size_t)o->sets * PARTS, sizeof *o->buffers, &o->buffers, error));
+    for (int32_t b = 0; b < o->sets * PARTS; b++) {
+        o->buffers[b] = -1;
+        int64_t bytes = o->longest[b % PARTS];
+        if (bytes) BASE_TRY(plan_add_disk_buffer(o->s, bytes, -1, &o->buffers[b], error));
+    }
+    return SIFR_OK;
+}
+
+static int32_t buffer_for(const offload_state *o, size_t group, offload_part part) {
+    return o->buffers[(int32_t)(group % (size_t)o->sets) * PARTS + (int32_t)part];
+}
+
+/* Moves one kind of a group's state; *out is the instruction. */
+static sifr_status emit_transfer(offload_state *o, plan_action action, size_t group,
+                                 const plan_operand *state, int32_t *out, sifr_error *error) {
+    plan_schedule *s = o->s;
+    const offload_group *g = &o->groups[group];
+    plan_role file = action == PLAN_READ ? PLAN_X0 : PLAN_Y;
+    plan_role memory = action == PLAN_READ ? PLAN_Y : PLAN_X0;
+    disk_range range = range_of(o, g, state);
+    if (file == PLAN_X0) BASE_TRY(plan_add_operand(s, file, state->buffer, range.at, error));
+    BASE_TRY(plan_add_operand(s, memory, buffer_for(o, group, part_of(state)), 0, error));
+    if (file == PLAN_Y) BASE_TRY(plan_add_operand(s, file, state->buffer, range.at, error));
+    *out = (int32_t)s->instruction_count;
+    return plan_add_transfer(s, action, plan_queue_of(s, state->buffer),
+                             o->old.instructions[g->update].unit, -1, range.bytes, error);
+}
+
+static sifr_status wait_for_writes(offload_state *o, size_t group, sifr_error *error) {
+    for (int32_t p = 0; p < PARTS; p++) {
+        int32_t *write = &o->groups[group].writes[p];
+        if (*write >= 0) BASE_TRY(plan_add_wait(o->s, *write, error));
+        *write = -1;
+    }
+    return SIFR_OK;
+}
+
+/* What is not on shared pages, and is only written, need not be read. */
+static bool is_read(const offload_state *o, const offload_group *g, const plan_operand *state) {
+    return is_away(o, state) && (part_of(state) != PART_NARROW || range_of(o, g, state).shared);
+}
+
+/* Starts to read the groups before `end`. */
+static sifr_status read_until(offload_state *o, size_t end, sifr_error *error) {
+    for (; o->read < end && o->read < o->count; o->read++) {
+        size_t group = o->read;
+        offload_group *g = &o->groups[group];
+        const plan_instruction *in = &o->old.instructions[g->update];
+        if (group >= (size_t)o->sets) BASE_TRY(wait_for_writes(o, group - (size_t)o->sets, error));
+        for (int32_t i = in->first_operand; i < in->first_operand + in->operands; i++) {
+            const plan_operand *state = &o->old.operands[i];
+            int32_t *read = &g->reads[part_of(state)];
+            if (!is_read(o, g, state)) continue;
+            BASE_TRY(emit_transfer(o, PLAN_READ, group, state, read, error));
+        }
+    }
+    return SIFR_OK;
+}
+
+/* The kernel's call for so many elements: all but the last group of a slice have the same. */
+static sifr_status call_for(offload_state *o, const plan_instruction *in, int64_t elements,
+                            sifr_error *error) {
+    if (o->call >= 0 && o->call_elements == elements) return SIFR_OK;
+    device_call call = o->s->calls[in->call];
+    for (int32_t i = 0; i < in->operands; i++) {
+        plan_role role = (plan_role)o->old.operands[in->first_operand + i].role;
+        device_matrix *m = plan_role_matrix(&call, role);
+        m->columns = m->stride = elements;
+    }
+    o->call_elements = elements;
+    return plan_add_call(o->s, call, &o->call, error);
+}
+
+static sifr_status emit_update(offload_state *o, size_t group, sifr_error *error) {
+    const offload_group *g = &o->groups[group];
+    const plan_instruction *in = &o->old.instructions[g->update];
+    device_call whole = o->s->calls[in->call];
+    plan_instruction out = *in;
+    BASE_TRY(call_for(o, in, g->elements, error));
+    out.call = o->call;
+    out.element += g->first;
+    for (int32_t i = 0; i < in->operands; i++) {
+        plan_operand operand = o->old.operands[in->first_operand + i];
+        const device_matrix *m = plan_role_matrix(&whole, (plan_role)operand.role);
+        if (is_away(o, &operand)) {
+            int64_t skip = range_of(o, g, &operand).skip;
+            operand.buffer = buffer_for(o, group, part_of(&operand));
+            operand.offset = skip;
+        } else {
+            operand.offset += g->first * device_dtype_bytes(m->dtype);
+        }
+        BASE_TRY(
+            plan_add_operand(o->s, (plan_role)operand.role, operand.buffer, operand.offset, error));
+    }
+    return plan_add_instruction(o->s, out, error);
+}
+
+static sifr_status emit_group(offload_state *o, size_t group, sifr_error *error) {
+    const plan_offload *f = &o->s->settings.offload;
+    offload_group *g = &o->groups[group];
+    const plan_instruction *in = &o->old.instructions[g->update];
+    size_t sets = (size_t)o->sets, ahead = f->read_ahead && sets > 1 && state_parts(o) ? 1 : 0;
+    if (ahead && sets > 3) ahead = sets / 2; /* the others are still being written */
+    BASE_TRY(read_until(o, group + 1 + ahead, error));
+    for (int32_t p = 0; p < PARTS; p++) {
+        if (g->reads[p] >= 0) BASE_TRY(plan_add_wait(o->s, g->reads[p], error));
+    }
+    BASE_TRY(emit_update(o, group, error));
+    for (int32_t i = in->first_operand; i < in->first_operand + in->operands; i++) {
+        const plan_operand *state = &o->old.operands[i];
+        int32_t *write = &g->writes[part_of(state)];
+        if (!is_away(o, state) || part_of(state) == PART_GRADIENT) continue;
+        BASE_TRY(emit_transfer(o, PLAN_WRITE, group, state, write, error));
+    }
+    return f->write_behind ? SIFR_OK : wait_for_writes(o, group, error);
+}
+
+/* Activations are given back by now, and nothing but squares is to come before the norm. */
+static size_t find_end_of_backward(const offload_state *o) {
+    const plan_instruction *all = o->old.instructions;
+    size_t i = 0;
+    while (i + 1 < o->old.count && all[i].action != PLAN_NORM) i++;
+    size_t begin = i;
+    for (; i > 0 && (all[i - 1].action == PLAN_SQUARES || all[i - 1].action == PLAN_WAIT); i--) {
+        if (all[i - 1].action == PLAN_SQUARES) begin = i - 1;
+    }
+    return begin;
+}
+
+static bool is_move(const plan_instruction *in) {
+    return in->action == PLAN_READ || in->action == PLAN_WRITE;
+}
+
+/* Where reads begin: with the step where its peak allows that, since what a disk does not move
+ * beside computing the step waits for later; else where activations are given back. The last
+ * gradients come with a little that makes them, which may be beside the buffers. What other passes
+ * move is needed sooner than this. */
+static size_t find_begin(const offload_state *o) {
+    size_t late = find_end_of_backward(o);
+    int64_t buffers = 0, peak = 0, most = 0;
+    for (int32_t b = 0; b < o->sets * PARTS; b++) {
+        if (o->buffers[b] >= 0) buffers += o->s->buffers[o->buffers[b]].bytes;
+    }
+    for (size_t i = 0; i < o->old.count; i++) {
+        if (i < late && is_move(&o->old.instructions[i])) return late;
+        peak = base_max_i64(peak, o->live[i] + (i < late ? 0 : buffers));
+        most = base_max_i64(most, o->live[i] + buffers);
+    }
+    return most - peak <= peak / PEAK_SHARE ? 0 : late;
+}
+
+/* With the lifetimes that buffers have before this pass. */
+static sifr_status find_live(offload_state *o, sifr_error *error) {
+    const plan_schedule *s = o->s;
+    BASE_TRY(base_alloc(s->instruction_count + 1, sizeof *o->live, &o->live, error));
+    plan_find_lives(o->s);
+    for (size_t b = 0; b < s->buffer_count; b++) {
+        const plan_buffer *buffer = &s->buffers[b];
+        if (!plan_comes_and_goes(s, (int32_t)b)) continue;
+        o->live[buffer->first] += buffer->bytes;
+        o->live[buffer->last + 1] -= buffer->bytes;
+    }
+    for (size_t i = 0; i < s->instruction_count; i++) o->live[i + 1] += o->live[i];
+    return SIFR_OK;
+}
+
+static sifr_status rewrite(offload_state *o, sifr_error *error) {
+    size_t group = 0, begin = o->count ? find_begin(o) : 0;
+    for (size_t i = 0; i < o->old.count; i++) {
+        if (i == begin && o->count && o->s->settings.offload.read_ahead)
+            BASE_TRY(read_until(o, (size_t)o->sets, error));
+        if (group == o->count || o->groups[group].update != (int32_t)i) {
+            BASE_TRY(plan_keep(o->s, &o->old, i, o->moved, error));
+            continue;
+        }
+        for (; group < o->count && o->groups[group].update == (int32_t)i; group++)
+            BASE_TRY(emit_group(o, group, error));
+    }
+    for (group = 0; group < o->count; group++) BASE_TRY(wait_for_writes(o, group, error));
+    return SIFR_OK;
+}
+
+static bool some_away(const plan_schedule *s) {
+    for (size_t b = 0; b < s->buffer_count; b++) {
+        if (plan_is_away(s, (int32_t)b)) return true;
+    }
+    return false;
+}
+
+sifr_status plan_pass_offload(plan_schedule *s, sifr_error *error) {
+    offload_state o = {.s = s, .call = -1};
+    sifr_status status;
+    if (s->settings.mode != PLAN_TRAIN || !some_away(s)) return SIFR_OK;
+    BASE_TRY_GOTO(status, find_live(&o, error), done);
+    o.old = plan_take_list(s);
+    BASE_TRY_GOTO(status, find_groups(&o, error), done);
+    BASE_TRY_GOTO(status, base_alloc(o.old.count, sizeof *o.moved, &o.moved, error), done);
+    if (o.count) BASE_TRY_GOTO(status, take_buffers(&o, error), done);
+    status = rewrite(&o, error);
+done:
+    plan_free_list(&o.old);
+    free(o.groups);
+    free(o.moved);
+    free(o.live);
+    free(o.buffers);
+    return status;
+}
+
+static void add_up(const plan_schedule *s, plan_queue queue, int64_t *read, int64_t *written) {
+    *read = *written = 0;
+    for (size_t i = 0; i < s->instruction_count; i++) {
+        const plan_instruction *in = &s->instructions[i];
+        if (in->queue != queue) continue;
+        if (in->action == PLAN_READ) *read += in->bytes;
+        if (in->action == PLAN_WRITE) *written += in->bytes;
+    }
+}
+
+void plan_disk(const plan_schedule *s, int64_t *read, int64_t *written) {
+    add_up(s, PLAN_DISK, read, written);
+}
+
+void plan_copies(const plan_schedule *s, int64_t *read, int64_t *written) {
+    add_up(s, PLAN_COPY, read, written);
+}

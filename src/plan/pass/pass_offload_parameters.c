@@ -1,0 +1,196 @@
+/* Parameters that are away: on disk, or in host memory (Rajbhandari et al., ZeRO-Infinity, SC21):
+ * before a unit is gathered, this rank's slice of it is read.
+ *
+ * With several ranks a slice has a buffer of its own from its read to the end of its gather; with
+ * one rank there is nothing to gather, and a unit is read to where kernels use it. Reads run ahead
+ * in the order of the gathers, as long as no more than so many slices are in memory; what they read
+ * does not change before the update at the end of the step. */
+#include <stdlib.h>
+
+#include "base/checked.h"
+#include "base/heap.h"
+#include "plan/schedule.h"
+
+typedef struct fetch_slice {
+    int32_t gather,
+        end;        /* old instructions: its gather, and the last one that needs what is read */
+    int32_t read;   /* new instruction */
+    int32_t buffer; /* into which it is read */
+} fetch_slice;
+
+typedef struct fetch_state {
+    plan_schedule *s;
+    plan_list old;
+    bool alone;        /* one rank */
+    int32_t *moved;    /* by old instruction: the new one */
+    int32_t *slice_of; /* by old instruction: the slice that it gathers; -1: none */
+    int32_t *ends;     /* by old instruction: slices that nothing needs after it */
+    fetch_slice *slices;
+    size_t count, room, next; /* next: the slice to be read */
+    int32_t live, most;       /* slices in memory */
+} fetch_state;
+
+static int64_t element_bytes(const fetch_state *f) {
+    return device_dtype_bytes(f->s->settings.dtype);
+}
+
+static sifr_status find_slices(fetch_state *f, sifr_error *error) {
+    plan_schedule *s = f->s;
+    for (size_t i = 0; i < f->old.count; i++) {
+        const plan_instruction *in = &f->old.instructions[i];
+        const plan_operand *operands = &f->old.operands[in->first_operand];
+        f->slice_of[i] = -1;
+        if (!plan_is_gather_for_use(s, &f->old, in)) continue;
+        if (!plan_is_away(s, operands[0].buffer)) continue;
+        BASE_TRY(base_grow(&f->slices, &f->room, f->count + 1, sizeof *f->slices, error));
+        f->slice_of[i] = (int32_t)f->count;
+        f->slices[f->count++] =
+            (fetch_slice){(int32_t)i, -1, -1, f->alone ? operands[1].buffer : -1};
+    }
+    return SIFR_OK;
+}
+
+/* Of one rank a slice is needed while its unit is used. */
+static sifr_status find_last_uses(fetch_state *f, sifr_error *error) {
+    int32_t *slice; /* by buffer, plus one */
+    BASE_TRY(base_alloc(f->s->buffer_count, sizeof *slice, &slice, error));
+    for (size_t k = 0; k < f->count; k++) slice[f->slices[k].buffer] = (int32_t)k + 1;
+    for (size_t i = 0; i < f->old.count; i++) {
+        const plan_instruction *in = &f->old.instructions[i];
+        for (int32_t o = in->first_operand; o < in->first_operand + in->operands; o++) {
+            int32_t k = slice[f->old.operands[o].buffer] - 1;
+            if (k >= 0) f->slices[k].end = (int32_t)i;
+        }
+    }
+    free(slice);
+    return SIFR_OK;
+}
+
+/* Of several until its gather is over. */
+static void find_waits(fetch_state *f) {
+    for (size_t i = 0; i < f->old.count; i++) {
+        const plan_instruction *in = &f->old.instructions[i];
+        if (in->wait >= 0 && f->slice_of[in->wait] >= 0)
+            f->slices[f->slice_of[in->wait]].end = (int32_t)i;
+    }
+}
+
+/* So many slices are needed at a time without any that is read ahead. */
+static int32_t count_needed(fetch_state *f) {
+    int32_t live = 0, most = 0;
+    for (size_t k = 0; k < f->count; k++) f->ends[f->slices[k].end]++;
+    for (size_t i = 0; i < f->old.count; i++) {
+        live += f->slice_of[i] >= 0;
+        if (live > most) most = live;
+        live -= f->ends[i];
+    }
+    return most;
+}
+
+/* The largest slice is the one to name: whoever gives its size is not refused again. */
+static sifr_status check_size(const fetch_state *f, sifr_error *error) {
+    int64_t limit = f->s->settings.offload.most_slice;
+    const plan_instruction *largest = NULL;
+    for (size_t k = 0; k < f->count; k++) {
+        const plan_instruction *gather = &f->old.instructions[f->slices[k].gather];
+        if (!largest || gather->bytes > largest->bytes) largest = gather;
+    }
+    int64_t elements = largest ? largest->bytes / element_bytes(f) : 0;
+    if (!limit || elements <= limit) return SIFR_OK;
+    return base_fail(error, SIFR_USAGE,
+                     "offload_param: buffer_size %lld: a rank's slice of %s has %lld elements; "
+                     "give at least as many, or leave it out",
+                     (long long)limit, f->s->model->units[largest->unit].name, (long long)elements);
+}
+
+static sifr_status choose_room(fetch_state *f, sifr_error *error) {
+    const plan_offload *offload = &f->s->settings.offload;
+    int32_t needed = count_needed(f);
+    BASE_TRY(check_size(f, error));
+    f->most = offload->slices ? offload->slices : needed + 1;
+    if (f->most >= needed) return SIFR_OK;
+    return base_fail(error, SIFR_USAGE,
+                     "offload_param: buffer_count %d: %d slices are %s at a time; give at least as "
+                     "many, %d let one be read ahead, or leave it out",
+                     (int)f->most, (int)needed, f->alone ? "in use" : "on their way to be gathered",
+                     (int)needed + 1);
+}
+
+/* What a disk reads into the place where kernels use it needs whole pages. */
+static void align_places(fetch_state *f) {
+    for (size_t k = 0; k < f->count && f->alone; k++) {
+        plan_buffer *buffer = &f->s->buffers[f->slices[k].buffer];
+        buffer->bytes = base_ceil_to(buffer->bytes, PLAN_DISK_ALIGNMENT) + PLAN_DISK_ALIGNMENT;
+        buffer->aligned = true;
+    }
+}
+
+static sifr_status emit_read(fetch_state *f, sifr_error *error) {
+    plan_schedule *s = f->s;
+    fetch_slice *slice = &f->slices[f->next++];
+    const plan_instruction *gather = &f->old.instructions[slice->gather];
+    int32_t from = f->old.operands[gather->first_operand].buffer;
+    if (!f->alone)
+        BASE_TRY(plan_add_disk_buffer(s, gather->bytes, gather->unit, &slice->buffer, error));
+    slice->read = (int32_t)s->instruction_count;
+    f->live++;
+    BASE_TRY(plan_add_operand(s, PLAN_X0, from, 0, error));
+    BASE_TRY(plan_add_operand(s, PLAN_Y, slice->buffer, 0, error));
+    return plan_add_transfer(s, PLAN_READ, plan_queue_of(s, from), gather->unit,
+                             gather->micro_batch, base_ceil_to(gather->bytes, PLAN_DISK_ALIGNMENT),
+                             error);
+}
+
+static sifr_status emit_gather(fetch_state *f, size_t index, sifr_error *error) {
+    plan_schedule *s = f->s;
+    const plan_instruction *gather = &f->old.instructions[index];
+    const fetch_slice *slice = &f->slices[f->slice_of[index]];
+    BASE_TRY(plan_add_wait(s, slice->read, error));
+    if (f->alone) return SIFR_OK;
+    const plan_operand *whole = &f->old.operands[gather->first_operand + 1];
+    BASE_TRY(plan_add_operand(s, PLAN_X0, slice->buffer, 0, error));
+    BASE_TRY(plan_add_operand(s, PLAN_Y, whole->buffer, whole->offset, error));
+    f->moved[index] = (int32_t)s->instruction_count;
+    return plan_add_instruction(s, *gather, error);
+}
+
+static sifr_status rewrite(fetch_state *f, sifr_error *error) {
+    for (size_t i = 0; i < f->old.count; i++) {
+        const plan_instruction *in = &f->old.instructions[i];
+        while (f->next < f->count && f->live < f->most) BASE_TRY(emit_read(f, error));
+        if (f->slice_of[i] >= 0)
+            BASE_TRY(emit_gather(f, i, error));
+        else if (in->wait >= 0 && f->slice_of[in->wait] >= 0)
+            BASE_TRY(plan_add_wait(f->s, f->moved[in->wait], error));
+        else
+            BASE_TRY(plan_keep(f->s, &f->old, i, f->moved, error));
+        f->live -= f->ends[i];
+    }
+    return SIFR_OK;
+}
+
+sifr_status plan_pass_fetch(plan_schedule *s, sifr_error *error) {
+    fetch_state f = {.s = s, .alone = s->settings.world_size == 1};
+    sifr_status status;
+    if (!plan_parameters_away(s)) return SIFR_OK;
+    size_t count = s->instruction_count;
+    BASE_TRY_GOTO(status, base_alloc(count, sizeof *f.moved, &f.moved, error), done);
+    BASE_TRY_GOTO(status, base_alloc(count, sizeof *f.slice_of, &f.slice_of, error), done);
+    BASE_TRY_GOTO(status, base_alloc(count, sizeof *f.ends, &f.ends, error), done);
+    f.old = plan_take_list(s);
+    BASE_TRY_GOTO(status, find_slices(&f, error), done);
+    if (f.alone)
+        BASE_TRY_GOTO(status, find_last_uses(&f, error), done);
+    else
+        find_waits(&f);
+    BASE_TRY_GOTO(status, choose_room(&f, error), done);
+    align_places(&f);
+    status = rewrite(&f, error);
+done:
+    plan_free_list(&f.old);
+    free(f.moved);
+    free(f.slice_of);
+    free(f.ends);
+    free(f.slices);
+    return status;
+}

@@ -1,0 +1,195 @@
+/* Communication beside computing: gathers of parameters start before they are needed, and nothing
+ * is waited for before something else touches what it moves. A wait is an instruction with the
+ * operands of what it waits for, so buffers live until their transfer is over. Without
+ * `overlap_comm` every transfer is waited for where it starts. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/heap.h"
+#include "plan/schedule.h"
+
+/* Transfers of one kind under way at a time: what a group's line has room for (comm/worker.h). */
+enum { FLIGHT = 16 };
+
+typedef enum overlap_kind {
+    OVERLAP_AHEAD,  /* gathers of stage 3, for use */
+    OVERLAP_UPDATE, /* gathers of what the update, or stage 0's reduction, made */
+    OVERLAP_REDUCE,
+    OVERLAP_KINDS
+} overlap_kind;
+
+typedef struct overlap_state {
+    plan_schedule *s;
+    plan_list old;
+    const plan_transfers *transfers;
+    bool *started;              /* by old instruction: a gather that was moved forward */
+    int32_t *last_use;          /* by buffer: old instruction, of gathered parameters */
+    bool *used;                 /* by buffer: gathered parameters that were used */
+    int32_t *pending;           /* new instructions that are not waited for, oldest first */
+    size_t pending_count, next; /* next: old instruction where the search for gathers goes on */
+    int64_t ahead,
+        live; /* elements that are gathered and not used yet; and all that are gathered */
+} overlap_state;
+
+static bool is_transfer(const plan_instruction *in) {
+    return in->action == PLAN_GATHER || in->action == PLAN_REDUCE;
+}
+
+static int64_t elements_of(const overlap_state *o, const plan_instruction *in) {
+    return o->s->model->units[in->unit].elements;
+}
+
+static overlap_kind kind_of(const overlap_state *o, const plan_instruction *in,
+                            const plan_operand *operands) {
+    if (in->action == PLAN_REDUCE) return OVERLAP_REDUCE;
+    const plan_buffer *whole = &o->s->buffers[operands[in->first_operand + 1].buffer];
+    return whole->class == PLAN_GATHERED ? OVERLAP_AHEAD : OVERLAP_UPDATE;
+}
+
+static sifr_status wait_for(overlap_state *o, size_t which, sifr_error *error) {
+    int32_t index = o->pending[which];
+    o->pending_count--;
+    memmove(o->pending + which, o->pending + which + 1,
+            (o->pending_count - which) * sizeof *o->pending);
+    return plan_add_wait(o->s, index, error);
+}
+
+/* Two gathers of one unit's slice may be under way: they only read it. */
+static bool touches(const overlap_state *o, const plan_instruction *in, int32_t transfer) {
+    const plan_instruction *t = &o->s->instructions[transfer];
+    bool gathers = in->action == PLAN_GATHER && t->action == PLAN_GATHER;
+    for (int32_t a = 0; a < in->operands; a++) {
+        int32_t buffer = o->old.operands[in->first_operand + a].buffer;
+        for (int32_t b = gathers; b < t->operands; b++) {
+            if (o->s->operands[t->first_operand + b].buffer == buffer) return true;
+        }
+    }
+    return false;
+}
+
+static sifr_status wait_before(overlap_state *o, const plan_instruction *in, sifr_error *error) {
+    for (size_t p = o->pending_count; p-- > 0;) {
+        if (touches(o, in, o->pending[p])) BASE_TRY(wait_for(o, p, error));
+    }
+    return SIFR_OK;
+}
+
+/* Waits for the oldest transfers of a kind until one more fits. Of stages 2 and 3 each reduction
+ * under way holds a unit's whole gradient, so one is enough. */
+static sifr_status make_room(overlap_state *o, overlap_kind kind, int64_t elements,
+                             sifr_error *error) {
+    int64_t limits[OVERLAP_KINDS] = {INT64_MAX, o->transfers->allgather_bucket,
+                                     o->transfers->reduce_bucket};
+    size_t most = kind == OVERLAP_REDUCE && o->s->settings.stage >= 2 ? 1 : FLIGHT, count = 0;
+    int64_t room = limits[kind] - elements;
+    for (size_t p = o->pending_count; p-- > 0;) {
+        const plan_instruction *t = &o->s->instructions[o->pending[p]];
+        if (kind_of(o, t, o->s->operands) != kind) continue;
+        room -= elements_of(o, t);
+        if (++count >= most || room < 0) BASE_TRY(wait_for(o, p, error));
+    }
+    return SIFR_OK;
+}
+
+static sifr_status put(overlap_state *o, const plan_instruction *in, sifr_error *error) {
+    bool transfer = is_transfer(in), at_once = !o->transfers->overlap_comm;
+    plan_operand *operands;
+    BASE_TRY(wait_before(o, in, error));
+    if (transfer) {
+        overlap_kind kind = kind_of(o, in, o->old.operands);
+        BASE_TRY(make_room(o, kind, elements_of(o, in), error));
+        if (kind == OVERLAP_AHEAD) o->ahead += elements_of(o, in), o->live += elements_of(o, in);
+        if (kind == OVERLAP_REDUCE) at_once |= elements_of(o, in) > o->transfers->reduce_bucket;
+        o->pending[o->pending_count++] = (int32_t)o->s->instruction_count;
+    }
+    BASE_TRY(plan_add_operands(o->s, &o->old, in, &operands, error));
+    BASE_TRY(plan_add_instruction(o->s, *in, error));
+    return transfer && at_once ? wait_for(o, o->pending_count - 1, error) : SIFR_OK;
+}
+
+/* Stage 3: starts the gathers to come, while few enough are ahead of their use. */
+static sifr_status gather_ahead(overlap_state *o, sifr_error *error) {
+    const plan_transfers *t = o->transfers;
+    while (t->overlap_comm && o->ahead < t->prefetch_bucket) {
+        const plan_instruction *in = NULL;
+        for (; o->next < o->old.count; o->next++) {
+            in = &o->old.instructions[o->next];
+            if (!o->started[o->next] && plan_is_gather_for_use(o->s, &o->old, in)) break;
+        }
+        if (o->next == o->old.count || o->live + elements_of(o, in) > t->max_live) return SIFR_OK;
+        o->started[o->next] = true;
+        BASE_TRY(put(o, in, error));
+    }
+    return SIFR_OK;
+}
+
+/* What is gathered for `in` is not ahead any more. */
+static void begin_use(overlap_state *o, const plan_instruction *in) {
+    for (int32_t i = in->first_operand; i < in->first_operand + in->operands; i++) {
+        int32_t buffer = o->old.operands[i].buffer;
+        if (o->last_use[buffer] < 0 || o->used[buffer]) continue;
+        o->used[buffer] = true;
+        o->ahead -= o->s->model->units[o->s->buffers[buffer].unit].elements;
+    }
+}
+
+static void end_use(overlap_state *o, const plan_instruction *in) {
+    int32_t index = (int32_t)(in - o->old.instructions);
+    for (int32_t i = in->first_operand; i < in->first_operand + in->operands; i++) {
+        int32_t buffer = o->old.operands[i].buffer;
+        if (o->last_use[buffer] != index) continue;
+        o->last_use[buffer] = -1;
+        o->live -= o->s->model->units[o->s->buffers[buffer].unit].elements;
+    }
+}
+
+static sifr_status rewrite(overlap_state *o, sifr_error *error) {
+    for (size_t i = 0; i < o->old.count; i++) {
+        const plan_instruction *in = &o->old.instructions[i];
+        if (o->started[i]) continue;
+        o->started[i] = true;
+        if (is_transfer(in)) {
+            BASE_TRY(put(o, in, error));
+            continue;
+        }
+        begin_use(o, in);
+        BASE_TRY(gather_ahead(o, error));
+        BASE_TRY(put(o, in, error));
+        end_use(o, in);
+    }
+    while (o->pending_count) BASE_TRY(wait_for(o, 0, error));
+    return SIFR_OK;
+}
+
+static void find_last_uses(overlap_state *o) {
+    const plan_schedule *s = o->s;
+    for (size_t b = 0; b < s->buffer_count; b++) o->last_use[b] = -1;
+    for (size_t i = 0; i < o->old.count; i++) {
+        const plan_instruction *in = &o->old.instructions[i];
+        for (int32_t a = in->first_operand; a < in->first_operand + in->operands; a++) {
+            int32_t buffer = o->old.operands[a].buffer;
+            if (s->buffers[buffer].class == PLAN_GATHERED) o->last_use[buffer] = (int32_t)i;
+        }
+    }
+}
+
+sifr_status plan_pass_overlap(plan_schedule *s, sifr_error *error) {
+    if (s->settings.world_size == 1) return SIFR_OK;
+    overlap_state o = {.s = s, .transfers = &s->settings.transfers};
+    size_t count = s->instruction_count, buffers = s->buffer_count;
+    sifr_status status;
+    BASE_TRY_GOTO(status, base_alloc(count, sizeof *o.started, &o.started, error), done);
+    BASE_TRY_GOTO(status, base_alloc(count, sizeof *o.pending, &o.pending, error), done);
+    BASE_TRY_GOTO(status, base_alloc(buffers, sizeof *o.last_use, &o.last_use, error), done);
+    BASE_TRY_GOTO(status, base_alloc(buffers, sizeof *o.used, &o.used, error), done);
+    o.old = plan_take_list(s);
+    find_last_uses(&o);
+    status = rewrite(&o, error);
+done:
+    plan_free_list(&o.old);
+    free(o.started);
+    free(o.pending);
+    free(o.last_use);
+    free(o.used);
+    return status;
+}

@@ -1,0 +1,67 @@
+/* Stage 3: a unit's parameters that are gathered again after little else was gathered stay instead,
+ * as DeepSpeed's stage3_max_reuse_distance has it: most of all those of the last units, between
+ * their forward and backward pass. */
+#include <stdlib.h>
+
+#include "base/heap.h"
+#include "plan/schedule.h"
+
+typedef struct reuse_state {
+    plan_schedule *s;
+    plan_list old;
+    int32_t *kept;    /* by unit: the buffer that has its parameters; -1: none so far */
+    int64_t *seen;    /* by unit: elements gathered up to then */
+    int32_t *instead; /* by buffer: the one that takes its place */
+} reuse_state;
+
+/* Whether the parameters that `in` gathers are still there from before; else it is what is kept. */
+static bool is_there(reuse_state *r, const plan_instruction *in, int64_t *gathered) {
+    const plan_schedule *s = r->s;
+    int32_t unit = in->unit, buffer = r->old.operands[in->first_operand + 1].buffer;
+    bool near =
+        r->kept[unit] >= 0 && *gathered - r->seen[unit] < s->settings.transfers.max_reuse_distance;
+    if (near)
+        r->instead[buffer] = r->kept[unit];
+    else
+        r->kept[unit] = buffer;
+    *gathered += s->model->units[unit].elements;
+    r->seen[unit] = *gathered;
+    return near;
+}
+
+static sifr_status rewrite(reuse_state *r, sifr_error *error) {
+    plan_schedule *s = r->s;
+    plan_operand *operands;
+    int64_t gathered = 0;
+    for (size_t i = 0; i < r->old.count; i++) {
+        const plan_instruction *in = &r->old.instructions[i];
+        if (plan_is_gather_for_use(s, &r->old, in) && is_there(r, in, &gathered)) continue;
+        BASE_TRY(plan_add_operands(s, &r->old, in, &operands, error));
+        for (int32_t o = 0; o < in->operands; o++)
+            operands[o].buffer = r->instead[operands[o].buffer];
+        BASE_TRY(plan_add_instruction(s, *in, error));
+    }
+    return SIFR_OK;
+}
+
+sifr_status plan_pass_reuse(plan_schedule *s, sifr_error *error) {
+    const plan_settings *settings = &s->settings;
+    if (settings->stage < 3) return SIFR_OK;
+    if (settings->transfers.max_reuse_distance <= 0) return SIFR_OK;
+    reuse_state r = {.s = s};
+    size_t units = s->model->unit_count, buffers = s->buffer_count;
+    sifr_status status;
+    BASE_TRY_GOTO(status, base_alloc(units, sizeof *r.kept, &r.kept, error), done);
+    BASE_TRY_GOTO(status, base_alloc(units, sizeof *r.seen, &r.seen, error), done);
+    BASE_TRY_GOTO(status, base_alloc(buffers, sizeof *r.instead, &r.instead, error), done);
+    for (size_t u = 0; u < units; u++) r.kept[u] = -1;
+    for (size_t b = 0; b < buffers; b++) r.instead[b] = (int32_t)b;
+    r.old = plan_take_list(s);
+    status = rewrite(&r, error);
+done:
+    plan_free_list(&r.old);
+    free(r.kept);
+    free(r.seen);
+    free(r.instead);
+    return status;
+}

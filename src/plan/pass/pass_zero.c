@@ -1,0 +1,358 @@
+/* ZeRO (Rajbhandari et al., SC20): the pass that cuts states into slices.
+ *
+ * A slice is 1/N of a unit's flat parameter. Every stage reduces a unit's gradient to slices as
+ * soon as it is complete. Stage 0 gathers it again; stage 1 keeps its slice in place, updates it
+ * and gathers the parameters; stage 2 gives the rest of the gradient back at once; stage 3 holds
+ * parameters as slices and gathers a unit for each run of its instructions, but for small units
+ * that persist. In step order "batch" stages 2 and 3 reduce every micro batch, and the
+ * sums over micro batches are sums of slices. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/heap.h"
+#include "plan/schedule.h"
+
+typedef struct zero_state {
+    plan_schedule *s;
+    plan_list old; /* what is rewritten */
+    int32_t stage, ranks, rank;
+    bool *whole;           /* by unit: every rank holds all of its parameters */
+    bool *parameter_of;    /* by buffer: it is the parameters of its unit */
+    int32_t *reduce_after; /* by buffer: an old instruction; -1: never */
+    bool *reduced;
+    int32_t *slice;    /* by buffer: where its slice is; itself where that is in place */
+    int32_t *gathered; /* by unit: its buffer in this run of instructions; -1 */
+    size_t old_buffers;
+} zero_state;
+
+static int64_t slice_elements(const zero_state *z, int32_t unit) {
+    return z->s->unit_elements[unit] / z->ranks;
+}
+
+/* Of a gradient's sums; what a micro batch is still making in FP32 has no slot. */
+static bool is_gradient(const zero_state *z, int32_t buffer) {
+    const plan_buffer *b = &z->s->buffers[buffer];
+    return (size_t)buffer < z->old_buffers && b->class == PLAN_GRADIENTS && b->first >= 0 &&
+           b->index >= 0;
+}
+
+static int64_t sum_bytes(const zero_state *z) {
+    return plan_narrow_gradients(&z->s->settings) ? 2 : 4;
+}
+
+/* Partial sums that live to the end have slot 0. */
+static bool is_final(const zero_state *z, int32_t buffer) {
+    return is_gradient(z, buffer) && z->s->buffers[buffer].index == 0;
+}
+
+/* A gradient in the type that it travels in. */
+static sifr_status emit_narrow(zero_state *z, int32_t buffer, int32_t micro_batch, int32_t *out,
+                               sifr_error *error) {
+    plan_schedule *s = z->s;
+    device_dtype dtype = s->settings.travel;
+    int32_t unit = s->buffers[buffer].unit;
+    int64_t elements = s->unit_elements[unit];
+    plan_instruction in = {.action = PLAN_ADD,
+                           .queue = PLAN_COMPUTE,
+                           .unit = (int16_t)unit,
+                           .micro_batch = micro_batch,
+                           .node = -1,
+                           .wait = -1};
+    device_call call;
+    memset(&call, 0, sizeof call);
+    call.kernel = DEVICE_CONVERT;
+    call.x[0] =
+        (device_matrix){.rows = 1, .columns = elements, .stride = elements, .dtype = DEVICE_FP32};
+    call.y = (device_matrix){.rows = 1, .columns = elements, .stride = elements, .dtype = dtype};
+    BASE_TRY(plan_add_buffer(s, PLAN_GRADIENTS, elements * device_dtype_bytes(dtype), unit, -1,
+                             false, out, error));
+    BASE_TRY(plan_add_operand(s, PLAN_X0, buffer, 0, error));
+    BASE_TRY(plan_add_operand(s, PLAN_Y, *out, 0, error));
+    BASE_TRY(plan_add_call(s, call, &in.call, error));
+    return plan_add_instruction(s, in, error);
+}
+
+static sifr_status emit_reduce(zero_state *z, int32_t buffer, int32_t micro_batch,
+                               sifr_error *error) {
+    plan_schedule *s = z->s;
+    int32_t unit = s->buffers[buffer].unit, slice = buffer, from = buffer;
+    int64_t elements = slice_elements(z, unit), sum = sum_bytes(z);
+    int64_t offset = z->rank * elements * sum;
+    bool narrow = sum == 4 && device_dtype_bytes(s->settings.travel) == 2;
+    if (narrow) BASE_TRY(emit_narrow(z, buffer, micro_batch, &from, error));
+    if (z->stage >= 2) {
+        offset = 0;
+        BASE_TRY(plan_add_buffer(s, PLAN_GRADIENTS, elements * sum, unit, s->buffers[buffer].index,
+                                 false, &slice, error));
+    }
+    z->slice[buffer] = slice;
+    z->reduced[buffer] = true;
+    BASE_TRY(plan_add_operand(s, PLAN_X0, from, 0, error));
+    BASE_TRY(plan_add_operand(s, PLAN_Y, slice, offset, error));
+    return plan_add_transfer(z->s, PLAN_REDUCE, PLAN_COMMUNICATION, unit, micro_batch,
+                             elements * (narrow ? 2 : sum), error);
+}
+
+/* Gathers in place: this rank's slice lies in the whole already. */
+static sifr_status emit_gather_in_place(zero_state *z, int32_t buffer, int32_t unit,
+                                        int64_t element, sifr_error *error) {
+    int64_t bytes = slice_elements(z, unit) * element;
+    BASE_TRY(plan_add_operand(z->s, PLAN_X0, buffer, z->rank * bytes, error));
+    BASE_TRY(plan_add_operand(z->s, PLAN_Y, buffer, 0, error));
+    return plan_add_transfer(z->s, PLAN_GATHER, PLAN_COMMUNICATION, unit, -1, bytes, error);
+}
+
+static sifr_status emit_gather(zero_state *z, int32_t unit, int32_t micro_batch,
+                               sifr_error *error) {
+    plan_schedule *s = z->s;
+    int64_t bytes = slice_elements(z, unit) * device_dtype_bytes(s->settings.dtype);
+    BASE_TRY(plan_add_buffer(s, PLAN_GATHERED, bytes * z->ranks, unit, -1, false,
+                             &z->gathered[unit], error));
+    BASE_TRY(plan_add_operand(s, PLAN_X0, s->parameters[unit], 0, error));
+    BASE_TRY(plan_add_operand(s, PLAN_Y, z->gathered[unit], 0, error));
+    return plan_add_transfer(z->s, PLAN_GATHER, PLAN_COMMUNICATION, unit, micro_batch, bytes,
+                             error);
+}
+
+/* Where a sum is complete and is reduced: in stages 2 and 3, order "batch", that of each micro
+ * batch; else that of all of this rank's. Uses of tied weights are reduced before they are added.
+ */
+static void find_reductions(zero_state *z) {
+    const plan_schedule *s = z->s;
+    bool each = z->stage >= 2 && s->settings.order == PLAN_BATCH;
+    for (size_t i = 0; i < z->old.count; i++) {
+        const plan_instruction *in = &z->old.instructions[i];
+        if (in->call < 0 || in->micro_batch < 0) continue;
+        bool sum = s->calls[in->call].kernel == DEVICE_ADD_INTO;
+        for (int32_t o = in->first_operand; o < in->first_operand + in->operands; o++) {
+            int32_t buffer = z->old.operands[o].buffer;
+            if (!is_gradient(z, buffer) || (each ? sum : !is_final(z, buffer))) continue;
+            z->reduce_after[buffer] = (int32_t)i;
+        }
+    }
+}
+
+/* Where element `first` of a unit's flat parameter, of this rank's slice, lies in `operand`. */
+static void move_operand(const zero_state *z, int32_t unit, int64_t first, int64_t bytes,
+                         plan_operand *operand) {
+    int64_t in_slice = first - z->rank * slice_elements(z, unit);
+    bool parameter = z->parameter_of[operand->buffer], in_place = false;
+    if (is_gradient(z, operand->buffer)) {
+        in_place = z->slice[operand->buffer] == operand->buffer;
+        operand->buffer = z->slice[operand->buffer];
+    }
+    if (operand->buffer == z->s->squares) {
+        operand->offset = operand->offset / z->ranks + in_slice / DEVICE_BLOCK * bytes;
+    } else {
+        bool whole = in_place || (parameter && z->whole[unit]);
+        operand->offset = (whole ? first : in_slice) * bytes;
+    }
+}
+
+/* An instruction on flat vectors, on this rank's slice of them instead; nothing where it works on
+ * other ranks' slices only. */
+static sifr_status emit_sliced(zero_state *z, const plan_instruction *in, sifr_error *error) {
+    plan_schedule *s = z->s;
+    device_call call = s->calls[in->call];
+    plan_instruction out = *in;
+    plan_operand gradient = z->old.operands[in->first_operand];
+    int32_t unit = s->buffers[gradient.buffer].unit; /* of tied weights, their owner */
+    int64_t slice = slice_elements(z, unit), whole = call.x[0].columns;
+    int64_t start = gradient.offset / sum_bytes(z);
+    int64_t first = base_max_i64(start, z->rank * slice);
+    int64_t end = base_min_i64(start + whole, (z->rank + 1) * slice);
+    if (end <= first) return SIFR_OK;
+    for (int32_t o = in->first_operand; o < in->first_operand + in->operands; o++) {
+        plan_operand operand = z->old.operands[o];
+        device_matrix *m = plan_role_matrix(&call, (plan_role)operand.role);
+        m->columns = m->columns == whole ? end - first : (end - first) / DEVICE_BLOCK;
+        m->stride = m->columns;
+        move_operand(z, unit, first, device_dtype_bytes(m->dtype), &operand);
+        BASE_TRY(
+            plan_add_operand(s, (plan_role)operand.role, operand.buffer, operand.offset, error));
+    }
+    BASE_TRY(plan_add_call(s, call, &out.call, error));
+    out.element += first - start;
+    return plan_add_instruction(s, out, error);
+}
+
+static sifr_status emit_same(zero_state *z, const plan_instruction *in, sifr_error *error) {
+    plan_schedule *s = z->s;
+    plan_operand *operands;
+    bool uses = in->action != PLAN_UPDATE;
+    for (int32_t o = in->first_operand; o < in->first_operand + in->operands && uses; o++) {
+        int32_t buffer = z->old.operands[o].buffer, unit = s->buffers[buffer].unit;
+        if (!z->parameter_of[buffer] || z->whole[unit] || z->gathered[unit] >= 0) continue;
+        BASE_TRY(emit_gather(z, unit, in->micro_batch, error));
+    }
+    BASE_TRY(plan_add_operands(s, &z->old, in, &operands, error));
+    for (int32_t o = 0; o < in->operands && uses; o++) {
+        int32_t buffer = operands[o].buffer, unit = s->buffers[buffer].unit;
+        if (z->parameter_of[buffer] && !z->whole[unit]) operands[o].buffer = z->gathered[unit];
+    }
+    if (in->action == PLAN_NORM && s->all_squares >= 0) {
+        BASE_TRY(plan_add_operand(s, PLAN_Y, s->all_squares, 0, error));
+    }
+    return plan_add_instruction(s, *in, error);
+}
+
+/* Stage 0: the slices of the sums that the optimizer reads, back to whole ones. */
+static sifr_status gather_gradients(zero_state *z, sifr_error *error) {
+    for (size_t i = 0; i < z->old.count; i++) {
+        const plan_instruction *in = &z->old.instructions[i];
+        if (in->action != PLAN_SQUARES) continue;
+        int32_t buffer = z->old.operands[in->first_operand].buffer;
+        BASE_TRY(emit_gather_in_place(z, buffer, in->unit, sum_bytes(z), error));
+    }
+    return SIFR_OK;
+}
+
+static sifr_status rewrite_instruction(zero_state *z, size_t index, sifr_error *error) {
+    plan_schedule *s = z->s;
+    const plan_instruction *in = &z->old.instructions[index];
+    bool kernel = in->call >= 0;
+    bool uses_sum =
+        kernel && ((in->action == PLAN_ADD && s->calls[in->call].kernel == DEVICE_ADD_INTO) ||
+                   in->action == PLAN_SQUARES || in->action == PLAN_UPDATE);
+    bool sliced = uses_sum && z->reduced[z->old.operands[in->first_operand].buffer];
+    if (z->stage == 0 && in->action == PLAN_SQUARES) {
+        bool first = index == 0 || z->old.instructions[index - 1].action != PLAN_SQUARES;
+        if (first) BASE_TRY(gather_gradients(z, error));
+    }
+    if (z->stage == 0 && (in->action == PLAN_SQUARES || in->action == PLAN_UPDATE)) sliced = false;
+    if (sliced)
+        BASE_TRY(emit_sliced(z, in, error));
+    else
+        BASE_TRY(emit_same(z, in, error));
+    bool last = index + 1 == z->old.count || z->old.instructions[index + 1].unit != in->unit;
+    bool cut = z->stage >= 1 && z->ranks > 1;
+    if (in->action == PLAN_UPDATE && last && cut && z->whole[in->unit]) {
+        int64_t element = device_dtype_bytes(s->settings.dtype);
+        BASE_TRY(emit_gather_in_place(z, s->parameters[in->unit], in->unit, element, error));
+    }
+    for (int32_t o = in->first_operand; o < in->first_operand + in->operands; o++) {
+        int32_t buffer = z->old.operands[o].buffer;
+        if ((size_t)buffer >= z->old_buffers || z->reduced[buffer]) continue;
+        if (z->reduce_after[buffer] != (int32_t)index) continue;
+        BASE_TRY(emit_reduce(z, buffer, in->micro_batch, error));
+    }
+    return SIFR_OK;
+}
+
+/* Optimizer state and, at stage 3, parameters become slices; squares those of this rank. */
+static sifr_status cut_states(zero_state *z, sifr_error *error) {
+    plan_schedule *s = z->s;
+    if (z->ranks == 1) return SIFR_OK;
+    for (size_t u = 0; u < s->model->unit_count && z->stage >= 1; u++) {
+        const int32_t states[] = {s->masters[u], s->first_moments[u], s->second_moments[u],
+                                  z->whole[u] ? -1 : s->parameters[u]};
+        for (size_t i = 0; i < sizeof states / sizeof *states; i++) {
+            if (states[i] >= 0) s->buffers[states[i]].bytes /= z->ranks;
+        }
+    }
+    if (z->stage == 0 || s->squares < 0) return SIFR_OK;
+    s->buffers[s->squares].bytes /= z->ranks;
+    return plan_add_buffer(s, PLAN_GRADIENTS, s->square_count * 8, -1, -1, true, &s->all_squares,
+                           error);
+}
+
+static sifr_status rewrite(zero_state *z, sifr_error *error) {
+    plan_schedule *s = z->s;
+    BASE_TRY(cut_states(z, error));
+    int32_t unit = -1;
+    for (size_t i = 0; i < z->old.count; i++) {
+        const plan_instruction *in = &z->old.instructions[i];
+        if (in->unit >= 0 && in->unit != unit) { /* another unit's run begins */
+            unit = in->unit;
+            for (size_t u = 0; u < s->model->unit_count; u++) z->gathered[u] = -1;
+        }
+        BASE_TRY(rewrite_instruction(z, i, error));
+    }
+    return SIFR_OK;
+}
+
+/* Units whose parameters stay on every rank: all of them below stage 3; there, small ones; of one
+ * rank what is not away. */
+static void find_whole(zero_state *z) {
+    const plan_schedule *s = z->s;
+    int64_t room = s->settings.transfers.model_persistence;
+    for (size_t u = 0; u < s->model->unit_count; u++) {
+        z->whole[u] = z->stage < 3 || plan_persists(s, (int32_t)u, &room);
+        if (z->ranks == 1) z->whole[u] = !plan_is_away(s, s->parameters[u]);
+    }
+}
+
+sifr_status plan_pass_zero(plan_schedule *s, sifr_error *error) {
+    zero_state z = {.s = s,
+                    .stage = s->settings.stage,
+                    .ranks = s->settings.world_size,
+                    .rank = s->settings.rank,
+                    .old_buffers = s->buffer_count};
+    s->all_squares = -1;
+    if (z.ranks == 1 && !plan_parameters_away(s)) return SIFR_OK;
+    sifr_status status;
+    size_t buffers = z.old_buffers, units = s->model->unit_count;
+    BASE_TRY_GOTO(status, base_alloc(buffers, sizeof *z.parameter_of, &z.parameter_of, error),
+                  done);
+    BASE_TRY_GOTO(status, base_alloc(buffers, sizeof *z.reduce_after, &z.reduce_after, error),
+                  done);
+    BASE_TRY_GOTO(status, base_alloc(buffers, sizeof *z.reduced, &z.reduced, error), done);
+    BASE_TRY_GOTO(status, base_alloc(buffers, sizeof *z.slice, &z.slice, error), done);
+    BASE_TRY_GOTO(status, base_alloc(units, sizeof *z.gathered, &z.gathered, error), done);
+    BASE_TRY_GOTO(status, base_alloc(units, sizeof *z.whole, &z.whole, error), done);
+    for (size_t b = 0; b < buffers; b++) z.reduce_after[b] = -1;
+    for (size_t u = 0; u < units; u++) {
+        z.gathered[u] = -1;
+        z.parameter_of[s->parameters[u]] = true;
+    }
+    find_whole(&z);
+    z.old = plan_take_list(s);
+    if (s->settings.mode == PLAN_TRAIN && z.ranks > 1) find_reductions(&z);
+    status = rewrite(&z, error);
+done:
+    plan_free_list(&z.old);
+    free(z.parameter_of);
+    free(z.reduce_after);
+    free(z.reduced);
+    free(z.slice);
+    free(z.gathered);
+    free(z.whole);
+    return status;
+}
+
+void plan_wire(const plan_schedule *s, int64_t *gathered, int64_t *reduced) {
+    *gathered = *reduced = 0;
+    int64_t others = s->settings.world_size - 1;
+    for (size_t i = 0; i < s->instruction_count; i++) {
+        const plan_instruction *in = &s->instructions[i];
+        if (in->action == PLAN_GATHER) *gathered += in->bytes * others;
+        if (in->action == PLAN_REDUCE) *reduced += in->bytes * others;
+    }
+}
+
+void plan_calls(const plan_schedule *s, int64_t *gathers, int64_t *reductions) {
+    *gathers = *reductions = 0;
+    for (size_t i = 0; i < s->instruction_count; i++) {
+        *gathers += s->instructions[i].action == PLAN_GATHER;
+        *reductions += s->instructions[i].action == PLAN_REDUCE;
+    }
+}
+
+bool plan_narrow_gradients(const plan_settings *settings) {
+    return device_dtype_bytes(settings->gradients) == 2;
+}
+
+bool plan_has_masters(const plan_settings *settings) {
+    return settings->dtype != DEVICE_FP32 && device_dtype_bytes(settings->master_type) != 2;
+}
+
+device_dtype plan_moment_type(const plan_settings *settings) {
+    return device_dtype_bytes(settings->moment_type) == 2 ? settings->moment_type : DEVICE_FP32;
+}
+
+int32_t plan_global_micro_batch(const plan_settings *settings, int32_t rank, int32_t micro_batch) {
+    bool across_first = settings->stage >= 2 && settings->order == PLAN_BATCH;
+    return across_first ? micro_batch * settings->world_size + rank
+                        : rank * settings->micro_batches + micro_batch;
+}

@@ -1,0 +1,120 @@
+/* A machine's description: measured, or in JSON, which `sifr bench comm` stores and a person may
+ * write. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/json.h"
+#include "plan/price/price.h"
+
+/* What the executor and the threads' start add to a kernel. */
+static const double instruction_seconds = 5e-6;
+
+enum { MACHINE_VERSION = 1, FILE_LIMIT = 1 << 20 };
+
+typedef struct machine_key {
+    const char *name;
+    double *value;
+    bool may_be_zero;
+} machine_key;
+
+static sifr_status read_key(const json_t *object, const machine_key *key, const char *path,
+                            sifr_error *error) {
+    double value;
+    BASE_TRY(base_json_double(object, key->name, *key->value, &value, path, error));
+    bool given = json_object_get(object, key->name) != NULL;
+    if (given && (!isfinite(value) || value < 0 || (value == 0 && !key->may_be_zero)))
+        return base_fail(error, SIFR_USAGE, "%s: %s: %g must be a number above 0", path, key->name,
+                         value);
+    *key->value = value;
+    return SIFR_OK;
+}
+
+static sifr_status read_machine(const json_t *object, const char *path, plan_machine *machine,
+                                sifr_error *error) {
+    const machine_key keys[] = {
+        {"fp32_operations_per_s", &machine->fp32_operations, false},
+        {"bf16_operations_per_s", &machine->bf16_operations, false},
+        {"memory_bytes_per_s", &machine->memory_bytes, false},
+        {"disk_bytes_per_s", &machine->disk_bytes, false},
+        {"copy_bytes_per_s", &machine->copy_bytes, false},
+        {"instruction_s", &machine->instruction_seconds, true},
+        {"host_latency_s", &machine->host.latency_seconds, true},
+        {"host_bytes_per_s", &machine->host.bytes_per_second, false},
+        {"network_latency_s", &machine->network.latency_seconds, true},
+        {"network_bytes_per_s", &machine->network.bytes_per_second, false},
+    };
+    int64_t version, ranks, room, host_room;
+    BASE_TRY(base_json_int(object, "version", MACHINE_VERSION, &version, path, error));
+    if (version != MACHINE_VERSION)
+        return base_fail(error, SIFR_USAGE, "%s: version %lld: this sifr knows version %d", path,
+                         (long long)version, (int)MACHINE_VERSION);
+    for (size_t k = 0; k < sizeof keys / sizeof *keys; k++)
+        BASE_TRY(read_key(object, &keys[k], path, error));
+    BASE_TRY(base_json_int(object, "ranks_per_host", machine->ranks_per_host, &ranks, path, error));
+    if (ranks < 0 || ranks > INT32_MAX)
+        return base_fail(error, SIFR_USAGE, "%s: ranks_per_host: %lld is no number of ranks", path,
+                         (long long)ranks);
+    BASE_TRY(base_json_int(object, "room_bytes", machine->room_bytes, &room, path, error));
+    if (room < 0)
+        return base_fail(error, SIFR_USAGE, "%s: room_bytes: %lld is no amount of memory", path,
+                         (long long)room);
+    BASE_TRY(base_json_int(object, "host_room_bytes", machine->host_room_bytes, &host_room, path,
+                           error));
+    if (host_room < 0)
+        return base_fail(error, SIFR_USAGE, "%s: host_room_bytes: %lld is no amount of memory",
+                         path, (long long)host_room);
+    BASE_TRY(base_json_bool(object, "separate_memory", machine->separate, &machine->separate, path,
+                            error));
+    machine->host_room_bytes = host_room;
+    machine->ranks_per_host = (int32_t)ranks;
+    machine->room_bytes = room;
+    return SIFR_OK;
+}
+
+sifr_status plan_machine_load(const char *path, plan_machine *machine, sifr_error *error) {
+    json_t *object;
+    plan_machine read = *machine;
+    BASE_TRY(base_json_load(path, FILE_LIMIT, &object, error));
+    sifr_status status = json_is_object(object)
+                             ? read_machine(object, path, &read, error)
+                             : base_fail(error, SIFR_USAGE, "%s: must hold a JSON object", path);
+    json_decref(object);
+    if (status == SIFR_OK) *machine = read;
+    return status;
+}
+
+plan_machine plan_machine_unknown(void) {
+    return (plan_machine){.instruction_seconds = instruction_seconds};
+}
+
+bool plan_machine_is_known(const plan_machine *machine) {
+    return machine->fp32_operations > 0 && machine->bf16_operations > 0 &&
+           machine->memory_bytes > 0;
+}
+
+sifr_status plan_machine_measure(device *dev, void *memory, int64_t bytes, plan_machine *machine,
+                                 sifr_error *error) {
+    device_limits limits;
+    BASE_TRY(device_measure(dev, memory, bytes, &limits, error));
+    machine->fp32_operations = limits.fp32_operations;
+    machine->bf16_operations = limits.bf16_operations;
+    machine->memory_bytes = limits.bytes;
+    machine->instruction_seconds = instruction_seconds;
+    return SIFR_OK;
+}
+
+sifr_status plan_machine_path(char out[BASE_PATH_LENGTH], sifr_error *error) {
+    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    char folder[BASE_PATH_LENGTH];
+    if (cache && cache[0] == '/') return base_path_join(out, cache, "sifr/comm.json", error);
+    if (!home || !home[0])
+        return base_fail(error, SIFR_FAILED, "neither XDG_CACHE_HOME nor HOME is set");
+    BASE_TRY(base_path_join(folder, home, ".cache", error));
+    return base_path_join(out, folder, "sifr/comm.json", error);
+}
+
+sifr_status plan_machine_load_stored(plan_machine *machine, sifr_error *error) {
+    char path[BASE_PATH_LENGTH];
+    if (plan_machine_path(path, NULL) != SIFR_OK || !base_is_file(path)) return SIFR_OK;
+    return plan_machine_load(path, machine, error);
+}

@@ -1,0 +1,150 @@
+/* Prices on a machine: of instructions, and of a step whose queues run beside each other. */
+#include <stdlib.h>
+
+#include "base/heap.h"
+#include "plan/price/price.h"
+
+/* Assumed where nobody has measured: ranks of one host through its memory, several hosts through
+ * an Ethernet of 10 Gbit/s. */
+static const plan_link assumed_host = {.latency_seconds = 20e-6, .bytes_per_second = 5e9};
+static const plan_link assumed_network = {.latency_seconds = 100e-6, .bytes_per_second = 1.1e9};
+
+/* A middling NVMe disk that several ranks share. */
+static const double assumed_disk = 1e9;
+
+/* 16 lanes of PCI Express 3. */
+static const double assumed_copy = 12e9;
+
+double plan_disk_speed(const plan_machine *machine) {
+    return machine->disk_bytes > 0 ? machine->disk_bytes : assumed_disk;
+}
+
+double plan_copy_speed(const plan_machine *machine) {
+    return machine->copy_bytes > 0 ? machine->copy_bytes : assumed_copy;
+}
+
+plan_link plan_link_of(const plan_machine *machine, int32_t world_size) {
+    bool several = machine->ranks_per_host > 0 && world_size > machine->ranks_per_host;
+    plan_link link = several ? machine->network : machine->host;
+    if (link.bytes_per_second > 0) return link;
+    return several ? assumed_network : assumed_host;
+}
+
+static double call_price(const plan_schedule *s, const device_call *call,
+                         const plan_machine *machine) {
+    double operations, bytes;
+    plan_cost(call, &operations, &bytes);
+    bool narrow = s->settings.dtype == DEVICE_BF16 && machine->bf16_operations > 0;
+    double computing = operations / (narrow ? machine->bf16_operations : machine->fp32_operations);
+    double moving = bytes / machine->memory_bytes;
+    return computing > moving ? computing : moving;
+}
+
+/* What a collective delivers to this rank, and how many calls it is. */
+static int64_t delivered(const plan_schedule *s, const plan_instruction *i, int *calls) {
+    const plan_settings *settings = &s->settings;
+    int64_t others = settings->world_size - 1;
+    bool training = settings->mode == PLAN_TRAIN;
+    *calls = 0;
+    if (others == 0) return 0;
+    switch ((plan_action)i->action) {
+    case PLAN_GATHER:
+    case PLAN_REDUCE:
+        *calls = 1;
+        return i->bytes * others;
+    case PLAN_COUNT:
+        *calls = 1;
+        return (int64_t)sizeof(int64_t) * others;
+    case PLAN_NORM: /* partial sums of squares, where ranks have slices, and losses */
+        *calls = s->all_squares >= 0 ? 2 : 1;
+        return ((s->all_squares >= 0 ? s->square_count / settings->world_size : 0) +
+                settings->micro_batches) *
+               (int64_t)sizeof(double) * others * training;
+    default:
+        return 0;
+    }
+}
+
+static double transfer_price(const plan_schedule *s, const plan_instruction *i,
+                             const plan_link *link) {
+    int calls;
+    int64_t bytes = delivered(s, i, &calls);
+    return calls * link->latency_seconds + (double)bytes / link->bytes_per_second;
+}
+
+static bool is_move(const plan_instruction *i) {
+    return i->action == PLAN_READ || i->action == PLAN_WRITE;
+}
+
+static double move_price(const plan_instruction *i, const plan_machine *machine) {
+    bool copy = i->queue == PLAN_COPY;
+    return (double)i->bytes / (copy ? plan_copy_speed(machine) : plan_disk_speed(machine));
+}
+
+double plan_price(const plan_schedule *s, size_t index, const plan_machine *machine) {
+    const plan_instruction *i = &s->instructions[index];
+    double seconds = machine->instruction_seconds;
+    if (i->call >= 0) return seconds + call_price(s, &s->calls[i->call], machine);
+    if (is_move(i)) return seconds + move_price(i, machine);
+    plan_link link = plan_link_of(machine, s->settings.world_size);
+    return seconds + transfer_price(s, i, &link);
+}
+
+/* `prices` is by call. Runs the list on four clocks: `compute` is when the computing queue is free,
+ * `line` that of communication, `disk` that of the disk, `copy` that of copies. */
+static void run_queues(const plan_schedule *s, const plan_machine *machine, const double *prices,
+                       double *over, plan_prediction *out, float *seconds) {
+    plan_link link = plan_link_of(machine, s->settings.world_size);
+    double compute = 0, line = 0, disk = 0, copy = 0;
+    for (size_t n = 0; n < s->instruction_count; n++) {
+        const plan_instruction *i = &s->instructions[n];
+        double before = compute;
+        compute += machine->instruction_seconds;
+        double took = i->call < 0 && !is_move(i) ? transfer_price(s, i, &link) : 0;
+        if (i->call >= 0) compute += prices[i->call];
+        if (took > 0) {
+            line = (line > compute ? line : compute) + took;
+            over[n] = line;
+            out->communication += took;
+        }
+        if (is_move(i)) {
+            double moving = move_price(i, machine);
+            double *free = i->queue == PLAN_COPY ? &copy : &disk;
+            over[n] = *free = (*free > compute ? *free : compute) + moving;
+            *(i->queue == PLAN_COPY ? &out->copy : &out->disk) += moving;
+        }
+        bool started = i->action == PLAN_GATHER || i->action == PLAN_REDUCE;
+        double until = i->action == PLAN_WAIT ? over[i->wait] : took > 0 && !started ? line : 0;
+        if (until > compute) {
+            out->waiting += until - compute;
+            compute = until;
+        }
+        if (seconds) seconds[n] = (float)(compute - before);
+    }
+    out->step_seconds = compute > line ? compute : line;
+    if (disk > out->step_seconds) out->step_seconds = disk;
+    if (copy > out->step_seconds) out->step_seconds = copy;
+    out->computing = compute - out->waiting;
+}
+
+sifr_status plan_predict(const plan_schedule *s, const plan_machine *machine, plan_prediction *out,
+                         float *seconds, sifr_error *error) {
+    double *over, *prices = NULL; /* by instruction: when its transfer is; by call */
+    *out = (plan_prediction){0};
+    BASE_TRY(base_alloc(s->instruction_count, sizeof *over, &over, error));
+    sifr_status status = base_alloc(s->call_count, sizeof *prices, &prices, error);
+    for (size_t c = 0; c < s->call_count && status == SIFR_OK; c++)
+        prices[c] = call_price(s, &s->calls[c], machine);
+    if (status == SIFR_OK) run_queues(s, machine, prices, over, out, seconds);
+    free(over);
+    free(prices);
+    return status;
+}
+
+void plan_wire_calls(const plan_schedule *s, int32_t *gathers, int32_t *reductions) {
+    *gathers = *reductions = 0;
+    for (size_t i = 0; i < s->instruction_count; i++) {
+        *gathers += s->instructions[i].action == PLAN_GATHER;
+        *reductions += s->instructions[i].action == PLAN_REDUCE;
+    }
+}

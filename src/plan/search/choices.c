@@ -1,0 +1,235 @@
+/* The settings that a planner may change. */
+#include <stdio.h>
+#include <string.h>
+
+#include "plan/search/search.h"
+
+static const char *const stages[] = {"0", "1", "2", "3"};
+/* "auto" is not tried beside them: it lies between. */
+static const char *const recomputes[] = {"none", "unit", "auto"};
+static const char *const tiles[] = {"0", "4096"};
+static const char *const orders[] = {"batch", "unit"};
+static const char *const gradient_orders[] = {"tree", "sequential"};
+static const char *const devices[] = {"none", "nvme"};
+static const char *const switches[] = {"false", "true"};
+static const char *const sums_bf16[] = {"fp32", "bf16"};
+static const char *const sums_fp16[] = {"fp32", "fp16"};
+
+static int32_t get_stage(const plan_settings *s) {
+    return s->stage;
+}
+
+static void set_stage(plan_settings *s, int32_t value) {
+    s->stage = value;
+}
+
+static bool has_ranks(const plan_settings *s) {
+    return s->world_size > 1;
+}
+
+static int32_t get_recompute(const plan_settings *s) {
+    return (int32_t)s->recompute;
+}
+
+static void set_recompute(plan_settings *s, int32_t value) {
+    s->recompute = (plan_recompute)value;
+}
+
+static bool always(const plan_settings *s) {
+    (void)s;
+    return true;
+}
+
+/* So that a tile's products keep many threads busy; smaller ones take hardly less in all. */
+enum { TILE = 4096 };
+
+static int32_t get_tiles(const plan_settings *s) {
+    return s->tile_tokens > 0;
+}
+
+/* Where everything is kept, tiles take hardly less: that is not tried. */
+static void set_tiles(plan_settings *s, int32_t value) {
+    bool given = s->tile_tokens > 0 || s->recompute == PLAN_RECOMPUTE_NONE;
+    if (value == 0)
+        s->tile_tokens = 0;
+    else if (!given)
+        s->tile_tokens = TILE;
+}
+
+static bool has_tiles(const plan_settings *s) {
+    return s->recompute != PLAN_RECOMPUTE_NONE && s->sequences * s->length > TILE;
+}
+
+static int32_t get_order(const plan_settings *s) {
+    return s->order;
+}
+
+static void set_order(plan_settings *s, int32_t value) {
+    s->order = (plan_order)value;
+}
+
+static bool accumulates(const plan_settings *s) {
+    return s->micro_batches > 1;
+}
+
+static int32_t get_sequential(const plan_settings *s) {
+    return s->sequential;
+}
+
+static void set_sequential(plan_settings *s, int32_t value) {
+    s->sequential = value != 0;
+}
+
+static int32_t get_offload(const plan_settings *s) {
+    return s->offload.moments == PLAN_NVME;
+}
+
+static void set_offload(plan_settings *s, int32_t value) {
+    s->offload.masters = s->offload.moments = value ? PLAN_NVME : PLAN_DEVICE;
+}
+
+static int32_t get_offload_param(const plan_settings *s) {
+    return s->offload.parameters == PLAN_NVME;
+}
+
+/* On one rank all stages are the same step, and 3 is the one that has them there. */
+static void set_offload_param(plan_settings *s, int32_t value) {
+    s->offload.parameters = value ? PLAN_NVME : PLAN_DEVICE;
+    if (value && !has_ranks(s)) s->stage = 3;
+}
+
+static bool may_offload_param(const plan_settings *s) {
+    return s->stage == 3 || !has_ranks(s);
+}
+
+static int32_t get_offload_gradients(const plan_settings *s) {
+    return s->offload.gradients == PLAN_NVME;
+}
+
+/* Where they are slices, or there is one rank. To disk by themselves they go if the config says so:
+ * state is three times as much, and goes first. */
+static bool may_offload_gradients(const plan_settings *s) {
+    bool asked = s->offload.gradients != PLAN_DEVICE || s->offload.moments == PLAN_NVME;
+    return asked && (s->world_size == 1 || s->stage >= 2);
+}
+
+static void set_offload_gradients(plan_settings *s, int32_t value) {
+    s->offload.gradients = value && may_offload_gradients(s) ? PLAN_NVME : PLAN_DEVICE;
+}
+
+static int32_t get_offload_activations(const plan_settings *s) {
+    return s->offload.activations == PLAN_NVME;
+}
+
+static void set_offload_activations(plan_settings *s, int32_t value) {
+    s->offload.activations = value ? PLAN_NVME : PLAN_DEVICE;
+}
+
+static int32_t get_sums(const plan_settings *s) {
+    return plan_narrow_gradients(s);
+}
+
+static void set_sums(plan_settings *s, int32_t value) {
+    s->gradients = value ? s->dtype : DEVICE_FP32;
+}
+
+static bool is_bf16(const plan_settings *s) {
+    return s->dtype == DEVICE_BF16;
+}
+
+static int32_t get_masters(const plan_settings *s) {
+    return s->dtype != DEVICE_FP32 && !plan_has_masters(s);
+}
+
+/* With gradients, as the key says. */
+static void set_masters(plan_settings *s, int32_t value) {
+    s->master_type = s->gradients = value ? s->dtype : DEVICE_FP32;
+}
+
+/* Without master weights the type of the sums is no choice. */
+static bool is_bf16_with_masters(const plan_settings *s) {
+    return is_bf16(s) && plan_has_masters(s);
+}
+
+static int32_t get_moments(const plan_settings *s) {
+    return plan_moment_type(s) != DEVICE_FP32;
+}
+
+static void set_moments(plan_settings *s, int32_t value) {
+    s->moment_type = value ? s->dtype : DEVICE_FP32;
+}
+
+static bool is_fp16(const plan_settings *s) {
+    return s->dtype == DEVICE_FP16;
+}
+
+static const plan_choice choices[] = {
+    {"zero_optimization.stage", stages, 4, true, get_stage, set_stage, has_ranks, 0},
+    {"sifr.recompute", recomputes, 2, true, get_recompute, set_recompute, always, 0},
+    {"sifr.tile_tokens", tiles, 2, true, get_tiles, set_tiles, has_tiles, 0},
+    {"sifr.step_order", orders, 2, true, get_order, set_order, accumulates, PLAN_IS_ORDER},
+    {"zero_optimization.offload_optimizer.device", devices, 2, true, get_offload, set_offload,
+     always, PLAN_ON_DISK},
+    {"zero_optimization.offload_param.device", devices, 2, true, get_offload_param,
+     set_offload_param, may_offload_param, PLAN_ON_DISK},
+    {"sifr.offload_gradients", devices, 2, true, get_offload_gradients, set_offload_gradients,
+     may_offload_gradients, PLAN_ON_DISK},
+    {"sifr.offload_activations", devices, 2, true, get_offload_activations, set_offload_activations,
+     always, PLAN_ON_DISK | PLAN_FOR_ROOM},
+    /* These cost digits of states or sums, or the independence of rank count and step order. */
+    {"bf16.bf16_optimizer_states", switches, 2, false, get_moments, set_moments, is_bf16, 0},
+    {"bf16.bf16_master_weights_and_grads", switches, 2, false, get_masters, set_masters, is_bf16,
+     0},
+    {"data_types.grad_accum_dtype", sums_bf16, 2, false, get_sums, set_sums, is_bf16_with_masters,
+     0},
+    {"data_types.grad_accum_dtype", sums_fp16, 2, false, get_sums, set_sums, is_fp16, 0},
+    {"sifr.gradient_order", gradient_orders, 2, false, get_sequential, set_sequential, accumulates,
+     0},
+};
+
+size_t plan_choice_count(void) {
+    return sizeof choices / sizeof *choices;
+}
+
+const plan_choice *plan_choice_at(size_t index) {
+    return index < plan_choice_count() ? &choices[index] : NULL;
+}
+
+void plan_choose(const plan_search *search, plan_settings *settings, size_t index, int32_t value) {
+    choices[index].set(settings, value);
+    if (settings->stage < 3) settings->offload.parameters = PLAN_DEVICE;
+    if (!may_offload_gradients(settings)) settings->offload.gradients = PLAN_DEVICE;
+    if (search->overlap_by_stage) settings->transfers.overlap_comm = settings->stage == 3;
+}
+
+static void append(char *out, size_t size, const char *text) {
+    size_t used = strlen(out);
+    snprintf(out + used, size - used, "%s%s", used ? ", " : "", text);
+}
+
+/* The stage of one rank says something only where parameters are on disk. */
+static bool is_worth_saying(const plan_choice *row, const plan_settings *s) {
+    bool slices = row->set == set_stage && s->offload.parameters == PLAN_NVME;
+    return slices || row->matters(s);
+}
+
+const char *plan_describe_change(const plan_search *search, const plan_settings *from,
+                                 const plan_settings *to, char *out, size_t size) {
+    char text[128];
+    out[0] = '\0';
+    for (size_t i = 0; i < plan_choice_count(); i++) {
+        const plan_choice *row = &choices[i];
+        int32_t value = row->get(to);
+        bool open = search->any_order && row->set == set_order; /* "auto" still says it all */
+        if (open || value == row->get(from) || !is_worth_saying(row, to)) continue;
+        snprintf(text, sizeof text, "%s %s", row->key, row->values[value]);
+        append(out, size, text);
+    }
+    if (to->sequences != from->sequences || to->micro_batches != from->micro_batches) {
+        snprintf(text, sizeof text,
+                 "train_micro_batch_size_per_gpu %lld with gradient_accumulation_steps %d",
+                 (long long)to->sequences, (int)to->micro_batches);
+        append(out, size, text);
+    }
+    return out;
+}

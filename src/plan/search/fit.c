@@ -1,0 +1,399 @@
+/* Which settings fit: the quickest of all, and those with the fewest changes. Both go over all
+ * combinations of the searched rows, and for each over the micro batches of one global batch. */
+#include <stddef.h>
+#include <stdlib.h>
+
+#include "base/checked.h"
+#include "base/heap.h"
+#include "plan/search/search.h"
+
+/* Times within this are alike: then the one that takes less is better. */
+static const double alike = 0.01;
+
+enum {
+    MOST_ROWS = 16,
+    INPUTS = 3 /* of each: tokens, labels, losses */
+};
+
+/* One value of each searched row. */
+typedef struct fit_combination {
+    size_t rows, row[MOST_ROWS];
+    int32_t value[MOST_ROWS];
+} fit_combination;
+
+/* All micro batches of a rank's share of the global batch, rising. */
+typedef struct fit_sizes {
+    int64_t share; /* sequences of a rank and step */
+    int64_t *size;
+    size_t count;
+} fit_sizes;
+
+static bool has(const plan_choice *row, plan_trait trait) {
+    return (row->traits & trait) != 0;
+}
+
+static fit_combination begin_combinations(const plan_search *search, const plan_settings *from) {
+    fit_combination c = {0};
+    plan_settings any = *from; /* what other rows and sizes make possible */
+    if (from->sequences > 1) any.micro_batches = 2;
+    any.recompute = PLAN_RECOMPUTE_UNIT;
+    any.offload.moments = search->disk_bytes ? PLAN_NVME : from->offload.moments;
+    any.stage = 3;
+    for (size_t i = 0; i < plan_choice_count() && c.rows < MOST_ROWS; i++) {
+        const plan_choice *row = plan_choice_at(i);
+        bool order = search->any_order && has(row, PLAN_IS_ORDER);
+        bool disk = has(row, PLAN_ON_DISK) && search->disk_bytes == 0;
+        if (row->searched && !order && !disk && row->matters(&any)) c.row[c.rows++] = i;
+    }
+    return c;
+}
+
+static bool next_combination(fit_combination *c) {
+    for (size_t i = 0; i < c->rows; i++) {
+        if (++c->value[i] < plan_choice_at(c->row[i])->count) return true;
+        c->value[i] = 0;
+    }
+    return false;
+}
+
+/* False where one of its values goes not with the others: that is another combination. */
+static bool combine(const plan_search *search, const fit_combination *c, const plan_settings *from,
+                    plan_settings *out) {
+    *out = *from;
+    for (size_t i = 0; i < c->rows; i++) plan_choose(search, out, c->row[i], c->value[i]);
+    for (size_t i = 0; i < c->rows; i++) {
+        const plan_choice *row = plan_choice_at(c->row[i]);
+        if (row->get(out) != c->value[i]) return false;
+    }
+    return true;
+}
+
+static sifr_status find_sizes(const plan_settings *from, fit_sizes *out, sifr_error *error) {
+    size_t room = 0;
+    *out = (fit_sizes){.share = from->sequences * from->micro_batches};
+    for (int64_t n = 1; n <= out->share / n; n++) { /* up to the root, then the others */
+        if (out->share % n) continue;
+        BASE_TRY(base_grow(&out->size, &room, out->count + 1, sizeof *out->size, error));
+        out->size[out->count++] = n;
+    }
+    for (size_t i = out->count; i-- > 0;) {
+        int64_t other = out->share / out->size[i];
+        if (other == out->size[i]) continue;
+        BASE_TRY(base_grow(&out->size, &room, out->count + 1, sizeof *out->size, error));
+        out->size[out->count++] = other;
+    }
+    return SIFR_OK;
+}
+
+static void set_size(const fit_sizes *sizes, plan_settings *settings, size_t index) {
+    settings->sequences = sizes->size[index];
+    settings->micro_batches = (int32_t)(sizes->share / sizes->size[index]);
+}
+
+static bool is_better(const plan_outcome *a, const plan_outcome *b) {
+    if (a->fits != b->fits) return a->fits;
+    if (!a->fits) return a->total_bytes < b->total_bytes;
+    return a->predicted.step_seconds < b->predicted.step_seconds;
+}
+
+/* The largest of the first `count` sizes that fits, which is the quickest: larger micro batches are
+ * never slower. Else the one that takes least, which need not be the smallest: accumulation takes
+ * gradient sums. */
+static sifr_status largest_size(plan_search *search, const fit_sizes *sizes, size_t count,
+                                const plan_settings *settings, plan_outcome *out,
+                                sifr_error *error) {
+    plan_settings one = *settings;
+    for (size_t i = count; i-- > 0;) {
+        plan_outcome tried;
+        set_size(sizes, &one, i);
+        BASE_TRY(plan_try_fitting(search, &one, &tried, error));
+        if (i + 1 == count || is_better(&tried, out)) *out = tried;
+        if (tried.fits) break;
+    }
+    return SIFR_OK;
+}
+
+/* Of all that are as quick as the quickest, but for a hundredth, the smallest. */
+static const plan_outcome *choose(const plan_outcome *all, size_t count) {
+    const plan_outcome *best = &all[0], *out;
+    for (size_t i = 1; i < count; i++) {
+        if (is_better(&all[i], best)) best = &all[i];
+    }
+    out = best;
+    for (size_t i = 0; i < count; i++) {
+        bool quick = all[i].fits &&
+                     all[i].predicted.step_seconds <= (1 + alike) * best->predicted.step_seconds;
+        if (quick && all[i].total_bytes < out->total_bytes) out = &all[i];
+    }
+    return out;
+}
+
+/* One combination: what any of its sizes takes at least. */
+typedef struct fit_entry {
+    int64_t least_bytes;
+    bool may_fit;
+    bool planned; /* by a plan, not by the sum of its states alone */
+    bool tried;
+} fit_entry;
+
+/* What was tried so far; `entries` are those of the first outcomes. */
+typedef struct fit_list {
+    plan_outcome *all;
+    fit_entry *entries;
+    size_t count, room, entry_room;
+} fit_list;
+
+/* Of a combination with the second value of the row with `trait`, how many before it the one is
+ * that differs in nothing else; 0: it has the first value. */
+static size_t back_to_first(const fit_combination *c, plan_trait trait) {
+    size_t stride = 1;
+    for (size_t i = 0; i < c->rows; i++) {
+        const plan_choice *row = plan_choice_at(c->row[i]);
+        if (has(row, trait)) return c->value[i] ? stride : 0;
+        stride *= (size_t)row->count;
+    }
+    return 0;
+}
+
+static bool is_enough(const fit_sizes *sizes, const plan_outcome *without) {
+    return without->fits && without->settings.sequences == sizes->size[sizes->count - 1];
+}
+
+/* What states in memory take, without any plan: a lower bound. */
+static int64_t state_bytes(const plan_search *search, const plan_settings *s) {
+    int64_t all = sifr_model_parameters(search->model), trained = sifr_model_trained(search->model);
+    int64_t slice = trained / s->world_size, held = s->stage >= 1 ? slice : trained, bytes = 0;
+    if (s->offload.parameters == PLAN_DEVICE)
+        bytes += (s->stage == 3 ? all / s->world_size : all) * device_dtype_bytes(s->dtype);
+    if (s->offload.moments == PLAN_DEVICE)
+        bytes += 2 * held * device_dtype_bytes(plan_moment_type(s));
+    if (s->offload.masters == PLAN_DEVICE && plan_has_masters(s)) bytes += held * 4;
+    return bytes;
+}
+
+/* One sequence and one micro batch take no more than any other size. */
+static sifr_status find_least(plan_search *search, const plan_settings *settings, fit_entry *out,
+                              sifr_error *error) {
+    plan_settings least = *settings;
+    plan_outcome size;
+    least.sequences = least.micro_batches = 1;
+    BASE_TRY(plan_try_size(search, &least, &size, error));
+    *out = (fit_entry){.least_bytes = size.total_bytes, .may_fit = size.fits, .planned = true};
+    return SIFR_OK;
+}
+
+/* Plans only where the states leave room. */
+static sifr_status begin_entry(plan_search *search, const plan_settings *settings, fit_entry *out,
+                               sifr_error *error) {
+    *out = (fit_entry){.least_bytes = state_bytes(search, settings)};
+    if (out->least_bytes > search->room_bytes) return SIFR_OK;
+    return find_least(search, settings, out, error);
+}
+
+/* What fits is looked for only where the least would. */
+static sifr_status try_all(plan_search *search, const plan_settings *from, const fit_sizes *sizes,
+                           fit_list *list, sifr_error *error) {
+    fit_combination c = begin_combinations(search, from);
+    do {
+        plan_settings settings;
+        bool possible = combine(search, &c, from, &settings);
+        BASE_TRY(base_grow(&list->all, &list->room, list->count + 1, sizeof *list->all, error));
+        BASE_TRY(base_grow(&list->entries, &list->entry_room, list->count + 1,
+                           sizeof *list->entries, error));
+        plan_outcome *next = &list->all[list->count];
+        fit_entry *entry = &list->entries[list->count];
+        size_t back = back_to_first(&c, PLAN_FOR_ROOM), same = back_to_first(&c, PLAN_IS_ORDER);
+        bool wanted = possible && (back == 0 || !is_enough(sizes, next - back));
+        *next = (plan_outcome){.settings = settings, .total_bytes = INT64_MAX};
+        *entry = same ? entry[-(ptrdiff_t)same] : (fit_entry){.least_bytes = INT64_MAX};
+        entry->tried = false; /* the least step has one order */
+        if (!same && wanted) BASE_TRY(begin_entry(search, &settings, entry, error));
+        if (wanted && entry->may_fit) {
+            BASE_TRY(largest_size(search, sizes, sizes->count, &settings, next, error));
+            entry->tried = true;
+        }
+        list->count++;
+    } while (next_combination(&c));
+    return SIFR_OK;
+}
+
+/* What a step takes at least, of a list of a few micro batches: each one more takes no less, and
+ * has tokens, labels and losses of its own. */
+static sifr_status bound_size(plan_search *search, const plan_settings *settings, plan_outcome *out,
+                              sifr_error *error) {
+    plan_settings few = *settings;
+    few.micro_batches = settings->micro_batches < PLAN_FEW ? settings->micro_batches : PLAN_FEW;
+    BASE_TRY(plan_try_size(search, &few, out, error));
+    int64_t ids = settings->sequences * settings->length * (int64_t)sizeof(int32_t);
+    int64_t own = INPUTS * plan_room(ids);
+    if (out->possible) out->total_bytes += own * (settings->micro_batches - few.micro_batches);
+    out->settings = *settings;
+    return SIFR_OK;
+}
+
+/* The least of all sizes, as far as it is not more than `bytes`. */
+static sifr_status least_size(plan_search *search, const fit_sizes *sizes, int64_t bytes,
+                              plan_outcome *out, sifr_error *error) {
+    plan_settings one = out->settings;
+    for (size_t i = sizes->count; i-- > 0;) {
+        plan_outcome tried;
+        set_size(sizes, &one, i);
+        BASE_TRY(bound_size(search, &one, &tried, error));
+        if (tried.total_bytes > bytes) continue;
+        if (one.micro_batches > PLAN_FEW) BASE_TRY(plan_try_size(search, &one, &tried, error));
+        if (tried.total_bytes >= out->total_bytes) continue;
+        *out = tried;
+        bytes = base_min_i64(bytes, tried.total_bytes);
+    }
+    return SIFR_OK;
+}
+
+/* Where nothing fits, what takes least: those that may take least first, up to the first one that
+ * cannot take less than what was found. */
+static sifr_status find_nearest(plan_search *search, const fit_sizes *sizes, fit_list *list,
+                                sifr_error *error) {
+    int64_t bytes = INT64_MAX;
+    for (size_t i = 0; i < list->count; i++) {
+        if (list->all[i].fits) return SIFR_OK;
+        bytes = base_min_i64(bytes, list->all[i].total_bytes);
+    }
+    for (;;) {
+        size_t next = list->count;
+        for (size_t i = 0; i < list->count; i++) {
+            const fit_entry *e = &list->entries[i];
+            bool open = !e->tried && e->least_bytes <= bytes && e->least_bytes < INT64_MAX;
+            if (!open) continue;
+            if (next == list->count || e->least_bytes < list->entries[next].least_bytes) next = i;
+        }
+        if (next == list->count) return SIFR_OK;
+        if (!list->entries[next].planned) {
+            BASE_TRY(find_least(search, &list->all[next].settings, &list->entries[next], error));
+            continue;
+        }
+        list->entries[next].tried = true;
+        BASE_TRY(least_size(search, sizes, bytes, &list->all[next], error));
+        bytes = base_min_i64(bytes, list->all[next].total_bytes);
+    }
+}
+
+/* The quickest that fits and computes everything again, of those that are not in `seen`. */
+static int find_recomputing(const fit_list *list, size_t count, const bool *seen) {
+    int best = -1;
+    for (size_t i = 0; i < count; i++) {
+        const plan_outcome *o = &list->all[i];
+        if (seen[i] || !o->fits || o->settings.recompute != PLAN_RECOMPUTE_UNIT) continue;
+        if (best < 0 || is_better(o, &list->all[best])) best = (int)i;
+    }
+    return best;
+}
+
+/* With as much kept as there is room for, of a few: as a limit of activations, which the config can
+ * say, so that it is the same step wherever it is planned. */
+static sifr_status keep_more(plan_search *search, fit_list *list, sifr_error *error) {
+    enum { TRIED = 3 };
+    size_t count = list->count;
+    bool *seen;
+    BASE_TRY(base_alloc(count, sizeof *seen, &seen, error));
+    sifr_status status = SIFR_OK;
+    for (int i = 0; i < TRIED && status == SIFR_OK; i++) {
+        int next = find_recomputing(list, count, seen);
+        plan_outcome tried;
+        if (next < 0) break;
+        seen[next] = true;
+        plan_settings settings = list->all[next].settings;
+        settings.recompute = PLAN_RECOMPUTE_AUTO;
+        settings.activation_bytes = 0;
+        BASE_TRY_GOTO(status, plan_try(search, &settings, &tried, error), done);
+        settings.activation_bytes = tried.largest_bytes[PLAN_ACTIVATIONS];
+        BASE_TRY_GOTO(status, plan_try(search, &settings, &tried, error), done);
+        BASE_TRY_GOTO(status,
+                      base_grow(&list->all, &list->room, list->count + 1, sizeof *list->all, error),
+                      done);
+        list->all[list->count++] = tried;
+    }
+done:
+    free(seen);
+    return status;
+}
+
+sifr_status plan_fit(plan_search *search, const plan_settings *from, plan_outcome *best,
+                     sifr_error *error) {
+    fit_sizes sizes;
+    fit_list list = {0};
+    plan_settings settings = *from;
+    bool open = search->overlap_by_stage && from->world_size > 1;
+    sifr_status status = find_sizes(from, &sizes, error);
+    search->overlap_by_stage &= !open; /* it is chosen, too: no stage is to lose by a default */
+    for (int i = 0; i < 1 + open && status == SIFR_OK; i++) {
+        if (open) settings.transfers.overlap_comm = i == 0;
+        status = try_all(search, &settings, &sizes, &list, error);
+    }
+    if (status == SIFR_OK) status = find_nearest(search, &sizes, &list, error);
+    if (status == SIFR_OK) status = keep_more(search, &list, error);
+    search->overlap_by_stage |= open;
+    if (status == SIFR_OK) *best = *choose(list.all, list.count);
+    free(sizes.size);
+    free(list.all);
+    free(list.entries);
+    return status;
+}
+
+/* --- as little as possible otherwise --- */
+
+static int changes_of(const plan_settings *from, const plan_settings *to) {
+    int changes = 0;
+    for (size_t i = 0; i < plan_choice_count(); i++) {
+        const plan_choice *row = plan_choice_at(i);
+        changes += row->get(from) != row->get(to);
+    }
+    return changes;
+}
+
+/* Where all is computed again to fit: as much kept as there is room for is the same change. */
+static sifr_status keep_some(plan_search *search, const plan_settings *from, plan_outcome *out,
+                             sifr_error *error) {
+    plan_settings settings = out->settings;
+    plan_outcome tried;
+    bool again = settings.recompute == PLAN_RECOMPUTE_UNIT;
+    if (!out->fits || !again || from->recompute != PLAN_RECOMPUTE_NONE) return SIFR_OK;
+    settings.recompute = PLAN_RECOMPUTE_AUTO;
+    settings.activation_bytes = 0;
+    BASE_TRY(plan_try(search, &settings, &tried, error));
+    if (is_better(&tried, out)) *out = tried;
+    return SIFR_OK;
+}
+
+/* Combinations with `level` changes; the micro batch counts as one. */
+static sifr_status try_level(plan_search *search, const plan_settings *from, const fit_sizes *sizes,
+                             size_t smaller, int level, plan_outcome *out, sifr_error *error) {
+    fit_combination c = begin_combinations(search, from);
+    do {
+        plan_settings settings;
+        plan_outcome tried;
+        if (!combine(search, &c, from, &settings)) continue;
+        int changes = changes_of(from, &settings);
+        if (changes == level)
+            BASE_TRY(plan_try(search, &settings, &tried, error));
+        else if (changes == level - 1 && smaller > 0)
+            BASE_TRY(largest_size(search, sizes, smaller, &settings, &tried, error));
+        else
+            continue;
+        BASE_TRY(keep_some(search, from, &tried, error));
+        if (is_better(&tried, out)) *out = tried;
+    } while (next_combination(&c));
+    return SIFR_OK;
+}
+
+sifr_status plan_smallest_change(plan_search *search, const plan_settings *from, plan_outcome *out,
+                                 sifr_error *error) {
+    fit_sizes sizes;
+    size_t smaller = 0;
+    int levels = (int)begin_combinations(search, from).rows + 1;
+    sifr_status status = find_sizes(from, &sizes, error);
+    if (status == SIFR_OK) status = plan_try(search, from, out, error);
+    while (smaller < sizes.count && sizes.size[smaller] < from->sequences) smaller++;
+    for (int level = 1; level <= levels && status == SIFR_OK && !out->fits; level++)
+        status = try_level(search, from, &sizes, smaller, level, out, error);
+    free(sizes.size);
+    return status;
+}

@@ -1,0 +1,80 @@
+/* The steps next to one: each with one setting otherwise. */
+#include "plan/search/search.h"
+
+typedef struct neighbour_list {
+    const plan_search *search;
+    const plan_settings *from;
+    plan_trial *trials;
+    size_t count;
+} neighbour_list;
+
+static void add(neighbour_list *list, const plan_settings *settings, bool fixed_order) {
+    if (list->count < PLAN_NEIGHBOURS)
+        list->trials[list->count++] =
+            (plan_trial){.settings = *settings, .fixed_order = fixed_order};
+}
+
+/* The other keys of offload are shown without a disk as well: they say what one would give. */
+static bool needs_disk(const plan_search *search, const plan_choice *row) {
+    unsigned both = PLAN_ON_DISK | PLAN_FOR_ROOM;
+    return search->disk_bytes == 0 && (row->traits & both) == both;
+}
+
+/* What is shown beside `from` differs in one thing only, so the order stays. */
+static void add_choices(neighbour_list *list) {
+    for (size_t i = 0; i < plan_choice_count(); i++) {
+        const plan_choice *row = plan_choice_at(i);
+        for (int32_t value = 0; value < row->count && row->matters(list->from); value++) {
+            plan_settings settings = *list->from;
+            if (value == row->get(list->from) || needs_disk(list->search, row)) continue;
+            plan_choose(list->search, &settings, i, value);
+            add(list, &settings, true);
+        }
+    }
+}
+
+static void add_size(neighbour_list *list, int64_t share, int64_t sequences) {
+    plan_settings settings = *list->from;
+    settings.sequences = sequences;
+    settings.micro_batches = (int32_t)(share / sequences);
+    add(list, &settings, false);
+}
+
+/* The next smaller and the next larger micro batch of the same global batch. */
+static void add_sizes(neighbour_list *list) {
+    int64_t share = list->from->sequences * list->from->micro_batches;
+    int64_t below = list->from->sequences - 1, above = list->from->sequences + 1;
+    while (below > 0 && share % below) below--;
+    while (above <= share && share % above) above++;
+    if (below > 0) add_size(list, share, below);
+    if (above <= share) add_size(list, share, above);
+}
+
+size_t plan_neighbours(const plan_search *search, const plan_settings *from, plan_trial *trials) {
+    neighbour_list list = {.search = search, .from = from, .trials = trials};
+    add_choices(&list);
+    add_sizes(&list);
+    return list.count;
+}
+
+/* Where all does not fit and nothing does. */
+sifr_status plan_between(plan_search *search, const plan_settings *from, plan_outcome *out,
+                         bool *is_between, sifr_error *error) {
+    plan_search fixed = *search;
+    plan_settings settings = *from;
+    sifr_status status = SIFR_OK;
+    bool fits[2] = {true, false};
+    fixed.any_order = false;
+    for (int i = 0; i < 2 && from->recompute != PLAN_RECOMPUTE_AUTO && status == SIFR_OK; i++) {
+        settings.recompute = (plan_recompute)i;
+        status = plan_try(&fixed, &settings, out, error);
+        fits[i] = status == SIFR_OK && out->fits;
+    }
+    *is_between = !fits[PLAN_RECOMPUTE_NONE] && fits[PLAN_RECOMPUTE_UNIT];
+    settings.recompute = PLAN_RECOMPUTE_AUTO;
+    settings.activation_bytes = 0;
+    if (*is_between) status = plan_try(&fixed, &settings, out, error);
+    search->tried = fixed.tried;
+    search->lowered = fixed.lowered;
+    return status;
+}

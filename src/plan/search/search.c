@@ -1,0 +1,286 @@
+#include "plan/search/search.h"
+
+#include <math.h>
+
+#include "base/checked.h"
+#include "base/parallel.h"
+#include "plan/search/memo.h"
+
+/* By how much the order of units must be quicker. */
+static const double order_gain = 0.01;
+
+plan_order plan_better_order(const bool fits[2], const double seconds[2]) {
+    bool quicker = seconds[PLAN_UNIT] < (1 - order_gain) * seconds[PLAN_BATCH];
+    bool unit = fits[PLAN_UNIT] && (quicker || !fits[PLAN_BATCH]);
+    return unit ? PLAN_UNIT : PLAN_BATCH;
+}
+
+static void take_size(const plan_search *search, const plan_schedule *s, plan_outcome *out) {
+    *out = (plan_outcome){.settings = s->settings,
+                          .possible = true,
+                          .total_bytes = s->total_bytes,
+                          .host_bytes = s->host_bytes,
+                          .nvme_bytes = s->nvme_bytes};
+    bool on_disk = search->disk_bytes == 0 || s->nvme_bytes <= search->disk_bytes;
+    bool on_host = search->host_room_bytes == 0 || s->host_bytes <= search->host_room_bytes;
+    bool saved = plan_fits_output(&search->output, s->model, &s->settings, s->nvme_bytes);
+    out->growing_bytes = s->peak_bytes[PLAN_ACTIVATIONS] + s->peak_bytes[PLAN_INPUTS];
+    out->fits = s->total_bytes <= search->room_bytes && on_host && on_disk && saved;
+    for (int c = 0; c < PLAN_CLASSES; c++) out->largest_bytes[c] = s->largest_bytes[c];
+}
+
+sifr_status plan_assess(const plan_search *search, const plan_schedule *s, plan_outcome *out,
+                        sifr_error *error) {
+    take_size(search, s, out);
+    plan_wire(s, &out->gathered, &out->reduced);
+    plan_wire_calls(s, &out->gathers, &out->reductions);
+    return plan_predict(s, search->machine, &out->predicted, NULL, error);
+}
+
+void plan_limit(const plan_search *search, plan_settings *settings) {
+    if (settings->recompute != PLAN_RECOMPUTE_AUTO) return;
+    settings->room_bytes = settings->activation_bytes > 0 ? 0 : search->room_bytes;
+}
+
+/* Makes *s of settings; NULL where no such step can be planned. */
+static sifr_status lower(plan_search *search, const plan_settings *settings, plan_schedule **s,
+                         sifr_error *error) {
+    sifr_error why = {0};
+    *s = NULL;
+    search->lowered += settings->micro_batches;
+    sifr_status status = plan_lower(search->model, search->dev, settings, s, &why);
+    if (status == SIFR_OK || status == SIFR_USAGE) return SIFR_OK;
+    return base_fail(error, status, "%s", why.message);
+}
+
+/* What is kept within limits takes no less than nothing kept, which is soon planned: where that
+ * does not fit, or is all that a size asks, it is the answer. */
+static sifr_status try_least(plan_search *search, const plan_settings *settings, plan_outcome *out,
+                             bool *enough, sifr_error *error) {
+    plan_settings least = *settings;
+    plan_schedule *s;
+    least.recompute = PLAN_RECOMPUTE_UNIT;
+    BASE_TRY(lower(search, &least, &s, error));
+    *enough = true;
+    if (!s) return SIFR_OK;
+    take_size(search, s, out);
+    plan_free(s);
+    if (settings->activation_bytes == 0) return SIFR_OK;
+    out->fits &= out->largest_bytes[PLAN_ACTIVATIONS] <= settings->activation_bytes;
+    *enough = !out->fits;
+    return SIFR_OK;
+}
+
+/* Which steps get their time and their traffic; what they take is all that a size asks. */
+typedef enum pricing { PRICE_NONE, PRICE_FITTING, PRICE_ALL } pricing;
+
+static sifr_status try_order(plan_search *search, const plan_settings *settings, pricing priced,
+                             plan_outcome *out, sifr_error *error) {
+    plan_schedule *s;
+    plan_settings one = *settings;
+    bool enough = false;
+    search->tried++;
+    plan_limit(search, &one);
+    if (plan_memo_find(search->memo, &one, priced != PRICE_NONE, out)) return SIFR_OK;
+    *out = (plan_outcome){.settings = one, .total_bytes = INT64_MAX};
+    if (!priced && one.recompute == PLAN_RECOMPUTE_AUTO)
+        BASE_TRY(try_least(search, &one, out, &enough, error));
+    if (enough) return SIFR_OK;
+    BASE_TRY(lower(search, &one, &s, error));
+    if (!s) return SIFR_OK;
+    sifr_status status = SIFR_OK;
+    take_size(search, s, out);
+    bool assessed = priced == PRICE_ALL || (priced == PRICE_FITTING && out->fits);
+    if (assessed) status = plan_assess(search, s, out, error);
+    if (status == SIFR_OK) plan_memo_keep(search->memo, out, assessed);
+    plan_free(s);
+    return status;
+}
+
+static sifr_status try_any(plan_search *search, const plan_settings *settings, pricing priced,
+                           plan_outcome *out, sifr_error *error) {
+    plan_outcome of[2];
+    bool fits[2];
+    double seconds[2];
+    plan_settings one = *settings;
+    if (search->any_order) one.order = PLAN_BATCH;
+    if (!search->any_order || settings->micro_batches == 1)
+        return try_order(search, &one, priced, out, error);
+    for (int o = 0; o < 2; o++) {
+        one.order = (plan_order)o;
+        BASE_TRY(try_order(search, &one, priced, &of[o], error));
+        fits[o] = of[o].fits;
+        seconds[o] = of[o].predicted.step_seconds;
+        if (!priced && fits[o]) break;
+    }
+    *out = of[priced ? plan_better_order(fits, seconds) : fits[0] ? 0 : 1];
+    if (!priced && !out->fits && of[0].total_bytes < out->total_bytes) *out = of[0];
+    return SIFR_OK;
+}
+
+sifr_status plan_try(plan_search *search, const plan_settings *settings, plan_outcome *out,
+                     sifr_error *error) {
+    return try_any(search, settings, PRICE_ALL, out, error);
+}
+
+sifr_status plan_try_fitting(plan_search *search, const plan_settings *settings, plan_outcome *out,
+                             sifr_error *error) {
+    return try_any(search, settings, PRICE_FITTING, out, error);
+}
+
+sifr_status plan_try_size(plan_search *search, const plan_settings *settings, plan_outcome *out,
+                          sifr_error *error) {
+    int32_t tried = search->tried;
+    sifr_status status = try_any(search, settings, PRICE_NONE, out, error);
+    search->tried = tried;
+    return status;
+}
+
+void plan_set_sequences(plan_settings *settings, int64_t value) {
+    settings->sequences = value;
+}
+
+void plan_set_length(plan_settings *settings, int64_t value) {
+    settings->length = value;
+}
+
+/* What a search for the largest value knows: everything up to `fits` does, from `too_large` on
+ * nothing does. */
+typedef struct plan_bracket {
+    int64_t fits, too_large;
+    int64_t last, bytes; /* the last value that could be planned, or 0, and what it took */
+    double slope;        /* bytes for one value more, near there */
+    bool is_below, is_above;
+} plan_bracket;
+
+/* The slope is what grows of the peak, by one value, until two values near each other say more; but
+ * what they say of a step in the line is far from that. */
+static void note_slope(plan_bracket *b, int64_t value, const plan_outcome *outcome) {
+    double grows = (double)outcome->growing_bytes / (double)value, run = (double)(value - b->last);
+    double slope = ((double)outcome->total_bytes - (double)b->bytes) / run;
+    bool near = fabs(run) <= (double)value / 64 && slope > grows / 2 && slope < grows * 2;
+    b->slope = near ? slope : grows;
+}
+
+static void note_point(plan_bracket *b, int64_t value, const plan_outcome *outcome) {
+    *(outcome->fits ? &b->fits : &b->too_large) = value;
+    if (!outcome->possible) return;
+    note_slope(b, value, outcome);
+    b->last = value;
+    b->bytes = outcome->total_bytes;
+    *(outcome->fits ? &b->is_below : &b->is_above) = true;
+}
+
+/* How far it is from the last value to where a step takes `room`, less than 0 where that takes
+ * more. */
+static int64_t way_to(const plan_bracket *b, int64_t room) {
+    const double most = 0x1p61;
+    if (b->last == 0) return 0;
+    double way = floor(((double)room - (double)b->bytes) / b->slope);
+    return (int64_t)(way < -most ? -most : way < most ? way : most);
+}
+
+/* What a step takes is a line with steps in it, so where that meets `room` is mostly near the
+ * answer. Where it is not, one goes twice as far while all fits; between two sides one halves where
+ * the way leads out of them, and in the end each second time. */
+static int64_t next_value(const plan_bracket *b, int64_t room, int step) {
+    int64_t half = b->fits + (b->too_large - b->fits) / 2, way = way_to(b, room), guess = half;
+    int64_t there = b->last + way;
+    if (b->is_below && b->is_above) {
+        bool inside = there >= b->fits && there < b->too_large;
+        if (inside && (step < 6 || step % 2 == 1)) guess = there;
+    } else if (b->is_below) {
+        guess = b->fits + base_max_i64(step < 3 ? way : 2 * way, b->fits >> 6);
+    } else if (b->is_above) { /* mostly the least value does not fit either */
+        guess = there;
+    }
+    return base_min_i64(base_max_i64(guess, b->fits + 1), b->too_large - 1);
+}
+
+/* The largest value from `first` on and below `end`; `near` is tried first. */
+static sifr_status find_largest(plan_search *search, const plan_settings *settings,
+                                plan_setter *set, int64_t near, int64_t first, int64_t end,
+                                int64_t *out, sifr_error *error) {
+    plan_bracket b = {.fits = first - 1, .too_large = end};
+    int64_t value = base_min_i64(base_max_i64(near, first), end - 1);
+    for (int step = 0; b.too_large - b.fits > 1; step++) {
+        plan_settings one = *settings;
+        plan_outcome outcome;
+        set(&one, value);
+        BASE_TRY(try_any(search, &one, PRICE_NONE, &outcome, error));
+        note_point(&b, value, &outcome);
+        value = next_value(&b, search->room_bytes, step);
+    }
+    *out = b.fits;
+    return SIFR_OK;
+}
+
+/* Whether a step of these settings may fit in the order of units, which keeps what all micro
+ * batches need: a few of them are soon planned. */
+static sifr_status may_fit_by_unit(plan_search *search, const plan_settings *settings,
+                                   plan_setter *set, int64_t value, bool *out, sifr_error *error) {
+    plan_settings few = *settings;
+    plan_outcome outcome;
+    if (few.micro_batches > PLAN_FEW) few.micro_batches = PLAN_FEW;
+    set(&few, value);
+    BASE_TRY(try_any(search, &few, PRICE_NONE, &outcome, error));
+    *out = outcome.fits;
+    return SIFR_OK;
+}
+
+sifr_status plan_largest(plan_search *search, const plan_settings *settings, plan_setter *set,
+                         int64_t near, int64_t first, int64_t last, int64_t *out,
+                         sifr_error *error) {
+    plan_settings one = *settings;
+    plan_search fixed = *search;
+    int64_t end = last + 1;
+    bool orders = search->any_order && settings->micro_batches > 1;
+    fixed.any_order = false;
+    if (orders) one.order = PLAN_BATCH; /* which keeps less; the other one may still go further */
+    sifr_status status = find_largest(&fixed, &one, set, near, first, end, out, error);
+    one.order = PLAN_UNIT;
+    orders &= status == SIFR_OK && *out < last;
+    if (orders) status = may_fit_by_unit(&fixed, &one, set, *out + 1, &orders, error);
+    if (status == SIFR_OK && orders)
+        status = find_largest(&fixed, &one, set, *out + 1, *out + 1, end, out, error);
+    search->tried = fixed.tried;
+    search->lowered = fixed.lowered;
+    return status;
+}
+
+static void try_one(void *argument, size_t index) {
+    plan_trial *trial = (plan_trial *)argument + index;
+    plan_search *search = &trial->search;
+    if (trial->fixed_order) search->any_order = false;
+    switch (trial->question) {
+    case PLAN_ASK_STEP:
+        trial->status = plan_try(search, &trial->settings, &trial->outcome, &trial->error);
+        break;
+    case PLAN_ASK_LARGEST:
+        trial->status = plan_largest(search, &trial->settings, trial->set, trial->near, 1,
+                                     trial->last, &trial->largest, &trial->error);
+        break;
+    case PLAN_ASK_BETWEEN:
+        trial->status = plan_between(search, &trial->settings, &trial->outcome, &trial->is_between,
+                                     &trial->error);
+        break;
+    }
+}
+
+sifr_status plan_try_all(plan_search *search, plan_trial *trials, size_t count, sifr_error *error) {
+    for (size_t i = 0; i < count; i++) {
+        trials[i].search = *search;
+        trials[i].search.tried = 0;
+        trials[i].search.lowered = 0;
+    }
+    base_parallel(search->threads, count, try_one, trials);
+    for (size_t i = 0; i < count; i++) {
+        search->tried += trials[i].search.tried;
+        search->lowered += trials[i].search.lowered;
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (trials[i].status != SIFR_OK)
+            return base_fail(error, trials[i].status, "%s", trials[i].error.message);
+    }
+    return SIFR_OK;
+}

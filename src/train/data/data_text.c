@@ -1,0 +1,99 @@
+#include "train/data/data_text.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/hash.h"
+#include "base/text.h"
+#include "formats/token_store.h"
+#include "train/data/tokenise.h"
+
+/* Raised when the tokens made of the same text could come out differently. */
+enum { CACHE_VERSION = 1 };
+
+static sifr_status hash_text(const formats_text_source *source, const char *tokenizer,
+                             uint64_t *out, sifr_error *error) {
+    char path[BASE_PATH_LENGTH];
+    base_map map;
+    BASE_TRY(base_path_join(path, tokenizer, "tokenizer.json", error));
+    if (!base_is_file(path))
+        return base_fail(error, SIFR_FAILED,
+                         "%s: not there; text needs the model's tokenizer, or give a token store",
+                         path);
+    BASE_TRY(base_map_file(path, &map, error));
+    uint64_t hash = base_hash_seeded(map.data, map.size, CACHE_VERSION);
+    base_unmap(&map);
+    for (size_t i = 0; i < source->count; i++) {
+        const formats_document *document = &source->documents[i];
+        struct stat info;
+        if (stat(document->path, &info) != 0)
+            return base_fail(error, SIFR_FAILED, "%s: went away while it was read", document->path);
+        int64_t facts[3] = {(int64_t)document->size, info.st_mtim.tv_sec, info.st_mtim.tv_nsec};
+        hash = base_hash_seeded(document->path, strlen(document->path) + 1, hash);
+        hash = base_hash_seeded(facts, sizeof facts, hash);
+    }
+    *out = hash;
+    return SIFR_OK;
+}
+
+/* "1 document", "2,000 documents" */
+static const char *counted(int64_t count, const char *what, char out[80]) {
+    char number[32];
+    snprintf(out, 80, "%s %s%s", base_format_count(count, number), what, count == 1 ? "" : "s");
+    return out;
+}
+
+static void say_counts(const sifr_log *log, const formats_text_source *source,
+                       const train_tokenised *counts) {
+    char bytes[32], a[80], b[80];
+    base_log(log, SIFR_LOG_INFO, "data: %s of text in %s, %s, %.1f MB/s",
+             base_format_bytes(counts->bytes, bytes), counted(counts->documents, "document", a),
+             counted(counts->tokens, "token", b),
+             counts->seconds > 0 ? (double)counts->bytes / counts->seconds / 1e6 : 0);
+    if (counts->invalid)
+        base_log(log, SIFR_LOG_WARNING, "data: %s in %s: no UTF-8, read as U+FFFD",
+                 counted((int64_t)counts->invalid, "sequence", a),
+                 counted(counts->invalid_documents, "document", b));
+    if (source->empty_files)
+        base_log(log, SIFR_LOG_INFO, "data: %s left out",
+                 counted((int64_t)source->empty_files, "empty file", a));
+    if (source->links)
+        base_log(log, SIFR_LOG_INFO, "data: %s not followed",
+                 counted((int64_t)source->links, "link to a directory", a));
+    if (counts->unfinished)
+        base_log(log, SIFR_LOG_INFO, "data: %s without a newline at the end; none was added",
+                 counted(counts->unfinished, "document", a));
+}
+
+sifr_status train_data_from_text(const formats_text_source *source,
+                                 const train_data_options *options, char prefix[BASE_PATH_LENGTH],
+                                 sifr_error *error) {
+    char hex[17], found[BASE_PATH_LENGTH];
+    uint64_t hash;
+    BASE_TRY(hash_text(source, options->tokenizer, &hash, error));
+    base_hash_hex(hash, hex);
+    BASE_TRY(base_path_join(prefix, options->cache, hex, error));
+    if (formats_token_store_prefix(prefix, found)) {
+        formats_token_store store;
+        if (formats_token_store_open(prefix, &store, error) == SIFR_OK) {
+            char tokens[32];
+            base_log(options->log, SIFR_LOG_INFO, "data: %s tokens from the store made before",
+                     base_format_count(store.tokens, tokens));
+            formats_token_store_close(&store);
+            return SIFR_OK;
+        }
+        base_log(options->log, SIFR_LOG_WARNING, "data: %s is damaged, and is made anew", prefix);
+    }
+    train_tokenised counts;
+    formats_tokenizer *tokenizer;
+    BASE_TRY(formats_tokenizer_load(options->tokenizer, &tokenizer, error));
+    sifr_status status = base_make_directories(options->cache, error);
+    if (status == SIFR_OK)
+        status = train_tokenise(source, tokenizer, -1, prefix, options->threads, options->progress,
+                                &counts, error);
+    formats_tokenizer_free(tokenizer);
+    if (status == SIFR_OK) say_counts(options->log, source, &counts);
+    return status;
+}

@@ -1,0 +1,242 @@
+/* The calling thread writes; the others each take the next piece of text, in order, and encode it.
+ * A ring of slots between them bounds how far they run ahead. */
+#include "train/data/tokenise.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/checked.h"
+#include "base/file.h"
+#include "base/heap.h"
+#include "base/system.h"
+#include "formats/token_store.h"
+
+enum { PIECE_BYTES = 1 << 19, SLOTS_A_THREAD = 4, THREAD_LIMIT = 256 };
+
+typedef enum slot_state { SLOT_FREE, SLOT_TAKEN, SLOT_DONE } slot_state;
+
+/* A piece of a document, and then its ids. */
+typedef struct tokenise_slot {
+    slot_state state;
+    const char *text;
+    size_t size;
+    bool last;    /* of its document */
+    base_map map; /* of the document; unmapped behind its last piece */
+    formats_tokenizer_ids ids;
+    uint64_t invalid;
+    sifr_error error;
+} tokenise_slot;
+
+typedef struct tokenise_job {
+    const formats_text_source *source;
+    const formats_tokenizer *tokenizer;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    tokenise_slot *slots;
+    size_t slot_count;
+    size_t taken, written; /* pieces */
+    size_t document;       /* the next to cut */
+    base_map map;          /* of that document, where some of it is cut already */
+    size_t position;
+    bool ended, stopped; /* no more text; give up */
+} tokenise_job;
+
+/* With the lock held: cuts the next piece into `slot`. False: there is none. */
+static bool next_piece(tokenise_job *job, tokenise_slot *slot) {
+    slot->error = (sifr_error){0};
+    slot->ids.count = 0;
+    slot->invalid = 0;
+    if (job->document == job->source->count) return false;
+    if (!job->map.data) {
+        job->position = 0;
+        if (formats_text_source_map(job->source, job->document, &job->map, &slot->error) !=
+            SIFR_OK) {
+            slot->text = NULL;
+            slot->size = 0;
+            slot->last = true;
+            slot->map = (base_map){0};
+            job->document = job->source->count;
+            return true;
+        }
+    }
+    const char *text = (const char *)job->map.data + job->position;
+    size_t left = job->map.size - job->position;
+    slot->text = text;
+    slot->size =
+        left <= PIECE_BYTES ? left : formats_tokenizer_cut(job->tokenizer, text, left, PIECE_BYTES);
+    slot->map = job->map;
+    slot->last = slot->size == left;
+    job->position += slot->size;
+    if (slot->last) {
+        job->document++;
+        job->map = (base_map){0};
+    }
+    return true;
+}
+
+static tokenise_slot *take_slot(tokenise_job *job) {
+    tokenise_slot *slot = NULL;
+    pthread_mutex_lock(&job->lock);
+    while (!job->stopped && !job->ended && job->taken - job->written == job->slot_count)
+        pthread_cond_wait(&job->changed, &job->lock);
+    if (!job->stopped && !job->ended) {
+        slot = &job->slots[job->taken % job->slot_count];
+        if (next_piece(job, slot)) {
+            slot->state = SLOT_TAKEN;
+            job->taken++;
+        } else {
+            slot = NULL;
+            job->ended = true;
+            pthread_cond_broadcast(&job->changed);
+        }
+    }
+    pthread_mutex_unlock(&job->lock);
+    return slot;
+}
+
+static void *work(void *argument) {
+    tokenise_job *job = argument;
+    formats_tokenizer_scratch *scratch = NULL;
+    sifr_error error = {0};
+    sifr_status status = formats_tokenizer_scratch_new(job->tokenizer, &scratch, &error);
+    for (tokenise_slot *slot; (slot = take_slot(job));) {
+        if (status != SIFR_OK) {
+            slot->error = error;
+        } else if (slot->error.status == SIFR_OK) {
+            uint64_t before = formats_tokenizer_invalid(scratch);
+            sifr_status done = formats_tokenizer_encode(
+                job->tokenizer, scratch, slot->text, slot->size, false, &slot->ids, &slot->error);
+            slot->invalid = formats_tokenizer_invalid(scratch) - before;
+            if (done != SIFR_OK) slot->error.status = done;
+        }
+        pthread_mutex_lock(&job->lock);
+        slot->state = SLOT_DONE;
+        pthread_cond_broadcast(&job->changed);
+        pthread_mutex_unlock(&job->lock);
+    }
+    formats_tokenizer_scratch_free(scratch);
+    return NULL;
+}
+
+/* The next piece in order once it is encoded; NULL behind the last one. */
+static tokenise_slot *wait_slot(tokenise_job *job) {
+    tokenise_slot *slot = &job->slots[job->written % job->slot_count];
+    pthread_mutex_lock(&job->lock);
+    while (!(job->taken > job->written && slot->state == SLOT_DONE) &&
+           !(job->ended && job->taken == job->written))
+        pthread_cond_wait(&job->changed, &job->lock);
+    if (job->taken == job->written) slot = NULL;
+    pthread_mutex_unlock(&job->lock);
+    return slot;
+}
+
+static void free_slot(tokenise_job *job, tokenise_slot *slot) {
+    if (slot->last) base_unmap(&slot->map);
+    pthread_mutex_lock(&job->lock);
+    slot->state = SLOT_FREE;
+    job->written++;
+    pthread_cond_broadcast(&job->changed);
+    pthread_mutex_unlock(&job->lock);
+}
+
+static double seconds_now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static sifr_status write_pieces(tokenise_job *job, formats_token_writer *writer, int32_t separator,
+                                const train_progress *progress, double start,
+                                train_tokenised *counts, sifr_error *error) {
+    double told = start;
+    uint64_t invalid = 0;
+    for (tokenise_slot *slot; (slot = wait_slot(job)); free_slot(job, slot)) {
+        if (slot->error.status != SIFR_OK)
+            return base_fail(error, slot->error.status, "%s", slot->error.message);
+        BASE_TRY(formats_token_writer_append(writer, slot->ids.ids, slot->ids.count, error));
+        counts->tokens += (int64_t)slot->ids.count;
+        counts->bytes += slot->size;
+        invalid += slot->invalid;
+        if (slot->last) {
+            size_t count = slot->ids.count;
+            if (separator >= 0 && !(count && slot->ids.ids[count - 1] == separator)) {
+                BASE_TRY(formats_token_writer_append(writer, &separator, 1, error));
+                counts->tokens++;
+            }
+            BASE_TRY(formats_token_writer_end_document(writer, error));
+            counts->documents++;
+            counts->invalid += invalid;
+            counts->invalid_documents += invalid > 0;
+            counts->unfinished += slot->size > 0 && slot->text[slot->size - 1] != '\n';
+            invalid = 0;
+        }
+        double now = seconds_now();
+        if (progress && progress->tell && now - told > 0.1) {
+            progress->tell(progress->user, counts->bytes, job->source->bytes, now - start);
+            told = now;
+        }
+    }
+    counts->seconds = seconds_now() - start;
+    return SIFR_OK;
+}
+
+static void stop(tokenise_job *job) {
+    pthread_mutex_lock(&job->lock);
+    job->stopped = true;
+    pthread_cond_broadcast(&job->changed);
+    pthread_mutex_unlock(&job->lock);
+}
+
+/* What pieces that nobody wrote still hold. */
+static void free_job(tokenise_job *job) {
+    for (; job->slots && job->written < job->taken; job->written++) {
+        tokenise_slot *slot = &job->slots[job->written % job->slot_count];
+        if (slot->last) base_unmap(&slot->map);
+    }
+    base_unmap(&job->map);
+    for (size_t i = 0; job->slots && i < job->slot_count; i++)
+        formats_tokenizer_ids_free(&job->slots[i].ids);
+    free(job->slots);
+    pthread_cond_destroy(&job->changed);
+    pthread_mutex_destroy(&job->lock);
+}
+
+sifr_status train_tokenise(const formats_text_source *source, const formats_tokenizer *tokenizer,
+                           int32_t separator, const char *prefix, int threads,
+                           const train_progress *progress, train_tokenised *counts,
+                           sifr_error *error) {
+    pthread_t workers[THREAD_LIMIT];
+    int started = 0;
+    formats_token_writer writer;
+    sifr_status status;
+    *counts = (train_tokenised){0};
+    if (threads <= 0) {
+        base_system system;
+        base_system_read(&system);
+        threads = system.cpus;
+    }
+    if (threads > THREAD_LIMIT) threads = THREAD_LIMIT;
+    BASE_TRY(
+        formats_token_writer_open(&writer, prefix, formats_tokenizer_vocab_size(tokenizer), error));
+    tokenise_job job = {.source = source,
+                        .tokenizer = tokenizer,
+                        .lock = PTHREAD_MUTEX_INITIALIZER,
+                        .changed = PTHREAD_COND_INITIALIZER,
+                        .slot_count = (size_t)threads * SLOTS_A_THREAD};
+    BASE_TRY_GOTO(status, base_alloc(job.slot_count, sizeof *job.slots, &job.slots, error), done);
+    double start = seconds_now(); /* a short text is done before the first piece is waited for */
+    while (started < threads && pthread_create(&workers[started], NULL, work, &job) == 0) started++;
+    if (started == 0) {
+        status = base_fail(error, SIFR_FAILED, "tokenise: the system refused to start a thread");
+        goto done;
+    }
+    status = write_pieces(&job, &writer, separator, progress, start, counts, error);
+    stop(&job);
+    for (int i = 0; i < started; i++) pthread_join(workers[i], NULL);
+done:
+    free_job(&job);
+    if (status == SIFR_OK) return formats_token_writer_commit(&writer, error);
+    formats_token_writer_abort(&writer);
+    return status;
+}

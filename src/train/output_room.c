@@ -1,0 +1,94 @@
+#include "train/output_room.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/checked.h"
+#include "base/disk.h"
+#include "base/text.h"
+#include "checkpoint/checkpoint.h"
+
+static int64_t room_of(const base_disk *disk) {
+    return disk->free_bytes < INT64_MAX ? (int64_t)disk->free_bytes : INT64_MAX;
+}
+
+static sifr_status find_checkpoints(const train_config *config, train_disk *out,
+                                    sifr_error *error) {
+    int64_t *steps;
+    size_t count;
+    if (!config->resume || !out->output) return SIFR_OK;
+    BASE_TRY(checkpoint_list(out->output, &steps, &count, error));
+    if (count) out->steps = steps[0];
+    out->there = (int64_t)count;
+    free(steps);
+    return SIFR_OK;
+}
+
+const char *train_nvme_path(const train_config *c) {
+    if (c->offload.device == TRAIN_TIER_NVME) return c->offload.nvme_path;
+    if (c->offload_param.device == TRAIN_TIER_NVME) return c->offload_param.nvme_path;
+    bool rest =
+        c->offload_activations == TRAIN_TIER_NVME || c->offload_gradients == TRAIN_TIER_NVME;
+    return rest ? c->nvme_path : NULL;
+}
+
+const char *train_named_path(const train_config *c) {
+    if (c->offload.nvme_path) return c->offload.nvme_path;
+    return c->offload_param.nvme_path ? c->offload_param.nvme_path : c->nvme_path;
+}
+
+sifr_status train_disk_find(const train_config *config, train_disk *out, sifr_error *error) {
+    base_disk swap, output;
+    *out = (train_disk){.swap_bytes = -1, .output_bytes = -1, .output = config->output};
+    out->swap = train_nvme_path(config);
+    /* Nothing is there: where a plan may say that something is put. */
+    if (!out->swap) out->swap = train_named_path(config);
+    /* A swap directory is never made, so one that is not there says nothing. */
+    uint64_t there;
+    bool swaps = out->swap && base_free_space(out->swap, &there, NULL) == SIFR_OK &&
+                 base_disk_find(out->swap, &swap, NULL) == SIFR_OK;
+    bool saves = out->output && base_disk_find(out->output, &output, NULL) == SIFR_OK;
+    if (swaps) out->swap_bytes = room_of(&swap);
+    if (saves) out->output_bytes = room_of(&output);
+    out->same = swaps && saves && swap.id == output.id;
+    return find_checkpoints(config, out, error);
+}
+
+int32_t train_checkpoints(const train_config *config, const train_disk *disk) {
+    int64_t keep = config->save_total_limit, every = config->save_steps;
+    int64_t left = config->max_steps - disk->steps;
+    if (keep == 0 || every == 0 || left <= 0) return 1;
+    int64_t saves = (config->max_steps - 1) / every - disk->steps / every + 1; /* the last step's */
+    int64_t most = base_min_i64(keep, INT32_MAX - 1) + 1;
+    int64_t more = base_min_i64(most - disk->there, saves);
+    return (int32_t)base_max_i64(more, 1);
+}
+
+plan_output train_output_room(const train_config *config, const train_disk *disk, int32_t ranks) {
+    return (plan_output){.known = disk->output_bytes >= 0,
+                         .room_bytes = disk->output_bytes,
+                         .checkpoints = train_checkpoints(config, disk),
+                         .swaps = disk->same ? ranks : 0};
+}
+
+sifr_status train_disk_check(const train_disk *disk, const plan_output *room,
+                             const sifr_model *model, const plan_settings *settings,
+                             int64_t nvme_bytes, sifr_error *error) {
+    char each[32], need[32], have[32], swap[32], several[96] = "", beside[96] = "";
+    if (plan_fits_output(room, model, settings, nvme_bytes)) return SIFR_OK;
+    int64_t bytes = plan_checkpoint_bytes(model, settings);
+    int64_t wanted = plan_output_bytes(room, model, settings, nvme_bytes);
+    base_format_bytes((uint64_t)bytes, each);
+    base_format_bytes((uint64_t)wanted, need);
+    base_format_bytes((uint64_t)room->room_bytes, have);
+    base_format_bytes((uint64_t)(nvme_bytes * room->swaps), swap);
+    if (room->checkpoints > 1)
+        snprintf(several, sizeof several, ", %d of them at a time (save_total_limit)",
+                 (int)room->checkpoints);
+    if (room->swaps && nvme_bytes)
+        snprintf(beside, sizeof beside, ", beside %s of swap files on the same file system", swap);
+    return base_fail(error, SIFR_NO_MEMORY,
+                     "disk: %s: a checkpoint takes %s%s%s: that needs %s, and %s are free there; "
+                     "free some, or give an output on a larger device",
+                     disk->output, each, several, beside, need, have);
+}

@@ -1,0 +1,42 @@
+/* What a run has of file systems before it starts: that of its swap files and that of its output,
+ * which may be one. */
+#ifndef TRAIN_OUTPUT_ROOM_H
+#define TRAIN_OUTPUT_ROOM_H
+
+#include "config/config.h"
+#include "plan/checkpoint_size.h"
+
+typedef struct train_disk {
+    const char *swap, *output;        /* of the config; NULL: not given */
+    int64_t swap_bytes, output_bytes; /* free there; -1: not known */
+    bool same;                        /* they are one file system */
+    int64_t steps;                    /* of the newest checkpoint that the run goes on from */
+    int64_t there;                    /* checkpoints that are there already */
+} train_disk;
+
+/* The directory of what the config has on nvme, which is one; NULL: nothing is. Borrowed. */
+const char *train_nvme_path(const train_config *config);
+
+/* The first directory that the config names for a disk, whether something is there or may come to
+ * be; NULL: none. Borrowed. */
+const char *train_named_path(const train_config *config);
+
+/* Looks at this host's. What cannot be known is no failure. */
+sifr_status train_disk_find(const train_config *config, train_disk *out,
+                            sifr_error *error) SIFR_MUST_CHECK;
+
+/* Checkpoints that the run adds at one time: of those that save_total_limit keeps, and the one that
+ * is being written, as many as it comes to make. Where all are kept, or the number of steps is not
+ * known yet, one: which others will be there is not known. */
+int32_t train_checkpoints(const train_config *config, const train_disk *disk);
+
+/* The output for a search, where `ranks` of its host swap. */
+plan_output train_output_room(const train_config *config, const train_disk *disk, int32_t ranks);
+
+/* SIFR_NO_MEMORY, with the numbers, where the output has no room for the checkpoints of a run that
+ * is planned with these settings, beside its swap files. */
+sifr_status train_disk_check(const train_disk *disk, const plan_output *room,
+                             const sifr_model *model, const plan_settings *settings,
+                             int64_t nvme_bytes, sifr_error *error) SIFR_MUST_CHECK;
+
+#endif

@@ -1,0 +1,265 @@
+#include "train/profile/comms_log.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/heap.h"
+#include "base/text.h"
+
+enum {
+    CONTROL_SIZES = 32, /* different sizes of control messages */
+    LEAST_CALLS = 4096, /* compared at a time, but for very long steps */
+    PIECE = 256         /* of them exchanged at a time */
+};
+
+typedef struct comms_call {
+    int32_t row;
+    float seconds;
+} comms_call;
+
+struct train_comms_log {
+    comm_group *group;
+    const train_host *host;
+    train_comms_logger settings;
+    train_comms_row *rows; /* the first are of sizes that have no row, an operation each */
+    size_t count, room;
+    comms_call *calls; /* since ranks were last compared; the same ones on every rank */
+    size_t called, call_room, step_calls;
+    float *piece, *all; /* of this rank's latencies; of every rank's */
+    int64_t bytes;
+};
+
+/* DeepSpeed's formulas (utils/comms_logging.py): the size is that of a rank's part. */
+void train_comms_bandwidth(comm_operation operation, int64_t bytes, int32_t ranks, double seconds,
+                           double *algorithm, double *bus) {
+    double size = (double)bytes, n = (double)ranks;
+    *algorithm = *bus = 0;
+    if (seconds <= 0) return;
+    if (operation != COMM_CONTROL) size *= n;
+    *algorithm = 8e-9 * size / seconds;
+    *bus = operation == COMM_CONTROL ? *algorithm : *algorithm * (n - 1) / n;
+}
+
+/* --- opening --- */
+
+static train_comms_row *find_row(train_comms_log *log, comm_operation operation, int64_t bytes) {
+    for (size_t i = COMM_OPERATIONS; i < log->count; i++) {
+        train_comms_row *row = &log->rows[i];
+        if (row->operation == operation && row->bytes == bytes) return row;
+    }
+    return NULL;
+}
+
+static train_comms_row *add_row(train_comms_log *log, comm_operation operation, int64_t bytes) {
+    train_comms_row *row = &log->rows[log->count++];
+    *row = (train_comms_row){.operation = operation, .bytes = bytes};
+    return row;
+}
+
+/* A row for every size that the schedule's transfers have, and room for those of control messages.
+ */
+static sifr_status make_rows(train_comms_log *log, const plan_schedule *s, sifr_error *error) {
+    BASE_TRY(base_grow(&log->rows, &log->room, COMM_OPERATIONS + CONTROL_SIZES, sizeof *log->rows,
+                       error));
+    for (int o = 0; o < COMM_OPERATIONS; o++) add_row(log, (comm_operation)o, -1);
+    for (size_t i = 0; i < s->instruction_count; i++) {
+        const plan_instruction *n = &s->instructions[i];
+        if (n->action != PLAN_GATHER && n->action != PLAN_REDUCE) continue;
+        comm_operation operation = n->action == PLAN_GATHER ? COMM_ALL_GATHER : COMM_REDUCE_SCATTER;
+        if (find_row(log, operation, n->bytes)) continue;
+        BASE_TRY(base_grow(&log->rows, &log->room, log->count + 1 + CONTROL_SIZES,
+                           sizeof *log->rows, error));
+        add_row(log, operation, n->bytes);
+    }
+    return SIFR_OK;
+}
+
+static size_t calls_of_step(const plan_schedule *s) {
+    size_t calls = 0;
+    for (size_t i = 0; i < s->instruction_count; i++) {
+        uint8_t action = s->instructions[i].action;
+        if (action == PLAN_GATHER || action == PLAN_REDUCE) calls++;
+        if (action == PLAN_COUNT || action == PLAN_NORM) calls += 4;
+    }
+    return calls;
+}
+
+sifr_status train_comms_log_open(const plan_schedule *schedule, comm_group *group,
+                                 const train_comms_logger *settings, const train_host *host,
+                                 train_comms_log **out, sifr_error *error) {
+    train_comms_log *log;
+    sifr_status status;
+    size_t ranks = (size_t)comm_size(group);
+    BASE_TRY(base_alloc(1, sizeof *log, &log, error));
+    log->group = group;
+    log->host = host;
+    log->settings = *settings;
+    log->step_calls = calls_of_step(schedule);
+    log->call_room = log->step_calls < LEAST_CALLS ? LEAST_CALLS : log->step_calls;
+    BASE_TRY_GOTO(status, make_rows(log, schedule, error), fail);
+    BASE_TRY_GOTO(status, base_alloc(log->call_room, sizeof *log->calls, &log->calls, error), fail);
+    BASE_TRY_GOTO(status, base_alloc(PIECE, sizeof *log->piece, &log->piece, error), fail);
+    BASE_TRY_GOTO(status, base_alloc(PIECE * ranks, sizeof *log->all, &log->all, error), fail);
+    log->bytes = (int64_t)(log->room * sizeof *log->rows + log->call_room * sizeof *log->calls +
+                           PIECE * (1 + ranks) * sizeof *log->all);
+    *out = log;
+    return SIFR_OK;
+fail:
+    train_comms_log_close(log);
+    return status;
+}
+
+void train_comms_log_close(train_comms_log *log) {
+    if (!log) return;
+    free(log->rows);
+    free(log->calls);
+    free(log->piece);
+    free(log->all);
+    free(log);
+}
+
+const train_comms_row *train_comms_log_rows(const train_comms_log *log, size_t *count) {
+    *count = log->count;
+    return log->rows;
+}
+
+int64_t train_comms_log_bytes(const train_comms_log *log) {
+    return log ? log->bytes : 0;
+}
+
+/* --- steps --- */
+
+static void say_call(const train_comms_log *log, const comm_event *event, double seconds) {
+    char size[32];
+    double algorithm, bus;
+    train_comms_bandwidth(event->operation, event->bytes, comm_size(log->group), seconds,
+                          &algorithm, &bus);
+    train_say(log->host,
+              "comm op: %s | time (ms): %.2f | msg size: %s | algbw (Gbps): %.2f | busbw (Gbps): "
+              "%.2f",
+              comm_operation_name(event->operation), 1e3 * seconds,
+              base_format_bytes((uint64_t)event->bytes, size), algorithm, bus);
+}
+
+void train_comms_log_hear(train_comms_log *log, const comm_event *event) {
+    if (!log || !(log->settings.operations & 1U << event->operation)) return;
+    train_comms_row *row = find_row(log, event->operation, event->bytes);
+    if (!row)
+        row = log->count < log->room ? add_row(log, event->operation, event->bytes)
+                                     : &log->rows[event->operation];
+    double seconds = event->ended - event->begun;
+    row->calls++;
+    row->moved += event->bytes;
+    row->delivered += event->delivered;
+    row->latency += seconds;
+    if (log->called < log->call_room)
+        log->calls[log->called++] = (comms_call){(int32_t)(row - log->rows), (float)seconds};
+    if (log->settings.verbose) say_call(log, event, seconds);
+}
+
+/* Folds calls at … at + count - 1 of all ranks, whose latencies are in `all`. */
+static void compare_piece(train_comms_log *log, size_t at, size_t count) {
+    int32_t ranks = comm_size(log->group);
+    for (size_t i = 0; i < count; i++) {
+        train_comms_row *row = &log->rows[log->calls[at + i].row];
+        int32_t last = 0;
+        float least = log->all[i], most = least;
+        for (int32_t r = 1; r < ranks; r++) {
+            float seconds = log->all[(size_t)r * count + i];
+            if (seconds < least) least = seconds, last = r;
+            if (seconds > most) most = seconds;
+        }
+        row->compared++;
+        row->least += (double)least;
+        row->straggler += (double)(most - least);
+        row->last += last == comm_rank(log->group);
+    }
+}
+
+static sifr_status compare(train_comms_log *log, sifr_error *error) {
+    for (size_t at = 0; at < log->called; at += PIECE) {
+        size_t count = log->called - at < PIECE ? log->called - at : PIECE;
+        for (size_t i = 0; i < count; i++) log->piece[i] = log->calls[at + i].seconds;
+        BASE_TRY(comm_all_gather_control(log->group, log->piece,
+                                         (int64_t)(count * sizeof *log->piece), log->all, error));
+        compare_piece(log, at, count);
+    }
+    log->called = 0;
+    return SIFR_OK;
+}
+
+sifr_status train_comms_log_step(train_comms_log *log, sifr_error *error) {
+    if (!log || log->called + log->step_calls <= log->call_room) return SIFR_OK;
+    return compare(log, error);
+}
+
+/* --- the end --- */
+
+static const char *size_text(const train_comms_row *row, char out[32]) {
+    if (row->bytes < 0) return strcpy(out, "other sizes");
+    return base_format_bytes((uint64_t)row->bytes, out);
+}
+
+static void say_rows(const train_comms_log *log) {
+    char size[32], bytes[32];
+    int64_t calls[COMM_OPERATIONS] = {0};
+    uint64_t delivered[COMM_OPERATIONS] = {0};
+    train_say(log->host, "  %-16s %12s %8s %12s %12s %14s %14s", "comm op", "message size", "count",
+              "total ms", "average ms", "algbw Gbit/s", "busbw Gbit/s");
+    for (size_t i = 0; i < log->count; i++) {
+        const train_comms_row *row = &log->rows[i];
+        double algorithm, bus;
+        if (!row->calls) continue;
+        calls[row->operation] += row->calls;
+        delivered[row->operation] += row->delivered;
+        train_comms_bandwidth(row->operation, row->moved, comm_size(log->group), row->latency,
+                              &algorithm, &bus);
+        train_say(log->host, "  %-16s %12s %8lld %12.3f %12.4f %14.2f %14.2f",
+                  comm_operation_name(row->operation), size_text(row, size), (long long)row->calls,
+                  1e3 * row->latency, 1e3 * row->latency / (double)row->calls, algorithm, bus);
+    }
+    for (int o = 0; o < COMM_OPERATIONS; o++) {
+        if (!calls[o]) continue;
+        train_say(log->host, "  %-16s all sizes: %lld calls, %s bytes delivered",
+                  comm_operation_name((comm_operation)o), (long long)calls[o],
+                  base_format_count((int64_t)delivered[o], bytes));
+    }
+}
+
+static void say_stragglers(const train_comms_log *log, const train_spread *last) {
+    char size[32];
+    train_say(log->host, "  %-16s %12s %8s %12s %12s %14s %14s  %s", "stragglers", "message size",
+              "count", "total ms", "average ms", "straggler ms", "average ms", "last to come");
+    for (size_t i = 0; i < log->count; i++) {
+        const train_comms_row *row = &log->rows[i];
+        if (!row->compared) continue;
+        double calls = (double)row->compared;
+        train_say(log->host, "  %-16s %12s %8lld %12.3f %12.4f %14.3f %14.4f  rank %d, %.0f%%",
+                  comm_operation_name(row->operation), size_text(row, size),
+                  (long long)row->compared, 1e3 * row->least, 1e3 * row->least / calls,
+                  1e3 * row->straggler, 1e3 * row->straggler / calls, (int)last[i].most_rank,
+                  100 * last[i].most / calls);
+    }
+}
+
+sifr_status train_comms_log_say(train_comms_log *log, sifr_error *error) {
+    double *figures = NULL;
+    train_spread *last = NULL;
+    if (!log) return SIFR_OK;
+    BASE_TRY(compare(log, error));
+    sifr_status status = base_alloc(log->count, sizeof *figures, &figures, error);
+    if (status == SIFR_OK) status = base_alloc(log->count, sizeof *last, &last, error);
+    status = comm_agree_status(log->group, status, error);
+    for (size_t i = 0; i < log->count && status == SIFR_OK; i++)
+        figures[i] = (double)log->rows[i].last;
+    if (status == SIFR_OK) status = train_spread_over(log->group, figures, log->count, last, error);
+    if (status == SIFR_OK) {
+        say_rows(log);
+        if (comm_size(log->group) > 1) say_stragglers(log, last);
+    }
+    free(figures);
+    free(last);
+    return status;
+}

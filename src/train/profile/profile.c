@@ -1,0 +1,131 @@
+#include "train/profile/profile.h"
+
+#include <stdlib.h>
+
+#include "base/checked.h"
+#include "base/heap.h"
+#include "train/monitor.h"
+#include "train/profile/memory_report.h"
+
+static void hear(void *user, const comm_event *event) {
+    train_profile *p = user;
+    train_trace_hear(p->trace, event);
+    train_comms_log_hear(p->comms, event);
+}
+
+/* The second to the fourth step: the first one is not like the others. */
+static sifr_status open_trace(train_profile *p, int64_t total_steps, sifr_error *error) {
+    const train_config *c = p->config;
+    int64_t first = c->trace_first, last = c->trace_last, done = p->first_step;
+    if (first > total_steps)
+        return base_fail(error, SIFR_USAGE,
+                         "trace_steps %lld..%lld: the run has %lld steps; trace some of them",
+                         (long long)first, (long long)last, (long long)total_steps);
+    if (first == 0) {
+        first = base_max_i64(base_min_i64(done + 2, total_steps), 1);
+        last = done + 4;
+    }
+    return train_trace_open(p->engine, c->trace, first, base_min_i64(last, total_steps), &p->trace,
+                            error);
+}
+
+static sifr_status predict(train_profile *p, const plan_machine *machine, sifr_error *error) {
+    const plan_schedule *s = p->engine->training;
+    plan_prediction prediction;
+    BASE_TRY(base_alloc(s->instruction_count, sizeof *p->planned, &p->planned, error));
+    return plan_predict(s, machine, &prediction, p->planned, error);
+}
+
+sifr_status train_profile_open(train_profile *p, const train_config *config, const train_host *host,
+                               sifr_engine *engine, const plan_machine *machine, uint64_t baseline,
+                               int64_t total_steps, sifr_error *error) {
+    *p = (train_profile){.config = config,
+                         .host = host,
+                         .engine = engine,
+                         .baseline = baseline,
+                         .first_step = engine->steps};
+    if (config->wall_clock_breakdown && machine) BASE_TRY(predict(p, machine, error));
+    if (config->activations.profile)
+        BASE_TRY(train_unit_times_open(&p->units, engine->training, error));
+    if (config->trace) BASE_TRY(open_trace(p, total_steps, error));
+    if (!config->comms_logger.enabled) return SIFR_OK;
+    return train_comms_log_open(engine->training, engine->group, &config->comms_logger, host,
+                                &p->comms, error);
+}
+
+void train_profile_close(train_profile *p) {
+    if (p->engine) comm_watch(p->engine->group, NULL, NULL); /* the last step may have failed */
+    train_trace_close(p->trace);
+    train_comms_log_close(p->comms);
+    train_unit_times_close(&p->units);
+    free(p->planned);
+    p->trace = NULL;
+    p->comms = NULL;
+    p->planned = NULL;
+}
+
+static sifr_status say_memory(const train_profile *p, const char *when, sifr_error *error) {
+    if (!p->config->memory_breakdown) return SIFR_OK;
+    uint64_t memory = train_monitor_memory();
+    train_memory_now now = {.measured = memory > p->baseline ? memory - p->baseline : 0,
+                            .profiling =
+                                train_trace_bytes(p->trace) + train_comms_log_bytes(p->comms)};
+    return train_memory_say(p->engine, &now, when, p->host, error);
+}
+
+sifr_status train_profile_start(train_profile *p, sifr_error *error) {
+    return say_memory(p, "before the first step", error);
+}
+
+void train_profile_begin_step(train_profile *p) {
+    if (!p->trace && !p->comms) return;
+    comm_watch(p->engine->group, hear, p);
+    train_trace_begin(p->trace);
+}
+
+void train_profile_end_step(train_profile *p) {
+    train_trace_end(p->trace);
+    comm_watch(p->engine->group, NULL, NULL);
+}
+
+/* A trace that cannot be written is no reason to lose the run. */
+static sifr_status write_trace(train_profile *p, sifr_error *error) {
+    int64_t steps = train_trace_steps(p->trace);
+    sifr_status status = train_trace_write(p->trace, error);
+    if (status == SIFR_LOST_RANK) return status;
+    if (status != SIFR_OK)
+        base_log(p->host->log, SIFR_LOG_WARNING, "no trace is written: %s",
+                 error ? error->message : "it failed");
+    else if (steps == 0)
+        base_log(p->host->log, SIFR_LOG_WARNING,
+                 "%s: no step of those to be traced was run; the timeline is empty",
+                 p->config->trace);
+    else
+        train_say(p->host, "trace: %lld step%s in %s, for ui.perfetto.dev", (long long)steps,
+                  steps == 1 ? "" : "s", p->config->trace);
+    if (error) *error = (sifr_error){0};
+    return SIFR_OK;
+}
+
+sifr_status train_profile_step(train_profile *p, double seconds, sifr_error *error) {
+    double start = comm_seconds();
+    if (p->config->wall_clock_breakdown)
+        train_breakdown_add(&p->breakdown, p->engine->training, engine_seconds(p->engine->trainer),
+                            p->planned, seconds);
+    train_unit_times_add(&p->units, engine_seconds(p->engine->trainer));
+    BASE_TRY(train_comms_log_step(p->comms, error));
+    if (p->engine->steps == p->first_step + 1)
+        BASE_TRY(say_memory(p, "after the first step", error));
+    if (train_trace_ready(p->trace)) BASE_TRY(write_trace(p, error));
+    p->pause = comm_seconds() - start;
+    return SIFR_OK;
+}
+
+sifr_status train_profile_end(train_profile *p, sifr_error *error) {
+    if (p->trace && !train_trace_written(p->trace)) BASE_TRY(write_trace(p, error));
+    if (p->config->wall_clock_breakdown)
+        BASE_TRY(train_breakdown_say(&p->breakdown, p->engine->group, p->host, error));
+    BASE_TRY(train_unit_times_say(&p->units, p->engine->group, p->host, error));
+    BASE_TRY(train_comms_log_say(p->comms, error));
+    return say_memory(p, "at the end", error);
+}

@@ -1,0 +1,28 @@
+/* What forward, recomputation and backward of each unit take: activation_checkpointing.profile. */
+#ifndef TRAIN_UNIT_TIMES_H
+#define TRAIN_UNIT_TIMES_H
+
+#include "comm/comm.h"
+#include "plan/schedule.h"
+#include "train/callbacks.h"
+#include "train/profile/spread.h"
+
+typedef struct train_unit_times {
+    const plan_schedule *schedule; /* borrowed; NULL: nothing is asked for */
+    double *seconds;               /* by unit: forward, recomputation, backward */
+    train_spread *spread;          /* the same over the ranks, at the end */
+    int64_t steps;
+} train_unit_times;
+
+sifr_status train_unit_times_open(train_unit_times *times, const plan_schedule *schedule,
+                                  sifr_error *error) SIFR_MUST_CHECK;
+void train_unit_times_close(train_unit_times *times); /* harmless on a zeroed one */
+
+/* Adds the step that just ran: seconds by instruction. Nothing where nothing is asked for. */
+void train_unit_times_add(train_unit_times *times, const float *seconds);
+
+/* Milliseconds a step, a line for each unit; of several ranks their median. All ranks call it. */
+sifr_status train_unit_times_say(const train_unit_times *times, comm_group *group,
+                                 const train_host *host, sifr_error *error) SIFR_MUST_CHECK;
+
+#endif

@@ -1,0 +1,170 @@
+/* The table itself: every row must be well formed, and every key of DeepSpeed's must be there. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "config/config.h"
+#include "config/config_keys.h"
+#include "config/config_private.h"
+
+static void rows_are_well_formed(void **state) {
+    (void)state;
+    for (size_t i = 0; i < train_key_count(); i++) {
+        const train_key *key = train_key_at(i);
+        size_t first;
+        assert_ptr_equal(train_key_find(key->path, &first), key); /* no path twice */
+        assert_int_equal(first, i);
+        assert_non_null(key->unit);
+        assert_true(key->doc[0] != 0 && key->doc[strlen(key->doc) - 1] != ' ');
+        const char *dot = strrchr(key->path, '.');
+        if (dot) {
+            char parent[256];
+            memcpy(parent, key->path, (size_t)(dot - key->path));
+            parent[dot - key->path] = 0;
+            const train_key *section = train_key_find(parent, NULL);
+            assert_non_null(section);
+            assert_int_equal(section->type, TRAIN_SECTION);
+        }
+        if (key->fallback) {
+            json_t *value = train_value_default(key);
+            if (!value) fail_msg("%s: its default does not pass its own checks", key->path);
+            json_decref(value);
+        }
+        if (key->type == TRAIN_CHOICE) assert_non_null(key->choices);
+        if (key->alias) assert_non_null(train_key_find(key->alias, NULL));
+        if (key->over) assert_non_null(train_key_find(key->over, NULL));
+        if (key->gate) assert_non_null(train_key_find(key->gate, NULL));
+        assert_int_equal(key->status == TRAIN_ALIAS, key->alias != NULL);
+        if (key->later) {
+            assert_int_equal(key->status, TRAIN_BUILT);
+            assert_non_null(key->choices);
+        }
+        if (key->field) {
+            assert_int_equal(key->status, TRAIN_BUILT);
+            assert_in_range(key->field, 1, sizeof(train_config));
+        }
+    }
+}
+
+/* Names as DeepSpeed's source and its users spell them, at least one of each section. */
+static void known_names(void **state) {
+    (void)state;
+    static const char *const paths[] = {
+        "train_batch_size",
+        "gradient_clipping",
+        "steps_per_print",
+        "bf16.enabled",
+        "fp16.hysteresis",
+        "data_types.grad_accum_dtype",
+        "zero_optimization.stage3_prefetch_bucket_size",
+        "zero_optimization.offload_param.max_in_cpu",
+        "zero_optimization.zenflow.topk_ratio",
+        "zero_optimization.offload_optimizer.ratio",
+        "zero_optimization.leaf_module.classes",
+        "activation_checkpointing.cpu_checkpointing",
+        "aio.intra_op_parallelism",
+        "aio.thread_count",
+        "checkpoint.writer.io_buffer_size",
+        "checkpoint.parallel_write.pipeline_stage",
+        "comms_logger.prof_ops",
+        "flops_profiler.module_depth",
+        "tensorboard.output_path",
+        "csv_monitor.job_name",
+        "wandb.team",
+        "comet.samples_log_interval",
+        "elasticity.prefer_larger_batch",
+        "autotuning.tuner_num_trials",
+        "pipeline.stages",
+        "pipeline.partition",
+        "pipeline.enabled",
+        "tensor_parallel.enabled",
+        "tensor_parallel.size",
+        "tensor_parallel.autotp_size",
+        "expert_parallel",
+        "compression.type",
+        "compile.deepcompile",
+        "compression_training",
+        "data_efficiency",
+        "curriculum_learning",
+        "progressive_layer_drop",
+        "eigenvalue",
+        "hybrid_engine",
+        "sparse_attention",
+        "amp.enabled",
+        "torch_autocast.dtype",
+        "nebula.persistent_time_interval",
+        "datastates_ckpt",
+        "scheduler.params.cos_min_ratio",
+        "optimizer.params.adam_w_mode",
+        "optimizer.params.torch_adam",
+    };
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+        if (!train_key_find(paths[i], NULL)) fail_msg("%s is not in the table", paths[i]);
+    }
+}
+
+static void flags_come_from_the_table(void **state) {
+    (void)state;
+    static const char *const wanted[] = {
+        "model",
+        "data",
+        "output",
+        "seq-length",
+        "max-steps",
+        "num-train-epochs",
+        "learning-rate",
+        "per-device-train-batch-size",
+        "gradient-accumulation-steps",
+        "seed",
+        "eval-data",
+        "eval-steps",
+        "max-eval-windows",
+        "save-steps",
+        "resume",
+        "step-order",
+        "gradient-order",
+        "threads",
+        "collective-timeout",
+        "recompute",
+        "activation-memory",
+        "offload-state",
+        "offload-gradients",
+        "offload-activations",
+        "tile-tokens",
+        "nvme-path",
+        "logging-steps",
+        "save-total-limit",
+        "trace",
+        "trace-steps",
+        "bf16",
+        "fp16",
+        "freeze",
+    };
+    size_t count = 0, found = 0;
+    for (train_flag flag; train_config_flag(count, &flag); count++) {
+        for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
+            if (strcmp(flag.name, wanted[i]) == 0) found++;
+        }
+        assert_non_null(train_key_find(flag.path, NULL));
+        bool is_switch = strcmp(flag.name, "resume") == 0 || strcmp(flag.name, "bf16") == 0 ||
+                         strcmp(flag.name, "fp16") == 0;
+        assert_int_equal(flag.argument == NULL, is_switch);
+        bool many = strcmp(flag.name, "data") == 0 || strcmp(flag.name, "freeze") == 0;
+        assert_int_equal(flag.many, many);
+    }
+    assert_int_equal(found, sizeof wanted / sizeof *wanted);
+    assert_int_equal(count, found);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rows_are_well_formed),
+        cmocka_unit_test(known_names),
+        cmocka_unit_test(flags_come_from_the_table),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,153 @@
+/* The keys of zero_optimization: their defaults, what of them reaches the engine, and what is said
+ * of those that change nothing. */
+#include "config/config_case.h"
+#include "train/settings.h"
+
+static sifr_zero_options zero_of(const char *text) {
+    config_case *c = config_case_flags(text, 4, NULL);
+    config_case_accepted(c);
+    sifr_zero_options zero = train_engine_options(&c->config, 16).zero;
+    config_case_free(c);
+    return zero;
+}
+
+static void defaults(void **state) {
+    (void)state;
+    for (int stage = 0; stage < 4; stage++) {
+        char text[256];
+        snprintf(text, sizeof text,
+                 "{\"zero_optimization\": {\"stage\": %d, \"reduce_bucket_size\": \"auto\","
+                 " \"stage3_prefetch_bucket_size\": \"auto\", \"overlap_comm\": \"auto\"}}",
+                 stage);
+        sifr_zero_options zero = zero_of(text);
+        assert_int_equal(zero.overlap_comm, stage == 3);
+        assert_int_equal(zero.reduce_bucket_size, 500000000);
+        assert_int_equal(zero.allgather_bucket_size, 500000000);
+        assert_int_equal(zero.prefetch_bucket_size, 1);
+        assert_int_equal(zero.max_live_parameters, 1000000000);
+        assert_int_equal(zero.max_reuse_distance, 0);
+        assert_int_equal(zero.param_persistence_threshold, 0);
+        assert_true(zero.model_persistence_threshold == INT64_MAX);
+    }
+    assert_true(zero_of("{\"zero_optimization\": {\"overlap_comm\": true}}").overlap_comm);
+    assert_false(
+        zero_of("{\"zero_optimization\": {\"stage\": 3, \"overlap_comm\": false}}").overlap_comm);
+}
+
+static void travel(void **state) {
+    (void)state;
+    static const char *const names[] = {"fp32", "bf16", "fp16"};
+    for (int i = 0; i < 3; i++) {
+        char text[64];
+        snprintf(text, sizeof text, "{\"communication_data_type\": \"%s\"}", names[i]);
+        config_case *c = config_case_flags(text, 4, NULL);
+        config_case_accepted(c);
+        assert_int_equal(train_engine_options(&c->config, 16).travel, i);
+        config_case_free(c);
+    }
+    config_case *c = config_case_text("{}");
+    assert_int_equal(train_engine_options(&c->config, 16).travel, SIFR_FP32);
+    config_case_free(c);
+}
+
+/* The types of optimizer state and, with master weights, of gradients; only where bf16 is on. */
+static void state_types(void **state) {
+    (void)state;
+    static const char *const switches[] = {"false", "true"};
+    for (int n = 0; n < 8; n++) {
+        bool enabled = n & 1, masters = n >> 1 & 1, moments = n >> 2;
+        char text[200];
+        snprintf(text, sizeof text,
+                 "{\"bf16\": {\"enabled\": %s, \"bf16_master_weights_and_grads\": %s,"
+                 " \"bf16_optimizer_states\": %s}}",
+                 switches[enabled], switches[masters], switches[moments]);
+        config_case *c = config_case_text(text);
+        config_case_accepted(c);
+        sifr_engine_options options = train_engine_options(&c->config, 16);
+        assert_int_equal(options.masters, enabled && masters ? SIFR_BF16 : SIFR_FP32);
+        assert_int_equal(options.gradients, enabled && masters ? SIFR_BF16 : SIFR_FP32);
+        assert_int_equal(options.travel, enabled && masters ? SIFR_BF16 : SIFR_FP32);
+        assert_int_equal(options.moments, enabled && moments ? SIFR_BF16 : SIFR_FP32);
+        if (!enabled && masters)
+            assert_non_null(strstr(c->lines, "bf16.bf16_master_weights_and_grads = true: no "
+                                             "effect, since bf16.enabled is false"));
+        config_case_free(c);
+    }
+}
+
+/* As DeepSpeed's docs show them. */
+static const char *const stage_3 =
+    "{\"zero_optimization\": {\"stage\": 3, \"contiguous_gradients\": true,"
+    " \"stage3_max_live_parameters\": 2e9, \"stage3_max_reuse_distance\": 3e9,"
+    " \"stage3_prefetch_bucket_size\": 1e7, \"stage3_param_persistence_threshold\": 1e5,"
+    " \"stage3_model_persistence_threshold\": 7e6, \"reduce_bucket_size\": 2e7,"
+    " \"allgather_bucket_size\": 3e7, \"sub_group_size\": 1e8, \"reduce_scatter\": false,"
+    " \"round_robin_gradients\": true, \"overlap_comm\": true}}";
+
+static void given(void **state) {
+    (void)state;
+    sifr_zero_options zero = zero_of(stage_3);
+    assert_true(zero.overlap_comm);
+    assert_int_equal(zero.max_live_parameters, 2000000000);
+    assert_int_equal(zero.max_reuse_distance, 3000000000);
+    assert_int_equal(zero.prefetch_bucket_size, 10000000);
+    assert_int_equal(zero.param_persistence_threshold, 100000);
+    assert_int_equal(zero.model_persistence_threshold, 7000000);
+    assert_int_equal(zero.reduce_bucket_size, 20000000);
+    assert_int_equal(zero.allgather_bucket_size, 30000000);
+    config_said(stage_3, "zero_optimization.sub_group_size",
+                "no effect, since zero_optimization.offload_optimizer.device is \"none\"");
+    config_said(stage_3, "zero_optimization.reduce_scatter", "accepted without effect: a gradient");
+    config_said(stage_3, "zero_optimization.stage3_max_live_parameters", "= 2000000000: Nothing");
+}
+
+/* The effective config says no more of stage 3 than was given, and repeats the run. */
+static void below_stage_3(void **state) {
+    (void)state;
+    static const char *const text =
+        "{\"zero_optimization\": {\"stage\": 2, \"stage3_max_reuse_distance\": 5}}";
+    config_said(text, "zero_optimization.stage3_max_reuse_distance",
+                "= 5: no effect, since zero_optimization.stage is 2");
+    config_said("{\"zero_optimization\": {\"stage\": 3, \"overlap_comm\": false,"
+                " \"stage3_prefetch_bucket_size\": 5}}",
+                "zero_optimization.stage3_prefetch_bucket_size",
+                "= 5 (no effect, overlap_comm is false)");
+    config_said("{}", "zero_optimization.overlap_comm", "= false (default at stages 0 to 2)");
+    config_case *c = config_case_flags(text, 4, NULL);
+    config_case_accepted(c);
+    assert_null(strstr(c->lines, "stage3_max_live"));
+    json_t *effective = train_config_effective(&c->config);
+    json_t *zero = json_object_get(effective, "zero_optimization");
+    assert_null(json_object_get(zero, "stage3_max_live_parameters"));
+    assert_int_equal(json_integer_value(json_object_get(zero, "stage3_max_reuse_distance")), 5);
+    char *again = json_dumps(effective, 0);
+    sifr_zero_options was = zero_of(text), is = zero_of(again);
+    assert_int_equal(was.overlap_comm, is.overlap_comm);
+    assert_memory_equal(&was.reduce_bucket_size, &is.reduce_bucket_size,
+                        sizeof was - offsetof(sifr_zero_options, reduce_bucket_size));
+    free(again);
+    json_decref(effective);
+    config_case_free(c);
+}
+
+/* What would change a result is never passed over. */
+static void refused(void **state) {
+    (void)state;
+    config_refused("{\"zero_optimization\": {\"stage\": 2, \"load_from_fp32_weights\": false}}",
+                   "ds.json: zero_optimization.load_from_fp32_weights is false, which is not built "
+                   "yet; set it to true or leave it out (false rebuilds the masters from 16-bit "
+                   "weights on load.)");
+    config_refused("{\"zero_optimization\": {\"stage\": 3, \"zero_quantized_weights\": true}}",
+                   "ds.json: zero_optimization.zero_quantized_weights is true, which is not built "
+                   "yet; set it to false or leave it out (ZeRO++: int8 all-gather.)");
+    config_refused("{\"zero_optimization\": {\"stage\": 3, \"stage3_max_reuse_distance\": -1}}",
+                   "ds.json: zero_optimization.stage3_max_reuse_distance must be a whole number "
+                   ">= 0 or \"auto\", not -1; its default is 0");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(defaults),      cmocka_unit_test(travel),
+                                       cmocka_unit_test(state_types),   cmocka_unit_test(given),
+                                       cmocka_unit_test(below_stage_3), cmocka_unit_test(refused)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,6 +1,0 @@
-# docs/config.md is what the table of the parser says.
-"$BUILD/config_docs" >config.md
-if ! diff "$SOURCE/docs/config.md" config.md; then
-    echo "docs/config.md is not what src/train/config_keys.c says: run make docs"
-    exit 1
-fi
