@@ -51,12 +51,13 @@ static void print_words(const char *words) {
     }
 }
 
-static void print_type(const train_key *key) {
+static void print_type(const config_key *key) {
     static const char *const names[] = {
-        [TRAIN_SECTION] = "section", [TRAIN_BOOL] = "true or false", [TRAIN_INT] = "whole number",
-        [TRAIN_BYTES] = "bytes",     [TRAIN_NUMBER] = "number",      [TRAIN_TEXT] = "string",
-        [TRAIN_CHOICE] = "",         [TRAIN_TEXTS] = "strings",      [TRAIN_NUMBERS] = "numbers",
-        [TRAIN_ANY] = "any",
+        [CONFIG_SECTION] = "section",  [CONFIG_BOOL] = "true or false",
+        [CONFIG_INT] = "whole number", [CONFIG_BYTES] = "bytes",
+        [CONFIG_NUMBER] = "number",    [CONFIG_TEXT] = "string",
+        [CONFIG_CHOICE] = "",          [CONFIG_TEXTS] = "strings",
+        [CONFIG_NUMBERS] = "numbers",  [CONFIG_ANY] = "any",
     };
     fputs(names[key->type], stdout);
     if (key->choices) {
@@ -67,10 +68,10 @@ static void print_type(const train_key *key) {
     if (key->unit[0]) printf(", %s", key->unit);
 }
 
-static void print_status(const train_key *key) {
+static void print_status(const config_key *key) {
     static const char *const names[] = {
-        [TRAIN_BUILT] = "**built**", [TRAIN_NO_EFFECT] = "no effect", [TRAIN_LATER] = "later",
-        [TRAIN_REMOVED] = "refused", [TRAIN_ALIAS] = "old name",
+        [CONFIG_BUILT] = "**built**", [CONFIG_NO_EFFECT] = "no effect", [CONFIG_LATER] = "later",
+        [CONFIG_REMOVED] = "refused", [CONFIG_ALIAS] = "old name",
     };
     fputs(names[key->status], stdout);
     if (key->later) {
@@ -79,7 +80,7 @@ static void print_status(const train_key *key) {
     }
 }
 
-static void print_row(const train_key *key) {
+static void print_row(const config_key *key) {
     printf("| `%s` | ", key->path);
     print_type(key);
     if (key->fallback) {
@@ -97,7 +98,7 @@ static void print_row(const train_key *key) {
     }
     if (strncmp(key->path, "sifr.", 5) == 0 || key->flag) {
         char flag[64];
-        snprintf(flag, sizeof flag, "%s", key->flag ? key->flag : train_key_leaf(key));
+        snprintf(flag, sizeof flag, "%s", key->flag ? key->flag : config_key_leaf(key));
         for (char *c = flag; *c; c++) {
             if (*c == '_') *c = '-';
         }
@@ -110,19 +111,19 @@ static void print_row(const train_key *key) {
 static void print_table(size_t from, size_t to) {
     puts("\n| key | type | default | here | what it does |\n|---|---|---|---|---|");
     for (size_t i = from; i < to; i++) {
-        if (train_key_at(i)->type != TRAIN_SECTION || train_key_at(i)->alias) {
-            print_row(train_key_at(i));
+        if (config_key_at(i)->type != CONFIG_SECTION || config_key_at(i)->alias) {
+            print_row(config_key_at(i));
         }
     }
 }
 
-static bool is_top_section(const train_key *key) {
-    return key->type == TRAIN_SECTION && !key->alias && !strchr(key->path, '.');
+static bool is_top_section(const config_key *key) {
+    return key->type == CONFIG_SECTION && !key->alias && !strchr(key->path, '.');
 }
 
 /* Whether row `i` still belongs to the table of the section `name` ("" is the top level). */
 static bool is_inside(size_t i, const char *name) {
-    const train_key *key = train_key_at(i);
+    const config_key *key = config_key_at(i);
     if (is_top_section(key)) return false;
     return name[0] ? strncmp(key->path, name, strlen(name)) == 0 && key->path[strlen(name)] == '.'
                    : !strchr(key->path, '.');
@@ -130,8 +131,8 @@ static bool is_inside(size_t i, const char *name) {
 
 int main(void) {
     fputs(intro, stdout);
-    for (size_t i = 0; i < train_key_count();) {
-        const train_key *key = train_key_at(i);
+    for (size_t i = 0; i < config_key_count();) {
+        const config_key *key = config_key_at(i);
         const char *name = "";
         size_t from = i;
         if (is_top_section(key)) {
@@ -142,7 +143,7 @@ int main(void) {
             puts(i == 0 ? "\n## Top level" : "\n## More keys of the top level");
         }
         size_t to = from;
-        while (to < train_key_count() && is_inside(to, name)) to++;
+        while (to < config_key_count() && is_inside(to, name)) to++;
         print_table(from, to);
         i = to;
     }

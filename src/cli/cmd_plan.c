@@ -209,7 +209,7 @@ static bool find_short(cli_plan_report *r) {
 
 /* The config's own step. */
 static sifr_status plan_own(cli_plan_report *r, plan_settings *settings, sifr_error *error) {
-    if (r->config.step_order == TRAIN_STEP_AUTO) {
+    if (r->config.step_order == CONFIG_STEP_AUTO) {
         BASE_TRY(engine_choose_order(r->model, r->dev, settings, &r->machine, &r->choice,
                                      &r->schedule, error));
         settings->order = r->choice.order;
@@ -333,20 +333,20 @@ static sifr_status check_ranks(const plan_command *command, sifr_error *error) {
 }
 
 /* With --fit only the global batch has to be there: how it is cut is what is looked for. */
-static sifr_status resolve(const plan_command *command, train_config *config, sifr_error *error) {
+static sifr_status resolve(const plan_command *command, sifr_config *config, sifr_error *error) {
     static const char *const cuts[] = {
         "train_micro_batch_size_per_gpu", "sifr.per_device_train_batch_size",
         "gradient_accumulation_steps", "sifr.gradient_accumulation_steps"};
-    sifr_status status = train_config_resolve(config, command->world_size, error);
-    if (status != SIFR_USAGE || !command->fit || !train_config_gives(config, "train_batch_size"))
+    sifr_status status = config_resolve(config, command->world_size, error);
+    if (status != SIFR_USAGE || !command->fit || !config_gives(config, "train_batch_size"))
         return status;
     for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++)
-        BASE_TRY(train_config_set(config, cuts[i], "auto", error));
-    return train_config_resolve(config, command->world_size, error);
+        BASE_TRY(config_set(config, cuts[i], "auto", error));
+    return config_resolve(config, command->world_size, error);
 }
 
 /* A disk that is not at hand is a size; the config then has a directory's usual name. */
-static sifr_status name_disk(plan_command *command, train_config *config, sifr_error *error) {
+static sifr_status name_disk(plan_command *command, sifr_config *config, sifr_error *error) {
     static const char *const keys[] = {"zero_optimization.offload_optimizer.nvme_path",
                                        "sifr.nvme_path"};
     const char *path = command->nvme;
@@ -359,8 +359,8 @@ static sifr_status name_disk(plan_command *command, train_config *config, sifr_e
         return base_fail(error, SIFR_USAGE,
                          "--nvme %s: no directory here, and no size such as 4TiB", path);
     for (int i = 0; i < 2; i++) {
-        bool given = command->nvme_bytes && train_config_gives(config, keys[i]);
-        if (!given) BASE_TRY(train_config_set(config, keys[i], path, error));
+        bool given = command->nvme_bytes && config_gives(config, keys[i]);
+        if (!given) BASE_TRY(config_set(config, keys[i], path, error));
     }
     return SIFR_OK;
 }
@@ -368,8 +368,8 @@ static sifr_status name_disk(plan_command *command, train_config *config, sifr_e
 static sifr_status make_plan(plan_command *command, cli_plan_report *r, sifr_error *error) {
     sifr_log log = cli_log("plan");
     BASE_TRY(check_ranks(command, error));
-    BASE_TRY(train_config_create(&r->config, error));
-    if (command->config) BASE_TRY(train_config_load(&r->config, command->config, error));
+    BASE_TRY(config_create(&r->config, error));
+    if (command->config) BASE_TRY(config_load(&r->config, command->config, error));
     BASE_TRY(cli_train_flags_set(&command->flags, &r->config, error));
     BASE_TRY(name_disk(command, &r->config, error));
     BASE_TRY(resolve(command, &r->config, error));
@@ -418,7 +418,7 @@ static int plan(plan_command *command) {
     plan_memo_free(r->memo);
     device_close(r->dev);
     sifr_model_free(r->model);
-    train_config_free(&r->config);
+    config_free(&r->config);
     free(r);
     return code;
 }

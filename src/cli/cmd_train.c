@@ -131,7 +131,7 @@ static json_t *describe_wire(const train_wire *wire) {
     return result;
 }
 
-static int print_json(const train_config *config, const train_outcome *o) {
+static int print_json(const sifr_config *config, const train_outcome *o) {
     json_t *result = json_pack(
         "{s:s, s:I, s:I, s:I, s:o, s:o, s:o, s:I, s:I, s:o, s:o, s:I, s:I, s:I, s:i}", "output",
         config->output, "first_step", (json_int_t)o->first_step, "steps", (json_int_t)o->steps,
@@ -151,7 +151,7 @@ static int print_json(const train_config *config, const train_outcome *o) {
     return SIFR_OK;
 }
 
-static void print_summary(const train_config *config, const train_host *host,
+static void print_summary(const sifr_config *config, const train_host *host,
                           const train_outcome *o) {
     char tokens[32], rate[32], planned[32], measured[32];
     if (o->signal) {
@@ -176,7 +176,7 @@ static void print_summary(const train_config *config, const train_host *host,
     train_say(host, "model: %s", config->output);
 }
 
-static int print_outcome(const train_command *command, const train_config *config,
+static int print_outcome(const train_command *command, const sifr_config *config,
                          const train_host *host, const train_outcome *outcome) {
     print_summary(config, host, outcome);
     return command->json ? print_json(config, outcome) : SIFR_OK;
@@ -199,7 +199,7 @@ static sifr_status share_cores(comm_group *group, train_host *host, sifr_error *
     return SIFR_OK;
 }
 
-static int run(const train_command *command, train_config *config, comm_group *group, bool *alone,
+static int run(const train_command *command, sifr_config *config, comm_group *group, bool *alone,
                sifr_error *error) {
     FILE *stream = command->json ? stderr : stdout;
     train_outcome outcome;
@@ -246,16 +246,15 @@ static sifr_status open_group(const sifr_log *log, comm_group **group, sifr_erro
     return comm_open_self(group, error);
 }
 
-static sifr_status configure(const train_command *command, train_config *config,
-                             sifr_error *error) {
-    BASE_TRY(train_config_create(config, error));
-    if (command->config) BASE_TRY(train_config_load(config, command->config, error));
+static sifr_status configure(const train_command *command, sifr_config *config, sifr_error *error) {
+    BASE_TRY(config_create(config, error));
+    if (command->config) BASE_TRY(config_load(config, command->config, error));
     return cli_train_flags_set(&command->flags, config, error);
 }
 
 /* As one of the ranks, or as the only one. */
 static int train(const train_command *command) {
-    train_config config;
+    sifr_config config;
     comm_group *group;
     sifr_error error = {0};
     bool alone = false;
@@ -270,32 +269,32 @@ static int train(const train_command *command) {
     int code = status == SIFR_OK ? run(command, &config, group, &alone, &error) : (int)status;
     if (error.status != SIFR_OK) code = fail_on_rank(group, alone, &error);
     comm_close(group);
-    train_config_free(&config);
+    config_free(&config);
     return code;
 }
 
 /* Refuses before any rank starts what this process can see by itself. */
 static int launch(const train_command *command, const cli_launch_choice *choice, int argc,
                   char **argv) {
-    train_config config;
+    sifr_config config;
     sifr_error error = {0};
     sifr_status status = configure(command, &config, &error);
-    if (status == SIFR_OK) status = train_config_resolve(&config, choice->ranks, &error);
-    train_config_free(&config);
+    if (status == SIFR_OK) status = config_resolve(&config, choice->ranks, &error);
+    config_free(&config);
     if (status != SIFR_OK) return cli_fail("train", &error);
     return cli_launch(argc, argv, choice);
 }
 
 static int explain(const train_command *command, int ranks) {
-    train_config config;
+    sifr_config config;
     sifr_error error = {0};
     if (comm_launcher_rank() > 0) return SIFR_OK; /* the first one speaks */
     sifr_status status = configure(command, &config, &error);
     if (status == SIFR_OK) {
-        status = train_config_resolve(&config, ranks, &error);
-        train_config_explain(&config, print_line, NULL);
+        status = config_resolve(&config, ranks, &error);
+        config_explain(&config, print_line, NULL);
     }
-    train_config_free(&config);
+    config_free(&config);
     return status == SIFR_OK ? SIFR_OK : cli_fail("train", &error);
 }
 

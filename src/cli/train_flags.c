@@ -5,7 +5,7 @@
 
 size_t cli_train_flags_make(cli_train_flags *flags, cli_option *options) {
     while (flags->count < CLI_TRAIN_FLAGS &&
-           train_config_flag(flags->count, &flags->rows[flags->count].flag)) {
+           config_flag_at(flags->count, &flags->rows[flags->count].flag)) {
         cli_train_flag *row = &flags->rows[flags->count];
         cli_option option = {.name = row->flag.name,
                              .kind = CLI_TEXT,
@@ -24,17 +24,17 @@ size_t cli_train_flags_make(cli_train_flags *flags, cli_option *options) {
     return flags->count;
 }
 
-sifr_status cli_train_flags_set(const cli_train_flags *flags, train_config *config,
+sifr_status cli_train_flags_set(const cli_train_flags *flags, sifr_config *config,
                                 sifr_error *error) {
     for (size_t i = 0; i < flags->count; i++) {
         const cli_train_flag *row = &flags->rows[i];
         if (!row->given) continue;
         if (!row->flag.many) {
-            BASE_TRY(train_config_set(config, row->flag.name, row->flag.argument ? row->text : NULL,
-                                      error));
+            BASE_TRY(
+                config_set(config, row->flag.name, row->flag.argument ? row->text : NULL, error));
         }
         for (size_t w = 0; row->flag.many && w < row->list.count; w++)
-            BASE_TRY(train_config_set(config, row->flag.name, row->list.items[w], error));
+            BASE_TRY(config_set(config, row->flag.name, row->list.items[w], error));
     }
     return SIFR_OK;
 }

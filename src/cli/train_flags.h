@@ -10,7 +10,7 @@ enum { CLI_TRAIN_FLAGS = 64 }; /* at most */
 
 /* One row of the table, as an option. */
 typedef struct cli_train_flag {
-    train_flag flag;
+    config_flag flag;
     char help[256];
     const char *text;
     bool on, given;
@@ -27,7 +27,7 @@ typedef struct cli_train_flags {
 size_t cli_train_flags_make(cli_train_flags *flags, cli_option *options);
 
 /* Hands what was given to the config. */
-sifr_status cli_train_flags_set(const cli_train_flags *flags, train_config *config,
+sifr_status cli_train_flags_set(const cli_train_flags *flags, sifr_config *config,
                                 sifr_error *error) SIFR_MUST_CHECK;
 
 void cli_train_flags_free(cli_train_flags *flags);

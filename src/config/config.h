@@ -3,12 +3,12 @@
  * docs/config.md are made from it.
  *
  * Order of calls:
- *     train_config_create                      every key at its default
- *     train_config_load / train_config_parse   a config file (may be left out)
- *     train_config_set …                       flags
- *     train_config_resolve                     "auto", defaults, batch sizes; refuses what is not
+ *     config_create                      every key at its default
+ *     config_load / config_parse   a config file (may be left out)
+ *     config_set …                       flags
+ *     config_resolve                     "auto", defaults, batch sizes; refuses what is not
  *                                              built; the plain fields below are valid after it
- *     train_config_set_total_steps             once the data is known: steps of the whole run
+ *     config_set_total_steps             once the data is known: steps of the whole run
  * Errors of keys and values are SIFR_USAGE with the key's path; a file that cannot be read is
  * SIFR_FAILED. Nothing here logs or prints. */
 #ifndef CONFIG_CONFIG_H
@@ -23,115 +23,115 @@
 #include "config/lr_schedule.h"
 
 /* The order of each enum is the order of the spellings in the table. */
-typedef enum train_optimizer_kind { TRAIN_ADAMW, TRAIN_ADAM } train_optimizer_kind;
-typedef enum train_step_order {
-    TRAIN_STEP_AUTO,
-    TRAIN_STEP_BATCH,
-    TRAIN_STEP_UNIT
-} train_step_order;
-typedef enum train_gradient_order {
-    TRAIN_GRADIENT_TREE,
-    TRAIN_GRADIENT_SEQUENTIAL
-} train_gradient_order;
-typedef enum train_recompute {
-    TRAIN_RECOMPUTE_NONE,
-    TRAIN_RECOMPUTE_UNIT,
-    TRAIN_RECOMPUTE_AUTO
-} train_recompute;
-typedef enum train_tier { TRAIN_TIER_NONE, TRAIN_TIER_CPU, TRAIN_TIER_NVME } train_tier;
-typedef enum train_state_kind {
-    TRAIN_STATE_ALL,
-    TRAIN_STATE_MASTERS,
-    TRAIN_STATE_MOMENTS
-} train_state_kind;
-typedef enum train_dtype { TRAIN_FP32, TRAIN_BF16, TRAIN_FP16 } train_dtype;
+typedef enum config_optimizer_kind { CONFIG_ADAMW, CONFIG_ADAM } config_optimizer_kind;
+typedef enum config_step_order {
+    CONFIG_STEP_AUTO,
+    CONFIG_STEP_BATCH,
+    CONFIG_STEP_UNIT
+} config_step_order;
+typedef enum config_gradient_order {
+    CONFIG_GRADIENT_TREE,
+    CONFIG_GRADIENT_SEQUENTIAL
+} config_gradient_order;
+typedef enum config_recompute {
+    CONFIG_RECOMPUTE_NONE,
+    CONFIG_RECOMPUTE_UNIT,
+    CONFIG_RECOMPUTE_AUTO
+} config_recompute;
+typedef enum config_tier { CONFIG_TIER_NONE, CONFIG_TIER_CPU, CONFIG_TIER_NVME } config_tier;
+typedef enum config_state_kind {
+    CONFIG_STATE_ALL,
+    CONFIG_STATE_MASTERS,
+    CONFIG_STATE_MOMENTS
+} config_state_kind;
+typedef enum config_dtype { CONFIG_FP32, CONFIG_BF16, CONFIG_FP16 } config_dtype;
 
-typedef struct train_optimizer {
-    train_optimizer_kind kind;
+typedef struct config_optimizer {
+    config_optimizer_kind kind;
     double lr, beta1, beta2, eps, weight_decay;
     bool bias_correction;
     bool decoupled; /* true: AdamW; false: weight decay is added to the gradient (L2) */
-} train_optimizer;
+} config_optimizer;
 
 /* `operations`: bit 1 << comm_operation for each that is logged. */
-typedef struct train_comms_logger {
+typedef struct config_comms_logger {
     bool enabled, verbose;
     uint32_t operations;
-} train_comms_logger;
+} config_comms_logger;
 
 /* DeepSpeed's "fp16" section. */
-typedef struct train_fp16 {
+typedef struct config_fp16 {
     bool enabled;
     double loss_scale; /* fixed; 0: dynamic, as the rest says */
     int64_t initial_scale_power, loss_scale_window, hysteresis;
     bool consecutive_hysteresis;
     double min_loss_scale;
-} train_fp16;
+} config_fp16;
 
 /* DeepSpeed's keys of zero_optimization that say how ranks exchange what is cut, in elements. */
-typedef struct train_zero {
+typedef struct config_zero {
     bool overlap_comm;
     int64_t reduce_bucket_size, allgather_bucket_size, prefetch_bucket_size;
     int64_t max_live_parameters, max_reuse_distance;
     int64_t param_persistence_threshold, model_persistence_threshold;
-} train_zero;
+} config_zero;
 
 /* DeepSpeed's offload_optimizer, with sub_group_size, and its "aio" section. Counts of 0 are worked
  * out from the model. */
-typedef struct train_offload {
-    train_tier device;
-    train_state_kind state; /* what of the state that is */
-    const char *nvme_path;  /* as given; NULL where not */
+typedef struct config_offload {
+    config_tier device;
+    config_state_kind state; /* what of the state that is */
+    const char *nvme_path;   /* as given; NULL where not */
     int64_t sub_group_size, buffer_count;
     bool pin_memory, pipeline_read, pipeline_write;
     double ratio; /* share of the state that is offloaded */
-} train_offload;
+} config_offload;
 
 /* DeepSpeed's offload_param. */
-typedef struct train_offload_param {
-    train_tier device;
+typedef struct config_offload_param {
+    config_tier device;
     const char *nvme_path; /* as given; NULL where not */
     int64_t buffer_count, buffer_size, max_in_cpu;
     bool pin_memory;
-} train_offload_param;
+} config_offload_param;
 
-typedef struct train_aio {
+typedef struct config_aio {
     int64_t block_size, queue_depth, threads;
     bool single_submit, overlap_events;
-} train_aio;
+} config_aio;
 
 /* DeepSpeed's activation_checkpointing, and what bounds "recompute": "auto". */
-typedef struct train_activations {
+typedef struct config_activations {
     int64_t memory;      /* bytes; 0: not given, what the machine leaves */
     int64_t checkpoints; /* 0: every unit's input */
     int64_t tile_tokens; /* 0: all at once */
     bool profile;
     bool partition; /* partition_activations is asked for: there is nothing to split */
     bool on_host;   /* cpu_checkpointing: where devices have memory of their own */
-} train_activations;
+} config_activations;
 
-typedef struct train_setting train_setting; /* one key's value and where it came from */
+typedef struct config_setting config_setting; /* one key's value and where it came from */
 
-typedef struct train_config {
+typedef struct sifr_config {
     /* DeepSpeed's keys. train_batch_size = micro_batch_size x gradient_accumulation_steps x
      * world_size, in sequences. */
     int64_t train_batch_size, micro_batch_size, gradient_accumulation_steps, world_size;
     double gradient_clipping; /* global L2 norm; 0: off */
     int64_t steps_per_print;  /* 0: not given */
     bool wall_clock_breakdown, memory_breakdown;
-    train_comms_logger comms_logger;
+    config_comms_logger comms_logger;
     bool bf16;                       /* bf16 parameters beside fp32 masters */
-    train_fp16 fp16;                 /* the same in fp16; neither: fp32 */
+    config_fp16 fp16;                /* the same in fp16; neither: fp32 */
     bool bf16_masters, bf16_moments; /* where bf16: no masters beside, moments in bf16 too */
-    train_dtype grad_accum_dtype;
+    config_dtype grad_accum_dtype;
     int64_t zero_stage;
-    train_zero zero;
-    train_offload offload;
-    train_offload_param offload_param;
-    train_aio aio;
-    train_dtype communication_type;
-    train_optimizer optimizer;
-    train_lr_schedule schedule; /* total_num_steps is 0 until known where it is "auto" */
+    config_zero zero;
+    config_offload offload;
+    config_offload_param offload_param;
+    config_aio aio;
+    config_dtype communication_type;
+    config_optimizer optimizer;
+    config_lr_schedule schedule; /* total_num_steps is 0 until known where it is "auto" */
 
     /* The "sifr" section and the flags. Paths are as given; NULL where not given. */
     const char *model, *output, *eval_data;
@@ -149,12 +149,12 @@ typedef struct train_config {
     int64_t save_steps;       /* 0: at the end only */
     int64_t save_total_limit; /* checkpoints kept; 0: all */
     bool resume;
-    train_step_order step_order;
-    train_gradient_order gradient_order;
-    train_recompute recompute;
-    train_activations activations;
-    train_tier offload_gradients;
-    train_tier offload_activations;
+    config_step_order step_order;
+    config_gradient_order gradient_order;
+    config_recompute recompute;
+    config_activations activations;
+    config_tier offload_gradients;
+    config_tier offload_activations;
     const char *nvme_path;           /* of the activations, as given; NULL where not */
     const char *trace;               /* file of the timeline; NULL: none */
     int64_t trace_first, trace_last; /* steps of the run; 0: the second to the fourth done */
@@ -162,74 +162,72 @@ typedef struct train_config {
     int64_t collective_timeout;      /* seconds; 0: none */
 
     /* Private to config_*.c. */
-    train_setting *settings; /* one for each row of the table; all strings above point into it */
-    char *name;              /* of the file, for messages */
+    config_setting *settings; /* one for each row of the table; all strings above point into it */
+    char *name;               /* of the file, for messages */
     const char **data_list, **freeze_list;
     bool resolved;
-} train_config;
+} sifr_config;
 
-/* Everything at its default. On failure, as after train_config_free, *config is zeroed. */
-sifr_status train_config_create(train_config *config, sifr_error *error) SIFR_MUST_CHECK;
-void train_config_free(train_config *config); /* harmless on a zeroed one */
+/* Everything at its default. On failure, as after config_free, *config is zeroed. */
+sifr_status config_create(sifr_config *config, sifr_error *error) SIFR_MUST_CHECK;
+void config_free(sifr_config *config); /* harmless on a zeroed one */
 
 /* Reads a config file: JSON, with comments (//, #, block) and trailing commas. Unknown and
  * duplicate keys, wrong types and values out of range are refused. Once for each config. */
-sifr_status train_config_load(train_config *config, const char *path,
-                              sifr_error *error) SIFR_MUST_CHECK;
+sifr_status config_load(sifr_config *config, const char *path, sifr_error *error) SIFR_MUST_CHECK;
 /* The same from memory; `name` begins the messages. */
-sifr_status train_config_parse(train_config *config, const char *text, size_t size,
-                               const char *name, sifr_error *error) SIFR_MUST_CHECK;
+sifr_status config_parse(sifr_config *config, const char *text, size_t size, const char *name,
+                         sifr_error *error) SIFR_MUST_CHECK;
 
 /* One flag over the file. `name` is that of the flag ("max-steps" or "max_steps"), or a key's full
  * path ("optimizer.params.lr"). `text` is as typed (counts accept 4k, 1e9); NULL for a switch. For
  * a list, the first call replaces what the file says and further calls append. */
-sifr_status train_config_set(train_config *config, const char *name, const char *text,
-                             sifr_error *error) SIFR_MUST_CHECK;
+sifr_status config_set(sifr_config *config, const char *name, const char *text,
+                       sifr_error *error) SIFR_MUST_CHECK;
 
 /* Works out everything that the file and the flags leave open and fills the fields in. May be
  * called again with another world size. */
-sifr_status train_config_resolve(train_config *config, int64_t world_size,
-                                 sifr_error *error) SIFR_MUST_CHECK;
+sifr_status config_resolve(sifr_config *config, int64_t world_size,
+                           sifr_error *error) SIFR_MUST_CHECK;
 
 /* Whether the file or a flag gives the key of this full path a value ("auto" is none). */
-bool train_config_gives(const train_config *config, const char *path);
+bool config_gives(const sifr_config *config, const char *path);
 
 /* The steps of the run, where they follow from the data (num_train_epochs): resolves a
- * total_num_steps of "auto". Harmless where that is already known. After train_config_resolve. */
-sifr_status train_config_set_total_steps(train_config *config, int64_t steps,
-                                         sifr_error *error) SIFR_MUST_CHECK;
+ * total_num_steps of "auto". Harmless where that is already known. After config_resolve. */
+sifr_status config_set_total_steps(sifr_config *config, int64_t steps,
+                                   sifr_error *error) SIFR_MUST_CHECK;
 
 /* One line for each key that the file or a flag sets, and for each built key that was "auto" or
  * left at its default: "path = value: what it does, or why it has no effect". Where
- * train_config_resolve refused the config, the lines still say of each key what would become of
+ * config_resolve refused the config, the lines still say of each key what would become of
  * it. `line` lives during the call only. */
-typedef void train_config_line(void *user, const char *line);
-void train_config_explain(const train_config *config, train_config_line *write, void *user);
+typedef void config_line(void *user, const char *line);
+void config_explain(const sifr_config *config, config_line *write, void *user);
 
-/* The effective config, a new object that the caller owns: fed to train_config_parse it repeats
- * the run. After train_config_resolve. NULL when memory ran out. */
-json_t *train_config_effective(const train_config *config);
+/* The effective config, a new object that the caller owns: fed to config_parse it repeats
+ * the run. After config_resolve. NULL when memory ran out. */
+json_t *config_effective(const sifr_config *config);
 
 /* The effective config as text, indented, with each number in the fewest digits that read back as
  * the same; *out is the caller's to free. */
-sifr_status train_config_text(const train_config *config, char **out,
-                              sifr_error *error) SIFR_MUST_CHECK;
+sifr_status config_text(const sifr_config *config, char **out, sifr_error *error) SIFR_MUST_CHECK;
 
 /* The same into a file (through a base_writer). */
-sifr_status train_config_save(const train_config *config, const char *path,
-                              sifr_error *error) SIFR_MUST_CHECK;
+sifr_status config_save(const sifr_config *config, const char *path,
+                        sifr_error *error) SIFR_MUST_CHECK;
 
 /* The flags that the table makes, for the program's option parser and its --help. */
-typedef struct train_flag {
+typedef struct config_flag {
     char name[64];        /* "max-steps", without the dashes */
     const char *path;     /* the key it sets: "sifr.max_steps" */
     const char *argument; /* "N", "X", "PATH", "TEXT", "a|b"; NULL: a switch */
     bool many;            /* takes one or more arguments */
     const char *fallback; /* default as JSON, NULL where there is none */
     const char *doc;      /* one line */
-} train_flag;
+} config_flag;
 
 /* The flag number `index`, from 0; false behind the last one. */
-bool train_config_flag(size_t index, train_flag *flag);
+bool config_flag_at(size_t index, config_flag *flag);
 
 #endif

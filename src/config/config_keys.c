@@ -9,22 +9,22 @@
 
 #include "config/config.h"
 
-#define SECTION TRAIN_SECTION
-#define BOOL TRAIN_BOOL
-#define INT TRAIN_INT
-#define BYTES TRAIN_BYTES
-#define NUMBER TRAIN_NUMBER
-#define TEXT TRAIN_TEXT
-#define CHOICE TRAIN_CHOICE
-#define TEXTS TRAIN_TEXTS
-#define NUMBERS TRAIN_NUMBERS
-#define ANY TRAIN_ANY
-#define BUILT TRAIN_BUILT
-#define NONE TRAIN_NO_EFFECT
-#define LATER TRAIN_LATER
-#define REMOVED TRAIN_REMOVED
-#define ALIAS TRAIN_ALIAS
-#define FIELD(name) .field = offsetof(train_config, name) + 1
+#define SECTION CONFIG_SECTION
+#define BOOL CONFIG_BOOL
+#define INT CONFIG_INT
+#define BYTES CONFIG_BYTES
+#define NUMBER CONFIG_NUMBER
+#define TEXT CONFIG_TEXT
+#define CHOICE CONFIG_CHOICE
+#define TEXTS CONFIG_TEXTS
+#define NUMBERS CONFIG_NUMBERS
+#define ANY CONFIG_ANY
+#define BUILT CONFIG_BUILT
+#define NONE CONFIG_NO_EFFECT
+#define LATER CONFIG_LATER
+#define REMOVED CONFIG_REMOVED
+#define ALIAS CONFIG_ALIAS
+#define FIELD(name) .field = offsetof(sifr_config, name) + 1
 #define KEY(path_, type_, status_, fallback_, unit_, doc_, ...)                                    \
     {                                                                                              \
         .path = path_, .type = type_, .status = status_, .fallback = fallback_, .unit = unit_,     \
@@ -43,7 +43,7 @@
 #define WARMUPS "WarmupLR|WarmupDecayLR"
 
 /* clang-format off */
-static const train_key train_keys[] = {
+static const config_key config_keys[] = {
 KEY("train_batch_size", INT, BUILT, NULL, "sequences", "The global batch of one optimizer step: train_micro_batch_size_per_gpu x gradient_accumulation_steps x ranks.", .range = "> 0", FIELD(train_batch_size)),
 KEY("train_micro_batch_size_per_gpu", INT, BUILT, NULL, "sequences", "What one rank works on at a time.", .range = "> 0", FIELD(micro_batch_size)),
 KEY("gradient_accumulation_steps", INT, BUILT, NULL, "", "Micro batches that one rank adds up before a step.", .range = "> 0", FIELD(gradient_accumulation_steps)),
@@ -454,35 +454,35 @@ KEY("sifr.logging_steps", INT, BUILT, "1", "steps", "Records loss, rate and norm
 };
 /* clang-format on */
 
-enum { TRAIN_KEYS = sizeof train_keys / sizeof *train_keys };
+enum { CONFIG_KEYS = sizeof config_keys / sizeof *config_keys };
 
-const train_key *train_key_at(size_t index) {
-    return index < TRAIN_KEYS ? &train_keys[index] : NULL;
+const config_key *config_key_at(size_t index) {
+    return index < CONFIG_KEYS ? &config_keys[index] : NULL;
 }
 
-size_t train_key_count(void) {
-    return TRAIN_KEYS;
+size_t config_key_count(void) {
+    return CONFIG_KEYS;
 }
 
-const train_key *train_key_find(const char *path, size_t *index) {
-    for (size_t i = 0; i < TRAIN_KEYS; i++) {
-        if (strcmp(train_keys[i].path, path) == 0) {
+const config_key *config_key_find(const char *path, size_t *index) {
+    for (size_t i = 0; i < CONFIG_KEYS; i++) {
+        if (strcmp(config_keys[i].path, path) == 0) {
             if (index) *index = i;
-            return &train_keys[i];
+            return &config_keys[i];
         }
     }
     return NULL;
 }
 
-const char *train_key_leaf(const train_key *key) {
+const char *config_key_leaf(const config_key *key) {
     const char *dot = strrchr(key->path, '.');
     return dot ? dot + 1 : key->path;
 }
 
-const train_key *train_key_gate(const train_key *key) {
-    if (key->gate) return train_key_find(key->gate, NULL);
+const config_key *config_key_gate(const config_key *key) {
+    if (key->gate) return config_key_find(key->gate, NULL);
     static const char *const switches[] = {"enabled", "device"};
-    const char *leaf = train_key_leaf(key);
+    const char *leaf = config_key_leaf(key);
     if (leaf == key->path) return NULL;
     for (size_t i = 0; i < sizeof switches / sizeof *switches; i++) {
         char path[256];
@@ -490,13 +490,13 @@ const train_key *train_key_gate(const train_key *key) {
         if (length + strlen(switches[i]) >= sizeof path) return NULL;
         memcpy(path, key->path, length);
         strcpy(path + length, switches[i]);
-        const train_key *gate = train_key_find(path, NULL);
+        const config_key *gate = config_key_find(path, NULL);
         if (gate) return gate == key ? NULL : gate;
     }
     return NULL;
 }
 
-bool train_key_has_word(const char *words, const char *word, int *index, char spelling[64]) {
+bool config_key_has_word(const char *words, const char *word, int *index, char spelling[64]) {
     size_t length = strlen(word);
     for (int i = 0; words; i++) {
         const char *end = strchr(words, '|');

@@ -7,31 +7,31 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-typedef enum train_key_type {
-    TRAIN_SECTION, /* an object whose members have rows of their own */
-    TRAIN_BOOL,
-    TRAIN_INT,   /* 500000000 or 5e8 */
-    TRAIN_BYTES, /* the same, or "24GiB" */
-    TRAIN_NUMBER,
-    TRAIN_TEXT,
-    TRAIN_CHOICE,  /* one of `choices`, in any case of letters */
-    TRAIN_TEXTS,   /* a list of strings; one string counts as a list of one */
-    TRAIN_NUMBERS, /* a list of numbers */
-    TRAIN_ANY      /* any value; what is inside has no rows */
-} train_key_type;
+typedef enum config_key_type {
+    CONFIG_SECTION, /* an object whose members have rows of their own */
+    CONFIG_BOOL,
+    CONFIG_INT,   /* 500000000 or 5e8 */
+    CONFIG_BYTES, /* the same, or "24GiB" */
+    CONFIG_NUMBER,
+    CONFIG_TEXT,
+    CONFIG_CHOICE,  /* one of `choices`, in any case of letters */
+    CONFIG_TEXTS,   /* a list of strings; one string counts as a list of one */
+    CONFIG_NUMBERS, /* a list of numbers */
+    CONFIG_ANY      /* any value; what is inside has no rows */
+} config_key_type;
 
-typedef enum train_key_status {
-    TRAIN_BUILT,     /* done, except for the choices listed in `later` */
-    TRAIN_NO_EFFECT, /* accepted; `doc` says why it changes nothing here */
-    TRAIN_LATER,   /* known, not built yet: values that ask for nothing pass, others are refused */
-    TRAIN_REMOVED, /* like TRAIN_LATER, but nothing to wait for: `doc` says what to use */
-    TRAIN_ALIAS    /* an old or other spelling of the key `alias` */
-} train_key_status;
+typedef enum config_key_status {
+    CONFIG_BUILT,     /* done, except for the choices listed in `later` */
+    CONFIG_NO_EFFECT, /* accepted; `doc` says why it changes nothing here */
+    CONFIG_LATER,   /* known, not built yet: values that ask for nothing pass, others are refused */
+    CONFIG_REMOVED, /* like CONFIG_LATER, but nothing to wait for: `doc` says what to use */
+    CONFIG_ALIAS    /* an old or other spelling of the key `alias` */
+} config_key_status;
 
-typedef struct train_key {
+typedef struct config_key {
     const char *path; /* "zero_optimization.stage" */
-    train_key_type type;
-    train_key_status status;
+    config_key_type type;
+    config_key_status status;
     const char *fallback; /* default, as JSON; NULL: none */
     const char *unit;     /* "elements", "bytes", "steps" …; "" where there is none */
     const char *doc;      /* one line */
@@ -48,26 +48,26 @@ typedef struct train_key {
     const char *over;       /* the DeepSpeed key that this one gives a value to */
     const char *flag;       /* the flag's name; the last part of the path for keys of "sifr" */
     const char *argument;   /* what --help calls its value */
-    size_t field;           /* offset in train_config, plus one; 0: none */
+    size_t field;           /* offset in sifr_config, plus one; 0: none */
     bool ungated; /* asks even where its section is not switched on by name; of a section: asks
               by being there */
-} train_key;
+} config_key;
 
 /* The row number `index`, from 0; NULL behind the last one. */
-const train_key *train_key_at(size_t index);
-size_t train_key_count(void);
+const config_key *config_key_at(size_t index);
+size_t config_key_count(void);
 
 /* The row with exactly this path, or NULL; *index (may be NULL) is its number. */
-const train_key *train_key_find(const char *path, size_t *index);
+const config_key *config_key_find(const char *path, size_t *index);
 
 /* The last part of the path. */
-const char *train_key_leaf(const train_key *key);
+const char *config_key_leaf(const config_key *key);
 
 /* The key that has to ask for something before this one acts: `gate`, or "enabled" or "device"
  * of its own section; NULL where there is none. */
-const train_key *train_key_gate(const train_key *key);
+const config_key *config_key_gate(const config_key *key);
 
 /* Whether `word` is one of "a|b|c", letters of any case; *index and the table's spelling. */
-bool train_key_has_word(const char *words, const char *word, int *index, char spelling[64]);
+bool config_key_has_word(const char *words, const char *word, int *index, char spelling[64]);
 
 #endif

@@ -9,15 +9,15 @@
 #include "base/text.h"
 #include "config/config_private.h"
 
-enum { TRAIN_CONFIG_LIMIT = 16 << 20, TRAIN_PATH = 256 };
+enum { CONFIG_LIMIT = 16 << 20, CONFIG_PATH = 256 };
 
-sifr_status train_config_create(train_config *config, sifr_error *error) {
+sifr_status config_create(sifr_config *config, sifr_error *error) {
     memset(config, 0, sizeof *config);
-    return base_alloc(train_key_count(), sizeof *config->settings, &config->settings, error);
+    return base_alloc(config_key_count(), sizeof *config->settings, &config->settings, error);
 }
 
-void train_config_free(train_config *config) {
-    for (size_t i = 0; config->settings && i < train_key_count(); i++) {
+void config_free(sifr_config *config) {
+    for (size_t i = 0; config->settings && i < config_key_count(); i++) {
         json_decref(config->settings[i].given);
         json_decref(config->settings[i].value);
     }
@@ -28,9 +28,9 @@ void train_config_free(train_config *config) {
     memset(config, 0, sizeof *config);
 }
 
-bool train_key_flag_name(const train_key *key, char out[64]) {
+bool config_key_flag_name(const config_key *key, char out[64]) {
     const char *name = key->flag;
-    if (!name && strncmp(key->path, "sifr.", 5) == 0) name = train_key_leaf(key);
+    if (!name && strncmp(key->path, "sifr.", 5) == 0) name = config_key_leaf(key);
     if (!name) return false;
     snprintf(out, 64, "%s", name);
     for (char *c = out; *c; c++) {
@@ -39,12 +39,12 @@ bool train_key_flag_name(const train_key *key, char out[64]) {
     return true;
 }
 
-char *train_setting_where(const train_config *config, size_t index, char *out, size_t size) {
-    const train_key *key = train_key_at(index);
+char *config_setting_where(const sifr_config *config, size_t index, char *out, size_t size) {
+    const config_key *key = config_key_at(index);
     char flag[64];
-    if (config->settings[index].origin == TRAIN_FROM_FLAG && train_key_flag_name(key, flag)) {
+    if (config->settings[index].origin == CONFIG_FROM_FLAG && config_key_flag_name(key, flag)) {
         snprintf(out, size, "--%s", flag);
-    } else if (config->settings[index].origin == TRAIN_FROM_FILE && config->name) {
+    } else if (config->settings[index].origin == CONFIG_FROM_FILE && config->name) {
         snprintf(out, size, "%.200s: %s", config->name, key->path);
     } else {
         snprintf(out, size, "%s", key->path);
@@ -52,18 +52,18 @@ char *train_setting_where(const train_config *config, size_t index, char *out, s
     return out;
 }
 
-char *train_path_where(const train_config *config, const char *path, char out[300]) {
+char *config_path_where(const sifr_config *config, const char *path, char out[300]) {
     size_t index = 0;
-    train_key_find(path, &index);
-    return train_setting_where(config, index, out, 300);
+    config_key_find(path, &index);
+    return config_setting_where(config, index, out, 300);
 }
 
-bool train_is_true(const train_config *config, const char *path) {
-    return json_is_true(train_setting_at(config, path)->value);
+bool config_is_true(const sifr_config *config, const char *path) {
+    return json_is_true(config_setting_at(config, path)->value);
 }
 
 /* Whether `path` is a member of the section `prefix` ("" is the top level). */
-static bool train_is_member(const char *path, const char *prefix) {
+static bool config_is_member(const char *path, const char *prefix) {
     size_t length = strlen(prefix);
     if (length == 0) return !strchr(path, '.');
     return strncmp(path, prefix, length) == 0 && path[length] == '.' &&
@@ -72,18 +72,18 @@ static bool train_is_member(const char *path, const char *prefix) {
 
 /* The row whose last part is nearest to `name`: of the section first, then of any; *rows is how
  * many have exactly this name. NULL where nothing is near. */
-static const train_key *train_nearest_key(const char *prefix, const char *name, size_t *rows) {
+static const config_key *config_nearest_key(const char *prefix, const char *name, size_t *rows) {
     const char *candidates[512];
-    const train_key *keys[512];
+    const config_key *keys[512];
     for (int round = 0; round < 2; round++) {
         size_t count = 0;
         *rows = 0;
-        for (size_t i = 0; i < train_key_count() && count < 512; i++) {
-            const train_key *key = train_key_at(i);
-            if (key->status == TRAIN_ALIAS) continue;
-            if (round == 0 && !train_is_member(key->path, prefix)) continue;
+        for (size_t i = 0; i < config_key_count() && count < 512; i++) {
+            const config_key *key = config_key_at(i);
+            if (key->status == CONFIG_ALIAS) continue;
+            if (round == 0 && !config_is_member(key->path, prefix)) continue;
             keys[count] = key;
-            candidates[count] = train_key_leaf(key);
+            candidates[count] = config_key_leaf(key);
             *rows += strcmp(candidates[count++], name) == 0;
         }
         const char *best = base_nearest(name, candidates, count);
@@ -94,29 +94,29 @@ static const train_key *train_nearest_key(const char *prefix, const char *name, 
     return NULL;
 }
 
-static sifr_status train_unknown(const train_config *config, const char *prefix, const char *name,
-                                 sifr_error *error) {
+static sifr_status config_unknown(const sifr_config *config, const char *prefix, const char *name,
+                                  sifr_error *error) {
     char quoted[80], full[400];
-    train_quote(name, quoted, sizeof quoted);
+    config_quote(name, quoted, sizeof quoted);
     const char *shown = strlen(name) < 64 && !strpbrk(name, "\n\r\t\"\\") ? name : quoted;
     snprintf(full, sizeof full, "%s%s%s", prefix, prefix[0] ? "." : "", shown);
     for (const char *c = full; *c; c++) {
         if ((unsigned char)*c < 32)
             return base_fail(error, SIFR_USAGE, "%s: unknown key %s", config->name, quoted);
     }
-    if (strchr(name, '.') && train_key_find(name, NULL)) {
+    if (strchr(name, '.') && config_key_find(name, NULL)) {
         return base_fail(error, SIFR_USAGE,
                          "%s: unknown key %s with a dot in its name; write it as nested objects",
                          config->name, quoted);
     }
     size_t rows = 0;
-    const train_key *near = strlen(name) < 64 ? train_nearest_key(prefix, name, &rows) : NULL;
+    const config_key *near = strlen(name) < 64 ? config_nearest_key(prefix, name, &rows) : NULL;
     if (!near) {
         return base_fail(error, SIFR_USAGE,
                          "%s: unknown key %s; docs/config.md lists every key that is known",
                          config->name, full);
     }
-    const char *leaf = train_key_leaf(near);
+    const char *leaf = config_key_leaf(near);
     if (rows > 1) {
         return base_fail(error, SIFR_USAGE,
                          "%s: unknown key %s; \"%s\" belongs in one of %zu sections, such as %s",
@@ -134,37 +134,37 @@ static sifr_status train_unknown(const train_config *config, const char *prefix,
                      near->path);
 }
 
-static sifr_status train_walk(train_config *config, json_t *object, const char *prefix,
-                              sifr_error *error) {
+static sifr_status config_walk(sifr_config *config, json_t *object, const char *prefix,
+                               sifr_error *error) {
     const char *name;
     json_t *value;
     json_object_foreach(object, name, value) {
-        char path[TRAIN_PATH], where[TRAIN_PATH + 256];
+        char path[CONFIG_PATH], where[CONFIG_PATH + 256];
         int length = snprintf(path, sizeof path, "%s%s%s", prefix, prefix[0] ? "." : "", name);
         size_t index;
-        const train_key *key = NULL;
-        if (length < TRAIN_PATH && !strchr(name, '.')) key = train_key_find(path, &index);
-        if (!key || key->status == TRAIN_ALIAS) return train_unknown(config, prefix, name, error);
+        const config_key *key = NULL;
+        if (length < CONFIG_PATH && !strchr(name, '.')) key = config_key_find(path, &index);
+        if (!key || key->status == CONFIG_ALIAS) return config_unknown(config, prefix, name, error);
         if (json_is_null(value)) continue;
-        if (key->type == TRAIN_SECTION && json_is_object(value)) {
+        if (key->type == CONFIG_SECTION && json_is_object(value)) {
             if (key->ungated) {
                 config->settings[index].given = json_incref(value);
-                config->settings[index].origin = TRAIN_FROM_FILE;
+                config->settings[index].origin = CONFIG_FROM_FILE;
             }
-            BASE_TRY(train_walk(config, value, path, error));
+            BASE_TRY(config_walk(config, value, path, error));
             continue;
         }
         snprintf(where, sizeof where, "%.200s: %s", config->name, path);
-        train_setting *setting = &config->settings[index];
-        BASE_TRY(train_value_check(key, value, where, &setting->given, error));
-        setting->origin = TRAIN_FROM_FILE;
+        config_setting *setting = &config->settings[index];
+        BASE_TRY(config_value_check(key, value, where, &setting->given, error));
+        setting->origin = CONFIG_FROM_FILE;
     }
     return SIFR_OK;
 }
 
 /* The object that holds the last part of `path`, made where it is missing and `make` is set; NULL
  * where it is not there, or something on the way is no object. */
-static json_t *train_holder(json_t *root, const char *path, bool make) {
+static json_t *config_holder(json_t *root, const char *path, bool make) {
     json_t *object = root;
     const char *dot;
     for (; (dot = strchr(path, '.')) != NULL; path = dot + 1) {
@@ -182,21 +182,21 @@ static json_t *train_holder(json_t *root, const char *path, bool make) {
 }
 
 /* What `true` or `false` stands for where the key wants an object; NULL on any other value. */
-static json_t *train_bool_as_object(const train_key *key, const json_t *value) {
+static json_t *config_bool_as_object(const config_key *key, const json_t *value) {
     if (!key->bool_means || !json_is_boolean(value)) return NULL;
     return json_is_true(value) ? json_loads(key->bool_means, 0, NULL) : json_object();
 }
 
 /* Moves the value of an old name to its new one. */
-static sifr_status train_rename(train_config *config, json_t *root, size_t index,
-                                sifr_error *error) {
-    const train_key *key = train_key_at(index);
-    json_t *holder = train_holder(root, key->path, false);
-    json_t *value = holder ? json_object_get(holder, train_key_leaf(key)) : NULL;
+static sifr_status config_rename(sifr_config *config, json_t *root, size_t index,
+                                 sifr_error *error) {
+    const config_key *key = config_key_at(index);
+    json_t *holder = config_holder(root, key->path, false);
+    json_t *value = holder ? json_object_get(holder, config_key_leaf(key)) : NULL;
     if (!value) return SIFR_OK;
     const char *leaf = strrchr(key->alias, '.');
     leaf = leaf ? leaf + 1 : key->alias;
-    json_t *target = train_holder(root, key->alias, true);
+    json_t *target = config_holder(root, key->alias, true);
     if (!target) {
         return base_fail(error, SIFR_USAGE, "%s: %s cannot be read: the section of %s is no object",
                          config->name, key->path, key->alias);
@@ -207,11 +207,11 @@ static sifr_status train_rename(train_config *config, json_t *root, size_t index
                          config->name, key->path, key->alias, key->path);
     }
     config->settings[index].given = json_incref(value);
-    config->settings[index].origin = TRAIN_FROM_FILE;
-    json_t *moved = key->bool_means ? train_bool_as_object(key, value) : json_incref(value);
-    json_object_del(holder, train_key_leaf(key));
+    config->settings[index].origin = CONFIG_FROM_FILE;
+    json_t *moved = key->bool_means ? config_bool_as_object(key, value) : json_incref(value);
+    json_object_del(holder, config_key_leaf(key));
     if (json_is_null(config->settings[index].given) ||
-        train_value_is_auto(config->settings[index].given)) {
+        config_value_is_auto(config->settings[index].given)) {
         json_decref(moved);
         return SIFR_OK;
     }
@@ -219,31 +219,33 @@ static sifr_status train_rename(train_config *config, json_t *root, size_t index
         char text[96];
         return base_fail(error, SIFR_USAGE, "%s: %s must be true or false, not %s", config->name,
                          key->path,
-                         train_value_text(config->settings[index].given, text, sizeof text));
+                         config_value_text(config->settings[index].given, text, sizeof text));
     }
     if (json_object_set_new(target, leaf, moved) != 0) return base_fail_alloc(error, 64);
     return SIFR_OK;
 }
 
-static sifr_status train_modernize(train_config *config, json_t *root, sifr_error *error) {
-    for (size_t i = 0; i < train_key_count(); i++) {
-        const train_key *key = train_key_at(i);
-        if (key->type != TRAIN_SECTION || !key->bool_means) continue;
-        json_t *holder = train_holder(root, key->path, false);
+static sifr_status config_modernize(sifr_config *config, json_t *root, sifr_error *error) {
+    for (size_t i = 0; i < config_key_count(); i++) {
+        const config_key *key = config_key_at(i);
+        if (key->type != CONFIG_SECTION || !key->bool_means) continue;
+        json_t *holder = config_holder(root, key->path, false);
         json_t *object =
-            holder ? train_bool_as_object(key, json_object_get(holder, train_key_leaf(key))) : NULL;
-        if (object && json_object_set_new(holder, train_key_leaf(key), object) != 0) {
+            holder ? config_bool_as_object(key, json_object_get(holder, config_key_leaf(key)))
+                   : NULL;
+        if (object && json_object_set_new(holder, config_key_leaf(key), object) != 0) {
             return base_fail_alloc(error, 64);
         }
     }
-    for (size_t i = 0; i < train_key_count(); i++) {
-        if (train_key_at(i)->status == TRAIN_ALIAS) BASE_TRY(train_rename(config, root, i, error));
+    for (size_t i = 0; i < config_key_count(); i++) {
+        if (config_key_at(i)->status == CONFIG_ALIAS)
+            BASE_TRY(config_rename(config, root, i, error));
     }
     return SIFR_OK;
 }
 
-sifr_status train_config_parse(train_config *config, const char *text, size_t size,
-                               const char *name, sifr_error *error) {
+sifr_status config_parse(sifr_config *config, const char *text, size_t size, const char *name,
+                         sifr_error *error) {
     char *clean = NULL;
     json_t *root = NULL;
     if (config->name) {
@@ -251,81 +253,80 @@ sifr_status train_config_parse(train_config *config, const char *text, size_t si
                          name, config->name);
     }
     BASE_TRY(base_copy_text(name, strlen(name), &config->name, error));
-    BASE_TRY(train_text_to_json(text, size, name, &clean, error));
+    BASE_TRY(config_text_to_json(text, size, name, &clean, error));
     sifr_status status = base_json_parse(clean, size, name, &root, error);
     free(clean);
     if (status != SIFR_OK) return status;
     if (!json_is_object(root)) {
         status = base_fail(error, SIFR_USAGE, "%s: a config is an object {…}, not a list", name);
     }
-    if (status == SIFR_OK) status = train_modernize(config, root, error);
-    if (status == SIFR_OK) status = train_walk(config, root, "", error);
+    if (status == SIFR_OK) status = config_modernize(config, root, error);
+    if (status == SIFR_OK) status = config_walk(config, root, "", error);
     json_decref(root);
     return status;
 }
 
-sifr_status train_config_load(train_config *config, const char *path, sifr_error *error) {
+sifr_status config_load(sifr_config *config, const char *path, sifr_error *error) {
     char *text;
     size_t size;
-    BASE_TRY(base_read_file(path, TRAIN_CONFIG_LIMIT, &text, &size, error));
-    sifr_status status = train_config_parse(config, text, size, path, error);
+    BASE_TRY(base_read_file(path, CONFIG_LIMIT, &text, &size, error));
+    sifr_status status = config_parse(config, text, size, path, error);
     free(text);
     return status;
 }
 
-static const train_key *train_find_flag(const char *name, size_t *index) {
+static const config_key *config_find_flag(const char *name, size_t *index) {
     char flag[64], wanted[64];
     snprintf(wanted, sizeof wanted, "%s", name);
     for (char *c = wanted; *c; c++) {
         if (*c == '_') *c = '-';
     }
-    for (size_t i = 0; i < train_key_count() && strlen(name) < 64; i++) {
-        if (train_key_flag_name(train_key_at(i), flag) && strcmp(flag, wanted) == 0) {
+    for (size_t i = 0; i < config_key_count() && strlen(name) < 64; i++) {
+        if (config_key_flag_name(config_key_at(i), flag) && strcmp(flag, wanted) == 0) {
             *index = i;
-            return train_key_at(i);
+            return config_key_at(i);
         }
     }
-    return train_key_find(name, index);
+    return config_key_find(name, index);
 }
 
-static sifr_status train_unknown_flag(const char *name, sifr_error *error) {
+static sifr_status config_unknown_flag(const char *name, sifr_error *error) {
     char flags[64][64], quoted[80];
     const char *candidates[64];
     size_t count = 0;
-    for (size_t i = 0; i < train_key_count() && count < 64; i++) {
-        if (!train_key_flag_name(train_key_at(i), flags[count])) continue;
+    for (size_t i = 0; i < config_key_count() && count < 64; i++) {
+        if (!config_key_flag_name(config_key_at(i), flags[count])) continue;
         candidates[count] = flags[count];
         count++;
     }
     const char *near = base_nearest(name, candidates, count);
-    train_quote(name, quoted, sizeof quoted);
+    config_quote(name, quoted, sizeof quoted);
     if (!near) return base_fail(error, SIFR_USAGE, "unknown flag %s; see --help", quoted);
     return base_fail(error, SIFR_USAGE, "unknown flag %s; did you mean --%s?", quoted, near);
 }
 
-sifr_status train_config_set(train_config *config, const char *name, const char *text,
-                             sifr_error *error) {
+sifr_status config_set(sifr_config *config, const char *name, const char *text, sifr_error *error) {
     size_t index;
-    char where[TRAIN_PATH], flag[64];
+    char where[CONFIG_PATH], flag[64];
     json_t *value;
-    const train_key *key = train_find_flag(name, &index);
-    if (!key) return train_unknown_flag(name, error);
-    if (key->status == TRAIN_ALIAS || key->type == TRAIN_SECTION) {
+    const config_key *key = config_find_flag(name, &index);
+    if (!key) return config_unknown_flag(name, error);
+    if (key->status == CONFIG_ALIAS || key->type == CONFIG_SECTION) {
         return base_fail(error, SIFR_USAGE, "%s cannot be set by a flag; put it into the config",
                          key->path);
     }
-    bool named = train_key_flag_name(key, flag);
+    bool named = config_key_flag_name(key, flag);
     snprintf(where, sizeof where, "%s%s", named ? "--" : "", named ? flag : key->path);
-    BASE_TRY(train_value_from_text(key, text, where, &value, error));
-    train_setting *setting = &config->settings[index];
-    if (key->type == TRAIN_TEXTS && setting->origin == TRAIN_FROM_FLAG) {
+    BASE_TRY(config_value_from_text(key, text, where, &value, error));
+    config_setting *setting = &config->settings[index];
+    if (key->type == CONFIG_TEXTS && setting->origin == CONFIG_FROM_FLAG) {
         int failed = json_array_extend(setting->given, value);
         json_decref(value);
         if (failed) return base_fail_alloc(error, 64);
     } else {
         json_decref(setting->given);
         setting->given = value;
-        setting->origin = TRAIN_FROM_FLAG;
+        setting->origin = CONFIG_FROM_FLAG;
     }
     config->resolved = false;
     return SIFR_OK;

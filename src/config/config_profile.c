@@ -26,7 +26,7 @@ static const struct {
 
 enum { NAMES = sizeof operation_names / sizeof *operation_names };
 
-static sifr_status add_operation(train_config *config, const char *name, sifr_error *error) {
+static sifr_status add_operation(sifr_config *config, const char *name, sifr_error *error) {
     char where[256], quoted[64];
     size_t index = 0;
     for (size_t i = 0; i < NAMES; i++) {
@@ -34,19 +34,19 @@ static sifr_status add_operation(train_config *config, const char *name, sifr_er
         config->comms_logger.operations |= operation_names[i].operations;
         return SIFR_OK;
     }
-    train_key_find("comms_logger.prof_ops", &index);
+    config_key_find("comms_logger.prof_ops", &index);
     return base_fail(error, SIFR_USAGE,
                      "%s: %s is no operation of a run; all_gather, reduce_scatter and control are",
-                     train_setting_where(config, index, where, sizeof where),
-                     train_quote(name, quoted, sizeof quoted));
+                     config_setting_where(config, index, where, sizeof where),
+                     config_quote(name, quoted, sizeof quoted));
 }
 
-static sifr_status choose_operations(train_config *config, sifr_error *error) {
-    const json_t *names = train_setting_at(config, "comms_logger.prof_ops")->value;
+static sifr_status choose_operations(sifr_config *config, sifr_error *error) {
+    const json_t *names = config_setting_at(config, "comms_logger.prof_ops")->value;
     config->comms_logger.operations = 0;
     for (size_t i = 0; i < json_array_size(names); i++)
         BASE_TRY(add_operation(config, json_string_value(json_array_get(names, i)), error));
-    const json_t *all = train_setting_at(config, "comms_logger.prof_all")->value;
+    const json_t *all = config_setting_at(config, "comms_logger.prof_all")->value;
     if (json_is_true(all)) config->comms_logger.operations = (1U << COMM_OPERATIONS) - 1;
     return SIFR_OK;
 }
@@ -62,13 +62,13 @@ static const char *read_step(const char *text, int64_t *step) {
 }
 
 /* "3" or "3..5". */
-static sifr_status read_steps(train_config *config, sifr_error *error) {
-    const char *text = json_string_value(train_setting_at(config, "sifr.trace_steps")->value);
+static sifr_status read_steps(sifr_config *config, sifr_error *error) {
+    const char *text = json_string_value(config_setting_at(config, "sifr.trace_steps")->value);
     char where[256], quoted[64];
     size_t index = 0;
     if (!text) return SIFR_OK;
-    train_key_find("sifr.trace_steps", &index);
-    train_setting_where(config, index, where, sizeof where);
+    config_key_find("sifr.trace_steps", &index);
+    config_setting_where(config, index, where, sizeof where);
     if (!config->trace)
         return base_fail(error, SIFR_USAGE,
                          "%s: without a trace: give its file, too (--trace FILE)", where);
@@ -78,10 +78,10 @@ static sifr_status read_steps(train_config *config, sifr_error *error) {
     if (end && !*end && config->trace_first <= config->trace_last) return SIFR_OK;
     return base_fail(error, SIFR_USAGE,
                      "%s: %s are no steps; give one or a range, counted from 1, such as 3..5",
-                     where, train_quote(text, quoted, sizeof quoted));
+                     where, config_quote(text, quoted, sizeof quoted));
 }
 
-sifr_status train_config_profile(train_config *config, sifr_error *error) {
+sifr_status config_resolve_profile(sifr_config *config, sifr_error *error) {
     BASE_TRY(choose_operations(config, error));
     return read_steps(config, error);
 }

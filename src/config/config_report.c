@@ -5,74 +5,74 @@
 #include "config/config_private.h"
 
 /* The value that counts: the resolved one, or what was given where nothing is resolved yet. */
-static const json_t *train_shown(const train_setting *setting) {
+static const json_t *config_shown(const config_setting *setting) {
     return setting->value ? setting->value : setting->given;
 }
 
-static void train_explain_key(const train_config *config, size_t index, char *line, size_t size) {
-    const train_key *key = train_key_at(index), *gate;
-    const train_setting *setting = &config->settings[index];
+static void config_explain_key(const sifr_config *config, size_t index, char *line, size_t size) {
+    const config_key *key = config_key_at(index), *gate;
+    const config_setting *setting = &config->settings[index];
     char text[128], flag[64], from[240];
-    bool by_flag = setting->origin == TRAIN_FROM_FLAG && train_key_flag_name(key, flag);
-    bool was_auto = train_value_is_auto(setting->given) && setting->value &&
-                    !train_value_is_auto(setting->value);
+    bool by_flag = setting->origin == CONFIG_FROM_FLAG && config_key_flag_name(key, flag);
+    bool was_auto = config_value_is_auto(setting->given) && setting->value &&
+                    !config_value_is_auto(setting->value);
     from[0] = 0;
     if (by_flag || was_auto || setting->note[0]) {
         snprintf(from, sizeof from, " (%s%s%s%s%s)", by_flag ? "--" : "", by_flag ? flag : "",
                  was_auto ? "auto" : "", (by_flag || was_auto) && setting->note[0] ? ": " : "",
                  setting->note);
     }
-    train_verdict verdict = train_setting_verdict(config, index, &gate);
-    bool resolved = verdict == TRAIN_ACTS;
-    train_value_text(resolved ? train_shown(setting) : setting->given, text, sizeof text);
+    config_verdict verdict = config_setting_verdict(config, index, &gate);
+    bool resolved = verdict == CONFIG_ACTS;
+    config_value_text(resolved ? config_shown(setting) : setting->given, text, sizeof text);
     size_t used = (size_t)snprintf(line, size, "%s = %s%s: ", key->path, text,
                                    resolved || by_flag ? from : "");
     if (used >= size) return;
     switch (verdict) {
-    case TRAIN_ACTS:
+    case CONFIG_ACTS:
         snprintf(line + used, size - used, "%s", key->doc);
         break;
-    case TRAIN_NO_MATTER:
+    case CONFIG_NO_MATTER:
         snprintf(line + used, size - used, "accepted without effect: %s", key->doc);
         break;
-    case TRAIN_NEUTRAL:
+    case CONFIG_NEUTRAL:
         snprintf(line + used, size - used, "asks for nothing; other values are not built yet (%s)",
                  key->doc);
         break;
-    case TRAIN_GATED: {
+    case CONFIG_GATED: {
         size_t above;
-        train_key_find(gate->path, &above);
-        const json_t *value = train_shown(&config->settings[above]);
+        config_key_find(gate->path, &above);
+        const json_t *value = config_shown(&config->settings[above]);
         snprintf(line + used, size - used, "no effect, since %s is %s", gate->path,
-                 value ? train_value_text(value, text, sizeof text) : "not given");
+                 value ? config_value_text(value, text, sizeof text) : "not given");
         break;
     }
-    case TRAIN_ALIASED:
+    case CONFIG_ALIASED:
         snprintf(line + used, size - used, "old name of %s, which has the value", key->alias);
         break;
-    case TRAIN_REFUSED:
+    case CONFIG_REFUSED:
         snprintf(line + used, size - used, "refused: not built yet (%s)", key->doc);
         break;
     }
 }
 
-void train_config_explain(const train_config *config, train_config_line *write, void *user) {
-    for (size_t i = 0; i < train_key_count(); i++) {
-        const train_key *key = train_key_at(i);
-        const train_setting *setting = &config->settings[i];
-        if (key->type == TRAIN_SECTION && !setting->given) continue;
-        bool acts = train_setting_verdict(config, i, NULL) == TRAIN_ACTS &&
-                    train_setting_applies(config, i) &&
-                    (setting->value || train_value_is_auto(setting->given));
+void config_explain(const sifr_config *config, config_line *write, void *user) {
+    for (size_t i = 0; i < config_key_count(); i++) {
+        const config_key *key = config_key_at(i);
+        const config_setting *setting = &config->settings[i];
+        if (key->type == CONFIG_SECTION && !setting->given) continue;
+        bool acts = config_setting_verdict(config, i, NULL) == CONFIG_ACTS &&
+                    config_setting_applies(config, i) &&
+                    (setting->value || config_value_is_auto(setting->given));
         if (!setting->given && !acts) continue;
         char line[1024];
-        train_explain_key(config, i, line, sizeof line);
+        config_explain_key(config, i, line, sizeof line);
         write(user, line);
     }
 }
 
 /* Sets root.a.b.c, making the objects on the way. */
-static bool train_put_path(json_t *root, const char *path, json_t *value) {
+static bool config_put_path(json_t *root, const char *path, json_t *value) {
     const char *dot;
     json_t *object = root;
     for (; (dot = strchr(path, '.')) != NULL; path = dot + 1) {
@@ -88,17 +88,17 @@ static bool train_put_path(json_t *root, const char *path, json_t *value) {
     return json_object_set(object, path, value) == 0;
 }
 
-json_t *train_config_effective(const train_config *config) {
+json_t *config_effective(const sifr_config *config) {
     json_t *root = json_object();
-    for (size_t i = 0; root && i < train_key_count(); i++) {
-        const train_key *key = train_key_at(i);
-        const train_setting *setting = &config->settings[i];
-        bool mine = key->type != TRAIN_SECTION && key->status != TRAIN_ALIAS && !key->over &&
+    for (size_t i = 0; root && i < config_key_count(); i++) {
+        const config_key *key = config_key_at(i);
+        const config_setting *setting = &config->settings[i];
+        bool mine = key->type != CONFIG_SECTION && key->status != CONFIG_ALIAS && !key->over &&
                     strcmp(key->path, "sifr.resume") != 0;
-        if (!mine || !train_setting_applies(config, i)) continue;
-        bool acts = train_setting_verdict(config, i, NULL) == TRAIN_ACTS;
-        const json_t *value = acts ? train_shown(setting) : setting->given;
-        if (value && !train_put_path(root, key->path, (json_t *)value)) {
+        if (!mine || !config_setting_applies(config, i)) continue;
+        bool acts = config_setting_verdict(config, i, NULL) == CONFIG_ACTS;
+        const json_t *value = acts ? config_shown(setting) : setting->given;
+        if (value && !config_put_path(root, key->path, (json_t *)value)) {
             json_decref(root);
             return NULL;
         }
@@ -106,14 +106,14 @@ json_t *train_config_effective(const train_config *config) {
     return root;
 }
 
-bool train_config_flag(size_t index, train_flag *flag) {
-    for (size_t i = 0; i < train_key_count(); i++) {
-        const train_key *key = train_key_at(i);
-        if (!train_key_flag_name(key, flag->name)) continue;
+bool config_flag_at(size_t index, config_flag *flag) {
+    for (size_t i = 0; i < config_key_count(); i++) {
+        const config_key *key = config_key_at(i);
+        if (!config_key_flag_name(key, flag->name)) continue;
         if (index-- > 0) continue;
         flag->path = key->path;
-        flag->argument = key->type == TRAIN_BOOL ? NULL : key->argument;
-        flag->many = key->type == TRAIN_TEXTS;
+        flag->argument = key->type == CONFIG_BOOL ? NULL : key->argument;
+        flag->many = key->type == CONFIG_TEXTS;
         flag->fallback = key->fallback;
         flag->doc = key->doc;
         return true;

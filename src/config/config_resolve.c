@@ -1,4 +1,4 @@
-/* From settings to the fields of train_config: "auto", defaults, what one key says for another. */
+/* From settings to the fields of sifr_config: "auto", defaults, what one key says for another. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -8,36 +8,36 @@
 #include "base/heap.h"
 #include "config/config_private.h"
 
-#define TRAIN_LR "optimizer.params.lr"
-#define TRAIN_MAX_LR "scheduler.params.warmup_max_lr"
-#define TRAIN_TOTAL "scheduler.params.total_num_steps"
+#define CONFIG_LR "optimizer.params.lr"
+#define CONFIG_MAX_LR "scheduler.params.warmup_max_lr"
+#define CONFIG_TOTAL "scheduler.params.total_num_steps"
 
-train_setting *train_setting_at(const train_config *config, const char *path) {
+config_setting *config_setting_at(const sifr_config *config, const char *path) {
     size_t index = 0;
-    train_key_find(path, &index);
+    config_key_find(path, &index);
     return &config->settings[index];
 }
 
-bool train_setting_given(const train_config *config, const char *path) {
-    const json_t *given = train_setting_at(config, path)->given;
-    return given && !train_value_is_auto(given);
+bool config_setting_given(const sifr_config *config, const char *path) {
+    const json_t *given = config_setting_at(config, path)->given;
+    return given && !config_value_is_auto(given);
 }
 
-bool train_config_gives(const train_config *config, const char *path) {
-    return train_setting_given(config, path);
+bool config_gives(const sifr_config *config, const char *path) {
+    return config_setting_given(config, path);
 }
 
-double train_setting_number(const train_config *config, const char *path) {
-    return json_number_value(train_setting_at(config, path)->value);
+double config_setting_number(const sifr_config *config, const char *path) {
+    return json_number_value(config_setting_at(config, path)->value);
 }
 
-int64_t train_setting_int(const train_config *config, const char *path) {
-    return (int64_t)json_integer_value(train_setting_at(config, path)->value);
+int64_t config_setting_int(const sifr_config *config, const char *path) {
+    return (int64_t)json_integer_value(config_setting_at(config, path)->value);
 }
 
-sifr_status train_setting_put(const train_config *config, const char *path, json_t *value,
-                              sifr_error *error, const char *note, ...) {
-    train_setting *setting = train_setting_at(config, path);
+sifr_status config_setting_put(const sifr_config *config, const char *path, json_t *value,
+                               sifr_error *error, const char *note, ...) {
+    config_setting *setting = config_setting_at(config, path);
     if (!value) return base_fail_alloc(error, sizeof(json_int_t));
     json_decref(setting->value);
     setting->value = value;
@@ -49,70 +49,71 @@ sifr_status train_setting_put(const train_config *config, const char *path, json
 }
 
 /* Each value as given, else the table's default. */
-static void train_take_given(train_config *config) {
-    for (size_t i = 0; i < train_key_count(); i++) {
-        const train_key *key = train_key_at(i);
-        train_setting *setting = &config->settings[i];
+static void config_take_given(sifr_config *config) {
+    for (size_t i = 0; i < config_key_count(); i++) {
+        const config_key *key = config_key_at(i);
+        config_setting *setting = &config->settings[i];
         json_decref(setting->value);
         setting->value = NULL;
         setting->note[0] = 0;
-        if (key->type == TRAIN_SECTION || key->status == TRAIN_ALIAS) continue;
-        bool own_auto = key->choices && train_key_has_word(key->choices, "auto", NULL, NULL);
+        if (key->type == CONFIG_SECTION || key->status == CONFIG_ALIAS) continue;
+        bool own_auto = key->choices && config_key_has_word(key->choices, "auto", NULL, NULL);
         if (setting->given &&
-            (own_auto || key->type == TRAIN_TEXT || !train_value_is_auto(setting->given))) {
+            (own_auto || key->type == CONFIG_TEXT || !config_value_is_auto(setting->given))) {
             setting->value = json_incref(setting->given);
         } else {
-            setting->value = train_value_default(key);
+            setting->value = config_value_default(key);
             snprintf(setting->note, sizeof setting->note, "default");
         }
     }
 }
 
 /* Keys of "sifr" and flags that give a value to a key of DeepSpeed. */
-static sifr_status train_take_over(train_config *config, sifr_error *error) {
-    for (size_t i = 0; i < train_key_count(); i++) {
-        const train_key *key = train_key_at(i);
-        const train_setting *from = &config->settings[i];
-        if (!key->over || !from->given || train_value_is_auto(from->given)) continue;
+static sifr_status config_take_over(sifr_config *config, sifr_error *error) {
+    for (size_t i = 0; i < config_key_count(); i++) {
+        const config_key *key = config_key_at(i);
+        const config_setting *from = &config->settings[i];
+        if (!key->over || !from->given || config_value_is_auto(from->given)) continue;
         size_t index;
-        train_key_find(key->over, &index);
-        const train_setting *to = &config->settings[index];
-        bool explicit = to->given && !train_value_is_auto(to->given);
-        if (explicit && to->origin == TRAIN_FROM_FLAG && from->origin == TRAIN_FROM_FILE) continue;
+        config_key_find(key->over, &index);
+        const config_setting *to = &config->settings[index];
+        bool explicit = to->given && !config_value_is_auto(to->given);
+        if (explicit && to->origin == CONFIG_FROM_FLAG && from->origin == CONFIG_FROM_FILE)
+            continue;
         char where[300], mine[64], theirs[64];
-        train_setting_where(config, i, where, sizeof where);
-        if (explicit && from->origin == to->origin && !train_value_equal(from->given, to->given)) {
+        config_setting_where(config, i, where, sizeof where);
+        if (explicit && from->origin == to->origin && !config_value_equal(from->given, to->given)) {
             return base_fail(error, SIFR_USAGE, "%s is %s, but %s is %s; leave one of them out",
-                             where, train_value_text(from->given, mine, sizeof mine), key->over,
-                             train_value_text(to->given, theirs, sizeof theirs));
+                             where, config_value_text(from->given, mine, sizeof mine), key->over,
+                             config_value_text(to->given, theirs, sizeof theirs));
         }
         char flag[64];
-        bool named = from->origin == TRAIN_FROM_FLAG && train_key_flag_name(key, flag);
-        BASE_TRY(train_setting_put(config, key->over, json_incref(from->given), error, "from %s%s",
-                                   named ? "--" : "", named ? flag : key->path));
+        bool named = from->origin == CONFIG_FROM_FLAG && config_key_flag_name(key, flag);
+        BASE_TRY(config_setting_put(config, key->over, json_incref(from->given), error, "from %s%s",
+                                    named ? "--" : "", named ? flag : key->path));
     }
     return SIFR_OK;
 }
 
-static bool train_section_given(const train_config *config, const char *prefix) {
-    for (size_t i = 0; i < train_key_count(); i++) {
+static bool config_section_given(const sifr_config *config, const char *prefix) {
+    for (size_t i = 0; i < config_key_count(); i++) {
         if (config->settings[i].given &&
-            strncmp(train_key_at(i)->path, prefix, strlen(prefix)) == 0) {
+            strncmp(config_key_at(i)->path, prefix, strlen(prefix)) == 0) {
             return true;
         }
     }
     return false;
 }
 
-static sifr_status train_resolve_optimizer(train_config *config, sifr_error *error) {
-    bool chosen =
-        train_setting_given(config, TRAIN_LR) || train_setting_given(config, "sifr.learning_rate");
-    bool automatic = train_setting_at(config, TRAIN_LR)->given != NULL;
-    if (!chosen && (automatic || !train_section_given(config, "optimizer."))) {
-        BASE_TRY(train_setting_put(config, TRAIN_LR, json_real(5e-5), error,
-                                   "default of the Hugging Face Trainer"));
+static sifr_status config_resolve_optimizer(sifr_config *config, sifr_error *error) {
+    bool chosen = config_setting_given(config, CONFIG_LR) ||
+                  config_setting_given(config, "sifr.learning_rate");
+    bool automatic = config_setting_at(config, CONFIG_LR)->given != NULL;
+    if (!chosen && (automatic || !config_section_given(config, "optimizer."))) {
+        BASE_TRY(config_setting_put(config, CONFIG_LR, json_real(5e-5), error,
+                                    "default of the Hugging Face Trainer"));
     }
-    const json_t *betas = train_setting_at(config, "optimizer.params.betas")->value;
+    const json_t *betas = config_setting_at(config, "optimizer.params.betas")->value;
     if (json_array_size(betas) != 2) {
         return base_fail(error, SIFR_USAGE,
                          "optimizer.params.betas must be a list of two numbers, such as "
@@ -123,12 +124,12 @@ static sifr_status train_resolve_optimizer(train_config *config, sifr_error *err
 }
 
 /* A parameter that the chosen type of optimizer or scheduler does not have. */
-static sifr_status train_check_parameters(const train_config *config, sifr_error *error) {
-    for (size_t i = 0; i < train_key_count(); i++) {
-        const train_key *key = train_key_at(i);
-        if (!config->settings[i].given || train_setting_applies(config, i)) continue;
+static sifr_status config_check_parameters(const sifr_config *config, sifr_error *error) {
+    for (size_t i = 0; i < config_key_count(); i++) {
+        const config_key *key = config_key_at(i);
+        if (!config->settings[i].given || config_setting_applies(config, i)) continue;
         char where[300], kinds[200];
-        train_setting_where(config, i, where, sizeof where);
+        config_setting_where(config, i, where, sizeof where);
         size_t used = 0;
         for (const char *c = key->only ? key->only : ""; *c && used < sizeof kinds - 4; c++) {
             used +=
@@ -137,7 +138,7 @@ static sifr_status train_check_parameters(const train_config *config, sifr_error
         kinds[used] = 0;
         bool scheduler = strncmp(key->path, "scheduler.", 10) == 0;
         const json_t *type =
-            train_setting_at(config, scheduler ? "scheduler.type" : "optimizer.type")->value;
+            config_setting_at(config, scheduler ? "scheduler.type" : "optimizer.type")->value;
         if (!type) {
             return base_fail(error, SIFR_USAGE,
                              "%s is given without scheduler.type; add the type (%s%s)", where,
@@ -152,63 +153,63 @@ static sifr_status train_check_parameters(const train_config *config, sifr_error
     return SIFR_OK;
 }
 
-static sifr_status train_resolve_warmup(train_config *config, train_lr_kind kind,
-                                        sifr_error *error) {
-    const train_setting *steps = train_setting_at(config, "scheduler.params.warmup_num_steps");
-    if (train_value_is_auto(steps->given)) {
-        BASE_TRY(train_setting_put(config, "scheduler.params.warmup_num_steps", json_integer(0),
-                                   error,
-                                   "default of the Hugging Face Trainer; DeepSpeed "
-                                   "counts at least 2"));
+static sifr_status config_resolve_warmup(sifr_config *config, config_lr_kind kind,
+                                         sifr_error *error) {
+    const config_setting *steps = config_setting_at(config, "scheduler.params.warmup_num_steps");
+    if (config_value_is_auto(steps->given)) {
+        BASE_TRY(config_setting_put(config, "scheduler.params.warmup_num_steps", json_integer(0),
+                                    error,
+                                    "default of the Hugging Face Trainer; DeepSpeed "
+                                    "counts at least 2"));
     }
-    if (kind == TRAIN_LR_WARMUP_COSINE) return SIFR_OK;
-    const train_setting *rate = train_setting_at(config, "sifr.learning_rate");
-    double lr = train_setting_number(config, TRAIN_LR);
-    bool automatic = train_value_is_auto(train_setting_at(config, TRAIN_MAX_LR)->given);
-    if (train_setting_given(config, TRAIN_MAX_LR)) {
-        double top = train_setting_number(config, TRAIN_MAX_LR);
-        if (train_setting_given(config, "sifr.learning_rate") && top != lr) {
+    if (kind == CONFIG_LR_WARMUP_COSINE) return SIFR_OK;
+    const config_setting *rate = config_setting_at(config, "sifr.learning_rate");
+    double lr = config_setting_number(config, CONFIG_LR);
+    bool automatic = config_value_is_auto(config_setting_at(config, CONFIG_MAX_LR)->given);
+    if (config_setting_given(config, CONFIG_MAX_LR)) {
+        double top = config_setting_number(config, CONFIG_MAX_LR);
+        if (config_setting_given(config, "sifr.learning_rate") && top != lr) {
             size_t index;
             char where[300];
-            train_key_find("sifr.learning_rate", &index);
+            config_key_find("sifr.learning_rate", &index);
             return base_fail(error, SIFR_USAGE,
-                             "%s %g would have no effect: " TRAIN_MAX_LR
+                             "%s %g would have no effect: " CONFIG_MAX_LR
                              " is %g; set that to \"auto\" or to the same",
-                             train_setting_where(config, index, where, sizeof where), lr, top);
+                             config_setting_where(config, index, where, sizeof where), lr, top);
         }
         return SIFR_OK;
     }
-    if (!automatic && !rate->given && kind == TRAIN_LR_WARMUP_DECAY) {
-        return train_setting_put(config, TRAIN_MAX_LR, json_real(0.001), error, "default");
+    if (!automatic && !rate->given && kind == CONFIG_LR_WARMUP_DECAY) {
+        return config_setting_put(config, CONFIG_MAX_LR, json_real(0.001), error, "default");
     }
-    return train_setting_put(config, TRAIN_MAX_LR, json_real(lr), error, "the optimizer's rate");
+    return config_setting_put(config, CONFIG_MAX_LR, json_real(lr), error, "the optimizer's rate");
 }
 
-static sifr_status train_resolve_total(train_config *config, const char *type, sifr_error *error) {
-    const train_setting *total = train_setting_at(config, TRAIN_TOTAL);
+static sifr_status config_resolve_total(sifr_config *config, const char *type, sifr_error *error) {
+    const config_setting *total = config_setting_at(config, CONFIG_TOTAL);
     if (!total->given) {
         return base_fail(error, SIFR_USAGE,
-                         TRAIN_TOTAL " is missing: %s needs it; give a number of steps, or "
-                                     "\"auto\" for those of the run",
+                         CONFIG_TOTAL " is missing: %s needs it; give a number of steps, or "
+                                      "\"auto\" for those of the run",
                          type);
     }
-    if (!train_value_is_auto(total->given)) return SIFR_OK;
-    const json_t *steps = train_setting_at(config, "sifr.max_steps")->value;
+    if (!config_value_is_auto(total->given)) return SIFR_OK;
+    const json_t *steps = config_setting_at(config, "sifr.max_steps")->value;
     if (steps) {
-        return train_setting_put(config, TRAIN_TOTAL, json_incref((json_t *)steps), error,
-                                 "the steps of the run");
+        return config_setting_put(config, CONFIG_TOTAL, json_incref((json_t *)steps), error,
+                                  "the steps of the run");
     }
-    train_setting *setting = train_setting_at(config, TRAIN_TOTAL);
+    config_setting *setting = config_setting_at(config, CONFIG_TOTAL);
     snprintf(setting->note, sizeof setting->note,
              "the steps of the run, known once the data is read");
     return SIFR_OK;
 }
 
-static sifr_status train_resolve_cycle(train_config *config, sifr_error *error) {
+static sifr_status config_resolve_cycle(sifr_config *config, sifr_error *error) {
     static const char *const needed[] = {"scheduler.params.cycle_min_lr",
                                          "scheduler.params.cycle_max_lr"};
     for (size_t i = 0; i < 2; i++) {
-        if (train_setting_at(config, needed[i])->value) continue;
+        if (config_setting_at(config, needed[i])->value) continue;
         return base_fail(error, SIFR_USAGE, "%s is missing: OneCycle needs it; give a rate",
                          needed[i]);
     }
@@ -217,46 +218,47 @@ static sifr_status train_resolve_cycle(train_config *config, sifr_error *error) 
         {"scheduler.params.cycle_second_stair_count", "scheduler.params.cycle_first_stair_count"},
     };
     for (size_t i = 0; i < 2; i++) {
-        if (train_setting_at(config, pairs[i][0])->value) continue;
-        json_t *first = train_setting_at(config, pairs[i][1])->value;
-        BASE_TRY(train_setting_put(config, pairs[i][0], json_incref(first), error,
-                                   "that of the first half"));
+        if (config_setting_at(config, pairs[i][0])->value) continue;
+        json_t *first = config_setting_at(config, pairs[i][1])->value;
+        BASE_TRY(config_setting_put(config, pairs[i][0], json_incref(first), error,
+                                    "that of the first half"));
     }
     return SIFR_OK;
 }
 
-static train_lr_kind train_scheduler_kind(const train_config *config) {
-    const json_t *type = train_setting_at(config, "scheduler.type")->value;
+static config_lr_kind config_scheduler_kind(const sifr_config *config) {
+    const json_t *type = config_setting_at(config, "scheduler.type")->value;
     int kind = -1;
     size_t index;
-    const train_key *key = train_key_find("scheduler.type", &index);
-    if (type) train_key_has_word(key->choices, json_string_value(type), &kind, NULL);
-    return (train_lr_kind)(kind + 1);
+    const config_key *key = config_key_find("scheduler.type", &index);
+    if (type) config_key_has_word(key->choices, json_string_value(type), &kind, NULL);
+    return (config_lr_kind)(kind + 1);
 }
 
-static sifr_status train_resolve_scheduler(train_config *config, sifr_error *error) {
-    train_lr_kind kind = train_scheduler_kind(config);
-    const json_t *type = train_setting_at(config, "scheduler.type")->value;
-    bool own_rates = kind == TRAIN_LR_ONE_CYCLE || kind == TRAIN_LR_RANGE_TEST;
-    if (own_rates && train_setting_given(config, "sifr.learning_rate")) {
+static sifr_status config_resolve_scheduler(sifr_config *config, sifr_error *error) {
+    config_lr_kind kind = config_scheduler_kind(config);
+    const json_t *type = config_setting_at(config, "scheduler.type")->value;
+    bool own_rates = kind == CONFIG_LR_ONE_CYCLE || kind == CONFIG_LR_RANGE_TEST;
+    if (own_rates && config_setting_given(config, "sifr.learning_rate")) {
         size_t index;
         char where[300];
-        train_key_find("sifr.learning_rate", &index);
+        config_key_find("sifr.learning_rate", &index);
         return base_fail(
             error, SIFR_USAGE, "%s would have no effect: %s has rates of its own; leave it out",
-            train_setting_where(config, index, where, sizeof where), json_string_value(type));
+            config_setting_where(config, index, where, sizeof where), json_string_value(type));
     }
-    if (kind >= TRAIN_LR_WARMUP && kind <= TRAIN_LR_WARMUP_COSINE) {
-        BASE_TRY(train_resolve_warmup(config, kind, error));
+    if (kind >= CONFIG_LR_WARMUP && kind <= CONFIG_LR_WARMUP_COSINE) {
+        BASE_TRY(config_resolve_warmup(config, kind, error));
     }
-    if (kind == TRAIN_LR_WARMUP_DECAY || kind == TRAIN_LR_WARMUP_COSINE) {
-        BASE_TRY(train_resolve_total(config, json_string_value(type), error));
+    if (kind == CONFIG_LR_WARMUP_DECAY || kind == CONFIG_LR_WARMUP_COSINE) {
+        BASE_TRY(config_resolve_total(config, json_string_value(type), error));
     }
-    if (kind == TRAIN_LR_ONE_CYCLE) BASE_TRY(train_resolve_cycle(config, error));
-    train_setting *lr = train_setting_at(config, TRAIN_LR);
-    bool unused = own_rates || kind == TRAIN_LR_WARMUP_DECAY || kind == TRAIN_LR_WARMUP;
-    if (unused && train_setting_given(config, TRAIN_LR) &&
-        (own_rates || train_setting_number(config, TRAIN_MAX_LR) != json_number_value(lr->value))) {
+    if (kind == CONFIG_LR_ONE_CYCLE) BASE_TRY(config_resolve_cycle(config, error));
+    config_setting *lr = config_setting_at(config, CONFIG_LR);
+    bool unused = own_rates || kind == CONFIG_LR_WARMUP_DECAY || kind == CONFIG_LR_WARMUP;
+    if (unused && config_setting_given(config, CONFIG_LR) &&
+        (own_rates ||
+         config_setting_number(config, CONFIG_MAX_LR) != json_number_value(lr->value))) {
         snprintf(lr->note, sizeof lr->note, "no effect, scheduler.type %s sets the rate",
                  json_string_value(type));
     }
@@ -264,38 +266,38 @@ static sifr_status train_resolve_scheduler(train_config *config, sifr_error *err
 }
 
 /* Gradients are made in fp32, which ends at 2^128. */
-enum { TRAIN_SCALE_POWER = 126 };
+enum { CONFIG_SCALE_POWER = 126 };
 
-static sifr_status train_check_loss_scale(const train_config *config, sifr_error *error) {
+static sifr_status config_check_loss_scale(const sifr_config *config, sifr_error *error) {
     size_t index;
     char where[300], text[64];
-    double fixed = train_setting_number(config, "fp16.loss_scale");
+    double fixed = config_setting_number(config, "fp16.loss_scale");
     const char *path = fixed > 0 ? "fp16.loss_scale" : "fp16.initial_scale_power";
-    bool right = fixed > 0 ? fixed <= ldexp(1, TRAIN_SCALE_POWER)
-                           : train_setting_int(config, path) <= TRAIN_SCALE_POWER;
+    bool right = fixed > 0 ? fixed <= ldexp(1, CONFIG_SCALE_POWER)
+                           : config_setting_int(config, path) <= CONFIG_SCALE_POWER;
     if (right) return SIFR_OK;
-    train_key_find(path, &index);
+    config_key_find(path, &index);
     return base_fail(error, SIFR_USAGE, "%s is %s; the largest loss scale is 2^%d",
-                     train_setting_where(config, index, where, sizeof where),
-                     train_value_text(train_setting_at(config, path)->value, text, sizeof text),
-                     TRAIN_SCALE_POWER);
+                     config_setting_where(config, index, where, sizeof where),
+                     config_value_text(config_setting_at(config, path)->value, text, sizeof text),
+                     CONFIG_SCALE_POWER);
 }
 
 /* bf16, fp16 or neither, and what else says so. */
-static sifr_status train_resolve_precision(const train_config *config, sifr_error *error) {
-    bool bf16 = train_is_true(config, "bf16.enabled");
-    bool fp16 = train_is_true(config, "fp16.enabled");
+static sifr_status config_resolve_precision(const sifr_config *config, sifr_error *error) {
+    bool bf16 = config_is_true(config, "bf16.enabled");
+    bool fp16 = config_is_true(config, "fp16.enabled");
     if (bf16 && fp16) {
         char one[300], other[300];
         size_t first, second;
-        train_key_find("fp16.enabled", &first);
-        train_key_find("bf16.enabled", &second);
+        config_key_find("fp16.enabled", &first);
+        config_key_find("bf16.enabled", &second);
         return base_fail(error, SIFR_USAGE, "%s and %s are both true; switch one of them off",
-                         train_setting_where(config, first, one, sizeof one),
-                         train_setting_where(config, second, other, sizeof other));
+                         config_setting_where(config, first, one, sizeof one),
+                         config_setting_where(config, second, other, sizeof other));
     }
-    if (fp16) BASE_TRY(train_check_loss_scale(config, error));
-    const json_t *type = train_setting_at(config, "data_types.param_dtype")->value;
+    if (fp16) BASE_TRY(config_check_loss_scale(config, error));
+    const json_t *type = config_setting_at(config, "data_types.param_dtype")->value;
     const char *mode = fp16 ? "fp16" : bf16 ? "bf16" : "fp32";
     if (!type || strcmp(json_string_value(type), mode) == 0) return SIFR_OK;
     return base_fail(error, SIFR_USAGE,
@@ -305,81 +307,81 @@ static sifr_status train_resolve_precision(const train_config *config, sifr_erro
                      fp16 || bf16 ? "true" : "false", mode, fp16 ? "fp16" : "bf16");
 }
 
-static bool train_has_word(const train_config *config, const char *path, const char *word) {
-    const json_t *value = train_setting_at(config, path)->value;
+static bool config_has_word(const sifr_config *config, const char *path, const char *word) {
+    const json_t *value = config_setting_at(config, path)->value;
     return value && strcmp(json_string_value(value), word) == 0;
 }
 
 /* Sums of gradients in 16 bits travel as they are. */
-static sifr_status train_resolve_gradients(train_config *config, sifr_error *error) {
+static sifr_status config_resolve_gradients(sifr_config *config, sifr_error *error) {
     static const char *const path = "data_types.grad_accum_dtype";
     static const char *const travel = "communication_data_type";
     static const char *const masters = "bf16.bf16_master_weights_and_grads";
-    bool bf16 = train_is_true(config, "bf16.enabled");
-    bool fp16 = train_is_true(config, "fp16.enabled");
+    bool bf16 = config_is_true(config, "bf16.enabled");
+    bool fp16 = config_is_true(config, "fp16.enabled");
     const char *mode = fp16 ? "fp16" : bf16 ? "bf16" : "fp32";
     size_t index;
     char where[300];
-    if (bf16 && train_is_true(config, masters)) {
-        if (!train_setting_given(config, path))
+    if (bf16 && config_is_true(config, masters)) {
+        if (!config_setting_given(config, path))
             BASE_TRY(
-                train_setting_put(config, path, json_string("bf16"), error, "from %s", masters));
-        train_key_find(masters, &index);
-        if (!train_has_word(config, path, "bf16"))
+                config_setting_put(config, path, json_string("bf16"), error, "from %s", masters));
+        config_key_find(masters, &index);
+        if (!config_has_word(config, path, "bf16"))
             return base_fail(error, SIFR_USAGE,
                              "%s is true, which keeps gradients in bf16, but %s is %s; leave one "
                              "of them out",
-                             train_setting_where(config, index, where, sizeof where), path,
-                             json_string_value(train_setting_at(config, path)->value));
+                             config_setting_where(config, index, where, sizeof where), path,
+                             json_string_value(config_setting_at(config, path)->value));
     }
-    if (train_has_word(config, path, "fp32")) return SIFR_OK;
-    train_key_find(path, &index);
-    train_setting_where(config, index, where, sizeof where);
-    if (!train_has_word(config, path, mode))
+    if (config_has_word(config, path, "fp32")) return SIFR_OK;
+    config_key_find(path, &index);
+    config_setting_where(config, index, where, sizeof where);
+    if (!config_has_word(config, path, mode))
         return base_fail(error, SIFR_USAGE,
                          "%s is not the model's type, %s; sums of gradients are kept in that or in "
                          "fp32",
                          where, mode);
-    if (train_setting_given(config, travel) && !train_has_word(config, travel, mode))
+    if (config_setting_given(config, travel) && !config_has_word(config, travel, mode))
         return base_fail(error, SIFR_USAGE,
                          "%s is %s, and sums kept in 16 bits travel so; leave "
                          "communication_data_type out",
                          where, mode);
-    return train_setting_put(config, travel, json_string(mode), error, "as gradients are kept");
+    return config_setting_put(config, travel, json_string(mode), error, "as gradients are kept");
 }
 
-static sifr_status train_resolve_run(train_config *config, sifr_error *error) {
-    train_setting *steps = train_setting_at(config, "sifr.max_steps");
+static sifr_status config_resolve_run(sifr_config *config, sifr_error *error) {
+    config_setting *steps = config_setting_at(config, "sifr.max_steps");
     if (steps->value && json_integer_value(steps->value) == 0) {
         size_t index;
         char where[300];
-        train_key_find("sifr.max_steps", &index);
+        config_key_find("sifr.max_steps", &index);
         return base_fail(error, SIFR_USAGE,
                          "%s is 0; give at least 1, or -1 to let num_train_epochs count",
-                         train_setting_where(config, index, where, sizeof where));
+                         config_setting_where(config, index, where, sizeof where));
     }
     if (steps->value && json_integer_value(steps->value) < 0) {
         json_decref(steps->value);
         steps->value = NULL;
     }
     if (steps->value) {
-        snprintf(train_setting_at(config, "sifr.num_train_epochs")->note, 160,
+        snprintf(config_setting_at(config, "sifr.num_train_epochs")->note, 160,
                  "no effect, max_steps counts");
     }
-    BASE_TRY(train_resolve_precision(config, error));
-    return train_resolve_gradients(config, error);
+    BASE_TRY(config_resolve_precision(config, error));
+    return config_resolve_gradients(config, error);
 }
 
 /* DeepSpeed overlaps at stage 3 unless told otherwise. */
-static sifr_status train_resolve_zero(train_config *config, sifr_error *error) {
-    if (train_setting_at(config, "zero_optimization.overlap_comm")->value) return SIFR_OK;
-    bool overlap = train_setting_int(config, "zero_optimization.stage") == 3;
-    return train_setting_put(config, "zero_optimization.overlap_comm", json_boolean(overlap), error,
-                             "default at %s", overlap ? "stage 3" : "stages 0 to 2");
+static sifr_status config_resolve_zero(sifr_config *config, sifr_error *error) {
+    if (config_setting_at(config, "zero_optimization.overlap_comm")->value) return SIFR_OK;
+    bool overlap = config_setting_int(config, "zero_optimization.stage") == 3;
+    return config_setting_put(config, "zero_optimization.overlap_comm", json_boolean(overlap),
+                              error, "default at %s", overlap ? "stage 3" : "stages 0 to 2");
 }
 
 /* The typed field that a row's value goes to. */
-static void train_fill_field(train_config *config, const train_key *key, const json_t *value) {
+static void config_fill_field(sifr_config *config, const config_key *key, const json_t *value) {
     void *field = (char *)config + key->field - 1;
     int choice = 0;
     int64_t integer = (int64_t)json_integer_value(value);
@@ -387,37 +389,37 @@ static void train_fill_field(train_config *config, const train_key *key, const j
     bool truth = json_is_true(value);
     const char *text = json_string_value(value);
     switch (key->type) {
-    case TRAIN_BOOL:
+    case CONFIG_BOOL:
         memcpy(field, &truth, sizeof truth);
         break;
-    case TRAIN_INT:
-    case TRAIN_BYTES:
+    case CONFIG_INT:
+    case CONFIG_BYTES:
         memcpy(field, &integer, sizeof integer);
         break;
-    case TRAIN_NUMBER:
+    case CONFIG_NUMBER:
         memcpy(field, &number, sizeof number);
         break;
-    case TRAIN_TEXT:
+    case CONFIG_TEXT:
         memcpy(field, &text, sizeof text);
         break;
-    case TRAIN_CHOICE:
-        train_key_has_word(key->choices, text, &choice, NULL);
+    case CONFIG_CHOICE:
+        config_key_has_word(key->choices, text, &choice, NULL);
         memcpy(field, &choice, sizeof choice);
         break;
-    case TRAIN_SECTION:
-    case TRAIN_TEXTS:
-    case TRAIN_NUMBERS:
-    case TRAIN_ANY:
+    case CONFIG_SECTION:
+    case CONFIG_TEXTS:
+    case CONFIG_NUMBERS:
+    case CONFIG_ANY:
         break;
     }
 }
 
-_Static_assert(sizeof(train_optimizer_kind) == sizeof(int), "a choice is stored as an int");
+_Static_assert(sizeof(config_optimizer_kind) == sizeof(int), "a choice is stored as an int");
 
 /* The texts of a list; *list is the array that holds them, freed here when it is made anew. */
-static sifr_status train_fill_texts(const train_config *config, const char *path,
-                                    const char ***list, size_t *count, sifr_error *error) {
-    const json_t *texts = train_setting_at(config, path)->value;
+static sifr_status config_fill_texts(const sifr_config *config, const char *path,
+                                     const char ***list, size_t *count, sifr_error *error) {
+    const json_t *texts = config_setting_at(config, path)->value;
     *count = json_array_size(texts);
     free(*list);
     *list = NULL;
@@ -426,108 +428,110 @@ static sifr_status train_fill_texts(const train_config *config, const char *path
     return SIFR_OK;
 }
 
-static sifr_status train_fill_lists(train_config *config, sifr_error *error) {
-    BASE_TRY(train_fill_texts(config, "sifr.data", &config->data_list, &config->data_count, error));
-    BASE_TRY(train_fill_texts(config, "sifr.freeze", &config->freeze_list, &config->freeze_count,
-                              error));
+static sifr_status config_fill_lists(sifr_config *config, sifr_error *error) {
+    BASE_TRY(
+        config_fill_texts(config, "sifr.data", &config->data_list, &config->data_count, error));
+    BASE_TRY(config_fill_texts(config, "sifr.freeze", &config->freeze_list, &config->freeze_count,
+                               error));
     config->data = config->data_list;
     config->freeze = config->freeze_list;
     return SIFR_OK;
 }
 
-static sifr_status train_fill(train_config *config, int64_t world_size, sifr_error *error) {
-    train_config kept = *config;
+static sifr_status config_fill(sifr_config *config, int64_t world_size, sifr_error *error) {
+    sifr_config kept = *config;
     memset(config, 0, sizeof *config);
     config->settings = kept.settings;
     config->name = kept.name;
     config->data_list = kept.data_list;
     config->freeze_list = kept.freeze_list;
     config->world_size = world_size;
-    for (size_t i = 0; i < train_key_count(); i++) {
-        const train_key *key = train_key_at(i);
+    for (size_t i = 0; i < config_key_count(); i++) {
+        const config_key *key = config_key_at(i);
         if (key->field && config->settings[i].value) {
-            train_fill_field(config, key, config->settings[i].value);
+            config_fill_field(config, key, config->settings[i].value);
         }
     }
-    BASE_TRY(train_fill_lists(config, error));
-    const json_t *betas = train_setting_at(config, "optimizer.params.betas")->value;
+    BASE_TRY(config_fill_lists(config, error));
+    const json_t *betas = config_setting_at(config, "optimizer.params.betas")->value;
     config->optimizer.beta1 = json_number_value(json_array_get(betas, 0));
     config->optimizer.beta2 = json_number_value(json_array_get(betas, 1));
-    if (config->optimizer.kind == TRAIN_ADAMW) config->optimizer.decoupled = true;
+    if (config->optimizer.kind == CONFIG_ADAMW) config->optimizer.decoupled = true;
     config->activations.partition = json_is_true(
-        train_setting_at(config, "activation_checkpointing.partition_activations")->value);
+        config_setting_at(config, "activation_checkpointing.partition_activations")->value);
     config->activations.on_host =
-        train_is_true(config, "activation_checkpointing.cpu_checkpointing");
-    config->schedule.kind = train_scheduler_kind(config);
+        config_is_true(config, "activation_checkpointing.cpu_checkpointing");
+    config->schedule.kind = config_scheduler_kind(config);
     config->schedule.base_lr = config->optimizer.lr;
     config->resolved = true;
     return SIFR_OK;
 }
 
-static void train_note_fixed_scale(train_config *config) {
+static void config_note_fixed_scale(sifr_config *config) {
     static const char *const dynamic[] = {"fp16.initial_scale_power", "fp16.loss_scale_window",
                                           "fp16.hysteresis", "fp16.consecutive_hysteresis",
                                           "fp16.min_loss_scale"};
     for (size_t i = 0; i < sizeof dynamic / sizeof *dynamic; i++) {
-        snprintf(train_setting_at(config, dynamic[i])->note, 160, "no effect, loss_scale is fixed");
+        snprintf(config_setting_at(config, dynamic[i])->note, 160,
+                 "no effect, loss_scale is fixed");
     }
 }
 
 /* Notes on values that are right and yet surprise people. */
-static void train_note_surprises(train_config *config) {
-    const train_lr_schedule *s = &config->schedule;
-    if (config->fp16.enabled && config->fp16.loss_scale > 0) train_note_fixed_scale(config);
-    if (config->optimizer.kind == TRAIN_ADAMW &&
-        train_setting_given(config, "optimizer.params.adam_w_mode")) {
-        snprintf(train_setting_at(config, "optimizer.params.adam_w_mode")->note, 160,
+static void config_note_surprises(sifr_config *config) {
+    const config_lr_schedule *s = &config->schedule;
+    if (config->fp16.enabled && config->fp16.loss_scale > 0) config_note_fixed_scale(config);
+    if (config->optimizer.kind == CONFIG_ADAMW &&
+        config_setting_given(config, "optimizer.params.adam_w_mode")) {
+        snprintf(config_setting_at(config, "optimizer.params.adam_w_mode")->note, 160,
                  "no effect, the type is AdamW");
     }
-    bool fetched = config->offload_param.device == TRAIN_TIER_NVME;
+    bool fetched = config->offload_param.device == CONFIG_TIER_NVME;
     if (config->zero_stage > 0 && config->world_size == 1 && !fetched) {
-        snprintf(train_setting_at(config, "zero_optimization.stage")->note, 160,
+        snprintf(config_setting_at(config, "zero_optimization.stage")->note, 160,
                  "no effect with one rank: nothing is cut");
     }
     if (config->zero_stage == 3 && !config->zero.overlap_comm &&
-        train_setting_given(config, "zero_optimization.stage3_prefetch_bucket_size")) {
-        snprintf(train_setting_at(config, "zero_optimization.stage3_prefetch_bucket_size")->note,
+        config_setting_given(config, "zero_optimization.stage3_prefetch_bucket_size")) {
+        snprintf(config_setting_at(config, "zero_optimization.stage3_prefetch_bucket_size")->note,
                  160, "no effect, overlap_comm is false");
     }
-    train_note_offload(config);
+    config_note_offload(config);
     if (s->total_num_steps > 0 && s->total_num_steps < s->warmup_num_steps) {
-        snprintf(train_setting_at(config, TRAIN_TOTAL)->note, 160,
+        snprintf(config_setting_at(config, CONFIG_TOTAL)->note, 160,
                  "less than warmup_num_steps %lld: the rate never reaches its top",
                  (long long)s->warmup_num_steps);
     }
 }
 
-sifr_status train_config_resolve(train_config *config, int64_t world_size, sifr_error *error) {
+sifr_status config_resolve(sifr_config *config, int64_t world_size, sifr_error *error) {
     config->resolved = false;
     if (world_size < 1) return base_fail(error, SIFR_USAGE, "a run needs at least 1 rank");
-    train_take_given(config);
-    BASE_TRY(train_config_verify(config, error));
-    BASE_TRY(train_take_over(config, error));
-    BASE_TRY(train_check_parameters(config, error));
-    BASE_TRY(train_resolve_run(config, error));
-    BASE_TRY(train_resolve_zero(config, error));
-    BASE_TRY(train_config_offload(config, world_size, error));
-    BASE_TRY(train_config_activations(config, error));
-    BASE_TRY(train_resolve_optimizer(config, error));
-    BASE_TRY(train_resolve_scheduler(config, error));
-    BASE_TRY(train_config_batch(config, world_size, error));
-    BASE_TRY(train_fill(config, world_size, error));
-    BASE_TRY(train_config_profile(config, error));
-    train_note_surprises(config);
+    config_take_given(config);
+    BASE_TRY(config_verify(config, error));
+    BASE_TRY(config_take_over(config, error));
+    BASE_TRY(config_check_parameters(config, error));
+    BASE_TRY(config_resolve_run(config, error));
+    BASE_TRY(config_resolve_zero(config, error));
+    BASE_TRY(config_resolve_offload(config, world_size, error));
+    BASE_TRY(config_resolve_activations(config, error));
+    BASE_TRY(config_resolve_optimizer(config, error));
+    BASE_TRY(config_resolve_scheduler(config, error));
+    BASE_TRY(config_resolve_batch(config, world_size, error));
+    BASE_TRY(config_fill(config, world_size, error));
+    BASE_TRY(config_resolve_profile(config, error));
+    config_note_surprises(config);
     return SIFR_OK;
 }
 
-sifr_status train_config_set_total_steps(train_config *config, int64_t steps, sifr_error *error) {
-    train_lr_kind kind = config->schedule.kind;
-    bool decays = kind == TRAIN_LR_WARMUP_DECAY || kind == TRAIN_LR_WARMUP_COSINE;
+sifr_status config_set_total_steps(sifr_config *config, int64_t steps, sifr_error *error) {
+    config_lr_kind kind = config->schedule.kind;
+    bool decays = kind == CONFIG_LR_WARMUP_DECAY || kind == CONFIG_LR_WARMUP_COSINE;
     if (!decays || config->schedule.total_num_steps > 0) return SIFR_OK;
     if (steps < 1) return base_fail(error, SIFR_USAGE, "the run has no steps");
-    BASE_TRY(
-        train_setting_put(config, TRAIN_TOTAL, json_integer(steps), error, "the steps of the run"));
+    BASE_TRY(config_setting_put(config, CONFIG_TOTAL, json_integer(steps), error,
+                                "the steps of the run"));
     config->schedule.total_num_steps = steps;
-    train_note_surprises(config);
+    config_note_surprises(config);
     return SIFR_OK;
 }

@@ -8,12 +8,12 @@
 #include "config/config_private.h"
 
 /* The text so far. */
-typedef struct train_sheet {
+typedef struct config_sheet {
     char *data;
     size_t used, room;
-} train_sheet;
+} config_sheet;
 
-static sifr_status train_save_text(train_sheet *sheet, const char *text, sifr_error *error) {
+static sifr_status config_save_text(config_sheet *sheet, const char *text, sifr_error *error) {
     size_t length = strlen(text);
     BASE_TRY(base_grow(&sheet->data, &sheet->room, sheet->used + length + 1, 1, error));
     memcpy(sheet->data + sheet->used, text, length + 1);
@@ -21,68 +21,68 @@ static sifr_status train_save_text(train_sheet *sheet, const char *text, sifr_er
     return SIFR_OK;
 }
 
-static sifr_status train_save_line(train_sheet *sheet, int depth, sifr_error *error) {
-    BASE_TRY(train_save_text(sheet, "\n", error));
-    for (int i = 0; i < depth; i++) BASE_TRY(train_save_text(sheet, "  ", error));
+static sifr_status config_save_line(config_sheet *sheet, int depth, sifr_error *error) {
+    BASE_TRY(config_save_text(sheet, "\n", error));
+    for (int i = 0; i < depth; i++) BASE_TRY(config_save_text(sheet, "  ", error));
     return SIFR_OK;
 }
 
-static sifr_status train_save_scalar(train_sheet *sheet, const json_t *value, sifr_error *error) {
+static sifr_status config_save_scalar(config_sheet *sheet, const json_t *value, sifr_error *error) {
     char number[40];
     if (json_is_real(value)) {
-        train_real_text(json_real_value(value), number);
+        config_real_text(json_real_value(value), number);
         if (!strpbrk(number, ".e")) strcat(number, ".0");
-        return train_save_text(sheet, number, error);
+        return config_save_text(sheet, number, error);
     }
     char *text = json_dumps(value, JSON_ENCODE_ANY);
     if (!text) return base_fail_alloc(error, 64);
-    sifr_status status = train_save_text(sheet, text, error);
+    sifr_status status = config_save_text(sheet, text, error);
     free(text);
     return status;
 }
 
-static sifr_status train_save_value(train_sheet *sheet, const json_t *value, int depth,
-                                    sifr_error *error);
+static sifr_status config_save_value(config_sheet *sheet, const json_t *value, int depth,
+                                     sifr_error *error);
 
-static sifr_status train_save_object(train_sheet *sheet, const json_t *object, int depth,
-                                     sifr_error *error) {
+static sifr_status config_save_object(config_sheet *sheet, const json_t *object, int depth,
+                                      sifr_error *error) {
     const char *name, *separator = "{";
     json_t *member;
     json_object_foreach((json_t *)object, name, member) {
-        BASE_TRY(train_save_text(sheet, separator, error));
-        BASE_TRY(train_save_line(sheet, depth + 1, error));
+        BASE_TRY(config_save_text(sheet, separator, error));
+        BASE_TRY(config_save_line(sheet, depth + 1, error));
         json_t *text = json_string(name);
         sifr_status status =
-            text ? train_save_scalar(sheet, text, error) : base_fail_alloc(error, strlen(name));
+            text ? config_save_scalar(sheet, text, error) : base_fail_alloc(error, strlen(name));
         json_decref(text);
         if (status != SIFR_OK) return status;
-        BASE_TRY(train_save_text(sheet, ": ", error));
-        BASE_TRY(train_save_value(sheet, member, depth + 1, error));
+        BASE_TRY(config_save_text(sheet, ": ", error));
+        BASE_TRY(config_save_value(sheet, member, depth + 1, error));
         separator = ",";
     }
-    if (json_object_size(object) == 0) return train_save_text(sheet, "{}", error);
-    BASE_TRY(train_save_line(sheet, depth, error));
-    return train_save_text(sheet, "}", error);
+    if (json_object_size(object) == 0) return config_save_text(sheet, "{}", error);
+    BASE_TRY(config_save_line(sheet, depth, error));
+    return config_save_text(sheet, "}", error);
 }
 
-static sifr_status train_save_value(train_sheet *sheet, const json_t *value, int depth,
-                                    sifr_error *error) {
-    if (json_is_object(value)) return train_save_object(sheet, value, depth, error);
-    if (!json_is_array(value)) return train_save_scalar(sheet, value, error);
-    BASE_TRY(train_save_text(sheet, "[", error));
+static sifr_status config_save_value(config_sheet *sheet, const json_t *value, int depth,
+                                     sifr_error *error) {
+    if (json_is_object(value)) return config_save_object(sheet, value, depth, error);
+    if (!json_is_array(value)) return config_save_scalar(sheet, value, error);
+    BASE_TRY(config_save_text(sheet, "[", error));
     for (size_t i = 0; i < json_array_size(value); i++) {
-        if (i) BASE_TRY(train_save_text(sheet, ", ", error));
-        BASE_TRY(train_save_value(sheet, json_array_get(value, i), depth, error));
+        if (i) BASE_TRY(config_save_text(sheet, ", ", error));
+        BASE_TRY(config_save_value(sheet, json_array_get(value, i), depth, error));
     }
-    return train_save_text(sheet, "]", error);
+    return config_save_text(sheet, "]", error);
 }
 
-sifr_status train_config_text(const train_config *config, char **out, sifr_error *error) {
-    train_sheet sheet = {0};
-    json_t *effective = train_config_effective(config);
+sifr_status config_text(const sifr_config *config, char **out, sifr_error *error) {
+    config_sheet sheet = {0};
+    json_t *effective = config_effective(config);
     if (!effective) return base_fail_alloc(error, 64);
-    sifr_status status = train_save_value(&sheet, effective, 0, error);
-    if (status == SIFR_OK) status = train_save_text(&sheet, "\n", error);
+    sifr_status status = config_save_value(&sheet, effective, 0, error);
+    if (status == SIFR_OK) status = config_save_text(&sheet, "\n", error);
     json_decref(effective);
     if (status != SIFR_OK) {
         free(sheet.data);
@@ -92,9 +92,9 @@ sifr_status train_config_text(const train_config *config, char **out, sifr_error
     return SIFR_OK;
 }
 
-sifr_status train_config_save(const train_config *config, const char *path, sifr_error *error) {
+sifr_status config_save(const sifr_config *config, const char *path, sifr_error *error) {
     char *text;
-    BASE_TRY(train_config_text(config, &text, error));
+    BASE_TRY(config_text(config, &text, error));
     sifr_status status = base_write_file(path, text, strlen(text), error);
     free(text);
     return status;

@@ -8,11 +8,11 @@
 #include "base/text.h"
 #include "config/config_private.h"
 
-bool train_value_is_auto(const json_t *value) {
+bool config_value_is_auto(const json_t *value) {
     return json_is_string(value) && strcmp(json_string_value(value), "auto") == 0;
 }
 
-bool train_value_equal(const json_t *a, const json_t *b) {
+bool config_value_equal(const json_t *a, const json_t *b) {
     if (json_is_integer(a) && json_is_integer(b)) {
         return json_integer_value(a) == json_integer_value(b);
     }
@@ -23,21 +23,21 @@ bool train_value_equal(const json_t *a, const json_t *b) {
         size_t size = json_array_size(a);
         if (size != json_array_size(b)) return false;
         for (size_t i = 0; i < size; i++) {
-            if (!train_value_equal(json_array_get(a, i), json_array_get(b, i))) return false;
+            if (!config_value_equal(json_array_get(a, i), json_array_get(b, i))) return false;
         }
         return true;
     }
     return json_equal(a, b);
 }
 
-void train_real_text(double value, char out[40]) {
+void config_real_text(double value, char out[40]) {
     for (int digits = 6; digits <= 17; digits++) {
         snprintf(out, 40, "%.*g", digits, value);
         if (strtod(out, NULL) == value) return;
     }
 }
 
-char *train_quote(const char *text, char *out, size_t size) {
+char *config_quote(const char *text, char *out, size_t size) {
     json_t *string = json_string(text);
     char *dump = string ? json_dumps(string, JSON_ENCODE_ANY) : NULL;
     snprintf(out, size, "%s", dump ? dump : "\"?\"");
@@ -51,20 +51,20 @@ char *train_quote(const char *text, char *out, size_t size) {
     return out;
 }
 
-char *train_value_text(const json_t *value, char *out, size_t size) {
+char *config_value_text(const json_t *value, char *out, size_t size) {
     char number[40];
     if (!value) {
         snprintf(out, size, "none");
     } else if (json_is_real(value)) {
-        train_real_text(json_real_value(value), number);
+        config_real_text(json_real_value(value), number);
         snprintf(out, size, "%s", number);
     } else if (json_is_string(value)) {
-        train_quote(json_string_value(value), out, size);
+        config_quote(json_string_value(value), out, size);
     } else if (json_is_array(value) && size > 16) {
         size_t used = (size_t)snprintf(out, size, "[");
         for (size_t i = 0; i < json_array_size(value) && used + 8 < size; i++) {
             if (i) used += (size_t)snprintf(out + used, size - used, ", ");
-            train_value_text(json_array_get(value, i), out + used, size - used - 4);
+            config_value_text(json_array_get(value, i), out + used, size - used - 4);
             used += strlen(out + used);
         }
         snprintf(out + used, size - used, "]");
@@ -81,7 +81,7 @@ char *train_value_text(const json_t *value, char *out, size_t size) {
     return out;
 }
 
-static bool train_range_holds(const char *range, double value) {
+static bool config_range_holds(const char *range, double value) {
     if (!range) return true;
     if (strncmp(range, ">= ", 3) == 0) return value >= strtod(range + 3, NULL);
     if (strncmp(range, "> ", 2) == 0) return value > strtod(range + 2, NULL);
@@ -94,18 +94,18 @@ static bool train_range_holds(const char *range, double value) {
 }
 
 /* "a whole number > 0", "one of a, b, c". */
-static void train_expected(const train_key *key, char out[400]) {
+static void config_expected(const config_key *key, char out[400]) {
     static const char *const names[] = {
-        [TRAIN_SECTION] = "an object {…}",
-        [TRAIN_BOOL] = "true or false",
-        [TRAIN_INT] = "a whole number",
-        [TRAIN_BYTES] = "bytes, such as 1073741824 or \"1GiB\",",
-        [TRAIN_NUMBER] = "a number",
-        [TRAIN_TEXT] = "a string",
-        [TRAIN_CHOICE] = "",
-        [TRAIN_TEXTS] = "a list of strings",
-        [TRAIN_NUMBERS] = "a list of numbers",
-        [TRAIN_ANY] = "a value",
+        [CONFIG_SECTION] = "an object {…}",
+        [CONFIG_BOOL] = "true or false",
+        [CONFIG_INT] = "a whole number",
+        [CONFIG_BYTES] = "bytes, such as 1073741824 or \"1GiB\",",
+        [CONFIG_NUMBER] = "a number",
+        [CONFIG_TEXT] = "a string",
+        [CONFIG_CHOICE] = "",
+        [CONFIG_TEXTS] = "a list of strings",
+        [CONFIG_NUMBERS] = "a list of numbers",
+        [CONFIG_ANY] = "a value",
     };
     size_t used = (size_t)snprintf(out, 400, "%s", names[key->type]);
     if (key->choices) {
@@ -129,17 +129,17 @@ static void train_expected(const train_key *key, char out[400]) {
     } else if (key->range) {
         used += (size_t)snprintf(out + used, 400 - used, " %s", key->range);
     }
-    if (key->type != TRAIN_TEXT && key->type != TRAIN_SECTION && key->type != TRAIN_ANY &&
-        !(key->choices && train_key_has_word(key->choices, "auto", NULL, NULL))) {
+    if (key->type != CONFIG_TEXT && key->type != CONFIG_SECTION && key->type != CONFIG_ANY &&
+        !(key->choices && config_key_has_word(key->choices, "auto", NULL, NULL))) {
         snprintf(out + used, 400 - used, " or \"auto\"");
     }
 }
 
-static sifr_status train_value_wrong(const train_key *key, const json_t *value, const char *where,
-                                     sifr_error *error) {
+static sifr_status config_value_wrong(const config_key *key, const json_t *value, const char *where,
+                                      sifr_error *error) {
     char expected[400], text[96];
-    train_expected(key, expected);
-    train_value_text(value, text, sizeof text);
+    config_expected(key, expected);
+    config_value_text(value, text, sizeof text);
     if (key->fallback) {
         return base_fail(error, SIFR_USAGE, "%s must be %s, not %s; its default is %s", where,
                          expected, text, key->fallback);
@@ -148,25 +148,25 @@ static sifr_status train_value_wrong(const train_key *key, const json_t *value, 
 }
 
 /* A whole number as an integer, any other number as it is; NULL where it is none, or not finite. */
-static json_t *train_number(const train_key *key, const json_t *value) {
+static json_t *config_number(const config_key *key, const json_t *value) {
     int64_t bytes;
-    if (key->type == TRAIN_BYTES && json_is_string(value)) {
+    if (key->type == CONFIG_BYTES && json_is_string(value)) {
         bool right = base_parse_bytes(json_string_value(value), "", &bytes, NULL) == SIFR_OK;
         return right ? json_integer(bytes) : NULL;
     }
     if (json_is_integer(value)) {
-        return key->type == TRAIN_NUMBER ? json_real(json_number_value(value))
-                                         : json_integer(json_integer_value(value));
+        return key->type == CONFIG_NUMBER ? json_real(json_number_value(value))
+                                          : json_integer(json_integer_value(value));
     }
     double number = json_is_real(value) ? json_real_value(value) : NAN;
     if (!isfinite(number)) return NULL;
-    if (key->type == TRAIN_NUMBER) return json_real(number);
+    if (key->type == CONFIG_NUMBER) return json_real(number);
     if (number != floor(number) || fabs(number) >= 0x1p63) return NULL;
     return json_integer((json_int_t)number);
 }
 
-static json_t *train_list(const train_key *key, json_t *value) {
-    bool texts = key->type == TRAIN_TEXTS;
+static json_t *config_list(const config_key *key, json_t *value) {
+    bool texts = key->type == CONFIG_TEXTS;
     if (texts && json_is_string(value)) return json_pack("[O]", value);
     if (!json_is_array(value)) return NULL;
     json_t *list = json_array();
@@ -174,7 +174,7 @@ static json_t *train_list(const train_key *key, json_t *value) {
         json_t *item = json_array_get(value, i);
         bool fits =
             texts ? json_is_string(item)
-                  : json_is_number(item) && train_range_holds(key->range, json_number_value(item));
+                  : json_is_number(item) && config_range_holds(key->range, json_number_value(item));
         if (!fits || json_array_append(list, item) != 0) {
             json_decref(list);
             return NULL;
@@ -183,60 +183,60 @@ static json_t *train_list(const train_key *key, json_t *value) {
     return list;
 }
 
-sifr_status train_value_check(const train_key *key, json_t *value, const char *where, json_t **out,
-                              sifr_error *error) {
+sifr_status config_value_check(const config_key *key, json_t *value, const char *where,
+                               json_t **out, sifr_error *error) {
     char spelling[64];
     json_t *result = NULL;
-    bool own_auto = key->choices && train_key_has_word(key->choices, "auto", NULL, NULL);
-    if (train_value_is_auto(value) && key->type != TRAIN_TEXT && key->type != TRAIN_ANY &&
-        key->type != TRAIN_TEXTS && key->type != TRAIN_SECTION && !own_auto) {
+    bool own_auto = key->choices && config_key_has_word(key->choices, "auto", NULL, NULL);
+    if (config_value_is_auto(value) && key->type != CONFIG_TEXT && key->type != CONFIG_ANY &&
+        key->type != CONFIG_TEXTS && key->type != CONFIG_SECTION && !own_auto) {
         *out = json_incref(value);
         return SIFR_OK;
     }
     switch (key->type) {
-    case TRAIN_BOOL:
+    case CONFIG_BOOL:
         if (json_is_boolean(value)) result = json_incref(value);
         break;
-    case TRAIN_INT:
-    case TRAIN_BYTES:
-    case TRAIN_NUMBER:
-        result = train_number(key, value);
+    case CONFIG_INT:
+    case CONFIG_BYTES:
+    case CONFIG_NUMBER:
+        result = config_number(key, value);
         if (result && key->choices) {
             char text[40];
-            train_value_text(result, text, sizeof text);
-            if (train_key_has_word(key->choices, text, NULL, NULL)) break;
-        } else if (result && train_range_holds(key->range, json_number_value(result))) {
+            config_value_text(result, text, sizeof text);
+            if (config_key_has_word(key->choices, text, NULL, NULL)) break;
+        } else if (result && config_range_holds(key->range, json_number_value(result))) {
             break;
         }
         json_decref(result);
         result = NULL;
         break;
-    case TRAIN_TEXT:
+    case CONFIG_TEXT:
         if (json_is_string(value)) result = json_incref(value);
         break;
-    case TRAIN_CHOICE:
+    case CONFIG_CHOICE:
         if (json_is_string(value) &&
-            train_key_has_word(key->choices, json_string_value(value), NULL, spelling)) {
+            config_key_has_word(key->choices, json_string_value(value), NULL, spelling)) {
             result = json_string(spelling);
         }
         break;
-    case TRAIN_TEXTS:
-    case TRAIN_NUMBERS:
-        result = train_list(key, value);
+    case CONFIG_TEXTS:
+    case CONFIG_NUMBERS:
+        result = config_list(key, value);
         break;
-    case TRAIN_ANY:
+    case CONFIG_ANY:
         result = json_incref(value);
         break;
-    case TRAIN_SECTION:
+    case CONFIG_SECTION:
         break;
     }
-    if (!result) return train_value_wrong(key, value, where, error);
+    if (!result) return config_value_wrong(key, value, where, error);
     *out = result;
     return SIFR_OK;
 }
 
-static sifr_status train_count_from_text(const char *text, const char *where, json_t **out,
-                                         sifr_error *error) {
+static sifr_status config_count_from_text(const char *text, const char *where, json_t **out,
+                                          sifr_error *error) {
     int64_t count;
     bool minus = text[0] == '-' && isdigit((unsigned char)text[1]);
     BASE_TRY(base_parse_count(text + minus, where, &count, error));
@@ -244,28 +244,28 @@ static sifr_status train_count_from_text(const char *text, const char *where, js
     return SIFR_OK;
 }
 
-sifr_status train_value_from_text(const train_key *key, const char *text, const char *where,
-                                  json_t **out, sifr_error *error) {
+sifr_status config_value_from_text(const config_key *key, const char *text, const char *where,
+                                   json_t **out, sifr_error *error) {
     json_t *value = NULL;
     double number;
     if (!text) {
-        if (key->type != TRAIN_BOOL) {
+        if (key->type != CONFIG_BOOL) {
             return base_fail(error, SIFR_USAGE, "%s needs a value", where);
         }
         *out = json_true();
         return SIFR_OK;
     }
-    bool plain = key->type == TRAIN_TEXT || key->type == TRAIN_TEXTS || key->type == TRAIN_CHOICE ||
-                 key->type == TRAIN_BYTES;
+    bool plain = key->type == CONFIG_TEXT || key->type == CONFIG_TEXTS ||
+                 key->type == CONFIG_CHOICE || key->type == CONFIG_BYTES;
     if (plain || strcmp(text, "auto") == 0) {
         value = json_string(text);
         if (!value) {
             return base_fail(error, SIFR_USAGE, "%s: the value is not valid UTF-8; rename it",
                              where);
         }
-    } else if (key->type == TRAIN_INT) {
-        BASE_TRY(train_count_from_text(text, where, &value, error));
-    } else if (key->type == TRAIN_NUMBER) {
+    } else if (key->type == CONFIG_INT) {
+        BASE_TRY(config_count_from_text(text, where, &value, error));
+    } else if (key->type == CONFIG_NUMBER) {
         BASE_TRY(base_parse_double(text, where, &number, error));
         value = json_real(number);
     } else {
@@ -275,17 +275,17 @@ sifr_status train_value_from_text(const train_key *key, const char *text, const 
     if (!value) {
         char quoted[96];
         return base_fail(error, SIFR_USAGE, "%s: %s is not a value", where,
-                         train_quote(text, quoted, sizeof quoted));
+                         config_quote(text, quoted, sizeof quoted));
     }
-    sifr_status status = train_value_check(key, value, where, out, error);
+    sifr_status status = config_value_check(key, value, where, out, error);
     json_decref(value);
     return status;
 }
 
-json_t *train_value_default(const train_key *key) {
+json_t *config_value_default(const config_key *key) {
     if (!key->fallback) return NULL;
     json_t *value = json_loads(key->fallback, JSON_DECODE_ANY, NULL), *out = NULL;
-    if (value && train_value_check(key, value, key->path, &out, NULL) != SIFR_OK) out = NULL;
+    if (value && config_value_check(key, value, key->path, &out, NULL) != SIFR_OK) out = NULL;
     json_decref(value);
     return out;
 }

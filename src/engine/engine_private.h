@@ -50,9 +50,9 @@ sifr_status engine_create_on(device *dev, const sifr_model *model,
                              const sifr_engine_options *options, comm_group *group,
                              sifr_engine **out, sifr_error *error) SIFR_MUST_CHECK;
 
-/* Carries out the update of the last step where that was left to the next one (plan_pass_defer).
- * Before anything looks at state, writes it, or uses idle memory; what a caller may see does not
- * change by it. All ranks call it. */
+/* Carries out the update of the last step where that was left to the next one
+ * (plan_pass_delay_update). Before anything looks at state, writes it, or uses idle memory; what a
+ * caller may see does not change by it. All ranks call it. */
 sifr_status engine_settle(const sifr_engine *engine, sifr_error *error) SIFR_MUST_CHECK;
 
 /* The type in which a part is kept: FP32 or BF16. */

@@ -292,31 +292,34 @@ sifr_status plan_pass_overlap(plan_schedule *schedule, sifr_error *error) SIFR_M
 /* Parameters away: a slice is read before its gather starts, ahead of it as far as
  * offload.slices allows. After plan_pass_overlap; SIFR_USAGE where offload.slices or
  * offload.most_slice are too few. */
-sifr_status plan_pass_fetch(plan_schedule *schedule, sifr_error *error) SIFR_MUST_CHECK;
+sifr_status plan_pass_offload_parameters(plan_schedule *schedule,
+                                         sifr_error *error) SIFR_MUST_CHECK;
 
 /* Gradients away: a slice of sums is written once it is final, after its squares are taken, and
- * the update finds it there. After plan_pass_fetch. */
-sifr_status plan_pass_spill(plan_schedule *schedule, sifr_error *error) SIFR_MUST_CHECK;
+ * the update finds it there. After plan_pass_offload_parameters. */
+sifr_status plan_pass_offload_gradients(plan_schedule *schedule, sifr_error *error) SIFR_MUST_CHECK;
 
 /* Activations away: what the forward pass leaves for the backward pass is written behind the
  * one and read ahead of the other, through a window worked out from the model. After
- * plan_pass_spill. */
-sifr_status plan_pass_stash(plan_schedule *schedule, sifr_error *error) SIFR_MUST_CHECK;
+ * plan_pass_offload_gradients. */
+sifr_status plan_pass_offload_activations(plan_schedule *schedule,
+                                          sifr_error *error) SIFR_MUST_CHECK;
 
 /* State away: each update becomes reads, updates and writes of sub-groups that go through a few
- * buffers in turn. After plan_pass_stash; SIFR_USAGE where offload.buffers are too few. */
-sifr_status plan_pass_offload(plan_schedule *schedule, sifr_error *error) SIFR_MUST_CHECK;
+ * buffers in turn. After plan_pass_offload_activations; SIFR_USAGE where offload.buffers are too
+ * few. */
+sifr_status plan_pass_offload_optimizer(plan_schedule *schedule, sifr_error *error) SIFR_MUST_CHECK;
 
 /* Whether state is away that updates move, in both directions beside them, and parameters are not.
  */
-bool plan_may_defer(const plan_schedule *schedule);
+bool plan_may_delay_update(const plan_schedule *schedule);
 
 /* Of such a schedule: what follows the norm is carried out by the next step, beside its
  * forward pass. `spread` is schedule->spread of the first rank, since all ranks exchange what they
  * do in the same order; there it is -1: as far as the peak of memory allows. Does plan_memory, too.
- * After plan_pass_offload. */
-sifr_status plan_pass_defer(plan_schedule *schedule, int32_t spread,
-                            sifr_error *error) SIFR_MUST_CHECK;
+ * After plan_pass_offload_optimizer. */
+sifr_status plan_pass_delay_update(plan_schedule *schedule, int32_t spread,
+                                   sifr_error *error) SIFR_MUST_CHECK;
 
 /* Bytes that a step reads from disk and writes there; that it copies from host memory and to it. */
 void plan_disk(const plan_schedule *schedule, int64_t *read, int64_t *written);

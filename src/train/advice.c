@@ -74,7 +74,7 @@ static sifr_status keep_fewer(const plan_search *search, const plan_settings *fr
 }
 
 static sifr_status find_advice(comm_group *group, const sifr_model *model,
-                               const train_config *config, int64_t length, char *out,
+                               const sifr_config *config, int64_t length, char *out,
                                sifr_error *error) {
     sifr_engine_options options = train_engine_options(config, length);
     plan_settings settings = train_plan_settings(config, &options, group);
@@ -97,7 +97,7 @@ static sifr_status find_advice(comm_group *group, const sifr_model *model,
     return status;
 }
 
-sifr_status train_advise(comm_group *group, const sifr_model *model, const train_config *config,
+sifr_status train_advise(comm_group *group, const sifr_model *model, const sifr_config *config,
                          int64_t length, sifr_error *error) {
     char advice[ADVICE_LENGTH] = "";
     sifr_error why = {0};

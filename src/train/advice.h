@@ -10,7 +10,7 @@
 /* Adds that to the message of a refusal, which all ranks have alike; all of them call it. The first
  * rank looks for it, which takes as long as some tens of plans. Returns SIFR_NO_MEMORY, or what
  * went wrong between the ranks. */
-sifr_status train_advise(comm_group *group, const sifr_model *model, const train_config *config,
+sifr_status train_advise(comm_group *group, const sifr_model *model, const sifr_config *config,
                          int64_t length, sifr_error *error) SIFR_MUST_CHECK;
 
 #endif

@@ -169,15 +169,15 @@ static uint64_t hash_file(const char *directory, const char *name) {
 }
 
 /* What may differ between hosts goes. */
-static json_t *comparable(const train_config *config) {
+static json_t *comparable(const sifr_config *config) {
     static const char *const own[] = {"model", "data", "eval_data", "threads"};
-    json_t *effective = train_config_effective(config);
+    json_t *effective = config_effective(config);
     json_t *sifr = json_object_get(effective, "sifr");
     for (size_t i = 0; i < sizeof own / sizeof *own; i++) json_object_del(sifr, own[i]);
     return effective;
 }
 
-sifr_status train_agree_input(comm_group *group, const train_config *config,
+sifr_status train_agree_input(comm_group *group, const sifr_config *config,
                               const engine_folder *folder, sifr_error *error) {
     if (comm_size(group) == 1) return SIFR_OK;
     BASE_TRY(agree_on(group, "config", comparable(config), error));

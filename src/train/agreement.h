@@ -18,7 +18,7 @@ sifr_status train_agree_program(comm_group *group, sifr_error *error) SIFR_MUST_
 /* The resolved config, but for what may differ between hosts (paths of input, threads); the model's
  * description, and its weights: their names, shapes, types, and their values, of large models 64
  * MiB spread evenly over them. */
-sifr_status train_agree_input(comm_group *group, const train_config *config,
+sifr_status train_agree_input(comm_group *group, const sifr_config *config,
                               const engine_folder *folder, sifr_error *error) SIFR_MUST_CHECK;
 
 /* What decides on a kernel's bits: instruction set, cache sizes, library versions. */

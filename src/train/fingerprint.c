@@ -31,7 +31,7 @@ static uint64_t hash_frozen(const sifr_model *model) {
     return hash;
 }
 
-json_t *train_identity_agree(const train_config *config, const sifr_model *model,
+json_t *train_identity_agree(const sifr_config *config, const sifr_model *model,
                              const train_data *data, int64_t length) {
     json_t *agree = json_pack(
         "{s:I, s:o, s:I, s:o, s:I, s:I, s:I}", "parameters",
@@ -48,21 +48,21 @@ json_t *train_identity_agree(const train_config *config, const sifr_model *model
     return agree;
 }
 
-static json_t *describe_optimizer(const train_optimizer *o) {
+static json_t *describe_optimizer(const config_optimizer *o) {
     return json_pack("{s:s, s:f, s:f, s:f, s:f, s:f, s:b, s:b}", "type",
-                     o->kind == TRAIN_ADAM ? "Adam" : "AdamW", "lr", o->lr, "beta1", o->beta1,
+                     o->kind == CONFIG_ADAM ? "Adam" : "AdamW", "lr", o->lr, "beta1", o->beta1,
                      "beta2", o->beta2, "eps", o->eps, "weight_decay", o->weight_decay,
                      "bias_correction", o->bias_correction, "decoupled", o->decoupled);
 }
 
 /* All fields of the schedule, so that any change is seen. */
-static json_t *describe_schedule(const train_lr_schedule *s) {
+static json_t *describe_schedule(const config_lr_schedule *s) {
     return json_pack("{s:i, s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:i}", "kind", (int)s->kind,
                      "base_lr", s->base_lr, "warmup_min_lr", s->warmup_min_lr, "warmup_max_lr",
                      s->warmup_max_lr, "warmup_min_ratio", s->warmup_min_ratio, "cos_min_ratio",
                      s->cos_min_ratio, "warmup_num_steps", (json_int_t)s->warmup_num_steps,
                      "total_num_steps",
-                     (json_int_t)(s->kind == TRAIN_LR_CONSTANT || s->kind == TRAIN_LR_WARMUP
+                     (json_int_t)(s->kind == CONFIG_LR_CONSTANT || s->kind == CONFIG_LR_WARMUP
                                       ? 0
                                       : s->total_num_steps),
                      "warmup_type", (int)s->warmup_type);
@@ -75,7 +75,7 @@ static json_t *describe_loss_scaling(const sifr_loss_scaling *s) {
                      "consecutive", s->consecutive_hysteresis);
 }
 
-json_t *train_identity_notes(const train_config *config, const sifr_engine *engine) {
+json_t *train_identity_notes(const sifr_config *config, const sifr_engine *engine) {
     char machine[512];
     device_describe(engine->dev, machine, sizeof machine);
     json_t *notes =
@@ -83,7 +83,7 @@ json_t *train_identity_notes(const train_config *config, const sifr_engine *engi
                   (json_int_t)config->micro_batch_size, "type",
                   device_dtype_name(engine->training->settings.dtype), "gradient_clipping",
                   config->gradient_clipping, "gradient_order",
-                  config->gradient_order == TRAIN_GRADIENT_SEQUENTIAL ? "sequential" : "tree",
+                  config->gradient_order == CONFIG_GRADIENT_SEQUENTIAL ? "sequential" : "tree",
                   "optimizer", describe_optimizer(&config->optimizer), "schedule",
                   describe_schedule(&config->schedule), "machine", machine);
     device_dtype sums = engine->training->settings.gradients;

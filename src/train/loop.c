@@ -91,7 +91,7 @@ static sifr_status note_skipped(train_state *t, const sifr_step_result *result, 
 /* This rank's micro batches of the next step: sequence i of the global batch's micro batch g is
  * sample g * micro_batch_size + i of the step. */
 static sifr_status fetch(train_state *t, sifr_error *error) {
-    const train_config *c = t->config;
+    const sifr_config *c = t->config;
     const plan_settings *settings = &t->engine->training->settings;
     int64_t first = t->engine->steps * c->train_batch_size, per = c->micro_batch_size;
     int32_t *tokens = t->tokens, *labels = t->labels;
@@ -133,11 +133,11 @@ static sifr_status settle(train_state *t, sifr_error *error) {
 
 /* On the batch that fetch() got. *local is a failure of this rank alone, for the next agreement. */
 static sifr_status step(train_state *t, sifr_status *local, sifr_error *error) {
-    const train_config *c = t->config;
+    const sifr_config *c = t->config;
     sifr_step_result result;
     double start = train_monitor_clock();
     comm_ledger before = *comm_get_ledger(t->group);
-    double rate = train_lr_at(&c->schedule, t->engine->updates - 1);
+    double rate = config_lr_at(&c->schedule, t->engine->updates - 1);
     train_profile_begin_step(&t->profile);
     sifr_status status = sifr_engine_step(t->engine, t->tokens, t->labels, rate, &result, error);
     if (status != SIFR_OK) /* no scale is left for any rank, or this one alone is in trouble */
@@ -263,7 +263,7 @@ static sifr_status save_model(train_state *t, sifr_error *error) {
 
 static void announce(const train_state *t) {
     char parameters[32], bytes[32], ranks[64] = "", over[32] = "";
-    const train_config *c = t->config;
+    const sifr_config *c = t->config;
     int32_t size = comm_size(t->group);
     if (size > 1)
         snprintf(ranks, sizeof ranks, "%d ranks, ZeRO stage %lld, ", size,
@@ -301,7 +301,7 @@ static void close_state(train_state *t) {
 }
 
 static sifr_status run(train_state *t, train_outcome *outcome, sifr_error *error) {
-    const train_config *c = t->config;
+    const sifr_config *c = t->config;
     BASE_TRY(train_prepare(t, error));
     announce(t);
     if (t->engine->steps >= t->total_steps)
@@ -338,7 +338,7 @@ static sifr_status run(train_state *t, train_outcome *outcome, sifr_error *error
     return measure_memory(t, outcome, error);
 }
 
-sifr_status train_run(train_config *config, comm_group *group, const train_host *host,
+sifr_status train_run(sifr_config *config, comm_group *group, const train_host *host,
                       train_outcome *outcome, sifr_error *error) {
     train_state *t;
     *outcome = (train_outcome){.loss = NAN, .eval_loss = NAN, .ranks = comm_size(group)};

@@ -37,7 +37,7 @@ typedef struct train_outcome {
  * the model folder, sifr_config.json (the effective config), metrics.jsonl and .csv, checkpoints.
  * Wrong input is refused before the output is touched. SIFR_OK with outcome->signal where the host
  * asked to stop: a checkpoint of that step is then there. */
-sifr_status train_run(train_config *config, comm_group *group, const train_host *host,
+sifr_status train_run(sifr_config *config, comm_group *group, const train_host *host,
                       train_outcome *outcome, sifr_error *error) SIFR_MUST_CHECK;
 
 #endif

@@ -12,8 +12,7 @@ static int64_t room_of(const base_disk *disk) {
     return disk->free_bytes < INT64_MAX ? (int64_t)disk->free_bytes : INT64_MAX;
 }
 
-static sifr_status find_checkpoints(const train_config *config, train_disk *out,
-                                    sifr_error *error) {
+static sifr_status find_checkpoints(const sifr_config *config, train_disk *out, sifr_error *error) {
     int64_t *steps;
     size_t count;
     if (!config->resume || !out->output) return SIFR_OK;
@@ -24,20 +23,20 @@ static sifr_status find_checkpoints(const train_config *config, train_disk *out,
     return SIFR_OK;
 }
 
-const char *train_nvme_path(const train_config *c) {
-    if (c->offload.device == TRAIN_TIER_NVME) return c->offload.nvme_path;
-    if (c->offload_param.device == TRAIN_TIER_NVME) return c->offload_param.nvme_path;
+const char *train_nvme_path(const sifr_config *c) {
+    if (c->offload.device == CONFIG_TIER_NVME) return c->offload.nvme_path;
+    if (c->offload_param.device == CONFIG_TIER_NVME) return c->offload_param.nvme_path;
     bool rest =
-        c->offload_activations == TRAIN_TIER_NVME || c->offload_gradients == TRAIN_TIER_NVME;
+        c->offload_activations == CONFIG_TIER_NVME || c->offload_gradients == CONFIG_TIER_NVME;
     return rest ? c->nvme_path : NULL;
 }
 
-const char *train_named_path(const train_config *c) {
+const char *train_named_path(const sifr_config *c) {
     if (c->offload.nvme_path) return c->offload.nvme_path;
     return c->offload_param.nvme_path ? c->offload_param.nvme_path : c->nvme_path;
 }
 
-sifr_status train_disk_find(const train_config *config, train_disk *out, sifr_error *error) {
+sifr_status train_disk_find(const sifr_config *config, train_disk *out, sifr_error *error) {
     base_disk swap, output;
     *out = (train_disk){.swap_bytes = -1, .output_bytes = -1, .output = config->output};
     out->swap = train_nvme_path(config);
@@ -54,7 +53,7 @@ sifr_status train_disk_find(const train_config *config, train_disk *out, sifr_er
     return find_checkpoints(config, out, error);
 }
 
-int32_t train_checkpoints(const train_config *config, const train_disk *disk) {
+int32_t train_checkpoints(const sifr_config *config, const train_disk *disk) {
     int64_t keep = config->save_total_limit, every = config->save_steps;
     int64_t left = config->max_steps - disk->steps;
     if (keep == 0 || every == 0 || left <= 0) return 1;
@@ -64,7 +63,7 @@ int32_t train_checkpoints(const train_config *config, const train_disk *disk) {
     return (int32_t)base_max_i64(more, 1);
 }
 
-plan_output train_output_room(const train_config *config, const train_disk *disk, int32_t ranks) {
+plan_output train_output_room(const sifr_config *config, const train_disk *disk, int32_t ranks) {
     return (plan_output){.known = disk->output_bytes >= 0,
                          .room_bytes = disk->output_bytes,
                          .checkpoints = train_checkpoints(config, disk),

@@ -15,23 +15,23 @@ typedef struct train_disk {
 } train_disk;
 
 /* The directory of what the config has on nvme, which is one; NULL: nothing is. Borrowed. */
-const char *train_nvme_path(const train_config *config);
+const char *train_nvme_path(const sifr_config *config);
 
 /* The first directory that the config names for a disk, whether something is there or may come to
  * be; NULL: none. Borrowed. */
-const char *train_named_path(const train_config *config);
+const char *train_named_path(const sifr_config *config);
 
 /* Looks at this host's. What cannot be known is no failure. */
-sifr_status train_disk_find(const train_config *config, train_disk *out,
+sifr_status train_disk_find(const sifr_config *config, train_disk *out,
                             sifr_error *error) SIFR_MUST_CHECK;
 
 /* Checkpoints that the run adds at one time: of those that save_total_limit keeps, and the one that
  * is being written, as many as it comes to make. Where all are kept, or the number of steps is not
  * known yet, one: which others will be there is not known. */
-int32_t train_checkpoints(const train_config *config, const train_disk *disk);
+int32_t train_checkpoints(const sifr_config *config, const train_disk *disk);
 
 /* The output for a search, where `ranks` of its host swap. */
-plan_output train_output_room(const train_config *config, const train_disk *disk, int32_t ranks);
+plan_output train_output_room(const sifr_config *config, const train_disk *disk, int32_t ranks);
 
 /* SIFR_NO_MEMORY, with the numbers, where the output has no room for the checkpoints of a run that
  * is planned with these settings, beside its swap files. */

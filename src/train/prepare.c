@@ -32,7 +32,7 @@ static sifr_status same(train_state *t, sifr_status status) {
     return status;
 }
 
-static sifr_status require_paths(const train_config *config, sifr_error *error) {
+static sifr_status require_paths(const sifr_config *config, sifr_error *error) {
     if (!config->model)
         return base_fail(error, SIFR_USAGE, "--model DIR is needed: the folder to train from");
     if (!config->data_count)
@@ -81,16 +81,16 @@ static sifr_status create_engine(train_state *t, sifr_error *error) {
 }
 
 /* "optimizer state, parameters, gradients and activations"; returns out. */
-static const char *name_offloaded(const train_config *c, char *out, size_t size) {
-    static const char *const states[] = {[TRAIN_STATE_ALL] = "optimizer state",
-                                         [TRAIN_STATE_MASTERS] = "master weights",
-                                         [TRAIN_STATE_MOMENTS] = "moments"};
+static const char *name_offloaded(const sifr_config *c, char *out, size_t size) {
+    static const char *const states[] = {[CONFIG_STATE_ALL] = "optimizer state",
+                                         [CONFIG_STATE_MASTERS] = "master weights",
+                                         [CONFIG_STATE_MOMENTS] = "moments"};
     const char *names[4];
     size_t count = 0, used = 0;
-    if (c->offload.device == TRAIN_TIER_NVME) names[count++] = states[c->offload.state];
-    if (c->offload_param.device == TRAIN_TIER_NVME) names[count++] = "parameters";
-    if (c->offload_gradients == TRAIN_TIER_NVME) names[count++] = "gradients";
-    if (c->offload_activations == TRAIN_TIER_NVME) names[count++] = "activations";
+    if (c->offload.device == CONFIG_TIER_NVME) names[count++] = states[c->offload.state];
+    if (c->offload_param.device == CONFIG_TIER_NVME) names[count++] = "parameters";
+    if (c->offload_gradients == CONFIG_TIER_NVME) names[count++] = "gradients";
+    if (c->offload_activations == CONFIG_TIER_NVME) names[count++] = "activations";
     out[0] = '\0';
     for (size_t i = 0; i < count && used < size; i++) {
         const char *between = i == 0 ? "" : i + 1 == count ? " and " : ", ";
@@ -146,12 +146,12 @@ static sifr_status say_offload(train_state *t, sifr_error *error) {
 
 /* What DeepSpeed's keys mean here, and what "auto" came to. The machine must be measured. */
 static void say_activations(const train_state *t) {
-    const train_config *c = t->config;
+    const sifr_config *c = t->config;
     char line[512];
     if (c->activations.partition)
         train_say(t->host, "partition_activations: no two ranks hold the same activations (that "
                            "takes tensor parallelism), so there is nothing to split");
-    if (c->recompute == TRAIN_RECOMPUTE_AUTO &&
+    if (c->recompute == CONFIG_RECOMPUTE_AUTO &&
         plan_kept_describe(t->engine->training, &t->machine, line, sizeof line))
         train_say(t->host, "recompute auto: %s", line);
 }
@@ -159,7 +159,7 @@ static void say_activations(const train_state *t) {
 static sifr_status save_config(const train_state *t, sifr_error *error) {
     char path[BASE_PATH_LENGTH];
     BASE_TRY(base_path_join(path, t->config->output, TRAIN_OUTPUT_MARK, error));
-    json_t *effective = train_config_effective(t->config);
+    json_t *effective = config_effective(t->config);
     if (!effective) return base_fail_alloc(error, 4096);
     sifr_status status = base_json_save(effective, path, error);
     json_decref(effective);
@@ -215,7 +215,7 @@ static sifr_status open_stores(train_state *t, sifr_error *error) {
 
 /* Steps of the run, from max_steps or from epochs; what does not fill a global batch is dropped. */
 static sifr_status count_steps(train_state *t, sifr_error *error) {
-    const train_config *c = t->config;
+    const sifr_config *c = t->config;
     int64_t windows = train_data_windows(t->data, t->length), batch = c->train_batch_size;
     char tokens[32], number[32];
     if (windows == 0)
@@ -229,7 +229,7 @@ static sifr_status count_steps(train_state *t, sifr_error *error) {
               documents == 1 ? "" : "s", base_format_count(windows, number), (long long)t->length);
     if (c->max_steps > 0) {
         t->total_steps = c->max_steps;
-        return train_config_set_total_steps(t->config, t->total_steps, error);
+        return config_set_total_steps(t->config, t->total_steps, error);
     }
     double samples = floor(c->num_train_epochs * (double)windows);
     if (samples > 1e15)
@@ -245,7 +245,7 @@ static sifr_status count_steps(train_state *t, sifr_error *error) {
         train_say(t->host,
                   "data: the last %lld windows do not fill a global batch of %lld: dropped",
                   (long long)dropped, (long long)batch);
-    return train_config_set_total_steps(t->config, t->total_steps, error);
+    return config_set_total_steps(t->config, t->total_steps, error);
 }
 
 /* The first rank makes token stores of text, the others then find them. */
@@ -306,7 +306,7 @@ static sifr_status begin_output(train_state *t, sifr_error *error) {
 }
 
 static sifr_status open_monitor(train_state *t, sifr_error *error) {
-    const train_config *c = t->config;
+    const sifr_config *c = t->config;
     bool bf16 = c->bf16 && t->machine.bf16_operations > 0;
     train_monitor_settings settings = {
         .host = t->host,
@@ -333,11 +333,11 @@ static sifr_status open_monitor(train_state *t, sifr_error *error) {
 /* What a config asks of several ranks, where that needs a word. */
 static void say_cuts(const train_state *t) {
     static const char *const types[] = {"fp32", "bf16", "fp16"};
-    const train_config *c = t->config;
+    const sifr_config *c = t->config;
     if (c->zero_stage > 0 && comm_size(t->group) == 1)
         base_log(t->host->log, SIFR_LOG_INFO, "ZeRO stage %lld with one rank: nothing is cut",
                  (long long)c->zero_stage);
-    if (c->communication_type != TRAIN_FP32 && c->grad_accum_dtype == TRAIN_FP32 &&
+    if (c->communication_type != CONFIG_FP32 && c->grad_accum_dtype == CONFIG_FP32 &&
         comm_size(t->group) > 1)
         base_log(t->host->log, SIFR_LOG_INFO,
                  "gradients travel in %s: the bits are those of %d ranks only",
@@ -346,7 +346,7 @@ static void say_cuts(const train_state *t) {
 
 /* What each rank checks by itself: the config, the output, the model folder. */
 static sifr_status open_input(train_state *t, sifr_error *error) {
-    BASE_TRY(train_config_resolve(t->config, comm_size(t->group), error));
+    BASE_TRY(config_resolve(t->config, comm_size(t->group), error));
     comm_set_timeout(t->group, (double)t->config->collective_timeout);
     if (t->config->threads == 0) t->config->threads = t->host->threads;
     BASE_TRY(require_paths(t->config, error));
@@ -362,7 +362,7 @@ static sifr_status open_input(train_state *t, sifr_error *error) {
 }
 
 static sifr_status make_batch(train_state *t, sifr_error *error) {
-    const train_config *c = t->config;
+    const sifr_config *c = t->config;
     size_t count = (size_t)(c->train_batch_size / comm_size(t->group) * t->length);
     BASE_TRY(base_alloc(count, sizeof *t->tokens, &t->tokens, error));
     return base_alloc(count, sizeof *t->labels, &t->labels, error);

@@ -22,7 +22,7 @@ typedef struct train_word {
 } train_word;
 
 typedef struct train_state {
-    train_config *config;
+    sifr_config *config;
     comm_group *group;      /* borrowed */
     const train_host *host; /* the caller's on the first rank, a silent one on the others */
     train_host silent;

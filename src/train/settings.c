@@ -9,7 +9,7 @@
 #include "engine/engine_private.h"
 #include "formats/tokenizer/tokenizer.h"
 
-sifr_status train_sequence_length(const train_config *config, const formats_model_config *model,
+sifr_status train_sequence_length(const sifr_config *config, const formats_model_config *model,
                                   const sifr_log *log, int64_t *length, sifr_error *error) {
     int64_t limit = model->max_position_embeddings;
     *length = config->seq_length ? config->seq_length : limit;
@@ -24,7 +24,7 @@ sifr_status train_sequence_length(const train_config *config, const formats_mode
     return SIFR_OK;
 }
 
-sifr_status train_freeze(const train_config *config, sifr_model *model, const sifr_log *log,
+sifr_status train_freeze(const sifr_config *config, sifr_model *model, const sifr_log *log,
                          sifr_error *error) {
     char trained[32], all[32];
     for (size_t i = 0; i < config->freeze_count; i++) {
@@ -42,22 +42,22 @@ sifr_status train_freeze(const train_config *config, sifr_model *model, const si
 }
 
 /* What is on nvme is not here, as the engine has it. */
-static sifr_host_options host_options(const train_config *c) {
-    return (sifr_host_options){.optimizer = c->offload.device == TRAIN_TIER_CPU,
-                               .parameters = c->offload_param.device == TRAIN_TIER_CPU,
-                               .gradients = c->offload_gradients == TRAIN_TIER_CPU,
-                               .activations = c->offload_activations == TRAIN_TIER_CPU ||
+static sifr_host_options host_options(const sifr_config *c) {
+    return (sifr_host_options){.optimizer = c->offload.device == CONFIG_TIER_CPU,
+                               .parameters = c->offload_param.device == CONFIG_TIER_CPU,
+                               .gradients = c->offload_gradients == CONFIG_TIER_CPU,
+                               .activations = c->offload_activations == CONFIG_TIER_CPU ||
                                               c->activations.on_host};
 }
 
-static sifr_offload_options offload_options(const train_config *c) {
+static sifr_offload_options offload_options(const sifr_config *c) {
     return (sifr_offload_options){.nvme_path = train_nvme_path(c),
-                                  .optimizer = c->offload.device == TRAIN_TIER_NVME,
-                                  .parameters = c->offload_param.device == TRAIN_TIER_NVME,
-                                  .gradients = c->offload_gradients == TRAIN_TIER_NVME,
-                                  .activations = c->offload_activations == TRAIN_TIER_NVME,
-                                  .masters_stay = c->offload.state == TRAIN_STATE_MOMENTS,
-                                  .moments_stay = c->offload.state == TRAIN_STATE_MASTERS,
+                                  .optimizer = c->offload.device == CONFIG_TIER_NVME,
+                                  .parameters = c->offload_param.device == CONFIG_TIER_NVME,
+                                  .gradients = c->offload_gradients == CONFIG_TIER_NVME,
+                                  .activations = c->offload_activations == CONFIG_TIER_NVME,
+                                  .masters_stay = c->offload.state == CONFIG_STATE_MOMENTS,
+                                  .moments_stay = c->offload.state == CONFIG_STATE_MASTERS,
                                   .host = host_options(c),
                                   .slice_count = (int32_t)c->offload_param.buffer_count,
                                   .slice_size = c->offload_param.buffer_size,
@@ -76,7 +76,7 @@ static sifr_offload_options offload_options(const train_config *c) {
                                   .overlap_events = c->aio.overlap_events};
 }
 
-sifr_engine_options train_engine_options(const train_config *c, int64_t length) {
+sifr_engine_options train_engine_options(const sifr_config *c, int64_t length) {
     sifr_engine_options options = sifr_engine_defaults();
     options.precision = c->fp16.enabled ? SIFR_FP16 : c->bf16 ? SIFR_BF16 : SIFR_FP32;
     options.loss_scaling =
@@ -90,11 +90,11 @@ sifr_engine_options train_engine_options(const train_config *c, int64_t length) 
     options.sequences = c->micro_batch_size;
     options.length = length;
     options.micro_batches = (int32_t)c->gradient_accumulation_steps;
-    options.unit_order = c->step_order == TRAIN_STEP_UNIT;
-    options.sequential = c->gradient_order == TRAIN_GRADIENT_SEQUENTIAL;
-    options.recompute = c->recompute != TRAIN_RECOMPUTE_NONE;
+    options.unit_order = c->step_order == CONFIG_STEP_UNIT;
+    options.sequential = c->gradient_order == CONFIG_GRADIENT_SEQUENTIAL;
+    options.recompute = c->recompute != CONFIG_RECOMPUTE_NONE;
     options.activation_bytes = c->activations.memory;
-    if (c->recompute == TRAIN_RECOMPUTE_UNIT)
+    if (c->recompute == CONFIG_RECOMPUTE_UNIT)
         options.checkpoints = (int32_t)base_min_i64(c->activations.checkpoints, INT32_MAX);
     options.tile_tokens = c->activations.tile_tokens;
     options.beta1 = c->optimizer.beta1;
@@ -123,14 +123,14 @@ sifr_engine_options train_engine_options(const train_config *c, int64_t length) 
     return options;
 }
 
-plan_settings train_plan_settings(const train_config *config, const sifr_engine_options *options,
+plan_settings train_plan_settings(const sifr_config *config, const sifr_engine_options *options,
                                   const comm_group *group) {
     plan_settings settings = engine_settings(options, group);
-    if (config->recompute == TRAIN_RECOMPUTE_AUTO) settings.recompute = PLAN_RECOMPUTE_AUTO;
+    if (config->recompute == CONFIG_RECOMPUTE_AUTO) settings.recompute = PLAN_RECOMPUTE_AUTO;
     return settings;
 }
 
-plan_search train_search(const train_config *config, const sifr_model *model, device *dev,
+plan_search train_search(const sifr_config *config, const sifr_model *model, device *dev,
                          const plan_machine *machine, int64_t room, const train_disk *disk,
                          int32_t ranks) {
     int64_t swap = disk->swap_bytes < 0 ? 0 : base_max_i64(disk->swap_bytes / ranks, 1);
@@ -140,9 +140,9 @@ plan_search train_search(const train_config *config, const sifr_model *model, de
                          .room_bytes = room,
                          .disk_bytes = swap,
                          .output = train_output_room(config, disk, ranks),
-                         .any_order = config->step_order == TRAIN_STEP_AUTO,
+                         .any_order = config->step_order == CONFIG_STEP_AUTO,
                          .overlap_by_stage =
-                             !train_config_gives(config, "zero_optimization.overlap_comm")};
+                             !config_gives(config, "zero_optimization.overlap_comm")};
 }
 
 sifr_status train_separator(const char *folder, const formats_model_config *model,

@@ -11,27 +11,27 @@
 
 /* Tokens of a sequence: the config's, else the model's own maximum. SIFR_USAGE beyond learned
  * positions; beyond other models' maximum a warning. */
-sifr_status train_sequence_length(const train_config *config, const formats_model_config *model,
+sifr_status train_sequence_length(const sifr_config *config, const formats_model_config *model,
                                   const sifr_log *log, int64_t *length,
                                   sifr_error *error) SIFR_MUST_CHECK;
 
 /* Freezes what the config names, and says how much is left to train. Before an engine is made of
  * the model. SIFR_USAGE where a pattern matches no weight, or nothing is left. */
-sifr_status train_freeze(const train_config *config, sifr_model *model, const sifr_log *log,
+sifr_status train_freeze(const sifr_config *config, sifr_model *model, const sifr_log *log,
                          sifr_error *error) SIFR_MUST_CHECK;
 
 /* A step_order of "auto" comes out as that of batches, a recompute of "auto" without
  * activation_memory as that of units: what memory leaves is not known here. */
-sifr_engine_options train_engine_options(const train_config *config, int64_t length);
+sifr_engine_options train_engine_options(const sifr_config *config, int64_t length);
 
 /* The same for planning, by one of those ranks: recompute "auto" stays it, with the limit that the
  * config gives, if any (plan_limit). */
-plan_settings train_plan_settings(const train_config *config, const sifr_engine_options *options,
+plan_settings train_plan_settings(const sifr_config *config, const sifr_engine_options *options,
                                   const comm_group *group);
 
 /* For trying other settings than the config's, where a rank's block may take `room` bytes and
  * `ranks` share the host's disks: optimizer state may go to one if the config names a directory. */
-plan_search train_search(const train_config *config, const sifr_model *model, device *dev,
+plan_search train_search(const sifr_config *config, const sifr_model *model, device *dev,
                          const plan_machine *machine, int64_t room, const train_disk *disk,
                          int32_t ranks);
 

@@ -75,9 +75,9 @@ static sifr_status choose(train_state *t, device *dev, plan_settings *settings, 
 }
 
 sifr_status train_choose_step(train_state *t, sifr_engine_options *options, sifr_error *error) {
-    const train_config *c = t->config;
+    const sifr_config *c = t->config;
     plan_settings settings = train_plan_settings(c, options, t->group);
-    bool orders = c->step_order == TRAIN_STEP_AUTO && c->gradient_accumulation_steps > 1;
+    bool orders = c->step_order == CONFIG_STEP_AUTO && c->gradient_accumulation_steps > 1;
     device *dev = NULL;
     if (!orders && settings.recompute != PLAN_RECOMPUTE_AUTO) return SIFR_OK;
     sifr_status status = train_agree(t, open_machine(t, options, &dev, error), error);

@@ -15,10 +15,10 @@
 #include "config/config.h"
 
 typedef struct config_case {
-    train_config config;
+    sifr_config config;
     sifr_error error;
     sifr_status status;
-    char lines[65536]; /* of train_config_explain, each with a newline */
+    char lines[65536]; /* of config_explain, each with a newline */
 } config_case;
 
 static inline void config_case_line(void *user, const char *line) {
@@ -31,18 +31,18 @@ static inline void config_case_line(void *user, const char *line) {
 static inline config_case *config_case_flags(const char *text, int64_t ranks, ...) {
     config_case *c = calloc(1, sizeof *c);
     assert_non_null(c);
-    c->status = train_config_create(&c->config, &c->error);
+    c->status = config_create(&c->config, &c->error);
     if (c->status == SIFR_OK && text) {
-        c->status = train_config_parse(&c->config, text, strlen(text), "ds.json", &c->error);
+        c->status = config_parse(&c->config, text, strlen(text), "ds.json", &c->error);
     }
     va_list flags;
     va_start(flags, ranks);
     for (const char *name; c->status == SIFR_OK && (name = va_arg(flags, const char *)) != NULL;) {
-        c->status = train_config_set(&c->config, name, va_arg(flags, const char *), &c->error);
+        c->status = config_set(&c->config, name, va_arg(flags, const char *), &c->error);
     }
     va_end(flags);
-    if (c->status == SIFR_OK) c->status = train_config_resolve(&c->config, ranks, &c->error);
-    train_config_explain(&c->config, config_case_line, c);
+    if (c->status == SIFR_OK) c->status = config_resolve(&c->config, ranks, &c->error);
+    config_explain(&c->config, config_case_line, c);
     return c;
 }
 
@@ -51,7 +51,7 @@ static inline config_case *config_case_text(const char *text) {
 }
 
 static inline void config_case_free(config_case *c) {
-    train_config_free(&c->config);
+    config_free(&c->config);
     free(c);
 }
 

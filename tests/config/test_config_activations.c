@@ -57,10 +57,10 @@ static void flags(void **state) {
     (void)state;
     config_case *c = config_case_flags("{}", 1, "activation-memory", "24MiB", NULL);
     config_case_accepted(c);
-    assert_int_equal(c->config.recompute, TRAIN_RECOMPUTE_AUTO);
+    assert_int_equal(c->config.recompute, CONFIG_RECOMPUTE_AUTO);
     assert_int_equal(c->config.activations.memory, 24 << 20);
     char *text;
-    assert_int_equal(train_config_text(&c->config, &text, &c->error), SIFR_OK);
+    assert_int_equal(config_text(&c->config, &text, &c->error), SIFR_OK);
     sifr_engine_options options = options_of(text);
     assert_int_equal(options.activation_bytes, 24 << 20);
     free(text);

@@ -14,13 +14,13 @@ static void examples_resolve(void **state) {
     for (struct dirent *entry; (entry = readdir(directory)) != NULL;) {
         if (strncmp(entry->d_name, "ds_config", 9) != 0) continue;
         snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
-        train_config config;
+        sifr_config config;
         sifr_error error = {0};
-        assert_int_equal(train_config_create(&config, &error), SIFR_OK);
-        sifr_status status = train_config_load(&config, path, &error);
-        if (status == SIFR_OK) status = train_config_resolve(&config, 1, &error);
+        assert_int_equal(config_create(&config, &error), SIFR_OK);
+        sifr_status status = config_load(&config, path, &error);
+        if (status == SIFR_OK) status = config_resolve(&config, 1, &error);
         if (status != SIFR_OK) fail_msg("%s: %s", entry->d_name, error.message);
-        train_config_free(&config);
+        config_free(&config);
         count++;
     }
     closedir(directory);

@@ -13,10 +13,10 @@
 
 static void rows_are_well_formed(void **state) {
     (void)state;
-    for (size_t i = 0; i < train_key_count(); i++) {
-        const train_key *key = train_key_at(i);
+    for (size_t i = 0; i < config_key_count(); i++) {
+        const config_key *key = config_key_at(i);
         size_t first;
-        assert_ptr_equal(train_key_find(key->path, &first), key); /* no path twice */
+        assert_ptr_equal(config_key_find(key->path, &first), key); /* no path twice */
         assert_int_equal(first, i);
         assert_non_null(key->unit);
         assert_true(key->doc[0] != 0 && key->doc[strlen(key->doc) - 1] != ' ');
@@ -25,27 +25,27 @@ static void rows_are_well_formed(void **state) {
             char parent[256];
             memcpy(parent, key->path, (size_t)(dot - key->path));
             parent[dot - key->path] = 0;
-            const train_key *section = train_key_find(parent, NULL);
+            const config_key *section = config_key_find(parent, NULL);
             assert_non_null(section);
-            assert_int_equal(section->type, TRAIN_SECTION);
+            assert_int_equal(section->type, CONFIG_SECTION);
         }
         if (key->fallback) {
-            json_t *value = train_value_default(key);
+            json_t *value = config_value_default(key);
             if (!value) fail_msg("%s: its default does not pass its own checks", key->path);
             json_decref(value);
         }
-        if (key->type == TRAIN_CHOICE) assert_non_null(key->choices);
-        if (key->alias) assert_non_null(train_key_find(key->alias, NULL));
-        if (key->over) assert_non_null(train_key_find(key->over, NULL));
-        if (key->gate) assert_non_null(train_key_find(key->gate, NULL));
-        assert_int_equal(key->status == TRAIN_ALIAS, key->alias != NULL);
+        if (key->type == CONFIG_CHOICE) assert_non_null(key->choices);
+        if (key->alias) assert_non_null(config_key_find(key->alias, NULL));
+        if (key->over) assert_non_null(config_key_find(key->over, NULL));
+        if (key->gate) assert_non_null(config_key_find(key->gate, NULL));
+        assert_int_equal(key->status == CONFIG_ALIAS, key->alias != NULL);
         if (key->later) {
-            assert_int_equal(key->status, TRAIN_BUILT);
+            assert_int_equal(key->status, CONFIG_BUILT);
             assert_non_null(key->choices);
         }
         if (key->field) {
-            assert_int_equal(key->status, TRAIN_BUILT);
-            assert_in_range(key->field, 1, sizeof(train_config));
+            assert_int_equal(key->status, CONFIG_BUILT);
+            assert_in_range(key->field, 1, sizeof(sifr_config));
         }
     }
 }
@@ -103,7 +103,7 @@ static void known_names(void **state) {
         "optimizer.params.torch_adam",
     };
     for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
-        if (!train_key_find(paths[i], NULL)) fail_msg("%s is not in the table", paths[i]);
+        if (!config_key_find(paths[i], NULL)) fail_msg("%s is not in the table", paths[i]);
     }
 }
 
@@ -145,11 +145,11 @@ static void flags_come_from_the_table(void **state) {
         "freeze",
     };
     size_t count = 0, found = 0;
-    for (train_flag flag; train_config_flag(count, &flag); count++) {
+    for (config_flag flag; config_flag_at(count, &flag); count++) {
         for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
             if (strcmp(flag.name, wanted[i]) == 0) found++;
         }
-        assert_non_null(train_key_find(flag.path, NULL));
+        assert_non_null(config_key_find(flag.path, NULL));
         bool is_switch = strcmp(flag.name, "resume") == 0 || strcmp(flag.name, "bf16") == 0 ||
                          strcmp(flag.name, "fp16") == 0;
         assert_int_equal(flag.argument == NULL, is_switch);

@@ -72,12 +72,12 @@ static void too_deep(void **state) {
 
 static void utf16_without_mark(void **state) {
     (void)state;
-    train_config config;
+    sifr_config config;
     sifr_error error;
-    assert_int_equal(train_config_create(&config, &error), SIFR_OK);
-    assert_int_equal(train_config_parse(&config, "{\0}\0", 4, "ds.json", &error), SIFR_USAGE);
+    assert_int_equal(config_create(&config, &error), SIFR_OK);
+    assert_int_equal(config_parse(&config, "{\0}\0", 4, "ds.json", &error), SIFR_USAGE);
     assert_string_equal(error.message, "ds.json: is UTF-16, not UTF-8; save it as UTF-8");
-    train_config_free(&config);
+    config_free(&config);
 }
 
 static void unknown_keys(void **state) {
@@ -212,7 +212,7 @@ static void flags_win(void **state) {
     assert_string_equal(c->config.data[2], "c");
     assert_int_equal(c->config.seed, 3);
     assert_true(c->config.resume && c->config.bf16);
-    assert_int_equal(c->config.step_order, TRAIN_STEP_UNIT);
+    assert_int_equal(c->config.step_order, CONFIG_STEP_UNIT);
     assert_float_equal(c->config.optimizer.eps, 1e-6, 0);
     assert_string_equal(c->config.model, "auto");
     config_case_free(c);
@@ -239,16 +239,16 @@ static void flags_win(void **state) {
 
 static void files(void **state) {
     (void)state;
-    train_config config;
+    sifr_config config;
     sifr_error error;
-    assert_int_equal(train_config_create(&config, &error), SIFR_OK);
-    assert_int_equal(train_config_load(&config, "/nonexistent/ds.json", &error), SIFR_FAILED);
+    assert_int_equal(config_create(&config, &error), SIFR_OK);
+    assert_int_equal(config_load(&config, "/nonexistent/ds.json", &error), SIFR_FAILED);
     assert_non_null(strstr(error.message, "/nonexistent/ds.json"));
-    assert_int_equal(train_config_parse(&config, "{}", 2, "a.json", &error), SIFR_OK);
-    assert_int_equal(train_config_parse(&config, "{}", 2, "b.json", &error), SIFR_USAGE);
+    assert_int_equal(config_parse(&config, "{}", 2, "a.json", &error), SIFR_OK);
+    assert_int_equal(config_parse(&config, "{}", 2, "b.json", &error), SIFR_USAGE);
     assert_string_equal(error.message, "b.json: a run has one config, and a.json is read already");
-    train_config_free(&config);
-    train_config_free(&config);
+    config_free(&config);
+    config_free(&config);
 }
 
 int main(void) {

@@ -101,7 +101,7 @@ static void again_for_other_ranks(void **state) {
         config_case_text("{\"train_batch_size\": 32, \"gradient_accumulation_steps\": 2}");
     config_case_accepted(c);
     assert_int_equal(c->config.micro_batch_size, 16);
-    assert_int_equal(train_config_resolve(&c->config, 4, &c->error), SIFR_OK);
+    assert_int_equal(config_resolve(&c->config, 4, &c->error), SIFR_OK);
     assert_int_equal(c->config.micro_batch_size, 4);
     config_case_free(c);
 }
@@ -123,9 +123,9 @@ static void trainer_defaults(void **state) {
     (void)state;
     config_case *c = config_case_text(all_auto);
     config_case_accepted(c);
-    const train_config *t = &c->config;
+    const sifr_config *t = &c->config;
     assert_false(t->bf16 || t->fp16.enabled);
-    assert_int_equal(t->optimizer.kind, TRAIN_ADAMW);
+    assert_int_equal(t->optimizer.kind, CONFIG_ADAMW);
     assert_true(t->optimizer.decoupled && t->optimizer.bias_correction);
     assert_true(t->optimizer.lr == 5e-5 && t->optimizer.eps == 1e-8);
     assert_true(t->optimizer.beta1 == 0.9 && t->optimizer.beta2 == 0.999);
@@ -133,13 +133,13 @@ static void trainer_defaults(void **state) {
     assert_true(t->num_train_epochs == 3.0);
     assert_int_equal(t->max_steps, 0);
     assert_int_equal(t->seed, 42);
-    assert_int_equal(t->schedule.kind, TRAIN_LR_WARMUP_DECAY);
+    assert_int_equal(t->schedule.kind, CONFIG_LR_WARMUP_DECAY);
     assert_true(t->schedule.warmup_max_lr == 5e-5 && t->schedule.warmup_min_lr == 0);
     assert_int_equal(t->schedule.total_num_steps, 0);
-    assert_int_equal(t->grad_accum_dtype, TRAIN_FP32);
-    assert_int_equal(train_config_set_total_steps(&c->config, 70, &c->error), SIFR_OK);
+    assert_int_equal(t->grad_accum_dtype, CONFIG_FP32);
+    assert_int_equal(config_set_total_steps(&c->config, 70, &c->error), SIFR_OK);
     assert_int_equal(t->schedule.total_num_steps, 70);
-    assert_int_equal(train_config_set_total_steps(&c->config, 80, &c->error), SIFR_OK);
+    assert_int_equal(config_set_total_steps(&c->config, 80, &c->error), SIFR_OK);
     assert_int_equal(t->schedule.total_num_steps, 70);
     config_case_free(c);
     config_said(all_auto, "optimizer.params.lr",
@@ -164,7 +164,7 @@ static void flags_fill_auto(void **state) {
                                        "per-device-train-batch-size", "4",
                                        "gradient-accumulation-steps", "2", "bf16", NULL, NULL);
     config_case_accepted(c);
-    const train_config *t = &c->config;
+    const sifr_config *t = &c->config;
     assert_true(t->optimizer.lr == 3e-4 && t->schedule.warmup_max_lr == 3e-4);
     assert_true(t->schedule.base_lr == 3e-4 && t->bf16);
     assert_int_equal(t->schedule.total_num_steps, 100);
@@ -183,8 +183,8 @@ static void learning_rates(void **state) {
     c = config_case_text("{}");
     config_case_accepted(c);
     assert_true(c->config.optimizer.lr == 5e-5);
-    assert_int_equal(c->config.schedule.kind, TRAIN_LR_CONSTANT);
-    assert_true(train_lr_at(&c->config.schedule, 7) == 5e-5);
+    assert_int_equal(c->config.schedule.kind, CONFIG_LR_CONSTANT);
+    assert_true(config_lr_at(&c->config.schedule, 7) == 5e-5);
     config_case_free(c);
     c = config_case_flags("{\"optimizer\": {\"params\": {\"lr\": 1e-4}}}", 1, "learning-rate",
                           "2e-4", NULL);
@@ -211,15 +211,15 @@ static void adam_modes(void **state) {
     (void)state;
     static const struct {
         const char *text;
-        train_optimizer_kind kind;
+        config_optimizer_kind kind;
         bool decoupled;
     } cases[] = {
-        {"{\"optimizer\": {\"type\": \"Adam\"}}", TRAIN_ADAM, true},
-        {"{\"optimizer\": {\"type\": \"Adam\", \"params\": {\"adam_w_mode\": false}}}", TRAIN_ADAM,
+        {"{\"optimizer\": {\"type\": \"Adam\"}}", CONFIG_ADAM, true},
+        {"{\"optimizer\": {\"type\": \"Adam\", \"params\": {\"adam_w_mode\": false}}}", CONFIG_ADAM,
          false},
         {"{\"optimizer\": {\"type\": \"AdamW\", \"params\": {\"adam_w_mode\": false,"
          " \"torch_adam\": true}}}",
-         TRAIN_ADAMW, true},
+         CONFIG_ADAMW, true},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         config_case *c = config_case_text(cases[i].text);
@@ -239,7 +239,7 @@ static void schedulers(void **state) {
         " \"cycle_max_lr\": 1e-3, \"cycle_first_step_size\": 50, \"cycle_first_stair_count\": "
         "5}}}");
     config_case_accepted(c);
-    assert_int_equal(c->config.schedule.kind, TRAIN_LR_ONE_CYCLE);
+    assert_int_equal(c->config.schedule.kind, CONFIG_LR_ONE_CYCLE);
     assert_int_equal(c->config.schedule.second_step_size, 50);
     assert_int_equal(c->config.schedule.second_stair_count, 5);
     assert_true(c->config.schedule.cycle_momentum);
@@ -376,7 +376,7 @@ static void fp16(void **state) {
     c = config_case_text("{}");
     config_case_accepted(c);
     assert_null(strstr(c->lines, "fp16.hysteresis"));
-    json_t *effective = train_config_effective(&c->config);
+    json_t *effective = config_effective(&c->config);
     assert_null(json_object_get(json_object_get(effective, "fp16"), "hysteresis"));
     json_decref(effective);
     config_case_free(c);
@@ -453,7 +453,7 @@ static void dry_run_names_what_is_refused(void **state) {
 }
 
 /* Every field, bit by bit, but the pointers. */
-static void same_fields(const train_config *a, const train_config *b) {
+static void same_fields(const sifr_config *a, const sifr_config *b) {
     assert_int_equal(a->train_batch_size, b->train_batch_size);
     assert_int_equal(a->micro_batch_size, b->micro_batch_size);
     assert_int_equal(a->gradient_accumulation_steps, b->gradient_accumulation_steps);
@@ -477,8 +477,8 @@ static void effective_repeats_the_run(void **state) {
         all_auto, 2, "learning-rate", "0.1", "data", "a.txt", "data", "b.txt", "output", "out",
         "per-device-train-batch-size", "3", "recompute", "unit", "resume", NULL, NULL);
     config_case_accepted(first);
-    assert_int_equal(train_config_set_total_steps(&first->config, 70, &first->error), SIFR_OK);
-    json_t *effective = train_config_effective(&first->config);
+    assert_int_equal(config_set_total_steps(&first->config, 70, &first->error), SIFR_OK);
+    json_t *effective = config_effective(&first->config);
     assert_non_null(effective);
     char *text = json_dumps(effective, 0);
     assert_non_null(text);
@@ -488,7 +488,7 @@ static void effective_repeats_the_run(void **state) {
     config_case_accepted(second);
     same_fields(&first->config, &second->config);
     assert_false(second->config.resume);
-    json_t *again = train_config_effective(&second->config);
+    json_t *again = config_effective(&second->config);
     assert_true(json_equal(effective, again));
     json_decref(again);
     free(text);
@@ -496,7 +496,7 @@ static void effective_repeats_the_run(void **state) {
     int descriptor = mkstemp(path);
     assert_true(descriptor >= 0);
     close(descriptor);
-    assert_int_equal(train_config_save(&first->config, path, &first->error), SIFR_OK);
+    assert_int_equal(config_save(&first->config, path, &first->error), SIFR_OK);
     json_t *saved = json_load_file(path, 0, NULL);
     assert_true(json_equal(effective, saved));
     FILE *file = fopen(path, "r");

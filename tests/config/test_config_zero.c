@@ -116,7 +116,7 @@ static void below_stage_3(void **state) {
     config_case *c = config_case_flags(text, 4, NULL);
     config_case_accepted(c);
     assert_null(strstr(c->lines, "stage3_max_live"));
-    json_t *effective = train_config_effective(&c->config);
+    json_t *effective = config_effective(&c->config);
     json_t *zero = json_object_get(effective, "zero_optimization");
     assert_null(json_object_get(zero, "stage3_max_live_parameters"));
     assert_int_equal(json_integer_value(json_object_get(zero, "stage3_max_reuse_distance")), 5);

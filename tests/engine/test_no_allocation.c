@@ -98,11 +98,11 @@ static void count_steps(small_kind kind, const sifr_engine_options *options) {
     sifr_engine *engine = small_engine(model, options);
     sifr_error error = {0};
     static const train_host host = {0};
-    train_config config = {.wall_clock_breakdown = true,
-                           .comms_logger = {true, true, ~0U},
-                           .trace = "/tmp/never-written.json",
-                           .trace_first = 2,
-                           .trace_last = 99};
+    sifr_config config = {.wall_clock_breakdown = true,
+                          .comms_logger = {true, true, ~0U},
+                          .trace = "/tmp/never-written.json",
+                          .trace_first = 2,
+                          .trace_last = 99};
     train_profile profile;
     assert_int_equal(train_profile_open(&profile, &config, &host, engine, NULL, 0, 99, &error),
                      SIFR_OK);

@@ -17,35 +17,35 @@ static void must(int truth) {
 }
 
 /* The effective config of an accepted one must be accepted, and come out the same. */
-static void repeat(const train_config *config) {
-    json_t *effective = train_config_effective(config);
+static void repeat(const sifr_config *config) {
+    json_t *effective = config_effective(config);
     char *text = json_dumps(effective, 0);
     must(text != NULL);
-    train_config second;
-    must(train_config_create(&second, NULL) == SIFR_OK);
-    must(train_config_parse(&second, text, strlen(text), "effective", NULL) == SIFR_OK);
-    must(train_config_resolve(&second, config->world_size, NULL) == SIFR_OK);
-    json_t *again = train_config_effective(&second);
+    sifr_config second;
+    must(config_create(&second, NULL) == SIFR_OK);
+    must(config_parse(&second, text, strlen(text), "effective", NULL) == SIFR_OK);
+    must(config_resolve(&second, config->world_size, NULL) == SIFR_OK);
+    json_t *again = config_effective(&second);
     must(json_equal(effective, again));
     json_decref(again);
     json_decref(effective);
     free(text);
-    train_config_free(&second);
+    config_free(&second);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    train_config config;
+    sifr_config config;
     sifr_error error = {0};
-    if (train_config_create(&config, &error) != SIFR_OK) return 0;
+    if (config_create(&config, &error) != SIFR_OK) return 0;
     int64_t ranks = size && data[size - 1] % 2 ? 2 : 1;
-    sifr_status status = train_config_parse(&config, (const char *)data, size, "fuzz.json", &error);
-    if (status == SIFR_OK) status = train_config_resolve(&config, ranks, &error);
-    train_config_explain(&config, ignore_line, NULL);
+    sifr_status status = config_parse(&config, (const char *)data, size, "fuzz.json", &error);
+    if (status == SIFR_OK) status = config_resolve(&config, ranks, &error);
+    config_explain(&config, ignore_line, NULL);
     if (status == SIFR_OK) {
         repeat(&config);
     } else {
         must(error.message[0] && !strpbrk(error.message, "\n\r"));
     }
-    train_config_free(&config);
+    config_free(&config);
     return 0;
 }

@@ -226,7 +226,7 @@ static void *run_rank(void *argument) {
     sifr_error error = {0};
     both b = {0};
     static const train_host silent = {0};
-    train_comms_logger settings = {.enabled = true, .operations = ~0U};
+    config_comms_logger settings = {.enabled = true, .operations = ~0U};
     comm_ledger steps = {0};
     TRY(make_engine(r, &model, &engine, &error));
     TRY(train_comms_log_open(engine->training, r->group, &settings, &silent, &b.log, &error));

@@ -53,15 +53,15 @@ static sifr_status refuse(const cli_plan_report *r, const plan_outcome *least, p
                      room, r->limits.text, on_disk, text, need, shorter);
 }
 
-static sifr_status set(train_config *config, const char *key, int64_t value, const char *word,
+static sifr_status set(sifr_config *config, const char *key, int64_t value, const char *word,
                        sifr_error *error) {
     char text[32];
     snprintf(text, sizeof text, "%lld", (long long)value);
-    return train_config_set(config, key, word ? word : text, error);
+    return config_set(config, key, word ? word : text, error);
 }
 
 /* Where state is, in the directory that is named. */
-static sifr_status adopt_tiers(train_config *config, const plan_settings *s, sifr_error *error) {
+static sifr_status adopt_tiers(sifr_config *config, const plan_settings *s, sifr_error *error) {
     static const char *const sections[] = {"offload_optimizer", "offload_param"};
     const plan_tier tiers[] = {s->offload.moments, s->offload.parameters};
     const char *named = train_named_path(config);
@@ -83,7 +83,7 @@ static sifr_status adopt_tiers(train_config *config, const plan_settings *s, sif
 }
 
 /* The keys of "sifr" that give a batch size may be in the config as well; all say the same. */
-static sifr_status adopt(train_config *config, const plan_settings *s, int64_t world_size,
+static sifr_status adopt(sifr_config *config, const plan_settings *s, int64_t world_size,
                          sifr_error *error) {
     const char *overlap = s->transfers.overlap_comm ? "true" : "false";
     if (world_size > 1 || s->offload.parameters == PLAN_NVME)
@@ -95,13 +95,13 @@ static sifr_status adopt(train_config *config, const plan_settings *s, int64_t w
     BASE_TRY(set(config, "sifr.gradient_accumulation_steps", s->micro_batches, NULL, error));
     BASE_TRY(adopt_tiers(config, s, error));
     bool within = s->recompute == PLAN_RECOMPUTE_AUTO;
-    if (within || train_config_gives(config, "sifr.activation_memory"))
+    if (within || config_gives(config, "sifr.activation_memory"))
         BASE_TRY(set(config, "sifr.activation_memory", s->activation_bytes, within ? NULL : "auto",
                      error));
     BASE_TRY(set(config, "sifr.recompute", 0, recomputes[s->recompute], error));
     BASE_TRY(set(config, "sifr.tile_tokens", s->tile_tokens, NULL, error));
     BASE_TRY(set(config, "sifr.step_order", 0, s->order == PLAN_UNIT ? "unit" : "batch", error));
-    return train_config_resolve(config, world_size, error);
+    return config_resolve(config, world_size, error);
 }
 
 /* The config is planned once more, as a run will: it must be the step that was chosen. */
@@ -140,8 +140,8 @@ static void say_outcome(FILE *to, const char *name, const cli_plan_report *r,
 
 static sifr_status write_config(const cli_plan_report *r, const char *path, sifr_error *error) {
     char *text;
-    if (path) return train_config_save(&r->config, path, error);
-    BASE_TRY(train_config_text(&r->config, &text, error));
+    if (path) return config_save(&r->config, path, error);
+    BASE_TRY(config_text(&r->config, &text, error));
     fputs(text, stdout);
     free(text);
     return SIFR_OK;

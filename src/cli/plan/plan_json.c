@@ -228,7 +228,7 @@ int cli_plan_print_json(const cli_plan_report *r, bool dump) {
 sifr_status cli_plan_print_fit_json(const cli_plan_report *r, const plan_outcome *given,
                                     const plan_outcome *chosen, int32_t tried, sifr_error *error) {
     char *text;
-    BASE_TRY(train_config_text(&r->config, &text, error));
+    BASE_TRY(config_text(&r->config, &text, error));
     json_t *config = json_loads(text, 0, NULL);
     free(text);
     json_t *out = json_pack("{s:o, s:o, s:i, s:o, s:o}", "chosen", outcome_json(chosen), "as_given",

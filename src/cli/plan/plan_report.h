@@ -13,7 +13,7 @@ enum { CLI_PLAN_STAGES = 4 };
 
 /* What was planned. */
 typedef struct cli_plan_report {
-    train_config config;
+    sifr_config config;
     formats_model_config model_config;
     sifr_model *model;
     device *dev;

@@ -84,7 +84,7 @@ void *engine_idle_memory(const engine_executor *executor, int64_t *bytes);
 sifr_status engine_run(engine_executor *executor, const engine_step_input *input,
                        engine_result *result, sifr_error *error) SIFR_MUST_CHECK;
 
-/* Whether the last run left its update to the next one (plan_pass_defer): until that, or
+/* Whether the last run left its update to the next one (plan_pass_delay_update): until that, or
  * engine_run_deferred, state is that of before it, and more of the memory is in use. */
 bool engine_is_pending(const engine_executor *executor);
 

@@ -372,13 +372,13 @@ sifr_status lower_list(const sifr_model *model, device *dev, const plan_settings
     BASE_TRY_GOTO(status, plan_pass_zero(s, error), done);
     BASE_TRY_GOTO(status, plan_pass_reuse(s, error), done);
     BASE_TRY_GOTO(status, plan_pass_overlap(s, error), done);
-    BASE_TRY_GOTO(status, plan_pass_fetch(s, error), done);
-    BASE_TRY_GOTO(status, plan_pass_spill(s, error), done);
-    BASE_TRY_GOTO(status, plan_pass_stash(s, error), done);
-    BASE_TRY_GOTO(status, plan_pass_offload(s, error), done);
-    if (plan_may_defer(s)) {
+    BASE_TRY_GOTO(status, plan_pass_offload_parameters(s, error), done);
+    BASE_TRY_GOTO(status, plan_pass_offload_gradients(s, error), done);
+    BASE_TRY_GOTO(status, plan_pass_offload_activations(s, error), done);
+    BASE_TRY_GOTO(status, plan_pass_offload_optimizer(s, error), done);
+    if (plan_may_delay_update(s)) {
         BASE_TRY_GOTO(status, find_spread(model, dev, settings, kept, &spread, error), done);
-        BASE_TRY_GOTO(status, plan_pass_defer(s, spread, error), done);
+        BASE_TRY_GOTO(status, plan_pass_delay_update(s, spread, error), done);
     } else {
         BASE_TRY_GOTO(status, plan_memory(s, error), done);
     }

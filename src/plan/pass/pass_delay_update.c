@@ -326,7 +326,7 @@ static void release(defer_state *d) {
 
 /* Whether the update moves state, and both ways beside the computing. Parameters that are away are
  * read for the forward pass, and that would wait for the update's writes. */
-bool plan_may_defer(const plan_schedule *s) {
+bool plan_may_delay_update(const plan_schedule *s) {
     const plan_offload *f = &s->settings.offload;
     if (s->settings.mode != PLAN_TRAIN || !f->read_ahead || !f->write_behind) return false;
     if (plan_parameters_away(s)) return false;
@@ -338,7 +338,7 @@ bool plan_may_defer(const plan_schedule *s) {
     return false;
 }
 
-sifr_status plan_pass_defer(plan_schedule *s, int32_t spread, sifr_error *error) {
+sifr_status plan_pass_delay_update(plan_schedule *s, int32_t spread, sifr_error *error) {
     defer_state d = {.s = s};
     sifr_status status;
     BASE_TRY_GOTO(status, allocate(&d, error), done);

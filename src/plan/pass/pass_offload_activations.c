@@ -327,7 +327,7 @@ static sifr_status stash(stash_state *p, sifr_error *error) {
     return rewrite(p, error);
 }
 
-sifr_status plan_pass_stash(plan_schedule *s, sifr_error *error) {
+sifr_status plan_pass_offload_activations(plan_schedule *s, sifr_error *error) {
     const plan_settings *settings = &s->settings;
     stash_state p = {.s = s};
     if (settings->mode != PLAN_TRAIN || !plan_is_away_tier(s, settings->offload.activations))

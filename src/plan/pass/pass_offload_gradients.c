@@ -116,7 +116,7 @@ static sifr_status rewrite(spill_state *p, sifr_error *error) {
     return SIFR_OK;
 }
 
-sifr_status plan_pass_spill(plan_schedule *s, sifr_error *error) {
+sifr_status plan_pass_offload_gradients(plan_schedule *s, sifr_error *error) {
     const plan_settings *settings = &s->settings;
     spill_state p = {.s = s, .writing = -1};
     sifr_status status;

@@ -408,7 +408,7 @@ static bool some_away(const plan_schedule *s) {
     return false;
 }
 
-sifr_status plan_pass_offload(plan_schedule *s, sifr_error *error) {
+sifr_status plan_pass_offload_optimizer(plan_schedule *s, sifr_error *error) {
     offload_state o = {.s = s, .call = -1};
     sifr_status status;
     if (s->settings.mode != PLAN_TRAIN || !some_away(s)) return SIFR_OK;

@@ -169,7 +169,7 @@ static sifr_status rewrite(fetch_state *f, sifr_error *error) {
     return SIFR_OK;
 }
 
-sifr_status plan_pass_fetch(plan_schedule *s, sifr_error *error) {
+sifr_status plan_pass_offload_parameters(plan_schedule *s, sifr_error *error) {
     fetch_state f = {.s = s, .alone = s->settings.world_size == 1};
     sifr_status status;
     if (!plan_parameters_away(s)) return SIFR_OK;

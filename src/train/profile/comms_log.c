@@ -22,7 +22,7 @@ typedef struct comms_call {
 struct train_comms_log {
     comm_group *group;
     const train_host *host;
-    train_comms_logger settings;
+    config_comms_logger settings;
     train_comms_row *rows; /* the first are of sizes that have no row, an operation each */
     size_t count, room;
     comms_call *calls; /* since ranks were last compared; the same ones on every rank */
@@ -87,7 +87,7 @@ static size_t calls_of_step(const plan_schedule *s) {
 }
 
 sifr_status train_comms_log_open(const plan_schedule *schedule, comm_group *group,
-                                 const train_comms_logger *settings, const train_host *host,
+                                 const config_comms_logger *settings, const train_host *host,
                                  train_comms_log **out, sifr_error *error) {
     train_comms_log *log;
     sifr_status status;

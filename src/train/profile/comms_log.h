@@ -34,7 +34,7 @@ void train_comms_bandwidth(comm_operation operation, int64_t bytes, int32_t rank
 
 /* Not a collective. The group is borrowed; lines go to the host. */
 sifr_status train_comms_log_open(const plan_schedule *schedule, comm_group *group,
-                                 const train_comms_logger *settings, const train_host *host,
+                                 const config_comms_logger *settings, const train_host *host,
                                  train_comms_log **out, sifr_error *error) SIFR_MUST_CHECK;
 void train_comms_log_close(train_comms_log *log); /* NULL is harmless */
 

@@ -15,7 +15,7 @@ static void hear(void *user, const comm_event *event) {
 
 /* The second to the fourth step: the first one is not like the others. */
 static sifr_status open_trace(train_profile *p, int64_t total_steps, sifr_error *error) {
-    const train_config *c = p->config;
+    const sifr_config *c = p->config;
     int64_t first = c->trace_first, last = c->trace_last, done = p->first_step;
     if (first > total_steps)
         return base_fail(error, SIFR_USAGE,
@@ -36,7 +36,7 @@ static sifr_status predict(train_profile *p, const plan_machine *machine, sifr_e
     return plan_predict(s, machine, &prediction, p->planned, error);
 }
 
-sifr_status train_profile_open(train_profile *p, const train_config *config, const train_host *host,
+sifr_status train_profile_open(train_profile *p, const sifr_config *config, const train_host *host,
                                sifr_engine *engine, const plan_machine *machine, uint64_t baseline,
                                int64_t total_steps, sifr_error *error) {
     *p = (train_profile){.config = config,

@@ -11,7 +11,7 @@
 #include "train/profile/unit_times.h"
 
 typedef struct train_profile {
-    const train_config *config;
+    const sifr_config *config;
     const train_host *host;
     sifr_engine *engine;
     float *planned;    /* by instruction: see train_breakdown_add; NULL where it is not asked for */
@@ -26,7 +26,7 @@ typedef struct train_profile {
 
 /* Takes what it needs for the run's steps. All is borrowed. Not a collective: a rank may fail
  * alone. `total_steps` are those of the run; without a machine nothing is planned. */
-sifr_status train_profile_open(train_profile *profile, const train_config *config,
+sifr_status train_profile_open(train_profile *profile, const sifr_config *config,
                                const train_host *host, sifr_engine *engine,
                                const plan_machine *machine, uint64_t baseline, int64_t total_steps,
                                sifr_error *error) SIFR_MUST_CHECK;
