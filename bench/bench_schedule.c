@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "engine/engine_private.h"
+#include "plan/pass/passes.h"
 #include "plan/price/price.h"
 
 enum { UNITS = 1000, RANKS = 4096, LENGTH = 128, SMALL = 8 };

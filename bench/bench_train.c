@@ -26,6 +26,7 @@
 #include "comm/launcher.h"
 #include "engine/engine_private.h"
 #include "plan/price/price.h"
+#include "plan/queries.h"
 #include "shape.h"
 #include "waits.h"
 

@@ -15,6 +15,8 @@
 #include "cli/options.h"
 #include "cli/plan/plan_report.h"
 #include "cli/train_flags.h"
+#include "plan/pass/passes.h"
+#include "plan/queries.h"
 #include "plan/search/memo.h"
 #include "train/monitor.h"
 #include "train/settings.h"

@@ -5,6 +5,7 @@
 
 #include "base/heap.h"
 #include "engine/state/convert.h"
+#include "plan/pass/passes.h"
 
 sifr_engine_options sifr_engine_defaults(void) {
     return (sifr_engine_options){

@@ -7,6 +7,7 @@
 #include "engine/store/swap.h"
 #include "formats/weights.h"
 #include "model/registry.h"
+#include "plan/pass/passes.h"
 #include "sifr/engine.h"
 
 struct sifr_engine {

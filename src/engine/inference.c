@@ -6,6 +6,7 @@
 #include "base/checked.h"
 #include "base/heap.h"
 #include "engine/state/convert.h"
+#include "plan/pass/passes.h"
 
 struct engine_inference {
     const sifr_model *model;

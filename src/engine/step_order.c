@@ -6,6 +6,7 @@
 #include "base/parallel.h"
 #include "base/text.h"
 #include "engine/engine_private.h"
+#include "plan/pass/passes.h"
 #include "plan/search/search.h"
 
 /* `room` of 0: not known. */

@@ -1,6 +1,7 @@
 #include "plan/checkpoint_size.h"
 
 #include "base/checked.h"
+#include "plan/queries.h"
 
 static int64_t add(int64_t a, int64_t b) {
     int64_t sum;

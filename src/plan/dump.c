@@ -2,6 +2,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "plan/queries.h"
 #include "plan/schedule.h"
 
 static size_t put(char *text, size_t size, size_t used, const char *format, ...) SIFR_PRINTF(4, 5);

@@ -14,6 +14,8 @@
 
 #include "base/checked.h"
 #include "base/heap.h"
+#include "plan/pass/passes.h"
+#include "plan/queries.h"
 #include "plan/schedule.h"
 
 typedef struct free_range {
@@ -351,6 +353,28 @@ done:
     free(p.offset);
     free(p.heights);
     return status;
+}
+
+void plan_find_lives(plan_schedule *s) {
+    for (size_t b = 0; b < s->buffer_count; b++) {
+        if (s->buffers[b].first < 0) continue;
+        s->buffers[b].first = INT32_MAX;
+        s->buffers[b].last = -1;
+    }
+    for (size_t i = 0; i < s->instruction_count; i++) {
+        const plan_instruction *in = &s->instructions[i];
+        for (int32_t o = in->first_operand; o < in->first_operand + in->operands; o++) {
+            plan_buffer *buffer = &s->buffers[s->operands[o].buffer];
+            if (buffer->first < 0) continue;
+            if (buffer->last < 0) buffer->first = (int32_t)i;
+            buffer->last = (int32_t)i;
+        }
+    }
+}
+
+bool plan_comes_and_goes(const plan_schedule *s, int32_t buffer) {
+    const plan_buffer *b = &s->buffers[buffer];
+    return b->first >= 0 && b->last >= 0 && !plan_is_away(s, buffer);
 }
 
 sifr_status plan_memory(plan_schedule *s, sifr_error *error) {

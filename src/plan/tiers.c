@@ -1,5 +1,7 @@
 /* Which state is on which tier. */
 #include "base/checked.h"
+#include "plan/pass/passes.h"
+#include "plan/queries.h"
 #include "plan/schedule.h"
 
 bool plan_persists(const plan_schedule *s, int32_t unit, int64_t *room) {

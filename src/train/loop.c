@@ -10,6 +10,7 @@
 #include "base/heap.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "plan/queries.h"
 #include "train/run.h"
 
 /* Steps in a row that change nothing: the run has diverged. */

@@ -5,6 +5,7 @@
 #include "base/checked.h"
 #include "base/heap.h"
 #include "engine/step_order.h"
+#include "plan/pass/passes.h"
 #include "train/settings.h"
 
 /* Of the memory that is there a sixteenth stays free: others take and give, too. */

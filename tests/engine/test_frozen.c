@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan/pass/passes.h"
 #include "support/zero_run.h"
 
 enum { GLOBAL = 4 };

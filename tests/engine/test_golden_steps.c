@@ -20,6 +20,7 @@
 #include "comm/launcher.h"
 #include "engine/engine_private.h"
 #include "formats/safetensors.h"
+#include "plan/queries.h"
 #include "support/comm_threads.h"
 
 enum { STEPS = 20, MICRO_BATCHES = 8, RANKS = 4 };

@@ -1,6 +1,7 @@
 /* Optimizer state in bf16: the same bits at every stage, rank count, step order and sub-group, in
  * memory and on disk, with or without the parameters and gradients, also where weights are frozen;
  * the bytes of each kind of state; what is refused. timeout: 120 */
+#include "plan/pass/passes.h"
 #include "support/scratch.h"
 #include "support/zero_run.h"
 

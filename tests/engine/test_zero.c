@@ -9,6 +9,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "plan/pass/passes.h"
 #include "support/thinned.h"
 #include "support/zero_run.h"
 

@@ -1,6 +1,7 @@
 /* Plans whose update the next step carries out, beside its forward pass: in what order things come,
  * that no two live buffers are in one place, what it takes and gains, and when it is left alone. */
 #include "base/checked.h"
+#include "plan/queries.h"
 #include "support/disk_plan.h"
 
 static size_t deferred_count(const plan_schedule *s) {

@@ -12,6 +12,7 @@
 
 #include "model/registry.h"
 #include "plan/kept.h"
+#include "plan/pass/passes.h"
 #include "plan/search/search.h"
 #include "support/model_case.h"
 

@@ -1,6 +1,8 @@
 /* Plans with optimizer state on disk: every element is read, updated and written once, in this
  * order; what moves is left alone; reads run ahead and writes behind. */
 #include "base/checked.h"
+#include "plan/pass/passes.h"
+#include "plan/queries.h"
 #include "support/disk_plan.h"
 
 /* Blocks of 4 KiB of the file, and what has been done to each: 0, read, updated, written. */

@@ -3,6 +3,8 @@
  * no more; the numbers that refusals name. */
 #include <stdio.h>
 
+#include "plan/pass/passes.h"
+#include "plan/queries.h"
 #include "support/disk_plan.h"
 
 static plan_settings settings_of(int32_t ranks, device_dtype dtype) {

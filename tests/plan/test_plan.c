@@ -10,7 +10,10 @@
 #include <string.h>
 
 #include "model/registry.h"
+#include "plan/list.h"
+#include "plan/pass/passes.h"
 #include "plan/price/price.h"
+#include "plan/queries.h"
 #include "plan/schedule.h"
 
 static formats_model_config config_of(const char *type) {

@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "model/registry.h"
+#include "plan/pass/passes.h"
 #include "plan/price/price.h"
 #include "support/model_case.h"
 

@@ -1,5 +1,7 @@
 /* Plans for a device whose memory is its own: what is in host memory is moved by the same
  * instructions as what is on disk, by the copy queue; two memories, two limits, two prices. */
+#include "plan/pass/passes.h"
+#include "plan/queries.h"
 #include "plan/search/search.h"
 #include "support/disk_plan.h"
 

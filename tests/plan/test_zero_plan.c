@@ -11,6 +11,8 @@
 #include <string.h>
 
 #include "model/registry.h"
+#include "plan/pass/passes.h"
+#include "plan/queries.h"
 #include "plan/schedule.h"
 
 enum { BLOCK = 1024, LAYERS = 3, GRADIENT = 4 };

@@ -13,7 +13,9 @@
 #include <cmocka.h>
 
 #include "model/registry.h"
+#include "plan/pass/passes.h"
 #include "plan/price/price.h"
+#include "plan/queries.h"
 #include "support/model_case.h"
 
 static sifr_model *model; /* both made by disk_plan_setup */

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/random.h"
+#include "plan/queries.h"
 #include "support/comm_threads.h"
 #include "support/model_case.h"
 

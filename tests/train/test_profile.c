@@ -14,6 +14,8 @@
 
 #include "base/random.h"
 #include "engine/engine_private.h"
+#include "plan/pass/passes.h"
+#include "plan/queries.h"
 #include "support/comm_threads.h"
 #include "support/model_case.h"
 #include "support/scratch.h"

@@ -5,6 +5,7 @@
 #include "cli/options.h"
 #include "cli/plan/plan_report.h"
 #include "plan/kept.h"
+#include "plan/queries.h"
 
 static void append_line(void *user, const char *line) {
     json_array_append_new(user, json_string(line));

@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "plan/kept.h"
+#include "plan/queries.h"
 
 static int64_t live_bytes(const plan_schedule *s) {
     int64_t sum = 0;

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "engine/executor/executor_private.h"
+#include "plan/queries.h"
 
 void engine_replace_kernels(engine_executor *e, engine_kernel kernel, void *user) {
     e->kernel = kernel;

@@ -5,6 +5,7 @@
 #include "comm/comm.h"
 #include "engine/store/host_store.h"
 #include "engine/store/swap.h"
+#include "plan/pass/passes.h"
 #include "plan/schedule.h"
 
 typedef struct engine_executor engine_executor;

@@ -8,6 +8,7 @@
 #include "base/checked.h"
 #include "base/heap.h"
 #include "engine/executor/executor_private.h"
+#include "plan/queries.h"
 
 /* Between steps nothing of a training schedule lives but what always lives, and until
  * engine_run_deferred what is pending needs. */

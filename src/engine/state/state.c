@@ -7,6 +7,7 @@
 #include "base/heap.h"
 #include "engine/engine_private.h"
 #include "engine/state/convert.h"
+#include "plan/queries.h"
 
 /* Elements first … end - 1 of a flat parameter that a buffer of `bytes` holds. */
 static void held_range(const plan_schedule *s, int32_t unit, int32_t buffer, int64_t element,

@@ -6,6 +6,9 @@
 
 #include "base/checked.h"
 #include "base/heap.h"
+#include "plan/list.h"
+#include "plan/pass/passes.h"
+#include "plan/queries.h"
 
 /* An instruction that the executor itself carries out. */
 static sifr_status emit_action(lower_state *state, plan_action action, int32_t micro_batch,

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/heap.h"
+#include "plan/list.h"
 #include "plan/lower/lower.h"
 
 static sifr_status new_place(lower_state *state, int32_t value, int32_t *out, sifr_error *error) {

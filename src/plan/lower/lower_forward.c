@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "plan/list.h"
 #include "plan/lower/lower.h"
 
 /* Attributes of a node with what only the plan knows. */

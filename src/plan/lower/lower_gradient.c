@@ -4,7 +4,9 @@
 
 #include "base/checked.h"
 #include "base/heap.h"
+#include "plan/list.h"
 #include "plan/lower/lower.h"
+#include "plan/queries.h"
 
 /* Appends the sums of a range of micro batches into `slot`, one after the other. */
 static void left_to_right(lower_state *state, int32_t first, int32_t count, int32_t slot) {

@@ -2,6 +2,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "plan/list.h"
 #include "plan/lower/lower.h"
 
 size_t lower_value(const lower_state *state, int32_t value) {

@@ -11,7 +11,10 @@
 
 #include "base/checked.h"
 #include "base/heap.h"
+#include "plan/list.h"
+#include "plan/pass/passes.h"
 #include "plan/price/price.h"
+#include "plan/queries.h"
 
 enum {
     PEAK_SHARE = 256, /* of the peak: what deferring may add to it */

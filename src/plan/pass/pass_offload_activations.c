@@ -9,6 +9,9 @@
 
 #include "base/checked.h"
 #include "base/heap.h"
+#include "plan/list.h"
+#include "plan/pass/passes.h"
+#include "plan/queries.h"
 #include "plan/schedule.h"
 
 /* A page is the least that a disk moves; what is so much smaller than the largest result is not

@@ -15,6 +15,9 @@
 
 #include "base/checked.h"
 #include "base/heap.h"
+#include "plan/list.h"
+#include "plan/pass/passes.h"
+#include "plan/queries.h"
 #include "plan/schedule.h"
 
 /* Kinds of state that an update touches. */

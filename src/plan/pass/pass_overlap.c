@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "base/heap.h"
+#include "plan/list.h"
+#include "plan/pass/passes.h"
 #include "plan/schedule.h"
 
 /* Transfers of one kind under way at a time: what a group's line has room for (comm/worker.h). */

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 
 #include "base/heap.h"
+#include "plan/list.h"
+#include "plan/pass/passes.h"
 #include "plan/schedule.h"
 
 typedef struct reuse_state {

@@ -11,6 +11,9 @@
 
 #include "base/checked.h"
 #include "base/heap.h"
+#include "plan/list.h"
+#include "plan/pass/passes.h"
+#include "plan/queries.h"
 #include "plan/schedule.h"
 
 typedef struct zero_state {

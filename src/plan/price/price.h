@@ -3,6 +3,7 @@
 #define PLAN_PRICE_H
 
 #include "base/file.h"
+#include "plan/queries.h"
 #include "plan/schedule.h"
 
 /* How ranks reach each other: a call takes latency + bytes delivered to a rank / bandwidth. */

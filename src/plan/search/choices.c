@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "plan/queries.h"
 #include "plan/search/search.h"
 
 static const char *const stages[] = {"0", "1", "2", "3"};

@@ -5,6 +5,7 @@
 
 #include "base/checked.h"
 #include "base/heap.h"
+#include "plan/queries.h"
 #include "plan/search/search.h"
 
 /* Times within this are alike: then the one that takes less is better. */

@@ -4,6 +4,8 @@
 
 #include "base/checked.h"
 #include "base/parallel.h"
+#include "plan/pass/passes.h"
+#include "plan/queries.h"
 #include "plan/search/memo.h"
 
 /* By how much the order of units must be quicker. */

@@ -1,0 +1,165 @@
+#include "plan/list.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/heap.h"
+#include "plan/queries.h"
+
+sifr_status plan_add_buffer(plan_schedule *schedule, plan_class class, int64_t bytes, int32_t unit,
+                            int32_t index, bool permanent, int32_t *out, sifr_error *error) {
+    if (schedule->buffer_count >= INT32_MAX) {
+        return base_fail(error, SIFR_USAGE, "schedule: too many buffers");
+    }
+    BASE_TRY(base_grow(&schedule->buffers, &schedule->buffer_room, schedule->buffer_count + 1,
+                       sizeof *schedule->buffers, error));
+    schedule->buffers[schedule->buffer_count] = (plan_buffer){.class = class,
+                                                              .first = permanent ? -1 : INT32_MAX,
+                                                              .last = permanent ? INT32_MAX : -1,
+                                                              .unit = unit,
+                                                              .index = index,
+                                                              .bytes = bytes};
+    *out = (int32_t)schedule->buffer_count++;
+    return SIFR_OK;
+}
+
+sifr_status plan_add_disk_buffer(plan_schedule *schedule, int64_t bytes, int32_t unit, int32_t *out,
+                                 sifr_error *error) {
+    int64_t room = base_ceil_to(bytes, PLAN_DISK_ALIGNMENT) + PLAN_DISK_ALIGNMENT;
+    BASE_TRY(plan_add_buffer(schedule, PLAN_SWAP, room, unit, -1, false, out, error));
+    schedule->buffers[*out].aligned = true;
+    return SIFR_OK;
+}
+
+sifr_status plan_add_operand(plan_schedule *schedule, plan_role role, int32_t buffer,
+                             int64_t offset, sifr_error *error) {
+    if (schedule->operand_count == schedule->operand_room)
+        BASE_TRY(base_grow(&schedule->operands, &schedule->operand_room,
+                           schedule->operand_count + 1, sizeof *schedule->operands, error));
+    schedule->operands[schedule->operand_count++] =
+        (plan_operand){.buffer = buffer, .role = (uint8_t)role, .offset = offset};
+    return SIFR_OK;
+}
+
+sifr_status plan_add_instruction(plan_schedule *schedule, plan_instruction instruction,
+                                 sifr_error *error) {
+    if (schedule->instruction_count >= PLAN_INSTRUCTION_LIMIT ||
+        schedule->operand_count >= INT32_MAX) {
+        return base_fail(error, SIFR_USAGE, "schedule: more than %d instructions",
+                         PLAN_INSTRUCTION_LIMIT);
+    }
+    if (schedule->instruction_count == schedule->instruction_room)
+        BASE_TRY(base_grow(&schedule->instructions, &schedule->instruction_room,
+                           schedule->instruction_count + 1, sizeof *schedule->instructions, error));
+    int32_t before = 0;
+    if (schedule->instruction_count) {
+        const plan_instruction *last = &schedule->instructions[schedule->instruction_count - 1];
+        before = last->first_operand + last->operands;
+    }
+    instruction.first_operand = before;
+    instruction.operands = (int32_t)schedule->operand_count - before;
+    schedule->instructions[schedule->instruction_count++] = instruction;
+    return SIFR_OK;
+}
+
+void plan_reserve(plan_schedule *s, size_t instructions, size_t operands) {
+    sifr_status status = base_grow(&s->instructions, &s->instruction_room, instructions,
+                                   sizeof *s->instructions, NULL);
+    if (status == SIFR_OK)
+        status = base_grow(&s->operands, &s->operand_room, operands, sizeof *s->operands, NULL);
+    (void)status; /* then the list grows as it gets longer, or that is refused */
+}
+
+void plan_empty_list(plan_schedule *s) {
+    s->instruction_count = s->operand_count = 0;
+}
+
+plan_list plan_take_list(plan_schedule *s) {
+    plan_list list = {s->instructions, s->operands, s->instruction_count};
+    size_t instructions = s->instruction_count, operands = s->operand_count;
+    s->instructions = NULL;
+    s->operands = NULL;
+    s->instruction_room = s->operand_room = 0;
+    plan_empty_list(s);
+    plan_reserve(s, instructions + instructions / 4, operands + operands / 4);
+    return list;
+}
+
+void plan_free_list(plan_list *list) {
+    free(list->instructions);
+    free(list->operands);
+    *list = (plan_list){0};
+}
+
+sifr_status plan_add_operands(plan_schedule *s, const plan_list *list, const plan_instruction *of,
+                              plan_operand **out, sifr_error *error) {
+    size_t count = (size_t)of->operands;
+    BASE_TRY(base_grow(&s->operands, &s->operand_room, s->operand_count + count,
+                       sizeof *s->operands, error));
+    *out = s->operands + s->operand_count;
+    if (count) memcpy(*out, list->operands + of->first_operand, count * sizeof **out);
+    s->operand_count += count;
+    return SIFR_OK;
+}
+
+sifr_status plan_keep(plan_schedule *s, const plan_list *list, size_t index, int32_t *moved,
+                      sifr_error *error) {
+    plan_instruction in = list->instructions[index];
+    plan_operand *operands;
+    BASE_TRY(plan_add_operands(s, list, &in, &operands, error));
+    moved[index] = (int32_t)s->instruction_count;
+    if (in.wait >= 0) in.wait = moved[in.wait];
+    return plan_add_instruction(s, in, error);
+}
+
+sifr_status plan_add_transfer(plan_schedule *s, plan_action action, plan_queue queue, int32_t unit,
+                              int32_t micro_batch, int64_t bytes, sifr_error *error) {
+    return plan_add_instruction(s,
+                                (plan_instruction){.action = (uint8_t)action,
+                                                   .queue = (uint8_t)queue,
+                                                   .unit = (int16_t)unit,
+                                                   .micro_batch = micro_batch,
+                                                   .node = -1,
+                                                   .call = -1,
+                                                   .bytes = bytes,
+                                                   .wait = -1},
+                                error);
+}
+
+bool plan_is_gather_for_use(const plan_schedule *s, const plan_list *list,
+                            const plan_instruction *in) {
+    if (in->action != PLAN_GATHER) return false;
+    int32_t whole = list->operands[in->first_operand + 1].buffer;
+    return s->buffers[whole].class == PLAN_GATHERED;
+}
+
+sifr_status plan_add_wait(plan_schedule *s, int32_t transfer, sifr_error *error) {
+    plan_instruction of = s->instructions[transfer];
+    for (int32_t i = 0; i < of.operands; i++) {
+        plan_operand operand = s->operands[of.first_operand + i];
+        BASE_TRY(
+            plan_add_operand(s, (plan_role)operand.role, operand.buffer, operand.offset, error));
+    }
+    return plan_add_instruction(s,
+                                (plan_instruction){.action = PLAN_WAIT,
+                                                   .queue = PLAN_COMPUTE,
+                                                   .unit = of.unit,
+                                                   .micro_batch = of.micro_batch,
+                                                   .node = -1,
+                                                   .call = -1,
+                                                   .wait = transfer},
+                                error);
+}
+
+sifr_status plan_add_call(plan_schedule *schedule, device_call call, int32_t *out,
+                          sifr_error *error) {
+    BASE_TRY(device_prepare(schedule->dev, &call, error));
+    BASE_TRY(base_grow(&schedule->calls, &schedule->call_room, schedule->call_count + 1,
+                       sizeof *schedule->calls, error));
+    plan_buffer *scratch = &schedule->buffers[schedule->scratch];
+    if (call.scratch_bytes > scratch->bytes) scratch->bytes = call.scratch_bytes;
+    schedule->calls[schedule->call_count] = call;
+    *out = (int32_t)schedule->call_count++;
+    return SIFR_OK;
+}
