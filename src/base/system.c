@@ -7,41 +7,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-bool base_read_line(const char *path, char *out, size_t size) {
-    out[0] = '\0';
-    FILE *file = fopen(path, "re");
-    if (!file) return false;
-    bool read = fgets(out, (int)size, file) != NULL;
-    fclose(file);
-    out[strcspn(out, "\n")] = '\0';
-    return read;
-}
-
-/* The value behind "KEY :" in a file of such lines; false where there is none. */
-static bool read_field(const char *path, const char *key, char *out, size_t size) {
-    char line[1024];
-    bool found = false;
-    FILE *file = fopen(path, "re");
-    if (!file) return false;
-    while (!found && fgets(line, sizeof line, file)) {
-        if (strncmp(line, key, strlen(key)) != 0) continue;
-        char *value = strchr(line, ':');
-        if (!value) continue;
-        value += 1 + strspn(value + 1, " \t");
-        value[strcspn(value, "\n")] = '\0';
-        snprintf(out, size, "%s", value);
-        found = true;
-    }
-    fclose(file);
-    return found;
-}
-
-/* A figure that the file has in kilobytes; 0 where it is not there. */
-static uint64_t read_kilobytes(const char *path, const char *key) {
-    char value[64];
-    if (!read_field(path, key, value, sizeof value)) return 0;
-    return strtoull(value, NULL, 10) * 1024;
-}
+#include "base/lines.h"
 
 /* Calls `visit` for the control group and each one above it, from `mount`/`group` up to `mount`. */
 static void walk_groups(const char *mount, const char *group,
@@ -58,19 +24,31 @@ static void walk_groups(const char *mount, const char *group,
 }
 
 /* What a control group's processes hold for good: the sum of two of its statistics, as the page
- * cache gives way. */
-static uint64_t held_memory(const char *directory, const char *private, const char *shared) {
+ * cache gives way. False where the group does not say it. */
+static bool read_held(const char *directory, const char *private, const char *shared,
+                      uint64_t *out) {
+    base_lines lines;
     char path[1100], line[128], name[64];
-    unsigned long long bytes, sum = 0;
+    unsigned long long bytes;
+    int found = 0;
     snprintf(path, sizeof path, "%s/memory.stat", directory);
-    FILE *file = fopen(path, "re");
-    if (!file) return 0;
-    while (fgets(line, sizeof line, file)) {
+    if (!base_lines_open(&lines, path)) return false;
+    *out = 0;
+    while (found < 2 && base_lines_next(&lines, line, sizeof line)) {
         if (sscanf(line, "%63s %llu", name, &bytes) != 2) continue;
-        if (strcmp(name, private) == 0 || strcmp(name, shared) == 0) sum += bytes;
+        if (strcmp(name, private) != 0 && strcmp(name, shared) != 0) continue;
+        *out += bytes;
+        found++;
     }
-    fclose(file);
-    return sum;
+    base_lines_close(&lines);
+    return found == 2;
+}
+
+/* `left` holds the least of several; 0: no limit so far. BASE_UNKNOWN gives way to any figure. */
+static void take_least(uint64_t limit, bool known, uint64_t held, uint64_t *left) {
+    uint64_t here = limit > held ? limit - held : 1;
+    if (!known) here = BASE_UNKNOWN;
+    if (*left == 0 || here < *left) *left = here;
 }
 
 static void limit_memory(const char *directory, const char *name, const char *private,
@@ -78,11 +56,11 @@ static void limit_memory(const char *directory, const char *name, const char *pr
     char path[1100], line[64];
     snprintf(path, sizeof path, "%s/%s", directory, name);
     if (!base_read_line(path, line, sizeof line) || line[0] < '0' || line[0] > '9') return;
-    uint64_t limit = strtoull(line, NULL, 10);
+    uint64_t limit = strtoull(line, NULL, 10), held = 0;
     if (limit == 0 || (out->memory && limit >= out->memory)) return; /* "no limit", in version 1 */
     if (out->memory_limit == 0 || limit < out->memory_limit) out->memory_limit = limit;
-    uint64_t held = held_memory(directory, private, shared), left = limit > held ? limit - held : 1;
-    if (out->memory_left == 0 || left < out->memory_left) out->memory_left = left;
+    bool known = read_held(directory, private, shared, &held);
+    take_least(limit, known, held, &out->memory_left);
 }
 
 static void limit_cpus(double quota, double period, base_system *out) {
@@ -114,11 +92,11 @@ static void visit_cpu(const char *directory, base_system *out) {
 
 /* /proc/self/cgroup: lines "NUMBER:CONTROLLERS:PATH"; no controllers means version 2. */
 static void read_groups(base_system *out) {
+    base_lines lines;
     char line[1024];
-    FILE *file = fopen("/proc/self/cgroup", "re");
-    if (!file) return;
-    while (fgets(line, sizeof line, file)) {
-        line[strcspn(line, "\n")] = '\0';
+    if (!base_lines_open(&lines, "/proc/self/cgroup")) return;
+    while (base_lines_next(&lines, line, sizeof line)) {
+        if (!lines.whole) continue;
         char *controllers = strchr(line, ':');
         char *group = controllers ? strchr(controllers + 1, ':') : NULL;
         if (!group) continue;
@@ -132,29 +110,29 @@ static void read_groups(base_system *out) {
         else if (strcmp(controllers, "cpu") == 0 || strstr(controllers, "cpu,"))
             walk_groups("/sys/fs/cgroup/cpu", group, visit_cpu, out);
     }
-    fclose(file);
+    base_lines_close(&lines);
 }
 
 static void limit_process(int resource, const char *held_key, base_system *out) {
     struct rlimit limit;
     if (getrlimit(resource, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return;
-    uint64_t held = read_kilobytes("/proc/self/status", held_key);
-    uint64_t left = limit.rlim_cur > held ? limit.rlim_cur - held : 1;
-    if (out->process_left == 0 || left < out->process_left) out->process_left = left;
+    uint64_t held = 0;
+    bool known = base_read_kilobytes("/proc/self/status", held_key, &held);
+    take_least(limit.rlim_cur, known, held, &out->process_left);
 }
 
 void base_system_read(base_system *out) {
     cpu_set_t set;
     *out = (base_system){.cpus = 1};
-    read_field("/proc/cpuinfo", "model name", out->cpu, sizeof out->cpu);
+    base_read_field("/proc/cpuinfo", "model name", out->cpu, sizeof out->cpu);
     if (sched_getaffinity(0, sizeof set, &set) == 0) {
         out->cpus = CPU_COUNT(&set);
     } else {
         long online = sysconf(_SC_NPROCESSORS_ONLN); /* more processors than cpu_set_t holds */
         if (online > 1) out->cpus = (int)online;
     }
-    out->memory = read_kilobytes("/proc/meminfo", "MemTotal");
-    out->memory_available = read_kilobytes("/proc/meminfo", "MemAvailable");
+    base_read_kilobytes("/proc/meminfo", "MemTotal", &out->memory);
+    base_read_kilobytes("/proc/meminfo", "MemAvailable", &out->memory_available);
     read_groups(out);
     limit_process(RLIMIT_DATA, "VmData", out);
     limit_process(RLIMIT_AS, "VmSize", out);

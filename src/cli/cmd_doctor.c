@@ -17,6 +17,7 @@
 #include <xxhash.h>
 
 #include "base/file.h"
+#include "base/lines.h"
 #include "base/system.h"
 #include "base/text.h"
 #include "base/topology.h"

@@ -6,6 +6,7 @@
 
 #include "base/hash.h"
 #include "base/heap.h"
+#include "base/lines.h"
 #include "base/system.h"
 #include "base/topology.h"
 

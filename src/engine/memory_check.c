@@ -26,8 +26,13 @@ sifr_status engine_advise(plan_mode mode, sifr_status status, sifr_error *error)
     return status;
 }
 
+/* A limit whose rest is not known refuses nothing. */
+static bool is_known(uint64_t left) {
+    return left != 0 && left != BASE_UNKNOWN;
+}
+
 static bool is_limited(const base_system *system) {
-    return system->memory_left &&
+    return is_known(system->memory_left) &&
            (system->memory_available == 0 || system->memory_left < system->memory_available);
 }
 
@@ -43,7 +48,8 @@ uint64_t engine_memory_room(void) {
 
 static bool is_limited_alone(const base_system *system, int32_t ranks) {
     uint64_t room = room_of(system);
-    return system->process_left && (room == 0 || system->process_left < room / (uint64_t)ranks);
+    return is_known(system->process_left) &&
+           (room == 0 || system->process_left < room / (uint64_t)ranks);
 }
 
 uint64_t engine_rank_room(int32_t ranks) {

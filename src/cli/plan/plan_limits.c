@@ -37,7 +37,7 @@ static void take_here(cli_plan_limits *limits) {
     base_system system;
     char text[32];
     base_system_read(&system);
-    int64_t own = (int64_t)system.process_left;
+    int64_t own = system.process_left == BASE_UNKNOWN ? 0 : (int64_t)system.process_left;
     limits->room_bytes = INT64_MAX;
     snprintf(limits->text, sizeof limits->text, "what a rank can have is not known");
     if (left > 0) limits->room_bytes = base_max_i64(share_of(limits, left + limits->baseline), 1);

@@ -4,13 +4,14 @@
 #include "train/profile/clocks.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/heap.h"
+#include "base/lines.h"
 
 enum { ROUNDS = 16 };
 
@@ -30,11 +31,7 @@ static double seconds(void *user) {
 train_clock train_clock_here(void) {
     char text[512] = {0};
     size_t used = 0;
-    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
-    if (file) {
-        used = fread(text, 1, 64, file);
-        fclose(file);
-    }
+    if (base_read_line("/proc/sys/kernel/random/boot_id", text, 64)) used = strlen(text);
     ssize_t more = readlink("/proc/self/ns/time", text + used, sizeof text - used);
     if (more > 0) used += (size_t)more;
     return (train_clock){.now = seconds, .id = base_hash(text, used)};
