@@ -28,40 +28,6 @@ void config_free(sifr_config *config) {
     memset(config, 0, sizeof *config);
 }
 
-bool config_key_flag_name(const config_key *key, char out[64]) {
-    const char *name = key->flag;
-    if (!name && strncmp(key->path, "sifr.", 5) == 0) name = config_key_leaf(key);
-    if (!name) return false;
-    snprintf(out, 64, "%s", name);
-    for (char *c = out; *c; c++) {
-        if (*c == '_') *c = '-';
-    }
-    return true;
-}
-
-char *config_setting_where(const sifr_config *config, size_t index, char *out, size_t size) {
-    const config_key *key = config_key_at(index);
-    char flag[64];
-    if (config->settings[index].origin == CONFIG_FROM_FLAG && config_key_flag_name(key, flag)) {
-        snprintf(out, size, "--%s", flag);
-    } else if (config->settings[index].origin == CONFIG_FROM_FILE && config->name) {
-        snprintf(out, size, "%.200s: %s", config->name, key->path);
-    } else {
-        snprintf(out, size, "%s", key->path);
-    }
-    return out;
-}
-
-char *config_path_where(const sifr_config *config, const char *path, char out[300]) {
-    size_t index = 0;
-    config_key_find(path, &index);
-    return config_setting_where(config, index, out, 300);
-}
-
-bool config_is_true(const sifr_config *config, const char *path) {
-    return json_is_true(config_setting_at(config, path)->value);
-}
-
 /* Whether `path` is a member of the section `prefix` ("" is the top level). */
 static bool config_is_member(const char *path, const char *prefix) {
     size_t length = strlen(prefix);

@@ -40,6 +40,15 @@ char *config_value_text(const json_t *value, char *out, size_t size);
 char *config_quote(const char *text, char *out, size_t size);
 bool config_value_equal(const json_t *a, const json_t *b);
 
+/* config_lookup.c: values by path. The path must be one of the table. */
+config_setting *config_setting_at(const sifr_config *config, const char *path);
+bool config_setting_given(const sifr_config *config, const char *path);    /* and not "auto" */
+double config_setting_number(const sifr_config *config, const char *path); /* 0 where none */
+int64_t config_setting_int(const sifr_config *config, const char *path);
+/* Takes over the reference `value`; SIFR_NO_MEMORY if it is NULL. */
+sifr_status config_setting_put(const sifr_config *config, const char *path, json_t *value,
+                               sifr_error *error, const char *note, ...) SIFR_PRINTF(5, 6);
+
 /* "ds.json: path" or "--flag", for messages about this setting; returns out. */
 char *config_setting_where(const sifr_config *config, size_t index, char *out, size_t size);
 /* The same by the setting's path, into 300 bytes. */
@@ -66,15 +75,6 @@ config_verdict config_setting_verdict(const sifr_config *config, size_t index,
 sifr_status config_verify(const sifr_config *config, sifr_error *error) SIFR_MUST_CHECK;
 /* Whether the optimizer or scheduler of this config has the parameter of row `index`. */
 bool config_setting_applies(const sifr_config *config, size_t index);
-
-/* config_resolve.c: values by path. The path must be one of the table. */
-config_setting *config_setting_at(const sifr_config *config, const char *path);
-bool config_setting_given(const sifr_config *config, const char *path);    /* and not "auto" */
-double config_setting_number(const sifr_config *config, const char *path); /* 0 where none */
-int64_t config_setting_int(const sifr_config *config, const char *path);
-/* Takes over the reference `value`; SIFR_NO_MEMORY if it is NULL. */
-sifr_status config_setting_put(const sifr_config *config, const char *path, json_t *value,
-                               sifr_error *error, const char *note, ...) SIFR_PRINTF(5, 6);
 
 /* config_batch.c: the three batch keys, from those that are given. */
 sifr_status config_resolve_batch(sifr_config *config, int64_t world_size,

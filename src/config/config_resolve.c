@@ -1,6 +1,5 @@
 /* From settings to the fields of sifr_config: "auto", defaults, what one key says for another. */
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,42 +10,6 @@
 #define CONFIG_LR "optimizer.params.lr"
 #define CONFIG_MAX_LR "scheduler.params.warmup_max_lr"
 #define CONFIG_TOTAL "scheduler.params.total_num_steps"
-
-config_setting *config_setting_at(const sifr_config *config, const char *path) {
-    size_t index = 0;
-    config_key_find(path, &index);
-    return &config->settings[index];
-}
-
-bool config_setting_given(const sifr_config *config, const char *path) {
-    const json_t *given = config_setting_at(config, path)->given;
-    return given && !config_value_is_auto(given);
-}
-
-bool config_gives(const sifr_config *config, const char *path) {
-    return config_setting_given(config, path);
-}
-
-double config_setting_number(const sifr_config *config, const char *path) {
-    return json_number_value(config_setting_at(config, path)->value);
-}
-
-int64_t config_setting_int(const sifr_config *config, const char *path) {
-    return (int64_t)json_integer_value(config_setting_at(config, path)->value);
-}
-
-sifr_status config_setting_put(const sifr_config *config, const char *path, json_t *value,
-                               sifr_error *error, const char *note, ...) {
-    config_setting *setting = config_setting_at(config, path);
-    if (!value) return base_fail_alloc(error, sizeof(json_int_t));
-    json_decref(setting->value);
-    setting->value = value;
-    va_list arguments;
-    va_start(arguments, note);
-    vsnprintf(setting->note, sizeof setting->note, note, arguments);
-    va_end(arguments);
-    return SIFR_OK;
-}
 
 /* Each value as given, else the table's default. */
 static void config_take_given(sifr_config *config) {
