@@ -1,6 +1,8 @@
 #include "base/json.h"
 
+#include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,6 +34,78 @@ static const char *base_json_excess(const char *text, size_t size) {
     return values > BASE_JSON_VALUES ? "of more than 4,194,304 values" : NULL;
 }
 
+/* Less than any number of JSON that a double cannot hold takes: 2e308, 5 characters. */
+#define BASE_JSON_HUGE "9e307"
+#define BASE_JSON_HUGE_VALUE 9e307
+
+/* The length of the JSON number at `text`; 0: what is there is none, and stays an error. */
+static size_t base_json_number(const char *text) {
+    static const char digits[] = "0123456789";
+    size_t at = *text == '-', count = strspn(text + at, digits);
+    if (count == 0 || (count > 1 && text[at] == '0')) return 0;
+    at += count;
+    if (text[at] == '.') {
+        count = strspn(text + at + 1, digits);
+        if (count == 0) return 0;
+        at += 1 + count;
+    }
+    if (text[at] != 'e' && text[at] != 'E') return at;
+    at += 1 + (text[at + 1] == '-' || text[at + 1] == '+');
+    count = strspn(text + at, digits);
+    return count ? at + count : 0;
+}
+
+/* A whole number beyond 64 bits becomes the double nearest to it, in 13 digits; one beyond double,
+ * BASE_JSON_HUGE. `size` characters at `at` are the number, and stay as many: places in messages
+ * do not move. */
+static void base_json_narrow(char *at, size_t size) {
+    char number[32], *end;
+    double value = strtod(at, &end);
+    if (end != at + size) return; /* 0x10 is no JSON */
+    if (isinf(value)) {
+        snprintf(number, sizeof number, "%s" BASE_JSON_HUGE, value < 0 ? "-" : "");
+    } else {
+        errno = 0;
+        (void)strtoll(at, NULL, 10);
+        if (errno != ERANGE || strcspn(at, ".eE") < size) return;
+        snprintf(number, sizeof number, "%.12e", value);
+    }
+    memset(at, ' ', size);
+    memcpy(at, number, strlen(number));
+}
+
+/* Puts numbers in range in place of those that jansson refuses: most stand in keys that nobody
+ * reads (transformers writes model_max_length 10^30). Who reads one gets a double that no reader
+ * takes for a count, or one that base_json_double refuses. `text` has a NUL behind it. */
+static void base_json_narrow_all(char *text, size_t size) {
+    bool in_string = false;
+    for (size_t i = 0; i < size; i++) {
+        char c = text[i];
+        if (in_string) {
+            if (c == '\\') i++;
+            if (c == '"') in_string = false;
+        } else if (c == '"') {
+            in_string = true;
+        } else if ((c >= '0' && c <= '9') || c == '-') {
+            size_t length = base_json_number(text + i);
+            if (length == 0) return;
+            base_json_narrow(text + i, length);
+            i += length - 1;
+        }
+    }
+}
+
+static json_t *base_json_parse_narrowed(const char *text, size_t size, json_error_t *where) {
+    char *copy = malloc(size + 1);
+    if (!copy) return NULL;
+    memcpy(copy, text, size);
+    copy[size] = 0;
+    base_json_narrow_all(copy, size);
+    json_t *value = json_loadb(copy, size, JSON_REJECT_DUPLICATES, where);
+    free(copy);
+    return value;
+}
+
 sifr_status base_json_parse(const char *text, size_t size, const char *name, json_t **out,
                             sifr_error *error) {
     /* jansson skips a NUL behind a number; no JSON has one. */
@@ -44,6 +118,8 @@ sifr_status base_json_parse(const char *text, size_t size, const char *name, jso
     if (excess) return base_fail(error, SIFR_USAGE, "%s: JSON %s is not read", name, excess);
     json_error_t where;
     json_t *value = json_loadb(text, size, JSON_REJECT_DUPLICATES, &where);
+    if (!value && json_error_code(&where) == json_error_numeric_overflow)
+        value = base_json_parse_narrowed(text, size, &where);
     if (!value) {
         return base_fail(error, SIFR_USAGE, "%s: not valid JSON at line %d, column %d: %s", name,
                          where.line, where.column, where.text);
@@ -86,7 +162,9 @@ sifr_status base_json_int(const json_t *object, const char *key, int64_t fallbac
     }
     double number = json_is_real(value) ? json_real_value(value) : NAN;
     if (!(fabs(number) <= 0x1p53) || number != floor(number)) {
-        return base_json_wrong(where, key, "a whole number", value, error);
+        bool whole = isfinite(number) && number == floor(number);
+        return base_json_wrong(where, key, whole ? "a whole number of 64 bits" : "a whole number",
+                               value, error);
     }
     *out = (int64_t)number;
     return SIFR_OK;
@@ -99,6 +177,8 @@ sifr_status base_json_double(const json_t *object, const char *key, double fallb
     if (!value) return SIFR_OK;
     if (!json_is_number(value)) return base_json_wrong(where, key, "a number", value, error);
     *out = json_number_value(value);
+    if (fabs(*out) >= BASE_JSON_HUGE_VALUE)
+        return base_json_wrong(where, key, "a number smaller than " BASE_JSON_HUGE, value, error);
     return SIFR_OK;
 }
 

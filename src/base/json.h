@@ -13,7 +13,9 @@
 #define BASE_JSON_DEPTH 64
 #define BASE_JSON_VALUES ((size_t)1 << 22)
 
-/* Parses `size` bytes; `name` (a path) begins the message of an error, with line and column. */
+/* Parses `size` bytes; `name` (a path) begins the message of an error, with line and column. A
+ * number out of range is no error here: a whole number beyond 64 bits is a real, one beyond double
+ * 9e307, and the readers below refuse both by the key's name. */
 sifr_status base_json_parse(const char *text, size_t size, const char *name, json_t **out,
                             sifr_error *error) SIFR_MUST_CHECK;
 
