@@ -112,11 +112,12 @@ typedef enum config_harmless {
     ONLY_FALSE, /* the value that leaves the mathematics alone */
     ONLY_TRUE,
     ONLY_ONE,
-    ONLY_NULL, /* or absent, or empty */
+    ONLY_NULL, /* or absent, false, or empty */
 } config_harmless;
 
 /* Keys that change the mathematics, with the only value that is built; null is as good as absent.
- */
+ * Many are of other families (Granite, MiniCPM, Cohere, Gemma, MPT, GPT-NeoX, DeepSeek …): whoever
+ * puts one into a config of ours means it. */
 static const struct {
     const char *key;
     config_harmless value;
@@ -138,6 +139,32 @@ static const struct {
     {"no_rope_layers", ONLY_NULL, "every layer has rotary positions"},
     {"num_local_experts", ONLY_NULL, "mixtures of experts are not"},
     {"num_experts", ONLY_NULL, "mixtures of experts are not"},
+    {"n_routed_experts", ONLY_NULL, "mixtures of experts are not"},
+    {"embedding_multiplier", ONLY_ONE, "embeddings are not scaled"},
+    {"embedding_scale", ONLY_ONE, "embeddings are not scaled"},
+    {"scale_emb", ONLY_ONE, "embeddings are not scaled"},
+    {"scale_embedding", ONLY_FALSE, "embeddings are not scaled"},
+    {"residual_multiplier", ONLY_ONE, "what a layer adds is not scaled"},
+    {"scale_depth", ONLY_NULL, "what a layer adds is not scaled"},
+    {"logit_scale", ONLY_ONE, "logits are not scaled"},
+    {"logits_scaling", ONLY_ONE, "logits are not scaled"},
+    {"lm_head_multiplier", ONLY_ONE, "logits are not scaled"},
+    {"key_multiplier", ONLY_ONE, "keys are not scaled"},
+    {"attn_scale", ONLY_NULL, "attention is always scaled by 1/sqrt(head_dim)"},
+    {"attn_temperature_tuning", ONLY_NULL, "attention is always scaled by 1/sqrt(head_dim)"},
+    {"alibi", ONLY_FALSE, "scores have no bias by distance"},
+    {"use_alibi", ONLY_FALSE, "scores have no bias by distance"},
+    {"clip_qkv", ONLY_NULL, "queries, keys and values are not clipped"},
+    {"attn_config", ONLY_NULL, "attention has no settings of its own"},
+    {"logit_soft_cap", ONLY_NULL, "logits are not capped"},
+    {"use_qk_norm", ONLY_FALSE, "queries and keys are not normalised"},
+    {"qk_norm", ONLY_FALSE, "queries and keys are not normalised"},
+    {"qk_layernorm", ONLY_FALSE, "queries and keys are not normalised"},
+    {"use_parallel_residual", ONLY_FALSE, "attention and MLP follow each other"},
+    {"parallel_attn", ONLY_FALSE, "attention and MLP follow each other"},
+    {"rotary_pct", ONLY_ONE, "positions turn the whole head"},
+    {"kv_lora_rank", ONLY_NULL, "keys and values have full weights"},
+    {"q_lora_rank", ONLY_NULL, "queries have full weights"},
 };
 
 static bool is_harmless(const json_t *value, config_harmless harmless) {
@@ -151,6 +178,7 @@ static bool is_harmless(const json_t *value, config_harmless harmless) {
     case ONLY_NULL:
         break;
     }
+    if (json_is_false(value)) return true;
     return (json_is_object(value) || json_is_array(value)) && !json_object_size(value) &&
            !json_array_size(value);
 }
@@ -377,6 +405,29 @@ static sifr_status read_heads(const config_reader *r, bool rotary, formats_model
     return SIFR_OK;
 }
 
+/* Scales that other families name, where they say what holds for ours without them. */
+static sifr_status check_scales(const config_reader *r, const formats_model_config *c) {
+    const struct {
+        const char *key;
+        double neutral;
+        const char *why;
+    } scales[] = {
+        {"attention_multiplier", 1 / sqrt((double)c->head_dim),
+         "attention is always scaled by 1/sqrt(head_dim)"},
+        {"query_pre_attn_scalar", (double)c->head_dim,
+         "attention is always scaled by 1/sqrt(head_dim)"},
+        {"rotary_dim", (double)c->head_dim, "positions turn the whole head"},
+        {"dim_model_base", (double)c->hidden_size, "logits are not scaled"},
+    };
+    for (size_t i = 0; i < sizeof scales / sizeof *scales; i++) {
+        const json_t *value = member(r->json, scales[i].key);
+        double number = json_is_number(value) ? json_number_value(value) : NAN;
+        if (value && !(fabs(number - scales[i].neutral) <= 1e-6 * scales[i].neutral))
+            return refuse(r, scales[i].key, scales[i].why);
+    }
+    return SIFR_OK;
+}
+
 static sifr_status read_config(const config_reader *r, formats_model_config *out) {
     const char *type;
     if (!json_is_object(r->json)) {
@@ -396,6 +447,7 @@ static sifr_status read_config(const config_reader *r, formats_model_config *out
     BASE_TRY(check_mathematics(r));
     BASE_TRY(llama ? read_llama(r, out) : read_gpt2(r, out));
     BASE_TRY(read_heads(r, llama, out));
+    BASE_TRY(check_scales(r, out));
     BASE_TRY(read_double(r, "initializer_range", 0.02, 0, 1, false, &out->initializer_range));
     return read_token_id(r, "pad_token_id", -1, &out->pad_token_id);
 }

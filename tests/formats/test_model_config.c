@@ -184,6 +184,63 @@ static void not_built(void **state) {
                      SIFR_OK);
 }
 
+/* Keys that change the mathematics of other families, with a value that is not neutral and one
+ * that is; the default head of each family has 64 or 128 elements. */
+static void other_families(void **state) {
+    (void)state;
+    static const char *const keys[][3] = {
+        {"embedding_multiplier", "12.0", "1.0"},
+        {"embedding_scale", "2", "1"},
+        {"scale_emb", "12", "1"},
+        {"scale_embedding", "true", "false"},
+        {"residual_multiplier", "0.22", "1"},
+        {"scale_depth", "1.4", "null"},
+        {"logit_scale", "0.0625", "1"},
+        {"logits_scaling", "8.0", "1.0"},
+        {"lm_head_multiplier", "0.5", "1"},
+        {"key_multiplier", "0.5", "1"},
+        {"attn_scale", "0.1", "null"},
+        {"attn_temperature_tuning", "true", "false"},
+        {"alibi", "true", "false"},
+        {"use_alibi", "true", "false"},
+        {"clip_qkv", "8", "null"},
+        {"attn_config", "{\"alibi\": true}", "{}"},
+        {"logit_soft_cap", "30.0", "null"},
+        {"attn_logit_softcapping", "50.0", "null"},
+        {"final_logit_softcapping", "30.0", "null"},
+        {"use_qk_norm", "true", "false"},
+        {"qk_norm", "true", "false"},
+        {"qk_layernorm", "true", "false"},
+        {"use_parallel_residual", "true", "false"},
+        {"parallel_attn", "true", "false"},
+        {"rotary_pct", "0.25", "1.0"},
+        {"partial_rotary_factor", "0.5", "1.0"},
+        {"kv_lora_rank", "512", "null"},
+        {"q_lora_rank", "1536", "null"},
+        {"n_routed_experts", "64", "null"},
+        {"attention_multiplier", "0.015625", "null"},
+        {"query_pre_attn_scalar", "256", "null"},
+        {"rotary_dim", "32", "null"},
+        {"dim_model_base", "256", "null"},
+    };
+    static const char *const types[] = {"gpt2", "llama"};
+    for (size_t i = 0; i < 2 * (sizeof keys / sizeof *keys); i++) {
+        const char *const *key = keys[i / 2], *type = types[i % 2];
+        char members[128], named[64];
+        snprintf(members, sizeof members, "\"%s\": %s", key[0], key[1]);
+        snprintf(named, sizeof named, "\"%s\": ", key[0]);
+        refused(type, members, "is not built");
+        assert_message(&error, named);
+        snprintf(members, sizeof members, "\"%s\": %s", key[0], key[2]);
+        if (parse_with(type, members) != SIFR_OK) fail_msg("%s: %s", members, error.message);
+    }
+    assert_int_equal(parse_with("llama", "\"attention_multiplier\": 0.08838834764831845, "
+                                         "\"query_pre_attn_scalar\": 128, \"rotary_dim\": 128, "
+                                         "\"dim_model_base\": 4096"),
+                     SIFR_OK);
+    refused("llama", "\"query_pre_attn_scalar\": \"x\"", "query_pre_attn_scalar");
+}
+
 static void malformed(void **state) {
     (void)state;
     static const char *const bad[] = {"",
@@ -241,9 +298,10 @@ static void files(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(defaults),  cmocka_unit_test(values_given),
-                                       cmocka_unit_test(rope),      cmocka_unit_test(hostile),
-                                       cmocka_unit_test(not_built), cmocka_unit_test(malformed),
-                                       cmocka_unit_test(files)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(defaults),  cmocka_unit_test(values_given),
+        cmocka_unit_test(rope),      cmocka_unit_test(hostile),
+        cmocka_unit_test(not_built), cmocka_unit_test(other_families),
+        cmocka_unit_test(malformed), cmocka_unit_test(files)};
     return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
 }
