@@ -41,6 +41,12 @@ static const char *plural(int64_t count) {
 static void say_oddities(const formats_text_source *source, const train_tokenised *counts) {
     char number[32];
     sifr_log log = cli_log(name);
+    const char *path, *kind = formats_text_source_records(source, &path);
+    if (kind) {
+        base_log(&log, SIFR_LOG_WARNING,
+                 "%s: %s is taken as it stands, quotes, field names and all: not as records", path,
+                 kind);
+    }
     if (counts->invalid) {
         base_log(&log, SIFR_LOG_WARNING,
                  "%s sequence%s in %lld document%s no valid UTF-8, and read as U+FFFD",

@@ -4,6 +4,7 @@
 #include <glob.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -18,10 +19,71 @@ static sifr_status binary_file(const char *path, uint64_t at, sifr_error *error)
         (unsigned long long)at);
 }
 
+static bool ends_with(const char *name, size_t length, const char *end) {
+    size_t size = strlen(end);
+    return length > size && strncasecmp(name + length - size, end, size) == 0;
+}
+
+/* What a file is that is no plain text by its name; NULL for all others. *binary: nothing that can
+ * be read as text. */
+static const char *kind_of(const char *path, bool *binary) {
+    static const char *const packed[] = {".gz", ".zst", ".xz", ".bz2", ".zip"};
+    static const struct {
+        const char *end, *kind;
+        bool binary;
+    } kinds[] = {{".json", "JSON", false}, {".jsonl", "JSON", false}, {".ndjson", "JSON", false},
+                 {".csv", "CSV", false},   {".tsv", "CSV", false},    {".parquet", "Parquet", true},
+                 {".arrow", "Arrow", true}};
+    size_t length = strlen(path);
+    *binary = false;
+    for (size_t i = 0; !*binary && i < sizeof packed / sizeof *packed; i++) {
+        *binary = ends_with(path, length, packed[i]);
+        if (*binary) length -= strlen(packed[i]);
+    }
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        if (!ends_with(path, length, kinds[i].end)) continue;
+        *binary |= kinds[i].binary;
+        return kinds[i].kind;
+    }
+    return *binary ? "a compressed file" : NULL;
+}
+
+const char *formats_text_source_records(const formats_text_source *source, const char **path) {
+    bool binary;
+    for (size_t i = 0; i < source->count; i++) {
+        *path = source->documents[i].path;
+        const char *kind = kind_of(*path, &binary);
+        if (kind) return kind;
+    }
+    return NULL;
+}
+
+sifr_status formats_text_source_check(const formats_text_source *source, sifr_error *error) {
+    const char *path, *kind = formats_text_source_records(source, &path);
+    if (!kind) return SIFR_OK;
+    return base_fail(error, SIFR_USAGE,
+                     "%s: %s is not read as records yet, and its quotes and field names would be "
+                     "trained on as text: give plain text (.txt), or make a token store of it with "
+                     "`sifr tokenize`, which takes the file as it stands",
+                     path, kind);
+}
+
+/* A better word than the place of a NUL byte. */
+static sifr_status check_binary(const char *path, sifr_error *error) {
+    bool binary;
+    const char *kind = kind_of(path, &binary);
+    if (!binary) return SIFR_OK;
+    return base_fail(error, SIFR_USAGE,
+                     "%s: %s is not read: unpack or convert it to plain text (.txt), or to a token "
+                     "store with `sifr tokenize`",
+                     path, kind);
+}
+
 static sifr_status add_file(formats_text_source *source, const char *path, sifr_error *error) {
     uint8_t probe[PROBE_BYTES];
     int file;
     uint64_t size;
+    BASE_TRY(check_binary(path, error));
     BASE_TRY(base_open_read(path, &file, &size, error));
     ssize_t got = read(file, probe, sizeof probe);
     int number = errno;

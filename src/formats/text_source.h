@@ -24,9 +24,15 @@ typedef struct formats_text_source {
 /* Each path is a file, a directory (searched through all levels, names sorted bytewise, names that
  * begin with "." left out) or, where no such file is there, a pattern as in glob(7). SIFR_USAGE
  * when a path or pattern names nothing or no text is found; SIFR_FAILED for what cannot be read, is
- * no regular file or does not begin like text. */
+ * no regular file or does not begin like text; SIFR_USAGE for Parquet and packed files. */
 sifr_status formats_text_source_open(const char *const *paths, size_t count,
                                      formats_text_source *out, sifr_error *error) SIFR_MUST_CHECK;
+/* The first document that holds records (JSON, CSV) by its name: what it is, and *path; or NULL. */
+const char *formats_text_source_records(const formats_text_source *source, const char **path);
+/* SIFR_USAGE, naming it, where there is one: its quotes and field names would be trained on. */
+sifr_status formats_text_source_check(const formats_text_source *source,
+                                      sifr_error *error) SIFR_MUST_CHECK;
+
 void formats_text_source_close(formats_text_source *source); /* harmless on a zeroed one */
 
 /* Maps document `position` for reading; the caller unmaps. SIFR_FAILED, naming the file and the

@@ -92,7 +92,38 @@ static void refusals(void **state) {
     formats_text_source_close(&source);
 }
 
+/* Files of records are told by their names, packed ones and Parquet are never read. */
+static void records(void **state) {
+    (void)state;
+    static const char *const records[][2] = {{"x.json", "JSON"},
+                                             {"x.jsonl", "JSON"},
+                                             {"x.NDJSON", "JSON"},
+                                             {"x.csv", "CSV"},
+                                             {"x.tsv", "CSV"}};
+    static const char *const binary[] = {"x.parquet", "x.arrow",  "x.jsonl.gz",   "x.json.zst",
+                                         "x.txt.gz",  "x.csv.xz", "x.parquet.zst"};
+    for (size_t i = 0; i < sizeof records / sizeof *records; i++) {
+        const char *path;
+        assert_int_equal(open_paths(scratch_text(records[i][0], "{\"a\": 1}\n"), NULL), SIFR_OK);
+        assert_string_equal(formats_text_source_records(&source, &path), records[i][1]);
+        assert_int_equal(formats_text_source_check(&source, &error), SIFR_USAGE);
+        assert_message(&error, records[i][0]);
+        assert_message(&error, "plain text (.txt)");
+        assert_message(&error, "sifr tokenize");
+        formats_text_source_close(&source);
+    }
+    for (size_t i = 0; i < sizeof binary / sizeof *binary; i++)
+        refused(scratch_text(binary[i], "x"), SIFR_USAGE, "is not read");
+    static const char *const texts[] = {"json", "x.json.txt", "xjson", "x.gz.md"};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        assert_int_equal(open_paths(scratch_text(texts[i], "x"), NULL), SIFR_OK);
+        assert_int_equal(formats_text_source_check(&source, &error), SIFR_OK);
+        formats_text_source_close(&source);
+    }
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(listing), cmocka_unit_test(refusals)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(listing), cmocka_unit_test(refusals),
+                                       cmocka_unit_test(records)};
     return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
 }

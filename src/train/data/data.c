@@ -108,6 +108,7 @@ sifr_status train_data_open(const train_data_options *options, train_data **out,
     }
     if (text_count) {
         BASE_TRY_GOTO(status, formats_text_source_open(texts, text_count, &source, error), fail);
+        BASE_TRY_GOTO(status, formats_text_source_check(&source, error), fail);
         BASE_TRY_GOTO(status, train_data_from_text(&source, options, prefix, error), fail);
         BASE_TRY_GOTO(status, add_store(data, prefix, options->vocab_size, error), fail);
     }
