@@ -29,7 +29,7 @@ typedef struct eval_command {
     cli_read_model read;
     cli_list data;
     int64_t length, max_windows, batch;
-    bool json;
+    bool batch_given, json;
     eval_notes *notes;
 } eval_command;
 
@@ -84,6 +84,17 @@ static void show_progress(int64_t done, int64_t windows, double loss, bool last)
     fflush(stderr);
 }
 
+/* A sum that is no number stays none: the rest of the windows cannot mend it. */
+static sifr_status check_loss(const eval_command *command, double sum, int64_t tokens,
+                              sifr_error *error) {
+    if (isfinite(sum)) return SIFR_OK;
+    return base_fail(error, SIFR_FAILED,
+                     "%s: the loss is %s within the first %lld tokens; the weights are damaged, or "
+                     "16 bits are too narrow for them (--precision fp32)",
+                     command->read.model, isnan(sum) ? "not a number" : "infinite",
+                     (long long)tokens);
+}
+
 static sifr_status run_windows(const eval_command *command, engine_inference *inference,
                                int64_t batch, const train_data *data, eval_result *result,
                                sifr_error *error) {
@@ -105,15 +116,16 @@ static sifr_status run_windows(const eval_command *command, engine_inference *in
                       done);
         sum += loss;
         result->tokens += labelled;
+        BASE_TRY_GOTO(status, check_loss(command, sum, result->tokens, error), done);
         double now = train_monitor_clock();
         if (now - told < 0.2) continue;
         told = now;
         show_progress(w + here, result->windows, sum / (double)result->tokens, false);
     }
-    show_progress(0, 0, 0, true);
     result->loss = sum / (double)result->tokens;
     result->seconds = train_monitor_clock() - start;
 done:
+    show_progress(0, 0, 0, true);
     free(tokens);
     free(labels);
     return status;
@@ -128,8 +140,14 @@ static sifr_status evaluate(const eval_command *command, eval_result *result, si
     sifr_status status;
     if (command->length == 0)
         return base_fail(error, SIFR_USAGE, "--seq-length 0: a window has at least one token");
+    if (command->batch_given && command->batch == 0)
+        return base_fail(error, SIFR_USAGE,
+                         "--batch-size 0: a batch has at least one window; leave it out for %d "
+                         "tokens' worth",
+                         BATCH_TOKENS);
     BASE_TRY_GOTO(status, cli_read_model_open(&command->read, &folder, &options, error), done);
     result->precision = options.precision;
+    engine_folder_warn(&folder, &log);
     if (command->length > folder.config.max_position_embeddings)
         base_log(&log, SIFR_LOG_WARNING,
                  "--seq-length %lld is more than the %lld that %s was made for",
@@ -200,7 +218,7 @@ int cli_eval(int argc, char **argv) {
         {"seq-length", CLI_COUNT, "N", "tokens of a window", &command.length, NULL, true},
         {"max-windows", CLI_COUNT, "N", "windows at most (all)", &command.max_windows, NULL, false},
         {"batch-size", CLI_COUNT, "N", "windows at a time (4096 tokens' worth)", &command.batch,
-         NULL, false},
+         &command.batch_given, false},
         {"json", CLI_FLAG, NULL, "print one JSON object", &command.json, NULL, false},
     };
     int code;

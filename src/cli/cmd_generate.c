@@ -129,6 +129,7 @@ static sifr_status prepare(generate_state *g, sifr_error *error) {
     BASE_TRY(engine_inference_create(g->folder.model, &options, &g->inference, error));
     BASE_TRY(engine_inference_load(g->inference, g->folder.architecture, g->folder.weights, error));
     sifr_log log = cli_log("generate");
+    engine_folder_warn(&g->folder, &log);
     if (g->beyond)
         base_log(&log, SIFR_LOG_WARNING, "%lld tokens are more than the %lld that %s was made for",
                  (long long)options.cache_length,

@@ -1,4 +1,5 @@
 #include "cli/inspect_describe.h"
+#include "cli/options.h"
 
 #include <stdbool.h>
 #include <string.h>
@@ -61,7 +62,9 @@ static json_t *config_json(const formats_model_config *c) {
 /* Adds "tensors", "parameters", "bytes", "files". */
 static sifr_status add_weights(const char *path, json_t *into, sifr_error *error) {
     formats_weights *weights;
+    sifr_log log = cli_log("inspect");
     BASE_TRY(formats_weights_open(path, &weights, error));
+    formats_weights_warn(weights, &log);
     json_t *list = json_array();
     int64_t parameters = 0;
     for (size_t i = 0; i < formats_weights_count(weights); i++) {

@@ -74,10 +74,37 @@ static sifr_status check_tied(const model_architecture *architecture, const sifr
                      architecture->head, architecture->embedding);
 }
 
+/* Tensors that the model has no weight for, and the first of them. */
+static size_t count_leftover(const sifr_model *model, const model_architecture *architecture,
+                             const formats_weights *weights, const char **first) {
+    size_t count = formats_weights_count(weights), known = model->weight_count, leftover = 0;
+    for (size_t i = 0; i < count; i++)
+        known += known_leftover(architecture, model, formats_weights_at(weights, i)->name);
+    for (size_t i = 0; known < count && i < count; i++) {
+        const formats_tensor *tensor = formats_weights_at(weights, i);
+        bool found = known_leftover(architecture, model, tensor->name);
+        for (size_t w = 0; w < model->weight_count && !found; w++)
+            found = find_tensor(weights, architecture, model->weights[w].name) == tensor;
+        if (found) continue;
+        if (leftover++ == 0) *first = tensor->name;
+    }
+    return leftover;
+}
+
+void engine_folder_warn(const engine_folder *folder, const sifr_log *log) {
+    const char *first = NULL;
+    size_t count = count_leftover(folder->model, folder->architecture, folder->weights, &first);
+    formats_weights_warn(folder->weights, log);
+    if (count)
+        base_log(log, SIFR_LOG_WARNING,
+                 "%zu tensor%s left over, %.200s%s: config.json describes a model without; not "
+                 "read, and no part of what is saved",
+                 count, count == 1 ? "" : "s", first, count == 1 ? "" : " first");
+}
+
 sifr_status engine_visit_folder(const sifr_model *model, const model_architecture *architecture,
                                 const formats_weights *weights, engine_take_weight take, void *user,
                                 sifr_error *error) {
-    size_t found = 0, surplus = 0;
     for (size_t i = 0; i < model->weight_count; i++) {
         const model_weight *w = &model->weights[i];
         const formats_tensor *tensor = find_tensor(weights, architecture, w->name);
@@ -87,25 +114,6 @@ sifr_status engine_visit_folder(const sifr_model *model, const model_architectur
                              w->name, formats_weights_count(weights));
         }
         BASE_TRY(check_tensor(w, tensor, error));
-        found++;
-    }
-    for (size_t i = 0; i < formats_weights_count(weights); i++) {
-        surplus += known_leftover(architecture, model, formats_weights_at(weights, i)->name);
-    }
-    for (size_t i = 0;
-         found + surplus < formats_weights_count(weights) && i < formats_weights_count(weights);
-         i++) {
-        const formats_tensor *tensor = formats_weights_at(weights, i);
-        bool known = known_leftover(architecture, model, tensor->name);
-        for (size_t w = 0; w < model->weight_count && !known; w++) {
-            known = find_tensor(weights, architecture, model->weights[w].name) == tensor;
-        }
-        if (!known) {
-            return base_fail(error, SIFR_FAILED,
-                             "tensor %s: left over; the model that config.json describes has none "
-                             "of that name",
-                             tensor->name);
-        }
     }
     BASE_TRY(check_tied(architecture, model, weights, error));
     for (size_t i = 0; take && i < model->weight_count; i++) {

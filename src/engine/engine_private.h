@@ -166,10 +166,13 @@ typedef struct engine_folder {
 /* Reads and checks everything but the values. */
 sifr_status engine_folder_open(const char *path, engine_folder *out,
                                sifr_error *error) SIFR_MUST_CHECK;
+/* Says what transformers too only warns of: tensors that the model has none of, a wrong size in the
+ * index. */
+void engine_folder_warn(const engine_folder *folder, const sifr_log *log);
 void engine_folder_close(engine_folder *folder); /* harmless on a zeroed one */
 
-/* Checks that a folder's tensors are the model's: shapes, none missing, none left over (buffers of
- * old versions and a copy of a tied head apart). Then calls `take` for each weight. */
+/* Checks that a folder's tensors are the model's: shapes, none missing. Then calls `take` for each
+ * weight. */
 typedef sifr_status (*engine_take_weight)(void *user, size_t index, const formats_tensor *tensor,
                                           sifr_error *error);
 sifr_status engine_visit_folder(const sifr_model *model, const model_architecture *architecture,

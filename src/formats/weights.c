@@ -1,5 +1,6 @@
 #include "formats/weights.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -17,6 +18,9 @@ struct formats_weights {
     const formats_tensor **tensors; /* of all files, sorted by name */
     size_t count;
     uint64_t bytes;
+    int64_t total_size; /* as the index says; -1: it does not */
+    size_t unnamed;     /* tensors that the index does not name */
+    char first_unnamed[256];
 };
 
 static int compare_entries(const void *a, const void *b) {
@@ -103,16 +107,17 @@ static int compare_tensors(const void *a, const void *b) {
 }
 
 /* What the index says of the tensors in one of its files. */
-static sifr_status check_shard(const formats_index *index, const char *index_path, const char *name,
+static sifr_status check_shard(formats_weights *w, const formats_index *index,
+                               const char *index_path, const char *name,
                                const formats_safetensors *file, sifr_error *error) {
     for (size_t i = 0; i < file->count; i++) {
         formats_index_entry key = {file->tensors[i].name, NULL};
         const formats_index_entry *entry =
             bsearch(&key, index->entries, index->count, sizeof key, compare_entries);
         if (!entry) {
-            return base_fail(error, SIFR_FAILED,
-                             "%s: %s holds tensor %.200s, which the index does not name",
-                             index_path, name, key.tensor);
+            if (w->unnamed++ == 0)
+                snprintf(w->first_unnamed, sizeof w->first_unnamed, "%s", key.tensor);
+            continue;
         }
         if (strcmp(entry->file, name) != 0) {
             return base_fail(error, SIFR_FAILED,
@@ -137,24 +142,40 @@ static sifr_status gather_tensors(formats_weights *w, sifr_error *error) {
     return SIFR_OK;
 }
 
-/* Every tensor of the index is there, and they take the bytes that it says. */
-static sifr_status check_index(const formats_weights *w, const formats_index *index,
-                               const char *path, sifr_error *error) {
+/* Every tensor of the index is there, and those that it does not name are there once. */
+static sifr_status check_index(formats_weights *w, const formats_index *index, const char *path,
+                               sifr_error *error) {
     for (size_t i = 0; i < index->count; i++) {
-        /* Both lists are sorted, and no tensor is there that the index lacks. */
-        if (i >= w->count || strcmp(w->tensors[i]->name, index->entries[i].tensor) != 0) {
+        if (!formats_weights_find(w, index->entries[i].tensor)) {
             return base_fail(error, SIFR_FAILED,
                              "%s: tensor %.200s is not in %s, where the index says it lies", path,
                              index->entries[i].tensor, index->entries[i].file);
         }
     }
-    if (index->total_size >= 0 && (uint64_t)index->total_size != w->bytes) {
-        return base_fail(error, SIFR_FAILED,
-                         "%s: \"total_size\" is %lld, but the tensors take %llu bytes: files of "
-                         "different models, or correct the number",
-                         path, (long long)index->total_size, (unsigned long long)w->bytes);
+    for (size_t i = 1; w->unnamed && i < w->count; i++) {
+        if (strcmp(w->tensors[i - 1]->name, w->tensors[i]->name) == 0) {
+            return base_fail(error, SIFR_FAILED,
+                             "%s: tensor %.200s lies in two files, and the index does not say "
+                             "which counts",
+                             path, w->tensors[i]->name);
+        }
     }
+    w->total_size = index->total_size;
     return SIFR_OK;
+}
+
+void formats_weights_warn(const formats_weights *w, const sifr_log *log) {
+    if (w->unnamed)
+        base_log(log, SIFR_LOG_WARNING,
+                 "model.safetensors.index.json does not name %zu tensor%s of its files, "
+                 "%.200s%s: read all the same",
+                 w->unnamed, w->unnamed == 1 ? "" : "s", w->first_unnamed,
+                 w->unnamed == 1 ? "" : " first");
+    if (w->total_size >= 0 && (uint64_t)w->total_size != w->bytes)
+        base_log(log, SIFR_LOG_WARNING,
+                 "model.safetensors.index.json: \"total_size\" is %lld, but the tensors take %llu "
+                 "bytes: is the folder whole, and of one model?",
+                 (long long)w->total_size, (unsigned long long)w->bytes);
 }
 
 static sifr_status open_shards(formats_weights *w, const char *directory,
@@ -187,7 +208,8 @@ static sifr_status open_shards(formats_weights *w, const char *directory,
         BASE_TRY_GOTO(status, formats_folder_file(directory, names[i], path, error), done);
         BASE_TRY_GOTO(status, formats_safetensors_open(path, &w->files[i], error), done);
         w->file_count++;
-        BASE_TRY_GOTO(status, check_shard(index, index_path, names[i], &w->files[i], error), done);
+        BASE_TRY_GOTO(status, check_shard(w, index, index_path, names[i], &w->files[i], error),
+                      done);
     }
 done:
     free(names);
@@ -248,6 +270,7 @@ sifr_status formats_weights_open(const char *path, formats_weights **out, sifr_e
     formats_weights *w = NULL;
     *out = NULL;
     BASE_TRY(base_alloc(1, sizeof *w, &w, error));
+    w->total_size = -1;
     sifr_status status =
         base_is_directory(path) ? open_folder(w, path, error) : open_single(w, path, error);
     if (status != SIFR_OK) {

@@ -18,6 +18,9 @@ sifr_status formats_weights_open(const char *path, formats_weights **out,
                                  sifr_error *error) SIFR_MUST_CHECK;
 void formats_weights_close(formats_weights *weights); /* harmless on NULL */
 
+/* Says what the index has wrong that does no harm: tensors that it does not name, "total_size". */
+void formats_weights_warn(const formats_weights *weights, const sifr_log *log);
+
 size_t formats_weights_count(const formats_weights *weights);
 /* By position, sorted by name over all shards. */
 const formats_tensor *formats_weights_at(const formats_weights *weights, size_t position);

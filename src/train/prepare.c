@@ -356,6 +356,7 @@ static sifr_status open_input(train_state *t, sifr_error *error) {
         BASE_TRY(train_output_lock(&t->output, error));
     }
     BASE_TRY(engine_folder_open(t->config->model, &t->folder, error));
+    engine_folder_warn(&t->folder, t->host->log);
     say_cuts(t);
     BASE_TRY(train_freeze(t->config, t->folder.model, t->host->log, error));
     return train_sequence_length(t->config, &t->folder.config, t->host->log, &t->length, error);

@@ -50,6 +50,30 @@ head -c 1000 "$llama/model.safetensors" >damaged/model.safetensors
 expect 1 eval --model damaged --data text.txt --seq-length 16
 complains 'model.safetensors'
 
+expect 2 eval --model "$llama" --data text.txt --seq-length 16 --batch-size 0
+complains '--batch-size 0: a batch has at least one window'
+# Weights that are not numbers: an error, not a loss of nan.
+cp -r "$llama" nan
+chmod -R u+w nan
+size=$(stat -c %s nan/model.safetensors)
+printf '\377\177' | dd of=nan/model.safetensors bs=1 seek=$((size - 2)) conv=notrunc status=none
+expect 1 eval --model nan --data text.txt --seq-length 16 --max-windows 3
+complains '^sifr eval: nan: the loss is not a number within the first [0-9]+ tokens'
+[ ! -s out ] || fail "a result beside the error"
+# Records are not text, as far as their names say.
+printf '{"text": "a"}\n' >records.jsonl
+expect 2 eval --model "$llama" --data records.jsonl --seq-length 1
+complains '^sifr eval: records.jsonl: JSON is not read as records yet.*plain text \(.txt\).*sifr tokenize'
+# A layer that config.json does not have is left out, and said.
+cp -r "$llama" longer
+chmod -R u+w longer
+layers=$(sed -n 's/.*"num_hidden_layers": \([0-9]*\).*/\1/p' longer/config.json)
+sed -i "s/\"num_hidden_layers\": [0-9]*/\"num_hidden_layers\": $((layers - 1))/; /\"layer_types\"/,/\]/d" longer/config.json
+expect 0 eval --model longer --data text.txt --seq-length 16 --max-windows 3
+complains "warning: [0-9]+ tensors left over, model.layers.$((layers - 1)).[a-z_.]+ first: .*not read"
+expect 0 generate --model longer --prompt hills --max-new-tokens 1
+complains 'warning: [0-9]+ tensors left over'
+
 # --- generate ---
 expect 0 generate --model "$llama" --prompt 'hills in the' --max-new-tokens 6
 says '^hills in the'
