@@ -12,31 +12,10 @@ enum {
     LEAST_PIECE = 4096 /* elements; very many ranks take more memory rather than tiny messages */
 };
 
-static sifr_status start(comm_group *group, const comm_task *task, comm_handle *out,
-                         sifr_error *error) {
-    mpi_group *g = (mpi_group *)group;
-    comm_task labelled = *task;
-    labelled.label = group->label;
-    out->group = group;
-    BASE_TRY(comm_worker_start(&g->worker, &labelled, &out->id, error));
-    g->started++;
-    if (g->shares) comm_mpi_post(g, task, g->started);
-    return SIFR_OK;
-}
-
-static sifr_status wait_for(comm_group *group, int32_t id, sifr_error *error) {
-    mpi_group *g = (mpi_group *)group;
-    comm_task task = {0};
-    sifr_status status = comm_worker_wait(&g->worker, id, &task, error);
-    if (status != SIFR_OK) return status;
-    comm_worker_count(group, &task);
-    return SIFR_OK;
-}
-
 static sifr_status all_gather(comm_group *group, const void *slice, int64_t bytes, void *whole,
                               comm_handle *out, sifr_error *error) {
     comm_task task = {.kind = COMM_TASK_GATHER, .from = slice, .to = whole, .bytes = bytes};
-    return start(group, &task, out, error);
+    return comm_mpi_start(group, &task, out, error);
 }
 
 static sifr_status reduce_scatter(comm_group *group, const void *whole, comm_type type,
@@ -48,27 +27,19 @@ static sifr_status reduce_scatter(comm_group *group, const void *whole, comm_typ
                       .elements = elements,
                       .type = type,
                       .sum = sum};
-    return start(group, &task, out, error);
+    return comm_mpi_start(group, &task, out, error);
 }
 
 static sifr_status run_now(comm_group *group, const comm_task *task, sifr_error *error) {
     comm_handle handle;
-    BASE_TRY(start(group, task, &handle, error));
-    return wait_for(group, handle.id, error);
+    BASE_TRY(comm_mpi_start(group, task, &handle, error));
+    return comm_mpi_wait(group, handle.id, error);
 }
 
 static sifr_status all_gather_control(comm_group *group, const void *mine, int64_t bytes, void *all,
                                       sifr_error *error) {
     comm_task task = {.kind = COMM_TASK_GATHER_CONTROL, .from = mine, .to = all, .bytes = bytes};
     return run_now(group, &task, error);
-}
-
-sifr_status comm_mpi_tell(mpi_group *g, const void *mine, int64_t bytes, void *all,
-                          sifr_error *error) {
-    comm_task task = {.kind = COMM_TASK_GATHER_CONTROL, .from = mine, .to = all, .bytes = bytes};
-    comm_handle handle;
-    BASE_TRY(start(&g->base, &task, &handle, error));
-    return comm_worker_wait(&g->worker, handle.id, &task, error);
 }
 
 static sifr_status broadcast(comm_group *group, int32_t root, void *data, int64_t bytes,
@@ -159,7 +130,7 @@ static void close_group(comm_group *group) {
 
 static const comm_transport mpi_transport = {.all_gather = all_gather,
                                              .reduce_scatter = reduce_scatter,
-                                             .wait = wait_for,
+                                             .wait = comm_mpi_wait,
                                              .sum = sum,
                                              .all_gather_control = all_gather_control,
                                              .broadcast = broadcast,

@@ -15,22 +15,6 @@ enum {
 
 static const double brisk = 1; /* seconds of waiting after which polls become rare */
 
-sifr_status comm_mpi_check(int code, const char *what, sifr_error *error) {
-    char text[MPI_MAX_ERROR_STRING];
-    int length = 0;
-    if (code == MPI_SUCCESS) return SIFR_OK;
-    if (MPI_Error_string(code, text, &length) != MPI_SUCCESS) length = 0;
-    return base_fail(error, SIFR_LOST_RANK, "%s: MPI: %.*s", what, length, text);
-}
-
-static const char *task_name(const comm_task *task) {
-    static const char *const names[] = {[COMM_TASK_GATHER] = "all_gather",
-                                        [COMM_TASK_REDUCE] = "reduce_scatter",
-                                        [COMM_TASK_GATHER_CONTROL] = "control",
-                                        [COMM_TASK_BROADCAST] = "broadcast"};
-    return names[task->kind];
-}
-
 static void doze(double seconds) {
     struct timespec time = {.tv_sec = (time_t)seconds,
                             .tv_nsec = (long)(1e9 * (seconds - (double)(time_t)seconds))};
@@ -54,9 +38,9 @@ sifr_status comm_mpi_exchange(mpi_group *g, const comm_task *task, int tag, cons
                               int32_t to, void *receive, int32_t from, int64_t bytes,
                               MPI_Request *two, sifr_error *error) {
     BASE_TRY(comm_mpi_check(MPI_Irecv(receive, (int)bytes, MPI_BYTE, from, tag, g->world, &two[0]),
-                            task_name(task), error));
+                            comm_mpi_task_name(task), error));
     return comm_mpi_check(MPI_Isend(send, (int)bytes, MPI_BYTE, to, tag, g->world, &two[1]),
-                          task_name(task), error);
+                          comm_mpi_task_name(task), error);
 }
 
 /* Bytes that came from rank `from`. */
@@ -137,7 +121,7 @@ static sifr_status broadcast(mpi_group *g, comm_task *task, sifr_error *error) {
         int64_t bytes = base_min_i64(task->bytes - at, MESSAGE_BYTES);
         BASE_TRY(comm_mpi_check(
             MPI_Ibcast(data + at, (int)bytes, MPI_BYTE, task->root, g->world, g->requests),
-            task_name(task), error));
+            comm_mpi_task_name(task), error));
         BASE_TRY(comm_mpi_finish(g, g->requests, 1, error));
     }
     if (g->base.rank != task->root) count(g, task, task->root, task->bytes);
@@ -156,23 +140,4 @@ sifr_status comm_mpi_move(mpi_group *g, comm_task *task, sifr_error *error) {
         return broadcast(g, task, error);
     }
     return SIFR_OK;
-}
-
-sifr_status comm_mpi_run(void *user, comm_task *task, sifr_error *error) {
-    mpi_group *g = user;
-    double begun = comm_seconds();
-    if (g->broken)
-        return base_fail(error, SIFR_LOST_RANK, "%s: an earlier collective failed",
-                         task_name(task));
-    comm_mpi_publish(g, task, true);
-    sifr_status status =
-        g->shares ? comm_mpi_move_shared(g, task, error) : comm_mpi_move(g, task, error);
-    if (status != SIFR_OK) g->broken = true;
-    if (task->kind == COMM_TASK_GATHER || task->kind == COMM_TASK_REDUCE) {
-        double least = g->base.call_seconds + (double)task->delivered * g->base.byte_seconds;
-        double rest = begun + least - comm_seconds();
-        if (rest > 0) doze(rest);
-    }
-    if (status == SIFR_OK) comm_mpi_publish(g, task, false);
-    return status;
 }

@@ -52,22 +52,20 @@ typedef struct mpi_group {
     int32_t request_count;
 } mpi_group;
 
-/* The worker's: run on its thread only. */
-sifr_status comm_mpi_run(void *user, comm_task *task, sifr_error *error);
-
 /* What MPI shall read from the environment when it starts; what is set already stays. */
 void comm_mpi_prepare_environment(void);
+
+/* --- mpi_check.c --- */
 
 /* SIFR_LOST_RANK with MPI's own text, where `code` is an error. */
 sifr_status comm_mpi_check(int code, const char *what, sifr_error *error) SIFR_MUST_CHECK;
 
-/* --- mpi_host.c: who is on this host, and what the worker says of itself there --- */
+/* A collective as messages call it. */
+const char *comm_mpi_task_name(const comm_task *task);
 
-/* Seats for the ranks of `local`, which all call it. Where memory cannot be shared there are none;
- * the log says why. */
-sifr_status comm_mpi_open_host(mpi_group *g, MPI_Comm local, const comm_options *options,
-                               sifr_error *error) SIFR_MUST_CHECK;
+/* --- mpi_watch.c: who lives --- */
 
+/* What the worker does now, for the others to see. */
 void comm_mpi_publish(mpi_group *g, const comm_task *task, bool busy);
 
 /* Called now and then while the task waits, which it has done since `begun`; *left is the caller's,
@@ -77,6 +75,31 @@ sifr_status comm_mpi_look(mpi_group *g, double begun, double *left,
 
 /* SIFR_LOST_RANK: that rank has left while this one waits for it. */
 sifr_status comm_mpi_fail_left(const mpi_group *g, int32_t rank, sifr_error *error);
+
+/* --- mpi_host.c: who is on this host --- */
+
+/* Seats for the ranks of `local`, which all call it. Where memory cannot be shared there are none;
+ * the log says why. */
+sifr_status comm_mpi_open_host(mpi_group *g, MPI_Comm local, const comm_options *options,
+                               sifr_error *error) SIFR_MUST_CHECK;
+
+/* --- mpi_post.c: where operands lie --- */
+
+/* The window that holds all of it, and where; COMM_NOWHERE where none does. */
+int32_t comm_mpi_find_window(const mpi_group *g, const void *at, int64_t bytes, int64_t *offset);
+
+/* Says where the others find the operands of collective `number`, when it starts. */
+void comm_mpi_post(mpi_group *g, const comm_task *task, uint32_t number);
+
+/* What the rank of `seat` said of the operands of this collective. */
+const comm_post *comm_mpi_post_of(const mpi_group *g, int32_t seat, const comm_task *task);
+
+/* What the rank of `seat` offers to be read, and the place that it gathers into, seen from here. */
+const void *comm_mpi_operand(const mpi_group *g, int32_t seat, const comm_task *task);
+const void *comm_mpi_target(const mpi_group *g, int32_t seat, const comm_task *task);
+
+sifr_status comm_mpi_await(mpi_group *g, int32_t seat, _Atomic uint32_t *count, uint32_t number,
+                           sifr_error *error) SIFR_MUST_CHECK;
 
 /* --- mpi_move.c: by MPI's sends --- */
 
@@ -93,32 +116,9 @@ sifr_status comm_mpi_finish(mpi_group *g, MPI_Request *requests, int count,
 sifr_status comm_mpi_gather(mpi_group *g, comm_task *task, int tag, int32_t first, int32_t stride,
                             sifr_error *error) SIFR_MUST_CHECK;
 
-/* --- mpi_window.c --- */
-
-sifr_status comm_mpi_open_window(comm_group *group, void *block, int64_t bytes, int file,
-                                 sifr_error *error) SIFR_MUST_CHECK;
-void comm_mpi_close_window(comm_group *group, void *block);
-
-/* The window that holds all of it, and where; COMM_NOWHERE where none does. */
-int32_t comm_mpi_find_window(const mpi_group *g, const void *at, int64_t bytes, int64_t *offset);
-
-/* comm_all_gather_control that no ledger counts. */
-sifr_status comm_mpi_tell(mpi_group *g, const void *mine, int64_t bytes, void *all,
-                          sifr_error *error) SIFR_MUST_CHECK;
-
 /* --- mpi_shared.c: by reading in place --- */
 
-/* Says where the others find the operands of collective `number`, when it starts. */
-void comm_mpi_post(mpi_group *g, const comm_task *task, uint32_t number);
-
 sifr_status comm_mpi_move_shared(mpi_group *g, comm_task *task, sifr_error *error) SIFR_MUST_CHECK;
-
-/* What the rank of `seat` offers to be read, and the place that it gathers into, seen from here. */
-const void *comm_mpi_operand(const mpi_group *g, int32_t seat, const comm_task *task);
-const void *comm_mpi_target(const mpi_group *g, int32_t seat, const comm_task *task);
-
-sifr_status comm_mpi_await(mpi_group *g, int32_t seat, _Atomic uint32_t *count, uint32_t number,
-                           sifr_error *error) SIFR_MUST_CHECK;
 
 /* --- mpi_levels.c: within hosts in place, between them by MPI --- */
 
@@ -126,5 +126,25 @@ sifr_status comm_mpi_gather_levels(mpi_group *g, comm_task *task,
                                    sifr_error *error) SIFR_MUST_CHECK;
 sifr_status comm_mpi_reduce_levels(mpi_group *g, comm_task *task,
                                    sifr_error *error) SIFR_MUST_CHECK;
+
+/* --- mpi_queue.c: the line of collectives --- */
+
+/* The worker's: run on its thread only. */
+sifr_status comm_mpi_run(void *user, comm_task *task, sifr_error *error);
+
+/* Puts a collective in the line; *out stands for it. comm_mpi_wait waits for it, and counts it. */
+sifr_status comm_mpi_start(comm_group *group, const comm_task *task, comm_handle *out,
+                           sifr_error *error) SIFR_MUST_CHECK;
+sifr_status comm_mpi_wait(comm_group *group, int32_t id, sifr_error *error) SIFR_MUST_CHECK;
+
+/* comm_all_gather_control that no ledger counts. */
+sifr_status comm_mpi_tell(mpi_group *g, const void *mine, int64_t bytes, void *all,
+                          sifr_error *error) SIFR_MUST_CHECK;
+
+/* --- mpi_window.c --- */
+
+sifr_status comm_mpi_open_window(comm_group *group, void *block, int64_t bytes, int file,
+                                 sifr_error *error) SIFR_MUST_CHECK;
+void comm_mpi_close_window(comm_group *group, void *block);
 
 #endif

@@ -109,15 +109,3 @@ void comm_mpi_close_window(comm_group *group, void *block) {
     for (int i = 0; i < COMM_WINDOWS; i++)
         if (g->windows[i].block == block && block) unmap(g, &g->windows[i]);
 }
-
-int32_t comm_mpi_find_window(const mpi_group *g, const void *at, int64_t bytes, int64_t *offset) {
-    for (int32_t i = 0; i < COMM_WINDOWS; i++) {
-        const comm_window *window = &g->windows[i];
-        uintptr_t first = (uintptr_t)window->block, address = (uintptr_t)at;
-        if (!window->block || address < first) continue;
-        if ((int64_t)(address - first) > window->bytes - bytes) continue;
-        *offset = (int64_t)(address - first);
-        return i;
-    }
-    return COMM_NOWHERE;
-}

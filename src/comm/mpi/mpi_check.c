@@ -1,0 +1,18 @@
+/* What MPI answers, as messages. */
+#include "comm/mpi/mpi_private.h"
+
+sifr_status comm_mpi_check(int code, const char *what, sifr_error *error) {
+    char text[MPI_MAX_ERROR_STRING];
+    int length = 0;
+    if (code == MPI_SUCCESS) return SIFR_OK;
+    if (MPI_Error_string(code, text, &length) != MPI_SUCCESS) length = 0;
+    return base_fail(error, SIFR_LOST_RANK, "%s: MPI: %.*s", what, length, text);
+}
+
+const char *comm_mpi_task_name(const comm_task *task) {
+    static const char *const names[] = {[COMM_TASK_GATHER] = "all_gather",
+                                        [COMM_TASK_REDUCE] = "reduce_scatter",
+                                        [COMM_TASK_GATHER_CONTROL] = "control",
+                                        [COMM_TASK_BROADCAST] = "broadcast"};
+    return names[task->kind];
+}

@@ -1,0 +1,58 @@
+/* The line of collectives: started by the caller, carried out by the worker's thread. */
+#include <time.h>
+
+#include "comm/mpi/mpi_private.h"
+
+static void doze(double seconds) {
+    struct timespec time = {.tv_sec = (time_t)seconds,
+                            .tv_nsec = (long)(1e9 * (seconds - (double)(time_t)seconds))};
+    nanosleep(&time, NULL);
+}
+
+sifr_status comm_mpi_run(void *user, comm_task *task, sifr_error *error) {
+    mpi_group *g = user;
+    double begun = comm_seconds();
+    if (g->broken)
+        return base_fail(error, SIFR_LOST_RANK, "%s: an earlier collective failed",
+                         comm_mpi_task_name(task));
+    comm_mpi_publish(g, task, true);
+    sifr_status status =
+        g->shares ? comm_mpi_move_shared(g, task, error) : comm_mpi_move(g, task, error);
+    if (status != SIFR_OK) g->broken = true;
+    if (task->kind == COMM_TASK_GATHER || task->kind == COMM_TASK_REDUCE) {
+        double least = g->base.call_seconds + (double)task->delivered * g->base.byte_seconds;
+        double rest = begun + least - comm_seconds();
+        if (rest > 0) doze(rest);
+    }
+    if (status == SIFR_OK) comm_mpi_publish(g, task, false);
+    return status;
+}
+
+sifr_status comm_mpi_start(comm_group *group, const comm_task *task, comm_handle *out,
+                           sifr_error *error) {
+    mpi_group *g = (mpi_group *)group;
+    comm_task labelled = *task;
+    labelled.label = group->label;
+    out->group = group;
+    BASE_TRY(comm_worker_start(&g->worker, &labelled, &out->id, error));
+    g->started++;
+    if (g->shares) comm_mpi_post(g, task, g->started);
+    return SIFR_OK;
+}
+
+sifr_status comm_mpi_wait(comm_group *group, int32_t id, sifr_error *error) {
+    mpi_group *g = (mpi_group *)group;
+    comm_task task = {0};
+    sifr_status status = comm_worker_wait(&g->worker, id, &task, error);
+    if (status != SIFR_OK) return status;
+    comm_worker_count(group, &task);
+    return SIFR_OK;
+}
+
+sifr_status comm_mpi_tell(mpi_group *g, const void *mine, int64_t bytes, void *all,
+                          sifr_error *error) {
+    comm_task task = {.kind = COMM_TASK_GATHER_CONTROL, .from = mine, .to = all, .bytes = bytes};
+    comm_handle handle;
+    BASE_TRY(comm_mpi_start(&g->base, &task, &handle, error));
+    return comm_worker_wait(&g->worker, handle.id, &task, error);
+}
