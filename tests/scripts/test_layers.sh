@@ -1,0 +1,58 @@
+#!/bin/sh
+# The order of rooms: each directory of src/ includes only itself and those before it in the list;
+# folders inside a room that lie side by side include each other in one direction only (a folder
+# and the one that it lies in may do both); file names are unique in src/, include/ and tests/.
+set -eu
+rooms="base device comm formats config model plan engine checkpoint train cli"
+failed=0
+
+# "FILE ROOM FOLDER-INCLUDED" of each private include. Public headers have no room.
+includes() {
+    (cd "$1" && grep -rEo --include='*.[ch]' '^#include "[a-z_]+/[^"]+"' .) |
+        sed -E 's,^\./([^:]+):#include "(.*)/[^/]+"$,\1 \2,' | grep -v ' sifr$'
+}
+
+check_rooms() {
+    includes "$1" | awk -v rooms="$rooms" '
+        BEGIN { n = split(rooms, list, " "); for (i = 1; i <= n; i++) place[list[i]] = i }
+        {
+            split($1, from, "/"); split($2, to, "/")
+            if (!(from[1] in place)) { print $1 ": src/" from[1] "/ is no room of the list"; bad = 1 }
+            else if (place[to[1]] > place[from[1]] || !(to[1] in place)) {
+                print $1 " includes " $2 "/, which comes after " from[1] "/"; bad = 1
+            }
+        }
+        END { exit bad }' &&
+    # Pairs of folders side by side, the included one first: tsort finds loops.
+    includes "$1" | awk '
+        {
+            from = $1; sub("/[^/]*$", "", from); to = $2
+            n = split(from, a, "/"); m = split(to, b, "/")
+            for (i = 1; i <= n && i <= m && a[i] == b[i]; i++) ;
+            if (i > n || i > m) next # one lies in the other
+            x = y = ""
+            for (j = 1; j <= i; j++) { x = x "/" a[j]; y = y "/" b[j] }
+            print y, x
+        }' | sort -u | tsort >/dev/null
+}
+
+check_names() {
+    twice=$(find "$@" -name '*.[ch]' -o -name '*.sh' | sed 's,.*/,,' | sort | uniq -d)
+    [ -z "$twice" ] || { echo "more than one file is called: $twice"; return 1; }
+}
+
+check_rooms "$SOURCE/src" || failed=1
+check_names "$SOURCE/src" "$SOURCE/include" "$SOURCE/tests" "$SOURCE/bench" "$SOURCE/scripts" || failed=1
+
+# That it can fail: a small tree with each fault.
+mkdir -p bad/base bad/plan/pass bad/plan/price
+echo '#include "plan/schedule.h"' >bad/base/up.c
+! check_rooms bad >/dev/null || { echo "an include against the order is not found"; failed=1; }
+rm bad/base/up.c
+echo '#include "plan/price/b.h"' >bad/plan/pass/a.c
+check_rooms bad || { echo "an include of a folder beside it is refused"; failed=1; }
+echo '#include "plan/pass/a.h"' >bad/plan/price/b.c
+! check_rooms bad 2>/dev/null || { echo "a circle of two folders is not found"; failed=1; }
+touch bad/plan/pass/same.c bad/base/same.c
+! check_names bad >/dev/null || { echo "a name that is there twice is not found"; failed=1; }
+exit $failed
