@@ -259,10 +259,10 @@ static void vocabulary(const sifr_model *model, int64_t *words, int64_t *labels)
     for (size_t n = 0; n < model->node_count; n++) {
         const model_node *node = &model->nodes[n];
         int64_t rows = node->w[0] >= 0 ? model->weights[node->w[0]].rows : INT32_MAX;
-        if (node->op == MODEL_EMBEDDING && node->x[0] == model->tokens && rows < *words) {
+        if (node->op == &model_op_embedding && node->x[0] == model->tokens && rows < *words) {
             *words = rows;
         }
-        if (node->op == MODEL_HEAD_LOSS) *labels = rows;
+        if (node->op == &model_op_head_loss) *labels = rows;
     }
 }
 

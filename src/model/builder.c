@@ -1,21 +1,11 @@
-/* The public builder: every call adds to the description or records what is wrong with it. */
+/* The public builder: every call adds to the description or records what is wrong with it. The
+ * calls of ops are in ops/. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/checked.h"
 #include "base/heap.h"
-#include "model/description.h"
-
-static const sifr_value no_value = {-1};
-
-static bool model_ok(const sifr_model *model) {
-    return model->error.status == SIFR_OK;
-}
-
-#define MODEL_WRONG(model, ...)                                                                    \
-    do {                                                                                           \
-        if (model_ok(model)) base_set_error(&(model)->error, SIFR_USAGE, __VA_ARGS__);             \
-    } while (0)
+#include "model/builder.h"
 
 /* Room for one more element of an array of the model. */
 #define MODEL_GROW(model, array, count, room)                                                      \
@@ -41,7 +31,7 @@ void sifr_model_free(sifr_model *model) {
     free(model);
 }
 
-static const char *unit_name(const sifr_model *model) {
+const char *model_unit_name(const sifr_model *model) {
     return model->unit_count ? model->units[model->unit_count - 1].name : "(no unit)";
 }
 
@@ -99,7 +89,7 @@ sifr_weight sifr_weight_vector(sifr_model *model, const char *name, int64_t colu
 }
 
 static sifr_value add_value(sifr_model *model, model_value value) {
-    if (!MODEL_GROW(model, values, value_count, value_room)) return no_value;
+    if (!MODEL_GROW(model, values, value_count, value_room)) return MODEL_NO_VALUE;
     model->values[model->value_count] = value;
     return (sifr_value){(int32_t)model->value_count++};
 }
@@ -128,48 +118,46 @@ sifr_value sifr_labels(sifr_model *model) {
     return add_input(model, &model->labels, MODEL_VALUE_LABELS);
 }
 
-/* The value behind a handle, if it is an activation; else records that `op` got a wrong one. */
-static const model_value *activation(sifr_model *model, sifr_value value, const char *op) {
+const model_value *model_activation(sifr_model *model, sifr_value value, const char *op) {
     if (!model_ok(model)) return NULL;
     if (value.id < 0 || (size_t)value.id >= model->value_count ||
         model->values[value.id].kind != MODEL_VALUE_ACTIVATION) {
-        MODEL_WRONG(model, "unit %s: %s: an operand is no activation", unit_name(model), op);
+        MODEL_WRONG(model, "unit %s: %s: an operand is no activation", model_unit_name(model), op);
         return NULL;
     }
     return &model->values[value.id];
 }
 
-static const model_weight *weight_of(sifr_model *model, sifr_weight weight, const char *op) {
+const model_weight *model_weight_of(sifr_model *model, sifr_weight weight, const char *op) {
     if (!model_ok(model)) return NULL;
     if (weight.id < 0 || (size_t)weight.id >= model->weight_count) {
-        MODEL_WRONG(model, "unit %s: %s: a weight is missing", unit_name(model), op);
+        MODEL_WRONG(model, "unit %s: %s: a weight is missing", model_unit_name(model), op);
         return NULL;
     }
     return &model->weights[weight.id];
 }
 
-/* True if `weight` is absent or a vector of `columns`. */
-static bool vector_fits(sifr_model *model, sifr_weight weight, int64_t columns, const char *op) {
+bool model_vector_fits(sifr_model *model, sifr_weight weight, int64_t columns, const char *op) {
     if (weight.id < 0) return true;
-    const model_weight *w = weight_of(model, weight, op);
+    const model_weight *w = model_weight_of(model, weight, op);
     if (w && w->rows == 1 && w->columns == columns) return true;
     if (w) {
         MODEL_WRONG(model, "unit %s: %s: %s has %lld x %lld elements, %lld are needed",
-                    unit_name(model), op, w->name, (long long)w->rows, (long long)w->columns,
+                    model_unit_name(model), op, w->name, (long long)w->rows, (long long)w->columns,
                     (long long)columns);
     }
     return false;
 }
 
-static sifr_value add_node(sifr_model *model, model_node node, model_value_kind kind,
-                           int64_t columns) {
-    const char *op = model_op_get(node.op)->name;
+sifr_value model_add_node(sifr_model *model, model_node node, model_value_kind kind,
+                          int64_t columns) {
+    const char *op = node.op->name;
     if (model->unit_count == 0) MODEL_WRONG(model, "%s: begin a unit first", op);
-    if (model->node_count && model->nodes[model->node_count - 1].op == MODEL_HEAD_LOSS) {
-        MODEL_WRONG(model, "unit %s: %s: nothing may follow head_loss", unit_name(model), op);
+    if (model->node_count && model->nodes[model->node_count - 1].op == &model_op_head_loss) {
+        MODEL_WRONG(model, "unit %s: %s: nothing may follow head_loss", model_unit_name(model), op);
     }
     if (model->node_count >= INT32_MAX / 2) MODEL_WRONG(model, "%s: too many ops", op);
-    if (!MODEL_GROW(model, nodes, node_count, node_room)) return no_value;
+    if (!MODEL_GROW(model, nodes, node_count, node_room)) return MODEL_NO_VALUE;
     node.unit = (int32_t)model->unit_count - 1;
     node.attributes.op = (int32_t)model->node_count;
     sifr_value y = add_value(model, (model_value){.kind = kind,
@@ -185,90 +173,21 @@ static sifr_value add_node(sifr_model *model, model_node node, model_value_kind 
     return y;
 }
 
-#define MODEL_NODE(kind, ...)                                                                      \
-    ((model_node){.op = (kind), .x = {-1, -1, -1, -1}, .w = {-1, -1}, __VA_ARGS__})
-
-sifr_value sifr_embedding(sifr_model *model, sifr_value ids, sifr_weight table) {
-    const model_weight *w = weight_of(model, table, "embedding");
-    if (!w) return no_value;
-    bool known = ids.id >= 0 && (ids.id == model->tokens || ids.id == model->positions);
-    if (!known) {
-        MODEL_WRONG(model, "unit %s: embedding: ids must be tokens or positions", unit_name(model));
-        return no_value;
-    }
-    model_node node = MODEL_NODE(MODEL_EMBEDDING, .y = -1);
-    node.x[0] = ids.id;
-    node.w[0] = table.id;
-    return add_node(model, node, MODEL_VALUE_ACTIVATION, w->columns);
-}
-
-static sifr_value add_linear(sifr_model *model, sifr_value x, sifr_weight weight, sifr_weight bias,
-                             bool transposed) {
-    const model_value *in = activation(model, x, "linear");
-    const model_weight *w = in ? weight_of(model, weight, "linear") : NULL;
-    if (!w) return no_value;
-    int64_t from = transposed ? w->rows : w->columns, to = transposed ? w->columns : w->rows;
-    if (in->columns != from) {
-        MODEL_WRONG(model, "unit %s: linear: %s takes %lld columns, its input has %lld",
-                    unit_name(model), w->name, (long long)from, (long long)in->columns);
-        return no_value;
-    }
-    if (!vector_fits(model, bias, to, "linear")) return no_value;
-    model_node node = MODEL_NODE(MODEL_LINEAR, .y = -1);
-    node.x[0] = x.id;
-    node.w[0] = weight.id;
-    node.w[1] = bias.id;
-    node.attributes.linear.transposed = transposed;
-    return add_node(model, node, MODEL_VALUE_ACTIVATION, to);
-}
-
-sifr_value sifr_linear(sifr_model *model, sifr_value x, sifr_weight w, sifr_weight bias) {
-    return add_linear(model, x, w, bias, false);
-}
-
-sifr_value sifr_conv1d(sifr_model *model, sifr_value x, sifr_weight w, sifr_weight bias) {
-    return add_linear(model, x, w, bias, true);
-}
-
-static sifr_value add_norm(sifr_model *model, model_op op, sifr_value x, sifr_weight scale,
-                           sifr_weight bias, double epsilon) {
-    const char *name = model_op_get(op)->name;
-    const model_value *in = activation(model, x, name);
-    if (!in || !weight_of(model, scale, name)) return no_value;
-    if (!vector_fits(model, scale, in->columns, name)) return no_value;
-    if (!vector_fits(model, bias, in->columns, name)) return no_value;
-    if (!(epsilon >= 0 && epsilon < 1)) {
-        MODEL_WRONG(model, "unit %s: %s: epsilon %g", unit_name(model), name, epsilon);
-        return no_value;
-    }
-    model_node node = MODEL_NODE(op, .y = -1);
-    node.x[0] = x.id;
-    node.w[0] = scale.id;
-    node.w[1] = bias.id;
-    node.attributes.norm.epsilon = (float)epsilon;
-    return add_node(model, node, MODEL_VALUE_ACTIVATION, in->columns);
-}
-
-sifr_value sifr_layer_norm(sifr_model *model, sifr_value x, sifr_weight scale, sifr_weight bias,
-                           double epsilon) {
-    return add_norm(model, MODEL_LAYER_NORM, x, scale, bias, epsilon);
-}
-
-sifr_value sifr_rms_norm(sifr_model *model, sifr_value x, sifr_weight scale, double epsilon) {
-    return add_norm(model, MODEL_RMS_NORM, x, scale, SIFR_NO_WEIGHT, epsilon);
+model_node model_make_node(const model_op *op) {
+    return (model_node){.op = op, .x = {-1, -1, -1, -1}, .w = {-1, -1}, .y = -1};
 }
 
 sifr_value sifr_slice(sifr_model *model, sifr_value x, int64_t first, int64_t columns) {
-    const model_value *in = activation(model, x, "slice");
-    if (!in) return no_value;
+    const model_value *in = model_activation(model, x, "slice");
+    if (!in) return MODEL_NO_VALUE;
     if (first < 0 || columns < 1 || first > in->columns - columns) {
-        MODEL_WRONG(model, "unit %s: slice: columns %lld to %lld of %lld", unit_name(model),
+        MODEL_WRONG(model, "unit %s: slice: columns %lld to %lld of %lld", model_unit_name(model),
                     (long long)first, (long long)(first + columns), (long long)in->columns);
-        return no_value;
+        return MODEL_NO_VALUE;
     }
     if (in->base >= 0) {
-        MODEL_WRONG(model, "unit %s: slice: of a slice", unit_name(model));
-        return no_value;
+        MODEL_WRONG(model, "unit %s: slice: of a slice", model_unit_name(model));
+        return MODEL_NO_VALUE;
     }
     model_value value = {.kind = MODEL_VALUE_ACTIVATION,
                          .unit = in->unit,
@@ -280,8 +199,7 @@ sifr_value sifr_slice(sifr_model *model, sifr_value x, int64_t first, int64_t co
     return add_value(model, value);
 }
 
-/* The table for these angles, made once. */
-static int32_t table_value(sifr_model *model, int64_t head_dim, const double *frequencies) {
+int32_t model_add_table(sifr_model *model, int64_t head_dim, const double *frequencies) {
     size_t half = (size_t)head_dim / 2;
     for (size_t i = 0; i < model->table_count; i++) {
         model_table *known = &model->tables[i];
@@ -307,121 +225,6 @@ static int32_t table_value(sifr_model *model, int64_t head_dim, const double *fr
     return model->tables[model->table_count++].value;
 }
 
-sifr_value sifr_rope(sifr_model *model, sifr_value x, int64_t head_dim, const double *frequencies) {
-    const model_value *in = activation(model, x, "rope");
-    if (!in) return no_value;
-    int64_t columns = in->columns;
-    if (head_dim < 2 || head_dim % 2 || columns % head_dim) {
-        MODEL_WRONG(model, "unit %s: rope: heads of %lld do not divide %lld columns",
-                    unit_name(model), (long long)head_dim, (long long)columns);
-        return no_value;
-    }
-    model_node node = MODEL_NODE(MODEL_ROPE, .y = -1);
-    node.x[0] = x.id;
-    node.x[1] = sifr_positions(model).id;
-    node.x[2] = table_value(model, head_dim, frequencies);
-    node.attributes.rope.heads = (int32_t)(columns / head_dim);
-    node.attributes.rope.head_dim = (int32_t)head_dim;
-    return add_node(model, node, MODEL_VALUE_ACTIVATION, columns);
-}
-
-sifr_value sifr_attention(sifr_model *model, sifr_value q, sifr_value k, sifr_value v,
-                          int64_t heads, int64_t kv_heads, double dropout) {
-    const model_value *query = activation(model, q, "attention");
-    const model_value *key = activation(model, k, "attention");
-    const model_value *value = activation(model, v, "attention");
-    if (!query || !key || !value) return no_value;
-    bool fits = heads >= 1 && kv_heads >= 1 && heads % kv_heads == 0 &&
-                query->columns % heads == 0 && key->columns == value->columns &&
-                key->columns == query->columns / heads * kv_heads;
-    if (!fits || !(dropout >= 0 && dropout < 1)) {
-        MODEL_WRONG(model,
-                    "unit %s: attention: %lld heads, %lld kv heads, columns %lld, %lld, %lld, "
-                    "dropout %g do not fit",
-                    unit_name(model), (long long)heads, (long long)kv_heads,
-                    (long long)query->columns, (long long)key->columns, (long long)value->columns,
-                    dropout);
-        return no_value;
-    }
-    int64_t head_dim = query->columns / heads;
-    model_node node = MODEL_NODE(MODEL_ATTENTION, .y = -1);
-    node.x[0] = q.id;
-    node.x[1] = k.id;
-    node.x[2] = v.id;
-    node.attributes.attention.heads = (int32_t)heads;
-    node.attributes.attention.kv_heads = (int32_t)kv_heads;
-    node.attributes.attention.head_dim = (int32_t)head_dim;
-    node.attributes.attention.scale = (float)(1 / __builtin_sqrt((double)head_dim));
-    node.attributes.attention.dropout = (float)dropout;
-    return add_node(model, node, MODEL_VALUE_ACTIVATION, query->columns);
-}
-
-sifr_value sifr_gelu(sifr_model *model, sifr_value x, bool exact) {
-    const model_value *in = activation(model, x, "gelu");
-    if (!in) return no_value;
-    model_node node = MODEL_NODE(MODEL_GELU, .y = -1);
-    node.x[0] = x.id;
-    node.attributes.gelu.exact = exact;
-    return add_node(model, node, MODEL_VALUE_ACTIVATION, in->columns);
-}
-
-static sifr_value add_binary(sifr_model *model, model_op op, sifr_value a, sifr_value b) {
-    const char *name = model_op_get(op)->name;
-    const model_value *left = activation(model, a, name), *right = activation(model, b, name);
-    if (!left || !right) return no_value;
-    if (left->columns != right->columns) {
-        MODEL_WRONG(model, "unit %s: %s: %lld and %lld columns", unit_name(model), name,
-                    (long long)left->columns, (long long)right->columns);
-        return no_value;
-    }
-    model_node node = MODEL_NODE(op, .y = -1);
-    node.x[0] = a.id;
-    node.x[1] = b.id;
-    return add_node(model, node, MODEL_VALUE_ACTIVATION, left->columns);
-}
-
-sifr_value sifr_silu_gate(sifr_model *model, sifr_value gate, sifr_value up) {
-    return add_binary(model, MODEL_SILU_GATE, gate, up);
-}
-
-sifr_value sifr_add(sifr_model *model, sifr_value a, sifr_value b) {
-    return add_binary(model, MODEL_ADD, a, b);
-}
-
-sifr_value sifr_multiply(sifr_model *model, sifr_value a, sifr_value b) {
-    return add_binary(model, MODEL_MULTIPLY, a, b);
-}
-
-sifr_value sifr_dropout(sifr_model *model, sifr_value x, double probability) {
-    const model_value *in = activation(model, x, "dropout");
-    if (!in) return no_value;
-    if (!(probability >= 0 && probability < 1)) {
-        MODEL_WRONG(model, "unit %s: dropout: probability %g", unit_name(model), probability);
-        return no_value;
-    }
-    if (probability == 0) return x;
-    model_node node = MODEL_NODE(MODEL_DROPOUT, .y = -1);
-    node.x[0] = x.id;
-    node.attributes.dropout.probability = (float)probability;
-    return add_node(model, node, MODEL_VALUE_ACTIVATION, in->columns);
-}
-
-void sifr_head_loss(sifr_model *model, sifr_value x, sifr_weight w) {
-    const model_value *in = activation(model, x, "head_loss");
-    const model_weight *head = in ? weight_of(model, w, "head_loss") : NULL;
-    if (!head) return;
-    if (head->columns != in->columns) {
-        MODEL_WRONG(model, "unit %s: head_loss: %s takes %lld columns, its input has %lld",
-                    unit_name(model), head->name, (long long)head->columns, (long long)in->columns);
-        return;
-    }
-    model_node node = MODEL_NODE(MODEL_HEAD_LOSS, .y = -1);
-    node.x[0] = x.id;
-    node.x[1] = sifr_labels(model).id;
-    node.w[0] = w.id;
-    add_node(model, node, MODEL_VALUE_LOSS, 1);
-}
-
 static int compare_names(const void *a, const void *b) {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
@@ -445,7 +248,7 @@ sifr_status sifr_model_finish(sifr_model *model, sifr_error *error) {
     if (!model_ok(model)) {
         return base_fail(error, model->error.status, "%s", model->error.message);
     }
-    if (!model->node_count || model->nodes[model->node_count - 1].op != MODEL_HEAD_LOSS) {
+    if (!model->node_count || model->nodes[model->node_count - 1].op != &model_op_head_loss) {
         return base_fail(error, SIFR_USAGE, "model: it must end with head_loss");
     }
     if (model->tokens < 0) {

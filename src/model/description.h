@@ -6,23 +6,8 @@
 #include <stddef.h>
 
 #include "device/device.h"
+#include "model/ops.h"
 #include "sifr/model.h"
-
-typedef enum model_op {
-    MODEL_EMBEDDING,
-    MODEL_LINEAR,
-    MODEL_LAYER_NORM,
-    MODEL_RMS_NORM,
-    MODEL_ROPE,
-    MODEL_ATTENTION,
-    MODEL_GELU,
-    MODEL_SILU_GATE,
-    MODEL_ADD,
-    MODEL_MULTIPLY,
-    MODEL_DROPOUT,
-    MODEL_HEAD_LOSS,
-    MODEL_OPS
-} model_op;
 
 typedef struct model_weight {
     char *name;
@@ -61,7 +46,7 @@ typedef struct model_table {
 } model_table;
 
 typedef struct model_node {
-    model_op op;
+    const model_op *op;
     int32_t unit;
     int32_t x[DEVICE_INPUTS], w[DEVICE_WEIGHTS]; /* values and weights; -1 where none */
     int32_t y;
@@ -88,43 +73,11 @@ struct sifr_model {
     sifr_error error; /* of the first wrong call */
 };
 
-/* A row of the op table: what the planner must know of an op. */
-enum {
-    MODEL_KEEP_X0 = 1,
-    MODEL_KEEP_X1 = 2,
-    MODEL_KEEP_X2 = 4,
-    MODEL_KEEP_W0 = 8,
-    MODEL_KEEP_Y = 16,
-    MODEL_KEEP_SAVED = 32
-};
-
-typedef struct model_op_row {
-    const char *name;
-    device_kernel forward, backward; /* DEVICE_KERNELS: none needed */
-    int keep;                        /* what backward reads beside dy */
-    int gradients;                   /* bit i: input i has a gradient */
-    bool in_place;                   /* y may take x0's place */
-    bool backward_in_place;          /* dx0 may take dy's place */
-    bool accumulates;                /* backward can add to dx */
-    /* FP32 values kept per call, as rows x columns; 0 columns: none */
-    void (*saved)(const model_node *node, int64_t tokens, int64_t *rows, int64_t *columns);
-    /* Floating-point operations of the forward call; `backward_factor` times that for backward. */
-    double (*operations)(const sifr_model *model, const model_node *node, int64_t tokens);
-    double backward_factor;
-} model_op_row;
-
-const model_op_row *model_op_get(model_op op);
-
 /* Whether any weight of a unit is trained. */
 bool model_unit_trained(const sifr_model *model, int32_t unit);
 
 /* Elements first … first+count-1 of a weight's initial values for a seed. */
 void model_initial_values(const sifr_model *model, size_t weight, uint64_t seed, int64_t first,
                           int64_t count, float *out);
-
-/* Floating-point operations a token in a training step, the field's own count: 6 x (parameters in
- * products) + 12 x layers x length x width, full attention counted (Kaplan et al. 2020; PaLM, app.
- * B). */
-double model_training_flops(const sifr_model *model, int64_t length);
 
 #endif

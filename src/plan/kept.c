@@ -10,7 +10,7 @@
 /* "linear mlp.up_proj": the op, and of its weight's name what is behind the unit's. */
 static void name_node(const plan_schedule *s, int32_t n, char *out, size_t size) {
     const model_node *node = &s->model->nodes[n];
-    const char *op = model_op_get(node->op)->name;
+    const char *op = node->op->name;
     if (node->w[0] < 0) {
         snprintf(out, size, "%s", op);
         return;

@@ -11,11 +11,11 @@ static void find_in_place(lower_state *state, const int32_t *uses) {
     const sifr_model *model = state->model;
     for (size_t n = 0; n < model->node_count; n++) {
         const model_node *node = &model->nodes[n];
-        const model_op_row *row = model_op_get(node->op);
+        const model_op *row = node->op;
         if (!row->in_place || (row->keep & MODEL_KEEP_X0)) continue;
         const model_value *x = &model->values[node->x[0]];
         if (x->base >= 0 || x->node < 0 || x->unit != node->unit || uses[node->x[0]] != 1) continue;
-        const model_op_row *maker = model_op_get(model->nodes[x->node].op);
+        const model_op *maker = model->nodes[x->node].op;
         state->in_place[n] = !(maker->keep & MODEL_KEEP_Y);
     }
 }
@@ -46,7 +46,7 @@ static sifr_status find_mixed(lower_state *state, const int32_t *uses, sifr_erro
     for (size_t n = 0; n < model->node_count;
          n++) { /* gradients through add are shared, not copied */
         const model_node *node = &model->nodes[n];
-        for (int i = 0; node->op == MODEL_ADD && i < 2; i++) {
+        for (int i = 0; node->op == &model_op_add && i < 2; i++) {
             int32_t base = model->values[node->x[i]].base;
             if (base >= 0) state->mixed[base] = true;
         }
@@ -64,8 +64,8 @@ void lower_find_again(lower_state *state, int32_t unit) {
     for (int32_t n = u->first_node; n < u->first_node + u->nodes; n++) again[n] = false;
     for (int32_t n = u->first_node + u->nodes - 1; n >= u->first_node; n--) {
         const model_node *node = &model->nodes[n];
-        int keep = state->carries[n] ? model_op_get(node->op)->keep : 0;
-        bool read = again[n] || node->op == MODEL_HEAD_LOSS ||
+        int keep = state->carries[n] ? node->op->keep : 0;
+        bool read = again[n] || node->op == &model_op_head_loss ||
                     (keep & (MODEL_KEEP_Y | MODEL_KEEP_SAVED)) != 0;
         again[n] = read && !(state->kept && state->kept[n]);
         for (int x = 0; x < DEVICE_INPUTS && node->x[x] >= 0; x++) {
@@ -94,7 +94,7 @@ static void find_carriers(lower_state *state) {
     const sifr_model *model = state->model;
     for (size_t i = 0; i < model->node_count; i++) {
         const model_node *node = &model->nodes[i];
-        const model_op_row *row = model_op_get(node->op);
+        const model_op *row = node->op;
         for (int w = 0; w < DEVICE_WEIGHTS; w++) {
             if (node->w[w] >= 0 && !model->weights[node->w[w]].frozen) state->carries[i] = true;
         }

@@ -132,7 +132,7 @@ typedef struct lower_target {
 static sifr_status find_target(lower_state *state, int32_t n, int i, lower_target *out,
                                sifr_error *error) {
     const model_node *node = &state->model->nodes[n];
-    const model_op_row *row = model_op_get(node->op);
+    const model_op *row = node->op;
     int32_t value = node->x[i];
     *out = (lower_target){0};
     if (!(row->gradients & (1 << i)) || value < 0) return SIFR_OK;
@@ -176,7 +176,7 @@ static sifr_status put_weight_gradients(lower_state *state, device_call *call, i
             return base_fail(error, SIFR_USAGE,
                              "unit %s: %s: weight %s is used again in one unit, its partner is "
                              "not; use both again, or another unit",
-                             state->model->units[node->unit].name, model_op_get(node->op)->name,
+                             state->model->units[node->unit].name, node->op->name,
                              state->model->weights[node->w[i]].name);
         }
         *accumulate = before;
@@ -190,7 +190,7 @@ static sifr_status put_weight_gradients(lower_state *state, device_call *call, i
 
 static sifr_status backward_kernel(lower_state *state, int32_t n, sifr_error *error) {
     const model_node *node = &state->model->nodes[n];
-    const model_op_row *row = model_op_get(node->op);
+    const model_op *row = node->op;
     plan_schedule *s = state->s;
     lower_target targets[DEVICE_INPUTS];
     for (int i = 0; i < DEVICE_INPUTS; i++) {
@@ -201,7 +201,7 @@ static sifr_status backward_kernel(lower_state *state, int32_t n, sifr_error *er
     memset(&call, 0, sizeof call);
     call.kernel = row->backward;
     call.attributes = node->attributes;
-    if (node->op == MODEL_ATTENTION) {
+    if (node->op == &model_op_attention) {
         call.attributes.attention.sequences = s->settings.sequences;
         call.attributes.attention.length = s->settings.length;
     }
@@ -220,13 +220,13 @@ static sifr_status backward_kernel(lower_state *state, int32_t n, sifr_error *er
     if (row->keep & MODEL_KEEP_W0) {
         BASE_TRY(lower_put(state, &call, PLAN_W0, lower_weight(state, node->w[0]), error));
     }
-    if ((row->keep & MODEL_KEEP_Y) || node->op == MODEL_HEAD_LOSS) {
+    if ((row->keep & MODEL_KEEP_Y) || node->op == &model_op_head_loss) {
         BASE_TRY(lower_put(state, &call, PLAN_Y, lower_locate(state, node->y), error));
     }
     if (row->keep & MODEL_KEEP_SAVED) {
         BASE_TRY(lower_put(state, &call, PLAN_SAVED0, lower_saved(state, n), error));
     }
-    if (node->op != MODEL_HEAD_LOSS) {
+    if (node->op != &model_op_head_loss) {
         BASE_TRY(lower_put(state, &call, PLAN_DY, gradient_of(state, node->y), error));
     }
     BASE_TRY(put_weight_gradients(state, &call, n, &accumulate, error));
@@ -244,14 +244,14 @@ sifr_status lower_backward(lower_state *state, int32_t n, sifr_error *error) {
     const model_node *node = &state->model->nodes[n];
     if (!state->carries[n]) return SIFR_OK;
     bool has_gradient =
-        node->op == MODEL_HEAD_LOSS || state->gradient[lower_value(state, node->y)] >= 0;
+        node->op == &model_op_head_loss || state->gradient[lower_value(state, node->y)] >= 0;
     if (!has_gradient) {
         return base_fail(error, SIFR_USAGE, "unit %s: the output of %s is never used",
-                         state->model->units[node->unit].name, model_op_get(node->op)->name);
+                         state->model->units[node->unit].name, node->op->name);
     }
-    BASE_TRY(node->op == MODEL_ADD ? backward_add(state, n, error)
-                                   : backward_kernel(state, n, error));
-    if (node->op == MODEL_HEAD_LOSS) return SIFR_OK;
+    BASE_TRY(node->op == &model_op_add ? backward_add(state, n, error)
+                                       : backward_kernel(state, n, error));
+    if (node->op == &model_op_head_loss) return SIFR_OK;
     state->places[state->gradient[lower_value(state, node->y)]].sharers--;
     return SIFR_OK;
 }

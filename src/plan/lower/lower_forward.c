@@ -7,7 +7,7 @@
 static device_attributes forward_attributes(const lower_state *state, const model_node *node) {
     device_attributes attributes = node->attributes;
     const plan_settings *settings = &state->s->settings;
-    if (node->op == MODEL_ATTENTION) {
+    if (node->op == &model_op_attention) {
         bool cached = settings->mode == PLAN_GENERATE;
         attributes.attention.sequences = settings->sequences;
         attributes.attention.length = cached ? settings->cache_length : settings->length;
@@ -19,9 +19,9 @@ static device_attributes forward_attributes(const lower_state *state, const mode
 
 sifr_status lower_forward(lower_state *state, int32_t n, sifr_error *error) {
     const model_node *node = &state->model->nodes[n];
-    const model_op_row *row = model_op_get(node->op);
+    const model_op *row = node->op;
     plan_schedule *s = state->s;
-    bool cached = node->op == MODEL_ATTENTION && s->settings.mode == PLAN_GENERATE;
+    bool cached = node->op == &model_op_attention && s->settings.mode == PLAN_GENERATE;
     device_call made, *call = NULL; /* which is the same each time */
     if (*lower_cached(state, &state->forward_calls[2 * n]) < 0) {
         call = &made;

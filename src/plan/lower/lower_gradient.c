@@ -88,7 +88,7 @@ sifr_status lower_plan_sums(lower_state *state, sifr_error *error) {
             return base_fail(error, SIFR_USAGE,
                              "unit %s: %s: weight %s of another unit can only be the first weight "
                              "of an op",
-                             model->units[node->unit].name, model_op_get(node->op)->name,
+                             model->units[node->unit].name, node->op->name,
                              model->weights[node->w[1]].name);
         }
         if (owner == node->unit) {

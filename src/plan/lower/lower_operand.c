@@ -84,7 +84,7 @@ lower_operand lower_saved(const lower_state *state, int32_t node) {
     const model_node *n = &state->model->nodes[node];
     bool local = state->local[lower_value(state, n->y)];
     int64_t rows, columns;
-    model_op_get(n->op)->saved(n, state->part.rows, &rows, &columns);
+    n->op->saved(n, state->part.rows, &rows, &columns);
     return (lower_operand){.buffer = state->saved[lower_node(state, node)],
                            .offset = lower_first_row(state, local) * columns * 4,
                            .matrix = lower_matrix(rows, columns, DEVICE_FP32)};
@@ -92,7 +92,7 @@ lower_operand lower_saved(const lower_state *state, int32_t node) {
 
 void lower_note_part(const lower_state *state, const model_node *node,
                      device_attributes *attributes) {
-    if (state->part.region >= 0 && node->op == MODEL_LINEAR)
+    if (state->part.region >= 0 && node->op == &model_op_linear)
         attributes->linear.whole = state->tokens;
 }
 
@@ -127,7 +127,7 @@ sifr_status lower_emit(lower_state *state, plan_action action, int32_t unit, int
     int32_t index = cached ? *cached : -1;
     const model_node *made = node < 0 ? NULL : &state->model->nodes[node];
     int64_t element = 0;
-    if (made && made->op == MODEL_DROPOUT)
+    if (made && made->op == &model_op_dropout)
         element = state->part.first * state->model->values[made->y].columns;
     /* All but what device_prepare sets, which comes last. */
     if (call && index >= 0 &&

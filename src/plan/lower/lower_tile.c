@@ -17,8 +17,8 @@ typedef struct lower_memory {
     bool slice_written;
 } lower_memory;
 
-static bool is_by_row(model_op op) {
-    return op != MODEL_EMBEDDING && op != MODEL_ATTENTION && op != MODEL_HEAD_LOSS;
+static bool is_by_row(const model_op *op) {
+    return op != &model_op_embedding && op != &model_op_attention && op != &model_op_head_loss;
 }
 
 static int32_t region_end(const lower_state *state, int32_t first) {
@@ -116,7 +116,7 @@ static void find_times(lower_state *state, int32_t unit) {
     lower_tiles *tiles = &state->tiles;
     for (int32_t n = u->first_node + u->nodes - 1; n >= u->first_node; n--) {
         const model_node *node = &model->nodes[n];
-        int keep = state->carries[n] ? model_op_get(node->op)->keep : 0;
+        int keep = state->carries[n] ? node->op->keep : 0;
         bool again = state->again[n];
         if (tiles->region[n] < 0) {
             tiles->early[n] = again;

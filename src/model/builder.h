@@ -1,0 +1,39 @@
+/* What builder.c lends to the ops (ops/): checks of operands, and adding to the description.
+ * Private to model/. */
+#ifndef MODEL_BUILDER_H
+#define MODEL_BUILDER_H
+
+#include "model/description.h"
+
+#define MODEL_NO_VALUE ((sifr_value){-1})
+
+static inline bool model_ok(const sifr_model *model) {
+    return model->error.status == SIFR_OK;
+}
+
+/* Records a mistake, unless one is recorded already. */
+#define MODEL_WRONG(model, ...)                                                                    \
+    do {                                                                                           \
+        if (model_ok(model)) base_set_error(&(model)->error, SIFR_USAGE, __VA_ARGS__);             \
+    } while (0)
+
+/* The unit being built, for messages. */
+const char *model_unit_name(const sifr_model *model);
+
+/* What is behind a handle: NULL where a mistake is recorded, or where `op` got no activation or no
+ * weight, which is recorded then. */
+const model_value *model_activation(sifr_model *model, sifr_value value, const char *op);
+const model_weight *model_weight_of(sifr_model *model, sifr_weight weight, const char *op);
+
+/* True if `weight` is absent or a vector of `columns`; else that is recorded. */
+bool model_vector_fits(sifr_model *model, sifr_weight weight, int64_t columns, const char *op);
+
+/* A node of `op` without operands; and the value that it makes once it is added. */
+model_node model_make_node(const model_op *op);
+sifr_value model_add_node(sifr_model *model, model_node node, model_value_kind kind,
+                          int64_t columns);
+
+/* The value of the table for these angles, made once; -1 where a mistake is recorded. */
+int32_t model_add_table(sifr_model *model, int64_t head_dim, const double *frequencies);
+
+#endif

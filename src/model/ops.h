@@ -1,0 +1,51 @@
+/* The op table: what the planner, the engine and the pricer must know of an op. Each op has a file
+ * in ops/ with its row and its call of the public builder; nothing else names one. */
+#ifndef MODEL_OPS_H
+#define MODEL_OPS_H
+
+#include <stddef.h>
+
+#include "device/device.h"
+#include "sifr/model.h"
+
+struct model_node;
+
+enum {
+    MODEL_KEEP_X0 = 1,
+    MODEL_KEEP_X1 = 2,
+    MODEL_KEEP_X2 = 4,
+    MODEL_KEEP_W0 = 8,
+    MODEL_KEEP_Y = 16,
+    MODEL_KEEP_SAVED = 32
+};
+
+/* A row. What it leaves out is 0, which is always the careful choice. */
+typedef struct model_op {
+    const char *name;
+    device_kernel forward, backward; /* DEVICE_KERNELS: none needed */
+    int keep;                        /* what backward reads beside dy */
+    int gradients;                   /* bit i: input i has a gradient */
+    bool in_place;                   /* y may take x0's place */
+    bool backward_in_place;          /* dx0 may take dy's place */
+    bool accumulates;                /* backward can add to dx */
+    /* FP32 values kept per call, as rows x columns; NULL: none */
+    void (*saved)(const struct model_node *node, int64_t tokens, int64_t *rows, int64_t *columns);
+    /* Floating-point operations of the forward call; `backward_factor` times that for backward. */
+    double (*operations)(const sifr_model *model, const struct model_node *node, int64_t tokens);
+    double backward_factor;
+} model_op;
+
+extern const model_op model_op_embedding, model_op_linear, model_op_layer_norm, model_op_rms_norm,
+    model_op_rope, model_op_attention, model_op_gelu, model_op_silu_gate, model_op_add,
+    model_op_multiply, model_op_dropout, model_op_head_loss;
+
+/* Operations of a product with w0: for rows of ops. */
+double model_product_operations(const sifr_model *model, const struct model_node *node,
+                                int64_t tokens);
+
+/* Floating-point operations a token in a training step, the field's own count: 6 x (parameters in
+ * products) + 12 x layers x length x width, full attention counted (Kaplan et al. 2020; PaLM, app.
+ * B). */
+double model_training_flops(const sifr_model *model, int64_t length);
+
+#endif

@@ -1,0 +1,59 @@
+/* Causal attention inside each sequence. */
+#include "model/builder.h"
+
+static void saved_attention(const model_node *node, int64_t tokens, int64_t *rows,
+                            int64_t *columns) {
+    *rows = node->attributes.attention.heads;
+    *columns = tokens;
+}
+
+/* Scores and weighted sum, half of the square for each token on average. */
+static double attention_operations(const sifr_model *model, const model_node *node,
+                                   int64_t tokens) {
+    const device_attributes *a = &node->attributes;
+    (void)model;
+    return 2.0 * (double)tokens * (double)a->attention.length * a->attention.heads *
+           a->attention.head_dim;
+}
+
+const model_op model_op_attention = {
+    .name = "attention",
+    .forward = DEVICE_ATTENTION,
+    .backward = DEVICE_ATTENTION_BACKWARD,
+    .keep = MODEL_KEEP_X0 | MODEL_KEEP_X1 | MODEL_KEEP_X2 | MODEL_KEEP_Y | MODEL_KEEP_SAVED,
+    .gradients = 7,
+    .saved = saved_attention,
+    .operations = attention_operations,
+    .backward_factor = 2.5,
+};
+
+sifr_value sifr_attention(sifr_model *model, sifr_value q, sifr_value k, sifr_value v,
+                          int64_t heads, int64_t kv_heads, double dropout) {
+    const model_value *query = model_activation(model, q, "attention");
+    const model_value *key = model_activation(model, k, "attention");
+    const model_value *value = model_activation(model, v, "attention");
+    if (!query || !key || !value) return MODEL_NO_VALUE;
+    bool fits = heads >= 1 && kv_heads >= 1 && heads % kv_heads == 0 &&
+                query->columns % heads == 0 && key->columns == value->columns &&
+                key->columns == query->columns / heads * kv_heads;
+    if (!fits || !(dropout >= 0 && dropout < 1)) {
+        MODEL_WRONG(model,
+                    "unit %s: attention: %lld heads, %lld kv heads, columns %lld, %lld, %lld, "
+                    "dropout %g do not fit",
+                    model_unit_name(model), (long long)heads, (long long)kv_heads,
+                    (long long)query->columns, (long long)key->columns, (long long)value->columns,
+                    dropout);
+        return MODEL_NO_VALUE;
+    }
+    int64_t head_dim = query->columns / heads;
+    model_node node = model_make_node(&model_op_attention);
+    node.x[0] = q.id;
+    node.x[1] = k.id;
+    node.x[2] = v.id;
+    node.attributes.attention.heads = (int32_t)heads;
+    node.attributes.attention.kv_heads = (int32_t)kv_heads;
+    node.attributes.attention.head_dim = (int32_t)head_dim;
+    node.attributes.attention.scale = (float)(1 / __builtin_sqrt((double)head_dim));
+    node.attributes.attention.dropout = (float)dropout;
+    return model_add_node(model, node, MODEL_VALUE_ACTIVATION, query->columns);
+}

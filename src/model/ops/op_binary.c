@@ -1,0 +1,54 @@
+/* Ops on two values of one shape, element by element. */
+#include "model/builder.h"
+
+const model_op model_op_silu_gate = {
+    .name = "silu_gate",
+    .forward = DEVICE_SILU_GATE,
+    .backward = DEVICE_SILU_GATE_BACKWARD,
+    .keep = MODEL_KEEP_X0 | MODEL_KEEP_X1,
+    .gradients = 3,
+};
+
+const model_op model_op_add = {
+    .name = "add",
+    .forward = DEVICE_ADD,
+    .backward = DEVICE_KERNELS,
+    .gradients = 3,
+    .in_place = true,
+};
+
+const model_op model_op_multiply = {
+    .name = "multiply",
+    .forward = DEVICE_MULTIPLY,
+    .backward = DEVICE_MULTIPLY_BACKWARD,
+    .keep = MODEL_KEEP_X0 | MODEL_KEEP_X1,
+    .gradients = 3,
+};
+
+static sifr_value add_binary(sifr_model *model, const model_op *op, sifr_value a, sifr_value b) {
+    const char *name = op->name;
+    const model_value *left = model_activation(model, a, name),
+                      *right = model_activation(model, b, name);
+    if (!left || !right) return MODEL_NO_VALUE;
+    if (left->columns != right->columns) {
+        MODEL_WRONG(model, "unit %s: %s: %lld and %lld columns", model_unit_name(model), name,
+                    (long long)left->columns, (long long)right->columns);
+        return MODEL_NO_VALUE;
+    }
+    model_node node = model_make_node(op);
+    node.x[0] = a.id;
+    node.x[1] = b.id;
+    return model_add_node(model, node, MODEL_VALUE_ACTIVATION, left->columns);
+}
+
+sifr_value sifr_silu_gate(sifr_model *model, sifr_value gate, sifr_value up) {
+    return add_binary(model, &model_op_silu_gate, gate, up);
+}
+
+sifr_value sifr_add(sifr_model *model, sifr_value a, sifr_value b) {
+    return add_binary(model, &model_op_add, a, b);
+}
+
+sifr_value sifr_multiply(sifr_model *model, sifr_value a, sifr_value b) {
+    return add_binary(model, &model_op_multiply, a, b);
+}

@@ -1,0 +1,24 @@
+/* Rows of a table, chosen by tokens or positions. */
+#include "model/builder.h"
+
+const model_op model_op_embedding = {
+    .name = "embedding",
+    .forward = DEVICE_EMBEDDING,
+    .backward = DEVICE_EMBEDDING_BACKWARD,
+    .keep = MODEL_KEEP_X0,
+};
+
+sifr_value sifr_embedding(sifr_model *model, sifr_value ids, sifr_weight table) {
+    const model_weight *w = model_weight_of(model, table, "embedding");
+    if (!w) return MODEL_NO_VALUE;
+    bool known = ids.id >= 0 && (ids.id == model->tokens || ids.id == model->positions);
+    if (!known) {
+        MODEL_WRONG(model, "unit %s: embedding: ids must be tokens or positions",
+                    model_unit_name(model));
+        return MODEL_NO_VALUE;
+    }
+    model_node node = model_make_node(&model_op_embedding);
+    node.x[0] = ids.id;
+    node.w[0] = table.id;
+    return model_add_node(model, node, MODEL_VALUE_ACTIVATION, w->columns);
+}

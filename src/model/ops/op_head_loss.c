@@ -1,0 +1,29 @@
+/* The head and its cross entropy, the last op of a model. */
+#include "model/builder.h"
+
+const model_op model_op_head_loss = {
+    .name = "head_loss",
+    .forward = DEVICE_HEAD_LOSS,
+    .backward = DEVICE_HEAD_LOSS_BACKWARD,
+    .keep = MODEL_KEEP_X0 | MODEL_KEEP_X1 | MODEL_KEEP_W0,
+    .gradients = 1,
+    .operations = model_product_operations,
+    .backward_factor = 3,
+};
+
+void sifr_head_loss(sifr_model *model, sifr_value x, sifr_weight w) {
+    const model_value *in = model_activation(model, x, "head_loss");
+    const model_weight *head = in ? model_weight_of(model, w, "head_loss") : NULL;
+    if (!head) return;
+    if (head->columns != in->columns) {
+        MODEL_WRONG(model, "unit %s: head_loss: %s takes %lld columns, its input has %lld",
+                    model_unit_name(model), head->name, (long long)head->columns,
+                    (long long)in->columns);
+        return;
+    }
+    model_node node = model_make_node(&model_op_head_loss);
+    node.x[0] = x.id;
+    node.x[1] = sifr_labels(model).id;
+    node.w[0] = w.id;
+    model_add_node(model, node, MODEL_VALUE_LOSS, 1);
+}

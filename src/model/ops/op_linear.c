@@ -1,0 +1,41 @@
+/* A product with a weight, and a bias. */
+#include "model/builder.h"
+
+const model_op model_op_linear = {
+    .name = "linear",
+    .forward = DEVICE_LINEAR,
+    .backward = DEVICE_LINEAR_BACKWARD,
+    .keep = MODEL_KEEP_X0 | MODEL_KEEP_W0,
+    .gradients = 1,
+    .accumulates = true,
+    .operations = model_product_operations,
+    .backward_factor = 2,
+};
+
+static sifr_value add_linear(sifr_model *model, sifr_value x, sifr_weight weight, sifr_weight bias,
+                             bool transposed) {
+    const model_value *in = model_activation(model, x, "linear");
+    const model_weight *w = in ? model_weight_of(model, weight, "linear") : NULL;
+    if (!w) return MODEL_NO_VALUE;
+    int64_t from = transposed ? w->rows : w->columns, to = transposed ? w->columns : w->rows;
+    if (in->columns != from) {
+        MODEL_WRONG(model, "unit %s: linear: %s takes %lld columns, its input has %lld",
+                    model_unit_name(model), w->name, (long long)from, (long long)in->columns);
+        return MODEL_NO_VALUE;
+    }
+    if (!model_vector_fits(model, bias, to, "linear")) return MODEL_NO_VALUE;
+    model_node node = model_make_node(&model_op_linear);
+    node.x[0] = x.id;
+    node.w[0] = weight.id;
+    node.w[1] = bias.id;
+    node.attributes.linear.transposed = transposed;
+    return model_add_node(model, node, MODEL_VALUE_ACTIVATION, to);
+}
+
+sifr_value sifr_linear(sifr_model *model, sifr_value x, sifr_weight w, sifr_weight bias) {
+    return add_linear(model, x, w, bias, false);
+}
+
+sifr_value sifr_conv1d(sifr_model *model, sifr_value x, sifr_weight w, sifr_weight bias) {
+    return add_linear(model, x, w, bias, true);
+}

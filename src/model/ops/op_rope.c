@@ -1,0 +1,30 @@
+/* Rotary position embedding. */
+#include "model/builder.h"
+
+const model_op model_op_rope = {
+    .name = "rope",
+    .forward = DEVICE_ROPE,
+    .backward = DEVICE_ROPE_BACKWARD,
+    .keep = MODEL_KEEP_X1 | MODEL_KEEP_X2,
+    .gradients = 1,
+    .in_place = true,
+    .backward_in_place = true,
+};
+
+sifr_value sifr_rope(sifr_model *model, sifr_value x, int64_t head_dim, const double *frequencies) {
+    const model_value *in = model_activation(model, x, "rope");
+    if (!in) return MODEL_NO_VALUE;
+    int64_t columns = in->columns;
+    if (head_dim < 2 || head_dim % 2 || columns % head_dim) {
+        MODEL_WRONG(model, "unit %s: rope: heads of %lld do not divide %lld columns",
+                    model_unit_name(model), (long long)head_dim, (long long)columns);
+        return MODEL_NO_VALUE;
+    }
+    model_node node = model_make_node(&model_op_rope);
+    node.x[0] = x.id;
+    node.x[1] = sifr_positions(model).id;
+    node.x[2] = model_add_table(model, head_dim, frequencies);
+    node.attributes.rope.heads = (int32_t)(columns / head_dim);
+    node.attributes.rope.head_dim = (int32_t)head_dim;
+    return model_add_node(model, node, MODEL_VALUE_ACTIVATION, columns);
+}
