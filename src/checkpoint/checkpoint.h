@@ -32,7 +32,12 @@ typedef struct checkpoint_record {
     const json_t *notes;   /* may differ, the bits then differ too: a difference is said */
     const json_t *state;   /* handed back by checkpoint_load */
     const json_t *trainer; /* trainer_state.json */
+    const json_t *tensors; /* of the model folder that the weights become: checkpoint_tensors() */
 } checkpoint_record;
+
+/* A new array that the caller owns, or NULL when memory ran out: what an export of the checkpoint
+ * has to write. */
+json_t *checkpoint_tensors(const sifr_model *model, const engine_stored *stored);
 
 typedef struct checkpoint_settings {
     uint64_t file_bytes; /* a file of state holds about so many bytes at most; 0: 4 GiB */

@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/heap.h"
 #include "checkpoint/manifest.h"
+#include "engine/state/convert.h"
 
 static void print_value(const json_t *value, char *out, size_t size) {
     char *text = value ? json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT) : NULL;
@@ -77,6 +78,7 @@ typedef struct candidate {
     checkpoint_range *ranges; /* by file */
     size_t count;
     engine_loss_scaler scaler;
+    formats_dtype types[ENGINE_PARTS];
     formats_safetensors *files; /* those that this rank needs are open */
 } candidate;
 
@@ -138,8 +140,8 @@ static sifr_status verify(const load_run *run, candidate *c, sifr_error *error) 
         if (verifier(i, files, comm_size(run->group)) != comm_rank(run->group)) continue;
         BASE_TRY(checkpoint_check_file(&c->opened, i, c->directory, true, error));
         if (!count) continue;
-        BASE_TRY(checkpoint_open_file(&c->opened, run->engine, c->ranges + first, count,
-                                      c->directory, &file, error));
+        BASE_TRY(checkpoint_open_file(&c->opened, c->types, c->ranges + first, count, c->directory,
+                                      &file, error));
         formats_safetensors_close(&file);
     }
     return SIFR_OK;
@@ -167,8 +169,8 @@ static sifr_status open_files(const load_run *run, candidate *c, sifr_error *err
             needed = wanted(run->engine, &c->ranges[k], &start, &stop);
         if (!needed) continue;
         BASE_TRY(checkpoint_check_file(&c->opened, i, c->directory, false, error));
-        BASE_TRY(checkpoint_open_file(&c->opened, run->engine, c->ranges + first, count,
-                                      c->directory, &c->files[i], error));
+        BASE_TRY(checkpoint_open_file(&c->opened, c->types, c->ranges + first, count, c->directory,
+                                      &c->files[i], error));
     }
     return SIFR_OK;
 }
@@ -202,8 +204,10 @@ static sifr_status take(const load_run *run, candidate *c, sifr_error *error) {
     return engine_refresh(engine, error);
 }
 
-static sifr_status check_agreement(const load_run *run, const candidate *c, sifr_error *error) {
+static sifr_status check_agreement(const load_run *run, candidate *c, sifr_error *error) {
     BASE_TRY(checkpoint_check_types(&c->opened, run->engine, c->directory, error));
+    for (int p = 0; p < ENGINE_PARTS; p++)
+        c->types[p] = engine_format_of(engine_part_type(run->engine, (engine_part)p));
     if (!run->first) return SIFR_OK;
     return compare_objects(c->opened.agree, run->record->agree, refuse,
                            (void *)(uintptr_t)c->directory, error);

@@ -184,7 +184,23 @@ sifr_status checkpoint_check_types(const checkpoint_opened *opened, const sifr_e
     return SIFR_OK;
 }
 
-sifr_status checkpoint_open_file(const checkpoint_opened *opened, const sifr_engine *engine,
+sifr_status checkpoint_read_types(const checkpoint_opened *opened, const char *directory,
+                                  formats_dtype out[ENGINE_PARTS], sifr_error *error) {
+    const json_t *types = json_object_get(opened->json, "types");
+    for (int p = 0; p < ENGINE_PARTS; p++) {
+        const char *part = checkpoint_part_name((engine_part)p), *name;
+        BASE_TRY(base_json_string(types, part, "fp32", &name, directory, error));
+        bool narrow = strcmp(name, "bf16") == 0;
+        if (!narrow && strcmp(name, "fp32") != 0)
+            return base_fail(error, SIFR_FAILED, "%s: has %s in %.40s; built are fp32 and bf16",
+                             directory, part, name);
+        out[p] = narrow ? FORMATS_BF16 : FORMATS_F32;
+    }
+    return SIFR_OK;
+}
+
+sifr_status checkpoint_open_file(const checkpoint_opened *opened,
+                                 const formats_dtype types[ENGINE_PARTS],
                                  const checkpoint_range *ranges, size_t count,
                                  const char *directory, formats_safetensors *out,
                                  sifr_error *error) {
@@ -196,8 +212,8 @@ sifr_status checkpoint_open_file(const checkpoint_opened *opened, const sifr_eng
     BASE_TRY(formats_safetensors_open(path, out, error));
     for (size_t i = 0; i < count; i++) {
         const formats_tensor *tensor = formats_safetensors_find(out, ranges[i].tensor);
-        formats_dtype dtype = engine_format_of(engine_part_type(engine, ranges[i].part));
-        if (tensor && tensor->dtype == dtype && tensor->elements == ranges[i].count) continue;
+        if (tensor && tensor->dtype == types[ranges[i].part] && tensor->elements == ranges[i].count)
+            continue;
         formats_safetensors_close(out);
         return base_fail(error, SIFR_FAILED, "%s: tensor '%.80s' is not there as %s describes it",
                          path, ranges[i].tensor, CHECKPOINT_MANIFEST);
@@ -327,13 +343,14 @@ static sifr_status read_range(const checkpoint_opened *opened, const json_t *ent
     return SIFR_OK;
 }
 
-/* Sorted ranges, against the model. */
+/* Sorted ranges, against the model: of all parts that it has, or of the first `parts` ones. */
 static sifr_status check_cover(const checkpoint_range *ranges, size_t count,
-                               const sifr_model *model, const char *where, sifr_error *error) {
+                               const sifr_model *model, int parts, const char *where,
+                               sifr_error *error) {
     size_t at = 0;
     for (size_t w = 0; w < model->weight_count; w++) {
         int64_t elements = model->weights[w].rows * model->weights[w].columns;
-        for (int p = 0; p < ENGINE_PARTS; p++) {
+        for (int p = 0; p < parts; p++) {
             if (!checkpoint_has_part(model, w, (engine_part)p)) continue;
             int64_t covered = 0;
             for (; at < count && ranges[at].weight == w && (int)ranges[at].part == p; at++) {
@@ -351,31 +368,115 @@ static sifr_status check_cover(const checkpoint_range *ranges, size_t count,
     return base_fail(error, SIFR_FAILED, "%s: ranges overlap", where);
 }
 
-sifr_status checkpoint_ranges(const checkpoint_opened *opened, const sifr_model *model,
-                              const char *directory, checkpoint_range **out, size_t *count,
-                              sifr_error *error) {
+/* The ranges of the first `parts` parts, by weight and place. */
+static sifr_status find_ranges(const checkpoint_opened *opened, const sifr_model *model, int parts,
+                               const char *directory, checkpoint_range **out, size_t *count,
+                               sifr_error *error) {
     char where[BASE_PATH_LENGTH];
     const json_t *list = json_object_get(opened->json, "ranges");
-    size_t used = json_array_size(list);
+    size_t all = json_array_size(list), used = 0;
     checkpoint_range *ranges = NULL;
     json_t *weights = NULL;
     sifr_status status;
     BASE_TRY_GOTO(status, base_path_join(where, directory, CHECKPOINT_MANIFEST, error), done);
     BASE_TRY_GOTO(status, index_weights(model, &weights, error), done);
-    BASE_TRY_GOTO(status, base_alloc(used, sizeof *ranges, &ranges, error), done);
-    for (size_t i = 0; i < used; i++) {
-        BASE_TRY_GOTO(
-            status, read_range(opened, json_array_get(list, i), weights, where, &ranges[i], error),
-            done);
+    BASE_TRY_GOTO(status, base_alloc(all, sizeof *ranges, &ranges, error), done);
+    for (size_t i = 0; i < all; i++) {
+        checkpoint_range *range = &ranges[used];
+        BASE_TRY_GOTO(status,
+                      read_range(opened, json_array_get(list, i), weights, where, range, error),
+                      done);
+        used += (int)range->part < parts;
     }
     if (used) qsort(ranges, used, sizeof *ranges, compare_ranges);
-    BASE_TRY_GOTO(status, check_cover(ranges, used, model, where, error), done);
-    if (used) qsort(ranges, used, sizeof *ranges, compare_files);
+    BASE_TRY_GOTO(status, check_cover(ranges, used, model, parts, where, error), done);
     *out = ranges;
     *count = used;
     ranges = NULL;
 done:
     free(ranges);
     json_decref(weights);
+    return status == SIFR_OK || status == SIFR_NO_MEMORY ? status : SIFR_FAILED;
+}
+
+sifr_status checkpoint_ranges(const checkpoint_opened *opened, const sifr_model *model,
+                              const char *directory, checkpoint_range **out, size_t *count,
+                              sifr_error *error) {
+    BASE_TRY(find_ranges(opened, model, ENGINE_PARTS, directory, out, count, error));
+    if (*count) qsort(*out, *count, sizeof **out, compare_files);
+    return SIFR_OK;
+}
+
+sifr_status checkpoint_master_ranges(const checkpoint_opened *opened, const sifr_model *model,
+                                     const char *directory, checkpoint_range **out, size_t *count,
+                                     sifr_error *error) {
+    return find_ranges(opened, model, ENGINE_MASTER + 1, directory, out, count, error);
+}
+
+/* --- tensors of the model folder --- */
+
+json_t *checkpoint_tensors(const sifr_model *model, const engine_stored *stored) {
+    json_t *list = json_array();
+    for (size_t i = 0; list && i < stored->count; i++) {
+        const engine_stored_tensor *t = &stored->tensors[i];
+        json_t *entry =
+            json_pack("{s:s, s:s, s:s}", "name", t->name, "dtype", formats_dtype_name(t->dtype),
+                      "weight", model->weights[t->weight].name);
+        if (entry && json_array_append_new(list, entry) == 0) continue;
+        json_decref(list);
+        return NULL;
+    }
+    return list;
+}
+
+static sifr_status read_tensor(const json_t *entry, const json_t *weights, const char *where,
+                               engine_stored_tensor *out, sifr_error *error) {
+    static const formats_dtype built[] = {FORMATS_F32, FORMATS_BF16, FORMATS_F16};
+    const char *dtype, *weight;
+    BASE_TRY(base_json_string(entry, "name", "", &out->name, where, error));
+    BASE_TRY(base_json_string(entry, "dtype", "", &dtype, where, error));
+    BASE_TRY(base_json_string(entry, "weight", "", &weight, where, error));
+    const json_t *index = json_object_get(weights, weight);
+    size_t i = 0, count = sizeof built / sizeof *built;
+    while (i < count && strcmp(dtype, formats_dtype_name(built[i])) != 0) i++;
+    if (!index || i == count || !*out->name)
+        return base_fail(error, SIFR_FAILED, "%s: a wrong tensor '%.80s' of '%.80s'", where,
+                         out->name, weight);
+    out->dtype = built[i];
+    out->weight = (size_t)json_integer_value(index);
+    return SIFR_OK;
+}
+
+/* Each weight of the model in its place, then at most one again. */
+static sifr_status check_tensors(const engine_stored *stored, const sifr_model *model,
+                                 const char *where, sifr_error *error) {
+    bool all = stored->count == model->weight_count || stored->count == model->weight_count + 1;
+    for (size_t i = 0; all && i < model->weight_count; i++) all = stored->tensors[i].weight == i;
+    if (all) return SIFR_OK;
+    return base_fail(error, SIFR_FAILED, "%s: \"tensors\" are not those of the model", where);
+}
+
+sifr_status checkpoint_read_tensors(const checkpoint_opened *opened, const sifr_model *model,
+                                    const char *directory, engine_stored *out, sifr_error *error) {
+    char where[BASE_PATH_LENGTH];
+    const json_t *list = json_object_get(opened->json, "tensors");
+    json_t *weights = NULL;
+    sifr_status status;
+    *out = (engine_stored){0};
+    if (!list) return SIFR_OK;
+    BASE_TRY_GOTO(status, base_path_join(where, directory, CHECKPOINT_MANIFEST, error), done);
+    BASE_TRY_GOTO(status, index_weights(model, &weights, error), done);
+    BASE_TRY_GOTO(status,
+                  base_alloc(json_array_size(list), sizeof *out->tensors, &out->tensors, error),
+                  done);
+    for (; out->count < json_array_size(list); out->count++)
+        BASE_TRY_GOTO(status,
+                      read_tensor(json_array_get(list, out->count), weights, where,
+                                  &out->tensors[out->count], error),
+                      done);
+    status = check_tensors(out, model, where, error);
+done:
+    json_decref(weights);
+    if (status != SIFR_OK) engine_stored_free(out);
     return status == SIFR_OK || status == SIFR_NO_MEMORY ? status : SIFR_FAILED;
 }

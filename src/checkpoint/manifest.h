@@ -3,14 +3,16 @@
  *     {"format": "sifr checkpoint", "version": 1, "step": 40, "updates": 40,
  *      "agree": {…}, "notes": {…}, "state": {…},
  *      "types": {"master": "fp32", "exp_avg": "bf16", "exp_avg_sq": "bf16"},
+ *      "tensors": [{"name": "wte.weight", "dtype": "BF16", "weight": "transformer.wte.weight"}, …],
  *      "loss_scaler": {"scale": 65536.0, "iteration": 40, "last_overflow": 3, "hysteresis": 2},
  *      "files": [{"name": "state-00001-of-00001.safetensors", "bytes": 1234, "xxh3": "…"}, …],
  *      "ranges": [{"weight": "wte.weight", "part": "master", "first": 0, "count": 4096,
  *                  "file": 0, "tensor": "master/wte.weight"}, …],
  *      "xxh3": "…"}
  *
- * "loss_scaler" is there in fp16 with a dynamic scale only; without "types" all are fp32. The last
- * is the hash of the manifest itself without it, keys sorted, no blanks. */
+ * "tensors" are those of the model folder that the run ends with. "loss_scaler" is there in fp16
+ * with a dynamic scale only; without "types" all are fp32. The last is the hash of the manifest
+ * itself without it, keys sorted, no blanks. */
 #ifndef CHECKPOINT_MANIFEST_H
 #define CHECKPOINT_MANIFEST_H
 
@@ -95,9 +97,14 @@ sifr_status checkpoint_check_file(const checkpoint_opened *opened, size_t index,
 sifr_status checkpoint_check_types(const checkpoint_opened *opened, const sifr_engine *engine,
                                    const char *directory, sifr_error *error) SIFR_MUST_CHECK;
 
-/* Opens a file of state and checks that it has the tensors of these ranges, in the engine's types.
- */
-sifr_status checkpoint_open_file(const checkpoint_opened *opened, const sifr_engine *engine,
+/* The types of the parts as the manifest names them; SIFR_FAILED for one that is not built. */
+sifr_status checkpoint_read_types(const checkpoint_opened *opened, const char *directory,
+                                  formats_dtype out[ENGINE_PARTS],
+                                  sifr_error *error) SIFR_MUST_CHECK;
+
+/* Opens a file of state and checks that it has the tensors of these ranges, in these types. */
+sifr_status checkpoint_open_file(const checkpoint_opened *opened,
+                                 const formats_dtype types[ENGINE_PARTS],
                                  const checkpoint_range *ranges, size_t count,
                                  const char *directory, formats_safetensors *out,
                                  sifr_error *error) SIFR_MUST_CHECK;
@@ -107,10 +114,24 @@ sifr_status checkpoint_read_scaler(const checkpoint_opened *opened, const sifr_e
                                    const char *directory, engine_loss_scaler *out,
                                    sifr_error *error) SIFR_MUST_CHECK;
 
+/* "tensors" of an open manifest, which owns the names: the weights of the model, each once and a
+ * tied head perhaps again. count 0: a manifest from before there were any. Free with
+ * engine_stored_free. */
+sifr_status checkpoint_read_tensors(const checkpoint_opened *opened, const sifr_model *model,
+                                    const char *directory, engine_stored *out,
+                                    sifr_error *error) SIFR_MUST_CHECK;
+
 /* The ranges of an open manifest, by file; they must cover every part of every weight of the model
  * once. Free with free(). */
 sifr_status checkpoint_ranges(const checkpoint_opened *opened, const sifr_model *model,
                               const char *directory, checkpoint_range **out, size_t *count,
                               sifr_error *error) SIFR_MUST_CHECK;
+
+/* The ranges of master weights alone, by weight and place; which parts were trained does not
+ * matter.
+ */
+sifr_status checkpoint_master_ranges(const checkpoint_opened *opened, const sifr_model *model,
+                                     const char *directory, checkpoint_range **out, size_t *count,
+                                     sifr_error *error) SIFR_MUST_CHECK;
 
 #endif

@@ -217,6 +217,11 @@ static sifr_status complete(const save_run *run, sifr_error *error) {
         status = base_fail_alloc(error, 64);
         goto done;
     }
+    if (record->tensors &&
+        json_object_set(manifest, "tensors", (json_t *)(uintptr_t)record->tensors) != 0) {
+        status = base_fail_alloc(error, 64);
+        goto done;
+    }
     BASE_TRY_GOTO(status, checkpoint_add_types(manifest, engine, error), done);
     BASE_TRY_GOTO(status, checkpoint_add_scaler(manifest, engine, error), done);
     BASE_TRY_GOTO(status, checkpoint_write_manifest(manifest, directory, error), done);

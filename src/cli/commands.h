@@ -12,6 +12,7 @@ typedef struct cli_command {
 int cli_bench(int argc, char **argv);
 int cli_doctor(int argc, char **argv);
 int cli_init(int argc, char **argv);
+int cli_export(int argc, char **argv);
 int cli_eval(int argc, char **argv);
 int cli_generate(int argc, char **argv);
 int cli_inspect(int argc, char **argv);

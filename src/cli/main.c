@@ -9,6 +9,7 @@
 static const cli_command commands[] = {
     {"train", "train a model on text or token stores", cli_train},
     {"init", "make a model folder with random weights", cli_init},
+    {"export", "make a model folder from a checkpoint", cli_export},
     {"eval", "mean loss and perplexity of a model over a text", cli_eval},
     {"generate", "continue a text", cli_generate},
     {"plan", "say what a training step will take and do, without running it", cli_plan},

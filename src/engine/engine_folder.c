@@ -171,11 +171,93 @@ void engine_folder_close(engine_folder *folder) {
 
 enum { PIECE_ELEMENTS = 1 << 18 }; /* of a weight that travels to the rank that writes */
 
+static void note_tied_head(const sifr_model *model, const model_architecture *architecture,
+                           const formats_weights *like, engine_stored *out) {
+    const formats_tensor *head = formats_weights_find(like, architecture->head);
+    if (!head || !known_leftover(architecture, model, architecture->head)) return;
+    for (size_t i = 0; i < model->weight_count; i++) {
+        if (strcmp(model->weights[i].name, architecture->embedding) != 0) continue;
+        out->tensors[out->count] = out->tensors[i];
+        out->tensors[out->count++].name = head->name;
+        return;
+    }
+}
+
+sifr_status engine_stored_make(const sifr_model *model, const model_architecture *architecture,
+                               const formats_weights *like, formats_dtype dtype, engine_stored *out,
+                               sifr_error *error) {
+    *out = (engine_stored){0};
+    /* One more for a tied head that the source stores as well. */
+    BASE_TRY(base_alloc(model->weight_count + 1, sizeof *out->tensors, &out->tensors, error));
+    for (size_t i = 0; i < model->weight_count; i++) {
+        const char *name = model->weights[i].name;
+        const formats_tensor *tensor = like ? find_tensor(like, architecture, name) : NULL;
+        out->tensors[out->count++] =
+            (engine_stored_tensor){i, tensor ? tensor->name : name, tensor ? tensor->dtype : dtype};
+    }
+    if (like) note_tied_head(model, architecture, like, out);
+    return SIFR_OK;
+}
+
+void engine_stored_free(engine_stored *stored) {
+    free(stored->tensors);
+    *stored = (engine_stored){0};
+}
+
+typedef struct folder_write {
+    const sifr_model *model;
+    const engine_stored *stored;
+    engine_give_values give;
+    void *user;
+} folder_write;
+
+static sifr_status fill_tensor(void *user, size_t position, formats_safetensors_writer *writer,
+                               sifr_error *error) {
+    const folder_write *write = user;
+    const engine_stored_tensor *tensor = &write->stored->tensors[position];
+    const model_weight *w = &write->model->weights[tensor->weight];
+    uint8_t stored[1 << 16];
+    int64_t size = formats_dtype_bits(tensor->dtype) / 8, room = (int64_t)sizeof stored / size;
+    int64_t elements = w->rows * w->columns;
+    for (int64_t first = 0; first < elements; first += PIECE_ELEMENTS) {
+        int64_t here = base_min_i64(PIECE_ELEMENTS, elements - first);
+        const float *from;
+        BASE_TRY(write->give(write->user, tensor->weight, first, here, &from, error));
+        for (int64_t done = 0; done < here; done += room) {
+            int64_t count = base_min_i64(room, here - done);
+            engine_from_fp32(stored, from + done, tensor->dtype, count);
+            BASE_TRY(formats_safetensors_append(writer, stored, (size_t)(count * size), error));
+        }
+    }
+    return SIFR_OK;
+}
+
+sifr_status engine_write_folder(const sifr_model *model, const engine_stored *stored,
+                                engine_give_values give, void *user, const char *directory,
+                                sifr_error *error) {
+    folder_write write = {model, stored, give, user};
+    formats_tensor_spec *specs;
+    BASE_TRY(base_alloc(stored->count, sizeof *specs, &specs, error));
+    for (size_t i = 0; i < stored->count; i++) {
+        const engine_stored_tensor *tensor = &stored->tensors[i];
+        const model_weight *w = &model->weights[tensor->weight];
+        specs[i] = (formats_tensor_spec){.name = tensor->name,
+                                         .dtype = tensor->dtype,
+                                         .rank = w->vector ? 1 : 2,
+                                         .shape = {w->vector ? w->columns : w->rows, w->columns}};
+    }
+    sifr_status status =
+        formats_weights_write(directory, specs, stored->count, 0, fill_tensor, &write, error);
+    free(specs);
+    return status;
+}
+
+int64_t engine_piece_elements(void) {
+    return PIECE_ELEMENTS;
+}
+
 typedef struct folder_save {
     const sifr_engine *engine;
-    const size_t *weight; /* by position in the list of tensors */
-    const formats_dtype *dtype;
-    const int64_t *elements;
     float *piece; /* PIECE_ELEMENTS long */
 } folder_save;
 
@@ -185,8 +267,9 @@ typedef struct piece_request {
 } piece_request;
 
 /* At most PIECE_ELEMENTS values of a weight, on the rank that writes. */
-static sifr_status weight_values(folder_save *save, size_t index, int64_t first, int64_t count,
+static sifr_status weight_values(void *user, size_t index, int64_t first, int64_t count,
                                  const float **out, sifr_error *error) {
+    const folder_save *save = user;
     const sifr_engine *engine = save->engine;
     if (!engine_is_cut(engine, index, ENGINE_MASTER))
         return engine_view_fp32(engine, index, ENGINE_MASTER, first, count, save->piece, out,
@@ -208,71 +291,15 @@ static sifr_status serve_pieces(const sifr_engine *engine, float *piece, sifr_er
     }
 }
 
-static sifr_status fill_tensor(void *user, size_t position, formats_safetensors_writer *writer,
-                               sifr_error *error) {
-    folder_save *save = user;
-    uint8_t stored[1 << 16];
-    formats_dtype dtype = save->dtype[position];
-    int64_t size = formats_dtype_bits(dtype) / 8, room = (int64_t)sizeof stored / size;
-    int64_t elements = save->elements[position];
-    for (int64_t first = 0; first < elements; first += PIECE_ELEMENTS) {
-        int64_t here = base_min_i64(PIECE_ELEMENTS, elements - first);
-        const float *from;
-        BASE_TRY(weight_values(save, save->weight[position], first, here, &from, error));
-        for (int64_t done = 0; done < here; done += room) {
-            int64_t count = base_min_i64(room, here - done);
-            engine_from_fp32(stored, from + done, dtype, count);
-            BASE_TRY(formats_safetensors_append(writer, stored, (size_t)(count * size), error));
-        }
-    }
-    return SIFR_OK;
-}
-
-static sifr_status write_folder(const sifr_engine *engine, const model_architecture *architecture,
+static sifr_status save_weights(const sifr_engine *engine, const model_architecture *architecture,
                                 const formats_weights *like, formats_dtype dtype,
                                 const char *directory, float *piece, sifr_error *error) {
-    const sifr_model *model = engine->model;
-    size_t count = model->weight_count;
-    formats_tensor_spec *specs = NULL;
-    size_t *weight = NULL;
-    formats_dtype *dtypes = NULL;
-    int64_t *elements = NULL;
-    sifr_status status;
-    /* One more for a tied head that the source stores as well. */
-    BASE_TRY_GOTO(status, base_alloc(count + 1, sizeof *specs, &specs, error), done);
-    BASE_TRY_GOTO(status, base_alloc(count + 1, sizeof *weight, &weight, error), done);
-    BASE_TRY_GOTO(status, base_alloc(count + 1, sizeof *dtypes, &dtypes, error), done);
-    BASE_TRY_GOTO(status, base_alloc(count + 1, sizeof *elements, &elements, error), done);
-    for (size_t i = 0; i < count; i++) {
-        const model_weight *w = &model->weights[i];
-        const formats_tensor *tensor = like ? find_tensor(like, architecture, w->name) : NULL;
-        weight[i] = i;
-        dtypes[i] = tensor ? tensor->dtype : dtype;
-        elements[i] = w->rows * w->columns;
-        specs[i] = (formats_tensor_spec){.name = tensor ? tensor->name : w->name,
-                                         .dtype = dtypes[i],
-                                         .rank = w->vector ? 1 : 2,
-                                         .shape = {w->vector ? w->columns : w->rows, w->columns}};
-    }
-    const formats_tensor *head = like ? formats_weights_find(like, architecture->head) : NULL;
-    if (head && known_leftover(architecture, model, architecture->head)) {
-        for (size_t i = 0; i < model->weight_count; i++) {
-            if (strcmp(model->weights[i].name, architecture->embedding) != 0) continue;
-            specs[count] = specs[i];
-            specs[count].name = head->name;
-            weight[count] = i;
-            dtypes[count] = dtypes[i];
-            elements[count++] = elements[i];
-            break;
-        }
-    }
-    folder_save save = {engine, weight, dtypes, elements, piece};
-    status = formats_weights_write(directory, specs, count, 0, fill_tensor, &save, error);
-done:
-    free(specs);
-    free(weight);
-    free(dtypes);
-    free(elements);
+    engine_stored stored;
+    folder_save save = {engine, piece};
+    BASE_TRY(engine_stored_make(engine->model, architecture, like, dtype, &stored, error));
+    sifr_status status =
+        engine_write_folder(engine->model, &stored, weight_values, &save, directory, error);
+    engine_stored_free(&stored);
     return status;
 }
 
@@ -293,7 +320,7 @@ sifr_status engine_save_folder(const sifr_engine *engine, const model_architectu
     }
     if (comm_rank(group) == 0) {
         piece_request none = {.weight = -1};
-        status = write_folder(engine, architecture, like, dtype, directory, piece, error);
+        status = save_weights(engine, architecture, like, dtype, directory, piece, error);
         sifr_error *told = status == SIFR_OK ? error : NULL;
         sifr_status ended = comm_broadcast(group, 0, &none, sizeof none, told);
         if (status == SIFR_OK) status = ended;

@@ -183,6 +183,36 @@ sifr_status engine_visit_folder(const sifr_model *model, const model_architectur
 sifr_status engine_load_folder(sifr_engine *engine, const model_architecture *architecture,
                                const formats_weights *weights, sifr_error *error) SIFR_MUST_CHECK;
 
+/* A tensor of a model folder that is to be written: the weight that it holds, its name and its type
+ * there. */
+typedef struct engine_stored_tensor {
+    size_t weight;
+    const char *name;
+    formats_dtype dtype;
+} engine_stored_tensor;
+
+typedef struct engine_stored {
+    engine_stored_tensor *tensors;
+    size_t count;
+} engine_stored;
+
+/* In the names and types of `like` (the folder that the weights came from), or, where that is NULL,
+ * under the weights' own names in `dtype`. A tied head that `like` stores is stored again. The
+ * names belong to `like` or to the model. */
+sifr_status engine_stored_make(const sifr_model *model, const model_architecture *architecture,
+                               const formats_weights *like, formats_dtype dtype, engine_stored *out,
+                               sifr_error *error) SIFR_MUST_CHECK;
+void engine_stored_free(engine_stored *stored); /* harmless on a zeroed one */
+
+/* Writes tensors into an existing folder. `give` is asked for elements first … first + count - 1 of
+ * a weight, at most engine_piece_elements() of them, front to back. */
+typedef sifr_status (*engine_give_values)(void *user, size_t weight, int64_t first, int64_t count,
+                                          const float **out, sifr_error *error);
+int64_t engine_piece_elements(void);
+sifr_status engine_write_folder(const sifr_model *model, const engine_stored *stored,
+                                engine_give_values give, void *user, const char *directory,
+                                sifr_error *error) SIFR_MUST_CHECK;
+
 /* Writes the engine's weights into an existing folder, in the names and types of `like` (the folder
  * they came from), or, where that is NULL, under their own names in `dtype`. All ranks call it, the
  * first one writes, and all return how that went. Weights of which ranks hold slices travel in

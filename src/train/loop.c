@@ -27,7 +27,7 @@ static sifr_status save(train_state *t, sifr_error *error) {
     sifr_status status = state && trainer ? SIFR_OK : base_fail_alloc(error, 4096);
     status = train_agree(t, status, error);
     if (status == SIFR_OK) {
-        checkpoint_record record = {t->agree, t->notes, state, trainer};
+        checkpoint_record record = {t->agree, t->notes, state, trainer, t->tensors};
         checkpoint_settings settings = {.keep = t->config->save_total_limit};
         status =
             checkpoint_save(t->engine, t->config->output, &record, &settings, t->host->log, error);
@@ -292,6 +292,7 @@ static void close_state(train_state *t) {
     json_decref(t->agree);
     json_decref(t->notes);
     json_decref(t->position);
+    json_decref(t->tensors);
     free(t->words);
     free(t->tokens);
     free(t->labels);

@@ -260,10 +260,20 @@ static sifr_status open_data(train_state *t, sifr_error *error) {
 
 /* --- weights, from a checkpoint or from the model folder --- */
 
+static sifr_status find_tensors(train_state *t, sifr_error *error) {
+    engine_stored stored;
+    BASE_TRY(engine_stored_make(t->folder.model, t->folder.architecture, t->folder.weights,
+                                FORMATS_F32, &stored, error));
+    t->tensors = checkpoint_tensors(t->folder.model, &stored);
+    engine_stored_free(&stored);
+    return t->tensors ? SIFR_OK : base_fail_alloc(error, 4096);
+}
+
 static sifr_status load(train_state *t, sifr_error *error) {
     t->agree = train_identity_agree(t->config, t->folder.model, t->data, t->length);
     t->notes = train_identity_notes(t->config, t->engine);
     sifr_status made = t->agree && t->notes ? SIFR_OK : base_fail_alloc(error, 4096);
+    if (made == SIFR_OK) made = find_tensors(t, error);
     BASE_TRY(train_agree(t, made, error));
     checkpoint_record record = {.agree = t->agree, .notes = t->notes};
     t->saved_step = -1;

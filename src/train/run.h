@@ -35,6 +35,7 @@ typedef struct train_state {
     train_monitor monitor;
     train_profile profile;
     json_t *agree, *notes, *position; /* position: of the checkpoint that was loaded, or NULL */
+    json_t *tensors;                  /* of the model that the run ends with */
     train_word *words;                /* of all ranks */
     int32_t *tokens, *labels;         /* of this rank's micro batches */
     int64_t length, total_steps;

@@ -95,7 +95,7 @@ static checkpoint_record record(int seed, int note) {
     objects[1] = json_pack("{s:i}", "note", note);
     objects[2] = json_pack("{s:i}", "samples", 40);
     objects[3] = json_pack("{s:i}", "global_step", 5);
-    return (checkpoint_record){objects[0], objects[1], objects[2], objects[3]};
+    return (checkpoint_record){objects[0], objects[1], objects[2], objects[3], NULL};
 }
 
 static char said[8192];

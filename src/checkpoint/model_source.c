@@ -1,0 +1,216 @@
+#include "checkpoint/model_source.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/file.h"
+#include "base/heap.h"
+#include "base/json.h"
+#include "engine/state/convert.h"
+
+static bool holds(const char *directory, const char *name) {
+    char path[BASE_PATH_LENGTH];
+    return base_path_join(path, directory, name, NULL) == SIFR_OK && base_is_file(path);
+}
+
+static bool holds_model(const char *directory) {
+    return holds(directory, "model.safetensors") ||
+           holds(directory, "model.safetensors.index.json");
+}
+
+/* --- which of them --- */
+
+/* The step after which a run wrote the model in its output folder; -1: not said. */
+static int64_t model_step(const char *directory) {
+    char path[BASE_PATH_LENGTH];
+    json_t *trainer;
+    int64_t step = -1;
+    if (base_path_join(path, directory, "trainer_state.json", NULL) != SIFR_OK ||
+        !base_is_file(path) || base_json_load(path, 1 << 28, &trainer, NULL) != SIFR_OK)
+        return -1;
+    if (base_json_int(trainer, "global_step", -1, &step, path, NULL) != SIFR_OK) step = -1;
+    json_decref(trainer);
+    return step;
+}
+
+/* The newest checkpoint of a run, where it is what the folder stands for; "": it is not. */
+static sifr_status find_newest(const char *path, char out[BASE_PATH_LENGTH], const sifr_log *log,
+                               sifr_error *error) {
+    int64_t *steps;
+    size_t count;
+    char name[64];
+    out[0] = '\0';
+    BASE_TRY(checkpoint_list(path, &steps, &count, error));
+    int64_t newest = count ? steps[0] : -1;
+    free(steps);
+    if (newest < 0) return SIFR_OK;
+    bool model = holds_model(path);
+    int64_t step = model ? model_step(path) : -1;
+    if (model && (step < 0 || step >= newest)) return SIFR_OK;
+    snprintf(name, sizeof name, "checkpoint-%lld", (long long)newest);
+    BASE_TRY(base_path_join(out, path, name, error));
+    if (model)
+        base_log(log, SIFR_LOG_INFO, "%s: its model is of step %lld; %s is newer and is taken",
+                 path, (long long)step, name);
+    else
+        base_log(log, SIFR_LOG_INFO, "%s: holds no model yet; its newest %s is taken", path, name);
+    return SIFR_OK;
+}
+
+/* Where the checkpoint's config.json and tokenizer are: beside it, as a run leaves them, or in it.
+ */
+static sifr_status find_files(const char *path, char out[BASE_PATH_LENGTH], sifr_error *error) {
+    snprintf(out, BASE_PATH_LENGTH, "%s", path);
+    if (holds(path, "config.json")) return SIFR_OK;
+    if (!realpath(path, out)) return base_fail(error, SIFR_FAILED, "%s: cannot be looked up", path);
+    char *slash = strrchr(out, '/');
+    if (slash && slash != out) *slash = '\0';
+    if (holds(out, "config.json")) return SIFR_OK;
+    return base_fail(error, SIFR_FAILED,
+                     "%s: a checkpoint holds no config.json, and there is none in %s either; copy "
+                     "the model's config.json and tokenizer into one of the two",
+                     path, out);
+}
+
+/* --- a checkpoint --- */
+
+static sifr_status open_state(checkpoint_model *m, size_t file, size_t count, sifr_error *error) {
+    formats_dtype types[ENGINE_PARTS];
+    checkpoint_range *ranges;
+    size_t used = 0;
+    BASE_TRY(checkpoint_read_types(&m->opened, m->path, types, error));
+    BASE_TRY(base_alloc(count, sizeof *ranges, &ranges, error));
+    for (size_t i = 0; i < count; i++)
+        if (m->ranges[i].file == file) ranges[used++] = m->ranges[i];
+    sifr_status status = SIFR_OK;
+    if (used) status = checkpoint_check_file(&m->opened, file, m->path, true, error);
+    if (used && status == SIFR_OK)
+        status =
+            checkpoint_open_file(&m->opened, types, ranges, used, m->path, &m->state[file], error);
+    free(ranges);
+    return status;
+}
+
+static sifr_status make_spans(checkpoint_model *m, size_t count, sifr_error *error) {
+    size_t weights = m->folder.model->weight_count;
+    BASE_TRY(base_alloc(count, sizeof *m->spans, &m->spans, error));
+    BASE_TRY(base_alloc(weights + 1, sizeof *m->first_span, &m->first_span, error));
+    for (size_t w = 0; w < weights; w++) {
+        m->first_span[w] = m->span_count;
+        for (; m->span_count < count && m->ranges[m->span_count].weight == w; m->span_count++) {
+            const checkpoint_range *range = &m->ranges[m->span_count];
+            m->spans[m->span_count] =
+                (checkpoint_span){range->first, range->count,
+                                  formats_safetensors_find(&m->state[range->file], range->tensor)};
+        }
+    }
+    m->first_span[weights] = m->span_count;
+    return SIFR_OK;
+}
+
+static sifr_status open_checkpoint(checkpoint_model *m, sifr_error *error) {
+    engine_folder *folder = &m->folder;
+    size_t count;
+    BASE_TRY(find_files(m->path, m->files, error));
+    BASE_TRY(checkpoint_open(m->path, &m->opened, error));
+    m->step = m->opened.step;
+    BASE_TRY(formats_model_config_load(m->files, &folder->config, error));
+    BASE_TRY(model_from_config(&folder->config, &folder->model, error));
+    folder->architecture = model_architecture_find(folder->config.model_type);
+    BASE_TRY(
+        checkpoint_master_ranges(&m->opened, folder->model, m->path, &m->ranges, &count, error));
+    BASE_TRY(checkpoint_read_tensors(&m->opened, folder->model, m->path, &m->stored, error));
+    m->typed = m->stored.count > 0;
+    if (!m->typed)
+        BASE_TRY(engine_stored_make(folder->model, folder->architecture, NULL, FORMATS_F32,
+                                    &m->stored, error));
+    BASE_TRY(base_alloc(m->opened.file_count, sizeof *m->state, &m->state, error));
+    for (size_t i = 0; i < m->opened.file_count; i++) BASE_TRY(open_state(m, i, count, error));
+    return make_spans(m, count, error);
+}
+
+/* --- a model folder --- */
+
+static sifr_status add_tensor(void *user, size_t index, const formats_tensor *tensor,
+                              sifr_error *error) {
+    checkpoint_model *m = user;
+    (void)error;
+    m->spans[index] = (checkpoint_span){0, tensor->elements, tensor};
+    return SIFR_OK;
+}
+
+static sifr_status open_folder(checkpoint_model *m, sifr_error *error) {
+    engine_folder *folder = &m->folder;
+    memcpy(m->files, m->path, sizeof m->files);
+    BASE_TRY(engine_folder_open(m->path, folder, error));
+    size_t weights = folder->model->weight_count;
+    m->typed = true;
+    m->span_count = weights;
+    BASE_TRY(base_alloc(weights, sizeof *m->spans, &m->spans, error));
+    BASE_TRY(base_alloc(weights + 1, sizeof *m->first_span, &m->first_span, error));
+    for (size_t i = 0; i <= weights; i++) m->first_span[i] = i;
+    BASE_TRY(engine_visit_folder(folder->model, folder->architecture, folder->weights, add_tensor,
+                                 m, error));
+    return engine_stored_make(folder->model, folder->architecture, folder->weights, FORMATS_F32,
+                              &m->stored, error);
+}
+
+/* --- both --- */
+
+sifr_status checkpoint_model_open(const char *path, checkpoint_model *out, const sifr_log *log,
+                                  sifr_error *error) {
+    *out = (checkpoint_model){.step = -1};
+    if (strlen(path) >= sizeof out->path)
+        return base_fail(error, SIFR_USAGE, "%.60s…: the path is too long", path);
+    bool checkpoint = holds(path, CHECKPOINT_MANIFEST);
+    if (!checkpoint) BASE_TRY(find_newest(path, out->path, log, error));
+    checkpoint = checkpoint || out->path[0];
+    if (!out->path[0]) snprintf(out->path, sizeof out->path, "%s", path);
+    sifr_status status = checkpoint ? open_checkpoint(out, error) : open_folder(out, error);
+    if (status != SIFR_OK) checkpoint_model_close(out);
+    return status;
+}
+
+void checkpoint_model_close(checkpoint_model *m) {
+    for (size_t i = 0; m->state && i < m->opened.file_count; i++)
+        formats_safetensors_close(&m->state[i]);
+    free(m->state);
+    free(m->ranges);
+    free(m->spans);
+    free(m->first_span);
+    engine_stored_free(&m->stored);
+    checkpoint_close(&m->opened);
+    engine_folder_close(&m->folder);
+    *m = (checkpoint_model){0};
+}
+
+/* To the type of the model folder, and back. */
+static void round_to(formats_dtype dtype, float *values, int64_t count) {
+    enum { PIECE = 2048 };
+    uint16_t narrow[PIECE];
+    for (int64_t at = 0; dtype != FORMATS_F32 && at < count; at += PIECE) {
+        int64_t here = base_min_i64(PIECE, count - at);
+        engine_from_fp32(narrow, values + at, dtype, here);
+        engine_to_fp32(values + at, narrow, dtype, here);
+    }
+}
+
+void checkpoint_model_values(const void *user, size_t index, int64_t first, int64_t count,
+                             float *values) {
+    const checkpoint_model *m = user;
+    const checkpoint_span *spans = m->spans + m->first_span[index];
+    size_t span = 0;
+    for (int64_t done = 0; done < count;) {
+        int64_t at = first + done;
+        while (at >= spans[span].first + spans[span].count) span++;
+        const formats_tensor *tensor = spans[span].tensor;
+        int64_t skip = at - spans[span].first, size = formats_dtype_bits(tensor->dtype) / 8;
+        int64_t here = base_min_i64(count - done, spans[span].count - skip);
+        engine_to_fp32(values + done, (const char *)tensor->data + skip * size, tensor->dtype,
+                       here);
+        done += here;
+    }
+    if (m->step >= 0) round_to(m->stored.tensors[index].dtype, values, count);
+}
