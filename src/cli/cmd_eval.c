@@ -49,22 +49,22 @@ static void keep_note(void *user, sifr_log_level level, const char *line) {
 
 /* The tokens of the data. Text is tokenised into a store that nobody else needs: its files go as
  * soon as they are mapped. */
-static sifr_status open_data(const eval_command *command, const engine_folder *folder,
+static sifr_status open_data(const eval_command *command, const checkpoint_model *model,
                              train_data **data, sifr_error *error) {
     char scratch[BASE_PATH_LENGTH];
     const char *parent = getenv("TMPDIR");
     sifr_log log = {.write = keep_note, .user = command->notes};
     int64_t separator;
-    BASE_TRY(train_separator(command->read.model, &folder->config, &log, &separator, error));
+    BASE_TRY(train_separator(model->files, &model->folder.config, &log, &separator, error));
     if (!parent || !*parent) parent = "/tmp";
     BASE_TRY(base_path_join(scratch, parent, "sifr-eval-XXXXXX", error));
     if (!mkdtemp(scratch))
         return base_fail(error, SIFR_FAILED, "%s: cannot make a folder for tokens there", parent);
     train_data_options options = {.paths = command->data.items,
                                   .count = command->data.count,
-                                  .tokenizer = command->read.model,
+                                  .tokenizer = model->files,
                                   .cache = scratch,
-                                  .vocab_size = folder->config.vocab_size,
+                                  .vocab_size = model->folder.config.vocab_size,
                                   .separator = separator,
                                   .threads = (int)command->read.threads,
                                   .log = &log};
@@ -132,7 +132,8 @@ done:
 }
 
 static sifr_status evaluate(const eval_command *command, eval_result *result, sifr_error *error) {
-    engine_folder folder = {0};
+    checkpoint_model model = {0};
+    const engine_folder *folder = &model.folder;
     engine_inference *inference = NULL;
     train_data *data = NULL;
     engine_inference_options options = {.mode = PLAN_EVALUATE, .length = command->length};
@@ -145,15 +146,15 @@ static sifr_status evaluate(const eval_command *command, eval_result *result, si
                          "--batch-size 0: a batch has at least one window; leave it out for %d "
                          "tokens' worth",
                          BATCH_TOKENS);
-    BASE_TRY_GOTO(status, cli_read_model_open(&command->read, &folder, &options, error), done);
+    BASE_TRY_GOTO(status, cli_read_model_open(&command->read, &model, &options, &log, error), done);
     result->precision = options.precision;
-    engine_folder_warn(&folder, &log);
-    if (command->length > folder.config.max_position_embeddings)
+    engine_folder_warn(folder, &log);
+    if (command->length > folder->config.max_position_embeddings)
         base_log(&log, SIFR_LOG_WARNING,
                  "--seq-length %lld is more than the %lld that %s was made for",
-                 (long long)command->length, (long long)folder.config.max_position_embeddings,
+                 (long long)command->length, (long long)folder->config.max_position_embeddings,
                  command->read.model);
-    BASE_TRY_GOTO(status, open_data(command, &folder, &data, error), done);
+    BASE_TRY_GOTO(status, open_data(command, &model, &data, error), done);
     result->windows = train_data_windows(data, command->length);
     if (command->max_windows > 0)
         result->windows = base_min_i64(result->windows, command->max_windows);
@@ -168,14 +169,14 @@ static sifr_status evaluate(const eval_command *command, eval_result *result, si
     options.sequences =
         command->batch ? command->batch : base_max_i64(1, BATCH_TOKENS / command->length);
     options.sequences = base_min_i64(options.sequences, result->windows);
-    BASE_TRY_GOTO(status, engine_inference_create(folder.model, &options, &inference, error), done);
-    BASE_TRY_GOTO(
-        status, engine_inference_load(inference, folder.architecture, folder.weights, error), done);
+    BASE_TRY_GOTO(status, engine_inference_create(folder->model, &options, &inference, error),
+                  done);
+    engine_inference_fill(inference, checkpoint_model_values, &model);
     status = run_windows(command, inference, options.sequences, data, result, error);
 done:
     engine_inference_free(inference);
     train_data_close(data);
-    engine_folder_close(&folder);
+    checkpoint_model_close(&model);
     return status;
 }
 

@@ -27,7 +27,7 @@ typedef struct generate_command {
 
 typedef struct generate_state {
     const generate_command *command;
-    engine_folder folder;
+    checkpoint_model model;
     engine_inference *inference;
     formats_tokenizer *tokenizer;
     formats_tokenizer_stream stream;
@@ -60,8 +60,8 @@ static sifr_status check(const generate_command *c, sifr_error *error) {
 static sifr_status encode_prompt(generate_state *g, sifr_error *error) {
     formats_tokenizer_scratch *scratch = NULL;
     const generate_command *c = g->command;
-    const formats_model_config *config = &g->folder.config;
-    BASE_TRY(formats_tokenizer_load(c->read.model, &g->tokenizer, error));
+    const formats_model_config *config = &g->model.folder.config;
+    BASE_TRY(formats_tokenizer_load(g->model.files, &g->tokenizer, error));
     BASE_TRY(formats_tokenizer_scratch_new(g->tokenizer, &scratch, error));
     sifr_status status = formats_tokenizer_encode(g->tokenizer, scratch, c->prompt,
                                                   strlen(c->prompt), true, &g->ids, error);
@@ -87,8 +87,8 @@ static sifr_status encode_prompt(generate_state *g, sifr_error *error) {
 
 static sifr_status choose_count(generate_state *g, sifr_error *error) {
     const generate_command *c = g->command;
-    int64_t limit = g->folder.config.max_position_embeddings, prompt = (int64_t)g->prompt_ids;
-    bool learned = strcmp(g->folder.config.model_type, "gpt2") == 0;
+    int64_t limit = g->model.folder.config.max_position_embeddings, prompt = (int64_t)g->prompt_ids;
+    bool learned = strcmp(g->model.folder.config.model_type, "gpt2") == 0;
     if (prompt >= limit && learned)
         return base_fail(error, SIFR_USAGE,
                          "the prompt has %lld tokens, the model positions for %lld; give a shorter "
@@ -120,20 +120,20 @@ static int64_t choose_chunk(int64_t prompt) {
 static sifr_status prepare(generate_state *g, sifr_error *error) {
     const generate_command *c = g->command;
     engine_inference_options options = {.mode = PLAN_GENERATE, .sequences = 1};
+    sifr_log log = cli_log("generate");
     BASE_TRY(check(c, error));
-    BASE_TRY(cli_read_model_open(&c->read, &g->folder, &options, error));
+    BASE_TRY(cli_read_model_open(&c->read, &g->model, &options, &log, error));
     BASE_TRY(encode_prompt(g, error));
     BASE_TRY(choose_count(g, error));
     options.length = choose_chunk((int64_t)g->prompt_ids);
     options.cache_length = (int64_t)g->prompt_ids + g->max_new;
-    BASE_TRY(engine_inference_create(g->folder.model, &options, &g->inference, error));
-    BASE_TRY(engine_inference_load(g->inference, g->folder.architecture, g->folder.weights, error));
-    sifr_log log = cli_log("generate");
-    engine_folder_warn(&g->folder, &log);
+    BASE_TRY(engine_inference_create(g->model.folder.model, &options, &g->inference, error));
+    engine_inference_fill(g->inference, checkpoint_model_values, &g->model);
+    engine_folder_warn(&g->model.folder, &log);
     if (g->beyond)
         base_log(&log, SIFR_LOG_WARNING, "%lld tokens are more than the %lld that %s was made for",
                  (long long)options.cache_length,
-                 (long long)g->folder.config.max_position_embeddings, c->read.model);
+                 (long long)g->model.folder.config.max_position_embeddings, c->read.model);
     g->words = engine_inference_words(g->inference);
     g->temperature = 0; /* sampling must be asked for */
     if (c->temperature_given)
@@ -173,7 +173,7 @@ static sifr_status choose(generate_state *g, int32_t *id, sifr_error *error) {
 
 /* The model's ids, or the tokenizer's where config.json names none. */
 static bool ends_text(const generate_state *g, int32_t id) {
-    const formats_model_config *config = &g->folder.config;
+    const formats_model_config *config = &g->model.folder.config;
     for (int i = 0; i < config->eos_count; i++) {
         if (config->eos_token_ids[i] == id) return true;
     }
@@ -255,7 +255,7 @@ static int run(const generate_command *command) {
     formats_tokenizer_text_free(&g.text);
     formats_tokenizer_free(g.tokenizer);
     engine_inference_free(g.inference);
-    engine_folder_close(&g.folder);
+    checkpoint_model_close(&g.model);
     return code;
 }
 

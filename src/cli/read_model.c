@@ -10,7 +10,7 @@ void cli_read_model_options(cli_read_model *read, cli_option *options) {
     options[0] = (cli_option){.name = "model",
                               .kind = CLI_TEXT,
                               .argument = "DIR",
-                              .help = "Hugging Face model folder",
+                              .help = "Hugging Face model folder, checkpoint or output of a run",
                               .value = &read->model,
                               .required = true};
     options[1] = (cli_option){.name = "precision",
@@ -25,11 +25,11 @@ void cli_read_model_options(cli_read_model *read, cli_option *options) {
                               .value = &read->threads};
 }
 
-static sifr_precision stored_precision(const formats_weights *weights) {
-    size_t count = formats_weights_count(weights), bf16 = 0, fp16 = 0;
+static sifr_precision stored_precision(const engine_stored *stored) {
+    size_t count = stored->count, bf16 = 0, fp16 = 0;
     for (size_t i = 0; i < count; i++) {
-        bf16 += formats_weights_at(weights, i)->dtype == FORMATS_BF16;
-        fp16 += formats_weights_at(weights, i)->dtype == FORMATS_F16;
+        bf16 += stored->tensors[i].dtype == FORMATS_BF16;
+        fp16 += stored->tensors[i].dtype == FORMATS_F16;
     }
     if (count == 0) return SIFR_FP32;
     return bf16 == count ? SIFR_BF16 : fp16 == count ? SIFR_FP16 : SIFR_FP32;
@@ -44,17 +44,18 @@ static bool find_precision(const char *name, sifr_precision *out) {
     return false;
 }
 
-sifr_status cli_read_model_open(const cli_read_model *read, engine_folder *folder,
-                                engine_inference_options *out, sifr_error *error) {
+sifr_status cli_read_model_open(const cli_read_model *read, checkpoint_model *model,
+                                engine_inference_options *out, const sifr_log *log,
+                                sifr_error *error) {
     if (read->threads > THREADS_LIMIT)
         return base_fail(error, SIFR_USAGE, "--threads %lld: at most %d", (long long)read->threads,
                          THREADS_LIMIT);
     if (read->precision && !find_precision(read->precision, &out->precision))
         return base_fail(error, SIFR_USAGE, "--precision %s: fp32, bf16 and fp16 are built",
                          read->precision);
-    BASE_TRY(engine_folder_open(read->model, folder, error));
+    BASE_TRY(checkpoint_model_open(read->model, model, log, error));
     out->threads = (int)read->threads;
-    if (!read->precision) out->precision = stored_precision(folder->weights);
+    if (!read->precision) out->precision = stored_precision(&model->stored);
     return SIFR_OK;
 }
 

@@ -2,6 +2,7 @@
 #ifndef CLI_READ_MODEL_H
 #define CLI_READ_MODEL_H
 
+#include "checkpoint/model_source.h"
 #include "cli/options.h"
 #include "engine/inference.h"
 
@@ -15,11 +16,12 @@ enum { CLI_READ_MODEL_OPTIONS = 3 };
 /* Fills options[CLI_READ_MODEL_OPTIONS], which point into *read. */
 void cli_read_model_options(cli_read_model *read, cli_option *options);
 
-/* Opens the folder and sets out->precision and out->threads. Where no precision is asked for it is
- * bf16 or fp16 if all weights are stored so, else fp32. Close the folder with engine_folder_close.
- */
-sifr_status cli_read_model_open(const cli_read_model *read, engine_folder *folder,
-                                engine_inference_options *out, sifr_error *error) SIFR_MUST_CHECK;
+/* Opens the model and sets out->precision and out->threads. Where no precision is asked for it is
+ * bf16 or fp16 if all weights are stored so, or would be in an export of the checkpoint, else fp32.
+ * Close it with checkpoint_model_close. */
+sifr_status cli_read_model_open(const cli_read_model *read, checkpoint_model *model,
+                                engine_inference_options *out, const sifr_log *log,
+                                sifr_error *error) SIFR_MUST_CHECK;
 
 /* "fp32", "bf16" or "fp16". */
 const char *cli_precision_name(sifr_precision precision);

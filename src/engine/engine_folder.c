@@ -93,6 +93,7 @@ static size_t count_leftover(const sifr_model *model, const model_architecture *
 
 void engine_folder_warn(const engine_folder *folder, const sifr_log *log) {
     const char *first = NULL;
+    if (!folder->weights) return;
     size_t count = count_leftover(folder->model, folder->architecture, folder->weights, &first);
     formats_weights_warn(folder->weights, log);
     if (count)

@@ -81,7 +81,10 @@ void engine_inference_free(engine_inference *i) {
 enum { LOAD_PIECE = 4096, LOAD_TILE = 64 * LOAD_PIECE }; /* elements */
 
 typedef struct parameter_load {
-    const formats_tensor *tensor;
+    engine_values make;
+    const void *user;
+    size_t index;
+    int64_t elements;
     char *to;
     formats_dtype dtype; /* there */
 } parameter_load;
@@ -89,27 +92,44 @@ typedef struct parameter_load {
 static void load_tile(void *argument, int64_t tile, int thread) {
     (void)thread;
     const parameter_load *load = argument;
-    const formats_tensor *tensor = load->tensor;
     float piece[LOAD_PIECE];
-    int64_t size = formats_dtype_bits(tensor->dtype) / 8;
     int64_t there = formats_dtype_bits(load->dtype) / 8, at = tile * LOAD_TILE;
-    for (int64_t end = base_min_i64(tensor->elements, at + LOAD_TILE); at < end; at += LOAD_PIECE) {
+    for (int64_t end = base_min_i64(load->elements, at + LOAD_TILE); at < end; at += LOAD_PIECE) {
         int64_t count = base_min_i64(LOAD_PIECE, end - at);
-        engine_to_fp32(piece, (const char *)tensor->data + at * size, tensor->dtype, count);
+        load->make(load->user, load->index, at, count, piece);
         engine_from_fp32(load->to + at * there, piece, load->dtype, count);
     }
+}
+
+static void fill_parameter(const engine_inference *i, size_t index, engine_values make,
+                           const void *user) {
+    const model_weight *w = &i->model->weights[index];
+    parameter_load load = {.make = make,
+                           .user = user,
+                           .index = index,
+                           .elements = w->rows * w->columns,
+                           .dtype = engine_format_of(engine_dtype(i->options.precision))};
+    load.to = (char *)engine_buffer(i->executor, i->schedule->parameters[w->unit]) +
+              w->offset * (formats_dtype_bits(load.dtype) / 8);
+    device_parallel(i->dev, (load.elements + LOAD_TILE - 1) / LOAD_TILE, load_tile, &load);
+}
+
+void engine_inference_fill(engine_inference *i, engine_values make, const void *user) {
+    for (size_t w = 0; w < i->model->weight_count; w++) fill_parameter(i, w, make, user);
+}
+
+static void tensor_values(const void *user, size_t index, int64_t first, int64_t count,
+                          float *values) {
+    (void)index;
+    const formats_tensor *tensor = user;
+    int64_t size = formats_dtype_bits(tensor->dtype) / 8;
+    engine_to_fp32(values, (const char *)tensor->data + first * size, tensor->dtype, count);
 }
 
 static sifr_status load_parameter(void *user, size_t index, const formats_tensor *tensor,
                                   sifr_error *error) {
     (void)error;
-    const engine_inference *i = user;
-    const model_weight *w = &i->model->weights[index];
-    parameter_load load = {.tensor = tensor,
-                           .dtype = engine_format_of(engine_dtype(i->options.precision))};
-    load.to = (char *)engine_buffer(i->executor, i->schedule->parameters[w->unit]) +
-              w->offset * (formats_dtype_bits(load.dtype) / 8);
-    device_parallel(i->dev, (tensor->elements + LOAD_TILE - 1) / LOAD_TILE, load_tile, &load);
+    fill_parameter(user, index, tensor_values, tensor);
     return SIFR_OK;
 }
 

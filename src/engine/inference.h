@@ -27,6 +27,9 @@ sifr_status engine_inference_load(engine_inference *inference,
                                   const formats_weights *weights,
                                   sifr_error *error) SIFR_MUST_CHECK;
 
+/* Loads what `make` gives for all elements of all weights; several threads call it at once. */
+void engine_inference_fill(engine_inference *inference, engine_values make, const void *user);
+
 /* PLAN_EVALUATE: sum of the losses of sequences x length tokens. */
 sifr_status engine_inference_loss(engine_inference *inference, const int32_t *tokens,
                                   const int32_t *labels, double *loss_sum, int64_t *labelled,

@@ -142,6 +142,7 @@ sifr_status train_export(const char *source, const char *destination, const sifr
         memcpy(out->from, m->path, sizeof out->from);
         out->step = m->step;
         out->parameters = sifr_model_parameters(m->folder.model);
+        engine_folder_warn(&m->folder, log);
         if (!m->typed)
             base_log(log, SIFR_LOG_WARNING,
                      "%s: an older sifr made it, which did not note the types of the model's "

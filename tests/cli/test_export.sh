@@ -47,6 +47,21 @@ same_folder() { # EXPORTED RUN
     [ ! "$(ls "$1" | grep -E 'sifr_config|metrics|trainer_state|latest|checkpoint|data')" ] ||
         fail "$case: records of the run are there: $(ls "$1")"
 }
+# A checkpoint as a model gives what its export gives.
+losses() {
+    rm -f loss-* text-*
+    for path in run/checkpoint-4 four; do
+        expect 0 "$SIFR" eval --model $path --data text --seq-length 32 --max-windows 3
+        cp out loss-$(basename $path)
+        expect 0 "$SIFR" eval --model $path --data text --seq-length 32 --max-windows 3 \
+            --precision fp32
+        cat out >>loss-$(basename $path)
+        expect 0 "$SIFR" generate --model $path --prompt "the key" --max-new-tokens 8 --seed 4
+        cp out text-$(basename $path)
+    done
+    cmp loss-checkpoint-4 loss-four || fail "$case: other losses: $(cat loss-*)"
+    cmp text-checkpoint-4 text-four || fail "$case: other texts"
+}
 ranks=1 last=1
 if command -v mpirun >/dev/null && ldd "$SIFR" | grep -q libmpi; then ranks="1 2 4" last=4; fi
 masters=', "bf16_master_weights_and_grads": true, "bf16_optimizer_states": true'
@@ -63,6 +78,7 @@ for name in llama-fp32 llama-bf16 gpt2-bf16 masters; do
             rm -rf four two
             expect 0 "$SIFR" export run/checkpoint-4 four
             same_folder four run
+            [ $n != $last ] || losses
             [ $stage-$n = 0-2 ] || [ $stage-$n = 3-4 ] || continue # at an earlier step
             expect 0 "$SIFR" export run/checkpoint-2/ two --format hf
             says '^two: .* parameters, .* of weights, from run/checkpoint-2/? \(step 2\)$'
@@ -85,6 +101,8 @@ rm run/model.safetensors
 expect 0 "$SIFR" export run seven
 says 'run: holds no model yet; its newest checkpoint-4 is taken'
 cmp seven/model.safetensors four/model.safetensors || fail "another checkpoint was taken"
+expect 0 "$SIFR" eval --model run --data text --seq-length 32 --max-windows 3
+says '^sifr eval: run: holds no model yet; its newest checkpoint-4 is taken$'
 # Of a run that went on, the model is old.
 cp -r four old
 cp -r run/checkpoint-4 old/checkpoint-4
