@@ -11,6 +11,8 @@ int main(int argc, char **argv) {
     bench_check(device_open_cpu(0, NULL, &dev, &error), &error);
     device_step step = {.update_scale = 1,
                         .learning_rate = 1e-4f,
+                        .beta1 = 0.9f,
+                        .beta2 = 0.999f,
                         .correction1 = 0.1f,
                         .correction2 = 1e-3f,
                         .training = true,
@@ -21,8 +23,6 @@ int main(int argc, char **argv) {
                         .step = &step};
     for (int i = 0; i < 2; i++)
         call.saved[i] = (device_matrix){bench_take(dev, count * 4), 1, count, count, DEVICE_FP32};
-    call.attributes.adam.beta1 = 0.9f;
-    call.attributes.adam.beta2 = 0.999f;
     call.attributes.adam.epsilon = 1e-8f;
     call.attributes.adam.decoupled = true;
     printf("{\"elements\": %lld,\n", (long long)count);

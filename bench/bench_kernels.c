@@ -88,8 +88,8 @@ static int measure_flat(bench *b) {
     device_matrix fp32 = sized(1, COUNT, DEVICE_FP32), bf16 = sized(1, COUNT, DEVICE_BF16);
     device_matrix sums = sized(1, COUNT / DEVICE_BLOCK, DEVICE_FP64);
     device_call adam = {.kernel = DEVICE_ADAM, .x = {fp32}, .w = {fp32}, .saved = {fp32, fp32}};
-    adam.attributes.adam.beta1 = 0.9f;
-    adam.attributes.adam.beta2 = 0.95f;
+    b->step.beta1 = 0.9f;
+    b->step.beta2 = 0.95f;
     adam.attributes.adam.epsilon = 1e-8f;
     adam.attributes.adam.weight_decay = 0.1f;
     adam.attributes.adam.decoupled = true;

@@ -177,6 +177,12 @@ SIFR_API sifr_status sifr_engine_step(sifr_engine *engine, const int32_t *tokens
                                       const int32_t *labels, double learning_rate,
                                       sifr_step_result *result, sifr_error *error) SIFR_MUST_CHECK;
 
+/* Adam's betas from the next step on, for schedules that move them; the options' until then. The
+ * bias corrections are 1 - beta^t with the betas of the step, as torch has them. An update that is
+ * left to a later step keeps the betas of its own. SIFR_USAGE outside of 0 to below 1. */
+SIFR_API sifr_status sifr_engine_set_betas(sifr_engine *engine, double beta1, double beta2,
+                                           sifr_error *error) SIFR_MUST_CHECK;
+
 /* Sum of the losses of one micro batch (sequences x length), without training. */
 SIFR_API sifr_status sifr_engine_evaluate(sifr_engine *engine, const int32_t *tokens,
                                           const int32_t *labels, double *loss_sum,

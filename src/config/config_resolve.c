@@ -487,9 +487,21 @@ sifr_status config_resolve(sifr_config *config, int64_t world_size, sifr_error *
     return SIFR_OK;
 }
 
+/* DeepSpeed lets the first beta grow without end after the cycle; from 1 on moments only grow. */
+static sifr_status check_momentum(const sifr_config *config, int64_t steps, sifr_error *error) {
+    const config_lr_schedule *s = &config->schedule;
+    double last = config_lr_beta1_at(s, steps - 2, 0);
+    if (last < 1) return SIFR_OK;
+    return base_fail(error, SIFR_USAGE,
+                     "scheduler.params.decay_mom_rate %g: the first beta grows to %g by step %lld, "
+                     "the run's last, and must stay below 1; lower it, or run fewer steps",
+                     s->decay_mom_rate, last, (long long)steps);
+}
+
 sifr_status config_set_total_steps(sifr_config *config, int64_t steps, sifr_error *error) {
     config_lr_kind kind = config->schedule.kind;
     bool decays = kind == CONFIG_LR_WARMUP_DECAY || kind == CONFIG_LR_WARMUP_COSINE;
+    BASE_TRY(check_momentum(config, steps, error));
     if (!decays || config->schedule.total_num_steps > 0) return SIFR_OK;
     if (steps < 1) return base_fail(error, SIFR_USAGE, "the run has no steps");
     BASE_TRY(config_setting_put(config, CONFIG_TOTAL, json_integer(steps), error,

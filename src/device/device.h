@@ -161,7 +161,7 @@ typedef struct device_attributes {
          *   m = beta1 m + (1-beta1) g;  v = beta2 v + (1-beta2) g^2
          *   p = p (1 - lr weight_decay)  (decoupled)  - lr/c1 * m / (sqrt(v)/sqrt(c2) + epsilon) */
         struct {
-            float beta1, beta2, epsilon, weight_decay;
+            float epsilon, weight_decay; /* beta1, beta2: of the step */
             bool decoupled;
         } adam;
     };
@@ -174,6 +174,7 @@ typedef struct device_step {
     float gradient_scale; /* loss scale / labelled tokens of the global batch */
     float update_scale;   /* clipping coefficient / loss scale */
     float learning_rate;
+    float beta1, beta2;
     float correction1, correction2; /* 1 - beta1^t, 1 - beta2^t, or 1 */
     bool training;                  /* dropout applies */
     bool update;                    /* all gradients are finite */

@@ -100,8 +100,6 @@ plan_settings engine_settings(const sifr_engine_options *options, const comm_gro
                               .activation_bytes = options->activation_bytes,
                               .checkpoints = options->checkpoints,
                               .tile_tokens = options->tile_tokens};
-    settings.adam.adam.beta1 = (float)options->beta1;
-    settings.adam.adam.beta2 = (float)options->beta2;
     settings.adam.adam.epsilon = (float)options->epsilon;
     settings.adam.adam.weight_decay = (float)options->weight_decay;
     settings.adam.adam.decoupled = options->decoupled;
@@ -316,6 +314,8 @@ sifr_status sifr_engine_step(sifr_engine *engine, const int32_t *tokens, const i
                                .step = engine->steps,
                                .updates = engine->updates,
                                .learning_rate = learning_rate,
+                               .beta1 = engine->options.beta1,
+                               .beta2 = engine->options.beta2,
                                .gradient_clipping = engine->options.gradient_clipping,
                                .loss_scale = engine->scaler.scale,
                                .bias_correction = engine->options.bias_correction};
@@ -329,6 +329,16 @@ sifr_status sifr_engine_step(sifr_engine *engine, const int32_t *tokens, const i
                                  .loss_scale = input.loss_scale,
                                  .updated = out.updated};
     return update_loss_scale(engine, &out, error);
+}
+
+sifr_status sifr_engine_set_betas(sifr_engine *engine, double beta1, double beta2,
+                                  sifr_error *error) {
+    if (!(beta1 >= 0 && beta1 < 1 && beta2 >= 0 && beta2 < 1))
+        return base_fail(error, SIFR_USAGE, "betas %g and %g: each must be at least 0 and below 1",
+                         beta1, beta2);
+    engine->options.beta1 = beta1;
+    engine->options.beta2 = beta2;
+    return SIFR_OK;
 }
 
 sifr_status engine_settle(const sifr_engine *engine, sifr_error *error) {

@@ -55,8 +55,20 @@ static json_t *describe_optimizer(const config_optimizer *o) {
                      "bias_correction", o->bias_correction, "decoupled", o->decoupled);
 }
 
+static json_t *describe_cycle(const config_lr_schedule *s) {
+    return json_pack(
+        "{s:f, s:f, s:f, s:I, s:I, s:I, s:I, s:I, s:b, s:f, s:f, s:f}", "cycle_min_lr",
+        s->cycle_min_lr, "cycle_max_lr", s->cycle_max_lr, "decay_lr_rate", s->decay_lr_rate,
+        "first_step_size", (json_int_t)s->first_step_size, "second_step_size",
+        (json_int_t)s->second_step_size, "first_stair_count", (json_int_t)s->first_stair_count,
+        "second_stair_count", (json_int_t)s->second_stair_count, "decay_step_size",
+        (json_int_t)s->decay_step_size, "cycle_momentum", s->cycle_momentum, "cycle_min_mom",
+        s->cycle_min_mom, "cycle_max_mom", s->cycle_max_mom, "decay_mom_rate", s->decay_mom_rate);
+}
+
 /* All fields of the schedule, so that any change is seen. */
 static json_t *describe_schedule(const config_lr_schedule *s) {
+    if (s->kind == CONFIG_LR_ONE_CYCLE) return describe_cycle(s);
     return json_pack("{s:i, s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:i}", "kind", (int)s->kind,
                      "base_lr", s->base_lr, "warmup_min_lr", s->warmup_min_lr, "warmup_max_lr",
                      s->warmup_max_lr, "warmup_min_ratio", s->warmup_min_ratio, "cos_min_ratio",

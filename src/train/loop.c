@@ -138,7 +138,11 @@ static sifr_status step(train_state *t, sifr_status *local, sifr_error *error) {
     sifr_step_result result;
     double start = train_monitor_clock();
     comm_ledger before = *comm_get_ledger(t->group);
-    double rate = config_lr_at(&c->schedule, t->engine->updates - 1);
+    int64_t before_step = t->engine->updates - 1;
+    double rate = config_lr_at(&c->schedule, before_step);
+    BASE_TRY(sifr_engine_set_betas(
+        t->engine, config_lr_beta1_at(&c->schedule, before_step, c->optimizer.beta1),
+        config_lr_beta2_at(&c->schedule, c->optimizer.beta2), error));
     train_profile_begin_step(&t->profile);
     sifr_status status = sifr_engine_step(t->engine, t->tokens, t->labels, rate, &result, error);
     if (status != SIFR_OK) /* no scale is left for any rank, or this one alone is in trouble */

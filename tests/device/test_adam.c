@@ -89,6 +89,8 @@ static void set_gradient(float *gradient, int step) {
 
 static device_step step_of(int t) {
     return (device_step){.update_scale = 0.75f,
+                         .beta1 = 0.9f,
+                         .beta2 = 0.95f,
                          .learning_rate = 1e-3f * (float)t,
                          .correction1 = (float)(1 - pow(0.9, t)),
                          .correction2 = (float)(1 - pow(0.95, t)),
@@ -105,8 +107,6 @@ static device_call call_of(adam_state *s, device_dtype copy, bool decoupled,
                   vector_of(s->second, COUNT, DEVICE_FP32)},
         .step = step};
     if (copy == DEVICE_NONE) call.w[1] = (device_matrix){0};
-    call.attributes.adam.beta1 = 0.9f;
-    call.attributes.adam.beta2 = 0.95f;
     call.attributes.adam.epsilon = 1e-8f;
     call.attributes.adam.weight_decay = 0.1f;
     call.attributes.adam.decoupled = decoupled;

@@ -84,6 +84,9 @@ static const device_step the_step = {.seed = 77,
 static void run_adam(device *dev, const states *s, bool masters, bool moments, int64_t first,
                      int64_t count, const device_step *step, float beta2) {
     enum { BEGIN = 3 << 20 }; /* of the model: what comes before */
+    device_step numbers = *step;
+    numbers.beta1 = 0.9f;
+    numbers.beta2 = beta2;
     sifr_error error = {0};
     device_call call = {
         .kernel = DEVICE_ADAM,
@@ -91,9 +94,7 @@ static void run_adam(device *dev, const states *s, bool masters, bool moments, i
         .x = {vector_of(s->gradient + first, count, DEVICE_FP32)},
         .w = {state_of(s, 0, masters, first, count)},
         .saved = {state_of(s, 1, moments, first, count), state_of(s, 2, moments, first, count)},
-        .step = step};
-    call.attributes.adam.beta1 = 0.9f;
-    call.attributes.adam.beta2 = beta2;
+        .step = &numbers};
     call.attributes.adam.epsilon = 1e-8f;
     call.attributes.adam.weight_decay = 0.1f;
     call.attributes.adam.decoupled = true;

@@ -110,13 +110,16 @@ static void *operand_address(const engine_executor *e, const plan_instruction *i
 }
 
 static void begin_step(engine_executor *e, const engine_step_input *input) {
-    const device_attributes *adam = &e->schedule->settings.adam;
+    /* Where betas change from step to step, torch's rule: those of this step, to the power of t. */
+    float beta1 = (float)input->beta1, beta2 = (float)input->beta2;
     double t = (double)input->updates + 1;
-    double c1 = 1 - pow((double)adam->adam.beta1, t), c2 = 1 - pow((double)adam->adam.beta2, t);
+    double c1 = 1 - pow((double)beta1, t), c2 = 1 - pow((double)beta2, t);
     e->skip = false;
     e->step = (device_step){.seed = input->seed,
                             .step = input->step,
                             .learning_rate = (float)input->learning_rate,
+                            .beta1 = beta1,
+                            .beta2 = beta2,
                             .correction1 = input->bias_correction ? (float)c1 : 1.0f,
                             .correction2 = input->bias_correction ? (float)c2 : 1.0f,
                             .training = e->schedule->settings.mode == PLAN_TRAIN};

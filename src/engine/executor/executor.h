@@ -23,7 +23,7 @@ typedef struct engine_step_input {
     uint64_t seed;
     int64_t step;    /* of the run: a coordinate of dropout's numbers */
     int64_t updates; /* done before this one: Adam's t - 1 */
-    double learning_rate;
+    double learning_rate, beta1, beta2;
     double gradient_clipping; /* 0: none */
     double loss_scale;        /* gradients are made of the loss times this */
     bool bias_correction;

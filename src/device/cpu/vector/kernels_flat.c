@@ -91,10 +91,10 @@ void KERNEL(adam)(const cpu_part *part) {
     float lr = c->step->learning_rate, decay = c->attributes.adam.weight_decay;
     bool decoupled = c->attributes.adam.decoupled;
     adam_numbers a = {.scale = c->step->update_scale,
-                      .beta1 = c->attributes.adam.beta1,
-                      .beta2 = c->attributes.adam.beta2,
-                      .rest1 = (float)(1.0 - (double)c->attributes.adam.beta1),
-                      .rest2 = (float)(1.0 - (double)c->attributes.adam.beta2),
+                      .beta1 = c->step->beta1,
+                      .beta2 = c->step->beta2,
+                      .rest1 = (float)(1.0 - (double)c->step->beta1),
+                      .rest2 = (float)(1.0 - (double)c->step->beta2),
                       .epsilon = c->attributes.adam.epsilon,
                       .shrink = decoupled ? 1.0f - lr * decay : 1.0f,
                       .l2 = decoupled ? 0.0f : decay,
