@@ -28,6 +28,9 @@ typedef struct model_op {
     bool in_place;                   /* y may take x0's place */
     bool backward_in_place;          /* dx0 may take dy's place */
     bool accumulates;                /* backward can add to dx */
+    /* A row of y follows from the same row of its inputs, and of dx from that of dy, whatever rows
+     * are beside it: a tile of rows can go through alone. dw is summed by chunks of tokens. */
+    bool by_row;
     /* FP32 values kept per call, as rows x columns; NULL: none */
     void (*saved)(const struct model_node *node, int64_t tokens, int64_t *rows, int64_t *columns);
     /* Floating-point operations of the forward call; `backward_factor` times that for backward. */

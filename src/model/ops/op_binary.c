@@ -7,6 +7,7 @@ const model_op model_op_silu_gate = {
     .backward = DEVICE_SILU_GATE_BACKWARD,
     .keep = MODEL_KEEP_X0 | MODEL_KEEP_X1,
     .gradients = 3,
+    .by_row = true,
 };
 
 const model_op model_op_add = {
@@ -15,6 +16,7 @@ const model_op model_op_add = {
     .backward = DEVICE_KERNELS,
     .gradients = 3,
     .in_place = true,
+    .by_row = true,
 };
 
 const model_op model_op_multiply = {
@@ -23,6 +25,7 @@ const model_op model_op_multiply = {
     .backward = DEVICE_MULTIPLY_BACKWARD,
     .keep = MODEL_KEEP_X0 | MODEL_KEEP_X1,
     .gradients = 3,
+    .by_row = true,
 };
 
 static sifr_value add_binary(sifr_model *model, const model_op *op, sifr_value a, sifr_value b) {

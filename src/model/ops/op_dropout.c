@@ -8,6 +8,7 @@ const model_op model_op_dropout = {
     .gradients = 1,
     .in_place = true,
     .backward_in_place = true,
+    .by_row = true,
 };
 
 sifr_value sifr_dropout(sifr_model *model, sifr_value x, double probability) {

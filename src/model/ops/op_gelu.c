@@ -7,6 +7,7 @@ const model_op model_op_gelu = {
     .backward = DEVICE_GELU_BACKWARD,
     .keep = MODEL_KEEP_X0,
     .gradients = 1,
+    .by_row = true,
 };
 
 sifr_value sifr_gelu(sifr_model *model, sifr_value x, bool exact) {

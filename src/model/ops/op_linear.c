@@ -10,6 +10,7 @@ const model_op model_op_linear = {
     .accumulates = true,
     .operations = model_product_operations,
     .backward_factor = 2,
+    .by_row = true,
 };
 
 static sifr_value add_linear(sifr_model *model, sifr_value x, sifr_weight weight, sifr_weight bias,

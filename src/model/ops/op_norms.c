@@ -14,6 +14,7 @@ const model_op model_op_layer_norm = {
     .gradients = 1,
     .accumulates = true,
     .saved = saved_norm,
+    .by_row = true,
 };
 
 const model_op model_op_rms_norm = {
@@ -24,6 +25,7 @@ const model_op model_op_rms_norm = {
     .gradients = 1,
     .accumulates = true,
     .saved = saved_norm,
+    .by_row = true,
 };
 
 static sifr_value add_norm(sifr_model *model, const model_op *op, sifr_value x, sifr_weight scale,

@@ -9,6 +9,7 @@ const model_op model_op_rope = {
     .gradients = 1,
     .in_place = true,
     .backward_in_place = true,
+    .by_row = true,
 };
 
 sifr_value sifr_rope(sifr_model *model, sifr_value x, int64_t head_dim, const double *frequencies) {

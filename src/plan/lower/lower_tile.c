@@ -17,10 +17,6 @@ typedef struct lower_memory {
     bool slice_written;
 } lower_memory;
 
-static bool is_by_row(const model_op *op) {
-    return op != &model_op_embedding && op != &model_op_attention && op != &model_op_head_loss;
-}
-
 static int32_t region_end(const lower_state *state, int32_t first) {
     const model_unit *u = &state->model->units[state->model->nodes[first].unit];
     int32_t n = first, end = u->first_node + u->nodes;
@@ -50,7 +46,7 @@ static void find_regions(lower_state *state) {
         int32_t n = model->units[u].first_node, last = n + model->units[u].nodes;
         while (n < last) {
             int32_t end = n;
-            while (end < last && is_by_row(model->nodes[end].op)) end++;
+            while (end < last && model->nodes[end].op->by_row) end++;
             bool whole = end == n || uses_weight_twice(model, n, end);
             for (int32_t m = n; m < end; m++) region[m] = whole ? -1 : n;
             if (end < last) region[end++] = -1;
