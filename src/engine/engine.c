@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/checked.h"
 #include "base/heap.h"
 #include "engine/state/convert.h"
 #include "plan/pass/passes.h"
@@ -257,10 +258,8 @@ static void vocabulary(const sifr_model *model, int64_t *words, int64_t *labels)
     for (size_t n = 0; n < model->node_count; n++) {
         const model_node *node = &model->nodes[n];
         int64_t rows = node->w[0] >= 0 ? model->weights[node->w[0]].rows : INT32_MAX;
-        if (node->op == &model_op_embedding && node->x[0] == model->tokens && rows < *words) {
-            *words = rows;
-        }
-        if (node->op == &model_op_head_loss) *labels = rows;
+        if (model_numbers_rows(node, model->tokens)) *words = base_min_i64(*words, rows);
+        if (model_numbers_rows(node, model->labels)) *labels = base_min_i64(*labels, rows);
     }
 }
 

@@ -153,7 +153,7 @@ sifr_value model_add_node(sifr_model *model, model_node node, model_value_kind k
                           int64_t columns) {
     const char *op = node.op->name;
     if (model->unit_count == 0) MODEL_WRONG(model, "%s: begin a unit first", op);
-    if (model->node_count && model->nodes[model->node_count - 1].op == &model_op_head_loss) {
+    if (model->node_count && model->nodes[model->node_count - 1].op->makes_loss) {
         MODEL_WRONG(model, "unit %s: %s: nothing may follow head_loss", model_unit_name(model), op);
     }
     if (model->node_count >= INT32_MAX / 2) MODEL_WRONG(model, "%s: too many ops", op);
@@ -248,7 +248,7 @@ sifr_status sifr_model_finish(sifr_model *model, sifr_error *error) {
     if (!model_ok(model)) {
         return base_fail(error, model->error.status, "%s", model->error.message);
     }
-    if (!model->node_count || model->nodes[model->node_count - 1].op != &model_op_head_loss) {
+    if (!model->node_count || !model->nodes[model->node_count - 1].op->makes_loss) {
         return base_fail(error, SIFR_USAGE, "model: it must end with head_loss");
     }
     if (model->tokens < 0) {

@@ -73,6 +73,9 @@ struct sifr_model {
     sifr_error error; /* of the first wrong call */
 };
 
+/* Whether `value` (-1: none) chooses rows of a node's first weight. */
+bool model_numbers_rows(const model_node *node, int32_t value);
+
 /* Whether any weight of a unit is trained. */
 bool model_unit_trained(const sifr_model *model, int32_t unit);
 

@@ -6,6 +6,13 @@ double model_product_operations(const sifr_model *model, const model_node *node,
     return 2.0 * (double)tokens * (double)w->rows * (double)w->columns;
 }
 
+bool model_numbers_rows(const model_node *node, int32_t value) {
+    for (int i = 0; value >= 0 && i < DEVICE_INPUTS; i++) {
+        if ((node->op->row_numbers & (1 << i)) && node->x[i] == value) return true;
+    }
+    return false;
+}
+
 double model_training_flops(const sifr_model *model, int64_t length) {
     double products = 0, attention = 0;
     for (size_t i = 0; i < model->node_count; i++) {

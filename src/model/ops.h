@@ -19,18 +19,33 @@ enum {
     MODEL_KEEP_SAVED = 32
 };
 
+/* What of a call is known only when the step is planned. */
+typedef struct model_extent {
+    int64_t sequences, length; /* of a micro batch; of a cache, length is what it has room for */
+    int64_t whole;             /* rows of the micro batch where a call has a tile of them; else 0 */
+    bool training;
+} model_extent;
+
 /* A row. What it leaves out is 0, which is always the careful choice. */
 typedef struct model_op {
     const char *name;
-    device_kernel forward, backward; /* DEVICE_KERNELS: none needed */
-    int keep;                        /* what backward reads beside dy */
-    int gradients;                   /* bit i: input i has a gradient */
-    bool in_place;                   /* y may take x0's place */
-    bool backward_in_place;          /* dx0 may take dy's place */
-    bool accumulates;                /* backward can add to dx */
+    device_kernel forward, backward; /* DEVICE_KERNELS: none */
+    bool caches; /* in generation `cached` runs in place of forward: it keeps x1 and x2 in caches */
+    device_kernel cached;
+    int keep;               /* what backward reads beside dy */
+    int gradients;          /* bit i: input i has a gradient */
+    bool in_place;          /* y may take x0's place */
+    bool backward_in_place; /* dx0 may take dy's place */
+    bool accumulates;       /* backward can add to dx */
     /* A row of y follows from the same row of its inputs, and of dx from that of dy, whatever rows
      * are beside it: a tile of rows can go through alone. dw is summed by chunks of tokens. */
     bool by_row;
+    bool shares_gradient; /* dy is the gradient of each input: no backward kernel runs */
+    bool makes_loss;      /* y is the loss: it ends a model, has no dy, and backward makes y too */
+    bool counts_elements; /* results depend on where in the micro batch y begins (dropout) */
+    int row_numbers;      /* bit i: input i holds numbers of rows of w0 */
+    /* Fills in what only the plan knows; NULL: nothing. */
+    void (*complete)(device_attributes *attributes, const model_extent *extent);
     /* FP32 values kept per call, as rows x columns; NULL: none */
     void (*saved)(const struct model_node *node, int64_t tokens, int64_t *rows, int64_t *columns);
     /* Floating-point operations of the forward call; `backward_factor` times that for backward. */

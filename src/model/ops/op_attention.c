@@ -16,6 +16,12 @@ static double attention_operations(const sifr_model *model, const model_node *no
            a->attention.head_dim;
 }
 
+static void note_extent(device_attributes *attributes, const model_extent *extent) {
+    attributes->attention.sequences = extent->sequences;
+    attributes->attention.length = extent->length;
+    if (!extent->training) attributes->attention.dropout = 0;
+}
+
 const model_op model_op_attention = {
     .name = "attention",
     .forward = DEVICE_ATTENTION,
@@ -25,6 +31,9 @@ const model_op model_op_attention = {
     .saved = saved_attention,
     .operations = attention_operations,
     .backward_factor = 2.5,
+    .caches = true,
+    .cached = DEVICE_ATTENTION_CACHED,
+    .complete = note_extent,
 };
 
 sifr_value sifr_attention(sifr_model *model, sifr_value q, sifr_value k, sifr_value v,

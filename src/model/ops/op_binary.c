@@ -17,6 +17,7 @@ const model_op model_op_add = {
     .gradients = 3,
     .in_place = true,
     .by_row = true,
+    .shares_gradient = true,
 };
 
 const model_op model_op_multiply = {

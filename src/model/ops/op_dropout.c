@@ -9,6 +9,7 @@ const model_op model_op_dropout = {
     .in_place = true,
     .backward_in_place = true,
     .by_row = true,
+    .counts_elements = true,
 };
 
 sifr_value sifr_dropout(sifr_model *model, sifr_value x, double probability) {

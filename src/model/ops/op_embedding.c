@@ -7,6 +7,7 @@ const model_op model_op_embedding = {
     .backward = DEVICE_EMBEDDING_BACKWARD,
     .keep = MODEL_KEEP_X0,
     /* Not by_row: its backward adds to rows of the table as they come, not by chunks of tokens. */
+    .row_numbers = 1 << 0,
 };
 
 sifr_value sifr_embedding(sifr_model *model, sifr_value ids, sifr_weight table) {

@@ -9,6 +9,8 @@ const model_op model_op_head_loss = {
     .gradients = 1,
     .operations = model_product_operations,
     .backward_factor = 3,
+    .makes_loss = true,
+    .row_numbers = 1 << 1, /* the labels */
 };
 
 void sifr_head_loss(sifr_model *model, sifr_value x, sifr_weight w) {

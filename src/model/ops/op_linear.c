@@ -1,6 +1,10 @@
 /* A product with a weight, and a bias. */
 #include "model/builder.h"
 
+static void note_whole(device_attributes *attributes, const model_extent *extent) {
+    attributes->linear.whole = extent->whole;
+}
+
 const model_op model_op_linear = {
     .name = "linear",
     .forward = DEVICE_LINEAR,
@@ -11,6 +15,7 @@ const model_op model_op_linear = {
     .operations = model_product_operations,
     .backward_factor = 2,
     .by_row = true,
+    .complete = note_whole,
 };
 
 static sifr_value add_linear(sifr_model *model, sifr_value x, sifr_weight weight, sifr_weight bias,

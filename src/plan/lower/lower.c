@@ -33,7 +33,7 @@ static sifr_status forward_unit(lower_state *state, int32_t unit, sifr_error *er
     const model_unit *u = &state->model->units[unit];
     plan_mode mode = state->s->settings.mode;
     for (int32_t n = u->first_node, next; n < u->first_node + u->nodes; n = next) {
-        bool head = state->model->nodes[n].op == &model_op_head_loss;
+        bool head = state->model->nodes[n].op->makes_loss;
         next = n + 1;
         if (state->tiles.region[n] >= 0) {
             BASE_TRY(lower_forward_tiles(state, n, &next, error));
@@ -73,7 +73,7 @@ static sifr_status backward_unit(lower_state *state, int32_t unit, sifr_error *e
             continue;
         }
         BASE_TRY(lower_backward(state, n, error));
-        if (state->model->nodes[n].op == &model_op_head_loss) BASE_TRY(emit_loss(state, error));
+        if (state->model->nodes[n].op->makes_loss) BASE_TRY(emit_loss(state, error));
     }
     return lower_end_unit(state, unit, error);
 }
@@ -198,7 +198,7 @@ static sifr_status add_permanent(lower_state *state, sifr_error *error) {
     }
     for (size_t n = 0; n < model->node_count; n++) {
         s->caches[2 * n] = s->caches[2 * n + 1] = -1;
-        if (settings->mode != PLAN_GENERATE || model->nodes[n].op != &model_op_attention) continue;
+        if (settings->mode != PLAN_GENERATE || !model->nodes[n].op->caches) continue;
         int64_t columns = model->values[model->nodes[n].x[1]].columns;
         int64_t bytes = settings->cache_length * columns * state->element;
         if (settings->external_parameters) bytes = 0;
@@ -321,7 +321,7 @@ static sifr_status check_settings(const sifr_model *model, const device *dev,
     }
     for (size_t n = 0; n < model->node_count; n++) { /* learned positions end somewhere */
         const model_node *node = &model->nodes[n];
-        if (node->op != &model_op_embedding || node->x[0] != model->positions) continue;
+        if (!model_numbers_rows(node, model->positions)) continue;
         const model_weight *w = &model->weights[node->w[0]];
         int64_t wanted =
             settings->mode == PLAN_GENERATE ? settings->cache_length : settings->length;

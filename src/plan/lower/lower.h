@@ -118,9 +118,8 @@ device_dtype lower_dtype(const lower_state *state, int32_t value);
 lower_operand lower_locate(const lower_state *state, int32_t value);
 /* What a node's forward kept for its backward call. */
 lower_operand lower_saved(const lower_state *state, int32_t node);
-/* Says of which whole a tile is a part, where results depend on it. */
-void lower_note_part(const lower_state *state, const model_node *node,
-                     device_attributes *attributes);
+/* A node's attributes with what only the plan knows. */
+device_attributes lower_attributes(const lower_state *state, const model_node *node);
 /* The weight as kernels read it. */
 lower_operand lower_weight(const lower_state *state, int32_t weight);
 

@@ -46,7 +46,8 @@ static sifr_status find_mixed(lower_state *state, const int32_t *uses, sifr_erro
     for (size_t n = 0; n < model->node_count;
          n++) { /* gradients through add are shared, not copied */
         const model_node *node = &model->nodes[n];
-        for (int i = 0; node->op == &model_op_add && i < 2; i++) {
+        for (int i = 0; node->op->shares_gradient && i < DEVICE_INPUTS; i++) {
+            if (node->x[i] < 0) continue;
             int32_t base = model->values[node->x[i]].base;
             if (base >= 0) state->mixed[base] = true;
         }
@@ -65,8 +66,8 @@ void lower_find_again(lower_state *state, int32_t unit) {
     for (int32_t n = u->first_node + u->nodes - 1; n >= u->first_node; n--) {
         const model_node *node = &model->nodes[n];
         int keep = state->carries[n] ? node->op->keep : 0;
-        bool read = again[n] || node->op == &model_op_head_loss ||
-                    (keep & (MODEL_KEEP_Y | MODEL_KEEP_SAVED)) != 0;
+        bool read =
+            again[n] || node->op->makes_loss || (keep & (MODEL_KEEP_Y | MODEL_KEEP_SAVED)) != 0;
         again[n] = read && !(state->kept && state->kept[n]);
         for (int x = 0; x < DEVICE_INPUTS && node->x[x] >= 0; x++) {
             const model_value *value = &model->values[node->x[x]];

@@ -98,11 +98,11 @@ static sifr_status target_of(lower_state *state, int32_t value, int32_t node, lo
 }
 
 /* y = a + b: the gradients of a and b are y's own, shared where that is possible. */
-static sifr_status backward_add(lower_state *state, int32_t n, sifr_error *error) {
+static sifr_status backward_shared(lower_state *state, int32_t n, sifr_error *error) {
     const model_node *node = &state->model->nodes[n];
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < DEVICE_INPUTS; i++) {
         int32_t value = node->x[i];
-        if (!lower_has_gradient(state, value)) continue;
+        if (value < 0 || !lower_has_gradient(state, value)) continue;
         int32_t *place = &state->gradient[lower_value(state, value)];
         int32_t mine = state->gradient[lower_value(state, node->y)];
         bool whole = state->model->values[value].base < 0 && !state->mixed[value];
@@ -191,7 +191,6 @@ static sifr_status put_weight_gradients(lower_state *state, device_call *call, i
 static sifr_status backward_kernel(lower_state *state, int32_t n, sifr_error *error) {
     const model_node *node = &state->model->nodes[n];
     const model_op *row = node->op;
-    plan_schedule *s = state->s;
     lower_target targets[DEVICE_INPUTS];
     for (int i = 0; i < DEVICE_INPUTS; i++) {
         BASE_TRY(find_target(state, n, i, &targets[i], error));
@@ -200,12 +199,7 @@ static sifr_status backward_kernel(lower_state *state, int32_t n, sifr_error *er
     device_call call;
     memset(&call, 0, sizeof call);
     call.kernel = row->backward;
-    call.attributes = node->attributes;
-    if (node->op == &model_op_attention) {
-        call.attributes.attention.sequences = s->settings.sequences;
-        call.attributes.attention.length = s->settings.length;
-    }
-    lower_note_part(state, node, &call.attributes);
+    call.attributes = lower_attributes(state, node);
     for (int i = 0; i < DEVICE_INPUTS; i++) {
         if (!targets[i].wanted) continue;
         call.accumulate[i] = targets[i].accumulate;
@@ -220,13 +214,13 @@ static sifr_status backward_kernel(lower_state *state, int32_t n, sifr_error *er
     if (row->keep & MODEL_KEEP_W0) {
         BASE_TRY(lower_put(state, &call, PLAN_W0, lower_weight(state, node->w[0]), error));
     }
-    if ((row->keep & MODEL_KEEP_Y) || node->op == &model_op_head_loss) {
+    if ((row->keep & MODEL_KEEP_Y) || row->makes_loss) {
         BASE_TRY(lower_put(state, &call, PLAN_Y, lower_locate(state, node->y), error));
     }
     if (row->keep & MODEL_KEEP_SAVED) {
         BASE_TRY(lower_put(state, &call, PLAN_SAVED0, lower_saved(state, n), error));
     }
-    if (node->op != &model_op_head_loss) {
+    if (!row->makes_loss) {
         BASE_TRY(lower_put(state, &call, PLAN_DY, gradient_of(state, node->y), error));
     }
     BASE_TRY(put_weight_gradients(state, &call, n, &accumulate, error));
@@ -243,15 +237,14 @@ static sifr_status backward_kernel(lower_state *state, int32_t n, sifr_error *er
 sifr_status lower_backward(lower_state *state, int32_t n, sifr_error *error) {
     const model_node *node = &state->model->nodes[n];
     if (!state->carries[n]) return SIFR_OK;
-    bool has_gradient =
-        node->op == &model_op_head_loss || state->gradient[lower_value(state, node->y)] >= 0;
+    bool has_gradient = node->op->makes_loss || state->gradient[lower_value(state, node->y)] >= 0;
     if (!has_gradient) {
         return base_fail(error, SIFR_USAGE, "unit %s: the output of %s is never used",
                          state->model->units[node->unit].name, node->op->name);
     }
-    BASE_TRY(node->op == &model_op_add ? backward_add(state, n, error)
+    BASE_TRY(node->op->shares_gradient ? backward_shared(state, n, error)
                                        : backward_kernel(state, n, error));
-    if (node->op == &model_op_head_loss) return SIFR_OK;
+    if (node->op->makes_loss) return SIFR_OK;
     state->places[state->gradient[lower_value(state, node->y)]].sharers--;
     return SIFR_OK;
 }

@@ -3,31 +3,17 @@
 #include "plan/list.h"
 #include "plan/lower/lower.h"
 
-/* Attributes of a node with what only the plan knows. */
-static device_attributes forward_attributes(const lower_state *state, const model_node *node) {
-    device_attributes attributes = node->attributes;
-    const plan_settings *settings = &state->s->settings;
-    if (node->op == &model_op_attention) {
-        bool cached = settings->mode == PLAN_GENERATE;
-        attributes.attention.sequences = settings->sequences;
-        attributes.attention.length = cached ? settings->cache_length : settings->length;
-        if (settings->mode != PLAN_TRAIN) attributes.attention.dropout = 0;
-    }
-    lower_note_part(state, node, &attributes);
-    return attributes;
-}
-
 sifr_status lower_forward(lower_state *state, int32_t n, sifr_error *error) {
     const model_node *node = &state->model->nodes[n];
     const model_op *row = node->op;
     plan_schedule *s = state->s;
-    bool cached = node->op == &model_op_attention && s->settings.mode == PLAN_GENERATE;
+    bool cached = row->caches && s->settings.mode == PLAN_GENERATE;
     device_call made, *call = NULL; /* which is the same each time */
     if (*lower_cached(state, &state->forward_calls[2 * n]) < 0) {
         call = &made;
         memset(call, 0, sizeof *call); /* calls are compared bytewise */
-        call->kernel = cached ? DEVICE_ATTENTION_CACHED : row->forward;
-        call->attributes = forward_attributes(state, node);
+        call->kernel = cached ? row->cached : row->forward;
+        call->attributes = lower_attributes(state, node);
     }
 
     for (int i = 0; i < DEVICE_INPUTS && node->x[i] >= 0; i++) {

@@ -90,10 +90,16 @@ lower_operand lower_saved(const lower_state *state, int32_t node) {
                            .matrix = lower_matrix(rows, columns, DEVICE_FP32)};
 }
 
-void lower_note_part(const lower_state *state, const model_node *node,
-                     device_attributes *attributes) {
-    if (state->part.region >= 0 && node->op == &model_op_linear)
-        attributes->linear.whole = state->tokens;
+device_attributes lower_attributes(const lower_state *state, const model_node *node) {
+    const plan_settings *settings = &state->s->settings;
+    bool cached = settings->mode == PLAN_GENERATE;
+    device_attributes attributes = node->attributes;
+    model_extent extent = {.sequences = settings->sequences,
+                           .length = cached ? settings->cache_length : settings->length,
+                           .whole = state->part.region >= 0 ? state->tokens : 0,
+                           .training = settings->mode == PLAN_TRAIN};
+    if (node->op->complete) node->op->complete(&attributes, &extent);
+    return attributes;
 }
 
 bool lower_has_gradient(const lower_state *state, int32_t value) {
@@ -127,7 +133,7 @@ sifr_status lower_emit(lower_state *state, plan_action action, int32_t unit, int
     int32_t index = cached ? *cached : -1;
     const model_node *made = node < 0 ? NULL : &state->model->nodes[node];
     int64_t element = 0;
-    if (made && made->op == &model_op_dropout)
+    if (made && made->op->counts_elements)
         element = state->part.first * state->model->values[made->y].columns;
     /* All but what device_prepare sets, which comes last. */
     if (call && index >= 0 &&
