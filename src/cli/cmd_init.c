@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/disk.h"
 #include "base/file.h"
 #include "base/heap.h"
 #include "base/json.h"
@@ -14,6 +15,7 @@
 #include "device/device.h"
 #include "engine/state/convert.h"
 #include "formats/model_config.h"
+#include "formats/tokenizer/tokenizer.h"
 #include "formats/weights.h"
 #include "model/registry.h"
 
@@ -97,6 +99,32 @@ static sifr_status stored_dtype(const char *config, formats_dtype *out, sifr_err
     return status;
 }
 
+/* One that this program does not read is for others, and goes unchecked. */
+static sifr_status check_tokenizer(const char *folder, int64_t vocab_size, sifr_error *error) {
+    formats_tokenizer *tokenizer;
+    if (formats_tokenizer_load(folder, &tokenizer, NULL) != SIFR_OK) return SIFR_OK;
+    int64_t size = formats_tokenizer_vocab_size(tokenizer);
+    formats_tokenizer_free(tokenizer);
+    if (size <= vocab_size) return SIFR_OK;
+    return base_fail(error, SIFR_USAGE,
+                     "%s: the tokenizer has %lld tokens, config.json a \"vocab_size\" of %lld: it "
+                     "must be %lld or more",
+                     folder, (long long)size, (long long)vocab_size, (long long)size);
+}
+
+/* What is not known about the disk is no reason to stop. */
+static sifr_status check_room(const char *output, int64_t parameters, formats_dtype dtype,
+                              sifr_error *error) {
+    base_disk disk;
+    char need[32], have[32];
+    int64_t bytes = parameters * (formats_dtype_bits(dtype) / 8);
+    if (base_disk_find(output, &disk, NULL) != SIFR_OK || (uint64_t)bytes <= disk.free_bytes)
+        return SIFR_OK;
+    return base_fail(error, SIFR_NO_MEMORY, "%s: the weights take %s, and %s are free there",
+                     output, base_format_bytes((uint64_t)bytes, need),
+                     base_format_bytes(disk.free_bytes, have));
+}
+
 /* Everything of the tokenizer's folder that names a tokenizer. */
 static sifr_status copy_tokenizer(const char *from, const char *to, sifr_error *error) {
     static const char *const names[] = {
@@ -162,6 +190,9 @@ static sifr_status initialise(const char *config_path, const char *output, const
         status = base_fail(error, SIFR_FAILED, "%s: no such folder", tokenizer);
         goto done;
     }
+    if (tokenizer)
+        BASE_TRY_GOTO(status, check_tokenizer(tokenizer, config.vocab_size, error), done);
+    BASE_TRY_GOTO(status, check_room(output, *parameters, fill.dtype, error), done);
     BASE_TRY_GOTO(status, base_make_directories(output, error), done);
     made = true;
     BASE_TRY_GOTO(status, base_path_join(target, output, "config.json", error), done);

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/checked.h"
+#include "base/file.h"
 #include "base/heap.h"
 #include "base/text.h"
 #include "cli/commands.h"
@@ -34,12 +35,26 @@ static void warn_invalid(const char *name, uint64_t invalid) {
              (unsigned long long)invalid, invalid == 1 ? "" : "s");
 }
 
+/* A tokenizer that is there belongs to models that are trained with it. */
+static sifr_status check_output(const char *output, sifr_error *error) {
+    static const char *const names[] = {"tokenizer.json", "tokenizer_config.json"};
+    char path[BASE_PATH_LENGTH];
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        BASE_TRY(base_path_join(path, output, names[i], error));
+        if (access(path, F_OK) == 0)
+            return base_fail(error, SIFR_USAGE,
+                             "%s: already there; name another --output, or give --overwrite", path);
+    }
+    return SIFR_OK;
+}
+
 static sifr_status train(const cli_list *data, const formats_tokenizer_options *options,
-                         const char *output, bool json, sifr_error *error) {
+                         const char *output, bool overwrite, bool json, sifr_error *error) {
     formats_text_source source = {0};
     formats_tokenizer_trainer *trainer = NULL;
     char count[32], bytes[32];
     sifr_status status;
+    if (!overwrite) BASE_TRY(check_output(output, error));
     BASE_TRY_GOTO(status, formats_tokenizer_trainer_new(options, &trainer, error), done);
     BASE_TRY_GOTO(status, formats_text_source_open(data->items, data->count, &source, error), done);
     for (size_t i = 0; i < source.count; i++) {
@@ -86,7 +101,7 @@ static int run_train(int argc, char **argv) {
     cli_list data = {0};
     formats_tokenizer_options options = {.split = "gpt2"};
     const char *output = NULL;
-    bool json = false;
+    bool json = false, overwrite = false;
     const cli_option table[] = {
         {"vocab-size", CLI_COUNT, "N", "tokens to make: 256 bytes, <|endoftext|>, merges",
          &options.vocab_size, NULL, true},
@@ -98,13 +113,15 @@ static int run_train(int argc, char **argv) {
          &options.min_frequency, NULL, false},
         {"model-max-length", CLI_COUNT, "N", "model_max_length for tokenizer_config.json",
          &options.model_max_length, NULL, false},
+        {"overwrite", CLI_FLAG, NULL, "put the files in place of those that are there", &overwrite,
+         NULL, false},
         {"json", CLI_FLAG, NULL, "print one JSON object", &json, NULL, false},
     };
     int code;
     sifr_error error = {0};
     if (!cli_parse(&usage, table, sizeof table / sizeof *table, argc, argv, NULL, &code))
         return code;
-    sifr_status status = train(&data, &options, output, json, &error);
+    sifr_status status = train(&data, &options, output, overwrite, json, &error);
     cli_list_free(&data);
     return status == SIFR_OK ? SIFR_OK : cli_fail(usage.name, &error);
 }

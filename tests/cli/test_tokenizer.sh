@@ -67,6 +67,27 @@ refuse 1 'nowhere' "$SIFR" tokenizer train --vocab-size 300 --data nowhere --out
 refuse 2 '"bert" is not built' "$SIFR" tokenizer train --vocab-size 300 --data text --output new \
     --split bert
 refuse 2 '' "$SIFR" tokenizer train --data text --output new
+before=$(cat bpe/* | sha256sum)
+refuse 2 'bpe/tokenizer.json: already there; .*--overwrite' "$SIFR" tokenizer train \
+    --vocab-size 300 --data text --output bpe
+[ "$(cat bpe/* | sha256sum)" = "$before" ] || fail "a tokenizer was overwritten"
+expect 0 "$SIFR" tokenizer train --vocab-size 300 --data text --output again --overwrite
+grep -q '^300 tokens' out || fail "not overwritten: $(cat out)"
+# A tokenizer that is larger than the vocabulary belongs to another model.
+echo '{"model_type": "llama", "vocab_size": 399, "hidden_size": 16, "intermediate_size": 16,
+    "num_hidden_layers": 1, "num_attention_heads": 1, "max_position_embeddings": 64}' >llama.json
+refuse 2 'bpe: the tokenizer has 400 tokens, config.json a "vocab_size" of 399' \
+    "$SIFR" init --config llama.json --tokenizer bpe --output new
+expect 0 "$SIFR" init --config llama.json --tokenizer again --output model
+cp bpe/* model
+refuse 1 'model: the tokenizer makes ids up to 399, the model has rows for 399' "$SIFR" train \
+    --model model --data text/a.txt --output run --per-device-train-batch-size 1
+[ ! -e run ] || fail "an output folder was left"
+refuse 1 'ids up to 399' "$SIFR" eval --model model --data text/a.txt --seq-length 4
+# What no disk has room for is not begun.
+sed 's/"hidden_size": 16/"hidden_size": 262144/; s/: 399/: 2147483647/; s/heads": 1/heads": 8/' llama.json >large.json
+refuse 3 'new: the weights take .* PiB, and .* are free there' \
+    bash -c "ulimit -f 100; exec '$SIFR' init --config large.json --output new"
 [ ! -e new ] || fail "an output folder was made"
 refuse 1 'cannot open' "$SIFR" tokenizer encode --tokenizer nowhere
 refuse 1 'tokenizer.json' "$SIFR" tokenizer encode --tokenizer text

@@ -42,6 +42,8 @@ void formats_tokenizer_free(formats_tokenizer *tokenizer); /* NULL is fine */
 
 /* Largest id + 1. */
 int64_t formats_tokenizer_vocab_size(const formats_tokenizer *tokenizer);
+/* The same without special tokens, which ordinary text does not give: what a model must have. */
+int64_t formats_tokenizer_text_size(const formats_tokenizer *tokenizer);
 /* The id of the token that reads `content` in the file ("<|endoftext|>", "Ġthe"), or -1. */
 int32_t formats_tokenizer_id(const formats_tokenizer *tokenizer, const char *content);
 /* The token that ends a text: tokenizer_config.json's eos_token, else the usual names; or -1. */

@@ -355,6 +355,13 @@ int64_t formats_tokenizer_vocab_size(const formats_tokenizer *t) {
     return t->vocab_size;
 }
 
+int64_t formats_tokenizer_text_size(const formats_tokenizer *t) {
+    int64_t size = t->vocab_size;
+    while (size > 0 && (!t->kinds[size - 1] || (t->kinds[size - 1] & FORMATS_TOKEN_SPECIAL)))
+        size--;
+    return size;
+}
+
 int32_t formats_tokenizer_eos(const formats_tokenizer *t) {
     return t->eos_id;
 }

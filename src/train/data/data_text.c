@@ -67,6 +67,17 @@ static void say_counts(const sifr_log *log, const formats_text_source *source,
                  counted(counts->unfinished, "document", a));
 }
 
+/* Found before hours of tokenising, not behind them. */
+static sifr_status check_size(const formats_tokenizer *tokenizer, const train_data_options *options,
+                              sifr_error *error) {
+    int64_t size = formats_tokenizer_text_size(tokenizer);
+    if (size <= options->vocab_size) return SIFR_OK;
+    return base_fail(error, SIFR_FAILED,
+                     "%s: the tokenizer makes ids up to %lld, the model has rows for %lld: they do "
+                     "not belong together",
+                     options->tokenizer, (long long)size - 1, (long long)options->vocab_size);
+}
+
 sifr_status train_data_from_text(const formats_text_source *source,
                                  const train_data_options *options, char prefix[BASE_PATH_LENGTH],
                                  sifr_error *error) {
@@ -89,7 +100,8 @@ sifr_status train_data_from_text(const formats_text_source *source,
     train_tokenised counts;
     formats_tokenizer *tokenizer;
     BASE_TRY(formats_tokenizer_load(options->tokenizer, &tokenizer, error));
-    sifr_status status = base_make_directories(options->cache, error);
+    sifr_status status = check_size(tokenizer, options, error);
+    if (status == SIFR_OK) status = base_make_directories(options->cache, error);
     if (status == SIFR_OK)
         status = train_tokenise(source, tokenizer, -1, prefix, options->threads, options->progress,
                                 &counts, error);
