@@ -11,6 +11,7 @@
 #include "base/random.h"
 #include "cli/commands.h"
 #include "cli/read_model.h"
+#include "formats/generation_config.h"
 #include "formats/tokenizer/tokenizer.h"
 #include "train/monitor.h"
 
@@ -28,6 +29,7 @@ typedef struct generate_command {
 typedef struct generate_state {
     const generate_command *command;
     checkpoint_model model;
+    formats_generation_config defaults; /* the folder's; flags win */
     engine_inference *inference;
     formats_tokenizer *tokenizer;
     formats_tokenizer_stream stream;
@@ -36,8 +38,8 @@ typedef struct generate_state {
     size_t prompt_ids;
     float *logits;
     int32_t *order;
-    int64_t words, max_new;
-    double temperature, seconds;
+    int64_t words, max_new, top_k;
+    double temperature, top_p, seconds;
     bool beyond; /* more positions than the model was made for */
     bool ended;  /* by an end-of-text token */
 } generate_state;
@@ -73,7 +75,8 @@ static sifr_status encode_prompt(generate_state *g, sifr_error *error) {
         base_log(&log, SIFR_LOG_WARNING, "prompt: %llu invalid UTF-8 sequences read as U+FFFD",
                  (unsigned long long)invalid);
     if (g->ids.count == 0) { /* an empty prompt begins a text */
-        int64_t first = config->bos_token_id;
+        int64_t first = g->defaults.bos_token_id;
+        if (first < 0) first = config->bos_token_id;
         if (first < 0 && config->eos_count) first = config->eos_token_ids[0];
         if (first < 0 || first > INT32_MAX)
             return base_fail(error, SIFR_USAGE,
@@ -85,6 +88,24 @@ static sifr_status encode_prompt(generate_state *g, sifr_error *error) {
     return SIFR_OK;
 }
 
+/* Tokens to make where no flag says how many; below 1: the prompt is as long as a text may be. */
+static int64_t default_count(const generate_state *g) {
+    if (g->defaults.max_new_tokens > 0) return g->defaults.max_new_tokens;
+    if (g->defaults.max_length > 0) return g->defaults.max_length - (int64_t)g->prompt_ids;
+    return NEW_TOKENS;
+}
+
+/* What decides how tokens are drawn: a flag, else the model's file, else the most likely one. */
+static void choose_sampling(generate_state *g) {
+    const generate_command *c = g->command;
+    const formats_generation_config *file = &g->defaults;
+    bool asked = c->top_k_given || c->top_p_given || c->seed_given;
+    g->temperature = file->do_sample ? file->temperature : asked ? 1 : 0;
+    if (c->temperature_given) g->temperature = c->temperature;
+    g->top_k = c->top_k_given ? c->top_k : file->do_sample ? file->top_k : 0;
+    g->top_p = c->top_p_given ? c->top_p : file->do_sample ? file->top_p : 1;
+}
+
 static sifr_status choose_count(generate_state *g, sifr_error *error) {
     const generate_command *c = g->command;
     int64_t limit = g->model.folder.config.max_position_embeddings, prompt = (int64_t)g->prompt_ids;
@@ -94,7 +115,12 @@ static sifr_status choose_count(generate_state *g, sifr_error *error) {
                          "the prompt has %lld tokens, the model positions for %lld; give a shorter "
                          "one",
                          (long long)prompt, (long long)limit);
-    g->max_new = c->max_new_given ? c->max_new : NEW_TOKENS;
+    g->max_new = c->max_new_given ? c->max_new : default_count(g);
+    if (g->max_new < 1 && !c->max_new_given)
+        return base_fail(error, SIFR_USAGE,
+                         "the prompt has %lld tokens, and \"max_length\" of generation_config.json "
+                         "is %lld; give --max-new-tokens",
+                         (long long)prompt, (long long)g->defaults.max_length);
     if (!c->max_new_given && prompt < limit) g->max_new = base_min_i64(g->max_new, limit - prompt);
     if (g->max_new <= limit - prompt) return SIFR_OK;
     if (learned || g->max_new > INT32_MAX / 2)
@@ -123,6 +149,7 @@ static sifr_status prepare(generate_state *g, sifr_error *error) {
     sifr_log log = cli_log("generate");
     BASE_TRY(check(c, error));
     BASE_TRY(cli_read_model_open(&c->read, &g->model, &options, &log, error));
+    BASE_TRY(formats_generation_config_load(g->model.files, &g->defaults, error));
     BASE_TRY(encode_prompt(g, error));
     BASE_TRY(choose_count(g, error));
     options.length = choose_chunk((int64_t)g->prompt_ids);
@@ -135,11 +162,10 @@ static sifr_status prepare(generate_state *g, sifr_error *error) {
                  (long long)options.cache_length,
                  (long long)g->model.folder.config.max_position_embeddings, c->read.model);
     g->words = engine_inference_words(g->inference);
-    g->temperature = 0; /* sampling must be asked for */
-    if (c->temperature_given)
-        g->temperature = c->temperature;
-    else if (c->top_k_given || c->top_p_given || c->seed_given)
-        g->temperature = 1;
+    choose_sampling(g);
+    if (*g->defaults.not_built)
+        base_log(&log, SIFR_LOG_WARNING, "generation_config.json: not built and left out: %s",
+                 g->defaults.not_built);
     BASE_TRY(base_alloc((size_t)g->words, sizeof *g->logits, &g->logits, error));
     return base_alloc((size_t)g->words, sizeof *g->order, &g->order, error);
 }
@@ -166,18 +192,25 @@ static sifr_status choose(generate_state *g, int32_t *id, sifr_error *error) {
                          "%s: the model's output is not finite after %zu tokens; its weights are "
                          "damaged, or 16 bits are too narrow for them (--precision fp32)",
                          c->read.model, g->ids.count);
-    *id = engine_sample(g->logits, g->words, g->order, g->temperature, c->top_k, c->top_p,
+    *id = engine_sample(g->logits, g->words, g->order, g->temperature, g->top_k, g->top_p,
                         random_at((uint64_t)c->seed, g->ids.count));
     return SIFR_OK;
 }
 
-/* The model's ids, or the tokenizer's where config.json names none. */
+static bool is_among(const int64_t *ids, int count, int32_t id) {
+    for (int i = 0; i < count; i++) {
+        if (ids[i] == id) return true;
+    }
+    return false;
+}
+
+/* The ids of generation_config.json, else of config.json, else of the tokenizer. */
 static bool ends_text(const generate_state *g, int32_t id) {
     const formats_model_config *config = &g->model.folder.config;
-    for (int i = 0; i < config->eos_count; i++) {
-        if (config->eos_token_ids[i] == id) return true;
-    }
-    return config->eos_count == 0 && id == formats_tokenizer_eos(g->tokenizer);
+    if (g->defaults.eos_count)
+        return is_among(g->defaults.eos_token_ids, g->defaults.eos_count, id);
+    if (config->eos_count) return is_among(config->eos_token_ids, config->eos_count, id);
+    return id == formats_tokenizer_eos(g->tokenizer);
 }
 
 /* Writes what of the text is new. */
@@ -262,23 +295,28 @@ static int run(const generate_command *command) {
 int cli_generate(int argc, char **argv) {
     static const cli_usage usage = {
         .name = "generate",
-        .summary = "Continues a text with a model, token by token, up to N tokens or the model's\n"
-                   "end-of-text token. The same seed gives the same text.",
+        .summary = "Continues a text with a model, token by token, up to N tokens or one of the\n"
+                   "model's end-of-text tokens. generation_config.json says what flags do not.\n"
+                   "The same seed gives the same text.",
         .example = "sifr generate --model gpt2 --prompt 'In the beginning' --temperature 0.8 "
                    "--top-p 0.95"};
     generate_command command = {.top_p = 1, .seed = 42};
     generate_command *c = &command;
     cli_option options[CLI_READ_MODEL_OPTIONS + 7] = {
         {"prompt", CLI_TEXT, "TEXT", "what comes before", &c->prompt, NULL, true},
-        {"max-new-tokens", CLI_COUNT, "N", "tokens at most (128)", &c->max_new, &c->max_new_given,
-         false},
+        {"max-new-tokens", CLI_COUNT, "N",
+         "tokens at most (generation_config.json's max_new_tokens or max_length, else 128)",
+         &c->max_new, &c->max_new_given, false},
         {"temperature", CLI_NUMBER, "X",
-         "0: always the most likely token; higher: more surprising ones (0; 1 where --top-k, "
-         "--top-p or --seed is given)",
+         "0: always the most likely token; higher: more surprising ones (generation_config.json's "
+         "where it says do_sample; else 0, or 1 where --top-k, --top-p or --seed is given)",
          &c->temperature, &c->temperature_given, false},
-        {"top-k", CLI_COUNT, "N", "choose among the N most likely tokens (0: all)", &c->top_k,
-         &c->top_k_given, false},
-        {"top-p", CLI_NUMBER, "X", "choose among the likeliest tokens that make up X (1: all)",
+        {"top-k", CLI_COUNT, "N",
+         "choose among the N most likely tokens (0: all; generation_config.json's, else all)",
+         &c->top_k, &c->top_k_given, false},
+        {"top-p", CLI_NUMBER, "X",
+         "choose among the likeliest tokens that make up X (1: all; generation_config.json's, else "
+         "all)",
          &c->top_p, &c->top_p_given, false},
         {"seed", CLI_COUNT, "N", "of the random numbers (42)", &c->seed, &c->seed_given, false},
         {"json", CLI_FLAG, NULL, "print one JSON object at the end", &c->json, NULL, false},

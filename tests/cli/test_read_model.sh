@@ -91,6 +91,44 @@ draw() {
 [ "$(draw --seed 1)" = "$(draw --seed 1 --temperature 1 --threads 1)" ] || fail "threads change a draw"
 [ "$(draw --seed 1)" != "$(draw --seed 2)" ] || fail "two seeds, one text"
 [ "$(draw --seed 1)" != "$greedy" ] || fail "a seed does not draw"
+
+# generation_config.json says what no flag does; flags win.
+cp -r "$llama" told
+chmod -R u+w told
+told() { # GENERATION_CONFIG ARGUMENT…: the ids
+    printf '%s' "$1" >told/generation_config.json
+    shift
+    expect 0 generate --model told --prompt 'hills in the' --json "$@"
+    sed -n '/"ids"/,/]/p' out
+}
+[ "$(told '{"do_sample": true}' --max-new-tokens 12)" = "$(draw --top-k 50)" ] ||
+    fail "do_sample does not draw among 50"
+[ "$(told '{"do_sample": true, "temperature": 3.0, "top_k": 0, "top_p": 0.9}' --max-new-tokens 12)" = \
+    "$(draw --temperature 3 --top-p 0.9)" ] || fail "the file's temperature and top_p"
+[ "$(told '{"do_sample": true, "temperature": 3.0, "top_k": 7}' --max-new-tokens 12 --temperature 2 \
+    --top-k 9 --top-p 0.8)" = "$(draw --temperature 2 --top-k 9 --top-p 0.8)" ] || fail "flags do not win"
+[ "$(told '{"do_sample": true}' --max-new-tokens 12 --temperature 0)" = "$greedy" ] || fail "not greedy"
+[ "$(told '{"temperature": 0.0, "top_k": 3}' --max-new-tokens 12)" = "$greedy" ] || fail "do_sample false"
+first=$(told '{"max_new_tokens": 5}' | tr -dc '0-9 ' | wc -w)
+[ "$first" = 5 ] || fail "max_new_tokens: $first tokens"
+prompt=$(sed -n '/"prompt_ids"/,/]/p' out | tr -dc '0-9 ' | wc -w)
+[ "$(told "{\"max_length\": $((prompt + 3))}" | tr -dc '0-9 ' | wc -w)" = 3 ] || fail "max_length"
+[ "$(told '{"max_new_tokens": 5}' --max-new-tokens 4 | tr -dc '0-9 ' | wc -w)" = 4 ] || fail "--max-new-tokens"
+printf '{"max_length": 2}' >told/generation_config.json
+expect 2 generate --model told --prompt 'hills in the hills'
+complains 'the prompt has [0-9]+ tokens, and "max_length" of generation_config.json is 2; give --max-new'
+third=$(told '{}' --max-new-tokens 12 | tr -dc '0-9 ' | awk '{ print $3 }')
+told "{\"eos_token_id\": [1000, $third]}" --max-new-tokens 12 >ids
+[ "$(tr -dc '0-9 ' <ids | awk '{ print $NF }')" = "$third" ] || fail "no end at the second of two eos"
+says '"stopped_by": "eos"'
+told '{"repetition_penalty": 1.05, "num_beams": 1, "min_p": 0.1}' --max-new-tokens 2 >ids
+complains 'warning: generation_config.json: not built and left out: repetition_penalty, min_p$'
+for bad in '{"do_sample": 1}' '{"do_sample": true, "temperature": 0}' '{"eos_token_id": "x"}' \
+    '{"do_sample": true, "top_k": -1}' '{"max_new_tokens": 0}' '[]' '{'; do
+    echo "$bad" >told/generation_config.json
+    expect 2 generate --model told --prompt a
+    complains 'told/generation_config.json'
+done
 expect 0 generate --model "$llama" --prompt '' --max-new-tokens 2 --json
 says '"prompt_ids"'
 expect 0 generate --model "$gpt2" --prompt 'hills' --max-new-tokens 0 --json
