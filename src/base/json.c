@@ -106,8 +106,8 @@ static json_t *base_json_parse_narrowed(const char *text, size_t size, json_erro
     return value;
 }
 
-sifr_status base_json_parse(const char *text, size_t size, const char *name, json_t **out,
-                            sifr_error *error) {
+static sifr_status base_json_read(const char *text, size_t size, const char *name, bool strict,
+                                  json_t **out, sifr_error *error) {
     /* jansson skips a NUL behind a number; no JSON has one. */
     const char *nul = size ? memchr(text, 0, size) : NULL;
     if (nul) {
@@ -118,7 +118,7 @@ sifr_status base_json_parse(const char *text, size_t size, const char *name, jso
     if (excess) return base_fail(error, SIFR_USAGE, "%s: JSON %s is not read", name, excess);
     json_error_t where;
     json_t *value = json_loadb(text, size, JSON_REJECT_DUPLICATES, &where);
-    if (!value && json_error_code(&where) == json_error_numeric_overflow)
+    if (!value && !strict && json_error_code(&where) == json_error_numeric_overflow)
         value = base_json_parse_narrowed(text, size, &where);
     if (!value) {
         return base_fail(error, SIFR_USAGE, "%s: not valid JSON at line %d, column %d: %s", name,
@@ -126,6 +126,16 @@ sifr_status base_json_parse(const char *text, size_t size, const char *name, jso
     }
     *out = value;
     return SIFR_OK;
+}
+
+sifr_status base_json_parse(const char *text, size_t size, const char *name, json_t **out,
+                            sifr_error *error) {
+    return base_json_read(text, size, name, false, out, error);
+}
+
+sifr_status base_json_parse_strict(const char *text, size_t size, const char *name, json_t **out,
+                                   sifr_error *error) {
+    return base_json_read(text, size, name, true, out, error);
 }
 
 sifr_status base_json_load(const char *path, size_t limit, json_t **out, sifr_error *error) {

@@ -19,6 +19,10 @@
 sifr_status base_json_parse(const char *text, size_t size, const char *name, json_t **out,
                             sifr_error *error) SIFR_MUST_CHECK;
 
+/* The same of a text whose every key is read: a number out of range is an error. */
+sifr_status base_json_parse_strict(const char *text, size_t size, const char *name, json_t **out,
+                                   sifr_error *error) SIFR_MUST_CHECK;
+
 /* Reads a regular file of at most `limit` bytes and parses it. */
 sifr_status base_json_load(const char *path, size_t limit, json_t **out,
                            sifr_error *error) SIFR_MUST_CHECK;

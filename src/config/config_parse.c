@@ -220,7 +220,7 @@ sifr_status config_parse(sifr_config *config, const char *text, size_t size, con
     }
     BASE_TRY(base_copy_text(name, strlen(name), &config->name, error));
     BASE_TRY(config_text_to_json(text, size, name, &clean, error));
-    sifr_status status = base_json_parse(clean, size, name, &root, error);
+    sifr_status status = base_json_parse_strict(clean, size, name, &root, error);
     free(clean);
     if (status != SIFR_OK) return status;
     if (!json_is_object(root)) {

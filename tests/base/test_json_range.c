@@ -54,6 +54,10 @@ static void read_is_refused(void **state) {
         assert_int_equal(base_json_int(json, "layers", 0, &value, "c.json", &error), SIFR_USAGE);
         assert_message(&error, "c.json: \"layers\" must be a whole number of 64 bits, not ");
     }
+    static const char config[] = "{\"seed\": 99999999999999999999}";
+    assert_int_equal(base_json_parse_strict(config, sizeof config - 1, "c.json", &json, &error),
+                     SIFR_USAGE);
+    assert_message(&error, "c.json: not valid JSON at line 1");
     double value;
     assert_int_equal(parse("{\"rate\": 1e999}"), SIFR_OK);
     assert_int_equal(base_json_double(json, "rate", 0, &value, "c.json", &error), SIFR_USAGE);
