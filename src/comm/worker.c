@@ -111,9 +111,15 @@ comm_operation comm_task_operation(comm_task_kind kind) {
     return operations[kind];
 }
 
+/* Of a rank's part: of a reduction in the type that travels, as the plan counts it. */
+static int64_t part_bytes(const comm_task *task) {
+    if (task->kind != COMM_TASK_REDUCE) return task->bytes;
+    return task->elements * comm_type_bytes(task->type);
+}
+
 void comm_worker_count(comm_group *group, const comm_task *task) {
     comm_event event = {.operation = comm_task_operation(task->kind),
-                        .bytes = task->kind == COMM_TASK_REDUCE ? task->elements * 4 : task->bytes,
+                        .bytes = part_bytes(task),
                         .delivered = task->delivered,
                         .crossed = task->crossed,
                         .asked = task->started,

@@ -142,6 +142,7 @@ static sifr_engine_options run_options(void) {
     options.length = LENGTH;
     options.micro_batches = MICRO_BATCHES;
     options.zero_stage = 3;
+    options.travel = SIFR_BF16; /* the log counts what travels */
     return options;
 }
 
@@ -190,11 +191,14 @@ static void check_log(rank_run *r, const sifr_engine *engine, const train_comms_
     }
     const plan_schedule *s = engine->training;
     for (size_t n = 0; n < s->instruction_count; n++) {
-        if (s->instructions[n].action != PLAN_GATHER) continue;
+        const plan_instruction *in = &s->instructions[n];
         int found = 0;
+        if (in->action != PLAN_GATHER && in->action != PLAN_REDUCE) continue;
+        comm_operation operation =
+            in->action == PLAN_GATHER ? COMM_ALL_GATHER : COMM_REDUCE_SCATTER;
         for (size_t i = 0; i < count; i++)
-            found += rows[i].operation == COMM_ALL_GATHER && rows[i].calls > 0 &&
-                     rows[i].bytes == s->instructions[n].bytes;
+            found +=
+                rows[i].operation == operation && rows[i].calls > 0 && rows[i].bytes == in->bytes;
         CHECK(found == 1);
     }
 }
