@@ -21,6 +21,7 @@
 #include <sys/resource.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/random.h"
 #include "comm/launcher.h"
@@ -375,7 +376,7 @@ static sifr_status run_step(train_bench *b, train_side *side, int s, sifr_error 
     double start = now(CLOCK_MONOTONIC);
     comm_ledger before = *comm_get_ledger(b->group);
     BASE_TRY(sifr_engine_step(side->engine, b->tokens, b->labels, 3e-4, &result, error));
-    double over = comm_seconds();
+    double over = base_seconds();
     side->began[s] = start;
     side->seconds[s] = over - start;
     side->losses[s] = result.loss;

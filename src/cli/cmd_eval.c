@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/checked.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/heap.h"
 #include "base/text.h"
@@ -101,7 +102,7 @@ static sifr_status run_windows(const eval_command *command, engine_inference *in
     int32_t *tokens = NULL, *labels = NULL;
     int64_t length = command->length;
     size_t count = (size_t)(batch * length);
-    double sum = 0, start = train_monitor_clock(), told = start;
+    double sum = 0, start = base_seconds(), told = start;
     sifr_status status;
     BASE_TRY_GOTO(status, base_alloc(count, sizeof *tokens, &tokens, error), done);
     BASE_TRY_GOTO(status, base_alloc(count, sizeof *labels, &labels, error), done);
@@ -117,13 +118,13 @@ static sifr_status run_windows(const eval_command *command, engine_inference *in
         sum += loss;
         result->tokens += labelled;
         BASE_TRY_GOTO(status, check_loss(command, sum, result->tokens, error), done);
-        double now = train_monitor_clock();
+        double now = base_seconds();
         if (now - told < 0.2) continue;
         told = now;
         show_progress(w + here, result->windows, sum / (double)result->tokens, false);
     }
     result->loss = sum / (double)result->tokens;
-    result->seconds = train_monitor_clock() - start;
+    result->seconds = base_seconds() - start;
 done:
     show_progress(0, 0, 0, true);
     free(tokens);

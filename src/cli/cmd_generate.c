@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/clock.h"
 #include "base/heap.h"
 #include "base/random.h"
 #include "cli/commands.h"
@@ -224,7 +225,7 @@ static sifr_status show(generate_state *g, size_t *shown, sifr_error *error) {
 
 static sifr_status generate(generate_state *g, sifr_error *error) {
     size_t shown = 0;
-    double start = train_monitor_clock();
+    double start = base_seconds();
     if (!g->command->json) printf("%s", g->command->prompt);
     if (g->max_new > 0)
         BASE_TRY(engine_inference_append(g->inference, g->ids.ids, (int64_t)g->prompt_ids, 0,
@@ -245,7 +246,7 @@ static sifr_status generate(generate_state *g, sifr_error *error) {
     }
     BASE_TRY(formats_tokenizer_stream_end(&g->stream, &g->text, error));
     BASE_TRY(show(g, &shown, error));
-    g->seconds = train_monitor_clock() - start;
+    g->seconds = base_seconds() - start;
     return SIFR_OK;
 }
 

@@ -2,9 +2,9 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "device/device.h"
 
 enum { LEAST_BYTES = 1024, RUNS = 5, MOST_CALLS = 2000, LARGE_PART = 16 };
@@ -14,12 +14,6 @@ static const double run_seconds = 0.05; /* of each of the runs, about */
 const char *cli_comm_kind_name(cli_comm_kind kind) {
     static const char *const names[CLI_COMM_KINDS] = {"gather", "reduce", "send"};
     return names[kind];
-}
-
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
 /* A whole buffer, and behind it a slice. */
@@ -84,9 +78,9 @@ static sifr_status run_many(const operands *o, const cli_comm_measure *m, int64_
                             double *seconds, double *all, sifr_error *error) {
     int64_t nothing = 0;
     BASE_TRY(comm_sum(o->group, &nothing, 1, error)); /* all begin together */
-    double begun = now();
+    double begun = base_seconds();
     for (int64_t i = 0; i < calls; i++) BASE_TRY(run_once(o, m, error));
-    double mine = (now() - begun) / (double)calls;
+    double mine = (base_seconds() - begun) / (double)calls;
     BASE_TRY(comm_all_gather_control(o->group, &mine, sizeof mine, all, error));
     *seconds = 0;
     for (int32_t r = 0; r < comm_size(o->group); r++)

@@ -1,7 +1,6 @@
 #include "comm/comm.h"
 
-#include <time.h>
-
+#include "base/clock.h"
 #include "comm/transport.h"
 
 const char *comm_operation_name(comm_operation operation) {
@@ -69,18 +68,12 @@ const comm_event *comm_last(const comm_group *group) {
     return &group->last;
 }
 
-double comm_seconds(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
 void comm_count(comm_group *group, const comm_event *event) {
     comm_ledger *ledger = &group->ledger;
     ledger->operation[event->operation].calls++;
     ledger->operation[event->operation].bytes += event->delivered;
     ledger->operation[event->operation].crossed += event->crossed;
-    ledger->operation[event->operation].seconds += comm_seconds() - event->asked;
+    ledger->operation[event->operation].seconds += base_seconds() - event->asked;
     group->last = *event;
     if (group->watcher) group->watcher(group->watcher_user, event);
 }

@@ -42,7 +42,7 @@ typedef struct comm_label {
     int32_t number;   /* of the noun; -1: there is only one */
 } comm_label;
 
-/* A collective that is over; times are those of comm_seconds. */
+/* A collective that is over; times are those of base_seconds. */
 typedef struct comm_event {
     comm_operation operation;
     int64_t bytes;       /* of one rank's part: a slice, or what a control message holds */
@@ -111,8 +111,6 @@ void comm_watch(comm_group *group, comm_watcher *watcher, void *user);
 
 /* The collective that this rank was last done waiting for; the group's own, until the next one. */
 const comm_event *comm_last(const comm_group *group);
-
-double comm_seconds(void); /* CLOCK_MONOTONIC, one clock for all ranks of a host */
 
 /* Slice r of `whole` (size x `bytes` long) becomes rank r's `slice`; slice may be that very place.
  */

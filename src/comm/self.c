@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/heap.h"
 #include "comm/transport.h"
 #include "comm/tree.h"
@@ -11,13 +12,13 @@ static void self_count(comm_group *group, comm_operation operation, int64_t byte
                         .bytes = bytes,
                         .asked = asked,
                         .begun = asked,
-                        .ended = comm_seconds()};
+                        .ended = base_seconds()};
     comm_count(group, &event);
 }
 
 static sifr_status self_copy(comm_group *group, comm_operation operation, const void *from,
                              int64_t bytes, void *to, comm_handle *out) {
-    double asked = comm_seconds();
+    double asked = base_seconds();
     if (from != to && bytes) memmove(to, from, (size_t)bytes);
     self_count(group, operation, bytes, asked);
     *out = (comm_handle){.group = group};
@@ -47,7 +48,7 @@ static sifr_status self_wait(comm_group *group, int32_t id, sifr_error *error) {
 
 static sifr_status self_sum(comm_group *group, int64_t *values, int32_t count, sifr_error *error) {
     (void)values, (void)error;
-    self_count(group, COMM_CONTROL, count * (int64_t)sizeof *values, comm_seconds());
+    self_count(group, COMM_CONTROL, count * (int64_t)sizeof *values, base_seconds());
     return SIFR_OK;
 }
 
@@ -61,7 +62,7 @@ static sifr_status self_all_gather_control(comm_group *group, const void *mine, 
 static sifr_status self_broadcast(comm_group *group, int32_t root, void *data, int64_t bytes,
                                   sifr_error *error) {
     (void)root, (void)data, (void)error;
-    self_count(group, COMM_CONTROL, bytes, comm_seconds());
+    self_count(group, COMM_CONTROL, bytes, base_seconds());
     return SIFR_OK;
 }
 

@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/float_mode.h"
 #include "comm/transport.h"
 
@@ -16,9 +17,9 @@ static void *work(void *argument) {
         if (worker->first == worker->next) break;
         comm_task *task = &worker->line[worker->first % COMM_LINE];
         pthread_mutex_unlock(&worker->lock);
-        task->begun = comm_seconds();
+        task->begun = base_seconds();
         sifr_status status = worker->run(worker->user, task, &task->error);
-        task->ended = comm_seconds();
+        task->ended = base_seconds();
         pthread_mutex_lock(&worker->lock);
         task->status = status;
         task->done = true;
@@ -65,7 +66,7 @@ void comm_worker_close(comm_worker *worker) {
 sifr_status comm_worker_start(comm_worker *worker, const comm_task *task, int32_t *id,
                               sifr_error *error) {
     sifr_status status = SIFR_OK;
-    double now = comm_seconds();
+    double now = base_seconds();
     pthread_mutex_lock(&worker->lock);
     comm_task *place = &worker->line[worker->next % COMM_LINE];
     if (place->taken) {

@@ -3,17 +3,11 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/checked.h"
+#include "base/clock.h"
 #include "base/heap.h"
 #include "engine/engine_private.h"
-
-static double seconds_now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* A micro batch of one rank. */
 typedef struct evaluated {
@@ -70,7 +64,7 @@ sifr_status train_evaluate(sifr_engine *engine, const train_data *data, int64_t 
                            int64_t length, int64_t max_windows, int (*stopped)(void *user),
                            void *user, train_evaluation *out, int *signal, sifr_error *error) {
     evaluator e = {.engine = engine, .data = data, .sequences = sequences, .length = length};
-    double sum = 0, start = seconds_now();
+    double sum = 0, start = base_seconds();
     sifr_status status;
     *out = (train_evaluation){0};
     *signal = 0;
@@ -90,7 +84,7 @@ sifr_status train_evaluate(sifr_engine *engine, const train_data *data, int64_t 
     }
     out->loss = out->tokens ? sum / (double)out->tokens : 0;
     out->perplexity = exp(out->loss);
-    out->seconds = seconds_now() - start;
+    out->seconds = base_seconds() - start;
 done:
     free(e.tokens);
     free(e.labels);

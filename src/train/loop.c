@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/heap.h"
 #include "base/json.h"
@@ -17,7 +18,7 @@
 enum { SKIP_LIMIT = 100 };
 
 static sifr_status save(train_state *t, sifr_error *error) {
-    double start = train_monitor_clock();
+    double start = base_seconds();
     json_t *state = json_pack("{s:I, s:I, s:I, s:o}", "samples",
                               (json_int_t)(t->engine->steps * t->config->train_batch_size),
                               "total_steps", (json_int_t)t->total_steps, "last_batch_iteration",
@@ -33,7 +34,7 @@ static sifr_status save(train_state *t, sifr_error *error) {
             checkpoint_save(t->engine, t->config->output, &record, &settings, t->host->log, error);
     }
     if (status == SIFR_OK) t->saved_step = t->engine->steps;
-    train_monitor_pause(&t->monitor, train_monitor_clock() - start);
+    train_monitor_pause(&t->monitor, base_seconds() - start);
     json_decref(state);
     json_decref(trainer);
     return status;
@@ -124,11 +125,11 @@ static void count_planned(train_state *t) {
 /* What the last step left to the next one is done now: before a checkpoint or an evaluation, and
  * when there is no next one. */
 static sifr_status settle(train_state *t, sifr_error *error) {
-    double start = train_monitor_clock();
+    double start = base_seconds();
     comm_ledger before = *comm_get_ledger(t->group);
     BASE_TRY(engine_settle(t->engine, error));
     count_wire(t, &before);
-    t->step_seconds += train_monitor_clock() - start;
+    t->step_seconds += base_seconds() - start;
     return SIFR_OK;
 }
 
@@ -136,7 +137,7 @@ static sifr_status settle(train_state *t, sifr_error *error) {
 static sifr_status step(train_state *t, sifr_status *local, sifr_error *error) {
     const sifr_config *c = t->config;
     sifr_step_result result;
-    double start = train_monitor_clock();
+    double start = base_seconds();
     comm_ledger before = *comm_get_ledger(t->group);
     int64_t before_step = t->engine->updates - 1;
     double rate = config_lr_at(&c->schedule, before_step);
@@ -150,7 +151,7 @@ static sifr_status step(train_state *t, sifr_status *local, sifr_error *error) {
     train_profile_end_step(&t->profile);
     count_wire(t, &before);
     count_planned(t);
-    double seconds = train_monitor_clock() - start;
+    double seconds = base_seconds() - start;
     t->step_seconds += seconds;
     BASE_TRY(note_skipped(t, &result, error));
     if (t->first)
@@ -316,7 +317,7 @@ static sifr_status run(train_state *t, train_outcome *outcome, sifr_error *error
     outcome->first_step = t->engine->steps;
     if (t->host->begin) t->host->begin(t->host->user);
     BASE_TRY(train_profile_start(&t->profile, error));
-    double start = train_monitor_clock();
+    double start = base_seconds();
     BASE_TRY(run_steps(t, outcome, error));
     sifr_status status = SIFR_OK;
     if (!outcome->signal && t->engine->steps > 0 && t->engine->updates == 0)
@@ -329,7 +330,7 @@ static sifr_status run(train_state *t, train_outcome *outcome, sifr_error *error
                                            : "");
     BASE_TRY(train_agree(t, status, error));
     if (!outcome->signal) BASE_TRY(train_agree(t, save_model(t, error), error));
-    outcome->seconds = train_monitor_clock() - start;
+    outcome->seconds = base_seconds() - start;
     outcome->steps = t->engine->steps;
     outcome->total_steps = t->total_steps;
     outcome->tokens = (outcome->steps - outcome->first_step) * c->train_batch_size * t->length;

@@ -4,15 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/text.h"
-
-double train_monitor_clock(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* The figure after `name` in a file of the kernel's, in kilobytes there; 0 where it is not. */
 static uint64_t kernel_figure(const char *path, const char *name) {
@@ -46,7 +40,7 @@ sifr_status train_monitor_open(train_monitor *monitor, const train_monitor_setti
                                .last_loss = NAN,
                                .memory = train_monitor_memory()};
     BASE_TRY(train_metrics_open(&monitor->metrics, settings->output, settings->first_step, error));
-    monitor->began = monitor->last_record = train_monitor_clock();
+    monitor->began = monitor->last_record = base_seconds();
     monitor->last_record_step = settings->first_step;
     size_t index;
     json_t *record;
@@ -123,7 +117,7 @@ static json_t *make_record(const train_monitor *monitor, int64_t step, double lo
         train_metrics_number(learning_rate), "tokens_per_second", train_metrics_number(rate),
         "tokens", (json_int_t)(step * s->tokens_per_step), "memory_bytes",
         (json_int_t)monitor->memory, "skipped", (json_int_t)monitor->skipped, "seconds",
-        train_metrics_number(train_monitor_clock() - monitor->began));
+        train_metrics_number(base_seconds() - monitor->began));
     bool whole = record && (s->limit <= 0 || add_number(record, "limit_share",
                                                         rate * s->flops_per_token / s->limit));
     whole = whole && (!s->scaled || add_number(record, "loss_scale", result->loss_scale));
@@ -173,7 +167,7 @@ static sifr_status record_step(train_monitor *monitor, int64_t step, const sifr_
 sifr_status train_monitor_step(train_monitor *monitor, int64_t step, const sifr_step_result *result,
                                double learning_rate, double seconds, sifr_error *error) {
     const train_monitor_settings *s = &monitor->settings;
-    double now = train_monitor_clock();
+    double now = base_seconds();
     if (result->updated) {
         monitor->loss_sum += result->loss;
         monitor->loss_count++;
@@ -214,7 +208,7 @@ sifr_status train_monitor_evaluation(train_monitor *monitor, int64_t step,
 }
 
 void train_monitor_pause(train_monitor *monitor, double seconds) {
-    monitor->last_record = fmin(train_monitor_clock(), monitor->last_record + seconds);
+    monitor->last_record = fmin(base_seconds(), monitor->last_record + seconds);
 }
 
 bool train_monitor_evaluated(const train_monitor *monitor, int64_t step) {

@@ -67,6 +67,5 @@ json_t *train_monitor_trainer_state(const train_monitor *monitor, int64_t step);
 /* Anonymous memory of this process and its proportional share of what it shares with others through
  * windows, in bytes. */
 uint64_t train_monitor_memory(void);
-double train_monitor_clock(void); /* seconds */
 
 #endif

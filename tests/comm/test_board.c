@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "base/clock.h"
 #include "comm/host/seats.h"
 
 static comm_sighting at(uint32_t number, bool busy, int unit, double since) {
@@ -117,14 +118,14 @@ static void test_neighbours(void **state) {
     assert_true(child >= 0);
     if (child == 0) be_neighbour(&file);
     comm_seat *own = comm_host_own(&host), *other = &host.seats[1];
-    double begun = comm_seconds();
+    double begun = base_seconds();
     assert_true(comm_host_await(other, &other->posted, 1, 20));
     assert_false(comm_host_is_dead(&host, 1));
     assert_false(comm_host_await(other, &other->done, 7, 0.02)); /* asleep, in vain */
     comm_host_advance(&host, &own->posted, 7);
     assert_true(comm_host_await(other, &other->done, 7, 20));
     comm_host_advance(&host, &own->done, 7);
-    assert_true(comm_seconds() - begun < 15); /* woken, not found out when the time was over */
+    assert_true(base_seconds() - begun < 15); /* woken, not found out when the time was over */
     siginfo_t info;                           /* a zombie is dead already */
     assert_int_equal(waitid(P_PID, (id_t)child, &info, WEXITED | WNOWAIT), 0);
     assert_true(comm_host_is_dead(&host, 1));

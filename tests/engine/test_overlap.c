@@ -15,6 +15,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "comm/launcher.h"
 #include "comm/worker.h"
 #include "engine/engine_private.h"
@@ -55,7 +56,7 @@ static sifr_status sleep_instead(void *user, size_t instruction, const device_ca
                                  sifr_error *error) {
     (void)call, (void)error;
     sleeper *s = user;
-    double now = comm_seconds(), start = now - s->busy_until > 1e-3 ? now : s->busy_until;
+    double now = base_seconds(), start = now - s->busy_until > 1e-3 ? now : s->busy_until;
     s->busy_until = start + plan_price(s->schedule, instruction, s->machine);
     double rest = s->busy_until - now;
     if (rest > 5e-5) {
@@ -115,9 +116,9 @@ static sifr_status measure(rank_run *r, const sifr_model *model, sifr_error *err
         sleeper in_place = {s, &machine, 0};
         sifr_step_result step;
         engine_replace_kernels(engine->trainer, sleep_instead, &in_place);
-        double begun = comm_seconds();
+        double begun = base_seconds();
         status = sifr_engine_step(engine, tokens, labels, 1e-3, &step, error);
-        double seconds = comm_seconds() - begun;
+        double seconds = base_seconds() - begun;
         if (seconds < result.measured) result.measured = seconds;
     }
     if (r->out) *r->out = result;

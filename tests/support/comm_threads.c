@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/half.h"
 #include "comm/transport.h"
 #include "comm/worker.h"
@@ -103,7 +104,7 @@ static void broadcast(threads_group *g, comm_task *task) {
 }
 
 static void sleep_until(double time) {
-    double rest = time - comm_seconds();
+    double rest = time - base_seconds();
     if (rest <= 0) return;
     struct timespec span = {.tv_sec = (time_t)rest,
                             .tv_nsec = (long)(1e9 * (rest - (double)(time_t)rest))};
@@ -114,7 +115,7 @@ static sifr_status run(void *user, comm_task *task, sifr_error *error) {
     threads_group *g = user;
     (void)error;
     bool data = task->kind == COMM_TASK_GATHER || task->kind == COMM_TASK_REDUCE;
-    double begun = comm_seconds();
+    double begun = base_seconds();
     if (task->kind == COMM_TASK_REDUCE)
         reduce(g, task);
     else if (task->kind == COMM_TASK_BROADCAST)

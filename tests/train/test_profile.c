@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/random.h"
 #include "engine/engine_private.h"
 #include "plan/pass/passes.h"
@@ -99,7 +100,7 @@ static void test_spread(void **state) {
 /* --- clocks --- */
 
 static double shifted(void *user) {
-    return comm_seconds() + *(const double *)user;
+    return base_seconds() + *(const double *)user;
 }
 
 /* Ranks 1 and 2 run on clocks of their own; rank 2 then says that its clock is rank 0's. */

@@ -15,7 +15,7 @@ typedef struct comm_state {
     bool busy;  /* in it; else it has been over since `since` */
     int32_t of; /* the label's number */
     int64_t step;
-    double since; /* seconds of comm_seconds, which a host's processes share */
+    double since; /* seconds of base_seconds, which a host's processes share */
     char noun[COMM_NOUN];
 } comm_state;
 

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/checked.h"
+#include "base/clock.h"
 
 enum { SPINS = 100 }; /* some microseconds: what a rank that is awake needs to answer */
 
@@ -39,12 +40,12 @@ bool comm_host_await(comm_seat *seat, _Atomic uint32_t *count, uint32_t number, 
         if (has_reached(count, number)) return true;
         spin();
     }
-    double until = comm_seconds() + seconds;
+    double until = base_seconds() + seconds;
     bool reached;
     atomic_fetch_add(&seat->sleepers, 1);
     for (;;) {
         uint32_t seen = atomic_load(count);
-        double rest = until - comm_seconds();
+        double rest = until - base_seconds();
         reached = (int32_t)(seen - number) >= 0;
         if (reached || rest <= 0) break;
         struct timespec limit = {.tv_sec = (time_t)rest,

@@ -34,7 +34,7 @@ typedef struct comm_seat {
     _Atomic uint32_t done;                /* in which it reads nothing of the others' any more */
     _Atomic uint32_t sleepers;            /* others that wait for one of these */
     _Atomic uint32_t leaving;             /* a comm_leaving */
-    _Atomic double runs; /* comm_seconds, when it last looked around while waiting */
+    _Atomic double runs; /* base_seconds, when it last looked around while waiting */
     comm_entry entry;
     comm_post posts[COMM_LINE]; /* of collective n: n modulo COMM_LINE */
 } comm_seat;

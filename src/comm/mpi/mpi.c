@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/checked.h"
+#include "base/clock.h"
 #include "base/heap.h"
 #include "comm/launcher.h"
 #include "comm/mpi/mpi_private.h"
@@ -68,7 +69,7 @@ static sifr_status sum(comm_group *group, int64_t *values, int32_t count, sifr_e
 static bool say_farewell(mpi_group *g) {
     int32_t size = g->base.size, rank = g->base.rank;
     char mine = (char)g->broken, *theirs = (char *)g->sums; /* room enough, and free by now */
-    double begun = comm_seconds();
+    double begun = base_seconds();
     bool well = !g->broken;
     if (g->host.seats)
         atomic_store(&comm_host_own(&g->host)->leaving,
@@ -83,7 +84,7 @@ static bool say_farewell(mpi_group *g) {
     for (;;) {
         int done = 0;
         if (MPI_Testall(2 * size, g->requests, &done, g->statuses)) return false;
-        double waited = comm_seconds() - begun;
+        double waited = base_seconds() - begun;
         if (done) break;
         if (g->broken && waited > 5) return false;
         struct timespec nap = {.tv_nsec = 200000};

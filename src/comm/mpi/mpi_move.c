@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "base/checked.h"
+#include "base/clock.h"
 #include "comm/mpi/mpi_private.h"
 #include "comm/tree.h"
 
@@ -22,7 +23,7 @@ static void doze(double seconds) {
 }
 
 sifr_status comm_mpi_finish(mpi_group *g, MPI_Request *requests, int count, sifr_error *error) {
-    double begun = comm_seconds(), left = 0;
+    double begun = base_seconds(), left = 0;
     for (uint32_t polls = 1;; polls++) {
         int done;
         BASE_TRY(comm_mpi_check(MPI_Testall(count, requests, &done, g->statuses), "ranks", error));
@@ -30,7 +31,7 @@ sifr_status comm_mpi_finish(mpi_group *g, MPI_Request *requests, int count, sifr
         sched_yield();
         if (polls % LOOK_EVERY) continue;
         BASE_TRY(comm_mpi_look(g, begun, &left, error));
-        if (comm_seconds() - begun > brisk) doze(1e-4);
+        if (base_seconds() - begun > brisk) doze(1e-4);
     }
 }
 

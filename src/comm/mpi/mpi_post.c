@@ -1,6 +1,7 @@
 /* Where the operands of a collective lie: said in this rank's seat, read in those of the others. */
 #include <string.h>
 
+#include "base/clock.h"
 #include "comm/mpi/mpi_private.h"
 
 static const double nap = 0.05; /* seconds of sleep between two looks at who lives */
@@ -72,7 +73,7 @@ sifr_status comm_mpi_await(mpi_group *g, int32_t seat, _Atomic uint32_t *count, 
     comm_seat *theirs = &g->host.seats[seat];
     double begun = 0, left = 0;
     while (!comm_host_await(theirs, count, number, nap)) {
-        if (begun == 0) begun = comm_seconds();
+        if (begun == 0) begun = base_seconds();
         if (atomic_load(&theirs->leaving) && !comm_host_await(theirs, count, number, 0))
             return comm_mpi_fail_left(g, g->rank_of[seat], error);
         BASE_TRY(comm_mpi_look(g, begun, &left, error));

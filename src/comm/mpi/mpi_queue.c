@@ -1,6 +1,7 @@
 /* The line of collectives: started by the caller, carried out by the worker's thread. */
 #include <time.h>
 
+#include "base/clock.h"
 #include "comm/mpi/mpi_private.h"
 
 static void doze(double seconds) {
@@ -11,7 +12,7 @@ static void doze(double seconds) {
 
 sifr_status comm_mpi_run(void *user, comm_task *task, sifr_error *error) {
     mpi_group *g = user;
-    double begun = comm_seconds();
+    double begun = base_seconds();
     if (g->broken)
         return base_fail(error, SIFR_LOST_RANK, "%s: an earlier collective failed",
                          comm_mpi_task_name(task));
@@ -21,7 +22,7 @@ sifr_status comm_mpi_run(void *user, comm_task *task, sifr_error *error) {
     if (status != SIFR_OK) g->broken = true;
     if (task->kind == COMM_TASK_GATHER || task->kind == COMM_TASK_REDUCE) {
         double least = g->base.call_seconds + (double)task->delivered * g->base.byte_seconds;
-        double rest = begun + least - comm_seconds();
+        double rest = begun + least - base_seconds();
         if (rest > 0) doze(rest);
     }
     if (status == SIFR_OK) comm_mpi_publish(g, task, false);

@@ -2,6 +2,7 @@
  * others in place. Nothing is over before all have read what they need. */
 #include <string.h>
 
+#include "base/clock.h"
 #include "comm/mpi/mpi_private.h"
 #include "comm/tree.h"
 

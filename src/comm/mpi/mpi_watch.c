@@ -1,5 +1,6 @@
 /* Who lives: what this rank says of itself while it works, and what it finds of the others while it
  * waits. */
+#include "base/clock.h"
 #include "comm/mpi/mpi_private.h"
 
 static const double patience = 3; /* seconds for bytes of a rank that left to arrive */
@@ -9,7 +10,7 @@ void comm_mpi_publish(mpi_group *g, const comm_task *task, bool busy) {
     if (busy)
         g->state = comm_board_begin(task->number, comm_task_operation(task->kind), &task->label);
     g->state.busy = busy;
-    g->state.since = comm_seconds();
+    g->state.since = base_seconds();
     if (!g->host.seats) return;
     comm_board_write(&comm_host_own(&g->host)->entry, &g->state);
     atomic_store(&comm_host_own(&g->host)->runs, g->state.since);
@@ -24,9 +25,9 @@ static void describe(mpi_group *g, char *out, size_t room) {
         g->seen[r].state = comm_board_read(&g->host.seats[seat].entry);
         g->seen[r].dead = comm_host_is_dead(&g->host, seat);
         if (g->seen[r].state.busy)
-            g->seen[r].silent = comm_seconds() - atomic_load(&g->host.seats[seat].runs);
+            g->seen[r].silent = base_seconds() - atomic_load(&g->host.seats[seat].runs);
     }
-    comm_board_describe(g->seen, g->base.size, &g->state, comm_seconds(), out, room);
+    comm_board_describe(g->seen, g->base.size, &g->state, base_seconds(), out, room);
 }
 
 /* A rank that left in good order first unlocks its seat, but says so before. */
@@ -58,7 +59,7 @@ sifr_status comm_mpi_fail_left(const mpi_group *g, int32_t rank, sifr_error *err
 
 sifr_status comm_mpi_look(mpi_group *g, double begun, double *left, sifr_error *error) {
     char name[96], where[512];
-    double now = comm_seconds();
+    double now = base_seconds();
     if (now - g->looked < beat) return SIFR_OK;
     g->looked = now;
     if (g->host.seats) atomic_store(&comm_host_own(&g->host)->runs, now);

@@ -1,8 +1,7 @@
 #include "device/cpu/limits.h"
 
-#include <time.h>
-
 #include "base/checked.h"
+#include "base/clock.h"
 #include "device/cpu/cpu.h"
 
 typedef struct limit_job {
@@ -13,12 +12,6 @@ typedef struct limit_job {
     int64_t count;
     volatile float sink;
 } limit_job;
-
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static void run_loop(void *argument, int64_t tile, int thread) {
     limit_job *job = argument;
@@ -34,9 +27,9 @@ static double measure_loop(device *dev, float (*loop)(int64_t), double operation
     int threads = device_threads(dev);
     double best = 0;
     for (int run = 0; run < RUNS; run++) {
-        double start = now();
+        double start = base_seconds();
         cpu_parallel(dev->team, threads, run_loop, &job);
-        double seconds = now() - start;
+        double seconds = base_seconds() - start;
         double rate = operations * (double)job.rounds * threads / seconds;
         if (rate > best) best = rate;
         if (seconds < 2e-3) job.rounds *= 4;
@@ -69,9 +62,9 @@ sifr_status device_measure(device *dev, void *memory, int64_t bytes, device_limi
                      .count = count};
     *out = (device_limits){0};
     for (int run = 0; run < 3; run++) {
-        double start = now();
+        double start = base_seconds();
         cpu_parallel(dev->team, (count + TRIAD_TILE - 1) / TRIAD_TILE, run_triad, &job);
-        double rate = 3.0 * (double)count * sizeof(float) / (now() - start);
+        double rate = 3.0 * (double)count * sizeof(float) / (base_seconds() - start);
         if (rate > out->bytes) out->bytes = rate;
     }
     if (own) device_give(dev, own, bytes);

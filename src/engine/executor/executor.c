@@ -1,6 +1,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "engine/executor/executor_private.h"
 #include "plan/queries.h"
 
@@ -263,7 +264,7 @@ sifr_status engine_run(engine_executor *e, const engine_step_input *input, engin
     if (e->shared) BASE_TRY(executor_fill_tables(e, error));
     if (s->settings.mode != PLAN_TRAIN) BASE_TRY(count_labels(e, &result->labelled, error));
     bool deferred = e->pending;
-    double before = comm_seconds();
+    double before = base_seconds();
     for (size_t n = 0; n < s->instruction_count; n++) {
         const plan_instruction *i = &s->instructions[n];
         if (i->deferred && !deferred) {
@@ -272,7 +273,7 @@ sifr_status engine_run(engine_executor *e, const engine_step_input *input, engin
             continue;
         }
         BASE_TRY(run_instruction(e, n, input, result, error));
-        double after = comm_seconds();
+        double after = base_seconds();
         e->seconds[n] = (float)(after - before);
         if (e->spans) note_span(e, i, before, after);
         before = after;

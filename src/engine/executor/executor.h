@@ -97,7 +97,7 @@ typedef sifr_status (*engine_kernel)(void *user, size_t instruction, const devic
                                      sifr_error *error);
 void engine_replace_kernels(engine_executor *executor, engine_kernel kernel, void *user);
 
-/* When an instruction ran, by comm_seconds. One that starts a transfer is soon over, and its
+/* When an instruction ran, by base_seconds. One that starts a transfer is soon over, and its
  * communication, disk or copy queue carries that out later: from `begun` to `over`, both 0 for all
  * others. All 0 where it did not run: what is deferred, in the first step. */
 typedef struct engine_span {

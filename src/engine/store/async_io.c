@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/checked.h"
+#include "base/clock.h"
 #include "base/heap.h"
 #include "comm/comm.h"
 #include "engine/store/async_io_private.h"
@@ -71,7 +72,7 @@ static io_block take_block(engine_io *io) {
     io_transfer *t = head_of(io, line);
     int64_t bytes = base_min_i64(io->settings.block_bytes, t->bytes - t->cut);
     io_block block = {t, t->cut, bytes};
-    if (t->cut == 0) t->times.begun = comm_seconds();
+    if (t->cut == 0) t->times.begun = base_seconds();
     t->cut += bytes;
     if (t->cut == t->bytes) leave_line(io, line);
     io->turn = !line;
@@ -99,7 +100,7 @@ void io_finish_block(engine_io *io, const io_block *block, bool failed, int numb
     }
     t->left -= block->bytes;
     if (t->left == 0) {
-        t->times.ended = comm_seconds();
+        t->times.ended = base_seconds();
         pthread_cond_broadcast(&io->changed);
     }
     pthread_mutex_unlock(&io->lock);

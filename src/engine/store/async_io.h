@@ -74,7 +74,7 @@ sifr_status engine_io_start_write(engine_io *io, const engine_io_file *file, int
                                   const void *memory, int64_t bytes, engine_io_handle *handle,
                                   sifr_error *error) SIFR_MUST_CHECK;
 
-/* When a transfer's first block was taken up, and its last one done; by comm_seconds. */
+/* When a transfer's first block was taken up, and its last one done; by base_seconds. */
 typedef struct engine_io_times {
     double begun, ended;
 } engine_io_times;

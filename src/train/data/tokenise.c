@@ -4,9 +4,9 @@
 
 #include <pthread.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "base/checked.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/heap.h"
 #include "base/system.h"
@@ -140,12 +140,6 @@ static void free_slot(tokenise_job *job, tokenise_slot *slot) {
     pthread_mutex_unlock(&job->lock);
 }
 
-static double seconds_now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static sifr_status write_pieces(tokenise_job *job, formats_token_writer *writer, int32_t separator,
                                 const train_progress *progress, double start,
                                 train_tokenised *counts, sifr_error *error) {
@@ -171,13 +165,13 @@ static sifr_status write_pieces(tokenise_job *job, formats_token_writer *writer,
             counts->unfinished += slot->size > 0 && slot->text[slot->size - 1] != '\n';
             invalid = 0;
         }
-        double now = seconds_now();
+        double now = base_seconds();
         if (progress && progress->tell && now - told > 0.1) {
             progress->tell(progress->user, counts->bytes, job->source->bytes, now - start);
             told = now;
         }
     }
-    counts->seconds = seconds_now() - start;
+    counts->seconds = base_seconds() - start;
     return SIFR_OK;
 }
 
@@ -225,7 +219,7 @@ sifr_status train_tokenise(const formats_text_source *source, const formats_toke
                         .changed = PTHREAD_COND_INITIALIZER,
                         .slot_count = (size_t)threads * SLOTS_A_THREAD};
     BASE_TRY_GOTO(status, base_alloc(job.slot_count, sizeof *job.slots, &job.slots, error), done);
-    double start = seconds_now(); /* a short text is done before the first piece is waited for */
+    double start = base_seconds(); /* a short text is done before the first piece is waited for */
     while (started < threads && pthread_create(&workers[started], NULL, work, &job) == 0) started++;
     if (started == 0) {
         status = base_fail(error, SIFR_FAILED, "tokenise: the system refused to start a thread");

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/heap.h"
@@ -23,7 +24,7 @@ typedef struct clock_report {
 
 static double seconds(void *user) {
     (void)user;
-    return comm_seconds();
+    return base_seconds();
 }
 
 /* A boot has its own id, and CLOCK_MONOTONIC is one for all that runs since, but for time

@@ -4,14 +4,14 @@
 
 #include "comm/comm.h"
 
-/* A rank's clock: comm_seconds, but for tests. Clocks with the same `id` are the same one. */
+/* A rank's clock: base_seconds, but for tests. Clocks with the same `id` are the same one. */
 typedef struct train_clock {
     double (*now)(void *user);
     void *user;
     uint64_t id;
 } train_clock;
 
-/* comm_seconds, with an id that ranks of one host (of one running kernel) share. */
+/* base_seconds, with an id that ranks of one host (of one running kernel) share. */
 train_clock train_clock_here(void);
 
 /* Seconds by which each rank's clock is ahead of rank 0's, into ahead[ranks]; all ranks call it and

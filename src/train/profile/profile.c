@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/checked.h"
+#include "base/clock.h"
 #include "base/heap.h"
 #include "train/monitor.h"
 #include "train/profile/memory_report.h"
@@ -108,7 +109,7 @@ static sifr_status write_trace(train_profile *p, sifr_error *error) {
 }
 
 sifr_status train_profile_step(train_profile *p, double seconds, sifr_error *error) {
-    double start = comm_seconds();
+    double start = base_seconds();
     if (p->config->wall_clock_breakdown)
         train_breakdown_add(&p->breakdown, p->engine->training, engine_seconds(p->engine->trainer),
                             p->planned, seconds);
@@ -117,7 +118,7 @@ sifr_status train_profile_step(train_profile *p, double seconds, sifr_error *err
     if (p->engine->steps == p->first_step + 1)
         BASE_TRY(say_memory(p, "after the first step", error));
     if (train_trace_ready(p->trace)) BASE_TRY(write_trace(p, error));
-    p->pause = comm_seconds() - start;
+    p->pause = base_seconds() - start;
     return SIFR_OK;
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/clock.h"
 #include "base/heap.h"
 #include "base/text.h"
 #include "train/profile/clocks.h"
@@ -105,12 +106,12 @@ void train_trace_begin(train_trace *t) {
     if (!t->recording) return;
     size_t count = t->engine->training->instruction_count;
     engine_note_spans(t->engine->trainer, t->spans + (size_t)t->done * count);
-    t->steps[t->done] = (train_trace_step){.number = number, .span = {.start = comm_seconds()}};
+    t->steps[t->done] = (train_trace_step){.number = number, .span = {.start = base_seconds()}};
 }
 
 void train_trace_end(train_trace *t) {
     if (!t || !t->recording) return;
-    t->steps[t->done++].span.end = comm_seconds();
+    t->steps[t->done++].span.end = base_seconds();
     t->recording = false;
     engine_note_spans(t->engine->trainer, NULL);
 }

@@ -1,0 +1,8 @@
+/* The one clock. */
+#ifndef BASE_CLOCK_H
+#define BASE_CLOCK_H
+
+/* CLOCK_MONOTONIC, which all processes of a host share. */
+double base_seconds(void);
+
+#endif
