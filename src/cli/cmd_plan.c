@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "base/heap.h"
+#include "base/process.h"
 #include "base/system.h"
 #include "base/text.h"
 #include "base/topology.h"
@@ -168,7 +169,7 @@ static sifr_status find_limits(const plan_command *command, cli_plan_report *r,
     BASE_TRY(plan_lower(r->model, r->dev, settings, &r->schedule, error));
     r->limits = (cli_plan_limits){.device_bytes = command->device_bytes,
                                   .host_bytes = command->host_bytes,
-                                  .baseline = (int64_t)train_monitor_memory()};
+                                  .baseline = (int64_t)base_process_memory()};
     if (settings->recompute == PLAN_RECOMPUTE_AUTO || command->fit) {
         plan_free(r->schedule);
         r->schedule = NULL;

@@ -2,43 +2,17 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/clock.h"
+#include "base/process.h"
 #include "base/text.h"
-
-/* The figure after `name` in a file of the kernel's, in kilobytes there; 0 where it is not. */
-static uint64_t kernel_figure(const char *path, const char *name) {
-    char line[256];
-    unsigned long long kilobytes = 0;
-    size_t length = strlen(name);
-    FILE *file = fopen(path, "re");
-    if (!file) return 0;
-    while (fgets(line, sizeof line, file)) {
-        if (strncmp(line, name, length) == 0 && sscanf(line + length, "%llu", &kilobytes) == 1)
-            break;
-    }
-    fclose(file);
-    return kilobytes * 1024;
-}
-
-/* The kernel works shares out page by page: it is asked only where something is shared. */
-static uint64_t train_monitor_shared(void) {
-    if (kernel_figure("/proc/self/status", "RssShmem:") == 0) return 0;
-    return kernel_figure("/proc/self/smaps_rollup", "Pss_Shmem:");
-}
-
-uint64_t train_monitor_memory(void) {
-    return kernel_figure("/proc/self/status", "RssAnon:") + train_monitor_shared();
-}
 
 sifr_status train_monitor_open(train_monitor *monitor, const train_monitor_settings *settings,
                                const json_t *state, sifr_error *error) {
     *monitor = (train_monitor){.settings = *settings,
                                .last_eval_loss = NAN,
                                .last_loss = NAN,
-                               .memory = train_monitor_memory()};
+                               .memory = base_process_memory()};
     BASE_TRY(train_metrics_open(&monitor->metrics, settings->output, settings->first_step, error));
     monitor->began = monitor->last_record = base_seconds();
     monitor->last_record_step = settings->first_step;
@@ -133,10 +107,11 @@ static bool is_recorded(const train_monitor *monitor, int64_t step) {
 
 void train_monitor_watch(train_monitor *monitor, int64_t step) {
     if (!is_recorded(monitor, step)) return;
-    uint64_t own = kernel_figure("/proc/self/status", "RssAnon:");
-    monitor->shared = train_monitor_shared();
-    monitor->memory = own + monitor->shared;
-    if (own > monitor->largest_own) monitor->largest_own = own;
+    base_process process;
+    if (!base_process_read(&process)) return;
+    monitor->shared = process.shared;
+    monitor->memory = process.own + process.shared;
+    if (process.own > monitor->largest_own) monitor->largest_own = process.own;
 }
 
 static sifr_status record_step(train_monitor *monitor, int64_t step, const sifr_step_result *result,

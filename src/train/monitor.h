@@ -64,8 +64,4 @@ bool train_monitor_evaluated(const train_monitor *monitor, int64_t step);
 json_t *train_monitor_state(const train_monitor *monitor);
 json_t *train_monitor_trainer_state(const train_monitor *monitor, int64_t step);
 
-/* Anonymous memory of this process and its proportional share of what it shares with others through
- * windows, in bytes. */
-uint64_t train_monitor_memory(void);
-
 #endif

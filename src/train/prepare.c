@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/heap.h"
 #include "base/json.h"
+#include "base/process.h"
 #include "base/text.h"
 #include "formats/tokenizer/tokenizer.h"
 #include "plan/kept.h"
@@ -393,7 +394,7 @@ static sifr_status begin(train_state *t, sifr_error *error) {
 }
 
 sifr_status train_prepare(train_state *t, sifr_error *error) {
-    t->baseline = train_monitor_memory();
+    t->baseline = base_process_memory();
     BASE_TRY(train_agree(t, open_input(t, error), error));
     BASE_TRY(same(t, train_agree_input(t->group, t->config, &t->folder, error)));
     BASE_TRY(create_engine(t, error));

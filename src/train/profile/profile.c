@@ -5,6 +5,7 @@
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/heap.h"
+#include "base/process.h"
 #include "train/monitor.h"
 #include "train/profile/memory_report.h"
 
@@ -67,7 +68,7 @@ void train_profile_close(train_profile *p) {
 
 static sifr_status say_memory(const train_profile *p, const char *when, sifr_error *error) {
     if (!p->config->memory_breakdown) return SIFR_OK;
-    uint64_t memory = train_monitor_memory();
+    uint64_t memory = base_process_memory();
     train_memory_now now = {.measured = memory > p->baseline ? memory - p->baseline : 0,
                             .profiling =
                                 train_trace_bytes(p->trace) + train_comms_log_bytes(p->comms)};

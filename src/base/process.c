@@ -1,0 +1,25 @@
+#include "base/process.h"
+
+#include "base/lines.h"
+
+/* The kernel works shares out page by page: it is asked only where something is shared. Where it
+ * does not divide them, all that is mapped counts. */
+static bool read_shared(uint64_t *out) {
+    if (!base_read_kilobytes("/proc/self/status", "RssShmem", out)) return false;
+    if (*out) base_read_kilobytes("/proc/self/smaps_rollup", "Pss_Shmem", out);
+    return true;
+}
+
+bool base_process_read(base_process *out) {
+    base_process read;
+    if (!base_read_kilobytes("/proc/self/status", "RssAnon", &read.own)) return false;
+    if (!read_shared(&read.shared)) return false;
+    *out = read;
+    return true;
+}
+
+uint64_t base_process_memory(void) {
+    base_process process = {0};
+    base_process_read(&process);
+    return process.own + process.shared;
+}

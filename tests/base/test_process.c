@@ -1,0 +1,107 @@
+/* What this process holds: its own memory and its part of what it shares. */
+#include "base/process.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { TAKEN = 32 << 20, NOISE = 2 << 20 };
+
+static base_process read_now(void) {
+    base_process process;
+    if (!base_process_read(&process)) skip(); /* a sandbox that does not say it */
+    return process;
+}
+
+static char *map(int kind) {
+    char *block = mmap(NULL, TAKEN, PROT_READ | PROT_WRITE, kind | MAP_ANONYMOUS, -1, 0);
+    assert_true(block != MAP_FAILED);
+    return block;
+}
+
+/* Memory counts once it is touched. */
+static void test_own(void **state) {
+    (void)state;
+    base_process before = read_now();
+    assert_in_range(before.own, 1, (uint64_t)1 << 40);
+    char *block = map(MAP_PRIVATE);
+    assert_in_range(read_now().own - before.own + NOISE, 0, 2 * NOISE);
+    memset(block, 1, TAKEN);
+    base_process touched = read_now();
+    assert_in_range(touched.own - before.own, TAKEN - NOISE, TAKEN + NOISE);
+    assert_int_equal(touched.shared, before.shared);
+    munmap(block, TAKEN);
+    assert_in_range(read_now().own - before.own + NOISE, 0, 2 * NOISE);
+}
+
+/* Two processes that both touch a block have half of it each. */
+static void test_shared(void **state) {
+    (void)state;
+    int ends[2];
+    char token = 0;
+    base_process before = read_now();
+    char *block = map(MAP_SHARED);
+    memset(block, 1, TAKEN);
+    base_process alone = read_now();
+    assert_in_range(alone.shared - before.shared, TAKEN - NOISE, TAKEN + NOISE);
+    assert_in_range(alone.own - before.own + NOISE, 0, 2 * NOISE);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        close(ends[0]);
+        memset(block, 2, TAKEN);
+        if (write(ends[1], &token, 1) == 1)
+            (void)!read(ends[1], &token, 1); /* until the parent closes */
+        _exit(0);
+    }
+    close(ends[1]);
+    assert_int_equal(read(ends[0], &token, 1), 1);
+    base_process both = read_now();
+    close(ends[0]);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    assert_in_range(both.shared - before.shared, TAKEN / 2 - NOISE, TAKEN / 2 + NOISE);
+    munmap(block, TAKEN);
+}
+
+static void test_together(void **state) {
+    (void)state;
+    base_process now = read_now();
+    uint64_t together = base_process_memory();
+    assert_in_range(together + NOISE, now.own + now.shared, now.own + now.shared + 2 * NOISE);
+}
+
+/* No file can be opened: nothing is said, and nothing is changed. */
+static void test_unreadable(void **state) {
+    (void)state;
+    struct rlimit files, none;
+    base_process process = {11, 22};
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &files), 0);
+    none = files;
+    none.rlim_cur = 0;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    bool known = base_process_read(&process);
+    uint64_t together = base_process_memory();
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &files), 0);
+    assert_false(known);
+    assert_int_equal(process.own, 11);
+    assert_int_equal(process.shared, 22);
+    assert_int_equal(together, 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_own),
+        cmocka_unit_test(test_shared),
+        cmocka_unit_test(test_together),
+        cmocka_unit_test(test_unreadable),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
