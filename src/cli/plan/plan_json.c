@@ -28,9 +28,9 @@ static json_t *classes_json(const int64_t *bytes) {
 }
 
 static json_t *wire_json(const plan_outcome *stage) {
-    return json_pack("{s:I, s:i, s:I, s:i}", "gathered_bytes", (json_int_t)stage->gathered,
-                     "gathers", (int)stage->gathers, "reduced_bytes", (json_int_t)stage->reduced,
-                     "reductions", (int)stage->reductions);
+    return json_pack("{s:I, s:I, s:I, s:I}", "gathered_bytes", (json_int_t)stage->gathered,
+                     "gathers", (json_int_t)stage->gathers, "reduced_bytes",
+                     (json_int_t)stage->reduced, "reductions", (json_int_t)stage->reductions);
 }
 
 static json_t *time_json(const plan_prediction *p) {

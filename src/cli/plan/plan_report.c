@@ -70,9 +70,9 @@ static void print_ranks(const cli_plan_report *r) {
     printf("ranks        rank %d of %d, %s, ZeRO stage %d, %d thread%s each\n", settings->rank,
            settings->world_size, hosts, settings->stage, device_threads(r->dev),
            device_threads(r->dev) == 1 ? "" : "s");
-    printf("wire         %s in %d gathers, %s in %d reductions, a step and rank\n",
-           base_format_bytes((uint64_t)r->own.gathered, gathered), (int)r->own.gathers,
-           base_format_bytes((uint64_t)r->own.reduced, reduced), (int)r->own.reductions);
+    printf("wire         %s in %lld gathers, %s in %lld reductions, a step and rank\n",
+           base_format_bytes((uint64_t)r->own.gathered, gathered), (long long)r->own.gathers,
+           base_format_bytes((uint64_t)r->own.reduced, reduced), (long long)r->own.reductions);
 }
 
 static void print_time(const cli_plan_report *r) {
@@ -316,7 +316,7 @@ static void print_stages(const cli_plan_report *r) {
     print_row("wire, reductions", reduced);
     printf("%-16s", "calls");
     for (int i = 0; i < CLI_PLAN_STAGES; i++)
-        printf(" %12d", (int)(s[i].gathers + s[i].reductions));
+        printf(" %12lld", (long long)(s[i].gathers + s[i].reductions));
     printf("\n%-16s", "step_order");
     for (int i = 0; i < CLI_PLAN_STAGES; i++) printf(" %12s", order_name(s[i].settings.order));
     printf("\n%-16s", "seconds a step");

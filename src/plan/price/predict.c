@@ -140,11 +140,3 @@ sifr_status plan_predict(const plan_schedule *s, const plan_machine *machine, pl
     free(prices);
     return status;
 }
-
-void plan_wire_calls(const plan_schedule *s, int32_t *gathers, int32_t *reductions) {
-    *gathers = *reductions = 0;
-    for (size_t i = 0; i < s->instruction_count; i++) {
-        *gathers += s->instructions[i].action == PLAN_GATHER;
-        *reductions += s->instructions[i].action == PLAN_REDUCE;
-    }
-}

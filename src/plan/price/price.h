@@ -51,9 +51,6 @@ plan_link plan_link_of(const plan_machine *machine, int32_t world_size);
 sifr_status plan_predict(const plan_schedule *schedule, const plan_machine *machine,
                          plan_prediction *out, float *seconds, sifr_error *error) SIFR_MUST_CHECK;
 
-/* Calls of a step beside plan_wire's bytes. */
-void plan_wire_calls(const plan_schedule *schedule, int32_t *gathers, int32_t *reductions);
-
 /* Operations of all products of a step. */
 double plan_operations(const plan_schedule *schedule);
 

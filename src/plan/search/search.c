@@ -35,7 +35,7 @@ sifr_status plan_assess(const plan_search *search, const plan_schedule *s, plan_
                         sifr_error *error) {
     take_size(search, s, out);
     plan_wire(s, &out->gathered, &out->reduced);
-    plan_wire_calls(s, &out->gathers, &out->reductions);
+    plan_calls(s, &out->gathers, &out->reductions);
     return plan_predict(s, search->machine, &out->predicted, NULL, error);
 }
 

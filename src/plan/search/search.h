@@ -40,7 +40,7 @@ typedef struct plan_outcome {
     int64_t nvme_bytes;    /* on disk */
     int64_t largest_bytes[PLAN_CLASSES]; /* each class where it alone is largest */
     int64_t gathered, reduced;           /* bytes delivered in a step */
-    int32_t gathers, reductions;
+    int64_t gathers, reductions;
     plan_prediction predicted;
 } plan_outcome;
 
