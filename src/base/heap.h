@@ -1,4 +1,5 @@
-/* Heap blocks with checked sizes. Not for use inside a step: see arena.h. */
+/* Heap blocks with checked sizes. Not for use inside a step, which allocates nothing: what a step
+ * needs has its place in the one block that plan/memory.c lays out. */
 #ifndef BASE_HEAP_H
 #define BASE_HEAP_H
 

@@ -1,4 +1,4 @@
-/* What a device offers: memory, queues, and kernels behind one call form.
+/* What a device offers: memory, and kernels behind one call form.
  *
  * A kernel call is data: operands at known places, attributes, and a pointer to the few values that
  * change from step to step. The planner makes calls without addresses, device_prepare() checks one
@@ -39,7 +39,8 @@ typedef struct device_matrix {
 } device_matrix;
 
 /* Tokens are summed into a weight gradient in chunks of this many, in order, and blocks of flat
- * parameters have this many elements: what fixes the bits of sums (design page, promise 1). */
+ * parameters have this many elements: this fixes the bits of sums
+ * (docs/architecture.md, "The same bits"). */
 #define DEVICE_TOKEN_CHUNK 1024
 #define DEVICE_BLOCK 1024
 

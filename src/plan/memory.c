@@ -5,8 +5,8 @@
  * stream) from the top down, everything else from the bottom up. So what is left at the bottom dies
  * in the order of a stack, and the block is as large as the largest sum of both heights.
  *
- * What lives on over the end of the step (pass_defer.c) is a gradient sum at the top, which grows
- * in the backward pass and shrinks in the next step's forward pass, while the bottom does the
+ * What lives on over the end of the step (pass_delay_update.c) is a gradient sum at the top, which
+ * grows in the backward pass and shrinks in the next step's forward pass, while the bottom does the
  * opposite: the top is placed from where that is gone, round over the end of the step.
  */
 #include <stdlib.h>

@@ -43,7 +43,8 @@ bool plan_narrow_gradients(const plan_settings *settings); /* sums of gradients 
 bool plan_has_masters(const plan_settings *settings);      /* beside the parameters */
 device_dtype plan_moment_type(const plan_settings *settings);
 
-/* Index in the global batch of this rank's micro batch (design page, promise 1). */
+/* Index in the global batch of this rank's micro batch. It seeds what is drawn for the micro batch
+ * and places it in the tree of sums, so both are those of one rank with all micro batches. */
 int32_t plan_global_micro_batch(const plan_settings *settings, int32_t rank, int32_t micro_batch);
 
 /* A line for each instruction, for people, through `line` (without newline). */

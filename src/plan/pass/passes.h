@@ -14,7 +14,7 @@ sifr_status plan_lower(const sifr_model *model, device *dev, const plan_settings
 void plan_assign_tiers(plan_schedule *schedule);
 
 /* The ZeRO stage of the settings as a pass over a lowered schedule: which states are slices, where
- * the schedule gathers and reduces (design page, section 5). Nothing for one rank. */
+ * the schedule gathers and reduces (docs/architecture.md, "ZeRO"). Nothing for one rank. */
 sifr_status plan_pass_zero(plan_schedule *schedule, sifr_error *error) SIFR_MUST_CHECK;
 
 /* Stage 3: gathered parameters that are soon used again stay. After plan_pass_zero. */
