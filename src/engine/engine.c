@@ -153,18 +153,23 @@ static sifr_status check_options(const sifr_engine_options *o, sifr_error *error
 }
 
 /* No rank takes anything before all have seen what there is. */
-static sifr_status check_room(sifr_engine *engine, sifr_error *error) {
+static sifr_status check_room(sifr_engine *engine, engine_lack *lack, sifr_error *error) {
     const char *path = engine->options.offload.nvme_path;
+    *lack = ENGINE_LACK_MEMORY;
     sifr_status status = make_plan(engine, error);
     BASE_TRY(comm_agree_status(engine->group, status, error));
     if (!path) return SIFR_OK;
-    return engine_check_disk(engine->group, path, engine->training->nvme_bytes, &engine->cleaned,
-                             error);
+    *lack = ENGINE_LACK_DISK;
+    BASE_TRY(engine_check_disk(engine->group, path, engine->training->nvme_bytes, &engine->cleaned,
+                               error));
+    *lack = ENGINE_LACK_MEMORY; /* for what comes next */
+    return SIFR_OK;
 }
 
 /* The engine takes over `dev`, also where this fails. */
 static sifr_status plan_on(device *dev, const sifr_model *model, const sifr_engine_options *options,
-                           comm_group *group, sifr_engine **out, sifr_error *error) {
+                           comm_group *group, engine_lack *lack, sifr_engine **out,
+                           sifr_error *error) {
     sifr_engine *engine;
     sifr_status status = base_alloc(1, sizeof *engine, &engine, error);
     if (status != SIFR_OK) {
@@ -179,7 +184,7 @@ static sifr_status plan_on(device *dev, const sifr_model *model, const sifr_engi
     BASE_TRY_GOTO(status, check_options(options, error), fail);
     if (options->precision == SIFR_FP16)
         engine->scaler = engine_loss_scaler_begin(&options->loss_scaling);
-    BASE_TRY_GOTO(status, check_room(engine, error), fail);
+    BASE_TRY_GOTO(status, check_room(engine, lack, error), fail);
     *out = engine;
     return SIFR_OK;
 fail:
@@ -187,12 +192,19 @@ fail:
     return status;
 }
 
-sifr_status engine_plan(const sifr_model *model, const sifr_engine_options *options,
-                        comm_group *group, sifr_engine **out, sifr_error *error) {
+static sifr_status plan_here(const sifr_model *model, const sifr_engine_options *options,
+                             comm_group *group, engine_lack *lack, sifr_engine **out,
+                             sifr_error *error) {
     device *dev;
     sifr_status status = device_open_cpu(options->threads, options->isa, &dev, error);
     if (status != SIFR_OK) return comm_agree_status(group, status, error);
-    return plan_on(dev, model, options, group, out, error);
+    return plan_on(dev, model, options, group, lack, out, error);
+}
+
+sifr_status engine_plan(const sifr_model *model, const sifr_engine_options *options,
+                        comm_group *group, sifr_engine **out, sifr_error *error) {
+    engine_lack lack = ENGINE_LACK_MEMORY; /* callers advise for themselves */
+    return plan_here(model, options, group, &lack, out, error);
 }
 
 sifr_status engine_take(sifr_engine *engine, sifr_error *error) {
@@ -223,21 +235,25 @@ sifr_status engine_create_on(device *dev, const sifr_model *model,
                              const sifr_engine_options *options, comm_group *group,
                              sifr_engine **out, sifr_error *error) {
     sifr_engine *engine;
-    BASE_TRY(plan_on(dev, model, options, group, &engine, error));
+    engine_lack lack = ENGINE_LACK_MEMORY;
+    BASE_TRY(plan_on(dev, model, options, group, &lack, &engine, error));
     return take_or_free(engine, out, error);
 }
 
 sifr_status sifr_engine_create(const sifr_model *model, const sifr_engine_options *options,
                                sifr_engine **out, sifr_error *error) {
     comm_group *group;
+    sifr_engine *engine;
+    engine_lack lack = ENGINE_LACK_MEMORY;
     BASE_TRY(comm_open_self(&group, error));
-    sifr_status status = engine_create(model, options, group, out, error);
+    sifr_status status = plan_here(model, options, group, &lack, &engine, error);
+    if (status == SIFR_OK) status = take_or_free(engine, out, error);
     if (status == SIFR_OK) {
         (*out)->own_group = group;
         return SIFR_OK;
     }
     comm_close(group);
-    return engine_advise(PLAN_TRAIN, status, error);
+    return engine_advise(PLAN_TRAIN, lack, status, error);
 }
 
 void sifr_engine_free(sifr_engine *engine) {

@@ -150,8 +150,13 @@ sifr_status engine_check_memory(const plan_schedule *schedule, int32_t ranks,
 sifr_status engine_check_disk(comm_group *group, const char *parent, int64_t bytes,
                               int32_t *cleaned, sifr_error *error) SIFR_MUST_CHECK;
 
-/* Adds what a user of the library may do to the message of SIFR_NO_MEMORY; returns `status`. */
-sifr_status engine_advise(plan_mode mode, sifr_status status, sifr_error *error) SIFR_MUST_CHECK;
+/* What there is too little of, where something ends with SIFR_NO_MEMORY. */
+typedef enum engine_lack { ENGINE_LACK_MEMORY, ENGINE_LACK_DISK } engine_lack;
+
+/* Adds what a user of the library may do to the message of SIFR_NO_MEMORY; returns `status`. What
+ * does not fit on disk says itself what to do. */
+sifr_status engine_advise(plan_mode mode, engine_lack lack, sifr_status status,
+                          sifr_error *error) SIFR_MUST_CHECK;
 
 /* --- model folders: engine_folder.c --- */
 

@@ -31,7 +31,7 @@ static plan_settings settings_of(const engine_inference_options *options) {
 
 static sifr_status check_memory(const plan_schedule *schedule, sifr_error *error) {
     sifr_status status = engine_check_memory(schedule, 1, error);
-    return engine_advise(schedule->settings.mode, status, error);
+    return engine_advise(schedule->settings.mode, ENGINE_LACK_MEMORY, status, error);
 }
 
 sifr_status engine_inference_create(const sifr_model *model,

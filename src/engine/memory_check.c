@@ -17,10 +17,8 @@ static const char *advice(plan_mode mode) {
     }
 }
 
-/* What does not fit on disk says itself what to do. */
-sifr_status engine_advise(plan_mode mode, sifr_status status, sifr_error *error) {
-    bool disk = error && strncmp(error->message, "disk: ", sizeof "disk: " - 1) == 0;
-    if (status != SIFR_NO_MEMORY || !error || disk) return status;
+sifr_status engine_advise(plan_mode mode, engine_lack lack, sifr_status status, sifr_error *error) {
+    if (status != SIFR_NO_MEMORY || !error || lack == ENGINE_LACK_DISK) return status;
     size_t used = strlen(error->message);
     snprintf(error->message + used, sizeof error->message - used, "; %s", advice(mode));
     return status;
