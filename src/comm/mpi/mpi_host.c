@@ -2,7 +2,6 @@
 #include <fcntl.h>
 #include <stdlib.h>
 
-#include "base/clock.h"
 #include "base/heap.h"
 #include "comm/mpi/mpi_private.h"
 
