@@ -158,19 +158,34 @@ def page(machine, parts, command):
     return "\n".join(out).rstrip() + "\n"
 
 
+def compact(data):
+    """JSON with a line for each row: a diff of two reports shows the figures that changed."""
+    def line(value):
+        return json.dumps(value, ensure_ascii=False)
+    parts = []
+    for part in data["parts"]:
+        head = "".join(f"{line(k)}: {line(v)}, " for k, v in part.items() if k != "rows")
+        parts.append("{" + head + '"rows": [\n' + ",\n".join(line(r) for r in part["rows"]) + "]}")
+    head = f'"machine": {line(data["machine"])},\n"command": {line(data["command"])}'
+    return "{" + head + ',\n"parts": [\n' + ",\n".join(parts) + "]}\n"
+
+
 def write(name, machine, parts, command):
-    """NAME.md and NAME.json in bench/results (where NAME is no path). Again after each part: what
-    ends early is not lost."""
+    """NAME.md and NAME.json in bench/results (where NAME is no path): the page and its rows. What
+    was measured beneath them, NAME-raw.json, goes to the cache. Again after each part: what ends
+    early is not lost."""
+    raw = os.path.join(CACHE, os.path.basename(name) + "-raw.json")
     name = os.path.join(ROOT, "bench", "results", name) if os.sep not in name else name
     os.makedirs(os.path.dirname(os.path.abspath(name)), exist_ok=True)
-    data = {"machine": machine, "command": command,
-            "parts": [{**asdict(p), "rows": [{**asdict(r), "reached": r.reached()} for r in p.rows]}
-                      for p in parts]}
+    os.makedirs(CACHE, exist_ok=True)
+    whole = {"machine": machine, "command": command,
+             "parts": [{**asdict(p), "rows": [{**asdict(r), "reached": r.reached()}
+                                              for r in p.rows]} for p in parts]}
+    rows = {**whole, "parts": [{k: v for k, v in p.items() if k != "data"} for p in whole["parts"]]}
     # Where the tree is, and its cache, says nothing.
-    whole = json.dumps(data, indent=1).replace(CACHE + "/", "cache/").replace(ROOT + "/", "")
-    for ending, text in ((".json", whole + "\n"),
-                         (".md", page(machine, parts, command))):
-        path = name + ending
+    rows = compact(rows).replace(CACHE + "/", "cache/").replace(ROOT + "/", "")
+    for path, text in ((raw, json.dumps(whole, indent=1) + "\n"), (name + ".json", rows),
+                       (name + ".md", page(machine, parts, command))):
         with open(path + ".new", "w") as f:
             f.write(text)
         os.rename(path + ".new", path)

@@ -131,6 +131,16 @@ part_ranks.peer_rows(part, "gpt2", "FSDP2", 3, "fp32", names, 10)
 assert [(row.ratio, row.mark) for row in part.rows] == [(None, "2")] and "step 1" in \
     part.rows[0].note
 
+# What is stored: the rows, a line each. What lies beneath them goes to the cache.
+part = r.Part("x", "X", rows=[r.Row("a", ratio=1.0, mark="0.5"), r.Row("b")], data={"runs": [1, 2]})
+here = {"begun": "", "commit": "", "sifr": "", "processor": "", "instructions": [], "cores": 1,
+        "memory_bytes": 1, "kernel": "", "huge_pages": "", "compiler": "", "mpi": "", "python": ""}
+r.write("./stored", here, [part], "bench/run")
+stored, raw = json.load(open("stored.json")), json.load(open(r.CACHE + "/stored-raw.json"))
+assert "data" not in stored["parts"][0] and raw["parts"][0]["data"] == {"runs": [1, 2]}
+assert [row["reached"] for row in stored["parts"][0]["rows"]] == [True, None]
+assert len(open("stored.json").read().splitlines()) == 6, open("stored.json").read()
+
 # The short form: what falls below the kept share by more than the tolerance fails, after a second
 # look; where nothing is kept of a machine, nothing is compared, and a line says so.
 class Inputs: tiny = False
