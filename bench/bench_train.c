@@ -226,7 +226,7 @@ static void add_instructions(train_side *side, double own[2]) {
         if (s->instructions[i].call < 0) continue;
         const device_call *call = &s->calls[s->instructions[i].call];
         double count, bytes;
-        plan_cost(call, &count, &bytes);
+        plan_cost(s, call, &count, &bytes);
         side->kernels[call->kernel] += (double)seconds[i];
         side->operations[call->kernel] += count;
     }

@@ -1,10 +1,5 @@
-/* What is counted over ops. */
+/* What is counted over ops, by their rows. */
 #include "model/description.h"
-
-double model_product_operations(const sifr_model *model, const model_node *node, int64_t tokens) {
-    const model_weight *w = &model->weights[node->w[0]];
-    return 2.0 * (double)tokens * (double)w->rows * (double)w->columns;
-}
 
 bool model_numbers_rows(const model_node *node, int32_t value) {
     for (int i = 0; value >= 0 && i < DEVICE_INPUTS; i++) {
@@ -13,15 +8,69 @@ bool model_numbers_rows(const model_node *node, int32_t value) {
     return false;
 }
 
+double model_product_operations(const device_call *call, bool full) {
+    (void)full;
+    return 2.0 * (double)call->x[0].rows * ((double)call->w[0].rows * (double)call->w[0].columns);
+}
+
+/* The op that a call runs; NULL: none. */
+static const model_op *op_of(const sifr_model *model, const device_call *call) {
+    const model_op *op = model->nodes[call->attributes.op].op;
+    device_kernel kernel = call->kernel;
+    bool runs = kernel == op->forward || kernel == op->backward ||
+                (op->caches && kernel == op->cached) || (op->makes_loss && kernel == op->logits);
+    return runs ? op : NULL;
+}
+
+double model_matrix_bytes(const device_matrix *m) {
+    return (double)m->rows * (double)m->columns * (double)device_dtype_bytes(m->dtype);
+}
+
+/* Each operand once; what is added to is read and written. */
+static double operand_bytes(const device_call *call) {
+    double bytes = model_matrix_bytes(&call->y) + model_matrix_bytes(&call->dy);
+    for (int i = 0; i < DEVICE_INPUTS; i++)
+        bytes += model_matrix_bytes(&call->x[i]) +
+                 model_matrix_bytes(&call->dx[i]) * (call->accumulate[i] ? 2 : 1);
+    for (int i = 0; i < DEVICE_WEIGHTS; i++)
+        bytes += model_matrix_bytes(&call->w[i]) + model_matrix_bytes(&call->dw[i]);
+    for (int i = 0; i < DEVICE_SAVED; i++) bytes += model_matrix_bytes(&call->saved[i]);
+    return bytes;
+}
+
+model_cost model_call_cost(const sifr_model *model, const device_call *call) {
+    const model_op *op = op_of(model, call);
+    model_cost cost = {.bytes = operand_bytes(call)};
+    if (!op || !op->operations) return cost;
+    cost.operations = op->operations(call, false);
+    if (call->kernel == op->backward) cost.operations *= op->backward_factor;
+    return cost;
+}
+
+/* The shapes of a node's forward call on one sequence. */
+static device_call forward_shapes(const sifr_model *model, const model_node *node, int64_t length) {
+    device_call call = {.kernel = node->op->forward, .attributes = node->attributes};
+    model_extent extent = {.sequences = 1, .length = length, .training = true};
+    if (node->op->complete) node->op->complete(&call.attributes, &extent);
+    for (int i = 0; i < DEVICE_INPUTS && node->x[i] >= 0; i++) {
+        call.x[i].rows = length;
+        call.x[i].columns = model->values[node->x[i]].columns;
+    }
+    for (int i = 0; i < DEVICE_WEIGHTS && node->w[i] >= 0; i++) {
+        call.w[i].rows = model->weights[node->w[i]].rows;
+        call.w[i].columns = model->weights[node->w[i]].columns;
+    }
+    call.y.rows = length;
+    call.y.columns = model->values[node->y].columns;
+    return call;
+}
+
 double model_training_flops(const sifr_model *model, int64_t length) {
-    double products = 0, attention = 0;
+    double forward = 0;
     for (size_t i = 0; i < model->node_count; i++) {
         const model_node *node = &model->nodes[i];
-        if (node->op == &model_op_linear || node->op == &model_op_head_loss) {
-            products += model_product_operations(model, node, 1);
-        } else if (node->op == &model_op_attention) {
-            attention += 12.0 * (double)length * (double)model->values[node->y].columns;
-        }
+        device_call call = forward_shapes(model, node, length);
+        if (node->op->operations) forward += node->op->operations(&call, true);
     }
-    return 3 * products + attention;
+    return 3 * forward / (double)length;
 }

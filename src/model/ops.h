@@ -32,6 +32,7 @@ typedef struct model_op {
     device_kernel forward, backward; /* DEVICE_KERNELS: none */
     bool caches; /* in generation `cached` runs in place of forward: it keeps x1 and x2 in caches */
     device_kernel cached;
+    device_kernel logits;   /* with makes_loss: y = x0 w0^T, where the logits are asked for */
     int keep;               /* what backward reads beside dy */
     int gradients;          /* bit i: input i has a gradient */
     bool in_place;          /* y may take x0's place */
@@ -48,8 +49,10 @@ typedef struct model_op {
     void (*complete)(device_attributes *attributes, const model_extent *extent);
     /* FP32 values kept per call, as rows x columns; NULL: none */
     void (*saved)(const struct model_node *node, int64_t tokens, int64_t *rows, int64_t *columns);
-    /* Floating-point operations of the forward call; `backward_factor` times that for backward. */
-    double (*operations)(const sifr_model *model, const struct model_node *node, int64_t tokens);
+    /* Floating-point operations of the products of a forward call, from its shapes alone; NULL: it
+     * has no products. `full`: pairs of tokens that a causal mask leaves out count as well. */
+    double (*operations)(const device_call *call, bool full);
+    /* A backward call takes so many times that, with what its kernel computes again. */
     double backward_factor;
 } model_op;
 
@@ -57,13 +60,22 @@ extern const model_op model_op_embedding, model_op_linear, model_op_layer_norm, 
     model_op_rope, model_op_attention, model_op_gelu, model_op_silu_gate, model_op_add,
     model_op_multiply, model_op_dropout, model_op_head_loss;
 
-/* Operations of a product with w0: for rows of ops. */
-double model_product_operations(const sifr_model *model, const struct model_node *node,
-                                int64_t tokens);
+/* operations of an op that is one product of x0 with w0. */
+double model_product_operations(const device_call *call, bool full);
+
+/* Of a matrix; 0 where the operand is not there. */
+double model_matrix_bytes(const device_matrix *m);
+
+/* What a call takes, forward or backward: operations of products, and bytes that it must read or
+ * write at least once. A call that runs no op (a copy, a sum, an update) has no products. */
+typedef struct model_cost {
+    double operations, bytes;
+} model_cost;
+model_cost model_call_cost(const sifr_model *model, const device_call *call);
 
 /* Floating-point operations a token in a training step, the field's own count: 6 x (parameters in
- * products) + 12 x layers x length x width, full attention counted (Kaplan et al. 2020; PaLM, app.
- * B). */
+ * products) + 12 x layers x length x width (Kaplan et al. 2020; PaLM, app. B). That is three times
+ * the forward operations of every op, full attention counted, and nothing computed again. */
 double model_training_flops(const sifr_model *model, int64_t length);
 
 #endif

@@ -7,13 +7,19 @@ static void saved_attention(const model_node *node, int64_t tokens, int64_t *row
     *columns = tokens;
 }
 
-/* Scores and weighted sum, half of the square for each token on average. */
-static double attention_operations(const sifr_model *model, const model_node *node,
-                                   int64_t tokens) {
-    const device_attributes *a = &node->attributes;
-    (void)model;
-    return 2.0 * (double)tokens * (double)a->attention.length * a->attention.heads *
-           a->attention.head_dim;
+/* Pairs of a query and a key that are looked at. */
+static double pairs(const device_call *call, bool full) {
+    double length = (double)call->attributes.attention.length;
+    double sequences = (double)call->attributes.attention.sequences;
+    if (call->kernel == DEVICE_ATTENTION_CACHED) return (double)call->x[0].rows * length;
+    return full ? sequences * length * length : sequences * length * (length + 1) / 2;
+}
+
+/* Scores and the weighted sum: two products of 2 x head_dim a pair and head. */
+static double attention_operations(const device_call *call, bool full) {
+    const device_attributes *a = &call->attributes;
+    double width = (double)a->attention.heads * (double)a->attention.head_dim;
+    return 4 * pairs(call, full) * width;
 }
 
 static void note_extent(device_attributes *attributes, const model_extent *extent) {
@@ -30,7 +36,7 @@ const model_op model_op_attention = {
     .gradients = 7,
     .saved = saved_attention,
     .operations = attention_operations,
-    .backward_factor = 2.5,
+    .backward_factor = 2.5, /* five products: the scores are computed again */
     .caches = true,
     .cached = DEVICE_ATTENTION_CACHED,
     .complete = note_extent,

@@ -8,8 +8,9 @@ const model_op model_op_head_loss = {
     .keep = MODEL_KEEP_X0 | MODEL_KEEP_X1 | MODEL_KEEP_W0,
     .gradients = 1,
     .operations = model_product_operations,
-    .backward_factor = 3,
+    .backward_factor = 3, /* of dx, of dw, and the forward product: it makes the loss as well */
     .makes_loss = true,
+    .logits = DEVICE_LINEAR,
     .row_numbers = 1 << 1, /* the labels */
 };
 

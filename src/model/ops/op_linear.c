@@ -13,7 +13,7 @@ const model_op model_op_linear = {
     .gradients = 1,
     .accumulates = true,
     .operations = model_product_operations,
-    .backward_factor = 2,
+    .backward_factor = 2, /* of dx and of dw */
     .by_row = true,
     .complete = note_whole,
 };

@@ -73,7 +73,7 @@ sifr_status lower_logits(lower_state *state, int32_t n, sifr_error *error) {
     plan_schedule *s = state->s;
     device_call call;
     memset(&call, 0, sizeof call);
-    call.kernel = DEVICE_LINEAR;
+    call.kernel = node->op->logits;
     call.attributes.op = node->attributes.op;
     lower_operand x = lower_locate(state, node->x[0]);
     if (s->settings.mode == PLAN_GENERATE) { /* only the last token is asked what comes next */

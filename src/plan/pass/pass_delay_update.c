@@ -137,7 +137,7 @@ static void find_computed(defer_state *d) {
         const plan_instruction *in = &d->old.instructions[i];
         d->computed[i] = sum;
         if (d->late[i] || in->call < 0) continue;
-        plan_cost(&d->s->calls[in->call], &operations, &bytes);
+        plan_cost(d->s, &d->s->calls[in->call], &operations, &bytes);
         sum += operations;
     }
     d->end = i;

@@ -33,7 +33,7 @@ plan_link plan_link_of(const plan_machine *machine, int32_t world_size) {
 static double call_price(const plan_schedule *s, const device_call *call,
                          const plan_machine *machine) {
     double operations, bytes;
-    plan_cost(call, &operations, &bytes);
+    plan_cost(s, call, &operations, &bytes);
     bool narrow = s->settings.dtype == DEVICE_BF16 && machine->bf16_operations > 0;
     double computing = operations / (narrow ? machine->bf16_operations : machine->fp32_operations);
     double moving = bytes / machine->memory_bytes;

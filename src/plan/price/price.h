@@ -32,8 +32,10 @@ typedef struct plan_prediction {
     double waiting;                              /* of the computing queue for the others */
 } plan_prediction;
 
-/* Floating-point operations of products, and bytes that a call must read or write at least once. */
-void plan_cost(const device_call *call, double *operations, double *bytes);
+/* Floating-point operations of products, and bytes that a call must read or write at least once, as
+ * the rows of ops have it (model_call_cost); and what the update and sums write in place. */
+void plan_cost(const plan_schedule *schedule, const device_call *call, double *operations,
+               double *bytes);
 
 /* Predicted seconds of instruction `index` on its own queue: of a kernel the longer of computing
  * and moving, of a transfer latency and bytes; a wait takes none of its own. */
