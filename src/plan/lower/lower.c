@@ -111,7 +111,7 @@ static sifr_status recompute_segment(lower_state *state, int32_t last, int32_t m
     for (int32_t u = segment_start(state, last); u < last; u++) {
         for (int32_t j = 0; j < count; j++) {
             state->micro_batch = micro_batch + j;
-            BASE_TRY(recompute_unit(state, u, state->passes, error));
+            BASE_TRY(recompute_unit(state, u, state->feeds_other_units, error));
         }
     }
     return SIFR_OK;
@@ -228,7 +228,7 @@ static sifr_status allocate(lower_state *state, sifr_error *error) {
     BASE_TRY(base_alloc(k, sizeof *s->losses, &s->losses, error));
     BASE_TRY(base_alloc(nodes * 2, sizeof *s->caches, &s->caches, error));
 
-    BASE_TRY(base_alloc(values * sets, sizeof *state->where, &state->where, error));
+    BASE_TRY(base_alloc(values * sets, sizeof *state->buffer_of, &state->buffer_of, error));
     BASE_TRY(base_alloc(nodes * sets, sizeof *state->saved, &state->saved, error));
     BASE_TRY(base_alloc(values * sets, sizeof *state->local, &state->local, error));
     BASE_TRY(base_alloc(values * sets, sizeof *state->gradient, &state->gradient, error));
@@ -236,8 +236,8 @@ static sifr_status allocate(lower_state *state, sifr_error *error) {
     BASE_TRY(base_alloc(2 * nodes, sizeof *state->forward_calls, &state->forward_calls, error));
     BASE_TRY(base_alloc(2 * nodes, sizeof *state->backward_calls, &state->backward_calls, error));
     BASE_TRY(base_alloc(nodes, sizeof *state->in_place, &state->in_place, error));
-    BASE_TRY(base_alloc(nodes, sizeof *state->again, &state->again, error));
-    BASE_TRY(base_alloc(nodes, sizeof *state->passes, &state->passes, error));
+    BASE_TRY(base_alloc(nodes, sizeof *state->recompute, &state->recompute, error));
+    BASE_TRY(base_alloc(nodes, sizeof *state->feeds_other_units, &state->feeds_other_units, error));
     BASE_TRY(base_alloc(nodes, sizeof *state->carries, &state->carries, error));
     BASE_TRY(base_alloc(values, sizeof *state->mixed, &state->mixed, error));
     BASE_TRY(base_alloc(model->weight_count, sizeof *state->weight_written, &state->weight_written,
@@ -249,12 +249,26 @@ static sifr_status allocate(lower_state *state, sifr_error *error) {
 }
 
 static void release(lower_state *state) {
-    void *const blocks[] = {
-        state->where,          state->saved,          state->gradient, state->places,
-        state->forward_calls,  state->backward_calls, state->in_place, state->again,
-        state->mixed,          state->slice_written,  state->slot_of,  state->sums,
-        state->sum_buffers,    state->uses,           state->use_of,   state->fresh,
-        state->weight_written, state->carries,        state->passes,   state->local};
+    void *const blocks[] = {state->buffer_of,
+                            state->saved,
+                            state->gradient,
+                            state->places,
+                            state->forward_calls,
+                            state->backward_calls,
+                            state->in_place,
+                            state->recompute,
+                            state->mixed,
+                            state->slice_written,
+                            state->slot_of,
+                            state->sums,
+                            state->sum_buffers,
+                            state->uses,
+                            state->use_of,
+                            state->fresh,
+                            state->weight_written,
+                            state->carries,
+                            state->feeds_other_units,
+                            state->local};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) free(blocks[i]);
     lower_free_tiles(state);
 }

@@ -41,8 +41,8 @@ typedef struct lower_tiles {
     int64_t rows;    /* of a tile; 0: nothing is tiled */
     int32_t *region; /* by node; -1: of none */
     bool *inner;     /* by node: no node outside of its region reads what it makes */
-    /* By node: what of `again` runs before the unit's backward pass, in whole where others read it,
-     * and what in the region's backward pass, a tile at a time. */
+    /* By node: what of `recompute` runs before the unit's backward pass, in whole where others read
+     * it, and what in the region's backward pass, a tile at a time. */
     bool *early, *late;
     /* Places of whole gradients in the order in which the first tile makes them: the other tiles
      * write their rows of the same ones. */
@@ -62,10 +62,10 @@ typedef struct lower_state {
     const bool *recomputing; /* by node: those that are run again now; NULL: the pass itself */
 
     /* By micro batch (one set where the order is "batch") and value or node. */
-    int32_t *where;    /* value -> buffer */
-    int32_t *saved;    /* node -> buffer of what its forward kept */
-    bool *local;       /* value -> whether that buffer, and saved, have one tile's rows only */
-    int32_t *gradient; /* value -> place, -1 while no consumer has written it */
+    int32_t *buffer_of; /* value -> buffer */
+    int32_t *saved;     /* node -> buffer of what its forward kept */
+    bool *local;        /* value -> whether that buffer, and saved, have one tile's rows only */
+    int32_t *gradient;  /* value -> place, -1 while no consumer has written it */
 
     lower_place *places;
     size_t place_count, place_room;
@@ -74,8 +74,8 @@ typedef struct lower_state {
     int32_t *forward_calls, *backward_calls;
     bool *in_place;
     const bool *kept; /* by node: what it makes lives on for the backward pass; NULL: of none */
-    bool *again;      /* by node: to be run again before its unit's backward pass */
-    bool *passes;     /* by node: other units read what it makes, or what is made of that */
+    bool *recompute;  /* by node: to be run again before its unit's backward pass */
+    bool *feeds_other_units; /* by node: other units read what it makes, or what is made of that */
     bool *carries; /* by node: a trained weight is in it or before it, so it has a backward pass */
 
     lower_tiles tiles;
@@ -105,7 +105,7 @@ typedef struct lower_operand {
     device_matrix matrix;
 } lower_operand;
 
-/* The set of the current micro batch: index into where, saved and gradient. */
+/* The set of the current micro batch: index into buffer_of, saved and gradient. */
 size_t lower_value(const lower_state *state, int32_t value);
 size_t lower_node(const lower_state *state, int32_t node);
 
@@ -136,10 +136,10 @@ sifr_status lower_emit(lower_state *state, plan_action action, int32_t unit, int
                        const device_call *call, int32_t *cached, bool accumulate_dw,
                        sifr_error *error) SIFR_MUST_CHECK;
 
-/* Fills in_place, mixed, carries, again and passes. */
+/* Fills in_place, mixed, carries, recompute and feeds_other_units. */
 sifr_status lower_analyse(lower_state *state, sifr_error *error) SIFR_MUST_CHECK;
-/* again, for the nodes of one unit, by `kept`. After lower_analyse. */
-void lower_find_again(lower_state *state, int32_t unit);
+/* recompute, for the nodes of one unit, by `kept`. After lower_analyse. */
+void lower_find_recompute(lower_state *state, int32_t unit);
 
 /* Regions, and what runs again when. After lower_analyse; rows of a tile by the settings. */
 sifr_status lower_find_tiles(lower_state *state, sifr_error *error) SIFR_MUST_CHECK;

@@ -58,34 +58,34 @@ static sifr_status find_mixed(lower_state *state, const int32_t *uses, sifr_erro
 
 /* Nodes whose output or kept statistics the backward pass of their own unit reads, and, from the
  * last to the first, those that these need; what is kept, and what is before it, apart. */
-void lower_find_again(lower_state *state, int32_t unit) {
+void lower_find_recompute(lower_state *state, int32_t unit) {
     const sifr_model *model = state->model;
     const model_unit *u = &model->units[unit];
-    bool *again = state->again;
-    for (int32_t n = u->first_node; n < u->first_node + u->nodes; n++) again[n] = false;
+    bool *recompute = state->recompute;
+    for (int32_t n = u->first_node; n < u->first_node + u->nodes; n++) recompute[n] = false;
     for (int32_t n = u->first_node + u->nodes - 1; n >= u->first_node; n--) {
         const model_node *node = &model->nodes[n];
         int keep = state->carries[n] ? node->op->keep : 0;
         bool read =
-            again[n] || node->op->makes_loss || (keep & (MODEL_KEEP_Y | MODEL_KEEP_SAVED)) != 0;
-        again[n] = read && !(state->kept && state->kept[n]);
+            recompute[n] || node->op->makes_loss || (keep & (MODEL_KEEP_Y | MODEL_KEEP_SAVED)) != 0;
+        recompute[n] = read && !(state->kept && state->kept[n]);
         for (int x = 0; x < DEVICE_INPUTS && node->x[x] >= 0; x++) {
             const model_value *value = &model->values[node->x[x]];
-            bool wanted = again[n] || (keep & (MODEL_KEEP_X0 << x));
-            if (wanted && value->node >= 0 && value->unit == unit) again[value->node] = true;
+            bool wanted = recompute[n] || (keep & (MODEL_KEEP_X0 << x));
+            if (wanted && value->node >= 0 && value->unit == unit) recompute[value->node] = true;
         }
     }
 }
 
-/* What other units read, and, from the last to the first, what that is made of. */
-static void find_passes(lower_state *state) {
+/* Marks every node whose result another unit reads, and all nodes that are needed to make it. */
+static void find_feeders(lower_state *state) {
     const sifr_model *model = state->model;
     for (size_t i = model->node_count; i-- > 0;) {
         const model_node *node = &model->nodes[i];
         for (int x = 0; x < DEVICE_INPUTS && node->x[x] >= 0; x++) {
             const model_value *value = &model->values[node->x[x]];
-            bool wanted = state->passes[i] || value->unit != node->unit;
-            if (wanted && value->node >= 0) state->passes[value->node] = true;
+            bool wanted = state->feeds_other_units[i] || value->unit != node->unit;
+            if (wanted && value->node >= 0) state->feeds_other_units[value->node] = true;
         }
     }
 }
@@ -116,8 +116,8 @@ sifr_status lower_analyse(lower_state *state, sifr_error *error) {
         }
     }
     find_carriers(state);
-    for (int32_t u = 0; u < (int32_t)model->unit_count; u++) lower_find_again(state, u);
-    find_passes(state);
+    for (int32_t u = 0; u < (int32_t)model->unit_count; u++) lower_find_recompute(state, u);
+    find_feeders(state);
     sifr_status status = find_mixed(state, uses, error);
     for (size_t v = 0; v < model->value_count; v++) { /* a slice reads its base */
         if (model->values[v].base >= 0) uses[model->values[v].base] += uses[v];

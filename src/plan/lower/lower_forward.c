@@ -39,13 +39,13 @@ sifr_status lower_forward(lower_state *state, int32_t n, sifr_error *error) {
     }
 
     const model_value *y = &state->model->values[node->y];
-    int32_t *place = &state->where[lower_value(state, node->y)];
+    int32_t *place = &state->buffer_of[lower_value(state, node->y)];
     bool local = lower_is_local(state, n);
     bool fresh = local || state->part.tile == 0; /* else the first tile made the buffer */
     if (y->kind == MODEL_VALUE_ACTIVATION) {
         state->local[lower_value(state, node->y)] = local;
         if (state->in_place[n]) {
-            *place = state->where[lower_value(state, node->x[0])];
+            *place = state->buffer_of[lower_value(state, node->x[0])];
         } else if (fresh) {
             BASE_TRY(plan_add_buffer(s, PLAN_ACTIVATIONS,
                                      lower_rows(state, local) * y->columns * state->element,

@@ -45,8 +45,8 @@ static sifr_status take_facts(keep_state *k, const sifr_model *model, sifr_error
     facts->model = model;
     BASE_TRY(base_alloc(nodes, sizeof *facts->in_place, &facts->in_place, error));
     BASE_TRY(base_alloc(nodes, sizeof *facts->carries, &facts->carries, error));
-    BASE_TRY(base_alloc(nodes, sizeof *facts->again, &facts->again, error));
-    BASE_TRY(base_alloc(nodes, sizeof *facts->passes, &facts->passes, error));
+    BASE_TRY(base_alloc(nodes, sizeof *facts->recompute, &facts->recompute, error));
+    BASE_TRY(base_alloc(nodes, sizeof *facts->feeds_other_units, &facts->feeds_other_units, error));
     BASE_TRY(base_alloc(model->value_count, sizeof *facts->mixed, &facts->mixed, error));
     BASE_TRY(base_alloc(nodes, sizeof *k->kept, &k->kept, error));
     BASE_TRY(base_alloc(nodes, sizeof *k->first, &k->first, error));
@@ -65,9 +65,10 @@ static sifr_status take_facts(keep_state *k, const sifr_model *model, sifr_error
 }
 
 static void release(keep_state *k) {
-    void *const blocks[] = {k->facts.in_place, k->facts.carries, k->facts.again, k->facts.passes,
-                            k->facts.mixed,    k->kept,          k->first,       k->seconds,
-                            k->bytes,          k->like,          k->order,       k->before};
+    void *const blocks[] = {
+        k->facts.in_place, k->facts.carries, k->facts.recompute, k->facts.feeds_other_units,
+        k->facts.mixed,    k->kept,          k->first,           k->seconds,
+        k->bytes,          k->like,          k->order,           k->before};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) free(blocks[i]);
 }
 
@@ -93,7 +94,7 @@ static bool is_like(const keep_state *k, const model_unit *a, const model_unit *
     for (int32_t i = 0; i < a->nodes; i++) {
         int32_t x = a->first_node + i, y = b->first_node + i;
         bool alike = nodes[x].op == nodes[y].op && k->seconds[x] == k->seconds[y] &&
-                     k->bytes[x] == k->bytes[y] && k->facts.again[x] == k->facts.again[y] &&
+                     k->bytes[x] == k->bytes[y] && k->facts.recompute[x] == k->facts.recompute[y] &&
                      k->first[x] - a->first_node == k->first[y] - b->first_node;
         if (!alike) return false;
     }
@@ -123,9 +124,9 @@ static void keep(keep_state *k, int32_t first, bool kept) {
 static double time_again(keep_state *k, int32_t unit) {
     const model_unit *u = &k->facts.model->units[unit];
     double sum = 0;
-    lower_find_again(&k->facts, unit);
+    lower_find_recompute(&k->facts, unit);
     for (int32_t n = u->first_node; n < u->first_node + u->nodes; n++) {
-        if (k->facts.again[n]) sum += k->seconds[n];
+        if (k->facts.recompute[n]) sum += k->seconds[n];
     }
     return sum;
 }

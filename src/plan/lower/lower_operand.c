@@ -65,12 +65,12 @@ lower_operand lower_locate(const lower_state *state, int32_t value) {
         break;
     case MODEL_VALUE_ACTIVATION:
         if (v->base >= 0) {
-            out.buffer = state->where[lower_value(state, v->base)];
+            out.buffer = state->buffer_of[lower_value(state, v->base)];
             out.offset = v->first * state->element;
             out.matrix.stride = state->model->values[v->base].columns;
             local = state->local[lower_value(state, v->base)];
         } else {
-            out.buffer = state->where[lower_value(state, value)];
+            out.buffer = state->buffer_of[lower_value(state, value)];
             local = state->local[lower_value(state, value)];
         }
         break;

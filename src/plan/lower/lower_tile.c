@@ -113,14 +113,14 @@ static void find_times(lower_state *state, int32_t unit) {
     for (int32_t n = u->first_node + u->nodes - 1; n >= u->first_node; n--) {
         const model_node *node = &model->nodes[n];
         int keep = state->carries[n] ? node->op->keep : 0;
-        bool again = state->again[n];
+        bool recompute = state->recompute[n];
         if (tiles->region[n] < 0) {
-            tiles->early[n] = again;
+            tiles->early[n] = recompute;
         } else {
             bool there = tiles->early[n] && !tiles->inner[n];
             bool read = tiles->late[n] || (keep & (MODEL_KEEP_Y | MODEL_KEEP_SAVED));
-            tiles->early[n] = again && tiles->early[n];
-            tiles->late[n] = again && read && !there;
+            tiles->early[n] = recompute && tiles->early[n];
+            tiles->late[n] = recompute && read && !there;
         }
         for (int x = 0; x < DEVICE_INPUTS && node->x[x] >= 0; x++) ask(state, n, x, keep);
     }
