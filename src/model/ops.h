@@ -26,7 +26,7 @@ typedef struct model_extent {
     bool training;
 } model_extent;
 
-/* A row. What it leaves out is 0, which is always the careful choice. */
+/* A row. It has a name and both kernels; what else it leaves out it does not do or have. */
 typedef struct model_op {
     const char *name;
     device_kernel forward, backward; /* DEVICE_KERNELS: none */
@@ -39,7 +39,8 @@ typedef struct model_op {
     bool backward_in_place; /* dx0 may take dy's place */
     bool accumulates;       /* backward can add to dx */
     /* A row of y follows from the same row of its inputs, and of dx from that of dy, whatever rows
-     * are beside it: a tile of rows can go through alone. dw is summed by chunks of tokens. */
+     * are beside it: a tile of rows can go through alone. dw is summed by chunks of tokens. An op
+     * that does not say so is never tiled. */
     bool by_row;
     bool shares_gradient; /* dy is the gradient of each input: no backward kernel runs */
     bool makes_loss;      /* y is the loss: it ends a model, has no dy, and backward makes y too */
