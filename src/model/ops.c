@@ -41,6 +41,7 @@ static double operand_bytes(const device_call *call) {
 model_cost model_call_cost(const sifr_model *model, const device_call *call) {
     const model_op *op = op_of(model, call);
     model_cost cost = {.bytes = operand_bytes(call)};
+    if (op && op->untouched) cost.bytes -= op->untouched(call);
     if (!op || !op->operations) return cost;
     cost.operations = op->operations(call, false);
     if (call->kernel == op->backward) cost.operations *= op->backward_factor;

@@ -55,6 +55,8 @@ typedef struct model_op {
     double (*operations)(const device_call *call, bool full);
     /* A backward call takes so many times that, with what its kernel computes again. */
     double backward_factor;
+    /* Bytes of operands that a call leaves alone; NULL: it reads or writes all of them once. */
+    double (*untouched)(const device_call *call);
 } model_op;
 
 extern const model_op model_op_embedding, model_op_linear, model_op_layer_norm, model_op_rms_norm,

@@ -151,9 +151,36 @@ static void other_rows_are_other_prices(void **state) {
     sifr_model_free(model);
 }
 
+/* An embedding reads the rows of its table that are chosen, not the table, where they are fewer. */
+static void an_embedding_reads_its_rows(void **state) {
+    (void)state;
+    enum { COLUMNS = 8, FP32 = 4 };
+    static model_node node = {.op = &model_op_embedding};
+    static const sifr_model model = {.nodes = &node, .node_count = 1};
+    static const int64_t tokens[] = {3, 2000}, read[] = {3, 1000};
+    plan_schedule s = {.model = &model};
+    for (int i = 0; i < 2; i++) {
+        device_call call = {.kernel = DEVICE_EMBEDDING,
+                            .x[0] = {.rows = tokens[i], .columns = 1, .dtype = DEVICE_INT32},
+                            .w[0] = {.rows = 1000, .columns = COLUMNS, .dtype = DEVICE_FP32},
+                            .y = {.rows = tokens[i], .columns = COLUMNS, .dtype = DEVICE_FP32}};
+        double operations, bytes;
+        plan_cost(&s, &call, &operations, &bytes);
+        assert_true(operations == 0);
+        assert_true(bytes == (double)(tokens[i] * FP32 + (read[i] + tokens[i]) * COLUMNS * FP32));
+        device_call back = {.kernel = DEVICE_EMBEDDING_BACKWARD,
+                            .x[0] = call.x[0],
+                            .dy = call.y,
+                            .dw[0] = call.w[0]};
+        plan_cost(&s, &back, &operations, &bytes);
+        assert_true(bytes == (double)(tokens[i] * FP32 + (1000 + tokens[i]) * COLUMNS * FP32));
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_step_by_hand), cmocka_unit_test(flops_by_hand),
-        cmocka_unit_test(rows_are_prices), cmocka_unit_test(other_rows_are_other_prices)};
+        cmocka_unit_test(rows_are_prices), cmocka_unit_test(other_rows_are_other_prices),
+        cmocka_unit_test(an_embedding_reads_its_rows)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

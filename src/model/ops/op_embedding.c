@@ -1,12 +1,20 @@
 /* Rows of a table, chosen by tokens or positions. */
 #include "model/builder.h"
 
+/* Forward reads the rows that are chosen: no more than there are, nor than are written. Backward
+ * clears its whole gradient of the table. */
+static double rows_not_chosen(const device_call *call) {
+    double table = model_matrix_bytes(&call->w[0]), chosen = model_matrix_bytes(&call->y);
+    return table > chosen ? table - chosen : 0;
+}
+
 const model_op model_op_embedding = {
     .name = "embedding",
     .forward = DEVICE_EMBEDDING,
     .backward = DEVICE_EMBEDDING_BACKWARD,
     .keep = MODEL_KEEP_X0,
     /* Not by_row: its backward adds to rows of the table as they come, not by chunks of tokens. */
+    .untouched = rows_not_chosen,
     .row_numbers = 1 << 0,
 };
 
