@@ -176,6 +176,11 @@ static bool lives_on(const plan_buffer *buffer) {
     return buffer->last < buffer->first;
 }
 
+/* The placing of the top, which goes round, would begin in the middle of its life. */
+static bool is_cut(const placement *p, const plan_buffer *buffer) {
+    return buffer->first < p->start_at && buffer->last >= p->start_at;
+}
+
 /* Which end: what outlives all that is at the bottom goes to the top, and gathered parameters where
  * `gathered` says so. Buffers of updates that are read ahead of them outlive all. */
 static bool belongs_to_top(const placement *p, const plan_buffer *buffer, int32_t last_at_bottom,
@@ -183,8 +188,7 @@ static bool belongs_to_top(const placement *p, const plan_buffer *buffer, int32_
     bool gradient = buffer->class == PLAN_GRADIENTS, swap = buffer->class == PLAN_SWAP;
     bool kept = (gradient || (swap && buffer->first < p->update)) && buffer->last >= p->update;
     if (lives_on(buffer)) return true;
-    if (buffer->deferred || (buffer->first < p->start_at && buffer->last >= p->start_at))
-        return false;
+    if (buffer->deferred || is_cut(p, buffer)) return false;
     if (kept || (gathered && buffer->class == PLAN_GATHERED)) return true;
     return last_at_bottom >= buffer->first && buffer->last > last_at_bottom;
 }
@@ -213,8 +217,9 @@ static sifr_status place_end(placement *p, bool top, size_t start, sifr_error *e
         int32_t b = p->events[i].buffer;
         bool death = p->events[i].death;
         int64_t room = p->room[b];
-        if (p->defers && top && !death && p->s->buffers[b].deferred)
-            p->top[b] = space_find(&space, room) + 1 < space.count;
+        const plan_buffer *buffer = &p->s->buffers[b];
+        if (p->defers && top && !death && buffer->deferred)
+            p->top[b] = !is_cut(p, buffer) && space_find(&space, room) + 1 < space.count;
         if (p->top[b] == top && room) {
             if (death)
                 status = space_give(&space, p->offset[b], room, error);
