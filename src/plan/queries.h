@@ -20,9 +20,11 @@ bool plan_comes_and_goes(const plan_schedule *schedule, int32_t buffer);
  * model's order, while there is room; *room begins as transfers.model_persistence. */
 bool plan_persists(const plan_schedule *schedule, int32_t unit, int64_t *room);
 
-/* Whether state is away that updates move, in both directions beside them, and parameters are not.
- */
+/* Whether the settings have state away that updates move, in both directions beside them, and
+ * parameters are not: the same on all ranks. And whether this rank's update writes some of it,
+ * which it does not where all of its slices is frozen or stays. */
 bool plan_may_delay_update(const plan_schedule *schedule);
+bool plan_update_writes(const plan_schedule *schedule);
 
 /* Bytes that a step reads from disk and writes there; that it copies from host memory and to it. */
 void plan_disk(const plan_schedule *schedule, int64_t *read, int64_t *written);

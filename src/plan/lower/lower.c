@@ -349,17 +349,22 @@ static sifr_status check_settings(const sifr_model *model, const device *dev,
     return SIFR_OK;
 }
 
-/* What the first rank's plan says to the others', where they must not choose by their own. */
-static sifr_status find_spread(const sifr_model *model, device *dev, const plan_settings *settings,
-                               const bool *kept, int32_t *spread, sifr_error *error) {
-    plan_settings first = *settings;
-    plan_schedule *s;
-    *spread = -1;
-    if (settings->rank == 0) return SIFR_OK;
+/* What plan_pass_delay_update is told: by the first rank's plan, where this is another one, as all
+ * must do the same even if a rank has nothing to write; 0: it is left out. */
+static sifr_status find_spread(const plan_schedule *s, const bool *kept, int32_t *spread,
+                               sifr_error *error) {
+    plan_settings first = s->settings;
+    plan_schedule *other;
+    *spread = 0;
+    if (!plan_may_delay_update(s)) return SIFR_OK;
+    if (first.rank == 0) {
+        if (plan_update_writes(s)) *spread = -1;
+        return SIFR_OK;
+    }
     first.rank = 0;
-    BASE_TRY(lower_list(model, dev, &first, kept, &s, error));
-    *spread = s->spread;
-    plan_free(s);
+    BASE_TRY(lower_list(s->model, s->dev, &first, kept, &other, error));
+    *spread = other->spread;
+    plan_free(other);
     return SIFR_OK;
 }
 
@@ -393,12 +398,9 @@ sifr_status lower_list(const sifr_model *model, device *dev, const plan_settings
     BASE_TRY_GOTO(status, plan_pass_offload_gradients(s, error), done);
     BASE_TRY_GOTO(status, plan_pass_offload_activations(s, error), done);
     BASE_TRY_GOTO(status, plan_pass_offload_optimizer(s, error), done);
-    if (plan_may_delay_update(s)) {
-        BASE_TRY_GOTO(status, find_spread(model, dev, settings, kept, &spread, error), done);
-        BASE_TRY_GOTO(status, plan_pass_delay_update(s, spread, error), done);
-    } else {
-        BASE_TRY_GOTO(status, plan_memory(s, error), done);
-    }
+    BASE_TRY_GOTO(status, find_spread(s, kept, &spread, error), done);
+    status = spread ? plan_pass_delay_update(s, spread, error) : plan_memory(s, error);
+    if (status != SIFR_OK) goto done;
     *out = s;
     s = NULL;
 done:

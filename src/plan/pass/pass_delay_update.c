@@ -126,8 +126,8 @@ static void find_due(defer_state *d) {
         d->due[p] = last =
             ((double)before + share * (double)d->s->unit_elements[unit]) / (double)all;
     }
-    for (size_t p = d->count - 1; p-- > 0;)
-        if (d->due[p] > d->due[p + 1]) d->due[p] = d->due[p + 1];
+    for (size_t p = d->count; p-- > 1;)
+        if (d->due[p - 1] > d->due[p]) d->due[p - 1] = d->due[p];
 }
 
 static void find_computed(defer_state *d) {
@@ -292,11 +292,8 @@ static sifr_status choose_order(defer_state *d, sifr_error *error) {
 }
 
 static sifr_status use_order(defer_state *d, sifr_error *error) {
-    mark(d, d->s->spread > 0);
-    if (d->s->spread > 0)
-        make_order(d, (double)d->s->spread / SPREADS);
-    else
-        keep_order(d);
+    mark(d, true);
+    make_order(d, (double)d->s->spread / SPREADS);
     find_lives(d);
     return put_order(d, error);
 }
@@ -327,12 +324,16 @@ static void release(defer_state *d) {
     plan_free_list(&d->old);
 }
 
-/* Whether the update moves state, and both ways beside the computing. Parameters that are away are
- * read for the forward pass, and that would wait for the update's writes. */
+/* Parameters that are away are read for the forward pass, and that would wait for the update's
+ * writes. */
 bool plan_may_delay_update(const plan_schedule *s) {
     const plan_offload *f = &s->settings.offload;
     if (s->settings.mode != PLAN_TRAIN || !f->read_ahead || !f->write_behind) return false;
     if (plan_parameters_away(s)) return false;
+    return plan_is_away_tier(s, f->masters) || plan_is_away_tier(s, f->moments);
+}
+
+bool plan_update_writes(const plan_schedule *s) {
     bool after = false;
     for (size_t i = 0; i < s->instruction_count; i++) {
         after |= s->instructions[i].action == PLAN_NORM;

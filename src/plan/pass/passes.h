@@ -44,10 +44,10 @@ sifr_status plan_pass_offload_activations(plan_schedule *schedule,
  * few. */
 sifr_status plan_pass_offload_optimizer(plan_schedule *schedule, sifr_error *error) SIFR_MUST_CHECK;
 
-/* Of such a schedule: what follows the norm is carried out by the next step, beside its
+/* Where plan_may_delay_update: what follows the norm is carried out by the next step, beside its
  * forward pass. `spread` is schedule->spread of the first rank, since all ranks exchange what they
- * do in the same order; there it is -1: as far as the peak of memory allows. Does plan_memory, too.
- * After plan_pass_offload_optimizer. */
+ * do in the same order; there it is -1: as far as the peak of memory allows. Not where the first
+ * rank's is 0. Does plan_memory, too. After plan_pass_offload_optimizer. */
 sifr_status plan_pass_delay_update(plan_schedule *schedule, int32_t spread,
                                    sifr_error *error) SIFR_MUST_CHECK;
 
