@@ -222,6 +222,7 @@ typedef struct plan_settings {
      * 0: all at once. The same bits. */
     int64_t tile_tokens;
     device_attributes adam;
+    bool verify; /* check the list after each pass (plan/verify/verify.h); debug builds always do */
 } plan_settings;
 
 typedef struct plan_schedule {

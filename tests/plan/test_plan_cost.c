@@ -1,4 +1,4 @@
-/* not under sanitizers (it measures time)
+/* not under sanitizers, plans unverified (it measures time)
  * What planning costs as rank 0 of 4,096: less than a second of one core for 1,000 units, and no
  * more than in proportion to the units. bench/bench_schedule.c has the figures. */
 #include <setjmp.h>

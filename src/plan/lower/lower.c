@@ -9,6 +9,7 @@
 #include "plan/list.h"
 #include "plan/pass/passes.h"
 #include "plan/queries.h"
+#include "plan/verify/verify.h"
 
 /* An instruction that the executor itself carries out. */
 static sifr_status emit_action(lower_state *state, plan_action action, int32_t micro_batch,
@@ -368,6 +369,36 @@ static sifr_status find_spread(const plan_schedule *s, const bool *kept, int32_t
     return SIFR_OK;
 }
 
+static bool is_verified(const plan_settings *settings) {
+#ifdef NDEBUG
+    return settings->verify;
+#else
+    (void)settings;
+    return true;
+#endif
+}
+
+/* Those that are not about memory, in order. */
+static sifr_status run_passes(plan_schedule *s, sifr_error *error) {
+    static sifr_status (*const passes[])(plan_schedule * schedule, sifr_error * error) = {
+        plan_pass_zero,
+        plan_pass_reuse,
+        plan_pass_overlap,
+        plan_pass_offload_parameters,
+        plan_pass_offload_gradients,
+        plan_pass_offload_activations,
+        plan_pass_offload_optimizer,
+    };
+    const plan_instruction *verified = NULL; /* a pass without work leaves the list as it was */
+    for (size_t p = 0; p < sizeof passes / sizeof *passes; p++) {
+        if (is_verified(&s->settings) && s->instructions != verified)
+            BASE_TRY(plan_verify_list(s, error));
+        verified = s->instructions;
+        BASE_TRY(passes[p](s, error));
+    }
+    return SIFR_OK;
+}
+
 sifr_status lower_list(const sifr_model *model, device *dev, const plan_settings *settings,
                        const bool *kept, plan_schedule **out, sifr_error *error) {
     plan_schedule *s;
@@ -391,16 +422,11 @@ sifr_status lower_list(const sifr_model *model, device *dev, const plan_settings
     BASE_TRY_GOTO(status, lower_plan_sums(&state, error), done);
     BASE_TRY_GOTO(status, lower_step(&state, error), done);
     plan_assign_tiers(s);
-    BASE_TRY_GOTO(status, plan_pass_zero(s, error), done);
-    BASE_TRY_GOTO(status, plan_pass_reuse(s, error), done);
-    BASE_TRY_GOTO(status, plan_pass_overlap(s, error), done);
-    BASE_TRY_GOTO(status, plan_pass_offload_parameters(s, error), done);
-    BASE_TRY_GOTO(status, plan_pass_offload_gradients(s, error), done);
-    BASE_TRY_GOTO(status, plan_pass_offload_activations(s, error), done);
-    BASE_TRY_GOTO(status, plan_pass_offload_optimizer(s, error), done);
+    BASE_TRY_GOTO(status, run_passes(s, error), done);
     BASE_TRY_GOTO(status, find_spread(s, kept, &spread, error), done);
     status = spread ? plan_pass_delay_update(s, spread, error) : plan_memory(s, error);
     if (status != SIFR_OK) goto done;
+    if (is_verified(settings)) BASE_TRY_GOTO(status, plan_verify(s, error), done);
     *out = s;
     s = NULL;
 done:

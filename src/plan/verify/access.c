@@ -1,0 +1,144 @@
+#include "plan/verify/access.h"
+
+#include "plan/queries.h"
+
+bool plan_is_transfer(const plan_instruction *in) {
+    return in->action == PLAN_GATHER || in->action == PLAN_REDUCE || in->action == PLAN_READ ||
+           in->action == PLAN_WRITE;
+}
+
+int64_t plan_access_end(const plan_access *a) {
+    return a->offset + (a->rows - 1) * a->pitch + a->bytes;
+}
+
+const char *plan_access_name(const plan_access *a) {
+    return a->role == PLAN_ROLES ? "scratch" : plan_role_name(a->role);
+}
+
+static bool is_backward(device_kernel kernel) {
+    switch (kernel) {
+    case DEVICE_EMBEDDING_BACKWARD:
+    case DEVICE_LINEAR_BACKWARD:
+    case DEVICE_LAYER_NORM_BACKWARD:
+    case DEVICE_RMS_NORM_BACKWARD:
+    case DEVICE_ROPE_BACKWARD:
+    case DEVICE_ATTENTION_BACKWARD:
+    case DEVICE_GELU_BACKWARD:
+    case DEVICE_SILU_GATE_BACKWARD:
+    case DEVICE_MULTIPLY_BACKWARD:
+    case DEVICE_DROPOUT_BACKWARD:
+    case DEVICE_HEAD_LOSS_BACKWARD:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static bool adds_to_y(device_kernel kernel) {
+    return kernel == DEVICE_ADD_INTO || kernel == DEVICE_ACCUMULATE;
+}
+
+/* Of gradients, which are written, or added to. */
+static bool adds_to(const plan_instruction *in, const device_call *call, plan_role role) {
+    if (role >= PLAN_DW0) return in->accumulate_dw;
+    return call->accumulate[role - PLAN_DX0];
+}
+
+static void set_use(const plan_instruction *in, const device_call *call, plan_access *a) {
+    device_kernel kernel = call->kernel;
+    bool backward = is_backward(kernel), adam = kernel == DEVICE_ADAM;
+    a->reads = a->writes = true;
+    if (a->role <= PLAN_X3 || a->role == PLAN_DY) {
+        a->writes = false;
+    } else if (a->role <= PLAN_W1) {
+        a->writes = adam || kernel == DEVICE_ATTENTION_CACHED;
+        a->reads = !adam || a->role == PLAN_W0;
+    } else if (a->role == PLAN_Y) {
+        a->writes = !backward || kernel == DEVICE_HEAD_LOSS_BACKWARD;
+        a->reads = !a->writes || adds_to_y(kernel);
+    } else if (a->role <= PLAN_SAVED1) {
+        a->writes = !backward;
+        a->reads = backward || adam;
+    } else {
+        a->reads = adds_to(in, call, a->role);
+    }
+}
+
+static void set_place(const device_matrix *m, plan_access *a) {
+    int64_t element = device_dtype_bytes(m->dtype);
+    bool whole = m->stride == m->columns;
+    a->rows = whole ? m->rows > 0 : m->rows;
+    a->bytes = (whole ? m->rows * m->columns : m->columns) * element;
+    a->pitch = m->stride * element;
+}
+
+static int of_kernel(const plan_schedule *s, const plan_instruction *in, plan_access *out) {
+    device_call *call = &s->calls[in->call];
+    int count = 0;
+    for (; count < in->operands; count++) {
+        const plan_operand *operand = &s->operands[in->first_operand + count];
+        plan_access *a = &out[count];
+        *a = (plan_access){
+            .buffer = operand->buffer, .role = (plan_role)operand->role, .offset = operand->offset};
+        set_place(plan_role_matrix(call, a->role), a);
+        set_use(in, call, a);
+    }
+    if (call->scratch_bytes == 0) return count;
+    out[count] = (plan_access){.buffer = s->scratch,
+                               .role = PLAN_ROLES,
+                               .writes = true,
+                               .bytes = call->scratch_bytes,
+                               .rows = 1};
+    return count + 1;
+}
+
+/* What a reduction leaves, for each byte of a slice that travels. */
+static int64_t reduced_bytes(const plan_schedule *s, int64_t bytes) {
+    const plan_settings *settings = &s->settings;
+    bool narrow = plan_narrow_gradients(settings);
+    int64_t sum = narrow ? 2 : 4;
+    int64_t sent = narrow || device_dtype_bytes(settings->travel) == 2 ? 2 : 4;
+    return bytes / sent * sum;
+}
+
+static int of_transfer(const plan_schedule *s, const plan_instruction *in, plan_access *out) {
+    int64_t ranks = s->settings.world_size, bytes[2] = {in->bytes, in->bytes};
+    if (in->action == PLAN_GATHER) bytes[1] *= ranks;
+    if (in->action == PLAN_REDUCE) {
+        bytes[0] *= ranks;
+        bytes[1] = reduced_bytes(s, in->bytes);
+    }
+    for (int o = 0; o < 2; o++) {
+        const plan_operand *operand = &s->operands[in->first_operand + o];
+        out[o] = (plan_access){.buffer = operand->buffer,
+                               .role = (plan_role)operand->role,
+                               .reads = o == 0,
+                               .writes = o == 1,
+                               .offset = operand->offset,
+                               .bytes = bytes[o],
+                               .rows = 1};
+    }
+    return 2;
+}
+
+/* What the executor does itself touches whole buffers. */
+static int of_action(const plan_schedule *s, const plan_instruction *in, plan_access *out) {
+    for (int32_t o = 0; o < in->operands; o++) {
+        const plan_operand *operand = &s->operands[in->first_operand + o];
+        bool writes = in->action == PLAN_NORM && operand->role == PLAN_Y;
+        out[o] = (plan_access){.buffer = operand->buffer,
+                               .role = (plan_role)operand->role,
+                               .reads = !writes,
+                               .writes = writes,
+                               .bytes = s->buffers[operand->buffer].bytes,
+                               .rows = 1};
+    }
+    return in->operands;
+}
+
+int plan_accesses(const plan_schedule *s, const plan_instruction *in,
+                  plan_access out[PLAN_ACCESSES]) {
+    if (in->action == PLAN_WAIT) return 0;
+    if (in->call >= 0) return of_kernel(s, in, out);
+    return plan_is_transfer(in) ? of_transfer(s, in, out) : of_action(s, in, out);
+}

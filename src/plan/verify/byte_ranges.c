@@ -1,0 +1,60 @@
+#include "plan/verify/byte_ranges.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/heap.h"
+
+/* The first range that ends at `byte` or behind it. */
+static size_t find(const plan_ranges *set, int64_t byte) {
+    size_t low = 0, high = set->count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (set->at[middle].to < byte)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+sifr_status plan_ranges_add(plan_ranges *set, plan_range range, sifr_error *error) {
+    size_t first = find(set, range.from), end = first;
+    if (range.from >= range.to) return SIFR_OK;
+    for (; end < set->count && set->at[end].from <= range.to; end++) {
+        range.from = base_min_i64(range.from, set->at[end].from);
+        range.to = base_max_i64(range.to, set->at[end].to);
+    }
+    if (end == first) {
+        BASE_TRY(base_grow(&set->at, &set->room, set->count + 1, sizeof *set->at, error));
+        memmove(set->at + first + 1, set->at + first, (set->count - first) * sizeof *set->at);
+        set->count++;
+    } else if (end - first > 1) {
+        memmove(set->at + first + 1, set->at + end, (set->count - end) * sizeof *set->at);
+        set->count -= end - first - 1;
+    }
+    set->at[first] = range;
+    return SIFR_OK;
+}
+
+bool plan_ranges_hold(const plan_ranges *set, plan_range range) {
+    if (range.from >= range.to) return true;
+    size_t i = find(set, range.from + 1);
+    return i < set->count && set->at[i].from <= range.from && set->at[i].to >= range.to;
+}
+
+bool plan_ranges_meet(const plan_ranges *set, plan_range range) {
+    if (range.from >= range.to) return false;
+    size_t i = find(set, range.from + 1);
+    return i < set->count && set->at[i].from < range.to;
+}
+
+void plan_ranges_empty(plan_ranges *set) {
+    set->count = 0;
+}
+
+void plan_ranges_free(plan_ranges *set) {
+    free(set->at);
+    *set = (plan_ranges){0};
+}

@@ -1,0 +1,194 @@
+/* By vector clocks (Mattern 1989; as race detectors use them): every stream numbers what it runs,
+ * and knows up to which number it comes after each other stream. Of these clocks only that of
+ * computing has to be kept: whatever starts later starts after what computing knows, and a transfer
+ * knows of no other stream but what computing knew at its start. So an access can only be unordered
+ * against transfers that computing does not know of yet: those under way. */
+#include "plan/verify/order_check.h"
+
+#include <stdlib.h>
+
+#include "base/checked.h"
+#include "base/heap.h"
+#include "plan/queries.h"
+#include "plan/verify/access.h"
+#include "plan/verify/byte_ranges.h"
+#include "plan/verify/verify_private.h"
+
+/* A piece of memory: of the device, of the host, or of the file. */
+typedef struct order_place {
+    plan_tier space;
+    plan_range bytes;
+    bool writes;
+    int32_t buffer;
+} order_place;
+
+typedef struct order_flight {
+    int32_t instruction;
+    order_place places[2];
+} order_flight;
+
+enum { STREAM_COMPUTE, STREAM_COMMUNICATION, STREAM_MOVES };
+
+/* What the step has touched of a buffer, for the update of the step before. */
+typedef struct order_touched {
+    plan_ranges reads, writes;
+} order_touched;
+
+typedef struct order_state {
+    const plan_schedule *s;
+    int32_t *known;   /* by stream: up to which of its numbers computing comes after it */
+    int32_t *number;  /* by instruction: of the transfer that it starts, in its stream */
+    int32_t *started; /* by stream: numbers so far */
+    order_flight *flights;
+    size_t count, room;
+    order_touched *touched; /* by buffer; NULL: no update is deferred */
+    bool again;             /* the second time */
+} order_state;
+
+static size_t stream_of(const plan_schedule *s, int32_t index) {
+    plan_queue queue = (plan_queue)s->instructions[index].queue;
+    if (queue == PLAN_COMPUTE) return STREAM_COMPUTE;
+    if (queue == PLAN_COMMUNICATION) return STREAM_COMMUNICATION;
+    return STREAM_MOVES + (size_t)index;
+}
+
+/* As the executor places it (executor_memory.c). */
+static order_place place_of(const plan_schedule *s, const plan_access *a) {
+    const plan_buffer *buffer = &s->buffers[a->buffer];
+    bool away = plan_is_away(s, a->buffer);
+    int64_t at = buffer->offset;
+    if (buffer->aligned && !away) at = base_ceil_to(at, PLAN_DISK_ALIGNMENT);
+    if (buffer->bytes == 0) return (order_place){0}; /* another schedule's */
+    return (order_place){.space = away ? buffer->tier : PLAN_DEVICE,
+                         .bytes = {at + a->offset, at + plan_access_end(a)},
+                         .writes = a->writes,
+                         .buffer = a->buffer};
+}
+
+static bool conflict(const order_place *a, const order_place *b) {
+    return a->space == b->space && (a->writes || b->writes) && a->bytes.from < b->bytes.to &&
+           b->bytes.from < a->bytes.to;
+}
+
+static sifr_status fail(const order_state *o, const order_flight *flight, size_t index,
+                        const order_place *place, sifr_error *error) {
+    char moving[VERIFY_NAME_LENGTH], touching[VERIFY_NAME_LENGTH], buffer[VERIFY_NAME_LENGTH];
+    return base_fail(error, SIFR_FAILED,
+                     VERIFY_FAULT("%s %s bytes of %s that %s moves, and no wait orders them"),
+                     verify_name_instruction(o->s, index, touching),
+                     place->writes ? "writes" : "reads",
+                     verify_name_buffer(o->s, place->buffer, buffer),
+                     verify_name_instruction(o->s, (size_t)flight->instruction, moving));
+}
+
+/* Against all that is under way. */
+static sifr_status check_place(const order_state *o, int32_t index, const order_place *place,
+                               sifr_error *error) {
+    size_t stream = stream_of(o->s, index);
+    for (size_t f = 0; f < o->count; f++) {
+        const order_flight *flight = &o->flights[f];
+        if (stream_of(o->s, flight->instruction) == stream) continue;
+        for (int p = 0; p < 2; p++) {
+            if (conflict(&flight->places[p], place))
+                return fail(o, flight, (size_t)index, place, error);
+        }
+    }
+    return SIFR_OK;
+}
+
+/* Computing comes after the transfer, and after what its stream ran before it. */
+static void wait_for(order_state *o, int32_t transfer) {
+    size_t stream = stream_of(o->s, transfer), left = 0;
+    o->known[stream] = o->number[transfer];
+    for (size_t f = 0; f < o->count; f++) {
+        int32_t i = o->flights[f].instruction;
+        if (o->number[i] > o->known[stream_of(o->s, i)]) o->flights[left++] = o->flights[f];
+    }
+    o->count = left;
+}
+
+/* What is deferred belongs to the step before, so it must come first in the list. */
+static sifr_status check_deferred(const order_state *o, size_t index, const plan_access *a,
+                                  sifr_error *error) {
+    char name[VERIFY_NAME_LENGTH], buffer[VERIFY_NAME_LENGTH];
+    plan_range range = {a->offset, plan_access_end(a)};
+    const order_touched *t = &o->touched[a->buffer];
+    bool late = plan_ranges_meet(&t->writes, range);
+    if (!late && !(a->writes && plan_ranges_meet(&t->reads, range))) return SIFR_OK;
+    return base_fail(error, SIFR_FAILED,
+                     VERIFY_FAULT("%s, of the step before, %s %s after this step has %s it"),
+                     verify_name_instruction(o->s, index, name), a->writes ? "writes" : "reads",
+                     verify_name_buffer(o->s, a->buffer, buffer), late ? "written" : "read");
+}
+
+static sifr_status note_step(order_state *o, size_t index, const plan_access *a,
+                             sifr_error *error) {
+    plan_range range = {a->offset, plan_access_end(a)};
+    order_touched *t = &o->touched[a->buffer];
+    if (a->role == PLAN_ROLES) return SIFR_OK; /* scratch holds nothing from call to call */
+    if (o->s->instructions[index].deferred) return check_deferred(o, index, a, error);
+    if (a->reads) BASE_TRY(plan_ranges_add(&t->reads, range, error));
+    if (a->writes) BASE_TRY(plan_ranges_add(&t->writes, range, error));
+    return SIFR_OK;
+}
+
+static sifr_status run_instruction(order_state *o, int32_t index, sifr_error *error) {
+    const plan_instruction *in = &o->s->instructions[index];
+    plan_access accesses[PLAN_ACCESSES];
+    order_flight flight = {.instruction = index};
+    if (in->action == PLAN_WAIT) {
+        wait_for(o, in->wait);
+        return SIFR_OK;
+    }
+    int count = plan_accesses(o->s, in, accesses);
+    for (int a = 0; a < count; a++) {
+        order_place place = place_of(o->s, &accesses[a]);
+        BASE_TRY(check_place(o, index, &place, error));
+        if (o->again) BASE_TRY(note_step(o, (size_t)index, &accesses[a], error));
+        if (plan_is_transfer(in)) flight.places[a] = place;
+    }
+    if (!plan_is_transfer(in)) return SIFR_OK;
+    o->number[index] = ++o->started[stream_of(o->s, index)];
+    BASE_TRY(base_grow(&o->flights, &o->room, o->count + 1, sizeof *o->flights, error));
+    o->flights[o->count++] = flight;
+    return SIFR_OK;
+}
+
+static sifr_status run(order_state *o, sifr_error *error) {
+    const plan_schedule *s = o->s;
+    for (int time = 0; time < (o->touched ? 2 : 1); time++) {
+        o->again = time > 0;
+        for (size_t i = 0; i < s->instruction_count; i++) {
+            bool first = o->touched && !o->again; /* there is no step before it */
+            if (first && s->instructions[i].deferred) continue;
+            BASE_TRY(run_instruction(o, (int32_t)i, error));
+        }
+    }
+    return SIFR_OK;
+}
+
+static sifr_status allocate(order_state *o, sifr_error *error) {
+    const plan_schedule *s = o->s;
+    size_t count = s->instruction_count, streams = STREAM_MOVES + count;
+    BASE_TRY(base_alloc(streams, sizeof *o->known, &o->known, error));
+    BASE_TRY(base_alloc(streams, sizeof *o->started, &o->started, error));
+    BASE_TRY(base_alloc(count, sizeof *o->number, &o->number, error));
+    if (s->spread == 0) return SIFR_OK;
+    return base_alloc(s->buffer_count, sizeof *o->touched, &o->touched, error);
+}
+
+sifr_status plan_check_order(const plan_schedule *s, sifr_error *error) {
+    order_state o = {.s = s};
+    sifr_status status = allocate(&o, error);
+    if (status == SIFR_OK) status = run(&o, error);
+    for (size_t b = 0; o.touched && b < s->buffer_count; b++) {
+        plan_ranges_free(&o.touched[b].reads);
+        plan_ranges_free(&o.touched[b].writes);
+    }
+    free(o.touched);
+    free(o.known);
+    free(o.started);
+    free(o.number);
+    free(o.flights);
+    return status;
+}

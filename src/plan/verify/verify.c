@@ -1,0 +1,261 @@
+/* What must hold of a list, and of a finished plan. */
+#include <stdlib.h>
+
+#include "base/checked.h"
+#include "base/heap.h"
+#include "plan/queries.h"
+#include "plan/verify/access.h"
+#include "plan/verify/byte_ranges.h"
+#include "plan/verify/order_check.h"
+#include "plan/verify/verify_private.h"
+
+/* --- each instruction by itself --- */
+
+static sifr_status check_indices(const plan_schedule *s, size_t index, sifr_error *error) {
+    const plan_instruction *in = &s->instructions[index];
+    char name[VERIFY_NAME_LENGTH];
+    bool operands = in->first_operand >= 0 && in->operands >= 0 && in->operands <= PLAN_ROLES &&
+                    (size_t)in->first_operand + (size_t)in->operands <= s->operand_count;
+    bool known = in->action < PLAN_ACTIONS && in->queue < PLAN_QUEUES &&
+                 in->call < (int32_t)s->call_count && in->unit < (int32_t)s->model->unit_count &&
+                 in->micro_batch < s->settings.micro_batches;
+    if (!operands || !known)
+        return base_fail(error, SIFR_FAILED,
+                         VERIFY_FAULT("%s has an operand, a call, a unit or a micro batch that is "
+                                      "not there"),
+                         verify_name_instruction(s, index, name));
+    for (int32_t o = in->first_operand; o < in->first_operand + in->operands; o++) {
+        const plan_operand *operand = &s->operands[o];
+        bool there = operand->buffer >= 0 && (size_t)operand->buffer < s->buffer_count &&
+                     operand->role < PLAN_ROLES;
+        if (!there)
+            return base_fail(error, SIFR_FAILED, VERIFY_FAULT("%s: buffer %d is not there"),
+                             verify_name_instruction(s, index, name), operand->buffer);
+    }
+    return SIFR_OK;
+}
+
+static sifr_status check_queue(const plan_schedule *s, size_t index, sifr_error *error) {
+    const plan_instruction *in = &s->instructions[index];
+    char name[VERIFY_NAME_LENGTH];
+    plan_queue queue = PLAN_COMPUTE;
+    if (in->action == PLAN_GATHER || in->action == PLAN_REDUCE) queue = PLAN_COMMUNICATION;
+    bool two = !plan_is_transfer(in) || (in->operands == 2 && in->call < 0 && in->bytes > 0);
+    if (two && (in->action == PLAN_READ || in->action == PLAN_WRITE)) {
+        int32_t away = in->first_operand + (in->action == PLAN_WRITE);
+        queue = plan_queue_of(s, s->operands[away].buffer);
+    }
+    if (two && in->queue == queue) return SIFR_OK;
+    verify_name_instruction(s, index, name);
+    if (!two)
+        return base_fail(error, SIFR_FAILED,
+                         VERIFY_FAULT("%s moves %lld bytes and has %d operands, not 2"), name,
+                         (long long)in->bytes, in->operands);
+    return base_fail(error, SIFR_FAILED, VERIFY_FAULT("%s is on the %s queue, not the %s queue"),
+                     name, plan_queue_name((plan_queue)in->queue), plan_queue_name(queue));
+}
+
+/* `why`: what is wrong with the instruction that is waited for. */
+static sifr_status fail_wait(const plan_schedule *s, size_t index, const char *why,
+                             sifr_error *error) {
+    char name[VERIFY_NAME_LENGTH], other[VERIFY_NAME_LENGTH];
+    return base_fail(error, SIFR_FAILED, VERIFY_FAULT("%s waits for %s, %s"),
+                     verify_name_instruction(s, index, name),
+                     verify_name_instruction(s, (size_t)s->instructions[index].wait, other), why);
+}
+
+/* `waited`, by instruction: something has waited for it. */
+static sifr_status check_wait(const plan_schedule *s, size_t index, bool *waited,
+                              sifr_error *error) {
+    const plan_instruction *in = &s->instructions[index], *transfer;
+    char name[VERIFY_NAME_LENGTH];
+    bool waits = in->action == PLAN_WAIT;
+    bool there = in->wait >= 0 && (size_t)in->wait < s->instruction_count;
+    if (!waits && in->wait < 0) return SIFR_OK;
+    if (!waits || !there)
+        return base_fail(error, SIFR_FAILED, VERIFY_FAULT("%s waits for instruction %d"),
+                         verify_name_instruction(s, index, name), in->wait);
+    transfer = &s->instructions[in->wait];
+    if ((size_t)in->wait >= index) return fail_wait(s, index, "which starts later", error);
+    if (!plan_is_transfer(transfer)) return fail_wait(s, index, "which is no transfer", error);
+    if (transfer->deferred != in->deferred)
+        return fail_wait(s, index, "which is of another step", error);
+    if (waited[in->wait]) return fail_wait(s, index, "which is over already", error);
+    waited[in->wait] = true;
+    return SIFR_OK;
+}
+
+/* --- operands inside buffers --- */
+
+/* What operands may use: of what is away and of what is aligned, whole pages. */
+static int64_t usable_bytes(const plan_schedule *s, int32_t buffer) {
+    const plan_buffer *b = &s->buffers[buffer];
+    if (plan_is_away(s, buffer)) return base_ceil_to(b->bytes, PLAN_DISK_ALIGNMENT);
+    return b->aligned ? b->bytes - PLAN_DISK_ALIGNMENT : b->bytes;
+}
+
+/* What another schedule has, or the engine maps in, has no bytes here. */
+static bool is_elsewhere(const plan_schedule *s, int32_t buffer) {
+    const plan_buffer *b = &s->buffers[buffer];
+    return s->settings.external_parameters && b->bytes == 0 &&
+           (b->class == PLAN_PARAMETERS || b->class == PLAN_CACHE);
+}
+
+static sifr_status check_bounds(const plan_schedule *s, size_t index, const plan_access *a,
+                                sifr_error *error) {
+    char name[VERIFY_NAME_LENGTH], buffer[VERIFY_NAME_LENGTH];
+    int64_t usable = usable_bytes(s, a->buffer);
+    bool inside = a->rows > 0 && a->offset >= 0 && plan_access_end(a) <= usable;
+    if (inside || is_elsewhere(s, a->buffer)) return SIFR_OK;
+    return base_fail(
+        error, SIFR_FAILED, VERIFY_FAULT("%s: %s is bytes %lld to %lld of %s, which has %lld"),
+        verify_name_instruction(s, index, name), plan_access_name(a), (long long)a->offset,
+        (long long)plan_access_end(a), verify_name_buffer(s, a->buffer, buffer), (long long)usable);
+}
+
+/* --- nothing is read before it is written --- */
+
+/* The engine fills what always lives before the first step: with state, inputs and tables, squares
+ * of frozen units with zeros. Not what a step leaves in a file, nor its losses. */
+static bool is_filled(const plan_schedule *s, int32_t buffer) {
+    const plan_buffer *b = &s->buffers[buffer];
+    if (b->first >= 0 || b->class == PLAN_ACTIVATIONS) return false;
+    if (b->class == PLAN_GRADIENTS) return buffer == s->squares;
+    for (int32_t j = 0; j < s->settings.micro_batches; j++) {
+        if (s->losses[j] == buffer) return false;
+    }
+    return true;
+}
+
+static plan_range row_of(const plan_access *a, int64_t row) {
+    int64_t from = a->offset + row * a->pitch;
+    return (plan_range){from, from + a->bytes};
+}
+
+static plan_range rows_of(const plan_access *a) {
+    return (plan_range){a->offset, plan_access_end(a)};
+}
+
+/* Transfers from and to what is away move whole pages, the last of which may be padding. */
+static plan_range needed_of(const plan_schedule *s, size_t index, const plan_access *a,
+                            int64_t row) {
+    const plan_instruction *in = &s->instructions[index];
+    plan_range range = row_of(a, row);
+    if (in->action == PLAN_READ || in->action == PLAN_WRITE)
+        range.to = base_max_i64(range.from + 1, range.to - PLAN_DISK_ALIGNMENT + 1);
+    return range;
+}
+
+static sifr_status check_read(const plan_schedule *s, size_t index, const plan_access *a,
+                              const plan_ranges *written, sifr_error *error) {
+    char name[VERIFY_NAME_LENGTH], buffer[VERIFY_NAME_LENGTH];
+    if (plan_ranges_hold(&written[a->buffer], rows_of(a))) return SIFR_OK;
+    for (int64_t r = 0; r < a->rows; r++) {
+        plan_range needed = needed_of(s, index, a, r);
+        if (plan_ranges_hold(&written[a->buffer], needed)) continue;
+        return base_fail(error, SIFR_FAILED,
+                         VERIFY_FAULT("%s: %s reads bytes %lld to %lld of %s, which nothing has "
+                                      "written before"),
+                         verify_name_instruction(s, index, name), plan_access_name(a),
+                         (long long)needed.from, (long long)needed.to,
+                         verify_name_buffer(s, a->buffer, buffer));
+    }
+    return SIFR_OK;
+}
+
+static sifr_status note_write(const plan_access *a, plan_ranges *written, sifr_error *error) {
+    if (plan_ranges_hold(&written[a->buffer], rows_of(a))) return SIFR_OK;
+    for (int64_t r = 0; r < a->rows; r++)
+        BASE_TRY(plan_ranges_add(&written[a->buffer], row_of(a, r), error));
+    return SIFR_OK;
+}
+
+static sifr_status check_contents(const plan_schedule *s, size_t index, plan_ranges *written,
+                                  const bool *filled, sifr_error *error) {
+    plan_access accesses[PLAN_ACCESSES];
+    int count = plan_accesses(s, &s->instructions[index], accesses);
+    for (int a = 0; a < count; a++) {
+        BASE_TRY(check_bounds(s, index, &accesses[a], error));
+        if (!accesses[a].reads || filled[accesses[a].buffer]) continue;
+        BASE_TRY(check_read(s, index, &accesses[a], written, error));
+    }
+    for (int a = 0; a < count; a++) {
+        if (accesses[a].writes && !filled[accesses[a].buffer])
+            BASE_TRY(note_write(&accesses[a], written, error));
+    }
+    return SIFR_OK;
+}
+
+/* What does not live on over the end of the step holds nothing in the next one. */
+static void end_step(const plan_schedule *s, plan_ranges *written) {
+    for (size_t b = 0; b < s->buffer_count; b++) {
+        const plan_buffer *buffer = &s->buffers[b];
+        if (buffer->first >= 0 && !verify_lives_on(buffer)) plan_ranges_empty(&written[b]);
+    }
+}
+
+/* Where the update is deferred, a first step without one and a second step with that of the first.
+ */
+static sifr_status run_steps(const plan_schedule *s, plan_ranges *written, const bool *filled,
+                             sifr_error *error) {
+    bool defers = s->spread > 0;
+    for (size_t i = 0; i < s->instruction_count; i++) {
+        if (!s->instructions[i].deferred) BASE_TRY(check_contents(s, i, written, filled, error));
+    }
+    if (!defers) return SIFR_OK;
+    end_step(s, written);
+    for (size_t i = 0; i < s->instruction_count; i++)
+        BASE_TRY(check_contents(s, i, written, filled, error));
+    return SIFR_OK;
+}
+
+static sifr_status check_all_contents(const plan_schedule *s, sifr_error *error) {
+    plan_ranges *written = NULL; /* by buffer */
+    bool *filled = NULL;
+    sifr_status status = base_alloc(s->buffer_count, sizeof *written, &written, error);
+    if (status == SIFR_OK) status = base_alloc(s->buffer_count, sizeof *filled, &filled, error);
+    for (size_t b = 0; filled && b < s->buffer_count; b++) filled[b] = is_filled(s, (int32_t)b);
+    if (status == SIFR_OK) status = run_steps(s, written, filled, error);
+    for (size_t b = 0; written && b < s->buffer_count; b++) plan_ranges_free(&written[b]);
+    free(written);
+    free(filled);
+    return status;
+}
+
+/* --- a list, and a finished plan --- */
+
+/* `finished`: every transfer must have been waited for. */
+static sifr_status check_waits(const plan_schedule *s, bool finished, sifr_error *error) {
+    char name[VERIFY_NAME_LENGTH];
+    bool *waited;
+    BASE_TRY(base_alloc(s->instruction_count, sizeof *waited, &waited, error));
+    sifr_status status = SIFR_OK;
+    for (size_t i = 0; i < s->instruction_count && status == SIFR_OK; i++)
+        status = check_wait(s, i, waited, error);
+    for (size_t i = 0; i < s->instruction_count && status == SIFR_OK && finished; i++) {
+        if (!waited[i] && plan_is_transfer(&s->instructions[i]))
+            status = base_fail(error, SIFR_FAILED, VERIFY_FAULT("nothing waits for %s"),
+                               verify_name_instruction(s, i, name));
+    }
+    free(waited);
+    return status;
+}
+
+static sifr_status check_list(const plan_schedule *s, bool finished, sifr_error *error) {
+    for (size_t i = 0; i < s->instruction_count; i++) {
+        BASE_TRY(check_indices(s, i, error));
+        BASE_TRY(check_queue(s, i, error));
+    }
+    BASE_TRY(check_waits(s, finished, error));
+    return check_all_contents(s, error);
+}
+
+sifr_status plan_verify_list(const plan_schedule *s, sifr_error *error) {
+    return check_list(s, false, error);
+}
+
+sifr_status plan_verify(const plan_schedule *s, sifr_error *error) {
+    BASE_TRY(check_list(s, true, error));
+    BASE_TRY(verify_memory(s, error));
+    return plan_check_order(s, error);
+}
