@@ -36,6 +36,22 @@ static void sizes(void **state) {
     assert_int_equal(base_parse_bytes("16X", "n", &n, NULL), SIFR_USAGE);
 }
 
+static void reals(void **state) {
+    (void)state;
+    double value = 7;
+    sifr_error error;
+    static const char *const bad[] = {"", "x", "1.5x", "nan", "inf", "1e999", "0.5 "};
+    assert_int_equal(base_parse_double("3e-4", "--lr", &value, &error), SIFR_OK);
+    assert_true(value == 3e-4);
+    assert_int_equal(base_parse_double("-0.5", "--lr", &value, &error), SIFR_OK);
+    assert_true(value == -0.5);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        assert_int_equal(base_parse_double(bad[i], "--lr", &value, &error), SIFR_USAGE);
+        assert_true(value == -0.5);
+    }
+    assert_string_equal(error.message, "--lr: '0.5 ' is not a number like 0.5 or 3e-4");
+}
+
 static void nearest(void **state) {
     (void)state;
     static const char *const names[] = {"train_batch_size", "zero_optimization", "fp16"};
@@ -49,11 +65,22 @@ static void formats(void **state) {
     char out[32];
     assert_string_equal(base_format_count(1234567, out), "1,234,567");
     assert_string_equal(base_format_count(-12, out), "-12");
+    assert_string_equal(base_format_count(0, out), "0");
+    assert_string_equal(base_format_count(999, out), "999");
+    assert_string_equal(base_format_count(-1000, out), "-1,000");
+    assert_string_equal(base_format_count(INT64_MAX, out), "9,223,372,036,854,775,807");
+    assert_string_equal(base_format_bytes(0, out), "0 B");
+    assert_string_equal(base_format_bytes(999, out), "999 B");
+    assert_string_equal(base_format_bytes(1000, out), "0.98 KiB"); /* never four digits */
     assert_string_equal(base_format_bytes(1536, out), "1.50 KiB");
+    assert_string_equal(base_format_bytes(12345678, out), "11.8 MiB");
+    assert_string_equal(base_format_bytes((uint64_t)340 << 20, out), "340 MiB");
+    assert_string_equal(base_format_bytes((uint64_t)5 << 50, out), "5.00 PiB");
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(counts), cmocka_unit_test(sizes),
-                                       cmocka_unit_test(nearest), cmocka_unit_test(formats)};
+                                       cmocka_unit_test(nearest), cmocka_unit_test(reals),
+                                       cmocka_unit_test(formats)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

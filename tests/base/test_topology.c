@@ -1,6 +1,7 @@
 /* Cores shared by ranks, on machines that hwloc makes up. */
 #include "base/topology.h"
 
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -82,11 +83,35 @@ static void test_this_machine(void **state) {
     hwloc_topology_destroy(topology);
 }
 
+/* Ranks that share this process's cores have at least one thread each, and no more than it has
+ * processors. */
+static void test_threads(void **state) {
+    (void)state;
+    cpu_set_t all, one;
+    assert_int_equal(sched_getaffinity(0, sizeof all, &all), 0);
+    int32_t alone = base_topology_threads(1), last = alone;
+    assert_in_range(alone, 1, CPU_COUNT(&all));
+    for (int32_t ranks = 2; ranks <= 16; ranks *= 2) {
+        int32_t threads = base_topology_threads(ranks);
+        assert_in_range(threads, 1, last);
+        assert_true(threads * ranks <= alone || threads == 1);
+        last = threads;
+    }
+    assert_int_equal(base_topology_threads(100000), 1);
+    CPU_ZERO(&one);
+    for (int i = 0; i < CPU_SETSIZE && CPU_COUNT(&one) == 0; i++)
+        if (CPU_ISSET(i, &all)) CPU_SET(i, &one);
+    assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0);
+    int32_t bound = base_topology_threads(1);
+    assert_int_equal(sched_setaffinity(0, sizeof all, &all), 0);
+    assert_int_equal(bound, 1);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_one_node),     cmocka_unit_test(test_cores),
         cmocka_unit_test(test_quota),        cmocka_unit_test(test_nodes),
-        cmocka_unit_test(test_this_machine),
+        cmocka_unit_test(test_this_machine), cmocka_unit_test(test_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
