@@ -42,6 +42,7 @@ json_t *checkpoint_tensors(const sifr_model *model, const engine_stored *stored)
 typedef struct checkpoint_settings {
     uint64_t file_bytes; /* a file of state holds about so many bytes at most; 0: 4 GiB */
     int64_t keep;        /* the newest so many checkpoints stay; 0: all */
+    int64_t beside;      /* bytes of disk that must be left for the trained model */
 } checkpoint_settings;
 
 /* Saves the engines' state as checkpoint-<steps of the engine>, then removes those beyond

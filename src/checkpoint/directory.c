@@ -11,7 +11,6 @@
 #include "base/file.h"
 #include "base/heap.h"
 #include "base/text.h"
-#include "plan/checkpoint_size.h"
 
 /* The step in "checkpoint-<step>", or -1. */
 static int64_t step_of(const char *name) {
@@ -67,26 +66,30 @@ void checkpoint_name(int64_t step, checkpoint_names *out) {
              (long)getpid());
 }
 
-static sifr_status check_space(const char *output, uint64_t bytes, sifr_error *error) {
+static sifr_status check_space(const char *output, uint64_t bytes, int64_t beside,
+                               sifr_error *error) {
     uint64_t room;
-    char need[32], have[32];
+    char need[32], have[32], model[32], kept[96] = "";
     BASE_TRY(base_free_space(output, &room, error));
-    int64_t whole = bytes < INT64_MAX ? (int64_t)bytes : INT64_MAX;
-    uint64_t wanted = (uint64_t)plan_checkpoint_room(whole, 1);
-    if (room >= wanted) return SIFR_OK;
-    return base_fail(
-        error, SIFR_FAILED,
-        "%s: a checkpoint needs %s of free disk and %s are left; free some space, or keep "
-        "fewer with save_total_limit",
-        output, base_format_bytes(wanted, need), base_format_bytes(room, have));
+    /* Half of what a start allows for, since logs and copied files have taken their part by now. */
+    uint64_t wanted = bytes + (bytes / 64 + (1 << 20)) / 2;
+    if (room >= wanted && room - wanted >= (uint64_t)beside) return SIFR_OK;
+    if (beside)
+        snprintf(kept, sizeof kept, ", and %s are kept for the trained model",
+                 base_format_bytes((uint64_t)beside, model));
+    return base_fail(error, SIFR_FAILED,
+                     "%s: a checkpoint needs %s of free disk%s: %s are left; free some space, or "
+                     "keep fewer with "
+                     "save_total_limit",
+                     output, base_format_bytes(wanted, need), kept, base_format_bytes(room, have));
 }
 
 sifr_status checkpoint_directory_make(const char *output, const checkpoint_names *names,
-                                      uint64_t bytes, sifr_error *error) {
+                                      uint64_t bytes, int64_t beside, sifr_error *error) {
     char path[BASE_PATH_LENGTH];
     BASE_TRY(base_make_directories(output, error));
     BASE_TRY(base_path_join(path, output, names->temporary, error));
-    BASE_TRY(check_space(output, bytes, error));
+    BASE_TRY(check_space(output, bytes, beside, error));
     BASE_TRY(base_remove_tree(path, error));
     return base_make_directories(path, error);
 }

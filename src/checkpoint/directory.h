@@ -13,9 +13,11 @@ typedef struct checkpoint_names {
 
 void checkpoint_name(int64_t step, checkpoint_names *out);
 
-/* An empty folder of the temporary name; the disk must have room for `bytes` of state. */
+/* An empty folder of the temporary name; the disk must have room for `bytes` of state, and leave
+ * `beside` bytes for the trained model. */
 sifr_status checkpoint_directory_make(const char *output, const checkpoint_names *names,
-                                      uint64_t bytes, sifr_error *error) SIFR_MUST_CHECK;
+                                      uint64_t bytes, int64_t beside,
+                                      sifr_error *error) SIFR_MUST_CHECK;
 
 /* Waits until the folder that another rank made is seen here: over a network that may take a
  * moment. SIFR_FAILED where it does not come. */

@@ -252,7 +252,8 @@ static sifr_status begin(save_run *run, const checkpoint_settings *settings, sif
     if (status == SIFR_OK)
         status = base_alloc(ranks * run->layout.most_files, sizeof *run->sums, &run->sums, error);
     if (status == SIFR_OK && run->first)
-        status = checkpoint_directory_make(run->output, &run->names, run->layout.bytes, error);
+        status = checkpoint_directory_make(run->output, &run->names, run->layout.bytes,
+                                           settings->beside, error);
     BASE_TRY(comm_agree_status(run->group, status, error));
     BASE_TRY(comm_broadcast(run->group, 0, &run->names, sizeof run->names, error));
     if (!run->first) status = checkpoint_directory_wait(run->output, run->names.temporary, error);

@@ -154,7 +154,7 @@ static int processors(void) {
 
 /* A disk that is given as a size is nobody else's. */
 static sifr_status find_disks(const plan_command *command, cli_plan_report *r, sifr_error *error) {
-    BASE_TRY(train_disk_find(&r->config, &r->disk, error));
+    BASE_TRY(train_disk_find(&r->config, r->model, &r->disk, error));
     if (!command->nvme_bytes) return SIFR_OK;
     r->disk.swap = NULL;
     r->disk.swap_bytes = command->nvme_bytes;

@@ -32,8 +32,8 @@ int64_t plan_checkpoint_room(int64_t bytes, int64_t count) {
 int64_t plan_output_bytes(const plan_output *output, const sifr_model *model,
                           const plan_settings *settings, int64_t nvme_bytes) {
     int64_t each = plan_checkpoint_bytes(model, settings);
-    return add(plan_checkpoint_room(each, output->checkpoints),
-               multiply(nvme_bytes, output->swaps));
+    int64_t saved = add(plan_checkpoint_room(each, output->checkpoints), output->model_bytes);
+    return add(saved, multiply(nvme_bytes, output->swaps));
 }
 
 bool plan_fits_output(const plan_output *output, const sifr_model *model,

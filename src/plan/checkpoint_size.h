@@ -1,4 +1,4 @@
-/* What a run's checkpoints take of the file system that they go to. */
+/* What a run's checkpoints and its model take of the file system that they go to. */
 #ifndef PLAN_CHECKPOINT_SIZE_H
 #define PLAN_CHECKPOINT_SIZE_H
 
@@ -10,6 +10,7 @@ typedef struct plan_output {
     bool known;
     int64_t room_bytes;  /* free there */
     int32_t checkpoints; /* that the run adds, at one time */
+    int64_t model_bytes; /* of the trained model, beside them */
     int32_t swaps;       /* ranks whose swap files lie there, too */
 } plan_output;
 

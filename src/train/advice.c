@@ -82,7 +82,7 @@ static sifr_status find_advice(comm_group *group, const sifr_model *model,
     int64_t room = (int64_t)engine_rank_room(comm_local_size(group));
     train_disk disk;
     device *dev;
-    BASE_TRY(train_disk_find(config, &disk, error));
+    BASE_TRY(train_disk_find(config, model, &disk, error));
     BASE_TRY(device_open_cpu(options.threads, options.isa, &dev, error));
     sifr_status status = plan_machine_measure(dev, NULL, MEASURE_BYTES, &machine, error);
     if (status == SIFR_OK) {

@@ -17,7 +17,8 @@
 /* Steps in a row that change nothing: the run has diverged. */
 enum { SKIP_LIMIT = 100 };
 
-static sifr_status save(train_state *t, sifr_error *error) {
+/* `beside`: disk that must be left for the model that is still to be written. */
+static sifr_status save(train_state *t, int64_t beside, sifr_error *error) {
     double start = base_seconds();
     json_t *state = json_pack("{s:I, s:I, s:I, s:o}", "samples",
                               (json_int_t)(t->engine->steps * t->config->train_batch_size),
@@ -29,7 +30,7 @@ static sifr_status save(train_state *t, sifr_error *error) {
     status = train_agree(t, status, error);
     if (status == SIFR_OK) {
         checkpoint_record record = {t->agree, t->notes, state, trainer, t->tensors};
-        checkpoint_settings settings = {.keep = t->config->save_total_limit};
+        checkpoint_settings settings = {.keep = t->config->save_total_limit, .beside = beside};
         status =
             checkpoint_save(t->engine, t->config->output, &record, &settings, t->host->log, error);
     }
@@ -44,7 +45,7 @@ static sifr_status save(train_state *t, sifr_error *error) {
  * ranks know of it, and the older ones are as they were. */
 static sifr_status save_on_the_way(train_state *t, sifr_error *error) {
     sifr_error reason = {0};
-    sifr_status status = save(t, &reason);
+    sifr_status status = save(t, (int64_t)formats_weights_bytes(t->folder.weights), &reason);
     if (status == SIFR_FAILED) {
         base_log(t->host->log, SIFR_LOG_WARNING,
                  "step %lld: no checkpoint (%s); the run goes on to the next one",
@@ -224,9 +225,7 @@ static sifr_status run_steps(train_state *t, train_outcome *outcome, sifr_error 
             BASE_TRY(step(t, &local, error));
         }
     }
-    BASE_TRY(settle(t, error));
-    if (t->saved_step == t->engine->steps) return SIFR_OK;
-    return train_agree(t, save(t, error), error);
+    return settle(t, error);
 }
 
 typedef struct rank_memory {
@@ -265,6 +264,58 @@ static sifr_status save_model(train_state *t, sifr_error *error) {
     sifr_status status = base_json_save(trainer, path, error);
     json_decref(trainer);
     return status;
+}
+
+static sifr_status save_last(train_state *t, sifr_error *error) {
+    if (t->saved_step == t->engine->steps) return SIFR_OK;
+    return train_agree(t, save(t, 0, error), error);
+}
+
+/* What the run has to show goes first; its last checkpoint, which is larger, takes what is left of
+ * the disk. Where the model cannot be written, the checkpoint may still be. */
+static sifr_status save_result(train_state *t, sifr_error *error) {
+    sifr_error reason = {0}, why = {0};
+    sifr_status model = train_agree(t, save_model(t, &reason), &reason);
+    if (model != SIFR_OK && model != SIFR_FAILED)
+        return base_fail(error, model, "%s", reason.message);
+    sifr_status last = save_last(t, &why);
+    if (last != SIFR_OK && last != SIFR_FAILED) return base_fail(error, last, "%s", why.message);
+    if (model == SIFR_OK && last == SIFR_OK) return SIFR_OK;
+    if (model == SIFR_OK) {
+        base_log(
+            t->host->log, SIFR_LOG_WARNING,
+            "step %lld: the model is written, but no checkpoint (%s); a longer run would go on "
+            "from an older one",
+            (long long)t->engine->steps, why.message);
+        return SIFR_OK;
+    }
+    base_set_error(error, model, "the model is not written: %s; %s", reason.message,
+                   last == SIFR_OK ? "the last checkpoint holds it: free some disk and --resume, "
+                                     "or export it to another with `sifr export`"
+                                   : "nor is its last checkpoint; free some disk and --resume");
+    return train_agree(t, model, error);
+}
+
+static sifr_status check_learned(train_state *t, sifr_error *error) {
+    const sifr_config *c = t->config;
+    if (t->engine->steps == 0 || t->engine->updates > 0) return SIFR_OK;
+    BASE_TRY(save_last(t, error));
+    sifr_status status = base_fail(
+        error, SIFR_FAILED,
+        "all %lld steps were skipped: nothing was learned, and no model is written; is "
+        "%s sound?%s",
+        (long long)t->engine->steps, c->model,
+        c->fp16.enabled ? " In fp16 the first steps look for a loss scale: more steps, or "
+                          "a lower initial_scale_power, may do"
+                        : "");
+    return train_agree(t, status, error);
+}
+
+/* A run that was told to stop keeps its state alone. */
+static sifr_status save_end(train_state *t, int signal, sifr_error *error) {
+    if (signal) return save_last(t, error);
+    BASE_TRY(check_learned(t, error));
+    return save_result(t, error);
 }
 
 static void announce(const train_state *t) {
@@ -319,17 +370,7 @@ static sifr_status run(train_state *t, train_outcome *outcome, sifr_error *error
     BASE_TRY(train_profile_start(&t->profile, error));
     double start = base_seconds();
     BASE_TRY(run_steps(t, outcome, error));
-    sifr_status status = SIFR_OK;
-    if (!outcome->signal && t->engine->steps > 0 && t->engine->updates == 0)
-        status = base_fail(error, SIFR_FAILED,
-                           "all %lld steps were skipped: nothing was learned, and no model is "
-                           "written; is %s sound?%s",
-                           (long long)t->engine->steps, c->model,
-                           c->fp16.enabled ? " In fp16 the first steps look for a loss scale: more "
-                                             "steps, or a lower initial_scale_power, may do"
-                                           : "");
-    BASE_TRY(train_agree(t, status, error));
-    if (!outcome->signal) BASE_TRY(train_agree(t, save_model(t, error), error));
+    BASE_TRY(save_end(t, outcome->signal, error));
     outcome->seconds = base_seconds() - start;
     outcome->steps = t->engine->steps;
     outcome->total_steps = t->total_steps;

@@ -7,6 +7,7 @@
 #include "base/disk.h"
 #include "base/text.h"
 #include "checkpoint/checkpoint.h"
+#include "formats/weights.h"
 
 static int64_t room_of(const base_disk *disk) {
     return disk->free_bytes < INT64_MAX ? (int64_t)disk->free_bytes : INT64_MAX;
@@ -36,9 +37,26 @@ const char *train_named_path(const sifr_config *c) {
     return c->offload_param.nvme_path ? c->offload_param.nvme_path : c->nvme_path;
 }
 
-sifr_status train_disk_find(const sifr_config *config, train_disk *out, sifr_error *error) {
+/* The trained model has the tensors and types of the one that the run begins with. */
+static int64_t model_bytes(const sifr_config *config, const sifr_model *model) {
+    formats_weights *weights;
+    if (config->model && formats_weights_open(config->model, &weights, NULL) == SIFR_OK) {
+        uint64_t bytes = formats_weights_bytes(weights);
+        formats_weights_close(weights);
+        return bytes < INT64_MAX ? (int64_t)bytes : INT64_MAX;
+    }
+    return sifr_model_parameters(model) * (int64_t)sizeof(float);
+}
+
+sifr_status train_disk_find(const sifr_config *config, const sifr_model *model, train_disk *out,
+                            sifr_error *error) {
     base_disk swap, output;
-    *out = (train_disk){.swap_bytes = -1, .output_bytes = -1, .output = config->output};
+    *out = (train_disk){.swap_bytes = -1,
+                        .output_bytes = -1,
+                        .output = config->output,
+                        .total_steps = config->max_steps,
+                        .limited = config->save_total_limit > 0,
+                        .model_bytes = model_bytes(config, model)};
     out->swap = train_nvme_path(config);
     /* Nothing is there: where a plan may say that something is put. */
     if (!out->swap) out->swap = train_named_path(config);
@@ -55,11 +73,11 @@ sifr_status train_disk_find(const sifr_config *config, train_disk *out, sifr_err
 
 int32_t train_checkpoints(const sifr_config *config, const train_disk *disk) {
     int64_t keep = config->save_total_limit, every = config->save_steps;
-    int64_t left = config->max_steps - disk->steps;
-    if (keep == 0 || every == 0 || left <= 0) return 1;
-    int64_t saves = (config->max_steps - 1) / every - disk->steps / every + 1; /* the last step's */
-    int64_t most = base_min_i64(keep, INT32_MAX - 1) + 1;
-    int64_t more = base_min_i64(most - disk->there, saves);
+    int64_t total = disk->total_steps;
+    if (every == 0 || total <= disk->steps) return 1;
+    int64_t saves = (total - 1) / every - disk->steps / every + 1; /* the last step's */
+    int64_t most = keep ? base_min_i64(keep, INT32_MAX - 1) + 1 - disk->there : INT32_MAX;
+    int64_t more = base_min_i64(most, saves);
     return (int32_t)base_max_i64(more, 1);
 }
 
@@ -67,13 +85,24 @@ plan_output train_output_room(const sifr_config *config, const train_disk *disk,
     return (plan_output){.known = disk->output_bytes >= 0,
                          .room_bytes = disk->output_bytes,
                          .checkpoints = train_checkpoints(config, disk),
+                         .model_bytes = disk->model_bytes,
                          .swaps = disk->same ? ranks : 0};
+}
+
+/* ", 3 of them at a time (save_total_limit)"; empty for one. */
+static void describe_count(const plan_output *room, bool limited, char out[96]) {
+    out[0] = '\0';
+    if (room->checkpoints > 1)
+        snprintf(out, 96,
+                 limited ? ", %d of them at a time (save_total_limit)"
+                         : ", all %d of them (no save_total_limit)",
+                 (int)room->checkpoints);
 }
 
 sifr_status train_disk_check(const train_disk *disk, const plan_output *room,
                              const sifr_model *model, const plan_settings *settings,
                              int64_t nvme_bytes, sifr_error *error) {
-    char each[32], need[32], have[32], swap[32], several[96] = "", beside[96] = "";
+    char each[32], trained[32], need[32], have[32], swap[32], several[96], beside[96] = "";
     if (plan_fits_output(room, model, settings, nvme_bytes)) return SIFR_OK;
     int64_t bytes = plan_checkpoint_bytes(model, settings);
     int64_t wanted = plan_output_bytes(room, model, settings, nvme_bytes);
@@ -81,13 +110,14 @@ sifr_status train_disk_check(const train_disk *disk, const plan_output *room,
     base_format_bytes((uint64_t)wanted, need);
     base_format_bytes((uint64_t)room->room_bytes, have);
     base_format_bytes((uint64_t)(nvme_bytes * room->swaps), swap);
-    if (room->checkpoints > 1)
-        snprintf(several, sizeof several, ", %d of them at a time (save_total_limit)",
-                 (int)room->checkpoints);
+    base_format_bytes((uint64_t)room->model_bytes, trained);
+    describe_count(room, disk->limited, several);
     if (room->swaps && nvme_bytes)
         snprintf(beside, sizeof beside, ", beside %s of swap files on the same file system", swap);
-    return base_fail(error, SIFR_NO_MEMORY,
-                     "disk: %s: a checkpoint takes %s%s%s: that needs %s, and %s are free there; "
-                     "free some, or give an output on a larger device",
-                     disk->output, each, several, beside, need, have);
+    return base_fail(
+        error, SIFR_NO_MEMORY,
+        "disk: %s: a checkpoint takes %s%s, the trained model %s%s: that needs %s, "
+        "and %s are free there; free some, %sgive an output on a larger device",
+        disk->output, each, several, trained, beside, need, have,
+        room->checkpoints > 1 && !disk->limited ? "keep fewer with save_total_limit, or " : "or ");
 }

@@ -12,6 +12,9 @@ typedef struct train_disk {
     bool same;                        /* they are one file system */
     int64_t steps;                    /* of the newest checkpoint that the run goes on from */
     int64_t there;                    /* checkpoints that are there already */
+    int64_t total_steps;              /* of the run; 0: not known before its data is read */
+    bool limited;                     /* save_total_limit keeps some checkpoints only */
+    int64_t model_bytes;              /* of the trained model's weights */
 } train_disk;
 
 /* The directory of what the config has on nvme, which is one; NULL: nothing is. Borrowed. */
@@ -21,20 +24,21 @@ const char *train_nvme_path(const sifr_config *config);
  * be; NULL: none. Borrowed. */
 const char *train_named_path(const sifr_config *config);
 
-/* Looks at this host's. What cannot be known is no failure. */
-sifr_status train_disk_find(const sifr_config *config, train_disk *out,
+/* Looks at this host's. What cannot be known is no failure. The trained model is as large as the
+ * weights in the folder config->model, in fp32 where there are none. */
+sifr_status train_disk_find(const sifr_config *config, const sifr_model *model, train_disk *out,
                             sifr_error *error) SIFR_MUST_CHECK;
 
 /* Checkpoints that the run adds at one time: of those that save_total_limit keeps, and the one that
- * is being written, as many as it comes to make. Where all are kept, or the number of steps is not
- * known yet, one: which others will be there is not known. */
+ * is being written, as many as it comes to make; without a limit all of them. Where the number of
+ * steps is not known yet, one. */
 int32_t train_checkpoints(const sifr_config *config, const train_disk *disk);
 
 /* The output for a search, where `ranks` of its host swap. */
 plan_output train_output_room(const sifr_config *config, const train_disk *disk, int32_t ranks);
 
-/* SIFR_NO_MEMORY, with the numbers, where the output has no room for the checkpoints of a run that
- * is planned with these settings, beside its swap files. */
+/* SIFR_NO_MEMORY, with the numbers, where the output has no room for the checkpoints and the model
+ * of a run that is planned with these settings, beside its swap files. */
 sifr_status train_disk_check(const train_disk *disk, const plan_output *room,
                              const sifr_model *model, const plan_settings *settings,
                              int64_t nvme_bytes, sifr_error *error) SIFR_MUST_CHECK;

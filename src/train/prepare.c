@@ -46,12 +46,16 @@ static sifr_status require_paths(const sifr_config *config, sifr_error *error) {
 static sifr_status check_room(const train_state *t, sifr_error *error) {
     const plan_schedule *s = t->engine->training;
     train_disk disk;
-    BASE_TRY(train_disk_find(t->config, &disk, error));
+    BASE_TRY(train_disk_find(t->config, s->model, &disk, error));
+    int64_t nvme = t->total_steps ? 0 : s->nvme_bytes; /* by then swap files have their room */
+    if (t->total_steps) disk.total_steps = t->total_steps;
     plan_output room = train_output_room(t->config, &disk, comm_local_size(t->group));
-    return train_disk_check(&disk, &room, s->model, &s->settings, s->nvme_bytes, error);
+    return train_disk_check(&disk, &room, s->model, &s->settings, nvme, error);
 }
 
-/* For checkpoints, which the first rank looks at. What a killed run left of one makes room. */
+/* For checkpoints and the model, which the first rank looks at: before anything is taken, and again
+ * once text is tokenised, when the number of steps is known too. What a killed run left of a
+ * checkpoint makes room. */
 static sifr_status check_output(const train_state *t, sifr_error *error) {
     if (!t->first) return SIFR_OK;
     if (t->output.marked && check_room(t, NULL) != SIFR_OK)
@@ -256,7 +260,8 @@ static sifr_status open_data(train_state *t, sifr_error *error) {
     BASE_TRY(train_agree(t, status, error));
     if (!t->first) status = open_stores(t, error);
     if (status == SIFR_OK) status = count_steps(t, error);
-    return train_agree(t, status, error);
+    BASE_TRY(train_agree(t, status, error));
+    return train_agree(t, check_output(t, error), error);
 }
 
 /* --- weights, from a checkpoint or from the model folder --- */

@@ -117,15 +117,18 @@ for n in $ranks; do
     size 100m
     plan --world-size $n --json --output disk/out
     each=$(number checkpoint_bytes)
-    room=$((each + each / 64 + 1048576))
+    model=$(number model_bytes)
+    stored=$(stat -c %s llama/model.safetensors)
+    [ $model -lt $stored ] && [ $model -gt $((stored - 8192)) ] || fail "a model of $model bytes"
+    room=$((each + each / 64 + 1048576 + model))
     size $((room - 4096))
-    short="a checkpoint takes [0-9.]+ MiB: that needs [0-9.]+ MiB, and [0-9.]+ MiB are free there; \
+    short="a checkpoint takes [0-9.]+ MiB, the trained model [0-9.]+ [KM]iB: that needs [0-9.]+ MiB, and [0-9.]+ MiB are free there; \
 free some, or give an output on a larger device"
     refused disk/out $n "^sifr train: disk: disk/out: $short\$"
     verdict "does not fit" "^It does not fit on this machine. disk: disk/out: $short" \
         --world-size $n --output disk/out
     size 100m
-    verdict fits "^A checkpoint takes [0-9.]+ MiB; [0-9.]+ MiB are free for them in disk/out.\$" \
+    verdict fits "^A checkpoint takes [0-9.]+ MiB, the trained model [0-9.]+ [KM]iB; [0-9.]+ MiB are free for them in disk/out.\$" \
         --world-size $n --output disk/out
     train 0 disk/out $n
     states=$(cat disk/out/checkpoint-3/state-*.safetensors | wc -c)
@@ -143,7 +146,7 @@ free some, or give an output on a larger device"
     clear_disk
     config "$in_memory" ', "save_steps": 1, "save_total_limit": 2'
     size $((room + each + each / 2))
-    refused disk/out $n "takes .*, 3 of them at a time \\(save_total_limit\\): .*; it fits \
+    refused disk/out $n "takes .*, 3 of them at a time \\(save_total_limit\\), .*; it fits \
 with sifr.save_total_limit 1\$"
     config "$in_memory" ', "save_steps": 1, "save_total_limit": 1'
     train 0 disk/out $n
@@ -153,10 +156,21 @@ with sifr.save_total_limit 1\$"
     size $((room + each / 2))
     refused disk/out $n \
         "2 of them at a time .*; it fits with sifr.save_steps 0, saved at the end only\$"
+    clear_disk
+    config "$in_memory" ', "save_steps": 1' # all are kept
+    size $((room + 2 * each - 8192))
+    all="takes .*, all 3 of them \\(no save_total_limit\\), the trained model .*; free some, keep fewer"
+    refused disk/out $n "$all.*; it fits with sifr.save_total_limit 1\$"
+    verdict "does not fit" "^It does not fit .*a checkpoint $all" --world-size $n --output disk/out \
+        --max-steps 3
+    size $((room + 2 * each + 65536))
+    train 0 disk/out $n
+    [ "$(ls -d disk/out/checkpoint-* | wc -l)" = 3 ] || fail "$n ranks: not all are kept"
+    clear_disk
     config "$in_memory" ', "save_steps": 2, "save_total_limit": 5' # two saves, whatever the limit
     size $((room + each - 8192))
     refused disk/out $n "2 of them at a time"
-    size $((room + each + 2000000)) # and the trained model
+    size $((room + each + 65536))
     train 0 disk/out $n
 
     # state and checkpoints on one disk

@@ -1,5 +1,6 @@
 # A disk that is full when a checkpoint is due, and later is not: the run says so and goes on, and
-# the next checkpoint is whole. Where it is full before, the run does not start. The disk is a small
+# the next checkpoint is whole. One that stays full to the end takes the last checkpoint, not the
+# trained model. Where it is full before, the run does not start. The disk is a small
 # tmpfs in a namespace of the test's own.
 # label: full; timeout: 300
 . "$SOURCE/tests/support/small_disk.sh" 6m
@@ -18,6 +19,18 @@ cat >ds.json <<'J'
  "sifr": {"seq_length": 32, "max_steps": 100000, "save_steps": 3, "save_total_limit": 1}}
 J
 . "$SOURCE/tests/support/until_it.sh"
+
+# Leaves so many KiB free, whatever the run frees meanwhile, until it has refused a checkpoint.
+fill() {
+    full() {
+        local free
+        free=$(df --output=avail -k disk | tail -n 1)
+        [ "$free" -le $1 ] || dd if=/dev/zero bs=1024 count=$((free - $1)) 2>/dev/null >>disk/filler
+        grep -q "no checkpoint (.* of free disk" err
+    }
+    until_it full $1
+    full $1
+}
 
 ranks="1"
 "$SIFR" doctor --json | grep -q '"launcher": "' && ranks="1 2"
@@ -53,4 +66,53 @@ for n in $ranks; do
         --resume --max-steps $((steps + 2)) >log 2>err ||
         fail "$n ranks: what was saved does not load"
     cat log err | grep -q "resumed from checkpoint-$steps" || fail "$n ranks: not from step $steps"
+
+    # Full to the end: room for the model and not for a checkpoint beside it.
+    rm -rf disk/*
+    "$SIFR" train --config ds.json --model llama --data text --output disk/out --threads 1 \
+        --ranks $n --save-steps 100 --logging-steps 100 --max-steps 2000 >log 2>err &
+    run=$!
+    until_it test -e disk/out/latest
+    fill 1100
+    kept=$(cat disk/out/latest)
+    code=0
+    wait $run || code=$?
+    [ $code = 0 ] || fail "$n ranks: full to the end: exit code $code"
+    grep -q "no checkpoint (.* of free disk, and .* are kept for the trained model: " err ||
+        fail "$n ranks: the model's room is not kept"
+    grep -q "warning: step 2000: the model is written, but no checkpoint (.* of free disk: " err ||
+        fail "$n ranks: it is not said that the last checkpoint is missing"
+    [ ! -e disk/out/checkpoint-2000 ] || fail "$n ranks: there was room for a checkpoint"
+    [ -e "disk/out/$kept" ] || fail "$n ranks: an older checkpoint went"
+    "$SIFR" eval --model disk/out --data text --seq-length 32 --max-windows 2 >log 2>err ||
+        fail "$n ranks: the model does not open"
+    [ -z "$(find disk -name '*.tmp-*')" ] || fail "$n ranks: left behind: $(find disk)"
 done
+
+# Not even for the model: that is said, with what holds the weights.
+rm -rf disk/*
+"$SIFR" train --config ds.json --model llama --data text --output disk/out --threads 1 \
+    --save-steps 100 --logging-steps 100 --max-steps 2000 >log 2>err &
+run=$!
+until_it test -e disk/out/latest
+fill 300
+code=0
+wait $run || code=$?
+[ $code = 1 ] || fail "no room for the model: exit code $code"
+grep -q "the model is not written: .*; nor is its last checkpoint; free some disk and --resume" err ||
+    fail "it is not said that the model is not written"
+rm disk/filler
+"$SIFR" train --config ds.json --model llama --data text --output disk/out --threads 1 --resume \
+    --save-steps 100 --logging-steps 100 --max-steps 2000 >log 2>err || fail "it does not go on"
+[ -e disk/out/model.safetensors ] || fail "no model after that"
+
+# Steps that are known only when the text is read.
+rm -rf disk/*
+sed 's/"max_steps": 100000, "save_steps": 3, "save_total_limit": 1/"save_steps": 3/' ds.json >epochs.json
+code=0
+"$SIFR" train --config epochs.json --model llama --data text --output disk/out --threads 1 \
+    >log 2>err || code=$?
+[ $code = 3 ] || fail "a checkpoint each 3 steps of an epoch: exit code $code"
+all="all [0-9]* of them (no save_total_limit), the trained model .*; free some, keep fewer"
+grep -q "^sifr train: disk: disk/out: a checkpoint takes .*, $all" err || fail "it is not said"
+[ -z "$(ls disk)" ] || fail "left behind: $(find disk)"

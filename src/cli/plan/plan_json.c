@@ -121,11 +121,12 @@ static json_t *bytes_or_null(bool known, int64_t bytes) {
 /* What a rank may have on disk, what a checkpoint takes, and the room where they go. */
 static json_t *disk_json(const cli_plan_report *r) {
     const plan_output *output = &r->search.output;
-    return json_pack(
-        "{s:o, s:I, s:i, s:o}", "room_bytes",
-        bytes_or_null(r->search.disk_bytes > 0, r->search.disk_bytes), "checkpoint_bytes",
-        (json_int_t)plan_checkpoint_bytes(r->model, &r->own.settings), "checkpoints",
-        (int)output->checkpoints, "output_bytes", bytes_or_null(output->known, output->room_bytes));
+    return json_pack("{s:o, s:I, s:i, s:I, s:o}", "room_bytes",
+                     bytes_or_null(r->search.disk_bytes > 0, r->search.disk_bytes),
+                     "checkpoint_bytes",
+                     (json_int_t)plan_checkpoint_bytes(r->model, &r->own.settings), "checkpoints",
+                     (int)output->checkpoints, "model_bytes", (json_int_t)output->model_bytes,
+                     "output_bytes", bytes_or_null(output->known, output->room_bytes));
 }
 
 static json_t *machine_json(const cli_plan_report *r) {

@@ -192,10 +192,11 @@ static const char *disk_text(const cli_plan_report *r, char *out, size_t size) {
 /* One of them, and all that are there at a time. */
 static void print_checkpoint(const cli_plan_report *r) {
     const plan_output *output = &r->search.output;
-    char each[32], have[32];
+    char each[32], have[32], trained[32];
     printf("A checkpoint takes %s",
            base_format_bytes((uint64_t)plan_checkpoint_bytes(r->model, &r->own.settings), each));
     if (output->checkpoints > 1) printf(", and %d are there at a time", (int)output->checkpoints);
+    printf(", the trained model %s", base_format_bytes((uint64_t)output->model_bytes, trained));
     if (output->known)
         printf("; %s are free for them in %s%s",
                base_format_bytes((uint64_t)output->room_bytes, have), r->disk.output,
