@@ -105,6 +105,29 @@ static sifr_status open_anew(train_metrics *metrics, sifr_error *error) {
     return SIFR_OK;
 }
 
+static void close_files(train_metrics *metrics) {
+    if (metrics->jsonl) fclose(metrics->jsonl);
+    if (metrics->csv) fclose(metrics->csv);
+    metrics->jsonl = metrics->csv = NULL;
+}
+
+static void remove_beside(const char *path) {
+    char temporary[BASE_PATH_LENGTH];
+    int used = snprintf(temporary, sizeof temporary, "%s.tmp-%ld", path, (long)getpid());
+    if (used > 0 && used < (int)sizeof temporary) unlink(temporary);
+}
+
+/* After records that could not be written: all of the history. */
+static sifr_status catch_up(train_metrics *metrics, sifr_error *error) {
+    close_files(metrics);
+    sifr_status status = open_anew(metrics, error);
+    metrics->behind = status != SIFR_OK;
+    if (status == SIFR_OK) return SIFR_OK;
+    remove_beside(metrics->jsonl_path);
+    remove_beside(metrics->csv_path);
+    return status;
+}
+
 static sifr_status make_path(const char *output, const char *name, char **out, sifr_error *error) {
     char path[BASE_PATH_LENGTH];
     BASE_TRY(base_path_join(path, output, name, error));
@@ -127,8 +150,7 @@ fail:
 }
 
 void train_metrics_close(train_metrics *metrics) {
-    if (metrics->jsonl) fclose(metrics->jsonl);
-    if (metrics->csv) fclose(metrics->csv);
+    close_files(metrics);
     json_decref(metrics->history);
     free(metrics->jsonl_path);
     free(metrics->csv_path);
@@ -138,6 +160,9 @@ void train_metrics_close(train_metrics *metrics) {
 sifr_status train_metrics_add(train_metrics *metrics, json_t *record, sifr_error *error) {
     if (!record || json_array_append_new(metrics->history, record) != 0)
         return base_fail_alloc(error, 256);
-    BASE_TRY(write_json(metrics, record, error));
-    return write_csv(metrics, record, error);
+    if (metrics->behind) return catch_up(metrics, error);
+    sifr_status status = write_json(metrics, record, error);
+    if (status == SIFR_OK) status = write_csv(metrics, record, error);
+    metrics->behind = status != SIFR_OK;
+    return status;
 }

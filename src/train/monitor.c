@@ -114,6 +114,21 @@ void train_monitor_watch(train_monitor *monitor, int64_t step) {
     if (process.own > monitor->largest_own) monitor->largest_own = process.own;
 }
 
+/* Records that cannot be written, as on a full disk, cost the run no step; they follow later. */
+static sifr_status add_record(train_monitor *monitor, json_t *record, sifr_error *error) {
+    sifr_error reason = {0};
+    bool behind = monitor->metrics.behind;
+    sifr_status status = train_metrics_add(&monitor->metrics, record, &reason);
+    if (status == SIFR_FAILED) {
+        if (!behind)
+            base_log(monitor->settings.host->log, SIFR_LOG_WARNING,
+                     "%s; the run goes on, and its records are written when there is room",
+                     reason.message);
+        return SIFR_OK;
+    }
+    return status == SIFR_OK ? SIFR_OK : base_fail(error, status, "%s", reason.message);
+}
+
 static sifr_status record_step(train_monitor *monitor, int64_t step, const sifr_step_result *result,
                                double learning_rate, double now, sifr_error *error) {
     const train_monitor_settings *s = &monitor->settings;
@@ -122,8 +137,8 @@ static sifr_status record_step(train_monitor *monitor, int64_t step, const sifr_
     double loss = monitor->loss_count ? monitor->loss_sum / (double)monitor->loss_count : NAN;
     train_monitor_watch(monitor, step);
     monitor->last_loss = loss;
-    BASE_TRY(train_metrics_add(
-        &monitor->metrics, make_record(monitor, step, loss, result, learning_rate, rate), error));
+    BASE_TRY(
+        add_record(monitor, make_record(monitor, step, loss, result, learning_rate, rate), error));
     bool due = s->print_every ? step % s->print_every == 0
                               : now - monitor->last_print >= 1 || step == s->total_steps;
     if (due && (!s->host->live || s->print_every)) {
@@ -169,15 +184,14 @@ sifr_status train_monitor_evaluation(train_monitor *monitor, int64_t step,
     train_say(s->host, "step %lld/%lld  eval loss %.4f  perplexity %.2f  (%lld windows, %.1f s)",
               (long long)step, (long long)s->total_steps, evaluation->loss, evaluation->perplexity,
               (long long)evaluation->windows, evaluation->seconds);
-    BASE_TRY(train_metrics_add(
-        &monitor->metrics,
-        json_pack("{s:I, s:o, s:o, s:o, s:I, s:o}", "step", (json_int_t)step, "epoch",
-                  train_metrics_number((double)step * s->epochs_per_step), "eval_loss",
-                  train_metrics_number(evaluation->loss), "eval_perplexity",
-                  train_metrics_number(evaluation->perplexity), "eval_windows",
-                  (json_int_t)evaluation->windows, "eval_seconds",
-                  train_metrics_number(evaluation->seconds)),
-        error));
+    BASE_TRY(add_record(monitor,
+                        json_pack("{s:I, s:o, s:o, s:o, s:I, s:o}", "step", (json_int_t)step,
+                                  "epoch", train_metrics_number((double)step * s->epochs_per_step),
+                                  "eval_loss", train_metrics_number(evaluation->loss),
+                                  "eval_perplexity", train_metrics_number(evaluation->perplexity),
+                                  "eval_windows", (json_int_t)evaluation->windows, "eval_seconds",
+                                  train_metrics_number(evaluation->seconds)),
+                        error));
     train_monitor_pause(monitor, evaluation->seconds);
     return SIFR_OK;
 }

@@ -76,6 +76,17 @@ static void cannot_write(void **state) {
     metrics.jsonl = fopen("/dev/full", "w");
     assert_int_equal(train_metrics_add(&metrics, record(1, 1), &error), SIFR_FAILED);
     assert_message(&error, "metrics.jsonl: cannot write: No space left");
+    /* What is missing comes with the next record. */
+    assert_true(metrics.behind);
+    assert_int_equal(train_metrics_add(&metrics, record(2, 2), &error), SIFR_OK);
+    assert_false(metrics.behind);
+    char *text;
+    size_t size;
+    assert_int_equal(base_read_file(scratch_path("metrics.jsonl"), 1 << 16, &text, &size, &error),
+                     SIFR_OK);
+    assert_non_null(strstr(text, "{\"step\":1,"));
+    assert_non_null(strstr(text, "\n{\"step\":2,"));
+    free(text);
     train_metrics_close(&metrics);
 }
 
