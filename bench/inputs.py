@@ -103,8 +103,10 @@ class Inputs:
             shutil.rmtree(new)
             return folder
         os.makedirs(new)
-        for source in sorted(glob.glob(os.path.join(ROOT, "docs", "*.md")) +
-                             ([] if self.tiny else glob.glob(os.path.join(ROOT, "src/*/*.c")))):
+        sources = glob.glob(os.path.join(ROOT, "docs", "*.md"))
+        if not self.tiny:
+            sources += glob.glob(os.path.join(ROOT, "src", "**", "*.c"), recursive=True)
+        for source in sorted(sources):
             shutil.copy(source, os.path.join(new, os.path.basename(source) + ".txt"))
         os.rename(new, folder)
         return folder

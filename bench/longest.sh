@@ -11,7 +11,7 @@ sifr=$(realpath "${1:-build}")/sifr
 memory=${2:-4GiB} shape=${3:-134M} run=${4:-}
 work=$(mktemp -d "${TMPDIR:-/tmp}/sifr-longest.XXXXXX")
 trap 'rm -rf "$work"' EXIT
-cat README.md docs/*.md src/*/*.c >"$work/text"
+cat README.md docs/*.md $(find src -name '*.c' | sort) >"$work/text"
 cd "$work"
 
 case $shape in

@@ -10,7 +10,7 @@ sifr=$PWD/${1:-build}/sifr
 page=$PWD/docs/zero.md
 work=$(mktemp -d "${TMPDIR:-/tmp}/sifr-zero.XXXXXX")
 trap 'rm -rf "$work"' EXIT
-for source in README.md docs/*.md src/*/*.c; do cat "$source"; done >"$work/text"
+cat README.md docs/*.md $(find src -name '*.c' | sort) >"$work/text"
 cd "$work"
 
 cat >config.json <<'J'
