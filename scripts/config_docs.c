@@ -31,13 +31,13 @@ static const char *const intro =
     "\n"
     "The column *here* says what sifr does with a key:\n"
     "\n"
-    "- **built**: done. Choices that are not built yet are named, and refused.\n"
+    "- **built**: supported. Choices that are not supported yet are named, and refused.\n"
     "- **no effect**: accepted, and changes nothing, for the reason given.\n"
-    "- **later**: not built yet. Values that ask for nothing are accepted (the default, or "
-    "anything\n"
-    "  in a section that is not enabled), others are refused.\n"
-    "- **refused**: DeepSpeed took it out, or raises on it. Values that ask for nothing are "
-    "accepted.\n"
+    "- **later**: not supported yet. Values that leave the feature off are accepted (the default, "
+    "or\n"
+    "  anything in a section that is not enabled). Others are refused.\n"
+    "- **refused**: DeepSpeed removed it, or raises on it. Values that leave the feature off are\n"
+    "  accepted.\n"
     "- **old name**: means the key that is named.\n";
 
 /* "a|b" as "a, b"; a bar would end a cell of the table. */
