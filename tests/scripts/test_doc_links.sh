@@ -1,5 +1,6 @@
 # Every relative link of a page leads to a file that is there, and its anchor to a heading of it.
-# In the pages of docs/ every file of the tree that is named in code quotes is there, too.
+# Every file of the tree that a page of docs/, README or CONTRIBUTING names in code quotes is there,
+# too.
 fail() { echo "$1" >&2; exit 1; }
 cd "$SOURCE" || exit 1
 pages=$(find . -name '*.md' -not -path './build*' -not -path './.*/*' | sort)
@@ -30,7 +31,7 @@ for page in $pages; do
 done
 [ "$count" -gt 20 ] || fail "only $count links were found"
 
-for page in docs/*.md README.md; do
+for page in docs/*.md README.md CONTRIBUTING.md; do
     for file in $(grep -oE '`(src|tests|bench|scripts|examples|include|cmake)/[A-Za-z0-9_./-]+\.[a-z]+`' "$page" | tr -d '`' | sort -u); do
         case $file in *NAME*) continue ;; esac
         [ -e "$file" ] || { echo "$page: no such file: $file" >&2; bad=$((bad + 1)); }
