@@ -30,7 +30,7 @@ typedef struct eval_command {
     cli_read_model read;
     cli_list data;
     int64_t length, max_windows, batch;
-    bool batch_given, json;
+    bool batch_given, plain, json;
     eval_notes *notes;
 } eval_command;
 
@@ -67,6 +67,7 @@ static sifr_status open_data(const eval_command *command, const checkpoint_model
                                   .cache = scratch,
                                   .vocab_size = model->folder.config.vocab_size,
                                   .separator = separator,
+                                  .special = !command->plain,
                                   .threads = (int)command->read.threads,
                                   .log = &log};
     sifr_status status = train_data_open(&options, data, error);
@@ -214,17 +215,20 @@ int cli_eval(int argc, char **argv) {
         .example = "sifr eval --model gpt2 --data held-out.txt --seq-length 1024"};
     eval_notes notes = {0};
     eval_command command = {.notes = &notes};
-    cli_option options[CLI_READ_MODEL_OPTIONS + 5] = {
+    cli_option options[CLI_READ_MODEL_OPTIONS + 6] = {
         {"data", CLI_LIST, "PATH", "text files, directories, globs or token stores", &command.data,
          NULL, true},
         {"seq-length", CLI_COUNT, "N", "tokens of a window", &command.length, NULL, true},
         {"max-windows", CLI_COUNT, "N", "windows at most (all)", &command.max_windows, NULL, false},
         {"batch-size", CLI_COUNT, "N", "windows at a time (4096 tokens' worth)", &command.batch,
          &command.batch_given, false},
+        {"no-special-tokens", CLI_FLAG, NULL,
+         "leave out what the tokenizer's post-processor puts around each text", &command.plain,
+         NULL, false},
         {"json", CLI_FLAG, NULL, "print one JSON object", &command.json, NULL, false},
     };
     int code;
-    cli_read_model_options(&command.read, options + 5);
+    cli_read_model_options(&command.read, options + 6);
     if (!cli_parse(&usage, options, sizeof options / sizeof *options, argc, argv, NULL, &code))
         return code;
     sifr_error error = {0};

@@ -24,7 +24,7 @@ typedef struct generate_command {
     const char *prompt;
     int64_t max_new, top_k, seed;
     double temperature, top_p;
-    bool max_new_given, temperature_given, top_k_given, top_p_given, seed_given, json;
+    bool max_new_given, temperature_given, top_k_given, top_p_given, seed_given, plain, json;
 } generate_command;
 
 typedef struct generate_state {
@@ -67,7 +67,7 @@ static sifr_status encode_prompt(generate_state *g, sifr_error *error) {
     BASE_TRY(formats_tokenizer_load(g->model.files, &g->tokenizer, error));
     BASE_TRY(formats_tokenizer_scratch_new(g->tokenizer, &scratch, error));
     sifr_status status = formats_tokenizer_encode(g->tokenizer, scratch, c->prompt,
-                                                  strlen(c->prompt), true, &g->ids, error);
+                                                  strlen(c->prompt), !c->plain, &g->ids, error);
     uint64_t invalid = formats_tokenizer_invalid(scratch);
     formats_tokenizer_scratch_free(scratch);
     BASE_TRY(status);
@@ -303,7 +303,7 @@ int cli_generate(int argc, char **argv) {
                    "--top-p 0.95"};
     generate_command command = {.top_p = 1, .seed = 42};
     generate_command *c = &command;
-    cli_option options[CLI_READ_MODEL_OPTIONS + 7] = {
+    cli_option options[CLI_READ_MODEL_OPTIONS + 8] = {
         {"prompt", CLI_TEXT, "TEXT", "what comes before", &c->prompt, NULL, true},
         {"max-new-tokens", CLI_COUNT, "N",
          "tokens at most (generation_config.json's max_new_tokens or max_length, else 128)",
@@ -320,10 +320,13 @@ int cli_generate(int argc, char **argv) {
          "all)",
          &c->top_p, &c->top_p_given, false},
         {"seed", CLI_COUNT, "N", "of the random numbers (42)", &c->seed, &c->seed_given, false},
+        {"no-special-tokens", CLI_FLAG, NULL,
+         "leave out what the tokenizer's post-processor puts before the text", &c->plain, NULL,
+         false},
         {"json", CLI_FLAG, NULL, "print one JSON object at the end", &c->json, NULL, false},
     };
     int code;
-    cli_read_model_options(&command.read, options + 7);
+    cli_read_model_options(&command.read, options + 8);
     if (!cli_parse(&usage, options, sizeof options / sizeof *options, argc, argv, NULL, &code))
         return code;
     return run(&command);

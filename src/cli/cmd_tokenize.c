@@ -18,7 +18,7 @@ typedef struct tokenize_options {
     const char *tokenizer, *output;
     cli_list data;
     int64_t threads;
-    bool json;
+    bool plain, json;
 } tokenize_options;
 
 static double rate(uint64_t bytes, double seconds) {
@@ -119,10 +119,16 @@ static sifr_status tokenize(const tokenize_options *o, sifr_error *error) {
     BASE_TRY_GOTO(status, formats_text_source_open(o->data.items, o->data.count, &source, error),
                   done);
     BASE_TRY_GOTO(status, make_parent(o->output, error), done);
-    status = train_tokenise(&source, tokenizer, eos, o->output, (int)o->threads, &progress, &counts,
-                            error);
+    status = train_tokenise(&source, tokenizer,
+                            &(train_tokenise_options){.special = !o->plain,
+                                                      .separator = eos,
+                                                      .threads = (int)o->threads,
+                                                      .progress = &progress},
+                            o->output, &counts, error);
     if (live) fprintf(stderr, "\r\033[K");
     if (status != SIFR_OK) goto done;
+    sifr_log log = cli_log(name);
+    train_tokenise_say(tokenizer, !o->plain, eos, &log);
     say_oddities(&source, &counts);
     print_result(o, &source, &counts);
 done:
@@ -135,8 +141,9 @@ int cli_tokenize(int argc, char **argv) {
     static const cli_usage usage = {
         .name = name,
         .summary = "Makes a token store of text: PREFIX.bin and PREFIX.idx, as Megatron's. Each "
-                   "file is a\ndocument, and ends with the tokenizer's end-of-text token. The "
-                   "store is the same for any\nnumber of threads.",
+                   "file is a\ndocument, begins with what the tokenizer puts before a text and "
+                   "ends with its end-of-text\ntoken. The store is the same for any number of "
+                   "threads.",
         .example = "sifr tokenize --tokenizer models/gpt2 --data corpus/ 'more/*.txt' --output "
                    "data/english",
     };
@@ -148,6 +155,9 @@ int cli_tokenize(int argc, char **argv) {
          true},
         {"output", CLI_TEXT, "PREFIX", "where the store goes; replaced when it is there", &o.output,
          NULL, true},
+        {"no-special-tokens", CLI_FLAG, NULL,
+         "leave out what the tokenizer's post-processor puts around each text", &o.plain, NULL,
+         false},
         {"threads", CLI_COUNT, "N", "default: one for each processor", &o.threads, NULL, false},
         {"json", CLI_FLAG, NULL, "print one JSON object", &o.json, NULL, false},
     };

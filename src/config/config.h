@@ -140,7 +140,8 @@ typedef struct sifr_config {
     const char *const *freeze; /* freeze_count globs over names of weights */
     size_t freeze_count;
     int64_t seq_length; /* tokens; 0: not given, the model's own maximum */
-    int64_t max_steps;  /* 0: not given, num_train_epochs counts */
+    bool no_special_tokens;
+    int64_t max_steps; /* 0: not given, num_train_epochs counts */
     double num_train_epochs;
     uint64_t seed;
     int64_t logging_steps;    /* a record of the metrics each so many steps */

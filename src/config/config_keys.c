@@ -423,6 +423,7 @@ KEY("sifr", SECTION, BUILT, NULL, "", "What the flags of `sifr train` give may s
 KEY("sifr.model", TEXT, BUILT, NULL, "", "Hugging Face model folder to train.", .argument = "DIR", FIELD(model)),
 KEY("sifr.data", TEXTS, BUILT, NULL, "", "Text files, directories, globs or token stores to train on.", .argument = "PATH", FIELD(data)),
 KEY("sifr.output", TEXT, BUILT, NULL, "", "Folder for the trained model, logs and checkpoints.", .argument = "DIR", FIELD(output)),
+KEY("sifr.no_special_tokens", BOOL, BUILT, "false", "", "Leaves out what the tokenizer's post-processor puts around each document, and transformers adds by default: where there is one, mostly a token that begins a text (docs/data.md).", FIELD(no_special_tokens)),
 KEY("sifr.seq_length", INT, BUILT, NULL, "tokens", "Length that documents are packed to; the model's own maximum where not given.", .range = "> 0", .argument = "N", FIELD(seq_length)),
 KEY("sifr.max_steps", INT, BUILT, NULL, "steps", "Optimizer steps of the run; -1, or not given: num_train_epochs counts.", .range = ">= -1", .argument = "N", FIELD(max_steps)),
 KEY("sifr.num_train_epochs", NUMBER, BUILT, "3.0", "passes over the data", "Length of the run where max_steps is not given.", .range = "> 0", .argument = "X", FIELD(num_train_epochs)),

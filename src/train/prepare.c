@@ -200,6 +200,7 @@ static sifr_status open_stores(train_state *t, sifr_error *error) {
                                   .cache = cache,
                                   .vocab_size = t->folder.config.vocab_size,
                                   .separator = separator,
+                                  .special = !t->config->no_special_tokens,
                                   .threads = (int)t->config->threads,
                                   .progress = t->host->live ? &progress : NULL,
                                   .log = t->host->log};

@@ -55,6 +55,17 @@ expect 0 tokenizer encode --tokenizer tokenizer <ended
 [ "$(od -An -t u2 ended-store.bin | wc -w)" = "$(wc -w <out)" ] || fail "two ends of text"
 [ "$(od -An -t u2 ended-store.bin | awk '{ print $NF }')" = "$eos" ] || fail "no end of text"
 
+# What the post-processor puts around a text, unless it is to be left out.
+bos=$SOURCE/tests/golden/tokenizer/llama3.json
+expect 0 tokenizer encode --tokenizer "$bos" --add-special-tokens <text/deep/b.txt
+echo $(cat out) 0 >wanted
+grep -q '^1803 ' wanted || fail "no BOS in the reference"
+expect 0 tokenize --tokenizer "$bos" --data text/deep/b.txt --output bos
+complains 'each document is <\|begin\|> … <\|endoftext\|>'
+[ "$(echo $(od -An -v -t u2 bos.bin))" = "$(cat wanted)" ] || fail "not the ids of transformers"
+expect 0 tokenize --tokenizer "$bos" --data text/deep/b.txt --output plain --no-special-tokens
+[ "1803 $(echo $(od -An -v -t u2 plain.bin))" = "$(cat wanted)" ] || fail "--no-special-tokens"
+
 # In plain words, over an old store, from patterns and single files.
 expect 0 tokenize --tokenizer tokenizer --data 'text/deep/*.txt' text/large --output stores/2
 grep -qE '^stores/2.bin, stores/2.idx: 3 documents, [0-9,]+ tokens, from ' out || fail "result"

@@ -120,6 +120,7 @@ static void flags_come_from_the_table(void **state) {
         "per-device-train-batch-size",
         "gradient-accumulation-steps",
         "seed",
+        "no-special-tokens",
         "eval-data",
         "eval-steps",
         "max-eval-windows",
@@ -150,8 +151,9 @@ static void flags_come_from_the_table(void **state) {
             if (strcmp(flag.name, wanted[i]) == 0) found++;
         }
         assert_non_null(config_key_find(flag.path, NULL));
-        bool is_switch = strcmp(flag.name, "resume") == 0 || strcmp(flag.name, "bf16") == 0 ||
-                         strcmp(flag.name, "fp16") == 0;
+        bool is_switch = strcmp(flag.name, "resume") == 0 ||
+                         strcmp(flag.name, "no-special-tokens") == 0 ||
+                         strcmp(flag.name, "bf16") == 0 || strcmp(flag.name, "fp16") == 0;
         assert_int_equal(flag.argument == NULL, is_switch);
         bool many = strcmp(flag.name, "data") == 0 || strcmp(flag.name, "freeze") == 0;
         assert_int_equal(flag.many, many);

@@ -1,4 +1,5 @@
 #include "support/scratch.h"
+#include "support/tokenizer_case.h"
 
 #include <jansson.h>
 #include <sys/stat.h>
@@ -312,12 +313,111 @@ static void threads_change_nothing(void **state) {
     free(text);
 }
 
+/* The texts of the golden file, one document each, as `tokenizers` encodes them with and without
+ * add_special_tokens; the ids that the stream must hold. */
+static size_t golden_documents(bool special, int32_t *stream, size_t room) {
+    json_t *golden = tokenizer_golden("expected.json");
+    size_t count = 0;
+    const json_t *cases = json_object_get(golden, "cases");
+    for (size_t i = 0; i < json_array_size(cases); i++) {
+        const json_t *row = json_array_get(cases, i), *ids = json_array_get(row, 3);
+        const char *text = json_string_value(json_array_get(row, 1));
+        if (strcmp(json_string_value(json_array_get(row, 0)), "llama3") != 0 || !*text) continue;
+        if (json_is_true(json_array_get(row, 2)) != special) continue;
+        char name[32];
+        snprintf(name, sizeof name, "golden/%03zu", i);
+        scratch_text(name, text);
+        assert_true(count + json_array_size(ids) < room);
+        for (size_t k = 0; k < json_array_size(ids); k++)
+            stream[count++] = (int32_t)json_integer_value(json_array_get(ids, k));
+        if (stream[count - 1] != 0) stream[count++] = 0;
+    }
+    json_decref(golden);
+    return count;
+}
+
+static void put_llama3(void) {
+    char path[512];
+    sifr_error error = {0};
+    snprintf(path, sizeof path, "%s/tests/golden/tokenizer/llama3.json",
+             getenv("SOURCE") ? getenv("SOURCE") : ".");
+    assert_int_equal(base_make_directories(scratch_path("bos"), NULL), SIFR_OK);
+    assert_int_equal(base_copy_file(path, scratch_path("bos/tokenizer.json"), &error), SIFR_OK);
+}
+
+/* What a post-processor puts around a text stands around each document, as in transformers. */
+static void special_tokens_as_transformers(void **state) {
+    (void)state;
+    enum { ROOM = 4096 };
+    static int32_t wanted[ROOM], tokens[ROOM], labels[ROOM];
+    put_llama3();
+    for (int special = 0; special < 2; special++) {
+        assert_int_equal(base_remove_tree(scratch_path("golden"), NULL), SIFR_OK);
+        assert_int_equal(base_make_directories(scratch_path("golden"), NULL), SIFR_OK);
+        size_t count = golden_documents(special, wanted, ROOM);
+        assert_true(count > 50);
+        const char *paths[] = {scratch_path("golden")};
+        train_data_options options = options_for(paths, 1);
+        options.vocab_size = 2000;
+        options.tokenizer = scratch_path("bos");
+        options.special = special;
+        train_data *data = open_data(&options);
+        assert_int_equal(train_data_tokens(data), count);
+        train_data_window(data, (int64_t)count - 1, 0, tokens, labels);
+        tokens[count - 1] = labels[count - 2];
+        assert_memory_equal(tokens, wanted, count * sizeof *tokens);
+        bool told = strstr(said, "each document is <|begin|> … <|endoftext|>\n") != NULL;
+        assert_int_equal(told, special);
+        train_data_close(data);
+    }
+}
+
+/* Once a document, however many pieces it is cut into; and not where the model has no row for it.
+ */
+static void special_tokens_once(void **state) {
+    (void)state;
+    enum { BYTES = 3 << 19 };
+    static char text[BYTES];
+    static int32_t tokens[BYTES + 2], labels[BYTES + 2];
+    put_llama3();
+    for (int i = 0; i < BYTES; i++) text[i] = i % 13 == 12 ? '\n' : i % 5 == 4 ? ' ' : 'a';
+    const char *paths[] = {scratch_write("long.txt", text, BYTES)};
+    train_data_options options = options_for(paths, 1);
+    options.vocab_size = 1803;
+    options.tokenizer = scratch_path("bos");
+    options.special = true;
+    refuse(&options, SIFR_FAILED, "puts id 1803 around each text, the model has rows for 1803");
+    options.vocab_size = 1804;
+    train_data *data = open_data(&options);
+    int64_t count = train_data_tokens(data), begins = 0;
+    train_data_window(data, count - 1, 0, tokens, labels);
+    for (int64_t i = 0; i < count - 1; i++) begins += tokens[i] == 1803;
+    assert_int_equal(begins, 1);
+    assert_int_equal(tokens[0], 1803);
+    assert_int_equal(labels[count - 2], 0);
+    train_data_close(data);
+    /* Without it: another stream, which is not taken from the first one's store. */
+    options.special = false;
+    options.vocab_size = 1803;
+    data = open_data(&options);
+    assert_int_equal(train_data_tokens(data), count - 1);
+    train_data_close(data);
+    /* A tokenizer that ordinary text could lead past the model's rows. */
+    options.vocab_size = 1802;
+    options.cache = scratch_path("cache-small");
+    refuse(&options, SIFR_FAILED,
+           "the tokenizer makes ids up to 1802, the model has rows for 1802");
+    assert_false(base_is_directory(options.cache));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(packs_documents),
                                        cmocka_unit_test(wrong_ids),
                                        cmocka_unit_test(samples_follow_the_permutation),
                                        cmocka_unit_test(text_becomes_a_store),
                                        cmocka_unit_test(invalid_text),
-                                       cmocka_unit_test(threads_change_nothing)};
+                                       cmocka_unit_test(threads_change_nothing),
+                                       cmocka_unit_test(special_tokens_as_transformers),
+                                       cmocka_unit_test(special_tokens_once)};
     return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
 }

@@ -67,6 +67,11 @@ sifr_status formats_tokenizer_encode(const formats_tokenizer *tokenizer,
                                      size_t size, bool add_special, formats_tokenizer_ids *out,
                                      sifr_error *error) SIFR_MUST_CHECK;
 
+/* What the post-processor puts before a text or, where `behind` is set, behind it; the ids are the
+ * tokenizer's. */
+const int32_t *formats_tokenizer_around(const formats_tokenizer *tokenizer, bool behind,
+                                        size_t *count);
+
 /* Where a long text may be cut so that the parts, encoded apart without add_special, give the ids
  * of the whole: a position p with from <= p < size, the first found, or `size`. */
 size_t formats_tokenizer_cut(const formats_tokenizer *tokenizer, const char *text, size_t size,

@@ -164,3 +164,8 @@ sifr_status formats_tokenizer_encode(const formats_tokenizer *t, formats_tokeniz
         BASE_TRY(append_id(out, t->after[i], error));
     return SIFR_OK;
 }
+
+const int32_t *formats_tokenizer_around(const formats_tokenizer *t, bool behind, size_t *count) {
+    *count = behind ? t->after_count : t->before_count;
+    return behind ? t->after : t->before;
+}

@@ -1,8 +1,9 @@
 /* Training and evaluation data: one stream of tokens, read in windows.
  *
  * The stream is all documents one after the other, in the order of the paths, each followed by the
- * end-of-text id (unless it ends with it already). Window i of length T reads the tokens iT … iT+T:
- * T inputs, and the T labels that are the same tokens one place further on. */
+ * end-of-text id (unless it ends with it already); what was text may begin with a BOS. Window i of
+ * length T reads the tokens iT … iT+T: T inputs, and the T labels that are the same tokens one
+ * place further on. */
 #ifndef TRAIN_DATA_H
 #define TRAIN_DATA_H
 
@@ -22,6 +23,7 @@ typedef struct train_data_options {
     const char *cache;     /* folder for the token store made of text; created where needed */
     int64_t vocab_size;    /* ids at or above it are refused */
     int64_t separator;     /* end-of-text id; -1: none */
+    bool special;          /* text gets what the tokenizer's post-processor puts around it */
     int threads;           /* 0: every core */
     const train_progress *progress; /* of tokenising; may be NULL */
     const sifr_log *log;

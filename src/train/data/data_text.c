@@ -10,20 +10,21 @@
 #include "formats/token_store.h"
 #include "train/data/tokenise.h"
 
-/* Raised when the tokens made of the same text could come out differently. */
+/* Raised when the tokens made of the same text could come out differently; the next number is that
+ * of text with special tokens around it. */
 enum { CACHE_VERSION = 1 };
 
-static sifr_status hash_text(const formats_text_source *source, const char *tokenizer,
+static sifr_status hash_text(const formats_text_source *source, const train_data_options *options,
                              uint64_t *out, sifr_error *error) {
     char path[BASE_PATH_LENGTH];
     base_map map;
-    BASE_TRY(base_path_join(path, tokenizer, "tokenizer.json", error));
+    BASE_TRY(base_path_join(path, options->tokenizer, "tokenizer.json", error));
     if (!base_is_file(path))
         return base_fail(error, SIFR_FAILED,
                          "%s: not there; text needs the model's tokenizer, or give a token store",
                          path);
     BASE_TRY(base_map_file(path, &map, error));
-    uint64_t hash = base_hash_seeded(map.data, map.size, CACHE_VERSION);
+    uint64_t hash = base_hash_seeded(map.data, map.size, CACHE_VERSION + options->special);
     base_unmap(&map);
     for (size_t i = 0; i < source->count; i++) {
         const formats_document *document = &source->documents[i];
@@ -78,12 +79,29 @@ static sifr_status check_size(const formats_tokenizer *tokenizer, const train_da
                      options->tokenizer, (long long)size - 1, (long long)options->vocab_size);
 }
 
+static sifr_status check_around(const formats_tokenizer *tokenizer,
+                                const train_data_options *options, sifr_error *error) {
+    for (int behind = 0; options->special && behind < 2; behind++) {
+        size_t count;
+        const int32_t *ids = formats_tokenizer_around(tokenizer, behind, &count);
+        for (size_t i = 0; i < count; i++) {
+            if (ids[i] < options->vocab_size) continue;
+            return base_fail(
+                error, SIFR_FAILED,
+                "%s: the tokenizer puts id %d around each text, the model has rows for "
+                "%lld: they do not belong together, or give --no-special-tokens",
+                options->tokenizer, ids[i], (long long)options->vocab_size);
+        }
+    }
+    return SIFR_OK;
+}
+
 sifr_status train_data_from_text(const formats_text_source *source,
                                  const train_data_options *options, char prefix[BASE_PATH_LENGTH],
                                  sifr_error *error) {
     char hex[17], found[BASE_PATH_LENGTH];
     uint64_t hash;
-    BASE_TRY(hash_text(source, options->tokenizer, &hash, error));
+    BASE_TRY(hash_text(source, options, &hash, error));
     base_hash_hex(hash, hex);
     BASE_TRY(base_path_join(prefix, options->cache, hex, error));
     if (formats_token_store_prefix(prefix, found)) {
@@ -101,10 +119,17 @@ sifr_status train_data_from_text(const formats_text_source *source,
     formats_tokenizer *tokenizer;
     BASE_TRY(formats_tokenizer_load(options->tokenizer, &tokenizer, error));
     sifr_status status = check_size(tokenizer, options, error);
+    if (status == SIFR_OK) status = check_around(tokenizer, options, error);
     if (status == SIFR_OK) status = base_make_directories(options->cache, error);
-    if (status == SIFR_OK)
-        status = train_tokenise(source, tokenizer, -1, prefix, options->threads, options->progress,
-                                &counts, error);
+    if (status == SIFR_OK) {
+        train_tokenise_say(tokenizer, options->special, options->separator, options->log);
+        status = train_tokenise(source, tokenizer,
+                                &(train_tokenise_options){.special = options->special,
+                                                          .separator = -1,
+                                                          .threads = options->threads,
+                                                          .progress = options->progress},
+                                prefix, &counts, error);
+    }
     formats_tokenizer_free(tokenizer);
     if (status == SIFR_OK) say_counts(options->log, source, &counts);
     return status;

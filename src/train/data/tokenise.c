@@ -3,7 +3,9 @@
 #include "train/data/tokenise.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/checked.h"
 #include "base/clock.h"
@@ -21,8 +23,8 @@ typedef struct tokenise_slot {
     slot_state state;
     const char *text;
     size_t size;
-    bool last;    /* of its document */
-    base_map map; /* of the document; unmapped behind its last piece */
+    bool first, last; /* of its document */
+    base_map map;     /* of the document; unmapped behind its last piece */
     formats_tokenizer_ids ids;
     uint64_t invalid;
     sifr_error error;
@@ -54,7 +56,7 @@ static bool next_piece(tokenise_job *job, tokenise_slot *slot) {
             SIFR_OK) {
             slot->text = NULL;
             slot->size = 0;
-            slot->last = true;
+            slot->first = slot->last = true;
             slot->map = (base_map){0};
             job->document = job->source->count;
             return true;
@@ -66,6 +68,7 @@ static bool next_piece(tokenise_job *job, tokenise_slot *slot) {
     slot->size =
         left <= PIECE_BYTES ? left : formats_tokenizer_cut(job->tokenizer, text, left, PIECE_BYTES);
     slot->map = job->map;
+    slot->first = job->position == 0;
     slot->last = slot->size == left;
     job->position += slot->size;
     if (slot->last) {
@@ -140,25 +143,50 @@ static void free_slot(tokenise_job *job, tokenise_slot *slot) {
     pthread_mutex_unlock(&job->lock);
 }
 
-static sifr_status write_pieces(tokenise_job *job, formats_token_writer *writer, int32_t separator,
-                                const train_progress *progress, double start,
+static sifr_status write_ids(formats_token_writer *writer, const int32_t *ids, size_t count,
+                             train_tokenised *counts, sifr_error *error) {
+    counts->tokens += (int64_t)count;
+    return formats_token_writer_append(writer, ids, count, error);
+}
+
+/* What stands behind a document; `last` is the id before it, or -1. */
+static sifr_status write_end(const tokenise_job *job, formats_token_writer *writer,
+                             const train_tokenise_options *options, int32_t last,
+                             train_tokenised *counts, sifr_error *error) {
+    size_t count = 0;
+    const int32_t *behind = formats_tokenizer_around(job->tokenizer, true, &count);
+    if (!options->special) count = 0;
+    if (count) last = behind[count - 1];
+    BASE_TRY(write_ids(writer, behind, count, counts, error));
+    if (options->separator >= 0 && last != options->separator)
+        BASE_TRY(write_ids(writer, &options->separator, 1, counts, error));
+    return formats_token_writer_end_document(writer, error);
+}
+
+static sifr_status write_piece(const tokenise_job *job, formats_token_writer *writer,
+                               const train_tokenise_options *options, const tokenise_slot *slot,
+                               train_tokenised *counts, sifr_error *error) {
+    size_t before = 0, count = slot->ids.count;
+    const int32_t *begin = formats_tokenizer_around(job->tokenizer, false, &before);
+    if (slot->first && options->special) BASE_TRY(write_ids(writer, begin, before, counts, error));
+    BASE_TRY(write_ids(writer, slot->ids.ids, count, counts, error));
+    if (!slot->last) return SIFR_OK;
+    return write_end(job, writer, options, count ? slot->ids.ids[count - 1] : -1, counts, error);
+}
+
+static sifr_status write_pieces(tokenise_job *job, formats_token_writer *writer,
+                                const train_tokenise_options *options, double start,
                                 train_tokenised *counts, sifr_error *error) {
+    const train_progress *progress = options->progress;
     double told = start;
     uint64_t invalid = 0;
     for (tokenise_slot *slot; (slot = wait_slot(job)); free_slot(job, slot)) {
         if (slot->error.status != SIFR_OK)
             return base_fail(error, slot->error.status, "%s", slot->error.message);
-        BASE_TRY(formats_token_writer_append(writer, slot->ids.ids, slot->ids.count, error));
-        counts->tokens += (int64_t)slot->ids.count;
+        BASE_TRY(write_piece(job, writer, options, slot, counts, error));
         counts->bytes += slot->size;
         invalid += slot->invalid;
         if (slot->last) {
-            size_t count = slot->ids.count;
-            if (separator >= 0 && !(count && slot->ids.ids[count - 1] == separator)) {
-                BASE_TRY(formats_token_writer_append(writer, &separator, 1, error));
-                counts->tokens++;
-            }
-            BASE_TRY(formats_token_writer_end_document(writer, error));
             counts->documents++;
             counts->invalid += invalid;
             counts->invalid_documents += invalid > 0;
@@ -197,9 +225,9 @@ static void free_job(tokenise_job *job) {
 }
 
 sifr_status train_tokenise(const formats_text_source *source, const formats_tokenizer *tokenizer,
-                           int32_t separator, const char *prefix, int threads,
-                           const train_progress *progress, train_tokenised *counts,
-                           sifr_error *error) {
+                           const train_tokenise_options *options, const char *prefix,
+                           train_tokenised *counts, sifr_error *error) {
+    int threads = options->threads;
     pthread_t workers[THREAD_LIMIT];
     int started = 0;
     formats_token_writer writer;
@@ -225,7 +253,7 @@ sifr_status train_tokenise(const formats_text_source *source, const formats_toke
         status = base_fail(error, SIFR_FAILED, "tokenise: the system refused to start a thread");
         goto done;
     }
-    status = write_pieces(&job, &writer, separator, progress, start, counts, error);
+    status = write_pieces(&job, &writer, options, start, counts, error);
     stop(&job);
     for (int i = 0; i < started; i++) pthread_join(workers[i], NULL);
 done:
@@ -233,4 +261,34 @@ done:
     if (status == SIFR_OK) return formats_token_writer_commit(&writer, error);
     formats_token_writer_abort(&writer);
     return status;
+}
+
+/* Adds the names of the ids, a blank behind each. */
+static void add_names(const formats_tokenizer *tokenizer, const int32_t *ids, size_t count,
+                      char *text, size_t room) {
+    for (size_t i = 0; i < count; i++) {
+        size_t size = 0, used = strlen(text);
+        const char *bytes = formats_tokenizer_bytes(tokenizer, ids[i], &size);
+        snprintf(text + used, room - used, "%.*s ", (int)base_min_i64((int64_t)size, 64),
+                 bytes ? bytes : "");
+    }
+}
+
+void train_tokenise_say(const formats_tokenizer *tokenizer, bool special, int64_t separator,
+                        const sifr_log *log) {
+    char around[2][256] = {"", ""};
+    size_t count, all = 0;
+    int32_t last = -1;
+    for (int behind = 0; special && behind < 2; behind++, all += count) {
+        const int32_t *ids = formats_tokenizer_around(tokenizer, behind, &count);
+        add_names(tokenizer, ids, count, around[behind], sizeof around[behind]);
+        last = behind && count ? ids[count - 1] : -1;
+    }
+    if (all == 0) return;
+    int32_t end = (int32_t)separator;
+    if (separator >= 0 && separator != last)
+        add_names(tokenizer, &end, 1, around[1], sizeof around[1]);
+    size_t length = strlen(around[1]);
+    base_log(log, SIFR_LOG_INFO, "data: each document is %s…%s%.*s", around[0], length ? " " : "",
+             length ? (int)length - 1 : 0, around[1]);
 }

@@ -18,12 +18,22 @@ typedef struct train_tokenised {
     double seconds;
 } train_tokenised;
 
-/* Reads every document and writes them in order as prefix.bin and prefix.idx, without special
- * tokens around them; `separator` (-1: none) goes behind each that does not end with it. The store
- * is the same for any number of threads (0: one for each processor). `progress` may be NULL. */
+typedef struct train_tokenise_options {
+    bool special;      /* what the post-processor puts around a text goes around each document */
+    int32_t separator; /* behind each document that does not end with it; -1: none */
+    int threads;       /* 0: one for each processor */
+    const train_progress *progress; /* may be NULL */
+} train_tokenise_options;
+
+/* Reads every document and writes them in order as prefix.bin and prefix.idx. The store is the same
+ * for any number of threads. */
 sifr_status train_tokenise(const formats_text_source *source, const formats_tokenizer *tokenizer,
-                           int32_t separator, const char *prefix, int threads,
-                           const train_progress *progress, train_tokenised *counts,
-                           sifr_error *error) SIFR_MUST_CHECK;
+                           const train_tokenise_options *options, const char *prefix,
+                           train_tokenised *counts, sifr_error *error) SIFR_MUST_CHECK;
+
+/* Says, where the post-processor puts anything around a document, what stands there: "each document
+ * is <|begin|> … <|end|>". */
+void train_tokenise_say(const formats_tokenizer *tokenizer, bool special, int64_t separator,
+                        const sifr_log *log);
 
 #endif
