@@ -54,8 +54,8 @@ typedef struct device_matrix {
  */
 typedef enum device_kernel {
     /* y[r,:] = w0[x0[r],:]; x0: INT32 rows x 1 (checked against w0.rows before the step), w0: words
-     * x width. Backward: dw0[x0[r],:] += dy[r,:], rows in order; dw0 is cleared first unless
-     * accumulate_dw. Reads x0. */
+     * x width. Backward: dw0[x0[r],:] += dy[r,:], rows in order, but for those whose id is
+     * attributes.embedding.padding; dw0 is cleared first unless accumulate_dw. Reads x0. */
     DEVICE_EMBEDDING,
     DEVICE_EMBEDDING_BACKWARD,
     /* y = x0 w0^T + w1; w0: out x in, or in x out with attributes.linear.transposed (GPT-2's
@@ -138,6 +138,10 @@ typedef struct device_attributes {
             int64_t whole; /* rows of the matrix that the operands are a part of, from a multiple of
                               DEVICE_TOKEN_CHUNK on: its results are theirs; 0: they are all */
         } linear;
+        struct {
+            bool padded;
+            int32_t padding; /* where padded: rows with this id give dw0 nothing */
+        } embedding;
         struct {
             float epsilon;
         } norm;

@@ -33,6 +33,10 @@ model_node model_make_node(const model_op *op);
 sifr_value model_add_node(sifr_model *model, model_node node, model_value_kind kind,
                           int64_t columns);
 
+/* sifr_embedding with torch.nn.Embedding's padding_idx: the id `padding` (-1, or past the table:
+ * none) trains nothing, and its row of a fresh table is 0. */
+sifr_value model_embedding(sifr_model *model, sifr_value ids, sifr_weight table, int64_t padding);
+
 /* The value of the table for these angles, made once; -1 where a mistake is recorded. */
 int32_t model_add_table(sifr_model *model, int64_t head_dim, const double *frequencies);
 

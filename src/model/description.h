@@ -16,6 +16,8 @@ typedef struct model_weight {
     bool frozen; /* not trained */
     sifr_init init;
     double deviation;
+    bool has_zero_row; /* of a fresh model; an embedding's padding */
+    int64_t zero_row;
     int32_t unit;
     int64_t offset; /* elements from the start of its unit's flat parameter; on a block boundary */
 } model_weight;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/heap.h"
+#include "model/builder.h"
 #include "model/registry.h"
 
 typedef struct llama_layer {
@@ -91,7 +92,8 @@ void model_build_llama(sifr_model *model, const formats_model_config *c) {
     sifr_unit(model, "embedding");
     sifr_weight table = sifr_weight_matrix(model, "model.embed_tokens.weight", c->vocab_size,
                                            c->hidden_size, SIFR_INIT_NORMAL, c->initializer_range);
-    sifr_value x = sifr_embedding(model, sifr_tokens(model), table);
+    /* transformers gives LlamaModel's embedding a padding_idx, and GPT2Model's none. */
+    sifr_value x = model_embedding(model, sifr_tokens(model), table, c->pad_token_id);
 
     for (l.index = 0; l.index < c->num_hidden_layers; l.index++) {
         char name[MODEL_NAME_LENGTH];

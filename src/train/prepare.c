@@ -361,6 +361,20 @@ static void say_cuts(const train_state *t) {
                  types[c->communication_type], (int)comm_size(t->group));
 }
 
+/* The id that ends every document is one that the input never trains: worth a word. */
+static void say_padding(const train_state *t) {
+    const formats_model_config *c = &t->folder.config;
+    bool ends = false;
+    for (int i = 0; i < c->eos_count; i++) ends |= c->eos_token_ids[i] == c->pad_token_id;
+    bool padded = strcmp(c->model_type, "llama") == 0 && c->pad_token_id >= 0;
+    if (!padded || !ends || c->pad_token_id >= c->vocab_size) return;
+    base_log(t->host->log, SIFR_LOG_INFO,
+             "pad_token_id %lld is an eos_token_id too: as in transformers, the embedding of that "
+             "token gets no gradient as input%s",
+             (long long)c->pad_token_id,
+             c->tie_word_embeddings ? ", and one as the head's row" : "");
+}
+
 /* What each rank checks by itself: the config, the output, the model folder. */
 static sifr_status open_input(train_state *t, sifr_error *error) {
     BASE_TRY(config_resolve(t->config, comm_size(t->group), error));
@@ -374,6 +388,7 @@ static sifr_status open_input(train_state *t, sifr_error *error) {
     }
     BASE_TRY(engine_folder_open(t->config->model, &t->folder, error));
     engine_folder_warn(&t->folder, t->host->log);
+    say_padding(t);
     say_cuts(t);
     BASE_TRY(train_freeze(t->config, t->folder.model, t->host->log, error));
     return train_sequence_length(t->config, &t->folder.config, t->host->log, &t->length, error);

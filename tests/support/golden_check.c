@@ -158,6 +158,24 @@ size_t golden_init_count(const golden_init *init, const char *name) {
     return (size_t)json_integer_value(json_object_get(entry, "count"));
 }
 
+/* Rows that transformers leaves at 0: the padding of an embedding. */
+static void check_zero_rows(const golden_init *init, const char *name, const json_t *entry,
+                            const float *values) {
+    const json_t *rows = json_object_get(entry, "zero_rows");
+    int64_t width = 0;
+    json_t *config = json_loads(init->config, 0, NULL);
+    if (json_array_size(rows)) width = json_integer_value(json_object_get(config, "hidden_size"));
+    json_decref(config);
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        int64_t row = json_integer_value(json_array_get(rows, i));
+        for (int64_t k = 0; k < width; k++) {
+            if (values[row * width + k] != 0)
+                fail_msg("%s: %s: row %lld is not 0", init->name, name, (long long)row);
+        }
+        if (width == 0) fail_msg("%s: no hidden_size", init->name);
+    }
+}
+
 void golden_check_init(const golden_init *init, const char *name, const float *values,
                        size_t count) {
     const json_t *entry = json_object_get(init->tensors, name);
@@ -166,6 +184,7 @@ void golden_check_init(const golden_init *init, const char *name, const float *v
     double expected_mean = json_number_value(json_object_get(entry, "mean"));
     double expected = json_number_value(json_object_get(entry, "deviation"));
     if ((double)count != expected_count) fail_msg("%s: %s: other size", init->name, name);
+    check_zero_rows(init, name, entry, values);
     double sum = 0, squares = 0;
     for (size_t i = 0; i < count; i++) sum += (double)values[i];
     double n = (double)count, mean = sum / n;

@@ -18,7 +18,7 @@ const model_op model_op_embedding = {
     .row_numbers = 1 << 0,
 };
 
-sifr_value sifr_embedding(sifr_model *model, sifr_value ids, sifr_weight table) {
+sifr_value model_embedding(sifr_model *model, sifr_value ids, sifr_weight table, int64_t padding) {
     const model_weight *w = model_weight_of(model, table, "embedding");
     if (!w) return MODEL_NO_VALUE;
     bool known = ids.id >= 0 && (ids.id == model->tokens || ids.id == model->positions);
@@ -30,5 +30,15 @@ sifr_value sifr_embedding(sifr_model *model, sifr_value ids, sifr_weight table) 
     model_node node = model_make_node(&model_op_embedding);
     node.x[0] = ids.id;
     node.w[0] = table.id;
+    if (padding >= 0 && padding < w->rows) {
+        node.attributes.embedding.padded = true;
+        node.attributes.embedding.padding = (int32_t)padding;
+        model->weights[table.id].has_zero_row = true;
+        model->weights[table.id].zero_row = padding;
+    }
     return model_add_node(model, node, MODEL_VALUE_ACTIVATION, w->columns);
+}
+
+sifr_value sifr_embedding(sifr_model *model, sifr_value ids, sifr_weight table) {
+    return model_embedding(model, ids, table, -1);
 }

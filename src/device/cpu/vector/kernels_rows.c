@@ -52,12 +52,15 @@ void KERNEL(embedding)(const cpu_part *part) {
     }
 }
 
-/* Tokens one after the other, whoever computes a column. */
+/* Tokens one after the other, whoever computes a column; an id that only pads is passed over. */
 void KERNEL(embedding_backward)(const cpu_part *part) {
     const device_call *c = part->call;
     const int32_t *ids = c->x[0].data;
     float *dw = c->dw[0].data, buffer[PIECE];
+    bool padded = c->attributes.embedding.padded;
+    int32_t padding = c->attributes.embedding.padding;
     for (int64_t r = 0; r < c->dy.rows; r++) {
+        if (padded && ids[r] == padding) continue;
         float *to = dw + ids[r] * c->dw[0].stride;
         for (int64_t at = part->first; at < part->first + part->count; at += PIECE) {
             int64_t left = part->first + part->count - at, n = left < PIECE ? left : PIECE;
