@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -70,8 +71,8 @@ static sifr_status check_folder(const char *path, const char *model, bool resume
     return status;
 }
 
-sifr_status train_output_check(const char *path, const char *model, bool resume, train_output *out,
-                               sifr_error *error) {
+static sifr_status check(const char *path, const char *model, bool resume, train_output *out,
+                         sifr_error *error) {
     char stores[BASE_PATH_LENGTH];
     train_output checked = {.path = path, .lock = -1};
     *out = (train_output){0};
@@ -83,20 +84,63 @@ sifr_status train_output_check(const char *path, const char *model, bool resume,
     return SIFR_OK;
 }
 
-sifr_status train_output_lock(train_output *output, sifr_error *error) {
-    if (output->lock >= 0) return SIFR_OK;
+/* A folder that is not there, and a file system without locks, have none to offer: *held is false.
+ */
+static sifr_status try_lock(train_output *output, bool *held, sifr_error *error) {
+    *held = false;
     int directory = open(output->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (directory < 0 && errno == ENOENT) return SIFR_OK;
     if (directory < 0) return base_fail_errno(error, errno, "%s: cannot open", output->path);
     if (flock(directory, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
         close(directory);
-        return base_fail(error, SIFR_FAILED,
-                         "%s: another sifr train is at work in it; wait for its end, or name "
-                         "another folder",
-                         output->path);
+        *held = true;
+        return SIFR_OK;
     }
-    output->lock = directory; /* a file system without locks has none to offer */
+    output->lock = directory;
     return SIFR_OK;
+}
+
+sifr_status train_output_lock(train_output *output, double patience, const sifr_log *log,
+                              bool *waited, sifr_error *error) {
+    const struct timespec pause = {.tv_nsec = 100000000};
+    bool held = false;
+    if (waited) *waited = false;
+    if (output->lock >= 0) return SIFR_OK;
+    BASE_TRY(try_lock(output, &held, error));
+    if (held && patience > 0)
+        base_log(log, SIFR_LOG_INFO,
+                 "%s: another sifr train holds it, perhaps ranks of a killed run that are about to "
+                 "end: waiting up to %.0f s",
+                 output->path, patience);
+    for (double left = patience; held && left > 0; left -= 0.1) {
+        if (waited) *waited = true;
+        nanosleep(&pause, NULL);
+        BASE_TRY(try_lock(output, &held, error));
+    }
+    if (!held) return SIFR_OK;
+    return base_fail(error, SIFR_FAILED,
+                     "%s: another sifr train is at work in it; wait for its end, or name another "
+                     "folder",
+                     output->path);
+}
+
+sifr_status train_output_open(const char *path, const char *model, bool resume, double patience,
+                              const sifr_log *log, train_output *out, sifr_error *error) {
+    bool waited;
+    BASE_TRY(check(path, model, resume, out, error));
+    sifr_status status = train_output_lock(out, patience, log, &waited, error);
+    if (status == SIFR_OK && waited) { /* whoever held the folder may have left results in it */
+        train_output fresh;
+        status = check(path, model, resume, &fresh, error);
+        if (status == SIFR_OK) {
+            fresh.lock = out->lock;
+            out->lock = -1;
+            train_output_close(out);
+            *out = fresh;
+        }
+    }
+    if (status != SIFR_OK) train_output_close(out);
+    return status;
 }
 
 void train_output_close(train_output *output) {

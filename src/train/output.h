@@ -21,19 +21,27 @@ typedef struct train_output {
     int lock; /* descriptor while it is locked, else -1 */
 } train_output;
 
-/* Close *out after it went well. SIFR_USAGE where the folder holds something else, is the model
- * folder itself, or holds the results of a run and `resume` is false. Changes nothing. */
-sifr_status train_output_check(const char *path, const char *model, bool resume, train_output *out,
-                               sifr_error *error) SIFR_MUST_CHECK;
+/* How long a start waits for a lock, in seconds. Ranks whose launcher was killed find that out
+ * after some 4 s, and hold the lock until then. */
+enum { TRAIN_OUTPUT_PATIENCE = 10 };
 
-/* Keeps other runs out while this process lives; SIFR_FAILED where one is at work in the folder.
- * Harmless where it is locked, or not there, already. */
-sifr_status train_output_lock(train_output *output, sifr_error *error) SIFR_MUST_CHECK;
+/* Checks the folder and locks it where it is there. SIFR_USAGE where it holds something else, is
+ * the model folder itself, or holds the results of a run and `resume` is false; otherwise as
+ * train_output_lock. Changes nothing. Close *out after it went well. */
+sifr_status train_output_open(const char *path, const char *model, bool resume, double patience,
+                              const sifr_log *log, train_output *out,
+                              sifr_error *error) SIFR_MUST_CHECK;
+
+/* Keeps other runs out while this process lives. Where one is at work in the folder, says so and
+ * waits up to `patience` seconds for its end; then SIFR_FAILED. *waited (may be NULL) tells whether
+ * it did. Harmless where the folder is locked by *output, or not there, already. */
+sifr_status train_output_lock(train_output *output, double patience, const sifr_log *log,
+                              bool *waited, sifr_error *error) SIFR_MUST_CHECK;
 void train_output_close(train_output *output); /* harmless on a zeroed one */
 
 /* Something went wrong before the first step: token stores and the mark that were made meanwhile go
- * again, and the folder where it was made and is empty. Nothing else is ever removed. Only after a
- * check that went well. */
+ * again, and the folder where it was made and is empty. Nothing else is ever removed. Only after
+ * train_output_open went well. */
 void train_output_undo(const train_output *output);
 
 #endif

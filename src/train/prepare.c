@@ -171,12 +171,18 @@ static sifr_status save_config(const train_state *t, sifr_error *error) {
     return status;
 }
 
+/* The other ranks wait meanwhile, and must not take this for a rank that hangs. */
+static double patience(const train_state *t) {
+    double limit = (double)t->config->collective_timeout;
+    return limit > 0 ? fmin(TRAIN_OUTPUT_PATIENCE, limit / 2) : TRAIN_OUTPUT_PATIENCE;
+}
+
 /* The folder becomes a run's before the first byte of data goes into it: a run that is killed while
  * it reads text leaves a folder that the next run knows. */
 static sifr_status claim_output(train_state *t, sifr_error *error) {
     if (t->output.marked) return SIFR_OK;
     BASE_TRY(base_make_directories(t->config->output, error));
-    BASE_TRY(train_output_lock(&t->output, error));
+    BASE_TRY(train_output_lock(&t->output, patience(t), t->host->log, NULL, error));
     return save_config(t, error);
 }
 
@@ -382,9 +388,8 @@ static sifr_status open_input(train_state *t, sifr_error *error) {
     if (t->config->threads == 0) t->config->threads = t->host->threads;
     BASE_TRY(require_paths(t->config, error));
     if (t->first) {
-        BASE_TRY(train_output_check(t->config->output, t->config->model, t->config->resume,
-                                    &t->output, error));
-        BASE_TRY(train_output_lock(&t->output, error));
+        BASE_TRY(train_output_open(t->config->output, t->config->model, t->config->resume,
+                                   patience(t), t->host->log, &t->output, error));
     }
     BASE_TRY(engine_folder_open(t->config->model, &t->folder, error));
     engine_folder_warn(&t->folder, t->host->log);

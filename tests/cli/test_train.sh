@@ -6,10 +6,11 @@ expect 0 $steady --output straight --max-steps 8 # a run that others meet
 
 # --- signals: the step is finished, saved, and said by the exit code ---
 for pair in TERM:143 INT:130; do
-    $steady --max-steps 4000 --output stopped >log 2>&1 &
+    $steady --max-steps 400000 --output stopped >log 2>&1 &
     run=$!
     while [ "$( (cat stopped/metrics.csv 2>/dev/null || :) | wc -l)" -lt 6 ]; do sleep 0.01; done
-    expect 1 $steady --max-steps 4000 --output stopped --resume
+    expect 1 $steady --max-steps 400000 --output stopped --resume
+    grep -q 'stopped: another sifr train holds it.*: waiting up to 10 s' out err || fail "not said"
     grep -q 'another sifr train is at work' err || fail "two runs in one folder: $(cat err)"
     kill -s ${pair%:*} $run
     code=0
@@ -20,6 +21,20 @@ for pair in TERM:143 INT:130; do
     [ "$(cat stopped/latest)" = "checkpoint-$step" ] || fail "saved $(cat stopped/latest)"
     rm -r stopped
 done
+
+# --- a lock that is given up within 10 s: as by ranks whose launcher was killed ---
+mkdir held-folder
+flock held-folder sleep 2 &
+sleep 0.3
+expect 0 train --model llama --output held-folder --max-steps 1
+grep -q 'held-folder: another sifr train holds it.*: waiting up to 10 s' out || fail "$(cat out)"
+mkdir meanwhile # what the other run leaves in these seconds counts
+cp held-folder/sifr_config.json meanwhile
+flock meanwhile sleep 2 &
+sleep 0.3
+(sleep 0.7 && echo >meanwhile/model.safetensors) &
+expect 2 train --model llama --output meanwhile --max-steps 1
+grep -q 'meanwhile: holds a trained model' err || fail "$(cat err)"
 
 # --- a full disk: one line, the older checkpoint is whole ---
 expect 0 train --model gpt2 --output full --max-steps 5
