@@ -67,8 +67,18 @@ static void print_line(void *user, const char *line) {
 static volatile sig_atomic_t stop_signal; /* set by the handler, read between steps */
 
 static void on_signal(int number) {
-    const cli_stop_signal *signals = cli_stop_signals();
-    stop_signal = number == signals[0].number ? signals[0].meaning : signals[1].meaning;
+    const cli_stop_signal *signals;
+    size_t count = cli_stop_signals(&signals);
+    for (size_t i = 0; i < count; i++)
+        if (signals[i].number == number) stop_signal = signals[i].meaning;
+}
+
+static const char *signal_name(int meaning) {
+    const cli_stop_signal *signals;
+    size_t count = cli_stop_signals(&signals);
+    for (size_t i = 0; i < count; i++)
+        if (signals[i].meaning == meaning) return signals[i].name;
+    return "a signal";
 }
 
 static int asked_to_stop(void *user) {
@@ -79,9 +89,10 @@ static int asked_to_stop(void *user) {
 /* The first signal lets the run save and stop; the second ends it at once. */
 static void catch_signals(void *user) {
     struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND | SA_RESTART};
-    const cli_stop_signal *signals = cli_stop_signals();
+    const cli_stop_signal *signals;
+    size_t count = cli_stop_signals(&signals);
     (void)user;
-    for (int i = 0; i < 2; i++) sigaction(signals[i].number, &action, NULL);
+    for (size_t i = 0; i < count; i++) sigaction(signals[i].number, &action, NULL);
 }
 
 static void write_line(void *user, const char *text) {
@@ -156,8 +167,7 @@ static void print_summary(const sifr_config *config, const train_host *host,
     char tokens[32], rate[32], planned[32], measured[32];
     if (o->signal) {
         train_say(host, "stopped by %s after step %lld of %lld; saved, --resume goes on",
-                  o->signal == SIGINT ? "SIGINT" : "SIGTERM", (long long)o->steps,
-                  (long long)o->total_steps);
+                  signal_name(o->signal), (long long)o->steps, (long long)o->total_steps);
         return;
     }
     if (o->steps > o->first_step)

@@ -80,7 +80,7 @@ for signal in TERM INT; do
     [ $signal = TERM ] || code=130
     finish $code 60 "SIG$signal"
     [ "$(ls -d run/checkpoint-* | wc -l)" = 1 ] || fail "SIG$signal: not one checkpoint"
-    [ "$(grep -c "stopped by SIG[A-Z]* after step" out)" = 1 ] || fail "SIG$signal: not said once"
+    [ "$(grep -c "stopped by .* after step" out)" = 1 ] || fail "SIG$signal: not said once"
     train --output run --max-steps 60 --ranks 2 --resume >out 2>err || fail "resume: exit code $?"
     grep -q '^resumed from checkpoint-' out || fail "SIG$signal: not resumed"
     [ "$(bits run)" = "$(bits whole)" ] || fail "SIG$signal: other bits after resuming"

@@ -1,0 +1,88 @@
+#include "cli/launch/launcher_lines.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { RULE = 20 }; /* a line of so many dashes, and of nothing else, is an edge of a box */
+
+static void write_all(int out, const char *text, size_t length) {
+    while (length > 0) {
+        ssize_t done = write(out, text, length);
+        if (done < 0 && errno != EINTR) return; /* a terminal that is gone */
+        if (done < 0) continue;
+        text += done;
+        length -= (size_t)done;
+    }
+}
+
+static bool is_rule(const char *line, size_t length) {
+    size_t dashes = 0;
+    while (dashes < length && line[dashes] == '-') dashes++;
+    return dashes >= RULE && dashes == length;
+}
+
+/* Lines outside boxes: "mpirun: Forwarding signal 10 to job", "[host:1234] 1 more process has sent
+ * ..."; MPICH's boxes have an '=' before each line, and three lines below. */
+static bool is_launchers(const char *line, size_t length) {
+    static const char *const beginnings[] = {"mpirun",
+                                             "mpiexec",
+                                             "prterun",
+                                             "orterun",
+                                             "[",
+                                             "=",
+                                             "YOUR APPLICATION TERMINATED WITH",
+                                             "This typically refers to a problem",
+                                             "Please see the FAQ page"};
+    for (size_t i = 0; i < sizeof beginnings / sizeof *beginnings; i++) {
+        size_t size = strlen(beginnings[i]);
+        if (length >= size && memcmp(line, beginnings[i], size) == 0) return true;
+    }
+    return length == 0;
+}
+
+static void pass_line(cli_launcher_lines *lines, size_t length) {
+    size_t bare = length;
+    while (bare > 0 && (lines->line[bare - 1] == '\n' || lines->line[bare - 1] == '\r')) bare--;
+    bool rule = is_rule(lines->line, bare);
+    bool drop = rule || lines->box || is_launchers(lines->line, bare);
+    lines->box ^= rule;
+    if (!drop) write_all(lines->out, lines->line, length);
+}
+
+static void add(cli_launcher_lines *lines, const char *text, size_t length) {
+    bool ended = text[length - 1] == '\n';
+    if (lines->middle || length > sizeof lines->line - lines->used) {
+        write_all(lines->out, lines->line, lines->used);
+        write_all(lines->out, text, length);
+        lines->used = 0;
+        lines->middle = !ended;
+        return;
+    }
+    memcpy(lines->line + lines->used, text, length);
+    lines->used += length;
+    if (!ended) return;
+    pass_line(lines, lines->used);
+    lines->used = 0;
+}
+
+void cli_launcher_lines_pass(cli_launcher_lines *lines, const char *text, size_t length) {
+    if (length == 0) return;
+    if (!lines->asked) {
+        write_all(lines->out, text, length);
+        lines->middle = text[length - 1] != '\n';
+        return;
+    }
+    while (length > 0) {
+        const char *end = memchr(text, '\n', length);
+        size_t part = end ? (size_t)(end - text) + 1 : length;
+        add(lines, text, part);
+        text += part;
+        length -= part;
+    }
+}
+
+void cli_launcher_lines_end(cli_launcher_lines *lines) {
+    if (lines->used) pass_line(lines, lines->used);
+    lines->used = 0;
+}

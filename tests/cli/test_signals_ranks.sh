@@ -1,0 +1,50 @@
+# Signals to `sifr train --ranks 2`: saved, the exit code, sifr's own line as the last one and none
+# of the launcher's; a terminal that hangs up, nohup, and a signal before the first step.
+# not under sanitizers (MPI keeps what it took), each MPI, timeout: 300
+. "$SOURCE/tests/support/ranks.sh"
+trap 'kill -9 $(jobs -p) 2>/dev/null || :' EXIT
+tiny_model
+# start: in the background, as $run, with all that it says in `out`
+start() {
+    rm -rf run
+    "$@" "$SIFR" train --config ds.json --model model --data text --output run --threads 1 \
+        --ranks 2 --max-steps 1000000 >out 2>&1 &
+    run=$!
+}
+steps() { # returns when it has done some
+    for i in $(seq 300); do
+        [ "$(grep -c . run/metrics.csv 2>/dev/null || :)" -gt 3 ] 2>/dev/null && return
+        sleep 0.1
+    done
+    fail "no steps after 30 s"
+}
+finish() { # CODE WHAT
+    local code=0
+    wait $run || code=$?
+    [ "$code" = "$1" ] || fail "$2: exit code $code, not $1"
+    if grep -E '^(--------|mpi(run|exec)|\[|=)' out; then fail "$2: the launcher's lines show"; fi
+}
+for pair in INT:130 TERM:143 HUP:129; do
+    start
+    steps
+    kill -${pair%:*} $run
+    finish ${pair#*:} "SIG${pair%:*}"
+    tail -n 1 out | grep -q '^stopped by .* after step .*saved, --resume goes on' ||
+        fail "SIG${pair%:*}: sifr's line is not the last one"
+    [ "$(ls -d run/checkpoint-* | wc -l)" = 1 ] || fail "SIG${pair%:*}: not one checkpoint"
+done
+
+start # a signal before the first step, or about it
+for i in $(seq 100); do grep -q '^cores: ' out && break || sleep 0.05; done
+kill -TERM $run
+finish 143 "early"
+tail -n 1 out | grep -qE '^(sifr train: ended by SIGTERM, without|stopped by .* after step)' ||
+    fail "early: sifr's line is not the last one"
+
+start nohup
+steps
+kill -HUP $run
+sleep 1
+kill -0 $run || fail "nohup: ended by SIGHUP"
+kill -TERM $run
+finish 143 "nohup and SIGTERM"
