@@ -8,32 +8,52 @@
 #include "checkpoint/manifest.h"
 #include "engine/state/convert.h"
 
-static void print_value(const json_t *value, char *out, size_t size) {
-    char *text = value ? json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT) : NULL;
+static void print_value(const json_t *value, int digits, char *out, size_t size) {
+    size_t flags = JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(digits);
+    char *text = value ? json_dumps(value, flags) : NULL;
     snprintf(out, size, "%s", text ? text : "nothing");
     free(text);
 }
 
-/* Calls `tell` for each key of either object whose values differ, sorted as they stand. */
-typedef sifr_status (*tell_difference)(void *user, const char *key, const char *was,
+enum { VALUE_LENGTH = 120, FIELD_LENGTH = 160 };
+
+/* 15 digits show 0.001 as it was written, 17 show every difference. */
+static void print_both(const json_t *was, const json_t *now, char before[VALUE_LENGTH],
+                       char after[VALUE_LENGTH]) {
+    for (int digits = 15; digits <= 17; digits += 2) {
+        print_value(was, digits, before, VALUE_LENGTH);
+        print_value(now, digits, after, VALUE_LENGTH);
+        if (strcmp(before, after) != 0) break;
+    }
+}
+
+/* Called for each field whose values differ, by its path: "seed", "optimizer.params.lr". */
+typedef sifr_status (*tell_difference)(void *user, const char *path, const char *was,
                                        const char *now, sifr_error *error);
 
-static sifr_status compare_objects(const json_t *was, const json_t *now, tell_difference tell,
-                                   void *user, sifr_error *error) {
-    char before[120], after[120];
+/* Objects field by field; those of *now first, then what only *was has. `prefix`: "optimizer.". */
+static sifr_status compare_objects(const char *prefix, const json_t *was, const json_t *now,
+                                   tell_difference tell, void *user, sifr_error *error) {
+    char path[FIELD_LENGTH], before[VALUE_LENGTH], after[VALUE_LENGTH];
     const char *key;
     json_t *value;
     json_object_foreach((json_t *)(uintptr_t)now, key, value) {
         const json_t *other = json_object_get(was, key);
+        bool objects = json_is_object(other) && json_is_object(value);
+        snprintf(path, sizeof path, "%s%s%s", prefix, key, objects ? "." : "");
+        if (objects) {
+            BASE_TRY(compare_objects(path, other, value, tell, user, error));
+            continue;
+        }
         if (other && json_equal(other, value)) continue;
-        print_value(other, before, sizeof before);
-        print_value(value, after, sizeof after);
-        BASE_TRY(tell(user, key, before, after, error));
+        print_both(other, value, before, after);
+        BASE_TRY(tell(user, path, before, after, error));
     }
     json_object_foreach((json_t *)(uintptr_t)was, key, value) {
         if (json_object_get(now, key)) continue;
-        print_value(value, before, sizeof before);
-        BASE_TRY(tell(user, key, before, "nothing", error));
+        snprintf(path, sizeof path, "%s%s", prefix, key);
+        print_both(value, NULL, before, after);
+        BASE_TRY(tell(user, path, before, after, error));
     }
     return SIFR_OK;
 }
@@ -209,7 +229,7 @@ static sifr_status check_agreement(const load_run *run, candidate *c, sifr_error
     for (int p = 0; p < ENGINE_PARTS; p++)
         c->types[p] = engine_format_of(engine_part_type(run->engine, (engine_part)p));
     if (!run->first) return SIFR_OK;
-    return compare_objects(c->opened.agree, run->record->agree, refuse,
+    return compare_objects("", c->opened.agree, run->record->agree, refuse,
                            (void *)(uintptr_t)c->directory, error);
 }
 
@@ -228,7 +248,7 @@ static sifr_status load_one(const load_run *run, candidate *c, json_t **state, b
         if (!*state) status = base_fail_alloc(error, 4096);
     }
     if (status == SIFR_OK && run->first)
-        status = compare_objects(c->opened.notes, run->record->notes, say, &where, error);
+        status = compare_objects("", c->opened.notes, run->record->notes, say, &where, error);
     BASE_TRY(comm_agree_status(run->group, status, error));
     return take(run, c, error);
 }

@@ -210,6 +210,9 @@ void config_explain(const sifr_config *config, config_line *write, void *user);
  * the run. After config_resolve. NULL when memory ran out. */
 json_t *config_effective(const sifr_config *config);
 
+/* The same without keys that are given and have no effect: two configs that train alike. */
+json_t *config_acting(const sifr_config *config);
+
 /* The effective config as text, indented, with each number in the fewest digits that read back as
  * the same; *out is the caller's to free. */
 sifr_status config_text(const sifr_config *config, char **out, sifr_error *error) SIFR_MUST_CHECK;

@@ -88,7 +88,8 @@ static bool config_put_path(json_t *root, const char *path, json_t *value) {
     return json_object_set(object, path, value) == 0;
 }
 
-json_t *config_effective(const sifr_config *config) {
+/* `all`: also what is given and has no effect. */
+static json_t *config_collect(const sifr_config *config, bool all) {
     json_t *root = json_object();
     for (size_t i = 0; root && i < config_key_count(); i++) {
         const config_key *key = config_key_at(i);
@@ -97,13 +98,21 @@ json_t *config_effective(const sifr_config *config) {
                     strcmp(key->path, "sifr.resume") != 0;
         if (!mine || !config_setting_applies(config, i)) continue;
         bool acts = config_setting_verdict(config, i, NULL) == CONFIG_ACTS;
-        const json_t *value = acts ? config_shown(setting) : setting->given;
+        const json_t *value = acts ? config_shown(setting) : all ? setting->given : NULL;
         if (value && !config_put_path(root, key->path, (json_t *)value)) {
             json_decref(root);
             return NULL;
         }
     }
     return root;
+}
+
+json_t *config_effective(const sifr_config *config) {
+    return config_collect(config, true);
+}
+
+json_t *config_acting(const sifr_config *config) {
+    return config_collect(config, false);
 }
 
 bool config_flag_at(size_t index, config_flag *flag) {

@@ -92,7 +92,8 @@ static json_t *objects[4];
 static checkpoint_record record(int seed, int note) {
     for (int i = 0; i < 4; i++) json_decref(objects[i]);
     objects[0] = json_pack("{s:i}", "seed", seed);
-    objects[1] = json_pack("{s:i}", "note", note);
+    objects[1] = json_pack("{s:i, s:{s:i, s:{s:f}}}", "note", note, "optimizer", "same", 1,
+                           "params", "lr", 0.001 * note);
     objects[2] = json_pack("{s:i}", "samples", 40);
     objects[3] = json_pack("{s:i}", "global_step", 5);
     return (checkpoint_record){objects[0], objects[1], objects[2], objects[3], NULL};
@@ -179,6 +180,9 @@ static void differences(void **state) {
     assert_int_equal(load(output, 1, 7, &position, &error), SIFR_OK);
     json_decref(position);
     assert_non_null(strstr(said, "was made with note 1, this run has 7"));
+    assert_non_null(strstr(said, "was made with optimizer.params.lr 0.001, this run has 0.007:"));
+    assert_null(strstr(said, "same"));
+    assert_null(strchr(said, '{'));
 }
 
 /* State in bf16 is stored so, cut anywhere, and comes back; one that keeps it otherwise is told. */

@@ -138,6 +138,19 @@ for change in "--seed 7:seed" "--seq-length 32:seq_length" "--data held:data" \
 done
 refused 2 "parameters\|weights" straight $run --model llama --resume
 
+# What may change is said field by field, in the config's names.
+cp -r straight changed
+sed 's/"lr": 3e-3/"lr": 1e-3/; s/WarmupCosineLR/WarmupDecayLR/' ds.json >other.json
+expect 0 "$SIFR" train --config other.json --data books --threads 2 --model gpt2 --output changed \
+    --max-steps 9 --resume
+for field in 'optimizer.params.lr 0.003, this run has 0.001:' \
+    'scheduler.type "WarmupCosineLR", this run has "WarmupDecayLR":' \
+    'scheduler.params.warmup_max_lr nothing, this run has 0.001:'; do
+    grep -qF "was made with $field" err || fail "not said: $field: $(cat err)"
+done
+if grep '[{}]' err; then fail "a whole object is printed"; fi
+if grep -E 'betas|weight_decay' err; then fail "a field is named that is the same"; fi
+
 # --- epochs, what is dropped, and what is only said ---
 expect 0 "$SIFR" train --config ds.json --model llama --data held --max-steps -1 \
     --num-train-epochs 2 --output epochs
