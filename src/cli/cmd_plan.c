@@ -46,7 +46,8 @@ typedef struct plan_command {
     const char *nvme;
     int64_t nvme_bytes; /* where that is no directory */
     int64_t world_size, rank, ranks_per_host, device_bytes, host_bytes;
-    bool dump, json, dry_run, fit;
+    const char *dry_run;
+    bool dump, json, fit;
 } plan_command;
 
 static size_t make_options(plan_command *command) {
@@ -110,7 +111,8 @@ static size_t make_options(plan_command *command) {
                                             .help = "print the schedule, an instruction a line",
                                             .value = &command->dump};
     command->options[used++] = (cli_option){.name = "dry-run",
-                                            .kind = CLI_FLAG,
+                                            .kind = CLI_SWITCH,
+                                            .argument = "all",
                                             .help = "taken as by train; plan never runs anything",
                                             .value = &command->dry_run};
     command->options[used++] = (cli_option){

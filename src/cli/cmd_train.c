@@ -33,7 +33,8 @@ typedef struct train_command {
     cli_option options[CLI_TRAIN_FLAGS + CLI_LAUNCH_OPTIONS + EXTRA];
     const char *config;
     cli_launch_request launch;
-    bool dry_run, json;
+    const char *dry_run; /* NULL, "" or "all" */
+    bool json;
 } train_command;
 
 static size_t make_options(train_command *command) {
@@ -47,8 +48,10 @@ static size_t make_options(train_command *command) {
     used += cli_launch_options(&command->launch, command->options + used);
     command->options[used++] =
         (cli_option){.name = "dry-run",
-                     .kind = CLI_FLAG,
-                     .help = "say of each key of the config what it does, then stop",
+                     .kind = CLI_SWITCH,
+                     .argument = "all",
+                     .help = "say what each given key does and where defaults are other than "
+                             "DeepSpeed's, then stop; =all: all defaults",
                      .value = &command->dry_run};
     command->options[used++] = (cli_option){.name = "json",
                                             .kind = CLI_FLAG,
@@ -302,7 +305,7 @@ static int explain(const train_command *command, int ranks) {
     sifr_status status = configure(command, &config, &error);
     if (status == SIFR_OK) {
         status = config_resolve(&config, ranks, &error);
-        config_explain(&config, print_line, NULL);
+        config_explain(&config, command->dry_run[0] != 0, print_line, NULL);
     }
     config_free(&config);
     return status == SIFR_OK ? SIFR_OK : cli_fail("train", &error);
@@ -312,6 +315,9 @@ static int dispatch(const train_command *command, int argc, char **argv) {
     cli_launch_choice choice;
     sifr_error error = {0};
     int code;
+    if (command->dry_run && command->dry_run[0] && strcmp(command->dry_run, "all") != 0)
+        return cli_fail_with("train", SIFR_USAGE, "--dry-run=%s: give --dry-run or --dry-run=all",
+                             command->dry_run);
     if (cli_launch_choose(&command->launch, &choice, &error) != SIFR_OK)
         code = cli_fail_once("train", &error);
     else if (command->dry_run)

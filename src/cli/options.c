@@ -42,6 +42,16 @@ void cli_list_free(cli_list *list) {
     *list = (cli_list){0};
 }
 
+/* "--name ARGUMENT" */
+static void describe(const cli_option *o, char *out, size_t size) {
+    const char *argument = o->argument ? o->argument : "";
+    if (o->kind == CLI_SWITCH)
+        snprintf(out, size, "--%s[=%s]", o->name, argument);
+    else
+        snprintf(out, size, "--%s%s%s%s", o->name, o->argument ? " " : "", argument,
+                 o->kind == CLI_LIST ? "..." : "");
+}
+
 static void print_help(const cli_usage *usage, const cli_option *options, size_t count) {
     printf("Usage: sifr %s", usage->name);
     for (size_t i = 0; i < count; i++) {
@@ -52,17 +62,16 @@ static void print_help(const cli_usage *usage, const cli_option *options, size_t
     printf("%s%s%s\n\n%s\n\nOptions:\n", count ? " [OPTION]…" : "", usage->operands ? " " : "",
            usage->operands ? usage->operands : "", usage->summary);
     int width = 6;
+    char text[96];
     for (size_t i = 0; i < count; i++) {
-        size_t length = strlen(options[i].name) + 2;
-        if (options[i].argument) length += strlen(options[i].argument) + 1;
-        if (options[i].kind == CLI_LIST) length++;
-        if (length <= 34 && (int)length > width) width = (int)length;
+        describe(&options[i], text, sizeof text);
+        int length = (int)strlen(text);
+        if (length <= 34 && length > width) width = length;
     }
     for (size_t i = 0; i < count; i++) {
         const cli_option *o = &options[i];
-        int used =
-            printf("  --%s%s%s", o->name, o->argument ? " " : "", o->argument ? o->argument : "");
-        if (o->kind == CLI_LIST) used += (fputs("…", stdout), 1);
+        describe(o, text, sizeof text);
+        int used = printf("  %s", text);
         if (used - 2 > width) used = (putchar('\n'), 0);
         printf("%*s", width + 4 - used, "");
         for (const char *c = o->help; *c; c++) {
@@ -92,6 +101,9 @@ static sifr_status store(const cli_option *option, const char *text, sifr_error 
     switch (option->kind) {
     case CLI_FLAG:
         *(bool *)option->value = true;
+        return SIFR_OK;
+    case CLI_SWITCH:
+        *(const char **)option->value = text ? text : "";
         return SIFR_OK;
     case CLI_TEXT:
         *(const char **)option->value = text;
@@ -169,7 +181,9 @@ bool cli_parse(const cli_usage *usage, const cli_option *options, size_t option_
     }
     for (size_t i = 0; i < option_count; i++)
         table[i] = (struct option){options[i].name,
-                                   options[i].kind == CLI_FLAG ? no_argument : required_argument,
+                                   options[i].kind == CLI_FLAG     ? no_argument
+                                   : options[i].kind == CLI_SWITCH ? optional_argument
+                                                                   : required_argument,
                                    NULL, CODE_OPTION + (int)i};
     table[option_count] = (struct option){"help", no_argument, NULL, CODE_HELP};
 

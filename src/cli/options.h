@@ -12,6 +12,7 @@
 /* What an option takes, and the type that `value` points to. */
 typedef enum cli_option_kind {
     CLI_FLAG,   /* nothing: bool, set to true */
+    CLI_SWITCH, /* nothing, or a word behind '=': const char *, "" where it is alone */
     CLI_TEXT,   /* const char *, into argv */
     CLI_COUNT,  /* int64_t >= 0, as base_parse_count reads it: 4096, 4k, 1e9 */
     CLI_BYTES,  /* int64_t >= 0, as base_parse_bytes reads it: 24GiB */

@@ -199,12 +199,14 @@ bool config_gives(const sifr_config *config, const char *path);
 sifr_status config_set_total_steps(sifr_config *config, int64_t steps,
                                    sifr_error *error) SIFR_MUST_CHECK;
 
-/* One line for each key that the file or a flag sets, and for each built key that was "auto" or
- * left at its default: "path = value: what it does, or why it has no effect". Where
- * config_resolve refused the config, the lines still say of each key what would become of
- * it. `line` lives during the call only. */
+/* What each key does, a line each: "path = value: what it does, or why it has no effect", with
+ * "[DeepSpeed: …]" where DeepSpeed does something else. First the keys that the file or a flag
+ * gives and what follows from them, then defaults that are other than DeepSpeed's, then, with
+ * `all`, the other built keys at their defaults, or else how many they are. Where config_resolve
+ * refused the config, the lines still say of each given key what would become of it. `line` lives
+ * during the call only. */
 typedef void config_line(void *user, const char *line);
-void config_explain(const sifr_config *config, config_line *write, void *user);
+void config_explain(const sifr_config *config, bool all, config_line *write, void *user);
 
 /* The effective config, a new object that the caller owns: fed to config_parse it repeats
  * the run. After config_resolve. NULL when memory ran out. */

@@ -24,7 +24,11 @@ static void config_explain_key(const sifr_config *config, size_t index, char *li
     }
     config_verdict verdict = config_setting_verdict(config, index, &gate);
     bool resolved = verdict == CONFIG_ACTS;
-    config_value_text(resolved ? config_shown(setting) : setting->given, text, sizeof text);
+    const json_t *shown = resolved ? config_shown(setting) : setting->given;
+    if (shown)
+        config_value_text(shown, text, sizeof text);
+    else
+        snprintf(text, sizeof text, "not given");
     size_t used = (size_t)snprintf(line, size, "%s = %s%s: ", key->path, text,
                                    resolved || by_flag ? from : "");
     if (used >= size) return;
@@ -56,19 +60,63 @@ static void config_explain_key(const sifr_config *config, size_t index, char *li
     }
 }
 
-void config_explain(const sifr_config *config, config_line *write, void *user) {
+static void config_write_key(const sifr_config *config, size_t index, config_line *write,
+                             void *user) {
+    char line[1400];
+    config_explain_key(config, index, line, sizeof line);
+    const char *departure = config->resolved ? config_departure(config, index) : NULL;
+    size_t used = strlen(line);
+    if (departure) snprintf(line + used, sizeof line - used, " [DeepSpeed: %s]", departure);
+    write(user, line);
+}
+
+/* A default that does something in this config; most do not. */
+static bool config_default_acts(const sifr_config *config, size_t index) {
+    const config_key *key = config_key_at(index);
+    const config_setting *setting = &config->settings[index];
+    if (key->type == CONFIG_SECTION || setting->given || key->over) return false;
+    return config_setting_verdict(config, index, NULL) == CONFIG_ACTS &&
+           config_setting_applies(config, index) && setting->value;
+}
+
+/* What the config gives, and what follows from that, as one of the three batch keys. */
+static bool config_is_users(const sifr_config *config, size_t index) {
+    const char *note = config->settings[index].note;
+    if (config->settings[index].given) return true;
+    bool plain = strcmp(note, "default") == 0 || strncmp(note, "default at ", 11) == 0 ||
+                 strncmp(note, "no effect", 9) == 0;
+    return config_default_acts(config, index) && note[0] && !plain;
+}
+
+static bool config_default_departs(const sifr_config *config, size_t index) {
+    bool section = config_key_at(index)->type == CONFIG_SECTION;
+    return !section && !config_is_users(config, index) && config->resolved &&
+           config_departure(config, index);
+}
+
+/* Neither of both. */
+static bool config_is_other(const sifr_config *config, size_t index) {
+    return config_default_acts(config, index) && !config_is_users(config, index) &&
+           !config_default_departs(config, index);
+}
+
+void config_explain(const sifr_config *config, bool all, config_line *write, void *user) {
+    char line[160];
+    size_t others = 0, departs = 0;
+    for (size_t i = 0; i < config_key_count(); i++)
+        if (config_is_users(config, i)) config_write_key(config, i, write, user);
     for (size_t i = 0; i < config_key_count(); i++) {
-        const config_key *key = config_key_at(i);
-        const config_setting *setting = &config->settings[i];
-        if (key->type == CONFIG_SECTION && !setting->given) continue;
-        bool acts = config_setting_verdict(config, i, NULL) == CONFIG_ACTS &&
-                    config_setting_applies(config, i) &&
-                    (setting->value || config_value_is_auto(setting->given));
-        if (!setting->given && !acts) continue;
-        char line[1024];
-        config_explain_key(config, i, line, sizeof line);
-        write(user, line);
+        others += config_is_other(config, i);
+        if (!config_default_departs(config, i)) continue;
+        if (departs++ == 0) write(user, "Not given, and other than DeepSpeed's default:");
+        config_write_key(config, i, write, user);
     }
+    if (!others) return;
+    snprintf(line, sizeof line, "%zu more key%s at the default%s", others,
+             others == 1 ? " is" : "s are", all ? ":" : "; --dry-run=all lists them");
+    write(user, line);
+    for (size_t i = 0; all && i < config_key_count(); i++)
+        if (config_is_other(config, i)) config_write_key(config, i, write, user);
 }
 
 /* Sets root.a.b.c, making the objects on the way. */

@@ -42,7 +42,7 @@ static inline config_case *config_case_flags(const char *text, int64_t ranks, ..
     }
     va_end(flags);
     if (c->status == SIFR_OK) c->status = config_resolve(&c->config, ranks, &c->error);
-    config_explain(&c->config, config_case_line, c);
+    config_explain(&c->config, true, config_case_line, c);
     return c;
 }
 

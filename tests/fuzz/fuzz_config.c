@@ -40,7 +40,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     int64_t ranks = size && data[size - 1] % 2 ? 2 : 1;
     sifr_status status = config_parse(&config, (const char *)data, size, "fuzz.json", &error);
     if (status == SIFR_OK) status = config_resolve(&config, ranks, &error);
-    config_explain(&config, ignore_line, NULL);
+    config_explain(&config, true, ignore_line, NULL);
     if (status == SIFR_OK) {
         repeat(&config);
     } else {
