@@ -76,8 +76,8 @@ sifr_status config_verify(const sifr_config *config, sifr_error *error) SIFR_MUS
 /* Whether the optimizer or scheduler of this config has the parameter of row `index`. */
 bool config_setting_applies(const sifr_config *config, size_t index);
 
-/* config_departures.c: what DeepSpeed does instead where row `index`, given or not, acts otherwise in
- * this config; NULL: the same, or the key does not act. After config_resolve. */
+/* config_departures.c: what DeepSpeed does instead where row `index`, given or not, acts otherwise
+ * in this config; NULL: the same, or the key does not act. After config_resolve. */
 const char *config_departure(const sifr_config *config, size_t index);
 
 /* config_batch.c: the three batch keys, from those that are given. */

@@ -12,6 +12,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "plan/queries.h"
+#include "train/notices.h"
 #include "train/run.h"
 
 /* Steps in a row that change nothing: the run has diverged. */
@@ -362,6 +363,8 @@ static sifr_status run(train_state *t, train_outcome *outcome, sifr_error *error
     const sifr_config *c = t->config;
     BASE_TRY(train_prepare(t, error));
     announce(t);
+    train_say_notices(t->host, c, &t->engine->training->settings, t->engine->updates,
+                      t->total_steps);
     if (t->engine->steps >= t->total_steps)
         train_say(t->host, "nothing left to train: step %lld of %lld is done",
                   (long long)t->engine->steps, (long long)t->total_steps);

@@ -353,18 +353,12 @@ static sifr_status open_monitor(train_state *t, sifr_error *error) {
                               error);
 }
 
-/* What a config asks of several ranks, where that needs a word. */
+/* What a config asks of several ranks and one has nothing of. */
 static void say_cuts(const train_state *t) {
-    static const char *const types[] = {"fp32", "bf16", "fp16"};
     const sifr_config *c = t->config;
     if (c->zero_stage > 0 && comm_size(t->group) == 1)
         base_log(t->host->log, SIFR_LOG_INFO, "ZeRO stage %lld with one rank: nothing is cut",
                  (long long)c->zero_stage);
-    if (c->communication_type != CONFIG_FP32 && c->grad_accum_dtype == CONFIG_FP32 &&
-        comm_size(t->group) > 1)
-        base_log(t->host->log, SIFR_LOG_INFO,
-                 "gradients travel in %s: the bits are those of %d ranks only",
-                 types[c->communication_type], (int)comm_size(t->group));
 }
 
 /* The id that ends every document is one that the input never trains: worth a word. */

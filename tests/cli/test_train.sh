@@ -182,3 +182,30 @@ expect 0 "$SIFR" train --config ds.json --model llama --data held --max-steps 1 
 expect 0 "$SIFR" train --config ds.json --model llama --data books --output dry --dry-run
 grep -q '^optimizer.params.lr = 0.003' out || fail "$(cat out)"
 [ ! -e dry ] || fail "--dry-run made the output"
+# The user's keys come first, then defaults that are other than DeepSpeed's, the rest on request.
+head -n 1 out | grep -q '^train_batch_size = 8 (' || fail "$(cat out)"
+if grep -q '^sifr.seed' out; then fail "a default without being asked"; fi
+tail -n 1 out | grep -qE '^[0-9]+ more keys are at the default; --dry-run=all lists them$' ||
+    fail "$(cat out)"
+sed 's/"gradient_clipping": 1.0,//; s/^{/{"bf16": {"enabled": true}, /' ds.json >unclipped.json
+expect 0 "$SIFR" train --config unclipped.json --model llama --data books --output dry --dry-run=all
+grep -q "^gradient_clipping = 1 (default): .* \[DeepSpeed: default 0, no clipping\]$" out || fail "$(cat out)"
+grep -q "^communication_data_type = .* \[DeepSpeed: default the model's type\]$" out || fail "16 bits"
+grep -q '^sifr.seed = 42' out || fail "--dry-run=all leaves a default out"
+given=$(grep -n '^scheduler.type' out) other=$(grep -n "^Not given, and other than DeepSpeed's" out)
+rest=$(grep -n 'more keys are at the default:$' out)
+[ "${given%%:*}" -lt "${other%%:*}" ] && [ "${other%%:*}" -lt "${rest%%:*}" ] || fail "the order"
+expect 2 "$SIFR" train --config ds.json --dry-run=everything
+grep -q 'give --dry-run or --dry-run=all' err || fail "$(cat err)"
+
+# --- what the first lines say of clipping, weight decay, rates of 0, and whose bits these are ---
+expect 0 "$SIFR" train --config unclipped.json --model llama --data books --output said --max-steps 4
+grep -q "^gradient_clipping 1, the Hugging Face Trainer's default.* DeepSpeed's default is 0" out ||
+    fail "$(cat out)"
+grep -q '^weight_decay 0.01 for every trained weight, norms and biases too' out || fail "$(cat out)"
+grep -q '^warm-up: the first 2 steps have learning rate 0, as in DeepSpeed' out || fail "$(cat out)"
+grep -q '^bits: the same on 1, 2, 4, 8 ... ranks with this micro batch (4)' out || fail "$(cat out)"
+expect 0 "$SIFR" train --config ds.json --model llama --data books --output said-2 --max-steps 1 \
+    --gradient-order sequential
+grep -q '^bits: reproducible with 1 rank only: gradient_order is sequential' out || fail "$(cat out)"
+if grep -q '^gradient_clipping' out; then fail "said of a config that gives it"; fi

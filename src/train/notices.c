@@ -1,0 +1,78 @@
+#include "train/notices.h"
+
+#include <stdio.h>
+
+#include "plan/queries.h"
+
+static bool is_power_of_two(int64_t n) {
+    return n > 0 && (n & (n - 1)) == 0;
+}
+
+/* The sum over the global batch is one tree made by halving. It is the same tree where the ranks'
+ * parts are its lower branches (a power of two of ranks), or, where each micro batch is reduced by
+ * itself, where what is added over them is its upper part. */
+char *train_bits_class(const plan_settings *s, char *out, size_t size) {
+    char reason[160];
+    bool narrow = device_dtype_bytes(s->travel) == 2 && !plan_narrow_gradients(s);
+    bool across_first = s->stage >= 2 && s->order == PLAN_BATCH && s->world_size > 1;
+    reason[0] = 0;
+    if (s->sequential)
+        snprintf(reason, sizeof reason, "gradient_order is sequential");
+    else if (narrow)
+        snprintf(reason, sizeof reason, "gradients are reduced in %s (communication_data_type)",
+                 device_dtype_name(s->travel));
+    else if (across_first && !is_power_of_two(s->micro_batches))
+        snprintf(reason, sizeof reason,
+                 "at stage %d in step_order batch, %d accumulation steps are no power of two",
+                 (int)s->stage, (int)s->micro_batches);
+    else if (!across_first && !is_power_of_two(s->world_size))
+        snprintf(reason, sizeof reason, "%d is no power of two", (int)s->world_size);
+    if (reason[0])
+        snprintf(out, size, "reproducible with %d rank%s only: %s", (int)s->world_size,
+                 s->world_size == 1 ? "" : "s", reason);
+    else
+        snprintf(
+            out, size,
+            "the same on 1, 2, 4, 8 ... ranks with this micro batch (%lld) and kind of machine",
+            (long long)s->sequences);
+    return out;
+}
+
+int64_t train_steps_without_rate(const config_lr_schedule *schedule, int64_t total) {
+    int64_t steps = 0;
+    bool warms = schedule->kind == CONFIG_LR_WARMUP || schedule->kind == CONFIG_LR_WARMUP_DECAY ||
+                 schedule->kind == CONFIG_LR_WARMUP_COSINE;
+    while (warms && steps < total && config_lr_at(schedule, steps - 1) == 0) steps++;
+    return steps;
+}
+
+static void say_rate(const train_host *host, const config_lr_schedule *schedule, int64_t total) {
+    int64_t steps = train_steps_without_rate(schedule, total);
+    if (steps == 0 || steps == total) return;
+    if (steps == 1)
+        train_say(host, "warm-up: the first step has learning rate 0, as in DeepSpeed: it changes "
+                        "no weight");
+    else
+        train_say(host,
+                  "warm-up: the first %lld steps have learning rate 0, as in DeepSpeed: they "
+                  "change no weight",
+                  (long long)steps);
+}
+
+void train_say_notices(const train_host *host, const sifr_config *config,
+                       const plan_settings *settings, int64_t first_step, int64_t total_steps) {
+    char bits[256];
+    train_say(host, "bits: %s", train_bits_class(settings, bits, sizeof bits));
+    if (!config_gives(config, "gradient_clipping"))
+        train_say(host,
+                  "gradient_clipping %g, the Hugging Face Trainer's default: the config gives "
+                  "none. DeepSpeed's default is 0, no clipping",
+                  config->gradient_clipping);
+    if (config->optimizer.weight_decay > 0)
+        train_say(
+            host,
+            "weight_decay %g for every trained weight, norms and biases too, as in DeepSpeed; "
+            "the Hugging Face Trainer leaves those out",
+            config->optimizer.weight_decay);
+    if (first_step == 0) say_rate(host, &config->schedule, total_steps);
+}

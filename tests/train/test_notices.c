@@ -1,0 +1,61 @@
+/* What a run says of itself before the first step. */
+#include "train/notices.h"
+
+#include "support/scratch.h"
+
+static void assert_class(plan_settings s, const char *wanted) {
+    char text[256];
+    s.sequences = 2;
+    if (s.micro_batches == 0) s.micro_batches = 6;
+    train_bits_class(&s, text, sizeof text);
+    assert_string_equal(text, wanted);
+}
+
+static void classes_of_bits(void **state) {
+    static const char any[] =
+        "the same on 1, 2, 4, 8 ... ranks with this micro batch (2) and kind of machine";
+    (void)state;
+    assert_class((plan_settings){.world_size = 1}, any);
+    assert_class((plan_settings){.world_size = 4, .stage = 1}, any);
+    assert_class((plan_settings){.world_size = 4, .stage = 3, .order = PLAN_UNIT}, any);
+    assert_class((plan_settings){.world_size = 3, .stage = 2, .micro_batches = 4}, any);
+    assert_class((plan_settings){.world_size = 3}, "reproducible with 3 ranks only: 3 is no power "
+                                                   "of two");
+    assert_class((plan_settings){.world_size = 4, .stage = 2},
+                 "reproducible with 4 ranks only: at stage 2 in step_order batch, 6 accumulation "
+                 "steps are no power of two");
+    assert_class((plan_settings){.world_size = 1, .stage = 2}, any);
+    assert_class((plan_settings){.world_size = 1, .sequential = true},
+                 "reproducible with 1 rank only: gradient_order is sequential");
+    assert_class((plan_settings){.world_size = 2, .travel = DEVICE_BF16},
+                 "reproducible with 2 ranks only: gradients are reduced in bf16 "
+                 "(communication_data_type)");
+    assert_class((plan_settings){.world_size = 2, .travel = DEVICE_BF16, .gradients = DEVICE_BF16},
+                 any);
+}
+
+static void rates_of_zero(void **state) {
+    config_lr_schedule s = {.kind = CONFIG_LR_WARMUP,
+                            .warmup_max_lr = 1,
+                            .warmup_num_steps = 10,
+                            .warmup_type = CONFIG_LR_LINEAR};
+    (void)state;
+    assert_int_equal(train_steps_without_rate(&s, 100), 2);
+    assert_int_equal(train_steps_without_rate(&s, 1), 1);
+    s.warmup_min_lr = 0.1;
+    assert_int_equal(train_steps_without_rate(&s, 100), 0);
+    s = (config_lr_schedule){.kind = CONFIG_LR_WARMUP_COSINE,
+                             .base_lr = 1,
+                             .warmup_min_ratio = 0.5,
+                             .warmup_num_steps = 10,
+                             .total_num_steps = 100};
+    assert_int_equal(train_steps_without_rate(&s, 100), 1);
+    s = (config_lr_schedule){.kind = CONFIG_LR_CONSTANT};
+    assert_int_equal(train_steps_without_rate(&s, 100), 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(classes_of_bits),
+                                       cmocka_unit_test(rates_of_zero)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
