@@ -36,11 +36,11 @@ static const cli_usage usage = {
     "--output fit.json\n"
     "sifr plan --config ds.json --model gpt2 --world-size 64 --rank 5 --dump | less"};
 
-enum { EXTRA = 13, MOST_RANKS = 1 << 20 };
+enum { EXTRA = 15, MOST_RANKS = 1 << 20 };
 
 typedef struct plan_command {
     cli_train_flags flags;
-    cli_option options[CLI_TRAIN_FLAGS + EXTRA];
+    cli_option options[CLI_TRAIN_OPTIONS + EXTRA];
     const char *config, *machine, *compare;
     const char *output; /* of --fit */
     const char *nvme;
@@ -52,12 +52,14 @@ typedef struct plan_command {
 
 static size_t make_options(plan_command *command) {
     size_t used = 0;
+    command->options[used++] = (cli_option){.name = "Options", .kind = CLI_GROUP};
     command->options[used++] = (cli_option){.name = "config",
                                             .kind = CLI_TEXT,
                                             .argument = "FILE",
                                             .help = "DeepSpeed's JSON config",
                                             .value = &command->config};
     used += cli_train_flags_make(&command->flags, command->options + used);
+    command->options[used++] = (cli_option){.name = "The plan", .kind = CLI_GROUP};
     command->options[used++] = (cli_option){.name = "world-size",
                                             .kind = CLI_COUNT,
                                             .argument = "N",

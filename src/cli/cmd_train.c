@@ -26,11 +26,11 @@ static const cli_usage usage = {
     "sifr train --config ds.json --model gpt2 --data books/ --output out --max-steps 2000 "
     "--resume"};
 
-enum { EXTRA = 3 };
+enum { EXTRA = 4 };
 
 typedef struct train_command {
     cli_train_flags flags;
-    cli_option options[CLI_TRAIN_FLAGS + CLI_LAUNCH_OPTIONS + EXTRA];
+    cli_option options[CLI_TRAIN_OPTIONS + CLI_LAUNCH_OPTIONS + EXTRA];
     const char *config;
     cli_launch_request launch;
     const char *dry_run; /* NULL, "" or "all" */
@@ -39,13 +39,12 @@ typedef struct train_command {
 
 static size_t make_options(train_command *command) {
     size_t used = 0;
+    command->options[used++] = (cli_option){.name = "Options", .kind = CLI_GROUP};
     command->options[used++] = (cli_option){.name = "config",
                                             .kind = CLI_TEXT,
                                             .argument = "FILE",
                                             .help = "DeepSpeed's JSON config",
                                             .value = &command->config};
-    used += cli_train_flags_make(&command->flags, command->options + used);
-    used += cli_launch_options(&command->launch, command->options + used);
     command->options[used++] =
         (cli_option){.name = "dry-run",
                      .kind = CLI_SWITCH,
@@ -57,6 +56,8 @@ static size_t make_options(train_command *command) {
                                             .kind = CLI_FLAG,
                                             .help = "results as JSON on standard output",
                                             .value = &command->json};
+    used += cli_train_flags_make(&command->flags, command->options + used);
+    used += cli_launch_options(&command->launch, command->options + used);
     return used;
 }
 

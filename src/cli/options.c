@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "cli/help.h"
 
 enum { CODE_OPERAND = 1, CODE_HELP = 2, CODE_OPTION = 256 };
 
@@ -42,52 +43,6 @@ void cli_list_free(cli_list *list) {
     *list = (cli_list){0};
 }
 
-/* "--name ARGUMENT" */
-static void describe(const cli_option *o, char *out, size_t size) {
-    const char *argument = o->argument ? o->argument : "";
-    if (o->kind == CLI_SWITCH)
-        snprintf(out, size, "--%s[=%s]", o->name, argument);
-    else
-        snprintf(out, size, "--%s%s%s%s", o->name, o->argument ? " " : "", argument,
-                 o->kind == CLI_LIST ? "..." : "");
-}
-
-static void print_help(const cli_usage *usage, const cli_option *options, size_t count) {
-    printf("Usage: sifr %s", usage->name);
-    for (size_t i = 0; i < count; i++) {
-        if (options[i].required)
-            printf(" --%s %s%s", options[i].name, options[i].argument,
-                   options[i].kind == CLI_LIST ? "…" : "");
-    }
-    printf("%s%s%s\n\n%s\n\nOptions:\n", count ? " [OPTION]…" : "", usage->operands ? " " : "",
-           usage->operands ? usage->operands : "", usage->summary);
-    int width = 6;
-    char text[96];
-    for (size_t i = 0; i < count; i++) {
-        describe(&options[i], text, sizeof text);
-        int length = (int)strlen(text);
-        if (length <= 34 && length > width) width = length;
-    }
-    for (size_t i = 0; i < count; i++) {
-        const cli_option *o = &options[i];
-        describe(o, text, sizeof text);
-        int used = printf("  %s", text);
-        if (used - 2 > width) used = (putchar('\n'), 0);
-        printf("%*s", width + 4 - used, "");
-        for (const char *c = o->help; *c; c++) {
-            putchar(*c);
-            if (*c == '\n') printf("%*s", width + 4, "");
-        }
-        putchar('\n');
-    }
-    printf("  %-*s  this text\n\nExample:\n  ", width, "--help");
-    for (const char *c = usage->example; *c; c++) {
-        putchar(*c);
-        if (*c == '\n') fputs("  ", stdout);
-    }
-    putchar('\n');
-}
-
 static bool append(cli_list *list, const char *word, int argc) {
     if (!list->items) list->items = calloc((size_t)argc + 1, sizeof *list->items);
     if (!list->items) return false;
@@ -114,8 +69,9 @@ static sifr_status store(const cli_option *option, const char *text, sifr_error 
         return base_parse_bytes(text, what, option->value, error);
     case CLI_NUMBER:
         return base_parse_double(text, what, option->value, error);
-    case CLI_LIST:
-        break; /* cli_parse appends */
+    case CLI_LIST: /* cli_parse appends */
+    case CLI_GROUP:
+        break;
     }
     return SIFR_OK;
 }
@@ -133,6 +89,7 @@ static int refuse_option(const cli_usage *usage, const cli_option *options, size
     const char *names[128];
     size_t known = 0, alike = 0;
     for (size_t i = 0; i < count && known < 128; i++) {
+        if (options[i].kind == CLI_GROUP) continue;
         names[known++] = options[i].name;
         if (strcmp(options[i].name, name) == 0)
             return cli_fail_with(usage->name, SIFR_USAGE, "--%s takes no value: write it alone",
@@ -166,6 +123,19 @@ static int require(const cli_usage *usage, const cli_option *options, size_t cou
     return 0;
 }
 
+/* For getopt_long, without the headings; `table` has room for "help" and the end. */
+static void make_table(const cli_option *options, size_t count, struct option *table) {
+    for (size_t i = 0; i < count; i++) {
+        const cli_option *o = &options[i];
+        if (o->kind == CLI_GROUP) continue;
+        int takes = o->kind == CLI_FLAG     ? no_argument
+                    : o->kind == CLI_SWITCH ? optional_argument
+                                            : required_argument;
+        *table++ = (struct option){o->name, takes, NULL, CODE_OPTION + (int)i};
+    }
+    *table = (struct option){"help", no_argument, NULL, CODE_HELP};
+}
+
 bool cli_parse(const cli_usage *usage, const cli_option *options, size_t option_count, int argc,
                char **argv, cli_list *operands, int *exit_code) {
     struct option *table = calloc(option_count + 2, sizeof *table);
@@ -179,13 +149,7 @@ bool cli_parse(const cli_usage *usage, const cli_option *options, size_t option_
         *exit_code = cli_fail_with(usage->name, SIFR_NO_MEMORY, "out of memory");
         goto done;
     }
-    for (size_t i = 0; i < option_count; i++)
-        table[i] = (struct option){options[i].name,
-                                   options[i].kind == CLI_FLAG     ? no_argument
-                                   : options[i].kind == CLI_SWITCH ? optional_argument
-                                                                   : required_argument,
-                                   NULL, CODE_OPTION + (int)i};
-    table[option_count] = (struct option){"help", no_argument, NULL, CODE_HELP};
+    make_table(options, option_count, table);
 
     /* "-": words come in their order, so that those behind --data belong to it; ":": a missing
      * value is told from an unknown option. Messages are our own. */
@@ -193,7 +157,7 @@ bool cli_parse(const cli_usage *usage, const cli_option *options, size_t option_
     optind = 0;
     while ((code = getopt_long(argc, argv, "-:h", table, NULL)) != -1) {
         if (code == CODE_HELP || code == 'h') {
-            print_help(usage, options, option_count);
+            cli_print_help(usage, options, option_count);
             goto done;
         }
         if (code == '?' || code == ':') {
@@ -256,6 +220,7 @@ static void print_commands(const char *parent, const cli_command *commands, size
         fprintf(stream, "  %-10s  %s\n", commands[i].name, commands[i].summary);
     fprintf(stream, "\n`sifr%s%s COMMAND --help` shows a command's options and an example.\n",
             parent[0] ? " " : "", parent);
+    if (stream == stdout) cli_print_exit_codes();
 }
 
 int cli_run_command(const char *parent, const cli_command *commands, size_t count, int argc,

@@ -17,7 +17,8 @@ typedef enum cli_option_kind {
     CLI_COUNT,  /* int64_t >= 0, as base_parse_count reads it: 4096, 4k, 1e9 */
     CLI_BYTES,  /* int64_t >= 0, as base_parse_bytes reads it: 24GiB */
     CLI_NUMBER, /* double */
-    CLI_LIST    /* cli_list: one or more words, and the option may be repeated */
+    CLI_LIST,   /* cli_list: one or more words, and the option may be repeated */
+    CLI_GROUP   /* no option: `name` is the heading, in --help, of those that follow */
 } cli_option_kind;
 
 /* Words of argv; the array is cli_parse's, freed by cli_list_free. Start with {0}. */

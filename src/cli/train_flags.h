@@ -6,12 +6,17 @@
 #include "cli/options.h"
 #include "config/config.h"
 
-enum { CLI_TRAIN_FLAGS = 64 }; /* at most */
+/* At most so many flags; and the rows that they take with their headings. */
+enum {
+    CLI_TRAIN_FLAGS = 64,
+    CLI_TRAIN_GROUPS = 5,
+    CLI_TRAIN_OPTIONS = CLI_TRAIN_FLAGS + CLI_TRAIN_GROUPS
+};
 
 /* One row of the table, as an option. */
 typedef struct cli_train_flag {
     config_flag flag;
-    char help[256];
+    char help[640];
     const char *text;
     bool on, given;
     cli_list list;
@@ -22,8 +27,8 @@ typedef struct cli_train_flags {
     size_t count;
 } cli_train_flags;
 
-/* Fills options[CLI_TRAIN_FLAGS], which point into *flags; returns how many there are. Start with
- * a zeroed *flags, which stays where it is. */
+/* Fills options[CLI_TRAIN_OPTIONS], in groups of which "Ranks" is the last, which point into
+ * *flags; returns how many there are. Start with a zeroed *flags, which stays where it is. */
 size_t cli_train_flags_make(cli_train_flags *flags, cli_option *options);
 
 /* Hands what was given to the config. */

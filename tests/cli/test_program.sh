@@ -34,6 +34,28 @@ for command in $commands; do
     grep -q "^sifr $command" err || fail "$command: the error does not begin with the name"
 done
 
+# Wrapped at 80 columns, or at the terminal's; options in groups, and sentences; exit codes last.
+export LC_ALL=C.UTF-8
+too_wide() { awk -v limit="$1" '{ gsub(/\r/, "") } length($0) >= limit' "$2"; }
+for command in $commands "tokenizer train" "bench comm"; do
+    expect 0 "$SIFR" $command --help
+    [ -z "$(too_wide 80 out)" ] || fail "$command --help is too wide: $(too_wide 80 out)"
+    tail -n 1 out | grep -q '^  129, 130, 143  ended by SIGHUP, SIGINT or SIGTERM' ||
+        [ "$command" = tokenizer ] || [ "$command" = bench ] || fail "$command: no exit codes"
+done
+expect 0 "$SIFR" train --help
+for group in 'Options' 'What to train' 'Precision, memory and speed' 'Ranks'; do
+    grep -q "^$group:$" out || fail "train --help has no group '$group'"
+done
+sed -n '/^Options:/,/^Example:/p' out | grep -A1 -E '^  --[a-z0-9-]+( [^ ]+|\[[^ ]*\])?$' | grep -vE '^( *--|--$)' >below
+sed -n '/^Options:/,/^Example:/p' out | sed -n 's/^  --[^ ]*\( [A-Z.]*\)\{0,1\}   *\([^ ].*\)/\2/p' >beside
+if grep -hE '^ *[a-z]+ ' below beside; then fail "an option's text does not begin with a capital"; fi
+if command -v script >/dev/null; then
+    script -qec "stty cols 64; '$SIFR' train --help" /dev/null </dev/null >out 2>err || fail "script: $(cat err)"
+    [ -z "$(too_wide 65 out)" ] || fail "in 64 columns: $(too_wide 65 out)"
+    too_wide 58 out | grep -q . || fail "in 64 columns: narrower than the terminal"
+fi
+
 expect 2 "$SIFR"
 expect 2 "$SIFR" doctr
 [ "$(cat err)" = 'sifr: unknown command `doctr`: did you mean `sifr doctor`?' ] || fail "$(cat err)"
