@@ -4,10 +4,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "base/text.h"
+#include "cli/help.h"
 #include "cli/launch/launch.h"
 #include "cli/launch/watch_rank.h"
 #include "cli/options.h"
@@ -104,11 +104,13 @@ static void write_line(void *user, const char *text) {
     fflush(user);
 }
 
+static int live_columns(void *user) {
+    return cli_columns(user);
+}
+
 /* Cut where the terminal ends: a line that wraps could not be replaced. */
 static void write_live(void *user, const char *text) {
-    struct winsize size = {0};
-    int columns = ioctl(fileno(user), TIOCGWINSZ, &size) == 0 && size.ws_col ? size.ws_col : 80;
-    fprintf(user, "\r\033[K%.*s", columns - 1, text);
+    fprintf(user, "\r\033[K%.*s", cli_columns(user) - 1, text);
     fflush(user);
 }
 
@@ -219,6 +221,7 @@ static int run(const train_command *command, sifr_config *config, comm_group *gr
     train_outcome outcome;
     train_host host = {.line = write_line,
                        .live = cli_is_terminal(stream) ? write_live : NULL,
+                       .columns = live_columns,
                        .begin = catch_signals,
                        .stopped = asked_to_stop,
                        .user = stream};

@@ -14,6 +14,10 @@ void train_say(const train_host *host, const char *format, ...) {
     host->line(host->user, text);
 }
 
+int train_columns(const train_host *host) {
+    return host->columns ? host->columns(host->user) : 80;
+}
+
 int train_stopped(const train_host *host) {
     return host->stopped ? host->stopped(host->user) : 0;
 }

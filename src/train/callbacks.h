@@ -9,6 +9,7 @@ typedef struct train_host {
     void (*line)(void *user, const char *text); /* a line to keep; may be NULL */
     void (*live)(void *user, const char *text); /* replaces the last such line, "" removes it;
                                                    NULL where there is no terminal */
+    int (*columns)(void *user);                 /* of the live line; NULL: 80 */
     void (*begin)(void *user);                  /* steps begin: from here on a request to stop is
                                                    honoured by saving; may be NULL */
     int (*stopped)(void *user);                 /* signal that asks the run to stop, 0: none; may
@@ -18,6 +19,7 @@ typedef struct train_host {
 } train_host;
 
 void train_say(const train_host *host, const char *format, ...) SIFR_PRINTF(2, 3);
+int train_columns(const train_host *host);
 int train_stopped(const train_host *host);
 
 #endif

@@ -1,11 +1,14 @@
 #include "train/monitor.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/process.h"
 #include "base/text.h"
+#include "train/progress_line.h"
 
 sifr_status train_monitor_open(train_monitor *monitor, const train_monitor_settings *settings,
                                const json_t *state, sifr_error *error) {
@@ -60,21 +63,44 @@ static void format_rate(double rate, char out[32]) {
         snprintf(out, 32, "%.0f", rate);
 }
 
+SIFR_PRINTF(2, 3)
+static void put(train_line_part *part, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(part->text, sizeof part->text, format, arguments);
+    va_end(arguments);
+}
+
+/* Beside step and loss people look for when it will be done; what they miss least is how near the
+ * machine's limit that is, and the loss scale. columns 0: all of it. */
 static void format_line(const train_monitor *monitor, int64_t step, double loss, double rate,
-                        const sifr_step_result *result, double learning_rate, char *out,
-                        size_t size) {
+                        const sifr_step_result *result, double learning_rate, int columns,
+                        char *out, size_t size) {
     const train_monitor_settings *s = &monitor->settings;
-    char tokens[32], left[32], memory[32], share[32] = "", scale[32] = "";
-    double remaining = monitor->step_seconds * (double)(s->total_steps - step);
+    enum { STEP, LOSS, RATE, NORM, SCALE, TOKENS, MEMORY, LEFT, PARTS };
+    train_line_part parts[PARTS] = {
+        [STEP].weight = 9, [LOSS].weight = 8, [LEFT].weight = 7,   [TOKENS].weight = 6,
+        [RATE].weight = 5, [NORM].weight = 4, [MEMORY].weight = 3, [SCALE].weight = 2};
+    char tokens[32], left[32], memory[32];
     format_rate(rate, tokens);
-    format_time(remaining, left);
-    if (s->limit > 0)
-        snprintf(share, sizeof share, " (%.0f%% of limit)",
-                 100 * rate * s->flops_per_token / s->limit);
-    if (s->scaled) snprintf(scale, sizeof scale, "  scale %.6g", result->loss_scale);
-    snprintf(out, size, "step %lld/%lld  loss %.4f  lr %.3g  norm %.3g%s  %s tok/s%s  %s  %s left",
-             (long long)step, (long long)s->total_steps, loss, learning_rate, result->gradient_norm,
-             scale, tokens, share, base_format_bytes(monitor->memory, memory), left);
+    format_time(monitor->step_seconds * (double)(s->total_steps - step), left);
+    put(&parts[STEP], "step %lld/%lld", (long long)step, (long long)s->total_steps);
+    put(&parts[LOSS], "loss %.4f", loss);
+    put(&parts[RATE], "lr %.3g", learning_rate);
+    put(&parts[NORM], "norm %.3g", result->gradient_norm);
+    if (s->scaled) put(&parts[SCALE], "scale %.6g", result->loss_scale);
+    put(&parts[TOKENS], "%s tok/s", tokens);
+    put(&parts[MEMORY], "%s", base_format_bytes(monitor->memory, memory));
+    put(&parts[LEFT], "%s left", left);
+    if (s->limit > 0) {
+        train_line_part bare = parts[TOKENS];
+        put(&parts[TOKENS], "%s tok/s (%.0f%% of limit)", tokens,
+            100 * rate * s->flops_per_token / s->limit);
+        train_progress_line(parts, PARTS, 0, out, size);
+        if (columns <= 0 || strlen(out) < (size_t)columns) return;
+        parts[TOKENS] = bare;
+    }
+    train_progress_line(parts, PARTS, columns, out, size);
 }
 
 static bool add_number(json_t *record, const char *key, double value) {
@@ -143,7 +169,7 @@ static sifr_status record_step(train_monitor *monitor, int64_t step, const sifr_
                               : now - monitor->last_print >= 1 || step == s->total_steps;
     if (due && (!s->host->live || s->print_every)) {
         char text[256];
-        format_line(monitor, step, loss, rate, result, learning_rate, text, sizeof text);
+        format_line(monitor, step, loss, rate, result, learning_rate, 0, text, sizeof text);
         train_say(s->host, "%s", text);
         monitor->last_print = now;
     }
@@ -169,7 +195,7 @@ sifr_status train_monitor_step(train_monitor *monitor, int64_t step, const sifr_
     if (s->host->live && (now - monitor->last_live > 0.1 || step == s->total_steps)) {
         char text[256];
         format_line(monitor, step, result->loss, (double)s->tokens_per_step / monitor->step_seconds,
-                    result, learning_rate, text, sizeof text);
+                    result, learning_rate, train_columns(s->host), text, sizeof text);
         s->host->live(s->host->user, text);
         monitor->last_live = now;
     }

@@ -198,6 +198,23 @@ rest=$(grep -n 'more keys are at the default:$' out)
 expect 2 "$SIFR" train --config ds.json --dry-run=everything
 grep -q 'give --dry-run or --dry-run=all' err || fail "$(cat err)"
 
+# --- the live line fits the terminal ---
+if command -v script >/dev/null; then
+    for columns in 80 50; do
+        script -qec "stty cols $columns; '$SIFR' train --config ds.json --model llama --data books \
+            --output live-$columns --max-steps 900000 --num-train-epochs 1" /dev/null \
+            </dev/null >live 2>&1 &
+        for i in $(seq 200); do grep -q 'step [0-9]*/900000' live && break || sleep 0.1; done
+        sleep 1
+        kill $!
+        wait $! 2>/dev/null || :
+        tr '\r' '\n' <live | sed 's/\x1b\[K//g' | grep '^step [0-9]*/900000  loss' >lines ||
+            fail "no live line: $(cat live)"
+        awk -v limit=$columns 'length($0) >= limit { exit 1 }' lines || fail "too wide: $(cat lines)"
+    done
+    if grep -q 'of limit' lines || ! grep -q ' left$' lines; then fail "50 columns: $(cat lines)"; fi
+fi
+
 # --- what the first lines say of clipping, weight decay, rates of 0, and whose bits these are ---
 expect 0 "$SIFR" train --config unclipped.json --model llama --data books --output said --max-steps 4
 grep -q "^gradient_clipping 1, the Hugging Face Trainer's default.* DeepSpeed's default is 0" out ||
