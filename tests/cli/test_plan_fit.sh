@@ -144,6 +144,18 @@ measured=$(number measured_bytes)
 [ "$(number planned_bytes)" = "$planned" ] || fail "the run plans otherwise"
 [ "$measured" -le $limit ] || fail "the run takes $measured of $limit"
 grep -q '"loss": [0-9]' out || fail "the run has no loss"
+# The command that is printed runs as it stands, with paths that a shell takes apart.
+expect 0 $small --config ds.json --data "$SOURCE/docs/config.md" --device-memory $limit --fit \
+    --output "it's a fit.json"
+command=$(sed -n 's/^  *sifr \(train .*\)/\1/p' out)
+[ "$command" = "train --config 'it'\\''s a fit.json' --output 'it'\\''s a fit-run'" ] ||
+    fail "the command: $command"
+eval "\"\$SIFR\" $command" >out 2>err || fail "the command of plan --fit: $(cat err)"
+[ -e "it's a fit-run/model.safetensors" ] || fail "the command of plan --fit made no model"
+expect 0 $small --config ds.json --world-size 2 --fit --output two.json
+says '^ +sifr train --config two.json --ranks 2 --data PATH --output two-run$'
+expect 0 $small --config ds.json
+says "^ +beyond the model's 256 positions$"
 expect 3 $small --config ds.json --device-memory 32MiB --fit --output none.json
 complains '^sifr plan: --fit: nothing fits: a rank may take .*, and the nearest \(micro batch 1, accum'
 [ ! -e none.json ] || fail "a config was written that does not fit"

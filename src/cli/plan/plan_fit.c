@@ -147,6 +147,46 @@ static sifr_status write_config(const cli_plan_report *r, const char *path, sifr
     return SIFR_OK;
 }
 
+/* As a shell takes it. */
+static void print_quoted(FILE *to, const char *text) {
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                "_./-+=:,@%";
+    if (text[0] && text[strspn(text, plain)] == '\0') {
+        fputs(text, to);
+        return;
+    }
+    fputc('\'', to);
+    for (; *text; text++) {
+        if (*text == '\'')
+            fputs("'\\''", to);
+        else
+            fputc(*text, to);
+    }
+    fputc('\'', to);
+}
+
+/* The command that runs the config, with what it needs and the config does not hold. */
+static void say_command(FILE *to, const cli_plan_report *r, const char *path) {
+    const sifr_config *c = &r->config;
+    int64_t ranks = c->world_size;
+    char output[BASE_PATH_LENGTH];
+    fprintf(to, "%-12s %s: run it with\n%-12s sifr train --config ", "config", path, "");
+    print_quoted(to, path);
+    if (ranks > 1) fprintf(to, " --ranks %lld", (long long)ranks);
+    if (ranks > 1 && r->machine.ranks_per_host > 0 && r->machine.ranks_per_host < ranks)
+        fputs(" --hostfile HOSTS", to);
+    if (!c->model) fputs(" --model DIR", to);
+    if (!c->data_count) fputs(" --data PATH", to);
+    if (!c->output) {
+        size_t length = strlen(path);
+        bool json = length > 5 && strcmp(path + length - 5, ".json") == 0;
+        snprintf(output, sizeof output, "%.*s-run", (int)(json ? length - 5 : length), path);
+        fputs(" --output ", to);
+        print_quoted(to, output);
+    }
+    fputc('\n', to);
+}
+
 static void say(const cli_plan_report *r, const plan_outcome *given, const plan_outcome *best,
                 int32_t tried, const char *path) {
     FILE *to = path ? stdout : stderr;
@@ -154,7 +194,7 @@ static void say(const cli_plan_report *r, const plan_outcome *given, const plan_
     say_outcome(to, "as given", r, given);
     fprintf(to, "%-12s the least predicted time of what fits, of %d plans; %s\n", "why", (int)tried,
             r->limits.text);
-    if (path) fprintf(to, "%-12s %s: `sifr train --config %s` runs it\n", "config", path, path);
+    if (path) say_command(to, r, path);
 }
 
 sifr_status cli_plan_fit(cli_plan_report *r, const plan_settings *settings, const char *path,

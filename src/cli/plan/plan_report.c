@@ -233,6 +233,13 @@ static void print_largest(const char *what, int64_t largest, int64_t own) {
         printf("%-12s none fits\n", what);
 }
 
+/* Memory is not all that a length needs. */
+static void print_positions(int64_t length, int64_t positions) {
+    char text[32];
+    if (length > positions)
+        printf("%-12s beyond the model's %s positions\n", "", base_format_count(positions, text));
+}
+
 static void print_change(const cli_plan_report *r, const char *name, const plan_outcome *o) {
     char bytes[32], text[32], price[32] = "", disk[64] = "";
     double own = r->own.predicted.step_seconds;
@@ -262,6 +269,7 @@ static void print_changes(const cli_plan_report *r) {
     puts("");
     print_largest("micro batch", r->largest_sequences, own->sequences);
     print_largest("seq_length", r->largest_length, own->length);
+    print_positions(r->largest_length, r->model_config.max_position_embeddings);
     printf("\n%-68s %10s %11s\n", "with one setting otherwise", "a rank", "a step");
     print_change(r, "as it is", &r->own);
     for (size_t i = 0; i < r->change_count; i++) {
