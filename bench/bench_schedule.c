@@ -53,9 +53,9 @@ static sifr_status measure_planning(bool llama, int32_t ranks, device *dev, doub
     for (int variant = 0; variant < 8; variant++) {
         plan_settings settings = {.mode = PLAN_TRAIN,
                                   .dtype = DEVICE_BF16,
-                                  .sequences = 1,
-                                  .length = LENGTH,
-                                  .micro_batches = 4,
+                                  .micro_batch_size = 1,
+                                  .seq_length = LENGTH,
+                                  .gradient_accumulation_steps = 4,
                                   .world_size = ranks,
                                   .stage = variant % 4,
                                   .order = variant / 4 ? PLAN_UNIT : PLAN_BATCH};
@@ -94,8 +94,8 @@ static sifr_status measure_executor(int steps, double *best, size_t *instruction
     int32_t tokens[SMALL] = {0}, labels[SMALL] = {0};
     const device_call *last;
     options.threads = 1;
-    options.sequences = 1;
-    options.length = SMALL;
+    options.micro_batch_size = 1;
+    options.seq_length = SMALL;
     BASE_TRY(model_from_config(&config, &model, error));
     BASE_TRY(sifr_engine_create(model, &options, &engine, error));
     BASE_TRY(sifr_engine_initialise(engine, 1, error));

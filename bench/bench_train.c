@@ -91,7 +91,7 @@ static sifr_status read_arguments(train_bench *b, int argc, char **argv, sifr_er
                                           {NULL, 0, NULL, 0}};
     int option;
     b->options = sifr_engine_defaults();
-    b->options.sequences = 4;
+    b->options.micro_batch_size = 4;
     b->options.precision = SIFR_BF16;
     b->steps = 5;
     b->most_seconds = b->whole_seconds = 1e9;
@@ -102,10 +102,10 @@ static sifr_status read_arguments(train_bench *b, int argc, char **argv, sifr_er
             b->options.threads = atoi(optarg);
             break;
         case 's':
-            b->options.sequences = atoll(optarg);
+            b->options.micro_batch_size = atoll(optarg);
             break;
         case 'l':
-            b->options.length = atoll(optarg);
+            b->options.seq_length = atoll(optarg);
             break;
         case 'z':
             b->side[0].stage = atoi(optarg);
@@ -115,7 +115,7 @@ static sifr_status read_arguments(train_bench *b, int argc, char **argv, sifr_er
             b->sides = 2;
             break;
         case 'k':
-            b->options.micro_batches = atoi(optarg);
+            b->options.gradient_accumulation_steps = atoi(optarg);
             break;
         case 'q':
             b->side[1].sequential = true;
@@ -131,7 +131,7 @@ static sifr_status read_arguments(train_bench *b, int argc, char **argv, sifr_er
             break;
         case 'a':
             b->options.recompute = true;
-            b->options.activation_bytes = atoll(optarg);
+            b->options.activation_memory = atoll(optarg);
             break;
         case 'd':
             b->options.offload.nvme_path = optarg;
@@ -149,7 +149,8 @@ static sifr_status read_arguments(train_bench *b, int argc, char **argv, sifr_er
     b->model_name = argv[optind];
     if (optind + 1 < argc && !strcmp(argv[optind + 1], "fp32")) b->options.precision = SIFR_FP32;
     if (optind + 2 < argc) b->steps = atoi(argv[optind + 2]);
-    if (b->steps < 1 || b->steps >= MOST_STEPS || b->options.sequences < 1 || b->options.length < 2)
+    if (b->steps < 1 || b->steps >= MOST_STEPS || b->options.micro_batch_size < 1 ||
+        b->options.seq_length < 2)
         return base_fail(error, SIFR_USAGE, "steps are 1 to %d, sequences 1, length 2 at least",
                          MOST_STEPS - 1);
     return SIFR_OK;
@@ -159,7 +160,7 @@ static sifr_status open_model(train_bench *b, sifr_error *error) {
     bool llama = !strcmp(b->model_name, "llama");
     if (!llama && strcmp(b->model_name, "gpt2") != 0)
         return engine_folder_open(b->model_name, &b->folder, error);
-    formats_model_config config = shape_of(llama, b->options.length);
+    formats_model_config config = shape_of(llama, b->options.seq_length);
     return model_from_config(&config, &b->model, error);
 }
 
@@ -184,7 +185,8 @@ static sifr_status make_engine(train_bench *b, train_side *side, sifr_error *err
 }
 
 static int64_t rank_tokens(const train_bench *b) {
-    return b->options.micro_batches * b->options.sequences * b->options.length;
+    return b->options.gradient_accumulation_steps * b->options.micro_batch_size *
+           b->options.seq_length;
 }
 
 static sifr_status open_batches(train_bench *b, sifr_error *error) {
@@ -203,7 +205,7 @@ static sifr_status open_batches(train_bench *b, sifr_error *error) {
 
 /* This rank's part of step `step`: rank r has the r-th sequences of each. */
 static void fill_batch(train_bench *b, int step) {
-    int64_t count = rank_tokens(b), length = b->options.length;
+    int64_t count = rank_tokens(b), length = b->options.seq_length;
     int64_t first = (step * (int64_t)comm_size(b->group) + comm_rank(b->group)) * count;
     if (b->map.data) {
         memcpy(b->tokens, (const int32_t *)b->map.data + first, (size_t)count * sizeof(int32_t));
@@ -321,14 +323,14 @@ static void print_side(const train_bench *b, const train_side *side) {
            b->model_name, b->options.precision == SIFR_BF16 ? "bf16" : "fp32",
            (int)comm_size(b->group), device_threads(e->dev), device_isa(e->dev));
     printf(" \"stage\": %d, \"sequences\": %lld, \"length\": %lld, \"parameters\": %lld,\n",
-           side->stage, (long long)b->options.sequences, (long long)b->options.length,
+           side->stage, (long long)b->options.micro_batch_size, (long long)b->options.seq_length,
            (long long)sifr_model_parameters(e->model));
     print_list("began", side->began, side->done + 1);
     print_list("seconds", side->seconds, side->done + 1);
     print_list("processor_seconds", side->processor, side->done + 1);
     print_list("losses", side->losses, side->done + 1);
     printf(" \"flops_per_token\": %.0f, \"planned_bytes\": %lld, \"resident_bytes\": %.0f,\n",
-           model_training_flops(e->model, b->options.length),
+           model_training_flops(e->model, b->options.seq_length),
            (long long)sifr_engine_planned_bytes(e), side->resident);
     int64_t read, written;
     plan_disk(e->training, &read, &written);

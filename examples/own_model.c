@@ -74,8 +74,8 @@ int main(void) {
     printf("%lld parameters\n", (long long)sifr_model_parameters(model));
 
     sifr_engine_options options = sifr_engine_defaults();
-    options.sequences = SEQUENCES;
-    options.length = LENGTH;
+    options.micro_batch_size = SEQUENCES;
+    options.seq_length = LENGTH;
     if (sifr_engine_create(model, &options, &engine, &error) != SIFR_OK) goto failed;
     if (sifr_engine_initialise(engine, 42, &error) != SIFR_OK) goto failed;
 

@@ -2,7 +2,7 @@
  * takes its memory once, when it is created, and allocates nothing while it steps.
  *
  *     sifr_engine_options options = sifr_engine_defaults();
- *     options.sequences = 4, options.length = 256;
+ *     options.micro_batch_size = 4, options.seq_length = 256;
  *     sifr_engine_create(model, &options, &engine, &error);
  *     sifr_engine_initialise(engine, 42, &error);
  *     for (...) sifr_engine_step(engine, tokens, labels, 3e-4, &result, &error);
@@ -18,19 +18,13 @@
 
 #include "sifr/model.h"
 #include "sifr/status.h"
+#include "sifr/step.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 typedef struct sifr_engine sifr_engine;
-
-typedef enum sifr_precision {
-    SIFR_FP32, /* everything in fp32 */
-    SIFR_BF16, /* parameters and activations in bf16; gradients, master weights and moments in
-                  fp32, unless the options say otherwise */
-    SIFR_FP16  /* the same in fp16, with loss scaling */
-} sifr_precision;
 
 /* Loss scaling of SIFR_FP16, with the meaning of DeepSpeed's "fp16" section. Gradients are made of
  * the loss times a scale, and divided by it before their norm and the update. A dynamic scale is
@@ -43,20 +37,6 @@ typedef struct sifr_loss_scaling {
     int64_t hysteresis;          /* overflows until one lowers the scale */
     bool consecutive_hysteresis; /* refilled by each step without overflow, not only by growth */
 } sifr_loss_scaling;
-
-/* How ranks exchange what ZeRO cuts: DeepSpeed's keys of zero_optimization. Counts are elements.
- * None of them changes a result. */
-typedef struct sifr_zero_options {
-    bool overlap_comm;          /* beside computing; false: each transfer is waited for at once */
-    int64_t reduce_bucket_size; /* a unit's gradients travel beside computing if at most so many */
-    int64_t allgather_bucket_size; /* stages 0 to 2: on their way at a time after the update */
-    /* Stage 3. */
-    int64_t prefetch_bucket_size; /* units are gathered ahead until at least so many; 0: none */
-    int64_t max_live_parameters;  /* nothing is gathered ahead beyond so many gathered ones */
-    int64_t max_reuse_distance;   /* a unit stays if fewer are gathered until its next use */
-    int64_t param_persistence_threshold; /* units of at most so many are always whole ... */
-    int64_t model_persistence_threshold; /* ... while all of these are at most so many */
-} sifr_zero_options;
 
 /* State in the memory of a host whose devices have their own. CPU ranks have one memory: there all
  * of this changes nothing. What is on disk by sifr_offload_options is not here. */
@@ -95,36 +75,37 @@ typedef struct sifr_offload_options {
 
 typedef struct sifr_engine_options {
     sifr_precision precision;
-    int threads;       /* 0: every core that the process may run on */
-    const char *isa;   /* instruction set: "avx512_bf16", "avx512", "avx2", "plain"; NULL: the best
-                          there is */
-    int64_t sequences; /* of a micro batch */
-    int64_t length;    /* tokens of a sequence */
-    int32_t micro_batches; /* of a step: gradient accumulation */
-    bool unit_order;       /* all micro batches of a unit, then the next unit ("step_order") */
-    bool sequential;       /* gradients added left to right, not in a tree ("gradient_order") */
-    bool recompute;        /* keep only units' inputs and run their forward pass again */
+    int threads;     /* 0: every core that the process may run on */
+    const char *isa; /* instruction set: "avx512_bf16", "avx512", "avx2", "plain"; NULL: the best
+                        there is */
+    int64_t micro_batch_size;            /* sequences */
+    int64_t seq_length;                  /* tokens of a sequence */
+    int32_t gradient_accumulation_steps; /* micro batches of a step */
+    bool unit_order; /* all micro batches of a unit, then the next unit ("step_order") */
+    bool sequential; /* gradients added left to right, not in a tree ("gradient_order") */
+    bool recompute;  /* keep only units' inputs and run their forward pass again */
     /* With recompute: what is dear to compute again is kept, too, while activations take at most so
      * many bytes; 0: nothing is. Fewer than the least that they take are SIFR_USAGE. */
-    int64_t activation_bytes;
+    int64_t activation_memory;
     /* With recompute: of the units between the first and the last the inputs of so many are kept,
-     * and those between are computed again; 0: all of them are. Not with activation_bytes. */
-    int32_t checkpoints;
+     * and those between are computed again; 0: all of them are. Not with activation_memory. */
+    int32_t number_checkpoints;
     /* What works row by row (norms, products, the MLP between them) goes through a micro batch so
      * many tokens at a time, and what only it reads is there for so many; a multiple of 1,024, 0:
      * all at once. The same bits each way. */
     int64_t tile_tokens;
-    double beta1, beta2, epsilon, weight_decay;
+    double beta1, beta2, eps, weight_decay;
     bool bias_correction, decoupled; /* decoupled: AdamW; else weight decay is in the gradient */
     double gradient_clipping;        /* global L2 norm; 0: off */
     sifr_loss_scaling loss_scaling;  /* of SIFR_FP16; the others have none */
     int zero_stage;                  /* of ZeRO, 0 to 3: what ranks hold as slices */
     sifr_zero_options zero;
     sifr_offload_options offload;
-    sifr_precision travel; /* of gradients between ranks; 16 bits halve what moves and round it */
+    sifr_precision communication_data_type; /* of gradients between ranks; 16 bits halve what moves
+                                               and round it */
     /* In which sums of gradients are kept: SIFR_FP32, or the precision itself, which halves their
      * memory and what moves, and rounds every partial sum. */
-    sifr_precision gradients;
+    sifr_precision grad_accum_dtype;
     /* Type of master weights, and of both moments: SIFR_FP32, or SIFR_BF16 with that precision.
      * Master weights in bf16 are the parameters themselves. What is in bf16 is rounded
      * stochastically after each update, by numbers that are a function of seed, step and element.
@@ -167,12 +148,12 @@ SIFR_API sifr_status sifr_engine_read_weight(const sifr_engine *engine, const ch
                                              float *values, size_t count,
                                              sifr_error *error) SIFR_MUST_CHECK;
 
-/* One step. tokens and labels: micro_batches x sequences x length ids, row-major; the label of a
- * token is the id that follows it, or -100 for none. Both are copied before any work. Ids outside
- * of the model's vocabulary are SIFR_FAILED, and nothing changes. SIFR_FAILED, too, for a step in
- * fp16 that overflows at the least loss scale: no later one can do better. Where state is on disk a
- * step may leave its update to the next one; all other functions find it done, and a disk that
- * fails is then said by them. */
+/* One step. tokens and labels: gradient_accumulation_steps x micro_batch_size x seq_length ids,
+ * row-major; the label of a token is the id that follows it, or -100 for none. Both are copied
+ * before any work. Ids outside of the model's vocabulary are SIFR_FAILED, and nothing changes.
+ * SIFR_FAILED, too, for a step in fp16 that overflows at the least loss scale: no later one can do
+ * better. Where state is on disk a step may leave its update to the next one; all other functions
+ * find it done, and a disk that fails is then said by them. */
 SIFR_API sifr_status sifr_engine_step(sifr_engine *engine, const int32_t *tokens,
                                       const int32_t *labels, double learning_rate,
                                       sifr_step_result *result, sifr_error *error) SIFR_MUST_CHECK;
@@ -183,7 +164,7 @@ SIFR_API sifr_status sifr_engine_step(sifr_engine *engine, const int32_t *tokens
 SIFR_API sifr_status sifr_engine_set_betas(sifr_engine *engine, double beta1, double beta2,
                                            sifr_error *error) SIFR_MUST_CHECK;
 
-/* Sum of the losses of one micro batch (sequences x length), without training. */
+/* Sum of the losses of one micro batch (micro_batch_size x seq_length), without training. */
 SIFR_API sifr_status sifr_engine_evaluate(sifr_engine *engine, const int32_t *tokens,
                                           const int32_t *labels, double *loss_sum,
                                           int64_t *labelled, sifr_error *error) SIFR_MUST_CHECK;

@@ -259,8 +259,9 @@ static sifr_status plan_others(cli_plan_report *r, sifr_error *error) {
     const plan_settings *own = &r->own.settings;
     plan_trial *trials;
     BASE_TRY(base_alloc(MOST_ASKED, sizeof *trials, &trials, error));
-    ask_largest(own, plan_set_length, own->length, INT32_MAX / own->sequences, &trials[ASK_LENGTH]);
-    ask_largest(own, plan_set_sequences, own->sequences, INT32_MAX / own->length,
+    ask_largest(own, plan_set_length, own->seq_length, INT32_MAX / own->micro_batch_size,
+                &trials[ASK_LENGTH]);
+    ask_largest(own, plan_set_sequences, own->micro_batch_size, INT32_MAX / own->seq_length,
                 &trials[ASK_SEQUENCES]);
     trials[ASK_BETWEEN] = (plan_trial){.question = PLAN_ASK_BETWEEN, .settings = *own};
     plan_trial *stages = trials + ASK_STAGES;

@@ -21,6 +21,7 @@
 
 #include "base/errors.h"
 #include "config/lr_schedule.h"
+#include "sifr/step.h"
 
 /* The order of each enum is the order of the spellings in the table. */
 typedef enum config_optimizer_kind { CONFIG_ADAMW, CONFIG_ADAM } config_optimizer_kind;
@@ -68,24 +69,16 @@ typedef struct config_fp16 {
     double min_loss_scale;
 } config_fp16;
 
-/* DeepSpeed's keys of zero_optimization that say how ranks exchange what is cut, in elements. */
-typedef struct config_zero {
-    bool overlap_comm;
-    int64_t reduce_bucket_size, allgather_bucket_size, prefetch_bucket_size;
-    int64_t max_live_parameters, max_reuse_distance;
-    int64_t param_persistence_threshold, model_persistence_threshold;
-} config_zero;
-
 /* DeepSpeed's offload_optimizer, with sub_group_size, and its "aio" section. Counts of 0 are worked
  * out from the model. */
-typedef struct config_offload {
+typedef struct config_offload_optimizer {
     config_tier device;
     config_state_kind state; /* what of the state that is */
     const char *nvme_path;   /* as given; NULL where not */
     int64_t sub_group_size, buffer_count;
     bool pin_memory, pipeline_read, pipeline_write;
     double ratio; /* share of the state that is offloaded */
-} config_offload;
+} config_offload_optimizer;
 
 /* DeepSpeed's offload_param. */
 typedef struct config_offload_param {
@@ -96,18 +89,18 @@ typedef struct config_offload_param {
 } config_offload_param;
 
 typedef struct config_aio {
-    int64_t block_size, queue_depth, threads;
+    int64_t block_size, queue_depth, intra_op_parallelism;
     bool single_submit, overlap_events;
 } config_aio;
 
 /* DeepSpeed's activation_checkpointing, and what bounds "recompute": "auto". */
 typedef struct config_activations {
-    int64_t memory;      /* bytes; 0: not given, what the machine leaves */
-    int64_t checkpoints; /* 0: every unit's input */
-    int64_t tile_tokens; /* 0: all at once */
+    int64_t activation_memory;  /* bytes; 0: not given, what the machine leaves */
+    int64_t number_checkpoints; /* 0: every unit's input */
+    int64_t tile_tokens;        /* 0: all at once */
     bool profile;
-    bool partition; /* partition_activations is asked for: there is nothing to split */
-    bool on_host;   /* cpu_checkpointing: where devices have memory of their own */
+    bool partition_activations; /* there is nothing to split */
+    bool cpu_checkpointing;     /* where devices have memory of their own */
 } config_activations;
 
 typedef struct config_setting config_setting; /* one key's value and where it came from */
@@ -125,11 +118,11 @@ typedef struct sifr_config {
     bool bf16_masters, bf16_moments; /* where bf16: no masters beside, moments in bf16 too */
     config_dtype grad_accum_dtype;
     int64_t zero_stage;
-    config_zero zero;
-    config_offload offload;
+    sifr_zero_options zero;
+    config_offload_optimizer offload_optimizer;
     config_offload_param offload_param;
     config_aio aio;
-    config_dtype communication_type;
+    config_dtype communication_data_type;
     config_optimizer optimizer;
     config_lr_schedule schedule; /* total_num_steps is 0 until known where it is "auto" */
 

@@ -152,7 +152,7 @@ static void config_note_memory(sifr_config *config, const char *path, const char
 }
 
 void config_note_offload(sifr_config *config) {
-    if (config->offload.device == CONFIG_TIER_CPU)
+    if (config->offload_optimizer.device == CONFIG_TIER_CPU)
         config_note_memory(config, CONFIG_OFFLOAD ".device", "state is");
     if (config->offload_param.device == CONFIG_TIER_CPU)
         config_note_memory(config, CONFIG_OFFLOAD_PARAM ".device", "parameters are");

@@ -420,9 +420,9 @@ static sifr_status config_fill(sifr_config *config, int64_t world_size, sifr_err
     config->optimizer.beta1 = json_number_value(json_array_get(betas, 0));
     config->optimizer.beta2 = json_number_value(json_array_get(betas, 1));
     if (config->optimizer.kind == CONFIG_ADAMW) config->optimizer.decoupled = true;
-    config->activations.partition = json_is_true(
+    config->activations.partition_activations = json_is_true(
         config_setting_at(config, "activation_checkpointing.partition_activations")->value);
-    config->activations.on_host =
+    config->activations.cpu_checkpointing =
         config_is_true(config, "activation_checkpointing.cpu_checkpointing");
     config->schedule.kind = config_scheduler_kind(config);
     config->schedule.base_lr = config->optimizer.lr;

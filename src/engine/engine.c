@@ -11,12 +11,12 @@
 sifr_engine_options sifr_engine_defaults(void) {
     return (sifr_engine_options){
         .precision = SIFR_FP32,
-        .sequences = 1,
-        .length = 1024,
-        .micro_batches = 1,
+        .micro_batch_size = 1,
+        .seq_length = 1024,
+        .gradient_accumulation_steps = 1,
         .beta1 = 0.9,
         .beta2 = 0.999,
-        .epsilon = 1e-8,
+        .eps = 1e-8,
         .bias_correction = true,
         .decoupled = true,
         .gradient_clipping = 1.0,
@@ -39,17 +39,6 @@ sifr_engine_options sifr_engine_defaults(void) {
         .seed = 42};
 }
 
-static plan_transfers transfers_of(const sifr_zero_options *zero) {
-    return (plan_transfers){.overlap_comm = zero->overlap_comm,
-                            .reduce_bucket = zero->reduce_bucket_size,
-                            .allgather_bucket = zero->allgather_bucket_size,
-                            .prefetch_bucket = zero->prefetch_bucket_size,
-                            .max_live = zero->max_live_parameters,
-                            .max_reuse_distance = zero->max_reuse_distance,
-                            .param_persistence = zero->param_persistence_threshold,
-                            .model_persistence = zero->model_persistence_threshold};
-}
-
 static plan_tier tier_of(bool disk, bool host) {
     return disk ? PLAN_NVME : host ? PLAN_HOST : PLAN_DEVICE;
 }
@@ -69,39 +58,40 @@ static plan_offload offload_of(const sifr_offload_options *offload) {
                           .most_slice = offload->slice_size,
                           .kept = offload->kept_elements,
                           .kept_state = offload->kept_state,
-                          .sub_group = offload->sub_group_size,
+                          .sub_group_size = offload->sub_group_size,
                           .buffers = offload->buffer_count,
-                          .read_ahead = offload->pipeline_read,
-                          .write_behind = offload->pipeline_write};
+                          .pipeline_read = offload->pipeline_read,
+                          .pipeline_write = offload->pipeline_write};
 }
 
 static plan_recompute recompute_of(const sifr_engine_options *options) {
     if (!options->recompute) return PLAN_RECOMPUTE_NONE;
-    return options->activation_bytes > 0 ? PLAN_RECOMPUTE_AUTO : PLAN_RECOMPUTE_UNIT;
+    return options->activation_memory > 0 ? PLAN_RECOMPUTE_AUTO : PLAN_RECOMPUTE_UNIT;
 }
 
 plan_settings engine_settings(const sifr_engine_options *options, const comm_group *group) {
     plan_settings settings = {.mode = PLAN_TRAIN,
                               .dtype = engine_dtype(options->precision),
-                              .sequences = options->sequences,
-                              .length = options->length,
-                              .micro_batches = options->micro_batches,
+                              .micro_batch_size = options->micro_batch_size,
+                              .seq_length = options->seq_length,
+                              .gradient_accumulation_steps = options->gradient_accumulation_steps,
                               .rank = group ? comm_rank(group) : 0,
                               .world_size = group ? comm_size(group) : 1,
                               .stage = options->zero_stage,
-                              .transfers = transfers_of(&options->zero),
+                              .zero = options->zero,
                               .offload = offload_of(&options->offload),
-                              .travel = engine_dtype(options->travel),
-                              .gradients = engine_dtype(options->gradients),
+                              .communication_data_type =
+                                  engine_dtype(options->communication_data_type),
+                              .grad_accum_dtype = engine_dtype(options->grad_accum_dtype),
                               .master_type = engine_dtype(options->masters),
                               .moment_type = engine_dtype(options->moments),
                               .order = options->unit_order ? PLAN_UNIT : PLAN_BATCH,
                               .sequential = options->sequential,
                               .recompute = recompute_of(options),
-                              .activation_bytes = options->activation_bytes,
-                              .checkpoints = options->checkpoints,
+                              .activation_memory = options->activation_memory,
+                              .number_checkpoints = options->number_checkpoints,
                               .tile_tokens = options->tile_tokens};
-    settings.adam.adam.epsilon = (float)options->epsilon;
+    settings.adam.adam.epsilon = (float)options->eps;
     settings.adam.adam.weight_decay = (float)options->weight_decay;
     settings.adam.adam.decoupled = options->decoupled;
     return settings;
@@ -123,7 +113,7 @@ static sifr_status open_swap(sifr_engine *engine, sifr_error *error) {
 }
 
 static sifr_status check_types(const sifr_engine_options *o, sifr_error *error) {
-    if (o->gradients != SIFR_FP32 && o->gradients != o->precision)
+    if (o->grad_accum_dtype != SIFR_FP32 && o->grad_accum_dtype != o->precision)
         return base_fail(error, SIFR_USAGE,
                          "gradients: sums are kept in fp32 or in the training type itself");
     bool wide = o->masters == SIFR_FP32 && o->moments == SIFR_FP32;
@@ -146,9 +136,9 @@ static sifr_status check_options(const sifr_engine_options *o, sifr_error *error
     BASE_TRY(check_types(o, error));
     if (o->offload.nvme_path && o->offload.parameters && o->zero_stage < 3)
         return base_fail(error, SIFR_USAGE, "offload: parameters are on disk at ZeRO stage 3 only");
-    if (o->checkpoints < 0 || (o->checkpoints > 0 && o->activation_bytes > 0))
+    if (o->number_checkpoints < 0 || (o->number_checkpoints > 0 && o->activation_memory > 0))
         return base_fail(error, SIFR_USAGE,
-                         "checkpoints: a count of units' inputs, without activation_bytes");
+                         "checkpoints: a count of units' inputs, without activation_memory");
     return o->precision == SIFR_FP16 ? engine_loss_scaler_check(&o->loss_scaling, error) : SIFR_OK;
 }
 
@@ -297,9 +287,9 @@ sifr_status engine_check_ids(const sifr_model *model, const int32_t *tokens, con
 
 static sifr_status put_batch(const engine_executor *executor, const plan_schedule *s,
                              const int32_t *tokens, const int32_t *labels, sifr_error *error) {
-    int64_t count = s->settings.sequences * s->settings.length;
+    int64_t count = s->settings.micro_batch_size * s->settings.seq_length;
     int64_t bytes = count * (int64_t)sizeof *tokens;
-    for (int32_t j = 0; j < s->settings.micro_batches; j++) {
+    for (int32_t j = 0; j < s->settings.gradient_accumulation_steps; j++) {
         BASE_TRY(engine_set(executor, s->tokens[j], 0, tokens + j * count, bytes, error));
         BASE_TRY(engine_set(executor, s->labels[j], 0, labels + j * count, bytes, error));
     }
@@ -322,7 +312,8 @@ static sifr_status update_loss_scale(sifr_engine *engine, const engine_result *r
 sifr_status sifr_engine_step(sifr_engine *engine, const int32_t *tokens, const int32_t *labels,
                              double learning_rate, sifr_step_result *result, sifr_error *error) {
     const plan_schedule *s = engine->training;
-    int64_t count = s->settings.micro_batches * s->settings.sequences * s->settings.length;
+    int64_t count = s->settings.gradient_accumulation_steps * s->settings.micro_batch_size *
+                    s->settings.seq_length;
     BASE_TRY(engine_check_ids(engine->model, tokens, labels, count, error));
     BASE_TRY(put_batch(engine->trainer, s, tokens, labels, error));
     engine_step_input input = {.seed = engine->options.seed,
@@ -363,7 +354,7 @@ sifr_status engine_settle(const sifr_engine *engine, sifr_error *error) {
 static sifr_status make_evaluator(sifr_engine *engine, sifr_error *error) {
     plan_settings settings = engine->training->settings;
     settings.mode = PLAN_EVALUATE;
-    settings.micro_batches = 1;
+    settings.gradient_accumulation_steps = 1;
     settings.order = PLAN_BATCH;
     settings.recompute = PLAN_RECOMPUTE_NONE;
     settings.external_parameters = true;
@@ -378,7 +369,7 @@ sifr_status sifr_engine_evaluate(sifr_engine *engine, const int32_t *tokens, con
                                  double *loss_sum, int64_t *labelled, sifr_error *error) {
     BASE_TRY(engine_settle(engine, error));
     if (!engine->evaluator) BASE_TRY(make_evaluator(engine, error));
-    int64_t count = engine->options.sequences * engine->options.length;
+    int64_t count = engine->options.micro_batch_size * engine->options.seq_length;
     BASE_TRY(engine_check_ids(engine->model, tokens, labels, count, error));
     BASE_TRY(put_batch(engine->evaluator, engine->evaluation, tokens, labels, error));
     engine_step_input input = {0};

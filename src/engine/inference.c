@@ -22,10 +22,10 @@ struct engine_inference {
 static plan_settings settings_of(const engine_inference_options *options) {
     return (plan_settings){.mode = options->mode,
                            .dtype = engine_dtype(options->precision),
-                           .sequences = options->sequences,
-                           .length = options->length,
+                           .micro_batch_size = options->sequences,
+                           .seq_length = options->length,
                            .cache_length = options->cache_length,
-                           .micro_batches = 1,
+                           .gradient_accumulation_steps = 1,
                            .world_size = 1};
 }
 
@@ -43,7 +43,7 @@ sifr_status engine_inference_create(const sifr_model *model,
     i->model = model;
     i->options = *options;
     plan_settings settings = settings_of(options);
-    if (options->mode == PLAN_GENERATE) settings.sequences = settings.length = 1;
+    if (options->mode == PLAN_GENERATE) settings.micro_batch_size = settings.seq_length = 1;
     BASE_TRY_GOTO(status, device_open_cpu(options->threads, options->isa, &i->dev, error), fail);
     BASE_TRY_GOTO(status, comm_open_self(&i->group, error), fail);
     BASE_TRY_GOTO(status, plan_lower(model, i->dev, &settings, &i->schedule, error), fail);
@@ -51,7 +51,7 @@ sifr_status engine_inference_create(const sifr_model *model,
     BASE_TRY_GOTO(status, engine_executor_create(i->schedule, i->group, NULL, &i->executor, error),
                   fail);
     if (options->mode == PLAN_GENERATE && options->length > 1) {
-        settings.length = options->length;
+        settings.seq_length = options->length;
         settings.external_parameters = true;
         BASE_TRY_GOTO(status, plan_lower(model, i->dev, &settings, &i->chunk_schedule, error),
                       fail);
@@ -140,7 +140,7 @@ sifr_status engine_inference_load(engine_inference *i, const model_architecture 
 
 static sifr_status run(engine_executor *executor, const plan_schedule *s, const int32_t *tokens,
                        const int32_t *labels, engine_result *result, sifr_error *error) {
-    int64_t count = s->settings.sequences * s->settings.length;
+    int64_t count = s->settings.micro_batch_size * s->settings.seq_length;
     BASE_TRY(engine_check_ids(s->model, tokens, labels, count, error));
     memcpy(engine_buffer(executor, s->tokens[0]), tokens, (size_t)count * sizeof *tokens);
     if (labels) {
@@ -189,12 +189,12 @@ sifr_status engine_inference_append(engine_inference *i, const int32_t *tokens, 
         engine_executor *executor = chunk ? i->chunk_executor : i->executor;
         const plan_schedule *s = chunk ? i->chunk_schedule : i->schedule;
         int32_t *positions = engine_buffer(executor, s->positions[0]);
-        for (int64_t p = 0; p < s->settings.length; p++) {
+        for (int64_t p = 0; p < s->settings.seq_length; p++) {
             positions[p] = (int32_t)(position + done + p);
         }
         engine_result result;
         BASE_TRY(run(executor, s, tokens + done, NULL, &result, error));
-        done += s->settings.length;
+        done += s->settings.seq_length;
         if (done == count) copy_logits(executor, s, 1, out);
     }
     return SIFR_OK;

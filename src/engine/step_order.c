@@ -77,7 +77,7 @@ sifr_status engine_choose_order(const sifr_model *model, device *dev, const plan
                                 plan_schedule **chosen, sifr_error *error) {
     order_trial trials[2];
     *choice = (engine_order_choice){.order = PLAN_BATCH, .fits = {true, true}};
-    if (settings->micro_batches == 1) return SIFR_OK; /* they are the same list */
+    if (settings->gradient_accumulation_steps == 1) return SIFR_OK; /* they are the same list */
     for (int o = 0; o < 2; o++) {
         trials[o] =
             (order_trial){.model = model, .dev = dev, .settings = *settings, .machine = machine};

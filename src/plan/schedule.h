@@ -15,6 +15,7 @@
 
 #include "device/device.h"
 #include "model/description.h"
+#include "sifr/step.h"
 
 /* Classes of memory, as the planner adds them up and the ledger reports them. */
 typedef enum plan_class {
@@ -151,20 +152,6 @@ typedef enum plan_recompute {
     PLAN_RECOMPUTE_AUTO  /* and, within limits, what is dear to compute again for its size */
 } plan_recompute;
 
-/* What steers the transfers of ZeRO beside its stage: DeepSpeed's keys of the same names. Counts
- * are elements of flat parameters. Nothing here changes a result. */
-typedef struct plan_transfers {
-    bool overlap_comm;        /* transfers beside computing; false: each is waited for at once */
-    int64_t reduce_bucket;    /* gradients on their way beside computing */
-    int64_t allgather_bucket; /* parameters on their way after the update */
-    /* Stage 3 only. */
-    int64_t prefetch_bucket;    /* units are gathered ahead until at least so many are; 0: none */
-    int64_t max_live;           /* nothing is gathered ahead beyond so many that are gathered */
-    int64_t max_reuse_distance; /* what is used again with fewer gathered in between stays */
-    int64_t param_persistence;  /* units of at most so many always stay gathered ... */
-    int64_t model_persistence;  /* ... while all of them together are at most so many */
-} plan_transfers;
-
 /* Addresses and places in files that disks are read and written by; copies of host memory move the
  * same whole pages. */
 enum { PLAN_ALIGNMENT = 256, PLAN_DISK_ALIGNMENT = 4096 };
@@ -175,10 +162,10 @@ typedef struct plan_offload {
     plan_tier parameters;            /* as kernels read them; away at stage 3 only */
     plan_tier gradients;             /* their final sums; away of one rank, or at stages 2 and 3 */
     plan_tier activations;           /* what the forward pass leaves for the backward pass */
-    int64_t sub_group;               /* elements that are read, updated and written at a time */
+    int64_t sub_group_size;          /* elements that are read, updated and written at a time */
     int32_t buffers;                 /* each for one kind of optimizer state of one sub-group */
-    bool read_ahead;                 /* the next sub-group is read beside the update of this one */
-    bool write_behind;               /* and the last one written */
+    bool pipeline_read;              /* the next sub-group is read beside the update of this one */
+    bool pipeline_write;             /* and the last one written */
     bool masters_stay, moments_stay; /* on the device, whatever tier is chosen for the state */
     int32_t slices;     /* of parameters that are in memory at a time, from their read to the end
                            of their use, of several ranks of their gather */
@@ -190,20 +177,21 @@ typedef struct plan_offload {
 
 typedef struct plan_settings {
     plan_mode mode;
-    device_dtype dtype; /* training type: FP32, BF16 or FP16 */
-    int64_t sequences, length;
-    int64_t cache_length;  /* PLAN_GENERATE: positions that the cache can hold */
-    int32_t micro_batches; /* k: of one rank and step */
+    device_dtype dtype;                  /* training type: FP32, BF16 or FP16 */
+    int64_t micro_batch_size;            /* sequences */
+    int64_t seq_length;                  /* tokens of a sequence */
+    int64_t cache_length;                /* PLAN_GENERATE: positions that the cache can hold */
+    int32_t gradient_accumulation_steps; /* micro batches of one rank and step */
     int32_t rank, world_size;
     int32_t stage; /* of ZeRO, 0 to 3 */
-    plan_transfers transfers;
+    sifr_zero_options zero;
     plan_offload offload;
-    device_dtype
-        travel; /* type in which gradients are sent to be added: FP32 (or NONE), BF16, FP16 */
+    device_dtype communication_data_type; /* type in which gradients are sent to be added: FP32 (or
+                                             NONE), BF16, FP16 */
     /* Type in which sums of gradients are kept, each of them rounded to it: FP32 (or NONE), BF16,
      * FP16. One unit's at a time is FP32 while a micro batch makes it. With 16 bits they travel so
      * too. */
-    device_dtype gradients;
+    device_dtype grad_accum_dtype;
     /* Type of the weights that the optimizer adds to, and of its moments: FP32 (or NONE), or, where
      * the training type is that, BF16. In BF16 the parameters themselves are the master weights. */
     device_dtype master_type, moment_type;
@@ -213,10 +201,10 @@ typedef struct plan_settings {
     plan_recompute recompute;
     /* Of PLAN_RECOMPUTE_AUTO: what activations may take at most, and the whole block; 0: no limit.
      */
-    int64_t activation_bytes, room_bytes;
+    int64_t activation_memory, room_bytes;
     /* Of PLAN_RECOMPUTE_UNIT: units whose inputs are kept, the first and the last one apart; those
      * between are computed again, too. 0: every unit's. */
-    int32_t checkpoints;
+    int32_t number_checkpoints;
     /* Tokens of a tile: what only works row by row goes through a micro batch so many at a time, so
      * that what it makes for itself alone is there for one tile. A multiple of DEVICE_TOKEN_CHUNK;
      * 0: all at once. The same bits. */

@@ -6,7 +6,7 @@
 
 bool plan_persists(const plan_schedule *s, int32_t unit, int64_t *room) {
     int64_t elements = s->model->units[unit].elements;
-    bool small = elements <= s->settings.transfers.param_persistence && elements <= *room;
+    bool small = elements <= s->settings.zero.param_persistence_threshold && elements <= *room;
     if (s->settings.stage < 3 || !small) return false;
     *room -= elements;
     return true;
@@ -26,7 +26,8 @@ static int64_t kept_state(const plan_schedule *s) {
 void plan_assign_tiers(plan_schedule *s) {
     const plan_settings *settings = &s->settings;
     const plan_offload *f = &settings->offload;
-    int64_t room = settings->transfers.model_persistence, kept = f->kept, state = kept_state(s);
+    int64_t room = settings->zero.model_persistence_threshold, kept = f->kept,
+            state = kept_state(s);
     for (int32_t u = 0; u < (int32_t)s->model->unit_count; u++) {
         bool stays_whole = s->unit_elements[u] <= state;
         plan_tier moments = stays_whole || f->moments_stay ? PLAN_DEVICE : f->moments;

@@ -16,7 +16,7 @@ static sifr_status shorten(plan_search *search, const plan_settings *from,
     int64_t longest;
     base_format_bytes((uint64_t)least->total_bytes, bytes);
     plan_describe_change(search, from, &least->settings, change, sizeof change);
-    BASE_TRY(plan_largest(search, &least->settings, plan_set_length, 1, 1, from->length - 1,
+    BASE_TRY(plan_largest(search, &least->settings, plan_set_length, 1, 1, from->seq_length - 1,
                           &longest, error));
     int used = snprintf(out, ADVICE_LENGTH,
                         "no other stage, recomputation or micro batch fits: "

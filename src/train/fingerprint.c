@@ -78,7 +78,7 @@ json_t *train_identity_notes(const sifr_config *config, const sifr_engine *engin
         config->gradient_clipping, "gradient_order",
         config->gradient_order == CONFIG_GRADIENT_SEQUENTIAL ? "sequential" : "tree", "machine",
         machine);
-    device_dtype sums = engine->training->settings.gradients;
+    device_dtype sums = engine->training->settings.grad_accum_dtype;
     bool whole = notes && put_sections(notes, config);
     if (whole && sums != DEVICE_FP32)
         whole = json_object_set_new(notes, "gradients", json_string(device_dtype_name(sums))) == 0;

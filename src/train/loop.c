@@ -99,7 +99,7 @@ static sifr_status fetch(train_state *t, sifr_error *error) {
     const plan_settings *settings = &t->engine->training->settings;
     int64_t first = t->engine->steps * c->train_batch_size, per = c->micro_batch_size;
     int32_t *tokens = t->tokens, *labels = t->labels;
-    for (int32_t j = 0; j < settings->micro_batches; j++) {
+    for (int32_t j = 0; j < settings->gradient_accumulation_steps; j++) {
         int64_t g = plan_global_micro_batch(settings, settings->rank, j);
         for (int64_t i = 0; i < per; i++, tokens += t->length, labels += t->length)
             train_data_sample(t->data, t->length, c->seed, first + g * per + i, tokens, labels);

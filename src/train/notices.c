@@ -13,18 +13,18 @@ static bool is_power_of_two(int64_t n) {
  * itself, where what is added over them is its upper part. */
 char *train_bits_class(const plan_settings *s, char *out, size_t size) {
     char reason[160];
-    bool narrow = device_dtype_bytes(s->travel) == 2 && !plan_narrow_gradients(s);
+    bool narrow = device_dtype_bytes(s->communication_data_type) == 2 && !plan_narrow_gradients(s);
     bool across_first = s->stage >= 2 && s->order == PLAN_BATCH && s->world_size > 1;
     reason[0] = 0;
     if (s->sequential)
         snprintf(reason, sizeof reason, "gradient_order is sequential");
     else if (narrow)
         snprintf(reason, sizeof reason, "gradients are reduced in %s (communication_data_type)",
-                 device_dtype_name(s->travel));
-    else if (across_first && !is_power_of_two(s->micro_batches))
+                 device_dtype_name(s->communication_data_type));
+    else if (across_first && !is_power_of_two(s->gradient_accumulation_steps))
         snprintf(reason, sizeof reason,
                  "at stage %d in step_order batch, %d accumulation steps are no power of two",
-                 (int)s->stage, (int)s->micro_batches);
+                 (int)s->stage, (int)s->gradient_accumulation_steps);
     else if (!across_first && !is_power_of_two(s->world_size))
         snprintf(reason, sizeof reason, "%d is no power of two", (int)s->world_size);
     if (reason[0])
@@ -34,7 +34,7 @@ char *train_bits_class(const plan_settings *s, char *out, size_t size) {
         snprintf(
             out, size,
             "the same on 1, 2, 4, 8 ... ranks with this micro batch (%lld) and kind of machine",
-            (long long)s->sequences);
+            (long long)s->micro_batch_size);
     return out;
 }
 

@@ -25,7 +25,7 @@ static sifr_status find_checkpoints(const sifr_config *config, train_disk *out, 
 }
 
 const char *train_nvme_path(const sifr_config *c) {
-    if (c->offload.device == CONFIG_TIER_NVME) return c->offload.nvme_path;
+    if (c->offload_optimizer.device == CONFIG_TIER_NVME) return c->offload_optimizer.nvme_path;
     if (c->offload_param.device == CONFIG_TIER_NVME) return c->offload_param.nvme_path;
     bool rest =
         c->offload_activations == CONFIG_TIER_NVME || c->offload_gradients == CONFIG_TIER_NVME;
@@ -33,7 +33,7 @@ const char *train_nvme_path(const sifr_config *c) {
 }
 
 const char *train_named_path(const sifr_config *c) {
-    if (c->offload.nvme_path) return c->offload.nvme_path;
+    if (c->offload_optimizer.nvme_path) return c->offload_optimizer.nvme_path;
     return c->offload_param.nvme_path ? c->offload_param.nvme_path : c->nvme_path;
 }
 

@@ -92,7 +92,8 @@ static const char *name_offloaded(const sifr_config *c, char *out, size_t size) 
                                          [CONFIG_STATE_MOMENTS] = "moments"};
     const char *names[4];
     size_t count = 0, used = 0;
-    if (c->offload.device == CONFIG_TIER_NVME) names[count++] = states[c->offload.state];
+    if (c->offload_optimizer.device == CONFIG_TIER_NVME)
+        names[count++] = states[c->offload_optimizer.state];
     if (c->offload_param.device == CONFIG_TIER_NVME) names[count++] = "parameters";
     if (c->offload_gradients == CONFIG_TIER_NVME) names[count++] = "gradients";
     if (c->offload_activations == CONFIG_TIER_NVME) names[count++] = "activations";
@@ -153,7 +154,7 @@ static sifr_status say_offload(train_state *t, sifr_error *error) {
 static void say_activations(const train_state *t) {
     const sifr_config *c = t->config;
     char line[512];
-    if (c->activations.partition)
+    if (c->activations.partition_activations)
         train_say(t->host, "partition_activations: no two ranks hold the same activations (that "
                            "takes tensor parallelism), so there is nothing to split");
     if (c->recompute == CONFIG_RECOMPUTE_AUTO &&

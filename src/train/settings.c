@@ -43,37 +43,38 @@ sifr_status train_freeze(const sifr_config *config, sifr_model *model, const sif
 
 /* What is on nvme is not here, as the engine has it. */
 static sifr_host_options host_options(const sifr_config *c) {
-    return (sifr_host_options){.optimizer = c->offload.device == CONFIG_TIER_CPU,
+    return (sifr_host_options){.optimizer = c->offload_optimizer.device == CONFIG_TIER_CPU,
                                .parameters = c->offload_param.device == CONFIG_TIER_CPU,
                                .gradients = c->offload_gradients == CONFIG_TIER_CPU,
                                .activations = c->offload_activations == CONFIG_TIER_CPU ||
-                                              c->activations.on_host};
+                                              c->activations.cpu_checkpointing};
 }
 
 static sifr_offload_options offload_options(const sifr_config *c) {
-    return (sifr_offload_options){.nvme_path = train_nvme_path(c),
-                                  .optimizer = c->offload.device == CONFIG_TIER_NVME,
-                                  .parameters = c->offload_param.device == CONFIG_TIER_NVME,
-                                  .gradients = c->offload_gradients == CONFIG_TIER_NVME,
-                                  .activations = c->offload_activations == CONFIG_TIER_NVME,
-                                  .masters_stay = c->offload.state == CONFIG_STATE_MOMENTS,
-                                  .moments_stay = c->offload.state == CONFIG_STATE_MASTERS,
-                                  .host = host_options(c),
-                                  .slice_count = (int32_t)c->offload_param.buffer_count,
-                                  .slice_size = c->offload_param.buffer_size,
-                                  .kept_elements = c->offload_param.max_in_cpu,
-                                  .kept_state = 1 - c->offload.ratio,
-                                  .sub_group_size = c->offload.sub_group_size,
-                                  .buffer_count = (int32_t)c->offload.buffer_count,
-                                  .pipeline_read = c->offload.pipeline_read,
-                                  .pipeline_write = c->offload.pipeline_write,
-                                  .pin_memory = c->offload.pin_memory,
-                                  .pin_parameters = c->offload_param.pin_memory,
-                                  .block_size = c->aio.block_size,
-                                  .queue_depth = (int32_t)c->aio.queue_depth,
-                                  .threads = (int32_t)c->aio.threads,
-                                  .single_submit = c->aio.single_submit,
-                                  .overlap_events = c->aio.overlap_events};
+    return (sifr_offload_options){
+        .nvme_path = train_nvme_path(c),
+        .optimizer = c->offload_optimizer.device == CONFIG_TIER_NVME,
+        .parameters = c->offload_param.device == CONFIG_TIER_NVME,
+        .gradients = c->offload_gradients == CONFIG_TIER_NVME,
+        .activations = c->offload_activations == CONFIG_TIER_NVME,
+        .masters_stay = c->offload_optimizer.state == CONFIG_STATE_MOMENTS,
+        .moments_stay = c->offload_optimizer.state == CONFIG_STATE_MASTERS,
+        .host = host_options(c),
+        .slice_count = (int32_t)c->offload_param.buffer_count,
+        .slice_size = c->offload_param.buffer_size,
+        .kept_elements = c->offload_param.max_in_cpu,
+        .kept_state = 1 - c->offload_optimizer.ratio,
+        .sub_group_size = c->offload_optimizer.sub_group_size,
+        .buffer_count = (int32_t)c->offload_optimizer.buffer_count,
+        .pipeline_read = c->offload_optimizer.pipeline_read,
+        .pipeline_write = c->offload_optimizer.pipeline_write,
+        .pin_memory = c->offload_optimizer.pin_memory,
+        .pin_parameters = c->offload_param.pin_memory,
+        .block_size = c->aio.block_size,
+        .queue_depth = (int32_t)c->aio.queue_depth,
+        .threads = (int32_t)c->aio.intra_op_parallelism,
+        .single_submit = c->aio.single_submit,
+        .overlap_events = c->aio.overlap_events};
 }
 
 sifr_engine_options train_engine_options(const sifr_config *c, int64_t length) {
@@ -87,37 +88,31 @@ sifr_engine_options train_engine_options(const sifr_config *c, int64_t length) {
                             .hysteresis = c->fp16.hysteresis,
                             .consecutive_hysteresis = c->fp16.consecutive_hysteresis};
     options.threads = (int)c->threads;
-    options.sequences = c->micro_batch_size;
-    options.length = length;
-    options.micro_batches = (int32_t)c->gradient_accumulation_steps;
+    options.micro_batch_size = c->micro_batch_size;
+    options.seq_length = length;
+    options.gradient_accumulation_steps = (int32_t)c->gradient_accumulation_steps;
     options.unit_order = c->step_order == CONFIG_STEP_UNIT;
     options.sequential = c->gradient_order == CONFIG_GRADIENT_SEQUENTIAL;
     options.recompute = c->recompute != CONFIG_RECOMPUTE_NONE;
-    options.activation_bytes = c->activations.memory;
+    options.activation_memory = c->activations.activation_memory;
     if (c->recompute == CONFIG_RECOMPUTE_UNIT)
-        options.checkpoints = (int32_t)base_min_i64(c->activations.checkpoints, INT32_MAX);
+        options.number_checkpoints =
+            (int32_t)base_min_i64(c->activations.number_checkpoints, INT32_MAX);
     options.tile_tokens = c->activations.tile_tokens;
     options.beta1 = c->optimizer.beta1;
     options.beta2 = c->optimizer.beta2;
-    options.epsilon = c->optimizer.eps;
+    options.eps = c->optimizer.eps;
     options.weight_decay = c->optimizer.weight_decay;
     options.bias_correction = c->optimizer.bias_correction;
     options.decoupled = c->optimizer.decoupled;
     options.gradient_clipping = c->gradient_clipping;
     options.zero_stage = (int)c->zero_stage;
-    options.travel = (sifr_precision)c->communication_type; /* the same order */
-    options.gradients = (sifr_precision)c->grad_accum_dtype;
+    options.communication_data_type =
+        (sifr_precision)c->communication_data_type; /* the same order */
+    options.grad_accum_dtype = (sifr_precision)c->grad_accum_dtype;
     options.masters = c->bf16 && c->bf16_masters ? SIFR_BF16 : SIFR_FP32;
     options.moments = c->bf16 && c->bf16_moments ? SIFR_BF16 : SIFR_FP32;
-    options.zero =
-        (sifr_zero_options){.overlap_comm = c->zero.overlap_comm,
-                            .reduce_bucket_size = c->zero.reduce_bucket_size,
-                            .allgather_bucket_size = c->zero.allgather_bucket_size,
-                            .prefetch_bucket_size = c->zero.prefetch_bucket_size,
-                            .max_live_parameters = c->zero.max_live_parameters,
-                            .max_reuse_distance = c->zero.max_reuse_distance,
-                            .param_persistence_threshold = c->zero.param_persistence_threshold,
-                            .model_persistence_threshold = c->zero.model_persistence_threshold};
+    options.zero = c->zero;
     options.offload = offload_options(c);
     options.seed = c->seed;
     return options;

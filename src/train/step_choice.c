@@ -60,7 +60,7 @@ static sifr_status fill_room(const train_state *t, device *dev, plan_settings *s
                              sifr_error *error) {
     plan_schedule *s;
     BASE_TRY(plan_lower(t->folder.model, dev, settings, &s, error));
-    settings->activation_bytes = s->largest_bytes[PLAN_ACTIVATIONS];
+    settings->activation_memory = s->largest_bytes[PLAN_ACTIVATIONS];
     plan_free(s);
     return SIFR_OK;
 }
@@ -68,10 +68,10 @@ static sifr_status fill_room(const train_state *t, device *dev, plan_settings *s
 static sifr_status choose(train_state *t, device *dev, plan_settings *settings, bool orders,
                           sifr_error *error) {
     bool keeps = settings->recompute == PLAN_RECOMPUTE_AUTO;
-    if (keeps && settings->activation_bytes == 0)
+    if (keeps && settings->activation_memory == 0)
         BASE_TRY(least_room(t, &settings->room_bytes, error));
     if (orders) BASE_TRY(choose_order(t, dev, settings, error));
-    if (!keeps || settings->activation_bytes > 0) return SIFR_OK;
+    if (!keeps || settings->activation_memory > 0) return SIFR_OK;
     return train_agree(t, fill_room(t, dev, settings, error), error);
 }
 
@@ -85,6 +85,6 @@ sifr_status train_choose_step(train_state *t, sifr_engine_options *options, sifr
     if (status == SIFR_OK) status = choose(t, dev, &settings, orders, error);
     device_close(dev);
     options->unit_order = settings.order == PLAN_UNIT;
-    options->activation_bytes = settings.activation_bytes;
+    options->activation_memory = settings.activation_memory;
     return status;
 }

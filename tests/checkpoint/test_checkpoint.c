@@ -29,7 +29,7 @@ static void build(sifr_model *m) {
 
 static int make_engines(void **state) {
     sifr_engine_options options = sifr_engine_defaults();
-    options.length = 8;
+    options.seq_length = 8;
     options.threads = 1;
     options.precision = SIFR_BF16; /* masters beside parameters */
     if (sifr_model_create(&model, NULL) != SIFR_OK) return -1;

@@ -27,7 +27,7 @@ static void build(void) {
 static sifr_engine *open_engine(sifr_precision precision, double fixed) {
     sifr_engine *engine;
     sifr_engine_options options = sifr_engine_defaults();
-    options.length = 8;
+    options.seq_length = 8;
     options.threads = 1;
     options.precision = precision;
     options.loss_scaling.fixed = fixed;

@@ -31,7 +31,7 @@ static sifr_engine *open_engine(sifr_precision precision, bool separate, bool ho
     sifr_engine *engine = NULL;
     options.precision = precision;
     options.threads = 1;
-    options.length = ZERO_LENGTH;
+    options.seq_length = ZERO_LENGTH;
     options.zero_stage = 3;
     options.offload.host = (sifr_host_options){.optimizer = host, .parameters = host};
     expect_ok((separate ? device_open_separate : device_open_cpu)(1, NULL, &dev, &error), &error);

@@ -65,8 +65,8 @@ static sifr_status make_engine(const rank_run *run, sifr_model **model, sifr_eng
     sifr_engine_options options = sifr_engine_defaults();
     options.precision = run->task->shape.precision;
     options.threads = 1;
-    options.length = LENGTH;
-    options.micro_batches = GLOBAL / run->task->shape.ranks;
+    options.seq_length = LENGTH;
+    options.gradient_accumulation_steps = GLOBAL / run->task->shape.ranks;
     options.zero_stage = run->task->shape.stage;
     options.weight_decay = 0.01;
     options.loss_scaling.initial = 0x1p26; /* the first steps overflow and lower it */
@@ -80,7 +80,7 @@ static sifr_status train(sifr_engine *engine, sifr_error *error) {
     int32_t tokens[GLOBAL * LENGTH], labels[GLOBAL * LENGTH];
     const plan_settings *s = &engine->training->settings;
     sifr_step_result result;
-    for (int32_t j = 0; j < s->micro_batches; j++) {
+    for (int32_t j = 0; j < s->gradient_accumulation_steps; j++) {
         int32_t g = plan_global_micro_batch(s, s->rank, j);
         for (int i = 0; i < LENGTH; i++) {
             base_random4 draw = base_philox(9, (uint64_t)(g * LENGTH + i), (uint64_t)engine->steps);

@@ -47,8 +47,8 @@ static void recomputation(void **state) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         sifr_engine_options options = options_of(cases[i].text);
         assert_int_equal(options.recompute, cases[i].recompute);
-        assert_int_equal(options.activation_bytes, cases[i].bytes);
-        assert_int_equal(options.checkpoints, cases[i].checkpoints);
+        assert_int_equal(options.activation_memory, cases[i].bytes);
+        assert_int_equal(options.number_checkpoints, cases[i].checkpoints);
     }
 }
 
@@ -58,11 +58,11 @@ static void flags(void **state) {
     config_case *c = config_case_flags("{}", 1, "activation-memory", "24MiB", NULL);
     config_case_accepted(c);
     assert_int_equal(c->config.recompute, CONFIG_RECOMPUTE_AUTO);
-    assert_int_equal(c->config.activations.memory, 24 << 20);
+    assert_int_equal(c->config.activations.activation_memory, 24 << 20);
     char *text;
     assert_int_equal(config_text(&c->config, &text, &c->error), SIFR_OK);
     sifr_engine_options options = options_of(text);
-    assert_int_equal(options.activation_bytes, 24 << 20);
+    assert_int_equal(options.activation_memory, 24 << 20);
     free(text);
     config_case_free(c);
 }

@@ -42,11 +42,11 @@ static void travel(void **state) {
         snprintf(text, sizeof text, "{\"communication_data_type\": \"%s\"}", names[i]);
         config_case *c = config_case_flags(text, 4, NULL);
         config_case_accepted(c);
-        assert_int_equal(train_engine_options(&c->config, 16).travel, i);
+        assert_int_equal(train_engine_options(&c->config, 16).communication_data_type, i);
         config_case_free(c);
     }
     config_case *c = config_case_text("{}");
-    assert_int_equal(train_engine_options(&c->config, 16).travel, SIFR_FP32);
+    assert_int_equal(train_engine_options(&c->config, 16).communication_data_type, SIFR_FP32);
     config_case_free(c);
 }
 
@@ -65,8 +65,9 @@ static void state_types(void **state) {
         config_case_accepted(c);
         sifr_engine_options options = train_engine_options(&c->config, 16);
         assert_int_equal(options.masters, enabled && masters ? SIFR_BF16 : SIFR_FP32);
-        assert_int_equal(options.gradients, enabled && masters ? SIFR_BF16 : SIFR_FP32);
-        assert_int_equal(options.travel, enabled && masters ? SIFR_BF16 : SIFR_FP32);
+        assert_int_equal(options.grad_accum_dtype, enabled && masters ? SIFR_BF16 : SIFR_FP32);
+        assert_int_equal(options.communication_data_type,
+                         enabled && masters ? SIFR_BF16 : SIFR_FP32);
         assert_int_equal(options.moments, enabled && moments ? SIFR_BF16 : SIFR_FP32);
         if (!enabled && masters)
             assert_non_null(strstr(c->lines, "bf16.bf16_master_weights_and_grads = true: no "

@@ -27,8 +27,8 @@ static void an_instruction(void **state) {
     sifr_model *model = small_model(SMALL_TIED);
     sifr_engine_options options = sifr_engine_defaults();
     options.threads = 1;
-    options.length = LENGTH;
-    options.micro_batches = 8;
+    options.seq_length = LENGTH;
+    options.gradient_accumulation_steps = 8;
     sifr_engine *engine = small_engine(model, &options);
     int32_t tokens[8 * LENGTH], labels[8 * LENGTH];
     int64_t kernels = 0;

@@ -59,7 +59,7 @@ static void *run_rank(void *argument) {
     sifr_engine *engine = NULL;
     sifr_engine_options options = sifr_engine_defaults();
     options.threads = 1;
-    options.length = LENGTH;
+    options.seq_length = LENGTH;
     options.precision = run->precision;
     options.zero_stage = run->stage;
     run->status = model_from_config(&config, &model, &run->error);

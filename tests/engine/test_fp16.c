@@ -12,8 +12,8 @@ static sifr_engine_options defaults(sifr_precision precision) {
     sifr_engine_options options = sifr_engine_defaults();
     options.precision = precision;
     options.threads = 2;
-    options.sequences = SEQUENCES;
-    options.length = LENGTH;
+    options.micro_batch_size = SEQUENCES;
+    options.seq_length = LENGTH;
     return options;
 }
 

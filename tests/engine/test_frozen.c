@@ -136,9 +136,9 @@ static void costs_nothing(void **state) {
     sifr_error error = {0};
     plan_settings settings = {.mode = PLAN_TRAIN,
                               .dtype = DEVICE_FP32,
-                              .sequences = 1,
-                              .length = ZERO_LENGTH,
-                              .micro_batches = 2,
+                              .micro_batch_size = 1,
+                              .seq_length = ZERO_LENGTH,
+                              .gradient_accumulation_steps = 2,
                               .world_size = 1,
                               .recompute = true};
     assert_int_equal(device_open_cpu(1, NULL, &dev, &error), SIFR_OK);
@@ -184,7 +184,7 @@ static void refusals(void **state) {
                                        "are such as model.norm.weight");
     assert_int_equal(sifr_model_freeze(model, "*", &error), SIFR_OK);
     sifr_engine_options options = sifr_engine_defaults();
-    options.length = ZERO_LENGTH;
+    options.seq_length = ZERO_LENGTH;
     assert_int_equal(sifr_engine_create(model, &options, &engine, &error), SIFR_USAGE);
     assert_string_equal(error.message, "freeze: every weight is frozen, nothing is left to train");
     sifr_model_free(model);

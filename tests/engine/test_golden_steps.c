@@ -105,14 +105,14 @@ static sifr_engine_options options_of(const variant *v) {
     const json_t *json = v->want->json, *optimizer = json_object_get(json, "optimizer");
     options.precision = v->precision;
     options.threads = 1;
-    options.sequences = 1;
-    options.length = v->want->length;
-    options.micro_batches = MICRO_BATCHES / v->ranks;
+    options.micro_batch_size = 1;
+    options.seq_length = v->want->length;
+    options.gradient_accumulation_steps = MICRO_BATCHES / v->ranks;
     options.unit_order = v->unit_order;
     options.zero_stage = v->stage;
     options.beta1 = item(optimizer, "betas", 0);
     options.beta2 = item(optimizer, "betas", 1);
-    options.epsilon = number(optimizer, "eps");
+    options.eps = number(optimizer, "eps");
     options.weight_decay = number(optimizer, "weight_decay");
     options.gradient_clipping = number(json, "gradient_clipping");
     return options;

@@ -30,8 +30,8 @@ typedef struct reference {
 static sifr_engine_options options_of(bool gradients) {
     sifr_engine_options options = sifr_engine_defaults();
     options.threads = 2;
-    options.sequences = SEQUENCES;
-    options.length = LENGTH;
+    options.micro_batch_size = SEQUENCES;
+    options.seq_length = LENGTH;
     options.weight_decay = gradients ? 0 : 0.05;
     options.gradient_clipping = 0;
     options.bias_correction = !gradients;

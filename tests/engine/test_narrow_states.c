@@ -91,9 +91,9 @@ static void bytes(void **state) {
         int64_t moments = forms[form][1] == SIFR_BF16 ? 4 : 8;
         plan_settings settings = {.mode = PLAN_TRAIN,
                                   .dtype = DEVICE_BF16,
-                                  .sequences = 1,
-                                  .length = ZERO_LENGTH,
-                                  .micro_batches = 1,
+                                  .micro_batch_size = 1,
+                                  .seq_length = ZERO_LENGTH,
+                                  .gradient_accumulation_steps = 1,
                                   .rank = 1,
                                   .world_size = 4,
                                   .stage = stage,

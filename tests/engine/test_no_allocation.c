@@ -144,9 +144,9 @@ static void test_steps(void **state) {
         for (int variant = 0; variant < 12; variant++) {
             sifr_engine_options options = sifr_engine_defaults();
             options.threads = 2;
-            options.sequences = 2;
-            options.length = 40;
-            options.micro_batches = 2;
+            options.micro_batch_size = 2;
+            options.seq_length = 40;
+            options.gradient_accumulation_steps = 2;
             options.precision = (sifr_precision)(variant / 4);
             options.unit_order = variant & 1;
             options.recompute = variant & 2;
@@ -178,7 +178,7 @@ static void test_counters(void **state) {
     assert_int_equal(foreign, 1);
     sifr_model *model = small_model(SMALL_LLAMA);
     sifr_engine_options options = sifr_engine_defaults();
-    options.length = 40;
+    options.seq_length = 40;
     start_counting();
     sifr_engine *engine = small_engine(model, &options); /* creates products */
     counting = false;

@@ -198,7 +198,7 @@ static sifr_status make(sifr_model **model, const sifr_offload_options *offload,
     formats_model_config config = zero_config("llama");
     sifr_engine_options options = sifr_engine_defaults();
     options.threads = 1;
-    options.length = ZERO_LENGTH;
+    options.seq_length = ZERO_LENGTH;
     options.precision = SIFR_BF16;
     options.offload = *offload;
     assert_int_equal(model_from_config(&config, model, error), SIFR_OK);
@@ -265,7 +265,7 @@ static void many_buffers(void **state) {
     int count = 0;
     config.num_hidden_layers = 24;
     options.threads = 1;
-    options.length = ZERO_LENGTH;
+    options.seq_length = ZERO_LENGTH;
     options.precision = SIFR_BF16;
     options.offload = on_disk();
     options.offload.sub_group_size = 1;
@@ -301,7 +301,7 @@ static void run_between(between *b, const sifr_offload_options *offload, int len
     config.max_position_embeddings = length;
     sifr_engine_options options = sifr_engine_defaults();
     options.threads = 1;
-    options.length = length;
+    options.seq_length = length;
     options.precision = SIFR_BF16;
     options.offload = *offload;
     for (int i = 0; i < length; i++) tokens[i] = i * 7 % 97, labels[i] = (i * 7 + 7) % 97;

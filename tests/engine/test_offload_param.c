@@ -212,7 +212,7 @@ static sifr_status make(const sifr_offload_options *offload, int stage, sifr_err
     sifr_engine *engine = NULL;
     sifr_model *model;
     options.threads = 1;
-    options.length = ZERO_LENGTH;
+    options.seq_length = ZERO_LENGTH;
     options.zero_stage = stage;
     options.precision = SIFR_BF16;
     options.offload = *offload;
@@ -268,7 +268,7 @@ static int pin_within_limit(void) {
     config.hidden_size = 64;
     config.head_dim = 16;
     options.threads = 1;
-    options.length = ZERO_LENGTH;
+    options.seq_length = ZERO_LENGTH;
     options.zero_stage = 3;
     options.offload = on_disk(true);
     options.offload.sub_group_size = 2048;

@@ -103,7 +103,7 @@ static sifr_status measure(rank_run *r, const sifr_model *model, sifr_error *err
     overlap_result result = {.measured = 1e9};
     int32_t tokens[LENGTH] = {0}, labels[LENGTH] = {0};
     options.threads = 1;
-    options.length = LENGTH;
+    options.seq_length = LENGTH;
     options.precision = SIFR_BF16;
     options.zero_stage = r->what.stage;
     comm_group *group = r->group;

@@ -19,8 +19,8 @@ static sifr_engine_options defaults(sifr_precision precision) {
     sifr_engine_options options = sifr_engine_defaults();
     options.precision = precision;
     options.threads = 2;
-    options.sequences = SEQUENCES;
-    options.length = LENGTH;
+    options.micro_batch_size = SEQUENCES;
+    options.seq_length = LENGTH;
     options.weight_decay = 0.1;
     return options;
 }
@@ -31,7 +31,7 @@ static outcome train(const sifr_model *model, const sifr_engine_options *options
     sifr_error error = {0};
     sifr_engine *engine = small_engine(model, options);
     for (int step = 0; step < STEPS; step++) {
-        small_batch(step, (int64_t)options->micro_batches * TOKENS, tokens, labels);
+        small_batch(step, (int64_t)options->gradient_accumulation_steps * TOKENS, tokens, labels);
         if (sifr_engine_step(engine, tokens, labels, 1e-2, &out.steps[step], &error) != SIFR_OK) {
             fail_msg("%s", error.message);
         }
@@ -109,16 +109,17 @@ static void threads_of(small_kind kind, sifr_precision precision) {
 static void orders_of(small_kind kind, sifr_precision precision, int32_t k) {
     sifr_model *model = small_model(kind);
     sifr_engine_options options = defaults(precision);
-    options.micro_batches = k;
+    options.gradient_accumulation_steps = k;
     outcome expected = train(model, &options);
     for (int variant = 1; variant < 6; variant++) {
         char what[96];
         options.unit_order = variant & 1;
         options.recompute = variant > 1;
-        options.checkpoints = variant > 3; /* one: all blocks are computed again from the first */
+        options.number_checkpoints =
+            variant > 3; /* one: all blocks are computed again from the first */
         snprintf(what, sizeof what, "%s, k %d, %s order%s%s", small_names[kind], k,
                  options.unit_order ? "unit" : "batch", options.recompute ? ", recompute" : "",
-                 options.checkpoints ? ", one checkpoint" : "");
+                 options.number_checkpoints ? ", one checkpoint" : "");
         compare(model, &expected, &options, what);
     }
     free(expected.weights);
@@ -161,7 +162,7 @@ static void test_sequential(void **state) {
     for (int kind = 0; kind < SMALL_KINDS; kind++) {
         sifr_model *model = small_model((small_kind)kind);
         sifr_engine_options options = defaults(SIFR_FP32);
-        options.micro_batches = 4;
+        options.gradient_accumulation_steps = 4;
         outcome tree = train(model, &options);
         options.sequential = true;
         outcome expected = train(model, &options);

@@ -126,15 +126,15 @@ static void memory(void **state) {
         int stage = number % 4;
         plan_settings settings = {.mode = PLAN_TRAIN,
                                   .dtype = number / 4 % 2 ? DEVICE_FP16 : DEVICE_BF16,
-                                  .sequences = 1,
-                                  .length = ZERO_LENGTH,
-                                  .micro_batches = 1,
+                                  .micro_batch_size = 1,
+                                  .seq_length = ZERO_LENGTH,
+                                  .gradient_accumulation_steps = 1,
                                   .rank = 1,
                                   .world_size = 4,
                                   .stage = stage};
         plan_schedule *s;
         int64_t each = number / 8 ? 2 : 4;
-        if (each == 2) settings.gradients = settings.dtype;
+        if (each == 2) settings.grad_accum_dtype = settings.dtype;
         assert_int_equal(plan_lower(model, dev, &settings, &s, &error), SIFR_OK);
         int64_t held[PLAN_CLASSES] = {0};
         elements = 0;

@@ -16,7 +16,7 @@ static void one_case(const golden_init *init) {
     sifr_model *model = NULL;
     sifr_engine *engine = NULL;
     sifr_engine_options options = sifr_engine_defaults();
-    options.length = 16, options.threads = 1;
+    options.seq_length = 16, options.threads = 1;
     if (formats_model_config_parse(init->config, strlen(init->config), init->name, &config,
                                    &error) ||
         model_from_config(&config, &model, &error) ||

@@ -26,12 +26,12 @@ static sifr_engine *open_engine(const golden *g, engine_folder *folder, sifr_pre
     sifr_engine *engine;
     OK(engine_folder_open(g->folder, folder, &error));
     options.precision = precision;
-    options.sequences = g->sequences;
-    options.length = g->length;
-    options.micro_batches = micro_batches;
+    options.micro_batch_size = g->sequences;
+    options.seq_length = g->length;
+    options.gradient_accumulation_steps = micro_batches;
     options.beta1 = g->beta1;
     options.beta2 = g->beta2;
-    options.epsilon = g->epsilon;
+    options.eps = g->epsilon;
     options.weight_decay = g->weight_decay;
     options.gradient_clipping = clipped ? g->clipping : 0;
     OK(sifr_engine_create(folder->model, &options, &engine, &error));

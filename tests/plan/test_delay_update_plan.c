@@ -92,11 +92,11 @@ static void sound(void **state) {
         plan_settings settings =
             disk_plan_state_settings(1 << n % 4, n / 4 % 4, n % 3 ? DEVICE_BF16 : DEVICE_FP32);
         static const int64_t groups[] = {1, 3000, 4096, 100000, 0};
-        settings.offload.sub_group = groups[n % 5];
+        settings.offload.sub_group_size = groups[n % 5];
         settings.order = n / 2 % 2 ? PLAN_UNIT : PLAN_BATCH;
         settings.recompute = n / 16 % 2 ? PLAN_RECOMPUTE_UNIT : PLAN_RECOMPUTE_NONE;
-        settings.micro_batches = 1 + n % 3;
-        settings.length = n % 7 ? 128 : 16;
+        settings.gradient_accumulation_steps = 1 + n % 3;
+        settings.seq_length = n % 7 ? 128 : 16;
         bool spills = settings.world_size == 1 || settings.stage >= 2;
         if (n % 8 == 7 && spills) settings.offload.gradients = PLAN_NVME;
         settings.rank = 0;
@@ -123,10 +123,10 @@ static void memory(void **state) {
     int deferred = 0;
     for (int n = 0; n < 24; n++) {
         plan_settings settings = disk_plan_state_settings(1 << n % 3, n / 3 % 4, DEVICE_BF16);
-        settings.length = 64 << n % 4;
+        settings.seq_length = 64 << n % 4;
         settings.offload.buffers = 9;
         plan_schedule *s = disk_plan_lower(&settings);
-        settings.offload.write_behind = false;
+        settings.offload.pipeline_write = false;
         plan_schedule *other = disk_plan_lower(&settings);
         assert_int_equal(deferred_count(other), 0);
         deferred += deferred_count(s) > 0;
@@ -142,13 +142,13 @@ static void memory(void **state) {
 static void hides_the_disk(void **state) {
     (void)state;
     plan_settings settings = disk_plan_state_settings(1, 0, DEVICE_BF16);
-    settings.length = 256;
-    settings.micro_batches = 1;
-    settings.offload.sub_group = 0; /* a unit each */
+    settings.seq_length = 256;
+    settings.gradient_accumulation_steps = 1;
+    settings.offload.sub_group_size = 0; /* a unit each */
     plan_prediction both[2];
     for (int n = 0; n < 2; n++) {
         sifr_error error = {0};
-        settings.offload.write_behind = n == 0;
+        settings.offload.pipeline_write = n == 0;
         settings.offload.buffers = 9;
         plan_schedule *s = disk_plan_lower(&settings);
         plan_machine machine = {
@@ -170,9 +170,9 @@ static void left_alone(void **state) {
     (void)state;
     for (int n = 0; n < 4; n++) {
         plan_settings settings = disk_plan_state_settings(2, 3, DEVICE_BF16);
-        settings.length = 256;
-        if (n == 0) settings.offload.read_ahead = false;
-        if (n == 1) settings.offload.write_behind = false;
+        settings.seq_length = 256;
+        if (n == 0) settings.offload.pipeline_read = false;
+        if (n == 1) settings.offload.pipeline_write = false;
         if (n == 2) settings.offload.parameters = PLAN_NVME;
         plan_schedule *s = disk_plan_lower(&settings);
         assert_int_equal(deferred_count(s) > 0, n == 3);

@@ -44,17 +44,17 @@ static void begin(keep_case *c, const char *type, int64_t width, int32_t ranks, 
     assert_int_equal(model_from_config(&config, &c->model, &error), SIFR_OK);
     c->settings = (plan_settings){.mode = PLAN_TRAIN,
                                   .dtype = DEVICE_FP32,
-                                  .sequences = 3,
-                                  .length = 80,
-                                  .micro_batches = 2,
+                                  .micro_batch_size = 3,
+                                  .seq_length = 80,
+                                  .gradient_accumulation_steps = 2,
                                   .world_size = ranks,
                                   .stage = ranks > 1 ? 3 : 0,
                                   .order = order,
-                                  .transfers = {.overlap_comm = true,
-                                                .reduce_bucket = 1 << 20,
-                                                .allgather_bucket = 1 << 20,
-                                                .prefetch_bucket = 1,
-                                                .max_live = 1 << 30}};
+                                  .zero = {.overlap_comm = true,
+                                           .reduce_bucket_size = 1 << 20,
+                                           .allgather_bucket_size = 1 << 20,
+                                           .prefetch_bucket_size = 1,
+                                           .max_live_parameters = 1 << 30}};
 }
 
 static void end(keep_case *c) {
@@ -85,7 +85,7 @@ static keep_outcome with(keep_case *c, plan_recompute recompute, int64_t limit, 
     sifr_error error;
     plan_settings settings = c->settings;
     settings.recompute = recompute;
-    settings.activation_bytes = limit;
+    settings.activation_memory = limit;
     settings.room_bytes = room;
     if (plan_lower(c->model, c->dev, &settings, &s, &error) != SIFR_OK)
         fail_msg("%s", error.message);
@@ -144,7 +144,7 @@ static void the_least_is_named(void **state) {
     int64_t least = with(&c, PLAN_RECOMPUTE_UNIT, 0, 0).activations;
     plan_settings settings = c.settings;
     settings.recompute = PLAN_RECOMPUTE_AUTO;
-    settings.activation_bytes = least - 1;
+    settings.activation_memory = least - 1;
     assert_int_equal(plan_lower(c.model, c.dev, &settings, &s, &error), SIFR_USAGE);
     assert_null(s);
     const char *number = strchr(error.message, '(');
@@ -196,7 +196,7 @@ static void dear_things_come_first(void **state) {
     keep_outcome none = with(&c, PLAN_RECOMPUTE_UNIT, 0, 0);
     plan_settings settings = c.settings;
     settings.recompute = PLAN_RECOMPUTE_AUTO;
-    settings.activation_bytes = (all.activations + none.activations) / 2;
+    settings.activation_memory = (all.activations + none.activations) / 2;
     assert_int_equal(plan_lower(c.model, c.dev, &settings, &s, &error), SIFR_OK);
     assert_int_equal(plan_kept_find(s, &machine, &kept, &error), SIFR_OK);
     assert_true(kept.all.seconds < 0.4 * none.seconds);
@@ -215,7 +215,7 @@ static void checkpoints(void **state) {
     begin(&c, "llama", 64, 1, PLAN_UNIT);
     keep_outcome every = with(&c, PLAN_RECOMPUTE_UNIT, 0, 0);
     for (int32_t n = 1; n <= 8; n++) {
-        c.settings.checkpoints = n;
+        c.settings.number_checkpoints = n;
         keep_outcome got = with(&c, PLAN_RECOMPUTE_UNIT, 0, 0);
         if (n >= 6) assert_memory_equal(&got, &every, sizeof got);
         if (n < 6) assert_true(got.again > every.again && got.seconds > every.seconds);

@@ -42,19 +42,19 @@ static sifr_model *model_of(int32_t layers) {
 static plan_settings settings_of(plan_tier activations) {
     return (plan_settings){.mode = PLAN_TRAIN,
                            .dtype = DEVICE_FP32,
-                           .sequences = 64,
-                           .length = 16,
-                           .micro_batches = 1,
+                           .micro_batch_size = 64,
+                           .seq_length = 16,
+                           .gradient_accumulation_steps = 1,
                            .world_size = 1,
-                           .transfers = {.overlap_comm = true,
-                                         .reduce_bucket = INT64_MAX,
-                                         .allgather_bucket = INT64_MAX,
-                                         .prefetch_bucket = 1,
-                                         .max_live = INT64_MAX},
+                           .zero = {.overlap_comm = true,
+                                    .reduce_bucket_size = INT64_MAX,
+                                    .allgather_bucket_size = INT64_MAX,
+                                    .prefetch_bucket_size = 1,
+                                    .max_live_parameters = INT64_MAX},
                            .offload = {.activations = activations,
-                                       .sub_group = 2048,
-                                       .read_ahead = true,
-                                       .write_behind = true}};
+                                       .sub_group_size = 2048,
+                                       .pipeline_read = true,
+                                       .pipeline_write = true}};
 }
 
 static plan_schedule *lower(const sifr_model *model, const plan_settings *settings) {
@@ -154,10 +154,10 @@ static void written_then_read(void **state) {
         settings.dtype = n % 3 ? DEVICE_BF16 : DEVICE_FP32;
         settings.world_size = 1 << n % 3;
         settings.stage = n / 3 % 4;
-        settings.micro_batches = 1 + n / 2 % 3;
+        settings.gradient_accumulation_steps = 1 + n / 2 % 3;
         settings.order = n % 2 ? PLAN_UNIT : PLAN_BATCH;
         settings.recompute = n / 4 % 2 ? PLAN_RECOMPUTE_UNIT : PLAN_RECOMPUTE_NONE;
-        settings.checkpoints = n % 5 == 0 ? 3 : 0;
+        settings.number_checkpoints = n % 5 == 0 ? 3 : 0;
         settings.offload.parameters = settings.stage == 3 && n % 7 ? PLAN_NVME : PLAN_DEVICE;
         plan_schedule *s = lower(model, &settings);
         assert_true(check(s) > 0);
@@ -174,7 +174,7 @@ static void depth(void **state) {
         int64_t memory[2], disk[2], file[2];
         for (int m = 0; m < 2; m++) {
             plan_settings settings = settings_of(PLAN_HOST);
-            settings.micro_batches = 2;
+            settings.gradient_accumulation_steps = 2;
             settings.order = n / 2 ? PLAN_UNIT : PLAN_BATCH;
             settings.recompute = n % 2 ? PLAN_RECOMPUTE_UNIT : PLAN_RECOMPUTE_NONE;
             plan_schedule *s = lower(models[m], &settings);

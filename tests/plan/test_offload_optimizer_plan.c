@@ -100,9 +100,9 @@ static void everything_once(void **state) {
         plan_settings settings =
             disk_plan_state_settings(1 << n % 4, n / 4 % 4, n % 3 ? DEVICE_BF16 : DEVICE_FP32);
         static const int64_t groups[] = {1, 3000, 4096, 100000, 0};
-        settings.offload.sub_group = groups[n % 5];
-        settings.offload.read_ahead = n & 1;
-        settings.offload.write_behind = n >> 1 & 1;
+        settings.offload.sub_group_size = groups[n % 5];
+        settings.offload.pipeline_read = n & 1;
+        settings.offload.pipeline_write = n >> 1 & 1;
         settings.offload.buffers = n % 7 ? 2 + n % 7 * 2 : 0;
         if (settings.offload.buffers && settings.offload.buffers < 3) settings.offload.buffers = 3;
         settings.order = n / 16 % 2 ? PLAN_UNIT : PLAN_BATCH;
@@ -140,8 +140,8 @@ static void overlap(void **state) {
     (void)state;
     for (int n = 0; n < 4; n++) {
         plan_settings settings = disk_plan_state_settings(1, 0, DEVICE_BF16);
-        settings.offload.read_ahead = n & 1;
-        settings.offload.write_behind = n >> 1;
+        settings.offload.pipeline_read = n & 1;
+        settings.offload.pipeline_write = n >> 1;
         plan_schedule *s = disk_plan_lower(&settings);
         int32_t updates = 0, seen[2] = {0}, beside[2] = {0};
         int32_t *before = calloc(s->instruction_count, sizeof *before);
@@ -156,8 +156,8 @@ static void overlap(void **state) {
         }
         /* all but the first of reads, all but the last of writes */
         assert_true(updates > 20 && seen[0] == updates * 3 && seen[1] == updates * 3);
-        assert_true(settings.offload.read_ahead ? beside[0] >= seen[0] - 9 : beside[0] == 0);
-        assert_true(settings.offload.write_behind ? beside[1] >= seen[1] - 9 : beside[1] == 0);
+        assert_true(settings.offload.pipeline_read ? beside[0] >= seen[0] - 9 : beside[0] == 0);
+        assert_true(settings.offload.pipeline_write ? beside[1] >= seen[1] - 9 : beside[1] == 0);
         free(before);
         plan_free(s);
     }
@@ -191,9 +191,9 @@ static void begin_early(void **state) {
     assert_int_equal(model_from_config(&config, &model, &error), SIFR_OK);
     for (int n = 0; n < 2; n++) {
         plan_settings settings = disk_plan_state_settings(1, 0, DEVICE_BF16);
-        settings.micro_batches = 1;
-        settings.length = n ? 128 : 2;
-        settings.offload.write_behind = false;
+        settings.gradient_accumulation_steps = 1;
+        settings.seq_length = n ? 128 : 2;
+        settings.offload.pipeline_write = false;
         plan_schedule *s = disk_plan_lower(&settings);
         int64_t updating = s->largest_bytes[PLAN_GRADIENTS] + s->largest_bytes[PLAN_SWAP];
         int32_t read = first_index(s, PLAN_READ);
@@ -217,7 +217,7 @@ static void buffers(void **state) {
     for (int n = 0; n < 5; n++) {
         plan_settings settings = disk_plan_state_settings(1, 0, DEVICE_BF16);
         settings.offload.buffers = asked[n];
-        if (n == 4) settings.offload.sub_group = 1000000000;
+        if (n == 4) settings.offload.sub_group_size = 1000000000;
         plan_schedule *s = disk_plan_lower(&settings);
         int64_t count = 0, bytes = 0, groups = 0, longest = 0;
         for (size_t b = 0; b < s->buffer_count; b++) {

@@ -8,10 +8,11 @@
 #include "support/disk_plan.h"
 
 static plan_settings settings_of(int32_t ranks, device_dtype dtype) {
-    return disk_plan_settings(
-        ranks, 3, dtype,
-        (plan_offload){
-            .parameters = PLAN_NVME, .sub_group = 2048, .read_ahead = true, .write_behind = true});
+    return disk_plan_settings(ranks, 3, dtype,
+                              (plan_offload){.parameters = PLAN_NVME,
+                                             .sub_group_size = 2048,
+                                             .pipeline_read = true,
+                                             .pipeline_write = true});
 }
 
 /* What a buffer shows: nothing, something that is still moving, or parameters of its unit. */
@@ -91,9 +92,9 @@ static void read_before_use(void **state) {
         int64_t written, slices = 0;
         settings.order = n / 4 % 2 ? PLAN_UNIT : PLAN_BATCH;
         settings.recompute = n % 5 == 0;
-        settings.transfers.overlap_comm = n % 6 != 0;
-        settings.transfers.prefetch_bucket = n % 7 * 20000;
-        settings.transfers.max_reuse_distance = n % 9 == 8 ? 100000 : 0;
+        settings.zero.overlap_comm = n % 6 != 0;
+        settings.zero.prefetch_bucket_size = n % 7 * 20000;
+        settings.zero.max_reuse_distance = n % 9 == 8 ? 100000 : 0;
         settings.offload.slices = n % 2 ? 16 + n % 11 : 0;
         settings.offload.moments = n % 8 < 4 ? PLAN_NVME : PLAN_HOST;
         plan_schedule *s = disk_plan_lower(&settings);
@@ -151,7 +152,7 @@ static void accumulation(void **state) {
             for (int32_t k = 1; k <= 4; k *= 4) {
                 plan_settings settings = settings_of(ranks, DEVICE_BF16);
                 settings.order = order ? PLAN_UNIT : PLAN_BATCH;
-                settings.micro_batches = k;
+                settings.gradient_accumulation_steps = k;
                 plan_schedule *s = disk_plan_lower(&settings);
                 more = check(s, &written);
                 if (k == 1) once[order] = more;
@@ -178,7 +179,7 @@ static long long refused(const plan_settings *settings, const char *pattern) {
 static void accepted(plan_settings settings) {
     plan_free(disk_plan_lower(&settings));
     settings.mode = PLAN_EVALUATE; /* with the same buffers, in the middle of a run */
-    settings.micro_batches = 1;
+    settings.gradient_accumulation_steps = 1;
     settings.order = PLAN_BATCH;
     settings.recompute = PLAN_RECOMPUTE_NONE;
     settings.external_parameters = true;
@@ -195,9 +196,9 @@ static void named(void **state) {
         plan_settings settings = settings_of(1 << n % 3, n % 5 ? DEVICE_BF16 : DEVICE_FP32);
         settings.order = n / 3 % 2 ? PLAN_UNIT : PLAN_BATCH;
         settings.recompute = n / 6 % 2 ? PLAN_RECOMPUTE_UNIT : PLAN_RECOMPUTE_NONE;
-        settings.transfers.overlap_comm = n / 12 % 2;
-        settings.transfers.prefetch_bucket = n % 4 * 20000;
-        settings.transfers.max_reuse_distance = n % 7 == 6 ? 100000 : 0;
+        settings.zero.overlap_comm = n / 12 % 2;
+        settings.zero.prefetch_bucket_size = n % 4 * 20000;
+        settings.zero.max_reuse_distance = n % 7 == 6 ? 100000 : 0;
         settings.offload.most_slice = 1; /* an embedding is first, and smaller than a block */
         long long size = refused(&settings, size_of);
         settings.offload.most_slice = size - 1;
@@ -243,7 +244,7 @@ static void gradients(void **state) {
     for (int n = 0; n < 8; n++) {
         plan_settings settings = settings_of(1 + n % 2, DEVICE_BF16);
         settings.order = PLAN_UNIT;
-        settings.micro_batches = n / 2 % 2 ? 1 : 4;
+        settings.gradient_accumulation_steps = n / 2 % 2 ? 1 : 4;
         settings.stage = n / 4 ? 3 : 2;
         settings.offload.moments = settings.offload.masters = PLAN_NVME;
         plan_schedule *memory = disk_plan_lower(&settings);

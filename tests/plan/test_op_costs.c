@@ -35,10 +35,10 @@ static sifr_model *model_of(const char *type) {
 static plan_schedule *plan_of(const sifr_model *model, plan_mode mode) {
     plan_settings settings = {.mode = mode,
                               .dtype = DEVICE_FP32,
-                              .sequences = mode == PLAN_GENERATE ? 1 : SEQUENCES,
-                              .length = LENGTH,
+                              .micro_batch_size = mode == PLAN_GENERATE ? 1 : SEQUENCES,
+                              .seq_length = LENGTH,
                               .cache_length = LENGTH,
-                              .micro_batches = 1,
+                              .gradient_accumulation_steps = 1,
                               .world_size = 1};
     device *dev;
     plan_schedule *s;

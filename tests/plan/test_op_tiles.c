@@ -32,9 +32,9 @@ static sifr_model *model_of(const char *type) {
 static void fewest_rows(const sifr_model *model, int64_t *rows) {
     plan_settings settings = {.mode = PLAN_TRAIN,
                               .dtype = DEVICE_FP32,
-                              .sequences = 1,
-                              .length = LENGTH,
-                              .micro_batches = 1,
+                              .micro_batch_size = 1,
+                              .seq_length = LENGTH,
+                              .gradient_accumulation_steps = 1,
                               .world_size = 1,
                               .tile_tokens = TILE};
     device *dev;

@@ -69,9 +69,9 @@ static void a_thousand_units(void **state) {
     for (int variant = 0; variant < 8; variant++) {
         plan_settings settings = {.mode = PLAN_TRAIN,
                                   .dtype = DEVICE_BF16,
-                                  .sequences = 1,
-                                  .length = LENGTH,
-                                  .micro_batches = 1,
+                                  .micro_batch_size = 1,
+                                  .seq_length = LENGTH,
+                                  .gradient_accumulation_steps = 1,
                                   .world_size = RANKS,
                                   .stage = variant % 4,
                                   .order = variant / 4 ? PLAN_UNIT : PLAN_BATCH};

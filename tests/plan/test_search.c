@@ -81,7 +81,7 @@ static void what_cannot_be_planned_does_not_fit(void **state) {
 
 /* All settings of the searched rows with each micro batch of the same global batch. */
 static size_t all_settings(const search_case *c, plan_settings *out, size_t room) {
-    int64_t share = c->settings.sequences * c->settings.micro_batches;
+    int64_t share = c->settings.micro_batch_size * c->settings.gradient_accumulation_steps;
     size_t count = 0;
     for (int32_t i = 0; i < 4 * 2 * 2 * 2; i++) {
         for (int64_t size = 1; size <= share; size++) {
@@ -90,9 +90,9 @@ static size_t all_settings(const search_case *c, plan_settings *out, size_t room
             s.stage = i % 4;
             s.recompute = i / 4 % 2;
             s.order = i / 8 % 2 ? PLAN_UNIT : PLAN_BATCH;
-            s.transfers.overlap_comm = i / 16;
-            s.sequences = size;
-            s.micro_batches = (int32_t)(share / size);
+            s.zero.overlap_comm = i / 16;
+            s.micro_batch_size = size;
+            s.gradient_accumulation_steps = (int32_t)(share / size);
             assert_true(count < room);
             out[count++] = s;
         }
@@ -104,7 +104,7 @@ enum { MOST = 256 };
 
 static int32_t stage_and_more(const plan_settings *a, const plan_settings *b) {
     return (a->stage != b->stage) + (a->recompute != b->recompute) + (a->order != b->order) +
-           (a->sequences != b->sequences);
+           (a->micro_batch_size != b->micro_batch_size);
 }
 
 static void the_best_of_all(void **state) {
@@ -115,8 +115,8 @@ static void the_best_of_all(void **state) {
     (void)state;
     search_case_begin(&c, 4);
     /* The head takes one sequence of these for many rows, so its scratch says what several take. */
-    c.settings.length = 160;
-    c.settings.transfers.overlap_comm = false;
+    c.settings.seq_length = 160;
+    c.settings.zero.overlap_comm = false;
     size_t count = all_settings(&c, all, MOST);
     int64_t least = INT64_MAX, most = 0, lists = 0;
     for (size_t i = 0; i < count; i++) {
@@ -144,7 +144,7 @@ static void the_best_of_all(void **state) {
             if (outcomes[i].predicted.step_seconds < quickest)
                 quickest = outcomes[i].predicted.step_seconds;
             int changes = stage_and_more(&all[i], &c.settings);
-            bool by_stage = all[i].transfers.overlap_comm == (all[i].stage == 3);
+            bool by_stage = all[i].zero.overlap_comm == (all[i].stage == 3);
             if (by_stage && changes < fewest) fewest = changes;
         }
         assert_int_equal(plan_fit(&c.search, &c.settings, &best, &error), SIFR_OK);
@@ -156,7 +156,8 @@ static void the_best_of_all(void **state) {
             continue;
         }
         assert_true(best.fits && best.total_bytes <= c.search.room_bytes);
-        assert_int_equal(best.settings.sequences * best.settings.micro_batches, 12);
+        assert_int_equal(best.settings.micro_batch_size * best.settings.gradient_accumulation_steps,
+                         12);
         if (best.predicted.step_seconds > 1.01 * quickest)
             fail_msg("room %lld: %g s is not the quickest, %g s", (long long)c.search.room_bytes,
                      best.predicted.step_seconds, quickest);
@@ -178,8 +179,8 @@ static void neighbours_differ_in_one(void **state) {
     char text[256];
     (void)state;
     search_case_begin(&c, 4);
-    c.settings.sequences = 6;
-    c.settings.micro_batches = 2;
+    c.settings.micro_batch_size = 6;
+    c.settings.gradient_accumulation_steps = 2;
     size_t count = plan_neighbours(&c.search, &c.settings, next);
     assert_int_equal(plan_try_all(&c.search, next, count, &error), SIFR_OK);
     /* stages, recompute, two orders, disk, 16-bit moments, masters and sums, micro batches */
@@ -187,7 +188,7 @@ static void neighbours_differ_in_one(void **state) {
     for (size_t i = 0; i < count; i++) {
         const plan_settings *s = &next[i].outcome.settings;
         int others = (s->sequential != c.settings.sequential) + (s->offload.moments == PLAN_NVME) +
-                     (s->gradients == DEVICE_BF16) + (s->moment_type == DEVICE_BF16);
+                     (s->grad_accum_dtype == DEVICE_BF16) + (s->moment_type == DEVICE_BF16);
         assert_int_equal(stage_and_more(s, &c.settings) + others, 1);
         assert_true((next[i].outcome.nvme_bytes > 0) == (s->offload.moments == PLAN_NVME));
         plan_describe_change(&c.search, &c.settings, s, text, sizeof text);
@@ -195,9 +196,9 @@ static void neighbours_differ_in_one(void **state) {
     }
     plan_settings other = c.settings;
     plan_choose(&c.search, &other, PLAN_CHOICE_STAGE, 3);
-    assert_true(other.transfers.overlap_comm);
-    other.sequences = 3;
-    other.micro_batches = 4;
+    assert_true(other.zero.overlap_comm);
+    other.micro_batch_size = 3;
+    other.gradient_accumulation_steps = 4;
     plan_describe_change(&c.search, &c.settings, &other, text, sizeof text);
     assert_string_equal(text, "zero_optimization.stage 3, train_micro_batch_size_per_gpu 3 with "
                               "gradient_accumulation_steps 4");
@@ -213,8 +214,8 @@ static void keeping_lies_between(void **state) {
     sifr_error error;
     (void)state;
     search_case_begin(&c, 1);
-    c.settings.sequences = 1; /* no smaller micro batch does it for nothing */
-    c.settings.length = 500;
+    c.settings.micro_batch_size = 1; /* no smaller micro batch does it for nothing */
+    c.settings.seq_length = 500;
     plan_outcome none = search_case_try(&c, &c.settings);
     c.settings.recompute = PLAN_RECOMPUTE_UNIT;
     plan_outcome unit = search_case_try(&c, &c.settings);
@@ -236,19 +237,19 @@ static void keeping_lies_between(void **state) {
     assert_int_equal(plan_fit(&c.search, &c.settings, &best, &error), SIFR_OK);
     assert_int_equal(best.settings.recompute, PLAN_RECOMPUTE_AUTO);
     assert_true(best.total_bytes <= c.search.room_bytes);
-    assert_int_equal(best.settings.activation_bytes, best.largest_bytes[PLAN_ACTIVATIONS]);
+    assert_int_equal(best.settings.activation_memory, best.largest_bytes[PLAN_ACTIVATIONS]);
     c.settings.recompute = PLAN_RECOMPUTE_NONE;
     assert_int_equal(plan_smallest_change(&c.search, &c.settings, &best, &error), SIFR_OK);
     assert_true(best.fits && best.settings.recompute == PLAN_RECOMPUTE_AUTO);
     assert_true(best.predicted.step_seconds < unit.predicted.step_seconds);
-    c.settings.sequences = 12;
+    c.settings.micro_batch_size = 12;
     c.settings.recompute = PLAN_RECOMPUTE_UNIT;
     unit = search_case_try(&c, &c.settings);
     c.settings.recompute = PLAN_RECOMPUTE_AUTO; /* what fits with nothing kept fits */
     c.search.room_bytes = unit.total_bytes;
     assert_int_equal(largest(&c, plan_set_sequences, 1 << 20), 12);
     c.search.room_bytes = INT64_MAX;
-    c.settings.activation_bytes = unit.largest_bytes[PLAN_ACTIVATIONS];
+    c.settings.activation_memory = unit.largest_bytes[PLAN_ACTIVATIONS];
     assert_int_equal(largest(&c, plan_set_sequences, 1 << 20), 12);
     search_case_end(&c);
 }
@@ -275,16 +276,16 @@ static void least_with_a_disk(void **state) {
         char text[256];
         int64_t least = INT64_MAX;
         search_case_begin(&c, ranks);
-        c.settings.sequences = 4;
+        c.settings.micro_batch_size = 4;
         for (int i = 0; i < 4 * 2 * 2 * 2 * 16 * 3; i++) {
             plan_settings s = c.settings;
             s.stage = i % 4;
             s.recompute = i / 4 % 2;
             s.order = i / 8 % 2 ? PLAN_UNIT : PLAN_BATCH;
-            s.transfers.overlap_comm = i / 16 % 2;
-            s.sequences = 1 << i / 512;
-            s.micro_batches = (int32_t)(4 / s.sequences);
-            if (!put_on_disk(&s, i / 32 % 16) || (ranks == 1 && s.transfers.overlap_comm)) continue;
+            s.zero.overlap_comm = i / 16 % 2;
+            s.micro_batch_size = 1 << i / 512;
+            s.gradient_accumulation_steps = (int32_t)(4 / s.micro_batch_size);
+            if (!put_on_disk(&s, i / 32 % 16) || (ranks == 1 && s.zero.overlap_comm)) continue;
             int64_t bytes = search_case_try(&c, &s).total_bytes;
             if (bytes < least) least = bytes;
         }
@@ -311,9 +312,9 @@ static void disks_have_ends(void **state) {
     plan_outcome memory, disk, best;
     (void)state;
     search_case_begin(&c, 1);
-    c.settings.offload.sub_group = 1 << 14;
+    c.settings.offload.sub_group_size = 1 << 14;
     c.settings.recompute = true;
-    c.settings.sequences = 1;
+    c.settings.micro_batch_size = 1;
     memory = search_case_try(&c, &c.settings);
     plan_settings on_disk = c.settings;
     on_disk.offload.masters = on_disk.offload.moments = PLAN_NVME;
@@ -343,7 +344,7 @@ static void activations_where_needed(void **state) {
     search_case_begin(&c, 1);
     fast.disk_bytes = 1e12;
     c.search.machine = &fast;
-    c.settings.length = 512;
+    c.settings.seq_length = 512;
     plan_settings on_disk = c.settings;
     on_disk.offload.activations = PLAN_NVME;
     plan_outcome memory = search_case_try(&c, &c.settings), disk = search_case_try(&c, &on_disk);
@@ -365,7 +366,7 @@ static void activations_where_needed(void **state) {
         c.search.room_bytes = memory.total_bytes - less;
         c.search.tried = 0;
         assert_int_equal(plan_fit(&c.search, &c.settings, &best, &error), SIFR_OK);
-        assert_true(best.fits && best.settings.sequences == c.settings.sequences);
+        assert_true(best.fits && best.settings.micro_batch_size == c.settings.micro_batch_size);
         assert_int_equal(best.settings.offload.activations, less ? PLAN_NVME : PLAN_DEVICE);
     }
     search_case_end(&c);
@@ -376,8 +377,8 @@ static void either_order(void **state) {
     search_case c;
     (void)state;
     search_case_begin(&c, 4);
-    c.settings.sequences = 3;
-    c.settings.micro_batches = 4;
+    c.settings.micro_batch_size = 3;
+    c.settings.gradient_accumulation_steps = 4;
     c.settings.stage = 3;
     plan_outcome of[2], either;
     for (int o = 0; o < 2; o++) {

@@ -26,9 +26,9 @@ static plan_offload all_on(plan_tier tier) {
                           .parameters = tier,
                           .gradients = tier,
                           .activations = tier,
-                          .sub_group = 2048,
-                          .read_ahead = true,
-                          .write_behind = true};
+                          .sub_group_size = 2048,
+                          .pipeline_read = true,
+                          .pipeline_write = true};
 }
 
 static plan_schedule *lower_on(device *on, const plan_settings *settings) {
@@ -58,7 +58,7 @@ static void same_list(void **state) {
         plan_settings settings =
             disk_plan_settings(1 << n % 3, 3, n % 2 ? DEVICE_BF16 : DEVICE_FP32, all_on(PLAN_NVME));
         settings.order = n / 3 % 2 ? PLAN_UNIT : PLAN_BATCH;
-        settings.length = 256;
+        settings.seq_length = 256;
         plan_schedule *disk = lower_on(cpu, &settings);
         settings.offload = all_on(PLAN_HOST);
         plan_schedule *host = lower_on(separate, &settings);

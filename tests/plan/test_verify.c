@@ -88,14 +88,14 @@ static plan_offload all_away(plan_tier tier) {
                           .parameters = tier,
                           .gradients = tier,
                           .activations = tier,
-                          .sub_group = 2048,
-                          .read_ahead = true,
-                          .write_behind = true};
+                          .sub_group_size = 2048,
+                          .pipeline_read = true,
+                          .pipeline_write = true};
 }
 
 static plan_schedule *on_disk(void) {
     plan_settings settings = disk_plan_settings(1, 3, DEVICE_BF16, all_away(PLAN_NVME));
-    settings.sequences = 64;
+    settings.micro_batch_size = 64;
     plan_schedule *s = disk_plan_lower(&settings);
     expect_clean(s);
     return s;
@@ -322,7 +322,7 @@ static void deferred(void **state) {
     (void)state;
     for (int n = 0; n < 2; n++) {
         plan_settings settings = disk_plan_state_settings(1, 0, DEVICE_BF16);
-        settings.length = 128;
+        settings.seq_length = 128;
         plan_schedule *s = disk_plan_lower(&settings);
         expect_clean(s);
         assert_true(s->spread > 0);
@@ -390,20 +390,21 @@ static void ranks(void **state) {
 
 /* --- all that is made is clean --- */
 
-static const plan_transfers all_transfers[] = {
+static const sifr_zero_options all_transfers[] = {
     {true, INT64_MAX, INT64_MAX, 1, INT64_MAX, 0, 0, 0},
     {true, INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX, 0, 0},
     {false, 1, 1, 1, 1, 20000, 2048, 4096},
 };
 
 static plan_offload offload_of(int kind, plan_tier tier, const plan_settings *settings) {
-    plan_offload f = {.sub_group = kind % 2 ? 2048 : 0, .read_ahead = true, .write_behind = true};
+    plan_offload f = {
+        .sub_group_size = kind % 2 ? 2048 : 0, .pipeline_read = true, .pipeline_write = true};
     bool slices = settings->world_size == 1 || settings->stage >= 2;
     if (kind & 1) f.moments = f.masters = tier;
     if (kind & 2 && settings->stage == 3) f.parameters = tier;
     if (kind & 2 && slices) f.gradients = tier;
     if (kind & 4) f.activations = tier;
-    if (kind == 5) f.write_behind = false;
+    if (kind == 5) f.pipeline_write = false;
     if (kind == 7) f.kept = 5000, f.kept_state = 0.3;
     return f;
 }
@@ -430,16 +431,16 @@ static void sweep(const formats_model_config *config, const char *freeze, plan_t
         plan_settings settings =
             disk_plan_settings(count, n / 8 % 4, types[dice % 3], (plan_offload){0});
         settings.order = dice / 3 % 2 ? PLAN_UNIT : PLAN_BATCH;
-        settings.micro_batches = 1 + dice / 6 % 3;
+        settings.gradient_accumulation_steps = 1 + dice / 6 % 3;
         settings.recompute = dice / 18 % 2 ? PLAN_RECOMPUTE_UNIT : PLAN_RECOMPUTE_NONE;
-        settings.checkpoints = dice / 36 % 2;
+        settings.number_checkpoints = dice / 36 % 2;
         settings.sequential = dice / 72 % 3 == 2;
-        settings.transfers = all_transfers[dice / 216 % 3];
-        settings.travel = dice / 648 % 3 == 2 ? DEVICE_BF16 : DEVICE_NONE;
-        settings.gradients = dice / 1944 % 4 == 3 ? DEVICE_BF16 : DEVICE_NONE;
+        settings.zero = all_transfers[dice / 216 % 3];
+        settings.communication_data_type = dice / 648 % 3 == 2 ? DEVICE_BF16 : DEVICE_NONE;
+        settings.grad_accum_dtype = dice / 1944 % 4 == 3 ? DEVICE_BF16 : DEVICE_NONE;
         bool tiles = dice / 7776 % 8 == 7;
         if (tiles) settings.tile_tokens = DEVICE_TOKEN_CHUNK;
-        settings.sequences = tiles ? 80 : dice / 62208 % 2 ? 16 : 2;
+        settings.micro_batch_size = tiles ? 80 : dice / 62208 % 2 ? 16 : 2;
         settings.offload = offload_of(n / 32, tier, &settings);
         sweep_ranks(&settings, count);
     }
@@ -477,10 +478,10 @@ static void once_faulty(void **state) {
         if (n) assert_int_equal(sifr_model_freeze(model, "*.mlp.*", &error), SIFR_OK);
         plan_settings settings = disk_plan_settings(n ? 4 : 5, 1, DEVICE_FP32, (plan_offload){0});
         settings.order = n ? PLAN_BATCH : PLAN_UNIT;
-        settings.micro_batches = 3;
-        settings.sequences = n ? 2 : 16;
-        settings.transfers = all_transfers[n ? 0 : 1];
-        settings.travel = DEVICE_BF16;
+        settings.gradient_accumulation_steps = 3;
+        settings.micro_batch_size = n ? 2 : 16;
+        settings.zero = all_transfers[n ? 0 : 1];
+        settings.communication_data_type = DEVICE_BF16;
         settings.offload = offload_of(n ? 7 : 3, PLAN_NVME, &settings);
         sweep_ranks(&settings, settings.world_size);
         sifr_model_free(model);
@@ -496,7 +497,7 @@ static void other_modes(void **state) {
             disk_plan_settings(1 << n % 3, n / 6 % 4, DEVICE_BF16, (plan_offload){0});
         static const plan_mode modes[] = {PLAN_EVALUATE, PLAN_LOGITS, PLAN_GENERATE};
         settings.mode = modes[n % 3];
-        settings.micro_batches = 1;
+        settings.gradient_accumulation_steps = 1;
         settings.external_parameters = n / 3 % 2;
         settings.cache_length = 16;
         if (settings.mode == PLAN_GENERATE) settings.stage = 0;

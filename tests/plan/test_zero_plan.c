@@ -57,8 +57,8 @@ static plan_schedule *lower(const fixture *f, plan_settings settings) {
     sifr_error error = {0};
     settings.mode = PLAN_TRAIN;
     settings.dtype = DEVICE_BF16;
-    settings.sequences = 1;
-    settings.length = 16;
+    settings.micro_batch_size = 1;
+    settings.seq_length = 16;
     settings.rank = settings.world_size - 1;
     if (plan_lower(f->model, f->dev, &settings, &s, &error) != SIFR_OK)
         fail_msg("%s", error.message);
@@ -114,8 +114,10 @@ static int64_t held(const plan_schedule *s, plan_class class) {
  * beside them: the one that is made, and the one that is on its way. */
 static void check_memory(const fixture *f, int32_t ranks, int stage, plan_order order) {
     int64_t k = order == PLAN_UNIT ? 2 : 1; /* k > 1 costs one unit's partial sum in that order */
-    plan_settings settings = {
-        .world_size = ranks, .stage = stage, .order = order, .micro_batches = (int32_t)k};
+    plan_settings settings = {.world_size = ranks,
+                              .stage = stage,
+                              .order = order,
+                              .gradient_accumulation_steps = (int32_t)k};
     plan_schedule *s = lower(f, settings);
     int64_t elements = padded_all(f->model, ranks), largest = 0;
     for (size_t u = 0; u < f->model->unit_count; u++) {
@@ -181,7 +183,7 @@ static wire table_wire(const sifr_model *model, const plan_settings *settings, b
     wire w = {0};
     int64_t n = settings->world_size;
     bool often = settings->order == PLAN_BATCH && settings->stage >= 2;
-    int64_t times = often ? settings->micro_batches : 1;
+    int64_t times = often ? settings->gradient_accumulation_steps : 1;
     for (size_t u = 0; u < model->unit_count; u++) {
         int64_t elements = padded(model, u, n);
         bool first = u == 0, last = u + 1 == model->unit_count;
@@ -210,7 +212,7 @@ static void check_wire(const fixture *f, const plan_settings *settings, bool tie
     if (memcmp(&want, &have, sizeof want) != 0)
         fail_msg("stage %d, %d ranks, k %d, %s order%s: gathered %lld in %lld, not %lld in %lld; "
                  "reduced %lld in %lld, not %lld in %lld",
-                 settings->stage, settings->world_size, settings->micro_batches,
+                 settings->stage, settings->world_size, settings->gradient_accumulation_steps,
                  settings->order == PLAN_UNIT ? "unit" : "batch", tied ? ", tied" : "",
                  (long long)have.gathered, (long long)have.gather_calls, (long long)want.gathered,
                  (long long)want.gather_calls, (long long)have.reduced,
@@ -227,8 +229,9 @@ static void wires(void **state) {
         for (int i = 0; i < RANK_COUNTS; i++) {
             for (int stage = 0; stage < 4; stage++) {
                 for (int32_t k = 1; k <= 4; k += 3) {
-                    plan_settings settings = {
-                        .world_size = rank_counts[i], .stage = stage, .micro_batches = k};
+                    plan_settings settings = {.world_size = rank_counts[i],
+                                              .stage = stage,
+                                              .gradient_accumulation_steps = k};
                     check_wire(&f, &settings, tied);
                     settings.order = PLAN_UNIT;
                     check_wire(&f, &settings, tied);
@@ -249,7 +252,8 @@ static void stage3_beside_stage0(void **state) {
     int64_t elements = padded_all(f.model, 8), ends = padded(f.model, 0, 8);
     ends += padded(f.model, f.model->unit_count - 1, 8);
     for (int stage = 0; stage < 4; stage += 3) {
-        plan_settings settings = {.world_size = 8, .stage = stage, .micro_batches = 1};
+        plan_settings settings = {
+            .world_size = 8, .stage = stage, .gradient_accumulation_steps = 1};
         plan_schedule *s = lower(&f, settings);
         int64_t gathered, reduced, each = elements / 8 * 7;
         plan_wire(s, &gathered, &reduced);

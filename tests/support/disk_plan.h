@@ -42,17 +42,17 @@ static inline plan_settings disk_plan_settings(int32_t ranks, int stage, device_
                                                plan_offload offload) {
     return (plan_settings){.mode = PLAN_TRAIN,
                            .dtype = dtype,
-                           .sequences = 1,
-                           .length = 16,
-                           .micro_batches = 2,
+                           .micro_batch_size = 1,
+                           .seq_length = 16,
+                           .gradient_accumulation_steps = 2,
                            .rank = ranks - 1,
                            .world_size = ranks,
                            .stage = stage,
-                           .transfers = {.overlap_comm = true,
-                                         .reduce_bucket = INT64_MAX,
-                                         .allgather_bucket = INT64_MAX,
-                                         .prefetch_bucket = 1,
-                                         .max_live = INT64_MAX},
+                           .zero = {.overlap_comm = true,
+                                    .reduce_bucket_size = INT64_MAX,
+                                    .allgather_bucket_size = INT64_MAX,
+                                    .prefetch_bucket_size = 1,
+                                    .max_live_parameters = INT64_MAX},
                            .offload = offload};
 }
 
@@ -61,9 +61,9 @@ static inline plan_settings disk_plan_state_settings(int32_t ranks, int stage, d
     return disk_plan_settings(ranks, stage, dtype,
                               (plan_offload){.masters = PLAN_NVME,
                                              .moments = PLAN_NVME,
-                                             .sub_group = 2048,
-                                             .read_ahead = true,
-                                             .write_behind = true});
+                                             .sub_group_size = 2048,
+                                             .pipeline_read = true,
+                                             .pipeline_write = true});
 }
 
 static inline plan_schedule *disk_plan_lower(const plan_settings *settings) {

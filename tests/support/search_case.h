@@ -41,14 +41,14 @@ static inline void search_case_begin(search_case *c, int32_t ranks) {
                               .overlap_by_stage = true};
     c->settings = (plan_settings){.mode = PLAN_TRAIN,
                                   .dtype = DEVICE_BF16,
-                                  .sequences = 12,
-                                  .length = 32,
-                                  .micro_batches = 1,
+                                  .micro_batch_size = 12,
+                                  .seq_length = 32,
+                                  .gradient_accumulation_steps = 1,
                                   .world_size = ranks,
-                                  .transfers = {.reduce_bucket = 1 << 20,
-                                                .allgather_bucket = 1 << 20,
-                                                .prefetch_bucket = 1,
-                                                .max_live = 1 << 30}};
+                                  .zero = {.reduce_bucket_size = 1 << 20,
+                                           .allgather_bucket_size = 1 << 20,
+                                           .prefetch_bucket_size = 1,
+                                           .max_live_parameters = 1 << 30}};
 }
 
 static inline void search_case_end(search_case *c) {

@@ -42,21 +42,21 @@ static sifr_engine_options options_of(const zero_variant *v) {
     sifr_engine_options options = sifr_engine_defaults();
     options.precision = v->precision;
     options.threads = 1;
-    options.sequences = v->sequences ? v->sequences : 1;
-    options.length = v->length ? v->length : ZERO_LENGTH;
+    options.micro_batch_size = v->sequences ? v->sequences : 1;
+    options.seq_length = v->length ? v->length : ZERO_LENGTH;
     options.tile_tokens = v->tile_tokens;
-    options.micro_batches = v->global / v->ranks;
+    options.gradient_accumulation_steps = v->global / v->ranks;
     options.unit_order = v->unit_order;
     options.sequential = v->sequential;
     options.recompute = v->recompute;
-    options.activation_bytes = v->activation_bytes;
-    options.checkpoints = v->checkpoints;
+    options.activation_memory = v->activation_bytes;
+    options.number_checkpoints = v->checkpoints;
     options.zero_stage = v->stage;
     options.weight_decay = 0.01;
     if (v->keys) options.zero = *v->keys;
     if (v->first_scale > 0) options.loss_scaling.initial = v->first_scale;
-    options.travel = v->travel;
-    options.gradients = v->gradients;
+    options.communication_data_type = v->travel;
+    options.grad_accum_dtype = v->gradients;
     options.masters = v->masters;
     options.moments = v->moments;
     if (v->offload) options.offload = *v->offload;
@@ -66,8 +66,8 @@ static sifr_engine_options options_of(const zero_variant *v) {
 
 static void fill_batch(const sifr_engine *engine, int step, int32_t *tokens, int32_t *labels) {
     const plan_settings *settings = &engine->training->settings;
-    int64_t count = settings->sequences * settings->length;
-    for (int32_t j = 0; j < settings->micro_batches; j++) {
+    int64_t count = settings->micro_batch_size * settings->seq_length;
+    for (int32_t j = 0; j < settings->gradient_accumulation_steps; j++) {
         int32_t g = plan_global_micro_batch(settings, settings->rank, j);
         for (int64_t i = 0; i < count; i++) {
             int64_t in_step = g * count + i, at = j * count + i;
@@ -156,7 +156,8 @@ static sifr_status check_device(const sifr_engine *engine, const moved_bytes *be
     const device_counts *counts = &now->crossed;
     if (!device_is_separate(engine->dev)) return SIFR_OK;
     int32_t squares = s->all_squares >= 0 ? s->all_squares : s->squares;
-    int64_t ids = s->settings.micro_batches * s->settings.sequences * s->settings.length * 4;
+    int64_t ids = s->settings.gradient_accumulation_steps * s->settings.micro_batch_size *
+                  s->settings.seq_length * 4;
     int64_t in = now->read[1] - before->read[1] + 2 * ids;
     int64_t out = now->written[1] - before->written[1] + 2 * ids + s->buffers[squares].bytes;
     if (counts->to_device - before->crossed.to_device != in ||
@@ -301,7 +302,8 @@ static void *run_rank(void *argument) {
     sifr_engine *engine = NULL;
     sifr_error error = {0};
     sifr_engine_options options = options_of(v);
-    size_t ids = (size_t)(options.micro_batches * options.sequences * options.length);
+    size_t ids = (size_t)(options.gradient_accumulation_steps * options.micro_batch_size *
+                          options.seq_length);
     int32_t *tokens = calloc(ids, sizeof *tokens), *labels = calloc(ids, sizeof *labels);
     comm_group *group = comm_threads_group(r->world, r->rank);
     sifr_status status = model_from_config(&config, &model, &error);

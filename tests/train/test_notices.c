@@ -5,8 +5,8 @@
 
 static void assert_class(plan_settings s, const char *wanted) {
     char text[256];
-    s.sequences = 2;
-    if (s.micro_batches == 0) s.micro_batches = 6;
+    s.micro_batch_size = 2;
+    if (s.gradient_accumulation_steps == 0) s.gradient_accumulation_steps = 6;
     train_bits_class(&s, text, sizeof text);
     assert_string_equal(text, wanted);
 }
@@ -18,7 +18,8 @@ static void classes_of_bits(void **state) {
     assert_class((plan_settings){.world_size = 1}, any);
     assert_class((plan_settings){.world_size = 4, .stage = 1}, any);
     assert_class((plan_settings){.world_size = 4, .stage = 3, .order = PLAN_UNIT}, any);
-    assert_class((plan_settings){.world_size = 3, .stage = 2, .micro_batches = 4}, any);
+    assert_class((plan_settings){.world_size = 3, .stage = 2, .gradient_accumulation_steps = 4},
+                 any);
     assert_class((plan_settings){.world_size = 3}, "reproducible with 3 ranks only: 3 is no power "
                                                    "of two");
     assert_class((plan_settings){.world_size = 4, .stage = 2},
@@ -27,10 +28,12 @@ static void classes_of_bits(void **state) {
     assert_class((plan_settings){.world_size = 1, .stage = 2}, any);
     assert_class((plan_settings){.world_size = 1, .sequential = true},
                  "reproducible with 1 rank only: gradient_order is sequential");
-    assert_class((plan_settings){.world_size = 2, .travel = DEVICE_BF16},
+    assert_class((plan_settings){.world_size = 2, .communication_data_type = DEVICE_BF16},
                  "reproducible with 2 ranks only: gradients are reduced in bf16 "
                  "(communication_data_type)");
-    assert_class((plan_settings){.world_size = 2, .travel = DEVICE_BF16, .gradients = DEVICE_BF16},
+    assert_class((plan_settings){.world_size = 2,
+                                 .communication_data_type = DEVICE_BF16,
+                                 .grad_accum_dtype = DEVICE_BF16},
                  any);
 }
 

@@ -140,10 +140,10 @@ static void fill_batch(rank_run *r, int step, int32_t *tokens, int32_t *labels) 
 static sifr_engine_options run_options(void) {
     sifr_engine_options options = sifr_engine_defaults();
     options.threads = 1;
-    options.length = LENGTH;
-    options.micro_batches = MICRO_BATCHES;
+    options.seq_length = LENGTH;
+    options.gradient_accumulation_steps = MICRO_BATCHES;
     options.zero_stage = 3;
-    options.travel = SIFR_BF16; /* the log counts what travels */
+    options.communication_data_type = SIFR_BF16; /* the log counts what travels */
     return options;
 }
 

@@ -21,15 +21,16 @@ static const char *settings_text(const plan_settings *s, char *out, size_t size)
     if (s->world_size > 1) {
         snprintf(stage, sizeof stage, "ZeRO stage %d, ", (int)s->stage);
         snprintf(overlap, sizeof overlap, ", overlap_comm %s",
-                 s->transfers.overlap_comm ? "true" : "false");
+                 s->zero.overlap_comm ? "true" : "false");
     }
-    if (s->recompute == PLAN_RECOMPUTE_AUTO && s->activation_bytes > 0)
+    if (s->recompute == PLAN_RECOMPUTE_AUTO && s->activation_memory > 0)
         snprintf(within, sizeof within, " within %s",
-                 base_format_bytes((uint64_t)s->activation_bytes, bytes));
-    snprintf(
-        out, size, "%smicro batch %lld, accumulation %d, recompute %s%s%s, step_order %s%s%s%s%s%s",
-        stage, (long long)s->sequences, (int)s->micro_batches, recomputes[s->recompute], within,
-        tiles, s->order == PLAN_UNIT ? "unit" : "batch", overlap, disk, slices, sums, kept);
+                 base_format_bytes((uint64_t)s->activation_memory, bytes));
+    snprintf(out, size,
+             "%smicro batch %lld, accumulation %d, recompute %s%s%s, step_order %s%s%s%s%s%s",
+             stage, (long long)s->micro_batch_size, (int)s->gradient_accumulation_steps,
+             recomputes[s->recompute], within, tiles, s->order == PLAN_UNIT ? "unit" : "batch",
+             overlap, disk, slices, sums, kept);
     return out;
 }
 
@@ -40,7 +41,7 @@ static sifr_status refuse(const cli_plan_report *r, const plan_outcome *least, p
     int64_t longest = 0;
     if (least->possible)
         BASE_TRY(plan_largest(search, &least->settings, plan_set_length, 1, 1,
-                              least->settings.length - 1, &longest, error));
+                              least->settings.seq_length - 1, &longest, error));
     if (longest > 0)
         snprintf(shorter, sizeof shorter, "; with it --seq-length %lld fits", (long long)longest);
     if (r->search.disk_bytes) snprintf(on_disk, sizeof on_disk, ", and %s", cli_plan_disk(r, disk));
@@ -85,18 +86,20 @@ static sifr_status adopt_tiers(sifr_config *config, const plan_settings *s, sifr
 /* The keys of "sifr" that give a batch size may be in the config as well; all say the same. */
 static sifr_status adopt(sifr_config *config, const plan_settings *s, int64_t world_size,
                          sifr_error *error) {
-    const char *overlap = s->transfers.overlap_comm ? "true" : "false";
+    const char *overlap = s->zero.overlap_comm ? "true" : "false";
     if (world_size > 1 || s->offload.parameters == PLAN_NVME)
         BASE_TRY(set(config, "zero_optimization.stage", s->stage, NULL, error));
     if (world_size > 1) BASE_TRY(set(config, "zero_optimization.overlap_comm", 0, overlap, error));
-    BASE_TRY(set(config, "train_micro_batch_size_per_gpu", s->sequences, NULL, error));
-    BASE_TRY(set(config, "sifr.per_device_train_batch_size", s->sequences, NULL, error));
-    BASE_TRY(set(config, "gradient_accumulation_steps", s->micro_batches, NULL, error));
-    BASE_TRY(set(config, "sifr.gradient_accumulation_steps", s->micro_batches, NULL, error));
+    BASE_TRY(set(config, "train_micro_batch_size_per_gpu", s->micro_batch_size, NULL, error));
+    BASE_TRY(set(config, "sifr.per_device_train_batch_size", s->micro_batch_size, NULL, error));
+    BASE_TRY(
+        set(config, "gradient_accumulation_steps", s->gradient_accumulation_steps, NULL, error));
+    BASE_TRY(set(config, "sifr.gradient_accumulation_steps", s->gradient_accumulation_steps, NULL,
+                 error));
     BASE_TRY(adopt_tiers(config, s, error));
     bool within = s->recompute == PLAN_RECOMPUTE_AUTO;
     if (within || config_gives(config, "sifr.activation_memory"))
-        BASE_TRY(set(config, "sifr.activation_memory", s->activation_bytes, within ? NULL : "auto",
+        BASE_TRY(set(config, "sifr.activation_memory", s->activation_memory, within ? NULL : "auto",
                      error));
     BASE_TRY(set(config, "sifr.recompute", 0, recomputes[s->recompute], error));
     BASE_TRY(set(config, "sifr.tile_tokens", s->tile_tokens, NULL, error));

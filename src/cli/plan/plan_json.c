@@ -41,18 +41,19 @@ static json_t *time_json(const plan_prediction *p) {
 
 static json_t *outcome_json(const plan_outcome *o) {
     const plan_settings *s = &o->settings;
-    return json_pack(
-        "{s:i, s:I, s:i, s:s, s:o, s:s, s:b, s:b, s:b, s:b, s:o, s:I, s:o, s:b}", "zero_stage",
-        s->stage, "micro_batch_size", (json_int_t)s->sequences, "gradient_accumulation_steps",
-        s->micro_batches, "recompute", recompute_name(s->recompute), "activation_memory",
-        s->activation_bytes ? json_integer((json_int_t)s->activation_bytes) : json_null(),
-        "step_order", order_name(s->order), "overlap_comm", (int)s->transfers.overlap_comm,
-        "optimizer_on_disk", (int)(s->offload.moments == PLAN_NVME), "parameters_on_disk",
-        (int)(s->offload.parameters == PLAN_NVME), "gradients_on_disk",
-        (int)(s->offload.gradients == PLAN_NVME), "peak_bytes",
-        o->possible ? json_integer((json_int_t)o->total_bytes) : json_null(), "nvme_bytes",
-        (json_int_t)o->nvme_bytes, "predicted",
-        o->possible ? time_json(&o->predicted) : json_null(), "fits", (int)o->fits);
+    return json_pack("{s:i, s:I, s:i, s:s, s:o, s:s, s:b, s:b, s:b, s:b, s:o, s:I, s:o, s:b}",
+                     "zero_stage", s->stage, "micro_batch_size", (json_int_t)s->micro_batch_size,
+                     "gradient_accumulation_steps", s->gradient_accumulation_steps, "recompute",
+                     recompute_name(s->recompute), "activation_memory",
+                     s->activation_memory ? json_integer((json_int_t)s->activation_memory)
+                                          : json_null(),
+                     "step_order", order_name(s->order), "overlap_comm", (int)s->zero.overlap_comm,
+                     "optimizer_on_disk", (int)(s->offload.moments == PLAN_NVME),
+                     "parameters_on_disk", (int)(s->offload.parameters == PLAN_NVME),
+                     "gradients_on_disk", (int)(s->offload.gradients == PLAN_NVME), "peak_bytes",
+                     o->possible ? json_integer((json_int_t)o->total_bytes) : json_null(),
+                     "nvme_bytes", (json_int_t)o->nvme_bytes, "predicted",
+                     o->possible ? time_json(&o->predicted) : json_null(), "fits", (int)o->fits);
 }
 
 static json_t *stages_json(const cli_plan_report *r) {
@@ -172,12 +173,13 @@ static json_t *report_json(const cli_plan_report *r) {
         s->peak_instruction, "instructions", (json_int_t)s->instruction_count, "units", units,
         "product_operations", plan_operations(s), "parameters",
         (json_int_t)sifr_model_parameters(r->model), "precision",
-        device_dtype_name(settings->dtype), "micro_batch_size", (json_int_t)settings->sequences,
-        "gradient_accumulation_steps", settings->micro_batches, "seq_length",
-        (json_int_t)settings->length, "step_order", order_name(settings->order), "recompute",
-        recompute_name(settings->recompute), "tile_tokens", (json_int_t)settings->tile_tokens,
-        "world_size", settings->world_size, "rank", settings->rank, "zero_stage", settings->stage,
-        "fits", (int)(r->too_large.status == SIFR_OK), "wire", wire_json(&r->own), "predicted",
+        device_dtype_name(settings->dtype), "micro_batch_size",
+        (json_int_t)settings->micro_batch_size, "gradient_accumulation_steps",
+        settings->gradient_accumulation_steps, "seq_length", (json_int_t)settings->seq_length,
+        "step_order", order_name(settings->order), "recompute", recompute_name(settings->recompute),
+        "tile_tokens", (json_int_t)settings->tile_tokens, "world_size", settings->world_size,
+        "rank", settings->rank, "zero_stage", settings->stage, "fits",
+        (int)(r->too_large.status == SIFR_OK), "wire", wire_json(&r->own), "predicted",
         time_json(&r->own.predicted), "machine", machine_json(r), "nvme", away_json(s, PLAN_NVME));
 }
 

@@ -41,9 +41,9 @@ static void print_run(const cli_plan_report *r) {
         snprintf(tiles, sizeof tiles, ", tiles of %lld tokens", (long long)settings->tile_tokens);
     printf(
         "step         %d x %lld sequences of %lld tokens, step_order %s, gradient_order %s%s%s\n",
-        settings->micro_batches, (long long)settings->sequences, (long long)settings->length,
-        order_name(settings->order), settings->sequential ? "sequential" : "tree",
-        recomputes[settings->recompute], tiles);
+        settings->gradient_accumulation_steps, (long long)settings->micro_batch_size,
+        (long long)settings->seq_length, order_name(settings->order),
+        settings->sequential ? "sequential" : "tree", recomputes[settings->recompute], tiles);
     if (r->choice.seconds[0] > 0)
         printf("auto         %s\n", engine_order_text(&r->choice, order, sizeof order));
     printf("schedule     %s instructions, %.4g operations in products\n",
@@ -267,8 +267,8 @@ static void print_changes(const cli_plan_report *r) {
     char name[256];
     const plan_settings *own = &r->own.settings;
     puts("");
-    print_largest("micro batch", r->largest_sequences, own->sequences);
-    print_largest("seq_length", r->largest_length, own->length);
+    print_largest("micro batch", r->largest_sequences, own->micro_batch_size);
+    print_largest("seq_length", r->largest_length, own->seq_length);
     print_positions(r->largest_length, r->model_config.max_position_embeddings);
     printf("\n%-68s %10s %11s\n", "with one setting otherwise", "a rank", "a step");
     print_change(r, "as it is", &r->own);

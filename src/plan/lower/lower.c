@@ -84,7 +84,7 @@ static sifr_status backward_unit(lower_state *state, int32_t unit, sifr_error *e
  * of one length, but for the last ones, which may be shorter by one. */
 static int32_t segment_start(const lower_state *state, int32_t unit) {
     const plan_settings *settings = &state->s->settings;
-    int32_t inner = (int32_t)state->model->unit_count - 2, segments = settings->checkpoints;
+    int32_t inner = (int32_t)state->model->unit_count - 2, segments = settings->number_checkpoints;
     if (settings->recompute != PLAN_RECOMPUTE_UNIT || segments == 0 || segments >= inner)
         return unit;
     int32_t length = inner / segments, longer = inner % segments, first = 1;
@@ -120,7 +120,7 @@ static sifr_status recompute_segment(lower_state *state, int32_t last, int32_t m
 
 static sifr_status lower_step(lower_state *state, sifr_error *error) {
     const plan_settings *settings = &state->s->settings;
-    int32_t units = (int32_t)state->model->unit_count, k = settings->micro_batches;
+    int32_t units = (int32_t)state->model->unit_count, k = settings->gradient_accumulation_steps;
     bool training = settings->mode == PLAN_TRAIN;
     bool by_unit = settings->order == PLAN_UNIT;
     /* Both orders run the same two loops, one inside the other. */
@@ -177,12 +177,13 @@ static sifr_status add_permanent(lower_state *state, sifr_error *error) {
         BASE_TRY(
             plan_add_buffer(s, PLAN_MOMENTS, moment, u, 1, true, &s->second_moments[u], error));
     }
-    int64_t positions = settings->mode == PLAN_GENERATE ? settings->cache_length : settings->length;
+    int64_t positions =
+        settings->mode == PLAN_GENERATE ? settings->cache_length : settings->seq_length;
     for (size_t t = 0; t < model->table_count; t++) {
         BASE_TRY(plan_add_buffer(s, PLAN_CONSTANTS, positions * model->tables[t].head_dim * 4, -1,
                                  (int32_t)t, true, &s->tables[t], error));
     }
-    for (int32_t j = 0; j < settings->micro_batches; j++) {
+    for (int32_t j = 0; j < settings->gradient_accumulation_steps; j++) {
         int64_t ids = state->tokens * 4;
         BASE_TRY(plan_add_buffer(s, PLAN_INPUTS, ids, -1, j, true, &s->tokens[j], error));
         BASE_TRY(plan_add_buffer(s, PLAN_INPUTS, ids, -1, j, true, &s->labels[j], error));
@@ -215,7 +216,7 @@ static sifr_status allocate(lower_state *state, sifr_error *error) {
     plan_schedule *s = state->s;
     const sifr_model *model = state->model;
     size_t units = model->unit_count, values = model->value_count, nodes = model->node_count;
-    size_t k = (size_t)s->settings.micro_batches;
+    size_t k = (size_t)s->settings.gradient_accumulation_steps;
     size_t sets = s->settings.order == PLAN_UNIT ? k : 1;
     BASE_TRY(base_alloc(units, sizeof *s->parameters, &s->parameters, error));
     BASE_TRY(base_alloc(units, sizeof *s->masters, &s->masters, error));
@@ -300,8 +301,8 @@ static sifr_status check_settings(const sifr_model *model, const device *dev,
         return base_fail(error, SIFR_USAGE,
                          "freeze: every weight is frozen, nothing is left to train");
     }
-    bool counts = settings->sequences >= 1 && settings->length >= 1 &&
-                  settings->micro_batches >= 1 && settings->world_size >= 1;
+    bool counts = settings->micro_batch_size >= 1 && settings->seq_length >= 1 &&
+                  settings->gradient_accumulation_steps >= 1 && settings->world_size >= 1;
     bool type = settings->dtype == DEVICE_FP32 || settings->dtype == DEVICE_BF16 ||
                 settings->dtype == DEVICE_FP16;
     if (!counts || !type) {
@@ -312,12 +313,12 @@ static sifr_status check_settings(const sifr_model *model, const device *dev,
     for (size_t v = 0; v < model->value_count; v++) {
         largest = base_max_i64(largest, model->values[v].columns);
     }
-    if (!base_mul_i64(settings->sequences, settings->length, &tokens) || tokens > INT32_MAX ||
-        !base_mul_i64(tokens, largest * 8, &bytes) || bytes > INT64_MAX / 1024 ||
-        settings->cache_length > INT32_MAX) {
+    if (!base_mul_i64(settings->micro_batch_size, settings->seq_length, &tokens) ||
+        tokens > INT32_MAX || !base_mul_i64(tokens, largest * 8, &bytes) ||
+        bytes > INT64_MAX / 1024 || settings->cache_length > INT32_MAX) {
         return base_fail(error, SIFR_USAGE,
                          "plan: a micro batch of %lld sequences of %lld tokens is too large",
-                         (long long)settings->sequences, (long long)settings->length);
+                         (long long)settings->micro_batch_size, (long long)settings->seq_length);
     }
     if (settings->tile_tokens < 0 || settings->tile_tokens % DEVICE_TOKEN_CHUNK) {
         return base_fail(
@@ -328,7 +329,8 @@ static sifr_status check_settings(const sifr_model *model, const device *dev,
     }
     BASE_TRY(check_host_tier(dev, settings, error));
     /* Forward and backward of every op are instructions. */
-    if ((double)model->node_count * 2 * settings->micro_batches > PLAN_INSTRUCTION_LIMIT) {
+    if ((double)model->node_count * 2 * settings->gradient_accumulation_steps >
+        PLAN_INSTRUCTION_LIMIT) {
         return base_fail(error, SIFR_USAGE,
                          "schedule: a step of more than %d instructions is not built; lower "
                          "gradient_accumulation_steps, or the model's layers",
@@ -339,7 +341,7 @@ static sifr_status check_settings(const sifr_model *model, const device *dev,
         if (!model_numbers_rows(node, model->positions)) continue;
         const model_weight *w = &model->weights[node->w[0]];
         int64_t wanted =
-            settings->mode == PLAN_GENERATE ? settings->cache_length : settings->length;
+            settings->mode == PLAN_GENERATE ? settings->cache_length : settings->seq_length;
         if (wanted > w->rows) {
             return base_fail(error, SIFR_USAGE,
                              "sequence length %lld: the model has learned positions for %lld only "
@@ -408,7 +410,7 @@ sifr_status lower_list(const sifr_model *model, device *dev, const plan_settings
     s->settings = *settings;
     lower_state state = {.s = s,
                          .model = model,
-                         .tokens = settings->sequences * settings->length,
+                         .tokens = settings->micro_batch_size * settings->seq_length,
                          .element = device_dtype_bytes(settings->dtype),
                          .micro_batch = -1,
                          .kept = kept};

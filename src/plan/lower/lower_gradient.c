@@ -36,7 +36,7 @@ static void tree(lower_state *state, int32_t first, int32_t count, int32_t slot)
 /* Ranks add their micro batches before a rank adds its own: a sum for each is needed. */
 static bool each_is_reduced(const plan_settings *settings) {
     return settings->world_size > 1 && settings->stage >= 2 && settings->order == PLAN_BATCH &&
-           settings->micro_batches > 1;
+           settings->gradient_accumulation_steps > 1;
 }
 
 /* The use of `owner`'s weights by `unit`; a new one where there is none yet. */
@@ -65,12 +65,12 @@ static void note_trained(lower_state *state, int32_t node) {
 sifr_status lower_plan_sums(lower_state *state, sifr_error *error) {
     const sifr_model *model = state->model;
     const plan_settings *settings = &state->s->settings;
-    int32_t k = settings->micro_batches, ignored;
+    int32_t k = settings->gradient_accumulation_steps, ignored;
     size_t room = 0;
     BASE_TRY(base_alloc((size_t)k, sizeof *state->slot_of, &state->slot_of, error));
     BASE_TRY(base_alloc((size_t)k, sizeof *state->sums, &state->sums, error));
     state->slots = 1;
-    state->sum_type = plan_narrow_gradients(settings) ? settings->gradients : DEVICE_FP32;
+    state->sum_type = plan_narrow_gradients(settings) ? settings->grad_accum_dtype : DEVICE_FP32;
     if (!settings->sequential) {
         tree(state, 0, k, 0);
     } else if (each_is_reduced(settings) || state->sum_type != DEVICE_FP32) {

@@ -61,7 +61,7 @@ lower_operand lower_locate(const lower_state *state, int32_t value) {
     case MODEL_VALUE_TABLE:
         out.buffer = s->tables[v->table];
         out.matrix.rows =
-            s->settings.mode == PLAN_GENERATE ? s->settings.cache_length : s->settings.length;
+            s->settings.mode == PLAN_GENERATE ? s->settings.cache_length : s->settings.seq_length;
         break;
     case MODEL_VALUE_ACTIVATION:
         if (v->base >= 0) {
@@ -94,8 +94,8 @@ device_attributes lower_attributes(const lower_state *state, const model_node *n
     const plan_settings *settings = &state->s->settings;
     bool cached = settings->mode == PLAN_GENERATE;
     device_attributes attributes = node->attributes;
-    model_extent extent = {.sequences = settings->sequences,
-                           .length = cached ? settings->cache_length : settings->length,
+    model_extent extent = {.sequences = settings->micro_batch_size,
+                           .length = cached ? settings->cache_length : settings->seq_length,
                            .whole = state->part.region >= 0 ? state->tokens : 0,
                            .training = settings->mode == PLAN_TRAIN};
     if (node->op->complete) node->op->complete(&attributes, &extent);

@@ -328,7 +328,7 @@ static void release(defer_state *d) {
  * writes. */
 bool plan_may_delay_update(const plan_schedule *s) {
     const plan_offload *f = &s->settings.offload;
-    if (s->settings.mode != PLAN_TRAIN || !f->read_ahead || !f->write_behind) return false;
+    if (s->settings.mode != PLAN_TRAIN || !f->pipeline_read || !f->pipeline_write) return false;
     if (plan_parameters_away(s)) return false;
     return plan_is_away_tier(s, f->masters) || plan_is_away_tier(s, f->moments);
 }

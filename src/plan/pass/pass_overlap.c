@@ -23,7 +23,7 @@ typedef enum overlap_kind {
 typedef struct overlap_state {
     plan_schedule *s;
     plan_list old;
-    const plan_transfers *transfers;
+    const sifr_zero_options *transfers;
     bool *started;              /* by old instruction: a gather that was moved forward */
     int32_t *last_use;          /* by buffer: old instruction, of gathered parameters */
     bool *used;                 /* by buffer: gathered parameters that were used */
@@ -80,8 +80,8 @@ static sifr_status wait_before(overlap_state *o, const plan_instruction *in, sif
  * under way holds a unit's whole gradient, so one is enough. */
 static sifr_status make_room(overlap_state *o, overlap_kind kind, int64_t elements,
                              sifr_error *error) {
-    int64_t limits[OVERLAP_KINDS] = {INT64_MAX, o->transfers->allgather_bucket,
-                                     o->transfers->reduce_bucket};
+    int64_t limits[OVERLAP_KINDS] = {INT64_MAX, o->transfers->allgather_bucket_size,
+                                     o->transfers->reduce_bucket_size};
     size_t most = kind == OVERLAP_REDUCE && o->s->settings.stage >= 2 ? 1 : FLIGHT, count = 0;
     int64_t room = limits[kind] - elements;
     for (size_t p = o->pending_count; p-- > 0;) {
@@ -101,7 +101,8 @@ static sifr_status put(overlap_state *o, const plan_instruction *in, sifr_error 
         overlap_kind kind = kind_of(o, in, o->old.operands);
         BASE_TRY(make_room(o, kind, elements_of(o, in), error));
         if (kind == OVERLAP_AHEAD) o->ahead += elements_of(o, in), o->live += elements_of(o, in);
-        if (kind == OVERLAP_REDUCE) at_once |= elements_of(o, in) > o->transfers->reduce_bucket;
+        if (kind == OVERLAP_REDUCE)
+            at_once |= elements_of(o, in) > o->transfers->reduce_bucket_size;
         o->pending[o->pending_count++] = (int32_t)o->s->instruction_count;
     }
     BASE_TRY(plan_add_operands(o->s, &o->old, in, &operands, error));
@@ -111,14 +112,15 @@ static sifr_status put(overlap_state *o, const plan_instruction *in, sifr_error 
 
 /* Stage 3: starts the gathers to come, while few enough are ahead of their use. */
 static sifr_status gather_ahead(overlap_state *o, sifr_error *error) {
-    const plan_transfers *t = o->transfers;
-    while (t->overlap_comm && o->ahead < t->prefetch_bucket) {
+    const sifr_zero_options *t = o->transfers;
+    while (t->overlap_comm && o->ahead < t->prefetch_bucket_size) {
         const plan_instruction *in = NULL;
         for (; o->next < o->old.count; o->next++) {
             in = &o->old.instructions[o->next];
             if (!o->started[o->next] && plan_is_gather_for_use(o->s, &o->old, in)) break;
         }
-        if (o->next == o->old.count || o->live + elements_of(o, in) > t->max_live) return SIFR_OK;
+        if (o->next == o->old.count || o->live + elements_of(o, in) > t->max_live_parameters)
+            return SIFR_OK;
         o->started[o->next] = true;
         BASE_TRY(put(o, in, error));
     }
@@ -177,7 +179,7 @@ static void find_last_uses(overlap_state *o) {
 
 sifr_status plan_pass_overlap(plan_schedule *s, sifr_error *error) {
     if (s->settings.world_size == 1) return SIFR_OK;
-    overlap_state o = {.s = s, .transfers = &s->settings.transfers};
+    overlap_state o = {.s = s, .transfers = &s->settings.zero};
     size_t count = s->instruction_count, buffers = s->buffer_count;
     sifr_status status;
     BASE_TRY_GOTO(status, base_alloc(count, sizeof *o.started, &o.started, error), done);

@@ -53,7 +53,7 @@ static bool is_final(const zero_state *z, int32_t buffer) {
 static sifr_status emit_narrow(zero_state *z, int32_t buffer, int32_t micro_batch, int32_t *out,
                                sifr_error *error) {
     plan_schedule *s = z->s;
-    device_dtype dtype = s->settings.travel;
+    device_dtype dtype = s->settings.communication_data_type;
     int32_t unit = s->buffers[buffer].unit;
     int64_t elements = s->unit_elements[unit];
     plan_instruction in = {.action = PLAN_ADD,
@@ -82,7 +82,7 @@ static sifr_status emit_reduce(zero_state *z, int32_t buffer, int32_t micro_batc
     int32_t unit = s->buffers[buffer].unit, slice = buffer, from = buffer;
     int64_t elements = slice_elements(z, unit), sum = sum_bytes(z);
     int64_t offset = z->rank * elements * sum;
-    bool narrow = sum == 4 && device_dtype_bytes(s->settings.travel) == 2;
+    bool narrow = sum == 4 && device_dtype_bytes(s->settings.communication_data_type) == 2;
     if (narrow) BASE_TRY(emit_narrow(z, buffer, micro_batch, &from, error));
     if (z->stage >= 2) {
         offset = 0;
@@ -279,7 +279,7 @@ static sifr_status rewrite(zero_state *z, sifr_error *error) {
  * rank what is not away. */
 static void find_whole(zero_state *z) {
     const plan_schedule *s = z->s;
-    int64_t room = s->settings.transfers.model_persistence;
+    int64_t room = s->settings.zero.model_persistence_threshold;
     for (size_t u = 0; u < s->model->unit_count; u++) {
         z->whole[u] = z->stage < 3 || plan_persists(s, (int32_t)u, &room);
         if (z->ranks == 1) z->whole[u] = !plan_is_away(s, s->parameters[u]);
@@ -343,7 +343,7 @@ void plan_calls(const plan_schedule *s, int64_t *gathers, int64_t *reductions) {
 }
 
 bool plan_narrow_gradients(const plan_settings *settings) {
-    return device_dtype_bytes(settings->gradients) == 2;
+    return device_dtype_bytes(settings->grad_accum_dtype) == 2;
 }
 
 bool plan_has_masters(const plan_settings *settings) {
@@ -357,5 +357,5 @@ device_dtype plan_moment_type(const plan_settings *settings) {
 int32_t plan_global_micro_batch(const plan_settings *settings, int32_t rank, int32_t micro_batch) {
     bool across_first = settings->stage >= 2 && settings->order == PLAN_BATCH;
     return across_first ? micro_batch * settings->world_size + rank
-                        : rank * settings->micro_batches + micro_batch;
+                        : rank * settings->gradient_accumulation_steps + micro_batch;
 }

@@ -58,7 +58,7 @@ static int64_t delivered(const plan_schedule *s, const plan_instruction *i, int 
     case PLAN_NORM: /* partial sums of squares, where ranks have slices, and losses */
         *calls = s->all_squares >= 0 ? 2 : 1;
         return ((s->all_squares >= 0 ? s->square_count / settings->world_size : 0) +
-                settings->micro_batches) *
+                settings->gradient_accumulation_steps) *
                (int64_t)sizeof(double) * others * training;
     default:
         return 0;

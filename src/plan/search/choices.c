@@ -58,7 +58,7 @@ static void set_tiles(plan_settings *s, int32_t value) {
 }
 
 static bool has_tiles(const plan_settings *s) {
-    return s->recompute != PLAN_RECOMPUTE_NONE && s->sequences * s->length > TILE;
+    return s->recompute != PLAN_RECOMPUTE_NONE && s->micro_batch_size * s->seq_length > TILE;
 }
 
 static int32_t get_order(const plan_settings *s) {
@@ -70,7 +70,7 @@ static void set_order(plan_settings *s, int32_t value) {
 }
 
 static bool accumulates(const plan_settings *s) {
-    return s->micro_batches > 1;
+    return s->gradient_accumulation_steps > 1;
 }
 
 static int32_t get_sequential(const plan_settings *s) {
@@ -131,7 +131,7 @@ static int32_t get_sums(const plan_settings *s) {
 }
 
 static void set_sums(plan_settings *s, int32_t value) {
-    s->gradients = value ? s->dtype : DEVICE_FP32;
+    s->grad_accum_dtype = value ? s->dtype : DEVICE_FP32;
 }
 
 static bool is_bf16(const plan_settings *s) {
@@ -144,7 +144,7 @@ static int32_t get_masters(const plan_settings *s) {
 
 /* With gradients, as the key says. */
 static void set_masters(plan_settings *s, int32_t value) {
-    s->master_type = s->gradients = value ? s->dtype : DEVICE_FP32;
+    s->master_type = s->grad_accum_dtype = value ? s->dtype : DEVICE_FP32;
 }
 
 /* Without master weights the type of the sums is no choice. */
@@ -200,7 +200,7 @@ void plan_choose(const plan_search *search, plan_settings *settings, size_t inde
     choices[index].set(settings, value);
     if (settings->stage < 3) settings->offload.parameters = PLAN_DEVICE;
     if (!may_offload_gradients(settings)) settings->offload.gradients = PLAN_DEVICE;
-    if (search->overlap_by_stage) settings->transfers.overlap_comm = settings->stage == 3;
+    if (search->overlap_by_stage) settings->zero.overlap_comm = settings->stage == 3;
 }
 
 static void append(char *out, size_t size, const char *text) {
@@ -226,10 +226,11 @@ const char *plan_describe_change(const plan_search *search, const plan_settings 
         snprintf(text, sizeof text, "%s %s", row->key, row->values[value]);
         append(out, size, text);
     }
-    if (to->sequences != from->sequences || to->micro_batches != from->micro_batches) {
+    if (to->micro_batch_size != from->micro_batch_size ||
+        to->gradient_accumulation_steps != from->gradient_accumulation_steps) {
         snprintf(text, sizeof text,
                  "train_micro_batch_size_per_gpu %lld with gradient_accumulation_steps %d",
-                 (long long)to->sequences, (int)to->micro_batches);
+                 (long long)to->micro_batch_size, (int)to->gradient_accumulation_steps);
         append(out, size, text);
     }
     return out;

@@ -35,15 +35,15 @@ static void add_choices(neighbour_list *list) {
 
 static void add_size(neighbour_list *list, int64_t share, int64_t sequences) {
     plan_settings settings = *list->from;
-    settings.sequences = sequences;
-    settings.micro_batches = (int32_t)(share / sequences);
+    settings.micro_batch_size = sequences;
+    settings.gradient_accumulation_steps = (int32_t)(share / sequences);
     add(list, &settings, false);
 }
 
 /* The next smaller and the next larger micro batch of the same global batch. */
 static void add_sizes(neighbour_list *list) {
-    int64_t share = list->from->sequences * list->from->micro_batches;
-    int64_t below = list->from->sequences - 1, above = list->from->sequences + 1;
+    int64_t share = list->from->micro_batch_size * list->from->gradient_accumulation_steps;
+    int64_t below = list->from->micro_batch_size - 1, above = list->from->micro_batch_size + 1;
     while (below > 0 && share % below) below--;
     while (above <= share && share % above) above++;
     if (below > 0) add_size(list, share, below);
@@ -72,7 +72,7 @@ sifr_status plan_between(plan_search *search, const plan_settings *from, plan_ou
     }
     *is_between = !fits[PLAN_RECOMPUTE_NONE] && fits[PLAN_RECOMPUTE_UNIT];
     settings.recompute = PLAN_RECOMPUTE_AUTO;
-    settings.activation_bytes = 0;
+    settings.activation_memory = 0;
     if (*is_between) status = plan_try(&fixed, &settings, out, error);
     search->tried = fixed.tried;
     search->lowered = fixed.lowered;

@@ -41,7 +41,7 @@ sifr_status plan_assess(const plan_search *search, const plan_schedule *s, plan_
 
 void plan_limit(const plan_search *search, plan_settings *settings) {
     if (settings->recompute != PLAN_RECOMPUTE_AUTO) return;
-    settings->room_bytes = settings->activation_bytes > 0 ? 0 : search->room_bytes;
+    settings->room_bytes = settings->activation_memory > 0 ? 0 : search->room_bytes;
 }
 
 /* Makes *s of settings; NULL where no such step can be planned. */
@@ -49,7 +49,7 @@ static sifr_status lower(plan_search *search, const plan_settings *settings, pla
                          sifr_error *error) {
     sifr_error why = {0};
     *s = NULL;
-    search->lowered += settings->micro_batches;
+    search->lowered += settings->gradient_accumulation_steps;
     sifr_status status = plan_lower(search->model, search->dev, settings, s, &why);
     if (status == SIFR_OK || status == SIFR_USAGE) return SIFR_OK;
     return base_fail(error, status, "%s", why.message);
@@ -67,8 +67,8 @@ static sifr_status try_least(plan_search *search, const plan_settings *settings,
     if (!s) return SIFR_OK;
     take_size(search, s, out);
     plan_free(s);
-    if (settings->activation_bytes == 0) return SIFR_OK;
-    out->fits &= out->largest_bytes[PLAN_ACTIVATIONS] <= settings->activation_bytes;
+    if (settings->activation_memory == 0) return SIFR_OK;
+    out->fits &= out->largest_bytes[PLAN_ACTIVATIONS] <= settings->activation_memory;
     *enough = !out->fits;
     return SIFR_OK;
 }
@@ -106,7 +106,7 @@ static sifr_status try_any(plan_search *search, const plan_settings *settings, p
     double seconds[2];
     plan_settings one = *settings;
     if (search->any_order) one.order = PLAN_BATCH;
-    if (!search->any_order || settings->micro_batches == 1)
+    if (!search->any_order || settings->gradient_accumulation_steps == 1)
         return try_order(search, &one, priced, out, error);
     for (int o = 0; o < 2; o++) {
         one.order = (plan_order)o;
@@ -139,11 +139,11 @@ sifr_status plan_try_size(plan_search *search, const plan_settings *settings, pl
 }
 
 void plan_set_sequences(plan_settings *settings, int64_t value) {
-    settings->sequences = value;
+    settings->micro_batch_size = value;
 }
 
 void plan_set_length(plan_settings *settings, int64_t value) {
-    settings->length = value;
+    settings->seq_length = value;
 }
 
 /* What a search for the largest value knows: everything up to `fits` does, from `too_large` on
@@ -223,7 +223,7 @@ static sifr_status may_fit_by_unit(plan_search *search, const plan_settings *set
                                    plan_setter *set, int64_t value, bool *out, sifr_error *error) {
     plan_settings few = *settings;
     plan_outcome outcome;
-    if (few.micro_batches > PLAN_FEW) few.micro_batches = PLAN_FEW;
+    if (few.gradient_accumulation_steps > PLAN_FEW) few.gradient_accumulation_steps = PLAN_FEW;
     set(&few, value);
     BASE_TRY(try_any(search, &few, PRICE_NONE, &outcome, error));
     *out = outcome.fits;
@@ -236,7 +236,7 @@ sifr_status plan_largest(plan_search *search, const plan_settings *settings, pla
     plan_settings one = *settings;
     plan_search fixed = *search;
     int64_t end = last + 1;
-    bool orders = search->any_order && settings->micro_batches > 1;
+    bool orders = search->any_order && settings->gradient_accumulation_steps > 1;
     fixed.any_order = false;
     if (orders) one.order = PLAN_BATCH; /* which keeps less; the other one may still go further */
     sifr_status status = find_largest(&fixed, &one, set, near, first, end, out, error);
