@@ -54,7 +54,18 @@ typedef struct config_optimizer {
     bool decoupled; /* true: AdamW; false: weight decay is added to the gradient (L2) */
 } config_optimizer;
 
-/* `operations`: bit 1 << comm_operation for each that is logged. */
+/* tile_tokens is a multiple of this: DEVICE_TOKEN_CHUNK, which config may not include. */
+enum { CONFIG_TOKEN_CHUNK = 1024 };
+
+/* Operations that can be logged; in the order of comm_operation. */
+typedef enum config_operation {
+    CONFIG_ALL_GATHER,
+    CONFIG_REDUCE_SCATTER,
+    CONFIG_CONTROL,
+    CONFIG_OPERATIONS
+} config_operation;
+
+/* `operations`: bit 1 << config_operation for each that is logged. */
 typedef struct config_comms_logger {
     bool enabled, verbose;
     uint32_t operations;

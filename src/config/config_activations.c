@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "config/config_private.h"
-#include "device/device.h"
 
 #define ACTIVATIONS "activation_checkpointing."
 #define RECOMPUTE "sifr.recompute"
@@ -52,11 +51,11 @@ static sifr_status check_tiles(const sifr_config *config, sifr_error *error) {
     static const char *const path = "sifr.tile_tokens";
     int64_t tokens = config_setting_int(config, path);
     char where[300];
-    if (tokens % DEVICE_TOKEN_CHUNK == 0) return SIFR_OK;
+    if (tokens % CONFIG_TOKEN_CHUNK == 0) return SIFR_OK;
     return base_fail(error, SIFR_USAGE,
                      "%s is %lld: tiles are whole chunks of %d tokens, in which gradients are "
                      "added; give a multiple of that, or 0",
-                     config_path_where(config, path, where), (long long)tokens, DEVICE_TOKEN_CHUNK);
+                     config_path_where(config, path, where), (long long)tokens, CONFIG_TOKEN_CHUNK);
 }
 
 static bool asks_for_recomputation(const sifr_config *config) {

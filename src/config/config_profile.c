@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "comm/comm.h"
 #include "config/config_private.h"
 
 /* DeepSpeed's names of what is done here by other means, too: an all-reduce is a reduce-scatter and
@@ -12,16 +11,16 @@ static const struct {
     const char *name;
     uint32_t operations;
 } operation_names[] = {
-    {"all_gather", 1U << COMM_ALL_GATHER},
-    {"all_gather_into_tensor", 1U << COMM_ALL_GATHER},
-    {"all_gather_coalesced", 1U << COMM_ALL_GATHER},
-    {"reduce_scatter", 1U << COMM_REDUCE_SCATTER},
-    {"reduce_scatter_tensor", 1U << COMM_REDUCE_SCATTER},
-    {"all_reduce", 1U << COMM_ALL_GATHER | 1U << COMM_REDUCE_SCATTER},
-    {"all_reduce_coalesced", 1U << COMM_ALL_GATHER | 1U << COMM_REDUCE_SCATTER},
-    {"control", 1U << COMM_CONTROL},
-    {"broadcast", 1U << COMM_CONTROL},
-    {"barrier", 1U << COMM_CONTROL},
+    {"all_gather", 1U << CONFIG_ALL_GATHER},
+    {"all_gather_into_tensor", 1U << CONFIG_ALL_GATHER},
+    {"all_gather_coalesced", 1U << CONFIG_ALL_GATHER},
+    {"reduce_scatter", 1U << CONFIG_REDUCE_SCATTER},
+    {"reduce_scatter_tensor", 1U << CONFIG_REDUCE_SCATTER},
+    {"all_reduce", 1U << CONFIG_ALL_GATHER | 1U << CONFIG_REDUCE_SCATTER},
+    {"all_reduce_coalesced", 1U << CONFIG_ALL_GATHER | 1U << CONFIG_REDUCE_SCATTER},
+    {"control", 1U << CONFIG_CONTROL},
+    {"broadcast", 1U << CONFIG_CONTROL},
+    {"barrier", 1U << CONFIG_CONTROL},
 };
 
 enum { NAMES = sizeof operation_names / sizeof *operation_names };
@@ -47,7 +46,7 @@ static sifr_status choose_operations(sifr_config *config, sifr_error *error) {
     for (size_t i = 0; i < json_array_size(names); i++)
         BASE_TRY(add_operation(config, json_string_value(json_array_get(names, i)), error));
     const json_t *all = config_setting_at(config, "comms_logger.prof_all")->value;
-    if (json_is_true(all)) config->comms_logger.operations = (1U << COMM_OPERATIONS) - 1;
+    if (json_is_true(all)) config->comms_logger.operations = (1U << CONFIG_OPERATIONS) - 1;
     return SIFR_OK;
 }
 

@@ -14,6 +14,12 @@ enum {
     PIECE = 256         /* of them exchanged at a time */
 };
 
+/* The config says which of them are logged. */
+_Static_assert((int)CONFIG_ALL_GATHER == COMM_ALL_GATHER &&
+                   (int)CONFIG_REDUCE_SCATTER == COMM_REDUCE_SCATTER &&
+                   (int)CONFIG_CONTROL == COMM_CONTROL && (int)CONFIG_OPERATIONS == COMM_OPERATIONS,
+               "operations have one order");
+
 typedef struct comms_call {
     int32_t row;
     float seconds;
