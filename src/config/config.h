@@ -167,7 +167,8 @@ typedef struct sifr_config {
     int64_t collective_timeout;      /* seconds; 0: none */
 
     /* Private to config_*.c. */
-    config_setting *settings; /* one for each row of the table; all strings above point into it */
+    config_setting *settings; /* one for each row of the table, and one for unknown paths; all
+                                 strings above point into it */
     char *name;               /* of the file, for messages */
     const char **data_list, **freeze_list;
     bool resolved;

@@ -6,7 +6,7 @@
 #include "config/config_private.h"
 
 config_setting *config_setting_at(const sifr_config *config, const char *path) {
-    size_t index = 0;
+    size_t index = config_key_count(); /* behind the rows: a setting that nobody gives */
     config_key_find(path, &index);
     return &config->settings[index];
 }
@@ -32,6 +32,13 @@ sifr_status config_setting_put(const sifr_config *config, const char *path, json
                                sifr_error *error, const char *note, ...) {
     config_setting *setting = config_setting_at(config, path);
     if (!value) return base_fail_alloc(error, sizeof(json_int_t));
+    if (setting == &config->settings[config_key_count()]) {
+        json_decref(value);
+        return base_fail(error, SIFR_FAILED,
+                         "%s is no key of the config, and is set by sifr: a defect of sifr; please "
+                         "report it",
+                         path);
+    }
     json_decref(setting->value);
     setting->value = value;
     va_list arguments;
@@ -70,7 +77,10 @@ char *config_setting_where(const sifr_config *config, size_t index, char *out, s
 }
 
 char *config_path_where(const sifr_config *config, const char *path, char out[300]) {
-    size_t index = 0;
-    config_key_find(path, &index);
+    size_t index;
+    if (!config_key_find(path, &index)) {
+        snprintf(out, 300, "%s", path);
+        return out;
+    }
     return config_setting_where(config, index, out, 300);
 }

@@ -13,7 +13,7 @@ enum { CONFIG_LIMIT = 16 << 20, CONFIG_PATH = 256 };
 
 sifr_status config_create(sifr_config *config, sifr_error *error) {
     memset(config, 0, sizeof *config);
-    return base_alloc(config_key_count(), sizeof *config->settings, &config->settings, error);
+    return base_alloc(config_key_count() + 1, sizeof *config->settings, &config->settings, error);
 }
 
 void config_free(sifr_config *config) {

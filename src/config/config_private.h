@@ -40,7 +40,8 @@ char *config_value_text(const json_t *value, char *out, size_t size);
 char *config_quote(const char *text, char *out, size_t size);
 bool config_value_equal(const json_t *a, const json_t *b);
 
-/* config_lookup.c: values by path. The path must be one of the table. */
+/* config_lookup.c: values by path. A path that is not in the table has
+ * no value, is not given, and cannot be set. */
 config_setting *config_setting_at(const sifr_config *config, const char *path);
 bool config_setting_given(const sifr_config *config, const char *path);    /* and not "auto" */
 double config_setting_number(const sifr_config *config, const char *path); /* 0 where none */

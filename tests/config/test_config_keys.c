@@ -162,10 +162,34 @@ static void flags_come_from_the_table(void **state) {
     assert_int_equal(count, found);
 }
 
+/* A path that is not in the table is not taken for the first row. */
+static void unknown_paths_have_no_value(void **state) {
+    (void)state;
+    static const char text[] = "{\"train_batch_size\": 32}";
+    sifr_config config;
+    sifr_error error;
+    char where[300];
+    assert_string_equal(config_key_at(0)->path, "train_batch_size");
+    assert_int_equal(config_create(&config, &error), SIFR_OK);
+    assert_int_equal(config_parse(&config, text, strlen(text), "ds.json", &error), SIFR_OK);
+    assert_int_equal(config_resolve(&config, 1, &error), SIFR_OK);
+    assert_true(config_gives(&config, "train_batch_size"));
+    assert_false(config_gives(&config, "train_batch_siz"));
+    assert_int_equal(config_setting_int(&config, "train_batch_siz"), 0);
+    assert_string_equal(config_path_where(&config, "train_batch_siz", where), "train_batch_siz");
+    assert_int_equal(
+        config_setting_put(&config, "train_batch_siz", json_integer(8), &error, "a test"),
+        SIFR_FAILED);
+    assert_non_null(strstr(error.message, "train_batch_siz is no key of the config"));
+    assert_int_equal(config_setting_int(&config, "train_batch_size"), 32);
+    config_free(&config);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_are_well_formed),
         cmocka_unit_test(known_names),
+        cmocka_unit_test(unknown_paths_have_no_value),
         cmocka_unit_test(flags_come_from_the_table),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
