@@ -241,4 +241,29 @@ typedef struct config_flag {
 /* The flag number `index`, from 0; false behind the last one. */
 bool config_flag_at(size_t index, config_flag *flag);
 
+/* A key that `sifr plan --fit` may choose, as its row says. */
+typedef enum config_fit_kind {
+    CONFIG_FIT_COUNT,
+    CONFIG_FIT_BYTES,
+    CONFIG_FIT_SWITCH,
+    CONFIG_FIT_WORD,
+    CONFIG_FIT_TIER /* on disk or not */
+} config_fit_kind;
+
+typedef struct config_fit {
+    const char *name; /* in the JSON */
+    const char *says; /* in the text, with %s for the value, unless it is a tier */
+    config_fit_kind kind;
+    char directory[96]; /* of a tier: the key of the directory that it needs */
+} config_fit;
+
+/* False where the row of this path does not say so. */
+bool config_fit_of(const char *path, config_fit *out);
+/* The path of the key number `index`, from 0; NULL behind the last one. */
+const char *config_fit_at(size_t index);
+
+/* Sets the key of this path, and each key that gives it its value: all say the same. */
+sifr_status config_choose(sifr_config *config, const char *path, const char *text,
+                          sifr_error *error) SIFR_MUST_CHECK;
+
 #endif

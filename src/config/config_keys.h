@@ -46,6 +46,8 @@ typedef struct config_key {
     const char *alias;    /* the new name; "" where the old one is dropped */
     const char *bool_means; /* the JSON object that `true` stands for */
     const char *over;       /* the DeepSpeed key that this one gives a value to */
+    const char *fit;        /* what `sifr plan --fit` may choose: its name in --fit --json */
+    const char *says;       /* and in its text: "recompute %s" */
     const char *flag;       /* the flag's name; the last part of the path for keys of "sifr" */
     const char *argument;   /* what --help calls its value */
     size_t field;           /* offset in sifr_config, plus one; 0: none */

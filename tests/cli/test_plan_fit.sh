@@ -132,6 +132,12 @@ grep -q '^chosen ' err || fail "what was chosen is not said"
 expect 0 $small --config ds.json --device-memory $limit --fit --json --output same.json
 cmp -s same.json fit.json || fail "with --json the config is another one"
 sed -n '/^  "config": {/,/^  }/p' out | sed '1s/.*/{/' >inside.json
+sed -n '/"chosen"/,/"as_given"/p' out >chosen.json
+for key in zero_stage micro_batch_size gradient_accumulation_steps recompute activation_memory \
+    tile_tokens step_order overlap_comm optimizer_on_disk parameters_on_disk gradients_on_disk \
+    activations_on_disk; do
+    grep -q "^    \"$key\": " chosen.json || fail "what was chosen lacks $key: $(cat chosen.json)"
+done
 chosen=$(sed -n '/"chosen"/,/"as_given"/s/.*"peak_bytes": \([0-9]*\).*/\1/p' out)
 expect 0 plan --config inside.json --machine machine.json --threads 2 --device-memory $limit --json
 [ "$(number peak_bytes)" = "$chosen" ] || fail "the object has another config than what it chose"

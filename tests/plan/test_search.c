@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "config/config.h"
 #include "plan/search/deepspeed.h"
 #include "support/search_case.h"
 
@@ -465,8 +466,30 @@ static void the_largest_layer(void **state) {
     search_case_end(&c);
 }
 
+/* What a key's row says may be chosen is a row of the search, and named once. */
+static void keys_that_fit_chooses(void **state) {
+    (void)state;
+    int searched = 0;
+    for (size_t i = 0; config_fit_at(i); i++) {
+        int rows = 0;
+        config_fit fit;
+        assert_true(config_fit_of(config_fit_at(i), &fit));
+        for (size_t r = 0; r < plan_choice_count(); r++) {
+            const plan_choice *row = plan_choice_at(r);
+            if (strcmp(row->key, config_fit_at(i)) != 0) continue;
+            rows++;
+            searched += plan_is_searched(row);
+            assert_true(row->number || (row->values && row->get));
+            assert_int_equal(fit.kind == CONFIG_FIT_TIER, (row->traits & PLAN_ON_DISK) != 0);
+        }
+        if (rows != 1) fail_msg("%s: %d rows", config_fit_at(i), rows);
+    }
+    assert_int_equal(searched, 8);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(the_next_one_does_not_fit),
+                                       cmocka_unit_test(keys_that_fit_chooses),
                                        cmocka_unit_test(what_cannot_be_planned_does_not_fit),
                                        cmocka_unit_test(the_best_of_all),
                                        cmocka_unit_test(neighbours_differ_in_one),

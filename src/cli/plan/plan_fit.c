@@ -8,29 +8,38 @@
 #include "cli/plan/plan_report.h"
 #include "train/settings.h"
 
-static const char *const recomputes[] = {"none", "unit", "auto"};
+/* "recompute unit", ", tile_tokens 4096" ...: empty where there is nothing to say. */
+static const char *setting_text(const plan_choice *row, const config_fit *fit,
+                                const plan_settings *s, char out[96]) {
+    char value[PLAN_VALUE_LENGTH], bytes[32];
+    int64_t number = row->number ? row->number(s) : 1;
+    bool tier = fit->kind == CONFIG_FIT_TIER, limit = fit->kind == CONFIG_FIT_BYTES;
+    out[0] = '\0';
+    plan_choice_text(row, s, value);
+    if ((row->traits & PLAN_OF_RANKS && s->world_size == 1) || number == 0) return out;
+    if (tier && strcmp(value, "nvme") != 0) return out;
+    if (limit && s->recompute != PLAN_RECOMPUTE_AUTO) return out;
+    if (limit) snprintf(value, sizeof value, "%s", base_format_bytes((uint64_t)number, bytes));
+    const char *hole = strstr(fit->says, "%s");
+    int before = hole ? (int)(hole - fit->says) : (int)strlen(fit->says);
+    snprintf(out, 96, "%.*s%s", before, fit->says, hole ? value : "");
+    return out;
+}
 
+/* A limit belongs to what stands before it. */
 static const char *settings_text(const plan_settings *s, char *out, size_t size) {
-    const char *disk = s->offload.moments == PLAN_NVME ? ", optimizer state on disk" : "";
-    const char *slices = s->offload.parameters == PLAN_NVME ? ", parameters on disk" : "";
-    const char *kept = s->offload.activations == PLAN_NVME ? ", activations on disk" : "";
-    const char *sums = s->offload.gradients == PLAN_NVME ? ", gradients on disk" : "";
-    char stage[32] = "", overlap[32] = "", bytes[32], within[64] = "", tiles[48] = "";
-    if (s->tile_tokens > 0)
-        snprintf(tiles, sizeof tiles, ", tile_tokens %lld", (long long)s->tile_tokens);
-    if (s->world_size > 1) {
-        snprintf(stage, sizeof stage, "ZeRO stage %d, ", (int)s->stage);
-        snprintf(overlap, sizeof overlap, ", overlap_comm %s",
-                 s->zero.overlap_comm ? "true" : "false");
+    char text[96];
+    config_fit fit;
+    size_t used = 0;
+    out[0] = '\0';
+    for (size_t i = 0; i < plan_choice_count(); i++) {
+        const plan_choice *row = plan_choice_at(i);
+        if (!config_fit_of(row->key, &fit) || !setting_text(row, &fit, s, text)[0]) continue;
+        const char *between = fit.kind == CONFIG_FIT_BYTES ? " " : ", ";
+        used += (size_t)snprintf(out + used, used < size ? size - used : 0, "%s%s",
+                                 used ? between : "", text);
+        if (used >= size) break;
     }
-    if (s->recompute == PLAN_RECOMPUTE_AUTO && s->activation_memory > 0)
-        snprintf(within, sizeof within, " within %s",
-                 base_format_bytes((uint64_t)s->activation_memory, bytes));
-    snprintf(out, size,
-             "%smicro batch %lld, accumulation %d, recompute %s%s%s, step_order %s%s%s%s%s%s",
-             stage, (long long)s->micro_batch_size, (int)s->gradient_accumulation_steps,
-             recomputes[s->recompute], within, tiles, s->order == PLAN_UNIT ? "unit" : "batch",
-             overlap, disk, slices, sums, kept);
     return out;
 }
 
@@ -54,56 +63,36 @@ static sifr_status refuse(const cli_plan_report *r, const plan_outcome *least, p
                      room, r->limits.text, on_disk, text, need, shorter);
 }
 
-static sifr_status set(sifr_config *config, const char *key, int64_t value, const char *word,
-                       sifr_error *error) {
-    char text[32];
-    snprintf(text, sizeof text, "%lld", (long long)value);
-    return config_set(config, key, word ? word : text, error);
-}
-
-/* Where state is, in the directory that is named. */
-static sifr_status adopt_tiers(sifr_config *config, const plan_settings *s, sifr_error *error) {
-    static const char *const sections[] = {"offload_optimizer", "offload_param"};
-    const plan_tier tiers[] = {s->offload.moments, s->offload.parameters};
+/* A tier, in the directory that is named; without one nothing is on disk. */
+static sifr_status adopt_tier(sifr_config *config, const char *key, const char *directory,
+                              const char *tier, sifr_error *error) {
     const char *named = train_named_path(config);
-    char path[BASE_PATH_LENGTH], key[96];
+    char path[BASE_PATH_LENGTH];
     if (!named) return SIFR_OK;
     snprintf(path, sizeof path, "%s", named);
-    for (int i = 0; i < 2; i++) {
-        bool disk = tiers[i] == PLAN_NVME;
-        snprintf(key, sizeof key, "zero_optimization.%s.device", sections[i]);
-        BASE_TRY(set(config, key, 0, disk ? "nvme" : "none", error));
-        snprintf(key, sizeof key, "zero_optimization.%s.nvme_path", sections[i]);
-        if (disk) BASE_TRY(set(config, key, 0, path, error));
-    }
-    bool gradients = s->offload.gradients == PLAN_NVME;
-    bool activations = s->offload.activations == PLAN_NVME;
-    BASE_TRY(set(config, "sifr.offload_activations", 0, activations ? "nvme" : "none", error));
-    if (activations || gradients) BASE_TRY(set(config, "sifr.nvme_path", 0, path, error));
-    return set(config, "sifr.offload_gradients", 0, gradients ? "nvme" : "none", error);
+    BASE_TRY(config_choose(config, key, tier, error));
+    return strcmp(tier, "nvme") == 0 ? config_choose(config, directory, path, error) : SIFR_OK;
 }
 
-/* The keys of "sifr" that give a batch size may be in the config as well; all say the same. */
+static sifr_status adopt_setting(sifr_config *config, const plan_choice *row,
+                                 const plan_settings *s, sifr_error *error) {
+    char text[PLAN_VALUE_LENGTH];
+    config_fit fit;
+    if (!config_fit_of(row->key, &fit)) return SIFR_OK;
+    plan_choice_text(row, s, text);
+    if (fit.kind == CONFIG_FIT_TIER)
+        return adopt_tier(config, row->key, fit.directory, text, error);
+    if (fit.kind == CONFIG_FIT_BYTES && s->recompute != PLAN_RECOMPUTE_AUTO)
+        return config_gives(config, row->key) ? config_choose(config, row->key, "auto", error)
+                                              : SIFR_OK;
+    bool says = !(row->traits & PLAN_OF_RANKS) || plan_is_worth_saying(row, s);
+    return says ? config_choose(config, row->key, text, error) : SIFR_OK;
+}
+
 static sifr_status adopt(sifr_config *config, const plan_settings *s, int64_t world_size,
                          sifr_error *error) {
-    const char *overlap = s->zero.overlap_comm ? "true" : "false";
-    if (world_size > 1 || s->offload.parameters == PLAN_NVME)
-        BASE_TRY(set(config, "zero_optimization.stage", s->stage, NULL, error));
-    if (world_size > 1) BASE_TRY(set(config, "zero_optimization.overlap_comm", 0, overlap, error));
-    BASE_TRY(set(config, "train_micro_batch_size_per_gpu", s->micro_batch_size, NULL, error));
-    BASE_TRY(set(config, "sifr.per_device_train_batch_size", s->micro_batch_size, NULL, error));
-    BASE_TRY(
-        set(config, "gradient_accumulation_steps", s->gradient_accumulation_steps, NULL, error));
-    BASE_TRY(set(config, "sifr.gradient_accumulation_steps", s->gradient_accumulation_steps, NULL,
-                 error));
-    BASE_TRY(adopt_tiers(config, s, error));
-    bool within = s->recompute == PLAN_RECOMPUTE_AUTO;
-    if (within || config_gives(config, "sifr.activation_memory"))
-        BASE_TRY(set(config, "sifr.activation_memory", s->activation_memory, within ? NULL : "auto",
-                     error));
-    BASE_TRY(set(config, "sifr.recompute", 0, recomputes[s->recompute], error));
-    BASE_TRY(set(config, "sifr.tile_tokens", s->tile_tokens, NULL, error));
-    BASE_TRY(set(config, "sifr.step_order", 0, s->order == PLAN_UNIT ? "unit" : "batch", error));
+    for (size_t i = 0; i < plan_choice_count(); i++)
+        BASE_TRY(adopt_setting(config, plan_choice_at(i), s, error));
     return config_resolve(config, world_size, error);
 }
 

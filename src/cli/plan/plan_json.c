@@ -1,6 +1,8 @@
 /* A plan as one JSON object. */
 #include <jansson.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "cli/options.h"
 #include "cli/plan/plan_report.h"
@@ -39,21 +41,40 @@ static json_t *time_json(const plan_prediction *p) {
                      "waiting_s", p->waiting);
 }
 
+/* A setting as the key's kind has it; no bytes are null: the memory says it. */
+static json_t *setting_json(const config_fit *fit, const char *text) {
+    switch (fit->kind) {
+    case CONFIG_FIT_COUNT:
+        return json_integer(strtoll(text, NULL, 10));
+    case CONFIG_FIT_BYTES:
+        return strcmp(text, "0") == 0 ? json_null() : json_integer(strtoll(text, NULL, 10));
+    case CONFIG_FIT_SWITCH:
+        return json_boolean(strcmp(text, "true") == 0);
+    case CONFIG_FIT_TIER:
+        return json_boolean(strcmp(text, "nvme") == 0);
+    case CONFIG_FIT_WORD:
+        break;
+    }
+    return json_string(text);
+}
+
+/* Each setting that --fit may choose, and what a step of them takes. */
 static json_t *outcome_json(const plan_outcome *o) {
-    const plan_settings *s = &o->settings;
-    return json_pack("{s:i, s:I, s:i, s:s, s:o, s:s, s:b, s:b, s:b, s:b, s:o, s:I, s:o, s:b}",
-                     "zero_stage", s->stage, "micro_batch_size", (json_int_t)s->micro_batch_size,
-                     "gradient_accumulation_steps", s->gradient_accumulation_steps, "recompute",
-                     recompute_name(s->recompute), "activation_memory",
-                     s->activation_memory ? json_integer((json_int_t)s->activation_memory)
-                                          : json_null(),
-                     "step_order", order_name(s->order), "overlap_comm", (int)s->zero.overlap_comm,
-                     "optimizer_on_disk", (int)(s->offload.moments == PLAN_NVME),
-                     "parameters_on_disk", (int)(s->offload.parameters == PLAN_NVME),
-                     "gradients_on_disk", (int)(s->offload.gradients == PLAN_NVME), "peak_bytes",
-                     o->possible ? json_integer((json_int_t)o->total_bytes) : json_null(),
-                     "nvme_bytes", (json_int_t)o->nvme_bytes, "predicted",
-                     o->possible ? time_json(&o->predicted) : json_null(), "fits", (int)o->fits);
+    json_t *out = json_object();
+    char text[PLAN_VALUE_LENGTH];
+    config_fit fit;
+    for (size_t i = 0; i < plan_choice_count(); i++) {
+        const plan_choice *row = plan_choice_at(i);
+        if (!config_fit_of(row->key, &fit)) continue;
+        plan_choice_text(row, &o->settings, text);
+        json_object_set_new(out, fit.name, setting_json(&fit, text));
+    }
+    json_object_set_new(out, "peak_bytes",
+                        o->possible ? json_integer((json_int_t)o->total_bytes) : json_null());
+    json_object_set_new(out, "nvme_bytes", json_integer((json_int_t)o->nvme_bytes));
+    json_object_set_new(out, "predicted", o->possible ? time_json(&o->predicted) : json_null());
+    json_object_set_new(out, "fits", json_boolean(o->fits));
+    return out;
 }
 
 static json_t *stages_json(const cli_plan_report *r) {

@@ -2,11 +2,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "config/config.h"
 #include "plan/queries.h"
 #include "plan/search/search.h"
 
 static const char *const stages[] = {"0", "1", "2", "3"};
-/* "auto" is not tried beside them: it lies between. */
 static const char *const recomputes[] = {"none", "unit", "auto"};
 static const char *const tiles[] = {"0", "4096"};
 static const char *const orders[] = {"batch", "unit"};
@@ -164,29 +164,69 @@ static bool is_fp16(const plan_settings *s) {
     return s->dtype == DEVICE_FP16;
 }
 
+static int64_t tile_tokens(const plan_settings *s) {
+    return s->tile_tokens;
+}
+
+static int64_t micro_batch_size(const plan_settings *s) {
+    return s->micro_batch_size;
+}
+
+static int64_t gradient_accumulation_steps(const plan_settings *s) {
+    return s->gradient_accumulation_steps;
+}
+
+static int64_t activation_memory(const plan_settings *s) {
+    return s->activation_memory;
+}
+
+static int32_t get_overlap(const plan_settings *s) {
+    return s->zero.overlap_comm;
+}
+
+#define VALUES(list) .values = list, .count = sizeof list / sizeof *list
+#define CHOICE(name, when) .get = get_##name, .set = set_##name, .matters = when
+
+/* Of these "auto" is written, and not tried: it lies between the others. */
 static const plan_choice choices[] = {
-    {"zero_optimization.stage", stages, 4, true, get_stage, set_stage, has_ranks, 0},
-    {"sifr.recompute", recomputes, 2, true, get_recompute, set_recompute, always, 0},
-    {"sifr.tile_tokens", tiles, 2, true, get_tiles, set_tiles, has_tiles, 0},
-    {"sifr.step_order", orders, 2, true, get_order, set_order, accumulates, PLAN_IS_ORDER},
-    {"zero_optimization.offload_optimizer.device", devices, 2, true, get_offload, set_offload,
-     always, PLAN_ON_DISK},
-    {"zero_optimization.offload_param.device", devices, 2, true, get_offload_param,
-     set_offload_param, may_offload_param, PLAN_ON_DISK},
-    {"sifr.offload_gradients", devices, 2, true, get_offload_gradients, set_offload_gradients,
-     may_offload_gradients, PLAN_ON_DISK},
-    {"sifr.offload_activations", devices, 2, true, get_offload_activations, set_offload_activations,
-     always, PLAN_ON_DISK | PLAN_FOR_ROOM},
+    {"zero_optimization.stage", VALUES(stages), CHOICE(stage, has_ranks), .traits = PLAN_OF_RANKS},
+    {"train_micro_batch_size_per_gpu", .number = micro_batch_size},
+    {"gradient_accumulation_steps", .number = gradient_accumulation_steps},
+    {"sifr.recompute", .values = recomputes, .count = 2, CHOICE(recompute, always)},
+    {"sifr.activation_memory", .number = activation_memory},
+    {"sifr.tile_tokens", VALUES(tiles), CHOICE(tiles, has_tiles), .number = tile_tokens},
+    {"sifr.step_order", VALUES(orders), CHOICE(order, accumulates), .traits = PLAN_IS_ORDER},
+    {"zero_optimization.overlap_comm", .values = switches, .get = get_overlap,
+     .traits = PLAN_OF_RANKS},
+    {"zero_optimization.offload_optimizer.device", VALUES(devices), CHOICE(offload, always),
+     .traits = PLAN_ON_DISK},
+    {"zero_optimization.offload_param.device", VALUES(devices),
+     CHOICE(offload_param, may_offload_param), .traits = PLAN_ON_DISK},
+    {"sifr.offload_gradients", VALUES(devices), CHOICE(offload_gradients, may_offload_gradients),
+     .traits = PLAN_ON_DISK},
+    {"sifr.offload_activations", VALUES(devices), CHOICE(offload_activations, always),
+     .traits = PLAN_ON_DISK | PLAN_FOR_ROOM},
     /* These cost digits of states or sums, or the independence of rank count and step order. */
-    {"bf16.bf16_optimizer_states", switches, 2, false, get_moments, set_moments, is_bf16, 0},
-    {"bf16.bf16_master_weights_and_grads", switches, 2, false, get_masters, set_masters, is_bf16,
-     0},
-    {"data_types.grad_accum_dtype", sums_bf16, 2, false, get_sums, set_sums, is_bf16_with_masters,
-     0},
-    {"data_types.grad_accum_dtype", sums_fp16, 2, false, get_sums, set_sums, is_fp16, 0},
-    {"sifr.gradient_order", gradient_orders, 2, false, get_sequential, set_sequential, accumulates,
-     0},
+    {"bf16.bf16_optimizer_states", VALUES(switches), CHOICE(moments, is_bf16)},
+    {"bf16.bf16_master_weights_and_grads", VALUES(switches), CHOICE(masters, is_bf16)},
+    {"data_types.grad_accum_dtype", VALUES(sums_bf16), CHOICE(sums, is_bf16_with_masters)},
+    {"data_types.grad_accum_dtype", VALUES(sums_fp16), CHOICE(sums, is_fp16)},
+    {"sifr.gradient_order", VALUES(gradient_orders), CHOICE(sequential, accumulates)},
 };
+
+bool plan_is_searched(const plan_choice *row) {
+    config_fit fit;
+    return row->count > 0 && config_fit_of(row->key, &fit);
+}
+
+const char *plan_choice_text(const plan_choice *row, const plan_settings *settings,
+                             char out[PLAN_VALUE_LENGTH]) {
+    if (row->number)
+        snprintf(out, PLAN_VALUE_LENGTH, "%lld", (long long)row->number(settings));
+    else
+        snprintf(out, PLAN_VALUE_LENGTH, "%s", row->values[row->get(settings)]);
+    return out;
+}
 
 size_t plan_choice_count(void) {
     return sizeof choices / sizeof *choices;
@@ -203,15 +243,19 @@ void plan_choose(const plan_search *search, plan_settings *settings, size_t inde
     if (search->overlap_by_stage) settings->zero.overlap_comm = settings->stage == 3;
 }
 
+static bool has(const plan_choice *row, plan_trait trait) {
+    return (row->traits & trait) != 0;
+}
+
 static void append(char *out, size_t size, const char *text) {
     size_t used = strlen(out);
     snprintf(out + used, size - used, "%s%s", used ? ", " : "", text);
 }
 
-/* The stage of one rank says something only where parameters are on disk. */
-static bool is_worth_saying(const plan_choice *row, const plan_settings *s) {
+bool plan_is_worth_saying(const plan_choice *row, const plan_settings *s) {
     bool slices = row->set == set_stage && s->offload.parameters == PLAN_NVME;
-    return slices || row->matters(s);
+    if (slices || !row->matters) return slices || !has(row, PLAN_OF_RANKS) || has_ranks(s);
+    return row->matters(s);
 }
 
 const char *plan_describe_change(const plan_search *search, const plan_settings *from,
@@ -220,9 +264,10 @@ const char *plan_describe_change(const plan_search *search, const plan_settings 
     out[0] = '\0';
     for (size_t i = 0; i < plan_choice_count(); i++) {
         const plan_choice *row = &choices[i];
+        if (row->count == 0) continue;
         int32_t value = row->get(to);
         bool open = search->any_order && row->set == set_order; /* "auto" still says it all */
-        if (open || value == row->get(from) || !is_worth_saying(row, to)) continue;
+        if (open || value == row->get(from) || !plan_is_worth_saying(row, to)) continue;
         snprintf(text, sizeof text, "%s %s", row->key, row->values[value]);
         append(out, size, text);
     }

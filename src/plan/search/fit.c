@@ -44,7 +44,7 @@ static fit_combination begin_combinations(const plan_search *search, const plan_
         const plan_choice *row = plan_choice_at(i);
         bool order = search->any_order && has(row, PLAN_IS_ORDER);
         bool disk = has(row, PLAN_ON_DISK) && search->disk_bytes == 0;
-        if (row->searched && !order && !disk && row->matters(&any)) c.row[c.rows++] = i;
+        if (plan_is_searched(row) && !order && !disk && row->matters(&any)) c.row[c.rows++] = i;
     }
     return c;
 }
@@ -350,7 +350,7 @@ static int changes_of(const plan_settings *from, const plan_settings *to) {
     int changes = 0;
     for (size_t i = 0; i < plan_choice_count(); i++) {
         const plan_choice *row = plan_choice_at(i);
-        changes += row->get(from) != row->get(to);
+        if (row->count > 0) changes += row->get(from) != row->get(to);
     }
     return changes;
 }

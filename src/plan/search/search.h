@@ -117,17 +117,20 @@ enum { PLAN_FEW = 3 };
 typedef enum plan_trait {
     PLAN_IS_ORDER = 1, /* of steps: chosen by itself where that is "auto" */
     PLAN_ON_DISK = 2,  /* its second value takes a disk */
-    PLAN_FOR_ROOM = 4  /* its second value makes nothing quicker, or possible without a disk: not
+    PLAN_FOR_ROOM = 4, /* its second value makes nothing quicker, or possible without a disk: not
                           looked at where all fits with the first one */
+    PLAN_OF_RANKS = 8  /* of several ranks only */
 } plan_trait;
 
-/* One setting with a few values. What a planner may choose is a row of a table; another one (a tier
- * of some state) is another row. */
+/* One setting. What a planner may choose is a row of a table; another one (a tier of some state) is
+ * another row. Fit and the smallest change turn those with a few values whose key says so
+ * (config_fit_of); the other ones with values cost a promise. Those without follow: batch sizes of
+ * one global batch, what is kept within the memory, how transfers overlap. */
 typedef struct plan_choice {
     const char *key;           /* in the config */
-    const char *const *values; /* their spelling there */
-    int32_t count;
-    bool searched; /* fit and the smallest change may turn it; the others cost a promise */
+    const char *const *values; /* their spelling there; NULL: a number, or true and false */
+    int32_t count;             /* of values; 0: it follows from the others */
+    int64_t (*number)(const plan_settings *settings); /* of a number, also where it has values */
     int32_t (*get)(const plan_settings *settings);
     void (*set)(plan_settings *settings, int32_t value);
     bool (*matters)(const plan_settings *settings); /* else all values are the same step */
@@ -137,6 +140,16 @@ typedef struct plan_choice {
 enum { PLAN_CHOICE_STAGE }; /* the first row */
 size_t plan_choice_count(void);
 const plan_choice *plan_choice_at(size_t index);
+bool plan_is_searched(const plan_choice *row);
+
+/* Whether the row's value makes a difference there. The stage of one rank does where parameters are
+ * on disk. */
+bool plan_is_worth_saying(const plan_choice *row, const plan_settings *settings);
+
+/* What a row's key is in these settings, as a config spells it; returns `out`. */
+enum { PLAN_VALUE_LENGTH = 32 };
+const char *plan_choice_text(const plan_choice *row, const plan_settings *settings,
+                             char out[PLAN_VALUE_LENGTH]);
 
 /* Sets row `index` of the table and what follows from it. */
 void plan_choose(const plan_search *search, plan_settings *settings, size_t index, int32_t value);
