@@ -287,13 +287,13 @@ static sifr_status open_device(const plan_command *command, int threads, cli_pla
                                sifr_error *error) {
     plan_machine described = {0};
     if (command->machine) BASE_TRY(plan_machine_load(command->machine, &described, error));
-    if (!described.separate) return device_open_cpu(threads, NULL, &r->dev, error);
+    if (!described.separate) return device_open_cpu(threads, r->config.isa, &r->dev, error);
     if (command->fit)
         return base_fail(error, SIFR_USAGE,
                          "--fit: %s says separate_memory, and tiers are not chosen for that yet; "
                          "without --fit a config is planned for it",
                          command->machine);
-    return device_open_separate(threads, NULL, &r->dev, error);
+    return device_open_separate(threads, r->config.isa, &r->dev, error);
 }
 
 static sifr_status plan_run(const plan_command *command, cli_plan_report *r, sifr_error *error) {

@@ -164,6 +164,7 @@ typedef struct sifr_config {
     const char *trace;               /* file of the timeline; NULL: none */
     int64_t trace_first, trace_last; /* steps of the run; 0: the second to the fourth done */
     int64_t threads;                 /* 0: one for each core that the process may use */
+    const char *isa;                 /* instruction set; NULL: the best there is */
     int64_t collective_timeout;      /* seconds; 0: none */
 
     /* Private to config_*.c. */

@@ -90,6 +90,7 @@ sifr_engine_options train_engine_options(const sifr_config *c, int64_t length) {
                             .hysteresis = c->fp16.hysteresis,
                             .consecutive_hysteresis = c->fp16.consecutive_hysteresis};
     options.threads = (int)c->threads;
+    options.isa = c->isa;
     options.micro_batch_size = c->micro_batch_size;
     options.seq_length = length;
     options.gradient_accumulation_steps = (int32_t)c->gradient_accumulation_steps;

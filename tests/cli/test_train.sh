@@ -78,7 +78,8 @@ mkdir claimed
 : >claimed/sifr_config.jsonx
 refused 2 "holds 'sifr_config.jsonx'" claimed $run --model llama
 rm claimed/sifr_config.jsonx
-expect 0 train --model llama --output claimed --max-steps 1
+expect 0 train --model llama --output claimed --max-steps 1 --isa plain
+grep -q "^model: llama.*, plain$" out || fail "the kernels are not those asked for: $(cat out)"
 [ ! -e claimed/sifr_config.json.tmp-1 ] || fail "what a killed run left is still there"
 expect 2 "$SIFR" plan --config ds.json --model llama --gradient-accumulation-steps 1e6
 grep -q gradient_accumulation_steps err || fail "a step without bound: $(cat err)"

@@ -129,6 +129,7 @@ static void flags_come_from_the_table(void **state) {
         "step-order",
         "gradient-order",
         "threads",
+        "isa",
         "collective-timeout",
         "recompute",
         "activation-memory",

@@ -513,6 +513,22 @@ static void effective_repeats_the_run(void **state) {
     config_case_free(second);
 }
 
+static void instruction_set(void **state) {
+    (void)state;
+    config_case *c = config_case_text("{\"sifr\": {\"isa\": \"avx2\"}}");
+    config_case_accepted(c);
+    assert_string_equal(train_engine_options(&c->config, 16).isa, "avx2");
+    config_case_free(c);
+    c = config_case_flags("{\"sifr\": {\"isa\": \"avx2\"}}", 1, "isa", "plain", NULL);
+    config_case_accepted(c);
+    assert_string_equal(train_engine_options(&c->config, 16).isa, "plain");
+    config_case_free(c);
+    c = config_case_text("{}");
+    config_case_accepted(c);
+    assert_null(train_engine_options(&c->config, 16).isa);
+    config_case_free(c);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(any_two_give_the_third),
@@ -524,6 +540,7 @@ int main(void) {
         cmocka_unit_test(learning_rates),
         cmocka_unit_test(adam_modes),
         cmocka_unit_test(schedulers),
+        cmocka_unit_test(instruction_set),
         cmocka_unit_test(not_built),
         cmocka_unit_test(fp16),
         cmocka_unit_test(stages),
