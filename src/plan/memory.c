@@ -9,6 +9,7 @@
  * grows in the backward pass and shrinks in the next step's forward pass, while the bottom does the
  * opposite: the top is placed from where that is gone, round over the end of the step.
  */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -60,6 +61,7 @@ static int64_t space_take(end_space *space, int64_t bytes) {
     size_t best = space_find(space, bytes);
     free_range *range = &space->ranges[best];
     int64_t offset = range->offset;
+    assert(bytes > 0 && range->bytes >= bytes);
     range->offset += bytes;
     range->bytes -= bytes;
     if (range->bytes == 0) space_remove(space, best);
@@ -77,6 +79,8 @@ static sifr_status space_give(end_space *space, int64_t offset, int64_t bytes, s
     }
     free_range *after = &space->ranges[at], *before = at > 0 ? after - 1 : NULL;
     bool meets_after = at < space->count && offset + bytes == after->offset;
+    assert(!before || before->offset + before->bytes <= offset); /* it was taken */
+    assert(at == space->count || offset + bytes <= after->offset);
     if (before && before->offset + before->bytes == offset) {
         before->bytes += bytes;
         if (!meets_after) return SIFR_OK;
@@ -249,6 +253,7 @@ static void adopt(const placement *p, int64_t permanent) {
         if (buffer->first < 0 || buffer->last < 0) continue;
         int64_t offset = p->offset[b];
         if (p->top[b]) offset = p->height - offset - p->room[b];
+        assert(offset >= 0 && offset + p->room[b] <= p->height);
         buffer->offset = permanent + offset;
     }
     s->total_bytes = permanent + p->height;

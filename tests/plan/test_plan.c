@@ -281,7 +281,7 @@ static void large_buffers_are_apart(void **state) {
             SIFR_OK);
         if (i >= COUNT / 2) s.buffers[i].first = s.buffers[i].last = 0;
     }
-    plan_instruction only = {.action = PLAN_UPDATE};
+    plan_instruction only = {.action = PLAN_UPDATE, .call = -1, .wait = -1};
     assert_int_equal(plan_add_instruction(&s, only, &error), SIFR_OK);
     assert_int_equal(plan_place(&s, &error), SIFR_OK);
     for (int i = 0; i < COUNT; i++)

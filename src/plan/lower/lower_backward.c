@@ -1,4 +1,5 @@
 /* The backward pass of a node: where its gradients go, and when one must be added to another. */
+#include <assert.h>
 #include <string.h>
 
 #include "base/heap.h"
@@ -9,6 +10,7 @@ static sifr_status new_place(lower_state *state, int32_t value, int32_t *out, si
     lower_tiles *tiles = &state->tiles;
     bool local = lower_gradient_is_local(state, value);
     if (!local && state->part.tile > 0) {
+        assert(tiles->whole_next < tiles->whole_count); /* the first tile made it */
         *out = tiles->whole[tiles->whole_next++];
         state->places[*out].sharers = 1;
         return SIFR_OK;

@@ -7,6 +7,7 @@
  * Where in the forward pass: spread evenly over its computing, as far as the peak of memory allows.
  * Gradients are given back while activations come, as they came while those were given back, so
  * that the peak is no higher but for the buffers of the transfers. */
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/checked.h"
@@ -195,6 +196,7 @@ static void make_order(defer_state *d, double share) {
         d->order[d->ordered++] = (int32_t)i;
     }
     take_until(d, d->count);
+    assert(d->ordered == d->old.count && d->pending_count == 0);
 }
 
 static void keep_order(defer_state *d) {

@@ -5,6 +5,7 @@
  * What is on its way to the disk, or back and not used up, may take so many bytes: as much as the
  * backward pass uses at a time, and half of a unit's ahead of that. What the backward pass needs
  * first after the forward pass is within that from the start, and is not written at all. */
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/checked.h"
@@ -214,6 +215,7 @@ static void begin_life(stash_state *p, stash_result *r) {
 
 static void end_life(stash_state *p, stash_result *r) {
     if (r->live) p->live -= room_of(r);
+    assert(p->live >= 0);
     r->live = false;
 }
 
@@ -311,6 +313,8 @@ static sifr_status rewrite(stash_state *p, sifr_error *error) {
         BASE_TRY(emit_use(p, i, error));
         BASE_TRY(end_use(p, (int32_t)i, error));
     }
+    assert(p->next == p->count && p->arrived == p->count); /* all came back ... */
+    assert(p->first_writing == p->writing_end);            /* ... after all had left */
     return SIFR_OK;
 }
 

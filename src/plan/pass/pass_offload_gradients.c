@@ -5,6 +5,7 @@
  * Its squares, which the norm is made of, are taken before it leaves memory. One slice is written
  * beside the backward pass of the next unit; before the norm all writes are over. Sums of several
  * micro batches that are not final stay in memory: unit by unit that is one unit's. */
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/checked.h"
@@ -63,7 +64,11 @@ static void find_finals(spill_state *p) {
             if (k >= 0) p->sums[k].final = (int32_t)i;
         }
     }
-    for (size_t k = 0; k < p->count; k++) p->after[p->sums[k].final] = (int32_t)k;
+    for (size_t k = 0; k < p->count; k++) {
+        assert(p->sums[k].final >= 0);          /* something made it */
+        assert(p->after[p->sums[k].final] < 0); /* and no other sum at that time */
+        p->after[p->sums[k].final] = (int32_t)k;
+    }
 }
 
 /* Whole pages of it are written. */
@@ -116,6 +121,7 @@ static sifr_status rewrite(spill_state *p, sifr_error *error) {
             BASE_TRY(plan_keep(p->s, &p->old, i, p->moved, error));
         if (p->after[i] >= 0) BASE_TRY(emit_spill(p, &p->sums[p->after[i]], error));
     }
+    assert(p->writing < 0); /* the norm has waited for the last one */
     return SIFR_OK;
 }
 

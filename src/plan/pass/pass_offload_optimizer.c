@@ -10,6 +10,7 @@
  * Transfers move whole pages, and a page of 16-bit parameters is two blocks: sub-groups end on
  * pages, and where a stretch of trained weights does not, what else is on its pages is read as
  * well. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -400,6 +401,7 @@ static sifr_status rewrite(offload_state *o, sifr_error *error) {
         for (; group < o->count && o->groups[group].update == (int32_t)i; group++)
             BASE_TRY(emit_group(o, group, error));
     }
+    assert(group == o->count && o->read == o->count);
     for (group = 0; group < o->count; group++) BASE_TRY(wait_for_writes(o, group, error));
     return SIFR_OK;
 }

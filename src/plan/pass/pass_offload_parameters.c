@@ -5,6 +5,7 @@
  * one rank there is nothing to gather, and a unit is read to where kernels use it. Reads run ahead
  * in the order of the gathers, as long as no more than so many slices are in memory; what they read
  * does not change before the update at the end of the step. */
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/checked.h"
@@ -168,7 +169,9 @@ static sifr_status rewrite(fetch_state *f, sifr_error *error) {
         else
             BASE_TRY(plan_keep(f->s, &f->old, i, f->moved, error));
         f->live -= f->ends[i];
+        assert(f->live >= 0 && f->live <= f->most);
     }
+    assert(f->next == f->count && f->live == 0);
     return SIFR_OK;
 }
 

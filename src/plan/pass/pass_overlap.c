@@ -2,6 +2,7 @@
  * is waited for before something else touches what it moves. A wait is an instruction with the
  * operands of what it waits for, so buffers live until their transfer is over. Without
  * `overlap_comm` every transfer is waited for where it starts. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -50,6 +51,7 @@ static overlap_kind kind_of(const overlap_state *o, const plan_instruction *in,
 
 static sifr_status wait_for(overlap_state *o, size_t which, sifr_error *error) {
     int32_t index = o->pending[which];
+    assert(which < o->pending_count);
     o->pending_count--;
     memmove(o->pending + which, o->pending + which + 1,
             (o->pending_count - which) * sizeof *o->pending);
@@ -162,6 +164,7 @@ static sifr_status rewrite(overlap_state *o, sifr_error *error) {
         end_use(o, in);
     }
     while (o->pending_count) BASE_TRY(wait_for(o, 0, error));
+    assert(o->ahead == 0 && o->live == 0); /* all that was gathered has been used */
     return SIFR_OK;
 }
 

@@ -6,6 +6,7 @@
  * parameters as slices and gathers a unit for each run of its instructions, but for small units
  * that persist. In step order "batch" stages 2 and 3 reduce every micro batch, and the
  * sums over micro batches are sums of slices. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,6 +31,7 @@ typedef struct zero_state {
 } zero_state;
 
 static int64_t slice_elements(const zero_state *z, int32_t unit) {
+    assert(z->s->unit_elements[unit] % ((int64_t)z->ranks * DEVICE_BLOCK) == 0);
     return z->s->unit_elements[unit] / z->ranks;
 }
 
@@ -89,6 +91,7 @@ static sifr_status emit_reduce(zero_state *z, int32_t buffer, int32_t micro_batc
         BASE_TRY(plan_add_buffer(s, PLAN_GRADIENTS, elements * sum, unit, s->buffers[buffer].index,
                                  false, &slice, error));
     }
+    assert(!z->reduced[buffer]);
     z->slice[buffer] = slice;
     z->reduced[buffer] = true;
     BASE_TRY(plan_add_operand(s, PLAN_X0, from, 0, error));
@@ -141,6 +144,7 @@ static void move_operand(const zero_state *z, int32_t unit, int64_t first, int64
                          plan_operand *operand) {
     int64_t in_slice = first - z->rank * slice_elements(z, unit);
     bool parameter = z->parameter_of[operand->buffer], in_place = false;
+    assert(in_slice >= 0 && in_slice < slice_elements(z, unit));
     if (is_gradient(z, operand->buffer)) {
         in_place = z->slice[operand->buffer] == operand->buffer;
         operand->buffer = z->slice[operand->buffer];
