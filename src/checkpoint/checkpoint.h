@@ -23,7 +23,7 @@
 #include <jansson.h>
 #include <stdint.h>
 
-#include "engine/engine_private.h"
+#include "engine/handle.h"
 
 /* What the caller keeps beside the engine's own state: JSON objects, borrowed. Rank 0's are used,
  * the other ranks may pass NULL for a record. */

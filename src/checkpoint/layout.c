@@ -12,8 +12,8 @@ static sifr_status add_rank(const sifr_engine *engine, int32_t rank, int64_t lim
     int64_t filled = limit; /* bytes; the first range begins a file */
     for (int p = 0; p < ENGINE_PARTS; p++) {
         int64_t size = device_dtype_bytes(engine_part_type(engine, (engine_part)p));
-        for (size_t w = 0; w < engine->model->weight_count; w++) {
-            if (!checkpoint_has_part(engine->model, w, (engine_part)p)) continue;
+        for (size_t w = 0; w < engine_model(engine)->weight_count; w++) {
+            if (!checkpoint_has_part(engine_model(engine), w, (engine_part)p)) continue;
             int64_t first, left;
             engine_share(engine, w, rank, &first, &left);
             while (left > 0) {
@@ -38,7 +38,7 @@ sifr_status checkpoint_layout_make(const sifr_engine *engine, uint64_t file_byte
                                    checkpoint_layout *out, sifr_error *error) {
     int64_t most = file_bytes < INT64_MAX ? (int64_t)file_bytes : INT64_MAX;
     int64_t limit = base_max_i64(most, sizeof(float)); /* one value at least */
-    int32_t ranks = comm_size(engine->group);
+    int32_t ranks = comm_size(engine_group(engine));
     *out = (checkpoint_layout){0};
     BASE_TRY(base_alloc((size_t)ranks + 1, sizeof *out->first_file, &out->first_file, error));
     for (int32_t r = 0; r < ranks; r++) {

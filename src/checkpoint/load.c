@@ -151,8 +151,8 @@ static size_t ranges_of(const candidate *c, size_t index, size_t *at) {
 /* This rank's share of the files: sizes, checksums, and that they hold what the ranges say. */
 static sifr_status verify(const load_run *run, candidate *c, sifr_error *error) {
     size_t at = 0, files = c->opened.file_count;
-    BASE_TRY(checkpoint_ranges(&c->opened, run->engine->model, c->directory, &c->ranges, &c->count,
-                               error));
+    BASE_TRY(checkpoint_ranges(&c->opened, engine_model(run->engine), c->directory, &c->ranges,
+                               &c->count, error));
     BASE_TRY(checkpoint_read_scaler(&c->opened, run->engine, c->directory, &c->scaler, error));
     for (size_t i = 0; i < files; i++) {
         size_t first = at, count = ranges_of(c, i, &at);
@@ -218,9 +218,7 @@ static sifr_status take_values(sifr_engine *engine, candidate *c, sifr_error *er
 static sifr_status take(const load_run *run, candidate *c, sifr_error *error) {
     sifr_engine *engine = run->engine;
     BASE_TRY(comm_agree_status(run->group, take_values(engine, c, error), error));
-    engine->steps = c->opened.step;
-    engine->updates = c->opened.updates;
-    engine->scaler = c->scaler;
+    engine_restore(engine, c->opened.step, c->opened.updates, &c->scaler);
     return engine_refresh(engine, error);
 }
 
@@ -289,7 +287,8 @@ static sifr_status try_step(const load_run *run, const char *output, int64_t ste
 sifr_status checkpoint_load(sifr_engine *engine, const char *output,
                             const checkpoint_record *record, json_t **state, const sifr_log *log,
                             sifr_error *error) {
-    load_run run = {engine, engine->group, record, log, comm_rank(engine->group) == 0};
+    load_run run = {engine, engine_group(engine), record, log,
+                    comm_rank(engine_group(engine)) == 0};
     sifr_error newest = {0}, reason;
     int64_t *steps;
     size_t count;

@@ -55,7 +55,7 @@ static sifr_status append_piece(void *user, const void *values, int64_t first, i
 /* A whole weight keeps its shape, for people who look into the file. */
 static formats_tensor_spec describe(const sifr_engine *engine, const checkpoint_range *range,
                                     const char *name) {
-    const model_weight *w = &engine->model->weights[range->weight];
+    const model_weight *w = &engine_model(engine)->weights[range->weight];
     formats_tensor_spec spec = {.name = name,
                                 .dtype = stored_type(engine, range->part),
                                 .rank = 1,
@@ -77,7 +77,8 @@ static sifr_status write_file(const sifr_engine *engine, const checkpoint_range 
     BASE_TRY_GOTO(status, base_alloc(count, sizeof *specs, &specs, error), done);
     BASE_TRY_GOTO(status, base_alloc(count, sizeof *names, &names, error), done);
     for (size_t i = 0; i < count; i++) {
-        BASE_TRY_GOTO(status, checkpoint_tensor_name(engine->model, &ranges[i], names[i], error),
+        BASE_TRY_GOTO(status,
+                      checkpoint_tensor_name(engine_model(engine), &ranges[i], names[i], error),
                       done);
         specs[i] = describe(engine, &ranges[i], names[i]);
     }
@@ -113,7 +114,7 @@ static sifr_status compare_file(const sifr_engine *engine, const checkpoint_rang
     base_read_by_pieces(&file.map);
     sifr_status status = SIFR_OK;
     for (size_t i = 0; status == SIFR_OK && i < count; i++) {
-        status = checkpoint_tensor_name(engine->model, &ranges[i], name, error);
+        status = checkpoint_tensor_name(engine_model(engine), &ranges[i], name, error);
         if (status != SIFR_OK) break;
         const formats_tensor *tensor = formats_safetensors_find(&file, name);
         formats_dtype dtype = stored_type(engine, ranges[i].part);
@@ -205,14 +206,15 @@ static sifr_status complete(const save_run *run, sifr_error *error) {
     BASE_TRY_GOTO(status, list_files(run, directory, files, error), done);
     BASE_TRY_GOTO(status, write_trainer(run, directory, files, error), done);
     for (size_t i = 0; i < run->layout.count; i++)
-        BASE_TRY_GOTO(status,
-                      checkpoint_add_range(ranges, engine->model, &run->layout.ranges[i], error),
-                      done);
+        BASE_TRY_GOTO(
+            status,
+            checkpoint_add_range(ranges, engine_model(engine), &run->layout.ranges[i], error),
+            done);
     manifest =
         json_pack("{s:s, s:i, s:I, s:I, s:O, s:O, s:O, s:O, s:O}", "format", "sifr checkpoint",
-                  "version", CHECKPOINT_VERSION, "step", (json_int_t)engine->steps, "updates",
-                  (json_int_t)engine->updates, "agree", record->agree, "notes", record->notes,
-                  "state", record->state, "files", files, "ranges", ranges);
+                  "version", CHECKPOINT_VERSION, "step", (json_int_t)sifr_engine_steps(engine),
+                  "updates", (json_int_t)sifr_engine_updates(engine), "agree", record->agree,
+                  "notes", record->notes, "state", record->state, "files", files, "ranges", ranges);
     if (!manifest) {
         status = base_fail_alloc(error, 64);
         goto done;
@@ -280,7 +282,8 @@ static sifr_status finish(const save_run *run, const checkpoint_settings *settin
     BASE_TRY(complete(run, error));
     BASE_TRY(checkpoint_directory_place(run->output, &run->names, error));
     base_log(log, SIFR_LOG_DEBUG, "%s/%s: saved and verified", run->output, run->names.final);
-    if (checkpoint_prune(run->output, run->engine->steps, settings->keep, &left) != SIFR_OK)
+    if (checkpoint_prune(run->output, sifr_engine_steps(run->engine), settings->keep, &left) !=
+        SIFR_OK)
         base_log(log, SIFR_LOG_WARNING, "%s", left.message);
     return SIFR_OK;
 }
@@ -291,9 +294,9 @@ sifr_status checkpoint_save(const sifr_engine *engine, const char *output,
     save_run run = {.engine = engine,
                     .output = output,
                     .record = record,
-                    .group = engine->group,
-                    .first = comm_rank(engine->group) == 0};
-    checkpoint_name(engine->steps, &run.names);
+                    .group = engine_group(engine),
+                    .first = comm_rank(engine_group(engine)) == 0};
+    checkpoint_name(sifr_engine_steps(engine), &run.names);
     BASE_TRY(comm_agree_status(run.group, engine_settle(engine, error), error));
     sifr_status status = begin(&run, settings, error);
     if (status == SIFR_OK) status = write_all(&run, error);

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "engine/engine_private.h"
+#include "engine/handle.h"
 #include "train/settings.h"
 
 enum { ADVICE_LENGTH = 512, MEASURE_BYTES = 12 << 20 };

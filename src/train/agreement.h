@@ -8,7 +8,7 @@
 #include "comm/comm.h"
 #include "config/config.h"
 #include "device/device.h"
-#include "engine/engine_private.h"
+#include "engine/handle.h"
 #include "train/data/data.h"
 
 /* The program: its version, and its file byte for byte. Comes first: another program may already

@@ -7,7 +7,7 @@
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/heap.h"
-#include "engine/engine_private.h"
+#include "engine/handle.h"
 
 /* A micro batch of one rank. */
 typedef struct evaluated {
@@ -27,7 +27,7 @@ static sifr_status take_memory(evaluator *e, sifr_error *error) {
     size_t count = (size_t)(e->sequences * e->length);
     BASE_TRY(base_alloc(count, sizeof *e->tokens, &e->tokens, error));
     BASE_TRY(base_alloc(count, sizeof *e->labels, &e->labels, error));
-    return base_alloc((size_t)comm_size(e->engine->group), sizeof *e->all, &e->all, error);
+    return base_alloc((size_t)comm_size(engine_group(e->engine)), sizeof *e->all, &e->all, error);
 }
 
 /* The windows from `first` on; what lies beyond the last one has no labels. */
@@ -44,7 +44,7 @@ static void fetch(const evaluator *e, int64_t first) {
  * the result is the same for any number of ranks. */
 static sifr_status run_round(evaluator *e, int64_t first, int64_t signal, double *sum,
                              train_evaluation *out, int *stop, sifr_error *error) {
-    comm_group *group = e->engine->group;
+    comm_group *group = engine_group(e->engine);
     int32_t ranks = comm_size(group);
     evaluated mine = {.signal = signal};
     fetch(e, first + comm_rank(group) * e->sequences);
@@ -76,8 +76,8 @@ sifr_status train_evaluate(sifr_engine *engine, const train_data *data, int64_t 
                          "it; give more text or a shorter seq-length",
                          (long long)train_data_tokens(data), (long long)length);
     status = take_memory(&e, error);
-    BASE_TRY_GOTO(status, comm_agree_status(engine->group, status, error), done);
-    int64_t step = sequences * comm_size(engine->group);
+    BASE_TRY_GOTO(status, comm_agree_status(engine_group(engine), status, error), done);
+    int64_t step = sequences * comm_size(engine_group(engine));
     for (int64_t w = 0; w < e.windows && !*signal; w += step) {
         int64_t asked = stopped ? stopped(user) : 0;
         BASE_TRY_GOTO(status, run_round(&e, w, asked, &sum, out, signal, error), done);

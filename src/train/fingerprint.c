@@ -71,20 +71,21 @@ static bool put_sections(json_t *notes, const sifr_config *config) {
 
 json_t *train_identity_notes(const sifr_config *config, const sifr_engine *engine) {
     char machine[512];
-    device_describe(engine->dev, machine, sizeof machine);
+    device_describe(engine_device(engine), machine, sizeof machine);
     json_t *notes = json_pack(
         "{s:I, s:s, s:f, s:s, s:s}", "micro batch size", (json_int_t)config->micro_batch_size,
-        "type", device_dtype_name(engine->training->settings.dtype), "gradient_clipping",
+        "type", device_dtype_name(engine_schedule(engine)->settings.dtype), "gradient_clipping",
         config->gradient_clipping, "gradient_order",
         config->gradient_order == CONFIG_GRADIENT_SEQUENTIAL ? "sequential" : "tree", "machine",
         machine);
-    device_dtype sums = engine->training->settings.grad_accum_dtype;
+    device_dtype sums = engine_schedule(engine)->settings.grad_accum_dtype;
     bool whole = notes && put_sections(notes, config);
     if (whole && sums != DEVICE_FP32)
         whole = json_object_set_new(notes, "gradients", json_string(device_dtype_name(sums))) == 0;
     if (whole && config->fp16.enabled)
-        whole = json_object_set_new(notes, "loss scaling",
-                                    describe_loss_scaling(&engine->options.loss_scaling)) == 0;
+        whole =
+            json_object_set_new(notes, "loss scaling",
+                                describe_loss_scaling(&engine_options(engine)->loss_scaling)) == 0;
     if (whole) return notes;
     json_decref(notes);
     return NULL;

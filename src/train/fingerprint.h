@@ -5,7 +5,7 @@
 #include <jansson.h>
 
 #include "config/config.h"
-#include "engine/engine_private.h"
+#include "engine/handle.h"
 #include "train/data/data.h"
 
 /* New objects that the caller owns; NULL when memory ran out. */

@@ -21,12 +21,13 @@ enum { SKIP_LIMIT = 100 };
 /* `beside`: disk that must be left for the model that is still to be written. */
 static sifr_status save(train_state *t, int64_t beside, sifr_error *error) {
     double start = base_seconds();
-    json_t *state = json_pack("{s:I, s:I, s:I, s:o}", "samples",
-                              (json_int_t)(t->engine->steps * t->config->train_batch_size),
-                              "total_steps", (json_int_t)t->total_steps, "last_batch_iteration",
-                              (json_int_t)(t->engine->updates - 1), "monitor",
-                              train_monitor_state(&t->monitor));
-    json_t *trainer = train_monitor_trainer_state(&t->monitor, t->engine->steps);
+    json_t *state =
+        json_pack("{s:I, s:I, s:I, s:o}", "samples",
+                  (json_int_t)(sifr_engine_steps(t->engine) * t->config->train_batch_size),
+                  "total_steps", (json_int_t)t->total_steps, "last_batch_iteration",
+                  (json_int_t)(sifr_engine_updates(t->engine) - 1), "monitor",
+                  train_monitor_state(&t->monitor));
+    json_t *trainer = train_monitor_trainer_state(&t->monitor, sifr_engine_steps(t->engine));
     sifr_status status = state && trainer ? SIFR_OK : base_fail_alloc(error, 4096);
     status = train_agree(t, status, error);
     if (status == SIFR_OK) {
@@ -35,7 +36,7 @@ static sifr_status save(train_state *t, int64_t beside, sifr_error *error) {
         status =
             checkpoint_save(t->engine, t->config->output, &record, &settings, t->host->log, error);
     }
-    if (status == SIFR_OK) t->saved_step = t->engine->steps;
+    if (status == SIFR_OK) t->saved_step = sifr_engine_steps(t->engine);
     train_monitor_pause(&t->monitor, base_seconds() - start);
     json_decref(state);
     json_decref(trainer);
@@ -50,7 +51,7 @@ static sifr_status save_on_the_way(train_state *t, sifr_error *error) {
     if (status == SIFR_FAILED) {
         base_log(t->host->log, SIFR_LOG_WARNING,
                  "step %lld: no checkpoint (%s); the run goes on to the next one",
-                 (long long)t->engine->steps, reason.message);
+                 (long long)sifr_engine_steps(t->engine), reason.message);
         return SIFR_OK;
     }
     if (status != SIFR_OK) base_set_error(error, status, "%s", reason.message);
@@ -77,12 +78,12 @@ static sifr_status note_skipped(train_state *t, const sifr_step_result *result, 
     if (is_search(t, result)) {
         base_log(t->host->log, SIFR_LOG_INFO,
                  "step %lld skipped: %s; the loss scale was %g, the next step has %g",
-                 (long long)t->engine->steps, reason, result->loss_scale,
+                 (long long)sifr_engine_steps(t->engine), reason, result->loss_scale,
                  sifr_engine_loss_scale(t->engine));
         return SIFR_OK;
     }
     base_log(t->host->log, SIFR_LOG_WARNING, "step %lld skipped: %s; the weights stay as they were",
-             (long long)t->engine->steps, reason);
+             (long long)sifr_engine_steps(t->engine), reason);
     if (++t->skipped_in_row < SKIP_LIMIT) return SIFR_OK;
     sifr_status status =
         base_fail(error, SIFR_FAILED,
@@ -96,15 +97,16 @@ static sifr_status note_skipped(train_state *t, const sifr_step_result *result, 
  * sample g * micro_batch_size + i of the step. */
 static sifr_status fetch(train_state *t, sifr_error *error) {
     const sifr_config *c = t->config;
-    const plan_settings *settings = &t->engine->training->settings;
-    int64_t first = t->engine->steps * c->train_batch_size, per = c->micro_batch_size;
+    const plan_settings *settings = &engine_schedule(t->engine)->settings;
+    int64_t first = sifr_engine_steps(t->engine) * c->train_batch_size, per = c->micro_batch_size;
     int32_t *tokens = t->tokens, *labels = t->labels;
     for (int32_t j = 0; j < settings->gradient_accumulation_steps; j++) {
         int64_t g = plan_global_micro_batch(settings, settings->rank, j);
         for (int64_t i = 0; i < per; i++, tokens += t->length, labels += t->length)
             train_data_sample(t->data, t->length, c->seed, first + g * per + i, tokens, labels);
     }
-    return engine_check_ids(t->engine->model, t->tokens, t->labels, tokens - t->tokens, error);
+    return engine_check_ids(engine_model(t->engine), t->tokens, t->labels, tokens - t->tokens,
+                            error);
 }
 
 static void count_wire(train_state *t, const comm_ledger *before) {
@@ -119,7 +121,7 @@ static void count_wire(train_state *t, const comm_ledger *before) {
 
 static void count_planned(train_state *t) {
     int64_t gathered, reduced;
-    plan_wire(t->engine->training, &gathered, &reduced);
+    plan_wire(engine_schedule(t->engine), &gathered, &reduced);
     t->wire.planned_gathered += gathered;
     t->wire.planned_reduced += reduced;
 }
@@ -141,7 +143,7 @@ static sifr_status step(train_state *t, sifr_status *local, sifr_error *error) {
     sifr_step_result result;
     double start = base_seconds();
     comm_ledger before = *comm_get_ledger(t->group);
-    int64_t before_step = t->engine->updates - 1;
+    int64_t before_step = sifr_engine_updates(t->engine) - 1;
     double rate = config_lr_at(&c->schedule, before_step);
     BASE_TRY(sifr_engine_set_betas(
         t->engine, config_lr_beta1_at(&c->schedule, before_step, c->optimizer.beta1),
@@ -149,7 +151,7 @@ static sifr_status step(train_state *t, sifr_status *local, sifr_error *error) {
     train_profile_begin_step(&t->profile);
     sifr_status status = sifr_engine_step(t->engine, t->tokens, t->labels, rate, &result, error);
     if (status != SIFR_OK) /* no scale is left for any rank, or this one alone is in trouble */
-        return t->engine->scaler.exhausted ? train_agree(t, status, error) : status;
+        return engine_scaler(t->engine)->exhausted ? train_agree(t, status, error) : status;
     train_profile_end_step(&t->profile);
     count_wire(t, &before);
     count_planned(t);
@@ -157,12 +159,13 @@ static sifr_status step(train_state *t, sifr_status *local, sifr_error *error) {
     t->step_seconds += seconds;
     BASE_TRY(note_skipped(t, &result, error));
     if (t->first)
-        *local = train_monitor_step(&t->monitor, t->engine->steps, &result, rate, seconds, error);
+        *local = train_monitor_step(&t->monitor, sifr_engine_steps(t->engine), &result, rate,
+                                    seconds, error);
     else
-        train_monitor_watch(&t->monitor, t->engine->steps);
+        train_monitor_watch(&t->monitor, sifr_engine_steps(t->engine));
     BASE_TRY(train_profile_step(&t->profile, seconds, error));
     train_monitor_pause(&t->monitor, t->profile.pause);
-    if (c->save_steps <= 0 || t->engine->steps % c->save_steps) return SIFR_OK;
+    if (c->save_steps <= 0 || sifr_engine_steps(t->engine) % c->save_steps) return SIFR_OK;
     BASE_TRY(settle(t, error));
     return train_agree(t, save_on_the_way(t, error), error);
 }
@@ -170,7 +173,7 @@ static sifr_status step(train_state *t, sifr_status *local, sifr_error *error) {
 /* Where one is due at this step and not there yet: it may be missing from a run that was stopped
  * between its checkpoint and its evaluation. */
 static bool evaluation_is_due(const train_state *t) {
-    int64_t every = t->config->eval_steps, now = t->engine->steps;
+    int64_t every = t->config->eval_steps, now = sifr_engine_steps(t->engine);
     bool due = now == t->total_steps || (every > 0 && now > 0 && now % every == 0);
     return t->held_out && due && !train_monitor_evaluated(&t->monitor, now);
 }
@@ -186,7 +189,8 @@ static sifr_status evaluate(train_state *t, sifr_status *local, sifr_error *erro
                             t->config->max_eval_windows, asked_to_stop, (void *)(uintptr_t)t->host,
                             &evaluation, &signal, error));
     if (t->first && !signal)
-        *local = train_monitor_evaluation(&t->monitor, t->engine->steps, &evaluation, error);
+        *local =
+            train_monitor_evaluation(&t->monitor, sifr_engine_steps(t->engine), &evaluation, error);
     return SIFR_OK;
 }
 
@@ -209,9 +213,10 @@ static sifr_status run_steps(train_state *t, train_outcome *outcome, sifr_error 
     sifr_status local = SIFR_OK;
     int64_t fetched = -1;
     for (;;) {
-        if (local == SIFR_OK && fetched != t->engine->steps && t->engine->steps < t->total_steps) {
+        if (local == SIFR_OK && fetched != sifr_engine_steps(t->engine) &&
+            sifr_engine_steps(t->engine) < t->total_steps) {
             local = fetch(t, error);
-            fetched = t->engine->steps;
+            fetched = sifr_engine_steps(t->engine);
         }
         train_word word = {(int32_t)local, train_stopped(t->host),
                            t->first && evaluation_is_due(t)};
@@ -222,7 +227,7 @@ static sifr_status run_steps(train_state *t, train_outcome *outcome, sifr_error 
             BASE_TRY(settle(t, error));
             BASE_TRY(evaluate(t, &local, error));
         } else {
-            if (t->engine->steps >= t->total_steps) break;
+            if (sifr_engine_steps(t->engine) >= t->total_steps) break;
             BASE_TRY(step(t, &local, error));
         }
     }
@@ -260,7 +265,7 @@ static sifr_status save_model(train_state *t, sifr_error *error) {
     BASE_TRY(train_agree(t, saved, error));
     if (!t->first) return SIFR_OK;
     BASE_TRY(base_path_join(path, t->config->output, "trainer_state.json", error));
-    json_t *trainer = train_monitor_trainer_state(&t->monitor, t->engine->steps);
+    json_t *trainer = train_monitor_trainer_state(&t->monitor, sifr_engine_steps(t->engine));
     if (!trainer) return base_fail_alloc(error, 4096);
     sifr_status status = base_json_save(trainer, path, error);
     json_decref(trainer);
@@ -268,7 +273,7 @@ static sifr_status save_model(train_state *t, sifr_error *error) {
 }
 
 static sifr_status save_last(train_state *t, sifr_error *error) {
-    if (t->saved_step == t->engine->steps) return SIFR_OK;
+    if (t->saved_step == sifr_engine_steps(t->engine)) return SIFR_OK;
     return train_agree(t, save(t, 0, error), error);
 }
 
@@ -287,7 +292,7 @@ static sifr_status save_result(train_state *t, sifr_error *error) {
             t->host->log, SIFR_LOG_WARNING,
             "step %lld: the model is written, but no checkpoint (%s); a longer run would go on "
             "from an older one",
-            (long long)t->engine->steps, why.message);
+            (long long)sifr_engine_steps(t->engine), why.message);
         return SIFR_OK;
     }
     base_set_error(error, model, "the model is not written: %s; %s", reason.message,
@@ -299,13 +304,13 @@ static sifr_status save_result(train_state *t, sifr_error *error) {
 
 static sifr_status check_learned(train_state *t, sifr_error *error) {
     const sifr_config *c = t->config;
-    if (t->engine->steps == 0 || t->engine->updates > 0) return SIFR_OK;
+    if (sifr_engine_steps(t->engine) == 0 || sifr_engine_updates(t->engine) > 0) return SIFR_OK;
     BASE_TRY(save_last(t, error));
     sifr_status status = base_fail(
         error, SIFR_FAILED,
         "all %lld steps were skipped: nothing was learned, and no model is written; is "
         "%s sound?%s",
-        (long long)t->engine->steps, c->model,
+        (long long)sifr_engine_steps(t->engine), c->model,
         c->fp16.enabled ? " In fp16 the first steps look for a loss scale: more steps, or "
                           "a lower initial_scale_power, may do"
                         : "");
@@ -326,12 +331,12 @@ static void announce(const train_state *t) {
     if (size > 1)
         snprintf(ranks, sizeof ranks, "%d ranks, ZeRO stage %lld, ", size,
                  (long long)c->zero_stage);
-    int threads = device_threads(t->engine->dev);
-    train_say(t->host, "model: %s, %s parameters, %s; %s%d thread%s%s, %s",
-              t->folder.config.model_type,
-              base_format_count(sifr_model_parameters(t->folder.model), parameters),
-              device_dtype_name(t->engine->training->settings.dtype), ranks, threads,
-              threads == 1 ? "" : "s", size > 1 ? " each" : "", device_isa(t->engine->dev));
+    int threads = device_threads(engine_device(t->engine));
+    train_say(
+        t->host, "model: %s, %s parameters, %s; %s%d thread%s%s, %s", t->folder.config.model_type,
+        base_format_count(sifr_model_parameters(t->folder.model), parameters),
+        device_dtype_name(engine_schedule(t->engine)->settings.dtype), ranks, threads,
+        threads == 1 ? "" : "s", size > 1 ? " each" : "", device_isa(engine_device(t->engine)));
     if (size > 1) snprintf(over, sizeof over, " x %d ranks", size);
     train_say(
         t->host,
@@ -363,19 +368,19 @@ static sifr_status run(train_state *t, train_outcome *outcome, sifr_error *error
     const sifr_config *c = t->config;
     BASE_TRY(train_prepare(t, error));
     announce(t);
-    train_say_notices(t->host, c, &t->engine->training->settings, t->engine->updates,
-                      t->total_steps);
-    if (t->engine->steps >= t->total_steps)
+    train_say_notices(t->host, c, &engine_schedule(t->engine)->settings,
+                      sifr_engine_updates(t->engine), t->total_steps);
+    if (sifr_engine_steps(t->engine) >= t->total_steps)
         train_say(t->host, "nothing left to train: step %lld of %lld is done",
-                  (long long)t->engine->steps, (long long)t->total_steps);
-    outcome->first_step = t->engine->steps;
+                  (long long)sifr_engine_steps(t->engine), (long long)t->total_steps);
+    outcome->first_step = sifr_engine_steps(t->engine);
     if (t->host->begin) t->host->begin(t->host->user);
     BASE_TRY(train_profile_start(&t->profile, error));
     double start = base_seconds();
     BASE_TRY(run_steps(t, outcome, error));
     BASE_TRY(save_end(t, outcome->signal, error));
     outcome->seconds = base_seconds() - start;
-    outcome->steps = t->engine->steps;
+    outcome->steps = sifr_engine_steps(t->engine);
     outcome->total_steps = t->total_steps;
     outcome->tokens = (outcome->steps - outcome->first_step) * c->train_batch_size * t->length;
     outcome->step_seconds = t->step_seconds;

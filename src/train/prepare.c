@@ -44,7 +44,7 @@ static sifr_status require_paths(const sifr_config *config, sifr_error *error) {
 }
 
 static sifr_status check_room(const train_state *t, sifr_error *error) {
-    const plan_schedule *s = t->engine->training;
+    const plan_schedule *s = engine_schedule(t->engine);
     train_disk disk;
     BASE_TRY(train_disk_find(t->config, s->model, &disk, error));
     int64_t nvme = t->total_steps ? 0 : s->nvme_bytes; /* by then swap files have their room */
@@ -107,7 +107,7 @@ static const char *name_offloaded(const sifr_config *c, char *out, size_t size) 
 
 /* How much is not pinned, over all ranks, and why: the first reason that some rank has. */
 static sifr_status say_unpinned(train_state *t, sifr_error *error) {
-    const engine_pinned *p = &t->engine->pinned;
+    const engine_pinned *p = engine_pinned_memory(t->engine);
     static const char what[] = "of memory could not be pinned for the disk";
     char bytes[32], most[32];
     struct rlimit limit = {.rlim_cur = RLIM_INFINITY};
@@ -134,13 +134,13 @@ static sifr_status say_unpinned(train_state *t, sifr_error *error) {
 static sifr_status say_offload(train_state *t, sifr_error *error) {
     char text[BASE_PATH_LENGTH + 128], names[64], bytes[32];
     const sifr_engine *engine = t->engine;
-    if (!engine->swap) return SIFR_OK;
-    bool pinned = engine->pinned.bytes > 0;
-    int64_t cleaned = engine->cleaned;
+    if (!engine_state_file(engine)) return SIFR_OK;
+    bool pinned = engine_pinned_memory(engine)->bytes > 0;
+    int64_t cleaned = engine_cleaned(engine);
     BASE_TRY(comm_sum(t->group, &cleaned, 1, error));
-    base_format_bytes((uint64_t)engine->pinned.bytes, bytes);
+    base_format_bytes((uint64_t)engine_pinned_memory(engine)->bytes, bytes);
     train_say(t->host, "%s: %s%s%s%s%s", name_offloaded(t->config, names, sizeof names),
-              engine_swap_describe(engine->swap, text, sizeof text),
+              engine_swap_describe(engine_state_file(engine), text, sizeof text),
               comm_size(t->group) > 1 ? " a rank" : "", pinned ? ", with " : "",
               pinned ? bytes : "", pinned ? " of memory pinned" : "");
     BASE_TRY(say_unpinned(t, error));
@@ -158,7 +158,7 @@ static void say_activations(const train_state *t) {
         train_say(t->host, "partition_activations: no two ranks hold the same activations (that "
                            "takes tensor parallelism), so there is nothing to split");
     if (c->recompute == CONFIG_RECOMPUTE_AUTO &&
-        plan_kept_describe(t->engine->training, &t->machine, line, sizeof line))
+        plan_kept_describe(engine_schedule(t->engine), &t->machine, line, sizeof line))
         train_say(t->host, "recompute auto: %s", line);
 }
 
@@ -295,8 +295,9 @@ static sifr_status load(train_state *t, sifr_error *error) {
         BASE_TRY(checkpoint_load(t->engine, t->config->output, &record, &t->position, t->host->log,
                                  error));
         if (t->position) {
-            t->saved_step = t->engine->steps;
-            train_say(t->host, "resumed from checkpoint-%lld", (long long)t->engine->steps);
+            t->saved_step = sifr_engine_steps(t->engine);
+            train_say(t->host, "resumed from checkpoint-%lld",
+                      (long long)sifr_engine_steps(t->engine));
             return SIFR_OK;
         }
         base_log(t->host->log, SIFR_LOG_INFO, "%s: no checkpoint yet, the run starts anew",
@@ -335,7 +336,7 @@ static sifr_status open_monitor(train_state *t, sifr_error *error) {
     train_monitor_settings settings = {
         .host = t->host,
         .output = c->output,
-        .first_step = t->engine->steps,
+        .first_step = sifr_engine_steps(t->engine),
         .total_steps = t->total_steps,
         .tokens_per_step = c->train_batch_size * t->length,
         .epochs_per_step =
@@ -403,10 +404,10 @@ static sifr_status make_batch(train_state *t, sifr_error *error) {
 
 static sifr_status begin(train_state *t, sifr_error *error) {
     int64_t idle;
-    void *memory = engine_idle_memory(t->engine->trainer, &idle);
+    void *memory = engine_idle_memory(engine_trainer(t->engine), &idle);
     if (idle < TRAIN_MEASURE_BYTES) memory = NULL, idle = TRAIN_MEASURE_BYTES;
     BASE_TRY(make_batch(t, error));
-    BASE_TRY(train_measure_machine(t, t->engine->dev, memory, idle, error));
+    BASE_TRY(train_measure_machine(t, engine_device(t->engine), memory, idle, error));
     say_activations(t);
     BASE_TRY(train_profile_open(&t->profile, t->config, t->host, t->engine, &t->machine,
                                 t->baseline, t->total_steps, error));
@@ -420,7 +421,7 @@ sifr_status train_prepare(train_state *t, sifr_error *error) {
     BASE_TRY(same(t, train_agree_input(t->group, t->config, &t->folder, error)));
     BASE_TRY(create_engine(t, error));
     BASE_TRY(say_offload(t, error));
-    BASE_TRY(same(t, train_agree_machine(t->group, t->engine->dev, error)));
+    BASE_TRY(same(t, train_agree_machine(t->group, engine_device(t->engine), error)));
     BASE_TRY(open_data(t, error));
     BASE_TRY(same(t, train_agree_data(t->group, t->data, t->held_out, error)));
     BASE_TRY(train_agree(t, load(t, error), error));

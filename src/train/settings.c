@@ -6,7 +6,7 @@
 #include "base/checked.h"
 #include "base/file.h"
 #include "base/text.h"
-#include "engine/engine_private.h"
+#include "engine/handle.h"
 #include "formats/tokenizer/tokenizer.h"
 
 _Static_assert(CONFIG_TOKEN_CHUNK == DEVICE_TOKEN_CHUNK, "what the config checks tiles by");

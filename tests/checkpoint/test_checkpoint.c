@@ -10,6 +10,7 @@
 
 #include "base/json.h"
 #include "checkpoint/manifest.h"
+#include "engine/engine_private.h"
 
 static sifr_model *model;
 static sifr_engine *engine, *other;

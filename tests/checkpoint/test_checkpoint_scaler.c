@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "checkpoint/checkpoint.h"
+#include "engine/engine_private.h"
 #include "support/scratch.h"
 
 static sifr_model *model;

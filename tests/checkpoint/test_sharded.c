@@ -16,6 +16,7 @@
 #include "base/random.h"
 #include "checkpoint/checkpoint.h"
 #include "comm/worker.h"
+#include "engine/engine_private.h"
 #include "plan/queries.h"
 #include "support/comm_threads.h"
 #include "support/model_case.h"

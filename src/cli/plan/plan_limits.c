@@ -5,7 +5,7 @@
 #include "base/checked.h"
 #include "base/system.h"
 #include "base/text.h"
-#include "engine/engine_private.h"
+#include "engine/handle.h"
 
 /* A rank's share of a host, less what the program itself takes. */
 static int64_t share_of(const cli_plan_limits *limits, int64_t host) {

@@ -4,7 +4,7 @@
 
 #include "cli/plan/plan_limits.h"
 #include "config/config.h"
-#include "engine/engine_private.h"
+#include "engine/handle.h"
 #include "engine/step_order.h"
 #include "plan/search/search.h"
 #include "train/output_room.h"

@@ -28,8 +28,8 @@ static void say_line(const train_host *host, int line, const train_spread *bytes
 
 sifr_status train_memory_say(const sifr_engine *engine, const train_memory_now *now,
                              const char *when, const train_host *host, sifr_error *error) {
-    const plan_schedule *s = engine->training;
-    int32_t ranks = comm_size(engine->group);
+    const plan_schedule *s = engine_schedule(engine);
+    int32_t ranks = comm_size(engine_group(engine));
     double bytes[LINES] = {0}, classes = 0;
     train_spread spread[LINES];
     char head[96];
@@ -38,11 +38,11 @@ sifr_status train_memory_say(const sifr_engine *engine, const train_memory_now *
         classes += bytes[c];
     }
     bytes[GAPS] = (double)s->total_bytes - classes;
-    bytes[TRANSFERS] = (double)comm_buffer_bytes(engine->group);
+    bytes[TRANSFERS] = (double)comm_buffer_bytes(engine_group(engine));
     bytes[PROFILING] = (double)now->profiling;
     bytes[PLANNED] = (double)s->total_bytes + bytes[TRANSFERS] + bytes[PROFILING];
     bytes[MEASURED] = (double)now->measured;
-    BASE_TRY(train_spread_over(engine->group, bytes, LINES, spread, error));
+    BASE_TRY(train_spread_over(engine_group(engine), bytes, LINES, spread, error));
     snprintf(head, sizeof head, "memory %s", when);
     if (ranks == 1)
         train_say(host, "  %s", head);

@@ -2,7 +2,7 @@
 #ifndef TRAIN_MEMORY_REPORT_H
 #define TRAIN_MEMORY_REPORT_H
 
-#include "engine/engine_private.h"
+#include "engine/handle.h"
 #include "train/callbacks.h"
 
 typedef struct train_memory_now {

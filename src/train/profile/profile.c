@@ -32,7 +32,7 @@ static sifr_status open_trace(train_profile *p, int64_t total_steps, sifr_error 
 }
 
 static sifr_status predict(train_profile *p, const plan_machine *machine, sifr_error *error) {
-    const plan_schedule *s = p->engine->training;
+    const plan_schedule *s = engine_schedule(p->engine);
     plan_prediction prediction;
     BASE_TRY(base_alloc(s->instruction_count, sizeof *p->planned, &p->planned, error));
     return plan_predict(s, machine, &prediction, p->planned, error);
@@ -45,18 +45,19 @@ sifr_status train_profile_open(train_profile *p, const sifr_config *config, cons
                          .host = host,
                          .engine = engine,
                          .baseline = baseline,
-                         .first_step = engine->steps};
+                         .first_step = sifr_engine_steps(engine)};
     if (config->wall_clock_breakdown && machine) BASE_TRY(predict(p, machine, error));
     if (config->activations.profile)
-        BASE_TRY(train_unit_times_open(&p->units, engine->training, error));
+        BASE_TRY(train_unit_times_open(&p->units, engine_schedule(engine), error));
     if (config->trace) BASE_TRY(open_trace(p, total_steps, error));
     if (!config->comms_logger.enabled) return SIFR_OK;
-    return train_comms_log_open(engine->training, engine->group, &config->comms_logger, host,
-                                &p->comms, error);
+    return train_comms_log_open(engine_schedule(engine), engine_group(engine),
+                                &config->comms_logger, host, &p->comms, error);
 }
 
 void train_profile_close(train_profile *p) {
-    if (p->engine) comm_watch(p->engine->group, NULL, NULL); /* the last step may have failed */
+    if (p->engine)
+        comm_watch(engine_group(p->engine), NULL, NULL); /* the last step may have failed */
     train_trace_close(p->trace);
     train_comms_log_close(p->comms);
     train_unit_times_close(&p->units);
@@ -81,13 +82,13 @@ sifr_status train_profile_start(train_profile *p, sifr_error *error) {
 
 void train_profile_begin_step(train_profile *p) {
     if (!p->trace && !p->comms) return;
-    comm_watch(p->engine->group, hear, p);
+    comm_watch(engine_group(p->engine), hear, p);
     train_trace_begin(p->trace);
 }
 
 void train_profile_end_step(train_profile *p) {
     train_trace_end(p->trace);
-    comm_watch(p->engine->group, NULL, NULL);
+    comm_watch(engine_group(p->engine), NULL, NULL);
 }
 
 /* A trace that cannot be written is no reason to lose the run. */
@@ -112,11 +113,11 @@ static sifr_status write_trace(train_profile *p, sifr_error *error) {
 sifr_status train_profile_step(train_profile *p, double seconds, sifr_error *error) {
     double start = base_seconds();
     if (p->config->wall_clock_breakdown)
-        train_breakdown_add(&p->breakdown, p->engine->training, engine_seconds(p->engine->trainer),
-                            p->planned, seconds);
-    train_unit_times_add(&p->units, engine_seconds(p->engine->trainer));
+        train_breakdown_add(&p->breakdown, engine_schedule(p->engine),
+                            engine_seconds(engine_trainer(p->engine)), p->planned, seconds);
+    train_unit_times_add(&p->units, engine_seconds(engine_trainer(p->engine)));
     BASE_TRY(train_comms_log_step(p->comms, error));
-    if (p->engine->steps == p->first_step + 1)
+    if (sifr_engine_steps(p->engine) == p->first_step + 1)
         BASE_TRY(say_memory(p, "after the first step", error));
     if (train_trace_ready(p->trace)) BASE_TRY(write_trace(p, error));
     p->pause = base_seconds() - start;
@@ -126,8 +127,8 @@ sifr_status train_profile_step(train_profile *p, double seconds, sifr_error *err
 sifr_status train_profile_end(train_profile *p, sifr_error *error) {
     if (p->trace && !train_trace_written(p->trace)) BASE_TRY(write_trace(p, error));
     if (p->config->wall_clock_breakdown)
-        BASE_TRY(train_breakdown_say(&p->breakdown, p->engine->group, p->host, error));
-    BASE_TRY(train_unit_times_say(&p->units, p->engine->group, p->host, error));
+        BASE_TRY(train_breakdown_say(&p->breakdown, engine_group(p->engine), p->host, error));
+    BASE_TRY(train_unit_times_say(&p->units, engine_group(p->engine), p->host, error));
     BASE_TRY(train_comms_log_say(p->comms, error));
     return say_memory(p, "at the end", error);
 }

@@ -3,7 +3,7 @@
 #ifndef TRAIN_PROFILE_H
 #define TRAIN_PROFILE_H
 
-#include "engine/engine_private.h"
+#include "engine/handle.h"
 #include "plan/price/price.h"
 #include "train/profile/breakdown.h"
 #include "train/profile/comms_log.h"

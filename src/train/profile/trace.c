@@ -40,7 +40,7 @@ static int32_t control_room(const plan_schedule *s) {
 }
 
 static sifr_status check_size(const train_trace *t, sifr_error *error) {
-    const plan_schedule *s = t->engine->training;
+    const plan_schedule *s = engine_schedule(t->engine);
     char each[32], limit[32];
     int64_t count = t->last - t->first + 1;
     int64_t step = (int64_t)(s->instruction_count * sizeof *t->spans +
@@ -65,11 +65,12 @@ sifr_status train_trace_open(sifr_engine *engine, const char *path, int64_t firs
     t->path = path;
     t->first = first;
     t->last = last;
-    t->control_room = control_room(engine->training);
+    t->control_room = control_room(engine_schedule(engine));
     BASE_TRY_GOTO(status, check_size(t, error), fail);
-    if (comm_rank(engine->group) == 0)
+    if (comm_rank(engine_group(engine)) == 0)
         BASE_TRY_GOTO(status, train_trace_file_check(path, error), fail);
-    size_t count = (size_t)(last - first + 1), spans = engine->training->instruction_count * count;
+    size_t count = (size_t)(last - first + 1),
+           spans = engine_schedule(engine)->instruction_count * count;
     size_t controls = (size_t)t->control_room * count;
     BASE_TRY_GOTO(status, base_alloc(count, sizeof *t->steps, &t->steps, error), fail);
     BASE_TRY_GOTO(status, base_alloc(spans, sizeof *t->spans, &t->spans, error), fail);
@@ -101,11 +102,11 @@ int64_t train_trace_steps(const train_trace *t) {
 
 void train_trace_begin(train_trace *t) {
     if (!t) return;
-    int64_t number = t->engine->steps + 1;
+    int64_t number = sifr_engine_steps(t->engine) + 1;
     t->recording = number >= t->first && number <= t->last;
     if (!t->recording) return;
-    size_t count = t->engine->training->instruction_count;
-    engine_note_spans(t->engine->trainer, t->spans + (size_t)t->done * count);
+    size_t count = engine_schedule(t->engine)->instruction_count;
+    engine_note_spans(engine_trainer(t->engine), t->spans + (size_t)t->done * count);
     t->steps[t->done] = (train_trace_step){.number = number, .span = {.start = base_seconds()}};
 }
 
@@ -113,7 +114,7 @@ void train_trace_end(train_trace *t) {
     if (!t || !t->recording) return;
     t->steps[t->done++].span.end = base_seconds();
     t->recording = false;
-    engine_note_spans(t->engine->trainer, NULL);
+    engine_note_spans(engine_trainer(t->engine), NULL);
 }
 
 void train_trace_hear(train_trace *t, const comm_event *event) {
@@ -126,7 +127,7 @@ void train_trace_hear(train_trace *t, const comm_event *event) {
 }
 
 bool train_trace_ready(const train_trace *t) {
-    return t && !t->written && t->done > 0 && t->engine->steps >= t->last;
+    return t && !t->written && t->done > 0 && sifr_engine_steps(t->engine) >= t->last;
 }
 
 bool train_trace_written(const train_trace *t) {
@@ -147,9 +148,9 @@ typedef struct trace_pieces {
  * with it. */
 static sifr_status hand_over(train_trace *t, int32_t rank, int64_t index, trace_pieces *pieces,
                              train_trace_file *file, sifr_error *error) {
-    comm_group *group = t->engine->group;
+    comm_group *group = engine_group(t->engine);
     bool mine = comm_rank(group) == rank;
-    size_t count = t->engine->training->instruction_count;
+    size_t count = engine_schedule(t->engine)->instruction_count;
     engine_span *spans = t->spans + (size_t)index * count;
     comm_event *controls = t->controls + index * t->control_room;
     train_trace_step step = t->steps[index];
@@ -175,7 +176,7 @@ static sifr_status hand_over(train_trace *t, int32_t rank, int64_t index, trace_
  */
 static sifr_status describe(train_trace *t, trace_pieces *pieces, double *origin,
                             sifr_error *error) {
-    comm_group *group = t->engine->group;
+    comm_group *group = engine_group(t->engine);
     train_clock clock = train_clock_here();
     train_trace_rank mine = {.start = t->done ? t->steps[0].span.start : 0};
     train_trace_rank_name(&mine);
@@ -193,14 +194,14 @@ static sifr_status write_all(train_trace *t, trace_pieces *pieces, train_trace_f
     double origin = 0;
     BASE_TRY(describe(t, pieces, &origin, error));
     if (file) train_trace_file_ranks(file, pieces->ranks, pieces->ahead, origin);
-    for (int32_t r = 0; r < comm_size(t->engine->group); r++) {
+    for (int32_t r = 0; r < comm_size(engine_group(t->engine)); r++) {
         for (int64_t i = 0; i < t->done; i++) BASE_TRY(hand_over(t, r, i, pieces, file, error));
     }
     return SIFR_OK;
 }
 
 sifr_status train_trace_write(train_trace *t, sifr_error *error) {
-    comm_group *group = t->engine->group;
+    comm_group *group = engine_group(t->engine);
     size_t ranks = (size_t)comm_size(group);
     trace_pieces *pieces = NULL;
     train_trace_file *file = NULL;
@@ -209,7 +210,7 @@ sifr_status train_trace_write(train_trace *t, sifr_error *error) {
     if (status == SIFR_OK) status = base_alloc(ranks, sizeof *pieces->ranks, &pieces->ranks, error);
     if (status == SIFR_OK) status = base_alloc(ranks, sizeof *pieces->ahead, &pieces->ahead, error);
     if (status == SIFR_OK && comm_rank(group) == 0)
-        status = train_trace_file_open(t->path, t->engine->training, &file, error);
+        status = train_trace_file_open(t->path, engine_schedule(t->engine), &file, error);
     status = comm_agree_status(group, status, error);
     if (status == SIFR_OK) {
         status = write_all(t, pieces, file, error);

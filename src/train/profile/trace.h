@@ -7,7 +7,7 @@
 #ifndef TRAIN_TRACE_H
 #define TRAIN_TRACE_H
 
-#include "engine/engine_private.h"
+#include "engine/handle.h"
 
 typedef struct train_trace train_trace;
 
