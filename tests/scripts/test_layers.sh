@@ -1,6 +1,6 @@
 #!/bin/sh
-# The order of rooms: each directory of src/ includes only itself and those before it in the list;
-# folders inside a room that lie side by side include each other in one direction only (a folder
+# The order of rooms: each directory of src/ includes only itself and those before it in the list,
+# and config base alone; folders inside a room that lie side by side include each other in one direction only (a folder
 # and the one that it lies in may do both); file names are unique in src/, include/ and tests/.
 set -eu
 rooms="base device comm formats config model plan engine checkpoint train cli"
@@ -18,7 +18,9 @@ check_rooms() {
         {
             split($1, from, "/"); split($2, to, "/")
             if (!(from[1] in place)) { print $1 ": src/" from[1] "/ is no room of the list"; bad = 1 }
-            else if (place[to[1]] > place[from[1]] || !(to[1] in place)) {
+            else if (from[1] == "config" && to[1] != "base" && to[1] != "config") {
+                print $1 " includes " $2 "/: config includes base alone"; bad = 1
+            } else if (place[to[1]] > place[from[1]] || !(to[1] in place)) {
                 print $1 " includes " $2 "/, which comes after " from[1] "/"; bad = 1
             }
         }
@@ -49,6 +51,10 @@ mkdir -p bad/base bad/plan/pass bad/plan/price
 echo '#include "plan/schedule.h"' >bad/base/up.c
 ! check_rooms bad >/dev/null || { echo "an include against the order is not found"; failed=1; }
 rm bad/base/up.c
+mkdir bad/config
+echo '#include "device/device.h"' >bad/config/keys.c
+! check_rooms bad >/dev/null || { echo "config's include of another room is not found"; failed=1; }
+rm bad/config/keys.c
 echo '#include "plan/price/b.h"' >bad/plan/pass/a.c
 check_rooms bad || { echo "an include of a folder beside it is refused"; failed=1; }
 echo '#include "plan/pass/a.h"' >bad/plan/price/b.c
