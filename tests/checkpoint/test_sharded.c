@@ -438,7 +438,8 @@ static void full_disk(void **state) {
     int result;
     succeeds((task){.shape = {8, 3, SIFR_BF16}, .to = output, .steps = 1, .whole = true});
     state_files sizes = list_state(scratch_path("full/checkpoint-1"));
-    assert_true(sizes.count > 1 && sizes.least < sizes.most); /* some ranks have nothing */
+    assert_true(sizes.count > 1);
+    assert_true(sizes.least < sizes.most); /* some ranks have nothing */
     fflush(stdout);
     pid_t child = fork();
     assert_true(child >= 0);
@@ -513,7 +514,8 @@ static void killed_while_saving(void **state) {
     }
     print_message("killed %d times, %d times behind a new checkpoint, step %d\n", KILLS, moved,
                   (int)before);
-    assert_true(moved > 0 && moved < KILLS);
+    assert_true(moved > 0);
+    assert_true(moved < KILLS);
 }
 
 int main(void) {

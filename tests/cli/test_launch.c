@@ -94,19 +94,23 @@ static void test_choices(void **state) {
     const char *local = scratch_text("local", "localhost slots=4\n");
     cli_launch_request all = {.hostfile = local};
     assert_int_equal(cli_launch_choose(&all, &choice, &error), SIFR_OK);
-    assert_true(choice.launch && choice.ranks == 4 && !choice.hosts);
+    assert_true(choice.launch);
+    assert_true(choice.ranks == 4);
+    assert_true(!choice.hosts);
     cli_launch_request first = {.hostfile = local, .include = "localhost:3"};
     assert_int_equal(cli_launch_choose(&first, &choice, &error), SIFR_OK);
     assert_false(choice.launch);
     const char *two = scratch_text("two", "a.invalid slots=2\nb.invalid slots=2\n");
     cli_launch_request three = {.ranks = 3, .ranks_given = true, .hostfile = two};
     assert_int_equal(cli_launch_choose(&three, &choice, &error), SIFR_OK);
-    assert_true(choice.launch && choice.ranks == 3);
+    assert_true(choice.launch);
+    assert_true(choice.ranks == 3);
     assert_string_equal(choice.hosts, "a.invalid:2,b.invalid:1");
     cli_launch_choice_free(&choice);
     cli_launch_request single = {.hostfile = two, .include = "b.invalid:1"};
     assert_int_equal(cli_launch_choose(&single, &choice, &error), SIFR_OK);
-    assert_true(choice.launch && choice.ranks == 1); /* one rank, but not here */
+    assert_true(choice.launch);
+    assert_true(choice.ranks == 1); /* one rank, but not here */
     cli_launch_choice_free(&choice);
 
     cli_launch_request five = {.ranks = 5, .ranks_given = true, .hostfile = two};
@@ -120,7 +124,8 @@ static void test_choices(void **state) {
     setenv("OMPI_COMM_WORLD_SIZE", "4", 1); /* as one of a launcher's ranks */
     cli_launch_request none = {0};
     assert_int_equal(cli_launch_choose(&none, &choice, &error), SIFR_OK);
-    assert_true(!choice.launch && choice.ranks == 4);
+    assert_true(!choice.launch);
+    assert_true(choice.ranks == 4);
     assert_int_equal(cli_launch_choose(&three, &choice, &error), SIFR_USAGE);
     assert_message(&error, "give the hosts to the launcher");
     assert_int_equal(cli_launch_choose(&one, &choice, &error), SIFR_USAGE);

@@ -66,7 +66,9 @@ static void reads_each_kind(void **state) {
     values v;
     assert_true(parse(&v, false,
                       "--json --output=out --max-steps 4k --memory 1.5GiB --rate 3e-4 --data a"));
-    assert_true(v.json && v.json_given && v.steps_given);
+    assert_true(v.json);
+    assert_true(v.json_given);
+    assert_true(v.steps_given);
     assert_string_equal(v.output, "out");
     assert_int_equal(v.steps, 4000);
     assert_int_equal(v.memory, 1610612736);

@@ -19,7 +19,8 @@ static void rows_are_well_formed(void **state) {
         assert_ptr_equal(config_key_find(key->path, &first), key); /* no path twice */
         assert_int_equal(first, i);
         assert_non_null(key->unit);
-        assert_true(key->doc[0] != 0 && key->doc[strlen(key->doc) - 1] != ' ');
+        assert_true(key->doc[0] != 0);
+        assert_true(key->doc[strlen(key->doc) - 1] != ' ');
         const char *dot = strrchr(key->path, '.');
         if (dot) {
             char parent[256];

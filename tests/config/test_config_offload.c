@@ -50,13 +50,19 @@ static void defaults(void **state) {
     like.nvme_path = o.nvme_path;
     assert_int_equal(o.sub_group_size, like.sub_group_size);
     assert_int_equal(o.buffer_count, like.buffer_count);
-    assert_true(o.pin_memory && o.pipeline_read && o.pipeline_write);
-    assert_true(like.pin_memory && like.pipeline_read && like.pipeline_write);
+    assert_true(o.pin_memory);
+    assert_true(o.pipeline_read);
+    assert_true(o.pipeline_write);
+    assert_true(like.pin_memory);
+    assert_true(like.pipeline_read);
+    assert_true(like.pipeline_write);
     assert_int_equal(o.block_size, like.block_size);
     assert_int_equal(o.queue_depth, like.queue_depth);
     assert_int_equal(o.threads, like.threads);
-    assert_true(!o.single_submit && o.overlap_events);
-    assert_true(!like.single_submit && like.overlap_events);
+    assert_true(!o.single_submit);
+    assert_true(o.overlap_events);
+    assert_true(!like.single_submit);
+    assert_true(like.overlap_events);
 }
 
 static void given(void **state) {
@@ -72,12 +78,16 @@ static void given(void **state) {
     assert_int_equal(o.sub_group_size, 1000000000);
     assert_int_equal(o.buffer_count, 5);
     assert_true(o.kept_state == 0.25);
-    assert_true(!o.pin_memory && o.pin_parameters);
-    assert_true(!o.pin_memory && !o.pipeline_read && !o.pipeline_write);
+    assert_true(!o.pin_memory);
+    assert_true(o.pin_parameters);
+    assert_true(!o.pin_memory);
+    assert_true(!o.pipeline_read);
+    assert_true(!o.pipeline_write);
     assert_int_equal(o.block_size, 262144);
     assert_int_equal(o.queue_depth, 24);
     assert_int_equal(o.threads, 4);
-    assert_true(o.single_submit && !o.overlap_events);
+    assert_true(o.single_submit);
+    assert_true(!o.overlap_events);
     config_said(text, OFFLOAD ".fast_init", "accepted without effect: moments");
     config_said(text, OFFLOAD ".device", "= \"nvme\": Where the optimizer state is kept");
     config_said(text, "zero_optimization.sub_group_size",
@@ -130,22 +140,31 @@ static void parameters(void **state) {
     (void)state;
     sifr_offload_options o = options_of(WITH_PARAM(NVME, ""));
     assert_string_equal(o.nvme_path, "/nvme");
-    assert_true(o.parameters && !o.optimizer);
-    assert_true(o.slice_count == 0 && o.slice_size == 0 && o.kept_elements == 0);
+    assert_true(o.parameters);
+    assert_true(!o.optimizer);
+    assert_true(o.slice_count == 0);
+    assert_true(o.slice_size == 0);
+    assert_true(o.kept_elements == 0);
     o = options_of(WITH_PARAM(NVME ", \"buffer_count\": \"auto\", \"buffer_size\": \"auto\","
                                    " \"max_in_cpu\": \"auto\", \"pin_memory\": true",
                               ", \"offload_optimizer\": {" NVME "}"));
-    assert_true(o.parameters && o.optimizer);
-    assert_true(o.slice_count == 0 && o.slice_size == 0 && o.kept_elements == 0);
+    assert_true(o.parameters);
+    assert_true(o.optimizer);
+    assert_true(o.slice_count == 0);
+    assert_true(o.slice_size == 0);
+    assert_true(o.kept_elements == 0);
     o = options_of(WITH_PARAM(NVME ", \"buffer_count\": 7, \"buffer_size\": 1e8,"
                                    " \"max_in_cpu\": 1e9",
                               ", \"sub_group_size\": 5000"));
-    assert_true(o.slice_count == 7 && o.slice_size == 100000000 && o.kept_elements == 1000000000);
+    assert_true(o.slice_count == 7);
+    assert_true(o.slice_size == 100000000);
+    assert_true(o.kept_elements == 1000000000);
     assert_int_equal(o.sub_group_size, 5000);
     assert_null(options_of(WITH_PARAM("\"device\": \"cpu\"", "")).nvme_path);
     assert_true(options_of(WITH_PARAM("\"device\": \"cpu\"", "")).host.parameters);
     o = options_of(WITH_PARAM("\"device\": \"cpu\"", ", \"offload_optimizer\": {" NVME "}"));
-    assert_true(o.optimizer && !o.parameters);
+    assert_true(o.optimizer);
+    assert_true(!o.parameters);
     config_said(WITH_PARAM("\"device\": \"cpu\", \"buffer_count\": 5", ""), PARAM ".device",
                 "= \"cpu\" (no effect on CPU ranks: the parameters are in the host's memory)");
     config_said(WITH_PARAM("\"device\": \"cpu\", \"buffer_count\": 5", ""), PARAM ".buffer_count",
@@ -153,7 +172,8 @@ static void parameters(void **state) {
     assert_true(options_of(WITH_PARAM(NVME, "")).pin_parameters);
     assert_true(sifr_engine_defaults().offload.pin_parameters);
     o = options_of(WITH_PARAM(NVME ", \"pin_memory\": false", ""));
-    assert_true(o.pin_memory && !o.pin_parameters);
+    assert_true(o.pin_memory);
+    assert_true(!o.pin_parameters);
     config_said(WITH_PARAM("\"device\": \"cpu\", \"pin_memory\": true", ""), PARAM ".pin_memory",
                 "no effect, since " PARAM ".device is \"cpu\"");
     config_said(WITH_PARAM(NVME, ", \"sub_group_size\": 5000"), "zero_optimization.sub_group_size",
@@ -196,7 +216,9 @@ static void kinds(void **state) {
         assert_int_equal(o.moments_stay, i == 1);
     }
     sifr_offload_options o = options_of(WITH(NVME, ""));
-    assert_true(o.optimizer && !o.masters_stay && !o.moments_stay);
+    assert_true(o.optimizer);
+    assert_true(!o.masters_stay);
+    assert_true(!o.moments_stay);
     config_said("{" SIFR("\"offload_state\": \"moments\"") "}", "sifr.offload_state",
                 "no effect, since " OFFLOAD ".device is \"none\"");
     config_refused(WITH(NVME, ", " SIFR("\"offload_state\": \"master_weights\"")),
@@ -219,12 +241,16 @@ static void gradients(void **state) {
     char text[512];
     snprintf(text, sizeof text, "{\"zero_optimization\": {\"offload_optimizer\": {%s}}%s}", NVME,
              sifr);
-    assert_true(options_of(text).gradients && !options_of(text).parameters);
+    assert_true(options_of(text).gradients);
+    assert_true(!options_of(text).parameters);
     assert_string_equal(options_of(text).nvme_path, "/nvme");
     assert_false(options_of(WITH(NVME, "")).gradients);
     sifr_offload_options o =
         options_of("{" SIFR("\"offload_gradients\": \"nvme\", \"nvme_path\": \"/own\"") "}");
-    assert_true(o.gradients && !o.optimizer && !o.parameters && !o.activations);
+    assert_true(o.gradients);
+    assert_true(!o.optimizer);
+    assert_true(!o.parameters);
+    assert_true(!o.activations);
     assert_string_equal(o.nvme_path, "/own");
     config_refused("{" SIFR("\"offload_gradients\": \"nvme\"") "}",
                    "sifr.nvme_path is missing: sifr.offload_gradients nvme needs a directory on "
@@ -244,21 +270,30 @@ static void activations(void **state) {
     (void)state;
     sifr_offload_options o = options_of("{" SIFR(ON_DISK ", \"nvme_path\": \"/own\"") "}");
     assert_string_equal(o.nvme_path, "/own");
-    assert_true(o.activations && !o.optimizer && !o.parameters && !o.gradients);
+    assert_true(o.activations);
+    assert_true(!o.optimizer);
+    assert_true(!o.parameters);
+    assert_true(!o.gradients);
     o = options_of(WITH(NVME, ", " SIFR(ON_DISK)));
     assert_string_equal(o.nvme_path, "/nvme");
-    assert_true(o.activations && o.optimizer);
+    assert_true(o.activations);
+    assert_true(o.optimizer);
     o = options_of(
         WITH_PARAM(NVME, "}, " SIFR(ON_DISK ", \"nvme_path\": \"/nvme\"") ", \"aio\": {"));
     assert_string_equal(o.nvme_path, "/nvme");
-    assert_true(o.activations && o.parameters);
+    assert_true(o.activations);
+    assert_true(o.parameters);
     assert_false(options_of(WITH(NVME, "")).activations);
     static const char cpu[] = "{" SIFR("\"offload_activations\": \"cpu\"") "}";
     assert_null(options_of(cpu).nvme_path);
-    assert_true(!options_of(cpu).activations && options_of(cpu).host.activations);
+    assert_true(!options_of(cpu).activations);
+    assert_true(options_of(cpu).host.activations);
     o = options_of("{\"activation_checkpointing\": {\"cpu_checkpointing\": true},"
                    " \"sifr\": {\"offload_gradients\": \"cpu\"}}");
-    assert_true(o.host.activations && o.host.gradients && !o.host.optimizer && !o.host.parameters);
+    assert_true(o.host.activations);
+    assert_true(o.host.gradients);
+    assert_true(!o.host.optimizer);
+    assert_true(!o.host.parameters);
     config_said("{" SIFR("\"offload_gradients\": \"cpu\"") "}", "sifr.offload_gradients",
                 "no effect on CPU ranks: the gradients are in the host's memory");
     config_said(cpu, ACTIVATIONS,

@@ -211,7 +211,8 @@ static void flags_win(void **state) {
     assert_int_equal(c->config.data_count, 3);
     assert_string_equal(c->config.data[2], "c");
     assert_int_equal(c->config.seed, 3);
-    assert_true(c->config.resume && c->config.bf16);
+    assert_true(c->config.resume);
+    assert_true(c->config.bf16);
     assert_int_equal(c->config.step_order, CONFIG_STEP_UNIT);
     assert_float_equal(c->config.optimizer.eps, 1e-6, 0);
     assert_string_equal(c->config.model, "auto");

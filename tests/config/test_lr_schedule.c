@@ -63,7 +63,9 @@ static void no_state(void **state) {
     double late = config_lr_at(&s, 30);
     for (int64_t t = -1; t < 60; t++) {
         double lr = config_lr_at(&s, t);
-        assert_true(lr >= 0 && lr <= 1e-3 && isfinite(lr));
+        assert_true(lr >= 0);
+        assert_true(lr <= 1e-3);
+        assert_true(isfinite(lr));
     }
     assert_true(config_lr_at(&s, 30) == late);
     assert_true(config_lr_at(&s, 50) == config_lr_at(&s, INT64_MAX - 1));

@@ -56,7 +56,8 @@ static void must_wait(engine_io *io, engine_io_handle handle) {
     sifr_error error = {0};
     engine_io_times times = {0};
     if (engine_io_wait(io, handle, &times, &error) != SIFR_OK) fail_msg("%s", error.message);
-    assert_true(times.begun > 0 && times.ended >= times.begun);
+    assert_true(times.begun > 0);
+    assert_true(times.ended >= times.begun);
 }
 
 static void pin(engine_io *io, const struct iovec *memory, unsigned count) {

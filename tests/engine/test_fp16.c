@@ -45,8 +45,10 @@ static void converges(void **state) {
         for (int s = 0; s < STEPS; s++) {
             x = step(a, s), y = step(b, s);
             if (s == 0) first = x;
-            assert_true(x.updated && y.updated);
-            assert_true(x.loss_scale == 1 && y.loss_scale == 65536);
+            assert_true(x.updated);
+            assert_true(y.updated);
+            assert_true(x.loss_scale == 1);
+            assert_true(y.loss_scale == 65536);
             double norm = fabs(x.gradient_norm - y.gradient_norm) / x.gradient_norm;
             double far = s == 0 ? 1e-3 : s < 10 ? 0.01 : 0.2;
             if (fabs(x.loss - y.loss) > fmin(far, 0.01) * x.loss || norm > far)
@@ -66,7 +68,8 @@ static double zero_share(const sifr_model *model, double fixed) {
     options.loss_scaling.fixed = fixed;
     sifr_engine *engine = small_engine(model, &options);
     sifr_step_result result = step(engine, 0);
-    assert_true(result.updated && result.loss_scale == fixed);
+    assert_true(result.updated);
+    assert_true(result.loss_scale == fixed);
     int64_t zero = 0, count = 0, all = 0;
     for (size_t w = 0; w < model->weight_count; w++) {
         const float *moment = engine_state(engine, w, ENGINE_MOMENT1);
@@ -112,7 +115,8 @@ static void fixed_scale(void **state) {
         sifr_engine *engine = small_engine(model, &options);
         for (int s = 0; s < 4; s++) {
             sifr_step_result result = step(engine, s);
-            assert_true(result.updated && result.loss_scale == scales[i]);
+            assert_true(result.updated);
+            assert_true(result.loss_scale == scales[i]);
             losses[i] = result.loss, norms[i] = result.gradient_norm;
         }
         assert_true(sifr_engine_loss_scale(engine) == scales[i]);
@@ -146,7 +150,8 @@ static void searches_a_scale(void **state) {
     int s = 0;
     for (; s < 20; s++) {
         sifr_step_result result = step_at(engine, 0, 1e-12);
-        assert_true(result.loss_scale == scale && isfinite(result.loss));
+        assert_true(result.loss_scale == scale);
+        assert_true(isfinite(result.loss));
         if (result.updated) break;
         if (s > 0) scale /= 2; /* the first one uses the hysteresis up */
         assert_true(sifr_engine_loss_scale(engine) == scale);
@@ -209,8 +214,8 @@ static void no_labels(void **state) {
     engine_loss_scaler before = engine->scaler;
     assert_int_equal(sifr_engine_step(engine, tokens, labels, 1e-3, &result, &error), SIFR_OK);
     assert_false(result.updated);
-    assert_true(engine->scaler.hysteresis == before.hysteresis &&
-                engine->scaler.iteration == before.iteration);
+    assert_true(engine->scaler.hysteresis == before.hysteresis);
+    assert_true(engine->scaler.iteration == before.iteration);
     sifr_engine_free(engine);
     sifr_model_free(model);
 }

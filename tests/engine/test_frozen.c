@@ -86,7 +86,8 @@ static void others_train_as_ever(void **state) {
             zero_outcome have = zero_run(v), like = zero_run(all);
             check_weights(&v, &have, &like);
             assert_true(have.loss[0] == like.loss[0]);
-            assert_true(have.norm[0] > 0 && have.norm[0] < like.norm[0]);
+            assert_true(have.norm[0] > 0);
+            assert_true(have.norm[0] < like.norm[0]);
             free(have.weights);
             free(like.weights);
         }
@@ -151,7 +152,8 @@ static void costs_nothing(void **state) {
         backward[in->unit] += in->action == PLAN_BACKWARD;
         if (in->unit < 2) assert_true(in->action == PLAN_FORWARD);
     }
-    assert_true(backward[2] > 0 && backward[3] > 0);
+    assert_true(backward[2] > 0);
+    assert_true(backward[3] > 0);
     assert_true(forward[1] < forward[2]); /* what has no backward pass is not run again */
     plan_free(s);
     device_close(dev);

@@ -66,7 +66,8 @@ static void each_case_of_deepspeed(void **state) {
     json_array_foreach(json_object_get(root, "cases"), index, golden) {
         steps += compare_case(index, golden);
     }
-    assert_true(index >= 30 && steps > 3000);
+    assert_true(index >= 30);
+    assert_true(steps > 3000);
     json_decref(root);
 }
 
@@ -94,8 +95,10 @@ static void goes_on_from_a_copy(void **state) {
         bool overflow = i % 7 == 2 || i % 11 == 5;
         assert_true(engine_loss_scaler_update(&whole, &options, overflow));
         assert_true(engine_loss_scaler_update(&copy, &options, overflow));
-        assert_true(copy.scale == whole.scale && copy.hysteresis == whole.hysteresis &&
-                    copy.iteration == whole.iteration && copy.last_overflow == whole.last_overflow);
+        assert_true(copy.scale == whole.scale);
+        assert_true(copy.hysteresis == whole.hysteresis);
+        assert_true(copy.iteration == whole.iteration);
+        assert_true(copy.last_overflow == whole.last_overflow);
     }
 }
 

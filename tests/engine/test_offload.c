@@ -122,7 +122,8 @@ static void gradients_alone(void **state) {
         v.unit_order = n > 2;
         zero_outcome have = zero_run(v);
         assert_true(zero_is_same(&want, &have));
-        assert_true(have.peak[PLAN_MASTERS] > 0 && have.peak[PLAN_MOMENTS] > 0);
+        assert_true(have.peak[PLAN_MASTERS] > 0);
+        assert_true(have.peak[PLAN_MOMENTS] > 0);
         /* fp32 sums, a rank's share: half of what the moments take; whole pages */
         assert_in_range(have.nvme_bytes, have.peak[PLAN_MOMENTS] / 2,
                         have.peak[PLAN_MOMENTS] / 2 + 64 * 4096);
@@ -181,7 +182,8 @@ static void plan(void **state) {
             offload.kept_state = 1 - share / 4.0;
             zero_outcome part = zero_run(v);
             assert_in_range(part.nvme_bytes, moved * share / 4, moved);
-            assert_true(part.nvme_bytes >= before && (share > 1 || part.nvme_bytes < moved));
+            assert_true(part.nvme_bytes >= before);
+            assert_true((share > 1 || part.nvme_bytes < moved));
             assert_int_equal(part.nvme_bytes + part.peak[PLAN_MOMENTS] + part.peak[PLAN_MASTERS],
                              moved);
             before = part.nvme_bytes;
@@ -338,9 +340,11 @@ static void between_steps(void **state) {
     offload = on_disk();
     offload.sub_group_size = 2048;
     run_between(&disk, &offload, 256);
-    assert_true(disk.engine->training->spread > 0 && memory.engine->training->spread == 0);
+    assert_true(disk.engine->training->spread > 0);
+    assert_true(memory.engine->training->spread == 0);
     assert_memory_equal(disk.weights, memory.weights, sizeof disk.weights);
-    assert_true(disk.loss == memory.loss && disk.evaluated == memory.evaluated);
+    assert_true(disk.loss == memory.loss);
+    assert_true(disk.evaluated == memory.evaluated);
 
     int32_t tokens[256] = {0}, labels[256] = {0};
     sifr_step_result result;

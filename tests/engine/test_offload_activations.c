@@ -17,7 +17,9 @@ static sifr_offload_options on_disk(void) {
 /* Something is there, and the bits are the same. */
 static zero_outcome run_same(const zero_outcome *want, zero_variant v) {
     zero_outcome have = zero_run(v);
-    assert_true(have.nvme_bytes > 0 && have.nvme_written > 0 && have.nvme_read > 0);
+    assert_true(have.nvme_bytes > 0);
+    assert_true(have.nvme_written > 0);
+    assert_true(have.nvme_read > 0);
     if (!zero_is_same(want, &have))
         fail_msg("%s, %d ranks, stage %d, unit order %d, recompute %d, precision %d: other bits",
                  v.type, v.ranks, v.stage, v.unit_order, v.recompute, v.precision);
@@ -68,7 +70,10 @@ static void within_a_limit(void **state) {
         v.unit_order = n;
         zero_outcome disk = run_same(&want, v);
         assert_true(disk.activations <= v.activation_bytes);
-        if (n == 0) assert_true(memory.again > 0 && disk.again < memory.again);
+        if (n == 0) {
+            assert_true(memory.again > 0);
+            assert_true(disk.again < memory.again);
+        }
     }
     free(want.weights);
     free(least.weights);
@@ -111,7 +116,8 @@ static void evaluation(void **state) {
     sifr_offload_options offload = on_disk();
     v.offload = &offload;
     zero_outcome have = zero_run(v);
-    assert_true(want.evaluated > 0 && have.evaluated == want.evaluated);
+    assert_true(want.evaluated > 0);
+    assert_true(have.evaluated == want.evaluated);
     free(want.weights);
     free(have.weights);
 }
@@ -134,7 +140,8 @@ static void plan(void **state) {
         zero_outcome disk = zero_run(v);
         assert_int_equal(disk.nvme_read, disk.nvme_written);
         assert_int_equal(disk.nvme_written, (n ? 1 : GLOBAL) * disk.nvme_bytes);
-        assert_true(disk.activations < memory.activations && disk.total_bytes < memory.total_bytes);
+        assert_true(disk.activations < memory.activations);
+        assert_true(disk.total_bytes < memory.total_bytes);
         file[n] = disk.nvme_bytes;
         free(memory.weights);
         free(disk.weights);

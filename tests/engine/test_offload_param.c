@@ -178,7 +178,8 @@ static void evaluation(void **state) {
         sifr_offload_options offload = on_disk(n == 0);
         v.offload = &offload;
         zero_outcome have = zero_run(v);
-        assert_true(want.evaluated > 0 && have.evaluated == want.evaluated);
+        assert_true(want.evaluated > 0);
+        assert_true(have.evaluated == want.evaluated);
         free(want.weights);
         free(have.weights);
     }

@@ -125,7 +125,10 @@ static void optimizer_state(void **state) {
                           .freeze = {t ? "*layers.0*" : NULL}};
         if (t) v.steps = ZERO_MOST_STEPS, v.first_scale = 0x1p22;
         zero_outcome want = zero_run(v);
-        if (t) assert_true(want.norm[0] < 0 && want.updates > 0);
+        if (t) {
+            assert_true(want.norm[0] < 0);
+            assert_true(want.updates > 0);
+        }
         for (int n = 0; n < 8; n++) {
             if (thinned_out((size_t)n)) continue;
             v.ranks = n < 4 ? 2 : 4;
@@ -154,8 +157,10 @@ static void plan(void **state) {
         assert_int_equal(host.host_bytes, moved);
         assert_int_equal(host.peak[PLAN_MOMENTS] + host.peak[PLAN_MASTERS], 0);
         assert_true(all.total_bytes - host.total_bytes > moved * 9 / 10);
-        assert_true(host.host_read == moved && host.host_written == moved);
-        assert_true(host.nvme_read == 0 && host.nvme_written == 0);
+        assert_true(host.host_read == moved);
+        assert_true(host.host_written == moved);
+        assert_true(host.nvme_read == 0);
+        assert_true(host.nvme_written == 0);
         free(want.weights);
     }
 }
@@ -170,7 +175,8 @@ static void one_memory(void **state) {
     v.offload = &offload;
     zero_outcome have = zero_run(v);
     assert_true(zero_is_same(&want, &have));
-    assert_true(have.host_bytes == 0 && have.total_bytes == want.total_bytes);
+    assert_true(have.host_bytes == 0);
+    assert_true(have.total_bytes == want.total_bytes);
     free(want.weights);
     free(have.weights);
 }
@@ -202,12 +208,15 @@ static void refusals(void **state) {
     assert_int_equal(device_copy(dev, block, (char *)block + 4096, 4096, &error), SIFR_FAILED);
     assert_message(&error, "both of its ends");
     device_counts counts = device_count(dev);
-    assert_true(counts.device_bytes == 8192 && counts.host_bytes == 4096);
-    assert_true(counts.to_device == 4096 && counts.to_host == 1000);
+    assert_true(counts.device_bytes == 8192);
+    assert_true(counts.host_bytes == 4096);
+    assert_true(counts.to_device == 4096);
+    assert_true(counts.to_host == 1000);
     device_give(dev, block, 8192);
     device_give(dev, host, 4096);
     counts = device_count(dev);
-    assert_true(counts.device_bytes == 0 && counts.host_bytes == 0);
+    assert_true(counts.device_bytes == 0);
+    assert_true(counts.host_bytes == 0);
     device_close(dev);
 }
 

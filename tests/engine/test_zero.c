@@ -25,7 +25,8 @@ static void same_bits(void **state) {
                           .precision = (sifr_precision)(t / 2),
                           .global = GLOBAL};
         zero_outcome want = zero_run(v);
-        assert_true(isfinite(want.loss[ZERO_STEPS - 1]) && want.norm[0] > 0);
+        assert_true(isfinite(want.loss[ZERO_STEPS - 1]));
+        assert_true(want.norm[0] > 0);
         for (v.ranks = 1; v.ranks <= 8; v.ranks *= 2) {
             for (v.stage = 0; v.stage < 4; v.stage++) {
                 for (int order = 0; order < 2; order++) {

@@ -89,19 +89,22 @@ static void stage_3(void **state) {
     keys.overlap_comm = false;
     have = run_with(v, keys);
     assert_true(zero_is_same(&plain, &have));
-    assert_true(have.gathered == plain.gathered && have.gathers == plain.gathers);
+    assert_true(have.gathered == plain.gathered);
+    assert_true(have.gathers == plain.gathers);
     assert_true(have.total_bytes < plain.total_bytes);
     free(have.weights);
 
     keys = defaults();
     keys.prefetch_bucket_size = 0;
     zero_outcome none = run_with(v, keys);
-    assert_true(zero_is_same(&plain, &none) && none.gathers == plain.gathers);
+    assert_true(zero_is_same(&plain, &none));
+    assert_true(none.gathers == plain.gathers);
     assert_true(none.peak[PLAN_GATHERED] <= plain.peak[PLAN_GATHERED]);
 
     keys.prefetch_bucket_size = EVERYTHING;
     zero_outcome all = run_with(v, keys);
-    assert_true(zero_is_same(&plain, &all) && all.gathers == plain.gathers);
+    assert_true(zero_is_same(&plain, &all));
+    assert_true(all.gathers == plain.gathers);
     assert_true(all.peak[PLAN_GATHERED] >= plain.peak[PLAN_GATHERED] + block);
 
     keys.max_live_parameters = 1;
@@ -158,7 +161,8 @@ static void stage_3(void **state) {
     keys = defaults();
     keys.reduce_bucket_size = 1; /* no gradient waits for its reduction beside another */
     have = run_with(v, keys);
-    assert_true(zero_is_same(&plain, &have) && have.reductions == plain.reductions);
+    assert_true(zero_is_same(&plain, &have));
+    assert_true(have.reductions == plain.reductions);
     assert_true(have.total_bytes < plain.total_bytes);
     free(have.weights);
 
@@ -215,7 +219,8 @@ static void sequential(void **state) {
             zero_outcome have = zero_run(v);
             for (int s = 0; s < ZERO_STEPS; s++) {
                 double apart = have.loss[s] / one.loss[s] - 1;
-                assert_true(apart > -1e-5 && apart < 1e-5);
+                assert_true(apart > -1e-5);
+                assert_true(apart < 1e-5);
             }
             bool across = v.stage >= 2 && !v.unit_order;
             assert_int_equal(have.reductions, across ? 5 * 12 / v.ranks : 5);
@@ -254,7 +259,8 @@ static void narrow(void **state) {
         }
         for (int s = 0; s < ZERO_STEPS; s++) {
             double apart = want.loss[s] / full.loss[s] - 1;
-            assert_true(apart > -0.01 && apart < 0.01);
+            assert_true(apart > -0.01);
+            assert_true(apart < 0.01);
         }
         v = first;
         v.ranks = 1; /* nothing travels */
@@ -284,7 +290,8 @@ static void narrow_sums(void **state) {
         assert_false(zero_is_same(&full, &want));
         for (int s = 0; s < ZERO_STEPS; s++) {
             double apart = want.loss[s] / full.loss[s] - 1;
-            assert_true(apart > -0.01 && apart < 0.01);
+            assert_true(apart > -0.01);
+            assert_true(apart < 0.01);
         }
         for (v.ranks = 1; v.ranks <= 8; v.ranks *= 2) {
             for (v.stage = 0; v.stage < 4; v.stage++) {

@@ -88,8 +88,10 @@ static void rope(void **state) {
         SIFR_OK);
     formats_model_config older = config;
     assert_int_equal(config.rope_kind, FORMATS_ROPE_LLAMA3);
-    assert_true(config.rope_factor == 8 && config.rope_low_freq_factor == 1);
-    assert_true(config.rope_high_freq_factor == 4 && config.rope_original_max_position == 8192);
+    assert_true(config.rope_factor == 8);
+    assert_true(config.rope_low_freq_factor == 1);
+    assert_true(config.rope_high_freq_factor == 4);
+    assert_true(config.rope_original_max_position == 8192);
     assert_int_equal(parse_with("llama", "\"rope_parameters\": {\"rope_theta\": 5e5, "
                                          "\"rope_type\": \"llama3\", " LLAMA3 "}"),
                      SIFR_OK);

@@ -178,7 +178,8 @@ static void cuts(void **state) {
         encode(t, s, corpus, size, false, &whole);
         for (; at < size; pieces++) {
             size_t end = formats_tokenizer_cut(t, corpus, size, at + 1 + pieces % 40);
-            assert_true(end > at && end <= size);
+            assert_true(end > at);
+            assert_true(end <= size);
             encode(t, s, corpus + at, end - at, false, &parts);
             at = end;
         }

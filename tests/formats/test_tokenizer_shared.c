@@ -133,7 +133,8 @@ static char *convert_ranks(const char *ranks) {
     for (const char *line = ranks; *line;) {
         const char *blank = strchr(line, ' ');
         uint8_t bytes[512];
-        assert_true(blank && blank - line < 512);
+        assert_true(blank);
+        assert_true(blank - line < 512);
         size = decode_base64(line, (size_t)(blank - line), bytes);
         assert_int_equal(formats_table_add(&tokens, bytes, size, &index, &added, NULL), SIFR_OK);
         assert_int_equal(index, strtoul(blank, NULL, 10));

@@ -31,7 +31,8 @@ static void split(formats_split_kind kind, const void *text, size_t size,
     const uint8_t *p = text, *end = p + size;
     while (p < end) {
         const uint8_t *next = formats_split_next(kind, &unicode, p, end);
-        assert_true(next > p && next <= end);
+        assert_true(next > p);
+        assert_true(next <= end);
         note(sizes, (size_t)(next - p));
         p = next;
     }
@@ -116,7 +117,8 @@ static void check_cuts(const formats_tokenizer *t, const char *text, size_t size
     }
     for (size_t at = 0, end; at < size; at = end, cuts++) {
         end = formats_tokenizer_cut(t, text, size, at + 1);
-        assert_true(end > at && end <= size);
+        assert_true(end > at);
+        assert_true(end <= size);
         if (t->unicode.normalizes) {
             normalize(text + at, end - at, &normal);
             split(t->split, normal.bytes, normal.count, &parts);

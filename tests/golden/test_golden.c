@@ -102,10 +102,12 @@ static void measures(const golden *g) {
         golden_check_gradient(g, GOLDEN_BF16, p->name, values, count);
         for (size_t k = 0; k < count; k++) values[k] *= 1.0003f;
         golden_gradient_error error = golden_measure_gradient(g, p->name, values, count);
-        assert_true(error.relative > 2.9e-4 && error.relative < 3.1e-4);
+        assert_true(error.relative > 2.9e-4);
+        assert_true(error.relative < 3.1e-4);
         assert_true(error.zero_share <= golden_zero_bound(g, GOLDEN_FP32));
         double bf16 = golden_gradient_bound(g, GOLDEN_BF16, p->name);
-        assert_true(bf16 > 1e-3 && bf16 < 0.1);
+        assert_true(bf16 > 1e-3);
+        assert_true(bf16 < 0.1);
         free(values);
 
         float *update = golden_update(g, p->name, &count);
@@ -117,7 +119,9 @@ static void measures(const golden *g) {
         free(update);
     }
     double off = sqrt(sum.difference2 / sum.update2);
-    assert_true(off > 1.9e-3 && off < 2.1e-3 && off > golden_update_bound(g, GOLDEN_FP32));
+    assert_true(off > 1.9e-3);
+    assert_true(off < 2.1e-3);
+    assert_true(off > golden_update_bound(g, GOLDEN_FP32));
 
     golden_check_logits(g, GOLDEN_FP32, g->logits);
     float *logits = malloc(g->logit_row_count * (size_t)g->vocab_size * sizeof *logits);
@@ -125,7 +129,8 @@ static void measures(const golden *g) {
     memcpy(logits, g->logits, g->logit_row_count * (size_t)g->vocab_size * sizeof *logits);
     logits[7] += (float)(g->logit_largest * 3e-5);
     double logit = golden_logit_error(g, logits);
-    assert_true(logit > golden_logit_bound(g, GOLDEN_FP32) && logit < 4e-5);
+    assert_true(logit > golden_logit_bound(g, GOLDEN_FP32));
+    assert_true(logit < 4e-5);
     logits[7] = NAN;
     assert_false(golden_logit_error(g, logits) <= 1);
     free(logits);

@@ -107,12 +107,15 @@ static void every_limit_is_used(keep_case *c) {
     keep_outcome last = within(c, all.activations);
     assert_int_equal(last.activations, all.activations);
     assert_int_equal(last.again, 0);
-    assert_true(none.activations < all.activations && none.again > 0 && all.again == 0);
+    assert_true(none.activations < all.activations);
+    assert_true(none.again > 0);
+    assert_true(all.again == 0);
     int plans = 0;
     while (last.activations > none.activations) {
         keep_outcome next = within(c, last.activations - 1);
         assert_true(next.activations < last.activations);
-        assert_true(next.again > last.again && next.seconds > last.seconds);
+        assert_true(next.again > last.again);
+        assert_true(next.seconds > last.seconds);
         keep_outcome same = within(c, next.activations);
         assert_int_equal(same.activations, next.activations);
         assert_int_equal(same.again, next.again);
@@ -218,7 +221,10 @@ static void checkpoints(void **state) {
         c.settings.number_checkpoints = n;
         keep_outcome got = with(&c, PLAN_RECOMPUTE_UNIT, 0, 0);
         if (n >= 6) assert_memory_equal(&got, &every, sizeof got);
-        if (n < 6) assert_true(got.again > every.again && got.seconds > every.seconds);
+        if (n < 6) {
+            assert_true(got.again > every.again);
+            assert_true(got.seconds > every.seconds);
+        }
         if (n == 2 || n == 3) assert_true(got.activations < every.activations);
     }
     end(&c);

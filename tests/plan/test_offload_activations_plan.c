@@ -83,8 +83,11 @@ static void start_write(run *r, const plan_instruction *in, const plan_operand *
                         const plan_operand *y) {
     const plan_buffer *from = &r->s->buffers[x->buffer], *file = &r->s->buffers[y->buffer];
     assert_int_equal(r->has[x->buffer], UNKNOWN);
-    assert_true(from->aligned && file->tier == PLAN_NVME && y->offset + in->bytes <= file->bytes);
-    assert_true(in->bytes % PLAN_DISK_ALIGNMENT == 0 && y->offset % PLAN_DISK_ALIGNMENT == 0);
+    assert_true(from->aligned);
+    assert_true(file->tier == PLAN_NVME);
+    assert_true(y->offset + in->bytes <= file->bytes);
+    assert_true(in->bytes % PLAN_DISK_ALIGNMENT == 0);
+    assert_true(y->offset % PLAN_DISK_ALIGNMENT == 0);
     assert_true(in->bytes + PLAN_DISK_ALIGNMENT <= from->bytes);
     for (int64_t p = 0; p < in->bytes / PLAN_DISK_ALIGNMENT; p++) {
         int32_t *page = &r->page[y->offset / PLAN_DISK_ALIGNMENT + p];
@@ -99,9 +102,13 @@ static void start_read(run *r, const plan_instruction *in, const plan_operand *x
                        const plan_operand *y) {
     const plan_buffer *to = &r->s->buffers[y->buffer];
     int32_t from = r->page[x->offset / PLAN_DISK_ALIGNMENT];
-    assert_true(from >= 0 && r->has[from] == LEFT && r->has[y->buffer] == UNKNOWN);
-    assert_true(to->index == r->s->buffers[from].index && to->unit == r->s->buffers[from].unit);
-    assert_true(to->aligned && in->bytes + PLAN_DISK_ALIGNMENT <= to->bytes);
+    assert_true(from >= 0);
+    assert_true(r->has[from] == LEFT);
+    assert_true(r->has[y->buffer] == UNKNOWN);
+    assert_true(to->index == r->s->buffers[from].index);
+    assert_true(to->unit == r->s->buffers[from].unit);
+    assert_true(to->aligned);
+    assert_true(in->bytes + PLAN_DISK_ALIGNMENT <= to->bytes);
     for (int64_t p = 0; p < in->bytes / PLAN_DISK_ALIGNMENT; p++) {
         int32_t *page = &r->page[x->offset / PLAN_DISK_ALIGNMENT + p];
         assert_int_equal(*page, from);
@@ -137,8 +144,10 @@ static int32_t check(const plan_schedule *s) {
             assert_true(has == UNKNOWN || has == HERE); /* what leaves is not used any more */
         }
     }
-    for (size_t b = 0; b < s->buffer_count; b++)
-        assert_true(r.has[b] != LEAVING && r.has[b] != COMING);
+    for (size_t b = 0; b < s->buffer_count; b++) {
+        assert_true(r.has[b] != LEAVING);
+        assert_true(r.has[b] != COMING);
+    }
     assert_int_equal(r.written, r.read);
     free(r.has);
     free(r.page);
@@ -188,7 +197,8 @@ static void depth(void **state) {
             plan_free(s);
         }
         int64_t grown = memory[1] - memory[0], less = disk[1] - disk[0];
-        assert_true(grown > 0 && less <= grown / 50); /* what is too small to be moved */
+        assert_true(grown > 0);
+        assert_true(less <= grown / 50); /* what is too small to be moved */
         assert_in_range(file[1] - file[0], grown * 9 / 10, grown * 11 / 10);
     }
     for (int m = 0; m < 2; m++) sifr_model_free(models[m]);
@@ -220,7 +230,8 @@ static void beside_computing(void **state) {
             transfers++;
             beside += before[i] > before[in->wait];
         }
-        assert_true(transfers > 0 && beside == transfers);
+        assert_true(transfers > 0);
+        assert_true(beside == transfers);
         free(before);
         plan_free(s);
     }

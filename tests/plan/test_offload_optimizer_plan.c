@@ -14,7 +14,8 @@ typedef struct disk_state {
 } disk_state;
 
 static void advance(disk_state *d, int64_t at, int64_t bytes, uint8_t from) {
-    assert_true(at % PLAN_DISK_ALIGNMENT == 0 && bytes % PLAN_DISK_ALIGNMENT == 0);
+    assert_true(at % PLAN_DISK_ALIGNMENT == 0);
+    assert_true(bytes % PLAN_DISK_ALIGNMENT == 0);
     for (int64_t b = at / PLAN_DISK_ALIGNMENT; b < (at + bytes) / PLAN_DISK_ALIGNMENT; b++) {
         assert_int_equal(d->blocks[b], from);
         d->blocks[b] = (uint8_t)(from + 1);
@@ -32,8 +33,8 @@ static void check_disk(disk_state *d, const plan_instruction *i) {
     assert_int_equal(s->buffers[memory->buffer].class, PLAN_SWAP);
     assert_true(file->offset + i->bytes <=
                 base_ceil_to(s->buffers[file->buffer].bytes, PLAN_DISK_ALIGNMENT));
-    assert_true(memory->offset == 0 &&
-                i->bytes + PLAN_DISK_ALIGNMENT <= s->buffers[memory->buffer].bytes);
+    assert_true(memory->offset == 0);
+    assert_true(i->bytes + PLAN_DISK_ALIGNMENT <= s->buffers[memory->buffer].bytes);
     assert_false(d->moving[memory->buffer]);
     d->moving[memory->buffer] = true;
     if (i->action == PLAN_READ) d->holds[memory->buffer] = at;
@@ -88,7 +89,8 @@ static void check(const plan_schedule *s) {
         assert_int_equal(d.blocks[b], 3);
         bytes += PLAN_DISK_ALIGNMENT;
     }
-    assert_true(read == bytes && written == bytes);
+    assert_true(read == bytes);
+    assert_true(written == bytes);
     free(d.blocks);
     free(d.holds);
     free(d.moving);
@@ -155,7 +157,9 @@ static void overlap(void **state) {
             beside[write] += updates > before[in->wait];
         }
         /* all but the first of reads, all but the last of writes */
-        assert_true(updates > 20 && seen[0] == updates * 3 && seen[1] == updates * 3);
+        assert_true(updates > 20);
+        assert_true(seen[0] == updates * 3);
+        assert_true(seen[1] == updates * 3);
         assert_true(settings.offload.pipeline_read ? beside[0] >= seen[0] - 9 : beside[0] == 0);
         assert_true(settings.offload.pipeline_write ? beside[1] >= seen[1] - 9 : beside[1] == 0);
         free(before);

@@ -28,8 +28,11 @@ static void check_read(const plan_schedule *s, const plan_instruction *i, conten
     const plan_operand *x = &s->operands[i->first_operand], *y = x + 1;
     const plan_buffer *file = &s->buffers[x->buffer], *memory = &s->buffers[y->buffer];
     assert_int_equal(file->tier, PLAN_NVME);
-    assert_true(x->offset == 0 && y->offset == 0 && file->unit == memory->unit);
-    assert_true(i->bytes >= file->bytes && i->bytes - file->bytes < PLAN_DISK_ALIGNMENT);
+    assert_true(x->offset == 0);
+    assert_true(y->offset == 0);
+    assert_true(file->unit == memory->unit);
+    assert_true(i->bytes >= file->bytes);
+    assert_true(i->bytes - file->bytes < PLAN_DISK_ALIGNMENT);
     assert_true(i->bytes % PLAN_DISK_ALIGNMENT == 0);
     assert_true(i->bytes + PLAN_DISK_ALIGNMENT <= memory->bytes);
     assert_int_equal(has[y->buffer], NOTHING);

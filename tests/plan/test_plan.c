@@ -66,7 +66,8 @@ static void check_operands(const plan_schedule *s) {
                 const plan_buffer *buffer = &s->buffers[operand->buffer];
                 const device_matrix *m = plan_role_matrix(&call, (plan_role)operand->role);
                 assert_true(operand->offset >= 0);
-                assert_true(m->rows > 0 && operand->offset + extent(m) <= buffer->bytes);
+                assert_true(m->rows > 0);
+                assert_true(operand->offset + extent(m) <= buffer->bytes);
                 assert_true(buffer->first < 0 ||
                             (buffer->first <= (int32_t)n && (int32_t)n <= buffer->last));
                 bool backward = i->action == PLAN_BACKWARD;
@@ -123,7 +124,8 @@ static void check_memory(const plan_schedule *s) {
     for (size_t a = 0; a < s->buffer_count; a++) {
         const plan_buffer *x = &s->buffers[a];
         if (x->bytes == 0 || (x->first >= 0 && x->last < 0)) continue;
-        assert_true(x->offset >= 0 && x->offset + x->bytes <= s->total_bytes);
+        assert_true(x->offset >= 0);
+        assert_true(x->offset + x->bytes <= s->total_bytes);
         for (size_t b = 0; b < a; b++) {
             const plan_buffer *y = &s->buffers[b];
             if (y->bytes == 0 || (y->first >= 0 && y->last < 0)) continue;
@@ -237,7 +239,8 @@ static void operations(void **state) {
         plan_free(s);
     }
     assert_true(sums[0] == sums[1]);
-    assert_true(sums[2] > 1.1 * sums[0] && sums[2] < 4.0 / 3 * sums[0]);
+    assert_true(sums[2] > 1.1 * sums[0]);
+    assert_true(sums[2] < 4.0 / 3 * sums[0]);
     sifr_model_free(model);
     device_close(dev);
 }

@@ -54,7 +54,8 @@ static double plan_time(const sifr_model *model, device *dev, plan_settings sett
         assert_int_equal(plan_predict(s, &machine, &p, NULL, &error), SIFR_OK);
         double seconds = cpu_seconds() - start;
         if (seconds < best) best = seconds;
-        assert_true(p.step_seconds > 0 && s->total_bytes > 0);
+        assert_true(p.step_seconds > 0);
+        assert_true(s->total_bytes > 0);
         plan_free(s);
     }
     return best;

@@ -156,19 +156,23 @@ static void the_best_of_all(void **state) {
             assert_true(change.total_bytes >= least);
             continue;
         }
-        assert_true(best.fits && best.total_bytes <= c.search.room_bytes);
+        assert_true(best.fits);
+        assert_true(best.total_bytes <= c.search.room_bytes);
         assert_int_equal(best.settings.micro_batch_size * best.settings.gradient_accumulation_steps,
                          12);
         if (best.predicted.step_seconds > 1.01 * quickest)
             fail_msg("room %lld: %g s is not the quickest, %g s", (long long)c.search.room_bytes,
                      best.predicted.step_seconds, quickest);
-        assert_true(change.fits && change.total_bytes <= c.search.room_bytes);
+        assert_true(change.fits);
+        assert_true(change.total_bytes <= c.search.room_bytes);
         assert_int_equal(stage_and_more(&change.settings, &c.settings), fewest);
         changed[fewest]++;
         stages[best.settings.stage]++;
     }
     /* the cases were cases: with nothing to change, one and several changes; several stages */
-    assert_true(changed[0] > 0 && changed[1] > 0 && changed[2] + changed[3] > 0);
+    assert_true(changed[0] > 0);
+    assert_true(changed[1] > 0);
+    assert_true(changed[2] + changed[3] > 0);
     assert_true((stages[0] > 0) + (stages[1] > 0) + (stages[2] > 0) + (stages[3] > 0) > 1);
     search_case_end(&c);
 }
@@ -193,7 +197,8 @@ static void neighbours_differ_in_one(void **state) {
         assert_int_equal(stage_and_more(s, &c.settings) + others, 1);
         assert_true((next[i].outcome.nvme_bytes > 0) == (s->offload.moments == PLAN_NVME));
         plan_describe_change(&c.search, &c.settings, s, text, sizeof text);
-        assert_true(text[0] && !strstr(text, ", "));
+        assert_true(text[0]);
+        assert_true(!strstr(text, ", "));
     }
     plan_settings other = c.settings;
     plan_choose(&c.search, &other, PLAN_CHOICE_STAGE, 3);
@@ -228,7 +233,8 @@ static void keeping_lies_between(void **state) {
         assert_true(is_between);
         plan_describe_change(&c.search, &c.settings, &next.settings, text, sizeof text);
         assert_string_equal(text, "sifr.recompute auto");
-        assert_true(next.fits && next.total_bytes > unit.total_bytes);
+        assert_true(next.fits);
+        assert_true(next.total_bytes > unit.total_bytes);
         assert_true(next.predicted.step_seconds < unit.predicted.step_seconds);
     }
     c.search.room_bytes = none.total_bytes;
@@ -241,7 +247,8 @@ static void keeping_lies_between(void **state) {
     assert_int_equal(best.settings.activation_memory, best.largest_bytes[PLAN_ACTIVATIONS]);
     c.settings.recompute = PLAN_RECOMPUTE_NONE;
     assert_int_equal(plan_smallest_change(&c.search, &c.settings, &best, &error), SIFR_OK);
-    assert_true(best.fits && best.settings.recompute == PLAN_RECOMPUTE_AUTO);
+    assert_true(best.fits);
+    assert_true(best.settings.recompute == PLAN_RECOMPUTE_AUTO);
     assert_true(best.predicted.step_seconds < unit.predicted.step_seconds);
     c.settings.micro_batch_size = 12;
     c.settings.recompute = PLAN_RECOMPUTE_UNIT;
@@ -320,7 +327,8 @@ static void disks_have_ends(void **state) {
     plan_settings on_disk = c.settings;
     on_disk.offload.masters = on_disk.offload.moments = PLAN_NVME;
     disk = search_case_try(&c, &on_disk);
-    assert_true(disk.total_bytes < memory.total_bytes && disk.nvme_bytes > 0);
+    assert_true(disk.total_bytes < memory.total_bytes);
+    assert_true(disk.nvme_bytes > 0);
     c.search.room_bytes = disk.total_bytes; /* which parameters on disk alone would not do */
     for (int64_t missing = -1; missing < 2; missing++) {
         c.search.disk_bytes = missing < 0 ? 0 : disk.nvme_bytes - missing;
@@ -349,7 +357,8 @@ static void activations_where_needed(void **state) {
     plan_settings on_disk = c.settings;
     on_disk.offload.activations = PLAN_NVME;
     plan_outcome memory = search_case_try(&c, &c.settings), disk = search_case_try(&c, &on_disk);
-    assert_true(disk.total_bytes < memory.total_bytes && disk.nvme_bytes > 0);
+    assert_true(disk.total_bytes < memory.total_bytes);
+    assert_true(disk.nvme_bytes > 0);
     for (int n = 0; n < 2; n++) {
         c.search.disk_bytes = n ? INT64_MAX : 0;
         memset(next, 0, sizeof next);
@@ -367,7 +376,8 @@ static void activations_where_needed(void **state) {
         c.search.room_bytes = memory.total_bytes - less;
         c.search.tried = 0;
         assert_int_equal(plan_fit(&c.search, &c.settings, &best, &error), SIFR_OK);
-        assert_true(best.fits && best.settings.micro_batch_size == c.settings.micro_batch_size);
+        assert_true(best.fits);
+        assert_true(best.settings.micro_batch_size == c.settings.micro_batch_size);
         assert_int_equal(best.settings.offload.activations, less ? PLAN_NVME : PLAN_DEVICE);
     }
     search_case_end(&c);

@@ -44,7 +44,9 @@ static void expect_same_operands(const plan_schedule *a, const plan_schedule *b,
     for (int32_t o = 0; o < i->operands; o++) {
         const plan_operand *x = &a->operands[i->first_operand + o];
         const plan_operand *y = &b->operands[j->first_operand + o];
-        assert_true(x->buffer == y->buffer && x->offset == y->offset && x->role == y->role);
+        assert_true(x->buffer == y->buffer);
+        assert_true(x->offset == y->offset);
+        assert_true(x->role == y->role);
         assert_int_equal(a->buffers[x->buffer].offset, b->buffers[y->buffer].offset);
         if (i->call >= 0) assert_false(plan_is_away(b, y->buffer));
     }
@@ -67,13 +69,17 @@ static void same_list(void **state) {
         for (size_t k = 0; k < disk->instruction_count; k++) {
             const plan_instruction *i = &disk->instructions[k], *j = &host->instructions[k];
             bool move = disk_plan_moves(i);
-            assert_true(i->action == j->action && i->bytes == j->bytes && i->wait == j->wait);
+            assert_true(i->action == j->action);
+            assert_true(i->bytes == j->bytes);
+            assert_true(i->wait == j->wait);
             assert_int_equal(j->queue, move ? PLAN_COPY : i->queue);
             expect_same_operands(disk, host, i, j);
             moves += move;
         }
-        assert_true(moves > 0 && disk->nvme_bytes > 0);
-        assert_true(host->host_bytes == disk->nvme_bytes && host->nvme_bytes == 0);
+        assert_true(moves > 0);
+        assert_true(disk->nvme_bytes > 0);
+        assert_true(host->host_bytes == disk->nvme_bytes);
+        assert_true(host->nvme_bytes == 0);
         assert_int_equal(host->total_bytes, disk->total_bytes);
         int64_t of[2][PLAN_CLASSES], moved[2][2];
         plan_away_classes(disk, PLAN_NVME, of[0]);
@@ -100,8 +106,11 @@ static void price(void **state) {
     plan_copies(s, &read, &written);
     double moving = (double)(read + written) / 1e6;
     assert_int_equal(plan_predict(s, &machine, &p, NULL, &error), SIFR_OK);
-    assert_true(p.copy > 0.999 * moving && p.copy < 1.001 * moving && p.disk == 0);
-    assert_true(p.step_seconds >= p.copy && p.step_seconds < 1.1 * moving + p.computing);
+    assert_true(p.copy > 0.999 * moving);
+    assert_true(p.copy < 1.001 * moving);
+    assert_true(p.disk == 0);
+    assert_true(p.step_seconds >= p.copy);
+    assert_true(p.step_seconds < 1.1 * moving + p.computing);
     machine.copy_bytes = 1e13;
     assert_int_equal(plan_predict(s, &machine, &p, NULL, &error), SIFR_OK);
     assert_true(p.step_seconds < 1.01 * p.computing);
@@ -124,7 +133,8 @@ static void limits(void **state) {
                               .room_bytes = s->total_bytes - (n & 1),
                               .host_room_bytes = s->host_bytes - (n >> 1)};
         assert_int_equal(plan_try(&search, &settings, &out, &error), SIFR_OK);
-        assert_true(out.host_bytes == s->host_bytes && out.total_bytes == s->total_bytes);
+        assert_true(out.host_bytes == s->host_bytes);
+        assert_true(out.total_bytes == s->total_bytes);
         assert_int_equal(out.fits, n == 0);
     }
     plan_free(s);

@@ -20,13 +20,16 @@ static void assert_same(const plan_trial *a, const plan_trial *b) {
     assert_int_equal(x->settings.stage, y->settings.stage);
     assert_int_equal(x->settings.order, y->settings.order);
     assert_int_equal(x->settings.recompute, y->settings.recompute);
-    assert_true(x->possible == y->possible && x->fits == y->fits);
+    assert_true(x->possible == y->possible);
+    assert_true(x->fits == y->fits);
     assert_int_equal(x->total_bytes, y->total_bytes);
     assert_int_equal(x->nvme_bytes, y->nvme_bytes);
     assert_int_equal(x->host_bytes, y->host_bytes);
-    assert_true(x->gathers == y->gathers && x->reductions == y->reductions);
+    assert_true(x->gathers == y->gathers);
+    assert_true(x->reductions == y->reductions);
     assert_memory_equal(x->largest_bytes, y->largest_bytes, sizeof x->largest_bytes);
-    assert_true(x->gathered == y->gathered && x->reduced == y->reduced);
+    assert_true(x->gathered == y->gathered);
+    assert_true(x->reduced == y->reduced);
     assert_memory_equal(&x->predicted, &y->predicted, sizeof x->predicted);
 }
 

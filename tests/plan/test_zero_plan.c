@@ -143,8 +143,10 @@ static void check_memory(const fixture *f, int32_t ranks, int stage, plan_order 
                   GRADIENT * (stage < 2 ? elements : slice);
     int64_t pads = elements - parameters;
     int64_t weights = (int64_t)f->model->weight_count, units = (int64_t)f->model->unit_count;
-    assert_true(pads >= 0 && pads <= (weights + units * n) * BLOCK);
-    assert_true(all >= table && all <= table + whole[stage] * pads + cut[stage] * pads / n + 18);
+    assert_true(pads >= 0);
+    assert_true(pads <= (weights + units * n) * BLOCK);
+    assert_true(all >= table);
+    assert_true(all <= table + whole[stage] * pads + cut[stage] * pads / n + 18);
     /* Stage 3 has never more than few units whole. */
     if (stage == 3) assert_true(s->peak_bytes[PLAN_GATHERED] <= 2 * 2 * largest);
     plan_free(s);

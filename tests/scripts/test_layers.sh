@@ -1,7 +1,8 @@
 #!/bin/sh
 # The order of rooms: each directory of src/ includes only itself and those before it in the list,
-# and config base alone; folders inside a room that lie side by side include each other in one direction only (a folder
-# and the one that it lies in may do both); file names are unique in src/, include/ and tests/.
+# and config base alone; folders inside a room that lie side by side include each other in one
+# direction only (a folder and the one that it lies in may do both); file names are unique in src/,
+# include/, tests/, bench/ and scripts/.
 set -eu
 rooms="base device comm formats config model plan engine checkpoint train cli"
 failed=0

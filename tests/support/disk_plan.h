@@ -88,8 +88,10 @@ static inline void disk_plan_price(const plan_settings *settings) {
     machine.disk_bytes = 1e6;
     assert_int_equal(plan_predict(s, &machine, &p, NULL, &error), SIFR_OK);
     double moving = (double)(read + written) / 1e6;
-    assert_true(p.disk > 0.999 * moving && p.disk < 1.001 * moving);
-    assert_true(p.step_seconds > moving && p.step_seconds < 1.02 * moving + p.computing);
+    assert_true(p.disk > 0.999 * moving);
+    assert_true(p.disk < 1.001 * moving);
+    assert_true(p.step_seconds > moving);
+    assert_true(p.step_seconds < 1.02 * moving + p.computing);
     machine.disk_bytes = 1e13;
     assert_int_equal(plan_predict(s, &machine, &p, NULL, &error), SIFR_OK);
     assert_true(p.step_seconds < 1.01 * p.computing);

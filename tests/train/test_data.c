@@ -309,7 +309,8 @@ static void threads_change_nothing(void **state) {
         }
         train_data_close(data);
     }
-    assert_true(hash[0] == hash[1] && hash[1] == hash[2]);
+    assert_true(hash[0] == hash[1]);
+    assert_true(hash[1] == hash[2]);
     free(text);
 }
 

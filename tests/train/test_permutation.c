@@ -77,7 +77,11 @@ static void large_counts(void **state) {
     static const int64_t counts[] = {INT64_C(1) << 40, (INT64_C(1) << 62) + 1, INT64_MAX};
     for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
         int64_t a = train_permute(1, 0, counts[c], 0), b = train_permute(1, 0, counts[c], 1);
-        assert_true(a >= 0 && a < counts[c] && b >= 0 && b < counts[c] && a != b);
+        assert_true(a >= 0);
+        assert_true(a < counts[c]);
+        assert_true(b >= 0);
+        assert_true(b < counts[c]);
+        assert_true(a != b);
     }
 }
 

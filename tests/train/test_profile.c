@@ -282,7 +282,8 @@ static double check_queue(const json_t *events, int rank, int queue, bool within
             (int)number(event, "tid") != queue)
             continue;
         timed span = {number(event, "ts"), number(event, "ts") + number(event, "dur")};
-        assert_true(span.end >= span.start && span.start >= 0);
+        assert_true(span.end >= span.start);
+        assert_true(span.start >= 0);
         if (strcmp(json_string_value(json_object_get(event, "cat")), "step") == 0) {
             around += span.end - span.start;
             steps++;
@@ -394,11 +395,14 @@ static void test_bandwidth(void **state) {
     (void)state;
     double algorithm, bus;
     train_comms_bandwidth(COMM_ALL_GATHER, 1000000, 4, 2e-3, &algorithm, &bus);
-    assert_true(fabs(algorithm - 16) < 1e-9 && fabs(bus - 12) < 1e-9);
+    assert_true(fabs(algorithm - 16) < 1e-9);
+    assert_true(fabs(bus - 12) < 1e-9);
     train_comms_bandwidth(COMM_REDUCE_SCATTER, 1000000, 4, 2e-3, &algorithm, &bus);
-    assert_true(fabs(algorithm - 16) < 1e-9 && fabs(bus - 12) < 1e-9);
+    assert_true(fabs(algorithm - 16) < 1e-9);
+    assert_true(fabs(bus - 12) < 1e-9);
     train_comms_bandwidth(COMM_CONTROL, 1000000, 4, 2e-3, &algorithm, &bus);
-    assert_true(fabs(algorithm - 4) < 1e-9 && fabs(bus - 4) < 1e-9);
+    assert_true(fabs(algorithm - 4) < 1e-9);
+    assert_true(fabs(bus - 4) < 1e-9);
 }
 
 /* --- tables --- */
