@@ -198,6 +198,7 @@ typedef struct plan_settings {
     plan_order order;
     bool sequential;          /* gradient_order: left to right instead of the tree */
     bool external_parameters; /* another schedule has them, and caches: no room here */
+    bool verify; /* check the list after each pass (plan/verify/verify.h); debug builds always do */
     plan_recompute recompute;
     /* Of PLAN_RECOMPUTE_AUTO: what activations may take at most, and the whole block; 0: no limit.
      */
@@ -210,7 +211,6 @@ typedef struct plan_settings {
      * 0: all at once. The same bits. */
     int64_t tile_tokens;
     device_attributes adam;
-    bool verify; /* check the list after each pass (plan/verify/verify.h); debug builds always do */
 } plan_settings;
 
 typedef struct plan_schedule {

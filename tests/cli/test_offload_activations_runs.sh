@@ -92,7 +92,7 @@ grep -q "^chosen" fit || fail "nothing is chosen: $(cat fit)"
 . "$SOURCE/tests/support/until_it.sh"
 start() { # OUTPUT
     "$SIFR" train --config ds.json --model llama --data text --output $1 --threads 1 \
-        --max-steps 100000 >log 2>err &
+        --save-total-limit 2 --max-steps 100000 >log 2>err &
     run=$!
     until_it test -e $1/latest
 }

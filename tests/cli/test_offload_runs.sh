@@ -84,7 +84,7 @@ newest() { # of those that are complete
 }
 config 3 "$disk"
 "$SIFR" train --config ds.json --model llama --data text --output killed --threads 1 \
-    --max-steps 100000 >log 2>err &
+    --save-total-limit 2 --max-steps 100000 >log 2>err &
 run=$!
 until_it test -e killed/latest
 kill -9 $run
@@ -106,7 +106,7 @@ cmp killed/model.safetensors whole/model.safetensors || fail "other weights afte
 config 3 "$disk"
 for n in $ranks; do
     "$SIFR" train --config ds.json --model llama --data text --output cut-$n --threads 1 \
-        --ranks $n --max-steps 100000 >log 2>err &
+        --ranks $n --save-total-limit 2 --max-steps 100000 >log 2>err &
     run=$!
     until_it test -e cut-$n/latest
     cut_off nvme/sifr-swap-rank$((n - 1))-*/state

@@ -94,6 +94,7 @@ static sifr_status try_order(plan_search *search, const plan_settings *settings,
     take_size(search, s, out);
     bool assessed = priced == PRICE_ALL || (priced == PRICE_FITTING && out->fits);
     if (assessed) status = plan_assess(search, s, out, error);
+    out->settings = one; /* as asked: a plan that is made to be verified notes so in its own */
     if (status == SIFR_OK) plan_memo_keep(search->memo, out, assessed);
     plan_free(s);
     return status;
