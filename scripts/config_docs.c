@@ -21,6 +21,7 @@ static const char *const intro =
     "too), marked `[DeepSpeed: ...]`. The effective config is written into the output.\n"
     "\n"
     "- A key that is not listed here is refused, with the nearest one that is.\n"
+    "- A key whose name begins with `_` is a comment: it is ignored, and the run lists it.\n"
     "- `\"auto\"` takes the value of the flag, else the default of the Hugging Face Trainer, else "
     "the\n"
     "  default below. `null` counts as not given.\n"
@@ -48,7 +49,7 @@ static const char *const intro =
     "  anything in a section that is not enabled). Others are refused.\n"
     "- **refused**: DeepSpeed removed it, or raises on it. Values that leave the feature off are\n"
     "  accepted.\n"
-    "- **old name**: means the key that is named.\n";
+    "- **other name**: means the key that is named.\n";
 
 /* "a|b" as "a, b"; a bar would end a cell of the table. */
 static void print_words(const char *words) {
@@ -81,7 +82,7 @@ static void print_type(const config_key *key) {
 static void print_status(const config_key *key) {
     static const char *const names[] = {
         [CONFIG_BUILT] = "**built**", [CONFIG_NO_EFFECT] = "no effect", [CONFIG_LATER] = "later",
-        [CONFIG_REMOVED] = "refused", [CONFIG_ALIAS] = "old name",
+        [CONFIG_REMOVED] = "refused", [CONFIG_ALIAS] = "other name",
     };
     fputs(names[key->status], stdout);
     if (key->later) {

@@ -171,6 +171,7 @@ typedef struct sifr_config {
     config_setting *settings; /* one for each row of the table, and one for unknown paths; all
                                  strings above point into it */
     char *name;               /* of the file, for messages */
+    json_t *ignored;          /* paths of the keys that begin with "_"; NULL: none */
     const char **data_list, **freeze_list;
     bool resolved;
 } sifr_config;
@@ -213,6 +214,10 @@ sifr_status config_set_total_steps(sifr_config *config, int64_t steps,
  * during the call only. */
 typedef void config_line(void *user, const char *line);
 void config_explain(const sifr_config *config, bool all, config_line *write, void *user);
+
+/* The path of the `index`-th key of the file that is ignored, since its name begins with "_"; NULL
+ * behind the last one. */
+const char *config_ignored(const sifr_config *config, size_t index);
 
 /* The effective config, a new object that the caller owns: fed to config_parse it repeats
  * the run. After config_resolve. NULL when memory ran out. */

@@ -23,7 +23,8 @@ typedef enum config_key_type {
 typedef enum config_key_status {
     CONFIG_BUILT,     /* done, except for the choices listed in `later` */
     CONFIG_NO_EFFECT, /* accepted; `doc` says why it changes nothing here */
-    CONFIG_LATER,   /* known, not built yet: values that ask for nothing pass, others are refused */
+    CONFIG_LATER, /* known, not supported yet: values that ask for nothing pass, others are refused
+                   */
     CONFIG_REMOVED, /* like CONFIG_LATER, but nothing to wait for: `doc` says what to use */
     CONFIG_ALIAS    /* an old or other spelling of the key `alias` */
 } config_key_status;
@@ -37,8 +38,9 @@ typedef struct config_key {
     const char *doc;      /* one line */
     const char *range;    /* "> 0", ">= 0", "0..1", "0..<1": both ends in, upper end out */
     const char *choices;  /* "a|b|c" */
-    const char *later;    /* of a built key: choices (or "true") that are not built yet */
-    const char *neutral;  /* of one that is not built: what asks for nothing, beside the default */
+    const char *later;    /* of a built key: choices (or "true") that are not supported yet */
+    const char *neutral;  /* what asks for nothing, beside the default; of a built key it counts as
+                             not given */
     const char *gate;     /* acts only where this other key differs from its default */
     const char *opens;    /* of a built key: acts only where `gate` has this value ... */
     const char *also[3];  /* ... or one of these other keys has it */

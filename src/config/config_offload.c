@@ -69,7 +69,7 @@ static sifr_status config_check_paths(const sifr_config *config, bool optimizer,
     if (!optimizer || !param || strcmp(state, parameters) == 0) return SIFR_OK;
     return base_fail(error, SIFR_USAGE,
                      CONFIG_OFFLOAD ".nvme_path is %s and " CONFIG_OFFLOAD_PARAM
-                                    ".nvme_path is %s; two are not built yet: give the same",
+                                    ".nvme_path is %s; two are not supported yet: give the same",
                      state, parameters);
 }
 
@@ -90,8 +90,8 @@ static sifr_status config_check_own_path(const sifr_config *config, const char *
                          what, what);
     if (!own[0] || strcmp(there, own) == 0) return SIFR_OK;
     return base_fail(error, SIFR_USAGE,
-                     "sifr.nvme_path is %s and %s is %s; two are not built yet: give the same", own,
-                     section, there);
+                     "sifr.nvme_path is %s and %s is %s; two are not supported yet: give the same",
+                     own, section, there);
 }
 
 /* Gradients are slices, or whole on one rank. */

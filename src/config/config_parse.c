@@ -22,6 +22,7 @@ void config_free(sifr_config *config) {
         json_decref(config->settings[i].value);
     }
     free(config->settings);
+    json_decref(config->ignored);
     free(config->name);
     free(config->data_list);
     free(config->freeze_list);
@@ -100,6 +101,32 @@ static sifr_status config_unknown(const sifr_config *config, const char *prefix,
                      near->path);
 }
 
+/* Keeps the path of a key that begins with "_", for config_ignored. */
+static sifr_status config_ignore(sifr_config *config, const char *prefix, const char *name,
+                                 sifr_error *error) {
+    char path[CONFIG_PATH], quoted[CONFIG_PATH];
+    snprintf(path, sizeof path, "%s%s%.100s", prefix, prefix[0] ? "." : "", name);
+    bool plain = strlen(name) <= 100;
+    for (const char *c = name; *c; c++) plain &= (unsigned char)*c > 32 && (unsigned char)*c < 127;
+    if (!config->ignored) config->ignored = json_array();
+    json_t *shown = json_string(plain ? path : config_quote(name, quoted, 80));
+    if (json_array_append_new(config->ignored, shown) != 0) return base_fail_alloc(error, 64);
+    return SIFR_OK;
+}
+
+const char *config_ignored(const sifr_config *config, size_t index) {
+    return json_string_value(json_array_get(config->ignored, index));
+}
+
+/* What counts as not given: null, and for some keys false. */
+static bool config_is_absent(const config_key *key, const json_t *value) {
+    char text[16];
+    if (json_is_null(value)) return true;
+    return key->status == CONFIG_BUILT && key->neutral && json_is_boolean(value) &&
+           config_key_has_word(key->neutral, config_value_text(value, text, sizeof text), NULL,
+                               NULL);
+}
+
 static sifr_status config_walk(sifr_config *config, json_t *object, const char *prefix,
                                sifr_error *error) {
     const char *name;
@@ -109,9 +136,13 @@ static sifr_status config_walk(sifr_config *config, json_t *object, const char *
         int length = snprintf(path, sizeof path, "%s%s%s", prefix, prefix[0] ? "." : "", name);
         size_t index;
         const config_key *key = NULL;
+        if (name[0] == '_') {
+            BASE_TRY(config_ignore(config, prefix, name, error));
+            continue;
+        }
         if (length < CONFIG_PATH && !strchr(name, '.')) key = config_key_find(path, &index);
         if (!key || key->status == CONFIG_ALIAS) return config_unknown(config, prefix, name, error);
-        if (json_is_null(value)) continue;
+        if (config_is_absent(key, value)) continue;
         if (key->type == CONFIG_SECTION && json_is_object(value)) {
             if (key->ungated) {
                 config->settings[index].given = json_incref(value);
@@ -169,7 +200,7 @@ static sifr_status config_rename(sifr_config *config, json_t *root, size_t index
     }
     if (!json_is_null(value) && json_object_get(target, leaf)) {
         return base_fail(error, SIFR_USAGE,
-                         "%s: %s is an old name of %s, and both are given; leave %s out",
+                         "%s: %s is another name of %s, and both are given; leave %s out",
                          config->name, key->path, key->alias, key->path);
     }
     config->settings[index].given = json_incref(value);

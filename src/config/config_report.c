@@ -40,8 +40,8 @@ static void config_explain_key(const sifr_config *config, size_t index, char *li
         snprintf(line + used, size - used, "accepted without effect: %s", key->doc);
         break;
     case CONFIG_NEUTRAL:
-        snprintf(line + used, size - used, "asks for nothing; other values are not built yet (%s)",
-                 key->doc);
+        snprintf(line + used, size - used,
+                 "asks for nothing; other values are not supported yet (%s)", key->doc);
         break;
     case CONFIG_GATED: {
         size_t above;
@@ -52,10 +52,10 @@ static void config_explain_key(const sifr_config *config, size_t index, char *li
         break;
     }
     case CONFIG_ALIASED:
-        snprintf(line + used, size - used, "old name of %s, which has the value", key->alias);
+        snprintf(line + used, size - used, "another name of %s, which has the value", key->alias);
         break;
     case CONFIG_REFUSED:
-        snprintf(line + used, size - used, "refused: not built yet (%s)", key->doc);
+        snprintf(line + used, size - used, "refused: not supported yet (%s)", key->doc);
         break;
     }
 }
@@ -101,10 +101,15 @@ static bool config_is_other(const sifr_config *config, size_t index) {
 }
 
 void config_explain(const sifr_config *config, bool all, config_line *write, void *user) {
-    char line[160];
+    char line[320];
     size_t others = 0, departs = 0;
     for (size_t i = 0; i < config_key_count(); i++)
         if (config_is_users(config, i)) config_write_key(config, i, write, user);
+    const char *path;
+    for (size_t i = 0; (path = config_ignored(config, i)) != NULL; i++) {
+        snprintf(line, sizeof line, "%s: ignored, since its name begins with _", path);
+        write(user, line);
+    }
     for (size_t i = 0; i < config_key_count(); i++) {
         others += config_is_other(config, i);
         if (!config_default_departs(config, i)) continue;

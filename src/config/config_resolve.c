@@ -405,6 +405,7 @@ static sifr_status config_fill(sifr_config *config, int64_t world_size, sifr_err
     sifr_config kept = *config;
     memset(config, 0, sizeof *config);
     config->settings = kept.settings;
+    config->ignored = kept.ignored;
     config->name = kept.name;
     config->data_list = kept.data_list;
     config->freeze_list = kept.freeze_list;

@@ -140,9 +140,10 @@ static sifr_status config_refuse(const sifr_config *config, size_t index, sifr_e
     config_value_text(config->settings[index].given, text, sizeof text);
     if (key->status == CONFIG_BUILT) {
         config_built_choices(key, built, sizeof built);
-        return base_fail(error, SIFR_USAGE,
-                         "%s is %s, which is not built yet (built: %s); choose one that is built",
-                         where, text, built);
+        return base_fail(
+            error, SIFR_USAGE,
+            "%s is %s, which is not supported yet (supported: %s); choose one that is supported",
+            where, text, built);
     }
     if (key->fallback) {
         snprintf(instead, sizeof instead, "set it to %s or leave it out", key->fallback);
@@ -153,8 +154,8 @@ static sifr_status config_refuse(const sifr_config *config, size_t index, sifr_e
         return base_fail(error, SIFR_USAGE, "%s is %s, which is refused: %s So %s", where, text,
                          key->doc, instead);
     }
-    return base_fail(error, SIFR_USAGE, "%s is %s, which is not built yet; %s (%s)", where, text,
-                     instead, key->doc);
+    return base_fail(error, SIFR_USAGE, "%s is %s, which is not supported yet; %s (%s)", where,
+                     text, instead, key->doc);
 }
 
 sifr_status config_verify(const sifr_config *config, sifr_error *error) {

@@ -1,6 +1,7 @@
 #include "train/notices.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "plan/queries.h"
 
@@ -59,6 +60,18 @@ static void say_rate(const train_host *host, const config_lr_schedule *schedule,
                   (long long)steps);
 }
 
+static void say_ignored(const train_host *host, const sifr_config *config) {
+    char paths[400] = "";
+    size_t used = 0, i = 0;
+    for (const char *path; (path = config_ignored(config, i)) != NULL; i++) {
+        if (used + strlen(path) + 2 >= sizeof paths) break;
+        used += (size_t)snprintf(paths + used, sizeof paths - used, "%s%s", i ? ", " : "", path);
+    }
+    if (i == 0) return;
+    train_say(host, "ignored, since their names begin with _: %s%s", paths,
+              config_ignored(config, i) ? ", ..." : "");
+}
+
 void train_say_notices(const train_host *host, const sifr_config *config,
                        const plan_settings *settings, int64_t first_step, int64_t total_steps) {
     char bits[256];
@@ -74,5 +87,6 @@ void train_say_notices(const train_host *host, const sifr_config *config,
             "weight_decay %g for every trained weight, norms and biases too, as in DeepSpeed; "
             "the Hugging Face Trainer leaves those out",
             config->optimizer.weight_decay);
+    say_ignored(host, config);
     if (first_step == 0) say_rate(host, &config->schedule, total_steps);
 }

@@ -90,7 +90,7 @@ config 0 true true "" ', "communication_data_type": "fp32"'
 refused 2 'sums kept in 16 bits travel so'
 sed 's/"bf16"/"fp16"/; s/bf16_master/fp16_master/; s/, "bf16_optimizer_states": true//' ds.json >fp16.json
 mv fp16.json ds.json
-refused 2 'fp16.fp16_master_weights_and_grads is true, which is not built yet'
+refused 2 'fp16.fp16_master_weights_and_grads is true, which is not supported yet'
 
 # --- bytes a parameter: 2 of parameters, and so many of state; gradients apart ---
 mkdir large

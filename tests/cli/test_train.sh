@@ -230,3 +230,6 @@ expect 0 "$SIFR" train --config ds.json --model llama --data books --output said
     --gradient-order sequential
 grep -q '^bits: reproducible with 1 rank only: gradient_order is sequential' out || fail "$(cat out)"
 if grep -q '^gradient_clipping' out; then fail "said of a config that gives it"; fi
+sed 's/^{/{"_comment": "mine", /' ds.json >commented.json
+expect 0 "$SIFR" train --config commented.json --model llama --data books --output said-3 --max-steps 1
+[ "$(grep -c '^ignored, since their names begin with _: _comment$' out)" = 1 ] || fail "$(cat out)"

@@ -29,6 +29,7 @@ static void recomputation(void **state) {
         {SECTION("\"cpu_checkpointing\": true"), true, 0, 0},
         {SECTION("\"number_checkpoints\": 3"), true, 0, 3},
         {SECTION("\"number_checkpoints\": \"auto\""), false, 0, 0},
+        {SECTION("\"number_checkpoints\": false"), false, 0, 0},
         {SECTION("\"partition_activations\": true, \"contiguous_memory_optimization\": true,"
                  " \"number_checkpoints\": 12"),
          true, 0, 12},

@@ -104,15 +104,17 @@ static void refusals(void **state) {
                    OFFLOAD ".nvme_path is missing: device nvme needs a directory on the disk that "
                            "is to hold the state");
     config_refused(WITH(NVME ", \"super_offload\": true", ""),
-                   "ds.json: " OFFLOAD ".super_offload is true, which is not built yet; set it to "
+                   "ds.json: " OFFLOAD
+                   ".super_offload is true, which is not supported yet; set it to "
                    "false or leave it out (Offload for superchips.)");
     config_refused(WITH(NVME, ", \"aio\": {\"block_size\": 100000}"),
                    "ds.json: aio.block_size is 100000; give a multiple of 4096");
     config_refused(WITH(NVME, ", \"aio\": {\"queue_depth\": 100000}"),
                    "ds.json: aio.queue_depth is 100000; give at most 4096");
-    config_refused(WITH(NVME, ", \"aio\": {\"use_gds\": true}"),
-                   "ds.json: aio.use_gds is true, which is not built yet; set it to false or leave "
-                   "it out (Reads from NVMe straight into GPU memory; ranks here are CPUs.)");
+    config_refused(
+        WITH(NVME, ", \"aio\": {\"use_gds\": true}"),
+        "ds.json: aio.use_gds is true, which is not supported yet; set it to false or leave "
+        "it out (Reads from NVMe straight into GPU memory; ranks here are CPUs.)");
     /* the numbers that are named work */
     options_of(WITH(NVME ", \"buffer_count\": 1048576",
                     ", \"aio\": {\"block_size\": 4096, \"queue_depth\": 4096}"));
@@ -194,7 +196,7 @@ static void parameters_refused(void **state) {
     config_refused(WITH_PARAM(NVME, ", \"offload_optimizer\": {\"device\": \"nvme\","
                                     " \"nvme_path\": \"/other\"}"),
                    OFFLOAD ".nvme_path is /other and " PARAM ".nvme_path is /nvme; two are not "
-                           "built yet: give the same");
+                           "supported yet: give the same");
     config_case *c = config_case_text(WITH_PARAM(NVME ", \"buffer_size\": 0", ""));
     assert_int_equal(c->status, SIFR_USAGE);
     config_case_free(c);
@@ -313,8 +315,8 @@ static void activations_refused(void **state) {
                    "sifr.nvme_path is missing: " ACTIVATIONS
                    " nvme needs a directory on the disk that is to hold the activations");
     config_refused(WITH(NVME, ", " SIFR(ON_DISK ", \"nvme_path\": \"/own\"")),
-                   "sifr.nvme_path is /own and " OFFLOAD ".nvme_path is /nvme; two are not built "
-                   "yet: give the same");
+                   "sifr.nvme_path is /own and " OFFLOAD ".nvme_path is /nvme; two are not "
+                   "supported yet: give the same");
     config_refused(
         "{" SIFR(ON_DISK ", \"nvme_path\": \"/own\"") ", \"aio\": {\"block_size\": 5000}}",
         "ds.json: aio.block_size is 5000; give a multiple of 4096");

@@ -181,17 +181,18 @@ static void old_names(void **state) {
     config_case_accepted(c);
     assert_true(c->config.bf16);
     config_case_free(c);
-    config_said("{\"bfloat16\": {\"enabled\": true}}", "bfloat16", "old name of bf16");
+    config_said("{\"bfloat16\": {\"enabled\": true}}", "bfloat16", "another name of bf16");
     config_said("{\"aio\": {\"thread_count\": 4}}", "aio.intra_op_parallelism", "4");
     config_said("{\"zero_optimization\": {\"cpu_offload\": false}}",
-                "zero_optimization.cpu_offload", "old name of zero_optimization.offload_optimizer");
+                "zero_optimization.cpu_offload",
+                "another name of zero_optimization.offload_optimizer");
     config_said("{\"zero_optimization\": {\"cpu_offload\": true}}",
                 "zero_optimization.offload_optimizer.device", "= \"cpu\" (no effect on CPU ranks");
     config_said("{\"zero_optimization\": true}", "zero_optimization.stage", "= 1 (no effect");
     config_said("{\"zero_optimization\": false, \"allgather_size\": 100}",
                 "zero_optimization.allgather_bucket_size", "100");
     config_refused("{\"bf16\": {}, \"bfloat16\": {}}",
-                   "ds.json: bfloat16 is an old name of bf16, and both are given; leave bfloat16 "
+                   "ds.json: bfloat16 is another name of bf16, and both are given; leave bfloat16 "
                    "out");
     config_refused("{\"zero_optimization\": {\"cpu_offload\": 1}}",
                    "ds.json: zero_optimization.cpu_offload must be true or false, not 1");
@@ -252,6 +253,37 @@ static void files(void **state) {
     config_free(&config);
 }
 
+static void keys_with_an_underscore_are_ignored(void **state) {
+    (void)state;
+    config_case *c = config_case_text(
+        "{\"_comment\": {\"stage\": 9}, \"zero_optimization\": {\"stage\": 0, \"_why\": 1},"
+        " \"_a b\": null, \"gradient_clipping\": 2}");
+    config_case_accepted(c);
+    assert_true(c->config.gradient_clipping == 2);
+    assert_string_equal(config_ignored(&c->config, 0), "_comment");
+    assert_string_equal(config_ignored(&c->config, 1), "zero_optimization._why");
+    assert_string_equal(config_ignored(&c->config, 2), "\"_a b\"");
+    assert_null(config_ignored(&c->config, 3));
+    assert_non_null(strstr(c->lines, "\nzero_optimization._why: ignored, since its name begins "
+                                     "with _\n"));
+    config_case_free(c);
+    c = config_case_text("{}");
+    assert_null(config_ignored(&c->config, 0));
+    config_case_free(c);
+}
+
+static void keys_that_deepspeed_lets_pass(void **state) {
+    (void)state;
+    config_said("{\"compile\": {\"disable\": true}}", "compile.disable", "accepted without effect");
+    config_said("{\"comms_config\": {\"x\": 1}}", "comms_config", "accepted without effect");
+    config_refused("{\"compression\": {\"params\": {\"matrix_approximation_rank\": 2}}}",
+                   "ds.json: compression.params.matrix_approximation_rank is 2, which is not "
+                   "supported yet; leave it out (PowerSGD: rank of the approximation.)");
+    config_refused("{\"compression\": {\"params\": {\"start_compressing_after_step\": 10}}}",
+                   "ds.json: compression.params.start_compressing_after_step is 10, which is not "
+                   "supported yet; leave it out (PowerSGD: plain steps at the start.)");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(comments_and_commas),
@@ -264,6 +296,9 @@ int main(void) {
         cmocka_unit_test(old_names),
         cmocka_unit_test(flags_win),
         cmocka_unit_test(files),
+        cmocka_unit_test(keys_with_an_underscore_are_ignored),
+        cmocka_unit_test(keys_that_deepspeed_lets_pass),
+
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -284,23 +284,26 @@ static void not_built(void **state) {
         const char *text, *message;
     } cases[] = {
         {"{\"fp16\": {\"enabled\": true, \"auto_cast\": true}}",
-         "ds.json: fp16.auto_cast is true, which is not built yet; set it to false or leave it out "
+         "ds.json: fp16.auto_cast is true, which is not supported yet; set it to false or leave it "
+         "out "
          "(Casts inputs to fp16.)"},
         {"{\"fp16\": {\"enabled\": true, \"fp16_master_weights_and_grads\": true}}",
-         "ds.json: fp16.fp16_master_weights_and_grads is true, which is not built yet; set it to "
+         "ds.json: fp16.fp16_master_weights_and_grads is true, which is not supported yet; set it "
+         "to "
          "false or leave it out (Master weights and gradients in fp16.)"},
-        {"{\"tensor_parallel\": {\"size\": 4}}",
-         "ds.json: tensor_parallel.size is 4, which is not built yet; set it to 1 or leave it out "
-         "(Ranks that share one model.)"},
+        {"{\"tensor_parallel\": {\"size\": 4}}", "ds.json: tensor_parallel.size is 4, which is not "
+                                                 "supported yet; set it to 1 or leave it out "
+                                                 "(Ranks that share one model.)"},
         {"{\"tensor_parallel\": {\"enabled\": true}}",
-         "ds.json: tensor_parallel.enabled is true, which is not built yet; set it to false or "
+         "ds.json: tensor_parallel.enabled is true, which is not supported yet; set it to false or "
          "leave "
          "it out (Switches it on.)"},
-        {"{\"pipeline\": {\"stages\": 2}}", "ds.json: pipeline.stages is 2, which is not built "
-                                            "yet; set it to 1 or leave it out (Number "
+        {"{\"pipeline\": {\"stages\": 2}}", "ds.json: pipeline.stages is 2, which is not "
+                                            "supported yet; set it to 1 or leave it out (Number "
                                             "of pipeline stages.)"},
         {"{\"compression\": {\"type\": \"PowerSGD\"}}",
-         "ds.json: compression.type is \"powerSGD\", which is not built yet; set it to \"none\" or "
+         "ds.json: compression.type is \"powerSGD\", which is not supported yet; set it to "
+         "\"none\" or "
          "leave it out (Kind of compression.)"},
         {"{\"data_types\": {\"grad_accum_dtype\": \"bf16\"}}",
          "ds.json: data_types.grad_accum_dtype is not the model's type, fp32; sums of gradients "
@@ -321,22 +324,23 @@ static void not_built(void **state) {
          "data_types.grad_accum_dtype is bf16, and sums kept in 16 bits travel so; leave "
          "communication_data_type out"},
         {"{\"optimizer\": {\"type\": \"Lamb\"}}",
-         "ds.json: optimizer.type is \"Lamb\", which is not built yet (built: AdamW, Adam); choose "
-         "one that is built"},
+         "ds.json: optimizer.type is \"Lamb\", which is not supported yet (supported: AdamW, "
+         "Adam); choose "
+         "one that is supported"},
         {"{\"optimizer\": {\"params\": {\"max_grad_norm\": 1.0}}}",
          "ds.json: optimizer.params.max_grad_norm is 1, which is refused: DeepSpeed raises on it; "
          "use gradient_clipping. So leave it out"},
         {"{\"data_efficiency\": {\"data_sampling\": {\"enabled\": true}}}",
-         "ds.json: data_efficiency is {\"data_sampling\":{\"enabled\":true}}, which is not built "
-         "yet; "
-         "leave it out (Curriculum learning, dynamic batches and token dropping.)"},
+         "ds.json: data_efficiency is {\"data_sampling\":{\"enabled\":true}}, which is not "
+         "supported yet; leave it out (Curriculum learning, dynamic batches and token dropping.)"},
         {"{\"zero_optimization\": {\"zenflow\": {\"overlap_step\": false}}}",
-         "ds.json: zero_optimization.zenflow is {\"overlap_step\":false}, which is not built yet; "
+         "ds.json: zero_optimization.zenflow is {\"overlap_step\":false}, which is not supported "
+         "yet; "
          "leave it out (Updates the most important gradients at once and the rest behind; on where "
          "the section is there.)"},
-        {"{\"wandb\": {\"enabled\": true}}",
-         "ds.json: wandb.enabled is true, which is not built yet; set it to false or leave it out "
-         "(Sends metrics to it.)"},
+        {"{\"wandb\": {\"enabled\": true}}", "ds.json: wandb.enabled is true, which is not "
+                                             "supported yet; set it to false or leave it out "
+                                             "(Sends metrics to it.)"},
         {"{\"data_types\": {\"param_dtype\": \"bf16\"}}",
          "data_types.param_dtype is bf16, but bf16.enabled false means fp32; leave param_dtype "
          "out, "
@@ -456,7 +460,7 @@ static void dry_run_names_what_is_refused(void **state) {
     (void)state;
     config_case *c = config_case_text("{\"pipeline\": {\"stages\": 3}, \"steps_per_print\": 5}");
     assert_int_equal(c->status, SIFR_USAGE);
-    assert_non_null(strstr(c->lines, "pipeline.stages = 3: refused: not built yet"));
+    assert_non_null(strstr(c->lines, "pipeline.stages = 3: refused: not supported yet"));
     assert_non_null(strstr(c->lines, "steps_per_print = 5: A plain line"));
     config_case_free(c);
 }

@@ -134,21 +134,81 @@ static void below_stage_3(void **state) {
 /* What would change a result is never passed over. */
 static void refused(void **state) {
     (void)state;
-    config_refused("{\"zero_optimization\": {\"stage\": 2, \"load_from_fp32_weights\": false}}",
-                   "ds.json: zero_optimization.load_from_fp32_weights is false, which is not built "
-                   "yet; set it to true or leave it out (false rebuilds the masters from 16-bit "
-                   "weights on load.)");
+    config_refused(
+        "{\"zero_optimization\": {\"stage\": 2, \"load_from_fp32_weights\": false}}",
+        "ds.json: zero_optimization.load_from_fp32_weights is false, which is not "
+        "supported yet; set it to true or leave it out (false rebuilds the masters from 16-bit "
+        "weights on load.)");
     config_refused("{\"zero_optimization\": {\"stage\": 3, \"zero_quantized_weights\": true}}",
-                   "ds.json: zero_optimization.zero_quantized_weights is true, which is not built "
-                   "yet; set it to false or leave it out (ZeRO++: int8 all-gather.)");
+                   "ds.json: zero_optimization.zero_quantized_weights is true, which is not "
+                   "supported yet; set it to false or leave it out (ZeRO++: int8 all-gather.)");
     config_refused("{\"zero_optimization\": {\"stage\": 3, \"stage3_max_reuse_distance\": -1}}",
                    "ds.json: zero_optimization.stage3_max_reuse_distance must be a whole number "
                    ">= 0 or \"auto\", not -1; its default is 0");
 }
 
+/* DeepSpeed's pydantic config takes the alias stage3_x and the field's name x. */
+static void field_names_without_stage3(void **state) {
+    (void)state;
+    config_case *c = config_case_text(
+        "{\"zero_optimization\": {\"stage\": 3, \"prefetch_bucket_size\": 11,"
+        " \"param_persistence_threshold\": 12, \"model_persistence_threshold\": 13,"
+        " \"max_live_parameters\": 14, \"max_reuse_distance\": 15,"
+        " \"gather_16bit_weights_on_model_save\": true, \"module_granularity_threshold\": 16,"
+        " \"use_all_reduce_for_fetch_params\": false, \"allgather_sequential\": true,"
+        " \"partition_stream_chunk_size\": 17}}");
+    config_case_accepted(c);
+    assert_int_equal(c->config.zero.prefetch_bucket_size, 11);
+    assert_int_equal(c->config.zero.param_persistence_threshold, 12);
+    assert_int_equal(c->config.zero.model_persistence_threshold, 13);
+    assert_int_equal(c->config.zero.max_live_parameters, 14);
+    assert_int_equal(c->config.zero.max_reuse_distance, 15);
+    config_case_free(c);
+    config_refused("{\"zero_optimization\": {\"max_live_parameters\": -1}}",
+                   "ds.json: zero_optimization.stage3_max_live_parameters must be a whole number "
+                   ">= 0 or \"auto\", not -1; its default is 1e9");
+    config_refused("{\"zero_optimization\": {\"max_live_parameters\": 1,"
+                   " \"stage3_max_live_parameters\": 1}}",
+                   "ds.json: zero_optimization.max_live_parameters is another name of "
+                   "zero_optimization.stage3_max_live_parameters, and both are given; leave "
+                   "zero_optimization.max_live_parameters out");
+}
+
+static void reduce_bucket_of_nothing(void **state) {
+    (void)state;
+    config_case *c = config_case_text("{\"zero_optimization\": {\"reduce_bucket_size\": 0}}");
+    config_case_accepted(c);
+    assert_int_equal(c->config.zero.reduce_bucket_size, 0);
+    config_case_free(c);
+}
+
+static void mics_and_loco_are_not_supported_yet(void **state) {
+    (void)state;
+    config_refused("{\"zero_optimization\": {\"stage\": 3, \"mics_shard_size\": 4}}",
+                   "ds.json: zero_optimization.mics_shard_size is 4, which is not supported yet; "
+                   "set it to -1 or leave it out (MiCS: ranks that share one copy of the "
+                   "parameters.)");
+    config_refused(
+        "{\"zero_optimization\": {\"stage\": 3, \"mics_hierarchical_params_gather\": true}}",
+        "ds.json: zero_optimization.mics_hierarchical_params_gather is true, which is not "
+        "supported yet; set it to false or leave it out (MiCS: gathers inside a node first.)");
+    config_refused(
+        "{\"zero_optimization\": {\"stage\": 2, \"zeropp_loco_param\": {\"err_beta\": 0.5}}}",
+        "ds.json: zero_optimization.zeropp_loco_param is {\"err_beta\":0.5}, which is not "
+        "supported yet; leave it out (ZeRO++: LoCo error feedback.)");
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(defaults),      cmocka_unit_test(travel),
-                                       cmocka_unit_test(state_types),   cmocka_unit_test(given),
-                                       cmocka_unit_test(below_stage_3), cmocka_unit_test(refused)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(defaults),
+        cmocka_unit_test(travel),
+        cmocka_unit_test(state_types),
+        cmocka_unit_test(given),
+        cmocka_unit_test(below_stage_3),
+        cmocka_unit_test(refused),
+        cmocka_unit_test(field_names_without_stage3),
+        cmocka_unit_test(reduce_bucket_of_nothing),
+        cmocka_unit_test(mics_and_loco_are_not_supported_yet),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
