@@ -22,6 +22,7 @@ static const char *const intro =
     "\n"
     "- A key that is not listed here is refused, with the nearest one that is.\n"
     "- A key whose name begins with `_` is a comment: it is ignored, and the run lists it.\n"
+    "- All faults of a config are said at once.\n"
     "- `\"auto\"` takes the value of the flag, else the default of the Hugging Face Trainer, else "
     "the\n"
     "  default below. `null` counts as not given.\n"

@@ -128,7 +128,7 @@ static bool config_is_absent(const config_key *key, const json_t *value) {
 }
 
 static sifr_status config_walk(sifr_config *config, json_t *object, const char *prefix,
-                               sifr_error *error) {
+                               config_faults *faults, sifr_error *error) {
     const char *name;
     json_t *value;
     json_object_foreach(object, name, value) {
@@ -141,22 +141,37 @@ static sifr_status config_walk(sifr_config *config, json_t *object, const char *
             continue;
         }
         if (length < CONFIG_PATH && !strchr(name, '.')) key = config_key_find(path, &index);
-        if (!key || key->status == CONFIG_ALIAS) return config_unknown(config, prefix, name, error);
+        if (!key || key->status == CONFIG_ALIAS) {
+            sifr_status status = config_unknown(config, prefix, name, error);
+            BASE_TRY(config_faults_add(faults, status, error));
+            continue;
+        }
         if (config_is_absent(key, value)) continue;
         if (key->type == CONFIG_SECTION && json_is_object(value)) {
             if (key->ungated) {
                 config->settings[index].given = json_incref(value);
                 config->settings[index].origin = CONFIG_FROM_FILE;
             }
-            BASE_TRY(config_walk(config, value, path, error));
+            BASE_TRY(config_walk(config, value, path, faults, error));
             continue;
         }
         snprintf(where, sizeof where, "%.200s: %s", config->name, path);
         config_setting *setting = &config->settings[index];
-        BASE_TRY(config_value_check(key, value, where, &setting->given, error));
-        setting->origin = CONFIG_FROM_FILE;
+        sifr_status status = config_value_check(key, value, where, &setting->given, error);
+        BASE_TRY(config_faults_add(faults, status, error));
+        if (status == SIFR_OK) setting->origin = CONFIG_FROM_FILE;
     }
     return SIFR_OK;
+}
+
+/* Where a key or a value is wrong, values that are not supported are said with it; by themselves
+ * they wait for the flags, which may replace them. */
+static sifr_status config_read(sifr_config *config, json_t *root, sifr_error *error) {
+    config_faults faults = {0};
+    sifr_error fault;
+    BASE_TRY(config_walk(config, root, "", &faults, error ? error : &fault));
+    if (faults.count > 0) BASE_TRY(config_verify_into(config, &faults));
+    return config_faults_end(&faults, error);
 }
 
 /* The object that holds the last part of `path`, made where it is missing and `make` is set; NULL
@@ -258,7 +273,7 @@ sifr_status config_parse(sifr_config *config, const char *text, size_t size, con
         status = base_fail(error, SIFR_USAGE, "%s: a config is an object {…}, not a list", name);
     }
     if (status == SIFR_OK) status = config_modernize(config, root, error);
-    if (status == SIFR_OK) status = config_walk(config, root, "", error);
+    if (status == SIFR_OK) status = config_read(config, root, error);
     json_decref(root);
     return status;
 }

@@ -59,6 +59,19 @@ bool config_is_true(const sifr_config *config, const char *path);
 /* The flag's name for a row, "max-steps"; false where it has none. */
 bool config_key_flag_name(const config_key *key, char out[64]);
 
+/* config_faults.c: the faults that were met, to be refused together. Begins as zeros. */
+typedef struct config_faults {
+    size_t count, shown;
+    sifr_error first;
+    char text[SIFR_ERROR_LENGTH - 64]; /* " (1) ... (2) ...", as many as fit */
+} config_faults;
+
+/* Keeps a SIFR_USAGE of `error` and returns SIFR_OK; returns any other status as it is. */
+sifr_status config_faults_add(config_faults *faults, sifr_status status,
+                              const sifr_error *error) SIFR_MUST_CHECK;
+/* SIFR_USAGE where there were any. */
+sifr_status config_faults_end(const config_faults *faults, sifr_error *error) SIFR_MUST_CHECK;
+
 /* config_verdict.c */
 typedef enum config_verdict {
     CONFIG_ACTS,      /* does what its row says */
@@ -72,8 +85,10 @@ typedef enum config_verdict {
 /* What becomes of the value given for row `index`; *gate is the row that switches it off. */
 config_verdict config_setting_verdict(const sifr_config *config, size_t index,
                                       const config_key **gate);
-/* SIFR_USAGE for the first given value that is not built. */
+/* SIFR_USAGE for the given values that are not built. */
 sifr_status config_verify(const sifr_config *config, sifr_error *error) SIFR_MUST_CHECK;
+/* The same, added to `faults`. */
+sifr_status config_verify_into(const sifr_config *config, config_faults *faults) SIFR_MUST_CHECK;
 /* Whether the optimizer or scheduler of this config has the parameter of row `index`. */
 bool config_setting_applies(const sifr_config *config, size_t index);
 

@@ -158,14 +158,21 @@ static sifr_status config_refuse(const sifr_config *config, size_t index, sifr_e
                      text, instead, key->doc);
 }
 
-sifr_status config_verify(const sifr_config *config, sifr_error *error) {
+sifr_status config_verify_into(const sifr_config *config, config_faults *faults) {
+    sifr_error error;
     for (size_t i = 0; i < config_key_count(); i++) {
         if (!config->settings[i].given) continue;
         if (config_setting_verdict(config, i, NULL) == CONFIG_REFUSED) {
-            return config_refuse(config, i, error);
+            BASE_TRY(config_faults_add(faults, config_refuse(config, i, &error), &error));
         }
     }
     return SIFR_OK;
+}
+
+sifr_status config_verify(const sifr_config *config, sifr_error *error) {
+    config_faults faults = {0};
+    BASE_TRY(config_verify_into(config, &faults));
+    return config_faults_end(&faults, error);
 }
 
 static const char *config_type_of(const sifr_config *config, const char *path) {

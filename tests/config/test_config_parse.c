@@ -272,6 +272,25 @@ static void keys_with_an_underscore_are_ignored(void **state) {
     config_case_free(c);
 }
 
+static void all_faults_at_once(void **state) {
+    (void)state;
+    config_refused("{\"gradient_cliping\": 1, \"zero_optimization\": {\"stage\": 7},"
+                   " \"wandb\": {\"enabled\": true}}",
+                   "3 faults: (1) ds.json: unknown key gradient_cliping; did you mean "
+                   "gradient_clipping? (2) ds.json: zero_optimization.stage must be one of 0, 1, "
+                   "2, 3 or \"auto\", not 7; its default is 0 (3) ds.json: wandb.enabled is true, "
+                   "which is not supported yet; set it to false or leave it out (Sends metrics to "
+                   "it.)");
+    char many[2048] = "{\"a0\": 1";
+    for (int i = 1; i < 60; i++)
+        snprintf(many + strlen(many), sizeof many - strlen(many), ", \"xyzzy_%d\": 1", i);
+    strcat(many, "}");
+    config_case *c = config_case_text(many);
+    assert_int_equal(c->status, SIFR_USAGE);
+    assert_ptr_equal(strstr(c->error.message, "60 faults, the first "), c->error.message);
+    config_case_free(c);
+}
+
 static void keys_that_deepspeed_lets_pass(void **state) {
     (void)state;
     config_said("{\"compile\": {\"disable\": true}}", "compile.disable", "accepted without effect");
@@ -297,6 +316,7 @@ int main(void) {
         cmocka_unit_test(flags_win),
         cmocka_unit_test(files),
         cmocka_unit_test(keys_with_an_underscore_are_ignored),
+        cmocka_unit_test(all_faults_at_once),
         cmocka_unit_test(keys_that_deepspeed_lets_pass),
 
     };
