@@ -164,6 +164,13 @@ static void stage_3(void **state) {
     assert_true(zero_is_same(&plain, &have));
     assert_true(have.reductions == plain.reductions);
     assert_true(have.total_bytes < plain.total_bytes);
+    uint64_t one_element = have.total_bytes;
+    free(have.weights);
+
+    keys.reduce_bucket_size = 0;
+    have = run_with(v, keys);
+    assert_true(zero_is_same(&plain, &have));
+    assert_int_equal(have.total_bytes, one_element);
     free(have.weights);
 
     free(plain.weights);
@@ -186,7 +193,7 @@ static void pairs(void **state) {
             sifr_zero_options keys = defaults();
             int a = n % 3, b = n / 3 % 3, stage = n / 9;
             keys.overlap_comm = (a + 2 * b + stage) % 2;
-            keys.reduce_bucket_size = sizes[a];
+            keys.reduce_bucket_size = sizes[a] - (a == 0);
             keys.allgather_bucket_size = sizes[b];
             keys.prefetch_bucket_size = sizes[(a + b) % 3] - (a == b);
             keys.max_live_parameters = sizes[(a + 2 * b) % 3];
