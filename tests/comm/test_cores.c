@@ -15,7 +15,7 @@
 
 enum { RANKS = 4, WORDS = 16, PLACE = 1 + WORDS }; /* a host's id and its processors */
 
-/* In a made-up rank's place, against this rank's. */
+/* In a made-up rank's place, against this rank's; on another host it may use all there are. */
 typedef enum other { SAME, OTHER_CORES, ALL_CORES, OTHER_HOST } other;
 
 typedef struct made_up {
@@ -39,7 +39,7 @@ static sifr_status gather(comm_group *group, const void *mine, int64_t bytes, vo
         if (m->others[r] == OTHER_HOST) places[r][0]++;
         for (int w = 1; w < PLACE; w++) {
             if (m->others[r] == OTHER_CORES) places[r][w] = ~places[r][w];
-            if (m->others[r] == ALL_CORES) places[r][w] = UINT64_MAX;
+            if (m->others[r] == ALL_CORES || m->others[r] == OTHER_HOST) places[r][w] = UINT64_MAX;
         }
     }
     return SIFR_OK;

@@ -67,7 +67,7 @@ static void test_alone_gather(void **state) {
     assert_int_equal(comm_wait(handle, &trouble), SIFR_OK);
     assert_string_equal(whole, "abc-");
     assert_last(COMM_ALL_GATHER, 4, 2);
-    assert_int_equal(comm_start_all_gather(alone, NULL, 0, NULL, &handle, &trouble), SIFR_OK);
+    assert_int_equal(comm_start_all_gather(alone, NULL, 0, whole, &handle, &trouble), SIFR_OK);
     assert_int_equal(comm_wait(handle, &trouble), SIFR_OK);
     assert_last(COMM_ALL_GATHER, 0, 3);
 }
