@@ -45,7 +45,8 @@ static void unread(void **state) {
 
 static void read_is_refused(void **state) {
     (void)state;
-    static const char *const counts[] = {VERY_LONG, ("-" VERY_LONG), "9223372036854775808", "1e999"};
+    static const char *const counts[] = {VERY_LONG, ("-" VERY_LONG), "9223372036854775808",
+                                         "1e999"};
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
         char text[256];
         int64_t value;

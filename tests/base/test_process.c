@@ -1,4 +1,5 @@
-/* What this process holds: its own memory and its part of what it shares. */
+/* What this process holds: its own memory and its part of what it shares.
+ * not under sanitizers (their shadow memory counts, too) */
 #include "base/process.h"
 
 #include <setjmp.h>
