@@ -8,20 +8,23 @@
 
 #include "base/file.h"
 
+/* Where the string that begins at `at` ends: its closing quote, or the end of the text. */
+static size_t base_json_string_end(const char *text, size_t size, size_t at) {
+    for (at++; at < size && text[at] != '"'; at++)
+        if (text[at] == '\\') at++;
+    return at;
+}
+
 /* jansson's own limit is 2,048 levels; a file of ours needs a few. Counting brackets outside of
  * strings is enough, since what they enclose is checked by the parser afterwards. Commas and
  * brackets bound the number of values, each of which costs far more memory than text. */
 static const char *base_json_excess(const char *text, size_t size) {
     int depth = 0;
     size_t values = 0;
-    bool in_string = false;
     for (size_t i = 0; i < size; i++) {
         char c = text[i];
-        if (in_string) {
-            if (c == '\\') i++;
-            if (c == '"') in_string = false;
-        } else if (c == '"') {
-            in_string = true;
+        if (c == '"') {
+            i = base_json_string_end(text, size, i);
         } else if (c == '[' || c == '{') {
             if (++depth > BASE_JSON_DEPTH) return "nested deeper than 64 levels";
             values++;
@@ -78,14 +81,10 @@ static void base_json_narrow(char *at, size_t size) {
  * reads (transformers writes model_max_length 10^30). Who reads one gets a double that no reader
  * takes for a count, or one that base_json_double refuses. `text` has a NUL behind it. */
 static void base_json_narrow_all(char *text, size_t size) {
-    bool in_string = false;
     for (size_t i = 0; i < size; i++) {
         char c = text[i];
-        if (in_string) {
-            if (c == '\\') i++;
-            if (c == '"') in_string = false;
-        } else if (c == '"') {
-            in_string = true;
+        if (c == '"') {
+            i = base_json_string_end(text, size, i);
         } else if ((c >= '0' && c <= '9') || c == '-') {
             size_t length = base_json_number(text + i);
             if (length == 0) return;

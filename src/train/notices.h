@@ -1,4 +1,4 @@
-/* What a run says of itself before the first step, where people would guess otherwise. */
+/* Lines before the first step about defaults and rules that users often assume to be different. */
 #ifndef TRAIN_NOTICES_H
 #define TRAIN_NOTICES_H
 
@@ -6,8 +6,8 @@
 #include "plan/schedule.h"
 #include "train/callbacks.h"
 
-/* Whether the trained weights depend on the number of ranks: "the same on 1, 2, 4, 8 ... ranks
- * with ..." or "of 3 ranks only: ...", and why; returns out. The micro batch stays as it is. */
+/* Whether the trained weights depend on the number of ranks, at this micro batch: "the same on 1,
+ * 2, 4, 8 ... ranks with ..." or "reproducible with 3 ranks only: REASON". Returns out. */
 char *train_bits_class(const plan_settings *settings, char *out, size_t size);
 
 /* The steps at the start of a run whose learning rate is 0, as in DeepSpeed's warm-ups, at most

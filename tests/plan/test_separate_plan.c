@@ -20,17 +20,6 @@ static int teardown(void **state) {
     return disk_plan_teardown(state);
 }
 
-static plan_offload all_on(plan_tier tier) {
-    return (plan_offload){.masters = tier,
-                          .moments = tier,
-                          .parameters = tier,
-                          .gradients = tier,
-                          .activations = tier,
-                          .sub_group_size = 2048,
-                          .pipeline_read = true,
-                          .pipeline_write = true};
-}
-
 static plan_schedule *lower_on(device *on, const plan_settings *settings) {
     dev = on;
     plan_schedule *s = disk_plan_lower(settings);
@@ -57,12 +46,12 @@ static void expect_same_operands(const plan_schedule *a, const plan_schedule *b,
 static void same_list(void **state) {
     (void)state;
     for (int n = 0; n < 12; n++) {
-        plan_settings settings =
-            disk_plan_settings(1 << n % 3, 3, n % 2 ? DEVICE_BF16 : DEVICE_FP32, all_on(PLAN_NVME));
+        plan_settings settings = disk_plan_settings(
+            1 << n % 3, 3, n % 2 ? DEVICE_BF16 : DEVICE_FP32, disk_plan_all_on(PLAN_NVME));
         settings.order = n / 3 % 2 ? PLAN_UNIT : PLAN_BATCH;
         settings.seq_length = 256;
         plan_schedule *disk = lower_on(cpu, &settings);
-        settings.offload = all_on(PLAN_HOST);
+        settings.offload = disk_plan_all_on(PLAN_HOST);
         plan_schedule *host = lower_on(separate, &settings);
         int moves = 0;
         assert_int_equal(disk->instruction_count, host->instruction_count);
@@ -99,7 +88,7 @@ static void price(void **state) {
     plan_machine machine = {.fp32_operations = 1e12, .memory_bytes = 1e11, .copy_bytes = 1e6};
     plan_prediction p;
     sifr_error error = {0};
-    plan_settings settings = disk_plan_settings(1, 0, DEVICE_FP32, all_on(PLAN_HOST));
+    plan_settings settings = disk_plan_settings(1, 0, DEVICE_FP32, disk_plan_all_on(PLAN_HOST));
     settings.offload.parameters = PLAN_DEVICE;
     plan_schedule *s = lower_on(separate, &settings);
     int64_t read, written;

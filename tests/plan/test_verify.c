@@ -82,19 +82,8 @@ static plan_schedule *two_ranks(int stage) {
     return s;
 }
 
-static plan_offload all_away(plan_tier tier) {
-    return (plan_offload){.masters = tier,
-                          .moments = tier,
-                          .parameters = tier,
-                          .gradients = tier,
-                          .activations = tier,
-                          .sub_group_size = 2048,
-                          .pipeline_read = true,
-                          .pipeline_write = true};
-}
-
 static plan_schedule *on_disk(void) {
-    plan_settings settings = disk_plan_settings(1, 3, DEVICE_BF16, all_away(PLAN_NVME));
+    plan_settings settings = disk_plan_settings(1, 3, DEVICE_BF16, disk_plan_all_on(PLAN_NVME));
     settings.micro_batch_size = 64;
     plan_schedule *s = disk_plan_lower(&settings);
     expect_clean(s);

@@ -66,6 +66,18 @@ static inline plan_settings disk_plan_state_settings(int32_t ranks, int stage, d
                                              .pipeline_write = true});
 }
 
+/* All state, and activations, on one tier. */
+static inline plan_offload disk_plan_all_on(plan_tier tier) {
+    return (plan_offload){.masters = tier,
+                          .moments = tier,
+                          .parameters = tier,
+                          .gradients = tier,
+                          .activations = tier,
+                          .sub_group_size = 2048,
+                          .pipeline_read = true,
+                          .pipeline_write = true};
+}
+
 static inline plan_schedule *disk_plan_lower(const plan_settings *settings) {
     plan_schedule *s = NULL;
     sifr_error error = {0};

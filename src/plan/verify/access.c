@@ -15,23 +15,9 @@ const char *plan_access_name(const plan_access *a) {
     return a->role == PLAN_ROLES ? "scratch" : plan_role_name(a->role);
 }
 
-static bool is_backward(device_kernel kernel) {
-    switch (kernel) {
-    case DEVICE_EMBEDDING_BACKWARD:
-    case DEVICE_LINEAR_BACKWARD:
-    case DEVICE_LAYER_NORM_BACKWARD:
-    case DEVICE_RMS_NORM_BACKWARD:
-    case DEVICE_ROPE_BACKWARD:
-    case DEVICE_ATTENTION_BACKWARD:
-    case DEVICE_GELU_BACKWARD:
-    case DEVICE_SILU_GATE_BACKWARD:
-    case DEVICE_MULTIPLY_BACKWARD:
-    case DEVICE_DROPOUT_BACKWARD:
-    case DEVICE_HEAD_LOSS_BACKWARD:
-        return true;
-    default:
-        return false;
-    }
+/* By the row of the op that the call is of; copies, sums and updates are of none. */
+static bool is_backward(const plan_schedule *s, const plan_instruction *in, device_kernel kernel) {
+    return in->node >= 0 && s->model->nodes[in->node].op->backward == kernel;
 }
 
 static bool adds_to_y(device_kernel kernel) {
@@ -44,9 +30,10 @@ static bool adds_to(const plan_instruction *in, const device_call *call, plan_ro
     return call->accumulate[role - PLAN_DX0];
 }
 
-static void set_use(const plan_instruction *in, const device_call *call, plan_access *a) {
+static void set_use(const plan_schedule *s, const plan_instruction *in, const device_call *call,
+                    plan_access *a) {
     device_kernel kernel = call->kernel;
-    bool backward = is_backward(kernel), adam = kernel == DEVICE_ADAM;
+    bool backward = is_backward(s, in, kernel), adam = kernel == DEVICE_ADAM;
     a->reads = a->writes = true;
     if (a->role <= PLAN_X3 || a->role == PLAN_DY) {
         a->writes = false;
@@ -81,7 +68,7 @@ static int of_kernel(const plan_schedule *s, const plan_instruction *in, plan_ac
         *a = (plan_access){
             .buffer = operand->buffer, .role = (plan_role)operand->role, .offset = operand->offset};
         set_place(plan_role_matrix(call, a->role), a);
-        set_use(in, call, a);
+        set_use(s, in, call, a);
     }
     if (call->scratch_bytes == 0) return count;
     out[count] = (plan_access){.buffer = s->scratch,
