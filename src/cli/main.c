@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "cli/commands.h"
+#include "cli/launch/hangup.h"
 #include "cli/options.h"
 #include "cli/truncation.h"
 #include "sifr/version.h"
@@ -22,6 +23,7 @@ static const cli_command commands[] = {
 
 int main(int argc, char **argv) {
     int code;
+    cli_keep_hangup_ignored();
     cli_catch_truncation();
     if (argc == 2 && (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0)) {
         printf("sifr %s\n", sifr_version());

@@ -22,20 +22,16 @@ for pair in TERM:143 INT:130 HUP:129; do
     rm -r stopped
 done
 
-if ldd "$SIFR" | grep -q libmpich; then # its libraries take SIGHUP before main does
-    echo "skipped under MPICH: nohup"
-else
-    nohup $steady --max-steps 400000 --output stopped >log 2>&1 & # which has SIGHUP ignored
-    run=$!
-    while [ "$( (cat stopped/metrics.csv 2>/dev/null || :) | wc -l)" -lt 6 ]; do sleep 0.01; done
-    kill -s HUP $run
-    sleep 0.5
-    kill -s TERM $run || fail "nohup: SIGHUP ended it: $(tail -2 log)"
-    code=0
-    wait $run || code=$?
-    [ $code = 143 ] || fail "nohup: exit code $code: $(tail -2 log)"
-    rm -r stopped
-fi
+nohup $steady --max-steps 400000 --output stopped >log 2>&1 & # which has SIGHUP ignored
+run=$!
+while [ "$( (cat stopped/metrics.csv 2>/dev/null || :) | wc -l)" -lt 6 ]; do sleep 0.01; done
+kill -s HUP $run
+sleep 0.5
+kill -s TERM $run || fail "nohup: SIGHUP ended it: $(tail -2 log)"
+code=0
+wait $run || code=$?
+[ $code = 143 ] || fail "nohup: exit code $code: $(tail -2 log)"
+rm -r stopped
 
 # --- a lock that is given up within 10 s: as by ranks whose launcher was killed ---
 mkdir held-folder

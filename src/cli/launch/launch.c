@@ -145,8 +145,10 @@ static int exit_code(const char *name, const char *launcher, int status, const l
     /* MPICH's launcher says 0 where it passed a signal on and all ranks left in order. */
     if (asked && (code == 128 + SIGTERM || (code == 0 && passes_sigterm()))) return 128 + asked;
     if (code == 0 || code == 128 + SIGINT || code == 128 + SIGTERM) return code;
-    /* Before they could catch it. */
-    if (asked && code > 128) return say_ended(name, l);
+    /* Before they could catch it. MPICH's launcher then ends with a code of its own, or with that
+     * of cli_watch_rank. */
+    if (asked && (code > 128 || (code >= SIFR_LOST_RANK && passes_sigterm())))
+        return say_ended(name, l);
     if (code == 127) return cli_fail_with(name, SIFR_FAILED, "%s could not be run", launcher);
     if (code <= SIFR_LOST_RANK) return code;
     if (code > 128)
