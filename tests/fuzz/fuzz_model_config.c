@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "formats/folder.h"
 #include "formats/model_config.h"
 
@@ -29,9 +30,9 @@ static void check_dtype(const char *before, size_t size) {
     char *after;
     size_t length;
     if (formats_config_set_dtype(before, size, "input", "bfloat16", &after, &length, NULL)) return;
-    json_t *a = json_loadb(before, size, JSON_REJECT_DUPLICATES, NULL);
-    json_t *b = json_loadb(after, length, JSON_REJECT_DUPLICATES, NULL);
-    must(a && b);
+    json_t *a, *b;
+    must(base_json_parse(before, size, "before", &a, NULL) == SIFR_OK);
+    must(base_json_parse(after, length, "after", &b, NULL) == SIFR_OK);
     const char *older = json_string_value(json_object_get(b, "torch_dtype"));
     const char *newer = json_string_value(json_object_get(b, "dtype"));
     must((older && !strcmp(older, "bfloat16")) || (newer && !strcmp(newer, "bfloat16")));

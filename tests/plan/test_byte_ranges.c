@@ -65,7 +65,30 @@ static void like_a_map(void **state) {
     assert_true(meets > 1000);
 }
 
+/* Rows added at once are the same set as those added one by one. */
+static void rows_at_once(void **state) {
+    (void)state;
+    sifr_error error = {0};
+    uint32_t random = 5;
+    for (int n = 0; n < 400; n++) {
+        plan_ranges set = {0};
+        bool bytes[BYTES] = {false};
+        for (int i = 0; i < 5; i++) {
+            random = random * 1664525 + 1013904223;
+            int64_t from = random >> 8 & 15, length = random >> 12 & 7;
+            int64_t pitch = length + (random >> 16 & 3), rows = 1 + (random >> 20 & 3);
+            plan_range first = {from, from + length};
+            assert_int_equal(plan_ranges_add_rows(&set, first, rows, pitch, &error), SIFR_OK);
+            for (int64_t b = 0; b < rows * length; b++)
+                bytes[from + b / length * pitch + b % length] = true;
+            check_set(&set, bytes);
+        }
+        plan_ranges_free(&set);
+    }
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(like_a_map)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(like_a_map),
+                                       cmocka_unit_test(rows_at_once)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -371,12 +371,16 @@ static sifr_status find_spread(const plan_schedule *s, const bool *kept, int32_t
     return SIFR_OK;
 }
 
+/* Each row of a strided operand is a range of its own to the verifier: in debug builds, where it
+ * comes unasked, it leaves out micro batches that would take it minutes and gigabytes. */
+enum { MOST_VERIFIED_TOKENS = 1 << 16 };
+
 static bool is_verified(const plan_settings *settings) {
 #ifdef NDEBUG
     return settings->verify;
 #else
-    (void)settings;
-    return true;
+    return settings->verify ||
+           settings->micro_batch_size <= MOST_VERIFIED_TOKENS / settings->seq_length;
 #endif
 }
 

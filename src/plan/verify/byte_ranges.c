@@ -38,6 +38,33 @@ sifr_status plan_ranges_add(plan_ranges *set, plan_range range, sifr_error *erro
     return SIFR_OK;
 }
 
+/* Behind the last range, which begins no later; *to has room. */
+static void append(plan_ranges *to, plan_range range) {
+    plan_range *last = to->count ? &to->at[to->count - 1] : NULL;
+    if (last && range.from <= last->to)
+        last->to = base_max_i64(last->to, range.to);
+    else
+        to->at[to->count++] = range;
+}
+
+sifr_status plan_ranges_add_rows(plan_ranges *set, plan_range first, int64_t rows, int64_t pitch,
+                                 sifr_error *error) {
+    plan_ranges merged = {.room = set->count + (size_t)rows};
+    size_t old = 0;
+    if (rows == 1) return plan_ranges_add(set, first, error);
+    if (rows <= 0 || first.from >= first.to) return SIFR_OK;
+    BASE_TRY(base_alloc(merged.room, sizeof *merged.at, &merged.at, error));
+    for (int64_t r = 0; r < rows; r++) {
+        plan_range row = {first.from + r * pitch, first.to + r * pitch};
+        while (old < set->count && set->at[old].from <= row.from) append(&merged, set->at[old++]);
+        append(&merged, row);
+    }
+    while (old < set->count) append(&merged, set->at[old++]);
+    plan_ranges_free(set);
+    *set = merged;
+    return SIFR_OK;
+}
+
 bool plan_ranges_hold(const plan_ranges *set, plan_range range) {
     if (range.from >= range.to) return true;
     size_t i = find(set, range.from + 1);

@@ -165,9 +165,7 @@ static sifr_status check_read(const plan_schedule *s, size_t index, const plan_a
 
 static sifr_status note_write(const plan_access *a, plan_ranges *written, sifr_error *error) {
     if (plan_ranges_hold(&written[a->buffer], rows_of(a))) return SIFR_OK;
-    for (int64_t r = 0; r < a->rows; r++)
-        BASE_TRY(plan_ranges_add(&written[a->buffer], row_of(a, r), error));
-    return SIFR_OK;
+    return plan_ranges_add_rows(&written[a->buffer], row_of(a, 0), a->rows, a->pitch, error);
 }
 
 static sifr_status check_contents(const plan_schedule *s, size_t index, plan_ranges *written,

@@ -1,5 +1,6 @@
 /* What must hold of every schedule, checked on its list alone. Debug builds check each plan that is
- * made, after every pass; elsewhere settings.verify asks for it, as the tests do. A fault is
+ * made, after every pass, up to 65,536 tokens a micro batch; settings.verify asks for any plan, as
+ * the tests do. A fault is
  * SIFR_FAILED with the instructions and the buffer that it is about: the planner is wrong, not who
  * uses it. */
 #ifndef PLAN_VERIFY_H
