@@ -31,8 +31,8 @@ static uint64_t hash_frozen(const sifr_model *model) {
     return hash;
 }
 
-json_t *train_identity_agree(const sifr_config *config, const sifr_model *model,
-                             const train_data *data, int64_t length) {
+json_t *train_fingerprint_agree(const sifr_config *config, const sifr_model *model,
+                                const train_data *data, int64_t length) {
     json_t *agree = json_pack(
         "{s:I, s:o, s:I, s:o, s:I, s:I, s:I}", "parameters",
         (json_int_t)sifr_model_parameters(model), "weights' names and shapes (hash)",
@@ -69,7 +69,7 @@ static bool put_sections(json_t *notes, const sifr_config *config) {
     return whole;
 }
 
-json_t *train_identity_notes(const sifr_config *config, const sifr_engine *engine) {
+json_t *train_fingerprint_notes(const sifr_config *config, const sifr_engine *engine) {
     char machine[512];
     device_describe(engine_device(engine), machine, sizeof machine);
     json_t *notes = json_pack(

@@ -11,10 +11,10 @@
 /* New objects that the caller owns; NULL when memory ran out. */
 
 /* What must be the same: the weights' names and shapes, the data, and how they are cut. */
-json_t *train_identity_agree(const sifr_config *config, const sifr_model *model,
-                             const train_data *data, int64_t length);
+json_t *train_fingerprint_agree(const sifr_config *config, const sifr_model *model,
+                                const train_data *data, int64_t length);
 
 /* What may change, and changes the bits: optimizer, schedule, types, machine. */
-json_t *train_identity_notes(const sifr_config *config, const sifr_engine *engine);
+json_t *train_fingerprint_notes(const sifr_config *config, const sifr_engine *engine);
 
 #endif

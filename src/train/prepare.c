@@ -284,8 +284,8 @@ static sifr_status find_tensors(train_state *t, sifr_error *error) {
 }
 
 static sifr_status load(train_state *t, sifr_error *error) {
-    t->agree = train_identity_agree(t->config, t->folder.model, t->data, t->length);
-    t->notes = train_identity_notes(t->config, t->engine);
+    t->agree = train_fingerprint_agree(t->config, t->folder.model, t->data, t->length);
+    t->notes = train_fingerprint_notes(t->config, t->engine);
     sifr_status made = t->agree && t->notes ? SIFR_OK : base_fail_alloc(error, 4096);
     if (made == SIFR_OK) made = find_tensors(t, error);
     BASE_TRY(train_agree(t, made, error));
@@ -363,18 +363,24 @@ static void say_cuts(const train_state *t) {
                  (long long)c->zero_stage);
 }
 
-/* The id that ends every document is one that the input never trains: worth a word. */
+/* The row of the embedding that its use as input never trains; -1: none. */
+static int64_t padding_of(const sifr_model *model) {
+    for (size_t i = 0; i < model->weight_count; i++)
+        if (model->weights[i].has_zero_row) return model->weights[i].zero_row;
+    return -1;
+}
+
+/* Users often give the end of a text as the padding too, and do not expect this. */
 static void say_padding(const train_state *t) {
     const formats_model_config *c = &t->folder.config;
+    int64_t padding = padding_of(t->folder.model);
     bool ends = false;
-    for (int i = 0; i < c->eos_count; i++) ends |= c->eos_token_ids[i] == c->pad_token_id;
-    bool padded = strcmp(c->model_type, "llama") == 0 && c->pad_token_id >= 0;
-    if (!padded || !ends || c->pad_token_id >= c->vocab_size) return;
+    for (int i = 0; i < c->eos_count; i++) ends |= c->eos_token_ids[i] == padding;
+    if (padding < 0 || !ends) return;
     base_log(t->host->log, SIFR_LOG_INFO,
              "pad_token_id %lld is an eos_token_id too: as in transformers, the embedding of that "
              "token gets no gradient as input%s",
-             (long long)c->pad_token_id,
-             c->tie_word_embeddings ? ", and one as the head's row" : "");
+             (long long)padding, c->tie_word_embeddings ? ", and one as the head's row" : "");
 }
 
 /* What each rank checks by itself: the config, the output, the model folder. */

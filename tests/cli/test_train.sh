@@ -233,3 +233,12 @@ if grep -q '^gradient_clipping' out; then fail "said of a config that gives it";
 sed 's/^{/{"_comment": "mine", /' ds.json >commented.json
 expect 0 "$SIFR" train --config commented.json --model llama --data books --output said-3 --max-steps 1
 [ "$(grep -c '^ignored, since their names begin with _: _comment$' out)" = 1 ] || fail "$(cat out)"
+
+# --- padding that is the end of a text, too: of Llama, not of GPT-2 ---
+for kind in llama gpt2; do
+    cp -r $kind padded-$kind
+    sed '1s/^{/{"pad_token_id": 0, "eos_token_id": 0, /' $kind/config.json >padded-$kind/config.json
+    expect 0 train --model padded-$kind --output said-$kind --max-steps 1
+    [ "$(cat out err | grep -c '^pad_token_id 0 is an eos_token_id too: as in transformers')" = \
+        "$([ $kind = llama ] && echo 1 || echo 0)" ] || fail "$kind: $(cat out err)"
+done
