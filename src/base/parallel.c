@@ -3,6 +3,8 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "base/thread.h"
+
 enum { THREAD_LIMIT = 64 };
 
 typedef struct parallel_job {
@@ -24,7 +26,7 @@ void base_parallel(int threads, size_t count, base_parallel_run *run, void *argu
     int started = 0;
     if (threads > THREAD_LIMIT) threads = THREAD_LIMIT;
     while (started + 1 < threads && (size_t)started + 1 < count &&
-           pthread_create(&workers[started], NULL, work, &job) == 0)
+           base_thread_start(&workers[started], work, &job) == 0)
         started++;
     work(&job);
     for (int i = 0; i < started; i++) pthread_join(workers[i], NULL);

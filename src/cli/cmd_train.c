@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "cli/help.h"
 #include "cli/launch/launch.h"
+#include "cli/launch/stop_signals.h"
 #include "cli/launch/watch_rank.h"
 #include "cli/options.h"
 #include "cli/train_flags.h"
@@ -68,35 +69,14 @@ static void print_line(void *user, const char *line) {
 
 /* --- what the run asks of the program --- */
 
-static volatile sig_atomic_t stop_signal; /* set by the handler, read between steps */
-
-static void on_signal(int number) {
-    const cli_stop_signal *signals;
-    size_t count = cli_stop_signals(&signals);
-    for (size_t i = 0; i < count; i++)
-        if (signals[i].number == number) stop_signal = signals[i].meaning;
-}
-
-static const char *signal_name(int meaning) {
-    const cli_stop_signal *signals;
-    size_t count = cli_stop_signals(&signals);
-    for (size_t i = 0; i < count; i++)
-        if (signals[i].meaning == meaning) return signals[i].name;
-    return "a signal";
-}
-
 static int asked_to_stop(void *user) {
     (void)user;
-    return stop_signal;
+    return cli_stop_asked();
 }
 
-/* The first signal lets the run save and stop; the second ends it at once. */
 static void catch_signals(void *user) {
-    struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND | SA_RESTART};
-    const cli_stop_signal *signals;
-    size_t count = cli_stop_signals(&signals);
     (void)user;
-    for (size_t i = 0; i < count; i++) sigaction(signals[i].number, &action, NULL);
+    cli_catch_stop_signals();
 }
 
 static void write_line(void *user, const char *text) {
@@ -173,7 +153,7 @@ static void print_summary(const sifr_config *config, const train_host *host,
     char tokens[32], rate[32], planned[32], measured[32];
     if (o->signal) {
         train_say(host, "stopped by %s after step %lld of %lld; saved, --resume goes on",
-                  signal_name(o->signal), (long long)o->steps, (long long)o->total_steps);
+                  cli_stop_name(o->signal), (long long)o->steps, (long long)o->total_steps);
         return;
     }
     if (o->steps > o->first_step)

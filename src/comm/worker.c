@@ -1,10 +1,10 @@
 #include "comm/worker.h"
 
-#include <signal.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/float_mode.h"
+#include "base/thread.h"
 #include "comm/transport.h"
 
 static void *work(void *argument) {
@@ -33,15 +33,11 @@ static void *work(void *argument) {
 sifr_status comm_worker_open(comm_worker *worker,
                              sifr_status (*run)(void *user, comm_task *task, sifr_error *error),
                              void *user, sifr_error *error) {
-    sigset_t all, before;
     worker->run = run;
     worker->user = user;
     pthread_mutex_init(&worker->lock, NULL);
     pthread_cond_init(&worker->changed, NULL);
-    sigfillset(&all); /* signals are the program's own threads' to take */
-    pthread_sigmask(SIG_BLOCK, &all, &before);
-    int result = pthread_create(&worker->thread, NULL, work, worker);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    int result = base_thread_start(&worker->thread, work, worker);
     if (result != 0) {
         pthread_cond_destroy(&worker->changed);
         pthread_mutex_destroy(&worker->lock);

@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -131,12 +132,44 @@ static void test_float_mode(void **state) {
     assert_true(there == 0x1p-127f);
 }
 
+/* --- signals --- */
+
+static void look_at_mask(void *argument, size_t index) {
+    tally *t = argument;
+    sigset_t mask;
+    (void)index;
+    if (pthread_equal(pthread_self(), t->caller)) {
+        usleep(2000); /* leaves some to the others */
+        return;
+    }
+    pthread_sigmask(SIG_BLOCK, NULL, &mask);
+    atomic_store(&t->others, true);
+    if (sigismember(&mask, SIGTERM) && sigismember(&mask, SIGUSR1) && !sigismember(&mask, SIGBUS))
+        atomic_fetch_add(&t->done[0], 1);
+    else
+        atomic_fetch_add(&t->done[1], 1);
+}
+
+/* A process's signals are left to the threads that it had before. */
+static void test_threads_take_no_signals(void **state) {
+    static tally t;
+    sigset_t before, after;
+    (void)state;
+    t.caller = pthread_self();
+    pthread_sigmask(SIG_BLOCK, NULL, &before);
+    base_parallel(2, 100, look_at_mask, &t);
+    pthread_sigmask(SIG_BLOCK, NULL, &after);
+    assert_true(atomic_load(&t.others));
+    assert_int_equal(atomic_load(&t.done[1]), 0);
+    assert_true(atomic_load(&t.done[0]) > 0);
+    assert_int_equal(sigismember(&after, SIGTERM), sigismember(&before, SIGTERM));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_no_threads), /* before there are stacks that could be used again */
-        cmocka_unit_test(test_each_once),
-        cmocka_unit_test(test_threads),
-        cmocka_unit_test(test_float_mode),
+        cmocka_unit_test(test_each_once),  cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_float_mode), cmocka_unit_test(test_threads_take_no_signals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,6 +16,7 @@
 
 #include "cli/launch/launch.h"
 #include "cli/launch/launch_command.h"
+#include "cli/launch/stop_signals.h"
 #include "comm/comm.h"
 #include "comm/launcher.h"
 #include "support/scratch.h"
@@ -135,22 +136,57 @@ static void test_choices(void **state) {
     assert_false(choice.launch);
     unsetenv(CLI_LAUNCHED);
     unsetenv("OMPI_COMM_WORLD_SIZE");
-    const cli_stop_signal *stops;
-    assert_int_equal(cli_stop_signals(&stops), 3);
-    assert_int_equal(stops[0].number, SIGINT);
-    assert_int_equal(stops[2].number, SIGHUP);
+}
+
+/* --- this process is asked to stop --- */
+
+static bool catches(int number) {
+    struct sigaction action;
+    assert_int_equal(sigaction(number, NULL, &action), 0);
+    return action.sa_handler != SIG_DFL && action.sa_handler != SIG_IGN;
+}
+
+static void leave_signals(void) {
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+    for (size_t i = 0; i < 3; i++) signal(numbers[i], SIG_DFL);
+}
+
+static void test_stop_signals(void **state) {
+    (void)state;
     signal(SIGHUP, SIG_IGN); /* nohup */
-    assert_int_equal(cli_stop_signals(&stops), 2);
-    signal(SIGHUP, SIG_DFL);
+    cli_catch_stop_signals();
+    assert_true(catches(SIGINT));
+    assert_false(catches(SIGHUP));
+    leave_signals();
+    cli_catch_stop_signals();
+    assert_true(catches(SIGHUP));
+    assert_int_equal(cli_stop_asked(), 0);
+    raise(SIGTERM);
+    assert_int_equal(cli_stop_asked(), SIGTERM);
+    assert_string_equal(cli_stop_name(SIGTERM), "SIGTERM");
+    assert_false(catches(SIGTERM)); /* the second one ends the process */
+    leave_signals();
+}
+
+/* Kernels may have the stack pointer at the end of a buffer on the heap: a handler must not write
+ * there. */
+static void test_handlers_have_a_stack(void **state) {
+    (void)state;
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+    struct sigaction action;
+    stack_t stack;
+    cli_catch_stop_signals();
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal(sigaction(numbers[i], NULL, &action), 0);
+        assert_true(action.sa_flags & SA_ONSTACK);
+    }
+    assert_int_equal(sigaltstack(NULL, &stack), 0);
+    assert_int_equal(stack.ss_flags, 0);
+    assert_true(stack.ss_size >= (size_t)sysconf(_SC_SIGSTKSZ));
+    leave_signals();
 }
 
 /* --- the ranks --- */
-
-static volatile sig_atomic_t caught;
-
-static void on_signal(int number) {
-    caught = number;
-}
 
 static int run_rank(const char *word) {
     comm_group *group;
@@ -162,16 +198,12 @@ static int run_rank(const char *word) {
     if (strcmp(word, "usage") == 0) code = 2;
     if (strcmp(word, "killed") == 0 && rank == 1) raise(SIGKILL);
     if (strcmp(word, "wait") == 0) {
-        const cli_stop_signal *stops;
-        size_t count = cli_stop_signals(&stops);
-        struct sigaction action = {.sa_handler = on_signal};
-        for (size_t i = 0; i < count; i++) sigaction(stops[i].number, &action, NULL);
+        cli_catch_stop_signals();
         FILE *ready = fopen(getenv("TEST_READY"), "a");
         fputc('x', ready);
         fclose(ready);
-        for (int i = 0; i < 600 && !caught; i++) usleep(50000);
-        for (size_t i = 0; i < count; i++)
-            if (stops[i].number == caught) code = 128 + stops[i].meaning;
+        for (int i = 0; i < 600 && !cli_stop_asked(); i++) usleep(50000);
+        if (cli_stop_asked()) code = 128 + cli_stop_asked();
     }
     comm_close(group);
     return code;
@@ -179,10 +211,9 @@ static int run_rank(const char *word) {
 
 int main(int argc, char **argv) {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_exit_codes),
-        cmocka_unit_test(test_signals),
-        cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_choices),
+        cmocka_unit_test(test_exit_codes),   cmocka_unit_test(test_signals),
+        cmocka_unit_test(test_refusals),     cmocka_unit_test(test_choices),
+        cmocka_unit_test(test_stop_signals), cmocka_unit_test(test_handlers_have_a_stack),
     };
     if (argc == 3 && strcmp(argv[1], "train") == 0) return run_rank(argv[2]);
     return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);

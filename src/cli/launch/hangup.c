@@ -20,3 +20,8 @@ __attribute__((section(".preinit_array"), used)) static void (*const first)(int,
 void cli_keep_hangup_ignored(void) {
     if (ignored) signal(SIGHUP, SIG_IGN);
 }
+
+bool cli_hangup_ignored(void) {
+    struct sigaction action;
+    return sigaction(SIGHUP, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
+}

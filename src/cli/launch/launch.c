@@ -13,36 +13,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cli/launch/hangup.h"
 #include "cli/launch/launch_command.h"
 #include "cli/launch/launcher_lines.h"
 #include "cli/options.h"
 #include "comm/launcher.h"
-
-/* MPICH's launcher passes SIGTERM on, waits, and ends ranks with SIGKILL when one is lost; the
- * signals that Open MPI's passes on would end it. */
-static bool passes_sigterm(void) {
-    return comm_mpi_built() == COMM_MPICH;
-}
-
-/* What nohup has ignored stays so. */
-static bool is_ignored(int number) {
-    struct sigaction action;
-    return sigaction(number, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
-}
-
-size_t cli_stop_signals(const cli_stop_signal **out) {
-    static const cli_stop_signal own[] = {
-        {SIGINT, SIGINT, "SIGINT"}, {SIGTERM, SIGTERM, "SIGTERM"}, {SIGHUP, SIGHUP, "SIGHUP"}};
-    static const cli_stop_signal passed_on[] = {{SIGUSR1, SIGINT, "SIGINT"},
-                                                {SIGUSR2, SIGTERM, "SIGTERM or SIGHUP"}};
-    static const cli_stop_signal sigterm[] = {{SIGTERM, SIGTERM, "a signal"}};
-    if (getenv(CLI_LAUNCHED) && passes_sigterm()) {
-        *out = sigterm;
-        return 1;
-    }
-    *out = getenv(CLI_LAUNCHED) ? passed_on : own;
-    return *out == own && !is_ignored(SIGHUP) ? 3 : 2;
-}
 
 int cli_fail_once(const char *name, const sifr_error *error) {
     if (comm_launcher_rank() <= 0) return cli_fail(name, error);
@@ -66,7 +41,7 @@ static const char *terminals(void) {
 
 /* In the child: a process group of its own, so that a terminal's Ctrl-C comes once, through us. */
 static void become_launcher(const cli_command_line *line, const sigset_t *mask, pid_t parent,
-                            int errors) {
+                            const int ends[2]) {
     int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
     if (nothing >= 0) dup2(nothing, STDIN_FILENO);
     setpgid(0, 0);
@@ -75,7 +50,8 @@ static void become_launcher(const cli_command_line *line, const sigset_t *mask, 
     setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 0);
     setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 0);
     setenv(CLI_LAUNCHED, terminals(), 1);
-    dup2(errors, STDERR_FILENO);
+    if (ends[0] >= 0) dup2(ends[0], STDOUT_FILENO);
+    dup2(ends[1], STDERR_FILENO);
     sigprocmask(SIG_SETMASK, mask, NULL);
     execv(line->words[0], (char *const *)(uintptr_t)line->words);
     _exit(127);
@@ -84,21 +60,23 @@ static void become_launcher(const cli_command_line *line, const sigset_t *mask, 
 /* The launcher while it runs. */
 typedef struct launched {
     pid_t child;
-    int signals, errors; /* descriptors: signals that came; the launcher's standard error */
-    int asked;           /* the signal that asked the ranks to stop; 0: none */
-    bool again;          /* and another one ended them */
-    cli_launcher_lines lines;
+    bool mpich;
+    int signals;    /* a descriptor: signals that came */
+    int streams[2]; /* the launcher's standard output, -1 where it has ours, and standard error */
+    int asked;      /* the signal that asked the ranks to stop; 0: none */
+    bool again;     /* and another one ended them */
+    cli_launcher_lines lines[2];
 } launched;
 
 /* The first signal asks the ranks to save and stop, the second ends them. */
 static void pass_signal(launched *l, int number) {
-    if (l->asked || passes_sigterm())
+    if (l->asked || l->mpich)
         kill(l->child, SIGTERM);
     else
         kill(l->child, number == SIGINT ? SIGUSR1 : SIGUSR2);
     l->again = l->asked != 0;
     l->asked = number;
-    l->lines.asked = true;
+    for (int i = 0; i < 2; i++) l->lines[i].asked = true;
 }
 
 static void read_signals(launched *l) {
@@ -108,25 +86,29 @@ static void read_signals(launched *l) {
 }
 
 /* All that is there; false at its end. */
-static bool read_errors(launched *l) {
+static bool pass_on(launched *l, int stream) {
     char text[4096];
     ssize_t count;
-    while ((count = read(l->errors, text, sizeof text)) > 0)
-        cli_launcher_lines_pass(&l->lines, text, (size_t)count);
+    while ((count = read(l->streams[stream], text, sizeof text)) > 0)
+        cli_launcher_lines_pass(&l->lines[stream], text, (size_t)count);
     return count < 0;
 }
 
 static int wait_for_ranks(launched *l) {
     int status;
     struct pollfd polled[] = {{.fd = l->signals, .events = POLLIN},
-                              {.fd = l->errors, .events = POLLIN}};
+                              {.fd = l->streams[0], .events = POLLIN},
+                              {.fd = l->streams[1], .events = POLLIN}};
     while (waitpid(l->child, &status, WNOHANG) != l->child) {
-        poll(polled, 2, -1);
+        poll(polled, 3, -1);
         read_signals(l);
-        if (polled[1].fd >= 0 && !read_errors(l)) polled[1].fd = -1;
+        for (int i = 0; i < 2; i++)
+            if (polled[1 + i].fd >= 0 && !pass_on(l, i)) polled[1 + i].fd = -1;
     }
-    read_errors(l);
-    cli_launcher_lines_end(&l->lines);
+    for (int i = 0; i < 2; i++) {
+        if (l->streams[i] >= 0) pass_on(l, i);
+        cli_launcher_lines_end(&l->lines[i]);
+    }
     return status;
 }
 
@@ -143,12 +125,11 @@ static int exit_code(const char *name, const char *launcher, int status, const l
     int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     if (l->again) return say_ended(name, l);
     /* MPICH's launcher says 0 where it passed a signal on and all ranks left in order. */
-    if (asked && (code == 128 + SIGTERM || (code == 0 && passes_sigterm()))) return 128 + asked;
+    if (asked && (code == 128 + SIGTERM || (code == 0 && l->mpich))) return 128 + asked;
     if (code == 0 || code == 128 + SIGINT || code == 128 + SIGTERM) return code;
     /* Before they could catch it. MPICH's launcher then ends with a code of its own, or with that
      * of cli_watch_rank. */
-    if (asked && (code > 128 || (code >= SIFR_LOST_RANK && passes_sigterm())))
-        return say_ended(name, l);
+    if (asked && (code > 128 || (code >= SIFR_LOST_RANK && l->mpich))) return say_ended(name, l);
     if (code == 127) return cli_fail_with(name, SIFR_FAILED, "%s could not be run", launcher);
     if (code <= SIFR_LOST_RANK) return code;
     if (code > 128)
@@ -170,15 +151,20 @@ static bool make_pipe(int ends[2]) {
 
 static int start_launcher(const char *name, const cli_command_line *line, const sigset_t *set,
                           const sigset_t *mask) {
-    launched l = {.lines.out = STDERR_FILENO};
-    int ends[2] = {-1, -1}, code;
+    launched l = {.mpich = cli_launcher_passes_sigterm(),
+                  .lines = {{.out = STDOUT_FILENO}, {.out = STDERR_FILENO}}};
+    /* MPICH's launcher writes its boxes to standard output. */
+    int out[2] = {-1, -1}, err[2] = {-1, -1}, code;
     pid_t parent = getpid();
     l.signals = signalfd(-1, set, SFD_CLOEXEC | SFD_NONBLOCK);
-    l.child = l.signals >= 0 && make_pipe(ends) ? fork() : -1;
-    if (l.child == 0) become_launcher(line, mask, parent, ends[1]);
+    bool ready = l.signals >= 0 && (!l.mpich || make_pipe(out)) && make_pipe(err);
+    l.child = ready ? fork() : -1;
+    if (l.child == 0) become_launcher(line, mask, parent, (int[]){out[1], err[1]});
     int number = errno;
-    if (ends[1] >= 0) close(ends[1]);
-    l.errors = ends[0];
+    if (out[1] >= 0) close(out[1]);
+    if (err[1] >= 0) close(err[1]);
+    l.streams[0] = out[0];
+    l.streams[1] = err[0];
     if (l.child < 0) {
         code = cli_fail_with(name, SIFR_FAILED, "no process for mpirun: %s", strerror(number));
     } else {
@@ -186,7 +172,8 @@ static int start_launcher(const char *name, const cli_command_line *line, const 
         code = exit_code(name, line->words[0], status, &l);
     }
     if (l.signals >= 0) close(l.signals);
-    if (l.errors >= 0) close(l.errors);
+    for (int i = 0; i < 2; i++)
+        if (l.streams[i] >= 0) close(l.streams[i]);
     return code;
 }
 
@@ -195,7 +182,7 @@ static int run_launcher(const char *name, const cli_command_line *line) {
     sigemptyset(&set);
     sigaddset(&set, SIGINT);
     sigaddset(&set, SIGTERM);
-    if (!is_ignored(SIGHUP)) sigaddset(&set, SIGHUP);
+    if (!cli_hangup_ignored()) sigaddset(&set, SIGHUP);
     sigaddset(&set, SIGCHLD);
     sigprocmask(SIG_BLOCK, &set, &mask);
     int code = start_launcher(name, line, &set, &mask);

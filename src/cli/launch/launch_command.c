@@ -22,6 +22,10 @@ static void resolve(const char *path, char out[BASE_PATH_LENGTH]) {
     free(resolved);
 }
 
+bool cli_launcher_passes_sigterm(void) {
+    return comm_mpi_built() == COMM_MPICH;
+}
+
 comm_mpi_kind cli_launcher_kind(const char *path) {
     static const struct {
         const char *part;

@@ -12,6 +12,10 @@
 /* Set to 1 in ranks that sifr itself started. */
 #define CLI_LAUNCHED "SIFR_LAUNCHED"
 
+/* Whether the launcher of sifr's MPI passes SIGTERM on and waits: MPICH's does, and ends ranks with
+ * SIGKILL when one is lost; other signals, which Open MPI's passes on, would end it. */
+bool cli_launcher_passes_sigterm(void);
+
 typedef struct cli_launcher {
     comm_mpi_kind kind;
     bool orte; /* Open MPI's launcher up to version 4, which has options of its own */

@@ -1,6 +1,6 @@
-/* What a launcher and its ranks write to standard error, on its way to the terminal. A launcher
- * calls ranks that were asked to stop a failure, in boxes of lines; once a stop was asked for, its
- * lines are dropped and those of the ranks stay. */
+/* What a launcher and its ranks write to one of their streams, on its way to the terminal. A
+ * launcher calls ranks that were asked to stop a failure, in boxes of lines; once a stop was asked
+ * for, its lines are dropped and those of the ranks stay. */
 #ifndef CLI_LAUNCHER_LINES_H
 #define CLI_LAUNCHER_LINES_H
 
@@ -16,7 +16,7 @@ typedef struct cli_launcher_lines {
     char line[8192]; /* not ended yet; a longer one is passed on as it comes */
 } cli_launcher_lines;
 
-/* Start with {.out = STDERR_FILENO}. */
+/* Start with {.out = the descriptor}. */
 void cli_launcher_lines_pass(cli_launcher_lines *lines, const char *text, size_t length);
 void cli_launcher_lines_end(cli_launcher_lines *lines); /* a last line without an end */
 

@@ -11,6 +11,7 @@
 
 #include "base/float_mode.h"
 #include "base/heap.h"
+#include "base/thread.h"
 
 /* Kernels follow each other within microseconds, so a waiting thread looks that long before it
  * sleeps; no longer, since more threads than cores must not hold each other up. */
@@ -90,7 +91,7 @@ sifr_status cpu_team_create(int threads, cpu_team **out, sifr_error *error) {
         worker_start *start;
         BASE_TRY_GOTO(status, base_alloc(1, sizeof *start, &start, error), fail);
         *start = (worker_start){team, i + 1};
-        int number = pthread_create(&team->workers[i], NULL, worker, start);
+        int number = base_thread_start(&team->workers[i], worker, start);
         if (number) {
             free(start);
             status = base_fail_errno(error, number, "threads: cannot start %d", threads);

@@ -1,6 +1,5 @@
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -8,6 +7,7 @@
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/heap.h"
+#include "base/thread.h"
 #include "comm/comm.h"
 #include "engine/store/async_io_private.h"
 
@@ -197,17 +197,13 @@ static sifr_status choose_way(engine_io *io, sifr_error *error) {
 }
 
 static sifr_status start_threads(engine_io *io, sifr_error *error) {
-    sigset_t all, before;
     int result = 0;
-    sigfillset(&all); /* signals are the program's own threads' to take */
-    pthread_sigmask(SIG_BLOCK, &all, &before);
     for (int32_t i = 0; i < io->thread_count && result == 0; i++) {
         io_thread *thread = &io->threads[i];
         void *(*run)(void *) = io->rings ? io_ring_run : io_plain_run;
-        result = pthread_create(&thread->thread, NULL, run, thread);
+        result = base_thread_start(&thread->thread, run, thread);
         thread->running = result == 0;
     }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (result == 0) return SIFR_OK;
     return base_fail_errno(error, result, "file I/O: a thread could not be started");
 }

@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "base/heap.h"
 #include "base/system.h"
+#include "base/thread.h"
 #include "formats/token_store.h"
 
 enum { PIECE_BYTES = 1 << 19, SLOTS_A_THREAD = 4, THREAD_LIMIT = 256 };
@@ -248,7 +249,7 @@ sifr_status train_tokenise(const formats_text_source *source, const formats_toke
                         .slot_count = (size_t)threads * SLOTS_A_THREAD};
     BASE_TRY_GOTO(status, base_alloc(job.slot_count, sizeof *job.slots, &job.slots, error), done);
     double start = base_seconds(); /* a short text is done before the first piece is waited for */
-    while (started < threads && pthread_create(&workers[started], NULL, work, &job) == 0) started++;
+    while (started < threads && base_thread_start(&workers[started], work, &job) == 0) started++;
     if (started == 0) {
         status = base_fail(error, SIFR_FAILED, "tokenise: the system refused to start a thread");
         goto done;

@@ -1,0 +1,72 @@
+#include "cli/launch/stop_signals.h"
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include "cli/launch/hangup.h"
+#include "cli/launch/launch_command.h"
+
+enum { STACK = 1 << 16 }; /* a frame with AMX's registers has 11 KiB */
+
+typedef struct stop_signal {
+    int number, meaning;
+    const char *name;
+} stop_signal;
+
+static volatile sig_atomic_t came; /* set by the handler, read between steps */
+
+static void note(int number) {
+    came = number;
+}
+
+/* Those of this process, and how many. */
+static size_t stop_signals(const stop_signal **out) {
+    static const stop_signal own[] = {
+        {SIGINT, SIGINT, "SIGINT"}, {SIGTERM, SIGTERM, "SIGTERM"}, {SIGHUP, SIGHUP, "SIGHUP"}};
+    static const stop_signal passed_on[] = {{SIGUSR1, SIGINT, "SIGINT"},
+                                            {SIGUSR2, SIGTERM, "SIGTERM or SIGHUP"}};
+    static const stop_signal sigterm[] = {{SIGTERM, SIGTERM, "a signal"}};
+    bool launched = getenv(CLI_LAUNCHED) != NULL;
+    if (launched && cli_launcher_passes_sigterm()) {
+        *out = sigterm;
+        return 1;
+    }
+    *out = launched ? passed_on : own;
+    return launched || cli_hangup_ignored() ? 2 : 3;
+}
+
+/* oneDNN's kernels for long sums point the stack at a buffer on the heap: a handler that ran there
+ * would write its frame over what lies before that buffer. */
+static void give_handlers_a_stack(void) {
+    static char room[STACK];
+    sigaltstack(&(stack_t){.ss_sp = room, .ss_size = sizeof room}, NULL);
+}
+
+void cli_catch_stop_signals(void) {
+    struct sigaction action = {.sa_handler = note,
+                               .sa_flags = (int)SA_RESETHAND | SA_RESTART | SA_ONSTACK};
+    const stop_signal *signals;
+    size_t count = stop_signals(&signals);
+    sigemptyset(&action.sa_mask);
+    give_handlers_a_stack();
+    for (size_t i = 0; i < count; i++) sigaction(signals[i].number, &action, NULL);
+}
+
+int cli_stop_asked(void) {
+    const stop_signal *signals;
+    int number = came;
+    size_t count = number ? stop_signals(&signals) : 0;
+    for (size_t i = 0; i < count; i++)
+        if (signals[i].number == number) return signals[i].meaning;
+    return 0;
+}
+
+const char *cli_stop_name(int meaning) {
+    const stop_signal *signals;
+    size_t count = stop_signals(&signals);
+    for (size_t i = 0; i < count; i++)
+        if (signals[i].meaning == meaning) return signals[i].name;
+    return "a signal";
+}
