@@ -52,13 +52,14 @@ static sifr_status measure_planning(bool llama, int32_t ranks, device *dev, doub
     *worst = 0;
     for (int variant = 0; variant < 8; variant++) {
         plan_settings settings = {.mode = PLAN_TRAIN,
-                                  .dtype = DEVICE_BF16,
-                                  .micro_batch_size = 1,
-                                  .seq_length = LENGTH,
-                                  .gradient_accumulation_steps = 4,
+                                  .step.precision = SIFR_BF16,
+                                  .step.micro_batch_size = 1,
+                                  .step.seq_length = LENGTH,
+                                  .step.gradient_accumulation_steps = 4,
                                   .world_size = ranks,
-                                  .stage = variant % 4,
-                                  .order = variant / 4 ? PLAN_UNIT : PLAN_BATCH};
+                                  .step.zero.stage = variant % 4,
+                                  .step.step_order =
+                                      variant / 4 ? SIFR_STEP_UNIT : SIFR_STEP_BATCH};
         plan_schedule *s;
         plan_prediction prediction;
         double start = now();
@@ -90,7 +91,7 @@ static sifr_status measure_executor(int steps, double *best, size_t *instruction
     formats_model_config config = shape_of(true, 64, 16);
     sifr_model *model;
     sifr_engine *engine;
-    sifr_engine_options options = sifr_engine_defaults();
+    sifr_settings options = sifr_settings_defaults();
     int32_t tokens[SMALL] = {0}, labels[SMALL] = {0};
     const device_call *last;
     options.threads = 1;

@@ -56,7 +56,7 @@ typedef struct train_side {
 
 typedef struct train_bench {
     const char *model_name, *batches;
-    sifr_engine_options options;
+    sifr_settings options;
     int steps;
     double started, most_seconds, whole_seconds;
     comm_group *group;
@@ -90,7 +90,7 @@ static sifr_status read_arguments(train_bench *b, int argc, char **argv, sifr_er
                                           {"sequential", no_argument, NULL, 'q'},
                                           {NULL, 0, NULL, 0}};
     int option;
-    b->options = sifr_engine_defaults();
+    b->options = sifr_settings_defaults();
     b->options.micro_batch_size = 4;
     b->options.precision = SIFR_BF16;
     b->steps = 5;
@@ -130,15 +130,15 @@ static sifr_status read_arguments(train_bench *b, int argc, char **argv, sifr_er
             b->most_seconds = atof(optarg);
             break;
         case 'a':
-            b->options.recompute = true;
+            b->options.recompute = SIFR_RECOMPUTE_AUTO;
             b->options.activation_memory = atoll(optarg);
             break;
         case 'd':
             b->options.offload.nvme_path = optarg;
-            b->options.offload.optimizer = true;
+            b->options.offload.optimizer.device = SIFR_TIER_NVME;
             break;
         case 'p':
-            b->options.offload.parameters = true;
+            b->options.offload.param.device = SIFR_TIER_NVME;
             break;
         default:
             return base_fail(error, SIFR_USAGE, "see the first lines of bench_train.c");
@@ -165,9 +165,9 @@ static sifr_status open_model(train_bench *b, sifr_error *error) {
 }
 
 static sifr_status make_engine(train_bench *b, train_side *side, sifr_error *error) {
-    sifr_engine_options options = b->options;
-    options.zero_stage = side->stage;
-    options.sequential = side->sequential;
+    sifr_settings options = b->options;
+    options.zero.stage = side->stage;
+    options.gradient_order = side->sequential ? SIFR_GRADIENT_SEQUENTIAL : SIFR_GRADIENT_TREE;
     if (b->model) {
         BASE_TRY(engine_create(b->model, &options, b->group, &side->engine, error));
         BASE_TRY(sifr_engine_initialise(side->engine, 1, error));

@@ -73,7 +73,7 @@ int main(void) {
     if (describe(model, &error) != SIFR_OK) goto failed;
     printf("%lld parameters\n", (long long)sifr_model_parameters(model));
 
-    sifr_engine_options options = sifr_engine_defaults();
+    sifr_settings options = sifr_settings_defaults();
     options.micro_batch_size = SEQUENCES;
     options.seq_length = LENGTH;
     if (sifr_engine_create(model, &options, &engine, &error) != SIFR_OK) goto failed;

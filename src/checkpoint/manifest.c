@@ -88,8 +88,8 @@ sifr_status checkpoint_add_types(json_t *manifest, const sifr_engine *engine, si
 
 sifr_status checkpoint_add_scaler(json_t *manifest, const sifr_engine *engine, sifr_error *error) {
     const engine_loss_scaler *s = engine_scaler(engine);
-    bool dynamic = engine_options(engine)->loss_scaling.fixed <= 0;
-    if (engine_options(engine)->precision != SIFR_FP16 || !dynamic) return SIFR_OK;
+    bool dynamic = engine_settings(engine)->fp16.loss_scale <= 0;
+    if (engine_settings(engine)->precision != SIFR_FP16 || !dynamic) return SIFR_OK;
     json_t *scaler = json_pack(
         "{s:f, s:I, s:I, s:I}", "scale", s->scale, "iteration", (json_int_t)s->iteration,
         "last_overflow", (json_int_t)s->last_overflow, "hysteresis", (json_int_t)s->hysteresis);
@@ -277,8 +277,8 @@ sifr_status checkpoint_read_scaler(const checkpoint_opened *opened, const sifr_e
     const json_t *stored = json_object_get(opened->json, "loss_scaler");
     engine_loss_scaler s = {0};
     *out = *engine_scaler(engine);
-    if (!stored || engine_options(engine)->precision != SIFR_FP16 ||
-        engine_options(engine)->loss_scaling.fixed > 0)
+    if (!stored || engine_settings(engine)->precision != SIFR_FP16 ||
+        engine_settings(engine)->fp16.loss_scale > 0)
         return SIFR_OK;
     BASE_TRY(base_json_double(stored, "scale", 0, &s.scale, directory, error));
     BASE_TRY(base_json_int(stored, "iteration", -1, &s.iteration, directory, error));

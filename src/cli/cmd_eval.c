@@ -15,7 +15,7 @@
 #include "cli/read_model.h"
 #include "train/data/data.h"
 #include "train/monitor.h"
-#include "train/settings.h"
+#include "train/run_settings.h"
 
 /* Tokens of a batch where no batch size is asked for. */
 enum { BATCH_TOKENS = 4096 };

@@ -20,7 +20,7 @@
 #include "plan/queries.h"
 #include "plan/search/memo.h"
 #include "train/monitor.h"
-#include "train/settings.h"
+#include "train/run_settings.h"
 
 static const cli_usage usage = {
     "plan", NULL,
@@ -174,7 +174,7 @@ static sifr_status find_limits(const plan_command *command, cli_plan_report *r,
     r->limits = (cli_plan_limits){.device_bytes = command->device_bytes,
                                   .host_bytes = command->host_bytes,
                                   .baseline = (int64_t)base_process_memory()};
-    if (settings->recompute == PLAN_RECOMPUTE_AUTO || command->fit) {
+    if (settings->step.recompute == SIFR_RECOMPUTE_AUTO || command->fit) {
         plan_free(r->schedule);
         r->schedule = NULL;
     }
@@ -216,10 +216,10 @@ static bool find_short(cli_plan_report *r) {
 
 /* The config's own step. */
 static sifr_status plan_own(cli_plan_report *r, plan_settings *settings, sifr_error *error) {
-    if (r->config.step_order == CONFIG_STEP_AUTO) {
+    if (r->config.step.step_order == SIFR_STEP_AUTO) {
         BASE_TRY(engine_choose_order(r->model, r->dev, settings, &r->machine, &r->choice,
                                      &r->schedule, error));
-        settings->order = r->choice.order;
+        settings->step.step_order = r->choice.order;
     }
     if (!r->schedule) BASE_TRY(plan_lower(r->model, r->dev, settings, &r->schedule, error));
     BASE_TRY(plan_assess(&r->search, r->schedule, &r->own, error));
@@ -259,10 +259,10 @@ static sifr_status plan_others(cli_plan_report *r, sifr_error *error) {
     const plan_settings *own = &r->own.settings;
     plan_trial *trials;
     BASE_TRY(base_alloc(MOST_ASKED, sizeof *trials, &trials, error));
-    ask_largest(own, plan_set_length, own->seq_length, INT32_MAX / own->micro_batch_size,
+    ask_largest(own, plan_set_length, own->step.seq_length, INT32_MAX / own->step.micro_batch_size,
                 &trials[ASK_LENGTH]);
-    ask_largest(own, plan_set_sequences, own->micro_batch_size, INT32_MAX / own->seq_length,
-                &trials[ASK_SEQUENCES]);
+    ask_largest(own, plan_set_sequences, own->step.micro_batch_size,
+                INT32_MAX / own->step.seq_length, &trials[ASK_SEQUENCES]);
     trials[ASK_BETWEEN] = (plan_trial){.question = PLAN_ASK_BETWEEN, .settings = *own};
     plan_trial *stages = trials + ASK_STAGES;
     size_t stage_count = ask_stages(r, stages);
@@ -273,7 +273,7 @@ static sifr_status plan_others(cli_plan_report *r, sifr_error *error) {
     r->largest_length = trials[ASK_LENGTH].largest;
     r->largest_sequences = trials[ASK_SEQUENCES].largest;
     for (size_t i = 0; i < CLI_PLAN_STAGES; i++) {
-        bool others = i < stage_count && (int32_t)i != own->stage;
+        bool others = i < stage_count && (int32_t)i != own->step.zero.stage;
         r->stages[i] = others ? stages[i].outcome : r->own;
     }
     for (size_t i = 0; i < r->change_count; i++) r->changes[i] = neighbours[i].outcome;
@@ -287,22 +287,22 @@ static sifr_status open_device(const plan_command *command, int threads, cli_pla
                                sifr_error *error) {
     plan_machine described = {0};
     if (command->machine) BASE_TRY(plan_machine_load(command->machine, &described, error));
-    if (!described.separate) return device_open_cpu(threads, r->config.isa, &r->dev, error);
+    if (!described.separate) return device_open_cpu(threads, r->config.step.isa, &r->dev, error);
     if (command->fit)
         return base_fail(error, SIFR_USAGE,
                          "--fit: %s says separate_memory, and tiers are not chosen for that yet; "
                          "without --fit a config is planned for it",
                          command->machine);
-    return device_open_separate(threads, r->config.isa, &r->dev, error);
+    return device_open_separate(threads, r->config.step.isa, &r->dev, error);
 }
 
 static sifr_status plan_run(const plan_command *command, cli_plan_report *r, sifr_error *error) {
-    sifr_engine_options options = train_engine_options(&r->config, r->length);
+    sifr_settings options = train_step_settings(&r->config, r->length);
     int64_t ranks = command->world_size, here = command->ranks_per_host;
     if (here == 0 || here > ranks) here = ranks;
     if (options.threads == 0) options.threads = base_topology_threads((int)here);
     BASE_TRY(open_device(command, options.threads, r, error));
-    plan_settings settings = train_plan_settings(&r->config, &options, NULL);
+    plan_settings settings = train_plan_settings(&options, NULL);
     settings.rank = (int32_t)command->rank;
     settings.world_size = (int32_t)ranks;
     BASE_TRY(describe_machine(command, r, error));

@@ -60,5 +60,5 @@ sifr_status cli_read_model_open(const cli_read_model *read, checkpoint_model *mo
 }
 
 const char *cli_precision_name(sifr_precision precision) {
-    return device_dtype_name(engine_dtype(precision));
+    return device_dtype_name(device_dtype_of(precision));
 }

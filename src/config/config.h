@@ -21,39 +21,10 @@
 
 #include "base/errors.h"
 #include "config/lr_schedule.h"
-#include "sifr/step.h"
+#include "sifr/settings.h"
 
 /* The order of each enum is the order of the spellings in the table. */
 typedef enum config_optimizer_kind { CONFIG_ADAMW, CONFIG_ADAM } config_optimizer_kind;
-typedef enum config_step_order {
-    CONFIG_STEP_AUTO,
-    CONFIG_STEP_BATCH,
-    CONFIG_STEP_UNIT
-} config_step_order;
-typedef enum config_gradient_order {
-    CONFIG_GRADIENT_TREE,
-    CONFIG_GRADIENT_SEQUENTIAL
-} config_gradient_order;
-typedef enum config_recompute {
-    CONFIG_RECOMPUTE_NONE,
-    CONFIG_RECOMPUTE_UNIT,
-    CONFIG_RECOMPUTE_AUTO
-} config_recompute;
-typedef enum config_tier { CONFIG_TIER_NONE, CONFIG_TIER_CPU, CONFIG_TIER_NVME } config_tier;
-typedef enum config_state_kind {
-    CONFIG_STATE_ALL,
-    CONFIG_STATE_MASTERS,
-    CONFIG_STATE_MOMENTS
-} config_state_kind;
-typedef enum config_dtype { CONFIG_FP32, CONFIG_BF16, CONFIG_FP16 } config_dtype;
-
-typedef struct config_optimizer {
-    config_optimizer_kind kind;
-    double lr, beta1, beta2, eps, weight_decay;
-    bool bias_correction;
-    bool decoupled; /* true: AdamW; false: weight decay is added to the gradient (L2) */
-} config_optimizer;
-
 /* tile_tokens is a multiple of this: DEVICE_TOKEN_CHUNK, which config may not include. */
 enum { CONFIG_TOKEN_CHUNK = 1024 };
 
@@ -71,71 +42,35 @@ typedef struct config_comms_logger {
     uint32_t operations;
 } config_comms_logger;
 
-/* DeepSpeed's "fp16" section. */
-typedef struct config_fp16 {
-    bool enabled;
-    double loss_scale; /* fixed; 0: dynamic, as the rest says */
-    int64_t initial_scale_power, loss_scale_window, hysteresis;
-    bool consecutive_hysteresis;
-    double min_loss_scale;
-} config_fp16;
-
-/* DeepSpeed's offload_optimizer, with sub_group_size, and its "aio" section. Counts of 0 are worked
- * out from the model. */
-typedef struct config_offload_optimizer {
-    config_tier device;
-    config_state_kind state; /* what of the state that is */
-    const char *nvme_path;   /* as given; NULL where not */
-    int64_t sub_group_size, buffer_count;
-    bool pin_memory, pipeline_read, pipeline_write;
-    double ratio; /* share of the state that is offloaded */
-} config_offload_optimizer;
-
-/* DeepSpeed's offload_param. */
-typedef struct config_offload_param {
-    config_tier device;
-    const char *nvme_path; /* as given; NULL where not */
-    int64_t buffer_count, buffer_size, max_in_cpu;
-    bool pin_memory;
-} config_offload_param;
-
-typedef struct config_aio {
-    int64_t block_size, queue_depth, intra_op_parallelism;
-    bool single_submit, overlap_events;
-} config_aio;
-
-/* DeepSpeed's activation_checkpointing, and what bounds "recompute": "auto". */
+/* What of DeepSpeed's activation_checkpointing is no setting of a step. */
 typedef struct config_activations {
-    int64_t activation_memory;  /* bytes; 0: not given, what the machine leaves */
-    int64_t number_checkpoints; /* 0: every unit's input */
-    int64_t tile_tokens;        /* 0: all at once */
     bool profile;
     bool partition_activations; /* there is nothing to split */
     bool cpu_checkpointing;     /* where devices have memory of their own */
 } config_activations;
 
+/* Directories as given, NULL where not: step.offload.nvme_path is the one that acts. */
+typedef struct config_nvme_paths {
+    const char *optimizer, *param, *rest;
+} config_nvme_paths;
+
 typedef struct config_setting config_setting; /* one key's value and where it came from */
 
 typedef struct sifr_config {
-    /* DeepSpeed's keys. train_batch_size = micro_batch_size x gradient_accumulation_steps x
+    sifr_settings step; /* what the planner and the engine read */
+
+    /* DeepSpeed's other keys. train_batch_size = micro_batch_size x gradient_accumulation_steps x
      * world_size, in sequences. */
-    int64_t train_batch_size, micro_batch_size, gradient_accumulation_steps, world_size;
-    double gradient_clipping; /* global L2 norm; 0: off */
-    int64_t steps_per_print;  /* 0: not given */
+    int64_t train_batch_size, world_size;
+    int64_t steps_per_print; /* 0: not given */
     bool wall_clock_breakdown, memory_breakdown;
     config_comms_logger comms_logger;
-    bool bf16;                       /* bf16 parameters beside fp32 masters */
-    config_fp16 fp16;                /* the same in fp16; neither: fp32 */
-    bool bf16_masters, bf16_moments; /* where bf16: no masters beside, moments in bf16 too */
-    config_dtype grad_accum_dtype;
-    int64_t zero_stage;
-    sifr_zero_options zero;
-    config_offload_optimizer offload_optimizer;
-    config_offload_param offload_param;
-    config_aio aio;
-    config_dtype communication_data_type;
-    config_optimizer optimizer;
+    bool bf16, fp16; /* step.precision */
+    config_optimizer_kind optimizer;
+    double lr;
     config_lr_schedule schedule; /* total_num_steps is 0 until known where it is "auto" */
+    config_activations activations;
+    config_nvme_paths nvme_path;
 
     /* The "sifr" section and the flags. Paths are as given; NULL where not given. */
     const char *model, *output, *eval_data;
@@ -143,28 +78,17 @@ typedef struct sifr_config {
     size_t data_count;
     const char *const *freeze; /* freeze_count globs over names of weights */
     size_t freeze_count;
-    int64_t seq_length; /* tokens; 0: not given, the model's own maximum */
     bool no_special_tokens;
     int64_t max_steps; /* 0: not given, num_train_epochs counts */
     double num_train_epochs;
-    uint64_t seed;
     int64_t logging_steps;    /* a record of the metrics each so many steps */
     int64_t eval_steps;       /* 0: at the end only, where eval_data is given */
     int64_t max_eval_windows; /* 0: all */
     int64_t save_steps;       /* 0: at the end only */
     int64_t save_total_limit; /* checkpoints kept; 0: all */
     bool resume;
-    config_step_order step_order;
-    config_gradient_order gradient_order;
-    config_recompute recompute;
-    config_activations activations;
-    config_tier offload_gradients;
-    config_tier offload_activations;
-    const char *nvme_path;           /* of the activations, as given; NULL where not */
     const char *trace;               /* file of the timeline; NULL: none */
     int64_t trace_first, trace_last; /* steps of the run; 0: the second to the fourth done */
-    int64_t threads;                 /* 0: one for each core that the process may use */
-    const char *isa;                 /* instruction set; NULL: the best there is */
     int64_t collective_timeout;      /* seconds; 0: none */
 
     /* Private to config_*.c. */

@@ -52,7 +52,7 @@ typedef struct config_key {
     const char *says;       /* and in its text: "recompute %s" */
     const char *flag;       /* the flag's name; the last part of the path for keys of "sifr" */
     const char *argument;   /* what --help calls its value */
-    size_t field;           /* offset in sifr_config, plus one; 0: none */
+    size_t field, size;     /* offset in sifr_config, plus one, and bytes; 0: none */
     bool ungated; /* asks even where its section is not switched on by name; of a section: asks
               by being there */
 } config_key;

@@ -152,12 +152,20 @@ static void config_note_memory(sifr_config *config, const char *path, const char
 }
 
 void config_note_offload(sifr_config *config) {
-    if (config->offload_optimizer.device == CONFIG_TIER_CPU)
+    if (config->step.offload.optimizer.device == SIFR_TIER_CPU)
         config_note_memory(config, CONFIG_OFFLOAD ".device", "state is");
-    if (config->offload_param.device == CONFIG_TIER_CPU)
+    if (config->step.offload.param.device == SIFR_TIER_CPU)
         config_note_memory(config, CONFIG_OFFLOAD_PARAM ".device", "parameters are");
-    if (config->offload_gradients == CONFIG_TIER_CPU)
+    if (config->step.offload.gradients == SIFR_TIER_CPU)
         config_note_memory(config, "sifr.offload_gradients", "gradients are");
-    if (config->offload_activations == CONFIG_TIER_CPU)
+    if (config->step.offload.activations == SIFR_TIER_CPU)
         config_note_memory(config, "sifr.offload_activations", "activations are");
+}
+
+const char *config_nvme_path(const sifr_config *config) {
+    const sifr_offload *offload = &config->step.offload;
+    if (offload->optimizer.device == SIFR_TIER_NVME) return config->nvme_path.optimizer;
+    if (offload->param.device == SIFR_TIER_NVME) return config->nvme_path.param;
+    bool rest = offload->activations == SIFR_TIER_NVME || offload->gradients == SIFR_TIER_NVME;
+    return rest ? config->nvme_path.rest : NULL;
 }

@@ -104,6 +104,8 @@ sifr_status config_resolve_batch(sifr_config *config, int64_t world_size,
 sifr_status config_resolve_offload(const sifr_config *config, int64_t world_size,
                                    sifr_error *error) SIFR_MUST_CHECK;
 void config_note_offload(sifr_config *config);
+/* The directory that acts, once the fields are filled; NULL where nothing is on nvme. */
+const char *config_nvme_path(const sifr_config *config);
 
 /* config_activations.c: what activation_checkpointing and activation_memory say for sifr.recompute.
  * Refuses what contradicts itself. */

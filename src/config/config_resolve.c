@@ -343,8 +343,25 @@ static sifr_status config_resolve_zero(sifr_config *config, sifr_error *error) {
                               error, "default at %s", overlap ? "stage 3" : "stages 0 to 2");
 }
 
+/* A whole number goes to a field of 4 or 8 bytes. */
+static sifr_status config_fill_integer(const sifr_config *config, const config_key *key,
+                                       void *field, int64_t value, sifr_error *error) {
+    int32_t narrow = (int32_t)value;
+    char where[300];
+    if (key->size == sizeof value) {
+        memcpy(field, &value, sizeof value);
+        return SIFR_OK;
+    }
+    if (value < 0 || value > INT32_MAX)
+        return base_fail(error, SIFR_USAGE, "%s is %lld; the most that is supported is %d",
+                         config_path_where(config, key->path, where), (long long)value, INT32_MAX);
+    memcpy(field, &narrow, sizeof narrow);
+    return SIFR_OK;
+}
+
 /* The typed field that a row's value goes to. */
-static void config_fill_field(sifr_config *config, const config_key *key, const json_t *value) {
+static sifr_status config_fill_field(sifr_config *config, const config_key *key,
+                                     const json_t *value, sifr_error *error) {
     void *field = (char *)config + key->field - 1;
     int choice = 0;
     int64_t integer = (int64_t)json_integer_value(value);
@@ -357,8 +374,7 @@ static void config_fill_field(sifr_config *config, const config_key *key, const 
         break;
     case CONFIG_INT:
     case CONFIG_BYTES:
-        memcpy(field, &integer, sizeof integer);
-        break;
+        return config_fill_integer(config, key, field, integer, error);
     case CONFIG_NUMBER:
         memcpy(field, &number, sizeof number);
         break;
@@ -375,6 +391,7 @@ static void config_fill_field(sifr_config *config, const config_key *key, const 
     case CONFIG_ANY:
         break;
     }
+    return SIFR_OK;
 }
 
 _Static_assert(sizeof(config_optimizer_kind) == sizeof(int), "a choice is stored as an int");
@@ -413,20 +430,23 @@ static sifr_status config_fill(sifr_config *config, int64_t world_size, sifr_err
     for (size_t i = 0; i < config_key_count(); i++) {
         const config_key *key = config_key_at(i);
         if (key->field && config->settings[i].value) {
-            config_fill_field(config, key, config->settings[i].value);
+            BASE_TRY(config_fill_field(config, key, config->settings[i].value, error));
         }
     }
     BASE_TRY(config_fill_lists(config, error));
     const json_t *betas = config_setting_at(config, "optimizer.params.betas")->value;
-    config->optimizer.beta1 = json_number_value(json_array_get(betas, 0));
-    config->optimizer.beta2 = json_number_value(json_array_get(betas, 1));
-    if (config->optimizer.kind == CONFIG_ADAMW) config->optimizer.decoupled = true;
+    config->step.optimizer.beta1 = json_number_value(json_array_get(betas, 0));
+    config->step.optimizer.beta2 = json_number_value(json_array_get(betas, 1));
+    if (config->optimizer == CONFIG_ADAMW) config->step.optimizer.decoupled = true;
+    config->step.precision = config->fp16 ? SIFR_FP16 : config->bf16 ? SIFR_BF16 : SIFR_FP32;
+    config->step.bf16_master_weights &= config->bf16;
+    config->step.bf16_optimizer_states &= config->bf16;
     config->activations.partition_activations = json_is_true(
         config_setting_at(config, "activation_checkpointing.partition_activations")->value);
     config->activations.cpu_checkpointing =
         config_is_true(config, "activation_checkpointing.cpu_checkpointing");
     config->schedule.kind = config_scheduler_kind(config);
-    config->schedule.base_lr = config->optimizer.lr;
+    config->schedule.base_lr = config->lr;
     config->resolved = true;
     return SIFR_OK;
 }
@@ -444,18 +464,18 @@ static void config_note_fixed_scale(sifr_config *config) {
 /* Notes on values that are right and yet surprise people. */
 static void config_note_surprises(sifr_config *config) {
     const config_lr_schedule *s = &config->schedule;
-    if (config->fp16.enabled && config->fp16.loss_scale > 0) config_note_fixed_scale(config);
-    if (config->optimizer.kind == CONFIG_ADAMW &&
+    if (config->fp16 && config->step.fp16.loss_scale > 0) config_note_fixed_scale(config);
+    if (config->optimizer == CONFIG_ADAMW &&
         config_setting_given(config, "optimizer.params.adam_w_mode")) {
         snprintf(config_setting_at(config, "optimizer.params.adam_w_mode")->note, 160,
                  "no effect, the type is AdamW");
     }
-    bool fetched = config->offload_param.device == CONFIG_TIER_NVME;
-    if (config->zero_stage > 0 && config->world_size == 1 && !fetched) {
+    bool fetched = config->step.offload.param.device == SIFR_TIER_NVME;
+    if (config->step.zero.stage > 0 && config->world_size == 1 && !fetched) {
         snprintf(config_setting_at(config, "zero_optimization.stage")->note, 160,
                  "no effect with one rank: nothing is cut");
     }
-    if (config->zero_stage == 3 && !config->zero.overlap_comm &&
+    if (config->step.zero.stage == 3 && !config->step.zero.overlap_comm &&
         config_setting_given(config, "zero_optimization.stage3_prefetch_bucket_size")) {
         snprintf(config_setting_at(config, "zero_optimization.stage3_prefetch_bucket_size")->note,
                  160, "no effect, overlap_comm is false");
@@ -466,6 +486,15 @@ static void config_note_surprises(sifr_config *config) {
                  "less than warmup_num_steps %lld: the rate never reaches its top",
                  (long long)s->warmup_num_steps);
     }
+}
+
+/* What keys say together, once the notes on each are written. */
+static void config_settle(sifr_config *config) {
+    sifr_settings *step = &config->step;
+    if (config->activations.cpu_checkpointing && step->offload.activations == SIFR_TIER_NONE)
+        step->offload.activations = SIFR_TIER_CPU;
+    if (step->recompute != SIFR_RECOMPUTE_UNIT) step->number_checkpoints = 0;
+    step->offload.nvme_path = config_nvme_path(config);
 }
 
 sifr_status config_resolve(sifr_config *config, int64_t world_size, sifr_error *error) {
@@ -485,6 +514,7 @@ sifr_status config_resolve(sifr_config *config, int64_t world_size, sifr_error *
     BASE_TRY(config_fill(config, world_size, error));
     BASE_TRY(config_resolve_profile(config, error));
     config_note_surprises(config);
+    config_settle(config);
     return SIFR_OK;
 }
 

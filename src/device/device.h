@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "base/errors.h"
+#include "sifr/settings.h"
 
 typedef enum device_dtype {
     DEVICE_NONE, /* the operand is not there */
@@ -26,7 +27,8 @@ typedef enum device_dtype {
     DEVICE_INT32
 } device_dtype;
 
-int64_t device_dtype_bytes(device_dtype dtype); /* 0 for DEVICE_NONE */
+device_dtype device_dtype_of(sifr_precision precision); /* of parameters and activations */
+int64_t device_dtype_bytes(device_dtype dtype);         /* 0 for DEVICE_NONE */
 const char *device_dtype_name(device_dtype dtype);
 
 /* rows x columns elements, row-major; `stride` elements lie between the starts of two rows (it is

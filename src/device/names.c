@@ -1,5 +1,11 @@
 #include "device/device.h"
 
+device_dtype device_dtype_of(sifr_precision precision) {
+    static const device_dtype dtypes[] = {
+        [SIFR_FP32] = DEVICE_FP32, [SIFR_BF16] = DEVICE_BF16, [SIFR_FP16] = DEVICE_FP16};
+    return dtypes[precision];
+}
+
 int64_t device_dtype_bytes(device_dtype dtype) {
     static const int8_t bytes[] = {0, 4, 2, 2, 8, 4};
     return bytes[dtype];

@@ -8,143 +8,79 @@
 #include "engine/state/convert.h"
 #include "plan/pass/passes.h"
 
-sifr_engine_options sifr_engine_defaults(void) {
-    return (sifr_engine_options){
-        .precision = SIFR_FP32,
-        .micro_batch_size = 1,
-        .seq_length = 1024,
-        .gradient_accumulation_steps = 1,
-        .beta1 = 0.9,
-        .beta2 = 0.999,
-        .eps = 1e-8,
-        .bias_correction = true,
-        .decoupled = true,
-        .gradient_clipping = 1.0,
-        .loss_scaling = {.initial = 65536.0, .least = 1.0, .window = 1000, .hysteresis = 2},
-        .zero = {.overlap_comm = true,
-                 .reduce_bucket_size = 500000000,
-                 .allgather_bucket_size = 500000000,
-                 .prefetch_bucket_size = 1,
-                 .max_live_parameters = 1000000000,
-                 .model_persistence_threshold = INT64_MAX},
-        .offload = {.optimizer = true,
-                    .pipeline_read = true,
-                    .pipeline_write = true,
-                    .pin_memory = true,
-                    .pin_parameters = true,
-                    .block_size = 1 << 20,
-                    .queue_depth = 32,
-                    .threads = 1,
-                    .overlap_events = true},
-        .seed = 42};
+/* What "auto" is without a search: `sifr train` makes one before. */
+static void settle(sifr_settings *step) {
+    if (step->step_order == SIFR_STEP_AUTO) step->step_order = SIFR_STEP_BATCH;
+    if (step->recompute == SIFR_RECOMPUTE_AUTO && step->activation_memory == 0)
+        step->recompute = SIFR_RECOMPUTE_UNIT;
 }
 
-static plan_tier tier_of(bool disk, bool host) {
-    return disk ? PLAN_NVME : host ? PLAN_HOST : PLAN_DEVICE;
-}
-
-static plan_offload offload_of(const sifr_offload_options *offload) {
-    const sifr_host_options *host = &offload->host;
-    bool disk = offload->nvme_path != NULL;
-    plan_tier state = tier_of(disk && offload->optimizer, host->optimizer);
-    return (plan_offload){.masters = state,
-                          .moments = state,
-                          .masters_stay = offload->masters_stay,
-                          .moments_stay = offload->moments_stay,
-                          .parameters = tier_of(disk && offload->parameters, host->parameters),
-                          .gradients = tier_of(disk && offload->gradients, host->gradients),
-                          .activations = tier_of(disk && offload->activations, host->activations),
-                          .slices = offload->slice_count,
-                          .most_slice = offload->slice_size,
-                          .kept = offload->kept_elements,
-                          .kept_state = offload->kept_state,
-                          .sub_group_size = offload->sub_group_size,
-                          .buffers = offload->buffer_count,
-                          .pipeline_read = offload->pipeline_read,
-                          .pipeline_write = offload->pipeline_write};
-}
-
-static plan_recompute recompute_of(const sifr_engine_options *options) {
-    if (!options->recompute) return PLAN_RECOMPUTE_NONE;
-    return options->activation_memory > 0 ? PLAN_RECOMPUTE_AUTO : PLAN_RECOMPUTE_UNIT;
-}
-
-plan_settings engine_settings(const sifr_engine_options *options, const comm_group *group) {
-    plan_settings settings = {.mode = PLAN_TRAIN,
-                              .dtype = engine_dtype(options->precision),
-                              .micro_batch_size = options->micro_batch_size,
-                              .seq_length = options->seq_length,
-                              .gradient_accumulation_steps = options->gradient_accumulation_steps,
+plan_settings engine_plan_settings(const sifr_settings *step, const comm_group *group) {
+    plan_settings settings = {.step = *step,
+                              .mode = PLAN_TRAIN,
                               .rank = group ? comm_rank(group) : 0,
-                              .world_size = group ? comm_size(group) : 1,
-                              .stage = options->zero_stage,
-                              .zero = options->zero,
-                              .offload = offload_of(&options->offload),
-                              .communication_data_type =
-                                  engine_dtype(options->communication_data_type),
-                              .grad_accum_dtype = engine_dtype(options->grad_accum_dtype),
-                              .master_type = engine_dtype(options->masters),
-                              .moment_type = engine_dtype(options->moments),
-                              .order = options->unit_order ? PLAN_UNIT : PLAN_BATCH,
-                              .sequential = options->sequential,
-                              .recompute = recompute_of(options),
-                              .activation_memory = options->activation_memory,
-                              .number_checkpoints = options->number_checkpoints,
-                              .tile_tokens = options->tile_tokens};
-    settings.adam.adam.epsilon = (float)options->eps;
-    settings.adam.adam.weight_decay = (float)options->weight_decay;
-    settings.adam.adam.decoupled = options->decoupled;
+                              .world_size = group ? comm_size(group) : 1};
+    settle(&settings.step);
     return settings;
 }
 
 static sifr_status open_swap(sifr_engine *engine, sifr_error *error) {
-    const sifr_offload_options *o = &engine->options.offload;
+    const sifr_offload *o = &engine->settings.offload;
     const plan_schedule *s = engine->training;
-    engine_io_settings io = {.block_bytes = o->block_size,
-                             .queue_depth = o->queue_depth,
-                             .threads = o->threads,
-                             .single_submit = o->single_submit,
-                             .overlap_events = o->overlap_events};
+    engine_io_settings io = {.block_bytes = o->aio.block_size,
+                             .queue_depth = o->aio.queue_depth,
+                             .threads = o->aio.intra_op_parallelism,
+                             .single_submit = o->aio.single_submit,
+                             .overlap_events = o->aio.overlap_events};
     if (!s->nvme_bytes) return SIFR_OK;
     BASE_TRY(engine_swap_open(o->nvme_path, s->settings.rank, s->nvme_bytes, &io,
                               engine_transfers(s, PLAN_DISK), &engine->swap, error));
     engine_use_swap(engine->trainer, engine->swap);
-    return engine_pin(engine->trainer, o->pin_memory, o->pin_parameters, &engine->pinned, error);
+    return engine_pin(engine->trainer, o->optimizer.pin_memory, o->param.pin_memory,
+                      &engine->pinned, error);
 }
 
-static sifr_status check_types(const sifr_engine_options *o, sifr_error *error) {
+static sifr_status check_types(const sifr_settings *o, sifr_error *error) {
     if (o->grad_accum_dtype != SIFR_FP32 && o->grad_accum_dtype != o->precision)
         return base_fail(error, SIFR_USAGE,
                          "gradients: sums are kept in fp32 or in the training type itself");
-    bool wide = o->masters == SIFR_FP32 && o->moments == SIFR_FP32;
-    bool narrow = o->precision == SIFR_BF16 && o->masters != SIFR_FP16 && o->moments != SIFR_FP16;
-    if (wide || narrow) return SIFR_OK;
-    return base_fail(error, SIFR_USAGE,
-                     "masters, moments: optimizer state is kept in fp32, or in bf16 where that is "
-                     "the training type");
+    bool narrow = o->bf16_master_weights || o->bf16_optimizer_states;
+    if (!narrow || o->precision == SIFR_BF16) return SIFR_OK;
+    return base_fail(
+        error, SIFR_USAGE,
+        "bf16_master_weights, bf16_optimizer_states: optimizer state is kept in fp32, or "
+        "in bf16 where that is the training type");
 }
 
 /* The plan, and whether all ranks of this host have room for theirs. */
 static sifr_status make_plan(sifr_engine *engine, sifr_error *error) {
-    const sifr_engine_options *options = &engine->options;
-    plan_settings settings = engine_settings(options, engine->group);
+    plan_settings settings = engine_plan_settings(&engine->settings, engine->group);
     BASE_TRY(plan_lower(engine->model, engine->dev, &settings, &engine->training, error));
     return engine_check_memory(engine->training, comm_local_size(engine->group), error);
 }
 
-static sifr_status check_options(const sifr_engine_options *o, sifr_error *error) {
+static bool is_on_disk(const sifr_offload *o) {
+    return o->optimizer.device == SIFR_TIER_NVME || o->param.device == SIFR_TIER_NVME ||
+           o->gradients == SIFR_TIER_NVME || o->activations == SIFR_TIER_NVME;
+}
+
+static sifr_status check_settings(const sifr_settings *o, sifr_error *error) {
     BASE_TRY(check_types(o, error));
-    if (o->offload.nvme_path && o->offload.parameters && o->zero_stage < 3)
+    bool parameters = o->offload.param.device == SIFR_TIER_NVME;
+    if (is_on_disk(&o->offload) && !o->offload.nvme_path)
+        return base_fail(error, SIFR_USAGE, "offload: nvme_path: no directory is given");
+    if (parameters && o->zero.stage < 3)
         return base_fail(error, SIFR_USAGE, "offload: parameters are on disk at ZeRO stage 3 only");
-    if (o->number_checkpoints < 0 || (o->number_checkpoints > 0 && o->activation_memory > 0))
+    if (o->number_checkpoints < 0 ||
+        (o->number_checkpoints > 0 && o->recompute == SIFR_RECOMPUTE_AUTO))
         return base_fail(error, SIFR_USAGE,
                          "checkpoints: a count of units' inputs, without activation_memory");
-    return o->precision == SIFR_FP16 ? engine_loss_scaler_check(&o->loss_scaling, error) : SIFR_OK;
+    return o->precision == SIFR_FP16 ? engine_loss_scaler_check(&o->fp16, error) : SIFR_OK;
 }
 
 /* No rank takes anything before all have seen what there is. */
 static sifr_status check_room(sifr_engine *engine, engine_lack *lack, sifr_error *error) {
-    const char *path = engine->options.offload.nvme_path;
+    const char *path = engine->settings.offload.nvme_path;
     *lack = ENGINE_LACK_MEMORY;
     sifr_status status = make_plan(engine, error);
     BASE_TRY(comm_agree_status(engine->group, status, error));
@@ -157,7 +93,7 @@ static sifr_status check_room(sifr_engine *engine, engine_lack *lack, sifr_error
 }
 
 /* The engine takes over `dev`, also where this fails. */
-static sifr_status plan_on(device *dev, const sifr_model *model, const sifr_engine_options *options,
+static sifr_status plan_on(device *dev, const sifr_model *model, const sifr_settings *settings,
                            comm_group *group, engine_lack *lack, sifr_engine **out,
                            sifr_error *error) {
     sifr_engine *engine;
@@ -168,12 +104,12 @@ static sifr_status plan_on(device *dev, const sifr_model *model, const sifr_engi
     }
     engine->dev = dev;
     engine->model = model;
-    engine->options = *options;
+    engine->settings = *settings;
     engine->group = group;
     engine->scaler.scale = 1.0;
-    BASE_TRY_GOTO(status, check_options(options, error), fail);
-    if (options->precision == SIFR_FP16)
-        engine->scaler = engine_loss_scaler_begin(&options->loss_scaling);
+    BASE_TRY_GOTO(status, check_settings(settings, error), fail);
+    if (settings->precision == SIFR_FP16)
+        engine->scaler = engine_loss_scaler_begin(&settings->fp16);
     BASE_TRY_GOTO(status, check_room(engine, lack, error), fail);
     *out = engine;
     return SIFR_OK;
@@ -182,26 +118,26 @@ fail:
     return status;
 }
 
-static sifr_status plan_here(const sifr_model *model, const sifr_engine_options *options,
+static sifr_status plan_here(const sifr_model *model, const sifr_settings *settings,
                              comm_group *group, engine_lack *lack, sifr_engine **out,
                              sifr_error *error) {
     device *dev;
-    sifr_status status = device_open_cpu(options->threads, options->isa, &dev, error);
+    sifr_status status = device_open_cpu(settings->threads, settings->isa, &dev, error);
     if (status != SIFR_OK) return comm_agree_status(group, status, error);
-    return plan_on(dev, model, options, group, lack, out, error);
+    return plan_on(dev, model, settings, group, lack, out, error);
 }
 
-sifr_status engine_plan(const sifr_model *model, const sifr_engine_options *options,
-                        comm_group *group, sifr_engine **out, sifr_error *error) {
+sifr_status engine_plan(const sifr_model *model, const sifr_settings *settings, comm_group *group,
+                        sifr_engine **out, sifr_error *error) {
     engine_lack lack = ENGINE_LACK_MEMORY; /* callers advise for themselves */
-    return plan_here(model, options, group, &lack, out, error);
+    return plan_here(model, settings, group, &lack, out, error);
 }
 
 sifr_status engine_take(sifr_engine *engine, sifr_error *error) {
     BASE_TRY(
         engine_executor_create(engine->training, engine->group, NULL, &engine->trainer, error));
     BASE_TRY(open_swap(engine, error));
-    engine->options.offload.nvme_path = NULL; /* the caller's */
+    engine->settings.offload.nvme_path = NULL; /* the caller's */
     return SIFR_OK;
 }
 
@@ -214,29 +150,28 @@ static sifr_status take_or_free(sifr_engine *engine, sifr_engine **out, sifr_err
     return status;
 }
 
-sifr_status engine_create(const sifr_model *model, const sifr_engine_options *options,
-                          comm_group *group, sifr_engine **out, sifr_error *error) {
+sifr_status engine_create(const sifr_model *model, const sifr_settings *settings, comm_group *group,
+                          sifr_engine **out, sifr_error *error) {
     sifr_engine *engine;
-    BASE_TRY(engine_plan(model, options, group, &engine, error));
+    BASE_TRY(engine_plan(model, settings, group, &engine, error));
     return take_or_free(engine, out, error);
 }
 
-sifr_status engine_create_on(device *dev, const sifr_model *model,
-                             const sifr_engine_options *options, comm_group *group,
-                             sifr_engine **out, sifr_error *error) {
+sifr_status engine_create_on(device *dev, const sifr_model *model, const sifr_settings *settings,
+                             comm_group *group, sifr_engine **out, sifr_error *error) {
     sifr_engine *engine;
     engine_lack lack = ENGINE_LACK_MEMORY;
-    BASE_TRY(plan_on(dev, model, options, group, &lack, &engine, error));
+    BASE_TRY(plan_on(dev, model, settings, group, &lack, &engine, error));
     return take_or_free(engine, out, error);
 }
 
-sifr_status sifr_engine_create(const sifr_model *model, const sifr_engine_options *options,
+sifr_status sifr_engine_create(const sifr_model *model, const sifr_settings *settings,
                                sifr_engine **out, sifr_error *error) {
     comm_group *group;
     sifr_engine *engine;
     engine_lack lack = ENGINE_LACK_MEMORY;
     BASE_TRY(comm_open_self(&group, error));
-    sifr_status status = plan_here(model, options, group, &lack, &engine, error);
+    sifr_status status = plan_here(model, settings, group, &lack, &engine, error);
     if (status == SIFR_OK) status = take_or_free(engine, out, error);
     if (status == SIFR_OK) {
         (*out)->own_group = group;
@@ -287,9 +222,9 @@ sifr_status engine_check_ids(const sifr_model *model, const int32_t *tokens, con
 
 static sifr_status put_batch(const engine_executor *executor, const plan_schedule *s,
                              const int32_t *tokens, const int32_t *labels, sifr_error *error) {
-    int64_t count = s->settings.micro_batch_size * s->settings.seq_length;
+    int64_t count = s->settings.step.micro_batch_size * s->settings.step.seq_length;
     int64_t bytes = count * (int64_t)sizeof *tokens;
-    for (int32_t j = 0; j < s->settings.gradient_accumulation_steps; j++) {
+    for (int32_t j = 0; j < s->settings.step.gradient_accumulation_steps; j++) {
         BASE_TRY(engine_set(executor, s->tokens[j], 0, tokens + j * count, bytes, error));
         BASE_TRY(engine_set(executor, s->labels[j], 0, labels + j * count, bytes, error));
     }
@@ -299,8 +234,8 @@ static sifr_status put_batch(const engine_executor *executor, const plan_schedul
 /* A step without labels says nothing about the scale. */
 static sifr_status update_loss_scale(sifr_engine *engine, const engine_result *result,
                                      sifr_error *error) {
-    const sifr_loss_scaling *scaling = &engine->options.loss_scaling;
-    if (engine->options.precision != SIFR_FP16 || result->labelled == 0) return SIFR_OK;
+    const sifr_fp16 *scaling = &engine->settings.fp16;
+    if (engine->settings.precision != SIFR_FP16 || result->labelled == 0) return SIFR_OK;
     if (engine_loss_scaler_update(&engine->scaler, scaling, !result->updated)) return SIFR_OK;
     return base_fail(error, SIFR_FAILED,
                      "step %lld: a gradient overflows fp16 at loss scale %g, the least allowed "
@@ -312,19 +247,19 @@ static sifr_status update_loss_scale(sifr_engine *engine, const engine_result *r
 sifr_status sifr_engine_step(sifr_engine *engine, const int32_t *tokens, const int32_t *labels,
                              double learning_rate, sifr_step_result *result, sifr_error *error) {
     const plan_schedule *s = engine->training;
-    int64_t count = s->settings.gradient_accumulation_steps * s->settings.micro_batch_size *
-                    s->settings.seq_length;
+    int64_t count = s->settings.step.gradient_accumulation_steps *
+                    s->settings.step.micro_batch_size * s->settings.step.seq_length;
     BASE_TRY(engine_check_ids(engine->model, tokens, labels, count, error));
     BASE_TRY(put_batch(engine->trainer, s, tokens, labels, error));
-    engine_step_input input = {.seed = engine->options.seed,
+    engine_step_input input = {.seed = engine->settings.seed,
                                .step = engine->steps,
                                .updates = engine->updates,
                                .learning_rate = learning_rate,
-                               .beta1 = engine->options.beta1,
-                               .beta2 = engine->options.beta2,
-                               .gradient_clipping = engine->options.gradient_clipping,
+                               .beta1 = engine->settings.optimizer.beta1,
+                               .beta2 = engine->settings.optimizer.beta2,
+                               .gradient_clipping = engine->settings.gradient_clipping,
                                .loss_scale = engine->scaler.scale,
-                               .bias_correction = engine->options.bias_correction};
+                               .bias_correction = engine->settings.optimizer.bias_correction};
     engine_result out;
     BASE_TRY(engine_run(engine->trainer, &input, &out, error));
     engine->steps++;
@@ -342,8 +277,8 @@ sifr_status sifr_engine_set_betas(sifr_engine *engine, double beta1, double beta
     if (!(beta1 >= 0 && beta1 < 1 && beta2 >= 0 && beta2 < 1))
         return base_fail(error, SIFR_USAGE, "betas %g and %g: each must be at least 0 and below 1",
                          beta1, beta2);
-    engine->options.beta1 = beta1;
-    engine->options.beta2 = beta2;
+    engine->settings.optimizer.beta1 = beta1;
+    engine->settings.optimizer.beta2 = beta2;
     return SIFR_OK;
 }
 
@@ -354,9 +289,9 @@ sifr_status engine_settle(const sifr_engine *engine, sifr_error *error) {
 static sifr_status make_evaluator(sifr_engine *engine, sifr_error *error) {
     plan_settings settings = engine->training->settings;
     settings.mode = PLAN_EVALUATE;
-    settings.gradient_accumulation_steps = 1;
-    settings.order = PLAN_BATCH;
-    settings.recompute = PLAN_RECOMPUTE_NONE;
+    settings.step.gradient_accumulation_steps = 1;
+    settings.step.step_order = SIFR_STEP_BATCH;
+    settings.step.recompute = SIFR_RECOMPUTE_NONE;
     settings.external_parameters = true;
     BASE_TRY(plan_lower(engine->model, engine->dev, &settings, &engine->evaluation, error));
     BASE_TRY(engine_executor_create(engine->evaluation, engine->group, engine->trainer,
@@ -369,7 +304,7 @@ sifr_status sifr_engine_evaluate(sifr_engine *engine, const int32_t *tokens, con
                                  double *loss_sum, int64_t *labelled, sifr_error *error) {
     BASE_TRY(engine_settle(engine, error));
     if (!engine->evaluator) BASE_TRY(make_evaluator(engine, error));
-    int64_t count = engine->options.micro_batch_size * engine->options.seq_length;
+    int64_t count = engine->settings.micro_batch_size * engine->settings.seq_length;
     BASE_TRY(engine_check_ids(engine->model, tokens, labels, count, error));
     BASE_TRY(put_batch(engine->evaluator, engine->evaluation, tokens, labels, error));
     engine_step_input input = {0};

@@ -6,7 +6,7 @@
 
 struct sifr_engine {
     const sifr_model *model;
-    sifr_engine_options options;
+    sifr_settings settings;
     device *dev;
     comm_group *group;
     comm_group *own_group;                /* the same where the engine closes it, else NULL */

@@ -6,8 +6,8 @@ const sifr_model *engine_model(const sifr_engine *engine) {
     return engine->model;
 }
 
-const sifr_engine_options *engine_options(const sifr_engine *engine) {
-    return &engine->options;
+const sifr_settings *engine_settings(const sifr_engine *engine) {
+    return &engine->settings;
 }
 
 comm_group *engine_group(const sifr_engine *engine) {

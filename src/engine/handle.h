@@ -14,7 +14,7 @@
 /* --- what an engine holds; the engine's own, as long as it lives --- */
 
 const sifr_model *engine_model(const sifr_engine *engine);
-const sifr_engine_options *engine_options(const sifr_engine *engine);
+const sifr_settings *engine_settings(const sifr_engine *engine);
 comm_group *engine_group(const sifr_engine *engine);
 device *engine_device(const sifr_engine *engine);
 const plan_schedule *engine_schedule(const sifr_engine *engine); /* of a training step */
@@ -39,20 +39,20 @@ typedef enum engine_part {
 /* The engine over the ranks of `group`, which is borrowed: it outlives the engine. All ranks call
  * it; where one has no room for its plan, in memory or on disk, all fail before any has taken any.
  */
-sifr_status engine_create(const sifr_model *model, const sifr_engine_options *options,
-                          comm_group *group, sifr_engine **out, sifr_error *error) SIFR_MUST_CHECK;
+sifr_status engine_create(const sifr_model *model, const sifr_settings *settings, comm_group *group,
+                          sifr_engine **out, sifr_error *error) SIFR_MUST_CHECK;
 
 /* The same in two calls, for whoever has more to check between them: planned, and known to fit;
  * then with its memory and its files. All ranks call both; one that is not taken is freed, too. The
- * strings of `options` must live until then. */
-sifr_status engine_plan(const sifr_model *model, const sifr_engine_options *options,
-                        comm_group *group, sifr_engine **out, sifr_error *error) SIFR_MUST_CHECK;
+ * strings of `settings` must live until then. */
+sifr_status engine_plan(const sifr_model *model, const sifr_settings *settings, comm_group *group,
+                        sifr_engine **out, sifr_error *error) SIFR_MUST_CHECK;
 sifr_status engine_take(sifr_engine *engine, sifr_error *error) SIFR_MUST_CHECK;
 
 /* The same on a device of the caller's choice, which the engine closes, also where this fails. */
-sifr_status engine_create_on(device *dev, const sifr_model *model,
-                             const sifr_engine_options *options, comm_group *group,
-                             sifr_engine **out, sifr_error *error) SIFR_MUST_CHECK;
+sifr_status engine_create_on(device *dev, const sifr_model *model, const sifr_settings *settings,
+                             comm_group *group, sifr_engine **out,
+                             sifr_error *error) SIFR_MUST_CHECK;
 
 /* Carries out the update of the last step where that was left to the next one
  * (plan_pass_delay_update). Before anything looks at state, writes it, or uses idle memory; what a
@@ -126,8 +126,8 @@ sifr_status engine_fill(sifr_engine *engine, size_t index, engine_values make, c
  * ranks call it. */
 sifr_status engine_refresh(sifr_engine *engine, sifr_error *error) SIFR_MUST_CHECK;
 
-/* Plan settings for these options. */
-plan_settings engine_settings(const sifr_engine_options *options, const comm_group *group);
+/* What a plan of them is made of: rank and world size are those of `group`, NULL: one rank. */
+plan_settings engine_plan_settings(const sifr_settings *settings, const comm_group *group);
 
 /* Ids within the vocabulary, labels within it or negative; SIFR_FAILED names the first that is not.
  */

@@ -7,6 +7,7 @@
 #include "base/heap.h"
 #include "engine/state/convert.h"
 #include "plan/pass/passes.h"
+#include "plan/queries.h"
 
 struct engine_inference {
     const sifr_model *model;
@@ -20,12 +21,12 @@ struct engine_inference {
 };
 
 static plan_settings settings_of(const engine_inference_options *options) {
-    return (plan_settings){.mode = options->mode,
-                           .dtype = engine_dtype(options->precision),
-                           .micro_batch_size = options->sequences,
-                           .seq_length = options->length,
+    return (plan_settings){.step = {.precision = options->precision,
+                                    .micro_batch_size = options->sequences,
+                                    .seq_length = options->length,
+                                    .gradient_accumulation_steps = 1},
+                           .mode = options->mode,
                            .cache_length = options->cache_length,
-                           .gradient_accumulation_steps = 1,
                            .world_size = 1};
 }
 
@@ -43,7 +44,8 @@ sifr_status engine_inference_create(const sifr_model *model,
     i->model = model;
     i->options = *options;
     plan_settings settings = settings_of(options);
-    if (options->mode == PLAN_GENERATE) settings.micro_batch_size = settings.seq_length = 1;
+    if (options->mode == PLAN_GENERATE)
+        settings.step.micro_batch_size = settings.step.seq_length = 1;
     BASE_TRY_GOTO(status, device_open_cpu(options->threads, options->isa, &i->dev, error), fail);
     BASE_TRY_GOTO(status, comm_open_self(&i->group, error), fail);
     BASE_TRY_GOTO(status, plan_lower(model, i->dev, &settings, &i->schedule, error), fail);
@@ -51,7 +53,7 @@ sifr_status engine_inference_create(const sifr_model *model,
     BASE_TRY_GOTO(status, engine_executor_create(i->schedule, i->group, NULL, &i->executor, error),
                   fail);
     if (options->mode == PLAN_GENERATE && options->length > 1) {
-        settings.seq_length = options->length;
+        settings.step.seq_length = options->length;
         settings.external_parameters = true;
         BASE_TRY_GOTO(status, plan_lower(model, i->dev, &settings, &i->chunk_schedule, error),
                       fail);
@@ -108,7 +110,7 @@ static void fill_parameter(const engine_inference *i, size_t index, engine_value
                            .user = user,
                            .index = index,
                            .elements = w->rows * w->columns,
-                           .dtype = engine_format_of(engine_dtype(i->options.precision))};
+                           .dtype = engine_format_of(device_dtype_of(i->options.precision))};
     load.to = (char *)engine_buffer(i->executor, i->schedule->parameters[w->unit]) +
               w->offset * (formats_dtype_bits(load.dtype) / 8);
     device_parallel(i->dev, (load.elements + LOAD_TILE - 1) / LOAD_TILE, load_tile, &load);
@@ -140,7 +142,7 @@ sifr_status engine_inference_load(engine_inference *i, const model_architecture 
 
 static sifr_status run(engine_executor *executor, const plan_schedule *s, const int32_t *tokens,
                        const int32_t *labels, engine_result *result, sifr_error *error) {
-    int64_t count = s->settings.micro_batch_size * s->settings.seq_length;
+    int64_t count = s->settings.step.micro_batch_size * s->settings.step.seq_length;
     BASE_TRY(engine_check_ids(s->model, tokens, labels, count, error));
     memcpy(engine_buffer(executor, s->tokens[0]), tokens, (size_t)count * sizeof *tokens);
     if (labels) {
@@ -162,8 +164,8 @@ sifr_status engine_inference_loss(engine_inference *i, const int32_t *tokens, co
 static void copy_logits(const engine_executor *executor, const plan_schedule *s, int64_t rows,
                         float *out) {
     int64_t count = rows * s->model->weights[s->model->nodes[s->model->node_count - 1].w[0]].rows;
-    engine_to_fp32(out, engine_buffer(executor, s->logits), engine_format_of(s->settings.dtype),
-                   count);
+    engine_to_fp32(out, engine_buffer(executor, s->logits),
+                   engine_format_of(plan_dtype(&s->settings)), count);
 }
 
 int64_t engine_inference_words(const engine_inference *i) {
@@ -189,12 +191,12 @@ sifr_status engine_inference_append(engine_inference *i, const int32_t *tokens, 
         engine_executor *executor = chunk ? i->chunk_executor : i->executor;
         const plan_schedule *s = chunk ? i->chunk_schedule : i->schedule;
         int32_t *positions = engine_buffer(executor, s->positions[0]);
-        for (int64_t p = 0; p < s->settings.seq_length; p++) {
+        for (int64_t p = 0; p < s->settings.step.seq_length; p++) {
             positions[p] = (int32_t)(position + done + p);
         }
         engine_result result;
         BASE_TRY(run(executor, s, tokens + done, NULL, &result, error));
-        done += s->settings.seq_length;
+        done += s->settings.step.seq_length;
         if (done == count) copy_logits(executor, s, 1, out);
     }
     return SIFR_OK;

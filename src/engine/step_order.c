@@ -76,15 +76,16 @@ sifr_status engine_choose_order(const sifr_model *model, device *dev, const plan
                                 const plan_machine *machine, engine_order_choice *choice,
                                 plan_schedule **chosen, sifr_error *error) {
     order_trial trials[2];
-    *choice = (engine_order_choice){.order = PLAN_BATCH, .fits = {true, true}};
-    if (settings->gradient_accumulation_steps == 1) return SIFR_OK; /* they are the same list */
+    *choice = (engine_order_choice){.order = SIFR_STEP_BATCH, .fits = {true, true}};
+    if (settings->step.gradient_accumulation_steps == 1)
+        return SIFR_OK; /* they are the same list */
     for (int o = 0; o < 2; o++) {
         trials[o] =
             (order_trial){.model = model, .dev = dev, .settings = *settings, .machine = machine};
-        trials[o].settings.order = (plan_order)o;
+        trials[o].settings.step.step_order = (sifr_step_order)o;
     }
     if (chosen) {
-        trials[settings->order].schedule = *chosen;
+        trials[settings->step.step_order].schedule = *chosen;
         *chosen = NULL;
     }
     base_parallel(2, 2, price_order, trials);
@@ -100,7 +101,7 @@ sifr_status engine_choose_order(const sifr_model *model, device *dev, const plan
 }
 
 sifr_status engine_agree_order(comm_group *group, engine_order_choice *choice, sifr_error *error) {
-    int64_t misfits[2] = {!choice->fits[PLAN_BATCH], !choice->fits[PLAN_UNIT]};
+    int64_t misfits[2] = {!choice->fits[SIFR_STEP_BATCH], !choice->fits[SIFR_STEP_UNIT]};
     BASE_TRY(comm_sum(group, misfits, 2, error));
     for (int o = 0; o < 2; o++) choice->fits[o] = misfits[o] == 0;
     BASE_TRY(comm_broadcast(group, 0, choice->seconds, sizeof choice->seconds, error));
@@ -109,8 +110,9 @@ sifr_status engine_agree_order(comm_group *group, engine_order_choice *choice, s
 }
 
 const char *engine_order_text(const engine_order_choice *choice, char *out, size_t size) {
-    static const char *const names[] = {[PLAN_BATCH] = "batch", [PLAN_UNIT] = "unit"};
-    plan_order order = choice->order, other = order == PLAN_UNIT ? PLAN_BATCH : PLAN_UNIT;
+    static const char *const names[] = {[SIFR_STEP_BATCH] = "batch", [SIFR_STEP_UNIT] = "unit"};
+    sifr_step_order order = choice->order,
+                    other = order == SIFR_STEP_UNIT ? SIFR_STEP_BATCH : SIFR_STEP_UNIT;
     const char *name = names[order];
     if (choice->seconds[order] == 0)
         snprintf(out, size, "%s: with one micro batch both are the same", name);

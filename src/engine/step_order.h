@@ -6,9 +6,9 @@
 #include "comm/comm.h"
 #include "plan/price/price.h"
 
-/* By plan_order. */
+/* By sifr_step_order. */
 typedef struct engine_order_choice {
-    plan_order order;
+    sifr_step_order order;
     bool fits[2];
     double seconds[2]; /* predicted, of a step; 0 where there is only one micro batch */
 } engine_order_choice;

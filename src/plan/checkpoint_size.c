@@ -14,7 +14,7 @@ static int64_t multiply(int64_t a, int64_t b) {
 }
 
 int64_t plan_checkpoint_bytes(const sifr_model *model, const plan_settings *settings) {
-    device_dtype masters = plan_has_masters(settings) ? DEVICE_FP32 : settings->dtype;
+    device_dtype masters = plan_has_masters(settings) ? DEVICE_FP32 : plan_dtype(settings);
     int64_t moments = 2 * device_dtype_bytes(plan_moment_type(settings)), all = 0;
     for (size_t w = 0; w < model->weight_count; w++) {
         const model_weight *weight = &model->weights[w];

@@ -131,9 +131,9 @@ bool plan_kept_describe(const plan_schedule *s, const plan_machine *machine, cha
     plan_kept_free(&kept);
     if (status != SIFR_OK) return false;
     char bytes[32], limit[32], most[64] = "";
-    if (s->settings.activation_memory > 0)
+    if (s->settings.step.activation_memory > 0)
         snprintf(most, sizeof most, " of the %s that they may",
-                 base_format_bytes((uint64_t)s->settings.activation_memory, limit));
+                 base_format_bytes((uint64_t)s->settings.step.activation_memory, limit));
     int used = snprintf(out, size, "activations take %s%s; of %d results that backward reads %s",
                         base_format_bytes((uint64_t)s->largest_bytes[PLAN_ACTIVATIONS], bytes),
                         most, (int)(all.kept + all.again), all.again ? "" : "all are kept");

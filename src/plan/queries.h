@@ -10,6 +10,10 @@ bool plan_is_away(const plan_schedule *schedule, int32_t buffer);
 bool plan_is_away_tier(const plan_schedule *schedule, plan_tier tier);
 /* That of transfers from and to a buffer that is away. */
 plan_queue plan_queue_of(const plan_schedule *schedule, int32_t buffer);
+/* Where settings put state. */
+plan_tier plan_tier_of(sifr_tier tier);
+plan_tier plan_master_tier(const plan_settings *settings);
+plan_tier plan_moment_tier(const plan_settings *settings);
 bool plan_parameters_away(const plan_schedule *schedule); /* those of some unit */
 
 /* Whether, by first and last (plan_find_lives), a buffer is in the device's memory for a part of
@@ -41,6 +45,7 @@ void plan_wire(const plan_schedule *schedule, int64_t *gathered, int64_t *reduce
 /* Gathers and reductions that a step starts; 0 for one rank. */
 void plan_calls(const plan_schedule *schedule, int64_t *gathers, int64_t *reductions);
 
+device_dtype plan_dtype(const plan_settings *settings);    /* of parameters and activations */
 bool plan_narrow_gradients(const plan_settings *settings); /* sums of gradients have 16 bits */
 bool plan_has_masters(const plan_settings *settings);      /* beside the parameters */
 device_dtype plan_moment_type(const plan_settings *settings);

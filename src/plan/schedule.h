@@ -15,7 +15,7 @@
 
 #include "device/device.h"
 #include "model/description.h"
-#include "sifr/step.h"
+#include "sifr/settings.h"
 
 /* Classes of memory, as the planner adds them up and the ledger reports them. */
 typedef enum plan_class {
@@ -143,74 +143,21 @@ typedef enum plan_mode {
     PLAN_GENERATE  /* forward of `length` new tokens with a cache, logits of the last */
 } plan_mode;
 
-typedef enum plan_order { PLAN_BATCH, PLAN_UNIT } plan_order;
-
-/* What is kept of the forward pass for the backward pass. The same bits each way. */
-typedef enum plan_recompute {
-    PLAN_RECOMPUTE_NONE, /* all that it reads */
-    PLAN_RECOMPUTE_UNIT, /* the inputs of units; the rest is computed again, unit by unit */
-    PLAN_RECOMPUTE_AUTO  /* and, within limits, what is dear to compute again for its size */
-} plan_recompute;
-
 /* Addresses and places in files that disks are read and written by; copies of host memory move the
  * same whole pages. */
 enum { PLAN_ALIGNMENT = 256, PLAN_DISK_ALIGNMENT = 4096 };
 
-/* State on other tiers, "away" below. Counts of 0 are worked out from the model. */
-typedef struct plan_offload {
-    plan_tier masters, moments;
-    plan_tier parameters;            /* as kernels read them; away at stage 3 only */
-    plan_tier gradients;             /* their final sums; away of one rank, or at stages 2 and 3 */
-    plan_tier activations;           /* what the forward pass leaves for the backward pass */
-    int64_t sub_group_size;          /* elements that are read, updated and written at a time */
-    int32_t buffers;                 /* each for one kind of optimizer state of one sub-group */
-    bool pipeline_read;              /* the next sub-group is read beside the update of this one */
-    bool pipeline_write;             /* and the last one written */
-    bool masters_stay, moments_stay; /* on the device, whatever tier is chosen for the state */
-    int32_t slices;     /* of parameters that are in memory at a time, from their read to the end
-                           of their use, of several ranks of their gather */
-    int64_t most_slice; /* elements that a slice may have; 0: any number. Makes no buffer larger */
-    int64_t kept;       /* elements of slices that stay in the host's memory, and are not in the
-                           file, units in the model's order */
-    double kept_state;  /* share of optimizer state that stays with the device, in that order */
-} plan_offload;
-
+/* What a list is made of. */
 typedef struct plan_settings {
+    sifr_settings step; /* of which threads, isa, fp16 and the disk's path and aio do not act */
     plan_mode mode;
-    device_dtype dtype;                  /* training type: FP32, BF16 or FP16 */
-    int64_t micro_batch_size;            /* sequences */
-    int64_t seq_length;                  /* tokens of a sequence */
-    int64_t cache_length;                /* PLAN_GENERATE: positions that the cache can hold */
-    int32_t gradient_accumulation_steps; /* micro batches of one rank and step */
+    int64_t cache_length; /* PLAN_GENERATE: positions that the cache can hold */
     int32_t rank, world_size;
-    int32_t stage; /* of ZeRO, 0 to 3 */
-    sifr_zero_options zero;
-    plan_offload offload;
-    device_dtype communication_data_type; /* type in which gradients are sent to be added: FP32 (or
-                                             NONE), BF16, FP16 */
-    /* Type in which sums of gradients are kept, each of them rounded to it: FP32 (or NONE), BF16,
-     * FP16. One unit's at a time is FP32 while a micro batch makes it. With 16 bits they travel so
-     * too. */
-    device_dtype grad_accum_dtype;
-    /* Type of the weights that the optimizer adds to, and of its moments: FP32 (or NONE), or, where
-     * the training type is that, BF16. In BF16 the parameters themselves are the master weights. */
-    device_dtype master_type, moment_type;
-    plan_order order;
-    bool sequential;          /* gradient_order: left to right instead of the tree */
     bool external_parameters; /* another schedule has them, and caches: no room here */
     bool verify; /* check the list after each pass (plan/verify/verify.h); debug builds always do */
-    plan_recompute recompute;
-    /* Of PLAN_RECOMPUTE_AUTO: what activations may take at most, and the whole block; 0: no limit.
-     */
-    int64_t activation_memory, room_bytes;
-    /* Of PLAN_RECOMPUTE_UNIT: units whose inputs are kept, the first and the last one apart; those
-     * between are computed again, too. 0: every unit's. */
-    int32_t number_checkpoints;
-    /* Tokens of a tile: what only works row by row goes through a micro batch so many at a time, so
-     * that what it makes for itself alone is there for one tile. A multiple of DEVICE_TOKEN_CHUNK;
-     * 0: all at once. The same bits. */
-    int64_t tile_tokens;
-    device_attributes adam;
+    /* Of SIFR_RECOMPUTE_AUTO, beside activation_memory: what the whole block may take at most; 0:
+     * no limit. Both 0: everything is kept. */
+    int64_t room_bytes;
 } plan_settings;
 
 typedef struct plan_schedule {

@@ -6,8 +6,8 @@
 
 bool plan_persists(const plan_schedule *s, int32_t unit, int64_t *room) {
     int64_t elements = s->model->units[unit].elements;
-    bool small = elements <= s->settings.zero.param_persistence_threshold && elements <= *room;
-    if (s->settings.stage < 3 || !small) return false;
+    bool small = elements <= s->settings.step.zero.param_persistence_threshold && elements <= *room;
+    if (s->settings.step.zero.stage < 3 || !small) return false;
     *room -= elements;
     return true;
 }
@@ -16,30 +16,44 @@ static void assign(plan_schedule *s, int32_t buffer, plan_tier tier) {
     if (buffer >= 0) s->buffers[buffer].tier = tier;
 }
 
+plan_tier plan_tier_of(sifr_tier tier) {
+    return tier == SIFR_TIER_NVME ? PLAN_NVME : tier == SIFR_TIER_CPU ? PLAN_HOST : PLAN_DEVICE;
+}
+
+plan_tier plan_master_tier(const plan_settings *settings) {
+    const sifr_offload_optimizer *o = &settings->step.offload.optimizer;
+    return o->state == SIFR_STATE_MOMENTS ? PLAN_DEVICE : plan_tier_of(o->device);
+}
+
+plan_tier plan_moment_tier(const plan_settings *settings) {
+    const sifr_offload_optimizer *o = &settings->step.offload.optimizer;
+    return o->state == SIFR_STATE_MASTER_WEIGHTS ? PLAN_DEVICE : plan_tier_of(o->device);
+}
+
 /* Elements of the units whose optimizer state stays, at most. */
-static int64_t kept_state(const plan_schedule *s) {
+static int64_t state_that_stays(const plan_schedule *s) {
     int64_t all = 0;
     for (size_t u = 0; u < s->model->unit_count; u++) all += s->unit_elements[u];
-    return (int64_t)(s->settings.offload.kept_state * (double)all);
+    return (int64_t)((1 - s->settings.step.offload.optimizer.ratio) * (double)all);
 }
 
 void plan_assign_tiers(plan_schedule *s) {
-    const plan_settings *settings = &s->settings;
-    const plan_offload *f = &settings->offload;
-    int64_t room = settings->zero.model_persistence_threshold, kept = f->kept,
-            state = kept_state(s);
+    const sifr_settings *step = &s->settings.step;
+    plan_tier masters = plan_master_tier(&s->settings), moments = plan_moment_tier(&s->settings);
+    plan_tier parameters = plan_tier_of(step->offload.param.device);
+    int64_t room = step->zero.model_persistence_threshold, in_cpu = step->offload.param.max_in_cpu,
+            state = state_that_stays(s);
     for (int32_t u = 0; u < (int32_t)s->model->unit_count; u++) {
         bool stays_whole = s->unit_elements[u] <= state;
-        plan_tier moments = stays_whole || f->moments_stay ? PLAN_DEVICE : f->moments;
         if (stays_whole) state -= s->unit_elements[u];
-        assign(s, s->masters[u], stays_whole || f->masters_stay ? PLAN_DEVICE : f->masters);
-        assign(s, s->first_moments[u], moments);
-        assign(s, s->second_moments[u], moments);
-        if (settings->stage < 3 || plan_persists(s, u, &room)) continue;
-        int64_t slice = s->unit_elements[u] / settings->world_size;
-        bool stays = f->parameters == PLAN_NVME && slice <= kept;
-        if (stays) kept -= slice;
-        assign(s, s->parameters[u], stays ? PLAN_HOST : f->parameters);
+        assign(s, s->masters[u], stays_whole ? PLAN_DEVICE : masters);
+        assign(s, s->first_moments[u], stays_whole ? PLAN_DEVICE : moments);
+        assign(s, s->second_moments[u], stays_whole ? PLAN_DEVICE : moments);
+        if (step->zero.stage < 3 || plan_persists(s, u, &room)) continue;
+        int64_t slice = s->unit_elements[u] / s->settings.world_size;
+        bool stays = parameters == PLAN_NVME && slice <= in_cpu;
+        if (stays) in_cpu -= slice;
+        assign(s, s->parameters[u], stays ? PLAN_HOST : parameters);
     }
 }
 

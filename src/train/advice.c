@@ -5,7 +5,7 @@
 
 #include "base/text.h"
 #include "engine/handle.h"
-#include "train/settings.h"
+#include "train/run_settings.h"
 
 enum { ADVICE_LENGTH = 512, MEASURE_BYTES = 12 << 20 };
 
@@ -16,8 +16,8 @@ static sifr_status shorten(plan_search *search, const plan_settings *from,
     int64_t longest;
     base_format_bytes((uint64_t)least->total_bytes, bytes);
     plan_describe_change(search, from, &least->settings, change, sizeof change);
-    BASE_TRY(plan_largest(search, &least->settings, plan_set_length, 1, 1, from->seq_length - 1,
-                          &longest, error));
+    BASE_TRY(plan_largest(search, &least->settings, plan_set_length, 1, 1,
+                          from->step.seq_length - 1, &longest, error));
     int used = snprintf(out, ADVICE_LENGTH,
                         "no other stage, recomputation or micro batch fits: "
                         "the least is %s a rank%s%s",
@@ -76,8 +76,8 @@ static sifr_status keep_fewer(const plan_search *search, const plan_settings *fr
 static sifr_status find_advice(comm_group *group, const sifr_model *model,
                                const sifr_config *config, int64_t length, char *out,
                                sifr_error *error) {
-    sifr_engine_options options = train_engine_options(config, length);
-    plan_settings settings = train_plan_settings(config, &options, group);
+    sifr_settings options = train_step_settings(config, length);
+    plan_settings settings = train_plan_settings(&options, group);
     plan_machine machine = {.ranks_per_host = comm_local_size(group)};
     int64_t room = (int64_t)engine_rank_room(comm_local_size(group));
     train_disk disk;

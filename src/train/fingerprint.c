@@ -1,9 +1,11 @@
 #include "train/fingerprint.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/hash.h"
+#include "plan/queries.h"
 
 static json_t *hash_text(uint64_t hash) {
     char hex[17];
@@ -33,12 +35,13 @@ static uint64_t hash_frozen(const sifr_model *model) {
 
 json_t *train_fingerprint_agree(const sifr_config *config, const sifr_model *model,
                                 const train_data *data, int64_t length) {
-    json_t *agree = json_pack(
-        "{s:I, s:o, s:I, s:o, s:I, s:I, s:I}", "parameters",
-        (json_int_t)sifr_model_parameters(model), "weights' names and shapes (hash)",
-        hash_text(hash_model(model)), "tokens of data", (json_int_t)train_data_tokens(data),
-        "data (hash)", hash_text(train_data_hash(data)), "seq_length", (json_int_t)length,
-        "train_batch_size", (json_int_t)config->train_batch_size, "seed", (json_int_t)config->seed);
+    json_t *agree = json_pack("{s:I, s:o, s:I, s:o, s:I, s:I, s:I}", "parameters",
+                              (json_int_t)sifr_model_parameters(model),
+                              "weights' names and shapes (hash)", hash_text(hash_model(model)),
+                              "tokens of data", (json_int_t)train_data_tokens(data), "data (hash)",
+                              hash_text(train_data_hash(data)), "seq_length", (json_int_t)length,
+                              "train_batch_size", (json_int_t)config->train_batch_size, "seed",
+                              (json_int_t)config->step.seed);
     bool some = sifr_model_trained(model) < sifr_model_parameters(model);
     if (agree && some &&
         json_object_set_new(agree, "frozen weights (hash)", hash_text(hash_frozen(model))) != 0) {
@@ -48,11 +51,12 @@ json_t *train_fingerprint_agree(const sifr_config *config, const sifr_model *mod
     return agree;
 }
 
-static json_t *describe_loss_scaling(const sifr_loss_scaling *s) {
-    if (s->fixed > 0) return json_pack("{s:f}", "fixed", s->fixed);
-    return json_pack("{s:f, s:f, s:I, s:I, s:b}", "initial", s->initial, "least", s->least,
-                     "window", (json_int_t)s->window, "hysteresis", (json_int_t)s->hysteresis,
-                     "consecutive", s->consecutive_hysteresis);
+static json_t *describe_loss_scaling(const sifr_fp16 *s) {
+    if (s->loss_scale > 0) return json_pack("{s:f}", "fixed", s->loss_scale);
+    return json_pack("{s:f, s:f, s:I, s:I, s:b}", "initial", ldexp(1, s->initial_scale_power),
+                     "least", s->min_loss_scale, "window", (json_int_t)s->loss_scale_window,
+                     "hysteresis", (json_int_t)s->hysteresis, "consecutive",
+                     s->consecutive_hysteresis);
 }
 
 /* With the config's own names, so that a resume can name the key that differs. A section that has
@@ -73,19 +77,19 @@ json_t *train_fingerprint_notes(const sifr_config *config, const sifr_engine *en
     char machine[512];
     device_describe(engine_device(engine), machine, sizeof machine);
     json_t *notes = json_pack(
-        "{s:I, s:s, s:f, s:s, s:s}", "micro batch size", (json_int_t)config->micro_batch_size,
-        "type", device_dtype_name(engine_schedule(engine)->settings.dtype), "gradient_clipping",
-        config->gradient_clipping, "gradient_order",
-        config->gradient_order == CONFIG_GRADIENT_SEQUENTIAL ? "sequential" : "tree", "machine",
+        "{s:I, s:s, s:f, s:s, s:s}", "micro batch size", (json_int_t)config->step.micro_batch_size,
+        "type", device_dtype_name(plan_dtype(&engine_schedule(engine)->settings)),
+        "gradient_clipping", config->step.gradient_clipping, "gradient_order",
+        config->step.gradient_order == SIFR_GRADIENT_SEQUENTIAL ? "sequential" : "tree", "machine",
         machine);
-    device_dtype sums = engine_schedule(engine)->settings.grad_accum_dtype;
+    sifr_precision sums = config->step.grad_accum_dtype;
     bool whole = notes && put_sections(notes, config);
-    if (whole && sums != DEVICE_FP32)
-        whole = json_object_set_new(notes, "gradients", json_string(device_dtype_name(sums))) == 0;
-    if (whole && config->fp16.enabled)
-        whole =
-            json_object_set_new(notes, "loss scaling",
-                                describe_loss_scaling(&engine_options(engine)->loss_scaling)) == 0;
+    if (whole && sums != SIFR_FP32)
+        whole = json_object_set_new(notes, "gradients",
+                                    json_string(device_dtype_name(device_dtype_of(sums)))) == 0;
+    if (whole && config->fp16)
+        whole = json_object_set_new(notes, "loss scaling",
+                                    describe_loss_scaling(&engine_settings(engine)->fp16)) == 0;
     if (whole) return notes;
     json_decref(notes);
     return NULL;

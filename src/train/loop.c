@@ -61,12 +61,12 @@ static sifr_status save_on_the_way(train_state *t, sifr_error *error) {
 static const char *skip_reason(const train_state *t, const sifr_step_result *result) {
     if (result->labelled == 0) return "no token has a label";
     if (!isfinite(result->loss)) return "the loss is not finite";
-    return t->config->fp16.enabled ? "a gradient overflows fp16" : "a gradient is not finite";
+    return t->config->fp16 ? "a gradient overflows fp16" : "a gradient is not finite";
 }
 
 /* The search for a dynamic loss scale is no divergence, and ends by itself. */
 static bool is_search(const train_state *t, const sifr_step_result *result) {
-    return t->config->fp16.enabled && t->config->fp16.loss_scale <= 0 && result->labelled > 0;
+    return t->config->fp16 && t->config->step.fp16.loss_scale <= 0 && result->labelled > 0;
 }
 
 static sifr_status note_skipped(train_state *t, const sifr_step_result *result, sifr_error *error) {
@@ -98,12 +98,14 @@ static sifr_status note_skipped(train_state *t, const sifr_step_result *result, 
 static sifr_status fetch(train_state *t, sifr_error *error) {
     const sifr_config *c = t->config;
     const plan_settings *settings = &engine_schedule(t->engine)->settings;
-    int64_t first = sifr_engine_steps(t->engine) * c->train_batch_size, per = c->micro_batch_size;
+    int64_t first = sifr_engine_steps(t->engine) * c->train_batch_size,
+            per = c->step.micro_batch_size;
     int32_t *tokens = t->tokens, *labels = t->labels;
-    for (int32_t j = 0; j < settings->gradient_accumulation_steps; j++) {
+    for (int32_t j = 0; j < settings->step.gradient_accumulation_steps; j++) {
         int64_t g = plan_global_micro_batch(settings, settings->rank, j);
         for (int64_t i = 0; i < per; i++, tokens += t->length, labels += t->length)
-            train_data_sample(t->data, t->length, c->seed, first + g * per + i, tokens, labels);
+            train_data_sample(t->data, t->length, c->step.seed, first + g * per + i, tokens,
+                              labels);
     }
     return engine_check_ids(engine_model(t->engine), t->tokens, t->labels, tokens - t->tokens,
                             error);
@@ -146,8 +148,8 @@ static sifr_status step(train_state *t, sifr_status *local, sifr_error *error) {
     int64_t before_step = sifr_engine_updates(t->engine) - 1;
     double rate = config_lr_at(&c->schedule, before_step);
     BASE_TRY(sifr_engine_set_betas(
-        t->engine, config_lr_beta1_at(&c->schedule, before_step, c->optimizer.beta1),
-        config_lr_beta2_at(&c->schedule, c->optimizer.beta2), error));
+        t->engine, config_lr_beta1_at(&c->schedule, before_step, c->step.optimizer.beta1),
+        config_lr_beta2_at(&c->schedule, c->step.optimizer.beta2), error));
     train_profile_begin_step(&t->profile);
     sifr_status status = sifr_engine_step(t->engine, t->tokens, t->labels, rate, &result, error);
     if (status != SIFR_OK) /* no scale is left for any rank, or this one alone is in trouble */
@@ -185,7 +187,7 @@ static int asked_to_stop(void *user) {
 static sifr_status evaluate(train_state *t, sifr_status *local, sifr_error *error) {
     train_evaluation evaluation;
     int signal;
-    BASE_TRY(train_evaluate(t->engine, t->held_out, t->config->micro_batch_size, t->length,
+    BASE_TRY(train_evaluate(t->engine, t->held_out, t->config->step.micro_batch_size, t->length,
                             t->config->max_eval_windows, asked_to_stop, (void *)(uintptr_t)t->host,
                             &evaluation, &signal, error));
     if (t->first && !signal)
@@ -306,14 +308,14 @@ static sifr_status check_learned(train_state *t, sifr_error *error) {
     const sifr_config *c = t->config;
     if (sifr_engine_steps(t->engine) == 0 || sifr_engine_updates(t->engine) > 0) return SIFR_OK;
     BASE_TRY(save_last(t, error));
-    sifr_status status = base_fail(
-        error, SIFR_FAILED,
-        "all %lld steps were skipped: nothing was learned, and no model is written; is "
-        "%s sound?%s",
-        (long long)sifr_engine_steps(t->engine), c->model,
-        c->fp16.enabled ? " In fp16 the first steps look for a loss scale: more steps, or "
-                          "a lower initial_scale_power, may do"
-                        : "");
+    sifr_status status =
+        base_fail(error, SIFR_FAILED,
+                  "all %lld steps were skipped: nothing was learned, and no model is written; is "
+                  "%s sound?%s",
+                  (long long)sifr_engine_steps(t->engine), c->model,
+                  c->fp16 ? " In fp16 the first steps look for a loss scale: more steps, or "
+                            "a lower initial_scale_power, may do"
+                          : "");
     return train_agree(t, status, error);
 }
 
@@ -330,19 +332,19 @@ static void announce(const train_state *t) {
     int32_t size = comm_size(t->group);
     if (size > 1)
         snprintf(ranks, sizeof ranks, "%d ranks, ZeRO stage %lld, ", size,
-                 (long long)c->zero_stage);
+                 (long long)c->step.zero.stage);
     int threads = device_threads(engine_device(t->engine));
     train_say(
         t->host, "model: %s, %s parameters, %s; %s%d thread%s%s, %s", t->folder.config.model_type,
         base_format_count(sifr_model_parameters(t->folder.model), parameters),
-        device_dtype_name(engine_schedule(t->engine)->settings.dtype), ranks, threads,
+        device_dtype_name(plan_dtype(&engine_schedule(t->engine)->settings)), ranks, threads,
         threads == 1 ? "" : "s", size > 1 ? " each" : "", device_isa(engine_device(t->engine)));
     if (size > 1) snprintf(over, sizeof over, " x %d ranks", size);
     train_say(
         t->host,
         "step: %lld sequences of %lld tokens (%lld x %lld accumulated%s), %lld steps, memory %s%s",
-        (long long)c->train_batch_size, (long long)t->length, (long long)c->micro_batch_size,
-        (long long)c->gradient_accumulation_steps, over, (long long)t->total_steps,
+        (long long)c->train_batch_size, (long long)t->length, (long long)c->step.micro_batch_size,
+        (long long)c->step.gradient_accumulation_steps, over, (long long)t->total_steps,
         base_format_bytes((uint64_t)sifr_engine_planned_bytes(t->engine), bytes),
         size > 1 ? " each" : "");
 }

@@ -14,18 +14,19 @@ static bool is_power_of_two(int64_t n) {
  * itself, where what is added over them is its upper part. */
 char *train_bits_class(const plan_settings *s, char *out, size_t size) {
     char reason[160];
-    bool narrow = device_dtype_bytes(s->communication_data_type) == 2 && !plan_narrow_gradients(s);
-    bool across_first = s->stage >= 2 && s->order == PLAN_BATCH && s->world_size > 1;
+    bool narrow = s->step.communication_data_type != SIFR_FP32 && !plan_narrow_gradients(s);
+    bool across_first =
+        s->step.zero.stage >= 2 && s->step.step_order == SIFR_STEP_BATCH && s->world_size > 1;
     reason[0] = 0;
-    if (s->sequential)
+    if (s->step.gradient_order == SIFR_GRADIENT_SEQUENTIAL)
         snprintf(reason, sizeof reason, "gradient_order is sequential");
     else if (narrow)
         snprintf(reason, sizeof reason, "gradients are reduced in %s (communication_data_type)",
-                 device_dtype_name(s->communication_data_type));
-    else if (across_first && !is_power_of_two(s->gradient_accumulation_steps))
+                 device_dtype_name(device_dtype_of(s->step.communication_data_type)));
+    else if (across_first && !is_power_of_two(s->step.gradient_accumulation_steps))
         snprintf(reason, sizeof reason,
                  "at stage %d in step_order batch, %d accumulation steps are no power of two",
-                 (int)s->stage, (int)s->gradient_accumulation_steps);
+                 (int)s->step.zero.stage, (int)s->step.gradient_accumulation_steps);
     else if (!across_first && !is_power_of_two(s->world_size))
         snprintf(reason, sizeof reason, "%d is no power of two", (int)s->world_size);
     if (reason[0])
@@ -35,7 +36,7 @@ char *train_bits_class(const plan_settings *s, char *out, size_t size) {
         snprintf(
             out, size,
             "the same on 1, 2, 4, 8 ... ranks with this micro batch (%lld) and kind of machine",
-            (long long)s->micro_batch_size);
+            (long long)s->step.micro_batch_size);
     return out;
 }
 
@@ -80,13 +81,13 @@ void train_say_notices(const train_host *host, const sifr_config *config,
         train_say(host,
                   "gradient_clipping %g, the Hugging Face Trainer's default: the config gives "
                   "none. DeepSpeed's default is 0, no clipping",
-                  config->gradient_clipping);
-    if (config->optimizer.weight_decay > 0)
+                  config->step.gradient_clipping);
+    if (config->step.optimizer.weight_decay > 0)
         train_say(
             host,
             "weight_decay %g for every trained weight, norms and biases too, as in DeepSpeed; "
             "the Hugging Face Trainer leaves those out",
-            config->optimizer.weight_decay);
+            config->step.optimizer.weight_decay);
     say_ignored(host, config);
     if (first_step == 0) say_rate(host, &config->schedule, total_steps);
 }

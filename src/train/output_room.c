@@ -24,17 +24,9 @@ static sifr_status find_checkpoints(const sifr_config *config, train_disk *out, 
     return SIFR_OK;
 }
 
-const char *train_nvme_path(const sifr_config *c) {
-    if (c->offload_optimizer.device == CONFIG_TIER_NVME) return c->offload_optimizer.nvme_path;
-    if (c->offload_param.device == CONFIG_TIER_NVME) return c->offload_param.nvme_path;
-    bool rest =
-        c->offload_activations == CONFIG_TIER_NVME || c->offload_gradients == CONFIG_TIER_NVME;
-    return rest ? c->nvme_path : NULL;
-}
-
-const char *train_named_path(const sifr_config *c) {
-    if (c->offload_optimizer.nvme_path) return c->offload_optimizer.nvme_path;
-    return c->offload_param.nvme_path ? c->offload_param.nvme_path : c->nvme_path;
+const char *train_named_path(const sifr_config *config) {
+    const config_nvme_paths *paths = &config->nvme_path;
+    return paths->optimizer ? paths->optimizer : paths->param ? paths->param : paths->rest;
 }
 
 /* The trained model has the tensors and types of the one that the run begins with. */
@@ -57,7 +49,7 @@ sifr_status train_disk_find(const sifr_config *config, const sifr_model *model, 
                         .total_steps = config->max_steps,
                         .limited = config->save_total_limit > 0,
                         .model_bytes = model_bytes(config, model)};
-    out->swap = train_nvme_path(config);
+    out->swap = config->step.offload.nvme_path;
     /* Nothing is there: where a plan may say that something is put. */
     if (!out->swap) out->swap = train_named_path(config);
     /* A swap directory is never made, so one that is not there says nothing. */

@@ -17,9 +17,6 @@ typedef struct train_disk {
     int64_t model_bytes;              /* of the trained model's weights */
 } train_disk;
 
-/* The directory of what the config has on nvme, which is one; NULL: nothing is. Borrowed. */
-const char *train_nvme_path(const sifr_config *config);
-
 /* The first directory that the config names for a disk, whether something is there or may come to
  * be; NULL: none. Borrowed. */
 const char *train_named_path(const sifr_config *config);

@@ -18,7 +18,7 @@
 #include "train/fingerprint.h"
 #include "train/output_room.h"
 #include "train/run.h"
-#include "train/settings.h"
+#include "train/run_settings.h"
 #include "train/step_choice.h"
 
 sifr_status train_agree(train_state *t, sifr_status status, sifr_error *error) {
@@ -64,8 +64,7 @@ static sifr_status check_output(const train_state *t, sifr_error *error) {
 }
 
 /* Nothing is taken before all of it is known to fit. */
-static sifr_status take_engine(train_state *t, const sifr_engine_options *options,
-                               sifr_error *error) {
+static sifr_status take_engine(train_state *t, const sifr_settings *options, sifr_error *error) {
     sifr_status status = engine_plan(t->folder.model, options, t->group, &t->engine, error);
     BASE_TRY(train_agree(t, status, error));
     BASE_TRY(train_agree(t, check_output(t, error), error));
@@ -73,7 +72,7 @@ static sifr_status take_engine(train_state *t, const sifr_engine_options *option
 }
 
 static sifr_status create_engine(train_state *t, sifr_error *error) {
-    sifr_engine_options options = train_engine_options(t->config, t->length);
+    sifr_settings options = train_step_settings(t->config, t->length);
     BASE_TRY(train_choose_step(t, &options, error));
     sifr_status agreed = take_engine(t, &options, error);
     if (agreed == SIFR_OK) return SIFR_OK;
@@ -87,16 +86,16 @@ static sifr_status create_engine(train_state *t, sifr_error *error) {
 
 /* "optimizer state, parameters, gradients and activations"; returns out. */
 static const char *name_offloaded(const sifr_config *c, char *out, size_t size) {
-    static const char *const states[] = {[CONFIG_STATE_ALL] = "optimizer state",
-                                         [CONFIG_STATE_MASTERS] = "master weights",
-                                         [CONFIG_STATE_MOMENTS] = "moments"};
+    static const char *const states[] = {[SIFR_STATE_ALL] = "optimizer state",
+                                         [SIFR_STATE_MASTER_WEIGHTS] = "master weights",
+                                         [SIFR_STATE_MOMENTS] = "moments"};
     const char *names[4];
     size_t count = 0, used = 0;
-    if (c->offload_optimizer.device == CONFIG_TIER_NVME)
-        names[count++] = states[c->offload_optimizer.state];
-    if (c->offload_param.device == CONFIG_TIER_NVME) names[count++] = "parameters";
-    if (c->offload_gradients == CONFIG_TIER_NVME) names[count++] = "gradients";
-    if (c->offload_activations == CONFIG_TIER_NVME) names[count++] = "activations";
+    if (c->step.offload.optimizer.device == SIFR_TIER_NVME)
+        names[count++] = states[c->step.offload.optimizer.state];
+    if (c->step.offload.param.device == SIFR_TIER_NVME) names[count++] = "parameters";
+    if (c->step.offload.gradients == SIFR_TIER_NVME) names[count++] = "gradients";
+    if (c->step.offload.activations == SIFR_TIER_NVME) names[count++] = "activations";
     out[0] = '\0';
     for (size_t i = 0; i < count && used < size; i++) {
         const char *between = i == 0 ? "" : i + 1 == count ? " and " : ", ";
@@ -157,7 +156,7 @@ static void say_activations(const train_state *t) {
     if (c->activations.partition_activations)
         train_say(t->host, "partition_activations: no two ranks hold the same activations (that "
                            "takes tensor parallelism), so there is nothing to split");
-    if (c->recompute == CONFIG_RECOMPUTE_AUTO &&
+    if (c->step.recompute == SIFR_RECOMPUTE_AUTO &&
         plan_kept_describe(engine_schedule(t->engine), &t->machine, line, sizeof line))
         train_say(t->host, "recompute auto: %s", line);
 }
@@ -208,7 +207,7 @@ static sifr_status open_stores(train_state *t, sifr_error *error) {
                                   .vocab_size = t->folder.config.vocab_size,
                                   .separator = separator,
                                   .special = !t->config->no_special_tokens,
-                                  .threads = (int)t->config->threads,
+                                  .threads = (int)t->config->step.threads,
                                   .progress = t->host->live ? &progress : NULL,
                                   .log = t->host->log};
     if (t->first) BASE_TRY(checkpoint_clean(cache, error));
@@ -344,7 +343,7 @@ static sifr_status open_monitor(train_state *t, sifr_error *error) {
         .log_every = c->logging_steps > 0 ? c->logging_steps : 1,
         .print_every = c->steps_per_print,
         .flops_per_token = model_training_flops(t->folder.model, t->length),
-        .scaled = c->fp16.enabled,
+        .scaled = c->fp16,
         .limit =
             (bf16 ? t->machine.bf16_operations : t->machine.fp32_operations) * comm_size(t->group)};
     if (!t->first) {
@@ -358,9 +357,9 @@ static sifr_status open_monitor(train_state *t, sifr_error *error) {
 /* What a config asks of several ranks and one has nothing of. */
 static void say_cuts(const train_state *t) {
     const sifr_config *c = t->config;
-    if (c->zero_stage > 0 && comm_size(t->group) == 1)
+    if (c->step.zero.stage > 0 && comm_size(t->group) == 1)
         base_log(t->host->log, SIFR_LOG_INFO, "ZeRO stage %lld with one rank: nothing is cut",
-                 (long long)c->zero_stage);
+                 (long long)c->step.zero.stage);
 }
 
 /* The row of the embedding that its use as input never trains; -1: none. */
@@ -387,7 +386,7 @@ static void say_padding(const train_state *t) {
 static sifr_status open_input(train_state *t, sifr_error *error) {
     BASE_TRY(config_resolve(t->config, comm_size(t->group), error));
     comm_set_timeout(t->group, (double)t->config->collective_timeout);
-    if (t->config->threads == 0) t->config->threads = t->host->threads;
+    if (t->config->step.threads == 0) t->config->step.threads = t->host->threads;
     BASE_TRY(require_paths(t->config, error));
     if (t->first) {
         BASE_TRY(train_output_open(t->config->output, t->config->model, t->config->resume,

@@ -6,7 +6,7 @@
 #include "base/heap.h"
 #include "engine/step_order.h"
 #include "plan/pass/passes.h"
-#include "train/settings.h"
+#include "train/run_settings.h"
 
 /* Of the memory that is there a sixteenth stays free: others take and give, too. */
 enum { FREE_PART = 16 };
@@ -22,7 +22,7 @@ sifr_status train_measure_machine(train_state *t, device *dev, void *memory, int
     return SIFR_OK;
 }
 
-static sifr_status open_machine(train_state *t, const sifr_engine_options *options, device **dev,
+static sifr_status open_machine(train_state *t, const sifr_settings *options, device **dev,
                                 sifr_error *error) {
     BASE_TRY(device_open_cpu(options->threads, options->isa, dev, error));
     return train_measure_machine(t, *dev, NULL, TRAIN_MEASURE_BYTES, error);
@@ -44,14 +44,14 @@ static sifr_status least_room(train_state *t, int64_t *out, sifr_error *error) {
 
 static sifr_status choose_order(train_state *t, device *dev, plan_settings *settings,
                                 sifr_error *error) {
-    engine_order_choice choice = {.order = PLAN_BATCH};
+    engine_order_choice choice = {.order = SIFR_STEP_BATCH};
     char text[128];
     sifr_status status =
         engine_choose_order(t->folder.model, dev, settings, &t->machine, &choice, NULL, error);
     BASE_TRY(train_agree(t, status, error));
     BASE_TRY(engine_agree_order(t->group, &choice, error));
     train_say(t->host, "step_order %s", engine_order_text(&choice, text, sizeof text));
-    settings->order = choice.order;
+    settings->step.step_order = choice.order;
     return SIFR_OK;
 }
 
@@ -60,31 +60,31 @@ static sifr_status fill_room(const train_state *t, device *dev, plan_settings *s
                              sifr_error *error) {
     plan_schedule *s;
     BASE_TRY(plan_lower(t->folder.model, dev, settings, &s, error));
-    settings->activation_memory = s->largest_bytes[PLAN_ACTIVATIONS];
+    settings->step.activation_memory = s->largest_bytes[PLAN_ACTIVATIONS];
     plan_free(s);
     return SIFR_OK;
 }
 
 static sifr_status choose(train_state *t, device *dev, plan_settings *settings, bool orders,
                           sifr_error *error) {
-    bool keeps = settings->recompute == PLAN_RECOMPUTE_AUTO;
-    if (keeps && settings->activation_memory == 0)
+    bool keeps = settings->step.recompute == SIFR_RECOMPUTE_AUTO;
+    if (keeps && settings->step.activation_memory == 0)
         BASE_TRY(least_room(t, &settings->room_bytes, error));
     if (orders) BASE_TRY(choose_order(t, dev, settings, error));
-    if (!keeps || settings->activation_memory > 0) return SIFR_OK;
+    if (!keeps || settings->step.activation_memory > 0) return SIFR_OK;
     return train_agree(t, fill_room(t, dev, settings, error), error);
 }
 
-sifr_status train_choose_step(train_state *t, sifr_engine_options *options, sifr_error *error) {
+sifr_status train_choose_step(train_state *t, sifr_settings *options, sifr_error *error) {
     const sifr_config *c = t->config;
-    plan_settings settings = train_plan_settings(c, options, t->group);
-    bool orders = c->step_order == CONFIG_STEP_AUTO && c->gradient_accumulation_steps > 1;
+    plan_settings settings = train_plan_settings(options, t->group);
+    bool orders = c->step.step_order == SIFR_STEP_AUTO && c->step.gradient_accumulation_steps > 1;
     device *dev = NULL;
-    if (!orders && settings.recompute != PLAN_RECOMPUTE_AUTO) return SIFR_OK;
+    if (!orders && settings.step.recompute != SIFR_RECOMPUTE_AUTO) return SIFR_OK;
     sifr_status status = train_agree(t, open_machine(t, options, &dev, error), error);
     if (status == SIFR_OK) status = choose(t, dev, &settings, orders, error);
     device_close(dev);
-    options->unit_order = settings.order == PLAN_UNIT;
-    options->activation_memory = settings.activation_memory;
+    options->step_order = settings.step.step_order;
+    options->activation_memory = settings.step.activation_memory;
     return status;
 }

@@ -13,7 +13,7 @@ sifr_status train_measure_machine(train_state *t, device *dev, void *memory, int
                                   sifr_error *error) SIFR_MUST_CHECK;
 
 /* Sets what the config leaves open, alike on all ranks, which call it together. */
-sifr_status train_choose_step(train_state *t, sifr_engine_options *options,
+sifr_status train_choose_step(train_state *t, sifr_settings *options,
                               sifr_error *error) SIFR_MUST_CHECK;
 
 #endif

@@ -29,7 +29,7 @@ static void build(sifr_model *m) {
 }
 
 static int make_engines(void **state) {
-    sifr_engine_options options = sifr_engine_defaults();
+    sifr_settings options = sifr_settings_defaults();
     options.seq_length = 8;
     options.threads = 1;
     options.precision = SIFR_BF16; /* masters beside parameters */
@@ -190,10 +190,10 @@ static void differences(void **state) {
 static void narrow_states(void **state) {
     (void)state;
     sifr_engine *wide = engine, *wide_other = other;
-    sifr_engine_options options = wide->options;
+    sifr_settings options = wide->settings;
     json_t *position;
     sifr_error error;
-    options.masters = options.moments = SIFR_BF16;
+    options.bf16_master_weights = options.bf16_optimizer_states = true;
     assert_int_equal(sifr_engine_create(model, &options, &engine, NULL), SIFR_OK);
     assert_int_equal(sifr_engine_create(model, &options, &other, NULL), SIFR_OK);
     for (uint64_t bytes = 0; bytes < 4096; bytes += 333) {

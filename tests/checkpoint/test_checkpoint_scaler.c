@@ -27,11 +27,11 @@ static void build(void) {
 
 static sifr_engine *open_engine(sifr_precision precision, double fixed) {
     sifr_engine *engine;
-    sifr_engine_options options = sifr_engine_defaults();
+    sifr_settings options = sifr_settings_defaults();
     options.seq_length = 8;
     options.threads = 1;
     options.precision = precision;
-    options.loss_scaling.fixed = fixed;
+    options.fp16.loss_scale = fixed;
     assert_int_equal(sifr_engine_create(model, &options, &engine, NULL), SIFR_OK);
     assert_int_equal(sifr_engine_initialise(engine, 3, NULL), SIFR_OK);
     return engine;

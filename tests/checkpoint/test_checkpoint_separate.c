@@ -24,7 +24,7 @@ static void expect_ok(sifr_status status, const sifr_error *error) {
 
 /* On one rank, which closes its group with the engine. */
 static sifr_engine *open_engine(sifr_precision precision, bool separate, bool host) {
-    sifr_engine_options options = sifr_engine_defaults();
+    sifr_settings options = sifr_settings_defaults();
     sifr_error error = {0};
     comm_group *group;
     device *dev;
@@ -32,8 +32,9 @@ static sifr_engine *open_engine(sifr_precision precision, bool separate, bool ho
     options.precision = precision;
     options.threads = 1;
     options.seq_length = ZERO_LENGTH;
-    options.zero_stage = 3;
-    options.offload.host = (sifr_host_options){.optimizer = host, .parameters = host};
+    options.zero.stage = 3;
+    sifr_tier tier = host ? SIFR_TIER_CPU : SIFR_TIER_NONE;
+    options.offload.optimizer.device = options.offload.param.device = tier;
     expect_ok((separate ? device_open_separate : device_open_cpu)(1, NULL, &dev, &error), &error);
     expect_ok(comm_open_self(&group, &error), &error);
     expect_ok(engine_create_on(dev, model, &options, group, &engine, &error), &error);

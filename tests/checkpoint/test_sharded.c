@@ -63,14 +63,14 @@ static sifr_status make_engine(const rank_run *run, sifr_model **model, sifr_eng
                                sifr_error *error) {
     formats_model_config config = model_case_llama();
     config.tie_word_embeddings = true;
-    sifr_engine_options options = sifr_engine_defaults();
+    sifr_settings options = sifr_settings_defaults();
     options.precision = run->task->shape.precision;
     options.threads = 1;
     options.seq_length = LENGTH;
     options.gradient_accumulation_steps = GLOBAL / run->task->shape.ranks;
-    options.zero_stage = run->task->shape.stage;
-    options.weight_decay = 0.01;
-    options.loss_scaling.initial = 0x1p26; /* the first steps overflow and lower it */
+    options.zero.stage = run->task->shape.stage;
+    options.optimizer.weight_decay = 0.01;
+    options.fp16.initial_scale_power = 26; /* the first steps overflow and lower it */
     BASE_TRY(model_from_config(&config, model, error));
     BASE_TRY(
         engine_create(*model, &options, comm_threads_group(run->world, run->rank), engine, error));
@@ -81,7 +81,7 @@ static sifr_status train(sifr_engine *engine, sifr_error *error) {
     int32_t tokens[GLOBAL * LENGTH], labels[GLOBAL * LENGTH];
     const plan_settings *s = &engine->training->settings;
     sifr_step_result result;
-    for (int32_t j = 0; j < s->gradient_accumulation_steps; j++) {
+    for (int32_t j = 0; j < s->step.gradient_accumulation_steps; j++) {
         int32_t g = plan_global_micro_batch(s, s->rank, j);
         for (int i = 0; i < LENGTH; i++) {
             base_random4 draw = base_philox(9, (uint64_t)(g * LENGTH + i), (uint64_t)engine->steps);

@@ -1,12 +1,12 @@
 /* activation_checkpointing, recompute and activation_memory: what reaches the engine, what is said,
  * and what contradicts itself. */
 #include "config/config_case.h"
-#include "train/settings.h"
+#include "train/run_settings.h"
 
-static sifr_engine_options options_of(const char *text) {
+static sifr_settings options_of(const char *text) {
     config_case *c = config_case_text(text);
     config_case_accepted(c);
-    sifr_engine_options options = train_engine_options(&c->config, 16);
+    sifr_settings options = train_step_settings(&c->config, 16);
     config_case_free(c);
     return options;
 }
@@ -18,35 +18,39 @@ static void recomputation(void **state) {
     (void)state;
     static const struct {
         const char *text;
-        bool recompute;
+        sifr_recompute recompute;
         int64_t bytes;
         int32_t checkpoints;
     } cases[] = {
-        {"{}", false, 0, 0},
-        {SECTION("\"partition_activations\": false, \"cpu_checkpointing\": false"), false, 0, 0},
-        {SECTION("\"profile\": true, \"synchronize_checkpoint_boundary\": true"), false, 0, 0},
-        {SECTION("\"partition_activations\": true"), true, 0, 0},
-        {SECTION("\"cpu_checkpointing\": true"), true, 0, 0},
-        {SECTION("\"number_checkpoints\": 3"), true, 0, 3},
-        {SECTION("\"number_checkpoints\": \"auto\""), false, 0, 0},
-        {SECTION("\"number_checkpoints\": false"), false, 0, 0},
+        {"{}", SIFR_RECOMPUTE_NONE, 0, 0},
+        {SECTION("\"partition_activations\": false, \"cpu_checkpointing\": false"),
+         SIFR_RECOMPUTE_NONE, 0, 0},
+        {SECTION("\"profile\": true, \"synchronize_checkpoint_boundary\": true"),
+         SIFR_RECOMPUTE_NONE, 0, 0},
+        {SECTION("\"partition_activations\": true"), SIFR_RECOMPUTE_UNIT, 0, 0},
+        {SECTION("\"cpu_checkpointing\": true"), SIFR_RECOMPUTE_UNIT, 0, 0},
+        {SECTION("\"number_checkpoints\": 3"), SIFR_RECOMPUTE_UNIT, 0, 3},
+        {SECTION("\"number_checkpoints\": \"auto\""), SIFR_RECOMPUTE_NONE, 0, 0},
+        {SECTION("\"number_checkpoints\": false"), SIFR_RECOMPUTE_NONE, 0, 0},
         {SECTION("\"partition_activations\": true, \"contiguous_memory_optimization\": true,"
                  " \"number_checkpoints\": 12"),
-         true, 0, 12},
+         SIFR_RECOMPUTE_UNIT, 0, 12},
         {"{\"activation_checkpointing\": {\"number_checkpoints\": 3},"
          " \"sifr\": {\"recompute\": \"none\"}}",
-         false, 0, 0},
-        {SIFR("\"recompute\": \"auto\""), true, 0, 0},
-        {SIFR("\"activation_memory\": \"auto\""), true, 0, 0},
-        {SIFR("\"activation_memory\": \"1.5GiB\""), true, 3LL << 29, 0},
-        {SIFR("\"activation_memory\": 12345, \"recompute\": \"auto\""), true, 12345, 0},
-        {SIFR("\"activation_memory\": \"auto\", \"recompute\": \"none\""), false, 0, 0},
+         SIFR_RECOMPUTE_NONE, 0, 0},
+        {SIFR("\"recompute\": \"auto\""), SIFR_RECOMPUTE_AUTO, 0, 0},
+        {SIFR("\"activation_memory\": \"auto\""), SIFR_RECOMPUTE_AUTO, 0, 0},
+        {SIFR("\"activation_memory\": \"1.5GiB\""), SIFR_RECOMPUTE_AUTO, 3LL << 29, 0},
+        {SIFR("\"activation_memory\": 12345, \"recompute\": \"auto\""), SIFR_RECOMPUTE_AUTO, 12345,
+         0},
+        {SIFR("\"activation_memory\": \"auto\", \"recompute\": \"none\""), SIFR_RECOMPUTE_NONE, 0,
+         0},
         {"{\"activation_checkpointing\": {\"cpu_checkpointing\": true},"
          " \"sifr\": {\"activation_memory\": \"2MB\"}}",
-         true, 2000000, 0},
+         SIFR_RECOMPUTE_AUTO, 2000000, 0},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        sifr_engine_options options = options_of(cases[i].text);
+        sifr_settings options = options_of(cases[i].text);
         assert_int_equal(options.recompute, cases[i].recompute);
         assert_int_equal(options.activation_memory, cases[i].bytes);
         assert_int_equal(options.number_checkpoints, cases[i].checkpoints);
@@ -58,11 +62,11 @@ static void flags(void **state) {
     (void)state;
     config_case *c = config_case_flags("{}", 1, "activation-memory", "24MiB", NULL);
     config_case_accepted(c);
-    assert_int_equal(c->config.recompute, CONFIG_RECOMPUTE_AUTO);
-    assert_int_equal(c->config.activations.activation_memory, 24 << 20);
+    assert_int_equal(c->config.step.recompute, SIFR_RECOMPUTE_AUTO);
+    assert_int_equal(c->config.step.activation_memory, 24 << 20);
     char *text;
     assert_int_equal(config_text(&c->config, &text, &c->error), SIFR_OK);
-    sifr_engine_options options = options_of(text);
+    sifr_settings options = options_of(text);
     assert_int_equal(options.activation_memory, 24 << 20);
     free(text);
     config_case_free(c);

@@ -2,16 +2,16 @@
  */
 #include "config/config_case.h"
 
-#include "train/settings.h"
+#include "train/run_settings.h"
 
 #define OFFLOAD "zero_optimization.offload_optimizer"
 #define SIFR(text) "\"sifr\": {" text "}"
 
-static sifr_offload_options options_of(const char *text) {
+static sifr_offload options_of(const char *text) {
     config_case *c = config_case_text(text);
     config_case_accepted(c);
     static char path[64];
-    sifr_offload_options options = train_engine_options(&c->config, 16).offload;
+    sifr_offload options = train_step_settings(&c->config, 16).offload;
     if (options.nvme_path) {
         snprintf(path, sizeof path, "%s", options.nvme_path);
         options.nvme_path = path;
@@ -33,7 +33,9 @@ static void in_memory(void **state) {
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         assert_null(options_of(texts[i]).nvme_path);
     config_said(texts[2], OFFLOAD ".nvme_path", "no effect, since " OFFLOAD ".device is \"none\"");
-    for (size_t i = 0; i < 4; i++) assert_int_equal(options_of(texts[i]).host.optimizer, i == 3);
+    for (size_t i = 0; i < 4; i++)
+        assert_int_equal(options_of(texts[i]).optimizer.device,
+                         i == 3 ? SIFR_TIER_CPU : SIFR_TIER_NONE);
     config_said(texts[3], OFFLOAD ".device",
                 "= \"cpu\" (no effect on CPU ranks: the state is in the host's memory)");
     config_said(texts[3], OFFLOAD ".pipeline_read", "no effect, since");
@@ -45,24 +47,24 @@ static void defaults(void **state) {
     static const char *const text =
         "{\"zero_optimization\": {\"offload_optimizer\": {\"device\": \"nvme\","
         " \"nvme_path\": \"/nvme\", \"buffer_count\": \"auto\"}, \"sub_group_size\": \"auto\"}}";
-    sifr_offload_options o = options_of(text), like = sifr_engine_defaults().offload;
+    sifr_offload o = options_of(text), like = sifr_settings_defaults().offload;
     assert_string_equal(o.nvme_path, "/nvme");
     like.nvme_path = o.nvme_path;
     assert_int_equal(o.sub_group_size, like.sub_group_size);
-    assert_int_equal(o.buffer_count, like.buffer_count);
-    assert_true(o.pin_memory);
-    assert_true(o.pipeline_read);
-    assert_true(o.pipeline_write);
-    assert_true(like.pin_memory);
-    assert_true(like.pipeline_read);
-    assert_true(like.pipeline_write);
-    assert_int_equal(o.block_size, like.block_size);
-    assert_int_equal(o.queue_depth, like.queue_depth);
-    assert_int_equal(o.threads, like.threads);
-    assert_true(!o.single_submit);
-    assert_true(o.overlap_events);
-    assert_true(!like.single_submit);
-    assert_true(like.overlap_events);
+    assert_int_equal(o.optimizer.buffer_count, like.optimizer.buffer_count);
+    assert_true(o.optimizer.pin_memory);
+    assert_true(o.optimizer.pipeline_read);
+    assert_true(o.optimizer.pipeline_write);
+    assert_true(like.optimizer.pin_memory);
+    assert_true(like.optimizer.pipeline_read);
+    assert_true(like.optimizer.pipeline_write);
+    assert_int_equal(o.aio.block_size, like.aio.block_size);
+    assert_int_equal(o.aio.queue_depth, like.aio.queue_depth);
+    assert_int_equal(o.aio.intra_op_parallelism, like.aio.intra_op_parallelism);
+    assert_true(!o.aio.single_submit);
+    assert_true(o.aio.overlap_events);
+    assert_true(!like.aio.single_submit);
+    assert_true(like.aio.overlap_events);
 }
 
 static void given(void **state) {
@@ -74,20 +76,20 @@ static void given(void **state) {
         " \"pipeline_write\": false, \"fast_init\": true, \"ratio\": 0.75}},"
         " \"aio\": {\"block_size\": 262144, \"queue_depth\": 24, \"thread_count\": 4,"
         " \"single_submit\": true, \"overlap_events\": false, \"use_gds\": false}}";
-    sifr_offload_options o = options_of(text);
+    sifr_offload o = options_of(text);
     assert_int_equal(o.sub_group_size, 1000000000);
-    assert_int_equal(o.buffer_count, 5);
-    assert_true(o.kept_state == 0.25);
-    assert_true(!o.pin_memory);
-    assert_true(o.pin_parameters);
-    assert_true(!o.pin_memory);
-    assert_true(!o.pipeline_read);
-    assert_true(!o.pipeline_write);
-    assert_int_equal(o.block_size, 262144);
-    assert_int_equal(o.queue_depth, 24);
-    assert_int_equal(o.threads, 4);
-    assert_true(o.single_submit);
-    assert_true(!o.overlap_events);
+    assert_int_equal(o.optimizer.buffer_count, 5);
+    assert_true(o.optimizer.ratio == 0.75);
+    assert_true(!o.optimizer.pin_memory);
+    assert_true(o.param.pin_memory);
+    assert_true(!o.optimizer.pin_memory);
+    assert_true(!o.optimizer.pipeline_read);
+    assert_true(!o.optimizer.pipeline_write);
+    assert_int_equal(o.aio.block_size, 262144);
+    assert_int_equal(o.aio.queue_depth, 24);
+    assert_int_equal(o.aio.intra_op_parallelism, 4);
+    assert_true(o.aio.single_submit);
+    assert_true(!o.aio.overlap_events);
     config_said(text, OFFLOAD ".fast_init", "accepted without effect: moments");
     config_said(text, OFFLOAD ".device", "= \"nvme\": Where the optimizer state is kept");
     config_said(text, "zero_optimization.sub_group_size",
@@ -140,42 +142,42 @@ static void refusals(void **state) {
 
 static void parameters(void **state) {
     (void)state;
-    sifr_offload_options o = options_of(WITH_PARAM(NVME, ""));
+    sifr_offload o = options_of(WITH_PARAM(NVME, ""));
     assert_string_equal(o.nvme_path, "/nvme");
-    assert_true(o.parameters);
-    assert_true(!o.optimizer);
-    assert_true(o.slice_count == 0);
-    assert_true(o.slice_size == 0);
-    assert_true(o.kept_elements == 0);
+    assert_int_equal(o.param.device, SIFR_TIER_NVME);
+    assert_int_not_equal(o.optimizer.device, SIFR_TIER_NVME);
+    assert_true(o.param.buffer_count == 0);
+    assert_true(o.param.buffer_size == 0);
+    assert_true(o.param.max_in_cpu == 0);
     o = options_of(WITH_PARAM(NVME ", \"buffer_count\": \"auto\", \"buffer_size\": \"auto\","
                                    " \"max_in_cpu\": \"auto\", \"pin_memory\": true",
                               ", \"offload_optimizer\": {" NVME "}"));
-    assert_true(o.parameters);
-    assert_true(o.optimizer);
-    assert_true(o.slice_count == 0);
-    assert_true(o.slice_size == 0);
-    assert_true(o.kept_elements == 0);
+    assert_int_equal(o.param.device, SIFR_TIER_NVME);
+    assert_int_equal(o.optimizer.device, SIFR_TIER_NVME);
+    assert_true(o.param.buffer_count == 0);
+    assert_true(o.param.buffer_size == 0);
+    assert_true(o.param.max_in_cpu == 0);
     o = options_of(WITH_PARAM(NVME ", \"buffer_count\": 7, \"buffer_size\": 1e8,"
                                    " \"max_in_cpu\": 1e9",
                               ", \"sub_group_size\": 5000"));
-    assert_true(o.slice_count == 7);
-    assert_true(o.slice_size == 100000000);
-    assert_true(o.kept_elements == 1000000000);
+    assert_true(o.param.buffer_count == 7);
+    assert_true(o.param.buffer_size == 100000000);
+    assert_true(o.param.max_in_cpu == 1000000000);
     assert_int_equal(o.sub_group_size, 5000);
     assert_null(options_of(WITH_PARAM("\"device\": \"cpu\"", "")).nvme_path);
-    assert_true(options_of(WITH_PARAM("\"device\": \"cpu\"", "")).host.parameters);
+    assert_int_equal(options_of(WITH_PARAM("\"device\": \"cpu\"", "")).param.device, SIFR_TIER_CPU);
     o = options_of(WITH_PARAM("\"device\": \"cpu\"", ", \"offload_optimizer\": {" NVME "}"));
-    assert_true(o.optimizer);
-    assert_true(!o.parameters);
+    assert_int_equal(o.optimizer.device, SIFR_TIER_NVME);
+    assert_int_not_equal(o.param.device, SIFR_TIER_NVME);
     config_said(WITH_PARAM("\"device\": \"cpu\", \"buffer_count\": 5", ""), PARAM ".device",
                 "= \"cpu\" (no effect on CPU ranks: the parameters are in the host's memory)");
     config_said(WITH_PARAM("\"device\": \"cpu\", \"buffer_count\": 5", ""), PARAM ".buffer_count",
                 "no effect, since " PARAM ".device is \"cpu\"");
-    assert_true(options_of(WITH_PARAM(NVME, "")).pin_parameters);
-    assert_true(sifr_engine_defaults().offload.pin_parameters);
+    assert_true(options_of(WITH_PARAM(NVME, "")).param.pin_memory);
+    assert_true(sifr_settings_defaults().offload.param.pin_memory);
     o = options_of(WITH_PARAM(NVME ", \"pin_memory\": false", ""));
-    assert_true(o.pin_memory);
-    assert_true(!o.pin_parameters);
+    assert_true(o.optimizer.pin_memory);
+    assert_true(!o.param.pin_memory);
     config_said(WITH_PARAM("\"device\": \"cpu\", \"pin_memory\": true", ""), PARAM ".pin_memory",
                 "no effect, since " PARAM ".device is \"cpu\"");
     config_said(WITH_PARAM(NVME, ", \"sub_group_size\": 5000"), "zero_optimization.sub_group_size",
@@ -212,15 +214,13 @@ static void kinds(void **state) {
                  "{\"zero_optimization\": {\"offload_optimizer\": {%s}},"
                  " \"fp16\": {\"enabled\": true}, \"sifr\": {\"offload_state\": \"%s\"}}",
                  NVME, names[i]);
-        sifr_offload_options o = options_of(text);
-        assert_true(o.optimizer);
-        assert_int_equal(o.masters_stay, i == 2);
-        assert_int_equal(o.moments_stay, i == 1);
+        sifr_offload o = options_of(text);
+        assert_int_equal(o.optimizer.device, SIFR_TIER_NVME);
+        assert_int_equal(o.optimizer.state, i);
     }
-    sifr_offload_options o = options_of(WITH(NVME, ""));
-    assert_true(o.optimizer);
-    assert_true(!o.masters_stay);
-    assert_true(!o.moments_stay);
+    sifr_offload o = options_of(WITH(NVME, ""));
+    assert_int_equal(o.optimizer.device, SIFR_TIER_NVME);
+    assert_int_equal(o.optimizer.state, SIFR_STATE_ALL);
     config_said("{" SIFR("\"offload_state\": \"moments\"") "}", "sifr.offload_state",
                 "no effect, since " OFFLOAD ".device is \"none\"");
     config_refused(WITH(NVME, ", " SIFR("\"offload_state\": \"master_weights\"")),
@@ -243,16 +243,16 @@ static void gradients(void **state) {
     char text[512];
     snprintf(text, sizeof text, "{\"zero_optimization\": {\"offload_optimizer\": {%s}}%s}", NVME,
              sifr);
-    assert_true(options_of(text).gradients);
-    assert_true(!options_of(text).parameters);
+    assert_int_equal(options_of(text).gradients, SIFR_TIER_NVME);
+    assert_int_not_equal(options_of(text).param.device, SIFR_TIER_NVME);
     assert_string_equal(options_of(text).nvme_path, "/nvme");
-    assert_false(options_of(WITH(NVME, "")).gradients);
-    sifr_offload_options o =
+    assert_int_not_equal(options_of(WITH(NVME, "")).gradients, SIFR_TIER_NVME);
+    sifr_offload o =
         options_of("{" SIFR("\"offload_gradients\": \"nvme\", \"nvme_path\": \"/own\"") "}");
-    assert_true(o.gradients);
-    assert_true(!o.optimizer);
-    assert_true(!o.parameters);
-    assert_true(!o.activations);
+    assert_int_equal(o.gradients, SIFR_TIER_NVME);
+    assert_int_not_equal(o.optimizer.device, SIFR_TIER_NVME);
+    assert_int_not_equal(o.param.device, SIFR_TIER_NVME);
+    assert_int_not_equal(o.activations, SIFR_TIER_NVME);
     assert_string_equal(o.nvme_path, "/own");
     config_refused("{" SIFR("\"offload_gradients\": \"nvme\"") "}",
                    "sifr.nvme_path is missing: sifr.offload_gradients nvme needs a directory on "
@@ -270,32 +270,32 @@ static void gradients(void **state) {
 /* Activations go with the rest, or to a directory of their own where nothing else is on disk. */
 static void activations(void **state) {
     (void)state;
-    sifr_offload_options o = options_of("{" SIFR(ON_DISK ", \"nvme_path\": \"/own\"") "}");
+    sifr_offload o = options_of("{" SIFR(ON_DISK ", \"nvme_path\": \"/own\"") "}");
     assert_string_equal(o.nvme_path, "/own");
-    assert_true(o.activations);
-    assert_true(!o.optimizer);
-    assert_true(!o.parameters);
-    assert_true(!o.gradients);
+    assert_int_equal(o.activations, SIFR_TIER_NVME);
+    assert_int_not_equal(o.optimizer.device, SIFR_TIER_NVME);
+    assert_int_not_equal(o.param.device, SIFR_TIER_NVME);
+    assert_int_not_equal(o.gradients, SIFR_TIER_NVME);
     o = options_of(WITH(NVME, ", " SIFR(ON_DISK)));
     assert_string_equal(o.nvme_path, "/nvme");
-    assert_true(o.activations);
-    assert_true(o.optimizer);
+    assert_int_equal(o.activations, SIFR_TIER_NVME);
+    assert_int_equal(o.optimizer.device, SIFR_TIER_NVME);
     o = options_of(
         WITH_PARAM(NVME, "}, " SIFR(ON_DISK ", \"nvme_path\": \"/nvme\"") ", \"aio\": {"));
     assert_string_equal(o.nvme_path, "/nvme");
-    assert_true(o.activations);
-    assert_true(o.parameters);
-    assert_false(options_of(WITH(NVME, "")).activations);
+    assert_int_equal(o.activations, SIFR_TIER_NVME);
+    assert_int_equal(o.param.device, SIFR_TIER_NVME);
+    assert_int_not_equal(options_of(WITH(NVME, "")).activations, SIFR_TIER_NVME);
     static const char cpu[] = "{" SIFR("\"offload_activations\": \"cpu\"") "}";
     assert_null(options_of(cpu).nvme_path);
-    assert_true(!options_of(cpu).activations);
-    assert_true(options_of(cpu).host.activations);
+    assert_int_not_equal(options_of(cpu).activations, SIFR_TIER_NVME);
+    assert_int_equal(options_of(cpu).activations, SIFR_TIER_CPU);
     o = options_of("{\"activation_checkpointing\": {\"cpu_checkpointing\": true},"
                    " \"sifr\": {\"offload_gradients\": \"cpu\"}}");
-    assert_true(o.host.activations);
-    assert_true(o.host.gradients);
-    assert_true(!o.host.optimizer);
-    assert_true(!o.host.parameters);
+    assert_int_equal(o.activations, SIFR_TIER_CPU);
+    assert_int_equal(o.gradients, SIFR_TIER_CPU);
+    assert_int_equal(o.optimizer.device, SIFR_TIER_NONE);
+    assert_int_equal(o.param.device, SIFR_TIER_NONE);
     config_said("{" SIFR("\"offload_gradients\": \"cpu\"") "}", "sifr.offload_gradients",
                 "no effect on CPU ranks: the gradients are in the host's memory");
     config_said(cpu, ACTIVATIONS,

@@ -8,8 +8,8 @@ static void comments_and_commas(void **state) {
                                       "  \"optimizer\": {\"params\": {\"betas\": [0.8, 0.9,],},},\n"
                                       "  \"sifr\": {\"model\": \"a\\\"//b#c/*d*/,}\"},\n}\n# end");
     config_case_accepted(c);
-    assert_float_equal(c->config.gradient_clipping, 0.5, 0);
-    assert_float_equal(c->config.optimizer.beta1, 0.8, 0);
+    assert_float_equal(c->config.step.gradient_clipping, 0.5, 0);
+    assert_float_equal(c->config.step.optimizer.beta1, 0.8, 0);
     assert_string_equal(c->config.model, "a\"//b#c/*d*/,}");
     config_case_free(c);
     config_case *mark = config_case_text("\xef\xbb\xbf{}");
@@ -168,10 +168,10 @@ static void spellings_that_pass(void **state) {
         " \"gradient_clipping\": \"auto\", \"sifr\": {\"data\": \"one.txt\", \"seed\": 1e3}}");
     config_case_accepted(c);
     assert_int_equal(c->config.steps_per_print, 10);
-    assert_int_equal(c->config.seed, 1000);
+    assert_int_equal(c->config.step.seed, 1000);
     assert_int_equal(c->config.data_count, 1);
     assert_string_equal(c->config.data[0], "one.txt");
-    assert_float_equal(c->config.gradient_clipping, 1.0, 0);
+    assert_float_equal(c->config.step.gradient_clipping, 1.0, 0);
     config_case_free(c);
 }
 
@@ -211,11 +211,11 @@ static void flags_win(void **state) {
     assert_int_equal(c->config.max_steps, 2000);
     assert_int_equal(c->config.data_count, 3);
     assert_string_equal(c->config.data[2], "c");
-    assert_int_equal(c->config.seed, 3);
+    assert_int_equal(c->config.step.seed, 3);
     assert_true(c->config.resume);
     assert_true(c->config.bf16);
-    assert_int_equal(c->config.step_order, CONFIG_STEP_UNIT);
-    assert_float_equal(c->config.optimizer.eps, 1e-6, 0);
+    assert_int_equal(c->config.step.step_order, SIFR_STEP_UNIT);
+    assert_float_equal(c->config.step.optimizer.eps, 1e-6, 0);
     assert_string_equal(c->config.model, "auto");
     config_case_free(c);
     config_case_refused(config_case_flags(NULL, 1, "max-step", "5", NULL),
@@ -228,7 +228,7 @@ static void flags_win(void **state) {
                         "--seq-length must be a whole number > 0 or \"auto\", not 0");
     config_case_refused(
         config_case_flags(NULL, 1, "step-order", "both", NULL),
-        "--step-order must be one of auto, batch, unit, not \"both\"; its default is "
+        "--step-order must be one of batch, unit, auto, not \"both\"; its default is "
         "\"auto\"");
     config_case_refused(config_case_flags(NULL, 1, "output", "\xff", NULL),
                         "--output: the value is not valid UTF-8; rename it");
@@ -259,7 +259,7 @@ static void keys_with_an_underscore_are_ignored(void **state) {
         "{\"_comment\": {\"stage\": 9}, \"zero_optimization\": {\"stage\": 0, \"_why\": 1},"
         " \"_a b\": null, \"gradient_clipping\": 2}");
     config_case_accepted(c);
-    assert_true(c->config.gradient_clipping == 2);
+    assert_true(c->config.step.gradient_clipping == 2);
     assert_string_equal(config_ignored(&c->config, 0), "_comment");
     assert_string_equal(config_ignored(&c->config, 1), "zero_optimization._why");
     assert_string_equal(config_ignored(&c->config, 2), "\"_a b\"");

@@ -3,14 +3,14 @@
 
 #include <unistd.h>
 
-#include "train/settings.h"
+#include "train/run_settings.h"
 
 static void batch(const char *text, int64_t ranks, int64_t global, int64_t micro, int64_t steps) {
     config_case *c = config_case_flags(text, ranks, NULL);
     config_case_accepted(c);
     assert_int_equal(c->config.train_batch_size, global);
-    assert_int_equal(c->config.micro_batch_size, micro);
-    assert_int_equal(c->config.gradient_accumulation_steps, steps);
+    assert_int_equal(c->config.step.micro_batch_size, micro);
+    assert_int_equal(c->config.step.gradient_accumulation_steps, steps);
     assert_int_equal(c->config.world_size, ranks);
     config_case_free(c);
 }
@@ -88,8 +88,8 @@ static void flags_over_batches(void **state) {
                                        "gradient-accumulation-steps", "3", NULL);
     config_case_accepted(c);
     assert_int_equal(c->config.train_batch_size, 6);
-    assert_int_equal(c->config.micro_batch_size, 2);
-    assert_int_equal(c->config.gradient_accumulation_steps, 3);
+    assert_int_equal(c->config.step.micro_batch_size, 2);
+    assert_int_equal(c->config.step.gradient_accumulation_steps, 3);
     assert_non_null(strstr(c->lines, "train_batch_size = 6 (2 × 3 × 1 rank, as the flags say; the "
                                      "config's is dropped)"));
     config_case_free(c);
@@ -100,9 +100,9 @@ static void again_for_other_ranks(void **state) {
     config_case *c =
         config_case_text("{\"train_batch_size\": 32, \"gradient_accumulation_steps\": 2}");
     config_case_accepted(c);
-    assert_int_equal(c->config.micro_batch_size, 16);
+    assert_int_equal(c->config.step.micro_batch_size, 16);
     assert_int_equal(config_resolve(&c->config, 4, &c->error), SIFR_OK);
-    assert_int_equal(c->config.micro_batch_size, 4);
+    assert_int_equal(c->config.step.micro_batch_size, 4);
     config_case_free(c);
 }
 
@@ -124,24 +124,24 @@ static void trainer_defaults(void **state) {
     config_case *c = config_case_text(all_auto);
     config_case_accepted(c);
     const sifr_config *t = &c->config;
-    assert_false(t->bf16 || t->fp16.enabled);
-    assert_int_equal(t->optimizer.kind, CONFIG_ADAMW);
-    assert_true(t->optimizer.decoupled);
-    assert_true(t->optimizer.bias_correction);
-    assert_true(t->optimizer.lr == 5e-5);
-    assert_true(t->optimizer.eps == 1e-8);
-    assert_true(t->optimizer.beta1 == 0.9);
-    assert_true(t->optimizer.beta2 == 0.999);
-    assert_true(t->optimizer.weight_decay == 0);
-    assert_true(t->gradient_clipping == 1.0);
+    assert_false(t->bf16 || t->fp16);
+    assert_int_equal(t->optimizer, CONFIG_ADAMW);
+    assert_true(t->step.optimizer.decoupled);
+    assert_true(t->step.optimizer.bias_correction);
+    assert_true(t->lr == 5e-5);
+    assert_true(t->step.optimizer.eps == 1e-8);
+    assert_true(t->step.optimizer.beta1 == 0.9);
+    assert_true(t->step.optimizer.beta2 == 0.999);
+    assert_true(t->step.optimizer.weight_decay == 0);
+    assert_true(t->step.gradient_clipping == 1.0);
     assert_true(t->num_train_epochs == 3.0);
     assert_int_equal(t->max_steps, 0);
-    assert_int_equal(t->seed, 42);
+    assert_int_equal(t->step.seed, 42);
     assert_int_equal(t->schedule.kind, CONFIG_LR_WARMUP_DECAY);
     assert_true(t->schedule.warmup_max_lr == 5e-5);
     assert_true(t->schedule.warmup_min_lr == 0);
     assert_int_equal(t->schedule.total_num_steps, 0);
-    assert_int_equal(t->grad_accum_dtype, CONFIG_FP32);
+    assert_int_equal(t->step.grad_accum_dtype, SIFR_FP32);
     assert_int_equal(config_set_total_steps(&c->config, 70, &c->error), SIFR_OK);
     assert_int_equal(t->schedule.total_num_steps, 70);
     assert_int_equal(config_set_total_steps(&c->config, 80, &c->error), SIFR_OK);
@@ -170,7 +170,7 @@ static void flags_fill_auto(void **state) {
                                        "gradient-accumulation-steps", "2", "bf16", NULL, NULL);
     config_case_accepted(c);
     const sifr_config *t = &c->config;
-    assert_true(t->optimizer.lr == 3e-4);
+    assert_true(t->lr == 3e-4);
     assert_true(t->schedule.warmup_max_lr == 3e-4);
     assert_true(t->schedule.base_lr == 3e-4);
     assert_true(t->bf16);
@@ -185,18 +185,18 @@ static void learning_rates(void **state) {
     (void)state;
     config_case *c = config_case_text("{\"optimizer\": {\"type\": \"Adam\"}}");
     config_case_accepted(c);
-    assert_true(c->config.optimizer.lr == 1e-3); /* DeepSpeed's own default */
+    assert_true(c->config.lr == 1e-3); /* DeepSpeed's own default */
     config_case_free(c);
     c = config_case_text("{}");
     config_case_accepted(c);
-    assert_true(c->config.optimizer.lr == 5e-5);
+    assert_true(c->config.lr == 5e-5);
     assert_int_equal(c->config.schedule.kind, CONFIG_LR_CONSTANT);
     assert_true(config_lr_at(&c->config.schedule, 7) == 5e-5);
     config_case_free(c);
     c = config_case_flags("{\"optimizer\": {\"params\": {\"lr\": 1e-4}}}", 1, "learning-rate",
                           "2e-4", NULL);
     config_case_accepted(c);
-    assert_true(c->config.optimizer.lr == 2e-4);
+    assert_true(c->config.lr == 2e-4);
     config_case_free(c);
     config_refused(
         "{\"optimizer\": {\"params\": {\"lr\": 1e-4}}, \"sifr\": {\"learning_rate\": 2e-4}}",
@@ -231,8 +231,8 @@ static void adam_modes(void **state) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         config_case *c = config_case_text(cases[i].text);
         config_case_accepted(c);
-        assert_int_equal(c->config.optimizer.kind, cases[i].kind);
-        assert_int_equal(c->config.optimizer.decoupled, cases[i].decoupled);
+        assert_int_equal(c->config.optimizer, cases[i].kind);
+        assert_int_equal(c->config.step.optimizer.decoupled, cases[i].decoupled);
         config_case_free(c);
     }
     config_said(cases[2].text, "optimizer.params.adam_w_mode", "no effect, the type is AdamW");
@@ -361,26 +361,26 @@ static void fp16(void **state) {
         " \"min_loss_scale\": 0.5}, \"data_types\": {\"param_dtype\": \"fp16\"}}";
     config_case *c = config_case_text(own);
     config_case_accepted(c);
-    sifr_engine_options options = train_engine_options(&c->config, 16);
+    sifr_settings options = train_step_settings(&c->config, 16);
     assert_int_equal(options.precision, SIFR_FP16);
-    assert_true(options.loss_scaling.fixed == 0);
-    assert_true(options.loss_scaling.initial == 4096);
-    assert_true(options.loss_scaling.least == 0.5);
-    assert_true(options.loss_scaling.window == 500);
-    assert_true(options.loss_scaling.hysteresis == 3);
-    assert_true(options.loss_scaling.consecutive_hysteresis);
+    assert_true(options.fp16.loss_scale == 0);
+    assert_true(options.fp16.initial_scale_power == 12);
+    assert_true(options.fp16.min_loss_scale == 0.5);
+    assert_true(options.fp16.loss_scale_window == 500);
+    assert_true(options.fp16.hysteresis == 3);
+    assert_true(options.fp16.consecutive_hysteresis);
     config_case_free(c);
     /* "auto", as Hugging Face's docs have it, and the Trainer's flag */
     c = config_case_flags(all_auto, 1, "fp16", NULL, NULL);
     config_case_accepted(c);
-    options = train_engine_options(&c->config, 16);
-    sifr_loss_scaling wanted = sifr_engine_defaults().loss_scaling;
+    options = train_step_settings(&c->config, 16);
+    sifr_fp16 wanted = sifr_settings_defaults().fp16;
     assert_int_equal(options.precision, SIFR_FP16);
-    assert_true(options.loss_scaling.initial == wanted.initial);
-    assert_true(options.loss_scaling.least == wanted.least);
-    assert_true(options.loss_scaling.window == wanted.window);
-    assert_true(options.loss_scaling.hysteresis == wanted.hysteresis);
-    assert_false(options.loss_scaling.consecutive_hysteresis);
+    assert_true(options.fp16.initial_scale_power == wanted.initial_scale_power);
+    assert_true(options.fp16.min_loss_scale == wanted.min_loss_scale);
+    assert_true(options.fp16.loss_scale_window == wanted.loss_scale_window);
+    assert_true(options.fp16.hysteresis == wanted.hysteresis);
+    assert_false(options.fp16.consecutive_hysteresis);
     assert_non_null(strstr(c->lines, "fp16.enabled = true (--fp16): Trains in fp16."));
     assert_non_null(strstr(c->lines, "fp16.hysteresis = 2 (default): "));
     assert_non_null(strstr(c->lines, "bf16.enabled = false (auto: default)"));
@@ -417,8 +417,8 @@ static void stages(void **state) {
         for (int64_t ranks = 1; ranks <= 4; ranks += 3) {
             config_case *c = config_case_flags(text, ranks, NULL);
             config_case_accepted(c);
-            assert_int_equal(c->config.zero_stage, stage);
-            assert_int_equal(train_engine_options(&c->config, 16).zero_stage, stage);
+            assert_int_equal(c->config.step.zero.stage, stage);
+            assert_int_equal(train_step_settings(&c->config, 16).zero.stage, stage);
             bool said = strstr(c->lines, "(no effect with one rank: nothing is cut)") != NULL;
             assert_int_equal(said, stage > 0 && ranks == 1);
             config_case_free(c);
@@ -468,18 +468,20 @@ static void dry_run_names_what_is_refused(void **state) {
 /* Every field, bit by bit, but the pointers. */
 static void same_fields(const sifr_config *a, const sifr_config *b) {
     assert_int_equal(a->train_batch_size, b->train_batch_size);
-    assert_int_equal(a->micro_batch_size, b->micro_batch_size);
-    assert_int_equal(a->gradient_accumulation_steps, b->gradient_accumulation_steps);
+    assert_int_equal(a->step.micro_batch_size, b->step.micro_batch_size);
+    assert_int_equal(a->step.gradient_accumulation_steps, b->step.gradient_accumulation_steps);
     assert_int_equal(a->steps_per_print, b->steps_per_print);
-    assert_true(a->gradient_clipping == b->gradient_clipping);
+    assert_true(a->step.gradient_clipping == b->step.gradient_clipping);
     assert_true(a->bf16 == b->bf16);
-    assert_memory_equal(&a->optimizer, &b->optimizer, sizeof a->optimizer);
+    assert_int_equal(a->optimizer, b->optimizer);
+    assert_true(a->lr == b->lr);
+    assert_memory_equal(&a->step.optimizer, &b->step.optimizer, sizeof a->step.optimizer);
     assert_memory_equal(&a->schedule, &b->schedule, sizeof a->schedule);
     assert_int_equal(a->max_steps, b->max_steps);
     assert_true(a->num_train_epochs == b->num_train_epochs);
-    assert_int_equal(a->seed, b->seed);
-    assert_int_equal(a->step_order, b->step_order);
-    assert_int_equal(a->recompute, b->recompute);
+    assert_int_equal(a->step.seed, b->step.seed);
+    assert_int_equal(a->step.step_order, b->step.step_order);
+    assert_int_equal(a->step.recompute, b->step.recompute);
     assert_int_equal(a->data_count, b->data_count);
     for (size_t i = 0; i < a->data_count; i++) assert_string_equal(a->data[i], b->data[i]);
     assert_string_equal(a->output, b->output);
@@ -531,15 +533,15 @@ static void instruction_set(void **state) {
     (void)state;
     config_case *c = config_case_text("{\"sifr\": {\"isa\": \"avx2\"}}");
     config_case_accepted(c);
-    assert_string_equal(train_engine_options(&c->config, 16).isa, "avx2");
+    assert_string_equal(train_step_settings(&c->config, 16).isa, "avx2");
     config_case_free(c);
     c = config_case_flags("{\"sifr\": {\"isa\": \"avx2\"}}", 1, "isa", "plain", NULL);
     config_case_accepted(c);
-    assert_string_equal(train_engine_options(&c->config, 16).isa, "plain");
+    assert_string_equal(train_step_settings(&c->config, 16).isa, "plain");
     config_case_free(c);
     c = config_case_text("{}");
     config_case_accepted(c);
-    assert_null(train_engine_options(&c->config, 16).isa);
+    assert_null(train_step_settings(&c->config, 16).isa);
     config_case_free(c);
 }
 

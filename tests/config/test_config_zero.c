@@ -1,12 +1,12 @@
 /* The keys of zero_optimization: their defaults, what of them reaches the engine, and what is said
  * of those that change nothing. */
 #include "config/config_case.h"
-#include "train/settings.h"
+#include "train/run_settings.h"
 
-static sifr_zero_options zero_of(const char *text) {
+static sifr_zero zero_of(const char *text) {
     config_case *c = config_case_flags(text, 4, NULL);
     config_case_accepted(c);
-    sifr_zero_options zero = train_engine_options(&c->config, 16).zero;
+    sifr_zero zero = train_step_settings(&c->config, 16).zero;
     config_case_free(c);
     return zero;
 }
@@ -19,7 +19,7 @@ static void defaults(void **state) {
                  "{\"zero_optimization\": {\"stage\": %d, \"reduce_bucket_size\": \"auto\","
                  " \"stage3_prefetch_bucket_size\": \"auto\", \"overlap_comm\": \"auto\"}}",
                  stage);
-        sifr_zero_options zero = zero_of(text);
+        sifr_zero zero = zero_of(text);
         assert_int_equal(zero.overlap_comm, stage == 3);
         assert_int_equal(zero.reduce_bucket_size, 500000000);
         assert_int_equal(zero.allgather_bucket_size, 500000000);
@@ -42,11 +42,11 @@ static void travel(void **state) {
         snprintf(text, sizeof text, "{\"communication_data_type\": \"%s\"}", names[i]);
         config_case *c = config_case_flags(text, 4, NULL);
         config_case_accepted(c);
-        assert_int_equal(train_engine_options(&c->config, 16).communication_data_type, i);
+        assert_int_equal(train_step_settings(&c->config, 16).communication_data_type, i);
         config_case_free(c);
     }
     config_case *c = config_case_text("{}");
-    assert_int_equal(train_engine_options(&c->config, 16).communication_data_type, SIFR_FP32);
+    assert_int_equal(train_step_settings(&c->config, 16).communication_data_type, SIFR_FP32);
     config_case_free(c);
 }
 
@@ -63,12 +63,12 @@ static void state_types(void **state) {
                  switches[enabled], switches[masters], switches[moments]);
         config_case *c = config_case_text(text);
         config_case_accepted(c);
-        sifr_engine_options options = train_engine_options(&c->config, 16);
-        assert_int_equal(options.masters, enabled && masters ? SIFR_BF16 : SIFR_FP32);
+        sifr_settings options = train_step_settings(&c->config, 16);
+        assert_int_equal(options.bf16_master_weights, enabled && masters);
         assert_int_equal(options.grad_accum_dtype, enabled && masters ? SIFR_BF16 : SIFR_FP32);
         assert_int_equal(options.communication_data_type,
                          enabled && masters ? SIFR_BF16 : SIFR_FP32);
-        assert_int_equal(options.moments, enabled && moments ? SIFR_BF16 : SIFR_FP32);
+        assert_int_equal(options.bf16_optimizer_states, enabled && moments);
         if (!enabled && masters)
             assert_non_null(strstr(c->lines, "bf16.bf16_master_weights_and_grads = true: no "
                                              "effect, since bf16.enabled is false"));
@@ -87,7 +87,7 @@ static const char *const stage_3 =
 
 static void given(void **state) {
     (void)state;
-    sifr_zero_options zero = zero_of(stage_3);
+    sifr_zero zero = zero_of(stage_3);
     assert_true(zero.overlap_comm);
     assert_int_equal(zero.max_live_parameters, 2000000000);
     assert_int_equal(zero.max_reuse_distance, 3000000000);
@@ -122,10 +122,10 @@ static void below_stage_3(void **state) {
     assert_null(json_object_get(zero, "stage3_max_live_parameters"));
     assert_int_equal(json_integer_value(json_object_get(zero, "stage3_max_reuse_distance")), 5);
     char *again = json_dumps(effective, 0);
-    sifr_zero_options was = zero_of(text), is = zero_of(again);
+    sifr_zero was = zero_of(text), is = zero_of(again);
     assert_int_equal(was.overlap_comm, is.overlap_comm);
     assert_memory_equal(&was.reduce_bucket_size, &is.reduce_bucket_size,
-                        sizeof was - offsetof(sifr_zero_options, reduce_bucket_size));
+                        sizeof was - offsetof(sifr_zero, reduce_bucket_size));
     free(again);
     json_decref(effective);
     config_case_free(c);
@@ -158,11 +158,11 @@ static void field_names_without_stage3(void **state) {
         " \"use_all_reduce_for_fetch_params\": false, \"allgather_sequential\": true,"
         " \"partition_stream_chunk_size\": 17}}");
     config_case_accepted(c);
-    assert_int_equal(c->config.zero.prefetch_bucket_size, 11);
-    assert_int_equal(c->config.zero.param_persistence_threshold, 12);
-    assert_int_equal(c->config.zero.model_persistence_threshold, 13);
-    assert_int_equal(c->config.zero.max_live_parameters, 14);
-    assert_int_equal(c->config.zero.max_reuse_distance, 15);
+    assert_int_equal(c->config.step.zero.prefetch_bucket_size, 11);
+    assert_int_equal(c->config.step.zero.param_persistence_threshold, 12);
+    assert_int_equal(c->config.step.zero.model_persistence_threshold, 13);
+    assert_int_equal(c->config.step.zero.max_live_parameters, 14);
+    assert_int_equal(c->config.step.zero.max_reuse_distance, 15);
     config_case_free(c);
     config_refused("{\"zero_optimization\": {\"max_live_parameters\": -1}}",
                    "ds.json: zero_optimization.stage3_max_live_parameters must be a whole number "
@@ -178,7 +178,7 @@ static void reduce_bucket_of_nothing(void **state) {
     (void)state;
     config_case *c = config_case_text("{\"zero_optimization\": {\"reduce_bucket_size\": 0}}");
     config_case_accepted(c);
-    assert_int_equal(c->config.zero.reduce_bucket_size, 0);
+    assert_int_equal(c->config.step.zero.reduce_bucket_size, 0);
     config_case_free(c);
 }
 

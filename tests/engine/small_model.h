@@ -51,8 +51,7 @@ static inline sifr_model *small_model(small_kind kind) {
     return model;
 }
 
-static inline sifr_engine *small_engine(const sifr_model *model,
-                                        const sifr_engine_options *options) {
+static inline sifr_engine *small_engine(const sifr_model *model, const sifr_settings *options) {
     sifr_engine *engine = NULL;
     sifr_error error = {0};
     if (sifr_engine_create(model, options, &engine, &error) != SIFR_OK ||

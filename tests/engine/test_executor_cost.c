@@ -25,7 +25,7 @@ static sifr_status count_kernel(void *user, size_t instruction, const device_cal
 static void an_instruction(void **state) {
     (void)state;
     sifr_model *model = small_model(SMALL_TIED);
-    sifr_engine_options options = sifr_engine_defaults();
+    sifr_settings options = sifr_settings_defaults();
     options.threads = 1;
     options.seq_length = LENGTH;
     options.gradient_accumulation_steps = 8;

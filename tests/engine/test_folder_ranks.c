@@ -57,11 +57,11 @@ static void *run_rank(void *argument) {
     formats_model_config config = config_of();
     sifr_model *model = NULL;
     sifr_engine *engine = NULL;
-    sifr_engine_options options = sifr_engine_defaults();
+    sifr_settings options = sifr_settings_defaults();
     options.threads = 1;
     options.seq_length = LENGTH;
     options.precision = run->precision;
-    options.zero_stage = run->stage;
+    options.zero.stage = run->stage;
     run->status = model_from_config(&config, &model, &run->error);
     if (run->status == SIFR_OK)
         run->status = engine_create(model, &options, comm_threads_group(run->world, run->rank),

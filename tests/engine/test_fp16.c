@@ -8,8 +8,8 @@
 
 enum { SEQUENCES = 4, LENGTH = 32, TOKENS = SEQUENCES * LENGTH, STEPS = 40 };
 
-static sifr_engine_options defaults(sifr_precision precision) {
-    sifr_engine_options options = sifr_engine_defaults();
+static sifr_settings defaults(sifr_precision precision) {
+    sifr_settings options = sifr_settings_defaults();
     options.precision = precision;
     options.threads = 2;
     options.micro_batch_size = SEQUENCES;
@@ -39,7 +39,7 @@ static void converges(void **state) {
     (void)state;
     for (int kind = 0; kind < SMALL_KINDS; kind++) {
         sifr_model *model = small_model((small_kind)kind);
-        sifr_engine_options wide = defaults(SIFR_FP32), narrow = defaults(SIFR_FP16);
+        sifr_settings wide = defaults(SIFR_FP32), narrow = defaults(SIFR_FP16);
         sifr_engine *a = small_engine(model, &wide), *b = small_engine(model, &narrow);
         sifr_step_result first = {0}, x = {0}, y;
         for (int s = 0; s < STEPS; s++) {
@@ -64,8 +64,8 @@ static void converges(void **state) {
 
 /* What share of the weights gets no gradient at all, since fp16 holds nothing below 2^-25. */
 static double zero_share(const sifr_model *model, double fixed) {
-    sifr_engine_options options = defaults(SIFR_FP16);
-    options.loss_scaling.fixed = fixed;
+    sifr_settings options = defaults(SIFR_FP16);
+    options.fp16.loss_scale = fixed;
     sifr_engine *engine = small_engine(model, &options);
     sifr_step_result result = step(engine, 0);
     assert_true(result.updated);
@@ -110,8 +110,8 @@ static void fixed_scale(void **state) {
     double losses[4], norms[4], sizes[4];
     for (int i = 0; i < 4; i++) {
         static const double scales[] = {0x1p17, 0x1p18, 0x1p12, 10000};
-        sifr_engine_options options = defaults(SIFR_FP16);
-        options.loss_scaling.fixed = scales[i];
+        sifr_settings options = defaults(SIFR_FP16);
+        options.fp16.loss_scale = scales[i];
         sifr_engine *engine = small_engine(model, &options);
         for (int s = 0; s < 4; s++) {
             sifr_step_result result = step(engine, s);
@@ -138,9 +138,9 @@ static void fixed_scale(void **state) {
 static void searches_a_scale(void **state) {
     (void)state;
     sifr_model *model = small_model(SMALL_TIED);
-    sifr_engine_options options = defaults(SIFR_FP16);
-    options.loss_scaling.initial = 0x1p30;
-    options.loss_scaling.window = 4;
+    sifr_settings options = defaults(SIFR_FP16);
+    options.fp16.initial_scale_power = 30;
+    options.fp16.loss_scale_window = 4;
     sifr_engine *engine = small_engine(model, &options);
     size_t count = (size_t)(model->weights[0].rows * model->weights[0].columns);
     float *before = malloc(count * sizeof *before);
@@ -184,10 +184,10 @@ static void least_scale_ends_the_run(void **state) {
     sifr_step_result result;
     sifr_error error = {0};
     sifr_model *model = small_model(SMALL_LLAMA);
-    sifr_engine_options options = defaults(SIFR_FP16);
-    options.loss_scaling.initial = 0x1p62;
-    options.loss_scaling.least = 0x1p60;
-    options.loss_scaling.hysteresis = 1;
+    sifr_settings options = defaults(SIFR_FP16);
+    options.fp16.initial_scale_power = 62;
+    options.fp16.min_loss_scale = 0x1p60;
+    options.fp16.hysteresis = 1;
     sifr_engine *engine = small_engine(model, &options);
     assert_false(step(engine, 0).updated);
     assert_false(step(engine, 1).updated);
@@ -207,7 +207,7 @@ static void no_labels(void **state) {
     sifr_step_result result;
     sifr_error error = {0};
     sifr_model *model = small_model(SMALL_LLAMA);
-    sifr_engine_options options = defaults(SIFR_FP16);
+    sifr_settings options = defaults(SIFR_FP16);
     sifr_engine *engine = small_engine(model, &options);
     small_batch(0, TOKENS, tokens, labels);
     for (int i = 0; i < TOKENS; i++) labels[i] = -100;

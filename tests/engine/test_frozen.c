@@ -101,7 +101,7 @@ static void same_bits(void **state) {
         zero_outcome want = zero_run(v);
         check_weights(&v, &want, NULL);
         for (int n = 0; n < 8; n++) {
-            sifr_zero_options keys = sifr_engine_defaults().zero;
+            sifr_zero keys = sifr_settings_defaults().zero;
             keys.max_reuse_distance = n * 4000;
             keys.param_persistence_threshold = n % 2 ? 8192 : 0;
             v.keys = &keys;
@@ -136,12 +136,12 @@ static void costs_nothing(void **state) {
     plan_schedule *s;
     sifr_error error = {0};
     plan_settings settings = {.mode = PLAN_TRAIN,
-                              .dtype = DEVICE_FP32,
-                              .micro_batch_size = 1,
-                              .seq_length = ZERO_LENGTH,
-                              .gradient_accumulation_steps = 2,
+                              .step.precision = SIFR_FP32,
+                              .step.micro_batch_size = 1,
+                              .step.seq_length = ZERO_LENGTH,
+                              .step.gradient_accumulation_steps = 2,
                               .world_size = 1,
-                              .recompute = true};
+                              .step.recompute = SIFR_RECOMPUTE_UNIT};
     assert_int_equal(device_open_cpu(1, NULL, &dev, &error), SIFR_OK);
     assert_int_equal(plan_lower(model, dev, &settings, &s, &error), SIFR_OK);
     int forward[4] = {0}, backward[4] = {0};
@@ -185,7 +185,7 @@ static void refusals(void **state) {
     assert_string_equal(error.message, "freeze: no weight's name matches \"model.layer.*\"; names "
                                        "are such as model.norm.weight");
     assert_int_equal(sifr_model_freeze(model, "*", &error), SIFR_OK);
-    sifr_engine_options options = sifr_engine_defaults();
+    sifr_settings options = sifr_settings_defaults();
     options.seq_length = ZERO_LENGTH;
     assert_int_equal(sifr_engine_create(model, &options, &engine, &error), SIFR_USAGE);
     assert_string_equal(error.message, "freeze: every weight is frozen, nothing is left to train");

@@ -100,20 +100,20 @@ static void close_expected(expected *e) {
     json_decref(e->json);
 }
 
-static sifr_engine_options options_of(const variant *v) {
-    sifr_engine_options options = sifr_engine_defaults();
+static sifr_settings options_of(const variant *v) {
+    sifr_settings options = sifr_settings_defaults();
     const json_t *json = v->want->json, *optimizer = json_object_get(json, "optimizer");
     options.precision = v->precision;
     options.threads = 1;
     options.micro_batch_size = 1;
     options.seq_length = v->want->length;
     options.gradient_accumulation_steps = MICRO_BATCHES / v->ranks;
-    options.unit_order = v->unit_order;
-    options.zero_stage = v->stage;
-    options.beta1 = item(optimizer, "betas", 0);
-    options.beta2 = item(optimizer, "betas", 1);
-    options.eps = number(optimizer, "eps");
-    options.weight_decay = number(optimizer, "weight_decay");
+    options.step_order = v->unit_order ? SIFR_STEP_UNIT : SIFR_STEP_BATCH;
+    options.zero.stage = v->stage;
+    options.optimizer.beta1 = item(optimizer, "betas", 0);
+    options.optimizer.beta2 = item(optimizer, "betas", 1);
+    options.optimizer.eps = number(optimizer, "eps");
+    options.optimizer.weight_decay = number(optimizer, "weight_decay");
     options.gradient_clipping = number(json, "gradient_clipping");
     return options;
 }
@@ -206,7 +206,7 @@ static void *run_rank(void *argument) {
     sifr_error error = {0};
     float *before = NULL, *after = NULL;
     errors found = {0};
-    sifr_engine_options options = options_of(v);
+    sifr_settings options = options_of(v);
     sifr_status status;
     BASE_TRY_GOTO(status, engine_folder_open(v->want->folder, &folder, &error), done);
     size_t count = (size_t)sifr_model_parameters(folder.model);

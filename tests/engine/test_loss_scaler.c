@@ -22,17 +22,17 @@ static double number(const json_t *object, const char *key) {
 
 /* Steps compared. */
 static size_t compare_case(size_t index, const json_t *golden) {
-    sifr_loss_scaling options = {.initial = number(golden, "initial"),
-                                 .least = number(golden, "least"),
-                                 .window = (int64_t)number(golden, "window"),
-                                 .hysteresis = (int64_t)number(golden, "hysteresis"),
-                                 .consecutive_hysteresis =
-                                     json_is_true(json_object_get(golden, "consecutive"))};
+    sifr_fp16 options = {.min_loss_scale = number(golden, "least"),
+                         .loss_scale_window = (int64_t)number(golden, "window"),
+                         .hysteresis = (int64_t)number(golden, "hysteresis"),
+                         .consecutive_hysteresis =
+                             json_is_true(json_object_get(golden, "consecutive"))};
     const char *steps = json_string_value(json_object_get(golden, "steps"));
     const json_t *trace = json_object_get(golden, "trace");
     int64_t ends = (int64_t)number(golden, "ends"), step = 0;
     size_t at = 0;
     engine_loss_scaler scaler = engine_loss_scaler_begin(&options);
+    scaler.scale = number(golden, "initial"); /* DeepSpeed's may be no power of 2 */
     double scale = scaler.scale, hysteresis = (double)scaler.hysteresis;
     for (; steps[step]; step++) {
         bool goes_on = engine_loss_scaler_update(&scaler, &options, steps[step] == 'x');
@@ -74,7 +74,8 @@ static void each_case_of_deepspeed(void **state) {
 /* A fixed scale never changes and never ends a run. */
 static void fixed_scale(void **state) {
     (void)state;
-    sifr_loss_scaling options = {.fixed = 128, .window = 1, .hysteresis = 1, .least = 128};
+    sifr_fp16 options = {
+        .loss_scale = 128, .loss_scale_window = 1, .hysteresis = 1, .min_loss_scale = 128};
     engine_loss_scaler scaler = engine_loss_scaler_begin(&options);
     for (int i = 0; i < 100; i++) {
         assert_true(engine_loss_scaler_update(&scaler, &options, i % 3 != 0));
@@ -85,7 +86,8 @@ static void fixed_scale(void **state) {
 /* The state is all there is: going on from a copy is the same. */
 static void goes_on_from_a_copy(void **state) {
     (void)state;
-    sifr_loss_scaling options = {.initial = 64, .least = 1, .window = 3, .hysteresis = 2};
+    sifr_fp16 options = {
+        .initial_scale_power = 6, .min_loss_scale = 1, .loss_scale_window = 3, .hysteresis = 2};
     engine_loss_scaler whole = engine_loss_scaler_begin(&options);
     for (int i = 0; i < 50; i++) {
         engine_loss_scaler copy = {.scale = whole.scale,
@@ -104,17 +106,18 @@ static void goes_on_from_a_copy(void **state) {
 
 static void refuses(void **state) {
     (void)state;
-    sifr_loss_scaling right = {.initial = 64, .least = 1, .window = 3, .hysteresis = 2};
+    sifr_fp16 right = {
+        .initial_scale_power = 6, .min_loss_scale = 1, .loss_scale_window = 3, .hysteresis = 2};
     sifr_error error = {0};
     assert_int_equal(engine_loss_scaler_check(&right, &error), SIFR_OK);
     for (int i = 0; i < 7; i++) {
-        sifr_loss_scaling wrong = right;
-        if (i == 0) wrong.fixed = -1;
-        if (i == 1) wrong.fixed = INFINITY;
-        if (i == 2) wrong.initial = 0;
-        if (i == 3) wrong.initial = NAN;
-        if (i == 4) wrong.least = 0;
-        if (i == 5) wrong.window = 0;
+        sifr_fp16 wrong = right;
+        if (i == 0) wrong.loss_scale = -1;
+        if (i == 1) wrong.loss_scale = INFINITY;
+        if (i == 2) wrong.initial_scale_power = -1;
+        if (i == 3) wrong.initial_scale_power = 1024;
+        if (i == 4) wrong.min_loss_scale = 0;
+        if (i == 5) wrong.loss_scale_window = 0;
         if (i == 6) wrong.hysteresis = 0;
         assert_int_equal(engine_loss_scaler_check(&wrong, &error), SIFR_USAGE);
     }

@@ -27,15 +27,15 @@ typedef struct reference {
     bool fixed;                       /* betas stay the options' */
 } reference;
 
-static sifr_engine_options options_of(bool gradients) {
-    sifr_engine_options options = sifr_engine_defaults();
+static sifr_settings options_of(bool gradients) {
+    sifr_settings options = sifr_settings_defaults();
     options.threads = 2;
     options.micro_batch_size = SEQUENCES;
     options.seq_length = LENGTH;
-    options.weight_decay = gradients ? 0 : 0.05;
+    options.optimizer.weight_decay = gradients ? 0 : 0.05;
     options.gradient_clipping = 0;
-    options.bias_correction = !gradients;
-    if (gradients) options.beta1 = options.beta2 = 0;
+    options.optimizer.bias_correction = !gradients;
+    if (gradients) options.optimizer.beta1 = options.optimizer.beta2 = 0;
     return options;
 }
 
@@ -121,7 +121,7 @@ static void cycle_against_double(void **state) {
     (void)state;
     sifr_error error = {0};
     sifr_model *model = small_model(SMALL_LLAMA);
-    sifr_engine_options trained = options_of(false), oracle = options_of(true);
+    sifr_settings trained = options_of(false), oracle = options_of(true);
     sifr_engine *engine = small_engine(model, &trained), *gradients = small_engine(model, &oracle);
     reference moved = reference_new(engine, false), fixed = reference_new(engine, true);
     double lowest = 1, highest = 0, moments, other;
@@ -157,7 +157,7 @@ static void the_same_betas(void **state) {
     (void)state;
     sifr_error error = {0};
     sifr_model *model = small_model(SMALL_TIED);
-    sifr_engine_options options = options_of(false);
+    sifr_settings options = options_of(false);
     sifr_engine *plain = small_engine(model, &options), *told = small_engine(model, &options);
     static const double wrong[][2] = {{1, 0.9}, {-0.1, 0.9}, {0.9, 1}, {NAN, 0.9}, {0.9, NAN}};
     for (int t = 1; t <= 3; t++) {

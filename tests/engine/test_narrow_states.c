@@ -26,7 +26,7 @@ static void same_bits(void **state) {
     (void)state;
     zero_variant wide = {.ranks = 1, .type = "llama", .precision = SIFR_BF16, .global = GLOBAL};
     zero_outcome other = zero_run(wide);
-    sifr_zero_options whole = sifr_engine_defaults().zero; /* parameters that stay gathered */
+    sifr_zero whole = sifr_settings_defaults().zero; /* parameters that stay gathered */
     whole.param_persistence_threshold = INT64_MAX;
     for (int form = 0; form < FORMS; form++) {
         zero_variant v = variant_of(form, form == 1 ? "gpt2" : "llama");
@@ -58,14 +58,16 @@ static void on_disk(void **state) {
             zero_outcome want = zero_run(v);
             for (v.ranks = 1; v.ranks <= 4; v.ranks *= 2) {
                 for (v.stage = v.ranks == 1 ? 3 : 0; v.stage < 4; v.stage++, n++) {
-                    sifr_offload_options offload = sifr_engine_defaults().offload;
+                    sifr_offload offload = sifr_settings_defaults().offload;
                     offload.nvme_path = scratch;
                     offload.sub_group_size = groups[n % 5];
-                    offload.block_size = n % 3 ? 4096 : 1 << 20;
-                    offload.pipeline_write = n % 7;
-                    offload.parameters =
-                        v.stage == 3 && v.ranks != 2; /* master weights, too, or not */
-                    offload.gradients = n % 3 && (v.ranks == 1 || v.stage >= 2);
+                    offload.aio.block_size = n % 3 ? 4096 : 1 << 20;
+                    offload.optimizer.pipeline_write = n % 7;
+                    offload.optimizer.device = SIFR_TIER_NVME;
+                    if (v.stage == 3 && v.ranks != 2) /* master weights, too, or not */
+                        offload.param.device = SIFR_TIER_NVME;
+                    offload.gradients =
+                        n % 3 && (v.ranks == 1 || v.stage >= 2) ? SIFR_TIER_NVME : SIFR_TIER_NONE;
                     v.offload = &offload;
                     v.unit_order = n % 2;
                     zero_expect_same(&want, v);
@@ -90,15 +92,15 @@ static void bytes(void **state) {
         int64_t masters = forms[form][0] == SIFR_BF16 ? 0 : 4;
         int64_t moments = forms[form][1] == SIFR_BF16 ? 4 : 8;
         plan_settings settings = {.mode = PLAN_TRAIN,
-                                  .dtype = DEVICE_BF16,
-                                  .micro_batch_size = 1,
-                                  .seq_length = ZERO_LENGTH,
-                                  .gradient_accumulation_steps = 1,
+                                  .step.precision = SIFR_BF16,
+                                  .step.micro_batch_size = 1,
+                                  .step.seq_length = ZERO_LENGTH,
+                                  .step.gradient_accumulation_steps = 1,
                                   .rank = 1,
                                   .world_size = 4,
-                                  .stage = stage,
-                                  .master_type = masters ? DEVICE_FP32 : DEVICE_BF16,
-                                  .moment_type = moments == 4 ? DEVICE_BF16 : DEVICE_FP32};
+                                  .step.zero.stage = stage,
+                                  .step.bf16_master_weights = masters == 0,
+                                  .step.bf16_optimizer_states = moments == 4};
         plan_schedule *s;
         assert_int_equal(plan_lower(model, dev, &settings, &s, &error), SIFR_OK);
         int64_t elements = 0, cut = stage >= 1 ? 4 : 1;
@@ -118,8 +120,9 @@ static void bytes_on_disk(void **state) {
     int64_t wide = 0;
     for (int form = -1; form < FORMS; form++) {
         zero_variant v = variant_of(form < 0 ? 0 : form, "llama");
-        sifr_offload_options offload = sifr_engine_defaults().offload;
+        sifr_offload offload = sifr_settings_defaults().offload;
         offload.nvme_path = scratch;
+        offload.optimizer.device = SIFR_TIER_NVME;
         v.offload = &offload;
         v.ranks = 2;
         v.stage = 2;
@@ -137,21 +140,17 @@ static void bytes_on_disk(void **state) {
 
 static void refused(void **state) {
     (void)state;
-    static const sifr_precision wrong[][3] = {/* precision, masters, moments */
-                                              {SIFR_FP32, SIFR_BF16, SIFR_FP32},
-                                              {SIFR_FP16, SIFR_FP32, SIFR_BF16},
-                                              {SIFR_FP16, SIFR_FP16, SIFR_FP32},
-                                              {SIFR_BF16, SIFR_FP16, SIFR_FP32}};
+    static const sifr_precision wrong[] = {SIFR_FP32, SIFR_FP16, SIFR_FP32, SIFR_FP16};
     formats_model_config config = zero_config("llama");
     sifr_model *model;
     sifr_error error = {0};
     assert_int_equal(model_from_config(&config, &model, &error), SIFR_OK);
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        sifr_engine_options options = sifr_engine_defaults();
+        sifr_settings options = sifr_settings_defaults();
         sifr_engine *engine = NULL;
-        options.precision = wrong[i][0];
-        options.masters = wrong[i][1];
-        options.moments = wrong[i][2];
+        options.precision = wrong[i];
+        options.bf16_master_weights = i < 2;
+        options.bf16_optimizer_states = i >= 2;
         assert_int_equal(sifr_engine_create(model, &options, &engine, &error), SIFR_USAGE);
         assert_message(&error, "kept in fp32, or in bf16");
     }

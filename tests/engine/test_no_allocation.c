@@ -93,7 +93,7 @@ static void run_step(sifr_engine *engine, train_profile *profile, int step) {
     assert_true(result.updated);
 }
 
-static void count_steps(small_kind kind, const sifr_engine_options *options) {
+static void count_steps(small_kind kind, const sifr_settings *options) {
     sifr_model *model = small_model(kind);
     sifr_engine *engine = small_engine(model, options);
     sifr_error error = {0};
@@ -142,14 +142,14 @@ static void test_steps(void **state) {
     (void)state;
     for (int kind = 0; kind < SMALL_KINDS; kind++) {
         for (int variant = 0; variant < 12; variant++) {
-            sifr_engine_options options = sifr_engine_defaults();
+            sifr_settings options = sifr_settings_defaults();
             options.threads = 2;
             options.micro_batch_size = 2;
             options.seq_length = 40;
             options.gradient_accumulation_steps = 2;
             options.precision = (sifr_precision)(variant / 4);
-            options.unit_order = variant & 1;
-            options.recompute = variant & 2;
+            options.step_order = variant & 1 ? SIFR_STEP_UNIT : SIFR_STEP_BATCH;
+            options.recompute = variant & 2 ? SIFR_RECOMPUTE_UNIT : SIFR_RECOMPUTE_NONE;
             count_steps((small_kind)kind, &options);
             if (own || taken != given || largest >= most) {
                 fail_msg("%s, %s, %s order%s: in four steps sifr called the allocator %ld times, "
@@ -157,7 +157,7 @@ static void test_steps(void **state) {
                          "largest %zu bytes",
                          small_names[kind],
                          (const char *const[]){"fp32", "bf16", "fp16"}[options.precision],
-                         options.unit_order ? "unit" : "batch",
+                         options.step_order == SIFR_STEP_UNIT ? "unit" : "batch",
                          options.recompute ? ", recompute" : "", own, foreign, taken, given,
                          largest);
             }
@@ -177,7 +177,7 @@ static void test_counters(void **state) {
     assert_int_equal(own, 3);
     assert_int_equal(foreign, 1);
     sifr_model *model = small_model(SMALL_LLAMA);
-    sifr_engine_options options = sifr_engine_defaults();
+    sifr_settings options = sifr_settings_defaults();
     options.seq_length = 40;
     start_counting();
     sifr_engine *engine = small_engine(model, &options); /* creates products */

@@ -13,9 +13,10 @@
 
 enum { GLOBAL = 4 };
 
-static sifr_offload_options on_disk(void) {
-    sifr_offload_options offload = sifr_engine_defaults().offload;
+static sifr_offload on_disk(void) {
+    sifr_offload offload = sifr_settings_defaults().offload;
     offload.nvme_path = scratch;
+    offload.optimizer.device = SIFR_TIER_NVME;
     return offload;
 }
 
@@ -33,9 +34,9 @@ static void same_bits(void **state) {
         for (v.ranks = 1; v.ranks <= 4; v.ranks *= 2) {
             for (v.stage = v.ranks == 1 ? 3 : 0; v.stage < 4; v.stage++, n++) {
                 static const int64_t groups[] = {1, 5000, 0, 2048, 1000000};
-                sifr_offload_options offload = on_disk();
+                sifr_offload offload = on_disk();
                 offload.sub_group_size = groups[n % 5];
-                offload.kept_state = n % 4 == 3 ? 0.6 : 0;
+                offload.optimizer.ratio = n % 4 == 3 ? 0.4 : 1;
                 v.offload = &offload;
                 v.unit_order = n % 2;
                 v.recompute = n % 3 == 0;
@@ -56,19 +57,20 @@ static void settings(void **state) {
     for (int k = 0; k < 3 * 24; k++) {
         if (thinned_run((size_t)(k + k / 24))) continue;
         int n = k % 24;
-        sifr_offload_options offload = on_disk();
+        sifr_offload offload = on_disk();
         offload.sub_group_size = groups[n / 5 % 4];
-        offload.buffer_count = n % 8 ? 2 + n % 8 + n / 8 : 0;
-        if (offload.buffer_count && offload.buffer_count < 3) offload.buffer_count = 3;
-        offload.pipeline_read = n & 1;
-        offload.pipeline_write = n >> 1 & 1;
-        offload.pin_memory = n >> 2 & 1;
-        offload.pin_parameters = false;
-        offload.block_size = n % 3 ? 4096 : 1 << 20;
-        offload.queue_depth = 1 + n % 4 * 5;
-        offload.threads = 1 + n % 2;
-        offload.single_submit = n >> 3 & 1;
-        offload.overlap_events = n % 3;
+        offload.optimizer.buffer_count = n % 8 ? 2 + n % 8 + n / 8 : 0;
+        if (offload.optimizer.buffer_count && offload.optimizer.buffer_count < 3)
+            offload.optimizer.buffer_count = 3;
+        offload.optimizer.pipeline_read = n & 1;
+        offload.optimizer.pipeline_write = n >> 1 & 1;
+        offload.optimizer.pin_memory = n >> 2 & 1;
+        offload.param.pin_memory = false;
+        offload.aio.block_size = n % 3 ? 4096 : 1 << 20;
+        offload.aio.queue_depth = 1 + n % 4 * 5;
+        offload.aio.intra_op_parallelism = 1 + n % 2;
+        offload.aio.single_submit = n >> 3 & 1;
+        offload.aio.overlap_events = n % 3;
         v.ranks = 1 << k / 24;
         v.stage = v.ranks > 1 ? (n + k / 24) % 4 : 0;
         v.offload = &offload;
@@ -87,9 +89,8 @@ static void one_kind(void **state) {
                           .precision = n < 4 ? SIFR_BF16 : SIFR_FP16,
                           .global = GLOBAL};
         zero_outcome want = zero_run(v);
-        sifr_offload_options offload = on_disk();
-        offload.masters_stay = n % 2;
-        offload.moments_stay = !offload.masters_stay;
+        sifr_offload offload = on_disk();
+        offload.optimizer.state = n % 2 ? SIFR_STATE_MOMENTS : SIFR_STATE_MASTER_WEIGHTS;
         offload.sub_group_size = n < 3 ? 2048 : 0;
         v.offload = &offload;
         v.ranks = 1 << n % 3;
@@ -97,8 +98,8 @@ static void one_kind(void **state) {
         v.unit_order = n > 2;
         zero_outcome have = zero_run(v);
         assert_true(zero_is_same(&want, &have));
-        assert_int_equal(have.peak[PLAN_MASTERS] > 0, offload.masters_stay);
-        assert_int_equal(have.peak[PLAN_MOMENTS] > 0, offload.moments_stay);
+        assert_int_equal(have.peak[PLAN_MASTERS] > 0, n % 2);
+        assert_int_equal(have.peak[PLAN_MOMENTS] > 0, !(n % 2));
         assert_true(have.nvme_bytes > 0);
         free(have.weights);
         free(want.weights);
@@ -112,9 +113,9 @@ static void gradients_alone(void **state) {
     zero_variant v = {.ranks = 1, .type = "llama", .precision = SIFR_BF16, .global = GLOBAL};
     zero_outcome want = zero_run(v);
     for (int n = 0; n < 6; n++) {
-        sifr_offload_options offload = on_disk();
-        offload.optimizer = false;
-        offload.gradients = true;
+        sifr_offload offload = on_disk();
+        offload.optimizer.device = SIFR_TIER_NONE;
+        offload.gradients = SIFR_TIER_NVME;
         offload.sub_group_size = n % 2 ? 2048 : 0;
         v.offload = &offload;
         v.ranks = 1 << n % 3;
@@ -146,7 +147,7 @@ static void skipped_and_frozen(void **state) {
     zero_outcome want = zero_run(v);
     assert_true(want.norm[0] < 0);
     assert_in_range(want.updates, 2, ZERO_MOST_STEPS - 1);
-    sifr_offload_options offload = on_disk();
+    sifr_offload offload = on_disk();
     offload.sub_group_size = 3000;
     v.offload = &offload;
     for (v.ranks = 1; v.ranks <= 4; v.ranks *= 2) {
@@ -167,7 +168,7 @@ static void plan(void **state) {
                           .global = 2};
         zero_outcome memory = zero_run(v);
         int64_t moved = memory.peak[PLAN_MOMENTS] + memory.peak[PLAN_MASTERS];
-        sifr_offload_options offload = on_disk();
+        sifr_offload offload = on_disk();
         offload.sub_group_size = 1024;
         v.offload = &offload;
         zero_outcome disk = zero_run(v);
@@ -179,7 +180,7 @@ static void plan(void **state) {
         /* Of DeepSpeed's `ratio` as much as whole units allow. */
         int64_t before = 0;
         for (int share = 1; share <= 4; share++) {
-            offload.kept_state = 1 - share / 4.0;
+            offload.optimizer.ratio = share / 4.0;
             zero_outcome part = zero_run(v);
             assert_in_range(part.nvme_bytes, moved * share / 4, moved);
             assert_true(part.nvme_bytes >= before);
@@ -195,10 +196,10 @@ static void plan(void **state) {
 }
 
 /* An engine of its own, for what goes wrong. */
-static sifr_status make(sifr_model **model, const sifr_offload_options *offload,
-                        sifr_engine **engine, sifr_error *error) {
+static sifr_status make(sifr_model **model, const sifr_offload *offload, sifr_engine **engine,
+                        sifr_error *error) {
     formats_model_config config = zero_config("llama");
-    sifr_engine_options options = sifr_engine_defaults();
+    sifr_settings options = sifr_settings_defaults();
     options.threads = 1;
     options.seq_length = ZERO_LENGTH;
     options.precision = SIFR_BF16;
@@ -207,7 +208,7 @@ static sifr_status make(sifr_model **model, const sifr_offload_options *offload,
     return sifr_engine_create(*model, &options, engine, error);
 }
 
-static sifr_status try_out(const sifr_offload_options *offload, sifr_error *error) {
+static sifr_status try_out(const sifr_offload *offload, sifr_error *error) {
     sifr_model *model;
     sifr_engine *engine = NULL;
     sifr_status status = make(&model, offload, &engine, error);
@@ -220,13 +221,13 @@ static sifr_status try_out(const sifr_offload_options *offload, sifr_error *erro
 static void refusals(void **state) {
     (void)state;
     sifr_error error = {0};
-    sifr_offload_options offload;
+    sifr_offload offload;
     for (int n = 0; n < 4; n++) {
         int kinds, ahead;
         offload = on_disk();
-        offload.masters_stay = n % 2;
-        offload.gradients = n / 2;
-        offload.buffer_count = 1;
+        offload.optimizer.state = n % 2 ? SIFR_STATE_MOMENTS : SIFR_STATE_ALL;
+        offload.gradients = n / 2 ? SIFR_TIER_NVME : SIFR_TIER_NONE;
+        offload.optimizer.buffer_count = 1;
         assert_int_equal(try_out(&offload, &error), SIFR_USAGE);
         assert_int_equal(sscanf(error.message,
                                 "offload_optimizer: buffer_count 1: a sub-group has %d kinds of "
@@ -235,11 +236,11 @@ static void refusals(void **state) {
                          2);
         assert_int_equal(kinds, n % 2 ? 2 : 3);
         assert_int_equal(ahead, 3 * kinds);
-        offload.buffer_count = kinds - 1;
+        offload.optimizer.buffer_count = kinds - 1;
         assert_int_equal(try_out(&offload, &error), SIFR_USAGE);
-        offload.buffer_count = kinds;
+        offload.optimizer.buffer_count = kinds;
         assert_int_equal(try_out(&offload, &error), SIFR_OK);
-        offload.buffer_count = ahead;
+        offload.optimizer.buffer_count = ahead;
         assert_int_equal(try_out(&offload, &error), SIFR_OK);
     }
     offload = on_disk();
@@ -247,11 +248,11 @@ static void refusals(void **state) {
     assert_int_equal(try_out(&offload, &error), SIFR_USAGE);
     assert_message(&error, "no such directory");
     offload = on_disk();
-    offload.block_size = 5000; /* the library is told the rules, not the config's reader */
+    offload.aio.block_size = 5000; /* the library is told the rules, not the config's reader */
     assert_int_equal(try_out(&offload, &error), SIFR_USAGE);
     assert_message(&error, "a multiple of 4096 bytes, up to 1 GiB, queue_depth 1 to 4096");
-    offload.block_size = 4096;
-    offload.queue_depth = 4096;
+    offload.aio.block_size = 4096;
+    offload.aio.queue_depth = 4096;
     assert_int_equal(try_out(&offload, &error), SIFR_OK);
     scratch_expect_empty();
 }
@@ -260,7 +261,7 @@ static void refusals(void **state) {
 static void many_buffers(void **state) {
     (void)state;
     formats_model_config config = zero_config("llama");
-    sifr_engine_options options = sifr_engine_defaults();
+    sifr_settings options = sifr_settings_defaults();
     sifr_model *model;
     sifr_engine *engine = NULL;
     sifr_error error = {0};
@@ -271,7 +272,7 @@ static void many_buffers(void **state) {
     options.precision = SIFR_BF16;
     options.offload = on_disk();
     options.offload.sub_group_size = 1;
-    options.offload.buffer_count = 1 << 20;
+    options.offload.optimizer.buffer_count = 1 << 20;
     assert_int_equal(model_from_config(&config, &model, &error), SIFR_OK);
     assert_int_equal(sifr_engine_create(model, &options, &engine, &error), SIFR_OK);
     for (size_t b = 0; b < engine->training->buffer_count; b++)
@@ -295,13 +296,13 @@ typedef struct between {
 
 /* Steps with what looks at state between them: a weight after the first and the last, an evaluation
  * after the second. */
-static void run_between(between *b, const sifr_offload_options *offload, int length) {
+static void run_between(between *b, const sifr_offload *offload, int length) {
     int32_t tokens[256], labels[256];
     sifr_error error = {0};
     sifr_step_result result;
     formats_model_config config = zero_config("llama");
     config.max_position_embeddings = length;
-    sifr_engine_options options = sifr_engine_defaults();
+    sifr_settings options = sifr_settings_defaults();
     options.threads = 1;
     options.seq_length = length;
     options.precision = SIFR_BF16;
@@ -335,7 +336,7 @@ static void between_steps(void **state) {
     (void)state;
     static between memory, disk;
     sifr_error error = {0};
-    sifr_offload_options offload = sifr_engine_defaults().offload;
+    sifr_offload offload = sifr_settings_defaults().offload;
     run_between(&memory, &offload, 256);
     offload = on_disk();
     offload.sub_group_size = 2048;
@@ -375,7 +376,7 @@ static void failure(void **state) {
     sifr_error error = {0};
     sifr_step_result result;
     int32_t tokens[ZERO_LENGTH] = {0}, labels[ZERO_LENGTH] = {0};
-    sifr_offload_options offload = on_disk();
+    sifr_offload offload = on_disk();
     offload.sub_group_size = 1024;
     assert_int_equal(make(&model, &offload, &engine, &error), SIFR_OK);
     assert_int_equal(sifr_engine_initialise(engine, 1, &error), SIFR_OK);

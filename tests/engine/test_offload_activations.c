@@ -6,11 +6,11 @@
 
 enum { GLOBAL = 4, SEQUENCES = 8 };
 
-static sifr_offload_options on_disk(void) {
-    sifr_offload_options offload = sifr_engine_defaults().offload;
+static sifr_offload on_disk(void) {
+    sifr_offload offload = sifr_settings_defaults().offload;
     offload.nvme_path = scratch;
-    offload.optimizer = false;
-    offload.activations = true;
+    offload.optimizer.device = SIFR_TIER_NONE;
+    offload.activations = SIFR_TIER_NVME;
     return offload;
 }
 
@@ -38,16 +38,16 @@ static void same_bits(void **state) {
                           .steps = 2,
                           .global = GLOBAL};
         zero_outcome want = zero_run(v);
-        sifr_offload_options offload = on_disk();
+        sifr_offload offload = on_disk();
         v.offload = &offload;
         for (int n = 0; n < 12; n++) {
             v.ranks = 1 << n % 3;
             v.stage = n / 3;
             v.unit_order = (n + t) % 2;
             v.recompute = (n / 2 + t) % 2;
-            offload.block_size = n % 3 ? 4096 : 1 << 20;
-            offload.queue_depth = 1 + n % 4 * 5;
-            offload.threads = 1 + n % 2;
+            offload.aio.block_size = n % 3 ? 4096 : 1 << 20;
+            offload.aio.queue_depth = 1 + n % 4 * 5;
+            offload.aio.intra_op_parallelism = 1 + n % 2;
             run_same(&want, v);
         }
         free(want.weights);
@@ -60,7 +60,7 @@ static void within_a_limit(void **state) {
     (void)state;
     zero_variant v = {.ranks = 1, .type = "llama", .sequences = 2 * SEQUENCES, .global = 2};
     zero_outcome want = zero_run(v);
-    sifr_offload_options offload = on_disk();
+    sifr_offload offload = on_disk();
     v.recompute = true;
     zero_outcome least = zero_run(v);
     v.activation_bytes = (least.activations + want.activations) / 2;
@@ -93,10 +93,10 @@ static void with_the_rest(void **state) {
         if (n < 3) v.steps = ZERO_MOST_STEPS, v.first_scale = 0x1p26;
         zero_outcome want = zero_run(v);
         if (n < 3) assert_true(want.norm[0] < 0);
-        sifr_offload_options offload = on_disk();
-        offload.optimizer = n != 4;
-        offload.parameters = true;
-        offload.gradients = n != 4;
+        sifr_offload offload = on_disk();
+        offload.optimizer.device = n != 4 ? SIFR_TIER_NVME : SIFR_TIER_NONE;
+        offload.param.device = SIFR_TIER_NVME;
+        offload.gradients = n != 4 ? SIFR_TIER_NVME : SIFR_TIER_NONE;
         offload.sub_group_size = 3000;
         v.offload = &offload;
         v.stage = 3;
@@ -113,7 +113,7 @@ static void evaluation(void **state) {
     zero_variant v = {
         .ranks = 2, .type = "gpt2", .sequences = SEQUENCES, .global = 2, .evaluate = true};
     zero_outcome want = zero_run(v);
-    sifr_offload_options offload = on_disk();
+    sifr_offload offload = on_disk();
     v.offload = &offload;
     zero_outcome have = zero_run(v);
     assert_true(want.evaluated > 0);
@@ -135,7 +135,7 @@ static void plan(void **state) {
                           .sequences = 8 * SEQUENCES,
                           .global = GLOBAL};
         zero_outcome memory = zero_run(v);
-        sifr_offload_options offload = on_disk();
+        sifr_offload offload = on_disk();
         v.offload = &offload;
         zero_outcome disk = zero_run(v);
         assert_int_equal(disk.nvme_read, disk.nvme_written);

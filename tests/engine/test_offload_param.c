@@ -12,11 +12,11 @@
 
 enum { GLOBAL = 4, PIN_SKIPPED = 77 };
 
-static sifr_offload_options on_disk(bool optimizer) {
-    sifr_offload_options offload = sifr_engine_defaults().offload;
+static sifr_offload on_disk(bool optimizer) {
+    sifr_offload offload = sifr_settings_defaults().offload;
     offload.nvme_path = scratch;
-    offload.optimizer = optimizer;
-    offload.parameters = true;
+    offload.optimizer.device = optimizer ? SIFR_TIER_NVME : SIFR_TIER_NONE;
+    offload.param.device = SIFR_TIER_NVME;
     return offload;
 }
 
@@ -32,7 +32,7 @@ static void same_bits(void **state) {
         v.stage = 3;
         for (int n = 0; n < 12; n++) {
             static const int64_t groups[] = {1, 5000, 0, 2048, 1000000};
-            sifr_offload_options offload = on_disk(n / 6);
+            sifr_offload offload = on_disk(n / 6);
             v.ranks = 1 << n % 3;
             offload.sub_group_size = groups[n % 5];
             v.offload = &offload;
@@ -55,21 +55,21 @@ static void settings(void **state) {
     for (int k = 0; k < 3 * 24; k++) {
         if (thinned_run((size_t)(k + k / 24))) continue;
         int n = k % 24;
-        sifr_offload_options offload = on_disk(n % 2);
-        sifr_zero_options keys = sifr_engine_defaults().zero;
+        sifr_offload offload = on_disk(n % 2);
+        sifr_zero keys = sifr_settings_defaults().zero;
         v.ranks = 1 << k / 24;
-        offload.slice_count = n % 3 == 1 ? 2 + n : n % 3 ? 8 + n : 0;
-        offload.slice_size = n % 4 ? 1000000000 : 0;
-        offload.kept_elements = n % 5 == 0 ? 20000 / v.ranks : n % 5 == 1 ? 1000000000 : 0;
-        offload.pipeline_read = n >> 1 & 1;
-        offload.pipeline_write = n >> 2 & 1;
-        offload.block_size = n % 3 ? 4096 : 1 << 20;
-        offload.queue_depth = 1 + n % 4 * 5;
-        offload.threads = 1 + n % 2;
-        offload.pin_memory = n / 2 % 2;
-        offload.pin_parameters = n / 3 % 2;
-        offload.single_submit = n >> 3 & 1;
-        offload.overlap_events = (n + n / 8) % 2;
+        offload.param.buffer_count = n % 3 == 1 ? 2 + n : n % 3 ? 8 + n : 0;
+        offload.param.buffer_size = n % 4 ? 1000000000 : 0;
+        offload.param.max_in_cpu = n % 5 == 0 ? 20000 / v.ranks : n % 5 == 1 ? 1000000000 : 0;
+        offload.optimizer.pipeline_read = n >> 1 & 1;
+        offload.optimizer.pipeline_write = n >> 2 & 1;
+        offload.aio.block_size = n % 3 ? 4096 : 1 << 20;
+        offload.aio.queue_depth = 1 + n % 4 * 5;
+        offload.aio.intra_op_parallelism = 1 + n % 2;
+        offload.optimizer.pin_memory = n / 2 % 2;
+        offload.param.pin_memory = n / 3 % 2;
+        offload.aio.single_submit = n >> 3 & 1;
+        offload.aio.overlap_events = (n + n / 8) % 2;
         keys.overlap_comm = n % 7 != 0;
         keys.prefetch_bucket_size = n % 3 * 30000;
         keys.max_reuse_distance = n % 4 == 3 ? 100000 : 0;
@@ -98,7 +98,7 @@ static void skipped_and_frozen(void **state) {
         zero_outcome want = zero_run(v);
         assert_true(want.norm[0] < 0);
         assert_in_range(want.updates, 2, ZERO_MOST_STEPS - 1);
-        sifr_offload_options offload = on_disk(n % 2);
+        sifr_offload offload = on_disk(n % 2);
         offload.sub_group_size = 3000;
         v.offload = &offload;
         v.stage = 3;
@@ -123,11 +123,11 @@ static void gradients(void **state) {
         if (t == 1) v.steps = ZERO_MOST_STEPS, v.first_scale = 0x1p22;
         zero_outcome want = zero_run(v);
         for (int n = 0; n < 6; n++) {
-            sifr_offload_options offload = on_disk(n != 1);
-            offload.parameters = n < 3;
-            offload.gradients = true;
+            sifr_offload offload = on_disk(n != 1);
+            offload.param.device = n < 3 ? SIFR_TIER_NVME : SIFR_TIER_NONE;
+            offload.gradients = SIFR_TIER_NVME;
             offload.sub_group_size = n % 2 ? 3000 : 0;
-            offload.buffer_count = n == 4 ? 3 : 0;
+            offload.optimizer.buffer_count = n == 4 ? 3 : 0;
             v.ranks = 1 << n % 3;
             v.stage = n < 3 ? 3 : 2;
             v.unit_order = n % 2;
@@ -149,11 +149,11 @@ static void gradients_move_once(void **state) {
                           .stage = 3,
                           .unit_order = true,
                           .global = 2};
-        sifr_offload_options offload = on_disk(true);
+        sifr_offload offload = on_disk(true);
         offload.sub_group_size = 1024;
         v.offload = &offload;
         zero_outcome memory = zero_run(v);
-        offload.gradients = true;
+        offload.gradients = SIFR_TIER_NVME;
         zero_outcome disk = zero_run(v);
         int64_t sums = disk.nvme_bytes - memory.nvme_bytes;
         assert_true(sums > 0);
@@ -175,7 +175,7 @@ static void evaluation(void **state) {
                           .global = 2,
                           .evaluate = true};
         zero_outcome want = zero_run(v);
-        sifr_offload_options offload = on_disk(n == 0);
+        sifr_offload offload = on_disk(n == 0);
         v.offload = &offload;
         zero_outcome have = zero_run(v);
         assert_true(want.evaluated > 0);
@@ -192,7 +192,7 @@ static void plan(void **state) {
         zero_variant v = {
             .ranks = n ? 2 : 1, .type = "llama", .precision = SIFR_BF16, .stage = 3, .global = 2};
         zero_outcome memory = zero_run(v);
-        sifr_offload_options offload = on_disk(false);
+        sifr_offload offload = on_disk(false);
         v.offload = &offload;
         zero_outcome disk = zero_run(v);
         int64_t slices = memory.peak[PLAN_PARAMETERS];
@@ -207,14 +207,14 @@ static void plan(void **state) {
     }
 }
 
-static sifr_status make(const sifr_offload_options *offload, int stage, sifr_error *error) {
+static sifr_status make(const sifr_offload *offload, int stage, sifr_error *error) {
     formats_model_config config = zero_config("llama");
-    sifr_engine_options options = sifr_engine_defaults();
+    sifr_settings options = sifr_settings_defaults();
     sifr_engine *engine = NULL;
     sifr_model *model;
     options.threads = 1;
     options.seq_length = ZERO_LENGTH;
-    options.zero_stage = stage;
+    options.zero.stage = stage;
     options.precision = SIFR_BF16;
     options.offload = *offload;
     assert_int_equal(model_from_config(&config, &model, error), SIFR_OK);
@@ -228,12 +228,12 @@ static sifr_status make(const sifr_offload_options *offload, int stage, sifr_err
 static void refusals(void **state) {
     (void)state;
     sifr_error error = {0};
-    sifr_offload_options offload = on_disk(true);
+    sifr_offload offload = on_disk(true);
     long long size;
     int count;
     assert_int_equal(make(&offload, 2, &error), SIFR_USAGE);
     assert_message(&error, "at ZeRO stage 3 only");
-    offload.slice_size = 1;
+    offload.param.buffer_size = 1;
     assert_int_equal(make(&offload, 3, &error), SIFR_USAGE);
     /* not the embedding, which is read first */
     assert_int_equal(sscanf(error.message,
@@ -241,24 +241,24 @@ static void refusals(void **state) {
                             "%lld",
                             &size),
                      1);
-    offload.slice_size = size - 1;
+    offload.param.buffer_size = size - 1;
     assert_int_equal(make(&offload, 3, &error), SIFR_USAGE);
-    offload.slice_size = size;
+    offload.param.buffer_size = size;
     assert_int_equal(make(&offload, 3, &error), SIFR_OK);
     offload = on_disk(false);
-    offload.slice_count = 1; /* a tied head reads two units */
+    offload.param.buffer_count = 1; /* a tied head reads two units */
     assert_int_equal(make(&offload, 3, &error), SIFR_USAGE);
     assert_int_equal(sscanf(error.message, "offload_param: buffer_count 1: %d slices", &count), 1);
-    offload.slice_count = count - 1;
+    offload.param.buffer_count = count - 1;
     assert_int_equal(make(&offload, 3, &error), SIFR_USAGE);
-    offload.slice_count = count;
+    offload.param.buffer_count = count;
     assert_int_equal(make(&offload, 3, &error), SIFR_OK);
 }
 
 /* Under a limit of locked memory that holds the optimizer's buffers and not an embedding. */
 static int pin_within_limit(void) {
     formats_model_config config = zero_config("llama");
-    sifr_engine_options options = sifr_engine_defaults();
+    sifr_settings options = sifr_settings_defaults();
     sifr_model *model;
     sifr_engine *engine = NULL;
     sifr_error error = {0};
@@ -270,7 +270,7 @@ static int pin_within_limit(void) {
     config.head_dim = 16;
     options.threads = 1;
     options.seq_length = ZERO_LENGTH;
-    options.zero_stage = 3;
+    options.zero.stage = 3;
     options.offload = on_disk(true);
     options.offload.sub_group_size = 2048;
     if (model_from_config(&config, &model, &error) != SIFR_OK) return 1;

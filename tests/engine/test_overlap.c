@@ -97,7 +97,7 @@ static sifr_status make_machine(const plan_schedule *s, double share, plan_machi
 }
 
 static sifr_status measure(rank_run *r, const sifr_model *model, sifr_error *error) {
-    sifr_engine_options options = sifr_engine_defaults();
+    sifr_settings options = sifr_settings_defaults();
     sifr_engine *engine;
     plan_machine machine;
     overlap_result result = {.measured = 1e9};
@@ -105,7 +105,7 @@ static sifr_status measure(rank_run *r, const sifr_model *model, sifr_error *err
     options.threads = 1;
     options.seq_length = LENGTH;
     options.precision = SIFR_BF16;
-    options.zero_stage = r->what.stage;
+    options.zero.stage = r->what.stage;
     comm_group *group = r->group;
     BASE_TRY(engine_create(model, &options, group, &engine, error));
     const plan_schedule *s = engine->training;

@@ -35,13 +35,13 @@ static sifr_model *make_model(const char *type, bool tied, int pad) {
 }
 
 static sifr_engine *make_engine(const sifr_model *model) {
-    sifr_engine_options options = sifr_engine_defaults();
+    sifr_settings options = sifr_settings_defaults();
     options.micro_batch_size = SEQUENCES;
     options.seq_length = LENGTH;
     options.gradient_accumulation_steps = BATCHES;
     options.threads = 2;
-    options.eps = EPSILON;
-    options.weight_decay = 0;
+    options.optimizer.eps = EPSILON;
+    options.optimizer.weight_decay = 0;
     options.gradient_clipping = 0;
     return small_engine(model, &options);
 }

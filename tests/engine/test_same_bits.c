@@ -15,17 +15,17 @@ typedef struct outcome {
     sifr_step_result steps[STEPS];
 } outcome;
 
-static sifr_engine_options defaults(sifr_precision precision) {
-    sifr_engine_options options = sifr_engine_defaults();
+static sifr_settings defaults(sifr_precision precision) {
+    sifr_settings options = sifr_settings_defaults();
     options.precision = precision;
     options.threads = 2;
     options.micro_batch_size = SEQUENCES;
     options.seq_length = LENGTH;
-    options.weight_decay = 0.1;
+    options.optimizer.weight_decay = 0.1;
     return options;
 }
 
-static outcome train(const sifr_model *model, const sifr_engine_options *options) {
+static outcome train(const sifr_model *model, const sifr_settings *options) {
     static int32_t tokens[MOST * TOKENS], labels[MOST * TOKENS];
     outcome out = {0};
     sifr_error error = {0};
@@ -78,8 +78,8 @@ static void assert_same(const sifr_model *model, const outcome *a, const outcome
     }
 }
 
-static void compare(const sifr_model *model, const outcome *expected,
-                    const sifr_engine_options *options, const char *what) {
+static void compare(const sifr_model *model, const outcome *expected, const sifr_settings *options,
+                    const char *what) {
     outcome got = train(model, options);
     assert_same(model, expected, &got, what);
     free(got.weights);
@@ -93,7 +93,7 @@ static bool differs(const outcome *a, const outcome *b) {
 static void threads_of(small_kind kind, sifr_precision precision) {
     static const int threads[] = {1, 2, 3, 8};
     sifr_model *model = small_model(kind);
-    sifr_engine_options options = defaults(precision);
+    sifr_settings options = defaults(precision);
     outcome expected = train(model, &options);
     for (size_t i = 0; i < sizeof threads / sizeof *threads; i++) {
         char what[64];
@@ -108,17 +108,18 @@ static void threads_of(small_kind kind, sifr_precision precision) {
 /* Both step orders, with and without recomputation, for k micro batches. */
 static void orders_of(small_kind kind, sifr_precision precision, int32_t k) {
     sifr_model *model = small_model(kind);
-    sifr_engine_options options = defaults(precision);
+    sifr_settings options = defaults(precision);
     options.gradient_accumulation_steps = k;
     outcome expected = train(model, &options);
     for (int variant = 1; variant < 6; variant++) {
         char what[96];
-        options.unit_order = variant & 1;
-        options.recompute = variant > 1;
+        options.step_order = variant & 1 ? SIFR_STEP_UNIT : SIFR_STEP_BATCH;
+        options.recompute = variant > 1 ? SIFR_RECOMPUTE_UNIT : SIFR_RECOMPUTE_NONE;
         options.number_checkpoints =
             variant > 3; /* one: all blocks are computed again from the first */
         snprintf(what, sizeof what, "%s, k %d, %s order%s%s", small_names[kind], k,
-                 options.unit_order ? "unit" : "batch", options.recompute ? ", recompute" : "",
+                 options.step_order == SIFR_STEP_UNIT ? "unit" : "batch",
+                 options.recompute ? ", recompute" : "",
                  options.number_checkpoints ? ", one checkpoint" : "");
         compare(model, &expected, &options, what);
     }
@@ -161,16 +162,16 @@ static void test_sequential(void **state) {
     (void)state;
     for (int kind = 0; kind < SMALL_KINDS; kind++) {
         sifr_model *model = small_model((small_kind)kind);
-        sifr_engine_options options = defaults(SIFR_FP32);
+        sifr_settings options = defaults(SIFR_FP32);
         options.gradient_accumulation_steps = 4;
         outcome tree = train(model, &options);
-        options.sequential = true;
+        options.gradient_order = true ? SIFR_GRADIENT_SEQUENTIAL : SIFR_GRADIENT_TREE;
         outcome expected = train(model, &options);
         assert_true(differs(&tree, &expected));
         compare(model, &expected, &options, "sequential, run again");
         options.threads = 3;
         compare(model, &expected, &options, "sequential, 3 threads");
-        options.recompute = true;
+        options.recompute = SIFR_RECOMPUTE_UNIT;
         compare(model, &expected, &options, "sequential, recompute");
         free(tree.weights);
         free(expected.weights);
@@ -182,7 +183,7 @@ static void test_sequential(void **state) {
 static void test_other_inputs(void **state) {
     (void)state;
     sifr_model *model = small_model(SMALL_GPT2);
-    sifr_engine_options options = defaults(SIFR_FP32);
+    sifr_settings options = defaults(SIFR_FP32);
     outcome expected = train(model, &options);
     options.seed++; /* of dropout */
     outcome other = train(model, &options);

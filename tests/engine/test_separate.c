@@ -20,20 +20,21 @@ enum { GLOBAL = 4, SEQUENCES = 8 };
  * first two are away they are on one tier. */
 enum { CLASSES = 5 };
 
-static sifr_offload_options offload_of(const plan_tier tiers[CLASSES]) {
-    sifr_offload_options o = sifr_engine_defaults().offload;
+static const sifr_tier tier_of[] = {
+    [PLAN_DEVICE] = SIFR_TIER_NONE, [PLAN_HOST] = SIFR_TIER_CPU, [PLAN_NVME] = SIFR_TIER_NVME};
+
+static sifr_offload offload_of(const plan_tier tiers[CLASSES]) {
+    sifr_offload o = sifr_settings_defaults().offload;
     plan_tier state = tiers[0] == PLAN_DEVICE ? tiers[1] : tiers[0];
-    o.optimizer = state == PLAN_NVME;
-    o.masters_stay = state != tiers[0];
-    o.moments_stay = state != tiers[1];
-    o.parameters = tiers[2] == PLAN_NVME;
-    o.gradients = tiers[3] == PLAN_NVME;
-    o.activations = tiers[4] == PLAN_NVME;
-    if (o.optimizer || o.parameters || o.gradients || o.activations) o.nvme_path = scratch;
-    o.host = (sifr_host_options){.optimizer = state == PLAN_HOST,
-                                 .parameters = tiers[2] == PLAN_HOST,
-                                 .gradients = tiers[3] == PLAN_HOST,
-                                 .activations = tiers[4] == PLAN_HOST};
+    bool disk = false;
+    o.optimizer.device = tier_of[state];
+    if (tiers[0] != tiers[1])
+        o.optimizer.state = state == tiers[0] ? SIFR_STATE_MASTER_WEIGHTS : SIFR_STATE_MOMENTS;
+    o.param.device = tier_of[tiers[2]];
+    o.gradients = tier_of[tiers[3]];
+    o.activations = tier_of[tiers[4]];
+    for (int c = 0; c < CLASSES; c++) disk |= tiers[c] == PLAN_NVME;
+    if (disk) o.nvme_path = scratch;
     return o;
 }
 
@@ -46,7 +47,7 @@ static bool uses(const plan_tier tiers[CLASSES], plan_tier tier) {
 
 static zero_outcome run_same(const zero_outcome *want, zero_variant v,
                              const plan_tier tiers[CLASSES], int64_t sub_group) {
-    sifr_offload_options offload = offload_of(tiers);
+    sifr_offload offload = offload_of(tiers);
     offload.sub_group_size = sub_group;
     v.offload = &offload;
     v.separate = true;
@@ -171,7 +172,7 @@ static void one_memory(void **state) {
     static const plan_tier tiers[CLASSES] = {PLAN_HOST, PLAN_HOST, PLAN_HOST, PLAN_HOST, PLAN_HOST};
     zero_variant v = {.ranks = 2, .type = "llama", .stage = 3, .global = 2};
     zero_outcome want = zero_run(v);
-    sifr_offload_options offload = offload_of(tiers);
+    sifr_offload offload = offload_of(tiers);
     v.offload = &offload;
     zero_outcome have = zero_run(v);
     assert_true(zero_is_same(&want, &have));

@@ -126,16 +126,16 @@ static void memory(void **state) {
     for (int number = 0; number < 16; number++) {
         int stage = number % 4;
         plan_settings settings = {.mode = PLAN_TRAIN,
-                                  .dtype = number / 4 % 2 ? DEVICE_FP16 : DEVICE_BF16,
-                                  .micro_batch_size = 1,
-                                  .seq_length = ZERO_LENGTH,
-                                  .gradient_accumulation_steps = 1,
+                                  .step.precision = number / 4 % 2 ? SIFR_FP16 : SIFR_BF16,
+                                  .step.micro_batch_size = 1,
+                                  .step.seq_length = ZERO_LENGTH,
+                                  .step.gradient_accumulation_steps = 1,
                                   .rank = 1,
                                   .world_size = 4,
-                                  .stage = stage};
+                                  .step.zero.stage = stage};
         plan_schedule *s;
         int64_t each = number / 8 ? 2 : 4;
-        if (each == 2) settings.grad_accum_dtype = settings.dtype;
+        if (each == 2) settings.step.grad_accum_dtype = settings.step.precision;
         assert_int_equal(plan_lower(model, dev, &settings, &s, &error), SIFR_OK);
         int64_t held[PLAN_CLASSES] = {0};
         elements = 0;

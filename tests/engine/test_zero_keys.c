@@ -15,11 +15,11 @@
 
 enum { GLOBAL = 8, EVERYTHING = 1 << 30 };
 
-static sifr_zero_options defaults(void) {
-    return sifr_engine_defaults().zero;
+static sifr_zero defaults(void) {
+    return sifr_settings_defaults().zero;
 }
 
-static zero_outcome run_with(zero_variant v, sifr_zero_options keys) {
+static zero_outcome run_with(zero_variant v, sifr_zero keys) {
     v.keys = &keys;
     return zero_run(v);
 }
@@ -85,7 +85,7 @@ static void stage_3(void **state) {
     int64_t block = base_ceil_to(model->units[BLOCK].elements, 4 * DEVICE_BLOCK) * 4;
     int64_t small = model->units[EMBEDDING].elements; /* more than the head, less than a block */
 
-    sifr_zero_options keys = defaults();
+    sifr_zero keys = defaults();
     keys.overlap_comm = false;
     have = run_with(v, keys);
     assert_true(zero_is_same(&plain, &have));
@@ -190,7 +190,7 @@ static void pairs(void **state) {
                           .global = GLOBAL};
         zero_outcome want = zero_run(v);
         for (int n = 0; n < 36; n++) { /* a Latin square of the three sizes, under all stages */
-            sifr_zero_options keys = defaults();
+            sifr_zero keys = defaults();
             int a = n % 3, b = n / 3 % 3, stage = n / 9;
             keys.overlap_comm = (a + 2 * b + stage) % 2;
             keys.reduce_bucket_size = sizes[a] - (a == 0);

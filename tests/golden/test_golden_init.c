@@ -15,7 +15,7 @@ static void one_case(const golden_init *init) {
     formats_model_config config;
     sifr_model *model = NULL;
     sifr_engine *engine = NULL;
-    sifr_engine_options options = sifr_engine_defaults();
+    sifr_settings options = sifr_settings_defaults();
     options.seq_length = 16, options.threads = 1;
     if (formats_model_config_parse(init->config, strlen(init->config), init->name, &config,
                                    &error) ||

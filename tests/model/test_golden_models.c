@@ -22,17 +22,17 @@
 
 static sifr_engine *open_engine(const golden *g, engine_folder *folder, sifr_precision precision,
                                 int32_t micro_batches, bool clipped) {
-    sifr_engine_options options = sifr_engine_defaults();
+    sifr_settings options = sifr_settings_defaults();
     sifr_engine *engine;
     OK(engine_folder_open(g->folder, folder, &error));
     options.precision = precision;
     options.micro_batch_size = g->sequences;
     options.seq_length = g->length;
     options.gradient_accumulation_steps = micro_batches;
-    options.beta1 = g->beta1;
-    options.beta2 = g->beta2;
-    options.eps = g->epsilon;
-    options.weight_decay = g->weight_decay;
+    options.optimizer.beta1 = g->beta1;
+    options.optimizer.beta2 = g->beta2;
+    options.optimizer.eps = g->epsilon;
+    options.optimizer.weight_decay = g->weight_decay;
     options.gradient_clipping = clipped ? g->clipping : 0;
     OK(sifr_engine_create(folder->model, &options, &engine, &error));
     OK(engine_load_folder(engine, folder->architecture, folder->weights, &error));

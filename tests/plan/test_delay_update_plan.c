@@ -91,15 +91,15 @@ static void sound(void **state) {
     size_t lives_on = 0;
     for (int n = 0; n < 32; n++) {
         plan_settings settings =
-            disk_plan_state_settings(1 << n % 4, n / 4 % 4, n % 3 ? DEVICE_BF16 : DEVICE_FP32);
+            disk_plan_state_settings(1 << n % 4, n / 4 % 4, n % 3 ? SIFR_BF16 : SIFR_FP32);
         static const int64_t groups[] = {1, 3000, 4096, 100000, 0};
-        settings.offload.sub_group_size = groups[n % 5];
-        settings.order = n / 2 % 2 ? PLAN_UNIT : PLAN_BATCH;
-        settings.recompute = n / 16 % 2 ? PLAN_RECOMPUTE_UNIT : PLAN_RECOMPUTE_NONE;
-        settings.gradient_accumulation_steps = 1 + n % 3;
-        settings.seq_length = n % 7 ? 128 : 16;
-        bool spills = settings.world_size == 1 || settings.stage >= 2;
-        if (n % 8 == 7 && spills) settings.offload.gradients = PLAN_NVME;
+        settings.step.offload.sub_group_size = groups[n % 5];
+        settings.step.step_order = n / 2 % 2 ? SIFR_STEP_UNIT : SIFR_STEP_BATCH;
+        settings.step.recompute = n / 16 % 2 ? SIFR_RECOMPUTE_UNIT : SIFR_RECOMPUTE_NONE;
+        settings.step.gradient_accumulation_steps = 1 + n % 3;
+        settings.step.seq_length = n % 7 ? 128 : 16;
+        bool spills = settings.world_size == 1 || settings.step.zero.stage >= 2;
+        if (n % 8 == 7 && spills) settings.step.offload.gradients = SIFR_TIER_NVME;
         settings.rank = 0;
         plan_schedule *s = disk_plan_lower(&settings);
         size_t count = collectives(s, first);
@@ -123,11 +123,11 @@ static void memory(void **state) {
     (void)state;
     int deferred = 0;
     for (int n = 0; n < 24; n++) {
-        plan_settings settings = disk_plan_state_settings(1 << n % 3, n / 3 % 4, DEVICE_BF16);
-        settings.seq_length = 64 << n % 4;
-        settings.offload.buffers = 9;
+        plan_settings settings = disk_plan_state_settings(1 << n % 3, n / 3 % 4, SIFR_BF16);
+        settings.step.seq_length = 64 << n % 4;
+        settings.step.offload.optimizer.buffer_count = 9;
         plan_schedule *s = disk_plan_lower(&settings);
-        settings.offload.pipeline_write = false;
+        settings.step.offload.optimizer.pipeline_write = false;
         plan_schedule *other = disk_plan_lower(&settings);
         assert_int_equal(deferred_count(other), 0);
         deferred += deferred_count(s) > 0;
@@ -142,15 +142,15 @@ static void memory(void **state) {
  * by it but for the first unit, which computing waits for. */
 static void hides_the_disk(void **state) {
     (void)state;
-    plan_settings settings = disk_plan_state_settings(1, 0, DEVICE_BF16);
-    settings.seq_length = 256;
-    settings.gradient_accumulation_steps = 1;
-    settings.offload.sub_group_size = 0; /* a unit each */
+    plan_settings settings = disk_plan_state_settings(1, 0, SIFR_BF16);
+    settings.step.seq_length = 256;
+    settings.step.gradient_accumulation_steps = 1;
+    settings.step.offload.sub_group_size = 0; /* a unit each */
     plan_prediction both[2];
     for (int n = 0; n < 2; n++) {
         sifr_error error = {0};
-        settings.offload.pipeline_write = n == 0;
-        settings.offload.buffers = 9;
+        settings.step.offload.optimizer.pipeline_write = n == 0;
+        settings.step.offload.optimizer.buffer_count = 9;
         plan_schedule *s = disk_plan_lower(&settings);
         plan_machine machine = {
             .fp32_operations = 1e9, .bf16_operations = 1e9, .memory_bytes = 1e11};
@@ -170,11 +170,11 @@ static void hides_the_disk(void **state) {
 static void left_alone(void **state) {
     (void)state;
     for (int n = 0; n < 4; n++) {
-        plan_settings settings = disk_plan_state_settings(2, 3, DEVICE_BF16);
-        settings.seq_length = 256;
-        if (n == 0) settings.offload.pipeline_read = false;
-        if (n == 1) settings.offload.pipeline_write = false;
-        if (n == 2) settings.offload.parameters = PLAN_NVME;
+        plan_settings settings = disk_plan_state_settings(2, 3, SIFR_BF16);
+        settings.step.seq_length = 256;
+        if (n == 0) settings.step.offload.optimizer.pipeline_read = false;
+        if (n == 1) settings.step.offload.optimizer.pipeline_write = false;
+        if (n == 2) settings.step.offload.param.device = SIFR_TIER_NVME;
         plan_schedule *s = disk_plan_lower(&settings);
         assert_int_equal(deferred_count(s) > 0, n == 3);
         plan_free(s);

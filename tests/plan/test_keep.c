@@ -25,7 +25,8 @@ typedef struct keep_case {
     plan_settings settings;
 } keep_case;
 
-static void begin(keep_case *c, const char *type, int64_t width, int32_t ranks, plan_order order) {
+static void begin(keep_case *c, const char *type, int64_t width, int32_t ranks,
+                  sifr_step_order order) {
     formats_model_config config = model_case_llama();
     sifr_error error;
     strcpy(config.model_type, type);
@@ -43,18 +44,18 @@ static void begin(keep_case *c, const char *type, int64_t width, int32_t ranks, 
     assert_int_equal(device_open_cpu(1, NULL, &c->dev, &error), SIFR_OK);
     assert_int_equal(model_from_config(&config, &c->model, &error), SIFR_OK);
     c->settings = (plan_settings){.mode = PLAN_TRAIN,
-                                  .dtype = DEVICE_FP32,
-                                  .micro_batch_size = 3,
-                                  .seq_length = 80,
-                                  .gradient_accumulation_steps = 2,
+                                  .step.precision = SIFR_FP32,
+                                  .step.micro_batch_size = 3,
+                                  .step.seq_length = 80,
+                                  .step.gradient_accumulation_steps = 2,
                                   .world_size = ranks,
-                                  .stage = ranks > 1 ? 3 : 0,
-                                  .order = order,
-                                  .zero = {.overlap_comm = true,
-                                           .reduce_bucket_size = 1 << 20,
-                                           .allgather_bucket_size = 1 << 20,
-                                           .prefetch_bucket_size = 1,
-                                           .max_live_parameters = 1 << 30}};
+                                  .step.step_order = order,
+                                  .step.zero = {.stage = ranks > 1 ? 3 : 0,
+                                                .overlap_comm = true,
+                                                .reduce_bucket_size = 1 << 20,
+                                                .allgather_bucket_size = 1 << 20,
+                                                .prefetch_bucket_size = 1,
+                                                .max_live_parameters = 1 << 30}};
 }
 
 static void end(keep_case *c) {
@@ -80,12 +81,12 @@ static keep_outcome outcome_of(const plan_schedule *s) {
     return out;
 }
 
-static keep_outcome with(keep_case *c, plan_recompute recompute, int64_t limit, int64_t room) {
+static keep_outcome with(keep_case *c, sifr_recompute recompute, int64_t limit, int64_t room) {
     plan_schedule *s;
     sifr_error error;
     plan_settings settings = c->settings;
-    settings.recompute = recompute;
-    settings.activation_memory = limit;
+    settings.step.recompute = recompute;
+    settings.step.activation_memory = limit;
     settings.room_bytes = room;
     if (plan_lower(c->model, c->dev, &settings, &s, &error) != SIFR_OK)
         fail_msg("%s", error.message);
@@ -95,15 +96,15 @@ static keep_outcome with(keep_case *c, plan_recompute recompute, int64_t limit, 
 }
 
 static keep_outcome within(keep_case *c, int64_t limit) {
-    return with(c, PLAN_RECOMPUTE_AUTO, limit, 0);
+    return with(c, SIFR_RECOMPUTE_AUTO, limit, 0);
 }
 
 /* From all that is kept down to nothing, each time with a byte less than the last plan took: every
  * plan is within its limit, keeps less than the last one, and is found again by the very number
  * that it takes. */
 static void every_limit_is_used(keep_case *c) {
-    keep_outcome all = with(c, PLAN_RECOMPUTE_NONE, 0, 0);
-    keep_outcome none = with(c, PLAN_RECOMPUTE_UNIT, 0, 0);
+    keep_outcome all = with(c, SIFR_RECOMPUTE_NONE, 0, 0);
+    keep_outcome none = with(c, SIFR_RECOMPUTE_UNIT, 0, 0);
     keep_outcome last = within(c, all.activations);
     assert_int_equal(last.activations, all.activations);
     assert_int_equal(last.again, 0);
@@ -131,7 +132,7 @@ static void limits(void **state) {
     static const char *const types[] = {"llama", "gpt2"};
     for (int i = 0; i < 8; i++) {
         keep_case c;
-        begin(&c, types[i % 2], 64, i / 2 % 2 ? 4 : 1, i / 4 ? PLAN_UNIT : PLAN_BATCH);
+        begin(&c, types[i % 2], 64, i / 2 % 2 ? 4 : 1, i / 4 ? SIFR_STEP_UNIT : SIFR_STEP_BATCH);
         every_limit_is_used(&c);
         end(&c);
     }
@@ -143,11 +144,11 @@ static void the_least_is_named(void **state) {
     keep_case c;
     plan_schedule *s = NULL;
     sifr_error error;
-    begin(&c, "llama", 64, 1, PLAN_BATCH);
-    int64_t least = with(&c, PLAN_RECOMPUTE_UNIT, 0, 0).activations;
+    begin(&c, "llama", 64, 1, SIFR_STEP_BATCH);
+    int64_t least = with(&c, SIFR_RECOMPUTE_UNIT, 0, 0).activations;
     plan_settings settings = c.settings;
-    settings.recompute = PLAN_RECOMPUTE_AUTO;
-    settings.activation_memory = least - 1;
+    settings.step.recompute = SIFR_RECOMPUTE_AUTO;
+    settings.step.activation_memory = least - 1;
     assert_int_equal(plan_lower(c.model, c.dev, &settings, &s, &error), SIFR_USAGE);
     assert_null(s);
     const char *number = strchr(error.message, '(');
@@ -161,20 +162,20 @@ static void the_least_is_named(void **state) {
 static void room(void **state) {
     (void)state;
     keep_case c;
-    begin(&c, "llama", 64, 4, PLAN_BATCH);
-    int64_t all = with(&c, PLAN_RECOMPUTE_NONE, 0, 0).total;
-    int64_t none = with(&c, PLAN_RECOMPUTE_UNIT, 0, 0).total;
+    begin(&c, "llama", 64, 4, SIFR_STEP_BATCH);
+    int64_t all = with(&c, SIFR_RECOMPUTE_NONE, 0, 0).total;
+    int64_t none = with(&c, SIFR_RECOMPUTE_UNIT, 0, 0).total;
     assert_true(none < all);
     double last = 0;
     for (int part = 8; part >= 0; part--) {
         int64_t limit = none + (all - none) * part / 8;
-        keep_outcome got = with(&c, PLAN_RECOMPUTE_AUTO, 0, limit);
+        keep_outcome got = with(&c, SIFR_RECOMPUTE_AUTO, 0, limit);
         assert_true(got.total <= limit);
         assert_true(got.seconds >= last);
         last = got.seconds;
     }
-    assert_int_equal(with(&c, PLAN_RECOMPUTE_AUTO, 0, none - 1).total, none);
-    assert_int_equal(with(&c, PLAN_RECOMPUTE_AUTO, 0, 0).total, all); /* no limit */
+    assert_int_equal(with(&c, SIFR_RECOMPUTE_AUTO, 0, none - 1).total, none);
+    assert_int_equal(with(&c, SIFR_RECOMPUTE_AUTO, 0, 0).total, all); /* no limit */
     end(&c);
 }
 
@@ -194,12 +195,12 @@ static void dear_things_come_first(void **state) {
     plan_schedule *s;
     plan_kept kept = {0};
     sifr_error error;
-    begin(&c, "llama", 768, 1, PLAN_BATCH);
-    keep_outcome all = with(&c, PLAN_RECOMPUTE_NONE, 0, 0);
-    keep_outcome none = with(&c, PLAN_RECOMPUTE_UNIT, 0, 0);
+    begin(&c, "llama", 768, 1, SIFR_STEP_BATCH);
+    keep_outcome all = with(&c, SIFR_RECOMPUTE_NONE, 0, 0);
+    keep_outcome none = with(&c, SIFR_RECOMPUTE_UNIT, 0, 0);
     plan_settings settings = c.settings;
-    settings.recompute = PLAN_RECOMPUTE_AUTO;
-    settings.activation_memory = (all.activations + none.activations) / 2;
+    settings.step.recompute = SIFR_RECOMPUTE_AUTO;
+    settings.step.activation_memory = (all.activations + none.activations) / 2;
     assert_int_equal(plan_lower(c.model, c.dev, &settings, &s, &error), SIFR_OK);
     assert_int_equal(plan_kept_find(s, &machine, &kept, &error), SIFR_OK);
     assert_true(kept.all.seconds < 0.4 * none.seconds);
@@ -215,11 +216,11 @@ static void dear_things_come_first(void **state) {
 static void checkpoints(void **state) {
     (void)state;
     keep_case c;
-    begin(&c, "llama", 64, 1, PLAN_UNIT);
-    keep_outcome every = with(&c, PLAN_RECOMPUTE_UNIT, 0, 0);
+    begin(&c, "llama", 64, 1, SIFR_STEP_UNIT);
+    keep_outcome every = with(&c, SIFR_RECOMPUTE_UNIT, 0, 0);
     for (int32_t n = 1; n <= 8; n++) {
-        c.settings.number_checkpoints = n;
-        keep_outcome got = with(&c, PLAN_RECOMPUTE_UNIT, 0, 0);
+        c.settings.step.number_checkpoints = n;
+        keep_outcome got = with(&c, SIFR_RECOMPUTE_UNIT, 0, 0);
         if (n >= 6) assert_memory_equal(&got, &every, sizeof got);
         if (n < 6) {
             assert_true(got.again > every.again);

@@ -39,22 +39,22 @@ static sifr_model *model_of(int32_t layers) {
     return model;
 }
 
-static plan_settings settings_of(plan_tier activations) {
-    return (plan_settings){.mode = PLAN_TRAIN,
-                           .dtype = DEVICE_FP32,
-                           .micro_batch_size = 64,
-                           .seq_length = 16,
-                           .gradient_accumulation_steps = 1,
-                           .world_size = 1,
-                           .zero = {.overlap_comm = true,
-                                    .reduce_bucket_size = INT64_MAX,
-                                    .allgather_bucket_size = INT64_MAX,
-                                    .prefetch_bucket_size = 1,
-                                    .max_live_parameters = INT64_MAX},
-                           .offload = {.activations = activations,
-                                       .sub_group_size = 2048,
-                                       .pipeline_read = true,
-                                       .pipeline_write = true}};
+static plan_settings settings_of(sifr_tier activations) {
+    return (plan_settings){
+        .mode = PLAN_TRAIN,
+        .step.precision = SIFR_FP32,
+        .step.micro_batch_size = 64,
+        .step.seq_length = 16,
+        .step.gradient_accumulation_steps = 1,
+        .world_size = 1,
+        .step.zero = {.overlap_comm = true,
+                      .reduce_bucket_size = INT64_MAX,
+                      .allgather_bucket_size = INT64_MAX,
+                      .prefetch_bucket_size = 1,
+                      .max_live_parameters = INT64_MAX},
+        .step.offload = {.optimizer = {.ratio = 1, .pipeline_read = true, .pipeline_write = true},
+                         .activations = activations,
+                         .sub_group_size = 2048}};
 }
 
 static plan_schedule *lower(const sifr_model *model, const plan_settings *settings) {
@@ -159,15 +159,16 @@ static void written_then_read(void **state) {
     (void)state;
     sifr_model *model = model_of(6);
     for (int n = 0; n < 48; n++) {
-        plan_settings settings = settings_of(PLAN_NVME);
-        settings.dtype = n % 3 ? DEVICE_BF16 : DEVICE_FP32;
+        plan_settings settings = settings_of(SIFR_TIER_NVME);
+        settings.step.precision = n % 3 ? SIFR_BF16 : SIFR_FP32;
         settings.world_size = 1 << n % 3;
-        settings.stage = n / 3 % 4;
-        settings.gradient_accumulation_steps = 1 + n / 2 % 3;
-        settings.order = n % 2 ? PLAN_UNIT : PLAN_BATCH;
-        settings.recompute = n / 4 % 2 ? PLAN_RECOMPUTE_UNIT : PLAN_RECOMPUTE_NONE;
-        settings.number_checkpoints = n % 5 == 0 ? 3 : 0;
-        settings.offload.parameters = settings.stage == 3 && n % 7 ? PLAN_NVME : PLAN_DEVICE;
+        settings.step.zero.stage = n / 3 % 4;
+        settings.step.gradient_accumulation_steps = 1 + n / 2 % 3;
+        settings.step.step_order = n % 2 ? SIFR_STEP_UNIT : SIFR_STEP_BATCH;
+        settings.step.recompute = n / 4 % 2 ? SIFR_RECOMPUTE_UNIT : SIFR_RECOMPUTE_NONE;
+        settings.step.number_checkpoints = n % 5 == 0 ? 3 : 0;
+        settings.step.offload.param.device =
+            settings.step.zero.stage == 3 && n % 7 ? SIFR_TIER_NVME : SIFR_TIER_NONE;
         plan_schedule *s = lower(model, &settings);
         assert_true(check(s) > 0);
         plan_free(s);
@@ -182,15 +183,15 @@ static void depth(void **state) {
     for (int n = 0; n < 4; n++) {
         int64_t memory[2], disk[2], file[2];
         for (int m = 0; m < 2; m++) {
-            plan_settings settings = settings_of(PLAN_HOST);
-            settings.gradient_accumulation_steps = 2;
-            settings.order = n / 2 ? PLAN_UNIT : PLAN_BATCH;
-            settings.recompute = n % 2 ? PLAN_RECOMPUTE_UNIT : PLAN_RECOMPUTE_NONE;
+            plan_settings settings = settings_of(SIFR_TIER_CPU);
+            settings.step.gradient_accumulation_steps = 2;
+            settings.step.step_order = n / 2 ? SIFR_STEP_UNIT : SIFR_STEP_BATCH;
+            settings.step.recompute = n % 2 ? SIFR_RECOMPUTE_UNIT : SIFR_RECOMPUTE_NONE;
             plan_schedule *s = lower(models[m], &settings);
             memory[m] = s->largest_bytes[PLAN_ACTIVATIONS];
             assert_int_equal(s->nvme_bytes, 0);
             plan_free(s);
-            settings.offload.activations = PLAN_NVME;
+            settings.step.offload.activations = SIFR_TIER_NVME;
             s = lower(models[m], &settings);
             disk[m] = s->largest_bytes[PLAN_ACTIVATIONS];
             file[m] = s->nvme_bytes;
@@ -210,11 +211,11 @@ static void beside_computing(void **state) {
     (void)state;
     sifr_model *model = model_of(24);
     for (int n = 0; n < 4; n++) {
-        plan_settings settings = settings_of(PLAN_NVME);
+        plan_settings settings = settings_of(SIFR_TIER_NVME);
         plan_machine machine = {
             .fp32_operations = 1e10, .bf16_operations = 1e10, .memory_bytes = 1e10};
         plan_prediction p;
-        settings.recompute = n % 2 ? PLAN_RECOMPUTE_UNIT : PLAN_RECOMPUTE_NONE;
+        settings.step.recompute = n % 2 ? SIFR_RECOMPUTE_UNIT : SIFR_RECOMPUTE_NONE;
         plan_schedule *s = lower(model, &settings);
         machine.disk_bytes = n < 2 ? 2e9 : 1e7;
         assert_int_equal(plan_predict(s, &machine, &p, NULL, NULL), SIFR_OK);
@@ -246,8 +247,8 @@ static void kept_as_before(void **state) {
     for (int n = 0; n < 2; n++) {
         plan_kept kept[2] = {0};
         for (int d = 0; d < 2; d++) {
-            plan_settings settings = settings_of(d ? PLAN_NVME : PLAN_HOST);
-            settings.recompute = n ? PLAN_RECOMPUTE_UNIT : PLAN_RECOMPUTE_NONE;
+            plan_settings settings = settings_of(d ? SIFR_TIER_NVME : SIFR_TIER_CPU);
+            settings.step.recompute = n ? SIFR_RECOMPUTE_UNIT : SIFR_RECOMPUTE_NONE;
             plan_schedule *s = lower(model, &settings);
             assert_int_equal(plan_kept_find(s, &machine, &kept[d], NULL), SIFR_OK);
             plan_free(s);
@@ -268,8 +269,8 @@ static void kept_as_before(void **state) {
 static void too_small(void **state) {
     (void)state;
     sifr_model *model = model_of(1);
-    plan_settings settings = settings_of(PLAN_NVME);
-    settings.recompute = PLAN_RECOMPUTE_UNIT;
+    plan_settings settings = settings_of(SIFR_TIER_NVME);
+    settings.step.recompute = SIFR_RECOMPUTE_UNIT;
     plan_schedule *s = lower(model, &settings);
     assert_int_equal(check(s), 0);
     assert_int_equal(s->nvme_bytes, 0);

@@ -100,16 +100,18 @@ static void everything_once(void **state) {
     (void)state;
     for (int n = 0; n < 96; n++) {
         plan_settings settings =
-            disk_plan_state_settings(1 << n % 4, n / 4 % 4, n % 3 ? DEVICE_BF16 : DEVICE_FP32);
+            disk_plan_state_settings(1 << n % 4, n / 4 % 4, n % 3 ? SIFR_BF16 : SIFR_FP32);
         static const int64_t groups[] = {1, 3000, 4096, 100000, 0};
-        settings.offload.sub_group_size = groups[n % 5];
-        settings.offload.pipeline_read = n & 1;
-        settings.offload.pipeline_write = n >> 1 & 1;
-        settings.offload.buffers = n % 7 ? 2 + n % 7 * 2 : 0;
-        if (settings.offload.buffers && settings.offload.buffers < 3) settings.offload.buffers = 3;
-        settings.order = n / 16 % 2 ? PLAN_UNIT : PLAN_BATCH;
-        if (n % 3 == 2) settings.moment_type = DEVICE_BF16; /* a page is two blocks */
-        if (n % 6 == 5) settings.master_type = DEVICE_BF16;
+        settings.step.offload.sub_group_size = groups[n % 5];
+        settings.step.offload.optimizer.pipeline_read = n & 1;
+        settings.step.offload.optimizer.pipeline_write = n >> 1 & 1;
+        settings.step.offload.optimizer.buffer_count = n % 7 ? 2 + n % 7 * 2 : 0;
+        if (settings.step.offload.optimizer.buffer_count &&
+            settings.step.offload.optimizer.buffer_count < 3)
+            settings.step.offload.optimizer.buffer_count = 3;
+        settings.step.step_order = n / 16 % 2 ? SIFR_STEP_UNIT : SIFR_STEP_BATCH;
+        settings.step.bf16_optimizer_states = n % 3 == 2; /* a page is two blocks */
+        settings.step.bf16_master_weights = n % 6 == 5;
         plan_schedule *s = disk_plan_lower(&settings);
         check(s);
         plan_free(s);
@@ -120,10 +122,12 @@ static void everything_once(void **state) {
 static void one_tier_each(void **state) {
     (void)state;
     for (int n = 0; n < 3; n++) {
-        plan_settings settings = disk_plan_state_settings(2, 2, DEVICE_BF16), memory = settings;
-        memory.offload = (plan_offload){0};
-        settings.offload.masters = n == 0 ? PLAN_NVME : n == 1 ? PLAN_HOST : PLAN_DEVICE;
-        settings.offload.moments = n == 0 ? PLAN_HOST : n == 1 ? PLAN_NVME : PLAN_HOST;
+        plan_settings settings = disk_plan_state_settings(2, 2, SIFR_BF16), memory = settings;
+        memory.step.offload = (sifr_offload){0};
+        static const sifr_offload_state states[] = {SIFR_STATE_MASTER_WEIGHTS, SIFR_STATE_MOMENTS,
+                                                    SIFR_STATE_ALL};
+        settings.step.offload.optimizer.state = states[n];
+        if (n == 2) settings.step.offload.optimizer.device = SIFR_TIER_CPU;
         plan_schedule *s = disk_plan_lower(&settings), *all = disk_plan_lower(&memory);
         int64_t masters = all->largest_bytes[PLAN_MASTERS];
         int64_t moments = all->largest_bytes[PLAN_MOMENTS];
@@ -141,9 +145,9 @@ static void one_tier_each(void **state) {
 static void overlap(void **state) {
     (void)state;
     for (int n = 0; n < 4; n++) {
-        plan_settings settings = disk_plan_state_settings(1, 0, DEVICE_BF16);
-        settings.offload.pipeline_read = n & 1;
-        settings.offload.pipeline_write = n >> 1;
+        plan_settings settings = disk_plan_state_settings(1, 0, SIFR_BF16);
+        settings.step.offload.optimizer.pipeline_read = n & 1;
+        settings.step.offload.optimizer.pipeline_write = n >> 1;
         plan_schedule *s = disk_plan_lower(&settings);
         int32_t updates = 0, seen[2] = {0}, beside[2] = {0};
         int32_t *before = calloc(s->instruction_count, sizeof *before);
@@ -160,8 +164,10 @@ static void overlap(void **state) {
         assert_true(updates > 20);
         assert_true(seen[0] == updates * 3);
         assert_true(seen[1] == updates * 3);
-        assert_true(settings.offload.pipeline_read ? beside[0] >= seen[0] - 9 : beside[0] == 0);
-        assert_true(settings.offload.pipeline_write ? beside[1] >= seen[1] - 9 : beside[1] == 0);
+        assert_true(settings.step.offload.optimizer.pipeline_read ? beside[0] >= seen[0] - 9
+                                                                  : beside[0] == 0);
+        assert_true(settings.step.offload.optimizer.pipeline_write ? beside[1] >= seen[1] - 9
+                                                                   : beside[1] == 0);
         free(before);
         plan_free(s);
     }
@@ -194,10 +200,10 @@ static void begin_early(void **state) {
     config.tie_word_embeddings = false;
     assert_int_equal(model_from_config(&config, &model, &error), SIFR_OK);
     for (int n = 0; n < 2; n++) {
-        plan_settings settings = disk_plan_state_settings(1, 0, DEVICE_BF16);
-        settings.gradient_accumulation_steps = 1;
-        settings.seq_length = n ? 128 : 2;
-        settings.offload.pipeline_write = false;
+        plan_settings settings = disk_plan_state_settings(1, 0, SIFR_BF16);
+        settings.step.gradient_accumulation_steps = 1;
+        settings.step.seq_length = n ? 128 : 2;
+        settings.step.offload.optimizer.pipeline_write = false;
         plan_schedule *s = disk_plan_lower(&settings);
         int64_t updating = s->largest_bytes[PLAN_GRADIENTS] + s->largest_bytes[PLAN_SWAP];
         int32_t read = first_index(s, PLAN_READ);
@@ -219,9 +225,9 @@ static void buffers(void **state) {
     static const int32_t asked[] = {0, 3, 8, 12, 1000000};
     static const int64_t taken[] = {9, 3, 6, 12, -1};
     for (int n = 0; n < 5; n++) {
-        plan_settings settings = disk_plan_state_settings(1, 0, DEVICE_BF16);
-        settings.offload.buffers = asked[n];
-        if (n == 4) settings.offload.sub_group_size = 1000000000;
+        plan_settings settings = disk_plan_state_settings(1, 0, SIFR_BF16);
+        settings.step.offload.optimizer.buffer_count = asked[n];
+        if (n == 4) settings.step.offload.sub_group_size = 1000000000;
         plan_schedule *s = disk_plan_lower(&settings);
         int64_t count = 0, bytes = 0, groups = 0, longest = 0;
         for (size_t b = 0; b < s->buffer_count; b++) {
@@ -237,8 +243,8 @@ static void buffers(void **state) {
         assert_int_equal(bytes, (n == 4 ? longest : 2048) * 4 + PLAN_DISK_ALIGNMENT);
         plan_free(s);
     }
-    plan_settings settings = disk_plan_state_settings(1, 0, DEVICE_FP32);
-    settings.offload.buffers = 1;
+    plan_settings settings = disk_plan_state_settings(1, 0, SIFR_FP32);
+    settings.step.offload.optimizer.buffer_count = 1;
     plan_schedule *s = NULL;
     sifr_error error = {0};
     assert_int_equal(plan_lower(model, dev, &settings, &s, &error), SIFR_USAGE);
@@ -247,7 +253,7 @@ static void buffers(void **state) {
 
 static void price(void **state) {
     (void)state;
-    plan_settings settings = disk_plan_state_settings(1, 0, DEVICE_BF16);
+    plan_settings settings = disk_plan_state_settings(1, 0, SIFR_BF16);
     disk_plan_price(&settings);
 }
 

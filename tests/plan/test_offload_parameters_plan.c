@@ -7,12 +7,12 @@
 #include "plan/queries.h"
 #include "support/disk_plan.h"
 
-static plan_settings settings_of(int32_t ranks, device_dtype dtype) {
-    return disk_plan_settings(ranks, 3, dtype,
-                              (plan_offload){.parameters = PLAN_NVME,
-                                             .sub_group_size = 2048,
-                                             .pipeline_read = true,
-                                             .pipeline_write = true});
+static plan_settings settings_of(int32_t ranks, sifr_precision precision) {
+    return disk_plan_settings(
+        ranks, 3, precision,
+        (sifr_offload){.optimizer = {.ratio = 1, .pipeline_read = true, .pipeline_write = true},
+                       .param = {.device = SIFR_TIER_NVME},
+                       .sub_group_size = 2048});
 }
 
 /* What a buffer shows: nothing, something that is still moving, or parameters of its unit. */
@@ -91,24 +91,25 @@ static int32_t check(const plan_schedule *s, int64_t *written) {
 static void read_before_use(void **state) {
     (void)state;
     for (int n = 0; n < 48; n++) {
-        plan_settings settings = settings_of(1 << n % 4, n % 3 ? DEVICE_BF16 : DEVICE_FP32);
+        plan_settings settings = settings_of(1 << n % 4, n % 3 ? SIFR_BF16 : SIFR_FP32);
         int64_t written, slices = 0;
-        settings.order = n / 4 % 2 ? PLAN_UNIT : PLAN_BATCH;
-        settings.recompute = n % 5 == 0;
-        settings.zero.overlap_comm = n % 6 != 0;
-        settings.zero.prefetch_bucket_size = n % 7 * 20000;
-        settings.zero.max_reuse_distance = n % 9 == 8 ? 100000 : 0;
-        settings.offload.slices = n % 2 ? 16 + n % 11 : 0;
-        settings.offload.moments = n % 8 < 4 ? PLAN_NVME : PLAN_HOST;
+        settings.step.step_order = n / 4 % 2 ? SIFR_STEP_UNIT : SIFR_STEP_BATCH;
+        settings.step.recompute = n % 5 == 0;
+        settings.step.zero.overlap_comm = n % 6 != 0;
+        settings.step.zero.prefetch_bucket_size = n % 7 * 20000;
+        settings.step.zero.max_reuse_distance = n % 9 == 8 ? 100000 : 0;
+        settings.step.offload.param.buffer_count = n % 2 ? 16 + n % 11 : 0;
+        settings.step.offload.optimizer.device = n % 8 < 4 ? SIFR_TIER_NVME : SIFR_TIER_CPU;
         plan_schedule *s = disk_plan_lower(&settings);
         check(s, &written);
         for (size_t u = 0; u < model->unit_count; u++) {
             int64_t slice = s->unit_elements[u] / settings.world_size;
-            slice *= device_dtype_bytes(settings.dtype);
+            slice *= device_dtype_bytes(plan_dtype(&settings));
             slices += (slice + PLAN_DISK_ALIGNMENT - 1) / PLAN_DISK_ALIGNMENT * PLAN_DISK_ALIGNMENT;
         }
         assert_int_equal(written, slices);
-        if (settings.offload.slices) assert_true(most_live(s) <= settings.offload.slices);
+        if (settings.step.offload.param.buffer_count)
+            assert_true(most_live(s) <= settings.step.offload.param.buffer_count);
         assert_int_equal(s->largest_bytes[PLAN_PARAMETERS], 0);
         plan_free(s);
     }
@@ -118,8 +119,8 @@ static void read_before_use(void **state) {
 static void ahead(void **state) {
     (void)state;
     for (int n = 0; n < 4; n++) {
-        plan_settings settings = settings_of(1 + n % 2, DEVICE_BF16);
-        settings.order = n / 2 ? PLAN_UNIT : PLAN_BATCH;
+        plan_settings settings = settings_of(1 + n % 2, SIFR_BF16);
+        settings.step.step_order = n / 2 ? SIFR_STEP_UNIT : SIFR_STEP_BATCH;
         plan_schedule *s = disk_plan_lower(&settings), *none = NULL;
         int32_t most = most_live(s), beside = 0, reads = 0, kernels = 0;
         int32_t *before = calloc(s->instruction_count, sizeof *before);
@@ -131,11 +132,11 @@ static void ahead(void **state) {
             beside += before[i] > before[in->wait];
         }
         assert_true(beside >= reads - most); /* all but those that the step begins with */
-        settings.offload.slices = most - 1;
+        settings.step.offload.param.buffer_count = most - 1;
         plan_free(s);
         s = disk_plan_lower(&settings);
         assert_int_equal(most_live(s), most - 1);
-        settings.offload.slices = most - 2;
+        settings.step.offload.param.buffer_count = most - 2;
         sifr_error error = {0};
         if (most > 2)
             assert_int_equal(plan_lower(model, dev, &settings, &none, &error), SIFR_USAGE);
@@ -153,9 +154,9 @@ static void accumulation(void **state) {
         int64_t written;
         for (int order = 0; order < 2; order++) {
             for (int32_t k = 1; k <= 4; k *= 4) {
-                plan_settings settings = settings_of(ranks, DEVICE_BF16);
-                settings.order = order ? PLAN_UNIT : PLAN_BATCH;
-                settings.gradient_accumulation_steps = k;
+                plan_settings settings = settings_of(ranks, SIFR_BF16);
+                settings.step.step_order = order ? SIFR_STEP_UNIT : SIFR_STEP_BATCH;
+                settings.step.gradient_accumulation_steps = k;
                 plan_schedule *s = disk_plan_lower(&settings);
                 more = check(s, &written);
                 if (k == 1) once[order] = more;
@@ -182,9 +183,9 @@ static long long refused(const plan_settings *settings, const char *pattern) {
 static void accepted(plan_settings settings) {
     plan_free(disk_plan_lower(&settings));
     settings.mode = PLAN_EVALUATE; /* with the same buffers, in the middle of a run */
-    settings.gradient_accumulation_steps = 1;
-    settings.order = PLAN_BATCH;
-    settings.recompute = PLAN_RECOMPUTE_NONE;
+    settings.step.gradient_accumulation_steps = 1;
+    settings.step.step_order = SIFR_STEP_BATCH;
+    settings.step.recompute = SIFR_RECOMPUTE_NONE;
     settings.external_parameters = true;
     plan_free(disk_plan_lower(&settings));
 }
@@ -196,26 +197,28 @@ static void named(void **state) {
         "offload_param: buffer_size %*d: a rank's slice of layers.%*s has %lld";
     static const char count_of[] = "offload_param: buffer_count %*d: %lld slices";
     for (int n = 0; n < 48; n++) {
-        plan_settings settings = settings_of(1 << n % 3, n % 5 ? DEVICE_BF16 : DEVICE_FP32);
-        settings.order = n / 3 % 2 ? PLAN_UNIT : PLAN_BATCH;
-        settings.recompute = n / 6 % 2 ? PLAN_RECOMPUTE_UNIT : PLAN_RECOMPUTE_NONE;
-        settings.zero.overlap_comm = n / 12 % 2;
-        settings.zero.prefetch_bucket_size = n % 4 * 20000;
-        settings.zero.max_reuse_distance = n % 7 == 6 ? 100000 : 0;
-        settings.offload.most_slice = 1; /* an embedding is first, and smaller than a block */
+        plan_settings settings = settings_of(1 << n % 3, n % 5 ? SIFR_BF16 : SIFR_FP32);
+        settings.step.step_order = n / 3 % 2 ? SIFR_STEP_UNIT : SIFR_STEP_BATCH;
+        settings.step.recompute = n / 6 % 2 ? SIFR_RECOMPUTE_UNIT : SIFR_RECOMPUTE_NONE;
+        settings.step.zero.overlap_comm = n / 12 % 2;
+        settings.step.zero.prefetch_bucket_size = n % 4 * 20000;
+        settings.step.zero.max_reuse_distance = n % 7 == 6 ? 100000 : 0;
+        settings.step.offload.param.buffer_size =
+            1; /* an embedding is first, and smaller than a block */
         long long size = refused(&settings, size_of);
-        settings.offload.most_slice = size - 1;
+        settings.step.offload.param.buffer_size = size - 1;
         assert_int_equal(refused(&settings, size_of), size);
-        settings.offload.most_slice = size;
+        settings.step.offload.param.buffer_size = size;
         accepted(settings);
         plan_schedule *s = disk_plan_lower(&settings);
-        settings.offload.slices = most_live(s) > 2 ? 1 : 0; /* two where one is read ahead */
+        settings.step.offload.param.buffer_count =
+            most_live(s) > 2 ? 1 : 0; /* two where one is read ahead */
         plan_free(s);
-        if (!settings.offload.slices) continue;
+        if (!settings.step.offload.param.buffer_count) continue;
         long long count = refused(&settings, count_of);
-        settings.offload.slices = (int32_t)count - 1;
+        settings.step.offload.param.buffer_count = (int32_t)count - 1;
         assert_int_equal(refused(&settings, count_of), count);
-        settings.offload.slices = (int32_t)count;
+        settings.step.offload.param.buffer_count = (int32_t)count;
         accepted(settings);
     }
 }
@@ -224,14 +227,14 @@ static void named(void **state) {
 static void kept(void **state) {
     (void)state;
     for (int n = 0; n < 8; n++) {
-        plan_settings settings = settings_of(1 + n % 2, DEVICE_BF16);
+        plan_settings settings = settings_of(1 + n % 2, SIFR_BF16);
         int64_t written, slices[32], all = 0;
         plan_schedule *s = disk_plan_lower(&settings);
         for (size_t u = 0; u < model->unit_count; u++)
             all += slices[u] = s->unit_elements[u] / settings.world_size;
         plan_free(s);
-        settings.offload.kept = n / 2 == 3 ? all : slices[0] + n / 2 * slices[1];
-        int64_t stays = settings.offload.kept * 2;
+        settings.step.offload.param.max_in_cpu = n / 2 == 3 ? all : slices[0] + n / 2 * slices[1];
+        int64_t stays = settings.step.offload.param.max_in_cpu * 2;
         s = disk_plan_lower(&settings);
         check(s, &written);
         assert_int_equal(s->largest_bytes[PLAN_PARAMETERS], stays);
@@ -245,13 +248,13 @@ static void kept(void **state) {
 static void gradients(void **state) {
     (void)state;
     for (int n = 0; n < 8; n++) {
-        plan_settings settings = settings_of(1 + n % 2, DEVICE_BF16);
-        settings.order = PLAN_UNIT;
-        settings.gradient_accumulation_steps = n / 2 % 2 ? 1 : 4;
-        settings.stage = n / 4 ? 3 : 2;
-        settings.offload.moments = settings.offload.masters = PLAN_NVME;
+        plan_settings settings = settings_of(1 + n % 2, SIFR_BF16);
+        settings.step.step_order = SIFR_STEP_UNIT;
+        settings.step.gradient_accumulation_steps = n / 2 % 2 ? 1 : 4;
+        settings.step.zero.stage = n / 4 ? 3 : 2;
+        settings.step.offload.optimizer.device = SIFR_TIER_NVME;
         plan_schedule *memory = disk_plan_lower(&settings);
-        settings.offload.gradients = PLAN_NVME;
+        settings.step.offload.gradients = SIFR_TIER_NVME;
         plan_schedule *s = disk_plan_lower(&settings);
         int64_t bytes[PLAN_CLASSES], written = 0, sums = 0;
         bool decided = false;
@@ -287,7 +290,7 @@ static void gradients(void **state) {
 
 static void price(void **state) {
     (void)state;
-    plan_settings settings = settings_of(1, DEVICE_BF16);
+    plan_settings settings = settings_of(1, SIFR_BF16);
     disk_plan_price(&settings);
 }
 

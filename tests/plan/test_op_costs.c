@@ -34,11 +34,11 @@ static sifr_model *model_of(const char *type) {
 
 static plan_schedule *plan_of(const sifr_model *model, plan_mode mode) {
     plan_settings settings = {.mode = mode,
-                              .dtype = DEVICE_FP32,
-                              .micro_batch_size = mode == PLAN_GENERATE ? 1 : SEQUENCES,
-                              .seq_length = LENGTH,
+                              .step.precision = SIFR_FP32,
+                              .step.micro_batch_size = mode == PLAN_GENERATE ? 1 : SEQUENCES,
+                              .step.seq_length = LENGTH,
                               .cache_length = LENGTH,
-                              .gradient_accumulation_steps = 1,
+                              .step.gradient_accumulation_steps = 1,
                               .world_size = 1};
     device *dev;
     plan_schedule *s;

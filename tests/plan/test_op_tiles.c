@@ -31,12 +31,12 @@ static sifr_model *model_of(const char *type) {
 /* By node: the fewest rows that a call of its forward pass makes. */
 static void fewest_rows(const sifr_model *model, int64_t *rows) {
     plan_settings settings = {.mode = PLAN_TRAIN,
-                              .dtype = DEVICE_FP32,
-                              .micro_batch_size = 1,
-                              .seq_length = LENGTH,
-                              .gradient_accumulation_steps = 1,
+                              .step.precision = SIFR_FP32,
+                              .step.micro_batch_size = 1,
+                              .step.seq_length = LENGTH,
+                              .step.gradient_accumulation_steps = 1,
                               .world_size = 1,
-                              .tile_tokens = TILE};
+                              .step.tile_tokens = TILE};
     device *dev;
     plan_schedule *s;
     sifr_error error = {0};

@@ -114,7 +114,7 @@ static void check_transfers(const plan_schedule *s) {
         if (i->action != PLAN_GATHER && i->action != PLAN_REDUCE) continue;
         moving[under_way++] = (int32_t)n;
         assert_true(under_way < 60); /* a group's line has room for 64 */
-        if (!s->settings.zero.overlap_comm) assert_int_equal(i[1].wait, n);
+        if (!s->settings.step.zero.overlap_comm) assert_int_equal(i[1].wait, n);
     }
     assert_int_equal(under_way, 0);
     free(moving);
@@ -139,7 +139,7 @@ static void check_memory(const plan_schedule *s) {
     for (int c = 0; c < PLAN_CLASSES; c++) peak += s->peak_bytes[c];
     assert_true(peak <= s->total_bytes);
     /* Gathered parameters that stay for long leave more gaps. */
-    double gaps = s->settings.zero.max_reuse_distance > 1000000000 ? 0.3 : 0.18;
+    double gaps = s->settings.step.zero.max_reuse_distance > 1000000000 ? 0.3 : 0.18;
     assert_true((double)s->total_bytes <= (1 + gaps) * (double)peak);
 }
 
@@ -149,12 +149,12 @@ static void count_line(void *user, const char *text) {
 }
 
 /* DeepSpeed's, sifr's, all that can be gathered ahead and kept, and the least of everything. */
-static const sifr_zero_options transfers[] = {
-    {true, 500000000, 500000000, 50000000, 1000000000, 1000000000, 100000, INT64_MAX},
-    {true, 500000000, 500000000, 1, 1000000000, 0, 0, INT64_MAX},
-    {true, INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX, 0, 0},
-    {true, 1, 1, 1, 1, 1, 8192, 8192},
-    {false, 1, 1, 1, 1, 20000, 8192, INT64_MAX},
+static const sifr_zero transfers[] = {
+    {0, true, 500000000, 500000000, 50000000, 1000000000, 1000000000, 100000, INT64_MAX},
+    {0, true, 500000000, 500000000, 1, 1000000000, 0, 0, INT64_MAX},
+    {0, true, INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX, 0, 0},
+    {0, true, 1, 1, 1, 1, 1, 8192, 8192},
+    {0, false, 1, 1, 1, 1, 20000, 8192, INT64_MAX},
 };
 enum { TRANSFERS = sizeof transfers / sizeof *transfers };
 
@@ -169,25 +169,25 @@ static void every_schedule(void **state) {
         formats_model_config c = config_of(types[v % 2]);
         v /= 2;
         plan_settings settings = {.mode = PLAN_TRAIN,
-                                  .dtype = v % 2 ? DEVICE_BF16 : DEVICE_FP32,
-                                  .micro_batch_size = 2,
-                                  .seq_length = 24,
+                                  .step.precision = v % 2 ? SIFR_BF16 : SIFR_FP32,
+                                  .step.micro_batch_size = 2,
+                                  .step.seq_length = 24,
                                   .world_size = 1};
         v /= 2;
-        settings.order = v % 2 ? PLAN_UNIT : PLAN_BATCH;
+        settings.step.step_order = v % 2 ? SIFR_STEP_UNIT : SIFR_STEP_BATCH;
         v /= 2;
         int keeping = v % 4; /* all, units' inputs, two of them, all that a limit allows */
-        settings.recompute = keeping > 0 ? PLAN_RECOMPUTE_UNIT : PLAN_RECOMPUTE_NONE;
-        if (keeping == 2) settings.number_checkpoints = 2;
+        settings.step.recompute = keeping > 0 ? SIFR_RECOMPUTE_UNIT : SIFR_RECOMPUTE_NONE;
+        if (keeping == 2) settings.step.number_checkpoints = 2;
         v /= 4;
         if (keeping > 1 && v % 5 > 1) continue;
-        settings.gradient_accumulation_steps = v % 5 + 1;
+        settings.step.gradient_accumulation_steps = v % 5 + 1;
         c.tie_word_embeddings = v % 2;
         v /= 5;
         if (v > 0) { /* the stages, as one of four ranks */
-            settings.stage = (v - 1) % 4;
-            settings.zero = transfers[(v - 1) / 4];
-            settings.communication_data_type = (v - 1) / 4 % 2 ? DEVICE_BF16 : DEVICE_NONE;
+            settings.step.zero = transfers[(v - 1) / 4];
+            settings.step.zero.stage = (v - 1) % 4;
+            settings.step.communication_data_type = (v - 1) / 4 % 2 ? SIFR_BF16 : SIFR_FP32;
             settings.world_size = 4;
             settings.rank = 1;
         }
@@ -196,11 +196,11 @@ static void every_schedule(void **state) {
         assert_int_equal(model_from_config(&c, &model, &error), SIFR_OK);
         assert_int_equal(plan_lower(model, dev, &settings, &s, &error), SIFR_OK);
         if (keeping == 3) {
-            settings.recompute = PLAN_RECOMPUTE_AUTO;
-            settings.activation_memory = s->largest_bytes[PLAN_ACTIVATIONS] * 5 / 4;
+            settings.step.recompute = SIFR_RECOMPUTE_AUTO;
+            settings.step.activation_memory = s->largest_bytes[PLAN_ACTIVATIONS] * 5 / 4;
             plan_free(s);
             assert_int_equal(plan_lower(model, dev, &settings, &s, &error), SIFR_OK);
-            assert_true(s->largest_bytes[PLAN_ACTIVATIONS] <= settings.activation_memory);
+            assert_true(s->largest_bytes[PLAN_ACTIVATIONS] <= settings.step.activation_memory);
         }
         check_operands(s);
         check_memory(s);
@@ -226,13 +226,14 @@ static void operations(void **state) {
     double sums[3];
     for (int i = 0; i < 3; i++) {
         plan_settings settings = {.mode = PLAN_TRAIN,
-                                  .dtype = DEVICE_FP32,
-                                  .micro_batch_size = 2,
-                                  .seq_length = 24,
-                                  .gradient_accumulation_steps = 4,
+                                  .step.precision = SIFR_FP32,
+                                  .step.micro_batch_size = 2,
+                                  .step.seq_length = 24,
+                                  .step.gradient_accumulation_steps = 4,
                                   .world_size = 1,
-                                  .order = i == 1 ? PLAN_UNIT : PLAN_BATCH,
-                                  .recompute = i == 2};
+                                  .step.step_order = i == 1 ? SIFR_STEP_UNIT : SIFR_STEP_BATCH,
+                                  .step.recompute =
+                                      i == 2 ? SIFR_RECOMPUTE_UNIT : SIFR_RECOMPUTE_NONE};
         plan_schedule *s;
         assert_int_equal(plan_lower(model, dev, &settings, &s, &error), SIFR_OK);
         sums[i] = plan_operations(s);
@@ -254,17 +255,17 @@ static void refusals(void **state) {
     plan_schedule *s;
     assert_int_equal(device_open_cpu(1, NULL, &dev, &error), SIFR_OK);
     assert_int_equal(model_from_config(&c, &model, &error), SIFR_OK);
-    plan_settings settings = {.dtype = DEVICE_FP32,
-                              .micro_batch_size = 1,
-                              .seq_length = 65,
-                              .gradient_accumulation_steps = 1,
+    plan_settings settings = {.step.precision = SIFR_FP32,
+                              .step.micro_batch_size = 1,
+                              .step.seq_length = 65,
+                              .step.gradient_accumulation_steps = 1,
                               .world_size = 1};
     assert_int_equal(plan_lower(model, dev, &settings, &s, &error), SIFR_USAGE);
     assert_non_null(strstr(error.message, "learned positions for 64 only"));
-    settings.seq_length = 0;
+    settings.step.seq_length = 0;
     assert_int_equal(plan_lower(model, dev, &settings, &s, &error), SIFR_USAGE);
-    settings.seq_length = INT64_MAX / 2;
-    settings.micro_batch_size = 4;
+    settings.step.seq_length = INT64_MAX / 2;
+    settings.step.micro_batch_size = 4;
     assert_int_equal(plan_lower(model, dev, &settings, &s, &error), SIFR_USAGE);
     sifr_model_free(model);
     device_close(dev);

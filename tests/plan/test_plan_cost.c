@@ -69,16 +69,18 @@ static void a_thousand_units(void **state) {
     sifr_model *few = model_of(FEW), *many = model_of(MANY);
     for (int variant = 0; variant < 8; variant++) {
         plan_settings settings = {.mode = PLAN_TRAIN,
-                                  .dtype = DEVICE_BF16,
-                                  .micro_batch_size = 1,
-                                  .seq_length = LENGTH,
-                                  .gradient_accumulation_steps = 1,
+                                  .step.precision = SIFR_BF16,
+                                  .step.micro_batch_size = 1,
+                                  .step.seq_length = LENGTH,
+                                  .step.gradient_accumulation_steps = 1,
                                   .world_size = RANKS,
-                                  .stage = variant % 4,
-                                  .order = variant / 4 ? PLAN_UNIT : PLAN_BATCH};
+                                  .step.zero.stage = variant % 4,
+                                  .step.step_order =
+                                      variant / 4 ? SIFR_STEP_UNIT : SIFR_STEP_BATCH};
         double small = plan_time(few, dev, settings, 3), large = plan_time(many, dev, settings, 2);
-        print_message("stage %d, order %d: %d units in %.3f s, %d in %.3f s\n", settings.stage,
-                      (int)settings.order, (int)FEW, small, (int)MANY, large);
+        print_message("stage %d, order %d: %d units in %.3f s, %d in %.3f s\n",
+                      settings.step.zero.stage, (int)settings.step.step_order, (int)FEW, small,
+                      (int)MANY, large);
         if (large * 1000 >= MANY) fail_msg("planning takes %.2f s for %d units", large, (int)MANY);
         /* In proportion it is 4 times as much, and caches are smaller than the list; 16 times
          * where units look at one another. */

@@ -35,7 +35,7 @@ static void begin(short_list *list, int32_t ranks) {
     memset(list, 0, sizeof *list);
     list->schedule.model = &model;
     list->schedule.settings.world_size = ranks;
-    list->schedule.settings.dtype = DEVICE_FP32;
+    list->schedule.settings.step.precision = SIFR_FP32;
     list->schedule.instructions = list->instructions;
     list->schedule.calls = list->calls;
     list->schedule.call_count = KERNELS;

@@ -41,7 +41,7 @@ static void the_next_one_does_not_fit(void **state) {
     (void)state;
     search_case_begin(&c, 4);
     for (int recompute = 0; recompute < 2; recompute++) {
-        c.settings.recompute = recompute;
+        c.settings.step.recompute = recompute;
         for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
             plan_setter *set = wanted[i].set;
             int64_t value = wanted[i].value, needed = bytes_with(&c, set, value);
@@ -82,18 +82,19 @@ static void what_cannot_be_planned_does_not_fit(void **state) {
 
 /* All settings of the searched rows with each micro batch of the same global batch. */
 static size_t all_settings(const search_case *c, plan_settings *out, size_t room) {
-    int64_t share = c->settings.micro_batch_size * c->settings.gradient_accumulation_steps;
+    int64_t share =
+        c->settings.step.micro_batch_size * c->settings.step.gradient_accumulation_steps;
     size_t count = 0;
     for (int32_t i = 0; i < 4 * 2 * 2 * 2; i++) {
         for (int64_t size = 1; size <= share; size++) {
             if (share % size) continue;
             plan_settings s = c->settings;
-            s.stage = i % 4;
-            s.recompute = i / 4 % 2;
-            s.order = i / 8 % 2 ? PLAN_UNIT : PLAN_BATCH;
-            s.zero.overlap_comm = i / 16;
-            s.micro_batch_size = size;
-            s.gradient_accumulation_steps = (int32_t)(share / size);
+            s.step.zero.stage = i % 4;
+            s.step.recompute = i / 4 % 2;
+            s.step.step_order = i / 8 % 2 ? SIFR_STEP_UNIT : SIFR_STEP_BATCH;
+            s.step.zero.overlap_comm = i / 16;
+            s.step.micro_batch_size = size;
+            s.step.gradient_accumulation_steps = (int32_t)(share / size);
             assert_true(count < room);
             out[count++] = s;
         }
@@ -104,8 +105,9 @@ static size_t all_settings(const search_case *c, plan_settings *out, size_t room
 enum { MOST = 256 };
 
 static int32_t stage_and_more(const plan_settings *a, const plan_settings *b) {
-    return (a->stage != b->stage) + (a->recompute != b->recompute) + (a->order != b->order) +
-           (a->micro_batch_size != b->micro_batch_size);
+    return (a->step.zero.stage != b->step.zero.stage) + (a->step.recompute != b->step.recompute) +
+           (a->step.step_order != b->step.step_order) +
+           (a->step.micro_batch_size != b->step.micro_batch_size);
 }
 
 static void the_best_of_all(void **state) {
@@ -116,8 +118,8 @@ static void the_best_of_all(void **state) {
     (void)state;
     search_case_begin(&c, 4);
     /* The head takes one sequence of these for many rows, so its scratch says what several take. */
-    c.settings.seq_length = 160;
-    c.settings.zero.overlap_comm = false;
+    c.settings.step.seq_length = 160;
+    c.settings.step.zero.overlap_comm = false;
     size_t count = all_settings(&c, all, MOST);
     int64_t least = INT64_MAX, most = 0, lists = 0;
     for (size_t i = 0; i < count; i++) {
@@ -145,7 +147,7 @@ static void the_best_of_all(void **state) {
             if (outcomes[i].predicted.step_seconds < quickest)
                 quickest = outcomes[i].predicted.step_seconds;
             int changes = stage_and_more(&all[i], &c.settings);
-            bool by_stage = all[i].zero.overlap_comm == (all[i].stage == 3);
+            bool by_stage = all[i].step.zero.overlap_comm == (all[i].step.zero.stage == 3);
             if (by_stage && changes < fewest) fewest = changes;
         }
         assert_int_equal(plan_fit(&c.search, &c.settings, &best, &error), SIFR_OK);
@@ -158,7 +160,8 @@ static void the_best_of_all(void **state) {
         }
         assert_true(best.fits);
         assert_true(best.total_bytes <= c.search.room_bytes);
-        assert_int_equal(best.settings.micro_batch_size * best.settings.gradient_accumulation_steps,
+        assert_int_equal(best.settings.step.micro_batch_size *
+                             best.settings.step.gradient_accumulation_steps,
                          12);
         if (best.predicted.step_seconds > 1.01 * quickest)
             fail_msg("room %lld: %g s is not the quickest, %g s", (long long)c.search.room_bytes,
@@ -167,7 +170,7 @@ static void the_best_of_all(void **state) {
         assert_true(change.total_bytes <= c.search.room_bytes);
         assert_int_equal(stage_and_more(&change.settings, &c.settings), fewest);
         changed[fewest]++;
-        stages[best.settings.stage]++;
+        stages[best.settings.step.zero.stage]++;
     }
     /* the cases were cases: with nothing to change, one and several changes; several stages */
     assert_true(changed[0] > 0);
@@ -184,27 +187,29 @@ static void neighbours_differ_in_one(void **state) {
     char text[256];
     (void)state;
     search_case_begin(&c, 4);
-    c.settings.micro_batch_size = 6;
-    c.settings.gradient_accumulation_steps = 2;
+    c.settings.step.micro_batch_size = 6;
+    c.settings.step.gradient_accumulation_steps = 2;
     size_t count = plan_neighbours(&c.search, &c.settings, next);
     assert_int_equal(plan_try_all(&c.search, next, count, &error), SIFR_OK);
     /* stages, recompute, two orders, disk, 16-bit moments, masters and sums, micro batches */
     assert_int_equal(count, 3 + 1 + 2 + 1 + 3 + 2);
     for (size_t i = 0; i < count; i++) {
         const plan_settings *s = &next[i].outcome.settings;
-        int others = (s->sequential != c.settings.sequential) + (s->offload.moments == PLAN_NVME) +
-                     (s->grad_accum_dtype == DEVICE_BF16) + (s->moment_type == DEVICE_BF16);
+        int others = (s->step.gradient_order != c.settings.step.gradient_order) +
+                     (s->step.offload.optimizer.device == SIFR_TIER_NVME) +
+                     (s->step.grad_accum_dtype == SIFR_BF16) + s->step.bf16_optimizer_states;
         assert_int_equal(stage_and_more(s, &c.settings) + others, 1);
-        assert_true((next[i].outcome.nvme_bytes > 0) == (s->offload.moments == PLAN_NVME));
+        assert_true((next[i].outcome.nvme_bytes > 0) ==
+                    (s->step.offload.optimizer.device == SIFR_TIER_NVME));
         plan_describe_change(&c.search, &c.settings, s, text, sizeof text);
         assert_true(text[0]);
         assert_true(!strstr(text, ", "));
     }
     plan_settings other = c.settings;
     plan_choose(&c.search, &other, PLAN_CHOICE_STAGE, 3);
-    assert_true(other.zero.overlap_comm);
-    other.micro_batch_size = 3;
-    other.gradient_accumulation_steps = 4;
+    assert_true(other.step.zero.overlap_comm);
+    other.step.micro_batch_size = 3;
+    other.step.gradient_accumulation_steps = 4;
     plan_describe_change(&c.search, &c.settings, &other, text, sizeof text);
     assert_string_equal(text, "zero_optimization.stage 3, train_micro_batch_size_per_gpu 3 with "
                               "gradient_accumulation_steps 4");
@@ -220,15 +225,15 @@ static void keeping_lies_between(void **state) {
     sifr_error error;
     (void)state;
     search_case_begin(&c, 1);
-    c.settings.micro_batch_size = 1; /* no smaller micro batch does it for nothing */
-    c.settings.seq_length = 500;
+    c.settings.step.micro_batch_size = 1; /* no smaller micro batch does it for nothing */
+    c.settings.step.seq_length = 500;
     plan_outcome none = search_case_try(&c, &c.settings);
-    c.settings.recompute = PLAN_RECOMPUTE_UNIT;
+    c.settings.step.recompute = SIFR_RECOMPUTE_UNIT;
     plan_outcome unit = search_case_try(&c, &c.settings);
     c.search.room_bytes = (none.total_bytes + unit.total_bytes) / 2;
     for (int recompute = 0; recompute < 2; recompute++) {
         char text[256];
-        c.settings.recompute = recompute;
+        c.settings.step.recompute = recompute;
         assert_int_equal(plan_between(&c.search, &c.settings, &next, &is_between, &error), SIFR_OK);
         assert_true(is_between);
         plan_describe_change(&c.search, &c.settings, &next.settings, text, sizeof text);
@@ -242,36 +247,37 @@ static void keeping_lies_between(void **state) {
     assert_false(is_between);
     c.search.room_bytes = (none.total_bytes + unit.total_bytes) / 2;
     assert_int_equal(plan_fit(&c.search, &c.settings, &best, &error), SIFR_OK);
-    assert_int_equal(best.settings.recompute, PLAN_RECOMPUTE_AUTO);
+    assert_int_equal(best.settings.step.recompute, SIFR_RECOMPUTE_AUTO);
     assert_true(best.total_bytes <= c.search.room_bytes);
-    assert_int_equal(best.settings.activation_memory, best.largest_bytes[PLAN_ACTIVATIONS]);
-    c.settings.recompute = PLAN_RECOMPUTE_NONE;
+    assert_int_equal(best.settings.step.activation_memory, best.largest_bytes[PLAN_ACTIVATIONS]);
+    c.settings.step.recompute = SIFR_RECOMPUTE_NONE;
     assert_int_equal(plan_smallest_change(&c.search, &c.settings, &best, &error), SIFR_OK);
     assert_true(best.fits);
-    assert_true(best.settings.recompute == PLAN_RECOMPUTE_AUTO);
+    assert_true(best.settings.step.recompute == SIFR_RECOMPUTE_AUTO);
     assert_true(best.predicted.step_seconds < unit.predicted.step_seconds);
-    c.settings.micro_batch_size = 12;
-    c.settings.recompute = PLAN_RECOMPUTE_UNIT;
+    c.settings.step.micro_batch_size = 12;
+    c.settings.step.recompute = SIFR_RECOMPUTE_UNIT;
     unit = search_case_try(&c, &c.settings);
-    c.settings.recompute = PLAN_RECOMPUTE_AUTO; /* what fits with nothing kept fits */
+    c.settings.step.recompute = SIFR_RECOMPUTE_AUTO; /* what fits with nothing kept fits */
     c.search.room_bytes = unit.total_bytes;
     assert_int_equal(largest(&c, plan_set_sequences, 1 << 20), 12);
     c.search.room_bytes = INT64_MAX;
-    c.settings.activation_memory = unit.largest_bytes[PLAN_ACTIVATIONS];
+    c.settings.step.activation_memory = unit.largest_bytes[PLAN_ACTIVATIONS];
     assert_int_equal(largest(&c, plan_set_sequences, 1 << 20), 12);
     search_case_end(&c);
 }
 
 /* What of a step may be on disk, in the bits of `disk`; false: not so. */
 static bool put_on_disk(plan_settings *s, int disk) {
-    plan_tier tier[4];
-    for (int i = 0; i < 4; i++) tier[i] = disk >> i & 1 ? PLAN_NVME : PLAN_DEVICE;
-    s->offload.masters = s->offload.moments = tier[0];
-    s->offload.parameters = tier[1];
-    s->offload.gradients = tier[2];
-    s->offload.activations = tier[3];
-    bool gradients = tier[0] == PLAN_NVME && (s->world_size == 1 || s->stage >= 2);
-    return (tier[1] == PLAN_DEVICE || s->stage == 3) && (tier[2] == PLAN_DEVICE || gradients);
+    sifr_tier tier[4];
+    for (int i = 0; i < 4; i++) tier[i] = disk >> i & 1 ? SIFR_TIER_NVME : SIFR_TIER_NONE;
+    s->step.offload.optimizer.device = tier[0];
+    s->step.offload.param.device = tier[1];
+    s->step.offload.gradients = tier[2];
+    s->step.offload.activations = tier[3];
+    bool gradients = tier[0] == SIFR_TIER_NVME && (s->world_size == 1 || s->step.zero.stage >= 2);
+    return (tier[1] == SIFR_TIER_NONE || s->step.zero.stage == 3) &&
+           (tier[2] == SIFR_TIER_NONE || gradients);
 }
 
 /* From settings with nothing on disk all that may be there is found, whatever else that asks. */
@@ -284,16 +290,16 @@ static void least_with_a_disk(void **state) {
         char text[256];
         int64_t least = INT64_MAX;
         search_case_begin(&c, ranks);
-        c.settings.micro_batch_size = 4;
+        c.settings.step.micro_batch_size = 4;
         for (int i = 0; i < 4 * 2 * 2 * 2 * 16 * 3; i++) {
             plan_settings s = c.settings;
-            s.stage = i % 4;
-            s.recompute = i / 4 % 2;
-            s.order = i / 8 % 2 ? PLAN_UNIT : PLAN_BATCH;
-            s.zero.overlap_comm = i / 16 % 2;
-            s.micro_batch_size = 1 << i / 512;
-            s.gradient_accumulation_steps = (int32_t)(4 / s.micro_batch_size);
-            if (!put_on_disk(&s, i / 32 % 16) || (ranks == 1 && s.zero.overlap_comm)) continue;
+            s.step.zero.stage = i % 4;
+            s.step.recompute = i / 4 % 2;
+            s.step.step_order = i / 8 % 2 ? SIFR_STEP_UNIT : SIFR_STEP_BATCH;
+            s.step.zero.overlap_comm = i / 16 % 2;
+            s.step.micro_batch_size = 1 << i / 512;
+            s.step.gradient_accumulation_steps = (int32_t)(4 / s.step.micro_batch_size);
+            if (!put_on_disk(&s, i / 32 % 16) || (ranks == 1 && s.step.zero.overlap_comm)) continue;
             int64_t bytes = search_case_try(&c, &s).total_bytes;
             if (bytes < least) least = bytes;
         }
@@ -303,8 +309,8 @@ static void least_with_a_disk(void **state) {
             assert_int_equal(plan_fit(&c.search, &c.settings, &best, &error), SIFR_OK);
             assert_true(best.fits == (less == 0));
             assert_int_equal(best.total_bytes, least);
-            assert_int_equal(best.settings.stage, 3);
-            assert_int_equal(best.settings.offload.parameters, PLAN_NVME);
+            assert_int_equal(best.settings.step.zero.stage, 3);
+            assert_int_equal(best.settings.step.offload.param.device, SIFR_TIER_NVME);
             plan_describe_change(&c.search, &c.settings, &best.settings, text, sizeof text);
             assert_non_null(strstr(text, "zero_optimization.stage 3"));
             assert_non_null(strstr(text, "zero_optimization.offload_param.device nvme"));
@@ -320,12 +326,12 @@ static void disks_have_ends(void **state) {
     plan_outcome memory, disk, best;
     (void)state;
     search_case_begin(&c, 1);
-    c.settings.offload.sub_group_size = 1 << 14;
-    c.settings.recompute = true;
-    c.settings.micro_batch_size = 1;
+    c.settings.step.offload.sub_group_size = 1 << 14;
+    c.settings.step.recompute = true;
+    c.settings.step.micro_batch_size = 1;
     memory = search_case_try(&c, &c.settings);
     plan_settings on_disk = c.settings;
-    on_disk.offload.masters = on_disk.offload.moments = PLAN_NVME;
+    on_disk.step.offload.optimizer.device = SIFR_TIER_NVME;
     disk = search_case_try(&c, &on_disk);
     assert_true(disk.total_bytes < memory.total_bytes);
     assert_true(disk.nvme_bytes > 0);
@@ -334,7 +340,8 @@ static void disks_have_ends(void **state) {
         c.search.disk_bytes = missing < 0 ? 0 : disk.nvme_bytes - missing;
         assert_int_equal(plan_fit(&c.search, &c.settings, &best, &error), SIFR_OK);
         assert_int_equal(best.fits, missing == 0);
-        if (best.fits) assert_int_equal(best.settings.offload.moments, PLAN_NVME);
+        if (best.fits)
+            assert_int_equal(best.settings.step.offload.optimizer.device, SIFR_TIER_NVME);
     }
     search_case_end(&c);
 }
@@ -353,9 +360,9 @@ static void activations_where_needed(void **state) {
     search_case_begin(&c, 1);
     fast.disk_bytes = 1e12;
     c.search.machine = &fast;
-    c.settings.seq_length = 512;
+    c.settings.step.seq_length = 512;
     plan_settings on_disk = c.settings;
-    on_disk.offload.activations = PLAN_NVME;
+    on_disk.step.offload.activations = SIFR_TIER_NVME;
     plan_outcome memory = search_case_try(&c, &c.settings), disk = search_case_try(&c, &on_disk);
     assert_true(disk.total_bytes < memory.total_bytes);
     assert_true(disk.nvme_bytes > 0);
@@ -377,8 +384,9 @@ static void activations_where_needed(void **state) {
         c.search.tried = 0;
         assert_int_equal(plan_fit(&c.search, &c.settings, &best, &error), SIFR_OK);
         assert_true(best.fits);
-        assert_true(best.settings.micro_batch_size == c.settings.micro_batch_size);
-        assert_int_equal(best.settings.offload.activations, less ? PLAN_NVME : PLAN_DEVICE);
+        assert_true(best.settings.step.micro_batch_size == c.settings.step.micro_batch_size);
+        assert_int_equal(best.settings.step.offload.activations,
+                         less ? SIFR_TIER_NVME : SIFR_TIER_NONE);
     }
     search_case_end(&c);
 }
@@ -388,12 +396,12 @@ static void either_order(void **state) {
     search_case c;
     (void)state;
     search_case_begin(&c, 4);
-    c.settings.micro_batch_size = 3;
-    c.settings.gradient_accumulation_steps = 4;
-    c.settings.stage = 3;
+    c.settings.step.micro_batch_size = 3;
+    c.settings.step.gradient_accumulation_steps = 4;
+    c.settings.step.zero.stage = 3;
     plan_outcome of[2], either;
     for (int o = 0; o < 2; o++) {
-        c.settings.order = (plan_order)o;
+        c.settings.step.step_order = (sifr_step_order)o;
         of[o] = search_case_try(&c, &c.settings);
     }
     assert_true(of[0].total_bytes < of[1].total_bytes);
@@ -401,11 +409,11 @@ static void either_order(void **state) {
     either = search_case_try(&c, &c.settings);
     bool fits[2] = {true, true};
     double seconds[2] = {of[0].predicted.step_seconds, of[1].predicted.step_seconds};
-    assert_int_equal(either.settings.order, plan_better_order(fits, seconds));
-    assert_int_equal(either.total_bytes, of[either.settings.order].total_bytes);
+    assert_int_equal(either.settings.step.step_order, plan_better_order(fits, seconds));
+    assert_int_equal(either.total_bytes, of[either.settings.step.step_order].total_bytes);
     c.search.room_bytes = of[0].total_bytes; /* only that one fits */
     either = search_case_try(&c, &c.settings);
-    assert_int_equal(either.settings.order, PLAN_BATCH);
+    assert_int_equal(either.settings.step.step_order, SIFR_STEP_BATCH);
     assert_true(either.fits);
     search_case_end(&c);
 }

@@ -46,12 +46,12 @@ static void expect_same_operands(const plan_schedule *a, const plan_schedule *b,
 static void same_list(void **state) {
     (void)state;
     for (int n = 0; n < 12; n++) {
-        plan_settings settings = disk_plan_settings(
-            1 << n % 3, 3, n % 2 ? DEVICE_BF16 : DEVICE_FP32, disk_plan_all_on(PLAN_NVME));
-        settings.order = n / 3 % 2 ? PLAN_UNIT : PLAN_BATCH;
-        settings.seq_length = 256;
+        plan_settings settings = disk_plan_settings(1 << n % 3, 3, n % 2 ? SIFR_BF16 : SIFR_FP32,
+                                                    disk_plan_all_on(SIFR_TIER_NVME));
+        settings.step.step_order = n / 3 % 2 ? SIFR_STEP_UNIT : SIFR_STEP_BATCH;
+        settings.step.seq_length = 256;
         plan_schedule *disk = lower_on(cpu, &settings);
-        settings.offload = disk_plan_all_on(PLAN_HOST);
+        settings.step.offload = disk_plan_all_on(SIFR_TIER_CPU);
         plan_schedule *host = lower_on(separate, &settings);
         int moves = 0;
         assert_int_equal(disk->instruction_count, host->instruction_count);
@@ -88,8 +88,8 @@ static void price(void **state) {
     plan_machine machine = {.fp32_operations = 1e12, .memory_bytes = 1e11, .copy_bytes = 1e6};
     plan_prediction p;
     sifr_error error = {0};
-    plan_settings settings = disk_plan_settings(1, 0, DEVICE_FP32, disk_plan_all_on(PLAN_HOST));
-    settings.offload.parameters = PLAN_DEVICE;
+    plan_settings settings = disk_plan_settings(1, 0, SIFR_FP32, disk_plan_all_on(SIFR_TIER_CPU));
+    settings.step.offload.param.device = SIFR_TIER_NONE;
     plan_schedule *s = lower_on(separate, &settings);
     int64_t read, written;
     plan_copies(s, &read, &written);
@@ -110,9 +110,9 @@ static void price(void **state) {
 static void limits(void **state) {
     (void)state;
     plan_machine machine = {.fp32_operations = 1e12, .memory_bytes = 1e11};
-    plan_settings settings = disk_plan_settings(1, 0, DEVICE_FP32, (plan_offload){0});
+    plan_settings settings = disk_plan_settings(1, 0, SIFR_FP32, (sifr_offload){0});
     sifr_error error = {0};
-    settings.offload.masters = settings.offload.moments = PLAN_HOST;
+    settings.step.offload.optimizer.device = SIFR_TIER_CPU;
     plan_schedule *s = lower_on(separate, &settings);
     for (int n = 0; n < 4; n++) {
         plan_outcome out;
@@ -133,11 +133,11 @@ static void refusals(void **state) {
     (void)state;
     plan_schedule *s = NULL;
     sifr_error error = {0};
-    plan_settings settings = disk_plan_settings(2, 1, DEVICE_FP32, (plan_offload){0});
-    settings.offload.gradients = PLAN_HOST;
+    plan_settings settings = disk_plan_settings(2, 1, SIFR_FP32, (sifr_offload){0});
+    settings.step.offload.gradients = SIFR_TIER_CPU;
     assert_int_equal(plan_lower(model, separate, &settings, &s, &error), SIFR_USAGE);
     assert_non_null(strstr(error.message, "gradients of several ranks are in host memory at ZeRO"));
-    settings.offload.parameters = PLAN_HOST;
+    settings.step.offload.param.device = SIFR_TIER_CPU;
     assert_int_equal(plan_lower(model, separate, &settings, &s, &error), SIFR_USAGE);
     assert_non_null(strstr(error.message, "parameters are in host memory at ZeRO stage 3 only"));
     s = lower_on(cpu, &settings); /* one memory */

@@ -6,7 +6,7 @@ enum { ASKED = 2 + PLAN_NEIGHBOURS };
 static size_t ask(const search_case *c, plan_trial *trials) {
     trials[0] = (plan_trial){.question = PLAN_ASK_LARGEST, .settings = c->settings};
     trials[0].set = plan_set_length;
-    trials[0].near = c->settings.seq_length;
+    trials[0].near = c->settings.step.seq_length;
     trials[0].last = 1 << 20;
     trials[1] = (plan_trial){.question = PLAN_ASK_BETWEEN, .settings = c->settings};
     return 2 + plan_neighbours(&c->search, &c->settings, trials + 2);
@@ -16,10 +16,10 @@ static void assert_same(const plan_trial *a, const plan_trial *b) {
     assert_int_equal(a->largest, b->largest);
     assert_int_equal(a->is_between, b->is_between);
     const plan_outcome *x = &a->outcome, *y = &b->outcome;
-    assert_int_equal(x->settings.micro_batch_size, y->settings.micro_batch_size);
-    assert_int_equal(x->settings.stage, y->settings.stage);
-    assert_int_equal(x->settings.order, y->settings.order);
-    assert_int_equal(x->settings.recompute, y->settings.recompute);
+    assert_int_equal(x->settings.step.micro_batch_size, y->settings.step.micro_batch_size);
+    assert_int_equal(x->settings.step.zero.stage, y->settings.step.zero.stage);
+    assert_int_equal(x->settings.step.step_order, y->settings.step.step_order);
+    assert_int_equal(x->settings.step.recompute, y->settings.step.recompute);
     assert_true(x->possible == y->possible);
     assert_true(x->fits == y->fits);
     assert_int_equal(x->total_bytes, y->total_bytes);
@@ -43,8 +43,8 @@ static void same_answers(void **state) {
     plan_memo *memo;
     (void)state;
     search_case_begin(&c, 4);
-    c.settings.micro_batch_size = 6;
-    c.settings.gradient_accumulation_steps = 4;
+    c.settings.step.micro_batch_size = 6;
+    c.settings.step.gradient_accumulation_steps = 4;
     c.search.any_order = true;
     c.search.room_bytes = search_case_try(&c, &c.settings).total_bytes * 2;
     assert_int_equal(plan_memo_create(&memo, &error), SIFR_OK);
@@ -62,8 +62,8 @@ static void same_answers(void **state) {
         for (size_t i = 0; i < count[n]; i++) assert_same(&trials[n][i], &trials[0][i]);
     }
     c.search.memo = NULL;
-    assert_int_equal(plan_largest(&c.search, &c.settings, plan_set_length, c.settings.seq_length, 1,
-                                  1 << 20, &longest, &error),
+    assert_int_equal(plan_largest(&c.search, &c.settings, plan_set_length,
+                                  c.settings.step.seq_length, 1, 1 << 20, &longest, &error),
                      SIFR_OK);
     assert_int_equal(longest, trials[1][0].largest);
     plan_memo_free(memo);

@@ -76,15 +76,15 @@ static int32_t next_use(const plan_schedule *s, int32_t buffer, int32_t after) {
 }
 
 static plan_schedule *two_ranks(int stage) {
-    plan_settings settings = disk_plan_settings(2, stage, DEVICE_BF16, (plan_offload){0});
+    plan_settings settings = disk_plan_settings(2, stage, SIFR_BF16, (sifr_offload){0});
     plan_schedule *s = disk_plan_lower(&settings);
     expect_clean(s);
     return s;
 }
 
 static plan_schedule *on_disk(void) {
-    plan_settings settings = disk_plan_settings(1, 3, DEVICE_BF16, disk_plan_all_on(PLAN_NVME));
-    settings.micro_batch_size = 64;
+    plan_settings settings = disk_plan_settings(1, 3, SIFR_BF16, disk_plan_all_on(SIFR_TIER_NVME));
+    settings.step.micro_batch_size = 64;
     plan_schedule *s = disk_plan_lower(&settings);
     expect_clean(s);
     return s;
@@ -310,8 +310,8 @@ static void disk_has_no_order(void **state) {
 static void deferred(void **state) {
     (void)state;
     for (int n = 0; n < 2; n++) {
-        plan_settings settings = disk_plan_state_settings(1, 0, DEVICE_BF16);
-        settings.seq_length = 128;
+        plan_settings settings = disk_plan_state_settings(1, 0, SIFR_BF16);
+        settings.step.seq_length = 128;
         plan_schedule *s = disk_plan_lower(&settings);
         expect_clean(s);
         assert_true(s->spread > 0);
@@ -353,7 +353,7 @@ static void ranks(void **state) {
     (void)state;
     sifr_error error = {0};
     plan_schedule *plans[4];
-    lower_ranks(disk_plan_settings(4, 2, DEVICE_BF16, (plan_offload){0}), 4, plans);
+    lower_ranks(disk_plan_settings(4, 2, SIFR_BF16, (sifr_offload){0}), 4, plans);
     assert_int_equal(check_ranks(plans, 4, &error), SIFR_OK);
     expect_fault(check_ranks(plans, 3, &error), &error, "is that of rank 0 of 4", "");
     plan_schedule *s = plans[2];
@@ -379,22 +379,22 @@ static void ranks(void **state) {
 
 /* --- all that is made is clean --- */
 
-static const sifr_zero_options all_transfers[] = {
-    {true, INT64_MAX, INT64_MAX, 1, INT64_MAX, 0, 0, 0},
-    {true, INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX, 0, 0},
-    {false, 1, 1, 1, 1, 20000, 2048, 4096},
+static const sifr_zero all_transfers[] = {
+    {0, true, INT64_MAX, INT64_MAX, 1, INT64_MAX, 0, 0, 0},
+    {0, true, INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX, 0, 0},
+    {0, false, 1, 1, 1, 1, 20000, 2048, 4096},
 };
 
-static plan_offload offload_of(int kind, plan_tier tier, const plan_settings *settings) {
-    plan_offload f = {
-        .sub_group_size = kind % 2 ? 2048 : 0, .pipeline_read = true, .pipeline_write = true};
-    bool slices = settings->world_size == 1 || settings->stage >= 2;
-    if (kind & 1) f.moments = f.masters = tier;
-    if (kind & 2 && settings->stage == 3) f.parameters = tier;
+static sifr_offload offload_of(int kind, sifr_tier tier, const plan_settings *settings) {
+    sifr_offload f = {.optimizer = {.ratio = 1, .pipeline_read = true, .pipeline_write = true},
+                      .sub_group_size = kind % 2 ? 2048 : 0};
+    bool slices = settings->world_size == 1 || settings->step.zero.stage >= 2;
+    if (kind & 1) f.optimizer.device = tier;
+    if (kind & 2 && settings->step.zero.stage == 3) f.param.device = tier;
     if (kind & 2 && slices) f.gradients = tier;
     if (kind & 4) f.activations = tier;
-    if (kind == 5) f.pipeline_write = false;
-    if (kind == 7) f.kept = 5000, f.kept_state = 0.3;
+    if (kind == 5) f.optimizer.pipeline_write = false;
+    if (kind == 7) f.param.max_in_cpu = 5000, f.optimizer.ratio = 0.7;
     return f;
 }
 
@@ -407,8 +407,8 @@ static void sweep_ranks(const plan_settings *settings, int32_t count) {
     free_ranks(count, plans);
 }
 
-static void sweep(const formats_model_config *config, const char *freeze, plan_tier tier) {
-    static const device_dtype types[] = {DEVICE_FP32, DEVICE_BF16, DEVICE_FP16};
+static void sweep(const formats_model_config *config, const char *freeze, sifr_tier tier) {
+    static const sifr_precision types[] = {SIFR_FP32, SIFR_BF16, SIFR_FP16};
     sifr_error error = {0};
     sifr_model *kept = model;
     uint32_t random = 7;
@@ -418,19 +418,22 @@ static void sweep(const formats_model_config *config, const char *freeze, plan_t
         random = random * 1664525 + 1013904223;
         int32_t count = n % 8 + 1, dice = (int32_t)(random >> 8);
         plan_settings settings =
-            disk_plan_settings(count, n / 8 % 4, types[dice % 3], (plan_offload){0});
-        settings.order = dice / 3 % 2 ? PLAN_UNIT : PLAN_BATCH;
-        settings.gradient_accumulation_steps = 1 + dice / 6 % 3;
-        settings.recompute = dice / 18 % 2 ? PLAN_RECOMPUTE_UNIT : PLAN_RECOMPUTE_NONE;
-        settings.number_checkpoints = dice / 36 % 2;
-        settings.sequential = dice / 72 % 3 == 2;
-        settings.zero = all_transfers[dice / 216 % 3];
-        settings.communication_data_type = dice / 648 % 3 == 2 ? DEVICE_BF16 : DEVICE_NONE;
-        settings.grad_accum_dtype = dice / 1944 % 4 == 3 ? DEVICE_BF16 : DEVICE_NONE;
+            disk_plan_settings(count, n / 8 % 4, types[dice % 3], (sifr_offload){0});
+        settings.step.step_order = dice / 3 % 2 ? SIFR_STEP_UNIT : SIFR_STEP_BATCH;
+        settings.step.gradient_accumulation_steps = 1 + dice / 6 % 3;
+        settings.step.recompute = dice / 18 % 2 ? SIFR_RECOMPUTE_UNIT : SIFR_RECOMPUTE_NONE;
+        settings.step.number_checkpoints = dice / 36 % 2;
+        settings.step.gradient_order =
+            dice / 72 % 3 == 2 ? SIFR_GRADIENT_SEQUENTIAL : SIFR_GRADIENT_TREE;
+        int32_t stage = settings.step.zero.stage;
+        settings.step.zero = all_transfers[dice / 216 % 3];
+        settings.step.zero.stage = stage;
+        settings.step.communication_data_type = dice / 648 % 3 == 2 ? SIFR_BF16 : SIFR_FP32;
+        settings.step.grad_accum_dtype = dice / 1944 % 4 == 3 ? SIFR_BF16 : SIFR_FP32;
         bool tiles = dice / 7776 % 8 == 7;
-        if (tiles) settings.tile_tokens = DEVICE_TOKEN_CHUNK;
-        settings.micro_batch_size = tiles ? 80 : dice / 62208 % 2 ? 16 : 2;
-        settings.offload = offload_of(n / 32, tier, &settings);
+        if (tiles) settings.step.tile_tokens = DEVICE_TOKEN_CHUNK;
+        settings.step.micro_batch_size = tiles ? 80 : dice / 62208 % 2 ? 16 : 2;
+        settings.step.offload = offload_of(n / 32, tier, &settings);
         sweep_ranks(&settings, count);
     }
     sifr_model_free(model);
@@ -443,12 +446,12 @@ static void clean(void **state) {
     formats_model_config config = model_case_llama();
     config.tie_word_embeddings = true;
     config.num_hidden_layers = 3;
-    sweep(&config, NULL, PLAN_NVME);
+    sweep(&config, NULL, SIFR_TIER_NVME);
     config.tie_word_embeddings = false;
-    sweep(&config, "model.layers.1.*.weight", PLAN_NVME);
+    sweep(&config, "model.layers.1.*.weight", SIFR_TIER_NVME);
     device *cpu = dev;
     assert_int_equal(device_open_separate(1, NULL, &dev, &error), SIFR_OK);
-    sweep(&config, "*.mlp.*", PLAN_HOST);
+    sweep(&config, "*.mlp.*", SIFR_TIER_CPU);
     device_close(dev);
     dev = cpu;
 }
@@ -465,13 +468,15 @@ static void once_faulty(void **state) {
         config.tie_word_embeddings = n == 0;
         assert_int_equal(model_from_config(&config, &model, &error), SIFR_OK);
         if (n) assert_int_equal(sifr_model_freeze(model, "*.mlp.*", &error), SIFR_OK);
-        plan_settings settings = disk_plan_settings(n ? 4 : 5, 1, DEVICE_FP32, (plan_offload){0});
-        settings.order = n ? PLAN_BATCH : PLAN_UNIT;
-        settings.gradient_accumulation_steps = 3;
-        settings.micro_batch_size = n ? 2 : 16;
-        settings.zero = all_transfers[n ? 0 : 1];
-        settings.communication_data_type = DEVICE_BF16;
-        settings.offload = offload_of(n ? 7 : 3, PLAN_NVME, &settings);
+        plan_settings settings = disk_plan_settings(n ? 4 : 5, 1, SIFR_FP32, (sifr_offload){0});
+        settings.step.step_order = n ? SIFR_STEP_BATCH : SIFR_STEP_UNIT;
+        settings.step.gradient_accumulation_steps = 3;
+        settings.step.micro_batch_size = n ? 2 : 16;
+        int32_t stage = settings.step.zero.stage;
+        settings.step.zero = all_transfers[n ? 0 : 1];
+        settings.step.zero.stage = stage;
+        settings.step.communication_data_type = SIFR_BF16;
+        settings.step.offload = offload_of(n ? 7 : 3, SIFR_TIER_NVME, &settings);
         sweep_ranks(&settings, settings.world_size);
         sifr_model_free(model);
     }
@@ -483,13 +488,13 @@ static void other_modes(void **state) {
     (void)state;
     for (int n = 0; n < 3 * 2 * 4; n++) {
         plan_settings settings =
-            disk_plan_settings(1 << n % 3, n / 6 % 4, DEVICE_BF16, (plan_offload){0});
+            disk_plan_settings(1 << n % 3, n / 6 % 4, SIFR_BF16, (sifr_offload){0});
         static const plan_mode modes[] = {PLAN_EVALUATE, PLAN_LOGITS, PLAN_GENERATE};
         settings.mode = modes[n % 3];
-        settings.gradient_accumulation_steps = 1;
+        settings.step.gradient_accumulation_steps = 1;
         settings.external_parameters = n / 3 % 2;
         settings.cache_length = 16;
-        if (settings.mode == PLAN_GENERATE) settings.stage = 0;
+        if (settings.mode == PLAN_GENERATE) settings.step.zero.stage = 0;
         plan_schedule *s = disk_plan_lower(&settings);
         expect_clean(s);
         plan_free(s);

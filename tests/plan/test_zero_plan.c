@@ -56,9 +56,9 @@ static plan_schedule *lower(const fixture *f, plan_settings settings) {
     plan_schedule *s;
     sifr_error error = {0};
     settings.mode = PLAN_TRAIN;
-    settings.dtype = DEVICE_BF16;
-    settings.micro_batch_size = 1;
-    settings.seq_length = 16;
+    settings.step.precision = SIFR_BF16;
+    settings.step.micro_batch_size = 1;
+    settings.step.seq_length = 16;
     settings.rank = settings.world_size - 1;
     if (plan_lower(f->model, f->dev, &settings, &s, &error) != SIFR_OK)
         fail_msg("%s", error.message);
@@ -112,12 +112,13 @@ static int64_t held(const plan_schedule *s, plan_class class) {
 
 /* Parameters, gradients, optimizer state; where gradients are slices, two units at most are whole
  * beside them: the one that is made, and the one that is on its way. */
-static void check_memory(const fixture *f, int32_t ranks, int stage, plan_order order) {
-    int64_t k = order == PLAN_UNIT ? 2 : 1; /* k > 1 costs one unit's partial sum in that order */
+static void check_memory(const fixture *f, int32_t ranks, int stage, sifr_step_order order) {
+    int64_t k =
+        order == SIFR_STEP_UNIT ? 2 : 1; /* k > 1 costs one unit's partial sum in that order */
     plan_settings settings = {.world_size = ranks,
-                              .stage = stage,
-                              .order = order,
-                              .gradient_accumulation_steps = (int32_t)k};
+                              .step.zero.stage = stage,
+                              .step.step_order = order,
+                              .step.gradient_accumulation_steps = (int32_t)k};
     plan_schedule *s = lower(f, settings);
     int64_t elements = padded_all(f->model, ranks), largest = 0;
     for (size_t u = 0; u < f->model->unit_count; u++) {
@@ -158,8 +159,8 @@ static void memory(void **state) {
     open_fixture(&f, false);
     for (int i = 0; i < RANK_COUNTS; i++) {
         for (int stage = 0; stage < 4; stage++) {
-            check_memory(&f, rank_counts[i], stage, PLAN_BATCH);
-            check_memory(&f, rank_counts[i], stage, PLAN_UNIT);
+            check_memory(&f, rank_counts[i], stage, SIFR_STEP_BATCH);
+            check_memory(&f, rank_counts[i], stage, SIFR_STEP_UNIT);
         }
     }
     close_fixture(&f);
@@ -184,16 +185,16 @@ static void pass(int64_t elements, int64_t bytes, int64_t ranks, int64_t times, 
 static wire table_wire(const sifr_model *model, const plan_settings *settings, bool tied) {
     wire w = {0};
     int64_t n = settings->world_size;
-    bool often = settings->order == PLAN_BATCH && settings->stage >= 2;
-    int64_t times = often ? settings->gradient_accumulation_steps : 1;
+    bool often = settings->step.step_order == SIFR_STEP_BATCH && settings->step.zero.stage >= 2;
+    int64_t times = often ? settings->step.gradient_accumulation_steps : 1;
     for (size_t u = 0; u < model->unit_count; u++) {
         int64_t elements = padded(model, u, n);
         bool first = u == 0, last = u + 1 == model->unit_count;
         int64_t uses = tied && first ? 2 : 1;
         pass(elements, 4, n, times * uses, &w.reduced, &w.reduce_calls);
-        if (settings->stage == 0) {
+        if (settings->step.zero.stage == 0) {
             pass(elements, 4, n, 1, &w.gathered, &w.gather_calls);
-        } else if (settings->stage < 3) {
+        } else if (settings->step.zero.stage < 3) {
             pass(elements, 2, n, 1, &w.gathered, &w.gather_calls);
         } else {
             int64_t gathers = first ? uses : last ? 1 : 2;
@@ -214,10 +215,11 @@ static void check_wire(const fixture *f, const plan_settings *settings, bool tie
     if (memcmp(&want, &have, sizeof want) != 0)
         fail_msg("stage %d, %d ranks, k %d, %s order%s: gathered %lld in %lld, not %lld in %lld; "
                  "reduced %lld in %lld, not %lld in %lld",
-                 settings->stage, settings->world_size, settings->gradient_accumulation_steps,
-                 settings->order == PLAN_UNIT ? "unit" : "batch", tied ? ", tied" : "",
-                 (long long)have.gathered, (long long)have.gather_calls, (long long)want.gathered,
-                 (long long)want.gather_calls, (long long)have.reduced,
+                 settings->step.zero.stage, settings->world_size,
+                 settings->step.gradient_accumulation_steps,
+                 settings->step.step_order == SIFR_STEP_UNIT ? "unit" : "batch",
+                 tied ? ", tied" : "", (long long)have.gathered, (long long)have.gather_calls,
+                 (long long)want.gathered, (long long)want.gather_calls, (long long)have.reduced,
                  (long long)have.reduce_calls, (long long)want.reduced,
                  (long long)want.reduce_calls);
     plan_free(s);
@@ -232,10 +234,10 @@ static void wires(void **state) {
             for (int stage = 0; stage < 4; stage++) {
                 for (int32_t k = 1; k <= 4; k += 3) {
                     plan_settings settings = {.world_size = rank_counts[i],
-                                              .stage = stage,
-                                              .gradient_accumulation_steps = k};
+                                              .step.zero.stage = stage,
+                                              .step.gradient_accumulation_steps = k};
                     check_wire(&f, &settings, tied);
-                    settings.order = PLAN_UNIT;
+                    settings.step.step_order = SIFR_STEP_UNIT;
                     check_wire(&f, &settings, tied);
                 }
             }
@@ -255,7 +257,7 @@ static void stage3_beside_stage0(void **state) {
     ends += padded(f.model, f.model->unit_count - 1, 8);
     for (int stage = 0; stage < 4; stage += 3) {
         plan_settings settings = {
-            .world_size = 8, .stage = stage, .gradient_accumulation_steps = 1};
+            .world_size = 8, .step.zero.stage = stage, .step.gradient_accumulation_steps = 1};
         plan_schedule *s = lower(&f, settings);
         int64_t gathered, reduced, each = elements / 8 * 7;
         plan_wire(s, &gathered, &reduced);

@@ -37,45 +37,44 @@ static inline int disk_plan_teardown(void **state) {
     return 0;
 }
 
-/* Of the last of `ranks`; `offload` says what is on disk. */
-static inline plan_settings disk_plan_settings(int32_t ranks, int stage, device_dtype dtype,
-                                               plan_offload offload) {
+/* Of the last of `ranks`; `offload` says what is on disk: all of it, where its ratio is 1. */
+static inline plan_settings disk_plan_settings(int32_t ranks, int stage, sifr_precision precision,
+                                               sifr_offload offload) {
     return (plan_settings){.mode = PLAN_TRAIN,
-                           .dtype = dtype,
-                           .micro_batch_size = 1,
-                           .seq_length = 16,
-                           .gradient_accumulation_steps = 2,
+                           .step.precision = precision,
+                           .step.micro_batch_size = 1,
+                           .step.seq_length = 16,
+                           .step.gradient_accumulation_steps = 2,
                            .rank = ranks - 1,
                            .world_size = ranks,
-                           .stage = stage,
-                           .zero = {.overlap_comm = true,
-                                    .reduce_bucket_size = INT64_MAX,
-                                    .allgather_bucket_size = INT64_MAX,
-                                    .prefetch_bucket_size = 1,
-                                    .max_live_parameters = INT64_MAX},
-                           .offload = offload};
+                           .step.zero = {.stage = stage,
+                                         .overlap_comm = true,
+                                         .reduce_bucket_size = INT64_MAX,
+                                         .allgather_bucket_size = INT64_MAX,
+                                         .prefetch_bucket_size = 1,
+                                         .max_live_parameters = INT64_MAX},
+                           .step.offload = offload};
 }
 
 /* The same with optimizer state on disk, in small sub-groups. */
-static inline plan_settings disk_plan_state_settings(int32_t ranks, int stage, device_dtype dtype) {
-    return disk_plan_settings(ranks, stage, dtype,
-                              (plan_offload){.masters = PLAN_NVME,
-                                             .moments = PLAN_NVME,
-                                             .sub_group_size = 2048,
-                                             .pipeline_read = true,
-                                             .pipeline_write = true});
+static inline plan_settings disk_plan_state_settings(int32_t ranks, int stage,
+                                                     sifr_precision precision) {
+    return disk_plan_settings(ranks, stage, precision,
+                              (sifr_offload){.optimizer = {.device = SIFR_TIER_NVME,
+                                                           .ratio = 1,
+                                                           .pipeline_read = true,
+                                                           .pipeline_write = true},
+                                             .sub_group_size = 2048});
 }
 
 /* All state, and activations, on one tier. */
-static inline plan_offload disk_plan_all_on(plan_tier tier) {
-    return (plan_offload){.masters = tier,
-                          .moments = tier,
-                          .parameters = tier,
-                          .gradients = tier,
-                          .activations = tier,
-                          .sub_group_size = 2048,
-                          .pipeline_read = true,
-                          .pipeline_write = true};
+static inline sifr_offload disk_plan_all_on(sifr_tier tier) {
+    return (sifr_offload){
+        .optimizer = {.device = tier, .ratio = 1, .pipeline_read = true, .pipeline_write = true},
+        .param = {.device = tier},
+        .gradients = tier,
+        .activations = tier,
+        .sub_group_size = 2048};
 }
 
 static inline plan_schedule *disk_plan_lower(const plan_settings *settings) {

@@ -40,15 +40,16 @@ static inline void search_case_begin(search_case *c, int32_t ranks) {
                               .room_bytes = INT64_MAX,
                               .overlap_by_stage = true};
     c->settings = (plan_settings){.mode = PLAN_TRAIN,
-                                  .dtype = DEVICE_BF16,
-                                  .micro_batch_size = 12,
-                                  .seq_length = 32,
-                                  .gradient_accumulation_steps = 1,
+                                  .step.precision = SIFR_BF16,
+                                  .step.micro_batch_size = 12,
+                                  .step.seq_length = 32,
+                                  .step.gradient_accumulation_steps = 1,
                                   .world_size = ranks,
-                                  .zero = {.reduce_bucket_size = 1 << 20,
-                                           .allgather_bucket_size = 1 << 20,
-                                           .prefetch_bucket_size = 1,
-                                           .max_live_parameters = 1 << 30}};
+                                  .step.offload.optimizer.ratio = 1,
+                                  .step.zero = {.reduce_bucket_size = 1 << 20,
+                                                .allgather_bucket_size = 1 << 20,
+                                                .prefetch_bucket_size = 1,
+                                                .max_live_parameters = 1 << 30}};
 }
 
 static inline void search_case_end(search_case *c) {

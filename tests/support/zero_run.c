@@ -1,5 +1,6 @@
 #include "support/zero_run.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -38,27 +39,28 @@ formats_model_config zero_config(const char *type) {
     return c;
 }
 
-static sifr_engine_options options_of(const zero_variant *v) {
-    sifr_engine_options options = sifr_engine_defaults();
+static sifr_settings options_of(const zero_variant *v) {
+    sifr_settings options = sifr_settings_defaults();
     options.precision = v->precision;
     options.threads = 1;
     options.micro_batch_size = v->sequences ? v->sequences : 1;
     options.seq_length = v->length ? v->length : ZERO_LENGTH;
     options.tile_tokens = v->tile_tokens;
     options.gradient_accumulation_steps = v->global / v->ranks;
-    options.unit_order = v->unit_order;
-    options.sequential = v->sequential;
-    options.recompute = v->recompute;
+    options.step_order = v->unit_order ? SIFR_STEP_UNIT : SIFR_STEP_BATCH;
+    options.gradient_order = v->sequential ? SIFR_GRADIENT_SEQUENTIAL : SIFR_GRADIENT_TREE;
+    if (v->recompute)
+        options.recompute = v->activation_bytes ? SIFR_RECOMPUTE_AUTO : SIFR_RECOMPUTE_UNIT;
     options.activation_memory = v->activation_bytes;
     options.number_checkpoints = v->checkpoints;
-    options.zero_stage = v->stage;
-    options.weight_decay = 0.01;
+    options.optimizer.weight_decay = 0.01;
     if (v->keys) options.zero = *v->keys;
-    if (v->first_scale > 0) options.loss_scaling.initial = v->first_scale;
+    options.zero.stage = v->stage;
+    if (v->first_scale > 0) options.fp16.initial_scale_power = ilogb(v->first_scale);
     options.communication_data_type = v->travel;
     options.grad_accum_dtype = v->gradients;
-    options.masters = v->masters;
-    options.moments = v->moments;
+    options.bf16_master_weights = v->masters == SIFR_BF16;
+    options.bf16_optimizer_states = v->moments == SIFR_BF16;
     if (v->offload) options.offload = *v->offload;
     if (v->no_clipping) options.gradient_clipping = 0;
     return options;
@@ -66,8 +68,8 @@ static sifr_engine_options options_of(const zero_variant *v) {
 
 static void fill_batch(const sifr_engine *engine, int step, int32_t *tokens, int32_t *labels) {
     const plan_settings *settings = &engine->training->settings;
-    int64_t count = settings->micro_batch_size * settings->seq_length;
-    for (int32_t j = 0; j < settings->gradient_accumulation_steps; j++) {
+    int64_t count = settings->step.micro_batch_size * settings->step.seq_length;
+    for (int32_t j = 0; j < settings->step.gradient_accumulation_steps; j++) {
         int32_t g = plan_global_micro_batch(settings, settings->rank, j);
         for (int64_t i = 0; i < count; i++) {
             int64_t in_step = g * count + i, at = j * count + i;
@@ -156,8 +158,8 @@ static sifr_status check_device(const sifr_engine *engine, const moved_bytes *be
     const device_counts *counts = &now->crossed;
     if (!device_is_separate(engine->dev)) return SIFR_OK;
     int32_t squares = s->all_squares >= 0 ? s->all_squares : s->squares;
-    int64_t ids = s->settings.gradient_accumulation_steps * s->settings.micro_batch_size *
-                  s->settings.seq_length * 4;
+    int64_t ids = s->settings.step.gradient_accumulation_steps * s->settings.step.micro_batch_size *
+                  s->settings.step.seq_length * 4;
     int64_t in = now->read[1] - before->read[1] + 2 * ids;
     int64_t out = now->written[1] - before->written[1] + 2 * ids + s->buffers[squares].bytes;
     if (counts->to_device - before->crossed.to_device != in ||
@@ -269,7 +271,7 @@ static void note_plan(zero_outcome *out, const plan_schedule *s) {
 /* What is asked for is pinned, each transfer's memory, but where the system does not let it. */
 static sifr_status check_pinned(const sifr_engine *engine, sifr_error *error) {
     const plan_schedule *s = engine->training;
-    const sifr_offload_options *o = &engine->options.offload;
+    const sifr_offload *o = &engine->settings.offload;
     const engine_pinned *pinned = &engine->pinned;
     if (!engine->swap) return SIFR_OK;
     engine_io *io = engine_swap_io(engine->swap);
@@ -282,8 +284,9 @@ static sifr_status check_pinned(const sifr_engine *engine, sifr_error *error) {
         plan_class of = s->buffers[s->operands[in->first_operand + !read].buffer].class;
         const char *at = engine_buffer(engine->trainer, memory->buffer);
         bool is = engine_io_is_pinned(io, at + memory->offset, in->bytes);
-        bool asked = of == PLAN_PARAMETERS ? o->pin_parameters : o->pin_memory;
-        bool beside = o->pin_memory || o->pin_parameters; /* what lies between is, too */
+        bool asked = of == PLAN_PARAMETERS ? o->param.pin_memory : o->optimizer.pin_memory;
+        bool beside =
+            o->optimizer.pin_memory || o->param.pin_memory; /* what lies between is, too */
         if (is == asked || of == PLAN_ACTIVATIONS || (is && beside)) continue;
         return base_fail(error, SIFR_FAILED, "memory of %s is %spinned", plan_class_name(of),
                          is ? "" : "not ");
@@ -301,7 +304,7 @@ static void *run_rank(void *argument) {
     sifr_model *model = NULL;
     sifr_engine *engine = NULL;
     sifr_error error = {0};
-    sifr_engine_options options = options_of(v);
+    sifr_settings options = options_of(v);
     size_t ids = (size_t)(options.gradient_accumulation_steps * options.micro_batch_size *
                           options.seq_length);
     int32_t *tokens = calloc(ids, sizeof *tokens), *labels = calloc(ids, sizeof *labels);

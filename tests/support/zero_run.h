@@ -18,23 +18,23 @@ typedef struct zero_variant {
     int stage;
     bool unit_order, recompute, sequential;
     sifr_precision precision;
-    const char *type;              /* "llama" or "gpt2" */
-    int32_t global;                /* micro batches of a step, over all ranks */
-    int64_t sequences;             /* of a micro batch; 0: one */
-    const sifr_zero_options *keys; /* NULL: the defaults */
-    const char *freeze[3];         /* patterns; NULL: none */
-    int steps;                     /* 0: ZERO_STEPS */
-    double first_scale; /* fp16: where the loss scale starts; 0: where it does by itself */
+    const char *type;      /* "llama" or "gpt2" */
+    int32_t global;        /* micro batches of a step, over all ranks */
+    int64_t sequences;     /* of a micro batch; 0: one */
+    const sifr_zero *keys; /* NULL: the defaults */
+    const char *freeze[3]; /* patterns; NULL: none */
+    int steps;             /* 0: ZERO_STEPS */
+    double first_scale;    /* fp16: where the loss scale starts; 0: where it does by itself */
     bool no_clipping;
-    sifr_precision travel;               /* of gradients between ranks */
-    sifr_precision gradients;            /* of their sums */
-    sifr_precision masters, moments;     /* what optimizer state is kept in */
-    const sifr_offload_options *offload; /* NULL: state in memory */
-    bool evaluate;                       /* after the last step, on its batch */
-    int64_t activation_bytes;            /* with recompute: as sifr_engine_options has them */
+    sifr_precision travel;           /* of gradients between ranks */
+    sifr_precision gradients;        /* of their sums */
+    sifr_precision masters, moments; /* what optimizer state is kept in */
+    const sifr_offload *offload;     /* NULL: state in memory */
+    bool evaluate;                   /* after the last step, on its batch */
+    int64_t activation_bytes;        /* with recompute: as sifr_settings has them */
     int32_t checkpoints;
     int64_t length;      /* of a sequence; 0: ZERO_LENGTH */
-    int64_t tile_tokens; /* as sifr_engine_options has them */
+    int64_t tile_tokens; /* as sifr_settings has them */
     bool separate;       /* ranks' devices have memory of their own, which each step checks, too */
 } zero_variant;
 

@@ -1,7 +1,7 @@
 /* "freeze" of a config: what it leaves to train is said, what it cannot mean is refused. */
 #include "config/config_case.h"
 #include "support/zero_run.h"
-#include "train/settings.h"
+#include "train/run_settings.h"
 
 static char said[256];
 

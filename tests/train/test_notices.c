@@ -5,8 +5,8 @@
 
 static void assert_class(plan_settings s, const char *wanted) {
     char text[256];
-    s.micro_batch_size = 2;
-    if (s.gradient_accumulation_steps == 0) s.gradient_accumulation_steps = 6;
+    s.step.micro_batch_size = 2;
+    if (s.step.gradient_accumulation_steps == 0) s.step.gradient_accumulation_steps = 6;
     train_bits_class(&s, text, sizeof text);
     assert_string_equal(text, wanted);
 }
@@ -16,24 +16,28 @@ static void classes_of_bits(void **state) {
         "the same on 1, 2, 4, 8 ... ranks with this micro batch (2) and kind of machine";
     (void)state;
     assert_class((plan_settings){.world_size = 1}, any);
-    assert_class((plan_settings){.world_size = 4, .stage = 1}, any);
-    assert_class((plan_settings){.world_size = 4, .stage = 3, .order = PLAN_UNIT}, any);
-    assert_class((plan_settings){.world_size = 3, .stage = 2, .gradient_accumulation_steps = 4},
+    assert_class((plan_settings){.world_size = 4, .step.zero.stage = 1}, any);
+    assert_class(
+        (plan_settings){.world_size = 4, .step.zero.stage = 3, .step.step_order = SIFR_STEP_UNIT},
+        any);
+    assert_class((plan_settings){.world_size = 3,
+                                 .step.zero.stage = 2,
+                                 .step.gradient_accumulation_steps = 4},
                  any);
     assert_class((plan_settings){.world_size = 3}, "reproducible with 3 ranks only: 3 is no power "
                                                    "of two");
-    assert_class((plan_settings){.world_size = 4, .stage = 2},
+    assert_class((plan_settings){.world_size = 4, .step.zero.stage = 2},
                  "reproducible with 4 ranks only: at stage 2 in step_order batch, 6 accumulation "
                  "steps are no power of two");
-    assert_class((plan_settings){.world_size = 1, .stage = 2}, any);
-    assert_class((plan_settings){.world_size = 1, .sequential = true},
+    assert_class((plan_settings){.world_size = 1, .step.zero.stage = 2}, any);
+    assert_class((plan_settings){.world_size = 1, .step.gradient_order = SIFR_GRADIENT_SEQUENTIAL},
                  "reproducible with 1 rank only: gradient_order is sequential");
-    assert_class((plan_settings){.world_size = 2, .communication_data_type = DEVICE_BF16},
+    assert_class((plan_settings){.world_size = 2, .step.communication_data_type = SIFR_BF16},
                  "reproducible with 2 ranks only: gradients are reduced in bf16 "
                  "(communication_data_type)");
     assert_class((plan_settings){.world_size = 2,
-                                 .communication_data_type = DEVICE_BF16,
-                                 .grad_accum_dtype = DEVICE_BF16},
+                                 .step.communication_data_type = SIFR_BF16,
+                                 .step.grad_accum_dtype = SIFR_BF16},
                  any);
 }
 

@@ -137,12 +137,12 @@ static void fill_batch(rank_run *r, int step, int32_t *tokens, int32_t *labels) 
     }
 }
 
-static sifr_engine_options run_options(void) {
-    sifr_engine_options options = sifr_engine_defaults();
+static sifr_settings run_options(void) {
+    sifr_settings options = sifr_settings_defaults();
     options.threads = 1;
     options.seq_length = LENGTH;
     options.gradient_accumulation_steps = MICRO_BATCHES;
-    options.zero_stage = 3;
+    options.zero.stage = 3;
     options.communication_data_type = SIFR_BF16; /* the log counts what travels */
     return options;
 }
@@ -150,7 +150,7 @@ static sifr_engine_options run_options(void) {
 static sifr_status make_engine(rank_run *r, sifr_model **model, sifr_engine **engine,
                                sifr_error *error) {
     formats_model_config config = model_case_llama();
-    sifr_engine_options options = run_options();
+    sifr_settings options = run_options();
     BASE_TRY(model_from_config(&config, model, error));
     BASE_TRY(engine_create(*model, &options, r->group, engine, error));
     return sifr_engine_initialise(*engine, 5, error);
@@ -352,8 +352,8 @@ static void test_run(void **state) {
     if (!file) fail_msg("%s:%d: %s", path, where.line, where.text);
     const json_t *events = json_object_get(file, "traceEvents");
     formats_model_config config = model_case_llama();
-    sifr_engine_options options = run_options();
-    plan_settings settings = engine_settings(&options, NULL);
+    sifr_settings options = run_options();
+    plan_settings settings = engine_plan_settings(&options, NULL);
     plan_schedule *schedule;
     sifr_model *model;
     device *dev;

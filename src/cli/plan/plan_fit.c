@@ -6,7 +6,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "cli/plan/plan_report.h"
-#include "train/settings.h"
+#include "train/run_settings.h"
 
 /* "recompute unit", ", tile_tokens 4096" ...: empty where there is nothing to say. */
 static const char *setting_text(const plan_choice *row, const config_fit *fit,
@@ -18,7 +18,7 @@ static const char *setting_text(const plan_choice *row, const config_fit *fit,
     plan_choice_text(row, s, value);
     if ((row->traits & PLAN_OF_RANKS && s->world_size == 1) || number == 0) return out;
     if (tier && strcmp(value, "nvme") != 0) return out;
-    if (limit && s->recompute != PLAN_RECOMPUTE_AUTO) return out;
+    if (limit && s->step.recompute != SIFR_RECOMPUTE_AUTO) return out;
     if (limit) snprintf(value, sizeof value, "%s", base_format_bytes((uint64_t)number, bytes));
     const char *hole = strstr(fit->says, "%s");
     int before = hole ? (int)(hole - fit->says) : (int)strlen(fit->says);
@@ -50,7 +50,7 @@ static sifr_status refuse(const cli_plan_report *r, const plan_outcome *least, p
     int64_t longest = 0;
     if (least->possible)
         BASE_TRY(plan_largest(search, &least->settings, plan_set_length, 1, 1,
-                              least->settings.seq_length - 1, &longest, error));
+                              least->settings.step.seq_length - 1, &longest, error));
     if (longest > 0)
         snprintf(shorter, sizeof shorter, "; with it --seq-length %lld fits", (long long)longest);
     if (r->search.disk_bytes) snprintf(on_disk, sizeof on_disk, ", and %s", cli_plan_disk(r, disk));
@@ -82,7 +82,7 @@ static sifr_status adopt_setting(sifr_config *config, const plan_choice *row,
     plan_choice_text(row, s, text);
     if (fit.kind == CONFIG_FIT_TIER)
         return adopt_tier(config, row->key, fit.directory, text, error);
-    if (fit.kind == CONFIG_FIT_BYTES && s->recompute != PLAN_RECOMPUTE_AUTO)
+    if (fit.kind == CONFIG_FIT_BYTES && s->step.recompute != SIFR_RECOMPUTE_AUTO)
         return config_gives(config, row->key) ? config_choose(config, row->key, "auto", error)
                                               : SIFR_OK;
     bool says = !(row->traits & PLAN_OF_RANKS) || plan_is_worth_saying(row, s);
@@ -98,8 +98,8 @@ static sifr_status adopt(sifr_config *config, const plan_settings *s, int64_t wo
 
 /* The config is planned once more, as a run will: it must be the step that was chosen. */
 static sifr_status verify(cli_plan_report *r, const plan_outcome *best, sifr_error *error) {
-    sifr_engine_options options = train_engine_options(&r->config, r->length);
-    plan_settings settings = engine_settings(&options, NULL);
+    sifr_settings options = train_step_settings(&r->config, r->length);
+    plan_settings settings = engine_plan_settings(&options, NULL);
     plan_outcome again;
     plan_search search = r->search;
     settings.rank = best->settings.rank;

@@ -13,11 +13,11 @@ static void append_line(void *user, const char *line) {
     json_array_append_new(user, json_string(line));
 }
 
-static const char *order_name(plan_order order) {
-    return order == PLAN_UNIT ? "unit" : "batch";
+static const char *order_name(sifr_step_order order) {
+    return order == SIFR_STEP_UNIT ? "unit" : "batch";
 }
 
-static const char *recompute_name(plan_recompute recompute) {
+static const char *recompute_name(sifr_recompute recompute) {
     static const char *const names[] = {"none", "unit", "auto"};
     return names[recompute];
 }
@@ -83,7 +83,7 @@ static json_t *stages_json(const cli_plan_report *r) {
         const plan_outcome *s = &r->stages[i];
         json_array_append_new(
             stages, json_pack("{s:i, s:s, s:I, s:I, s:o, s:o, s:o, s:b}", "stage", i, "step_order",
-                              order_name(s->settings.order), "peak_bytes",
+                              order_name(s->settings.step.step_order), "peak_bytes",
                               (json_int_t)s->total_bytes, "nvme_bytes", (json_int_t)s->nvme_bytes,
                               "largest", classes_json(s->largest_bytes), "wire", wire_json(s),
                               "predicted", time_json(&s->predicted), "fits", (int)s->fits));
@@ -172,7 +172,7 @@ static json_t *away_json(const plan_schedule *s, plan_tier tier) {
 }
 
 static json_t *types_json(const plan_settings *s) {
-    device_dtype masters = plan_has_masters(s) ? DEVICE_FP32 : s->dtype;
+    device_dtype masters = plan_has_masters(s) ? DEVICE_FP32 : plan_dtype(s);
     return json_pack("{s:s, s:s}", "master_weights", device_dtype_name(masters), "moments",
                      device_dtype_name(plan_moment_type(s)));
 }
@@ -194,12 +194,13 @@ static json_t *report_json(const cli_plan_report *r) {
         s->peak_instruction, "instructions", (json_int_t)s->instruction_count, "units", units,
         "product_operations", plan_operations(s), "parameters",
         (json_int_t)sifr_model_parameters(r->model), "precision",
-        device_dtype_name(settings->dtype), "micro_batch_size",
-        (json_int_t)settings->micro_batch_size, "gradient_accumulation_steps",
-        settings->gradient_accumulation_steps, "seq_length", (json_int_t)settings->seq_length,
-        "step_order", order_name(settings->order), "recompute", recompute_name(settings->recompute),
-        "tile_tokens", (json_int_t)settings->tile_tokens, "world_size", settings->world_size,
-        "rank", settings->rank, "zero_stage", settings->stage, "fits",
+        device_dtype_name(plan_dtype(settings)), "micro_batch_size",
+        (json_int_t)settings->step.micro_batch_size, "gradient_accumulation_steps",
+        settings->step.gradient_accumulation_steps, "seq_length",
+        (json_int_t)settings->step.seq_length, "step_order", order_name(settings->step.step_order),
+        "recompute", recompute_name(settings->step.recompute), "tile_tokens",
+        (json_int_t)settings->step.tile_tokens, "world_size", settings->world_size, "rank",
+        settings->rank, "zero_stage", settings->step.zero.stage, "fits",
         (int)(r->too_large.status == SIFR_OK), "wire", wire_json(&r->own), "predicted",
         time_json(&r->own.predicted), "machine", machine_json(r), "nvme", away_json(s, PLAN_NVME));
 }

@@ -13,8 +13,8 @@ static int64_t live_bytes(const plan_schedule *s) {
     return sum;
 }
 
-static const char *order_name(plan_order order) {
-    return order == PLAN_UNIT ? "unit" : "batch";
+static const char *order_name(sifr_step_order order) {
+    return order == SIFR_STEP_UNIT ? "unit" : "batch";
 }
 
 const char *cli_plan_place(const plan_schedule *s, int32_t instruction, char out[128]) {
@@ -32,18 +32,20 @@ static void print_run(const cli_plan_report *r) {
     const plan_schedule *s = r->schedule;
     const plan_settings *settings = &s->settings;
     char text[32], order[128] = "", tiles[48] = "";
-    bool own = settings->dtype == DEVICE_FP32 || plan_has_masters(settings);
+    bool own = settings->step.precision == SIFR_FP32 || plan_has_masters(settings);
     printf("model        %s, %s parameters in %zu units, %s%s%s\n", r->model_config.model_type,
            base_format_count(sifr_model_parameters(r->model), text), r->model->unit_count,
-           device_dtype_name(settings->dtype), own ? "" : " without fp32 master weights",
+           device_dtype_name(plan_dtype(settings)), own ? "" : " without fp32 master weights",
            plan_moment_type(settings) == DEVICE_FP32 ? "" : ", moments in bf16");
-    if (settings->tile_tokens > 0)
-        snprintf(tiles, sizeof tiles, ", tiles of %lld tokens", (long long)settings->tile_tokens);
+    if (settings->step.tile_tokens > 0)
+        snprintf(tiles, sizeof tiles, ", tiles of %lld tokens",
+                 (long long)settings->step.tile_tokens);
     printf(
         "step         %d x %lld sequences of %lld tokens, step_order %s, gradient_order %s%s%s\n",
-        settings->gradient_accumulation_steps, (long long)settings->micro_batch_size,
-        (long long)settings->seq_length, order_name(settings->order),
-        settings->sequential ? "sequential" : "tree", recomputes[settings->recompute], tiles);
+        settings->step.gradient_accumulation_steps, (long long)settings->step.micro_batch_size,
+        (long long)settings->step.seq_length, order_name(settings->step.step_order),
+        settings->step.gradient_order == SIFR_GRADIENT_SEQUENTIAL ? "sequential" : "tree",
+        recomputes[settings->step.recompute], tiles);
     if (r->choice.seconds[0] > 0)
         printf("auto         %s\n", engine_order_text(&r->choice, order, sizeof order));
     printf("schedule     %s instructions, %.4g operations in products\n",
@@ -68,7 +70,7 @@ static void print_ranks(const cli_plan_report *r) {
     if (r->machine.ranks_per_host > 0)
         snprintf(hosts, sizeof hosts, "%d on a host", (int)r->machine.ranks_per_host);
     printf("ranks        rank %d of %d, %s, ZeRO stage %d, %d thread%s each\n", settings->rank,
-           settings->world_size, hosts, settings->stage, device_threads(r->dev),
+           settings->world_size, hosts, settings->step.zero.stage, device_threads(r->dev),
            device_threads(r->dev) == 1 ? "" : "s");
     printf("wire         %s in %lld gathers, %s in %lld reductions, a step and rank\n",
            base_format_bytes((uint64_t)r->own.gathered, gathered), (long long)r->own.gathers,
@@ -148,7 +150,7 @@ static void print_kept(const cli_plan_report *r) {
     const plan_schedule *s = r->schedule;
     plan_kept kept = {0};
     char text[32], line[512];
-    if (s->settings.recompute == PLAN_RECOMPUTE_NONE) return;
+    if (s->settings.step.recompute == SIFR_RECOMPUTE_NONE) return;
     if (plan_kept_find(s, &r->machine, &kept, NULL) == SIFR_OK) {
         printf("\n%-34s %8s %10s %8s %12s\n", "for the backward pass", "kept in", "", "again in",
                "ms a step");
@@ -267,8 +269,8 @@ static void print_changes(const cli_plan_report *r) {
     char name[256];
     const plan_settings *own = &r->own.settings;
     puts("");
-    print_largest("micro batch", r->largest_sequences, own->micro_batch_size);
-    print_largest("seq_length", r->largest_length, own->seq_length);
+    print_largest("micro batch", r->largest_sequences, own->step.micro_batch_size);
+    print_largest("seq_length", r->largest_length, own->step.seq_length);
     print_positions(r->largest_length, r->model_config.max_position_embeddings);
     printf("\n%-68s %10s %11s\n", "with one setting otherwise", "a rank", "a step");
     print_change(r, "as it is", &r->own);
@@ -327,7 +329,8 @@ static void print_stages(const cli_plan_report *r) {
     for (int i = 0; i < CLI_PLAN_STAGES; i++)
         printf(" %12lld", (long long)(s[i].gathers + s[i].reductions));
     printf("\n%-16s", "step_order");
-    for (int i = 0; i < CLI_PLAN_STAGES; i++) printf(" %12s", order_name(s[i].settings.order));
+    for (int i = 0; i < CLI_PLAN_STAGES; i++)
+        printf(" %12s", order_name(s[i].settings.step.step_order));
     printf("\n%-16s", "seconds a step");
     for (int i = 0; i < CLI_PLAN_STAGES; i++) printf(" %12.4g", s[i].predicted.step_seconds);
     putchar('\n');

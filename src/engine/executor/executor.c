@@ -20,9 +20,9 @@ const float *engine_seconds(const engine_executor *e) {
 
 static sifr_status count_labels(const engine_executor *e, int64_t *count, sifr_error *error) {
     const plan_schedule *s = e->schedule;
-    int64_t tokens = s->settings.micro_batch_size * s->settings.seq_length;
+    int64_t tokens = s->settings.step.micro_batch_size * s->settings.step.seq_length;
     *count = 0;
-    for (int32_t j = 0; j < s->settings.gradient_accumulation_steps; j++) {
+    for (int32_t j = 0; j < s->settings.step.gradient_accumulation_steps; j++) {
         const void *seen;
         BASE_TRY(executor_look(e, s->labels[j], &seen, error));
         const int32_t *labels = seen;
@@ -38,7 +38,7 @@ static sifr_status fold_losses(const engine_executor *e, int32_t micro_batch, do
     const void *seen;
     BASE_TRY(executor_look(e, s->losses[micro_batch], &seen, error));
     const float *rows = seen;
-    int64_t tokens = s->settings.micro_batch_size * s->settings.seq_length;
+    int64_t tokens = s->settings.step.micro_batch_size * s->settings.step.seq_length;
     *sum = 0;
     for (int64_t i = 0; i < tokens; i++) *sum += (double)rows[i];
     return SIFR_OK;
@@ -66,7 +66,7 @@ static sifr_status fold_squares(const engine_executor *e, double *sum, sifr_erro
 /* The losses of all micro batches of all ranks, in the order of the global batch. */
 static sifr_status gather_losses(engine_executor *e, double *sum, sifr_error *error) {
     const plan_settings *settings = &e->schedule->settings;
-    int32_t k = settings->gradient_accumulation_steps;
+    int32_t k = settings->step.gradient_accumulation_steps;
     BASE_TRY(comm_all_gather_control(e->group, e->losses, k * (int64_t)sizeof *e->losses,
                                      e->all_losses, error));
     for (int32_t r = 0; r < settings->world_size; r++) {
@@ -134,8 +134,10 @@ static comm_type comm_type_of(device_dtype dtype) {
 static sifr_status start_reduction(engine_executor *e, const plan_instruction *i,
                                    comm_handle *handle, sifr_error *error) {
     const plan_settings *settings = &e->schedule->settings;
-    comm_type sum = comm_type_of(settings->grad_accum_dtype);
-    comm_type type = sum == COMM_FP32 ? comm_type_of(settings->communication_data_type) : sum;
+    comm_type sum = comm_type_of(device_dtype_of(settings->step.grad_accum_dtype));
+    comm_type type = sum == COMM_FP32
+                         ? comm_type_of(device_dtype_of(settings->step.communication_data_type))
+                         : sum;
     return comm_start_reduce_typed(e->group, operand_address(e, i, 0), type, sum,
                                    i->bytes / comm_type_bytes(type), operand_address(e, i, 1),
                                    handle, error);

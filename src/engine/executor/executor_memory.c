@@ -78,16 +78,16 @@ static void fill_table(const model_table *table, int64_t positions, float *at) {
 sifr_status executor_fill_tables(engine_executor *e, sifr_error *error) {
     const plan_schedule *s = e->schedule;
     bool cached = s->settings.mode == PLAN_GENERATE;
-    int64_t positions = cached ? s->settings.cache_length : s->settings.seq_length;
+    int64_t positions = cached ? s->settings.cache_length : s->settings.step.seq_length;
     for (size_t t = 0; t < s->model->table_count; t++) {
         fill_table(&s->model->tables[t], positions, place_to_fill(e, s->tables[t]));
         BASE_TRY(put(e, s->tables[t], error));
     }
     if (cached) return SIFR_OK;
     int32_t *position = place_to_fill(e, s->positions[0]);
-    for (int64_t q = 0; q < s->settings.micro_batch_size; q++) {
-        for (int64_t i = 0; i < s->settings.seq_length; i++) {
-            position[q * s->settings.seq_length + i] = (int32_t)i;
+    for (int64_t q = 0; q < s->settings.step.micro_batch_size; q++) {
+        for (int64_t i = 0; i < s->settings.step.seq_length; i++) {
+            position[q * s->settings.step.seq_length + i] = (int32_t)i;
         }
     }
     return put(e, s->positions[0], error);
@@ -191,14 +191,14 @@ sifr_status engine_executor_create(plan_schedule *schedule, comm_group *group,
                   base_alloc(schedule->instruction_count, sizeof *e->seconds, &e->seconds, error),
                   fail);
     BASE_TRY_GOTO(status,
-                  base_alloc((size_t)schedule->settings.gradient_accumulation_steps,
+                  base_alloc((size_t)schedule->settings.step.gradient_accumulation_steps,
                              sizeof *e->losses, &e->losses, error),
                   fail);
     BASE_TRY_GOTO(
         status, base_alloc(schedule->instruction_count, sizeof *e->transfers, &e->transfers, error),
         fail);
-    size_t all =
-        (size_t)(schedule->settings.gradient_accumulation_steps * schedule->settings.world_size);
+    size_t all = (size_t)(schedule->settings.step.gradient_accumulation_steps *
+                          schedule->settings.world_size);
     BASE_TRY_GOTO(status, base_alloc(all, sizeof *e->all_losses, &e->all_losses, error), fail);
     BASE_TRY_GOTO(status, base_alloc(all, sizeof *e->ordered_losses, &e->ordered_losses, error),
                   fail);

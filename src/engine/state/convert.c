@@ -4,12 +4,6 @@
 
 #include "base/half.h"
 
-device_dtype engine_dtype(sifr_precision precision) {
-    static const device_dtype dtypes[] = {
-        [SIFR_FP32] = DEVICE_FP32, [SIFR_BF16] = DEVICE_BF16, [SIFR_FP16] = DEVICE_FP16};
-    return dtypes[precision];
-}
-
 formats_dtype engine_format_of(device_dtype dtype) {
     if (dtype == DEVICE_BF16) return FORMATS_BF16;
     return dtype == DEVICE_FP16 ? FORMATS_F16 : FORMATS_F32;

@@ -7,8 +7,7 @@
 #include "formats/safetensors.h"
 #include "sifr/engine.h"
 
-device_dtype engine_dtype(sifr_precision precision); /* of parameters and activations */
-formats_dtype engine_format_of(device_dtype dtype);  /* of FP32, BF16 or FP16 */
+formats_dtype engine_format_of(device_dtype dtype); /* of FP32, BF16 or FP16 */
 
 /* dtype: FORMATS_F32, FORMATS_BF16 or FORMATS_F16. */
 void engine_to_fp32(float *to, const void *from, formats_dtype dtype, int64_t count);

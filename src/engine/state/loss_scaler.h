@@ -16,14 +16,12 @@ typedef struct engine_loss_scaler {
 } engine_loss_scaler;
 
 /* SIFR_USAGE for options that are no loss scaling. */
-sifr_status engine_loss_scaler_check(const sifr_loss_scaling *options,
-                                     sifr_error *error) SIFR_MUST_CHECK;
+sifr_status engine_loss_scaler_check(const sifr_fp16 *options, sifr_error *error) SIFR_MUST_CHECK;
 
-engine_loss_scaler engine_loss_scaler_begin(const sifr_loss_scaling *options);
+engine_loss_scaler engine_loss_scaler_begin(const sifr_fp16 *options);
 
 /* Takes note of a step. False: it overflowed at the least scale, so that no other can do better;
  * never with a fixed scale. */
-bool engine_loss_scaler_update(engine_loss_scaler *scaler, const sifr_loss_scaling *options,
-                               bool overflow);
+bool engine_loss_scaler_update(engine_loss_scaler *scaler, const sifr_fp16 *options, bool overflow);
 
 #endif

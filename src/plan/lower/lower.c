@@ -64,7 +64,7 @@ static sifr_status recompute_unit(lower_state *state, int32_t unit, const bool *
 
 static sifr_status backward_unit(lower_state *state, int32_t unit, sifr_error *error) {
     const model_unit *u = &state->model->units[unit];
-    if (state->s->settings.recompute != PLAN_RECOMPUTE_NONE)
+    if (state->s->settings.step.recompute != SIFR_RECOMPUTE_NONE)
         BASE_TRY(recompute_unit(state, unit, state->tiles.early, error));
     BASE_TRY(lower_begin_unit(state, unit, error));
     for (int32_t n = u->first_node + u->nodes - 1, next; n >= u->first_node; n = next) {
@@ -84,8 +84,9 @@ static sifr_status backward_unit(lower_state *state, int32_t unit, sifr_error *e
  * of one length, but for the last ones, which may be shorter by one. */
 static int32_t segment_start(const lower_state *state, int32_t unit) {
     const plan_settings *settings = &state->s->settings;
-    int32_t inner = (int32_t)state->model->unit_count - 2, segments = settings->number_checkpoints;
-    if (settings->recompute != PLAN_RECOMPUTE_UNIT || segments == 0 || segments >= inner)
+    int32_t inner = (int32_t)state->model->unit_count - 2,
+            segments = (int32_t)base_min_i64(settings->step.number_checkpoints, INT32_MAX);
+    if (settings->step.recompute != SIFR_RECOMPUTE_UNIT || segments == 0 || segments >= inner)
         return unit;
     int32_t length = inner / segments, longer = inner % segments, first = 1;
     for (int32_t i = 0; i < segments; i++) {
@@ -120,9 +121,10 @@ static sifr_status recompute_segment(lower_state *state, int32_t last, int32_t m
 
 static sifr_status lower_step(lower_state *state, sifr_error *error) {
     const plan_settings *settings = &state->s->settings;
-    int32_t units = (int32_t)state->model->unit_count, k = settings->gradient_accumulation_steps;
+    int32_t units = (int32_t)state->model->unit_count,
+            k = settings->step.gradient_accumulation_steps;
     bool training = settings->mode == PLAN_TRAIN;
-    bool by_unit = settings->order == PLAN_UNIT;
+    bool by_unit = settings->step.step_order == SIFR_STEP_UNIT;
     /* Both orders run the same two loops, one inside the other. */
     int32_t outer = by_unit ? 1 : k, inner = by_unit ? k : 1;
     size_t values = state->model->value_count;
@@ -178,12 +180,12 @@ static sifr_status add_permanent(lower_state *state, sifr_error *error) {
             plan_add_buffer(s, PLAN_MOMENTS, moment, u, 1, true, &s->second_moments[u], error));
     }
     int64_t positions =
-        settings->mode == PLAN_GENERATE ? settings->cache_length : settings->seq_length;
+        settings->mode == PLAN_GENERATE ? settings->cache_length : settings->step.seq_length;
     for (size_t t = 0; t < model->table_count; t++) {
         BASE_TRY(plan_add_buffer(s, PLAN_CONSTANTS, positions * model->tables[t].head_dim * 4, -1,
                                  (int32_t)t, true, &s->tables[t], error));
     }
-    for (int32_t j = 0; j < settings->gradient_accumulation_steps; j++) {
+    for (int32_t j = 0; j < settings->step.gradient_accumulation_steps; j++) {
         int64_t ids = state->tokens * 4;
         BASE_TRY(plan_add_buffer(s, PLAN_INPUTS, ids, -1, j, true, &s->tokens[j], error));
         BASE_TRY(plan_add_buffer(s, PLAN_INPUTS, ids, -1, j, true, &s->labels[j], error));
@@ -216,8 +218,8 @@ static sifr_status allocate(lower_state *state, sifr_error *error) {
     plan_schedule *s = state->s;
     const sifr_model *model = state->model;
     size_t units = model->unit_count, values = model->value_count, nodes = model->node_count;
-    size_t k = (size_t)s->settings.gradient_accumulation_steps;
-    size_t sets = s->settings.order == PLAN_UNIT ? k : 1;
+    size_t k = (size_t)s->settings.step.gradient_accumulation_steps;
+    size_t sets = s->settings.step.step_order == SIFR_STEP_UNIT ? k : 1;
     BASE_TRY(base_alloc(units, sizeof *s->parameters, &s->parameters, error));
     BASE_TRY(base_alloc(units, sizeof *s->masters, &s->masters, error));
     BASE_TRY(base_alloc(units, sizeof *s->first_moments, &s->first_moments, error));
@@ -278,19 +280,19 @@ static void release(lower_state *state) {
 /* Of what is no slice only optimizer state and activations can be in host memory. */
 static sifr_status check_host_tier(const device *dev, const plan_settings *settings,
                                    sifr_error *error) {
-    const plan_offload *f = &settings->offload;
-    bool slices = settings->world_size == 1 || settings->stage >= 2;
+    const sifr_offload *f = &settings->step.offload;
+    bool slices = settings->world_size == 1 || settings->step.zero.stage >= 2;
     if (!device_is_separate(dev)) return SIFR_OK; /* it is the device's own */
-    if (f->parameters == PLAN_HOST && settings->stage < 3)
+    if (f->param.device == SIFR_TIER_CPU && settings->step.zero.stage < 3)
         return base_fail(error, SIFR_USAGE,
                          "offload: parameters are in host memory at ZeRO stage 3 only, and this is "
                          "stage %d",
-                         (int)settings->stage);
-    if (f->gradients != PLAN_HOST || slices) return SIFR_OK;
+                         (int)settings->step.zero.stage);
+    if (f->gradients != SIFR_TIER_CPU || slices) return SIFR_OK;
     return base_fail(error, SIFR_USAGE,
                      "offload: gradients of several ranks are in host memory at ZeRO stages 2 and "
                      "3 only, and this is stage %d",
-                     (int)settings->stage);
+                     (int)settings->step.zero.stage);
 }
 
 static sifr_status check_settings(const sifr_model *model, const device *dev,
@@ -301,10 +303,9 @@ static sifr_status check_settings(const sifr_model *model, const device *dev,
         return base_fail(error, SIFR_USAGE,
                          "freeze: every weight is frozen, nothing is left to train");
     }
-    bool counts = settings->micro_batch_size >= 1 && settings->seq_length >= 1 &&
-                  settings->gradient_accumulation_steps >= 1 && settings->world_size >= 1;
-    bool type = settings->dtype == DEVICE_FP32 || settings->dtype == DEVICE_BF16 ||
-                settings->dtype == DEVICE_FP16;
+    bool counts = settings->step.micro_batch_size >= 1 && settings->step.seq_length >= 1 &&
+                  settings->step.gradient_accumulation_steps >= 1 && settings->world_size >= 1;
+    bool type = settings->step.precision <= SIFR_FP16;
     if (!counts || !type) {
         return base_fail(error, SIFR_USAGE,
                          "plan: sequences, length, micro batches and ranks must "
@@ -313,23 +314,23 @@ static sifr_status check_settings(const sifr_model *model, const device *dev,
     for (size_t v = 0; v < model->value_count; v++) {
         largest = base_max_i64(largest, model->values[v].columns);
     }
-    if (!base_mul_i64(settings->micro_batch_size, settings->seq_length, &tokens) ||
+    if (!base_mul_i64(settings->step.micro_batch_size, settings->step.seq_length, &tokens) ||
         tokens > INT32_MAX || !base_mul_i64(tokens, largest * 8, &bytes) ||
         bytes > INT64_MAX / 1024 || settings->cache_length > INT32_MAX) {
-        return base_fail(error, SIFR_USAGE,
-                         "plan: a micro batch of %lld sequences of %lld tokens is too large",
-                         (long long)settings->micro_batch_size, (long long)settings->seq_length);
+        return base_fail(
+            error, SIFR_USAGE, "plan: a micro batch of %lld sequences of %lld tokens is too large",
+            (long long)settings->step.micro_batch_size, (long long)settings->step.seq_length);
     }
-    if (settings->tile_tokens < 0 || settings->tile_tokens % DEVICE_TOKEN_CHUNK) {
+    if (settings->step.tile_tokens < 0 || settings->step.tile_tokens % DEVICE_TOKEN_CHUNK) {
         return base_fail(
             error, SIFR_USAGE,
             "tile_tokens %lld: tiles are whole chunks of %d tokens, in which gradients "
             "are added; give a multiple of that, or 0 for none",
-            (long long)settings->tile_tokens, DEVICE_TOKEN_CHUNK);
+            (long long)settings->step.tile_tokens, DEVICE_TOKEN_CHUNK);
     }
     BASE_TRY(check_host_tier(dev, settings, error));
     /* Forward and backward of every op are instructions. */
-    if ((double)model->node_count * 2 * settings->gradient_accumulation_steps >
+    if ((double)model->node_count * 2 * settings->step.gradient_accumulation_steps >
         PLAN_INSTRUCTION_LIMIT) {
         return base_fail(error, SIFR_USAGE,
                          "schedule: a step of more than %d instructions is not built; lower "
@@ -341,7 +342,7 @@ static sifr_status check_settings(const sifr_model *model, const device *dev,
         if (!model_numbers_rows(node, model->positions)) continue;
         const model_weight *w = &model->weights[node->w[0]];
         int64_t wanted =
-            settings->mode == PLAN_GENERATE ? settings->cache_length : settings->seq_length;
+            settings->mode == PLAN_GENERATE ? settings->cache_length : settings->step.seq_length;
         if (wanted > w->rows) {
             return base_fail(error, SIFR_USAGE,
                              "sequence length %lld: the model has learned positions for %lld only "
@@ -414,8 +415,8 @@ sifr_status lower_list(const sifr_model *model, device *dev, const plan_settings
     s->settings = *settings;
     lower_state state = {.s = s,
                          .model = model,
-                         .tokens = settings->micro_batch_size * settings->seq_length,
-                         .element = device_dtype_bytes(settings->dtype),
+                         .tokens = settings->step.micro_batch_size * settings->step.seq_length,
+                         .element = device_dtype_bytes(plan_dtype(settings)),
                          .micro_batch = -1,
                          .kept = kept};
     sifr_status status;
@@ -444,7 +445,7 @@ done:
 sifr_status plan_lower(const sifr_model *model, device *dev, const plan_settings *settings,
                        plan_schedule **out, sifr_error *error) {
     BASE_TRY(check_settings(model, dev, settings, error));
-    if (settings->mode == PLAN_TRAIN && settings->recompute == PLAN_RECOMPUTE_AUTO)
+    if (settings->mode == PLAN_TRAIN && settings->step.recompute == SIFR_RECOMPUTE_AUTO)
         return lower_keep(model, dev, settings, out, error);
     return lower_list(model, dev, settings, NULL, out, error);
 }

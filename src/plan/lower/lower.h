@@ -158,10 +158,10 @@ sifr_status lower_backward_tiles(lower_state *state, int32_t last, int32_t *next
                                  sifr_error *error) SIFR_MUST_CHECK;
 
 /* A schedule of settings that are checked, with the passes and its memory. `kept` is borrowed, by
- * node, for PLAN_RECOMPUTE_AUTO. */
+ * node, for SIFR_RECOMPUTE_AUTO. */
 sifr_status lower_list(const sifr_model *model, device *dev, const plan_settings *settings,
                        const bool *kept, plan_schedule **out, sifr_error *error) SIFR_MUST_CHECK;
-/* The same for PLAN_RECOMPUTE_AUTO: with as much kept as its limits allow. */
+/* The same for SIFR_RECOMPUTE_AUTO: with as much kept as its limits allow. */
 sifr_status lower_keep(const sifr_model *model, device *dev, const plan_settings *settings,
                        plan_schedule **out, sifr_error *error) SIFR_MUST_CHECK;
 

@@ -5,6 +5,7 @@
 #include "base/heap.h"
 #include "plan/list.h"
 #include "plan/lower/lower.h"
+#include "plan/queries.h"
 
 static sifr_status new_place(lower_state *state, int32_t value, int32_t *out, sifr_error *error) {
     lower_tiles *tiles = &state->tiles;
@@ -51,10 +52,10 @@ static lower_operand gradient_of(const lower_state *state, int32_t value) {
     const lower_place *place = &state->places[state->gradient[lower_value(state, base)]];
     int64_t stride = state->model->values[base].columns;
     int64_t row = lower_first_row(state, place->local);
-    lower_operand out = {.buffer = place->buffer,
-                         .offset = (row * stride + (v->base >= 0 ? v->first : 0)) * state->element,
-                         .matrix =
-                             lower_matrix(state->part.rows, v->columns, state->s->settings.dtype)};
+    lower_operand out = {
+        .buffer = place->buffer,
+        .offset = (row * stride + (v->base >= 0 ? v->first : 0)) * state->element,
+        .matrix = lower_matrix(state->part.rows, v->columns, plan_dtype(&state->s->settings))};
     out.matrix.stride = stride;
     return out;
 }

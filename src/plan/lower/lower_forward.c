@@ -2,6 +2,7 @@
 
 #include "plan/list.h"
 #include "plan/lower/lower.h"
+#include "plan/queries.h"
 
 sifr_status lower_forward(lower_state *state, int32_t n, sifr_error *error) {
     const model_node *node = &state->model->nodes[n];
@@ -31,9 +32,9 @@ sifr_status lower_forward(lower_state *state, int32_t n, sifr_error *error) {
         BASE_TRY(lower_put(state, call, PLAN_X3, positions, error));
         for (int i = 0; i < 2; i++) {
             int64_t columns = state->model->values[node->x[1]].columns;
-            lower_operand cache = {
-                .buffer = s->caches[2 * n + i],
-                .matrix = lower_matrix(s->settings.cache_length, columns, s->settings.dtype)};
+            lower_operand cache = {.buffer = s->caches[2 * n + i],
+                                   .matrix = lower_matrix(s->settings.cache_length, columns,
+                                                          plan_dtype(&s->settings))};
             BASE_TRY(lower_put(state, call, (plan_role)(PLAN_W0 + i), cache, error));
         }
     }
@@ -81,7 +82,8 @@ sifr_status lower_logits(lower_state *state, int32_t n, sifr_error *error) {
         x.matrix.rows = 1;
     }
     lower_operand w = lower_weight(state, node->w[0]);
-    lower_operand y = {.matrix = lower_matrix(x.matrix.rows, w.matrix.rows, s->settings.dtype)};
+    lower_operand y = {.matrix =
+                           lower_matrix(x.matrix.rows, w.matrix.rows, plan_dtype(&s->settings))};
     BASE_TRY(plan_add_buffer(s, PLAN_ACTIVATIONS, y.matrix.rows * y.matrix.columns * state->element,
                              node->unit, -1, true, &s->logits, error));
     y.buffer = s->logits;

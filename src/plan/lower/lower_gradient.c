@@ -36,8 +36,9 @@ static void tree(lower_state *state, int32_t first, int32_t count, int32_t slot)
 
 /* Ranks add their micro batches before a rank adds its own: a sum for each is needed. */
 static bool each_is_reduced(const plan_settings *settings) {
-    return settings->world_size > 1 && settings->stage >= 2 && settings->order == PLAN_BATCH &&
-           settings->gradient_accumulation_steps > 1;
+    return settings->world_size > 1 && settings->step.zero.stage >= 2 &&
+           settings->step.step_order == SIFR_STEP_BATCH &&
+           settings->step.gradient_accumulation_steps > 1;
 }
 
 /* The use of `owner`'s weights by `unit`; a new one where there is none yet. */
@@ -66,13 +67,13 @@ static void note_trained(lower_state *state, int32_t node) {
 sifr_status lower_plan_sums(lower_state *state, sifr_error *error) {
     const sifr_model *model = state->model;
     const plan_settings *settings = &state->s->settings;
-    int32_t k = settings->gradient_accumulation_steps, ignored;
+    int32_t k = settings->step.gradient_accumulation_steps, ignored;
     size_t room = 0;
     BASE_TRY(base_alloc((size_t)k, sizeof *state->slot_of, &state->slot_of, error));
     BASE_TRY(base_alloc((size_t)k, sizeof *state->sums, &state->sums, error));
     state->slots = 1;
-    state->sum_type = plan_narrow_gradients(settings) ? settings->grad_accum_dtype : DEVICE_FP32;
-    if (!settings->sequential) {
+    state->sum_type = device_dtype_of(settings->step.grad_accum_dtype);
+    if (settings->step.gradient_order == SIFR_GRADIENT_TREE) {
         tree(state, 0, k, 0);
     } else if (each_is_reduced(settings) || state->sum_type != DEVICE_FP32) {
         left_to_right(state, 0, k, 0);
@@ -271,9 +272,13 @@ static sifr_status emit_update(lower_state *state, int32_t unit, int64_t first, 
     device_call call;
     memset(&call, 0, sizeof call);
     call.kernel = DEVICE_ADAM;
-    call.attributes = s->settings.adam;
+    const sifr_optimizer *optimizer = &s->settings.step.optimizer;
+    call.attributes.adam.epsilon = (float)optimizer->eps;
+    call.attributes.adam.weight_decay = (float)optimizer->weight_decay;
+    call.attributes.adam.decoupled = optimizer->decoupled;
     lower_operand gradient = sum_at(state, *sum_buffer(state, unit, 0), first, elements);
-    lower_operand parameters = typed_at(s->parameters[unit], first, elements, s->settings.dtype);
+    lower_operand parameters =
+        typed_at(s->parameters[unit], first, elements, plan_dtype(&s->settings));
     BASE_TRY(lower_put(state, &call, PLAN_X0, gradient, error));
     if (mixed) {
         BASE_TRY(

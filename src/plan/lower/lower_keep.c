@@ -210,8 +210,8 @@ static sifr_status find_order(keep_state *k, sifr_error *error) {
 static int64_t excess(const plan_schedule *s) {
     const plan_settings *settings = &s->settings;
     int64_t most = INT64_MIN;
-    if (settings->activation_memory > 0)
-        most = s->largest_bytes[PLAN_ACTIVATIONS] - settings->activation_memory;
+    if (settings->step.activation_memory > 0)
+        most = s->largest_bytes[PLAN_ACTIVATIONS] - settings->step.activation_memory;
     if (settings->room_bytes > 0) most = base_max_i64(most, s->total_bytes - settings->room_bytes);
     return most;
 }
@@ -251,7 +251,7 @@ static sifr_status refuse(const plan_schedule *s, sifr_error *error) {
                      "and may take %s; give at least that, or a smaller micro batch or seq_length",
                      base_format_bytes((uint64_t)s->largest_bytes[PLAN_ACTIVATIONS], least),
                      (long long)s->largest_bytes[PLAN_ACTIVATIONS],
-                     base_format_bytes((uint64_t)s->settings.activation_memory, limit));
+                     base_format_bytes((uint64_t)s->settings.step.activation_memory, limit));
 }
 
 /* *out is the step that keeps nothing, within the limits; it is replaced by better ones. */
@@ -294,8 +294,8 @@ sifr_status lower_keep(const sifr_model *model, device *dev, const plan_settings
         BASE_TRY_GOTO(status, find_order(&k, error), done);
         BASE_TRY_GOTO(status, keep_first(&k, dev, settings, 0, &s, error), done);
         bool least = excess(s) > 0;
-        bool refused = least && settings->activation_memory > 0 &&
-                       s->largest_bytes[PLAN_ACTIVATIONS] > settings->activation_memory;
+        bool refused = least && settings->step.activation_memory > 0 &&
+                       s->largest_bytes[PLAN_ACTIVATIONS] > settings->step.activation_memory;
         if (refused) status = refuse(s, error);
         if (!least) status = keep_most(&k, dev, settings, beyond, &s, error);
     }

@@ -4,14 +4,17 @@
 
 #include "plan/list.h"
 #include "plan/lower/lower.h"
+#include "plan/queries.h"
 
 size_t lower_value(const lower_state *state, int32_t value) {
-    size_t set = state->s->settings.order == PLAN_UNIT ? (size_t)state->micro_batch : 0;
+    size_t set =
+        state->s->settings.step.step_order == SIFR_STEP_UNIT ? (size_t)state->micro_batch : 0;
     return set * state->model->value_count + (size_t)value;
 }
 
 size_t lower_node(const lower_state *state, int32_t node) {
-    size_t set = state->s->settings.order == PLAN_UNIT ? (size_t)state->micro_batch : 0;
+    size_t set =
+        state->s->settings.step.step_order == SIFR_STEP_UNIT ? (size_t)state->micro_batch : 0;
     return set * state->model->node_count + (size_t)node;
 }
 
@@ -30,7 +33,7 @@ device_matrix lower_matrix(int64_t rows, int64_t columns, device_dtype dtype) {
 device_dtype lower_dtype(const lower_state *state, int32_t value) {
     switch (state->model->values[value].kind) {
     case MODEL_VALUE_ACTIVATION:
-        return state->s->settings.dtype;
+        return plan_dtype(&state->s->settings);
     case MODEL_VALUE_TABLE:
     case MODEL_VALUE_LOSS:
         return DEVICE_FP32;
@@ -60,8 +63,8 @@ lower_operand lower_locate(const lower_state *state, int32_t value) {
         break;
     case MODEL_VALUE_TABLE:
         out.buffer = s->tables[v->table];
-        out.matrix.rows =
-            s->settings.mode == PLAN_GENERATE ? s->settings.cache_length : s->settings.seq_length;
+        out.matrix.rows = s->settings.mode == PLAN_GENERATE ? s->settings.cache_length
+                                                            : s->settings.step.seq_length;
         break;
     case MODEL_VALUE_ACTIVATION:
         if (v->base >= 0) {
@@ -94,8 +97,8 @@ device_attributes lower_attributes(const lower_state *state, const model_node *n
     const plan_settings *settings = &state->s->settings;
     bool cached = settings->mode == PLAN_GENERATE;
     device_attributes attributes = node->attributes;
-    model_extent extent = {.sequences = settings->micro_batch_size,
-                           .length = cached ? settings->cache_length : settings->seq_length,
+    model_extent extent = {.sequences = settings->step.micro_batch_size,
+                           .length = cached ? settings->cache_length : settings->step.seq_length,
                            .whole = state->part.region >= 0 ? state->tokens : 0,
                            .training = settings->mode == PLAN_TRAIN};
     if (node->op->complete) node->op->complete(&attributes, &extent);
@@ -112,7 +115,8 @@ lower_operand lower_weight(const lower_state *state, int32_t weight) {
     const model_weight *w = &state->model->weights[weight];
     return (lower_operand){.buffer = state->s->parameters[w->unit],
                            .offset = w->offset * state->element,
-                           .matrix = lower_matrix(w->rows, w->columns, state->s->settings.dtype)};
+                           .matrix =
+                               lower_matrix(w->rows, w->columns, plan_dtype(&state->s->settings))};
 }
 
 sifr_status lower_put(lower_state *state, device_call *call, plan_role role, lower_operand operand,

@@ -136,15 +136,16 @@ sifr_status lower_find_tiles(lower_state *state, sifr_error *error) {
     BASE_TRY(base_alloc(nodes, sizeof *tiles->early, &tiles->early, error));
     BASE_TRY(base_alloc(nodes, sizeof *tiles->late, &tiles->late, error));
     for (size_t n = 0; n < nodes; n++) tiles->region[n] = -1;
-    bool tiled = settings->mode != PLAN_GENERATE && settings->tile_tokens > 0 &&
-                 state->tokens > settings->tile_tokens;
+    bool tiled = settings->mode != PLAN_GENERATE && settings->step.tile_tokens > 0 &&
+                 state->tokens > settings->step.tile_tokens;
     if (tiled) {
-        tiles->rows = settings->tile_tokens;
+        tiles->rows = settings->step.tile_tokens;
         find_regions(state);
         find_inner(state);
         drop_regions(state);
     }
-    bool recomputes = settings->mode == PLAN_TRAIN && settings->recompute != PLAN_RECOMPUTE_NONE;
+    bool recomputes =
+        settings->mode == PLAN_TRAIN && settings->step.recompute != SIFR_RECOMPUTE_NONE;
     for (int32_t u = 0; recomputes && u < (int32_t)model->unit_count; u++) find_times(state, u);
     return SIFR_OK;
 }
@@ -162,7 +163,7 @@ void lower_free_tiles(lower_state *state) {
 static bool is_kept(const lower_state *state, int32_t node) {
     const plan_settings *settings = &state->s->settings;
     if (settings->mode != PLAN_TRAIN || state->recomputing) return false;
-    return settings->recompute == PLAN_RECOMPUTE_NONE || (state->kept && state->kept[node]);
+    return settings->step.recompute == SIFR_RECOMPUTE_NONE || (state->kept && state->kept[node]);
 }
 
 bool lower_is_local(const lower_state *state, int32_t node) {

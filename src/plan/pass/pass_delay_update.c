@@ -329,10 +329,13 @@ static void release(defer_state *d) {
 /* Parameters that are away are read for the forward pass, and that would wait for the update's
  * writes. */
 bool plan_may_delay_update(const plan_schedule *s) {
-    const plan_offload *f = &s->settings.offload;
-    if (s->settings.mode != PLAN_TRAIN || !f->pipeline_read || !f->pipeline_write) return false;
+    const sifr_offload *f = &s->settings.step.offload;
+    if (s->settings.mode != PLAN_TRAIN || !f->optimizer.pipeline_read ||
+        !f->optimizer.pipeline_write)
+        return false;
     if (plan_parameters_away(s)) return false;
-    return plan_is_away_tier(s, f->masters) || plan_is_away_tier(s, f->moments);
+    return plan_is_away_tier(s, plan_master_tier(&s->settings)) ||
+           plan_is_away_tier(s, plan_moment_tier(&s->settings));
 }
 
 bool plan_update_writes(const plan_schedule *s) {

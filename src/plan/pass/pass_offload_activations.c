@@ -191,7 +191,7 @@ static sifr_status add_buffers(stash_state *p, int64_t file_bytes, sifr_error *e
     BASE_TRY(base_alloc(before, sizeof *p->result_of, &p->result_of, error));
     for (size_t b = 0; b < before; b++) p->result_of[b] = -1;
     BASE_TRY(plan_add_buffer(s, PLAN_ACTIVATIONS, file_bytes, -1, -1, true, &p->file, error));
-    s->buffers[p->file].tier = s->settings.offload.activations;
+    s->buffers[p->file].tier = plan_tier_of(s->settings.step.offload.activations);
     for (size_t k = 0; k < p->count; k++) {
         stash_result *r = &p->results[k];
         plan_buffer *buffer = &s->buffers[r->buffer];
@@ -337,7 +337,8 @@ static sifr_status stash(stash_state *p, sifr_error *error) {
 sifr_status plan_pass_offload_activations(plan_schedule *s, sifr_error *error) {
     const plan_settings *settings = &s->settings;
     stash_state p = {.s = s};
-    if (settings->mode != PLAN_TRAIN || !plan_is_away_tier(s, settings->offload.activations))
+    if (settings->mode != PLAN_TRAIN ||
+        !plan_is_away_tier(s, plan_tier_of(settings->step.offload.activations)))
         return SIFR_OK;
     sifr_status status = stash(&p, error);
     plan_free_list(&p.old);

@@ -46,7 +46,7 @@ static sifr_status find_sums(spill_state *p, sifr_error *error) {
         BASE_TRY(base_grow(&p->sums, &p->room, p->count + 1, sizeof *p->sums, error));
         BASE_TRY(plan_add_buffer(s, PLAN_GRADIENTS, s->buffers[buffer].bytes, in->unit, -1, true,
                                  &sum.file, error));
-        s->buffers[sum.file].tier = s->settings.offload.gradients;
+        s->buffers[sum.file].tier = plan_tier_of(s->settings.step.offload.gradients);
         p->sum_of[buffer] = (int32_t)p->count;
         p->sums[p->count++] = sum;
     }
@@ -129,8 +129,8 @@ sifr_status plan_pass_offload_gradients(plan_schedule *s, sifr_error *error) {
     const plan_settings *settings = &s->settings;
     spill_state p = {.s = s, .writing = -1};
     sifr_status status;
-    bool slices = settings->world_size == 1 || settings->stage >= 2;
-    bool away = plan_is_away_tier(s, settings->offload.gradients);
+    bool slices = settings->world_size == 1 || settings->step.zero.stage >= 2;
+    bool away = plan_is_away_tier(s, plan_tier_of(settings->step.offload.gradients));
     if (settings->mode != PLAN_TRAIN || !slices || !away) return SIFR_OK;
     size_t count = s->instruction_count, buffers = s->buffer_count;
     BASE_TRY_GOTO(status, base_alloc(count, sizeof *p.moved, &p.moved, error), done);

@@ -146,7 +146,7 @@ static int64_t auto_elements(const offload_state *o) {
 
 /* Whole pages, so that what is read and written is aligned. */
 static int64_t group_elements(const offload_state *o, int64_t page) {
-    int64_t asked = o->s->settings.offload.sub_group_size;
+    int64_t asked = o->s->settings.step.offload.sub_group_size;
     if (asked <= 0) return o->auto_elements;
     return base_max_i64(base_min_i64(asked, LONGEST_GROUP) / page, 1) * page;
 }
@@ -204,18 +204,18 @@ static int64_t sets_within_peak(const offload_state *o) {
 }
 
 static sifr_status choose_sets(offload_state *o, sifr_error *error) {
-    const plan_offload *f = &o->s->settings.offload;
+    const sifr_offload *f = &o->s->settings.step.offload;
     int32_t parts = state_parts(o);
-    int64_t sets = 1 + (f->pipeline_read && parts) + f->pipeline_write;
+    int64_t sets = 1 + (f->optimizer.pipeline_read && parts) + f->optimizer.pipeline_write;
     if (sets == 3) sets = base_max_i64(sets, sets_within_peak(o));
-    if (f->buffers && parts) sets = f->buffers / parts;
+    if (f->optimizer.buffer_count && parts) sets = f->optimizer.buffer_count / parts;
     if (sets < 1)
         return base_fail(
             error, SIFR_USAGE,
             "offload_optimizer: buffer_count %d: a sub-group has %d kinds of state to "
             "move and needs as many buffers; %d let it be read, updated and written at "
             "the same time",
-            (int)f->buffers, (int)parts, (int)parts * 3);
+            (int)f->optimizer.buffer_count, (int)parts, (int)parts * 3);
     o->sets = (int32_t)base_min_i64(sets, (int64_t)o->count);
     return SIFR_OK;
 }
@@ -321,10 +321,11 @@ static sifr_status emit_update(offload_state *o, size_t group, sifr_error *error
 }
 
 static sifr_status emit_group(offload_state *o, size_t group, sifr_error *error) {
-    const plan_offload *f = &o->s->settings.offload;
+    const sifr_offload *f = &o->s->settings.step.offload;
     offload_group *g = &o->groups[group];
     const plan_instruction *in = &o->old.instructions[g->update];
-    size_t sets = (size_t)o->sets, ahead = f->pipeline_read && sets > 1 && state_parts(o) ? 1 : 0;
+    size_t sets = (size_t)o->sets,
+           ahead = f->optimizer.pipeline_read && sets > 1 && state_parts(o) ? 1 : 0;
     if (ahead && sets > 3) ahead = sets / 2; /* the others are still being written */
     BASE_TRY(read_until(o, group + 1 + ahead, error));
     for (int32_t p = 0; p < PARTS; p++) {
@@ -337,7 +338,7 @@ static sifr_status emit_group(offload_state *o, size_t group, sifr_error *error)
         if (!is_away(o, state) || part_of(state) == PART_GRADIENT) continue;
         BASE_TRY(emit_transfer(o, PLAN_WRITE, group, state, write, error));
     }
-    return f->pipeline_write ? SIFR_OK : wait_for_writes(o, group, error);
+    return f->optimizer.pipeline_write ? SIFR_OK : wait_for_writes(o, group, error);
 }
 
 /* Activations are given back by now, and nothing but squares is to come before the norm. */
@@ -392,7 +393,7 @@ static sifr_status find_live(offload_state *o, sifr_error *error) {
 static sifr_status rewrite(offload_state *o, sifr_error *error) {
     size_t group = 0, begin = o->count ? find_begin(o) : 0;
     for (size_t i = 0; i < o->old.count; i++) {
-        if (i == begin && o->count && o->s->settings.offload.pipeline_read)
+        if (i == begin && o->count && o->s->settings.step.offload.optimizer.pipeline_read)
             BASE_TRY(read_until(o, (size_t)o->sets, error));
         if (group == o->count || o->groups[group].update != (int32_t)i) {
             BASE_TRY(plan_keep(o->s, &o->old, i, o->moved, error));

@@ -35,7 +35,7 @@ typedef struct fetch_state {
 } fetch_state;
 
 static int64_t element_bytes(const fetch_state *f) {
-    return device_dtype_bytes(f->s->settings.dtype);
+    return device_dtype_bytes(plan_dtype(&f->s->settings));
 }
 
 static sifr_status find_slices(fetch_state *f, sifr_error *error) {
@@ -93,7 +93,7 @@ static int32_t count_needed(fetch_state *f) {
 
 /* The largest slice is the one to name: whoever gives its size is not refused again. */
 static sifr_status check_size(const fetch_state *f, sifr_error *error) {
-    int64_t limit = f->s->settings.offload.most_slice;
+    int64_t limit = f->s->settings.step.offload.param.buffer_size;
     const plan_instruction *largest = NULL;
     for (size_t k = 0; k < f->count; k++) {
         const plan_instruction *gather = &f->old.instructions[f->slices[k].gather];
@@ -108,10 +108,10 @@ static sifr_status check_size(const fetch_state *f, sifr_error *error) {
 }
 
 static sifr_status choose_room(fetch_state *f, sifr_error *error) {
-    const plan_offload *offload = &f->s->settings.offload;
+    const sifr_offload *offload = &f->s->settings.step.offload;
     int32_t needed = count_needed(f);
     BASE_TRY(check_size(f, error));
-    f->most = offload->slices ? offload->slices : needed + 1;
+    f->most = offload->param.buffer_count ? offload->param.buffer_count : needed + 1;
     if (f->most >= needed) return SIFR_OK;
     return base_fail(error, SIFR_USAGE,
                      "offload_param: buffer_count %d: %d slices are %s at a time; give at least as "

@@ -24,7 +24,7 @@ typedef enum overlap_kind {
 typedef struct overlap_state {
     plan_schedule *s;
     plan_list old;
-    const sifr_zero_options *transfers;
+    const sifr_zero *transfers;
     bool *started;              /* by old instruction: a gather that was moved forward */
     int32_t *last_use;          /* by buffer: old instruction, of gathered parameters */
     bool *used;                 /* by buffer: gathered parameters that were used */
@@ -84,7 +84,8 @@ static sifr_status make_room(overlap_state *o, overlap_kind kind, int64_t elemen
                              sifr_error *error) {
     int64_t limits[OVERLAP_KINDS] = {INT64_MAX, o->transfers->allgather_bucket_size,
                                      o->transfers->reduce_bucket_size};
-    size_t most = kind == OVERLAP_REDUCE && o->s->settings.stage >= 2 ? 1 : FLIGHT, count = 0;
+    size_t most = kind == OVERLAP_REDUCE && o->s->settings.step.zero.stage >= 2 ? 1 : FLIGHT,
+           count = 0;
     int64_t room = limits[kind] - elements;
     for (size_t p = o->pending_count; p-- > 0;) {
         const plan_instruction *t = &o->s->instructions[o->pending[p]];
@@ -114,7 +115,7 @@ static sifr_status put(overlap_state *o, const plan_instruction *in, sifr_error 
 
 /* Stage 3: starts the gathers to come, while few enough are ahead of their use. */
 static sifr_status gather_ahead(overlap_state *o, sifr_error *error) {
-    const sifr_zero_options *t = o->transfers;
+    const sifr_zero *t = o->transfers;
     while (t->overlap_comm && o->ahead < t->prefetch_bucket_size) {
         const plan_instruction *in = NULL;
         for (; o->next < o->old.count; o->next++) {
@@ -182,7 +183,7 @@ static void find_last_uses(overlap_state *o) {
 
 sifr_status plan_pass_overlap(plan_schedule *s, sifr_error *error) {
     if (s->settings.world_size == 1) return SIFR_OK;
-    overlap_state o = {.s = s, .transfers = &s->settings.zero};
+    overlap_state o = {.s = s, .transfers = &s->settings.step.zero};
     size_t count = s->instruction_count, buffers = s->buffer_count;
     sifr_status status;
     BASE_TRY_GOTO(status, base_alloc(count, sizeof *o.started, &o.started, error), done);

@@ -21,7 +21,7 @@ static bool is_there(reuse_state *r, const plan_instruction *in, int64_t *gather
     const plan_schedule *s = r->s;
     int32_t unit = in->unit, buffer = r->old.operands[in->first_operand + 1].buffer;
     bool near =
-        r->kept[unit] >= 0 && *gathered - r->seen[unit] < s->settings.zero.max_reuse_distance;
+        r->kept[unit] >= 0 && *gathered - r->seen[unit] < s->settings.step.zero.max_reuse_distance;
     if (near)
         r->instead[buffer] = r->kept[unit];
     else
@@ -48,8 +48,8 @@ static sifr_status rewrite(reuse_state *r, sifr_error *error) {
 
 sifr_status plan_pass_reuse(plan_schedule *s, sifr_error *error) {
     const plan_settings *settings = &s->settings;
-    if (settings->stage < 3) return SIFR_OK;
-    if (settings->zero.max_reuse_distance <= 0) return SIFR_OK;
+    if (settings->step.zero.stage < 3) return SIFR_OK;
+    if (settings->step.zero.max_reuse_distance <= 0) return SIFR_OK;
     reuse_state r = {.s = s};
     size_t units = s->model->unit_count, buffers = s->buffer_count;
     sifr_status status;

@@ -55,7 +55,7 @@ static bool is_final(const zero_state *z, int32_t buffer) {
 static sifr_status emit_narrow(zero_state *z, int32_t buffer, int32_t micro_batch, int32_t *out,
                                sifr_error *error) {
     plan_schedule *s = z->s;
-    device_dtype dtype = s->settings.communication_data_type;
+    device_dtype dtype = device_dtype_of(s->settings.step.communication_data_type);
     int32_t unit = s->buffers[buffer].unit;
     int64_t elements = s->unit_elements[unit];
     plan_instruction in = {.action = PLAN_ADD,
@@ -84,7 +84,7 @@ static sifr_status emit_reduce(zero_state *z, int32_t buffer, int32_t micro_batc
     int32_t unit = s->buffers[buffer].unit, slice = buffer, from = buffer;
     int64_t elements = slice_elements(z, unit), sum = sum_bytes(z);
     int64_t offset = z->rank * elements * sum;
-    bool narrow = sum == 4 && device_dtype_bytes(s->settings.communication_data_type) == 2;
+    bool narrow = sum == 4 && s->settings.step.communication_data_type != SIFR_FP32;
     if (narrow) BASE_TRY(emit_narrow(z, buffer, micro_batch, &from, error));
     if (z->stage >= 2) {
         offset = 0;
@@ -112,7 +112,7 @@ static sifr_status emit_gather_in_place(zero_state *z, int32_t buffer, int32_t u
 static sifr_status emit_gather(zero_state *z, int32_t unit, int32_t micro_batch,
                                sifr_error *error) {
     plan_schedule *s = z->s;
-    int64_t bytes = slice_elements(z, unit) * device_dtype_bytes(s->settings.dtype);
+    int64_t bytes = slice_elements(z, unit) * device_dtype_bytes(plan_dtype(&s->settings));
     BASE_TRY(plan_add_buffer(s, PLAN_GATHERED, bytes * z->ranks, unit, -1, false,
                              &z->gathered[unit], error));
     BASE_TRY(plan_add_operand(s, PLAN_X0, s->parameters[unit], 0, error));
@@ -126,7 +126,7 @@ static sifr_status emit_gather(zero_state *z, int32_t unit, int32_t micro_batch,
  */
 static void find_reductions(zero_state *z) {
     const plan_schedule *s = z->s;
-    bool each = z->stage >= 2 && s->settings.order == PLAN_BATCH;
+    bool each = z->stage >= 2 && s->settings.step.step_order == SIFR_STEP_BATCH;
     for (size_t i = 0; i < z->old.count; i++) {
         const plan_instruction *in = &z->old.instructions[i];
         if (in->call < 0 || in->micro_batch < 0) continue;
@@ -235,7 +235,7 @@ static sifr_status rewrite_instruction(zero_state *z, size_t index, sifr_error *
     bool last = index + 1 == z->old.count || z->old.instructions[index + 1].unit != in->unit;
     bool cut = z->stage >= 1 && z->ranks > 1;
     if (in->action == PLAN_UPDATE && last && cut && z->whole[in->unit]) {
-        int64_t element = device_dtype_bytes(s->settings.dtype);
+        int64_t element = device_dtype_bytes(plan_dtype(&s->settings));
         BASE_TRY(emit_gather_in_place(z, s->parameters[in->unit], in->unit, element, error));
     }
     for (int32_t o = in->first_operand; o < in->first_operand + in->operands; o++) {
@@ -283,7 +283,7 @@ static sifr_status rewrite(zero_state *z, sifr_error *error) {
  * rank what is not away. */
 static void find_whole(zero_state *z) {
     const plan_schedule *s = z->s;
-    int64_t room = s->settings.zero.model_persistence_threshold;
+    int64_t room = s->settings.step.zero.model_persistence_threshold;
     for (size_t u = 0; u < s->model->unit_count; u++) {
         z->whole[u] = z->stage < 3 || plan_persists(s, (int32_t)u, &room);
         if (z->ranks == 1) z->whole[u] = !plan_is_away(s, s->parameters[u]);
@@ -292,7 +292,7 @@ static void find_whole(zero_state *z) {
 
 sifr_status plan_pass_zero(plan_schedule *s, sifr_error *error) {
     zero_state z = {.s = s,
-                    .stage = s->settings.stage,
+                    .stage = s->settings.step.zero.stage,
                     .ranks = s->settings.world_size,
                     .rank = s->settings.rank,
                     .old_buffers = s->buffer_count};
@@ -346,20 +346,25 @@ void plan_calls(const plan_schedule *s, int64_t *gathers, int64_t *reductions) {
     }
 }
 
+device_dtype plan_dtype(const plan_settings *settings) {
+    return device_dtype_of(settings->step.precision);
+}
+
 bool plan_narrow_gradients(const plan_settings *settings) {
-    return device_dtype_bytes(settings->grad_accum_dtype) == 2;
+    return settings->step.grad_accum_dtype != SIFR_FP32;
 }
 
 bool plan_has_masters(const plan_settings *settings) {
-    return settings->dtype != DEVICE_FP32 && device_dtype_bytes(settings->master_type) != 2;
+    return settings->step.precision != SIFR_FP32 && !settings->step.bf16_master_weights;
 }
 
 device_dtype plan_moment_type(const plan_settings *settings) {
-    return device_dtype_bytes(settings->moment_type) == 2 ? settings->moment_type : DEVICE_FP32;
+    return settings->step.bf16_optimizer_states ? DEVICE_BF16 : DEVICE_FP32;
 }
 
 int32_t plan_global_micro_batch(const plan_settings *settings, int32_t rank, int32_t micro_batch) {
-    bool across_first = settings->stage >= 2 && settings->order == PLAN_BATCH;
+    bool across_first =
+        settings->step.zero.stage >= 2 && settings->step.step_order == SIFR_STEP_BATCH;
     return across_first ? micro_batch * settings->world_size + rank
-                        : rank * settings->gradient_accumulation_steps + micro_batch;
+                        : rank * settings->step.gradient_accumulation_steps + micro_batch;
 }

@@ -34,7 +34,7 @@ static double call_price(const plan_schedule *s, const device_call *call,
                          const plan_machine *machine) {
     double operations, bytes;
     plan_cost(s, call, &operations, &bytes);
-    bool narrow = s->settings.dtype == DEVICE_BF16 && machine->bf16_operations > 0;
+    bool narrow = plan_dtype(&s->settings) == DEVICE_BF16 && machine->bf16_operations > 0;
     double computing = operations / (narrow ? machine->bf16_operations : machine->fp32_operations);
     double moving = bytes / machine->memory_bytes;
     return computing > moving ? computing : moving;
@@ -58,7 +58,7 @@ static int64_t delivered(const plan_schedule *s, const plan_instruction *i, int 
     case PLAN_NORM: /* partial sums of squares, where ranks have slices, and losses */
         *calls = s->all_squares >= 0 ? 2 : 1;
         return ((s->all_squares >= 0 ? s->square_count / settings->world_size : 0) +
-                settings->gradient_accumulation_steps) *
+                settings->step.gradient_accumulation_steps) *
                (int64_t)sizeof(double) * others * training;
     default:
         return 0;

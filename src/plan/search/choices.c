@@ -17,11 +17,11 @@ static const char *const sums_bf16[] = {"fp32", "bf16"};
 static const char *const sums_fp16[] = {"fp32", "fp16"};
 
 static int32_t get_stage(const plan_settings *s) {
-    return s->stage;
+    return s->step.zero.stage;
 }
 
 static void set_stage(plan_settings *s, int32_t value) {
-    s->stage = value;
+    s->step.zero.stage = value;
 }
 
 static bool has_ranks(const plan_settings *s) {
@@ -29,11 +29,11 @@ static bool has_ranks(const plan_settings *s) {
 }
 
 static int32_t get_recompute(const plan_settings *s) {
-    return (int32_t)s->recompute;
+    return (int32_t)s->step.recompute;
 }
 
 static void set_recompute(plan_settings *s, int32_t value) {
-    s->recompute = (plan_recompute)value;
+    s->step.recompute = (sifr_recompute)value;
 }
 
 static bool always(const plan_settings *s) {
@@ -45,85 +45,86 @@ static bool always(const plan_settings *s) {
 enum { TILE = 4096 };
 
 static int32_t get_tiles(const plan_settings *s) {
-    return s->tile_tokens > 0;
+    return s->step.tile_tokens > 0;
 }
 
 /* Where everything is kept, tiles take hardly less: that is not tried. */
 static void set_tiles(plan_settings *s, int32_t value) {
-    bool given = s->tile_tokens > 0 || s->recompute == PLAN_RECOMPUTE_NONE;
+    bool given = s->step.tile_tokens > 0 || s->step.recompute == SIFR_RECOMPUTE_NONE;
     if (value == 0)
-        s->tile_tokens = 0;
+        s->step.tile_tokens = 0;
     else if (!given)
-        s->tile_tokens = TILE;
+        s->step.tile_tokens = TILE;
 }
 
 static bool has_tiles(const plan_settings *s) {
-    return s->recompute != PLAN_RECOMPUTE_NONE && s->micro_batch_size * s->seq_length > TILE;
+    return s->step.recompute != SIFR_RECOMPUTE_NONE &&
+           s->step.micro_batch_size * s->step.seq_length > TILE;
 }
 
 static int32_t get_order(const plan_settings *s) {
-    return s->order;
+    return s->step.step_order == SIFR_STEP_UNIT;
 }
 
 static void set_order(plan_settings *s, int32_t value) {
-    s->order = (plan_order)value;
+    s->step.step_order = (sifr_step_order)value;
 }
 
 static bool accumulates(const plan_settings *s) {
-    return s->gradient_accumulation_steps > 1;
+    return s->step.gradient_accumulation_steps > 1;
 }
 
 static int32_t get_sequential(const plan_settings *s) {
-    return s->sequential;
+    return s->step.gradient_order == SIFR_GRADIENT_SEQUENTIAL;
 }
 
 static void set_sequential(plan_settings *s, int32_t value) {
-    s->sequential = value != 0;
+    s->step.gradient_order = (sifr_gradient_order)value;
 }
 
 static int32_t get_offload(const plan_settings *s) {
-    return s->offload.moments == PLAN_NVME;
+    return s->step.offload.optimizer.device == SIFR_TIER_NVME;
 }
 
 static void set_offload(plan_settings *s, int32_t value) {
-    s->offload.masters = s->offload.moments = value ? PLAN_NVME : PLAN_DEVICE;
+    s->step.offload.optimizer.device = value ? SIFR_TIER_NVME : SIFR_TIER_NONE;
 }
 
 static int32_t get_offload_param(const plan_settings *s) {
-    return s->offload.parameters == PLAN_NVME;
+    return s->step.offload.param.device == SIFR_TIER_NVME;
 }
 
 /* On one rank all stages are the same step, and 3 is the one that has them there. */
 static void set_offload_param(plan_settings *s, int32_t value) {
-    s->offload.parameters = value ? PLAN_NVME : PLAN_DEVICE;
-    if (value && !has_ranks(s)) s->stage = 3;
+    s->step.offload.param.device = value ? SIFR_TIER_NVME : SIFR_TIER_NONE;
+    if (value && !has_ranks(s)) s->step.zero.stage = 3;
 }
 
 static bool may_offload_param(const plan_settings *s) {
-    return s->stage == 3 || !has_ranks(s);
+    return s->step.zero.stage == 3 || !has_ranks(s);
 }
 
 static int32_t get_offload_gradients(const plan_settings *s) {
-    return s->offload.gradients == PLAN_NVME;
+    return s->step.offload.gradients == SIFR_TIER_NVME;
 }
 
 /* Where they are slices, or there is one rank. To disk by themselves they go if the config says so:
  * state is three times as much, and goes first. */
 static bool may_offload_gradients(const plan_settings *s) {
-    bool asked = s->offload.gradients != PLAN_DEVICE || s->offload.moments == PLAN_NVME;
-    return asked && (s->world_size == 1 || s->stage >= 2);
+    bool asked = s->step.offload.gradients != SIFR_TIER_NONE || get_offload(s);
+    return asked && (s->world_size == 1 || s->step.zero.stage >= 2);
 }
 
 static void set_offload_gradients(plan_settings *s, int32_t value) {
-    s->offload.gradients = value && may_offload_gradients(s) ? PLAN_NVME : PLAN_DEVICE;
+    s->step.offload.gradients = value && may_offload_gradients(s) ? SIFR_TIER_NVME : SIFR_TIER_NONE;
 }
 
 static int32_t get_offload_activations(const plan_settings *s) {
-    return s->offload.activations == PLAN_NVME;
+    return s->step.offload.activations == SIFR_TIER_NVME;
 }
 
 static void set_offload_activations(plan_settings *s, int32_t value) {
-    s->offload.activations = value ? PLAN_NVME : PLAN_DEVICE;
+    s->step.offload.activations = value ? SIFR_TIER_NVME : SIFR_TIER_NONE;
 }
 
 static int32_t get_sums(const plan_settings *s) {
@@ -131,20 +132,21 @@ static int32_t get_sums(const plan_settings *s) {
 }
 
 static void set_sums(plan_settings *s, int32_t value) {
-    s->grad_accum_dtype = value ? s->dtype : DEVICE_FP32;
+    s->step.grad_accum_dtype = value ? s->step.precision : SIFR_FP32;
 }
 
 static bool is_bf16(const plan_settings *s) {
-    return s->dtype == DEVICE_BF16;
+    return s->step.precision == SIFR_BF16;
 }
 
 static int32_t get_masters(const plan_settings *s) {
-    return s->dtype != DEVICE_FP32 && !plan_has_masters(s);
+    return s->step.precision != SIFR_FP32 && !plan_has_masters(s);
 }
 
 /* With gradients, as the key says. */
 static void set_masters(plan_settings *s, int32_t value) {
-    s->master_type = s->grad_accum_dtype = value ? s->dtype : DEVICE_FP32;
+    s->step.bf16_master_weights = value != 0;
+    s->step.grad_accum_dtype = value ? s->step.precision : SIFR_FP32;
 }
 
 /* Without master weights the type of the sums is no choice. */
@@ -153,35 +155,35 @@ static bool is_bf16_with_masters(const plan_settings *s) {
 }
 
 static int32_t get_moments(const plan_settings *s) {
-    return plan_moment_type(s) != DEVICE_FP32;
+    return s->step.bf16_optimizer_states;
 }
 
 static void set_moments(plan_settings *s, int32_t value) {
-    s->moment_type = value ? s->dtype : DEVICE_FP32;
+    s->step.bf16_optimizer_states = value != 0;
 }
 
 static bool is_fp16(const plan_settings *s) {
-    return s->dtype == DEVICE_FP16;
+    return s->step.precision == SIFR_FP16;
 }
 
 static int64_t tile_tokens(const plan_settings *s) {
-    return s->tile_tokens;
+    return s->step.tile_tokens;
 }
 
 static int64_t micro_batch_size(const plan_settings *s) {
-    return s->micro_batch_size;
+    return s->step.micro_batch_size;
 }
 
 static int64_t gradient_accumulation_steps(const plan_settings *s) {
-    return s->gradient_accumulation_steps;
+    return s->step.gradient_accumulation_steps;
 }
 
 static int64_t activation_memory(const plan_settings *s) {
-    return s->activation_memory;
+    return s->step.activation_memory;
 }
 
 static int32_t get_overlap(const plan_settings *s) {
-    return s->zero.overlap_comm;
+    return s->step.zero.overlap_comm;
 }
 
 #define VALUES(list) .values = list, .count = sizeof list / sizeof *list
@@ -238,9 +240,9 @@ const plan_choice *plan_choice_at(size_t index) {
 
 void plan_choose(const plan_search *search, plan_settings *settings, size_t index, int32_t value) {
     choices[index].set(settings, value);
-    if (settings->stage < 3) settings->offload.parameters = PLAN_DEVICE;
-    if (!may_offload_gradients(settings)) settings->offload.gradients = PLAN_DEVICE;
-    if (search->overlap_by_stage) settings->zero.overlap_comm = settings->stage == 3;
+    if (settings->step.zero.stage < 3) settings->step.offload.param.device = SIFR_TIER_NONE;
+    if (!may_offload_gradients(settings)) settings->step.offload.gradients = SIFR_TIER_NONE;
+    if (search->overlap_by_stage) settings->step.zero.overlap_comm = settings->step.zero.stage == 3;
 }
 
 static bool has(const plan_choice *row, plan_trait trait) {
@@ -253,7 +255,7 @@ static void append(char *out, size_t size, const char *text) {
 }
 
 bool plan_is_worth_saying(const plan_choice *row, const plan_settings *s) {
-    bool slices = row->set == set_stage && s->offload.parameters == PLAN_NVME;
+    bool slices = row->set == set_stage && get_offload_param(s);
     if (slices || !row->matters) return slices || !has(row, PLAN_OF_RANKS) || has_ranks(s);
     return row->matters(s);
 }
@@ -271,11 +273,11 @@ const char *plan_describe_change(const plan_search *search, const plan_settings 
         snprintf(text, sizeof text, "%s %s", row->key, row->values[value]);
         append(out, size, text);
     }
-    if (to->micro_batch_size != from->micro_batch_size ||
-        to->gradient_accumulation_steps != from->gradient_accumulation_steps) {
+    if (to->step.micro_batch_size != from->step.micro_batch_size ||
+        to->step.gradient_accumulation_steps != from->step.gradient_accumulation_steps) {
         snprintf(text, sizeof text,
                  "train_micro_batch_size_per_gpu %lld with gradient_accumulation_steps %d",
-                 (long long)to->micro_batch_size, (int)to->gradient_accumulation_steps);
+                 (long long)to->step.micro_batch_size, (int)to->step.gradient_accumulation_steps);
         append(out, size, text);
     }
     return out;

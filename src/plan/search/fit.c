@@ -36,10 +36,10 @@ static bool has(const plan_choice *row, plan_trait trait) {
 static fit_combination begin_combinations(const plan_search *search, const plan_settings *from) {
     fit_combination c = {0};
     plan_settings any = *from; /* what other rows and sizes make possible */
-    if (from->micro_batch_size > 1) any.gradient_accumulation_steps = 2;
-    any.recompute = PLAN_RECOMPUTE_UNIT;
-    any.offload.moments = search->disk_bytes ? PLAN_NVME : from->offload.moments;
-    any.stage = 3;
+    if (from->step.micro_batch_size > 1) any.step.gradient_accumulation_steps = 2;
+    any.step.recompute = SIFR_RECOMPUTE_UNIT;
+    if (search->disk_bytes) any.step.offload.optimizer.device = SIFR_TIER_NVME;
+    any.step.zero.stage = 3;
     for (size_t i = 0; i < plan_choice_count() && c.rows < MOST_ROWS; i++) {
         const plan_choice *row = plan_choice_at(i);
         bool order = search->any_order && has(row, PLAN_IS_ORDER);
@@ -71,7 +71,8 @@ static bool combine(const plan_search *search, const fit_combination *c, const p
 
 static sifr_status find_sizes(const plan_settings *from, fit_sizes *out, sifr_error *error) {
     size_t room = 0;
-    *out = (fit_sizes){.share = from->micro_batch_size * from->gradient_accumulation_steps};
+    *out =
+        (fit_sizes){.share = from->step.micro_batch_size * from->step.gradient_accumulation_steps};
     for (int64_t n = 1; n <= out->share / n; n++) { /* up to the root, then the others */
         if (out->share % n) continue;
         BASE_TRY(base_grow(&out->size, &room, out->count + 1, sizeof *out->size, error));
@@ -87,8 +88,8 @@ static sifr_status find_sizes(const plan_settings *from, fit_sizes *out, sifr_er
 }
 
 static void set_size(const fit_sizes *sizes, plan_settings *settings, size_t index) {
-    settings->micro_batch_size = sizes->size[index];
-    settings->gradient_accumulation_steps = (int32_t)(sizes->share / sizes->size[index]);
+    settings->step.micro_batch_size = sizes->size[index];
+    settings->step.gradient_accumulation_steps = (int32_t)(sizes->share / sizes->size[index]);
 }
 
 static bool is_better(const plan_outcome *a, const plan_outcome *b) {
@@ -157,18 +158,22 @@ static size_t back_to_first(const fit_combination *c, plan_trait trait) {
 }
 
 static bool is_enough(const fit_sizes *sizes, const plan_outcome *without) {
-    return without->fits && without->settings.micro_batch_size == sizes->size[sizes->count - 1];
+    return without->fits &&
+           without->settings.step.micro_batch_size == sizes->size[sizes->count - 1];
 }
 
 /* What states in memory take, without any plan: a lower bound. */
 static int64_t state_bytes(const plan_search *search, const plan_settings *s) {
     int64_t all = sifr_model_parameters(search->model), trained = sifr_model_trained(search->model);
-    int64_t slice = trained / s->world_size, held = s->stage >= 1 ? slice : trained, bytes = 0;
-    if (s->offload.parameters == PLAN_DEVICE)
-        bytes += (s->stage == 3 ? all / s->world_size : all) * device_dtype_bytes(s->dtype);
-    if (s->offload.moments == PLAN_DEVICE)
+    int64_t slice = trained / s->world_size, held = s->step.zero.stage >= 1 ? slice : trained,
+            bytes = 0;
+    if (s->step.offload.param.device == SIFR_TIER_NONE)
+        bytes += (s->step.zero.stage == 3 ? all / s->world_size : all) *
+                 device_dtype_bytes(plan_dtype(s));
+    if (s->step.offload.optimizer.device == SIFR_TIER_NONE)
         bytes += 2 * held * device_dtype_bytes(plan_moment_type(s));
-    if (s->offload.masters == PLAN_DEVICE && plan_has_masters(s)) bytes += held * 4;
+    if (s->step.offload.optimizer.device == SIFR_TIER_NONE && plan_has_masters(s))
+        bytes += held * 4;
     return bytes;
 }
 
@@ -177,7 +182,7 @@ static sifr_status find_least(plan_search *search, const plan_settings *settings
                               sifr_error *error) {
     plan_settings least = *settings;
     plan_outcome size;
-    least.micro_batch_size = least.gradient_accumulation_steps = 1;
+    least.step.micro_batch_size = least.step.gradient_accumulation_steps = 1;
     BASE_TRY(plan_try_size(search, &least, &size, error));
     *out = (fit_entry){.least_bytes = size.total_bytes, .may_fit = size.fits, .planned = true};
     return SIFR_OK;
@@ -223,15 +228,16 @@ static sifr_status try_all(plan_search *search, const plan_settings *from, const
 static sifr_status bound_size(plan_search *search, const plan_settings *settings, plan_outcome *out,
                               sifr_error *error) {
     plan_settings few = *settings;
-    few.gradient_accumulation_steps = settings->gradient_accumulation_steps < PLAN_FEW
-                                          ? settings->gradient_accumulation_steps
-                                          : PLAN_FEW;
+    few.step.gradient_accumulation_steps = settings->step.gradient_accumulation_steps < PLAN_FEW
+                                               ? settings->step.gradient_accumulation_steps
+                                               : PLAN_FEW;
     BASE_TRY(plan_try_size(search, &few, out, error));
-    int64_t ids = settings->micro_batch_size * settings->seq_length * (int64_t)sizeof(int32_t);
+    int64_t ids =
+        settings->step.micro_batch_size * settings->step.seq_length * (int64_t)sizeof(int32_t);
     int64_t own = INPUTS * plan_room(ids);
     if (out->possible)
-        out->total_bytes +=
-            own * (settings->gradient_accumulation_steps - few.gradient_accumulation_steps);
+        out->total_bytes += own * (settings->step.gradient_accumulation_steps -
+                                   few.step.gradient_accumulation_steps);
     out->settings = *settings;
     return SIFR_OK;
 }
@@ -245,7 +251,7 @@ static sifr_status least_size(plan_search *search, const fit_sizes *sizes, int64
         set_size(sizes, &one, i);
         BASE_TRY(bound_size(search, &one, &tried, error));
         if (tried.total_bytes > bytes) continue;
-        if (one.gradient_accumulation_steps > PLAN_FEW)
+        if (one.step.gradient_accumulation_steps > PLAN_FEW)
             BASE_TRY(plan_try_size(search, &one, &tried, error));
         if (tried.total_bytes >= out->total_bytes) continue;
         *out = tried;
@@ -287,7 +293,7 @@ static int find_recomputing(const fit_list *list, size_t count, const bool *seen
     int best = -1;
     for (size_t i = 0; i < count; i++) {
         const plan_outcome *o = &list->all[i];
-        if (seen[i] || !o->fits || o->settings.recompute != PLAN_RECOMPUTE_UNIT) continue;
+        if (seen[i] || !o->fits || o->settings.step.recompute != SIFR_RECOMPUTE_UNIT) continue;
         if (best < 0 || is_better(o, &list->all[best])) best = (int)i;
     }
     return best;
@@ -307,10 +313,10 @@ static sifr_status keep_more(plan_search *search, fit_list *list, sifr_error *er
         if (next < 0) break;
         seen[next] = true;
         plan_settings settings = list->all[next].settings;
-        settings.recompute = PLAN_RECOMPUTE_AUTO;
-        settings.activation_memory = 0;
+        settings.step.recompute = SIFR_RECOMPUTE_AUTO;
+        settings.step.activation_memory = 0;
         BASE_TRY_GOTO(status, plan_try(search, &settings, &tried, error), done);
-        settings.activation_memory = tried.largest_bytes[PLAN_ACTIVATIONS];
+        settings.step.activation_memory = tried.largest_bytes[PLAN_ACTIVATIONS];
         BASE_TRY_GOTO(status, plan_try(search, &settings, &tried, error), done);
         BASE_TRY_GOTO(status,
                       base_grow(&list->all, &list->room, list->count + 1, sizeof *list->all, error),
@@ -331,7 +337,7 @@ sifr_status plan_fit(plan_search *search, const plan_settings *from, plan_outcom
     sifr_status status = find_sizes(from, &sizes, error);
     search->overlap_by_stage &= !open; /* it is chosen, too: no stage is to lose by a default */
     for (int i = 0; i < 1 + open && status == SIFR_OK; i++) {
-        if (open) settings.zero.overlap_comm = i == 0;
+        if (open) settings.step.zero.overlap_comm = i == 0;
         status = try_all(search, &settings, &sizes, &list, error);
     }
     if (status == SIFR_OK) status = find_nearest(search, &sizes, &list, error);
@@ -360,10 +366,10 @@ static sifr_status keep_some(plan_search *search, const plan_settings *from, pla
                              sifr_error *error) {
     plan_settings settings = out->settings;
     plan_outcome tried;
-    bool again = settings.recompute == PLAN_RECOMPUTE_UNIT;
-    if (!out->fits || !again || from->recompute != PLAN_RECOMPUTE_NONE) return SIFR_OK;
-    settings.recompute = PLAN_RECOMPUTE_AUTO;
-    settings.activation_memory = 0;
+    bool again = settings.step.recompute == SIFR_RECOMPUTE_UNIT;
+    if (!out->fits || !again || from->step.recompute != SIFR_RECOMPUTE_NONE) return SIFR_OK;
+    settings.step.recompute = SIFR_RECOMPUTE_AUTO;
+    settings.step.activation_memory = 0;
     BASE_TRY(plan_try(search, &settings, &tried, error));
     if (is_better(&tried, out)) *out = tried;
     return SIFR_OK;
@@ -397,7 +403,7 @@ sifr_status plan_smallest_change(plan_search *search, const plan_settings *from,
     int levels = (int)begin_combinations(search, from).rows + 1;
     sifr_status status = find_sizes(from, &sizes, error);
     if (status == SIFR_OK) status = plan_try(search, from, out, error);
-    while (smaller < sizes.count && sizes.size[smaller] < from->micro_batch_size) smaller++;
+    while (smaller < sizes.count && sizes.size[smaller] < from->step.micro_batch_size) smaller++;
     for (int level = 1; level <= levels && status == SIFR_OK && !out->fits; level++)
         status = try_level(search, from, &sizes, smaller, level, out, error);
     free(sizes.size);

@@ -35,15 +35,17 @@ static void add_choices(neighbour_list *list) {
 
 static void add_size(neighbour_list *list, int64_t share, int64_t sequences) {
     plan_settings settings = *list->from;
-    settings.micro_batch_size = sequences;
-    settings.gradient_accumulation_steps = (int32_t)(share / sequences);
+    settings.step.micro_batch_size = sequences;
+    settings.step.gradient_accumulation_steps = (int32_t)(share / sequences);
     add(list, &settings, false);
 }
 
 /* The next smaller and the next larger micro batch of the same global batch. */
 static void add_sizes(neighbour_list *list) {
-    int64_t share = list->from->micro_batch_size * list->from->gradient_accumulation_steps;
-    int64_t below = list->from->micro_batch_size - 1, above = list->from->micro_batch_size + 1;
+    int64_t share =
+        list->from->step.micro_batch_size * list->from->step.gradient_accumulation_steps;
+    int64_t below = list->from->step.micro_batch_size - 1,
+            above = list->from->step.micro_batch_size + 1;
     while (below > 0 && share % below) below--;
     while (above <= share && share % above) above++;
     if (below > 0) add_size(list, share, below);
@@ -65,14 +67,15 @@ sifr_status plan_between(plan_search *search, const plan_settings *from, plan_ou
     sifr_status status = SIFR_OK;
     bool fits[2] = {true, false};
     fixed.any_order = false;
-    for (int i = 0; i < 2 && from->recompute != PLAN_RECOMPUTE_AUTO && status == SIFR_OK; i++) {
-        settings.recompute = (plan_recompute)i;
+    for (int i = 0; i < 2 && from->step.recompute != SIFR_RECOMPUTE_AUTO && status == SIFR_OK;
+         i++) {
+        settings.step.recompute = (sifr_recompute)i;
         status = plan_try(&fixed, &settings, out, error);
         fits[i] = status == SIFR_OK && out->fits;
     }
-    *is_between = !fits[PLAN_RECOMPUTE_NONE] && fits[PLAN_RECOMPUTE_UNIT];
-    settings.recompute = PLAN_RECOMPUTE_AUTO;
-    settings.activation_memory = 0;
+    *is_between = !fits[SIFR_RECOMPUTE_NONE] && fits[SIFR_RECOMPUTE_UNIT];
+    settings.step.recompute = SIFR_RECOMPUTE_AUTO;
+    settings.step.activation_memory = 0;
     if (*is_between) status = plan_try(&fixed, &settings, out, error);
     search->tried = fixed.tried;
     search->lowered = fixed.lowered;

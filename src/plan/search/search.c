@@ -11,10 +11,10 @@
 /* By how much the order of units must be quicker. */
 static const double order_gain = 0.01;
 
-plan_order plan_better_order(const bool fits[2], const double seconds[2]) {
-    bool quicker = seconds[PLAN_UNIT] < (1 - order_gain) * seconds[PLAN_BATCH];
-    bool unit = fits[PLAN_UNIT] && (quicker || !fits[PLAN_BATCH]);
-    return unit ? PLAN_UNIT : PLAN_BATCH;
+sifr_step_order plan_better_order(const bool fits[2], const double seconds[2]) {
+    bool quicker = seconds[SIFR_STEP_UNIT] < (1 - order_gain) * seconds[SIFR_STEP_BATCH];
+    bool unit = fits[SIFR_STEP_UNIT] && (quicker || !fits[SIFR_STEP_BATCH]);
+    return unit ? SIFR_STEP_UNIT : SIFR_STEP_BATCH;
 }
 
 static void take_size(const plan_search *search, const plan_schedule *s, plan_outcome *out) {
@@ -40,8 +40,8 @@ sifr_status plan_assess(const plan_search *search, const plan_schedule *s, plan_
 }
 
 void plan_limit(const plan_search *search, plan_settings *settings) {
-    if (settings->recompute != PLAN_RECOMPUTE_AUTO) return;
-    settings->room_bytes = settings->activation_memory > 0 ? 0 : search->room_bytes;
+    if (settings->step.recompute != SIFR_RECOMPUTE_AUTO) return;
+    settings->room_bytes = settings->step.activation_memory > 0 ? 0 : search->room_bytes;
 }
 
 /* Makes *s of settings; NULL where no such step can be planned. */
@@ -49,7 +49,7 @@ static sifr_status lower(plan_search *search, const plan_settings *settings, pla
                          sifr_error *error) {
     sifr_error why = {0};
     *s = NULL;
-    search->lowered += settings->gradient_accumulation_steps;
+    search->lowered += settings->step.gradient_accumulation_steps;
     sifr_status status = plan_lower(search->model, search->dev, settings, s, &why);
     if (status == SIFR_OK || status == SIFR_USAGE) return SIFR_OK;
     return base_fail(error, status, "%s", why.message);
@@ -61,14 +61,14 @@ static sifr_status try_least(plan_search *search, const plan_settings *settings,
                              bool *enough, sifr_error *error) {
     plan_settings least = *settings;
     plan_schedule *s;
-    least.recompute = PLAN_RECOMPUTE_UNIT;
+    least.step.recompute = SIFR_RECOMPUTE_UNIT;
     BASE_TRY(lower(search, &least, &s, error));
     *enough = true;
     if (!s) return SIFR_OK;
     take_size(search, s, out);
     plan_free(s);
-    if (settings->activation_memory == 0) return SIFR_OK;
-    out->fits &= out->largest_bytes[PLAN_ACTIVATIONS] <= settings->activation_memory;
+    if (settings->step.activation_memory == 0) return SIFR_OK;
+    out->fits &= out->largest_bytes[PLAN_ACTIVATIONS] <= settings->step.activation_memory;
     *enough = !out->fits;
     return SIFR_OK;
 }
@@ -85,7 +85,7 @@ static sifr_status try_order(plan_search *search, const plan_settings *settings,
     plan_limit(search, &one);
     if (plan_memo_find(search->memo, &one, priced != PRICE_NONE, out)) return SIFR_OK;
     *out = (plan_outcome){.settings = one, .total_bytes = INT64_MAX};
-    if (!priced && one.recompute == PLAN_RECOMPUTE_AUTO)
+    if (!priced && one.step.recompute == SIFR_RECOMPUTE_AUTO)
         BASE_TRY(try_least(search, &one, out, &enough, error));
     if (enough) return SIFR_OK;
     BASE_TRY(lower(search, &one, &s, error));
@@ -106,11 +106,11 @@ static sifr_status try_any(plan_search *search, const plan_settings *settings, p
     bool fits[2];
     double seconds[2];
     plan_settings one = *settings;
-    if (search->any_order) one.order = PLAN_BATCH;
-    if (!search->any_order || settings->gradient_accumulation_steps == 1)
+    if (search->any_order) one.step.step_order = SIFR_STEP_BATCH;
+    if (!search->any_order || settings->step.gradient_accumulation_steps == 1)
         return try_order(search, &one, priced, out, error);
     for (int o = 0; o < 2; o++) {
-        one.order = (plan_order)o;
+        one.step.step_order = (sifr_step_order)o;
         BASE_TRY(try_order(search, &one, priced, &of[o], error));
         fits[o] = of[o].fits;
         seconds[o] = of[o].predicted.step_seconds;
@@ -140,11 +140,11 @@ sifr_status plan_try_size(plan_search *search, const plan_settings *settings, pl
 }
 
 void plan_set_sequences(plan_settings *settings, int64_t value) {
-    settings->micro_batch_size = value;
+    settings->step.micro_batch_size = value;
 }
 
 void plan_set_length(plan_settings *settings, int64_t value) {
-    settings->seq_length = value;
+    settings->step.seq_length = value;
 }
 
 /* What a search for the largest value knows: everything up to `fits` does, from `too_large` on
@@ -224,7 +224,8 @@ static sifr_status may_fit_by_unit(plan_search *search, const plan_settings *set
                                    plan_setter *set, int64_t value, bool *out, sifr_error *error) {
     plan_settings few = *settings;
     plan_outcome outcome;
-    if (few.gradient_accumulation_steps > PLAN_FEW) few.gradient_accumulation_steps = PLAN_FEW;
+    if (few.step.gradient_accumulation_steps > PLAN_FEW)
+        few.step.gradient_accumulation_steps = PLAN_FEW;
     set(&few, value);
     BASE_TRY(try_any(search, &few, PRICE_NONE, &outcome, error));
     *out = outcome.fits;
@@ -237,11 +238,13 @@ sifr_status plan_largest(plan_search *search, const plan_settings *settings, pla
     plan_settings one = *settings;
     plan_search fixed = *search;
     int64_t end = last + 1;
-    bool orders = search->any_order && settings->gradient_accumulation_steps > 1;
+    bool orders = search->any_order && settings->step.gradient_accumulation_steps > 1;
     fixed.any_order = false;
-    if (orders) one.order = PLAN_BATCH; /* which keeps less; the other one may still go further */
+    if (orders)
+        one.step.step_order =
+            SIFR_STEP_BATCH; /* which keeps less; the other one may still go further */
     sifr_status status = find_largest(&fixed, &one, set, near, first, end, out, error);
-    one.order = PLAN_UNIT;
+    one.step.step_order = SIFR_STEP_UNIT;
     orders &= status == SIFR_OK && *out < last;
     if (orders) status = may_fit_by_unit(&fixed, &one, set, *out + 1, &orders, error);
     if (status == SIFR_OK && orders)

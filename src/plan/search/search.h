@@ -44,11 +44,11 @@ typedef struct plan_outcome {
     plan_prediction predicted;
 } plan_outcome;
 
-/* Which order is taken, by plan_order: that of batches keeps fewer activations, so the other one
- * must be quicker by a hundredth, or the only one that fits. */
-plan_order plan_better_order(const bool fits[2], const double seconds[2]);
+/* Which order is taken, by sifr_step_order: that of batches keeps fewer activations, so the other
+ * one must be quicker by a hundredth, or the only one that fits. */
+sifr_step_order plan_better_order(const bool fits[2], const double seconds[2]);
 
-/* Of PLAN_RECOMPUTE_AUTO: sets the search's room, where the settings have no limit of activations.
+/* Of SIFR_RECOMPUTE_AUTO: sets the search's room, where the settings have no limit of activations.
  * plan_try does it by itself. */
 void plan_limit(const plan_search *search, plan_settings *settings);
 
@@ -168,7 +168,7 @@ size_t plan_neighbours(const plan_search *search, const plan_settings *from, pla
 /* The quickest step that fits among all values of the searched rows, and of overlap_comm where it
  * is not given, and all micro batches that make up the global batch of `from` by accumulation; of
  * those within a hundredth of it the one that takes least. The quickest few that recompute are
- * tried with as much kept as there is room for, too (PLAN_RECOMPUTE_AUTO). best->fits is false
+ * tried with as much kept as there is room for, too (SIFR_RECOMPUTE_AUTO). best->fits is false
  * where none fits: then it is the one that takes least. */
 sifr_status plan_fit(plan_search *search, const plan_settings *from, plan_outcome *best,
                      sifr_error *error) SIFR_MUST_CHECK;

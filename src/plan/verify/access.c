@@ -84,7 +84,7 @@ static int64_t reduced_bytes(const plan_schedule *s, int64_t bytes) {
     const plan_settings *settings = &s->settings;
     bool narrow = plan_narrow_gradients(settings);
     int64_t sum = narrow ? 2 : 4;
-    int64_t sent = narrow || device_dtype_bytes(settings->communication_data_type) == 2 ? 2 : 4;
+    int64_t sent = narrow || settings->step.communication_data_type != SIFR_FP32 ? 2 : 4;
     return bytes / sent * sum;
 }
 

@@ -18,7 +18,7 @@ static sifr_status check_indices(const plan_schedule *s, size_t index, sifr_erro
                     (size_t)in->first_operand + (size_t)in->operands <= s->operand_count;
     bool known = in->action < PLAN_ACTIONS && in->queue < PLAN_QUEUES &&
                  in->call < (int32_t)s->call_count && in->unit < (int32_t)s->model->unit_count &&
-                 in->micro_batch < s->settings.gradient_accumulation_steps;
+                 in->micro_batch < s->settings.step.gradient_accumulation_steps;
     if (!operands || !known)
         return base_fail(error, SIFR_FAILED,
                          VERIFY_FAULT("%s has an operand, a call, a unit or a micro batch that is "
@@ -121,7 +121,7 @@ static bool is_filled(const plan_schedule *s, int32_t buffer) {
     const plan_buffer *b = &s->buffers[buffer];
     if (b->first >= 0 || b->class == PLAN_ACTIVATIONS) return false;
     if (b->class == PLAN_GRADIENTS) return buffer == s->squares;
-    for (int32_t j = 0; j < s->settings.gradient_accumulation_steps; j++) {
+    for (int32_t j = 0; j < s->settings.step.gradient_accumulation_steps; j++) {
         if (s->losses[j] == buffer) return false;
     }
     return true;

@@ -1,6 +1,6 @@
 /* What a resolved config asks of the engine: for the run, and for whoever plans one. */
-#ifndef TRAIN_SETTINGS_H
-#define TRAIN_SETTINGS_H
+#ifndef TRAIN_RUN_SETTINGS_H
+#define TRAIN_RUN_SETTINGS_H
 
 #include "comm/comm.h"
 #include "config/config.h"
@@ -20,14 +20,12 @@ sifr_status train_sequence_length(const sifr_config *config, const formats_model
 sifr_status train_freeze(const sifr_config *config, sifr_model *model, const sifr_log *log,
                          sifr_error *error) SIFR_MUST_CHECK;
 
-/* A step_order of "auto" comes out as that of batches, a recompute of "auto" without
- * activation_memory as that of units: what memory leaves is not known here. */
-sifr_engine_options train_engine_options(const sifr_config *config, int64_t length);
+/* The config's settings of a step, of sequences of `length` tokens. */
+sifr_settings train_step_settings(const sifr_config *config, int64_t length);
 
 /* The same for planning, by one of those ranks: recompute "auto" stays it, with the limit that the
  * config gives, if any (plan_limit). */
-plan_settings train_plan_settings(const sifr_config *config, const sifr_engine_options *options,
-                                  const comm_group *group);
+plan_settings train_plan_settings(const sifr_settings *step, const comm_group *group);
 
 /* For trying other settings than the config's, where a rank's block may take `room` bytes and
  * `ranks` share the host's disks: optimizer state may go to one if the config names a directory. */

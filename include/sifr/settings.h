@@ -1,0 +1,187 @@
+/* The settings of a step: what the library's caller fills in, a config file is read into, and the
+ * planner and the engine read. A field has the name of the config's key that sets it, without
+ * DeepSpeed's prefixes; docs/config.md describes each key. */
+#ifndef SIFR_SETTINGS_H
+#define SIFR_SETTINGS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "sifr/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum sifr_precision {
+    SIFR_FP32, /* everything in fp32 */
+    SIFR_BF16, /* parameters and activations in bf16; gradients, master weights and moments in
+                  fp32, unless the settings say otherwise */
+    SIFR_FP16  /* the same in fp16, with loss scaling */
+} sifr_precision;
+
+/* In which order a step goes through its micro batches and the model's units. */
+typedef enum sifr_step_order {
+    SIFR_STEP_BATCH, /* all units of a micro batch, then the next micro batch */
+    SIFR_STEP_UNIT,  /* all micro batches of a unit, then the next unit */
+    SIFR_STEP_AUTO   /* `sifr train` takes the quicker one that fits; elsewhere SIFR_STEP_BATCH */
+} sifr_step_order;
+
+/* In which order gradients of micro batches and ranks are added. */
+typedef enum sifr_gradient_order {
+    SIFR_GRADIENT_TREE,      /* sums do not depend on the number of ranks */
+    SIFR_GRADIENT_SEQUENTIAL /* left to right: less memory, without that */
+} sifr_gradient_order;
+
+/* What is kept of the forward pass for the backward pass. The same bits each way. */
+typedef enum sifr_recompute {
+    SIFR_RECOMPUTE_NONE, /* all that the backward pass reads */
+    SIFR_RECOMPUTE_UNIT, /* the inputs of units; the rest is computed again, unit by unit */
+    SIFR_RECOMPUTE_AUTO  /* and, within activation_memory, what is dear to compute again for its
+                            size */
+} sifr_recompute;
+
+/* Where state is kept. CPU ranks have one memory: for them SIFR_TIER_NONE and SIFR_TIER_CPU are the
+ * same. */
+typedef enum sifr_tier {
+    SIFR_TIER_NONE, /* in the device's memory */
+    SIFR_TIER_CPU,  /* in the host's memory */
+    SIFR_TIER_NVME  /* in a file on disk */
+} sifr_tier;
+
+/* Which part of the optimizer state goes to the tier of offload_optimizer. */
+typedef enum sifr_offload_state {
+    SIFR_STATE_ALL,
+    SIFR_STATE_MASTER_WEIGHTS,
+    SIFR_STATE_MOMENTS
+} sifr_offload_state;
+
+/* DeepSpeed's "fp16" section, for SIFR_FP16. Gradients are made of the loss times a scale, and
+ * divided by it before their norm and the update. A dynamic scale is halved by an overflow once the
+ * hysteresis is used up, and doubled after loss_scale_window steps without one. */
+typedef struct sifr_fp16 {
+    double loss_scale;           /* the scale of all steps; 0: dynamic, as the rest says */
+    int32_t initial_scale_power; /* the first scale is 2 to this power */
+    double min_loss_scale;       /* an overflow at this scale ends the run */
+    int64_t loss_scale_window;
+    int64_t hysteresis;          /* overflows until one lowers the scale */
+    bool consecutive_hysteresis; /* refilled by each step without overflow, not only by growth */
+} sifr_fp16;
+
+/* How ranks share and exchange state: DeepSpeed's keys of zero_optimization. Counts are elements.
+ * None of them changes a result. */
+typedef struct sifr_zero {
+    int32_t stage;              /* 0 to 3: what ranks hold as slices */
+    bool overlap_comm;          /* beside computing; false: each transfer is waited for at once */
+    int64_t reduce_bucket_size; /* a unit's gradients travel beside computing if at most so many */
+    int64_t allgather_bucket_size; /* stages 0 to 2: on their way at a time after the update */
+    /* Stage 3. */
+    int64_t prefetch_bucket_size; /* units are gathered ahead until at least so many; 0: none */
+    int64_t max_live_parameters;  /* nothing is gathered ahead beyond so many gathered ones */
+    int64_t max_reuse_distance;   /* a unit stays if fewer are gathered until its next use */
+    int64_t param_persistence_threshold; /* units of at most so many are always whole ... */
+    int64_t model_persistence_threshold; /* ... while all of these are at most so many */
+} sifr_zero;
+
+/* DeepSpeed's offload_optimizer: master weights and moments. Counts of 0 are worked out from the
+ * model. */
+typedef struct sifr_offload_optimizer {
+    sifr_tier device;
+    sifr_offload_state state;
+    double ratio;         /* share of the state that goes; the rest is that of whole units, in the
+                             model's order */
+    int32_t buffer_count; /* each for one kind of state of one sub-group */
+    bool pin_memory;      /* of what state and gradients go through, where the system allows */
+    bool pipeline_read;   /* the next sub-group is read beside the update of this one */
+    bool pipeline_write;  /* and the last one written */
+} sifr_offload_optimizer;
+
+/* DeepSpeed's offload_param: parameters as kernels read them, at ZeRO stage 3. Counts of 0 are
+ * worked out from the model. */
+typedef struct sifr_offload_param {
+    sifr_tier device;
+    int32_t buffer_count; /* slices in memory at a time, from their read to the end of their use, of
+                             several ranks of their gather */
+    int64_t buffer_size;  /* elements that a rank's slice of a unit may have; 0: any number */
+    int64_t max_in_cpu;   /* elements of slices that stay in the host's memory, units in the model's
+                             order */
+    bool pin_memory;      /* of what slices are read to and written from */
+} sifr_offload_param;
+
+/* DeepSpeed's "aio" section: how a disk is read and written. */
+typedef struct sifr_aio {
+    int64_t block_size;           /* bytes of a request; a multiple of 4096 */
+    int32_t queue_depth;          /* requests under way for each thread */
+    int32_t intra_op_parallelism; /* threads */
+    bool single_submit, overlap_events;
+} sifr_aio;
+
+/* State on other tiers. None of it changes a result. */
+typedef struct sifr_offload {
+    sifr_offload_optimizer optimizer;
+    sifr_offload_param param;
+    sifr_tier gradients;    /* their final sums, on one rank or at ZeRO stages 2 and 3 */
+    sifr_tier activations;  /* what the forward pass leaves for the backward pass */
+    int64_t sub_group_size; /* elements that are read, updated and written at a time; 0: worked
+                               out */
+    const char *nvme_path;  /* directory of the files, where something is on SIFR_TIER_NVME */
+    sifr_aio aio;
+} sifr_offload;
+
+/* AdamW, or Adam with L2 (device.h has the formula). */
+typedef struct sifr_optimizer {
+    double beta1, beta2, eps, weight_decay;
+    bool bias_correction;
+    bool decoupled; /* true: AdamW; false: weight decay is added to the gradient (L2) */
+} sifr_optimizer;
+
+typedef struct sifr_settings {
+    int32_t threads; /* 0: every core that the process may run on */
+    const char *isa; /* instruction set: "avx512_bf16", "avx512", "avx2", "plain"; NULL: the best
+                        there is */
+    uint64_t seed;   /* of dropout and of stochastic rounding */
+
+    int64_t micro_batch_size;            /* sequences */
+    int64_t seq_length;                  /* tokens of a sequence */
+    int32_t gradient_accumulation_steps; /* micro batches of a rank and step */
+    sifr_step_order step_order;
+    sifr_gradient_order gradient_order;
+
+    sifr_precision precision;
+    sifr_fp16 fp16;
+    sifr_precision communication_data_type; /* of gradients between ranks; 16 bits halve what moves
+                                               and round it */
+    /* In which sums of gradients are kept: SIFR_FP32, or the precision itself, which halves their
+     * memory and what moves, and rounds every partial sum. */
+    sifr_precision grad_accum_dtype;
+    /* With SIFR_BF16: no master weights beside the parameters; moments in bf16. What is in bf16 is
+     * rounded stochastically after each update, by numbers that are a function of seed, step and
+     * element. */
+    bool bf16_master_weights, bf16_optimizer_states;
+
+    sifr_recompute recompute;
+    /* Of SIFR_RECOMPUTE_AUTO: bytes that a rank's activations take at most. Fewer than the least
+     * that they take are SIFR_USAGE; 0: SIFR_RECOMPUTE_UNIT. */
+    int64_t activation_memory;
+    /* Of SIFR_RECOMPUTE_UNIT: units whose inputs are kept, the first and the last one apart; those
+     * between are computed again, too. 0: every unit's. */
+    int64_t number_checkpoints;
+    /* What works row by row (norms, products, the MLP between them) goes through a micro batch so
+     * many tokens at a time, and what only it reads is there for so many; a multiple of 1,024, 0:
+     * all at once. The same bits each way. */
+    int64_t tile_tokens;
+
+    sifr_optimizer optimizer;
+    double gradient_clipping; /* global L2 norm; 0: off */
+    sifr_zero zero;
+    sifr_offload offload;
+} sifr_settings;
+
+/* The defaults of the config's keys (docs/config.md), one sequence of 1024 tokens, fp32, AdamW. */
+SIFR_API sifr_settings sifr_settings_defaults(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
