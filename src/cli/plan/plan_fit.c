@@ -12,7 +12,7 @@
 static const char *setting_text(const plan_choice *row, const config_fit *fit,
                                 const plan_settings *s, char out[96]) {
     char value[PLAN_VALUE_LENGTH], bytes[32];
-    int64_t number = row->number ? row->number(s) : 1;
+    int64_t number = row->number ? plan_choice_number(row, s) : 1;
     bool tier = fit->kind == CONFIG_FIT_TIER, limit = fit->kind == CONFIG_FIT_BYTES;
     out[0] = '\0';
     plan_choice_text(row, s, value);

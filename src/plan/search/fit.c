@@ -64,7 +64,7 @@ static bool combine(const plan_search *search, const fit_combination *c, const p
     for (size_t i = 0; i < c->rows; i++) plan_choose(search, out, c->row[i], c->value[i]);
     for (size_t i = 0; i < c->rows; i++) {
         const plan_choice *row = plan_choice_at(c->row[i]);
-        if (row->get(out) != c->value[i]) return false;
+        if (plan_choice_get(row, out) != c->value[i]) return false;
     }
     return true;
 }
@@ -356,7 +356,7 @@ static int changes_of(const plan_settings *from, const plan_settings *to) {
     int changes = 0;
     for (size_t i = 0; i < plan_choice_count(); i++) {
         const plan_choice *row = plan_choice_at(i);
-        if (row->count > 0) changes += row->get(from) != row->get(to);
+        if (row->count > 0) changes += plan_choice_get(row, from) != plan_choice_get(row, to);
     }
     return changes;
 }

@@ -26,7 +26,8 @@ static void add_choices(neighbour_list *list) {
         const plan_choice *row = plan_choice_at(i);
         for (int32_t value = 0; value < row->count && row->matters(list->from); value++) {
             plan_settings settings = *list->from;
-            if (value == row->get(list->from) || needs_disk(list->search, row)) continue;
+            if (value == plan_choice_get(row, list->from) || needs_disk(list->search, row))
+                continue;
             plan_choose(list->search, &settings, i, value);
             add(list, &settings, true);
         }

@@ -130,17 +130,23 @@ typedef struct plan_choice {
     const char *key;           /* in the config */
     const char *const *values; /* their spelling there; NULL: a number, or true and false */
     int32_t count;             /* of values; 0: it follows from the others */
-    int64_t (*number)(const plan_settings *settings); /* of a number, also where it has values */
-    int32_t (*get)(const plan_settings *settings);
-    void (*set)(plan_settings *settings, int32_t value);
-    bool (*matters)(const plan_settings *settings); /* else all values are the same step */
-    unsigned traits;                                /* plan_trait */
+    bool number;               /* a config has the field's value, also where there are values */
+    size_t field, size;        /* in sifr_settings */
+    int32_t on;                /* of two values: the field's where the second one is chosen, and the
+                                  least that counts as it; 0: the field is the value's index */
+    void (*set)(plan_settings *settings, int32_t value); /* where more than the field changes */
+    bool (*matters)(const plan_settings *settings);      /* else all values are the same step */
+    unsigned traits;                                     /* plan_trait */
 } plan_choice;
 
 enum { PLAN_CHOICE_STAGE }; /* the first row */
 size_t plan_choice_count(void);
 const plan_choice *plan_choice_at(size_t index);
 bool plan_is_searched(const plan_choice *row);
+
+/* The index of the row's value in these settings. */
+int32_t plan_choice_get(const plan_choice *row, const plan_settings *settings);
+int64_t plan_choice_number(const plan_choice *row, const plan_settings *settings); /* its field */
 
 /* Whether the row's value makes a difference there. The stage of one rank does where parameters are
  * on disk. */
