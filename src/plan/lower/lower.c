@@ -381,7 +381,7 @@ static bool is_verified(const plan_settings *settings) {
     return settings->verify;
 #else
     return settings->verify ||
-           settings->micro_batch_size <= MOST_VERIFIED_TOKENS / settings->seq_length;
+           settings->step.micro_batch_size <= MOST_VERIFIED_TOKENS / settings->step.seq_length;
 #endif
 }
 
