@@ -250,7 +250,7 @@ static void adopt(const placement *p, int64_t permanent) {
     plan_schedule *s = p->s;
     for (size_t b = 0; b < s->buffer_count; b++) {
         plan_buffer *buffer = &s->buffers[b];
-        if (buffer->first < 0 || buffer->last < 0) continue;
+        if (!plan_comes_and_goes(s, (int32_t)b)) continue;
         int64_t offset = p->offset[b];
         if (p->top[b]) offset = p->height - offset - p->room[b];
         assert(offset >= 0 && offset + p->room[b] <= p->height);
