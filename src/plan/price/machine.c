@@ -21,10 +21,11 @@ static sifr_status read_key(const json_t *object, const machine_key *key, const 
                             sifr_error *error) {
     double value;
     BASE_TRY(base_json_double(object, key->name, *key->value, &value, path, error));
-    bool given = json_object_get(object, key->name) != NULL;
-    if (given && (!isfinite(value) || value < 0 || (value == 0 && !key->may_be_zero)))
-        return base_fail(error, SIFR_USAGE, "%s: %s: %g must be a number above 0", path, key->name,
-                         value);
+    const json_t *given = json_object_get(object, key->name);
+    bool says = given && !json_is_null(given);
+    if (says && (!isfinite(value) || value < 0 || (value == 0 && !key->may_be_zero)))
+        return base_fail(error, SIFR_USAGE, "%s: %s: %g must be a number %s 0", path, key->name,
+                         value, key->may_be_zero ? "of at least" : "above");
     *key->value = value;
     return SIFR_OK;
 }
