@@ -18,16 +18,16 @@ int main(int argc, char **argv) {
                         .training = true,
                         .update = true};
     device_call call = {.kernel = DEVICE_ADAM,
-                        .x = {bench_matrix(dev, 1, count, DEVICE_FP32)},
-                        .w = {bench_matrix(dev, 1, count, DEVICE_FP32)},
+                        .x = {bench_matrix(dev, 1, count, BASE_FP32)},
+                        .w = {bench_matrix(dev, 1, count, BASE_FP32)},
                         .step = &step};
     for (int i = 0; i < 2; i++)
-        call.saved[i] = (device_matrix){bench_take(dev, count * 4), 1, count, count, DEVICE_FP32};
+        call.saved[i] = (device_matrix){bench_take(dev, count * 4), 1, count, count, BASE_FP32};
     call.attributes.adam.epsilon = 1e-8f;
     call.attributes.adam.decoupled = true;
     printf("{\"elements\": %lld,\n", (long long)count);
     bench_time(dev, &call, runs, "fp32");
-    call.w[1] = bench_matrix(dev, 1, count, DEVICE_BF16);
+    call.w[1] = bench_matrix(dev, 1, count, BASE_BF16);
     bench_time(dev, &call, runs, "bf16");
     printf(" \"bytes_fp32\": %lld, \"bytes_bf16\": %lld}\n", (long long)(28 * count),
            (long long)(30 * count));

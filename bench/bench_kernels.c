@@ -42,8 +42,8 @@ static int place(bench *b, device_call *call, double *bytes) {
     *bytes = 0;
     for (int i = 0; i < 16; i++) {
         device_matrix *m = operand(call, i);
-        if (m->dtype == DEVICE_NONE) continue;
-        int64_t size = m->rows * m->columns * device_dtype_bytes(m->dtype);
+        if (m->dtype == BASE_NONE) continue;
+        int64_t size = m->rows * m->columns * base_dtype_bytes(m->dtype);
         m->data = b->memory + at;
         at += (size + 4095) / 4096 * 4096;
         bool read_and_written = call->kernel == DEVICE_ADAM && (i == 4 || i == 6 || i == 7);
@@ -51,7 +51,7 @@ static int place(bench *b, device_call *call, double *bytes) {
             i == 8 && (call->kernel == DEVICE_ADD_INTO || call->kernel == DEVICE_ACCUMULATE);
         read_and_written |= i >= 14 && call->accumulate_dw;
         *bytes += (double)size * (read_and_written ? 2 : 1);
-        if (m->dtype == DEVICE_INT32) {
+        if (m->dtype == BASE_INT32) {
             for (int64_t r = 0; r < m->rows; r++)
                 ((int32_t *)m->data)[r] = (int32_t)(r * 7919 % (call->w[0].rows ? WORDS : 1024));
         }
@@ -79,14 +79,14 @@ static int measure(bench *b, const char *name, device_call call, double count, c
     return 0;
 }
 
-static device_matrix sized(int64_t rows, int64_t columns, device_dtype dtype) {
+static device_matrix sized(int64_t rows, int64_t columns, base_dtype dtype) {
     return (device_matrix){NULL, rows, columns, columns, dtype};
 }
 
 static int measure_flat(bench *b) {
     enum { COUNT = 1 << 24 };
-    device_matrix fp32 = sized(1, COUNT, DEVICE_FP32), bf16 = sized(1, COUNT, DEVICE_BF16);
-    device_matrix sums = sized(1, COUNT / DEVICE_BLOCK, DEVICE_FP64);
+    device_matrix fp32 = sized(1, COUNT, BASE_FP32), bf16 = sized(1, COUNT, BASE_BF16);
+    device_matrix sums = sized(1, COUNT / DEVICE_BLOCK, BASE_FP64);
     device_call adam = {.kernel = DEVICE_ADAM, .x = {fp32}, .w = {fp32}, .saved = {fp32, fp32}};
     b->step.beta1 = 0.9f;
     b->step.beta2 = 0.95f;
@@ -114,12 +114,12 @@ static int measure_flat(bench *b) {
                          "elements");
 }
 
-static int measure_rows(bench *b, device_dtype type) {
+static int measure_rows(bench *b, base_dtype type) {
     device_matrix rows = sized(ROWS, WIDTH, type), wide = sized(ROWS, 4 * WIDTH, type);
-    device_matrix weight = sized(1, WIDTH, type), gradient = sized(1, WIDTH, DEVICE_FP32);
-    device_matrix ids = sized(ROWS, 1, DEVICE_INT32), one = sized(ROWS, 1, DEVICE_FP32);
-    device_matrix two = sized(ROWS, 2, DEVICE_FP32), table = sized(1024, 64, DEVICE_FP32);
-    device_matrix words = sized(WORDS, WIDTH, type), dwords = sized(WORDS, WIDTH, DEVICE_FP32);
+    device_matrix weight = sized(1, WIDTH, type), gradient = sized(1, WIDTH, BASE_FP32);
+    device_matrix ids = sized(ROWS, 1, BASE_INT32), one = sized(ROWS, 1, BASE_FP32);
+    device_matrix two = sized(ROWS, 2, BASE_FP32), table = sized(1024, 64, BASE_FP32);
+    device_matrix words = sized(WORDS, WIDTH, type), dwords = sized(WORDS, WIDTH, BASE_FP32);
     device_call rope = {.kernel = DEVICE_ROPE, .x = {rows, ids, table}, .y = rows};
     rope.attributes.rope.heads = HEADS;
     rope.attributes.rope.head_dim = WIDTH / HEADS;
@@ -156,7 +156,7 @@ static int measure_rows(bench *b, device_dtype type) {
     int bad = 0;
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
         char name[64];
-        snprintf(name, sizeof name, "%s %s", calls[i].name, device_dtype_name(type));
+        snprintf(name, sizeof name, "%s %s", calls[i].name, base_dtype_name(type));
         const device_matrix *most = calls[i].call.y.dtype ? &calls[i].call.y : &calls[i].call.dy;
         bad |= measure(b, name, calls[i].call, (double)(most->rows * most->columns), "elements");
     }
@@ -186,7 +186,7 @@ int main(int count, char **arguments) {
         printf("limits: fp32 %.0f GFLOP/s, bf16 %.0f GFLOP/s, memory %.1f GB/s (triad)\n",
                b.limits.fp32_operations * 1e-9, b.limits.bf16_operations * 1e-9,
                b.limits.bytes * 1e-9);
-        bad = measure_flat(&b) || measure_rows(&b, DEVICE_FP32) || measure_rows(&b, DEVICE_BF16);
+        bad = measure_flat(&b) || measure_rows(&b, BASE_FP32) || measure_rows(&b, BASE_BF16);
     }
     if (memory) device_give(b.dev, memory, b.size);
     device_close(b.dev);

@@ -57,10 +57,10 @@ LOOP(limit_bf16, "avx512f,avx512bf16", "vdpbf16ps", 64)
 #endif
 
 /* Of one thread; 0 where the loop's instructions are not there. */
-static double limit_of(const device *dev, device_dtype type) {
+static double limit_of(const device *dev, base_dtype type) {
 #if defined(__x86_64__)
     bool bf16 = strcmp(device_isa(dev), "avx512_bf16") == 0;
-    if (type == DEVICE_BF16) return bf16 ? limit_bf16() : 0;
+    if (type == BASE_BF16) return bf16 ? limit_bf16() : 0;
     if (bf16 || strcmp(device_isa(dev), "avx512") == 0) return limit_fp32();
 #endif
     (void)dev, (void)type;
@@ -73,18 +73,18 @@ static void check(sifr_status status, const sifr_error *error) {
     exit(1);
 }
 
-static device_matrix matrix(device *dev, int64_t rows, int64_t columns, device_dtype type) {
+static device_matrix matrix(device *dev, int64_t rows, int64_t columns, base_dtype type) {
     sifr_error error = {0};
     device_matrix m = {NULL, rows, columns, columns, type};
     int64_t count = rows * columns;
-    check(device_take(dev, count * device_dtype_bytes(type), &m.data, &error), &error);
+    check(device_take(dev, count * base_dtype_bytes(type), &m.data, &error), &error);
     uint32_t state = 12345;
     for (int64_t i = 0; i < count; i++) {
         state = state * 1664525u + 1013904223u;
         float value = (float)(int32_t)state * 0x1p-31f;
         uint32_t bits;
         memcpy(&bits, &value, 4);
-        if (type == DEVICE_BF16)
+        if (type == BASE_BF16)
             ((uint16_t *)m.data)[i] = (uint16_t)(bits >> 16);
         else
             ((float *)m.data)[i] = value;
@@ -94,7 +94,7 @@ static device_matrix matrix(device *dev, int64_t rows, int64_t columns, device_d
 
 static void give(device *dev, device_matrix *m) {
     if (m->data != NULL)
-        device_give(dev, m->data, m->rows * m->columns * device_dtype_bytes(m->dtype));
+        device_give(dev, m->data, m->rows * m->columns * base_dtype_bytes(m->dtype));
 }
 
 static double best_time(device *dev, device_call *call) {
@@ -123,18 +123,18 @@ static void say(const char *what, double operations, double time, double limit) 
     fflush(stdout);
 }
 
-static void bench_linear(device *dev, device_dtype type, double limit) {
+static void bench_linear(device *dev, base_dtype type, double limit) {
     static const int64_t shapes[][2] = {{768, 2304}, {768, 768}, {768, 3072}, {3072, 768}};
     for (int i = 0; i < 8; i++) {
         int64_t in = shapes[i % 4][0], out = shapes[i % 4][1];
         bool transposed = i >= 4;
-        printf("%s %lld x %lld%s\n", device_dtype_name(type), (long long)in, (long long)out,
+        printf("%s %lld x %lld%s\n", base_dtype_name(type), (long long)in, (long long)out,
                transposed ? ", stored in x out" : "");
         device_matrix x = matrix(dev, TOKENS, in, type), y = matrix(dev, TOKENS, out, type);
         device_matrix w = transposed ? matrix(dev, in, out, type) : matrix(dev, out, in, type);
         device_matrix bias = matrix(dev, 1, out, type), dx = matrix(dev, TOKENS, in, type);
-        device_matrix dw = matrix(dev, w.rows, w.columns, DEVICE_FP32);
-        device_matrix db = matrix(dev, 1, out, DEVICE_FP32);
+        device_matrix dw = matrix(dev, w.rows, w.columns, BASE_FP32);
+        device_matrix db = matrix(dev, 1, out, BASE_FP32);
         double operations = 2.0 * TOKENS * (double)in * (double)out;
         device_call call = {.kernel = DEVICE_LINEAR, .x = {x}, .w = {w, bias}, .y = y};
         call.attributes.linear.transposed = transposed;
@@ -151,23 +151,23 @@ static void bench_linear(device *dev, device_dtype type, double limit) {
     device_matrix x = matrix(dev, 1, 768, type), y = matrix(dev, 1, 50257, type);
     device_matrix w = matrix(dev, 50257, 768, type);
     device_call call = {.kernel = DEVICE_LINEAR, .x = {x}, .w = {w}, .y = y};
-    double bytes = 50257.0 * 768 * (double)device_dtype_bytes(type);
-    printf("%s one row, 768 x 50257\n  %.1f GB/s of weights\n", device_dtype_name(type),
+    double bytes = 50257.0 * 768 * (double)base_dtype_bytes(type);
+    printf("%s one row, 768 x 50257\n  %.1f GB/s of weights\n", base_dtype_name(type),
            bytes / best_time(dev, &call) * 1e-9);
     device_matrix *all[] = {&x, &y, &w};
     for (size_t j = 0; j < sizeof all / sizeof *all; j++) give(dev, all[j]);
 }
 
-static void bench_head(device *dev, device_dtype type, double limit) {
+static void bench_head(device *dev, base_dtype type, double limit) {
     device_matrix x = matrix(dev, TOKENS, 768, type), w = matrix(dev, 50257, 768, type);
-    device_matrix dx = matrix(dev, TOKENS, 768, type), dw = matrix(dev, 50257, 768, DEVICE_FP32);
-    device_matrix labels = matrix(dev, TOKENS, 1, DEVICE_FP32);
-    device_matrix loss = matrix(dev, TOKENS, 1, DEVICE_FP32);
-    labels.dtype = DEVICE_INT32;
+    device_matrix dx = matrix(dev, TOKENS, 768, type), dw = matrix(dev, 50257, 768, BASE_FP32);
+    device_matrix labels = matrix(dev, TOKENS, 1, BASE_FP32);
+    device_matrix loss = matrix(dev, TOKENS, 1, BASE_FP32);
+    labels.dtype = BASE_INT32;
     for (int i = 0; i < TOKENS; i++) ((int32_t *)labels.data)[i] = (int32_t)(i * 7919 % 50257);
     device_step step = {.gradient_scale = 1.0f / TOKENS};
     double operations = 2.0 * TOKENS * 768 * 50257;
-    printf("%s head, 50257 words\n", device_dtype_name(type));
+    printf("%s head, 50257 words\n", base_dtype_name(type));
     device_call call = {
         .kernel = DEVICE_HEAD_LOSS, .x = {x, labels}, .w = {w}, .y = loss, .step = &step};
     say("loss", operations, best_time(dev, &call), limit);
@@ -179,11 +179,11 @@ static void bench_head(device *dev, device_dtype type, double limit) {
 
 static device_matrix slice(const device_matrix *m, int64_t first, int64_t columns) {
     device_matrix s = *m;
-    s.data = (char *)m->data + first * device_dtype_bytes(m->dtype), s.columns = columns;
+    s.data = (char *)m->data + first * base_dtype_bytes(m->dtype), s.columns = columns;
     return s;
 }
 
-static void bench_attention(device *dev, device_dtype type, double limit) {
+static void bench_attention(device *dev, base_dtype type, double limit) {
     static const int widths[] = {64, 128, 96, 32};
     for (int i = 0; i < 5; i++) {
         int width = widths[i % 4], heads = 768 / width;
@@ -192,7 +192,7 @@ static void bench_attention(device *dev, device_dtype type, double limit) {
         device_matrix qkv = matrix(dev, TOKENS, 3 * 768, type);
         device_matrix dqkv = matrix(dev, TOKENS, 3 * 768, type);
         device_matrix y = matrix(dev, TOKENS, 768, type), dy = matrix(dev, TOKENS, 768, type);
-        device_matrix sums = matrix(dev, heads, TOKENS, DEVICE_FP32);
+        device_matrix sums = matrix(dev, heads, TOKENS, BASE_FP32);
         device_step step = {.seed = 1, .training = true};
         device_call call = {
             .kernel = DEVICE_ATTENTION,
@@ -207,7 +207,7 @@ static void bench_attention(device *dev, device_dtype type, double limit) {
         call.attributes.attention.scale = (float)(1 / sqrt(width));
         call.attributes.attention.dropout = dropout;
         double operations = 4.0 * TOKENS * (LENGTH + 1) / 2 * 768;
-        printf("%s attention, length %d, %d heads of %d, dropout %g\n", device_dtype_name(type),
+        printf("%s attention, length %d, %d heads of %d, dropout %g\n", base_dtype_name(type),
                LENGTH, heads, width, (double)dropout);
         say("forward", operations, best_time(dev, &call), limit);
         call.kernel = DEVICE_ATTENTION_BACKWARD, call.dy = dy;
@@ -230,10 +230,10 @@ int main(int count, char **arguments) {
     sifr_error error = {0};
     check(device_open_cpu(threads, NULL, &dev, &error), &error);
     threads = device_threads(dev);
-    static const device_dtype types[] = {DEVICE_BF16, DEVICE_FP32};
+    static const base_dtype types[] = {BASE_BF16, BASE_FP32};
     for (int i = 0; i < 2; i++) {
         double limit = limit_of(dev, types[i]) * threads;
-        printf("%s: %d threads, %s, limit %.0f GFLOP/s\n", device_dtype_name(types[i]), threads,
+        printf("%s: %d threads, %s, limit %.0f GFLOP/s\n", base_dtype_name(types[i]), threads,
                device_isa(dev), limit);
         if (wanted(count, arguments, "linear")) bench_linear(dev, types[i], limit);
         if (wanted(count, arguments, "head")) bench_head(dev, types[i], limit);

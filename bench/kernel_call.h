@@ -30,9 +30,9 @@ static inline void *bench_take(device *dev, int64_t bytes) {
 
 /* Small numbers of both signs, the same on every run. */
 static inline device_matrix bench_matrix(device *dev, int64_t rows, int64_t columns,
-                                         device_dtype type) {
+                                         base_dtype type) {
     int64_t count = rows * columns;
-    device_matrix m = {bench_take(dev, count * device_dtype_bytes(type)), rows, columns, columns,
+    device_matrix m = {bench_take(dev, count * base_dtype_bytes(type)), rows, columns, columns,
                        type};
     uint32_t state = 12345;
     for (int64_t i = 0; i < count; i++) {
@@ -40,8 +40,8 @@ static inline device_matrix bench_matrix(device *dev, int64_t rows, int64_t colu
         float value = (float)(int32_t)state * 0x1p-31f;
         uint32_t bits;
         memcpy(&bits, &value, sizeof bits);
-        if (type == DEVICE_FP32) ((float *)m.data)[i] = value;
-        if (type == DEVICE_BF16) ((uint16_t *)m.data)[i] = (uint16_t)(bits >> 16);
+        if (type == BASE_FP32) ((float *)m.data)[i] = value;
+        if (type == BASE_BF16) ((uint16_t *)m.data)[i] = (uint16_t)(bits >> 16);
     }
     return m;
 }

@@ -98,7 +98,7 @@ typedef struct candidate {
     checkpoint_range *ranges; /* by file */
     size_t count;
     engine_loss_scaler scaler;
-    formats_dtype types[ENGINE_PARTS];
+    base_dtype types[ENGINE_PARTS];
     formats_safetensors *files; /* those that this rank needs are open */
 } candidate;
 
@@ -205,7 +205,7 @@ static sifr_status take_values(sifr_engine *engine, candidate *c, sifr_error *er
             const formats_tensor *tensor =
                 formats_safetensors_find(&c->files[range->file], range->tensor);
             const char *from = tensor->data; /* at any alignment */
-            int64_t size = device_dtype_bytes(engine_part_type(engine, range->part));
+            int64_t size = base_dtype_bytes(engine_part_type(engine, range->part));
             BASE_TRY(engine_write(engine, range->weight, range->part, start, stop - start,
                                   from + (start - range->first) * size, error));
         }
@@ -225,7 +225,7 @@ static sifr_status take(const load_run *run, candidate *c, sifr_error *error) {
 static sifr_status check_agreement(const load_run *run, candidate *c, sifr_error *error) {
     BASE_TRY(checkpoint_check_types(&c->opened, run->engine, c->directory, error));
     for (int p = 0; p < ENGINE_PARTS; p++)
-        c->types[p] = engine_format_of(engine_part_type(run->engine, (engine_part)p));
+        c->types[p] = engine_part_type(run->engine, (engine_part)p);
     if (!run->first) return SIFR_OK;
     return compare_objects("", c->opened.agree, run->record->agree, refuse,
                            (void *)(uintptr_t)c->directory, error);

@@ -79,7 +79,7 @@ sifr_status checkpoint_add_types(json_t *manifest, const sifr_engine *engine, si
     json_t *types = json_object();
     if (json_object_set_new(manifest, "types", types) != 0) return base_fail_alloc(error, 256);
     for (int p = 0; p < ENGINE_PARTS; p++) {
-        const char *type = device_dtype_name(engine_part_type(engine, (engine_part)p));
+        const char *type = base_dtype_name(engine_part_type(engine, (engine_part)p));
         if (json_object_set_new(types, checkpoint_part_name((engine_part)p), json_string(type)))
             return base_fail_alloc(error, 64);
     }
@@ -172,7 +172,7 @@ sifr_status checkpoint_check_types(const checkpoint_opened *opened, const sifr_e
     const json_t *types = json_object_get(opened->json, "types");
     for (int p = 0; p < ENGINE_PARTS; p++) {
         const char *part = checkpoint_part_name((engine_part)p), *was;
-        const char *now = device_dtype_name(engine_part_type(engine, (engine_part)p));
+        const char *now = base_dtype_name(engine_part_type(engine, (engine_part)p));
         BASE_TRY(base_json_string(types, part, "fp32", &was, directory, error));
         if (strcmp(was, now) == 0) continue;
         return base_fail(error, SIFR_USAGE,
@@ -185,7 +185,7 @@ sifr_status checkpoint_check_types(const checkpoint_opened *opened, const sifr_e
 }
 
 sifr_status checkpoint_read_types(const checkpoint_opened *opened, const char *directory,
-                                  formats_dtype out[ENGINE_PARTS], sifr_error *error) {
+                                  base_dtype out[ENGINE_PARTS], sifr_error *error) {
     const json_t *types = json_object_get(opened->json, "types");
     for (int p = 0; p < ENGINE_PARTS; p++) {
         const char *part = checkpoint_part_name((engine_part)p), *name;
@@ -194,13 +194,13 @@ sifr_status checkpoint_read_types(const checkpoint_opened *opened, const char *d
         if (!narrow && strcmp(name, "fp32") != 0)
             return base_fail(error, SIFR_FAILED, "%s: has %s in %.40s; built are fp32 and bf16",
                              directory, part, name);
-        out[p] = narrow ? FORMATS_BF16 : FORMATS_F32;
+        out[p] = narrow ? BASE_BF16 : BASE_FP32;
     }
     return SIFR_OK;
 }
 
 sifr_status checkpoint_open_file(const checkpoint_opened *opened,
-                                 const formats_dtype types[ENGINE_PARTS],
+                                 const base_dtype types[ENGINE_PARTS],
                                  const checkpoint_range *ranges, size_t count,
                                  const char *directory, formats_safetensors *out,
                                  sifr_error *error) {
@@ -432,7 +432,7 @@ json_t *checkpoint_tensors(const sifr_model *model, const engine_stored *stored)
 
 static sifr_status read_tensor(const json_t *entry, const json_t *weights, const char *where,
                                engine_stored_tensor *out, sifr_error *error) {
-    static const formats_dtype built[] = {FORMATS_F32, FORMATS_BF16, FORMATS_F16};
+    static const base_dtype built[] = {BASE_FP32, BASE_BF16, BASE_FP16};
     const char *dtype, *weight;
     BASE_TRY(base_json_string(entry, "name", "", &out->name, where, error));
     BASE_TRY(base_json_string(entry, "dtype", "", &dtype, where, error));

@@ -99,12 +99,11 @@ sifr_status checkpoint_check_types(const checkpoint_opened *opened, const sifr_e
 
 /* The types of the parts as the manifest names them; SIFR_FAILED for one that is not built. */
 sifr_status checkpoint_read_types(const checkpoint_opened *opened, const char *directory,
-                                  formats_dtype out[ENGINE_PARTS],
-                                  sifr_error *error) SIFR_MUST_CHECK;
+                                  base_dtype out[ENGINE_PARTS], sifr_error *error) SIFR_MUST_CHECK;
 
 /* Opens a file of state and checks that it has the tensors of these ranges, in these types. */
 sifr_status checkpoint_open_file(const checkpoint_opened *opened,
-                                 const formats_dtype types[ENGINE_PARTS],
+                                 const base_dtype types[ENGINE_PARTS],
                                  const checkpoint_range *ranges, size_t count,
                                  const char *directory, formats_safetensors *out,
                                  sifr_error *error) SIFR_MUST_CHECK;

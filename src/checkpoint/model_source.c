@@ -77,7 +77,7 @@ static sifr_status find_files(const char *path, char out[BASE_PATH_LENGTH], sifr
 /* --- a checkpoint --- */
 
 static sifr_status open_state(checkpoint_model *m, size_t file, size_t count, sifr_error *error) {
-    formats_dtype types[ENGINE_PARTS];
+    base_dtype types[ENGINE_PARTS];
     checkpoint_range *ranges;
     size_t used = 0;
     BASE_TRY(checkpoint_read_types(&m->opened, m->path, types, error));
@@ -124,7 +124,7 @@ static sifr_status open_checkpoint(checkpoint_model *m, sifr_error *error) {
     BASE_TRY(checkpoint_read_tensors(&m->opened, folder->model, m->path, &m->stored, error));
     m->typed = m->stored.count > 0;
     if (!m->typed)
-        BASE_TRY(engine_stored_make(folder->model, folder->architecture, NULL, FORMATS_F32,
+        BASE_TRY(engine_stored_make(folder->model, folder->architecture, NULL, BASE_FP32,
                                     &m->stored, error));
     BASE_TRY(base_alloc(m->opened.file_count, sizeof *m->state, &m->state, error));
     for (size_t i = 0; i < m->opened.file_count; i++) BASE_TRY(open_state(m, i, count, error));
@@ -153,7 +153,7 @@ static sifr_status open_folder(checkpoint_model *m, sifr_error *error) {
     for (size_t i = 0; i <= weights; i++) m->first_span[i] = i;
     BASE_TRY(engine_visit_folder(folder->model, folder->architecture, folder->weights, add_tensor,
                                  m, error));
-    return engine_stored_make(folder->model, folder->architecture, folder->weights, FORMATS_F32,
+    return engine_stored_make(folder->model, folder->architecture, folder->weights, BASE_FP32,
                               &m->stored, error);
 }
 
@@ -187,10 +187,10 @@ void checkpoint_model_close(checkpoint_model *m) {
 }
 
 /* To the type of the model folder, and back. */
-static void round_to(formats_dtype dtype, float *values, int64_t count) {
+static void round_to(base_dtype dtype, float *values, int64_t count) {
     enum { PIECE = 2048 };
     uint16_t narrow[PIECE];
-    for (int64_t at = 0; dtype != FORMATS_F32 && at < count; at += PIECE) {
+    for (int64_t at = 0; dtype != BASE_FP32 && at < count; at += PIECE) {
         int64_t here = base_min_i64(PIECE, count - at);
         engine_from_fp32(narrow, values + at, dtype, here);
         engine_to_fp32(values + at, narrow, dtype, here);
@@ -206,7 +206,7 @@ void checkpoint_model_values(const void *user, size_t index, int64_t first, int6
         int64_t at = first + done;
         while (at >= spans[span].first + spans[span].count) span++;
         const formats_tensor *tensor = spans[span].tensor;
-        int64_t skip = at - spans[span].first, size = formats_dtype_bits(tensor->dtype) / 8;
+        int64_t skip = at - spans[span].first, size = base_dtype_bits(tensor->dtype) / 8;
         int64_t here = base_min_i64(count - done, spans[span].count - skip);
         engine_to_fp32(values + done, (const char *)tensor->data + skip * size, tensor->dtype,
                        here);

@@ -24,8 +24,8 @@ typedef struct save_run {
 
 enum { PIECE_ELEMENTS = 1 << 18 }; /* of state on disk, in memory at a time */
 
-static formats_dtype stored_type(const sifr_engine *engine, engine_part part) {
-    return engine_format_of(engine_part_type(engine, part));
+static base_dtype stored_type(const sifr_engine *engine, engine_part part) {
+    return engine_part_type(engine, part);
 }
 
 /* Calls `take` for the values of a range that is this rank's own to write, one piece after the
@@ -35,7 +35,7 @@ typedef sifr_status (*take_piece)(void *user, const void *values, int64_t first,
 
 static sifr_status each_piece(const sifr_engine *engine, const checkpoint_range *range, float *room,
                               take_piece take, void *user, sifr_error *error) {
-    int64_t size = device_dtype_bytes(engine_part_type(engine, range->part));
+    int64_t size = base_dtype_bytes(engine_part_type(engine, range->part));
     for (int64_t done = 0; done < range->count; done += PIECE_ELEMENTS) {
         int64_t count = base_min_i64(PIECE_ELEMENTS, range->count - done);
         const void *values;
@@ -117,7 +117,7 @@ static sifr_status compare_file(const sifr_engine *engine, const checkpoint_rang
         status = checkpoint_tensor_name(engine_model(engine), &ranges[i], name, error);
         if (status != SIFR_OK) break;
         const formats_tensor *tensor = formats_safetensors_find(&file, name);
-        formats_dtype dtype = stored_type(engine, ranges[i].part);
+        base_dtype dtype = stored_type(engine, ranges[i].part);
         if (!tensor || tensor->dtype != dtype || tensor->elements != ranges[i].count)
             status = base_fail(error, SIFR_FAILED, "'%s' reads back with another size", name);
         else

@@ -24,7 +24,7 @@ enum { PIECE = 1 << 12, PIECES = 256 }; /* elements that one thread makes; piece
 typedef struct init_fill {
     const sifr_model *model;
     uint64_t seed;
-    formats_dtype dtype;
+    base_dtype dtype;
     device *dev;
     uint8_t *room; /* of PIECES */
     size_t weight; /* what is made now: elements first … end - 1 of it */
@@ -35,7 +35,7 @@ static void make_piece(void *argument, int64_t piece, int thread) {
     (void)thread;
     const init_fill *fill = argument;
     float values[PIECE];
-    int64_t size = formats_dtype_bits(fill->dtype) / 8, at = piece * PIECE;
+    int64_t size = base_dtype_bits(fill->dtype) / 8, at = piece * PIECE;
     int64_t count = base_min_i64(PIECE, fill->end - fill->first - at);
     model_initial_values(fill->model, fill->weight, fill->seed, fill->first + at, count, values);
     engine_from_fp32(fill->room + at * size, values, fill->dtype, count);
@@ -45,7 +45,7 @@ static sifr_status fill_weight(void *user, size_t position, formats_safetensors_
                                sifr_error *error) {
     init_fill *fill = user;
     const model_weight *w = &fill->model->weights[position];
-    int64_t size = formats_dtype_bits(fill->dtype) / 8, elements = w->rows * w->columns;
+    int64_t size = base_dtype_bits(fill->dtype) / 8, elements = w->rows * w->columns;
     fill->weight = position;
     for (fill->first = 0; fill->first < elements; fill->first = fill->end) {
         fill->end = base_min_i64(elements, fill->first + PIECE * PIECES);
@@ -74,7 +74,7 @@ static sifr_status write_weights(const sifr_model *model, const char *output, in
 }
 
 /* The type that config.json names, "torch_dtype" or "dtype"; fp32 where it names none. */
-static sifr_status stored_dtype(const char *config, formats_dtype *out, sifr_error *error) {
+static sifr_status stored_dtype(const char *config, base_dtype *out, sifr_error *error) {
     json_t *json;
     const char *name;
     BASE_TRY(base_json_load(config, 1 << 24, &json, error));
@@ -83,11 +83,11 @@ static sifr_status stored_dtype(const char *config, formats_dtype *out, sifr_err
         status = base_json_string(json, "dtype", "float32", &name, config, error);
     }
     if (status == SIFR_OK) {
-        *out = FORMATS_F32;
+        *out = BASE_FP32;
         if (!strcmp(name, "bfloat16"))
-            *out = FORMATS_BF16;
+            *out = BASE_BF16;
         else if (!strcmp(name, "float16"))
-            *out = FORMATS_F16;
+            *out = BASE_FP16;
         else if (strcmp(name, "float32") != 0) {
             status = base_fail(error, SIFR_USAGE,
                                "%s: torch_dtype \"%.40s\" is not built; float32, bfloat16 and "
@@ -113,11 +113,11 @@ static sifr_status check_tokenizer(const char *folder, int64_t vocab_size, sifr_
 }
 
 /* What is not known about the disk is no reason to stop. */
-static sifr_status check_room(const char *output, int64_t parameters, formats_dtype dtype,
+static sifr_status check_room(const char *output, int64_t parameters, base_dtype dtype,
                               sifr_error *error) {
     base_disk disk;
     char need[32], have[32];
-    int64_t bytes = parameters * (formats_dtype_bits(dtype) / 8);
+    int64_t bytes = parameters * (base_dtype_bits(dtype) / 8);
     if (base_disk_find(output, &disk, NULL) != SIFR_OK || (uint64_t)bytes <= disk.free_bytes)
         return SIFR_OK;
     return base_fail(error, SIFR_NO_MEMORY, "%s: the weights take %s, and %s are free there",
@@ -163,7 +163,7 @@ static sifr_status initialise(const char *config_path, const char *output, const
     sifr_model *model = NULL;
     char file[BASE_PATH_LENGTH], target[BASE_PATH_LENGTH];
     sifr_status status;
-    init_fill fill = {.seed = seed, .dtype = FORMATS_F32};
+    init_fill fill = {.seed = seed, .dtype = BASE_FP32};
     if (base_is_directory(config_path)) {
         BASE_TRY(base_path_join(file, config_path, "config.json", error));
     } else {

@@ -28,8 +28,8 @@ void cli_read_model_options(cli_read_model *read, cli_option *options) {
 static sifr_precision stored_precision(const engine_stored *stored) {
     size_t count = stored->count, bf16 = 0, fp16 = 0;
     for (size_t i = 0; i < count; i++) {
-        bf16 += stored->tensors[i].dtype == FORMATS_BF16;
-        fp16 += stored->tensors[i].dtype == FORMATS_F16;
+        bf16 += stored->tensors[i].dtype == BASE_BF16;
+        fp16 += stored->tensors[i].dtype == BASE_FP16;
     }
     if (count == 0) return SIFR_FP32;
     return bf16 == count ? SIFR_BF16 : fp16 == count ? SIFR_FP16 : SIFR_FP32;
@@ -60,5 +60,5 @@ sifr_status cli_read_model_open(const cli_read_model *read, checkpoint_model *mo
 }
 
 const char *cli_precision_name(sifr_precision precision) {
-    return device_dtype_name(device_dtype_of(precision));
+    return base_dtype_name(device_dtype_of(precision));
 }

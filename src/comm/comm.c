@@ -85,15 +85,11 @@ sifr_status comm_start_all_gather(comm_group *group, const void *slice, int64_t 
 
 sifr_status comm_start_reduce_scatter(comm_group *group, const float *whole, int64_t elements,
                                       float *slice, comm_handle *out, sifr_error *error) {
-    return comm_start_reduce_typed(group, whole, COMM_FP32, COMM_FP32, elements, slice, out, error);
+    return comm_start_reduce_typed(group, whole, BASE_FP32, BASE_FP32, elements, slice, out, error);
 }
 
-int64_t comm_type_bytes(comm_type type) {
-    return type == COMM_FP32 ? 4 : 2;
-}
-
-sifr_status comm_start_reduce_typed(comm_group *group, const void *whole, comm_type type,
-                                    comm_type sum, int64_t elements, void *slice, comm_handle *out,
+sifr_status comm_start_reduce_typed(comm_group *group, const void *whole, base_dtype type,
+                                    base_dtype sum, int64_t elements, void *slice, comm_handle *out,
                                     sifr_error *error) {
     return group->transport->reduce_scatter(group, whole, type, sum, elements, slice, out, error);
 }

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/dtype.h"
 #include "base/errors.h"
 
 typedef struct comm_group comm_group;
@@ -124,15 +125,11 @@ sifr_status comm_start_reduce_scatter(comm_group *group, const float *whole, int
                                       sifr_error *error) SIFR_MUST_CHECK;
 
 /* Types in which the operands of a sum may travel. */
-typedef enum comm_type { COMM_FP32, COMM_BF16, COMM_FP16 } comm_type;
-
-int64_t comm_type_bytes(comm_type type);
-
 /* The same of a `whole` in another type: every element is widened, then added in FP32, this rank's
  * own too. `sum` is the type of the slice: FP32, or `type` again; then every sum of the tree is
  * rounded to it. Where several hosts take part each rank's part crosses by itself. */
-sifr_status comm_start_reduce_typed(comm_group *group, const void *whole, comm_type type,
-                                    comm_type sum, int64_t elements, void *slice, comm_handle *out,
+sifr_status comm_start_reduce_typed(comm_group *group, const void *whole, base_dtype type,
+                                    base_dtype sum, int64_t elements, void *slice, comm_handle *out,
                                     sifr_error *error) SIFR_MUST_CHECK;
 
 sifr_status comm_wait(comm_handle handle, sifr_error *error) SIFR_MUST_CHECK;

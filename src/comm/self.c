@@ -31,10 +31,10 @@ static sifr_status self_all_gather(comm_group *group, const void *slice, int64_t
     return self_copy(group, COMM_ALL_GATHER, slice, bytes, whole, out);
 }
 
-static sifr_status self_reduce_scatter(comm_group *group, const void *whole, comm_type type,
-                                       comm_type sum, int64_t elements, void *slice,
+static sifr_status self_reduce_scatter(comm_group *group, const void *whole, base_dtype type,
+                                       base_dtype sum, int64_t elements, void *slice,
                                        comm_handle *out, sifr_error *error) {
-    int64_t bytes = elements * comm_type_bytes(type); /* what would travel */
+    int64_t bytes = elements * base_dtype_bytes(type); /* what would travel */
     (void)error;
     if (type == sum) return self_copy(group, COMM_REDUCE_SCATTER, whole, bytes, slice, out);
     comm_tree_sum_typed(type, sum, &whole, 1, elements, slice);

@@ -7,8 +7,8 @@
 typedef struct comm_transport {
     sifr_status (*all_gather)(comm_group *group, const void *slice, int64_t bytes, void *whole,
                               comm_handle *out, sifr_error *error);
-    sifr_status (*reduce_scatter)(comm_group *group, const void *whole, comm_type type,
-                                  comm_type sum, int64_t elements, void *slice, comm_handle *out,
+    sifr_status (*reduce_scatter)(comm_group *group, const void *whole, base_dtype type,
+                                  base_dtype sum, int64_t elements, void *slice, comm_handle *out,
                                   sifr_error *error);
     sifr_status (*wait)(comm_group *group, int32_t id, sifr_error *error);
     sifr_status (*sum)(comm_group *group, int64_t *values, int32_t count, sifr_error *error);

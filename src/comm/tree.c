@@ -35,16 +35,16 @@ void comm_tree_sum(const float *const *rows, int32_t count, int64_t elements, fl
     }
 }
 
-static void widen(comm_type type, const uint16_t *from, int64_t length, float *out) {
-    if (type == COMM_FP16) {
+static void widen(base_dtype type, const uint16_t *from, int64_t length, float *out) {
+    if (type == BASE_FP16) {
         for (int64_t i = 0; i < length; i++) out[i] = base_half_to_float(from[i]);
     } else {
         for (int64_t i = 0; i < length; i++) out[i] = base_bf16_to_float(from[i]);
     }
 }
 
-static void narrow(comm_type type, const float *from, int64_t length, uint16_t *out) {
-    if (type == COMM_FP16) {
+static void narrow(base_dtype type, const float *from, int64_t length, uint16_t *out) {
+    if (type == BASE_FP16) {
         for (int64_t i = 0; i < length; i++) out[i] = base_half_from_float(from[i]);
     } else {
         for (int64_t i = 0; i < length; i++) out[i] = base_bf16_from_float(from[i]);
@@ -52,7 +52,7 @@ static void narrow(comm_type type, const float *from, int64_t length, uint16_t *
 }
 
 typedef struct narrow_rows {
-    comm_type type;
+    base_dtype type;
     bool rounds; /* every sum */
     const void *const *rows;
     int64_t at, length;
@@ -81,16 +81,16 @@ static void sum_narrow(const narrow_rows *n, int32_t first, int32_t count, float
     }
 }
 
-void comm_tree_sum_typed(comm_type type, comm_type sum, const void *const *rows, int32_t count,
+void comm_tree_sum_typed(base_dtype type, base_dtype sum, const void *const *rows, int32_t count,
                          int64_t elements, void *out) {
-    if (type == COMM_FP32) {
+    if (type == BASE_FP32) {
         comm_tree_sum((const float *const *)rows, count, elements, out);
         return;
     }
     for (int64_t at = 0; at < elements; at += BLOCK) {
         int64_t length = elements - at < BLOCK ? elements - at : BLOCK;
         float block[BLOCK];
-        narrow_rows n = {type, sum != COMM_FP32, rows, at, length};
+        narrow_rows n = {type, sum != BASE_FP32, rows, at, length};
         sum_narrow(&n, 0, count, block);
         if (n.rounds)
             narrow(type, block, length, (uint16_t *)out + at);

@@ -14,7 +14,7 @@ void comm_tree_sum(const float *const *rows, int32_t count, int64_t elements, fl
 /* The same of rows in another type, which are widened first. `sum` is the type of `out`: FP32, or
  * `type` again; then each sum of the tree is rounded to it, so that what a rank has added up before
  * and what is added across ranks are one tree. */
-void comm_tree_sum_typed(comm_type type, comm_type sum, const void *const *rows, int32_t count,
+void comm_tree_sum_typed(base_dtype type, base_dtype sum, const void *const *rows, int32_t count,
                          int64_t elements, void *out);
 
 #endif

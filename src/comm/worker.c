@@ -111,7 +111,7 @@ comm_operation comm_task_operation(comm_task_kind kind) {
 /* Of a rank's part: of a reduction in the type that travels, as the plan counts it. */
 static int64_t part_bytes(const comm_task *task) {
     if (task->kind != COMM_TASK_REDUCE) return task->bytes;
-    return task->elements * comm_type_bytes(task->type);
+    return task->elements * base_dtype_bytes(task->type);
 }
 
 void comm_worker_count(comm_group *group, const comm_task *task) {

@@ -26,7 +26,7 @@ typedef struct comm_task {
     const void *from;
     void *to;
     int64_t bytes, elements;
-    comm_type type, sum; /* of what is added, of the sum */
+    base_dtype type, sum; /* of what is added, of the sum */
     int32_t root;
     comm_label label;
     uint32_t number;              /* of the group's collectives, from 1; set by comm_worker_start */

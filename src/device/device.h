@@ -15,21 +15,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/dtype.h"
 #include "base/errors.h"
 #include "sifr/settings.h"
 
-typedef enum device_dtype {
-    DEVICE_NONE, /* the operand is not there */
-    DEVICE_FP32,
-    DEVICE_BF16,
-    DEVICE_FP16,
-    DEVICE_FP64,
-    DEVICE_INT32
-} device_dtype;
-
-device_dtype device_dtype_of(sifr_precision precision); /* of parameters and activations */
-int64_t device_dtype_bytes(device_dtype dtype);         /* 0 for DEVICE_NONE */
-const char *device_dtype_name(device_dtype dtype);
+base_dtype device_dtype_of(sifr_precision precision); /* of parameters and activations */
 
 /* rows x columns elements, row-major; `stride` elements lie between the starts of two rows (it is
  * larger than `columns` for a slice of columns of a wider matrix). `data` is aligned to 64 bytes
@@ -37,7 +27,7 @@ const char *device_dtype_name(device_dtype dtype);
 typedef struct device_matrix {
     void *data;
     int64_t rows, columns, stride;
-    device_dtype dtype;
+    base_dtype dtype;
 } device_matrix;
 
 /* Tokens are summed into a weight gradient in chunks of this many, in order, and blocks of flat
@@ -52,7 +42,7 @@ typedef struct device_matrix {
  * and writes y, saved; backward reads x, w, y, saved (those that the op table says it keeps; others
  * have no dtype), dy and writes dx, dw. dx[i] with accumulate[i] is added to, otherwise
  * overwritten; dw is overwritten, or added to with accumulate_dw. A dx or dw whose dtype is
- * DEVICE_NONE is not wanted.
+ * BASE_NONE is not wanted.
  */
 typedef enum device_kernel {
     /* y[r,:] = w0[x0[r],:]; x0: INT32 rows x 1 (checked against w0.rows before the step), w0: words

@@ -1,19 +1,9 @@
 #include "device/device.h"
 
-device_dtype device_dtype_of(sifr_precision precision) {
-    static const device_dtype dtypes[] = {
-        [SIFR_FP32] = DEVICE_FP32, [SIFR_BF16] = DEVICE_BF16, [SIFR_FP16] = DEVICE_FP16};
+base_dtype device_dtype_of(sifr_precision precision) {
+    static const base_dtype dtypes[] = {
+        [SIFR_FP32] = BASE_FP32, [SIFR_BF16] = BASE_BF16, [SIFR_FP16] = BASE_FP16};
     return dtypes[precision];
-}
-
-int64_t device_dtype_bytes(device_dtype dtype) {
-    static const int8_t bytes[] = {0, 4, 2, 2, 8, 4};
-    return bytes[dtype];
-}
-
-const char *device_dtype_name(device_dtype dtype) {
-    static const char *const names[] = {"none", "fp32", "bf16", "fp16", "fp64", "int32"};
-    return names[dtype];
 }
 
 const char *device_kernel_name(device_kernel kernel) {

@@ -40,7 +40,7 @@ static sifr_status check_tensor(const model_weight *w, const formats_tensor *ten
                          "tensor %s: its shape is %s, config.json asks for %lld x %lld",
                          tensor->name, shape, (long long)w->rows, (long long)w->columns);
     }
-    if (tensor->dtype > FORMATS_F16) {
+    if (tensor->dtype > BASE_FP16) {
         return base_fail(error, SIFR_FAILED, "tensor %s: type %s; built are F32, BF16 and F16",
                          tensor->name, formats_dtype_name(tensor->dtype));
     }
@@ -128,7 +128,7 @@ static void stored_values(const void *user, size_t index, int64_t first, int64_t
                           float *values) {
     (void)index;
     const formats_tensor *tensor = user;
-    int64_t size = formats_dtype_bits(tensor->dtype) / 8;
+    int64_t size = base_dtype_bits(tensor->dtype) / 8;
     engine_to_fp32(values, (const char *)tensor->data + first * size, tensor->dtype, count);
 }
 
@@ -185,7 +185,7 @@ static void note_tied_head(const sifr_model *model, const model_architecture *ar
 }
 
 sifr_status engine_stored_make(const sifr_model *model, const model_architecture *architecture,
-                               const formats_weights *like, formats_dtype dtype, engine_stored *out,
+                               const formats_weights *like, base_dtype dtype, engine_stored *out,
                                sifr_error *error) {
     *out = (engine_stored){0};
     /* One more for a tied head that the source stores as well. */
@@ -218,7 +218,7 @@ static sifr_status fill_tensor(void *user, size_t position, formats_safetensors_
     const engine_stored_tensor *tensor = &write->stored->tensors[position];
     const model_weight *w = &write->model->weights[tensor->weight];
     uint8_t stored[1 << 16];
-    int64_t size = formats_dtype_bits(tensor->dtype) / 8, room = (int64_t)sizeof stored / size;
+    int64_t size = base_dtype_bits(tensor->dtype) / 8, room = (int64_t)sizeof stored / size;
     int64_t elements = w->rows * w->columns;
     for (int64_t first = 0; first < elements; first += PIECE_ELEMENTS) {
         int64_t here = base_min_i64(PIECE_ELEMENTS, elements - first);
@@ -293,7 +293,7 @@ static sifr_status serve_pieces(const sifr_engine *engine, float *piece, sifr_er
 }
 
 static sifr_status save_weights(const sifr_engine *engine, const model_architecture *architecture,
-                                const formats_weights *like, formats_dtype dtype,
+                                const formats_weights *like, base_dtype dtype,
                                 const char *directory, float *piece, sifr_error *error) {
     engine_stored stored;
     folder_save save = {engine, piece};
@@ -305,13 +305,13 @@ static sifr_status save_weights(const sifr_engine *engine, const model_architect
 }
 
 sifr_status engine_save_folder(const sifr_engine *engine, const model_architecture *architecture,
-                               const formats_weights *like, formats_dtype dtype,
-                               const char *directory, sifr_error *error) {
+                               const formats_weights *like, base_dtype dtype, const char *directory,
+                               sifr_error *error) {
     float *piece = NULL;
     comm_group *group = engine->group;
     sifr_status status = engine_settle(engine, error);
     BASE_TRY(comm_agree_status(group, status, error));
-    bool wide = engine_part_type(engine, ENGINE_MASTER) == DEVICE_FP32;
+    bool wide = engine_part_type(engine, ENGINE_MASTER) == BASE_FP32;
     if (comm_size(group) > 1 || !engine_in_place(engine) || !wide)
         status = base_alloc(PIECE_ELEMENTS, sizeof *piece, &piece, error);
     status = comm_agree_status(group, status, error);

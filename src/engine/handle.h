@@ -60,7 +60,7 @@ sifr_status engine_create_on(device *dev, const sifr_model *model, const sifr_se
 sifr_status engine_settle(const sifr_engine *engine, sifr_error *error) SIFR_MUST_CHECK;
 
 /* The type in which a part is kept: FP32 or BF16. */
-device_dtype engine_part_type(const sifr_engine *engine, engine_part part);
+base_dtype engine_part_type(const sifr_engine *engine, engine_part part);
 
 /* This rank's values of weight `index` of the model are elements *first … *first + *count - 1
  * of its rows x columns: all of them where the part is no slice. False where it has none. */
@@ -196,7 +196,7 @@ sifr_status engine_load_folder(sifr_engine *engine, const model_architecture *ar
 typedef struct engine_stored_tensor {
     size_t weight;
     const char *name;
-    formats_dtype dtype;
+    base_dtype dtype;
 } engine_stored_tensor;
 
 typedef struct engine_stored {
@@ -208,7 +208,7 @@ typedef struct engine_stored {
  * under the weights' own names in `dtype`. A tied head that `like` stores is stored again. The
  * names belong to `like` or to the model. */
 sifr_status engine_stored_make(const sifr_model *model, const model_architecture *architecture,
-                               const formats_weights *like, formats_dtype dtype, engine_stored *out,
+                               const formats_weights *like, base_dtype dtype, engine_stored *out,
                                sifr_error *error) SIFR_MUST_CHECK;
 void engine_stored_free(engine_stored *stored); /* harmless on a zeroed one */
 
@@ -227,7 +227,7 @@ sifr_status engine_write_folder(const sifr_model *model, const engine_stored *st
  * pieces of a few MiB: no rank ever has a whole unit. `like` and `directory` are read by the first
  * rank only. */
 sifr_status engine_save_folder(const sifr_engine *engine, const model_architecture *architecture,
-                               const formats_weights *like, formats_dtype dtype,
-                               const char *directory, sifr_error *error) SIFR_MUST_CHECK;
+                               const formats_weights *like, base_dtype dtype, const char *directory,
+                               sifr_error *error) SIFR_MUST_CHECK;
 
 #endif

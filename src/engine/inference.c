@@ -88,14 +88,14 @@ typedef struct parameter_load {
     size_t index;
     int64_t elements;
     char *to;
-    formats_dtype dtype; /* there */
+    base_dtype dtype; /* there */
 } parameter_load;
 
 static void load_tile(void *argument, int64_t tile, int thread) {
     (void)thread;
     const parameter_load *load = argument;
     float piece[LOAD_PIECE];
-    int64_t there = formats_dtype_bits(load->dtype) / 8, at = tile * LOAD_TILE;
+    int64_t there = base_dtype_bits(load->dtype) / 8, at = tile * LOAD_TILE;
     for (int64_t end = base_min_i64(load->elements, at + LOAD_TILE); at < end; at += LOAD_PIECE) {
         int64_t count = base_min_i64(LOAD_PIECE, end - at);
         load->make(load->user, load->index, at, count, piece);
@@ -110,9 +110,9 @@ static void fill_parameter(const engine_inference *i, size_t index, engine_value
                            .user = user,
                            .index = index,
                            .elements = w->rows * w->columns,
-                           .dtype = engine_format_of(device_dtype_of(i->options.precision))};
+                           .dtype = device_dtype_of(i->options.precision)};
     load.to = (char *)engine_buffer(i->executor, i->schedule->parameters[w->unit]) +
-              w->offset * (formats_dtype_bits(load.dtype) / 8);
+              w->offset * (base_dtype_bits(load.dtype) / 8);
     device_parallel(i->dev, (load.elements + LOAD_TILE - 1) / LOAD_TILE, load_tile, &load);
 }
 
@@ -124,7 +124,7 @@ static void tensor_values(const void *user, size_t index, int64_t first, int64_t
                           float *values) {
     (void)index;
     const formats_tensor *tensor = user;
-    int64_t size = formats_dtype_bits(tensor->dtype) / 8;
+    int64_t size = base_dtype_bits(tensor->dtype) / 8;
     engine_to_fp32(values, (const char *)tensor->data + first * size, tensor->dtype, count);
 }
 
@@ -164,8 +164,7 @@ sifr_status engine_inference_loss(engine_inference *i, const int32_t *tokens, co
 static void copy_logits(const engine_executor *executor, const plan_schedule *s, int64_t rows,
                         float *out) {
     int64_t count = rows * s->model->weights[s->model->nodes[s->model->node_count - 1].w[0]].rows;
-    engine_to_fp32(out, engine_buffer(executor, s->logits),
-                   engine_format_of(plan_dtype(&s->settings)), count);
+    engine_to_fp32(out, engine_buffer(executor, s->logits), plan_dtype(&s->settings), count);
 }
 
 int64_t engine_inference_words(const engine_inference *i) {

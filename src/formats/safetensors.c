@@ -9,40 +9,33 @@
 
 enum { LENGTH_BYTES = 8 };
 
-static const struct {
-    const char *name;
-    int bits;
-} dtypes[FORMATS_DTYPE_COUNT] = {
-    [FORMATS_F32] = {"F32", 32},
-    [FORMATS_BF16] = {"BF16", 16},
-    [FORMATS_F16] = {"F16", 16},
-    [FORMATS_F64] = {"F64", 64},
-    [FORMATS_I64] = {"I64", 64},
-    [FORMATS_U64] = {"U64", 64},
-    [FORMATS_C64] = {"C64", 64},
-    [FORMATS_I32] = {"I32", 32},
-    [FORMATS_U32] = {"U32", 32},
-    [FORMATS_I16] = {"I16", 16},
-    [FORMATS_U16] = {"U16", 16},
-    [FORMATS_I8] = {"I8", 8},
-    [FORMATS_U8] = {"U8", 8},
-    [FORMATS_BOOL] = {"BOOL", 8},
-    [FORMATS_F8_E5M2] = {"F8_E5M2", 8},
-    [FORMATS_F8_E4M3] = {"F8_E4M3", 8},
-    [FORMATS_F8_E8M0] = {"F8_E8M0", 8},
-    [FORMATS_F8_E5M2FNUZ] = {"F8_E5M2FNUZ", 8},
-    [FORMATS_F8_E4M3FNUZ] = {"F8_E4M3FNUZ", 8},
-    [FORMATS_F6_E2M3] = {"F6_E2M3", 6},
-    [FORMATS_F6_E3M2] = {"F6_E3M2", 6},
-    [FORMATS_F4] = {"F4", 4},
+static const char *const dtype_names[BASE_DTYPES] = {
+    [BASE_FP32] = "F32",
+    [BASE_BF16] = "BF16",
+    [BASE_FP16] = "F16",
+    [BASE_UINT64] = "U64",
+    [BASE_INT64] = "I64",
+    [BASE_FP64] = "F64",
+    [BASE_COMPLEX64] = "C64",
+    [BASE_UINT32] = "U32",
+    [BASE_INT32] = "I32",
+    [BASE_UINT16] = "U16",
+    [BASE_INT16] = "I16",
+    [BASE_FP8_E8M0] = "F8_E8M0",
+    [BASE_FP8_E4M3] = "F8_E4M3",
+    [BASE_FP8_E5M2] = "F8_E5M2",
+    [BASE_FP8_E4M3FNUZ] = "F8_E4M3FNUZ",
+    [BASE_FP8_E5M2FNUZ] = "F8_E5M2FNUZ",
+    [BASE_INT8] = "I8",
+    [BASE_UINT8] = "U8",
+    [BASE_BOOL] = "BOOL",
+    [BASE_FP6_E3M2] = "F6_E3M2",
+    [BASE_FP6_E2M3] = "F6_E2M3",
+    [BASE_FP4] = "F4",
 };
 
-int formats_dtype_bits(formats_dtype dtype) {
-    return dtypes[dtype].bits;
-}
-
-const char *formats_dtype_name(formats_dtype dtype) {
-    return dtypes[dtype].name;
+const char *formats_dtype_name(base_dtype dtype) {
+    return dtype_names[dtype];
 }
 
 /* Where in the file a tensor lies; sorted to see that they cover it without gap or overlap. */
@@ -105,7 +98,7 @@ static sifr_status read_shape(const json_t *list, const char *file, formats_tens
 
 /* Elements and bytes of a shape; false when they do not fit in 63 bits or end inside of a byte.
  * The zero comes last, so that [2^40, 2^40, 0] does not pass either. */
-static bool shape_bytes(int rank, const int64_t *shape, formats_dtype dtype, int64_t *elements,
+static bool shape_bytes(int rank, const int64_t *shape, base_dtype dtype, int64_t *elements,
                         uint64_t *bytes) {
     int64_t product = 1, bits;
     bool empty = false;
@@ -116,7 +109,7 @@ static bool shape_bytes(int rank, const int64_t *shape, formats_dtype dtype, int
             return false;
         }
     }
-    if (!base_mul_i64(product, dtypes[dtype].bits, &bits)) return false;
+    if (!base_mul_i64(product, base_dtype_bits(dtype), &bits)) return false;
     if (empty) product = bits = 0;
     *elements = product;
     *bytes = (uint64_t)bits / 8;
@@ -138,13 +131,13 @@ static sifr_status read_tensor(const char *file, const char *key, const json_t *
                          file, key);
     }
     const char *dtype = json_string_value(json_object_get(entry, "dtype"));
-    int found = 0;
-    while (dtype && found < FORMATS_DTYPE_COUNT && strcmp(dtypes[found].name, dtype)) found++;
-    if (!dtype || found == FORMATS_DTYPE_COUNT) {
+    int found = BASE_NONE + 1;
+    while (dtype && found < BASE_DTYPES && strcmp(dtype_names[found], dtype)) found++;
+    if (!dtype || found == BASE_DTYPES) {
         return base_fail(error, SIFR_FAILED, "%s: tensor %.200s: unknown dtype %.40s", file, key,
                          dtype ? dtype : "(not a string)");
     }
-    tensor->dtype = (formats_dtype)found;
+    tensor->dtype = (base_dtype)found;
     BASE_TRY(read_shape(json_object_get(entry, "shape"), file, tensor, error));
 
     const json_t *offsets = json_object_get(entry, "data_offsets");
@@ -328,8 +321,8 @@ const formats_tensor *formats_safetensors_find(const formats_safetensors *file, 
 sifr_status formats_tensor_bytes(const formats_tensor_spec *spec, uint64_t *bytes,
                                  sifr_error *error) {
     int64_t elements;
-    bool good = spec->rank >= 0 && spec->rank <= FORMATS_RANK_LIMIT &&
-                (unsigned)spec->dtype < FORMATS_DTYPE_COUNT;
+    bool good = spec->rank >= 0 && spec->rank <= FORMATS_RANK_LIMIT && spec->dtype > BASE_NONE &&
+                spec->dtype < BASE_DTYPES;
     for (int i = 0; good && i < spec->rank; i++) good = spec->shape[i] >= 0;
     if (good && shape_bytes(spec->rank, spec->shape, spec->dtype, &elements, bytes)) {
         return SIFR_OK;

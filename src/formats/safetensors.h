@@ -7,40 +7,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/dtype.h"
 #include "base/errors.h"
 #include "base/file.h"
 
 /* The element types of the format. The three first are what a model is trained from and written
  * in; of the others, only that they are there is known (`sifr inspect`). Types of one width stand
  * in the order in which the reference writer lays them out. */
-typedef enum formats_dtype {
-    FORMATS_F32,
-    FORMATS_BF16,
-    FORMATS_F16,
-    FORMATS_U64,
-    FORMATS_I64,
-    FORMATS_F64,
-    FORMATS_C64,
-    FORMATS_U32,
-    FORMATS_I32,
-    FORMATS_U16,
-    FORMATS_I16,
-    FORMATS_F8_E8M0,
-    FORMATS_F8_E4M3,
-    FORMATS_F8_E5M2,
-    FORMATS_F8_E4M3FNUZ,
-    FORMATS_F8_E5M2FNUZ,
-    FORMATS_I8,
-    FORMATS_U8,
-    FORMATS_BOOL,
-    FORMATS_F6_E3M2,
-    FORMATS_F6_E2M3,
-    FORMATS_F4,
-    FORMATS_DTYPE_COUNT
-} formats_dtype;
-
-int formats_dtype_bits(formats_dtype dtype);         /* of one element: 32, 16 … 4 */
-const char *formats_dtype_name(formats_dtype dtype); /* "F32", "BF16" … */
+const char *formats_dtype_name(base_dtype dtype); /* "F32", "BF16" … */
 
 enum {
     FORMATS_RANK_LIMIT = 8,
@@ -51,7 +25,7 @@ enum {
 
 typedef struct formats_tensor {
     const char *name; /* UTF-8, no control characters */
-    formats_dtype dtype;
+    base_dtype dtype;
     int rank; /* 0: a scalar */
     int64_t shape[FORMATS_RANK_LIMIT];
     int64_t elements; /* product of the shape; 0 is legal */
@@ -83,7 +57,7 @@ const formats_tensor *formats_safetensors_find(const formats_safetensors *file, 
 /* What is to be written: `data` comes later. */
 typedef struct formats_tensor_spec {
     const char *name;
-    formats_dtype dtype;
+    base_dtype dtype;
     int rank;
     int64_t shape[FORMATS_RANK_LIMIT];
 } formats_tensor_spec;

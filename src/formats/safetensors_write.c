@@ -10,7 +10,7 @@
 
 int formats_tensor_spec_compare(const void *a, const void *b) {
     const formats_tensor_spec *x = a, *y = b;
-    int bits = formats_dtype_bits(y->dtype) - formats_dtype_bits(x->dtype);
+    int bits = base_dtype_bits(y->dtype) - base_dtype_bits(x->dtype);
     if (bits) return bits;
     if (x->dtype != y->dtype) return x->dtype < y->dtype ? -1 : 1;
     return strcmp(x->name, y->name);

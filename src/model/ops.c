@@ -23,7 +23,7 @@ static const model_op *op_of(const sifr_model *model, const device_call *call) {
 }
 
 double model_matrix_bytes(const device_matrix *m) {
-    return (double)m->rows * (double)m->columns * (double)device_dtype_bytes(m->dtype);
+    return (double)m->rows * (double)m->columns * (double)base_dtype_bytes(m->dtype);
 }
 
 /* Each operand once; what is added to is read and written. */

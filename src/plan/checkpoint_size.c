@@ -14,12 +14,12 @@ static int64_t multiply(int64_t a, int64_t b) {
 }
 
 int64_t plan_checkpoint_bytes(const sifr_model *model, const plan_settings *settings) {
-    device_dtype masters = plan_has_masters(settings) ? DEVICE_FP32 : plan_dtype(settings);
-    int64_t moments = 2 * device_dtype_bytes(plan_moment_type(settings)), all = 0;
+    base_dtype masters = plan_has_masters(settings) ? BASE_FP32 : plan_dtype(settings);
+    int64_t moments = 2 * base_dtype_bytes(plan_moment_type(settings)), all = 0;
     for (size_t w = 0; w < model->weight_count; w++) {
         const model_weight *weight = &model->weights[w];
         bool trained = model_unit_trained(model, weight->unit);
-        int64_t element = device_dtype_bytes(masters) + (trained ? moments : 0);
+        int64_t element = base_dtype_bytes(masters) + (trained ? moments : 0);
         all = add(all, multiply(multiply(weight->rows, weight->columns), element));
     }
     return all;

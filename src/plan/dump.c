@@ -47,7 +47,7 @@ static void dump_instruction(const plan_schedule *s, size_t index, char *text, s
             const plan_buffer *buffer = &s->buffers[operand->buffer];
             used = put(text, size, used, " %s=%lldx%lld %s@%lld",
                        plan_role_name((plan_role)operand->role), (long long)m->rows,
-                       (long long)m->columns, device_dtype_name(m->dtype),
+                       (long long)m->columns, base_dtype_name(m->dtype),
                        (long long)(buffer->offset + operand->offset));
         }
         if (i->accumulate_dw) used = put(text, size, used, " (adds)");

@@ -45,10 +45,10 @@ void plan_wire(const plan_schedule *schedule, int64_t *gathered, int64_t *reduce
 /* Gathers and reductions that a step starts; 0 for one rank. */
 void plan_calls(const plan_schedule *schedule, int64_t *gathers, int64_t *reductions);
 
-device_dtype plan_dtype(const plan_settings *settings);    /* of parameters and activations */
+base_dtype plan_dtype(const plan_settings *settings);      /* of parameters and activations */
 bool plan_narrow_gradients(const plan_settings *settings); /* sums of gradients have 16 bits */
 bool plan_has_masters(const plan_settings *settings);      /* beside the parameters */
-device_dtype plan_moment_type(const plan_settings *settings);
+base_dtype plan_moment_type(const plan_settings *settings);
 
 /* Index in the global batch of this rank's micro batch. It seeds what is drawn for the micro batch
  * and places it in the tree of sums, so both are those of one rank with all micro batches. */

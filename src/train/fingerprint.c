@@ -78,7 +78,7 @@ json_t *train_fingerprint_notes(const sifr_config *config, const sifr_engine *en
     device_describe(engine_device(engine), machine, sizeof machine);
     json_t *notes = json_pack(
         "{s:I, s:s, s:f, s:s, s:s}", "micro batch size", (json_int_t)config->step.micro_batch_size,
-        "type", device_dtype_name(plan_dtype(&engine_schedule(engine)->settings)),
+        "type", base_dtype_name(plan_dtype(&engine_schedule(engine)->settings)),
         "gradient_clipping", config->step.gradient_clipping, "gradient_order",
         config->step.gradient_order == SIFR_GRADIENT_SEQUENTIAL ? "sequential" : "tree", "machine",
         machine);
@@ -86,7 +86,7 @@ json_t *train_fingerprint_notes(const sifr_config *config, const sifr_engine *en
     bool whole = notes && put_sections(notes, config);
     if (whole && sums != SIFR_FP32)
         whole = json_object_set_new(notes, "gradients",
-                                    json_string(device_dtype_name(device_dtype_of(sums)))) == 0;
+                                    json_string(base_dtype_name(device_dtype_of(sums)))) == 0;
     if (whole && config->fp16)
         whole = json_object_set_new(notes, "loss scaling",
                                     describe_loss_scaling(&engine_settings(engine)->fp16)) == 0;

@@ -263,7 +263,7 @@ static sifr_status measure_memory(train_state *t, train_outcome *outcome, sifr_e
 static sifr_status save_model(train_state *t, sifr_error *error) {
     char path[BASE_PATH_LENGTH];
     sifr_status saved = engine_save_folder(t->engine, t->folder.architecture, t->folder.weights,
-                                           FORMATS_F32, t->config->output, error);
+                                           BASE_FP32, t->config->output, error);
     BASE_TRY(train_agree(t, saved, error));
     if (!t->first) return SIFR_OK;
     BASE_TRY(base_path_join(path, t->config->output, "trainer_state.json", error));
@@ -337,7 +337,7 @@ static void announce(const train_state *t) {
     train_say(
         t->host, "model: %s, %s parameters, %s; %s%d thread%s%s, %s", t->folder.config.model_type,
         base_format_count(sifr_model_parameters(t->folder.model), parameters),
-        device_dtype_name(plan_dtype(&engine_schedule(t->engine)->settings)), ranks, threads,
+        base_dtype_name(plan_dtype(&engine_schedule(t->engine)->settings)), ranks, threads,
         threads == 1 ? "" : "s", size > 1 ? " each" : "", device_isa(engine_device(t->engine)));
     if (size > 1) snprintf(over, sizeof over, " x %d ranks", size);
     train_say(

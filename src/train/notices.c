@@ -22,7 +22,7 @@ char *train_bits_class(const plan_settings *s, char *out, size_t size) {
         snprintf(reason, sizeof reason, "gradient_order is sequential");
     else if (narrow)
         snprintf(reason, sizeof reason, "gradients are reduced in %s (communication_data_type)",
-                 device_dtype_name(device_dtype_of(s->step.communication_data_type)));
+                 base_dtype_name(device_dtype_of(s->step.communication_data_type)));
     else if (across_first && !is_power_of_two(s->step.gradient_accumulation_steps))
         snprintf(reason, sizeof reason,
                  "at stage %d in step_order batch, %d accumulation steps are no power of two",

@@ -276,7 +276,7 @@ static sifr_status open_data(train_state *t, sifr_error *error) {
 static sifr_status find_tensors(train_state *t, sifr_error *error) {
     engine_stored stored;
     BASE_TRY(engine_stored_make(t->folder.model, t->folder.architecture, t->folder.weights,
-                                FORMATS_F32, &stored, error));
+                                BASE_FP32, &stored, error));
     t->tensors = checkpoint_tensors(t->folder.model, &stored);
     engine_stored_free(&stored);
     return t->tensors ? SIFR_OK : base_fail_alloc(error, 4096);

@@ -209,7 +209,7 @@ static void narrow_states(void **state) {
                 for (int p = 0; p < ENGINE_PARTS; p++) {
                     int64_t count = (int64_t)bytes_of(w) / 4;
                     const void *a, *b;
-                    assert_int_equal(engine_part_type(engine, (engine_part)p), DEVICE_BF16);
+                    assert_int_equal(engine_part_type(engine, (engine_part)p), BASE_BF16);
                     assert_int_equal(
                         engine_view(engine, w, (engine_part)p, 0, count, NULL, &a, NULL), SIFR_OK);
                     assert_int_equal(

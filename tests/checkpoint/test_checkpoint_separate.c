@@ -91,7 +91,7 @@ static void read_folder(const sifr_engine *engine, char **data, size_t *size) {
     sifr_error error = {0};
     const model_architecture *llama = model_architecture_find("llama");
     expect_ok(base_make_directories(folder, &error), &error);
-    expect_ok(engine_save_folder(engine, llama, NULL, FORMATS_F32, folder, &error), &error);
+    expect_ok(engine_save_folder(engine, llama, NULL, BASE_FP32, folder, &error), &error);
     expect_ok(base_path_join(path, folder, "model.safetensors", &error), &error);
     expect_ok(base_read_file(path, 1 << 24, data, size, &error), &error);
     expect_ok(base_remove_tree(folder, &error), &error);

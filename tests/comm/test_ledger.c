@@ -83,23 +83,23 @@ static void test_alone_reduce(void **state) {
     assert_memory_equal(slice, whole, sizeof whole);
     assert_last(COMM_REDUCE_SCATTER, 12, 1);
     assert_int_equal(
-        comm_start_reduce_typed(alone, half, COMM_FP16, COMM_FP16, 2, same, &handle, &trouble),
+        comm_start_reduce_typed(alone, half, BASE_FP16, BASE_FP16, 2, same, &handle, &trouble),
         SIFR_OK);
     assert_int_equal(comm_wait(handle, &trouble), SIFR_OK);
     assert_memory_equal(same, half, sizeof half);
     assert_last(COMM_REDUCE_SCATTER, 4, 2);
-    for (comm_type type = COMM_BF16; type <= COMM_FP16; type++) {
+    for (base_dtype type = BASE_BF16; type <= BASE_FP16; type++) {
         assert_int_equal(
-            comm_start_reduce_typed(alone, half, type, COMM_FP32, 2, slice, &handle, &trouble),
+            comm_start_reduce_typed(alone, half, type, BASE_FP32, 2, slice, &handle, &trouble),
             SIFR_OK);
         assert_int_equal(comm_wait(handle, &trouble), SIFR_OK);
         for (int i = 0; i < 2; i++) {
-            float wide = type == COMM_FP16 ? base_half_to_float(half[i])
+            float wide = type == BASE_FP16 ? base_half_to_float(half[i])
                                            : base_float_from_bits((uint32_t)half[i] << 16);
             assert_memory_equal(&slice[i], &wide, sizeof wide);
         }
         assert_true(slice[2] == 3); /* past the end */
-        assert_last(COMM_REDUCE_SCATTER, 4, type == COMM_BF16 ? 3 : 4);
+        assert_last(COMM_REDUCE_SCATTER, 4, type == BASE_BF16 ? 3 : 4);
     }
 }
 
@@ -186,9 +186,9 @@ static void test_names(void **state) {
     assert_string_equal(comm_operation_name(COMM_ALL_GATHER), "all_gather");
     assert_string_equal(comm_operation_name(COMM_REDUCE_SCATTER), "reduce_scatter");
     assert_string_equal(comm_operation_name(COMM_CONTROL), "control");
-    assert_int_equal(comm_type_bytes(COMM_FP32), 4);
-    assert_int_equal(comm_type_bytes(COMM_BF16), 2);
-    assert_int_equal(comm_type_bytes(COMM_FP16), 2);
+    assert_int_equal(base_dtype_bytes(BASE_FP32), 4);
+    assert_int_equal(base_dtype_bytes(BASE_BF16), 2);
+    assert_int_equal(base_dtype_bytes(BASE_FP16), 2);
 }
 
 /* --- several ranks --- */
@@ -221,7 +221,7 @@ static void *take_part(void *argument) {
     m->failed += comm_start_reduce_scatter(group, whole, ELEMENTS, slice, &reduce, NULL);
     m->failed += comm_wait(reduce, NULL);
     m->failed +=
-        comm_start_reduce_typed(group, half, COMM_BF16, COMM_FP32, ELEMENTS, slice, &reduce, NULL);
+        comm_start_reduce_typed(group, half, BASE_BF16, BASE_FP32, ELEMENTS, slice, &reduce, NULL);
     m->failed += comm_wait(reduce, NULL);
     m->at_broadcast = *comm_get_ledger(group);
     m->failed += comm_broadcast(group, 1, slice, 12, NULL);

@@ -289,16 +289,16 @@ static void check_reduce(int64_t elements, int in_place) {
 }
 
 /* Whole numbers that 16 bits hold: the sum is exact whatever its order. */
-static void check_narrow(comm_type type, int64_t elements) {
+static void check_narrow(base_dtype type, int64_t elements) {
     uint16_t *whole = take(size * elements * 2);
     float *slice = take(elements * 4);
     comm_handle handle;
     for (int64_t i = 0; i < size * elements; i++) {
         float number = (float)((i * 7 + rank * 3) % 100);
-        whole[i] = type == COMM_FP16 ? base_half_from_float(number)
+        whole[i] = type == BASE_FP16 ? base_half_from_float(number)
                                      : (uint16_t)(base_float_to_bits(number) >> 16);
     }
-    TRY(comm_start_reduce_typed(group, whole, type, COMM_FP32, elements, slice, &handle, &error));
+    TRY(comm_start_reduce_typed(group, whole, type, BASE_FP32, elements, slice, &handle, &error));
     TRY(comm_wait(handle, &error));
     expect_far(COMM_REDUCE_SCATTER, (uint64_t)elements * 2, size - local_ranks);
     for (int64_t i = 0; i < elements; i++) {
@@ -311,13 +311,13 @@ static void check_narrow(comm_type type, int64_t elements) {
     give(slice);
 }
 
-static float narrow_value(comm_type type, float number) {
-    return type == COMM_FP16 ? base_half_to_float(base_half_from_float(number))
+static float narrow_value(base_dtype type, float number) {
+    return type == BASE_FP16 ? base_half_to_float(base_half_from_float(number))
                              : base_bf16_to_float(base_bf16_from_float(number));
 }
 
 /* The rule with each sum rounded. */
-static float narrow_tree(comm_type type, int32_t first, int32_t count, int64_t i) {
+static float narrow_tree(base_dtype type, int32_t first, int32_t count, int64_t i) {
     if (count % 2 == 0)
         return narrow_value(type, narrow_tree(type, first, count / 2, i) +
                                       narrow_tree(type, first + count / 2, count / 2, i));
@@ -328,19 +328,19 @@ static float narrow_tree(comm_type type, int32_t first, int32_t count, int64_t i
 }
 
 /* Sums in the 16 bits of what is added. */
-static void check_rounded(comm_type type, int64_t elements, bool in_place) {
+static void check_rounded(base_dtype type, int64_t elements, bool in_place) {
     uint16_t *whole = take(size * elements * 2), *apart = take(elements * 2);
     uint16_t *slice = in_place ? whole + rank * elements : apart;
     comm_handle handle;
     for (int64_t i = 0; i < size * elements; i++)
-        whole[i] = type == COMM_FP16 ? base_half_from_float(value(rank, i))
+        whole[i] = type == BASE_FP16 ? base_half_from_float(value(rank, i))
                                      : base_bf16_from_float(value(rank, i));
     TRY(comm_start_reduce_typed(group, whole, type, type, elements, slice, &handle, &error));
     TRY(comm_wait(handle, &error));
     expect_far(COMM_REDUCE_SCATTER, (uint64_t)elements * 2, size - local_ranks);
     for (int64_t i = 0; i < elements; i++) {
         float have =
-            type == COMM_FP16 ? base_half_to_float(slice[i]) : base_bf16_to_float(slice[i]);
+            type == BASE_FP16 ? base_half_to_float(slice[i]) : base_bf16_to_float(slice[i]);
         CHECK(same_bits(have, narrow_tree(type, 0, size, rank * elements + i)));
     }
     give(whole);
@@ -455,9 +455,9 @@ static void exchange(void) {
             window_used = 0;
             check_gather(sizes[i], in_place);
             check_reduce(sizes[i], in_place);
-            check_narrow(in_place ? COMM_FP16 : COMM_BF16, sizes[i]);
-            check_rounded(COMM_FP16, sizes[i], in_place);
-            check_rounded(COMM_BF16, sizes[i], in_place);
+            check_narrow(in_place ? BASE_FP16 : BASE_BF16, sizes[i]);
+            check_rounded(BASE_FP16, sizes[i], in_place);
+            check_rounded(BASE_BF16, sizes[i], in_place);
         }
     }
     check_line();

@@ -17,15 +17,15 @@
 enum { MOST = 17, LENGTH = 1029 }; /* two whole blocks and a part of one */
 
 typedef struct kind {
-    comm_type type, sum;
+    base_dtype type, sum;
     int bits; /* of a sum's significand */
 } kind;
 
-static const kind kinds[] = {{COMM_FP32, COMM_FP32, 24},
-                             {COMM_BF16, COMM_FP32, 24},
-                             {COMM_FP16, COMM_FP32, 24},
-                             {COMM_BF16, COMM_BF16, 8},
-                             {COMM_FP16, COMM_FP16, 11}};
+static const kind kinds[] = {{BASE_FP32, BASE_FP32, 24},
+                             {BASE_BF16, BASE_FP32, 24},
+                             {BASE_FP16, BASE_FP32, 24},
+                             {BASE_BF16, BASE_BF16, 8},
+                             {BASE_FP16, BASE_FP16, 11}};
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
 typedef union row {
@@ -35,17 +35,17 @@ typedef union row {
 
 static row data[MOST];
 
-static void put(comm_type type, row *to, int64_t i, double value) {
-    if (type == COMM_FP32)
+static void put(base_dtype type, row *to, int64_t i, double value) {
+    if (type == BASE_FP32)
         to->wide[i] = (float)value;
     else
-        to->narrow[i] = type == COMM_FP16 ? base_half_from_float((float)value)
+        to->narrow[i] = type == BASE_FP16 ? base_half_from_float((float)value)
                                           : base_bf16_from_float((float)value);
 }
 
-static double get(comm_type type, const row *from, int64_t i) {
-    if (type == COMM_FP32) return (double)from->wide[i];
-    return (double)(type == COMM_FP16 ? base_half_to_float(from->narrow[i])
+static double get(base_dtype type, const row *from, int64_t i) {
+    if (type == BASE_FP32) return (double)from->wide[i];
+    return (double)(type == BASE_FP16 ? base_half_to_float(from->narrow[i])
                                       : base_bf16_to_float(from->narrow[i]));
 }
 
@@ -121,7 +121,7 @@ static double by_halves(const kind *k, int32_t first, int32_t count, int64_t i) 
     return rounded(left + by_halves(k, first + count / 2, count / 2, i), k->bits);
 }
 
-static void fill(comm_type type, int32_t count) {
+static void fill(base_dtype type, int32_t count) {
     for (int32_t r = 0; r < count; r++) {
         for (int64_t i = 0; i < LENGTH; i++) {
             base_random4 random = base_philox(11, (uint64_t)i, (uint64_t)r);
@@ -163,7 +163,7 @@ static void test_lengths(void **state) {
     static const int64_t lengths[] = {0, 1, 511, 512, 513, 1024};
     static row out;
     for (int k = 0; k < KINDS; k++) {
-        size_t size = (size_t)comm_type_bytes(kinds[k].sum);
+        size_t size = (size_t)base_dtype_bytes(kinds[k].sum);
         fill(kinds[k].type, 4);
         for (size_t l = 0; l < sizeof lengths / sizeof *lengths; l++) {
             memset(&out, 0xa5, sizeof out);

@@ -153,7 +153,7 @@ static void test_operations(void **state) {
 
 enum { ELEMENTS = 12 };
 
-static void reduce(comm_group *group, comm_type type, comm_type sum) {
+static void reduce(comm_group *group, base_dtype type, base_dtype sum) {
     uint32_t whole[2 * ELEMENTS] = {0}, slice[ELEMENTS];
     comm_handle handle;
     sifr_error error;
@@ -164,9 +164,9 @@ static void reduce(comm_group *group, comm_type type, comm_type sum) {
 }
 
 static void *second_rank(void *group) {
-    reduce(group, COMM_BF16, COMM_FP32);
-    reduce(group, COMM_FP16, COMM_FP16);
-    reduce(group, COMM_FP32, COMM_FP32);
+    reduce(group, BASE_BF16, BASE_FP32);
+    reduce(group, BASE_FP16, BASE_FP16);
+    reduce(group, BASE_FP32, BASE_FP32);
     return NULL;
 }
 
@@ -183,11 +183,11 @@ static void test_bytes_of_reductions(void **state) {
     comm_threads *world = comm_threads_create(2);
     comm_group *first = comm_threads_group(world, 0), *second = comm_threads_group(world, 1);
     assert_int_equal(pthread_create(&thread, NULL, second_rank, second), 0);
-    reduce(first, COMM_BF16, COMM_FP32);
+    reduce(first, BASE_BF16, BASE_FP32);
     expect_bytes(first, 2 * ELEMENTS);
-    reduce(first, COMM_FP16, COMM_FP16);
+    reduce(first, BASE_FP16, BASE_FP16);
     expect_bytes(first, 2 * ELEMENTS);
-    reduce(first, COMM_FP32, COMM_FP32);
+    reduce(first, BASE_FP32, BASE_FP32);
     expect_bytes(first, 4 * ELEMENTS);
     pthread_join(thread, NULL);
     assert_int_equal(comm_get_ledger(first)->operation[COMM_REDUCE_SCATTER].calls, 3);
@@ -201,9 +201,9 @@ static void test_bytes_alone(void **state) {
     (void)state;
     comm_group *group;
     assert_int_equal(comm_open_self(&group, NULL), SIFR_OK);
-    reduce(group, COMM_BF16, COMM_FP32);
+    reduce(group, BASE_BF16, BASE_FP32);
     assert_int_equal(comm_last(group)->bytes, 2 * ELEMENTS);
-    reduce(group, COMM_FP16, COMM_FP16);
+    reduce(group, BASE_FP16, BASE_FP16);
     assert_int_equal(comm_last(group)->bytes, 2 * ELEMENTS);
     comm_close(group);
 }

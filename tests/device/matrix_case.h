@@ -48,9 +48,9 @@ static inline uint16_t case_to_fp16(double value) {
 
 static inline double case_get(const device_matrix *m, int64_t row, int64_t column) {
     int64_t at = row * m->stride + column;
-    if (m->dtype == DEVICE_BF16) return case_from_bf16(((const uint16_t *)m->data)[at]);
-    if (m->dtype == DEVICE_FP16) return case_from_fp16(((const uint16_t *)m->data)[at]);
-    if (m->dtype == DEVICE_INT32) return ((const int32_t *)m->data)[at];
+    if (m->dtype == BASE_BF16) return case_from_bf16(((const uint16_t *)m->data)[at]);
+    if (m->dtype == BASE_FP16) return case_from_fp16(((const uint16_t *)m->data)[at]);
+    if (m->dtype == BASE_INT32) return ((const int32_t *)m->data)[at];
     return ((const float *)m->data)[at];
 }
 
@@ -65,11 +65,11 @@ static inline double *case_doubles(const device_matrix *m) {
 
 static inline void case_set(const device_matrix *m, int64_t row, int64_t column, double value) {
     int64_t at = row * m->stride + column;
-    if (m->dtype == DEVICE_BF16)
+    if (m->dtype == BASE_BF16)
         ((uint16_t *)m->data)[at] = case_to_bf16((float)value);
-    else if (m->dtype == DEVICE_FP16)
+    else if (m->dtype == BASE_FP16)
         ((uint16_t *)m->data)[at] = case_to_fp16(value);
-    else if (m->dtype == DEVICE_INT32)
+    else if (m->dtype == BASE_INT32)
         ((int32_t *)m->data)[at] = (int32_t)value;
     else
         ((float *)m->data)[at] = (float)value;
@@ -77,11 +77,11 @@ static inline void case_set(const device_matrix *m, int64_t row, int64_t column,
 
 /* Bytes that a matrix takes; a slice's gaps count. */
 static inline size_t case_bytes(const device_matrix *m) {
-    return (size_t)(m->rows * m->stride * device_dtype_bytes(m->dtype));
+    return (size_t)(m->rows * m->stride * base_dtype_bytes(m->dtype));
 }
 
 /* In [-scale, scale], a function of the seed; 64-byte aligned; free the data. */
-static inline device_matrix case_matrix(int64_t rows, int64_t columns, device_dtype dtype,
+static inline device_matrix case_matrix(int64_t rows, int64_t columns, base_dtype dtype,
                                         uint64_t seed, double scale) {
     device_matrix m = {NULL, rows, columns, columns, dtype};
     m.data = aligned_alloc(64, (case_bytes(&m) + 127) / 64 * 64);
@@ -131,10 +131,10 @@ enum { CASE_ISAS = 4, CASE_THREADS = 4 };
 
 /* How far `got` is from `want`, in units of what rounding allows: `terms` is the sum of the
  * absolute values that were added. bf16 results have 8 bits, fp16 ones 11 above 2^-14. */
-static inline double case_distance(double got, double want, double terms, device_dtype dtype) {
+static inline double case_distance(double got, double want, double terms, base_dtype dtype) {
     double allowed = 1e-6 * terms + 1e-30;
-    if (dtype == DEVICE_BF16) allowed += (want < 0 ? -want : want) / 256;
-    if (dtype == DEVICE_FP16) allowed += (want < 0 ? -want : want) / 2048 + 0x1p-25;
+    if (dtype == BASE_BF16) allowed += (want < 0 ? -want : want) / 256;
+    if (dtype == BASE_FP16) allowed += (want < 0 ? -want : want) / 2048 + 0x1p-25;
     double distance = (got - want) / allowed;
     if (!(distance == distance)) return 1e30;
     return distance < 0 ? -distance : distance;

@@ -28,11 +28,11 @@ static void run(device *dev, device_call *call) {
     assert_int_equal(device_run(dev, call, &error), SIFR_OK);
 }
 
-static device_matrix vector_of(void *data, int64_t count, device_dtype dtype) {
+static device_matrix vector_of(void *data, int64_t count, base_dtype dtype) {
     return (device_matrix){data, 1, count, count, dtype};
 }
 
-static void convert(device *dev, const void *from, device_dtype a, void *to, device_dtype b,
+static void convert(device *dev, const void *from, base_dtype a, void *to, base_dtype b,
                     int64_t count) {
     device_call call = {.kernel = DEVICE_CONVERT,
                         .x = {vector_of((void *)(uintptr_t)from, count, a)},
@@ -41,11 +41,11 @@ static void convert(device *dev, const void *from, device_dtype a, void *to, dev
 }
 
 /* What hardware does: to nearest even, by exact arithmetic in double. */
-static uint16_t rounded(float value, device_dtype dtype) {
-    int digits = dtype == DEVICE_BF16 ? 8 : 11, least = dtype == DEVICE_BF16 ? -133 : -24, exponent;
-    double most = dtype == DEVICE_BF16 ? 0x1.fep127 : 65504, magnitude = fabs((double)value);
-    uint32_t sign = signbit(value) ? 0x8000 : 0, bits = dtype == DEVICE_BF16 ? 7 : 10;
-    uint32_t infinite = dtype == DEVICE_BF16 ? 0x7f80 : 0x7c00;
+static uint16_t rounded(float value, base_dtype dtype) {
+    int digits = dtype == BASE_BF16 ? 8 : 11, least = dtype == BASE_BF16 ? -133 : -24, exponent;
+    double most = dtype == BASE_BF16 ? 0x1.fep127 : 65504, magnitude = fabs((double)value);
+    uint32_t sign = signbit(value) ? 0x8000 : 0, bits = dtype == BASE_BF16 ? 7 : 10;
+    uint32_t infinite = dtype == BASE_BF16 ? 0x7f80 : 0x7c00;
     if (magnitude == 0) return (uint16_t)sign;
     frexp(magnitude, &exponent);
     int unit = exponent - digits > least ? exponent - digits : least;
@@ -97,16 +97,15 @@ static device_step step_of(int t) {
                          .update = true};
 }
 
-static device_call call_of(adam_state *s, device_dtype copy, bool decoupled,
+static device_call call_of(adam_state *s, base_dtype copy, bool decoupled,
                            const device_step *step) {
     device_call call = {
         .kernel = DEVICE_ADAM,
-        .x = {vector_of(s->gradient, COUNT, DEVICE_FP32)},
-        .w = {vector_of(s->weights, COUNT, DEVICE_FP32), vector_of(s->copy, COUNT, copy)},
-        .saved = {vector_of(s->first, COUNT, DEVICE_FP32),
-                  vector_of(s->second, COUNT, DEVICE_FP32)},
+        .x = {vector_of(s->gradient, COUNT, BASE_FP32)},
+        .w = {vector_of(s->weights, COUNT, BASE_FP32), vector_of(s->copy, COUNT, copy)},
+        .saved = {vector_of(s->first, COUNT, BASE_FP32), vector_of(s->second, COUNT, BASE_FP32)},
         .step = step};
-    if (copy == DEVICE_NONE) call.w[1] = (device_matrix){0};
+    if (copy == BASE_NONE) call.w[1] = (device_matrix){0};
     call.attributes.adam.epsilon = 1e-8f;
     call.attributes.adam.weight_decay = 0.1f;
     call.attributes.adam.decoupled = decoupled;
@@ -126,18 +125,18 @@ static double reference_update(double *p, double *m, double *v, double gradient,
     return fabs(*p - before);
 }
 
-static void check_copy(const adam_state *s, device_dtype copy) {
+static void check_copy(const adam_state *s, base_dtype copy) {
     const uint16_t *half = s->copy;
-    for (int64_t i = 0; i < COUNT && copy != DEVICE_NONE; i++)
+    for (int64_t i = 0; i < COUNT && copy != BASE_NONE; i++)
         if (half[i] != rounded(s->weights[i], copy))
             fail_msg("copy %lld of %a is %04x, expected %04x", (long long)i, (double)s->weights[i],
                      half[i], rounded(s->weights[i], copy));
-    const uint8_t *end = (const uint8_t *)s->copy + (copy == DEVICE_NONE ? 0 : 2 * COUNT);
+    const uint8_t *end = (const uint8_t *)s->copy + (copy == BASE_NONE ? 0 : 2 * COUNT);
     for (int i = 0; i < 32; i++) assert_int_equal(end[i], 0x5a);
 }
 
 static void test_adam_steps(void **state) {
-    static const device_dtype copies[] = {DEVICE_NONE, DEVICE_BF16, DEVICE_FP16};
+    static const base_dtype copies[] = {BASE_NONE, BASE_BF16, BASE_FP16};
     (void)state;
     double *p = malloc(3 * COUNT * sizeof *p), *m = p + COUNT, *v = m + COUNT;
     assert_non_null(p);
@@ -183,7 +182,7 @@ static void test_adam_bits(void **state) {
             if (!dev) break;
             adam_state s = make_state();
             device_step step = step_of(3);
-            device_call call = call_of(t ? &s : &first, DEVICE_BF16, true, &step);
+            device_call call = call_of(t ? &s : &first, BASE_BF16, true, &step);
             set_gradient(t ? s.gradient : first.gradient, 1);
             run(dev, &call);
             if (t) {
@@ -194,11 +193,11 @@ static void test_adam_bits(void **state) {
                 set_gradient(s.gradient, 1);
                 for (int64_t i = COUNT - 40; i < COUNT; i++) {
                     device_call one = call;
-                    one.x[0] = vector_of(s.gradient + i, 1, DEVICE_FP32);
-                    one.w[0] = vector_of(s.weights + i, 1, DEVICE_FP32);
-                    one.w[1] = vector_of((uint16_t *)s.copy + i, 1, DEVICE_BF16);
-                    one.saved[0] = vector_of(s.first + i, 1, DEVICE_FP32);
-                    one.saved[1] = vector_of(s.second + i, 1, DEVICE_FP32);
+                    one.x[0] = vector_of(s.gradient + i, 1, BASE_FP32);
+                    one.w[0] = vector_of(s.weights + i, 1, BASE_FP32);
+                    one.w[1] = vector_of((uint16_t *)s.copy + i, 1, BASE_BF16);
+                    one.saved[0] = vector_of(s.first + i, 1, BASE_FP32);
+                    one.saved[1] = vector_of(s.second + i, 1, BASE_FP32);
                     run(dev, &one);
                     assert_memory_equal(&s.weights[i], &first.weights[i], 4);
                 }
@@ -212,30 +211,30 @@ static void test_adam_bits(void **state) {
 
 /* A gradient in 16 bits does what the same numbers do in fp32; and its sums of squares. */
 static void test_narrow_gradient(void **state) {
-    static const device_dtype types[] = {DEVICE_BF16, DEVICE_FP16};
+    static const base_dtype types[] = {BASE_BF16, BASE_FP16};
     (void)state;
     enum { BLOCKS = (COUNT + DEVICE_BLOCK - 1) / DEVICE_BLOCK };
     double *wide = block(BLOCKS * 8), *narrow = block(BLOCKS * 8);
     uint16_t *half = block(COUNT * 2);
     for (int number = 0; number < 2 * ISAS; number++) {
-        device_dtype type = types[number % 2];
+        base_dtype type = types[number % 2];
         device *dev = open_device(2, isas[number / 2]);
         if (!dev) continue;
         adam_state s = make_state(), other = make_state();
         device_step step = step_of(2);
         set_gradient(s.gradient, 1);
-        convert(dev, s.gradient, DEVICE_FP32, half, type, COUNT);
-        convert(dev, half, type, s.gradient, DEVICE_FP32, COUNT);
-        device_call call = call_of(&s, DEVICE_BF16, true, &step);
-        device_call same = call_of(&other, DEVICE_BF16, true, &step);
+        convert(dev, s.gradient, BASE_FP32, half, type, COUNT);
+        convert(dev, half, type, s.gradient, BASE_FP32, COUNT);
+        device_call call = call_of(&s, BASE_BF16, true, &step);
+        device_call same = call_of(&other, BASE_BF16, true, &step);
         same.x[0] = vector_of(half, COUNT, type);
         run(dev, &call);
         run(dev, &same);
         assert_memory_equal(s.weights, other.weights, COUNT * 4);
         assert_memory_equal(s.second, other.second, COUNT * 4);
         device_call squares = {.kernel = DEVICE_SQUARE_SUMS,
-                               .x = {vector_of(s.gradient, COUNT, DEVICE_FP32)},
-                               .y = vector_of(wide, BLOCKS, DEVICE_FP64)};
+                               .x = {vector_of(s.gradient, COUNT, BASE_FP32)},
+                               .y = vector_of(wide, BLOCKS, BASE_FP64)};
         run(dev, &squares);
         squares.x[0] = vector_of(half, COUNT, type);
         squares.y.data = narrow;
@@ -269,8 +268,8 @@ static void test_square_order(void **state) {
         for (int64_t count = 1; count <= DEVICE_BLOCK; count++) {
             double got, expected = squares_in_order(values, count);
             device_call squares = {.kernel = DEVICE_SQUARE_SUMS,
-                                   .x = {vector_of(values, count, DEVICE_FP32)},
-                                   .y = vector_of(&got, 1, DEVICE_FP64)};
+                                   .x = {vector_of(values, count, BASE_FP32)},
+                                   .y = vector_of(&got, 1, BASE_FP64)};
             run(dev, &squares);
             assert_memory_equal(&got, &expected, sizeof got);
         }
@@ -285,7 +284,7 @@ static void test_adam_skips(void **state) {
     device_step step = step_of(1);
     step.update = false;
     set_gradient(s.gradient, 1);
-    device_call call = call_of(&s, DEVICE_BF16, true, &step);
+    device_call call = call_of(&s, BASE_BF16, true, &step);
     run(dev, &call);
     assert_memory_equal(s.weights, kept.weights, COUNT * 4);
     assert_memory_equal(s.first, kept.first, COUNT * 4);
@@ -303,7 +302,7 @@ static uint32_t bits_of(float value) {
 
 /* All 16-bit numbers there and back; what lies half way between neighbours, and beside it. */
 static void test_conversions(void **state) {
-    static const device_dtype types[] = {DEVICE_BF16, DEVICE_FP16};
+    static const base_dtype types[] = {BASE_BF16, BASE_FP16};
     (void)state;
     enum { ALL = 0x10000 };
     uint16_t *half = block(2 * ALL), *back = block(2 * ALL);
@@ -312,8 +311,8 @@ static void test_conversions(void **state) {
         device *dev = open_device(2, isas[isa]);
         for (int t = 0; t < 2 && dev; t++) {
             for (int i = 0; i < ALL; i++) half[i] = (uint16_t)i;
-            convert(dev, half, types[t], single, DEVICE_FP32, ALL);
-            convert(dev, single, DEVICE_FP32, back, types[t], ALL);
+            convert(dev, half, types[t], single, BASE_FP32, ALL);
+            convert(dev, single, BASE_FP32, back, types[t], ALL);
             for (int i = 0; i < ALL; i++) {
                 uint32_t infinite = t ? 0x7c00 : 0x7f80, rest = (uint32_t)i & 0x7fff;
                 assert_int_equal(isnan(single[i]) != 0, rest > infinite);
@@ -331,11 +330,11 @@ static void test_conversions(void **state) {
                     moved[i] = (float)middle;
                     if (shift) moved[i] = nextafterf(moved[i], shift < 0 ? -INFINITY : INFINITY);
                 }
-                convert(dev, moved, DEVICE_FP32, back, types[t], ALL);
+                convert(dev, moved, BASE_FP32, back, types[t], ALL);
                 for (int i = 0; i < ALL; i++)
                     if (back[i] != rounded(moved[i], types[t]))
                         fail_msg("%s, %s: %08x became %04x, expected %04x", isas[isa],
-                                 device_dtype_name(types[t]), bits_of(moved[i]), back[i],
+                                 base_dtype_name(types[t]), bits_of(moved[i]), back[i],
                                  rounded(moved[i], types[t]));
             }
         }

@@ -63,14 +63,14 @@ static void free_states(states *s) {
     free(s->gradient);
 }
 
-static device_matrix vector_of(void *data, int64_t count, device_dtype dtype) {
+static device_matrix vector_of(void *data, int64_t count, base_dtype dtype) {
     return (device_matrix){data, 1, count, count, dtype};
 }
 
 static device_matrix state_of(const states *s, int kind, bool narrow, int64_t first,
                               int64_t count) {
-    if (narrow) return vector_of(s->half[kind] + first, count, DEVICE_BF16);
-    return vector_of(s->single[kind] + first, count, DEVICE_FP32);
+    if (narrow) return vector_of(s->half[kind] + first, count, BASE_BF16);
+    return vector_of(s->single[kind] + first, count, BASE_FP32);
 }
 
 static const device_step the_step = {.seed = 77,
@@ -91,7 +91,7 @@ static void run_adam(device *dev, const states *s, bool masters, bool moments, i
     device_call call = {
         .kernel = DEVICE_ADAM,
         .attributes = {.element = BEGIN + first},
-        .x = {vector_of(s->gradient + first, count, DEVICE_FP32)},
+        .x = {vector_of(s->gradient + first, count, BASE_FP32)},
         .w = {state_of(s, 0, masters, first, count)},
         .saved = {state_of(s, 1, moments, first, count), state_of(s, 2, moments, first, count)},
         .step = &numbers};
@@ -270,13 +270,13 @@ static void refused(void **state) {
     sifr_error error = {0};
     states s = make_states();
     device_call call = {.kernel = DEVICE_ADAM,
-                        .x = {vector_of(s.gradient, 64, DEVICE_FP32)},
+                        .x = {vector_of(s.gradient, 64, BASE_FP32)},
                         .w = {state_of(&s, 0, true, 0, 64)},
                         .saved = {state_of(&s, 1, true, 0, 64), state_of(&s, 2, false, 0, 64)}};
     assert_int_equal(device_prepare(dev, &call, &error), SIFR_USAGE);
     assert_non_null(strstr(error.message, "saved[1]"));
     call.saved[1] = state_of(&s, 2, true, 0, 64);
-    call.w[0].dtype = DEVICE_FP16;
+    call.w[0].dtype = BASE_FP16;
     assert_int_equal(device_prepare(dev, &call, &error), SIFR_USAGE);
     assert_non_null(strstr(error.message, "w[0]"));
     free_states(&s);

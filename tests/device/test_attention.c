@@ -37,18 +37,18 @@ static device_matrix part(const device_matrix *m, const attention_case *c, int w
     device_matrix slice = *m;
     int64_t first = which == 0 ? 0 : q_width(c) + (which - 1) * kv_width(c);
     slice.columns = which == 0 ? q_width(c) : kv_width(c);
-    slice.data = (char *)m->data + first * device_dtype_bytes(m->dtype);
+    slice.data = (char *)m->data + first * base_dtype_bytes(m->dtype);
     return slice;
 }
 
-static attention_operands make_operands(const attention_case *c, device_dtype type, float dropout) {
+static attention_operands make_operands(const attention_case *c, base_dtype type, float dropout) {
     int64_t rows = c->sequences * c->length, width = q_width(c) + 2 * kv_width(c);
     return (attention_operands){.c = c,
                                 .qkv = case_matrix(rows, width, type, 1, 1.5),
                                 .dqkv = case_matrix(rows, width, type, 2, 1),
                                 .y = case_matrix(rows, q_width(c), type, 3, 1),
                                 .dy = case_matrix(rows, q_width(c), type, 4, 1),
-                                .log_sums = case_matrix(c->heads, rows, DEVICE_FP32, 5, 1),
+                                .log_sums = case_matrix(c->heads, rows, BASE_FP32, 5, 1),
                                 .dropout = dropout};
 }
 
@@ -130,17 +130,17 @@ static double probabilities(const head_view *v, int64_t i, double *p) {
 
 /* bf16 stores P and dS with 8 bits, so what they are summed into carries that of all its terms;
  * fp16 only y and the gradients, with 11. */
-static double tolerance(device_dtype type) {
-    return type == DEVICE_BF16 ? 1.0 / 100 : type == DEVICE_FP16 ? 1.0 / 1000 : 4e-6;
+static double tolerance(base_dtype type) {
+    return type == BASE_BF16 ? 1.0 / 100 : type == BASE_FP16 ? 1.0 / 1000 : 4e-6;
 }
 
-static void check_value(const char *what, const attention_case *c, device_dtype type, double got,
+static void check_value(const char *what, const attention_case *c, base_dtype type, double got,
                         double want, double terms) {
     double allowed = tolerance(type) * terms + 1e-9;
-    if (type == DEVICE_FP16) allowed += 0x1p-25; /* below 2^-14 */
+    if (type == BASE_FP16) allowed += 0x1p-25; /* below 2^-14 */
     if (!(fabs(got - want) <= allowed))
         fail_msg("%s %s %lldx%lld heads %d/%d of %d: %.9g, expected %.9g within %.2g", what,
-                 device_dtype_name(type), (long long)c->sequences, (long long)c->length, c->heads,
+                 base_dtype_name(type), (long long)c->sequences, (long long)c->length, c->heads,
                  c->kv_heads, c->head_dim, got, want, allowed);
 }
 
@@ -152,8 +152,8 @@ static void check_forward(const attention_operands *o) {
             head_view v = view_of(o, s, h);
             for (int64_t i = 0; i < c->length; i++) {
                 double log_sum = probabilities(&v, i, p);
-                check_value("log sum", c, DEVICE_FP32, case_get(&o->log_sums, h, v.row + i),
-                            log_sum, 1 + fabs(log_sum));
+                check_value("log sum", c, BASE_FP32, case_get(&o->log_sums, h, v.row + i), log_sum,
+                            1 + fabs(log_sum));
                 for (int d = 0; d < c->head_dim; d++) {
                     double sum = 0, terms = 0;
                     for (int64_t j = 0; j <= i; j++) {
@@ -248,7 +248,7 @@ static void check_threads(const char *isa, const attention_operands *first) {
 }
 
 static void check_isa(const char *isa) {
-    static const device_dtype types[] = {DEVICE_FP32, DEVICE_BF16, DEVICE_FP16};
+    static const base_dtype types[] = {BASE_FP32, BASE_BF16, BASE_FP16};
     device *dev = case_device(1, isa);
     if (dev == NULL) skip();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
@@ -302,7 +302,7 @@ static void attention_differences(void **state) {
         for (int dropout = 0; dropout < 2; dropout++) {
             device *dev = case_device(2, case_isas[isa]);
             if (dev == NULL) continue;
-            attention_operands o = make_operands(&c, DEVICE_FP32, dropout ? 0.4f : 0.0f);
+            attention_operands o = make_operands(&c, BASE_FP32, dropout ? 0.4f : 0.0f);
             run_attention(dev, &o);
             for (int64_t r = 0; r < o.qkv.rows; r += 2)
                 for (int64_t column = r % 5; column < o.qkv.columns; column += 5) {
@@ -334,7 +334,7 @@ static void attention_dropout(void **state) {
     for (int isa = 0; isa < 4; isa++) {
         device *dev = case_device(1, sets[isa]);
         if (dev == NULL) continue;
-        attention_operands o = make_operands(&c, DEVICE_FP32, 0.25f);
+        attention_operands o = make_operands(&c, BASE_FP32, 0.25f);
         for (int64_t r = 0; r < o.qkv.rows; r++)
             for (int64_t i = 0; i < o.qkv.columns; i++)
                 case_set(&o.qkv, r, i, i < q_width(&c) + kv_width(&c) ? 0 : 1);
@@ -375,13 +375,13 @@ static void attention_dropout(void **state) {
 
 static device_matrix rows_of(const device_matrix *m, int64_t first, int64_t rows) {
     device_matrix slice = *m;
-    slice.data = (char *)m->data + first * m->stride * device_dtype_bytes(m->dtype);
+    slice.data = (char *)m->data + first * m->stride * base_dtype_bytes(m->dtype);
     slice.rows = rows;
     return slice;
 }
 
 /* A sequence fed to the cache piece by piece gives what attention gives for the whole. */
-static void check_cached(const char *isa, const attention_case *c, device_dtype type) {
+static void check_cached(const char *isa, const attention_case *c, base_dtype type) {
     static const int64_t pieces[] = {1, 5, 60, 1, 8, 7, 3000};
     device *dev = case_device(2, isa);
     if (dev == NULL) return;
@@ -389,7 +389,7 @@ static void check_cached(const char *isa, const attention_case *c, device_dtype 
     device_call whole = describe_call(&o, DEVICE_ATTENTION);
     case_run(dev, &whole);
     device_matrix got = case_matrix(c->length, q_width(c), type, 8, 1);
-    device_matrix positions = case_matrix(c->length, 1, DEVICE_INT32, 9, 0);
+    device_matrix positions = case_matrix(c->length, 1, BASE_INT32, 9, 0);
     device_matrix caches[2];
     for (int i = 0; i < 2; i++) caches[i] = case_matrix(c->length + 3, kv_width(c), type, 10, 1);
     for (int64_t r = 0; r < c->length; r++) case_set(&positions, r, 0, (double)r);
@@ -423,9 +423,9 @@ static void attention_cached(void **state) {
     static const attention_case some[] = {{1, 90, 4, 2, 24}, {1, 1100, 2, 1, 16}};
     for (int isa = 0; isa < CASE_ISAS; isa++)
         for (int i = 0; i < 2; i++) {
-            check_cached(case_isas[isa], &some[i], DEVICE_FP32);
-            check_cached(case_isas[isa], &some[i], DEVICE_BF16);
-            check_cached(case_isas[isa], &some[i], DEVICE_FP16);
+            check_cached(case_isas[isa], &some[i], BASE_FP32);
+            check_cached(case_isas[isa], &some[i], BASE_BF16);
+            check_cached(case_isas[isa], &some[i], BASE_FP16);
         }
 }
 
@@ -433,7 +433,7 @@ static void attention_refuses(void **state) {
     (void)state;
     device *dev = case_device(1, NULL);
     static const attention_case c = {1, 4, 4, 2, 8};
-    attention_operands o = make_operands(&c, DEVICE_FP32, 0);
+    attention_operands o = make_operands(&c, BASE_FP32, 0);
     sifr_error error = {0};
     device_call call = describe_call(&o, DEVICE_ATTENTION);
     call.attributes.attention.kv_heads = 3;

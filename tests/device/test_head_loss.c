@@ -24,12 +24,12 @@ typedef struct head_operands {
 
 static const device_step step = {.gradient_scale = 0.37f, .training = true};
 
-static head_operands make_operands(const head_case *c, device_dtype type, bool accumulate) {
+static head_operands make_operands(const head_case *c, base_dtype type, bool accumulate) {
     head_operands o = {.x = case_matrix(c->rows, c->width, type, 1, 1),
-                       .labels = case_matrix(c->rows, 1, DEVICE_INT32, 2, 0),
+                       .labels = case_matrix(c->rows, 1, BASE_INT32, 2, 0),
                        .w = case_matrix(c->words, c->width, type, 3, 1),
                        .dx_before = case_matrix(c->rows, c->width, type, 4, 0.1),
-                       .dw_before = case_matrix(c->words, c->width, DEVICE_FP32, 5, 0.1),
+                       .dw_before = case_matrix(c->words, c->width, BASE_FP32, 5, 0.1),
                        .accumulate = accumulate};
     for (int64_t r = 0; r < c->rows; r++) {
         base_random4 random = base_philox(9, (uint64_t)r, 0);
@@ -42,7 +42,7 @@ static head_operands make_operands(const head_case *c, device_dtype type, bool a
 static void begin_results(head_operands *o) {
     o->dx = case_copy(&o->dx_before);
     o->dw = case_copy(&o->dw_before);
-    o->loss = case_matrix(o->x.rows, 1, DEVICE_FP32, 6, 1);
+    o->loss = case_matrix(o->x.rows, 1, BASE_FP32, 6, 1);
 }
 
 static void end_results(head_operands *o) {
@@ -123,14 +123,14 @@ static void free_reference(head_reference *ref) {
 /* In bf16 the gradients of the logits are rounded to 8 bits before they are summed. */
 static double gradient_distance(const device_matrix *got, const device_matrix *before,
                                 bool accumulate, const double *want, const double *terms,
-                                device_dtype type) {
-    double worst = 0, error = type == DEVICE_BF16 ? 1.0 / 256 : 3e-6;
+                                base_dtype type) {
+    double worst = 0, error = type == BASE_BF16 ? 1.0 / 256 : 3e-6;
     for (int64_t r = 0; r < got->rows; r++)
         for (int64_t c = 0; c < got->columns; c++) {
             double sum = want[r * got->columns + c] + (accumulate ? case_get(before, r, c) : 0);
             double allowed = error * terms[r * got->columns + c] + 1e-6 * fabs(sum) + 1e-12;
-            if (got->dtype == DEVICE_BF16) allowed += fabs(sum) / 256;
-            if (got->dtype == DEVICE_FP16) allowed += fabs(sum) / 2048 + 0x1p-25;
+            if (got->dtype == BASE_BF16) allowed += fabs(sum) / 256;
+            if (got->dtype == BASE_FP16) allowed += fabs(sum) / 2048 + 0x1p-25;
             worst = fmax(worst, fabs(case_get(got, r, c) - sum) / allowed);
         }
     return worst;
@@ -151,7 +151,7 @@ static void check_against(const head_operands *o, const head_reference *ref, con
 }
 
 static void check_evaluation(device *dev, const head_operands *o) {
-    device_matrix loss = case_matrix(o->x.rows, 1, DEVICE_FP32, 7, 1);
+    device_matrix loss = case_matrix(o->x.rows, 1, BASE_FP32, 7, 1);
     device_call call = {
         .kernel = DEVICE_HEAD_LOSS, .x = {o->x, o->labels}, .w = {o->w}, .y = loss, .step = &step};
     case_run(dev, &call);
@@ -159,9 +159,9 @@ static void check_evaluation(device *dev, const head_operands *o) {
     free(loss.data);
 }
 
-static void check_case(const char *isa, const head_case *c, device_dtype type, bool accumulate) {
+static void check_case(const char *isa, const head_case *c, base_dtype type, bool accumulate) {
     char what[100];
-    snprintf(what, sizeof what, "%s %s %lldx%lldx%lld", isa, device_dtype_name(type),
+    snprintf(what, sizeof what, "%s %s %lldx%lldx%lld", isa, base_dtype_name(type),
              (long long)c->rows, (long long)c->width, (long long)c->words);
     head_operands first = make_operands(c, type, accumulate);
     head_reference ref = make_reference(&first);
@@ -192,9 +192,9 @@ static void check_isa(const char *isa) {
     if (dev == NULL) skip();
     device_close(dev);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        if (!thinned_out(i)) check_case(isa, &cases[i], DEVICE_FP32, i % 2);
-        if (!thinned_out(i + 1)) check_case(isa, &cases[i], DEVICE_BF16, (i + 1) % 2);
-        if (!thinned_out(i + 2)) check_case(isa, &cases[i], DEVICE_FP16, i % 2);
+        if (!thinned_out(i)) check_case(isa, &cases[i], BASE_FP32, i % 2);
+        if (!thinned_out(i + 1)) check_case(isa, &cases[i], BASE_BF16, (i + 1) % 2);
+        if (!thinned_out(i + 2)) check_case(isa, &cases[i], BASE_FP16, i % 2);
     }
 }
 
@@ -222,7 +222,7 @@ static void head_refuses_labels(void **state) {
     (void)state;
     device *dev = case_device(1, NULL);
     head_case c = {4, 8, 6, 0};
-    head_operands o = make_operands(&c, DEVICE_FP32, false);
+    head_operands o = make_operands(&c, BASE_FP32, false);
     case_set(&o.labels, 2, 0, 6);
     begin_results(&o);
     device_call call = {

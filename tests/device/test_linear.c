@@ -24,7 +24,7 @@ typedef struct linear_operands {
     int64_t whole; /* of which x is a part; 0: x is all */
 } linear_operands;
 
-static linear_operands make_operands(const linear_case *c, device_dtype type, bool transposed,
+static linear_operands make_operands(const linear_case *c, base_dtype type, bool transposed,
                                      bool accumulate) {
     int64_t w_rows = transposed ? c->in : c->out, w_columns = transposed ? c->out : c->in;
     return (linear_operands){.x = case_matrix(c->rows, c->in, type, 1, 1),
@@ -33,8 +33,8 @@ static linear_operands make_operands(const linear_case *c, device_dtype type, bo
                              .y = case_matrix(c->rows, c->out, type, 4, 1),
                              .dy = case_matrix(c->rows, c->out, type, 5, 1),
                              .dx_before = case_matrix(c->rows, c->in, type, 6, 1),
-                             .dw_before = case_matrix(w_rows, w_columns, DEVICE_FP32, 7, 1),
-                             .db_before = case_matrix(1, c->out, DEVICE_FP32, 8, 1),
+                             .dw_before = case_matrix(w_rows, w_columns, BASE_FP32, 7, 1),
+                             .db_before = case_matrix(1, c->out, BASE_FP32, 8, 1),
                              .transposed = transposed,
                              .accumulate = accumulate,
                              .accumulate_dw = accumulate};
@@ -113,7 +113,7 @@ static double weight_distance(const linear_operands *o) {
                 sum += term, terms += fabs(term);
             }
             worst =
-                fmax(worst, case_distance(case_get(&o->dw, row, column), sum, terms, DEVICE_FP32));
+                fmax(worst, case_distance(case_get(&o->dw, row, column), sum, terms, BASE_FP32));
         }
     free(x);
     free(dy);
@@ -128,7 +128,7 @@ static double bias_distance(const linear_operands *o) {
             sum += case_get(&o->dy, r, c);
             terms += fabs(case_get(&o->dy, r, c));
         }
-        worst = fmax(worst, case_distance(case_get(&o->db, 0, c), sum, terms, DEVICE_FP32));
+        worst = fmax(worst, case_distance(case_get(&o->db, 0, c), sum, terms, BASE_FP32));
     }
     return worst;
 }
@@ -164,7 +164,7 @@ static void expect_same(linear_operands *other, const linear_operands *want) {
     end_results(other);
 }
 
-static void check_case(const char *isa, const linear_case *c, device_dtype type, int form) {
+static void check_case(const char *isa, const linear_case *c, base_dtype type, int form) {
     linear_operands first = make_operands(c, type, form & 1, form & 2);
     begin_results(&first);
     device *dev = case_device(1, isa);
@@ -175,8 +175,8 @@ static void check_case(const char *isa, const linear_case *c, device_dtype type,
     for (int i = 0; i < 4; i++)
         if (distances[i] > 1.0)
             fail_msg("%s %s %lldx%lldx%lld form %d: result %d is %g times too far off", isa,
-                     device_dtype_name(type), (long long)c->rows, (long long)c->in,
-                     (long long)c->out, form, i, distances[i]);
+                     base_dtype_name(type), (long long)c->rows, (long long)c->in, (long long)c->out,
+                     form, i, distances[i]);
     for (int t = 1; t < CASE_THREADS; t++) {
         linear_operands other = begin_again(&first);
         dev = case_device(case_threads[t], isa);
@@ -195,9 +195,9 @@ static void check_isa(const char *isa) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         for (int form = 0; form < 4; form++) {
             size_t turn = i + (size_t)form;
-            if (!thinned_out(turn)) check_case(isa, &cases[i], DEVICE_FP32, form);
-            if (!thinned_out(turn + 1)) check_case(isa, &cases[i], DEVICE_BF16, form);
-            if (!thinned_out(turn + 2)) check_case(isa, &cases[i], DEVICE_FP16, form);
+            if (!thinned_out(turn)) check_case(isa, &cases[i], BASE_FP32, form);
+            if (!thinned_out(turn + 1)) check_case(isa, &cases[i], BASE_BF16, form);
+            if (!thinned_out(turn + 2)) check_case(isa, &cases[i], BASE_FP16, form);
         }
 }
 
@@ -226,11 +226,11 @@ static void linear_slices(void **state) {
     (void)state;
     device *dev = case_device(2, NULL);
     for (int type = 0; type < 3; type++) {
-        device_dtype dtype = type == 0 ? DEVICE_FP32 : type == 1 ? DEVICE_BF16 : DEVICE_FP16;
+        base_dtype dtype = type == 0 ? BASE_FP32 : type == 1 ? BASE_BF16 : BASE_FP16;
         linear_case c = {300, 48, 64};
         linear_operands o = make_operands(&c, dtype, false, false);
         device_matrix wide_x = case_matrix(300, 100, dtype, 1, 1), slice_x = wide_x;
-        slice_x.data = (char *)wide_x.data + 3 * device_dtype_bytes(dtype), slice_x.columns = 48;
+        slice_x.data = (char *)wide_x.data + 3 * base_dtype_bytes(dtype), slice_x.columns = 48;
         free(o.x.data);
         o.x = slice_x;
         begin_results(&o);
@@ -246,7 +246,7 @@ static void linear_slices(void **state) {
 }
 
 static device_matrix rows_of(device_matrix m, int64_t first, int64_t rows) {
-    m.data = (char *)m.data + first * m.stride * device_dtype_bytes(m.dtype);
+    m.data = (char *)m.data + first * m.stride * base_dtype_bytes(m.dtype);
     m.rows = rows;
     return m;
 }
@@ -260,7 +260,7 @@ static void linear_tiles(void **state) {
     device *dev = case_device(2, NULL);
     for (int i = 0; i < 2 * 3 * 2; i++) {
         const linear_case *c = &all[i % 2];
-        device_dtype types[] = {DEVICE_FP32, DEVICE_BF16, DEVICE_FP16};
+        base_dtype types[] = {BASE_FP32, BASE_BF16, BASE_FP16};
         linear_operands o = make_operands(c, types[i / 2 % 3], i / 6, false);
         begin_results(&o);
         run_linear(dev, &o);
@@ -292,9 +292,9 @@ static void linear_few_rows(void **state) {
     for (int run = 0; run < 3 * CASE_ISAS * 4; run++) {
         const linear_case *c = &all[run % 3];
         const char *isa = case_isas[run / 3 % CASE_ISAS];
-        device_dtype type = run / (3 * CASE_ISAS) % 2 ? DEVICE_BF16 : DEVICE_FP16;
+        base_dtype type = run / (3 * CASE_ISAS) % 2 ? BASE_BF16 : BASE_FP16;
         device *one = case_device(1, isa), *dev = case_device(3, isa);
-        bool widens = strcmp(isa, "avx512_bf16") != 0 || type == DEVICE_FP16;
+        bool widens = strcmp(isa, "avx512_bf16") != 0 || type == BASE_FP16;
         if (one != NULL && widens) {
             linear_operands o = make_operands(c, type, run / (6 * CASE_ISAS), false);
             device_matrix alone = case_copy(&o.y);
@@ -320,9 +320,9 @@ static void linear_few_rows(void **state) {
 static void linear_every_fp16(void **state) {
     (void)state;
     enum { ALL = 0x10000, MANY = 8 };
-    device_matrix w = case_matrix(ALL, 2, DEVICE_FP16, 1, 1);
-    device_matrix x = case_matrix(MANY, 2, DEVICE_FP16, 2, 1);
-    device_matrix y = case_matrix(MANY, ALL, DEVICE_FP16, 3, 1);
+    device_matrix w = case_matrix(ALL, 2, BASE_FP16, 1, 1);
+    device_matrix x = case_matrix(MANY, 2, BASE_FP16, 2, 1);
+    device_matrix y = case_matrix(MANY, ALL, BASE_FP16, 3, 1);
     uint16_t *to = w.data;
     for (int i = 0; i < ALL; i++) to[2 * i] = (uint16_t)i, to[2 * i + 1] = (uint16_t)(i + 1);
     for (int run = 0; run < CASE_ISAS * 4; run++) {
@@ -357,13 +357,13 @@ static void linear_refuses_shapes(void **state) {
     (void)state;
     device *dev = case_device(1, NULL);
     linear_case c = {4, 8, 6};
-    linear_operands o = make_operands(&c, DEVICE_FP32, false, false);
+    linear_operands o = make_operands(&c, BASE_FP32, false, false);
     device_call call = {.kernel = DEVICE_LINEAR, .x = {o.x}, .w = {o.w, o.bias}, .y = o.y};
     call.y.columns = 5;
     sifr_error error = {0};
     assert_int_equal(device_prepare(dev, &call, &error), SIFR_USAGE);
     assert_non_null(strstr(error.message, "linear: y"));
-    call.y = o.y, call.w[1].dtype = DEVICE_BF16;
+    call.y = o.y, call.w[1].dtype = BASE_BF16;
     assert_int_equal(device_prepare(dev, &call, &error), SIFR_USAGE);
     assert_non_null(strstr(error.message, "w1"));
     free_operands(&o);

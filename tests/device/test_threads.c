@@ -70,10 +70,10 @@ static void test_refusals(void **state) {
     assert_non_null(strstr(error.message, "sse9"));
     assert_int_equal(device_open_cpu(-1, NULL, &dev, &error), SIFR_USAGE);
     assert_int_equal(device_open_cpu(1, "plain", &dev, &error), SIFR_OK);
-    device_matrix good = {NULL, 4, 8, 8, DEVICE_FP32}, other = good, narrow = good, ids = good;
-    other.dtype = DEVICE_BF16;
+    device_matrix good = {NULL, 4, 8, 8, BASE_FP32}, other = good, narrow = good, ids = good;
+    other.dtype = BASE_BF16;
     narrow.stride = 7;
-    ids = (device_matrix){NULL, 4, 1, 1, DEVICE_INT32};
+    ids = (device_matrix){NULL, 4, 1, 1, BASE_INT32};
     struct {
         device_call call;
         const char *operand;

@@ -12,14 +12,14 @@
 #include "base/checked.h"
 #include "base/random.h"
 
-static device_matrix sized(int64_t rows, int64_t columns, device_dtype dtype) {
+static device_matrix sized(int64_t rows, int64_t columns, base_dtype dtype) {
     return (device_matrix){NULL, rows, columns, columns, dtype};
 }
 
 /* Embedding: a table of c->words rows. */
 
-static void embedding_shape(const op_case *c, device_dtype type, device_call *call) {
-    call->x[0] = sized(c->rows, 1, DEVICE_INT32);
+static void embedding_shape(const op_case *c, base_dtype type, device_call *call) {
+    call->x[0] = sized(c->rows, 1, BASE_INT32);
     call->w[0] = sized(c->words, c->columns, type);
     call->y = sized(c->rows, c->columns, type);
 }
@@ -32,13 +32,13 @@ static void embedding_reference(const device_call *call, const op_values *v) {
 
 /* Norms; variant 1 of a layer norm has no bias. */
 
-static void layer_norm_shape(const op_case *c, device_dtype type, device_call *call) {
+static void layer_norm_shape(const op_case *c, base_dtype type, device_call *call) {
     call->attributes.norm.epsilon = 1e-5f;
     call->x[0] = sized(c->rows, c->columns, type);
     call->w[0] = sized(1, c->columns, type);
-    call->w[1] = sized(1, c->columns, c->variant ? DEVICE_NONE : type);
+    call->w[1] = sized(1, c->columns, c->variant ? BASE_NONE : type);
     call->y = sized(c->rows, c->columns, type);
-    call->saved[0] = sized(c->rows, 2, DEVICE_FP32);
+    call->saved[0] = sized(c->rows, 2, BASE_FP32);
 }
 
 static void layer_norm_reference(const device_call *call, const op_values *v) {
@@ -56,10 +56,10 @@ static void layer_norm_reference(const device_call *call, const op_values *v) {
     }
 }
 
-static void rms_norm_shape(const op_case *c, device_dtype type, device_call *call) {
+static void rms_norm_shape(const op_case *c, base_dtype type, device_call *call) {
     layer_norm_shape(c, type, call);
     call->w[1] = (device_matrix){0};
-    call->saved[0] = sized(c->rows, 1, DEVICE_FP32);
+    call->saved[0] = sized(c->rows, 1, BASE_FP32);
 }
 
 static void rms_norm_reference(const device_call *call, const op_values *v) {
@@ -76,12 +76,12 @@ static void rms_norm_reference(const device_call *call, const op_values *v) {
 
 /* Rotary embedding; variant: heads. The table holds any numbers, not only cosines. */
 
-static void rope_shape(const op_case *c, device_dtype type, device_call *call) {
+static void rope_shape(const op_case *c, base_dtype type, device_call *call) {
     call->attributes.rope.heads = c->variant;
     call->attributes.rope.head_dim = (int32_t)(c->columns / c->variant);
     call->x[0] = sized(c->rows, c->columns, type);
-    call->x[1] = sized(c->rows, 1, DEVICE_INT32);
-    call->x[2] = sized(c->words, c->columns / c->variant, DEVICE_FP32);
+    call->x[1] = sized(c->rows, 1, BASE_INT32);
+    call->x[2] = sized(c->words, c->columns / c->variant, BASE_FP32);
     call->y = sized(c->rows, c->columns, type);
 }
 
@@ -99,20 +99,20 @@ static void rope_reference(const device_call *call, const op_values *v) {
 
 /* Element by element; inputs: `variant` of them, but GELU, where it chooses the form. */
 
-static void unary_shape(const op_case *c, device_dtype type, device_call *call) {
+static void unary_shape(const op_case *c, base_dtype type, device_call *call) {
     call->x[0] = call->y = sized(c->rows, c->columns, type);
 }
 
-static void binary_shape(const op_case *c, device_dtype type, device_call *call) {
+static void binary_shape(const op_case *c, base_dtype type, device_call *call) {
     call->x[0] = call->x[1] = call->y = sized(c->rows, c->columns, type);
 }
 
-static void gelu_shape(const op_case *c, device_dtype type, device_call *call) {
+static void gelu_shape(const op_case *c, base_dtype type, device_call *call) {
     unary_shape(c, type, call);
     call->attributes.gelu.exact = c->variant;
 }
 
-static void dropout_shape(const op_case *c, device_dtype type, device_call *call) {
+static void dropout_shape(const op_case *c, base_dtype type, device_call *call) {
     unary_shape(c, type, call);
     call->attributes.op = 11;
     call->attributes.micro_batch = 5;
@@ -170,20 +170,20 @@ static void dropout_reference(const device_call *call, const op_values *v) {
 
 /* Clear: y alone; variant: its type. Conversions: variant x0's type x 8 + y's. */
 
-static void clear_shape(const op_case *c, device_dtype type, device_call *call) {
-    call->y = sized(c->rows, c->columns, c->variant ? (device_dtype)c->variant : type);
+static void clear_shape(const op_case *c, base_dtype type, device_call *call) {
+    call->y = sized(c->rows, c->columns, c->variant ? (base_dtype)c->variant : type);
 }
 
-static void convert_shape(const op_case *c, device_dtype type, device_call *call) {
+static void convert_shape(const op_case *c, base_dtype type, device_call *call) {
     (void)type;
-    call->x[0] = sized(c->rows, c->columns, (device_dtype)(c->variant / 8));
-    call->y = sized(c->rows, c->columns, (device_dtype)(c->variant % 8));
+    call->x[0] = sized(c->rows, c->columns, (base_dtype)(c->variant / 8));
+    call->y = sized(c->rows, c->columns, (base_dtype)(c->variant % 8));
 }
 
-static void square_sums_shape(const op_case *c, device_dtype type, device_call *call) {
+static void square_sums_shape(const op_case *c, base_dtype type, device_call *call) {
     (void)type;
-    call->x[0] = sized(1, c->columns, DEVICE_FP32);
-    call->y = sized(1, (c->columns + DEVICE_BLOCK - 1) / DEVICE_BLOCK, DEVICE_FP64);
+    call->x[0] = sized(1, c->columns, BASE_FP32);
+    call->y = sized(1, (c->columns + DEVICE_BLOCK - 1) / DEVICE_BLOCK, BASE_FP64);
 }
 
 static void square_sums_reference(const device_call *call, const op_values *v) {
@@ -366,7 +366,7 @@ static const op_case flats[] = {
     {                                                                                              \
         .name = "convert " #from " to " #to, .forward = DEVICE_CONVERT,                            \
         .backward = DEVICE_CONVERT, .shape = convert_shape, .reference = copy_reference,           \
-        .rows = 1, .columns = n, .variant = DEVICE_##from * 8 + DEVICE_##to, .fp32_only = true     \
+        .rows = 1, .columns = n, .variant = BASE_##from * 8 + BASE_##to, .fp32_only = true         \
     }
 #define FLAT(n)                                                                                    \
     {.name = "add into",                                                                           \
@@ -393,7 +393,7 @@ static const op_case flats[] = {
          .reference = clear_reference,                                                             \
          .rows = 1,                                                                                \
          .columns = n,                                                                             \
-         .variant = DEVICE_INT32,                                                                  \
+         .variant = BASE_INT32,                                                                    \
          .words = 9,                                                                               \
          .fp32_only = true},                                                                       \
         {.name = "clear fp64",                                                                     \
@@ -403,7 +403,7 @@ static const op_case flats[] = {
          .reference = clear_reference,                                                             \
          .rows = 1,                                                                                \
          .columns = n,                                                                             \
-         .variant = DEVICE_FP64,                                                                   \
+         .variant = BASE_FP64,                                                                     \
          .fp32_only = true},                                                                       \
         CONVERT(FP32, BF16, n), CONVERT(FP32, FP16, n), CONVERT(BF16, FP32, n),                    \
         CONVERT(BF16, FP16, n), CONVERT(FP32, FP32, n), CONVERT(BF16, BF16, n)

@@ -48,7 +48,7 @@ static sifr_status work(rank_run *run, const sifr_model *model, sifr_engine *eng
     } else {
         BASE_TRY(sifr_engine_initialise(engine, 5, error));
     }
-    return engine_save_folder(engine, architecture, NULL, FORMATS_F32, run->rank ? NULL : run->to,
+    return engine_save_folder(engine, architecture, NULL, BASE_FP32, run->rank ? NULL : run->to,
                               error);
 }
 

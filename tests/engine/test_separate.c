@@ -191,7 +191,7 @@ static void refusals(void **state) {
     assert_int_equal(device_open_separate(1, NULL, &dev, &error), SIFR_OK);
     assert_int_equal(device_take(dev, 8192, &block, &error), SIFR_OK);
     assert_int_equal(device_take_host(dev, 4096, &host, &error), SIFR_OK);
-    device_matrix inside = {block, 2, 512, 512, DEVICE_FP32}, outside = inside, beyond = inside;
+    device_matrix inside = {block, 2, 512, 512, BASE_FP32}, outside = inside, beyond = inside;
     outside.data = host;
     beyond.data = (char *)block + 4096 + 64;
     device_call call = {.kernel = DEVICE_ADD, .x = {inside, inside}, .y = inside};

@@ -229,9 +229,8 @@ static void many(void **state) {
 }
 
 static const formats_tensor_spec specs[] = {
-    {"w", FORMATS_F32, 2, {3, 5}},    {"b", FORMATS_BF16, 1, {7}},
-    {"h", FORMATS_F16, 3, {2, 1, 2}}, {"scalar", FORMATS_F32, 0, {0}},
-    {"none", FORMATS_F32, 2, {0, 9}},
+    {"w", BASE_FP32, 2, {3, 5}},   {"b", BASE_BF16, 1, {7}},       {"h", BASE_FP16, 3, {2, 1, 2}},
+    {"scalar", BASE_FP32, 0, {0}}, {"none", BASE_FP32, 2, {0, 9}},
 };
 enum { SPECS = sizeof specs / sizeof *specs };
 
@@ -303,9 +302,8 @@ static void truncated(void **state) {
 static void writer_errors(void **state) {
     (void)state;
     formats_safetensors_writer writer;
-    static const formats_tensor_spec twice[] = {{"a", FORMATS_F32, 1, {1}},
-                                                {"a", FORMATS_F32, 1, {1}}};
-    static const formats_tensor_spec vast[] = {{"a", FORMATS_F32, 2, {INT64_MAX, 4}}};
+    static const formats_tensor_spec twice[] = {{"a", BASE_FP32, 1, {1}}, {"a", BASE_FP32, 1, {1}}};
+    static const formats_tensor_spec vast[] = {{"a", BASE_FP32, 2, {INT64_MAX, 4}}};
     const char *path = scratch_path("bad.safetensors");
     assert_int_equal(formats_safetensors_writer_open(&writer, path, twice, 2, &error), SIFR_FAILED);
     assert_message(&error, "declared twice");
@@ -349,7 +347,7 @@ static void reference_layout(void **state) {
         memcpy(list[i].shape, t->shape, sizeof t->shape);
         for (uint64_t k = 0; k < t->bytes; k++) {
             assert_int_equal(((const uint8_t *)t->data)[k],
-                             (7 * number + (int)k) % (t->dtype == FORMATS_BOOL ? 2 : 251));
+                             (7 * number + (int)k) % (t->dtype == BASE_BOOL ? 2 : 251));
         }
     }
     formats_tensor_spec_sort(list, file.count);
@@ -377,12 +375,12 @@ static void from_elsewhere(void **state) {
     (void)state;
     static const struct {
         const char *name;
-        formats_dtype dtype;
+        base_dtype dtype;
         int rank;
-    } known[] = {{"tensor-1d-int32", FORMATS_I32, 1},
-                 {"tensor-2d-float64", FORMATS_F64, 2},
-                 {"tensor-3d-float32", FORMATS_F32, 3},
-                 {"tensor-4d-float32", FORMATS_F32, 4}};
+    } known[] = {{"tensor-1d-int32", BASE_INT32, 1},
+                 {"tensor-2d-float64", BASE_FP64, 2},
+                 {"tensor-3d-float32", BASE_FP32, 3},
+                 {"tensor-4d-float32", BASE_FP32, 4}};
     const char *source = getenv("SOURCE");
     char path[1024];
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {

@@ -13,9 +13,9 @@ static formats_weights *weights;
 
 enum { TENSORS = 5 };
 static const formats_tensor_spec specs[TENSORS] = {
-    {"model.embed", FORMATS_F32, 2, {4, 8}}, {"model.a", FORMATS_F32, 1, {16}},
-    {"model.b", FORMATS_BF16, 1, {16}},      {"model.c", FORMATS_F16, 2, {4, 4}},
-    {"lm_head", FORMATS_F32, 2, {4, 10}},
+    {"model.embed", BASE_FP32, 2, {4, 8}}, {"model.a", BASE_FP32, 1, {16}},
+    {"model.b", BASE_BF16, 1, {16}},       {"model.c", BASE_FP16, 2, {4, 4}},
+    {"lm_head", BASE_FP32, 2, {4, 10}},
 };
 
 static sifr_status fill(void *user, size_t position, formats_safetensors_writer *writer,
@@ -343,23 +343,23 @@ static void large(void **state) {
     static formats_tensor_spec list[COUNT];
     static char names[COUNT][64];
     static const formats_tensor_spec layer[EACH] = {
-        {"ln_1.weight", FORMATS_BF16, 1, {768}},
-        {"ln_1.bias", FORMATS_BF16, 1, {768}},
-        {"attn.c_attn.weight", FORMATS_BF16, 2, {768, 2304}},
-        {"attn.c_attn.bias", FORMATS_BF16, 1, {2304}},
-        {"attn.c_proj.weight", FORMATS_BF16, 2, {768, 768}},
-        {"attn.c_proj.bias", FORMATS_BF16, 1, {768}},
-        {"ln_2.weight", FORMATS_BF16, 1, {768}},
-        {"ln_2.bias", FORMATS_BF16, 1, {768}},
-        {"mlp.c_fc.weight", FORMATS_BF16, 2, {768, 3072}},
-        {"mlp.c_fc.bias", FORMATS_BF16, 1, {3072}},
-        {"mlp.c_proj.weight", FORMATS_BF16, 2, {3072, 768}},
-        {"mlp.c_proj.bias", FORMATS_BF16, 1, {768}},
+        {"ln_1.weight", BASE_BF16, 1, {768}},
+        {"ln_1.bias", BASE_BF16, 1, {768}},
+        {"attn.c_attn.weight", BASE_BF16, 2, {768, 2304}},
+        {"attn.c_attn.bias", BASE_BF16, 1, {2304}},
+        {"attn.c_proj.weight", BASE_BF16, 2, {768, 768}},
+        {"attn.c_proj.bias", BASE_BF16, 1, {768}},
+        {"ln_2.weight", BASE_BF16, 1, {768}},
+        {"ln_2.bias", BASE_BF16, 1, {768}},
+        {"mlp.c_fc.weight", BASE_BF16, 2, {768, 3072}},
+        {"mlp.c_fc.bias", BASE_BF16, 1, {3072}},
+        {"mlp.c_proj.weight", BASE_BF16, 2, {3072, 768}},
+        {"mlp.c_proj.bias", BASE_BF16, 1, {768}},
     };
-    static const formats_tensor_spec outer[] = {{"wte.weight", FORMATS_BF16, 2, {50257, 768}},
-                                                {"wpe.weight", FORMATS_BF16, 2, {1024, 768}},
-                                                {"ln_f.weight", FORMATS_BF16, 1, {768}},
-                                                {"ln_f.bias", FORMATS_BF16, 1, {768}}};
+    static const formats_tensor_spec outer[] = {{"wte.weight", BASE_BF16, 2, {50257, 768}},
+                                                {"wpe.weight", BASE_BF16, 2, {1024, 768}},
+                                                {"ln_f.weight", BASE_BF16, 1, {768}},
+                                                {"ln_f.bias", BASE_BF16, 1, {768}}};
     for (int i = 0; i < COUNT; i++) {
         list[i] = i < 4 ? outer[i] : layer[(i - 4) % EACH];
         if (i < 4) continue;

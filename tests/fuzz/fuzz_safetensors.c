@@ -27,7 +27,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         must(begin >= data + 8 && begin <= data + size &&
              t->bytes <= (uint64_t)(data + size - begin));
         must(t->rank <= FORMATS_RANK_LIMIT && formats_safetensors_find(&file, t->name) == t);
-        must((uint64_t)t->elements * (uint64_t)formats_dtype_bits(t->dtype) == 8 * t->bytes);
+        must((uint64_t)t->elements * (uint64_t)base_dtype_bits(t->dtype) == 8 * t->bytes);
         if (i) must(strcmp(file.tensors[i - 1].name, t->name) < 0);
         bytes += t->bytes;
     }

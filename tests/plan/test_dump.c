@@ -95,8 +95,8 @@ static void kernels(void **state) {
     plan_schedule *s = list_case_empty();
     int32_t x = add_buffer(s, PLAN_DEVICE, 1024), y = add_buffer(s, PLAN_DEVICE, 2048);
     device_call call = {.kernel = DEVICE_ADD_INTO};
-    call.x[0] = (device_matrix){NULL, 1, 5, 5, DEVICE_BF16};
-    call.y = (device_matrix){NULL, 3, 7, 7, DEVICE_FP32};
+    call.x[0] = (device_matrix){NULL, 1, 5, 5, BASE_BF16};
+    call.y = (device_matrix){NULL, 3, 7, 7, BASE_FP32};
     plan_instruction in = {.action = PLAN_ADD, .unit = -1, .micro_batch = -1, .wait = -1};
     for (int n = 0; n < 2; n++) {
         list_case_operand(s, PLAN_X0, x, 0);
@@ -119,7 +119,7 @@ static void long_lines_are_cut(void **state) {
     device_call call = {.kernel = DEVICE_SILU_GATE_BACKWARD};
     for (int r = 0; r < PLAN_ROLES; r++) {
         *plan_role_matrix(&call, (plan_role)r) =
-            (device_matrix){NULL, INT64_MAX, INT64_MAX, INT64_MAX, DEVICE_INT32};
+            (device_matrix){NULL, INT64_MAX, INT64_MAX, INT64_MAX, BASE_INT32};
         list_case_operand(s, (plan_role)r, buffer, 0);
     }
     add_kernel(s, call, (plan_instruction){.unit = 0, .wait = -1, .deferred = true});

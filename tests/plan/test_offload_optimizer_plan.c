@@ -52,7 +52,7 @@ static void check_update(disk_state *d, const plan_instruction *i) {
         assert_int_not_equal(s->buffers[buffer].tier, PLAN_NVME); /* kernels reach no file */
         if (s->buffers[buffer].class != PLAN_SWAP) continue;
         assert_false(d->moving[buffer]);
-        int64_t end = s->operands[o].offset + m->columns * device_dtype_bytes(m->dtype);
+        int64_t end = s->operands[o].offset + m->columns * base_dtype_bytes(m->dtype);
         assert_in_range(s->operands[o].offset, 0, PLAN_DISK_ALIGNMENT - 1);
         advance(d, d->holds[buffer], base_ceil_to(end, PLAN_DISK_ALIGNMENT), 1);
     }

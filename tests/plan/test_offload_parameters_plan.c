@@ -104,7 +104,7 @@ static void read_before_use(void **state) {
         check(s, &written);
         for (size_t u = 0; u < model->unit_count; u++) {
             int64_t slice = s->unit_elements[u] / settings.world_size;
-            slice *= device_dtype_bytes(plan_dtype(&settings));
+            slice *= base_dtype_bytes(plan_dtype(&settings));
             slices += (slice + PLAN_DISK_ALIGNMENT - 1) / PLAN_DISK_ALIGNMENT * PLAN_DISK_ALIGNMENT;
         }
         assert_int_equal(written, slices);

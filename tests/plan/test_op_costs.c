@@ -161,9 +161,9 @@ static void an_embedding_reads_its_rows(void **state) {
     plan_schedule s = {.model = &model};
     for (int i = 0; i < 2; i++) {
         device_call call = {.kernel = DEVICE_EMBEDDING,
-                            .x[0] = {.rows = tokens[i], .columns = 1, .dtype = DEVICE_INT32},
-                            .w[0] = {.rows = 1000, .columns = COLUMNS, .dtype = DEVICE_FP32},
-                            .y = {.rows = tokens[i], .columns = COLUMNS, .dtype = DEVICE_FP32}};
+                            .x[0] = {.rows = tokens[i], .columns = 1, .dtype = BASE_INT32},
+                            .w[0] = {.rows = 1000, .columns = COLUMNS, .dtype = BASE_FP32},
+                            .y = {.rows = tokens[i], .columns = COLUMNS, .dtype = BASE_FP32}};
         double operations, bytes;
         plan_cost(&s, &call, &operations, &bytes);
         assert_true(operations == 0);

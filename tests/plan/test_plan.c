@@ -45,7 +45,7 @@ static bool is_output(plan_role role) {
 }
 
 static int64_t extent(const device_matrix *m) {
-    return ((m->rows - 1) * m->stride + m->columns) * device_dtype_bytes(m->dtype);
+    return ((m->rows - 1) * m->stride + m->columns) * base_dtype_bytes(m->dtype);
 }
 
 /* Slices are written one by one, so a buffer counts as written from its first output on. */

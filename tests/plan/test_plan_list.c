@@ -231,7 +231,7 @@ static void gathers_for_use(void **state) {
 }
 
 static device_matrix matrix(int64_t rows, int64_t columns) {
-    return (device_matrix){NULL, rows, columns, columns, DEVICE_FP32};
+    return (device_matrix){NULL, rows, columns, columns, BASE_FP32};
 }
 
 /* A kernel that adds up columns, for which it needs scratch. */
@@ -261,7 +261,7 @@ static void calls(void **state) {
     assert_true(least < most);
     for (int32_t n = 0; n < 50; n++) assert_int_equal(s->calls[n].x[0].rows, 5000 * (n % 7 + 1));
     device_call wrong = norm_of(5000000);
-    wrong.saved[0].dtype = DEVICE_INT32;
+    wrong.saved[0].dtype = BASE_INT32;
     assert_int_equal(plan_add_call(s, wrong, &index, &error), SIFR_USAGE);
     assert_non_null(strstr(error.message, "int32"));
     assert_int_equal(s->call_count, 50);

@@ -41,7 +41,7 @@ static void begin(short_list *list, int32_t ranks) {
     list->schedule.call_count = KERNELS;
     for (int n = 0; n < KERNELS; n++) {
         list->calls[n].kernel = DEVICE_CLEAR;
-        list->calls[n].y = (device_matrix){NULL, 1, n, n, DEVICE_FP32};
+        list->calls[n].y = (device_matrix){NULL, 1, n, n, BASE_FP32};
     }
 }
 

@@ -42,13 +42,13 @@ static void updates_write(void **state) {
 
 static void types(void **state) {
     (void)state;
-    static const device_dtype of[] = {
-        [SIFR_FP32] = DEVICE_FP32, [SIFR_BF16] = DEVICE_BF16, [SIFR_FP16] = DEVICE_FP16};
+    static const base_dtype of[] = {
+        [SIFR_FP32] = BASE_FP32, [SIFR_BF16] = BASE_BF16, [SIFR_FP16] = BASE_FP16};
     for (int p = SIFR_FP32; p <= SIFR_FP16; p++) {
         plan_settings s = {.step.precision = (sifr_precision)p};
         assert_int_equal(plan_dtype(&s), of[p]);
         assert_int_equal(plan_has_masters(&s), p != SIFR_FP32);
-        assert_int_equal(plan_moment_type(&s), DEVICE_FP32);
+        assert_int_equal(plan_moment_type(&s), BASE_FP32);
         assert_false(plan_narrow_gradients(&s));
     }
     plan_settings s = {.step.precision = SIFR_BF16,
@@ -56,7 +56,7 @@ static void types(void **state) {
                        .step.bf16_master_weights = true,
                        .step.bf16_optimizer_states = true};
     assert_false(plan_has_masters(&s));
-    assert_int_equal(plan_moment_type(&s), DEVICE_BF16);
+    assert_int_equal(plan_moment_type(&s), BASE_BF16);
     assert_true(plan_narrow_gradients(&s));
 }
 

@@ -44,21 +44,21 @@ static void gather(threads_group *g, comm_task *task) {
     task->delivered = (uint64_t)task->bytes * (uint64_t)(world->ranks - 1);
 }
 
-static float read_one(comm_type type, const void *row, int64_t element) {
-    if (type == COMM_FP32) return ((const float *)row)[element];
+static float read_one(base_dtype type, const void *row, int64_t element) {
+    if (type == BASE_FP32) return ((const float *)row)[element];
     uint16_t half = ((const uint16_t *)row)[element];
-    return type == COMM_FP16 ? base_half_to_float(half)
+    return type == BASE_FP16 ? base_half_to_float(half)
                              : base_float_from_bits((uint32_t)half << 16);
 }
 
-static uint16_t to_half(comm_type type, float value) {
-    return type == COMM_FP16 ? base_half_from_float(value) : base_bf16_from_float(value);
+static uint16_t to_half(base_dtype type, float value) {
+    return type == BASE_FP16 ? base_half_from_float(value) : base_bf16_from_float(value);
 }
 
 /* As the sum is kept. */
-static float rounded(comm_type sum, float value) {
+static float rounded(base_dtype sum, float value) {
     uint16_t half = to_half(sum, value);
-    return sum == COMM_FP32 ? value : read_one(sum, &half, 0);
+    return sum == BASE_FP32 ? value : read_one(sum, &half, 0);
 }
 
 static float tree(const comm_task *task, const void *const *posted, int32_t first, int32_t count,
@@ -74,8 +74,8 @@ static float tree(const comm_task *task, const void *const *posted, int32_t firs
     return sum;
 }
 
-static void put_one(comm_type type, void *row, int64_t element, float value) {
-    if (type == COMM_FP32)
+static void put_one(base_dtype type, void *row, int64_t element, float value) {
+    if (type == BASE_FP32)
         ((float *)row)[element] = value;
     else
         ((uint16_t *)row)[element] = to_half(type, value);
@@ -83,7 +83,7 @@ static void put_one(comm_type type, void *row, int64_t element, float value) {
 
 static void reduce(threads_group *g, comm_task *task) {
     comm_threads *world = meet(g, task->from);
-    size_t bytes = (size_t)task->elements * (size_t)comm_type_bytes(task->sum);
+    size_t bytes = (size_t)task->elements * (size_t)base_dtype_bytes(task->sum);
     void *sum = malloc(bytes ? bytes : 1);
     for (int64_t i = 0; i < task->elements; i++) {
         int64_t element = g->group.rank * task->elements + i;
@@ -93,7 +93,7 @@ static void reduce(threads_group *g, comm_task *task) {
     memcpy(task->to, sum, bytes);
     free(sum);
     task->delivered =
-        (uint64_t)(task->elements * comm_type_bytes(task->type)) * (uint64_t)(world->ranks - 1);
+        (uint64_t)(task->elements * base_dtype_bytes(task->type)) * (uint64_t)(world->ranks - 1);
 }
 
 static void broadcast(threads_group *g, comm_task *task) {
@@ -156,8 +156,8 @@ static sifr_status start_gather(comm_group *group, const void *slice, int64_t by
     return start(group, task, out, error);
 }
 
-static sifr_status start_reduce(comm_group *group, const void *whole, comm_type type, comm_type sum,
-                                int64_t elements, void *slice, comm_handle *out,
+static sifr_status start_reduce(comm_group *group, const void *whole, base_dtype type,
+                                base_dtype sum, int64_t elements, void *slice, comm_handle *out,
                                 sifr_error *error) {
     comm_task task = {.kind = COMM_TASK_REDUCE,
                       .from = whole,

@@ -66,7 +66,7 @@ static const formats_tensor *golden_tensor(const golden *g, const char *prefix, 
     return tensor;
 }
 
-static void *golden_copy(const golden *g, const char *name, formats_dtype dtype, size_t *count) {
+static void *golden_copy(const golden *g, const char *name, base_dtype dtype, size_t *count) {
     const formats_tensor *tensor = golden_tensor(g, "", name);
     if (tensor->dtype != dtype) fail_msg("golden: %s: %s has another type", g->name, name);
     void *copy = golden_block(tensor->bytes);
@@ -162,17 +162,17 @@ static void golden_read_step(golden *g) {
 static void golden_read_tensors(golden *g) {
     size_t tokens, labels, rows;
     size_t expected = (size_t)(g->sequences * g->length);
-    g->tokens = golden_copy(g, "tokens", FORMATS_I32, &tokens);
-    g->labels = golden_copy(g, "labels", FORMATS_I32, &labels);
+    g->tokens = golden_copy(g, "tokens", BASE_INT32, &tokens);
+    g->labels = golden_copy(g, "labels", BASE_INT32, &labels);
     if (tokens != expected || labels != expected) fail_msg("golden: %s: tokens", g->name);
     expected *= (size_t)(g->steps * g->micro_batches);
-    g->step_tokens = golden_copy(g, "step_tokens", FORMATS_I32, &tokens);
-    g->step_labels = golden_copy(g, "step_labels", FORMATS_I32, &labels);
+    g->step_tokens = golden_copy(g, "step_tokens", BASE_INT32, &tokens);
+    g->step_labels = golden_copy(g, "step_labels", BASE_INT32, &labels);
     if (tokens != expected || labels != expected) fail_msg("golden: %s: step_tokens", g->name);
-    g->logit_rows = golden_copy(g, "logit_rows", FORMATS_I32, &g->logit_row_count);
-    g->logits = golden_copy(g, "logits", FORMATS_F32, &rows);
+    g->logit_rows = golden_copy(g, "logit_rows", BASE_INT32, &g->logit_row_count);
+    g->logits = golden_copy(g, "logits", BASE_FP32, &rows);
     if (rows != g->logit_row_count * (size_t)g->vocab_size) fail_msg("golden: %s: logits", g->name);
-    g->eval_tokens = golden_copy(g, "eval_tokens", FORMATS_I32, &g->eval_token_count);
+    g->eval_tokens = golden_copy(g, "eval_tokens", BASE_INT32, &g->eval_token_count);
 }
 
 void golden_open(const golden_list *list, size_t index, golden *g) {
@@ -238,7 +238,7 @@ void golden_close(golden *g) {
 float *golden_gradient(const golden *g, const char *name, size_t *count) {
     char full[FORMATS_NAME_LIMIT];
     snprintf(full, sizeof full, "gradient/%s", name);
-    return golden_copy(g, full, FORMATS_F32, count);
+    return golden_copy(g, full, BASE_FP32, count);
 }
 
 /* IEEE half precision, every value. */
@@ -253,7 +253,7 @@ static double golden_half(uint16_t bits) {
 
 float *golden_update(const golden *g, const char *name, size_t *count) {
     const formats_tensor *tensor = golden_tensor(g, "update/", name);
-    if (tensor->dtype != FORMATS_F16) fail_msg("golden: %s: update is not F16", name);
+    if (tensor->dtype != BASE_FP16) fail_msg("golden: %s: update is not F16", name);
     float *out = golden_block((size_t)tensor->elements * sizeof *out);
     for (size_t i = 0; i < (size_t)tensor->elements; i++) {
         uint16_t bits;

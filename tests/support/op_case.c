@@ -35,7 +35,7 @@ typedef struct op_slopes {
 typedef struct op_run {
     const op_case *c;
     op_slopes *slopes;
-    device_dtype type;
+    base_dtype type;
     bool sliced, in_place, accumulate;
     const char *isa;
     op_buffer buffers[OPERANDS];
@@ -66,15 +66,15 @@ static double get(const device_matrix *m, int64_t row, int64_t column) {
     uint32_t bits;
     float value;
     switch (m->dtype) {
-    case DEVICE_BF16:
+    case BASE_BF16:
         bits = (uint32_t)((const uint16_t *)m->data)[at] << 16;
         memcpy(&value, &bits, 4);
         return value;
-    case DEVICE_FP16:
+    case BASE_FP16:
         return from_half(((const uint16_t *)m->data)[at]);
-    case DEVICE_FP64:
+    case BASE_FP64:
         return ((const double *)m->data)[at];
-    case DEVICE_INT32:
+    case BASE_INT32:
         return ((const int32_t *)m->data)[at];
     default:
         return ((const float *)m->data)[at];
@@ -87,16 +87,16 @@ static void set(const device_matrix *m, int64_t row, int64_t column, double valu
     uint32_t bits;
     memcpy(&bits, &single, 4);
     switch (m->dtype) {
-    case DEVICE_BF16:
+    case BASE_BF16:
         ((uint16_t *)m->data)[at] = (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
         return;
-    case DEVICE_FP16:
+    case BASE_FP16:
         ((uint16_t *)m->data)[at] = to_half(value);
         return;
-    case DEVICE_FP64:
+    case BASE_FP64:
         ((double *)m->data)[at] = value;
         return;
-    case DEVICE_INT32:
+    case BASE_INT32:
         ((int32_t *)m->data)[at] = (int32_t)value;
         return;
     default:
@@ -123,10 +123,10 @@ static double random_value(const op_case *c, uint64_t key, uint64_t element) {
 /* Memory for operand i, with values; a slice where the run asks for it. */
 static void make_operand(op_run *run, device_call *call, int i, bool written) {
     device_matrix *m = operand(call, i);
-    if (m->dtype == DEVICE_NONE) return;
+    if (m->dtype == BASE_NONE) return;
     bool slice = run->sliced && m->rows > 1 && m->dtype == run->type &&
                  (i < 4 || (i >= 8 && i < 14)); /* weights and statistics are never slices */
-    int64_t size = device_dtype_bytes(m->dtype);
+    int64_t size = base_dtype_bytes(m->dtype);
     m->stride = m->columns + (slice ? 3 : 0);
     size_t bytes = 2 * GUARD + (size_t)((m->rows * m->stride + 1) * size + 63) / 64 * 64;
     op_buffer *buffer = &run->buffers[run->count++];
@@ -141,7 +141,7 @@ static void make_operand(op_run *run, device_call *call, int i, bool written) {
         for (int64_t k = 0; k < m->columns; k++) {
             uint64_t element = (uint64_t)(r * m->columns + k);
             double value = fill ? random_value(run->c, key, element) : NAN;
-            if (m->dtype == DEVICE_INT32)
+            if (m->dtype == BASE_INT32)
                 value = base_philox(key, element, 0).v[1] % (uint32_t)run->c->words;
             set(m, r, k, value);
         }
@@ -168,7 +168,7 @@ static void drop(op_run *run) {
 
 static void fail_run(const op_run *run, const char *kernel, const char *what) {
     fail_msg("%s (%s): %lld x %lld, %s, %s%s%s%s: %s", run->c->name, kernel,
-             (long long)run->c->rows, (long long)run->c->columns, device_dtype_name(run->type),
+             (long long)run->c->rows, (long long)run->c->columns, base_dtype_name(run->type),
              run->isa, run->sliced ? ", slices" : "", run->in_place ? ", in place" : "",
              run->accumulate ? ", added" : "", what);
 }
@@ -178,7 +178,7 @@ static void check_guards(const op_run *run, const char *kernel) {
     for (int b = 0; b < run->count; b++) {
         const op_buffer *buffer = &run->buffers[b];
         const device_matrix *m = buffer->matrix;
-        size_t size = (size_t)device_dtype_bytes(m->dtype), from = 0;
+        size_t size = (size_t)base_dtype_bytes(m->dtype), from = 0;
         if (buffer->written) {
             for (int64_t r = 0; r < m->rows; r++) {
                 size_t to =
@@ -233,7 +233,7 @@ static void run_threads(op_run *run, device *const devices[4], device_call *call
 }
 
 static double *dense(const device_matrix *m) {
-    if (m->dtype == DEVICE_NONE) return NULL;
+    if (m->dtype == BASE_NONE) return NULL;
     double *values = calloc((size_t)(m->rows * m->columns), sizeof *values);
     assert_non_null(values);
     if (m->data) {
@@ -265,8 +265,8 @@ static void check_value(const op_run *run, const char *kernel, const char *name,
     double unit = ldexp(1, -24), got = get(m, r, k);
     double sums = 8 + 4 * sqrt((double)run->c->length) + run->c->error_fp32;
     double allowed = unit * sums * magnitude;
-    if (m->dtype == DEVICE_BF16) allowed += ldexp(fabs(want), -8) + ldexp(1, -133);
-    if (m->dtype == DEVICE_FP16) allowed += ldexp(fabs(want), -11) + ldexp(1, -25);
+    if (m->dtype == BASE_BF16) allowed += ldexp(fabs(want), -8) + ldexp(1, -133);
+    if (m->dtype == BASE_FP16) allowed += ldexp(fabs(want), -11) + ldexp(1, -25);
     if (!(fabs(got - want) <= allowed)) {
         char what[256];
         snprintf(what, sizeof what, "%s[%lld,%lld] is %.9g, expected %.9g within %.3g", name,
@@ -364,7 +364,7 @@ static void test_backward(op_run *run, device *const devices[4], unsigned wants)
         if (!(wants & 1u << i)) continue;
         *operand(&call, i + 10) = *operand(&call, i);
         if (i < 4) call.accumulate[i] = run->accumulate;
-        if (i >= 4) call.dw[i - 4].dtype = DEVICE_FP32;
+        if (i >= 4) call.dw[i - 4].dtype = BASE_FP32;
     }
     for (int i = 0; i < 8; i++) make_operand(run, &call, i, false);
     call.y = (device_matrix){0};
@@ -391,10 +391,10 @@ static void test_backward(op_run *run, device *const devices[4], unsigned wants)
         before[i] = dense(operand(&call, i + 10));
     }
     for (int i = 0; i < 8; i++)
-        if (!(c->reads & 1u << i)) operand(&call, i)->dtype = DEVICE_NONE;
+        if (!(c->reads & 1u << i)) operand(&call, i)->dtype = BASE_NONE;
     for (int b = 0; b < run->count; b++) { /* operands that are not handed over */
         op_buffer *buffer = &run->buffers[b];
-        if (buffer->matrix->dtype == DEVICE_NONE) {
+        if (buffer->matrix->dtype == BASE_NONE) {
             free(buffer->memory);
             free(buffer->before);
             run->buffers[b--] = run->buffers[--run->count];
@@ -412,7 +412,7 @@ static void test_backward(op_run *run, device *const devices[4], unsigned wants)
 
 static void run_case(const op_case *c, size_t turn, const char *isa, device *const devices[4],
                      op_slopes slopes[TYPES]) {
-    static const device_dtype types[TYPES] = {DEVICE_FP32, DEVICE_BF16, DEVICE_FP16};
+    static const base_dtype types[TYPES] = {BASE_FP32, BASE_BF16, BASE_FP16};
     for (int type = 0; type < (c->fp32_only ? 1 : TYPES); type++) {
         if (!c->fp32_only && thinned_out(turn + (size_t)type)) continue;
         for (int sliced = 0; sliced < (c->rows > 1 && !c->fp32_only ? 2 : 1); sliced++) {

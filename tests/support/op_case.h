@@ -34,7 +34,7 @@ typedef struct op_case {
     int variant;                     /* likewise */
     /* Sets attributes, and rows, columns and dtype of x, w, y and saved, for activations of a type.
      */
-    void (*shape)(const struct op_case *c, device_dtype type, device_call *call);
+    void (*shape)(const struct op_case *c, base_dtype type, device_call *call);
     /* Reads v->x and v->w (and v->y where the kernel adds to it), writes v->y and v->saved. */
     void (*reference)(const device_call *call, const op_values *v);
     int64_t length;    /* terms of the longest sum in a result */

@@ -172,9 +172,9 @@ static json_t *away_json(const plan_schedule *s, plan_tier tier) {
 }
 
 static json_t *types_json(const plan_settings *s) {
-    device_dtype masters = plan_has_masters(s) ? DEVICE_FP32 : plan_dtype(s);
-    return json_pack("{s:s, s:s}", "master_weights", device_dtype_name(masters), "moments",
-                     device_dtype_name(plan_moment_type(s)));
+    base_dtype masters = plan_has_masters(s) ? BASE_FP32 : plan_dtype(s);
+    return json_pack("{s:s, s:s}", "master_weights", base_dtype_name(masters), "moments",
+                     base_dtype_name(plan_moment_type(s)));
 }
 
 static json_t *report_json(const cli_plan_report *r) {
@@ -194,7 +194,7 @@ static json_t *report_json(const cli_plan_report *r) {
         s->peak_instruction, "instructions", (json_int_t)s->instruction_count, "units", units,
         "product_operations", plan_operations(s), "parameters",
         (json_int_t)sifr_model_parameters(r->model), "precision",
-        device_dtype_name(plan_dtype(settings)), "micro_batch_size",
+        base_dtype_name(plan_dtype(settings)), "micro_batch_size",
         (json_int_t)settings->step.micro_batch_size, "gradient_accumulation_steps",
         settings->step.gradient_accumulation_steps, "seq_length",
         (json_int_t)settings->step.seq_length, "step_order", order_name(settings->step.step_order),

@@ -35,8 +35,8 @@ static void print_run(const cli_plan_report *r) {
     bool own = settings->step.precision == SIFR_FP32 || plan_has_masters(settings);
     printf("model        %s, %s parameters in %zu units, %s%s%s\n", r->model_config.model_type,
            base_format_count(sifr_model_parameters(r->model), text), r->model->unit_count,
-           device_dtype_name(plan_dtype(settings)), own ? "" : " without fp32 master weights",
-           plan_moment_type(settings) == DEVICE_FP32 ? "" : ", moments in bf16");
+           base_dtype_name(plan_dtype(settings)), own ? "" : " without fp32 master weights",
+           plan_moment_type(settings) == BASE_FP32 ? "" : ", moments in bf16");
     if (settings->step.tile_tokens > 0)
         snprintf(tiles, sizeof tiles, ", tiles of %lld tokens",
                  (long long)settings->step.tile_tokens);

@@ -19,8 +19,8 @@ static sifr_status all_gather(comm_group *group, const void *slice, int64_t byte
     return comm_mpi_start(group, &task, out, error);
 }
 
-static sifr_status reduce_scatter(comm_group *group, const void *whole, comm_type type,
-                                  comm_type sum, int64_t elements, void *slice, comm_handle *out,
+static sifr_status reduce_scatter(comm_group *group, const void *whole, base_dtype type,
+                                  base_dtype sum, int64_t elements, void *slice, comm_handle *out,
                                   sifr_error *error) {
     comm_task task = {.kind = COMM_TASK_REDUCE,
                       .from = whole,

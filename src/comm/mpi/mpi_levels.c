@@ -12,7 +12,7 @@ static void sum_host(mpi_group *g, const comm_task *task, int32_t target, int64_
                      int64_t length, float *out) {
     for (int32_t s = 0; s < g->host.size; s++)
         g->rows[s] = (const float *)comm_mpi_operand(g, s, task) + target * task->elements + at;
-    comm_tree_sum_typed(COMM_FP32, COMM_FP32, g->rows, g->host.size, length, out);
+    comm_tree_sum_typed(BASE_FP32, BASE_FP32, g->rows, g->host.size, length, out);
 }
 
 static int64_t piece_length(const mpi_group *g, const comm_task *task, int64_t number) {
@@ -49,7 +49,7 @@ static void add_hosts(mpi_group *g, comm_task *task, int64_t number) {
         g->rows[(host + hosts - d) % hosts] = g->pieces + (2 * place + 1) * g->piece;
     }
     g->rows[host] = slice;
-    comm_tree_sum_typed(COMM_FP32, COMM_FP32, g->rows, hosts, length, slice);
+    comm_tree_sum_typed(BASE_FP32, BASE_FP32, g->rows, hosts, length, slice);
 }
 
 /* Piece by piece: the next one travels while this one is added. */

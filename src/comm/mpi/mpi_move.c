@@ -82,7 +82,7 @@ static int64_t piece_length(const mpi_group *g, const comm_task *task, int64_t n
 static sifr_status post_pieces(mpi_group *g, comm_task *task, int64_t number, sifr_error *error) {
     int32_t size = g->base.size, rank = g->base.rank, half = (int32_t)(number % 2);
     const char *whole = task->from;
-    int64_t size_of = comm_type_bytes(task->type), at = number * g->piece;
+    int64_t size_of = base_dtype_bytes(task->type), at = number * g->piece;
     int64_t bytes = size_of * piece_length(g, task, number);
     for (int32_t d = 1; d < size; d++) {
         int32_t to = (rank + d) % size, from = (rank + size - d) % size;
@@ -98,7 +98,7 @@ static sifr_status post_pieces(mpi_group *g, comm_task *task, int64_t number, si
 /* Piece by piece: the next one travels while this one is added. */
 static sifr_status reduce(mpi_group *g, comm_task *task, sifr_error *error) {
     int32_t size = g->base.size, rank = g->base.rank;
-    int64_t size_of = comm_type_bytes(task->type);
+    int64_t size_of = base_dtype_bytes(task->type);
     const char *own = (const char *)task->from + rank * task->elements * size_of;
     char *slice = task->to;
     int64_t pieces = (task->elements + g->piece - 1) / g->piece;
@@ -111,7 +111,7 @@ static sifr_status reduce(mpi_group *g, comm_task *task, sifr_error *error) {
             g->rows[(rank + size - d) % size] = g->pieces + (half + d - 1) * g->piece;
         g->rows[rank] = own + number * g->piece * size_of;
         comm_tree_sum_typed(task->type, task->sum, g->rows, size, piece_length(g, task, number),
-                            slice + number * g->piece * comm_type_bytes(task->sum));
+                            slice + number * g->piece * base_dtype_bytes(task->sum));
     }
     return SIFR_OK;
 }

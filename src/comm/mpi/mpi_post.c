@@ -22,7 +22,7 @@ int32_t comm_mpi_find_window(const mpi_group *g, const void *at, int64_t bytes, 
 static const void *read_part(const comm_group *group, const comm_task *task, int64_t *bytes) {
     switch (task->kind) {
     case COMM_TASK_REDUCE:
-        *bytes = comm_type_bytes(task->type) * task->elements * group->size;
+        *bytes = base_dtype_bytes(task->type) * task->elements * group->size;
         return task->from;
     case COMM_TASK_BROADCAST:
         *bytes = task->bytes;

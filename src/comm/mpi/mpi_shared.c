@@ -46,7 +46,7 @@ static void gather(mpi_group *g, comm_task *task) {
 }
 
 static void reduce(mpi_group *g, comm_task *task) {
-    int64_t bytes = comm_type_bytes(task->type) * task->elements;
+    int64_t bytes = base_dtype_bytes(task->type) * task->elements;
     for (int32_t s = 0; s < g->host.size; s++)
         g->rows[s] = (const char *)comm_mpi_operand(g, s, task) + g->base.rank * bytes;
     comm_tree_sum_typed(task->type, task->sum, g->rows, g->host.size, task->elements, task->to);
@@ -77,7 +77,7 @@ static void move(mpi_group *g, comm_task *task) {
 static sifr_status move_any(mpi_group *g, comm_task *task, sifr_error *error) {
     bool usable;
     bool whole = task->kind == COMM_TASK_GATHER || task->kind == COMM_TASK_REDUCE;
-    bool narrow = task->type != COMM_FP32;
+    bool narrow = task->kind == COMM_TASK_REDUCE && task->type != BASE_FP32;
     if (g->two_levels && (!whole || narrow)) return comm_mpi_move(g, task, error);
     BASE_TRY(see_posts(g, task, &usable, error));
     if (!usable) return comm_mpi_move(g, task, error);

@@ -25,8 +25,8 @@ typedef struct cpu_kernels {
 
 /* A result of an element-wise call: which elements there are. */
 static inline const device_matrix *cpu_elementwise_shape(const device_call *call) {
-    if (call->y.dtype != DEVICE_NONE) return &call->y;
-    return call->dx[0].dtype != DEVICE_NONE ? &call->dx[0] : &call->dx[1];
+    if (call->y.dtype != BASE_NONE) return &call->y;
+    return call->dx[0].dtype != BASE_NONE ? &call->dx[0] : &call->dx[1];
 }
 
 extern const cpu_kernels cpu_kernels_plain, cpu_kernels_avx2, cpu_kernels_avx512,

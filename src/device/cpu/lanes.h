@@ -45,10 +45,10 @@ static inline void lanes_store_half(uint16_t *to, const float *from, int64_t cou
 static inline void lanes_load(float *to, const device_matrix *m, int64_t row, int64_t first,
                               int64_t count) {
     int64_t at = row * m->stride + first;
-    if (m->dtype == DEVICE_BF16) {
+    if (m->dtype == BASE_BF16) {
         const uint16_t *from = (const uint16_t *)m->data + at;
         for (int64_t i = 0; i < count; i++) to[i] = base_bf16_to_float(from[i]);
-    } else if (m->dtype == DEVICE_FP16) {
+    } else if (m->dtype == BASE_FP16) {
         lanes_load_half(to, (const uint16_t *)m->data + at, count);
     } else {
         memcpy(to, (const float *)m->data + at, (size_t)count * sizeof *to);
@@ -58,10 +58,10 @@ static inline void lanes_load(float *to, const device_matrix *m, int64_t row, in
 static inline void lanes_store(const device_matrix *m, int64_t row, int64_t first, int64_t count,
                                const float *from) {
     int64_t at = row * m->stride + first;
-    if (m->dtype == DEVICE_BF16) {
+    if (m->dtype == BASE_BF16) {
         uint16_t *to = (uint16_t *)m->data + at;
         for (int64_t i = 0; i < count; i++) to[i] = base_bf16_from_float(from[i]);
-    } else if (m->dtype == DEVICE_FP16) {
+    } else if (m->dtype == BASE_FP16) {
         lanes_store_half((uint16_t *)m->data + at, from, count);
     } else {
         memcpy((float *)m->data + at, from, (size_t)count * sizeof *from);
@@ -73,7 +73,7 @@ static inline void lanes_store_gradient(const device_call *c, int which, int64_t
                                         int64_t count, float *from) {
     const device_matrix *m = &c->dx[which];
     float before[PIECE];
-    if (m->dtype == DEVICE_NONE) return;
+    if (m->dtype == BASE_NONE) return;
     if (c->accumulate[which]) {
         lanes_load(before, m, row, first, count);
         for (int64_t i = 0; i < count; i++) from[i] += before[i];
@@ -84,7 +84,7 @@ static inline void lanes_store_gradient(const device_call *c, int which, int64_t
 /* The values themselves where they are fp32, else a copy in `buffer`. */
 static inline const float *lanes_read(float *buffer, const device_matrix *m, int64_t row,
                                       int64_t first, int64_t count) {
-    if (m->dtype == DEVICE_FP32) return (const float *)m->data + row * m->stride + first;
+    if (m->dtype == BASE_FP32) return (const float *)m->data + row * m->stride + first;
     lanes_load(buffer, m, row, first, count);
     return buffer;
 }
@@ -92,13 +92,13 @@ static inline const float *lanes_read(float *buffer, const device_matrix *m, int
 /* Where to make `count` results, to be handed to lanes_written: their place where it is fp32. */
 static inline float *lanes_place(float *buffer, const device_matrix *m, int64_t row,
                                  int64_t first) {
-    if (m->dtype == DEVICE_FP32) return (float *)m->data + row * m->stride + first;
+    if (m->dtype == BASE_FP32) return (float *)m->data + row * m->stride + first;
     return buffer;
 }
 
 static inline void lanes_written(const device_matrix *m, int64_t row, int64_t first, int64_t count,
                                  const float *from) {
-    if (m->dtype != DEVICE_FP32) lanes_store(m, row, first, count, from);
+    if (m->dtype != BASE_FP32) lanes_store(m, row, first, count, from);
 }
 
 /* The same for gradients. */
@@ -110,7 +110,7 @@ static inline float *lanes_gradient_place(float *buffer, const device_call *c, i
 
 static inline void lanes_gradient_written(const device_call *c, int which, int64_t row,
                                           int64_t first, int64_t count, float *from) {
-    if (c->accumulate[which] || c->dx[which].dtype != DEVICE_FP32)
+    if (c->accumulate[which] || c->dx[which].dtype != BASE_FP32)
         lanes_store_gradient(c, which, row, first, count, from);
 }
 

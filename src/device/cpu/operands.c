@@ -1,11 +1,11 @@
 #include "device/cpu/operands.h"
 
 sifr_status cpu_check(const device_call *call, const device_matrix *m, const char *operand,
-                      int64_t rows, int64_t columns, device_dtype dtype, sifr_error *error) {
+                      int64_t rows, int64_t columns, base_dtype dtype, sifr_error *error) {
     const char *kernel = device_kernel_name(call->kernel);
     if (m->dtype != dtype)
         return base_fail(error, SIFR_USAGE, "%s: %s is %s, expected %s", kernel, operand,
-                         device_dtype_name(m->dtype), device_dtype_name(dtype));
+                         base_dtype_name(m->dtype), base_dtype_name(dtype));
     if (m->rows != rows || m->columns != columns || m->stride < columns)
         return base_fail(error, SIFR_USAGE,
                          "%s: %s is %lld x %lld with stride %lld, expected %lld x %lld", kernel,
@@ -17,9 +17,9 @@ sifr_status cpu_check(const device_call *call, const device_matrix *m, const cha
 sifr_status cpu_check_activations(const device_call *call, const device_matrix *m,
                                   const char *operand, sifr_error *error) {
     const char *kernel = device_kernel_name(call->kernel);
-    if (m->dtype != DEVICE_FP32 && m->dtype != DEVICE_BF16 && m->dtype != DEVICE_FP16)
+    if (m->dtype != BASE_FP32 && m->dtype != BASE_BF16 && m->dtype != BASE_FP16)
         return base_fail(error, SIFR_USAGE, "%s: %s is %s, expected fp32, bf16 or fp16", kernel,
-                         operand, device_dtype_name(m->dtype));
+                         operand, base_dtype_name(m->dtype));
     if (m->rows < 1 || m->columns < 1 || m->stride < m->columns)
         return base_fail(error, SIFR_USAGE, "%s: %s is %lld x %lld with stride %lld", kernel,
                          operand, (long long)m->rows, (long long)m->columns, (long long)m->stride);

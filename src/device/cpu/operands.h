@@ -7,7 +7,7 @@
 
 /* SIFR_USAGE, naming kernel and operand, unless it has this shape and type. */
 sifr_status cpu_check(const device_call *call, const device_matrix *m, const char *operand,
-                      int64_t rows, int64_t columns, device_dtype dtype,
+                      int64_t rows, int64_t columns, base_dtype dtype,
                       sifr_error *error) SIFR_MUST_CHECK;
 
 /* FP32, BF16 or FP16, and not empty. */

@@ -75,7 +75,7 @@ static bool is_of_device(const cpu_separate *m, const void *data, int64_t bytes)
 static int64_t extent(const device_matrix *matrix) {
     if (matrix->rows == 0 || matrix->columns == 0) return 0;
     int64_t elements = (matrix->rows - 1) * matrix->stride + matrix->columns;
-    return elements * device_dtype_bytes(matrix->dtype);
+    return elements * base_dtype_bytes(matrix->dtype);
 }
 
 /* The first operand that is elsewhere, as device_call names it; NULL: none. */
@@ -94,7 +94,7 @@ static const char *find_stranger(const cpu_separate *m, const device_call *call,
     for (size_t g = 0; g < sizeof groups / sizeof *groups; g++) {
         for (*index = 0; *index < groups[g].count; ++*index) {
             const device_matrix *matrix = &groups[g].matrices[*index];
-            if (matrix->dtype == DEVICE_NONE) continue;
+            if (matrix->dtype == BASE_NONE) continue;
             if (!is_of_device(m, matrix->data, extent(matrix))) return groups[g].name;
         }
     }

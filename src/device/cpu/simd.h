@@ -269,26 +269,26 @@ VECTOR_INLINE vector vector_load_fp16_part(const uint16_t *p, int64_t count) {
 }
 
 /* VECTOR values, or the first `count` <= VECTOR of them, of a type of 16 bits: BF16 or FP16. */
-VECTOR_INLINE vector vector_load_narrow(device_dtype dtype, const uint16_t *p) {
-    return dtype == DEVICE_BF16 ? vector_load_bf16(p) : vector_load_fp16(p);
+VECTOR_INLINE vector vector_load_narrow(base_dtype dtype, const uint16_t *p) {
+    return dtype == BASE_BF16 ? vector_load_bf16(p) : vector_load_fp16(p);
 }
-VECTOR_INLINE vector vector_load_narrow_part(device_dtype dtype, const uint16_t *p, int64_t count) {
-    return dtype == DEVICE_BF16 ? vector_load_bf16_part(p, count) : vector_load_fp16_part(p, count);
+VECTOR_INLINE vector vector_load_narrow_part(base_dtype dtype, const uint16_t *p, int64_t count) {
+    return dtype == BASE_BF16 ? vector_load_bf16_part(p, count) : vector_load_fp16_part(p, count);
 }
-VECTOR_INLINE void vector_store_narrow(device_dtype dtype, uint16_t *p, vector v) {
-    if (dtype == DEVICE_BF16)
+VECTOR_INLINE void vector_store_narrow(base_dtype dtype, uint16_t *p, vector v) {
+    if (dtype == BASE_BF16)
         vector_store_bf16(p, v);
     else
         vector_store_fp16(p, v);
 }
-VECTOR_INLINE void vector_store_narrow_part(device_dtype dtype, uint16_t *p, vector v,
+VECTOR_INLINE void vector_store_narrow_part(base_dtype dtype, uint16_t *p, vector v,
                                             int64_t count) {
     uint16_t values[VECTOR];
     vector_store_narrow(dtype, values, v);
     memcpy(p, values, (size_t)count * sizeof *p);
 }
-VECTOR_INLINE float vector_from_narrow(device_dtype dtype, uint16_t value) {
-    return dtype == DEVICE_BF16 ? vector_from_bf16(value) : base_half_to_float(value);
+VECTOR_INLINE float vector_from_narrow(base_dtype dtype, uint16_t value) {
+    return dtype == BASE_BF16 ? vector_from_bf16(value) : base_half_to_float(value);
 }
 
 /* Memory that is read soon: the processor's own prefetching ends with each page of 4 KiB. */

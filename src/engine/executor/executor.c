@@ -126,20 +126,14 @@ static void begin_step(engine_executor *e, const engine_step_input *input) {
                             .training = e->schedule->settings.mode == PLAN_TRAIN};
 }
 
-static comm_type comm_type_of(device_dtype dtype) {
-    if (dtype == DEVICE_BF16) return COMM_BF16;
-    return dtype == DEVICE_FP16 ? COMM_FP16 : COMM_FP32;
-}
-
 static sifr_status start_reduction(engine_executor *e, const plan_instruction *i,
                                    comm_handle *handle, sifr_error *error) {
     const plan_settings *settings = &e->schedule->settings;
-    comm_type sum = comm_type_of(device_dtype_of(settings->step.grad_accum_dtype));
-    comm_type type = sum == COMM_FP32
-                         ? comm_type_of(device_dtype_of(settings->step.communication_data_type))
-                         : sum;
+    base_dtype sum = device_dtype_of(settings->step.grad_accum_dtype);
+    base_dtype type =
+        sum == BASE_FP32 ? device_dtype_of(settings->step.communication_data_type) : sum;
     return comm_start_reduce_typed(e->group, operand_address(e, i, 0), type, sum,
-                                   i->bytes / comm_type_bytes(type), operand_address(e, i, 1),
+                                   i->bytes / base_dtype_bytes(type), operand_address(e, i, 1),
                                    handle, error);
 }
 

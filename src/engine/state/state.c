@@ -24,14 +24,14 @@ static int32_t buffer_of(const plan_schedule *s, int32_t unit, engine_part part)
     return s->masters[unit] >= 0 ? s->masters[unit] : s->parameters[unit];
 }
 
-device_dtype engine_part_type(const sifr_engine *engine, engine_part part) {
+base_dtype engine_part_type(const sifr_engine *engine, engine_part part) {
     const plan_settings *settings = &engine->training->settings;
     if (part != ENGINE_MASTER) return plan_moment_type(settings);
-    return plan_has_masters(settings) ? DEVICE_FP32 : plan_dtype(settings);
+    return plan_has_masters(settings) ? BASE_FP32 : plan_dtype(settings);
 }
 
 static int64_t part_bytes(const sifr_engine *engine, engine_part part) {
-    return device_dtype_bytes(engine_part_type(engine, part));
+    return base_dtype_bytes(engine_part_type(engine, part));
 }
 
 /* Where this rank has a weight's part. */
@@ -98,7 +98,7 @@ float *engine_slice(const sifr_engine *engine, size_t index, engine_part part, i
     bool some = find_place(engine, index, part, &place);
     *first = place.first;
     *count = place.count;
-    bool wide = engine_part_type(engine, part) == DEVICE_FP32;
+    bool wide = engine_part_type(engine, part) == BASE_FP32;
     float *values = some && wide ? engine_host_buffer(engine->trainer, place.buffer) : NULL;
     return values ? values + place.at : NULL;
 }
@@ -136,9 +136,9 @@ sifr_status engine_view_fp32(const sifr_engine *engine, size_t index, engine_par
                              sifr_error *error) {
     enum { PIECE = 4096 };
     float piece[PIECE]; /* of either type */
-    device_dtype type = engine_part_type(engine, part);
+    base_dtype type = engine_part_type(engine, part);
     const void *view;
-    if (type == DEVICE_FP32) {
+    if (type == BASE_FP32) {
         BASE_TRY(engine_view(engine, index, part, first, count, room, &view, error));
         *out = view;
         return SIFR_OK;
@@ -146,7 +146,7 @@ sifr_status engine_view_fp32(const sifr_engine *engine, size_t index, engine_par
     for (int64_t done = 0; done < count; done += PIECE) {
         int64_t some = base_min_i64(PIECE, count - done);
         BASE_TRY(engine_view(engine, index, part, first + done, some, piece, &view, error));
-        engine_to_fp32(room + done, view, engine_format_of(type), some);
+        engine_to_fp32(room + done, view, type, some);
     }
     *out = room;
     return SIFR_OK;
@@ -175,7 +175,7 @@ void engine_held(const sifr_engine *engine, size_t index, int64_t *first, int64_
     const plan_schedule *s = engine->training;
     const model_weight *w = &engine->model->weights[index];
     int32_t buffer = s->parameters[w->unit]; /* whole wherever a master weight is */
-    int64_t size = s->buffers[buffer].bytes / device_dtype_bytes(plan_dtype(&s->settings));
+    int64_t size = s->buffers[buffer].bytes / base_dtype_bytes(plan_dtype(&s->settings));
     if (size < s->unit_elements[w->unit]) {
         engine_share(engine, index, s->settings.rank, first, count);
         return;
@@ -205,16 +205,16 @@ static sifr_status put_parameters(const sifr_engine *engine, int32_t buffer, int
                                   const float *values, int64_t count, sifr_error *error) {
     enum { PIECE = 4096 };
     float piece[PIECE]; /* or what is narrower */
-    device_dtype dtype = plan_dtype(&engine->training->settings);
-    int64_t element = device_dtype_bytes(dtype);
+    base_dtype dtype = plan_dtype(&engine->training->settings);
+    int64_t element = base_dtype_bytes(dtype);
     char *memory = engine_host_buffer(engine->trainer, buffer);
     if (memory) {
-        engine_from_fp32(memory + at * element, values, engine_format_of(dtype), count);
+        engine_from_fp32(memory + at * element, values, dtype, count);
         return SIFR_OK;
     }
     for (int64_t done = 0; done < count; done += PIECE) {
         int64_t here = base_min_i64(PIECE, count - done);
-        engine_from_fp32(piece, values + done, engine_format_of(dtype), here);
+        engine_from_fp32(piece, values + done, dtype, here);
         BASE_TRY(write_buffer(engine, buffer, (at + done) * element, piece, here * element, error));
     }
     return SIFR_OK;
@@ -224,7 +224,7 @@ sifr_status engine_put(sifr_engine *engine, size_t index, int64_t first, int64_t
                        const float *values, sifr_error *error) {
     const plan_schedule *s = engine->training;
     const model_weight *w = &engine->model->weights[index];
-    int64_t element = device_dtype_bytes(plan_dtype(&s->settings)), from, end, at, skip;
+    int64_t element = base_dtype_bytes(plan_dtype(&s->settings)), from, end, at, skip;
     int32_t parameters = s->parameters[w->unit];
     held_range(s, w->unit, parameters, element, &from, &end);
     int64_t some = overlap(w, first, count, from, end, &at, &skip);
@@ -255,7 +255,7 @@ static sifr_status narrow_masters(const sifr_engine *engine, int32_t master, int
 /* All ranks fail where one could not read its own. */
 static sifr_status narrow_units(const sifr_engine *engine, sifr_error *error) {
     const plan_schedule *s = engine->training;
-    int64_t element = device_dtype_bytes(plan_dtype(&s->settings));
+    int64_t element = base_dtype_bytes(plan_dtype(&s->settings));
     for (int32_t u = 0; u < (int32_t)engine->model->unit_count; u++) {
         int64_t from, end, whole_from, whole_end;
         if (s->masters[u] < 0) continue;
@@ -269,7 +269,7 @@ static sifr_status narrow_units(const sifr_engine *engine, sifr_error *error) {
 
 sifr_status engine_refresh(sifr_engine *engine, sifr_error *error) {
     const plan_schedule *s = engine->training;
-    int64_t element = device_dtype_bytes(plan_dtype(&s->settings));
+    int64_t element = base_dtype_bytes(plan_dtype(&s->settings));
     BASE_TRY(comm_agree_status(engine->group, narrow_units(engine, error), error));
     for (int32_t u = 0; u < (int32_t)engine->model->unit_count; u++) {
         int64_t from, end, whole_from, whole_end;

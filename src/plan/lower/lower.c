@@ -174,7 +174,7 @@ static sifr_status add_permanent(lower_state *state, sifr_error *error) {
         }
         s->square_count += elements / DEVICE_BLOCK;
         if (!model_unit_trained(model, u)) continue;
-        int64_t moment = elements * device_dtype_bytes(plan_moment_type(settings));
+        int64_t moment = elements * base_dtype_bytes(plan_moment_type(settings));
         BASE_TRY(plan_add_buffer(s, PLAN_MOMENTS, moment, u, 0, true, &s->first_moments[u], error));
         BASE_TRY(
             plan_add_buffer(s, PLAN_MOMENTS, moment, u, 1, true, &s->second_moments[u], error));
@@ -416,7 +416,7 @@ sifr_status lower_list(const sifr_model *model, device *dev, const plan_settings
     lower_state state = {.s = s,
                          .model = model,
                          .tokens = settings->step.micro_batch_size * settings->step.seq_length,
-                         .element = device_dtype_bytes(plan_dtype(settings)),
+                         .element = base_dtype_bytes(plan_dtype(settings)),
                          .micro_batch = -1,
                          .kept = kept};
     sifr_status status;

@@ -94,7 +94,7 @@ typedef struct lower_state {
     int32_t *use_of;      /* by node: of its first weight */
     int32_t *sum_buffers; /* use x slots -> buffer; -1 while unused */
     int32_t *fresh;       /* by use: where a micro batch's gradient is made, if not in its sum */
-    device_dtype sum_type;
+    base_dtype sum_type;
     bool *weight_written; /* by weight, within the unit and micro batch */
 } lower_state;
 
@@ -113,8 +113,8 @@ size_t lower_node(const lower_state *state, int32_t node);
 int64_t lower_rows(const lower_state *state, bool local);
 int64_t lower_first_row(const lower_state *state, bool local);
 
-device_matrix lower_matrix(int64_t rows, int64_t columns, device_dtype dtype);
-device_dtype lower_dtype(const lower_state *state, int32_t value);
+device_matrix lower_matrix(int64_t rows, int64_t columns, base_dtype dtype);
+base_dtype lower_dtype(const lower_state *state, int32_t value);
 lower_operand lower_locate(const lower_state *state, int32_t value);
 /* What a node's forward kept for its backward call. */
 lower_operand lower_saved(const lower_state *state, int32_t node);

@@ -75,7 +75,7 @@ sifr_status lower_plan_sums(lower_state *state, sifr_error *error) {
     state->sum_type = device_dtype_of(settings->step.grad_accum_dtype);
     if (settings->step.gradient_order == SIFR_GRADIENT_TREE) {
         tree(state, 0, k, 0);
-    } else if (each_is_reduced(settings) || state->sum_type != DEVICE_FP32) {
+    } else if (each_is_reduced(settings) || state->sum_type != BASE_FP32) {
         left_to_right(state, 0, k, 0);
     } else {
         state->added_at_once = true;
@@ -118,8 +118,8 @@ static int32_t current_slot(const lower_state *state) {
 
 /* Where kernels write a micro batch's gradient: FP32. */
 static int32_t made_in(const lower_state *state, int32_t use) {
-    return state->sum_type == DEVICE_FP32 ? *sum_buffer(state, use, current_slot(state))
-                                          : state->fresh[use];
+    return state->sum_type == BASE_FP32 ? *sum_buffer(state, use, current_slot(state))
+                                        : state->fresh[use];
 }
 
 lower_operand lower_weight_gradient(const lower_state *state, const model_node *node, int which) {
@@ -127,18 +127,18 @@ lower_operand lower_weight_gradient(const lower_state *state, const model_node *
     int32_t use = which == 0 ? state->use_of[node - state->model->nodes] : node->unit;
     return (lower_operand){.buffer = made_in(state, use),
                            .offset = w->offset * 4,
-                           .matrix = lower_matrix(w->rows, w->columns, DEVICE_FP32)};
+                           .matrix = lower_matrix(w->rows, w->columns, BASE_FP32)};
 }
 
 /* A vector inside a flat parameter, or what lies as it does. */
-static lower_operand typed_at(int32_t buffer, int64_t first, int64_t elements, device_dtype dtype) {
+static lower_operand typed_at(int32_t buffer, int64_t first, int64_t elements, base_dtype dtype) {
     return (lower_operand){.buffer = buffer,
-                           .offset = first * device_dtype_bytes(dtype),
+                           .offset = first * base_dtype_bytes(dtype),
                            .matrix = lower_matrix(1, elements, dtype)};
 }
 
 static lower_operand vector_at(int32_t buffer, int64_t first, int64_t elements) {
-    return typed_at(buffer, first, elements, DEVICE_FP32);
+    return typed_at(buffer, first, elements, BASE_FP32);
 }
 
 static lower_operand sum_at(const lower_state *state, int32_t buffer, int64_t first,
@@ -175,13 +175,13 @@ sifr_status lower_begin_unit(lower_state *state, int32_t unit, sifr_error *error
         int32_t owner = state->uses[use].owner;
         int64_t elements = state->s->unit_elements[owner];
         if (state->uses[use].unit != unit || !state->uses[use].trained) continue;
-        if (state->sum_type != DEVICE_FP32) {
+        if (state->sum_type != BASE_FP32) {
             BASE_TRY(plan_add_buffer(state->s, PLAN_GRADIENTS, elements * 4, owner, -1, false,
                                      &state->fresh[use], error));
         }
         if (*buffer >= 0) continue;
         BASE_TRY(plan_add_buffer(state->s, PLAN_GRADIENTS,
-                                 elements * device_dtype_bytes(state->sum_type), owner,
+                                 elements * base_dtype_bytes(state->sum_type), owner,
                                  current_slot(state), false, buffer, error));
     }
     return SIFR_OK;
@@ -210,7 +210,7 @@ sifr_status lower_end_unit(lower_state *state, int32_t unit, sifr_error *error) 
         if (state->uses[use].unit != unit || !state->uses[use].trained) continue;
         int64_t elements = state->s->unit_elements[state->uses[use].owner];
         if (first) BASE_TRY(clear_unwritten(state, use, error));
-        if (state->sum_type != DEVICE_FP32) {
+        if (state->sum_type != BASE_FP32) {
             int32_t sum = *sum_buffer(state, use, current_slot(state));
             BASE_TRY(emit_sum(state, DEVICE_CONVERT, unit, sum_at(state, sum, 0, elements),
                               vector_at(state->fresh[use], 0, elements), error));
@@ -248,7 +248,7 @@ static sifr_status emit_squares(lower_state *state, int32_t unit, int64_t blocks
     call.kernel = DEVICE_SQUARE_SUMS;
     lower_operand y = {.buffer = state->s->squares,
                        .offset = blocks * 8,
-                       .matrix = lower_matrix(1, elements / DEVICE_BLOCK, DEVICE_FP64)};
+                       .matrix = lower_matrix(1, elements / DEVICE_BLOCK, BASE_FP64)};
     BASE_TRY(lower_put(state, &call, PLAN_X0,
                        sum_at(state, *sum_buffer(state, unit, 0), 0, elements), error));
     BASE_TRY(lower_put(state, &call, PLAN_Y, y, error));
@@ -268,7 +268,7 @@ static sifr_status emit_update(lower_state *state, int32_t unit, int64_t first, 
                                sifr_error *error) {
     plan_schedule *s = state->s;
     bool mixed = s->masters[unit] >= 0;
-    device_dtype moment = plan_moment_type(&s->settings);
+    base_dtype moment = plan_moment_type(&s->settings);
     device_call call;
     memset(&call, 0, sizeof call);
     call.kernel = DEVICE_ADAM;

@@ -26,26 +26,26 @@ int64_t lower_first_row(const lower_state *state, bool local) {
     return local ? 0 : state->part.first;
 }
 
-device_matrix lower_matrix(int64_t rows, int64_t columns, device_dtype dtype) {
+device_matrix lower_matrix(int64_t rows, int64_t columns, base_dtype dtype) {
     return (device_matrix){.rows = rows, .columns = columns, .stride = columns, .dtype = dtype};
 }
 
-device_dtype lower_dtype(const lower_state *state, int32_t value) {
+base_dtype lower_dtype(const lower_state *state, int32_t value) {
     switch (state->model->values[value].kind) {
     case MODEL_VALUE_ACTIVATION:
         return plan_dtype(&state->s->settings);
     case MODEL_VALUE_TABLE:
     case MODEL_VALUE_LOSS:
-        return DEVICE_FP32;
+        return BASE_FP32;
     default:
-        return DEVICE_INT32;
+        return BASE_INT32;
     }
 }
 
 lower_operand lower_locate(const lower_state *state, int32_t value) {
     const model_value *v = &state->model->values[value];
     const plan_schedule *s = state->s;
-    device_dtype dtype = lower_dtype(state, value);
+    base_dtype dtype = lower_dtype(state, value);
     lower_operand out = {.matrix = lower_matrix(state->part.rows, v->columns, dtype)};
     bool local = false;
     switch (v->kind) {
@@ -79,7 +79,7 @@ lower_operand lower_locate(const lower_state *state, int32_t value) {
         break;
     }
     if (v->kind != MODEL_VALUE_TABLE)
-        out.offset += lower_first_row(state, local) * out.matrix.stride * device_dtype_bytes(dtype);
+        out.offset += lower_first_row(state, local) * out.matrix.stride * base_dtype_bytes(dtype);
     return out;
 }
 
@@ -90,7 +90,7 @@ lower_operand lower_saved(const lower_state *state, int32_t node) {
     n->op->saved(n, state->part.rows, &rows, &columns);
     return (lower_operand){.buffer = state->saved[lower_node(state, node)],
                            .offset = lower_first_row(state, local) * columns * 4,
-                           .matrix = lower_matrix(rows, columns, DEVICE_FP32)};
+                           .matrix = lower_matrix(rows, columns, BASE_FP32)};
 }
 
 device_attributes lower_attributes(const lower_state *state, const model_node *node) {

@@ -91,7 +91,7 @@ static offload_part part_of(const plan_operand *operand) {
 static int64_t element_bytes(const offload_state *o, const plan_instruction *in,
                              const plan_operand *operand) {
     device_call *call = &o->s->calls[in->call];
-    return device_dtype_bytes(plan_role_matrix(call, (plan_role)operand->role)->dtype);
+    return base_dtype_bytes(plan_role_matrix(call, (plan_role)operand->role)->dtype);
 }
 
 static disk_range range_of(const offload_state *o, const offload_group *g,
@@ -312,7 +312,7 @@ static sifr_status emit_update(offload_state *o, size_t group, sifr_error *error
             operand.buffer = buffer_for(o, group, part_of(&operand));
             operand.offset = skip;
         } else {
-            operand.offset += g->first * device_dtype_bytes(m->dtype);
+            operand.offset += g->first * base_dtype_bytes(m->dtype);
         }
         BASE_TRY(
             plan_add_operand(o->s, (plan_role)operand.role, operand.buffer, operand.offset, error));

@@ -35,7 +35,7 @@ typedef struct fetch_state {
 } fetch_state;
 
 static int64_t element_bytes(const fetch_state *f) {
-    return device_dtype_bytes(plan_dtype(&f->s->settings));
+    return base_dtype_bytes(plan_dtype(&f->s->settings));
 }
 
 static sifr_status find_slices(fetch_state *f, sifr_error *error) {

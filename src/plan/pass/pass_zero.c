@@ -55,7 +55,7 @@ static bool is_final(const zero_state *z, int32_t buffer) {
 static sifr_status emit_narrow(zero_state *z, int32_t buffer, int32_t micro_batch, int32_t *out,
                                sifr_error *error) {
     plan_schedule *s = z->s;
-    device_dtype dtype = device_dtype_of(s->settings.step.communication_data_type);
+    base_dtype dtype = device_dtype_of(s->settings.step.communication_data_type);
     int32_t unit = s->buffers[buffer].unit;
     int64_t elements = s->unit_elements[unit];
     plan_instruction in = {.action = PLAN_ADD,
@@ -68,10 +68,10 @@ static sifr_status emit_narrow(zero_state *z, int32_t buffer, int32_t micro_batc
     memset(&call, 0, sizeof call);
     call.kernel = DEVICE_CONVERT;
     call.x[0] =
-        (device_matrix){.rows = 1, .columns = elements, .stride = elements, .dtype = DEVICE_FP32};
+        (device_matrix){.rows = 1, .columns = elements, .stride = elements, .dtype = BASE_FP32};
     call.y = (device_matrix){.rows = 1, .columns = elements, .stride = elements, .dtype = dtype};
-    BASE_TRY(plan_add_buffer(s, PLAN_GRADIENTS, elements * device_dtype_bytes(dtype), unit, -1,
-                             false, out, error));
+    BASE_TRY(plan_add_buffer(s, PLAN_GRADIENTS, elements * base_dtype_bytes(dtype), unit, -1, false,
+                             out, error));
     BASE_TRY(plan_add_operand(s, PLAN_X0, buffer, 0, error));
     BASE_TRY(plan_add_operand(s, PLAN_Y, *out, 0, error));
     BASE_TRY(plan_add_call(s, call, &in.call, error));
@@ -112,7 +112,7 @@ static sifr_status emit_gather_in_place(zero_state *z, int32_t buffer, int32_t u
 static sifr_status emit_gather(zero_state *z, int32_t unit, int32_t micro_batch,
                                sifr_error *error) {
     plan_schedule *s = z->s;
-    int64_t bytes = slice_elements(z, unit) * device_dtype_bytes(plan_dtype(&s->settings));
+    int64_t bytes = slice_elements(z, unit) * base_dtype_bytes(plan_dtype(&s->settings));
     BASE_TRY(plan_add_buffer(s, PLAN_GATHERED, bytes * z->ranks, unit, -1, false,
                              &z->gathered[unit], error));
     BASE_TRY(plan_add_operand(s, PLAN_X0, s->parameters[unit], 0, error));
@@ -175,7 +175,7 @@ static sifr_status emit_sliced(zero_state *z, const plan_instruction *in, sifr_e
         device_matrix *m = plan_role_matrix(&call, (plan_role)operand.role);
         m->columns = m->columns == whole ? end - first : (end - first) / DEVICE_BLOCK;
         m->stride = m->columns;
-        move_operand(z, unit, first, device_dtype_bytes(m->dtype), &operand);
+        move_operand(z, unit, first, base_dtype_bytes(m->dtype), &operand);
         BASE_TRY(
             plan_add_operand(s, (plan_role)operand.role, operand.buffer, operand.offset, error));
     }
@@ -235,7 +235,7 @@ static sifr_status rewrite_instruction(zero_state *z, size_t index, sifr_error *
     bool last = index + 1 == z->old.count || z->old.instructions[index + 1].unit != in->unit;
     bool cut = z->stage >= 1 && z->ranks > 1;
     if (in->action == PLAN_UPDATE && last && cut && z->whole[in->unit]) {
-        int64_t element = device_dtype_bytes(plan_dtype(&s->settings));
+        int64_t element = base_dtype_bytes(plan_dtype(&s->settings));
         BASE_TRY(emit_gather_in_place(z, s->parameters[in->unit], in->unit, element, error));
     }
     for (int32_t o = in->first_operand; o < in->first_operand + in->operands; o++) {
@@ -346,7 +346,7 @@ void plan_calls(const plan_schedule *s, int64_t *gathers, int64_t *reductions) {
     }
 }
 
-device_dtype plan_dtype(const plan_settings *settings) {
+base_dtype plan_dtype(const plan_settings *settings) {
     return device_dtype_of(settings->step.precision);
 }
 
@@ -358,8 +358,8 @@ bool plan_has_masters(const plan_settings *settings) {
     return settings->step.precision != SIFR_FP32 && !settings->step.bf16_master_weights;
 }
 
-device_dtype plan_moment_type(const plan_settings *settings) {
-    return settings->step.bf16_optimizer_states ? DEVICE_BF16 : DEVICE_FP32;
+base_dtype plan_moment_type(const plan_settings *settings) {
+    return settings->step.bf16_optimizer_states ? BASE_BF16 : BASE_FP32;
 }
 
 int32_t plan_global_micro_batch(const plan_settings *settings, int32_t rank, int32_t micro_batch) {

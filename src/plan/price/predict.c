@@ -34,7 +34,7 @@ static double call_price(const plan_schedule *s, const device_call *call,
                          const plan_machine *machine) {
     double operations, bytes;
     plan_cost(s, call, &operations, &bytes);
-    bool narrow = plan_dtype(&s->settings) == DEVICE_BF16 && machine->bf16_operations > 0;
+    bool narrow = plan_dtype(&s->settings) == BASE_BF16 && machine->bf16_operations > 0;
     double computing = operations / (narrow ? machine->bf16_operations : machine->fp32_operations);
     double moving = bytes / machine->memory_bytes;
     return computing > moving ? computing : moving;

@@ -168,10 +168,10 @@ static int64_t state_bytes(const plan_search *search, const plan_settings *s) {
     int64_t slice = trained / s->world_size, held = s->step.zero.stage >= 1 ? slice : trained,
             bytes = 0;
     if (s->step.offload.param.device == SIFR_TIER_NONE)
-        bytes += (s->step.zero.stage == 3 ? all / s->world_size : all) *
-                 device_dtype_bytes(plan_dtype(s));
+        bytes +=
+            (s->step.zero.stage == 3 ? all / s->world_size : all) * base_dtype_bytes(plan_dtype(s));
     if (s->step.offload.optimizer.device == SIFR_TIER_NONE)
-        bytes += 2 * held * device_dtype_bytes(plan_moment_type(s));
+        bytes += 2 * held * base_dtype_bytes(plan_moment_type(s));
     if (s->step.offload.optimizer.device == SIFR_TIER_NONE && plan_has_masters(s))
         bytes += held * 4;
     return bytes;

@@ -52,7 +52,7 @@ static void set_use(const plan_schedule *s, const plan_instruction *in, const de
 }
 
 static void set_place(const device_matrix *m, plan_access *a) {
-    int64_t element = device_dtype_bytes(m->dtype);
+    int64_t element = base_dtype_bytes(m->dtype);
     bool whole = m->stride == m->columns;
     a->rows = whole ? m->rows > 0 : m->rows;
     a->bytes = (whole ? m->rows * m->columns : m->columns) * element;

@@ -12,7 +12,7 @@
 enum { FEW_HEADS = 16 };
 
 static const void *element(const device_matrix *m, int64_t row, int64_t column) {
-    return (const char *)m->data + (row * m->stride + column) * device_dtype_bytes(m->dtype);
+    return (const char *)m->data + (row * m->stride + column) * base_dtype_bytes(m->dtype);
 }
 
 static void *writable(const device_matrix *m, int64_t row, int64_t column) {
@@ -41,7 +41,7 @@ static sifr_status check_inputs(const device_call *call, sifr_error *error) {
     int64_t width = call->attributes.attention.head_dim, rows = call->x[0].rows;
     int64_t q = call->attributes.attention.heads * width;
     int64_t kv = call->attributes.attention.kv_heads * width;
-    device_dtype type = call->x[0].dtype;
+    base_dtype type = call->x[0].dtype;
     BASE_TRY(cpu_check(call, &call->x[0], "x0", rows, q, type, error));
     BASE_TRY(cpu_check(call, &call->x[1], "x1", rows, kv, type, error));
     BASE_TRY(cpu_check(call, &call->x[2], "x2", rows, kv, type, error));
@@ -67,11 +67,11 @@ sifr_status cpu_prepare_attention(device *dev, device_call *call, sifr_error *er
         return base_fail(error, SIFR_USAGE, "%s: %lld sequences of %lld are not %lld rows",
                          device_kernel_name(call->kernel), (long long)sequences, (long long)length,
                          (long long)rows);
-    if (call->kernel == DEVICE_ATTENTION_BACKWARD || call->saved[0].dtype != DEVICE_NONE)
-        BASE_TRY(cpu_check(call, &call->saved[0], "saved0", heads, rows, DEVICE_FP32, error));
+    if (call->kernel == DEVICE_ATTENTION_BACKWARD || call->saved[0].dtype != BASE_NONE)
+        BASE_TRY(cpu_check(call, &call->saved[0], "saved0", heads, rows, BASE_FP32, error));
     if (call->kernel == DEVICE_ATTENTION_BACKWARD) {
         static const char *const names[] = {"dx0", "dx1", "dx2"};
-        device_dtype type = call->x[0].dtype;
+        base_dtype type = call->x[0].dtype;
         BASE_TRY(cpu_check(call, &call->dy, "dy", rows, call->x[0].columns, type, error));
         for (int i = 0; i < 3; i++)
             BASE_TRY(
@@ -112,7 +112,7 @@ static cpu_attention describe_tile(const attention_run *run, int64_t sequence, i
                        .y = writable(&call->y, row, head * width),
                        .y_stride = call->y.stride,
                        .scratch = (float *)call->scratch + thread * run->floats};
-    if (call->saved[0].dtype != DEVICE_NONE) {
+    if (call->saved[0].dtype != BASE_NONE) {
         a.log_sums = (float *)writable(&call->saved[0], head, row);
         a.log_sum_stride = call->saved[0].stride;
     }
@@ -169,11 +169,11 @@ sifr_status cpu_prepare_attention_cached(device *dev, device_call *call, sifr_er
     BASE_TRY(check_inputs(call, error));
     int64_t rows = call->x[0].rows, capacity = call->attributes.attention.length;
     int64_t width = call->attributes.attention.head_dim;
-    device_dtype type = call->x[0].dtype;
+    base_dtype type = call->x[0].dtype;
     if (capacity < rows)
         return base_fail(error, SIFR_USAGE, "%s: %lld rows in a cache of %lld",
                          device_kernel_name(call->kernel), (long long)rows, (long long)capacity);
-    BASE_TRY(cpu_check(call, &call->x[3], "x3", rows, 1, DEVICE_INT32, error));
+    BASE_TRY(cpu_check(call, &call->x[3], "x3", rows, 1, BASE_INT32, error));
     BASE_TRY(cpu_check(call, &call->w[0], "w0", capacity, call->x[1].columns, type, error));
     BASE_TRY(cpu_check(call, &call->w[1], "w1", capacity, call->x[2].columns, type, error));
     int64_t few = rows * call->attributes.attention.heads * range_count(call) * (width + 2) +
@@ -196,7 +196,7 @@ static float *range_out(const device_call *call, int64_t row, int64_t head, int6
 static void write_values(const attention_run *run, int64_t row, int64_t column, int64_t count,
                          const float *values) {
     const device_matrix *y = &run->call->y;
-    if (y->dtype == DEVICE_FP32)
+    if (y->dtype == BASE_FP32)
         memcpy(writable(y, row, column), values, (size_t)count * 4);
     else
         run->matrix->narrow(y->dtype, values, writable(y, row, column), count, false);
@@ -263,7 +263,7 @@ static void cached_block_task(void *context, int64_t head, int thread) {
 }
 
 static void append(const device_matrix *cache, int64_t start, const device_matrix *rows) {
-    size_t bytes = (size_t)(rows->columns * device_dtype_bytes(rows->dtype));
+    size_t bytes = (size_t)(rows->columns * base_dtype_bytes(rows->dtype));
     for (int64_t r = 0; r < rows->rows; r++)
         memcpy(writable(cache, start + r, 0), element(rows, r, 0), bytes);
 }

@@ -127,12 +127,11 @@ VECTOR_INLINE int64_t tile_words(bool pairs, int64_t count) {
     return pairs ? (count + 1) / 2 : count;
 }
 
-VECTOR_INLINE const void *tile_row(const void *from, device_dtype dtype, int64_t at) {
-    return (const char *)from + at * (dtype == DEVICE_FP32 ? 4 : 2);
+VECTOR_INLINE const void *tile_row(const void *from, base_dtype dtype, int64_t at) {
+    return (const char *)from + at * (dtype == BASE_FP32 ? 4 : 2);
 }
 
-TILE_INLINE void tile_widen_row(const uint16_t *from, device_dtype dtype, int64_t count,
-                                float *to) {
+TILE_INLINE void tile_widen_row(const uint16_t *from, base_dtype dtype, int64_t count, float *to) {
     int64_t i = 0;
     for (; i + VECTOR <= count; i += VECTOR)
         vector_store(to + i, vector_load_narrow(dtype, from + i));
@@ -140,22 +139,22 @@ TILE_INLINE void tile_widen_row(const uint16_t *from, device_dtype dtype, int64_
 }
 
 /* Row of `count` values as words along the row. */
-TILE_INLINE void tile_pack_row(bool pairs, const void *from, device_dtype dtype, int64_t count,
+TILE_INLINE void tile_pack_row(bool pairs, const void *from, base_dtype dtype, int64_t count,
                                float *to) {
     if (pairs) {
         if (count & 1) memset(to + count / 2, 0, 4);
         memcpy(to, from, (size_t)count * 2);
-    } else if (dtype == DEVICE_FP32) {
+    } else if (dtype == BASE_FP32) {
         memcpy(to, from, (size_t)count * 4);
-    } else if (dtype == DEVICE_BF16) {
-        tile_widen_row(from, DEVICE_BF16, count, to);
+    } else if (dtype == BASE_BF16) {
+        tile_widen_row(from, BASE_BF16, count, to);
     } else {
-        tile_widen_row(from, DEVICE_FP16, count, to);
+        tile_widen_row(from, BASE_FP16, count, to);
     }
 }
 
 /* `rows` rows of `count` values as words along rows, zeros in rows [rows, padded). */
-TILE_INLINE void tile_pack(bool pairs, const void *from, device_dtype dtype, int64_t stride,
+TILE_INLINE void tile_pack(bool pairs, const void *from, base_dtype dtype, int64_t stride,
                            int64_t rows, int64_t padded, int64_t count, float *to) {
     int64_t words = tile_words(pairs, count);
     for (int64_t r = 0; r < rows; r++)
@@ -164,7 +163,7 @@ TILE_INLINE void tile_pack(bool pairs, const void *from, device_dtype dtype, int
 }
 
 /* One row of words across: of rows r and r + 1 (NULL: zeros) in pairs, else of row r. */
-TILE_INLINE void tile_interleave(bool pairs, const void *even, const void *odd, device_dtype dtype,
+TILE_INLINE void tile_interleave(bool pairs, const void *even, const void *odd, base_dtype dtype,
                                  int64_t count, float *to) {
     if (!pairs) {
         tile_pack_row(false, even, dtype, count, to);
@@ -180,7 +179,7 @@ TILE_INLINE void tile_interleave(bool pairs, const void *even, const void *odd, 
 
 /* Rows [0, rows) of `count` values as rows of words across, `to_stride` words apart; values behind
  * `count` are zeros up to `padded_count`, rows behind `rows` up to `padded` likewise. */
-TILE_INLINE void tile_pack_across(bool pairs, const void *from, device_dtype dtype, int64_t stride,
+TILE_INLINE void tile_pack_across(bool pairs, const void *from, base_dtype dtype, int64_t stride,
                                   int64_t rows, int64_t padded, int64_t count, int64_t padded_count,
                                   float *to) {
     int64_t step = pairs ? 2 : 1;
@@ -223,8 +222,8 @@ VECTOR_INLINE void tile_store_along(bool pairs, float *to, vector v) {
 }
 
 /* fp32 values into a row of the operand's type. */
-TILE_INLINE void tile_write_row(const float *from, device_dtype dtype, int64_t count, void *to) {
-    if (dtype == DEVICE_FP32) {
+TILE_INLINE void tile_write_row(const float *from, base_dtype dtype, int64_t count, void *to) {
+    if (dtype == BASE_FP32) {
         memcpy(to, from, (size_t)count * 4);
         return;
     }

@@ -40,8 +40,8 @@ static int64_t forward_layout(bool pairs, int64_t keys, int64_t d, float *scratc
     return total;
 }
 
-static int64_t forward_floats(device_dtype dtype, int64_t keys, int64_t head_dim) {
-    return forward_layout(TILE_PAIRS && dtype == DEVICE_BF16, keys, head_dim, NULL, NULL);
+static int64_t forward_floats(base_dtype dtype, int64_t keys, int64_t head_dim) {
+    return forward_layout(TILE_PAIRS && dtype == BASE_BF16, keys, head_dim, NULL, NULL);
 }
 
 /* Scores below the diagonal's right side are replaced: lane i is query position + i. */
@@ -148,7 +148,7 @@ TILE_INLINE void forward(bool pairs, const cpu_attention *a) {
 
 static void attention_forward(const cpu_attention *a) {
 #if TILE_PAIRS
-    if (a->dtype == DEVICE_BF16) {
+    if (a->dtype == BASE_BF16) {
         forward(true, a);
         return;
     }
@@ -156,8 +156,8 @@ static void attention_forward(const cpu_attention *a) {
     forward(false, a);
 }
 
-VECTOR_INLINE vector load_values(const void *from, device_dtype dtype, int64_t at, int64_t n) {
-    if (dtype == DEVICE_FP32)
+VECTOR_INLINE vector load_values(const void *from, base_dtype dtype, int64_t at, int64_t n) {
+    if (dtype == BASE_FP32)
         return n == VECTOR ? vector_load((const float *)from + at)
                            : vector_load_part((const float *)from + at, n);
     return n == VECTOR ? vector_load_narrow(dtype, (const uint16_t *)from + at)
@@ -169,8 +169,8 @@ VECTOR_INLINE vector load_values(const void *from, device_dtype dtype, int64_t a
 enum { RANGE_AHEAD = 16, RANGE_VECTORS = 4 };
 
 /* The largest one. */
-VECTOR_INLINE float range_scores(device_dtype dtype, const cpu_attention_range *r) {
-    int64_t d = r->head_dim, size = device_dtype_bytes(dtype);
+VECTOR_INLINE float range_scores(base_dtype dtype, const cpu_attention_range *r) {
+    int64_t d = r->head_dim, size = base_dtype_bytes(dtype);
     const char *keys = r->k, *values = r->v;
     float most = TILE_NOTHING;
     for (int64_t k = 0; k < r->keys; k++) {
@@ -190,7 +190,7 @@ VECTOR_INLINE float range_scores(device_dtype dtype, const cpu_attention_range *
 }
 
 /* `count` vectors of a head at a time; each element's sum is made in the order of the keys. */
-VECTOR_INLINE void range_values(device_dtype dtype, const cpu_attention_range *r, int64_t from,
+VECTOR_INLINE void range_values(base_dtype dtype, const cpu_attention_range *r, int64_t from,
                                 int count) {
     vector sum[RANGE_VECTORS];
     int64_t d = r->head_dim;
@@ -208,7 +208,7 @@ VECTOR_INLINE void range_values(device_dtype dtype, const cpu_attention_range *r
     }
 }
 
-VECTOR_INLINE void range(device_dtype dtype, const cpu_attention_range *r) {
+VECTOR_INLINE void range(base_dtype dtype, const cpu_attention_range *r) {
     float most = range_scores(dtype, r);
     vector shift = vector_set(most), factor = vector_set(LOG2_E), sums = vector_set(0.0f);
     for (int64_t k = 0; k < r->keys; k += VECTOR) {
@@ -226,12 +226,12 @@ VECTOR_INLINE void range(device_dtype dtype, const cpu_attention_range *r) {
 }
 
 static void attention_range(const cpu_attention_range *r) {
-    if (r->dtype == DEVICE_FP32)
-        range(DEVICE_FP32, r);
-    else if (r->dtype == DEVICE_BF16)
-        range(DEVICE_BF16, r);
+    if (r->dtype == BASE_FP32)
+        range(BASE_FP32, r);
+    else if (r->dtype == BASE_BF16)
+        range(BASE_BF16, r);
     else
-        range(DEVICE_FP16, r);
+        range(BASE_FP16, r);
 }
 
 extern const cpu_attention_kernels KERNEL_NAME(cpu_attention_kernels);

@@ -7,7 +7,7 @@
 #include "device/device.h"
 
 typedef struct cpu_attention {
-    device_dtype dtype;
+    base_dtype dtype;
     int64_t queries, keys;   /* query i stands at position keys - queries + i */
     int64_t head_dim, group; /* query heads, side by side in q, y, dy and dq */
     float scale, dropout;
@@ -25,7 +25,7 @@ typedef struct cpu_attention {
 /* One query against keys [0, keys) of a cache: the largest score, the sum of exponentials of the
  * others relative to it, and the sum of values weighted so, in out[2 + head_dim]. */
 typedef struct cpu_attention_range {
-    device_dtype dtype;
+    base_dtype dtype;
     int64_t keys, head_dim, k_stride, v_stride;
     float scale;
     const void *q, *k, *v;
@@ -38,8 +38,8 @@ typedef struct cpu_attention_kernels {
     void (*backward)(const cpu_attention *a);
     void (*range)(const cpu_attention_range *range);
     /* floats of scratch */
-    int64_t (*forward_floats)(device_dtype dtype, int64_t keys, int64_t head_dim);
-    int64_t (*backward_floats)(device_dtype dtype, int64_t keys, int64_t head_dim);
+    int64_t (*forward_floats)(base_dtype dtype, int64_t keys, int64_t head_dim);
+    int64_t (*backward_floats)(base_dtype dtype, int64_t keys, int64_t head_dim);
 } cpu_attention_kernels;
 
 extern const cpu_attention_kernels cpu_attention_kernels_plain, cpu_attention_kernels_avx2,

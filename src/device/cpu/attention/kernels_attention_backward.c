@@ -53,17 +53,17 @@ static int64_t backward_layout(bool pairs, int64_t keys, int64_t d, float *scrat
     return total;
 }
 
-int64_t KERNEL_NAME(cpu_attention_backward_floats)(device_dtype dtype, int64_t keys,
+int64_t KERNEL_NAME(cpu_attention_backward_floats)(base_dtype dtype, int64_t keys,
                                                    int64_t head_dim) {
-    return backward_layout(TILE_PAIRS && dtype == DEVICE_BF16, keys, head_dim, NULL, NULL);
+    return backward_layout(TILE_PAIRS && dtype == BASE_BF16, keys, head_dim, NULL, NULL);
 }
 
-VECTOR_INLINE vector some_values(const void *from, device_dtype dtype, int64_t n) {
-    if (dtype == DEVICE_FP32) return n >= VECTOR ? vector_load(from) : vector_load_part(from, n);
+VECTOR_INLINE vector some_values(const void *from, base_dtype dtype, int64_t n) {
+    if (dtype == BASE_FP32) return n >= VECTOR ? vector_load(from) : vector_load_part(from, n);
     return n >= VECTOR ? vector_load_narrow(dtype, from) : vector_load_narrow_part(dtype, from, n);
 }
 
-TILE_INLINE float row_product(const void *a, const void *b, device_dtype dtype, int64_t count) {
+TILE_INLINE float row_product(const void *a, const void *b, base_dtype dtype, int64_t count) {
     vector sum = vector_set(0.0f);
     for (int64_t c = 0; c < count; c += VECTOR)
         sum = vector_fma(some_values(tile_row(a, dtype, c), dtype, count - c),
@@ -195,7 +195,7 @@ TILE_INLINE void backward(bool pairs, const cpu_attention *a) {
 
 void KERNEL_NAME(cpu_attention_backward)(const cpu_attention *a) {
 #if TILE_PAIRS
-    if (a->dtype == DEVICE_BF16) {
+    if (a->dtype == BASE_BF16) {
         backward(true, a);
         return;
     }

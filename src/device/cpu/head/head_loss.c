@@ -20,7 +20,7 @@ enum {
 
 typedef struct head_plan {
     int64_t rows, width, words, chunk, block, blocks;
-    device_dtype type; /* of the products */
+    base_dtype type; /* of the products */
     bool widen, backward;
     bool few; /* rows: one tile, so that w is read a block at a time, and packed nowhere */
     cpu_row_tiles logits[2]; /* [a whole block, the last one] */
@@ -54,15 +54,14 @@ static int is_last(const head_plan *plan, int64_t block) {
 
 static sifr_status check_operands(const device_call *call, const head_plan *plan,
                                   sifr_error *error) {
-    device_dtype type = call->x[0].dtype;
-    BASE_TRY(cpu_check(call, &call->x[1], "x1", plan->rows, 1, DEVICE_INT32, error));
+    base_dtype type = call->x[0].dtype;
+    BASE_TRY(cpu_check(call, &call->x[1], "x1", plan->rows, 1, BASE_INT32, error));
     BASE_TRY(cpu_check(call, &call->w[0], "w0", plan->words, plan->width, type, error));
-    BASE_TRY(cpu_check(call, &call->y, "y", plan->rows, 1, DEVICE_FP32, error));
-    if (call->dx[0].dtype != DEVICE_NONE)
+    BASE_TRY(cpu_check(call, &call->y, "y", plan->rows, 1, BASE_FP32, error));
+    if (call->dx[0].dtype != BASE_NONE)
         BASE_TRY(cpu_check(call, &call->dx[0], "dx0", plan->rows, plan->width, type, error));
-    if (call->dw[0].dtype != DEVICE_NONE)
-        BASE_TRY(
-            cpu_check(call, &call->dw[0], "dw0", plan->words, plan->width, DEVICE_FP32, error));
+    if (call->dw[0].dtype != BASE_NONE)
+        BASE_TRY(cpu_check(call, &call->dw[0], "dw0", plan->words, plan->width, BASE_FP32, error));
     return SIFR_OK;
 }
 
@@ -77,7 +76,7 @@ static sifr_status plan_block(device *dev, const device_call *call, head_plan *p
                                 .b_stride = w_stride,
                                 .c_stride = words,
                                 .input = plan->type,
-                                .output = DEVICE_FP32,
+                                .output = BASE_FP32,
                                 .b_transposed = true};
     BASE_TRY(cpu_find_row_tiles(dev->products, logits, LOSS_TILE, &plan->logits[last], error));
     if (!plan->backward) return SIFR_OK;
@@ -88,7 +87,7 @@ static sifr_status plan_block(device *dev, const device_call *call, head_plan *p
                                .b_stride = w_stride,
                                .c_stride = plan->width,
                                .input = plan->type,
-                               .output = DEVICE_FP32};
+                               .output = BASE_FP32};
     cpu_product_shape weights = {.rows = words,
                                  .columns = plan->width,
                                  .inner = plan->chunk,
@@ -96,18 +95,18 @@ static sifr_status plan_block(device *dev, const device_call *call, head_plan *p
                                  .b_stride = plan->width,
                                  .c_stride = call->dw[0].stride,
                                  .input = plan->type,
-                                 .output = DEVICE_FP32};
+                                 .output = BASE_FP32};
     if (!plan->few)
         BASE_TRY(
             cpu_find_pieces(dev->products, input, INPUT_TILE, &plan->input_pieces[last], error));
-    if (call->dw[0].dtype != DEVICE_NONE)
+    if (call->dw[0].dtype != BASE_NONE)
         BASE_TRY(
             cpu_find_pieces(dev->products, weights, LOSS_TILE, &plan->weight_pieces[last], error));
     for (int sum = 0; sum < 2; sum++) {
         input.sum = weights.sum = sum != 0;
         BASE_TRY(
             cpu_find_row_tiles(dev->products, input, INPUT_TILE, &plan->input[last][sum], error));
-        if (call->dw[0].dtype != DEVICE_NONE)
+        if (call->dw[0].dtype != BASE_NONE)
             BASE_TRY(cpu_find_row_tiles(dev->products, weights, LOSS_TILE,
                                         &plan->weights[last][sum], error));
     }
@@ -144,7 +143,7 @@ static int64_t most_scratch(const head_plan *plan) {
 /* Scratch of the call, and of each thread: what it turns, what its products want, and its block of
  * w where few rows do not pay for widening all of w at once. */
 static int64_t place_scratch(const device *dev, head_plan *plan) {
-    int64_t total = 0, element = device_dtype_bytes(plan->type);
+    int64_t total = 0, element = base_dtype_bytes(plan->type);
     int64_t whole = base_min_i64(plan->block, plan->words);
     plan->at_indices = cpu_take(&total, plan->rows * 4);
     plan->at_x = cpu_take(&total, plan->chunk * plan->width * element);
@@ -176,7 +175,7 @@ sifr_status cpu_prepare_head_loss(device *dev, device_call *call, sifr_error *er
     BASE_TRY(cpu_check_activations(call, &call->x[0], "x0", error));
     BASE_TRY(check_operands(call, &plan, error));
     plan.widen = !cpu_product_takes(dev, call->x[0].dtype);
-    plan.type = plan.widen ? DEVICE_FP32 : call->x[0].dtype;
+    plan.type = plan.widen ? BASE_FP32 : call->x[0].dtype;
     plan.few = plan.rows <= INPUT_TILE;
     plan.chunk = base_min_i64(CPU_LOSS_ROWS,
                               base_ceil_to(plan.rows, plan.rows < ROW_TILE ? FEW_ROWS : ROW_TILE));
@@ -216,7 +215,7 @@ static int32_t label_of(const head_run *run, int64_t place) {
 
 static const char *block_w(const head_run *run, int64_t block) {
     return (const char *)run->w +
-           block * run->plan->block * run->w_stride * device_dtype_bytes(run->plan->type);
+           block * run->plan->block * run->w_stride * base_dtype_bytes(run->plan->type);
 }
 
 static void note(head_run *run, bool ok) {
@@ -235,7 +234,7 @@ static void gather_task(void *context, int64_t task, int thread) {
     head_run *run = context;
     const head_plan *plan = run->plan;
     const device_matrix *x = &run->call->x[0];
-    int64_t element = device_dtype_bytes(plan->type), given = device_dtype_bytes(x->dtype);
+    int64_t element = base_dtype_bytes(plan->type), given = base_dtype_bytes(x->dtype);
     for (int64_t i = task * ROW_TILE; i < (task + 1) * ROW_TILE && i < plan->chunk; i++) {
         char *to = run->scratch + plan->at_x + i * plan->width * element;
         if (i >= run->labelled) {
@@ -303,7 +302,7 @@ static void logits_task(void *context, int64_t task, int thread) {
     int64_t words = block_words(plan, block), row = tile * LOSS_TILE;
     float *logits = block_logits(run, block) + row * words;
     multiply(run, &plan->logits[is_last(plan, block)], tile, thread,
-             run->scratch + plan->at_x + row * plan->width * device_dtype_bytes(plan->type),
+             run->scratch + plan->at_x + row * plan->width * base_dtype_bytes(plan->type),
              ready_w(run, block, thread), logits);
     int64_t rows = base_min_i64(LOSS_TILE, run->labelled - row);
     for (int64_t r = 0; r < rows; r++)
@@ -344,14 +343,14 @@ static void block_gradients(head_run *run, int64_t block) {
     for (int64_t r = 0; r < run->labelled; r++) {
         int64_t label = label_of(run, r) - from;
         if (label < 0 || label >= words) label = -1;
-        if (plan->type == DEVICE_FP32)
+        if (plan->type == BASE_FP32)
             run->kernels->gradient_fp32(logits + r * words, words, sums[r], label, scale,
                                         logits + r * words);
         else
             run->kernels->gradient_bf16(logits + r * words, words, sums[r], label, scale,
                                         (uint16_t *)logits + r * words);
     }
-    int64_t element = device_dtype_bytes(plan->type);
+    int64_t element = base_dtype_bytes(plan->type);
     memset((char *)logits + run->labelled * words * element, 0,
            (size_t)((plan->chunk - run->labelled) * words * element));
 }
@@ -359,9 +358,9 @@ static void block_gradients(head_run *run, int64_t block) {
 static void weight_gradients(head_run *run, int64_t block, int thread) {
     const head_plan *plan = run->plan;
     const device_matrix *dw = &run->call->dw[0];
-    int64_t words = block_words(plan, block), element = device_dtype_bytes(plan->type);
+    int64_t words = block_words(plan, block), element = base_dtype_bytes(plan->type);
     char *turned = thread_scratch(run, thread);
-    if (plan->type == DEVICE_FP32)
+    if (plan->type == BASE_FP32)
         run->matrix->turn(block_logits(run, block), plan->chunk, words, words,
                           (float *)(void *)turned, plan->chunk);
     else
@@ -390,8 +389,8 @@ static void gradient_task(void *context, int64_t block, int thread) {
     head_run *run = context;
     const head_plan *plan = run->plan;
     block_gradients(run, block);
-    if (run->call->dw[0].dtype != DEVICE_NONE) weight_gradients(run, block, thread);
-    if (plan->few && run->call->dx[0].dtype != DEVICE_NONE)
+    if (run->call->dw[0].dtype != BASE_NONE) weight_gradients(run, block, thread);
+    if (plan->few && run->call->dx[0].dtype != BASE_NONE)
         multiply(run, &plan->input[is_last(plan, block)][0], 0, thread, block_logits(run, block),
                  ready_w(run, block, thread), block_dx(run, block));
 }
@@ -400,7 +399,7 @@ static void write_dx(head_run *run, int64_t place, const float *row) {
     const device_matrix *dx = &run->call->dx[0];
     int64_t at = indices(run)[run->first + place] * dx->stride;
     bool add = run->call->accumulate[0];
-    if (dx->dtype != DEVICE_FP32) {
+    if (dx->dtype != BASE_FP32) {
         run->matrix->narrow(dx->dtype, row, (uint16_t *)dx->data + at, dx->columns, add);
         return;
     }
@@ -411,7 +410,7 @@ static void write_dx(head_run *run, int64_t place, const float *row) {
 static void input_task(void *context, int64_t tile, int thread) {
     head_run *run = context;
     const head_plan *plan = run->plan;
-    int64_t row = tile * INPUT_TILE, element = device_dtype_bytes(plan->type);
+    int64_t row = tile * INPUT_TILE, element = base_dtype_bytes(plan->type);
     float *dx = (float *)(run->scratch + plan->at_dx) + row * plan->width;
     for (int64_t block = 0; block < plan->blocks; block++) {
         int64_t words = block_words(plan, block);
@@ -458,8 +457,8 @@ static sifr_status list_labelled(head_run *run, int64_t *count, sifr_error *erro
             continue;
         }
         ((float *)call->y.data)[r * call->y.stride] = 0.0f;
-        int64_t element = device_dtype_bytes(dx->dtype);
-        if (run->plan->backward && dx->dtype != DEVICE_NONE && !call->accumulate[0])
+        int64_t element = base_dtype_bytes(dx->dtype);
+        if (run->plan->backward && dx->dtype != BASE_NONE && !call->accumulate[0])
             memset((char *)dx->data + r * dx->stride * element, 0, (size_t)(dx->columns * element));
     }
     return SIFR_OK;
@@ -473,10 +472,10 @@ static void run_chunk(device *dev, head_run *run) {
     cpu_parallel(dev->team, tiles * plan->blocks, logits_task, run);
     cpu_parallel(dev->team, row_tasks, finish_task, run);
     if (!plan->backward) return;
-    if (run->call->dw[0].dtype != DEVICE_NONE)
+    if (run->call->dw[0].dtype != BASE_NONE)
         cpu_parallel(dev->team, x_pieces(plan)->count, pack_x_task, run);
     cpu_parallel(dev->team, plan->blocks, gradient_task, run);
-    if (run->call->dx[0].dtype == DEVICE_NONE) return;
+    if (run->call->dx[0].dtype == BASE_NONE) return;
     if (plan->few)
         cpu_parallel(dev->team, run->labelled, sum_task, run);
     else
@@ -495,7 +494,7 @@ sifr_status cpu_run_head_loss(device *dev, const device_call *call, sifr_error *
     int64_t count = 0;
     BASE_TRY(list_labelled(&run, &count, error));
     const device_matrix *dw = &call->dw[0];
-    if (count == 0 && plan->backward && dw->dtype != DEVICE_NONE && !call->accumulate_dw)
+    if (count == 0 && plan->backward && dw->dtype != BASE_NONE && !call->accumulate_dw)
         for (int64_t r = 0; r < plan->words; r++)
             memset((float *)dw->data + r * dw->stride, 0, (size_t)plan->width * sizeof(float));
     if (count > 0 && plan->widen && !plan->few) {
@@ -503,7 +502,7 @@ sifr_status cpu_run_head_loss(device *dev, const device_call *call, sifr_error *
         run.w = run.scratch + plan->at_w;
         run.w_stride = plan->width;
     }
-    if (count > 0 && plan->backward && !plan->few && call->dx[0].dtype != DEVICE_NONE) {
+    if (count > 0 && plan->backward && !plan->few && call->dx[0].dtype != BASE_NONE) {
         int64_t most = base_max_i64(plan->input_pieces[0].count, plan->input_pieces[1].count);
         cpu_parallel(dev->team, plan->blocks * most, pack_w_task, &run);
     }

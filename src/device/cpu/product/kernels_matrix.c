@@ -6,22 +6,21 @@
 
 enum { SUM_VECTORS = 4 };
 
-VECTOR_INLINE void widen_values(device_dtype dtype, const uint16_t *from, float *to,
-                                int64_t count) {
+VECTOR_INLINE void widen_values(base_dtype dtype, const uint16_t *from, float *to, int64_t count) {
     int64_t i = 0;
     for (; i + VECTOR <= count; i += VECTOR)
         vector_store(to + i, vector_load_narrow(dtype, from + i));
     for (; i < count; i++) to[i] = vector_from_narrow(dtype, from[i]);
 }
 
-static void matrix_widen(device_dtype dtype, const uint16_t *from, float *to, int64_t count) {
-    if (dtype == DEVICE_BF16)
-        widen_values(DEVICE_BF16, from, to, count);
+static void matrix_widen(base_dtype dtype, const uint16_t *from, float *to, int64_t count) {
+    if (dtype == BASE_BF16)
+        widen_values(BASE_BF16, from, to, count);
     else
-        widen_values(DEVICE_FP16, from, to, count);
+        widen_values(BASE_FP16, from, to, count);
 }
 
-VECTOR_INLINE void narrow_values(device_dtype dtype, const float *from, uint16_t *to, int64_t count,
+VECTOR_INLINE void narrow_values(base_dtype dtype, const float *from, uint16_t *to, int64_t count,
                                  bool add) {
     int64_t i = 0;
     for (; i + VECTOR <= count; i += VECTOR) {
@@ -35,16 +34,16 @@ VECTOR_INLINE void narrow_values(device_dtype dtype, const float *from, uint16_t
     vector_store_narrow_part(dtype, to + i, v, count - i);
 }
 
-static void matrix_narrow(device_dtype dtype, const float *from, uint16_t *to, int64_t count,
+static void matrix_narrow(base_dtype dtype, const float *from, uint16_t *to, int64_t count,
                           bool add) {
-    if (dtype == DEVICE_BF16)
-        narrow_values(DEVICE_BF16, from, to, count, add);
+    if (dtype == BASE_BF16)
+        narrow_values(BASE_BF16, from, to, count, add);
     else
-        narrow_values(DEVICE_FP16, from, to, count, add);
+        narrow_values(BASE_FP16, from, to, count, add);
 }
 
 /* `n` vectors of columns side by side, so that rows are read in whole cache lines. */
-VECTOR_INLINE void sum_columns(const void *from, device_dtype dtype, int n, int64_t rows,
+VECTOR_INLINE void sum_columns(const void *from, base_dtype dtype, int n, int64_t rows,
                                int64_t stride, float *sums, bool add) {
     const float *wide = from;
     const uint16_t *half = from;
@@ -53,9 +52,8 @@ VECTOR_INLINE void sum_columns(const void *from, device_dtype dtype, int n, int6
     for (int64_t r = 0; r < rows; r++)
         for (int j = 0; j < n; j++) {
             int64_t at = r * stride + j * VECTOR;
-            sum[j] =
-                vector_add(sum[j], dtype == DEVICE_FP32 ? vector_load(wide + at)
-                                                        : vector_load_narrow(dtype, half + at));
+            sum[j] = vector_add(sum[j], dtype == BASE_FP32 ? vector_load(wide + at)
+                                                           : vector_load_narrow(dtype, half + at));
         }
     for (int j = 0; j < n; j++) {
         float *to = sums + j * VECTOR;
@@ -63,24 +61,24 @@ VECTOR_INLINE void sum_columns(const void *from, device_dtype dtype, int n, int6
     }
 }
 
-static void matrix_column_sums(const void *from, device_dtype dtype, int64_t rows, int64_t columns,
+static void matrix_column_sums(const void *from, base_dtype dtype, int64_t rows, int64_t columns,
                                int64_t stride, float *sums, bool add) {
     const float *wide = from;
     const uint16_t *half = from;
     int64_t c = 0;
     for (; c + SUM_VECTORS * VECTOR <= columns; c += SUM_VECTORS * VECTOR) {
-        if (dtype == DEVICE_FP32)
-            sum_columns(wide + c, DEVICE_FP32, SUM_VECTORS, rows, stride, sums + c, add);
-        else if (dtype == DEVICE_BF16)
-            sum_columns(half + c, DEVICE_BF16, SUM_VECTORS, rows, stride, sums + c, add);
+        if (dtype == BASE_FP32)
+            sum_columns(wide + c, BASE_FP32, SUM_VECTORS, rows, stride, sums + c, add);
+        else if (dtype == BASE_BF16)
+            sum_columns(half + c, BASE_BF16, SUM_VECTORS, rows, stride, sums + c, add);
         else
-            sum_columns(half + c, DEVICE_FP16, SUM_VECTORS, rows, stride, sums + c, add);
+            sum_columns(half + c, BASE_FP16, SUM_VECTORS, rows, stride, sums + c, add);
     }
     for (; c < columns; c++) {
         float sum = 0.0f;
         for (int64_t r = 0; r < rows; r++)
-            sum += dtype == DEVICE_FP32 ? wide[r * stride + c]
-                                        : vector_from_narrow(dtype, half[r * stride + c]);
+            sum += dtype == BASE_FP32 ? wide[r * stride + c]
+                                      : vector_from_narrow(dtype, half[r * stride + c]);
         sums[c] = add ? sums[c] + sum : sum;
     }
 }
@@ -197,9 +195,9 @@ enum { VECTOR_BLOCK = 1024 }; /* elements of a row of y made at a time, in fp32 
 
 static void add_bias(const device_matrix *bias, int64_t first, int64_t n, float *out) {
     const uint16_t *half = bias->data;
-    if (bias->dtype == DEVICE_FP32)
+    if (bias->dtype == BASE_FP32)
         for (int64_t i = 0; i < n; i++) out[i] += ((const float *)bias->data)[first + i];
-    else if (bias->dtype != DEVICE_NONE)
+    else if (bias->dtype != BASE_NONE)
         for (int64_t i = 0; i < n; i++) out[i] += vector_from_narrow(bias->dtype, half[first + i]);
 }
 
@@ -207,7 +205,7 @@ static void put_elements(const device_matrix *bias, const device_matrix *y, int6
                          int64_t first, int64_t n, float *out) {
     int64_t to = row * y->stride + first;
     add_bias(bias, first, n, out);
-    if (y->dtype == DEVICE_FP32)
+    if (y->dtype == BASE_FP32)
         memcpy((float *)y->data + to, out, (size_t)n * sizeof *out);
     else
         matrix_narrow(y->dtype, out, (uint16_t *)y->data + to, n, false);
@@ -217,10 +215,10 @@ static void vector_block(const device_matrix *x, const device_matrix *w, const d
                          const device_matrix *y, int64_t first, int64_t n) {
     float out[CPU_FEW_ROWS * VECTOR_BLOCK];
     int64_t at = first * w->stride, count = x->columns;
-    if (x->dtype == DEVICE_FP32)
+    if (x->dtype == BASE_FP32)
         dot_fp32(x->data, x->stride, x->rows, (const float *)w->data + at, w->stride, count, n,
                  out);
-    else if (x->dtype == DEVICE_BF16)
+    else if (x->dtype == BASE_BF16)
         dot_bf16(x->data, x->stride, x->rows, (const uint16_t *)w->data + at, w->stride, count, n,
                  out);
     else
@@ -242,10 +240,10 @@ static void matrix_vector_sums(const device_matrix *x, const device_matrix *w, i
     const float *wide = x->data;
     const uint16_t *half = x->data;
     sums += first;
-    if (x->dtype == DEVICE_FP32)
+    if (x->dtype == BASE_FP32)
         combine_fp32(wide + row, x->stride, x->rows, (const float *)w->data + at, w->stride, rows,
                      columns, sums, stride);
-    else if (x->dtype == DEVICE_BF16)
+    else if (x->dtype == BASE_BF16)
         combine_bf16(half + row, x->stride, x->rows, (const uint16_t *)w->data + at, w->stride,
                      rows, columns, sums, stride);
     else

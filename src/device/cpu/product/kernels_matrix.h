@@ -18,11 +18,11 @@ typedef struct cpu_panel_operands {
 
 typedef struct cpu_matrix_kernels {
     /* BF16 or FP16 to fp32 */
-    void (*widen)(device_dtype dtype, const uint16_t *from, float *to, int64_t count);
+    void (*widen)(base_dtype dtype, const uint16_t *from, float *to, int64_t count);
     /* fp32 to BF16 or FP16, to nearest even; with `add`, what is there is added before rounding */
-    void (*narrow)(device_dtype dtype, const float *from, uint16_t *to, int64_t count, bool add);
+    void (*narrow)(base_dtype dtype, const float *from, uint16_t *to, int64_t count, bool add);
     /* sums[c] (+)= the sum over rows, in order, of column c; dtype FP32, BF16 or FP16 */
-    void (*column_sums)(const void *from, device_dtype dtype, int64_t rows, int64_t columns,
+    void (*column_sums)(const void *from, base_dtype dtype, int64_t rows, int64_t columns,
                         int64_t stride, float *sums, bool add);
     /* to (+)= from, a dense block of rows x columns, columns a multiple of 64 */
     void (*put_block)(const float *from, int64_t rows, int64_t columns, float *to,

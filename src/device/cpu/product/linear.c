@@ -21,8 +21,8 @@ enum {
 /* Places in scratch; -1 where nothing lies. Both directions share it. */
 typedef struct linear_plan {
     int64_t rows, in, out;
-    int64_t whole;     /* rows that decide how those at hand are cut */
-    device_dtype type; /* of the products: FP32 where operands are widened */
+    int64_t whole;   /* rows that decide how those at hand are cut */
+    base_dtype type; /* of the products: FP32 where operands are widened */
     bool widen, transposed, vector;
     cpu_packed packed;                    /* y, or dx */
     cpu_row_tiles tiles;                  /* the same where w is not packed */
@@ -56,14 +56,14 @@ static sifr_status plan_sizes(const device *dev, const device_call *call, linear
     plan->whole = call->attributes.linear.whole > 0 ? call->attributes.linear.whole : plan->rows;
     plan->in = call->x[0].columns;
     plan->out = transposed ? call->w[0].columns : call->w[0].rows;
-    device_dtype type = call->x[0].dtype;
+    base_dtype type = call->x[0].dtype;
     BASE_TRY(cpu_check_activations(call, &call->x[0], "x0", error));
     BASE_TRY(cpu_check(call, &call->w[0], "w0", transposed ? plan->in : plan->out,
                        transposed ? plan->out : plan->in, type, error));
     if (plan->out < 1)
         return base_fail(error, SIFR_USAGE, "%s: w0 is empty", device_kernel_name(call->kernel));
     plan->widen = !cpu_product_takes(dev, type);
-    plan->type = plan->widen ? DEVICE_FP32 : type;
+    plan->type = plan->widen ? BASE_FP32 : type;
     plan->at_x = plan->at_w = plan->at_bias = plan->at_y = -1;
     plan->at_turned = plan->at_packed = plan->at_threads = -1;
     return SIFR_OK;
@@ -83,9 +83,9 @@ static sifr_status keep_plan(device *dev, device_call *call, const linear_plan *
 sifr_status cpu_prepare_linear(device *dev, device_call *call, sifr_error *error) {
     linear_plan plan;
     BASE_TRY(plan_sizes(dev, call, &plan, error));
-    device_dtype given = call->x[0].dtype;
+    base_dtype given = call->x[0].dtype;
     BASE_TRY(cpu_check(call, &call->y, "y", plan.rows, plan.out, given, error));
-    bool biased = call->w[1].dtype != DEVICE_NONE;
+    bool biased = call->w[1].dtype != BASE_NONE;
     if (biased) BASE_TRY(cpu_check(call, &call->w[1], "w1", 1, plan.out, given, error));
     int64_t total = 0;
     /* To widen all of w takes longer than to read it, which is what few rows take. */
@@ -99,7 +99,7 @@ sifr_status cpu_prepare_linear(device *dev, device_call *call, sifr_error *error
                                .c_stride = plan.widen ? plan.out : call->y.stride,
                                .input = plan.type,
                                .output = plan.type,
-                               .bias = biased ? plan.type : DEVICE_NONE,
+                               .bias = biased ? plan.type : BASE_NONE,
                                .b_transposed = !plan.transposed};
     BASE_TRY(cpu_packed_find(dev, shape, plan.whole, plan.widen, &plan.packed, error));
     if (plan.packed.pieces.count > 0) {
@@ -120,7 +120,7 @@ sifr_status cpu_prepare_linear(device *dev, device_call *call, sifr_error *error
 }
 
 static int64_t weight_tile(const linear_plan *plan) {
-    return plan->type == DEVICE_BF16 ? WEIGHT_TILE_BF16 : WEIGHT_TILE;
+    return plan->type == BASE_BF16 ? WEIGHT_TILE_BF16 : WEIGHT_TILE;
 }
 
 /* Products of a chunk of `rows` tokens, with b packed where the library takes it so. */
@@ -133,7 +133,7 @@ static sifr_status plan_chunk(device *dev, linear_plan *plan, int64_t rows, int6
                                .b_stride = plan->widen ? 0 : kept_stride,
                                .c_stride = dw_stride,
                                .input = plan->type,
-                               .output = DEVICE_FP32};
+                               .output = BASE_FP32};
     BASE_TRY(cpu_find_pieces(dev->products, shape, weight_tile(plan), &plan->pieces[rest], error));
     if (plan->pieces[rest].count > 0) return SIFR_OK;
     if (plan->widen) shape.b_stride = plan->kept_columns;
@@ -158,7 +158,7 @@ static sifr_status plan_weights(device *dev, const device_call *call, linear_pla
             plan_chunk(dev, plan, DEVICE_TOKEN_CHUNK, kept->stride, call->dw[0].stride, 0, error));
     if (rest != 0)
         BASE_TRY(plan_chunk(dev, plan, rest, kept->stride, call->dw[0].stride, 1, error));
-    plan->at_turned = cpu_take(total, chunk * turned->columns * device_dtype_bytes(plan->type));
+    plan->at_turned = cpu_take(total, chunk * turned->columns * base_dtype_bytes(plan->type));
     /* A chunk's other operand is there in pieces, or in fp32: in one place, so that one row more
      * never takes less. */
     int64_t bytes =
@@ -214,15 +214,15 @@ static sifr_status plan_inputs(device *dev, const device_call *call, linear_plan
 sifr_status cpu_prepare_linear_backward(device *dev, device_call *call, sifr_error *error) {
     linear_plan plan;
     BASE_TRY(plan_sizes(dev, call, &plan, error));
-    device_dtype given = call->x[0].dtype;
+    base_dtype given = call->x[0].dtype;
     BASE_TRY(cpu_check(call, &call->dy, "dy", plan.rows, plan.out, given, error));
-    bool wants_dx = call->dx[0].dtype != DEVICE_NONE, wants_dw = call->dw[0].dtype != DEVICE_NONE;
+    bool wants_dx = call->dx[0].dtype != BASE_NONE, wants_dw = call->dw[0].dtype != BASE_NONE;
     if (wants_dx) BASE_TRY(cpu_check(call, &call->dx[0], "dx0", plan.rows, plan.in, given, error));
     if (wants_dw)
         BASE_TRY(cpu_check(call, &call->dw[0], "dw0", call->w[0].rows, call->w[0].columns,
-                           DEVICE_FP32, error));
-    if (call->dw[1].dtype != DEVICE_NONE)
-        BASE_TRY(cpu_check(call, &call->dw[1], "dw1", 1, plan.out, DEVICE_FP32, error));
+                           BASE_FP32, error));
+    if (call->dw[1].dtype != BASE_NONE)
+        BASE_TRY(cpu_check(call, &call->dw[1], "dw1", 1, plan.out, BASE_FP32, error));
     int64_t total = 0, thread = 0;
     if (wants_dx) BASE_TRY(plan_inputs(dev, call, &plan, &total, &thread, error));
     if (wants_dw) BASE_TRY(plan_weights(dev, call, &plan, &total, error));
@@ -265,7 +265,7 @@ static device_matrix widened(device *dev, linear_run *run, const device_matrix *
     run->from = m;
     run->to = (float *)(run->scratch + at);
     cpu_parallel(dev->team, conversion_tasks(m), widen_task, run);
-    return (device_matrix){run->to, m->rows, m->columns, m->columns, DEVICE_FP32};
+    return (device_matrix){run->to, m->rows, m->columns, m->columns, BASE_FP32};
 }
 
 static void narrow(device *dev, linear_run *run, const device_matrix *to, int64_t at) {
@@ -275,11 +275,11 @@ static void narrow(device *dev, linear_run *run, const device_matrix *to, int64_
 }
 
 static device_matrix place(const linear_run *run, const device_matrix *m, int64_t at) {
-    return (device_matrix){run->scratch + at, m->rows, m->columns, m->columns, DEVICE_FP32};
+    return (device_matrix){run->scratch + at, m->rows, m->columns, m->columns, BASE_FP32};
 }
 
 static const void *row_of(const device_matrix *m, int64_t row) {
-    return (const char *)m->data + row * m->stride * device_dtype_bytes(m->dtype);
+    return (const char *)m->data + row * m->stride * base_dtype_bytes(m->dtype);
 }
 
 static void *thread_scratch(const linear_run *run, int thread) {
@@ -390,8 +390,8 @@ static void turn_columns(linear_run *run, int64_t first, int thread) {
     const device_matrix *from = &run->turned;
     int64_t rows = run->chunk_rows;
     int64_t columns = base_min_i64(TURN_COLUMNS, plan->turned_columns - first);
-    char *to = run->scratch + plan->at_turned + first * rows * device_dtype_bytes(plan->type);
-    if (from->dtype == DEVICE_FP32) {
+    char *to = run->scratch + plan->at_turned + first * rows * base_dtype_bytes(plan->type);
+    if (from->dtype == BASE_FP32) {
         run->kernels->turn((const float *)from->data + first, rows, columns, from->stride,
                            (float *)(void *)to, rows);
         return;
@@ -425,7 +425,7 @@ static void weight_task(void *context, int64_t task, int thread) {
     const device_matrix *dw = &run->call->dw[0];
     int64_t tile = pieces->count > 0 ? task / pieces->count : task, row = tile * weight_tile(plan);
     const char *a =
-        run->scratch + plan->at_turned + row * run->chunk_rows * device_dtype_bytes(plan->type);
+        run->scratch + plan->at_turned + row * run->chunk_rows * base_dtype_bytes(plan->type);
     float *c = (float *)dw->data + row * dw->stride;
     if (pieces->count > 0) {
         check_product(run, cpu_pieces_run(pieces, thread, tile, task % pieces->count, a,
@@ -447,7 +447,7 @@ static void bias_task(void *context, int64_t task, int thread) {
     float *sums = (float *)run->call->dw[1].data + first;
     for (int64_t row = 0; row < dy->rows; row += DEVICE_TOKEN_CHUNK)
         run->kernels->column_sums((const char *)row_of(dy, row) +
-                                      first * device_dtype_bytes(dy->dtype),
+                                      first * base_dtype_bytes(dy->dtype),
                                   dy->dtype, base_min_i64(DEVICE_TOKEN_CHUNK, dy->rows - row),
                                   columns, dy->stride, sums, row > 0 || run->call->accumulate_dw);
 }
@@ -479,7 +479,7 @@ static void run_weights(device *dev, linear_run *run) {
 
 sifr_status cpu_run_linear_backward(device *dev, const device_call *call, sifr_error *error) {
     const linear_plan *plan = call->prepared;
-    bool wants_dx = call->dx[0].dtype != DEVICE_NONE, wants_dw = call->dw[0].dtype != DEVICE_NONE;
+    bool wants_dx = call->dx[0].dtype != BASE_NONE, wants_dw = call->dw[0].dtype != BASE_NONE;
     linear_run run = {.plan = plan,
                       .call = call,
                       .kernels = dev->set->matrix,
@@ -489,7 +489,7 @@ sifr_status cpu_run_linear_backward(device *dev, const device_call *call, sifr_e
                       .dx = call->dx[0],
                       .scratch = call->scratch};
     if (wants_dw) run_weights(dev, &run);
-    if (call->dw[1].dtype != DEVICE_NONE)
+    if (call->dw[1].dtype != BASE_NONE)
         cpu_parallel(dev->team, (plan->out + SUM_COLUMNS - 1) / SUM_COLUMNS, bias_task, &run);
     if (wants_dx && plan->packed.pieces.count > 0) {
         run_packed(dev, &run, &call->dy, &(device_matrix){0}, &call->dx[0], plan->at_w);

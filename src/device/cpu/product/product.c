@@ -110,12 +110,12 @@ fail:
     return status;
 }
 
-static dnnl_data_type_t product_type(device_dtype dtype) {
-    return dtype == DEVICE_BF16 ? dnnl_bf16 : dnnl_f32;
+static dnnl_data_type_t product_type(base_dtype dtype) {
+    return dtype == BASE_BF16 ? dnnl_bf16 : dnnl_f32;
 }
 
 static bool describe_matrix(dnnl_memory_desc_t *out, int64_t rows, int64_t columns,
-                            int64_t row_stride, int64_t column_stride, device_dtype dtype) {
+                            int64_t row_stride, int64_t column_stride, base_dtype dtype) {
     dnnl_dims_t dims = {rows, columns}, strides = {row_stride, column_stride};
     return dnnl_memory_desc_init_by_strides(out, 2, dims, product_type(dtype), strides) ==
            dnnl_success;
@@ -132,7 +132,7 @@ static bool describe_product(const cpu_product_shape *s, product_forms *f) {
                               s->b_transposed ? s->b_stride : 1, s->input) &&
               describe_matrix(&f->c, s->rows, s->columns, s->c_stride, 1, s->output) &&
               describe_matrix(&f->bias, 1, s->columns, s->columns, 1,
-                              s->bias == DEVICE_NONE ? DEVICE_FP32 : s->bias);
+                              s->bias == BASE_NONE ? BASE_FP32 : s->bias);
     f->b = f->plain_b;
     if (ok && s->b_packed) {
         dnnl_dims_t dims = {s->inner, s->columns};
@@ -157,7 +157,7 @@ static dnnl_status_t make_descriptor(dnnl_engine_t engine, const cpu_product_sha
     }
     if (status == dnnl_success)
         status = dnnl_matmul_desc_init(&matmul, &f->a, &f->b,
-                                       s->bias == DEVICE_NONE ? NULL : &f->bias, &f->c);
+                                       s->bias == BASE_NONE ? NULL : &f->bias, &f->c);
     if (status == dnnl_success)
         status = dnnl_primitive_desc_create(out, &matmul, attributes, engine, NULL);
     if (post_ops != NULL) dnnl_post_ops_destroy(post_ops);
@@ -233,9 +233,9 @@ static sifr_status make_library_product(cpu_products *products, cpu_product *pro
 }
 
 static bool takes_panels(const cpu_products *products, const cpu_product_shape *s) {
-    bool bias = s->bias == DEVICE_NONE || s->bias == DEVICE_FP32;
-    return products->kernels->panel_product && s->b_packed && s->input == DEVICE_FP32 &&
-           s->output == DEVICE_FP32 && bias && !s->sum && s->c_stride == s->columns &&
+    bool bias = s->bias == BASE_NONE || s->bias == BASE_FP32;
+    return products->kernels->panel_product && s->b_packed && s->input == BASE_FP32 &&
+           s->output == BASE_FP32 && bias && !s->sum && s->c_stride == s->columns &&
            s->columns % CPU_PANEL == 0;
 }
 
@@ -361,7 +361,7 @@ bool cpu_product_run(const cpu_product *product, int thread, const void *a, cons
     }
     dnnl_memory_t *memory = product->memory + (ptrdiff_t)thread * PRODUCT_OPERANDS;
     dnnl_stream_t stream = product->streams[thread];
-    bool biased = s->bias != DEVICE_NONE;
+    bool biased = s->bias != BASE_NONE;
     if (!set_address(memory[PRODUCT_A], a, stream) || !set_address(memory[PRODUCT_B], b, stream) ||
         !set_address(memory[PRODUCT_C], c, stream) ||
         !set_address(memory[PRODUCT_SCRATCH], scratch, stream) ||

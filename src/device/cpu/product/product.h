@@ -12,14 +12,14 @@
 #include "device/cpu/product/kernels_matrix.h"
 
 /* Whether products take operands of this type as they are; else they are widened to fp32 first. */
-static inline bool cpu_product_takes(const device *dev, device_dtype dtype) {
-    return dtype == DEVICE_FP32 || (dtype == DEVICE_BF16 && dev->set->bf16);
+static inline bool cpu_product_takes(const device *dev, base_dtype dtype) {
+    return dtype == BASE_FP32 || (dtype == BASE_BF16 && dev->set->bf16);
 }
 
 typedef struct cpu_product_shape {
     int64_t rows, columns, inner;         /* c is rows x columns */
     int64_t a_stride, b_stride, c_stride; /* elements between rows as they are stored */
-    device_dtype input, output, bias;     /* FP32 or BF16; bias may be NONE */
+    base_dtype input, output, bias;       /* FP32 or BF16; bias may be NONE */
     bool b_transposed;                    /* b is stored columns x inner */
     bool sum;                             /* c is added to */
     bool b_packed; /* b comes from cpu_product_pack, not plain; refused where that needs padding */

@@ -74,7 +74,7 @@ static void finish_task(void *context, int64_t task, int thread) {
 static int64_t choose_part(const few_run *run, int threads) {
     const device_matrix *w = &run->call->w[0];
     if (!run->transposed) {
-        int64_t rows = PART_BYTES / (w->columns * device_dtype_bytes(w->dtype) + 1);
+        int64_t rows = PART_BYTES / (w->columns * base_dtype_bytes(w->dtype) + 1);
         return base_max_i64(rows / PART_ROWS, 1) * PART_ROWS;
     }
     int64_t parts = (threads + run->pieces - 1) / run->pieces;

@@ -66,7 +66,7 @@ static sifr_status find_plain(device *dev, cpu_product_shape shape, cpu_packed *
 sifr_status cpu_packed_find(device *dev, cpu_product_shape shape, int64_t whole, bool widen,
                             cpu_packed *out, sifr_error *error) {
     *out = (cpu_packed){.inner = shape.inner, .widen = widen, .b_transposed = shape.b_transposed};
-    if ((whole < LEAST_ROWS && !widen) || shape.input != DEVICE_FP32) return SIFR_OK;
+    if ((whole < LEAST_ROWS && !widen) || shape.input != BASE_FP32) return SIFR_OK;
     if (widen) shape.a_stride = shape.inner, shape.b_stride = 0;
     int64_t tile = whole < MANY_ROWS ? LOW_TILE : HIGH_TILE;
     out->plain = widen && whole <= FEW_ROWS && shape.columns % 64 == 0;
@@ -141,7 +141,7 @@ static void product_task(void *context, int64_t task, int thread) {
     int64_t last = (group + 1) * pieces->count / packed->groups;
     for (int64_t i = group * pieces->count / packed->groups; i < last; i++) {
         int64_t column = i * pieces->columns, at = row * o->c.stride + column;
-        const void *added = o->bias.dtype == DEVICE_NONE ? NULL : (float *)o->bias.data + column;
+        const void *added = o->bias.dtype == BASE_NONE ? NULL : (float *)o->bias.data + column;
         if (packed->widen && added != NULL) {
             widen(run, &o->bias, 0, 1, column, pieces->columns, (float *)(void *)bias);
             added = bias;

@@ -15,7 +15,7 @@ sifr_status cpu_find_pieces(cpu_products *products, cpu_product_shape shape, int
         shape.b_stride = shape.b_transposed ? shape.inner : width;
     else
         out->apart =
-            width * (shape.b_transposed ? shape.b_stride : 1) * device_dtype_bytes(shape.input);
+            width * (shape.b_transposed ? shape.b_stride : 1) * base_dtype_bytes(shape.input);
     shape.columns = shape.c_stride = width;
     shape.b_packed = true, shape.sum = false;
     sifr_error refused = {0}; /* then plain products serve; they say what is wrong, if anything */

@@ -137,9 +137,9 @@ static void piece(const device_call *c, int64_t r, int64_t at, int64_t n) {
     const float *first = NULL, *second = NULL;
     bool adds = c->kernel == DEVICE_ADD_INTO || c->kernel == DEVICE_ACCUMULATE;
     const device_matrix *other = adds ? &c->y : &c->x[1];
-    if (c->x[0].dtype != DEVICE_NONE) first = lanes_read(a, &c->x[0], r, at, n);
-    if (other->dtype != DEVICE_NONE) second = lanes_read(b, other, r, at, n);
-    if (c->y.dtype != DEVICE_NONE) {
+    if (c->x[0].dtype != BASE_NONE) first = lanes_read(a, &c->x[0], r, at, n);
+    if (other->dtype != BASE_NONE) second = lanes_read(b, other, r, at, n);
+    if (c->y.dtype != BASE_NONE) {
         float *y = lanes_place(u, &c->y, r, at);
         forward(c, r, at, n, first, second, y);
         lanes_written(&c->y, r, at, n, y);
@@ -149,11 +149,11 @@ static void piece(const device_call *c, int64_t r, int64_t at, int64_t n) {
     float *to0 = lanes_gradient_place(u, c, 0, r, at), *to1 = lanes_gradient_place(v, c, 1, r, at);
     backward(c, r, at, n, first, second, dy, to0, to1);
     lanes_gradient_written(c, 0, r, at, n, to0);
-    if (c->dx[1].dtype != DEVICE_NONE) lanes_gradient_written(c, 1, r, at, n, to1);
+    if (c->dx[1].dtype != BASE_NONE) lanes_gradient_written(c, 1, r, at, n, to1);
 }
 
 static void clear(const device_matrix *m, int64_t row, int64_t first, int64_t count) {
-    int64_t size = device_dtype_bytes(m->dtype);
+    int64_t size = base_dtype_bytes(m->dtype);
     memset((char *)m->data + (row * m->stride + first) * size, 0, (size_t)(count * size));
 }
 

@@ -13,7 +13,7 @@ static void copy_weights(const float *restrict from, const device_matrix *to, in
     flat.stride = 0;
 #if defined(KERNEL_BF16)
     uint16_t *out = (uint16_t *)to->data + at;
-    if (to->dtype == DEVICE_BF16 && ((uintptr_t)out & 63) == 0) {
+    if (to->dtype == BASE_BF16 && ((uintptr_t)out & 63) == 0) {
         for (; n >= 32; n -= 32, at += 32, from += 32, out += 32) {
             __m512bh pair = _mm512_cvtne2ps_pbh(_mm512_loadu_ps(from + 16), _mm512_loadu_ps(from));
             _mm512_stream_si512((__m512i *)out, (__m512i)pair);
@@ -49,7 +49,7 @@ static void store_rounded(const device_matrix *m, int64_t at, int64_t n, const f
 
 /* State to work on: itself where it is fp32, else a copy in `buffer`. */
 static float *open_state(float *buffer, const device_matrix *m, int64_t at, int64_t n) {
-    if (m->dtype != DEVICE_FP32) lanes_load(buffer, m, 0, at, n);
+    if (m->dtype != BASE_FP32) lanes_load(buffer, m, 0, at, n);
     return lanes_place(buffer, m, 0, at);
 }
 
@@ -109,9 +109,9 @@ void KERNEL(adam)(const cpu_part *part) {
         for (int k = 0; k < ROUND_KINDS; k++) values[k] = open_state(copies[k], states[k], at, n);
         adam_piece(a, lanes_read(buffer, &c->x[0], 0, at, n), values[ROUND_WEIGHTS],
                    values[ROUND_MOMENT1], values[ROUND_MOMENT2], n);
-        if (c->w[1].dtype != DEVICE_NONE) copy_weights(values[ROUND_WEIGHTS], &c->w[1], at, n);
+        if (c->w[1].dtype != BASE_NONE) copy_weights(values[ROUND_WEIGHTS], &c->w[1], at, n);
         for (int k = 0; k < ROUND_KINDS; k++) {
-            if (states[k]->dtype != DEVICE_BF16) continue;
+            if (states[k]->dtype != BASE_BF16) continue;
             store_rounded(states[k], at, n, values[k], keys[k], c->attributes.element);
         }
     }

@@ -59,7 +59,7 @@ static float row_variance(const device_matrix *x, int64_t row, float mean) {
 void KERNEL(norm)(const cpu_part *part) {
     const device_call *c = part->call;
     int64_t columns = c->x[0].columns;
-    bool layer = c->kernel == DEVICE_LAYER_NORM, biased = c->w[1].dtype != DEVICE_NONE;
+    bool layer = c->kernel == DEVICE_LAYER_NORM, biased = c->w[1].dtype != BASE_NONE;
     float *saved = c->saved[0].data;
     float xs[PIECE], ws[PIECE], bs[PIECE], ys[PIECE];
     for (int64_t r = part->first; r < part->first + part->count; r++) {
@@ -116,7 +116,7 @@ void KERNEL(norm_backward)(const cpu_part *part) {
             }
             sum_values(sum_gn, gn, n);
         }
-        if (c->dx[0].dtype == DEVICE_NONE) continue;
+        if (c->dx[0].dtype == BASE_NONE) continue;
         float mean_g = layer ? fold_sums(sum_g) / (float)columns : 0;
         float mean_gn = fold_sums(sum_gn) / (float)columns;
         for (int64_t at = 0; at < columns; at += PIECE) {

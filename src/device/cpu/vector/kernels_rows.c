@@ -44,7 +44,7 @@ void KERNEL(rope)(const cpu_part *part) {
 void KERNEL(embedding)(const cpu_part *part) {
     const device_call *c = part->call;
     const int32_t *ids = c->x[0].data;
-    int64_t size = device_dtype_bytes(c->y.dtype);
+    int64_t size = base_dtype_bytes(c->y.dtype);
     for (int64_t r = part->first; r < part->first + part->count; r++) {
         memcpy((char *)c->y.data + r * c->y.stride * size,
                (const char *)c->w[0].data + ids[r] * c->w[0].stride * size,

@@ -89,7 +89,7 @@ static void fold_sums(void *argument, int64_t tile, int thread) {
     (void)thread;
     for (int w = 0; w < 2; w++) {
         float *dw = c->dw[w].data;
-        if (c->dw[w].dtype == DEVICE_NONE) continue;
+        if (c->dw[w].dtype == BASE_NONE) continue;
         for (int64_t i = first; i < end; i++) {
             float sum = c->accumulate_dw ? dw[i] : 0.0f;
             for (int64_t t = 0; t < job->tiles; t++) {

@@ -11,12 +11,12 @@ static sifr_status check_like(const device_call *call, const device_matrix *m, c
 /* As check_like; the operand may be missing. */
 static sifr_status check_wanted(const device_call *call, const device_matrix *m,
                                 const char *operand, const device_matrix *as, sifr_error *error) {
-    return m->dtype == DEVICE_NONE ? SIFR_OK : check_like(call, m, operand, as, error);
+    return m->dtype == BASE_NONE ? SIFR_OK : check_like(call, m, operand, as, error);
 }
 
 static sifr_status check_absent(const device_call *call, const device_matrix *m,
                                 const char *operand, sifr_error *error) {
-    if (m->dtype == DEVICE_NONE) return SIFR_OK;
+    if (m->dtype == BASE_NONE) return SIFR_OK;
     return base_fail(error, SIFR_USAGE, "%s: %s is given, but the kernel has none",
                      device_kernel_name(call->kernel), operand);
 }
@@ -26,9 +26,9 @@ sifr_status cpu_prepare_embedding(device *dev, device_call *call, sifr_error *er
     const device_matrix *rows = backward ? &call->dy : &call->y;
     (void)dev;
     BASE_TRY(cpu_check_activations(call, rows, backward ? "dy" : "y", error));
-    BASE_TRY(cpu_check(call, &call->x[0], "x[0]", rows->rows, 1, DEVICE_INT32, error));
+    BASE_TRY(cpu_check(call, &call->x[0], "x[0]", rows->rows, 1, BASE_INT32, error));
     if (backward)
-        return cpu_check(call, &call->dw[0], "dw[0]", call->dw[0].rows, rows->columns, DEVICE_FP32,
+        return cpu_check(call, &call->dw[0], "dw[0]", call->dw[0].rows, rows->columns, BASE_FP32,
                          error);
     return cpu_check(call, &call->w[0], "w[0]", call->w[0].rows, rows->columns, rows->dtype, error);
 }
@@ -43,13 +43,13 @@ sifr_status cpu_prepare_norm(device *dev, device_call *call, sifr_error *error) 
     BASE_TRY(cpu_check_activations(call, x, "x[0]", error));
     BASE_TRY(check_like(call, &call->w[0], "w[0]", &weight, error));
     BASE_TRY(
-        cpu_check(call, &call->saved[0], "saved[0]", x->rows, layer ? 2 : 1, DEVICE_FP32, error));
+        cpu_check(call, &call->saved[0], "saved[0]", x->rows, layer ? 2 : 1, BASE_FP32, error));
     if (!backward) {
         BASE_TRY(layer ? check_wanted(call, &call->w[1], "w[1]", &weight, error)
                        : check_absent(call, &call->w[1], "w[1]", error));
         return check_like(call, &call->y, "y", x, error);
     }
-    device_matrix gradient = {.rows = 1, .columns = x->columns, .dtype = DEVICE_FP32};
+    device_matrix gradient = {.rows = 1, .columns = x->columns, .dtype = BASE_FP32};
     BASE_TRY(check_like(call, &call->dy, "dy", x, error));
     BASE_TRY(check_wanted(call, &call->dx[0], "dx[0]", x, error));
     BASE_TRY(check_wanted(call, &call->dw[0], "dw[0]", &gradient, error));
@@ -71,14 +71,14 @@ sifr_status cpu_prepare_rope(device *dev, device_call *call, sifr_error *error) 
                          device_kernel_name(call->kernel), (long long)heads, (long long)dim);
     BASE_TRY(cpu_check(call, from, backward ? "dy" : "x[0]", from->rows, heads * dim, from->dtype,
                        error));
-    BASE_TRY(cpu_check(call, &call->x[1], "x[1]", from->rows, 1, DEVICE_INT32, error));
-    BASE_TRY(cpu_check(call, &call->x[2], "x[2]", call->x[2].rows, dim, DEVICE_FP32, error));
+    BASE_TRY(cpu_check(call, &call->x[1], "x[1]", from->rows, 1, BASE_INT32, error));
+    BASE_TRY(cpu_check(call, &call->x[2], "x[2]", call->x[2].rows, dim, BASE_FP32, error));
     if (!backward) return check_like(call, &call->y, "y", from, error);
     return check_like(call, &call->dx[0], "dx[0]", from, error);
 }
 
-static bool convertible(device_dtype dtype) {
-    return dtype == DEVICE_FP32 || dtype == DEVICE_BF16 || dtype == DEVICE_FP16;
+static bool convertible(base_dtype dtype) {
+    return dtype == BASE_FP32 || dtype == BASE_BF16 || dtype == BASE_FP16;
 }
 
 /* 1 x n of any float type. */
@@ -86,7 +86,7 @@ static sifr_status check_vector(const device_call *call, const device_matrix *m,
                                 const char *operand, sifr_error *error) {
     if (!convertible(m->dtype))
         return base_fail(error, SIFR_USAGE, "%s: %s is %s, expected fp32, bf16 or fp16",
-                         device_kernel_name(call->kernel), operand, device_dtype_name(m->dtype));
+                         device_kernel_name(call->kernel), operand, base_dtype_name(m->dtype));
     return cpu_check(call, m, operand, 1, m->columns, m->dtype, error);
 }
 
@@ -96,12 +96,12 @@ sifr_status cpu_prepare_elementwise(device *dev, device_call *call, sifr_error *
     switch (call->kernel) {
     case DEVICE_CLEAR:
         return cpu_check(call, y, "y", y->rows, y->columns,
-                         y->dtype == DEVICE_NONE ? DEVICE_FP32 : y->dtype, error);
+                         y->dtype == BASE_NONE ? BASE_FP32 : y->dtype, error);
     case DEVICE_CONVERT:
         if (!convertible(call->x[0].dtype) || !convertible(y->dtype))
             return base_fail(error, SIFR_USAGE, "%s: from %s to %s, expected fp32, bf16 or fp16",
-                             device_kernel_name(call->kernel), device_dtype_name(call->x[0].dtype),
-                             device_dtype_name(y->dtype));
+                             device_kernel_name(call->kernel), base_dtype_name(call->x[0].dtype),
+                             base_dtype_name(y->dtype));
         return cpu_check(call, &call->x[0], "x[0]", y->rows, y->columns, call->x[0].dtype, error);
     case DEVICE_ADD_INTO:
         BASE_TRY(check_vector(call, y, "y", error));
@@ -131,7 +131,7 @@ sifr_status cpu_prepare_elementwise(device *dev, device_call *call, sifr_error *
     BASE_TRY(check_wanted(call, &call->dx[0], "dx[0]", dy, error));
     BASE_TRY(two ? check_wanted(call, &call->dx[1], "dx[1]", dy, error)
                  : check_absent(call, &call->dx[1], "dx[1]", error));
-    if (call->dx[0].dtype == DEVICE_NONE && call->dx[1].dtype == DEVICE_NONE)
+    if (call->dx[0].dtype == BASE_NONE && call->dx[1].dtype == BASE_NONE)
         return base_fail(error, SIFR_USAGE, "%s: dx[0] is missing, and there is no other result",
                          device_kernel_name(call->kernel));
     return SIFR_OK;
@@ -141,14 +141,14 @@ sifr_status cpu_prepare_square_sums(device *dev, device_call *call, sifr_error *
     int64_t count = call->x[0].columns;
     (void)dev;
     BASE_TRY(check_vector(call, &call->x[0], "x[0]", error));
-    return cpu_check(call, &call->y, "y", 1, (count + DEVICE_BLOCK - 1) / DEVICE_BLOCK, DEVICE_FP64,
+    return cpu_check(call, &call->y, "y", 1, (count + DEVICE_BLOCK - 1) / DEVICE_BLOCK, BASE_FP64,
                      error);
 }
 
 /* FP32, or BF16 where that is given. */
 static sifr_status check_state(const device_call *call, const device_matrix *m, const char *operand,
                                int64_t columns, sifr_error *error) {
-    device_dtype dtype = m->dtype == DEVICE_BF16 ? DEVICE_BF16 : DEVICE_FP32;
+    base_dtype dtype = m->dtype == BASE_BF16 ? BASE_BF16 : BASE_FP32;
     return cpu_check(call, m, operand, 1, columns, dtype, error);
 }
 
@@ -159,7 +159,7 @@ sifr_status cpu_prepare_adam(device *dev, device_call *call, sifr_error *error) 
     BASE_TRY(check_state(call, &call->w[0], "w[0]", x->columns, error));
     BASE_TRY(check_state(call, &call->saved[0], "saved[0]", x->columns, error));
     BASE_TRY(check_like(call, &call->saved[1], "saved[1]", &call->saved[0], error));
-    if (copy->dtype == DEVICE_NONE) return SIFR_OK;
+    if (copy->dtype == BASE_NONE) return SIFR_OK;
     BASE_TRY(check_vector(call, copy, "w[1]", error));
     return cpu_check(call, copy, "w[1]", 1, x->columns, copy->dtype, error);
 }
