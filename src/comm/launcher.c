@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
+#include <sys/statvfs.h>
 
 /* A whole number >= `least` of the environment; least - 1 where there is none. */
 static int number_from(const char *name, int least) {
@@ -67,6 +68,13 @@ int comm_launcher_local_ranks(void) {
         if (found) return found;
     }
     return 0;
+}
+
+/* Both MPIs put some 4 MiB a rank there. */
+bool comm_shared_memory_is_small(int ranks) {
+    struct statvfs fs;
+    if (statvfs("/dev/shm", &fs) != 0) return true;
+    return (uint64_t)fs.f_bavail * fs.f_frsize < ((uint64_t)ranks + 1) * (16 << 20);
 }
 
 const char *comm_foreign_launcher(int *ranks) {

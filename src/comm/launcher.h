@@ -27,6 +27,10 @@ int comm_launcher_rank(void);
 /* Ranks that the launcher put on this host, 0 where it does not say. */
 int comm_launcher_local_ranks(void);
 
+/* Whether /dev/shm lacks the room that Open MPI and MPICH want there for `ranks` ranks; containers
+ * often have only 64 MiB in all. */
+bool comm_shared_memory_is_small(int ranks);
+
 /* The launcher's name where it is one that is not MPI's ("torchrun", srun without the plug-in that
  * Open MPI needs), with its number of ranks; NULL otherwise. Such a process has no MPI to talk
  * through: refuse where *ranks > 1. */

@@ -15,6 +15,7 @@
 
 #include "cli/launch/hangup.h"
 #include "cli/launch/launch_command.h"
+#include "cli/launch/launcher_files.h"
 #include "cli/launch/launcher_lines.h"
 #include "cli/options.h"
 #include "comm/launcher.h"
@@ -40,8 +41,8 @@ static const char *terminals(void) {
 }
 
 /* In the child: a process group of its own, so that a terminal's Ctrl-C comes once, through us. */
-static void become_launcher(const cli_command_line *line, const sigset_t *mask, pid_t parent,
-                            const int ends[2]) {
+static void become_launcher(const cli_command_line *line, const cli_launcher_files *files,
+                            const sigset_t *mask, pid_t parent, const int ends[2]) {
     int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
     if (nothing >= 0) dup2(nothing, STDIN_FILENO);
     setpgid(0, 0);
@@ -50,6 +51,7 @@ static void become_launcher(const cli_command_line *line, const sigset_t *mask, 
     setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 0);
     setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 0);
     setenv(CLI_LAUNCHED, terminals(), 1);
+    cli_launcher_files_hand_over(files);
     if (ends[0] >= 0) dup2(ends[0], STDOUT_FILENO);
     dup2(ends[1], STDERR_FILENO);
     sigprocmask(SIG_SETMASK, mask, NULL);
@@ -149,7 +151,8 @@ static bool make_pipe(int ends[2]) {
     return fcntl(ends[0], F_SETFL, O_NONBLOCK) == 0;
 }
 
-static int start_launcher(const char *name, const cli_command_line *line, const sigset_t *set,
+static int start_launcher(const char *name, const cli_command_line *line,
+                          const cli_launcher_files *files, const sigset_t *set,
                           const sigset_t *mask) {
     launched l = {.mpich = cli_launcher_passes_sigterm(),
                   .lines = {{.out = STDOUT_FILENO}, {.out = STDERR_FILENO}}};
@@ -159,7 +162,7 @@ static int start_launcher(const char *name, const cli_command_line *line, const 
     l.signals = signalfd(-1, set, SFD_CLOEXEC | SFD_NONBLOCK);
     bool ready = l.signals >= 0 && (!l.mpich || make_pipe(out)) && make_pipe(err);
     l.child = ready ? fork() : -1;
-    if (l.child == 0) become_launcher(line, mask, parent, (int[]){out[1], err[1]});
+    if (l.child == 0) become_launcher(line, files, mask, parent, (int[]){out[1], err[1]});
     int number = errno;
     if (out[1] >= 0) close(out[1]);
     if (err[1] >= 0) close(err[1]);
@@ -177,7 +180,10 @@ static int start_launcher(const char *name, const cli_command_line *line, const 
     return code;
 }
 
-static int run_launcher(const char *name, const cli_command_line *line) {
+/* Signals are blocked from before the launcher's folders are made until they are removed. */
+static int run_launcher(const char *name, const cli_launcher *launcher,
+                        const cli_launch_choice *choice, const cli_command_line *line) {
+    cli_launcher_files files;
     sigset_t set, mask;
     sigemptyset(&set);
     sigaddset(&set, SIGINT);
@@ -185,7 +191,9 @@ static int run_launcher(const char *name, const cli_command_line *line) {
     if (!cli_hangup_ignored()) sigaddset(&set, SIGHUP);
     sigaddset(&set, SIGCHLD);
     sigprocmask(SIG_BLOCK, &set, &mask);
-    int code = start_launcher(name, line, &set, &mask);
+    cli_launcher_files_make(name, launcher, choice, &files);
+    int code = start_launcher(name, line, &files, &set, &mask);
+    cli_launcher_files_remove(&files);
     sigprocmask(SIG_SETMASK, &mask, NULL);
     return code;
 }
@@ -210,7 +218,7 @@ int cli_launch(int argc, char **argv, const cli_launch_choice *choice) {
                                        &error);
     if (status == SIFR_OK) {
         say_ranks(name, choice->ranks, choice->hosts);
-        code = run_launcher(name, &line);
+        code = run_launcher(name, &launcher, choice, &line);
     } else {
         code = cli_fail(name, &error);
     }

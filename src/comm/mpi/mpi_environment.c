@@ -1,17 +1,8 @@
 /* Settings that both Open MPI and MPICH read in the processes themselves, whoever launched them. */
 #include <stdlib.h>
-#include <sys/statvfs.h>
 
 #include "comm/launcher.h"
 #include "comm/mpi/mpi_private.h"
-
-/* Both put some 4 MiB a rank there; containers often have only 64 MiB in all. */
-static bool shared_memory_is_small(void) {
-    struct statvfs fs;
-    if (statvfs("/dev/shm", &fs) != 0) return true;
-    return (uint64_t)fs.f_bavail * fs.f_frsize <
-           ((uint64_t)comm_launcher_local_ranks() + 1) * (16 << 20);
-}
 
 void comm_mpi_prepare_environment(void) {
     /* Waiting must yield: the launcher does not notice every oversubscription. */
@@ -19,7 +10,7 @@ void comm_mpi_prepare_environment(void) {
     setenv("MPIR_CVAR_POLLS_BEFORE_YIELD", "1", 0);
     /* Two to three times as fast as the copies that the kernel makes. */
     setenv("OMPI_MCA_btl_vader_single_copy_mechanism", "none", 0);
-    if (shared_memory_is_small()) {
+    if (comm_shared_memory_is_small(comm_launcher_local_ranks())) {
         const char *directory = getenv("TMPDIR");
         if (!directory || !*directory) directory = "/tmp";
         setenv("OMPI_MCA_btl_vader_backing_directory", directory, 0);
