@@ -1,12 +1,19 @@
 # What `sifr train --ranks` leaves in TMPDIR and /dev/shm: nothing after its end and after signals;
-# after SIGKILL what the next run removes, beside the files of a run that lives.
+# after SIGKILL what the next run removes, beside the files of a run that lives. And the launcher
+# alone is killed: its ranks hold the output folder for some seconds, which the next start waits for.
 # not under sanitizers (MPI keeps what it took), each MPI, timeout: 300
 . "$SOURCE/tests/support/ranks.sh"
 . "$SOURCE/tests/support/until_it.sh"
 family() { for p in $(pgrep -P "$1"); do echo "$p"; family "$p"; done; }
 tiny_model
 export TMPDIR=$(mktemp -d /tmp/sifr-XXXXXX) # a short path: see src/cli/launch/session.h
-trap 'for p in $(jobs -p); do kill -9 $(family $p) $p 2>/dev/null || :; done; rm -rf "$TMPDIR"' EXIT
+ranks= # without a launcher
+clean_up() {
+    for p in $(jobs -p); do kill -9 $(family $p) $p 2>/dev/null || :; done
+    kill -9 $ranks 2>/dev/null || :
+    rm -rf "$TMPDIR"
+}
+trap clean_up EXIT
 memory=/dev/shm/sifr-$(id -u) # other runs of this user may have their folders there
 train() { # FOLDER OPTION…
     local folder=$1
@@ -81,3 +88,36 @@ expect_there "$living" "living, beside another run"
 stop living
 expect_gone "$living" "stopped"
 expect_empty "the last run"
+
+# --- the launcher is killed, its ranks are not: a start right after it waits for the folder ---
+start run
+launchers=$run
+for p in $(family $run); do
+    case $(cat /proc/$p/comm) in
+    sifr) ranks="$ranks $p" ;;
+    sifr-watch) ;;
+    *) launchers="$launchers $p" ;;
+    esac
+done
+kill -9 $launchers
+if [ ! "$mpich" ]; then
+    # Stopped, the ranks hold the folder until the next start has met them. Not before the launcher
+    # is gone: the system sends SIGHUP to stopped processes that lose their parent.
+    ended "the launcher" $launchers
+    kill -STOP $ranks
+    (train run --max-steps 2) >out 2>err &
+    run=$!
+    until_it grep -q 'run: another sifr train holds it.*: waiting up to 10 s' out err
+    kill -CONT $ranks
+    wait $run && code=0 || code=$?
+    if grep -q 'another sifr train is at work' out err; then # a busy machine: more than 10 s
+        (train run --max-steps 2) >out 2>err && code=0 || code=$?
+    fi
+    [ $code = 0 ] || fail "after the launcher was killed: exit code $code"
+else # its ranks end with it
+    (train run --max-steps 2) >out 2>err || fail "after the launcher was killed: exit code $?"
+fi
+[ -e run/model.safetensors ] || fail "after the launcher was killed: no model"
+ended "ranks without a launcher" $ranks
+ranks=
+expect_empty "after the launcher was killed"

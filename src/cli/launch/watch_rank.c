@@ -3,12 +3,14 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "cli/launch/launch_command.h"
 #include "cli/options.h"
 #include "comm/launcher.h"
 
@@ -43,6 +45,9 @@ void cli_watch_rank(const char *name) {
         return;
     }
     prctl(PR_SET_NAME, "sifr-watch");
+    /* With the launcher's process on this host gone, nothing else would end the rank. Other
+     * launchers than ours may start ranks from threads that end. */
+    if (getenv(CLI_LAUNCHED)) prctl(PR_SET_PDEATHSIG, SIGKILL);
     leave_signals_to_rank();
     _exit(wait_for_rank(name, rank));
 }
