@@ -53,11 +53,12 @@ bool comm_under_launcher(int *ranks) {
 int comm_launcher_rank(void) {
     static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK",
                                         "SLURM_PROCID"};
-    int found = -1;
+    int found = -1, ranks;
     for (size_t i = 0; found < 0 && i < sizeof names / sizeof names[0]; i++)
         found = number_from(names[i], 0);
     if (comm_under_launcher(NULL)) return found;
-    return comm_foreign_launcher(&found) ? number_from("RANK", 0) : -1;
+    if (!comm_foreign_launcher(&ranks)) return -1;
+    return number_from(slurm_tasks() > 1 ? "SLURM_PROCID" : "RANK", 0);
 }
 
 int comm_launcher_local_ranks(void) {

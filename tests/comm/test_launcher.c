@@ -118,7 +118,11 @@ static void test_srun(void **state) {
     const char *foreign = comm_foreign_launcher(&ranks);
     assert_string_equal(foreign ? foreign : "", open_mpi ? "srun without PMIx" : "");
     if (open_mpi) assert_int_equal(ranks, 4);
-    if (!open_mpi) assert_int_equal(comm_launcher_rank(), 2);
+    assert_int_equal(comm_launcher_rank(), 2);
+    /* torchrun's variables of the batch script around it do not count */
+    setenv("RANK", "5", 1), setenv("LOCAL_RANK", "5", 1), setenv("WORLD_SIZE", "8", 1);
+    assert_int_equal(comm_launcher_rank(), 2);
+    unsetenv("RANK"), unsetenv("LOCAL_RANK"), unsetenv("WORLD_SIZE");
     setenv("SLURM_STEP_NUM_TASKS", "1", 1); /* one task needs nobody */
     assert_null(comm_foreign_launcher(&ranks));
     setenv("PMI_RANK", "0", 1);
