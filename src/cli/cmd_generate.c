@@ -14,9 +14,10 @@
 #include "cli/read_model.h"
 #include "formats/generation_config.h"
 #include "formats/tokenizer/tokenizer.h"
+#include "model/registry.h"
 #include "train/monitor.h"
 
-/* Tokens made where no number is asked for, and tokens of a prompt taken at once, at most. */
+/* The default number of new tokens, and the most prompt tokens processed at once. */
 enum { NEW_TOKENS = 128, CHUNK_TOKENS = 128 };
 
 typedef struct generate_command {
@@ -35,24 +36,24 @@ typedef struct generate_state {
     formats_tokenizer *tokenizer;
     formats_tokenizer_stream stream;
     formats_tokenizer_text text;
-    formats_tokenizer_ids ids; /* of the prompt, then new ones */
+    formats_tokenizer_ids ids; /* ids of the prompt, followed by new ones */
     size_t prompt_ids;
     float *logits;
     int32_t *order;
     int64_t words, max_new, top_k;
     double temperature, top_p, seconds;
-    bool beyond; /* more positions than the model was made for */
+    bool beyond; /* more positions than the model was trained with */
     bool ended;  /* by an end-of-text token */
 } generate_state;
 
 static sifr_status check(const generate_command *c, sifr_error *error) {
     if (c->temperature_given && !(c->temperature >= 0 && c->temperature <= 1e6))
         return base_fail(error, SIFR_USAGE,
-                         "--temperature %g: 0 (always the most likely token) or more is needed",
+                         "--temperature %g: must be 0 (always the most likely token) or more",
                          c->temperature);
     if (!(c->top_p > 0 && c->top_p <= 1))
-        return base_fail(error, SIFR_USAGE, "--top-p %g: a probability above 0, 1 at most",
-                         c->top_p);
+        return base_fail(error, SIFR_USAGE,
+                         "--top-p %g: must be a probability above 0 and at most 1", c->top_p);
     if (c->temperature_given && c->temperature == 0 && (c->top_k_given || c->top_p_given))
         return base_fail(error, SIFR_USAGE,
                          "--temperature 0 always takes the most likely token, so --top-k and "
@@ -75,13 +76,14 @@ static sifr_status encode_prompt(generate_state *g, sifr_error *error) {
     if (invalid)
         base_log(&log, SIFR_LOG_WARNING, "prompt: %llu invalid UTF-8 sequences read as U+FFFD",
                  (unsigned long long)invalid);
-    if (g->ids.count == 0) { /* an empty prompt begins a text */
+    if (g->ids.count == 0) { /* an empty prompt: begin with the begin-of-text token */
         int64_t first = g->defaults.bos_token_id;
         if (first < 0) first = config->bos_token_id;
         if (first < 0 && config->eos_count) first = config->eos_token_ids[0];
         if (first < 0 || first > INT32_MAX)
-            return base_fail(error, SIFR_USAGE,
-                             "the prompt is empty, and the model has no token that begins a text");
+            return base_fail(
+                error, SIFR_USAGE,
+                "the prompt is empty, and the model has no begin-of-text token; give a prompt");
         BASE_TRY(base_grow(&g->ids.ids, &g->ids.room, 1, sizeof *g->ids.ids, error));
         g->ids.ids[g->ids.count++] = (int32_t)first;
     }
@@ -89,14 +91,15 @@ static sifr_status encode_prompt(generate_state *g, sifr_error *error) {
     return SIFR_OK;
 }
 
-/* Tokens to make where no flag says how many; below 1: the prompt is as long as a text may be. */
+/* The number of new tokens if no flag gives it; below 1 if the prompt already has the longest
+ * length allowed. */
 static int64_t default_count(const generate_state *g) {
     if (g->defaults.max_new_tokens > 0) return g->defaults.max_new_tokens;
     if (g->defaults.max_length > 0) return g->defaults.max_length - (int64_t)g->prompt_ids;
     return NEW_TOKENS;
 }
 
-/* What decides how tokens are drawn: a flag, else the model's file, else the most likely one. */
+/* Sampling settings: from a flag, else from generation_config.json, else greedy. */
 static void choose_sampling(generate_state *g) {
     const generate_command *c = g->command;
     const formats_generation_config *file = &g->defaults;
@@ -110,11 +113,11 @@ static void choose_sampling(generate_state *g) {
 static sifr_status choose_count(generate_state *g, sifr_error *error) {
     const generate_command *c = g->command;
     int64_t limit = g->model.folder.config.max_position_embeddings, prompt = (int64_t)g->prompt_ids;
-    bool learned = strcmp(g->model.folder.config.model_type, "gpt2") == 0;
+    bool learned = model_architecture_find(g->model.folder.config.model_type)->learned_positions;
     if (prompt >= limit && learned)
         return base_fail(error, SIFR_USAGE,
-                         "the prompt has %lld tokens, the model positions for %lld; give a shorter "
-                         "one",
+                         "the prompt has %lld tokens, but the model has only %lld positions; give "
+                         "a shorter prompt",
                          (long long)prompt, (long long)limit);
     g->max_new = c->max_new_given ? c->max_new : default_count(g);
     if (g->max_new < 1 && !c->max_new_given)
@@ -126,15 +129,15 @@ static sifr_status choose_count(generate_state *g, sifr_error *error) {
     if (g->max_new <= limit - prompt) return SIFR_OK;
     if (learned || g->max_new > INT32_MAX / 2)
         return base_fail(error, SIFR_USAGE,
-                         "--max-new-tokens %lld: with a prompt of %lld tokens the model has "
-                         "positions for %lld more",
+                         "--max-new-tokens %lld: after a prompt of %lld tokens the model has "
+                         "positions for %lld more; give at most that",
                          (long long)g->max_new, (long long)prompt, (long long)(limit - prompt));
     g->beyond = true;
     return SIFR_OK;
 }
 
-/* A prompt goes in chunks of one length, and what is left token by token: the length of fewest
- * rounds. */
+/* A prompt is processed in chunks of one length, and the rest token by token. Chooses the length
+ * with the fewest calls. */
 static int64_t choose_chunk(int64_t prompt) {
     int64_t best = 1, rounds = prompt;
     for (int64_t chunk = 2; chunk <= CHUNK_TOKENS && chunk <= prompt; chunk++) {
@@ -159,19 +162,21 @@ static sifr_status prepare(generate_state *g, sifr_error *error) {
     engine_inference_fill(g->inference, checkpoint_model_values, &g->model);
     engine_folder_warn(&g->model.folder, &log);
     if (g->beyond)
-        base_log(&log, SIFR_LOG_WARNING, "%lld tokens are more than the %lld that %s was made for",
+        base_log(&log, SIFR_LOG_WARNING,
+                 "%lld tokens are more than the %lld positions that %s was trained with",
                  (long long)options.cache_length,
                  (long long)g->model.folder.config.max_position_embeddings, c->read.model);
     g->words = engine_inference_words(g->inference);
     choose_sampling(g);
     if (*g->defaults.not_built)
-        base_log(&log, SIFR_LOG_WARNING, "generation_config.json: not built and left out: %s",
+        base_log(&log, SIFR_LOG_WARNING,
+                 "generation_config.json: not supported yet and ignored: %s",
                  g->defaults.not_built);
     BASE_TRY(base_alloc((size_t)g->words, sizeof *g->logits, &g->logits, error));
     return base_alloc((size_t)g->words, sizeof *g->order, &g->order, error);
 }
 
-/* In [0, 1), a function of the seed and the token's position alone. */
+/* A number in [0, 1) that depends only on the seed and the token's position. */
 static double random_at(uint64_t seed, size_t position) {
     base_random4 r = base_philox(seed, position, 0);
     return (double)(((uint64_t)r.v[0] << 32 | r.v[1]) >> 11) * 0x1p-53;
@@ -186,12 +191,12 @@ static bool all_finite(const float *values, int64_t count) {
 static sifr_status choose(generate_state *g, int32_t *id, sifr_error *error) {
     const generate_command *c = g->command;
     int64_t tokens = formats_tokenizer_vocab_size(g->tokenizer);
-    /* The rows that only pad the vocabulary stand for no token. */
+    /* Rows that only pad the vocabulary are not tokens. */
     for (int64_t w = tokens; w < g->words; w++) g->logits[w] = -INFINITY;
     if (!all_finite(g->logits, base_min_i64(g->words, tokens)))
         return base_fail(error, SIFR_FAILED,
                          "%s: the model's output is not finite after %zu tokens; its weights are "
-                         "damaged, or 16 bits are too narrow for them (--precision fp32)",
+                         "damaged, or out of the range of 16 bits (try --precision fp32)",
                          c->read.model, g->ids.count);
     *id = engine_sample(g->logits, g->words, g->order, g->temperature, g->top_k, g->top_p,
                         random_at((uint64_t)c->seed, g->ids.count));
@@ -205,7 +210,7 @@ static bool is_among(const int64_t *ids, int count, int32_t id) {
     return false;
 }
 
-/* The ids of generation_config.json, else of config.json, else of the tokenizer. */
+/* End-of-text ids: from generation_config.json, else from config.json, else from the tokenizer. */
 static bool ends_text(const generate_state *g, int32_t id) {
     const formats_model_config *config = &g->model.folder.config;
     if (g->defaults.eos_count)
@@ -214,7 +219,7 @@ static bool ends_text(const generate_state *g, int32_t id) {
     return id == formats_tokenizer_eos(g->tokenizer);
 }
 
-/* Writes what of the text is new. */
+/* Writes the new part of the text. */
 static sifr_status show(generate_state *g, size_t *shown, sifr_error *error) {
     if (g->command->json) return SIFR_OK;
     fwrite(g->text.bytes + *shown, 1, g->text.count - *shown, stdout);
@@ -296,33 +301,37 @@ static int run(const generate_command *command) {
 int cli_generate(int argc, char **argv) {
     static const cli_usage usage = {
         .name = "generate",
-        .summary = "Continues a text with a model, token by token, up to N tokens or one of the\n"
-                   "model's end-of-text tokens. generation_config.json says what flags do not.\n"
-                   "The same seed gives the same text.",
+        .summary = "Continues a text token by token, up to N tokens or one of the model's "
+                   "end-of-text\ntokens. Options that are not given are taken from "
+                   "generation_config.json. The same\nseed gives the same text.",
         .example = "sifr generate --model gpt2 --prompt 'In the beginning' --temperature 0.8 "
                    "--top-p 0.95"};
     generate_command command = {.top_p = 1, .seed = 42};
     generate_command *c = &command;
     cli_option options[CLI_READ_MODEL_OPTIONS + 8] = {
-        {"prompt", CLI_TEXT, "TEXT", "what comes before", &c->prompt, NULL, true},
+        {"prompt", CLI_TEXT, "TEXT", "text to continue", &c->prompt, NULL, true},
         {"max-new-tokens", CLI_COUNT, "N",
-         "tokens at most (generation_config.json's max_new_tokens or max_length, else 128)",
+         "most tokens to generate (default: max_new_tokens or max_length of "
+         "generation_config.json, otherwise 128)",
          &c->max_new, &c->max_new_given, false},
         {"temperature", CLI_NUMBER, "X",
-         "0: always the most likely token; higher: more surprising ones (generation_config.json's "
-         "where it says do_sample; else 0, or 1 where --top-k, --top-p or --seed is given)",
+         "0: always the most likely token; higher: more random (default: that of "
+         "generation_config.json if it sets do_sample; otherwise 0, or 1 if --top-k, --top-p or "
+         "--seed is given)",
          &c->temperature, &c->temperature_given, false},
         {"top-k", CLI_COUNT, "N",
-         "choose among the N most likely tokens (0: all; generation_config.json's, else all)",
+         "choose among the N most likely tokens; 0: all (default: that of generation_config.json, "
+         "otherwise all)",
          &c->top_k, &c->top_k_given, false},
         {"top-p", CLI_NUMBER, "X",
-         "choose among the likeliest tokens that make up X (1: all; generation_config.json's, else "
-         "all)",
+         "choose among the fewest most likely tokens with total probability X; 1: all (default: "
+         "that of generation_config.json, otherwise all)",
          &c->top_p, &c->top_p_given, false},
-        {"seed", CLI_COUNT, "N", "of the random numbers (42)", &c->seed, &c->seed_given, false},
+        {"seed", CLI_COUNT, "N", "seed of the random numbers (default: 42)", &c->seed,
+         &c->seed_given, false},
         {"no-special-tokens", CLI_FLAG, NULL,
-         "leave out what the tokenizer's post-processor puts before the text", &c->plain, NULL,
-         false},
+         "leave out the special tokens that the tokenizer's post-processor puts before the text",
+         &c->plain, NULL, false},
         {"json", CLI_FLAG, NULL, "print one JSON object at the end", &c->json, NULL, false},
     };
     int code;

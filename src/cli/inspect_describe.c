@@ -10,6 +10,7 @@
 #include "formats/model_config.h"
 #include "formats/token_store.h"
 #include "formats/weights.h"
+#include "model/registry.h"
 
 enum { JSON_FILE_LIMIT = 256 << 20 };
 
@@ -43,7 +44,8 @@ static json_t *config_json(const formats_model_config *c) {
         "residual_dropout", c->residual_dropout, "attention_dropout", c->attention_dropout,
         "bos_token_id", (json_int_t)c->bos_token_id, "eos_token_id", eos, "pad_token_id",
         (json_int_t)c->pad_token_id);
-    if (!config || strcmp(c->model_type, "llama") != 0) return config;
+    const model_architecture *architecture = model_architecture_find(c->model_type);
+    if (!config || !architecture || architecture->learned_positions) return config;
     json_t *rope = json_pack("{s:s, s:f}", "rope_type", formats_rope_kind_name(c->rope_kind),
                              "rope_theta", c->rope_theta);
     if (c->rope_kind != FORMATS_ROPE_DEFAULT) {
@@ -85,7 +87,7 @@ static sifr_status add_weights(const char *path, json_t *into, sifr_error *error
     return SIFR_OK;
 }
 
-/* {"type": …} of a part of a tokenizer.json, or null. */
+/* {"type": …} for a part of a tokenizer.json, or null. */
 static json_t *part_type(const json_t *tokenizer, const char *part) {
     const json_t *type = json_object_get(json_object_get(tokenizer, part), "type");
     return json_is_string(type) ? json_string(json_string_value(type)) : json_null();
@@ -95,8 +97,8 @@ static sifr_status describe_tokenizer(const json_t *json, const char *path, json
                                       sifr_error *error) {
     const json_t *model = json_object_get(json, "model"), *vocab = json_object_get(model, "vocab");
     if (!json_is_object(model) || (!json_is_object(vocab) && !json_is_array(vocab))) {
-        return base_fail(error, SIFR_FAILED, "%s: has no \"model\" with a \"vocab\": no tokenizer",
-                         path);
+        return base_fail(error, SIFR_FAILED,
+                         "%s: not a tokenizer: it has no \"model\" with a \"vocab\"", path);
     }
     size_t size = json_is_object(vocab) ? json_object_size(vocab) : json_array_size(vocab);
     return finish(
@@ -121,7 +123,7 @@ static sifr_status describe_folder(const char *path, json_t **out, sifr_error *e
 
     BASE_TRY_GOTO(status, base_path_join(file, path, "config.json", error), done);
     if (access(file, F_OK) == 0) {
-        /* A family that is not built can be looked at all the same. */
+        /* The folder of an unsupported architecture can still be inspected. */
         formats_model_config config;
         bool good = formats_model_config_load(file, &config, &inner) == SIFR_OK;
         json_object_set_new(made, "config",
@@ -185,7 +187,8 @@ static sifr_status describe_store(const char *prefix, json_t **out, sifr_error *
     return finish(made, out, error);
 }
 
-/* The manifest as it is, and of each of its files whether it is there with the size it names. */
+/* The manifest as it is; for each of its files, whether the file exists and has the recorded size.
+ */
 static sifr_status describe_checkpoint(const char *path, const char *manifest_path, json_t **out,
                                        sifr_error *error) {
     json_t *manifest, *entry, *files = json_array();
@@ -251,9 +254,9 @@ static sifr_status describe_json(const char *path, json_t **out, sifr_error *err
     } else if (json_object_get(json, "model")) {
         status = describe_tokenizer(json, path, out, error);
     } else {
-        status =
-            base_fail(error, SIFR_USAGE,
-                      "%s: JSON, but no config.json, tokenizer.json or index of weights", path);
+        status = base_fail(
+            error, SIFR_USAGE,
+            "%s: JSON, but not a config.json, a tokenizer.json or an index of weights", path);
     }
     json_decref(json);
     return status;
@@ -269,7 +272,7 @@ sifr_status cli_describe(const char *path, json_t **out, sifr_error *error) {
     if (ends_with(path, ".json")) return describe_json(path, out, error);
     if (ends_with(path, ".safetensors")) return describe_safetensors(path, out, error);
     return base_fail(error, SIFR_USAGE,
-                     "%s: none of what can be looked at: a model folder, a checkpoint, a "
-                     ".safetensors or tokenizer.json file, the prefix of a .bin and .idx pair",
+                     "%s: cannot be inspected: it is not a model folder, a checkpoint, a "
+                     ".safetensors or tokenizer.json file, or the prefix of a .bin and .idx pair",
                      path);
 }

@@ -9,7 +9,8 @@ static const model_architecture architectures[] = {
      .prefix = "transformer.",
      .ignored = {".attn.bias", ".attn.masked_bias"},
      .head = "lm_head.weight",
-     .embedding = "transformer.wte.weight"},
+     .embedding = "transformer.wte.weight",
+     .learned_positions = true},
     {.model_type = "llama",
      .build = model_build_llama,
      .prefix = "",
@@ -29,14 +30,15 @@ sifr_status model_from_config(const formats_model_config *config, sifr_model **o
                               sifr_error *error) {
     const model_architecture *architecture = model_architecture_find(config->model_type);
     if (!architecture) {
-        return base_fail(error, SIFR_USAGE,
-                         "config.json: no architecture \"%s\"; built: gpt2, llama",
-                         config->model_type);
+        return base_fail(
+            error, SIFR_USAGE,
+            "config.json: model_type \"%s\" is not supported yet (supported: gpt2, llama)",
+            config->model_type);
     }
     bool gpt2 = architecture->build == model_build_gpt2;
     if (gpt2 == (config->activation == FORMATS_SILU)) {
         return base_fail(error, SIFR_USAGE,
-                         "config.json: activation \"%s\" is not built for %s; built: %s",
+                         "config.json: activation \"%s\" is not supported for %s (supported: %s)",
                          formats_activation_name(config->activation), config->model_type,
                          gpt2 ? "gelu_new, gelu" : "silu");
     }

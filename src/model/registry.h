@@ -1,4 +1,6 @@
-/* Architectures: each builds the description for a config.json, and says how names in files map. */
+/* The registry of architectures: each builds the description for a config.json and defines the
+ * names of weights in files.
+ */
 #ifndef MODEL_REGISTRY_H
 #define MODEL_REGISTRY_H
 
@@ -11,13 +13,16 @@ typedef struct model_architecture {
     void (*build)(sifr_model *model, const formats_model_config *config);
     /* The prefix that names of weights may lack in older files (without it they are the same). */
     const char *prefix;
-    /* Suffixes of tensors in files that are no weights: buffers of old versions. */
+    /* Suffixes of tensors in files that are not weights: buffers of old versions. */
     const char *ignored[4];
     const char *head; /* name of the head's weight: absent from files, or a copy, where tied */
     const char *embedding;
+    /* Positions are rows of a table, so there is no position beyond max_position_embeddings;
+     * otherwise they are rotary angles, which have no end. */
+    bool learned_positions;
 } model_architecture;
 
-/* NULL for a type that is not built. */
+/* NULL for a type that is not supported. */
 const model_architecture *model_architecture_find(const char *model_type);
 
 /* The finished description for a config; free with sifr_model_free. */
