@@ -1,12 +1,13 @@
-/* Describing a model: a list of units, each a short C function that calls ops, as one would write
- * it on paper. There is no backward code: sifr knows each op's gradient.
+/* Describes a model as a list of units. A unit is a sequence of op calls, as one would write it on
+ * paper. There is no backward code: sifr knows the gradient of each op.
  *
  *     h = sifr_add(b, x, sifr_linear(b, sifr_attention(b, q, k, v, heads, kv_heads, 0), w_o,
  * none));
  *
- * Every value is tokens x columns; how many tokens there are is decided when the model is used, so
- * a description fits every batch size and sequence length. A wrong call (shapes that do not match,
- * a name used twice) is remembered and reported by sifr_model_finish; calls after it do nothing.
+ * Every value is a matrix of tokens x columns. The number of tokens is fixed only when the model is
+ * used, so one description fits every batch size and sequence length. A wrong call (shapes that do
+ * not match, a name used twice) is recorded and reported by sifr_model_finish; later calls do
+ * nothing.
  */
 #ifndef SIFR_MODEL_H
 #define SIFR_MODEL_H
@@ -32,25 +33,27 @@ typedef struct sifr_weight {
 
 #define SIFR_NO_WEIGHT ((sifr_weight){-1})
 
-/* How a weight starts where no file gives it. */
+/* Initial values of a weight that is not loaded from a file. */
 typedef enum sifr_init { SIFR_INIT_ZERO, SIFR_INIT_ONE, SIFR_INIT_NORMAL } sifr_init;
 
 /* An empty description; free with sifr_model_free, unless an engine has taken it over. */
 SIFR_API sifr_status sifr_model_create(sifr_model **out, sifr_error *error) SIFR_MUST_CHECK;
 SIFR_API void sifr_model_free(sifr_model *model); /* NULL is harmless */
 
-/* Begins a unit: what is gathered, recomputed and released as one (the embedding, one transformer
- * block, the head). All that follows belongs to it, up to the next unit. */
+/* Begins a unit, the part of a model that is gathered, recomputed and released as a whole: the
+ * embedding, one transformer block, the head. All weights and ops up to the next call belong to it.
+ */
 SIFR_API void sifr_unit(sifr_model *model, const char *name);
 
-/* A weight of the current unit, rows x columns, row-major; a vector has rows 1. `name` is its name
- * in safetensors files. `deviation`: of SIFR_INIT_NORMAL (mean 0). */
+/* Adds a weight to the current unit: rows x columns, row-major; a vector has one row. `name` is its
+ * name in safetensors files. `deviation` is the standard deviation for SIFR_INIT_NORMAL (mean 0).
+ */
 SIFR_API sifr_weight sifr_weight_matrix(sifr_model *model, const char *name, int64_t rows,
                                         int64_t columns, sifr_init init, double deviation);
 SIFR_API sifr_weight sifr_weight_vector(sifr_model *model, const char *name, int64_t columns,
                                         sifr_init init);
 
-/* The inputs of every model: token ids, their positions in the sequence, labels (-100: none). */
+/* The inputs of a model: token ids, their positions in the sequence, and labels (-100: none). */
 SIFR_API sifr_value sifr_tokens(sifr_model *model);
 SIFR_API sifr_value sifr_positions(sifr_model *model);
 SIFR_API sifr_value sifr_labels(sifr_model *model);
@@ -68,16 +71,17 @@ SIFR_API sifr_value sifr_layer_norm(sifr_model *model, sifr_value x, sifr_weight
 SIFR_API sifr_value sifr_rms_norm(sifr_model *model, sifr_value x, sifr_weight scale,
                                   double epsilon);
 
-/* Columns [first, first + columns) of x, without a copy. */
+/* Columns first … first + columns - 1 of x, without a copy. */
 SIFR_API sifr_value sifr_slice(sifr_model *model, sifr_value x, int64_t first, int64_t columns);
 
 /* Rotary position embedding, half-split form, of each head of x; frequencies[head_dim / 2] are the
- * angles a position adds (RoFormer, Su et al. 2021); copied. */
+ * angles by which one position turns each pair (RoFormer, Su et al. 2021); they are copied. */
 SIFR_API sifr_value sifr_rope(sifr_model *model, sifr_value x, int64_t head_dim,
                               const double *frequencies);
 
 /* Causal attention with softmax scale 1/sqrt(head_dim); q: heads x head_dim columns, k and v:
- * kv_heads x head_dim (grouped-query attention where fewer). dropout: of the probabilities. */
+ * kv_heads x head_dim (fewer kv heads: grouped-query attention). `dropout` applies to the attention
+ * probabilities. */
 SIFR_API sifr_value sifr_attention(sifr_model *model, sifr_value q, sifr_value k, sifr_value v,
                                    int64_t heads, int64_t kv_heads, double dropout);
 
@@ -88,21 +92,23 @@ SIFR_API sifr_value sifr_add(sifr_model *model, sifr_value a, sifr_value b);
 SIFR_API sifr_value sifr_multiply(sifr_model *model, sifr_value a, sifr_value b);
 SIFR_API sifr_value sifr_dropout(sifr_model *model, sifr_value x, double probability);
 
-/* The end of a model: logits = x w^T and the cross entropy of the labels. w: words x columns; it
- * may be the embedding's table (a tied head). Only one, and nothing after it. */
+/* Ends a model: logits = x w^T and the cross entropy of the labels. w: words x columns; it may be
+ * the embedding's table (a tied head). A model has exactly one, and nothing may follow it. */
 SIFR_API void sifr_head_loss(sifr_model *model, sifr_value x, sifr_weight w);
 
-/* Checks the whole; reports the first mistake of the calls before it. */
+/* Completes the description and reports the first mistake in the calls before it. */
 SIFR_API sifr_status sifr_model_finish(sifr_model *model, sifr_error *error) SIFR_MUST_CHECK;
 
-/* Weights whose names match a shell glob ("model.layers.[01].*") are not trained from now on: no
- * gradient is made for them and nothing changes them. Before an engine is made of the model.
- * SIFR_USAGE where no name matches. */
+/* Weights whose names match a shell glob ("model.layers.[01].*") are no longer trained: no gradient
+ * is computed for them and nothing changes them. Call it before an engine is created from the
+ * model. SIFR_USAGE if no name matches. */
 SIFR_API sifr_status sifr_model_freeze(sifr_model *model, const char *pattern,
                                        sifr_error *error) SIFR_MUST_CHECK;
 
-SIFR_API int64_t sifr_model_parameters(const sifr_model *model); /* elements, a tied one once */
-SIFR_API int64_t sifr_model_trained(const sifr_model *model);    /* of these, not frozen */
+SIFR_API int64_t
+sifr_model_parameters(const sifr_model *model); /* elements; a tied weight counts once */
+SIFR_API int64_t
+sifr_model_trained(const sifr_model *model); /* those of them that are not frozen */
 
 #ifdef __cplusplus
 }

@@ -36,13 +36,13 @@ typedef enum sifr_gradient_order {
 /* What is kept of the forward pass for the backward pass. The same bits each way. */
 typedef enum sifr_recompute {
     SIFR_RECOMPUTE_NONE, /* all that the backward pass reads */
-    SIFR_RECOMPUTE_UNIT, /* the inputs of units; the rest is computed again, unit by unit */
-    SIFR_RECOMPUTE_AUTO  /* and, within activation_memory, what is dear to compute again for its
-                            size */
+    SIFR_RECOMPUTE_UNIT, /* the inputs of units; the rest is recomputed, unit by unit */
+    SIFR_RECOMPUTE_AUTO  /* and, within activation_memory, the results that are most expensive
+                            to recompute for their size */
 } sifr_recompute;
 
-/* Where state is kept. CPU ranks have one memory: for them SIFR_TIER_NONE and SIFR_TIER_CPU are the
- * same. */
+/* Where state is kept. CPU ranks have only one memory, so SIFR_TIER_NONE and SIFR_TIER_CPU are the
+ * same for them. */
 typedef enum sifr_tier {
     SIFR_TIER_NONE, /* in the device's memory */
     SIFR_TIER_CPU,  /* in the host's memory */
@@ -56,16 +56,18 @@ typedef enum sifr_offload_state {
     SIFR_STATE_MOMENTS
 } sifr_offload_state;
 
-/* DeepSpeed's "fp16" section, for SIFR_FP16. Gradients are made of the loss times a scale, and
- * divided by it before their norm and the update. A dynamic scale is halved by an overflow once the
- * hysteresis is used up, and doubled after loss_scale_window steps without one. */
+/* DeepSpeed's "fp16" section, for SIFR_FP16. The loss is multiplied by a scale before the backward
+ * pass, and the gradients are divided by it before their norm and the update. A dynamic scale is
+ * halved by an overflow once the hysteresis is used up, and doubled after loss_scale_window steps
+ * without an overflow. */
 typedef struct sifr_fp16 {
-    double loss_scale;           /* the scale of all steps; 0: dynamic, as the rest says */
+    double loss_scale;           /* the scale of every step; 0: dynamic, set by the fields below */
     int32_t initial_scale_power; /* the first scale is 2 to this power */
     double min_loss_scale;       /* an overflow at this scale ends the run */
     int64_t loss_scale_window;
-    int64_t hysteresis;          /* overflows until one lowers the scale */
-    bool consecutive_hysteresis; /* refilled by each step without overflow, not only by growth */
+    int64_t hysteresis;          /* overflows before the scale is lowered */
+    bool consecutive_hysteresis; /* refilled by each step without overflow, not only when the scale
+                                    grows */
 } sifr_fp16;
 
 /* How ranks share and exchange state: DeepSpeed's keys of zero_optimization. Counts are elements.
@@ -88,8 +90,8 @@ typedef struct sifr_zero {
 typedef struct sifr_offload_optimizer {
     sifr_tier device;
     sifr_offload_state state;
-    double ratio;         /* share of the state that goes; the rest is that of whole units, in the
-                             model's order */
+    double ratio; /* share of the state that is offloaded; the rest is that of whole units, in the
+                     model's order */
     int32_t buffer_count; /* each for one kind of state of one sub-group */
     bool pin_memory;      /* of what state and gradients go through, where the system allows */
     bool pipeline_read;   /* the next sub-group is read beside the update of this one */
@@ -120,8 +122,8 @@ typedef struct sifr_aio {
 typedef struct sifr_offload {
     sifr_offload_optimizer optimizer;
     sifr_offload_param param;
-    sifr_tier gradients;    /* their final sums, on one rank or at ZeRO stages 2 and 3 */
-    sifr_tier activations;  /* what the forward pass leaves for the backward pass */
+    sifr_tier gradients;    /* final gradient sums, on one rank or at ZeRO stages 2 and 3 */
+    sifr_tier activations;  /* results of the forward pass that the backward pass reads */
     int64_t sub_group_size; /* elements that are read, updated and written at a time; 0: worked
                                out */
     const char *nvme_path;  /* directory of the files, where something is on SIFR_TIER_NVME */
@@ -154,21 +156,21 @@ typedef struct sifr_settings {
     /* In which sums of gradients are kept: SIFR_FP32, or the precision itself, which halves their
      * memory and what moves, and rounds every partial sum. */
     sifr_precision grad_accum_dtype;
-    /* With SIFR_BF16: no master weights beside the parameters; moments in bf16. What is in bf16 is
-     * rounded stochastically after each update, by numbers that are a function of seed, step and
-     * element. */
+    /* With SIFR_BF16: no fp32 master weights, the parameters themselves are updated; moments in
+     * bf16. State in bf16 is rounded stochastically after each update; the random numbers depend
+     * only on seed, step and element. */
     bool bf16_master_weights, bf16_optimizer_states;
 
     sifr_recompute recompute;
-    /* Of SIFR_RECOMPUTE_AUTO: bytes that a rank's activations take at most. Fewer than the least
-     * that they take are SIFR_USAGE; 0: SIFR_RECOMPUTE_UNIT. */
+    /* Of SIFR_RECOMPUTE_AUTO: most bytes that a rank's activations may take. A limit below the
+     * least that they can take is SIFR_USAGE; 0: SIFR_RECOMPUTE_UNIT. */
     int64_t activation_memory;
-    /* Of SIFR_RECOMPUTE_UNIT: units whose inputs are kept, the first and the last one apart; those
-     * between are computed again, too. 0: every unit's. */
+    /* Of SIFR_RECOMPUTE_UNIT: the number of units, between the first and the last, whose inputs are
+     * kept; the units between them are recomputed. 0: every unit's input is kept. */
     int64_t number_checkpoints;
-    /* What works row by row (norms, products, the MLP between them) goes through a micro batch so
-     * many tokens at a time, and what only it reads is there for so many; a multiple of 1,024, 0:
-     * all at once. The same bits each way. */
+    /* Ops that work row by row (norms, products, the MLP) process a micro batch this many tokens at
+     * a time, so values that only they read take memory for that many tokens. A multiple of 1,024;
+     * 0: all tokens at once. Does not change a result. */
     int64_t tile_tokens;
 
     sifr_optimizer optimizer;

@@ -1,8 +1,8 @@
 /* Results of sifr's functions.
  *
- * Every function that can fail returns a sifr_status; the message (what, where, why, what to do)
- * is written into the sifr_error that the caller passed. A caller that does not want the message
- * passes NULL. Values equal the program's exit codes.
+ * Every function that can fail returns a sifr_status and writes a message (what, where, why, what
+ * to do) into the caller's sifr_error. Pass NULL if the message is not wanted. The values equal the
+ * program's exit codes.
  */
 #ifndef SIFR_STATUS_H
 #define SIFR_STATUS_H
@@ -26,21 +26,22 @@ typedef enum sifr_status {
     SIFR_FAILED = 1,    /* a file, the system or the data: see the message */
     SIFR_USAGE = 2,     /* wrong usage, config or model description */
     SIFR_NO_MEMORY = 3, /* does not fit in memory or on disk */
-    SIFR_LOST_RANK = 4  /* a rank is lost or a collective hangs */
+    SIFR_LOST_RANK = 4  /* a rank is lost, or a collective hangs */
 } sifr_status;
 
 #define SIFR_ERROR_LENGTH 1024
 
 typedef struct sifr_error {
     sifr_status status;
-    char message[SIFR_ERROR_LENGTH]; /* one line, no newline at its end; "" while SIFR_OK */
+    char message[SIFR_ERROR_LENGTH]; /* one line without a newline; "" while SIFR_OK */
 } sifr_error;
 
-/* Severity of a line handed to a sifr_log. */
+/* Severity of a log line. */
 typedef enum sifr_log_level { SIFR_LOG_DEBUG, SIFR_LOG_INFO, SIFR_LOG_WARNING } sifr_log_level;
 
-/* Where the library says what it does; it never prints by itself. `write` may be NULL (silence).
- * `line` has no newline and lives only during the call. Called from one thread at a time. */
+/* Receives the library's log lines; the library itself never prints. `write` may be NULL to discard
+ * them. `line` has no newline and is valid only during the call. Called from one thread at a time.
+ */
 typedef struct sifr_log {
     void (*write)(void *user, sifr_log_level level, const char *line);
     void *user;

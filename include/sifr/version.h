@@ -1,4 +1,4 @@
-/* Which sifr this is. */
+/* The version of the library. */
 #ifndef SIFR_VERSION_H
 #define SIFR_VERSION_H
 
@@ -8,7 +8,7 @@
 extern "C" {
 #endif
 
-/* "MAJOR.MINOR.PATCH" of the library that runs; lives as long as the process. */
+/* "MAJOR.MINOR.PATCH" of the library at run time; a static string. */
 SIFR_API const char *sifr_version(void);
 
 #ifdef __cplusplus

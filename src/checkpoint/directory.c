@@ -71,16 +71,16 @@ static sifr_status check_space(const char *output, uint64_t bytes, int64_t besid
     uint64_t room;
     char need[32], have[32], model[32], kept[96] = "";
     BASE_TRY(base_free_space(output, &room, error));
-    /* Half of what a start allows for, since logs and copied files have taken their part by now. */
+    /* Half of the reserve that a start checks for, since logs and copied files have taken their
+     * part by now. */
     uint64_t wanted = bytes + (bytes / 64 + (1 << 20)) / 2;
     if (room >= wanted && room - wanted >= (uint64_t)beside) return SIFR_OK;
     if (beside)
         snprintf(kept, sizeof kept, ", and %s are kept for the trained model",
                  base_format_bytes((uint64_t)beside, model));
     return base_fail(error, SIFR_FAILED,
-                     "%s: a checkpoint needs %s of free disk%s: %s are left; free some space, or "
-                     "keep fewer with "
-                     "save_total_limit",
+                     "%s: a checkpoint needs %s of free disk%s: %s are free; free some space, or "
+                     "keep fewer checkpoints with save_total_limit",
                      output, base_format_bytes(wanted, need), kept, base_format_bytes(room, have));
 }
 
@@ -105,8 +105,8 @@ sifr_status checkpoint_directory_wait(const char *output, const char *name, sifr
     }
     gethostname(host, sizeof host - 1);
     return base_fail(error, SIFR_FAILED,
-                     "%s: rank 0 made this folder, and it is not seen on host %s: the output must "
-                     "be on a file system that all hosts share",
+                     "%s: rank 0 made this folder, but host %s does not see it; the output must be "
+                     "on a file system that all hosts share",
                      path, host);
 }
 
@@ -115,7 +115,7 @@ static sifr_status exchange(const char *temporary, const char *final, const char
     bool there = base_is_directory(final);
     int failed = there ? renameat2(AT_FDCWD, temporary, AT_FDCWD, final, RENAME_EXCHANGE)
                        : rename(temporary, final);
-    if (failed && there && errno == EINVAL) { /* a file system that cannot exchange */
+    if (failed && there && errno == EINVAL) { /* the file system cannot exchange two names */
         BASE_TRY(base_remove_tree(final, error));
         there = false;
         failed = rename(temporary, final);
@@ -137,7 +137,7 @@ sifr_status checkpoint_directory_place(const char *output, const checkpoint_name
     return base_write_file(latest, line, strlen(line), error);
 }
 
-/* A folder that is being removed loses its name first, so that no half of it is ever seen. */
+/* A folder is renamed before it is removed, so that a partly removed checkpoint is never seen. */
 static sifr_status remove_checkpoint(const char *output, int64_t step, sifr_error *error) {
     char path[BASE_PATH_LENGTH], temporary[BASE_PATH_LENGTH];
     checkpoint_names names;

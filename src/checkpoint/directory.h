@@ -1,5 +1,6 @@
-/* The folders of checkpoints: making one under a name of its own, giving it its place, removing old
- * ones. All by one rank; `checkpoint_directory_wait` is for the others. */
+/* Folders of checkpoints: made under a temporary name, renamed when complete, and removed when old.
+ * One rank does all this; `checkpoint_directory_wait` is for the others.
+ */
 #ifndef CHECKPOINT_DIRECTORY_H
 #define CHECKPOINT_DIRECTORY_H
 
@@ -13,24 +14,24 @@ typedef struct checkpoint_names {
 
 void checkpoint_name(int64_t step, checkpoint_names *out);
 
-/* An empty folder of the temporary name; the disk must have room for `bytes` of state, and leave
- * `beside` bytes for the trained model. */
+/* Makes an empty folder under the temporary name. The disk must have room for `bytes` of state and
+ * `beside` more bytes for the trained model. */
 sifr_status checkpoint_directory_make(const char *output, const checkpoint_names *names,
                                       uint64_t bytes, int64_t beside,
                                       sifr_error *error) SIFR_MUST_CHECK;
 
-/* Waits until the folder that another rank made is seen here: over a network that may take a
- * moment. SIFR_FAILED where it does not come. */
+/* Waits until this rank sees the folder that another rank made, which may take a moment on a
+ * network file system. SIFR_FAILED if it does not appear. */
 sifr_status checkpoint_directory_wait(const char *output, const char *name,
                                       sifr_error *error) SIFR_MUST_CHECK;
 
-/* Gives the finished folder its name, then names it in `latest`. A folder that had the name already
- * (damaged, or of a run that went on from an older one) changes places with it in one instant, and
- * is removed after. */
+/* Gives the finished folder its final name, then writes the name to `latest`. An existing folder of
+ * that name (a damaged one, or one from before a resume from an older checkpoint) is exchanged with
+ * it atomically and then removed. */
 sifr_status checkpoint_directory_place(const char *output, const checkpoint_names *names,
                                        sifr_error *error) SIFR_MUST_CHECK;
 
-/* Removes all but the newest `keep` (0: none is removed) of those up to step `newest`. */
+/* Of the checkpoints up to step `newest`, removes all but the newest `keep` (0: removes none). */
 sifr_status checkpoint_prune(const char *output, int64_t newest, int64_t keep,
                              sifr_error *error) SIFR_MUST_CHECK;
 

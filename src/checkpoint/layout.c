@@ -6,7 +6,7 @@
 #include "base/checked.h"
 #include "base/heap.h"
 
-/* What one rank writes, cut where a file is full. */
+/* The ranges that one rank writes, split where a file is full. */
 static sifr_status add_rank(const sifr_engine *engine, int32_t rank, int64_t limit,
                             checkpoint_layout *layout, sifr_error *error) {
     int64_t filled = limit; /* bytes; the first range begins a file */

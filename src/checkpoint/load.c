@@ -17,7 +17,7 @@ static void print_value(const json_t *value, int digits, char *out, size_t size)
 
 enum { VALUE_LENGTH = 120, FIELD_LENGTH = 160 };
 
-/* 15 digits show 0.001 as it was written, 17 show every difference. */
+/* 15 digits print 0.001 as it was written; 17 digits show every difference. */
 static void print_both(const json_t *was, const json_t *now, char before[VALUE_LENGTH],
                        char after[VALUE_LENGTH]) {
     for (int digits = 15; digits <= 17; digits += 2) {
@@ -27,11 +27,12 @@ static void print_both(const json_t *was, const json_t *now, char before[VALUE_L
     }
 }
 
-/* Called for each field whose values differ, by its path: "seed", "optimizer.params.lr". */
+/* Called for each field with different values, with its path: "seed", "optimizer.params.lr". */
 typedef sifr_status (*tell_difference)(void *user, const char *path, const char *was,
                                        const char *now, sifr_error *error);
 
-/* Objects field by field; those of *now first, then what only *was has. `prefix`: "optimizer.". */
+/* Compares objects field by field: first the fields of *now, then those that only *was has.
+ * `prefix`: "optimizer.". */
 static sifr_status compare_objects(const char *prefix, const json_t *was, const json_t *now,
                                    tell_difference tell, void *user, sifr_error *error) {
     char path[FIELD_LENGTH], before[VALUE_LENGTH], after[VALUE_LENGTH];
@@ -61,8 +62,8 @@ static sifr_status compare_objects(const char *prefix, const json_t *was, const 
 static sifr_status refuse(void *user, const char *key, const char *was, const char *now,
                           sifr_error *error) {
     return base_fail(error, SIFR_USAGE,
-                     "%s: was made with %s %s, this run has %s; give what it was made with, or "
-                     "start anew in another output folder",
+                     "%s: made with %s %s, but this run has %s; use the same value, or start a new "
+                     "run in another output folder",
                      (const char *)user, key, was, now);
 }
 
@@ -76,8 +77,8 @@ static sifr_status say(void *user, const char *key, const char *was, const char 
     const say_where *where = user;
     (void)error;
     base_log(where->log, SIFR_LOG_WARNING,
-             "%s was made with %s %s, this run has %s: it goes on, to other bits than without the "
-             "change",
+             "%s was made with %s %s, this run has %s: continuing, but results will differ from an "
+             "unchanged run",
              where->directory, key, was, now);
     return SIFR_OK;
 }
@@ -91,7 +92,7 @@ typedef struct load_run {
     bool first; /* this is rank 0 */
 } load_run;
 
-/* One checkpoint that is looked at. */
+/* A checkpoint that is being examined. */
 typedef struct candidate {
     char directory[BASE_PATH_LENGTH];
     checkpoint_opened opened;
@@ -99,7 +100,7 @@ typedef struct candidate {
     size_t count;
     engine_loss_scaler scaler;
     base_dtype types[ENGINE_PARTS];
-    formats_safetensors *files; /* those that this rank needs are open */
+    formats_safetensors *files; /* the files that this rank needs are open */
 } candidate;
 
 static void close_candidate(candidate *c) {
@@ -110,8 +111,8 @@ static void close_candidate(candidate *c) {
     checkpoint_close(&c->opened);
 }
 
-/* Rank 0 opens the manifest first: what it cannot read is damaged, what others then cannot read is
- * not the same folder. */
+/* Rank 0 opens the manifest first. If it cannot read it, the checkpoint is damaged; if another rank
+ * then cannot, that rank sees another folder. */
 static sifr_status open_manifest(const load_run *run, candidate *c, bool *damaged,
                                  sifr_error *error) {
     char hash[17];
@@ -124,9 +125,9 @@ static sifr_status open_manifest(const load_run *run, candidate *c, bool *damage
     if (!run->first) {
         status = checkpoint_open(c->directory, &c->opened, error);
         if (status == SIFR_OK && strcmp(hash, c->opened.hash) != 0)
-            status =
-                base_fail(error, SIFR_FAILED, "%s/%s: is not what rank 0 reads under this name",
-                          c->directory, CHECKPOINT_MANIFEST);
+            status = base_fail(error, SIFR_FAILED,
+                               "%s/%s: not the same file that rank 0 reads under this name",
+                               c->directory, CHECKPOINT_MANIFEST);
         if (status == SIFR_FAILED)
             base_set_error_in(error, status,
                               "the output must be on a file system that all hosts "
@@ -135,20 +136,20 @@ static sifr_status open_manifest(const load_run *run, candidate *c, bool *damage
     return comm_agree_status(run->group, status, error);
 }
 
-/* The rank that reads file `index` as a whole: neighbours in the list go to the same rank, which
- * needs most of them itself. */
+/* The rank that verifies file `index`. Neighbouring files go to the same rank, which needs most of
+ * them itself. */
 static int32_t verifier(size_t index, size_t files, int32_t ranks) {
     return (int32_t)(index * (size_t)ranks / files);
 }
 
-/* The ranges of file `index`, which begin at *at; moves it behind them. */
+/* The ranges of file `index`, which begin at *at; moves *at past them. */
 static size_t ranges_of(const candidate *c, size_t index, size_t *at) {
     size_t first = *at;
     while (*at < c->count && c->ranges[*at].file == index) ++*at;
     return *at - first;
 }
 
-/* This rank's share of the files: sizes, checksums, and that they hold what the ranges say. */
+/* Verifies this rank's share of the files: sizes, checksums, and tensors against the ranges. */
 static sifr_status verify(const load_run *run, candidate *c, sifr_error *error) {
     size_t at = 0, files = c->opened.file_count;
     BASE_TRY(checkpoint_ranges(&c->opened, engine_model(run->engine), c->directory, &c->ranges,
@@ -167,7 +168,8 @@ static sifr_status verify(const load_run *run, candidate *c, sifr_error *error) 
     return SIFR_OK;
 }
 
-/* Elements *start … *stop - 1 of the weight are both in the range and here. */
+/* Computes the elements *start … *stop - 1 of the weight that are both in the range and on this
+ * rank. */
 static bool wanted(const sifr_engine *engine, const checkpoint_range *range, int64_t *start,
                    int64_t *stop) {
     int64_t first, count;
@@ -177,7 +179,7 @@ static bool wanted(const sifr_engine *engine, const checkpoint_range *range, int
     return *stop > *start;
 }
 
-/* Opens the files with something that this rank holds. */
+/* Opens the files that contain elements of this rank. */
 static sifr_status open_files(const load_run *run, candidate *c, sifr_error *error) {
     size_t at = 0;
     BASE_TRY(base_alloc(c->opened.file_count, sizeof *c->files, &c->files, error));
@@ -195,8 +197,8 @@ static sifr_status open_files(const load_run *run, candidate *c, sifr_error *err
     return SIFR_OK;
 }
 
-/* Of the mapped files only the pages of what this rank holds are read, and given back file by file.
- * Only what is on disk can fail. */
+/* Of the mapped files, only pages with this rank's elements are read, and they are released file by
+ * file. Only state on disk can fail here. */
 static sifr_status take_values(sifr_engine *engine, candidate *c, sifr_error *error) {
     for (size_t i = 0; i < c->count; i++) {
         const checkpoint_range *range = &c->ranges[i];
@@ -231,7 +233,7 @@ static sifr_status check_agreement(const load_run *run, candidate *c, sifr_error
                            (void *)(uintptr_t)c->directory, error);
 }
 
-/* *damaged, on all ranks alike: this checkpoint is not whole, and an older one may be. */
+/* *damaged, the same on all ranks: this checkpoint is not intact; an older one may be. */
 static sifr_status load_one(const load_run *run, candidate *c, json_t **state, bool *damaged,
                             sifr_error *error) {
     say_where where = {run->log, c->directory};
@@ -251,7 +253,7 @@ static sifr_status load_one(const load_run *run, candidate *c, json_t **state, b
     return take(run, c, error);
 }
 
-/* Steps of the checkpoints that rank 0 sees, on all ranks. */
+/* The steps of the checkpoints that rank 0 sees, sent to all ranks. */
 static sifr_status list_steps(const load_run *run, const char *output, int64_t **steps,
                               size_t *count, sifr_error *error) {
     int64_t found = 0;
@@ -268,7 +270,7 @@ static sifr_status list_steps(const load_run *run, const char *output, int64_t *
                  : SIFR_OK;
 }
 
-/* Looks at checkpoint-<step>. */
+/* Tries to load checkpoint-<step>. */
 static sifr_status try_step(const load_run *run, const char *output, int64_t step, json_t **state,
                             bool *damaged, sifr_error *error) {
     candidate c = {0};
@@ -307,14 +309,14 @@ sifr_status checkpoint_load(sifr_engine *engine, const char *output,
         if (i == 0) newest = reason;
         if (i + 1 == count) {
             base_set_error(error, status,
-                           "%s: none of its %zu checkpoints is whole (newest: %s); start anew in "
-                           "another output folder",
+                           "%s: none of its %zu checkpoints is intact (newest: %s); start a new "
+                           "run in another output folder",
                            output, count, newest.message);
             break;
         }
         if (run.first)
             base_log(log, SIFR_LOG_WARNING,
-                     "checkpoint-%lld is damaged (%s); going back to the checkpoint before it",
+                     "checkpoint-%lld is damaged (%s); trying the checkpoint before it",
                      (long long)steps[i], reason.message);
         status = SIFR_OK;
     }

@@ -119,13 +119,13 @@ sifr_status checkpoint_write_manifest(json_t *manifest, const char *directory, s
     sifr_status status = hash_manifest(read, again, error);
     json_decref(read);
     if (status == SIFR_OK && strcmp(hex, again) != 0)
-        return base_fail(error, SIFR_FAILED, "%s: reads back other than it was written", path);
+        return base_fail(error, SIFR_FAILED, "%s: does not read back as it was written", path);
     return status;
 }
 
 /* --- reading --- */
 
-/* A name in the checkpoint's own folder, not a path. */
+/* Whether this is a plain name in the checkpoint's folder, not a path. */
 static bool is_bare_name(const char *name) {
     return name && name[0] && name[0] != '.' && !strchr(name, '/') && strlen(name) < 256;
 }
@@ -140,7 +140,7 @@ static sifr_status file_entry(const checkpoint_opened *opened, size_t index, con
     *hash = json_string_value(json_object_get(entry, "xxh3"));
     *bytes = json_integer_value(size);
     if (is_bare_name(*name) && *hash && json_is_integer(size)) return SIFR_OK;
-    return base_fail(error, SIFR_FAILED, "%s/%s: an entry of \"files\" is not one: '%.60s'",
+    return base_fail(error, SIFR_FAILED, "%s/%s: not a valid entry of \"files\": '%.60s'",
                      directory, CHECKPOINT_MANIFEST, *name ? *name : "no name");
 }
 
@@ -155,13 +155,13 @@ sifr_status checkpoint_check_file(const checkpoint_opened *opened, size_t index,
     BASE_TRY(base_path_join(path, directory, name, error));
     BASE_TRY(base_map_file(path, &map, error));
     if ((json_int_t)map.size != bytes) {
-        status = base_fail(error, SIFR_FAILED, "%s: %zu bytes, %lld in the manifest", path,
+        status = base_fail(error, SIFR_FAILED, "%s: has %zu bytes, but %lld in the manifest", path,
                            map.size, (long long)bytes);
     } else if (whole) {
         base_hash_hex(hash_map(&map), hex);
         if (strcmp(hex, hash) != 0)
-            status = base_fail(error, SIFR_FAILED, "%s: checksum %s, %.16s in the manifest", path,
-                               hex, hash);
+            status = base_fail(error, SIFR_FAILED, "%s: has checksum %s, but %.16s in the manifest",
+                               path, hex, hash);
     }
     base_unmap(&map);
     return status;
@@ -176,9 +176,9 @@ sifr_status checkpoint_check_types(const checkpoint_opened *opened, const sifr_e
         BASE_TRY(base_json_string(types, part, "fp32", &was, directory, error));
         if (strcmp(was, now) == 0) continue;
         return base_fail(error, SIFR_USAGE,
-                         "%s: has %s in %s, this run keeps it in %s; give "
+                         "%s: has %s in %s, but this run keeps it in %s; set "
                          "bf16.bf16_master_weights_and_grads and bf16.bf16_optimizer_states as "
-                         "they were, or start anew in another output folder",
+                         "they were, or start a new run in another output folder",
                          directory, part, was, now);
     }
     return SIFR_OK;
@@ -192,7 +192,8 @@ sifr_status checkpoint_read_types(const checkpoint_opened *opened, const char *d
         BASE_TRY(base_json_string(types, part, "fp32", &name, directory, error));
         bool narrow = strcmp(name, "bf16") == 0;
         if (!narrow && strcmp(name, "fp32") != 0)
-            return base_fail(error, SIFR_FAILED, "%s: has %s in %.40s; built are fp32 and bf16",
+            return base_fail(error, SIFR_FAILED,
+                             "%s: has %s in %.40s, which is not supported (supported: fp32, bf16)",
                              directory, part, name);
         out[p] = narrow ? BASE_BF16 : BASE_FP32;
     }
@@ -232,16 +233,16 @@ static sifr_status read_manifest(const char *path, checkpoint_opened *out, sifr_
     snprintf(wanted, sizeof wanted, "%s", stored ? stored : "");
     BASE_TRY(hash_manifest(out->json, hex, error));
     if (!stored || strcmp(hex, wanted) != 0)
-        return base_fail(error, SIFR_FAILED, "%s: checksum %s, '%s' stored in it", path, hex,
-                         wanted);
+        return base_fail(error, SIFR_FAILED, "%s: has checksum %s, but '%s' is stored in it", path,
+                         hex, wanted);
     memcpy(out->hash, hex, sizeof hex);
     BASE_TRY(base_json_string(out->json, "format", "", &format, path, error));
     BASE_TRY(base_json_int(out->json, "version", -1, &version, path, error));
     if (strcmp(format, "sifr checkpoint") != 0 || version != CHECKPOINT_VERSION) {
-        return base_fail(error, SIFR_FAILED,
-                         "%s: \"%.40s\" version %lld, this sifr reads \"sifr checkpoint\" version "
-                         "%d",
-                         path, format, (long long)version, CHECKPOINT_VERSION);
+        return base_fail(
+            error, SIFR_FAILED,
+            "%s: is \"%.40s\" version %lld, but this sifr reads \"sifr checkpoint\" version %d",
+            path, format, (long long)version, CHECKPOINT_VERSION);
     }
     BASE_TRY(base_json_int(out->json, "step", -1, &out->step, path, error));
     BASE_TRY(base_json_int(out->json, "updates", -1, &out->updates, path, error));
@@ -286,7 +287,7 @@ sifr_status checkpoint_read_scaler(const checkpoint_opened *opened, const sifr_e
     BASE_TRY(base_json_int(stored, "hysteresis", 0, &s.hysteresis, directory, error));
     if (!isfinite(s.scale) || s.scale <= 0 || s.iteration < 0 || s.last_overflow < -1 ||
         s.last_overflow >= s.iteration || s.hysteresis < 1)
-        return base_fail(error, SIFR_FAILED, "%s/%s: \"loss_scaler\" is none", directory,
+        return base_fail(error, SIFR_FAILED, "%s/%s: \"loss_scaler\" is not valid", directory,
                          CHECKPOINT_MANIFEST);
     *out = s;
     return SIFR_OK;
@@ -337,14 +338,14 @@ static sifr_status read_range(const checkpoint_opened *opened, const json_t *ent
     while (p < ENGINE_PARTS && strcmp(part, checkpoint_part_name((engine_part)p)) != 0) p++;
     if (p == ENGINE_PARTS || file < 0 || (size_t)file >= opened->file_count || out->first < 0 ||
         out->count < 0)
-        return base_fail(error, SIFR_FAILED, "%s: a wrong range of '%.80s'", where, weight);
+        return base_fail(error, SIFR_FAILED, "%s: invalid range of '%.80s'", where, weight);
     out->weight = (size_t)json_integer_value(index);
     out->part = (engine_part)p;
     out->file = (size_t)file;
     return SIFR_OK;
 }
 
-/* Sorted ranges, against the model: of all parts that it has, or of the first `parts` ones. */
+/* Checks sorted ranges against the model: for all its parts, or for the first `parts` ones. */
 static sifr_status check_cover(const checkpoint_range *ranges, size_t count,
                                const sifr_model *model, int parts, const char *where,
                                sifr_error *error) {
@@ -360,8 +361,8 @@ static sifr_status check_cover(const checkpoint_range *ranges, size_t count,
             }
             if (covered == elements) continue;
             return base_fail(error, SIFR_FAILED,
-                             "%s: %s of '%s' is not covered once from element %lld on", where,
-                             checkpoint_part_name((engine_part)p), model->weights[w].name,
+                             "%s: %s of '%s' is missing or stored twice from element %lld on",
+                             where, checkpoint_part_name((engine_part)p), model->weights[w].name,
                              (long long)covered);
         }
     }
@@ -441,14 +442,14 @@ static sifr_status read_tensor(const json_t *entry, const json_t *weights, const
     size_t i = 0, count = sizeof built / sizeof *built;
     while (i < count && strcmp(dtype, formats_dtype_name(built[i])) != 0) i++;
     if (!index || i == count || !*out->name)
-        return base_fail(error, SIFR_FAILED, "%s: a wrong tensor '%.80s' of '%.80s'", where,
+        return base_fail(error, SIFR_FAILED, "%s: invalid tensor '%.80s' of '%.80s'", where,
                          out->name, weight);
     out->dtype = built[i];
     out->weight = (size_t)json_integer_value(index);
     return SIFR_OK;
 }
 
-/* Each weight of the model in its place, then at most one again. */
+/* Each weight of the model in order, then at most one of them again. */
 static sifr_status check_tensors(const engine_stored *stored, const sifr_model *model,
                                  const char *where, sifr_error *error) {
     bool all = stored->count == model->weight_count || stored->count == model->weight_count + 1;

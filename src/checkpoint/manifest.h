@@ -10,9 +10,10 @@
  *                  "file": 0, "tensor": "master/wte.weight"}, …],
  *      "xxh3": "…"}
  *
- * "tensors" are those of the model folder that the run ends with. "loss_scaler" is there in fp16
- * with a dynamic scale only; without "types" all are fp32. The last is the hash of the manifest
- * itself without it, keys sorted, no blanks. */
+ * "tensors" are those of the trained model's folder. "loss_scaler" exists only in fp16 with a
+ * dynamic scale. Without "types" all parts are fp32. The last key is the hash of the manifest
+ * without that key, with sorted keys and no blanks.
+ */
 #ifndef CHECKPOINT_MANIFEST_H
 #define CHECKPOINT_MANIFEST_H
 
@@ -31,19 +32,20 @@ typedef struct checkpoint_range {
     engine_part part;
     int64_t first, count;
     size_t file;
-    const char *tensor; /* of an open manifest: its name in the file, in the manifest's JSON */
+    const char *tensor; /* of an open manifest: the tensor's name in the file; borrowed from the
+                           manifest's JSON */
 } checkpoint_range;
 
 /* Whether a weight has this part: units that are frozen as a whole have no moments. */
 bool checkpoint_has_part(const sifr_model *model, size_t weight, engine_part part);
 
-/* Name of a range's tensor in its file; SIFR_USAGE when it is too long. */
+/* The name of a range's tensor in its file; SIFR_USAGE if it is too long. */
 sifr_status checkpoint_tensor_name(const sifr_model *model, const checkpoint_range *range,
                                    char out[FORMATS_NAME_LIMIT], sifr_error *error) SIFR_MUST_CHECK;
 
 /* --- writing --- */
 
-/* Size and hash of directory/name as it reads now. */
+/* The current size and hash of directory/name. */
 typedef struct checkpoint_sum {
     uint64_t bytes, hash;
 } checkpoint_sum;
@@ -59,11 +61,11 @@ sifr_status checkpoint_add_file(json_t *files, const char *name, const checkpoin
 sifr_status checkpoint_add_range(json_t *list, const sifr_model *model,
                                  const checkpoint_range *range, sifr_error *error) SIFR_MUST_CHECK;
 
-/* "loss_scaler" of an fp16 engine with a dynamic scale; nothing for others. */
+/* Adds "loss_scaler" for an fp16 engine with a dynamic scale; nothing for other engines. */
 sifr_status checkpoint_add_scaler(json_t *manifest, const sifr_engine *engine,
                                   sifr_error *error) SIFR_MUST_CHECK;
 
-/* "types" of the engine's parts. */
+/* Adds "types" for the engine's parts. */
 sifr_status checkpoint_add_types(json_t *manifest, const sifr_engine *engine,
                                  sifr_error *error) SIFR_MUST_CHECK;
 
@@ -73,7 +75,7 @@ sifr_status checkpoint_write_manifest(json_t *manifest, const char *directory,
 
 /* --- reading --- */
 
-/* A manifest that is whole by its own hash. Owns all it points to. */
+/* A manifest that matches its own hash. Owns everything it points to. */
 typedef struct checkpoint_opened {
     json_t *json;
     char hash[17]; /* of the manifest */
@@ -82,22 +84,22 @@ typedef struct checkpoint_opened {
     size_t file_count;
 } checkpoint_opened;
 
-/* SIFR_FAILED says what is wrong in it. No other file is looked at. */
+/* SIFR_FAILED if it is wrong, with the reason. Reads no other file. */
 sifr_status checkpoint_open(const char *directory, checkpoint_opened *out,
                             sifr_error *error) SIFR_MUST_CHECK;
 void checkpoint_close(checkpoint_opened *opened); /* harmless on a zeroed one */
 
-/* Whether file `index` is there, of the size that the manifest names (SIFR_FAILED: how not), and,
- * with `whole`, of its checksum too; for that all of it is read. */
+/* SIFR_FAILED unless file `index` exists and has the size in the manifest. With `whole`, reads all
+ * of it and compares the checksum too. */
 sifr_status checkpoint_check_file(const checkpoint_opened *opened, size_t index,
                                   const char *directory, bool whole,
                                   sifr_error *error) SIFR_MUST_CHECK;
 
-/* SIFR_USAGE where the engine keeps a part in another type than the manifest names. */
+/* SIFR_USAGE if the engine keeps a part in another type than the manifest names. */
 sifr_status checkpoint_check_types(const checkpoint_opened *opened, const sifr_engine *engine,
                                    const char *directory, sifr_error *error) SIFR_MUST_CHECK;
 
-/* The types of the parts as the manifest names them; SIFR_FAILED for one that is not built. */
+/* The types of the parts in the manifest; SIFR_FAILED for one that is not supported. */
 sifr_status checkpoint_read_types(const checkpoint_opened *opened, const char *directory,
                                   base_dtype out[ENGINE_PARTS], sifr_error *error) SIFR_MUST_CHECK;
 
@@ -108,27 +110,25 @@ sifr_status checkpoint_open_file(const checkpoint_opened *opened,
                                  const char *directory, formats_safetensors *out,
                                  sifr_error *error) SIFR_MUST_CHECK;
 
-/* The loss scaler; that of the engine where the manifest has none, or the scale is fixed. */
+/* Reads the loss scaler; keeps the engine's if the manifest has none or the scale is fixed. */
 sifr_status checkpoint_read_scaler(const checkpoint_opened *opened, const sifr_engine *engine,
                                    const char *directory, engine_loss_scaler *out,
                                    sifr_error *error) SIFR_MUST_CHECK;
 
-/* "tensors" of an open manifest, which owns the names: the weights of the model, each once and a
- * tied head perhaps again. count 0: a manifest from before there were any. Free with
- * engine_stored_free. */
+/* "tensors" of an open manifest, which owns the names: each weight of the model once, and possibly
+ * a tied head again. count 0: an older manifest without tensors. Free with engine_stored_free. */
 sifr_status checkpoint_read_tensors(const checkpoint_opened *opened, const sifr_model *model,
                                     const char *directory, engine_stored *out,
                                     sifr_error *error) SIFR_MUST_CHECK;
 
-/* The ranges of an open manifest, by file; they must cover every part of every weight of the model
- * once. Free with free(). */
+/* The ranges of an open manifest, by file. They must cover every part of every weight of the model
+ * exactly once. Free with free(). */
 sifr_status checkpoint_ranges(const checkpoint_opened *opened, const sifr_model *model,
                               const char *directory, checkpoint_range **out, size_t *count,
                               sifr_error *error) SIFR_MUST_CHECK;
 
-/* The ranges of master weights alone, by weight and place; which parts were trained does not
- * matter.
- */
+/* The ranges of master weights only, by weight and position; does not depend on which weights were
+ * trained. */
 sifr_status checkpoint_master_ranges(const checkpoint_opened *opened, const sifr_model *model,
                                      const char *directory, checkpoint_range **out, size_t *count,
                                      sifr_error *error) SIFR_MUST_CHECK;

@@ -22,7 +22,7 @@ static bool holds_model(const char *directory) {
 
 /* --- which of them --- */
 
-/* The step after which a run wrote the model in its output folder; -1: not said. */
+/* The step after which a run wrote the model in its output folder; -1: not known. */
 static int64_t model_step(const char *directory) {
     char path[BASE_PATH_LENGTH];
     json_t *trainer;
@@ -35,7 +35,7 @@ static int64_t model_step(const char *directory) {
     return step;
 }
 
-/* The newest checkpoint of a run, where it is what the folder stands for; "": it is not. */
+/* The newest checkpoint of a run if it should be used for the folder; otherwise "". */
 static sifr_status find_newest(const char *path, char out[BASE_PATH_LENGTH], const sifr_log *log,
                                sifr_error *error) {
     int64_t *steps;
@@ -52,25 +52,26 @@ static sifr_status find_newest(const char *path, char out[BASE_PATH_LENGTH], con
     snprintf(name, sizeof name, "checkpoint-%lld", (long long)newest);
     BASE_TRY(base_path_join(out, path, name, error));
     if (model)
-        base_log(log, SIFR_LOG_INFO, "%s: its model is of step %lld; %s is newer and is taken",
+        base_log(log, SIFR_LOG_INFO, "%s: its model is of step %lld; using %s, which is newer",
                  path, (long long)step, name);
     else
-        base_log(log, SIFR_LOG_INFO, "%s: holds no model yet; its newest %s is taken", path, name);
+        base_log(log, SIFR_LOG_INFO, "%s: holds no model yet; using its newest %s", path, name);
     return SIFR_OK;
 }
 
-/* Where the checkpoint's config.json and tokenizer are: beside it, as a run leaves them, or in it.
- */
+/* The folder with the checkpoint's config.json and tokenizer: the one above it, as a run leaves
+ * them, or the checkpoint's own. */
 static sifr_status find_files(const char *path, char out[BASE_PATH_LENGTH], sifr_error *error) {
     snprintf(out, BASE_PATH_LENGTH, "%s", path);
     if (holds(path, "config.json")) return SIFR_OK;
-    if (!realpath(path, out)) return base_fail(error, SIFR_FAILED, "%s: cannot be looked up", path);
+    if (!realpath(path, out))
+        return base_fail(error, SIFR_FAILED, "%s: cannot read the folder", path);
     char *slash = strrchr(out, '/');
     if (slash && slash != out) *slash = '\0';
     if (holds(out, "config.json")) return SIFR_OK;
     return base_fail(error, SIFR_FAILED,
-                     "%s: a checkpoint holds no config.json, and there is none in %s either; copy "
-                     "the model's config.json and tokenizer into one of the two",
+                     "%s: there is no config.json in this checkpoint, nor in %s; copy the model's "
+                     "config.json and tokenizer into one of them",
                      path, out);
 }
 
@@ -186,7 +187,7 @@ void checkpoint_model_close(checkpoint_model *m) {
     *m = (checkpoint_model){0};
 }
 
-/* To the type of the model folder, and back. */
+/* Rounds to the type of the model folder, as an export would. */
 static void round_to(base_dtype dtype, float *values, int64_t count) {
     enum { PIECE = 2048 };
     uint16_t narrow[PIECE];

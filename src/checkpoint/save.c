@@ -18,18 +18,18 @@ typedef struct save_run {
     comm_group *group;
     checkpoint_names names;
     checkpoint_layout layout;
-    checkpoint_sum *sums; /* of all ranks' files: most_files for each rank */
+    checkpoint_sum *sums; /* files of all ranks: most_files entries for each rank */
     bool first;           /* this is rank 0 */
 } save_run;
 
-enum { PIECE_ELEMENTS = 1 << 18 }; /* of state on disk, in memory at a time */
+enum { PIECE_ELEMENTS = 1 << 18 }; /* bytes of state on disk that are in memory at a time */
 
 static base_dtype stored_type(const sifr_engine *engine, engine_part part) {
     return engine_part_type(engine, part);
 }
 
-/* Calls `take` for the values of a range that is this rank's own to write, one piece after the
- * other: bytes first … first + count - 1 of the range. */
+/* Calls `take` for the values of a range that this rank writes, piece by piece: bytes first … first
+ * + count - 1 of the range. */
 typedef sifr_status (*take_piece)(void *user, const void *values, int64_t first, int64_t count,
                                   sifr_error *error);
 
@@ -52,7 +52,7 @@ static sifr_status append_piece(void *user, const void *values, int64_t first, i
     return formats_safetensors_append(user, values, (size_t)count, error);
 }
 
-/* A whole weight keeps its shape, for people who look into the file. */
+/* A whole weight keeps its shape, for users who inspect the file. */
 static formats_tensor_spec describe(const sifr_engine *engine, const checkpoint_range *range,
                                     const char *name) {
     const model_weight *w = &engine_model(engine)->weights[range->weight];
@@ -102,10 +102,10 @@ static sifr_status compare_piece(void *user, const void *values, int64_t first, 
     const formats_tensor *tensor = user;
     base_read_ahead((const char *)tensor->data + first, (size_t)count);
     if (memcmp((const char *)tensor->data + first, values, (size_t)count) == 0) return SIFR_OK;
-    return base_fail(error, SIFR_FAILED, "'%s' reads back other than it was written", tensor->name);
+    return base_fail(error, SIFR_FAILED, "'%s' does not read back as it was written", tensor->name);
 }
 
-/* What the file says now against the state that it was made from. */
+/* Compares the file's contents with the state that was written. */
 static sifr_status compare_file(const sifr_engine *engine, const checkpoint_range *ranges,
                                 size_t count, const char *path, float *room, sifr_error *error) {
     formats_safetensors file;
@@ -129,7 +129,7 @@ static sifr_status compare_file(const sifr_engine *engine, const checkpoint_rang
     return status;
 }
 
-/* This rank's files, each read back, and their sums. */
+/* Writes this rank's files, reads each back, and records their checksums. */
 static sifr_status write_states(save_run *run, float *room, sifr_error *error) {
     char directory[BASE_PATH_LENGTH], path[BASE_PATH_LENGTH], name[64];
     const checkpoint_layout *layout = &run->layout;
@@ -148,9 +148,9 @@ static sifr_status write_states(save_run *run, float *room, sifr_error *error) {
     return SIFR_OK;
 }
 
-/* --- what rank 0 does for all --- */
+/* --- rank 0 only --- */
 
-/* What the other ranks wrote must be seen here too, before anything vouches for it. */
+/* Rank 0 must see the other ranks' files before the manifest lists them. */
 static sifr_status check_seen(const char *directory, const char *name, const checkpoint_sum *sum,
                               int32_t rank, sifr_error *error) {
     char path[BASE_PATH_LENGTH];
@@ -160,7 +160,7 @@ static sifr_status check_seen(const char *directory, const char *name, const che
     BASE_TRY(base_open_read(path, &descriptor, &size, error));
     close(descriptor);
     if (size == sum->bytes) return SIFR_OK;
-    return base_fail(error, SIFR_FAILED, "%s: %llu bytes here, %llu on rank %d, which wrote it",
+    return base_fail(error, SIFR_FAILED, "%s: %llu bytes here, but %llu on rank %d, which wrote it",
                      path, (unsigned long long)size, (unsigned long long)sum->bytes, (int)rank);
 }
 
@@ -190,7 +190,7 @@ static sifr_status write_trainer(const save_run *run, const char *directory, jso
     return checkpoint_add_file(files, name, &sum, error);
 }
 
-/* The rest of the folder, the manifest last. */
+/* Writes the rest of the folder, the manifest last. */
 static sifr_status complete(const save_run *run, sifr_error *error) {
     char directory[BASE_PATH_LENGTH];
     const checkpoint_record *record = run->record;
@@ -235,7 +235,7 @@ done:
     return status;
 }
 
-/* After a failure, when no rank writes any more. */
+/* Cleans up after a failure, when no rank writes any more. */
 static void clear_away(const save_run *run, const sifr_log *log) {
     char path[BASE_PATH_LENGTH];
     if (!run->first || base_path_join(path, run->output, run->names.temporary, NULL) != SIFR_OK)
@@ -246,7 +246,7 @@ static void clear_away(const save_run *run, const sifr_log *log) {
 
 /* --- together --- */
 
-/* The layout on all ranks, and the folder, made by one and seen by all. */
+/* Makes the layout on all ranks, and the folder, which rank 0 makes and all ranks see. */
 static sifr_status begin(save_run *run, const checkpoint_settings *settings, sifr_error *error) {
     uint64_t file_bytes = settings->file_bytes ? settings->file_bytes : UINT64_C(4) << 30;
     size_t ranks = (size_t)comm_size(run->group);
@@ -265,7 +265,7 @@ static sifr_status begin(save_run *run, const checkpoint_settings *settings, sif
 static sifr_status write_all(save_run *run, sifr_error *error) {
     int64_t bytes = (int64_t)(run->layout.most_files * sizeof *run->sums);
     checkpoint_sum *mine = run->sums + (size_t)comm_rank(run->group) * run->layout.most_files;
-    float *room; /* of what the host does not reach */
+    float *room; /* buffer for state that the host cannot reach in place */
     sifr_status status =
         base_alloc(engine_in_place(run->engine) ? 0 : PIECE_ELEMENTS, sizeof *room, &room, error);
     if (status == SIFR_OK) status = write_states(run, room, error);
@@ -274,7 +274,7 @@ static sifr_status write_all(save_run *run, sifr_error *error) {
     return comm_all_gather_control(run->group, mine, bytes, run->sums, error);
 }
 
-/* An old one that cannot be removed makes the new one no worse. */
+/* The new checkpoint is good even if an old one cannot be removed. */
 static sifr_status finish(const save_run *run, const checkpoint_settings *settings,
                           const sifr_log *log, sifr_error *error) {
     sifr_error left = {0};

@@ -24,7 +24,7 @@ typedef struct bench_command {
     bool json;
 } bench_command;
 
-/* What was found out, on rank 0. */
+/* The results, on rank 0. */
 typedef struct bench_result {
     cli_comm_measure measures[CLI_COMM_MEASURES];
     int count;
@@ -33,7 +33,7 @@ typedef struct bench_result {
     plan_link assumed;
 } bench_result;
 
-/* Makes the directories above `path`, as mkdir -p. */
+/* Makes the directories above `path`, like mkdir -p. */
 static sifr_status make_parents(const char *path, sifr_error *error) {
     char part[BASE_PATH_LENGTH];
     snprintf(part, sizeof part, "%s", path);
@@ -57,7 +57,8 @@ static json_t *measure_json(const bench_result *r, const cli_comm_measure *m) {
         "calls", (json_int_t)m->calls, "seconds", m->seconds, "assumed_s", assumed_seconds(r, m));
 }
 
-/* The keys of this run over those that the file has: of one host and of several in one file. */
+/* Merges this run's keys into the file, so that one file holds the figures for one host and for
+ * several. */
 static sifr_status add_results(json_t *machine, const bench_result *r, sifr_error *error) {
     bool several = r->ranks_a_host < r->ranks;
     json_t *measures = json_array();
@@ -77,7 +78,7 @@ static sifr_status add_results(json_t *machine, const bench_result *r, sifr_erro
 static sifr_status store(const char *path, const bench_result *r, json_t **out, sifr_error *error) {
     plan_machine check = {0};
     bool there = access(path, F_OK) == 0;
-    if (there) { /* a file that is something else stays as it is */
+    if (there) { /* not ours: leave the file as it is */
         BASE_TRY(plan_machine_load(path, &check, error));
         BASE_TRY(base_json_load(path, MACHINE_LIMIT, out, error));
     } else {
@@ -150,30 +151,29 @@ static int run_comm(int argc, char **argv) {
     static const cli_usage usage = {
         .name = "bench comm",
         .summary =
-            "Measures what ranks exchange on these machines: gathers, ordered reductions and\n"
-            "sends (of one rank to all others) of 1 KB to 256 MB, beside what `sifr plan` "
-            "assumes.\n"
-            "Latency and bandwidth go to --output, else to sifr/comm.json in the user's cache, "
-            "where\n"
-            "`sifr plan` and `sifr train` look for them.",
+            "Measures collectives between ranks on these machines: gathers, ordered reductions "
+            "and\nbroadcasts of 1 KB to 256 MB, beside the times that `sifr plan` assumes. Latency "
+            "and\nbandwidth are written to --output, by default sifr/comm.json in the user's "
+            "cache, where\n`sifr plan` and `sifr train` look for them.",
         .example = "sifr bench comm --ranks 4\n"
                    "mpirun -n 8 --hostfile hosts sifr bench comm --output cluster.json",
     };
     bench_command command = {.most = DEFAULT_MOST};
     cli_launch_request *request = &command.request;
     const cli_option table[] = {
-        {"ranks", CLI_COUNT, "N", "start N ranks, under mpirun", &request->ranks,
+        {"ranks", CLI_COUNT, "N", "start N ranks under mpirun", &request->ranks,
          &request->ranks_given, false},
-        {"hostfile", CLI_TEXT, "FILE", "hosts of the ranks: HOST slots=N, a line each",
-         &request->hostfile, NULL, false},
-        {"include", CLI_TEXT, "HOSTS", "only these hosts and slots of the file", &request->include,
-         NULL, false},
-        {"exclude", CLI_TEXT, "HOSTS", "not these hosts and slots of the file", &request->exclude,
-         NULL, false},
-        {"max-bytes", CLI_BYTES, "N", "the largest buffer to measure (256MiB)", &command.most, NULL,
+        {"hostfile", CLI_TEXT, "FILE",
+         "file with the hosts of the ranks: a line HOST slots=N for each", &request->hostfile, NULL,
          false},
-        {"output", CLI_TEXT, "FILE", "where the results are stored", &command.output, NULL, false},
-        {"json", CLI_FLAG, NULL, "print what is stored", &command.json, NULL, false},
+        {"include", CLI_TEXT, "HOSTS", "use only these hosts and slots of the file",
+         &request->include, NULL, false},
+        {"exclude", CLI_TEXT, "HOSTS", "do not use these hosts and slots of the file",
+         &request->exclude, NULL, false},
+        {"max-bytes", CLI_BYTES, "N", "largest buffer to measure (default: 256MiB)", &command.most,
+         NULL, false},
+        {"output", CLI_TEXT, "FILE", "file to write the results to", &command.output, NULL, false},
+        {"json", CLI_FLAG, NULL, "print the results as JSON", &command.json, NULL, false},
     };
     cli_launch_choice choice;
     int code, ranks;
@@ -185,21 +185,21 @@ static int run_comm(int argc, char **argv) {
     if (cli_launch_choose(request, &choice, &error) != SIFR_OK)
         return cli_fail_once(usage.name, &error);
     ranks = choice.ranks;
-    /* The word before is "bench": the ranks run the same two. */
+    /* argv[-1] is "bench": ranks are started with both words. */
     if (choice.launch) code = cli_launch(argc + 1, argv - 1, &choice);
     bool launched = choice.launch;
     cli_launch_choice_free(&choice);
     if (launched) return code;
     if (ranks < 2)
         return cli_fail_with(usage.name, SIFR_USAGE,
-                             "there is nobody to exchange with: --ranks 2 or more, or start it "
-                             "under mpirun");
+                             "one rank has nobody to exchange with; give --ranks 2 or more, or "
+                             "start it under mpirun");
     return measure(&command, &error) == SIFR_OK ? SIFR_OK : cli_fail(usage.name, &error);
 }
 
 int cli_bench(int argc, char **argv) {
     static const cli_command commands[] = {
-        {"comm", "measure what ranks exchange, for the plan", run_comm},
+        {"comm", "measure collectives between ranks, for the plan", run_comm},
     };
     return cli_run_command("bench", commands, sizeof commands / sizeof *commands, argc, argv);
 }

@@ -1,5 +1,6 @@
-/* `sifr doctor`: the facts are gathered into one JSON object, which is printed as it is or as
- * lines; what is missing goes into its "advice". */
+/* `sifr doctor`: gathers facts into one JSON object and prints it as JSON or as lines. Its "advice"
+ * says what is missing.
+ */
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <dirent.h>
 #include <dnnl.h>
@@ -44,7 +45,7 @@ static void advise(json_t *report, const char *text) {
     json_array_append_new(json_object_get(report, "advice"), json_string(text));
 }
 
-/* The choice in brackets of a line such as "always [madvise] never". */
+/* The bracketed choice in a line such as "always [madvise] never". */
 static void read_choice(const char *path, char *out, size_t size) {
     char line[128];
     out[0] = '\0';
@@ -76,10 +77,10 @@ static void examine_machine(json_t *report) {
     read_choice("/sys/kernel/mm/transparent_hugepage/enabled", pages, sizeof pages);
     put_text(machine, "huge_pages", pages[0] ? pages : NULL);
     if (strcmp(pages, "never") == 0)
-        advise(report, "huge pages are off, page faults will cost time: `echo madvise | sudo tee "
-                       "/sys/kernel/mm/transparent_hugepage/enabled`");
+        advise(report, "huge pages are off, so page faults will cost time; turn them on: `echo "
+                       "madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled`");
     if (system.cpu_quota > 0 && system.cpu_quota < system.cpus)
-        advise(report, "a control group allows less processor time than there are processors: "
+        advise(report, "the control group allows less processor time than there are processors; "
                        "raise its quota, or give sifr fewer threads");
     json_object_set_new(report, "machine", machine);
 }
@@ -99,11 +100,11 @@ static void examine_instructions(json_t *report) {
     put_bool(set, "avx512_bf16", bf16);
     json_object_set_new(report, "instruction_set", set);
     if (!avx2)
-        advise(report, "no AVX2: sifr runs with its plain kernels, many times slower; take another "
-                       "machine for real work");
+        advise(report, "no AVX2: sifr runs its plain kernels, which are many times slower; use "
+                       "another machine for real work");
     else if (!bf16)
-        advise(report, "no bf16 instructions: bf16 weights are stored as such and computed in "
-                       "fp32; right, but no faster than fp32");
+        advise(report, "no bf16 instructions: bf16 weights are stored in bf16 but computed in "
+                       "fp32, which is correct but no faster than fp32");
 }
 
 static void examine_libraries(json_t *report) {
@@ -152,7 +153,8 @@ static void first_line_of(const char *command, char *out, size_t size) {
     pclose(pipe);
 }
 
-/* The MPI inside, the launcher that belongs to it, and what starts ranks on other hosts. */
+/* The MPI that sifr was built with, its launcher, and the program that starts ranks on other hosts.
+ */
 static void examine_mpi(json_t *report) {
     json_t *mpi = json_object();
     char text[PATH_MAX + 32], version[160];
@@ -166,7 +168,8 @@ static void examine_mpi(json_t *report) {
     put_bool(mpi, "found", found);
     if (found) {
         put_text(mpi, "launcher", launcher.path);
-        setenv("SIFR_DOCTOR_LAUNCHER", launcher.path, 1); /* no character means anything there */
+        setenv("SIFR_DOCTOR_LAUNCHER", launcher.path,
+               1); /* inside single quotes no character is special */
         first_line_of("\"$SIFR_DOCTOR_LAUNCHER\" --version", version, sizeof version);
         unsetenv("SIFR_DOCTOR_LAUNCHER");
         put_text(mpi, "version", version);
@@ -195,7 +198,7 @@ static void examine_gpus(json_t *report) {
         put_text(gpu, "first", line);
     }
     json_object_set_new(report, "gpu", gpu);
-    if (devices > 0) advise(report, "this sifr trains on the CPU: the GPU stays unused");
+    if (devices > 0) advise(report, "sifr trains on the CPU; the GPU is not used");
 }
 
 static void examine_storage(json_t *report) {
@@ -210,8 +213,8 @@ static void examine_storage(json_t *report) {
     if (base_free_space(".", &free_bytes, &error) == SIFR_OK) {
         put_bytes(storage, "disk_free_bytes", free_bytes);
         if (free_bytes < 10 * GIB)
-            advise(report, "less than 10 GiB free on this folder's disk: a checkpoint takes 14 "
-                           "bytes a parameter; free some, or write elsewhere with --output");
+            advise(report, "less than 10 GiB free on this folder's disk, and a checkpoint takes 14 "
+                           "bytes a parameter; free some space, or write elsewhere with --output");
     }
     if (getrlimit(RLIMIT_MEMLOCK, &locked) == 0) {
         if (locked.rlim_cur == RLIM_INFINITY)
@@ -275,11 +278,12 @@ static void print_report(const json_t *report) {
         printf("launcher       %s, %s\n", text_of(mpi, "launcher", ""),
                text_of(mpi, "version", "version unknown"));
     else
-        printf("launcher       none; not needed for one rank\n");
-    printf("ssh            %s\n", text_of(mpi, "ssh", "none; only for ranks on other hosts"));
+        printf("launcher       none; needed for more than one rank\n");
+    printf("ssh            %s\n",
+           text_of(mpi, "ssh", "none; needed only for ranks on other hosts"));
     if (count_of(gpu, "devices") > 0)
         printf("GPU            %lld (%s)\n", count_of(gpu, "devices"),
-               text_of(gpu, "first", "nvidia-smi says nothing"));
+               text_of(gpu, "first", "nvidia-smi printed nothing"));
     else
         printf("GPU            none; not needed\n");
     const json_t *advice = json_object_get(report, "advice");
@@ -290,7 +294,7 @@ static void print_report(const json_t *report) {
 int cli_doctor(int argc, char **argv) {
     static const cli_usage usage = {
         .name = "doctor",
-        .summary = "Says what this machine has for training, what is missing, and what to do.",
+        .summary = "Reports what this machine has for training, what is missing, and what to do.",
         .example = "sifr doctor --json",
     };
     bool json = false;

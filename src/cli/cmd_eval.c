@@ -17,10 +17,11 @@
 #include "train/monitor.h"
 #include "train/run_settings.h"
 
-/* Tokens of a batch where no batch size is asked for. */
+/* Tokens in a batch if no batch size is given. */
 enum { BATCH_TOKENS = 4096 };
 
-/* Lines about the data, kept until the evaluation has worked: an error is one line. */
+/* Log lines about the data are kept until the evaluation has succeeded, since an error is one line.
+ */
 typedef struct eval_notes {
     char text[2048];
     size_t used;
@@ -48,8 +49,8 @@ static void keep_note(void *user, sifr_log_level level, const char *line) {
     if (more > 0 && (size_t)more < sizeof notes->text - notes->used) notes->used += (size_t)more;
 }
 
-/* The tokens of the data. Text is tokenised into a store that nobody else needs: its files go as
- * soon as they are mapped. */
+/* Opens the tokens of the data. Text is tokenised into a temporary store, whose files are removed
+ * as soon as they are mapped. */
 static sifr_status open_data(const eval_command *command, const checkpoint_model *model,
                              train_data **data, sifr_error *error) {
     char scratch[BASE_PATH_LENGTH];
@@ -60,7 +61,8 @@ static sifr_status open_data(const eval_command *command, const checkpoint_model
     if (!parent || !*parent) parent = "/tmp";
     BASE_TRY(base_path_join(scratch, parent, "sifr-eval-XXXXXX", error));
     if (!mkdtemp(scratch))
-        return base_fail(error, SIFR_FAILED, "%s: cannot make a folder for tokens there", parent);
+        return base_fail(error, SIFR_FAILED, "%s: cannot make a folder for the tokens in it",
+                         parent);
     train_data_options options = {.paths = command->data.items,
                                   .count = command->data.count,
                                   .tokenizer = model->files,
@@ -86,13 +88,13 @@ static void show_progress(int64_t done, int64_t windows, double loss, bool last)
     fflush(stderr);
 }
 
-/* A sum that is no number stays none: the rest of the windows cannot mend it. */
+/* Once the sum is not a number, no further window can change that. */
 static sifr_status check_loss(const eval_command *command, double sum, int64_t tokens,
                               sifr_error *error) {
     if (isfinite(sum)) return SIFR_OK;
     return base_fail(error, SIFR_FAILED,
                      "%s: the loss is %s within the first %lld tokens; the weights are damaged, or "
-                     "16 bits are too narrow for them (--precision fp32)",
+                     "out of the range of 16 bits (try --precision fp32)",
                      command->read.model, isnan(sum) ? "not a number" : "infinite",
                      (long long)tokens);
 }
@@ -142,18 +144,18 @@ static sifr_status evaluate(const eval_command *command, eval_result *result, si
     sifr_log log = {.write = keep_note, .user = command->notes};
     sifr_status status;
     if (command->length == 0)
-        return base_fail(error, SIFR_USAGE, "--seq-length 0: a window has at least one token");
+        return base_fail(error, SIFR_USAGE, "--seq-length 0: a window needs at least one token");
     if (command->batch_given && command->batch == 0)
         return base_fail(error, SIFR_USAGE,
-                         "--batch-size 0: a batch has at least one window; leave it out for %d "
-                         "tokens' worth",
+                         "--batch-size 0: a batch needs at least one window; leave it out for a "
+                         "batch of about %d tokens",
                          BATCH_TOKENS);
     BASE_TRY_GOTO(status, cli_read_model_open(&command->read, &model, &options, &log, error), done);
     result->precision = options.precision;
     engine_folder_warn(folder, &log);
     if (command->length > folder->config.max_position_embeddings)
         base_log(&log, SIFR_LOG_WARNING,
-                 "--seq-length %lld is more than the %lld that %s was made for",
+                 "--seq-length %lld: more than the %lld positions that %s was trained with",
                  (long long)command->length, (long long)folder->config.max_position_embeddings,
                  command->read.model);
     BASE_TRY_GOTO(status, open_data(command, &model, &data, error), done);
@@ -162,8 +164,8 @@ static sifr_status evaluate(const eval_command *command, eval_result *result, si
         result->windows = base_min_i64(result->windows, command->max_windows);
     if (result->windows == 0) {
         status = base_fail(error, SIFR_FAILED,
-                           "%s: %lld tokens make no window of %lld and the token behind it; give "
-                           "more text or a shorter --seq-length",
+                           "%s: %lld tokens are too few for a window of %lld and the token after "
+                           "it; give more text or a shorter --seq-length",
                            command->data.items[0], (long long)train_data_tokens(data),
                            (long long)command->length);
         goto done;
@@ -210,21 +212,24 @@ static int print_result(const eval_command *command, const eval_result *r) {
 int cli_eval(int argc, char **argv) {
     static const cli_usage usage = {
         .name = "eval",
-        .summary = "Mean loss per token and perplexity of a model over consecutive windows of N\n"
-                   "tokens, each predicting its next: window i reads the tokens iN to iN+N.",
+        .summary = "Computes a model's mean loss per token and perplexity over consecutive windows "
+                   "of N\ntokens. Window i reads the tokens iN to iN+N and predicts each from "
+                   "those before it.",
         .example = "sifr eval --model gpt2 --data held-out.txt --seq-length 1024"};
     eval_notes notes = {0};
     eval_command command = {.notes = &notes};
     cli_option options[CLI_READ_MODEL_OPTIONS + 6] = {
         {"data", CLI_LIST, "PATH", "text files, directories, globs or token stores", &command.data,
          NULL, true},
-        {"seq-length", CLI_COUNT, "N", "tokens of a window", &command.length, NULL, true},
-        {"max-windows", CLI_COUNT, "N", "windows at most (all)", &command.max_windows, NULL, false},
-        {"batch-size", CLI_COUNT, "N", "windows at a time (4096 tokens' worth)", &command.batch,
+        {"seq-length", CLI_COUNT, "N", "tokens in a window", &command.length, NULL, true},
+        {"max-windows", CLI_COUNT, "N", "evaluate at most N windows (default: all)",
+         &command.max_windows, NULL, false},
+        {"batch-size", CLI_COUNT, "N",
+         "windows evaluated at a time (default: as many as make 4096 tokens)", &command.batch,
          &command.batch_given, false},
         {"no-special-tokens", CLI_FLAG, NULL,
-         "leave out what the tokenizer's post-processor puts around each text", &command.plain,
-         NULL, false},
+         "leave out the special tokens that the tokenizer's post-processor adds to each text",
+         &command.plain, NULL, false},
         {"json", CLI_FLAG, NULL, "print one JSON object", &command.json, NULL, false},
     };
     int code;

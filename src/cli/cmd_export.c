@@ -22,14 +22,14 @@ int cli_export(int argc, char **argv) {
         .name = "export",
         .operands = "SOURCE DEST",
         .summary =
-            "Writes the model folder DEST from SOURCE: a checkpoint, whatever number of ranks made "
-            "it, the\noutput folder of a run, or a model folder. DEST must be new or empty.",
+            "Writes the model folder DEST from SOURCE: a checkpoint made by any number of ranks, "
+            "the\noutput folder of a run, or a model folder. DEST must be new or empty.",
         .example = "sifr export run/checkpoint-200 model-200",
     };
     const char *format = "hf";
     const cli_option options[] = {
-        {"format", CLI_TEXT, "hf", "of DEST: hf, the folders of Hugging Face (hf)", &format, NULL,
-         false},
+        {"format", CLI_TEXT, "hf", "format of DEST: hf, a Hugging Face folder (default: hf)",
+         &format, NULL, false},
     };
     cli_list paths = {0};
     int code;
@@ -39,7 +39,7 @@ int cli_export(int argc, char **argv) {
     train_exported made;
     if (paths.count != 2)
         code = cli_fail_with(usage.name, SIFR_USAGE,
-                             "SOURCE and DEST are needed, not %zu paths; see `sifr %s --help`",
+                             "two paths are needed, SOURCE and DEST, not %zu; see `sifr %s --help`",
                              paths.count, usage.name);
     else if (strcmp(format, "hf") != 0)
         code = cli_fail_with(usage.name, SIFR_USAGE,

@@ -1,5 +1,6 @@
-/* sifr init: a model folder with random weights. The values are written as they are made, so the
- * model never has to fit in memory. */
+/* sifr init: makes a model folder with random weights. Values are written as they are made, so the
+ * model need not fit in memory.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +20,10 @@
 #include "formats/weights.h"
 #include "model/registry.h"
 
-enum { PIECE = 1 << 12, PIECES = 256 }; /* elements that one thread makes; pieces made at once */
+enum {
+    PIECE = 1 << 12,
+    PIECES = 256
+}; /* elements that one thread makes at a time; pieces in memory */
 
 typedef struct init_fill {
     const sifr_model *model;
@@ -27,7 +31,7 @@ typedef struct init_fill {
     base_dtype dtype;
     device *dev;
     uint8_t *room; /* of PIECES */
-    size_t weight; /* what is made now: elements first … end - 1 of it */
+    size_t weight; /* the tensor being made: its elements first … end - 1 */
     int64_t first, end;
 } init_fill;
 
@@ -73,7 +77,7 @@ static sifr_status write_weights(const sifr_model *model, const char *output, in
     return status;
 }
 
-/* The type that config.json names, "torch_dtype" or "dtype"; fp32 where it names none. */
+/* The type in "torch_dtype" or "dtype" of config.json; fp32 if neither is there. */
 static sifr_status stored_dtype(const char *config, base_dtype *out, sifr_error *error) {
     json_t *json;
     const char *name;
@@ -90,8 +94,8 @@ static sifr_status stored_dtype(const char *config, base_dtype *out, sifr_error 
             *out = BASE_FP16;
         else if (strcmp(name, "float32") != 0) {
             status = base_fail(error, SIFR_USAGE,
-                               "%s: torch_dtype \"%.40s\" is not built; float32, bfloat16 and "
-                               "float16 are",
+                               "%s: torch_dtype \"%.40s\" is not supported yet (supported: "
+                               "float32, bfloat16, float16)",
                                config, name);
         }
     }
@@ -99,7 +103,7 @@ static sifr_status stored_dtype(const char *config, base_dtype *out, sifr_error 
     return status;
 }
 
-/* One that this program does not read is for others, and goes unchecked. */
+/* A tokenizer that sifr does not read may be meant for other programs: it is copied unchecked. */
 static sifr_status check_tokenizer(const char *folder, int64_t vocab_size, sifr_error *error) {
     formats_tokenizer *tokenizer;
     if (formats_tokenizer_load(folder, &tokenizer, NULL) != SIFR_OK) return SIFR_OK;
@@ -107,12 +111,12 @@ static sifr_status check_tokenizer(const char *folder, int64_t vocab_size, sifr_
     formats_tokenizer_free(tokenizer);
     if (size <= vocab_size) return SIFR_OK;
     return base_fail(error, SIFR_USAGE,
-                     "%s: the tokenizer has %lld tokens, config.json a \"vocab_size\" of %lld: it "
-                     "must be %lld or more",
+                     "%s: the tokenizer has %lld tokens, but \"vocab_size\" in config.json is "
+                     "%lld; it must be at least %lld",
                      folder, (long long)size, (long long)vocab_size, (long long)size);
 }
 
-/* What is not known about the disk is no reason to stop. */
+/* If the free space is not known, go on. */
 static sifr_status check_room(const char *output, int64_t parameters, base_dtype dtype,
                               sifr_error *error) {
     base_disk disk;
@@ -120,12 +124,14 @@ static sifr_status check_room(const char *output, int64_t parameters, base_dtype
     int64_t bytes = parameters * (base_dtype_bits(dtype) / 8);
     if (base_disk_find(output, &disk, NULL) != SIFR_OK || (uint64_t)bytes <= disk.free_bytes)
         return SIFR_OK;
-    return base_fail(error, SIFR_NO_MEMORY, "%s: the weights take %s, and %s are free there",
+    return base_fail(error, SIFR_NO_MEMORY,
+                     "%s: the weights take %s, but only %s are free; free some, or name a folder "
+                     "on a larger disk",
                      output, base_format_bytes((uint64_t)bytes, need),
                      base_format_bytes(disk.free_bytes, have));
 }
 
-/* Everything of the tokenizer's folder that names a tokenizer. */
+/* Copies the tokenizer's files. */
 static sifr_status copy_tokenizer(const char *from, const char *to, sifr_error *error) {
     static const char *const names[] = {
         "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "vocab.json",
@@ -140,10 +146,11 @@ static sifr_status copy_tokenizer(const char *from, const char *to, sifr_error *
         copied++;
     }
     if (copied) return SIFR_OK;
-    return base_fail(error, SIFR_FAILED, "%s: no tokenizer.json there", from);
+    return base_fail(error, SIFR_FAILED,
+                     "%s: there is no tokenizer.json in it; name a folder that has one", from);
 }
 
-/* The folder as it was before: not there, or empty. */
+/* Restores the folder to what it was before: absent or empty. */
 static void undo(const char *output, bool there) {
     char **names = NULL, path[BASE_PATH_LENGTH];
     size_t count = 0;
@@ -187,7 +194,8 @@ static sifr_status initialise(const char *config_path, const char *output, const
         }
     }
     if (tokenizer && !base_is_directory(tokenizer)) {
-        status = base_fail(error, SIFR_FAILED, "%s: no such folder", tokenizer);
+        status =
+            base_fail(error, SIFR_FAILED, "%s: there is no such folder; make it first", tokenizer);
         goto done;
     }
     if (tokenizer)
@@ -215,14 +223,15 @@ int cli_init(int argc, char **argv) {
     bool json = false;
     const cli_option options[] = {
         {"config", CLI_TEXT, "FILE", "config.json that describes the model", &config, NULL, true},
-        {"output", CLI_TEXT, "DIR", "folder to make", &output, NULL, true},
-        {"tokenizer", CLI_TEXT, "DIR", "folder whose tokenizer is copied", &tokenizer, NULL, false},
-        {"seed", CLI_COUNT, "N", "of the random numbers (42)", &seed, NULL, false},
+        {"output", CLI_TEXT, "DIR", "model folder to create", &output, NULL, true},
+        {"tokenizer", CLI_TEXT, "DIR", "folder from which the tokenizer is copied", &tokenizer,
+         NULL, false},
+        {"seed", CLI_COUNT, "N", "seed of the random numbers (default: 42)", &seed, NULL, false},
         {"json", CLI_FLAG, NULL, "print the result as JSON", &json, NULL, false},
     };
     const cli_usage usage = {
         .name = "init",
-        .summary = "Makes a model folder with random weights, initialised as transformers does.",
+        .summary = "Makes a model folder with random weights, initialised as in transformers.",
         .example = "sifr init --config config.json --tokenizer tok --output model"};
     int code;
     if (!cli_parse(&usage, options, sizeof options / sizeof *options, argc, argv, NULL, &code)) {
@@ -234,7 +243,7 @@ int cli_init(int argc, char **argv) {
     }
     char count[32];
     if (json) {
-        /* A path need not be UTF-8; JSON strings are. */
+        /* A path need not be valid UTF-8, but a JSON string must be. */
         json_t *result = json_pack("{s:o?, s:I, s:I}", "output", json_string(output), "parameters",
                                    (json_int_t)parameters, "seed", (json_int_t)seed);
         json_dumpf(result, stdout, JSON_INDENT(2));

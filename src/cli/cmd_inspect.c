@@ -24,7 +24,7 @@ static void print_count(const json_t *object, const char *key, const char *label
     printf("  %-18s %s\n", label, base_format_count(number_of(object, key), count));
 }
 
-/* An object's members, one a line; the inner ones as JSON. */
+/* Prints an object's members, one a line; nested ones as JSON. */
 static void print_members(const json_t *object) {
     const char *key;
     json_t *value;
@@ -79,7 +79,7 @@ static void print_folder(const json_t *folder) {
     if (json_is_null(config)) {
         printf("config: none\n");
     } else if (json_object_get(config, "error")) {
-        printf("config: cannot be trained from: %s\n", text_of(config, "error"));
+        printf("config: cannot be used for training: %s\n", text_of(config, "error"));
     } else {
         printf("config:\n");
         print_members(config);
@@ -156,8 +156,8 @@ int cli_inspect(int argc, char **argv) {
     static const cli_usage usage = {
         .name = "inspect",
         .operands = "PATH",
-        .summary = "Says what a model folder, a .safetensors file, a token store (its prefix, or "
-                   "one of its\ntwo files), a tokenizer.json or a checkpoint holds.",
+        .summary = "Shows the contents of a model folder, a .safetensors file, a token store (its "
+                   "prefix, or\neither of its two files), a tokenizer.json or a checkpoint.",
         .example = "sifr inspect models/gpt2\nsifr inspect data/english.idx --json",
     };
     bool json = false;
@@ -169,8 +169,7 @@ int cli_inspect(int argc, char **argv) {
     if (!cli_parse(&usage, options, 1, argc, argv, &paths, &code)) return code;
     if (paths.count != 1) {
         code = cli_fail_with(usage.name, SIFR_USAGE,
-                             "one PATH is needed, not %zu; see `sifr %s "
-                             "--help`",
+                             "one PATH is needed, but %zu are given; see `sifr %s --help`",
                              paths.count, usage.name);
         cli_list_free(&paths);
         return code;

@@ -37,15 +37,16 @@ static const char *plural(int64_t count) {
     return count == 1 ? "" : "s";
 }
 
-/* What the text had that a reader should know of, on standard error. */
+/* Reports irregularities of the text on standard error. */
 static void say_oddities(const formats_text_source *source, const train_tokenised *counts) {
     char number[32];
     sifr_log log = cli_log(name);
     const char *path, *kind = formats_text_source_records(source, &path);
     if (kind) {
-        base_log(&log, SIFR_LOG_WARNING,
-                 "%s: %s is taken as it stands, quotes, field names and all: not as records", path,
-                 kind);
+        base_log(
+            &log, SIFR_LOG_WARNING,
+            "%s: %s is tokenised as plain text, with its quotes and field names, not as records",
+            path, kind);
     }
     if (counts->invalid) {
         base_log(&log, SIFR_LOG_WARNING,
@@ -111,8 +112,8 @@ static sifr_status tokenize(const tokenize_options *o, sifr_error *error) {
     int32_t eos = formats_tokenizer_eos(tokenizer);
     if (eos < 0) {
         status = base_fail(error, SIFR_USAGE,
-                           "%s: the tokenizer names no token that ends a text, so documents could "
-                           "not be told apart: give \"eos_token\" in its tokenizer_config.json",
+                           "%s: the tokenizer has no end-of-text token, so documents could not be "
+                           "told apart; set \"eos_token\" in its tokenizer_config.json",
                            o->tokenizer);
         goto done;
     }
@@ -140,25 +141,26 @@ done:
 int cli_tokenize(int argc, char **argv) {
     static const cli_usage usage = {
         .name = name,
-        .summary = "Makes a token store of text: PREFIX.bin and PREFIX.idx, as Megatron's. Each "
-                   "file is a\ndocument, begins with what the tokenizer puts before a text and "
-                   "ends with its end-of-text\ntoken. The store is the same for any number of "
-                   "threads.",
+        .summary = "Makes a token store from text: PREFIX.bin and PREFIX.idx in Megatron's format. "
+                   "Each file\nbecomes a document, with the special tokens that the tokenizer puts "
+                   "around a text and\nits end-of-text token at the end. The store is the same for "
+                   "any number of threads.",
         .example = "sifr tokenize --tokenizer models/gpt2 --data corpus/ 'more/*.txt' --output "
                    "data/english",
     };
     tokenize_options o = {0};
     const cli_option options[] = {
-        {"tokenizer", CLI_TEXT, "DIR", "model folder with tokenizer.json, or that file",
+        {"tokenizer", CLI_TEXT, "DIR", "model folder with a tokenizer.json, or the file itself",
          &o.tokenizer, NULL, true},
-        {"data", CLI_LIST, "PATH", "text files, directories, patterns in quotes", &o.data, NULL,
+        {"data", CLI_LIST, "PATH", "text files, directories, or patterns in quotes", &o.data, NULL,
          true},
-        {"output", CLI_TEXT, "PREFIX", "where the store goes; replaced when it is there", &o.output,
-         NULL, true},
+        {"output", CLI_TEXT, "PREFIX", "where the store is written; an existing store is replaced",
+         &o.output, NULL, true},
         {"no-special-tokens", CLI_FLAG, NULL,
-         "leave out what the tokenizer's post-processor puts around each text", &o.plain, NULL,
-         false},
-        {"threads", CLI_COUNT, "N", "default: one for each processor", &o.threads, NULL, false},
+         "leave out the special tokens that the tokenizer's post-processor adds to each text",
+         &o.plain, NULL, false},
+        {"threads", CLI_COUNT, "N", "number of threads (default: one for each processor)",
+         &o.threads, NULL, false},
         {"json", CLI_FLAG, NULL, "print one JSON object", &o.json, NULL, false},
     };
     int code;

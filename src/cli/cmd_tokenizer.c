@@ -35,7 +35,7 @@ static void warn_invalid(const char *name, uint64_t invalid) {
              (unsigned long long)invalid, invalid == 1 ? "" : "s");
 }
 
-/* A tokenizer that is there belongs to models that are trained with it. */
+/* An existing tokenizer may belong to models that were trained with it. */
 static sifr_status check_output(const char *output, sifr_error *error) {
     static const char *const names[] = {"tokenizer.json", "tokenizer_config.json"};
     char path[BASE_PATH_LENGTH];
@@ -43,7 +43,8 @@ static sifr_status check_output(const char *output, sifr_error *error) {
         BASE_TRY(base_path_join(path, output, names[i], error));
         if (access(path, F_OK) == 0)
             return base_fail(error, SIFR_USAGE,
-                             "%s: already there; name another --output, or give --overwrite", path);
+                             "%s: already exists; name another --output, or give --overwrite",
+                             path);
     }
     return SIFR_OK;
 }
@@ -74,7 +75,7 @@ static sifr_status train(const cli_list *data, const formats_tokenizer_options *
         base_log(&log, SIFR_LOG_WARNING, "%zu empty file%s left out", source.empty_files,
                  source.empty_files == 1 ? "" : "s");
     if (size < options->vocab_size)
-        base_log(&log, SIFR_LOG_WARNING, "the text has pairs for %lld tokens only",
+        base_log(&log, SIFR_LOG_WARNING, "the text has enough pairs for %lld tokens only",
                  (long long)size);
     if (json)
         printf("{\"vocab_size\": %lld, \"documents\": %zu, \"bytes\": %llu, \"empty_files\": %zu, "
@@ -103,18 +104,18 @@ static int run_train(int argc, char **argv) {
     const char *output = NULL;
     bool json = false, overwrite = false;
     const cli_option table[] = {
-        {"vocab-size", CLI_COUNT, "N", "tokens to make: 256 bytes, <|endoftext|>, merges",
+        {"vocab-size", CLI_COUNT, "N", "tokens in all: 256 bytes, <|endoftext|>, and merges",
          &options.vocab_size, NULL, true},
-        {"data", CLI_LIST, "PATH", "text files, directories, patterns", &data, NULL, true},
-        {"output", CLI_TEXT, "DIR", "where the files go", &output, NULL, true},
-        {"split", CLI_TEXT, "KIND", "gpt2 (default), llama3 or qwen2: how text is cut into words",
+        {"data", CLI_LIST, "PATH", "text files, directories, or patterns in quotes", &data, NULL,
+         true},
+        {"output", CLI_TEXT, "DIR", "folder to write to", &output, NULL, true},
+        {"split", CLI_TEXT, "KIND", "how text is cut into words: gpt2 (default), llama3 or qwen2",
          &options.split, NULL, false},
-        {"min-frequency", CLI_COUNT, "N", "leave pairs apart that are rarer (default 0)",
+        {"min-frequency", CLI_COUNT, "N", "do not merge pairs that occur less often (default: 0)",
          &options.min_frequency, NULL, false},
-        {"model-max-length", CLI_COUNT, "N", "model_max_length for tokenizer_config.json",
+        {"model-max-length", CLI_COUNT, "N", "model_max_length to write to tokenizer_config.json",
          &options.model_max_length, NULL, false},
-        {"overwrite", CLI_FLAG, NULL, "put the files in place of those that are there", &overwrite,
-         NULL, false},
+        {"overwrite", CLI_FLAG, NULL, "replace existing files", &overwrite, NULL, false},
         {"json", CLI_FLAG, NULL, "print one JSON object", &json, NULL, false},
     };
     int code;
@@ -162,8 +163,9 @@ static int run_encode(int argc, char **argv) {
     bool json = false, special = false;
     const cli_option table[] = {
         {"tokenizer", CLI_TEXT, "DIR", "model folder, or a tokenizer.json", &path, NULL, true},
-        {"add-special-tokens", CLI_FLAG, NULL, "with what the post-processor puts around a text",
-         &special, NULL, false},
+        {"add-special-tokens", CLI_FLAG, NULL,
+         "add the special tokens that the post-processor puts around a text", &special, NULL,
+         false},
         {"json", CLI_FLAG, NULL, "print {\"ids\": […]}", &json, NULL, false},
     };
     int code;
@@ -174,7 +176,8 @@ static int run_encode(int argc, char **argv) {
     return SIFR_OK;
 }
 
-/* Ids as encode prints them, in either form: whole numbers, and [ ] { } , "ids": between them. */
+/* Reads ids in either form that encode prints: whole numbers, with [ ] { } , "ids": between them.
+ */
 static sifr_status read_ids(const formats_tokenizer_text *text, formats_tokenizer_ids *ids,
                             sifr_error *error) {
     static const char label[] = "\"ids\":";
@@ -186,7 +189,7 @@ static sifr_status read_ids(const formats_tokenizer_text *text, formats_tokenize
                 id = id * 10 + (text->bytes[i] - '0');
                 if (id > INT32_MAX)
                     return base_fail(error, SIFR_FAILED,
-                                     "standard input: id %zu is larger than any token's",
+                                     "standard input: id number %zu is larger than any token id",
                                      ids->count);
             }
             BASE_TRY(base_grow(&ids->ids, &ids->room, ids->count + 1, sizeof *ids->ids, error));
@@ -198,20 +201,21 @@ static sifr_status read_ids(const formats_tokenizer_text *text, formats_tokenize
             i++;
         } else {
             return base_fail(error, SIFR_FAILED,
-                             "standard input: byte %zu is no part of a list of token ids "
-                             "(`1 2 3` or {\"ids\": [1, 2, 3]})",
+                             "standard input: byte %zu is not part of a list of token ids (`1 2 3` "
+                             "or {\"ids\": [1, 2, 3]})",
                              i);
         }
     }
     return SIFR_OK;
 }
 
-/* {"text": …}; a text that ends inside a character has no such form. */
+/* Prints {"text": …}; a text that ends inside a character cannot be printed so. */
 static sifr_status print_json(const formats_tokenizer_text *text, sifr_error *error) {
     json_t *string = json_stringn(text->bytes, text->count);
     if (!string)
-        return base_fail(error, SIFR_FAILED,
-                         "the text of these ids is no UTF-8, which JSON needs; leave --json out");
+        return base_fail(
+            error, SIFR_FAILED,
+            "the text of these ids is not valid UTF-8, which JSON needs; leave --json out");
     json_t *object = json_pack("{s:o}", "text", string);
     if (!object) return base_fail(error, SIFR_NO_MEMORY, "no memory for the text");
     json_dumpf(object, stdout, 0);
@@ -245,15 +249,15 @@ done:
 static int run_decode(int argc, char **argv) {
     static const cli_usage usage = {
         .name = "tokenizer decode",
-        .summary = "Reads token ids from standard input, as encode prints them, and writes their\n"
-                   "text, byte for byte and without a line end of its own.",
+        .summary = "Reads token ids from standard input, as encode prints them, and writes "
+                   "their\ntext byte for byte, without adding a newline.",
         .example = "echo 15496 995 | sifr tokenizer decode --tokenizer gpt2",
     };
     const char *path = NULL;
     bool skip = false, json = false;
     const cli_option table[] = {
         {"tokenizer", CLI_TEXT, "DIR", "model folder, or a tokenizer.json", &path, NULL, true},
-        {"skip-special-tokens", CLI_FLAG, NULL, "leave special tokens out", &skip, NULL, false},
+        {"skip-special-tokens", CLI_FLAG, NULL, "leave out special tokens", &skip, NULL, false},
         {"json", CLI_FLAG, NULL, "print one JSON object", &json, NULL, false},
     };
     int code;

@@ -20,9 +20,10 @@
 
 static const cli_usage usage = {
     "train", NULL,
-    "Trains a model of a Hugging Face folder on text or token stores, and leaves a Hugging Face\n"
-    "folder, checkpoints and the run's figures in the output. All options but --config, --dry-run\n"
-    "and --json may also stand in the config, under \"sifr\"; options win.",
+    "Trains a model from a Hugging Face folder on text or token stores. Writes the trained "
+    "model\n(a Hugging Face folder), checkpoints and metrics to the output folder. All options "
+    "except\n--config, --dry-run and --json can also be given in the config, under \"sifr\"; "
+    "options win.",
     "sifr train --config ds.json --model gpt2 --data books/ --output out --max-steps 1000\n"
     "sifr train --config ds.json --model gpt2 --data books/ --output out --max-steps 2000 "
     "--resume"};
@@ -44,18 +45,18 @@ static size_t make_options(train_command *command) {
     command->options[used++] = (cli_option){.name = "config",
                                             .kind = CLI_TEXT,
                                             .argument = "FILE",
-                                            .help = "DeepSpeed's JSON config",
+                                            .help = "DeepSpeed config (JSON)",
                                             .value = &command->config};
     command->options[used++] =
         (cli_option){.name = "dry-run",
                      .kind = CLI_SWITCH,
                      .argument = "all",
-                     .help = "say what each given key does and where defaults are other than "
-                             "DeepSpeed's, then stop; =all: all defaults",
+                     .help = "print what each given key does and where defaults differ from "
+                             "DeepSpeed's, then stop; =all: print all defaults",
                      .value = &command->dry_run};
     command->options[used++] = (cli_option){.name = "json",
                                             .kind = CLI_FLAG,
-                                            .help = "results as JSON on standard output",
+                                            .help = "print the results as JSON",
                                             .value = &command->json};
     used += cli_train_flags_make(&command->flags, command->options + used);
     used += cli_launch_options(&command->launch, command->options + used);
@@ -67,7 +68,7 @@ static void print_line(void *user, const char *line) {
     puts(line);
 }
 
-/* --- what the run asks of the program --- */
+/* --- callbacks of the run --- */
 
 static int asked_to_stop(void *user) {
     (void)user;
@@ -88,13 +89,13 @@ static int live_columns(void *user) {
     return cli_columns(user);
 }
 
-/* Cut where the terminal ends: a line that wraps could not be replaced. */
+/* The line is cut at the terminal's width, since a wrapped line could not be replaced. */
 static void write_live(void *user, const char *text) {
     fprintf(user, "\r\033[K%.*s", cli_columns(user) - 1, text);
     fflush(user);
 }
 
-/* Information belongs to the run's lines; what goes to standard error is for attention. */
+/* Information goes to the run's lines; standard error is for warnings and errors. */
 static void log_line(void *user, sifr_log_level level, const char *line) {
     const train_host *host = user;
     if (level == SIFR_LOG_DEBUG) return;
@@ -111,7 +112,7 @@ static json_t *number_or_null(double value) {
     return isfinite(value) ? json_real(value) : json_null();
 }
 
-/* What steps moved to the first rank. */
+/* Bytes that steps moved to the first rank. */
 static json_t *describe_wire(const train_wire *wire) {
     static const char *const names[COMM_OPERATIONS] = {"gathered", "reduced", "control"};
     const int64_t planned[COMM_OPERATIONS] = {wire->planned_gathered, wire->planned_reduced, -1};
@@ -152,7 +153,7 @@ static void print_summary(const sifr_config *config, const train_host *host,
                           const train_outcome *o) {
     char tokens[32], rate[32], planned[32], measured[32];
     if (o->signal) {
-        train_say(host, "stopped by %s after step %lld of %lld; saved, --resume goes on",
+        train_say(host, "stopped by %s after step %lld of %lld; saved, continue with --resume",
                   cli_stop_name(o->signal), (long long)o->steps, (long long)o->total_steps);
         return;
     }
@@ -178,7 +179,7 @@ static int print_outcome(const train_command *command, const sifr_config *config
     return command->json ? print_json(config, outcome) : SIFR_OK;
 }
 
-/* Which cores are whose, and how many threads that makes. */
+/* Prints which cores each rank uses, and how many threads that gives. */
 static sifr_status share_cores(comm_group *group, train_host *host, sifr_error *error) {
     comm_cores cores;
     BASE_TRY(comm_divide_cores(group, &cores, error));
@@ -189,8 +190,8 @@ static sifr_status share_cores(comm_group *group, train_host *host, sifr_error *
               cores.sharers == 1 ? "" : "s", cores.sharers == 1 ? "s" : "", cores.cores);
     if (cores.idle > 0)
         train_say(host,
-                  "cores: %d of this host stay idle: the launcher bound the ranks to others; "
-                  "`mpirun --bind-to none` gives all",
+                  "cores: %d of this host stay idle because the launcher bound the ranks to "
+                  "others; `mpirun --bind-to none` uses all",
                   cores.idle);
     return SIFR_OK;
 }
@@ -220,7 +221,7 @@ static int run(const train_command *command, sifr_config *config, comm_group *gr
     return outcome.signal ? 128 + outcome.signal : code;
 }
 
-/* What all ranks have found alike, the first one says. */
+/* If all ranks have the same result, only the first one prints it. */
 static int fail_on_rank(const comm_group *group, bool alone, const sifr_error *error) {
     if (comm_size(group) == 1) return cli_fail("train", error);
     if (alone)
@@ -235,11 +236,11 @@ static sifr_status open_group(const sifr_log *log, comm_group **group, sifr_erro
         return comm_open_mpi_with(&(comm_options){.log = log}, group, error);
     const char *foreign = comm_foreign_launcher(&ranks);
     if (foreign && ranks > 1)
-        return base_fail(error, SIFR_USAGE,
-                         "started by %s as one of %d ranks, which is not MPI's launcher: start it "
-                         "as `mpirun -n %d sifr train ...`, with `srun --mpi=pmix`, or with "
-                         "--ranks %d",
-                         foreign, ranks, ranks, ranks);
+        return base_fail(
+            error, SIFR_USAGE,
+            "started by %s, which is not an MPI launcher, as one of %d ranks; start it as `mpirun "
+            "-n %d sifr train ...`, with `srun --mpi=pmix`, or with --ranks %d",
+            foreign, ranks, ranks, ranks);
     return comm_open_self(group, error);
 }
 
@@ -249,7 +250,7 @@ static sifr_status configure(const train_command *command, sifr_config *config, 
     return cli_train_flags_set(&command->flags, config, error);
 }
 
-/* As one of the ranks, or as the only one. */
+/* Runs as one of the ranks, or as the only one. */
 static int train(const train_command *command) {
     sifr_config config;
     comm_group *group;
@@ -270,7 +271,7 @@ static int train(const train_command *command) {
     return code;
 }
 
-/* Refuses before any rank starts what this process can see by itself. */
+/* Refuses mistakes that this process can see by itself, before any rank starts. */
 static int launch(const train_command *command, const cli_launch_choice *choice, int argc,
                   char **argv) {
     sifr_config config;

@@ -1,4 +1,4 @@
-/* The subcommands: each lives in a file of its own, cmd_<name>.c, and has a row in main.c. */
+/* The subcommands. Each has its own file, cmd_<name>.c, and a row in main.c. */
 #ifndef CLI_COMMANDS_H
 #define CLI_COMMANDS_H
 

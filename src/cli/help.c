@@ -5,7 +5,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-/* Names up to this width have their text beside them, longer ones below. */
+/* Texts stand beside names up to this width, and below longer ones. */
 enum { NAME_LIMIT = 24, COLUMNS = 80, COLUMNS_LEAST = 40 };
 
 int cli_columns(FILE *stream) {
@@ -30,16 +30,16 @@ static int width_of(const char *text, size_t length) {
     return width;
 }
 
-/* Bytes up to the next place for a break: a space, or, in a command, the one before an option, as
- * others may be in quotes. */
+/* Bytes up to the next place where a line may break: a space; in a command only a space before an
+ * option, since other spaces may be in quotes. */
 static size_t piece(const char *text, bool command) {
     const char *option = command ? strstr(text, " --") : NULL;
     if (command) return option ? (size_t)(option - text) : strlen(text);
     return strcspn(text, " \n");
 }
 
-/* Pieces up to `columns`, from column `at`; further lines behind `indent` spaces. Those of a
- * command end with a backslash. */
+/* Prints text wrapped at `columns`, starting in column `at`. Further lines are indented by `indent`
+ * spaces; in a command, a broken line ends with a backslash. */
 static void wrap(const char *text, int indent, int at, int columns, bool command) {
     const char *broken = command ? " \\" : "";
     bool begun = false;
@@ -61,7 +61,8 @@ static void wrap(const char *text, int indent, int at, int columns, bool command
     putchar('\n');
 }
 
-/* As a sentence: with a capital, unless it begins with a name, and a full stop. */
+/* Prints the text as a sentence: with a capital letter, unless it begins with a name, and a full
+ * stop. */
 static void print_sentence(const char *text, int indent, int columns) {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyz";
     char sentence[1024];
@@ -117,7 +118,7 @@ static void print_options(const cli_option *options, size_t count, int columns) 
     print_option("--help", "Prints this text.", width, columns);
 }
 
-/* A command a line; one that is too long goes on behind a backslash, as a shell takes it. */
+/* One command a line; a long one is continued with a backslash, so that a shell accepts it. */
 static void print_example(const char *example, int columns) {
     char line[1024];
     puts("\nExample:");
@@ -137,7 +138,7 @@ void cli_print_exit_codes(void) {
         {"2", "wrong usage, config or model description"},
         {"3", "does not fit in memory or on disk"},
         {"4", "a rank is lost, or a collective hangs"},
-        {"129, 130, 143", "ended by SIGHUP, SIGINT or SIGTERM; train saves first"}};
+        {"129, 130, 143", "stopped by SIGHUP, SIGINT or SIGTERM; train saves first"}};
     puts("\nExit codes:");
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         printf("  %-15s", rows[i][0]);

@@ -6,13 +6,13 @@
 
 #include "cli/options.h"
 
-/* Columns of the terminal that the stream is, 80 where it is none. */
+/* The width of the terminal behind `stream`; 80 if it is not a terminal. */
 int cli_columns(FILE *stream);
 
 /* "--name ARGUMENT", "--name[=WORD]". */
 void cli_option_shape(const cli_option *option, char *out, size_t size);
 
-/* Usage, summary, options in their groups, example and exit codes, on standard output. */
+/* Prints usage, summary, grouped options, example and exit codes to standard output. */
 void cli_print_help(const cli_usage *usage, const cli_option *options, size_t count);
 void cli_print_exit_codes(void);
 

@@ -11,14 +11,14 @@ static const cli_command commands[] = {
     {"train", "train a model on text or token stores", cli_train},
     {"init", "make a model folder with random weights", cli_init},
     {"export", "make a model folder from a checkpoint", cli_export},
-    {"eval", "mean loss and perplexity of a model over a text", cli_eval},
+    {"eval", "compute a model's mean loss and perplexity over a text", cli_eval},
     {"generate", "continue a text", cli_generate},
-    {"plan", "say what a training step will take and do, without running it", cli_plan},
-    {"doctor", "say what this machine has, and what is missing", cli_doctor},
-    {"inspect", "say what a model folder, token store or checkpoint holds", cli_inspect},
-    {"bench", "measure what these machines can do", cli_bench},
+    {"plan", "predict a training step's memory, time and traffic without running it", cli_plan},
+    {"doctor", "report what this machine has and what is missing", cli_doctor},
+    {"inspect", "show the contents of a model folder, token store or checkpoint", cli_inspect},
+    {"bench", "measure these machines", cli_bench},
     {"tokenizer", "train a tokenizer, encode and decode text", cli_tokenizer},
-    {"tokenize", "make a token store of text", cli_tokenize},
+    {"tokenize", "make a token store from text", cli_tokenize},
 };
 
 int main(int argc, char **argv) {
@@ -31,7 +31,7 @@ int main(int argc, char **argv) {
     } else {
         code = cli_run_command("", commands, sizeof commands / sizeof commands[0], argc, argv);
     }
-    /* Results that could not be written are no results. */
+    /* A failed write of the results is a failed command. */
     if ((fflush(stdout) != 0 || ferror(stdout)) && code == SIFR_OK)
         code = cli_fail_with("", SIFR_FAILED, "standard output: writing failed");
     return code;

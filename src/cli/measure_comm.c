@@ -9,14 +9,14 @@
 
 enum { LEAST_BYTES = 1024, RUNS = 5, MOST_CALLS = 2000, LARGE_PART = 16 };
 
-static const double run_seconds = 0.05; /* of each of the runs, about */
+static const double run_seconds = 0.05; /* approximate length of a run */
 
 const char *cli_comm_kind_name(cli_comm_kind kind) {
     static const char *const names[CLI_COMM_KINDS] = {"gather", "reduce", "send"};
     return names[kind];
 }
 
-/* A whole buffer, and behind it a slice. */
+/* A whole buffer, followed by a slice. */
 typedef struct operands {
     device *dev;
     comm_group *group;
@@ -49,7 +49,7 @@ static void give_operands(operands *o) {
     device_close(o->dev);
 }
 
-/* Bytes of a rank's slice of `bytes`, in whole elements. */
+/* Size of a rank's slice of `bytes`, in whole elements. */
 static int64_t slice_of(const operands *o, int64_t bytes) {
     int64_t slice = bytes / comm_size(o->group) / 4 * 4;
     return slice ? slice : 4;
@@ -73,7 +73,7 @@ static sifr_status run_once(const operands *o, const cli_comm_measure *m, sifr_e
     }
 }
 
-/* Seconds of a call in a row of them, of the slowest rank. */
+/* Seconds a call in a series of calls, on the slowest rank. */
 static sifr_status run_many(const operands *o, const cli_comm_measure *m, int64_t calls,
                             double *seconds, double *all, sifr_error *error) {
     int64_t nothing = 0;
@@ -97,7 +97,7 @@ static sifr_status measure(const operands *o, cli_comm_measure *m, double *all, 
     double runs[RUNS], first;
     int64_t size = comm_size(o->group);
     m->delivered = m->kind == CLI_COMM_SEND ? m->bytes : (size - 1) * slice_of(o, m->bytes);
-    BASE_TRY(run_many(o, m, 1, &first, all, error)); /* pages are mapped, connections made */
+    BASE_TRY(run_many(o, m, 1, &first, all, error)); /* warm-up: maps pages and makes connections */
     BASE_TRY(run_many(o, m, 1, &first, all, error));
     m->calls = first > 0 ? (int64_t)(run_seconds / first) : MOST_CALLS;
     if (m->calls < 1) m->calls = 1;
@@ -131,8 +131,8 @@ done:
     return status;
 }
 
-/* The largest sizes, each counted alike. Where noise has made a large call quicker than a small one
- * its latency is not taken off. */
+/* Averages over the largest sizes with equal weight. If noise has made a large call faster than a
+ * small one, the latency is not subtracted. */
 static double fit_bandwidth(const cli_comm_measure *measures, int count, double latency) {
     double seconds_a_byte = 0;
     int64_t largest = 0;

@@ -76,8 +76,8 @@ static sifr_status store(const cli_option *option, const char *text, sifr_error 
     return SIFR_OK;
 }
 
-/* getopt_long refused `word`: unknown or ambiguous, no value where one is needed, or one too many.
- */
+/* Explains why getopt_long refused `word`: it is unknown or ambiguous, lacks a value, or has one
+ * that it does not take. */
 static int refuse_option(const cli_usage *usage, const cli_option *options, size_t count,
                          const char *word, int code) {
     char name[64];
@@ -92,16 +92,16 @@ static int refuse_option(const cli_usage *usage, const cli_option *options, size
         if (options[i].kind == CLI_GROUP) continue;
         names[known++] = options[i].name;
         if (strcmp(options[i].name, name) == 0)
-            return cli_fail_with(usage->name, SIFR_USAGE, "--%s takes no value: write it alone",
+            return cli_fail_with(usage->name, SIFR_USAGE, "--%s takes no value; write it alone",
                                  name);
         if (strncmp(word, "--", 2) == 0 && strncmp(options[i].name, name, strlen(name)) == 0)
             alike++;
     }
     if (alike > 1)
-        return cli_fail_with(usage->name, SIFR_USAGE,
-                             "--%s: several options begin so, write the whole name; see `sifr %s "
-                             "--help`",
-                             name, usage->name);
+        return cli_fail_with(
+            usage->name, SIFR_USAGE,
+            "--%s: several options begin with this; write the whole name; see `sifr %s --help`",
+            name, usage->name);
     for (char *c = name; *c; c++) {
         if (*c == '_') *c = '-';
     }
@@ -123,7 +123,7 @@ static int require(const cli_usage *usage, const cli_option *options, size_t cou
     return 0;
 }
 
-/* For getopt_long, without the headings; `table` has room for "help" and the end. */
+/* The table for getopt_long, without headings; it has room for "help" and the end. */
 static void make_table(const cli_option *options, size_t count, struct option *table) {
     for (size_t i = 0; i < count; i++) {
         const cli_option *o = &options[i];
@@ -143,7 +143,7 @@ bool cli_parse(const cli_usage *usage, const cli_option *options, size_t option_
     sifr_error error = {0};
     int code = 0;
     bool go_on = false;
-    cli_list *open = NULL; /* the list whose words are being read */
+    cli_list *open = NULL; /* the list that takes the next words */
     *exit_code = 0;
     if (!table || !seen) {
         *exit_code = cli_fail_with(usage->name, SIFR_NO_MEMORY, "out of memory");
@@ -151,8 +151,8 @@ bool cli_parse(const cli_usage *usage, const cli_option *options, size_t option_
     }
     make_table(options, option_count, table);
 
-    /* "-": words come in their order, so that those behind --data belong to it; ":": a missing
-     * value is told from an unknown option. Messages are our own. */
+    /* "-": words are returned in order, so that those after --data belong to it. ":": a missing
+     * value is distinguished from an unknown option. Messages are our own. */
     opterr = 0;
     optind = 0;
     while ((code = getopt_long(argc, argv, "-:h", table, NULL)) != -1) {
@@ -161,7 +161,7 @@ bool cli_parse(const cli_usage *usage, const cli_option *options, size_t option_
             goto done;
         }
         if (code == '?' || code == ':') {
-            /* One letter, perhaps of several behind one dash; or else the whole word. */
+            /* One letter, perhaps one of several after a single dash; otherwise the whole word. */
             char letter[3] = {'-', (char)optopt, '\0'};
             const char *word = optopt > 0 && optopt < CODE_OPTION ? letter : argv[optind - 1];
             *exit_code = refuse_option(usage, options, option_count, word, code);

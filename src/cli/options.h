@@ -1,4 +1,4 @@
-/* Command lines: a table of long options gives the parser, the usage text and the error lines. */
+/* Command lines: one table of long options defines the parser, the usage text and the errors. */
 #ifndef CLI_OPTIONS_H
 #define CLI_OPTIONS_H
 
@@ -9,19 +9,19 @@
 #include "base/errors.h"
 #include "cli/commands.h"
 
-/* What an option takes, and the type that `value` points to. */
+/* The value of an option, and the type that `value` points to. */
 typedef enum cli_option_kind {
-    CLI_FLAG,   /* nothing: bool, set to true */
-    CLI_SWITCH, /* nothing, or a word behind '=': const char *, "" where it is alone */
+    CLI_FLAG,   /* no value: bool, set to true */
+    CLI_SWITCH, /* an optional word after '=': const char *, "" without it */
     CLI_TEXT,   /* const char *, into argv */
-    CLI_COUNT,  /* int64_t >= 0, as base_parse_count reads it: 4096, 4k, 1e9 */
-    CLI_BYTES,  /* int64_t >= 0, as base_parse_bytes reads it: 24GiB */
+    CLI_COUNT,  /* int64_t >= 0, read by base_parse_count: 4096, 4k, 1e9 */
+    CLI_BYTES,  /* int64_t >= 0, read by base_parse_bytes: 24GiB */
     CLI_NUMBER, /* double */
     CLI_LIST,   /* cli_list: one or more words, and the option may be repeated */
-    CLI_GROUP   /* no option: `name` is the heading, in --help, of those that follow */
+    CLI_GROUP   /* not an option: `name` is a heading in --help */
 } cli_option_kind;
 
-/* Words of argv; the array is cli_parse's, freed by cli_list_free. Start with {0}. */
+/* Words of argv. cli_parse makes the array, cli_list_free frees it. Start with {0}. */
 typedef struct cli_list {
     const char **items;
     size_t count;
@@ -30,23 +30,23 @@ typedef struct cli_list {
 typedef struct cli_option {
     const char *name; /* without the dashes: "max-steps" */
     cli_option_kind kind;
-    const char *argument; /* how the usage text calls the value: "N"; NULL for a flag */
+    const char *argument; /* name of the value in the usage text: "N"; NULL for a flag */
     const char *help;
-    void *value;   /* keeps what it holds where the option is absent: set defaults before */
-    bool *given;   /* set to true where the option is there; may be NULL */
+    void *value;   /* unchanged if the option is absent, so set the default first */
+    bool *given;   /* set to true if the option is given; may be NULL */
     bool required; /* absence is an error */
 } cli_option;
 
 typedef struct cli_usage {
     const char *name;     /* "doctor", "tokenizer train" */
-    const char *operands; /* "PATH" or "[PATH]…" in the usage line; NULL: none are taken */
+    const char *operands; /* "PATH" or "[PATH]…" in the usage line; NULL: the command takes none */
     const char *summary;  /* what the command does: a sentence or more */
-    const char *example;  /* a command line that works, or several, one a line */
+    const char *example;  /* one or more command lines that work, one a line */
 } cli_usage;
 
-/* Reads argv[1…] into the options' values. True: go on. False: the run is over (help was asked for
- * and printed, or an error was), and *exit_code is what the command returns; lists are freed.
- * `operands` gets the words that belong to no option; NULL where the command takes none. */
+/* Reads argv[1…] into the options' values. False if the command should end because help or an error
+ * was printed: *exit_code is then its exit code, and lists are freed. `operands` gets the words
+ * that belong to no option; NULL if the command takes none. */
 bool cli_parse(const cli_usage *usage, const cli_option *options, size_t option_count, int argc,
                char **argv, cli_list *operands, int *exit_code);
 
@@ -54,14 +54,14 @@ void cli_list_free(cli_list *list);
 
 /* Prints `sifr NAME: MESSAGE` on standard error; returns the exit code of the error. */
 int cli_fail(const char *name, const sifr_error *error);
-/* The same with a message of its own; returns `status`. */
+/* The same with the given message; returns `status`. */
 int cli_fail_with(const char *name, sifr_status status, const char *format, ...) SIFR_PRINTF(3, 4);
 
-/* For the library's log: information and warnings as lines `sifr NAME: …` on standard error. */
+/* A log that prints information and warnings as lines `sifr NAME: …` on standard error. */
 sifr_log cli_log(const char *name);
 
-/* Runs the row called `name`; an unknown one is an error that names the nearest. `parent` is the
- * command above ("" for the program itself). */
+/* Runs the command argv[1]; for an unknown one, prints an error that names the nearest. `parent` is
+ * the command above ("" for the program itself). */
 int cli_run_command(const char *parent, const cli_command *commands, size_t count, int argc,
                     char **argv);
 

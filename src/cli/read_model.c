@@ -7,21 +7,23 @@
 enum { THREADS_LIMIT = 4096 };
 
 void cli_read_model_options(cli_read_model *read, cli_option *options) {
-    options[0] = (cli_option){.name = "model",
-                              .kind = CLI_TEXT,
-                              .argument = "DIR",
-                              .help = "Hugging Face model folder, checkpoint or output of a run",
-                              .value = &read->model,
-                              .required = true};
-    options[1] = (cli_option){.name = "precision",
-                              .kind = CLI_TEXT,
-                              .argument = "fp32|bf16|fp16",
-                              .help = "of weights and activations (that of the stored weights)",
-                              .value = &read->precision};
+    options[0] =
+        (cli_option){.name = "model",
+                     .kind = CLI_TEXT,
+                     .argument = "DIR",
+                     .help = "Hugging Face model folder, checkpoint, or output folder of a run",
+                     .value = &read->model,
+                     .required = true};
+    options[1] = (cli_option){
+        .name = "precision",
+        .kind = CLI_TEXT,
+        .argument = "fp32|bf16|fp16",
+        .help = "type of weights and activations (default: the type of the stored weights)",
+        .value = &read->precision};
     options[2] = (cli_option){.name = "threads",
                               .kind = CLI_COUNT,
                               .argument = "N",
-                              .help = "threads (one for each core)",
+                              .help = "number of threads (default: one for each core)",
                               .value = &read->threads};
 }
 
@@ -51,7 +53,8 @@ sifr_status cli_read_model_open(const cli_read_model *read, checkpoint_model *mo
         return base_fail(error, SIFR_USAGE, "--threads %lld: at most %d", (long long)read->threads,
                          THREADS_LIMIT);
     if (read->precision && !find_precision(read->precision, &out->precision))
-        return base_fail(error, SIFR_USAGE, "--precision %s: fp32, bf16 and fp16 are built",
+        return base_fail(error, SIFR_USAGE,
+                         "--precision %s is not supported (supported: fp32, bf16, fp16)",
                          read->precision);
     BASE_TRY(checkpoint_model_open(read->model, model, log, error));
     out->threads = (int)read->threads;

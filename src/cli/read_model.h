@@ -1,4 +1,4 @@
-/* What commands share that read a model without training it. */
+/* Options and opening of a model, for commands that read a model without training it. */
 #ifndef CLI_READ_MODEL_H
 #define CLI_READ_MODEL_H
 
@@ -13,12 +13,12 @@ typedef struct cli_read_model {
 
 enum { CLI_READ_MODEL_OPTIONS = 3 };
 
-/* Fills options[CLI_READ_MODEL_OPTIONS], which point into *read. */
+/* Fills options[CLI_READ_MODEL_OPTIONS]. They point into *read. */
 void cli_read_model_options(cli_read_model *read, cli_option *options);
 
-/* Opens the model and sets out->precision and out->threads. Where no precision is asked for it is
- * bf16 or fp16 if all weights are stored so, or would be in an export of the checkpoint, else fp32.
- * Close it with checkpoint_model_close. */
+/* Opens the model and sets out->precision and out->threads. The default precision is bf16 or fp16
+ * if all weights are stored in that type (or would be in an export of the checkpoint), otherwise
+ * fp32. Close it with checkpoint_model_close. */
 sifr_status cli_read_model_open(const cli_read_model *read, checkpoint_model *model,
                                 engine_inference_options *out, const sifr_log *log,
                                 sifr_error *error) SIFR_MUST_CHECK;

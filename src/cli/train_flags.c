@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Headings of --help and the flags below them; one that is in no group comes under the last. */
+/* Headings of --help and their flags. Flags in no group come under the last heading. */
 static const struct {
     const char *heading, *flags[16];
 } groups[CLI_TRAIN_GROUPS] = {

@@ -1,12 +1,13 @@
-/* The flags that the config's table makes, as options of a command: what `sifr train` takes, `sifr
- * plan` takes too. */
+/* Command options made from the rows of the config's key table; shared by `sifr train` and `sifr
+ * plan`.
+ */
 #ifndef CLI_TRAIN_FLAGS_H
 #define CLI_TRAIN_FLAGS_H
 
 #include "cli/options.h"
 #include "config/config.h"
 
-/* At most so many flags; and the rows that they take with their headings. */
+/* The most flags, and the rows that they take together with their headings. */
 enum {
     CLI_TRAIN_FLAGS = 64,
     CLI_TRAIN_GROUPS = 5,
@@ -27,11 +28,11 @@ typedef struct cli_train_flags {
     size_t count;
 } cli_train_flags;
 
-/* Fills options[CLI_TRAIN_OPTIONS], in groups of which "Ranks" is the last, which point into
- * *flags; returns how many there are. Start with a zeroed *flags, which stays where it is. */
+/* Fills options[CLI_TRAIN_OPTIONS] in groups, "Ranks" last; returns their number. The options point
+ * into *flags, which must be zeroed before and must not move. */
 size_t cli_train_flags_make(cli_train_flags *flags, cli_option *options);
 
-/* Hands what was given to the config. */
+/* Sets the flags that were given in the config. */
 sifr_status cli_train_flags_set(const cli_train_flags *flags, sifr_config *config,
                                 sifr_error *error) SIFR_MUST_CHECK;
 

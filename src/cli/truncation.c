@@ -8,8 +8,8 @@
 
 static void say_and_end(int number) {
     static const char line[] =
-        "sifr: a file that is being read was cut short by another program, or its disk failed: "
-        "stopped; what was written before is whole\n";
+        "sifr: stopped because a file that is being read was cut short by another program, or its "
+        "disk failed; what was written before is complete\n";
     (void)number;
     if (write(STDERR_FILENO, line, sizeof line - 1) < 0) _exit(SIFR_FAILED);
     _exit(SIFR_FAILED);

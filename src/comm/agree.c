@@ -1,11 +1,12 @@
-/* What ranks agree on: that they were given the same, and whether something went well on all. */
+/* Agreement of ranks: that they have the same inputs, and whether a task succeeded on all of them.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/heap.h"
 #include "comm/transport.h"
 
-/* The hash that most ranks have; of several, that of the lowest rank. */
+/* The most common hash; with a tie, that of the lowest rank. */
 static uint64_t most_common(const uint64_t *hashes, int32_t size) {
     int32_t best = 0, most = 0;
     for (int32_t i = 0; i < size; i++) {
@@ -16,7 +17,7 @@ static uint64_t most_common(const uint64_t *hashes, int32_t size) {
     return hashes[best];
 }
 
-/* "rank 1" or "ranks 1, 4 and 3 more" of those that differ from `hash`. */
+/* Names the ranks that differ from `hash`: "rank 1" or "ranks 1, 4 and 3 more". */
 static void name_others(const uint64_t *hashes, int32_t size, uint64_t hash, char *text,
                         size_t room) {
     int32_t others = 0, named = 0;
@@ -41,24 +42,25 @@ sifr_status comm_agree(comm_group *group, const char *label, uint64_t hash, sifr
         for (int32_t i = 0; i < group->size; i++) same = same && hashes[i] == common;
         if (!same) {
             name_others(hashes, group->size, common, names, sizeof names);
-            status = base_fail(error, SIFR_USAGE,
-                               "%s: not the same on %s as on the other ranks (of %d): all ranks "
-                               "must be given the same",
-                               label, names, (int)group->size);
+            status =
+                base_fail(error, SIFR_USAGE,
+                          "%s: differs on %s from the other ranks (of %d); give all ranks the same",
+                          label, names, (int)group->size);
         }
     }
     free(hashes);
     return status;
 }
 
-/* How many ranks of first … end - 1 failed. */
+/* The number of failed ranks in first … end - 1. */
 static sifr_status count_failures(comm_group *group, bool failed, int32_t first, int32_t end,
                                   int64_t *count, sifr_error *error) {
     *count = failed && group->rank >= first && group->rank < end;
     return comm_sum(group, count, 1, error);
 }
 
-/* By halving: a sum needs no memory, which may be what a rank ran out of. */
+/* Finds the lowest failed rank by halving: sums need no memory, which may be what a rank ran out
+ * of. */
 static sifr_status lowest_failure(comm_group *group, bool failed, int32_t *out, sifr_error *error) {
     int32_t first = 0, end = group->size;
     while (end - first > 1) {

@@ -10,7 +10,7 @@
 #include "base/system.h"
 #include "base/topology.h"
 
-enum { WORDS = 16 }; /* processors beyond 16 x 64 are not told */
+enum { WORDS = 16 }; /* only the first 16 x 64 processors are exchanged */
 
 /* Where a rank may run. */
 typedef struct place {
@@ -18,7 +18,7 @@ typedef struct place {
     uint64_t processors[WORDS];
 } place;
 
-/* Two hosts of one name are told apart by their kernels' ids. */
+/* Hosts with the same name are distinguished by their kernels' boot ids. */
 uint64_t comm_host_id(void) {
     char name[256] = "", boot[64];
     if (gethostname(name, sizeof name - 1) != 0) name[0] = '\0';
@@ -32,7 +32,8 @@ static bool intersect(const place *a, const place *b) {
     return a->host == b->host && some;
 }
 
-/* The rank's own share, and into `used` what all ranks of this host may use. */
+/* Computes the rank's own share, and in `used` the processors that all ranks of this host may use.
+ */
 static void divide(hwloc_topology_t topology, const place *all, int32_t rank, int32_t size,
                    hwloc_cpuset_t own, hwloc_cpuset_t used, comm_cores *out) {
     int32_t index = 0;
@@ -54,8 +55,7 @@ static void divide(hwloc_topology_t topology, const place *all, int32_t rank, in
     out->cores = base_topology_cores(topology, own);
 }
 
-/* All that the machine, or the container, lets this process use is `own` where hwloc cannot tell.
- */
+/* Without hwloc, `own` stands for all processors of the machine or container. */
 static sifr_status gather_places(comm_group *group, hwloc_cpuset_t own, place *all,
                                  sifr_error *error) {
     place mine = {.host = comm_host_id()};

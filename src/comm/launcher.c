@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <sys/statvfs.h>
 
-/* A whole number >= `least` of the environment; least - 1 where there is none. */
+/* A whole number >= `least` from the environment; least - 1 if there is none. */
 static int number_from(const char *name, int least) {
     const char *text = getenv(name);
     char *end;
@@ -27,15 +27,15 @@ const char *comm_mpi_name(comm_mpi_kind kind) {
     return names[kind];
 }
 
-/* Tasks that srun started; SLURM_NTASKS alone is also there in a batch script, which is one
- * process. */
+/* The number of tasks that srun started. SLURM_NTASKS alone is also set in a batch script, which is
+ * one process. */
 static int slurm_tasks(void) {
     if (!getenv("SLURM_STEP_ID") || !getenv("SLURM_PROCID")) return 0;
     return number("SLURM_STEP_NUM_TASKS");
 }
 
-/* Without PMIx each task of srun is alone to Open MPI, which then ends the process. Other MPIs may
- * reach Slurm by a library of Slurm's, which leaves no trace here. */
+/* Without PMIx, Open MPI sees each task of srun as a run of its own and ends the process. Other
+ * MPIs may use a Slurm library, which leaves no trace in the environment. */
 static bool slurm_is_foreign(void) {
     return comm_mpi_built() == COMM_OPEN_MPI && !getenv("PMIX_RANK") && !getenv("PMI_RANK");
 }

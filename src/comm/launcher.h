@@ -1,4 +1,4 @@
-/* Who started this process: read from the environment alone, before and without any MPI. */
+/* Finds out which launcher started this process, from the environment only, without MPI. */
 #ifndef COMM_LAUNCHER_H
 #define COMM_LAUNCHER_H
 
@@ -6,34 +6,34 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The MPI that this sifr was built with; only its own launcher can start ranks of it. */
+/* The MPI that sifr was built with; only that MPI's launcher can start its ranks. */
 typedef enum comm_mpi_kind { COMM_NO_MPI, COMM_OPEN_MPI, COMM_MPICH, COMM_OTHER_MPI } comm_mpi_kind;
 
 comm_mpi_kind comm_mpi_built(void);
 const char *comm_mpi_name(comm_mpi_kind kind); /* "Open MPI", "MPICH", "MPI"; "no MPI" */
 
-/* The library's own first line about itself, "" where there is none; MPI need not be started. */
+/* The first line of the library's version text; "" without MPI. MPI need not be started. */
 void comm_mpi_version(char *out, size_t size);
 
-/* True where an MPI launcher (mpirun, mpiexec, srun with an MPI plug-in) started this process;
- * *ranks (may be NULL) is how many it started, 1 included. A batch script's own process under
- * Slurm is none: only what srun starts is. */
+/* True if an MPI launcher (mpirun, mpiexec, srun with an MPI plug-in) started this process. *ranks
+ * (may be NULL) is the number of ranks that it started, which may be 1. The process of a Slurm
+ * batch script is not a rank; only processes started by srun are. */
 bool comm_under_launcher(int *ranks);
 
-/* This process's rank, as the launcher says; -1 where it does not. Before MPI is started, only for
- * deciding who speaks. */
+/* This process's rank from the launcher; -1 if it is not given. Before MPI is started, use it only
+ * to decide which process prints. */
 int comm_launcher_rank(void);
 
-/* Ranks that the launcher put on this host, 0 where it does not say. */
+/* The number of ranks on this host from the launcher; 0 if it is not given. */
 int comm_launcher_local_ranks(void);
+
+/* The name and number of ranks of a launcher that is not an MPI launcher ("torchrun", or srun
+ * without the plug-in that Open MPI needs); otherwise NULL. Such processes cannot communicate
+ * through MPI, so refuse *ranks > 1. */
+const char *comm_foreign_launcher(int *ranks);
 
 /* Whether /dev/shm lacks the room that Open MPI and MPICH want there for `ranks` ranks; containers
  * often have only 64 MiB in all. */
 bool comm_shared_memory_is_small(int ranks);
-
-/* The launcher's name where it is one that is not MPI's ("torchrun", srun without the plug-in that
- * Open MPI needs), with its number of ranks; NULL otherwise. Such a process has no MPI to talk
- * through: refuse where *ranks > 1. */
-const char *comm_foreign_launcher(int *ranks);
 
 #endif

@@ -1,4 +1,4 @@
-/* In place of the MPI transport where the build found no MPI. */
+/* Replaces the MPI transport in builds without MPI. */
 #include <stddef.h>
 
 #include "comm/comm.h"
@@ -11,9 +11,10 @@ sifr_status comm_open_mpi(comm_group **out, sifr_error *error) {
 sifr_status comm_open_mpi_with(const comm_options *options, comm_group **out, sifr_error *error) {
     (void)options;
     *out = NULL;
-    return base_fail(error, SIFR_FAILED,
-                     "more than one rank: this sifr was built without MPI: install libopenmpi-dev "
-                     "and openmpi-bin (or libmpich-dev and mpich) and build it again");
+    return base_fail(
+        error, SIFR_FAILED,
+        "more than one rank needs MPI, but this sifr was built without it; install libopenmpi-dev "
+        "and openmpi-bin (or libmpich-dev and mpich) and build sifr again");
 }
 
 bool comm_has_mpi(void) {

@@ -1,4 +1,4 @@
-/* One rank: its slice is the whole, and nothing crosses to anybody. */
+/* The transport of a single rank: its slice is the whole, and no bytes move. */
 #include <stdlib.h>
 #include <string.h>
 

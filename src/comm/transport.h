@@ -1,4 +1,4 @@
-/* What a transport provides; private to the room. */
+/* The functions of a transport; private to comm/. */
 #ifndef COMM_TRANSPORT_H
 #define COMM_TRANSPORT_H
 
@@ -16,14 +16,14 @@ typedef struct comm_transport {
                                       sifr_error *error);
     sifr_status (*broadcast)(comm_group *group, int32_t root, void *data, int64_t bytes,
                              sifr_error *error);
-    /* NULL where no memory is ever shared. */
+    /* NULL if the transport never shares memory. */
     sifr_status (*open_window)(comm_group *group, void *block, int64_t bytes, int file,
                                sifr_error *error);
     void (*close_window)(comm_group *group, void *block);
     void (*close)(comm_group *group);
 } comm_transport;
 
-/* A transport's own group begins with this. */
+/* The first member of every transport's group. */
 struct comm_group {
     const comm_transport *transport;
     int32_t rank, size, local_size;
@@ -37,8 +37,8 @@ struct comm_group {
     void *watcher_user;
 };
 
-/* Every collective of every transport is counted here, once, when it is over: by its wait, or at
- * the end of one that does not return before. */
+/* Counts a collective of any transport once, when it is over: in its wait, or at its end if it
+ * returns only when done. */
 void comm_count(comm_group *group, const comm_event *event);
 
 #endif

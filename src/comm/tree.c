@@ -4,7 +4,7 @@
 
 #include "base/half.h"
 
-enum { BLOCK = 512 }; /* elements at a time: a few blocks stay in the first cache */
+enum { BLOCK = 512 }; /* elements at a time: a few blocks fit in the first-level cache */
 
 static void add(float *to, const float *from, int64_t count) {
     for (int64_t i = 0; i < count; i++) to[i] += from[i];
@@ -29,7 +29,7 @@ static void sum_block(const float *const *rows, int32_t count, int64_t at, int64
 void comm_tree_sum(const float *const *rows, int32_t count, int64_t elements, float *out) {
     for (int64_t at = 0; at < elements; at += BLOCK) {
         int64_t length = elements - at < BLOCK ? elements - at : BLOCK;
-        float block[BLOCK]; /* `out` may be a row that is read last */
+        float block[BLOCK]; /* `out` may be one of the rows, which is then read last */
         sum_block(rows, count, at, length, block);
         memcpy(out + at, block, (size_t)length * sizeof *block);
     }

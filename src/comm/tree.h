@@ -7,13 +7,13 @@
 
 #include "comm/comm.h"
 
-/* out[i] = sum over r of rows[r][i], 0 <= i < elements, in FP32. `out` may be one of the rows; rows
- * may be shared by readers in other processes, as no row but that one is written. */
+/* out[i] = sum over r of rows[r][i], 0 <= i < elements, in FP32. `out` may be one of the rows. No
+ * other row is written, so other processes may read the rows meanwhile. */
 void comm_tree_sum(const float *const *rows, int32_t count, int64_t elements, float *out);
 
-/* The same of rows in another type, which are widened first. `sum` is the type of `out`: FP32, or
- * `type` again; then each sum of the tree is rounded to it, so that what a rank has added up before
- * and what is added across ranks are one tree. */
+/* The same for rows in another type, which are widened first. `sum` is the type of `out`: FP32, or
+ * `type`, in which case each sum of the tree is rounded to it, so that sums within a rank and sums
+ * across ranks form one tree. */
 void comm_tree_sum_typed(base_dtype type, base_dtype sum, const void *const *rows, int32_t count,
                          int64_t elements, void *out);
 

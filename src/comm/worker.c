@@ -9,7 +9,7 @@
 
 static void *work(void *argument) {
     comm_worker *worker = argument;
-    base_flush_floats(); /* as those do who add up within a rank */
+    base_flush_floats(); /* subnormals count as zero, as in sums within a rank */
     pthread_mutex_lock(&worker->lock);
     for (;;) {
         while (worker->first == worker->next && !worker->stop)
@@ -66,9 +66,10 @@ sifr_status comm_worker_start(comm_worker *worker, const comm_task *task, int32_
     pthread_mutex_lock(&worker->lock);
     comm_task *place = &worker->line[worker->next % COMM_LINE];
     if (place->taken) {
-        status = base_fail(error, SIFR_FAILED,
-                           "communication: more than %d collectives under way: wait for some first",
-                           (int)COMM_LINE);
+        status =
+            base_fail(error, SIFR_FAILED,
+                      "communication: more than %d collectives in progress; wait for some first",
+                      (int)COMM_LINE);
     } else {
         *place = *task;
         place->started = now;
@@ -108,7 +109,7 @@ comm_operation comm_task_operation(comm_task_kind kind) {
     return operations[kind];
 }
 
-/* Of a rank's part: of a reduction in the type that travels, as the plan counts it. */
+/* Size of a rank's part; for a reduction in the type that is sent, as in the plan. */
 static int64_t part_bytes(const comm_task *task) {
     if (task->kind != COMM_TASK_REDUCE) return task->bytes;
     return task->elements * base_dtype_bytes(task->type);

@@ -1,6 +1,7 @@
-/* The thread that moves a group's bytes: collectives are put in a line and done one after the
- * other, in the order in which they were started. Every rank starts the same list, so their lines
- * agree. While the line is empty the thread sleeps. */
+/* The thread that moves a group's bytes. Collectives are queued and run one after the other, in the
+ * order in which they were started. Every rank starts the same list, so the queues agree. The
+ * thread sleeps while the queue is empty.
+ */
 #ifndef COMM_WORKER_H
 #define COMM_WORKER_H
 
@@ -10,7 +11,7 @@
 
 #include "comm/comm.h"
 
-enum { COMM_LINE = 64 }; /* collectives under way at a time, at most */
+enum { COMM_LINE = 64 }; /* most collectives in progress at a time */
 
 typedef enum comm_task_kind {
     COMM_TASK_GATHER,
@@ -26,14 +27,14 @@ typedef struct comm_task {
     const void *from;
     void *to;
     int64_t bytes, elements;
-    base_dtype type, sum; /* of what is added, of the sum */
+    base_dtype type, sum; /* type of the operands, and of the sum */
     int32_t root;
     comm_label label;
-    uint32_t number;              /* of the group's collectives, from 1; set by comm_worker_start */
-    uint64_t delivered;           /* set by whoever runs it: bytes that came from other ranks */
-    uint64_t crossed;             /* of them, from other hosts */
+    uint32_t number;    /* number among the group's collectives, from 1; set by comm_worker_start */
+    uint64_t delivered; /* set by `run`: bytes received from other ranks */
+    uint64_t crossed;   /* of them, from other hosts */
     double started, begun, ended; /* put in line; run from, to */
-    bool taken, done;             /* taken: started and not yet waited for */
+    bool taken, done;             /* in use: started and not yet waited for */
     sifr_status status;
     sifr_error error;
 } comm_task;
@@ -44,7 +45,7 @@ typedef struct comm_worker {
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    uint32_t first, next; /* numbers of the oldest task not yet run, and of the one to come */
+    uint32_t first, next; /* numbers of the oldest task not yet run, and of the next new one */
     bool stop, running;
     comm_task line[COMM_LINE];
 } comm_worker;
@@ -54,19 +55,19 @@ sifr_status comm_worker_open(comm_worker *worker,
                              sifr_status (*run)(void *user, comm_task *task, sifr_error *error),
                              void *user, sifr_error *error) SIFR_MUST_CHECK;
 void comm_worker_close(
-    comm_worker *worker); /* finishes what is in line; harmless on a zeroed one */
+    comm_worker *worker); /* finishes queued tasks; harmless on a zeroed worker */
 
-/* *id: for comm_worker_wait, once. SIFR_FAILED where COMM_LINE are under way. */
+/* *id is for one comm_worker_wait. SIFR_FAILED if COMM_LINE tasks are in progress. */
 sifr_status comm_worker_start(comm_worker *worker, const comm_task *task, int32_t *id,
                               sifr_error *error) SIFR_MUST_CHECK;
 
-/* The task as it ended into *task (its error apart). */
+/* Copies the finished task to *task, without its error. */
 sifr_status comm_worker_wait(comm_worker *worker, int32_t id, comm_task *task,
                              sifr_error *error) SIFR_MUST_CHECK;
 
 comm_operation comm_task_operation(comm_task_kind kind); /* as the ledger counts it */
 
-/* Counts a task that ended well, of this group. */
+/* Counts a task of this group that succeeded. */
 void comm_worker_count(comm_group *group, const comm_task *task);
 
 #endif

@@ -1,9 +1,9 @@
-/* What a device offers: memory, and kernels behind one call form.
+/* A device: memory, and kernels with one form of call.
  *
- * A kernel call is data: operands at known places, attributes, and a pointer to the few values that
- * change from step to step. The planner makes calls without addresses, device_prepare() checks one
- * and says how much scratch it needs; the executor fills the addresses in and runs it as often as
- * it likes. Nothing is allocated or created while a prepared call runs.
+ * A kernel call is data: operands, attributes, and a pointer to the few values that change from
+ * step to step. The planner makes calls without addresses, device_prepare() checks a call and
+ * computes its scratch size, and the executor fills in the addresses and runs the call any number
+ * of times. Running a prepared call allocates and creates nothing.
  *
  * Results of a kernel do not depend on the number of threads: work is cut into tiles of fixed size,
  * and no sum is split by thread.
@@ -194,14 +194,14 @@ typedef struct device_call {
 
 typedef struct device device;
 
-/* The CPU of this process. threads: 0: one a core (base_topology_threads). isa: "avx512_bf16",
- * "avx512", "avx2", "plain", or NULL for the best that this CPU has. */
+/* Opens the CPU of this process. threads: 0: one for each core (base_topology_threads). isa:
+ * "avx512_bf16", "avx512", "avx2", "plain", or NULL for the best that this CPU has. */
 sifr_status device_open_cpu(int threads, const char *isa, device **out,
                             sifr_error *error) SIFR_MUST_CHECK;
 
-/* The same, but its memory counts as its own, as that of an accelerator: for tests of the passes,
- * and for plans of such a device. What device_take gives is the device's; a kernel with an operand
- * anywhere else fails, and so does a copy that does not go from one side to the other. */
+/* The same, but with separate memory, like an accelerator: for tests of the passes, and for plans
+ * of such a device. Blocks from device_take are the device's memory; a kernel with an operand
+ * anywhere else fails, and so does a copy that does not cross between the two memories. */
 sifr_status device_open_separate(int threads, const char *isa, device **out,
                                  sifr_error *error) SIFR_MUST_CHECK;
 bool device_is_separate(const device *dev);
@@ -219,8 +219,8 @@ void device_describe(const device *dev, char *out, size_t size);
  * do so at once. SIFR_USAGE names the kernel and the operand. */
 sifr_status device_prepare(device *dev, device_call *call, sifr_error *error) SIFR_MUST_CHECK;
 
-/* Runs a prepared call with all addresses set. On the CPU it is done on return. One call at a time
- * a device. SIFR_FAILED only if a library reports a fault. */
+/* Runs a prepared call with all addresses set; on the CPU it is finished on return. One call at a
+ * time on a device. SIFR_FAILED only if a library reports an error. */
 sifr_status device_run(device *dev, const device_call *call, sifr_error *error) SIFR_MUST_CHECK;
 
 /* What the device can do at most, a second, all threads together: multiply-add loops in registers
@@ -242,8 +242,8 @@ void device_parallel(device *dev, int64_t tiles,
 sifr_status device_measure(device *dev, void *memory, int64_t bytes, device_limits *out,
                            sifr_error *error) SIFR_MUST_CHECK;
 
-/* Memory of the device in one piece: zeroed, huge pages where the system gives them, touched by
- * the device's threads before it returns. */
+/* Takes a block of device memory: zeroed, in huge pages if the system has them, and touched by the
+ * device's threads before the call returns. */
 sifr_status device_take(device *dev, int64_t bytes, void **out, sifr_error *error) SIFR_MUST_CHECK;
 /* The same in memory that other processes can map: through *file, which is the caller's to close
  * and has no name, so that nothing is left when the last user ends. */
@@ -251,7 +251,7 @@ sifr_status device_take_shared(device *dev, int64_t bytes, void **out, int *file
                                sifr_error *error) SIFR_MUST_CHECK;
 void device_give(device *dev, void *block, int64_t bytes);
 
-/* Memory of the host that copies go to and from, zeroed and touched; device_give gives it back. */
+/* Takes host memory for copies, zeroed and touched; device_give frees it. */
 sifr_status device_take_host(device *dev, int64_t bytes, void **out,
                              sifr_error *error) SIFR_MUST_CHECK;
 
@@ -260,7 +260,7 @@ sifr_status device_take_host(device *dev, int64_t bytes, void **out,
 sifr_status device_copy(device *dev, void *to, const void *from, int64_t bytes,
                         sifr_error *error) SIFR_MUST_CHECK;
 
-/* Of a separate device: bytes taken and not given back, and bytes copied since it was opened; else
+/* For a separate device: bytes taken and not freed, and bytes copied since it was opened; otherwise
  * zero. */
 typedef struct device_counts {
     int64_t device_bytes, host_bytes;

@@ -1,4 +1,4 @@
-/* Whether the ranks' files fit on disk, said before any memory is taken. */
+/* Checks that the ranks' files fit on disk, before any memory is taken. */
 #include <stdlib.h>
 
 #include "base/checked.h"
@@ -9,7 +9,7 @@
 #include "engine/engine_private.h"
 #include "engine/store/swap_directory.h"
 
-/* What a rank will have on which disk of which host. */
+/* The bytes that a rank will put on which disk of which host. */
 typedef struct disk_need {
     uint64_t host, disk;
     int64_t bytes;
@@ -35,15 +35,15 @@ static sifr_status refuse(const char *parent, int64_t own, int64_t together, int
     if (sharers > 1)
         return base_fail(error, SIFR_NO_MEMORY,
                          "disk: %d ranks of this host put %s each, %s together, in %s, and %s are "
-                         "free there; free some, or give a directory on a larger device",
+                         "free there; free some, or give a directory on a larger disk",
                          (int)sharers, each, all, parent, have);
     return base_fail(error, SIFR_NO_MEMORY,
                      "disk: the run puts %s in %s, and %s are free there; free some, or give a "
-                     "directory on a larger device",
+                     "directory on a larger disk",
                      each, parent, have);
 }
 
-/* After all have cleaned up, and before any makes its file. */
+/* Measured after all ranks have cleaned up and before any rank makes its file. */
 static sifr_status compare(const char *parent, const disk_need *mine, const disk_need *all,
                            int32_t ranks, sifr_error *error) {
     base_disk disk;

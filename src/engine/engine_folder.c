@@ -1,4 +1,4 @@
-/* Weights from and to Hugging Face model folders. */
+/* Reads and writes weights in Hugging Face model folders. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@ static bool ends_with(const char *text, const char *end) {
     return a >= b && !strcmp(text + a - b, end);
 }
 
-/* The tensor of a weight: under its name, or, in older files, without the prefix. */
+/* The tensor of a weight: under its name, or without the prefix in older files. */
 static const formats_tensor *find_tensor(const formats_weights *weights,
                                          const model_architecture *architecture, const char *name) {
     const formats_tensor *tensor = formats_weights_find(weights, name);
@@ -37,11 +37,12 @@ static sifr_status check_tensor(const model_weight *w, const formats_tensor *ten
                                      (long long)tensor->shape[i]);
         }
         return base_fail(error, SIFR_FAILED,
-                         "tensor %s: its shape is %s, config.json asks for %lld x %lld",
+                         "tensor %s: its shape is %s, but config.json needs %lld x %lld",
                          tensor->name, shape, (long long)w->rows, (long long)w->columns);
     }
     if (tensor->dtype > BASE_FP16) {
-        return base_fail(error, SIFR_FAILED, "tensor %s: type %s; built are F32, BF16 and F16",
+        return base_fail(error, SIFR_FAILED,
+                         "tensor %s: type %s is not supported (supported: F32, BF16, F16)",
                          tensor->name, formats_dtype_name(tensor->dtype));
     }
     return SIFR_OK;
@@ -56,10 +57,10 @@ static bool known_leftover(const model_architecture *architecture, const sifr_mo
     for (size_t i = 0; i < model->weight_count; i++) {
         if (!strcmp(model->weights[i].name, architecture->head)) return false;
     }
-    return true; /* a tied head, stored as well */
+    return true; /* a stored copy of a tied head */
 }
 
-/* A tied head that is stored must be the embedding. */
+/* A stored tied head must equal the embedding. */
 static sifr_status check_tied(const model_architecture *architecture, const sifr_model *model,
                               const formats_weights *weights, sifr_error *error) {
     const formats_tensor *head = formats_weights_find(weights, architecture->head);
@@ -74,7 +75,7 @@ static sifr_status check_tied(const model_architecture *architecture, const sifr
                      architecture->head, architecture->embedding);
 }
 
-/* Tensors that the model has no weight for, and the first of them. */
+/* The number of tensors that are not weights of the model, and the first of them. */
 static size_t count_leftover(const sifr_model *model, const model_architecture *architecture,
                              const formats_weights *weights, const char **first) {
     size_t count = formats_weights_count(weights), known = model->weight_count, leftover = 0;
@@ -98,8 +99,8 @@ void engine_folder_warn(const engine_folder *folder, const sifr_log *log) {
     formats_weights_warn(folder->weights, log);
     if (count)
         base_log(log, SIFR_LOG_WARNING,
-                 "%zu tensor%s left over, %.200s%s: config.json describes a model without; not "
-                 "read, and no part of what is saved",
+                 "%zu tensor%s ignored, %.200s%s: not part of the model that config.json "
+                 "describes, so neither read nor saved",
                  count, count == 1 ? "" : "s", first, count == 1 ? "" : " first");
 }
 
@@ -111,7 +112,7 @@ sifr_status engine_visit_folder(const sifr_model *model, const model_architectur
         const formats_tensor *tensor = find_tensor(weights, architecture, w->name);
         if (!tensor) {
             return base_fail(error, SIFR_FAILED,
-                             "tensor %s: missing; config.json asks for it (%zu tensors are there)",
+                             "tensor %s: missing, but config.json needs it (there are %zu tensors)",
                              w->name, formats_weights_count(weights));
         }
         BASE_TRY(check_tensor(w, tensor, error));
@@ -132,7 +133,7 @@ static void stored_values(const void *user, size_t index, int64_t first, int64_t
     engine_to_fp32(values, (const char *)tensor->data + first * size, tensor->dtype, count);
 }
 
-/* Of a mapped file only the pages of what this rank holds are read. */
+/* Of a mapped file, only pages with this rank's values are read. */
 static sifr_status load_weight(void *user, size_t index, const formats_tensor *tensor,
                                sifr_error *error) {
     return engine_fill(user, index, stored_values, tensor, error);
@@ -157,7 +158,7 @@ sifr_status engine_folder_open(const char *path, engine_folder *out, sifr_error 
     return SIFR_OK;
 fail:
     engine_folder_close(out);
-    /* Messages about one of the folder's files name it already. */
+    /* Messages about a file of the folder already name it. */
     if (error && strncmp(error->message, path, strlen(path)) == 0) return status;
     return base_fail_in(error, status, "%s", path);
 }
@@ -170,7 +171,7 @@ void engine_folder_close(engine_folder *folder) {
 
 /* --- saving --- */
 
-enum { PIECE_ELEMENTS = 1 << 18 }; /* of a weight that travels to the rank that writes */
+enum { PIECE_ELEMENTS = 1 << 18 }; /* piece of a weight that is sent to the rank that writes */
 
 static void note_tied_head(const sifr_model *model, const model_architecture *architecture,
                            const formats_weights *like, engine_stored *out) {
@@ -188,7 +189,7 @@ sifr_status engine_stored_make(const sifr_model *model, const model_architecture
                                const formats_weights *like, base_dtype dtype, engine_stored *out,
                                sifr_error *error) {
     *out = (engine_stored){0};
-    /* One more for a tied head that the source stores as well. */
+    /* One more for a tied head that the source also stores. */
     BASE_TRY(base_alloc(model->weight_count + 1, sizeof *out->tensors, &out->tensors, error));
     for (size_t i = 0; i < model->weight_count; i++) {
         const char *name = model->weights[i].name;
@@ -262,12 +263,12 @@ typedef struct folder_save {
     float *piece; /* PIECE_ELEMENTS long */
 } folder_save;
 
-/* What the rank that writes asks the others for. */
+/* The piece that the writing rank asks the others for. */
 typedef struct piece_request {
     int64_t weight, first, count; /* weight -1: no more */
 } piece_request;
 
-/* At most PIECE_ELEMENTS values of a weight, on the rank that writes. */
+/* Gets at most PIECE_ELEMENTS values of a weight, on the writing rank. */
 static sifr_status weight_values(void *user, size_t index, int64_t first, int64_t count,
                                  const float **out, sifr_error *error) {
     const folder_save *save = user;
@@ -281,7 +282,7 @@ static sifr_status weight_values(void *user, size_t index, int64_t first, int64_
     return engine_collect(engine, index, ENGINE_MASTER, first, count, save->piece, error);
 }
 
-/* The other ranks: they give what the writer asks for, until it asks for no more. */
+/* On the other ranks: sends the pieces that the writer asks for, until it asks for no more. */
 static sifr_status serve_pieces(const sifr_engine *engine, float *piece, sifr_error *error) {
     for (;;) {
         piece_request request;

@@ -1,5 +1,6 @@
-/* The engine as the rooms below see it beside its public interface: what it holds, its state by
- * weight, model folders. */
+/* The engine's interface for checkpoint/, train/ and cli/, beyond the public one: its parts, its
+ * state by weight, and model folders.
+ */
 #ifndef ENGINE_HANDLE_H
 #define ENGINE_HANDLE_H
 
@@ -11,7 +12,7 @@
 #include "plan/pass/passes.h"
 #include "sifr/engine.h"
 
-/* --- what an engine holds; the engine's own, as long as it lives --- */
+/* --- parts of an engine, which it owns --- */
 
 const sifr_model *engine_model(const sifr_engine *engine);
 const sifr_settings *engine_settings(const sifr_engine *engine);
@@ -24,7 +25,7 @@ const engine_pinned *engine_pinned_memory(const sifr_engine *engine); /* for tha
 int32_t engine_cleaned(const sifr_engine *engine); /* directories of killed runs, removed */
 const engine_loss_scaler *engine_scaler(const sifr_engine *engine);
 
-/* The counts and the loss scale of a checkpoint, when a run goes on from it. */
+/* Restores the counts and the loss scale of a checkpoint. */
 void engine_restore(sifr_engine *engine, int64_t steps, int64_t updates,
                     const engine_loss_scaler *scaler);
 
@@ -36,134 +37,136 @@ typedef enum engine_part {
     ENGINE_PARTS
 } engine_part;
 
-/* The engine over the ranks of `group`, which is borrowed: it outlives the engine. All ranks call
- * it; where one has no room for its plan, in memory or on disk, all fail before any has taken any.
- */
+/* Makes an engine over the ranks of `group`, which is borrowed and must outlive the engine. All
+ * ranks call it. If the plan of any rank does not fit in memory or on disk, all ranks fail before
+ * any has taken memory. */
 sifr_status engine_create(const sifr_model *model, const sifr_settings *settings, comm_group *group,
                           sifr_engine **out, sifr_error *error) SIFR_MUST_CHECK;
 
-/* The same in two calls, for whoever has more to check between them: planned, and known to fit;
- * then with its memory and its files. All ranks call both; one that is not taken is freed, too. The
- * strings of `settings` must live until then. */
+/* The same in two calls, for callers with more to check in between: the first plans and checks that
+ * the plan fits, the second takes memory and files. All ranks call both. Free the engine even if
+ * only the first was called. The strings of `settings` must live until the second call. */
 sifr_status engine_plan(const sifr_model *model, const sifr_settings *settings, comm_group *group,
                         sifr_engine **out, sifr_error *error) SIFR_MUST_CHECK;
 sifr_status engine_take(sifr_engine *engine, sifr_error *error) SIFR_MUST_CHECK;
 
-/* The same on a device of the caller's choice, which the engine closes, also where this fails. */
+/* The same on a given device. The engine closes the device, even if this call fails. */
 sifr_status engine_create_on(device *dev, const sifr_model *model, const sifr_settings *settings,
                              comm_group *group, sifr_engine **out,
                              sifr_error *error) SIFR_MUST_CHECK;
 
-/* Carries out the update of the last step where that was left to the next one
- * (plan_pass_delay_update). Before anything looks at state, writes it, or uses idle memory; what a
- * caller may see does not change by it. All ranks call it. */
+/* Runs the last step's update if it was delayed (plan_pass_delay_update). Call it before reading or
+ * writing state and before using idle memory. It does not change what a caller can observe. All
+ * ranks call it. */
 sifr_status engine_settle(const sifr_engine *engine, sifr_error *error) SIFR_MUST_CHECK;
 
-/* The type in which a part is kept: FP32 or BF16. */
+/* The type of a part: FP32 or BF16. */
 base_dtype engine_part_type(const sifr_engine *engine, engine_part part);
 
-/* This rank's values of weight `index` of the model are elements *first … *first + *count - 1
- * of its rows x columns: all of them where the part is no slice. False where it has none. */
+/* This rank holds elements *first … *first + *count - 1 of weight `index` (rows x columns
+ * elements): all of them if the part is not sliced. False if it holds none. */
 bool engine_range(const sifr_engine *engine, size_t index, engine_part part, int64_t *first,
                   int64_t *count);
 
-/* Whether the host reaches all state in place: nothing is on disk or in a device's own memory. */
+/* Whether the host can access all state in place: none of it is on disk or in separate device
+ * memory. */
 bool engine_in_place(const sifr_engine *engine);
 
-/* Elements first … first + count - 1 of that range, in the part's type: in place, or, where the
- * host does not reach them, in `room` (count elements); *out says where, until the next step or
+/* Elements first … first + count - 1 of that range, in the part's type: in place, or in `room`
+ * (count elements) if the host cannot access them. *out points to them until the next step or
  * write. */
 sifr_status engine_view(const sifr_engine *engine, size_t index, engine_part part, int64_t first,
                         int64_t count, void *room, const void **out,
                         sifr_error *error) SIFR_MUST_CHECK;
 
-/* The same as FP32 values: in `room` (count values) where they are kept otherwise, too. */
+/* The same as FP32 values; also in `room` (count values) if they are kept in another type. */
 sifr_status engine_view_fp32(const sifr_engine *engine, size_t index, engine_part part,
                              int64_t first, int64_t count, float *room, const float **out,
                              sifr_error *error) SIFR_MUST_CHECK;
 
-/* Overwrites them with values of the part's type at any alignment. engine_refresh afterwards. */
+/* Overwrites them with values of the part's type, at any alignment. Call engine_refresh afterwards.
+ */
 sifr_status engine_write(sifr_engine *engine, size_t index, engine_part part, int64_t first,
                          int64_t count, const void *values, sifr_error *error) SIFR_MUST_CHECK;
 
-/* The values of engine_range where they are FP32 in the host's memory, the engine's own; else NULL.
- */
+/* The values of engine_range in the engine's own memory if they are FP32 and the host can access
+ * them; otherwise NULL. */
 float *engine_slice(const sifr_engine *engine, size_t index, engine_part part, int64_t *first,
                     int64_t *count);
 
-/* The same on one rank, where all of it is here. */
+/* The same for one rank, which holds the whole part. */
 float *engine_state(const sifr_engine *engine, size_t index, engine_part part);
 
 /* Whether ranks hold only slices of this part of a weight. */
 bool engine_is_cut(const sifr_engine *engine, size_t index, engine_part part);
 
-/* The elements of a weight that rank `rank` answers for, of any part: its slice of the flat
- * parameter, which it holds also where the part is whole. Over all ranks each element once. */
+/* The elements of a weight that rank `rank` owns, for any part: its slice of the flat parameter,
+ * which it holds even if the part is whole. Each element belongs to exactly one rank. */
 void engine_share(const sifr_engine *engine, size_t index, int32_t rank, int64_t *first,
                   int64_t *count);
 
-/* The elements of a weight that this rank holds in any form: what it must read or work out at the
+/* The elements of a weight that this rank holds in any form, and so must read or compute at the
  * start. */
 void engine_held(const sifr_engine *engine, size_t index, int64_t *first, int64_t *count);
 
-/* Elements first … first + count - 1 of a weight's part, as FP32 values, into `out` of every rank,
- * from those that hold them. All ranks call it with the same range. */
+/* Copies elements first … first + count - 1 of a weight's part, as FP32 values, into `out` on every
+ * rank, from the ranks that hold them. All ranks call it with the same range. */
 sifr_status engine_collect(const sifr_engine *engine, size_t index, engine_part part, int64_t first,
                            int64_t count, float *out, sifr_error *error) SIFR_MUST_CHECK;
 
-/* Puts elements first … first + count - 1 of a weight wherever this rank holds them: in its master
- * weights and in what kernels read. */
+/* Writes elements first … first + count - 1 of a weight wherever this rank holds them: in its
+ * master weights and in the parameters that kernels read. */
 sifr_status engine_put(sifr_engine *engine, size_t index, int64_t first, int64_t count,
                        const float *values, sifr_error *error) SIFR_MUST_CHECK;
-/* Puts what `make` gives for all elements of a weight that this rank holds. `make` writes elements
- * first … first + count - 1 to `values`; it is called by several threads at once. */
+/* Fills all elements of a weight that this rank holds with values from `make`, which writes
+ * elements first … first + count - 1 to `values` and is called by several threads at once. */
 typedef void (*engine_values)(const void *user, size_t index, int64_t first, int64_t count,
                               float *values);
 sifr_status engine_fill(sifr_engine *engine, size_t index, engine_values make, const void *user,
                         sifr_error *error) SIFR_MUST_CHECK;
 
-/* Brings what kernels read up to date after master weights were written through engine_write. All
- * ranks call it. */
+/* Updates the parameters that kernels read after master weights were written through engine_write.
+ * All ranks call it. */
 sifr_status engine_refresh(sifr_engine *engine, sifr_error *error) SIFR_MUST_CHECK;
 
 /* What a plan of them is made of: rank and world size are those of `group`, NULL: one rank. */
 plan_settings engine_plan_settings(const sifr_settings *settings, const comm_group *group);
 
-/* Ids within the vocabulary, labels within it or negative; SIFR_FAILED names the first that is not.
- */
+/* Checks that ids are in the vocabulary and labels are in it or negative; SIFR_FAILED names the
+ * first that is not. */
 sifr_status engine_check_ids(const sifr_model *model, const int32_t *tokens, const int32_t *labels,
                              int64_t count, sifr_error *error) SIFR_MUST_CHECK;
 
-/* Bytes that new work can take here; 0 where the system does not say. */
+/* Bytes that new work can take here; 0 if the system does not say. */
 uint64_t engine_memory_room(void);
 
-/* Bytes that each of `ranks` ranks of this host can take: its share of that, and no more than the
- * limits of a process leave. */
+/* Bytes that each of `ranks` ranks of this host can take: its share of that, within the limits of a
+ * process. */
 uint64_t engine_rank_room(int32_t ranks);
 
-/* SIFR_NO_MEMORY, with the numbers, where the blocks of `ranks` on this host take more, all
- * together, than the host has left, or one of them more than the limits of a process leave.
- * `schedule` is that of one of them; they are as large as each other but for some padding. */
+/* SIFR_NO_MEMORY, with the numbers, if the blocks of `ranks` ranks on this host together take more
+ * than the host has left, or one of them more than a process may take. `schedule` is that of one
+ * rank; the others' blocks have the same size except for padding. */
 sifr_status engine_check_memory(const plan_schedule *schedule, int32_t ranks,
                                 sifr_error *error) SIFR_MUST_CHECK;
 
-/* SIFR_NO_MEMORY, with the numbers, on all ranks alike, where those of a host are to have more in
- * files below `parent`, all together, than is free there: `bytes` is this rank's. All ranks call
- * it. What dead runs left there is removed first: *cleaned directories. */
+/* SIFR_NO_MEMORY, with the numbers, on all ranks if the ranks of a host together need more in files
+ * below `parent` than is free there; `bytes` is this rank's need. All ranks call it. Leftovers of
+ * killed runs are removed first: *cleaned directories. */
 sifr_status engine_check_disk(comm_group *group, const char *parent, int64_t bytes,
                               int32_t *cleaned, sifr_error *error) SIFR_MUST_CHECK;
 
-/* What there is too little of, where something ends with SIFR_NO_MEMORY. */
+/* The resource that is short when a call ends with SIFR_NO_MEMORY. */
 typedef enum engine_lack { ENGINE_LACK_MEMORY, ENGINE_LACK_DISK } engine_lack;
 
-/* Adds what a user of the library may do to the message of SIFR_NO_MEMORY; returns `status`. What
- * does not fit on disk says itself what to do. */
+/* Adds advice for a user of the library to the message of SIFR_NO_MEMORY; returns `status`.
+ * Messages about disks already say what to do. */
 sifr_status engine_advise(plan_mode mode, engine_lack lack, sifr_status status,
                           sifr_error *error) SIFR_MUST_CHECK;
 
 /* --- model folders: engine_folder.c --- */
 
-/* A model folder, open: its config, its description and its mapped weights. */
+/* An open model folder: its config, its description and its mapped weights. */
 typedef struct engine_folder {
     formats_model_config config;
     const model_architecture *architecture;
@@ -171,15 +174,15 @@ typedef struct engine_folder {
     formats_weights *weights;
 } engine_folder;
 
-/* Reads and checks everything but the values. */
+/* Reads and checks everything except the values. */
 sifr_status engine_folder_open(const char *path, engine_folder *out,
                                sifr_error *error) SIFR_MUST_CHECK;
-/* Says what transformers too only warns of: tensors that the model has none of, a wrong size in the
- * index. */
+/* Logs mistakes about which transformers also only warns: tensors that the model lacks, a wrong
+ * size in the index. */
 void engine_folder_warn(const engine_folder *folder, const sifr_log *log);
 void engine_folder_close(engine_folder *folder); /* harmless on a zeroed one */
 
-/* Checks that a folder's tensors are the model's: shapes, none missing. Then calls `take` for each
+/* Checks that a folder has all tensors of the model in the right shapes, then calls `take` for each
  * weight. */
 typedef sifr_status (*engine_take_weight)(void *user, size_t index, const formats_tensor *tensor,
                                           sifr_error *error);
@@ -191,8 +194,7 @@ sifr_status engine_visit_folder(const sifr_model *model, const model_architectur
 sifr_status engine_load_folder(sifr_engine *engine, const model_architecture *architecture,
                                const formats_weights *weights, sifr_error *error) SIFR_MUST_CHECK;
 
-/* A tensor of a model folder that is to be written: the weight that it holds, its name and its type
- * there. */
+/* A tensor of a model folder to be written: its weight, and its name and type in the folder. */
 typedef struct engine_stored_tensor {
     size_t weight;
     const char *name;
@@ -204,16 +206,16 @@ typedef struct engine_stored {
     size_t count;
 } engine_stored;
 
-/* In the names and types of `like` (the folder that the weights came from), or, where that is NULL,
- * under the weights' own names in `dtype`. A tied head that `like` stores is stored again. The
- * names belong to `like` or to the model. */
+/* Uses the names and types of `like` (the folder that the weights came from), or, if that is NULL,
+ * the weights' own names and `dtype`. A tied head that `like` stores is stored again. The names
+ * belong to `like` or to the model. */
 sifr_status engine_stored_make(const sifr_model *model, const model_architecture *architecture,
                                const formats_weights *like, base_dtype dtype, engine_stored *out,
                                sifr_error *error) SIFR_MUST_CHECK;
 void engine_stored_free(engine_stored *stored); /* harmless on a zeroed one */
 
-/* Writes tensors into an existing folder. `give` is asked for elements first … first + count - 1 of
- * a weight, at most engine_piece_elements() of them, front to back. */
+/* Writes tensors into an existing folder. `give` is called for elements first … first + count - 1
+ * of a weight, at most engine_piece_elements() at a time, in order. */
 typedef sifr_status (*engine_give_values)(void *user, size_t weight, int64_t first, int64_t count,
                                           const float **out, sifr_error *error);
 int64_t engine_piece_elements(void);
@@ -221,11 +223,10 @@ sifr_status engine_write_folder(const sifr_model *model, const engine_stored *st
                                 engine_give_values give, void *user, const char *directory,
                                 sifr_error *error) SIFR_MUST_CHECK;
 
-/* Writes the engine's weights into an existing folder, in the names and types of `like` (the folder
- * they came from), or, where that is NULL, under their own names in `dtype`. All ranks call it, the
- * first one writes, and all return how that went. Weights of which ranks hold slices travel in
- * pieces of a few MiB: no rank ever has a whole unit. `like` and `directory` are read by the first
- * rank only. */
+/* Writes the engine's weights into an existing folder, with the names and types of `like` (the
+ * folder they came from), or, if that is NULL, with their own names and `dtype`. All ranks call it;
+ * the first one writes, and all return its status. Sliced weights are sent in pieces of a few MiB,
+ * so no rank ever has a whole unit. `like` and `directory` are read by the first rank only. */
 sifr_status engine_save_folder(const sifr_engine *engine, const model_architecture *architecture,
                                const formats_weights *like, base_dtype dtype, const char *directory,
                                sifr_error *error) SIFR_MUST_CHECK;

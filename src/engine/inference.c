@@ -14,8 +14,8 @@ struct engine_inference {
     engine_inference_options options;
     device *dev;
     comm_group *group;
-    /* Generation has two: one token at a time, which owns parameters and caches, and a chunk of the
-     * prompt; the others have the first alone. */
+    /* Generation has two executors: one for single tokens, which owns parameters and caches, and
+     * one for chunks of the prompt. The other modes have only the first. */
     plan_schedule *schedule, *chunk_schedule;
     engine_executor *executor, *chunk_executor;
 };
@@ -182,7 +182,8 @@ sifr_status engine_inference_logits(engine_inference *i, const int32_t *tokens, 
 sifr_status engine_inference_append(engine_inference *i, const int32_t *tokens, int64_t count,
                                     int64_t position, float *out, sifr_error *error) {
     if (position + count > i->options.cache_length) {
-        return base_fail(error, SIFR_USAGE, "generation: %lld tokens, room was planned for %lld",
+        return base_fail(error, SIFR_USAGE,
+                         "generation: %lld tokens, but the cache has room for %lld",
                          (long long)(position + count), (long long)i->options.cache_length);
     }
     for (int64_t done = 0; done < count;) {

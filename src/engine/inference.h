@@ -1,5 +1,4 @@
-/* A model that is only read: evaluation, logits, generation. No gradients and no optimizer state
- * are planned. */
+/* Inference: evaluation, logits, generation. There are no gradients and no optimizer state. */
 #ifndef ENGINE_INFERENCE_H
 #define ENGINE_INFERENCE_H
 
@@ -12,8 +11,8 @@ typedef struct engine_inference_options {
     sifr_precision precision;
     int threads;
     const char *isa;
-    int64_t sequences, length; /* of a batch; generation: 1 and the tokens of a prompt's chunk */
-    int64_t cache_length;      /* generation: positions at most */
+    int64_t sequences, length; /* of a batch; generation: 1 and the tokens of a prompt chunk */
+    int64_t cache_length;      /* generation: most positions */
 } engine_inference_options;
 
 /* The model is borrowed. */
@@ -27,7 +26,7 @@ sifr_status engine_inference_load(engine_inference *inference,
                                   const formats_weights *weights,
                                   sifr_error *error) SIFR_MUST_CHECK;
 
-/* Loads what `make` gives for all elements of all weights; several threads call it at once. */
+/* Fills all elements of all weights with values from `make`, which several threads call at once. */
 void engine_inference_fill(engine_inference *inference, engine_values make, const void *user);
 
 /* PLAN_EVALUATE: sum of the losses of sequences x length tokens. */
@@ -39,18 +38,18 @@ sifr_status engine_inference_loss(engine_inference *inference, const int32_t *to
 sifr_status engine_inference_logits(engine_inference *inference, const int32_t *tokens, float *out,
                                     sifr_error *error) SIFR_MUST_CHECK;
 
-/* PLAN_GENERATE: appends `count` tokens at `position` (those before it are in the cache) and gives
- * the logits of the last, out[words]. SIFR_USAGE beyond cache_length. */
+/* PLAN_GENERATE: appends `count` tokens at `position`, after those in the cache, and writes the
+ * logits of the last one to out[words]. SIFR_USAGE beyond cache_length. */
 sifr_status engine_inference_append(engine_inference *inference, const int32_t *tokens,
                                     int64_t count, int64_t position, float *out,
                                     sifr_error *error) SIFR_MUST_CHECK;
 
 int64_t engine_inference_words(const engine_inference *inference); /* rows of the head */
 
-/* Chooses the next token. temperature 0: the most likely one (the lowest id of equals). Otherwise
- * a draw from the softmax of logits / temperature, among the top_k most likely (0: all) and the
- * smallest set of probability at least top_p (1: all); `random` is in [0, 1). `order` has room for
- * `words` ids and is overwritten. */
+/* Chooses the next token. With temperature 0: the most likely one (the lowest id in a tie).
+ * Otherwise: a draw from the softmax of logits / temperature, among the top_k most likely tokens
+ * (0: all) and the smallest set with probability at least top_p (1: all). `random` is in [0, 1).
+ * `order` has room for `words` ids and is overwritten. */
 int32_t engine_sample(float *logits, int64_t words, int32_t *order, double temperature,
                       int64_t top_k, double top_p, double random);
 

@@ -1,4 +1,4 @@
-/* Whether the plan fits, said before any of it is taken. */
+/* Checks that the plan fits before any memory is taken. */
 #include <stdio.h>
 #include <string.h>
 
@@ -24,7 +24,7 @@ sifr_status engine_advise(plan_mode mode, engine_lack lack, sifr_status status, 
     return status;
 }
 
-/* A limit whose rest is not known refuses nothing. */
+/* A limit of unknown remainder refuses nothing. */
 static bool is_known(uint64_t left) {
     return left != 0 && left != BASE_UNKNOWN;
 }
@@ -57,7 +57,7 @@ uint64_t engine_rank_room(int32_t ranks) {
                                             : room_of(&system) / (uint64_t)ranks;
 }
 
-/* The classes that make up most of it. */
+/* Names the classes that make up most of the memory. */
 static void describe_classes(const plan_schedule *schedule, char *out, size_t size) {
     size_t used = 0;
     out[0] = '\0';

@@ -1,11 +1,12 @@
-/* The choice of the next token: greedy, or temperature with top-k (Fan et al. 2018) and top-p
- * (Holtzman et al. 2020). */
+/* Chooses the next token: greedy, or by temperature with top-k (Fan et al. 2018) and top-p
+ * (Holtzman et al. 2020).
+ */
 #include <math.h>
 #include <stdlib.h>
 
 #include "engine/inference.h"
 
-/* The first of the largest. Lanes of their own let the compiler take vectors. */
+/* The first of the largest. Separate lanes let the compiler vectorize the loop. */
 static int32_t most_likely(const float *logits, int64_t words) {
     enum { LANES = 16 };
     float best[LANES];
@@ -22,7 +23,7 @@ static int32_t most_likely(const float *logits, int64_t words) {
     return 0;
 }
 
-/* a before b: more likely, or the lower id of equals. */
+/* Order: more likely first; with equal logits the lower id first. */
 static bool before(const float *logits, int32_t a, int32_t b) {
     return logits[a] > logits[b] || (logits[a] == logits[b] && a < b);
 }
@@ -50,14 +51,14 @@ int32_t engine_sample(float *logits, int64_t words, int32_t *order, double tempe
         logits[i] = (float)exp(((double)logits[i] - top) / temperature);
         order[i] = (int32_t)i;
     }
-    /* A heap gives ids by falling probability, and mostly only a few are asked for. */
+    /* A heap returns ids by falling probability, since usually only a few are needed. */
     for (int64_t i = words / 2; i-- > 0;) sift_down(logits, order, i, words);
     int64_t chosen = 0;
     double kept = 0;
     for (int64_t i = 0; i < words; i++) total += (double)logits[i];
     double limit = total, drawn = random * total;
     bool whole = top_k == words && top_p >= 1;
-    if (top_k < words) { /* the probabilities that top_p looks at are those left by top_k */
+    if (top_k < words) { /* top_p applies to the probabilities that top_k leaves */
         limit = 0;
     }
     int64_t heap = words;
@@ -65,7 +66,7 @@ int32_t engine_sample(float *logits, int64_t words, int32_t *order, double tempe
         int32_t id = order[0];
         order[0] = order[--heap];
         sift_down(logits, order, 0, heap);
-        order[heap] = id; /* the ids taken stand at the end, the first one last */
+        order[heap] = id; /* the ids taken are at the end, the first one last */
         kept += (double)logits[id];
         chosen++;
         if (whole && kept > drawn) return id;

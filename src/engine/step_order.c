@@ -29,7 +29,7 @@ sifr_status engine_fits(const plan_schedule *s, const plan_machine *machine, sif
     return check_room(s->total_bytes, machine->room_bytes, of, error);
 }
 
-/* One of both orders, which are planned side by side. */
+/* One of the two orders, which are planned in parallel. */
 typedef struct order_trial {
     const sifr_model *model;
     device *dev;
@@ -60,7 +60,7 @@ static sifr_status compare_orders(const order_trial *trials, engine_order_choice
                                   sifr_error *error) {
     for (int o = 0; o < 2; o++) {
         const order_trial *t = &trials[o];
-        /* One that cannot be planned, within a limit of activations, is none to take. */
+        /* An order that cannot be planned within the activation limit is not chosen. */
         if (t->status != SIFR_OK && t->status != SIFR_USAGE)
             return base_fail(error, t->status, "%s", t->error.message);
         choice->fits[o] = t->status == SIFR_OK && t->fits;

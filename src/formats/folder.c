@@ -40,7 +40,7 @@ sifr_status formats_folder_file(const char *directory, const char *name,
     if (lies_below(target, folder) || lies_in_blobs(target, folder)) return SIFR_OK;
     return base_fail(
         error, SIFR_FAILED,
-        "%s: a link that leads out of its folder, to %.200s: put the file itself there", path,
+        "%s: a link that leads out of its folder, to %.200s; replace it by the file itself", path,
         target);
 }
 
@@ -168,21 +168,21 @@ sifr_status formats_folder_carry(const char *from, const char *to, const char *d
     char source[BASE_PATH_LENGTH], target[BASE_PATH_LENGTH], **names;
     size_t count;
     if (realpath(from, source) && realpath(to, target) && !strcmp(source, target)) {
-        return base_fail(error, SIFR_USAGE, "%s: a folder cannot be carried into itself", from);
+        return base_fail(error, SIFR_USAGE, "%s: a folder cannot be copied into itself", from);
     }
     BASE_TRY(base_list_directory(from, &names, &count, error));
     sifr_status status = SIFR_OK;
     for (size_t i = 0; i < count; i++) {
         if (formats_is_weight_file(names[i])) {
             if (!strstr(names[i], ".safetensors")) {
-                base_log(log, SIFR_LOG_INFO, "%s: %s holds other weights and stays behind", from,
+                base_log(log, SIFR_LOG_INFO, "%s: %s holds other weights and is not copied", from,
                          names[i]);
             }
             continue;
         }
         BASE_TRY_GOTO(status, formats_folder_file(from, names[i], source, error), done);
         if (base_is_directory(source)) {
-            base_log(log, SIFR_LOG_INFO, "%s: the directory %s stays behind", from, names[i]);
+            base_log(log, SIFR_LOG_INFO, "%s: the directory %s is not copied", from, names[i]);
             continue;
         }
         BASE_TRY_GOTO(status, base_path_join(target, to, names[i], error), done);

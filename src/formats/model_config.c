@@ -102,14 +102,15 @@ static sifr_status read_eos(const config_reader *r, int64_t fallback, formats_mo
 
 static sifr_status refuse(const config_reader *r, const char *key, const char *why) {
     char *text = json_dumps(json_object_get(r->json, key), JSON_ENCODE_ANY | JSON_COMPACT);
-    sifr_status status = base_fail(r->error, SIFR_USAGE, "%s: \"%s\": %.60s is not built: %s",
-                                   r->name, key, text ? text : "this", why);
+    sifr_status status =
+        base_fail(r->error, SIFR_USAGE, "%s: \"%s\": %.60s is not supported yet: %s", r->name, key,
+                  text ? text : "this", why);
     free(text);
     return status;
 }
 
 typedef enum config_harmless {
-    ONLY_FALSE, /* the value that leaves the mathematics alone */
+    ONLY_FALSE, /* the value that does not change the mathematics */
     ONLY_TRUE,
     ONLY_ONE,
     ONLY_NULL, /* or absent, false, or empty */
@@ -126,20 +127,20 @@ static const struct {
     {"scale_attn_weights", ONLY_TRUE, "attention is always scaled by 1/sqrt(head_dim)"},
     {"scale_attn_by_inverse_layer_idx", ONLY_FALSE, "attention is scaled alike in every layer"},
     {"reorder_and_upcast_attn", ONLY_FALSE, "attention has one order of operations"},
-    {"add_cross_attention", ONLY_FALSE, "only decoders that stand alone are"},
-    {"is_encoder_decoder", ONLY_FALSE, "only decoders that stand alone are"},
+    {"add_cross_attention", ONLY_FALSE, "only stand-alone decoders are supported"},
+    {"is_encoder_decoder", ONLY_FALSE, "only stand-alone decoders are supported"},
     {"is_causal", ONLY_TRUE, "attention is always causal"},
     {"use_bidirectional_attention", ONLY_FALSE, "attention is always causal"},
-    {"pretraining_tp", ONLY_ONE, "set it to 1, the mathematics is the same"},
-    {"partial_rotary_factor", ONLY_ONE, "positions turn the whole head"},
+    {"pretraining_tp", ONLY_ONE, "set it to 1, which gives the same results"},
+    {"partial_rotary_factor", ONLY_ONE, "rotary positions always apply to the whole head"},
     {"quantization_config", ONLY_NULL, "train from weights in F32, BF16 or F16"},
     {"pruned_heads", ONLY_NULL, "every layer has all its heads"},
     {"attn_logit_softcapping", ONLY_NULL, "scores are not capped"},
     {"final_logit_softcapping", ONLY_NULL, "logits are not capped"},
     {"no_rope_layers", ONLY_NULL, "every layer has rotary positions"},
-    {"num_local_experts", ONLY_NULL, "mixtures of experts are not"},
-    {"num_experts", ONLY_NULL, "mixtures of experts are not"},
-    {"n_routed_experts", ONLY_NULL, "mixtures of experts are not"},
+    {"num_local_experts", ONLY_NULL, "there are no mixtures of experts"},
+    {"num_experts", ONLY_NULL, "there are no mixtures of experts"},
+    {"n_routed_experts", ONLY_NULL, "there are no mixtures of experts"},
     {"embedding_multiplier", ONLY_ONE, "embeddings are not scaled"},
     {"embedding_scale", ONLY_ONE, "embeddings are not scaled"},
     {"scale_emb", ONLY_ONE, "embeddings are not scaled"},
@@ -162,7 +163,7 @@ static const struct {
     {"qk_layernorm", ONLY_FALSE, "queries and keys are not normalised"},
     {"use_parallel_residual", ONLY_FALSE, "attention and MLP follow each other"},
     {"parallel_attn", ONLY_FALSE, "attention and MLP follow each other"},
-    {"rotary_pct", ONLY_ONE, "positions turn the whole head"},
+    {"rotary_pct", ONLY_ONE, "rotary positions always apply to the whole head"},
     {"kv_lora_rank", ONLY_NULL, "keys and values have full weights"},
     {"q_lora_rank", ONLY_NULL, "queries have full weights"},
 };
@@ -192,7 +193,7 @@ static sifr_status check_mathematics(const config_reader *r) {
     }
     if (member(r->json, "sliding_window") &&
         !json_is_false(json_object_get(r->json, "use_sliding_window"))) {
-        return refuse(r, "sliding_window", "attention reaches over the whole sequence");
+        return refuse(r, "sliding_window", "attention always covers the whole sequence");
     }
     const json_t *layers = member(r->json, "layer_types");
     for (size_t i = 0; i < json_array_size(layers); i++) {
@@ -221,11 +222,12 @@ static sifr_status check_architecture(const config_reader *r, const char *type) 
             found |= !strcmp(known[k][0], type) && !strcmp(known[k][1], given);
         }
         if (!found) {
-            return base_fail(r->error, SIFR_USAGE,
-                             "%s: \"architectures\" names %.80s, which is not built for model_type "
-                             "\"%s\": %s is",
-                             r->name, given ? given : "something that is no string", type,
-                             !strcmp(type, "gpt2") ? "GPT2LMHeadModel" : "LlamaForCausalLM");
+            return base_fail(
+                r->error, SIFR_USAGE,
+                "%s: \"architectures\" names %.80s, which is not supported for model_type "
+                "\"%s\" (supported: %s)",
+                r->name, given ? given : "something that is not a string", type,
+                !strcmp(type, "gpt2") ? "GPT2LMHeadModel" : "LlamaForCausalLM");
         }
     }
     return SIFR_OK;
@@ -252,8 +254,8 @@ static sifr_status read_activation(const config_reader *r, const char *key, cons
         }
     }
     return refuse(r, key,
-                  !strcmp(key, "hidden_act") ? "silu is"
-                                             : "gelu_new, gelu_pytorch_tanh and gelu are");
+                  !strcmp(key, "hidden_act") ? "supported: silu"
+                                             : "supported: gelu_new, gelu_pytorch_tanh, gelu");
 }
 
 /* Rope scaling stands in "rope_scaling" (transformers 4) or "rope_parameters" (5); the base in the
@@ -288,13 +290,14 @@ static sifr_status read_rope(const config_reader *r, formats_model_config *out) 
     }
     const json_t *part = member(rope, "partial_rotary_factor");
     if (part && !is_harmless(part, ONLY_ONE)) {
-        return refuse(r, key, "positions turn the whole head (partial_rotary_factor 1)");
+        return refuse(r, key,
+                      "rotary positions always apply to the whole head (partial_rotary_factor 1)");
     }
     out->rope_factor = 1;
     if (!strcmp(type, "default")) return SIFR_OK;
     bool llama3 = !strcmp(type, "llama3");
     if (!llama3 && strcmp(type, "linear") != 0) {
-        return refuse(r, key, "the rope types default, linear and llama3 are");
+        return refuse(r, key, "supported rope types: default, linear, llama3");
     }
     out->rope_kind = llama3 ? FORMATS_ROPE_LLAMA3 : FORMATS_ROPE_LINEAR;
     static const char *const needed[] = {"factor", "low_freq_factor", "high_freq_factor"};
@@ -405,7 +408,7 @@ static sifr_status read_heads(const config_reader *r, bool rotary, formats_model
     return SIFR_OK;
 }
 
-/* Scales that other families name, where they say what holds for ours without them. */
+/* Scales of other families are accepted if they have the value that our families always use. */
 static sifr_status check_scales(const config_reader *r, const formats_model_config *c) {
     const struct {
         const char *key;
@@ -416,7 +419,7 @@ static sifr_status check_scales(const config_reader *r, const formats_model_conf
          "attention is always scaled by 1/sqrt(head_dim)"},
         {"query_pre_attn_scalar", (double)c->head_dim,
          "attention is always scaled by 1/sqrt(head_dim)"},
-        {"rotary_dim", (double)c->head_dim, "positions turn the whole head"},
+        {"rotary_dim", (double)c->head_dim, "rotary positions always apply to the whole head"},
         {"dim_model_base", (double)c->hidden_size, "logits are not scaled"},
     };
     for (size_t i = 0; i < sizeof scales / sizeof *scales; i++) {
@@ -437,8 +440,7 @@ static sifr_status read_config(const config_reader *r, formats_model_config *out
     bool llama = type && !strcmp(type, "llama");
     if (!llama && !(type && !strcmp(type, "gpt2"))) {
         return base_fail(r->error, SIFR_USAGE,
-                         "%s: \"model_type\" %s%.60s%s: the families that are built are \"gpt2\" "
-                         "and \"llama\"",
+                         "%s: \"model_type\" %s%.60s%s; supported are \"gpt2\" and \"llama\"",
                          r->name, type ? "is \"" : "is missing", type ? type : "",
                          type ? "\"" : "");
     }

@@ -87,10 +87,10 @@ static sifr_status read_shape(const json_t *list, const char *file, formats_tens
     tensor->rank = (int)json_array_size(list);
     for (int i = 0; i < tensor->rank; i++) {
         if (!read_size(json_array_get(list, (size_t)i), &tensor->shape[i])) {
-            return base_fail(error, SIFR_FAILED,
-                             "%s: tensor %.200s: \"shape\" holds something that is no whole "
-                             "number from 0 on",
-                             file, tensor->name);
+            return base_fail(
+                error, SIFR_FAILED,
+                "%s: tensor %.200s: \"shape\" holds something that is not a whole number >= 0",
+                file, tensor->name);
         }
     }
     return SIFR_OK;
@@ -158,10 +158,10 @@ static sifr_status read_tensor(const char *file, const char *key, const json_t *
     if (!shape_bytes(tensor->rank, tensor->shape, tensor->dtype, &tensor->elements,
                      &tensor->bytes) ||
         tensor->bytes != (uint64_t)(end - begin)) {
-        return base_fail(error, SIFR_FAILED,
-                         "%s: tensor %.200s: its shape and dtype do not make the %lld bytes that "
-                         "its offsets give",
-                         file, key, (long long)(end - begin));
+        return base_fail(
+            error, SIFR_FAILED,
+            "%s: tensor %.200s: its shape and dtype do not match the %lld bytes of its offsets",
+            file, key, (long long)(end - begin));
     }
     range->begin = (uint64_t)begin;
     range->end = (uint64_t)end;

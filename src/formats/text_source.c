@@ -13,10 +13,9 @@
 enum { PROBE_BYTES = 8192, DEPTH_LIMIT = 64 };
 
 static sifr_status binary_file(const char *path, uint64_t at, sifr_error *error) {
-    return base_fail(
-        error, SIFR_FAILED,
-        "%s: has a NUL byte at %llu, as no text has: give text files, or a token store", path,
-        (unsigned long long)at);
+    return base_fail(error, SIFR_FAILED,
+                     "%s: not text: it has a NUL byte at %llu; give text files, or a token store",
+                     path, (unsigned long long)at);
 }
 
 static bool ends_with(const char *name, size_t length, const char *end) {
@@ -62,9 +61,9 @@ sifr_status formats_text_source_check(const formats_text_source *source, sifr_er
     const char *path, *kind = formats_text_source_records(source, &path);
     if (!kind) return SIFR_OK;
     return base_fail(error, SIFR_USAGE,
-                     "%s: %s is not read as records yet, and its quotes and field names would be "
-                     "trained on as text: give plain text (.txt), or make a token store of it with "
-                     "`sifr tokenize`, which takes the file as it stands",
+                     "%s: %s is not read as records yet, so its quotes and field names would be "
+                     "trained on as text; give plain text (.txt), or make a token store with `sifr "
+                     "tokenize`, which takes the file as plain text",
                      path, kind);
 }
 
@@ -74,8 +73,8 @@ static sifr_status check_binary(const char *path, sifr_error *error) {
     const char *kind = kind_of(path, &binary);
     if (!binary) return SIFR_OK;
     return base_fail(error, SIFR_USAGE,
-                     "%s: %s is not read: unpack or convert it to plain text (.txt), or to a token "
-                     "store with `sifr tokenize`",
+                     "%s: %s is not read; unpack or convert it to plain text (.txt), or make a "
+                     "token store of the text with `sifr tokenize`",
                      path, kind);
 }
 

@@ -38,7 +38,7 @@ static sifr_status check_header(const uint8_t *index, size_t size, const char *n
                                 sifr_error *error) {
     if (size < HEADER_BYTES || memcmp(index, magic, sizeof magic) != 0) {
         return base_fail(error, SIFR_FAILED,
-                         "%s.idx: does not begin with MMIDIDX: not the index of a token store",
+                         "%s.idx: not the index of a token store: it does not begin with MMIDIDX",
                          name);
     }
     uint64_t version = load_u64(index + 9);
@@ -129,7 +129,7 @@ sifr_status formats_token_store_parse(const void *index, size_t index_size, cons
     }
     if (data_size % (size_t)out->token_bytes) {
         return base_fail(error, SIFR_FAILED,
-                         "%s.bin: %zu bytes are no whole number of tokens of %d bytes", name,
+                         "%s.bin: %zu bytes are not a whole number of tokens of %d bytes", name,
                          data_size, out->token_bytes);
     }
     out->sequences = (int64_t)sequences;
@@ -239,7 +239,7 @@ sifr_status formats_token_store_check(const formats_token_store *store, int64_t 
         char id[32] = "that does not fit in 31 bits";
         if (ids[at] >= 0) snprintf(id, sizeof id, "%d", ids[at]);
         return base_fail(error, SIFR_FAILED,
-                         "%s.bin: token %lld is id %s, outside of the vocabulary of %lld: made "
+                         "%s.bin: token %lld is id %s, outside the vocabulary of %lld; was it made "
                          "with another tokenizer?",
                          name, (long long)(first + at), id, (long long)vocab_size);
     }

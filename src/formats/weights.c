@@ -167,8 +167,8 @@ static sifr_status check_index(formats_weights *w, const formats_index *index, c
 void formats_weights_warn(const formats_weights *w, const sifr_log *log) {
     if (w->unnamed)
         base_log(log, SIFR_LOG_WARNING,
-                 "model.safetensors.index.json does not name %zu tensor%s of its files, "
-                 "%.200s%s: read all the same",
+                 "model.safetensors.index.json does not list %zu tensor%s of its files, %.200s%s; "
+                 "read anyway",
                  w->unnamed, w->unnamed == 1 ? "" : "s", w->first_unnamed,
                  w->unnamed == 1 ? "" : " first");
     if (w->total_size >= 0 && (uint64_t)w->total_size != w->bytes)
@@ -248,15 +248,15 @@ static sifr_status open_folder(formats_weights *w, const char *directory, sifr_e
     bool has_single = access(single, F_OK) == 0, has_index = access(index, F_OK) == 0;
     if (has_single && has_index) {
         return base_fail(error, SIFR_FAILED,
-                         "%s: holds model.safetensors and model.safetensors.index.json: which of "
-                         "the two counts cannot be known, remove one",
+                         "%s: holds both model.safetensors and model.safetensors.index.json; "
+                         "remove the one that is not wanted",
                          directory);
     }
     if (has_single) return open_single(w, single, error);
     if (has_index) return open_index(w, directory, index, error);
     if (access(pickle, F_OK) == 0) {
         return base_fail(error, SIFR_FAILED,
-                         "%s: holds pytorch_model.bin, a pickle, which is never read: save the "
+                         "%s: holds pytorch_model.bin, a pickle, which sifr never reads; save the "
                          "model as safetensors first",
                          directory);
     }

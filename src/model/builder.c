@@ -52,8 +52,8 @@ static sifr_weight add_weight(sifr_model *model, model_weight weight, const char
     if (!model->unit_count) MODEL_WRONG(model, "weight %s: begin a unit first", name);
     if (weight.rows < 1 || weight.columns < 1 || weight.rows > INT32_MAX ||
         weight.columns > INT32_MAX) {
-        MODEL_WRONG(model, "weight %s: %lld x %lld is no shape", name, (long long)weight.rows,
-                    (long long)weight.columns);
+        MODEL_WRONG(model, "weight %s: %lld x %lld is not a valid shape", name,
+                    (long long)weight.rows, (long long)weight.columns);
     }
     if (!MODEL_GROW(model, weights, weight_count, weight_room)) return SIFR_NO_WEIGHT;
     model_unit *unit = &model->units[model->unit_count - 1];
@@ -122,7 +122,8 @@ const model_value *model_activation(sifr_model *model, sifr_value value, const c
     if (!model_ok(model)) return NULL;
     if (value.id < 0 || (size_t)value.id >= model->value_count ||
         model->values[value.id].kind != MODEL_VALUE_ACTIVATION) {
-        MODEL_WRONG(model, "unit %s: %s: an operand is no activation", model_unit_name(model), op);
+        MODEL_WRONG(model, "unit %s: %s: an operand is not an activation", model_unit_name(model),
+                    op);
         return NULL;
     }
     return &model->values[value.id];
@@ -142,7 +143,7 @@ bool model_vector_fits(sifr_model *model, sifr_weight weight, int64_t columns, c
     const model_weight *w = model_weight_of(model, weight, op);
     if (w && w->rows == 1 && w->columns == columns) return true;
     if (w) {
-        MODEL_WRONG(model, "unit %s: %s: %s has %lld x %lld elements, %lld are needed",
+        MODEL_WRONG(model, "unit %s: %s: %s has %lld x %lld elements, but %lld are needed",
                     model_unit_name(model), op, w->name, (long long)w->rows, (long long)w->columns,
                     (long long)columns);
     }

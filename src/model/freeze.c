@@ -11,7 +11,7 @@ sifr_status sifr_model_freeze(sifr_model *model, const char *pattern, sifr_error
     }
     if (any) return SIFR_OK;
     return base_fail(error, SIFR_USAGE,
-                     "freeze: no weight's name matches \"%s\"; names are such as %s", pattern,
+                     "freeze: no weight's name matches \"%s\"; names look like %s", pattern,
                      model->weight_count ? model->weights[model->weight_count - 1].name : "(none)");
 }
 

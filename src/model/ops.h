@@ -1,5 +1,6 @@
-/* The op table: what the planner, the engine and the pricer must know of an op. Each op has a file
- * in ops/ with its row and its call of the public builder; nothing else names one. */
+/* The op table: the facts about an op that planner, engine and pricer use. Each op has a file in
+ * ops/ with its row and its call of the public builder; no other code names an op.
+ */
 #ifndef MODEL_OPS_H
 #define MODEL_OPS_H
 
@@ -19,7 +20,7 @@ enum {
     MODEL_KEEP_SAVED = 32
 };
 
-/* What of a call is known only when the step is planned. */
+/* The facts about a call that are known only when the step is planned. */
 typedef struct model_extent {
     int64_t sequences, length; /* of a micro batch; of a cache, length is what it has room for */
     int64_t whole;             /* rows of the micro batch where a call has a tile of them; else 0 */
@@ -46,14 +47,15 @@ typedef struct model_op {
     bool makes_loss;      /* y is the loss: it ends a model, has no dy, and backward makes y too */
     bool counts_elements; /* results depend on where in the micro batch y begins (dropout) */
     int row_numbers;      /* bit i: input i holds numbers of rows of w0 */
-    /* Fills in what only the plan knows; NULL: nothing. */
+    /* Fills in values that only the plan knows; NULL: none. */
     void (*complete)(device_attributes *attributes, const model_extent *extent);
     /* FP32 values kept per call, as rows x columns; NULL: none */
     void (*saved)(const struct model_node *node, int64_t tokens, int64_t *rows, int64_t *columns);
     /* Floating-point operations of the products of a forward call, from its shapes alone; NULL: it
      * has no products. `full`: pairs of tokens that a causal mask leaves out count as well. */
     double (*operations)(const device_call *call, bool full);
-    /* A backward call takes so many times that, with what its kernel computes again. */
+    /* The operations of a backward call, including its kernel's recomputation, as a multiple of
+     * that. */
     double backward_factor;
     /* Bytes of operands that a call leaves alone; NULL: it reads or writes all of them once. */
     double (*untouched)(const device_call *call);

@@ -40,9 +40,9 @@ static sifr_status find_row(plan_kept *kept, const plan_schedule *s, int32_t nod
 
 /* By buffer. */
 typedef struct kept_use {
-    int32_t maker; /* the last node that wrote it in the forward pass; -1: none */
-    bool read;     /* by the backward pass, or what is computed again for it */
-    bool outside;  /* by another unit than the maker's */
+    int32_t maker; /* last node that wrote it in the forward pass; -1: none */
+    bool read;     /* read by the backward pass, or by recomputation */
+    bool outside;  /* read by another unit */
 } kept_use;
 
 static void note_uses(const plan_schedule *s, kept_use *use) {
@@ -50,7 +50,8 @@ static void note_uses(const plan_schedule *s, kept_use *use) {
         const plan_instruction *in = &s->instructions[i];
         bool forward = in->action == PLAN_FORWARD, again = in->action == PLAN_RECOMPUTE;
         bool backward = in->action == PLAN_BACKWARD;
-        bool leaves = in->action == PLAN_WRITE; /* to disk, from where backward reads it */
+        bool leaves =
+            in->action == PLAN_WRITE; /* written to disk, from where the backward pass reads it */
         if (in->micro_batch != 0 || !(forward || again || backward || leaves)) continue;
         for (int32_t o = in->first_operand; o < in->first_operand + in->operands; o++) {
             const plan_operand *operand = &s->operands[o];
@@ -80,7 +81,7 @@ static sifr_status add_kept(plan_kept *kept, const plan_schedule *s, const kept_
     return SIFR_OK;
 }
 
-/* counted: by node; a node's tiles are one result. */
+/* counted, by node: all tiles of a node are one result. */
 static sifr_status add_again(plan_kept *kept, const plan_schedule *s, const plan_machine *machine,
                              bool *counted, sifr_error *error) {
     for (size_t i = 0; i < s->instruction_count; i++) {
@@ -134,13 +135,13 @@ bool plan_kept_describe(const plan_schedule *s, const plan_machine *machine, cha
     if (s->settings.step.activation_memory > 0)
         snprintf(most, sizeof most, " of the %s that they may",
                  base_format_bytes((uint64_t)s->settings.step.activation_memory, limit));
-    int used = snprintf(out, size, "activations take %s%s; of %d results that backward reads %s",
-                        base_format_bytes((uint64_t)s->largest_bytes[PLAN_ACTIVATIONS], bytes),
-                        most, (int)(all.kept + all.again), all.again ? "" : "all are kept");
+    int used =
+        snprintf(out, size, "activations take %s%s; of %d results that the backward pass reads, %s",
+                 base_format_bytes((uint64_t)s->largest_bytes[PLAN_ACTIVATIONS], bytes), most,
+                 (int)(all.kept + all.again), all.again ? "" : "all are kept");
     if (all.again && used > 0 && (size_t)used < size)
         snprintf(out + used, size - (size_t)used,
-                 "%d are kept, and computing the others again should take %.2g s of a step of "
-                 "%.3g s",
+                 "%d are kept, and recomputing the others should take %.2g s of a step of %.3g s",
                  (int)all.kept, all.seconds, predicted.step_seconds);
     return true;
 }

@@ -1,13 +1,14 @@
-/* Addresses for every buffer, and the peak.
+/* Gives every buffer an address, and computes the peak.
  *
- * Buffers that live always come first. The others are placed in order of birth, best fit, from two
- * ends: those that outlive everything at the bottom (gradient sums, the gradient of the residual
- * stream) from the top down, everything else from the bottom up. So what is left at the bottom dies
- * in the order of a stack, and the block is as large as the largest sum of both heights.
+ * Persistent buffers come first. The others are placed in order of birth, best fit, from two ends
+ * of the block: buffers that outlive everything at the bottom (gradient sums, the gradient of the
+ * residual stream) from the top down, all others from the bottom up. So the buffers at the bottom
+ * die in the order of a stack, and the block is as large as the largest sum of both heights.
  *
- * What lives on over the end of the step (pass_delay_update.c) is a gradient sum at the top, which
- * grows in the backward pass and shrinks in the next step's forward pass, while the bottom does the
- * opposite: the top is placed from where that is gone, round over the end of the step.
+ * Buffers that live past the end of the step (pass_delay_update.c) are gradient sums at the top.
+ * The top then grows in the backward pass and shrinks in the next step's forward pass, while the
+ * bottom does the opposite. Placing the top starts where those buffers have died and wraps around
+ * the end of the step.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -104,9 +105,8 @@ typedef struct lifetime_event {
     bool death;
 } lifetime_event;
 
-/* Of all that lives not always, if at all, and is not away. By instruction, all births of one
- * before its deaths, and those in the order of buffers: where each kind of each instruction begins
- * is counted first. */
+/* The events of all buffers that are used, not persistent and not away. Sorted by instruction,
+ * births before deaths, and then by buffer: a counting sort by instruction and kind. */
 static sifr_status sort_events(const plan_schedule *s, lifetime_event *to, size_t *count,
                                sifr_error *error) {
     size_t *begin, kinds = 2 * s->instruction_count;
@@ -129,10 +129,10 @@ static sifr_status sort_events(const plan_schedule *s, lifetime_event *to, size_
     return SIFR_OK;
 }
 
-/* Streams that a multiple of 128 MiB lies between fall on the same banks of memory: AdamW over four
- * of them then runs at a quarter of its speed (AMD EPYC), and at full speed with 16 KiB more
- * between each two. Large buffers of equal size end with such a gap, so that rows of them differ.
- */
+/* Streams at distances of a multiple of 128 MiB use the same memory banks: AdamW over four such
+ * streams runs at a quarter of its speed (AMD EPYC), and at full speed if each two are 16 KiB
+ * further apart. Large buffers end with such a gap, so that equal buffers in a row have other
+ * distances. */
 enum { LARGE = 32 << 20, APART = 17 << 10 };
 
 int64_t plan_room(int64_t bytes) {
@@ -172,7 +172,7 @@ typedef struct placement {
     int64_t *offset;     /* by buffer */
     int64_t *heights;    /* by event: of both ends after it */
     int64_t height;      /* the largest sum so far */
-    int64_t limit;       /* a height that is of no use: placing ends there */
+    int64_t limit;       /* a height that is no improvement: placing stops there */
     bool defers;         /* some buffer is deferred */
 } placement;
 
@@ -180,13 +180,13 @@ static bool lives_on(const plan_buffer *buffer) {
     return buffer->last < buffer->first;
 }
 
-/* The placing of the top, which goes round, would begin in the middle of its life. */
+/* Placing the top, which wraps around, would begin in the middle of this buffer's life. */
 static bool is_cut(const placement *p, const plan_buffer *buffer) {
     return buffer->first < p->start_at && buffer->last >= p->start_at;
 }
 
-/* Which end: what outlives all that is at the bottom goes to the top, and gathered parameters where
- * `gathered` says so. Buffers of updates that are read ahead of them outlive all. */
+/* Chooses the end: buffers that outlive everything at the bottom go to the top, and so do gathered
+ * parameters if `gathered` is set. Buffers of updates that are read ahead outlive everything. */
 static bool belongs_to_top(const placement *p, const plan_buffer *buffer, int32_t last_at_bottom,
                            bool gathered) {
     bool gradient = buffer->class == PLAN_GRADIENTS, swap = buffer->class == PLAN_SWAP;
@@ -209,8 +209,8 @@ static void choose_ends(placement *p, bool gathered) {
     }
 }
 
-/* The buffers of one end, from event `start` on and round. What is deferred comes to the top where
- * that has a gap for it. */
+/* Places the buffers of one end, from event `start` on and around. Buffers of deferred instructions
+ * go to the top if it has a gap for them. */
 static sifr_status place_end(placement *p, bool top, size_t start, sifr_error *error) {
     end_space space = {0};
     int64_t height = 0;
@@ -265,7 +265,8 @@ static bool has_gathered(const plan_schedule *s) {
     return false;
 }
 
-/* Two ways, the lower one counts: which one it is depends on the sizes. None is below `least`. */
+/* Tries two ways and takes the lower one; which one that is depends on the sizes. Neither is below
+ * `least`. */
 static sifr_status place_best(placement *p, int64_t permanent, int64_t least, sifr_error *error) {
     bool gathered = has_gathered(p->s);
     BASE_TRY(place(p, !gathered, error));
@@ -277,7 +278,7 @@ static sifr_status place_best(placement *p, int64_t permanent, int64_t least, si
     return SIFR_OK;
 }
 
-/* What is away lies one after the other, in the file or in its block of host memory. */
+/* Buffers that are away lie one after the other, in the file or in the block of host memory. */
 static void place_away(plan_schedule *s) {
     s->nvme_bytes = s->host_bytes = 0;
     for (size_t b = 0; b < s->buffer_count; b++) {
@@ -299,7 +300,8 @@ static int64_t find_peak(plan_schedule *s, const placement *p) {
     }
     for (int c = 0; c < PLAN_CLASSES; c++) record_largest(s, live, c, -1);
     record_peak(s, live, sum, &largest, -1);
-    for (size_t i = 0; i < p->count; i++) { /* each of what lives on, by its death */
+    for (size_t i = 0; i < p->count;
+         i++) { /* each buffer that lives past the step's end, by its death */
         int32_t b = p->events[i].buffer;
         if (!p->events[i].death || !lives_on(&s->buffers[b])) continue;
         live[s->buffers[b].class] += p->room[b];
@@ -320,7 +322,7 @@ static int64_t find_peak(plan_schedule *s, const placement *p) {
     return largest;
 }
 
-/* Where the last of what lives on is gone. */
+/* The event at which the last of those buffers dies. */
 static void find_start(placement *p) {
     for (size_t b = 0; b < p->s->buffer_count; b++) {
         const plan_buffer *buffer = &p->s->buffers[b];

@@ -35,9 +35,9 @@ typedef enum plan_class {
 
 const char *plan_class_name(plan_class class);
 
-/* Where a buffer is: the device's memory, the host's, or a file on disk. Kernels reach the device's
- * only, which on CPU ranks is the host's, too (device_is_separate); a buffer that is away from it
- * (plan_is_away) only PLAN_READ and PLAN_WRITE touch. */
+/* Where a buffer is: in device memory, in host memory, or in a file on disk. Kernels reach device
+ * memory only, which on CPU ranks is also the host's (device_is_separate). Only PLAN_READ and
+ * PLAN_WRITE touch a buffer that is away (plan_is_away). */
 typedef enum plan_tier { PLAN_DEVICE, PLAN_HOST, PLAN_NVME, PLAN_TIERS } plan_tier;
 
 /* A buffer lives from instruction `first` to instruction `last`; first is -1 where it lives always.
@@ -133,7 +133,7 @@ typedef struct plan_instruction {
                         dropout of a tile: where that begins, counted over the micro batch */
 } plan_instruction;
 
-/* Some ten thousand micro batches; a list without a bound would fill the memory. */
+/* Some ten thousand micro batches; an unlimited list could fill the memory. */
 enum { PLAN_INSTRUCTION_LIMIT = 1 << 22 };
 
 typedef enum plan_mode {

@@ -9,7 +9,8 @@
 
 enum { ADVICE_LENGTH = 512, MEASURE_BYTES = 12 << 20 };
 
-/* Where nothing else helps: how long sequences may be with the settings that take least. */
+/* If no change of settings fits: the longest sequence that fits with the settings that take least
+ * memory. */
 static sifr_status shorten(plan_search *search, const plan_settings *from,
                            const plan_outcome *least, char *out, sifr_error *error) {
     char bytes[32], change[256];
@@ -18,20 +19,20 @@ static sifr_status shorten(plan_search *search, const plan_settings *from,
     plan_describe_change(search, from, &least->settings, change, sizeof change);
     BASE_TRY(plan_largest(search, &least->settings, plan_set_length, 1, 1,
                           from->step.seq_length - 1, &longest, error));
-    int used = snprintf(out, ADVICE_LENGTH,
-                        "no other stage, recomputation or micro batch fits: "
-                        "the least is %s a rank%s%s",
-                        bytes, change[0] ? ", with " : "", change);
+    int used = snprintf(
+        out, ADVICE_LENGTH,
+        "no other stage, recomputation or micro batch fits; the least memory is %s per rank%s%s",
+        bytes, change[0] ? ", with " : "", change);
     if (longest > 0 && used > 0 && used < ADVICE_LENGTH)
         snprintf(out + used, (size_t)(ADVICE_LENGTH - used), "; then seq_length %lld fits",
                  (long long)longest);
     return SIFR_OK;
 }
 
-/* Where memory is enough, and the disk for state is not. */
+/* For a run that fits in memory but not on the disk for state. */
 static sifr_status say_none(const plan_search *search, char *out) {
     char room[32];
-    snprintf(out, ADVICE_LENGTH, "nothing else fits in the %s of memory that a rank may take",
+    snprintf(out, ADVICE_LENGTH, "no other settings fit in the %s of memory that a rank may take",
              base_format_bytes((uint64_t)search->room_bytes, room));
     return SIFR_OK;
 }
@@ -47,12 +48,12 @@ static sifr_status look(plan_search *search, const plan_settings *from, char *ou
     if (!found.fits) return own.nvme_bytes ? say_none(search, out) : SIFR_OK;
     plan_describe_change(search, from, &found.settings, change, sizeof change);
     if (change[0])
-        snprintf(out, ADVICE_LENGTH, "it fits with %s: %s a rank", change,
+        snprintf(out, ADVICE_LENGTH, "it fits with %s: %s per rank", change,
                  base_format_bytes((uint64_t)found.total_bytes, bytes));
     return SIFR_OK;
 }
 
-/* Where fewer checkpoints at a time are all that it takes: how many may be kept. */
+/* If keeping fewer checkpoints is enough: how many may be kept. */
 static sifr_status keep_fewer(const plan_search *search, const plan_settings *from,
                               const train_disk *disk, char *out, sifr_error *error) {
     plan_search less = *search;
@@ -102,7 +103,7 @@ sifr_status train_advise(comm_group *group, const sifr_model *model, const sifr_
     char advice[ADVICE_LENGTH] = "";
     sifr_error why = {0};
     if (comm_rank(group) == 0 && find_advice(group, model, config, length, advice, &why) != SIFR_OK)
-        advice[0] = '\0'; /* the refusal itself stands without it */
+        advice[0] = '\0'; /* without advice the refusal stands as it is */
     BASE_TRY(comm_broadcast(group, 0, advice, sizeof advice, error));
     if (!advice[0]) return SIFR_NO_MEMORY;
     size_t used = strlen(error->message);

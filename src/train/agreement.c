@@ -12,13 +12,13 @@
 #include "sifr/version.h"
 
 enum {
-    NOTE_LENGTH = 256,       /* of what a rank says of its difference */
+    NOTE_LENGTH = 256,       /* length of a rank's description of a difference */
     TEXT_LIMIT = 1 << 20,    /* of the first rank's facts */
-    SAMPLE_BLOCK = 64 << 10, /* bytes of weights that are hashed together */
-    SAMPLE_BYTES = 64 << 20  /* of weights that are hashed in all, about */
+    SAMPLE_BLOCK = 64 << 10, /* bytes of weights in one hash */
+    SAMPLE_BYTES = 64 << 20  /* bytes of weights hashed in all, roughly */
 };
 
-/* Puts "where: this one here, that one there" into `note` for the first value that differs. */
+/* Describes the first value that differs in `note`: its path, this rank's value, and rank 0's. */
 static bool find_difference(const char *path, const json_t *first, const json_t *mine,
                             char note[NOTE_LENGTH]) {
     const char *key;
@@ -47,7 +47,7 @@ static bool find_difference(const char *path, const json_t *first, const json_t 
     return found;
 }
 
-/* The first rank's text, on all of them; NULL where it is too long or memory ran out here. */
+/* Sends the first rank's text to all ranks; NULL if it is too long or memory ran out here. */
 static sifr_status share_text(comm_group *group, const char *text, json_t **out,
                               sifr_error *error) {
     int64_t length = text ? (int64_t)strlen(text) : 0;
@@ -71,7 +71,8 @@ static sifr_status share_text(comm_group *group, const char *text, json_t **out,
     return SIFR_OK;
 }
 
-/* Adds to the message which value it is, as the first rank that differs from rank 0 has it. */
+/* Adds to the message the value that differs, as described by the first rank that differs from rank
+ * 0. */
 static sifr_status explain(comm_group *group, const json_t *facts, const char *text,
                            sifr_error *error) {
     char note[NOTE_LENGTH] = "", said[sizeof error->message];
@@ -95,7 +96,7 @@ static sifr_status explain(comm_group *group, const json_t *facts, const char *t
     return status;
 }
 
-/* Takes `facts`; NULL: memory ran out here, which then is what differs. */
+/* Takes ownership of `facts`. NULL means that memory ran out here, which is then the difference. */
 static sifr_status agree_on(comm_group *group, const char *label, json_t *facts,
                             sifr_error *error) {
     char *text = facts ? json_dumps(facts, JSON_SORT_KEYS | JSON_COMPACT) : NULL;
@@ -129,7 +130,7 @@ sifr_status train_agree_program(comm_group *group, sifr_error *error) {
                     error);
 }
 
-/* Every stride-th block of what the tensors hold, laid end to end. */
+/* Hashes every stride-th block of the tensors' data, laid end to end. */
 static uint64_t hash_values(const formats_weights *weights) {
     uint64_t stride = formats_weights_bytes(weights) / SAMPLE_BYTES, hash = 0, block = 0;
     if (stride < 1) stride = 1;
@@ -168,7 +169,7 @@ static uint64_t hash_file(const char *directory, const char *name) {
     return hash;
 }
 
-/* What may differ between hosts goes. */
+/* Removes the keys that may differ between hosts. */
 static json_t *comparable(const sifr_config *config) {
     static const char *const own[] = {"model", "data", "eval_data", "threads"};
     json_t *effective = config_effective(config);

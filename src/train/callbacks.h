@@ -1,4 +1,6 @@
-/* What whoever runs the training lends to it: the library prints nothing and knows no signals. */
+/* Callbacks of the program that runs the training. The library itself prints nothing and handles no
+ * signals.
+ */
 #ifndef TRAIN_CALLBACKS_H
 #define TRAIN_CALLBACKS_H
 
@@ -6,15 +8,14 @@
 
 typedef struct train_host {
     const sifr_log *log;                        /* information and warnings; may be NULL */
-    void (*line)(void *user, const char *text); /* a line to keep; may be NULL */
-    void (*live)(void *user, const char *text); /* replaces the last such line, "" removes it;
-                                                   NULL where there is no terminal */
-    int (*columns)(void *user);                 /* of the live line; NULL: 80 */
-    void (*begin)(void *user);                  /* steps begin: from here on a request to stop is
-                                                   honoured by saving; may be NULL */
-    int (*stopped)(void *user);                 /* signal that asks the run to stop, 0: none; may
-                                                   be NULL */
-    int threads; /* of this rank, where the config names none; 0: every core */
+    void (*line)(void *user, const char *text); /* prints a line; may be NULL */
+    void (*live)(void *user, const char *text); /* replaces the previous live line, "" removes it;
+                                                   NULL without a terminal */
+    int (*columns)(void *user);                 /* width of the live line; NULL: 80 */
+    void (*begin)(void *user);  /* called when steps begin: from then on a request to stop saves
+                                   first; may be NULL */
+    int (*stopped)(void *user); /* the signal that asks the run to stop, 0: none; may be NULL */
+    int threads; /* threads of this rank if the config gives none; 0: one for each core */
     void *user;
 } train_host;
 

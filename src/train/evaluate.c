@@ -9,7 +9,7 @@
 #include "base/heap.h"
 #include "engine/handle.h"
 
-/* A micro batch of one rank. */
+/* One rank's micro batch. */
 typedef struct evaluated {
     double loss;
     int64_t labelled, signal;
@@ -30,7 +30,7 @@ static sifr_status take_memory(evaluator *e, sifr_error *error) {
     return base_alloc((size_t)comm_size(engine_group(e->engine)), sizeof *e->all, &e->all, error);
 }
 
-/* The windows from `first` on; what lies beyond the last one has no labels. */
+/* Fills in the windows from `first` on; rows beyond the last window have no labels. */
 static void fetch(const evaluator *e, int64_t first) {
     int64_t here = base_min_i64(e->sequences, base_max_i64(0, e->windows - first));
     for (int64_t i = 0; i < here; i++)
@@ -40,8 +40,8 @@ static void fetch(const evaluator *e, int64_t first) {
         e->tokens[i] = 0, e->labels[i] = -100;
 }
 
-/* A micro batch for each rank. Their sums are added in the order of the windows, as one rank would:
- * the result is the same for any number of ranks. */
+/* Evaluates a micro batch on each rank. The sums are added in the order of the windows, as on one
+ * rank, so the result does not depend on the number of ranks. */
 static sifr_status run_round(evaluator *e, int64_t first, int64_t signal, double *sum,
                              train_evaluation *out, int *stop, sifr_error *error) {
     comm_group *group = engine_group(e->engine);
@@ -72,8 +72,8 @@ sifr_status train_evaluate(sifr_engine *engine, const train_data *data, int64_t 
     if (max_windows > 0) e.windows = base_min_i64(e.windows, max_windows);
     if (e.windows == 0)
         return base_fail(error, SIFR_FAILED,
-                         "evaluation data: %lld tokens make no window of %lld and the token behind "
-                         "it; give more text or a shorter seq-length",
+                         "evaluation data: %lld tokens are too few for a window of %lld and the "
+                         "token after it; give more text or a shorter seq-length",
                          (long long)train_data_tokens(data), (long long)length);
     status = take_memory(&e, error);
     BASE_TRY_GOTO(status, comm_agree_status(engine_group(engine), status, error), done);

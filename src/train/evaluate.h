@@ -1,4 +1,4 @@
-/* Loss over data that is not trained on. */
+/* Loss over held-out data. */
 #ifndef TRAIN_EVALUATE_H
 #define TRAIN_EVALUATE_H
 
@@ -12,12 +12,12 @@ typedef struct train_evaluation {
     double seconds;
 } train_evaluation;
 
-/* The first `max_windows` consecutive windows (0: all) of `length` tokens, `sequences` at a time:
- * both as in the engine's options. All ranks of the engine call it, and each takes every
- * size-th micro batch; the result is that of one rank, on all of them. `stopped` (may be NULL) is
- * asked between micro batches; where it gives a signal to any rank, *signal is that on all, and the
- * result covers what was done; else *signal is 0. SIFR_FAILED
- * where the data make no window. */
+/* Evaluates the first `max_windows` consecutive windows (0: all) of `length` tokens, `sequences` at
+ * a time; both must equal the engine's options. All ranks of the engine call it; each takes every
+ * size-th micro batch, and all get the result that one rank would. `stopped` (may be NULL) is asked
+ * between micro batches. If it returns a signal on any rank, *signal is that signal on all ranks
+ * and the result covers the windows done so far; otherwise *signal is 0. SIFR_FAILED if the data
+ * are too short for a window. */
 sifr_status train_evaluate(sifr_engine *engine, const train_data *data, int64_t sequences,
                            int64_t length, int64_t max_windows, int (*stopped)(void *user),
                            void *user, train_evaluation *out, int *signal,

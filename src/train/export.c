@@ -21,17 +21,18 @@ typedef struct export_run {
     float *piece;                     /* of a weight */
 } export_run;
 
-/* Where the folder is to be, without slashes at its end, and the name it is made under. */
+/* The folder's final path, without trailing slashes, and the temporary name that it is made under.
+ */
 static sifr_status check_destination(export_run *run, const char *destination, sifr_error *error) {
     char **names;
     size_t length = strlen(destination), count;
     while (length > 1 && destination[length - 1] == '/') length--;
     if (length == 0 || length + 32 > sizeof run->destination)
-        return base_fail(error, SIFR_USAGE, "'%.60s': no path for the model's folder", destination);
+        return base_fail(error, SIFR_USAGE, "'%.60s': not a path for a model folder", destination);
     memcpy(run->destination, destination, length);
     if (access(run->destination, F_OK) != 0) return SIFR_OK;
     if (!base_is_directory(run->destination))
-        return base_fail(error, SIFR_USAGE, "%s: not a folder; name one that is not there yet",
+        return base_fail(error, SIFR_USAGE, "%s: not a folder; name a new folder",
                          run->destination);
     BASE_TRY(base_list_directory(run->destination, &names, &count, error));
     base_free_names(names, count);
@@ -63,8 +64,8 @@ static sifr_status check_room(const export_run *run, uint64_t bytes, sifr_error 
     BASE_TRY(base_disk_find(run->destination, &disk, error));
     if (disk.free_bytes >= wanted) return SIFR_OK;
     return base_fail(error, SIFR_FAILED,
-                     "%s: the model needs %s of free disk and %s are left; free some, or name a "
-                     "folder on a larger device",
+                     "%s: the model needs %s of disk space, and %s are free; free some, or name a "
+                     "folder on a larger disk",
                      run->destination, base_format_bytes(wanted, need),
                      base_format_bytes(disk.free_bytes, have));
 }
@@ -74,13 +75,13 @@ static sifr_status make_temporary(export_run *run, sifr_error *error) {
     int used = snprintf(path, sizeof path, "%s.tmp-%ld", run->destination, (long)getpid());
     if (used < 0 || (size_t)used >= sizeof path)
         return base_fail(error, SIFR_USAGE, "%s: the path is too long", run->destination);
-    BASE_TRY(base_remove_tree(path, error)); /* of a killed export that had this number */
+    BASE_TRY(base_remove_tree(path, error)); /* left by a killed export with the same process id */
     BASE_TRY(base_make_directories(path, error));
     memcpy(run->temporary, path, sizeof path);
     return SIFR_OK;
 }
 
-/* Everything beside the weights but what a run wrote for itself. */
+/* Copies everything but the weights and a run's own files. */
 static sifr_status carry_files(const export_run *run, sifr_error *error) {
     static const char *const records[] = {TRAIN_OUTPUT_MARK,    "latest",
                                           "metrics.jsonl",      "metrics.csv",
@@ -103,7 +104,7 @@ static sifr_status give(void *user, size_t weight, int64_t first, int64_t count,
     return SIFR_OK;
 }
 
-/* An empty folder of that name gives way; one that is no longer empty does not. */
+/* Replaces an empty folder of that name; fails if the folder is no longer empty. */
 static sifr_status place(export_run *run, sifr_error *error) {
     char parent[BASE_PATH_LENGTH];
     BASE_TRY(base_sync_directory(run->temporary, error));
@@ -145,7 +146,7 @@ sifr_status train_export(const char *source, const char *destination, const sifr
         engine_folder_warn(&m->folder, log);
         if (!m->typed)
             base_log(log, SIFR_LOG_WARNING,
-                     "%s: an older sifr made it, which did not note the types of the model's "
+                     "%s: made by an older sifr, which did not record the types of the model's "
                      "tensors; they are written in fp32",
                      m->path);
         status = write_model(run, out, error);

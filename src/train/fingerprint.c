@@ -59,8 +59,8 @@ static json_t *describe_loss_scaling(const sifr_fp16 *s) {
                      s->consecutive_hysteresis);
 }
 
-/* With the config's own names, so that a resume can name the key that differs. A section that has
- * nothing, as no scheduler, leaves its key out. */
+/* Uses the config's own names, so that a resume can name the key that differs. An empty section (no
+ * scheduler, say) has no key. */
 static bool put_sections(json_t *notes, const sifr_config *config) {
     static const char *const names[] = {"optimizer", "scheduler"};
     json_t *acting = config_acting(config);

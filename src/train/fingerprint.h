@@ -1,4 +1,6 @@
-/* What a checkpoint keeps of a run, to tell whether another one can go on with it. */
+/* The facts about a run that its checkpoints record, to tell whether another run can resume from
+ * them.
+ */
 #ifndef TRAIN_FINGERPRINT_H
 #define TRAIN_FINGERPRINT_H
 
@@ -10,11 +12,12 @@
 
 /* New objects that the caller owns; NULL when memory ran out. */
 
-/* What must be the same: the weights' names and shapes, the data, and how they are cut. */
+/* Facts that must be equal: the weights' names and shapes, the data, and how data are cut into
+ * batches. */
 json_t *train_fingerprint_agree(const sifr_config *config, const sifr_model *model,
                                 const train_data *data, int64_t length);
 
-/* What may change, and changes the bits: optimizer, schedule, types, machine. */
+/* Facts that may change, but change the results: optimizer, schedule, types, machine. */
 json_t *train_fingerprint_notes(const sifr_config *config, const sifr_engine *engine);
 
 #endif

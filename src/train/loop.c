@@ -15,10 +15,10 @@
 #include "train/notices.h"
 #include "train/run.h"
 
-/* Steps in a row that change nothing: the run has diverged. */
+/* This many skipped steps in a row mean that the run has diverged. */
 enum { SKIP_LIMIT = 100 };
 
-/* `beside`: disk that must be left for the model that is still to be written. */
+/* `beside`: disk space to leave for the trained model, which is still to be written. */
 static sifr_status save(train_state *t, int64_t beside, sifr_error *error) {
     double start = base_seconds();
     json_t *state =
@@ -43,14 +43,13 @@ static sifr_status save(train_state *t, int64_t beside, sifr_error *error) {
     return status;
 }
 
-/* One that cannot be written on the way, as on a full disk, costs the run no more than itself: all
- * ranks know of it, and the older ones are as they were. */
+/* A checkpoint that cannot be written during the run (say, on a full disk) is skipped: all ranks
+ * know of it, and older checkpoints are unchanged. */
 static sifr_status save_on_the_way(train_state *t, sifr_error *error) {
     sifr_error reason = {0};
     sifr_status status = save(t, (int64_t)formats_weights_bytes(t->folder.weights), &reason);
     if (status == SIFR_FAILED) {
-        base_log(t->host->log, SIFR_LOG_WARNING,
-                 "step %lld: no checkpoint (%s); the run goes on to the next one",
+        base_log(t->host->log, SIFR_LOG_WARNING, "step %lld: no checkpoint (%s); the run continues",
                  (long long)sifr_engine_steps(t->engine), reason.message);
         return SIFR_OK;
     }
@@ -64,7 +63,7 @@ static const char *skip_reason(const train_state *t, const sifr_step_result *res
     return t->config->fp16 ? "a gradient overflows fp16" : "a gradient is not finite";
 }
 
-/* The search for a dynamic loss scale is no divergence, and ends by itself. */
+/* Skipped steps while a dynamic loss scale is found are not divergence; they end by themselves. */
 static bool is_search(const train_state *t, const sifr_step_result *result) {
     return t->config->fp16 && t->config->step.fp16.loss_scale <= 0 && result->labelled > 0;
 }
@@ -82,7 +81,7 @@ static sifr_status note_skipped(train_state *t, const sifr_step_result *result, 
                  sifr_engine_loss_scale(t->engine));
         return SIFR_OK;
     }
-    base_log(t->host->log, SIFR_LOG_WARNING, "step %lld skipped: %s; the weights stay as they were",
+    base_log(t->host->log, SIFR_LOG_WARNING, "step %lld skipped: %s; the weights are unchanged",
              (long long)sifr_engine_steps(t->engine), reason);
     if (++t->skipped_in_row < SKIP_LIMIT) return SIFR_OK;
     sifr_status status =
@@ -128,8 +127,8 @@ static void count_planned(train_state *t) {
     t->wire.planned_reduced += reduced;
 }
 
-/* What the last step left to the next one is done now: before a checkpoint or an evaluation, and
- * when there is no next one. */
+/* Carries out a delayed update now: before a checkpoint or an evaluation, and after the last step.
+ */
 static sifr_status settle(train_state *t, sifr_error *error) {
     double start = base_seconds();
     comm_ledger before = *comm_get_ledger(t->group);
@@ -139,7 +138,8 @@ static sifr_status settle(train_state *t, sifr_error *error) {
     return SIFR_OK;
 }
 
-/* On the batch that fetch() got. *local is a failure of this rank alone, for the next agreement. */
+/* Runs a step on the batch that fetch() read. *local is a failure of this rank alone, reported at
+ * the next agreement. */
 static sifr_status step(train_state *t, sifr_status *local, sifr_error *error) {
     const sifr_config *c = t->config;
     sifr_step_result result;
@@ -152,7 +152,8 @@ static sifr_status step(train_state *t, sifr_status *local, sifr_error *error) {
         config_lr_beta2_at(&c->schedule, c->step.optimizer.beta2), error));
     train_profile_begin_step(&t->profile);
     sifr_status status = sifr_engine_step(t->engine, t->tokens, t->labels, rate, &result, error);
-    if (status != SIFR_OK) /* no scale is left for any rank, or this one alone is in trouble */
+    /* All ranks exhaust the loss scale together; any other failure is this rank's own. */
+    if (status != SIFR_OK)
         return engine_scaler(t->engine)->exhausted ? train_agree(t, status, error) : status;
     train_profile_end_step(&t->profile);
     count_wire(t, &before);
@@ -172,8 +173,8 @@ static sifr_status step(train_state *t, sifr_status *local, sifr_error *error) {
     return train_agree(t, save_on_the_way(t, error), error);
 }
 
-/* Where one is due at this step and not there yet: it may be missing from a run that was stopped
- * between its checkpoint and its evaluation. */
+/* Evaluates if this step is due and has no evaluation yet. A run that was stopped between its
+ * checkpoint and its evaluation may lack one. */
 static bool evaluation_is_due(const train_state *t) {
     int64_t every = t->config->eval_steps, now = sifr_engine_steps(t->engine);
     bool due = now == t->total_steps || (every > 0 && now > 0 && now % every == 0);
@@ -196,8 +197,8 @@ static sifr_status evaluate(train_state *t, sifr_status *local, sifr_error *erro
     return SIFR_OK;
 }
 
-/* *word is this rank's word before and that of all after: the first rank's, but for signals, which
- * may reach any of them. */
+/* *word holds this rank's values before the call and the agreed ones after it: the first rank's,
+ * except signals, which may reach any rank. */
 static sifr_status decide(train_state *t, train_word *word, sifr_error *error) {
     BASE_TRY(comm_all_gather_control(t->group, word, sizeof *word, t->words, error));
     const train_word *words = t->words;
@@ -237,12 +238,12 @@ static sifr_status run_steps(train_state *t, train_outcome *outcome, sifr_error 
 }
 
 typedef struct rank_memory {
-    int64_t own, shared; /* beyond the baseline but for windows; of windows */
+    int64_t own, shared; /* memory beyond the baseline without windows; memory of windows */
 } rank_memory;
 
-/* The largest of the ranks' memory beyond the baseline, with an even share of the windows: the
- * kernel counts a page to all who have read it so far, which differs from rank to rank and from
- * moment to moment; only the sum says what there is. */
+/* The largest memory of a rank beyond the baseline, with an even share of the windows. The kernel
+ * divides a shared page among the processes that have read it so far, which varies by rank and
+ * time; only the sum over the ranks is meaningful. */
 static sifr_status measure_memory(train_state *t, train_outcome *outcome, sifr_error *error) {
     const train_monitor *m = &t->monitor;
     int32_t ranks = comm_size(t->group);
@@ -279,8 +280,8 @@ static sifr_status save_last(train_state *t, sifr_error *error) {
     return train_agree(t, save(t, 0, error), error);
 }
 
-/* What the run has to show goes first; its last checkpoint, which is larger, takes what is left of
- * the disk. Where the model cannot be written, the checkpoint may still be. */
+/* Writes the trained model first, then the last checkpoint, which is larger, in the space that is
+ * left. If the model cannot be written, the checkpoint still may be. */
 static sifr_status save_result(train_state *t, sifr_error *error) {
     sifr_error reason = {0}, why = {0};
     sifr_status model = train_agree(t, save_model(t, &reason), &reason);
@@ -290,17 +291,17 @@ static sifr_status save_result(train_state *t, sifr_error *error) {
     if (last != SIFR_OK && last != SIFR_FAILED) return base_fail(error, last, "%s", why.message);
     if (model == SIFR_OK && last == SIFR_OK) return SIFR_OK;
     if (model == SIFR_OK) {
-        base_log(
-            t->host->log, SIFR_LOG_WARNING,
-            "step %lld: the model is written, but no checkpoint (%s); a longer run would go on "
-            "from an older one",
-            (long long)sifr_engine_steps(t->engine), why.message);
+        base_log(t->host->log, SIFR_LOG_WARNING,
+                 "step %lld: the model is written, but no checkpoint (%s); a longer run would "
+                 "resume from an older one",
+                 (long long)sifr_engine_steps(t->engine), why.message);
         return SIFR_OK;
     }
     base_set_error(error, model, "the model is not written: %s; %s", reason.message,
-                   last == SIFR_OK ? "the last checkpoint holds it: free some disk and --resume, "
-                                     "or export it to another with `sifr export`"
-                                   : "nor is its last checkpoint; free some disk and --resume");
+                   last == SIFR_OK
+                       ? "the last checkpoint holds it: free some disk space and give --resume, or "
+                         "write it to another disk with `sifr export`"
+                       : "nor is its last checkpoint; free some disk space and give --resume");
     return train_agree(t, model, error);
 }
 
@@ -310,16 +311,16 @@ static sifr_status check_learned(train_state *t, sifr_error *error) {
     BASE_TRY(save_last(t, error));
     sifr_status status =
         base_fail(error, SIFR_FAILED,
-                  "all %lld steps were skipped: nothing was learned, and no model is written; is "
-                  "%s sound?%s",
+                  "all %lld steps were skipped: nothing was learned, and no model is written; "
+                  "check the weights in %s%s",
                   (long long)sifr_engine_steps(t->engine), c->model,
-                  c->fp16 ? " In fp16 the first steps look for a loss scale: more steps, or "
-                            "a lower initial_scale_power, may do"
+                  c->fp16 ? "; in fp16 the first steps search for a loss scale: try more "
+                            "steps, or a lower initial_scale_power"
                           : "");
     return train_agree(t, status, error);
 }
 
-/* A run that was told to stop keeps its state alone. */
+/* A run that was asked to stop saves only a checkpoint. */
 static sifr_status save_end(train_state *t, int signal, sifr_error *error) {
     if (signal) return save_last(t, error);
     BASE_TRY(check_learned(t, error));
@@ -373,7 +374,7 @@ static sifr_status run(train_state *t, train_outcome *outcome, sifr_error *error
     train_say_notices(t->host, c, &engine_schedule(t->engine)->settings,
                       sifr_engine_updates(t->engine), t->total_steps);
     if (sifr_engine_steps(t->engine) >= t->total_steps)
-        train_say(t->host, "nothing left to train: step %lld of %lld is done",
+        train_say(t->host, "nothing left to train: step %lld of %lld is already done",
                   (long long)sifr_engine_steps(t->engine), (long long)t->total_steps);
     outcome->first_step = sifr_engine_steps(t->engine);
     if (t->host->begin) t->host->begin(t->host->user);

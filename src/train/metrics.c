@@ -56,7 +56,7 @@ static sifr_status write_csv(train_metrics *metrics, const json_t *record, sifr_
     return SIFR_OK;
 }
 
-/* The records up to `step` of an earlier run. */
+/* Reads an earlier run's records up to `step`. */
 static sifr_status read_history(train_metrics *metrics, int64_t step, sifr_error *error) {
     char *text;
     size_t size;
@@ -75,8 +75,8 @@ static sifr_status read_history(train_metrics *metrics, int64_t step, sifr_error
     return status;
 }
 
-/* The history goes into files beside the old ones, which take their places when they are complete:
- * a kill at any instant leaves the one or the other. */
+/* Writes the history to temporary files that replace the old ones when complete, so a kill at any
+ * time leaves either the old or the new files. */
 static sifr_status open_beside(const char *path, char temporary[BASE_PATH_LENGTH], FILE **out,
                                sifr_error *error) {
     int used = snprintf(temporary, BASE_PATH_LENGTH, "%s.tmp-%ld", path, (long)getpid());
@@ -117,7 +117,7 @@ static void remove_beside(const char *path) {
     if (used > 0 && used < (int)sizeof temporary) unlink(temporary);
 }
 
-/* After records that could not be written: all of the history. */
+/* After a failed write: writes the whole history again. */
 static sifr_status catch_up(train_metrics *metrics, sifr_error *error) {
     close_files(metrics);
     sifr_status status = open_anew(metrics, error);

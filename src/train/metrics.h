@@ -1,4 +1,4 @@
-/* OUTPUT/metrics.jsonl and metrics.csv: a record a line, flushed each. */
+/* OUTPUT/metrics.jsonl and metrics.csv: one record a line, each flushed. */
 #ifndef TRAIN_METRICS_H
 #define TRAIN_METRICS_H
 
@@ -11,24 +11,24 @@
 
 typedef struct train_metrics {
     FILE *jsonl, *csv;
-    json_t *history; /* all records of the run, those before a resume included */
+    json_t *history; /* all records of the run, including those before a resume */
     char *jsonl_path, *csv_path;
-    bool behind; /* the files lack records of the history */
+    bool behind; /* some records of the history are not in the files */
 } train_metrics;
 
-/* Records of steps beyond `step` (of a run that was killed after its last checkpoint) and torn
- * lines are removed; with step 0 both files begin anew. */
+/* Removes incomplete lines and records of steps after `step`, which a run may have written after
+ * its last checkpoint. With step 0 both files start empty. */
 sifr_status train_metrics_open(train_metrics *metrics, const char *output, int64_t step,
                                sifr_error *error) SIFR_MUST_CHECK;
 void train_metrics_close(train_metrics *metrics); /* harmless on a zeroed one */
 
-/* Takes `record`, an object with "step"; columns of the CSV are a fixed list of its keys.
- * SIFR_FAILED where it cannot be written: it stays in the history, and the next record writes all
- * that is missing. */
+/* Takes ownership of `record`, an object with "step"; the columns of the CSV are a fixed list of
+ * keys. SIFR_FAILED if it cannot be written; it stays in the history and is written with the next
+ * record. */
 sifr_status train_metrics_add(train_metrics *metrics, json_t *record,
                               sifr_error *error) SIFR_MUST_CHECK;
 
-/* The number, or null where JSON has none for it. */
+/* The number, or null if JSON cannot represent it. */
 json_t *train_metrics_number(double value);
 
 #endif

@@ -71,8 +71,8 @@ static void put(train_line_part *part, const char *format, ...) {
     va_end(arguments);
 }
 
-/* Beside step and loss people look for when it will be done; what they miss least is how near the
- * machine's limit that is, and the loss scale. columns 0: all of it. */
+/* After step and loss, the remaining time matters most to users; the share of the machine's limit
+ * and the loss scale matter least. columns 0: no limit. */
 static void format_line(const train_monitor *monitor, int64_t step, double loss, double rate,
                         const sifr_step_result *result, double learning_rate, int columns,
                         char *out, size_t size) {
@@ -140,7 +140,7 @@ void train_monitor_watch(train_monitor *monitor, int64_t step) {
     if (process.own > monitor->largest_own) monitor->largest_own = process.own;
 }
 
-/* Records that cannot be written, as on a full disk, cost the run no step; they follow later. */
+/* If records cannot be written (say, on a full disk), the run goes on and writes them later. */
 static sifr_status add_record(train_monitor *monitor, json_t *record, sifr_error *error) {
     sifr_error reason = {0};
     bool behind = monitor->metrics.behind;
@@ -148,7 +148,7 @@ static sifr_status add_record(train_monitor *monitor, json_t *record, sifr_error
     if (status == SIFR_FAILED) {
         if (!behind)
             base_log(monitor->settings.host->log, SIFR_LOG_WARNING,
-                     "%s; the run goes on, and its records are written when there is room",
+                     "%s; the run goes on, and its records are written when there is space",
                      reason.message);
         return SIFR_OK;
     }
@@ -244,7 +244,7 @@ json_t *train_monitor_state(const train_monitor *monitor) {
                      train_metrics_number(monitor->last_loss));
 }
 
-/* The keys that the history of transformers' Trainer has. */
+/* The keys of the history in transformers' Trainer. */
 static json_t *history_of(const json_t *records) {
     static const char *const keys[] = {"epoch",         "step",      "loss",
                                        "learning_rate", "grad_norm", "eval_loss"};

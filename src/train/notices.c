@@ -9,9 +9,9 @@ static bool is_power_of_two(int64_t n) {
     return n > 0 && (n & (n - 1)) == 0;
 }
 
-/* The sum over the global batch is one tree made by halving. It is the same tree where the ranks'
- * parts are its lower branches (a power of two of ranks), or, where each micro batch is reduced by
- * itself, where what is added over them is its upper part. */
+/* The sum over the global batch is one tree made by halving. Sums over ranks keep to the same tree
+ * if each rank's part is one of its lower branches (a power of two of ranks), or, if every micro
+ * batch is reduced by itself, if the sum over micro batches is its upper part. */
 char *train_bits_class(const plan_settings *s, char *out, size_t size) {
     char reason[160];
     bool narrow = s->step.communication_data_type != SIFR_FP32 && !plan_narrow_gradients(s);
@@ -25,18 +25,18 @@ char *train_bits_class(const plan_settings *s, char *out, size_t size) {
                  base_dtype_name(device_dtype_of(s->step.communication_data_type)));
     else if (across_first && !is_power_of_two(s->step.gradient_accumulation_steps))
         snprintf(reason, sizeof reason,
-                 "at stage %d in step_order batch, %d accumulation steps are no power of two",
+                 "at stage %d in step_order batch, %d accumulation steps are not a power of two",
                  (int)s->step.zero.stage, (int)s->step.gradient_accumulation_steps);
     else if (!across_first && !is_power_of_two(s->world_size))
-        snprintf(reason, sizeof reason, "%d is no power of two", (int)s->world_size);
+        snprintf(reason, sizeof reason, "%d is not a power of two", (int)s->world_size);
     if (reason[0])
         snprintf(out, size, "reproducible with %d rank%s only: %s", (int)s->world_size,
                  s->world_size == 1 ? "" : "s", reason);
     else
-        snprintf(
-            out, size,
-            "the same on 1, 2, 4, 8 ... ranks with this micro batch (%lld) and kind of machine",
-            (long long)s->step.micro_batch_size);
+        snprintf(out, size,
+                 "the same on 1, 2, 4, 8 ... ranks with this micro batch size (%lld) and kind of "
+                 "machine",
+                 (long long)s->step.micro_batch_size);
     return out;
 }
 
@@ -69,7 +69,7 @@ static void say_ignored(const train_host *host, const sifr_config *config) {
         used += (size_t)snprintf(paths + used, sizeof paths - used, "%s%s", i ? ", " : "", path);
     }
     if (i == 0) return;
-    train_say(host, "ignored, since their names begin with _: %s%s", paths,
+    train_say(host, "ignored because their names begin with _: %s%s", paths,
               config_ignored(config, i) ? ", ..." : "");
 }
 
@@ -79,15 +79,14 @@ void train_say_notices(const train_host *host, const sifr_config *config,
     train_say(host, "bits: %s", train_bits_class(settings, bits, sizeof bits));
     if (!config_gives(config, "gradient_clipping"))
         train_say(host,
-                  "gradient_clipping %g, the Hugging Face Trainer's default: the config gives "
-                  "none. DeepSpeed's default is 0, no clipping",
+                  "gradient_clipping %g: the config gives none, so this is the Hugging Face "
+                  "Trainer's default; DeepSpeed's is 0, no clipping",
                   config->step.gradient_clipping);
     if (config->step.optimizer.weight_decay > 0)
-        train_say(
-            host,
-            "weight_decay %g for every trained weight, norms and biases too, as in DeepSpeed; "
-            "the Hugging Face Trainer leaves those out",
-            config->step.optimizer.weight_decay);
+        train_say(host,
+                  "weight_decay %g applies to every trained weight, including norms and biases, as "
+                  "in DeepSpeed; the Hugging Face Trainer leaves those out",
+                  config->step.optimizer.weight_decay);
     say_ignored(host, config);
     if (first_step == 0) say_rate(host, &config->schedule, total_steps);
 }

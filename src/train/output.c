@@ -17,7 +17,7 @@ static bool is_there(const char *directory, const char *name) {
     return base_path_join(path, directory, name, NULL) == SIFR_OK && base_is_file(path);
 }
 
-/* Something that a run of long hours may have left here. */
+/* Whether the folder holds results of a run. */
 static sifr_status check_results(const char *path, sifr_error *error) {
     int64_t *steps;
     size_t count;
@@ -25,14 +25,13 @@ static sifr_status check_results(const char *path, sifr_error *error) {
     int64_t newest = count ? steps[0] : 0;
     free(steps);
     if (count)
-        return base_fail(
-            error, SIFR_USAGE,
-            "%s: holds a run with a checkpoint of step %lld; --resume goes on with it, "
-            "another --output starts anew",
-            path, (long long)newest);
+        return base_fail(error, SIFR_USAGE,
+                         "%s: holds a run with a checkpoint of step %lld; give --resume to "
+                         "continue it, or another --output to start a new run",
+                         path, (long long)newest);
     if (is_there(path, "model.safetensors") || is_there(path, "model.safetensors.index.json"))
         return base_fail(error, SIFR_USAGE,
-                         "%s: holds a trained model; name another --output, or remove it", path);
+                         "%s: holds a trained model; give another --output, or remove it", path);
     return SIFR_OK;
 }
 
@@ -46,11 +45,10 @@ static sifr_status check_folder(const char *path, const char *model, bool resume
         return base_fail_errno(error, errno, "%s: cannot look into the output folder", path);
     }
     if (!S_ISDIR(info.st_mode))
-        return base_fail(error, SIFR_USAGE, "%s: not a folder; --output names a new or empty one",
-                         path);
+        return base_fail(error, SIFR_USAGE, "%s: not a folder; give a new or empty --output", path);
     if (model && stat(model, &other) == 0 && other.st_dev == info.st_dev &&
         other.st_ino == info.st_ino)
-        return base_fail(error, SIFR_USAGE, "%s: --output is the model folder itself; name another",
+        return base_fail(error, SIFR_USAGE, "%s: --output is the model folder itself; give another",
                          path);
     out->there = true;
     out->marked = is_there(path, TRAIN_OUTPUT_MARK);
@@ -58,15 +56,16 @@ static sifr_status check_folder(const char *path, const char *model, bool resume
     BASE_TRY(base_list_directory(path, &names, &count, error));
     sifr_status status = SIFR_OK;
     size_t first = 0;
-    /* A run that was killed as it claimed the folder left the mark's temporary file only. */
+    /* A run that was killed while it claimed the folder left only the temporary file of the mark.
+     */
     while (first < count && strncmp(names[first], TRAIN_OUTPUT_MARK ".tmp-",
                                     sizeof TRAIN_OUTPUT_MARK ".tmp-" - 1) == 0)
         first++;
     if (first < count)
-        status = base_fail(error, SIFR_USAGE,
-                           "%s: holds '%.60s', which is no part of a run of sifr; name a new or "
-                           "empty folder",
-                           path, names[first]);
+        status = base_fail(
+            error, SIFR_USAGE,
+            "%s: holds '%.60s', which is not part of a run of sifr; give a new or empty folder",
+            path, names[first]);
     base_free_names(names, count);
     return status;
 }
@@ -84,8 +83,7 @@ static sifr_status check(const char *path, const char *model, bool resume, train
     return SIFR_OK;
 }
 
-/* A folder that is not there, and a file system without locks, have none to offer: *held is false.
- */
+/* *held is false if the folder does not exist or its file system has no locks. */
 static sifr_status try_lock(train_output *output, bool *held, sifr_error *error) {
     *held = false;
     int directory = open(output->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -109,8 +107,8 @@ sifr_status train_output_lock(train_output *output, double patience, const sifr_
     BASE_TRY(try_lock(output, &held, error));
     if (held && patience > 0)
         base_log(log, SIFR_LOG_INFO,
-                 "%s: another sifr train holds it, perhaps ranks of a killed run that are about to "
-                 "end: waiting up to %.0f s",
+                 "%s: in use by another sifr train, perhaps ranks of a killed run that are about "
+                 "to end; waiting up to %.0f s",
                  output->path, patience);
     for (double left = patience; held && left > 0; left -= 0.1) {
         if (waited) *waited = true;
@@ -119,8 +117,7 @@ sifr_status train_output_lock(train_output *output, double patience, const sifr_
     }
     if (!held) return SIFR_OK;
     return base_fail(error, SIFR_FAILED,
-                     "%s: another sifr train is at work in it; wait for its end, or name another "
-                     "folder",
+                     "%s: in use by another sifr train; wait for it to end, or give another folder",
                      output->path);
 }
 
@@ -129,7 +126,7 @@ sifr_status train_output_open(const char *path, const char *model, bool resume, 
     bool waited;
     BASE_TRY(check(path, model, resume, out, error));
     sifr_status status = train_output_lock(out, patience, log, &waited, error);
-    if (status == SIFR_OK && waited) { /* whoever held the folder may have left results in it */
+    if (status == SIFR_OK && waited) { /* the run that held the folder may have left results */
         train_output fresh;
         status = check(path, model, resume, &fresh, error);
         if (status == SIFR_OK) {
@@ -157,7 +154,7 @@ static bool was_there(const train_output *output, const char *name) {
     return false;
 }
 
-/* Token stores that were not there before. */
+/* Removes token stores that were not there before. */
 static void remove_stores(const train_output *output, const char *directory) {
     char path[BASE_PATH_LENGTH], **names;
     size_t count;
@@ -170,7 +167,7 @@ static void remove_stores(const train_output *output, const char *directory) {
             unlink(path);
     }
     base_free_names(names, count);
-    rmdir(directory); /* only where nothing is left in it */
+    rmdir(directory); /* only if it is empty */
 }
 
 void train_output_undo(const train_output *output) {

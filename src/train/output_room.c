@@ -29,7 +29,7 @@ const char *train_named_path(const sifr_config *config) {
     return paths->optimizer ? paths->optimizer : paths->param ? paths->param : paths->rest;
 }
 
-/* The trained model has the tensors and types of the one that the run begins with. */
+/* The trained model has the same tensors and types as the model that the run starts from. */
 static int64_t model_bytes(const sifr_config *config, const sifr_model *model) {
     formats_weights *weights;
     if (config->model && formats_weights_open(config->model, &weights, NULL) == SIFR_OK) {
@@ -50,9 +50,9 @@ sifr_status train_disk_find(const sifr_config *config, const sifr_model *model, 
                         .limited = config->save_total_limit > 0,
                         .model_bytes = model_bytes(config, model)};
     out->swap = config->step.offload.nvme_path;
-    /* Nothing is there: where a plan may say that something is put. */
+    /* Nothing is there yet, but a plan may put something there. */
     if (!out->swap) out->swap = train_named_path(config);
-    /* A swap directory is never made, so one that is not there says nothing. */
+    /* sifr never makes the swap directory, so a missing one has no file system to look at. */
     uint64_t there;
     bool swaps = out->swap && base_free_space(out->swap, &there, NULL) == SIFR_OK &&
                  base_disk_find(out->swap, &swap, NULL) == SIFR_OK;
@@ -81,7 +81,7 @@ plan_output train_output_room(const sifr_config *config, const train_disk *disk,
                          .swaps = disk->same ? ranks : 0};
 }
 
-/* ", 3 of them at a time (save_total_limit)"; empty for one. */
+/* ", 3 of them at a time (save_total_limit)"; empty for one checkpoint. */
 static void describe_count(const plan_output *room, bool limited, char out[96]) {
     out[0] = '\0';
     if (room->checkpoints > 1)
@@ -106,10 +106,11 @@ sifr_status train_disk_check(const train_disk *disk, const plan_output *room,
     describe_count(room, disk->limited, several);
     if (room->swaps && nvme_bytes)
         snprintf(beside, sizeof beside, ", beside %s of swap files on the same file system", swap);
-    return base_fail(
-        error, SIFR_NO_MEMORY,
-        "disk: %s: a checkpoint takes %s%s, the trained model %s%s: that needs %s, "
-        "and %s are free there; free some, %sgive an output on a larger device",
-        disk->output, each, several, trained, beside, need, have,
-        room->checkpoints > 1 && !disk->limited ? "keep fewer with save_total_limit, or " : "or ");
+    return base_fail(error, SIFR_NO_MEMORY,
+                     "disk: %s: a checkpoint takes %s%s, the trained model %s%s; together they "
+                     "need %s, and %s are free; free some, %sgive an output on a larger disk",
+                     disk->output, each, several, trained, beside, need, have,
+                     room->checkpoints > 1 && !disk->limited
+                         ? "keep fewer checkpoints with save_total_limit, or "
+                         : "or ");
 }

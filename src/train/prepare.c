@@ -1,4 +1,6 @@
-/* Up to the first step: input checked, the engine made, text tokenised, weights loaded. */
+/* Prepares a run up to its first step: checks input, makes the engine, tokenises text, loads
+ * weights.
+ */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -27,7 +29,7 @@ sifr_status train_agree(train_state *t, sifr_status status, sifr_error *error) {
     return agreed;
 }
 
-/* What the ranks found alike needs no further agreement. */
+/* A failure that is the same on all ranks needs no further agreement. */
 static sifr_status same(train_state *t, sifr_status status) {
     t->agreed = status == SIFR_USAGE;
     return status;
@@ -35,11 +37,12 @@ static sifr_status same(train_state *t, sifr_status status) {
 
 static sifr_status require_paths(const sifr_config *config, sifr_error *error) {
     if (!config->model)
-        return base_fail(error, SIFR_USAGE, "--model DIR is needed: the folder to train from");
+        return base_fail(error, SIFR_USAGE, "--model DIR is needed: the model folder to train");
     if (!config->data_count)
         return base_fail(error, SIFR_USAGE, "--data PATH is needed: text or a token store");
     if (!config->output)
-        return base_fail(error, SIFR_USAGE, "--output DIR is needed: where the model goes");
+        return base_fail(error, SIFR_USAGE,
+                         "--output DIR is needed: the folder for the trained model");
     return SIFR_OK;
 }
 
@@ -47,15 +50,17 @@ static sifr_status check_room(const train_state *t, sifr_error *error) {
     const plan_schedule *s = engine_schedule(t->engine);
     train_disk disk;
     BASE_TRY(train_disk_find(t->config, s->model, &disk, error));
-    int64_t nvme = t->total_steps ? 0 : s->nvme_bytes; /* by then swap files have their room */
+    int64_t nvme = t->total_steps
+                       ? 0
+                       : s->nvme_bytes; /* at that time the swap files have reserved their space */
     if (t->total_steps) disk.total_steps = t->total_steps;
     plan_output room = train_output_room(t->config, &disk, comm_local_size(t->group));
     return train_disk_check(&disk, &room, s->model, &s->settings, nvme, error);
 }
 
-/* For checkpoints and the model, which the first rank looks at: before anything is taken, and again
- * once text is tokenised, when the number of steps is known too. What a killed run left of a
- * checkpoint makes room. */
+/* Checks the space for checkpoints and the model, on the first rank: before any memory is taken,
+ * and again after tokenising, when the number of steps is known. Unfinished checkpoints of killed
+ * runs are removed first. */
 static sifr_status check_output(const train_state *t, sifr_error *error) {
     if (!t->first) return SIFR_OK;
     if (t->output.marked && check_room(t, NULL) != SIFR_OK)
@@ -63,7 +68,7 @@ static sifr_status check_output(const train_state *t, sifr_error *error) {
     return check_room(t, error);
 }
 
-/* Nothing is taken before all of it is known to fit. */
+/* Takes no memory or disk space before everything is known to fit. */
 static sifr_status take_engine(train_state *t, const sifr_settings *options, sifr_error *error) {
     sifr_status status = engine_plan(t->folder.model, options, t->group, &t->engine, error);
     BASE_TRY(train_agree(t, status, error));
@@ -104,10 +109,11 @@ static const char *name_offloaded(const sifr_config *c, char *out, size_t size) 
     return out;
 }
 
-/* How much is not pinned, over all ranks, and why: the first reason that some rank has. */
+/* Reports how much memory is not pinned over all ranks, with the first rank's reason that has one.
+ */
 static sifr_status say_unpinned(train_state *t, sifr_error *error) {
     const engine_pinned *p = engine_pinned_memory(t->engine);
-    static const char what[] = "of memory could not be pinned for the disk";
+    static const char what[] = "of memory could not be pinned for disk transfers";
     char bytes[32], most[32];
     struct rlimit limit = {.rlim_cur = RLIM_INFINITY};
     int64_t missing = p->asked - p->bytes;
@@ -129,7 +135,7 @@ static sifr_status say_unpinned(train_state *t, sifr_error *error) {
     return SIFR_OK;
 }
 
-/* Where state is, how it gets there, and what dead runs left there. */
+/* Reports where state is, how it is moved there, and leftovers of killed runs that were removed. */
 static sifr_status say_offload(train_state *t, sifr_error *error) {
     char text[BASE_PATH_LENGTH + 128], names[64], bytes[32];
     const sifr_engine *engine = t->engine;
@@ -144,18 +150,19 @@ static sifr_status say_offload(train_state *t, sifr_error *error) {
               pinned ? bytes : "", pinned ? " of memory pinned" : "");
     BASE_TRY(say_unpinned(t, error));
     if (cleaned)
-        train_say(t->host, "removed %lld swap director%s of runs that died", (long long)cleaned,
+        train_say(t->host, "removed %lld swap director%s left by killed runs", (long long)cleaned,
                   cleaned == 1 ? "y" : "ies");
     return SIFR_OK;
 }
 
-/* What DeepSpeed's keys mean here, and what "auto" came to. The machine must be measured. */
+/* Reports what some of DeepSpeed's keys mean here, and the choices of "auto". The machine must be
+ * measured. */
 static void say_activations(const train_state *t) {
     const sifr_config *c = t->config;
     char line[512];
     if (c->activations.partition_activations)
-        train_say(t->host, "partition_activations: no two ranks hold the same activations (that "
-                           "takes tensor parallelism), so there is nothing to split");
+        train_say(t->host, "partition_activations has no effect: no two ranks hold the same "
+                           "activations, since there is no tensor parallelism");
     if (c->step.recompute == SIFR_RECOMPUTE_AUTO &&
         plan_kept_describe(engine_schedule(t->engine), &t->machine, line, sizeof line))
         train_say(t->host, "recompute auto: %s", line);
@@ -171,14 +178,14 @@ static sifr_status save_config(const train_state *t, sifr_error *error) {
     return status;
 }
 
-/* The other ranks wait meanwhile, and must not take this for a rank that hangs. */
+/* The other ranks wait meanwhile and must not report this rank as hanging. */
 static double patience(const train_state *t) {
     double limit = (double)t->config->collective_timeout;
     return limit > 0 ? fmin(TRAIN_OUTPUT_PATIENCE, limit / 2) : TRAIN_OUTPUT_PATIENCE;
 }
 
-/* The folder becomes a run's before the first byte of data goes into it: a run that is killed while
- * it reads text leaves a folder that the next run knows. */
+/* The output folder is marked as sifr's before any data is written into it, so that the next run
+ * recognises the folder of a run that was killed while it tokenised. */
 static sifr_status claim_output(train_state *t, sifr_error *error) {
     if (t->output.marked) return SIFR_OK;
     BASE_TRY(base_make_directories(t->config->output, error));
@@ -217,23 +224,25 @@ static sifr_status open_stores(train_state *t, sifr_error *error) {
         options.count = 1;
         BASE_TRY(train_data_open(&options, &t->held_out, error));
         if (train_data_windows(t->held_out, t->length) == 0)
-            return base_fail(error, SIFR_FAILED,
-                             "%s: %lld tokens make no window of %lld; give more held-out text",
-                             t->config->eval_data, (long long)train_data_tokens(t->held_out),
-                             (long long)t->length);
+            return base_fail(
+                error, SIFR_FAILED,
+                "%s: %lld tokens are too few for a window of %lld; give more held-out text",
+                t->config->eval_data, (long long)train_data_tokens(t->held_out),
+                (long long)t->length);
     }
     return SIFR_OK;
 }
 
-/* Steps of the run, from max_steps or from epochs; what does not fill a global batch is dropped. */
+/* The number of steps, from max_steps or epochs. Windows that do not fill a global batch are
+ * dropped. */
 static sifr_status count_steps(train_state *t, sifr_error *error) {
     const sifr_config *c = t->config;
     int64_t windows = train_data_windows(t->data, t->length), batch = c->train_batch_size;
     char tokens[32], number[32];
     if (windows == 0)
         return base_fail(error, SIFR_FAILED,
-                         "data: %lld tokens make no window of %lld and the token behind it; give "
-                         "more text or a shorter seq-length",
+                         "data: %lld tokens are too few for a window of %lld and the token after "
+                         "it; give more text or a shorter seq-length",
                          (long long)train_data_tokens(t->data), (long long)t->length);
     int64_t documents = train_data_documents(t->data);
     train_say(t->host, "data: %s tokens in %lld document%s, %s windows of %lld",
@@ -245,7 +254,9 @@ static sifr_status count_steps(train_state *t, sifr_error *error) {
     }
     double samples = floor(c->num_train_epochs * (double)windows);
     if (samples > 1e15)
-        return base_fail(error, SIFR_USAGE, "num_train_epochs %g: too many", c->num_train_epochs);
+        return base_fail(error, SIFR_USAGE,
+                         "num_train_epochs %g: the number of steps is too large; give fewer epochs",
+                         c->num_train_epochs);
     t->total_steps = (int64_t)samples / batch;
     int64_t dropped = (int64_t)samples % batch;
     if (t->total_steps == 0)
@@ -255,12 +266,12 @@ static sifr_status count_steps(train_state *t, sifr_error *error) {
                          c->num_train_epochs, (long long)windows, (long long)batch);
     if (dropped)
         train_say(t->host,
-                  "data: the last %lld windows do not fill a global batch of %lld: dropped",
+                  "data: dropped the last %lld windows, which do not fill a global batch of %lld",
                   (long long)dropped, (long long)batch);
     return config_set_total_steps(t->config, t->total_steps, error);
 }
 
-/* The first rank makes token stores of text, the others then find them. */
+/* The first rank makes the token stores; the other ranks then find them. */
 static sifr_status open_data(train_state *t, sifr_error *error) {
     sifr_status status = t->first ? claim_output(t, error) : SIFR_OK;
     if (status == SIFR_OK && t->first) status = open_stores(t, error);
@@ -299,13 +310,13 @@ static sifr_status load(train_state *t, sifr_error *error) {
                       (long long)sifr_engine_steps(t->engine));
             return SIFR_OK;
         }
-        base_log(t->host->log, SIFR_LOG_INFO, "%s: no checkpoint yet, the run starts anew",
-                 t->config->output);
+        base_log(t->host->log, SIFR_LOG_INFO,
+                 "%s: no checkpoint yet; the run starts from the beginning", t->config->output);
     }
     return engine_load_folder(t->engine, t->folder.architecture, t->folder.weights, error);
 }
 
-/* What the model folder may hold of an earlier run of sifr, and would lie about this one. */
+/* Files of an earlier run that the model folder may hold, which would be wrong for this run. */
 static sifr_status remove_stale(const char *output, sifr_error *error) {
     static const char *const names[] = {"latest", "metrics.jsonl", "metrics.csv",
                                         "trainer_state.json"};
@@ -317,8 +328,8 @@ static sifr_status remove_stale(const char *output, sifr_error *error) {
     return SIFR_OK;
 }
 
-/* From here on the output is the run's. The model folder's other files go first, so that nothing
- * of this run is overwritten by them; a run that goes on has them already. */
+/* From here on this run owns the output. The model folder's other files are copied first, so that
+ * they overwrite nothing of this run; a resumed run has them already. */
 static sifr_status begin_output(train_state *t, sifr_error *error) {
     t->begun = true;
     BASE_TRY(save_config(t, error));
@@ -354,22 +365,22 @@ static sifr_status open_monitor(train_state *t, sifr_error *error) {
                               error);
 }
 
-/* What a config asks of several ranks and one has nothing of. */
+/* Config keys that have no effect with one rank. */
 static void say_cuts(const train_state *t) {
     const sifr_config *c = t->config;
     if (c->step.zero.stage > 0 && comm_size(t->group) == 1)
-        base_log(t->host->log, SIFR_LOG_INFO, "ZeRO stage %lld with one rank: nothing is cut",
+        base_log(t->host->log, SIFR_LOG_INFO, "ZeRO stage %lld has no effect with one rank",
                  (long long)c->step.zero.stage);
 }
 
-/* The row of the embedding that its use as input never trains; -1: none. */
+/* The embedding row that gets no gradient from its use as input; -1: none. */
 static int64_t padding_of(const sifr_model *model) {
     for (size_t i = 0; i < model->weight_count; i++)
         if (model->weights[i].has_zero_row) return model->weights[i].zero_row;
     return -1;
 }
 
-/* Users often give the end of a text as the padding too, and do not expect this. */
+/* Users often set the end-of-text token as padding and do not expect this effect. */
 static void say_padding(const train_state *t) {
     const formats_model_config *c = &t->folder.config;
     int64_t padding = padding_of(t->folder.model);
@@ -377,12 +388,12 @@ static void say_padding(const train_state *t) {
     for (int i = 0; i < c->eos_count; i++) ends |= c->eos_token_ids[i] == padding;
     if (padding < 0 || !ends) return;
     base_log(t->host->log, SIFR_LOG_INFO,
-             "pad_token_id %lld is an eos_token_id too: as in transformers, the embedding of that "
-             "token gets no gradient as input%s",
-             (long long)padding, c->tie_word_embeddings ? ", and one as the head's row" : "");
+             "pad_token_id %lld is also an eos_token_id: as in transformers, the embedding of that "
+             "token gets no gradient from its use as input%s",
+             (long long)padding, c->tie_word_embeddings ? ", only from the tied head" : "");
 }
 
-/* What each rank checks by itself: the config, the output, the model folder. */
+/* Checks that each rank makes by itself: of the config, the output and the model folder. */
 static sifr_status open_input(train_state *t, sifr_error *error) {
     BASE_TRY(config_resolve(t->config, comm_size(t->group), error));
     comm_set_timeout(t->group, (double)t->config->collective_timeout);

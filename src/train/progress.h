@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-/* Called now and then, from the thread that asked for the work. */
+/* Called from time to time, on the thread that asked for the work. */
 typedef struct train_progress {
     void (*tell)(void *user, uint64_t bytes, uint64_t total, double seconds);
     void *user;

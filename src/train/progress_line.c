@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Columns of the parts that weigh at least so much, with two spaces between. */
+/* Columns of the parts with at least this weight, with two spaces between them. */
 static size_t width_of(const train_line_part *parts, size_t count, int least) {
     size_t width = 0;
     for (size_t i = 0; i < count; i++)
@@ -13,7 +13,7 @@ static size_t width_of(const train_line_part *parts, size_t count, int least) {
     return width;
 }
 
-/* The next weight above, INT_MAX where there is none. */
+/* The next larger weight; INT_MAX if there is none. */
 static int next_weight(const train_line_part *parts, size_t count, int weight) {
     int next = INT_MAX;
     for (size_t i = 0; i < count; i++)

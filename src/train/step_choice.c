@@ -8,7 +8,7 @@
 #include "plan/pass/passes.h"
 #include "train/run_settings.h"
 
-/* Of the memory that is there a sixteenth stays free: others take and give, too. */
+/* One sixteenth of the available memory stays free, since other programs' use changes. */
 enum { FREE_PART = 16 };
 
 sifr_status train_measure_machine(train_state *t, device *dev, void *memory, int64_t bytes,
@@ -17,7 +17,7 @@ sifr_status train_measure_machine(train_state *t, device *dev, void *memory, int
     t->machine = (plan_machine){.ranks_per_host = comm_local_size(t->group)};
     BASE_TRY(plan_machine_measure(dev, memory, bytes, &t->machine, error));
     if (plan_machine_load_stored(&t->machine, &wrong) != SIFR_OK)
-        base_log(t->host->log, SIFR_LOG_WARNING, "%s; what it says of communication is left out",
+        base_log(t->host->log, SIFR_LOG_WARNING, "%s; its figures for communication are not used",
                  wrong.message);
     return SIFR_OK;
 }
@@ -28,7 +28,7 @@ static sifr_status open_machine(train_state *t, const sifr_settings *options, de
     return train_measure_machine(t, *dev, NULL, TRAIN_MEASURE_BYTES, error);
 }
 
-/* What the rank with least can have. */
+/* The memory available to the rank that has least. */
 static sifr_status least_room(train_state *t, int64_t *out, sifr_error *error) {
     int64_t mine = (int64_t)engine_rank_room(comm_local_size(t->group)), *all;
     mine = mine > 0 ? mine - mine / FREE_PART : INT64_MAX;
@@ -55,7 +55,7 @@ static sifr_status choose_order(train_state *t, device *dev, plan_settings *sett
     return SIFR_OK;
 }
 
-/* Where only the machine's memory limits what is kept: what activations take then. */
+/* The activation limit if only the machine's memory limits it. */
 static sifr_status fill_room(const train_state *t, device *dev, plan_settings *settings,
                              sifr_error *error) {
     plan_schedule *s;

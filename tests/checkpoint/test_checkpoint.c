@@ -176,7 +176,7 @@ static void differences(void **state) {
     save(output, &pieces);
     restart(other, 1);
     assert_int_equal(load(output, 2, 1, &position, &error), SIFR_USAGE);
-    assert_message(&error, "was made with seed 1, this run has 2");
+    assert_message(&error, "made with seed 1, but this run has 2");
     assert_int_equal(other->steps, 1);
     assert_int_equal(load(output, 1, 7, &position, &error), SIFR_OK);
     json_decref(position);
@@ -224,7 +224,7 @@ static void narrow_states(void **state) {
     sifr_engine_free(other);
     other = wide_other;
     assert_int_equal(load(scratch_path("narrow"), 1, 1, &position, &error), SIFR_USAGE);
-    assert_message(&error, "has master in bf16, this run keeps it in fp32");
+    assert_message(&error, "has master in bf16, but this run keeps it in fp32");
     sifr_engine_free(engine);
     engine = wide;
 }
@@ -416,7 +416,7 @@ static void missing_manifest(void **state) {
     assert_int_equal(unlink(scratch_path("manifest/checkpoint-5/manifest.json")), 0);
     restart(other, 1);
     assert_int_equal(load(output, 1, 1, &position, &error), SIFR_FAILED);
-    assert_message(&error, "none of its 2 checkpoints is whole");
+    assert_message(&error, "none of its 2 checkpoints is intact");
     assert_int_equal(other->steps, 1);
 }
 
@@ -495,15 +495,15 @@ static void forged_manifests(void **state) {
         const char *message;
     } cases[] = {{forge_traversal, "'../checkpoint-5/manifest.json'"},
                  {forge_absolute, "'/etc/passwd'"},
-                 {forge_no_name, "an entry of \"files\" is not one"},
-                 {forge_negative, "a wrong range"},
-                 {forge_huge, "is not covered"},
-                 {forge_overlap, "is not covered once"},
-                 {forge_hole, "is not covered once"},
-                 {forge_file, "a wrong range"},
+                 {forge_no_name, "not a valid entry of \"files\""},
+                 {forge_negative, "invalid range"},
+                 {forge_huge, "is missing or stored twice"},
+                 {forge_overlap, "is missing or stored twice"},
+                 {forge_hole, "is missing or stored twice"},
+                 {forge_file, "invalid range"},
                  {forge_text_file, "trainer_state.json"},
                  {forge_weight, "'nobody' is not in the model"},
-                 {forge_count, "is not covered once"},
+                 {forge_count, "is missing or stored twice"},
                  {forge_tensor, "'master/nobody' is not there"},
                  {forge_version, "version 2"},
                  {forge_state, "is missing"},

@@ -373,7 +373,7 @@ static void damage_is_refused_alike(void **state) {
             assert_int_equal(runs[0].hash, wanted[1]);
             assert_int_equal(base_remove_tree(aside, NULL), SIFR_OK);
             assert_int_equal(run_task(load), SIFR_FAILED);
-            assert_message(&runs[0].error, "none of its 1 checkpoints is whole");
+            assert_message(&runs[0].error, "none of its 1 checkpoints is intact");
             assert_message(&runs[0].error, names[i]);
             assert_int_equal(runs[0].step, 0);
         }
@@ -404,7 +404,7 @@ static void folders_not_shared(void **state) {
     assert_int_equal(
         rename(scratch_path("elsewhere/checkpoint-1"), scratch_path("elsewhere/checkpoint-0")), 0);
     assert_int_equal(run_task(t), SIFR_FAILED);
-    assert_message(&runs[0].error, "is not what rank 0 reads under this name");
+    assert_message(&runs[0].error, "not the same file that rank 0 reads under this name");
 }
 
 /* --- trouble while saving --- */

@@ -15,7 +15,7 @@ fi
 export XDG_CACHE_HOME=$PWD/cache
 
 expect 2 "$SIFR" bench comm
-grep -q 'nobody to exchange with: --ranks 2' err || fail "one rank is not told what to do"
+grep -q 'nobody to exchange with; give --ranks 2' err || fail "one rank is not told what to do"
 expect 2 "$SIFR" bench comm --ranks 2 --max-bytes 1
 expect 2 "$SIFR" bench nothing
 

@@ -99,22 +99,22 @@ expect 0 "$SIFR" export run six # the model of its last step
 same_folder six run
 rm run/model.safetensors
 expect 0 "$SIFR" export run seven
-says 'run: holds no model yet; its newest checkpoint-4 is taken'
+says 'run: holds no model yet; using its newest checkpoint-4'
 cmp seven/model.safetensors four/model.safetensors || fail "another checkpoint was taken"
 expect 0 "$SIFR" eval --model run --data text --seq-length 32 --max-windows 3
-says '^sifr eval: run: holds no model yet; its newest checkpoint-4 is taken$'
+says '^sifr eval: run: holds no model yet; using its newest checkpoint-4$'
 # Of a run that went on, the model is old.
 cp -r four old
 cp -r run/checkpoint-4 old/checkpoint-4
 echo '{"global_step": 3}' >old/trainer_state.json
 expect 0 "$SIFR" export old eight
-says 'old: its model is of step 3; checkpoint-4 is newer and is taken'
+says 'old: its model is of step 3; using checkpoint-4, which is newer'
 
 # --- a checkpoint by itself ---
 mkdir alone
 cp -r run/checkpoint-4 alone/kept
 expect 1 "$SIFR" export alone/kept nine
-says 'alone/kept: a checkpoint holds no config.json, and there is none in .*/alone either'
+says 'alone/kept: there is no config.json in this checkpoint, nor in .*/alone;'
 cp four/config.json four/tokenizer.json alone/kept
 expect 0 "$SIFR" export alone/kept nine
 cmp nine/model.safetensors four/model.safetensors || fail "other weights"
@@ -129,20 +129,20 @@ says 'ds.json: not a folder'
 expect 2 "$SIFR" export run/checkpoint-4 new --format onnx
 says '^sifr export: --format onnx is not supported yet \(supported: hf\)$'
 expect 2 "$SIFR" export run/checkpoint-4
-says 'SOURCE and DEST are needed, not 1 paths'
+says 'two paths are needed, SOURCE and DEST, not 1'
 expect 1 "$SIFR" export nowhere new
 says nowhere
 for file in alone/kept/state-00001-of-*.safetensors; do
     cp "$file" whole
     printf x | dd of="$file" bs=1 seek=$(($(stat -c %s "$file") - 5)) conv=notrunc 2>/dev/null
     expect 1 "$SIFR" export alone/kept new
-    says 'state-00001-of-.*: checksum .* in the manifest'
+    says 'state-00001-of-.*: has checksum .*, but .* in the manifest'
     cp whole "$file"
 done
 rm whole
 sed -i 's/"step": 4/"step": 5/' alone/kept/manifest.json
 expect 1 "$SIFR" export alone/kept new
-says 'manifest.json: checksum'
+says 'manifest.json: has checksum'
 [ "$(ls -A)" = "$before" ] || fail "left behind: $(ls -A)"
 mkdir empty
 expect 0 "$SIFR" export run/checkpoint-4 empty

@@ -39,7 +39,7 @@ mkdir other
 echo '{"model_type": "mistral"}' >other/config.json
 cp model/model.safetensors other/
 expect 0 other
-says '^config: cannot be trained from: .*"gpt2" and "llama"'
+says '^config: cannot be used for training: .*"gpt2" and "llama"'
 says '^weights: 2 tensors'
 
 # Shards, found through the index.
@@ -61,7 +61,7 @@ expect 1 shards
 complains 'missing'
 echo '{' >model/config.json
 expect 0 model
-says '^config: cannot be trained from: .*not valid JSON'
+says '^config: cannot be used for training: .*not valid JSON'
 expect 2 model/config.json
 
 # A checkpoint: its manifest, and whether its files are there.
@@ -87,7 +87,7 @@ mkdir bare
 expect 2 bare
 echo text >text.txt
 expect 2 text.txt
-complains 'none of what can be looked at'
+complains 'cannot be inspected: it is not a model folder'
 echo '{}' >some.json
 expect 2 some.json
 mkfifo pipe.safetensors

@@ -43,7 +43,7 @@ static const char mpich[] =
     "YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Terminated (signal 15)\n"
     "This typically refers to a problem with your application.\n"
     "Please see the FAQ page for debugging suggestions\n"
-    "stopped by a signal after step 4 of 8; saved, --resume goes on\n";
+    "stopped by a signal after step 4 of 8; saved, continue with --resume\n";
 
 static void before_a_signal_all_passes(void **state) {
     (void)state;
@@ -58,7 +58,7 @@ static void after_it_only_the_ranks_lines(void **state) {
         check("", open_mpi, pieces[i],
               "sifr train: warning: step 4 skipped\nsifr train: rank 1: no room\n");
         check("", mpich, pieces[i],
-              "stopped by a signal after step 4 of 8; saved, --resume goes on\n");
+              "stopped by a signal after step 4 of 8; saved, continue with --resume\n");
     }
 }
 

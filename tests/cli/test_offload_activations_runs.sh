@@ -101,7 +101,7 @@ kill -9 $run
 wait $run 2>/dev/null || :
 [ "$(ls nvme | wc -l)" = 1 ] || fail "a killed run leaves its directory: $(ls nvme)"
 train again 1 --max-steps 1 || fail "after the kill"
-grep -q "removed 1 swap directory of runs that died" log err || fail "the cleaning is not said"
+grep -q "removed 1 swap directory left by killed runs" log err || fail "the cleaning is not said"
 empty "after the kill"
 
 # --- a file that is cut off in the middle of a step ---
@@ -110,7 +110,7 @@ cut_off nvme/sifr-swap-rank0-*/state
 code=0
 wait $run || code=$?
 [ $code = 1 ] || fail "a file cut off: exit code $code"
-grep -q "/state: ends where bytes from" err || fail "the reason is not said"
+grep -q "/state: the file ends before byte" err || fail "the reason is not said"
 empty "a failed run"
 steps=$(ls cut | sed -n 's/^checkpoint-\([0-9]*\)$/\1/p' | sort -n | tail -n 1)
 train cut 1 --max-steps $((steps + 1)) --resume || fail "the checkpoint does not load"

@@ -30,7 +30,7 @@ said() { # TEXT WHAT: once, over all ranks
         fail "$2: not said once: $1; but $(cat log err | grep "in nvme")"
 }
 not_pinned() { # REASON, which is not the limit of locked memory
-    [ "$(cat log err | grep -c "could not be pinned for the disk: $1$")" = 1 ] || fail "not said once: $1"
+    [ "$(cat log err | grep -c "could not be pinned for disk transfers: $1$")" = 1 ] || fail "not said once: $1"
     ! grep -q "ulimit" log err || fail "not the reason: $(cat log err | grep ulimit)"
 }
 states() { cat "$1"/checkpoint-*/state-*.safetensors | sha256sum; }

@@ -58,7 +58,7 @@ if setpriv --bounding-set -ipc_lock true 2>/dev/null; then
     (ulimit -l 64 && exec setpriv --bounding-set -ipc_lock "$SIFR" train --config ds.json \
         --model llama --data text --output unpinned --threads 1 --max-steps 4) >log 2>err ||
         fail "with little locked memory"
-    [ "$(cat log err | grep -c "could not be pinned for the disk: ulimit -l is 64.0 KiB")" = 1 ] ||
+    [ "$(cat log err | grep -c "could not be pinned for disk transfers: ulimit -l is 64.0 KiB")" = 1 ] ||
         fail "why nothing is pinned is not said once"
     same unpinned memory-1-3 "with little locked memory"
 fi
@@ -94,7 +94,7 @@ mkdir nvme/sifr-swap-mine && touch nvme/sifr-swap-mine/precious
 steps=$(newest killed)
 train killed 1 --max-steps $((steps + 2)) --resume || fail "resumed"
 grep -q "resumed from checkpoint-$steps" log err || fail "not from step $steps"
-grep -q "removed 1 swap directory of runs that died" log err || fail "the cleaning is not said"
+grep -q "removed 1 swap directory left by killed runs" log err || fail "the cleaning is not said"
 [ "$(find nvme -mindepth 1)" = "nvme/sifr-swap-mine
 nvme/sifr-swap-mine/precious" ] || fail "cleaned: $(find nvme)"
 rm -r nvme/sifr-swap-mine
@@ -113,7 +113,7 @@ for n in $ranks; do
     code=0
     wait $run || code=$?
     [ $code = 1 ] || fail "$n ranks: a file cut off: exit code $code"
-    grep -q "/state: ends where bytes from" err || fail "$n ranks: the reason is not said"
+    grep -q "/state: the file ends before byte" err || fail "$n ranks: the reason is not said"
     empty "a failed run"
     steps=$(newest cut-$n)
     train cut-$n 1 --max-steps $((steps + 1)) --resume || fail "the checkpoint does not load"

@@ -125,9 +125,10 @@ static void refuses(void **state) {
                                     "--max-steps?\n"},
         {"--output o --zzzzzzzzzz", "sifr test: unknown option --zzzzzzzzzz; see `sifr test "
                                     "--help`\n"},
-        {"--output o --json=1", "sifr test: --json takes no value: write it alone\n"},
-        {"--output o --m 1", "sifr test: --m: several options begin so, write the whole name; see "
-                             "`sifr test --help`\n"},
+        {"--output o --json=1", "sifr test: --json takes no value; write it alone\n"},
+        {"--output o --m 1",
+         "sifr test: --m: several options begin with this; write the whole name; see "
+         "`sifr test --help`\n"},
         {"--output o word", "sifr test: `word` belongs to no option; see `sifr test --help`\n"},
         {"--output o -- word", "sifr test: `word` belongs to no option; see `sifr test --help`\n"},
         {"--output o -x", "sifr test: unknown option -x; see `sifr test --help`\n"},

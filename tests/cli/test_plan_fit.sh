@@ -51,9 +51,9 @@ peak=$(number peak_bytes)
 
 # --- what each next setting would give has a name, also a step order where that is "auto" ---
 expect 0 $large --gradient-accumulation-steps 4
-sed -n '/^with one setting otherwise/,/^$/p' out | grep -qE '^sifr\.step_order (unit|batch) ' ||
+sed -n '/^with one setting changed/,/^$/p' out | grep -qE '^sifr\.step_order (unit|batch) ' ||
     fail "no other step order"
-if sed -n '/^with one setting otherwise/,/^$/p' out | grep -q '^  '; then fail "a change without name"; fi
+if sed -n '/^with one setting changed/,/^$/p' out | grep -q '^  '; then fail "a change without name"; fi
 
 # --- a disk that is not at hand: everything goes there, and the config says where it is to be ---
 sed 's/"train_micro_batch_size_per_gpu": 1/"train_batch_size": 16/; s/"stage": 3/"stage": 0/' \
@@ -74,7 +74,7 @@ edge="plan --config large.json --model large --world-size 64 --machine room.json
 expect 0 $edge --json
 micro=$(number largest_micro_batch_size) length=$(number largest_seq_length)
 expect 0 $edge --per-device-train-batch-size "$micro"
-says '^It fits: a rank takes .* may take 74\.5 GiB \(as the machine.s description says\)\.$'
+says '^It fits: a rank takes .* may take 74\.5 GiB \(from the machine.s description\)\.$'
 expect 0 $edge --per-device-train-batch-size $((micro + 1))
 says '^It does not fit on that machine\. memory: a rank takes '
 expect 0 $edge --seq-length "$length"
@@ -95,7 +95,7 @@ says '^sifr.recompute none '
 expect 0 $large --device-memory 80GiB --compare deepspeed
 says '^DeepSpeed.s estimators .* for 70,553,706,496 parameters, largest layer 1,050,673,152, 8 x 8 ranks$'
 says '^DeepSpeed, on a GPU +150 GiB +22\.4 GiB$' # 2 + 18/64, and 4 layers + 18/64
-says '^- Gradients are there once, in fp32'
+says '^- sifr keeps gradients once, in fp32'
 expect 2 $large --compare megatron
 complains '--compare megatron: only deepspeed is known'
 
@@ -163,7 +163,7 @@ says '^ +sifr train --config two.json --ranks 2 --data PATH --output two-run$'
 expect 0 $small --config ds.json
 says "^ +beyond the model's 256 positions$"
 expect 3 $small --config ds.json --device-memory 32MiB --fit --output none.json
-complains '^sifr plan: --fit: nothing fits: a rank may take .*, and the nearest \(micro batch 1, accum'
+complains '^sifr plan: --fit: nothing fits: a rank may take .*, and the nearest settings \(micro batch 1, accum'
 [ ! -e none.json ] || fail "a config was written that does not fit"
 expect 2 $small --config ds.json --fit --dump
 complains '^sifr plan: --fit writes a config: '
@@ -201,7 +201,7 @@ if limited true 2>log; then
     [ $code = 3 ] || fail "twice what fits: exit code $code"
     complains '^sifr train: memory: the run takes .*, and 572 MiB is what the control group leaves; it fits with '
     change='(sifr.recompute auto|train_micro_batch_size_per_gpu [0-9]+ with gradient_accumulation_steps [0-9]+)'
-    complains "it fits with $change: [0-9.]+ MiB a rank\$"
+    complains "it fits with $change: [0-9.]+ MiB per rank\$"
     [ ! -e refused ] || fail "the output of a run that was refused is there"
     if has_ranks; then # each rank fits by itself, but not both
         code=0

@@ -74,7 +74,7 @@ says '^machine +100 fp32 and 1000 bf16 GFLOP/s, memory 10 GB/s a rank, machine.j
 says '^link +ranks of one host: 10 us a call, 1 GB/s$'
 says '^optimizer state +[0-9.]+ .iB +[0-9.]+ .iB'
 expect 0 --bf16 --world-size 4
-says '^link .* an assumption'
+says '^link .* assumed: measure it'
 echo '{"version": 1, "host_latency_s": 3e-6, "host_bytes_per_s": 7e9}' >cache/sifr/comm.json
 expect 0 --bf16 --world-size 4 # what `sifr bench comm` has stored
 says '^link +ranks of one host: 3 us a call, 7 GB/s$'

@@ -43,8 +43,8 @@ parameters=$(sed -n 's/^  "parameters": \([0-9]*\),*$/\1/p' out)
 theirs=$(mebibytes "27 * $parameters") ours=$(mebibytes "$moved")
 expect 0 --config host.json --machine machine.json --compare deepspeed
 says '^DeepSpeed.s estimators .* 1 x 1 ranks, offload_optimizer and offload_param$'
-says "^DeepSpeed, beside, on a host .* $theirs$"
-[ "$(sed -n '/^DeepSpeed, beside/{n;p}' out | grep -c "^sifr .* $ours$")" = 1 ] ||
+says "^DeepSpeed, also on the host .* $theirs$"
+[ "$(sed -n '/^DeepSpeed, also/{n;p}' out | grep -c "^sifr .* $ours$")" = 1 ] ||
     fail "not $ours on the host"
 
 # --- a limit for each ---

@@ -11,7 +11,7 @@ train --output two --ranks 2 --json >out 2>err || fail "--ranks 2: exit code $?"
 [ "$(bits two)" = "$(bits one)" ] || fail "two ranks: other bits than one"
 grep -q '^sifr train: 2 ranks on this machine' err || fail "not said: ranks"
 grep -q '^cores: 2 ranks of this host share [0-9]' err || fail "not said: cores"
-grep -q '^bits: the same on 1, 2, 4, 8 ... ranks with this micro batch (1)' err || fail "not said: bits"
+grep -q '^bits: the same on 1, 2, 4, 8 ... ranks with this micro batch size (1)' err || fail "not said: bits"
 grep -q '"ranks": 2' out || fail "the result does not tell the ranks"
 
 # A container: no network but lo, hardly any /dev/shm, no ssh; and a scheduler's variables.

@@ -29,7 +29,7 @@ for pair in INT:130 TERM:143 HUP:129; do
     steps
     kill -${pair%:*} $run
     finish ${pair#*:} "SIG${pair%:*}"
-    tail -n 1 out | grep -q '^stopped by .* after step .*saved, --resume goes on' ||
+    tail -n 1 out | grep -q '^stopped by .* after step .*saved, continue with --resume' ||
         fail "SIG${pair%:*}: sifr's line is not the last one"
     [ "$(ls -d run/checkpoint-* | wc -l)" = 1 ] || fail "SIG${pair%:*}: not one checkpoint"
 done

@@ -79,7 +79,7 @@ cp -r true-true refused
 config 0 true false
 code=0
 train refused 1 --max-steps 7 --resume || code=$?
-[ $code = 2 ] && grep -q 'checkpoint-6: has exp_avg in bf16, this run keeps it in fp32; give bf16' err ||
+[ $code = 2 ] && grep -q 'checkpoint-6: has exp_avg in bf16, but this run keeps it in fp32; set bf16' err ||
     fail "exit code $code: other types are not refused"
 rm -r refused
 

@@ -77,7 +77,7 @@ grep -qE '^  documents +3$' out || fail "inspect"
 cp -r stores before
 printf 'x\0y' >text/binary
 expect 1 tokenize --tokenizer tokenizer --data text --output stores/2
-complains 'text/binary: has a NUL byte at 1'
+complains 'text/binary: not text: it has a NUL byte at 1'
 rm text/binary
 expect 1 tokenize --tokenizer tokenizer --data absent --output stores/2
 complains 'absent: no such file'

@@ -43,10 +43,10 @@ static void test_report(void **state) {
                               at(11, false, 2, 69), {.known = false},    {.known = false},
                               at(12, true, 3, 99),  {.known = false}};
     comm_board_describe(ranks, 8, &mine, 100, text, sizeof text);
-    assert_string_equal(text,
-                        "rank 2 is still in all_gather of unit 2, step 7, since 20 s; rank 3 is "
-                        "not in a collective since 31 s, last all_gather of unit 2, step 7; ranks "
-                        "0, 1, 6 wait in it; nothing is known of ranks 4, 5, 7 (other hosts)");
+    assert_string_equal(
+        text, "rank 2 has been in all_gather of unit 2, step 7 for 20 s; rank 3 has "
+              "not been in a collective for 31 s, last all_gather of unit 2, step 7; ranks "
+              "0, 1, 6 wait in it; nothing is known about ranks 4, 5, 7 (other hosts)");
     ranks[3].dead = true;
     ranks[2] = (comm_sighting){.known = true};
     comm_board_describe(ranks, 4, &mine, 100, text, sizeof text);

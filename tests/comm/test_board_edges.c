@@ -187,7 +187,7 @@ static void assert_says(const comm_sighting *ranks, int32_t size, uint32_t mine,
 static void test_numbers_wrap(void **state) {
     (void)state;
     comm_sighting ranks[2] = {at(UINT32_MAX, true), at(1, true)};
-    assert_says(ranks, 2, 1, "rank 0 is still in control, since 10 s; rank 1 waits in it");
+    assert_says(ranks, 2, 1, "rank 0 has been in control for 10 s; rank 1 waits in it");
     assert_says(ranks, 2, UINT32_MAX, "ranks 0, 1 wait in it");
 }
 
@@ -203,8 +203,8 @@ static void test_silence_and_death(void **state) {
     ranks[2].dead = true;
     assert_says(ranks, 3, 4, "rank 2 has died; last control; ranks 0, 1 wait in it");
     ranks[2].known = false; /* of another host nothing is known, not even that */
-    assert_says(ranks, 3, 4, "ranks 0, 1 wait in it; nothing is known of rank 2 (other hosts)");
-    assert_says(ranks + 2, 1, 4, "nothing is known of rank 0 (other hosts)");
+    assert_says(ranks, 3, 4, "ranks 0, 1 wait in it; nothing is known about rank 2 (other hosts)");
+    assert_says(ranks + 2, 1, 4, "nothing is known about rank 0 (other hosts)");
     assert_says(ranks, 0, 4, "");
 }
 

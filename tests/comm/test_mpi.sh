@@ -53,7 +53,7 @@ grep -q 'rank 0 cannot read the memory of its neighbours (rank 1 has none)' err 
 
 run 4 differ
 [ "$code" = 2 ] || fail "a rank that differs: exit code $code"
-grep -q 'rank 0: config: not the same on rank 3 as' err || fail "the rank that differs is not named"
+grep -q 'rank 0: config: differs on rank 3 from' err || fail "the rank that differs is not named"
 
 # Whoever is the cause gives the exit code; MPICH's launcher kills the others and gives theirs.
 expect() { [ "$code" = "$1" ] || { [ "$own_codes" ] && [ "$code" != 0 ] && [ "$code" != 124 ]; }; }
@@ -75,6 +75,6 @@ done
 run 2 stall
 expect 4 || fail "a rank that stalls: exit code $code"
 grep -q 'rank 0: all_gather of unit 3, step 7: not done after 1 s' err || fail "what is not said"
-grep -q 'rank 1 is not in a collective since [1-9] s, last control; rank 0 waits in it' err ||
+grep -q 'rank 1 has not been in a collective for [1-9] s, last control; rank 0 waits in it' err ||
     fail "who is missing is not said"
 [ "$seconds" -lt 30 ] || fail "$seconds s until a stalled rank was given up"

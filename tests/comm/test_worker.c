@@ -98,7 +98,7 @@ static void test_full(void **state) {
     begin(&worker, &j, false);
     for (int i = 0; i < COMM_LINE; i++) ids[i] = start(&worker, 100 + i);
     assert_int_equal(comm_worker_start(&worker, &task, &more, &error), SIFR_FAILED);
-    assert_non_null(strstr(error.message, "more than 64 collectives under way"));
+    assert_non_null(strstr(error.message, "more than 64 collectives in progress"));
     open_gate(&j);
     assert_int_equal(comm_worker_wait(&worker, ids[0], &task, &error), SIFR_OK);
     more = start(&worker, 1);

@@ -228,7 +228,8 @@ static void failures(void **state) {
         expect_failure(plain, path, false, 0, 40 * UNIT, path);
         expect_failure(plain, path, false, 0, 11 * UNIT, path); /* only the last block is short */
         expect_failure(plain, path, false, 8 * UNIT, 12 * UNIT, path);
-        expect_failure(plain, path, false, 60 * UNIT, 12 * UNIT, "ends where bytes from 245760");
+        expect_failure(plain, path, false, 60 * UNIT, 12 * UNIT,
+                       "the file ends before byte 245760");
     }
 }
 

@@ -183,7 +183,7 @@ static void refusals(void **state) {
     sifr_error error = {0};
     assert_int_equal(sifr_model_freeze(model, "model.layer.*", &error), SIFR_USAGE);
     assert_string_equal(error.message, "freeze: no weight's name matches \"model.layer.*\"; names "
-                                       "are such as model.norm.weight");
+                                       "look like model.norm.weight");
     assert_int_equal(sifr_model_freeze(model, "*", &error), SIFR_OK);
     sifr_settings options = sifr_settings_defaults();
     options.seq_length = ZERO_LENGTH;

@@ -230,8 +230,8 @@ static void refusals(void **state) {
         offload.optimizer.buffer_count = 1;
         assert_int_equal(try_out(&offload, &error), SIFR_USAGE);
         assert_int_equal(sscanf(error.message,
-                                "offload_optimizer: buffer_count 1: a sub-group has %d kinds of "
-                                "state to move and needs as many buffers; %d let it be read",
+                                "offload_optimizer: buffer_count 1: a sub-group moves %d kinds "
+                                "of state and needs that many buffers; give at least that, or %d",
                                 &kinds, &ahead),
                          2);
         assert_int_equal(kinds, n % 2 ? 2 : 3);
@@ -354,13 +354,13 @@ static void between_steps(void **state) {
     assert_int_equal(sifr_engine_step(disk.engine, tokens, labels, 1e-2, &result, &error), SIFR_OK);
     assert_int_equal(engine_view(disk.engine, 0, ENGINE_MASTER, 0, 16, values, &view, &error),
                      SIFR_FAILED);
-    assert_message(&error, "its update is still to come");
+    assert_message(&error, "its update is delayed");
     const engine_io_file *file = engine_swap_file(disk.engine->swap);
     assert_int_equal(truncate(file->path, 64 * 4096), 0);
     const char *name = disk.model->weights[0].name;
     assert_int_equal(sifr_engine_read_weight(disk.engine, name, values, disk.count, &error),
                      SIFR_FAILED);
-    assert_message(&error, "/state: ends where bytes from");
+    assert_message(&error, "/state: the file ends before byte");
     sifr_engine_free(disk.engine);
     sifr_engine_free(memory.engine);
     sifr_model_free(disk.model);
@@ -387,7 +387,7 @@ static void failure(void **state) {
     assert_int_equal(about.st_size, engine->training->nvme_bytes);
     assert_int_equal(truncate(file->path, 64 * 4096), 0);
     assert_int_equal(sifr_engine_step(engine, tokens, labels, 1e-3, &result, &error), SIFR_FAILED);
-    assert_message(&error, "/state: ends where bytes from");
+    assert_message(&error, "/state: the file ends before byte");
     sifr_engine_free(engine);
     sifr_model_free(model);
     scratch_expect_empty();

@@ -102,7 +102,7 @@ static void rope(void **state) {
     assert_true(config.rope_factor == 2);
     refused("llama", "\"rope_scaling\": {\"type\": \"dynamic\", \"factor\": 2}", "rope_scaling");
     refused("llama", "\"rope_parameters\": {\"rope_type\": \"yarn\"}", "yarn");
-    refused("llama", "\"rope_scaling\": {\"type\": \"longrope\"}", "linear and llama3 are");
+    refused("llama", "\"rope_scaling\": {\"type\": \"longrope\"}", "default, linear, llama3");
     refused("llama", "\"rope_scaling\": {\"type\": \"linear\"}", "lacks \"factor\"");
     refused("llama", "\"rope_scaling\": {\"type\": \"linear\", \"factor\": 0}", "factor");
     refused("llama", "\"rope_scaling\": {\"type\": \"linear\", \"rope_type\": \"default\"}",
@@ -144,7 +144,7 @@ static void hostile(void **state) {
         {"\"attention_dropout\": 1", "attention_dropout"},
         {"\"attention_dropout\": -0.1", "attention_dropout"},
         {"\"initializer_range\": -1", "initializer_range"},
-        {"\"hidden_act\": \"relu\"", "\"hidden_act\": \"relu\" is not built"},
+        {"\"hidden_act\": \"relu\"", "\"hidden_act\": \"relu\" is not supported yet"},
         {"\"tie_word_embeddings\": 1", "true or false"},
         {"\"eos_token_id\": [1, -2]", "eos_token_id"},
         {"\"eos_token_id\": [1,2,3,4,5,6,7,8,9]", "at most 8"},
@@ -153,7 +153,7 @@ static void hostile(void **state) {
         {"\"bos_token_id\": 4294967296", "bos_token_id"},
         {"\"architectures\": [\"MistralForCausalLM\"]", "MistralForCausalLM"},
         {"\"architectures\": \"LlamaForCausalLM\"", "must be a list"},
-        {"\"architectures\": [7]", "no string"},
+        {"\"architectures\": [7]", "not a string"},
         {"\"vocab_size\": 10, \"vocab_size\": 10", "duplicate"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) refused("llama", bad[i][0], bad[i][1]);
@@ -174,9 +174,10 @@ static void not_built(void **state) {
                                         "\"layer_types\": [\"sliding_attention\"]",
                                         "\"final_logit_softcapping\": 30.0",
                                         "\"num_local_experts\": 8"};
-    for (size_t i = 0; i < sizeof gpt2 / sizeof *gpt2; i++) refused("gpt2", gpt2[i], "not built");
+    for (size_t i = 0; i < sizeof gpt2 / sizeof *gpt2; i++)
+        refused("gpt2", gpt2[i], "not supported");
     for (size_t i = 0; i < sizeof llama / sizeof *llama; i++) {
-        refused("llama", llama[i], "is not built");
+        refused("llama", llama[i], "is not supported yet");
     }
     refused("mistral", "", "\"gpt2\" and \"llama\"");
     assert_int_equal(parse("{}"), SIFR_USAGE);
@@ -231,7 +232,7 @@ static void other_families(void **state) {
         char members[128], named[64];
         snprintf(members, sizeof members, "\"%s\": %s", key[0], key[1]);
         snprintf(named, sizeof named, "\"%s\": ", key[0]);
-        refused(type, members, "is not built");
+        refused(type, members, "is not supported yet");
         assert_message(&error, named);
         snprintf(members, sizeof members, "\"%s\": %s", key[0], key[2]);
         if (parse_with(type, members) != SIFR_OK) fail_msg("%s: %s", members, error.message);

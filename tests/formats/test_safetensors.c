@@ -122,7 +122,7 @@ static void shapes(void **state) {
         refused(header, 4, "tensor t");
     }
     refused("{\"t\":" TENSOR("\"F32\"", "[18446744073709551616]", 0, 4) "}", 4,
-            "\"shape\" holds something that is no whole");
+            "\"shape\" holds something that is not a whole");
     refused("{\"t\":" TENSOR("\"F4\"", "[3]", 0, 1) "}", 1, "tensor t");
     refused("{\"t\":" TENSOR("\"F6_E2M3\"", "[1]", 0, 1) "}", 1, "tensor t");
     /* A million sizes. */

@@ -68,7 +68,7 @@ static void refusals(void **state) {
     scratch_text("e/empty", "");
     refused(scratch_path("e"), SIFR_FAILED, "1 files found, all of them empty");
     scratch_write("e/image.png", "ab\0c", 4);
-    refused(scratch_path("e"), SIFR_FAILED, "image.png: has a NUL byte at 2");
+    refused(scratch_path("e"), SIFR_FAILED, "image.png: not text: it has a NUL byte at 2");
     assert_int_equal(unlink(scratch_path("e/image.png")), 0);
     assert_int_equal(mkfifo(scratch_path("e/pipe"), 0666), 0);
     refused(scratch_path("e"), SIFR_FAILED, "a device or pipe");

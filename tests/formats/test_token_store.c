@@ -135,7 +135,7 @@ static void types(void **state) {
         for (int i = 0; i < 5; i++) assert_int_equal(ids[i], 10 + i);
         assert_int_equal(formats_token_store_check(&store, 15, "p", &error), SIFR_OK);
         assert_int_equal(formats_token_store_check(&store, 14, "p", &error), SIFR_FAILED);
-        assert_message(&error, "token 4 is id 14, outside of the vocabulary of 14");
+        assert_message(&error, "token 4 is id 14, outside the vocabulary of 14");
         formats_token_store_close(&store);
         assert_int_equal(
             formats_token_store_parse(index.bytes, index.size, negative, size, "p", &store, &error),
@@ -221,7 +221,7 @@ static void files(void **state) {
     write_store(scratch_path("cut"), 300, 5);
     assert_int_equal(truncate(scratch_path("cut.bin"), 7), 0);
     assert_int_equal(formats_token_store_open(scratch_path("cut"), &store, &error), SIFR_FAILED);
-    assert_message(&error, "no whole number of tokens");
+    assert_message(&error, "not a whole number of tokens");
     assert_int_equal(truncate(scratch_path("cut.idx"), 0), 0);
     assert_int_equal(formats_token_store_open(scratch_path("cut"), &store, &error), SIFR_FAILED);
 }

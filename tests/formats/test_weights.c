@@ -225,8 +225,7 @@ static void harmless_index(void **state) {
     assert_non_null(formats_weights_find(weights, "model.a"));
     formats_weights_warn(weights, &log);
     formats_weights_close(weights);
-    assert_non_null(
-        strstr(said, "does not name 1 tensor of its files, model.a: read all the same"));
+    assert_non_null(strstr(said, "does not list 1 tensor of its files, model.a; read anyway"));
     assert_non_null(strstr(said, "\"total_size\" is 191, but the tensors take 192 bytes"));
     *said = 0;
     put_index("harmless",
@@ -251,10 +250,10 @@ static void wrong_folder(void **state) {
     assert_int_equal(mkdir(scratch_path("bare"), 0777), 0);
     refused_folder(scratch_path("bare"), "neither model.safetensors nor");
     scratch_text("bare/pytorch_model.bin", "x");
-    refused_folder(scratch_path("bare"), "a pickle, which is never read");
+    refused_folder(scratch_path("bare"), "a pickle, which sifr never reads");
     make_folder("both", 0);
     put_index("both", "{}");
-    refused_folder(scratch_path("both"), "remove one");
+    refused_folder(scratch_path("both"), "remove the one");
 }
 
 /* A snapshot in the hub's cache holds links to ../../blobs. */

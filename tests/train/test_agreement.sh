@@ -26,7 +26,7 @@ differs() { # WHAT TEXT COMMAND…
     ranks "$@"
     [ "$code" = 2 ] || fail "$what: exit code $code"
     [ "$(grep -c '^sifr train: ' err)" = 1 ] || fail "$what: not said once"
-    grep -q "^sifr train: $what: not the same on rank 1 as on the other ranks (of 3)" err ||
+    grep -q "^sifr train: $what: differs on rank 1 from the other ranks (of 3)" err ||
         fail "$what is not named, or not the rank"
     grep -qF "$text" err || fail "$what: no '$text'"
     [ ! -e run/metrics.csv ] && [ ! -e run/model.safetensors ] || fail "$what: output was begun"

@@ -210,7 +210,7 @@ static void text_becomes_a_store(void **state) {
 
     /* The same again: found. */
     data = open_data(&options);
-    assert_non_null(strstr(said, "made before"));
+    assert_non_null(strstr(said, "from the store of an earlier run"));
     assert_true(train_data_hash(data) == hash);
     train_data_close(data);
     assert_int_equal(files_in(scratch_path("cache")), 2);
@@ -218,12 +218,12 @@ static void text_becomes_a_store(void **state) {
     /* Touched: made anew, to the same stream. Changed: another. */
     set_time(scratch_path("text/2"), 1000000);
     data = open_data(&options);
-    assert_null(strstr(said, "made before"));
+    assert_null(strstr(said, "from the store of an earlier run"));
     assert_true(train_data_hash(data) == hash);
     train_data_close(data);
     scratch_text("text/2", "ce");
     data = open_data(&options);
-    assert_null(strstr(said, "made before"));
+    assert_null(strstr(said, "from the store of an earlier run"));
     assert_false(train_data_hash(data) == hash);
     train_data_close(data);
 
@@ -387,7 +387,8 @@ static void special_tokens_once(void **state) {
     options.vocab_size = 1803;
     options.tokenizer = scratch_path("bos");
     options.special = true;
-    refuse(&options, SIFR_FAILED, "puts id 1803 around each text, the model has rows for 1803");
+    refuse(&options, SIFR_FAILED,
+           "puts id 1803 around each text, but the model has rows for only 1803");
     options.vocab_size = 1804;
     train_data *data = open_data(&options);
     int64_t count = train_data_tokens(data), begins = 0;
@@ -407,7 +408,7 @@ static void special_tokens_once(void **state) {
     options.vocab_size = 1802;
     options.cache = scratch_path("cache-small");
     refuse(&options, SIFR_FAILED,
-           "the tokenizer makes ids up to 1802, the model has rows for 1802");
+           "the tokenizer makes ids up to 1802, but the model has rows for only 1802");
     assert_false(base_is_directory(options.cache));
 }
 

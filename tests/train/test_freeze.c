@@ -50,8 +50,9 @@ static void refusals(void **state) {
     assert_int_equal(
         freeze("{\"sifr\": {\"freeze\": [\"*norm*\", \"layers.0.*\"]}}", &model, &error),
         SIFR_USAGE);
-    assert_string_equal(error.message, "freeze: no weight's name matches \"layers.0.*\"; names are "
-                                       "such as model.norm.weight");
+    assert_string_equal(error.message,
+                        "freeze: no weight's name matches \"layers.0.*\"; names look "
+                        "like model.norm.weight");
     sifr_model_free(model);
     assert_int_equal(freeze("{\"sifr\": {\"freeze\": [\"*\"]}}", &model, &error), SIFR_USAGE);
     assert_string_equal(error.message, "freeze: every weight is frozen, nothing is left to train");

@@ -99,7 +99,7 @@ fill 0
 code=0
 wait $run || code=$?
 [ $code = 1 ] || fail "no room for the model: exit code $code"
-grep -q "the model is not written: .*; nor is its last checkpoint; free some disk and --resume" err ||
+grep -q "the model is not written: .*; nor is its last checkpoint; free some disk space and give --resume" err ||
     fail "it is not said that the model is not written"
 grep -q "warning: disk/out/metrics.jsonl: cannot write: No space left on device; the run goes on" \
     err || fail "records that cannot be written: it is not said"

@@ -13,7 +13,7 @@ static void assert_class(plan_settings s, const char *wanted) {
 
 static void classes_of_bits(void **state) {
     static const char any[] =
-        "the same on 1, 2, 4, 8 ... ranks with this micro batch (2) and kind of machine";
+        "the same on 1, 2, 4, 8 ... ranks with this micro batch size (2) and kind of machine";
     (void)state;
     assert_class((plan_settings){.world_size = 1}, any);
     assert_class((plan_settings){.world_size = 4, .step.zero.stage = 1}, any);
@@ -24,11 +24,12 @@ static void classes_of_bits(void **state) {
                                  .step.zero.stage = 2,
                                  .step.gradient_accumulation_steps = 4},
                  any);
-    assert_class((plan_settings){.world_size = 3}, "reproducible with 3 ranks only: 3 is no power "
-                                                   "of two");
+    assert_class((plan_settings){.world_size = 3},
+                 "reproducible with 3 ranks only: 3 is not a power "
+                 "of two");
     assert_class((plan_settings){.world_size = 4, .step.zero.stage = 2},
                  "reproducible with 4 ranks only: at stage 2 in step_order batch, 6 accumulation "
-                 "steps are no power of two");
+                 "steps are not a power of two");
     assert_class((plan_settings){.world_size = 1, .step.zero.stage = 2}, any);
     assert_class((plan_settings){.world_size = 1, .step.gradient_order = SIFR_GRADIENT_SEQUENTIAL},
                  "reproducible with 1 rank only: gradient_order is sequential");

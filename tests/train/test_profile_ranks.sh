@@ -63,7 +63,7 @@ same() { # NAME IN THE LOG, NAME IN THE RESULTS
 same all_gather gathered
 same reduce_scatter reduced
 same control control
-grep -q '^  stragglers .*last to come' err || fail "no stragglers"
+grep -q '^  stragglers .*last to enter' err || fail "no stragglers"
 
 # --- breakdowns ---
 grep -q '^  ms a step .* least .* median .* most .* slowest' err || fail "no breakdown over ranks"

@@ -1,12 +1,12 @@
-/* A plan beside DeepSpeed's estimators of memory. */
+/* Compares a plan with DeepSpeed's memory estimators. */
 #include <stdio.h>
 
 #include "base/text.h"
 #include "cli/plan/plan_report.h"
 #include "plan/search/deepspeed.h"
 
-/* What the estimators count: parameters, gradients, optimizer state, and what is gathered; and the
- * buffers through which state that is away goes. */
+/* The classes that the estimators count: parameters, gradients, optimizer state, gathered
+ * parameters, and the buffers of offloaded state. */
 static int64_t states_of(const plan_outcome *o) {
     static const plan_class states[] = {PLAN_PARAMETERS, PLAN_GATHERED,  PLAN_MASTERS,
                                         PLAN_MOMENTS,    PLAN_GRADIENTS, PLAN_SWAP};
@@ -51,24 +51,22 @@ void cli_plan_print_deepspeed(const cli_plan_report *r) {
            of.offload_param       ? ", offload_optimizer and offload_param"
            : of.offload_optimizer ? ", offload_optimizer"
                                   : "");
-    printf("%-28s %12s %12s\n", "states of a rank", "stage 2", "stage 3");
+    printf("%-28s %12s %12s\n", "states per rank", "stage 2", "stage 3");
     print_row("DeepSpeed, on a GPU", gpu[0], gpu[1]);
     print_row("sifr", states_of(two), states_of(three));
-    print_row("DeepSpeed, beside, on a host", host[0], host[1]);
+    print_row("DeepSpeed, also on the host", host[0], host[1]);
     print_row("sifr", two->host_bytes * of.ranks_per_host, three->host_bytes * of.ranks_per_host);
     if (two->nvme_bytes || three->nvme_bytes)
         print_row("sifr, on a host's disk", two->nvme_bytes * of.ranks_per_host,
                   three->nvme_bytes * of.ranks_per_host);
     puts(
-        "Why they differ:\n"
-        "- Gradients are there once, in fp32. DeepSpeed has them in 16 bits and, for the update,\n"
-        "  in fp32: at stage 2 two bytes a parameter of a slice more.\n"
-        "- sifr counts the gradients of whole units on their way to slices, and the units that\n"
-        "  stage 3 gathers ahead; the estimators count 4 bytes of one layer, and no bucket\n"
-        "  (reduce_bucket_size, taken whole) either.\n"
-        "- Weights are read from mapped files into place: no fp32 model is made on the host "
-        "first,\n"
-        "  and no factor of 1.5 stands for buffers, as every buffer has its address in the plan.\n"
-        "- Of fp32 training the estimators know nothing; they count 16-bit parameters always. Nor\n"
-        "  do they of disks: what is offloaded is on the host for them.");
+        "Why they differ:\n- sifr keeps gradients once, in fp32. DeepSpeed keeps them in 16 bits "
+        "and, for the update,\n  also in fp32: at stage 2 that is two more bytes for each "
+        "parameter of a slice.\n- sifr counts the whole-unit gradients that are being reduced, and "
+        "the units that stage 3\n  gathers ahead. The estimators count 4 bytes for each parameter "
+        "of one layer, and leave\n  out buckets (reduce_bucket_size, allocated in full).\n- sifr "
+        "reads weights from mapped files directly into place, so it needs no fp32 copy of\n  the "
+        "model on the host. It needs no factor of 1.5 for buffers either, since every buffer\n  "
+        "has an address in the plan.\n- The estimators do not know fp32 training (they always "
+        "count 16-bit parameters), nor\n  disks (they count offloaded state on the host).");
 }

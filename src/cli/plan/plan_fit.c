@@ -1,4 +1,4 @@
-/* --fit: what fits best becomes the config. */
+/* --fit: writes a config with the best settings that fit. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "cli/plan/plan_report.h"
 #include "train/run_settings.h"
 
-/* "recompute unit", ", tile_tokens 4096" ...: empty where there is nothing to say. */
+/* "recompute unit", ", tile_tokens 4096" ...; empty if the setting has no effect. */
 static const char *setting_text(const plan_choice *row, const config_fit *fit,
                                 const plan_settings *s, char out[96]) {
     char value[PLAN_VALUE_LENGTH], bytes[32];
@@ -26,7 +26,7 @@ static const char *setting_text(const plan_choice *row, const config_fit *fit,
     return out;
 }
 
-/* A limit belongs to what stands before it. */
+/* A limit belongs to the setting before it. */
 static const char *settings_text(const plan_settings *s, char *out, size_t size) {
     char text[96];
     config_fit fit;
@@ -58,12 +58,12 @@ static sifr_status refuse(const cli_plan_report *r, const plan_outcome *least, p
     base_format_bytes((uint64_t)least->total_bytes, need);
     base_format_bytes((uint64_t)r->limits.room_bytes, room);
     return base_fail(error, SIFR_NO_MEMORY,
-                     "--fit: nothing fits: a rank may take %s (%s)%s, and the nearest (%s) takes "
-                     "%s%s; more ranks or more memory a rank would do",
+                     "--fit: nothing fits: a rank may take %s (%s)%s, and the nearest settings "
+                     "(%s) take %s%s; use more ranks, or more memory per rank",
                      room, r->limits.text, on_disk, text, need, shorter);
 }
 
-/* A tier, in the directory that is named; without one nothing is on disk. */
+/* A tier on the named directory; without a directory nothing is on disk. */
 static sifr_status adopt_tier(sifr_config *config, const char *key, const char *directory,
                               const char *tier, sifr_error *error) {
     const char *named = train_named_path(config);
@@ -96,7 +96,7 @@ static sifr_status adopt(sifr_config *config, const plan_settings *s, int64_t wo
     return config_resolve(config, world_size, error);
 }
 
-/* The config is planned once more, as a run will: it must be the step that was chosen. */
+/* Plans the written config once more, as a run will, to check that it gives the chosen step. */
 static sifr_status verify(cli_plan_report *r, const plan_outcome *best, sifr_error *error) {
     sifr_settings options = train_step_settings(&r->config, r->length);
     plan_settings settings = engine_plan_settings(&options, NULL);
@@ -108,7 +108,8 @@ static sifr_status verify(cli_plan_report *r, const plan_outcome *best, sifr_err
     BASE_TRY(plan_try(&search, &settings, &again, error));
     if (again.total_bytes == best->total_bytes) return SIFR_OK;
     return base_fail(error, SIFR_FAILED,
-                     "--fit: the config takes %lld bytes and not %lld as chosen: a defect of sifr",
+                     "--fit: the config takes %lld bytes, not %lld as chosen; this is a bug in "
+                     "sifr, please report it",
                      (long long)again.total_bytes, (long long)best->total_bytes);
 }
 
@@ -157,7 +158,7 @@ static void print_quoted(FILE *to, const char *text) {
     fputc('\'', to);
 }
 
-/* The command that runs the config, with what it needs and the config does not hold. */
+/* The command that runs the config, with the options that the config does not hold. */
 static void say_command(FILE *to, const cli_plan_report *r, const char *path) {
     const sifr_config *c = &r->config;
     int64_t ranks = c->world_size;

@@ -41,7 +41,8 @@ static json_t *time_json(const plan_prediction *p) {
                      "waiting_s", p->waiting);
 }
 
-/* A setting as the key's kind has it; no bytes are null: the memory says it. */
+/* A setting as JSON of its key's kind; null for 0 bytes, which means that the machine's memory
+ * decides. */
 static json_t *setting_json(const config_fit *fit, const char *text) {
     switch (fit->kind) {
     case CONFIG_FIT_COUNT:
@@ -58,7 +59,7 @@ static json_t *setting_json(const config_fit *fit, const char *text) {
     return json_string(text);
 }
 
-/* Each setting that --fit may choose, and what a step of them takes. */
+/* Each setting that --fit may choose, and the memory and time of the resulting step. */
 static json_t *outcome_json(const plan_outcome *o) {
     json_t *out = json_object();
     char text[PLAN_VALUE_LENGTH];
@@ -91,7 +92,7 @@ static json_t *stages_json(const cli_plan_report *r) {
     return stages;
 }
 
-/* What each setting next to these would give; peak_bytes is null where it cannot be planned. */
+/* The result of changing one setting; peak_bytes is null if the step cannot be planned. */
 static json_t *changes_json(const cli_plan_report *r) {
     json_t *changes = json_array();
     char name[256];
@@ -108,7 +109,7 @@ static json_t *changes_json(const cli_plan_report *r) {
     return changes;
 }
 
-/* Where in the step: null for what is always there. */
+/* The place in the step; null for buffers that live through the whole step. */
 static json_t *place_json(const cli_plan_report *r, int32_t instruction) {
     const plan_schedule *s = r->schedule;
     if (instruction < 0) return json_null();
@@ -140,7 +141,7 @@ static json_t *bytes_or_null(bool known, int64_t bytes) {
     return known ? json_integer((json_int_t)bytes) : json_null();
 }
 
-/* What a rank may have on disk, what a checkpoint takes, and the room where they go. */
+/* Disk limits of a rank, the size of a checkpoint, and the free space for both. */
 static json_t *disk_json(const cli_plan_report *r) {
     const plan_output *output = &r->search.output;
     return json_pack("{s:o, s:I, s:i, s:I, s:o}", "room_bytes",
@@ -211,7 +212,7 @@ static json_t *kept_row_json(const plan_kept_row *row) {
                      row->seconds);
 }
 
-/* What backward finds, and what it has computed again, op by op; the sum last. */
+/* Results kept for the backward pass and results recomputed, by op; the sum last. */
 static json_t *kept_json(const cli_plan_report *r) {
     json_t *rows = json_array();
     plan_kept kept = {0};

@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "engine/handle.h"
 
-/* A rank's share of a host, less what the program itself takes. */
+/* A rank's share of a host, less the memory of the program itself. */
 static int64_t share_of(const cli_plan_limits *limits, int64_t host) {
     return host / limits->ranks_here - limits->baseline;
 }
@@ -24,14 +24,14 @@ static void take_given(cli_plan_limits *limits) {
     base_format_bytes((uint64_t)limits->baseline, baseline);
     if (by_host && limits->ranks_here > 1)
         snprintf(limits->text, sizeof limits->text,
-                 "%lld ranks share the %s of a host, and the program itself takes %s of each",
+                 "%lld ranks share the %s of a host, and the program itself takes %s in each",
                  (long long)limits->ranks_here, host, baseline);
     else
         snprintf(limits->text, sizeof limits->text, "%s, less %s that the program itself takes",
                  by_host ? host : each, baseline);
 }
 
-/* This machine's memory, of which this process has its own baseline already. */
+/* This machine's memory; this process has already taken its own baseline from it. */
 static void take_here(cli_plan_limits *limits) {
     int64_t left = (int64_t)engine_memory_room();
     base_system system;
@@ -39,7 +39,7 @@ static void take_here(cli_plan_limits *limits) {
     base_system_read(&system);
     int64_t own = system.process_left == BASE_UNKNOWN ? 0 : (int64_t)system.process_left;
     limits->room_bytes = INT64_MAX;
-    snprintf(limits->text, sizeof limits->text, "what a rank can have is not known");
+    snprintf(limits->text, sizeof limits->text, "the memory available to a rank is not known");
     if (left > 0) limits->room_bytes = base_max_i64(share_of(limits, left + limits->baseline), 1);
     base_format_bytes((uint64_t)left, text);
     if (own > 0 && own < limits->room_bytes) {
@@ -49,10 +49,10 @@ static void take_here(cli_plan_limits *limits) {
     }
     if (left == 0) return;
     if (limits->ranks_here > 1)
-        snprintf(limits->text, sizeof limits->text, "%lld ranks share the %s that are left here",
+        snprintf(limits->text, sizeof limits->text, "%lld ranks share the %s available here",
                  (long long)limits->ranks_here, text);
     else
-        snprintf(limits->text, sizeof limits->text, "what is left on this machine");
+        snprintf(limits->text, sizeof limits->text, "the memory available on this machine");
 }
 
 static void describe_room(char *out, size_t size, const char *name, int64_t bytes) {
@@ -87,10 +87,10 @@ void cli_plan_limits_find(cli_plan_limits *limits, int64_t world_size, plan_mach
         take_given(limits);
     } else if (machine->room_bytes > 0) {
         limits->room_bytes = machine->room_bytes;
-        snprintf(limits->text, sizeof limits->text, "as the machine's description says");
+        snprintf(limits->text, sizeof limits->text, "from the machine's description");
     } else {
         take_here(limits);
-        if (limits->ranks_here == 1) return; /* the check of a real run says it best */
+        if (limits->ranks_here == 1) return; /* a real run's own check gives the best message */
     }
     machine->room_bytes = limits->room_bytes;
 }

@@ -1,5 +1,6 @@
-/* How much memory a rank may take: of --device-memory, --host-memory, a machine's description, or
- * what this machine has left. */
+/* The memory that a rank may take: from --device-memory, --host-memory, a machine's description, or
+ * the memory available on this machine.
+ */
 #ifndef CLI_PLAN_LIMITS_H
 #define CLI_PLAN_LIMITS_H
 
@@ -7,17 +8,17 @@
 
 typedef struct cli_plan_limits {
     int64_t device_bytes, host_bytes; /* as given; 0: not */
-    int64_t baseline;                 /* what the program itself takes on each rank */
+    int64_t baseline;                 /* memory of the program itself, on each rank */
     int64_t ranks_here;               /* that share a host */
-    int64_t room_bytes;               /* what a rank's block may take; INT64_MAX: not known */
-    int64_t host_room_bytes; /* and that of the host, where devices have their own; 0: not known */
-    char text[192];          /* where that comes from, for people */
+    int64_t room_bytes;               /* limit for a rank's block; INT64_MAX: not known */
+    int64_t host_room_bytes;          /* limit in host memory, for separate devices; 0: not known */
+    char text[192];                   /* source of the limit, for messages */
 } cli_plan_limits;
 
-/* From the first three, and how many ranks there are; a room_bytes of `machine` counts where
- * neither limit is given, and is set where it must not be what there is here. Where devices have
- * memory of their own the two limits are of two memories, and so are the rooms of `machine`; the
- * program itself is in the host's. */
+/* Works out the limits from the first three arguments and the number of ranks. If neither limit is
+ * given, room_bytes of `machine` counts; it is set if this machine's free memory must not count.
+ * With separate devices the two limits are for two memories, as are the rooms of `machine`; the
+ * program itself is in host memory. */
 void cli_plan_limits_find(cli_plan_limits *limits, int64_t world_size, plan_machine *machine);
 
 #endif

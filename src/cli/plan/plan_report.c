@@ -60,7 +60,7 @@ static void print_link(const cli_plan_report *r) {
     printf("link         %s: %.3g us a call, %.3g GB/s%s\n",
            several ? "between hosts" : "ranks of one host", 1e6 * link.latency_seconds,
            link.bytes_per_second / 1e9,
-           known ? "" : ", an assumption: `sifr bench comm` measures it");
+           known ? "" : ", assumed: measure it with `sifr bench comm`");
 }
 
 static void print_ranks(const cli_plan_report *r) {
@@ -72,7 +72,7 @@ static void print_ranks(const cli_plan_report *r) {
     printf("ranks        rank %d of %d, %s, ZeRO stage %d, %d thread%s each\n", settings->rank,
            settings->world_size, hosts, settings->step.zero.stage, device_threads(r->dev),
            device_threads(r->dev) == 1 ? "" : "s");
-    printf("wire         %s in %lld gathers, %s in %lld reductions, a step and rank\n",
+    printf("wire         %s in %lld gathers, %s in %lld reductions, per step and rank\n",
            base_format_bytes((uint64_t)r->own.gathered, gathered), (long long)r->own.gathers,
            base_format_bytes((uint64_t)r->own.reduced, reduced), (long long)r->own.reductions);
 }
@@ -94,14 +94,13 @@ static void print_time(const cli_plan_report *r) {
     if (several) print_link(r);
     if (r->schedule->nvme_bytes)
         printf("disk         %.3g GB/s%s\n", plan_disk_speed(m) / 1e9,
-               m->disk_bytes > 0 ? ""
-                                 : ", an assumption: disk_bytes_per_s of a machine file says it");
+               m->disk_bytes > 0 ? "" : ", assumed: set disk_bytes_per_s in a machine file");
     if (r->schedule->host_bytes)
         printf("copies       %.3g GB/s%s\n", plan_copy_speed(m) / 1e9,
-               m->copy_bytes > 0 ? "" : ", an assumption: copy_bytes_per_s of the machine says it");
+               m->copy_bytes > 0 ? "" : ", assumed: set copy_bytes_per_s in a machine file");
 }
 
-/* What is kept and moved on disk, or in host memory that is not the device's. */
+/* State kept on disk or in separate host memory, and the bytes moved each step. */
 static void print_away(const plan_schedule *s, plan_tier tier) {
     char text[32], read[32], written[32];
     int64_t in, out, classes[PLAN_CLASSES];
@@ -141,11 +140,11 @@ static void print_memory(const cli_plan_report *r) {
     print_away(s, PLAN_HOST);
     print_away(s, PLAN_NVME);
     printf("\nThe peak is at %s.\n", cli_plan_place(s, s->peak_instruction, name));
-    printf("The program itself takes about %s beside it.\n",
+    printf("The program itself takes about %s more.\n",
            base_format_bytes((uint64_t)r->limits.baseline, text));
 }
 
-/* What backward finds, and what it has computed again: op by op. */
+/* Results kept for the backward pass and results recomputed, by op. */
 static void print_kept(const cli_plan_report *r) {
     const plan_schedule *s = r->schedule;
     plan_kept kept = {0};
@@ -181,7 +180,7 @@ const char *cli_plan_disk(const cli_plan_report *r, char out[CLI_PLAN_DISK_LENGT
     return out;
 }
 
-/* ", and puts 2 GiB on disk, where it may put 1.5 TiB (…)"; empty where nothing is there. */
+/* ", and puts 2 GiB on disk, where it may put 1.5 TiB (…)"; empty if nothing is on disk. */
 static const char *disk_text(const cli_plan_report *r, char *out, size_t size) {
     char need[32], text[CLI_PLAN_DISK_LENGTH];
     out[0] = '\0';
@@ -191,7 +190,7 @@ static const char *disk_text(const cli_plan_report *r, char *out, size_t size) {
     return out;
 }
 
-/* One of them, and all that are there at a time. */
+/* The size of one checkpoint, and of all that exist at a time. */
 static void print_checkpoint(const cli_plan_report *r) {
     const plan_output *output = &r->search.output;
     char each[32], have[32], trained[32];
@@ -235,7 +234,7 @@ static void print_largest(const char *what, int64_t largest, int64_t own) {
         printf("%-12s none fits\n", what);
 }
 
-/* Memory is not all that a length needs. */
+/* A longer sequence needs positions as well as memory. */
 static void print_positions(int64_t length, int64_t positions) {
     char text[32];
     if (length > positions)
@@ -261,7 +260,7 @@ static void print_change(const cli_plan_report *r, const char *name, const plan_
 
 const char *cli_plan_change(const cli_plan_report *r, size_t index, char out[256]) {
     plan_search fixed = r->search;
-    fixed.any_order = false; /* a step order is one of the changes, also where it is "auto" */
+    fixed.any_order = false; /* changing the step order is a change even if it is "auto" */
     return plan_describe_change(&fixed, &r->own.settings, &r->changes[index].settings, out, 256);
 }
 
@@ -272,8 +271,8 @@ static void print_changes(const cli_plan_report *r) {
     print_largest("micro batch", r->largest_sequences, own->step.micro_batch_size);
     print_largest("seq_length", r->largest_length, own->step.seq_length);
     print_positions(r->largest_length, r->model_config.max_position_embeddings);
-    printf("\n%-68s %10s %11s\n", "with one setting otherwise", "a rank", "a step");
-    print_change(r, "as it is", &r->own);
+    printf("\n%-68s %10s %11s\n", "with one setting changed", "a rank", "a step");
+    print_change(r, "unchanged", &r->own);
     for (size_t i = 0; i < r->change_count; i++) {
         print_change(r, cli_plan_change(r, i, name), &r->changes[i]);
     }
@@ -312,7 +311,7 @@ static void print_stages(const cli_plan_report *r) {
         gathered[i] = s[i].gathered;
         reduced[i] = s[i].reduced;
     }
-    printf("\n%-16s", "at their most");
+    printf("\n%-16s", "peak by class");
     for (int i = 0; i < CLI_PLAN_STAGES; i++) printf("      stage %d", i);
     putchar('\n');
     print_classes(s, "parameters", 1 << PLAN_PARAMETERS);

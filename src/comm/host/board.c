@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { READS = 1000 }; /* of an entry that is being written: whoever writes it may have died */
+enum { READS = 1000 }; /* tries to read an entry that is being written: its writer may have died */
 
 void comm_board_write(comm_entry *entry, const comm_state *state) {
     uint32_t version = atomic_load_explicit(&entry->version, memory_order_relaxed);
@@ -49,7 +49,7 @@ void comm_board_name(const comm_state *state, char *out, size_t room) {
              step);
 }
 
-/* A line that is cut where its room ends. */
+/* A line with limited room, cut at its end. */
 typedef struct line {
     char *text;
     size_t room, used;
@@ -71,8 +71,9 @@ typedef enum sight { SIGHT_MISSING, SIGHT_WAITS, SIGHT_UNKNOWN } sight;
 
 static sight sight_of(const comm_sighting *rank, const comm_state *mine) {
     if (!rank->known) return SIGHT_UNKNOWN;
-    bool there = (int32_t)(rank->state.number - mine->number) > 0 ||
-                 (rank->state.number == mine->number); /* in it, or through with its part */
+    bool there =
+        (int32_t)(rank->state.number - mine->number) > 0 ||
+        (rank->state.number == mine->number); /* in the collective, or done with its part */
     bool runs = !rank->dead && rank->silent <= COMM_SILENCE;
     return runs && there ? SIGHT_WAITS : SIGHT_MISSING;
 }
@@ -89,15 +90,15 @@ static void add_missing(line *out, const comm_sighting *seen, int32_t rank, doub
     else if (s->number == 0)
         snprintf(text, sizeof text, "rank %d has not begun any collective", (int)rank);
     else if (s->busy)
-        snprintf(text, sizeof text, "rank %d is still in %s, since %.0f s", (int)rank, name,
+        snprintf(text, sizeof text, "rank %d has been in %s for %.0f s", (int)rank, name,
                  now - s->since);
     else
-        snprintf(text, sizeof text, "rank %d is not in a collective since %.0f s, last %s",
+        snprintf(text, sizeof text, "rank %d has not been in a collective for %.0f s, last %s",
                  (int)rank, now - s->since, name);
     add(out, text);
 }
 
-/* "ranks 0 to 3, 7" of those that look alike; their number. */
+/* Writes "ranks 0 to 3, 7" for ranks in the same state; returns their number. */
 static int32_t add_ranks(line *out, const comm_sighting *ranks, int32_t size,
                          const comm_state *mine, sight which) {
     bool any = false;
@@ -120,7 +121,7 @@ static int32_t add_ranks(line *out, const comm_sighting *ranks, int32_t size,
 
 void comm_board_describe(const comm_sighting *ranks, int32_t size, const comm_state *mine,
                          double now, char *out, size_t room) {
-    enum { NAMED = 4 }; /* the error's line has an end */
+    enum { NAMED = 4 }; /* the error's line has limited room */
     line text = {out, room, 0};
     int32_t missing = 0;
     out[0] = '\0';
@@ -142,7 +143,7 @@ void comm_board_describe(const comm_sighting *ranks, int32_t size, const comm_st
     else
         text.used = before, out[before] = '\0';
     before = text.used;
-    add(&text, before ? "; nothing is known of " : "nothing is known of ");
+    add(&text, before ? "; nothing is known about " : "nothing is known about ");
     if (add_ranks(&text, ranks, size, mine, SIGHT_UNKNOWN))
         add(&text, " (other hosts)");
     else

@@ -10,12 +10,12 @@
 enum { COMM_NOUN = 16 };
 
 typedef struct comm_state {
-    uint32_t number; /* of the collective that it is in or was in last; 0: none yet */
+    uint32_t number; /* number of its current or last collective; 0: none yet */
     int32_t operation;
-    bool busy;  /* in it; else it has been over since `since` */
+    bool busy;  /* in that collective; otherwise it has been over since `since` */
     int32_t of; /* the label's number */
     int64_t step;
-    double since; /* seconds of base_seconds, which a host's processes share */
+    double since; /* time by base_seconds, which a host's processes share */
     char noun[COMM_NOUN];
 } comm_state;
 
@@ -28,23 +28,26 @@ typedef struct comm_entry {
 void comm_board_write(comm_entry *entry, const comm_state *state);
 comm_state comm_board_read(const comm_entry *entry);
 
-/* The state of a collective that begins under `label`. */
+/* The state at the start of a collective with `label`. */
 comm_state comm_board_begin(uint32_t number, comm_operation operation, const comm_label *label);
 
 /* "reduce_scatter of unit 3, step 7" */
 void comm_board_name(const comm_state *state, char *out, size_t room);
 
-enum { COMM_SILENCE = 2 }; /* seconds after which a rank that waits is not taken to run any more */
+enum {
+    COMM_SILENCE = 2
+}; /* seconds without a sign of life after which a waiting rank counts as not running */
 
-/* A rank of this host, or one of which nothing is known. */
+/* A rank of this host, or one about which nothing is known. */
 typedef struct comm_sighting {
     bool known, dead;
-    double silent; /* seconds since it last showed that it runs, while it waits; 0: it does */
+    double silent; /* seconds since its last sign of life while waiting; 0: running */
     comm_state state;
 } comm_sighting;
 
-/* Where each of `size` ranks is, seen from one that waits in `mine`: who is missing first, then
- * who waits too, then of whom nothing is known. Always ends with NUL. */
+/* Describes where each of `size` ranks is, seen from a rank that waits in `mine`: first the missing
+ * ranks, then those that wait too, then those about which nothing is known. Always ends with NUL.
+ */
 void comm_board_describe(const comm_sighting *ranks, int32_t size, const comm_state *mine,
                          double now, char *out, size_t room);
 

@@ -13,7 +13,7 @@
 #include "base/checked.h"
 #include "base/clock.h"
 
-enum { SPINS = 100 }; /* some microseconds: what a rank that is awake needs to answer */
+enum { SPINS = 100 }; /* some microseconds, the time in which a running rank answers */
 
 static void futex(_Atomic uint32_t *word, int operation, uint32_t value,
                   const struct timespec *limit) {
@@ -56,7 +56,7 @@ bool comm_host_await(comm_seat *seat, _Atomic uint32_t *count, uint32_t number, 
     return reached;
 }
 
-/* Held until the process ends; it need not be able to say so. */
+/* The kernel releases the lock when the process ends, however it ends. */
 static sifr_status sit_down(comm_host *host, sifr_error *error) {
     struct flock lock = {
         .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = host->mine, .l_len = 1};
@@ -109,7 +109,7 @@ comm_file comm_host_name_file(int file) {
     return name;
 }
 
-/* Processes of two containers may be numbered apart: then something else is found, or nothing. */
+/* Containers may number processes differently; then another file is found, or none. */
 sifr_status comm_host_open_file(const comm_file *file, int mode, int *out, sifr_error *error) {
     char path[64];
     struct stat status;

@@ -1,9 +1,11 @@
-/* What the ranks of one host share: a seat for each of them, in memory that all have mapped. A rank
- * writes only its own seat; the others read it without its help, also when it hangs or has died.
+/* Shared state of the ranks of one host: a seat for each rank, in memory that all of them have
+ * mapped. A rank writes only its own seat; the others can read it even when that rank hangs or has
+ * died.
  *
- * A seat counts what its rank has done with the group's collectives, which all ranks start in the
- * same order and number alike, from 1. A count is waited for with a short spin and then a futex, so
- * that ranks may share a core. */
+ * A seat counts its rank's progress through the group's collectives, which all ranks start in the
+ * same order and number from 1. Waiting for a count is a short spin and then a futex, so ranks may
+ * share a core.
+ */
 #ifndef COMM_SEATS_H
 #define COMM_SEATS_H
 
@@ -15,11 +17,11 @@
 enum { COMM_INLINE = 512 }; /* bytes that travel in the seat itself */
 
 enum {
-    COMM_NOWHERE = -1, /* in no window: MPI must carry it */
+    COMM_NOWHERE = -1, /* not in a window: must go through MPI */
     COMM_IN_SEAT = -2  /* in the post's own bytes */
 };
 
-/* Where the others find a rank's operands of a collective: what is read, what is written. */
+/* Where other ranks find a rank's operands of a collective: its source and its destination. */
 typedef struct comm_post {
     int32_t window, to_window;
     int64_t offset, to_offset; /* in bytes, from the window's start */
@@ -29,31 +31,32 @@ typedef struct comm_post {
 typedef enum comm_leaving { COMM_STAYS, COMM_LEFT_WELL, COMM_LEFT_FAILED } comm_leaving;
 
 typedef struct comm_seat {
-    _Alignas(64) _Atomic uint32_t posted; /* collectives whose operands are posted */
-    _Atomic uint32_t arrived;             /* whose bytes from other hosts are here */
-    _Atomic uint32_t done;                /* in which it reads nothing of the others' any more */
-    _Atomic uint32_t sleepers;            /* others that wait for one of these */
+    _Alignas(64) _Atomic uint32_t posted; /* number of collectives whose operands are posted */
+    _Atomic uint32_t arrived;             /* whose bytes from other hosts have arrived */
+    _Atomic uint32_t done;                /* in which it has finished reading the others' memory */
+    _Atomic uint32_t sleepers;            /* ranks that wait for one of these counts */
     _Atomic uint32_t leaving;             /* a comm_leaving */
-    _Atomic double runs; /* base_seconds, when it last looked around while waiting */
+    _Atomic double runs;                  /* base_seconds of its last sign of life while waiting */
     comm_entry entry;
-    comm_post posts[COMM_LINE]; /* of collective n: n modulo COMM_LINE */
+    comm_post posts[COMM_LINE]; /* entry of collective n: n modulo COMM_LINE */
 } comm_seat;
 
-/* A file that a process of this host has open, so that another one finds the very same. */
+/* Identifies an open file of a process of this host, so that another process can open the same
+ * file. */
 typedef struct comm_file {
     int64_t process;
     uint64_t device, inode;
-    int32_t file; /* its number there; -1: none */
+    int32_t file; /* its descriptor there; -1: none */
 } comm_file;
 
 typedef struct comm_host {
     int32_t size, mine; /* seats, and this rank's */
     comm_seat *seats;   /* NULL: none are shared */
     int64_t bytes;
-    int file; /* a lock on its byte i says that the process of seat i lives */
+    int file; /* a lock on byte i means that the process of seat i is alive */
 } comm_host;
 
-/* The first rank of a host makes the seats; the others join them, knowing its file. */
+/* The first rank of a host makes the seats; the others join through its file. */
 sifr_status comm_host_create(comm_host *host, int32_t size, sifr_error *error) SIFR_MUST_CHECK;
 sifr_status comm_host_join(comm_host *host, int32_t size, int32_t mine, const comm_file *file,
                            sifr_error *error) SIFR_MUST_CHECK;
@@ -63,20 +66,20 @@ static inline comm_seat *comm_host_own(const comm_host *host) {
     return &host->seats[host->mine];
 }
 
-/* A count of this rank's own seat is `number` from now on; whoever waits for it wakes up. */
+/* Sets a count of this rank's own seat to `number` and wakes the ranks that wait for it. */
 void comm_host_advance(comm_host *host, _Atomic uint32_t *count, uint32_t number);
 
-/* Waits, at most `seconds`, until `count` of `seat` has reached `number`: has it? */
+/* Waits at most `seconds` until `count` of `seat` has reached `number`; returns whether it has. */
 bool comm_host_await(comm_seat *seat, _Atomic uint32_t *count, uint32_t number, double seconds);
 
-/* Has the process of that seat ended, in whatever way? */
+/* Whether the process of that seat has ended, in any way. */
 bool comm_host_is_dead(const comm_host *host, int32_t seat);
 
-/* How another process finds this one's open file; none where the system does not say. */
+/* Describes this process's open file for other processes; none if the system does not tell. */
 comm_file comm_host_name_file(int file);
 
-/* Opens another process's file anew (`mode` as open's): O_RDONLY, O_RDWR. SIFR_FAILED where that is
- * forbidden, or where what is found there is not that file. */
+/* Opens another process's file with `mode` O_RDONLY or O_RDWR. SIFR_FAILED if that is forbidden, or
+ * if another file is found there. */
 sifr_status comm_host_open_file(const comm_file *file, int mode, int *out,
                                 sifr_error *error) SIFR_MUST_CHECK;
 

@@ -9,7 +9,8 @@
 #include "comm/mpi/mpi_private.h"
 
 enum {
-    PIECES_BYTES = 512 << 10, /* of a group: what is added stays in the cache */
+    PIECES_BYTES =
+        512 << 10,     /* bytes of a group's pieces: they stay in the cache while they are added */
     LEAST_PIECE = 4096 /* elements; very many ranks take more memory rather than tiny messages */
 };
 
@@ -56,7 +57,7 @@ static sifr_status sum(comm_group *group, int64_t *values, int32_t count, sifr_e
         BASE_TRY(
             all_gather_control(group, values + at, part * (int64_t)sizeof *values, g->sums, error));
         for (int32_t i = 0; i < part; i++) {
-            uint64_t total = 0; /* wraps, as a signed one may not */
+            uint64_t total = 0; /* unsigned, since it may wrap around */
             for (int32_t r = 0; r < group->size; r++) total += (uint64_t)g->sums[r * part + i];
             values[at + i] = (int64_t)total;
         }
@@ -65,7 +66,7 @@ static sifr_status sum(comm_group *group, int64_t *values, int32_t count, sifr_e
 }
 
 /* Tells all ranks that this one leaves, and waits until they leave too. True: MPI may be ended.
- * False: some rank left in failure, and with it the launcher will end the others. */
+ * False: a rank left because of a failure, so the launcher will end the others. */
 static bool say_farewell(mpi_group *g) {
     int32_t size = g->base.size, rank = g->base.rank;
     char mine = (char)g->broken, *theirs = (char *)g->sums; /* room enough, and free by now */
@@ -94,7 +95,8 @@ static bool say_farewell(mpi_group *g) {
             sched_yield();
     }
     for (int32_t r = 0; r < size; r++) well = well && (r == rank || !theirs[r]);
-    if (g->broken) { /* whoever was the cause exits first: the launcher passes the first code on */
+    if (g->broken) { /* the rank that failed exits first, since the launcher returns the first exit
+                        code */
         struct timespec pause = {.tv_nsec = 500000000};
         nanosleep(&pause, NULL);
     }
@@ -126,7 +128,7 @@ static void close_group(comm_group *group) {
         MPI_Comm_free(&g->farewell);
         if (g->started_mpi) MPI_Finalize();
     }
-    if (!g->broken) release(g); /* else MPI may still write there, until the process exits */
+    if (!g->broken) release(g); /* otherwise MPI may still write to it until the process exits */
 }
 
 static const comm_transport mpi_transport = {.all_gather = all_gather,
@@ -143,8 +145,9 @@ static sifr_status start_mpi(bool *started, sifr_error *error) {
     int there, over, level;
     MPI_Finalized(&over);
     if (over)
-        return base_fail(error, SIFR_FAILED,
-                         "ranks: MPI was ended in this process: it can be started only once");
+        return base_fail(
+            error, SIFR_FAILED,
+            "ranks: MPI has already been ended in this process and cannot be started again");
     MPI_Initialized(&there);
     *started = !there;
     if (there) {
@@ -160,7 +163,7 @@ static sifr_status start_mpi(bool *started, sifr_error *error) {
     return SIFR_OK;
 }
 
-/* The ranks that share this one's host, or that a test says do. */
+/* The ranks on this rank's host, or on the hosts that a test sets. */
 static sifr_status split(mpi_group *g, const comm_options *options, MPI_Comm *local,
                          sifr_error *error) {
     int code = options->ranks_a_host > 0
@@ -179,8 +182,8 @@ static sifr_status describe(mpi_group *g, const comm_options *options, sifr_erro
     MPI_Comm_size(g->world, &size);
     if (g->started_mpi && comm_under_launcher(&asked) && asked != size)
         return base_fail(error, SIFR_USAGE,
-                         "ranks: the launcher started %d, but MPI knows of %d: start with the "
-                         "mpirun of the MPI that sifr was built with, or with `srun --mpi=pmix`",
+                         "ranks: the launcher started %d, but MPI sees %d; start with the mpirun "
+                         "of the MPI that sifr was built with, or with `srun --mpi=pmix`",
                          asked, size);
     g->base.rank = rank;
     g->base.size = size;
@@ -226,7 +229,7 @@ sifr_status comm_open_mpi_with(const comm_options *options, comm_group **out, si
     BASE_TRY_GOTO(status, comm_worker_open(&g->worker, comm_mpi_run, g, error), fail);
     *out = &g->base;
     return SIFR_OK;
-fail: /* MPI is left as it is: ending it here would wait for ranks that did not fail */
+fail: /* MPI is not ended: that would wait for ranks that did not fail */
     release(g);
     return status;
 }

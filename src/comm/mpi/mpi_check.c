@@ -1,4 +1,4 @@
-/* What MPI answers, as messages. */
+/* Turns MPI's error codes into messages. */
 #include "comm/mpi/mpi_private.h"
 
 sifr_status comm_mpi_check(int code, const char *what, sifr_error *error) {

@@ -5,9 +5,10 @@
 #include "base/heap.h"
 #include "comm/mpi/mpi_private.h"
 
-/* What a rank tells all others when it is opened. */
+/* Data that a rank sends to all others when the group is opened. */
 typedef struct host_notice {
-    int32_t first, size; /* of its host's ranks, where they are one after the other; else size 0 */
+    int32_t first, size; /* first rank and number of its host's ranks if they are consecutive;
+                            otherwise size 0 */
     int32_t seated;
 } host_notice;
 
@@ -27,7 +28,7 @@ static sifr_status place_ranks(mpi_group *g, MPI_Comm local, sifr_error *error) 
     return SIFR_OK;
 }
 
-/* `why` gets the reason where this rank has no seat. */
+/* `why` gets the reason if this rank has no seat. */
 static sifr_status take_seat(mpi_group *g, MPI_Comm local, sifr_error *why, sifr_error *error) {
     int32_t size = g->base.local_size, mine = g->seat_of[g->base.rank];
     sifr_status status = SIFR_OK;
@@ -53,7 +54,8 @@ static host_notice describe_host(const mpi_group *g) {
     return notice;
 }
 
-/* Are `count` ranks from `first` on a node of the tree over `size` ranks that halving makes? */
+/* Whether `count` ranks from `first` on are a node of the tree that halving makes over `size`
+ * ranks. */
 static bool is_node(int32_t first, int32_t count, int32_t size) {
     int32_t begin = 0;
     while (size > count && size % 2 == 0) {
@@ -63,7 +65,7 @@ static bool is_node(int32_t first, int32_t count, int32_t size) {
     return begin == first && size == count;
 }
 
-/* All ranks have to decide alike. */
+/* All ranks must make the same decision. */
 static bool hosts_are_nodes(const host_notice *all, int32_t size) {
     for (int32_t r = 0; r < size; r++)
         if (all[r].size != all[0].size || !is_node(all[r].first, all[r].size, size)) return false;
@@ -101,7 +103,7 @@ sifr_status comm_mpi_open_host(mpi_group *g, MPI_Comm local, const comm_options 
     if (standing >= 0) {
         if (standing == g->base.rank) /* once, by the first of them */
             base_log(g->log, SIFR_LOG_WARNING,
-                     "rank %d cannot share memory with the ranks of its host (%s): all bytes go "
+                     "rank %d cannot share memory with the ranks of its host (%s); all bytes go "
                      "through MPI, which is slower",
                      (int)g->base.rank, why.message);
         comm_host_close(&g->host);

@@ -1,13 +1,14 @@
-/* Two levels, where the ranks of each host are a node of the tree of sums: what a host's ranks have
- * for one of another host is added up here first, and crosses once. Rank i of a host exchanges with
- * ranks i of the others. */
+/* Two-level reductions, used if the ranks of each host are a node of the sum tree: the parts of a
+ * host's ranks for a rank of another host are added locally first and sent once. Rank i of a host
+ * exchanges with ranks i of the other hosts.
+ */
 #include <string.h>
 
 #include "base/checked.h"
 #include "comm/mpi/mpi_private.h"
 #include "comm/tree.h"
 
-/* Sums of this host's ranks: `length` elements from `at` of the slice that rank `target` owns. */
+/* Sums over this host's ranks: `length` elements from `at` of the slice owned by rank `target`. */
 static void sum_host(mpi_group *g, const comm_task *task, int32_t target, int64_t at,
                      int64_t length, float *out) {
     for (int32_t s = 0; s < g->host.size; s++)
@@ -52,7 +53,7 @@ static void add_hosts(mpi_group *g, comm_task *task, int64_t number) {
     comm_tree_sum_typed(BASE_FP32, BASE_FP32, g->rows, hosts, length, slice);
 }
 
-/* Piece by piece: the next one travels while this one is added. */
+/* Piece by piece: the next piece is received while this one is added. */
 sifr_status comm_mpi_reduce_levels(mpi_group *g, comm_task *task, sifr_error *error) {
     int32_t others = g->base.size / g->host.size - 1;
     int64_t count = (task->elements + g->piece - 1) / g->piece;

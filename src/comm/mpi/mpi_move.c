@@ -1,4 +1,6 @@
-/* Collectives out of sends and receives. Waiting never spins for itself: ranks may share a core. */
+/* Collectives made of sends and receives. Waiting never spins without yielding, since ranks may
+ * share a core.
+ */
 #include <limits.h>
 #include <sched.h>
 #include <string.h>
@@ -11,7 +13,7 @@
 
 enum {
     MESSAGE_BYTES = 1 << 28, /* MPI counts in int */
-    LOOK_EVERY = 256         /* polls between two looks at the clock and for ranks that left */
+    LOOK_EVERY = 256         /* polls between two checks of the clock and of ranks that left */
 };
 
 static const double brisk = 1; /* seconds of waiting after which polls become rare */
@@ -44,14 +46,14 @@ sifr_status comm_mpi_exchange(mpi_group *g, const comm_task *task, int tag, cons
                           comm_mpi_task_name(task), error);
 }
 
-/* Bytes that came from rank `from`. */
+/* Bytes received from rank `from`. */
 static void count(const mpi_group *g, comm_task *task, int32_t from, int64_t bytes) {
     task->delivered += (uint64_t)bytes;
     if (g->seat_of[from] < 0) task->crossed += (uint64_t)bytes;
 }
 
-/* Round d: to the rank d places on, from the rank d places back; long slices in several messages.
- */
+/* Round d: send to the rank d places ahead, receive from the rank d places back; long slices in
+ * several messages. */
 sifr_status comm_mpi_gather(mpi_group *g, comm_task *task, int tag, int32_t first, int32_t stride,
                             sifr_error *error) {
     int32_t size = g->base.size / stride, place = g->base.rank / stride;
@@ -95,7 +97,7 @@ static sifr_status post_pieces(mpi_group *g, comm_task *task, int64_t number, si
     return SIFR_OK;
 }
 
-/* Piece by piece: the next one travels while this one is added. */
+/* Piece by piece: the next piece is received while this one is added. */
 static sifr_status reduce(mpi_group *g, comm_task *task, sifr_error *error) {
     int32_t size = g->base.size, rank = g->base.rank;
     int64_t size_of = base_dtype_bytes(task->type);

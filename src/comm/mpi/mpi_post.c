@@ -1,10 +1,10 @@
-/* Where the operands of a collective lie: said in this rank's seat, read in those of the others. */
+/* Places of a collective's operands: written to this rank's seat, read from the others' seats. */
 #include <string.h>
 
 #include "base/clock.h"
 #include "comm/mpi/mpi_private.h"
 
-static const double nap = 0.05; /* seconds of sleep between two looks at who lives */
+static const double nap = 0.05; /* seconds of sleep between two checks of which ranks are alive */
 
 int32_t comm_mpi_find_window(const mpi_group *g, const void *at, int64_t bytes, int64_t *offset) {
     for (int32_t i = 0; i < COMM_WINDOWS; i++) {
@@ -18,7 +18,7 @@ int32_t comm_mpi_find_window(const mpi_group *g, const void *at, int64_t bytes, 
     return COMM_NOWHERE;
 }
 
-/* What the others read of this rank's, and how much. */
+/* This rank's operand that the others read, and its size. */
 static const void *read_part(const comm_group *group, const comm_task *task, int64_t *bytes) {
     switch (task->kind) {
     case COMM_TASK_REDUCE:

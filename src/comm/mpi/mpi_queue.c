@@ -1,4 +1,4 @@
-/* The line of collectives: started by the caller, carried out by the worker's thread. */
+/* The queue of collectives: started by the caller, run by the worker's thread. */
 #include <time.h>
 
 #include "base/clock.h"

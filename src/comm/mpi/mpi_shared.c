@@ -1,18 +1,19 @@
-/* Collectives among the ranks of one host: each says where its operands lie, and reads those of the
- * others in place. Nothing is over before all have read what they need. */
+/* Collectives among the ranks of one host. Each rank posts where its operands lie and reads the
+ * others' operands in place. A collective ends only when all ranks have finished reading.
+ */
 #include <string.h>
 
 #include "base/clock.h"
 #include "comm/mpi/mpi_private.h"
 #include "comm/tree.h"
 
-/* The next seat after this rank's own, and so on: not all of them at the same one. */
+/* Visits seats starting after this rank's own, so that ranks do not all read the same one. */
 static int32_t neighbour(const mpi_group *g, int32_t distance) {
     return (g->host.mine + distance) % g->host.size;
 }
 
-/* Waits for what all have posted. *usable: it lies where this host's ranks can read it; all of them
- * find the same. */
+/* Waits until all ranks have posted. *usable: all operands lie where this host's ranks can read
+ * them; all ranks find the same. */
 static sifr_status see_posts(mpi_group *g, const comm_task *task, bool *usable, sifr_error *error) {
     bool broadcast = task->kind == COMM_TASK_BROADCAST, gather = task->kind == COMM_TASK_GATHER;
     int32_t in_windows = 0, needed = 0;
@@ -27,9 +28,9 @@ static sifr_status see_posts(mpi_group *g, const comm_task *task, bool *usable, 
     }
     *usable = in_windows == needed;
     if (g->two_levels && in_windows && !*usable)
-        return base_fail(error, SIFR_FAILED,
-                         "communication: operands of some ranks lie in a window, those of others "
-                         "do not");
+        return base_fail(
+            error, SIFR_FAILED,
+            "communication: operands of some ranks lie in a window, but those of others do not");
     return SIFR_OK;
 }
 

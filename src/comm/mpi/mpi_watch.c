@@ -1,10 +1,12 @@
-/* Who lives: what this rank says of itself while it works, and what it finds of the others while it
- * waits. */
+/* Watches which ranks are alive: this rank publishes its state while it works, and checks the
+ * others while it waits.
+ */
 #include "base/clock.h"
 #include "comm/mpi/mpi_private.h"
 
-static const double patience = 3; /* seconds for bytes of a rank that left to arrive */
-static const double beat = 0.1;   /* seconds between two looks at who lives */
+static const double patience =
+    3;                          /* seconds in which bytes from a rank that left may still arrive */
+static const double beat = 0.1; /* seconds between two checks of which ranks are alive */
 
 void comm_mpi_publish(mpi_group *g, const comm_task *task, bool busy) {
     if (busy)
@@ -30,7 +32,7 @@ static void describe(mpi_group *g, char *out, size_t room) {
     comm_board_describe(g->seen, g->base.size, &g->state, base_seconds(), out, room);
 }
 
-/* A rank that left in good order first unlocks its seat, but says so before. */
+/* A rank that leaves normally says farewell before it unlocks its seat. */
 static sifr_status find_dead(mpi_group *g, const char *name, sifr_error *error) {
     char last[96];
     for (int32_t s = 0; g->host.seats && s < g->host.size; s++) {
@@ -53,7 +55,7 @@ sifr_status comm_mpi_fail_left(const mpi_group *g, int32_t rank, sifr_error *err
     char name[96];
     comm_board_name(&g->state, name, sizeof name);
     return base_fail(error, SIFR_LOST_RANK,
-                     "%s: rank %d has ended while rank %d waits for it: see what rank %d said",
+                     "%s: rank %d has ended while rank %d waits for it; see the message of rank %d",
                      name, (int)rank, (int)g->base.rank, (int)rank);
 }
 

@@ -1,4 +1,4 @@
-/* Windows: memory of a rank that the others of its host have mapped. */
+/* Windows: memory of a rank that the other ranks of its host have mapped. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -10,9 +10,9 @@
 #include "base/heap.h"
 #include "comm/mpi/mpi_private.h"
 
-enum { HUGE = 1 << 21 }; /* a mapping on such a border can have the huge pages of its owner */
+enum { HUGE = 1 << 21 }; /* a mapping with this alignment can use its owner's huge pages */
 
-/* What a rank tells the others of its window. */
+/* What a rank tells the others about its window. */
 typedef struct window_notice {
     comm_file file;
     int64_t bytes;
@@ -86,11 +86,11 @@ sifr_status comm_mpi_open_window(comm_group *group, void *block, int64_t bytes, 
     BASE_TRY_GOTO(status, comm_mpi_tell(g, &mine, sizeof mine, notices, error), done);
     flag = map_window(g, window, notices, &why) == SIFR_OK;
     BASE_TRY_GOTO(status, comm_mpi_tell(g, &flag, 1, flags, error), done);
-    char *first = memchr(flags, 0, size); /* of those that failed: one says so */
+    char *first = memchr(flags, 0, size); /* one of the failed ranks logs it */
     if (first) {
         if (first - flags == group->rank)
             base_log(g->log, SIFR_LOG_WARNING,
-                     "rank %d cannot read the memory of its neighbours (%s): bytes go through MPI, "
+                     "rank %d cannot read the memory of its neighbours (%s); bytes go through MPI, "
                      "which is slower",
                      (int)group->rank, why.message);
         unmap(g, window);

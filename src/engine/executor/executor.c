@@ -31,7 +31,7 @@ static sifr_status count_labels(const engine_executor *e, int64_t *count, sifr_e
     return SIFR_OK;
 }
 
-/* Rows one after the other, in double. */
+/* Sums rows in order, in double. */
 static sifr_status fold_losses(const engine_executor *e, int32_t micro_batch, double *sum,
                                sifr_error *error) {
     const plan_schedule *s = e->schedule;
@@ -44,7 +44,7 @@ static sifr_status fold_losses(const engine_executor *e, int32_t micro_batch, do
     return SIFR_OK;
 }
 
-/* Blocks in the order of the whole parameters: unit by unit, and within a unit rank by rank. */
+/* Visits blocks in the order of the whole parameters: by unit, and within a unit by rank. */
 static sifr_status fold_squares(const engine_executor *e, double *sum, sifr_error *error) {
     const plan_schedule *s = e->schedule;
     bool cut = s->all_squares >= 0;
@@ -63,7 +63,7 @@ static sifr_status fold_squares(const engine_executor *e, double *sum, sifr_erro
     return SIFR_OK;
 }
 
-/* The losses of all micro batches of all ranks, in the order of the global batch. */
+/* Adds the losses of all ranks' micro batches in the order of the global batch. */
 static sifr_status gather_losses(engine_executor *e, double *sum, sifr_error *error) {
     const plan_settings *settings = &e->schedule->settings;
     int32_t k = settings->step.gradient_accumulation_steps;
@@ -79,7 +79,7 @@ static sifr_status gather_losses(engine_executor *e, double *sum, sifr_error *er
     return SIFR_OK;
 }
 
-/* Every rank folds the same numbers in the same order, so all decide alike. */
+/* Every rank adds the same numbers in the same order, so all make the same decision. */
 static sifr_status finish_norm(engine_executor *e, const engine_step_input *input,
                                engine_result *result, sifr_error *error) {
     const plan_schedule *s = e->schedule;
@@ -111,7 +111,7 @@ static void *operand_address(const engine_executor *e, const plan_instruction *i
 }
 
 static void begin_step(engine_executor *e, const engine_step_input *input) {
-    /* Where betas change from step to step, torch's rule: those of this step, to the power of t. */
+    /* PyTorch's rule for betas that change: this step's beta to the power of t. */
     float beta1 = (float)input->beta1, beta2 = (float)input->beta2;
     double t = (double)input->updates + 1;
     double c1 = 1 - pow((double)beta1, t), c2 = 1 - pow((double)beta2, t);
@@ -137,7 +137,7 @@ static sifr_status start_reduction(engine_executor *e, const plan_instruction *i
                                    handle, error);
 }
 
-/* What carries out the transfers of a queue. */
+/* The store that runs the transfers of a queue. */
 static engine_io *io_of(const engine_executor *e, plan_queue queue) {
     return queue == PLAN_DISK ? engine_swap_io(e->swap) : engine_host_store_io(e->host);
 }
@@ -158,7 +158,7 @@ static sifr_status start_move(engine_executor *e, const plan_instruction *i, sif
                                  error);
 }
 
-/* Nothing where the step left the transfer out. */
+/* Does nothing if the step left the transfer out. */
 static sifr_status wait_for_move(engine_executor *e, int32_t transfer, sifr_error *error) {
     engine_io_handle handle = e->moves[transfer];
     e->move_times = (engine_io_times){0};
@@ -186,7 +186,7 @@ static sifr_status run_action(engine_executor *e, const plan_instruction *i,
         BASE_TRY(count_labels(e, &result->labelled, error));
         BASE_TRY(comm_sum(e->group, &result->labelled, 1, error));
         e->step.gradient_scale = 0.0f;
-        if (result->labelled) /* scales that are powers of two change no digit */
+        if (result->labelled) /* dividing by a power of two is exact */
             e->step.gradient_scale = (float)input->loss_scale * (1.0f / (float)result->labelled);
         return SIFR_OK;
     case PLAN_LOSS:
@@ -207,12 +207,12 @@ static sifr_status run_action(engine_executor *e, const plan_instruction *i,
         if (is_for_move(e, i)) return wait_for_move(e, i->wait, error);
         return comm_wait(e->transfers[i->wait], error);
     default:
-        return base_fail(error, SIFR_FAILED, "executor: instruction %s is not built",
+        return base_fail(error, SIFR_FAILED, "executor: instruction %s is not supported",
                          plan_action_name((plan_action)i->action));
     }
 }
 
-/* The queue's times of a transfer are known when it has been waited for. */
+/* A transfer's times on its queue are known after its wait. */
 static void note_span(engine_executor *e, const plan_instruction *i, double before, double after) {
     engine_span *span = &e->spans[i - e->schedule->instructions];
     *span = (engine_span){.start = before, .end = after};

@@ -1,4 +1,4 @@
-/* Runs a schedule: takes its memory in one piece and carries out its instructions in order. */
+/* Runs a schedule: takes its memory in one block and executes its instructions in order. */
 #ifndef ENGINE_EXECUTOR_H
 #define ENGINE_EXECUTOR_H
 
@@ -10,105 +10,105 @@
 
 typedef struct engine_executor engine_executor;
 
-/* What a run of the schedule found out. */
+/* The results of running the schedule. */
 typedef struct engine_result {
-    double loss_sum;      /* over labelled tokens of the global batch */
+    double loss_sum;      /* mean over the labelled tokens of the global batch */
     int64_t labelled;     /* tokens */
-    double gradient_norm; /* L2, before clipping; of the mean loss, unscaled */
-    bool updated;         /* false: a gradient or loss was not finite, nothing was changed */
+    double gradient_norm; /* L2 norm of the mean loss's gradient, before clipping, unscaled */
+    bool updated;         /* false: a gradient or loss was not finite, and nothing was changed */
 } engine_result;
 
-/* What a step is told. Training only reads what it needs. */
+/* The inputs of a step. Only training uses all of them. */
 typedef struct engine_step_input {
     uint64_t seed;
-    int64_t step;    /* of the run: a coordinate of dropout's numbers */
-    int64_t updates; /* done before this one: Adam's t - 1 */
+    int64_t step;    /* seed of the run, for dropout */
+    int64_t updates; /* updates before this one: Adam's t - 1 */
     double learning_rate, beta1, beta2;
     double gradient_clipping; /* 0: none */
-    double loss_scale;        /* gradients are made of the loss times this */
+    double loss_scale;        /* the loss is multiplied by this */
     bool bias_correction;
 } engine_step_input;
 
 /* The executor borrows the schedule, the group and `owner`, which must outlive it. With an `owner`
- * (a training executor of the same model) parameters are the owner's, and the memory that its step
- * leaves unused between steps is used where it is large enough; so the two never run at once. */
+ * (a training executor of the same model) the owner's parameters are used, and also its memory that
+ * is idle between steps, if it is large enough. So the two must never run at the same time. */
 sifr_status engine_executor_create(plan_schedule *schedule, comm_group *group,
                                    engine_executor *owner, engine_executor **out,
                                    sifr_error *error) SIFR_MUST_CHECK;
 void engine_executor_free(engine_executor *executor); /* NULL is harmless */
 
-/* Transfers of a queue, PLAN_DISK or PLAN_COPY, that the schedule has under way at a time, at most.
- */
+/* The most transfers of a queue, PLAN_DISK or PLAN_COPY, that the schedule has in progress at a
+ * time. */
 int32_t engine_transfers(const plan_schedule *schedule, plan_queue queue);
 
-/* Where the schedule's buffers on disk are: before the first run of a schedule that has such. The
- * swap is borrowed, and closed before the executor is freed, since transfers may be under way after
- * a run that failed. */
+/* Sets the store of the schedule's buffers on disk, before the first run of a schedule that has
+ * any. The swap is borrowed. Close it before the executor is freed, since transfers may still be in
+ * progress after a failed run. */
 void engine_use_swap(engine_executor *executor, engine_swap *swap);
 
-/* What of a rank's memory is pinned for the disk. */
+/* How much of a rank's memory is pinned for disk transfers. */
 typedef struct engine_pinned {
-    int64_t asked, bytes; /* bytes: those of them that are */
-    int number;           /* where that is not all: the kernel's reason, or 0: there are no rings */
+    int64_t asked, bytes; /* bytes that are pinned */
+    int number;           /* if not all are: the kernel's reason, or 0: there are no rings */
 } engine_pinned;
 
-/* Pins what is read from disk to and written from, of optimizer state and gradients, or parameters,
- * or both; where not both can be, the former alone. After engine_use_swap, before the first run. */
+/* Pins the buffers of disk transfers: of optimizer state and gradients, of parameters, or both; if
+ * both do not fit, only the former. Call it after engine_use_swap and before the first run. */
 sifr_status engine_pin(engine_executor *executor, bool optimizer, bool parameters,
                        engine_pinned *out, sifr_error *error) SIFR_MUST_CHECK;
 
-/* Address of a buffer of the schedule, in the device's memory or the host's; NULL for an index of
- * -1, and for one on disk. */
+/* The address of a buffer in device or host memory; NULL for index -1 and for a buffer on disk. */
 void *engine_buffer(const engine_executor *executor, int32_t buffer);
 
-/* The same where the host reads and writes it in place; else NULL, too. */
+/* The same, but NULL also if the host cannot access the buffer in place. */
 void *engine_host_buffer(const engine_executor *executor, int32_t buffer);
 
-/* Copies between host memory and a buffer that is not on disk, `bytes` from byte `at` of it on. */
+/* Copies `bytes` between host memory and a buffer that is not on disk, starting at byte `at` of the
+ * buffer. */
 sifr_status engine_get(const engine_executor *executor, int32_t buffer, int64_t at, void *to,
                        int64_t bytes, sifr_error *error) SIFR_MUST_CHECK;
 sifr_status engine_set(const engine_executor *executor, int32_t buffer, int64_t at,
                        const void *from, int64_t bytes, sifr_error *error) SIFR_MUST_CHECK;
 
-/* What holds the buffers in host memory; NULL: none are there. */
+/* The store of the buffers in host memory; NULL: none. */
 engine_host_store *engine_host(const engine_executor *executor);
 
-/* Memory taken from the device, in bytes (0 where it is the owner's). */
+/* Bytes taken from the device (0 if the block is the owner's). */
 int64_t engine_taken_bytes(const engine_executor *executor);
 
-/* The memory that holds nothing between runs, page-aligned; not while an update is pending. */
+/* The memory that is idle between runs, page-aligned. Not to be used while an update is pending. */
 void *engine_idle_memory(const engine_executor *executor, int64_t *bytes);
 
-/* Runs all instructions; ranks run the same schedule together, and the first run opens the window
- * in which those of a host read each other's buffers. Inputs must be in place (tokens, labels of
- * each micro batch). */
+/* Runs all instructions. All ranks run the same schedule together; the first run opens the window
+ * through which ranks of a host read each other's buffers. Inputs (tokens and labels of each micro
+ * batch) must be in place. */
 sifr_status engine_run(engine_executor *executor, const engine_step_input *input,
                        engine_result *result, sifr_error *error) SIFR_MUST_CHECK;
 
-/* Whether the last run left its update to the next one (plan_pass_delay_update): until that, or
- * engine_run_deferred, state is that of before it, and more of the memory is in use. */
+/* Whether the last run's update is delayed to the next run (plan_pass_delay_update). Until then, or
+ * until engine_run_deferred, the state is from before the update and more memory is in use. */
 bool engine_is_pending(const engine_executor *executor);
 
-/* Carries it out now; nothing where none is pending. All ranks call it. */
+/* Runs a pending update now; does nothing if there is none. All ranks call it. */
 sifr_status engine_run_deferred(engine_executor *executor, sifr_error *error) SIFR_MUST_CHECK;
 
-/* For tests and benches: stands in for every kernel; told which instruction, and the call. */
+/* For tests and benches: called instead of every kernel, with the instruction and the call. */
 typedef sifr_status (*engine_kernel)(void *user, size_t instruction, const device_call *call,
                                      sifr_error *error);
 void engine_replace_kernels(engine_executor *executor, engine_kernel kernel, void *user);
 
-/* When an instruction ran, by base_seconds. One that starts a transfer is soon over, and its
- * communication, disk or copy queue carries that out later: from `begun` to `over`, both 0 for all
- * others. All 0 where it did not run: what is deferred, in the first step. */
+/* When an instruction ran, by base_seconds. An instruction that starts a transfer ends soon; its
+ * communication, disk or copy queue runs the transfer from `begun` to `over`, which are 0 for other
+ * instructions. All are 0 if it did not run (deferred instructions in the first step). */
 typedef struct engine_span {
     double start, end, begun, over;
 } engine_span;
 
-/* Runs write the span of each instruction into `spans` from now on (as many as the schedule has,
- * the caller's, which lives until this is called again); NULL: no more. */
+/* From now on, runs write each instruction's span to `spans`, an array of the caller with an entry
+ * for each instruction, which must live until the next call of this function. NULL: stop. */
 void engine_note_spans(engine_executor *executor, engine_span *spans);
 
-/* Seconds that each instruction of the last run took; as many as the schedule has. */
+/* The seconds that each instruction of the last run took. */
 const float *engine_seconds(const engine_executor *executor);
 
 #endif

@@ -1,5 +1,6 @@
-/* The executor and its memory: one block, shared with the ranks of this host, in which every buffer
- * of the schedule has its place; what is away from it; and what the host sees of it. */
+/* The executor and its memory: one block, shared with the ranks of this host, that holds the
+ * schedule's buffers; buffers outside of it; and the host's access to all of them.
+ */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,8 +11,8 @@
 #include "engine/executor/executor_private.h"
 #include "plan/queries.h"
 
-/* Between steps nothing of a training schedule lives but what always lives, and until
- * engine_run_deferred what is pending needs. */
+/* Between steps only persistent buffers of a training schedule live, and, until
+ * engine_run_deferred, those of a pending update. */
 static int64_t permanent_bytes(const plan_schedule *s) {
     int64_t end = 0;
     for (size_t b = 0; b < s->buffer_count; b++) {
@@ -22,9 +23,8 @@ static int64_t permanent_bytes(const plan_schedule *s) {
     return base_ceil_to(end, 4096);
 }
 
-/* The other ranks of this host read gradients and parameters in place. All ranks have to open their
- * windows together: in the first run, as one that could not even take its memory gets no further.
- */
+/* The other ranks of this host read gradients and parameters in place. All ranks open their windows
+ * together, in the first run, since a rank that could not take its memory never gets there. */
 sifr_status executor_open_window(engine_executor *e, sifr_error *error) {
     if (e->file < 0) return SIFR_OK;
     sifr_status status = comm_open_window(e->group, e->block, e->block_bytes, e->file, error);
@@ -51,8 +51,8 @@ static sifr_status take_memory(engine_executor *e, const engine_executor *owner,
     return SIFR_OK;
 }
 
-/* Where the host makes what a buffer is to hold: in place, or in the window; then `put` has it
- * there. */
+/* Where the host writes a buffer's contents: in place, or in the window, from which `put` copies
+ * them. */
 static void *place_to_fill(const engine_executor *e, int32_t buffer) {
     void *at = engine_host_buffer(e, buffer);
     return at ? at : e->window;
@@ -67,7 +67,7 @@ static void fill_table(const model_table *table, int64_t positions, float *at) {
     int64_t half = table->head_dim / 2;
     for (int64_t p = 0; p < positions; p++, at += table->head_dim) {
         for (int64_t i = 0; i < half; i++) {
-            /* As transformers: the frequency in fp32, the angle in fp32. */
+            /* As in transformers: frequency and angle in fp32. */
             float angle = (float)p * (float)table->frequencies[i];
             at[i] = (float)cos((double)angle);
             at[half + i] = (float)sin((double)angle);
@@ -93,7 +93,8 @@ sifr_status executor_fill_tables(engine_executor *e, sifr_error *error) {
     return put(e, s->positions[0], error);
 }
 
-/* Parameters, and where both generate, caches, are the owner's; so are their places on disk. */
+/* Parameters, and in generation also the caches, are the owner's, including their places on disk.
+ */
 static void borrow(engine_executor *e, const engine_executor *owner) {
     plan_schedule *s = e->schedule;
     const plan_schedule *o = owner->schedule;
@@ -130,7 +131,7 @@ static sifr_status take_host(engine_executor *e, const engine_executor *owner, s
                                   error);
 }
 
-/* The largest of what the host itself reads and writes of a step, and of the tables. */
+/* The largest buffer of a step, or table, that the host itself reads and writes. */
 static sifr_status take_window(engine_executor *e, sifr_error *error) {
     const plan_schedule *s = e->schedule;
     int64_t most = 0;
@@ -155,7 +156,7 @@ static char *place_of(const engine_executor *e, size_t index) {
     return host ? engine_host_store_file(e->host)->memory + buffer->offset : NULL;
 }
 
-/* What transfers move is aligned for them; the plan left room for that. */
+/* Buffers of transfers are aligned; the plan has room for that. */
 static void place_buffers(engine_executor *e) {
     const plan_schedule *s = e->schedule;
     for (size_t b = 0; b < s->buffer_count; b++) e->base[b] = place_of(e, b);
@@ -221,7 +222,8 @@ fail:
 
 void engine_executor_free(engine_executor *e) {
     if (!e) return;
-    if (!e->borrows_host) engine_host_store_close(e->host); /* before what it may be moving */
+    if (!e->borrows_host)
+        engine_host_store_close(e->host); /* before freeing memory that it may be moving */
     if (e->file >= 0) close(e->file);
     if (e->block_bytes) comm_close_window(e->group, e->block);
     if (e->block_bytes) device_give(e->schedule->dev, e->block, e->block_bytes);
@@ -240,7 +242,7 @@ void *engine_buffer(const engine_executor *e, int32_t buffer) {
     return buffer < 0 ? NULL : e->base[buffer];
 }
 
-/* On disk, or in memory that the host does not reach. */
+/* On disk, or in memory that the host cannot access. */
 static bool is_hidden(const engine_executor *e, int32_t buffer) {
     const plan_schedule *s = e->schedule;
     plan_tier tier = s->buffers[buffer].tier;
@@ -271,8 +273,7 @@ engine_host_store *engine_host(const engine_executor *e) {
     return e->host;
 }
 
-/* All of a buffer for the host to read: in place, or in the window, until that is asked for again.
- */
+/* A whole buffer for the host to read: in place, or in the window until its next use. */
 sifr_status executor_look(const engine_executor *e, int32_t buffer, const void **out,
                           sifr_error *error) {
     *out = engine_host_buffer(e, buffer);

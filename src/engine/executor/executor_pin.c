@@ -1,6 +1,7 @@
-/* Memory that the disk is read to and written from, pinned: the ranges of the executor's block that
- * hold it, as few as they come, since a ring looks through all pieces for each request and counts a
- * huge page with every piece that touches it. */
+/* Pins the ranges of the executor's block that disk transfers use. There should be few ranges,
+ * since a ring searches all of them for each request and counts a huge page once for every range
+ * that touches it.
+ */
 #include <stdlib.h>
 
 #include "base/checked.h"
@@ -33,7 +34,7 @@ static bool is_asked_for(pin_ask ask, plan_class of) {
     return of != PLAN_ACTIVATIONS && ask.optimizer;
 }
 
-/* By buffer: the bytes of it that the disk touches; 0: none that are asked for. */
+/* By buffer: bytes used by disk transfers; 0: not to be pinned. */
 static void find_touched(const engine_executor *e, pin_ask ask, int64_t *touched) {
     const plan_schedule *s = e->schedule;
     for (size_t i = 0; i < s->instruction_count; i++) {
@@ -53,7 +54,7 @@ static int compare_ranges(const void *a, const void *b) {
     return (x->start > y->start) - (x->start < y->start);
 }
 
-/* Sorted ranges with at most `gap` bytes between them become one. */
+/* Merges sorted ranges with at most `gap` bytes between them. */
 static void merge(pin_list *list, int64_t gap) {
     size_t kept = 0;
     for (size_t i = 0; i < list->count; i++) {
@@ -105,7 +106,7 @@ static sifr_status cut_pieces(pin_list *list, sifr_error *error) {
     return SIFR_OK;
 }
 
-/* `out->asked` is what was asked for first. */
+/* `out->asked` is the amount of the first request. */
 static sifr_status pin(engine_executor *e, pin_ask ask, engine_pinned *out, sifr_error *error) {
     pin_list list = {0};
     sifr_status status;

@@ -23,7 +23,7 @@ void engine_from_fp32(void *to, const float *from, base_dtype dtype, int64_t cou
         if (count) memcpy(to, from, (size_t)count * sizeof *from);
         return;
     }
-    if (dtype == BASE_BF16) { /* a loop of its own, which compilers make vectors of */
+    if (dtype == BASE_BF16) { /* a separate loop, which compilers vectorize */
         for (int64_t i = 0; i < count; i++) {
             uint16_t half = base_bf16_from_float(from[i]);
             memcpy(bytes + 2 * i, &half, sizeof half);

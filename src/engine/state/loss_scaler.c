@@ -13,10 +13,10 @@ sifr_status engine_loss_scaler_check(const sifr_fp16 *o, sifr_error *error) {
     bool dynamic = o->loss_scale == 0 && power && isfinite(o->min_loss_scale) &&
                    o->min_loss_scale > 0 && o->loss_scale_window > 0 && o->hysteresis > 0;
     if (fixed || dynamic) return SIFR_OK;
-    return base_fail(error, SIFR_USAGE,
-                     "loss scaling: a fixed scale must be finite and above 0, or 0; then the "
-                     "least scale, the window and the hysteresis must be above 0, the power of "
-                     "the initial scale 0 to 1023");
+    return base_fail(
+        error, SIFR_USAGE,
+        "loss scaling: a fixed scale must be finite and above 0, or be 0; with 0 the initial "
+        "scale, the least scale, the window and the hysteresis must be above 0");
 }
 
 engine_loss_scaler engine_loss_scaler_begin(const sifr_fp16 *o) {
@@ -26,7 +26,7 @@ engine_loss_scaler engine_loss_scaler_begin(const sifr_fp16 *o) {
                                 .hysteresis = o->hysteresis};
 }
 
-/* False where the scale is the least one already. */
+/* False if the scale is already the least one. */
 static bool lower(engine_loss_scaler *s, const sifr_fp16 *o) {
     if (o->hysteresis != 1 && s->hysteresis != 1) {
         s->hysteresis--;

@@ -34,7 +34,7 @@ static int64_t part_bytes(const sifr_engine *engine, engine_part part) {
     return base_dtype_bytes(engine_part_type(engine, part));
 }
 
-/* Where this rank has a weight's part. */
+/* Where this rank holds a part of a weight. */
 typedef struct state_place {
     int32_t buffer;
     int64_t at;           /* element of the buffer */
@@ -62,7 +62,7 @@ static bool is_on_disk(const sifr_engine *engine, int32_t buffer) {
     return engine->training->buffers[buffer].tier == PLAN_NVME;
 }
 
-/* Bytes at `at` of a buffer, wherever it is. */
+/* Bytes at `at` of a buffer on any tier. */
 static sifr_status read_buffer(const sifr_engine *engine, int32_t buffer, int64_t at, void *out,
                                int64_t bytes, sifr_error *error) {
     int64_t offset = engine->training->buffers[buffer].offset + at;
@@ -108,11 +108,11 @@ static sifr_status find_range(const sifr_engine *engine, size_t index, engine_pa
                               int64_t first, int64_t count, state_place *place, int64_t *at,
                               sifr_error *error) {
     if (engine_is_pending(engine->trainer))
-        return base_fail(error, SIFR_FAILED, "weight %s: its update is still to come",
+        return base_fail(error, SIFR_FAILED, "weight %s: its update is delayed; complete it first",
                          engine->model->weights[index].name);
     if (!find_place(engine, index, part, place) || first < place->first ||
         first + count > place->first + place->count)
-        return base_fail(error, SIFR_FAILED, "weight %s: not on this rank",
+        return base_fail(error, SIFR_FAILED, "weight %s: this rank does not hold it",
                          engine->model->weights[index].name);
     *at = (place->at + first - place->first) * part_bytes(engine, part);
     return SIFR_OK;
@@ -174,7 +174,8 @@ void engine_share(const sifr_engine *engine, size_t index, int32_t rank, int64_t
 void engine_held(const sifr_engine *engine, size_t index, int64_t *first, int64_t *count) {
     const plan_schedule *s = engine->training;
     const model_weight *w = &engine->model->weights[index];
-    int32_t buffer = s->parameters[w->unit]; /* whole wherever a master weight is */
+    int32_t buffer =
+        s->parameters[w->unit]; /* whole parameters, wherever there are master weights */
     int64_t size = s->buffers[buffer].bytes / base_dtype_bytes(plan_dtype(&s->settings));
     if (size < s->unit_elements[w->unit]) {
         engine_share(engine, index, s->settings.rank, first, count);
@@ -200,7 +201,7 @@ static int64_t overlap(const model_weight *w, int64_t first, int64_t count, int6
     return stop - start;
 }
 
-/* Values as kernels read them, from element `at` of a unit's parameters on. */
+/* Writes values in the parameters that kernels read, from element `at` of a unit on. */
 static sifr_status put_parameters(const sifr_engine *engine, int32_t buffer, int64_t at,
                                   const float *values, int64_t count, sifr_error *error) {
     enum { PIECE = 4096 };
@@ -236,8 +237,8 @@ sifr_status engine_put(sifr_engine *engine, size_t index, int64_t first, int64_t
     return engine_write(engine, index, ENGINE_MASTER, first + skip, some, values + skip, error);
 }
 
-/* What kernels read of a unit, from the master weights that this rank has: `elements` of them, from
- * element `at` of the parameters' buffer on. */
+/* Computes a unit's parameters for kernels from this rank's master weights: `elements` of them,
+ * from element `at` of the parameters' buffer on. */
 static sifr_status narrow_masters(const sifr_engine *engine, int32_t master, int32_t parameters,
                                   int64_t at, int64_t elements, sifr_error *error) {
     enum { PIECE = 4096 };
@@ -252,7 +253,7 @@ static sifr_status narrow_masters(const sifr_engine *engine, int32_t master, int
     return SIFR_OK;
 }
 
-/* All ranks fail where one could not read its own. */
+/* All ranks fail if one could not read its own state. */
 static sifr_status narrow_units(const sifr_engine *engine, sifr_error *error) {
     const plan_schedule *s = engine->training;
     int64_t element = base_dtype_bytes(plan_dtype(&s->settings));
@@ -278,7 +279,7 @@ sifr_status engine_refresh(sifr_engine *engine, sifr_error *error) {
                    &end);
         if (end - from == whole_end - whole_from) continue;
         char *parameters = engine_buffer(engine->trainer, s->parameters[u]);
-        comm_handle handle; /* the others' parts of a whole that each rank holds */
+        comm_handle handle; /* other ranks' parts of a buffer that each rank holds whole */
         BASE_TRY(comm_start_all_gather(engine->group, parameters + from * element,
                                        (end - from) * element, parameters, &handle, error));
         BASE_TRY(comm_wait(handle, error));
@@ -295,7 +296,7 @@ typedef struct fill_run {
     engine_values make;
     const void *user;
     _Atomic bool failed;
-    sifr_status status; /* of the first tile that failed, and its message */
+    sifr_status status; /* number of the first tile that failed, and its message */
     sifr_error *error;
 } fill_run;
 
@@ -326,7 +327,7 @@ sifr_status engine_fill(sifr_engine *engine, size_t index, engine_values make, c
     int64_t tiles = (held + FILL_TILE - 1) / FILL_TILE;
     if (!engine->swap) {
         device_parallel(engine->dev, tiles, fill_tile, &run);
-    } else { /* its file takes one write at a time */
+    } else { /* its file can be written by one thread at a time */
         for (int64_t t = 0; t < tiles && !run.failed; t++) fill_tile(&run, t, 0);
     }
     return run.status;
@@ -358,10 +359,10 @@ static sifr_status find_weight(const sifr_engine *engine, const char *name, size
         if (strcmp(w->name, name) != 0) continue;
         *index = i;
         if (count == (size_t)(w->rows * w->columns)) return SIFR_OK;
-        return base_fail(error, SIFR_USAGE, "weight %s: %lld x %lld elements, not %zu", name,
+        return base_fail(error, SIFR_USAGE, "weight %s: has %lld x %lld elements, not %zu", name,
                          (long long)w->rows, (long long)w->columns, count);
     }
-    return base_fail(error, SIFR_USAGE, "weight %s: the model has none of that name", name);
+    return base_fail(error, SIFR_USAGE, "weight %s: the model has no weight of that name", name);
 }
 
 sifr_status sifr_engine_write_weight(sifr_engine *engine, const char *name, const float *values,
@@ -387,8 +388,8 @@ static sifr_status copy_part(const sifr_engine *engine, size_t index, engine_par
     return SIFR_OK;
 }
 
-/* The owner of each piece hands it round: nobody needs room for more than what was asked for. One
- * that cannot read its own takes part all the same, so that nobody waits for it. */
+/* The owner of each piece broadcasts it, so no rank needs more room than the range. A rank that
+ * cannot read its own piece still takes part, so that no rank waits for it. */
 sifr_status engine_collect(const sifr_engine *engine, size_t index, engine_part part, int64_t first,
                            int64_t count, float *out, sifr_error *error) {
     if (!engine_is_cut(engine, index, part))

@@ -11,7 +11,7 @@
 #include "comm/comm.h"
 #include "engine/store/async_io_private.h"
 
-/* Without rings a thread is a block under way: more of them do not help any disk. */
+/* Without rings each thread moves one block; more threads than this help no disk. */
 enum { MOST_PLAIN_THREADS = 16 };
 
 sifr_status engine_io_file_open(engine_io_file *file, const char *path, bool create,
@@ -23,10 +23,11 @@ sifr_status engine_io_file_open(engine_io_file *file, const char *path, bool cre
     strcpy(file->path, path);
     file->descriptor = open(path, flags | O_DIRECT, 0600);
     file->direct = file->descriptor >= 0;
-    if (file->descriptor < 0 && errno == EINVAL) { /* a file may have been made all the same */
+    if (file->descriptor < 0 &&
+        errno == EINVAL) { /* the file may have been created before the failure */
         file->descriptor = open(path, flags & ~O_EXCL, 0600);
     }
-    if (file->descriptor < 0) return base_fail_errno(error, errno, "%s: could not be opened", path);
+    if (file->descriptor < 0) return base_fail_errno(error, errno, "%s: cannot open", path);
     return SIFR_OK;
 }
 
@@ -35,7 +36,7 @@ void engine_io_file_close(engine_io_file *file) {
     file->descriptor = -1;
 }
 
-/* --- the lines; with the lock held --- */
+/* --- the queues; with the lock held --- */
 
 static io_transfer *head_of(engine_io *io, int32_t line) {
     const io_line *l = &io->lines[line];
@@ -58,7 +59,7 @@ static bool is_any_waiting(const engine_io *io) {
     return io->lines[0].waiting || io->lines[1].waiting;
 }
 
-/* Nothing more of it is moved; what is under way ends by itself. */
+/* Moves no more of the transfer; blocks in progress end by themselves. */
 static void drop_rest(engine_io *io, io_transfer *t) {
     if (t->cut == t->bytes) return;
     if (head_of(io, t->write) == t) leave_line(io, t->write); /* only a head is cut */
@@ -66,7 +67,7 @@ static void drop_rest(engine_io *io, io_transfer *t) {
     t->cut = t->bytes;
 }
 
-/* A disk moves more while it reads and writes at once than in one direction after the other. */
+/* A disk moves more when it reads and writes at the same time than one after the other. */
 static io_block take_block(engine_io *io) {
     int32_t line = io->lines[io->turn].waiting ? io->turn : !io->turn;
     io_transfer *t = head_of(io, line);
@@ -116,7 +117,7 @@ static void copy_block(engine_io *io, io_block block) {
     io_finish_block(io, &block, status != SIFR_OK, EFAULT);
 }
 
-/* Through interrupts and short reads and writes. */
+/* Repeats interrupted and short reads and writes. */
 static void move_block(engine_io *io, io_block block) {
     const io_transfer *t = block.transfer;
     int64_t done = 0;
@@ -182,7 +183,8 @@ static void close_rings(engine_io *io) {
     io->thread_count = 0;
 }
 
-/* Rings for all threads, or plain threads instead: as many as blocks would be under way. */
+/* Opens rings for all threads; if that fails, starts a plain thread for each block that would be in
+ * progress. */
 static sifr_status choose_way(engine_io *io, sifr_error *error) {
     const engine_io_settings *s = &io->settings;
     if (!s->plain) BASE_TRY(open_rings(io, error));
@@ -205,7 +207,7 @@ static sifr_status start_threads(engine_io *io, sifr_error *error) {
         thread->running = result == 0;
     }
     if (result == 0) return SIFR_OK;
-    return base_fail_errno(error, result, "file I/O: a thread could not be started");
+    return base_fail_errno(error, result, "file I/O: cannot start a thread");
 }
 
 sifr_status engine_io_open(const engine_io_settings *settings, int32_t transfers, engine_io **out,
@@ -285,7 +287,7 @@ static sifr_status start(engine_io *io, io_transfer transfer, engine_io_handle *
     *handle = place;
     *(transfer.write ? &io->written : &io->read) += place < io->room ? transfer.bytes : 0;
     if (place < io->room) return SIFR_OK;
-    return base_fail(error, SIFR_FAILED, "file I/O: more than %d transfers under way",
+    return base_fail(error, SIFR_FAILED, "file I/O: more than %d transfers in progress",
                      (int)io->room);
 }
 
@@ -313,7 +315,7 @@ static sifr_status report(const io_transfer *t, sifr_error *error) {
     if (t->number)
         return base_fail_errno(error, t->number, "%s: %s at byte %lld failed", t->file->path, verb,
                                (long long)t->where);
-    return base_fail(error, SIFR_FAILED, "%s: ends where bytes from %lld on were to be read",
+    return base_fail(error, SIFR_FAILED, "%s: the file ends before byte %lld, which was to be read",
                      t->file->path, (long long)t->where);
 }
 

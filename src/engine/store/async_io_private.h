@@ -11,16 +11,16 @@ typedef struct io_transfer {
     const engine_io_file *file;
     char *memory;
     int64_t offset, bytes;
-    int64_t cut;  /* of `bytes`, given out as blocks */
+    int64_t cut;  /* bytes handed out as blocks */
     int64_t left; /* of `bytes`, not moved yet */
     bool write, taken;
     bool failed;
-    int number;    /* of errno; 0: the file ended */
-    int64_t where; /* in the file, of the first failure */
+    int number;    /* errno; 0: the file ended */
+    int64_t where; /* position in the file of the first failure */
     engine_io_times times;
 } io_transfer;
 
-/* A part of a transfer that is moved in one go. */
+/* A part of a transfer that is moved as one request. */
 typedef struct io_block {
     io_transfer *transfer;
     int64_t at, bytes; /* in the transfer */
@@ -31,12 +31,12 @@ typedef struct io_thread {
     pthread_t thread;
     bool running, has_ring;
     struct io_uring ring;
-    io_block *blocks; /* under way in the ring, by user data */
-    int32_t *idle;    /* places in `blocks` that are free */
+    io_block *blocks; /* in progress in the ring, by user data */
+    int32_t *idle;    /* free entries of `blocks` */
     int32_t idle_count;
 } io_thread;
 
-/* Transfers of one direction with blocks to give out, oldest first. */
+/* Transfers of one direction with blocks left to hand out, oldest first. */
 typedef struct io_line {
     int32_t *transfers;
     int32_t first, waiting;
@@ -50,26 +50,27 @@ struct engine_io {
     io_transfer *transfers;
     int32_t room;
     io_line lines[2];      /* reads, writes: they take turns */
-    int32_t turn;          /* line that gives the next block, if it has one */
+    int32_t turn;          /* queue that hands out the next block, if it has one */
     int64_t read, written; /* bytes of what was started */
     io_thread *threads;
     int32_t thread_count;
-    struct iovec *pinned; /* as the rings know them, by index */
+    struct iovec *pinned; /* registered with the rings, by index */
     unsigned pinned_count;
 };
 
-/* Up to `most` blocks of the oldest transfers, by turns to read and to write; with `sleep` at least
- * one, or none once the line has ended for good. */
+/* Takes up to `most` blocks of the oldest transfers, alternating reads and writes. With `sleep`,
+ * waits for at least one; none once the queues are closed. */
 int32_t io_take_blocks(engine_io *io, io_block *out, int32_t most, bool sleep);
 
-/* A block was moved; or, with `failed`, was not, for the errno `number` (0: the file ended). */
+/* Reports a moved block, or with `failed` a block that was not moved because of errno `number` (0:
+ * the file ended). */
 void io_finish_block(engine_io *io, const io_block *block, bool failed, int number);
 
-/* Sets up a thread's ring; false where the kernel refuses. */
+/* Sets up a thread's ring; false if the kernel refuses. */
 bool io_ring_open(io_thread *thread);
 void io_ring_close(io_thread *thread);
 
-/* The bodies of threads; the first falls back on the second. */
+/* The threads' functions; the first falls back to the second. */
 void *io_ring_run(void *thread);
 void *io_plain_run(void *thread);
 

@@ -4,8 +4,8 @@
 
 #include "base/heap.h"
 
-/* Copies are made one after the other: a piece of this size keeps the thread from being late to
- * hear of a failure, and is far above what a copy costs to start. */
+/* Copies run one after the other. Pieces of this size let the thread notice a failure soon, and are
+ * large enough that the cost of starting a copy does not matter. */
 enum { PIECE_BYTES = 16 << 20 };
 
 struct engine_host_store {

@@ -23,7 +23,7 @@ void io_ring_close(io_thread *thread) {
     thread->idle = NULL;
 }
 
-/* The pinned piece that holds all of the block; -1: none. */
+/* The pinned range that contains the whole block; -1: none. */
 static int pinned_index(const engine_io *io, const char *memory, int64_t bytes) {
     for (unsigned i = 0; i < io->pinned_count; i++) {
         const char *start = io->pinned[i].iov_base;
@@ -51,17 +51,17 @@ static void prepare(io_thread *thread, int32_t place) {
     io_uring_sqe_set_data64(sqe, (uint64_t)place);
 }
 
-/* Hands over what is prepared, and waits until as many are done. 0, or the errno that broke the
- * ring. Where the kernel is short of room or was interrupted, requests stay prepared in the ring
- * and the caller's next turn hands them over. */
+/* Submits the prepared requests and waits until `wait_for` are done. Returns 0, or the errno that
+ * broke the ring. If the kernel is out of resources or was interrupted, requests stay prepared in
+ * the ring and are submitted at the next call. */
 static int submit(io_thread *thread, unsigned wait_for) {
     int result = io_uring_submit_and_wait(&thread->ring, wait_for);
     bool later = result == -EINTR || result == -EAGAIN || result == -EBUSY;
     return result < 0 && !later ? -result : 0;
 }
 
-/* Sleeps while there is nothing to do; afterwards all places are idle only where the line has ended
- * for good. */
+/* Sleeps while there is nothing to do; if all entries are idle afterwards, the queues are closed.
+ */
 static int fill(io_thread *thread) {
     const engine_io_settings *s = &thread->io->settings;
     bool busy = thread->idle_count < s->queue_depth;
@@ -78,7 +78,7 @@ static int fill(io_thread *thread) {
     return broken;
 }
 
-/* A block that the kernel is done with: over, or put in again for what is missing. */
+/* Handles a block that the kernel has finished: done, or submitted again for the missing bytes. */
 static void complete(io_thread *thread, int32_t place, int result) {
     io_block *block = &thread->blocks[place];
     bool again = result == -EINTR || result == -EAGAIN;
@@ -111,7 +111,7 @@ static int drain(io_thread *thread) {
     return broken;
 }
 
-/* The ring is of no more use: what is under way in it has failed, what comes goes without it. */
+/* The ring is broken: blocks in progress fail, and later blocks are moved without it. */
 static void abandon(io_thread *thread, int number) {
     int32_t depth = thread->io->settings.queue_depth;
     io_uring_queue_exit(&thread->ring);
@@ -153,7 +153,7 @@ bool engine_io_pin(engine_io *io, const struct iovec *memory, unsigned count, in
     }
     *number = -result;
     if (result == 0) {
-        pthread_mutex_lock(&io->lock); /* the threads read it after they have held the lock */
+        pthread_mutex_lock(&io->lock); /* threads read it only after they have held the lock */
         io->pinned_count = count;
         pthread_mutex_unlock(&io->lock);
         return true;

@@ -13,13 +13,13 @@
 #include "base/text.h"
 #include "engine/store/swap_directory.h"
 
-/* Two, since what fills the state goes through two kinds of it side by side. */
+/* Two, since filling the state goes through two kinds of it side by side. */
 enum { WINDOW_BYTES = 2 << 20, WINDOWS = 2 };
 
 typedef struct swap_window {
     char *memory;
-    int64_t at; /* in the file; -1: it shows nothing */
-    bool dirty; /* it has what the file has not */
+    int64_t at; /* position in the file; -1: empty */
+    bool dirty; /* it has changes that the file does not have yet */
 } swap_window;
 
 struct engine_swap {
@@ -28,7 +28,7 @@ struct engine_swap {
     engine_io *io;
     int64_t bytes;
     swap_window windows[WINDOWS];
-    int32_t last; /* window that was looked through */
+    int32_t last; /* window used last */
 };
 
 static sifr_status check_room(const char *parent, int64_t bytes, sifr_error *error) {
@@ -38,7 +38,7 @@ static sifr_status check_room(const char *parent, int64_t bytes, sifr_error *err
     if ((uint64_t)bytes <= room) return SIFR_OK;
     return base_fail(error, SIFR_FAILED,
                      "%s: this rank's state takes %s, and %s are free; free some, or give a "
-                     "directory on a larger device",
+                     "directory on a larger disk",
                      parent, base_format_bytes((uint64_t)bytes, need),
                      base_format_bytes(room, have));
 }
@@ -127,7 +127,7 @@ static sifr_status close_window(engine_swap *s, swap_window *w, sifr_error *erro
     return SIFR_OK;
 }
 
-/* Steps, which the plan is about, go without the windows' memory. */
+/* The plan does not count the windows' memory, so it is released before steps. */
 sifr_status engine_swap_flush(engine_swap *s, sifr_error *error) {
     for (int i = 0; i < WINDOWS; i++) {
         swap_window *w = &s->windows[i];
@@ -138,8 +138,7 @@ sifr_status engine_swap_flush(engine_swap *s, sifr_error *error) {
     return SIFR_OK;
 }
 
-/* The window over the byte at `offset`: the one that is there, or the one that was not used last.
- */
+/* The window that covers the byte at `offset`; if there is none, reuses the one not used last. */
 static sifr_status show(engine_swap *s, int64_t offset, swap_window **out, sifr_error *error) {
     engine_io_handle handle;
     int64_t at = offset / WINDOW_BYTES * WINDOW_BYTES;

@@ -14,22 +14,21 @@ static const char lock_name[] = "lock", state_name[] = "state";
 
 enum { MARK_LENGTH = 320, ATTEMPTS = 4 };
 
-/* What a lock file of this host says. */
+/* The contents of a lock file of this host. */
 static size_t mark_of(char mark[MARK_LENGTH]) {
     char host[256] = "";
     gethostname(host, sizeof host - 1);
     return (size_t)snprintf(mark, MARK_LENGTH, "sifr swap on %s\n", host);
 }
 
-/* Locked before it says what it is: whoever cleans up leaves it alone until then. */
+/* Locked before the mark is written; without a mark, clean-up leaves it alone. */
 static sifr_status make_lock(engine_swap_directory *d, sifr_error *error) {
     char path[BASE_PATH_LENGTH], mark[MARK_LENGTH];
     size_t length = mark_of(mark);
     BASE_TRY(base_path_join(path, d->path, lock_name, error));
     d->lock = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (d->lock < 0) return base_fail_errno(error, errno, "%s: could not be made", path);
-    if (flock(d->lock, LOCK_EX) != 0)
-        return base_fail_errno(error, errno, "%s: could not be locked", path);
+    if (d->lock < 0) return base_fail_errno(error, errno, "%s: cannot make the directory", path);
+    if (flock(d->lock, LOCK_EX) != 0) return base_fail_errno(error, errno, "%s: cannot lock", path);
     return base_write_all(d->lock, mark, length, path, error);
 }
 
@@ -41,7 +40,7 @@ static sifr_status make_once(const char *parent, int32_t rank, engine_swap_direc
     BASE_TRY(base_path_join(d->path, parent, name, error));
     if (!mkdtemp(d->path)) {
         sifr_status status =
-            base_fail_errno(error, errno, "%s: no directory could be made in it", parent);
+            base_fail_errno(error, errno, "%s: cannot make a directory in it", parent);
         d->path[0] = '\0';
         return status;
     }
@@ -51,10 +50,9 @@ static sifr_status make_once(const char *parent, int32_t rank, engine_swap_direc
 
 sifr_status engine_swap_directory_check(const char *parent, sifr_error *error) {
     if (base_is_directory(parent)) return SIFR_OK;
-    return base_fail(error, SIFR_USAGE,
-                     "%s: there is no such directory; make it on the device that is to hold the "
-                     "state",
-                     parent);
+    return base_fail(
+        error, SIFR_USAGE,
+        "%s: there is no such directory; make it on the disk that is to hold the state", parent);
 }
 
 sifr_status engine_swap_directory_make(const char *parent, int32_t rank, engine_swap_directory *out,
@@ -62,7 +60,8 @@ sifr_status engine_swap_directory_make(const char *parent, int32_t rank, engine_
     sifr_error last = {0};
     *out = (engine_swap_directory){.lock = -1};
     BASE_TRY(engine_swap_directory_check(parent, error));
-    for (int i = 0; i < ATTEMPTS; i++) { /* another run may clean up what is still empty */
+    for (int i = 0; i < ATTEMPTS;
+         i++) { /* another run may remove the directory while it is empty */
         if (make_once(parent, rank, out, &last) == SIFR_OK) return SIFR_OK;
         engine_swap_directory_remove(out);
     }
@@ -89,7 +88,7 @@ static bool is_own_directory(const char *path) {
     return lstat(path, &about) == 0 && S_ISDIR(about.st_mode) && about.st_uid == geteuid();
 }
 
-/* The lock of a run that is no more, now ours; -1 where that is not sure. */
+/* Takes the lock of a run that has ended; -1 if that is not certain. */
 static int take_over(const char *directory) {
     char path[BASE_PATH_LENGTH], mark[MARK_LENGTH], found[MARK_LENGTH];
     size_t length = mark_of(mark);
@@ -117,7 +116,8 @@ int32_t engine_swap_directory_clean(const char *parent) {
         if (!is_own_directory(d.path)) continue;
         d.lock = take_over(d.path);
         if (d.lock < 0) {
-            removed += rmdir(d.path) == 0; /* one that died before it made its lock is empty */
+            removed += rmdir(d.path) ==
+                       0; /* a run that died before it made its lock leaves an empty directory */
             continue;
         }
         engine_swap_directory_remove(&d);

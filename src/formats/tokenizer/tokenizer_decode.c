@@ -1,7 +1,7 @@
 #include "formats/tokenizer/tokenizer_internal.h"
 
 static sifr_status refuse_id(const formats_tokenizer *t, int32_t id, sifr_error *error) {
-    return base_fail(error, SIFR_FAILED, "%d is not the id of a token (the tokenizer has %d)", id,
+    return base_fail(error, SIFR_FAILED, "%d is not a token id (the tokenizer has %d tokens)", id,
                      t->vocab_size);
 }
 

@@ -11,8 +11,8 @@ enum { FILE_LIMIT = 256 << 20 };
 
 sifr_status formats_tokenizer_refuse(sifr_error *error, const char *name, const char *part,
                                      const char *got, const char *wanted) {
-    return base_fail(error, SIFR_USAGE, "%s: %s \"%.100s\" is not built; built is %s", name, part,
-                     got, wanted);
+    return base_fail(error, SIFR_USAGE, "%s: %s \"%.100s\" is not supported yet (supported: %s)",
+                     name, part, got, wanted);
 }
 
 /* ids are bounded by the number of entries, so that memory is bounded by the file. */

@@ -18,8 +18,7 @@ sifr_status formats_tokenizer_trainer_new(const formats_tokenizer_options *optio
     }
     if (split < 0)
         return base_fail(error, SIFR_USAGE,
-                         "split \"%.60s\" is not built; built are gpt2, llama3 "
-                         "and qwen2",
+                         "split \"%.60s\" is not supported yet (supported: gpt2, llama3, qwen2)",
                          options->split);
     if (options->vocab_size < 257 || options->vocab_size > 1 << 24)
         return base_fail(error, SIFR_USAGE,

@@ -1,4 +1,4 @@
-/* Model to schedule: which op runs when, for every step order. */
+/* Lowers a model to a schedule: which op runs when, for every step order. */
 #include "plan/lower/lower.h"
 
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "plan/queries.h"
 #include "plan/verify/verify.h"
 
-/* An instruction that the executor itself carries out. */
+/* An instruction without a kernel, which the executor itself runs. */
 static sifr_status emit_action(lower_state *state, plan_action action, int32_t micro_batch,
                                sifr_error *error) {
     return plan_add_instruction(state->s,
@@ -48,12 +48,12 @@ static sifr_status forward_unit(lower_state *state, int32_t unit, sifr_error *er
             BASE_TRY(emit_loss(state, error));
         } else if (mode != PLAN_TRAIN) {
             BASE_TRY(lower_logits(state, n, error));
-        } /* in training its backward call computes the loss as well */
+        } /* in training its backward call also computes the loss */
     }
     return SIFR_OK;
 }
 
-/* The forward pass of a unit again, of the nodes that `which` says. */
+/* Recomputes the unit's nodes that `which` selects. */
 static sifr_status recompute_unit(lower_state *state, int32_t unit, const bool *which,
                                   sifr_error *error) {
     state->recomputing = which;
@@ -79,9 +79,9 @@ static sifr_status backward_unit(lower_state *state, int32_t unit, sifr_error *e
     return lower_end_unit(state, unit, error);
 }
 
-/* The first unit of the segment that ends with `unit`; `unit` itself where its input is kept, or
- * where it ends none. The units between the first and the last of the model are cut into segments
- * of one length, but for the last ones, which may be shorter by one. */
+/* The first unit of the segment that ends with `unit`; `unit` itself if its input is kept or it
+ * ends no segment. The units between the first and the last of the model are cut into segments of
+ * equal length; the last segments may be one unit shorter. */
 static int32_t segment_start(const lower_state *state, int32_t unit) {
     const plan_settings *settings = &state->s->settings;
     int32_t inner = (int32_t)state->model->unit_count - 2,
@@ -105,7 +105,7 @@ static bool has_backward(const lower_state *state, int32_t unit) {
     return false;
 }
 
-/* Makes the inputs of a segment's units anew, from the one that was kept, before its last unit's
+/* Recomputes the inputs of a segment's units from the one that was kept, before the last unit's
  * backward pass. */
 static sifr_status recompute_segment(lower_state *state, int32_t last, int32_t micro_batch,
                                      int32_t count, sifr_error *error) {
@@ -153,7 +153,7 @@ static sifr_status lower_step(lower_state *state, sifr_error *error) {
     return lower_update(state, error);
 }
 
-/* The buffers that live through the whole step, or longer. */
+/* Makes the buffers that live for the whole step or longer. */
 static sifr_status add_permanent(lower_state *state, sifr_error *error) {
     plan_schedule *s = state->s;
     const plan_settings *settings = &s->settings;
@@ -277,21 +277,21 @@ static void release(lower_state *state) {
     lower_free_tiles(state);
 }
 
-/* Of what is no slice only optimizer state and activations can be in host memory. */
+/* Without slices, only optimizer state and activations can be in host memory. */
 static sifr_status check_host_tier(const device *dev, const plan_settings *settings,
                                    sifr_error *error) {
     const sifr_offload *f = &settings->step.offload;
     bool slices = settings->world_size == 1 || settings->step.zero.stage >= 2;
     if (!device_is_separate(dev)) return SIFR_OK; /* it is the device's own */
     if (f->param.device == SIFR_TIER_CPU && settings->step.zero.stage < 3)
-        return base_fail(error, SIFR_USAGE,
-                         "offload: parameters are in host memory at ZeRO stage 3 only, and this is "
-                         "stage %d",
-                         (int)settings->step.zero.stage);
+        return base_fail(
+            error, SIFR_USAGE,
+            "offload: parameters are in host memory at ZeRO stage 3 only, but this is stage %d",
+            (int)settings->step.zero.stage);
     if (f->gradients != SIFR_TIER_CPU || slices) return SIFR_OK;
     return base_fail(error, SIFR_USAGE,
                      "offload: gradients of several ranks are in host memory at ZeRO stages 2 and "
-                     "3 only, and this is stage %d",
+                     "3 only, but this is stage %d",
                      (int)settings->step.zero.stage);
 }
 
@@ -308,8 +308,8 @@ static sifr_status check_settings(const sifr_model *model, const device *dev,
     bool type = settings->step.precision <= SIFR_FP16;
     if (!counts || !type) {
         return base_fail(error, SIFR_USAGE,
-                         "plan: sequences, length, micro batches and ranks must "
-                         "be at least 1, the type fp32, bf16 or fp16");
+                         "plan: sequences, length, micro batches and ranks must be at least 1, and "
+                         "the type fp32, bf16 or fp16");
     }
     for (size_t v = 0; v < model->value_count; v++) {
         largest = base_max_i64(largest, model->values[v].columns);
@@ -318,7 +318,8 @@ static sifr_status check_settings(const sifr_model *model, const device *dev,
         tokens > INT32_MAX || !base_mul_i64(tokens, largest * 8, &bytes) ||
         bytes > INT64_MAX / 1024 || settings->cache_length > INT32_MAX) {
         return base_fail(
-            error, SIFR_USAGE, "plan: a micro batch of %lld sequences of %lld tokens is too large",
+            error, SIFR_USAGE,
+            "plan: a micro batch of %lld sequences of %lld tokens is too large; give a smaller one",
             (long long)settings->step.micro_batch_size, (long long)settings->step.seq_length);
     }
     if (settings->step.tile_tokens < 0 || settings->step.tile_tokens % DEVICE_TOKEN_CHUNK) {
@@ -329,12 +330,12 @@ static sifr_status check_settings(const sifr_model *model, const device *dev,
             (long long)settings->step.tile_tokens, DEVICE_TOKEN_CHUNK);
     }
     BASE_TRY(check_host_tier(dev, settings, error));
-    /* Forward and backward of every op are instructions. */
+    /* An estimate: forward and backward of every op are instructions. */
     if ((double)model->node_count * 2 * settings->step.gradient_accumulation_steps >
         PLAN_INSTRUCTION_LIMIT) {
         return base_fail(error, SIFR_USAGE,
-                         "schedule: a step of more than %d instructions is not built; lower "
-                         "gradient_accumulation_steps, or the model's layers",
+                         "schedule: a step of more than %d instructions is not supported; lower "
+                         "gradient_accumulation_steps, or the model's number of layers",
                          PLAN_INSTRUCTION_LIMIT);
     }
     for (size_t n = 0; n < model->node_count; n++) { /* learned positions end somewhere */
@@ -346,15 +347,15 @@ static sifr_status check_settings(const sifr_model *model, const device *dev,
         if (wanted > w->rows) {
             return base_fail(error, SIFR_USAGE,
                              "sequence length %lld: the model has learned positions for %lld only "
-                             "(%s); choose a shorter one",
+                             "(%s); give a shorter one",
                              (long long)wanted, (long long)w->rows, w->name);
         }
     }
     return SIFR_OK;
 }
 
-/* What plan_pass_delay_update is told: by the first rank's plan, where this is another one, as all
- * must do the same even if a rank has nothing to write; 0: it is left out. */
+/* The spread for plan_pass_delay_update. Ranks other than the first use the first rank's plan,
+ * since all must do the same even if a rank has nothing to write. 0: the pass is left out. */
 static sifr_status find_spread(const plan_schedule *s, const bool *kept, int32_t *spread,
                                sifr_error *error) {
     plan_settings first = s->settings;
@@ -372,8 +373,8 @@ static sifr_status find_spread(const plan_schedule *s, const bool *kept, int32_t
     return SIFR_OK;
 }
 
-/* Each row of a strided operand is a range of its own to the verifier: in debug builds, where it
- * comes unasked, it leaves out micro batches that would take it minutes and gigabytes. */
+/* To the verifier each row of a strided operand is a range of its own. Debug builds, which verify
+ * by default, skip micro batches that would take minutes and gigabytes. */
 enum { MOST_VERIFIED_TOKENS = 1 << 16 };
 
 static bool is_verified(const plan_settings *settings) {
@@ -396,7 +397,7 @@ static sifr_status run_passes(plan_schedule *s, sifr_error *error) {
         plan_pass_offload_activations,
         plan_pass_offload_optimizer,
     };
-    const plan_instruction *verified = NULL; /* a pass without work leaves the list as it was */
+    const plan_instruction *verified = NULL; /* a pass without work leaves the list unchanged */
     for (size_t p = 0; p < sizeof passes / sizeof *passes; p++) {
         if (is_verified(&s->settings) && s->instructions != verified)
             BASE_TRY(plan_verify_list(s, error));

@@ -1,12 +1,13 @@
-/* What is known of a model before the first instruction: which ops write in place, which gradients
- * come in pieces, what is run again. */
+/* Analysis of a model before lowering: which ops write in place, which gradients are made in
+ * pieces, which nodes are recomputed.
+ */
 #include <stdlib.h>
 
 #include "base/heap.h"
 #include "plan/lower/lower.h"
 
-/* Which nodes may write their output over their first input: nobody else reads that input, in this
- * pass or the next. */
+/* Finds nodes that may write their output over their first input, because no other node reads that
+ * input in the forward or the backward pass. */
 static void find_in_place(lower_state *state, const int32_t *uses) {
     const sifr_model *model = state->model;
     for (size_t n = 0; n < model->node_count; n++) {
@@ -20,7 +21,7 @@ static void find_in_place(lower_state *state, const int32_t *uses) {
     }
 }
 
-/* Sliced values whose slices do not cover them once, or which are read whole as well. */
+/* Finds sliced values whose slices do not cover them exactly once, or which are also read whole. */
 static sifr_status find_mixed(lower_state *state, const int32_t *uses, sifr_error *error) {
     const sifr_model *model = state->model;
     int64_t *covered;
@@ -56,8 +57,8 @@ static sifr_status find_mixed(lower_state *state, const int32_t *uses, sifr_erro
     return SIFR_OK;
 }
 
-/* Nodes whose output or kept statistics the backward pass of their own unit reads, and, from the
- * last to the first, those that these need; what is kept, and what is before it, apart. */
+/* Marks nodes whose output or statistics their own unit's backward pass reads, and, from last to
+ * first, the nodes that those need; except nodes that are kept and the nodes before them. */
 void lower_find_recompute(lower_state *state, int32_t unit) {
     const sifr_model *model = state->model;
     const model_unit *u = &model->units[unit];
@@ -90,7 +91,7 @@ static void find_feeders(lower_state *state) {
     }
 }
 
-/* Nodes that a gradient comes through, from the first to the last. */
+/* Marks nodes that a gradient passes through, from first to last. */
 static void find_carriers(lower_state *state) {
     const sifr_model *model = state->model;
     for (size_t i = 0; i < model->node_count; i++) {

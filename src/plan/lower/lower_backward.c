@@ -1,4 +1,4 @@
-/* The backward pass of a node: where its gradients go, and when one must be added to another. */
+/* Lowers the backward pass of a node: where its gradients go, and when one is added to another. */
 #include <assert.h>
 #include <string.h>
 
@@ -60,7 +60,7 @@ static lower_operand gradient_of(const lower_state *state, int32_t value) {
     return out;
 }
 
-/* Makes the place of a value's gradient its own, before something is added to it. */
+/* Gives a value's gradient a place of its own before something is added to it. */
 static sifr_status make_exclusive(lower_state *state, int32_t value, int32_t node,
                                   sifr_error *error) {
     int32_t *place = &state->gradient[lower_value(state, value)];
@@ -72,7 +72,8 @@ static sifr_status make_exclusive(lower_state *state, int32_t value, int32_t nod
     return emit_simple(state, DEVICE_CONVERT, node, &from, &to, error);
 }
 
-/* Where input `value` of a node gets its gradient; *written: something is there to be added to. */
+/* The place of the gradient of input `value`; *written: it already has a gradient, to be added to.
+ */
 static sifr_status target_of(lower_state *state, int32_t value, int32_t node, lower_operand *out,
                              bool *written, sifr_error *error) {
     const model_value *v = &state->model->values[value];
@@ -100,7 +101,7 @@ static sifr_status target_of(lower_state *state, int32_t value, int32_t node, lo
     return SIFR_OK;
 }
 
-/* y = a + b: the gradients of a and b are y's own, shared where that is possible. */
+/* y = a + b: the gradients of a and b are that of y, shared if possible. */
 static sifr_status backward_shared(lower_state *state, int32_t n, sifr_error *error) {
     const model_node *node = &state->model->nodes[n];
     for (int i = 0; i < DEVICE_INPUTS; i++) {
@@ -123,11 +124,11 @@ static sifr_status backward_shared(lower_state *state, int32_t n, sifr_error *er
     return SIFR_OK;
 }
 
-/* Where one input's gradient goes. */
+/* The place for one input's gradient. */
 typedef struct lower_target {
     bool wanted, accumulate;
     lower_operand place; /* what the kernel writes */
-    bool beside;         /* an op that cannot add wrote beside: `sum` follows */
+    bool beside; /* an op that cannot add wrote to a place of its own, which is added next */
     lower_operand sum;
 } lower_target;
 
@@ -176,11 +177,12 @@ static sifr_status put_weight_gradients(lower_state *state, device_call *call, i
         bool before =
             state->weight_written[node->w[i]] || (state->added_at_once && state->micro_batch > 0);
         if (!first && before != *accumulate) {
-            return base_fail(error, SIFR_USAGE,
-                             "unit %s: %s: weight %s is used again in one unit, its partner is "
-                             "not; use both again, or another unit",
-                             state->model->units[node->unit].name, node->op->name,
-                             state->model->weights[node->w[i]].name);
+            return base_fail(
+                error, SIFR_USAGE,
+                "unit %s: %s: weight %s is used twice in the unit, but the other weight of the op "
+                "is not; use both twice, or put the second use in another unit",
+                state->model->units[node->unit].name, node->op->name,
+                state->model->weights[node->w[i]].name);
         }
         *accumulate = before;
         first = false;

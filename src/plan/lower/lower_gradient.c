@@ -34,7 +34,7 @@ static void tree(lower_state *state, int32_t first, int32_t count, int32_t slot)
         (lower_sum){.after = first + count - 1, .into = slot, .from = slot + 1};
 }
 
-/* Ranks add their micro batches before a rank adds its own: a sum for each is needed. */
+/* Ranks add each micro batch across ranks before a rank adds its own, so each needs a sum. */
 static bool each_is_reduced(const plan_settings *settings) {
     return settings->world_size > 1 && settings->step.zero.stage >= 2 &&
            settings->step.step_order == SIFR_STEP_BATCH &&
@@ -89,8 +89,8 @@ sifr_status lower_plan_sums(lower_state *state, sifr_error *error) {
         int32_t owner = node->w[0] >= 0 ? model->weights[node->w[0]].unit : node->unit;
         if (node->w[1] >= 0 && model->weights[node->w[1]].unit != node->unit) {
             return base_fail(error, SIFR_USAGE,
-                             "unit %s: %s: weight %s of another unit can only be the first weight "
-                             "of an op",
+                             "unit %s: %s: weight %s belongs to another unit, so it can only be "
+                             "the first weight of an op",
                              model->units[node->unit].name, node->op->name,
                              model->weights[node->w[1]].name);
         }
@@ -130,7 +130,7 @@ lower_operand lower_weight_gradient(const lower_state *state, const model_node *
                            .matrix = lower_matrix(w->rows, w->columns, BASE_FP32)};
 }
 
-/* A vector inside a flat parameter, or what lies as it does. */
+/* A vector inside a flat parameter or a buffer with the same layout. */
 static lower_operand typed_at(int32_t buffer, int64_t first, int64_t elements, base_dtype dtype) {
     return (lower_operand){.buffer = buffer,
                            .offset = first * base_dtype_bytes(dtype),
@@ -187,7 +187,7 @@ sifr_status lower_begin_unit(lower_state *state, int32_t unit, sifr_error *error
     return SIFR_OK;
 }
 
-/* Padding, and weights that this use leaves alone, have no kernel that writes them. */
+/* No kernel writes padding, or weights that this use does not touch. */
 static sifr_status clear_unwritten(lower_state *state, int32_t use, sifr_error *error) {
     const sifr_model *model = state->model;
     const model_unit *owner = &model->units[state->uses[use].owner];

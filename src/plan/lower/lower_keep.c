@@ -1,11 +1,12 @@
-/* What is kept for the backward pass within limits of memory: the results that are dear to compute
- * again for the room that they take.
+/* Chooses the results to keep for the backward pass within memory limits: those that are expensive
+ * to recompute for their size.
  *
- * All results that a full recomputation would make again are put into one order: by predicted time
- * that keeping saves, for each byte; of units that are alike those of the last unit first, since
- * they are needed soonest. Keeping one may make others worth less (what it was made of need not be
- * made again), so the order is found one by one. Then the longest beginning of that order is kept
- * with which the step stays within the limits. */
+ * All results that a full recomputation would make again are sorted by the predicted time that
+ * keeping them saves per byte. Of identical units, the last comes first, since its results are
+ * needed soonest. Keeping one result may make others worth less (its inputs need not be
+ * recomputed), so the order is found one result at a time. The longest prefix of that order with
+ * which the step stays within the limits is kept.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,12 +16,13 @@
 #include "plan/lower/lower.h"
 #include "plan/price/price.h"
 
-/* Prices of a typical machine, in bytes moved: which results are dear hardly depends on it, and
- * what is planned anywhere is then what runs. */
+/* Prices of a typical machine, in bytes moved. Which results are expensive hardly depends on the
+ * machine, and with fixed prices a plan made anywhere is the one that runs. */
 static const plan_machine typical = {
     .fp32_operations = 20, .bf16_operations = 40, .memory_bytes = 1};
 
-/* One result: what a node makes, and the nodes that write over it in place. Named by the first. */
+/* A result: the output of a node and of the nodes that overwrite it in place. Identified by the
+ * first node. */
 typedef struct keep_result {
     int32_t node;
     int64_t bytes;
@@ -28,14 +30,15 @@ typedef struct keep_result {
 } keep_result;
 
 typedef struct keep_state {
-    lower_state facts; /* of the model alone: in_place, carries, again */
+    lower_state facts; /* properties of the model alone: in_place, carries, recompute */
     bool *kept;        /* by node: facts.kept */
-    int32_t *first;    /* by node: the one whose result it writes over; itself */
+    int32_t *first;    /* by node: the node whose result it overwrites, or itself */
     double *seconds;   /* by node: of its forward call */
     int64_t *bytes;    /* by first node */
-    int32_t *like;     /* by unit: the first one that is built and priced as it is */
+    int32_t *like;     /* by unit: the first unit with the same ops and prices */
     keep_result *order;
-    int64_t *before; /* by place in the order: bytes of all before it; one more than results */
+    int64_t
+        *before; /* by position in the order: bytes of all results before it; results + 1 entries */
     int32_t count;
 } keep_state;
 
@@ -72,7 +75,7 @@ static void release(keep_state *k) {
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) free(blocks[i]);
 }
 
-/* What forward calls take, and what they make: of a schedule that keeps everything. */
+/* Prices of forward calls and sizes of their results, from a schedule that keeps everything. */
 static void take_prices(keep_state *k, const plan_schedule *s) {
     for (size_t i = 0; i < s->instruction_count; i++) {
         const plan_instruction *in = &s->instructions[i];
@@ -120,7 +123,7 @@ static void keep(keep_state *k, int32_t first, bool kept) {
     }
 }
 
-/* Time of what a unit runs again, with what is kept now. */
+/* The recomputation time of a unit with the results that are kept now. */
 static double time_again(keep_state *k, int32_t unit) {
     const model_unit *u = &k->facts.model->units[unit];
     double sum = 0;
@@ -131,8 +134,8 @@ static double time_again(keep_state *k, int32_t unit) {
     return sum;
 }
 
-/* The result of a unit that is worth most beside those that are kept; false where nothing is left
- * that is run again. */
+/* The unit's most valuable result given those that are kept; false if nothing is recomputed any
+ * more. */
 static bool find_dearest(keep_state *k, int32_t unit, keep_result *out) {
     const model_unit *u = &k->facts.model->units[unit];
     double all = time_again(k, unit);
@@ -148,8 +151,8 @@ static bool find_dearest(keep_state *k, int32_t unit, keep_result *out) {
     return out->node >= 0;
 }
 
-/* The order of one unit, in k->order. A result that pays only beside an earlier one is put down as
- * worth no more than that, or it would come before it. */
+/* Computes the order of one unit in k->order. A result that pays only together with an earlier one
+ * gets at most that one's value, so that it does not come first. */
 static void order_unit(keep_state *k, int32_t unit) {
     keep_result next;
     k->count = 0;
@@ -162,10 +165,10 @@ static void order_unit(keep_state *k, int32_t unit) {
     for (int32_t i = 0; i < k->count; i++) keep(k, k->order[i].node, false);
 }
 
-/* The dearest first; of alike ones those of the last unit, and of one unit as they were found. */
+/* Sorts by value; with equal value the last unit first, and within a unit in the order found. */
 typedef struct keep_place {
     keep_result result;
-    int32_t rank, unit; /* its place within its unit */
+    int32_t rank, unit; /* position within its unit */
 } keep_place;
 
 static int compare_places(const void *a, const void *b) {
@@ -175,7 +178,7 @@ static int compare_places(const void *a, const void *b) {
     return x->unit > y->unit ? -1 : x->unit < y->unit;
 }
 
-/* Each kind's order for every unit of the kind, all sorted into one. */
+/* Applies the order of each kind of unit to all units of the kind, and sorts all into one. */
 static sifr_status find_order(keep_state *k, sifr_error *error) {
     const sifr_model *model = k->facts.model;
     keep_place *places;
@@ -204,9 +207,9 @@ static sifr_status find_order(keep_state *k, sifr_error *error) {
     return SIFR_OK;
 }
 
-/* --- as much of that order as the limits allow --- */
+/* --- the longest prefix within the limits --- */
 
-/* By how much a step is beyond its limits; <= 0: within. */
+/* Bytes by which a step exceeds its limits; <= 0: it is within them. */
 static int64_t excess(const plan_schedule *s) {
     const plan_settings *settings = &s->settings;
     int64_t most = INT64_MIN;
@@ -216,7 +219,7 @@ static int64_t excess(const plan_schedule *s) {
     return most;
 }
 
-/* The step that keeps the first `count` results of the order. */
+/* Plans the step that keeps the first `count` results of the order. */
 static sifr_status keep_first(keep_state *k, device *dev, const plan_settings *settings,
                               int32_t count, plan_schedule **out, sifr_error *error) {
     memset(k->kept, 0, k->facts.model->node_count * sizeof *k->kept);
@@ -224,14 +227,14 @@ static sifr_status keep_first(keep_state *k, device *dev, const plan_settings *s
     return lower_list(k->facts.model, dev, settings, k->kept, out, error);
 }
 
-/* Numbers of results kept: one that is within the limits and one that is not, and how far. */
+/* Two numbers of kept results, one within the limits and one beyond, with the distance of each. */
 typedef struct keep_bracket {
     int32_t within, beyond;
     int64_t excess_within, excess_beyond;
 } keep_bracket;
 
-/* What a step takes is nearly a straight line in the bytes kept, so the number is mostly where that
- * line meets the limit; in the end each second time the middle. */
+/* A step's memory is nearly linear in the bytes kept, so the answer is usually near the point where
+ * the line meets the limit; later, every second try is the middle. */
 static int32_t next_count(const keep_state *k, const keep_bracket *b, int step) {
     int32_t low = b->within + 1, high = b->beyond - 1;
     if (step >= 4 && step % 2 == 0) return low + (high - low) / 2;
@@ -247,14 +250,15 @@ static sifr_status refuse(const plan_schedule *s, sifr_error *error) {
     char least[32], limit[32];
     return base_fail(error, SIFR_USAGE,
                      "activation_memory: activations take at least %s (%lld bytes) with this micro "
-                     "batch and length, even where all but the units' inputs is computed again, "
-                     "and may take %s; give at least that, or a smaller micro batch or seq_length",
+                     "batch and length, even if only the units' inputs are kept, and may take %s; "
+                     "give at least that, or a smaller micro batch or seq_length",
                      base_format_bytes((uint64_t)s->largest_bytes[PLAN_ACTIVATIONS], least),
                      (long long)s->largest_bytes[PLAN_ACTIVATIONS],
                      base_format_bytes((uint64_t)s->settings.step.activation_memory, limit));
 }
 
-/* *out is the step that keeps nothing, within the limits; it is replaced by better ones. */
+/* *out starts as the step that keeps nothing, which is within the limits; better ones replace it.
+ */
 static sifr_status keep_most(keep_state *k, device *dev, const plan_settings *settings,
                              int64_t beyond, plan_schedule **out, sifr_error *error) {
     keep_bracket b = {.beyond = k->count, .excess_within = excess(*out), .excess_beyond = beyond};

@@ -1,4 +1,4 @@
-/* Where values and weights lie, and the making of an instruction: what all of the lowering uses. */
+/* Operands of values and weights, and the making of instructions, for all files of the lowering. */
 #include <stddef.h>
 #include <string.h>
 
@@ -139,7 +139,7 @@ sifr_status lower_emit(lower_state *state, plan_action action, int32_t unit, int
     int64_t element = 0;
     if (made && made->op->counts_elements)
         element = state->part.first * state->model->values[made->y].columns;
-    /* All but what device_prepare sets, which comes last. */
+    /* Everything before the fields that device_prepare sets, which are last. */
     if (call && index >= 0 &&
         memcmp(&state->s->calls[index], call, offsetof(device_call, scratch_bytes)) != 0)
         index = -1;

@@ -1,6 +1,7 @@
-/* Row by row: which runs of nodes go through their rows a tile at a time, and what of them runs
- * again when. A tile's edges lie on the chunks of tokens that weight gradients are added in, one
- * chunk after the other, so that the sums of all tiles are those of the whole, to the bit. */
+/* Tiles: which runs of nodes process their rows a tile at a time, and when their nodes are
+ * recomputed. Tiles begin at the chunks of tokens in which weight gradients are added, in order, so
+ * the sums over all tiles have the same bits as without tiles.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,8 +9,8 @@
 #include "base/heap.h"
 #include "plan/lower/lower.h"
 
-/* What a region's backward pass does to the bookkeeping of one value's gradient: each tile begins
- * as the first one did. */
+/* Saved state of one value's gradient, so that each tile's backward pass starts like the first one.
+ */
 typedef struct lower_memory {
     size_t value; /* of the micro batch's set */
     int32_t gradient;
@@ -26,7 +27,7 @@ static int32_t region_end(const lower_state *state, int32_t first) {
 
 /* --- before anything is lowered --- */
 
-/* A weight that is used twice gets its sums use by use: tile by tile they would be others. */
+/* A weight that is used twice adds its sums by use; adding them by tile would change the bits. */
 static bool uses_weight_twice(const sifr_model *model, int32_t first, int32_t end) {
     for (int32_t n = first; n < end; n++) {
         for (int32_t m = first; m < n; m++) {
@@ -55,7 +56,7 @@ static void find_regions(lower_state *state) {
     }
 }
 
-/* Of nodes that write in place one is inner if all are: they share a buffer. */
+/* Nodes that write in place share a buffer, so one is inner only if all are. */
 static void find_inner(lower_state *state) {
     const sifr_model *model = state->model;
     const int32_t *region = state->tiles.region;
@@ -78,7 +79,7 @@ static void find_inner(lower_state *state) {
     }
 }
 
-/* A region whose results are all read elsewhere has nothing to gain. */
+/* Tiles save nothing in a region whose results are all read elsewhere. */
 static void drop_regions(lower_state *state) {
     const sifr_model *model = state->model;
     int32_t *region = state->tiles.region;
@@ -92,7 +93,7 @@ static void drop_regions(lower_state *state) {
     }
 }
 
-/* Asks for input x of node n again: by the node's own run, or by its backward pass. */
+/* Requests input x of node n again, for the node's recomputation or for its backward pass. */
 static void ask(lower_state *state, int32_t n, int x, int keep) {
     const lower_tiles *tiles = &state->tiles;
     const model_value *value = &state->model->values[state->model->nodes[n].x[x]];
@@ -159,7 +160,7 @@ void lower_free_tiles(lower_state *state) {
 
 /* --- while it is lowered --- */
 
-/* What the forward pass leaves for the backward pass is whole. */
+/* Values kept for the backward pass have all rows. */
 static bool is_kept(const lower_state *state, int32_t node) {
     const plan_settings *settings = &state->s->settings;
     if (settings->mode != PLAN_TRAIN || state->recomputing) return false;

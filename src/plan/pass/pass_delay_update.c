@@ -1,12 +1,13 @@
-/* The update of a step beside the forward pass of the next one, where its state is away
- * (Rajbhandari et al., ZeRO-Infinity, SC21, overlap what moves with what computes; here across
- * steps): what follows the norm moves to the front of the list and is marked as deferred. There it
- * runs with the gradients and the numbers of the step before, and each unit's part comes before
- * anything touches what it leaves, so no digit changes.
+/* Delays the update of a step to the forward pass of the next step if its state is offloaded (like
+ * the overlap of ZeRO-Infinity, Rajbhandari et al., SC21, but across steps). The instructions after
+ * the norm move to the front of the list and are marked as deferred. They run with the gradients
+ * and the scalars of the step before, and each unit's part comes before any use of its results, so
+ * no digit changes.
  *
- * Where in the forward pass: spread evenly over its computing, as far as the peak of memory allows.
- * Gradients are given back while activations come, as they came while those were given back, so
- * that the peak is no higher but for the buffers of the transfers. */
+ * They are spread evenly over the forward pass, as far as the peak of memory allows. Gradients are
+ * released while activations are born, the mirror image of the backward pass, so only the buffers
+ * of the transfers can raise the peak.
+ */
 #include <assert.h>
 #include <stdlib.h>
 
@@ -18,18 +19,18 @@
 #include "plan/queries.h"
 
 enum {
-    PEAK_SHARE = 256, /* of the peak: what deferring may add to it */
+    PEAK_SHARE = 256, /* share of the peak that deferring may add */
     SPREADS = 4,      /* the whole forward pass, three quarters, a half, a quarter */
 };
 
-/* When a buffer is touched, by places in an order: by what is deferred, and by all else; -1: never.
- */
+/* First and last use of a buffer, as positions in an order: by deferred instructions, and by all
+ * others; -1: never. */
 typedef struct defer_life {
     int32_t first_deferred, last_deferred, first, last;
 } defer_life;
 
-/* What comes after what is told in three orders: the old list, the deferred instructions of it, and
- * the new list. */
+/* Instructions are numbered in three orders: in the old list, among its deferred instructions, and
+ * in the new list. */
 typedef struct defer_state {
     plan_schedule *s;
     plan_list old;
@@ -169,7 +170,8 @@ static bool share_buffer(const defer_state *d, const plan_instruction *a,
     return false;
 }
 
-/* Whatever deferred touches what `in` does, and the ends of its transfers. */
+/* Appends the deferred instructions that touch the same buffers as `in`, and the waits of their
+ * transfers. */
 static void take_needed(defer_state *d, const plan_instruction *in) {
     int64_t needed = -1;
     for (int32_t o = 0; o < in->operands; o++)
@@ -182,7 +184,7 @@ static void take_needed(defer_state *d, const plan_instruction *in) {
     }
 }
 
-/* All deferred ones within that share of the forward pass's computing. */
+/* Appends all deferred instructions due by that share of the forward pass. */
 static void make_order(defer_state *d, double share) {
     d->next = d->ordered = d->pending_count = 0;
     for (size_t p = 0; p < d->count; p++) d->taken[p] = false;
@@ -223,7 +225,7 @@ static bool comes_and_goes(const defer_state *d, size_t buffer) {
     return d->s->buffers[buffer].first >= 0 && !plan_is_away(d->s, (int32_t)buffer);
 }
 
-/* What the backward pass leaves for the update lives over the end of the step. */
+/* The results of the backward pass that the update needs live past the end of the step. */
 static bool lives_on(const defer_life *life) {
     return life->first >= 0 && life->last_deferred >= 0;
 }
@@ -254,7 +256,7 @@ static int64_t find_peak(defer_state *d) {
     return peak;
 }
 
-/* Puts the order at hand into the schedule, and finds its memory. */
+/* Puts the current order into the schedule and places its memory. */
 static sifr_status put_order(defer_state *d, sifr_error *error) {
     plan_empty_list(d->s);
     for (size_t n = 0; n < d->ordered; n++)
@@ -326,7 +328,7 @@ static void release(defer_state *d) {
     plan_free_list(&d->old);
 }
 
-/* Parameters that are away are read for the forward pass, and that would wait for the update's
+/* Offloaded parameters are excluded: the forward pass reads them and would wait for the update's
  * writes. */
 bool plan_may_delay_update(const plan_schedule *s) {
     const sifr_offload *f = &s->settings.step.offload;

@@ -1,10 +1,11 @@
-/* Activations that are away: on disk, or in host memory (Rajbhandari et al., ZeRO-Infinity, SC21):
- * what the forward pass leaves for the backward pass is written once the forward pass has no more
- * use for it, and read back before the backward pass needs it, in the order of that need.
+/* Offloaded activations, on disk or in host memory (Rajbhandari et al., ZeRO-Infinity, SC21): a
+ * result kept for the backward pass is written after its last use in the forward pass, and read
+ * back, in the order of the backward pass, before it is needed.
  *
- * What is on its way to the disk, or back and not used up, may take so many bytes: as much as the
- * backward pass uses at a time, and half of a unit's ahead of that. What the backward pass needs
- * first after the forward pass is within that from the start, and is not written at all. */
+ * One limit bounds the bytes of results that wait to be written, or are read and not yet used up:
+ * the most that the backward pass uses at a time, plus half of a unit's results. The results that
+ * the backward pass needs first are within that limit from the start and are not written at all.
+ */
 #include <assert.h>
 #include <stdlib.h>
 
@@ -15,8 +16,8 @@
 #include "plan/queries.h"
 #include "plan/schedule.h"
 
-/* A page is the least that a disk moves; what is so much smaller than the largest result is not
- * worth a transfer. */
+/* A disk moves at least a page; results much smaller than the largest one are not worth a transfer.
+ */
 enum { SMALL = 256 };
 
 typedef struct stash_result {
@@ -167,8 +168,8 @@ static sifr_status choose_window(stash_state *p, sifr_error *error) {
     return SIFR_OK;
 }
 
-/* What is needed first stays; the others get places in the file, one after the other for each
- * forward pass. False: nothing leaves memory. */
+/* The results needed first stay in memory; the others get places in the file, one after the other
+ * for each forward pass. False: all stay in memory. */
 static bool choose_places(stash_state *p, int64_t *file_bytes) {
     int64_t staying = 0, end = 0;
     *file_bytes = 0;

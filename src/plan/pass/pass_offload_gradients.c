@@ -1,10 +1,11 @@
-/* Gradients that are away: on disk, or in host memory (Rajbhandari et al., ZeRO-Infinity, SC21): a
- * slice of gradient sums is written as soon as it is final, and the update reads it back with the
- * rest of its state.
+/* Offloaded gradients, on disk or in host memory (Rajbhandari et al., ZeRO-Infinity, SC21): a slice
+ * of gradient sums is written as soon as it is final, and the update reads it back with the rest of
+ * its state.
  *
  * Its squares, which the norm is made of, are taken before it leaves memory. One slice is written
  * beside the backward pass of the next unit; before the norm all writes are over. Sums of several
- * micro batches that are not final stay in memory: unit by unit that is one unit's. */
+ * micro batches that are not final stay in memory: unit by unit that is one unit's.
+ */
 #include <assert.h>
 #include <stdlib.h>
 

@@ -1,15 +1,16 @@
-/* State that is away: on disk, or in host memory (Rajbhandari et al., ZeRO-Infinity, SC21): an
- * update of a unit's slice becomes, sub-group by sub-group, reads of its state, the update, and
+/* Offloaded optimizer state, on disk or in host memory (Rajbhandari et al., ZeRO-Infinity, SC21):
+ * the update of a unit's slice becomes, for each sub-group, reads of its state, the update, and
  * writes.
  *
- * A sub-group goes through a set of buffers, one for each kind of state that is away; the sets
- * take turns. With three of them the read of the next, the update of this and the write of the last
+ * A sub-group goes through a set of buffers, one for each kind of state that is away; the sets take
+ * turns. With three of them the read of the next, the update of this and the write of the last
  * sub-group run at the same time, across units. Reads begin before the norm is known (they harm
  * nothing); what the step then does not update is not written.
  *
  * Transfers move whole pages, and a page of 16-bit parameters is two blocks: sub-groups end on
  * pages, and where a stretch of trained weights does not, what else is on its pages is read as
- * well. */
+ * well.
+ */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -137,7 +138,7 @@ static int64_t live_peak(const offload_state *o) {
     return peak;
 }
 
-/* So that the step of a model of many billions is no list of millions. */
+/* Keeps the list of a very large model from growing to millions of instructions. */
 static int64_t auto_elements(const offload_state *o) {
     int64_t elements = AUTO_GROUP, share = live_peak(o) / PEAK_SHARE;
     while (elements < LONGEST_AUTO && 2 * elements * GROUP_SETS * PARTS * 4 <= share) elements *= 2;
@@ -210,12 +211,11 @@ static sifr_status choose_sets(offload_state *o, sifr_error *error) {
     if (sets == 3) sets = base_max_i64(sets, sets_within_peak(o));
     if (f->optimizer.buffer_count && parts) sets = f->optimizer.buffer_count / parts;
     if (sets < 1)
-        return base_fail(
-            error, SIFR_USAGE,
-            "offload_optimizer: buffer_count %d: a sub-group has %d kinds of state to "
-            "move and needs as many buffers; %d let it be read, updated and written at "
-            "the same time",
-            (int)f->optimizer.buffer_count, (int)parts, (int)parts * 3);
+        return base_fail(error, SIFR_USAGE,
+                         "offload_optimizer: buffer_count %d: a sub-group moves %d kinds of state "
+                         "and needs that many buffers; give at least that, or %d to read, update "
+                         "and write at the same time",
+                         (int)f->optimizer.buffer_count, (int)parts, (int)parts * 3);
     o->sets = (int32_t)base_min_i64(sets, (int64_t)o->count);
     return SIFR_OK;
 }
@@ -260,7 +260,7 @@ static sifr_status wait_for_writes(offload_state *o, size_t group, sifr_error *e
     return SIFR_OK;
 }
 
-/* What is not on shared pages, and is only written, need not be read. */
+/* State that is only written need not be read, unless it is on shared pages. */
 static bool is_read(const offload_state *o, const offload_group *g, const plan_operand *state) {
     return is_away(o, state) && (part_of(state) != PART_NARROW || range_of(o, g, state).shared);
 }
@@ -341,7 +341,7 @@ static sifr_status emit_group(offload_state *o, size_t group, sifr_error *error)
     return f->optimizer.pipeline_write ? SIFR_OK : wait_for_writes(o, group, error);
 }
 
-/* Activations are given back by now, and nothing but squares is to come before the norm. */
+/* At this point activations are released, and only squares come before the norm. */
 static size_t find_end_of_backward(const offload_state *o) {
     const plan_instruction *all = o->old.instructions;
     size_t i = 0;

@@ -1,10 +1,11 @@
-/* Parameters that are away: on disk, or in host memory (Rajbhandari et al., ZeRO-Infinity, SC21):
- * before a unit is gathered, this rank's slice of it is read.
+/* Offloaded parameters, on disk or in host memory (Rajbhandari et al., ZeRO-Infinity, SC21): this
+ * rank's slice of a unit is read before the unit is gathered.
  *
  * With several ranks a slice has a buffer of its own from its read to the end of its gather; with
  * one rank there is nothing to gather, and a unit is read to where kernels use it. Reads run ahead
  * in the order of the gathers, as long as no more than so many slices are in memory; what they read
- * does not change before the update at the end of the step. */
+ * does not change before the update at the end of the step.
+ */
 #include <assert.h>
 #include <stdlib.h>
 
@@ -54,7 +55,7 @@ static sifr_status find_slices(fetch_state *f, sifr_error *error) {
     return SIFR_OK;
 }
 
-/* Of one rank a slice is needed while its unit is used. */
+/* With one rank, a slice is needed while its unit is used. */
 static sifr_status find_last_uses(fetch_state *f, sifr_error *error) {
     int32_t *slice; /* by buffer, plus one */
     BASE_TRY(base_alloc(f->s->buffer_count, sizeof *slice, &slice, error));
@@ -70,7 +71,7 @@ static sifr_status find_last_uses(fetch_state *f, sifr_error *error) {
     return SIFR_OK;
 }
 
-/* Of several until its gather is over. */
+/* With several ranks, a slice is needed until its gather is over. */
 static void find_waits(fetch_state *f) {
     for (size_t i = 0; i < f->old.count; i++) {
         const plan_instruction *in = &f->old.instructions[i];
@@ -79,7 +80,7 @@ static void find_waits(fetch_state *f) {
     }
 }
 
-/* So many slices are needed at a time without any that is read ahead. */
+/* The number of slices that are needed at a time without reading ahead. */
 static int32_t count_needed(fetch_state *f) {
     int32_t live = 0, most = 0;
     for (size_t k = 0; k < f->count; k++) f->ends[f->slices[k].end]++;
@@ -91,7 +92,7 @@ static int32_t count_needed(fetch_state *f) {
     return most;
 }
 
-/* The largest slice is the one to name: whoever gives its size is not refused again. */
+/* Names the largest slice, so that a user who gives its size is not refused again. */
 static sifr_status check_size(const fetch_state *f, sifr_error *error) {
     int64_t limit = f->s->settings.step.offload.param.buffer_size;
     const plan_instruction *largest = NULL;
@@ -103,7 +104,7 @@ static sifr_status check_size(const fetch_state *f, sifr_error *error) {
     if (!limit || elements <= limit) return SIFR_OK;
     return base_fail(error, SIFR_USAGE,
                      "offload_param: buffer_size %lld: a rank's slice of %s has %lld elements; "
-                     "give at least as many, or leave it out",
+                     "give at least that, or leave buffer_size out",
                      (long long)limit, f->s->model->units[largest->unit].name, (long long)elements);
 }
 
@@ -114,13 +115,13 @@ static sifr_status choose_room(fetch_state *f, sifr_error *error) {
     f->most = offload->param.buffer_count ? offload->param.buffer_count : needed + 1;
     if (f->most >= needed) return SIFR_OK;
     return base_fail(error, SIFR_USAGE,
-                     "offload_param: buffer_count %d: %d slices are %s at a time; give at least as "
-                     "many, %d let one be read ahead, or leave it out",
-                     (int)f->most, (int)needed, f->alone ? "in use" : "on their way to be gathered",
+                     "offload_param: buffer_count %d: %d slices are %s at a time; give at least "
+                     "that, or %d to read one ahead, or leave buffer_count out",
+                     (int)f->most, (int)needed, f->alone ? "in use" : "being gathered",
                      (int)needed + 1);
 }
 
-/* What a disk reads into the place where kernels use it needs whole pages. */
+/* A disk read directly into the buffer that kernels use needs whole pages. */
 static void align_places(fetch_state *f) {
     for (size_t k = 0; k < f->count && f->alone; k++) {
         plan_buffer *buffer = &f->s->buffers[f->slices[k].buffer];

@@ -1,7 +1,8 @@
-/* Communication beside computing: gathers of parameters start before they are needed, and nothing
- * is waited for before something else touches what it moves. A wait is an instruction with the
- * operands of what it waits for, so buffers live until their transfer is over. Without
- * `overlap_comm` every transfer is waited for where it starts. */
+/* Overlaps communication with computing: gathers of parameters start before they are needed, and a
+ * transfer is waited for only before another instruction touches its operands. A wait has the
+ * operands of its transfer, so buffers live until the transfer is over. Without `overlap_comm`
+ * every transfer is waited for where it starts.
+ */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -113,7 +114,7 @@ static sifr_status put(overlap_state *o, const plan_instruction *in, sifr_error 
     return transfer && at_once ? wait_for(o, o->pending_count - 1, error) : SIFR_OK;
 }
 
-/* Stage 3: starts the gathers to come, while few enough are ahead of their use. */
+/* Stage 3: starts further gathers while few enough are ahead of their use. */
 static sifr_status gather_ahead(overlap_state *o, sifr_error *error) {
     const sifr_zero *t = o->transfers;
     while (t->overlap_comm && o->ahead < t->prefetch_bucket_size) {

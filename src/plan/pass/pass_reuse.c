@@ -1,6 +1,7 @@
-/* Stage 3: a unit's parameters that are gathered again after little else was gathered stay instead,
- * as DeepSpeed's stage3_max_reuse_distance has it: most of all those of the last units, between
- * their forward and backward pass. */
+/* Stage 3: parameters of a unit stay gathered if little else is gathered before their next use, as
+ * with DeepSpeed's stage3_max_reuse_distance. This applies mostly to the last units, between their
+ * forward and backward pass.
+ */
 #include <stdlib.h>
 
 #include "base/heap.h"

@@ -1,46 +1,47 @@
-/* What makes a schedule and rewrites it, in the order in which it is called: lowering, tiers, the
- * passes (each in a file of its own), memory. */
+/* The steps that make and rewrite a schedule, in the order in which they are called: lowering,
+ * tiers, the passes (each in its own file), memory.
+ */
 #ifndef PLAN_PASSES_H
 #define PLAN_PASSES_H
 
 #include "plan/schedule.h"
 
-/* Lowers a finished model. device_prepare is called for every kernel, so that the scratch is known;
- * no memory of the device is taken. */
+/* Lowers a finished model. Calls device_prepare for every kernel, so that the size of the scratch
+ * is known; takes no device memory. */
 sifr_status plan_lower(const sifr_model *model, device *dev, const plan_settings *settings,
                        plan_schedule **out, sifr_error *error) SIFR_MUST_CHECK;
 
-/* Where state is: the tier of each buffer, as settings.offload says. Before the passes. */
+/* Sets the tier of each buffer from settings.offload. Call it before the passes. */
 void plan_assign_tiers(plan_schedule *schedule);
 
 /* The ZeRO stage of the settings as a pass over a lowered schedule: which states are slices, where
  * the schedule gathers and reduces (docs/architecture.md, "ZeRO"). Nothing for one rank. */
 sifr_status plan_pass_zero(plan_schedule *schedule, sifr_error *error) SIFR_MUST_CHECK;
 
-/* Stage 3: gathered parameters that are soon used again stay. After plan_pass_zero. */
+/* Stage 3: gathered parameters that are soon used again stay gathered. After plan_pass_zero. */
 sifr_status plan_pass_reuse(plan_schedule *schedule, sifr_error *error) SIFR_MUST_CHECK;
 
-/* Transfers start early and are waited for late. After plan_pass_reuse; nothing for one rank. */
+/* Starts transfers early and waits for them late. After plan_pass_reuse; does nothing for one rank.
+ */
 sifr_status plan_pass_overlap(plan_schedule *schedule, sifr_error *error) SIFR_MUST_CHECK;
 
-/* Parameters away: a slice is read before its gather starts, ahead of it as far as
- * offload.slices allows. After plan_pass_overlap; SIFR_USAGE where offload.slices or
- * offload.most_slice are too few. */
+/* Offloaded parameters: a slice is read before its gather, as far ahead as offload.slices allows.
+ * After plan_pass_overlap; SIFR_USAGE if offload.slices or offload.most_slice is too small. */
 sifr_status plan_pass_offload_parameters(plan_schedule *schedule,
                                          sifr_error *error) SIFR_MUST_CHECK;
 
-/* Gradients away: a slice of sums is written once it is final, after its squares are taken, and
- * the update finds it there. After plan_pass_offload_parameters. */
+/* Offloaded gradients: a slice of sums is written once it is final, after its squares are taken,
+ * and the update reads it back. After plan_pass_offload_parameters. */
 sifr_status plan_pass_offload_gradients(plan_schedule *schedule, sifr_error *error) SIFR_MUST_CHECK;
 
-/* Activations away: what the forward pass leaves for the backward pass is written behind the
- * one and read ahead of the other, through a window worked out from the model. After
+/* Offloaded activations: results kept for the backward pass are written behind the forward pass and
+ * read ahead of the backward pass, through a window whose size follows from the model. After
  * plan_pass_offload_gradients. */
 sifr_status plan_pass_offload_activations(plan_schedule *schedule,
                                           sifr_error *error) SIFR_MUST_CHECK;
 
-/* State away: each update becomes reads, updates and writes of sub-groups that go through a few
- * buffers in turn. After plan_pass_offload_activations; SIFR_USAGE where offload.buffers are too
+/* Offloaded optimizer state: each update becomes reads, updates and writes of sub-groups, which use
+ * a few buffers in turn. After plan_pass_offload_activations; SIFR_USAGE if offload.buffers are too
  * few. */
 sifr_status plan_pass_offload_optimizer(plan_schedule *schedule, sifr_error *error) SIFR_MUST_CHECK;
 
@@ -53,7 +54,7 @@ sifr_status plan_pass_delay_update(plan_schedule *schedule, int32_t spread,
 
 /* first and last of all buffers, by the list. */
 void plan_find_lives(plan_schedule *schedule);
-/* Offsets and the peak by class, of lifetimes as they are. */
+/* Computes offsets and the peak by class from the current lifetimes. */
 sifr_status plan_place(plan_schedule *schedule, sifr_error *error) SIFR_MUST_CHECK;
 /* Both. */
 sifr_status plan_memory(plan_schedule *schedule, sifr_error *error) SIFR_MUST_CHECK;

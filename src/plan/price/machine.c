@@ -53,16 +53,16 @@ static sifr_status read_machine(const json_t *object, const char *path, plan_mac
         BASE_TRY(read_key(object, &keys[k], path, error));
     BASE_TRY(base_json_int(object, "ranks_per_host", machine->ranks_per_host, &ranks, path, error));
     if (ranks < 0 || ranks > INT32_MAX)
-        return base_fail(error, SIFR_USAGE, "%s: ranks_per_host: %lld is no number of ranks", path,
+        return base_fail(error, SIFR_USAGE, "%s: ranks_per_host: %lld must be at least 1", path,
                          (long long)ranks);
     BASE_TRY(base_json_int(object, "room_bytes", machine->room_bytes, &room, path, error));
     if (room < 0)
-        return base_fail(error, SIFR_USAGE, "%s: room_bytes: %lld is no amount of memory", path,
+        return base_fail(error, SIFR_USAGE, "%s: room_bytes: %lld is not an amount of memory", path,
                          (long long)room);
     BASE_TRY(base_json_int(object, "host_room_bytes", machine->host_room_bytes, &host_room, path,
                            error));
     if (host_room < 0)
-        return base_fail(error, SIFR_USAGE, "%s: host_room_bytes: %lld is no amount of memory",
+        return base_fail(error, SIFR_USAGE, "%s: host_room_bytes: %lld is not an amount of memory",
                          path, (long long)host_room);
     BASE_TRY(base_json_bool(object, "separate_memory", machine->separate, &machine->separate, path,
                             error));

@@ -1,5 +1,6 @@
-/* Which settings fit: the quickest of all, and those with the fewest changes. Both go over all
- * combinations of the searched rows, and for each over the micro batches of one global batch. */
+/* Finds settings that fit: the fastest, and those with the fewest changes. Both searches try all
+ * combinations of the searched rows, each with all micro batches of the same global batch.
+ */
 #include <stddef.h>
 #include <stdlib.h>
 

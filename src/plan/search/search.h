@@ -1,17 +1,18 @@
-/* Settings that are tried, not run: what a step of theirs takes and how long, the largest one that
- * fits, the quickest that fits, the smallest change that makes one fit. */
+/* Evaluates candidate settings without running them: memory, predicted time, the largest size that
+ * fits, the fastest settings that fit, the smallest change that fits.
+ */
 #ifndef PLAN_SEARCH_H
 #define PLAN_SEARCH_H
 
 #include "plan/checkpoint_size.h"
 #include "plan/price/price.h"
 
-/* What searches of the same room, model and machine have tried; each setting is planned once. */
+/* Results of searches with the same limits, model and machine; each setting is planned once. */
 typedef struct plan_memo plan_memo;
 sifr_status plan_memo_create(plan_memo **out, sifr_error *error) SIFR_MUST_CHECK;
 void plan_memo_free(plan_memo *memo); /* NULL is harmless */
 
-/* What a search needs to know; the pointers are borrowed. */
+/* The inputs of a search; the pointers are borrowed. */
 typedef struct plan_search {
     const sifr_model *model;
     device *dev;
@@ -44,15 +45,15 @@ typedef struct plan_outcome {
     plan_prediction predicted;
 } plan_outcome;
 
-/* Which order is taken, by sifr_step_order: that of batches keeps fewer activations, so the other
- * one must be quicker by a hundredth, or the only one that fits. */
+/* The order that sifr_step_order chooses. "batch" keeps fewer activations, so "unit" must be faster
+ * by one per cent, or the only one that fits. */
 sifr_step_order plan_better_order(const bool fits[2], const double seconds[2]);
 
 /* Of SIFR_RECOMPUTE_AUTO: sets the search's room, where the settings have no limit of activations.
  * plan_try does it by itself. */
 void plan_limit(const plan_search *search, plan_settings *settings);
 
-/* What a schedule takes, and how long. */
+/* The memory and the time of a schedule. */
 sifr_status plan_assess(const plan_search *search, const plan_schedule *schedule, plan_outcome *out,
                         sifr_error *error) SIFR_MUST_CHECK;
 
@@ -61,11 +62,11 @@ sifr_status plan_assess(const plan_search *search, const plan_schedule *schedule
 sifr_status plan_try(plan_search *search, const plan_settings *settings, plan_outcome *out,
                      sifr_error *error) SIFR_MUST_CHECK;
 
-/* The same without time and traffic where the step does not fit. */
+/* The same, without time and traffic if the step does not fit. */
 sifr_status plan_try_fitting(plan_search *search, const plan_settings *settings, plan_outcome *out,
                              sifr_error *error) SIFR_MUST_CHECK;
 
-/* What a step takes, without time and traffic; not one of the plans that are counted. */
+/* The memory of a step, without time and traffic; not counted as a plan. */
 sifr_status plan_try_size(plan_search *search, const plan_settings *settings, plan_outcome *out,
                           sifr_error *error) SIFR_MUST_CHECK;
 
@@ -81,7 +82,7 @@ sifr_status plan_largest(plan_search *search, const plan_settings *settings, pla
                          int64_t near, int64_t first, int64_t last, int64_t *out,
                          sifr_error *error) SIFR_MUST_CHECK;
 
-/* Recompute "auto", where memory lies between what none and what unit take. */
+/* Recompute "auto" for memory limits between the needs of "none" and "unit". */
 sifr_status plan_between(plan_search *search, const plan_settings *from, plan_outcome *out,
                          bool *is_between, sifr_error *error) SIFR_MUST_CHECK;
 
@@ -113,7 +114,7 @@ sifr_status plan_try_all(plan_search *search, plan_trial *trials, size_t count,
 /* A few micro batches: with a first, a last and one between, there are sums of them. */
 enum { PLAN_FEW = 3 };
 
-/* What a setting is, beside its name. */
+/* Properties of a setting. */
 typedef enum plan_trait {
     PLAN_IS_ORDER = 1, /* of steps: chosen by itself where that is "auto" */
     PLAN_ON_DISK = 2,  /* its second value takes a disk */

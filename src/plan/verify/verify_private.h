@@ -12,7 +12,7 @@ const char *verify_name_instruction(const plan_schedule *schedule, size_t index,
 const char *verify_name_buffer(const plan_schedule *schedule, int32_t buffer,
                                char out[VERIFY_NAME_LENGTH]);
 
-#define VERIFY_FAULT(text) "plan: " text " (a fault of the planner: please report it)"
+#define VERIFY_FAULT(text) "plan: " text " (this is a bug in the planner, please report it)"
 
 /* Over the end of the step. */
 static inline bool verify_lives_on(const plan_buffer *buffer) {

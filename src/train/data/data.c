@@ -11,11 +11,12 @@
 #include "train/data/data_text.h"
 #include "train/data/permutation.h"
 
-/* A store as a piece of the stream. */
+/* A token store as a part of the stream. */
 typedef struct data_part {
     formats_token_store store;
     int64_t tokens;  /* with separators */
-    int64_t *starts; /* of each document in the part, and its end; NULL: nothing is put between */
+    int64_t *starts; /* start of each document in the part, and the end; NULL: no separators are
+                        inserted */
     bool open;
 } data_part;
 
@@ -23,12 +24,12 @@ struct train_data {
     data_part *parts;
     size_t count;
     int32_t separator; /* -1: none */
-    int64_t *starts;   /* of each part in the stream, and its end */
+    int64_t *starts;   /* start of each part in the stream, and the end */
     int64_t documents;
     uint64_t hash;
 };
 
-/* Does the stream need something behind this document? */
+/* Whether the stream needs a separator after this document. */
 static bool lacks_separator(const train_data *data, const formats_token_store *store, int64_t first,
                             int64_t count) {
     int32_t last;
@@ -56,7 +57,7 @@ static sifr_status place_documents(const train_data *data, data_part *part, sifr
     return SIFR_OK;
 }
 
-/* What the stream holds: tokens, where documents end, and what separates them. */
+/* Hashes the stream: its tokens, the ends of documents, and the separator. */
 static uint64_t hash_part(const train_data *data, const data_part *part, uint64_t seed) {
     uint64_t hash = base_hash_seeded(part->store.data.data, part->store.data.size, seed);
     int64_t facts[3] = {part->store.token_bytes, part->store.documents, data->separator};
@@ -148,7 +149,7 @@ int64_t train_data_windows(const train_data *data, int64_t length) {
     return (train_data_tokens(data) - 1) / length;
 }
 
-/* The last entry of the rising list starts[0…count] that is at most `value`, below the last. */
+/* The index of the last entry of the sorted list starts[0…count - 1] that is at most `value`. */
 static int64_t find_start(const int64_t *starts, int64_t count, int64_t value) {
     int64_t low = 0, high = count - 1;
     while (low < high) {

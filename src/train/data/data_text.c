@@ -10,8 +10,8 @@
 #include "formats/token_store.h"
 #include "train/data/tokenise.h"
 
-/* Raised when the tokens made of the same text could come out differently; the next number is that
- * of text with special tokens around it. */
+/* Raised whenever the same text may give other tokens. The next number stands for text with special
+ * tokens around it. */
 enum { CACHE_VERSION = 1 };
 
 static sifr_status hash_text(const formats_text_source *source, const train_data_options *options,
@@ -21,7 +21,8 @@ static sifr_status hash_text(const formats_text_source *source, const train_data
     BASE_TRY(base_path_join(path, options->tokenizer, "tokenizer.json", error));
     if (!base_is_file(path))
         return base_fail(error, SIFR_FAILED,
-                         "%s: not there; text needs the model's tokenizer, or give a token store",
+                         "%s: there is no such file; text needs the model's tokenizer, so add it, "
+                         "or give a token store",
                          path);
     BASE_TRY(base_map_file(path, &map, error));
     uint64_t hash = base_hash_seeded(map.data, map.size, CACHE_VERSION + options->special);
@@ -30,7 +31,7 @@ static sifr_status hash_text(const formats_text_source *source, const train_data
         const formats_document *document = &source->documents[i];
         struct stat info;
         if (stat(document->path, &info) != 0)
-            return base_fail(error, SIFR_FAILED, "%s: went away while it was read", document->path);
+            return base_fail(error, SIFR_FAILED, "%s: removed while it was read", document->path);
         int64_t facts[3] = {(int64_t)document->size, info.st_mtim.tv_sec, info.st_mtim.tv_nsec};
         hash = base_hash_seeded(document->path, strlen(document->path) + 1, hash);
         hash = base_hash_seeded(facts, sizeof facts, hash);
@@ -54,7 +55,7 @@ static void say_counts(const sifr_log *log, const formats_text_source *source,
              counted(counts->tokens, "token", b),
              counts->seconds > 0 ? (double)counts->bytes / counts->seconds / 1e6 : 0);
     if (counts->invalid)
-        base_log(log, SIFR_LOG_WARNING, "data: %s in %s: no UTF-8, read as U+FFFD",
+        base_log(log, SIFR_LOG_WARNING, "data: %s in %s: not valid UTF-8, read as U+FFFD",
                  counted((int64_t)counts->invalid, "sequence", a),
                  counted(counts->invalid_documents, "document", b));
     if (source->empty_files)
@@ -68,14 +69,14 @@ static void say_counts(const sifr_log *log, const formats_text_source *source,
                  counted(counts->unfinished, "document", a));
 }
 
-/* Found before hours of tokenising, not behind them. */
+/* Checked before tokenising, which may take hours. */
 static sifr_status check_size(const formats_tokenizer *tokenizer, const train_data_options *options,
                               sifr_error *error) {
     int64_t size = formats_tokenizer_text_size(tokenizer);
     if (size <= options->vocab_size) return SIFR_OK;
     return base_fail(error, SIFR_FAILED,
-                     "%s: the tokenizer makes ids up to %lld, the model has rows for %lld: they do "
-                     "not belong together",
+                     "%s: the tokenizer makes ids up to %lld, but the model has rows for only "
+                     "%lld; use the tokenizer that belongs to the model",
                      options->tokenizer, (long long)size - 1, (long long)options->vocab_size);
 }
 
@@ -88,8 +89,8 @@ static sifr_status check_around(const formats_tokenizer *tokenizer,
             if (ids[i] < options->vocab_size) continue;
             return base_fail(
                 error, SIFR_FAILED,
-                "%s: the tokenizer puts id %d around each text, the model has rows for "
-                "%lld: they do not belong together, or give --no-special-tokens",
+                "%s: the tokenizer puts id %d around each text, but the model has rows for only "
+                "%lld; use the tokenizer that belongs to the model, or give --no-special-tokens",
                 options->tokenizer, ids[i], (long long)options->vocab_size);
         }
     }
@@ -108,12 +109,13 @@ sifr_status train_data_from_text(const formats_text_source *source,
         formats_token_store store;
         if (formats_token_store_open(prefix, &store, error) == SIFR_OK) {
             char tokens[32];
-            base_log(options->log, SIFR_LOG_INFO, "data: %s tokens from the store made before",
+            base_log(options->log, SIFR_LOG_INFO,
+                     "data: %s tokens from the store of an earlier run",
                      base_format_count(store.tokens, tokens));
             formats_token_store_close(&store);
             return SIFR_OK;
         }
-        base_log(options->log, SIFR_LOG_WARNING, "data: %s is damaged, and is made anew", prefix);
+        base_log(options->log, SIFR_LOG_WARNING, "data: %s is damaged and is made again", prefix);
     }
     train_tokenised counts;
     formats_tokenizer *tokenizer;

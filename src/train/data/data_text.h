@@ -1,4 +1,4 @@
-/* The token store that stands for a set of text files: made once, found again by name. */
+/* The token store for a set of text files: made once and then found again by its name. */
 #ifndef TRAIN_DATA_TEXT_H
 #define TRAIN_DATA_TEXT_H
 
@@ -6,8 +6,8 @@
 #include "formats/text_source.h"
 #include "train/data/data.h"
 
-/* Finds or makes options->cache/<hash>.bin and .idx; the hash is that of the files' names, sizes
- * and times, and of the tokenizer.json's bytes. */
+/* Finds or makes options->cache/<hash>.bin and .idx. The hash covers the files' names, sizes and
+ * times, and the bytes of tokenizer.json. */
 sifr_status train_data_from_text(const formats_text_source *source,
                                  const train_data_options *options, char prefix[BASE_PATH_LENGTH],
                                  sifr_error *error) SIFR_MUST_CHECK;

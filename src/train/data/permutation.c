@@ -4,7 +4,7 @@
 
 enum { ROUNDS = 8 };
 
-/* What tells these random numbers from others made of the same seed. */
+/* Distinguishes these random numbers from others with the same seed. */
 static const uint64_t purpose = UINT64_C(0x6f72646572); /* "order" */
 
 static uint64_t permute_once(uint64_t key, int half, uint64_t x) {

@@ -4,10 +4,9 @@
 
 #include <stdint.h>
 
-/* Where index 0 ≤ index < count goes: a bijection of 0 … count-1 that is a function of seed, epoch
- * and count alone. A Feistel network (Luby & Rackoff 1988) over the next power of four, with Philox
- * as its round function; values outside of the range are sent through again (cycle walking, Black
- * & Rogaway 2002). */
+/* Maps 0 ≤ index < count by a bijection of 0 … count-1 that depends only on seed, epoch and count.
+ * A Feistel network (Luby & Rackoff 1988) over the next power of four, with Philox as its round
+ * function; values outside the range are mapped again (cycle walking, Black & Rogaway 2002). */
 int64_t train_permute(uint64_t seed, int64_t epoch, int64_t count, int64_t index);
 
 #endif

@@ -1,5 +1,6 @@
-/* The calling thread writes; the others each take the next piece of text, in order, and encode it.
- * A ring of slots between them bounds how far they run ahead. */
+/* The calling thread writes. The other threads each take the next piece of text, in order, and
+ * encode it. A ring of slots limits how far they run ahead.
+ */
 #include "train/data/tokenise.h"
 
 #include <pthread.h>
@@ -19,13 +20,13 @@ enum { PIECE_BYTES = 1 << 19, SLOTS_A_THREAD = 4, THREAD_LIMIT = 256 };
 
 typedef enum slot_state { SLOT_FREE, SLOT_TAKEN, SLOT_DONE } slot_state;
 
-/* A piece of a document, and then its ids. */
+/* A piece of a document; after encoding, its ids. */
 typedef struct tokenise_slot {
     slot_state state;
     const char *text;
     size_t size;
     bool first, last; /* of its document */
-    base_map map;     /* of the document; unmapped behind its last piece */
+    base_map map;     /* mapping of the document; unmapped after its last piece */
     formats_tokenizer_ids ids;
     uint64_t invalid;
     sifr_error error;
@@ -40,12 +41,12 @@ typedef struct tokenise_job {
     size_t slot_count;
     size_t taken, written; /* pieces */
     size_t document;       /* the next to cut */
-    base_map map;          /* of that document, where some of it is cut already */
+    base_map map;          /* text of the current document, if some pieces are cut already */
     size_t position;
     bool ended, stopped; /* no more text; give up */
 } tokenise_job;
 
-/* With the lock held: cuts the next piece into `slot`. False: there is none. */
+/* With the lock held: cuts the next piece into `slot`. False if there is none. */
 static bool next_piece(tokenise_job *job, tokenise_slot *slot) {
     slot->error = (sifr_error){0};
     slot->ids.count = 0;
@@ -123,7 +124,7 @@ static void *work(void *argument) {
     return NULL;
 }
 
-/* The next piece in order once it is encoded; NULL behind the last one. */
+/* Waits for the next piece in order to be encoded; NULL after the last one. */
 static tokenise_slot *wait_slot(tokenise_job *job) {
     tokenise_slot *slot = &job->slots[job->written % job->slot_count];
     pthread_mutex_lock(&job->lock);
@@ -150,7 +151,7 @@ static sifr_status write_ids(formats_token_writer *writer, const int32_t *ids, s
     return formats_token_writer_append(writer, ids, count, error);
 }
 
-/* What stands behind a document; `last` is the id before it, or -1. */
+/* Appends the ids after a document; `last` is the id before them, or -1. */
 static sifr_status write_end(const tokenise_job *job, formats_token_writer *writer,
                              const train_tokenise_options *options, int32_t last,
                              train_tokenised *counts, sifr_error *error) {
@@ -211,7 +212,7 @@ static void stop(tokenise_job *job) {
     pthread_mutex_unlock(&job->lock);
 }
 
-/* What pieces that nobody wrote still hold. */
+/* Frees pieces that were not written. */
 static void free_job(tokenise_job *job) {
     for (; job->slots && job->written < job->taken; job->written++) {
         tokenise_slot *slot = &job->slots[job->written % job->slot_count];
@@ -248,10 +249,12 @@ sifr_status train_tokenise(const formats_text_source *source, const formats_toke
                         .changed = PTHREAD_COND_INITIALIZER,
                         .slot_count = (size_t)threads * SLOTS_A_THREAD};
     BASE_TRY_GOTO(status, base_alloc(job.slot_count, sizeof *job.slots, &job.slots, error), done);
-    double start = base_seconds(); /* a short text is done before the first piece is waited for */
+    double start = base_seconds(); /* a short text is finished before the first wait */
     while (started < threads && base_thread_start(&workers[started], work, &job) == 0) started++;
     if (started == 0) {
-        status = base_fail(error, SIFR_FAILED, "tokenise: the system refused to start a thread");
+        status = base_fail(error, SIFR_FAILED,
+                           "tokenising: the system refused to start a thread; lower the number of "
+                           "threads, or raise ulimit -u");
         goto done;
     }
     status = write_pieces(&job, &writer, options, start, counts, error);
@@ -264,7 +267,7 @@ done:
     return status;
 }
 
-/* Adds the names of the ids, a blank behind each. */
+/* Appends the names of the ids, each followed by a space. */
 static void add_names(const formats_tokenizer *tokenizer, const int32_t *ids, size_t count,
                       char *text, size_t room) {
     for (size_t i = 0; i < count; i++) {

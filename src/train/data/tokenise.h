@@ -1,4 +1,4 @@
-/* Text into a token store, by several threads. */
+/* Tokenises text into a token store with several threads. */
 #ifndef TRAIN_TOKENISE_H
 #define TRAIN_TOKENISE_H
 
@@ -12,15 +12,15 @@
 typedef struct train_tokenised {
     int64_t documents, tokens;
     uint64_t bytes;
-    uint64_t invalid;          /* sequences that are no UTF-8, each read as U+FFFD */
+    uint64_t invalid;          /* invalid UTF-8 sequences, each read as U+FFFD */
     int64_t invalid_documents; /* with such sequences */
     int64_t unfinished;        /* documents whose last line has no newline */
     double seconds;
 } train_tokenised;
 
 typedef struct train_tokenise_options {
-    bool special;      /* what the post-processor puts around a text goes around each document */
-    int32_t separator; /* behind each document that does not end with it; -1: none */
+    bool special;      /* add the post-processor's special tokens around each document */
+    int32_t separator; /* appended to each document that does not end with it; -1: none */
     int threads;       /* 0: one for each processor */
     const train_progress *progress; /* may be NULL */
 } train_tokenise_options;
@@ -31,8 +31,8 @@ sifr_status train_tokenise(const formats_text_source *source, const formats_toke
                            const train_tokenise_options *options, const char *prefix,
                            train_tokenised *counts, sifr_error *error) SIFR_MUST_CHECK;
 
-/* Says, where the post-processor puts anything around a document, what stands there: "each document
- * is <|begin|> … <|end|>". */
+/* If the post-processor adds tokens around a document, logs them: "each document is <|begin|> …
+ * <|end|>". */
 void train_tokenise_say(const formats_tokenizer *tokenizer, bool special, int64_t separator,
                         const sifr_log *log);
 

@@ -27,7 +27,7 @@ static const char *kernel_name(int class) {
     return kernel == DEVICE_KERNELS ? "" : device_kernel_name((device_kernel)kernel);
 }
 
-/* A line of the table: seconds a step over the ranks, and what was planned. */
+/* A line of the table: seconds a step over the ranks, and the planned seconds. */
 typedef struct breakdown_row {
     const char *action, *kernel;
     double calls, planned;
@@ -57,7 +57,7 @@ static void say_head(const train_host *host, int32_t ranks) {
                   "calls", "least", "median", "most", "slowest", "share", "planned ms");
 }
 
-/* Places in the ranks' figures behind those of the classes. */
+/* Indices in the ranks' figures after those of the classes. */
 enum { BETWEEN = TRAIN_BREAKDOWN_CLASSES, STEP, FIGURES };
 
 static void say_table(const train_breakdown *b, const train_spread *time, int32_t ranks,

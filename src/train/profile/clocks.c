@@ -1,6 +1,7 @@
-/* No rank leaves an all-gather before all have entered it. So a rank's clock after it, and rank 0's
- * before it, bound how far the first can be behind, and the other way round; the narrowest bounds
- * of a few rounds are kept, and the middle between them is taken. */
+/* No rank leaves an all-gather before all have entered it. So a rank's time after it and rank 0's
+ * time before it bound the difference of the two clocks from one side, and the reverse from the
+ * other. The narrowest bounds of a few rounds are kept; their middle is the estimate.
+ */
 #include "train/profile/clocks.h"
 
 #include <math.h>
@@ -27,7 +28,7 @@ static double seconds(void *user) {
     return base_seconds();
 }
 
-/* A boot has its own id, and CLOCK_MONOTONIC is one for all that runs since, but for time
+/* Processes with the same boot id share CLOCK_MONOTONIC, unless they are in different time
  * namespaces. */
 train_clock train_clock_here(void) {
     char text[512] = {0};

@@ -10,15 +10,15 @@
 
 enum {
     CONTROL_SIZES = 32, /* different sizes of control messages */
-    LEAST_CALLS = 4096, /* compared at a time, but for very long steps */
+    LEAST_CALLS = 4096, /* calls compared at a time, except in very long steps */
     PIECE = 256         /* of them exchanged at a time */
 };
 
-/* The config says which of them are logged. */
+/* The config selects which operations are logged. */
 _Static_assert((int)CONFIG_ALL_GATHER == COMM_ALL_GATHER &&
                    (int)CONFIG_REDUCE_SCATTER == COMM_REDUCE_SCATTER &&
                    (int)CONFIG_CONTROL == COMM_CONTROL && (int)CONFIG_OPERATIONS == COMM_OPERATIONS,
-               "operations have one order");
+               "checks that both enums have the same order");
 
 typedef struct comms_call {
     int32_t row;
@@ -29,15 +29,16 @@ struct train_comms_log {
     comm_group *group;
     const train_host *host;
     config_comms_logger settings;
-    train_comms_row *rows; /* the first are of sizes that have no row, an operation each */
+    train_comms_row
+        *rows; /* first a row for each operation, for sizes without a row of their own */
     size_t count, room;
-    comms_call *calls; /* since ranks were last compared; the same ones on every rank */
+    comms_call *calls; /* calls since the last comparison; the same on every rank */
     size_t called, call_room, step_calls;
-    float *piece, *all; /* of this rank's latencies; of every rank's */
+    float *piece, *all; /* latencies of this rank; of every rank */
     int64_t bytes;
 };
 
-/* DeepSpeed's formulas (utils/comms_logging.py): the size is that of a rank's part. */
+/* DeepSpeed's formulas (utils/comms_logging.py); the size is that of one rank's part. */
 void train_comms_bandwidth(comm_operation operation, int64_t bytes, int32_t ranks, double seconds,
                            double *algorithm, double *bus) {
     double size = (double)bytes, n = (double)ranks;
@@ -64,8 +65,7 @@ static train_comms_row *add_row(train_comms_log *log, comm_operation operation, 
     return row;
 }
 
-/* A row for every size that the schedule's transfers have, and room for those of control messages.
- */
+/* Makes a row for every transfer size of the schedule, and room for sizes of control messages. */
 static sifr_status make_rows(train_comms_log *log, const plan_schedule *s, sifr_error *error) {
     BASE_TRY(base_grow(&log->rows, &log->room, COMM_OPERATIONS + CONTROL_SIZES, sizeof *log->rows,
                        error));
@@ -165,7 +165,7 @@ void train_comms_log_hear(train_comms_log *log, const comm_event *event) {
     if (log->settings.verbose) say_call(log, event, seconds);
 }
 
-/* Folds calls at … at + count - 1 of all ranks, whose latencies are in `all`. */
+/* Adds calls at … at + count - 1 of all ranks, whose latencies are in `all`. */
 static void compare_piece(train_comms_log *log, size_t at, size_t count) {
     int32_t ranks = comm_size(log->group);
     for (size_t i = 0; i < count; i++) {
@@ -237,7 +237,7 @@ static void say_rows(const train_comms_log *log) {
 static void say_stragglers(const train_comms_log *log, const train_spread *last) {
     char size[32];
     train_say(log->host, "  %-16s %12s %8s %12s %12s %14s %14s  %s", "stragglers", "message size",
-              "count", "total ms", "average ms", "straggler ms", "average ms", "last to come");
+              "count", "total ms", "average ms", "straggler ms", "average ms", "last to enter");
     for (size_t i = 0; i < log->count; i++) {
         const train_comms_row *row = &log->rows[i];
         if (!row->compared) continue;

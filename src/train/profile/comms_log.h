@@ -1,9 +1,10 @@
-/* What comms_logger asks for: the collectives of steps by operation and message size, with
- * DeepSpeed's figures. Nothing waits for it, and nothing is allocated while steps run.
+/* The report of comms_logger: the collectives of steps by operation and message size, with
+ * DeepSpeed's figures. It delays no collective and allocates nothing while steps run.
  *
- * A call's latency is the time that its queue spent on it, waiting for other ranks included. Ranks
- * make the same calls in the same order, so their latencies are compared call by call, some
- * thousand at a time and between steps: who enters a collective last waits least. */
+ * A call's latency is the time that its queue spent on it, including the wait for other ranks.
+ * Ranks make the same calls in the same order, so latencies are compared call by call, some
+ * thousand at a time, between steps. The rank that enters a collective last waits least.
+ */
 #ifndef TRAIN_COMMS_LOG_H
 #define TRAIN_COMMS_LOG_H
 
@@ -14,25 +15,24 @@
 
 typedef struct train_comms_log train_comms_log;
 
-/* Seconds of the calls of one operation and size. */
+/* The calls of one operation and size; times in seconds. */
 typedef struct train_comms_row {
     comm_operation operation;
-    int64_t bytes; /* of one rank's part; -1: sizes that have no row of their own */
+    int64_t bytes; /* size of one rank's part; -1: all sizes without a row of their own */
     int64_t calls;
     int64_t moved;      /* bytes of one rank's parts, in all calls */
-    uint64_t delivered; /* to this rank, as the ledger counts */
+    uint64_t delivered; /* delivered to this rank, as the ledger counts */
     double latency;     /* of this rank's calls */
     double least,
-        straggler; /* over the ranks, call by call: the least latency; the largest less it */
-    int64_t compared,
-        last; /* calls that the last line is of; that this rank was the last to enter */
+        straggler; /* by call over the ranks: the least latency; the largest minus the least */
+    int64_t compared, last; /* calls compared between ranks; those that this rank entered last */
 } train_comms_row;
 
-/* What bandwidth DeepSpeed calls algorithm's and bus's, in Gbit/s. */
+/* DeepSpeed's algorithm bandwidth and bus bandwidth, in Gbit/s. */
 void train_comms_bandwidth(comm_operation operation, int64_t bytes, int32_t ranks, double seconds,
                            double *algorithm, double *bus);
 
-/* Not a collective. The group is borrowed; lines go to the host. */
+/* Not a collective. The group is borrowed; lines are printed through the host. */
 sifr_status train_comms_log_open(const plan_schedule *schedule, comm_group *group,
                                  const config_comms_logger *settings, const train_host *host,
                                  train_comms_log **out, sifr_error *error) SIFR_MUST_CHECK;
@@ -41,10 +41,10 @@ void train_comms_log_close(train_comms_log *log); /* NULL is harmless */
 /* For the group's watcher, during steps. NULL is harmless. */
 void train_comms_log_hear(train_comms_log *log, const comm_event *event);
 
-/* Between steps; all ranks call it after the same ones. NULL is harmless. */
+/* Called between steps, by all ranks after the same steps. NULL is harmless. */
 sifr_status train_comms_log_step(train_comms_log *log, sifr_error *error) SIFR_MUST_CHECK;
 
-/* The tables, at the end. All ranks call it. NULL is harmless. */
+/* Prints the tables at the end. All ranks call it. NULL is harmless. */
 sifr_status train_comms_log_say(train_comms_log *log, sifr_error *error) SIFR_MUST_CHECK;
 
 const train_comms_row *train_comms_log_rows(const train_comms_log *log, size_t *count);

@@ -5,7 +5,7 @@
 #include "base/text.h"
 #include "train/profile/spread.h"
 
-/* Lines behind those of the plan's classes. */
+/* Lines after those of the plan's classes. */
 enum { GAPS = PLAN_CLASSES, TRANSFERS, PROFILING, PLANNED, MEASURED, LINES };
 
 static const char *line_name(int line) {

@@ -1,4 +1,4 @@
-/* What memory_breakdown asks for: planned and measured memory of all ranks. */
+/* The report of memory_breakdown: planned and measured memory of all ranks. */
 #ifndef TRAIN_MEMORY_REPORT_H
 #define TRAIN_MEMORY_REPORT_H
 
@@ -6,12 +6,14 @@
 #include "train/callbacks.h"
 
 typedef struct train_memory_now {
-    uint64_t measured; /* of this rank, beyond what the program had before anything was loaded */
-    int64_t profiling; /* taken for a trace and logs; not part of the plan */
+    uint64_t
+        measured; /* of this rank, beyond the program's own memory before anything was loaded */
+    int64_t profiling; /* memory for a trace and logs; not part of the plan */
 } train_memory_now;
 
-/* A table through the host: of each class of the plan, at the step's peak, and of what was measured
- * now, least, median and largest over the ranks. `when` ends its head. All ranks call it. */
+/* Prints a table through the host: each class of the plan at the step's peak, and the memory
+ * measured now, with least, median and largest over the ranks. `when` ends the heading. All ranks
+ * call it. */
 sifr_status train_memory_say(const sifr_engine *engine, const train_memory_now *now,
                              const char *when, const train_host *host,
                              sifr_error *error) SIFR_MUST_CHECK;

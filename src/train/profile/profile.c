@@ -15,13 +15,13 @@ static void hear(void *user, const comm_event *event) {
     train_comms_log_hear(p->comms, event);
 }
 
-/* The second to the fourth step: the first one is not like the others. */
+/* The second to fourth step, since the first one is not typical. */
 static sifr_status open_trace(train_profile *p, int64_t total_steps, sifr_error *error) {
     const sifr_config *c = p->config;
     int64_t first = c->trace_first, last = c->trace_last, done = p->first_step;
     if (first > total_steps)
         return base_fail(error, SIFR_USAGE,
-                         "trace_steps %lld..%lld: the run has %lld steps; trace some of them",
+                         "trace_steps %lld..%lld: the run has only %lld steps; trace some of those",
                          (long long)first, (long long)last, (long long)total_steps);
     if (first == 0) {
         first = base_max_i64(base_min_i64(done + 2, total_steps), 1);
@@ -91,7 +91,7 @@ void train_profile_end_step(train_profile *p) {
     comm_watch(engine_group(p->engine), NULL, NULL);
 }
 
-/* A trace that cannot be written is no reason to lose the run. */
+/* The run goes on if the trace cannot be written. */
 static sifr_status write_trace(train_profile *p, sifr_error *error) {
     int64_t steps = train_trace_steps(p->trace);
     sifr_status status = train_trace_write(p->trace, error);
@@ -101,7 +101,7 @@ static sifr_status write_trace(train_profile *p, sifr_error *error) {
                  error ? error->message : "it failed");
     else if (steps == 0)
         base_log(p->host->log, SIFR_LOG_WARNING,
-                 "%s: no step of those to be traced was run; the timeline is empty",
+                 "%s: none of the steps to be traced was run; the timeline is empty",
                  p->config->trace);
     else
         train_say(p->host, "trace: %lld step%s in %s, for ui.perfetto.dev", (long long)steps,

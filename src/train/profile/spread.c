@@ -4,14 +4,17 @@
 
 #include "base/heap.h"
 
-enum { PIECE = 64 }; /* values exchanged at a time: what is held does not grow with their number */
+enum {
+    PIECE = 64
+}; /* values exchanged at a time, so that memory does not grow with their number */
 
 static int compare(const void *a, const void *b) {
     double x = *(const double *)a, y = *(const double *)b;
     return x < y ? -1 : x > y;
 }
 
-/* `all` has `part` values of each rank, one rank after the other; `row` has room for all ranks. */
+/* `all` holds `part` values from each rank, rank after rank; `row` has room for one value from
+ * each. */
 static train_spread spread_of(const double *all, int32_t ranks, size_t part, size_t index,
                               double *row) {
     train_spread s = {0};

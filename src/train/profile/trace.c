@@ -10,10 +10,10 @@
 #include "train/profile/clocks.h"
 #include "train/profile/trace_file.h"
 
-/* Of the times of all traced steps. */
+/* limit of memory for the times of all traced steps */
 #define TRACE_LIMIT ((int64_t)64 << 20)
 
-enum { PIECE = 4096, CONTROLS = 64 }; /* spans and control messages that travel at a time */
+enum { PIECE = 4096, CONTROLS = 64 }; /* spans and control messages sent at a time */
 
 struct train_trace {
     sifr_engine *engine;
@@ -21,7 +21,7 @@ struct train_trace {
     int64_t first, last;
     train_trace_step *steps; /* last - first + 1 of them, `done` are recorded */
     int64_t done;
-    engine_span *spans;   /* of all steps, one after the other */
+    engine_span *spans;   /* of all traced steps, one after the other */
     comm_event *controls; /* likewise, `control_room` for each step */
     int32_t control_room;
     int64_t bytes;
@@ -48,8 +48,8 @@ static sifr_status check_size(const train_trace *t, sifr_error *error) {
     int64_t most = base_max_i64(TRACE_LIMIT / step, 1);
     if (count <= most) return SIFR_OK;
     return base_fail(error, SIFR_USAGE,
-                     "trace: steps %lld..%lld: times of %zu instructions take %s a step, and may "
-                     "take %s in all: trace at most %lld step%s",
+                     "trace: steps %lld..%lld: the times of %zu instructions take %s a step, and "
+                     "may take %s in all; trace at most %lld step%s",
                      (long long)t->first, (long long)t->last, s->instruction_count,
                      base_format_bytes((uint64_t)step, each),
                      base_format_bytes((uint64_t)TRACE_LIMIT, limit), (long long)most,
@@ -136,7 +136,7 @@ bool train_trace_written(const train_trace *t) {
 
 /* --- writing: only rank 0 has a file --- */
 
-/* What rank 0 needs beside its own memory. */
+/* Rank 0's extra memory for writing the file. */
 typedef struct trace_pieces {
     engine_span spans[PIECE];
     comm_event controls[CONTROLS];
@@ -144,8 +144,8 @@ typedef struct trace_pieces {
     double *ahead;
 } trace_pieces;
 
-/* `rank` hands over its part of a step; *error is of the group, what goes wrong with the file stays
- * with it. */
+/* `rank` sends its part of a step to rank 0. *error is for communication; errors of the file are
+ * kept in the file. */
 static sifr_status hand_over(train_trace *t, int32_t rank, int64_t index, trace_pieces *pieces,
                              train_trace_file *file, sifr_error *error) {
     comm_group *group = engine_group(t->engine);
@@ -172,8 +172,7 @@ static sifr_status hand_over(train_trace *t, int32_t rank, int64_t index, trace_
     return SIFR_OK;
 }
 
-/* Names of the ranks' hosts, and where the timeline begins: at the first traced step of any rank.
- */
+/* Host names of the ranks, and the start of the timeline: the first traced step of any rank. */
 static sifr_status describe(train_trace *t, trace_pieces *pieces, double *origin,
                             sifr_error *error) {
     comm_group *group = engine_group(t->engine);

@@ -16,7 +16,7 @@ struct train_trace_file {
     const double *ahead;
     double origin;
     int32_t ranks;
-    bool any; /* an event is there: a comma comes first */
+    bool any; /* not the first event: write a comma first */
     sifr_status status;
     sifr_error error;
     base_writer writer;
@@ -30,10 +30,11 @@ void train_trace_rank_name(train_trace_rank *rank) {
 sifr_status train_trace_file_check(const char *path, sifr_error *error) {
     char folder[BASE_PATH_LENGTH];
     if (!path[0] || strlen(path) >= sizeof folder)
-        return base_fail(error, SIFR_USAGE, "trace: the name of its file is %s",
+        return base_fail(error, SIFR_USAGE, "trace: the name of the file is %s",
                          path[0] ? "too long" : "empty");
-    if (access(path, F_OK) == 0 && !base_is_file(path)) /* a device would be replaced */
-        return base_fail(error, SIFR_USAGE, "trace: %s is there and no regular file", path);
+    if (access(path, F_OK) == 0 && !base_is_file(path)) /* a rename would replace a device */
+        return base_fail(error, SIFR_USAGE,
+                         "trace: %s exists and is not a regular file; name another file", path);
     strcpy(folder, path);
     char *slash = strrchr(folder, '/');
     if (!slash)
@@ -42,7 +43,7 @@ sifr_status train_trace_file_check(const char *path, sifr_error *error) {
         slash[slash == folder] = '\0';
     if (access(folder, W_OK | X_OK) != 0)
         return base_fail(error, SIFR_USAGE,
-                         "trace: %s: no file can be made in %s; name one in a folder that is there",
+                         "trace: %s: no file can be made in %s; name a file in an existing folder",
                          path, folder);
     return SIFR_OK;
 }
@@ -53,7 +54,8 @@ static void put(train_trace_file *f, const char *text, size_t length) {
     if (f->status == SIFR_OK) f->status = base_writer_write(&f->writer, text, length, &f->error);
 }
 
-/* Takes the event; an event a line, so that other tools can cut the file. */
+/* Takes ownership of the event and writes it on a line of its own, so that other tools can split
+ * the file. */
 static void put_event(train_trace_file *f, json_t *event) {
     char text[1024];
     size_t length = 0;
@@ -69,7 +71,7 @@ static void put_event(train_trace_file *f, json_t *event) {
     }
 }
 
-/* Nanoseconds, so that what follows without a gap does so in the file too. */
+/* Nanosecond precision, so that events without a gap between them have none in the file. */
 static double nanoseconds(const train_trace_file *f, int32_t rank, double time) {
     return round(1e9 * (time - f->ahead[rank] - f->origin));
 }
@@ -161,13 +163,13 @@ static json_t *describe(const train_trace_file *f, const train_trace_step *step,
     if (out && i->micro_batch >= 0)
         json_object_set_new(out, "micro_batch", json_integer(i->micro_batch));
     bool collective = i->queue == PLAN_COMMUNICATION;
-    int64_t times = collective ? f->ranks - 1 : 1; /* what the others bring, as counted */
+    int64_t times = collective ? f->ranks - 1 : 1; /* bytes delivered by other ranks, as counted */
     if (out && i->bytes > 0)
         json_object_set_new(out, "bytes", json_integer((json_int_t)(i->bytes * times)));
     return out;
 }
 
-/* The compute queue starts a transfer, its own queue carries it out. */
+/* The compute queue starts a transfer; the transfer's own queue carries it out. */
 static void put_transfer(train_trace_file *f, int32_t rank, const train_trace_step *step,
                          size_t index, engine_span span, const char *name) {
     const plan_instruction *i = &f->schedule->instructions[index];

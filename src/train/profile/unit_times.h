@@ -1,4 +1,4 @@
-/* What forward, recomputation and backward of each unit take: activation_checkpointing.profile. */
+/* Forward, recomputation and backward time of each unit, for activation_checkpointing.profile. */
 #ifndef TRAIN_UNIT_TIMES_H
 #define TRAIN_UNIT_TIMES_H
 
@@ -8,9 +8,9 @@
 #include "train/profile/spread.h"
 
 typedef struct train_unit_times {
-    const plan_schedule *schedule; /* borrowed; NULL: nothing is asked for */
+    const plan_schedule *schedule; /* borrowed; NULL: not asked for */
     double *seconds;               /* by unit: forward, recomputation, backward */
-    train_spread *spread;          /* the same over the ranks, at the end */
+    train_spread *spread;          /* likewise over all ranks, at the end */
     int64_t steps;
 } train_unit_times;
 
@@ -18,10 +18,11 @@ sifr_status train_unit_times_open(train_unit_times *times, const plan_schedule *
                                   sifr_error *error) SIFR_MUST_CHECK;
 void train_unit_times_close(train_unit_times *times); /* harmless on a zeroed one */
 
-/* Adds the step that just ran: seconds by instruction. Nothing where nothing is asked for. */
+/* Adds the step that just ran: seconds by instruction. Does nothing if not asked for. */
 void train_unit_times_add(train_unit_times *times, const float *seconds);
 
-/* Milliseconds a step, a line for each unit; of several ranks their median. All ranks call it. */
+/* Prints milliseconds a step, a line for each unit; the median over several ranks. All ranks call
+ * it. */
 sifr_status train_unit_times_say(const train_unit_times *times, comm_group *group,
                                  const train_host *host, sifr_error *error) SIFR_MUST_CHECK;
 
