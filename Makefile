@@ -5,7 +5,7 @@ BUILD ?= build
 PREFIX ?= /usr/local
 JOBS ?= 2
 
-.PHONY: all deps configure tests test short other-mpi speed demo install docs bench bench-short
+.PHONY: all deps configure tests test short other-mpi speed soak demo install docs bench bench-short
 all: deps $(BUILD)/build.ninja
 	@ninja -C $(BUILD)
 
@@ -53,6 +53,16 @@ speed: tests
 	@ctest --test-dir $(BUILD) -L speed --output-on-failure --no-tests=error \
 	  --test-output-size-passed 1000000 --output-junit speed-results.xml || :
 	@scripts/test-summary.sh $(BUILD)/speed-results.xml
+
+# The long tests: sanitizers, assertions, repetitions. Writes its output into docs/soak.md.
+soak: tests
+	@rm -f $(BUILD)/soak-results.xml
+	@commit=$$(git describe --always --dirty --exclude '*' 2>/dev/null || echo unknown); \
+	  ctest --test-dir $(BUILD) -L soak --output-on-failure --no-tests=error \
+	  --test-output-size-passed 1000000 --test-output-size-failed 1000000 \
+	  --output-junit soak-results.xml || :; \
+	  scripts/soak-page.sh $(BUILD)/soak-results.xml $(BUILD) "$$commit" docs/soak.md
+	@scripts/test-summary.sh $(BUILD)/soak-results.xml
 
 demo:
 	@scripts/install-deps.sh build demo

@@ -3,5 +3,5 @@
 # The short suite and the fuzz targets, built by clang with -Werror, under the sanitizers of
 # addresses and undefined behaviour.
 . "$SOURCE/tests/support/inner-suite.sh"
-inner_build asan -DSIFR_WERROR=ON
+inner_build asan all -DSIFR_WERROR=ON
 inner_test -L 'short|fuzz' -j 2

@@ -3,5 +3,5 @@
 # The unit tests of the short suite, built by gcc, under the sanitizer of data races; but for those
 # of what runs in one thread and takes long, and the golden models, which run what test_zero runs.
 . "$SOURCE/tests/support/inner-suite.sh"
-inner_build tsan -DSIFR_WERROR=OFF
+inner_build tsan all -DSIFR_WERROR=OFF
 inner_test -L short -L unit -E '^test_(plan|search|keep|golden_models|tokenizer_(hostile|split|golden))$' -j 2

@@ -3,4 +3,4 @@
 # gcc, with all optimisation, finds nothing to warn of. clang warns of the source alone, whatever the
 # optimisation: test_asan builds all of it with clang and -Werror.
 . "$SOURCE/tests/support/inner-suite.sh"
-inner_build release -DSIFR_WERROR=ON -DCMAKE_C_COMPILER=gcc
+inner_build release all -DSIFR_WERROR=ON -DCMAKE_C_COMPILER=gcc

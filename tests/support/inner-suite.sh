@@ -1,14 +1,15 @@
 # For the tests that build the tree another way, in a folder of their own below the build folder,
 # and run a suite there. Sourced.
 
-# inner_build PRESET [CMAKE OPTION]…: configures and builds; sets `inner` to the build folder.
+# inner_build PRESET TARGET [CMAKE OPTION]…: configures and builds the target (all: everything);
+# sets `inner` to the build folder.
 inner_build() {
-    local preset=$1
-    shift
+    local preset=$1 target=$2
+    shift 2
     inner=$BUILD/$preset
     cmake -S "$SOURCE" --preset "$preset" -B "$inner" "$@" >configure.log 2>&1 ||
         { cat configure.log; return 1; }
-    ninja -C "$inner" -j "${BUILD_JOBS:-2}" >build.log 2>&1 || { tail -n 60 build.log; return 1; }
+    ninja -C "$inner" -j "${BUILD_JOBS:-2}" "$target" >build.log 2>&1 || { tail -n 60 build.log; return 1; }
 }
 
 # inner_test CTEST ARGUMENT…: runs the tests there; prints what failed and the count.

@@ -1,0 +1,7 @@
+# label: soak
+# timeout: 5400, not under sanitizers, runs alone
+# The unit tests of the short suite, built by gcc, under the sanitizer of data races; but for those
+# of what runs in one thread and takes long, and the golden models, which run what test_zero runs.
+. "$SOURCE/tests/support/inner-suite.sh"
+inner_build tsan all -DSIFR_WERROR=OFF
+inner_test -L short -L unit -E '^test_(plan|search|keep|golden_models|tokenizer_(hostile|split|golden))$' -j 2
