@@ -1,5 +1,6 @@
 /* Each of many things is done once, on no more threads than asked for, also where none can be had;
- * and how threads treat floats that are too small to be normal. */
+ * and how threads treat floats that are too small to be normal.
+ * in test_tsan */
 #include "base/parallel.h"
 
 #include <pthread.h>

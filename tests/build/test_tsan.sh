@@ -1,7 +1,7 @@
 # label: full
-# timeout: 3600, not under sanitizers, runs alone
-# The unit tests of the short suite, built by gcc, under the sanitizer of data races; but for those
-# of what runs in one thread and takes long, and the golden models, which run what test_zero runs.
+# timeout: 1800, not under sanitizers, runs alone
+# What runs in several threads: unit tests, built by gcc, under the sanitizer of data races.
+# tests/CMakeLists.txt says which, and tests/soak/test_soak_tsan.sh runs more of them.
 . "$SOURCE/tests/support/inner-suite.sh"
-inner_build tsan all -DSIFR_WERROR=OFF
-inner_test -L short -L unit -E '^test_(plan|search|keep|golden_models|tokenizer_(hostile|split|golden))$' -j 2
+inner_build tsan tests_tsan -DSIFR_WERROR=OFF
+inner_test -L tsan -j 2

@@ -1,4 +1,5 @@
-/* The option parser: what each kind reads, lists, operands, and what is refused. */
+/* The option parser: what each kind reads, lists, operands, and what is refused.
+ * in test_asan */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 # Frozen weights, as a user trains with them: their bytes are those of the model it began with, also
 # after a resumed run and in bf16; a checkpoint has no moments of units that are frozen as a whole.
-# timeout: 300
+# timeout: 300, in test_asan
 . "$SOURCE/tests/support/expect.sh"
 # tensor FILE NAME: hash of a tensor's bytes in a safetensors file
 tensor() {

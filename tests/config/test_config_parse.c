@@ -1,4 +1,5 @@
-/* Reading: comments, unknown keys, types, ranges, old names, hostile files. */
+/* Reading: comments, unknown keys, types, ranges, old names, hostile files.
+ * in test_asan */
 #include "config/config_case.h"
 
 static void comments_and_commas(void **state) {

@@ -1,5 +1,6 @@
 /* Adam over several steps against doubles, its copies in 16 bits to the last bit, and conversions
- * of every 16-bit number. */
+ * of every 16-bit number.
+ * in test_asan */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,7 @@
 /* Attention against double precision: forward, gradients (also against finite differences of the
  * reference), grouped heads, slices, dropout, the cache, and the same bits for any number of
- * threads. */
+ * threads.
+ * in test_asan */
 #include "device/matrix_case.h"
 #include "support/thinned.h"
 

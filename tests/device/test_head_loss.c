@@ -1,5 +1,6 @@
 /* Head and cross entropy against double precision, with and without labels, and the same bits for
- * any number of threads. */
+ * any number of threads.
+ * in test_asan */
 #include "device/matrix_case.h"
 #include "support/thinned.h"
 

@@ -1,5 +1,6 @@
 /* Linear layers against sums in double precision, on every instruction set, and the same bits for
- * any number of threads. */
+ * any number of threads.
+ * in test_asan */
 #include "device/matrix_case.h"
 #include "support/thinned.h"
 

@@ -1,5 +1,6 @@
 /* The team of threads: every tile once, with more threads than cores, and work that follows work;
- * what device_prepare refuses, and memory. */
+ * what device_prepare refuses, and memory.
+ * in test_asan, in test_tsan */
 #include "device/cpu/threads.h"
 
 #include <setjmp.h>

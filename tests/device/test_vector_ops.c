@@ -1,4 +1,5 @@
-/* Kernels that are no matrix products, against double precision: see support/op_case.h. */
+/* Kernels that are no matrix products, against double precision: see support/op_case.h.
+ * in test_asan */
 #include "support/op_case.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
-/* File I/O beside computing: both ways of it, any block size and depth, errors by name. */
+/* File I/O beside computing: both ways of it, any block size and depth, errors by name.
+ * in test_asan, in test_tsan */
 #include "engine/store/async_io.h"
 
 #include <dirent.h>

@@ -1,6 +1,6 @@
 /* Model folders and several ranks (threads): each reads and works out only what it holds, what they
  * write is the file that one rank writes, and a failure of the one that writes comes back on all.
- */
+ * in test_tsan */
 #include "support/scratch.h"
 
 #include <pthread.h>

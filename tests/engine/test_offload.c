@@ -1,6 +1,6 @@
 /* Optimizer state on disk: the same bits as in memory, at every stage, rank count and step order,
  * whatever the sub-groups, buffers and requests; skipped steps; what the plan says of it.
- * timeout: 120 */
+ * timeout: 120, in test_asan, in test_tsan */
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>

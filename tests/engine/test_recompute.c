@@ -1,5 +1,6 @@
 /* The same bits with everything kept, with units' inputs alone, with some of them, and with what a
- * limit of memory allows, on 1, 2 and 4 ranks; and the limit is kept. */
+ * limit of memory allows, on 1, 2 and 4 ranks; and the limit is kept.
+ * in test_asan */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

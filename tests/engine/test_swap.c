@@ -1,5 +1,6 @@
 /* Swap files: room reserved, any bytes through the window, removed at the end and after a crash,
- * and never somebody else's. */
+ * and never somebody else's.
+ * in test_asan, in test_tsan */
 #include "engine/store/swap.h"
 
 #include <fcntl.h>

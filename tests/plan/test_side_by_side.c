@@ -1,4 +1,5 @@
-/* Settings that several threads plan side by side, and what was tried before. */
+/* Settings that several threads plan side by side, and what was tried before.
+ * in test_tsan */
 #include "support/search_case.h"
 
 enum { ASKED = 2 + PLAN_NEIGHBOURS };

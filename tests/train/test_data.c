@@ -1,3 +1,5 @@
+/* Text as training data: windows, documents, stores that are made of it.
+ * in test_asan */
 #include "support/scratch.h"
 #include "support/tokenizer_case.h"
 

@@ -1,4 +1,5 @@
-/* "freeze" of a config: what it leaves to train is said, what it cannot mean is refused. */
+/* "freeze" of a config: what it leaves to train is said, what it cannot mean is refused.
+ * in test_asan */
 #include "config/config_case.h"
 #include "support/zero_run.h"
 #include "train/run_settings.h"

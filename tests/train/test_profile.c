@@ -1,4 +1,5 @@
-/* Figures over ranks, clocks, the log of collectives and the trace, with threads as ranks. */
+/* Figures over ranks, clocks, the log of collectives and the trace, with threads as ranks.
+ * in test_tsan */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
