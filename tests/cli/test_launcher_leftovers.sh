@@ -107,10 +107,10 @@ if [ ! "$mpich" ]; then
     kill -STOP $ranks
     (train run --max-steps 2) >out 2>err &
     run=$!
-    until_it grep -q 'run: another sifr train holds it.*: waiting up to 10 s' out err
+    until_it grep -q 'run: in use by another sifr train.*; waiting up to 10 s' out err
     kill -CONT $ranks
     wait $run && code=0 || code=$?
-    if grep -q 'another sifr train is at work' out err; then # a busy machine: more than 10 s
+    if grep -q 'in use by another sifr train; wait' out err; then # a busy machine: more than 10 s
         (train run --max-steps 2) >out 2>err && code=0 || code=$?
     fi
     [ $code = 0 ] || fail "after the launcher was killed: exit code $code"

@@ -55,11 +55,11 @@ static void wrong_files(void **state) {
         {"{\"fp32_operations_per_s\": 0}", "fp32_operations_per_s: 0 must be a number above 0"},
         {"{\"host_latency_s\": -1}", "host_latency_s: -1 must be a number of at least 0"},
         {"{\"disk_bytes_per_s\": \"fast\"}", "disk_bytes_per_s"},
-        {"{\"ranks_per_host\": -1}", "ranks_per_host: -1 is no number of ranks"},
-        {"{\"ranks_per_host\": 2147483648}", "ranks_per_host: 2147483648 is no number of ranks"},
-        {"{\"room_bytes\": -1}", "room_bytes: -1 is no amount of memory"},
+        {"{\"ranks_per_host\": -1}", "ranks_per_host: -1 must be from 0"},
+        {"{\"ranks_per_host\": 2147483648}", "ranks_per_host: 2147483648 must be from 0"},
+        {"{\"room_bytes\": -1}", "room_bytes: -1 is not an amount of memory"},
         {"{\"copy_bytes_per_s\": 9, \"host_room_bytes\": -7}",
-         "host_room_bytes: -7 is no amount of memory"},
+         "host_room_bytes: -7 is not an amount of memory"},
         {"{\"separate_memory\": 1}", "separate_memory"}};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         plan_machine m = known;

@@ -53,8 +53,9 @@ static sifr_status read_machine(const json_t *object, const char *path, plan_mac
         BASE_TRY(read_key(object, &keys[k], path, error));
     BASE_TRY(base_json_int(object, "ranks_per_host", machine->ranks_per_host, &ranks, path, error));
     if (ranks < 0 || ranks > INT32_MAX)
-        return base_fail(error, SIFR_USAGE, "%s: ranks_per_host: %lld must be at least 1", path,
-                         (long long)ranks);
+        return base_fail(error, SIFR_USAGE,
+                         "%s: ranks_per_host: %lld must be from 0 (not known) to %d", path,
+                         (long long)ranks, INT32_MAX);
     BASE_TRY(base_json_int(object, "room_bytes", machine->room_bytes, &room, path, error));
     if (room < 0)
         return base_fail(error, SIFR_USAGE, "%s: room_bytes: %lld is not an amount of memory", path,
