@@ -4,6 +4,10 @@
 set -eu
 results=$1 build=$2 commit=$3 page=$4
 here=$(dirname "$0")
+[ -s "$results" ] || {
+    echo "soak-page.sh: $results: no results, so $page stays as it was" >&2
+    exit 1
+}
 [ "$(grep -cE '^<!-- soak: (begin|end)' "$page")" = 2 ] || {
     echo "soak-page.sh: $page has no lines '<!-- soak: begin' and '<!-- soak: end'" >&2
     exit 1

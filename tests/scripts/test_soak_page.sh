@@ -39,7 +39,10 @@ diff expected rest || fail "the output"
 [ "$(head -n 2 page | tr '\n' ' ')" = "before <!-- soak: begin (x) --> " ] || fail "what stands before"
 if grep -q '^old' page; then fail "the old output is still there"; fi
 
-# A page without its markers stays as it was.
+# A page stays as it was where there are no results, or no markers.
+cp page before
+if "$SOURCE/scripts/soak-page.sh" absent.xml "$BUILD" 1234abc page 2>err; then fail "no results"; fi
+cmp before page || fail "the page changed without results"
 echo mine >page
 if "$SOURCE/scripts/soak-page.sh" results.xml "$BUILD" 1234abc page 2>err; then fail "no markers"; fi
 [ "$(cat page)" = mine ] || fail "the page without markers changed"
