@@ -19,7 +19,7 @@ command -v debootstrap >/dev/null || { echo "prove-fresh.sh: install debootstrap
 
 folder=${FOLDER:-$(mktemp -d "${TMPDIR:-/tmp}/sifr-fresh.XXXXXX")}
 clean() {
-    umount "$folder/dev/shm" "$folder/dev" "$folder/sys" "$folder/proc" 2>/dev/null || :
+    umount "$folder/dev/pts" "$folder/dev/shm" "$folder/dev" "$folder/sys" "$folder/proc" 2>/dev/null || :
     if [ -z "${KEEP:-}${FOLDER:-}" ]; then
         rm -rf --one-file-system "$folder"
     else
@@ -44,6 +44,7 @@ fi
 mount -t proc proc "$folder/proc"
 mount -t sysfs -o ro sysfs "$folder/sys"
 mount --bind /dev "$folder/dev"
+mount --bind /dev/pts "$folder/dev/pts" # terminals, which tests make
 mount -t tmpfs tmpfs "$folder/dev/shm"
 rm -rf "$folder/root/sifr"
 git clone -q --no-hardlinks "$tree" "$folder/root/sifr"
