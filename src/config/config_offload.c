@@ -104,7 +104,7 @@ static sifr_status config_check_gradients(const sifr_config *config, int64_t wor
     config_path_where(config, path, where);
     return base_fail(error, SIFR_USAGE,
                      "%s is \"nvme\", and zero_optimization.stage is %lld; with several ranks that "
-                     "is built for stages 2 and 3",
+                     "is supported at stages 2 and 3 only",
                      where, (long long)stage);
 }
 

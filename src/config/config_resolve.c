@@ -275,10 +275,10 @@ static bool config_has_word(const sifr_config *config, const char *path, const c
     return value && strcmp(json_string_value(value), word) == 0;
 }
 
-/* Sums of gradients in 16 bits travel as they are. */
+/* Sums of gradients in 16 bits are sent as they are. */
 static sifr_status config_resolve_gradients(sifr_config *config, sifr_error *error) {
     static const char *const path = "data_types.grad_accum_dtype";
-    static const char *const travel = "communication_data_type";
+    static const char *const sent_as = "communication_data_type";
     static const char *const masters = "bf16.bf16_master_weights_and_grads";
     bool bf16 = config_is_true(config, "bf16.enabled");
     bool fp16 = config_is_true(config, "fp16.enabled");
@@ -305,12 +305,12 @@ static sifr_status config_resolve_gradients(sifr_config *config, sifr_error *err
                          "%s is not the model's type, %s; sums of gradients are kept in that or in "
                          "fp32",
                          where, mode);
-    if (config_setting_given(config, travel) && !config_has_word(config, travel, mode))
+    if (config_setting_given(config, sent_as) && !config_has_word(config, sent_as, mode))
         return base_fail(error, SIFR_USAGE,
-                         "%s is %s, and sums kept in 16 bits travel so; leave "
+                         "%s is %s, and sums kept in 16 bits are sent in that type; leave "
                          "communication_data_type out",
                          where, mode);
-    return config_setting_put(config, travel, json_string(mode), error, "as gradients are kept");
+    return config_setting_put(config, sent_as, json_string(mode), error, "as gradients are kept");
 }
 
 static sifr_status config_resolve_run(sifr_config *config, sifr_error *error) {
@@ -473,7 +473,7 @@ static void config_note_surprises(sifr_config *config) {
     bool fetched = config->step.offload.param.device == SIFR_TIER_NVME;
     if (config->step.zero.stage > 0 && config->world_size == 1 && !fetched) {
         snprintf(config_setting_at(config, "zero_optimization.stage")->note, 160,
-                 "no effect with one rank: nothing is cut");
+                 "no effect with one rank");
     }
     if (config->step.zero.stage == 3 && !config->step.zero.overlap_comm &&
         config_setting_given(config, "zero_optimization.stage3_prefetch_bucket_size")) {

@@ -1,12 +1,11 @@
 #include "train/run_settings.h"
 
-#include <string.h>
-
 #include "base/checked.h"
 #include "base/file.h"
 #include "base/text.h"
 #include "engine/handle.h"
 #include "formats/tokenizer/tokenizer.h"
+#include "model/registry.h"
 
 _Static_assert(CONFIG_TOKEN_CHUNK == DEVICE_TOKEN_CHUNK, "what the config checks tiles by");
 
@@ -15,12 +14,14 @@ sifr_status train_sequence_length(const sifr_config *config, const formats_model
     int64_t limit = model->max_position_embeddings;
     *length = config->step.seq_length ? config->step.seq_length : limit;
     if (*length <= limit) return SIFR_OK;
-    if (strcmp(model->model_type, "gpt2") == 0)
+    const model_architecture *architecture = model_architecture_find(model->model_type);
+    if (architecture && architecture->learned_positions)
         return base_fail(error, SIFR_USAGE,
                          "seq_length %lld: %s has learned positions for %lld tokens; give at most "
                          "that",
                          (long long)*length, config->model, (long long)limit);
-    base_log(log, SIFR_LOG_WARNING, "seq_length %lld is more than the %lld that %s was made for",
+    base_log(log, SIFR_LOG_WARNING,
+             "seq_length %lld is more than the %lld tokens that %s was trained with",
              (long long)*length, (long long)limit, config->model);
     return SIFR_OK;
 }

@@ -87,7 +87,7 @@ rm -r refused
 config 0 true true "" ', "data_types": {"grad_accum_dtype": "fp32"}'
 refused 2 'bf16.bf16_master_weights_and_grads is true, which keeps gradients in bf16, but data_types.grad_accum_dtype is fp32; leave one of them out'
 config 0 true true "" ', "communication_data_type": "fp32"'
-refused 2 'sums kept in 16 bits travel so'
+refused 2 'sums kept in 16 bits are sent in that type'
 sed 's/"bf16"/"fp16"/; s/bf16_master/fp16_master/; s/, "bf16_optimizer_states": true//' ds.json >fp16.json
 mv fp16.json ds.json
 refused 2 'fp16.fp16_master_weights_and_grads is true, which is not supported yet'

@@ -259,8 +259,9 @@ static void gradients(void **state) {
                    "the disk that is to hold the gradients");
     config_case *c = config_case_flags(text, 2, NULL);
     assert_int_equal(c->status, SIFR_USAGE);
-    assert_non_null(strstr(c->error.message, "is \"nvme\", and zero_optimization.stage is 0; with "
-                                             "several ranks that is built for stages 2 and 3"));
+    assert_non_null(strstr(c->error.message,
+                           "is \"nvme\", and zero_optimization.stage is 0; with "
+                           "several ranks that is supported at stages 2 and 3 only"));
     config_case_free(c);
 }
 
@@ -303,7 +304,7 @@ static void activations(void **state) {
     config_said("{" SIFR("\"nvme_path\": \"/own\"") "}", "sifr.nvme_path",
                 "no effect, since " ACTIVATIONS " is \"none\"");
     config_said("{" SIFR(ON_DISK ", \"nvme_path\": \"/own\"") ", \"aio\": {\"queue_depth\": 32}}",
-                "aio.queue_depth", "= 32: Requests under way");
+                "aio.queue_depth", "= 32: Requests in flight");
 }
 
 static void activations_refused(void **state) {

@@ -33,8 +33,8 @@ static void logged_operations(void **state) {
     operations("\"enabled\": true, \"prof_all\": false, \"prof_ops\": [\"all_reduce\"]", true,
                GATHER | REDUCE);
     config_refused("{\"comms_logger\": {\"enabled\": true, \"prof_ops\": [\"all_to_all\"]}}",
-                   "ds.json: comms_logger.prof_ops: \"all_to_all\" is no operation of a run; "
-                   "all_gather, reduce_scatter and control are");
+                   "ds.json: comms_logger.prof_ops: \"all_to_all\" is not an operation of a run ("
+                   "all_gather, reduce_scatter and control are)");
     config_said("{\"comms_logger\": {\"enabled\": true, \"debug\": true}}", "comms_logger.debug",
                 "sifr.trace names each");
 }

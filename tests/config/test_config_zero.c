@@ -99,7 +99,7 @@ static void given(void **state) {
     config_said(stage_3, "zero_optimization.sub_group_size",
                 "no effect, since zero_optimization.offload_optimizer.device is \"none\"");
     config_said(stage_3, "zero_optimization.reduce_scatter", "accepted without effect: a gradient");
-    config_said(stage_3, "zero_optimization.stage3_max_live_parameters", "= 2000000000: Nothing");
+    config_said(stage_3, "zero_optimization.stage3_max_live_parameters", "= 2000000000: No unit");
 }
 
 /* The effective config says no more of stage 3 than was given, and repeats the run. */

@@ -51,7 +51,7 @@ static bool is_final(const zero_state *z, int32_t buffer) {
     return is_gradient(z, buffer) && z->s->buffers[buffer].index == 0;
 }
 
-/* A gradient in the type that it travels in. */
+/* A gradient in the type that it is sent in. */
 static sifr_status emit_narrow(zero_state *z, int32_t buffer, int32_t micro_batch, int32_t *out,
                                sifr_error *error) {
     plan_schedule *s = z->s;

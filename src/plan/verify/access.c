@@ -79,7 +79,7 @@ static int of_kernel(const plan_schedule *s, const plan_instruction *in, plan_ac
     return count + 1;
 }
 
-/* What a reduction leaves, for each byte of a slice that travels. */
+/* What a reduction leaves, for each byte of a slice that is sent. */
 static int64_t reduced_bytes(const plan_schedule *s, int64_t bytes) {
     const plan_settings *settings = &s->settings;
     bool narrow = plan_narrow_gradients(settings);
