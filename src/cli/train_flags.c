@@ -3,29 +3,13 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Headings of --help and their flags. Flags in no group come under the last heading. */
-static const struct {
-    const char *heading, *flags[16];
-} groups[CLI_TRAIN_GROUPS] = {
-    {"What to train", {"model", "data", "output", "freeze", "seed", "resume"}},
-    {"Length, batch and rate",
-     {"seq-length", "max-steps", "num-train-epochs", "learning-rate", "per-device-train-batch-size",
-      "gradient-accumulation-steps"}},
-    {"Evaluation, checkpoints and reports",
-     {"eval-data", "eval-steps", "max-eval-windows", "save-steps", "save-total-limit",
-      "logging-steps", "trace", "trace-steps"}},
-    {"Precision, memory and speed",
-     {"bf16", "fp16", "threads", "step-order", "gradient-order", "recompute", "activation-memory",
-      "tile-tokens", "offload-state", "offload-gradients", "offload-activations", "nvme-path"}},
-    {"Ranks", {"collective-timeout"}},
+static const char *const headings[CONFIG_FLAG_GROUPS] = {
+    [CONFIG_FLAGS_RUN] = "What to train",
+    [CONFIG_FLAGS_LENGTH] = "Length, batch and rate",
+    [CONFIG_FLAGS_REPORT] = "Evaluation, checkpoints and reports",
+    [CONFIG_FLAGS_SPEED] = "Precision, memory and speed",
+    [CONFIG_FLAGS_RANKS] = "Ranks",
 };
-
-static size_t group_of(const char *flag) {
-    for (size_t g = 0; g < CLI_TRAIN_GROUPS; g++)
-        for (size_t i = 0; i < 16 && groups[g].flags[i]; i++)
-            if (strcmp(groups[g].flags[i], flag) == 0) return g;
-    return CLI_TRAIN_GROUPS - 1;
-}
 
 static cli_option make_option(cli_train_flag *row) {
     cli_option option = {.name = row->flag.name,
@@ -48,11 +32,10 @@ size_t cli_train_flags_make(cli_train_flags *flags, cli_option *options) {
     while (flags->count < CLI_TRAIN_FLAGS &&
            config_flag_at(flags->count, &flags->rows[flags->count].flag))
         flags->count++;
-    for (size_t g = 0; g < CLI_TRAIN_GROUPS; g++) {
-        options[used++] = (cli_option){.name = groups[g].heading, .kind = CLI_GROUP};
+    for (int g = 0; g < CONFIG_FLAG_GROUPS; g++) {
+        options[used++] = (cli_option){.name = headings[g], .kind = CLI_GROUP};
         for (size_t i = 0; i < flags->count; i++)
-            if (group_of(flags->rows[i].flag.name) == g)
-                options[used++] = make_option(&flags->rows[i]);
+            if ((int)flags->rows[i].flag.group == g) options[used++] = make_option(&flags->rows[i]);
     }
     return used;
 }

@@ -159,11 +159,22 @@ sifr_status config_save(const sifr_config *config, const char *path,
                         sifr_error *error) SIFR_MUST_CHECK;
 
 /* The flags that the table makes, for the program's option parser and its --help. */
+/* Under which heading --help has a flag. */
+typedef enum config_flag_group {
+    CONFIG_FLAGS_RUN,    /* what to train */
+    CONFIG_FLAGS_LENGTH, /* length, batch and rate */
+    CONFIG_FLAGS_REPORT, /* evaluation, checkpoints and reports */
+    CONFIG_FLAGS_SPEED,  /* precision, memory and speed */
+    CONFIG_FLAGS_RANKS,
+    CONFIG_FLAG_GROUPS
+} config_flag_group;
+
 typedef struct config_flag {
     char name[64];        /* "max-steps", without the dashes */
     const char *path;     /* the key it sets: "sifr.max_steps" */
     const char *argument; /* "N", "X", "PATH", "TEXT", "a|b"; NULL: a switch */
     bool many;            /* takes one or more arguments */
+    config_flag_group group;
     const char *fallback; /* default as JSON, NULL where there is none */
     const char *doc;      /* one line */
 } config_flag;

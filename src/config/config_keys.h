@@ -7,6 +7,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "config/config.h"
+
 typedef enum config_key_type {
     CONFIG_SECTION, /* an object whose members have rows of their own */
     CONFIG_BOOL,
@@ -52,7 +54,8 @@ typedef struct config_key {
     const char *says;       /* and in its text: "recompute %s" */
     const char *flag;       /* the flag's name; the last part of the path for keys of "sifr" */
     const char *argument;   /* what --help calls its value */
-    size_t field, size;     /* offset in sifr_config, plus one, and bytes; 0: none */
+    config_flag_group group;
+    size_t field, size; /* offset in sifr_config, plus one, and bytes; 0: none */
     bool ungated; /* asks even where its section is not switched on by name; of a section: asks
               by being there */
 } config_key;

@@ -178,6 +178,7 @@ bool config_flag_at(size_t index, config_flag *flag) {
         flag->many = key->type == CONFIG_TEXTS;
         flag->fallback = key->fallback;
         flag->doc = key->doc;
+        flag->group = key->group;
         return true;
     }
     return false;
