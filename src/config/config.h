@@ -83,6 +83,7 @@ typedef struct sifr_config {
     double num_train_epochs;
     int64_t logging_steps;    /* a record of the metrics each so many steps */
     int64_t eval_steps;       /* 0: at the end only, where eval_data is given */
+    bool eval_on_start;       /* before the first step too */
     int64_t max_eval_windows; /* 0: all */
     int64_t save_steps;       /* 0: at the end only */
     int64_t save_total_limit; /* checkpoints kept; 0: all */

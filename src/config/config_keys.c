@@ -454,6 +454,7 @@ KEY("sifr.gradient_accumulation_steps", INT, BUILT, NULL, "", "Sets gradient_acc
 KEY("sifr.seed", INT, BUILT, "42", "", "Seed of the data order and of dropout.", .range = ">= 0", .argument = "N", FIELD(step.seed)),
 KEY("sifr.eval_data", TEXT, BUILT, NULL, "", "Held-out text or token store.", .argument = "PATH", FIELD(eval_data), IN(REPORT)),
 KEY("sifr.eval_steps", INT, BUILT, "0", "steps", "Evaluates every N steps; 0: only at the end.", .range = ">= 0", .argument = "N", FIELD(eval_steps), IN(REPORT)),
+KEY("sifr.eval_on_start", BOOL, BUILT, "false", "", "Evaluates before the first step too.", FIELD(eval_on_start), IN(REPORT)),
 KEY("sifr.max_eval_windows", INT, BUILT, "0", "windows", "Evaluates on the first N windows; 0: on all.", .range = ">= 0", .argument = "N", FIELD(max_eval_windows), IN(REPORT)),
 KEY("sifr.save_steps", INT, BUILT, "0", "steps", "Saves a checkpoint every N steps; 0: only at the end.", .range = ">= 0", .argument = "N", FIELD(save_steps), IN(REPORT)),
 KEY("sifr.save_total_limit", INT, BUILT, "0", "checkpoints", "Keeps the newest N checkpoints; 0: all.", .range = ">= 0", .argument = "N", FIELD(save_total_limit), IN(REPORT)),

@@ -177,7 +177,8 @@ static sifr_status step(train_state *t, sifr_status *local, sifr_error *error) {
  * checkpoint and its evaluation may lack one. */
 static bool evaluation_is_due(const train_state *t) {
     int64_t every = t->config->eval_steps, now = sifr_engine_steps(t->engine);
-    bool due = now == t->total_steps || (every > 0 && now > 0 && now % every == 0);
+    bool due = now == t->total_steps || (every > 0 && now > 0 && now % every == 0) ||
+               (now == 0 && t->config->eval_on_start);
     return t->held_out && due && !train_monitor_evaluated(&t->monitor, now);
 }
 

@@ -32,6 +32,11 @@ for kind in llama gpt2; do
     [ "$(wc -l <again/metrics.jsonl)" = 2 ] || fail "metrics of the run before were carried along"
     awk -F, 'NR == 2 { exit !($3 < 3.5) }' again/metrics.csv || fail "$kind: did not go on"
     rm -r again
+    expect 0 train --model $kind-out --output again --max-steps 1 --eval-data held \
+        --max-eval-windows 2 --eval-on-start
+    head -n 1 again/metrics.jsonl | grep -q '"step": *0[,}].*eval_loss\|eval_loss.*"step": *0[,}]' ||
+        fail "$kind: $(head -n 1 again/metrics.jsonl) before the first step"
+    rm -r again
     # The effective config alone repeats the run; the store made of the text is another copy.
     sed "s|\"output\": \"$kind-out\"|\"output\": \"repeat\"|" "$kind-out/sifr_config.json" >once.json
     expect 0 "$SIFR" train --config once.json

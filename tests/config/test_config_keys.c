@@ -124,6 +124,7 @@ static void flags_come_from_the_table(void **state) {
         "no-special-tokens",
         "eval-data",
         "eval-steps",
+        "eval-on-start",
         "max-eval-windows",
         "save-steps",
         "resume",
@@ -155,6 +156,7 @@ static void flags_come_from_the_table(void **state) {
         assert_non_null(config_key_find(flag.path, NULL));
         bool is_switch = strcmp(flag.name, "resume") == 0 ||
                          strcmp(flag.name, "no-special-tokens") == 0 ||
+                         strcmp(flag.name, "eval-on-start") == 0 ||
                          strcmp(flag.name, "bf16") == 0 || strcmp(flag.name, "fp16") == 0;
         assert_int_equal(flag.argument == NULL, is_switch);
         bool many = strcmp(flag.name, "data") == 0 || strcmp(flag.name, "freeze") == 0;
