@@ -1,11 +1,13 @@
 /* The library's defaults: those of the config's keys, and what a config takes from its model. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "config/config.h"
 #include "config/config_keys.h"
 
-/* A row's default is JSON: a number, true or false, or a word in quotes. */
+/* A row's default is JSON: a number, true or false, or a word in quotes. It is read without a JSON
+ * library, whose allocations could fail: sifr_settings_defaults cannot. */
 static void put_default(sifr_settings *settings, const config_key *key) {
     char *field = (char *)settings + key->field - 1, word[64] = "";
     char *end;
@@ -29,7 +31,6 @@ sifr_settings sifr_settings_defaults(void) {
     sifr_settings settings = {.micro_batch_size = 1,
                               .seq_length = 1024,
                               .gradient_accumulation_steps = 1,
-                              .optimizer = {.beta1 = 0.9, .beta2 = 0.999, .decoupled = true},
                               .zero = {.overlap_comm = true}};
     for (size_t i = 0; i < config_key_count(); i++) {
         const config_key *key = config_key_at(i);
@@ -37,6 +38,8 @@ sifr_settings sifr_settings_defaults(void) {
         bool of_step = key->field && at < sizeof settings;
         if (of_step && key->fallback && key->status == CONFIG_BUILT) put_default(&settings, key);
     }
+    const config_key *betas = config_key_find("optimizer.params.betas", NULL);
+    sscanf(betas->fallback, "[%lf, %lf]", &settings.optimizer.beta1, &settings.optimizer.beta2);
     return settings;
 }
 
