@@ -207,7 +207,7 @@ void checkpoint_model_values(const void *user, size_t index, int64_t first, int6
         int64_t at = first + done;
         while (at >= spans[span].first + spans[span].count) span++;
         const formats_tensor *tensor = spans[span].tensor;
-        int64_t skip = at - spans[span].first, size = base_dtype_bits(tensor->dtype) / 8;
+        int64_t skip = at - spans[span].first, size = base_dtype_bytes(tensor->dtype);
         int64_t here = base_min_i64(count - done, spans[span].count - skip);
         engine_to_fp32(values + done, (const char *)tensor->data + skip * size, tensor->dtype,
                        here);

@@ -39,7 +39,7 @@ static void make_piece(void *argument, int64_t piece, int thread) {
     (void)thread;
     const init_fill *fill = argument;
     float values[PIECE];
-    int64_t size = base_dtype_bits(fill->dtype) / 8, at = piece * PIECE;
+    int64_t size = base_dtype_bytes(fill->dtype), at = piece * PIECE;
     int64_t count = base_min_i64(PIECE, fill->end - fill->first - at);
     model_initial_values(fill->model, fill->weight, fill->seed, fill->first + at, count, values);
     engine_from_fp32(fill->room + at * size, values, fill->dtype, count);
@@ -49,7 +49,7 @@ static sifr_status fill_weight(void *user, size_t position, formats_safetensors_
                                sifr_error *error) {
     init_fill *fill = user;
     const model_weight *w = &fill->model->weights[position];
-    int64_t size = base_dtype_bits(fill->dtype) / 8, elements = w->rows * w->columns;
+    int64_t size = base_dtype_bytes(fill->dtype), elements = w->rows * w->columns;
     fill->weight = position;
     for (fill->first = 0; fill->first < elements; fill->first = fill->end) {
         fill->end = base_min_i64(elements, fill->first + PIECE * PIECES);
@@ -121,7 +121,7 @@ static sifr_status check_room(const char *output, int64_t parameters, base_dtype
                               sifr_error *error) {
     base_disk disk;
     char need[32], have[32];
-    int64_t bytes = parameters * (base_dtype_bits(dtype) / 8);
+    int64_t bytes = parameters * base_dtype_bytes(dtype);
     if (base_disk_find(output, &disk, NULL) != SIFR_OK || (uint64_t)bytes <= disk.free_bytes)
         return SIFR_OK;
     return base_fail(error, SIFR_NO_MEMORY,

@@ -129,7 +129,7 @@ static void stored_values(const void *user, size_t index, int64_t first, int64_t
                           float *values) {
     (void)index;
     const formats_tensor *tensor = user;
-    int64_t size = base_dtype_bits(tensor->dtype) / 8;
+    int64_t size = base_dtype_bytes(tensor->dtype);
     engine_to_fp32(values, (const char *)tensor->data + first * size, tensor->dtype, count);
 }
 
@@ -219,7 +219,7 @@ static sifr_status fill_tensor(void *user, size_t position, formats_safetensors_
     const engine_stored_tensor *tensor = &write->stored->tensors[position];
     const model_weight *w = &write->model->weights[tensor->weight];
     uint8_t stored[1 << 16];
-    int64_t size = base_dtype_bits(tensor->dtype) / 8, room = (int64_t)sizeof stored / size;
+    int64_t size = base_dtype_bytes(tensor->dtype), room = (int64_t)sizeof stored / size;
     int64_t elements = w->rows * w->columns;
     for (int64_t first = 0; first < elements; first += PIECE_ELEMENTS) {
         int64_t here = base_min_i64(PIECE_ELEMENTS, elements - first);

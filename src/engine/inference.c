@@ -95,7 +95,7 @@ static void load_tile(void *argument, int64_t tile, int thread) {
     (void)thread;
     const parameter_load *load = argument;
     float piece[LOAD_PIECE];
-    int64_t there = base_dtype_bits(load->dtype) / 8, at = tile * LOAD_TILE;
+    int64_t there = base_dtype_bytes(load->dtype), at = tile * LOAD_TILE;
     for (int64_t end = base_min_i64(load->elements, at + LOAD_TILE); at < end; at += LOAD_PIECE) {
         int64_t count = base_min_i64(LOAD_PIECE, end - at);
         load->make(load->user, load->index, at, count, piece);
@@ -112,7 +112,7 @@ static void fill_parameter(const engine_inference *i, size_t index, engine_value
                            .elements = w->rows * w->columns,
                            .dtype = device_dtype_of(i->options.precision)};
     load.to = (char *)engine_buffer(i->executor, i->schedule->parameters[w->unit]) +
-              w->offset * (base_dtype_bits(load.dtype) / 8);
+              w->offset * base_dtype_bytes(load.dtype);
     device_parallel(i->dev, (load.elements + LOAD_TILE - 1) / LOAD_TILE, load_tile, &load);
 }
 
@@ -124,7 +124,7 @@ static void tensor_values(const void *user, size_t index, int64_t first, int64_t
                           float *values) {
     (void)index;
     const formats_tensor *tensor = user;
-    int64_t size = base_dtype_bits(tensor->dtype) / 8;
+    int64_t size = base_dtype_bytes(tensor->dtype);
     engine_to_fp32(values, (const char *)tensor->data + first * size, tensor->dtype, count);
 }
 

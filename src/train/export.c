@@ -50,7 +50,7 @@ static sifr_status count_bytes(const export_run *run, uint64_t *out, sifr_error 
         const engine_stored_tensor *tensor = &m->stored.tensors[i];
         const model_weight *w = &m->folder.model->weights[tensor->weight];
         int64_t bytes;
-        if (!base_mul_i64(w->rows * w->columns, base_dtype_bits(tensor->dtype) / 8, &bytes))
+        if (!base_mul_i64(w->rows * w->columns, base_dtype_bytes(tensor->dtype), &bytes))
             return base_fail(error, SIFR_FAILED, "tensor %s: too large", tensor->name);
         *out += (uint64_t)bytes;
     }
