@@ -19,7 +19,9 @@ command -v debootstrap >/dev/null || { echo "prove-fresh.sh: install debootstrap
 
 folder=${FOLDER:-$(mktemp -d "${TMPDIR:-/tmp}/sifr-fresh.XXXXXX")}
 clean() {
-    umount "$folder/dev/pts" "$folder/dev/shm" "$folder/dev" "$folder/sys" "$folder/proc" 2>/dev/null || :
+    for mounted in dev/pts dev/shm dev sys proc; do
+        umount "$folder/$mounted" 2>/dev/null || :
+    done
     if [ -z "${KEEP:-}${FOLDER:-}" ]; then
         rm -rf --one-file-system "$folder"
     else
