@@ -25,16 +25,21 @@ static sifr_value block(sifr_model *m, sifr_value x, int index) {
     (snprintf(name, sizeof name, "blocks.%d." part ".weight", index),                              \
      sifr_weight_vector(m, name, WIDTH, SIFR_INIT_ONE))
 
-    sifr_value n = sifr_rms_norm(m, x, SCALE("norm_1"), 1e-5);
+    sifr_value n =
+        sifr_rms_norm(m, (sifr_norm_args){.x = x, .scale = SCALE("norm_1"), .epsilon = 1e-5});
     sifr_value q = sifr_linear(m, n, WEIGHT("q", WIDTH, WIDTH), SIFR_NO_WEIGHT);
     sifr_value k = sifr_linear(m, n, WEIGHT("k", WIDTH, WIDTH), SIFR_NO_WEIGHT);
     sifr_value v = sifr_linear(m, n, WEIGHT("v", WIDTH, WIDTH), SIFR_NO_WEIGHT);
-    q = sifr_rope(m, q, WIDTH / HEADS, frequencies);
-    k = sifr_rope(m, k, WIDTH / HEADS, frequencies);
-    sifr_value a = sifr_attention(m, q, k, v, HEADS, HEADS, 0);
+    sifr_rope_args rope = {.head_dim = WIDTH / HEADS, .frequencies = frequencies};
+    rope.x = q;
+    q = sifr_rope(m, rope);
+    rope.x = k;
+    k = sifr_rope(m, rope);
+    sifr_value a = sifr_attention(
+        m, (sifr_attention_args){.q = q, .k = k, .v = v, .heads = HEADS, .kv_heads = HEADS});
     sifr_value h = sifr_add(m, x, sifr_linear(m, a, WEIGHT("o", WIDTH, WIDTH), SIFR_NO_WEIGHT));
 
-    n = sifr_rms_norm(m, h, SCALE("norm_2"), 1e-5);
+    n = sifr_rms_norm(m, (sifr_norm_args){.x = h, .scale = SCALE("norm_2"), .epsilon = 1e-5});
     sifr_value gate = sifr_linear(m, n, WEIGHT("gate", 4 * WIDTH, WIDTH), SIFR_NO_WEIGHT);
     sifr_value up = sifr_linear(m, n, WEIGHT("up", 4 * WIDTH, WIDTH), SIFR_NO_WEIGHT);
     sifr_value g = sifr_silu_gate(m, gate, up);
@@ -46,7 +51,7 @@ static sifr_status describe(sifr_model *m, sifr_error *error) {
     sifr_unit(m, "embedding");
     sifr_weight table =
         sifr_weight_matrix(m, "embedding.weight", WORDS, WIDTH, SIFR_INIT_NORMAL, 0.02);
-    sifr_value x = sifr_embedding(m, sifr_tokens(m), table);
+    sifr_value x = sifr_embedding(m, (sifr_embedding_args){.ids = sifr_tokens(m), .table = table});
     for (int i = 0; i < BLOCKS; i++) {
         char name[32];
         snprintf(name, sizeof name, "blocks.%d", i);
@@ -55,7 +60,8 @@ static sifr_status describe(sifr_model *m, sifr_error *error) {
     }
     sifr_unit(m, "head");
     sifr_weight scale = sifr_weight_vector(m, "norm.weight", WIDTH, SIFR_INIT_ONE);
-    sifr_head_loss(m, sifr_rms_norm(m, x, scale, 1e-5), table); /* tied to the embedding */
+    x = sifr_rms_norm(m, (sifr_norm_args){.x = x, .scale = scale, .epsilon = 1e-5});
+    sifr_head_loss(m, (sifr_head_args){.x = x, .weight = table}); /* tied to the embedding */
     return sifr_model_finish(m, error);
 }
 

@@ -1,8 +1,11 @@
 /* Describes a model as a list of units. A unit is a sequence of op calls, as one would write it on
  * paper. There is no backward code: sifr knows the gradient of each op.
  *
- *     h = sifr_add(b, x, sifr_linear(b, sifr_attention(b, q, k, v, heads, kv_heads, 0), w_o,
- * none));
+ *     a = sifr_attention(b, (sifr_attention_args){.q = q, .k = k, .v = v, .heads = 8, .kv_heads =
+ * 2}); h = sifr_add(b, x, sifr_linear(b, a, w_o, SIFR_NO_WEIGHT));
+ *
+ * Ops with more than a few operands take a struct with named fields. A field that is left out is 0,
+ * which always leaves the feature off, so that a new field changes no model that lacks it.
  *
  * Every value is a matrix of tokens x columns. The number of tokens is fixed only when the model is
  * used, so one description fits every batch size and sequence length. A wrong call (shapes that do
@@ -24,14 +27,15 @@ extern "C" {
 typedef struct sifr_model sifr_model;
 
 typedef struct sifr_value {
-    int32_t id; /* -1: none */
+    int32_t id; /* 0: none */
 } sifr_value;
 
 typedef struct sifr_weight {
-    int32_t id; /* -1: none */
+    int32_t id; /* 0: none */
 } sifr_weight;
 
-#define SIFR_NO_WEIGHT ((sifr_weight){-1})
+#define SIFR_NO_VALUE ((sifr_value){0})
+#define SIFR_NO_WEIGHT ((sifr_weight){0})
 
 /* Initial values of a weight that is not loaded from a file. */
 typedef enum sifr_init { SIFR_INIT_ZERO, SIFR_INIT_ONE, SIFR_INIT_NORMAL } sifr_init;
@@ -58,32 +62,53 @@ SIFR_API sifr_value sifr_tokens(sifr_model *model);
 SIFR_API sifr_value sifr_positions(sifr_model *model);
 SIFR_API sifr_value sifr_labels(sifr_model *model);
 
-/* Rows of `table` (words x columns) chosen by `ids`. */
-SIFR_API sifr_value sifr_embedding(sifr_model *model, sifr_value ids, sifr_weight table);
+/* Rows of `table` (words x columns) chosen by `ids` (tokens or positions). */
+typedef struct sifr_embedding_args {
+    sifr_value ids;
+    sifr_weight table;
+    /* torch.nn.Embedding's padding_idx: the id `padding` trains nothing, and its row of a fresh
+     * table is 0. A padding outside the table is none. */
+    bool padded;
+    int64_t padding;
+} sifr_embedding_args;
+SIFR_API sifr_value sifr_embedding(sifr_model *model, sifr_embedding_args args);
 
 /* x w^T + bias; w: out x in; bias: vector of `out`, or SIFR_NO_WEIGHT. */
 SIFR_API sifr_value sifr_linear(sifr_model *model, sifr_value x, sifr_weight w, sifr_weight bias);
 /* x w + bias; w: in x out (GPT-2's Conv1D). */
 SIFR_API sifr_value sifr_conv1d(sifr_model *model, sifr_value x, sifr_weight w, sifr_weight bias);
 
-SIFR_API sifr_value sifr_layer_norm(sifr_model *model, sifr_value x, sifr_weight scale,
-                                    sifr_weight bias, double epsilon);
-SIFR_API sifr_value sifr_rms_norm(sifr_model *model, sifr_value x, sifr_weight scale,
-                                  double epsilon);
+/* Norms of each row. scale, bias: vectors of x's columns; the root-mean-square norm (Zhang and
+ * Sennrich 2019) has no bias. */
+typedef struct sifr_norm_args {
+    sifr_value x;
+    sifr_weight scale, bias; /* bias: may be left out */
+    double epsilon;
+} sifr_norm_args;
+SIFR_API sifr_value sifr_layer_norm(sifr_model *model, sifr_norm_args args);
+SIFR_API sifr_value sifr_rms_norm(sifr_model *model, sifr_norm_args args);
 
 /* Columns first … first + columns - 1 of x, without a copy. */
 SIFR_API sifr_value sifr_slice(sifr_model *model, sifr_value x, int64_t first, int64_t columns);
 
-/* Rotary position embedding, half-split form, of each head of x; frequencies[head_dim / 2] are the
- * angles by which one position turns each pair (RoFormer, Su et al. 2021); they are copied. */
-SIFR_API sifr_value sifr_rope(sifr_model *model, sifr_value x, int64_t head_dim,
-                              const double *frequencies);
+/* Rotary position embedding, half-split form, of each head of x. */
+typedef struct sifr_rope_args {
+    sifr_value x;
+    int64_t head_dim;
+    /* [head_dim / 2] angles by which one position turns each pair (RoFormer, Su et al. 2021);
+     * copied by the call */
+    const double *frequencies;
+} sifr_rope_args;
+SIFR_API sifr_value sifr_rope(sifr_model *model, sifr_rope_args args);
 
-/* Causal attention with softmax scale 1/sqrt(head_dim); q: heads x head_dim columns, k and v:
- * kv_heads x head_dim (fewer kv heads: grouped-query attention). `dropout` applies to the attention
- * probabilities. */
-SIFR_API sifr_value sifr_attention(sifr_model *model, sifr_value q, sifr_value k, sifr_value v,
-                                   int64_t heads, int64_t kv_heads, double dropout);
+/* Causal attention inside each sequence, with softmax scale 1/sqrt(head_dim). */
+typedef struct sifr_attention_args {
+    sifr_value q;            /* heads x head_dim columns */
+    sifr_value k, v;         /* kv_heads x head_dim columns each */
+    int64_t heads, kv_heads; /* fewer kv heads: grouped-query attention */
+    double dropout;          /* of the attention probabilities, in [0, 1) */
+} sifr_attention_args;
+SIFR_API sifr_value sifr_attention(sifr_model *model, sifr_attention_args args);
 
 SIFR_API sifr_value sifr_gelu(sifr_model *model, sifr_value x, bool exact);
 /* silu(gate) * up */
@@ -92,9 +117,13 @@ SIFR_API sifr_value sifr_add(sifr_model *model, sifr_value a, sifr_value b);
 SIFR_API sifr_value sifr_multiply(sifr_model *model, sifr_value a, sifr_value b);
 SIFR_API sifr_value sifr_dropout(sifr_model *model, sifr_value x, double probability);
 
-/* Ends a model: logits = x w^T and the cross entropy of the labels. w: words x columns; it may be
- * the embedding's table (a tied head). A model has exactly one, and nothing may follow it. */
-SIFR_API void sifr_head_loss(sifr_model *model, sifr_value x, sifr_weight w);
+/* Ends a model: logits = x weight^T and the cross entropy of the labels. A model has exactly one,
+ * and nothing may follow it. */
+typedef struct sifr_head_args {
+    sifr_value x;
+    sifr_weight weight; /* words x columns of x; may be the embedding's table (a tied head) */
+} sifr_head_args;
+SIFR_API void sifr_head_loss(sifr_model *model, sifr_head_args args);
 
 /* Completes the description and reports the first mistake in the calls before it. */
 SIFR_API sifr_status sifr_model_finish(sifr_model *model, sifr_error *error) SIFR_MUST_CHECK;

@@ -71,7 +71,7 @@ static sifr_weight add_weight(sifr_model *model, model_weight weight, const char
     unit->elements = end;
     unit->weights++;
     model->weights[model->weight_count] = weight;
-    return (sifr_weight){(int32_t)model->weight_count++};
+    return (sifr_weight){(int32_t)++model->weight_count};
 }
 
 sifr_weight sifr_weight_matrix(sifr_model *model, const char *name, int64_t rows, int64_t columns,
@@ -89,21 +89,19 @@ sifr_weight sifr_weight_vector(sifr_model *model, const char *name, int64_t colu
 }
 
 static sifr_value add_value(sifr_model *model, model_value value) {
-    if (!MODEL_GROW(model, values, value_count, value_room)) return MODEL_NO_VALUE;
+    if (!MODEL_GROW(model, values, value_count, value_room)) return SIFR_NO_VALUE;
     model->values[model->value_count] = value;
-    return (sifr_value){(int32_t)model->value_count++};
+    return (sifr_value){(int32_t)++model->value_count};
 }
 
 static sifr_value add_input(sifr_model *model, int32_t *known, model_value_kind kind) {
     if (*known < 0) {
-        *known =
-            add_value(
-                model,
-                (model_value){
-                    .kind = kind, .unit = -1, .node = -1, .columns = 1, .base = -1, .table = -1})
-                .id;
+        *known = model_index(add_value(
+            model,
+            (model_value){
+                .kind = kind, .unit = -1, .node = -1, .columns = 1, .base = -1, .table = -1}));
     }
-    return (sifr_value){*known};
+    return (sifr_value){*known + 1};
 }
 
 sifr_value sifr_tokens(sifr_model *model) {
@@ -120,26 +118,28 @@ sifr_value sifr_labels(sifr_model *model) {
 
 const model_value *model_activation(sifr_model *model, sifr_value value, const char *op) {
     if (!model_ok(model)) return NULL;
-    if (value.id < 0 || (size_t)value.id >= model->value_count ||
-        model->values[value.id].kind != MODEL_VALUE_ACTIVATION) {
+    int32_t at = model_index(value);
+    if (at < 0 || (size_t)at >= model->value_count ||
+        model->values[at].kind != MODEL_VALUE_ACTIVATION) {
         MODEL_WRONG(model, "unit %s: %s: an operand is not an activation", model_unit_name(model),
                     op);
         return NULL;
     }
-    return &model->values[value.id];
+    return &model->values[at];
 }
 
 const model_weight *model_weight_of(sifr_model *model, sifr_weight weight, const char *op) {
     if (!model_ok(model)) return NULL;
-    if (weight.id < 0 || (size_t)weight.id >= model->weight_count) {
+    int32_t at = model_weight_index(weight);
+    if (at < 0 || (size_t)at >= model->weight_count) {
         MODEL_WRONG(model, "unit %s: %s: a weight is missing", model_unit_name(model), op);
         return NULL;
     }
-    return &model->weights[weight.id];
+    return &model->weights[at];
 }
 
 bool model_vector_fits(sifr_model *model, sifr_weight weight, int64_t columns, const char *op) {
-    if (weight.id < 0) return true;
+    if (!weight.id) return true;
     const model_weight *w = model_weight_of(model, weight, op);
     if (w && w->rows == 1 && w->columns == columns) return true;
     if (w) {
@@ -158,7 +158,7 @@ sifr_value model_add_node(sifr_model *model, model_node node, model_value_kind k
         MODEL_WRONG(model, "unit %s: %s: nothing may follow head_loss", model_unit_name(model), op);
     }
     if (model->node_count >= INT32_MAX / 2) MODEL_WRONG(model, "%s: too many ops", op);
-    if (!MODEL_GROW(model, nodes, node_count, node_room)) return MODEL_NO_VALUE;
+    if (!MODEL_GROW(model, nodes, node_count, node_room)) return SIFR_NO_VALUE;
     node.unit = (int32_t)model->unit_count - 1;
     node.attributes.op = (int32_t)model->node_count;
     sifr_value y = add_value(model, (model_value){.kind = kind,
@@ -167,8 +167,8 @@ sifr_value model_add_node(sifr_model *model, model_node node, model_value_kind k
                                                   .columns = columns,
                                                   .base = -1,
                                                   .table = -1});
-    if (y.id < 0) return y;
-    node.y = y.id;
+    if (!y.id) return y;
+    node.y = model_index(y);
     model->nodes[model->node_count++] = node;
     model->units[node.unit].nodes++;
     return y;
@@ -180,21 +180,21 @@ model_node model_make_node(const model_op *op) {
 
 sifr_value sifr_slice(sifr_model *model, sifr_value x, int64_t first, int64_t columns) {
     const model_value *in = model_activation(model, x, "slice");
-    if (!in) return MODEL_NO_VALUE;
+    if (!in) return SIFR_NO_VALUE;
     if (first < 0 || columns < 1 || first > in->columns - columns) {
         MODEL_WRONG(model, "unit %s: slice: columns %lld to %lld of %lld", model_unit_name(model),
                     (long long)first, (long long)(first + columns), (long long)in->columns);
-        return MODEL_NO_VALUE;
+        return SIFR_NO_VALUE;
     }
     if (in->base >= 0) {
         MODEL_WRONG(model, "unit %s: slice: of a slice", model_unit_name(model));
-        return MODEL_NO_VALUE;
+        return SIFR_NO_VALUE;
     }
     model_value value = {.kind = MODEL_VALUE_ACTIVATION,
                          .unit = in->unit,
                          .node = in->node,
                          .columns = columns,
-                         .base = x.id,
+                         .base = model_index(x),
                          .first = first,
                          .table = -1};
     return add_value(model, value);
@@ -216,13 +216,13 @@ int32_t model_add_table(sifr_model *model, int64_t head_dim, const double *frequ
         return -1;
     }
     memcpy(table->frequencies, frequencies, half * sizeof *frequencies);
-    table->value = add_value(model, (model_value){.kind = MODEL_VALUE_TABLE,
-                                                  .unit = -1,
-                                                  .node = -1,
-                                                  .columns = head_dim,
-                                                  .base = -1,
-                                                  .table = (int32_t)model->table_count})
-                       .id;
+    table->value =
+        model_index(add_value(model, (model_value){.kind = MODEL_VALUE_TABLE,
+                                                   .unit = -1,
+                                                   .node = -1,
+                                                   .columns = head_dim,
+                                                   .base = -1,
+                                                   .table = (int32_t)model->table_count}));
     return model->tables[model->table_count++].value;
 }
 

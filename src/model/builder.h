@@ -5,8 +5,6 @@
 
 #include "model/description.h"
 
-#define MODEL_NO_VALUE ((sifr_value){-1})
-
 static inline bool model_ok(const sifr_model *model) {
     return model->error.status == SIFR_OK;
 }
@@ -16,6 +14,14 @@ static inline bool model_ok(const sifr_model *model) {
     do {                                                                                           \
         if (model_ok(model)) base_set_error(&(model)->error, SIFR_USAGE, __VA_ARGS__);             \
     } while (0)
+
+/* Handles count from 1, so that a field left out of an op's struct is none; -1 for those. */
+static inline int32_t model_index(sifr_value value) {
+    return value.id - 1;
+}
+static inline int32_t model_weight_index(sifr_weight weight) {
+    return weight.id - 1;
+}
 
 /* The unit being built, for messages. */
 const char *model_unit_name(const sifr_model *model);
@@ -32,10 +38,6 @@ bool model_vector_fits(sifr_model *model, sifr_weight weight, int64_t columns, c
 model_node model_make_node(const model_op *op);
 sifr_value model_add_node(sifr_model *model, model_node node, model_value_kind kind,
                           int64_t columns);
-
-/* sifr_embedding with torch.nn.Embedding's padding_idx: the id `padding` (-1, or past the table:
- * none) trains nothing, and its row of a fresh table is 0. */
-sifr_value model_embedding(sifr_model *model, sifr_value ids, sifr_weight table, int64_t padding);
 
 /* The value of the table for these angles, made once; -1 where a mistake is recorded. */
 int32_t model_add_table(sifr_model *model, int64_t head_dim, const double *frequencies);

@@ -24,7 +24,8 @@ static sifr_weight matrix(const gpt2_layer *l, const char *name, int64_t rows, i
 static sifr_value norm(const gpt2_layer *l, sifr_value x, const char *scale, const char *bias) {
     sifr_weight w = vector(l, scale, l->c->hidden_size, SIFR_INIT_ONE);
     sifr_weight b = vector(l, bias, l->c->hidden_size, SIFR_INIT_ZERO);
-    return sifr_layer_norm(l->b, x, w, b, l->c->norm_eps);
+    return sifr_layer_norm(
+        l->b, (sifr_norm_args){.x = x, .scale = w, .bias = b, .epsilon = l->c->norm_eps});
 }
 
 static sifr_value conv1d(const gpt2_layer *l, sifr_value x, const char *weight, const char *bias,
@@ -43,9 +44,12 @@ static sifr_value block(const gpt2_layer *l, sifr_value x) {
     sifr_value n = norm(l, x, "transformer.h.%d.ln_1.weight", "transformer.h.%d.ln_1.bias");
     sifr_value qkv = conv1d(l, n, "transformer.h.%d.attn.c_attn.weight",
                             "transformer.h.%d.attn.c_attn.bias", d, 3 * d, std);
-    sifr_value a = sifr_attention(l->b, sifr_slice(l->b, qkv, 0, d), sifr_slice(l->b, qkv, d, d),
-                                  sifr_slice(l->b, qkv, 2 * d, d), c->num_attention_heads,
-                                  c->num_attention_heads, c->attention_dropout);
+    sifr_value a = sifr_attention(l->b, (sifr_attention_args){.q = sifr_slice(l->b, qkv, 0, d),
+                                                              .k = sifr_slice(l->b, qkv, d, d),
+                                                              .v = sifr_slice(l->b, qkv, 2 * d, d),
+                                                              .heads = c->num_attention_heads,
+                                                              .kv_heads = c->num_attention_heads,
+                                                              .dropout = c->attention_dropout});
     a = conv1d(l, a, "transformer.h.%d.attn.c_proj.weight", "transformer.h.%d.attn.c_proj.bias", d,
                d, residual_std);
     sifr_value h = sifr_add(l->b, x, sifr_dropout(l->b, a, c->residual_dropout));
@@ -67,8 +71,11 @@ void model_build_gpt2(sifr_model *model, const formats_model_config *c) {
     sifr_weight wte = matrix(&l, "transformer.wte.weight", c->vocab_size, c->hidden_size, std);
     sifr_weight wpe =
         matrix(&l, "transformer.wpe.weight", c->max_position_embeddings, c->hidden_size, std);
-    sifr_value x = sifr_add(model, sifr_embedding(model, sifr_tokens(model), wte),
-                            sifr_embedding(model, sifr_positions(model), wpe));
+    sifr_value words =
+        sifr_embedding(model, (sifr_embedding_args){.ids = sifr_tokens(model), .table = wte});
+    sifr_value places =
+        sifr_embedding(model, (sifr_embedding_args){.ids = sifr_positions(model), .table = wpe});
+    sifr_value x = sifr_add(model, words, places);
     x = sifr_dropout(model, x, c->embedding_dropout);
 
     for (l.index = 0; l.index < c->num_hidden_layers; l.index++) {
@@ -83,5 +90,5 @@ void model_build_gpt2(sifr_model *model, const formats_model_config *c) {
     if (!c->tie_word_embeddings) {
         head = matrix(&l, "lm_head.weight", c->vocab_size, c->hidden_size, std);
     }
-    sifr_head_loss(model, x, head);
+    sifr_head_loss(model, (sifr_head_args){.x = x, .weight = head});
 }

@@ -35,23 +35,31 @@ static sifr_value block(const llama_layer *l, sifr_value x) {
     bool biased = c->attention_bias, mlp_biased = c->mlp_bias;
 
     sifr_weight w = vector(l, "model.layers.%d.input_layernorm.weight", d, SIFR_INIT_ONE);
-    sifr_value n = sifr_rms_norm(l->b, x, w, c->norm_eps);
+    sifr_value n =
+        sifr_rms_norm(l->b, (sifr_norm_args){.x = x, .scale = w, .epsilon = c->norm_eps});
     sifr_value q = linear(l, n, "model.layers.%d.self_attn.q_proj.weight",
                           biased ? "model.layers.%d.self_attn.q_proj.bias" : NULL, d, q_columns);
     sifr_value k = linear(l, n, "model.layers.%d.self_attn.k_proj.weight",
                           biased ? "model.layers.%d.self_attn.k_proj.bias" : NULL, d, kv_columns);
     sifr_value v = linear(l, n, "model.layers.%d.self_attn.v_proj.weight",
                           biased ? "model.layers.%d.self_attn.v_proj.bias" : NULL, d, kv_columns);
-    q = sifr_rope(l->b, q, c->head_dim, l->frequencies);
-    k = sifr_rope(l->b, k, c->head_dim, l->frequencies);
-    sifr_value a = sifr_attention(l->b, q, k, v, c->num_attention_heads, c->num_key_value_heads,
-                                  c->attention_dropout);
+    sifr_rope_args rope = {.head_dim = c->head_dim, .frequencies = l->frequencies};
+    rope.x = q;
+    q = sifr_rope(l->b, rope);
+    rope.x = k;
+    k = sifr_rope(l->b, rope);
+    sifr_value a = sifr_attention(l->b, (sifr_attention_args){.q = q,
+                                                              .k = k,
+                                                              .v = v,
+                                                              .heads = c->num_attention_heads,
+                                                              .kv_heads = c->num_key_value_heads,
+                                                              .dropout = c->attention_dropout});
     a = linear(l, a, "model.layers.%d.self_attn.o_proj.weight",
                biased ? "model.layers.%d.self_attn.o_proj.bias" : NULL, q_columns, d);
     sifr_value h = sifr_add(l->b, x, a);
 
     w = vector(l, "model.layers.%d.post_attention_layernorm.weight", d, SIFR_INIT_ONE);
-    n = sifr_rms_norm(l->b, h, w, c->norm_eps);
+    n = sifr_rms_norm(l->b, (sifr_norm_args){.x = h, .scale = w, .epsilon = c->norm_eps});
     sifr_value gate = linear(l, n, "model.layers.%d.mlp.gate_proj.weight",
                              mlp_biased ? "model.layers.%d.mlp.gate_proj.bias" : NULL, d, f);
     sifr_value up = linear(l, n, "model.layers.%d.mlp.up_proj.weight",
@@ -93,7 +101,10 @@ void model_build_llama(sifr_model *model, const formats_model_config *c) {
     sifr_weight table = sifr_weight_matrix(model, "model.embed_tokens.weight", c->vocab_size,
                                            c->hidden_size, SIFR_INIT_NORMAL, c->initializer_range);
     /* transformers gives LlamaModel's embedding a padding_idx, and GPT2Model's none. */
-    sifr_value x = model_embedding(model, sifr_tokens(model), table, c->pad_token_id);
+    sifr_value x = sifr_embedding(model, (sifr_embedding_args){.ids = sifr_tokens(model),
+                                                               .table = table,
+                                                               .padded = c->pad_token_id >= 0,
+                                                               .padding = c->pad_token_id});
 
     for (l.index = 0; l.index < c->num_hidden_layers; l.index++) {
         char name[MODEL_NAME_LENGTH];
@@ -103,12 +114,12 @@ void model_build_llama(sifr_model *model, const formats_model_config *c) {
 
     sifr_unit(model, "head");
     sifr_weight w = vector(&l, "model.norm.weight", c->hidden_size, SIFR_INIT_ONE);
-    x = sifr_rms_norm(model, x, w, c->norm_eps);
+    x = sifr_rms_norm(model, (sifr_norm_args){.x = x, .scale = w, .epsilon = c->norm_eps});
     sifr_weight head = table;
     if (!c->tie_word_embeddings) {
         head = sifr_weight_matrix(model, "lm_head.weight", c->vocab_size, c->hidden_size,
                                   SIFR_INIT_NORMAL, c->initializer_range);
     }
-    sifr_head_loss(model, x, head);
+    sifr_head_loss(model, (sifr_head_args){.x = x, .weight = head});
     free(frequencies);
 }

@@ -18,14 +18,14 @@ static sifr_engine *engine, *other;
 static void build(sifr_model *m) {
     sifr_unit(m, "embed");
     sifr_weight table = sifr_weight_matrix(m, "table", 32, 16, SIFR_INIT_NORMAL, 0.1);
-    sifr_value x = sifr_embedding(m, sifr_tokens(m), table);
+    sifr_value x = sifr_embedding(m, (sifr_embedding_args){.ids = sifr_tokens(m), .table = table});
     sifr_unit(m, "block");
     sifr_weight w = sifr_weight_matrix(m, "w", 16, 16, SIFR_INIT_NORMAL, 0.1);
     sifr_weight b = sifr_weight_vector(m, "b", 16, SIFR_INIT_ZERO);
     x = sifr_add(m, x, sifr_linear(m, x, w, b));
     sifr_unit(m, "head");
     sifr_weight head = sifr_weight_matrix(m, "head", 32, 16, SIFR_INIT_NORMAL, 0.1);
-    sifr_head_loss(m, x, head);
+    sifr_head_loss(m, (sifr_head_args){.x = x, .weight = head});
 }
 
 static int make_engines(void **state) {

@@ -19,9 +19,10 @@ static void build(void) {
     assert_int_equal(sifr_model_create(&model, NULL), SIFR_OK);
     sifr_unit(model, "embedding");
     sifr_weight table = sifr_weight_matrix(model, "table", 32, 16, SIFR_INIT_NORMAL, 0.1);
-    sifr_value x = sifr_embedding(model, sifr_tokens(model), table);
+    sifr_value x =
+        sifr_embedding(model, (sifr_embedding_args){.ids = sifr_tokens(model), .table = table});
     sifr_unit(model, "head");
-    sifr_head_loss(model, x, table);
+    sifr_head_loss(model, (sifr_head_args){.x = x, .weight = table});
     assert_int_equal(sifr_model_finish(model, NULL), SIFR_OK);
 }
 

@@ -42,33 +42,33 @@ const model_op model_op_attention = {
     .complete = note_extent,
 };
 
-sifr_value sifr_attention(sifr_model *model, sifr_value q, sifr_value k, sifr_value v,
-                          int64_t heads, int64_t kv_heads, double dropout) {
-    const model_value *query = model_activation(model, q, "attention");
-    const model_value *key = model_activation(model, k, "attention");
-    const model_value *value = model_activation(model, v, "attention");
-    if (!query || !key || !value) return MODEL_NO_VALUE;
+sifr_value sifr_attention(sifr_model *model, sifr_attention_args args) {
+    const model_value *query = model_activation(model, args.q, "attention");
+    const model_value *key = model_activation(model, args.k, "attention");
+    const model_value *value = model_activation(model, args.v, "attention");
+    int64_t heads = args.heads, kv_heads = args.kv_heads;
+    if (!query || !key || !value) return SIFR_NO_VALUE;
     bool fits = heads >= 1 && kv_heads >= 1 && heads % kv_heads == 0 &&
                 query->columns % heads == 0 && key->columns == value->columns &&
                 key->columns == query->columns / heads * kv_heads;
-    if (!fits || !(dropout >= 0 && dropout < 1)) {
+    if (!fits || !(args.dropout >= 0 && args.dropout < 1)) {
         MODEL_WRONG(model,
                     "unit %s: attention: %lld heads, %lld kv heads, columns %lld, %lld, %lld, "
                     "dropout %g do not fit",
                     model_unit_name(model), (long long)heads, (long long)kv_heads,
                     (long long)query->columns, (long long)key->columns, (long long)value->columns,
-                    dropout);
-        return MODEL_NO_VALUE;
+                    args.dropout);
+        return SIFR_NO_VALUE;
     }
     int64_t head_dim = query->columns / heads;
     model_node node = model_make_node(&model_op_attention);
-    node.x[0] = q.id;
-    node.x[1] = k.id;
-    node.x[2] = v.id;
+    node.x[0] = model_index(args.q);
+    node.x[1] = model_index(args.k);
+    node.x[2] = model_index(args.v);
     node.attributes.attention.heads = (int32_t)heads;
     node.attributes.attention.kv_heads = (int32_t)kv_heads;
     node.attributes.attention.head_dim = (int32_t)head_dim;
     node.attributes.attention.scale = (float)(1 / __builtin_sqrt((double)head_dim));
-    node.attributes.attention.dropout = (float)dropout;
+    node.attributes.attention.dropout = (float)args.dropout;
     return model_add_node(model, node, MODEL_VALUE_ACTIVATION, query->columns);
 }

@@ -33,15 +33,15 @@ static sifr_value add_binary(sifr_model *model, const model_op *op, sifr_value a
     const char *name = op->name;
     const model_value *left = model_activation(model, a, name),
                       *right = model_activation(model, b, name);
-    if (!left || !right) return MODEL_NO_VALUE;
+    if (!left || !right) return SIFR_NO_VALUE;
     if (left->columns != right->columns) {
         MODEL_WRONG(model, "unit %s: %s: %lld and %lld columns", model_unit_name(model), name,
                     (long long)left->columns, (long long)right->columns);
-        return MODEL_NO_VALUE;
+        return SIFR_NO_VALUE;
     }
     model_node node = model_make_node(op);
-    node.x[0] = a.id;
-    node.x[1] = b.id;
+    node.x[0] = model_index(a);
+    node.x[1] = model_index(b);
     return model_add_node(model, node, MODEL_VALUE_ACTIVATION, left->columns);
 }
 

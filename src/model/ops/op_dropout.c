@@ -14,14 +14,14 @@ const model_op model_op_dropout = {
 
 sifr_value sifr_dropout(sifr_model *model, sifr_value x, double probability) {
     const model_value *in = model_activation(model, x, "dropout");
-    if (!in) return MODEL_NO_VALUE;
+    if (!in) return SIFR_NO_VALUE;
     if (!(probability >= 0 && probability < 1)) {
         MODEL_WRONG(model, "unit %s: dropout: probability %g", model_unit_name(model), probability);
-        return MODEL_NO_VALUE;
+        return SIFR_NO_VALUE;
     }
     if (probability == 0) return x;
     model_node node = model_make_node(&model_op_dropout);
-    node.x[0] = x.id;
+    node.x[0] = model_index(x);
     node.attributes.dropout.probability = (float)probability;
     return model_add_node(model, node, MODEL_VALUE_ACTIVATION, in->columns);
 }

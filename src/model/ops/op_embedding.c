@@ -18,27 +18,24 @@ const model_op model_op_embedding = {
     .row_numbers = 1 << 0,
 };
 
-sifr_value model_embedding(sifr_model *model, sifr_value ids, sifr_weight table, int64_t padding) {
-    const model_weight *w = model_weight_of(model, table, "embedding");
-    if (!w) return MODEL_NO_VALUE;
-    bool known = ids.id >= 0 && (ids.id == model->tokens || ids.id == model->positions);
+sifr_value sifr_embedding(sifr_model *model, sifr_embedding_args args) {
+    const model_weight *w = model_weight_of(model, args.table, "embedding");
+    if (!w) return SIFR_NO_VALUE;
+    int32_t ids = model_index(args.ids), table = model_weight_index(args.table);
+    bool known = ids >= 0 && (ids == model->tokens || ids == model->positions);
     if (!known) {
         MODEL_WRONG(model, "unit %s: embedding: ids must be tokens or positions",
                     model_unit_name(model));
-        return MODEL_NO_VALUE;
+        return SIFR_NO_VALUE;
     }
     model_node node = model_make_node(&model_op_embedding);
-    node.x[0] = ids.id;
-    node.w[0] = table.id;
-    if (padding >= 0 && padding < w->rows) {
+    node.x[0] = ids;
+    node.w[0] = table;
+    if (args.padded && args.padding >= 0 && args.padding < w->rows) {
         node.attributes.embedding.padded = true;
-        node.attributes.embedding.padding = (int32_t)padding;
-        model->weights[table.id].has_zero_row = true;
-        model->weights[table.id].zero_row = padding;
+        node.attributes.embedding.padding = (int32_t)args.padding;
+        model->weights[table].has_zero_row = true;
+        model->weights[table].zero_row = args.padding;
     }
     return model_add_node(model, node, MODEL_VALUE_ACTIVATION, w->columns);
-}
-
-sifr_value sifr_embedding(sifr_model *model, sifr_value ids, sifr_weight table) {
-    return model_embedding(model, ids, table, -1);
 }

@@ -12,9 +12,9 @@ const model_op model_op_gelu = {
 
 sifr_value sifr_gelu(sifr_model *model, sifr_value x, bool exact) {
     const model_value *in = model_activation(model, x, "gelu");
-    if (!in) return MODEL_NO_VALUE;
+    if (!in) return SIFR_NO_VALUE;
     model_node node = model_make_node(&model_op_gelu);
-    node.x[0] = x.id;
+    node.x[0] = model_index(x);
     node.attributes.gelu.exact = exact;
     return model_add_node(model, node, MODEL_VALUE_ACTIVATION, in->columns);
 }

@@ -14,9 +14,9 @@ const model_op model_op_head_loss = {
     .row_numbers = 1 << 1, /* the labels */
 };
 
-void sifr_head_loss(sifr_model *model, sifr_value x, sifr_weight w) {
-    const model_value *in = model_activation(model, x, "head_loss");
-    const model_weight *head = in ? model_weight_of(model, w, "head_loss") : NULL;
+void sifr_head_loss(sifr_model *model, sifr_head_args args) {
+    const model_value *in = model_activation(model, args.x, "head_loss");
+    const model_weight *head = in ? model_weight_of(model, args.weight, "head_loss") : NULL;
     if (!head) return;
     if (head->columns != in->columns) {
         MODEL_WRONG(model, "unit %s: head_loss: %s takes %lld columns, its input has %lld",
@@ -25,8 +25,8 @@ void sifr_head_loss(sifr_model *model, sifr_value x, sifr_weight w) {
         return;
     }
     model_node node = model_make_node(&model_op_head_loss);
-    node.x[0] = x.id;
-    node.x[1] = sifr_labels(model).id;
-    node.w[0] = w.id;
+    node.x[0] = model_index(args.x);
+    node.x[1] = model_index(sifr_labels(model));
+    node.w[0] = model_weight_index(args.weight);
     model_add_node(model, node, MODEL_VALUE_LOSS, 1);
 }

@@ -22,18 +22,18 @@ static sifr_value add_linear(sifr_model *model, sifr_value x, sifr_weight weight
                              bool transposed) {
     const model_value *in = model_activation(model, x, "linear");
     const model_weight *w = in ? model_weight_of(model, weight, "linear") : NULL;
-    if (!w) return MODEL_NO_VALUE;
+    if (!w) return SIFR_NO_VALUE;
     int64_t from = transposed ? w->rows : w->columns, to = transposed ? w->columns : w->rows;
     if (in->columns != from) {
         MODEL_WRONG(model, "unit %s: linear: %s takes %lld columns, its input has %lld",
                     model_unit_name(model), w->name, (long long)from, (long long)in->columns);
-        return MODEL_NO_VALUE;
+        return SIFR_NO_VALUE;
     }
-    if (!model_vector_fits(model, bias, to, "linear")) return MODEL_NO_VALUE;
+    if (!model_vector_fits(model, bias, to, "linear")) return SIFR_NO_VALUE;
     model_node node = model_make_node(&model_op_linear);
-    node.x[0] = x.id;
-    node.w[0] = weight.id;
-    node.w[1] = bias.id;
+    node.x[0] = model_index(x);
+    node.w[0] = model_weight_index(weight);
+    node.w[1] = model_weight_index(bias);
     node.attributes.linear.transposed = transposed;
     return model_add_node(model, node, MODEL_VALUE_ACTIVATION, to);
 }

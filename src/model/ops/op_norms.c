@@ -28,30 +28,32 @@ const model_op model_op_rms_norm = {
     .by_row = true,
 };
 
-static sifr_value add_norm(sifr_model *model, const model_op *op, sifr_value x, sifr_weight scale,
-                           sifr_weight bias, double epsilon) {
+static sifr_value add_norm(sifr_model *model, const model_op *op, sifr_norm_args args) {
     const char *name = op->name;
-    const model_value *in = model_activation(model, x, name);
-    if (!in || !model_weight_of(model, scale, name)) return MODEL_NO_VALUE;
-    if (!model_vector_fits(model, scale, in->columns, name)) return MODEL_NO_VALUE;
-    if (!model_vector_fits(model, bias, in->columns, name)) return MODEL_NO_VALUE;
-    if (!(epsilon >= 0 && epsilon < 1)) {
-        MODEL_WRONG(model, "unit %s: %s: epsilon %g", model_unit_name(model), name, epsilon);
-        return MODEL_NO_VALUE;
+    const model_value *in = model_activation(model, args.x, name);
+    if (!in || !model_weight_of(model, args.scale, name)) return SIFR_NO_VALUE;
+    if (!model_vector_fits(model, args.scale, in->columns, name)) return SIFR_NO_VALUE;
+    if (!model_vector_fits(model, args.bias, in->columns, name)) return SIFR_NO_VALUE;
+    if (!(args.epsilon >= 0 && args.epsilon < 1)) {
+        MODEL_WRONG(model, "unit %s: %s: epsilon %g", model_unit_name(model), name, args.epsilon);
+        return SIFR_NO_VALUE;
     }
     model_node node = model_make_node(op);
-    node.x[0] = x.id;
-    node.w[0] = scale.id;
-    node.w[1] = bias.id;
-    node.attributes.norm.epsilon = (float)epsilon;
+    node.x[0] = model_index(args.x);
+    node.w[0] = model_weight_index(args.scale);
+    node.w[1] = model_weight_index(args.bias);
+    node.attributes.norm.epsilon = (float)args.epsilon;
     return model_add_node(model, node, MODEL_VALUE_ACTIVATION, in->columns);
 }
 
-sifr_value sifr_layer_norm(sifr_model *model, sifr_value x, sifr_weight scale, sifr_weight bias,
-                           double epsilon) {
-    return add_norm(model, &model_op_layer_norm, x, scale, bias, epsilon);
+sifr_value sifr_layer_norm(sifr_model *model, sifr_norm_args args) {
+    return add_norm(model, &model_op_layer_norm, args);
 }
 
-sifr_value sifr_rms_norm(sifr_model *model, sifr_value x, sifr_weight scale, double epsilon) {
-    return add_norm(model, &model_op_rms_norm, x, scale, SIFR_NO_WEIGHT, epsilon);
+sifr_value sifr_rms_norm(sifr_model *model, sifr_norm_args args) {
+    if (args.bias.id) {
+        MODEL_WRONG(model, "unit %s: rms_norm: it takes no bias", model_unit_name(model));
+        return SIFR_NO_VALUE;
+    }
+    return add_norm(model, &model_op_rms_norm, args);
 }

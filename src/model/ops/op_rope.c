@@ -12,19 +12,19 @@ const model_op model_op_rope = {
     .by_row = true,
 };
 
-sifr_value sifr_rope(sifr_model *model, sifr_value x, int64_t head_dim, const double *frequencies) {
-    const model_value *in = model_activation(model, x, "rope");
-    if (!in) return MODEL_NO_VALUE;
-    int64_t columns = in->columns;
+sifr_value sifr_rope(sifr_model *model, sifr_rope_args args) {
+    const model_value *in = model_activation(model, args.x, "rope");
+    if (!in) return SIFR_NO_VALUE;
+    int64_t columns = in->columns, head_dim = args.head_dim;
     if (head_dim < 2 || head_dim % 2 || columns % head_dim) {
         MODEL_WRONG(model, "unit %s: rope: heads of %lld do not divide %lld columns",
                     model_unit_name(model), (long long)head_dim, (long long)columns);
-        return MODEL_NO_VALUE;
+        return SIFR_NO_VALUE;
     }
     model_node node = model_make_node(&model_op_rope);
-    node.x[0] = x.id;
-    node.x[1] = sifr_positions(model).id;
-    node.x[2] = model_add_table(model, head_dim, frequencies);
+    node.x[0] = model_index(args.x);
+    node.x[1] = model_index(sifr_positions(model));
+    node.x[2] = model_add_table(model, head_dim, args.frequencies);
     node.attributes.rope.heads = (int32_t)(columns / head_dim);
     node.attributes.rope.head_dim = (int32_t)head_dim;
     return model_add_node(model, node, MODEL_VALUE_ACTIVATION, columns);
