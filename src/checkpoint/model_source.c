@@ -117,7 +117,7 @@ static sifr_status open_checkpoint(checkpoint_model *m, sifr_error *error) {
     BASE_TRY(find_files(m->path, m->files, error));
     BASE_TRY(checkpoint_open(m->path, &m->opened, error));
     m->step = m->opened.step;
-    BASE_TRY(formats_model_config_load(m->files, &folder->config, error));
+    BASE_TRY(model_config_load(m->files, &folder->config, error));
     BASE_TRY(model_from_config(&folder->config, &folder->model, error));
     folder->architecture = model_architecture_find(folder->config.model_type);
     BASE_TRY(

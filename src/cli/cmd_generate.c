@@ -64,7 +64,7 @@ static sifr_status check(const generate_command *c, sifr_error *error) {
 static sifr_status encode_prompt(generate_state *g, sifr_error *error) {
     formats_tokenizer_scratch *scratch = NULL;
     const generate_command *c = g->command;
-    const formats_model_config *config = &g->model.folder.config;
+    const model_config *config = &g->model.folder.config;
     BASE_TRY(formats_tokenizer_load(g->model.files, &g->tokenizer, error));
     BASE_TRY(formats_tokenizer_scratch_new(g->tokenizer, &scratch, error));
     sifr_status status = formats_tokenizer_encode(g->tokenizer, scratch, c->prompt,
@@ -212,7 +212,7 @@ static bool is_among(const int64_t *ids, int count, int32_t id) {
 
 /* End-of-text ids: from generation_config.json, else from config.json, else from the tokenizer. */
 static bool ends_text(const generate_state *g, int32_t id) {
-    const formats_model_config *config = &g->model.folder.config;
+    const model_config *config = &g->model.folder.config;
     if (g->defaults.eos_count)
         return is_among(g->defaults.eos_token_ids, g->defaults.eos_count, id);
     if (config->eos_count) return is_among(config->eos_token_ids, config->eos_count, id);

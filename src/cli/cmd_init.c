@@ -15,9 +15,9 @@
 #include "cli/options.h"
 #include "device/device.h"
 #include "engine/state/convert.h"
-#include "formats/model_config.h"
 #include "formats/tokenizer/tokenizer.h"
 #include "formats/weights.h"
+#include "model/model_config.h"
 #include "model/registry.h"
 
 enum {
@@ -166,7 +166,7 @@ static void undo(const char *output, bool there) {
 
 static sifr_status initialise(const char *config_path, const char *output, const char *tokenizer,
                               uint64_t seed, int64_t *parameters, sifr_error *error) {
-    formats_model_config config;
+    model_config config;
     sifr_model *model = NULL;
     char file[BASE_PATH_LENGTH], target[BASE_PATH_LENGTH];
     sifr_status status;
@@ -176,7 +176,7 @@ static sifr_status initialise(const char *config_path, const char *output, const
     } else {
         snprintf(file, sizeof file, "%s", config_path);
     }
-    BASE_TRY(formats_model_config_load(file, &config, error));
+    BASE_TRY(model_config_load(file, &config, error));
     BASE_TRY(stored_dtype(file, &fill.dtype, error));
     BASE_TRY(model_from_config(&config, &model, error));
     fill.model = model;

@@ -383,7 +383,7 @@ static sifr_status make_plan(plan_command *command, cli_plan_report *r, sifr_err
     BASE_TRY(resolve(command, &r->config, error));
     if (!r->config.model)
         return base_fail(error, SIFR_USAGE, "--model DIR is needed: a folder with a config.json");
-    BASE_TRY(formats_model_config_load(r->config.model, &r->model_config, error));
+    BASE_TRY(model_config_load(r->config.model, &r->model_config, error));
     BASE_TRY(model_from_config(&r->model_config, &r->model, error));
     BASE_TRY(train_freeze(&r->config, r->model, &log, error));
     BASE_TRY(train_sequence_length(&r->config, &r->model_config, &log, &r->length, error));

@@ -7,9 +7,9 @@
 
 #include "base/file.h"
 #include "base/json.h"
-#include "formats/model_config.h"
 #include "formats/token_store.h"
 #include "formats/weights.h"
+#include "model/model_config.h"
 #include "model/registry.h"
 
 enum { JSON_FILE_LIMIT = 256 << 20 };
@@ -24,7 +24,7 @@ static sifr_status finish(json_t *made, json_t **out, sifr_error *error) {
     return made ? SIFR_OK : base_fail_alloc(error, 256);
 }
 
-static json_t *config_json(const formats_model_config *c) {
+static json_t *config_json(const model_config *c) {
     json_t *eos = json_array();
     for (int i = 0; i < c->eos_count; i++) {
         json_array_append_new(eos, json_integer(c->eos_token_ids[i]));
@@ -37,25 +37,24 @@ static json_t *config_json(const formats_model_config *c) {
         "num_attention_heads", (json_int_t)c->num_attention_heads, "num_key_value_heads",
         (json_int_t)c->num_key_value_heads, "head_dim", (json_int_t)c->head_dim,
         "intermediate_size", (json_int_t)c->intermediate_size, "max_position_embeddings",
-        (json_int_t)c->max_position_embeddings, "activation",
-        formats_activation_name(c->activation), "norm_eps", c->norm_eps, "tie_word_embeddings",
-        c->tie_word_embeddings, "attention_bias", c->attention_bias, "mlp_bias", c->mlp_bias,
-        "initializer_range", c->initializer_range, "embedding_dropout", c->embedding_dropout,
-        "residual_dropout", c->residual_dropout, "attention_dropout", c->attention_dropout,
-        "bos_token_id", (json_int_t)c->bos_token_id, "eos_token_id", eos, "pad_token_id",
-        (json_int_t)c->pad_token_id);
+        (json_int_t)c->max_position_embeddings, "activation", model_activation_name(c->activation),
+        "norm_eps", c->norm_eps, "tie_word_embeddings", c->tie_word_embeddings, "attention_bias",
+        c->attention_bias, "mlp_bias", c->mlp_bias, "initializer_range", c->initializer_range,
+        "embedding_dropout", c->embedding_dropout, "residual_dropout", c->residual_dropout,
+        "attention_dropout", c->attention_dropout, "bos_token_id", (json_int_t)c->bos_token_id,
+        "eos_token_id", eos, "pad_token_id", (json_int_t)c->pad_token_id);
     const model_architecture *architecture = model_architecture_find(c->model_type);
     if (!config || !architecture || architecture->learned_positions) return config;
-    json_t *rope = json_pack("{s:s, s:f}", "rope_type", formats_rope_kind_name(c->rope_kind),
-                             "rope_theta", c->rope_theta);
-    if (c->rope_kind != FORMATS_ROPE_DEFAULT) {
-        json_object_set_new(rope, "factor", json_real(c->rope_factor));
+    json_t *rope = json_pack("{s:s, s:f}", "rope_type", model_rope_kind_name(c->rope.kind),
+                             "rope_theta", c->rope.theta);
+    if (c->rope.kind != MODEL_ROPE_DEFAULT) {
+        json_object_set_new(rope, "factor", json_real(c->rope.factor));
     }
-    if (c->rope_kind == FORMATS_ROPE_LLAMA3) {
-        json_object_set_new(rope, "low_freq_factor", json_real(c->rope_low_freq_factor));
-        json_object_set_new(rope, "high_freq_factor", json_real(c->rope_high_freq_factor));
+    if (c->rope.kind == MODEL_ROPE_LLAMA3) {
+        json_object_set_new(rope, "low_freq_factor", json_real(c->rope.low_freq_factor));
+        json_object_set_new(rope, "high_freq_factor", json_real(c->rope.high_freq_factor));
         json_object_set_new(rope, "original_max_position_embeddings",
-                            json_real(c->rope_original_max_position));
+                            json_real(c->rope.original_max_position));
     }
     json_object_set_new(config, "rope_parameters", rope);
     return config;
@@ -124,8 +123,8 @@ static sifr_status describe_folder(const char *path, json_t **out, sifr_error *e
     BASE_TRY_GOTO(status, base_path_join(file, path, "config.json", error), done);
     if (access(file, F_OK) == 0) {
         /* The folder of an unsupported architecture can still be inspected. */
-        formats_model_config config;
-        bool good = formats_model_config_load(file, &config, &inner) == SIFR_OK;
+        model_config config;
+        bool good = model_config_load(file, &config, &inner) == SIFR_OK;
         json_object_set_new(made, "config",
                             good ? config_json(&config)
                                  : json_pack("{s:s}", "error", inner.message));
@@ -239,8 +238,8 @@ static sifr_status describe_json(const char *path, json_t **out, sifr_error *err
     BASE_TRY(base_json_load(path, JSON_FILE_LIMIT, &json, error));
     sifr_status status;
     if (json_object_get(json, "model_type")) {
-        formats_model_config config;
-        status = formats_model_config_load(path, &config, error);
+        model_config config;
+        status = model_config_load(path, &config, error);
         if (status == SIFR_OK) {
             status = finish(json_pack("{s:s, s:s, s:o}", "kind", "config", "path", path, "config",
                                       config_json(&config)),

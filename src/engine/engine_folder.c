@@ -148,7 +148,7 @@ sifr_status engine_load_folder(sifr_engine *engine, const model_architecture *ar
 sifr_status engine_folder_open(const char *path, engine_folder *out, sifr_error *error) {
     *out = (engine_folder){0};
     sifr_status status;
-    BASE_TRY(formats_model_config_load(path, &out->config, error));
+    BASE_TRY(model_config_load(path, &out->config, error));
     BASE_TRY_GOTO(status, model_from_config(&out->config, &out->model, error), fail);
     out->architecture = model_architecture_find(out->config.model_type);
     BASE_TRY_GOTO(status, formats_weights_open(path, &out->weights, error), fail);

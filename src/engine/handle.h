@@ -168,7 +168,7 @@ sifr_status engine_advise(plan_mode mode, engine_lack lack, sifr_status status,
 
 /* An open model folder: its config, its description and its mapped weights. */
 typedef struct engine_folder {
-    formats_model_config config;
+    model_config config;
     const model_architecture *architecture;
     sifr_model *model;
     formats_weights *weights;

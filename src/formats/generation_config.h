@@ -7,7 +7,8 @@
 #include <stdint.h>
 
 #include "base/errors.h"
-#include "formats/model_config.h"
+
+enum { FORMATS_EOS_LIMIT = 8 }; /* ids in "eos_token_id" */
 
 typedef struct formats_generation_config {
     int64_t bos_token_id; /* -1: not given */

@@ -3,44 +3,36 @@
 #include <stdio.h>
 #include <string.h>
 
-static const model_architecture architectures[] = {
-    {.model_type = "gpt2",
-     .build = model_build_gpt2,
-     .prefix = "transformer.",
-     .ignored = {".attn.bias", ".attn.masked_bias"},
-     .head = "lm_head.weight",
-     .embedding = "transformer.wte.weight",
-     .learned_positions = true},
-    {.model_type = "llama",
-     .build = model_build_llama,
-     .prefix = "",
-     .ignored = {".rotary_emb.inv_freq"},
-     .head = "lm_head.weight",
-     .embedding = "model.embed_tokens.weight"},
+static const model_architecture *const architectures[] = {
+    &model_architecture_gpt2,
+    &model_architecture_llama,
 };
 
+enum { COUNT = sizeof architectures / sizeof *architectures };
+
 const model_architecture *model_architecture_find(const char *model_type) {
-    for (size_t i = 0; i < sizeof architectures / sizeof *architectures; i++) {
-        if (!strcmp(architectures[i].model_type, model_type)) return &architectures[i];
+    for (size_t i = 0; i < COUNT; i++) {
+        if (!strcmp(architectures[i]->model_type, model_type)) return architectures[i];
     }
     return NULL;
 }
 
-sifr_status model_from_config(const formats_model_config *config, sifr_model **out,
-                              sifr_error *error) {
+const char *model_architecture_list(char *out, size_t size) {
+    size_t used = 0;
+    for (size_t i = 0; i < COUNT && used < size; i++) {
+        used += (size_t)snprintf(out + used, size - used, "%s%s", i ? ", " : "",
+                                 architectures[i]->model_type);
+    }
+    return out;
+}
+
+sifr_status model_from_config(const model_config *config, sifr_model **out, sifr_error *error) {
     const model_architecture *architecture = model_architecture_find(config->model_type);
     if (!architecture) {
-        return base_fail(
-            error, SIFR_USAGE,
-            "config.json: model_type \"%s\" is not supported yet (supported: gpt2, llama)",
-            config->model_type);
-    }
-    bool gpt2 = architecture->build == model_build_gpt2;
-    if (gpt2 == (config->activation == FORMATS_SILU)) {
+        char types[512];
         return base_fail(error, SIFR_USAGE,
-                         "config.json: activation \"%s\" is not supported for %s (supported: %s)",
-                         formats_activation_name(config->activation), config->model_type,
-                         gpt2 ? "gelu_new, gelu" : "silu");
+                         "config.json: model_type \"%s\" is not supported yet (supported: %s)",
+                         config->model_type, model_architecture_list(types, sizeof types));
     }
     sifr_model *model;
     BASE_TRY(sifr_model_create(&model, error));

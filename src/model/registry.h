@@ -1,16 +1,24 @@
-/* The registry of architectures: each builds the description for a config.json and defines the
- * names of weights in files.
- */
+/* The registry of architectures: a row reads the keys of its config.json, builds the description of
+ * the model, and defines the names of weights in files. */
 #ifndef MODEL_REGISTRY_H
 #define MODEL_REGISTRY_H
 
-#include "formats/model_config.h"
 #include "model/description.h"
+#include "model/model_config.h"
+#include "model/model_reader.h"
 
 typedef struct model_architecture {
     const char *model_type; /* of config.json */
+    /* Names in "architectures" that can be opened, the usual one first; NULL ends the list. */
+    const char *const *classes;
+    /* The keys that it reads among those that others are refused for (refused_keys.c); NULL ends
+     * the list, or stands for none. */
+    const char *const *keys;
+    /* Fills in the config, whose pad_token_id and bos_token_id are -1 and whose other fields are 0.
+     * initializer_range and pad_token_id are read after it. */
+    sifr_status (*read)(const model_reader *reader, model_config *out);
     /* Calls the builder; mistakes stay in the model until sifr_model_finish. */
-    void (*build)(sifr_model *model, const formats_model_config *config);
+    void (*build)(sifr_model *model, const model_config *config);
     /* The prefix that names of weights may lack in older files (without it they are the same). */
     const char *prefix;
     /* Suffixes of tensors in files that are not weights: buffers of old versions. */
@@ -22,15 +30,17 @@ typedef struct model_architecture {
     bool learned_positions;
 } model_architecture;
 
+extern const model_architecture model_architecture_gpt2, model_architecture_llama;
+
 /* NULL for a type that is not supported. */
 const model_architecture *model_architecture_find(const char *model_type);
 
-/* The finished description for a config; free with sifr_model_free. */
-sifr_status model_from_config(const formats_model_config *config, sifr_model **out,
-                              sifr_error *error) SIFR_MUST_CHECK;
+/* The supported types, separated by commas, for messages; returns out. */
+const char *model_architecture_list(char *out, size_t size);
 
-void model_build_gpt2(sifr_model *model, const formats_model_config *config);
-void model_build_llama(sifr_model *model, const formats_model_config *config);
+/* The finished description for a config; free with sifr_model_free. */
+sifr_status model_from_config(const model_config *config, sifr_model **out,
+                              sifr_error *error) SIFR_MUST_CHECK;
 
 /* "layers.3.mlp" from "layers.%d.mlp" and 3; out has MODEL_NAME_LENGTH bytes. Returns out. */
 #define MODEL_NAME_LENGTH 128

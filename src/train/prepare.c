@@ -382,7 +382,7 @@ static int64_t padding_of(const sifr_model *model) {
 
 /* Users often set the end-of-text token as padding and do not expect this effect. */
 static void say_padding(const train_state *t) {
-    const formats_model_config *c = &t->folder.config;
+    const model_config *c = &t->folder.config;
     int64_t padding = padding_of(t->folder.model);
     bool ends = false;
     for (int i = 0; i < c->eos_count; i++) ends |= c->eos_token_ids[i] == padding;

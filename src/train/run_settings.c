@@ -9,7 +9,7 @@
 
 _Static_assert(CONFIG_TOKEN_CHUNK == DEVICE_TOKEN_CHUNK, "what the config checks tiles by");
 
-sifr_status train_sequence_length(const sifr_config *config, const formats_model_config *model,
+sifr_status train_sequence_length(const sifr_config *config, const model_config *model,
                                   const sifr_log *log, int64_t *length, sifr_error *error) {
     int64_t limit = model->max_position_embeddings;
     *length = config->step.seq_length ? config->step.seq_length : limit;
@@ -70,8 +70,8 @@ plan_search train_search(const sifr_config *config, const sifr_model *model, dev
                              !config_gives(config, "zero_optimization.overlap_comm")};
 }
 
-sifr_status train_separator(const char *folder, const formats_model_config *model,
-                            const sifr_log *log, int64_t *out, sifr_error *error) {
+sifr_status train_separator(const char *folder, const model_config *model, const sifr_log *log,
+                            int64_t *out, sifr_error *error) {
     char path[BASE_PATH_LENGTH];
     formats_tokenizer *tokenizer;
     for (int i = 0; i < model->eos_count; i++) {

@@ -4,14 +4,14 @@
 
 #include "comm/comm.h"
 #include "config/config.h"
-#include "formats/model_config.h"
+#include "model/model_config.h"
 #include "plan/search/search.h"
 #include "sifr/engine.h"
 #include "train/output_room.h"
 
 /* Tokens of a sequence: the config's, else the model's own maximum. SIFR_USAGE beyond learned
  * positions; beyond other models' maximum a warning. */
-sifr_status train_sequence_length(const sifr_config *config, const formats_model_config *model,
+sifr_status train_sequence_length(const sifr_config *config, const model_config *model,
                                   const sifr_log *log, int64_t *length,
                                   sifr_error *error) SIFR_MUST_CHECK;
 
@@ -35,7 +35,7 @@ plan_search train_search(const sifr_config *config, const sifr_model *model, dev
 
 /* The id that ends a document: that of the model in `folder`, else its tokenizer's; -1, with a
  * warning, where neither has one in the vocabulary. */
-sifr_status train_separator(const char *folder, const formats_model_config *model,
-                            const sifr_log *log, int64_t *out, sifr_error *error) SIFR_MUST_CHECK;
+sifr_status train_separator(const char *folder, const model_config *model, const sifr_log *log,
+                            int64_t *out, sifr_error *error) SIFR_MUST_CHECK;
 
 #endif

@@ -8,7 +8,7 @@ static sifr_model *model;
 
 static int make_model(void **state) {
     sifr_error error = {0};
-    formats_model_config config = zero_config("llama");
+    model_config config = zero_config("llama");
     if (model_from_config(&config, &model, &error) != SIFR_OK) return -1;
     return scratch_setup(state);
 }

@@ -61,7 +61,7 @@ static void keep_line(void *user, sifr_log_level level, const char *line) {
 
 static sifr_status make_engine(const rank_run *run, sifr_model **model, sifr_engine **engine,
                                sifr_error *error) {
-    formats_model_config config = model_case_llama();
+    model_config config = model_case_llama();
     config.tie_word_embeddings = true;
     sifr_settings options = sifr_settings_defaults();
     options.precision = run->task->shape.precision;

@@ -36,10 +36,10 @@ says 'a safetensors file'
 
 # A family that cannot be trained can be looked at.
 mkdir other
-echo '{"model_type": "mistral"}' >other/config.json
+echo '{"model_type": "rwkv"}' >other/config.json
 cp model/model.safetensors other/
 expect 0 other
-says '^config: cannot be used for training: .*"gpt2" and "llama"'
+says '^config: cannot be used for training: .*supported are gpt2, llama'
 says '^weights: 2 tensors'
 
 # Shards, found through the index.

@@ -40,11 +40,11 @@ static const char *const small_configs[] = {
     " \"attn_pdrop\": 0.1}"};
 
 static inline sifr_model *small_model(small_kind kind) {
-    formats_model_config config;
+    model_config config;
     sifr_error error = {0};
     sifr_model *model = NULL;
     const char *text = small_configs[kind];
-    if (formats_model_config_parse(text, strlen(text), "test", &config, &error) != SIFR_OK ||
+    if (model_config_parse(text, strlen(text), "test", &config, &error) != SIFR_OK ||
         model_from_config(&config, &model, &error) != SIFR_OK) {
         fail_msg("%s", error.message);
     }

@@ -24,8 +24,8 @@ typedef struct rank_run {
     int64_t held; /* elements of all weights */
 } rank_run;
 
-static formats_model_config config_of(void) {
-    formats_model_config c = model_case_llama();
+static model_config config_of(void) {
+    model_config c = model_case_llama();
     c.vocab_size = WORDS;
     c.tie_word_embeddings = true;
     return c;
@@ -54,7 +54,7 @@ static sifr_status work(rank_run *run, const sifr_model *model, sifr_engine *eng
 
 static void *run_rank(void *argument) {
     rank_run *run = argument;
-    formats_model_config config = config_of();
+    model_config config = config_of();
     sifr_model *model = NULL;
     sifr_engine *engine = NULL;
     sifr_settings options = sifr_settings_defaults();
@@ -154,7 +154,7 @@ static void slices(void **state) {
             sum += runs[r].held;
             most = base_max_i64(most, runs[r].held);
         }
-        formats_model_config config = config_of();
+        model_config config = config_of();
         sifr_model *model;
         assert_int_equal(model_from_config(&config, &model, NULL), SIFR_OK);
         elements = sifr_model_parameters(model);

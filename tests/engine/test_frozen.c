@@ -15,7 +15,7 @@
 enum { GLOBAL = 4 };
 
 static sifr_model *frozen_model(const zero_variant *v) {
-    formats_model_config config = zero_config(v->type);
+    model_config config = zero_config(v->type);
     sifr_model *model;
     sifr_error error = {0};
     assert_int_equal(model_from_config(&config, &model, &error), SIFR_OK);

@@ -81,7 +81,7 @@ static void on_disk(void **state) {
 /* Bytes a parameter of each kind: 18, 14, 12 and 8 in all, and what of them is cut. */
 static void bytes(void **state) {
     (void)state;
-    formats_model_config config = zero_config("llama");
+    model_config config = zero_config("llama");
     sifr_model *model;
     device *dev;
     sifr_error error = {0};
@@ -141,7 +141,7 @@ static void bytes_on_disk(void **state) {
 static void refused(void **state) {
     (void)state;
     static const sifr_precision wrong[] = {SIFR_FP32, SIFR_FP16, SIFR_FP32, SIFR_FP16};
-    formats_model_config config = zero_config("llama");
+    model_config config = zero_config("llama");
     sifr_model *model;
     sifr_error error = {0};
     assert_int_equal(model_from_config(&config, &model, &error), SIFR_OK);

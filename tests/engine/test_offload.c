@@ -198,7 +198,7 @@ static void plan(void **state) {
 /* An engine of its own, for what goes wrong. */
 static sifr_status make(sifr_model **model, const sifr_offload *offload, sifr_engine **engine,
                         sifr_error *error) {
-    formats_model_config config = zero_config("llama");
+    model_config config = zero_config("llama");
     sifr_settings options = sifr_settings_defaults();
     options.threads = 1;
     options.seq_length = ZERO_LENGTH;
@@ -260,7 +260,7 @@ static void refusals(void **state) {
 /* As many buffers as there may be are pinned in a few pieces. */
 static void many_buffers(void **state) {
     (void)state;
-    formats_model_config config = zero_config("llama");
+    model_config config = zero_config("llama");
     sifr_settings options = sifr_settings_defaults();
     sifr_model *model;
     sifr_engine *engine = NULL;
@@ -300,7 +300,7 @@ static void run_between(between *b, const sifr_offload *offload, int length) {
     int32_t tokens[256], labels[256];
     sifr_error error = {0};
     sifr_step_result result;
-    formats_model_config config = zero_config("llama");
+    model_config config = zero_config("llama");
     config.max_position_embeddings = length;
     sifr_settings options = sifr_settings_defaults();
     options.threads = 1;

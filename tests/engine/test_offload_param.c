@@ -208,7 +208,7 @@ static void plan(void **state) {
 }
 
 static sifr_status make(const sifr_offload *offload, int stage, sifr_error *error) {
-    formats_model_config config = zero_config("llama");
+    model_config config = zero_config("llama");
     sifr_settings options = sifr_settings_defaults();
     sifr_engine *engine = NULL;
     sifr_model *model;
@@ -257,7 +257,7 @@ static void refusals(void **state) {
 
 /* Under a limit of locked memory that holds the optimizer's buffers and not an embedding. */
 static int pin_within_limit(void) {
-    formats_model_config config = zero_config("llama");
+    model_config config = zero_config("llama");
     sifr_settings options = sifr_settings_defaults();
     sifr_model *model;
     sifr_engine *engine = NULL;

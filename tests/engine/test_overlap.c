@@ -67,8 +67,8 @@ static sifr_status sleep_instead(void *user, size_t instruction, const device_ca
     return SIFR_OK;
 }
 
-static formats_model_config config_of_blocks(void) {
-    formats_model_config c = model_case_llama();
+static model_config config_of_blocks(void) {
+    model_config c = model_case_llama();
     c.vocab_size = WORDS;
     c.hidden_size = 64;
     c.num_hidden_layers = BLOCKS;
@@ -128,7 +128,7 @@ static sifr_status measure(rank_run *r, const sifr_model *model, sifr_error *err
 
 static void *run_rank(void *argument) {
     rank_run *r = argument;
-    formats_model_config config = config_of_blocks();
+    model_config config = config_of_blocks();
     sifr_model *model = NULL;
     sifr_error error = {0};
     if (model_from_config(&config, &model, &error) != SIFR_OK ||

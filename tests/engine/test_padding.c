@@ -19,7 +19,7 @@ static sifr_error error;
 
 static sifr_model *make_model(const char *type, bool tied, int pad) {
     char text[512];
-    formats_model_config config;
+    model_config config;
     sifr_model *model = NULL;
     bool llama = strcmp(type, "llama") == 0;
     snprintf(text, sizeof text,
@@ -29,7 +29,7 @@ static sifr_model *make_model(const char *type, bool tied, int pad) {
              type, SMALL_WORDS, llama ? "hidden_size" : "n_embd", WIDTH,
              llama ? "num_hidden_layers" : "n_layer", llama ? "num_attention_heads" : "n_head",
              llama ? "\"intermediate_size\": 96," : "", tied ? "true" : "false", pad);
-    OK(formats_model_config_parse(text, strlen(text), "test", &config, &error));
+    OK(model_config_parse(text, strlen(text), "test", &config, &error));
     OK(model_from_config(&config, &model, &error));
     return model;
 }

@@ -117,7 +117,7 @@ static int64_t sums_of(const plan_schedule *s) {
  * and 16, 4 + 12/N, 2 + 14/N, 16/N with sums of gradients in 16 bits. */
 static void memory(void **state) {
     (void)state;
-    formats_model_config config = zero_config("llama");
+    model_config config = zero_config("llama");
     sifr_model *model;
     device *dev;
     sifr_error error = {0};

@@ -44,7 +44,7 @@ static int64_t pass_over(const sifr_model *model, int32_t ranks, int embedding, 
  * travels twice, and at stage 3 it is gathered for both uses. */
 static void wire_is_the_table(void **state) {
     (void)state;
-    formats_model_config config = zero_config("llama");
+    model_config config = zero_config("llama");
     sifr_model *model;
     sifr_error error = {0};
     assert_int_equal(model_from_config(&config, &model, &error), SIFR_OK);
@@ -77,7 +77,7 @@ static void wire_is_the_table(void **state) {
 static void stage_3(void **state) {
     (void)state;
     zero_variant v = {.ranks = 4, .stage = 3, .type = "llama", .global = GLOBAL};
-    formats_model_config config = zero_config("llama");
+    model_config config = zero_config("llama");
     sifr_model *model;
     sifr_error error = {0};
     assert_int_equal(model_from_config(&config, &model, &error), SIFR_OK);

@@ -8,7 +8,7 @@
 
 #include "base/json.h"
 #include "formats/folder.h"
-#include "formats/model_config.h"
+#include "model/model_config.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -16,13 +16,13 @@ static void must(int truth) {
     if (!truth) abort();
 }
 
-static void check_config(const formats_model_config *c) {
+static void check_config(const model_config *c) {
     must(!strcmp(c->model_type, "gpt2") || !strcmp(c->model_type, "llama"));
     must(c->vocab_size > 0 && c->num_hidden_layers > 0 && c->intermediate_size > 0);
     must(c->num_key_value_heads > 0 && c->num_attention_heads % c->num_key_value_heads == 0);
     must(c->hidden_size % c->num_attention_heads == 0 && c->head_dim > 0);
     must(c->max_position_embeddings > 0 && c->eos_count >= 0 && c->eos_count <= FORMATS_EOS_LIMIT);
-    must(isfinite(c->rope_theta) && isfinite(c->rope_factor) && c->norm_eps > 0);
+    must(isfinite(c->rope.theta) && isfinite(c->rope.factor) && c->norm_eps > 0);
     must(c->attention_dropout >= 0 && c->attention_dropout < 1);
 }
 
@@ -49,10 +49,10 @@ static void check_dtype(const char *before, size_t size) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    formats_model_config config;
+    model_config config;
     sifr_error error = {0};
     const char *text = (const char *)data;
-    if (formats_model_config_parse(text, size, "input", &config, &error) == SIFR_OK) {
+    if (model_config_parse(text, size, "input", &config, &error) == SIFR_OK) {
         check_config(&config);
     } else {
         must(error.status == SIFR_USAGE && error.message[0] && !strchr(error.message, '\n'));

@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "formats/model_config.h"
 #include "formats/weights.h"
+#include "model/model_config.h"
 #include "support/golden.h"
 
 typedef void (*golden_visit)(const golden *g);
@@ -66,8 +66,8 @@ static void test_sums(void **state) {
 static void folder_agrees(const golden *g) {
     sifr_error error = {0};
     formats_weights *weights = NULL;
-    formats_model_config config;
-    if (formats_model_config_load(g->folder, &config, &error)) fail_msg("%s", error.message);
+    model_config config;
+    if (model_config_load(g->folder, &config, &error)) fail_msg("%s", error.message);
     assert_int_equal(config.vocab_size, g->vocab_size);
     if (formats_weights_open(g->folder, &weights, &error)) fail_msg("%s", error.message);
     for (size_t i = 0; i < g->parameter_count; i++) {
@@ -146,10 +146,9 @@ static void test_init(void **state) {
     golden_init init;
     size_t cases = 0;
     for (; golden_init_open(&init, cases); cases++) {
-        formats_model_config config;
+        model_config config;
         sifr_error error = {0};
-        if (formats_model_config_parse(init.config, strlen(init.config), init.name, &config,
-                                       &error)) {
+        if (model_config_parse(init.config, strlen(init.config), init.name, &config, &error)) {
             fail_msg("%s", error.message);
         }
         assert_true(golden_init_tensors(&init) > 10);

@@ -12,13 +12,12 @@
 
 static void one_case(const golden_init *init) {
     sifr_error error = {0};
-    formats_model_config config;
+    model_config config;
     sifr_model *model = NULL;
     sifr_engine *engine = NULL;
     sifr_settings options = sifr_settings_defaults();
     options.seq_length = 16, options.threads = 1;
-    if (formats_model_config_parse(init->config, strlen(init->config), init->name, &config,
-                                   &error) ||
+    if (model_config_parse(init->config, strlen(init->config), init->name, &config, &error) ||
         model_from_config(&config, &model, &error) ||
         sifr_engine_create(model, &options, &engine, &error) ||
         sifr_engine_initialise(engine, 7, &error)) {

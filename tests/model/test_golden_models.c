@@ -251,9 +251,9 @@ static void initial_values(void **state) {
     (void)state;
     golden_init init;
     for (size_t i = 0; golden_init_open(&init, i); i++) {
-        formats_model_config config;
+        model_config config;
         sifr_model *model;
-        OK(formats_model_config_parse(init.config, strlen(init.config), "golden", &config, &error));
+        OK(model_config_parse(init.config, strlen(init.config), "golden", &config, &error));
         OK(model_from_config(&config, &model, &error));
         for (size_t t = 0; t < golden_init_tensors(&init); t++) {
             const char *name = golden_init_name(&init, t);

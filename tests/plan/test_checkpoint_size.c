@@ -32,7 +32,7 @@ static void frozen_units(void **state) {
     (void)state;
     sifr_error error = {0};
     sifr_model *frozen;
-    formats_model_config config = model_case_llama();
+    model_config config = model_case_llama();
     plan_settings settings = disk_plan_settings(1, 0, SIFR_FP32, (sifr_offload){0});
     assert_int_equal(model_from_config(&config, &frozen, &error), SIFR_OK);
     int64_t all = plan_checkpoint_bytes(frozen, &settings);

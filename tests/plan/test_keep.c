@@ -27,7 +27,7 @@ typedef struct keep_case {
 
 static void begin(keep_case *c, const char *type, int64_t width, int32_t ranks,
                   sifr_step_order order) {
-    formats_model_config config = model_case_llama();
+    model_config config = model_case_llama();
     sifr_error error;
     strcpy(config.model_type, type);
     config.hidden_size = width;
@@ -37,7 +37,7 @@ static void begin(keep_case *c, const char *type, int64_t width, int32_t ranks,
     config.max_position_embeddings = 512;
     if (strcmp(type, "gpt2") == 0) {
         config.num_key_value_heads = config.num_attention_heads;
-        config.activation = FORMATS_GELU_TANH;
+        config.activation = MODEL_GELU_TANH;
         config.residual_dropout = 0.1;
     }
     *c = (keep_case){0};

@@ -33,7 +33,7 @@ static int teardown(void **state) {
 static sifr_model *model_of(int32_t layers) {
     sifr_error error = {0};
     sifr_model *model;
-    formats_model_config config = model_case_llama();
+    model_config config = model_case_llama();
     config.num_hidden_layers = layers;
     assert_int_equal(model_from_config(&config, &model, &error), SIFR_OK);
     return model;

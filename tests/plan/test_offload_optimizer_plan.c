@@ -195,7 +195,7 @@ static void begin_early(void **state) {
     (void)state;
     sifr_error error = {0};
     sifr_model *tied = model;
-    formats_model_config config = model_case_llama();
+    model_config config = model_case_llama();
     config.num_hidden_layers = 12;
     config.tie_word_embeddings = false;
     assert_int_equal(model_from_config(&config, &model, &error), SIFR_OK);

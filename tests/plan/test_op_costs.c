@@ -19,13 +19,13 @@ enum { SEQUENCES = 3, LENGTH = 16, TOKENS = SEQUENCES * LENGTH, LAYERS = 2, WORD
 enum { HIDDEN = 40, INNER = 56, HEADS = 4, KV_HEADS = 2, HEAD_DIM = 10 };
 
 static sifr_model *model_of(const char *type) {
-    formats_model_config c = model_case_llama();
+    model_config c = model_case_llama();
     sifr_model *model;
     sifr_error error = {0};
     snprintf(c.model_type, sizeof c.model_type, "%s", type);
     if (strcmp(type, "gpt2") == 0) {
         c.num_key_value_heads = c.num_attention_heads;
-        c.activation = FORMATS_GELU_TANH;
+        c.activation = MODEL_GELU_TANH;
         c.tie_word_embeddings = true;
     }
     assert_int_equal(model_from_config(&c, &model, &error), SIFR_OK);

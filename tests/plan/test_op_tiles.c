@@ -15,14 +15,14 @@
 enum { LENGTH = 2048, TILE = DEVICE_TOKEN_CHUNK };
 
 static sifr_model *model_of(const char *type) {
-    formats_model_config c = model_case_llama();
+    model_config c = model_case_llama();
     sifr_model *model;
     sifr_error error = {0};
     snprintf(c.model_type, sizeof c.model_type, "%s", type);
     c.max_position_embeddings = LENGTH;
     if (strcmp(type, "gpt2") == 0) {
         c.num_key_value_heads = c.num_attention_heads;
-        c.activation = FORMATS_GELU_TANH;
+        c.activation = MODEL_GELU_TANH;
     }
     assert_int_equal(model_from_config(&c, &model, &error), SIFR_OK);
     return model;

@@ -16,26 +16,26 @@
 #include "plan/queries.h"
 #include "plan/schedule.h"
 
-static formats_model_config config_of(const char *type) {
-    formats_model_config c = {.vocab_size = 211,
-                              .hidden_size = 48,
-                              .num_hidden_layers = 3,
-                              .num_attention_heads = 4,
-                              .num_key_value_heads = 2,
-                              .head_dim = 12,
-                              .intermediate_size = 100,
-                              .max_position_embeddings = 64,
-                              .norm_eps = 1e-5,
-                              .rope_theta = 1e4,
-                              .rope_factor = 1,
-                              .tie_word_embeddings = true,
-                              .initializer_range = 0.02,
-                              .embedding_dropout = 0.1,
-                              .residual_dropout = 0.1,
-                              .attention_dropout = 0.1};
+static model_config config_of(const char *type) {
+    model_config c = {.vocab_size = 211,
+                      .hidden_size = 48,
+                      .num_hidden_layers = 3,
+                      .num_attention_heads = 4,
+                      .num_key_value_heads = 2,
+                      .head_dim = 12,
+                      .intermediate_size = 100,
+                      .max_position_embeddings = 64,
+                      .norm_eps = 1e-5,
+                      .rope.theta = 1e4,
+                      .rope.factor = 1,
+                      .tie_word_embeddings = true,
+                      .initializer_range = 0.02,
+                      .embedding_dropout = 0.1,
+                      .residual_dropout = 0.1,
+                      .attention_dropout = 0.1};
     strcpy(c.model_type, type);
     bool gpt2 = !strcmp(type, "gpt2");
-    c.activation = gpt2 ? FORMATS_GELU_TANH : FORMATS_SILU;
+    c.activation = gpt2 ? MODEL_GELU_TANH : MODEL_SILU;
     if (gpt2) c.num_key_value_heads = 4;
     return c;
 }
@@ -166,7 +166,7 @@ static void every_schedule(void **state) {
     assert_int_equal(device_open_cpu(2, NULL, &dev, &error), SIFR_OK);
     for (int variant = 0; variant < 2 * 2 * 2 * 4 * 5 * (1 + 4 * TRANSFERS); variant++) {
         int v = variant;
-        formats_model_config c = config_of(types[v % 2]);
+        model_config c = config_of(types[v % 2]);
         v /= 2;
         plan_settings settings = {.mode = PLAN_TRAIN,
                                   .step.precision = v % 2 ? SIFR_BF16 : SIFR_FP32,
@@ -217,7 +217,7 @@ static void every_schedule(void **state) {
 /* Both orders and recomputation run the same products; recomputation runs forward ones twice. */
 static void operations(void **state) {
     (void)state;
-    formats_model_config c = config_of("llama");
+    model_config c = config_of("llama");
     sifr_model *model;
     device *dev;
     sifr_error error = {0};
@@ -248,7 +248,7 @@ static void operations(void **state) {
 
 static void refusals(void **state) {
     (void)state;
-    formats_model_config c = config_of("gpt2");
+    model_config c = config_of("gpt2");
     sifr_model *model;
     device *dev;
     sifr_error error = {0};

@@ -26,7 +26,7 @@ static double cpu_seconds(void) {
 }
 
 static sifr_model *model_of(int32_t units) {
-    formats_model_config c = model_case_llama();
+    model_config c = model_case_llama();
     c.vocab_size = 512;
     c.hidden_size = 64;
     c.num_hidden_layers = units - 2;

@@ -63,13 +63,13 @@ static void the_next_one_does_not_fit(void **state) {
 /* Learned positions end somewhere, whatever room there is. */
 static void what_cannot_be_planned_does_not_fit(void **state) {
     search_case c;
-    formats_model_config config = model_case_llama();
+    model_config config = model_case_llama();
     sifr_error error;
     (void)state;
     search_case_begin(&c, 1);
     sifr_model_free(c.model);
     snprintf(config.model_type, sizeof config.model_type, "gpt2");
-    config.activation = FORMATS_GELU_TANH;
+    config.activation = MODEL_GELU_TANH;
     config.max_position_embeddings = 77;
     assert_int_equal(model_from_config(&config, &c.model, &error), SIFR_OK);
     c.search.model = c.model;

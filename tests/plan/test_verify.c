@@ -179,10 +179,10 @@ static void order_of_contents(void **state) {
 static void columns_of_one_matrix(void **state) {
     (void)state;
     sifr_error error = {0};
-    formats_model_config config = model_case_llama();
+    model_config config = model_case_llama();
     strcpy(config.model_type, "gpt2");
     config.num_key_value_heads = config.num_attention_heads;
-    config.activation = FORMATS_GELU_TANH;
+    config.activation = MODEL_GELU_TANH;
     sifr_model *kept = model;
     assert_int_equal(model_from_config(&config, &model, &error), SIFR_OK);
     plan_schedule *s = two_ranks(0);
@@ -407,7 +407,7 @@ static void sweep_ranks(const plan_settings *settings, int32_t count) {
     free_ranks(count, plans);
 }
 
-static void sweep(const formats_model_config *config, const char *freeze, sifr_tier tier) {
+static void sweep(const model_config *config, const char *freeze, sifr_tier tier) {
     static const sifr_precision types[] = {SIFR_FP32, SIFR_BF16, SIFR_FP16};
     sifr_error error = {0};
     sifr_model *kept = model;
@@ -443,7 +443,7 @@ static void sweep(const formats_model_config *config, const char *freeze, sifr_t
 static void clean(void **state) {
     (void)state;
     sifr_error error = {0};
-    formats_model_config config = model_case_llama();
+    model_config config = model_case_llama();
     config.tie_word_embeddings = true;
     config.num_hidden_layers = 3;
     sweep(&config, NULL, SIFR_TIER_NVME);
@@ -463,7 +463,7 @@ static void once_faulty(void **state) {
     sifr_error error = {0};
     sifr_model *kept = model;
     for (int n = 0; n < 2; n++) {
-        formats_model_config config = model_case_llama();
+        model_config config = model_case_llama();
         config.num_hidden_layers = 3;
         config.tie_word_embeddings = n == 0;
         assert_int_equal(model_from_config(&config, &model, &error), SIFR_OK);

@@ -27,21 +27,21 @@ typedef struct fixture {
 
 /* Embedding, blocks, head: large enough that padding to 64 ranks is little beside a block. */
 static void open_fixture(fixture *f, bool tied) {
-    formats_model_config c = {.model_type = "llama",
-                              .vocab_size = 4096,
-                              .hidden_size = 512,
-                              .num_hidden_layers = LAYERS,
-                              .num_attention_heads = 8,
-                              .num_key_value_heads = 4,
-                              .head_dim = 64,
-                              .intermediate_size = 1400,
-                              .max_position_embeddings = 64,
-                              .activation = FORMATS_SILU,
-                              .norm_eps = 1e-5,
-                              .rope_theta = 1e4,
-                              .rope_factor = 1,
-                              .tie_word_embeddings = tied,
-                              .initializer_range = 0.02};
+    model_config c = {.model_type = "llama",
+                      .vocab_size = 4096,
+                      .hidden_size = 512,
+                      .num_hidden_layers = LAYERS,
+                      .num_attention_heads = 8,
+                      .num_key_value_heads = 4,
+                      .head_dim = 64,
+                      .intermediate_size = 1400,
+                      .max_position_embeddings = 64,
+                      .activation = MODEL_SILU,
+                      .norm_eps = 1e-5,
+                      .rope.theta = 1e4,
+                      .rope.factor = 1,
+                      .tie_word_embeddings = tied,
+                      .initializer_range = 0.02};
     sifr_error error = {0};
     assert_int_equal(model_from_config(&c, &f->model, &error), SIFR_OK);
     assert_int_equal(device_open_cpu(1, NULL, &f->dev, &error), SIFR_OK);

@@ -24,7 +24,7 @@ static device *dev;
 static inline int disk_plan_setup(void **state) {
     (void)state;
     sifr_error error = {0};
-    formats_model_config config = model_case_llama();
+    model_config config = model_case_llama();
     config.tie_word_embeddings = true;
     config.num_hidden_layers = 12;
     return model_from_config(&config, &model, &error) || device_open_cpu(1, NULL, &dev, &error);

@@ -24,7 +24,7 @@ typedef struct search_case {
 } search_case;
 
 static inline void search_case_begin(search_case *c, int32_t ranks) {
-    formats_model_config config = model_case_llama();
+    model_config config = model_case_llama();
     sifr_error error;
     config.hidden_size = 64;
     config.head_dim = 16;

@@ -28,13 +28,13 @@ typedef struct rank_run {
     char failure[SIFR_ERROR_LENGTH];
 } rank_run;
 
-formats_model_config zero_config(const char *type) {
-    formats_model_config c = model_case_llama();
+model_config zero_config(const char *type) {
+    model_config c = model_case_llama();
     c.tie_word_embeddings = true;
     strcpy(c.model_type, type);
     if (strcmp(type, "gpt2") != 0) return c;
     c.num_key_value_heads = c.num_attention_heads;
-    c.activation = FORMATS_GELU_TANH;
+    c.activation = MODEL_GELU_TANH;
     c.residual_dropout = 0.1;
     return c;
 }
@@ -299,7 +299,7 @@ static sifr_status check_pinned(const sifr_engine *engine, sifr_error *error) {
 static void *run_rank(void *argument) {
     rank_run *r = argument;
     const zero_variant *v = r->v;
-    formats_model_config config = zero_config(v->type);
+    model_config config = zero_config(v->type);
     if (v->length > config.max_position_embeddings) config.max_position_embeddings = v->length;
     sifr_model *model = NULL;
     sifr_engine *engine = NULL;

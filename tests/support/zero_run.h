@@ -55,7 +55,7 @@ typedef struct zero_outcome {
     int64_t gathers, reductions; /* calls of a step */
 } zero_outcome;
 
-formats_model_config zero_config(const char *type);
+model_config zero_config(const char *type);
 zero_outcome zero_run(zero_variant v);
 
 /* The same bits: weights, losses and norms. `have` is freed. */

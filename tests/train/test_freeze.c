@@ -13,7 +13,7 @@ static void listen(void *user, sifr_log_level level, const char *line) {
 
 static sifr_status freeze(const char *text, sifr_model **model, sifr_error *error) {
     sifr_log log = {.write = listen};
-    formats_model_config config = zero_config("llama");
+    model_config config = zero_config("llama");
     config_case *c = config_case_text(text);
     config_case_accepted(c);
     said[0] = 0;

@@ -150,7 +150,7 @@ static sifr_settings run_options(void) {
 
 static sifr_status make_engine(rank_run *r, sifr_model **model, sifr_engine **engine,
                                sifr_error *error) {
-    formats_model_config config = model_case_llama();
+    model_config config = model_case_llama();
     sifr_settings options = run_options();
     BASE_TRY(model_from_config(&config, model, error));
     BASE_TRY(engine_create(*model, &options, r->group, engine, error));
@@ -352,7 +352,7 @@ static void test_run(void **state) {
     json_t *file = json_load_file(path, JSON_REJECT_DUPLICATES, &where);
     if (!file) fail_msg("%s:%d: %s", path, where.line, where.text);
     const json_t *events = json_object_get(file, "traceEvents");
-    formats_model_config config = model_case_llama();
+    model_config config = model_case_llama();
     sifr_settings options = run_options();
     plan_settings settings = engine_plan_settings(&options, NULL);
     plan_schedule *schedule;

@@ -1,14 +1,14 @@
 /* config.json: defaults of transformers, both spellings of rope, ranges, refusals by name. */
 #include "support/scratch.h"
 
-#include "formats/model_config.h"
+#include "model/model_config.h"
 
-static formats_model_config config;
+static model_config config;
 static sifr_error error;
 
 static sifr_status parse(const char *text) {
     error = (sifr_error){0};
-    return formats_model_config_parse(text, strlen(text), "config.json", &config, &error);
+    return model_config_parse(text, strlen(text), "config.json", &config, &error);
 }
 
 /* `members` beside the model_type. */
@@ -31,12 +31,12 @@ static void defaults(void **state) {
     static const char *const types[] = {"gpt2", "llama"};
     for (int i = 0; i < 2; i++) {
         char golden[1024];
-        formats_model_config bare;
+        model_config bare;
         snprintf(golden, sizeof golden, "%s/tests/golden/formats/config_%s.json",
                  getenv("SOURCE") ? getenv("SOURCE") : ".", types[i]);
         assert_int_equal(parse_with(types[i], ""), SIFR_OK);
         bare = config;
-        if (formats_model_config_load(golden, &config, &error) != SIFR_OK) {
+        if (model_config_load(golden, &config, &error) != SIFR_OK) {
             fail_msg("%s", error.message);
         }
         assert_memory_equal(&bare, &config, sizeof bare);
@@ -53,7 +53,7 @@ static void values_given(void **state) {
                      SIFR_OK);
     assert_int_equal(config.head_dim, 24);
     assert_int_equal(config.intermediate_size, 100);
-    assert_int_equal(config.activation, FORMATS_GELU_ERF);
+    assert_int_equal(config.activation, MODEL_GELU_ERF);
     assert_false(config.tie_word_embeddings);
     assert_true(config.attention_dropout == 0);
     assert_int_equal(parse_with("llama", "\"hidden_size\": 64, \"num_attention_heads\": 8, "
@@ -70,7 +70,7 @@ static void values_given(void **state) {
     assert_int_equal(config.eos_token_ids[1], 5);
     assert_int_equal(config.bos_token_id, -1);
     assert_int_equal(config.pad_token_id, -1);
-    assert_true(config.rope_theta == 5e5);
+    assert_true(config.rope.theta == 5e5);
     assert_int_equal(parse_with("llama", "\"eos_token_id\": null"), SIFR_OK);
     assert_int_equal(config.eos_count, 0);
 }
@@ -86,20 +86,20 @@ static void rope(void **state) {
                    "\"rope_theta\": 5e5, \"rope_scaling\": {\"rope_type\": \"llama3\", " LLAMA3
                    "}"),
         SIFR_OK);
-    formats_model_config older = config;
-    assert_int_equal(config.rope_kind, FORMATS_ROPE_LLAMA3);
-    assert_true(config.rope_factor == 8);
-    assert_true(config.rope_low_freq_factor == 1);
-    assert_true(config.rope_high_freq_factor == 4);
-    assert_true(config.rope_original_max_position == 8192);
+    model_config older = config;
+    assert_int_equal(config.rope.kind, MODEL_ROPE_LLAMA3);
+    assert_true(config.rope.factor == 8);
+    assert_true(config.rope.low_freq_factor == 1);
+    assert_true(config.rope.high_freq_factor == 4);
+    assert_true(config.rope.original_max_position == 8192);
     assert_int_equal(parse_with("llama", "\"rope_parameters\": {\"rope_theta\": 5e5, "
                                          "\"rope_type\": \"llama3\", " LLAMA3 "}"),
                      SIFR_OK);
     assert_memory_equal(&older, &config, sizeof older);
     assert_int_equal(parse_with("llama", "\"rope_scaling\": {\"type\": \"linear\", \"factor\": 2}"),
                      SIFR_OK);
-    assert_int_equal(config.rope_kind, FORMATS_ROPE_LINEAR);
-    assert_true(config.rope_factor == 2);
+    assert_int_equal(config.rope.kind, MODEL_ROPE_LINEAR);
+    assert_true(config.rope.factor == 2);
     refused("llama", "\"rope_scaling\": {\"type\": \"dynamic\", \"factor\": 2}", "rope_scaling");
     refused("llama", "\"rope_parameters\": {\"rope_type\": \"yarn\"}", "yarn");
     refused("llama", "\"rope_scaling\": {\"type\": \"longrope\"}", "default, linear, llama3");
@@ -179,7 +179,7 @@ static void not_built(void **state) {
     for (size_t i = 0; i < sizeof llama / sizeof *llama; i++) {
         refused("llama", llama[i], "is not supported yet");
     }
-    refused("mistral", "", "\"gpt2\" and \"llama\"");
+    refused("rwkv", "", "supported are gpt2, llama");
     assert_int_equal(parse("{}"), SIFR_USAGE);
     assert_message(&error, "\"model_type\" is missing");
     assert_int_equal(parse_with("llama", "\"sliding_window\": 4096, \"use_sliding_window\": false, "
@@ -272,16 +272,14 @@ static void malformed(void **state) {
     }
     /* jansson alone takes this for 3. */
     static const char nul[] = "{\"model_type\": \"gpt2\", \"n_layer\": 3\0}";
-    assert_int_equal(formats_model_config_parse(nul, sizeof nul - 1, "nul", &config, &error),
-                     SIFR_USAGE);
+    assert_int_equal(model_config_parse(nul, sizeof nul - 1, "nul", &config, &error), SIFR_USAGE);
     assert_message(&error, "NUL byte at 35");
     enum { DEEP = 100000 };
     char *text = malloc(DEEP);
     assert_non_null(text);
     for (int i = 0; i < 2; i++) {
         memset(text, "[{"[i], DEEP);
-        assert_int_equal(formats_model_config_parse(text, DEEP, "deep", &config, &error),
-                         SIFR_USAGE);
+        assert_int_equal(model_config_parse(text, DEEP, "deep", &config, &error), SIFR_USAGE);
         assert_message(&error, "deeper than 64");
     }
     free(text);
@@ -290,13 +288,11 @@ static void malformed(void **state) {
 static void files(void **state) {
     (void)state;
     scratch_text("config.json", "{\"model_type\": \"gpt2\", \"n_layer\": 3}");
-    assert_int_equal(formats_model_config_load(scratch, &config, &error), SIFR_OK);
+    assert_int_equal(model_config_load(scratch, &config, &error), SIFR_OK);
     assert_int_equal(config.num_hidden_layers, 3);
-    assert_int_equal(formats_model_config_load(scratch_path("config.json"), &config, &error),
-                     SIFR_OK);
-    assert_int_equal(formats_model_config_load(scratch_path("none.json"), &config, &error),
-                     SIFR_FAILED);
-    assert_int_equal(formats_model_config_load("/dev/zero", &config, &error), SIFR_FAILED);
+    assert_int_equal(model_config_load(scratch_path("config.json"), &config, &error), SIFR_OK);
+    assert_int_equal(model_config_load(scratch_path("none.json"), &config, &error), SIFR_FAILED);
+    assert_int_equal(model_config_load("/dev/zero", &config, &error), SIFR_FAILED);
     assert_message(&error, "not a regular file");
 }
 

@@ -3,9 +3,43 @@
 
 #include "model/registry.h"
 
+static sifr_status read_gpt2(const model_reader *r, model_config *out) {
+    BASE_TRY(model_read_int(r, "vocab_size", NULL, 50257, 1, MODEL_LIMIT_ID, &out->vocab_size));
+    BASE_TRY(
+        model_read_int(r, "n_embd", "hidden_size", 768, 1, MODEL_LIMIT_WIDTH, &out->hidden_size));
+    BASE_TRY(model_read_int(r, "n_layer", "num_hidden_layers", 12, 1, MODEL_LIMIT_LAYERS,
+                            &out->num_hidden_layers));
+    BASE_TRY(model_read_int(r, "n_head", "num_attention_heads", 12, 1, MODEL_LIMIT_HEADS,
+                            &out->num_attention_heads));
+    BASE_TRY(model_read_int(r, "n_positions", "max_position_embeddings", 1024, 1, MODEL_LIMIT_ID,
+                            &out->max_position_embeddings));
+    BASE_TRY(model_read_int(r, "n_inner", NULL, 4 * out->hidden_size, 1, MODEL_LIMIT_INNER,
+                            &out->intermediate_size));
+    BASE_TRY(model_read_double(r, "layer_norm_epsilon", 1e-5, 1e-30, 1, false, &out->norm_eps));
+    BASE_TRY(model_read_double(r, "embd_pdrop", 0.1, 0, 1, true, &out->embedding_dropout));
+    BASE_TRY(model_read_double(r, "resid_pdrop", 0.1, 0, 1, true, &out->residual_dropout));
+    BASE_TRY(model_read_double(r, "attn_pdrop", 0.1, 0, 1, true, &out->attention_dropout));
+    BASE_TRY(model_read_activation(r, "activation_function",
+                                   MODEL_ONE_OF(MODEL_GELU_TANH) | MODEL_ONE_OF(MODEL_GELU_ERF),
+                                   MODEL_GELU_TANH, &out->activation));
+    BASE_TRY(model_read_bool(r, "tie_word_embeddings", true, &out->tie_word_embeddings));
+    BASE_TRY(model_read_token_id(r, "bos_token_id", 50256, &out->bos_token_id));
+    BASE_TRY(model_read_eos(r, 50256, out));
+    out->num_key_value_heads = out->num_attention_heads;
+    out->attention_bias = out->mlp_bias = true;
+    out->rope.factor = 1;
+    if (out->hidden_size % out->num_attention_heads) {
+        return base_fail(r->error, SIFR_USAGE,
+                         "%s: the hidden size %lld is no multiple of the %lld attention heads",
+                         r->name, (long long)out->hidden_size, (long long)out->num_attention_heads);
+    }
+    out->head_dim = out->hidden_size / out->num_attention_heads;
+    return SIFR_OK;
+}
+
 typedef struct gpt2_layer {
     sifr_model *b;
-    const formats_model_config *c;
+    const model_config *c;
     int64_t index;
 } gpt2_layer;
 
@@ -35,7 +69,7 @@ static sifr_value conv1d(const gpt2_layer *l, sifr_value x, const char *weight, 
 }
 
 static sifr_value block(const gpt2_layer *l, sifr_value x) {
-    const formats_model_config *c = l->c;
+    const model_config *c = l->c;
     int64_t d = c->hidden_size;
     double std = c->initializer_range;
     /* The projections back to the residual stream start smaller: 1/sqrt(2 x layers). */
@@ -57,13 +91,13 @@ static sifr_value block(const gpt2_layer *l, sifr_value x) {
     n = norm(l, h, "transformer.h.%d.ln_2.weight", "transformer.h.%d.ln_2.bias");
     sifr_value m = conv1d(l, n, "transformer.h.%d.mlp.c_fc.weight",
                           "transformer.h.%d.mlp.c_fc.bias", d, c->intermediate_size, std);
-    m = sifr_gelu(l->b, m, c->activation == FORMATS_GELU_ERF);
+    m = sifr_gelu(l->b, m, c->activation == MODEL_GELU_ERF);
     m = conv1d(l, m, "transformer.h.%d.mlp.c_proj.weight", "transformer.h.%d.mlp.c_proj.bias",
                c->intermediate_size, d, residual_std);
     return sifr_add(l->b, h, sifr_dropout(l->b, m, c->residual_dropout));
 }
 
-void model_build_gpt2(sifr_model *model, const formats_model_config *c) {
+static void build(sifr_model *model, const model_config *c) {
     gpt2_layer l = {model, c, 0};
     double std = c->initializer_range;
 
@@ -92,3 +126,15 @@ void model_build_gpt2(sifr_model *model, const formats_model_config *c) {
     }
     sifr_head_loss(model, (sifr_head_args){.x = x, .weight = head});
 }
+
+const model_architecture model_architecture_gpt2 = {
+    .model_type = "gpt2",
+    .classes = (const char *const[]){"GPT2LMHeadModel", "GPT2Model", NULL},
+    .read = read_gpt2,
+    .build = build,
+    .prefix = "transformer.",
+    .ignored = {".attn.bias", ".attn.masked_bias"},
+    .head = "lm_head.weight",
+    .embedding = "transformer.wte.weight",
+    .learned_positions = true,
+};

@@ -1,0 +1,81 @@
+#include "model/model_config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "model/model_reader.h"
+#include "model/registry.h"
+
+enum { CONFIG_FILE_LIMIT = 16 << 20 };
+
+static sifr_status check_classes(const model_reader *r) {
+    const model_architecture *architecture = r->architecture;
+    const json_t *list = model_member(r->json, "architectures");
+    if (list && !json_is_array(list)) {
+        return base_fail(r->error, SIFR_USAGE, "%s: \"architectures\" must be a list of names",
+                         r->name);
+    }
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const char *given = json_string_value(json_array_get(list, i));
+        bool found = false;
+        for (const char *const *known = architecture->classes; given && *known; known++) {
+            found |= !strcmp(*known, given);
+        }
+        if (found) continue;
+        return base_fail(r->error, SIFR_USAGE,
+                         "%s: \"architectures\" names %.80s, which is not supported for model_type "
+                         "\"%s\" (supported: %s)",
+                         r->name, given ? given : "something that is not a string",
+                         architecture->model_type, architecture->classes[0]);
+    }
+    return SIFR_OK;
+}
+
+static sifr_status read_config(model_reader *r, model_config *out) {
+    const char *type;
+    if (!json_is_object(r->json)) {
+        return base_fail(r->error, SIFR_USAGE, "%s: must be a JSON object", r->name);
+    }
+    BASE_TRY(base_json_string(r->json, "model_type", NULL, &type, r->name, r->error));
+    r->architecture = type ? model_architecture_find(type) : NULL;
+    if (!r->architecture) {
+        char types[512];
+        return base_fail(r->error, SIFR_USAGE, "%s: \"model_type\" %s%.60s%s; supported are %s",
+                         r->name, type ? "is \"" : "is missing", type ? type : "", type ? "\"" : "",
+                         model_architecture_list(types, sizeof types));
+    }
+    BASE_TRY(check_classes(r));
+    BASE_TRY(model_check_keys(r));
+    BASE_TRY(r->architecture->read(r, out));
+    strcpy(out->model_type, type);
+    BASE_TRY(model_check_scales(r, out));
+    BASE_TRY(model_read_double(r, "initializer_range", 0.02, 0, 1, false, &out->initializer_range));
+    return model_read_token_id(r, "pad_token_id", out->pad_token_id, &out->pad_token_id);
+}
+
+sifr_status model_config_parse(const char *text, size_t size, const char *name, model_config *out,
+                               sifr_error *error) {
+    json_t *json;
+    *out = (model_config){.bos_token_id = -1, .pad_token_id = -1};
+    BASE_TRY(base_json_parse(text, size, name, &json, error));
+    sifr_status status =
+        read_config(&(model_reader){.json = json, .name = name, .error = error}, out);
+    json_decref(json);
+    return status;
+}
+
+sifr_status model_config_load(const char *path, model_config *out, sifr_error *error) {
+    char file[BASE_PATH_LENGTH], *text;
+    size_t size;
+    if (base_is_directory(path)) {
+        BASE_TRY(base_path_join(file, path, "config.json", error));
+        path = file;
+    }
+    BASE_TRY(base_read_file(path, CONFIG_FILE_LIMIT, &text, &size, error));
+    sifr_status status = model_config_parse(text, size, path, out, error);
+    free(text);
+    return status;
+}

@@ -1,0 +1,64 @@
+/* config.json of a Hugging Face model folder, as a struct. Each architecture has a reader for its
+ * own keys (registry.h). Absent keys get the defaults of transformers' config class; every value is
+ * range-checked; a key that would change the mathematics and is not built is refused by name. */
+#ifndef MODEL_MODEL_CONFIG_H
+#define MODEL_MODEL_CONFIG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/errors.h"
+#include "formats/generation_config.h"
+
+typedef enum model_activation_kind {
+    MODEL_GELU_TANH, /* "gelu_new", "gelu_pytorch_tanh" */
+    MODEL_GELU_ERF,  /* "gelu" */
+    MODEL_SILU       /* "silu", "swish" */
+} model_activation_kind;
+
+typedef enum model_rope_kind {
+    MODEL_ROPE_DEFAULT,
+    MODEL_ROPE_LINEAR,
+    MODEL_ROPE_LLAMA3
+} model_rope_kind;
+
+/* Rotary positions: how the angles of a head's pairs follow from the config. */
+typedef struct model_rope {
+    model_rope_kind kind;
+    double theta;
+    double factor;                                                   /* 1 where the kind has none */
+    double low_freq_factor, high_freq_factor, original_max_position; /* llama3 */
+} model_rope;
+
+typedef struct model_config {
+    char model_type[32]; /* of a row of the registry */
+    int64_t vocab_size, hidden_size, num_hidden_layers;
+    int64_t num_attention_heads, num_key_value_heads, head_dim;
+    int64_t intermediate_size;
+    int64_t max_position_embeddings;
+    model_activation_kind activation;
+    double norm_eps;
+    model_rope rope;
+    bool tie_word_embeddings;
+    bool attention_bias; /* on q, k, v and o */
+    bool mlp_bias;
+    double initializer_range;
+    double embedding_dropout, residual_dropout, attention_dropout; /* in [0, 1) */
+    int64_t bos_token_id, pad_token_id;                            /* -1 where absent */
+    int64_t eos_token_ids[FORMATS_EOS_LIMIT];
+    int eos_count;
+} model_config;
+
+/* Parses `size` bytes of JSON; `name` (a path) begins the message of an error, SIFR_USAGE. */
+sifr_status model_config_parse(const char *text, size_t size, const char *name, model_config *out,
+                               sifr_error *error) SIFR_MUST_CHECK;
+
+/* Reads a config.json; `path` is the file or the model folder that holds it. */
+sifr_status model_config_load(const char *path, model_config *out,
+                              sifr_error *error) SIFR_MUST_CHECK;
+
+const char *model_activation_name(model_activation_kind activation); /* as transformers writes it */
+const char *model_rope_kind_name(model_rope_kind kind);
+
+#endif
