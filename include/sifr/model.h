@@ -101,12 +101,15 @@ typedef struct sifr_rope_args {
 } sifr_rope_args;
 SIFR_API sifr_value sifr_rope(sifr_model *model, sifr_rope_args args);
 
-/* Causal attention inside each sequence, with softmax scale 1/sqrt(head_dim). */
+/* Causal attention inside each sequence. */
 typedef struct sifr_attention_args {
     sifr_value q;            /* heads x head_dim columns */
     sifr_value k, v;         /* kv_heads x head_dim columns each */
     int64_t heads, kv_heads; /* fewer kv heads: grouped-query attention */
     double dropout;          /* of the attention probabilities, in [0, 1) */
+    double scale;            /* of the scores; 0: 1/sqrt(head_dim) */
+    double softcap;          /* c: scores s become c tanh(s / c) before the mask; 0: they stay */
+    int64_t window;          /* a query sees itself and window - 1 keys before it; 0: all */
 } sifr_attention_args;
 SIFR_API sifr_value sifr_attention(sifr_model *model, sifr_attention_args args);
 

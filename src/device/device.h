@@ -68,7 +68,9 @@ typedef enum device_kernel {
      * reads x1, x2. */
     DEVICE_ROPE,
     DEVICE_ROPE_BACKWARD,
-    /* Causal attention inside each sequence. x0: rows x heads*head_dim (q), x1, x2: rows x
+    /* Causal attention inside each sequence: P = softmax(S) over the keys j that query i sees, S =
+     * scale q k^T; with softcap c > 0, S = c tanh(scale q k^T / c). It sees j <= i; with window > 0
+     * only i - j < window. x0: rows x heads*head_dim (q), x1, x2: rows x
      * kv_heads*head_dim (k, v), each possibly a slice of columns; y: rows x heads*head_dim; saved0:
      * FP32 heads x rows (log-sum-exp). Query head h reads kv head h / (heads / kv_heads). Never
      * holds length x length values. With dropout > 0 probabilities are dropped by counter.
@@ -144,7 +146,8 @@ typedef struct device_attributes {
             int32_t heads, kv_heads, head_dim;
             int64_t sequences,
                 length; /* rows = sequences x length; cached: length is the capacity */
-            float scale, dropout;
+            float scale, softcap, dropout;
+            int64_t window;
         } attention;
         struct {
             bool exact;

@@ -11,11 +11,29 @@
 typedef struct attention_case {
     int64_t sequences, length;
     int heads, kv_heads, head_dim;
+    double scale, softcap; /* scale 0: 1/sqrt(head_dim) */
+    int64_t window;
 } attention_case;
 
-static const attention_case cases[] = {{1, 1, 1, 1, 1},    {2, 5, 2, 1, 3},    {1, 70, 2, 2, 16},
-                                       {2, 65, 4, 2, 64},  {1, 130, 1, 1, 80}, {1, 200, 3, 1, 128},
-                                       {1, 67, 2, 1, 256}, {3, 64, 2, 2, 33}};
+#define SHAPE(s, l, h, kv, d)                                                                      \
+    .sequences = (s), .length = (l), .heads = (h), .kv_heads = (kv), .head_dim = (d)
+
+static const attention_case cases[] = {{SHAPE(1, 1, 1, 1, 1)},    {SHAPE(2, 5, 2, 1, 3)},
+                                       {SHAPE(1, 70, 2, 2, 16)},  {SHAPE(2, 65, 4, 2, 64)},
+                                       {SHAPE(1, 130, 1, 1, 80)}, {SHAPE(1, 200, 3, 1, 128)},
+                                       {SHAPE(1, 67, 2, 1, 256)}, {SHAPE(3, 64, 2, 2, 33)}};
+
+/* The features, alone and together; blocks of queries have 16 to 64 rows, tiles 64 keys. */
+static const attention_case features[] = {
+    {SHAPE(2, 70, 2, 1, 16), .scale = 0.4},
+    {SHAPE(1, 150, 2, 1, 24), .softcap = 1.5},
+    {SHAPE(2, 9, 1, 1, 8), .window = 1},
+    {SHAPE(1, 210, 2, 2, 16), .window = 7},
+    {SHAPE(2, 201, 2, 1, 40), .window = 64, .softcap = 3},
+    {SHAPE(1, 333, 1, 1, 33), .window = 100, .scale = 0.3},
+    {SHAPE(1, 300, 1, 1, 8), .window = 300},
+    {SHAPE(1, 131, 2, 1, 256), .window = 65, .softcap = 0.7, .scale = 0.1},
+};
 
 /* q, k and v are slices of columns of one matrix, as GPT-2's are; so are their gradients. */
 typedef struct attention_operands {
@@ -62,7 +80,21 @@ static void free_operands(attention_operands *o) {
 }
 
 static double scale_of(const attention_case *c) {
-    return (float)(1.0 / sqrt(c->head_dim));
+    return (float)(c->scale > 0 ? c->scale : 1.0 / sqrt(c->head_dim));
+}
+
+static bool sees(const attention_case *c, int64_t i, int64_t j) {
+    return j <= i && (c->window == 0 || i - j < c->window);
+}
+
+static double capped(const attention_case *c, double score) {
+    return c->softcap > 0 ? c->softcap * tanh(score / c->softcap) : score;
+}
+
+static double cap_slope(const attention_case *c, double score) {
+    if (c->softcap == 0) return 1;
+    double t = tanh(score / c->softcap);
+    return 1 - t * t;
 }
 
 static device_call describe_call(const attention_operands *o, device_kernel kernel) {
@@ -83,6 +115,8 @@ static device_call describe_call(const attention_operands *o, device_kernel kern
     call.attributes.attention.sequences = o->c->sequences;
     call.attributes.attention.length = o->c->length;
     call.attributes.attention.scale = (float)scale_of(o->c);
+    call.attributes.attention.softcap = (float)o->c->softcap;
+    call.attributes.attention.window = o->c->window;
     call.attributes.attention.dropout = o->dropout;
     return call;
 }
@@ -115,17 +149,21 @@ static double product(const device_matrix *a, int64_t row, int64_t column, const
     return sum;
 }
 
-/* Probabilities of query i over keys 0..i; returns the logarithm of the sum. */
+static double score_of(const head_view *v, int64_t i, int64_t j) {
+    const device_matrix *m = &v->o->qkv;
+    return scale_of(v->o->c) * product(m, v->row + i, v->q, m, v->row + j, v->k, v->o->c->head_dim);
+}
+
+/* Probabilities of query i over all keys; returns the logarithm of the sum. */
 static double probabilities(const head_view *v, int64_t i, double *p) {
     const attention_case *c = v->o->c;
     double most = -INFINITY, sum = 0;
-    for (int64_t j = 0; j <= i; j++) {
-        p[j] = scale_of(c) *
-               product(&v->o->qkv, v->row + i, v->q, &v->o->qkv, v->row + j, v->k, c->head_dim);
+    for (int64_t j = 0; j < c->length; j++) {
+        p[j] = sees(c, i, j) ? capped(c, score_of(v, i, j)) : -INFINITY;
         most = fmax(most, p[j]);
     }
-    for (int64_t j = 0; j <= i; j++) sum += p[j] = exp(p[j] - most);
-    for (int64_t j = 0; j <= i; j++) p[j] /= sum;
+    for (int64_t j = 0; j < c->length; j++) sum += p[j] = exp(p[j] - most);
+    for (int64_t j = 0; j < c->length; j++) p[j] /= sum;
     return most + log(sum);
 }
 
@@ -140,9 +178,11 @@ static void check_value(const char *what, const attention_case *c, base_dtype ty
     double allowed = tolerance(type) * terms + 1e-9;
     if (type == BASE_FP16) allowed += 0x1p-25; /* below 2^-14 */
     if (!(fabs(got - want) <= allowed))
-        fail_msg("%s %s %lldx%lld heads %d/%d of %d: %.9g, expected %.9g within %.2g", what,
-                 base_dtype_name(type), (long long)c->sequences, (long long)c->length, c->heads,
-                 c->kv_heads, c->head_dim, got, want, allowed);
+        fail_msg("%s %s %lldx%lld heads %d/%d of %d, scale %g, softcap %g, window %lld: %.9g, "
+                 "expected %.9g within %.2g",
+                 what, base_dtype_name(type), (long long)c->sequences, (long long)c->length,
+                 c->heads, c->kv_heads, c->head_dim, c->scale, c->softcap, (long long)c->window,
+                 got, want, allowed);
 }
 
 static void check_forward(const attention_operands *o) {
@@ -157,7 +197,7 @@ static void check_forward(const attention_operands *o) {
                             1 + fabs(log_sum));
                 for (int d = 0; d < c->head_dim; d++) {
                     double sum = 0, terms = 0;
-                    for (int64_t j = 0; j <= i; j++) {
+                    for (int64_t j = 0; j < c->length; j++) {
                         double term = p[j] * case_get(&o->qkv, v.row + j, v.v + d);
                         sum += term, terms += fabs(term);
                     }
@@ -191,13 +231,16 @@ static reference make_reference(const attention_operands *o) {
             for (int64_t i = 0; i < c->length; i++) {
                 probabilities(&v, i, p);
                 double mean = 0, mean_terms = 0;
-                for (int64_t j = 0; j <= i; j++) {
+                for (int64_t j = 0; j < c->length; j++) {
+                    if (!sees(c, i, j)) continue;
                     dp[j] = product(&o->dy, v.row + i, v.q, &o->qkv, v.row + j, v.v, c->head_dim);
                     mean += p[j] * dp[j], mean_terms += p[j] * fabs(dp[j]);
                 }
-                for (int64_t j = 0; j <= i; j++) {
-                    double ds = p[j] * (dp[j] - mean) * scale_of(c);
-                    double ds_terms = p[j] * (fabs(dp[j]) + mean_terms) * scale_of(c);
+                for (int64_t j = 0; j < c->length; j++) {
+                    if (!sees(c, i, j)) continue;
+                    double slope = cap_slope(c, score_of(&v, i, j)) * scale_of(c);
+                    double ds = p[j] * (dp[j] - mean) * slope;
+                    double ds_terms = p[j] * (fabs(dp[j]) + mean_terms) * slope;
                     for (int d = 0; d < c->head_dim; d++) {
                         double q = case_get(&o->qkv, v.row + i, v.q + d);
                         double k = case_get(&o->qkv, v.row + j, v.k + d);
@@ -248,20 +291,25 @@ static void check_threads(const char *isa, const attention_operands *first) {
     }
 }
 
-static void check_isa(const char *isa) {
+static void check_cases(device *dev, const char *isa, const attention_case *list, size_t count) {
     static const base_dtype types[] = {BASE_FP32, BASE_BF16, BASE_FP16};
-    device *dev = case_device(1, isa);
-    if (dev == NULL) skip();
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    for (size_t i = 0; i < count; i++)
         for (int type = 0; type < (i % 2 ? 2 : 3); type++) {
             if (i % 2 == 0 && thinned_out(i / 2 + (size_t)type)) continue;
-            attention_operands o = make_operands(&cases[i], types[type], 0);
+            attention_operands o = make_operands(&list[i], types[type], 0);
             run_attention(dev, &o);
             check_forward(&o);
             check_backward(&o);
             check_threads(isa, &o);
             free_operands(&o);
         }
+}
+
+static void check_isa(const char *isa) {
+    device *dev = case_device(1, isa);
+    if (dev == NULL) skip();
+    check_cases(dev, isa, cases, sizeof cases / sizeof *cases);
+    check_cases(dev, isa, features, sizeof features / sizeof *features);
     device_close(dev);
 }
 
@@ -298,11 +346,15 @@ static double weighted_output(device *dev, attention_operands *o) {
 /* With dropout the numbers come back in the backward pass: differences of the forward kernel. */
 static void attention_differences(void **state) {
     (void)state;
-    static const attention_case c = {2, 9, 2, 1, 6};
+    static const attention_case plain = {SHAPE(2, 9, 2, 1, 6)},
+                                all = {SHAPE(2, 9, 2, 1, 6), .scale = 0.5, .softcap = 1.2,
+                                       .window = 4};
     for (int isa = 0; isa < CASE_ISAS; isa++)
-        for (int dropout = 0; dropout < 2; dropout++) {
+        for (int variant = 0; variant < 4; variant++) {
             device *dev = case_device(2, case_isas[isa]);
             if (dev == NULL) continue;
+            bool dropout = variant % 2;
+            const attention_case c = variant < 2 ? plain : all;
             attention_operands o = make_operands(&c, BASE_FP32, dropout ? 0.4f : 0.0f);
             run_attention(dev, &o);
             for (int64_t r = 0; r < o.qkv.rows; r += 2)
@@ -316,8 +368,8 @@ static void attention_differences(void **state) {
                     double want = (high - low) / (2 * delta);
                     double got = case_get(&o.dqkv, r, column);
                     if (!(fabs(got - want) <= 2e-3 * (0.1 + fabs(want))))
-                        fail_msg("%s dropout %d: gradient (%lld, %lld) is %g, difference %g",
-                                 case_isas[isa], dropout, (long long)r, (long long)column, got,
+                        fail_msg("%s variant %d: gradient (%lld, %lld) is %g, difference %g",
+                                 case_isas[isa], variant, (long long)r, (long long)column, got,
                                  want);
                 }
             free_operands(&o);
@@ -329,7 +381,7 @@ static void attention_differences(void **state) {
  * 1; with equal scores over n keys its variance is p / (1 - p) / n. */
 static void attention_dropout(void **state) {
     (void)state;
-    static const attention_case c = {2, 256, 4, 2, 8};
+    static const attention_case c = {SHAPE(2, 256, 4, 2, 8)};
     static const char *const sets[] = {"avx512_bf16", "avx512", "avx2", "plain"};
     device_matrix before = {0};
     for (int isa = 0; isa < 4; isa++) {
@@ -383,7 +435,7 @@ static device_matrix rows_of(const device_matrix *m, int64_t first, int64_t rows
 
 /* A sequence fed to the cache piece by piece gives what attention gives for the whole. */
 static void check_cached(const char *isa, const attention_case *c, base_dtype type) {
-    static const int64_t pieces[] = {1, 5, 60, 1, 8, 7, 3000};
+    static const int64_t pieces[] = {1, 5, 60, 1, 8, 7, 1000, 3, 1000, 5, 3000};
     device *dev = case_device(2, isa);
     if (dev == NULL) return;
     attention_operands o = make_operands(c, type, 0);
@@ -421,9 +473,13 @@ static void check_cached(const char *isa, const attention_case *c, base_dtype ty
 
 static void attention_cached(void **state) {
     (void)state;
-    static const attention_case some[] = {{1, 90, 4, 2, 24}, {1, 1100, 2, 1, 16}};
+    static const attention_case some[] = {
+        {SHAPE(1, 90, 4, 2, 24)},
+        {SHAPE(1, 1100, 2, 1, 16)},
+        {SHAPE(1, 90, 4, 2, 40), .scale = 0.3, .softcap = 1.5, .window = 13},
+        {SHAPE(1, 2150, 2, 1, 8), .softcap = 2, .window = 1030}}; /* three ranges of keys */
     for (int isa = 0; isa < CASE_ISAS; isa++)
-        for (int i = 0; i < 2; i++) {
+        for (int i = 0; i < 4; i++) {
             check_cached(case_isas[isa], &some[i], BASE_FP32);
             check_cached(case_isas[isa], &some[i], BASE_BF16);
             check_cached(case_isas[isa], &some[i], BASE_FP16);
@@ -433,7 +489,7 @@ static void attention_cached(void **state) {
 static void attention_refuses(void **state) {
     (void)state;
     device *dev = case_device(1, NULL);
-    static const attention_case c = {1, 4, 4, 2, 8};
+    static const attention_case c = {SHAPE(1, 4, 4, 2, 8)};
     attention_operands o = make_operands(&c, BASE_FP32, 0);
     sifr_error error = {0};
     device_call call = describe_call(&o, DEVICE_ATTENTION);
@@ -444,6 +500,14 @@ static void attention_refuses(void **state) {
     call.dx[1].columns--;
     assert_int_equal(device_prepare(dev, &call, &error), SIFR_USAGE);
     assert_non_null(strstr(error.message, "dx1"));
+    call = describe_call(&o, DEVICE_ATTENTION);
+    call.attributes.attention.window = -1;
+    assert_int_equal(device_prepare(dev, &call, &error), SIFR_USAGE);
+    assert_non_null(strstr(error.message, "window -1"));
+    call = describe_call(&o, DEVICE_ATTENTION);
+    call.attributes.attention.softcap = NAN;
+    assert_int_equal(device_prepare(dev, &call, &error), SIFR_USAGE);
+    assert_non_null(strstr(error.message, "softcap"));
     free_operands(&o);
     device_close(dev);
 }

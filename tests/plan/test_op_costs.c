@@ -177,10 +177,34 @@ static void an_embedding_reads_its_rows(void **state) {
     }
 }
 
+/* A windowed token looks at itself and at the window - 1 before it; the field's count is of all. */
+static void a_window_looks_at_fewer_pairs(void **state) {
+    (void)state;
+    for (int window = 0; window <= LENGTH + 1; window++) {
+        device_call call = {.kernel = DEVICE_ATTENTION};
+        call.attributes.attention.heads = HEADS, call.attributes.attention.head_dim = HEAD_DIM;
+        call.attributes.attention.sequences = SEQUENCES;
+        call.attributes.attention.length = LENGTH;
+        call.attributes.attention.window = window;
+        double pairs = 0;
+        for (int i = 0; i < LENGTH; i++)
+            for (int j = 0; j <= i; j++) pairs += window == 0 || i - j < window;
+        double a_pair = pair_products / LAYERS;
+        assert_true(model_op_attention.operations(&call, false) == SEQUENCES * pairs * a_pair);
+        assert_true(model_op_attention.operations(&call, true) == TOKENS * LENGTH * a_pair);
+        call.kernel = DEVICE_ATTENTION_CACHED;
+        call.x[0].rows = 2;
+        double seen = window == 0 || window > LENGTH ? LENGTH : window;
+        assert_true(model_op_attention.operations(&call, false) == 2 * seen * a_pair);
+    }
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_step_by_hand), cmocka_unit_test(flops_by_hand),
-        cmocka_unit_test(rows_are_prices), cmocka_unit_test(other_rows_are_other_prices),
-        cmocka_unit_test(an_embedding_reads_its_rows)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(a_step_by_hand),
+                                       cmocka_unit_test(flops_by_hand),
+                                       cmocka_unit_test(rows_are_prices),
+                                       cmocka_unit_test(other_rows_are_other_prices),
+                                       cmocka_unit_test(an_embedding_reads_its_rows),
+                                       cmocka_unit_test(a_window_looks_at_fewer_pairs)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

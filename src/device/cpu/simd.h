@@ -64,6 +64,9 @@ VECTOR_INLINE vector vector_sub(vector a, vector b) {
 VECTOR_INLINE vector vector_mul(vector a, vector b) {
     return _mm512_mul_ps(a, b);
 }
+VECTOR_INLINE vector vector_div(vector a, vector b) {
+    return _mm512_div_ps(a, b);
+}
 VECTOR_INLINE vector vector_fma(vector a, vector b, vector c) {
     return _mm512_fmadd_ps(a, b, c);
 }
@@ -124,6 +127,9 @@ VECTOR_INLINE vector vector_sub(vector a, vector b) {
 }
 VECTOR_INLINE vector vector_mul(vector a, vector b) {
     return _mm256_mul_ps(a, b);
+}
+VECTOR_INLINE vector vector_div(vector a, vector b) {
+    return _mm256_div_ps(a, b);
 }
 VECTOR_INLINE vector vector_fma(vector a, vector b, vector c) {
     return _mm256_fmadd_ps(a, b, c);
@@ -186,6 +192,9 @@ VECTOR_INLINE vector vector_sub(vector a, vector b) {
 }
 VECTOR_INLINE vector vector_mul(vector a, vector b) {
     return a * b;
+}
+VECTOR_INLINE vector vector_div(vector a, vector b) {
+    return a / b;
 }
 VECTOR_INLINE vector vector_fma(vector a, vector b, vector c) {
     return a * b + c;

@@ -1,4 +1,7 @@
 /* Causal attention inside each sequence. */
+#include <math.h>
+
+#include "base/checked.h"
 #include "model/builder.h"
 
 static void saved_attention(const model_node *node, int64_t tokens, int64_t *rows,
@@ -7,12 +10,20 @@ static void saved_attention(const model_node *node, int64_t tokens, int64_t *row
     *columns = tokens;
 }
 
-/* Pairs of a query and a key that are looked at. */
+/* Keys that a query sees at most. */
+static double reach(const device_call *call) {
+    int64_t length = call->attributes.attention.length, window = call->attributes.attention.window;
+    return (double)(window > 0 ? base_min_i64(window, length) : length);
+}
+
+/* Pairs of a query and a key that are looked at; `full`: all in a sequence, as the literature
+ * counts, with a window too. */
 static double pairs(const device_call *call, bool full) {
-    double length = (double)call->attributes.attention.length;
+    double length = (double)call->attributes.attention.length, seen = reach(call);
     double sequences = (double)call->attributes.attention.sequences;
-    if (call->kernel == DEVICE_ATTENTION_CACHED) return (double)call->x[0].rows * length;
-    return full ? sequences * length * length : sequences * length * (length + 1) / 2;
+    if (call->kernel == DEVICE_ATTENTION_CACHED) return (double)call->x[0].rows * seen;
+    if (full) return sequences * length * length;
+    return sequences * (seen * (seen + 1) / 2 + (length - seen) * seen);
 }
 
 /* Scores and the weighted sum: two products of 2 x head_dim a pair and head. */
@@ -20,6 +31,15 @@ static double attention_operations(const device_call *call, bool full) {
     const device_attributes *a = &call->attributes;
     double width = (double)a->attention.heads * (double)a->attention.head_dim;
     return 4 * pairs(call, full) * width;
+}
+
+/* The rows of the caches that a window leaves out. */
+static double untouched_bytes(const device_call *call) {
+    if (call->kernel != DEVICE_ATTENTION_CACHED) return 0;
+    double length = (double)call->attributes.attention.length;
+    double rows = fmin(length, reach(call) + (double)call->x[0].rows);
+    double bytes = model_matrix_bytes(&call->w[0]) + model_matrix_bytes(&call->w[1]);
+    return bytes * (1 - rows / length);
 }
 
 static void note_extent(device_attributes *attributes, const model_extent *extent) {
@@ -40,6 +60,7 @@ const model_op model_op_attention = {
     .caches = true,
     .cached = DEVICE_ATTENTION_CACHED,
     .complete = note_extent,
+    .untouched = untouched_bytes,
 };
 
 sifr_value sifr_attention(sifr_model *model, sifr_attention_args args) {
@@ -61,6 +82,14 @@ sifr_value sifr_attention(sifr_model *model, sifr_attention_args args) {
         return SIFR_NO_VALUE;
     }
     int64_t head_dim = query->columns / heads;
+    float scale = (float)(args.scale == 0 ? 1 / sqrt((double)head_dim) : args.scale);
+    if (!(scale > 0 && scale < INFINITY) || !(args.softcap >= 0 && args.softcap < 1e30) ||
+        args.window < 0) {
+        MODEL_WRONG(model,
+                    "unit %s: attention: scale %g, softcap %g and window %lld must not be negative",
+                    model_unit_name(model), args.scale, args.softcap, (long long)args.window);
+        return SIFR_NO_VALUE;
+    }
     model_node node = model_make_node(&model_op_attention);
     node.x[0] = model_index(args.q);
     node.x[1] = model_index(args.k);
@@ -68,7 +97,9 @@ sifr_value sifr_attention(sifr_model *model, sifr_attention_args args) {
     node.attributes.attention.heads = (int32_t)heads;
     node.attributes.attention.kv_heads = (int32_t)kv_heads;
     node.attributes.attention.head_dim = (int32_t)head_dim;
-    node.attributes.attention.scale = (float)(1 / __builtin_sqrt((double)head_dim));
+    node.attributes.attention.scale = scale;
+    node.attributes.attention.softcap = (float)args.softcap;
+    node.attributes.attention.window = args.window;
     node.attributes.attention.dropout = (float)args.dropout;
     return model_add_node(model, node, MODEL_VALUE_ACTIVATION, query->columns);
 }

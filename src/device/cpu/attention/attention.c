@@ -32,6 +32,11 @@ static sifr_status check_attributes(const device_call *call, sifr_error *error) 
     if (!(call->attributes.attention.scale > 0) || !(dropout >= 0 && dropout < 0.9999f))
         return base_fail(error, SIFR_USAGE, "%s: scale %g must be above 0 and dropout %g in 0 to 1",
                          name, (double)call->attributes.attention.scale, (double)dropout);
+    float softcap = call->attributes.attention.softcap;
+    if (!(softcap >= 0 && softcap < INFINITY) || call->attributes.attention.window < 0)
+        return base_fail(error, SIFR_USAGE,
+                         "%s: softcap %g must be finite, softcap and window %lld not below 0", name,
+                         (double)softcap, (long long)call->attributes.attention.window);
     return SIFR_OK;
 }
 
@@ -46,6 +51,12 @@ static sifr_status check_inputs(const device_call *call, sifr_error *error) {
     BASE_TRY(cpu_check(call, &call->x[1], "x1", rows, kv, type, error));
     BASE_TRY(cpu_check(call, &call->x[2], "x2", rows, kv, type, error));
     return cpu_check(call, &call->y, "y", rows, q, type, error);
+}
+
+/* No window is one that reaches over all keys. */
+static int64_t window_of(const device_call *call) {
+    int64_t window = call->attributes.attention.window, all = call->attributes.attention.length;
+    return window > 0 ? base_min_i64(window, all) : all;
 }
 
 static int64_t kernel_floats(const device *dev, const device_call *call) {
@@ -103,7 +114,9 @@ static cpu_attention describe_tile(const attention_run *run, int64_t sequence, i
                        .keys = length,
                        .head_dim = width,
                        .group = run->group,
+                       .window = window_of(call),
                        .scale = call->attributes.attention.scale,
+                       .softcap = call->attributes.attention.softcap,
                        .dropout = dropping ? call->attributes.attention.dropout : 0.0f,
                        .random_key = run->random_key,
                        .random_head = (uint32_t)(sequence * heads + head),
@@ -202,6 +215,11 @@ static void write_values(const attention_run *run, int64_t row, int64_t column, 
         run->matrix->narrow(y->dtype, values, writable(y, row, column), count, false);
 }
 
+/* The first place in the cache that a row sees. */
+static int64_t first_seen(const attention_run *run, int64_t row) {
+    return base_max_i64(0, run->start + row - window_of(run->call) + 1);
+}
+
 /* Ranges of a row and head together, in order, into the first one's place. */
 static void combine_task(void *context, int64_t task, int thread) {
     (void)thread;
@@ -209,12 +227,13 @@ static void combine_task(void *context, int64_t task, int thread) {
     const device_call *call = run->call;
     int64_t heads = call->attributes.attention.heads, width = call->attributes.attention.head_dim;
     int64_t row = task / heads, head = task % heads;
-    int64_t ranges = (run->start + row) / KEY_RANGE + 1;
-    float *first = range_out(call, row, head, 0), most = first[0];
-    for (int64_t i = 1; i < ranges; i++) most = fmaxf(most, range_out(call, row, head, i)[0]);
+    int64_t begin = first_seen(run, row) / KEY_RANGE, ranges = (run->start + row) / KEY_RANGE + 1;
+    float *first = range_out(call, row, head, begin), most = first[0];
+    for (int64_t i = begin + 1; i < ranges; i++)
+        most = fmaxf(most, range_out(call, row, head, i)[0]);
     float factor = expf(first[0] - most), total = first[1] * factor;
     for (int64_t c = 0; c < width; c++) first[2 + c] *= factor;
-    for (int64_t i = 1; i < ranges; i++) {
+    for (int64_t i = begin + 1; i < ranges; i++) {
         const float *part = range_out(call, row, head, i);
         factor = expf(part[0] - most);
         total += part[1] * factor;
@@ -229,9 +248,10 @@ static void range_task(void *context, int64_t task, int thread) {
     const device_call *call = run->call;
     int64_t heads = call->attributes.attention.heads, width = call->attributes.attention.head_dim;
     int64_t ranges = range_count(call), range = task % ranges, head = task / ranges % heads;
-    int64_t row = task / ranges / heads, first = range * KEY_RANGE;
+    int64_t row = task / ranges / heads;
+    int64_t first = base_max_i64(range * KEY_RANGE, first_seen(run, row));
     int64_t kv = head / (heads / call->attributes.attention.kv_heads) * width;
-    int64_t keys = base_min_i64(KEY_RANGE, run->start + row + 1 - first);
+    int64_t keys = base_min_i64((range + 1) * KEY_RANGE, run->start + row + 1) - first;
     if (keys <= 0) return;
     cpu_attention_range r = {.dtype = call->x[0].dtype,
                              .keys = keys,
@@ -239,6 +259,7 @@ static void range_task(void *context, int64_t task, int thread) {
                              .k_stride = call->w[0].stride,
                              .v_stride = call->w[1].stride,
                              .scale = call->attributes.attention.scale,
+                             .softcap = call->attributes.attention.softcap,
                              .q = element(&call->x[0], row, head * width),
                              .k = element(&call->w[0], first, kv),
                              .v = element(&call->w[1], first, kv),
@@ -255,10 +276,11 @@ static void cached_block_task(void *context, int64_t head, int thread) {
     int64_t heads = call->attributes.attention.heads, width = call->attributes.attention.head_dim;
     int64_t kv = head / (heads / call->attributes.attention.kv_heads) * width;
     cpu_attention a = describe_tile(run, 0, head, thread);
+    int64_t first = first_seen(run, 0);
     a.dropout = 0.0f, a.log_sums = NULL;
-    a.queries = call->x[0].rows, a.keys = run->start + call->x[0].rows;
-    a.k = element(&call->w[0], 0, kv), a.k_stride = call->w[0].stride;
-    a.v = element(&call->w[1], 0, kv), a.v_stride = call->w[1].stride;
+    a.queries = call->x[0].rows, a.keys = run->start + call->x[0].rows - first;
+    a.k = element(&call->w[0], first, kv), a.k_stride = call->w[0].stride;
+    a.v = element(&call->w[1], first, kv), a.v_stride = call->w[1].stride;
     run->kernels->forward(&a);
 }
 

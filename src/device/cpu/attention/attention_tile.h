@@ -27,7 +27,10 @@ enum { TILE_ROWS = 3 };
 
 enum { TILE_VECTORS = 4, QUERY_BLOCK = TILE_VECTORS * VECTOR, KEY_BLOCK = 64 };
 
-#define TILE_NOTHING (-1e30f) /* the score of a key that a query does not see */
+/* The largest score before there is one; a key that a query does not see has one so far below that
+ * its probability is 0 beside no other key, too. */
+#define TILE_NOTHING (-1e30f)
+#define TILE_HIDDEN (-1e31f)
 
 /* Inlined and unrolled for constant arguments. Under sanitizers, where each load is a check, that
  * would be code that takes minutes to compile. */

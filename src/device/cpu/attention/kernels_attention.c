@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "device/cpu/attention/attention_backward.h"
-#include "device/cpu/attention/attention_tile.h"
+#include "device/cpu/attention/attention_scores.h"
 
 #define LOG2_E 1.44269504f
 
@@ -42,14 +42,6 @@ static int64_t forward_layout(bool pairs, int64_t keys, int64_t d, float *scratc
 
 static int64_t forward_floats(base_dtype dtype, int64_t keys, int64_t head_dim) {
     return forward_layout(TILE_PAIRS && dtype == BASE_BF16, keys, head_dim, NULL, NULL);
-}
-
-/* Scores below the diagonal's right side are replaced: lane i is query position + i. */
-static void hide_later_keys(float *scores, int64_t keys, int64_t k0, int64_t position) {
-    for (int64_t k = base_max_i64(0, position - k0 + 1); k < keys; k++) {
-        int64_t hidden = base_min_i64(QUERY_BLOCK, k0 + k - position);
-        for (int64_t i = 0; i < hidden; i++) scores[k * QUERY_BLOCK + i] = TILE_NOTHING;
-    }
 }
 
 /* Scores of a block become probabilities relative to the largest so far, as words across keys. */
@@ -98,17 +90,19 @@ TILE_INLINE void forward_block(bool pairs, const cpu_attention *a, const forward
     turn(at->rows, QUERY_BLOCK, words, words, at->q, QUERY_BLOCK);
     for (int64_t i = 0; i < QUERY_BLOCK; i++) at->most[i] = TILE_NOTHING, at->sum[i] = 0.0f;
     int64_t v_stride = tile_words(pairs, base_ceil_to(a->keys, 2));
-    for (int64_t k0 = 0; k0 < position + queries; k0 += KEY_BLOCK) {
+    int64_t first = tile_first_key(a, position);
+    for (int64_t k0 = first; k0 < position + queries; k0 += KEY_BLOCK) {
         int64_t keys = base_min_i64(KEY_BLOCK, position + queries - k0);
         tile_product(pairs, keys, QUERY_BLOCK, words, at->k + k0 * words, words, at->q, QUERY_BLOCK,
                      at->scores, QUERY_BLOCK, TILE_SET, at->alpha);
-        if (k0 + keys - 1 > position) hide_later_keys(at->scores, keys, k0, position);
+        if (a->softcap > 0) tile_cap(at->scores, keys * QUERY_BLOCK, a->scale, a->softcap);
+        tile_hide(a, at->scores, k0, keys, position, queries);
         if (a->dropout > 0)
             tile_dropout(a, a->random_head + (uint32_t)head, position, k0, keys, at->factors);
-        softmax_block(pairs, at, keys, a->scale, a->dropout > 0);
+        softmax_block(pairs, at, keys, tile_scale(a), a->dropout > 0);
         tile_product(pairs, d, QUERY_BLOCK, tile_words(pairs, keys), at->v + tile_words(pairs, k0),
                      v_stride, at->p, QUERY_BLOCK, at->out, QUERY_BLOCK,
-                     k0 == 0 ? TILE_SET : TILE_SCALE, at->alpha);
+                     k0 == first ? TILE_SET : TILE_SCALE, at->alpha);
     }
     for (int64_t lane = 0; lane < QUERY_BLOCK; lane += VECTOR) {
         float parts[VECTOR];
@@ -126,7 +120,7 @@ TILE_INLINE void forward_block(bool pairs, const cpu_attention *a, const forward
                        (void *)(uintptr_t)tile_row(a->y, a->dtype, row));
         if (a->log_sums != NULL)
             a->log_sums[head * a->log_sum_stride + q0 + i] =
-                at->most[i] * a->scale + logf(at->sum[i]);
+                at->most[i] * tile_scale(a) + logf(at->sum[i]);
     }
 }
 
@@ -168,6 +162,19 @@ VECTOR_INLINE vector load_values(const void *from, base_dtype dtype, int64_t at,
  * values while keys are read. */
 enum { RANGE_AHEAD = 16, RANGE_VECTORS = 4 };
 
+static float range_cap(const cpu_attention_range *r) {
+    float most = TILE_NOTHING;
+    for (int64_t k = 0; k < r->keys; k += VECTOR) {
+        float values[VECTOR] = {0};
+        int64_t n = base_min_i64(VECTOR, r->keys - k);
+        memcpy(values, r->scores + k, (size_t)n * sizeof *values);
+        tile_cap(values, VECTOR, 1.0f, r->softcap);
+        memcpy(r->scores + k, values, (size_t)n * sizeof *values);
+        for (int64_t i = 0; i < n; i++) most = values[i] > most ? values[i] : most;
+    }
+    return most;
+}
+
 /* The largest one. */
 VECTOR_INLINE float range_scores(base_dtype dtype, const cpu_attention_range *r) {
     int64_t d = r->head_dim, size = base_dtype_bytes(dtype);
@@ -186,7 +193,7 @@ VECTOR_INLINE float range_scores(base_dtype dtype, const cpu_attention_range *r)
         r->scores[k] = vector_sum(sum) * r->scale;
         most = r->scores[k] > most ? r->scores[k] : most;
     }
-    return most;
+    return r->softcap > 0 ? range_cap(r) : most;
 }
 
 /* `count` vectors of a head at a time; each element's sum is made in the order of the keys. */

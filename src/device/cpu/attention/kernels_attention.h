@@ -10,7 +10,9 @@ typedef struct cpu_attention {
     base_dtype dtype;
     int64_t queries, keys;   /* query i stands at position keys - queries + i */
     int64_t head_dim, group; /* query heads, side by side in q, y, dy and dq */
-    float scale, dropout;
+    int64_t window;          /* a query sees keys less than this many places before it */
+    float scale, softcap;    /* softcap c: scores s become c tanh(s / c); 0: they stay */
+    float dropout;
     uint64_t random_key;
     uint32_t random_head; /* sequence * heads + the group's first head */
     const void *q, *k, *v, *dy;
@@ -27,7 +29,7 @@ typedef struct cpu_attention {
 typedef struct cpu_attention_range {
     base_dtype dtype;
     int64_t keys, head_dim, k_stride, v_stride;
-    float scale;
+    float scale, softcap;
     const void *q, *k, *v;
     float *out;
     float *scores; /* keys of them, scratch */

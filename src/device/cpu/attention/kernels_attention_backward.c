@@ -1,9 +1,10 @@
 /* With S = q k^T * scale, P = exp(S - log_sum), and D the factors of dropout (all 1 without):
  *   dv = (P D)^T dy;  dP = (dy v^T) D;  dS = P (dP - rowsum(dy y)) * scale;  dq = dS k;  dk = dS^T
- * q (Dao 2023, algorithm 2; rowsum(dy y) stands for the sum of P dP over keys.) */
+ * q (Dao 2023, algorithm 2; rowsum(dy y) stands for the sum of P dP over keys.) With a soft cap c,
+ * S = c tanh(q k^T * scale / c), and dS is multiplied by 1 - (S / c)^2. */
 #include "device/cpu/attention/attention_backward.h"
 
-#include "device/cpu/attention/attention_tile.h"
+#include "device/cpu/attention/attention_scores.h"
 
 #define LOG2_E 1.44269504f
 
@@ -73,24 +74,20 @@ TILE_INLINE float row_product(const void *a, const void *b, base_dtype dtype, in
 
 /* Two rows of keys from scores and dp: P D and dS along queries, dS across keys. */
 TILE_INLINE void probability_rows(bool pairs, const backward_places *at, int64_t k, int64_t keys,
-                                  int64_t first_key, int64_t position, float scale, bool dropout) {
+                                  const cpu_attention *a) {
     int64_t words = tile_words(pairs, QUERY_BLOCK);
-    vector factor = vector_set(scale * LOG2_E), scales = vector_set(scale);
-    vector to_base2 = vector_set(-LOG2_E);
+    bool dropout = a->dropout > 0, capped = a->softcap > 0;
+    vector factor = vector_set(tile_scale(a) * LOG2_E), scales = vector_set(a->scale);
+    vector to_base2 = vector_set(-LOG2_E), one = vector_set(1.0f), least = vector_set(-1.0f);
+    vector uncap = vector_set(capped ? 1.0f / a->softcap : 0.0f);
     for (int64_t lane = 0; lane < QUERY_BLOCK; lane += VECTOR) {
         vector shift = vector_mul(vector_load(at->log_sums + lane), to_base2);
         vector delta = vector_load(at->delta + lane), ds[2] = {vector_set(0.0f), vector_set(0.0f)};
         for (int j = 0; j < 2 && k + j < keys; j++) {
             int64_t from = (k + j) * QUERY_BLOCK + lane;
             int64_t to = (k + j) * words + (pairs ? lane / 2 : lane);
-            vector p = vector_exp2(vector_fma(vector_load(at->scores + from), factor, shift));
-            if (first_key + k + j > position + lane) { /* some of these queries do not see it */
-                float values[VECTOR];
-                vector_store(values, p);
-                for (int i = 0; i < VECTOR; i++)
-                    if (first_key + k + j > position + lane + i) values[i] = 0.0f;
-                p = vector_load(values);
-            }
+            vector score = vector_load(at->scores + from);
+            vector p = vector_exp2(vector_fma(score, factor, shift));
             vector dp = vector_load(at->dp + from), dropped = p;
             if (dropout) {
                 vector factors = vector_load(at->factors + from);
@@ -98,6 +95,10 @@ TILE_INLINE void probability_rows(bool pairs, const backward_places *at, int64_t
             }
             tile_store_along(pairs, at->p + to, dropped);
             ds[j] = vector_mul(vector_mul(p, vector_sub(dp, delta)), scales);
+            if (capped) { /* hidden scores lie below -c */
+                vector u = vector_max(vector_mul(score, uncap), least);
+                ds[j] = vector_mul(ds[j], vector_sub(one, vector_mul(u, u)));
+            }
             tile_store_along(pairs, at->ds + to, ds[j]);
         }
         if (pairs) {
@@ -111,7 +112,7 @@ TILE_INLINE void probability_rows(bool pairs, const backward_places *at, int64_t
 
 TILE_INLINE void backward_pair(bool pairs, const cpu_attention *a, const backward_places *at,
                                int64_t head, int64_t position, int64_t queries, int64_t k0,
-                               int64_t keys) {
+                               int64_t keys, bool first) {
     int64_t d = a->head_dim, words = tile_words(pairs, d), padded = base_ceil_to(d, VECTOR);
     int64_t query_words = tile_words(pairs, QUERY_BLOCK);
     int64_t key_words = tile_words(pairs, base_ceil_to(a->keys, 2));
@@ -119,10 +120,11 @@ TILE_INLINE void backward_pair(bool pairs, const cpu_attention *a, const backwar
                  at->scores, QUERY_BLOCK, TILE_SET, at->delta);
     tile_product(pairs, keys, QUERY_BLOCK, words, at->v + k0 * words, words, at->dy, QUERY_BLOCK,
                  at->dp, QUERY_BLOCK, TILE_SET, at->delta);
+    if (a->softcap > 0) tile_cap(at->scores, keys * QUERY_BLOCK, a->scale, a->softcap);
+    tile_hide(a, at->scores, k0, keys, position, queries);
     if (a->dropout > 0)
         tile_dropout(a, a->random_head + (uint32_t)head, position, k0, keys, at->factors);
-    for (int64_t k = 0; k < keys; k += 2)
-        probability_rows(pairs, at, k, keys, k0, position, a->scale, a->dropout > 0);
+    for (int64_t k = 0; k < keys; k += 2) probability_rows(pairs, at, k, keys, a);
     int64_t used = tile_words(pairs, queries);
     tile_product(pairs, keys, padded, used, at->p, query_words, at->dy_across, padded,
                  at->dv + k0 * padded, padded, TILE_ADD, at->delta);
@@ -130,7 +132,7 @@ TILE_INLINE void backward_pair(bool pairs, const cpu_attention *a, const backwar
                  at->dk + k0 * padded, padded, TILE_ADD, at->delta);
     tile_product(pairs, d, QUERY_BLOCK, tile_words(pairs, keys),
                  at->k_turned + tile_words(pairs, k0), key_words, at->ds_across, QUERY_BLOCK,
-                 at->dq, QUERY_BLOCK, k0 == 0 ? TILE_SET : TILE_ADD, at->delta);
+                 at->dq, QUERY_BLOCK, first ? TILE_SET : TILE_ADD, at->delta);
 }
 
 TILE_INLINE void backward_block(bool pairs, const cpu_attention *a, const backward_places *at,
@@ -156,9 +158,10 @@ TILE_INLINE void backward_block(bool pairs, const cpu_attention *a, const backwa
                                           tile_row(y, a->dtype, i * a->y_stride), a->dtype, d)
                             : 0.0f;
     }
-    for (int64_t k0 = 0; k0 < position + queries; k0 += KEY_BLOCK)
+    int64_t first = tile_first_key(a, position);
+    for (int64_t k0 = first; k0 < position + queries; k0 += KEY_BLOCK)
         backward_pair(pairs, a, at, head, position, queries, k0,
-                      base_min_i64(KEY_BLOCK, position + queries - k0));
+                      base_min_i64(KEY_BLOCK, position + queries - k0), k0 == first);
     turn(at->dq, d, QUERY_BLOCK, QUERY_BLOCK, at->dq_rows, d);
     for (int64_t i = 0; i < queries; i++) {
         int64_t row = (q0 + i) * a->dq_stride + head * d;

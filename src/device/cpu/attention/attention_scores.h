@@ -1,0 +1,68 @@
+/* For kernels_attention*.c: what happens to a tile of scores between the product that makes it and
+ * the softmax: the soft cap, and the mask. Keys are rows of QUERY_BLOCK scores; lane i is the query
+ * at `position` + i. */
+#ifndef CPU_ATTENTION_SCORES_H
+#define CPU_ATTENTION_SCORES_H
+
+#include "device/cpu/attention/attention_tile.h"
+
+/* The first key that the tiles of a block of queries begin with: none before it is seen. It is a
+ * multiple of 8 because dropout's numbers come by 8 keys. */
+static inline int64_t tile_first_key(const cpu_attention *a, int64_t position) {
+    return base_max_i64(0, position - a->window + 1) / 8 * 8;
+}
+
+static inline void tile_hide_lanes(float *scores, int64_t from, int64_t to) {
+    for (int64_t i = from; i < to; i++) scores[i] = TILE_HIDDEN;
+}
+
+/* Replaces the scores of keys that a query does not see: later ones, and those that the window has
+ * passed. */
+static inline void tile_hide(const cpu_attention *a, float *scores, int64_t k0, int64_t keys,
+                             int64_t position, int64_t queries) {
+    bool later = k0 + keys - 1 > position;
+    bool passed = position + queries - 1 - k0 >= a->window;
+    if (!later && !passed) return;
+    for (int64_t k = 0; k < keys; k++) {
+        int64_t first = k0 + k - position; /* lane that stands at the key */
+        float *row = scores + k * QUERY_BLOCK;
+        tile_hide_lanes(row, 0, base_min_i64(QUERY_BLOCK, first));
+        tile_hide_lanes(row, base_max_i64(0, first + a->window), QUERY_BLOCK);
+    }
+}
+
+/* Eigen's quotient of polynomials, within 3 units in the last place; 1 beyond the bound. */
+VECTOR_INLINE vector tile_tanh(vector x) {
+    const float bound = 7.90531110763549805f;
+    vector least = vector_set(-bound), zero = vector_set(0.0f);
+    x = vector_max(least, vector_sub(zero, x)); /* a NaN stays one */
+    x = vector_max(least, vector_sub(zero, x));
+    vector square = vector_mul(x, x);
+    vector above = vector_set(-2.76076847742355e-16f);
+    above = vector_fma(above, square, vector_set(2.00018790482477e-13f));
+    above = vector_fma(above, square, vector_set(-8.60467152213735e-11f));
+    above = vector_fma(above, square, vector_set(5.12229709037114e-08f));
+    above = vector_fma(above, square, vector_set(1.48572235717979e-05f));
+    above = vector_fma(above, square, vector_set(6.37261928875436e-04f));
+    above = vector_fma(above, square, vector_set(4.89352455891786e-03f));
+    vector below = vector_set(1.19825839466702e-06f);
+    below = vector_fma(below, square, vector_set(1.18534705686654e-04f));
+    below = vector_fma(below, square, vector_set(2.26843463243900e-03f));
+    below = vector_fma(below, square, vector_set(4.89352518554385e-03f));
+    return vector_div(vector_mul(x, above), below);
+}
+
+/* s = cap tanh(scale s / cap), for `count` (a multiple of VECTOR) products. */
+TILE_INLINE void tile_cap(float *scores, int64_t count, float scale, float cap) {
+    vector inner = vector_set(scale / cap), outer = vector_set(cap);
+    for (int64_t i = 0; i < count; i += VECTOR)
+        vector_store(scores + i,
+                     vector_mul(outer, tile_tanh(vector_mul(vector_load(scores + i), inner))));
+}
+
+/* What the softmax still has to multiply scores by: the cap's argument is scaled already. */
+static inline float tile_scale(const cpu_attention *a) {
+    return a->softcap > 0 ? 1.0f : a->scale;
+}
+
+#endif
