@@ -101,7 +101,7 @@ typedef struct sifr_rope_args {
 } sifr_rope_args;
 SIFR_API sifr_value sifr_rope(sifr_model *model, sifr_rope_args args);
 
-/* Causal attention inside each sequence. */
+/* Attention inside each sequence, causal unless bidirectional. */
 typedef struct sifr_attention_args {
     sifr_value q;            /* heads x head_dim columns */
     sifr_value k, v;         /* kv_heads x head_dim columns each */
@@ -110,6 +110,7 @@ typedef struct sifr_attention_args {
     double scale;            /* of the scores; 0: 1/sqrt(head_dim) */
     double softcap;          /* c: scores s become c tanh(s / c) before the mask; 0: they stay */
     int64_t window;          /* a query sees itself and window - 1 keys before it; 0: all */
+    bool bidirectional;      /* it sees as many keys after it: such a model does not generate */
 } sifr_attention_args;
 SIFR_API sifr_value sifr_attention(sifr_model *model, sifr_attention_args args);
 

@@ -68,13 +68,14 @@ typedef enum device_kernel {
      * reads x1, x2. */
     DEVICE_ROPE,
     DEVICE_ROPE_BACKWARD,
-    /* Causal attention inside each sequence: P = softmax(S) over the keys j that query i sees, S =
-     * scale q k^T; with softcap c > 0, S = c tanh(scale q k^T / c). It sees j <= i; with window > 0
-     * only i - j < window. x0: rows x heads*head_dim (q), x1, x2: rows x
-     * kv_heads*head_dim (k, v), each possibly a slice of columns; y: rows x heads*head_dim; saved0:
-     * FP32 heads x rows (log-sum-exp). Query head h reads kv head h / (heads / kv_heads). Never
-     * holds length x length values. With dropout > 0 probabilities are dropped by counter.
-     * Backward reads x0, x1, x2, y, saved0; writes dx0, dx1, dx2 (never accumulates). */
+    /* Attention inside each sequence: P = softmax(S) over the keys j that query i sees, S =
+     * scale q k^T; with softcap c > 0, S = c tanh(scale q k^T / c). It sees j <= i, or with
+     * bidirectional every j; with window > 0 only |i - j| < window. x0: rows x heads*head_dim (q),
+     * x1, x2: rows x kv_heads*head_dim (k, v), each possibly a slice of columns; y: rows x
+     * heads*head_dim; saved0: FP32 heads x rows (log-sum-exp). Query head h reads kv head h /
+     * (heads / kv_heads). Never holds length x length values. With dropout > 0 probabilities are
+     * dropped by counter. Backward reads x0, x1, x2, y, saved0; writes dx0, dx1, dx2 (never
+     * accumulates). */
     DEVICE_ATTENTION,
     DEVICE_ATTENTION_BACKWARD,
     /* The same for generation: x0, x1, x2 are rows new tokens of one sequence, at positions x3
@@ -148,6 +149,7 @@ typedef struct device_attributes {
                 length; /* rows = sequences x length; cached: length is the capacity */
             float scale, softcap, dropout;
             int64_t window;
+            bool bidirectional; /* not cached */
         } attention;
         struct {
             bool exact;

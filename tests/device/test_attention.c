@@ -13,6 +13,7 @@ typedef struct attention_case {
     int heads, kv_heads, head_dim;
     double scale, softcap; /* scale 0: 1/sqrt(head_dim) */
     int64_t window;
+    bool bidirectional;
 } attention_case;
 
 #define SHAPE(s, l, h, kv, d)                                                                      \
@@ -33,6 +34,12 @@ static const attention_case features[] = {
     {SHAPE(1, 333, 1, 1, 33), .window = 100, .scale = 0.3},
     {SHAPE(1, 300, 1, 1, 8), .window = 300},
     {SHAPE(1, 131, 2, 1, 256), .window = 65, .softcap = 0.7, .scale = 0.1},
+    {SHAPE(2, 75, 2, 1, 16), .bidirectional = true},
+    {SHAPE(1, 203, 2, 2, 24), .bidirectional = true, .softcap = 1},
+    {SHAPE(1, 310, 1, 1, 40), .bidirectional = true, .window = 65},
+    {SHAPE(2, 3, 1, 1, 8), .bidirectional = true, .window = 2},
+    {SHAPE(1, 257, 2, 1, 8), .bidirectional = true, .window = 9},
+    {SHAPE(1, 1, 1, 1, 4), .bidirectional = true},
 };
 
 /* q, k and v are slices of columns of one matrix, as GPT-2's are; so are their gradients. */
@@ -84,7 +91,8 @@ static double scale_of(const attention_case *c) {
 }
 
 static bool sees(const attention_case *c, int64_t i, int64_t j) {
-    return j <= i && (c->window == 0 || i - j < c->window);
+    bool near = c->window == 0 || llabs(i - j) < c->window;
+    return near && (c->bidirectional || j <= i);
 }
 
 static double capped(const attention_case *c, double score) {
@@ -117,6 +125,7 @@ static device_call describe_call(const attention_operands *o, device_kernel kern
     call.attributes.attention.scale = (float)scale_of(o->c);
     call.attributes.attention.softcap = (float)o->c->softcap;
     call.attributes.attention.window = o->c->window;
+    call.attributes.attention.bidirectional = o->c->bidirectional;
     call.attributes.attention.dropout = o->dropout;
     return call;
 }
@@ -178,11 +187,11 @@ static void check_value(const char *what, const attention_case *c, base_dtype ty
     double allowed = tolerance(type) * terms + 1e-9;
     if (type == BASE_FP16) allowed += 0x1p-25; /* below 2^-14 */
     if (!(fabs(got - want) <= allowed))
-        fail_msg("%s %s %lldx%lld heads %d/%d of %d, scale %g, softcap %g, window %lld: %.9g, "
+        fail_msg("%s %s %lldx%lld heads %d/%d of %d, scale %g, softcap %g, window %lld%s: %.9g, "
                  "expected %.9g within %.2g",
                  what, base_dtype_name(type), (long long)c->sequences, (long long)c->length,
                  c->heads, c->kv_heads, c->head_dim, c->scale, c->softcap, (long long)c->window,
-                 got, want, allowed);
+                 c->bidirectional ? ", bidirectional" : "", got, want, allowed);
 }
 
 static void check_forward(const attention_operands *o) {
@@ -347,14 +356,15 @@ static double weighted_output(device *dev, attention_operands *o) {
 static void attention_differences(void **state) {
     (void)state;
     static const attention_case plain = {SHAPE(2, 9, 2, 1, 6)},
+                                both = {SHAPE(2, 9, 2, 1, 6), .bidirectional = true},
                                 all = {SHAPE(2, 9, 2, 1, 6), .scale = 0.5, .softcap = 1.2,
                                        .window = 4};
     for (int isa = 0; isa < CASE_ISAS; isa++)
-        for (int variant = 0; variant < 4; variant++) {
+        for (int variant = 0; variant < 6; variant++) {
             device *dev = case_device(2, case_isas[isa]);
             if (dev == NULL) continue;
             bool dropout = variant % 2;
-            const attention_case c = variant < 2 ? plain : all;
+            const attention_case c = variant < 2 ? plain : variant < 4 ? both : all;
             attention_operands o = make_operands(&c, BASE_FP32, dropout ? 0.4f : 0.0f);
             run_attention(dev, &o);
             for (int64_t r = 0; r < o.qkv.rows; r += 2)
@@ -504,6 +514,10 @@ static void attention_refuses(void **state) {
     call.attributes.attention.window = -1;
     assert_int_equal(device_prepare(dev, &call, &error), SIFR_USAGE);
     assert_non_null(strstr(error.message, "window -1"));
+    call = describe_call(&o, DEVICE_ATTENTION);
+    call.kernel = DEVICE_ATTENTION_CACHED, call.attributes.attention.bidirectional = true;
+    assert_int_equal(device_prepare(dev, &call, &error), SIFR_USAGE);
+    assert_non_null(strstr(error.message, "does not generate"));
     call = describe_call(&o, DEVICE_ATTENTION);
     call.attributes.attention.softcap = NAN;
     assert_int_equal(device_prepare(dev, &call, &error), SIFR_USAGE);

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "model/registry.h"
@@ -180,15 +181,19 @@ static void an_embedding_reads_its_rows(void **state) {
 /* A windowed token looks at itself and at the window - 1 before it; the field's count is of all. */
 static void a_window_looks_at_fewer_pairs(void **state) {
     (void)state;
-    for (int window = 0; window <= LENGTH + 1; window++) {
+    for (int variant = 0; variant <= 2 * LENGTH + 3; variant++) {
+        int window = variant / 2;
+        bool both = variant % 2;
         device_call call = {.kernel = DEVICE_ATTENTION};
         call.attributes.attention.heads = HEADS, call.attributes.attention.head_dim = HEAD_DIM;
         call.attributes.attention.sequences = SEQUENCES;
         call.attributes.attention.length = LENGTH;
         call.attributes.attention.window = window;
+        call.attributes.attention.bidirectional = both;
         double pairs = 0;
         for (int i = 0; i < LENGTH; i++)
-            for (int j = 0; j <= i; j++) pairs += window == 0 || i - j < window;
+            for (int j = 0; j < (both ? LENGTH : i + 1); j++)
+                pairs += window == 0 || abs(i - j) < window;
         double a_pair = pair_products / LAYERS;
         assert_true(model_op_attention.operations(&call, false) == SEQUENCES * pairs * a_pair);
         assert_true(model_op_attention.operations(&call, true) == TOKENS * LENGTH * a_pair);

@@ -1,4 +1,4 @@
-/* Causal attention inside each sequence. */
+/* Attention inside each sequence. */
 #include <math.h>
 
 #include "base/checked.h"
@@ -23,7 +23,8 @@ static double pairs(const device_call *call, bool full) {
     double sequences = (double)call->attributes.attention.sequences;
     if (call->kernel == DEVICE_ATTENTION_CACHED) return (double)call->x[0].rows * seen;
     if (full) return sequences * length * length;
-    return sequences * (seen * (seen + 1) / 2 + (length - seen) * seen);
+    double causal = seen * (seen + 1) / 2 + (length - seen) * seen;
+    return sequences * (call->attributes.attention.bidirectional ? 2 * causal - length : causal);
 }
 
 /* Scores and the weighted sum: two products of 2 x head_dim a pair and head. */
@@ -100,6 +101,7 @@ sifr_value sifr_attention(sifr_model *model, sifr_attention_args args) {
     node.attributes.attention.scale = scale;
     node.attributes.attention.softcap = (float)args.softcap;
     node.attributes.attention.window = args.window;
+    node.attributes.attention.bidirectional = args.bidirectional;
     node.attributes.attention.dropout = (float)args.dropout;
     return model_add_node(model, node, MODEL_VALUE_ACTIVATION, query->columns);
 }

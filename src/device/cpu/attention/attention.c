@@ -115,6 +115,7 @@ static cpu_attention describe_tile(const attention_run *run, int64_t sequence, i
                        .head_dim = width,
                        .group = run->group,
                        .window = window_of(call),
+                       .ahead = call->attributes.attention.bidirectional ? window_of(call) : 1,
                        .scale = call->attributes.attention.scale,
                        .softcap = call->attributes.attention.softcap,
                        .dropout = dropping ? call->attributes.attention.dropout : 0.0f,
@@ -183,6 +184,11 @@ sifr_status cpu_prepare_attention_cached(device *dev, device_call *call, sifr_er
     int64_t rows = call->x[0].rows, capacity = call->attributes.attention.length;
     int64_t width = call->attributes.attention.head_dim;
     base_dtype type = call->x[0].dtype;
+    if (call->attributes.attention.bidirectional)
+        return base_fail(error, SIFR_USAGE,
+                         "%s: bidirectional attention looks at tokens that are not there yet: such "
+                         "a model does not generate",
+                         device_kernel_name(call->kernel));
     if (capacity < rows)
         return base_fail(error, SIFR_USAGE, "%s: %lld rows in a cache of %lld",
                          device_kernel_name(call->kernel), (long long)rows, (long long)capacity);

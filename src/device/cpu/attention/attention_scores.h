@@ -12,21 +12,26 @@ static inline int64_t tile_first_key(const cpu_attention *a, int64_t position) {
     return base_max_i64(0, position - a->window + 1) / 8 * 8;
 }
 
+/* Behind the last one. */
+static inline int64_t tile_end_key(const cpu_attention *a, int64_t position, int64_t queries) {
+    return base_min_i64(a->keys, position + queries - 1 + a->ahead);
+}
+
 static inline void tile_hide_lanes(float *scores, int64_t from, int64_t to) {
     for (int64_t i = from; i < to; i++) scores[i] = TILE_HIDDEN;
 }
 
-/* Replaces the scores of keys that a query does not see: later ones, and those that the window has
- * passed. */
+/* Replaces the scores of keys that a query does not see: those too far ahead, and those that the
+ * window has passed. */
 static inline void tile_hide(const cpu_attention *a, float *scores, int64_t k0, int64_t keys,
                              int64_t position, int64_t queries) {
-    bool later = k0 + keys - 1 > position;
+    bool later = k0 + keys - 1 - position >= a->ahead;
     bool passed = position + queries - 1 - k0 >= a->window;
     if (!later && !passed) return;
     for (int64_t k = 0; k < keys; k++) {
         int64_t first = k0 + k - position; /* lane that stands at the key */
         float *row = scores + k * QUERY_BLOCK;
-        tile_hide_lanes(row, 0, base_min_i64(QUERY_BLOCK, first));
+        tile_hide_lanes(row, 0, base_min_i64(QUERY_BLOCK, first - a->ahead + 1));
         tile_hide_lanes(row, base_max_i64(0, first + a->window), QUERY_BLOCK);
     }
 }

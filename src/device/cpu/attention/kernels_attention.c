@@ -90,9 +90,9 @@ TILE_INLINE void forward_block(bool pairs, const cpu_attention *a, const forward
     turn(at->rows, QUERY_BLOCK, words, words, at->q, QUERY_BLOCK);
     for (int64_t i = 0; i < QUERY_BLOCK; i++) at->most[i] = TILE_NOTHING, at->sum[i] = 0.0f;
     int64_t v_stride = tile_words(pairs, base_ceil_to(a->keys, 2));
-    int64_t first = tile_first_key(a, position);
-    for (int64_t k0 = first; k0 < position + queries; k0 += KEY_BLOCK) {
-        int64_t keys = base_min_i64(KEY_BLOCK, position + queries - k0);
+    int64_t first = tile_first_key(a, position), end = tile_end_key(a, position, queries);
+    for (int64_t k0 = first; k0 < end; k0 += KEY_BLOCK) {
+        int64_t keys = base_min_i64(KEY_BLOCK, end - k0);
         tile_product(pairs, keys, QUERY_BLOCK, words, at->k + k0 * words, words, at->q, QUERY_BLOCK,
                      at->scores, QUERY_BLOCK, TILE_SET, at->alpha);
         if (a->softcap > 0) tile_cap(at->scores, keys * QUERY_BLOCK, a->scale, a->softcap);

@@ -10,7 +10,7 @@ typedef struct cpu_attention {
     base_dtype dtype;
     int64_t queries, keys;   /* query i stands at position keys - queries + i */
     int64_t head_dim, group; /* query heads, side by side in q, y, dy and dq */
-    int64_t window;          /* a query sees keys less than this many places before it */
+    int64_t window, ahead;   /* query i sees key j if i - j < window and j - i < ahead */
     float scale, softcap;    /* softcap c: scores s become c tanh(s / c); 0: they stay */
     float dropout;
     uint64_t random_key;

@@ -158,10 +158,10 @@ TILE_INLINE void backward_block(bool pairs, const cpu_attention *a, const backwa
                                           tile_row(y, a->dtype, i * a->y_stride), a->dtype, d)
                             : 0.0f;
     }
-    int64_t first = tile_first_key(a, position);
-    for (int64_t k0 = first; k0 < position + queries; k0 += KEY_BLOCK)
-        backward_pair(pairs, a, at, head, position, queries, k0,
-                      base_min_i64(KEY_BLOCK, position + queries - k0), k0 == first);
+    int64_t first = tile_first_key(a, position), end = tile_end_key(a, position, queries);
+    for (int64_t k0 = first; k0 < end; k0 += KEY_BLOCK)
+        backward_pair(pairs, a, at, head, position, queries, k0, base_min_i64(KEY_BLOCK, end - k0),
+                      k0 == first);
     turn(at->dq, d, QUERY_BLOCK, QUERY_BLOCK, at->dq_rows, d);
     for (int64_t i = 0; i < queries; i++) {
         int64_t row = (q0 + i) * a->dq_stride + head * d;
