@@ -56,10 +56,13 @@ typedef enum device_kernel {
     DEVICE_LINEAR,
     DEVICE_LINEAR_BACKWARD,
     /* y = (x - mean) / sqrt(variance + eps) * w0 + w1; w0, w1: 1 x columns; saved0: FP32 rows x 2:
-     * mean, 1/sqrt(variance + eps). Backward reads x0, w0, saved0. */
+     * mean, 1/sqrt(variance + eps). attributes.norm: with groups > 1 each group of columns / groups
+     * columns is normalised by itself; w0, w1: 1 x columns / groups, the same for all; saved0 has
+     * two values a group. With plus_one 1 + w0 is in place of w0. Backward reads x0, w0, saved0. */
     DEVICE_LAYER_NORM,
     DEVICE_LAYER_NORM_BACKWARD,
-    /* y = x / sqrt(mean(x^2) + eps) * w0; saved0: FP32 rows x 1. Backward reads x0, w0, saved0. */
+    /* y = x / sqrt(mean(x^2) + eps) * w0; saved0: FP32 rows x 1, or x groups. groups and plus_one
+     * as above. Backward reads x0, w0, saved0. */
     DEVICE_RMS_NORM,
     DEVICE_RMS_NORM_BACKWARD,
     /* Rotary embedding in half-split form (Hugging Face's rotate_half) of every head of x0: rows x
@@ -139,6 +142,8 @@ typedef struct device_attributes {
         } embedding;
         struct {
             float epsilon;
+            int32_t groups; /* 0 is 1 */
+            bool plus_one;
         } norm;
         struct {
             int32_t heads, head_dim;

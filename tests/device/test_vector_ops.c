@@ -31,27 +31,41 @@ static void embedding_reference(const device_call *call, const op_values *v) {
         memcpy(v->y + r * n, v->w[0] + (int64_t)v->x[0][r] * n, (size_t)n * sizeof *v->y);
 }
 
-/* Norms; variant 1 of a layer norm has no bias. */
+/* Norms; variant: NO_BIAS (a layer norm has one otherwise), PLUS_ONE, GROUPS x their number. */
+
+enum { NO_BIAS = 1, PLUS_ONE = 2, GROUPS = 4 };
+
+static int64_t groups_of(const device_call *call) {
+    return base_max_i64(1, call->attributes.norm.groups);
+}
 
 static void layer_norm_shape(const op_case *c, base_dtype type, device_call *call) {
     call->attributes.norm.epsilon = 1e-5f;
+    call->attributes.norm.plus_one = c->variant & PLUS_ONE;
+    call->attributes.norm.groups = c->variant / GROUPS;
+    int64_t groups = groups_of(call), columns = c->columns / groups;
     call->x[0] = sized(c->rows, c->columns, type);
-    call->w[0] = sized(1, c->columns, type);
-    call->w[1] = sized(1, c->columns, c->variant ? BASE_NONE : type);
+    call->w[0] = sized(1, columns, type);
+    call->w[1] = sized(1, columns, c->variant & NO_BIAS ? BASE_NONE : type);
     call->y = sized(c->rows, c->columns, type);
-    call->saved[0] = sized(c->rows, 2, BASE_FP32);
+    call->saved[0] = sized(c->rows, 2 * groups, BASE_FP32);
+}
+
+static double norm_scale(const device_call *call, const op_values *v, int64_t i) {
+    return call->attributes.norm.plus_one ? 1 + v->w[0][i] : v->w[0][i];
 }
 
 static void layer_norm_reference(const device_call *call, const op_values *v) {
-    int64_t n = call->x[0].columns;
-    for (int64_t r = 0; r < call->x[0].rows; r++) {
+    int64_t n = call->w[0].columns;
+    for (int64_t r = 0; r < call->x[0].rows * groups_of(call); r++) {
         const double *x = v->x[0] + r * n;
         double mean = 0, variance = 0;
         for (int64_t i = 0; i < n; i++) mean += x[i] / (double)n;
         for (int64_t i = 0; i < n; i++) variance += (x[i] - mean) * (x[i] - mean) / (double)n;
         double scale = 1 / sqrt(variance + (double)call->attributes.norm.epsilon);
         for (int64_t i = 0; i < n; i++)
-            v->y[r * n + i] = (x[i] - mean) * scale * v->w[0][i] + (v->w[1] ? v->w[1][i] : 0.0);
+            v->y[r * n + i] =
+                (x[i] - mean) * scale * norm_scale(call, v, i) + (v->w[1] ? v->w[1][i] : 0.0);
         v->saved[0][2 * r] = mean;
         v->saved[0][2 * r + 1] = scale;
     }
@@ -60,17 +74,17 @@ static void layer_norm_reference(const device_call *call, const op_values *v) {
 static void rms_norm_shape(const op_case *c, base_dtype type, device_call *call) {
     layer_norm_shape(c, type, call);
     call->w[1] = (device_matrix){0};
-    call->saved[0] = sized(c->rows, 1, BASE_FP32);
+    call->saved[0].columns /= 2;
 }
 
 static void rms_norm_reference(const device_call *call, const op_values *v) {
-    int64_t n = call->x[0].columns;
-    for (int64_t r = 0; r < call->x[0].rows; r++) {
+    int64_t n = call->w[0].columns;
+    for (int64_t r = 0; r < call->x[0].rows * groups_of(call); r++) {
         const double *x = v->x[0] + r * n;
         double square = 0;
         for (int64_t i = 0; i < n; i++) square += x[i] * x[i] / (double)n;
         double scale = 1 / sqrt(square + (double)call->attributes.norm.epsilon);
-        for (int64_t i = 0; i < n; i++) v->y[r * n + i] = x[i] * scale * v->w[0][i];
+        for (int64_t i = 0; i < n; i++) v->y[r * n + i] = x[i] * scale * norm_scale(call, v, i);
         v->saved[0][r] = scale;
     }
 }
@@ -224,8 +238,8 @@ static const op_case tables[] = {
 static const op_case norms[] = {
 #define NORMS(r, n)                                                                                \
     {LAYER_NORM, .rows = r, .columns = n, .wants = OP_X0 | OP_W0 | OP_W1, .length = (r) + (n)},    \
-        {LAYER_NORM,   .rows = r,          .columns = n, .wants = OP_X0 | OP_W0,                   \
-         .variant = 1, .length = (r) + (n)},                                                       \
+        {LAYER_NORM,         .rows = r,          .columns = n, .wants = OP_X0 | OP_W0,             \
+         .variant = NO_BIAS, .length = (r) + (n)},                                                 \
     {                                                                                              \
         RMS_NORM, .rows = r, .columns = n, .length = (r) + (n)                                     \
     }
@@ -236,6 +250,19 @@ static const op_case norms[] = {
     NORMS(2, 1100),
     NORMS(1030, 19),
     NORMS(130, 515),
+#define GROUPED(r, h, n)                                                                           \
+    {RMS_NORM, .rows = r, .columns = (h) * (n), .variant = (h)*GROUPS, .length = (r) * (h) + (n)}, \
+        {RMS_NORM, .rows = r, .columns = (h) * (n), .variant = (h)*GROUPS + PLUS_ONE,              \
+         .length = (r) * (h) + (n)},                                                               \
+    {                                                                                              \
+        LAYER_NORM, .rows = r, .columns = (h) * (n), .wants = OP_X0 | OP_W0 | OP_W1,               \
+                    .variant = (h)*GROUPS + PLUS_ONE, .length = (r) * (h) + (n)                    \
+    }
+    GROUPED(1, 2, 2),
+    GROUPED(5, 1, 37),
+    GROUPED(31, 3, 17),
+    GROUPED(140, 5, 64),
+    GROUPED(3, 2, 600),
     /* a mean far from 0: the variance must not be made of differences of large numbers */
     {.name = "layer norm, far from 0",
      .forward = DEVICE_LAYER_NORM,

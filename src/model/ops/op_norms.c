@@ -2,8 +2,9 @@
 #include "model/builder.h"
 
 static void saved_norm(const model_node *node, int64_t tokens, int64_t *rows, int64_t *columns) {
+    int64_t groups = node->attributes.norm.groups;
     *rows = tokens;
-    *columns = node->op == &model_op_layer_norm ? 2 : 1;
+    *columns = groups * (node->op == &model_op_layer_norm ? 2 : 1);
 }
 
 const model_op model_op_layer_norm = {
@@ -32,8 +33,14 @@ static sifr_value add_norm(sifr_model *model, const model_op *op, sifr_norm_args
     const char *name = op->name;
     const model_value *in = model_activation(model, args.x, name);
     if (!in || !model_weight_of(model, args.scale, name)) return SIFR_NO_VALUE;
-    if (!model_vector_fits(model, args.scale, in->columns, name)) return SIFR_NO_VALUE;
-    if (!model_vector_fits(model, args.bias, in->columns, name)) return SIFR_NO_VALUE;
+    int64_t heads = args.heads ? args.heads : 1;
+    if (heads < 1 || in->columns % heads) {
+        MODEL_WRONG(model, "unit %s: %s: %lld heads do not divide %lld columns",
+                    model_unit_name(model), name, (long long)heads, (long long)in->columns);
+        return SIFR_NO_VALUE;
+    }
+    if (!model_vector_fits(model, args.scale, in->columns / heads, name)) return SIFR_NO_VALUE;
+    if (!model_vector_fits(model, args.bias, in->columns / heads, name)) return SIFR_NO_VALUE;
     if (!(args.epsilon >= 0 && args.epsilon < 1)) {
         MODEL_WRONG(model, "unit %s: %s: epsilon %g", model_unit_name(model), name, args.epsilon);
         return SIFR_NO_VALUE;
@@ -43,6 +50,8 @@ static sifr_value add_norm(sifr_model *model, const model_op *op, sifr_norm_args
     node.w[0] = model_weight_index(args.scale);
     node.w[1] = model_weight_index(args.bias);
     node.attributes.norm.epsilon = (float)args.epsilon;
+    node.attributes.norm.groups = (int32_t)heads;
+    node.attributes.norm.plus_one = args.plus_one;
     return model_add_node(model, node, MODEL_VALUE_ACTIVATION, in->columns);
 }
 

@@ -1,4 +1,4 @@
-/* Layer norm and RMS norm, a row at a time. */
+/* Layer norm and RMS norm, a row, or a group of its columns, at a time. */
 #include "device/cpu/kernels_sets.h"
 
 static inline int64_t piece_of(int64_t columns, int64_t first) {
@@ -38,98 +38,121 @@ static inline float fold_sums(const float *sums) {
     return lanes_fold(sixteen);
 }
 
-static float row_mean(const device_matrix *x, int64_t row) {
+/* A group of columns of a row that is normalised by itself. */
+typedef struct group {
+    const device_matrix *x;
+    int64_t row, first, columns;
+} group;
+
+static float group_mean(group of) {
     float buffer[PIECE], sums[SUMS] = {0};
-    for (int64_t at = 0; at < x->columns; at += PIECE) {
-        int64_t n = piece_of(x->columns, at);
-        sum_values(sums, lanes_read(buffer, x, row, at, n), n);
+    for (int64_t at = 0; at < of.columns; at += PIECE) {
+        int64_t n = piece_of(of.columns, at);
+        sum_values(sums, lanes_read(buffer, of.x, of.row, of.first + at, n), n);
     }
-    return fold_sums(sums) / (float)x->columns;
+    return fold_sums(sums) / (float)of.columns;
 }
 
-static float row_variance(const device_matrix *x, int64_t row, float mean) {
+static float group_variance(group of, float mean) {
     float buffer[PIECE], sums[SUMS] = {0};
-    for (int64_t at = 0; at < x->columns; at += PIECE) {
-        int64_t n = piece_of(x->columns, at);
-        sum_squares(sums, lanes_read(buffer, x, row, at, n), mean, n);
+    for (int64_t at = 0; at < of.columns; at += PIECE) {
+        int64_t n = piece_of(of.columns, at);
+        sum_squares(sums, lanes_read(buffer, of.x, of.row, of.first + at, n), mean, n);
     }
-    return fold_sums(sums) / (float)x->columns;
+    return fold_sums(sums) / (float)of.columns;
+}
+
+/* What a piece is multiplied by: the weight, or 1 + weight. */
+static const float *read_scale(float *buffer, const device_call *c, int64_t at, int64_t n) {
+    const float *w = lanes_read(buffer, &c->w[0], 0, at, n);
+    if (!c->attributes.norm.plus_one) return w;
+    LANES_EACH(i, n) buffer[i] = 1.0f + w[i];
+    return buffer;
+}
+
+static void norm_group(const device_call *c, group of, float mean, float scale) {
+    bool biased = c->w[1].dtype != BASE_NONE;
+    float xs[PIECE], ws[PIECE], bs[PIECE], ys[PIECE];
+    for (int64_t at = 0; at < of.columns; at += PIECE) {
+        int64_t n = piece_of(of.columns, at), place = of.first + at;
+        const float *x = lanes_read(xs, of.x, of.row, place, n);
+        const float *w = read_scale(ws, c, at, n);
+        float *y = lanes_place(ys, &c->y, of.row, place);
+        if (biased) {
+            const float *b = lanes_read(bs, &c->w[1], 0, at, n);
+            LANES_EACH(i, n) y[i] = LANES_FMA((x[i] - mean) * scale, w[i], b[i]);
+        } else {
+            LANES_EACH(i, n) y[i] = (x[i] - mean) * scale * w[i];
+        }
+        lanes_written(&c->y, of.row, place, n, y);
+    }
 }
 
 void KERNEL(norm)(const cpu_part *part) {
     const device_call *c = part->call;
-    int64_t columns = c->x[0].columns;
-    bool layer = c->kernel == DEVICE_LAYER_NORM, biased = c->w[1].dtype != BASE_NONE;
-    float *saved = c->saved[0].data;
-    float xs[PIECE], ws[PIECE], bs[PIECE], ys[PIECE];
-    for (int64_t r = part->first; r < part->first + part->count; r++) {
-        float mean = layer ? row_mean(&c->x[0], r) : 0.0f;
-        float scale = 1.0f / sqrtf(row_variance(&c->x[0], r, mean) + c->attributes.norm.epsilon);
-        for (int64_t at = 0; at < columns; at += PIECE) {
-            int64_t n = piece_of(columns, at);
-            const float *x = lanes_read(xs, &c->x[0], r, at, n);
-            const float *w = lanes_read(ws, &c->w[0], 0, at, n);
-            float *y = lanes_place(ys, &c->y, r, at);
-            if (biased) {
-                const float *b = lanes_read(bs, &c->w[1], 0, at, n);
-                LANES_EACH(i, n) y[i] = LANES_FMA((x[i] - mean) * scale, w[i], b[i]);
-            } else {
-                LANES_EACH(i, n) y[i] = (x[i] - mean) * scale * w[i];
-            }
-            lanes_written(&c->y, r, at, n, y);
-        }
-        if (layer) {
-            saved[2 * r] = mean;
-            saved[2 * r + 1] = scale;
-        } else {
-            saved[r] = scale;
-        }
+    int64_t columns = c->w[0].columns, groups = c->x[0].columns / columns;
+    bool layer = c->kernel == DEVICE_LAYER_NORM;
+    float *saved = (float *)c->saved[0].data + part->first * groups * (layer ? 2 : 1);
+    for (int64_t g = 0; g < part->count * groups; g++) {
+        group of = {&c->x[0], part->first + g / groups, g % groups * columns, columns};
+        float mean = layer ? group_mean(of) : 0.0f;
+        float scale = 1.0f / sqrtf(group_variance(of, mean) + c->attributes.norm.epsilon);
+        norm_group(c, of, mean, scale);
+        if (layer) *saved++ = mean;
+        *saved++ = scale;
     }
 }
 
 /* With normal = (x - mean) scale and g = w dy: dx = scale (g - mean(g) - normal mean(g normal));
- * RMS norm lacks the first mean. dw = sum dy normal, db = sum dy, into part->sums. */
+ * RMS norm lacks the first mean. dw = sum dy normal, db = sum dy, into `sums`. */
+static void norm_group_backward(const device_call *c, group of, float mean, float scale,
+                                float *sums) {
+    bool layer = c->kernel == DEVICE_LAYER_NORM_BACKWARD;
+    float xs[PIECE], ws[PIECE], dys[PIECE], g[PIECE], gn[PIECE], dxs[PIECE];
+    float sum_g[SUMS] = {0}, sum_gn[SUMS] = {0};
+    for (int64_t at = 0; at < of.columns; at += PIECE) {
+        int64_t n = piece_of(of.columns, at);
+        const float *x = lanes_read(xs, of.x, of.row, of.first + at, n);
+        const float *w = read_scale(ws, c, at, n);
+        const float *dy = lanes_read(dys, &c->dy, of.row, of.first + at, n);
+        float *dw = sums + at, *db = sums + of.columns + at;
+        LANES_EACH(i, n) {
+            float normal = (x[i] - mean) * scale;
+            dw[i] = LANES_FMA(dy[i], normal, dw[i]);
+            g[i] = w[i] * dy[i];
+            gn[i] = g[i] * normal;
+        }
+        if (layer) {
+            LANES_EACH(i, n) db[i] += dy[i];
+            sum_values(sum_g, g, n);
+        }
+        sum_values(sum_gn, gn, n);
+    }
+    if (c->dx[0].dtype == BASE_NONE) return;
+    float mean_g = layer ? fold_sums(sum_g) / (float)of.columns : 0;
+    float mean_gn = fold_sums(sum_gn) / (float)of.columns;
+    for (int64_t at = 0; at < of.columns; at += PIECE) {
+        int64_t n = piece_of(of.columns, at), place = of.first + at;
+        const float *x = lanes_read(xs, of.x, of.row, place, n);
+        const float *w = read_scale(ws, c, at, n);
+        const float *dy = lanes_read(dys, &c->dy, of.row, place, n);
+        float *dx = lanes_gradient_place(dxs, c, 0, of.row, place);
+        LANES_EACH(i, n) {
+            float normal = (x[i] - mean) * scale;
+            dx[i] = scale * (LANES_FMA(-normal, mean_gn, w[i] * dy[i]) - mean_g);
+        }
+        lanes_gradient_written(c, 0, of.row, place, n, dx);
+    }
+}
+
 void KERNEL(norm_backward)(const cpu_part *part) {
     const device_call *c = part->call;
-    int64_t columns = c->x[0].columns;
+    int64_t columns = c->w[0].columns, groups = c->x[0].columns / columns;
     bool layer = c->kernel == DEVICE_LAYER_NORM_BACKWARD;
-    const float *saved = c->saved[0].data;
-    float xs[PIECE], ws[PIECE], dys[PIECE], g[PIECE], gn[PIECE], dxs[PIECE];
-    for (int64_t r = part->first; r < part->first + part->count; r++) {
-        float mean = layer ? saved[2 * r] : 0, scale = layer ? saved[2 * r + 1] : saved[r];
-        float sum_g[SUMS] = {0}, sum_gn[SUMS] = {0};
-        for (int64_t at = 0; at < columns; at += PIECE) {
-            int64_t n = piece_of(columns, at);
-            const float *x = lanes_read(xs, &c->x[0], r, at, n);
-            const float *w = lanes_read(ws, &c->w[0], 0, at, n);
-            const float *dy = lanes_read(dys, &c->dy, r, at, n);
-            float *dw = part->sums + at, *db = part->sums + columns + at;
-            LANES_EACH(i, n) {
-                float normal = (x[i] - mean) * scale;
-                dw[i] = LANES_FMA(dy[i], normal, dw[i]);
-                g[i] = w[i] * dy[i];
-                gn[i] = g[i] * normal;
-            }
-            if (layer) {
-                LANES_EACH(i, n) db[i] += dy[i];
-                sum_values(sum_g, g, n);
-            }
-            sum_values(sum_gn, gn, n);
-        }
-        if (c->dx[0].dtype == BASE_NONE) continue;
-        float mean_g = layer ? fold_sums(sum_g) / (float)columns : 0;
-        float mean_gn = fold_sums(sum_gn) / (float)columns;
-        for (int64_t at = 0; at < columns; at += PIECE) {
-            int64_t n = piece_of(columns, at);
-            const float *x = lanes_read(xs, &c->x[0], r, at, n);
-            const float *w = lanes_read(ws, &c->w[0], 0, at, n);
-            const float *dy = lanes_read(dys, &c->dy, r, at, n);
-            float *dx = lanes_gradient_place(dxs, c, 0, r, at);
-            LANES_EACH(i, n) {
-                float normal = (x[i] - mean) * scale;
-                dx[i] = scale * (LANES_FMA(-normal, mean_gn, w[i] * dy[i]) - mean_g);
-            }
-            lanes_gradient_written(c, 0, r, at, n, dx);
-        }
+    const float *saved = (const float *)c->saved[0].data + part->first * groups * (layer ? 2 : 1);
+    for (int64_t g = 0; g < part->count * groups; g++) {
+        group of = {&c->x[0], part->first + g / groups, g % groups * columns, columns};
+        float mean = layer ? *saved++ : 0.0f, scale = *saved++;
+        norm_group_backward(c, of, mean, scale, part->sums);
     }
 }

@@ -38,24 +38,29 @@ sifr_status cpu_prepare_norm(device *dev, device_call *call, sifr_error *error) 
     bool backward =
         call->kernel == DEVICE_LAYER_NORM_BACKWARD || call->kernel == DEVICE_RMS_NORM_BACKWARD;
     const device_matrix *x = &call->x[0];
-    device_matrix weight = {.rows = 1, .columns = x->columns, .dtype = x->dtype};
+    int64_t groups = base_max_i64(1, call->attributes.norm.groups);
     (void)dev;
     BASE_TRY(cpu_check_activations(call, x, "x[0]", error));
+    if (x->columns % groups != 0)
+        return base_fail(error, SIFR_USAGE, "%s: %lld groups do not divide %lld columns",
+                         device_kernel_name(call->kernel), (long long)groups,
+                         (long long)x->columns);
+    int64_t columns = x->columns / groups, saved = groups * (layer ? 2 : 1);
+    device_matrix weight = {.rows = 1, .columns = columns, .dtype = x->dtype};
     BASE_TRY(check_like(call, &call->w[0], "w[0]", &weight, error));
-    BASE_TRY(
-        cpu_check(call, &call->saved[0], "saved[0]", x->rows, layer ? 2 : 1, BASE_FP32, error));
+    BASE_TRY(cpu_check(call, &call->saved[0], "saved[0]", x->rows, saved, BASE_FP32, error));
     if (!backward) {
         BASE_TRY(layer ? check_wanted(call, &call->w[1], "w[1]", &weight, error)
                        : check_absent(call, &call->w[1], "w[1]", error));
         return check_like(call, &call->y, "y", x, error);
     }
-    device_matrix gradient = {.rows = 1, .columns = x->columns, .dtype = BASE_FP32};
+    device_matrix gradient = {.rows = 1, .columns = columns, .dtype = BASE_FP32};
     BASE_TRY(check_like(call, &call->dy, "dy", x, error));
     BASE_TRY(check_wanted(call, &call->dx[0], "dx[0]", x, error));
     BASE_TRY(check_wanted(call, &call->dw[0], "dw[0]", &gradient, error));
     BASE_TRY(layer ? check_wanted(call, &call->dw[1], "dw[1]", &gradient, error)
                    : check_absent(call, &call->dw[1], "dw[1]", error));
-    call->scratch_bytes = cpu_norm_scratch(x->rows, x->columns);
+    call->scratch_bytes = cpu_norm_scratch(x->rows, columns);
     return SIFR_OK;
 }
 
