@@ -106,7 +106,8 @@ static sifr_status measure_executor(int steps, double *best, size_t *instruction
     for (int s = 0; s < steps; s++) {
         sifr_step_result result;
         double start = now();
-        BASE_TRY(sifr_engine_step(engine, tokens, labels, 1e-3, &result, error));
+        BASE_TRY(sifr_engine_step(engine, &(sifr_batch){.tokens = tokens, .labels = labels}, 1e-3,
+                                  &result, error));
         double seconds = (now() - start) / (double)*instructions;
         if (seconds < *best) *best = seconds;
     }

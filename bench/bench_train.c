@@ -377,7 +377,8 @@ static sifr_status run_step(train_bench *b, train_side *side, int s, sifr_error 
     double own[5] = {0}, others = other_threads(), first = now(CLOCK_THREAD_CPUTIME_ID);
     double start = now(CLOCK_MONOTONIC);
     comm_ledger before = *comm_get_ledger(b->group);
-    BASE_TRY(sifr_engine_step(side->engine, b->tokens, b->labels, 3e-4, &result, error));
+    BASE_TRY(sifr_engine_step(side->engine, &(sifr_batch){.tokens = b->tokens, .labels = b->labels},
+                              3e-4, &result, error));
     double over = base_seconds();
     side->began[s] = start;
     side->seconds[s] = over - start;

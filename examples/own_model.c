@@ -94,7 +94,9 @@ int main(void) {
         }
     }
     for (int step = 1; step <= STEPS; step++) {
-        if (sifr_engine_step(engine, tokens, labels, 3e-3, &result, &error) != SIFR_OK) goto failed;
+        if (sifr_engine_step(engine, &(sifr_batch){.tokens = tokens, .labels = labels}, 3e-3,
+                             &result, &error) != SIFR_OK)
+            goto failed;
         if (step == 1) first = result.loss;
         if (step == 1 || step % 20 == 0) printf("step %d: loss %.3f\n", step, result.loss);
     }

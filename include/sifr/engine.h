@@ -5,7 +5,7 @@
  *     settings.micro_batch_size = 4, settings.seq_length = 256;
  *     sifr_engine_create(model, &settings, &engine, &error);
  *     sifr_engine_initialise(engine, 42, &error);
- *     for (...) sifr_engine_step(engine, tokens, labels, 3e-4, &result, &error);
+ *     for (...) sifr_engine_step(engine, &batch, 3e-4, &result, &error);
  *
  * An engine is used by one thread at a time.
  */
@@ -57,15 +57,23 @@ SIFR_API sifr_status sifr_engine_read_weight(const sifr_engine *engine, const ch
                                              float *values, size_t count,
                                              sifr_error *error) SIFR_MUST_CHECK;
 
-/* One step. tokens and labels: gradient_accumulation_steps x micro_batch_size x seq_length ids,
- * row-major; the label of a token is the id that follows it, or -100 for none. Both are copied
- * first. SIFR_FAILED, with nothing changed, for ids outside the model's vocabulary. SIFR_FAILED
- * also for an fp16 step that overflows at the least loss scale, since no later step could do
- * better. If state is on disk, a step may leave its update to the next step; every other function
- * completes that update first, so a disk error may be reported by any of them. */
-SIFR_API sifr_status sifr_engine_step(sifr_engine *engine, const int32_t *tokens,
-                                      const int32_t *labels, double learning_rate,
-                                      sifr_step_result *result, sifr_error *error) SIFR_MUST_CHECK;
+/* What a step reads: micro batches x micro_batch_size x seq_length numbers for each input,
+ * row-major. Inputs that the model does not read may be left out; those after `labels` are all 0
+ * where they are left out. */
+typedef struct sifr_batch {
+    const int32_t *tokens;
+    const int32_t *labels; /* of a decoder: the id that follows the token; -100: none */
+    const int32_t *token_types, *segments;
+} sifr_batch;
+
+/* One step on gradient_accumulation_steps micro batches. The batch is copied first. SIFR_FAILED,
+ * with nothing changed, for ids outside the model's tables. SIFR_FAILED also for an fp16 step that
+ * overflows at the least loss scale, since no later step could do better. If state is on disk, a
+ * step may leave its update to the next step; every other function completes that update first, so
+ * a disk error may be reported by any of them. */
+SIFR_API sifr_status sifr_engine_step(sifr_engine *engine, const sifr_batch *batch,
+                                      double learning_rate, sifr_step_result *result,
+                                      sifr_error *error) SIFR_MUST_CHECK;
 
 /* Sets Adam's betas from the next step on, for schedules that change them; until then the options'
  * betas apply. Bias corrections are 1 - beta^t with the current step's betas, as in PyTorch. A
@@ -75,9 +83,9 @@ SIFR_API sifr_status sifr_engine_set_betas(sifr_engine *engine, double beta1, do
 
 /* Computes the sum of the losses over one micro batch (micro_batch_size x seq_length) without
  * training. */
-SIFR_API sifr_status sifr_engine_evaluate(sifr_engine *engine, const int32_t *tokens,
-                                          const int32_t *labels, double *loss_sum,
-                                          int64_t *labelled, sifr_error *error) SIFR_MUST_CHECK;
+SIFR_API sifr_status sifr_engine_evaluate(sifr_engine *engine, const sifr_batch *batch,
+                                          double *loss_sum, int64_t *labelled,
+                                          sifr_error *error) SIFR_MUST_CHECK;
 
 /* The number of steps so far, and of those that changed the weights. */
 SIFR_API int64_t sifr_engine_steps(const sifr_engine *engine);

@@ -57,12 +57,26 @@ SIFR_API sifr_weight sifr_weight_matrix(sifr_model *model, const char *name, int
 SIFR_API sifr_weight sifr_weight_vector(sifr_model *model, const char *name, int64_t columns,
                                         sifr_init init);
 
-/* The inputs of a model: token ids, their positions in the sequence, and labels (-100: none). */
+/* The inputs of a model, each a number for each token. What a model does not ask for takes no
+ * memory, and a batch need not give it. */
+typedef enum sifr_input {
+    SIFR_TOKENS,      /* ids; every model reads them */
+    SIFR_LABELS,      /* of the loss; -100: none */
+    SIFR_POSITIONS,   /* in the sequence, from 0 on */
+    SIFR_TOKEN_TYPES, /* BERT's: 0 for the first text of a pair, 1 for the second */
+    /* Attention that is given them stays within tokens of one segment: padding is a segment of its
+     * own, and so is each document of a packed sequence. */
+    SIFR_SEGMENTS,
+    SIFR_INPUTS
+} sifr_input;
+SIFR_API sifr_value sifr_input_value(sifr_model *model, sifr_input input);
+
+/* The same for the inputs that most models read. */
 SIFR_API sifr_value sifr_tokens(sifr_model *model);
 SIFR_API sifr_value sifr_positions(sifr_model *model);
 SIFR_API sifr_value sifr_labels(sifr_model *model);
 
-/* Rows of `table` (words x columns) chosen by `ids` (tokens or positions). */
+/* Rows of `table` (words x columns) chosen by `ids`, an input. */
 typedef struct sifr_embedding_args {
     sifr_value ids;
     sifr_weight table;

@@ -193,44 +193,6 @@ void sifr_engine_free(sifr_engine *engine) {
     free(engine);
 }
 
-/* Rows of the tables that the tokens, positions and labels choose from. */
-static void vocabulary(const sifr_model *model, int64_t *words, int64_t *labels) {
-    *words = *labels = INT32_MAX;
-    for (size_t n = 0; n < model->node_count; n++) {
-        const model_node *node = &model->nodes[n];
-        int64_t rows = node->w[0] >= 0 ? model->weights[node->w[0]].rows : INT32_MAX;
-        if (model_numbers_rows(node, model->tokens)) *words = base_min_i64(*words, rows);
-        if (model_numbers_rows(node, model->labels)) *labels = base_min_i64(*labels, rows);
-    }
-}
-
-sifr_status engine_check_ids(const sifr_model *model, const int32_t *tokens, const int32_t *labels,
-                             int64_t count, sifr_error *error) {
-    int64_t words, label_words;
-    vocabulary(model, &words, &label_words);
-    for (int64_t i = 0; i < count; i++) {
-        bool token_wrong = tokens[i] < 0 || tokens[i] >= words;
-        if (!token_wrong && !(labels && labels[i] >= label_words)) continue;
-        return base_fail(error, SIFR_FAILED,
-                         "data: %s %d at position %lld is outside of the model's vocabulary of "
-                         "%lld; was it made with another tokenizer?",
-                         token_wrong ? "token" : "label", token_wrong ? tokens[i] : labels[i],
-                         (long long)i, (long long)(token_wrong ? words : label_words));
-    }
-    return SIFR_OK;
-}
-
-static sifr_status put_batch(const engine_executor *executor, const plan_schedule *s,
-                             const int32_t *tokens, const int32_t *labels, sifr_error *error) {
-    int64_t count = s->settings.step.micro_batch_size * s->settings.step.seq_length;
-    int64_t bytes = count * (int64_t)sizeof *tokens;
-    for (int32_t j = 0; j < s->settings.step.gradient_accumulation_steps; j++) {
-        BASE_TRY(engine_set(executor, s->tokens[j], 0, tokens + j * count, bytes, error));
-        BASE_TRY(engine_set(executor, s->labels[j], 0, labels + j * count, bytes, error));
-    }
-    return SIFR_OK;
-}
-
 /* A step without labels says nothing about the scale. */
 static sifr_status update_loss_scale(sifr_engine *engine, const engine_result *result,
                                      sifr_error *error) {
@@ -244,13 +206,13 @@ static sifr_status update_loss_scale(sifr_engine *engine, const engine_result *r
                      (long long)engine->steps, engine->scaler.scale);
 }
 
-sifr_status sifr_engine_step(sifr_engine *engine, const int32_t *tokens, const int32_t *labels,
-                             double learning_rate, sifr_step_result *result, sifr_error *error) {
+sifr_status sifr_engine_step(sifr_engine *engine, const sifr_batch *batch, double learning_rate,
+                             sifr_step_result *result, sifr_error *error) {
     const plan_schedule *s = engine->training;
     int64_t count = s->settings.step.gradient_accumulation_steps *
                     s->settings.step.micro_batch_size * s->settings.step.seq_length;
-    BASE_TRY(engine_check_ids(engine->model, tokens, labels, count, error));
-    BASE_TRY(put_batch(engine->trainer, s, tokens, labels, error));
+    BASE_TRY(engine_check_batch(engine->model, batch, count, error));
+    BASE_TRY(engine_put_batch(engine->trainer, s, batch, error));
     engine_step_input input = {.seed = engine->settings.seed,
                                .step = engine->steps,
                                .updates = engine->updates,
@@ -300,13 +262,13 @@ static sifr_status make_evaluator(sifr_engine *engine, sifr_error *error) {
     return SIFR_OK;
 }
 
-sifr_status sifr_engine_evaluate(sifr_engine *engine, const int32_t *tokens, const int32_t *labels,
-                                 double *loss_sum, int64_t *labelled, sifr_error *error) {
+sifr_status sifr_engine_evaluate(sifr_engine *engine, const sifr_batch *batch, double *loss_sum,
+                                 int64_t *labelled, sifr_error *error) {
     BASE_TRY(engine_settle(engine, error));
     if (!engine->evaluator) BASE_TRY(make_evaluator(engine, error));
     int64_t count = engine->settings.micro_batch_size * engine->settings.seq_length;
-    BASE_TRY(engine_check_ids(engine->model, tokens, labels, count, error));
-    BASE_TRY(put_batch(engine->evaluator, engine->evaluation, tokens, labels, error));
+    BASE_TRY(engine_check_batch(engine->model, batch, count, error));
+    BASE_TRY(engine_put_batch(engine->evaluator, engine->evaluation, batch, error));
     engine_step_input input = {0};
     engine_result out;
     BASE_TRY(engine_run(engine->evaluator, &input, &out, error));

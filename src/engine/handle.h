@@ -132,10 +132,14 @@ sifr_status engine_refresh(sifr_engine *engine, sifr_error *error) SIFR_MUST_CHE
 /* What a plan of them is made of: rank and world size are those of `group`, NULL: one rank. */
 plan_settings engine_plan_settings(const sifr_settings *settings, const comm_group *group);
 
-/* Checks that ids are in the vocabulary and labels are in it or negative; SIFR_FAILED names the
- * first that is not. */
-sifr_status engine_check_ids(const sifr_model *model, const int32_t *tokens, const int32_t *labels,
-                             int64_t count, sifr_error *error) SIFR_MUST_CHECK;
+/* Checks that each of `count` numbers of an input chooses a row of its table, or is a negative
+ * label; SIFR_FAILED names the first that does not. */
+sifr_status engine_check_batch(const sifr_model *model, const sifr_batch *batch, int64_t count,
+                               sifr_error *error) SIFR_MUST_CHECK;
+/* Copies the batch into a plan's inputs; those that it lacks become 0, but tokens and labels stay.
+ */
+sifr_status engine_put_batch(const engine_executor *executor, const plan_schedule *s,
+                             const sifr_batch *batch, sifr_error *error) SIFR_MUST_CHECK;
 
 /* Bytes that new work can take here; 0 if the system does not say. */
 uint64_t engine_memory_room(void);

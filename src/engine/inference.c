@@ -143,11 +143,9 @@ sifr_status engine_inference_load(engine_inference *i, const model_architecture 
 static sifr_status run(engine_executor *executor, const plan_schedule *s, const int32_t *tokens,
                        const int32_t *labels, engine_result *result, sifr_error *error) {
     int64_t count = s->settings.step.micro_batch_size * s->settings.step.seq_length;
-    BASE_TRY(engine_check_ids(s->model, tokens, labels, count, error));
-    memcpy(engine_buffer(executor, s->tokens[0]), tokens, (size_t)count * sizeof *tokens);
-    if (labels) {
-        memcpy(engine_buffer(executor, s->labels[0]), labels, (size_t)count * sizeof *labels);
-    }
+    sifr_batch batch = {.tokens = tokens, .labels = labels};
+    BASE_TRY(engine_check_batch(s->model, &batch, count, error));
+    BASE_TRY(engine_put_batch(executor, s, &batch, error));
     engine_step_input input = {0};
     return engine_run(executor, &input, result, error);
 }
@@ -190,7 +188,7 @@ sifr_status engine_inference_append(engine_inference *i, const int32_t *tokens, 
         bool chunk = i->chunk_executor && count - done >= i->options.length;
         engine_executor *executor = chunk ? i->chunk_executor : i->executor;
         const plan_schedule *s = chunk ? i->chunk_schedule : i->schedule;
-        int32_t *positions = engine_buffer(executor, s->positions[0]);
+        int32_t *positions = engine_buffer(executor, s->inputs[SIFR_POSITIONS][0]);
         for (int64_t p = 0; p < s->settings.step.seq_length; p++) {
             positions[p] = (int32_t)(position + done + p);
         }

@@ -14,7 +14,7 @@
 
 sifr_status sifr_model_create(sifr_model **out, sifr_error *error) {
     BASE_TRY(base_alloc(1, sizeof **out, out, error));
-    (*out)->tokens = (*out)->positions = (*out)->labels = -1;
+    for (int i = 0; i < SIFR_INPUTS; i++) (*out)->inputs[i] = -1;
     return SIFR_OK;
 }
 
@@ -94,26 +94,34 @@ static sifr_value add_value(sifr_model *model, model_value value) {
     return (sifr_value){(int32_t)++model->value_count};
 }
 
-static sifr_value add_input(sifr_model *model, int32_t *known, model_value_kind kind) {
-    if (*known < 0) {
-        *known = model_index(add_value(
-            model,
-            (model_value){
-                .kind = kind, .unit = -1, .node = -1, .columns = 1, .base = -1, .table = -1}));
+sifr_value sifr_input_value(sifr_model *model, sifr_input input) {
+    if ((int)input < 0 || input >= SIFR_INPUTS) {
+        MODEL_WRONG(model, "input %d: there is no such input", (int)input);
+        return SIFR_NO_VALUE;
     }
-    return (sifr_value){*known + 1};
+    if (model->inputs[input] < 0) {
+        model_value value = {.kind = MODEL_VALUE_INPUT,
+                             .input = input,
+                             .unit = -1,
+                             .node = -1,
+                             .columns = 1,
+                             .base = -1,
+                             .table = -1};
+        model->inputs[input] = model_index(add_value(model, value));
+    }
+    return (sifr_value){model->inputs[input] + 1};
 }
 
 sifr_value sifr_tokens(sifr_model *model) {
-    return add_input(model, &model->tokens, MODEL_VALUE_TOKENS);
+    return sifr_input_value(model, SIFR_TOKENS);
 }
 
 sifr_value sifr_positions(sifr_model *model) {
-    return add_input(model, &model->positions, MODEL_VALUE_POSITIONS);
+    return sifr_input_value(model, SIFR_POSITIONS);
 }
 
 sifr_value sifr_labels(sifr_model *model) {
-    return add_input(model, &model->labels, MODEL_VALUE_LABELS);
+    return sifr_input_value(model, SIFR_LABELS);
 }
 
 const model_value *model_activation(sifr_model *model, sifr_value value, const char *op) {
@@ -252,7 +260,7 @@ sifr_status sifr_model_finish(sifr_model *model, sifr_error *error) {
     if (!model->node_count || !model->nodes[model->node_count - 1].op->makes_loss) {
         return base_fail(error, SIFR_USAGE, "model: it must end with head_loss");
     }
-    if (model->tokens < 0) {
+    if (model->inputs[SIFR_TOKENS] < 0) {
         return base_fail(error, SIFR_USAGE, "model: nothing in it reads the tokens");
     }
     BASE_TRY(check_names(model, error));

@@ -24,11 +24,9 @@ typedef struct model_weight {
 
 typedef enum model_value_kind {
     MODEL_VALUE_ACTIVATION, /* in the training type */
-    MODEL_VALUE_TOKENS,     /* int32 inputs */
-    MODEL_VALUE_POSITIONS,
-    MODEL_VALUE_LABELS,
-    MODEL_VALUE_TABLE, /* FP32 constant of positions x columns: see model_table */
-    MODEL_VALUE_LOSS   /* FP32, a loss for each token */
+    MODEL_VALUE_INPUT,      /* int32 */
+    MODEL_VALUE_TABLE,      /* FP32 constant of positions x columns: see model_table */
+    MODEL_VALUE_LOSS        /* FP32, a loss for each token */
 } model_value_kind;
 
 typedef struct model_value {
@@ -37,7 +35,8 @@ typedef struct model_value {
     int64_t columns;
     int32_t base; /* of a slice: the value it lies in; else -1 */
     int64_t first;
-    int32_t table; /* index of a table's model_table; else -1 */
+    int32_t table;    /* index of a table's model_table; else -1 */
+    sifr_input input; /* of an input */
 } model_value;
 
 /* Angles of a rotary embedding: row p of the table holds cos(p f), then sin(p f). */
@@ -70,7 +69,7 @@ struct sifr_model {
     model_table *tables;
     size_t unit_count, unit_room, weight_count, weight_room, value_count, value_room;
     size_t node_count, node_room, table_count, table_room;
-    int32_t tokens, positions, labels; /* values; -1 until asked for */
+    int32_t inputs[SIFR_INPUTS]; /* values; -1 until asked for */
     bool finished;
     sifr_error error; /* of the first wrong call */
 };

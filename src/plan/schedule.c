@@ -44,8 +44,8 @@ void plan_free(plan_schedule *schedule) {
         schedule->instructions,  schedule->operands,       schedule->calls,
         schedule->buffers,       schedule->parameters,     schedule->masters,
         schedule->first_moments, schedule->second_moments, schedule->unit_elements,
-        schedule->tables,        schedule->tokens,         schedule->positions,
-        schedule->labels,        schedule->losses,         schedule->caches};
+        schedule->tables,        schedule->losses,         schedule->caches};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) free(blocks[i]);
+    for (int i = 0; i < SIFR_INPUTS; i++) free(schedule->inputs[i]);
     free(schedule);
 }

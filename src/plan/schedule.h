@@ -174,11 +174,11 @@ typedef struct plan_schedule {
 
     /* Buffers that the engine fills or reads, by unit, value or micro batch; -1 where absent. */
     int32_t *parameters, *masters, *first_moments, *second_moments; /* by unit */
-    int64_t *unit_elements; /* of the flat parameter, padded to world_size x block */
-    int32_t *tables;        /* by model_table */
-    int32_t *tokens, *positions, *labels, *losses; /* by micro batch */
-    int32_t *caches; /* PLAN_GENERATE: keys and values by node, 2 each */
-    int32_t squares; /* FP64 sums of squares of all units, by blocks */
+    int64_t *unit_elements;                /* of the flat parameter, padded to world_size x block */
+    int32_t *tables;                       /* by model_table */
+    int32_t *inputs[SIFR_INPUTS], *losses; /* by micro batch */
+    int32_t *caches;                       /* PLAN_GENERATE: keys and values by node, 2 each */
+    int32_t squares;                       /* FP64 sums of squares of all units, by blocks */
     int64_t square_count;
     int32_t
         all_squares; /* those of all ranks, one after the other, where each has a slice; else -1 */

@@ -48,8 +48,9 @@ static sifr_status run_round(evaluator *e, int64_t first, int64_t signal, double
     int32_t ranks = comm_size(group);
     evaluated mine = {.signal = signal};
     fetch(e, first + comm_rank(group) * e->sequences);
-    BASE_TRY(
-        sifr_engine_evaluate(e->engine, e->tokens, e->labels, &mine.loss, &mine.labelled, error));
+    BASE_TRY(sifr_engine_evaluate(e->engine,
+                                  &(sifr_batch){.tokens = e->tokens, .labels = e->labels},
+                                  &mine.loss, &mine.labelled, error));
     BASE_TRY(comm_all_gather_control(group, &mine, sizeof mine, e->all, error));
     for (int32_t r = 0; r < ranks; r++) {
         if (first + r * e->sequences < e->windows) *sum += e->all[r].loss;

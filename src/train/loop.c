@@ -106,8 +106,8 @@ static sifr_status fetch(train_state *t, sifr_error *error) {
             train_data_sample(t->data, t->length, c->step.seed, first + g * per + i, tokens,
                               labels);
     }
-    return engine_check_ids(engine_model(t->engine), t->tokens, t->labels, tokens - t->tokens,
-                            error);
+    sifr_batch batch = {.tokens = t->tokens, .labels = t->labels};
+    return engine_check_batch(engine_model(t->engine), &batch, tokens - t->tokens, error);
 }
 
 static void count_wire(train_state *t, const comm_ledger *before) {
@@ -151,7 +151,8 @@ static sifr_status step(train_state *t, sifr_status *local, sifr_error *error) {
         t->engine, config_lr_beta1_at(&c->schedule, before_step, c->step.optimizer.beta1),
         config_lr_beta2_at(&c->schedule, c->step.optimizer.beta2), error));
     train_profile_begin_step(&t->profile);
-    sifr_status status = sifr_engine_step(t->engine, t->tokens, t->labels, rate, &result, error);
+    sifr_status status = sifr_engine_step(
+        t->engine, &(sifr_batch){.tokens = t->tokens, .labels = t->labels}, rate, &result, error);
     /* All ranks exhaust the loss scale together; any other failure is this rank's own. */
     if (status != SIFR_OK)
         return engine_scaler(t->engine)->exhausted ? train_agree(t, status, error) : status;

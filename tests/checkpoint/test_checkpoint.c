@@ -57,7 +57,9 @@ static void train(sifr_engine *e, int64_t steps) {
             tokens[t] = (int32_t)((sifr_engine_steps(e) * 8 + t) % 32);
             labels[t] = (tokens[t] + 1) % 32;
         }
-        assert_int_equal(sifr_engine_step(e, tokens, labels, 1e-2, &result, NULL), SIFR_OK);
+        assert_int_equal(sifr_engine_step(e, &(sifr_batch){.tokens = tokens, .labels = labels},
+                                          1e-2, &result, NULL),
+                         SIFR_OK);
         assert_true(result.updated);
     }
 }

@@ -52,7 +52,9 @@ static void train(sifr_engine *engine, int steps) {
             tokens[i] = (int32_t)((sifr_engine_steps(engine) * 11 + i * 5) % 97);
             labels[i] = (tokens[i] + 1) % 97;
         }
-        expect_ok(sifr_engine_step(engine, tokens, labels, 1e-2, &result, &error), &error);
+        expect_ok(sifr_engine_step(engine, &(sifr_batch){.tokens = tokens, .labels = labels}, 1e-2,
+                                   &result, &error),
+                  &error);
         assert_true(result.updated);
     }
 }

@@ -89,7 +89,8 @@ static sifr_status train(sifr_engine *engine, sifr_error *error) {
             labels[j * LENGTH + i] = (int32_t)(draw.v[2] % WORDS);
         }
     }
-    return sifr_engine_step(engine, tokens, labels, 1e-2, &result, error);
+    return sifr_engine_step(engine, &(sifr_batch){.tokens = tokens, .labels = labels}, 1e-2,
+                            &result, error);
 }
 
 /* Of every element of every part: the same for the same state, whoever holds it. */

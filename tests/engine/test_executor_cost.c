@@ -39,7 +39,9 @@ static void an_instruction(void **state) {
         sifr_step_result result;
         sifr_error error;
         double start = cpu_seconds();
-        assert_int_equal(sifr_engine_step(engine, tokens, labels, 1e-3, &result, &error), SIFR_OK);
+        assert_int_equal(sifr_engine_step(engine, &(sifr_batch){.tokens = tokens, .labels = labels},
+                                          1e-3, &result, &error),
+                         SIFR_OK);
         double seconds = cpu_seconds() - start;
         if (seconds < best) best = seconds;
     }

@@ -23,7 +23,8 @@ static sifr_step_result step_at(sifr_engine *engine, int number, double rate) {
     sifr_step_result result;
     sifr_error error = {0};
     small_batch(number % 3, TOKENS, tokens, labels);
-    if (sifr_engine_step(engine, tokens, labels, rate, &result, &error) != SIFR_OK) {
+    if (sifr_engine_step(engine, &(sifr_batch){.tokens = tokens, .labels = labels}, rate, &result,
+                         &error) != SIFR_OK) {
         fail_msg("%s", error.message);
     }
     return result;
@@ -193,7 +194,9 @@ static void least_scale_ends_the_run(void **state) {
     assert_false(step(engine, 1).updated);
     assert_true(sifr_engine_loss_scale(engine) == 0x1p60);
     small_batch(2, TOKENS, tokens, labels);
-    assert_int_equal(sifr_engine_step(engine, tokens, labels, 1e-3, &result, &error), SIFR_FAILED);
+    assert_int_equal(sifr_engine_step(engine, &(sifr_batch){.tokens = tokens, .labels = labels},
+                                      1e-3, &result, &error),
+                     SIFR_FAILED);
     assert_non_null(strstr(error.message, "step 3: a gradient overflows fp16 at loss scale 1.15"));
     assert_non_null(strstr(error.message, "min_loss_scale"));
     sifr_engine_free(engine);
@@ -212,7 +215,9 @@ static void no_labels(void **state) {
     small_batch(0, TOKENS, tokens, labels);
     for (int i = 0; i < TOKENS; i++) labels[i] = -100;
     engine_loss_scaler before = engine->scaler;
-    assert_int_equal(sifr_engine_step(engine, tokens, labels, 1e-3, &result, &error), SIFR_OK);
+    assert_int_equal(sifr_engine_step(engine, &(sifr_batch){.tokens = tokens, .labels = labels},
+                                      1e-3, &result, &error),
+                     SIFR_OK);
     assert_false(result.updated);
     assert_true(engine->scaler.hysteresis == before.hysteresis);
     assert_true(engine->scaler.iteration == before.iteration);

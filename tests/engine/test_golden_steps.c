@@ -188,8 +188,8 @@ static sifr_status run_steps(sifr_engine *engine, const variant *v, int32_t rank
             memcpy(labels + j * length, e->labels + from, (size_t)length * sizeof *labels);
         }
         sifr_step_result result;
-        BASE_TRY(sifr_engine_step(engine, tokens, labels, item(e->json, "step_lr", (size_t)s),
-                                  &result, error));
+        BASE_TRY(sifr_engine_step(engine, &(sifr_batch){.tokens = tokens, .labels = labels},
+                                  item(e->json, "step_lr", (size_t)s), &result, error));
         double loss = item(e->json, "step_loss", (size_t)s);
         double norm = item(e->json, "step_gradient_norm", (size_t)s);
         out->loss = fmax(out->loss, result.updated ? fabs(result.loss / loss - 1) : INFINITY);

@@ -112,7 +112,8 @@ static void one_step(sifr_engine *engine, int64_t step, double lr) {
     sifr_step_result result;
     sifr_error error = {0};
     small_batch(step, SEQUENCES * LENGTH, tokens, labels);
-    if (sifr_engine_step(engine, tokens, labels, lr, &result, &error) != SIFR_OK)
+    if (sifr_engine_step(engine, &(sifr_batch){.tokens = tokens, .labels = labels}, lr, &result,
+                         &error) != SIFR_OK)
         fail_msg("%s", error.message);
     assert_true(result.updated);
 }

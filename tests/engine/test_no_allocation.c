@@ -86,7 +86,8 @@ static void run_step(sifr_engine *engine, train_profile *profile, int step) {
     sifr_error error = {0};
     small_batch(step, TOKENS, tokens, labels);
     train_profile_begin_step(profile);
-    sifr_status status = sifr_engine_step(engine, tokens, labels, 1e-3, &result, &error);
+    sifr_status status = sifr_engine_step(engine, &(sifr_batch){.tokens = tokens, .labels = labels},
+                                          1e-3, &result, &error);
     train_profile_end_step(profile);
     if (status == SIFR_OK) status = train_profile_step(profile, 1, &error);
     if (status != SIFR_OK) fail_msg("%s", error.message);

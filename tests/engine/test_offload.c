@@ -316,12 +316,15 @@ static void run_between(between *b, const sifr_offload *offload, int length) {
     assert_true(b->count <= sizeof b->weights[0] / sizeof(float));
     for (int s = 0; s < 4; s++) {
         int64_t labelled;
-        assert_int_equal(sifr_engine_step(b->engine, tokens, labels, 1e-2, &result, &error),
+        assert_int_equal(sifr_engine_step(b->engine,
+                                          &(sifr_batch){.tokens = tokens, .labels = labels}, 1e-2,
+                                          &result, &error),
                          SIFR_OK);
         if (s == 1)
-            assert_int_equal(
-                sifr_engine_evaluate(b->engine, tokens, labels, &b->evaluated, &labelled, &error),
-                SIFR_OK);
+            assert_int_equal(sifr_engine_evaluate(b->engine,
+                                                  &(sifr_batch){.tokens = tokens, .labels = labels},
+                                                  &b->evaluated, &labelled, &error),
+                             SIFR_OK);
         if (s == 0 || s == 3)
             assert_int_equal(
                 sifr_engine_read_weight(b->engine, w->name, b->weights[s / 3], b->count, &error),
@@ -351,7 +354,10 @@ static void between_steps(void **state) {
     sifr_step_result result;
     float *values = disk.weights[2];
     const void *view;
-    assert_int_equal(sifr_engine_step(disk.engine, tokens, labels, 1e-2, &result, &error), SIFR_OK);
+    assert_int_equal(sifr_engine_step(disk.engine,
+                                      &(sifr_batch){.tokens = tokens, .labels = labels}, 1e-2,
+                                      &result, &error),
+                     SIFR_OK);
     assert_int_equal(engine_view(disk.engine, 0, ENGINE_MASTER, 0, 16, values, &view, &error),
                      SIFR_FAILED);
     assert_message(&error, "its update is delayed");
@@ -380,13 +386,17 @@ static void failure(void **state) {
     offload.sub_group_size = 1024;
     assert_int_equal(make(&model, &offload, &engine, &error), SIFR_OK);
     assert_int_equal(sifr_engine_initialise(engine, 1, &error), SIFR_OK);
-    assert_int_equal(sifr_engine_step(engine, tokens, labels, 1e-3, &result, &error), SIFR_OK);
+    assert_int_equal(sifr_engine_step(engine, &(sifr_batch){.tokens = tokens, .labels = labels},
+                                      1e-3, &result, &error),
+                     SIFR_OK);
     const engine_io_file *file = engine_swap_file(engine->swap);
     struct stat about;
     assert_int_equal(stat(file->path, &about), 0);
     assert_int_equal(about.st_size, engine->training->nvme_bytes);
     assert_int_equal(truncate(file->path, 64 * 4096), 0);
-    assert_int_equal(sifr_engine_step(engine, tokens, labels, 1e-3, &result, &error), SIFR_FAILED);
+    assert_int_equal(sifr_engine_step(engine, &(sifr_batch){.tokens = tokens, .labels = labels},
+                                      1e-3, &result, &error),
+                     SIFR_FAILED);
     assert_message(&error, "/state: the file ends before byte");
     sifr_engine_free(engine);
     sifr_model_free(model);

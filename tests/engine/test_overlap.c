@@ -117,7 +117,8 @@ static sifr_status measure(rank_run *r, const sifr_model *model, sifr_error *err
         sifr_step_result step;
         engine_replace_kernels(engine->trainer, sleep_instead, &in_place);
         double begun = base_seconds();
-        status = sifr_engine_step(engine, tokens, labels, 1e-3, &step, error);
+        status = sifr_engine_step(engine, &(sifr_batch){.tokens = tokens, .labels = labels}, 1e-3,
+                                  &step, error);
         double seconds = base_seconds() - begun;
         if (seconds < result.measured) result.measured = seconds;
     }

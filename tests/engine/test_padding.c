@@ -55,7 +55,8 @@ static void make_batch(void) {
 
 static double step_loss(sifr_engine *engine, double rate) {
     sifr_step_result result;
-    OK(sifr_engine_step(engine, tokens, labels, rate, &result, &error));
+    OK(sifr_engine_step(engine, &(sifr_batch){.tokens = tokens, .labels = labels}, rate, &result,
+                        &error));
     return result.loss;
 }
 

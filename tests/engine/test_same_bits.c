@@ -32,7 +32,8 @@ static outcome train(const sifr_model *model, const sifr_settings *options) {
     sifr_engine *engine = small_engine(model, options);
     for (int step = 0; step < STEPS; step++) {
         small_batch(step, (int64_t)options->gradient_accumulation_steps * TOKENS, tokens, labels);
-        if (sifr_engine_step(engine, tokens, labels, 1e-2, &out.steps[step], &error) != SIFR_OK) {
+        if (sifr_engine_step(engine, &(sifr_batch){.tokens = tokens, .labels = labels}, 1e-2,
+                             &out.steps[step], &error) != SIFR_OK) {
             fail_msg("%s", error.message);
         }
         assert_true(out.steps[step].updated);

@@ -68,7 +68,8 @@ static void check_gradients(const golden *g, golden_precision precision) {
     engine_folder folder;
     sifr_engine *engine = open_engine(g, &folder, (sifr_precision)precision, 1, false);
     sifr_step_result result;
-    OK(sifr_engine_step(engine, g->tokens, g->labels, 0.0, &result, &error));
+    OK(sifr_engine_step(engine, &(sifr_batch){.tokens = g->tokens, .labels = g->labels}, 0.0,
+                        &result, &error));
     assert_true(result.updated);
     assert_int_equal(result.labelled, g->labelled);
     golden_check_loss(g, precision, result.loss);
@@ -101,8 +102,9 @@ static void check_steps(const golden *g, golden_precision precision) {
     int64_t batch = g->micro_batches * g->sequences * g->length;
     for (int64_t s = 0; s < g->steps; s++) {
         sifr_step_result result;
-        OK(sifr_engine_step(engine, g->step_tokens + s * batch, g->step_labels + s * batch,
-                            g->step_lr[s], &result, &error));
+        sifr_batch step = {.tokens = g->step_tokens + s * batch,
+                           .labels = g->step_labels + s * batch};
+        OK(sifr_engine_step(engine, &step, g->step_lr[s], &result, &error));
         assert_true(result.updated);
         golden_check_step(g, precision, s, result.loss, result.gradient_norm);
     }

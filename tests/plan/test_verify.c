@@ -222,7 +222,7 @@ static void places(void **state) {
     expect_faulty(s, "is at bytes -1 to", "");
     *b = kept;
     expect_clean(s);
-    s->buffers[s->losses[0]].offset = s->buffers[s->labels[0]].offset;
+    s->buffers[s->losses[0]].offset = s->buffers[s->inputs[SIFR_LABELS][0]].offset;
     expect_faulty(s, "inputs", "and buffer");
     plan_free(s);
     s = two_ranks(2);
@@ -231,7 +231,7 @@ static void places(void **state) {
     expect_faulty(s, "lives from", "gradients of");
     plan_free(s);
     s = two_ranks(2);
-    s->buffers[s->tokens[0]].tier = PLAN_NVME;
+    s->buffers[s->inputs[SIFR_TOKENS][0]].tier = PLAN_NVME;
     expect_faulty(s, "away from it", "forward");
     plan_free(s);
     s = on_disk();

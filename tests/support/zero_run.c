@@ -180,7 +180,9 @@ static sifr_status one_step(rank_run *r, sifr_engine *engine, int step, int32_t 
     moved_bytes before_step, now;
     fill_batch(engine, step, tokens, labels);
     sifr_status status = count_moves(engine, &before_step, error);
-    if (status == SIFR_OK) status = sifr_engine_step(engine, tokens, labels, 1e-2, &result, error);
+    if (status == SIFR_OK)
+        status = sifr_engine_step(engine, &(sifr_batch){.tokens = tokens, .labels = labels}, 1e-2,
+                                  &result, error);
     if (status == SIFR_OK) status = count_moves(engine, &now, error);
     if (status == SIFR_OK)
         status = check_moves(r, engine, &before_step, &now, result.updated, error);
@@ -221,7 +223,8 @@ static sifr_status evaluate(rank_run *r, sifr_engine *engine, const int32_t *tok
     double sum, all[MOST_RANKS];
     int64_t labelled;
     if (!r->v->evaluate) return SIFR_OK;
-    sifr_status status = sifr_engine_evaluate(engine, tokens, labels, &sum, &labelled, error);
+    sifr_status status = sifr_engine_evaluate(
+        engine, &(sifr_batch){.tokens = tokens, .labels = labels}, &sum, &labelled, error);
     if (status == SIFR_OK)
         status = comm_all_gather_control(engine->group, &sum, sizeof sum, all, error);
     for (int32_t i = 0; i < r->v->ranks && r->rank == 0 && status == SIFR_OK; i++)

@@ -214,7 +214,8 @@ static void run_step(rank_run *r, sifr_engine *engine, both *b, int step, comm_l
     comm_ledger before = *comm_get_ledger(r->group);
     comm_watch(r->group, hear, b);
     train_trace_begin(b->trace);
-    TRY(sifr_engine_step(engine, tokens, labels, 1e-4, &result, &error));
+    TRY(sifr_engine_step(engine, &(sifr_batch){.tokens = tokens, .labels = labels}, 1e-4, &result,
+                         &error));
     train_trace_end(b->trace);
     comm_watch(r->group, NULL, NULL);
     const comm_ledger *after = comm_get_ledger(r->group);

@@ -24,7 +24,7 @@ static sifr_status count_labels(const engine_executor *e, int64_t *count, sifr_e
     *count = 0;
     for (int32_t j = 0; j < s->settings.step.gradient_accumulation_steps; j++) {
         const void *seen;
-        BASE_TRY(executor_look(e, s->labels[j], &seen, error));
+        BASE_TRY(executor_look(e, s->inputs[SIFR_LABELS][j], &seen, error));
         const int32_t *labels = seen;
         for (int64_t i = 0; i < tokens; i++) *count += labels[i] >= 0;
     }

@@ -63,6 +63,11 @@ static sifr_status put(const engine_executor *e, int32_t buffer, sifr_error *err
     return engine_set(e, buffer, 0, e->window, e->schedule->buffers[buffer].bytes, error);
 }
 
+sifr_status engine_clear(const engine_executor *e, int32_t buffer, sifr_error *error) {
+    memset(place_to_fill(e, buffer), 0, (size_t)e->schedule->buffers[buffer].bytes);
+    return put(e, buffer, error);
+}
+
 static void fill_table(const model_table *table, int64_t positions, float *at) {
     int64_t half = table->head_dim / 2;
     for (int64_t p = 0; p < positions; p++, at += table->head_dim) {
@@ -84,13 +89,13 @@ sifr_status executor_fill_tables(engine_executor *e, sifr_error *error) {
         BASE_TRY(put(e, s->tables[t], error));
     }
     if (cached) return SIFR_OK;
-    int32_t *position = place_to_fill(e, s->positions[0]);
+    int32_t *position = place_to_fill(e, s->inputs[SIFR_POSITIONS][0]);
     for (int64_t q = 0; q < s->settings.step.micro_batch_size; q++) {
         for (int64_t i = 0; i < s->settings.step.seq_length; i++) {
             position[q * s->settings.step.seq_length + i] = (int32_t)i;
         }
     }
-    return put(e, s->positions[0], error);
+    return put(e, s->inputs[SIFR_POSITIONS][0], error);
 }
 
 /* Parameters, and in generation also the caches, are the owner's, including their places on disk.

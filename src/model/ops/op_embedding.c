@@ -22,10 +22,10 @@ sifr_value sifr_embedding(sifr_model *model, sifr_embedding_args args) {
     const model_weight *w = model_weight_of(model, args.table, "embedding");
     if (!w) return SIFR_NO_VALUE;
     int32_t ids = model_index(args.ids), table = model_weight_index(args.table);
-    bool known = ids >= 0 && (ids == model->tokens || ids == model->positions);
+    bool known = ids >= 0 && (size_t)ids < model->value_count &&
+                 model->values[ids].kind == MODEL_VALUE_INPUT;
     if (!known) {
-        MODEL_WRONG(model, "unit %s: embedding: ids must be tokens or positions",
-                    model_unit_name(model));
+        MODEL_WRONG(model, "unit %s: embedding: ids must be an input", model_unit_name(model));
         return SIFR_NO_VALUE;
     }
     model_node node = model_make_node(&model_op_embedding);

@@ -153,6 +153,29 @@ static sifr_status lower_step(lower_state *state, sifr_error *error) {
     return lower_update(state, error);
 }
 
+/* The inputs of micro batch j, and its losses. Tokens and labels are the caller's whatever the
+ * model reads; positions are the same in all micro batches. */
+static sifr_status add_inputs(lower_state *state, int32_t j, sifr_error *error) {
+    plan_schedule *s = state->s;
+    int64_t bytes = state->tokens * 4;
+    static const sifr_input order[] = {SIFR_TOKENS, SIFR_LABELS};
+    for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
+        int32_t *at = &s->inputs[order[i]][j];
+        BASE_TRY(plan_add_buffer(s, PLAN_INPUTS, bytes, -1, j, true, at, error));
+    }
+    BASE_TRY(plan_add_buffer(s, PLAN_INPUTS, bytes, -1, j, true, &s->losses[j], error));
+    int32_t *positions = s->inputs[SIFR_POSITIONS];
+    if (j == 0) BASE_TRY(plan_add_buffer(s, PLAN_INPUTS, bytes, -1, j, true, positions, error));
+    positions[j] = positions[0];
+    for (int i = SIFR_TOKEN_TYPES; i < SIFR_INPUTS; i++) {
+        int32_t *at = &s->inputs[i][j];
+        *at = -1;
+        if (state->model->inputs[i] < 0) continue;
+        BASE_TRY(plan_add_buffer(s, PLAN_INPUTS, bytes, -1, j, true, at, error));
+    }
+    return SIFR_OK;
+}
+
 /* Makes the buffers that live for the whole step or longer. */
 static sifr_status add_permanent(lower_state *state, sifr_error *error) {
     plan_schedule *s = state->s;
@@ -186,14 +209,7 @@ static sifr_status add_permanent(lower_state *state, sifr_error *error) {
                                  (int32_t)t, true, &s->tables[t], error));
     }
     for (int32_t j = 0; j < settings->step.gradient_accumulation_steps; j++) {
-        int64_t ids = state->tokens * 4;
-        BASE_TRY(plan_add_buffer(s, PLAN_INPUTS, ids, -1, j, true, &s->tokens[j], error));
-        BASE_TRY(plan_add_buffer(s, PLAN_INPUTS, ids, -1, j, true, &s->labels[j], error));
-        BASE_TRY(plan_add_buffer(s, PLAN_INPUTS, ids, -1, j, true, &s->losses[j], error));
-        if (j == 0) {
-            BASE_TRY(plan_add_buffer(s, PLAN_INPUTS, ids, -1, j, true, &s->positions[0], error));
-        }
-        s->positions[j] = s->positions[0];
+        BASE_TRY(add_inputs(state, j, error));
     }
     s->squares = s->logits = -1;
     if (training) {
@@ -226,9 +242,9 @@ static sifr_status allocate(lower_state *state, sifr_error *error) {
     BASE_TRY(base_alloc(units, sizeof *s->second_moments, &s->second_moments, error));
     BASE_TRY(base_alloc(units, sizeof *s->unit_elements, &s->unit_elements, error));
     BASE_TRY(base_alloc(model->table_count, sizeof *s->tables, &s->tables, error));
-    BASE_TRY(base_alloc(k, sizeof *s->tokens, &s->tokens, error));
-    BASE_TRY(base_alloc(k, sizeof *s->positions, &s->positions, error));
-    BASE_TRY(base_alloc(k, sizeof *s->labels, &s->labels, error));
+    for (int i = 0; i < SIFR_INPUTS; i++) {
+        BASE_TRY(base_alloc(k, sizeof *s->inputs[i], &s->inputs[i], error));
+    }
     BASE_TRY(base_alloc(k, sizeof *s->losses, &s->losses, error));
     BASE_TRY(base_alloc(nodes * 2, sizeof *s->caches, &s->caches, error));
 
@@ -340,7 +356,7 @@ static sifr_status check_settings(const sifr_model *model, const device *dev,
     }
     for (size_t n = 0; n < model->node_count; n++) { /* learned positions end somewhere */
         const model_node *node = &model->nodes[n];
-        if (!model_numbers_rows(node, model->positions)) continue;
+        if (!model_numbers_rows(node, model->inputs[SIFR_POSITIONS])) continue;
         const model_weight *w = &model->weights[node->w[0]];
         int64_t wanted =
             settings->mode == PLAN_GENERATE ? settings->cache_length : settings->step.seq_length;

@@ -27,7 +27,7 @@ sifr_status lower_forward(lower_state *state, int32_t n, sifr_error *error) {
                            error));
     }
     if (cached) {
-        lower_operand positions = {.buffer = s->positions[state->micro_batch],
+        lower_operand positions = {.buffer = s->inputs[SIFR_POSITIONS][state->micro_batch],
                                    .matrix = lower_matrix(state->tokens, 1, BASE_INT32)};
         BASE_TRY(lower_put(state, call, PLAN_X3, positions, error));
         for (int i = 0; i < 2; i++) {

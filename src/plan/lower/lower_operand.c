@@ -49,14 +49,8 @@ lower_operand lower_locate(const lower_state *state, int32_t value) {
     lower_operand out = {.matrix = lower_matrix(state->part.rows, v->columns, dtype)};
     bool local = false;
     switch (v->kind) {
-    case MODEL_VALUE_TOKENS:
-        out.buffer = s->tokens[state->micro_batch];
-        break;
-    case MODEL_VALUE_POSITIONS:
-        out.buffer = s->positions[state->micro_batch];
-        break;
-    case MODEL_VALUE_LABELS:
-        out.buffer = s->labels[state->micro_batch];
+    case MODEL_VALUE_INPUT:
+        out.buffer = s->inputs[v->input][state->micro_batch];
         break;
     case MODEL_VALUE_LOSS:
         out.buffer = s->losses[state->micro_batch];

@@ -1,0 +1,76 @@
+/* The numbers that a step reads: checked against the tables of the model, and put into the inputs
+ * of a plan. */
+#include "base/checked.h"
+#include "engine/handle.h"
+
+/* Rows of the smallest table that the numbers of an input choose from. */
+static int64_t rows_of_input(const sifr_model *model, sifr_input input) {
+    int64_t least = INT32_MAX;
+    if (model->inputs[input] < 0) return least;
+    for (size_t n = 0; n < model->node_count; n++) {
+        const model_node *node = &model->nodes[n];
+        if (node->w[0] < 0 || !model_numbers_rows(node, model->inputs[input])) continue;
+        least = base_min_i64(least, model->weights[node->w[0]].rows);
+    }
+    return least;
+}
+
+static const int32_t *input_of(const sifr_batch *batch, sifr_input input) {
+    switch (input) {
+    case SIFR_TOKENS:
+        return batch->tokens;
+    case SIFR_LABELS:
+        return batch->labels;
+    case SIFR_TOKEN_TYPES:
+        return batch->token_types;
+    case SIFR_SEGMENTS:
+        return batch->segments;
+    default:
+        return NULL; /* positions are counted */
+    }
+}
+
+static sifr_status check_input(const sifr_model *model, const sifr_batch *batch, sifr_input input,
+                               int64_t count, sifr_error *error) {
+    static const char *const names[SIFR_INPUTS] = {"token", "label", "position", "token type",
+                                                   "segment"};
+    const int32_t *ids = input_of(batch, input);
+    if (!ids || input == SIFR_SEGMENTS) return SIFR_OK;
+    int64_t rows = rows_of_input(model, input);
+    int32_t least = input == SIFR_LABELS ? INT32_MIN : 0;
+    for (int64_t i = 0; i < count; i++) {
+        if (ids[i] >= least && ids[i] < rows) continue;
+        return base_fail(error, SIFR_FAILED,
+                         "data: %s %d at position %lld is outside of the model's vocabulary of "
+                         "%lld; was it made with another tokenizer?",
+                         names[input], ids[i], (long long)i, (long long)rows);
+    }
+    return SIFR_OK;
+}
+
+sifr_status engine_check_batch(const sifr_model *model, const sifr_batch *batch, int64_t count,
+                               sifr_error *error) {
+    for (int i = 0; i < SIFR_INPUTS; i++) {
+        BASE_TRY(check_input(model, batch, (sifr_input)i, count, error));
+    }
+    return SIFR_OK;
+}
+
+sifr_status engine_put_batch(const engine_executor *executor, const plan_schedule *s,
+                             const sifr_batch *batch, sifr_error *error) {
+    int64_t count = s->settings.step.micro_batch_size * s->settings.step.seq_length;
+    int64_t bytes = count * (int64_t)sizeof(int32_t);
+    for (int32_t j = 0; j < s->settings.step.gradient_accumulation_steps; j++) {
+        for (int i = 0; i < SIFR_INPUTS; i++) {
+            const int32_t *ids = input_of(batch, (sifr_input)i);
+            int32_t buffer = s->inputs[i][j];
+            if (buffer < 0 || i == SIFR_POSITIONS) continue;
+            if (ids) {
+                BASE_TRY(engine_set(executor, buffer, 0, ids + j * count, bytes, error));
+            } else if (i > SIFR_POSITIONS) {
+                BASE_TRY(engine_clear(executor, buffer, error));
+            }
+        }
+    }
+    return SIFR_OK;
+}
