@@ -29,11 +29,11 @@ static sifr_model *model_of(const char *type) {
 }
 
 /* By node: the fewest rows that a call of its forward pass makes. */
-static void fewest_rows(const sifr_model *model, int64_t *rows) {
+static void fewest_rows(const sifr_model *model, int64_t length, int64_t *rows) {
     plan_settings settings = {.mode = PLAN_TRAIN,
                               .step.precision = SIFR_FP32,
                               .step.micro_batch_size = 1,
-                              .step.seq_length = LENGTH,
+                              .step.seq_length = length,
                               .step.gradient_accumulation_steps = 1,
                               .world_size = 1,
                               .step.tile_tokens = TILE};
@@ -42,7 +42,7 @@ static void fewest_rows(const sifr_model *model, int64_t *rows) {
     sifr_error error = {0};
     assert_int_equal(device_open_cpu(1, NULL, &dev, &error), SIFR_OK);
     assert_int_equal(plan_lower(model, dev, &settings, &s, &error), SIFR_OK);
-    for (size_t n = 0; n < model->node_count; n++) rows[n] = LENGTH;
+    for (size_t n = 0; n < model->node_count; n++) rows[n] = length;
     for (size_t i = 0; i < s->instruction_count; i++) {
         const plan_instruction *in = &s->instructions[i];
         if (in->action != PLAN_FORWARD) continue;
@@ -75,12 +75,51 @@ static void silence_is_no(void **state) {
     int64_t rows[64];
     assert_true(model->node_count <= 64);
     size_t n = find(model, &model_op_gelu);
-    fewest_rows(model, rows);
+    fewest_rows(model, LENGTH, rows);
     assert_int_equal(rows[n], TILE);
     model->nodes[n].op = &mixing;
-    fewest_rows(model, rows);
+    fewest_rows(model, LENGTH, rows);
     assert_int_equal(rows[n], LENGTH);
     assert_int_equal(rows[n - 1], TILE); /* the product before it is in tiles still */
+    sifr_model_free(model);
+}
+
+enum { WIDTH = 8 };
+
+static sifr_weight square(sifr_model *m, const char *name) {
+    return sifr_weight_matrix(m, name, WIDTH, WIDTH, SIFR_INIT_NORMAL, 0.1);
+}
+
+/* A block whose two last branches read one sum of the attention's tiles and others'. */
+static sifr_model *two_branches(void) {
+    sifr_model *m;
+    sifr_error error = {0};
+    assert_int_equal(sifr_model_create(&m, &error), SIFR_OK);
+    sifr_unit(m, "embed");
+    sifr_weight table = square(m, "table");
+    sifr_value x = sifr_embedding(m, (sifr_embedding_args){.ids = sifr_tokens(m), .table = table});
+    sifr_unit(m, "block");
+    sifr_value q = sifr_linear(m, x, square(m, "q"), SIFR_NO_WEIGHT);
+    sifr_value a =
+        sifr_attention(m, (sifr_attention_args){.q = q, .k = q, .v = q, .heads = 1, .kv_heads = 1});
+    sifr_value h = sifr_add(m, x, sifr_linear(m, a, square(m, "o"), SIFR_NO_WEIGHT));
+    sifr_value one = sifr_gelu(m, sifr_linear(m, h, square(m, "one"), SIFR_NO_WEIGHT), true);
+    sifr_value two = sifr_gelu(m, sifr_linear(m, h, square(m, "two"), SIFR_NO_WEIGHT), true);
+    x = sifr_add(m, sifr_add(m, h, one), two);
+    sifr_unit(m, "head");
+    sifr_head_loss(m, (sifr_head_args){.x = x, .weight = table});
+    assert_int_equal(sifr_model_finish(m, &error), SIFR_OK);
+    return m;
+}
+
+/* A gradient that other tiles read must not lie in a place for one tile (verifying finds that). */
+static void gradients_outlive_tiles(void **state) {
+    (void)state;
+    sifr_model *model = two_branches();
+    int64_t rows[64];
+    assert_true(model->node_count <= 64);
+    fewest_rows(model, LENGTH + 100, rows);
+    assert_int_equal(rows[find(model, &model_op_gelu)], 100);
     sifr_model_free(model);
 }
 
@@ -93,7 +132,7 @@ static void rows_say_so(void **state) {
         int64_t rows[64];
         bool tiled = false;
         assert_true(model->node_count <= 64);
-        fewest_rows(model, rows);
+        fewest_rows(model, LENGTH, rows);
         for (size_t n = 0; n < model->node_count; n++) {
             bool in_tiles = rows[n] < LENGTH;
             if (in_tiles && !model->nodes[n].op->by_row)
@@ -108,6 +147,7 @@ static void rows_say_so(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(silence_is_no),
+                                       cmocka_unit_test(gradients_outlive_tiles),
                                        cmocka_unit_test(rows_say_so)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

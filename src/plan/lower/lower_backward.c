@@ -101,6 +101,12 @@ static sifr_status target_of(lower_state *state, int32_t value, int32_t node, lo
     return SIFR_OK;
 }
 
+/* Whether the gradient of `value` may lie where another's does: a place for one tile's rows is
+ * enough only where nothing outside of the tiles reads it. */
+static bool place_serves(const lower_state *state, int32_t place, int32_t value) {
+    return !state->places[place].local || lower_gradient_is_local(state, value);
+}
+
 /* y = a + b: the gradients of a and b are that of y, shared if possible. */
 static sifr_status backward_shared(lower_state *state, int32_t n, sifr_error *error) {
     const model_node *node = &state->model->nodes[n];
@@ -110,7 +116,7 @@ static sifr_status backward_shared(lower_state *state, int32_t n, sifr_error *er
         int32_t *place = &state->gradient[lower_value(state, value)];
         int32_t mine = state->gradient[lower_value(state, node->y)];
         bool whole = state->model->values[value].base < 0 && !state->mixed[value];
-        if (whole && *place < 0) {
+        if (whole && *place < 0 && place_serves(state, mine, value)) {
             *place = mine;
             state->places[mine].sharers++;
             continue;
@@ -119,7 +125,8 @@ static sifr_status backward_shared(lower_state *state, int32_t n, sifr_error *er
         bool written;
         BASE_TRY(target_of(state, value, n, &to, &written, error));
         from = gradient_of(state, node->y);
-        BASE_TRY(emit_simple(state, DEVICE_ACCUMULATE, n, &from, &to, error));
+        BASE_TRY(
+            emit_simple(state, written ? DEVICE_ACCUMULATE : DEVICE_CONVERT, n, &from, &to, error));
     }
     return SIFR_OK;
 }
@@ -146,7 +153,7 @@ static sifr_status find_target(lower_state *state, int32_t n, int i, lower_targe
     int32_t *place = &state->gradient[lower_value(state, value)];
     if (i == 0 && row->backward_in_place && whole && *place < 0) {
         int32_t mine = state->gradient[lower_value(state, node->y)];
-        if (state->places[mine].sharers == 1) {
+        if (state->places[mine].sharers == 1 && place_serves(state, mine, value)) {
             *place = mine;
             state->places[mine].sharers++;
             out->place = gradient_of(state, value);
