@@ -109,13 +109,16 @@ SIFR_API sifr_value sifr_rms_norm(sifr_model *model, sifr_norm_args args);
 /* Columns first … first + columns - 1 of x, without a copy. */
 SIFR_API sifr_value sifr_slice(sifr_model *model, sifr_value x, int64_t first, int64_t columns);
 
-/* Rotary position embedding, half-split form, of each head of x. */
+/* Rotary position embedding of each head of x. */
 typedef struct sifr_rope_args {
     sifr_value x;
     int64_t head_dim;
-    /* [head_dim / 2] angles by which one position turns each pair (RoFormer, Su et al. 2021);
+    int64_t rotary_dim; /* so many elements of a head turn, the first ones; 0: all */
+    bool interleaved;   /* neighbours turn together, else element i and i + rotary_dim / 2 */
+    /* [rotary_dim / 2] angles by which one position turns each pair (RoFormer, Su et al. 2021);
      * copied by the call */
     const double *frequencies;
+    double scale; /* of cosines and sines (yarn's attention factor); 0: 1 */
 } sifr_rope_args;
 SIFR_API sifr_value sifr_rope(sifr_model *model, sifr_rope_args args);
 

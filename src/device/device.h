@@ -65,10 +65,11 @@ typedef enum device_kernel {
      * as above. Backward reads x0, w0, saved0. */
     DEVICE_RMS_NORM,
     DEVICE_RMS_NORM_BACKWARD,
-    /* Rotary embedding in half-split form (Hugging Face's rotate_half) of every head of x0: rows x
-     * heads*head_dim; x1: INT32 rows x 1 positions; x2: FP32 table, positions x head_dim:
-     * head_dim/2 cosines, then head_dim/2 sines. y may be x0 itself, dx0 may be dy itself. Backward
-     * reads x1, x2. */
+    /* Rotary embedding of every head of x0: rows x heads*head_dim; x1: INT32 rows x 1 positions;
+     * x2: FP32 table, positions x n: n/2 cosines, then n/2 sines, n = attributes.rope.rotary_dim.
+     * The first n elements of a head turn, i with i + n/2 (Hugging Face's rotate_half), or with
+     * interleaved 2i with 2i + 1; the others stay. y may be x0 itself, dx0 may be dy itself.
+     * Backward reads x1, x2. */
     DEVICE_ROPE,
     DEVICE_ROPE_BACKWARD,
     /* Attention inside each sequence: P = softmax(S) over the keys j that query i sees, S =
@@ -147,6 +148,8 @@ typedef struct device_attributes {
         } norm;
         struct {
             int32_t heads, head_dim;
+            int32_t rotary_dim; /* 0: head_dim */
+            bool interleaved;
         } rope;
         struct {
             int32_t heads, kv_heads, head_dim;

@@ -208,18 +208,19 @@ sifr_value sifr_slice(sifr_model *model, sifr_value x, int64_t first, int64_t co
     return add_value(model, value);
 }
 
-int32_t model_add_table(sifr_model *model, int64_t head_dim, const double *frequencies) {
-    size_t half = (size_t)head_dim / 2;
+int32_t model_add_table(sifr_model *model, int64_t rotary_dim, const double *frequencies,
+                        double scale) {
+    size_t half = (size_t)rotary_dim / 2;
     for (size_t i = 0; i < model->table_count; i++) {
         model_table *known = &model->tables[i];
-        if (known->head_dim == head_dim &&
+        if (known->rotary_dim == rotary_dim && !memcmp(&known->scale, &scale, sizeof scale) &&
             !memcmp(known->frequencies, frequencies, half * sizeof *frequencies)) {
             return known->value;
         }
     }
     if (!MODEL_GROW(model, tables, table_count, table_room)) return -1;
     model_table *table = &model->tables[model->table_count];
-    *table = (model_table){.head_dim = head_dim, .value = -1};
+    *table = (model_table){.rotary_dim = rotary_dim, .scale = scale, .value = -1};
     if (base_alloc(half, sizeof *frequencies, &table->frequencies, &model->error) != SIFR_OK) {
         return -1;
     }
@@ -228,7 +229,7 @@ int32_t model_add_table(sifr_model *model, int64_t head_dim, const double *frequ
         model_index(add_value(model, (model_value){.kind = MODEL_VALUE_TABLE,
                                                    .unit = -1,
                                                    .node = -1,
-                                                   .columns = head_dim,
+                                                   .columns = rotary_dim,
                                                    .base = -1,
                                                    .table = (int32_t)model->table_count}));
     return model->tables[model->table_count++].value;

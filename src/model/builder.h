@@ -40,6 +40,7 @@ sifr_value model_add_node(sifr_model *model, model_node node, model_value_kind k
                           int64_t columns);
 
 /* The value of the table for these angles, made once; -1 where a mistake is recorded. */
-int32_t model_add_table(sifr_model *model, int64_t head_dim, const double *frequencies);
+int32_t model_add_table(sifr_model *model, int64_t rotary_dim, const double *frequencies,
+                        double scale);
 
 #endif

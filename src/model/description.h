@@ -39,10 +39,11 @@ typedef struct model_value {
     sifr_input input; /* of an input */
 } model_value;
 
-/* Angles of a rotary embedding: row p of the table holds cos(p f), then sin(p f). */
+/* Angles of a rotary embedding: row p of the table holds scale cos(p f), then scale sin(p f). */
 typedef struct model_table {
-    int64_t head_dim;
-    double *frequencies; /* head_dim / 2 */
+    int64_t rotary_dim;
+    double *frequencies; /* rotary_dim / 2 */
+    double scale;
     int32_t value;
 } model_table;
 

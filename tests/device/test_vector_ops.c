@@ -89,25 +89,40 @@ static void rms_norm_reference(const device_call *call, const op_values *v) {
     }
 }
 
-/* Rotary embedding; variant: heads. The table holds any numbers, not only cosines. */
+/* Rotary embedding; variant: heads, NEIGHBOURS, STAYING x the elements of a head that stay. The
+ * table holds any numbers, not only cosines. */
+
+enum { HEADS = 64, NEIGHBOURS = 64, STAYING = 128 };
 
 static void rope_shape(const op_case *c, base_dtype type, device_call *call) {
-    call->attributes.rope.heads = c->variant;
-    call->attributes.rope.head_dim = (int32_t)(c->columns / c->variant);
+    int32_t heads = c->variant % HEADS, dim = (int32_t)(c->columns / heads);
+    int32_t staying = c->variant / STAYING;
+    call->attributes.rope.heads = heads;
+    call->attributes.rope.head_dim = dim;
+    call->attributes.rope.rotary_dim = staying ? dim - staying : 0;
+    call->attributes.rope.interleaved = c->variant & NEIGHBOURS;
     call->x[0] = sized(c->rows, c->columns, type);
     call->x[1] = sized(c->rows, 1, BASE_INT32);
-    call->x[2] = sized(c->words, c->columns / c->variant, BASE_FP32);
+    call->x[2] = sized(c->words, dim - staying, BASE_FP32);
     call->y = sized(c->rows, c->columns, type);
 }
 
 static void rope_reference(const device_call *call, const op_values *v) {
-    int64_t dim = call->attributes.rope.head_dim, half = dim / 2, n = call->y.columns;
+    int64_t dim = call->attributes.rope.head_dim, n = call->y.columns;
+    int64_t turning = call->x[2].columns, half = turning / 2;
+    bool neighbours = call->attributes.rope.interleaved;
     for (int64_t r = 0; r < call->y.rows; r++) {
-        const double *table = v->x[2] + (int64_t)v->x[1][r] * dim;
+        const double *table = v->x[2] + (int64_t)v->x[1][r] * turning;
         for (int64_t i = 0; i < n; i++) {
             int64_t at = i % dim, base = r * n + i;
-            double turned = at < half ? -v->x[0][base + half] : v->x[0][base - half];
-            v->y[base] = v->x[0][base] * table[at % half] + turned * table[half + at % half];
+            int64_t pair = neighbours ? at / 2 : at % half, apart = neighbours ? 1 : half;
+            bool first = neighbours ? at % 2 == 0 : at < half;
+            double turned = 0, cosine = 1, sine = 0;
+            if (at < turning) {
+                turned = first ? -v->x[0][base + apart] : v->x[0][base - apart];
+                cosine = table[pair], sine = table[half + pair];
+            }
+            v->y[base] = v->x[0][base] * cosine + turned * sine;
         }
     }
 }
@@ -225,14 +240,31 @@ static const op_case tables[] = {
         .shape = embedding_shape, .reference = embedding_reference, .reads = OP_X0,                \
         .wants = OP_W0, .rows = r, .columns = n, .words = w, .length = r                           \
     }
-    TABLE(1, 1, 1), TABLE(9, 5, 4), TABLE(70, 67, 13), TABLE(33, 600, 5), TABLE(300, 130, 2),
+    TABLE(1, 1, 1),
+    TABLE(9, 5, 4),
+    TABLE(70, 67, 13),
+    TABLE(33, 600, 5),
+    TABLE(300, 130, 2),
 #define ROPE(r, n, h)                                                                              \
     {                                                                                              \
         .name = "rope", .forward = DEVICE_ROPE, .backward = DEVICE_ROPE_BACKWARD,                  \
         .shape = rope_shape, .reference = rope_reference, .reads = OP_X1 | OP_X2, .wants = OP_X0,  \
         .in_place = true, .rows = r, .columns = n, .variant = h, .words = 50, .length = 2          \
     }
-    ROPE(1, 2, 1),  ROPE(5, 12, 2), ROPE(40, 66, 3),   ROPE(65, 128, 2),  ROPE(3, 2100, 1),
+    ROPE(1, 2, 1),
+    ROPE(5, 12, 2),
+    ROPE(40, 66, 3),
+    ROPE(65, 128, 2),
+    ROPE(3, 2100, 1),
+    ROPE(1, 2, 1 + NEIGHBOURS),
+    ROPE(40, 66, 3 + NEIGHBOURS),
+    ROPE(3, 2100, 1 + NEIGHBOURS),
+    ROPE(33, 80, 5 + 4 * STAYING),
+    ROPE(7, 57, 3 + 5 * STAYING),
+    ROPE(3, 3002, 2 + 1201 * STAYING),
+    ROPE(33, 80, 5 + 8 * STAYING + NEIGHBOURS),
+    ROPE(7, 57, 3 + 1 * STAYING + NEIGHBOURS),
+    ROPE(3, 3002, 2 + 101 * STAYING + NEIGHBOURS),
 };
 
 static const op_case norms[] = {

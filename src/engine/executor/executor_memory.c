@@ -69,13 +69,14 @@ sifr_status engine_clear(const engine_executor *e, int32_t buffer, sifr_error *e
 }
 
 static void fill_table(const model_table *table, int64_t positions, float *at) {
-    int64_t half = table->head_dim / 2;
-    for (int64_t p = 0; p < positions; p++, at += table->head_dim) {
+    int64_t half = table->rotary_dim / 2;
+    float scale = (float)table->scale;
+    for (int64_t p = 0; p < positions; p++, at += table->rotary_dim) {
         for (int64_t i = 0; i < half; i++) {
-            /* As in transformers: frequency and angle in fp32. */
+            /* As in transformers: frequency, angle and products with the scale in fp32. */
             float angle = (float)p * (float)table->frequencies[i];
-            at[i] = (float)cos((double)angle);
-            at[half + i] = (float)sin((double)angle);
+            at[i] = (float)cos((double)angle) * scale;
+            at[half + i] = (float)sin((double)angle) * scale;
         }
     }
 }

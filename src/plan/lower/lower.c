@@ -205,7 +205,7 @@ static sifr_status add_permanent(lower_state *state, sifr_error *error) {
     int64_t positions =
         settings->mode == PLAN_GENERATE ? settings->cache_length : settings->step.seq_length;
     for (size_t t = 0; t < model->table_count; t++) {
-        BASE_TRY(plan_add_buffer(s, PLAN_CONSTANTS, positions * model->tables[t].head_dim * 4, -1,
+        BASE_TRY(plan_add_buffer(s, PLAN_CONSTANTS, positions * model->tables[t].rotary_dim * 4, -1,
                                  (int32_t)t, true, &s->tables[t], error));
     }
     for (int32_t j = 0; j < settings->step.gradient_accumulation_steps; j++) {

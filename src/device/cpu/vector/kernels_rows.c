@@ -11,32 +11,89 @@ static inline void rotate(const float *a, const float *b, const float *cosine, c
     }
 }
 
+/* Where a head's results come from and go to. */
+typedef struct head_place {
+    const device_call *call;
+    const device_matrix *from, *to;
+    int64_t row, first;
+    bool back;
+} head_place;
+
+static const float *read_turning(const head_place *p, float *buffer, int64_t at, int64_t n) {
+    return lanes_read(buffer, p->from, p->row, p->first + at, n);
+}
+
+/* In their place, unless they are to be added there. */
+static float *turned_place(const head_place *p, float *buffer, int64_t at) {
+    if (p->back && p->call->accumulate[0]) return buffer;
+    return lanes_place(buffer, p->to, p->row, p->first + at);
+}
+
+static void write_turned(const head_place *p, int64_t at, int64_t n, float *from) {
+    if (p->back)
+        lanes_gradient_written(p->call, 0, p->row, p->first + at, n, from);
+    else
+        lanes_written(p->to, p->row, p->first + at, n, from);
+}
+
+/* Element i turns with i + half. */
+static void turn_halves(const head_place *p, const float *table, int64_t half) {
+    float as[PIECE], bs[PIECE], xs[PIECE], ys[PIECE];
+    for (int64_t at = 0; at < half; at += PIECE) {
+        int64_t n = half - at < PIECE ? half - at : PIECE;
+        const float *a = read_turning(p, as, at, n), *b = read_turning(p, bs, at + half, n);
+        float *x = turned_place(p, xs, at), *y = turned_place(p, ys, at + half);
+        rotate(a, b, table + at, table + half + at, p->back ? -1.0f : 1.0f, x, y, n);
+        write_turned(p, at, n, x);
+        write_turned(p, at + half, n, y);
+    }
+}
+
+/* Element 2 i turns with 2 i + 1. */
+static void turn_neighbours(const head_place *p, const float *table, int64_t half) {
+    enum { PAIRS = PIECE / 2 };
+    float both[PIECE], a[PAIRS], b[PAIRS], turned[PIECE];
+    for (int64_t at = 0; at < half; at += PAIRS) {
+        int64_t n = half - at < PAIRS ? half - at : PAIRS;
+        const float *from = read_turning(p, both, 2 * at, 2 * n);
+        for (int64_t i = 0; i < n; i++) a[i] = from[2 * i], b[i] = from[2 * i + 1];
+        rotate(a, b, table + at, table + half + at, p->back ? -1.0f : 1.0f, a, b, n);
+        float *to = turned_place(p, turned, 2 * at);
+        for (int64_t i = 0; i < n; i++) to[2 * i] = a[i], to[2 * i + 1] = b[i];
+        write_turned(p, 2 * at, 2 * n, to);
+    }
+}
+
+/* Elements from `first` on stay as they are. */
+static void pass_through(const head_place *p, int64_t first, int64_t end) {
+    float values[PIECE];
+    bool there = p->from->data == p->to->data && !(p->back && p->call->accumulate[0]);
+    for (int64_t at = first; at < end && !there; at += PIECE) {
+        int64_t n = end - at < PIECE ? end - at : PIECE;
+        lanes_load(values, p->from, p->row, p->first + at, n);
+        float *to = turned_place(p, values, at);
+        if (to != values) memcpy(to, values, (size_t)n * sizeof *to);
+        write_turned(p, at, n, to);
+    }
+}
+
 void KERNEL(rope)(const cpu_part *part) {
     const device_call *c = part->call;
     bool back = c->kernel == DEVICE_ROPE_BACKWARD;
-    const device_matrix *from = back ? &c->dy : &c->x[0], *to = back ? &c->dx[0] : &c->y;
+    head_place p = {
+        .call = c, .from = back ? &c->dy : &c->x[0], .to = back ? &c->dx[0] : &c->y, .back = back};
     const int32_t *positions = c->x[1].data;
-    int64_t dim = c->attributes.rope.head_dim, half = dim / 2;
-    float as[PIECE], bs[PIECE], xs[PIECE], ys[PIECE];
+    int64_t dim = c->attributes.rope.head_dim, turning = c->x[2].columns;
     for (int64_t r = part->first; r < part->first + part->count; r++) {
         const float *table = (const float *)c->x[2].data + positions[r] * c->x[2].stride;
+        p.row = r;
         for (int64_t h = 0; h < c->attributes.rope.heads; h++) {
-            for (int64_t at = 0; at < half; at += PIECE) {
-                int64_t n = half - at < PIECE ? half - at : PIECE, low = h * dim + at;
-                bool direct = !(back && c->accumulate[0]);
-                const float *a = lanes_read(as, from, r, low, n);
-                const float *b = lanes_read(bs, from, r, low + half, n);
-                float *x = direct ? lanes_place(xs, to, r, low) : xs;
-                float *y = direct ? lanes_place(ys, to, r, low + half) : ys;
-                rotate(a, b, table + at, table + half + at, back ? -1.0f : 1.0f, x, y, n);
-                if (back) {
-                    lanes_gradient_written(c, 0, r, low, n, x);
-                    lanes_gradient_written(c, 0, r, low + half, n, y);
-                } else {
-                    lanes_written(to, r, low, n, x);
-                    lanes_written(to, r, low + half, n, y);
-                }
-            }
+            p.first = h * dim;
+            if (c->attributes.rope.interleaved)
+                turn_neighbours(&p, table, turning / 2);
+            else
+                turn_halves(&p, table, turning / 2);
+            pass_through(&p, turning, dim);
         }
     }
 }

@@ -68,16 +68,19 @@ sifr_status cpu_prepare_rope(device *dev, device_call *call, sifr_error *error) 
     bool backward = call->kernel == DEVICE_ROPE_BACKWARD;
     const device_matrix *from = backward ? &call->dy : &call->x[0];
     int64_t heads = call->attributes.rope.heads, dim = call->attributes.rope.head_dim;
+    int64_t turning = call->attributes.rope.rotary_dim ? call->attributes.rope.rotary_dim : dim;
     (void)dev;
     BASE_TRY(cpu_check_activations(call, from, backward ? "dy" : "x[0]", error));
-    if (heads < 1 || dim < 2 || dim % 2 != 0)
+    if (heads < 1 || turning < 2 || turning % 2 != 0 || turning > dim)
         return base_fail(error, SIFR_USAGE,
-                         "%s: %lld heads of %lld elements, expected an even size",
-                         device_kernel_name(call->kernel), (long long)heads, (long long)dim);
+                         "%s: %lld heads of %lld elements, of which %lld turn: expected an even "
+                         "number of them",
+                         device_kernel_name(call->kernel), (long long)heads, (long long)dim,
+                         (long long)turning);
     BASE_TRY(cpu_check(call, from, backward ? "dy" : "x[0]", from->rows, heads * dim, from->dtype,
                        error));
     BASE_TRY(cpu_check(call, &call->x[1], "x[1]", from->rows, 1, BASE_INT32, error));
-    BASE_TRY(cpu_check(call, &call->x[2], "x[2]", call->x[2].rows, dim, BASE_FP32, error));
+    BASE_TRY(cpu_check(call, &call->x[2], "x[2]", call->x[2].rows, turning, BASE_FP32, error));
     if (!backward) return check_like(call, &call->y, "y", from, error);
     return check_like(call, &call->dx[0], "dx[0]", from, error);
 }
