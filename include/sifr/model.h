@@ -138,6 +138,8 @@ SIFR_API sifr_value sifr_attention(sifr_model *model, sifr_attention_args args);
 SIFR_API sifr_value sifr_gelu(sifr_model *model, sifr_value x, bool exact);
 /* silu(gate) * up */
 SIFR_API sifr_value sifr_silu_gate(sifr_model *model, sifr_value gate, sifr_value up);
+/* gelu(gate) * up; exact: by erf, else by tanh */
+SIFR_API sifr_value sifr_gelu_gate(sifr_model *model, sifr_value gate, sifr_value up, bool exact);
 SIFR_API sifr_value sifr_add(sifr_model *model, sifr_value a, sifr_value b);
 SIFR_API sifr_value sifr_multiply(sifr_model *model, sifr_value a, sifr_value b);
 SIFR_API sifr_value sifr_dropout(sifr_model *model, sifr_value x, double probability);

@@ -93,6 +93,10 @@ typedef enum device_kernel {
     /* y = silu(x0) * x1. Backward reads x0, x1; writes dx0, dx1. */
     DEVICE_SILU_GATE,
     DEVICE_SILU_GATE_BACKWARD,
+    /* y = gelu(x0) * x1, in the form that attributes.gelu chooses. Backward reads x0, x1; writes
+     * dx0, dx1. */
+    DEVICE_GELU_GATE,
+    DEVICE_GELU_GATE_BACKWARD,
     DEVICE_ADD,      /* y = x0 + x1; y may be x0. Its backward is DEVICE_ACCUMULATE where needed. */
     DEVICE_MULTIPLY, /* y = x0 * x1. Backward reads x0, x1. */
     DEVICE_MULTIPLY_BACKWARD,

@@ -25,6 +25,8 @@ const char *device_kernel_name(device_kernel kernel) {
         [DEVICE_GELU_BACKWARD] = "gelu_backward",
         [DEVICE_SILU_GATE] = "silu_gate",
         [DEVICE_SILU_GATE_BACKWARD] = "silu_gate_backward",
+        [DEVICE_GELU_GATE] = "gelu_gate",
+        [DEVICE_GELU_GATE_BACKWARD] = "gelu_gate_backward",
         [DEVICE_ADD] = "add",
         [DEVICE_MULTIPLY] = "multiply",
         [DEVICE_MULTIPLY_BACKWARD] = "multiply_backward",

@@ -160,6 +160,16 @@ static void gelu_reference(const device_call *call, const op_values *v) {
     }
 }
 
+static void gelu_gate_shape(const op_case *c, base_dtype type, device_call *call) {
+    binary_shape(c, type, call);
+    call->attributes.gelu.exact = c->variant;
+}
+
+static void gelu_gate_reference(const device_call *call, const op_values *v) {
+    gelu_reference(call, v);
+    FOR_ALL(i) v->y[i] *= v->x[1][i];
+}
+
 static void silu_gate_reference(const device_call *call, const op_values *v) {
     FOR_ALL(i) v->y[i] = v->x[0][i] / (1 + exp(-v->x[0][i])) * v->x[1][i];
 }
@@ -379,6 +389,52 @@ static const op_case elements[] = {
          .error_fp32 = 16,                                                                         \
          .low = -100,                                                                              \
          .high = 100},                                                                             \
+        {.name = "gelu gate, tanh",                                                                \
+         .forward = DEVICE_GELU_GATE,                                                              \
+         .backward = DEVICE_GELU_GATE_BACKWARD,                                                    \
+         .shape = gelu_gate_shape,                                                                 \
+         .reference = gelu_gate_reference,                                                         \
+         .reads = OP_X0 | OP_X1,                                                                   \
+         .wants = OP_X0 | OP_X1,                                                                   \
+         .rows = r,                                                                                \
+         .columns = n,                                                                             \
+         .error_fp32 = 16},                                                                        \
+        {.name = "gelu gate, tanh, wide",                                                          \
+         .forward = DEVICE_GELU_GATE,                                                              \
+         .backward = DEVICE_GELU_GATE_BACKWARD,                                                    \
+         .shape = gelu_gate_shape,                                                                 \
+         .reference = gelu_gate_reference,                                                         \
+         .reads = OP_X0 | OP_X1,                                                                   \
+         .wants = OP_X0 | OP_X1,                                                                   \
+         .rows = r,                                                                                \
+         .columns = n,                                                                             \
+         .error_fp32 = 16,                                                                         \
+         .low = -30,                                                                               \
+         .high = 30},                                                                              \
+        {.name = "gelu gate, erf",                                                                 \
+         .forward = DEVICE_GELU_GATE,                                                              \
+         .backward = DEVICE_GELU_GATE_BACKWARD,                                                    \
+         .shape = gelu_gate_shape,                                                                 \
+         .reference = gelu_gate_reference,                                                         \
+         .reads = OP_X0 | OP_X1,                                                                   \
+         .wants = OP_X0 | OP_X1,                                                                   \
+         .rows = r,                                                                                \
+         .columns = n,                                                                             \
+         .error_fp32 = 16,                                                                         \
+         .variant = 1},                                                                            \
+        {.name = "gelu gate, erf, wide",                                                           \
+         .forward = DEVICE_GELU_GATE,                                                              \
+         .backward = DEVICE_GELU_GATE_BACKWARD,                                                    \
+         .shape = gelu_gate_shape,                                                                 \
+         .reference = gelu_gate_reference,                                                         \
+         .reads = OP_X0 | OP_X1,                                                                   \
+         .wants = OP_X0 | OP_X1,                                                                   \
+         .rows = r,                                                                                \
+         .columns = n,                                                                             \
+         .error_fp32 = 16,                                                                         \
+         .variant = 1,                                                                             \
+         .low = -30,                                                                               \
+         .high = 30},                                                                              \
         {.name = "add",                                                                            \
          .forward = DEVICE_ADD,                                                                    \
          .backward = DEVICE_ADD,                                                                   \

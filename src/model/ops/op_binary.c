@@ -10,6 +10,15 @@ const model_op model_op_silu_gate = {
     .by_row = true,
 };
 
+const model_op model_op_gelu_gate = {
+    .name = "gelu_gate",
+    .forward = DEVICE_GELU_GATE,
+    .backward = DEVICE_GELU_GATE_BACKWARD,
+    .keep = MODEL_KEEP_X0 | MODEL_KEEP_X1,
+    .gradients = 3,
+    .by_row = true,
+};
+
 const model_op model_op_add = {
     .name = "add",
     .forward = DEVICE_ADD,
@@ -29,8 +38,8 @@ const model_op model_op_multiply = {
     .by_row = true,
 };
 
-static sifr_value add_binary(sifr_model *model, const model_op *op, sifr_value a, sifr_value b) {
-    const char *name = op->name;
+static sifr_value add_binary(sifr_model *model, model_node node, sifr_value a, sifr_value b) {
+    const char *name = node.op->name;
     const model_value *left = model_activation(model, a, name),
                       *right = model_activation(model, b, name);
     if (!left || !right) return SIFR_NO_VALUE;
@@ -39,20 +48,25 @@ static sifr_value add_binary(sifr_model *model, const model_op *op, sifr_value a
                     (long long)left->columns, (long long)right->columns);
         return SIFR_NO_VALUE;
     }
-    model_node node = model_make_node(op);
     node.x[0] = model_index(a);
     node.x[1] = model_index(b);
     return model_add_node(model, node, MODEL_VALUE_ACTIVATION, left->columns);
 }
 
 sifr_value sifr_silu_gate(sifr_model *model, sifr_value gate, sifr_value up) {
-    return add_binary(model, &model_op_silu_gate, gate, up);
+    return add_binary(model, model_make_node(&model_op_silu_gate), gate, up);
+}
+
+sifr_value sifr_gelu_gate(sifr_model *model, sifr_value gate, sifr_value up, bool exact) {
+    model_node node = model_make_node(&model_op_gelu_gate);
+    node.attributes.gelu.exact = exact;
+    return add_binary(model, node, gate, up);
 }
 
 sifr_value sifr_add(sifr_model *model, sifr_value a, sifr_value b) {
-    return add_binary(model, &model_op_add, a, b);
+    return add_binary(model, model_make_node(&model_op_add), a, b);
 }
 
 sifr_value sifr_multiply(sifr_model *model, sifr_value a, sifr_value b) {
-    return add_binary(model, &model_op_multiply, a, b);
+    return add_binary(model, model_make_node(&model_op_multiply), a, b);
 }

@@ -81,6 +81,13 @@ static void forward(const device_call *c, int64_t r, int64_t at, int64_t n, cons
     case DEVICE_SILU_GATE:
         LANES_EACH(i, n) y[i] = a[i] * lanes_sigmoid(a[i]) * b[i];
         return;
+    case DEVICE_GELU_GATE:
+        if (c->attributes.gelu.exact) {
+            LANES_EACH(i, n) y[i] = gelu_erf(a[i]) * b[i];
+        } else {
+            LANES_EACH(i, n) y[i] = gelu_tanh(a[i]) * b[i];
+        }
+        return;
     case DEVICE_MULTIPLY:
         LANES_EACH(i, n) y[i] = a[i] * b[i];
         return;
@@ -97,6 +104,23 @@ static void forward(const device_call *c, int64_t r, int64_t at, int64_t n, cons
     default: /* DEVICE_CONVERT */
         LANES_EACH(i, n) y[i] = a[i];
         return;
+    }
+}
+
+static void gelu_gate_backward(bool exact, int64_t n, const float *a, const float *b,
+                               const float *g, float *u, float *v) {
+    if (exact) {
+        LANES_EACH(i, n) {
+            float du = g[i] * b[i] * gelu_erf_slope(a[i]), dv = g[i] * gelu_erf(a[i]);
+            u[i] = du;
+            v[i] = dv;
+        }
+    } else {
+        LANES_EACH(i, n) {
+            float du = g[i] * b[i] * gelu_tanh_slope(a[i]), dv = g[i] * gelu_tanh(a[i]);
+            u[i] = du;
+            v[i] = dv;
+        }
     }
 }
 
@@ -118,6 +142,9 @@ static void backward(const device_call *c, int64_t r, int64_t at, int64_t n, con
             u[i] = scaled * (sigmoid + a[i] * (s * other));
             v[i] = dv * sigmoid;
         }
+        return;
+    case DEVICE_GELU_GATE_BACKWARD:
+        gelu_gate_backward(c->attributes.gelu.exact, n, a, b, g, u, v);
         return;
     case DEVICE_MULTIPLY_BACKWARD:
         LANES_EACH(i, n) {

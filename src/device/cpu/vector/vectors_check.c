@@ -120,6 +120,7 @@ sifr_status cpu_prepare_elementwise(device *dev, device_call *call, sifr_error *
         BASE_TRY(cpu_check_activations(call, y, "y", error));
         return check_like(call, &call->x[0], "x[0]", y, error);
     case DEVICE_SILU_GATE:
+    case DEVICE_GELU_GATE:
     case DEVICE_ADD:
     case DEVICE_MULTIPLY:
         BASE_TRY(cpu_check_activations(call, y, "y", error));
@@ -128,8 +129,9 @@ sifr_status cpu_prepare_elementwise(device *dev, device_call *call, sifr_error *
     default:
         break;
     }
-    bool two =
-        call->kernel == DEVICE_SILU_GATE_BACKWARD || call->kernel == DEVICE_MULTIPLY_BACKWARD;
+    bool two = call->kernel == DEVICE_SILU_GATE_BACKWARD ||
+               call->kernel == DEVICE_GELU_GATE_BACKWARD ||
+               call->kernel == DEVICE_MULTIPLY_BACKWARD;
     const device_matrix *dy = &call->dy;
     BASE_TRY(check_absent(call, y, "y", error));
     BASE_TRY(cpu_check_activations(call, dy, "dy", error));
