@@ -142,6 +142,13 @@ SIFR_API sifr_value sifr_silu_gate(sifr_model *model, sifr_value gate, sifr_valu
 SIFR_API sifr_value sifr_gelu_gate(sifr_model *model, sifr_value gate, sifr_value up, bool exact);
 SIFR_API sifr_value sifr_add(sifr_model *model, sifr_value a, sifr_value b);
 SIFR_API sifr_value sifr_multiply(sifr_model *model, sifr_value a, sifr_value b);
+/* factor * x. */
+typedef struct sifr_scale_args {
+    sifr_value x;
+    double factor;
+    bool round_factor; /* to the type of the activations, before the product */
+} sifr_scale_args;
+SIFR_API sifr_value sifr_scale(sifr_model *model, sifr_scale_args args);
 SIFR_API sifr_value sifr_dropout(sifr_model *model, sifr_value x, double probability);
 
 /* Ends a model: logits = x weight^T and the cross entropy of the labels. A model has exactly one,

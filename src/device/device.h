@@ -100,6 +100,10 @@ typedef enum device_kernel {
     DEVICE_ADD,      /* y = x0 + x1; y may be x0. Its backward is DEVICE_ACCUMULATE where needed. */
     DEVICE_MULTIPLY, /* y = x0 * x1. Backward reads x0, x1. */
     DEVICE_MULTIPLY_BACKWARD,
+    /* y = attributes.scale.factor * x0, the factor rounded to y's type first with round_factor; y
+     * may be x0. Backward the same on dy (dx0 may be dy); reads nothing. */
+    DEVICE_SCALE,
+    DEVICE_SCALE_BACKWARD,
     /* y = x0 / (1-p) where the counter-based number of (seed, step, micro batch, op, element) is at
      * least p, else 0; y may be x0; a copy when step->training is false. Backward the same on dy
      * (dx0 may be dy); reads nothing. */
@@ -166,6 +170,10 @@ typedef struct device_attributes {
         struct {
             bool exact;
         } gelu;
+        struct {
+            float factor;
+            bool round_factor;
+        } scale;
         struct {
             float probability;
         } dropout;

@@ -30,6 +30,8 @@ const char *device_kernel_name(device_kernel kernel) {
         [DEVICE_ADD] = "add",
         [DEVICE_MULTIPLY] = "multiply",
         [DEVICE_MULTIPLY_BACKWARD] = "multiply_backward",
+        [DEVICE_SCALE] = "scale",
+        [DEVICE_SCALE_BACKWARD] = "scale_backward",
         [DEVICE_DROPOUT] = "dropout",
         [DEVICE_DROPOUT_BACKWARD] = "dropout_backward",
         [DEVICE_HEAD_LOSS] = "head_loss",

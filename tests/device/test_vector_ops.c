@@ -149,6 +149,13 @@ static void dropout_shape(const op_case *c, base_dtype type, device_call *call) 
     call->attributes.dropout.probability = 0.25f;
 }
 
+/* sqrt(1153), which bf16 rounds to 34 and fp16 to 33.96875; variant: whether it is rounded. */
+static void scale_shape(const op_case *c, base_dtype type, device_call *call) {
+    unary_shape(c, type, call);
+    call->attributes.scale.factor = 33.9558537f;
+    call->attributes.scale.round_factor = c->variant;
+}
+
 #define FOR_ALL(i) for (int64_t i = 0; i < call->y.rows * call->y.columns; i++)
 
 static void gelu_reference(const device_call *call, const op_values *v) {
@@ -172,6 +179,13 @@ static void gelu_gate_reference(const device_call *call, const op_values *v) {
 
 static void silu_gate_reference(const device_call *call, const op_values *v) {
     FOR_ALL(i) v->y[i] = v->x[0][i] / (1 + exp(-v->x[0][i])) * v->x[1][i];
+}
+
+static void scale_reference(const device_call *call, const op_values *v) {
+    double factor = (double)call->attributes.scale.factor;
+    if (call->attributes.scale.round_factor && call->y.dtype == BASE_BF16) factor = 34;
+    if (call->attributes.scale.round_factor && call->y.dtype == BASE_FP16) factor = 33.96875;
+    FOR_ALL(i) v->y[i] = factor * v->x[0][i];
 }
 
 static void add_reference(const device_call *call, const op_values *v) {
@@ -452,6 +466,25 @@ static const op_case elements[] = {
          .wants = OP_X0 | OP_X1,                                                                   \
          .rows = r,                                                                                \
          .columns = n},                                                                            \
+        {.name = "scale",                                                                          \
+         .forward = DEVICE_SCALE,                                                                  \
+         .backward = DEVICE_SCALE_BACKWARD,                                                        \
+         .shape = scale_shape,                                                                     \
+         .reference = scale_reference,                                                             \
+         .wants = OP_X0,                                                                           \
+         .rows = r,                                                                                \
+         .columns = n,                                                                             \
+         .in_place = true},                                                                        \
+        {.name = "scale, factor rounded",                                                          \
+         .forward = DEVICE_SCALE,                                                                  \
+         .backward = DEVICE_SCALE_BACKWARD,                                                        \
+         .shape = scale_shape,                                                                     \
+         .reference = scale_reference,                                                             \
+         .wants = OP_X0,                                                                           \
+         .rows = r,                                                                                \
+         .columns = n,                                                                             \
+         .variant = 1,                                                                             \
+         .in_place = true},                                                                        \
         {.name = "dropout",                                                                        \
          .forward = DEVICE_DROPOUT,                                                                \
          .backward = DEVICE_DROPOUT_BACKWARD,                                                      \

@@ -67,6 +67,19 @@ static void dropout(const float *from, float *to, const device_call *c, int64_t 
     LANES_EACH(i, n) to[i] = (float)(int32_t)(own[i] >> 8) * 0x1p-24f >= p ? from[i] * keep : 0.0f;
 }
 
+/* As transformers multiplies by a number, or by a tensor of the activations' type. */
+static float scale_factor(const device_call *c, base_dtype dtype) {
+    float factor = c->attributes.scale.factor;
+    if (!c->attributes.scale.round_factor) return factor;
+    if (dtype == BASE_BF16) return base_bf16_to_float(base_bf16_from_float(factor));
+    if (dtype == BASE_FP16) return base_half_to_float(base_half_from_float(factor));
+    return factor;
+}
+
+static void scale(const float *from, float *to, int64_t n, float factor) {
+    LANES_EACH(i, n) to[i] = factor * from[i];
+}
+
 /* What a forward kernel does to a piece of its inputs a and b. */
 static void forward(const device_call *c, int64_t r, int64_t at, int64_t n, const float *a,
                     const float *b, float *y) {
@@ -93,6 +106,9 @@ static void forward(const device_call *c, int64_t r, int64_t at, int64_t n, cons
         return;
     case DEVICE_DROPOUT:
         dropout(a, y, c, r, at, n);
+        return;
+    case DEVICE_SCALE:
+        scale(a, y, n, scale_factor(c, c->y.dtype));
         return;
     case DEVICE_ADD:
         LANES_EACH(i, n) y[i] = a[i] + b[i];
@@ -152,6 +168,9 @@ static void backward(const device_call *c, int64_t r, int64_t at, int64_t n, con
             u[i] = du;
             v[i] = dv;
         }
+        return;
+    case DEVICE_SCALE_BACKWARD:
+        scale(g, u, n, scale_factor(c, c->dy.dtype));
         return;
     default: /* DEVICE_DROPOUT_BACKWARD */
         dropout(g, u, c, r, at, n);

@@ -115,6 +115,7 @@ sifr_status cpu_prepare_elementwise(device *dev, device_call *call, sifr_error *
         BASE_TRY(check_vector(call, y, "y", error));
         return check_like(call, &call->x[0], "x[0]", y, error);
     case DEVICE_GELU:
+    case DEVICE_SCALE:
     case DEVICE_DROPOUT:
     case DEVICE_ACCUMULATE:
         BASE_TRY(cpu_check_activations(call, y, "y", error));
@@ -135,8 +136,8 @@ sifr_status cpu_prepare_elementwise(device *dev, device_call *call, sifr_error *
     const device_matrix *dy = &call->dy;
     BASE_TRY(check_absent(call, y, "y", error));
     BASE_TRY(cpu_check_activations(call, dy, "dy", error));
-    if (call->kernel != DEVICE_DROPOUT_BACKWARD)
-        BASE_TRY(check_like(call, &call->x[0], "x[0]", dy, error));
+    bool reads = call->kernel != DEVICE_DROPOUT_BACKWARD && call->kernel != DEVICE_SCALE_BACKWARD;
+    if (reads) BASE_TRY(check_like(call, &call->x[0], "x[0]", dy, error));
     if (two) BASE_TRY(check_like(call, &call->x[1], "x[1]", dy, error));
     BASE_TRY(check_wanted(call, &call->dx[0], "dx[0]", dy, error));
     BASE_TRY(two ? check_wanted(call, &call->dx[1], "dx[1]", dy, error)

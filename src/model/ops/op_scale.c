@@ -1,0 +1,30 @@
+/* A product with one number. */
+#include <math.h>
+
+#include "model/builder.h"
+
+const model_op model_op_scale = {
+    .name = "scale",
+    .forward = DEVICE_SCALE,
+    .backward = DEVICE_SCALE_BACKWARD,
+    .gradients = 1,
+    .accumulates = true,
+    .in_place = true,
+    .backward_in_place = true,
+    .by_row = true,
+};
+
+sifr_value sifr_scale(sifr_model *model, sifr_scale_args args) {
+    const model_value *in = model_activation(model, args.x, "scale");
+    if (!in) return SIFR_NO_VALUE;
+    if (!isfinite(args.factor)) {
+        MODEL_WRONG(model, "unit %s: scale: factor %g", model_unit_name(model), args.factor);
+        return SIFR_NO_VALUE;
+    }
+    if (args.factor == 1) return args.x;
+    model_node node = model_make_node(&model_op_scale);
+    node.x[0] = model_index(args.x);
+    node.attributes.scale.factor = (float)args.factor;
+    node.attributes.scale.round_factor = args.round_factor;
+    return model_add_node(model, node, MODEL_VALUE_ACTIVATION, in->columns);
+}
