@@ -151,11 +151,14 @@ typedef struct sifr_scale_args {
 SIFR_API sifr_value sifr_scale(sifr_model *model, sifr_scale_args args);
 SIFR_API sifr_value sifr_dropout(sifr_model *model, sifr_value x, double probability);
 
-/* Ends a model: logits = x weight^T and the cross entropy of the labels. A model has exactly one,
- * and nothing may follow it. */
+/* Ends a model: logits l = scale (x weight^T + bias), or softcap tanh(l / softcap), and the cross
+ * entropy of the labels. A model has exactly one, and nothing may follow it. */
 typedef struct sifr_head_args {
     sifr_value x;
     sifr_weight weight; /* words x columns of x; may be the embedding's table (a tied head) */
+    sifr_weight bias;   /* vector of words, of this unit; may be left out */
+    double scale;       /* 0: 1 */
+    double softcap;     /* 0: none */
 } sifr_head_args;
 SIFR_API void sifr_head_loss(sifr_model *model, sifr_head_args args);
 

@@ -110,12 +110,17 @@ typedef enum device_kernel {
     DEVICE_DROPOUT,
     DEVICE_DROPOUT_BACKWARD,
     /* Head and cross entropy. x0: rows x width (hidden), x1: INT32 rows x 1 labels (negative:
-     * none), w0: words x width; y: FP32 rows x 1, the loss of each row, 0 where it has no label.
+     * none), w0: words x width, w1: 1 x words or none; y: FP32 rows x 1, the loss of each row, 0
+     * where it has no label. The logits are c tanh(l / c) with l = scale (x0 w0^T + w1), or l
+     * itself where c = attributes.head.softcap is 0.
      * Labelled rows are compacted into chunks; logits exist for one chunk at a time.
      * DEVICE_HEAD_LOSS only writes y (evaluation); the backward call needs no forward before it: it
-     * writes y, dx0 and dw0 for losses weighted by step->gradient_scale. */
+     * writes y, dx0, dw0 and dw1 for losses weighted by step->gradient_scale. */
     DEVICE_HEAD_LOSS,
     DEVICE_HEAD_LOSS_BACKWARD,
+    /* y = those logits of every row: rows x words, of the activations' type. x0, w0, w1 as above.
+     */
+    DEVICE_HEAD_LOGITS,
     DEVICE_ADD_INTO,   /* vectors (1 x n) of one type, FP32, BF16 or FP16: y += x0 */
     DEVICE_ACCUMULATE, /* activations of one shape: y += x0 */
     DEVICE_CLEAR,      /* y = 0, any type */
@@ -167,6 +172,10 @@ typedef struct device_attributes {
             int64_t window;
             bool bidirectional; /* not cached */
         } attention;
+        struct {
+            float scale;   /* 0: 1 */
+            float softcap; /* 0: none */
+        } head;
         struct {
             bool exact;
         } gelu;

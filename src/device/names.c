@@ -36,6 +36,7 @@ const char *device_kernel_name(device_kernel kernel) {
         [DEVICE_DROPOUT_BACKWARD] = "dropout_backward",
         [DEVICE_HEAD_LOSS] = "head_loss",
         [DEVICE_HEAD_LOSS_BACKWARD] = "head_loss_backward",
+        [DEVICE_HEAD_LOGITS] = "head_logits",
         [DEVICE_ADD_INTO] = "add_into",
         [DEVICE_ACCUMULATE] = "accumulate",
         [DEVICE_CLEAR] = "clear",

@@ -17,7 +17,8 @@ enum {
     MODEL_KEEP_X2 = 4,
     MODEL_KEEP_W0 = 8,
     MODEL_KEEP_Y = 16,
-    MODEL_KEEP_SAVED = 32
+    MODEL_KEEP_SAVED = 32,
+    MODEL_KEEP_W1 = 64
 };
 
 /* The facts about a call that are known only when the step is planned. */
@@ -33,7 +34,7 @@ typedef struct model_op {
     device_kernel forward, backward; /* DEVICE_KERNELS: none */
     bool caches; /* in generation `cached` runs in place of forward: it keeps x1 and x2 in caches */
     device_kernel cached;
-    device_kernel logits;   /* with makes_loss: y = x0 w0^T, where the logits are asked for */
+    device_kernel logits;   /* with makes_loss: where the logits are asked for; x0, w0, w1 */
     int keep;               /* what backward reads beside dy */
     int gradients;          /* bit i: input i has a gradient */
     bool in_place;          /* y may take x0's place */

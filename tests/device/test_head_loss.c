@@ -10,28 +10,54 @@
 typedef struct head_case {
     int64_t rows, width, words;
     int every; /* of so many rows one has no label; 1: none has; 0: all have */
+    bool biased;
+    double scale, softcap;
 } head_case;
 
-static const head_case cases[] = {{1, 8, 5, 0},        {70, 24, 65, 3},    {300, 32, 1000, 0},
-                                  {1025, 16, 257, 0},  {2500, 24, 300, 5}, {40, 16, 64, 1},
-                                  {130, 16, 17000, 7}, {1024, 8, 17, 0},   {1100, 128, 520, 0},
-                                  {300, 64, 512, 2},   {20, 16, 17000, 3}, {128, 48, 520, 0},
-                                  {129, 48, 520, 0}};
+#define PLAIN(r, n, w, e)                                                                          \
+    { .rows = r, .width = n, .words = w, .every = e }
+static const head_case cases[] = {
+    PLAIN(1, 8, 5, 0),
+    PLAIN(70, 24, 65, 3),
+    PLAIN(300, 32, 1000, 0),
+    PLAIN(1025, 16, 257, 0),
+    PLAIN(2500, 24, 300, 5),
+    PLAIN(40, 16, 64, 1),
+    PLAIN(130, 16, 17000, 7),
+    PLAIN(1024, 8, 17, 0),
+    PLAIN(1100, 128, 520, 0),
+    PLAIN(300, 64, 512, 2),
+    PLAIN(20, 16, 17000, 3),
+    PLAIN(128, 48, 520, 0),
+    PLAIN(129, 48, 520, 0),
+    {70, 24, 65, 3, true, 0, 0},
+    {1, 8, 5, 0, false, 0, 1.5},
+    {300, 32, 1000, 0, false, 0, 5},
+    {1100, 16, 300, 0, false, 0.125, 0},
+    {40, 16, 64, 1, true, 0, 0},
+    {2500, 24, 257, 5, true, -1.7, 2.5},
+    {130, 16, 17000, 7, true, 3, 4},
+};
 
 typedef struct head_operands {
-    device_matrix x, labels, w, loss, dx, dw, dx_before, dw_before;
+    const head_case *c;
+    device_matrix x, labels, w, bias, loss, dx, dw, db, dx_before, dw_before, db_before;
     bool accumulate;
 } head_operands;
 
 static const device_step step = {.gradient_scale = 0.37f, .training = true};
 
 static head_operands make_operands(const head_case *c, base_dtype type, bool accumulate) {
-    head_operands o = {.x = case_matrix(c->rows, c->width, type, 1, 1),
+    head_operands o = {.c = c,
+                       .x = case_matrix(c->rows, c->width, type, 1, 1),
                        .labels = case_matrix(c->rows, 1, BASE_INT32, 2, 0),
                        .w = case_matrix(c->words, c->width, type, 3, 1),
                        .dx_before = case_matrix(c->rows, c->width, type, 4, 0.1),
                        .dw_before = case_matrix(c->words, c->width, BASE_FP32, 5, 0.1),
+                       .bias = case_matrix(1, c->words, type, 8, 1),
+                       .db_before = case_matrix(1, c->words, BASE_FP32, 9, 0.1),
                        .accumulate = accumulate};
+    if (!c->biased) o.bias.dtype = o.db_before.dtype = BASE_NONE;
     for (int64_t r = 0; r < c->rows; r++) {
         base_random4 random = base_philox(9, (uint64_t)r, 0);
         bool none = c->every != 0 && random.v[1] % (uint32_t)c->every == 0;
@@ -43,12 +69,14 @@ static head_operands make_operands(const head_case *c, base_dtype type, bool acc
 static void begin_results(head_operands *o) {
     o->dx = case_copy(&o->dx_before);
     o->dw = case_copy(&o->dw_before);
+    o->db = case_copy(&o->db_before);
     o->loss = case_matrix(o->x.rows, 1, BASE_FP32, 6, 1);
 }
 
 static void end_results(head_operands *o) {
     free(o->dx.data);
     free(o->dw.data);
+    free(o->db.data);
     free(o->loss.data);
 }
 
@@ -56,27 +84,49 @@ static void free_operands(head_operands *o) {
     free(o->x.data);
     free(o->labels.data);
     free(o->w.data);
+    free(o->bias.data);
+    free(o->db_before.data);
     free(o->dx_before.data);
     free(o->dw_before.data);
 }
 
-static void run_head(device *dev, head_operands *o) {
-    device_call call = {.kernel = DEVICE_HEAD_LOSS_BACKWARD,
+/* A call that makes the losses, with what all calls of a head have. */
+static device_call head_call(const head_operands *o, device_kernel kernel) {
+    device_call call = {.kernel = kernel,
                         .x = {o->x, o->labels},
-                        .w = {o->w},
+                        .w = {o->w, o->bias},
                         .y = o->loss,
-                        .dx = {o->dx},
-                        .dw = {o->dw},
-                        .accumulate = {o->accumulate},
-                        .accumulate_dw = o->accumulate,
                         .step = &step};
+    call.attributes.head.scale = (float)o->c->scale;
+    call.attributes.head.softcap = (float)o->c->softcap;
+    return call;
+}
+
+static void run_head(device *dev, head_operands *o) {
+    device_call call = head_call(o, DEVICE_HEAD_LOSS_BACKWARD);
+    call.dx[0] = o->dx, call.dw[0] = o->dw, call.dw[1] = o->db;
+    call.accumulate[0] = call.accumulate_dw = o->accumulate;
     case_run(dev, &call);
 }
 
-/* Loss, dx and dw in double; the gradients of the logits as they are rounded in storage. */
+/* Loss, dx, dw and db in double; the gradients of the logits as they are rounded in storage. */
 typedef struct head_reference {
-    double *loss, *dx, *dx_terms, *dw, *dw_terms;
+    double *loss, *dx, *dx_terms, *dw, *dw_terms, *db, *db_terms;
 } head_reference;
+
+/* The logits of row r; slopes[v]: of logit v in its product. */
+static void make_logits(const head_operands *o, const double *x, const double *w, int64_t r,
+                        double *logits, double *slopes) {
+    int64_t width = o->x.columns;
+    double scale = o->c->scale != 0 ? (double)(float)o->c->scale : 1, cap = o->c->softcap;
+    for (int64_t v = 0; v < o->w.rows; v++) {
+        double sum = o->c->biased ? case_get(&o->bias, 0, v) : 0;
+        for (int64_t c = 0; c < width; c++) sum += x[r * width + c] * w[v * width + c];
+        double t = cap > 0 ? tanh(scale * sum / cap) : 0;
+        logits[v] = cap > 0 ? cap * t : scale * sum;
+        slopes[v] = scale * (1 - t * t);
+    }
+}
 
 static head_reference make_reference(const head_operands *o) {
     int64_t rows = o->x.rows, width = o->x.columns, words = o->w.rows;
@@ -84,22 +134,24 @@ static head_reference make_reference(const head_operands *o) {
                           calloc((size_t)(rows * width), sizeof(double)),
                           calloc((size_t)(rows * width), sizeof(double)),
                           calloc((size_t)(words * width), sizeof(double)),
-                          calloc((size_t)(words * width), sizeof(double))};
+                          calloc((size_t)(words * width), sizeof(double)),
+                          calloc((size_t)words, sizeof(double)),
+                          calloc((size_t)words, sizeof(double))};
     double *logits = calloc((size_t)words, sizeof(double));
+    double *slopes = calloc((size_t)words, sizeof(double));
     double *x = case_doubles(&o->x), *w = case_doubles(&o->w);
     for (int64_t r = 0; r < rows; r++) {
         int64_t label = (int64_t)case_get(&o->labels, r, 0);
         if (label < 0) continue;
         double largest = -INFINITY, sum = 0;
-        for (int64_t v = 0; v < words; v++) {
-            logits[v] = 0;
-            for (int64_t c = 0; c < width; c++) logits[v] += x[r * width + c] * w[v * width + c];
-            largest = fmax(largest, logits[v]);
-        }
+        make_logits(o, x, w, r, logits, slopes);
+        for (int64_t v = 0; v < words; v++) largest = fmax(largest, logits[v]);
         for (int64_t v = 0; v < words; v++) sum += exp(logits[v] - largest);
         ref.loss[r] = largest + log(sum) - logits[label];
         for (int64_t v = 0; v < words; v++) {
             double d = (exp(logits[v] - largest) / sum - (v == label)) * step.gradient_scale;
+            d *= slopes[v];
+            ref.db[v] += d, ref.db_terms[v] += fabs(d);
             for (int64_t c = 0; c < width; c++) {
                 double to_x = d * w[v * width + c], to_w = d * x[r * width + c];
                 ref.dx[r * width + c] += to_x, ref.dx_terms[r * width + c] += fabs(to_x);
@@ -108,6 +160,7 @@ static head_reference make_reference(const head_operands *o) {
         }
     }
     free(logits);
+    free(slopes);
     free(x);
     free(w);
     return ref;
@@ -119,6 +172,8 @@ static void free_reference(head_reference *ref) {
     free(ref->dx_terms);
     free(ref->dw);
     free(ref->dw_terms);
+    free(ref->db);
+    free(ref->db_terms);
 }
 
 /* In bf16 the gradients of the logits are rounded to 8 bits before they are summed. */
@@ -148,16 +203,48 @@ static void check_against(const head_operands *o, const head_reference *ref, con
         gradient_distance(&o->dx, &o->dx_before, o->accumulate, ref->dx, ref->dx_terms, o->x.dtype);
     double dw =
         gradient_distance(&o->dw, &o->dw_before, o->accumulate, ref->dw, ref->dw_terms, o->x.dtype);
-    if (dx > 1 || dw > 1) fail_msg("%s: dx is %g, dw %g times too far off", what, dx, dw);
+    double db = o->c->biased ? gradient_distance(&o->db, &o->db_before, o->accumulate, ref->db,
+                                                 ref->db_terms, BASE_FP32)
+                             : 0;
+    if (!(dx <= 1 && dw <= 1 && db <= 1))
+        fail_msg("%s: dx is %g, dw %g, db %g times too far off", what, dx, dw, db);
 }
 
 static void check_evaluation(device *dev, const head_operands *o) {
     device_matrix loss = case_matrix(o->x.rows, 1, BASE_FP32, 7, 1);
-    device_call call = {
-        .kernel = DEVICE_HEAD_LOSS, .x = {o->x, o->labels}, .w = {o->w}, .y = loss, .step = &step};
+    device_call call = head_call(o, DEVICE_HEAD_LOSS);
+    call.y = loss;
     case_run(dev, &call);
     assert_memory_equal(loss.data, o->loss.data, case_bytes(&loss));
     free(loss.data);
+}
+
+/* What generation reads: rounded once more where 16 bits hold the product. */
+static void check_logits(device *dev, const head_operands *o, const char *what) {
+    int64_t words = o->w.rows, rows = o->x.rows < 40 ? o->x.rows : 40;
+    double *logits = calloc((size_t)words, sizeof(double)), *x = case_doubles(&o->x);
+    double *slopes = calloc((size_t)words, sizeof(double)), *w = case_doubles(&o->w);
+    device_call call = head_call(o, DEVICE_HEAD_LOGITS);
+    call.x[0].rows = rows;
+    call.x[1] = (device_matrix){0};
+    call.y = case_matrix(rows, words, o->x.dtype, 10, 1);
+    case_run(dev, &call);
+    double unit = o->x.dtype == BASE_FP32 ? 0 : o->x.dtype == BASE_BF16 ? 1.0 / 256 : 1.0 / 2048;
+    for (int64_t r = 0; r < rows; r++) {
+        make_logits(o, x, w, r, logits, slopes);
+        for (int64_t v = 0; v < words; v++) {
+            double allowed = 2 * unit * fabs(logits[v]) + 1e-5;
+            double got = case_get(&call.y, r, v);
+            if (!(fabs(got - logits[v]) <= allowed))
+                fail_msg("%s: logit %lld of row %lld is %g, expected %g", what, (long long)v,
+                         (long long)r, got, logits[v]);
+        }
+    }
+    free(logits);
+    free(slopes);
+    free(x);
+    free(w);
+    free(call.y.data);
 }
 
 static void check_case(const char *isa, const head_case *c, base_dtype type, bool accumulate) {
@@ -171,6 +258,7 @@ static void check_case(const char *isa, const head_case *c, base_dtype type, boo
     run_head(dev, &first);
     check_against(&first, &ref, what);
     check_evaluation(dev, &first);
+    check_logits(dev, &first, what);
     device_close(dev);
     for (int t = 1; t < CASE_THREADS; t++) {
         head_operands other = first;
@@ -181,6 +269,7 @@ static void check_case(const char *isa, const head_case *c, base_dtype type, boo
         assert_memory_equal(other.loss.data, first.loss.data, case_bytes(&first.loss));
         assert_memory_equal(other.dx.data, first.dx.data, case_bytes(&first.dx));
         assert_memory_equal(other.dw.data, first.dw.data, case_bytes(&first.dw));
+        assert_memory_equal(other.db.data, first.db.data, case_bytes(&first.db));
         end_results(&other);
     }
     free_reference(&ref);
@@ -222,12 +311,11 @@ static void head_plain(void **state) {
 static void head_refuses_labels(void **state) {
     (void)state;
     device *dev = case_device(1, NULL);
-    head_case c = {4, 8, 6, 0};
+    head_case c = PLAIN(4, 8, 6, 0);
     head_operands o = make_operands(&c, BASE_FP32, false);
     case_set(&o.labels, 2, 0, 6);
     begin_results(&o);
-    device_call call = {
-        .kernel = DEVICE_HEAD_LOSS, .x = {o.x, o.labels}, .w = {o.w}, .y = o.loss, .step = &step};
+    device_call call = head_call(&o, DEVICE_HEAD_LOSS);
     sifr_error error = {0};
     assert_int_equal(device_prepare(dev, &call, &error), SIFR_OK);
     call.scratch = aligned_alloc(64, (size_t)(call.scratch_bytes + 63) / 64 * 64);

@@ -1,6 +1,7 @@
 /* Kernel -> how the CPU prepares and runs it. */
 #include "device/cpu/attention/attention.h"
 #include "device/cpu/cpu.h"
+#include "device/cpu/head/head_logits.h"
 #include "device/cpu/head/head_loss.h"
 #include "device/cpu/product/linear.h"
 #include "device/cpu/vector/vectors.h"
@@ -34,6 +35,7 @@ static const cpu_row rows[DEVICE_KERNELS] = {
     [DEVICE_DROPOUT_BACKWARD] = {cpu_prepare_elementwise, cpu_run_elementwise},
     [DEVICE_HEAD_LOSS] = {cpu_prepare_head_loss, cpu_run_head_loss},
     [DEVICE_HEAD_LOSS_BACKWARD] = {cpu_prepare_head_loss, cpu_run_head_loss},
+    [DEVICE_HEAD_LOGITS] = {cpu_prepare_head_logits, cpu_run_head_logits},
     [DEVICE_ADD_INTO] = {cpu_prepare_elementwise, cpu_run_elementwise},
     [DEVICE_ACCUMULATE] = {cpu_prepare_elementwise, cpu_run_elementwise},
     [DEVICE_CLEAR] = {cpu_prepare_elementwise, cpu_run_elementwise},

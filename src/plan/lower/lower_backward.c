@@ -226,6 +226,9 @@ static sifr_status backward_kernel(lower_state *state, int32_t n, sifr_error *er
     if (row->keep & MODEL_KEEP_W0) {
         BASE_TRY(lower_put(state, &call, PLAN_W0, lower_weight(state, node->w[0]), error));
     }
+    if ((row->keep & MODEL_KEEP_W1) && node->w[1] >= 0) {
+        BASE_TRY(lower_put(state, &call, PLAN_W1, lower_weight(state, node->w[1]), error));
+    }
     if ((row->keep & MODEL_KEEP_Y) || row->makes_loss) {
         BASE_TRY(lower_put(state, &call, PLAN_Y, lower_locate(state, node->y), error));
     }

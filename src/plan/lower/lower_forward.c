@@ -75,7 +75,7 @@ sifr_status lower_logits(lower_state *state, int32_t n, sifr_error *error) {
     device_call call;
     memset(&call, 0, sizeof call);
     call.kernel = node->op->logits;
-    call.attributes.op = node->attributes.op;
+    call.attributes = node->attributes;
     lower_operand x = lower_locate(state, node->x[0]);
     if (s->settings.mode == PLAN_GENERATE) { /* only the last token is asked what comes next */
         x.offset += (x.matrix.rows - 1) * x.matrix.stride * state->element;
@@ -89,6 +89,8 @@ sifr_status lower_logits(lower_state *state, int32_t n, sifr_error *error) {
     y.buffer = s->logits;
     BASE_TRY(lower_put(state, &call, PLAN_X0, x, error));
     BASE_TRY(lower_put(state, &call, PLAN_W0, w, error));
+    if (node->w[1] >= 0)
+        BASE_TRY(lower_put(state, &call, PLAN_W1, lower_weight(state, node->w[1]), error));
     BASE_TRY(lower_put(state, &call, PLAN_Y, y, error));
     return lower_emit(state, PLAN_FORWARD, node->unit, n, &call, NULL, false, error);
 }

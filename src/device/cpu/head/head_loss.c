@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "device/cpu/head/head_logits.h"
 #include "device/cpu/head/kernels_loss.h"
 #include "device/cpu/operands.h"
 #include "device/cpu/product/kernels_matrix.h"
@@ -15,13 +16,16 @@ enum {
     LOSS_TILE = 256,  /* rows of logits made at a time, and of dw */
     INPUT_TILE = 128, /* rows of dx made at a time */
     ROW_TILE = 64,    /* rows gathered, finished or scattered at a time */
-    FEW_ROWS = 8      /* what fewer than ROW_TILE are padded to a multiple of */
+    FEW_ROWS = 8,     /* what fewer than ROW_TILE are padded to a multiple of */
+    MOST_WORDS = 1024 /* of a block */
 };
 
 typedef struct head_plan {
     int64_t rows, width, words, chunk, block, blocks;
     base_dtype type; /* of the products */
     bool widen, backward;
+    bool shaped; /* logits are more than products */
+    cpu_logits_shape shape;
     bool few; /* rows: one tile, so that w is read a block at a time, and packed nowhere */
     cpu_row_tiles logits[2]; /* [a whole block, the last one] */
     cpu_pieces weight_pieces[2], input_pieces[2];
@@ -57,11 +61,17 @@ static sifr_status check_operands(const device_call *call, const head_plan *plan
     base_dtype type = call->x[0].dtype;
     BASE_TRY(cpu_check(call, &call->x[1], "x1", plan->rows, 1, BASE_INT32, error));
     BASE_TRY(cpu_check(call, &call->w[0], "w0", plan->words, plan->width, type, error));
+    if (call->w[1].dtype != BASE_NONE)
+        BASE_TRY(cpu_check(call, &call->w[1], "w1", 1, plan->words, type, error));
     BASE_TRY(cpu_check(call, &call->y, "y", plan->rows, 1, BASE_FP32, error));
     if (call->dx[0].dtype != BASE_NONE)
         BASE_TRY(cpu_check(call, &call->dx[0], "dx0", plan->rows, plan->width, type, error));
     if (call->dw[0].dtype != BASE_NONE)
         BASE_TRY(cpu_check(call, &call->dw[0], "dw0", plan->words, plan->width, BASE_FP32, error));
+    if (call->dw[1].dtype != BASE_NONE) {
+        BASE_TRY(cpu_check(call, &call->w[1], "w1", 1, plan->words, type, error));
+        BASE_TRY(cpu_check(call, &call->dw[1], "dw1", 1, plan->words, BASE_FP32, error));
+    }
     return SIFR_OK;
 }
 
@@ -174,12 +184,14 @@ sifr_status cpu_prepare_head_loss(device *dev, device_call *call, sifr_error *er
     plan.backward = call->kernel == DEVICE_HEAD_LOSS_BACKWARD;
     BASE_TRY(cpu_check_activations(call, &call->x[0], "x0", error));
     BASE_TRY(check_operands(call, &plan, error));
+    BASE_TRY(cpu_head_shape(call, &plan.shape, error));
+    plan.shaped = cpu_shapes_logits(&plan.shape) || call->w[1].dtype != BASE_NONE;
     plan.widen = !cpu_product_takes(dev, call->x[0].dtype);
     plan.type = plan.widen ? BASE_FP32 : call->x[0].dtype;
     plan.few = plan.rows <= INPUT_TILE;
     plan.chunk = base_min_i64(CPU_LOSS_ROWS,
                               base_ceil_to(plan.rows, plan.rows < ROW_TILE ? FEW_ROWS : ROW_TILE));
-    plan.block = plan.words >= 16384 ? 1024 : 256;
+    plan.block = plan.words >= 16384 ? MOST_WORDS : 256;
     plan.blocks = (plan.words + plan.block - 1) / plan.block;
     int64_t whole = base_min_i64(plan.block, plan.words), rest = plan.words % plan.block;
     if (plan.words >= plan.block) BASE_TRY(plan_block(dev, call, &plan, whole, 0, error));
@@ -294,6 +306,25 @@ static void pack_w_task(void *context, int64_t task, int thread) {
     note(run, cpu_pieces_pack(pieces, thread, piece, block_w(run, block), packed_w(run, block)));
 }
 
+/* A block of the bias in fp32; NULL: there is none. */
+static const float *block_bias(const head_run *run, int64_t block, float *buffer) {
+    const device_matrix *w = &run->call->w[1];
+    int64_t from = block * run->plan->block;
+    if (w->dtype == BASE_NONE) return NULL;
+    if (w->dtype == BASE_FP32) return (const float *)w->data + from;
+    run->matrix->widen(w->dtype, (const uint16_t *)w->data + from, buffer,
+                       block_words(run->plan, block));
+    return buffer;
+}
+
+static void shape_logits(const head_run *run, int64_t block, float *logits, int64_t rows) {
+    float buffer[MOST_WORDS];
+    const float *bias = block_bias(run, block, buffer);
+    int64_t words = block_words(run->plan, block);
+    for (int64_t r = 0; r < rows; r++)
+        run->kernels->shape(logits + r * words, words, bias, &run->plan->shape);
+}
+
 /* A tile of rows of one block of logits. Tiles of padding alone are left out. */
 static void logits_task(void *context, int64_t task, int thread) {
     head_run *run = context;
@@ -305,6 +336,7 @@ static void logits_task(void *context, int64_t task, int thread) {
              run->scratch + plan->at_x + row * plan->width * base_dtype_bytes(plan->type),
              ready_w(run, block, thread), logits);
     int64_t rows = base_min_i64(LOSS_TILE, run->labelled - row);
+    if (plan->shaped) shape_logits(run, block, logits, rows);
     for (int64_t r = 0; r < rows; r++)
         run->kernels->statistics(logits + r * words, words, block_statistics(run, block, row + r));
 }
@@ -334,15 +366,42 @@ static void finish_task(void *context, int64_t task, int thread) {
     }
 }
 
-/* A block of logits becomes gradients in place, then its part of dw is made. */
-static void block_gradients(head_run *run, int64_t block) {
+static void write_bias_gradient(const head_run *run, int64_t from, int64_t words,
+                                const float *sums) {
+    const device_matrix *dw = &run->call->dw[1];
+    if (dw->dtype == BASE_NONE) return;
+    bool add = !run->first_chunk || run->call->accumulate_dw;
+    float *to = (float *)dw->data + from;
+    for (int64_t i = 0; i < words; i++) to[i] = add ? to[i] + sums[i] : sums[i];
+}
+
+static int64_t label_in(const head_run *run, int64_t place, int64_t from, int64_t words) {
+    int64_t label = label_of(run, place) - from;
+    return label < 0 || label >= words ? -1 : label;
+}
+
+/* Of logits that are more than products; and of the bias. */
+static void shaped_gradients(head_run *run, int64_t block) {
+    const head_plan *plan = run->plan;
+    int64_t words = block_words(plan, block), from = block * plan->block;
+    float *logits = block_logits(run, block), sums[MOST_WORDS] = {0};
+    const float *log_sums = (const float *)(run->scratch + plan->at_sums);
+    int64_t element = base_dtype_bytes(plan->type);
+    for (int64_t r = 0; r < run->labelled; r++)
+        run->kernels->shaped_gradient(logits + r * words, words, log_sums[r],
+                                      label_in(run, r, from, words),
+                                      run->call->step->gradient_scale, &plan->shape, sums,
+                                      plan->type, (char *)logits + r * words * element);
+    write_bias_gradient(run, from, words, sums);
+}
+
+static void plain_gradients(head_run *run, int64_t block) {
     const head_plan *plan = run->plan;
     int64_t words = block_words(plan, block), from = block * plan->block;
     float *logits = block_logits(run, block), scale = run->call->step->gradient_scale;
     const float *sums = (const float *)(run->scratch + plan->at_sums);
     for (int64_t r = 0; r < run->labelled; r++) {
-        int64_t label = label_of(run, r) - from;
-        if (label < 0 || label >= words) label = -1;
+        int64_t label = label_in(run, r, from, words);
         if (plan->type == BASE_FP32)
             run->kernels->gradient_fp32(logits + r * words, words, sums[r], label, scale,
                                         logits + r * words);
@@ -350,6 +409,17 @@ static void block_gradients(head_run *run, int64_t block) {
             run->kernels->gradient_bf16(logits + r * words, words, sums[r], label, scale,
                                         (uint16_t *)logits + r * words);
     }
+}
+
+/* A block of logits becomes gradients in place, then its part of dw is made. */
+static void block_gradients(head_run *run, int64_t block) {
+    const head_plan *plan = run->plan;
+    int64_t words = block_words(plan, block);
+    float *logits = block_logits(run, block);
+    if (plan->shaped)
+        shaped_gradients(run, block);
+    else
+        plain_gradients(run, block);
     int64_t element = base_dtype_bytes(plan->type);
     memset((char *)logits + run->labelled * words * element, 0,
            (size_t)((plan->chunk - run->labelled) * words * element));
@@ -482,6 +552,12 @@ static void run_chunk(device *dev, head_run *run) {
         cpu_parallel(dev->team, (run->labelled + INPUT_TILE - 1) / INPUT_TILE, input_task, run);
 }
 
+static void clear_rows(const device_matrix *dw) {
+    if (dw->dtype == BASE_NONE) return;
+    for (int64_t r = 0; r < dw->rows; r++)
+        memset((float *)dw->data + r * dw->stride, 0, (size_t)dw->columns * sizeof(float));
+}
+
 sifr_status cpu_run_head_loss(device *dev, const device_call *call, sifr_error *error) {
     head_run run = {.plan = call->prepared,
                     .call = call,
@@ -493,10 +569,8 @@ sifr_status cpu_run_head_loss(device *dev, const device_call *call, sifr_error *
     const head_plan *plan = run.plan;
     int64_t count = 0;
     BASE_TRY(list_labelled(&run, &count, error));
-    const device_matrix *dw = &call->dw[0];
-    if (count == 0 && plan->backward && dw->dtype != BASE_NONE && !call->accumulate_dw)
-        for (int64_t r = 0; r < plan->words; r++)
-            memset((float *)dw->data + r * dw->stride, 0, (size_t)plan->width * sizeof(float));
+    if (count == 0 && plan->backward && !call->accumulate_dw)
+        for (int w = 0; w < DEVICE_WEIGHTS; w++) clear_rows(&call->dw[w]);
     if (count > 0 && plan->widen && !plan->few) {
         cpu_parallel(dev->team, (plan->words + ROW_TILE - 1) / ROW_TILE, widen_task, &run);
         run.w = run.scratch + plan->at_w;

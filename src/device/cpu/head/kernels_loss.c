@@ -1,6 +1,7 @@
 #include "device/cpu/head/kernels_loss.h"
 
 #include "base/checked.h"
+#include "device/cpu/lanes.h"
 #include "device/cpu/simd.h"
 
 #define LOG2_E 1.44269504f
@@ -73,9 +74,52 @@ static void loss_gradient_bf16(const float *logits, int64_t columns, float log_s
     if (label >= 0) to[label] = vector_to_bf16(own);
 }
 
+static void loss_shape(float *logits, int64_t columns, const float *bias,
+                       const cpu_logits_shape *shape) {
+    float scale = shape->scale, cap = shape->softcap;
+    if (bias) {
+        LANES_EACH(i, columns) logits[i] = scale * (logits[i] + bias[i]);
+    } else {
+        LANES_EACH(i, columns) logits[i] = scale * logits[i];
+    }
+    if (cap > 0) {
+        LANES_EACH(i, columns) logits[i] = cap * lanes_tanh(logits[i] / cap);
+    }
+}
+
+static void store_bf16(uint16_t *to, const float *from, int64_t count) {
+    for (int64_t i = 0; i < count; i++) to[i] = vector_to_bf16(from[i]);
+}
+
+static void loss_shaped_gradient(const float *logits, int64_t columns, float log_sum, int64_t label,
+                                 float scale, const cpu_logits_shape *shape, float *sums,
+                                 base_dtype dtype, void *to) {
+    float g[PIECE], cap = shape->softcap, factor = shape->scale;
+    for (int64_t at = 0; at < columns; at += PIECE) {
+        int64_t n = base_min_i64(PIECE, columns - at), own = label - at;
+        const float *from = logits + at;
+        loss_gradient_fp32(from, n, log_sum, own >= 0 && own < n ? own : -1, scale, g);
+        if (cap > 0) {
+            LANES_EACH(i, n) {
+                float t = from[i] / cap;
+                g[i] *= factor * (1.0f - t * t);
+            }
+        } else {
+            LANES_EACH(i, n) g[i] *= factor;
+        }
+        LANES_EACH(i, n) sums[at + i] += g[i];
+        if (dtype == BASE_BF16)
+            store_bf16((uint16_t *)to + at, g, n);
+        else
+            memcpy((float *)to + at, g, (size_t)n * sizeof *g);
+    }
+}
+
 extern const cpu_loss_kernels KERNEL_NAME(cpu_loss_kernels);
 const cpu_loss_kernels KERNEL_NAME(cpu_loss_kernels) = {
     .statistics = loss_statistics,
     .gradient_fp32 = loss_gradient_fp32,
     .gradient_bf16 = loss_gradient_bf16,
+    .shape = loss_shape,
+    .shaped_gradient = loss_shaped_gradient,
 };

@@ -2,7 +2,19 @@
 #ifndef CPU_KERNELS_LOSS_H
 #define CPU_KERNELS_LOSS_H
 
+#include <stdbool.h>
 #include <stdint.h>
+
+#include "base/dtype.h"
+
+/* logits = softcap tanh(l / softcap), or l where softcap is 0; l = scale (product + bias) */
+typedef struct cpu_logits_shape {
+    float scale, softcap;
+} cpu_logits_shape;
+
+static inline bool cpu_shapes_logits(const cpu_logits_shape *shape) {
+    return shape->softcap > 0 || shape->scale < 1 || shape->scale > 1;
+}
 
 typedef struct cpu_loss_kernels {
     /* out[0] = the largest of the logits, out[1] = the sum of exp(logit - out[0]) */
@@ -13,6 +25,12 @@ typedef struct cpu_loss_kernels {
                           float scale, float *to);
     void (*gradient_bf16)(const float *logits, int64_t columns, float log_sum, int64_t label,
                           float scale, uint16_t *to);
+    /* Products become logits in place; bias may be NULL. */
+    void (*shape)(float *logits, int64_t columns, const float *bias, const cpu_logits_shape *shape);
+    /* The gradient of the products, FP32 or BF16 as dtype says; adds it, not rounded, to `sums`. */
+    void (*shaped_gradient)(const float *logits, int64_t columns, float log_sum, int64_t label,
+                            float scale, const cpu_logits_shape *shape, float *sums,
+                            base_dtype dtype, void *to);
 } cpu_loss_kernels;
 
 extern const cpu_loss_kernels cpu_loss_kernels_plain, cpu_loss_kernels_avx2,

@@ -1,0 +1,71 @@
+#include "device/cpu/head/head_logits.h"
+
+#include <math.h>
+
+#include "base/checked.h"
+#include "device/cpu/product/kernels_matrix.h"
+#include "device/cpu/product/linear.h"
+
+enum { TILE_WORDS = 2048 }; /* of a row, shaped at a time */
+
+sifr_status cpu_head_shape(const device_call *call, cpu_logits_shape *out, sifr_error *error) {
+    float scale = call->attributes.head.scale, softcap = call->attributes.head.softcap;
+    if (!isfinite(scale) || !isfinite(softcap) || softcap < 0)
+        return base_fail(error, SIFR_USAGE, "%s: scale %g, softcap %g",
+                         device_kernel_name(call->kernel), (double)scale, (double)softcap);
+    bool scaled = scale < 0 || scale > 0;
+    *out = (cpu_logits_shape){.scale = scaled ? scale : 1.0f, .softcap = softcap};
+    return SIFR_OK;
+}
+
+/* Attributes of one kernel lie where another has its own. */
+static device_call as_linear(const device_call *call) {
+    device_call linear = *call;
+    linear.attributes.linear.transposed = false;
+    linear.attributes.linear.whole = 0;
+    return linear;
+}
+
+sifr_status cpu_prepare_head_logits(device *dev, device_call *call, sifr_error *error) {
+    cpu_logits_shape shape;
+    device_call linear = as_linear(call);
+    BASE_TRY(cpu_head_shape(call, &shape, error));
+    BASE_TRY(cpu_prepare_linear(dev, &linear, error));
+    call->scratch_bytes = linear.scratch_bytes;
+    call->prepared = linear.prepared;
+    return SIFR_OK;
+}
+
+typedef struct shape_run {
+    const device_matrix *y;
+    const cpu_set *set;
+    cpu_logits_shape shape;
+    int64_t tiles; /* of a row */
+} shape_run;
+
+static void shape_task(void *context, int64_t task, int thread) {
+    (void)thread;
+    const shape_run *run = context;
+    const device_matrix *y = run->y;
+    int64_t first = task % run->tiles * TILE_WORDS, at = task / run->tiles * y->stride + first;
+    int64_t words = base_min_i64(TILE_WORDS, y->columns - first);
+    float values[TILE_WORDS];
+    if (y->dtype == BASE_FP32) {
+        run->set->loss->shape((float *)y->data + at, words, NULL, &run->shape);
+        return;
+    }
+    run->set->matrix->widen(y->dtype, (const uint16_t *)y->data + at, values, words);
+    run->set->loss->shape(values, words, NULL, &run->shape);
+    run->set->matrix->narrow(y->dtype, values, (uint16_t *)y->data + at, words, false);
+}
+
+sifr_status cpu_run_head_logits(device *dev, const device_call *call, sifr_error *error) {
+    device_call linear = as_linear(call);
+    shape_run run = {.y = &call->y, .set = dev->set};
+    BASE_TRY(cpu_head_shape(call, &run.shape, error));
+    BASE_TRY(cpu_run_linear(dev, &linear, error));
+    if (!cpu_shapes_logits(&run.shape)) return SIFR_OK;
+    run.tiles = (call->y.columns + TILE_WORDS - 1) / TILE_WORDS;
+    cpu_parallel(dev->team, call->y.rows * run.tiles, shape_task, &run);
+    return SIFR_OK;
+}
