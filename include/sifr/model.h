@@ -132,6 +132,10 @@ typedef struct sifr_attention_args {
     double softcap;          /* c: scores s become c tanh(s / c) before the mask; 0: they stay */
     int64_t window;          /* a query sees itself and window - 1 keys before it; 0: all */
     bool bidirectional;      /* it sees as many keys after it: such a model does not generate */
+    /* An input of whole numbers, or none: a query sees only keys with its own number (0 for text
+     * and 1 for padding, or the number of a document). A generated sequence counts as one segment.
+     */
+    sifr_value segments;
 } sifr_attention_args;
 SIFR_API sifr_value sifr_attention(sifr_model *model, sifr_attention_args args);
 

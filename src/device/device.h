@@ -74,18 +74,19 @@ typedef enum device_kernel {
     DEVICE_ROPE_BACKWARD,
     /* Attention inside each sequence: P = softmax(S) over the keys j that query i sees, S =
      * scale q k^T; with softcap c > 0, S = c tanh(scale q k^T / c). It sees j <= i, or with
-     * bidirectional every j; with window > 0 only |i - j| < window. x0: rows x heads*head_dim (q),
+     * bidirectional every j; with window > 0 only |i - j| < window; with x3 (INT32 rows x 1, or
+     * none) only those of its own segment, x3[i] = x3[j]. x0: rows x heads*head_dim (q),
      * x1, x2: rows x kv_heads*head_dim (k, v), each possibly a slice of columns; y: rows x
      * heads*head_dim; saved0: FP32 heads x rows (log-sum-exp). Query head h reads kv head h /
      * (heads / kv_heads). Never holds length x length values. With dropout > 0 probabilities are
-     * dropped by counter. Backward reads x0, x1, x2, y, saved0; writes dx0, dx1, dx2 (never
+     * dropped by counter. Backward reads x0, x1, x2, x3, y, saved0; writes dx0, dx1, dx2 (never
      * accumulates). */
     DEVICE_ATTENTION,
     DEVICE_ATTENTION_BACKWARD,
     /* The same for generation: x0, x1, x2 are rows new tokens of one sequence, at positions x3
      * (INT32 rows x 1, consecutive); w0, w1: caches of keys and values, capacity x
      * kv_heads*head_dim, of the activations' type; appends x1, x2 at those positions, then attends
-     * to all up to its own. */
+     * to all up to its own. They are one segment. */
     DEVICE_ATTENTION_CACHED,
     /* y = gelu(x0): attributes.gelu.exact chooses erf, else the tanh form. Backward reads x0. */
     DEVICE_GELU,

@@ -16,8 +16,8 @@ static double reach(const device_call *call) {
     return (double)(window > 0 ? base_min_i64(window, length) : length);
 }
 
-/* Pairs of a query and a key that are looked at; `full`: all in a sequence, as the literature
- * counts, with a window too. */
+/* Pairs of a query and a key that are looked at, if all tokens are of one segment; `full`: all in a
+ * sequence, as the literature counts, with a window too. */
 static double pairs(const device_call *call, bool full) {
     double length = (double)call->attributes.attention.length, seen = reach(call);
     double sequences = (double)call->attributes.attention.sequences;
@@ -43,6 +43,11 @@ static double untouched_bytes(const device_call *call) {
     return bytes * (1 - rows / length);
 }
 
+/* A whole number for each token. */
+static bool model_is_input(const sifr_model *model, int32_t value) {
+    return (size_t)value < model->value_count && model->values[value].kind == MODEL_VALUE_INPUT;
+}
+
 static void note_extent(device_attributes *attributes, const model_extent *extent) {
     attributes->attention.sequences = extent->sequences;
     attributes->attention.length = extent->length;
@@ -53,7 +58,8 @@ const model_op model_op_attention = {
     .name = "attention",
     .forward = DEVICE_ATTENTION,
     .backward = DEVICE_ATTENTION_BACKWARD,
-    .keep = MODEL_KEEP_X0 | MODEL_KEEP_X1 | MODEL_KEEP_X2 | MODEL_KEEP_Y | MODEL_KEEP_SAVED,
+    .keep = MODEL_KEEP_X0 | MODEL_KEEP_X1 | MODEL_KEEP_X2 | MODEL_KEEP_X3 | MODEL_KEEP_Y |
+            MODEL_KEEP_SAVED,
     .gradients = 7,
     .saved = saved_attention,
     .operations = attention_operations,
@@ -91,10 +97,17 @@ sifr_value sifr_attention(sifr_model *model, sifr_attention_args args) {
                     model_unit_name(model), args.scale, args.softcap, (long long)args.window);
         return SIFR_NO_VALUE;
     }
+    int32_t segments = model_index(args.segments);
+    if (segments >= 0 && !model_is_input(model, segments)) {
+        MODEL_WRONG(model, "unit %s: attention: segments must be an input of whole numbers",
+                    model_unit_name(model));
+        return SIFR_NO_VALUE;
+    }
     model_node node = model_make_node(&model_op_attention);
     node.x[0] = model_index(args.q);
     node.x[1] = model_index(args.k);
     node.x[2] = model_index(args.v);
+    node.x[3] = segments;
     node.attributes.attention.heads = (int32_t)heads;
     node.attributes.attention.kv_heads = (int32_t)kv_heads;
     node.attributes.attention.head_dim = (int32_t)head_dim;

@@ -217,7 +217,7 @@ static sifr_status backward_kernel(lower_state *state, int32_t n, sifr_error *er
         call.accumulate[i] = targets[i].accumulate;
         BASE_TRY(lower_put(state, &call, (plan_role)(PLAN_DX0 + i), targets[i].place, error));
     }
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < DEVICE_INPUTS; i++) {
         if (node->x[i] >= 0 && (row->keep & (MODEL_KEEP_X0 << i))) {
             BASE_TRY(lower_put(state, &call, (plan_role)(PLAN_X0 + i),
                                lower_locate(state, node->x[i]), error));

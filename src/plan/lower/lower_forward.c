@@ -17,7 +17,8 @@ sifr_status lower_forward(lower_state *state, int32_t n, sifr_error *error) {
         call->attributes = lower_attributes(state, node);
     }
 
-    for (int i = 0; i < DEVICE_INPUTS && node->x[i] >= 0; i++) {
+    int inputs = cached ? 3 : DEVICE_INPUTS; /* x3 of a cached call is its positions */
+    for (int i = 0; i < inputs && node->x[i] >= 0; i++) {
         BASE_TRY(lower_put(state, call, (plan_role)(PLAN_X0 + i), lower_locate(state, node->x[i]),
                            error));
     }

@@ -78,6 +78,8 @@ sifr_status cpu_prepare_attention(device *dev, device_call *call, sifr_error *er
         return base_fail(error, SIFR_USAGE, "%s: %lld sequences of %lld are not %lld rows",
                          device_kernel_name(call->kernel), (long long)sequences, (long long)length,
                          (long long)rows);
+    if (call->x[3].dtype != BASE_NONE)
+        BASE_TRY(cpu_check(call, &call->x[3], "x3", rows, 1, BASE_INT32, error));
     if (call->kernel == DEVICE_ATTENTION_BACKWARD || call->saved[0].dtype != BASE_NONE)
         BASE_TRY(cpu_check(call, &call->saved[0], "saved0", heads, rows, BASE_FP32, error));
     if (call->kernel == DEVICE_ATTENTION_BACKWARD) {
@@ -144,6 +146,8 @@ static void attention_task(void *context, int64_t task, int thread) {
     cpu_attention a = describe_tile(run, sequence, head, thread);
     a.k = element(&call->x[1], row, kv), a.k_stride = call->x[1].stride;
     a.v = element(&call->x[2], row, kv), a.v_stride = call->x[2].stride;
+    if (call->x[3].dtype != BASE_NONE)
+        a.segments = element(&call->x[3], row, 0), a.segment_stride = call->x[3].stride;
     if (call->kernel == DEVICE_ATTENTION) {
         run->kernels->forward(&a);
         return;

@@ -36,6 +36,59 @@ static inline void tile_hide(const cpu_attention *a, float *scores, int64_t k0, 
     }
 }
 
+/* The segments of a block of queries. */
+typedef struct tile_segments {
+    int32_t of[QUERY_BLOCK], least, most;
+} tile_segments;
+
+static inline tile_segments tile_load_segments(const cpu_attention *a, int64_t position,
+                                               int64_t queries) {
+    tile_segments s = {0};
+    if (a->segments == NULL) return s;
+    s.least = s.most = a->segments[position * a->segment_stride];
+    for (int64_t i = 0; i < QUERY_BLOCK; i++) { /* lanes behind the last query are like it */
+        int64_t at = position + base_min_i64(i, queries - 1);
+        s.of[i] = a->segments[at * a->segment_stride];
+        if (s.of[i] < s.least) s.least = s.of[i];
+        if (s.of[i] > s.most) s.most = s.of[i];
+    }
+    return s;
+}
+
+static inline bool tile_shares_any(const tile_segments *s, const int32_t *of, int64_t keys) {
+    int any = 0;
+    for (int64_t k = 0; k < keys; k++)
+        for (int i = 0; i < QUERY_BLOCK; i++) any |= s->of[i] == of[k];
+    return any != 0;
+}
+
+typedef enum tile_sharing { TILE_SHARES_NONE, TILE_SHARES_SOME, TILE_SHARES_ALL } tile_sharing;
+
+/* Whether queries and keys k0 and on are of one segment; copies those of the keys to `of`. Runs of
+ * equal segments are told apart by their least and largest ones alone. */
+static inline tile_sharing tile_compare(const cpu_attention *a, const tile_segments *s, int64_t k0,
+                                        int64_t keys, int32_t of[KEY_BLOCK]) {
+    if (a->segments == NULL) return TILE_SHARES_ALL;
+    int32_t least = a->segments[k0 * a->segment_stride], most = least;
+    for (int64_t k = 0; k < keys; k++) {
+        of[k] = a->segments[(k0 + k) * a->segment_stride];
+        if (of[k] < least) least = of[k];
+        if (of[k] > most) most = of[k];
+    }
+    if (most < s->least || least > s->most) return TILE_SHARES_NONE;
+    if (least == most && s->least == s->most) return TILE_SHARES_ALL;
+    return tile_shares_any(s, of, keys) ? TILE_SHARES_SOME : TILE_SHARES_NONE;
+}
+
+static inline void tile_hide_segments(const tile_segments *s, float *scores, const int32_t *of,
+                                      int64_t keys) {
+    for (int64_t k = 0; k < keys; k++)
+        for (int i = 0; i < QUERY_BLOCK; i++) {
+            float *score = scores + k * QUERY_BLOCK + i;
+            *score = s->of[i] == of[k] ? *score : TILE_HIDDEN;
+        }
+}
+
 /* Eigen's quotient of polynomials, within 3 units in the last place; 1 beyond the bound. */
 VECTOR_INLINE vector tile_tanh(vector x) {
     const float bound = 7.90531110763549805f;

@@ -90,19 +90,26 @@ TILE_INLINE void forward_block(bool pairs, const cpu_attention *a, const forward
     turn(at->rows, QUERY_BLOCK, words, words, at->q, QUERY_BLOCK);
     for (int64_t i = 0; i < QUERY_BLOCK; i++) at->most[i] = TILE_NOTHING, at->sum[i] = 0.0f;
     int64_t v_stride = tile_words(pairs, base_ceil_to(a->keys, 2));
-    int64_t first = tile_first_key(a, position), end = tile_end_key(a, position, queries);
-    for (int64_t k0 = first; k0 < end; k0 += KEY_BLOCK) {
+    int64_t end = tile_end_key(a, position, queries);
+    tile_segments segments = tile_load_segments(a, position, queries);
+    bool first = true; /* a query sees itself: there is one */
+    for (int64_t k0 = tile_first_key(a, position); k0 < end; k0 += KEY_BLOCK) {
         int64_t keys = base_min_i64(KEY_BLOCK, end - k0);
+        int32_t of[KEY_BLOCK];
+        tile_sharing sharing = tile_compare(a, &segments, k0, keys, of);
+        if (sharing == TILE_SHARES_NONE) continue;
         tile_product(pairs, keys, QUERY_BLOCK, words, at->k + k0 * words, words, at->q, QUERY_BLOCK,
                      at->scores, QUERY_BLOCK, TILE_SET, at->alpha);
         if (a->softcap > 0) tile_cap(at->scores, keys * QUERY_BLOCK, a->scale, a->softcap);
         tile_hide(a, at->scores, k0, keys, position, queries);
+        if (sharing == TILE_SHARES_SOME) tile_hide_segments(&segments, at->scores, of, keys);
         if (a->dropout > 0)
             tile_dropout(a, a->random_head + (uint32_t)head, position, k0, keys, at->factors);
         softmax_block(pairs, at, keys, tile_scale(a), a->dropout > 0);
         tile_product(pairs, d, QUERY_BLOCK, tile_words(pairs, keys), at->v + tile_words(pairs, k0),
                      v_stride, at->p, QUERY_BLOCK, at->out, QUERY_BLOCK,
-                     k0 == first ? TILE_SET : TILE_SCALE, at->alpha);
+                     first ? TILE_SET : TILE_SCALE, at->alpha);
+        first = false;
     }
     for (int64_t lane = 0; lane < QUERY_BLOCK; lane += VECTOR) {
         float parts[VECTOR];

@@ -11,7 +11,9 @@ typedef struct cpu_attention {
     int64_t queries, keys;   /* query i stands at position keys - queries + i */
     int64_t head_dim, group; /* query heads, side by side in q, y, dy and dq */
     int64_t window, ahead;   /* query i sees key j if i - j < window and j - i < ahead */
-    float scale, softcap;    /* softcap c: scores s become c tanh(s / c); 0: they stay */
+    const int32_t *segments; /* of keys: a query sees those of its own; NULL: all are of one */
+    int64_t segment_stride;
+    float scale, softcap; /* softcap c: scores s become c tanh(s / c); 0: they stay */
     float dropout;
     uint64_t random_key;
     uint32_t random_head; /* sequence * heads + the group's first head */

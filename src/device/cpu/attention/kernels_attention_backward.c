@@ -74,9 +74,9 @@ TILE_INLINE float row_product(const void *a, const void *b, base_dtype dtype, in
 
 /* Two rows of keys from scores and dp: P D and dS along queries, dS across keys. */
 TILE_INLINE void probability_rows(bool pairs, const backward_places *at, int64_t k, int64_t keys,
-                                  const cpu_attention *a) {
+                                  const cpu_attention *a, bool capped) {
     int64_t words = tile_words(pairs, QUERY_BLOCK);
-    bool dropout = a->dropout > 0, capped = a->softcap > 0;
+    bool dropout = a->dropout > 0;
     vector factor = vector_set(tile_scale(a) * LOG2_E), scales = vector_set(a->scale);
     vector to_base2 = vector_set(-LOG2_E), one = vector_set(1.0f), least = vector_set(-1.0f);
     vector uncap = vector_set(capped ? 1.0f / a->softcap : 0.0f);
@@ -111,8 +111,11 @@ TILE_INLINE void probability_rows(bool pairs, const backward_places *at, int64_t
 }
 
 TILE_INLINE void backward_pair(bool pairs, const cpu_attention *a, const backward_places *at,
-                               int64_t head, int64_t position, int64_t queries, int64_t k0,
-                               int64_t keys, bool first) {
+                               const tile_segments *segments, int64_t head, int64_t position,
+                               int64_t queries, int64_t k0, int64_t keys, bool *first) {
+    int32_t of[KEY_BLOCK];
+    tile_sharing sharing = tile_compare(a, segments, k0, keys, of);
+    if (sharing == TILE_SHARES_NONE) return;
     int64_t d = a->head_dim, words = tile_words(pairs, d), padded = base_ceil_to(d, VECTOR);
     int64_t query_words = tile_words(pairs, QUERY_BLOCK);
     int64_t key_words = tile_words(pairs, base_ceil_to(a->keys, 2));
@@ -120,11 +123,14 @@ TILE_INLINE void backward_pair(bool pairs, const cpu_attention *a, const backwar
                  at->scores, QUERY_BLOCK, TILE_SET, at->delta);
     tile_product(pairs, keys, QUERY_BLOCK, words, at->v + k0 * words, words, at->dy, QUERY_BLOCK,
                  at->dp, QUERY_BLOCK, TILE_SET, at->delta);
-    if (a->softcap > 0) tile_cap(at->scores, keys * QUERY_BLOCK, a->scale, a->softcap);
+    bool capped = a->softcap > 0;
+    if (capped) tile_cap(at->scores, keys * QUERY_BLOCK, a->scale, a->softcap);
     tile_hide(a, at->scores, k0, keys, position, queries);
+    if (sharing == TILE_SHARES_SOME) tile_hide_segments(segments, at->scores, of, keys);
     if (a->dropout > 0)
         tile_dropout(a, a->random_head + (uint32_t)head, position, k0, keys, at->factors);
-    for (int64_t k = 0; k < keys; k += 2) probability_rows(pairs, at, k, keys, a);
+    for (int64_t k = 0; k < keys && !capped; k += 2) probability_rows(pairs, at, k, keys, a, false);
+    for (int64_t k = 0; k < keys && capped; k += 2) probability_rows(pairs, at, k, keys, a, true);
     int64_t used = tile_words(pairs, queries);
     tile_product(pairs, keys, padded, used, at->p, query_words, at->dy_across, padded,
                  at->dv + k0 * padded, padded, TILE_ADD, at->delta);
@@ -132,7 +138,8 @@ TILE_INLINE void backward_pair(bool pairs, const cpu_attention *a, const backwar
                  at->dk + k0 * padded, padded, TILE_ADD, at->delta);
     tile_product(pairs, d, QUERY_BLOCK, tile_words(pairs, keys),
                  at->k_turned + tile_words(pairs, k0), key_words, at->ds_across, QUERY_BLOCK,
-                 at->dq, QUERY_BLOCK, first ? TILE_SET : TILE_ADD, at->delta);
+                 at->dq, QUERY_BLOCK, *first ? TILE_SET : TILE_ADD, at->delta);
+    *first = false;
 }
 
 TILE_INLINE void backward_block(bool pairs, const cpu_attention *a, const backward_places *at,
@@ -158,10 +165,12 @@ TILE_INLINE void backward_block(bool pairs, const cpu_attention *a, const backwa
                                           tile_row(y, a->dtype, i * a->y_stride), a->dtype, d)
                             : 0.0f;
     }
-    int64_t first = tile_first_key(a, position), end = tile_end_key(a, position, queries);
-    for (int64_t k0 = first; k0 < end; k0 += KEY_BLOCK)
-        backward_pair(pairs, a, at, head, position, queries, k0, base_min_i64(KEY_BLOCK, end - k0),
-                      k0 == first);
+    int64_t end = tile_end_key(a, position, queries);
+    tile_segments segments = tile_load_segments(a, position, queries);
+    bool first = true; /* a query sees itself: there is one */
+    for (int64_t k0 = tile_first_key(a, position); k0 < end; k0 += KEY_BLOCK)
+        backward_pair(pairs, a, at, &segments, head, position, queries, k0,
+                      base_min_i64(KEY_BLOCK, end - k0), &first);
     turn(at->dq, d, QUERY_BLOCK, QUERY_BLOCK, at->dq_rows, d);
     for (int64_t i = 0; i < queries; i++) {
         int64_t row = (q0 + i) * a->dq_stride + head * d;
