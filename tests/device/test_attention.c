@@ -20,10 +20,11 @@ typedef struct attention_case {
 #define SHAPE(s, l, h, kv, d)                                                                      \
     .sequences = (s), .length = (l), .heads = (h), .kv_heads = (kv), .head_dim = (d)
 
-static const attention_case cases[] = {{SHAPE(1, 1, 1, 1, 1)},    {SHAPE(2, 5, 2, 1, 3)},
-                                       {SHAPE(1, 70, 2, 2, 16)},  {SHAPE(2, 65, 4, 2, 64)},
-                                       {SHAPE(1, 130, 1, 1, 80)}, {SHAPE(1, 200, 3, 1, 128)},
-                                       {SHAPE(1, 67, 2, 1, 256)}, {SHAPE(3, 64, 2, 2, 33)}};
+static const attention_case cases[] = {
+    {SHAPE(1, 1, 1, 1, 1)},    {SHAPE(2, 5, 2, 1, 3)},    {SHAPE(1, 70, 2, 2, 16)},
+    {SHAPE(2, 65, 4, 2, 64)},  {SHAPE(1, 130, 1, 1, 80)}, {SHAPE(1, 200, 3, 1, 128)},
+    {SHAPE(1, 67, 2, 1, 256)}, {SHAPE(3, 64, 2, 2, 33)},  {SHAPE(1, 66, 1, 1, 96)},
+    {SHAPE(1, 65, 2, 1, 72)},  {SHAPE(1, 97, 2, 1, 24)},  {SHAPE(1, 35, 4, 1, 256), .softcap = 4}};
 
 enum { PADDED = 1, DOCUMENTS, SCATTERED, ALONE };
 
@@ -526,10 +527,13 @@ static void attention_cached(void **state) {
     static const attention_case some[] = {
         {SHAPE(1, 90, 4, 2, 24)},
         {SHAPE(1, 1100, 2, 1, 16)},
+        {SHAPE(1, 81, 2, 1, 256), .softcap = 4, .window = 40},
+        {SHAPE(1, 79, 2, 2, 96)},
+        {SHAPE(1, 75, 1, 1, 33)},
         {SHAPE(1, 90, 4, 2, 40), .scale = 0.3, .softcap = 1.5, .window = 13},
         {SHAPE(1, 2150, 2, 1, 8), .softcap = 2, .window = 1030}}; /* three ranges of keys */
     for (int isa = 0; isa < CASE_ISAS; isa++)
-        for (int i = 0; i < 4; i++) {
+        for (size_t i = 0; i < sizeof some / sizeof *some; i++) {
             check_cached(case_isas[isa], &some[i], BASE_FP32);
             check_cached(case_isas[isa], &some[i], BASE_BF16);
             check_cached(case_isas[isa], &some[i], BASE_FP16);
