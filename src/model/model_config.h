@@ -31,6 +31,22 @@ typedef struct model_rope {
     double low_freq_factor, high_freq_factor, original_max_position; /* llama3 */
 } model_rope;
 
+typedef enum model_norm_kind {
+    MODEL_RMS_NORM,
+    MODEL_RMS_NORM_PLUS_ONE, /* multiplies by 1 + weight */
+    MODEL_LAYER_NORM         /* with a bias */
+} model_norm_kind;
+
+#define MODEL_LIMIT_LAYERS 10000
+
+/* How a layer differs from the plain one: bits. */
+enum {
+    MODEL_LAYER_WINDOW = 1,    /* attention sees sliding_window keys */
+    MODEL_LAYER_NO_ROPE = 2,   /* no rotary positions */
+    MODEL_LAYER_LOCAL_ROPE = 4 /* those of local_rope */
+};
+
+/* Numbers that multiply or cap are 0 where there are none. */
 typedef struct model_config {
     char model_type[32]; /* of a row of the registry */
     int64_t vocab_size, hidden_size, num_hidden_layers;
@@ -38,11 +54,20 @@ typedef struct model_config {
     int64_t intermediate_size;
     int64_t max_position_embeddings;
     model_activation_kind activation;
+    model_norm_kind norm;
     double norm_eps;
-    model_rope rope;
+    model_rope rope, local_rope;
+    int64_t sliding_window; /* 0: no layer has one */
+    uint8_t layers[MODEL_LIMIT_LAYERS];
     bool tie_word_embeddings;
-    bool attention_bias; /* on q, k, v and o */
+    bool attention_bias; /* on q, k and v */
+    bool output_bias;    /* on o */
     bool mlp_bias;
+    double attention_scale; /* of scores; 0: 1/sqrt(head_dim) */
+    double attention_softcap;
+    double embedding_scale, residual_scale, logit_scale;
+    bool embedding_scale_rounded; /* to the type of the activations */
+    double logit_softcap;
     double initializer_range;
     double embedding_dropout, residual_dropout, attention_dropout; /* in [0, 1) */
     int64_t bos_token_id, pad_token_id;                            /* -1 where absent */

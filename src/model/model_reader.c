@@ -93,6 +93,46 @@ sifr_status model_read_bool(const model_reader *r, const char *key, bool fallbac
     return base_json_bool(r->json, key, fallback, out, r->name, r->error);
 }
 
+sifr_status model_read_window(const model_reader *r, int64_t fallback, model_config *out) {
+    const json_t *given = json_object_get(r->json, "sliding_window");
+    if (json_is_null(given)) return out->sliding_window = 0, SIFR_OK;
+    if (!given) return out->sliding_window = fallback, SIFR_OK;
+    return model_read_int(r, "sliding_window", NULL, 1, 1, MODEL_LIMIT_ID, &out->sliding_window);
+}
+
+static sifr_status read_layer_type(const model_reader *r, const json_t *type, model_config *out,
+                                   uint8_t *layer) {
+    const char *name = json_string_value(type);
+    bool window = name && !strcmp(name, "sliding_attention");
+    if (!window && (!name || strcmp(name, "full_attention") != 0)) {
+        return base_fail(r->error, SIFR_USAGE,
+                         "%s: \"layer_types\" names %.60s, which is not supported (supported: "
+                         "full_attention, sliding_attention)",
+                         r->name, name ? name : "something that is not a string");
+    }
+    if (window && !out->sliding_window) {
+        return base_fail(r->error, SIFR_USAGE,
+                         "%s: \"layer_types\" names sliding_attention, but \"sliding_window\" is "
+                         "not set",
+                         r->name);
+    }
+    *layer = (uint8_t)((*layer & ~MODEL_LAYER_WINDOW) | (window ? MODEL_LAYER_WINDOW : 0));
+    return SIFR_OK;
+}
+
+sifr_status model_read_layer_types(const model_reader *r, model_config *out) {
+    const json_t *list = model_member(r->json, "layer_types");
+    if (!list) return SIFR_OK;
+    if (!json_is_array(list) || (int64_t)json_array_size(list) != out->num_hidden_layers) {
+        return base_fail(r->error, SIFR_USAGE,
+                         "%s: \"layer_types\" must be a list of %lld names, one for each layer",
+                         r->name, (long long)out->num_hidden_layers);
+    }
+    for (size_t i = 0; i < json_array_size(list); i++)
+        BASE_TRY(read_layer_type(r, json_array_get(list, i), out, &out->layers[i]));
+    return SIFR_OK;
+}
+
 static const struct {
     const char *name;
     model_activation_kind activation;

@@ -11,7 +11,6 @@
 /* Bounds that keep every count of parameters or bytes made from a config far from 2^63. */
 #define MODEL_LIMIT_WIDTH (INT64_C(1) << 18)
 #define MODEL_LIMIT_INNER (INT64_C(1) << 20)
-#define MODEL_LIMIT_LAYERS 10000
 #define MODEL_LIMIT_HEADS 65536
 #define MODEL_LIMIT_ID INT32_MAX
 
@@ -55,6 +54,17 @@ sifr_status model_read_eos(const model_reader *r, int64_t fallback,
  * (transformers 5) or "rope_scaling" (4), "rope_theta" there or at the top; out->rope.theta is the
  * default. */
 sifr_status model_read_rope(const model_reader *r, model_config *out) SIFR_MUST_CHECK;
+
+/* "sliding_window", least 1: null or absent without a fallback is none, 0. */
+sifr_status model_read_window(const model_reader *r, int64_t fallback,
+                              model_config *out) SIFR_MUST_CHECK;
+/* "layer_types", one of "full_attention" and "sliding_attention" for each layer: sets or clears
+ * MODEL_LAYER_WINDOW, which stays as it is where the key is absent. num_hidden_layers and
+ * sliding_window are read. */
+sifr_status model_read_layer_types(const model_reader *r, model_config *out) SIFR_MUST_CHECK;
+
+/* Whether the architecture reads a key that others are refused for (model_architecture.keys). */
+bool model_reads(const model_reader *r, const char *key);
 
 /* The message for a value that is not supported. */
 sifr_status model_refuse(const model_reader *r, const char *key, const char *why);

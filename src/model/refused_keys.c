@@ -81,8 +81,7 @@ static bool is_harmless(const json_t *value, model_harmless harmless) {
            !json_array_size(value);
 }
 
-/* Whether the architecture reads this key itself. */
-static bool reads(const model_reader *r, const char *key) {
+bool model_reads(const model_reader *r, const char *key) {
     for (const char *const *at = r->architecture->keys; at && *at; at++) {
         if (!strcmp(*at, key)) return true;
     }
@@ -91,17 +90,17 @@ static bool reads(const model_reader *r, const char *key) {
 
 sifr_status model_check_keys(const model_reader *r) {
     for (size_t i = 0; i < sizeof mathematics / sizeof *mathematics; i++) {
-        if (reads(r, mathematics[i].key)) continue;
+        if (model_reads(r, mathematics[i].key)) continue;
         const json_t *value = model_member(r->json, mathematics[i].key);
         if (value && !is_harmless(value, mathematics[i].value)) {
             return model_refuse(r, mathematics[i].key, mathematics[i].why);
         }
     }
-    if (!reads(r, "sliding_window") && model_member(r->json, "sliding_window") &&
+    if (!model_reads(r, "sliding_window") && model_member(r->json, "sliding_window") &&
         !json_is_false(json_object_get(r->json, "use_sliding_window"))) {
         return model_refuse(r, "sliding_window", "attention always covers the whole sequence");
     }
-    if (reads(r, "layer_types")) return SIFR_OK;
+    if (model_reads(r, "layer_types")) return SIFR_OK;
     const json_t *layers = model_member(r->json, "layer_types");
     for (size_t i = 0; i < json_array_size(layers); i++) {
         const char *type = json_string_value(json_array_get(layers, i));
@@ -127,7 +126,7 @@ sifr_status model_check_scales(const model_reader *r, const model_config *c) {
         {"dim_model_base", (double)c->hidden_size, "logits are not scaled"},
     };
     for (size_t i = 0; i < sizeof scales / sizeof *scales; i++) {
-        if (reads(r, scales[i].key)) continue;
+        if (model_reads(r, scales[i].key)) continue;
         const json_t *value = model_member(r->json, scales[i].key);
         double number = json_is_number(value) ? json_number_value(value) : NAN;
         if (value && !(fabs(number - scales[i].neutral) <= 1e-6 * scales[i].neutral))

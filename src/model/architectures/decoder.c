@@ -76,48 +76,110 @@ sifr_status decoder_read(const model_reader *r, model_config *out) {
     return model_read_rope(r, out);
 }
 
-static sifr_weight vector(const decoder *d, const char *name, const char *kind, int64_t columns,
-                          sifr_init init) {
+/* A norm whose weights are NAME.weight and NAME.bias. */
+static sifr_value add_norm(const decoder *d, sifr_value x, const char *name, int64_t groups,
+                           int64_t columns) {
+    const model_config *c = d->config;
     char text[MODEL_NAME_LENGTH];
-    snprintf(text, sizeof text, "model.layers.%lld.%s.%s", (long long)d->layer, name, kind);
-    return sifr_weight_vector(d->model, text, columns, init);
+    bool plus_one = c->norm == MODEL_RMS_NORM_PLUS_ONE;
+    sifr_norm_args args = {.x = x, .epsilon = c->norm_eps, .plus_one = plus_one, .heads = groups};
+    snprintf(text, sizeof text, "%s.weight", name);
+    args.scale =
+        sifr_weight_vector(d->model, text, columns, plus_one ? SIFR_INIT_ZERO : SIFR_INIT_ONE);
+    if (c->norm != MODEL_LAYER_NORM) return sifr_rms_norm(d->model, args);
+    snprintf(text, sizeof text, "%s.bias", name);
+    args.bias = sifr_weight_vector(d->model, text, columns, SIFR_INIT_ZERO);
+    return sifr_layer_norm(d->model, args);
+}
+
+sifr_value decoder_group_norm(const decoder *d, sifr_value x, const char *name, int64_t groups,
+                              int64_t columns) {
+    char text[MODEL_NAME_LENGTH];
+    snprintf(text, sizeof text, "%s.%lld.%s", d->names->layers, (long long)d->layer, name);
+    return add_norm(d, x, text, groups, columns);
 }
 
 sifr_value decoder_norm(const decoder *d, sifr_value x, const char *name) {
-    const model_config *c = d->config;
-    sifr_weight scale = vector(d, name, "weight", c->hidden_size, SIFR_INIT_ONE);
-    return sifr_rms_norm(d->model,
-                         (sifr_norm_args){.x = x, .scale = scale, .epsilon = c->norm_eps});
+    return decoder_group_norm(d, x, name, 1, d->config->hidden_size);
 }
 
 sifr_value decoder_linear(const decoder *d, sifr_value x, const char *name, bool biased,
                           int64_t from, int64_t to) {
+    const char *layers = d->names->layers;
     char text[MODEL_NAME_LENGTH];
-    snprintf(text, sizeof text, "model.layers.%lld.%s.weight", (long long)d->layer, name);
+    snprintf(text, sizeof text, "%s.%lld.%s.weight", layers, (long long)d->layer, name);
     sifr_weight w = sifr_weight_matrix(d->model, text, to, from, SIFR_INIT_NORMAL,
                                        d->config->initializer_range);
-    sifr_weight bias = biased ? vector(d, name, "bias", to, SIFR_INIT_ZERO) : SIFR_NO_WEIGHT;
-    return sifr_linear(d->model, x, w, bias);
+    if (!biased) return sifr_linear(d->model, x, w, SIFR_NO_WEIGHT);
+    snprintf(text, sizeof text, "%s.%lld.%s.bias", layers, (long long)d->layer, name);
+    return sifr_linear(d->model, x, w, sifr_weight_vector(d->model, text, to, SIFR_INIT_ZERO));
+}
+
+static sifr_value scale(const decoder *d, sifr_value x, double factor, bool rounded) {
+    if (factor == 0) return x;
+    return sifr_scale(d->model,
+                      (sifr_scale_args){.x = x, .factor = factor, .round_factor = rounded});
+}
+
+sifr_value decoder_add(const decoder *d, sifr_value x, sifr_value part) {
+    part = sifr_dropout(d->model, part, d->config->residual_dropout);
+    return sifr_add(d->model, x, scale(d, part, d->config->residual_scale, false));
+}
+
+decoder_heads decoder_project(const decoder *d, sifr_value x) {
+    const model_config *c = d->config;
+    int64_t width = c->hidden_size, q = c->num_attention_heads * c->head_dim;
+    int64_t kv = c->num_key_value_heads * c->head_dim;
+    bool biased = c->attention_bias;
+    decoder_heads heads;
+    heads.q = decoder_linear(d, x, "self_attn.q_proj", biased, width, q);
+    heads.k = decoder_linear(d, x, "self_attn.k_proj", biased, width, kv);
+    heads.v = decoder_linear(d, x, "self_attn.v_proj", biased, width, kv);
+    return heads;
+}
+
+decoder_heads decoder_split(const decoder *d, sifr_value qkv) {
+    const model_config *c = d->config;
+    int64_t q = c->num_attention_heads * c->head_dim, kv = c->num_key_value_heads * c->head_dim;
+    decoder_heads heads;
+    heads.q = sifr_slice(d->model, qkv, 0, q);
+    heads.k = sifr_slice(d->model, qkv, q, kv);
+    heads.v = sifr_slice(d->model, qkv, q + kv, kv);
+    return heads;
 }
 
 static sifr_value rotate(const decoder *d, sifr_value x) {
+    if (d->config->layers[d->layer] & MODEL_LAYER_NO_ROPE) return x;
     return sifr_rope(
         d->model,
         (sifr_rope_args){.x = x, .head_dim = d->config->head_dim, .frequencies = d->frequencies});
 }
 
-sifr_value decoder_attention(const decoder *d, sifr_value x) {
+sifr_value decoder_attend(const decoder *d, decoder_heads heads, const char *output) {
     const model_config *c = d->config;
-    int64_t width = c->hidden_size, heads = c->num_attention_heads, kv = c->num_key_value_heads;
-    bool biased = c->attention_bias;
-    sifr_attention_args a = {.heads = heads, .kv_heads = kv, .dropout = c->attention_dropout};
-    a.q = decoder_linear(d, x, "self_attn.q_proj", biased, width, heads * c->head_dim);
-    a.k = decoder_linear(d, x, "self_attn.k_proj", biased, width, kv * c->head_dim);
-    a.v = decoder_linear(d, x, "self_attn.v_proj", biased, width, kv * c->head_dim);
-    a.q = rotate(d, a.q);
-    a.k = rotate(d, a.k);
-    return decoder_linear(d, sifr_attention(d->model, a), "self_attn.o_proj", biased,
-                          heads * c->head_dim, width);
+    sifr_attention_args a = {.v = heads.v,
+                             .heads = c->num_attention_heads,
+                             .kv_heads = c->num_key_value_heads,
+                             .dropout = c->attention_dropout,
+                             .scale = c->attention_scale,
+                             .softcap = c->attention_softcap};
+    a.q = rotate(d, heads.q);
+    a.k = rotate(d, heads.k);
+    if (c->layers[d->layer] & MODEL_LAYER_WINDOW) a.window = c->sliding_window;
+    return decoder_linear(d, sifr_attention(d->model, a), output, c->output_bias,
+                          c->num_attention_heads * c->head_dim, c->hidden_size);
+}
+
+sifr_value decoder_attention(const decoder *d, sifr_value x) {
+    return decoder_attend(d, decoder_project(d, x), "self_attn.o_proj");
+}
+
+static sifr_value finish_mlp(const decoder *d, sifr_value gate, sifr_value up) {
+    const model_config *c = d->config;
+    sifr_value y = c->activation == MODEL_SILU
+                       ? sifr_silu_gate(d->model, gate, up)
+                       : sifr_gelu_gate(d->model, gate, up, c->activation == MODEL_GELU_ERF);
+    return decoder_linear(d, y, "mlp.down_proj", c->mlp_bias, c->intermediate_size, c->hidden_size);
 }
 
 sifr_value decoder_mlp(const decoder *d, sifr_value x) {
@@ -125,8 +187,23 @@ sifr_value decoder_mlp(const decoder *d, sifr_value x) {
     int64_t width = c->hidden_size, inner = c->intermediate_size;
     sifr_value gate = decoder_linear(d, x, "mlp.gate_proj", c->mlp_bias, width, inner);
     sifr_value up = decoder_linear(d, x, "mlp.up_proj", c->mlp_bias, width, inner);
-    return decoder_linear(d, sifr_silu_gate(d->model, gate, up), "mlp.down_proj", c->mlp_bias,
-                          inner, width);
+    return finish_mlp(d, gate, up);
+}
+
+sifr_value decoder_fused_mlp(const decoder *d, sifr_value x) {
+    const model_config *c = d->config;
+    int64_t inner = c->intermediate_size;
+    sifr_value both =
+        decoder_linear(d, x, "mlp.gate_up_proj", c->mlp_bias, c->hidden_size, 2 * inner);
+    sifr_value gate = sifr_slice(d->model, both, 0, inner);
+    return finish_mlp(d, gate, sifr_slice(d->model, both, inner, inner));
+}
+
+sifr_value decoder_plain_block(const decoder *d, sifr_value x) {
+    sifr_value n = decoder_norm(d, x, "input_layernorm");
+    sifr_value h = decoder_add(d, x, decoder_attention(d, n));
+    n = decoder_norm(d, h, "post_attention_layernorm");
+    return decoder_add(d, h, decoder_mlp(d, n));
 }
 
 /* inv_freq of transformers' modeling_rope_utils: default, linear (positions divided by the factor)
@@ -151,22 +228,29 @@ static void angles(const model_config *c, double *frequencies) {
     }
 }
 
-void decoder_build(sifr_model *model, const model_config *c,
-                   sifr_value (*block)(const decoder *d, sifr_value x)) {
+static sifr_weight table(const decoder *d, const char *name) {
+    const model_config *c = d->config;
+    return sifr_weight_matrix(d->model, name, c->vocab_size, c->hidden_size, SIFR_INIT_NORMAL,
+                              c->initializer_range);
+}
+
+void decoder_build_named(sifr_model *model, const model_config *c, const decoder_names *names,
+                         decoder_block block) {
     double *frequencies;
     if (base_alloc((size_t)c->head_dim / 2, sizeof *frequencies, &frequencies, &model->error))
         return;
     angles(c, frequencies);
-    decoder d = {model, c, frequencies, 0};
+    decoder d = {model, c, names, frequencies, 0};
 
     sifr_unit(model, "embedding");
-    sifr_weight table = sifr_weight_matrix(model, "model.embed_tokens.weight", c->vocab_size,
-                                           c->hidden_size, SIFR_INIT_NORMAL, c->initializer_range);
-    /* transformers gives these embeddings a padding_idx, and GPT-2's none. */
+    sifr_weight words = table(&d, names->embedding);
+    bool padded = c->pad_token_id >= 0 && !names->unpadded;
     sifr_value x = sifr_embedding(model, (sifr_embedding_args){.ids = sifr_tokens(model),
-                                                               .table = table,
-                                                               .padded = c->pad_token_id >= 0,
+                                                               .table = words,
+                                                               .padded = padded,
                                                                .padding = c->pad_token_id});
+    x = scale(&d, x, c->embedding_scale, c->embedding_scale_rounded);
+    x = sifr_dropout(model, x, c->embedding_dropout);
 
     for (d.layer = 0; d.layer < c->num_hidden_layers; d.layer++) {
         char name[MODEL_NAME_LENGTH];
@@ -175,14 +259,18 @@ void decoder_build(sifr_model *model, const model_config *c,
     }
 
     sifr_unit(model, "head");
-    sifr_weight scale =
-        sifr_weight_vector(model, "model.norm.weight", c->hidden_size, SIFR_INIT_ONE);
-    x = sifr_rms_norm(model, (sifr_norm_args){.x = x, .scale = scale, .epsilon = c->norm_eps});
-    sifr_weight head = table;
-    if (!c->tie_word_embeddings) {
-        head = sifr_weight_matrix(model, "lm_head.weight", c->vocab_size, c->hidden_size,
-                                  SIFR_INIT_NORMAL, c->initializer_range);
-    }
-    sifr_head_loss(model, (sifr_head_args){.x = x, .weight = head});
+    x = add_norm(&d, x, names->norm, 1, c->hidden_size);
+    sifr_weight head = c->tie_word_embeddings ? words : table(&d, names->head);
+    sifr_head_loss(
+        model, (sifr_head_args){
+                   .x = x, .weight = head, .scale = c->logit_scale, .softcap = c->logit_softcap});
     free(frequencies);
+}
+
+void decoder_build(sifr_model *model, const model_config *config, decoder_block block) {
+    static const decoder_names names = {.embedding = "model.embed_tokens.weight",
+                                        .layers = "model.layers",
+                                        .norm = "model.norm",
+                                        .head = "lm_head.weight"};
+    decoder_build_named(model, config, &names, block);
 }

@@ -10,26 +10,58 @@
  * keys; num_key_value_heads 0: as many as heads; head_dim 0: hidden_size / num_attention_heads. */
 sifr_status decoder_read(const model_reader *r, model_config *out) SIFR_MUST_CHECK;
 
+/* Names of weights: of those around the blocks, and what goes before "N." inside of them. */
+typedef struct decoder_names {
+    const char *embedding, *layers, *norm, *head;
+    bool unpadded; /* the embedding has no padding_idx */
+} decoder_names;
+
 /* The layer that is being built. */
 typedef struct decoder {
     sifr_model *model;
     const model_config *config;
+    const decoder_names *names;
     const double *frequencies; /* head_dim / 2 */
     int64_t layer;
 } decoder;
 
-/* Embedding, blocks, final norm and head. `block` adds one layer and returns its output. */
-void decoder_build(sifr_model *model, const model_config *config,
-                   sifr_value (*block)(const decoder *d, sifr_value x));
+typedef sifr_value (*decoder_block)(const decoder *d, sifr_value x);
 
-/* In each name "model.layers.N." goes before, ".weight" or ".bias" behind. */
+/* Embedding, blocks, final norm and head. `block` adds one layer and returns its output. The first
+ * has Llama's names. */
+void decoder_build(sifr_model *model, const model_config *config, decoder_block block);
+void decoder_build_named(sifr_model *model, const model_config *config, const decoder_names *names,
+                         decoder_block block);
+
+/* Llama's block: a norm before each part, and its sum with what came in. */
+sifr_value decoder_plain_block(const decoder *d, sifr_value x);
+
+/* In each name of a weight "model.layers.N." goes before, ".weight" or ".bias" behind. */
+
+/* The config's norm of hidden_size columns; and of each of `groups` groups of columns. */
 sifr_value decoder_norm(const decoder *d, sifr_value x, const char *name);
+sifr_value decoder_group_norm(const decoder *d, sifr_value x, const char *name, int64_t groups,
+                              int64_t columns);
 sifr_value decoder_linear(const decoder *d, sifr_value x, const char *name, bool biased,
                           int64_t from, int64_t to);
+/* x + residual_scale * dropout(part) */
+sifr_value decoder_add(const decoder *d, sifr_value x, sifr_value part);
 
-/* self_attn.{q,k,v,o}_proj of a normed x, with rotary positions. */
+typedef struct decoder_heads {
+    sifr_value q, k, v;
+} decoder_heads;
+
+/* self_attn.{q,k,v}_proj of a normed x; and slices of q, k and v beside each other. */
+decoder_heads decoder_project(const decoder *d, sifr_value x);
+decoder_heads decoder_split(const decoder *d, sifr_value qkv);
+/* Rotary positions and the window, where the layer has them, attention, and the product `output`,
+ * "self_attn.o_proj". */
+sifr_value decoder_attend(const decoder *d, decoder_heads heads, const char *output);
+/* Both. */
 sifr_value decoder_attention(const decoder *d, sifr_value x);
-/* mlp.{gate,up,down}_proj of a normed x. */
+
+/* mlp.{gate,up,down}_proj of a normed x; and with gate and up in one, mlp.gate_up_proj. */
 sifr_value decoder_mlp(const decoder *d, sifr_value x);
+sifr_value decoder_fused_mlp(const decoder *d, sifr_value x);
 
 #endif

@@ -26,7 +26,7 @@ static sifr_status read_gpt2(const model_reader *r, model_config *out) {
     BASE_TRY(model_read_token_id(r, "bos_token_id", 50256, &out->bos_token_id));
     BASE_TRY(model_read_eos(r, 50256, out));
     out->num_key_value_heads = out->num_attention_heads;
-    out->attention_bias = out->mlp_bias = true;
+    out->attention_bias = out->output_bias = out->mlp_bias = true;
     out->rope.factor = 1;
     if (out->hidden_size % out->num_attention_heads) {
         return base_fail(r->error, SIFR_USAGE,

@@ -10,20 +10,14 @@ static sifr_status read_llama(const model_reader *r, model_config *out) {
     out->bos_token_id = 1, out->eos_token_ids[0] = 2, out->eos_count = 1;
     BASE_TRY(decoder_read(r, out));
     BASE_TRY(model_read_bool(r, "attention_bias", false, &out->attention_bias));
+    out->output_bias = out->attention_bias;
     BASE_TRY(model_read_bool(r, "mlp_bias", false, &out->mlp_bias));
     return model_read_activation(r, "hidden_act", MODEL_ONE_OF(MODEL_SILU), MODEL_SILU,
                                  &out->activation);
 }
 
-static sifr_value block(const decoder *d, sifr_value x) {
-    sifr_value n = decoder_norm(d, x, "input_layernorm");
-    sifr_value h = sifr_add(d->model, x, decoder_attention(d, n));
-    n = decoder_norm(d, h, "post_attention_layernorm");
-    return sifr_add(d->model, h, decoder_mlp(d, n));
-}
-
 static void build(sifr_model *model, const model_config *config) {
-    decoder_build(model, config, block);
+    decoder_build(model, config, decoder_plain_block);
 }
 
 const model_architecture model_architecture_llama = {
