@@ -45,14 +45,23 @@ static json_t *config_json(const model_config *c) {
         "eos_token_id", eos, "pad_token_id", (json_int_t)c->pad_token_id);
     const model_architecture *architecture = model_architecture_find(c->model_type);
     if (!config || !architecture || architecture->learned_positions) return config;
-    json_t *rope = json_pack("{s:s, s:f}", "rope_type", model_rope_kind_name(c->rope.kind),
-                             "rope_theta", c->rope.theta);
+    json_t *rope =
+        json_pack("{s:s, s:f}", "rope_type", model_rope_kind_name((model_rope_kind)c->rope.kind),
+                  "rope_theta", c->rope.theta);
     if (c->rope.kind != MODEL_ROPE_DEFAULT) {
         json_object_set_new(rope, "factor", json_real(c->rope.factor));
+    }
+    if (c->rope.rotary_dim != c->head_dim) {
+        json_object_set_new(rope, "rotary_dim", json_integer(c->rope.rotary_dim));
+    }
+    if (c->rope.attention_factor != 0) {
+        json_object_set_new(rope, "attention_factor", json_real(c->rope.attention_factor));
     }
     if (c->rope.kind == MODEL_ROPE_LLAMA3) {
         json_object_set_new(rope, "low_freq_factor", json_real(c->rope.low_freq_factor));
         json_object_set_new(rope, "high_freq_factor", json_real(c->rope.high_freq_factor));
+    }
+    if (c->rope.kind >= MODEL_ROPE_YARN) {
         json_object_set_new(rope, "original_max_position_embeddings",
                             json_real(c->rope.original_max_position));
     }

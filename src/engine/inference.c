@@ -18,6 +18,7 @@ struct engine_inference {
      * one for chunks of the prompt. The other modes have only the first. */
     plan_schedule *schedule, *chunk_schedule;
     engine_executor *executor, *chunk_executor;
+    int32_t *history; /* generation: the tokens of which keys are cached */
 };
 
 static plan_settings settings_of(const engine_inference_options *options) {
@@ -46,6 +47,8 @@ sifr_status engine_inference_create(const sifr_model *model,
     plan_settings settings = settings_of(options);
     if (options->mode == PLAN_GENERATE)
         settings.step.micro_batch_size = settings.step.seq_length = 1;
+    size_t room = options->mode == PLAN_GENERATE ? (size_t)options->cache_length : 0;
+    BASE_TRY_GOTO(status, base_alloc(room, sizeof *i->history, &i->history, error), fail);
     BASE_TRY_GOTO(status, device_open_cpu(options->threads, options->isa, &i->dev, error), fail);
     BASE_TRY_GOTO(status, comm_open_self(&i->group, error), fail);
     BASE_TRY_GOTO(status, plan_lower(model, i->dev, &settings, &i->schedule, error), fail);
@@ -77,6 +80,7 @@ void engine_inference_free(engine_inference *i) {
     plan_free(i->schedule);
     comm_close(i->group);
     device_close(i->dev);
+    free(i->history);
     free(i);
 }
 
@@ -184,6 +188,10 @@ sifr_status engine_inference_append(engine_inference *i, const int32_t *tokens, 
                          "generation: %lld tokens, but the cache has room for %lld",
                          (long long)(position + count), (long long)i->options.cache_length);
     }
+    memcpy(i->history + position, tokens, (size_t)count * sizeof *tokens);
+    if (position > 0 && model_outgrows_cache(i->model, position, position + count))
+        tokens = i->history, count += position, position = 0;
+    int64_t length = position + count;
     for (int64_t done = 0; done < count;) {
         bool chunk = i->chunk_executor && count - done >= i->options.length;
         engine_executor *executor = chunk ? i->chunk_executor : i->executor;
@@ -193,6 +201,8 @@ sifr_status engine_inference_append(engine_inference *i, const int32_t *tokens, 
             positions[p] = (int32_t)(position + done + p);
         }
         engine_result result;
+        BASE_TRY(engine_note_length(executor, position + done, s->settings.step.seq_length, length,
+                                    error));
         BASE_TRY(run(executor, s, tokens + done, NULL, &result, error));
         done += s->settings.step.seq_length;
         if (done == count) copy_logits(executor, s, 1, out);

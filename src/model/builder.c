@@ -22,7 +22,10 @@ void sifr_model_free(sifr_model *model) {
     if (!model) return;
     for (size_t i = 0; i < model->unit_count; i++) free(model->units[i].name);
     for (size_t i = 0; i < model->weight_count; i++) free(model->weights[i].name);
-    for (size_t i = 0; i < model->table_count; i++) free(model->tables[i].frequencies);
+    for (size_t i = 0; i < model->table_count; i++) {
+        free(model->tables[i].frequencies);
+        free(model->tables[i].rule);
+    }
     free(model->units);
     free(model->weights);
     free(model->values);
@@ -208,28 +211,38 @@ sifr_value sifr_slice(sifr_model *model, sifr_value x, int64_t first, int64_t co
     return add_value(model, value);
 }
 
-int32_t model_add_table(sifr_model *model, int64_t rotary_dim, const double *frequencies,
-                        double scale) {
-    size_t half = (size_t)rotary_dim / 2;
+static bool has_angles(const model_table *table, const model_angles *angles) {
+    size_t bytes = (size_t)(angles->rotary_dim / 2) * sizeof *angles->frequencies;
+    if (table->rotary_dim != angles->rotary_dim || !table->rule != !angles->rule) return false;
+    if (table->rule) return !memcmp(table->rule, angles->rule, sizeof *table->rule);
+    return table->scale == angles->scale && !memcmp(table->frequencies, angles->frequencies, bytes);
+}
+
+static sifr_status copy_angles(const model_angles *from, model_table *out, sifr_error *error) {
+    size_t half = (size_t)from->rotary_dim / 2;
+    *out = (model_table){.rotary_dim = from->rotary_dim, .scale = from->scale, .value = -1};
+    if (from->rule) {
+        BASE_TRY(base_alloc(1, sizeof *out->rule, &out->rule, error));
+        memcpy(out->rule, from->rule, sizeof *out->rule);
+        return SIFR_OK;
+    }
+    BASE_TRY(base_alloc(half, sizeof *out->frequencies, &out->frequencies, error));
+    memcpy(out->frequencies, from->frequencies, half * sizeof *out->frequencies);
+    return SIFR_OK;
+}
+
+int32_t model_add_table(sifr_model *model, const model_angles *angles) {
     for (size_t i = 0; i < model->table_count; i++) {
-        model_table *known = &model->tables[i];
-        if (known->rotary_dim == rotary_dim && !memcmp(&known->scale, &scale, sizeof scale) &&
-            !memcmp(known->frequencies, frequencies, half * sizeof *frequencies)) {
-            return known->value;
-        }
+        if (has_angles(&model->tables[i], angles)) return model->tables[i].value;
     }
     if (!MODEL_GROW(model, tables, table_count, table_room)) return -1;
     model_table *table = &model->tables[model->table_count];
-    *table = (model_table){.rotary_dim = rotary_dim, .scale = scale, .value = -1};
-    if (base_alloc(half, sizeof *frequencies, &table->frequencies, &model->error) != SIFR_OK) {
-        return -1;
-    }
-    memcpy(table->frequencies, frequencies, half * sizeof *frequencies);
+    if (copy_angles(angles, table, &model->error) != SIFR_OK) return -1;
     table->value =
         model_index(add_value(model, (model_value){.kind = MODEL_VALUE_TABLE,
                                                    .unit = -1,
                                                    .node = -1,
-                                                   .columns = rotary_dim,
+                                                   .columns = angles->rotary_dim,
                                                    .base = -1,
                                                    .table = (int32_t)model->table_count}));
     return model->tables[model->table_count++].value;

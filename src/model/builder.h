@@ -39,8 +39,15 @@ model_node model_make_node(const model_op *op);
 sifr_value model_add_node(sifr_model *model, model_node node, model_value_kind kind,
                           int64_t columns);
 
-/* The value of the table for these angles, made once; -1 where a mistake is recorded. */
-int32_t model_add_table(sifr_model *model, int64_t rotary_dim, const double *frequencies,
-                        double scale);
+/* What a table is made from: a rule, or frequencies and a scale. */
+typedef struct model_angles {
+    int64_t rotary_dim;
+    const model_rope *rule;
+    const double *frequencies;
+    double scale;
+} model_angles;
+
+/* The value of the table for these, which are copied; made once; -1 where a mistake is recorded. */
+int32_t model_add_table(sifr_model *model, const model_angles *angles);
 
 #endif

@@ -7,6 +7,7 @@
 
 #include "device/device.h"
 #include "model/ops.h"
+#include "model/rope.h"
 #include "sifr/model.h"
 
 typedef struct model_weight {
@@ -39,10 +40,12 @@ typedef struct model_value {
     sifr_input input; /* of an input */
 } model_value;
 
-/* Angles of a rotary embedding: row p of the table holds scale cos(p f), then scale sin(p f). */
+/* Angles of a rotary embedding: row p of the table holds scale cos(p f), then scale sin(p f). They
+ * follow from a rule and, in some kinds, from the length of the sequence, or they are given. */
 typedef struct model_table {
     int64_t rotary_dim;
-    double *frequencies; /* rotary_dim / 2 */
+    model_rope *rule;    /* NULL: given */
+    double *frequencies; /* rotary_dim / 2; NULL: by the rule */
     double scale;
     int32_t value;
 } model_table;
@@ -74,6 +77,14 @@ struct sifr_model {
     bool finished;
     sifr_error error; /* of the first wrong call */
 };
+
+/* Rows first … first + count - 1 of a table, for a sequence of `length` tokens. */
+void model_fill_table(const model_table *table, int64_t first, int64_t count, int64_t length,
+                      float *rows);
+
+/* Whether keys in the cache must be made anew when a sequence grows from `before` tokens to
+ * `after`. */
+bool model_outgrows_cache(const sifr_model *model, int64_t before, int64_t after);
 
 /* Whether `value` (-1: none) chooses rows of a node's first weight. */
 bool model_numbers_rows(const model_node *node, int32_t value);

@@ -10,26 +10,13 @@
 
 #include "base/errors.h"
 #include "formats/generation_config.h"
+#include "model/rope.h"
 
 typedef enum model_activation_kind {
     MODEL_GELU_TANH, /* "gelu_new", "gelu_pytorch_tanh" */
     MODEL_GELU_ERF,  /* "gelu" */
     MODEL_SILU       /* "silu", "swish" */
 } model_activation_kind;
-
-typedef enum model_rope_kind {
-    MODEL_ROPE_DEFAULT,
-    MODEL_ROPE_LINEAR,
-    MODEL_ROPE_LLAMA3
-} model_rope_kind;
-
-/* Rotary positions: how the angles of a head's pairs follow from the config. */
-typedef struct model_rope {
-    model_rope_kind kind;
-    double theta;
-    double factor;                                                   /* 1 where the kind has none */
-    double low_freq_factor, high_freq_factor, original_max_position; /* llama3 */
-} model_rope;
 
 typedef enum model_norm_kind {
     MODEL_RMS_NORM,
@@ -56,6 +43,9 @@ typedef struct model_config {
     model_activation_kind activation;
     model_norm_kind norm;
     double norm_eps;
+    /* The part of a head that has rotary positions where "rope_parameters" does not say; 0: all of
+     * it, and no other part can be asked for. */
+    double rotary_part;
     model_rope rope, local_rope;
     int64_t sliding_window; /* 0: no layer has one */
     uint8_t layers[MODEL_LIMIT_LAYERS];
@@ -84,6 +74,5 @@ sifr_status model_config_load(const char *path, model_config *out,
                               sifr_error *error) SIFR_MUST_CHECK;
 
 const char *model_activation_name(model_activation_kind activation); /* as transformers writes it */
-const char *model_rope_kind_name(model_rope_kind kind);
 
 #endif

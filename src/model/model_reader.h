@@ -50,10 +50,12 @@ sifr_status model_read_token_id(const model_reader *r, const char *key, int64_t 
 /* A number or a list of numbers. */
 sifr_status model_read_eos(const model_reader *r, int64_t fallback,
                            model_config *out) SIFR_MUST_CHECK;
-/* hidden_size, num_attention_heads and max_position_embeddings are read. "rope_parameters"
- * (transformers 5) or "rope_scaling" (4), "rope_theta" there or at the top; out->rope.theta is the
- * default. */
+/* head_dim and max_position_embeddings are read. "rope_parameters" (transformers 5) or
+ * "rope_scaling" (4), "rope_theta" there or at the top; out->rope.theta is the default. */
 sifr_status model_read_rope(const model_reader *r, model_config *out) SIFR_MUST_CHECK;
+/* All but rope_theta, from an object that stands under `key`; NULL: the default kind. */
+sifr_status model_read_rope_of(const model_reader *r, const json_t *object, const char *key,
+                               const model_config *config, model_rope *out) SIFR_MUST_CHECK;
 
 /* "sliding_window", least 1: null or absent without a fallback is none, 0. */
 sifr_status model_read_window(const model_reader *r, int64_t fallback,

@@ -1,24 +1,217 @@
 /* Rotary positions: their keys in config.json. */
+#include <math.h>
 #include <string.h>
 
 #include "base/json.h"
 #include "model/model_reader.h"
 
-/* Rope scaling stands in "rope_scaling" (transformers 4) or "rope_parameters" (5); the base in the
- * latter or at the top. */
-sifr_status model_read_rope(const model_reader *r, model_config *out) {
-    const char *key = "rope_scaling";
-    const json_t *rope = model_member(r->json, key),
-                 *newer = model_member(r->json, "rope_parameters");
-    if (rope && newer && !json_equal(rope, newer)) {
+static const char original_length[] = "original_max_position_embeddings";
+
+/* The object that is being read, and under which key it stands. */
+typedef struct rope_reader {
+    const model_reader *r;
+    const json_t *object;
+    const char *key;
+    const model_config *config;
+    model_rope *out;
+} rope_reader;
+
+static sifr_status wrong(const rope_reader *at, const char *what) {
+    return base_fail(at->r->error, SIFR_USAGE, "%s: \"%s\" of type %s %s", at->r->name, at->key,
+                     model_rope_kind_name((model_rope_kind)at->out->kind), what);
+}
+
+static sifr_status read_number(const rope_reader *at, const char *key, double fallback,
+                               double least, double most, double *out) {
+    return model_read_double_of(at->r, at->object, key, fallback, least, most, false, out);
+}
+
+static sifr_status need(const rope_reader *at, const char *key) {
+    if (model_member(at->object, key)) return SIFR_OK;
+    return base_fail(at->r->error, SIFR_USAGE, "%s: \"%s\" of type %s lacks \"%s\"", at->r->name,
+                     at->key, model_rope_kind_name((model_rope_kind)at->out->kind), key);
+}
+
+/* "su" is the name that longrope had in the first Phi-3 folders. */
+static sifr_status kind_of(const rope_reader *at, const char *type, int32_t *out) {
+    for (int32_t kind = MODEL_ROPE_DEFAULT; kind <= MODEL_ROPE_LLAMA3; kind++) {
+        if (!strcmp(type, model_rope_kind_name((model_rope_kind)kind))) {
+            bool renamed = kind == MODEL_ROPE_YARN && at->out->phi3;
+            return *out = renamed ? MODEL_ROPE_LONGROPE : kind, SIFR_OK;
+        }
+    }
+    if (!strcmp(type, "su")) return *out = MODEL_ROPE_LONGROPE, SIFR_OK;
+    return model_refuse(at->r, at->key,
+                        "supported rope types: default, linear, dynamic, yarn, longrope, llama3");
+}
+
+static sifr_status read_kind(const rope_reader *at) {
+    const char *older_type, *type;
+    int32_t older = MODEL_ROPE_DEFAULT;
+    BASE_TRY(
+        base_json_string(at->object, "type", "default", &older_type, at->r->name, at->r->error));
+    BASE_TRY(
+        base_json_string(at->object, "rope_type", older_type, &type, at->r->name, at->r->error));
+    BASE_TRY(kind_of(at, type, &at->out->kind));
+    BASE_TRY(kind_of(at, older_type, &older));
+    if (!model_member(at->object, "type") || older == at->out->kind) return SIFR_OK;
+    return base_fail(at->r->error, SIFR_USAGE, "%s: \"%s\" has two types, %.40s and %.40s",
+                     at->r->name, at->key, type, older_type);
+}
+
+static sifr_status read_rotary_dim(const rope_reader *at) {
+    const model_config *c = at->config;
+    double whole = c->rotary_part == 0 ? 1 : c->rotary_part, part;
+    BASE_TRY(read_number(at, "partial_rotary_factor", whole, 0, 1, &part));
+    if (c->rotary_part == 0 && part != 1) {
+        return model_refuse(
+            at->r, at->key,
+            "rotary positions always apply to the whole head (partial_rotary_factor 1)");
+    }
+    at->out->rotary_dim = (int64_t)((double)c->head_dim * part);
+    int64_t least = at->out->kind == MODEL_ROPE_DYNAMIC ? 4 : 2;
+    if (at->out->rotary_dim % 2 == 0 && at->out->rotary_dim >= least) return SIFR_OK;
+    return base_fail(at->r->error, SIFR_USAGE,
+                     "%s: %lld of a head's %lld elements have rotary positions, which turn pairs: "
+                     "an even number of at least %lld is needed",
+                     at->r->name, (long long)at->out->rotary_dim, (long long)c->head_dim,
+                     (long long)least);
+}
+
+/* A key of the top level goes before the one in the object. */
+static sifr_status read_original_length(const rope_reader *at) {
+    const json_t *holder = model_member(at->r->json, original_length) ? at->r->json : at->object;
+    double fallback = (double)at->config->max_position_embeddings;
+    if (at->out->phi3 && holder != at->r->json) return SIFR_OK; /* the class has a default */
+    return model_read_double_of(at->r, holder, original_length, fallback, 2, MODEL_LIMIT_ID, false,
+                                &at->out->original_max_position);
+}
+
+/* Where "factor" is null or absent: by how much positions are more than they were. */
+static sifr_status read_growth(const rope_reader *at) {
+    double growth = at->out->max_position / at->out->original_max_position;
+    if (at->out->kind == MODEL_ROPE_YARN && !json_object_get(at->object, "factor"))
+        return need(at, "factor");
+    return read_number(at, "factor", growth, growth < 1 ? growth : 1, 1e9, &at->out->factor);
+}
+
+static double yarn_attention(double scale, double mscale) {
+    return scale <= 1 ? 1 : 0.1 * mscale * log(scale) + 1;
+}
+
+static sifr_status read_yarn(const rope_reader *at) {
+    model_rope *out = at->out;
+    double above, below;
+    bool truncate;
+    BASE_TRY(read_growth(at));
+    BASE_TRY(read_number(at, "beta_fast", 32, 0, 1e6, &out->beta_fast));
+    BASE_TRY(read_number(at, "beta_slow", 1, 0, 1e6, &out->beta_slow));
+    if (out->beta_fast == 0) out->beta_fast = 32;
+    if (out->beta_slow == 0) out->beta_slow = 1;
+    BASE_TRY(base_json_bool(at->object, "truncate", true, &truncate, at->r->name, at->r->error));
+    out->truncate = truncate;
+    BASE_TRY(read_number(at, "mscale", 0, 0, 1e6, &above));
+    BASE_TRY(read_number(at, "mscale_all_dim", 0, 0, 1e6, &below));
+    double factor = yarn_attention(out->factor, 1);
+    if (above != 0 && below != 0)
+        factor = yarn_attention(out->factor, above) / yarn_attention(out->factor, below);
+    if (out->theta <= 1) return wrong(at, "needs a rope_theta above 1");
+    return read_number(at, "attention_factor", factor, 1e-6, 1e6, &out->attention_factor);
+}
+
+static sifr_status read_factors(const rope_reader *at, const char *key, float *out) {
+    const json_t *list = model_member(at->object, key);
+    int64_t pairs = at->out->rotary_dim / 2;
+    BASE_TRY(need(at, key));
+    if (pairs > MODEL_LIMIT_ROPE_FACTORS) return wrong(at, "turns at most 512 elements of a head");
+    if (!json_is_array(list) || (int64_t)json_array_size(list) != pairs) {
+        return base_fail(at->r->error, SIFR_USAGE,
+                         "%s: \"%s\": \"%s\" must be a list of %lld "
+                         "numbers, one for each pair that turns",
+                         at->r->name, at->key, key, (long long)pairs);
+    }
+    for (int64_t i = 0; i < pairs; i++) {
+        double value = json_number_value(json_array_get(list, (size_t)i));
+        if (!(value >= 1e-6 && value <= 1e9)) {
+            return base_fail(at->r->error, SIFR_USAGE,
+                             "%s: \"%s\": \"%s\" must hold numbers above 0", at->r->name, at->key,
+                             key);
+        }
+        out[i] = (float)value;
+    }
+    return SIFR_OK;
+}
+
+static sifr_status read_longrope(const rope_reader *at) {
+    model_rope *out = at->out;
+    BASE_TRY(read_growth(at));
+    BASE_TRY(read_factors(at, "short_factor", out->short_factor));
+    BASE_TRY(read_factors(at, "long_factor", out->long_factor));
+    double growth = out->factor <= 1 ? 0 : log(out->factor) / log(out->original_max_position);
+    return read_number(at, "attention_factor", sqrt(1 + growth), 1e-6, 1e6, &out->attention_factor);
+}
+
+static sifr_status read_llama3(const rope_reader *at) {
+    model_rope *out = at->out;
+    BASE_TRY(need(at, "low_freq_factor"));
+    BASE_TRY(need(at, "high_freq_factor"));
+    BASE_TRY(read_number(at, "low_freq_factor", 1, 1e-6, 1e6, &out->low_freq_factor));
+    BASE_TRY(read_number(at, "high_freq_factor", 4, 1e-6, 1e6, &out->high_freq_factor));
+    if (out->high_freq_factor > out->low_freq_factor) return SIFR_OK;
+    return base_fail(at->r->error, SIFR_USAGE,
+                     "%s: \"%s\": high_freq_factor %g must be more than low_freq_factor %g",
+                     at->r->name, at->key, out->high_freq_factor, out->low_freq_factor);
+}
+
+/* Keys of models that are not built. */
+static sifr_status check_members(const rope_reader *at) {
+    if (model_member(at->object, "mrope_section"))
+        return model_refuse(at->r, at->key,
+                            "positions are one number, not several (mrope_section)");
+    if (model_reads(at->r, "llama_4_scaling_beta"))
+        return read_number(at, "llama_4_scaling_beta", 0, 0, 1e6, &at->out->query_beta);
+    const json_t *beta = model_member(at->object, "llama_4_scaling_beta");
+    if (beta && json_number_value(beta) != 0)
+        return model_refuse(at->r, at->key, "queries are not scaled by position");
+    return SIFR_OK;
+}
+
+sifr_status model_read_rope_of(const model_reader *r, const json_t *object, const char *key,
+                               const model_config *config, model_rope *out) {
+    rope_reader reader = {r, object, key, config, out}, *at = &reader;
+    BASE_TRY(read_kind(at));
+    BASE_TRY(read_rotary_dim(at));
+    BASE_TRY(check_members(at));
+    out->max_position = (double)config->max_position_embeddings;
+    out->factor = 1;
+    if (out->kind == MODEL_ROPE_DEFAULT) return SIFR_OK;
+    if (out->kind >= MODEL_ROPE_YARN) BASE_TRY(read_original_length(at));
+    if (out->kind == MODEL_ROPE_YARN) return read_yarn(at);
+    if (out->kind == MODEL_ROPE_LONGROPE) return read_longrope(at);
+    BASE_TRY(need(at, "factor"));
+    BASE_TRY(read_number(at, "factor", 1, 1, 1e6, &out->factor));
+    return out->kind == MODEL_ROPE_LLAMA3 ? read_llama3(at) : SIFR_OK;
+}
+
+/* The object that holds the rule and, in *key, its name; NULL: none. */
+static sifr_status find_object(const model_reader *r, const json_t **object, const char **key) {
+    const json_t *newer = model_member(r->json, "rope_parameters");
+    *key = "rope_scaling";
+    *object = model_member(r->json, *key);
+    if (*object && newer && !json_equal(*object, newer)) {
         return base_fail(r->error, SIFR_USAGE,
                          "%s: \"rope_scaling\" and \"rope_parameters\" differ: remove one",
                          r->name);
     }
-    if (newer) rope = newer, key = "rope_parameters";
-    if (rope && !json_is_object(rope)) {
-        return base_fail(r->error, SIFR_USAGE, "%s: \"%s\" must be an object", r->name, key);
-    }
+    if (newer) *object = newer, *key = "rope_parameters";
+    if (!*object || json_is_object(*object)) return SIFR_OK;
+    return base_fail(r->error, SIFR_USAGE, "%s: \"%s\" must be an object", r->name, *key);
+}
+
+sifr_status model_read_rope(const model_reader *r, model_config *out) {
+    const json_t *rope;
+    const char *key;
+    BASE_TRY(find_object(r, &rope, &key));
     bool both = model_member(r->json, "rope_theta") && model_member(rope, "rope_theta");
     BASE_TRY(model_read_double(r, "rope_theta", out->rope.theta, 1, 1e15, false, &out->rope.theta));
     double top = out->rope.theta;
@@ -28,50 +221,5 @@ sifr_status model_read_rope(const model_reader *r, model_config *out) {
                          "%s: \"rope_theta\" is %g and \"%s.rope_theta\" is %g: remove one",
                          r->name, top, key, out->rope.theta);
     }
-    const char *older_type, *type;
-    BASE_TRY(base_json_string(rope, "type", "default", &older_type, r->name, r->error));
-    BASE_TRY(base_json_string(rope, "rope_type", older_type, &type, r->name, r->error));
-    if (model_member(rope, "type") && strcmp(type, older_type) != 0) {
-        return base_fail(r->error, SIFR_USAGE, "%s: \"%s\" has two types, %.40s and %.40s", r->name,
-                         key, type, older_type);
-    }
-    const json_t *part = model_member(rope, "partial_rotary_factor");
-    if (part && !(json_is_number(part) && json_number_value(part) == 1.0)) {
-        return model_refuse(
-            r, key, "rotary positions always apply to the whole head (partial_rotary_factor 1)");
-    }
-    out->rope.factor = 1;
-    if (!strcmp(type, "default")) return SIFR_OK;
-    bool llama3 = !strcmp(type, "llama3");
-    if (!llama3 && strcmp(type, "linear") != 0) {
-        return model_refuse(r, key, "supported rope types: default, linear, llama3");
-    }
-    out->rope.kind = llama3 ? MODEL_ROPE_LLAMA3 : MODEL_ROPE_LINEAR;
-    static const char *const needed[] = {"factor", "low_freq_factor", "high_freq_factor"};
-    for (int i = 0; i < (llama3 ? 3 : 1); i++) {
-        if (!model_member(rope, needed[i])) {
-            return base_fail(r->error, SIFR_USAGE, "%s: \"%s\" of type %s lacks \"%s\"", r->name,
-                             key, type, needed[i]);
-        }
-    }
-    BASE_TRY(model_read_double_of(r, rope, "factor", 1, 1, 1e6, false, &out->rope.factor));
-    if (!llama3) return SIFR_OK;
-    BASE_TRY(model_read_double_of(r, rope, "low_freq_factor", 1, 1e-6, 1e6, false,
-                                  &out->rope.low_freq_factor));
-    BASE_TRY(model_read_double_of(r, rope, "high_freq_factor", 4, 1e-6, 1e6, false,
-                                  &out->rope.high_freq_factor));
-    if (out->rope.high_freq_factor <= out->rope.low_freq_factor) {
-        return base_fail(r->error, SIFR_USAGE,
-                         "%s: \"%s\": high_freq_factor %g must be more than low_freq_factor %g",
-                         r->name, key, out->rope.high_freq_factor, out->rope.low_freq_factor);
-    }
-    static const char original[] = "original_max_position_embeddings";
-    const json_t *holder = model_member(r->json, original) ? r->json : rope;
-    return model_read_double_of(r, holder, original, (double)out->max_position_embeddings, 1,
-                                MODEL_LIMIT_ID, false, &out->rope.original_max_position);
-}
-
-const char *model_rope_kind_name(model_rope_kind kind) {
-    static const char *const names[] = {"default", "linear", "llama3"};
-    return names[kind];
+    return model_read_rope_of(r, rope, key, out, &out->rope);
 }

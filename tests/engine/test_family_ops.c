@@ -179,7 +179,8 @@ static double loss_at(sifr_engine *engine, const model_weight *w, size_t index,
         values[i] = (float)((double)initial(w, index, i) + step * (double)direction[i]);
     OK(sifr_engine_write_weight(engine, w->name, values, count, &error));
     make_batch(TOKENS, tokens, labels);
-    OK(sifr_engine_evaluate(engine, tokens, labels, &sum, &labelled, &error));
+    OK(sifr_engine_evaluate(engine, &(sifr_batch){.tokens = tokens, .labels = labels}, &sum,
+                            &labelled, &error));
     free(values);
     return sum / (double)labelled;
 }
@@ -210,7 +211,8 @@ static void gradients(void **state) {
         int32_t tokens[TOKENS], labels[TOKENS];
         sifr_step_result result;
         make_batch(TOKENS, tokens, labels);
-        OK(sifr_engine_step(engine, tokens, labels, 0.0, &result, &error));
+        OK(sifr_engine_step(engine, &(sifr_batch){.tokens = tokens, .labels = labels}, 0.0, &result,
+                            &error));
         assert_true(result.updated);
         float *copies[64];
         assert_true(m->weight_count <= 64);
@@ -241,7 +243,8 @@ static float *trained(const sifr_model *m, const sifr_settings *settings, size_t
     make_batch(tokens_of, tokens, labels);
     sifr_step_result result;
     for (int s = 0; s < 2; s++) {
-        OK(sifr_engine_step(engine, tokens, labels, 1e-3, &result, &error));
+        OK(sifr_engine_step(engine, &(sifr_batch){.tokens = tokens, .labels = labels}, 1e-3,
+                            &result, &error));
         assert_true(result.updated);
     }
     *count = 0;

@@ -100,9 +100,27 @@ static void rope(void **state) {
                      SIFR_OK);
     assert_int_equal(config.rope.kind, MODEL_ROPE_LINEAR);
     assert_true(config.rope.factor == 2);
-    refused("llama", "\"rope_scaling\": {\"type\": \"dynamic\", \"factor\": 2}", "rope_scaling");
+    refused("llama", "\"rope_scaling\": {\"type\": \"dynamic\"}", "lacks \"factor\"");
+    refused("llama", "\"rope_scaling\": {\"type\": \"axial\"}", "axial");
     refused("llama", "\"rope_parameters\": {\"rope_type\": \"yarn\"}", "yarn");
-    refused("llama", "\"rope_scaling\": {\"type\": \"longrope\"}", "default, linear, llama3");
+    refused("llama", "\"rope_scaling\": {\"type\": \"proportional\"}", "yarn, longrope, llama3");
+    refused("llama", "\"rope_parameters\": {\"mrope_section\": [2, 2]}", "mrope_section");
+    refused("llama", "\"rope_parameters\": {\"rope_type\": \"longrope\", \"long_factor\": [1]}",
+            "lacks \"short_factor\"");
+    refused("llama", "\"rope_parameters\": {\"rope_type\": \"su\", \"short_factor\": [1, 2]}",
+            "\"short_factor\" must be a list of 64 numbers");
+    refused("llama",
+            "\"head_dim\": 4, \"rope_parameters\": {\"rope_type\": \"longrope\", "
+            "\"short_factor\": [1, 0]}",
+            "\"short_factor\" must hold numbers above 0");
+    refused("llama",
+            "\"head_dim\": 514, \"rope_parameters\": {\"rope_type\": \"longrope\", "
+            "\"short_factor\": []}",
+            "at most 512");
+    refused("llama", "\"head_dim\": 2, \"rope_scaling\": {\"type\": \"dynamic\", \"factor\": 2}",
+            "at least 4");
+    refused("llama", "\"rope_theta\": 1, \"rope_scaling\": {\"type\": \"yarn\", \"factor\": 2}",
+            "rope_theta above 1");
     refused("llama", "\"rope_scaling\": {\"type\": \"linear\"}", "lacks \"factor\"");
     refused("llama", "\"rope_scaling\": {\"type\": \"linear\", \"factor\": 0}", "factor");
     refused("llama", "\"rope_scaling\": {\"type\": \"linear\", \"rope_type\": \"default\"}",

@@ -30,13 +30,12 @@ static model_config config_of(const char *type) {
                       .rope.factor = 1,
                       .tie_word_embeddings = true,
                       .initializer_range = 0.02,
-                      .embedding_dropout = 0.1,
-                      .residual_dropout = 0.1,
                       .attention_dropout = 0.1};
     strcpy(c.model_type, type);
     bool gpt2 = !strcmp(type, "gpt2");
     c.activation = gpt2 ? MODEL_GELU_TANH : MODEL_SILU;
     if (gpt2) c.num_key_value_heads = 4;
+    if (gpt2) c.embedding_dropout = c.residual_dropout = 0.1;
     return c;
 }
 

@@ -73,6 +73,11 @@ sifr_status engine_clear(const engine_executor *executor, int32_t buffer,
 sifr_status engine_set(const engine_executor *executor, int32_t buffer, int64_t at,
                        const void *from, int64_t bytes, sifr_error *error) SIFR_MUST_CHECK;
 
+/* For rotary tables that depend on the sequence's length, which is `length` from now on: writes
+ * their rows first … first + count - 1. Before the first call it is the plan's length. */
+sifr_status engine_note_length(engine_executor *executor, int64_t first, int64_t count,
+                               int64_t length, sifr_error *error) SIFR_MUST_CHECK;
+
 /* The store of the buffers in host memory; NULL: none. */
 engine_host_store *engine_host(const engine_executor *executor);
 

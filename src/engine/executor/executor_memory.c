@@ -1,7 +1,6 @@
 /* The executor and its memory: one block, shared with the ranks of this host, that holds the
  * schedule's buffers; buffers outside of it; and the host's access to all of them.
  */
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -68,25 +67,13 @@ sifr_status engine_clear(const engine_executor *e, int32_t buffer, sifr_error *e
     return put(e, buffer, error);
 }
 
-static void fill_table(const model_table *table, int64_t positions, float *at) {
-    int64_t half = table->rotary_dim / 2;
-    float scale = (float)table->scale;
-    for (int64_t p = 0; p < positions; p++, at += table->rotary_dim) {
-        for (int64_t i = 0; i < half; i++) {
-            /* As in transformers: frequency, angle and products with the scale in fp32. */
-            float angle = (float)p * (float)table->frequencies[i];
-            at[i] = (float)cos((double)angle) * scale;
-            at[half + i] = (float)sin((double)angle) * scale;
-        }
-    }
-}
-
 sifr_status executor_fill_tables(engine_executor *e, sifr_error *error) {
     const plan_schedule *s = e->schedule;
     bool cached = s->settings.mode == PLAN_GENERATE;
     int64_t positions = cached ? s->settings.cache_length : s->settings.step.seq_length;
     for (size_t t = 0; t < s->model->table_count; t++) {
-        fill_table(&s->model->tables[t], positions, place_to_fill(e, s->tables[t]));
+        model_fill_table(&s->model->tables[t], 0, positions, e->length ? e->length : positions,
+                         place_to_fill(e, s->tables[t]));
         BASE_TRY(put(e, s->tables[t], error));
     }
     if (cached) return SIFR_OK;
@@ -97,6 +84,22 @@ sifr_status executor_fill_tables(engine_executor *e, sifr_error *error) {
         }
     }
     return put(e, s->inputs[SIFR_POSITIONS][0], error);
+}
+
+sifr_status engine_note_length(engine_executor *e, int64_t first, int64_t count, int64_t length,
+                               sifr_error *error) {
+    const plan_schedule *s = e->schedule;
+    e->length = length;
+    for (size_t t = 0; t < s->model->table_count; t++) {
+        const model_table *table = &s->model->tables[t];
+        if (!table->rule || !model_rope_varies(table->rule)) continue;
+        int64_t row = table->rotary_dim * (int64_t)sizeof(float);
+        char *at = engine_host_buffer(e, s->tables[t]);
+        float *rows = (float *)(void *)(at ? at + first * row : e->window);
+        model_fill_table(table, first, count, length, rows);
+        if (!at) BASE_TRY(engine_set(e, s->tables[t], first * row, rows, count * row, error));
+    }
+    return SIFR_OK;
 }
 
 /* Parameters, and in generation also the caches, are the owner's, including their places on disk.

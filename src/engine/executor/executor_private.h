@@ -29,6 +29,7 @@ struct engine_executor {
     double *all_losses,
         *ordered_losses; /* of all ranks: in gathered order, and by global micro batch */
     device_step step;
+    int64_t length;       /* of the sequence, for rotary tables; 0: the plan's */
     engine_kernel kernel; /* NULL: the device's own */
     void *kernel_user;
 };

@@ -1,11 +1,8 @@
 #include "model/architectures/decoder.h"
 
-#include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "base/checked.h"
-#include "base/heap.h"
 
 static sifr_status check_heads(const model_reader *r, const model_config *c) {
     if (c->num_key_value_heads > c->num_attention_heads ||
@@ -80,7 +77,7 @@ sifr_status decoder_read(const model_reader *r, model_config *out) {
 static sifr_value add_norm(const decoder *d, sifr_value x, const char *name, int64_t groups,
                            int64_t columns) {
     const model_config *c = d->config;
-    char text[MODEL_NAME_LENGTH];
+    char text[MODEL_NAME_LENGTH + 8];
     bool plus_one = c->norm == MODEL_RMS_NORM_PLUS_ONE;
     sifr_norm_args args = {.x = x, .epsilon = c->norm_eps, .plus_one = plus_one, .heads = groups};
     snprintf(text, sizeof text, "%s.weight", name);
@@ -148,11 +145,13 @@ decoder_heads decoder_split(const decoder *d, sifr_value qkv) {
     return heads;
 }
 
-static sifr_value rotate(const decoder *d, sifr_value x) {
-    if (d->config->layers[d->layer] & MODEL_LAYER_NO_ROPE) return x;
-    return sifr_rope(
-        d->model,
-        (sifr_rope_args){.x = x, .head_dim = d->config->head_dim, .frequencies = d->frequencies});
+/* query_beta is for queries alone. */
+static sifr_value rotate(const decoder *d, sifr_value x, bool is_query) {
+    const model_config *c = d->config;
+    if (c->layers[d->layer] & MODEL_LAYER_NO_ROPE) return x;
+    model_rope rule = c->layers[d->layer] & MODEL_LAYER_LOCAL_ROPE ? c->local_rope : c->rope;
+    if (!is_query) rule.query_beta = 0;
+    return model_rotate(d->model, x, c->head_dim, &rule);
 }
 
 sifr_value decoder_attend(const decoder *d, decoder_heads heads, const char *output) {
@@ -163,8 +162,8 @@ sifr_value decoder_attend(const decoder *d, decoder_heads heads, const char *out
                              .dropout = c->attention_dropout,
                              .scale = c->attention_scale,
                              .softcap = c->attention_softcap};
-    a.q = rotate(d, heads.q);
-    a.k = rotate(d, heads.k);
+    a.q = rotate(d, heads.q, true);
+    a.k = rotate(d, heads.k, false);
     if (c->layers[d->layer] & MODEL_LAYER_WINDOW) a.window = c->sliding_window;
     return decoder_linear(d, sifr_attention(d->model, a), output, c->output_bias,
                           c->num_attention_heads * c->head_dim, c->hidden_size);
@@ -206,28 +205,6 @@ sifr_value decoder_plain_block(const decoder *d, sifr_value x) {
     return decoder_add(d, h, decoder_mlp(d, n));
 }
 
-/* inv_freq of transformers' modeling_rope_utils: default, linear (positions divided by the factor)
- * and llama3 (long wavelengths divided, short ones kept, a ramp between). */
-static void angles(const model_config *c, double *frequencies) {
-    const model_rope *rope = &c->rope;
-    for (int64_t i = 0; i < c->head_dim / 2; i++) {
-        double f = pow(rope->theta, -2.0 * (double)i / (double)c->head_dim);
-        if (rope->kind == MODEL_ROPE_LINEAR) f /= rope->factor;
-        if (rope->kind == MODEL_ROPE_LLAMA3) {
-            double wavelength = 6.283185307179586 / f;
-            double turns = rope->original_max_position / wavelength;
-            double low = rope->low_freq_factor, high = rope->high_freq_factor;
-            if (turns < low) {
-                f /= rope->factor;
-            } else if (turns <= high) {
-                double s = (turns - low) / (high - low);
-                f = (1 - s) * f / rope->factor + s * f;
-            }
-        }
-        frequencies[i] = f;
-    }
-}
-
 static sifr_weight table(const decoder *d, const char *name) {
     const model_config *c = d->config;
     return sifr_weight_matrix(d->model, name, c->vocab_size, c->hidden_size, SIFR_INIT_NORMAL,
@@ -236,11 +213,7 @@ static sifr_weight table(const decoder *d, const char *name) {
 
 void decoder_build_named(sifr_model *model, const model_config *c, const decoder_names *names,
                          decoder_block block) {
-    double *frequencies;
-    if (base_alloc((size_t)c->head_dim / 2, sizeof *frequencies, &frequencies, &model->error))
-        return;
-    angles(c, frequencies);
-    decoder d = {model, c, names, frequencies, 0};
+    decoder d = {model, c, names, 0};
 
     sifr_unit(model, "embedding");
     sifr_weight words = table(&d, names->embedding);
@@ -264,7 +237,6 @@ void decoder_build_named(sifr_model *model, const model_config *c, const decoder
     sifr_head_loss(
         model, (sifr_head_args){
                    .x = x, .weight = head, .scale = c->logit_scale, .softcap = c->logit_softcap});
-    free(frequencies);
 }
 
 void decoder_build(sifr_model *model, const model_config *config, decoder_block block) {

@@ -21,7 +21,6 @@ typedef struct decoder {
     sifr_model *model;
     const model_config *config;
     const decoder_names *names;
-    const double *frequencies; /* head_dim / 2 */
     int64_t layer;
 } decoder;
 
