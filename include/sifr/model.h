@@ -140,6 +140,11 @@ typedef struct sifr_attention_args {
 SIFR_API sifr_value sifr_attention(sifr_model *model, sifr_attention_args args);
 
 SIFR_API sifr_value sifr_gelu(sifr_model *model, sifr_value x, bool exact);
+SIFR_API sifr_value sifr_tanh(sifr_model *model, sifr_value x);
+/* max(x, 0), or its square */
+SIFR_API sifr_value sifr_relu(sifr_model *model, sifr_value x, bool squared);
+/* x sigmoid(slope x): SiLU has slope 1, QuickGELU 1.702 */
+SIFR_API sifr_value sifr_swish(sifr_model *model, sifr_value x, double slope);
 /* silu(gate) * up */
 SIFR_API sifr_value sifr_silu_gate(sifr_model *model, sifr_value gate, sifr_value up);
 /* gelu(gate) * up; exact: by erf, else by tanh */

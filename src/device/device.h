@@ -91,6 +91,14 @@ typedef enum device_kernel {
     /* y = gelu(x0): attributes.gelu.exact chooses erf, else the tanh form. Backward reads x0. */
     DEVICE_GELU,
     DEVICE_GELU_BACKWARD,
+    DEVICE_TANH, /* y = tanh(x0). Backward reads x0. */
+    DEVICE_TANH_BACKWARD,
+    /* y = max(x0, 0), or its square with attributes.relu.squared. Backward reads x0. */
+    DEVICE_RELU,
+    DEVICE_RELU_BACKWARD,
+    /* y = x0 sigmoid(attributes.swish.slope x0). Backward reads x0. */
+    DEVICE_SWISH,
+    DEVICE_SWISH_BACKWARD,
     /* y = silu(x0) * x1. Backward reads x0, x1; writes dx0, dx1. */
     DEVICE_SILU_GATE,
     DEVICE_SILU_GATE_BACKWARD,
@@ -180,6 +188,12 @@ typedef struct device_attributes {
         struct {
             bool exact;
         } gelu;
+        struct {
+            bool squared;
+        } relu;
+        struct {
+            float slope;
+        } swish;
         struct {
             float factor;
             bool round_factor;

@@ -167,6 +167,32 @@ static void gelu_reference(const device_call *call, const op_values *v) {
     }
 }
 
+static void tanh_reference(const device_call *call, const op_values *v) {
+    FOR_ALL(i) v->y[i] = tanh(v->x[0][i]);
+}
+
+static void relu_shape(const op_case *c, base_dtype type, device_call *call) {
+    unary_shape(c, type, call);
+    call->attributes.relu.squared = c->variant;
+}
+
+static void relu_reference(const device_call *call, const op_values *v) {
+    FOR_ALL(i) {
+        double x = fmax(v->x[0][i], 0);
+        v->y[i] = call->attributes.relu.squared ? x * x : x;
+    }
+}
+
+static void swish_shape(const op_case *c, base_dtype type, device_call *call) {
+    unary_shape(c, type, call);
+    call->attributes.swish.slope = 1.702f;
+}
+
+static void swish_reference(const device_call *call, const op_values *v) {
+    double slope = (double)call->attributes.swish.slope;
+    FOR_ALL(i) v->y[i] = v->x[0][i] / (1 + exp(-slope * v->x[0][i]));
+}
+
 static void gelu_gate_shape(const op_case *c, base_dtype type, device_call *call) {
     binary_shape(c, type, call);
     call->attributes.gelu.exact = c->variant;
@@ -378,6 +404,92 @@ static const op_case elements[] = {
          .rows = r,                                                                                \
          .columns = n,                                                                             \
          .variant = 1,                                                                             \
+         .error_fp32 = 16,                                                                         \
+         .low = -30,                                                                               \
+         .high = 30},                                                                              \
+        {.name = "tanh",                                                                           \
+         .forward = DEVICE_TANH,                                                                   \
+         .backward = DEVICE_TANH_BACKWARD,                                                         \
+         .shape = unary_shape,                                                                     \
+         .reference = tanh_reference,                                                              \
+         .reads = OP_X0,                                                                           \
+         .wants = OP_X0,                                                                           \
+         .rows = r,                                                                                \
+         .columns = n,                                                                             \
+         .error_fp32 = 16},                                                                        \
+        {.name = "tanh, wide",                                                                     \
+         .forward = DEVICE_TANH,                                                                   \
+         .backward = DEVICE_TANH_BACKWARD,                                                         \
+         .shape = unary_shape,                                                                     \
+         .reference = tanh_reference,                                                              \
+         .reads = OP_X0,                                                                           \
+         .wants = OP_X0,                                                                           \
+         .rows = r,                                                                                \
+         .columns = n,                                                                             \
+         .error_fp32 = 16,                                                                         \
+         .low = -30,                                                                               \
+         .high = 30},                                                                              \
+        {.name = "relu, around its kink",                                                          \
+         .forward = DEVICE_RELU,                                                                   \
+         .backward = DEVICE_RELU,                                                                  \
+         .shape = relu_shape,                                                                      \
+         .reference = relu_reference,                                                              \
+         .reads = OP_X0,                                                                           \
+         .wants = OP_X0,                                                                           \
+         .rows = r,                                                                                \
+         .columns = n},                                                                            \
+        {.name = "relu of positive",                                                               \
+         .forward = DEVICE_RELU,                                                                   \
+         .backward = DEVICE_RELU_BACKWARD,                                                         \
+         .shape = relu_shape,                                                                      \
+         .reference = relu_reference,                                                              \
+         .reads = OP_X0,                                                                           \
+         .wants = OP_X0,                                                                           \
+         .rows = r,                                                                                \
+         .columns = n,                                                                             \
+         .low = 0.25,                                                                              \
+         .high = 2},                                                                               \
+        {.name = "relu of negative",                                                               \
+         .forward = DEVICE_RELU,                                                                   \
+         .backward = DEVICE_RELU_BACKWARD,                                                         \
+         .shape = relu_shape,                                                                      \
+         .reference = relu_reference,                                                              \
+         .reads = OP_X0,                                                                           \
+         .wants = OP_X0,                                                                           \
+         .rows = r,                                                                                \
+         .columns = n,                                                                             \
+         .low = -2,                                                                                \
+         .high = -0.25},                                                                           \
+        {.name = "relu, squared",                                                                  \
+         .forward = DEVICE_RELU,                                                                   \
+         .backward = DEVICE_RELU_BACKWARD,                                                         \
+         .shape = relu_shape,                                                                      \
+         .reference = relu_reference,                                                              \
+         .reads = OP_X0,                                                                           \
+         .wants = OP_X0,                                                                           \
+         .rows = r,                                                                                \
+         .columns = n,                                                                             \
+         .error_fp32 = 16,                                                                         \
+         .variant = 1},                                                                            \
+        {.name = "swish",                                                                          \
+         .forward = DEVICE_SWISH,                                                                  \
+         .backward = DEVICE_SWISH_BACKWARD,                                                        \
+         .shape = swish_shape,                                                                     \
+         .reference = swish_reference,                                                             \
+         .reads = OP_X0,                                                                           \
+         .wants = OP_X0,                                                                           \
+         .rows = r,                                                                                \
+         .columns = n,                                                                             \
+         .error_fp32 = 16},                                                                        \
+        {.name = "swish, wide",                                                                    \
+         .forward = DEVICE_SWISH,                                                                  \
+         .backward = DEVICE_SWISH_BACKWARD,                                                        \
+         .shape = swish_shape,                                                                     \
+         .reference = swish_reference,                                                             \
+         .reads = OP_X0,                                                                           \
+         .wants = OP_X0,                                                                           \
+         .rows = r,                                                                                \
+         .columns = n,                                                                             \
          .error_fp32 = 16,                                                                         \
          .low = -30,                                                                               \
          .high = 30},                                                                              \

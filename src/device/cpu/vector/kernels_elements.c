@@ -67,6 +67,37 @@ static void dropout(const float *from, float *to, const device_call *c, int64_t 
     LANES_EACH(i, n) to[i] = (float)(int32_t)(own[i] >> 8) * 0x1p-24f >= p ? from[i] * keep : 0.0f;
 }
 
+static inline float tanh_slope(float x) {
+    float t = lanes_tanh(x);
+    return 1.0f - t * t;
+}
+
+static inline float swish(float x, float slope) {
+    return x * lanes_sigmoid(slope * x);
+}
+
+/* s + slope x s (1 - s) */
+static inline float swish_slope(float x, float slope) {
+    float z = slope * x, e = lanes_exp(-fabsf(z)), s = 1.0f / (1.0f + e), other = e * s;
+    return (z < 0.0f ? other : s) + z * (s * other);
+}
+
+static void relu(const float *from, float *to, int64_t n, bool squared) {
+    if (squared) {
+        LANES_EACH(i, n) to[i] = from[i] > 0.0f ? from[i] * from[i] : 0.0f;
+    } else {
+        LANES_EACH(i, n) to[i] = from[i] > 0.0f ? from[i] : 0.0f;
+    }
+}
+
+static void relu_backward(const float *from, const float *g, float *to, int64_t n, bool squared) {
+    if (squared) {
+        LANES_EACH(i, n) to[i] = from[i] > 0.0f ? 2.0f * from[i] * g[i] : 0.0f;
+    } else {
+        LANES_EACH(i, n) to[i] = from[i] > 0.0f ? g[i] : 0.0f;
+    }
+}
+
 /* As transformers multiplies by a number, or by a tensor of the activations' type. */
 static float scale_factor(const device_call *c, base_dtype dtype) {
     float factor = c->attributes.scale.factor;
@@ -107,6 +138,17 @@ static void forward(const device_call *c, int64_t r, int64_t at, int64_t n, cons
     case DEVICE_DROPOUT:
         dropout(a, y, c, r, at, n);
         return;
+    case DEVICE_TANH:
+        LANES_EACH(i, n) y[i] = lanes_tanh(a[i]);
+        return;
+    case DEVICE_RELU:
+        relu(a, y, n, c->attributes.relu.squared);
+        return;
+    case DEVICE_SWISH: {
+        float slope = c->attributes.swish.slope;
+        LANES_EACH(i, n) y[i] = swish(a[i], slope);
+        return;
+    }
     case DEVICE_SCALE:
         scale(a, y, n, scale_factor(c, c->y.dtype));
         return;
@@ -169,6 +211,17 @@ static void backward(const device_call *c, int64_t r, int64_t at, int64_t n, con
             v[i] = dv;
         }
         return;
+    case DEVICE_TANH_BACKWARD:
+        LANES_EACH(i, n) u[i] = g[i] * tanh_slope(a[i]);
+        return;
+    case DEVICE_RELU_BACKWARD:
+        relu_backward(a, g, u, n, c->attributes.relu.squared);
+        return;
+    case DEVICE_SWISH_BACKWARD: {
+        float slope = c->attributes.swish.slope;
+        LANES_EACH(i, n) u[i] = g[i] * swish_slope(a[i], slope);
+        return;
+    }
     case DEVICE_SCALE_BACKWARD:
         scale(g, u, n, scale_factor(c, c->dy.dtype));
         return;

@@ -115,6 +115,9 @@ sifr_status cpu_prepare_elementwise(device *dev, device_call *call, sifr_error *
         BASE_TRY(check_vector(call, y, "y", error));
         return check_like(call, &call->x[0], "x[0]", y, error);
     case DEVICE_GELU:
+    case DEVICE_TANH:
+    case DEVICE_RELU:
+    case DEVICE_SWISH:
     case DEVICE_SCALE:
     case DEVICE_DROPOUT:
     case DEVICE_ACCUMULATE:

@@ -1,0 +1,61 @@
+/* Activations beside GELU, element by element. */
+#include <math.h>
+
+#include "model/builder.h"
+
+const model_op model_op_tanh = {
+    .name = "tanh",
+    .forward = DEVICE_TANH,
+    .backward = DEVICE_TANH_BACKWARD,
+    .keep = MODEL_KEEP_X0,
+    .gradients = 1,
+    .accumulates = true,
+    .by_row = true,
+};
+
+const model_op model_op_relu = {
+    .name = "relu",
+    .forward = DEVICE_RELU,
+    .backward = DEVICE_RELU_BACKWARD,
+    .keep = MODEL_KEEP_X0,
+    .gradients = 1,
+    .accumulates = true,
+    .by_row = true,
+};
+
+const model_op model_op_swish = {
+    .name = "swish",
+    .forward = DEVICE_SWISH,
+    .backward = DEVICE_SWISH_BACKWARD,
+    .keep = MODEL_KEEP_X0,
+    .gradients = 1,
+    .accumulates = true,
+    .by_row = true,
+};
+
+static sifr_value add_activation(sifr_model *model, model_node node, sifr_value x) {
+    const model_value *in = model_activation(model, x, node.op->name);
+    if (!in) return SIFR_NO_VALUE;
+    node.x[0] = model_index(x);
+    return model_add_node(model, node, MODEL_VALUE_ACTIVATION, in->columns);
+}
+
+sifr_value sifr_tanh(sifr_model *model, sifr_value x) {
+    return add_activation(model, model_make_node(&model_op_tanh), x);
+}
+
+sifr_value sifr_relu(sifr_model *model, sifr_value x, bool squared) {
+    model_node node = model_make_node(&model_op_relu);
+    node.attributes.relu.squared = squared;
+    return add_activation(model, node, x);
+}
+
+sifr_value sifr_swish(sifr_model *model, sifr_value x, double slope) {
+    if (!isfinite(slope)) {
+        MODEL_WRONG(model, "unit %s: swish: slope %g", model_unit_name(model), slope);
+        return SIFR_NO_VALUE;
+    }
+    model_node node = model_make_node(&model_op_swish);
+    node.attributes.swish.slope = (float)slope;
+    return add_activation(model, node, x);
+}
