@@ -171,6 +171,18 @@ typedef struct sifr_head_args {
 } sifr_head_args;
 SIFR_API void sifr_head_loss(sifr_model *model, sifr_head_args args);
 
+/* Ends a model in place of sifr_head_loss: logits l = x weight^T + bias, and as the loss of a row
+ * the mean over its columns of (l - target)^2, or of the binary cross entropy of l and a target in
+ * [0, 1]. A row whose first target is NaN has no loss. */
+typedef struct sifr_head_targets_args {
+    sifr_value x;
+    sifr_value targets; /* an input of FP32, columns for each row */
+    sifr_weight weight; /* columns x columns of x */
+    sifr_weight bias;   /* vector of columns, of this unit; may be left out */
+} sifr_head_targets_args;
+SIFR_API void sifr_head_regression(sifr_model *model, sifr_head_targets_args args);
+SIFR_API void sifr_head_multilabel(sifr_model *model, sifr_head_targets_args args);
+
 /* Completes the description and reports the first mistake in the calls before it. */
 SIFR_API sifr_status sifr_model_finish(sifr_model *model, sifr_error *error) SIFR_MUST_CHECK;
 

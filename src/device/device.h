@@ -127,6 +127,14 @@ typedef enum device_kernel {
      * writes y, dx0, dw0 and dw1 for losses weighted by step->gradient_scale. */
     DEVICE_HEAD_LOSS,
     DEVICE_HEAD_LOSS_BACKWARD,
+    /* Heads whose targets are numbers, x1: FP32 rows x columns (a NaN in the first column: none).
+     * Logits l = x0 w0^T + w1; w0: columns x width, w1: 1 x columns or none; y: FP32 rows x 1, the
+     * mean over the columns of (l - x1)^2, or of log(1 + e^l) - l x1, and 0 where there is no
+     * target. Backward calls as DEVICE_HEAD_LOSS_BACKWARD. */
+    DEVICE_HEAD_REGRESSION,
+    DEVICE_HEAD_REGRESSION_BACKWARD,
+    DEVICE_HEAD_MULTILABEL,
+    DEVICE_HEAD_MULTILABEL_BACKWARD,
     /* y = those logits of every row: rows x words, of the activations' type. x0, w0, w1 as above.
      */
     DEVICE_HEAD_LOGITS,

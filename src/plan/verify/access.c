@@ -24,6 +24,11 @@ static bool adds_to_y(device_kernel kernel) {
     return kernel == DEVICE_ADD_INTO || kernel == DEVICE_ACCUMULATE;
 }
 
+/* Losses, which the backward pass makes. */
+static bool makes_loss(const plan_schedule *s, const plan_instruction *in) {
+    return in->node >= 0 && s->model->nodes[in->node].op->makes_loss;
+}
+
 /* Of gradients, which are written, or added to. */
 static bool adds_to(const plan_instruction *in, const device_call *call, plan_role role) {
     if (role >= PLAN_DW0) return in->accumulate_dw;
@@ -41,7 +46,7 @@ static void set_use(const plan_schedule *s, const plan_instruction *in, const de
         a->writes = adam || kernel == DEVICE_ATTENTION_CACHED;
         a->reads = !adam || a->role == PLAN_W0;
     } else if (a->role == PLAN_Y) {
-        a->writes = !backward || kernel == DEVICE_HEAD_LOSS_BACKWARD;
+        a->writes = !backward || makes_loss(s, in);
         a->reads = !a->writes || adds_to_y(kernel);
     } else if (a->role <= PLAN_SAVED1) {
         a->writes = !backward;

@@ -115,6 +115,10 @@ static void loss_shaped_gradient(const float *logits, int64_t columns, float log
     }
 }
 
+/* kernels_targets.c */
+void KERNEL(targets_rows)(const cpu_targets *targets, int64_t first, int64_t count);
+void KERNEL(targets_weights)(const cpu_targets *targets, int64_t column, int64_t at, int64_t n);
+
 extern const cpu_loss_kernels KERNEL_NAME(cpu_loss_kernels);
 const cpu_loss_kernels KERNEL_NAME(cpu_loss_kernels) = {
     .statistics = loss_statistics,
@@ -122,4 +126,6 @@ const cpu_loss_kernels KERNEL_NAME(cpu_loss_kernels) = {
     .gradient_bf16 = loss_gradient_bf16,
     .shape = loss_shape,
     .shaped_gradient = loss_shaped_gradient,
+    .targets_rows = KERNEL(targets_rows),
+    .targets_weights = KERNEL(targets_weights),
 };

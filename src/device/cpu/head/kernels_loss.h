@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "base/dtype.h"
+#include "device/device.h"
 
 /* logits = softcap tanh(l / softcap), or l where softcap is 0; l = scale (product + bias) */
 typedef struct cpu_logits_shape {
@@ -15,6 +16,15 @@ typedef struct cpu_logits_shape {
 static inline bool cpu_shapes_logits(const cpu_logits_shape *shape) {
     return shape->softcap > 0 || shape->scale < 1 || shape->scale > 1;
 }
+
+/* Rows that have targets, of a call of DEVICE_HEAD_REGRESSION or DEVICE_HEAD_MULTILABEL. */
+typedef struct cpu_targets {
+    const device_call *call;
+    const int32_t *rows; /* count of them */
+    float *gradients;    /* count x columns, of the logits */
+    int64_t count;
+    bool multilabel, backward, add; /* add: to dw */
+} cpu_targets;
 
 typedef struct cpu_loss_kernels {
     /* out[0] = the largest of the logits, out[1] = the sum of exp(logit - out[0]) */
@@ -31,6 +41,10 @@ typedef struct cpu_loss_kernels {
     void (*shaped_gradient)(const float *logits, int64_t columns, float log_sum, int64_t label,
                             float scale, const cpu_logits_shape *shape, float *sums,
                             base_dtype dtype, void *to);
+    /* The losses, gradients and dx of rows first ... */
+    void (*targets_rows)(const cpu_targets *targets, int64_t first, int64_t count);
+    /* Elements at ... at + n - 1 of a row of dw0; with at = 0 also the element of dw1. n <= 512 */
+    void (*targets_weights)(const cpu_targets *targets, int64_t column, int64_t at, int64_t n);
 } cpu_loss_kernels;
 
 extern const cpu_loss_kernels cpu_loss_kernels_plain, cpu_loss_kernels_avx2,

@@ -1,0 +1,114 @@
+#include "device/cpu/head/head_targets.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "device/cpu/head/head_loss.h"
+#include "device/cpu/head/kernels_loss.h"
+#include "device/cpu/operands.h"
+
+enum { ROW_TILE = 4, WIDTH_TILE = 512 };
+
+static bool is_backward(const device_call *call) {
+    return call->kernel == DEVICE_HEAD_REGRESSION_BACKWARD ||
+           call->kernel == DEVICE_HEAD_MULTILABEL_BACKWARD;
+}
+
+static int64_t chunk_of(const device_call *call) {
+    return base_min_i64(CPU_LOSS_ROWS, call->x[0].rows);
+}
+
+/* Gradients of the weights: dw0 like w0, dw1 like w1, in FP32. */
+static sifr_status check_gradients(const device_call *call, sifr_error *error) {
+    const device_matrix *x = &call->x[0], *w = &call->w[0];
+    if (call->dx[0].dtype != BASE_NONE)
+        BASE_TRY(cpu_check(call, &call->dx[0], "dx0", x->rows, x->columns, x->dtype, error));
+    if (call->dw[0].dtype != BASE_NONE)
+        BASE_TRY(cpu_check(call, &call->dw[0], "dw0", w->rows, w->columns, BASE_FP32, error));
+    if (call->dw[1].dtype == BASE_NONE) return SIFR_OK;
+    return cpu_check(call, &call->dw[1], "dw1", 1, w->rows, BASE_FP32, error);
+}
+
+sifr_status cpu_prepare_head_targets(device *dev, device_call *call, sifr_error *error) {
+    const device_matrix *x = &call->x[0], *w = &call->w[0];
+    int64_t rows = x->rows, columns = w->rows, bytes = 0;
+    (void)dev;
+    BASE_TRY(cpu_check_activations(call, x, "x0", error));
+    BASE_TRY(cpu_check_activations(call, w, "w0", error));
+    BASE_TRY(cpu_check(call, w, "w0", columns, x->columns, x->dtype, error));
+    BASE_TRY(cpu_check(call, &call->x[1], "x1", rows, columns, BASE_FP32, error));
+    BASE_TRY(cpu_check(call, &call->y, "y", rows, 1, BASE_FP32, error));
+    if (call->w[1].dtype != BASE_NONE)
+        BASE_TRY(cpu_check(call, &call->w[1], "w1", 1, columns, x->dtype, error));
+    if (is_backward(call)) BASE_TRY(check_gradients(call, error));
+    cpu_take(&bytes, rows * (int64_t)sizeof(int32_t));
+    cpu_take(&bytes, chunk_of(call) * columns * (int64_t)sizeof(float));
+    call->scratch_bytes = bytes;
+    return SIFR_OK;
+}
+
+/* The rows with a target; what a row without one leaves. */
+static int64_t list_rows(const device_call *call, int32_t *rows) {
+    const device_matrix *targets = &call->x[1], *dx = &call->dx[0];
+    int64_t count = 0, element = base_dtype_bytes(dx->dtype);
+    for (int64_t r = 0; r < targets->rows; r++) {
+        if (!isnan(((const float *)targets->data)[r * targets->stride])) {
+            rows[count++] = (int32_t)r;
+            continue;
+        }
+        ((float *)call->y.data)[r * call->y.stride] = 0.0f;
+        if (is_backward(call) && dx->dtype != BASE_NONE && !call->accumulate[0])
+            memset((char *)dx->data + r * dx->stride * element, 0, (size_t)(dx->columns * element));
+    }
+    return count;
+}
+
+typedef struct targets_run {
+    cpu_targets chunk;
+    const cpu_loss_kernels *kernels;
+} targets_run;
+
+static void rows_task(void *context, int64_t task, int thread) {
+    (void)thread;
+    const targets_run *run = context;
+    int64_t first = task * ROW_TILE;
+    run->kernels->targets_rows(&run->chunk, first,
+                               base_min_i64(ROW_TILE, run->chunk.count - first));
+}
+
+static int64_t width_tiles(const device_call *call) {
+    return (call->x[0].columns + WIDTH_TILE - 1) / WIDTH_TILE;
+}
+
+static void weights_task(void *context, int64_t task, int thread) {
+    (void)thread;
+    const targets_run *run = context;
+    const device_call *call = run->chunk.call;
+    int64_t tiles = width_tiles(call), at = task % tiles * WIDTH_TILE;
+    run->kernels->targets_weights(&run->chunk, task / tiles, at,
+                                  base_min_i64(WIDTH_TILE, call->x[0].columns - at));
+}
+
+sifr_status cpu_run_head_targets(device *dev, const device_call *call, sifr_error *error) {
+    int32_t *rows = call->scratch;
+    int64_t count = list_rows(call, rows), gradients = 0, chunk = chunk_of(call);
+    (void)error;
+    cpu_take(&gradients, call->x[0].rows * (int64_t)sizeof(int32_t));
+    targets_run run = {.kernels = dev->set->loss,
+                       .chunk = {.call = call,
+                                 .gradients = (float *)(void *)((char *)call->scratch + gradients),
+                                 .multilabel = call->kernel == DEVICE_HEAD_MULTILABEL ||
+                                               call->kernel == DEVICE_HEAD_MULTILABEL_BACKWARD,
+                                 .backward = is_backward(call),
+                                 .add = call->accumulate_dw}};
+    for (int64_t first = 0; first == 0 || first < count; first += chunk) { /* no rows: dw is 0 */
+        run.chunk.rows = rows + first;
+        run.chunk.count = base_min_i64(chunk, count - first);
+        cpu_parallel(dev->team, (run.chunk.count + ROW_TILE - 1) / ROW_TILE, rows_task, &run);
+        if (run.chunk.backward)
+            cpu_parallel(dev->team, call->w[0].rows * width_tiles(call), weights_task, &run);
+        run.chunk.add = true;
+    }
+    return SIFR_OK;
+}
