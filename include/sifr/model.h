@@ -122,6 +122,12 @@ typedef struct sifr_rope_args {
 } sifr_rope_args;
 SIFR_API sifr_value sifr_rope(sifr_model *model, sifr_rope_args args);
 
+/* Each row beside its neighbours in the sequence: columns size c ... size c + size - 1 of a row are
+ * column c of the rows from size / 2 before it to size / 2 behind it, 0 beyond the ends. `size` is
+ * odd, 31 at most. sifr_linear of this is a convolution over tokens: torch.nn.Conv1d with zero
+ * padding, its weight (out x in x size) taken as out x (in size). Not for models that generate. */
+SIFR_API sifr_value sifr_neighbours(sifr_model *model, sifr_value x, int64_t size);
+
 /* Attention inside each sequence, causal unless bidirectional. */
 typedef struct sifr_attention_args {
     sifr_value q;            /* heads x head_dim columns */

@@ -36,6 +36,9 @@ typedef struct device_matrix {
 #define DEVICE_TOKEN_CHUNK 1024
 #define DEVICE_BLOCK 1024
 
+/* Most rows that DEVICE_NEIGHBOURS puts beside each other. */
+#define DEVICE_MOST_NEIGHBOURS 31
+
 /* The kernels. Rows are tokens: sequence by sequence, position by position. "Activations" below are
  * FP32, BF16 or FP16 (all of one call alike); weights have the activations' type; statistics and
  * weight gradients (dw) are FP32. Arithmetic is in fp32 whatever the storage. Forward reads x, w
@@ -72,6 +75,11 @@ typedef enum device_kernel {
      * Backward reads x1, x2. */
     DEVICE_ROPE,
     DEVICE_ROPE_BACKWARD,
+    /* Each row beside its neighbours in the sequence: y[r, size c + t] = x0[r + t - size / 2, c], 0
+     * beyond the ends of the sequence (attributes.neighbours; size is odd). With DEVICE_LINEAR a
+     * convolution over tokens. Backward reads nothing. */
+    DEVICE_NEIGHBOURS,
+    DEVICE_NEIGHBOURS_BACKWARD,
     /* Attention inside each sequence: P = softmax(S) over the keys j that query i sees, S =
      * scale q k^T; with softcap c > 0, S = c tanh(scale q k^T / c). It sees j <= i, or with
      * bidirectional every j; with window > 0 only |i - j| < window; with x3 (INT32 rows x 1, or
@@ -181,6 +189,10 @@ typedef struct device_attributes {
             int32_t rotary_dim; /* 0: head_dim */
             bool interleaved;
         } rope;
+        struct {
+            int64_t length; /* rows of a sequence */
+            int32_t size;
+        } neighbours;
         struct {
             int32_t heads, kv_heads, head_dim;
             int64_t sequences,

@@ -127,6 +127,26 @@ static void rope_reference(const device_call *call, const op_values *v) {
     }
 }
 
+/* Neighbours; variant: their number; words: rows of a sequence. */
+
+static void neighbours_shape(const op_case *c, base_dtype type, device_call *call) {
+    call->attributes.neighbours.size = c->variant;
+    call->attributes.neighbours.length = c->words;
+    call->x[0] = sized(c->rows, c->columns, type);
+    call->y = sized(c->rows, c->columns * c->variant, type);
+}
+
+static void neighbours_reference(const device_call *call, const op_values *v) {
+    int64_t size = call->attributes.neighbours.size, length = call->attributes.neighbours.length;
+    int64_t n = call->x[0].columns;
+    for (int64_t r = 0; r < call->y.rows; r++) {
+        for (int64_t i = 0; i < n * size; i++) {
+            int64_t at = r % length + i % size - size / 2, from = r + i % size - size / 2;
+            v->y[r * n * size + i] = at < 0 || at >= length ? 0 : v->x[0][from * n + i / size];
+        }
+    }
+}
+
 /* Element by element; inputs: `variant` of them, but GELU, where it chooses the form. */
 
 static void unary_shape(const op_case *c, base_dtype type, device_call *call) {
@@ -301,6 +321,18 @@ static const op_case tables[] = {
         .shape = rope_shape, .reference = rope_reference, .reads = OP_X1 | OP_X2, .wants = OP_X0,  \
         .in_place = true, .rows = r, .columns = n, .variant = h, .words = 50, .length = 2          \
     }
+#define NEAR(r, n, of, l)                                                                          \
+    {                                                                                              \
+        .name = "neighbours", .forward = DEVICE_NEIGHBOURS,                                        \
+        .backward = DEVICE_NEIGHBOURS_BACKWARD, .shape = neighbours_shape,                         \
+        .reference = neighbours_reference, .wants = OP_X0, .rows = r, .columns = n, .variant = of, \
+        .words = l, .length = of                                                                   \
+    }
+    NEAR(1, 1, 3, 1),
+    NEAR(7, 5, 1, 7),
+    NEAR(33, 17, 3, 11),
+    NEAR(66, 600, 3, 33),
+    NEAR(12, 40, 31, 4),
     ROPE(1, 2, 1),
     ROPE(5, 12, 2),
     ROPE(40, 66, 3),

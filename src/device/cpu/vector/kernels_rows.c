@@ -1,4 +1,4 @@
-/* Rotary embedding and table look-ups. */
+/* Rotary embedding, neighbours and table look-ups. */
 #include "device/cpu/kernels_sets.h"
 
 /* x, y = (a cos - b sin, b cos + a sin); results may take the operands' place. */
@@ -95,6 +95,52 @@ void KERNEL(rope)(const cpu_part *part) {
                 turn_halves(&p, table, turning / 2);
             pass_through(&p, turning, dim);
         }
+    }
+}
+
+/* Whether row r has a row of its sequence at that distance. */
+static bool has_neighbour(const device_call *c, int64_t r, int64_t distance) {
+    int64_t length = c->attributes.neighbours.length, at = r % length + distance;
+    return at >= 0 && at < length;
+}
+
+static void gather_neighbours(const device_call *c, int64_t r) {
+    int64_t size = c->attributes.neighbours.size, columns = c->x[0].columns, step = PIECE / size;
+    float values[PIECE], row[PIECE];
+    for (int64_t at = 0; at < columns; at += step) {
+        int64_t n = columns - at < step ? columns - at : step;
+        for (int64_t t = 0; t < size; t++) {
+            bool there = has_neighbour(c, r, t - size / 2);
+            if (there) lanes_load(row, &c->x[0], r + t - size / 2, at, n);
+            for (int64_t i = 0; i < n; i++) values[i * size + t] = there ? row[i] : 0.0f;
+        }
+        lanes_store(&c->y, r, at * size, n * size, values);
+    }
+}
+
+/* Row r is neighbour t of row r + size / 2 - t. */
+static void sum_neighbours(const device_call *c, int64_t r) {
+    int64_t size = c->attributes.neighbours.size, columns = c->dx[0].columns, step = PIECE / size;
+    float values[PIECE], sums[PIECE];
+    for (int64_t at = 0; at < columns; at += step) {
+        int64_t n = columns - at < step ? columns - at : step;
+        for (int64_t i = 0; i < n; i++) sums[i] = 0.0f;
+        for (int64_t t = 0; t < size; t++) {
+            if (!has_neighbour(c, r, size / 2 - t)) continue;
+            lanes_load(values, &c->dy, r + size / 2 - t, at * size, n * size);
+            for (int64_t i = 0; i < n; i++) sums[i] += values[i * size + t];
+        }
+        lanes_store_gradient(c, 0, r, at, n, sums);
+    }
+}
+
+void KERNEL(neighbours)(const cpu_part *part) {
+    bool back = part->call->kernel == DEVICE_NEIGHBOURS_BACKWARD;
+    for (int64_t r = part->first; r < part->first + part->count; r++) {
+        if (back)
+            sum_neighbours(part->call, r);
+        else
+            gather_neighbours(part->call, r);
     }
 }
 

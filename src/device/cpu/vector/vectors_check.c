@@ -85,6 +85,23 @@ sifr_status cpu_prepare_rope(device *dev, device_call *call, sifr_error *error) 
     return check_like(call, &call->dx[0], "dx[0]", from, error);
 }
 
+sifr_status cpu_prepare_neighbours(device *dev, device_call *call, sifr_error *error) {
+    bool backward = call->kernel == DEVICE_NEIGHBOURS_BACKWARD;
+    const device_matrix *wide = backward ? &call->dy : &call->y;
+    const device_matrix *narrow = backward ? &call->dx[0] : &call->x[0];
+    int64_t size = call->attributes.neighbours.size, length = call->attributes.neighbours.length;
+    (void)dev;
+    BASE_TRY(cpu_check_activations(call, wide, backward ? "dy" : "y", error));
+    if (size < 1 || size > DEVICE_MOST_NEIGHBOURS || size % 2 == 0 || length < 1 ||
+        wide->rows % length != 0 || wide->columns % size != 0)
+        return base_fail(error, SIFR_USAGE,
+                         "%s: %lld neighbours in sequences of %lld do not fit %lld x %lld",
+                         device_kernel_name(call->kernel), (long long)size, (long long)length,
+                         (long long)wide->rows, (long long)wide->columns);
+    return cpu_check(call, narrow, backward ? "dx[0]" : "x[0]", wide->rows, wide->columns / size,
+                     wide->dtype, error);
+}
+
 static bool convertible(base_dtype dtype) {
     return dtype == BASE_FP32 || dtype == BASE_BF16 || dtype == BASE_FP16;
 }

@@ -1,0 +1,33 @@
+/* Each row beside its neighbours: what a product makes a convolution over tokens of. */
+#include "model/builder.h"
+
+static void note_length(device_attributes *attributes, const model_extent *extent) {
+    attributes->neighbours.length = extent->length;
+}
+
+const model_op model_op_neighbours = {
+    .name = "neighbours",
+    .forward = DEVICE_NEIGHBOURS,
+    .backward = DEVICE_NEIGHBOURS_BACKWARD,
+    .gradients = 1,
+    .accumulates = true,
+    .complete = note_length,
+    /* Not by_row: the first row of a tile has neighbours before it. */
+};
+
+sifr_value sifr_neighbours(sifr_model *model, sifr_value x, int64_t size) {
+    const model_value *in = model_activation(model, x, "neighbours");
+    if (!in) return SIFR_NO_VALUE;
+    bool fits = size >= 1 && size <= DEVICE_MOST_NEIGHBOURS && size % 2 == 1;
+    if (!fits || in->columns > INT32_MAX / size) {
+        MODEL_WRONG(model,
+                    "unit %s: neighbours: %lld of %lld columns; expected an odd number to %d",
+                    model_unit_name(model), (long long)size, (long long)in->columns,
+                    DEVICE_MOST_NEIGHBOURS);
+        return SIFR_NO_VALUE;
+    }
+    model_node node = model_make_node(&model_op_neighbours);
+    node.x[0] = model_index(x);
+    node.attributes.neighbours.size = (int32_t)size;
+    return model_add_node(model, node, MODEL_VALUE_ACTIVATION, size * in->columns);
+}
