@@ -1,0 +1,154 @@
+/* What the builder's ops refuse: the first wrong call is what sifr_model_finish reports. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <string.h>
+
+#include "sifr/model.h"
+
+enum { WORDS = 11, WIDTH = 12 };
+
+typedef struct parts {
+    sifr_model *m;
+    sifr_value x; /* tokens x WIDTH */
+    sifr_weight table, vector;
+} parts;
+
+static sifr_value norm(const parts *p, int64_t heads, sifr_weight scale) {
+    return sifr_rms_norm(
+        p->m, (sifr_norm_args){.x = p->x, .scale = scale, .epsilon = 1e-5, .heads = heads});
+}
+
+static void norm_heads(const parts *p) {
+    norm(p, 5, p->vector);
+}
+static void norm_heads_negative(const parts *p) {
+    norm(p, -1, p->vector);
+}
+static void norm_scale(const parts *p) {
+    norm(p, 3, p->vector);
+}
+
+static void rope(const parts *p, int64_t head_dim, int64_t rotary_dim, double scale) {
+    static const double frequencies[WIDTH] = {0};
+    sifr_rope(p->m, (sifr_rope_args){.x = p->x,
+                                     .head_dim = head_dim,
+                                     .rotary_dim = rotary_dim,
+                                     .frequencies = frequencies,
+                                     .scale = scale});
+}
+
+static void rope_heads(const parts *p) {
+    rope(p, 5, 0, 0);
+}
+static void rope_odd(const parts *p) {
+    rope(p, 3, 0, 0);
+}
+static void rope_odd_part(const parts *p) {
+    rope(p, 6, 3, 0);
+}
+static void rope_too_much(const parts *p) {
+    rope(p, 6, 8, 0);
+}
+static void rope_scale(const parts *p) {
+    rope(p, 6, 4, NAN);
+}
+
+static void gate(const parts *p) {
+    sifr_gelu_gate(p->m, p->x, sifr_slice(p->m, p->x, 0, 5), true);
+}
+
+static void scale(const parts *p) {
+    sifr_scale(p->m, (sifr_scale_args){.x = p->x, .factor = INFINITY});
+}
+
+static void swish(const parts *p) {
+    sifr_swish(p->m, p->x, NAN);
+}
+
+static void relu(const parts *p) {
+    sifr_relu(p->m, sifr_tokens(p->m), true);
+}
+
+static void head(const parts *p, sifr_weight bias, double factor, double softcap) {
+    sifr_head_loss(
+        p->m,
+        (sifr_head_args){
+            .x = p->x, .weight = p->table, .bias = bias, .scale = factor, .softcap = softcap});
+}
+
+static void head_bias(const parts *p) {
+    head(p, p->vector, 0, 0);
+}
+static void head_scale(const parts *p) {
+    head(p, SIFR_NO_WEIGHT, INFINITY, 0);
+}
+static void head_softcap(const parts *p) {
+    head(p, SIFR_NO_WEIGHT, 0, -1);
+}
+
+static void targets(const parts *p, sifr_value x, sifr_value wanted, sifr_weight bias) {
+    sifr_head_regression(p->m, (sifr_head_targets_args){
+                                   .x = x, .targets = wanted, .weight = p->table, .bias = bias});
+}
+
+static void targets_none(const parts *p) {
+    targets(p, p->x, SIFR_NO_VALUE, SIFR_NO_WEIGHT);
+}
+static void targets_bias(const parts *p) {
+    targets(p, p->x, sifr_labels(p->m), p->vector);
+}
+static void targets_columns(const parts *p) {
+    targets(p, sifr_slice(p->m, p->x, 0, 5), sifr_labels(p->m), SIFR_NO_WEIGHT);
+}
+
+static void refusals(void **state) {
+    (void)state;
+    static const struct {
+        void (*call)(const parts *p);
+        const char *message;
+    } cases[] = {
+        {norm_heads, "unit u: rms_norm: 5 heads do not divide 12 columns"},
+        {norm_heads_negative, "unit u: rms_norm: -1 heads"},
+        {norm_scale, "unit u: rms_norm: v has 1 x 12 elements, but 4 are needed"},
+        {rope_heads, "unit u: rope: heads of 5 do not divide 12 columns"},
+        {rope_odd, "unit u: rope: 3 elements of heads of 3 cannot turn in pairs"},
+        {rope_odd_part, "unit u: rope: 3 elements of heads of 6 cannot turn in pairs"},
+        {rope_too_much, "unit u: rope: 8 elements of heads of 6 cannot turn in pairs"},
+        {rope_scale, "unit u: rope: scale"},
+        {gate, "unit u: gelu_gate: 12 and 5 columns"},
+        {scale, "unit u: scale: factor inf"},
+        {swish, "unit u: swish: slope"},
+        {relu, "unit u: relu: an operand is not an activation"},
+        {head_bias, "unit u: head_loss: v has 1 x 12 elements, but 11 are needed"},
+        {head_scale, "unit u: head_loss: scale inf"},
+        {head_softcap, "unit u: head_loss: scale 0, softcap -1"},
+        {targets_none, "unit u: head_regression: the targets are missing"},
+        {targets_bias, "unit u: head_regression: v has 1 x 12 elements, but 11 are needed"},
+        {targets_columns, "unit u: head_regression: t takes 12 columns, its input has 5"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        parts p;
+        sifr_error error = {0};
+        assert_int_equal(sifr_model_create(&p.m, &error), SIFR_OK);
+        sifr_unit(p.m, "u");
+        p.table = sifr_weight_matrix(p.m, "t", WORDS, WIDTH, SIFR_INIT_NORMAL, 0.1);
+        p.vector = sifr_weight_vector(p.m, "v", WIDTH, SIFR_INIT_ZERO);
+        p.x = sifr_embedding(p.m, (sifr_embedding_args){.ids = sifr_tokens(p.m), .table = p.table});
+        cases[i].call(&p);
+        head(&p, SIFR_NO_WEIGHT, 0, 0);
+        assert_int_equal(sifr_model_finish(p.m, &error), SIFR_USAGE);
+        if (strncmp(error.message, cases[i].message, strlen(cases[i].message)) != 0)
+            fail_msg("expected \"%s\", got \"%s\"", cases[i].message, error.message);
+        sifr_model_free(p.m);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(refusals)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
