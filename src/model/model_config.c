@@ -52,7 +52,9 @@ static sifr_status read_config(model_reader *r, model_config *out) {
     BASE_TRY(r->architecture->read(r, out));
     strcpy(out->model_type, type);
     BASE_TRY(model_check_scales(r, out));
-    BASE_TRY(model_read_double(r, "initializer_range", 0.02, 0, 1, false, &out->initializer_range));
+    double deviation = out->initializer_range == 0 ? 0.02 : out->initializer_range;
+    BASE_TRY(
+        model_read_double(r, "initializer_range", deviation, 0, 1, false, &out->initializer_range));
     return model_read_token_id(r, "pad_token_id", out->pad_token_id, &out->pad_token_id);
 }
 

@@ -15,7 +15,8 @@ typedef struct model_architecture {
      * the list, or stands for none. */
     const char *const *keys;
     /* Fills in the config, whose pad_token_id and bos_token_id are -1 and whose other fields are 0.
-     * initializer_range and pad_token_id are read after it. */
+     * initializer_range (0: 0.02) and pad_token_id are read after it, with what it has set as their
+     * defaults. */
     sifr_status (*read)(const model_reader *reader, model_config *out);
     /* Calls the builder; mistakes stay in the model until sifr_model_finish. */
     void (*build)(sifr_model *model, const model_config *config);
@@ -30,7 +31,8 @@ typedef struct model_architecture {
     bool learned_positions;
 } model_architecture;
 
-extern const model_architecture model_architecture_gpt2, model_architecture_llama;
+extern const model_architecture model_architecture_gpt2, model_architecture_llama,
+    model_architecture_mistral;
 
 /* NULL for a type that is not supported. */
 const model_architecture *model_architecture_find(const char *model_type);

@@ -29,8 +29,9 @@ static sifr_status check_heads(const model_reader *r, const model_config *c) {
 }
 
 static sifr_status read_heads(const model_reader *r, model_config *out) {
-    int64_t fallback =
-        out->num_key_value_heads ? out->num_key_value_heads : out->num_attention_heads;
+    int64_t fallback = out->num_key_value_heads;
+    bool null = json_is_null(json_object_get(r->json, "num_key_value_heads"));
+    if (!fallback || null) fallback = out->num_attention_heads;
     BASE_TRY(model_read_int(r, "num_key_value_heads", NULL, fallback, 1, MODEL_LIMIT_HEADS,
                             &out->num_key_value_heads));
     bool natural = !out->head_dim && !model_member(r->json, "head_dim");
@@ -71,6 +72,29 @@ sifr_status decoder_read(const model_reader *r, model_config *out) {
     BASE_TRY(model_read_token_id(r, "bos_token_id", out->bos_token_id, &out->bos_token_id));
     BASE_TRY(model_read_eos(r, out->eos_count ? out->eos_token_ids[0] : -1, out));
     return model_read_rope(r, out);
+}
+
+sifr_status decoder_read_gate(const model_reader *r, model_config *out) {
+    unsigned known =
+        MODEL_ONE_OF(MODEL_SILU) | MODEL_ONE_OF(MODEL_GELU_TANH) | MODEL_ONE_OF(MODEL_GELU_ERF);
+    return model_read_activation(r, "hidden_act", known, MODEL_SILU, &out->activation);
+}
+
+void decoder_set_windows(model_config *config, int64_t first) {
+    if (!config->sliding_window) return;
+    for (int64_t i = first; i < config->num_hidden_layers; i++)
+        config->layers[i] |= MODEL_LAYER_WINDOW;
+}
+
+sifr_status decoder_read_qwen_windows(const model_reader *r, model_config *out) {
+    bool windows;
+    int64_t first;
+    BASE_TRY(model_read_bool(r, "use_sliding_window", false, &windows));
+    BASE_TRY(model_read_int(r, "max_window_layers", NULL, 28, 0, MODEL_LIMIT_ID, &first));
+    BASE_TRY(model_read_window(r, 4096, out));
+    if (!windows) out->sliding_window = 0;
+    decoder_set_windows(out, first);
+    return model_read_layer_types(r, out);
 }
 
 /* A norm whose weights are NAME.weight and NAME.bias. */

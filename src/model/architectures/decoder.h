@@ -10,6 +10,13 @@
  * keys; num_key_value_heads 0: as many as heads; head_dim 0: hidden_size / num_attention_heads. */
 sifr_status decoder_read(const model_reader *r, model_config *out) SIFR_MUST_CHECK;
 
+/* "hidden_act" of a gated MLP; absent: silu. */
+sifr_status decoder_read_gate(const model_reader *r, model_config *out) SIFR_MUST_CHECK;
+/* Gives layers from `first` on the window, if sliding_window is set. */
+void decoder_set_windows(model_config *config, int64_t first);
+/* sliding_window, use_sliding_window, max_window_layers and layer_types, as Qwen has them. */
+sifr_status decoder_read_qwen_windows(const model_reader *r, model_config *out) SIFR_MUST_CHECK;
+
 /* Names of weights: of those around the blocks, and what goes before "N." inside of them. */
 typedef struct decoder_names {
     const char *embedding, *layers, *norm, *head;
