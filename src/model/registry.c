@@ -7,6 +7,7 @@ static const model_architecture *const architectures[] = {
     &model_architecture_gpt2,
     &model_architecture_llama,
     &model_architecture_mistral,
+    &model_architecture_qwen2,
 };
 
 enum { COUNT = sizeof architectures / sizeof *architectures };
