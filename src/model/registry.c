@@ -10,6 +10,7 @@ static const model_architecture *const architectures[] = {
     &model_architecture_qwen2,
     &model_architecture_qwen3,
     &model_architecture_phi3,
+    &model_architecture_smollm3,
 };
 
 enum { COUNT = sizeof architectures / sizeof *architectures };
