@@ -11,6 +11,8 @@ static const model_architecture *const architectures[] = {
     &model_architecture_qwen3,
     &model_architecture_phi3,
     &model_architecture_smollm3,
+    &model_architecture_ministral,
+    &model_architecture_ministral3,
 };
 
 enum { COUNT = sizeof architectures / sizeof *architectures };

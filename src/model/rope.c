@@ -168,12 +168,13 @@ static sifr_status check_members(const rope_reader *at) {
     if (model_member(at->object, "mrope_section"))
         return model_refuse(at->r, at->key,
                             "positions are one number, not several (mrope_section)");
-    if (model_reads(at->r, "llama_4_scaling_beta"))
-        return read_number(at, "llama_4_scaling_beta", 0, 0, 1e6, &at->out->query_beta);
-    const json_t *beta = model_member(at->object, "llama_4_scaling_beta");
-    if (beta && json_number_value(beta) != 0)
+    double *beta = &at->out->query_beta;
+    BASE_TRY(read_number(at, "llama_4_scaling_beta", 0, 0, 1e6, beta));
+    if (*beta == 0) return SIFR_OK;
+    if (!model_reads(at->r, "llama_4_scaling_beta"))
         return model_refuse(at->r, at->key, "queries are not scaled by position");
-    return SIFR_OK;
+    if (at->out->kind >= MODEL_ROPE_YARN) return SIFR_OK;
+    return wrong(at, "has no original length for \"llama_4_scaling_beta\"");
 }
 
 sifr_status model_read_rope_of(const model_reader *r, const json_t *object, const char *key,
