@@ -13,6 +13,7 @@ static const model_architecture *const architectures[] = {
     &model_architecture_smollm3,
     &model_architecture_ministral,
     &model_architecture_ministral3,
+    &model_architecture_starcoder2,
 };
 
 enum { COUNT = sizeof architectures / sizeof *architectures };
