@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/inference.h"
-#include "support/golden.h"
+#include "model/registry.h"
+#include "support/golden_run.h"
 
 /* Fails the test with the message of the library. */
 #define OK(call)                                                                                   \
@@ -19,184 +19,6 @@
         sifr_error error = {0};                                                                    \
         if ((call) != SIFR_OK) fail_msg("%s", error.message);                                      \
     } while (0)
-
-static sifr_engine *open_engine(const golden *g, engine_folder *folder, sifr_precision precision,
-                                int32_t micro_batches, bool clipped) {
-    sifr_settings options = sifr_settings_defaults();
-    sifr_engine *engine;
-    OK(engine_folder_open(g->folder, folder, &error));
-    options.precision = precision;
-    options.micro_batch_size = g->sequences;
-    options.seq_length = g->length;
-    options.gradient_accumulation_steps = micro_batches;
-    options.optimizer.beta1 = g->beta1;
-    options.optimizer.beta2 = g->beta2;
-    options.optimizer.eps = g->epsilon;
-    options.optimizer.weight_decay = g->weight_decay;
-    options.gradient_clipping = clipped ? g->clipping : 0;
-    OK(sifr_engine_create(folder->model, &options, &engine, &error));
-    OK(engine_load_folder(engine, folder->architecture, folder->weights, &error));
-    return engine;
-}
-
-static size_t weight_index(const sifr_model *model, const char *name) {
-    for (size_t i = 0; i < model->weight_count; i++) {
-        if (!strcmp(model->weights[i].name, name)) return i;
-    }
-    fail_msg("no weight %s", name);
-    return 0;
-}
-
-/* The gradient that the last step's update read: what the optimizer's instruction of the weight's
- * unit names. */
-static const float *gradient_of(const sifr_engine *engine, size_t index) {
-    const plan_schedule *s = engine->training;
-    const model_weight *w = &engine->model->weights[index];
-    for (size_t i = 0; i < s->instruction_count; i++) {
-        const plan_instruction *instruction = &s->instructions[i];
-        if (instruction->action != PLAN_UPDATE || instruction->unit != w->unit) continue;
-        const plan_operand *operand = &s->operands[instruction->first_operand];
-        assert_int_equal(operand->role, PLAN_X0);
-        const char *base = engine_buffer(engine->trainer, operand->buffer);
-        return (const float *)(const void *)(base + operand->offset) + w->offset;
-    }
-    fail_msg("no update of unit %d", w->unit);
-    return NULL;
-}
-
-static void check_gradients(const golden *g, golden_precision precision) {
-    engine_folder folder;
-    sifr_engine *engine = open_engine(g, &folder, (sifr_precision)precision, 1, false);
-    sifr_step_result result;
-    OK(sifr_engine_step(engine, &(sifr_batch){.tokens = g->tokens, .labels = g->labels}, 0.0,
-                        &result, &error));
-    assert_true(result.updated);
-    assert_int_equal(result.labelled, g->labelled);
-    golden_check_loss(g, precision, result.loss);
-    for (size_t p = 0; p < g->parameter_count; p++) {
-        const golden_parameter *parameter = &g->parameters[p];
-        size_t index = weight_index(folder.model, parameter->name);
-        const float *scaled = gradient_of(engine, index);
-        float *gradient = malloc(parameter->elements * sizeof *gradient);
-        assert_non_null(gradient);
-        for (size_t i = 0; i < parameter->elements; i++)
-            gradient[i] = scaled[i] / (float)result.loss_scale;
-        golden_check_gradient(g, precision, parameter->name, gradient, parameter->elements);
-        free(gradient);
-    }
-    sifr_engine_free(engine);
-    engine_folder_close(&folder);
-}
-
-static void check_steps(const golden *g, golden_precision precision) {
-    engine_folder folder;
-    sifr_engine *engine =
-        open_engine(g, &folder, (sifr_precision)precision, (int32_t)g->micro_batches, true);
-    float **initial = calloc(g->parameter_count, sizeof *initial);
-    for (size_t p = 0; p < g->parameter_count; p++) {
-        size_t size = g->parameters[p].elements * sizeof **initial;
-        size_t index = weight_index(folder.model, g->parameters[p].name);
-        initial[p] = malloc(size);
-        memcpy(initial[p], engine_state(engine, index, ENGINE_MASTER), size);
-    }
-    int64_t batch = g->micro_batches * g->sequences * g->length;
-    for (int64_t s = 0; s < g->steps; s++) {
-        sifr_step_result result;
-        sifr_batch step = {.tokens = g->step_tokens + s * batch,
-                           .labels = g->step_labels + s * batch};
-        OK(sifr_engine_step(engine, &step, g->step_lr[s], &result, &error));
-        assert_true(result.updated);
-        golden_check_step(g, precision, s, result.loss, result.gradient_norm);
-    }
-    golden_update_error sum = {0};
-    for (size_t p = 0; p < g->parameter_count; p++) {
-        size_t index = weight_index(folder.model, g->parameters[p].name);
-        golden_add_update(g, &sum, g->parameters[p].name, initial[p],
-                          engine_state(engine, index, ENGINE_MASTER), g->parameters[p].elements);
-        free(initial[p]);
-    }
-    golden_check_update(g, precision, &sum);
-    free(initial);
-    sifr_engine_free(engine);
-    engine_folder_close(&folder);
-}
-
-static engine_inference *open_inference(const golden *g, engine_folder *folder, plan_mode mode,
-                                        sifr_precision precision, int64_t sequences,
-                                        int64_t length) {
-    engine_inference_options options = {.mode = mode,
-                                        .precision = precision,
-                                        .sequences = sequences,
-                                        .length = length,
-                                        .cache_length = 64};
-    engine_inference *inference;
-    OK(engine_folder_open(g->folder, folder, &error));
-    OK(engine_inference_create(folder->model, &options, &inference, &error));
-    OK(engine_inference_load(inference, folder->architecture, folder->weights, &error));
-    return inference;
-}
-
-static void check_logits(const golden *g, golden_precision precision) {
-    engine_folder folder;
-    engine_inference *inference =
-        open_inference(g, &folder, PLAN_LOGITS, (sifr_precision)precision, g->sequences, g->length);
-    size_t words = (size_t)g->vocab_size;
-    float *all = malloc((size_t)(g->sequences * g->length) * words * sizeof *all);
-    float *some = malloc(g->logit_row_count * words * sizeof *some);
-    assert_int_equal(engine_inference_words(inference), words);
-    OK(engine_inference_logits(inference, g->tokens, all, &error));
-    for (size_t r = 0; r < g->logit_row_count; r++) {
-        memcpy(some + r * words, all + (size_t)g->logit_rows[r] * words, words * sizeof *some);
-    }
-    golden_check_logits(g, precision, some);
-    free(all);
-    free(some);
-    engine_inference_free(inference);
-    engine_folder_close(&folder);
-}
-
-static void check_eval(const golden *g, golden_precision precision) {
-    engine_folder folder;
-    engine_inference *inference =
-        open_inference(g, &folder, PLAN_EVALUATE, (sifr_precision)precision, 1, g->eval_window);
-    double sum = 0;
-    int64_t count = 0;
-    for (int64_t w = 0; w < g->eval_windows; w++) {
-        const int32_t *tokens = g->eval_tokens + w * g->eval_window;
-        double loss;
-        int64_t labelled;
-        OK(engine_inference_loss(inference, tokens, tokens + 1, &loss, &labelled, &error));
-        sum += loss;
-        count += labelled;
-    }
-    assert_int_equal(count, g->eval_windows * g->eval_window);
-    golden_check_eval(g, precision, sum / (double)count);
-    engine_inference_free(inference);
-    engine_folder_close(&folder);
-}
-
-/* chunk: how many tokens of the prompt are read at once; the answer may not depend on it. */
-static void check_generation(const golden *g, const golden_generation *generation, int64_t chunk) {
-    engine_folder folder;
-    engine_inference *inference = open_inference(g, &folder, PLAN_GENERATE, SIFR_FP32, 1, chunk);
-    int64_t words = engine_inference_words(inference), position = 0;
-    float *logits = malloc((size_t)words * sizeof *logits);
-    int32_t *order = malloc((size_t)words * sizeof *order);
-    const int32_t *next = generation->prompt;
-    int64_t count = (int64_t)generation->prompt_count;
-    for (size_t i = 0; i < generation->expected_count; i++) {
-        OK(engine_inference_append(inference, next, count, position, logits, &error));
-        position += count;
-        assert_int_equal(engine_sample(logits, words, order, 0, 0, 1, 0.5),
-                         generation->expected[i]);
-        next = &generation->expected[i];
-        count = 1;
-    }
-    free(logits);
-    free(order);
-    engine_inference_free(inference);
-    engine_folder_close(&folder);
-}
 
 static void every_model(void (*check)(const golden *g, golden_precision precision)) {
     golden_list list;
@@ -215,22 +37,22 @@ static void every_model(void (*check)(const golden *g, golden_precision precisio
 
 static void gradients(void **state) {
     (void)state;
-    every_model(check_gradients);
+    every_model(golden_run_gradients);
 }
 
 static void steps(void **state) {
     (void)state;
-    every_model(check_steps);
+    every_model(golden_run_steps);
 }
 
 static void logits(void **state) {
     (void)state;
-    every_model(check_logits);
+    every_model(golden_run_logits);
 }
 
 static void evaluation(void **state) {
     (void)state;
-    every_model(check_eval);
+    every_model(golden_run_eval);
 }
 
 static void generation(void **state) {
@@ -241,8 +63,8 @@ static void generation(void **state) {
         golden g;
         golden_open(&list, i, &g);
         if (g.generation.expected_count) {
-            check_generation(&g, &g.generation, 1);
-            check_generation(&g, &g.generation, 3);
+            golden_run_generation(&g, &g.generation, 1);
+            golden_run_generation(&g, &g.generation, 3);
         }
         golden_close(&g);
     }
@@ -259,7 +81,7 @@ static void initial_values(void **state) {
         OK(model_from_config(&config, &model, &error));
         for (size_t t = 0; t < golden_init_tensors(&init); t++) {
             const char *name = golden_init_name(&init, t);
-            size_t index = weight_index(model, name);
+            size_t index = golden_weight_index(model, name);
             int64_t count = model->weights[index].rows * model->weights[index].columns;
             float *values = malloc((size_t)count * sizeof *values);
             model_initial_values(model, index, 1, 0, count, values);

@@ -15,19 +15,19 @@ enum { GOLDEN_JSON_LIMIT = 1 << 24 };
 
 /* --- reading --- */
 
-static void golden_path(char out[BASE_PATH_LENGTH], const char *directory, const char *name,
-                        const char *suffix) {
+static void golden_path(char out[BASE_PATH_LENGTH], const char *place, const char *directory,
+                        const char *name, const char *suffix) {
     const char *source = getenv("SOURCE");
-    int used = snprintf(out, BASE_PATH_LENGTH, "%s/tests/golden/%s%s%s", source ? source : ".",
-                        directory, name, suffix);
+    int used = snprintf(out, BASE_PATH_LENGTH, "%s/tests/golden/%s%s%s%s", source ? source : ".",
+                        place, directory, name, suffix);
     if (used < 0 || used >= BASE_PATH_LENGTH) fail_msg("golden: path too long");
 }
 
-static json_t *golden_load(const char *directory, const char *name) {
+static json_t *golden_load(const char *place, const char *directory, const char *name) {
     char path[BASE_PATH_LENGTH];
     sifr_error error = {0};
     json_t *json = NULL;
-    golden_path(path, directory, name, ".json");
+    golden_path(path, place, directory, name, ".json");
     if (base_json_load(path, GOLDEN_JSON_LIMIT, &json, &error)) {
         fail_msg("golden: %s", error.message);
     }
@@ -99,9 +99,14 @@ static void golden_read_generation(const json_t *json, golden_generation *out) {
     out->expected_count = golden_ids(golden_member(json, "new"), out->expected, 32);
 }
 
-void golden_list_open(golden_list *list) {
-    list->json = golden_load("", "models");
+void golden_list_open_at(golden_list *list, const char *place) {
+    list->place = place;
+    list->json = golden_load(place, "", "models");
     list->count = json_array_size(golden_member(list->json, "models"));
+}
+
+void golden_list_open(golden_list *list) {
+    golden_list_open_at(list, "");
 }
 
 void golden_list_close(golden_list *list) {
@@ -182,13 +187,13 @@ void golden_open(const golden_list *list, size_t index, golden *g) {
     memset(g, 0, sizeof *g);
     g->name = golden_text(entry, "name");
     g->stored_dtype = golden_text(entry, "dtype");
-    golden_path(g->folder, "models/", g->name, "");
+    golden_path(g->folder, list->place, "models/", g->name, "");
     const char *results = golden_text(entry, "results");
     const json_t *owner = golden_entry(list, golden_list_find(list, results));
     golden_read_parameters(g, golden_member(owner, "parameters"));
 
-    g->json = golden_load("results/", results);
-    golden_path(path, "results/", results, ".safetensors");
+    g->json = golden_load(list->place, "results/", results);
+    golden_path(path, list->place, "results/", results, ".safetensors");
     if (formats_safetensors_open(path, &g->file, &error)) fail_msg("golden: %s", error.message);
 
     g->vocab_size = golden_integer(g->json, "vocab_size");

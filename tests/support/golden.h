@@ -33,9 +33,12 @@
 typedef struct golden_list {
     size_t count;
     json_t *json;
+    const char *place; /* in tests/golden/ */
 } golden_list;
 
 void golden_list_open(golden_list *list);
+/* Those of a folder beside the others: "families/". */
+void golden_list_open_at(golden_list *list, const char *place);
 void golden_list_close(golden_list *list);
 const char *golden_list_name(const golden_list *list, size_t index); /* "gpt2", "llama3" … */
 /* Position of the model of this name. */

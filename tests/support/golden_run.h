@@ -1,0 +1,22 @@
+/* Runs a golden model (golden.h) through the engine and fails the running cmocka test where its
+ * results are off by more than their bounds. */
+#ifndef GOLDEN_RUN_H
+#define GOLDEN_RUN_H
+
+#include "model/description.h"
+#include "support/golden.h"
+
+/* Fails the test if no weight has this name. */
+size_t golden_weight_index(const sifr_model *model, const char *name);
+
+void golden_run_logits(const golden *g, golden_precision precision);
+/* Loss and gradients of one micro batch. */
+void golden_run_gradients(const golden *g, golden_precision precision);
+/* All training steps: losses, norms, and the weights after them. */
+void golden_run_steps(const golden *g, golden_precision precision);
+void golden_run_eval(const golden *g, golden_precision precision);
+/* In fp32. chunk: how many tokens of the prompt are read at once; the answer may not depend on it.
+ */
+void golden_run_generation(const golden *g, const golden_generation *generation, int64_t chunk);
+
+#endif
