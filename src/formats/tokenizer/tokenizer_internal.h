@@ -106,6 +106,10 @@ struct formats_tokenizer_scratch {
 };
 
 /* tokenizer_load.c */
+/* A tokenizer of the content of a tokenizer.json, which need not come from a file: `root` is only
+ * read, and may be freed afterwards. `name` begins the messages. */
+sifr_status formats_tokenizer_from_json(const json_t *root, const char *name,
+                                        formats_tokenizer **out, sifr_error *error) SIFR_MUST_CHECK;
 sifr_status formats_tokenizer_refuse(sifr_error *error, const char *name, const char *part,
                                      const char *got, const char *wanted);
 /* tokenizer_parts.c: everything but vocabulary, merges and added tokens */

@@ -270,21 +270,25 @@ static sifr_status build(formats_tokenizer *t, const json_t *root, const char *n
     return SIFR_OK;
 }
 
-sifr_status formats_tokenizer_parse(const char *json, size_t size, const char *name,
-                                    formats_tokenizer **out, sifr_error *error) {
-    json_t *root;
+sifr_status formats_tokenizer_from_json(const json_t *root, const char *name,
+                                        formats_tokenizer **out, sifr_error *error) {
     formats_tokenizer *t;
-    BASE_TRY(base_json_parse(json, size, name, &root, error));
-    sifr_status status = base_alloc(1, sizeof *t, &t, error);
-    if (status == SIFR_OK) {
-        t->unk_id = t->eos_id = -1;
-        status = build(t, root, name, error);
-    }
-    json_decref(root);
+    BASE_TRY(base_alloc(1, sizeof *t, &t, error));
+    t->unk_id = t->eos_id = -1;
+    sifr_status status = build(t, root, name, error);
     if (status == SIFR_OK)
         *out = t;
     else
         formats_tokenizer_free(t);
+    return status;
+}
+
+sifr_status formats_tokenizer_parse(const char *json, size_t size, const char *name,
+                                    formats_tokenizer **out, sifr_error *error) {
+    json_t *root;
+    BASE_TRY(base_json_parse(json, size, name, &root, error));
+    sifr_status status = formats_tokenizer_from_json(root, name, out, error);
+    json_decref(root);
     return status;
 }
 
