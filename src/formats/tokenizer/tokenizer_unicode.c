@@ -37,7 +37,7 @@ static const range unknown_marks[] = {
     {0x1E130, 0x1E136}, {0x1E2AE, 0x1E2AE}, {0x1E2EC, 0x1E2EF}, {0x1E4EC, 0x1E4EF},
 };
 
-enum { LAST_PLANES = 0x40000, TAGS = 0xE0000, TAGS_END = 0xF0000 };
+enum { LAST_PLANES = 0x40000, TAGS = 0xE0000 };
 
 static void mark(uint8_t *all, const range *ranges, size_t count, uint8_t keep, uint8_t set) {
     for (size_t i = 0; i < count; i++) {
@@ -47,24 +47,84 @@ static void mark(uint8_t *all, const range *ranges, size_t count, uint8_t keep, 
 }
 #define MARK(all, ranges, keep, set) mark(all, ranges, sizeof ranges / sizeof *ranges, keep, set)
 
+static bool in_ranges(const range *ranges, size_t count, uint32_t c) {
+    for (size_t i = 0; i < count && ranges[i].first <= c; i++) {
+        if (c <= ranges[i].last) return true;
+    }
+    return false;
+}
+
+int formats_unicode_kind(uint32_t c) {
+    int kind = utf8proc_category((utf8proc_int32_t)c);
+    if (kind != UTF8PROC_CATEGORY_CN) return kind;
+    if (in_ranges(new_letters, sizeof new_letters / sizeof *new_letters, c))
+        return UTF8PROC_CATEGORY_LO;
+    if (in_ranges(new_numbers, sizeof new_numbers / sizeof *new_numbers, c))
+        return UTF8PROC_CATEGORY_ND;
+    return kind;
+}
+
+bool formats_unicode_is_space(uint32_t c) {
+    int kind = utf8proc_category((utf8proc_int32_t)c);
+    return (c >= 9 && c <= 13) || c == 0x85 || kind == UTF8PROC_CATEGORY_ZS ||
+           kind == UTF8PROC_CATEGORY_ZL || kind == UTF8PROC_CATEGORY_ZP;
+}
+
+bool formats_unicode_is_word(uint32_t c) {
+    switch (formats_unicode_kind(c)) {
+    case UTF8PROC_CATEGORY_LU:
+    case UTF8PROC_CATEGORY_LL:
+    case UTF8PROC_CATEGORY_LT:
+    case UTF8PROC_CATEGORY_LM:
+    case UTF8PROC_CATEGORY_LO:
+    case UTF8PROC_CATEGORY_MN:
+    case UTF8PROC_CATEGORY_MC:
+    case UTF8PROC_CATEGORY_ME:
+    case UTF8PROC_CATEGORY_ND:
+    case UTF8PROC_CATEGORY_NL:
+    case UTF8PROC_CATEGORY_PC:
+        return true;
+    default:
+        return c == 0x200C || c == 0x200D || (c >= 0x24B6 && c <= 0x24E9) ||
+               (c >= 0x1F130 && c <= 0x1F149) || (c >= 0x1F150 && c <= 0x1F169) ||
+               (c >= 0x1F170 && c <= 0x1F189);
+    }
+}
+
 static uint8_t class_of(uint32_t c) {
+    uint8_t word = formats_unicode_is_word(c) ? FORMATS_WORD : 0;
     switch (utf8proc_category((utf8proc_int32_t)c)) {
     case UTF8PROC_CATEGORY_LU:
     case UTF8PROC_CATEGORY_LL:
     case UTF8PROC_CATEGORY_LT:
     case UTF8PROC_CATEGORY_LM:
     case UTF8PROC_CATEGORY_LO:
-        return FORMATS_LETTER;
+        return FORMATS_LETTER | FORMATS_WORD;
     case UTF8PROC_CATEGORY_ND:
     case UTF8PROC_CATEGORY_NL:
     case UTF8PROC_CATEGORY_NO:
-        return FORMATS_NUMBER;
+        return FORMATS_NUMBER | word;
     case UTF8PROC_CATEGORY_ZS:
     case UTF8PROC_CATEGORY_ZL:
     case UTF8PROC_CATEGORY_ZP:
         return FORMATS_SPACE;
-    default:
-        return (c >= 9 && c <= 13) || c == 0x85 ? FORMATS_SPACE : FORMATS_OTHER;
+    case UTF8PROC_CATEGORY_MN:
+        return FORMATS_OTHER | FORMATS_MARK | FORMATS_WORD;
+    case UTF8PROC_CATEGORY_PC:
+    case UTF8PROC_CATEGORY_PD:
+    case UTF8PROC_CATEGORY_PS:
+    case UTF8PROC_CATEGORY_PE:
+    case UTF8PROC_CATEGORY_PI:
+    case UTF8PROC_CATEGORY_PF:
+    case UTF8PROC_CATEGORY_PO:
+        return FORMATS_OTHER | FORMATS_PUNCTUATION | word;
+    case UTF8PROC_CATEGORY_CC:
+        return FORMATS_CONTROL | ((c >= 9 && c <= 13) || c == 0x85 ? FORMATS_SPACE : FORMATS_OTHER);
+    case UTF8PROC_CATEGORY_CF:
+    case UTF8PROC_CATEGORY_CO:
+        return FORMATS_OTHER | FORMATS_CONTROL | word;
+    default: /* all of ASCII's signs count as punctuation */
+        return FORMATS_OTHER | word | (c < 0x80 ? FORMATS_PUNCTUATION : 0);
     }
 }
 
@@ -91,9 +151,9 @@ sifr_status formats_unicode_build(formats_unicode *unicode, bool with_nfc, sifr_
     *unicode = (formats_unicode){.normalizes = with_nfc};
     BASE_TRY(base_alloc(0x110000, 1, &all, error));
     for (uint32_t c = 0; c < LAST_PLANES; c++) all[c] = class_of(c);
-    for (uint32_t c = TAGS; c < TAGS_END; c++) all[c] = class_of(c);
-    MARK(all, new_letters, 0, FORMATS_LETTER);
-    MARK(all, new_numbers, 0, FORMATS_NUMBER);
+    for (uint32_t c = TAGS; c < 0x110000; c++) all[c] = class_of(c);
+    MARK(all, new_letters, 0, FORMATS_LETTER | FORMATS_WORD);
+    MARK(all, new_numbers, 0, FORMATS_NUMBER | FORMATS_WORD);
     if (with_nfc) mark_unstable(all, LAST_PLANES);
     size_t count = 0, room = 0;
     sifr_status status = SIFR_OK;

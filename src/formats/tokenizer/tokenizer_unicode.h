@@ -14,7 +14,11 @@ enum { FORMATS_OTHER = 0, FORMATS_SPACE = 1, FORMATS_LETTER = 2, FORMATS_NUMBER 
 enum {
     FORMATS_CLASS = 3,
     FORMATS_UNSTABLE = 4, /* NFC may change it or move it, with its neighbours */
-    FORMATS_BARRIER = 8   /* NFC never reaches across it */
+    FORMATS_BARRIER = 8,  /* NFC never reaches across it */
+    FORMATS_PUNCTUATION = 16,
+    FORMATS_MARK = 32,    /* nonspacing */
+    FORMATS_CONTROL = 64, /* control, format, private use */
+    FORMATS_WORD = 128    /* what \w matches */
 };
 
 typedef struct formats_unicode {
@@ -26,6 +30,11 @@ typedef struct formats_unicode {
 sifr_status formats_unicode_build(formats_unicode *unicode, bool with_nfc,
                                   sifr_error *error) SIFR_MUST_CHECK;
 void formats_unicode_free(formats_unicode *unicode);
+
+/* The general category, as utf8proc numbers them; what \s and, in the `regex` crate, \w match. */
+int formats_unicode_kind(uint32_t c);
+bool formats_unicode_is_space(uint32_t c);
+bool formats_unicode_is_word(uint32_t c);
 
 static inline uint8_t formats_unicode_flags(const formats_unicode *unicode, uint32_t c) {
     return unicode->flags[(size_t)unicode->pages[c >> 8] << 8 | (c & 255)];
