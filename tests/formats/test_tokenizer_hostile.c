@@ -106,13 +106,25 @@ static void parts(void **state) {
         {",\"end_of_word_suffix\":\"</w>\"", "", "</w>"},
         {",\"unk_token\":\"<unk>\"", "", "<unk>"},
         {",\"ignore_merges\":\"yes\"", "", "ignore_merges"},
-        {"", ",\"normalizer\":{\"type\":\"Lowercase\"}", "Lowercase"},
+        {"", ",\"normalizer\":{\"type\":\"Lowercaser\"}", "Lowercaser"},
         {"",
          ",\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"NFC\"},"
-         "{\"type\":\"NFKC\"}]}",
-         "NFKC"},
+         "{\"type\":\"NFX\"}]}",
+         "NFX"},
+        {"", ",\"normalizer\":{\"type\":\"Replace\",\"pattern\":{}}", "pattern"},
+        {"",
+         ",\"normalizer\":{\"type\":\"Replace\",\"pattern\":{\"String\":\"\"},"
+         "\"content\":\"x\"}",
+         "pattern"},
+        {"", ",\"normalizer\":{\"type\":\"Prepend\",\"prepend\":7}", "prepend"},
+        {"", ",\"normalizer\":{\"type\":\"Precompiled\",\"precompiled_charsmap\":\"*\"}", "base64"},
+        {"", ",\"normalizer\":{\"type\":\"Precompiled\",\"precompiled_charsmap\":\"AAEAAA==\"}",
+         "double array"},
+        {"", ",\"normalizer\":{\"type\":\"BertNormalizer\",\"lowercase\":1}", "lowercase"},
+        {"", ",\"decoder\":{\"type\":\"CTC\"}", "CTC"},
         {"", ",\"normalizer\":[]", "normalizer"},
-        {"", ",\"decoder\":{\"type\":\"Metaspace\"}", "Metaspace"},
+        {"", ",\"decoder\":{\"type\":\"Fuse\"}", "ByteLevel alone"},
+        {"", ",\"decoder\":{\"type\":\"Metaspace\"}", "replacement"},
         {"", ",\"post_processor\":{\"type\":\"Frobnicate\"}", "Frobnicate"},
         {"",
          ",\"post_processor\":{\"type\":\"RobertaProcessing\",\"cls\":[\"a\",0],"
@@ -141,13 +153,15 @@ static void parts(void **state) {
     static const struct {
         const char *part, *what;
     } splitters[] = {
-        {"null", "ByteLevel"},
-        {"{\"type\":\"Whitespace\"}", "Whitespace"},
-        {"{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Split\",\"pattern\":{\"Regex\":"
-         "\"(a+)+$\"},\"behavior\":\"Isolated\"},{\"type\":\"ByteLevel\",\"use_regex\":false}]}",
-         "(a+)+$"},
+        {"{\"type\":\"UnicodeScripts\"}", "UnicodeScripts"},
+        {"{\"type\":\"Digits\",\"individual_digits\":1}", "individual_digits"},
+        {"{\"type\":\"Punctuation\",\"behavior\":\"Frobnicate\"}", "Frobnicate"},
+        {"{\"type\":\"Metaspace\",\"replacement\":\"ab\"}", "one character"},
+        {"{\"type\":\"Metaspace\",\"replacement\":\"a\",\"prepend_scheme\":\"x\"}",
+         "prepend_scheme"},
+        {"{\"type\":\"CharDelimiterSplit\",\"delimiter\":\"\"}", "delimiter"},
+        {"{\"type\":\"Split\",\"pattern\":{\"Regex\":\"a\"}}", "behavior"},
         {"{\"type\":\"Sequence\",\"pretokenizers\":7}", "pretokenizers"},
-        {"{\"type\":\"ByteLevel\",\"use_regex\":false}", "use_regex"},
         {"{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"ByteLevel\"},"
          "{\"type\":\"ByteLevel\"}]}",
          "ByteLevel"},

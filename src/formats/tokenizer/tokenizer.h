@@ -1,5 +1,5 @@
-/* Byte-level BPE from a tokenizer.json: GPT-2, Llama 3 and Qwen2 splitting, added tokens, NFC. The
- * ids are those of the `tokenizers` library; whatever part of the file is not built is refused by
+/* A tokenizer.json: BPE from bytes or characters, WordPiece or Unigram, with the steps before and
+ * behind. Ids and texts are those of the `tokenizers` library; what is not built is refused by
  * name. A formats_tokenizer is never written after it was loaded: any number of threads may use
  * one, each with a scratch of its own. */
 #ifndef FORMATS_TOKENIZER_H
@@ -67,6 +67,22 @@ sifr_status formats_tokenizer_encode(const formats_tokenizer *tokenizer,
                                      size_t size, bool add_special, formats_tokenizer_ids *out,
                                      sifr_error *error) SIFR_MUST_CHECK;
 
+/* One text or two, for a model that classifies. */
+typedef struct formats_tokenizer_pair {
+    const char *first, *second; /* `second` NULL: one text */
+    size_t first_size, second_size;
+    int64_t max_length; /* with what goes around; 0: as long as it is */
+} formats_tokenizer_pair;
+
+/* Appends the ids of both texts, with what the post-processor puts around and between, and to
+ * `types` the token type of each. What is too long is cut off at the end of the longer text, then
+ * of both, and *truncated says so. */
+sifr_status formats_tokenizer_encode_pair(const formats_tokenizer *tokenizer,
+                                          formats_tokenizer_scratch *scratch,
+                                          const formats_tokenizer_pair *pair,
+                                          formats_tokenizer_ids *ids, formats_tokenizer_ids *types,
+                                          bool *truncated, sifr_error *error) SIFR_MUST_CHECK;
+
 /* What the post-processor puts before a text or, where `behind` is set, behind it; the ids are the
  * tokenizer's. */
 const int32_t *formats_tokenizer_around(const formats_tokenizer *tokenizer, bool behind,
@@ -77,7 +93,8 @@ const int32_t *formats_tokenizer_around(const formats_tokenizer *tokenizer, bool
 size_t formats_tokenizer_cut(const formats_tokenizer *tokenizer, const char *text, size_t size,
                              size_t from);
 
-/* Appends the bytes of the tokens, which need not be whole UTF-8 characters. SIFR_FAILED, naming
+/* Appends the text of the tokens; of byte-level BPE the bytes are appended, which need not be whole
+ * UTF-8 characters. SIFR_FAILED, naming
  * the id and its place, for one that has no token. */
 sifr_status formats_tokenizer_decode(const formats_tokenizer *tokenizer, const int32_t *ids,
                                      size_t count, bool skip_special, formats_tokenizer_text *out,
@@ -88,6 +105,7 @@ sifr_status formats_tokenizer_decode(const formats_tokenizer *tokenizer, const i
 typedef struct formats_tokenizer_stream {
     uint8_t held[4];
     size_t count;
+    bool started; /* decoders treat the first token of a text in their own way */
 } formats_tokenizer_stream;
 
 /* Appends what token `id` completes. */

@@ -1,11 +1,9 @@
 /* Added tokens: found in the text before the pre-tokenizer, leftmost first, then longest. */
 #include <stdlib.h>
-#include <utf8proc.h>
 
 #include "base/heap.h"
 #include "base/json.h"
 #include "formats/tokenizer/tokenizer_internal.h"
-#include "formats/tokenizer/tokenizer_normal.h"
 
 static sifr_status read_token(formats_added_token *token, const json_t *part, size_t index,
                               const char *name, sifr_error *error) {
@@ -87,7 +85,7 @@ static void finish(formats_trie *trie) {
 }
 
 sifr_status formats_tokenizer_build_tries(formats_tokenizer *t, sifr_error *error) {
-    formats_tokenizer_text normal = {0};
+    formats_normalizer_state normal = {0};
     sifr_status status = SIFR_OK;
     for (int special = 1; special >= 0; special--) { /* of two alike, a special one is first */
         for (size_t i = 0; i < t->added_count; i++) {
@@ -95,12 +93,12 @@ sifr_status formats_tokenizer_build_tries(formats_tokenizer *t, sifr_error *erro
             const uint8_t *bytes = (const uint8_t *)token->content;
             size_t size = token->size;
             if (token->special != (special == 1)) continue;
-            if (token->normalized && t->unicode.normalizes) {
-                normal.count = 0;
-                BASE_TRY_GOTO(status, formats_normalize(&t->unicode, bytes, size, &normal, error),
+            if (token->normalized) {
+                BASE_TRY_GOTO(status,
+                              formats_normalizer_apply(&t->normalizer, &t->unicode, &normal, &bytes,
+                                                       &size, error),
                               done);
-                bytes = (const uint8_t *)normal.bytes;
-                size = normal.count;
+                if (!size) continue; /* nothing is left of it that a text could hold */
             }
             BASE_TRY_GOTO(
                 status,
@@ -111,30 +109,8 @@ sifr_status formats_tokenizer_build_tries(formats_tokenizer *t, sifr_error *erro
     finish(&t->raw);
     finish(&t->normal);
 done:
-    formats_tokenizer_text_free(&normal);
+    formats_normalizer_state_free(&normal);
     return status;
-}
-
-/* What \w matches. */
-static bool word_character(uint32_t c) {
-    switch (utf8proc_category((utf8proc_int32_t)c)) {
-    case UTF8PROC_CATEGORY_LU:
-    case UTF8PROC_CATEGORY_LL:
-    case UTF8PROC_CATEGORY_LT:
-    case UTF8PROC_CATEGORY_LM:
-    case UTF8PROC_CATEGORY_LO:
-    case UTF8PROC_CATEGORY_MN:
-    case UTF8PROC_CATEGORY_MC:
-    case UTF8PROC_CATEGORY_ME:
-    case UTF8PROC_CATEGORY_ND:
-    case UTF8PROC_CATEGORY_NL:
-    case UTF8PROC_CATEGORY_PC:
-        return true;
-    default:
-        return c == 0x200C || c == 0x200D || (c >= 0x24B6 && c <= 0x24E9) ||
-               (c >= 0x1F130 && c <= 0x1F149) || (c >= 0x1F150 && c <= 0x1F169) ||
-               (c >= 0x1F170 && c <= 0x1F189);
-    }
 }
 
 static bool space_at(const formats_tokenizer *t, const uint8_t *p, size_t *length) {
@@ -147,10 +123,11 @@ static bool accept(const formats_tokenizer *t, const formats_added_token *token,
                    const uint8_t *text, size_t size, size_t floor, size_t *start, size_t *stop) {
     size_t length;
     if (token->single_word) {
-        if (*start > 0 &&
-            word_character(formats_utf8_get(formats_utf8_back(text + *start, text), &length)))
+        if (*start > 0 && formats_unicode_is_word(
+                              formats_utf8_get(formats_utf8_back(text + *start, text), &length)))
             return false;
-        if (*stop < size && word_character(formats_utf8_get(text + *stop, &length))) return false;
+        if (*stop < size && formats_unicode_is_word(formats_utf8_get(text + *stop, &length)))
+            return false;
     }
     while (token->lstrip && *start > floor) {
         const uint8_t *before = formats_utf8_back(text + *start, text);

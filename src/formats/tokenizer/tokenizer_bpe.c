@@ -1,4 +1,5 @@
-/* Merging one piece of text: the pair with the lowest rank first, the leftmost of equals. */
+/* One piece of text to ids, through a cache of words; and BPE's merges: the pair with the lowest
+ * rank first, the leftmost of equals. */
 #include <stdlib.h>
 
 #include "base/checked.h"
@@ -178,7 +179,12 @@ static sifr_status merge_word(const formats_tokenizer *t, formats_tokenizer_scra
         if (index != SIZE_MAX) return append_ids(out, &t->word_ids[index], 1, error);
     }
     BASE_TRY(make_room(s, size, error));
-    BASE_TRY(begin_word(t, s, word, size, &count, error));
+    if (t->model == FORMATS_MODEL_CHARACTERS) {
+        BASE_TRY(formats_characters_begin(t, word, size, s->ids, &count, error));
+        for (size_t i = 0; i + 1 < count; i++) s->ranks[i] = rank_of(t, s->ids[i], s->ids[i + 1]);
+    } else {
+        BASE_TRY(begin_word(t, s, word, size, &count, error));
+    }
     if (count > SHORT_WORD)
         count = merge_long(t, s, count);
     else if (count > 1)
@@ -186,6 +192,16 @@ static sifr_status merge_word(const formats_tokenizer *t, formats_tokenizer_scra
     sifr_status status = append_ids(out, s->ids, count, error);
     shrink(s);
     return status;
+}
+
+static sifr_status look_up_word(const formats_tokenizer *t, formats_tokenizer_scratch *s,
+                                const uint8_t *word, size_t size, formats_tokenizer_ids *out,
+                                sifr_error *error) {
+    if (t->model == FORMATS_MODEL_WORDPIECE)
+        return formats_wordpiece_word(t, word, size, out, error);
+    if (t->model == FORMATS_MODEL_UNIGRAM)
+        return formats_unigram_word(t, s, word, size, out, error);
+    return merge_word(t, s, word, size, out, error);
 }
 
 /* The word's bytes in three words, zeroes behind; `limit` tells how far memory may be read. */
@@ -203,7 +219,7 @@ static inline void key_of(const uint8_t *word, size_t size, const uint8_t *limit
 sifr_status formats_tokenizer_word(const formats_tokenizer *t, formats_tokenizer_scratch *s,
                                    const uint8_t *word, size_t size, const uint8_t *limit,
                                    formats_tokenizer_ids *out, sifr_error *error) {
-    if (size > FORMATS_CACHE_WORD) return merge_word(t, s, word, size, out, error);
+    if (size > FORMATS_CACHE_WORD) return look_up_word(t, s, word, size, out, error);
     uint64_t key[3];
     key_of(word, size, limit, key);
     uint64_t hash = (key[0] ^ size) * 0x9E3779B97F4A7C15u;
@@ -216,7 +232,7 @@ sifr_status formats_tokenizer_word(const formats_tokenizer *t, formats_tokenizer
             slot = other;
         } else {
             size_t before = out->count;
-            BASE_TRY(merge_word(t, s, word, size, out, error));
+            BASE_TRY(look_up_word(t, s, word, size, out, error));
             if (out->count - before <= FORMATS_CACHE_IDS) {
                 if (slot->size) *other = *slot; /* the older one of the two goes */
                 memcpy(slot->key, key, sizeof key);

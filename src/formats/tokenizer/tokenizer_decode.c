@@ -5,6 +5,20 @@ static sifr_status refuse_id(const formats_tokenizer *t, int32_t id, sifr_error 
                      t->vocab_size);
 }
 
+/* The tokens of the ids, as the vocabulary spells them, through the decoder's steps. */
+static sifr_status decode_steps(const formats_tokenizer *t, const int32_t *ids, size_t count,
+                                bool skip_special, formats_texts *texts,
+                                formats_tokenizer_text *out, sifr_error *error) {
+    for (size_t i = 0; i < count; i++) {
+        if (skip_special && formats_tokenizer_is_special(t, ids[i])) continue;
+        const char *bytes = t->bytes + t->offsets[ids[i]];
+        size_t size = t->offsets[ids[i] + 1] - t->offsets[ids[i]];
+        BASE_TRY(formats_tokenizer_text_append(&texts->text, bytes, size, error));
+        BASE_TRY(formats_texts_end(texts, error));
+    }
+    return formats_decoder_apply(&t->decoder, texts, false, out, error);
+}
+
 sifr_status formats_tokenizer_decode(const formats_tokenizer *t, const int32_t *ids, size_t count,
                                      bool skip_special, formats_tokenizer_text *out,
                                      sifr_error *error) {
@@ -15,10 +29,15 @@ sifr_status formats_tokenizer_decode(const formats_tokenizer *t, const int32_t *
             sifr_status status = refuse_id(t, ids[i], error);
             return base_fail_in(error, status, "id %zu", i);
         }
+        if (t->model != FORMATS_MODEL_BYTES) continue;
         if (skip_special && formats_tokenizer_is_special(t, ids[i])) continue;
         BASE_TRY(formats_tokenizer_text_append(out, bytes, size, error));
     }
-    return SIFR_OK;
+    if (t->model == FORMATS_MODEL_BYTES) return SIFR_OK;
+    formats_texts texts = {0};
+    sifr_status status = decode_steps(t, ids, count, skip_special, &texts, out, error);
+    formats_texts_free(&texts);
+    return status;
 }
 
 /* Passes on what is whole, replaces what can never be; an unfinished end stays in `held`. */
@@ -51,6 +70,11 @@ sifr_status formats_tokenizer_stream_push(const formats_tokenizer *t,
     size_t size;
     const uint8_t *bytes = (const uint8_t *)formats_tokenizer_bytes(t, id, &size);
     if (!bytes) return refuse_id(t, id, error);
+    bool first = !stream->started;
+    stream->started = true;
+    if (first && t->model != FORMATS_MODEL_BYTES && !formats_tokenizer_is_special(t, id) &&
+        formats_fallback_byte(t->bytes + t->offsets[id], t->offsets[id + 1] - t->offsets[id]) < 0)
+        return formats_tokenizer_decode(t, &id, 1, false, out, error);
     while (stream->count && size) { /* byte by byte, until the held character ends or fails */
         uint8_t joined[5];
         size_t held = stream->count;

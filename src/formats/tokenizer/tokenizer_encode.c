@@ -1,5 +1,5 @@
-/* Text to ids: repair of invalid UTF-8, added tokens, NFC, added tokens of the normalized text,
- * splitting, merging. */
+/* Text to ids: repair of invalid UTF-8, added tokens, normalizing, added tokens of the normalized
+ * text, splitting, the model. */
 #include <stdlib.h>
 
 #include "base/heap.h"
@@ -26,6 +26,12 @@ void formats_tokenizer_scratch_free(formats_tokenizer_scratch *s) {
     formats_tokenizer_text_free(&s->repaired);
     formats_tokenizer_text_free(&s->normal);
     formats_tokenizer_text_free(&s->prefixed);
+    formats_tokenizer_text_free(&s->word);
+    formats_normalizer_state_free(&s->normalizer);
+    formats_pretokenizer_state_free(&s->pretokenizer);
+    free(s->paths);
+    formats_tokenizer_ids_free(&s->pair[0]);
+    formats_tokenizer_ids_free(&s->pair[1]);
     free(s->ids);
     free(s->next);
     free(s->previous);
@@ -64,10 +70,10 @@ sifr_status formats_utf8_repair(const uint8_t *text, size_t size, formats_tokeni
     }
 }
 
-/* A stretch without added tokens. */
-static sifr_status encode_text(const formats_tokenizer *t, formats_tokenizer_scratch *s,
-                               const uint8_t *p, size_t size, const uint8_t *limit,
-                               formats_tokenizer_ids *out, sifr_error *error) {
+/* A stretch without added tokens, the short way. */
+static sifr_status encode_direct(const formats_tokenizer *t, formats_tokenizer_scratch *s,
+                                 const uint8_t *p, size_t size, const uint8_t *limit,
+                                 formats_tokenizer_ids *out, sifr_error *error) {
     const uint8_t *end = p + size;
     if (t->prefix_space && size && *p != ' ') {
         s->prefixed.count = 0;
@@ -97,22 +103,55 @@ static sifr_status encode_text(const formats_tokenizer *t, formats_tokenizer_scr
     return SIFR_OK;
 }
 
+/* A piece in the byte alphabet, as raw bytes. */
+static sifr_status encode_alphabet(const formats_tokenizer *t, formats_tokenizer_scratch *s,
+                                   const uint8_t *p, size_t size, formats_tokenizer_ids *out,
+                                   sifr_error *error) {
+    size_t count = 0;
+    s->word.count = 0;
+    BASE_TRY(formats_tokenizer_text_append(&s->word, p, size, error));
+    if (!formats_bytes_of_content((const char *)p, size, (uint8_t *)s->word.bytes, &count))
+        return base_fail(error, SIFR_FAILED, "a character outside of the byte alphabet");
+    p = (const uint8_t *)s->word.bytes;
+    return formats_tokenizer_word(t, s, p, count, p + count, out, error);
+}
+
+/* The same through the pre-tokenizer's steps. */
+static sifr_status encode_steps(const formats_tokenizer *t, formats_tokenizer_scratch *s,
+                                const uint8_t *text, size_t size, bool first,
+                                formats_tokenizer_ids *out, sifr_error *error) {
+    const formats_pieces *pieces;
+    BASE_TRY(formats_pretokenizer_apply(&t->pretokenizer, &t->unicode, &s->pretokenizer, first,
+                                        &text, &size, &pieces, error));
+    for (size_t i = 0; i < pieces->count; i++) {
+        const uint8_t *p = text + pieces->items[i].start, *limit = text + size;
+        size_t length = pieces->items[i].stop - pieces->items[i].start;
+        if (t->in_alphabet)
+            BASE_TRY(encode_alphabet(t, s, p, length, out, error));
+        else if (t->model == FORMATS_MODEL_CHARACTERS)
+            BASE_TRY(formats_characters_piece(t, s, p, length, limit, out, error));
+        else
+            BASE_TRY(formats_tokenizer_word(t, s, p, length, limit, out, error));
+    }
+    return SIFR_OK;
+}
+
 static sifr_status append_id(formats_tokenizer_ids *out, int32_t id, sifr_error *error) {
     BASE_TRY(base_grow(&out->ids, &out->room, out->count + 1, sizeof *out->ids, error));
     out->ids[out->count++] = id;
     return SIFR_OK;
 }
 
-/* A stretch in which the tokens of `trie` are looked for; `raw`: what is between them is still to
- * be normalized. */
-static sifr_status encode_around(const formats_tokenizer *t, formats_tokenizer_scratch *s, bool raw,
-                                 const uint8_t *text, size_t size, const uint8_t *limit,
-                                 formats_tokenizer_ids *out, sifr_error *error);
-
+/* What is not an added token of the raw text: normalized, and searched for the others. `first`: the
+ * text begins with it. */
 static sifr_status encode_raw(const formats_tokenizer *t, formats_tokenizer_scratch *s,
-                              const uint8_t *text, size_t size, const uint8_t *limit,
+                              const uint8_t *text, size_t size, const uint8_t *limit, bool first,
                               formats_tokenizer_ids *out, sifr_error *error) {
-    if (t->unicode.normalizes) {
+    size_t done = 0, resume = 0, start = 0, stop = 0;
+    if (!t->direct) {
+        BASE_TRY(formats_normalizer_apply(&t->normalizer, &t->unicode, &s->normalizer, &text, &size,
+                                          error));
+    } else if (t->unicode.normalizes) {
         size_t same = formats_normal_prefix(&t->unicode, text, size);
         if (same < size) {
             s->normal.count = 0;
@@ -123,24 +162,34 @@ static sifr_status encode_raw(const formats_tokenizer *t, formats_tokenizer_scra
             limit = text + size;
         }
     }
-    return encode_around(t, s, false, text, size, limit, out, error);
+    for (;;) {
+        const formats_added_token *token =
+            formats_tokenizer_match(t, &t->normal, text, size, done, &resume, &start, &stop);
+        size_t until = token ? start : size;
+        if (until > done) {
+            if (t->direct)
+                BASE_TRY(encode_direct(t, s, text + done, until - done, limit, out, error));
+            else
+                BASE_TRY(
+                    encode_steps(t, s, text + done, until - done, first && done == 0, out, error));
+        }
+        if (!token) return SIFR_OK;
+        BASE_TRY(append_id(out, token->id, error));
+        done = stop;
+    }
 }
 
-static sifr_status encode_around(const formats_tokenizer *t, formats_tokenizer_scratch *s, bool raw,
-                                 const uint8_t *text, size_t size, const uint8_t *limit,
-                                 formats_tokenizer_ids *out, sifr_error *error) {
-    const formats_trie *trie = raw ? &t->raw : &t->normal;
+static sifr_status encode_all(const formats_tokenizer *t, formats_tokenizer_scratch *s,
+                              const uint8_t *text, size_t size, formats_tokenizer_ids *out,
+                              sifr_error *error) {
     size_t done = 0, resume = 0, start = 0, stop = 0;
     for (;;) {
         const formats_added_token *token =
-            formats_tokenizer_match(t, trie, text, size, done, &resume, &start, &stop);
+            formats_tokenizer_match(t, &t->raw, text, size, done, &resume, &start, &stop);
         size_t until = token ? start : size;
-        if (until > done) {
-            if (raw)
-                BASE_TRY(encode_raw(t, s, text + done, until - done, limit, out, error));
-            else
-                BASE_TRY(encode_text(t, s, text + done, until - done, limit, out, error));
-        }
+        if (until > done)
+            BASE_TRY(
+                encode_raw(t, s, text + done, until - done, text + size, done == 0, out, error));
         if (!token) return SIFR_OK;
         BASE_TRY(append_id(out, token->id, error));
         done = stop;
@@ -159,13 +208,8 @@ sifr_status formats_tokenizer_encode(const formats_tokenizer *t, formats_tokeniz
     }
     for (size_t i = 0; add_special && i < t->before_count; i++)
         BASE_TRY(append_id(out, t->before[i], error));
-    BASE_TRY(encode_around(t, s, true, bytes, size, bytes + size, out, error));
+    BASE_TRY(encode_all(t, s, bytes, size, out, error));
     for (size_t i = 0; add_special && i < t->after_count; i++)
         BASE_TRY(append_id(out, t->after[i], error));
     return SIFR_OK;
-}
-
-const int32_t *formats_tokenizer_around(const formats_tokenizer *t, bool behind, size_t *count) {
-    *count = behind ? t->after_count : t->before_count;
-    return behind ? t->after : t->before;
 }

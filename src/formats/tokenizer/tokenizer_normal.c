@@ -6,6 +6,8 @@
 #include "base/heap.h"
 #include "formats/tokenizer/tokenizer_internal.h"
 
+enum { NEAR = 256 }; /* code points of a stretch that need no heap */
+
 /* End of the run of characters that NFC does not change, and *last, the start of the last of them
  * (or `p`): that one may be composed with what comes. */
 static const uint8_t *stable_run(const formats_unicode *unicode, const uint8_t *p,
@@ -46,28 +48,34 @@ static void sort_marks(utf8proc_int32_t *run, size_t count, utf8proc_int32_t *sp
     memcpy(run, spare, count * sizeof *run);
 }
 
-/* Appends the NFC of a stretch from one stable character to before the next. */
-static sifr_status normalize_stretch(const uint8_t *p, const uint8_t *end,
-                                     formats_tokenizer_text *out, sifr_error *error) {
-    utf8proc_int32_t near[256], *points = near;
-    size_t room = 0, count = 0, characters = 0, length;
-    sifr_status status = SIFR_OK;
-    for (const uint8_t *q = p; q < end; q += length, characters++) formats_utf8_get(q, &length);
-    /* A canonical decomposition has at most 4 code points; half of the room is for sorting. */
-    room = characters * 4;
-    if (room * 2 > sizeof near / sizeof *near)
-        BASE_TRY(base_alloc(room * 2, sizeof *points, &points, error));
-    for (const uint8_t *q = p; q < end; q += length) {
+/* Decomposes into *points, which grows; it begins as the caller's `near`. */
+static sifr_status decompose(const uint8_t *p, const uint8_t *end, utf8proc_option_t options,
+                             utf8proc_int32_t **points, size_t *room, size_t *count,
+                             sifr_error *error) {
+    size_t length;
+    for (*count = 0; p < end; p += length) {
         int boundary = 0;
-        utf8proc_int32_t c = (utf8proc_int32_t)formats_utf8_get(q, &length);
-        utf8proc_ssize_t parts = utf8proc_decompose_char(
-            c, points + count, (utf8proc_ssize_t)(room - count), UTF8PROC_DECOMPOSE, &boundary);
-        if (parts < 1 || (size_t)parts > room - count) {
-            status = base_fail(error, SIFR_FAILED, "NFC of U+%04X failed", (unsigned)c);
-            goto done;
+        utf8proc_int32_t c = (utf8proc_int32_t)formats_utf8_get(p, &length), parts[64];
+        utf8proc_ssize_t made = utf8proc_decompose_char(c, parts, 64, options, &boundary);
+        if (made < 1 || made > 64)
+            return base_fail(error, SIFR_FAILED, "normalizing U+%04X failed", (unsigned)c);
+        if (*count + (size_t)made > *room) {
+            utf8proc_int32_t *wider = malloc(*room * 2 * sizeof *wider);
+            if (!wider) return base_fail_alloc(error, *room * 2 * sizeof *wider);
+            memcpy(wider, *points, *count * sizeof *wider);
+            if (*room > NEAR) free(*points);
+            *points = wider;
+            *room *= 2;
         }
-        count += (size_t)parts;
+        memcpy(*points + *count, parts, (size_t)made * sizeof *parts);
+        *count += (size_t)made;
     }
+    return SIFR_OK;
+}
+
+/* Runs of marks into the order of their classes. */
+static sifr_status order_marks(utf8proc_int32_t *points, size_t count, sifr_error *error) {
+    utf8proc_int32_t *spare = NULL;
     for (size_t i = 0; i < count;) {
         size_t first = i;
         bool sorted = true;
@@ -75,23 +83,75 @@ static sifr_status normalize_stretch(const uint8_t *p, const uint8_t *end,
             if (i > first && combining_class(points[i - 1]) > combining_class(points[i]))
                 sorted = false;
         }
-        if (!sorted) sort_marks(points + first, i - first, points + room);
+        if (!sorted && !spare) BASE_TRY(base_alloc(count, sizeof *spare, &spare, error));
+        if (!sorted) sort_marks(points + first, i - first, spare);
         if (i == first) i++;
     }
-    utf8proc_ssize_t composed = utf8proc_normalize_utf32(points, (utf8proc_ssize_t)count,
-                                                         UTF8PROC_COMPOSE | UTF8PROC_STABLE);
-    if (composed < 0) {
-        status = base_fail(error, SIFR_FAILED, "NFC failed: %s", utf8proc_errmsg(composed));
-        goto done;
+    free(spare);
+    return SIFR_OK;
+}
+
+/* Appends the form of a stretch from one stable character to before the next. */
+static sifr_status normalize_stretch(formats_normal_form form, const uint8_t *p, const uint8_t *end,
+                                     formats_tokenizer_text *out, sifr_error *error) {
+    utf8proc_int32_t near[NEAR], *points = near;
+    size_t room = NEAR, count = 0;
+    bool compatible = form == FORMATS_NFKC || form == FORMATS_NFKD;
+    bool composes = form == FORMATS_NFC || form == FORMATS_NFKC;
+    utf8proc_option_t options =
+        compatible ? UTF8PROC_DECOMPOSE | UTF8PROC_COMPAT : UTF8PROC_DECOMPOSE;
+    sifr_status status = SIFR_OK;
+    BASE_TRY_GOTO(status, decompose(p, end, options, &points, &room, &count, error), done);
+    BASE_TRY_GOTO(status, order_marks(points, count, error), done);
+    if (composes) {
+        utf8proc_ssize_t composed = utf8proc_normalize_utf32(points, (utf8proc_ssize_t)count,
+                                                             UTF8PROC_COMPOSE | UTF8PROC_STABLE);
+        if (composed < 0) {
+            status =
+                base_fail(error, SIFR_FAILED, "normalizing failed: %s", utf8proc_errmsg(composed));
+            goto done;
+        }
+        count = (size_t)composed;
     }
-    for (utf8proc_ssize_t i = 0; i < composed; i++) {
+    for (size_t i = 0; i < count; i++) {
         uint8_t bytes[4];
-        length = formats_utf8_put((uint32_t)points[i], bytes);
+        size_t length = formats_utf8_put((uint32_t)points[i], bytes);
         BASE_TRY_GOTO(status, formats_tokenizer_text_append(out, bytes, length, error), done);
     }
 done:
-    if (points != near) free(points);
+    if (room > NEAR) free(points);
     return status;
+}
+
+/* No form changes c, nor composes it with a neighbour. */
+static bool never_changes(const formats_unicode *unicode, uint32_t c) {
+    return c < 0xA0 || (c >= 0x4E00 && c <= 0x9FFF) || (c >= 0x3001 && c <= 0x3035) ||
+           (formats_unicode_flags(unicode, c) & FORMATS_BARRIER);
+}
+
+sifr_status formats_normal_form_of(const formats_unicode *unicode, formats_normal_form form,
+                                   const uint8_t *text, size_t size, formats_tokenizer_text *out,
+                                   sifr_error *error) {
+    const uint8_t *p = text, *end = text + size;
+    if (form == FORMATS_NFC) return formats_normalize(unicode, text, size, out, error);
+    while (p < end) {
+        const uint8_t *from = p, *last = p;
+        size_t length;
+        uint32_t c = 0;
+        while (p < end && never_changes(unicode, c = formats_utf8_get(p, &length)))
+            last = p, p += length;
+        if (p == end) return formats_tokenizer_text_append(out, from, (size_t)(end - from), error);
+        /* An ASCII letter before a mark may be composed with it; a barrier never. */
+        if (last < p &&
+            (formats_unicode_flags(unicode, formats_utf8_get(last, &length)) & FORMATS_BARRIER))
+            last = p;
+        BASE_TRY(formats_tokenizer_text_append(out, from, (size_t)(last - from), error));
+        for (from = last; p < end && !never_changes(unicode, formats_utf8_get(p, &length));
+             p += length) {
+        }
+        BASE_TRY(normalize_stretch(form, from, p, out, error));
+    }
+    return SIFR_OK;
 }
 
 sifr_status formats_normalize(const formats_unicode *unicode, const uint8_t *text, size_t size,
@@ -110,7 +170,7 @@ sifr_status formats_normalize(const formats_unicode *unicode, const uint8_t *tex
             if (!(formats_unicode_flags(unicode, formats_utf8_get(p, &length)) & FORMATS_UNSTABLE))
                 break;
         }
-        BASE_TRY(normalize_stretch(last, p, out, error));
+        BASE_TRY(normalize_stretch(FORMATS_NFC, last, p, out, error));
     }
     return SIFR_OK;
 }

@@ -15,6 +15,13 @@ const char *formats_split_pattern(formats_split_kind kind) {
     }
 }
 
+const char *formats_split_regex(formats_split_kind kind) {
+    const char *pattern = formats_split_pattern(kind);
+    return pattern ? pattern
+                   : "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|"
+                     "\\s+(?!\\S)|\\s+";
+}
+
 static inline int class_at(const formats_unicode *unicode, const uint8_t *p, size_t *length) {
     if (*p < 0x80) return *length = 1, unicode->flags[*p] & FORMATS_CLASS;
     return formats_unicode_flags(unicode, formats_utf8_get(p, length)) & FORMATS_CLASS;
@@ -103,30 +110,4 @@ const uint8_t *formats_split_next(formats_split_kind kind, const formats_unicode
                                   const uint8_t *p, const uint8_t *end) {
     if (kind == FORMATS_SPLIT_GPT2) return next_gpt2(unicode, p, end);
     return next_llama(unicode, p, end, kind == FORMATS_SPLIT_LLAMA3 ? 3 : 1);
-}
-
-/* A cut goes between a character and a blank or line end behind it. Before a blank no pattern lets
- * a piece that began earlier go on, and what the piece before does not depend on the blank; before
- * a line end that holds for GPT-2 after anything but white space, for the others after letters and
- * numbers. */
-size_t formats_tokenizer_cut(const formats_tokenizer *tokenizer, const char *text, size_t size,
-                             size_t from) {
-    const uint8_t *bytes = (const uint8_t *)text;
-    if (tokenizer->no_cut) return size;
-    for (size_t i = from > 1 ? from : 1; i < size; i++) {
-        if (bytes[i] != ' ' && (bytes[i] != '\n' || tokenizer->prefix_space)) continue;
-        const uint8_t *end = bytes + i, *begin = i > 4 ? end - 4 : bytes;
-        const uint8_t *before = formats_utf8_back(end, begin);
-        size_t skip, length;
-        bool cut;
-        if (formats_utf8_check(before, end, &skip, &cut) != (size_t)(end - before)) continue;
-        int class = class_at(&tokenizer->unicode, before, &length);
-        uint32_t c = formats_utf8_get(before, &length);
-        bool stable = !(formats_unicode_flags(&tokenizer->unicode, c) & FORMATS_UNSTABLE);
-        if (bytes[i] == '\n' && !stable) continue; /* NFC may make a mark of a letter's end */
-        if (class == FORMATS_LETTER || class == FORMATS_NUMBER ||
-            (class == FORMATS_OTHER && (bytes[i] == ' ' || tokenizer->split == FORMATS_SPLIT_GPT2)))
-            return i;
-    }
-    return size;
 }

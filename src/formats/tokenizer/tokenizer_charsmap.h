@@ -1,0 +1,18 @@
+/* SentencePiece's precompiled character map: a double array of prefixes, and the texts that they
+ * become, as normalizer "Precompiled" holds it in base64. */
+#ifndef FORMATS_TOKENIZER_CHARSMAP_H
+#define FORMATS_TOKENIZER_CHARSMAP_H
+
+#include "formats/tokenizer/tokenizer.h"
+
+typedef struct formats_charsmap formats_charsmap;
+
+/* NULL in *out for a map that maps nothing. */
+sifr_status formats_charsmap_read(const char *base64, const char *name, formats_charsmap **out,
+                                  sifr_error *error) SIFR_MUST_CHECK;
+void formats_charsmap_free(formats_charsmap *map); /* NULL is fine */
+/* Appends the text as the `tokenizers` library maps it, grapheme by grapheme. */
+sifr_status formats_charsmap_apply(const formats_charsmap *map, const uint8_t *text, size_t size,
+                                   formats_tokenizer_text *out, sifr_error *error) SIFR_MUST_CHECK;
+
+#endif
