@@ -121,6 +121,15 @@ static const char *look_up(const formats_charsmap *map, const uint8_t *p, size_t
     return NULL;
 }
 
+bool formats_charsmap_keeps_words(const formats_charsmap *map) {
+    for (int c = ' '; c <= 'z'; c++) {
+        uint8_t byte = (uint8_t)c;
+        bool word = c == ' ' || (c >= 'A' && c <= 'Z') || c >= 'a';
+        if (word && look_up(map, &byte, 1)) return false;
+    }
+    return true;
+}
+
 /* Length of the grapheme at p. */
 static size_t grapheme(const uint8_t *p, const uint8_t *end) {
     utf8proc_int32_t state = 0;

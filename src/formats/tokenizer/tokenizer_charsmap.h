@@ -11,6 +11,8 @@ typedef struct formats_charsmap formats_charsmap;
 sifr_status formats_charsmap_read(const char *base64, const char *name, formats_charsmap **out,
                                   sifr_error *error) SIFR_MUST_CHECK;
 void formats_charsmap_free(formats_charsmap *map); /* NULL is fine */
+/* Whether ASCII letters and the blank stay as they are. */
+bool formats_charsmap_keeps_words(const formats_charsmap *map);
 /* Appends the text as the `tokenizers` library maps it, grapheme by grapheme. */
 sifr_status formats_charsmap_apply(const formats_charsmap *map, const uint8_t *text, size_t size,
                                    formats_tokenizer_text *out, sifr_error *error) SIFR_MUST_CHECK;

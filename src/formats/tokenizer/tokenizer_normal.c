@@ -56,7 +56,10 @@ static sifr_status decompose(const uint8_t *p, const uint8_t *end, utf8proc_opti
     for (*count = 0; p < end; p += length) {
         int boundary = 0;
         utf8proc_int32_t c = (utf8proc_int32_t)formats_utf8_get(p, &length), parts[64];
-        utf8proc_ssize_t made = utf8proc_decompose_char(c, parts, 64, options, &boundary);
+        utf8proc_ssize_t made = 1;
+        parts[0] = c;
+        if (formats_unicode_decomposes((uint32_t)c))
+            made = utf8proc_decompose_char(c, parts, 64, options, &boundary);
         if (made < 1 || made > 64)
             return base_fail(error, SIFR_FAILED, "normalizing U+%04X failed", (unsigned)c);
         if (*count + (size_t)made > *room) {
@@ -125,7 +128,7 @@ done:
 
 /* No form changes c, nor composes it with a neighbour. */
 static bool never_changes(const formats_unicode *unicode, uint32_t c) {
-    return c < 0xA0 || (c >= 0x4E00 && c <= 0x9FFF) || (c >= 0x3001 && c <= 0x3035) ||
+    return c < 0xA0 || (c >= 0x4E00 && c <= 0x9FFF) || (c >= 0x3001 && c <= 0x3029) ||
            (formats_unicode_flags(unicode, c) & FORMATS_BARRIER);
 }
 

@@ -2,7 +2,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <utf8proc.h>
 
 #include "base/heap.h"
 #include "formats/tokenizer/tokenizer_internal.h"
@@ -83,7 +82,7 @@ static sifr_status lowercase(const uint8_t *p, const uint8_t *end, formats_token
         if (c == 0x130)
             BASE_TRY(formats_tokenizer_text_append(out, "i\xCC\x87", 3, error));
         else
-            BASE_TRY(put(out, (uint32_t)utf8proc_tolower((utf8proc_int32_t)c), error));
+            BASE_TRY(put(out, formats_unicode_lower(c), error));
     }
     return SIFR_OK;
 }
@@ -120,12 +119,6 @@ static sifr_status bert_clean(const formats_normalizer_step *step, const formats
     return SIFR_OK;
 }
 
-static bool is_combining(uint32_t c) {
-    int kind = utf8proc_category((utf8proc_int32_t)c);
-    return kind == UTF8PROC_CATEGORY_MN || kind == UTF8PROC_CATEGORY_MC ||
-           kind == UTF8PROC_CATEGORY_ME;
-}
-
 /* Without marks: of all three kinds, or (for BERT) the nonspacing ones. */
 static sifr_status drop_marks(const formats_unicode *unicode, bool bert, const uint8_t *p,
                               const uint8_t *end, formats_tokenizer_text *out, sifr_error *error) {
@@ -134,7 +127,7 @@ static sifr_status drop_marks(const formats_unicode *unicode, bool bert, const u
     for (; p < end; p += length) {
         uint32_t c = formats_utf8_get(p, &length);
         bool mark = c >= 0x300 && (bert ? (formats_unicode_flags(unicode, c) & FORMATS_MARK) != 0
-                                        : is_combining(c));
+                                        : formats_unicode_is_combining(c));
         if (!mark) continue;
         BASE_TRY(formats_tokenizer_text_append(out, from, (size_t)(p - from), error));
         from = p + length;
@@ -317,9 +310,14 @@ bool formats_normalizer_cut_is_safe(const formats_normalizer *normalizer, bool *
         case FORMATS_NORMALIZER_STRIP_ACCENTS:
         case FORMATS_NORMALIZER_BERT:
             break;
+        case FORMATS_NORMALIZER_CHARSMAP:
+            if (step->map && !formats_charsmap_keeps_words(step->map)) return false;
+            break;
         case FORMATS_NORMALIZER_REPLACE:
             if (step->regex) {
-                if (strcmp(formats_regex_pattern(step->regex), " {2,}") != 0) return false;
+                if (strcmp(formats_regex_pattern(step->regex), " {2,}") != 0 ||
+                    strcmp(step->to, " ") != 0)
+                    return false;
             } else if (strcmp(step->from, " ") == 0 && strcmp(step->to, "\xE2\x96\x81") == 0) {
                 *marked = true;
             } else if (step->from_size != 1 || step->from[0] == ' ') {

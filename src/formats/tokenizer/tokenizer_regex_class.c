@@ -46,7 +46,8 @@ static bool item_has(const formats_regex_item *item, uint32_t c) {
     case FORMATS_ITEM_SPACE:
         return formats_unicode_is_space(c);
     case FORMATS_ITEM_WORD:
-        return c != 0x200C && c != 0x200D && formats_unicode_is_word(c);
+        return (c != 0x200C && c != 0x200D && formats_unicode_is_word(c)) || c == 0xB2 ||
+               c == 0xB3 || c == 0xB9 || (c >= 0xBC && c <= 0xBE);
     case FORMATS_ITEM_HAN:
         return is_han(c);
     default:

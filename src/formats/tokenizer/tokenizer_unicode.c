@@ -61,7 +61,7 @@ int formats_unicode_kind(uint32_t c) {
         return UTF8PROC_CATEGORY_LO;
     if (in_ranges(new_numbers, sizeof new_numbers / sizeof *new_numbers, c))
         return UTF8PROC_CATEGORY_ND;
-    return kind;
+    return formats_unicode_is_newer_word(c) ? UTF8PROC_CATEGORY_MN : kind;
 }
 
 bool formats_unicode_is_space(uint32_t c) {
@@ -154,6 +154,7 @@ sifr_status formats_unicode_build(formats_unicode *unicode, bool with_nfc, sifr_
     for (uint32_t c = TAGS; c < 0x110000; c++) all[c] = class_of(c);
     MARK(all, new_letters, 0, FORMATS_LETTER | FORMATS_WORD);
     MARK(all, new_numbers, 0, FORMATS_NUMBER | FORMATS_WORD);
+    formats_unicode_correct(all);
     if (with_nfc) mark_unstable(all, LAST_PLANES);
     size_t count = 0, room = 0;
     sifr_status status = SIFR_OK;

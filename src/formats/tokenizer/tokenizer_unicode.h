@@ -35,6 +35,13 @@ void formats_unicode_free(formats_unicode *unicode);
 int formats_unicode_kind(uint32_t c);
 bool formats_unicode_is_space(uint32_t c);
 bool formats_unicode_is_word(uint32_t c);
+/* tokenizer_unicode_ages.c: the same as the library's Unicode tables have it. The flags of all code
+ * points; what StripAccents drops; whether a form may take c apart; the simple lower case. */
+void formats_unicode_correct(uint8_t *all);
+bool formats_unicode_is_newer_word(uint32_t c);
+bool formats_unicode_is_combining(uint32_t c);
+bool formats_unicode_decomposes(uint32_t c);
+uint32_t formats_unicode_lower(uint32_t c);
 
 static inline uint8_t formats_unicode_flags(const formats_unicode *unicode, uint32_t c) {
     return unicode->flags[(size_t)unicode->pages[c >> 8] << 8 | (c & 255)];
