@@ -98,6 +98,12 @@ sifr_status formats_tokenizer_build_tries(formats_tokenizer *t, sifr_error *erro
                               formats_normalizer_apply(&t->normalizer, &t->unicode, &normal, &bytes,
                                                        &size, error),
                               done);
+                if (size > 4 * FORMATS_ADDED_LENGTH) {
+                    status = base_fail(error, SIFR_USAGE,
+                                       "the added token \"%.60s\" has %zu bytes when normalized",
+                                       token->content, size);
+                    goto done;
+                }
                 if (!size) continue; /* nothing is left of it that a text could hold */
             }
             BASE_TRY_GOTO(

@@ -147,7 +147,7 @@ static size_t grapheme(const uint8_t *p, const uint8_t *end) {
 sifr_status formats_charsmap_apply(const formats_charsmap *map, const uint8_t *text, size_t size,
                                    formats_tokenizer_text *out, sifr_error *error) {
     const uint8_t *end = text + size;
-    size_t limit = out->count + 64 * size + (1 << 20);
+    size_t limit = out->count + 64 * size + (1 << 16);
     for (const uint8_t *p = text; p < end;) {
         size_t length =
             p + 1 == end || (*p < 0x80 && p[1] < 0x80 && *p != '\r') ? 1 : grapheme(p, end);

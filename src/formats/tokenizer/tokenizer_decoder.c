@@ -225,7 +225,7 @@ sifr_status formats_decoder_apply(const formats_decoder *decoder, formats_texts 
     formats_texts other = {0};
     formats_texts *in = texts, *made = &other;
     formats_regex_state regex = {0};
-    size_t limit = 64 * texts->text.count + (1 << 20);
+    size_t limit = 64 * texts->text.count + (1 << 16);
     sifr_status status = SIFR_OK;
     bool fused = false;
     for (size_t i = 0; i < decoder->count; i++) {

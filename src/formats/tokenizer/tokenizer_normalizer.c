@@ -17,7 +17,7 @@ static sifr_status make_room(formats_tokenizer_text *out, size_t size, sifr_erro
 
 /* What a text of `size` bytes may grow to: replacements of replacements know no bound else. */
 static size_t growth_limit(size_t size) {
-    return size < SIZE_MAX / 64 - (1 << 20) ? size * 64 + (1 << 20) : SIZE_MAX;
+    return size < SIZE_MAX / 256 ? size * 64 + (1 << 16) : SIZE_MAX / 2;
 }
 
 sifr_status formats_check_growth(size_t size, size_t limit, sifr_error *error) {
@@ -31,7 +31,7 @@ sifr_status formats_replace(const formats_regex *regex, formats_regex_state *sta
                             const uint8_t *text, size_t size, const char *to, size_t to_size,
                             formats_tokenizer_text *out, sifr_error *error) {
     const uint8_t *p = text, *end = text + size, *start, *stop;
-    size_t limit = growth_limit(size);
+    size_t limit = out->count + growth_limit(size);
     for (;;) {
         BASE_TRY(formats_regex_find(regex, state, text, p, end, &start, &stop, error));
         BASE_TRY(formats_tokenizer_text_append(out, p, (size_t)((start ? start : end) - p), error));
@@ -46,7 +46,7 @@ sifr_status formats_replace_literal(const char *from, size_t from_size, const ui
                                     size_t size, const char *to, size_t to_size,
                                     formats_tokenizer_text *out, sifr_error *error) {
     const uint8_t *p = text, *end = text + size;
-    size_t limit = growth_limit(size);
+    size_t limit = out->count + growth_limit(size);
     while (p < end) {
         const uint8_t *found = p;
         while ((found = memchr(found, from[0], (size_t)(end - found)))) {

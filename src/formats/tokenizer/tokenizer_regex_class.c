@@ -37,12 +37,12 @@ static bool is_han(uint32_t c) {
     return false;
 }
 
-static bool item_has(const formats_regex_item *item, uint32_t c) {
+static bool item_has(const formats_regex_item *item, uint32_t c, int kind) {
     switch (item->what) {
     case FORMATS_ITEM_RANGE:
         return c >= item->low && c <= item->high;
     case FORMATS_ITEM_KINDS:
-        return item->low >> formats_unicode_kind(c) & 1;
+        return item->low >> kind & 1;
     case FORMATS_ITEM_SPACE:
         return formats_unicode_is_space(c);
     case FORMATS_ITEM_WORD:
@@ -56,13 +56,13 @@ static bool item_has(const formats_regex_item *item, uint32_t c) {
 }
 
 /* Whether c is in the class that items[*at], an OPEN, begins; *at moves to its CLOSE. */
-static bool class_has(const formats_regex_item *items, size_t *at, uint32_t c) {
+static bool class_has(const formats_regex_item *items, size_t *at, uint32_t c, int kind) {
     bool negated = items[*at].negated, found = false;
     for (++*at; items[*at].what != FORMATS_ITEM_CLOSE; ++*at) {
         if (items[*at].what == FORMATS_ITEM_OPEN)
-            found |= class_has(items, at, c);
+            found |= class_has(items, at, c, kind);
         else
-            found |= item_has(&items[*at], c) != items[*at].negated;
+            found |= item_has(&items[*at], c, kind) != items[*at].negated;
     }
     return found != negated;
 }
@@ -110,6 +110,17 @@ fail:
     return status;
 }
 
+/* Whether the items are ranges alone, none of which reaches into the page. */
+static bool misses(const formats_regex_item *items, size_t count, uint32_t page) {
+    if (items[0].negated) return false;
+    for (size_t i = 1; i + 1 < count; i++) {
+        if (items[i].what != FORMATS_ITEM_RANGE || items[i].negated ||
+            (items[i].low >> 8 <= page && page <= items[i].high >> 8))
+            return false;
+    }
+    return true;
+}
+
 static sifr_status add_page(formats_regex *regex, const uint64_t page[4], uint16_t *index,
                             sifr_error *error) {
     size_t same = 0;
@@ -144,9 +155,12 @@ sifr_status formats_regex_add_class(formats_regex *regex, const formats_regex_it
         uint64_t bits[4] = {0};
         /* Nothing is assigned in most planes: one character stands for its page. */
         bool alike = page >= 0x400 && page >> 1 != 0x700 && (page & 255) != 255;
-        for (uint32_t i = 0; i < (alike ? 1 : 256); i++) {
+        uint32_t characters = misses(items, count, page) ? 0 : alike ? 1 : 256;
+        for (uint32_t i = 0; i < characters; i++) {
             size_t at = 0;
-            if (class_has(items, &at, page << 8 | i)) bits[i >> 6] |= (uint64_t)1 << (i & 63);
+            uint32_t c = page << 8 | i;
+            if (class_has(items, &at, c, formats_unicode_kind(c)))
+                bits[i >> 6] |= (uint64_t)1 << (i & 63);
         }
         if (alike && bits[0]) memset(bits, 0xFF, sizeof bits);
         if (page == 0) memcpy(class->ascii, bits, sizeof class->ascii);

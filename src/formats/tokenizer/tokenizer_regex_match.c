@@ -6,7 +6,7 @@
 #include "formats/tokenizer/tokenizer_unicode.h"
 
 int64_t formats_regex_budget(size_t size) {
-    return (int64_t)(size < (size_t)1 << 40 ? size : (size_t)1 << 40) * 512 + 100000;
+    return (int64_t)(size < (size_t)1 << 40 ? size : (size_t)1 << 40) * 256 + 20000;
 }
 
 typedef struct matcher {
@@ -131,6 +131,9 @@ sifr_status formats_regex_find(const formats_regex *regex, formats_regex_state *
                                const uint8_t *begin, const uint8_t *at, const uint8_t *end,
                                const uint8_t **start, const uint8_t **stop, sifr_error *error) {
     matcher m = {regex, state, begin, end, error};
+    const formats_regex_code *code = regex->code;
+    bool runs =
+        code->op == FORMATS_REGEX_RUN && code->low <= 1 && code->high == FORMATS_REGEX_ENDLESS;
     state->count = 0;
     *start = NULL;
     for (size_t length; at < end; at += length) {
@@ -140,6 +143,9 @@ sifr_status formats_regex_find(const formats_regex *regex, formats_regex_state *
                 *start = at;
                 return SIFR_OK;
             }
+            /* What cannot go on behind a run cannot go on behind a part of it either. */
+            for (const uint8_t *q = at; runs && character(&m, code->a, &q); at = q) state->budget--;
+            if (at == end) break;
         }
         formats_utf8_get(at, &length);
         if (--state->budget < 0) /* never for a text that had its own budget */
@@ -190,8 +196,9 @@ bool formats_regex_cut_is_safe(const formats_regex *regex) {
     for (uint32_t pc = 0; pc < regex->code_count && safe; pc++) {
         const formats_regex_code *code = &regex->code[pc];
         bool letter = false;
-        if (code->op == FORMATS_REGEX_LINE_BEGIN || code->op == FORMATS_REGEX_TEXT_BEGIN)
-            safe = false; /* the cut is a beginning */
+        if (code->op == FORMATS_REGEX_LINE_BEGIN || code->op == FORMATS_REGEX_TEXT_BEGIN ||
+            code->op == FORMATS_REGEX_ATOMIC)
+            safe = false; /* the cut is a beginning; what follows a group is not looked for */
         if (code->op != FORMATS_REGEX_CLASS && code->op != FORMATS_REGEX_RUN) continue;
         for (uint32_t c = 'a'; c <= 'z'; c++)
             letter |=

@@ -56,7 +56,7 @@ static bool in_ranges(const range *ranges, size_t count, uint32_t c) {
 
 int formats_unicode_kind(uint32_t c) {
     int kind = utf8proc_category((utf8proc_int32_t)c);
-    if (kind != UTF8PROC_CATEGORY_CN) return kind;
+    if (kind != UTF8PROC_CATEGORY_CN || c >= 0x2EE5E) return kind;
     if (in_ranges(new_letters, sizeof new_letters / sizeof *new_letters, c))
         return UTF8PROC_CATEGORY_LO;
     if (in_ranges(new_numbers, sizeof new_numbers / sizeof *new_numbers, c))

@@ -195,6 +195,7 @@ sifr_status formats_tokenizer_lay_out_decoded(formats_tokenizer *t, sifr_error *
     formats_tokenizer_text out = {0};
     sifr_status status = SIFR_OK;
     if (t->model == FORMATS_MODEL_BYTES) return SIFR_OK;
+    size_t limit = 64 * t->offsets[t->vocab_size] + (1 << 20);
     BASE_TRY(base_alloc((size_t)t->vocab_size + 1, sizeof *t->decoded_offsets, &t->decoded_offsets,
                         error));
     for (int32_t id = 0; id < t->vocab_size; id++) {
@@ -209,6 +210,7 @@ sifr_status formats_tokenizer_lay_out_decoded(formats_tokenizer *t, sifr_error *
         BASE_TRY_GOTO(status, formats_tokenizer_text_append(&texts.text, bytes, size, error), done);
         BASE_TRY_GOTO(status, formats_texts_end(&texts, error), done);
         BASE_TRY_GOTO(status, formats_decoder_apply(&t->decoder, &texts, true, &out, error), done);
+        BASE_TRY_GOTO(status, formats_check_growth(out.count, limit, error), done);
     }
     t->decoded_offsets[t->vocab_size] = out.count;
     t->decoded = out.bytes ? out.bytes : NULL;
