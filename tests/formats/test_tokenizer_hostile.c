@@ -344,6 +344,180 @@ static void long_runs(void **state) {
     formats_tokenizer_free(t);
 }
 
+/* A model of another kind, whole. */
+static void kinds_refused(void **state) {
+    (void)state;
+    static const struct {
+        const char *json, *part;
+    } cases[] = {
+        {"{\"model\":{\"type\":\"Unigram\",\"vocab\":{}}}", "array with tokens"},
+        {"{\"model\":{\"type\":\"Unigram\",\"vocab\":[]}}", "array with tokens"},
+        {"{\"model\":{\"type\":\"Unigram\",\"vocab\":[7]}}", "vocab[0]"},
+        {"{\"model\":{\"type\":\"Unigram\",\"vocab\":[[7,0.5]]}}", "vocab[0]"},
+        {"{\"model\":{\"type\":\"Unigram\",\"vocab\":[[\"a\"]]}}", "vocab[0]"},
+        {"{\"model\":{\"type\":\"Unigram\",\"vocab\":[[\"a\",\"b\"]]}}", "vocab[0] has no score"},
+        {"{\"model\":{\"type\":\"Unigram\",\"vocab\":[[\"a\",1e999]]}}", "vocab[0] has no score"},
+        {"{\"model\":{\"type\":\"Unigram\",\"vocab\":[[\"a\",1]],\"unk_id\":1}}", "unk_id 1"},
+        {"{\"model\":{\"type\":\"Unigram\",\"vocab\":[[\"a\",1]],\"unk_id\":-2}}", "unk_id -2"},
+        {"{\"model\":{\"type\":\"WordPiece\",\"vocab\":[]}}", "object with tokens"},
+        {"{\"model\":{\"type\":\"WordPiece\",\"vocab\":{\"a\":0},"
+         "\"max_input_chars_per_word\":-1}}",
+         "max_input_chars_per_word"},
+        {"{\"model\":{\"type\":\"WordLevel\",\"vocab\":{\"a\":0}}}", "WordLevel"},
+        {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0},\"merges\":[\"a b\"]}}", "\"b\""},
+        {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0},\"merges\":[]},\"post_processor\":"
+         "{\"type\":\"TemplateProcessing\",\"single\":[{\"Sequence\":{\"id\":\"A\"}}],"
+         "\"pair\":[{\"Sequence\":{\"id\":\"A\"}},{\"Sequence\":{\"id\":\"A\"}}]}}",
+         "pair must have"},
+        {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0},\"merges\":[]},\"post_processor\":"
+         "{\"type\":\"TemplateProcessing\",\"single\":[{\"Sequence\":{\"id\":\"A\","
+         "\"type_id\":256}}]}}",
+         "type_id is 256"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        refused(strdup(cases[i].json), cases[i].part);
+    char *json = malloc(4096);
+    size_t used = (size_t)sprintf(json, "{\"model\":{\"type\":\"Unigram\",\"vocab\":[[\"");
+    memset(json + used, 'a', 1025);
+    strcpy(json + used + 1025, "\",1]]}}");
+    refused(json, "longer than 1024");
+}
+
+static formats_tokenizer *load(const char *json) {
+    formats_tokenizer *t;
+    sifr_error error;
+    if (parse(json, &t, &error) != SIFR_OK) fail_msg("%s", error.message);
+    return t;
+}
+
+/* Words of ten megabytes for every model: ids in bounded time. */
+static void long_words(void **state) {
+    (void)state;
+    static const struct {
+        const char *json;
+        size_t count; /* of ids of the word of all a */
+    } cases[] = {
+        {"{\"model\":{\"type\":\"BPE\",\"unk_token\":\"u\",\"vocab\":{\"a\":0,\"b\":1,\"aa\":2,"
+         "\"aaaa\":3,\"ab\":4,\"abab\":5,\"u\":6},\"merges\":[\"a a\",\"aa aa\",\"a b\",\"ab "
+         "ab\"]}}",
+         2500000},
+        {"{\"model\":{\"type\":\"Unigram\",\"unk_id\":0,\"vocab\":[[\"u\",0],[\"a\",-1],[\"b\",-1],"
+         "[\"aaaa\",-1.5],[\"ab\",-1.2]]}}",
+         2500000},
+        {"{\"model\":{\"type\":\"WordPiece\",\"unk_token\":\"u\",\"max_input_chars_per_word\":"
+         "1000000000,\"vocab\":{\"u\":0,\"a\":1,\"b\":2,\"##a\":3,\"##b\":4,\"##aaaa\":5}}}",
+         2500003},
+        {"{\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"Regex\":\"(?:a+)+c|[ab]\"},"
+         "\"behavior\":\"Isolated\"},\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":1},"
+         "\"merges\":[]}}",
+         0},
+    };
+    size_t size = 10000000;
+    char *text = malloc(size);
+    double begin = seconds();
+    assert_non_null(text);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        formats_tokenizer *t = load(cases[i].json);
+        formats_tokenizer_scratch *s = NULL;
+        formats_tokenizer_ids ids = {0};
+        sifr_error error = {0};
+        uint64_t random = 1;
+        assert_int_equal(formats_tokenizer_scratch_new(t, &s, &error), SIFR_OK);
+        memset(text, 'a', size);
+        sifr_status status = formats_tokenizer_encode(t, s, text, cases[i].count ? size : size / 50,
+                                                      false, &ids, &error);
+        assert_int_equal(status, cases[i].count ? SIFR_OK : SIFR_FAILED);
+        assert_int_equal(ids.count, cases[i].count);
+        if (!cases[i].count) assert_message(&error, "takes too long");
+        for (size_t k = 0; k < size / 10 && cases[i].count; k++) {
+            random = random * 6364136223846793005u + 1442695040888963407u;
+            text[k] = random >> 63 ? 'a' : 'b';
+        }
+        if (cases[i].count)
+            assert_int_equal(formats_tokenizer_encode(t, s, text, size / 10, false, &ids, &error),
+                             SIFR_OK);
+        formats_tokenizer_ids_free(&ids);
+        formats_tokenizer_scratch_free(s);
+        formats_tokenizer_free(t);
+    }
+    free(text);
+    double took = seconds() - begin;
+    print_message("words for every model: %.2f s\n", took);
+    assert_true(took < 120);
+}
+
+/* Replacements of replacements, and decoders that do the same. */
+static void growth(void **state) {
+    (void)state;
+    char *json = malloc(65536), step[256];
+    size_t used = (size_t)sprintf(json, "{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0},"
+                                        "\"merges\":[]},\"normalizer\":{\"type\":\"Sequence\","
+                                        "\"normalizers\":[");
+    snprintf(step, sizeof step,
+             "{\"type\":\"Replace\",\"pattern\":{\"String\":\"a\"},\"content\":"
+             "\"%s\"}",
+             "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa");
+    for (int i = 0; i < 20; i++) used += (size_t)sprintf(json + used, "%s%s", i ? "," : "", step);
+    strcpy(json + used, "]}}");
+    formats_tokenizer *t = load(json);
+    formats_tokenizer_scratch *s = NULL;
+    formats_tokenizer_ids ids = {0};
+    sifr_error error = {0};
+    assert_int_equal(formats_tokenizer_scratch_new(t, &s, &error), SIFR_OK);
+    assert_int_equal(formats_tokenizer_encode(t, s, "aaaa", 4, false, &ids, &error), SIFR_FAILED);
+    assert_message(&error, "64 times");
+    formats_tokenizer_scratch_free(s);
+    formats_tokenizer_free(t);
+    used =
+        (size_t)sprintf(json, "{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0},"
+                              "\"merges\":[]},\"decoder\":{\"type\":\"Sequence\",\"decoders\":[");
+    for (int i = 0; i < 20; i++) used += (size_t)sprintf(json + used, "%s%s", i ? "," : "", step);
+    strcpy(json + used, "]}}");
+    sifr_status status = parse(json, &t, &error); /* what tokens decode to is made at once */
+    assert_int_equal(status, SIFR_FAILED);
+    assert_message(&error, "64 times");
+    free(json);
+}
+
+/* Precompiled maps of random units: no read outside of them. */
+static void charsmaps(void **state) {
+    (void)state;
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    uint64_t random = 1;
+    char *json = malloc(65536);
+    for (int round = 0; round < 60; round++) {
+        uint8_t map[1024] = {0};
+        size_t units = 4 * (1 + (size_t)round), size = 4 + units + 32;
+        size_t used =
+            (size_t)sprintf(json, "{\"model\":{\"type\":\"BPE\",\"unk_token\":\"a\","
+                                  "\"vocab\":{\"a\":0},\"merges\":[]},\"normalizer\":"
+                                  "{\"type\":\"Precompiled\",\"precompiled_charsmap\":\"");
+        map[0] = (uint8_t)units, map[1] = (uint8_t)(units >> 8);
+        for (size_t i = 4; i < size; i++) {
+            random = random * 6364136223846793005u + 1442695040888963407u;
+            map[i] = (uint8_t)(random >> 60); /* small labels and offsets, which are followed */
+            if (i < 4 + units && i % 4 == 1) map[i] = (uint8_t)(random >> 56 & 0xFF);
+        }
+        for (size_t i = 0; i < size; i += 3) {
+            uint32_t bits = (uint32_t)map[i] << 16 | (uint32_t)map[i + 1] << 8 | map[i + 2];
+            for (int shift = 18; shift >= 0; shift -= 6) json[used++] = digits[bits >> shift & 63];
+        }
+        strcpy(json + used, "\"}}");
+        formats_tokenizer *t = load(json);
+        formats_tokenizer_scratch *s = NULL;
+        formats_tokenizer_ids ids = {0};
+        char text[256];
+        for (size_t i = 0; i < sizeof text; i++) text[i] = (char)(i % 16 + 1);
+        assert_int_equal(formats_tokenizer_scratch_new(t, &s, NULL), SIFR_OK);
+        assert_int_equal(formats_tokenizer_encode(t, s, text, sizeof text, false, &ids, NULL),
+                         SIFR_OK);
+        formats_tokenizer_ids_free(&ids);
+        formats_tokenizer_scratch_free(s);
+        formats_tokenizer_free(t);
+    }
+    free(json);
+}
+
 static void folders(void **state) {
     (void)state;
     formats_tokenizer *t = NULL;
@@ -379,6 +553,10 @@ int main(void) {
                                        cmocka_unit_test(small_alphabet),
                                        cmocka_unit_test(one_long_word),
                                        cmocka_unit_test(long_runs),
+                                       cmocka_unit_test(kinds_refused),
+                                       cmocka_unit_test(long_words),
+                                       cmocka_unit_test(growth),
+                                       cmocka_unit_test(charsmaps),
                                        cmocka_unit_test(folders)};
     return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
 }
