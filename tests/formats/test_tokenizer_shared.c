@@ -192,16 +192,33 @@ static void llama3_lists(void **state) {
     free(ranks);
 }
 
-static void whole_texts(void **state) {
+/* vocab.txt as BERT's uncased models have it around. */
+static void bert_lists(void **state) {
     (void)state;
-    char path[BASE_PATH_LENGTH];
-    if (!shared(path, "tok")) { /* before anything is taken, so that nothing leaks */
-        print_message("%s is not there: skipped\n", path);
-        skip();
-    }
-    json_t *expected = tokenizer_golden("expected.json"), *row;
+    size_t size;
+    char *lines = read_shared("tok/bert/bert-vocab.txt", &size), *rest = lines, *line;
+    json_t *vocabulary = json_object();
+    for (json_int_t id = 0; (line = strsep(&rest, "\n")) && (*line || rest); id++)
+        json_object_set_new(vocabulary, line, json_integer(id));
+    json_t *root =
+        json_pack("{s:{s:s, s:o}, s:{s:s}, s:{s:s}, s:{s:s}}", "model", "type", "WordPiece",
+                  "vocab", vocabulary, "normalizer", "type", "BertNormalizer", "pre_tokenizer",
+                  "type", "BertPreTokenizer", "decoder", "type", "WordPiece");
+    formats_tokenizer *t = NULL;
+    sifr_error error = {0};
+    if (formats_tokenizer_from_json(root, "bert", &t, &error) != SIFR_OK)
+        fail_msg("%s", error.message);
+    like_llama_cpp(t, "bert-bge");
+    assert_int_equal(formats_tokenizer_vocab_size(t), 30522);
+    formats_tokenizer_free(t);
+    json_decref(root);
+    free(lines);
+}
+
+static void texts_of(const char *golden, size_t at_least) {
+    json_t *expected = tokenizer_golden(golden), *row;
     size_t i, size;
-    assert_true(json_array_size(json_object_get(expected, "shared")) >= 8);
+    assert_true(json_array_size(json_object_get(expected, "shared")) >= at_least);
     json_array_foreach(json_object_get(expected, "shared"), i, row) {
         char name[128];
         snprintf(name, sizeof name, "tok/%s", json_string_value(json_array_get(row, 0)));
@@ -222,6 +239,17 @@ static void whole_texts(void **state) {
     json_decref(expected);
 }
 
+static void whole_texts(void **state) {
+    (void)state;
+    char path[BASE_PATH_LENGTH];
+    if (!shared(path, "tok")) { /* before anything is taken, so that nothing leaks */
+        print_message("%s is not there: skipped\n", path);
+        skip();
+    }
+    texts_of("expected.json", 8);
+    texts_of("kinds.json", 8);
+}
+
 static void phi3_lists(void **state) {
     (void)state;
     formats_tokenizer *t = load_shared("tok/phi3-mini");
@@ -233,6 +261,7 @@ static void phi3_lists(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(gpt2_lists), cmocka_unit_test(llama3_lists),
-                                       cmocka_unit_test(whole_texts), cmocka_unit_test(phi3_lists)};
+                                       cmocka_unit_test(whole_texts), cmocka_unit_test(phi3_lists),
+                                       cmocka_unit_test(bert_lists)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

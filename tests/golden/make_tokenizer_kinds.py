@@ -3,9 +3,10 @@
 pre-tokenizers, post-processors and decoders of published ones, and what the `tokenizers` library
 makes with them of the corpus of make_tokenizer.py.
 
-    python3 tests/golden/make_tokenizer_kinds.py [--write FOLDER]
+    python3 tests/golden/make_tokenizer_kinds.py [--write FOLDER] [--shared ../shared]
 
-Needs `pip install tokenizers` (made with 0.23.3). --write puts each tokenizer.json into FOLDER.
+Needs `pip install tokenizers` (made with 0.23.3). --write puts each tokenizer.json into FOLDER;
+--shared also takes the texts and tokenizers that lie beside the project.
 """
 import argparse, collections, json, os, struct
 from tokenizers import (AddedToken, Regex, Tokenizer, decoders, models, normalizers,
@@ -288,6 +289,7 @@ def pairs(tokenizer, parts):
 def main():
     arguments = argparse.ArgumentParser()
     arguments.add_argument("--write")
+    arguments.add_argument("--shared")
     arguments = arguments.parse_args()
     parts = phrases()
     encoded = [p.encode() for p in parts]
@@ -311,6 +313,15 @@ def main():
                           "pairs": pairs(tokenizer, parts)}
     out = {"seed": SEED + 2, "size": SIZE, "chunk": CHUNK, "models": trained,
            "tokenizers": tokenizers, "expected": expected}
+    if arguments.shared:
+        data, out["shared"] = os.path.join(arguments.shared, "data"), []
+        for name in ("phi3-mini", "t5-small"):
+            tokenizer = Tokenizer.from_file(os.path.join(data, "tok", name, "tokenizer.json"))
+            tokenizer.no_truncation()
+            for file in sorted(os.listdir(os.path.join(data, "text"))):
+                with open(os.path.join(data, "text", file), newline="") as stream:
+                    ids = tokenizer.encode(stream.read()).ids
+                out["shared"].append([name, file, len(ids), hash_of(ids)])
     with open(os.path.join(OUT, "kinds.json"), "w") as file:
         json.dump(out, file, ensure_ascii=True, separators=(",", ":"))
         file.write("\n")
