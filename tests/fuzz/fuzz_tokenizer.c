@@ -1,7 +1,8 @@
 /* tokenizer.json and text, any bytes: no crash, one line of message, ids that have tokens, and the
  * same ids again from the parts that formats_tokenizer_cut allows. Input: one byte that chooses;
- * then, even: a tokenizer.json, a NUL and a text; odd: a text for a small built-in tokenizer, with
- * (1) or without (3) added tokens that forbid cuts. */
+ * then, even: a tokenizer.json, a NUL and a text; odd: a text for a small built-in tokenizer: from
+ * bytes with (1) or without (3) added tokens that forbid cuts, from characters with byte fallback
+ * (5), WordPiece (7), Unigram (9), by a general pattern (11). */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,6 +52,45 @@ static char *built_in(int plain_only) {
     return json;
 }
 
+/* The other kinds, from characters; what a text holds besides a, b, c and blanks is unknown. */
+static const char *const kinds[] = {
+    /* from characters, U+2581 for blanks, its own parts for the word cache */
+    "{\"normalizer\":{\"type\":\"Replace\",\"pattern\":{\"String\":\" \"},\"content\":\"\\u2581\"},"
+    "\"added_tokens\":[{\"id\":0,\"content\":\"<s>\",\"special\":true}],"
+    "\"decoder\":{\"type\":\"Sequence\",\"decoders\":[{\"type\":\"Replace\",\"pattern\":{"
+    "\"String\":"
+    "\"\\u2581\"},\"content\":\" \"},{\"type\":\"ByteFallback\"},{\"type\":\"Fuse\"},"
+    "{\"type\":\"Strip\",\"content\":\" \",\"start\":1,\"stop\":0}]},"
+    "\"model\":{\"type\":\"BPE\",\"unk_token\":\"u\",\"fuse_unk\":true,\"byte_fallback\":true,"
+    "\"vocab\":{\"<s>\":0,\"u\":1,\"a\":2,\"b\":3,\"\\u2581\":4,\"ab\":5,\"\\u2581a\":6,"
+    "\"\\u2581\\u2581\":7,"
+    "\"<0xC3>\":8,\"<0xA9>\":9},\"merges\":[\"a b\",\"\\u2581 a\",\"\\u2581 \\u2581\"]}}",
+    "{\"normalizer\":{\"type\":\"BertNormalizer\"},\"pre_tokenizer\":{\"type\":"
+    "\"BertPreTokenizer\"},"
+    "\"decoder\":{\"type\":\"WordPiece\"},\"model\":{\"type\":\"WordPiece\",\"unk_token\":\"u\","
+    "\"max_input_chars_per_word\":9,\"vocab\":{\"u\":0,\"a\":1,\"b\":2,\"##a\":3,\"##ab\":4,"
+    "\"abb\":5,"
+    "\"##b\":6,\".\":7}}}",
+    "{\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"NFKC\"},{\"type\":"
+    "\"Replace\","
+    "\"pattern\":{\"Regex\":\" {2,}\"},\"content\":\" "
+    "\"}]},\"pre_tokenizer\":{\"type\":\"Sequence\","
+    "\"pretokenizers\":[{\"type\":\"WhitespaceSplit\"},{\"type\":\"Metaspace\",\"replacement\":"
+    "\"\\u2581\"}]},\"decoder\":{\"type\":\"Metaspace\",\"replacement\":\"\\u2581\"},"
+    "\"model\":{\"type\":\"Unigram\",\"unk_id\":0,\"byte_fallback\":true,\"vocab\":[[\"u\",0],["
+    "\"a\",-1],"
+    "[\"b\",-1.5],[\"ab\",-2],[\"\\u2581\",-2],[\"\\u2581ab\",-3],[\"<0xC3>\",-9],[\"<0xA9>\",-9]]}"
+    "}",
+    "{\"normalizer\":{\"type\":\"Lowercase\"},\"pre_tokenizer\":{\"type\":\"Sequence\","
+    "\"pretokenizers\":[{\"type\":\"Punctuation\",\"behavior\":\"MergedWithNext\"},{\"type\":"
+    "\"Digits\"},"
+    "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"[^\\\\r\\\\n\\\\p{L}]?\\\\p{L}+?(?!b)|\\\\p{N}{1,"
+    "3}|[^\\\\s\\\\p{L}]++|\\\\s+\"},"
+    "\"behavior\":\"Isolated\"}]},\"model\":{\"type\":\"BPE\",\"unk_token\":\"u\",\"vocab\":{\"u\":"
+    "0,"
+    "\"a\":1,\"b\":2,\"ab\":3},\"merges\":[\"a b\"]}}",
+};
+
 static void use(const formats_tokenizer *t, const char *text, size_t size) {
     formats_tokenizer_scratch *s = NULL;
     formats_tokenizer_ids ids = {0}, parts = {0};
@@ -80,20 +120,20 @@ static void use(const formats_tokenizer *t, const char *text, size_t size) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    static formats_tokenizer *fixed[2]; /* made once: their tables take longer than an input */
-    int plain = size && data[0] & 2 ? 1 : 0;
+    static formats_tokenizer *fixed[6]; /* made once: their tables take longer than an input */
+    int which = size ? data[0] / 2 % 6 : 0;
     const char *text = (const char *)data + 1;
     sifr_error error = {0};
     if (size < 1) return 0;
     size--;
     if (data[0] & 1) {
-        if (!fixed[plain]) {
-            char *json = built_in(plain);
-            must(formats_tokenizer_parse(json, strlen(json), "built-in", &fixed[plain], &error) ==
+        if (!fixed[which]) {
+            char *json = which < 2 ? built_in(which) : strdup(kinds[which - 2]);
+            must(formats_tokenizer_parse(json, strlen(json), "built-in", &fixed[which], &error) ==
                  SIFR_OK);
             free(json);
         }
-        use(fixed[plain], text, size);
+        use(fixed[which], text, size);
         return 0;
     }
     const char *nul = memchr(text, 0, size);

@@ -560,6 +560,8 @@ sifr_status formats_regex_compile(const char *pattern, const char *name, formats
 done:
     free(s.nodes);
     free(s.items);
+    free(s.regex->signatures);
+    s.regex->signatures = NULL;
     if (status == SIFR_OK)
         *out = s.regex;
     else
@@ -593,5 +595,6 @@ void formats_regex_free(formats_regex *regex) {
     free(regex->classes);
     free(regex->bits);
     free(regex->pattern);
+    free(regex->signatures);
     free(regex);
 }

@@ -37,32 +37,58 @@ static bool is_han(uint32_t c) {
     return false;
 }
 
-static bool item_has(const formats_regex_item *item, uint32_t c, int kind) {
+/* What items that are no ranges ask of a code point. */
+enum { KIND = 31, WORD = 32, SPACE = 64, HAN = 128 };
+
+static uint8_t signature(uint32_t c) {
+    bool word = (c != 0x200C && c != 0x200D && formats_unicode_is_word(c)) || c == 0xB2 ||
+                c == 0xB3 || c == 0xB9 || (c >= 0xBC && c <= 0xBE);
+    return (uint8_t)(formats_unicode_kind(c) | (word ? WORD : 0) |
+                     (formats_unicode_is_space(c) ? SPACE : 0) | (is_han(c) ? HAN : 0));
+}
+
+/* Nothing is assigned in most planes: one character stands for its page. */
+static bool is_alike(uint32_t page) {
+    return page >= 0x400 && page >> 1 != 0x700 && (page & 255) != 255;
+}
+
+/* Of all code points, made for the first class that asks. */
+static sifr_status sign(formats_regex *regex, sifr_error *error) {
+    if (regex->signatures) return SIFR_OK;
+    BASE_TRY(base_alloc(0x110000, 1, &regex->signatures, error));
+    for (uint32_t page = 0; page < 4352; page++) {
+        uint8_t *out = regex->signatures + (page << 8);
+        for (uint32_t i = 0; i < (is_alike(page) ? 1 : 256); i++) out[i] = signature(page << 8 | i);
+        if (is_alike(page)) memset(out, out[0], 256);
+    }
+    return SIFR_OK;
+}
+
+static bool item_has(const formats_regex_item *item, uint32_t c, uint8_t signs) {
     switch (item->what) {
     case FORMATS_ITEM_RANGE:
         return c >= item->low && c <= item->high;
     case FORMATS_ITEM_KINDS:
-        return item->low >> kind & 1;
+        return item->low >> (signs & KIND) & 1;
     case FORMATS_ITEM_SPACE:
-        return formats_unicode_is_space(c);
+        return signs & SPACE;
     case FORMATS_ITEM_WORD:
-        return (c != 0x200C && c != 0x200D && formats_unicode_is_word(c)) || c == 0xB2 ||
-               c == 0xB3 || c == 0xB9 || (c >= 0xBC && c <= 0xBE);
+        return signs & WORD;
     case FORMATS_ITEM_HAN:
-        return is_han(c);
+        return signs & HAN;
     default:
         return false;
     }
 }
 
 /* Whether c is in the class that items[*at], an OPEN, begins; *at moves to its CLOSE. */
-static bool class_has(const formats_regex_item *items, size_t *at, uint32_t c, int kind) {
+static bool class_has(const formats_regex_item *items, size_t *at, uint32_t c, uint8_t signs) {
     bool negated = items[*at].negated, found = false;
     for (++*at; items[*at].what != FORMATS_ITEM_CLOSE; ++*at) {
         if (items[*at].what == FORMATS_ITEM_OPEN)
-            found |= class_has(items, at, c, kind);
+            found |= class_has(items, at, c, signs);
         else
-            found |= item_has(&items[*at], c, kind) != items[*at].negated;
+            found |= item_has(&items[*at], c, signs) != items[*at].negated;
     }
     return found != negated;
 }
@@ -110,15 +136,23 @@ fail:
     return status;
 }
 
-/* Whether the items are ranges alone, none of which reaches into the page. */
-static bool misses(const formats_regex_item *items, size_t count, uint32_t page) {
-    if (items[0].negated) return false;
-    for (size_t i = 1; i + 1 < count; i++) {
-        if (items[i].what != FORMATS_ITEM_RANGE || items[i].negated ||
-            (items[i].low >> 8 <= page && page <= items[i].high >> 8))
-            return false;
+/* What stands in no range depends on its signature alone. */
+#define OUTSIDE 0x110000u
+
+/* The bits of a page. `by_signature`: of characters that no range has. */
+static void fill_page(const formats_regex *regex, const formats_regex_item *items, size_t count,
+                      const bool by_signature[256], uint32_t page, uint64_t bits[4]) {
+    const uint8_t *signs = regex->signatures + (page << 8);
+    bool ranges = false;
+    for (size_t i = 0; i < count && !ranges; i++)
+        ranges = items[i].what == FORMATS_ITEM_RANGE && items[i].low >> 8 <= page &&
+                 page <= items[i].high >> 8;
+    memset(bits, 0, 4 * sizeof *bits);
+    for (uint32_t i = 0; i < 256; i++) {
+        size_t at = 0;
+        bool has = ranges ? class_has(items, &at, page << 8 | i, signs[i]) : by_signature[signs[i]];
+        if (has) bits[i >> 6] |= (uint64_t)1 << (i & 63);
     }
-    return true;
 }
 
 static sifr_status add_page(formats_regex *regex, const uint64_t page[4], uint16_t *index,
@@ -138,7 +172,9 @@ sifr_status formats_regex_add_class(formats_regex *regex, const formats_regex_it
                                     size_t count, bool any_case, uint32_t *index,
                                     sifr_error *error) {
     formats_regex_item *folded = NULL;
+    bool by_signature[256];
     sifr_status status = SIFR_OK;
+    BASE_TRY(sign(regex, error));
     if (regex->class_count >= CLASSES_AT_MOST)
         return base_fail(error, SIFR_USAGE, "more than %d different sets of characters",
                          CLASSES_AT_MOST);
@@ -151,18 +187,13 @@ sifr_status formats_regex_add_class(formats_regex *regex, const formats_regex_it
                             sizeof *regex->classes, error),
                   done);
     formats_regex_class *class = &regex->classes[regex->class_count];
+    for (int i = 0; i < 256; i++) {
+        size_t at = 0;
+        by_signature[i] = class_has(items, &at, OUTSIDE, (uint8_t)i);
+    }
     for (uint32_t page = 0; page < 4352; page++) {
-        uint64_t bits[4] = {0};
-        /* Nothing is assigned in most planes: one character stands for its page. */
-        bool alike = page >= 0x400 && page >> 1 != 0x700 && (page & 255) != 255;
-        uint32_t characters = misses(items, count, page) ? 0 : alike ? 1 : 256;
-        for (uint32_t i = 0; i < characters; i++) {
-            size_t at = 0;
-            uint32_t c = page << 8 | i;
-            if (class_has(items, &at, c, formats_unicode_kind(c)))
-                bits[i >> 6] |= (uint64_t)1 << (i & 63);
-        }
-        if (alike && bits[0]) memset(bits, 0xFF, sizeof bits);
+        uint64_t bits[4];
+        fill_page(regex, items, count, by_signature, page, bits);
         if (page == 0) memcpy(class->ascii, bits, sizeof class->ascii);
         BASE_TRY_GOTO(status, add_page(regex, bits, &class->pages[page], error), done);
     }

@@ -43,6 +43,7 @@ struct formats_regex {
     size_t bit_count, bit_room;
     uint64_t first[4]; /* bytes with which a match may begin */
     char *pattern;
+    uint8_t *signatures; /* of all code points, while classes are made */
 };
 
 static inline bool formats_regex_has(const formats_regex *regex, uint32_t class, uint32_t c) {
