@@ -72,6 +72,7 @@ static sifr_status encode_prompt(generate_state *g, sifr_error *error) {
     uint64_t invalid = formats_tokenizer_invalid(scratch);
     formats_tokenizer_scratch_free(scratch);
     BASE_TRY(status);
+    g->stream.started = g->ids.count > 0; /* what comes goes on with the prompt's text */
     sifr_log log = cli_log("generate");
     if (invalid)
         base_log(&log, SIFR_LOG_WARNING, "prompt: %llu invalid UTF-8 sequences read as U+FFFD",

@@ -149,7 +149,10 @@ static void parts(void **state) {
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         refused(description(plain, "[]", cases[i].model, cases[i].rest), cases[i].part);
+}
 
+static void pre_tokenizers(void **state) {
+    (void)state;
     static const struct {
         const char *part, *what;
     } splitters[] = {
@@ -544,19 +547,14 @@ static void folders(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(vocabularies),
-                                       cmocka_unit_test(merges),
-                                       cmocka_unit_test(parts),
-                                       cmocka_unit_test(deep),
-                                       cmocka_unit_test(long_added_token),
-                                       cmocka_unit_test(truncated),
-                                       cmocka_unit_test(small_alphabet),
-                                       cmocka_unit_test(one_long_word),
-                                       cmocka_unit_test(long_runs),
-                                       cmocka_unit_test(kinds_refused),
-                                       cmocka_unit_test(long_words),
-                                       cmocka_unit_test(growth),
-                                       cmocka_unit_test(charsmaps),
-                                       cmocka_unit_test(folders)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(vocabularies),  cmocka_unit_test(merges),
+        cmocka_unit_test(parts),         cmocka_unit_test(pre_tokenizers),
+        cmocka_unit_test(deep),          cmocka_unit_test(long_added_token),
+        cmocka_unit_test(truncated),     cmocka_unit_test(small_alphabet),
+        cmocka_unit_test(one_long_word), cmocka_unit_test(long_runs),
+        cmocka_unit_test(kinds_refused), cmocka_unit_test(long_words),
+        cmocka_unit_test(growth),        cmocka_unit_test(charsmaps),
+        cmocka_unit_test(folders)};
     return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
 }
