@@ -89,7 +89,7 @@ sifr_status formats_tokenizer_build_tries(formats_tokenizer *t, sifr_error *erro
     sifr_status status = SIFR_OK;
     for (int special = 1; special >= 0; special--) { /* of two alike, a special one is first */
         for (size_t i = 0; i < t->added_count; i++) {
-            const formats_added_token *token = &t->added[i];
+            formats_added_token *token = &t->added[i];
             const uint8_t *bytes = (const uint8_t *)token->content;
             size_t size = token->size;
             if (token->special != (special == 1)) continue;
@@ -103,6 +103,12 @@ sifr_status formats_tokenizer_build_tries(formats_tokenizer *t, sifr_error *erro
                                        "the added token \"%.60s\" has %zu bytes when normalized",
                                        token->content, size);
                     goto done;
+                }
+                if (size != token->size || memcmp(bytes, token->content, size) != 0) {
+                    token->normal_size = size;
+                    BASE_TRY_GOTO(status,
+                                  base_copy_text((const char *)bytes, size, &token->normal, error),
+                                  done);
                 }
                 if (!size) continue; /* nothing is left of it that a text could hold */
             }

@@ -43,6 +43,8 @@ typedef struct formats_merge_slot {
 typedef struct formats_added_token {
     char *content;
     size_t size;
+    char *normal; /* the content normalized, which is what the library decodes to; NULL: the same */
+    size_t normal_size;
     int32_t id;
     bool single_word, lstrip, rstrip, normalized, special;
 } formats_added_token;
@@ -182,6 +184,9 @@ sifr_status formats_tokenizer_flatten(const json_t *part, const char *what, cons
 /* tokenizer_vocabulary.c: tokens and merges */
 sifr_status formats_tokenizer_read_vocabulary(formats_tokenizer *tokenizer, const json_t *model,
                                               const char *name, sifr_error *error) SIFR_MUST_CHECK;
+/* Spells added tokens as they are normalized; after the tries are built. */
+sifr_status formats_tokenizer_respell(formats_tokenizer *tokenizer,
+                                      sifr_error *error) SIFR_MUST_CHECK;
 /* What tokens decode to, where that is not `bytes`. */
 sifr_status formats_tokenizer_lay_out_decoded(formats_tokenizer *tokenizer,
                                               sifr_error *error) SIFR_MUST_CHECK;

@@ -47,6 +47,7 @@ static sifr_status build(formats_tokenizer *t, const json_t *root, const char *n
     BASE_TRY(build_model(t, model, name, error));
     BASE_TRY(formats_unicode_build(&t->unicode, t->unicode.normalizes, error));
     BASE_TRY(formats_tokenizer_build_tries(t, error));
+    BASE_TRY(formats_tokenizer_respell(t, error));
     BASE_TRY(formats_tokenizer_lay_out_decoded(t, error));
     BASE_TRY(formats_tokenizer_read_post(t, json_object_get(root, "post_processor"), name, error));
     static const char *const ends[] = {"<|endoftext|>", "<|end_of_text|>", "</s>", "<|im_end|>"};
@@ -134,7 +135,10 @@ void formats_tokenizer_free(formats_tokenizer *t) {
     free(t->bytes);
     free(t->offsets);
     free(t->kinds);
-    for (size_t i = 0; i < t->added_count; i++) free(t->added[i].content);
+    for (size_t i = 0; i < t->added_count; i++) {
+        free(t->added[i].content);
+        free(t->added[i].normal);
+    }
     free(t->added);
     free(t->raw.nodes);
     free(t->normal.nodes);

@@ -34,8 +34,25 @@ static sifr_status place(entry *entries, int64_t id, const char *content, size_t
     return SIFR_OK;
 }
 
-/* Lays the bytes that tokens decode to end to end, and enters the words of the model. */
-static sifr_status lay_out(formats_tokenizer *t, const entry *entries, sifr_error *error) {
+enum { RESPELLED = 8 }; /* beside FORMATS_TOKEN_… */
+
+/* The bytes that a token decodes to; `ready`: its content is these. */
+static void spell(formats_tokenizer *t, int32_t id, const entry *e, bool ready, uint8_t *out,
+                  size_t *count) {
+    t->kinds[id] = e->kind & (uint8_t)~RESPELLED;
+    if (!ready && t->model == FORMATS_MODEL_BYTES) {
+        t->kinds[id] &= (uint8_t)~FORMATS_TOKEN_LITERAL;
+        if (formats_bytes_of_content(e->content, e->size, out, count)) return;
+        t->kinds[id] |= FORMATS_TOKEN_LITERAL;
+    }
+    *count = e->size;
+    if (e->size) memcpy(out, e->content, e->size);
+}
+
+/* Lays the bytes that tokens decode to end to end. `again`: the entries have them already, but for
+ * those that are spelt anew. */
+static sifr_status lay_out(formats_tokenizer *t, const entry *entries, bool again,
+                           sifr_error *error) {
     size_t total = 0, used = 0;
     for (int32_t i = 0; i < t->vocab_size; i++) {
         if (!base_add_size(total, entries[i].size, &total)) return base_fail_alloc(error, SIZE_MAX);
@@ -45,18 +62,10 @@ static sifr_status lay_out(formats_tokenizer *t, const entry *entries, sifr_erro
     BASE_TRY(base_alloc((size_t)t->vocab_size + 1, 1, &t->kinds, error));
     for (int32_t i = 0; i < t->vocab_size; i++) {
         size_t count = 0;
-        uint8_t *out = (uint8_t *)t->bytes + used;
         t->offsets[i] = used;
-        t->kinds[i] = entries[i].kind;
         if (!entries[i].kind) continue;
-        if (t->model != FORMATS_MODEL_BYTES) {
-            count = entries[i].size;
-            if (count) memcpy(out, entries[i].content, count);
-        } else if (!formats_bytes_of_content(entries[i].content, entries[i].size, out, &count)) {
-            count = entries[i].size;
-            memcpy(out, entries[i].content, count);
-            t->kinds[i] |= FORMATS_TOKEN_LITERAL;
-        }
+        spell(t, i, &entries[i], again && !(entries[i].kind & RESPELLED),
+              (uint8_t *)t->bytes + used, &count);
         used += count;
     }
     t->offsets[t->vocab_size] = used;
@@ -180,13 +189,41 @@ sifr_status formats_tokenizer_read_vocabulary(formats_tokenizer *t, const json_t
                       done);
     }
     BASE_TRY_GOTO(status, place_added(t, vocabulary, entries, name, error), done);
-    BASE_TRY_GOTO(status, lay_out(t, entries, error), done);
+    BASE_TRY_GOTO(status, lay_out(t, entries, false, error), done);
     for (int b = 0; b < 256; b++) t->byte_ids[b] = -1;
     for (size_t i = 0; i < count; i++)
         BASE_TRY_GOTO(status, enter_word(t, (int32_t)words[i].id, error), done);
 done:
     free(entries);
     free(words);
+    return status;
+}
+
+sifr_status formats_tokenizer_respell(formats_tokenizer *t, sifr_error *error) {
+    entry *entries = NULL;
+    bool other = false;
+    for (size_t i = 0; i < t->added_count; i++) other |= t->added[i].normal != NULL;
+    if (!other) return SIFR_OK;
+    BASE_TRY(base_alloc((size_t)t->vocab_size, sizeof *entries, &entries, error));
+    for (int32_t id = 0; id < t->vocab_size; id++)
+        entries[id] =
+            (entry){t->bytes + t->offsets[id], t->offsets[id + 1] - t->offsets[id], t->kinds[id]};
+    for (size_t i = 0; i < t->added_count; i++) {
+        const formats_added_token *token = &t->added[i];
+        if (!token->normal) continue;
+        entries[token->id].content = token->normal;
+        entries[token->id].size = token->normal_size;
+        entries[token->id].kind |= RESPELLED;
+    }
+    char *bytes = t->bytes;
+    size_t *offsets = t->offsets;
+    uint8_t *kinds = t->kinds;
+    t->bytes = NULL, t->offsets = NULL, t->kinds = NULL;
+    sifr_status status = lay_out(t, entries, true, error);
+    free(bytes);
+    free(offsets);
+    free(kinds);
+    free(entries);
     return status;
 }
 
