@@ -175,6 +175,10 @@ static void pre_tokenizers(void **state) {
                  splitters[i].part, plain);
         refused(strdup(json), splitters[i].what);
     }
+    refused(strdup("{\"model\":{\"type\":\"Unigram\",\"vocab\":[[\"a\",1]]},\"pre_tokenizer\":"
+                   "{\"type\":\"Metaspace\",\"replacement\":\"_\",\"prepend_scheme\":\"first\"},"
+                   "\"normalizer\":{\"type\":\"Strip\"}}"),
+            "prepend_scheme \"first\"");
     refused(strdup("{}"), "model");
     refused(strdup("[]"), "model");
     refused(strdup("{\"model\":7}"), "model");

@@ -119,6 +119,33 @@ static bool is_direct(formats_tokenizer *t) {
     return !(t->prefix_space && p->count > 1);
 }
 
+/* Whether what a text begins with stays: the library's "first" asks where the first character that
+ * is left stood in the text. */
+static bool keeps_beginning(const formats_normalizer *normalizer) {
+    for (size_t i = 0; i < normalizer->count; i++) {
+        const formats_normalizer_step *step = &normalizer->steps[i];
+        bool one = step->kind == FORMATS_NORMALIZER_REPLACE && step->from && step->from_size == 1 &&
+                   step->to_size > 0;
+        if (step->kind != FORMATS_NORMALIZER_FORM && step->kind != FORMATS_NORMALIZER_LOWERCASE &&
+            step->kind != FORMATS_NORMALIZER_PREPEND && !one)
+            return false;
+    }
+    return true;
+}
+
+static sifr_status check_first(const formats_tokenizer *t, const char *name, sifr_error *error) {
+    for (size_t i = 0; i < t->pretokenizer.count; i++) {
+        const formats_pretokenizer_step *step = &t->pretokenizer.steps[i];
+        if (step->kind == FORMATS_PRETOKENIZER_METASPACE &&
+            step->prepend == FORMATS_PREPEND_FIRST && !keeps_beginning(&t->normalizer))
+            return formats_tokenizer_refuse(error, name,
+                                            "pre_tokenizer Metaspace with prepend_scheme", "first",
+                                            "always and never behind a normalizer that may take "
+                                            "away what a text begins with");
+    }
+    return SIFR_OK;
+}
+
 sifr_status formats_tokenizer_read_parts(formats_tokenizer *t, const json_t *root, const char *name,
                                          sifr_error *error) {
     BASE_TRY(
@@ -127,6 +154,7 @@ sifr_status formats_tokenizer_read_parts(formats_tokenizer *t, const json_t *roo
                                        name, error));
     BASE_TRY(formats_decoder_read(&t->decoder, json_object_get(root, "decoder"), name, error));
     BASE_TRY(read_model(t, json_object_get(root, "model"), name, error));
+    BASE_TRY(check_first(t, name, error));
     t->direct = is_direct(t);
     for (size_t i = 0; i < t->pretokenizer.count; i++)
         t->in_alphabet |= t->pretokenizer.steps[i].in_alphabet;
