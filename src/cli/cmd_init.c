@@ -133,9 +133,19 @@ static sifr_status check_room(const char *output, int64_t parameters, base_dtype
 
 /* Copies the tokenizer's files. */
 static sifr_status copy_tokenizer(const char *from, const char *to, sifr_error *error) {
-    static const char *const names[] = {
-        "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "vocab.json",
-        "merges.txt",     "tokenizer.model",       "chat_template.jinja",     "added_tokens.json"};
+    static const char *const names[] = {"tokenizer.json",
+                                        "tokenizer_config.json",
+                                        "special_tokens_map.json",
+                                        "vocab.json",
+                                        "merges.txt",
+                                        "tokenizer.model",
+                                        "chat_template.jinja",
+                                        "added_tokens.json",
+                                        "vocab.txt",
+                                        "spiece.model",
+                                        "spm.model",
+                                        "tiktoken.model",
+                                        "sentencepiece.bpe.model"};
     size_t copied = 0;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         char source[BASE_PATH_LENGTH], target[BASE_PATH_LENGTH];
@@ -147,7 +157,9 @@ static sifr_status copy_tokenizer(const char *from, const char *to, sifr_error *
     }
     if (copied) return SIFR_OK;
     return base_fail(error, SIFR_FAILED,
-                     "%s: there is no tokenizer.json in it; name a folder that has one", from);
+                     "%s: there is no tokenizer in it (tokenizer.json, tokenizer.model, vocab.txt "
+                     "...); name a folder that has one",
+                     from);
 }
 
 /* Restores the folder to what it was before: absent or empty. */
@@ -206,6 +218,8 @@ static sifr_status initialise(const char *config_path, const char *output, const
     BASE_TRY_GOTO(status, base_path_join(target, output, "config.json", error), done);
     BASE_TRY_GOTO(status, base_copy_file(file, target, error), done);
     if (tokenizer) BASE_TRY_GOTO(status, copy_tokenizer(tokenizer, output, error), done);
+    if (tokenizer) /* beside the new config.json, which may name another class of tokenizer */
+        BASE_TRY_GOTO(status, check_tokenizer(output, config.vocab_size, error), done);
     BASE_TRY_GOTO(status, base_alloc(PIECE * PIECES, sizeof(float), &fill.room, error), done);
     BASE_TRY_GOTO(status, device_open_cpu(0, NULL, &fill.dev, error), done);
     status = write_weights(model, output, &fill, error);

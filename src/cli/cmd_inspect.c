@@ -86,6 +86,8 @@ static void print_folder(const json_t *folder) {
     }
     if (json_is_null(tokenizer)) {
         printf("tokenizer: none\n");
+    } else if (json_object_get(tokenizer, "error")) {
+        printf("tokenizer: %s\n", text_of(tokenizer, "error"));
     } else {
         print_tokenizer(tokenizer);
     }

@@ -2,12 +2,14 @@
 #include "cli/options.h"
 
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/file.h"
 #include "base/json.h"
 #include "formats/token_store.h"
+#include "formats/tokenizer/tokenizer_files.h"
 #include "formats/weights.h"
 #include "model/model_config.h"
 #include "model/registry.h"
@@ -155,6 +157,17 @@ static sifr_status describe_folder(const char *path, json_t **out, sifr_error *e
         status = describe_tokenizer(json, file, &part, error);
         json_decref(json);
         if (status != SIFR_OK) goto done;
+        json_object_set_new(made, "tokenizer", part);
+    } else if (formats_tokenizer_other_file(path)) {
+        char *eos = NULL;
+        if (formats_tokenizer_convert(path, &json, file, &eos, &inner) == SIFR_OK) {
+            status = describe_tokenizer(json, file, &part, error);
+            json_decref(json);
+            free(eos);
+            if (status != SIFR_OK) goto done;
+        } else {
+            part = json_pack("{s:s}", "error", inner.message);
+        }
         json_object_set_new(made, "tokenizer", part);
     }
     *out = made;

@@ -80,8 +80,10 @@ sifr_status train_separator(const char *folder, const model_config *model, const
     }
     *out = -1;
     BASE_TRY(base_path_join(path, folder, "tokenizer.json", error));
-    if (base_is_file(path)) {
-        BASE_TRY(formats_tokenizer_load(folder, &tokenizer, error));
+    /* Files of another form may be of a class that is not read: then there is none. */
+    bool there = base_is_file(path);
+    if (there) BASE_TRY(formats_tokenizer_load(folder, &tokenizer, error));
+    if (there || formats_tokenizer_load(folder, &tokenizer, NULL) == SIFR_OK) {
         *out = formats_tokenizer_eos(tokenizer);
         formats_tokenizer_free(tokenizer);
     }

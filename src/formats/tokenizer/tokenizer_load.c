@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/heap.h"
 #include "base/json.h"
+#include "formats/tokenizer/tokenizer_files.h"
 #include "formats/tokenizer/tokenizer_internal.h"
 
 enum { FILE_LIMIT = 256 << 20 };
@@ -102,12 +103,26 @@ static sifr_status read_config(formats_tokenizer *t, const char *path, sifr_erro
     return status;
 }
 
+/* A folder without tokenizer.json: from the files that it has instead. */
+static sifr_status load_other(const char *folder, formats_tokenizer **out, sifr_error *error) {
+    char source[BASE_PATH_LENGTH], *eos = NULL;
+    json_t *root = NULL;
+    BASE_TRY(formats_tokenizer_convert(folder, &root, source, &eos, error));
+    sifr_status status = formats_tokenizer_from_json(root, source, out, error);
+    if (status == SIFR_OK && eos) (*out)->eos_id = formats_tokenizer_id(*out, eos);
+    json_decref(root);
+    free(eos);
+    return status;
+}
+
 sifr_status formats_tokenizer_load(const char *path, formats_tokenizer **out, sifr_error *error) {
     char file[BASE_PATH_LENGTH], config[BASE_PATH_LENGTH] = "", *text = NULL;
     size_t size;
     if (base_is_directory(path)) {
         BASE_TRY(base_path_join(file, path, "tokenizer.json", error));
         BASE_TRY(base_path_join(config, path, "tokenizer_config.json", error));
+        if (!base_is_file(file) && formats_tokenizer_other_file(path))
+            return load_other(path, out, error);
     } else if (snprintf(file, sizeof file, "%s", path) >= (int)sizeof file) {
         return base_fail(error, SIFR_USAGE, "%.200s…: path too long", path);
     }

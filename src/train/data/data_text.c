@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "base/text.h"
 #include "formats/token_store.h"
+#include "formats/tokenizer/tokenizer_files.h"
 #include "train/data/tokenise.h"
 
 /* Raised whenever the same text may give other tokens. The next number stands for text with special
@@ -16,17 +17,9 @@ enum { CACHE_VERSION = 1 };
 
 static sifr_status hash_text(const formats_text_source *source, const train_data_options *options,
                              uint64_t *out, sifr_error *error) {
-    char path[BASE_PATH_LENGTH];
-    base_map map;
-    BASE_TRY(base_path_join(path, options->tokenizer, "tokenizer.json", error));
-    if (!base_is_file(path))
-        return base_fail(error, SIFR_FAILED,
-                         "%s: there is no such file; text needs the model's tokenizer, so add it, "
-                         "or give a token store",
-                         path);
-    BASE_TRY(base_map_file(path, &map, error));
-    uint64_t hash = base_hash_seeded(map.data, map.size, CACHE_VERSION + options->special);
-    base_unmap(&map);
+    uint64_t hash;
+    BASE_TRY(
+        formats_tokenizer_hash(options->tokenizer, CACHE_VERSION + options->special, &hash, error));
     for (size_t i = 0; i < source->count; i++) {
         const formats_document *document = &source->documents[i];
         struct stat info;
