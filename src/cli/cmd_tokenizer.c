@@ -75,7 +75,7 @@ static sifr_status train(const cli_list *data, const formats_tokenizer_options *
         base_log(&log, SIFR_LOG_WARNING, "%zu empty file%s left out", source.empty_files,
                  source.empty_files == 1 ? "" : "s");
     if (size < options->vocab_size)
-        base_log(&log, SIFR_LOG_WARNING, "the text has enough pairs for %lld tokens only",
+        base_log(&log, SIFR_LOG_WARNING, "the text has enough for %lld tokens only",
                  (long long)size);
     if (json)
         printf("{\"vocab_size\": %lld, \"documents\": %zu, \"bytes\": %llu, \"empty_files\": %zu, "
@@ -95,22 +95,27 @@ done:
 static int run_train(int argc, char **argv) {
     static const cli_usage usage = {
         .name = "tokenizer train",
-        .summary = "Trains a byte-level BPE tokenizer on text and writes tokenizer.json and\n"
-                   "tokenizer_config.json, which the tokenizers library and transformers load.",
+        .summary = "Trains a tokenizer on text (byte-level BPE, Unigram or WordPiece) and writes\n"
+                   "tokenizer.json and tokenizer_config.json, which the tokenizers library and\n"
+                   "transformers load.",
         .example = "sifr tokenizer train --vocab-size 4096 --data books/ notes.txt --output my-bpe",
     };
     cli_list data = {0};
-    formats_tokenizer_options options = {.split = "gpt2"};
+    formats_tokenizer_options options = {0};
     const char *output = NULL;
     bool json = false, overwrite = false;
     const cli_option table[] = {
-        {"vocab-size", CLI_COUNT, "N", "tokens in all: 256 bytes, <|endoftext|>, and merges",
+        {"vocab-size", CLI_COUNT, "N", "tokens in all, with bytes or characters and special tokens",
          &options.vocab_size, NULL, true},
+        {"type", CLI_TEXT, "TYPE", "bpe (default), unigram or wordpiece", &options.type, NULL,
+         false},
         {"data", CLI_LIST, "PATH", "text files, directories, or patterns in quotes", &data, NULL,
          true},
         {"output", CLI_TEXT, "DIR", "folder to write to", &output, NULL, true},
-        {"split", CLI_TEXT, "KIND", "how text is cut into words: gpt2 (default), llama3 or qwen2",
+        {"split", CLI_TEXT, "KIND", "how bpe cuts text into words: gpt2 (default), llama3 or qwen2",
          &options.split, NULL, false},
+        {"lowercase", CLI_FLAG, NULL, "wordpiece: make letters small, without accents",
+         &options.lowercase, NULL, false},
         {"min-frequency", CLI_COUNT, "N", "do not merge pairs that occur less often (default: 0)",
          &options.min_frequency, NULL, false},
         {"model-max-length", CLI_COUNT, "N", "model_max_length to write to tokenizer_config.json",

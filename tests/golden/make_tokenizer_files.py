@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Makes tests/golden/tokenizer_files/: small vocabularies in forms other than tokenizer.json, and
-cases.json: for folders of them, the tokenizer that AutoTokenizer of transformers builds.
+cases.json: for folders of them, the tokenizer that AutoTokenizer of transformers builds; and
+trained.json: what the library's trainers of WordPiece and Unigram make.
 
     python3 tests/golden/make_tokenizer_files.py [--shared ../shared]
 
@@ -15,10 +16,10 @@ import argparse, base64, json, os, shutil, struct, sys, tempfile, unicodedata
 os.environ.update(TRANSFORMERS_VERBOSITY="error", HF_HUB_OFFLINE="1")
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import sentencepiece as spm
-from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, trainers
 from transformers import AutoTokenizer
 
-from make_tokenizer import SENTENCES, hash_of
+from make_tokenizer import SEED, SENTENCES, chunks, corpus, hash_of, phrases
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 OUT = os.path.join(HERE, "tokenizer_files")
@@ -317,6 +318,38 @@ SHARED = [
 ]
 
 
+def train_word_piece(least):
+    """Of whole sentences, so rarely cut that the order in which the library counts words (it changes
+    from run to run) makes no difference."""
+    lines = [p for p in phrases() if p.endswith("\n") and len(p) > 20]
+    found = set()
+    for _ in range(8):
+        t = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+        t.normalizer = normalizers.BertNormalizer(lowercase=False)
+        t.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+        t.train_from_iterator(lines, trainers.WordPieceTrainer(
+            vocab_size=100_000, min_frequency=least, show_progress=False,
+            special_tokens=["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]))
+        found.add("\n".join(sorted(t.get_vocab(), key=lambda token: token.encode())))
+    (words,) = found
+    return {"min_frequency": least, "size": words.count("\n") + 1, "hash": code_of(words)}
+
+
+def train_unigram(size):
+    parts = [p.encode() for p in phrases()]
+    t = Tokenizer(models.Unigram())
+    t.normalizer = normalizers.Sequence([normalizers.NFKC(), normalizers.Replace(Regex(" {2,}"), " ")])
+    t.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="always")
+    t.train_from_iterator([c.decode().replace("\0", "") for c in chunks(corpus(parts, SEED + 1, 400_000))],
+                          trainers.UnigramTrainer(vocab_size=size, unk_token="<unk>", show_progress=False,
+                                                  special_tokens=["<pad>", "</s>", "<unk>"]))
+    vocabulary = json.loads(t.to_str())["model"]["vocab"]
+    unknown = min(score for _, score in vocabulary) - 10
+    ids = t.encode(corpus(parts, SEED, 200_000).decode().replace("\0", "")).ids
+    return {"vocab_size": size, "held_out_bytes": 200_000, "tokens": len(ids),
+            "score": sum(unknown if i == 2 else vocabulary[i][1] for i in ids)}
+
+
 def main():
     arguments = argparse.ArgumentParser()
     arguments.add_argument("--shared")
@@ -334,6 +367,9 @@ def main():
             out["shared"].append(made)
     with open(os.path.join(OUT, "cases.json"), "w") as stream:
         json.dump(out, stream, ensure_ascii=False, separators=(",", ":"))
+        stream.write("\n")
+    with open(os.path.join(OUT, "trained.json"), "w") as stream:
+        json.dump({"wordpiece": train_word_piece(4), "unigram": train_unigram(3000)}, stream)
         stream.write("\n")
 
 

@@ -1,8 +1,8 @@
-/* The merges of a byte-level BPE: the most frequent pair first, of equals the one with the smallest
- * ids. A heap holds each pair with the count it had when it was put in and the words where it was
- * new then; an entry whose count has changed goes back with the right one. This bookkeeping decides
- * which merges come out in rare cases (two merges that spell the same token), so that it follows
- * the library's to the letter. */
+/* The merges of a BPE, of bytes or, for WordPiece, of characters: the most frequent pair first, of
+ * equals the one with the smallest ids. A heap holds each pair with the count it had when it was
+ * put in and the words where it was new then; an entry whose count has changed goes back with the
+ * right one. This bookkeeping decides which merges come out in rare cases (two merges that spell
+ * the same token), so that it follows the library's to the letter. */
 #include <stdlib.h>
 
 #include "base/heap.h"
@@ -166,20 +166,49 @@ static sifr_status merge_in(state *s, uint32_t word, int32_t left, int32_t right
     return SIFR_OK;
 }
 
-static sifr_status begin(state *s, sifr_error *error) {
+static void begin_with_bytes(state *s) {
     const formats_table *words = &s->trainer->words;
     int32_t ids[256];
     for (int b = 0; b < 256; b++) {
         uint8_t byte = (uint8_t)b;
         ids[b] = (int32_t)formats_table_find(&s->trainer->tokens, &byte, 1);
     }
+    for (size_t i = 0; i < words->byte_count; i++) s->symbols[i] = ids[words->bytes[i]];
+    for (size_t w = 0; w < words->count; w++) s->lengths[w] = words->items[w].size;
+}
+
+/* The characters of each word; those that do not begin it are tokens with ## in front. */
+static sifr_status begin_with_characters(state *s, sifr_error *error) {
+    const formats_table *words = &s->trainer->words;
+    for (size_t w = 0; w < words->count; w++) {
+        size_t size, length, count = 0, index;
+        const uint8_t *bytes = formats_table_bytes(words, w, &size);
+        char text[8] = "##";
+        for (size_t i = 0; i < size; i += length) {
+            bool added;
+            formats_utf8_get(bytes + i, &length);
+            memcpy(text + 2, bytes + i, length);
+            const char *begin = i == 0 ? text + 2 : text;
+            BASE_TRY(formats_table_add(&s->trainer->tokens, begin, length + (i == 0 ? 0 : 2),
+                                       &index, &added, error));
+            s->symbols[words->items[w].offset + count++] = (int32_t)index;
+        }
+        s->lengths[w] = (uint32_t)count;
+    }
+    return SIFR_OK;
+}
+
+static sifr_status begin(state *s, sifr_error *error) {
+    const formats_table *words = &s->trainer->words;
     BASE_TRY(base_alloc(words->byte_count + 1, sizeof *s->symbols, &s->symbols, error));
     BASE_TRY(base_alloc(words->count, sizeof *s->starts, &s->starts, error));
     BASE_TRY(base_alloc(words->count, sizeof *s->lengths, &s->lengths, error));
-    for (size_t i = 0; i < words->byte_count; i++) s->symbols[i] = ids[words->bytes[i]];
+    if (s->trainer->type == FORMATS_TRAIN_WORDPIECE)
+        BASE_TRY(begin_with_characters(s, error));
+    else
+        begin_with_bytes(s);
     for (size_t w = 0; w < words->count; w++) {
         const int32_t *symbols = s->symbols + (s->starts[w] = words->items[w].offset);
-        s->lengths[w] = words->items[w].size;
         for (uint32_t i = 0; i + 1 < s->lengths[w]; i++)
             BASE_TRY(
                 change(s, symbols[i], symbols[i + 1], s->trainer->counts[w], (uint32_t)w, error));
@@ -198,6 +227,10 @@ static sifr_status join(state *s, int32_t left, int32_t right, formats_tokenizer
     for (int i = 0; i < 2; i++) {
         size_t size;
         const uint8_t *bytes = formats_table_bytes(&t->tokens, (size_t)parts[i], &size);
+        if (i && t->type == FORMATS_TRAIN_WORDPIECE && size > 2 && memcmp(bytes, "##", 2) == 0) {
+            bytes += 2;
+            size -= 2;
+        }
         BASE_TRY(formats_tokenizer_text_append(text, bytes, size, error));
     }
     BASE_TRY(formats_table_add(&t->tokens, text->bytes, text->count, &index, &added, error));

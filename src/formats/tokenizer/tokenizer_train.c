@@ -8,27 +8,55 @@
 #include "formats/tokenizer/tokenizer_normal.h"
 #include "formats/tokenizer/tokenizer_train_internal.h"
 
-sifr_status formats_tokenizer_trainer_new(const formats_tokenizer_options *options,
-                                          formats_tokenizer_trainer **out, sifr_error *error) {
-    static const char *const names[] = {"gpt2", "llama3", "qwen2"};
-    formats_tokenizer_trainer *t;
-    int split = -1;
-    for (int i = 0; i < 3; i++) {
-        if (strcmp(options->split, names[i]) == 0) split = i;
+/* The place of `name` in the list; the first for NULL. */
+static sifr_status choose(const char *name, const char *what, const char *const names[3], int *out,
+                          sifr_error *error) {
+    *out = 0;
+    for (int i = 0; name && i < 3; i++) {
+        if (strcmp(name, names[i]) == 0) return *out = i, SIFR_OK;
     }
-    if (split < 0)
-        return base_fail(error, SIFR_USAGE,
-                         "split \"%.60s\" is not supported yet (supported: gpt2, llama3, qwen2)",
-                         options->split);
-    if (options->vocab_size < 257 || options->vocab_size > 1 << 24)
+    if (!name) return SIFR_OK;
+    return base_fail(error, SIFR_USAGE, "%s \"%.60s\" is not supported yet (supported: %s, %s, %s)",
+                     what, name, names[0], names[1], names[2]);
+}
+
+static sifr_status check_options(const formats_tokenizer_options *options, formats_train_type type,
+                                 sifr_error *error) {
+    if (type == FORMATS_TRAIN_BPE && (options->vocab_size < 257 || options->vocab_size > 1 << 24))
         return base_fail(error, SIFR_USAGE,
                          "vocab size %lld: must be from 257 (every byte and " FORMATS_END_OF_TEXT
                          ") to 16777216",
                          (long long)options->vocab_size);
+    if (options->vocab_size < 8 || options->vocab_size > 1 << 24)
+        return base_fail(error, SIFR_USAGE, "vocab size %lld: must be from 8 to 16777216",
+                         (long long)options->vocab_size);
+    if (type != FORMATS_TRAIN_BPE && options->split)
+        return base_fail(error, SIFR_USAGE,
+                         "split \"%.60s\": only bpe has one; leave it out for %s", options->split,
+                         options->type);
+    if (type != FORMATS_TRAIN_WORDPIECE && options->lowercase)
+        return base_fail(error, SIFR_USAGE, "lowercase: only wordpiece has it; leave it out");
+    if (type == FORMATS_TRAIN_UNIGRAM && options->min_frequency)
+        return base_fail(error, SIFR_USAGE, "min frequency: unigram has none; leave it out");
+    return SIFR_OK;
+}
+
+sifr_status formats_tokenizer_trainer_new(const formats_tokenizer_options *options,
+                                          formats_tokenizer_trainer **out, sifr_error *error) {
+    static const char *const splits[] = {"gpt2", "llama3", "qwen2"};
+    static const char *const types[] = {"bpe", "unigram", "wordpiece"};
+    formats_tokenizer_trainer *t;
+    int split, type;
+    BASE_TRY(choose(options->type, "type", types, &type, error));
+    BASE_TRY(choose(options->split, "split", splits, &split, error));
+    BASE_TRY(check_options(options, (formats_train_type)type, error));
     BASE_TRY(base_alloc(1, sizeof *t, &t, error));
     t->options = *options;
+    t->type = (formats_train_type)type;
     t->split = (formats_split_kind)split;
-    sifr_status status = formats_unicode_build(&t->unicode, t->split == FORMATS_SPLIT_QWEN2, error);
+    bool normalizes = t->type != FORMATS_TRAIN_BPE || t->split == FORMATS_SPLIT_QWEN2;
+    sifr_status status = formats_unicode_build(&t->unicode, normalizes, error);
+    if (status == SIFR_OK && t->type != FORMATS_TRAIN_BPE) status = formats_train_steps(t, error);
     if (status == SIFR_OK)
         *out = t;
     else
@@ -39,13 +67,47 @@ sifr_status formats_tokenizer_trainer_new(const formats_tokenizer_options *optio
 void formats_tokenizer_trainer_free(formats_tokenizer_trainer *t) {
     if (!t) return;
     formats_unicode_free(&t->unicode);
+    formats_normalizer_free(&t->normalizer);
+    formats_normalizer_state_free(&t->normalizer_state);
+    formats_pretokenizer_free(&t->pretokenizer);
+    formats_pretokenizer_state_free(&t->pretokenizer_state);
     formats_table_free(&t->words);
     formats_table_free(&t->tokens);
     formats_tokenizer_text_free(&t->repaired);
     formats_tokenizer_text_free(&t->normal);
     free(t->counts);
+    free(t->scores);
     free(t->merges);
     free(t);
+}
+
+static sifr_status count_word(formats_tokenizer_trainer *t, const uint8_t *word, size_t size,
+                              sifr_error *error) {
+    size_t index;
+    bool added;
+    BASE_TRY(formats_table_add(&t->words, word, size, &index, &added, error));
+    if (added) {
+        BASE_TRY(base_grow(&t->counts, &t->count_room, index + 1, sizeof *t->counts, error));
+        t->counts[index] = 0;
+    }
+    t->counts[index]++;
+    return SIFR_OK;
+}
+
+/* The words of a document for UNIGRAM and WORDPIECE. */
+static sifr_status feed_steps(formats_tokenizer_trainer *t, const uint8_t *p, size_t size,
+                              sifr_error *error) {
+    const formats_pieces *pieces;
+    BASE_TRY(formats_normalizer_apply(&t->normalizer, &t->unicode, &t->normalizer_state, &p, &size,
+                                      error));
+    BASE_TRY(formats_pretokenizer_apply(&t->pretokenizer, &t->unicode, &t->pretokenizer_state, true,
+                                        &p, &size, &pieces, error));
+    for (size_t i = 0; i < pieces->count; i++) {
+        const formats_piece *piece = &pieces->items[i];
+        if (piece->stop > piece->start)
+            BASE_TRY(count_word(t, p + piece->start, piece->stop - piece->start, error));
+    }
+    return SIFR_OK;
 }
 
 sifr_status formats_tokenizer_trainer_feed(formats_tokenizer_trainer *t, const char *text,
@@ -57,6 +119,7 @@ sifr_status formats_tokenizer_trainer_feed(formats_tokenizer_trainer *t, const c
         p = (const uint8_t *)t->repaired.bytes;
         size = t->repaired.count;
     }
+    if (t->type != FORMATS_TRAIN_BPE) return feed_steps(t, p, size, error);
     if (t->unicode.normalizes && formats_normal_prefix(&t->unicode, p, size) < size) {
         t->normal.count = 0;
         BASE_TRY(formats_normalize(&t->unicode, p, size, &t->normal, error));
@@ -65,14 +128,7 @@ sifr_status formats_tokenizer_trainer_feed(formats_tokenizer_trainer *t, const c
     }
     for (end = p + size; p < end;) {
         const uint8_t *next = formats_split_next(t->split, &t->unicode, p, end);
-        size_t index;
-        bool added;
-        BASE_TRY(formats_table_add(&t->words, p, (size_t)(next - p), &index, &added, error));
-        if (added) {
-            BASE_TRY(base_grow(&t->counts, &t->count_room, index + 1, sizeof *t->counts, error));
-            t->counts[index] = 0;
-        }
-        t->counts[index]++;
+        BASE_TRY(count_word(t, p, (size_t)(next - p), error));
         p = next;
     }
     return SIFR_OK;
@@ -89,6 +145,7 @@ sifr_status formats_tokenizer_trainer_finish(formats_tokenizer_trainer *t, sifr_
     size_t index;
     bool added;
     if (!t->words.count) return base_fail(error, SIFR_FAILED, "no text to train a tokenizer on");
+    if (t->type != FORMATS_TRAIN_BPE) return formats_train_kind(t, error);
     BASE_TRY(formats_table_add(&t->tokens, FORMATS_END_OF_TEXT, strlen(FORMATS_END_OF_TEXT), &index,
                                &added, error));
     for (int i = 0; i < 256; i++) alphabet[i] = (uint8_t)i;
@@ -178,7 +235,9 @@ static json_t *describe_config(const formats_tokenizer_trainer *t) {
 sifr_status formats_tokenizer_trainer_write(const formats_tokenizer_trainer *t,
                                             const char *directory, sifr_error *error) {
     char path[BASE_PATH_LENGTH], config_path[BASE_PATH_LENGTH];
-    json_t *tokenizer = describe_tokenizer(t), *config = describe_config(t);
+    bool bpe = t->type == FORMATS_TRAIN_BPE;
+    json_t *tokenizer = bpe ? describe_tokenizer(t) : formats_train_describe(t);
+    json_t *config = bpe ? describe_config(t) : formats_train_describe_config(t);
     sifr_status status = SIFR_OK;
     bool there = false;
     if (!tokenizer || !config) {

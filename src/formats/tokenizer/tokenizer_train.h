@@ -1,8 +1,10 @@
-/* Training of a byte-level BPE: the vocabulary and merges that the BpeTrainer of the `tokenizers`
- * library makes of the same documents (initial alphabet of all bytes, special tokens first). */
+/* Training of tokenizers as the trainers of the `tokenizers` library do it: a byte-level BPE with
+ * the library's own merges (initial alphabet of all bytes, special tokens first), a WordPiece with
+ * its merges but for the order of equals, a Unigram by its method. */
 #ifndef FORMATS_TOKENIZER_TRAIN_H
 #define FORMATS_TOKENIZER_TRAIN_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -11,10 +13,12 @@
 typedef struct formats_tokenizer_trainer formats_tokenizer_trainer;
 
 typedef struct formats_tokenizer_options {
-    int64_t vocab_size;       /* 256 bytes, special tokens and merges; at least 257 */
-    int64_t min_frequency;    /* pairs that are rarer are not merged */
+    int64_t vocab_size;       /* of BPE: 256 bytes, special tokens and merges; at least 257 */
+    int64_t min_frequency;    /* pairs that are rarer are not merged; not for Unigram */
     int64_t model_max_length; /* for tokenizer_config.json; 0: not said */
-    const char *split;        /* "gpt2", "llama3" or "qwen2" (with NFC) */
+    const char *type;         /* "bpe" (also NULL), "unigram" or "wordpiece" */
+    const char *split;        /* of BPE: "gpt2" (also NULL), "llama3" or "qwen2" (with NFC) */
+    bool lowercase;           /* of WordPiece: letters become small and lose their accents */
 } formats_tokenizer_options;
 
 sifr_status formats_tokenizer_trainer_new(const formats_tokenizer_options *options,
