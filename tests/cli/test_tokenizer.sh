@@ -54,6 +54,24 @@ for split in llama3 qwen2; do
         "$SIFR" tokenizer decode --tokenizer $split | cmp - text/a.txt
 done
 
+# The other types: Unigram gives the text back (but for what NFKC and Metaspace change), WordPiece
+# its words.
+for type in unigram wordpiece; do
+    expect 0 "$SIFR" tokenizer train --type $type --vocab-size 300 --data text --output $type
+    grep -q "tokens from .* of text in 2 documents: $type/tokenizer.json" out || fail "$(cat out)"
+    expect 0 "$SIFR" tokenizer train --type $type --vocab-size 300 --data text --output again \
+        --overwrite
+    cmp $type/tokenizer.json again/tokenizer.json
+    printf 'people of the town' | "$SIFR" tokenizer encode --tokenizer $type >ids
+    [ "$("$SIFR" tokenizer decode --tokenizer $type <ids)" = 'people of the town' ] ||
+        fail "$type: $("$SIFR" tokenizer decode --tokenizer $type <ids)"
+done
+[ "$(printf 'Town' | "$SIFR" tokenizer encode --tokenizer wordpiece)" = 1 ] || fail "not [UNK]"
+expect 0 "$SIFR" tokenizer train --type wordpiece --lowercase --vocab-size 300 --data text \
+    --output lower
+[ "$(printf 'TOWN' | "$SIFR" tokenizer encode --tokenizer lower)" = \
+    "$(printf 'town' | "$SIFR" tokenizer encode --tokenizer lower)" ] || fail "not lowercase"
+
 # What is wrong is said in one line, and nothing is written.
 refuse() {
     local want=$1 words=$2
@@ -66,6 +84,12 @@ refuse 2 'vocab size 200' "$SIFR" tokenizer train --vocab-size 200 --data text -
 refuse 1 'nowhere' "$SIFR" tokenizer train --vocab-size 300 --data nowhere --output new
 refuse 2 '"bert" is not supported yet' "$SIFR" tokenizer train --vocab-size 300 --data text --output new \
     --split bert
+refuse 2 '"bert" is not supported yet' "$SIFR" tokenizer train --vocab-size 300 --data text --output new \
+    --type bert
+refuse 2 'only bpe has one' "$SIFR" tokenizer train --vocab-size 300 --data text --output new \
+    --type unigram --split gpt2
+refuse 2 'vocab size 40: the text has' "$SIFR" tokenizer train --vocab-size 40 --data text --output new \
+    --type unigram
 refuse 2 '' "$SIFR" tokenizer train --data text --output new
 before=$(cat bpe/* | sha256sum)
 refuse 2 'bpe/tokenizer.json: already exists; .*--overwrite' "$SIFR" tokenizer train \
@@ -84,6 +108,23 @@ refuse 1 'model: the tokenizer makes ids up to 399, but the model has rows for o
     --model model --data text/a.txt --output run --per-device-train-batch-size 1
 [ ! -e run ] || fail "an output folder was left"
 refuse 1 'ids up to 399' "$SIFR" eval --model model --data text/a.txt --seq-length 4
+# A folder without tokenizer.json: its other files are read, checked, copied and carried along.
+mkdir other
+cp "$SOURCE/tests/golden/tokenizer_files/llama.model" other/tokenizer.model
+echo '{"tokenizer_class": "LlamaTokenizer", "add_bos_token": true}' >other/tokenizer_config.json
+[ "$(printf 'a' | "$SIFR" tokenizer encode --tokenizer other --add-special-tokens | cut -d' ' -f1)" = 1 ] ||
+    fail "no begin-of-text token"
+refuse 2 'other: the tokenizer has 450 tokens' "$SIFR" init --config llama.json --tokenizer other --output new
+sed 's/399/450/' llama.json >larger.json
+expect 0 "$SIFR" init --config larger.json --tokenizer other --output spm
+"$SIFR" inspect spm >out || fail "inspect"
+grep -q 'tokenizer: spm/tokenizer.model' out || fail "$(cat out)"
+expect 0 "$SIFR" train --model spm --data text/a.txt --output spm-run --seq-length 16 --max-steps 1 \
+    --per-device-train-batch-size 1
+cmp other/tokenizer.model spm-run/tokenizer.model
+expect 0 "$SIFR" generate --model spm-run --prompt 'It was' --max-new-tokens 2
+refuse 2 'class "XLNetTokenizer" is not supported yet' bash -c "echo '{\"tokenizer_class\": \"XLNetTokenizer\"}' \
+    >other/tokenizer_config.json; exec '$SIFR' tokenizer encode --tokenizer other"
 # What no disk has room for is not begun.
 sed 's/"hidden_size": 16/"hidden_size": 262144/; s/: 399/: 2147483647/; s/heads": 1/heads": 8/' llama.json >large.json
 refuse 3 'new: the weights take .* PiB, but only .* are free' \
