@@ -192,6 +192,8 @@ static void damaged_lists(void **state) {
     (void)state;
     begin();
     text("config.json", "{\"model_type\": \"bert\"}");
+    text("tekken.json", "{}");
+    refused("BertTokenizer, which is made from vocab.txt", "the folder has tekken.json");
     text("vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n##b\na \n");
     refused("vocab.txt", "line 8 holds token \"a\", which line 6 has already");
     put("vocab.txt", "[PAD]\n\xc3\x28\n", 9);

@@ -183,6 +183,28 @@ static void unigram(void **state) {
     json_decref(want);
 }
 
+/* A text without blanks is one word: it is learned from in parts. */
+static void long_word(void **state) {
+    (void)state;
+    enum { SIZE = 60000 };
+    char *text = malloc(SIZE);
+    uint32_t draw = 1;
+    for (size_t i = 0; i + 3 <= SIZE; i += 3) {
+        draw = draw * 1664525 + 1013904223;
+        memcpy(text + i, "\xe4\xb8\x80", 3);
+        text[i + 2] = (char)(0x80 + (draw >> 16) % 20);
+    }
+    formats_tokenizer *t = train_unigram(text, SIZE, 200);
+    formats_tokenizer_ids ids = {0};
+    encode(t, text, SIZE, &ids);
+    for (size_t i = 0; i < ids.count; i++) assert_int_not_equal(ids.ids[i], t->unk_id);
+    assert_in_range(ids.count, SIZE / 12, SIZE / 3 - 200);
+    formats_tokenizer_ids_free(&ids);
+    formats_tokenizer_free(t);
+    free(written());
+    free(text);
+}
+
 /* Texts that are small or odd; what is wrong is said. */
 static void odd_texts(void **state) {
     (void)state;
@@ -229,6 +251,6 @@ static void odd_texts(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(word_piece), cmocka_unit_test(unigram),
-                                       cmocka_unit_test(odd_texts)};
+                                       cmocka_unit_test(long_word), cmocka_unit_test(odd_texts)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -159,9 +159,10 @@ sifr_status formats_files_class(formats_files *files, const char *model_type,
                      files->folder ? files->folder : files->config_path, chosen, names);
 }
 
-static const char *const names[] = {"tokenizer.model", "tiktoken.model",          "spiece.model",
-                                    "spm.model",       "sentencepiece.bpe.model", "vocab.txt",
-                                    "vocab.json"};
+/* The last is read by no class, but its name belongs into the refusal. */
+static const char *const names[] = {
+    "tokenizer.model",         "tiktoken.model", "spiece.model", "spm.model",
+    "sentencepiece.bpe.model", "vocab.txt",      "vocab.json",   "tekken.json"};
 
 const char *formats_tokenizer_other_file(const char *folder) {
     char path[BASE_PATH_LENGTH];

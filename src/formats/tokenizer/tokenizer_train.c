@@ -94,6 +94,9 @@ static sifr_status count_word(formats_tokenizer_trainer *t, const uint8_t *word,
     return SIFR_OK;
 }
 
+/* Of Unigram, in bytes: bounds the memory that a word takes. */
+enum { LONGEST_WORD = 4096 };
+
 /* The words of a document for UNIGRAM and WORDPIECE. */
 static sifr_status feed_steps(formats_tokenizer_trainer *t, const uint8_t *p, size_t size,
                               sifr_error *error) {
@@ -103,9 +106,14 @@ static sifr_status feed_steps(formats_tokenizer_trainer *t, const uint8_t *p, si
     BASE_TRY(formats_pretokenizer_apply(&t->pretokenizer, &t->unicode, &t->pretokenizer_state, true,
                                         &p, &size, &pieces, error));
     for (size_t i = 0; i < pieces->count; i++) {
-        const formats_piece *piece = &pieces->items[i];
-        if (piece->stop > piece->start)
-            BASE_TRY(count_word(t, p + piece->start, piece->stop - piece->start, error));
+        const uint8_t *at = p + pieces->items[i].start, *end = p + pieces->items[i].stop;
+        while (at < end) { /* text without blanks is one word, however long: in parts */
+            const uint8_t *stop = end;
+            if (t->type == FORMATS_TRAIN_UNIGRAM && end - at > LONGEST_WORD)
+                stop = formats_utf8_back(at + LONGEST_WORD + 1, at);
+            BASE_TRY(count_word(t, at, (size_t)(stop - at), error));
+            at = stop;
+        }
     }
     return SIFR_OK;
 }

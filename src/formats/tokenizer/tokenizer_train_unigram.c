@@ -329,6 +329,7 @@ static sifr_status choose(const state *s, const formats_seed *characters, size_t
     for (size_t i = 0; i < s->count; i++) {
         if (s->pieces[i].text.score < missing) missing = s->pieces[i].text.score;
     }
+    if (isinf(missing)) missing = -UNKNOWN_PENALTY; /* no piece is left */
     for (size_t i = 0; i < character_count && status == SIFR_OK; i++) {
         list[n] = characters[i];
         list[n].score = NAN;
