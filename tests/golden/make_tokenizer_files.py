@@ -70,7 +70,8 @@ def train_spm(name, **options):
         rules = os.path.join(folder, "rules.tsv")
         with open(rules, "w") as stream:  # a small character map: letters and numbers of other widths
             for c in list(range(0xff21, 0xff5b)) + [0xfb01, 0x2168, 0x1e9b, 0xa0]:
-                stream.write(f"{c:X}\t{' '.join(f'{ord(d):X}' for d in unicodedata.normalize('NFKC', chr(c)))}\n")
+                to = " ".join(f"{ord(d):X}" for d in unicodedata.normalize("NFKC", chr(c)))
+                stream.write(f"{c:X}\t{to}\n")
         if options.pop("rules", False):
             options["normalization_rule_tsv"] = rules
         else:
@@ -221,6 +222,16 @@ CASES = [
     ("gpt2-plain", BPE, None, {"model_type": "gpt2"}),
     ("gpt2-prefix", BPE, of_class("GPT2TokenizerFast", add_prefix_space=True, add_bos_token=True,
                                   bos_token=legacy("<s>", normalized=True), pad_token="<pad>"), None),
+    ("gpt2-flags", BPE, of_class("GPT2Tokenizer", added_tokens_decoder={
+        "400": {"content": "<t>", "special": False}, "401": {"content": "<u>", "special": True},
+        "402": {"content": "<t>", "special": False, "lstrip": True},
+        "403": {"content": "<plain>"}}, eos_token="<u>",
+        bos_token=legacy("<t>", rstrip=True), image_token="<img>", video_token=legacy("<vid>", lstrip=True),
+        extra_special_tokens={"audio_token": "<aud>"}), {"model_type": "gpt2"}),
+    ("roberta-map", BPE, None, {"model_type": "roberta"},
+     {"bos_token": "<s>", "mask_token": {"content": "<MASK>", "lstrip": True, "normalized": True,
+                                         "rstrip": False, "single_word": False},
+      "boi_token": "<boi>", "additional_special_tokens": ["<x>", "<mask>"]}, {"<late>": 401, "<x>": 400}),
     ("phi", BPE, of_class("CodeGenTokenizer", add_prefix_space=False, added_tokens_decoder={
         "5": token("<|endoftext|>"), "400": token("  ", special=False, normalized=True)}),
      {"model_type": "phi"}),
@@ -245,7 +256,8 @@ CASES = [
     ("llama3-plain", RANKS, None, {"model_type": "llama"}),
     ("llama3-extra", RANKS, of_class("PreTrainedTokenizerFast", bos_token="<|a|>", add_bos_token=True,
                                      extra_special_tokens=["<|a|>", "<|b|>"]), None),
-    ("llama3-class", RANKS, of_class("LlamaTokenizer", added_tokens_decoder=RESERVED), {"model_type": "llama"}),
+    ("llama3-class", RANKS, of_class("LlamaTokenizer", added_tokens_decoder=RESERVED),
+     {"model_type": "llama"}),
 ]
 
 
@@ -359,6 +371,11 @@ def main():
     if not arguments.keep:
         make_vocabularies()
     out = {"lines": LINES, "cases": [make_case(*case) for case in CASES], "shared": []}
+    seen = set()
+    for made in out["cases"]:  # what an earlier case shows need not be there again
+        if made["hash"] in seen:
+            del made["rest"]
+        seen.add(made["hash"])
     if arguments.shared:
         source = os.path.join(arguments.shared, "data", "tok")
         for case in SHARED:
