@@ -33,12 +33,52 @@ static int compare_by_length(const void *a, const void *b) {
     return 0;
 }
 
+/* Says of most strings that they are no words, from a hash that is known for every part of a word
+ * at once: a file of long tokens has as many parts as bytes. */
+typedef struct filter {
+    uint64_t powers[FORMATS_PIECE_LENGTH + 1];
+    uint64_t *bits;
+    unsigned shift; /* of a hash, to the number of its bit */
+} filter;
+
+static uint64_t add_byte(uint64_t hash, uint8_t byte) {
+    return hash * 0x9E3779B97F4A7C15u + byte + 1;
+}
+
+static bool may_be_word(const filter *f, uint64_t hash) {
+    uint64_t bit = hash * 0xD6E8FEB86659FD93u >> f->shift;
+    return f->bits[bit / 64] >> bit % 64 & 1;
+}
+
+static sifr_status make_filter(const formats_table *words, filter *f, sifr_error *error) {
+    f->powers[0] = 1;
+    for (size_t i = 1; i <= FORMATS_PIECE_LENGTH; i++)
+        f->powers[i] = f->powers[i - 1] * 0x9E3779B97F4A7C15u;
+    for (f->shift = 48; f->shift > 24 && (uint64_t)1 << (64 - f->shift) < 16 * words->count;)
+        f->shift--;
+    BASE_TRY(base_alloc((size_t)1 << (64 - f->shift - 6), sizeof *f->bits, &f->bits, error));
+    for (size_t w = 0; w < words->count; w++) {
+        size_t size;
+        const uint8_t *bytes = formats_table_bytes(words, w, &size);
+        uint64_t hash = 0;
+        for (size_t i = 0; i < size; i++) hash = add_byte(hash, bytes[i]);
+        uint64_t bit = hash * 0xD6E8FEB86659FD93u >> f->shift;
+        f->bits[bit / 64] |= (uint64_t)1 << bit % 64;
+    }
+    return SIFR_OK;
+}
+
 /* The ways to put word `word` together, shortest left part first. */
-static sifr_status find_joins(const formats_files *files, size_t word, joins *out,
+static sifr_status find_joins(const formats_files *files, const filter *f, size_t word, joins *out,
                               sifr_error *error) {
     size_t size;
     const uint8_t *bytes = formats_table_bytes(&files->words, word, &size);
+    uint64_t whole = 0, start = 0;
+    for (size_t i = 0; i < size; i++) whole = add_byte(whole, bytes[i]);
     for (size_t i = 1; i < size; i++) {
+        start = add_byte(start, bytes[i - 1]);
+        if (!may_be_word(f, start) || !may_be_word(f, whole - start * f->powers[size - i]))
+            continue;
         size_t left = formats_table_find(&files->words, bytes, i), right;
         if (left == SIZE_MAX) continue;
         right = formats_table_find(&files->words, bytes + i, size - i);
@@ -57,10 +97,11 @@ static sifr_status find_joins(const formats_files *files, size_t word, joins *ou
 sifr_status formats_files_merges(formats_files *files, json_t *const *names, bool by_parts,
                                  json_t **out, sifr_error *error) {
     joins all = {0};
-    sifr_status status = SIFR_OK;
+    filter f = {0};
     json_t *merges = NULL;
+    sifr_status status = make_filter(&files->words, &f, error);
     for (size_t i = 0; i < files->words.count && status == SIFR_OK; i++)
-        status = find_joins(files, i, &all, error);
+        status = find_joins(files, &f, i, &all, error);
     if (status != SIFR_OK) goto done;
     if (by_parts && all.count) {
         qsort(all.items, all.count, sizeof *all.items, compare_by_parts);
@@ -87,6 +128,7 @@ sifr_status formats_files_merges(formats_files *files, json_t *const *names, boo
 done:
     json_decref(merges);
     free(all.items);
+    free(f.bits);
     return status;
 }
 
