@@ -15,11 +15,6 @@ static bool holds(const char *directory, const char *name) {
     return base_path_join(path, directory, name, NULL) == SIFR_OK && base_is_file(path);
 }
 
-static bool holds_model(const char *directory) {
-    return holds(directory, "model.safetensors") ||
-           holds(directory, "model.safetensors.index.json");
-}
-
 /* --- which of them --- */
 
 /* The step after which a run wrote the model in its output folder; -1: not known. */
@@ -46,7 +41,7 @@ static sifr_status find_newest(const char *path, char out[BASE_PATH_LENGTH], con
     int64_t newest = count ? steps[0] : -1;
     free(steps);
     if (newest < 0) return SIFR_OK;
-    bool model = holds_model(path);
+    bool model = formats_weights_there(path);
     int64_t step = model ? model_step(path) : -1;
     if (model && (step < 0 || step >= newest)) return SIFR_OK;
     snprintf(name, sizeof name, "checkpoint-%lld", (long long)newest);

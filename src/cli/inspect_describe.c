@@ -143,10 +143,7 @@ static sifr_status describe_folder(const char *path, json_t **out, sifr_error *e
         json_object_set_new(made, "config", json_null());
     }
 
-    BASE_TRY_GOTO(status, base_path_join(file, path, "model.safetensors", error), done);
-    bool there = access(file, F_OK) == 0;
-    BASE_TRY_GOTO(status, base_path_join(file, path, "model.safetensors.index.json", error), done);
-    if (there || access(file, F_OK) == 0) {
+    if (formats_weights_there(path)) {
         json_object_set_new(made, "weights", part = json_object());
         BASE_TRY_GOTO(status, add_weights(path, part, error), done);
     }
@@ -239,11 +236,11 @@ static sifr_status describe_checkpoint(const char *path, const char *manifest_pa
 }
 
 static sifr_status describe_directory(const char *path, json_t **out, sifr_error *error) {
-    static const char *const signs[] = {"config.json", "model.safetensors",
-                                        "model.safetensors.index.json", "tokenizer.json"};
+    static const char *const signs[] = {"config.json", "tokenizer.json"};
     char file[BASE_PATH_LENGTH];
     BASE_TRY(base_path_join(file, path, "manifest.json", error));
     if (access(file, F_OK) == 0) return describe_checkpoint(path, file, out, error);
+    if (formats_weights_there(path)) return describe_folder(path, out, error);
     for (size_t i = 0; i < sizeof signs / sizeof *signs; i++) {
         BASE_TRY(base_path_join(file, path, signs[i], error));
         if (access(file, F_OK) == 0) return describe_folder(path, out, error);

@@ -9,16 +9,38 @@
 #include "base/heap.h"
 #include "base/json.h"
 #include "formats/folder.h"
+#include "formats/torch_file.h"
 
 enum { INDEX_FILE_LIMIT = 100000000, FILE_LIMIT = 10000 };
 
+/* The two forms of weights: names of a folder's files. */
+typedef struct weights_form {
+    const char *single, *index, *ending;
+} weights_form;
+
+static const weights_form forms[] = {
+    {"model.safetensors", "model.safetensors.index.json", ".safetensors"},
+    {"pytorch_model.bin", "pytorch_model.bin.index.json", ".bin"},
+};
+
+enum { FORMS = sizeof forms / sizeof *forms };
+
+/* An open file; one of the two owns what `tensors` points at. */
+typedef struct weights_file {
+    const formats_tensor *tensors;
+    size_t count;
+    formats_safetensors safetensors;
+    formats_torch_file torch;
+} weights_file;
+
 struct formats_weights {
-    formats_safetensors *files;
+    weights_file *files;
     size_t file_count;
     const formats_tensor **tensors; /* of all files, sorted by name */
     size_t count;
     uint64_t bytes;
-    int64_t total_size; /* as the index says; -1: it does not */
+    int64_t total_size; /* as the index says; -1: it does not, or counts shared bytes otherwise */
+    const char *index;  /* its file's name */
     size_t unnamed;     /* tensors that the index does not name */
     char first_unnamed[256];
 };
@@ -29,11 +51,10 @@ static int compare_entries(const void *a, const void *b) {
 }
 
 /* Only names of files in the folder itself: no path, nothing that prints oddly. */
-static bool is_bare_name(const char *name) {
-    static const char end[] = ".safetensors";
-    size_t length = strlen(name);
-    if (length < sizeof end || length > 255) return false;
-    if (strcmp(name + length - (sizeof end - 1), end) != 0) return false;
+static bool is_bare_name(const char *name, const char *ending) {
+    size_t length = strlen(name), end = strlen(ending);
+    if (length <= end || length > 255) return false;
+    if (strcmp(name + length - end, ending) != 0) return false;
     for (size_t i = 0; i < length; i++) {
         if ((unsigned char)name[i] < 0x20 || name[i] == 0x7F || name[i] == '/' || name[i] == '\\') {
             return false;
@@ -42,7 +63,8 @@ static bool is_bare_name(const char *name) {
     return true;
 }
 
-static sifr_status read_index(formats_index *out, const char *name, sifr_error *error) {
+static sifr_status read_index(formats_index *out, const char *ending, const char *name,
+                              sifr_error *error) {
     json_t *json = out->json, *map = json_object_get(json, "weight_map"), *file;
     const json_t *metadata = json_object_get(json, "metadata");
     const char *tensor;
@@ -63,11 +85,11 @@ static sifr_status read_index(formats_index *out, const char *name, sifr_error *
     BASE_TRY(base_alloc(json_object_size(map), sizeof *out->entries, &out->entries, error));
     json_object_foreach(map, tensor, file) {
         const char *bare = json_string_value(file);
-        if (!bare || !is_bare_name(bare)) {
+        if (!bare || !is_bare_name(bare, ending)) {
             return base_fail(error, SIFR_FAILED,
-                             "%s: tensor %.200s: \"%.200s\" is no name of a .safetensors file in "
-                             "the same folder",
-                             name, tensor, bare ? bare : "(not a string)");
+                             "%s: tensor %.200s: \"%.200s\" is no name of a %s file in the same "
+                             "folder",
+                             name, tensor, bare ? bare : "(not a string)", ending);
         }
         out->entries[out->count++] = (formats_index_entry){tensor, bare};
     }
@@ -75,14 +97,14 @@ static sifr_status read_index(formats_index *out, const char *name, sifr_error *
     return SIFR_OK;
 }
 
-sifr_status formats_index_parse(const char *text, size_t size, const char *name, formats_index *out,
-                                sifr_error *error) {
+sifr_status formats_index_parse(const char *text, size_t size, const char *ending, const char *name,
+                                formats_index *out, sifr_error *error) {
     json_t *json;
     *out = (formats_index){0};
     sifr_status status = base_json_parse(text, size, name, &json, error);
     if (status == SIFR_OK) {
         out->json = json;
-        status = read_index(out, name, error);
+        status = read_index(out, ending, name, error);
     } else if (status == SIFR_USAGE) {
         status = SIFR_FAILED;
         if (error) error->status = status;
@@ -108,8 +130,8 @@ static int compare_tensors(const void *a, const void *b) {
 
 /* What the index says of the tensors in one of its files. */
 static sifr_status check_shard(formats_weights *w, const formats_index *index,
-                               const char *index_path, const char *name,
-                               const formats_safetensors *file, sifr_error *error) {
+                               const char *index_path, const char *name, const weights_file *file,
+                               sifr_error *error) {
     for (size_t i = 0; i < file->count; i++) {
         formats_index_entry key = {file->tensors[i].name, NULL};
         const formats_index_entry *entry =
@@ -160,22 +182,40 @@ static sifr_status check_index(formats_weights *w, const formats_index *index, c
                              path, w->tensors[i]->name);
         }
     }
-    w->total_size = index->total_size;
+    /* transformers has counted tied weights once or twice in a .bin index, by its version. */
+    w->total_size = strcmp(w->index, forms[0].index) == 0 ? index->total_size : -1;
     return SIFR_OK;
 }
 
 void formats_weights_warn(const formats_weights *w, const sifr_log *log) {
     if (w->unnamed)
         base_log(log, SIFR_LOG_WARNING,
-                 "model.safetensors.index.json does not list %zu tensor%s of its files, %.200s%s; "
-                 "read anyway",
+                 "%s does not list %zu tensor%s of its files, %.200s%s; read anyway", w->index,
                  w->unnamed, w->unnamed == 1 ? "" : "s", w->first_unnamed,
                  w->unnamed == 1 ? "" : " first");
     if (w->total_size >= 0 && (uint64_t)w->total_size != w->bytes)
         base_log(log, SIFR_LOG_WARNING,
-                 "model.safetensors.index.json: \"total_size\" is %lld, but the tensors take %llu "
-                 "bytes: is the folder whole, and of one model?",
-                 (long long)w->total_size, (unsigned long long)w->bytes);
+                 "%s: \"total_size\" is %lld, but the tensors take %llu bytes: is the folder "
+                 "whole, and of one model?",
+                 w->index, (long long)w->total_size, (unsigned long long)w->bytes);
+}
+
+static bool ends_with(const char *text, const char *end) {
+    size_t a = strlen(text), b = strlen(end);
+    return a >= b && strcmp(text + a - b, end) == 0;
+}
+
+static sifr_status open_file(weights_file *file, const char *path, sifr_error *error) {
+    if (ends_with(path, ".bin")) {
+        BASE_TRY(formats_torch_open(path, &file->torch, error));
+        file->tensors = file->torch.tensors;
+        file->count = file->torch.count;
+    } else {
+        BASE_TRY(formats_safetensors_open(path, &file->safetensors, error));
+        file->tensors = file->safetensors.tensors;
+        file->count = file->safetensors.count;
+    }
+    return SIFR_OK;
 }
 
 static sifr_status open_shards(formats_weights *w, const char *directory,
@@ -206,7 +246,7 @@ static sifr_status open_shards(formats_weights *w, const char *directory,
             goto done;
         }
         BASE_TRY_GOTO(status, formats_folder_file(directory, names[i], path, error), done);
-        BASE_TRY_GOTO(status, formats_safetensors_open(path, &w->files[i], error), done);
+        BASE_TRY_GOTO(status, open_file(&w->files[i], path, error), done);
         w->file_count++;
         BASE_TRY_GOTO(status, check_shard(w, index, index_path, names[i], &w->files[i], error),
                       done);
@@ -217,12 +257,12 @@ done:
 }
 
 static sifr_status open_index(formats_weights *w, const char *directory, const char *index_path,
-                              sifr_error *error) {
+                              const char *ending, sifr_error *error) {
     char *text;
     size_t size;
     formats_index index;
     BASE_TRY(base_read_file(index_path, INDEX_FILE_LIMIT, &text, &size, error));
-    sifr_status status = formats_index_parse(text, size, index_path, &index, error);
+    sifr_status status = formats_index_parse(text, size, ending, index_path, &index, error);
     free(text);
     if (status != SIFR_OK) return status;
     BASE_TRY_GOTO(status, open_shards(w, directory, &index, index_path, error), done);
@@ -235,34 +275,45 @@ done:
 
 static sifr_status open_single(formats_weights *w, const char *path, sifr_error *error) {
     BASE_TRY(base_alloc(1, sizeof *w->files, &w->files, error));
-    BASE_TRY(formats_safetensors_open(path, &w->files[0], error));
+    BASE_TRY(open_file(&w->files[0], path, error));
     w->file_count = 1;
     return gather_tensors(w, error);
 }
 
+static bool holds(const char *directory, const char *name) {
+    char path[BASE_PATH_LENGTH];
+    return base_path_join(path, directory, name, NULL) == SIFR_OK && access(path, F_OK) == 0;
+}
+
+bool formats_weights_there(const char *directory) {
+    bool there = false;
+    for (int i = 0; i < FORMS; i++)
+        there |= holds(directory, forms[i].single) || holds(directory, forms[i].index);
+    return there;
+}
+
+static sifr_status open_form(formats_weights *w, const char *directory, const weights_form *form,
+                             sifr_error *error) {
+    char path[BASE_PATH_LENGTH];
+    bool single = holds(directory, form->single);
+    w->index = form->index;
+    BASE_TRY(base_path_join(path, directory, single ? form->single : form->index, error));
+    if (!single) return open_index(w, directory, path, form->ending, error);
+    if (holds(directory, form->index))
+        return base_fail(error, SIFR_FAILED,
+                         "%s: holds both %s and %s; remove the one that is not wanted", directory,
+                         form->single, form->index);
+    return open_single(w, path, error);
+}
+
 static sifr_status open_folder(formats_weights *w, const char *directory, sifr_error *error) {
-    char single[BASE_PATH_LENGTH], index[BASE_PATH_LENGTH], pickle[BASE_PATH_LENGTH];
-    BASE_TRY(base_path_join(single, directory, "model.safetensors", error));
-    BASE_TRY(base_path_join(index, directory, "model.safetensors.index.json", error));
-    BASE_TRY(base_path_join(pickle, directory, "pytorch_model.bin", error));
-    bool has_single = access(single, F_OK) == 0, has_index = access(index, F_OK) == 0;
-    if (has_single && has_index) {
-        return base_fail(error, SIFR_FAILED,
-                         "%s: holds both model.safetensors and model.safetensors.index.json; "
-                         "remove the one that is not wanted",
-                         directory);
-    }
-    if (has_single) return open_single(w, single, error);
-    if (has_index) return open_index(w, directory, index, error);
-    if (access(pickle, F_OK) == 0) {
-        return base_fail(error, SIFR_FAILED,
-                         "%s: holds pytorch_model.bin, a pickle, which sifr never reads; save the "
-                         "model as safetensors first",
-                         directory);
+    for (int i = 0; i < FORMS; i++) {
+        if (holds(directory, forms[i].single) || holds(directory, forms[i].index))
+            return open_form(w, directory, &forms[i], error);
     }
     return base_fail(error, SIFR_FAILED,
-                     "%s: holds neither model.safetensors nor model.safetensors.index.json: not a "
-                     "model folder, or incomplete",
+                     "%s: holds neither model.safetensors nor model.safetensors.index.json, nor "
+                     "the like of pytorch_model.bin: not a model folder, or incomplete",
                      directory);
 }
 
@@ -283,7 +334,10 @@ sifr_status formats_weights_open(const char *path, formats_weights **out, sifr_e
 
 void formats_weights_close(formats_weights *weights) {
     if (!weights) return;
-    for (size_t f = 0; f < weights->file_count; f++) formats_safetensors_close(&weights->files[f]);
+    for (size_t f = 0; f < weights->file_count; f++) {
+        formats_safetensors_close(&weights->files[f].safetensors);
+        formats_torch_close(&weights->files[f].torch);
+    }
     free(weights->files);
     free((void *)weights->tensors);
     free(weights);

@@ -1,8 +1,10 @@
 /* The weights of a Hugging Face model folder: model.safetensors, or model.safetensors.index.json
- * and its shards. Mapped, never copied. */
+ * and its shards; where neither is there, pytorch_model.bin, or pytorch_model.bin.index.json and
+ * its shards. Mapped; what torch_file.h says of copies holds. */
 #ifndef FORMATS_WEIGHTS_H
 #define FORMATS_WEIGHTS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -12,7 +14,10 @@
 
 typedef struct formats_weights formats_weights; /* owns the mappings and the tensors */
 
-/* Opens a model folder, or one .safetensors file. SIFR_FAILED for anything that is missing,
+/* Whether the folder has a file of weights that formats_weights_open tries, or an index of them. */
+bool formats_weights_there(const char *directory);
+
+/* Opens a model folder, or one .safetensors or .bin file. SIFR_FAILED for anything that is missing,
  * damaged, contradictory or outside of the folder. */
 sifr_status formats_weights_open(const char *path, formats_weights **out,
                                  sifr_error *error) SIFR_MUST_CHECK;
@@ -28,7 +33,7 @@ const formats_tensor *formats_weights_find(const formats_weights *weights, const
 uint64_t formats_weights_bytes(const formats_weights *weights); /* of all tensors together */
 size_t formats_weights_file_count(const formats_weights *weights);
 
-/* model.safetensors.index.json: which file holds which tensor, sorted by tensor. */
+/* An index of weights: which file holds which tensor, sorted by tensor. */
 typedef struct formats_index_entry {
     const char *tensor, *file; /* file: a bare name, checked */
 } formats_index_entry;
@@ -40,9 +45,10 @@ typedef struct formats_index {
     void *json;         /* owns the strings */
 } formats_index;
 
-/* Reads an index from memory; `name` begins an error's message. */
-sifr_status formats_index_parse(const char *text, size_t size, const char *name, formats_index *out,
-                                sifr_error *error) SIFR_MUST_CHECK;
+/* Reads an index from memory, of files whose names end in `ending` (".safetensors", ".bin"); `name`
+ * begins an error's message. */
+sifr_status formats_index_parse(const char *text, size_t size, const char *ending, const char *name,
+                                formats_index *out, sifr_error *error) SIFR_MUST_CHECK;
 void formats_index_free(formats_index *index);
 
 /* Asked for tensor `position` of the list: append exactly its bytes, in pieces of any size. */

@@ -250,7 +250,7 @@ static void wrong_folder(void **state) {
     assert_int_equal(mkdir(scratch_path("bare"), 0777), 0);
     refused_folder(scratch_path("bare"), "neither model.safetensors nor");
     scratch_text("bare/pytorch_model.bin", "x");
-    refused_folder(scratch_path("bare"), "a pickle, which sifr never reads");
+    refused_folder(scratch_path("bare"), "no zip archive");
     make_folder("both", 0);
     put_index("both", "{}");
     refused_folder(scratch_path("both"), "remove the one");
