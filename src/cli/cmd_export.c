@@ -1,10 +1,11 @@
-/* sifr export: a model folder from a checkpoint. */
+/* sifr export: a model folder from a checkpoint, or a GGUF file from a model folder. */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/options.h"
+#include "formats/gguf/gguf_export.h"
 #include "train/export.h"
 
 static int print_result(const train_exported *made, const char *destination) {
@@ -17,37 +18,67 @@ static int print_result(const train_exported *made, const char *destination) {
     return SIFR_OK;
 }
 
+static int export_folder(const char *source, const char *destination, const char *name) {
+    sifr_error error = {0};
+    sifr_log log = cli_log(name);
+    train_exported made;
+    if (train_export(source, destination, &log, &made, &error) != SIFR_OK)
+        return cli_fail(name, &error);
+    return print_result(&made, destination);
+}
+
+static int export_gguf(const char *source, const char *destination, const char *type,
+                       const char *name) {
+    sifr_error error = {0};
+    formats_gguf_type stored;
+    formats_gguf_made made;
+    char parameters[32], bytes[32];
+    if (!formats_gguf_type_find(type ? type : "f16", &stored))
+        return cli_fail_with(name, SIFR_USAGE,
+                             "--type %.40s is not supported (supported: f32, f16, bf16, q8_0)",
+                             type);
+    if (formats_gguf_export(source, destination, stored, &made, &error) != SIFR_OK)
+        return cli_fail(name, &error);
+    printf("%s: %s parameters, %s, from %s\n", destination,
+           base_format_count(made.parameters, parameters), base_format_bytes(made.bytes, bytes),
+           source);
+    return SIFR_OK;
+}
+
 int cli_export(int argc, char **argv) {
     static const cli_usage usage = {
         .name = "export",
         .operands = "SOURCE DEST",
         .summary =
             "Writes the model folder DEST from SOURCE: a checkpoint made by any number of ranks, "
-            "the\noutput folder of a run, or a model folder. DEST must be new or empty.",
+            "the\noutput folder of a run, or a model folder. DEST must be new or empty. With "
+            "--format gguf\nthe model folder SOURCE becomes the file DEST, which llama.cpp reads.",
         .example = "sifr export run/checkpoint-200 model-200",
     };
-    const char *format = "hf";
+    const char *format = "hf", *type = NULL;
     const cli_option options[] = {
-        {"format", CLI_TEXT, "hf", "format of DEST: hf, a Hugging Face folder (default: hf)",
-         &format, NULL, false},
+        {"format", CLI_TEXT, "hf|gguf",
+         "format of DEST: hf, a Hugging Face folder, or gguf (default: hf)", &format, NULL, false},
+        {"type", CLI_TEXT, "f32|f16|bf16|q8_0",
+         "type of the matrices in a gguf file; vectors are f32 (default: f16)", &type, NULL, false},
     };
     cli_list paths = {0};
     int code;
-    if (!cli_parse(&usage, options, 1, argc, argv, &paths, &code)) return code;
-    sifr_error error = {0};
-    sifr_log log = cli_log(usage.name);
-    train_exported made;
+    if (!cli_parse(&usage, options, 2, argc, argv, &paths, &code)) return code;
     if (paths.count != 2)
         code = cli_fail_with(usage.name, SIFR_USAGE,
                              "two paths are needed, SOURCE and DEST, not %zu; see `sifr %s --help`",
                              paths.count, usage.name);
+    else if (strcmp(format, "gguf") == 0)
+        code = export_gguf(paths.items[0], paths.items[1], type, usage.name);
     else if (strcmp(format, "hf") != 0)
         code = cli_fail_with(usage.name, SIFR_USAGE,
-                             "--format %.40s is not supported yet (supported: hf)", format);
-    else if (train_export(paths.items[0], paths.items[1], &log, &made, &error) != SIFR_OK)
-        code = cli_fail(usage.name, &error);
+                             "--format %.40s is not supported yet (supported: hf, gguf)", format);
+    else if (type)
+        code = cli_fail_with(usage.name, SIFR_USAGE,
+                             "--type %.40s is for --format gguf; a folder keeps its types", type);
     else
-        code = print_result(&made, paths.items[1]);
+        code = export_folder(paths.items[0], paths.items[1], usage.name);
     cli_list_free(&paths);
     return code;
 }

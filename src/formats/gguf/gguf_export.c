@@ -1,0 +1,314 @@
+#include "formats/gguf/gguf_export.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/checked.h"
+#include "base/half.h"
+#include "base/heap.h"
+#include "base/json.h"
+#include "formats/gguf/gguf_family.h"
+#include "formats/gguf/gguf_general.h"
+#include "formats/gguf/gguf_vocab.h"
+#include "formats/weights.h"
+
+enum { QUANTIZATION_VERSION = 2 };
+
+static const struct {
+    const char *name;
+    formats_gguf_type type;
+    uint32_t file_type; /* general.file_type */
+} types[] = {
+    {"f32", FORMATS_GGUF_F32, 0},
+    {"f16", FORMATS_GGUF_F16, 1},
+    {"bf16", FORMATS_GGUF_BF16, 32},
+    {"q8_0", FORMATS_GGUF_Q8_0, 7},
+};
+
+enum { TYPES = sizeof types / sizeof *types };
+
+/* Where the rows of a written tensor come from. */
+typedef struct gguf_source {
+    const formats_tensor *tensor; /* NULL: `job.factors` */
+    formats_gguf_change change;
+    int64_t heads;
+} gguf_source;
+
+typedef struct gguf_job {
+    const char *folder;
+    char config_path[BASE_PATH_LENGTH];
+    formats_gguf_files files;
+    json_t *config; /* with defaults */
+    const formats_gguf_family *family;
+    formats_weights *weights;
+    formats_gguf_type type;
+    formats_gguf_tensor *tensors;
+    gguf_source *sources;
+    size_t count;
+    int64_t parameters;
+    float *factors; /* of rope_freqs.weight */
+    formats_gguf_meta meta;
+} gguf_job;
+
+bool formats_gguf_type_find(const char *name, formats_gguf_type *out) {
+    for (int i = 0; i < TYPES; i++) {
+        if (strcmp(name, types[i].name) != 0) continue;
+        *out = types[i].type;
+        return true;
+    }
+    return false;
+}
+
+/* --- rows --- */
+
+static float load(const formats_tensor *t, int64_t at) {
+    uint16_t half;
+    float value;
+    if (t->dtype == BASE_FP32) {
+        memcpy(&value, (const char *)t->data + 4 * at, sizeof value);
+        return value;
+    }
+    memcpy(&half, (const char *)t->data + 2 * at, sizeof half);
+    return t->dtype == BASE_BF16 ? base_bf16_to_float(half) : base_half_to_float(half);
+}
+
+/* transformers rotates the first half of a head with its second one, llama.cpp neighbours. */
+static int64_t turned(int64_t row, int64_t rows, int64_t heads) {
+    int64_t size = rows / heads, head = row / size, at = row % size;
+    return head * size + at % 2 * (size / 2) + at / 2;
+}
+
+static void give_row(void *user, size_t position, int64_t row, float *out) {
+    const gguf_job *job = user;
+    const gguf_source *s = &job->sources[position];
+    const formats_gguf_tensor *to = &job->tensors[position];
+    int64_t columns = to->rank ? to->shape[to->rank - 1] : 1;
+    if (!s->tensor) {
+        memcpy(out, job->factors, (size_t)columns * sizeof *out);
+        return;
+    }
+    bool turn = s->change == FORMATS_GGUF_QUERY_ROWS || s->change == FORMATS_GGUF_KEY_ROWS;
+    int64_t rows = to->rank > 1 ? to->shape[0] : 1;
+    int64_t from = turn && to->rank > 1 ? turned(row, rows, s->heads) : row;
+    for (int64_t c = 0; c < columns; c++) {
+        int64_t at = from * columns + c;
+        if (s->change == FORMATS_GGUF_TRANSPOSED) at = c * rows + row;
+        if (turn && to->rank == 1) at = turned(c, columns, s->heads);
+        out[c] = load(s->tensor, at) + (s->change == FORMATS_GGUF_PLUS_ONE ? 1.0F : 0.0F);
+    }
+}
+
+/* --- the list of tensors --- */
+
+static formats_gguf_type type_of(const gguf_job *job, const formats_gguf_tensor *t,
+                                 formats_gguf_change change) {
+    static const char norm[] = "_norm.weight", weight[] = ".weight";
+    size_t length = strlen(t->name);
+    bool is_norm = length >= sizeof norm && !strcmp(t->name + length - (sizeof norm - 1), norm);
+    bool is_weight =
+        length >= sizeof weight && !strcmp(t->name + length - (sizeof weight - 1), weight);
+    if (t->rank <= 1 || is_norm || !is_weight || change == FORMATS_GGUF_POSITIONS)
+        return FORMATS_GGUF_F32;
+    if (job->type == FORMATS_GGUF_Q8_0 && t->shape[t->rank - 1] % FORMATS_GGUF_BLOCK != 0)
+        return FORMATS_GGUF_F16;
+    return job->type;
+}
+
+static sifr_status check_heads(const gguf_job *job, const formats_tensor *from, gguf_source *s,
+                               sifr_error *error) {
+    bool query = s->change == FORMATS_GGUF_QUERY_ROWS;
+    BASE_TRY(base_json_int(job->config, query ? "num_attention_heads" : "num_key_value_heads", 0,
+                           &s->heads, job->config_path, error));
+    if (from->rank >= 1 && s->heads > 0 && from->shape[0] % s->heads == 0 &&
+        from->shape[0] / s->heads % 2 == 0)
+        return SIFR_OK;
+    return base_fail(error, SIFR_USAGE, "%s: tensor %.200s: its rows are no %lld heads",
+                     job->folder, from->name, (long long)s->heads);
+}
+
+static sifr_status add_tensor(gguf_job *job, const formats_tensor *from, sifr_error *error) {
+    formats_gguf_tensor *t = &job->tensors[job->count];
+    gguf_source *s = &job->sources[job->count];
+    BASE_TRY(formats_gguf_family_name(job->family, from->name, t->name, &s->change, error));
+    if (s->change == FORMATS_GGUF_LEFT_OUT) return SIFR_OK;
+    if (from->dtype != BASE_FP32 && from->dtype != BASE_BF16 && from->dtype != BASE_FP16)
+        return base_fail(error, SIFR_USAGE,
+                         "%s: tensor %.200s is %s, which is not supported with --format gguf "
+                         "(supported: F32, BF16, F16)",
+                         job->folder, from->name, formats_dtype_name(from->dtype));
+    enum { MOST = 4 }; /* dimensions of ggml */
+    if (from->rank > MOST ||
+        (s->change == FORMATS_GGUF_TRANSPOSED && strstr(t->name, ".weight") && from->rank != 2))
+        return base_fail(error, SIFR_USAGE, "%s: tensor %.200s has %d dimensions", job->folder,
+                         from->name, from->rank);
+    s->tensor = from;
+    t->rank = from->rank;
+    memcpy(t->shape, from->shape, sizeof t->shape);
+    if (s->change == FORMATS_GGUF_TRANSPOSED && from->rank == 2) {
+        t->shape[0] = from->shape[1];
+        t->shape[1] = from->shape[0];
+    } else if (s->change == FORMATS_GGUF_TRANSPOSED) {
+        s->change = FORMATS_GGUF_AS_IT_IS; /* its bias */
+    } else if (s->change == FORMATS_GGUF_QUERY_ROWS || s->change == FORMATS_GGUF_KEY_ROWS) {
+        BASE_TRY(check_heads(job, from, s, error));
+    }
+    t->type = type_of(job, t, s->change);
+    job->parameters += from->elements;
+    job->count++;
+    return SIFR_OK;
+}
+
+/* Factors of llama3's scaling, in the order of operations and in the fp32 of the converter. */
+static void llama3_factors(const json_t *rope, int64_t dimensions, float *out) {
+    float base = (float)json_number_value(json_object_get(rope, "rope_theta"));
+    const json_t *f = json_object_get(rope, "factor"),
+                 *l = json_object_get(rope, "low_freq_factor"),
+                 *h = json_object_get(rope, "high_freq_factor"),
+                 *o = json_object_get(rope, "original_max_position_embeddings");
+    double factor = f ? json_number_value(f) : 8, low = l ? json_number_value(l) : 1,
+           high = h ? json_number_value(h) : 4, length = o ? json_number_value(o) : 8192;
+    for (int64_t i = 0; i < dimensions / 2; i++) {
+        float frequency = 1.0F / powf(base, (float)(2 * i) / (float)dimensions);
+        float wave = (float)(2 * 3.14159265358979323846) / frequency;
+        if (wave < (float)(length / high)) {
+            out[i] = 1;
+        } else if (wave > (float)(length / low)) {
+            out[i] = (float)factor;
+        } else {
+            float smooth = ((float)length / wave - (float)low) / (float)(high - low);
+            out[i] = 1.0F / ((1.0F - smooth) / (float)factor + smooth);
+        }
+    }
+}
+
+static sifr_status add_rope_factors(gguf_job *job, sifr_error *error) {
+    const json_t *rope = json_object_get(job->config, "rope_parameters");
+    const char *type = json_string_value(json_object_get(rope, "rope_type"));
+    int64_t dimensions;
+    if (!type || strcmp(type, "llama3") != 0) return SIFR_OK;
+    BASE_TRY(base_json_int(job->config, "head_dim", 0, &dimensions, job->config_path, error));
+    if (dimensions < 2 || dimensions > 1 << 16)
+        return base_fail(error, SIFR_USAGE, "%s: \"head_dim\" is %lld", job->config_path,
+                         (long long)dimensions);
+    BASE_TRY(base_alloc((size_t)dimensions / 2, sizeof *job->factors, &job->factors, error));
+    llama3_factors(rope, dimensions, job->factors);
+    job->tensors[job->count] = (formats_gguf_tensor){.name = "rope_freqs.weight",
+                                                     .type = FORMATS_GGUF_F32,
+                                                     .rank = 1,
+                                                     .shape = {dimensions / 2}};
+    job->sources[job->count++] = (gguf_source){.tensor = NULL};
+    job->parameters += dimensions / 2;
+    return SIFR_OK;
+}
+
+static int compare_names(const void *a, const void *b) {
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Two weights of the folder under one name, such as "wte.weight" and "transformer.wte.weight". */
+static sifr_status check_names(const gguf_job *job, sifr_error *error) {
+    const char **names, *twice = NULL;
+    BASE_TRY(base_alloc(job->count, sizeof *names, &names, error));
+    for (size_t i = 0; i < job->count; i++) names[i] = job->tensors[i].name;
+    if (job->count) qsort(names, job->count, sizeof *names, compare_names);
+    for (size_t i = 1; i < job->count; i++) {
+        if (strcmp(names[i - 1], names[i]) == 0) twice = names[i];
+    }
+    free(names);
+    if (!twice) return SIFR_OK;
+    return base_fail(error, SIFR_USAGE, "%s: two of its tensors are %s in llama.cpp", job->folder,
+                     twice);
+}
+
+static sifr_status list_tensors(gguf_job *job, sifr_error *error) {
+    size_t count = formats_weights_count(job->weights);
+    BASE_TRY(base_alloc(count + 1, sizeof *job->tensors, &job->tensors, error));
+    BASE_TRY(base_alloc(count + 1, sizeof *job->sources, &job->sources, error));
+    BASE_TRY(add_rope_factors(job, error));
+    for (size_t i = 0; i < count; i++)
+        BASE_TRY(add_tensor(job, formats_weights_at(job->weights, i), error));
+    return check_names(job, error);
+}
+
+/* --- metadata --- */
+
+static sifr_status read_config(gguf_job *job, sifr_error *error) {
+    json_t *defaults;
+    BASE_TRY(base_path_join(job->config_path, job->folder, "config.json", error));
+    BASE_TRY(formats_gguf_files_read(job->folder, &job->files, error));
+    BASE_TRY(formats_gguf_family_find(job->files.config, job->config_path, &job->family, error));
+    BASE_TRY(base_json_parse(job->family->defaults, strlen(job->family->defaults), "defaults",
+                             &defaults, error));
+    job->config = json_copy(job->files.config);
+    if (!job->config || json_object_update_missing(job->config, defaults) != 0) {
+        json_decref(defaults);
+        return base_fail_alloc(error, 1);
+    }
+    json_decref(defaults);
+    return SIFR_OK;
+}
+
+/* The last part of the folder's true path. */
+static sifr_status add_general(gguf_job *job, sifr_error *error) {
+    char path[BASE_PATH_LENGTH];
+    if (!realpath(job->folder, path))
+        return base_fail_errno(error, errno, "%s: cannot open", job->folder);
+    const char *slash = strrchr(path, '/');
+    formats_gguf_general(&job->files, slash ? slash + 1 : path, job->parameters, &job->meta);
+    return SIFR_OK;
+}
+
+static sifr_status make_meta(gguf_job *job, sifr_error *error) {
+    int64_t vocabulary;
+    const formats_gguf_family *family = job->family;
+    formats_gguf_add_text(&job->meta, "general.architecture", family->name, strlen(family->name));
+    formats_gguf_add_text(&job->meta, "general.type", "model", 5);
+    BASE_TRY(family->keys(family, job->config, &job->meta, job->config_path, error));
+    BASE_TRY(list_tensors(job, error));
+    BASE_TRY(add_general(job, error));
+    for (int i = 0; i < TYPES; i++) {
+        if (types[i].type == job->type)
+            formats_gguf_add_u32(&job->meta, "general.file_type", types[i].file_type);
+    }
+    formats_gguf_add_u32(&job->meta, "general.quantization_version", QUANTIZATION_VERSION);
+    BASE_TRY(base_json_int(job->config, "vocab_size", 0, &vocabulary, job->config_path, error));
+    return formats_gguf_vocab(&job->files, vocabulary, family->byte_level, &job->meta, error);
+}
+
+static sifr_status export_folder(gguf_job *job, const char *path, formats_gguf_made *out,
+                                 sifr_error *error) {
+    if (access(path, F_OK) == 0)
+        return base_fail(error, SIFR_USAGE, "%s: exists; remove it or give another name", path);
+    if (!base_is_directory(job->folder))
+        return base_fail(error, SIFR_USAGE, "%s: no model folder, which --format gguf needs",
+                         job->folder);
+    BASE_TRY(read_config(job, error));
+    BASE_TRY(formats_weights_open(job->folder, &job->weights, error));
+    BASE_TRY(make_meta(job, error));
+    out->parameters = job->parameters;
+    return formats_gguf_write(path, &job->meta, job->tensors, job->count, give_row, job,
+                              &out->bytes, error);
+}
+
+sifr_status formats_gguf_export(const char *folder, const char *path, formats_gguf_type type,
+                                formats_gguf_made *out, sifr_error *error) {
+    gguf_job *job;
+    *out = (formats_gguf_made){0};
+    BASE_TRY(base_alloc(1, sizeof *job, &job, error));
+    job->folder = folder;
+    job->type = type;
+    sifr_status status = export_folder(job, path, out, error);
+    formats_weights_close(job->weights);
+    formats_gguf_meta_free(&job->meta);
+    formats_gguf_files_free(&job->files);
+    json_decref(job->config);
+    free(job->tensors);
+    free(job->sources);
+    free(job->factors);
+    free(job);
+    return status;
+}

@@ -1,0 +1,32 @@
+# `sifr export --format gguf`: the file, bad arguments, and a folder of pytorch_model.bin.
+. "$SOURCE/tests/support/expect.sh"
+llama=$SOURCE/tests/golden/gguf/Llama-3.2-tiny-Instruct
+complains() {
+    grep -qE -- "$1" err && [ "$(wc -l <err)" = 1 ] || { cat err; fail "no such line: $1"; }
+}
+
+expect 0 "$SIFR" export "$llama" a.gguf --format gguf --type q8_0
+grep -qE '^a.gguf: [0-9,]+ parameters, [0-9.]+ KiB, from ' out || fail "$(cat out)"
+[ "$(head -c 4 a.gguf)" = GGUF ] || fail "no GGUF file"
+[ "$(ls)" = "$(printf 'a.gguf\nerr\nout')" ] || fail "more than the file: $(ls)"
+expect 0 "$SIFR" export "$llama" b.gguf --format gguf
+expect 0 "$SIFR" export "$llama" c.gguf --format gguf --type f16
+cmp b.gguf c.gguf || fail "the default is f16"
+cmp -s a.gguf b.gguf && fail "types make no difference"
+
+expect 2 "$SIFR" export "$llama" a.gguf --format gguf
+complains 'a.gguf: exists'
+expect 2 "$SIFR" export "$llama" d.gguf --format gguf --type q4_0
+complains '--type q4_0 is not supported \(supported: f32, f16, bf16, q8_0\)'
+expect 2 "$SIFR" export "$llama" d --type f16
+complains '--type f16 is for --format gguf'
+expect 2 "$SIFR" export "$llama" d --format onnx
+complains '--format onnx is not supported yet \(supported: hf, gguf\)'
+expect 2 "$SIFR" export nowhere d.gguf --format gguf
+complains 'nowhere: no model folder'
+expect 1 "$SIFR" export "$llama" nowhere/d.gguf --format gguf
+complains 'nowhere/d.gguf'
+# A folder without a tokenizer cannot become one file.
+expect 2 "$SIFR" export "$SOURCE/tests/golden/torch/model" d.gguf --format gguf
+complains 'has no tokenizer.json'
+[ ! -e d.gguf ] && [ ! -e d ] || fail "something was left"

@@ -1,0 +1,249 @@
+"""What llama.cpp's converter makes of small model folders: gguf/NAME.json, and the folders.
+
+    pip install torch transformers tokenizers gguf pyyaml sentencepiece
+    pip download --no-deps --no-binary :all: llama-cpp-python   # unpack: vendor/llama.cpp
+    python make_gguf.py LLAMA_CPP [SIFR]
+
+gguf/NAME/ are folders that transformers and tokenizers write. gguf/NAME-TYPE.json holds the
+metadata and tensors of the converted file: {"meta": {key: [type, SHA-256 of the bytes of the
+value]}, "tensors": {name: [type, [shape as stored], SHA-256 of the data]}} (test_gguf.c). With
+SIFR, a program, the files that it exports are compared here and differences are printed.
+
+The converter refuses a vocabulary whose splitting it does not know by a hash of ids; for these
+small ones it is told the name that belongs to the pattern.
+"""
+import hashlib
+import json
+import os
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+
+import torch
+from tokenizers import (Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors,
+                        trainers)
+from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
+
+here = os.path.join(os.path.dirname(os.path.abspath(__file__)), "gguf")
+llama_cpp = os.path.abspath(sys.argv[1])
+sifr = sys.argv[2] if len(sys.argv) > 2 else None
+
+TEXT = ["The quick brown fox jumps over the lazy dog, and 12345 more foxes jump over it.",
+        "Numbers: 1 22 333 4444; names: Ada, Bob; words we'll say and they've said.",
+        "def f(x):\n    return x * x\n\nprint(f(12))\n",
+        "Grüße aus Köln, привет, 你好, こんにちは, 🚀🚀"]
+LLAMA3 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}|"
+          r" ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+")
+
+
+def byte_level(kind, specials, size):
+    t = Tokenizer(models.BPE(ignore_merges=kind == "llama3"))
+    if kind == "gpt2":
+        t.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+        t.post_processor = processors.ByteLevel(trim_offsets=False)
+    else:
+        t.pre_tokenizer = pre_tokenizers.Sequence([
+            pre_tokenizers.Split(Regex(LLAMA3), "isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
+    t.decoder = decoders.ByteLevel()
+    t.train_from_iterator(TEXT, trainers.BpeTrainer(
+        vocab_size=size, special_tokens=specials, show_progress=False,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet()))
+    if kind == "llama3":
+        t.post_processor = processors.Sequence([
+            processors.ByteLevel(trim_offsets=False),
+            processors.TemplateProcessing(
+                single=f"{specials[0]} $A", pair=f"{specials[0]} $A {specials[0]} $B",
+                special_tokens=[(specials[0], t.token_to_id(specials[0]))])])
+    return t
+
+
+def byte_fallback():
+    vocab = {t: i for i, t in enumerate(["<unk>", "<s>", "</s>"] +
+                                        [f"<0x{b:02X}>" for b in range(256)])}
+    for piece in ["▁", "t", "h", "e", "th", "the", "▁the", "a", "n", "d"]:
+        vocab[piece] = len(vocab)
+    t = Tokenizer(models.BPE(vocab, [("t", "h"), ("th", "e"), ("▁", "the")], unk_token="<unk>",
+                             fuse_unk=True, byte_fallback=True))
+    t.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
+    t.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(),
+                                   decoders.Fuse(), decoders.Strip(" ", 1, 0)])
+    t.add_special_tokens(["<unk>", "<s>", "</s>"])
+    t.post_processor = processors.TemplateProcessing(
+        single="<s> $A", pair="<s> $A <s> $B", special_tokens=[("<s>", 1)])
+    return t
+
+
+def save(name, model, tokenizer, tokenizer_config, dtype, extra=None, generation=None):
+    folder = os.path.join(here, name)
+    shutil.rmtree(folder, ignore_errors=True)
+    for parameter in model.parameters():
+        with torch.no_grad():
+            parameter.uniform_(-0.4, 0.5)
+    model.to(dtype).save_pretrained(folder)
+    tokenizer.save(os.path.join(folder, "tokenizer.json"), pretty=False)
+    write(os.path.join(folder, "tokenizer_config.json"), tokenizer_config)
+    if extra:
+        path = os.path.join(folder, "config.json")
+        config = json.load(open(path))
+        config.update(extra)
+        write(path, {k: v for k, v in config.items() if v != "absent"})
+    path = os.path.join(folder, "generation_config.json")
+    if generation:
+        write(path, generation)
+    elif os.path.exists(path):
+        os.remove(path)
+    return folder
+
+
+def write(path, value):
+    with open(path, "w") as f:
+        json.dump(value, f, indent=1, ensure_ascii=False)
+        f.write("\n")
+
+
+class Reader:
+    """A GGUF file: bytes of each value and of each tensor."""
+    sizes = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}
+    types = {0: 4, 1: 2, 30: 2, 8: 34 / 32}
+
+    def __init__(self, path):
+        self.bytes, self.at = open(path, "rb").read(), 0
+        assert self.take(4) == b"GGUF" and self.number(4) == 3
+        tensors, values = self.number(8), self.number(8)
+        self.meta = {}
+        self.raw = {}
+        for _ in range(values):
+            key = self.text()
+            kind, begin = self.number(4), self.at
+            self.skip(kind)
+            self.raw[key] = self.bytes[begin:self.at]
+            self.meta[key] = [kind, hashlib.sha256(self.raw[key]).hexdigest()]
+        infos = []
+        for _ in range(tensors):
+            name = self.text()
+            shape = [self.number(8) for _ in range(self.number(4))]
+            infos.append((name, shape, self.number(4), self.number(8)))
+        base = (self.at + 31) // 32 * 32
+        self.tensors = {}
+        for name, shape, kind, offset in infos:
+            size = int(torch.Size(shape).numel() * self.types[kind])
+            data = self.bytes[base + offset:base + offset + size]
+            assert len(data) == size
+            self.tensors[name] = [kind, shape, hashlib.sha256(data).hexdigest()]
+
+    def take(self, count):
+        self.at += count
+        return self.bytes[self.at - count:self.at]
+
+    def number(self, count):
+        return int.from_bytes(self.take(count), "little")
+
+    def text(self):
+        return self.take(self.number(8)).decode()
+
+    def skip(self, kind):
+        if kind == 8:
+            self.text()
+        elif kind == 9:
+            item, count = self.number(4), self.number(8)
+            for _ in range(count):
+                self.skip(item)
+        else:
+            self.take(self.sizes[kind])
+
+
+CONVERT = """
+import sys
+sys.path.insert(0, {root!r}); sys.path.insert(0, {root!r} + "/gguf-py")
+from conversion.base import TextModel
+known = TextModel.get_vocab_base_pre
+def named(self, tokenizer):
+    try:
+        return known(self, tokenizer)
+    except NotImplementedError:
+        return {pre!r}
+TextModel.get_vocab_base_pre = named
+sys.argv = ["convert_hf_to_gguf.py", {folder!r}, "--outfile", {out!r}, "--outtype", {kind!r}]
+import runpy
+runpy.run_path({root!r} + "/convert_hf_to_gguf.py", run_name="__main__")
+"""
+
+
+def convert(name, kind, pre):
+    folder = os.path.join(here, name)
+    with tempfile.TemporaryDirectory() as scratch:
+        out = os.path.join(scratch, "theirs.gguf")
+        code = CONVERT.format(root=llama_cpp, folder=folder, out=out, kind=kind, pre=pre)
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        if done.returncode:
+            sys.exit(done.stderr)
+        theirs = Reader(out)
+        write(os.path.join(here, f"{name}-{kind}.json"),
+              {"meta": theirs.meta, "tensors": theirs.tensors})
+        if not sifr:
+            return
+        own = os.path.join(scratch, "own.gguf")
+        done = subprocess.run([sifr, "export", folder, own, "--format", "gguf", "--type", kind],
+                              capture_output=True, text=True)
+        if done.returncode:
+            print(name, kind, done.stderr)
+            return
+        ours = Reader(own)
+        for part in "meta", "tensors":
+            a, b = getattr(theirs, part), getattr(ours, part)
+            for key in sorted(set(a) | set(b)):
+                if a.get(key) != b.get(key):
+                    print(name, kind, key, a.get(key), b.get(key),
+                          theirs.raw.get(key, b"")[:60], ours.raw.get(key, b"")[:60])
+
+
+os.makedirs(here, exist_ok=True)
+torch.manual_seed(11)
+end = "<|endoftext|>"
+gpt2 = byte_level("gpt2", [end], 300)
+save("tiny-gpt2", GPT2LMHeadModel(GPT2Config(
+    vocab_size=303, n_positions=24, n_ctx=24, n_embd=32, n_layer=1, n_head=4, bos_token_id=0,
+    eos_token_id=0)), gpt2, {"bos_token": end, "eos_token": end, "unk_token": end,
+                             "tokenizer_class": "GPT2Tokenizer"}, torch.float16,
+     extra={"n_ctx": 24})
+
+begin, turn = "<|begin_of_text|>", "<|eot_id|>"
+llama3 = byte_level("llama3", [begin, turn, "<|end_of_text|>"], 310)
+llama3.add_tokens(["<tool>"])
+common = dict(vocab_size=313, hidden_size=32, intermediate_size=48, num_hidden_layers=1,
+              num_attention_heads=4, num_key_value_heads=2)
+save("Llama-3.2-tiny-Instruct", LlamaForCausalLM(LlamaConfig(
+    **common, max_position_embeddings=512, rms_norm_eps=1e-5, tie_word_embeddings=True,
+    bos_token_id=0, eos_token_id=[1, 2],
+    rope_parameters={"rope_type": "llama3", "rope_theta": 500000.0, "factor": 32.0,
+                     "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+                     "original_max_position_embeddings": 64})),
+     llama3, {"bos_token": begin, "eos_token": turn, "add_prefix_space": False,
+              "chat_template": "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}",
+              "tokenizer_class": "PreTrainedTokenizerFast"}, torch.bfloat16,
+     extra={"rope_parameters": "absent", "rope_theta": 500000.0, "head_dim": 8,
+            "rope_scaling": {"rope_type": "llama3", "factor": 32.0, "low_freq_factor": 1.0,
+                             "high_freq_factor": 4.0, "original_max_position_embeddings": 64}},
+     generation={"do_sample": True, "temperature": 0.6, "top_p": 0.9, "top_k": 40,
+                 "repetition_penalty": 1.05})
+
+spm = byte_fallback()
+spm.add_tokens(["▁user"])
+spm.add_special_tokens(["<|unnamed|>", "<named>"])
+save("llama2-7b-chat", LlamaForCausalLM(LlamaConfig(
+    vocab_size=spm.get_vocab_size(), hidden_size=24, intermediate_size=40, num_hidden_layers=1,
+    num_attention_heads=2, num_key_value_heads=2, head_dim=16, attention_bias=True,
+    tie_word_embeddings=False, bos_token_id=1, eos_token_id=2)),
+     spm, {"bos_token": "<s>", "eos_token": {"content": "</s>", "__type": "AddedToken"},
+           "unk_token": "<unk>", "extra_special_tokens": ["<named>"],
+           "add_bos_token": True, "add_eos_token": False,
+           "tokenizer_class": "PreTrainedTokenizerFast"}, torch.float32)
+
+for name, pre, kinds in (("tiny-gpt2", "gpt-2", ("f16", "q8_0")),
+                         ("Llama-3.2-tiny-Instruct", "llama-bpe", ("f32", "f16", "bf16", "q8_0")),
+                         ("llama2-7b-chat", "default", ("f32", "q8_0"))):
+    for kind in kinds:
+        convert(name, kind, pre)
