@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "base/sha256.h"
 #include "formats/gguf/gguf_export.h"
+#include "formats/gguf/gguf_tokens.h"
 
 static sifr_error error;
 
@@ -152,6 +153,19 @@ static void like_the_converter(void **state) {
         {"Llama-3.2-tiny-Instruct", "q8_0"},
         {"llama2-7b-chat", "f32"},
         {"llama2-7b-chat", "q8_0"},
+        {"mistral", "f16"},
+        {"qwen2", "f16"},
+        {"qwen3", "f16"},
+        {"smollm3", "f16"},
+        {"granite", "f16"},
+        {"olmo2", "f16"},
+        {"starcoder2", "f16"},
+        {"gpt_neox", "f16"},
+        {"phi3", "f16"},
+        {"phi4", "f16"},
+        {"gemma", "f16"},
+        {"gemma2", "f16"},
+        {"gemma3", "f16"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char name[128];
@@ -222,7 +236,8 @@ static void refusals(void **state) {
     static const char llama[] = "Llama-3.2-tiny-Instruct", gpt2[] = "tiny-gpt2";
     static const char *const cases[][5] = {
         {llama, "config.json", "\"llama\"", "\"mamba\"",
-         "model_type \"mamba\" is not supported with --format gguf yet (supported: gpt2, llama)"},
+         "model_type \"mamba\" is not supported with --format gguf yet (supported: gpt2, llama, "
+         "mistral, "},
         {llama, "config.json", "\"LlamaForCausalLM\"", "\"LlamaForTokenClassification\"",
          "architecture LlamaForTokenClassification is not supported"},
         {llama, "config.json", "\"rope_type\": \"llama3\"", "\"rope_type\": \"dynamic\"",
@@ -258,6 +273,49 @@ static void refusals(void **state) {
         SIFR_USAGE);
     assert_message(&error, "exists");
     assert_int_equal(unlink(scratch_path("no.gguf")), 0);
+}
+
+/* --- tokenizer.model --- */
+
+static void refused_pieces(const char *bytes, size_t size, const char *part) {
+    formats_gguf_token list[4];
+    formats_gguf_tokens tokens = {list, 4};
+    assert_int_equal(formats_gguf_sentencepiece_parse(bytes, size, "t", &tokens, &error),
+                     SIFR_FAILED);
+    assert_message(&error, part);
+}
+
+#define PIECES(bytes, part) refused_pieces(bytes, sizeof(bytes) - 1, part)
+
+static void hostile_pieces(void **state) {
+    (void)state;
+    PIECES("", "has no pieces");
+    PIECES("\x10\x01", "has no pieces");
+    PIECES("\x0a", "piece 0 is broken");
+    PIECES("\x0a\x05\x0a\x01", "piece 0 is broken");
+    PIECES("\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", "piece 0 is broken");
+    PIECES("\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", "piece 0 is broken");
+    PIECES("\x0a\x03\x0a\x01"
+           "a"
+           "\x0a\x02\x0a\x07",
+           "piece 1 is broken");
+    PIECES("\x0a\x03\x15\x01\x01", "piece 0 is broken");
+    PIECES("\x0b", "piece 0 is broken");
+    /* More pieces than the model has tokens: the rest is left out. */
+    static const char many[] = "\x0a\x03\x0a\x01"
+                               "a"
+                               "\x0a\x03\x0a\x01"
+                               "b"
+                               "\x0a\x05\x0a\x01"
+                               "c"
+                               "\x18\x03";
+    formats_gguf_token list[2];
+    formats_gguf_tokens tokens = {list, 2};
+    assert_int_equal(formats_gguf_sentencepiece_parse(many, sizeof many - 1, "t", &tokens, &error),
+                     SIFR_OK);
+    assert_int_equal(list[1].size, 1);
+    assert_int_equal(list[1].text[0], 'b');
+    assert_int_equal(list[1].type, TOKEN_NORMAL);
 }
 
 /* --- elements --- */
@@ -305,6 +363,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(like_the_converter),
         cmocka_unit_test(refusals),
+        cmocka_unit_test(hostile_pieces),
         cmocka_unit_test(q8_0_blocks),
         cmocka_unit_test(sha256),
     };

@@ -15,7 +15,8 @@ static void must(int truth) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     formats_index index;
     sifr_error error = {0};
-    if (formats_index_parse((const char *)data, size, ".safetensors", "input", &index, &error) != SIFR_OK) {
+    if (formats_index_parse((const char *)data, size, ".safetensors", "input", &index, &error) !=
+        SIFR_OK) {
         must(error.status == SIFR_FAILED && error.message[0] && !strchr(error.message, '\n'));
         return 0;
     }

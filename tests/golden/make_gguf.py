@@ -2,7 +2,7 @@
 
     pip install torch transformers tokenizers gguf pyyaml sentencepiece
     pip download --no-deps --no-binary :all: llama-cpp-python   # unpack: vendor/llama.cpp
-    python make_gguf.py LLAMA_CPP [SIFR]
+    python make_gguf.py LLAMA_CPP [SIFR [NAME…]]
 
 gguf/NAME/ are folders that transformers and tokenizers write. gguf/NAME-TYPE.json holds the
 metadata and tensors of the converted file: {"meta": {key: [type, SHA-256 of the bytes of the
@@ -24,11 +24,14 @@ import tempfile
 import torch
 from tokenizers import (Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors,
                         trainers)
+import sentencepiece
+import transformers
 from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
 
 here = os.path.join(os.path.dirname(os.path.abspath(__file__)), "gguf")
 llama_cpp = os.path.abspath(sys.argv[1])
 sifr = sys.argv[2] if len(sys.argv) > 2 else None
+only = sys.argv[3:]  # names of folders: the others are not converted again
 
 TEXT = ["The quick brown fox jumps over the lazy dog, and 12345 more foxes jump over it.",
         "Numbers: 1 22 333 4444; names: Ada, Bob; words we'll say and they've said.",
@@ -166,6 +169,16 @@ def named(self, tokenizer):
     except NotImplementedError:
         return {pre!r}
 TextModel.get_vocab_base_pre = named
+load = TextModel.load_hparams
+def filled(*arguments):
+    # transformers 5 moves the key that the converter of GPT-NeoX reads
+    hparams = load(*arguments)
+    rope = hparams.get("rope_parameters") or dict()
+    hparams.setdefault("rotary_pct", rope.get("partial_rotary_factor"))
+    return hparams
+TextModel.load_hparams = filled
+import conversion.base
+conversion.base.ModelBase.load_hparams = staticmethod(filled)
 sys.argv = ["convert_hf_to_gguf.py", {folder!r}, "--outfile", {out!r}, "--outtype", {kind!r}]
 import runpy
 runpy.run_path({root!r} + "/convert_hf_to_gguf.py", run_name="__main__")
@@ -173,13 +186,16 @@ runpy.run_path({root!r} + "/convert_hf_to_gguf.py", run_name="__main__")
 
 
 def convert(name, kind, pre):
+    if only and name not in only:
+        return
     folder = os.path.join(here, name)
     with tempfile.TemporaryDirectory() as scratch:
         out = os.path.join(scratch, "theirs.gguf")
         code = CONVERT.format(root=llama_cpp, folder=folder, out=out, kind=kind, pre=pre)
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
         if done.returncode:
-            sys.exit(done.stderr)
+            print(name, kind, done.stderr[-1500:])
+            return
         theirs = Reader(out)
         write(os.path.join(here, f"{name}-{kind}.json"),
               {"meta": theirs.meta, "tensors": theirs.tensors})
@@ -242,8 +258,93 @@ save("llama2-7b-chat", LlamaForCausalLM(LlamaConfig(
            "add_bos_token": True, "add_eos_token": False,
            "tokenizer_class": "PreTrainedTokenizerFast"}, torch.float32)
 
+small = Tokenizer(models.BPE())
+small.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+small.decoder = decoders.ByteLevel()
+small.train_from_iterator(TEXT[:1], trainers.BpeTrainer(vocab_size=60, special_tokens=[end],
+                                                        show_progress=False))
+small_config = {"bos_token": end, "eos_token": end, "tokenizer_class": "PreTrainedTokenizerFast"}
+
+
+def pieces(folder):
+    """tokenizer.model, and tokens that other files add."""
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(TEXT[:1] * 4), model_prefix=os.path.join(folder, "tokenizer"),
+        vocab_size=300, model_type="bpe", byte_fallback=True, user_defined_symbols=["<user>"],
+        normalization_rule_name="identity",
+        minloglevel=2)
+    os.remove(os.path.join(folder, "tokenizer.vocab"))
+    os.remove(os.path.join(folder, "tokenizer.json"))
+    write(os.path.join(folder, "added_tokens.json"), {"<more>": 300, "▁blank": 301, "<far>": 999})
+    write(os.path.join(folder, "tokenizer_config.json"), {
+        "bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>", "add_bos_token": True,
+        "add_eos_token": False, "add_prefix_space": True,
+        "added_tokens_decoder": {"0": {"content": "<unk>", "special": True},
+                                 "1": {"content": "<s>", "special": True},
+                                 "302": {"content": "▁two▁parts", "special": False},
+                                 "303": {"content": "<|im_end|>", "special": False},
+                                 "3000": {"content": "<beyond>", "special": True}}})
+
+
+def family(name, kind, vocab=64, model_type=None, sentences=False, extra=None, **keys):
+    config = getattr(transformers, kind + "Config")(
+        vocab_size=vocab, hidden_size=16, intermediate_size=24, num_hidden_layers=1,
+        num_attention_heads=4, max_position_embeddings=48, bos_token_id=1, eos_token_id=2, **keys)
+    model = getattr(transformers, kind + "ForCausalLM")(config)
+    folder = save(name, model, small, small_config, torch.bfloat16, extra=extra)
+    if sentences:
+        pieces(folder)
+
+
+linear = {"rope_type": "linear", "rope_theta": 10000.0, "factor": 4.0}
+yarn = {"rope_type": "yarn", "rope_theta": 1e6, "factor": 4.0, "beta_fast": 24.0,
+        "original_max_position_embeddings": 12}
+family("mistral", "Mistral", vocab=306, sentences=True, num_key_value_heads=2, head_dim=8,
+       sliding_window=16)
+family("qwen2", "Qwen2", num_key_value_heads=2, rope_parameters=yarn, tie_word_embeddings=True)
+family("qwen3", "Qwen3", num_key_value_heads=1, head_dim=6)
+family("smollm3", "SmolLM3", num_key_value_heads=2, pad_token_id=0)
+family("granite", "Granite", num_key_value_heads=2, attention_multiplier=0.25,
+       embedding_multiplier=12.0, residual_multiplier=0.22, logits_scaling=8.0,
+       rope_parameters=linear)
+family("olmo2", "Olmo2", num_key_value_heads=2, pad_token_id=0)
+family("starcoder2", "Starcoder2", num_key_value_heads=2, use_bias=True)
+family("gpt_neox", "GPTNeoX", rotary_pct=0.5, extra={"rotary_pct": 0.5})
+family("gemma", "Gemma", vocab=306, sentences=True, num_key_value_heads=1, head_dim=6)
+family("gemma2", "Gemma2", vocab=306, sentences=True, num_key_value_heads=2, head_dim=6,
+       sliding_window=16)
+gemma3 = transformers.Gemma3TextConfig(
+    vocab_size=306, hidden_size=16, intermediate_size=24, num_hidden_layers=2,
+    num_attention_heads=4, num_key_value_heads=2, head_dim=6, max_position_embeddings=48,
+    sliding_window=16, bos_token_id=1, eos_token_id=2,
+    layer_types=["sliding_attention", "full_attention"])
+pieces(save("gemma3", transformers.Gemma3ForCausalLM(gemma3), small, small_config, torch.bfloat16))
+factors = [1.0 + i / 8 for i in range(2)]
+family("phi3", "Phi3", vocab=306, sentences=True, num_key_value_heads=2, sliding_window=16,
+       original_max_position_embeddings=12, pad_token_id=0,
+       rope_parameters={"rope_type": "longrope", "rope_theta": 10000.0, "long_factor": factors,
+                        "short_factor": [1.0, 1.5], "original_max_position_embeddings": 12})
+config = os.path.join(here, "phi3", "tokenizer_config.json")
+changed = dict(json.load(open(config)), tokenizer_class="LlamaTokenizer")
+del changed["added_tokens_decoder"]["3000"]  # here the converter does not look at the size
+write(config, changed)
+write(os.path.join(here, "phi3", "tokenizer.json"),
+      {"added_tokens": [{"id": 2, "content": "</s>", "special": False},
+                        {"id": 304, "content": "▁json", "special": False},
+                        {"id": 305, "content": "<|end|>", "special": True}]})
+family("phi4", "Phi3", num_key_value_heads=2, pad_token_id=0,
+       original_max_position_embeddings=48,
+       rope_parameters={"rope_type": "default", "rope_theta": 10000.0,
+                        "partial_rotary_factor": 0.5})
+config = os.path.join(here, "phi4", "tokenizer_config.json")
+write(config, dict(small_config, tokenizer_class="GPT2Tokenizer"))
+FAMILIES = ["phi3", "phi4", "mistral", "qwen2", "qwen3", "smollm3", "granite", "olmo2", "starcoder2", "gpt_neox",
+            "gemma", "gemma2", "gemma3"]
+
 for name, pre, kinds in (("tiny-gpt2", "gpt-2", ("f16", "q8_0")),
                          ("Llama-3.2-tiny-Instruct", "llama-bpe", ("f32", "f16", "bf16", "q8_0")),
                          ("llama2-7b-chat", "default", ("f32", "q8_0"))):
     for kind in kinds:
         convert(name, kind, pre)
+for name in FAMILIES:
+    convert(name, "f16", "gpt-2")

@@ -33,7 +33,8 @@ enum { TYPES = sizeof types / sizeof *types };
 
 /* Where the rows of a written tensor come from. */
 typedef struct gguf_source {
-    const formats_tensor *tensor; /* NULL: `job.factors` */
+    const formats_tensor *tensor; /* NULL: `values` */
+    const float *values;
     formats_gguf_change change;
     int64_t heads;
 } gguf_source;
@@ -50,7 +51,7 @@ typedef struct gguf_job {
     gguf_source *sources;
     size_t count;
     int64_t parameters;
-    float *factors; /* of rope_freqs.weight */
+    float *factors[2]; /* of rotations, that are written as tensors */
     formats_gguf_meta meta;
 } gguf_job;
 
@@ -82,23 +83,47 @@ static int64_t turned(int64_t row, int64_t rows, int64_t heads) {
     return head * size + at % 2 * (size / 2) + at / 2;
 }
 
+/* q, k and v of a head lie together in GPT-NeoX; llama.cpp has all of q first. */
+static int64_t gathered(int64_t row, int64_t rows, int64_t heads) {
+    int64_t width = rows / 3, size = width / heads, part = row / width, at = row % width;
+    return at / size * 3 * size + part * size + at % size;
+}
+
+/* The row, or the element of a vector, that goes to `row` of `rows`. */
+static int64_t source_row(const gguf_source *s, int64_t row, int64_t rows) {
+    switch (s->change) {
+    case FORMATS_GGUF_QUERY_ROWS:
+    case FORMATS_GGUF_KEY_ROWS:
+        return turned(row, rows, s->heads);
+    case FORMATS_GGUF_HEAD_ROWS:
+        return gathered(row, rows, s->heads);
+    default:
+        return row;
+    }
+}
+
+/* In the type of the folder, fp32 or fp16, as the converter adds. */
+static float plus_one(float value, base_dtype dtype) {
+    return dtype == BASE_FP16 ? base_half_to_float(base_half_from_float(value + 1)) : value + 1;
+}
+
 static void give_row(void *user, size_t position, int64_t row, float *out) {
     const gguf_job *job = user;
     const gguf_source *s = &job->sources[position];
     const formats_gguf_tensor *to = &job->tensors[position];
     int64_t columns = to->rank ? to->shape[to->rank - 1] : 1;
     if (!s->tensor) {
-        memcpy(out, job->factors, (size_t)columns * sizeof *out);
+        memcpy(out, s->values, (size_t)columns * sizeof *out);
         return;
     }
-    bool turn = s->change == FORMATS_GGUF_QUERY_ROWS || s->change == FORMATS_GGUF_KEY_ROWS;
     int64_t rows = to->rank > 1 ? to->shape[0] : 1;
-    int64_t from = turn && to->rank > 1 ? turned(row, rows, s->heads) : row;
+    int64_t from = to->rank > 1 ? source_row(s, row, rows) : row;
     for (int64_t c = 0; c < columns; c++) {
         int64_t at = from * columns + c;
         if (s->change == FORMATS_GGUF_TRANSPOSED) at = c * rows + row;
-        if (turn && to->rank == 1) at = turned(c, columns, s->heads);
-        out[c] = load(s->tensor, at) + (s->change == FORMATS_GGUF_PLUS_ONE ? 1.0F : 0.0F);
+        if (to->rank == 1) at = source_row(s, c, columns);
+        out[c] = load(s->tensor, at);
+        if (s->change == FORMATS_GGUF_PLUS_ONE) out[c] = plus_one(out[c], s->tensor->dtype);
     }
 }
 
@@ -120,11 +145,12 @@ static formats_gguf_type type_of(const gguf_job *job, const formats_gguf_tensor 
 
 static sifr_status check_heads(const gguf_job *job, const formats_tensor *from, gguf_source *s,
                                sifr_error *error) {
-    bool query = s->change == FORMATS_GGUF_QUERY_ROWS;
-    BASE_TRY(base_json_int(job->config, query ? "num_attention_heads" : "num_key_value_heads", 0,
-                           &s->heads, job->config_path, error));
-    if (from->rank >= 1 && s->heads > 0 && from->shape[0] % s->heads == 0 &&
-        from->shape[0] / s->heads % 2 == 0)
+    const char *key =
+        s->change == FORMATS_GGUF_KEY_ROWS ? "num_key_value_heads" : "num_attention_heads";
+    int64_t parts = s->change == FORMATS_GGUF_HEAD_ROWS ? 3 : 2, whole;
+    BASE_TRY(base_json_int(job->config, key, 0, &s->heads, job->config_path, error));
+    if (from->rank >= 1 && s->heads > 0 && base_mul_i64(s->heads, parts, &whole) &&
+        from->shape[0] % whole == 0 && from->rank <= 2)
         return SIFR_OK;
     return base_fail(error, SIFR_USAGE, "%s: tensor %.200s: its rows are no %lld heads",
                      job->folder, from->name, (long long)s->heads);
@@ -153,7 +179,8 @@ static sifr_status add_tensor(gguf_job *job, const formats_tensor *from, sifr_er
         t->shape[1] = from->shape[0];
     } else if (s->change == FORMATS_GGUF_TRANSPOSED) {
         s->change = FORMATS_GGUF_AS_IT_IS; /* its bias */
-    } else if (s->change == FORMATS_GGUF_QUERY_ROWS || s->change == FORMATS_GGUF_KEY_ROWS) {
+    } else if (s->change == FORMATS_GGUF_QUERY_ROWS || s->change == FORMATS_GGUF_KEY_ROWS ||
+               s->change == FORMATS_GGUF_HEAD_ROWS) {
         BASE_TRY(check_heads(job, from, s, error));
     }
     t->type = type_of(job, t, s->change);
@@ -185,23 +212,62 @@ static void llama3_factors(const json_t *rope, int64_t dimensions, float *out) {
     }
 }
 
+/* A vector that no weight of the folder is; *out: its room in job->factors[at]. */
+static sifr_status add_made(gguf_job *job, int at, const char *name, int64_t size, float **out,
+                            sifr_error *error) {
+    enum { MOST = 1 << 15 };
+    if (size < 1 || size > MOST)
+        return base_fail(error, SIFR_USAGE, "%s: gives %s %lld elements", job->config_path, name,
+                         (long long)size);
+    BASE_TRY(base_alloc((size_t)size, sizeof **out, &job->factors[at], error));
+    *out = job->factors[at];
+    formats_gguf_tensor *t = &job->tensors[job->count];
+    *t = (formats_gguf_tensor){.type = FORMATS_GGUF_F32, .rank = 1, .shape = {size}};
+    snprintf(t->name, sizeof t->name, "%s", name);
+    job->sources[job->count++] = (gguf_source){.values = *out};
+    job->parameters += size;
+    return SIFR_OK;
+}
+
+/* Factors as config.json lists them, one for each pair of rotated elements. */
+static sifr_status add_listed(gguf_job *job, int at, const char *key, const char *name,
+                              sifr_error *error) {
+    const json_t *list = json_object_get(json_object_get(job->config, "rope_parameters"), key),
+                 *one;
+    int64_t rotated;
+    size_t i;
+    float *out;
+    BASE_TRY(base_json_int(job->config, "rotated", 0, &rotated, job->config_path, error));
+    if ((int64_t)json_array_size(list) != rotated / 2)
+        return base_fail(error, SIFR_USAGE, "%s: \"%s\" has %zu factors, not %lld",
+                         job->config_path, key, json_array_size(list), (long long)rotated / 2);
+    BASE_TRY(add_made(job, at, name, rotated / 2, &out, error));
+    json_array_foreach(list, i, one) {
+        if (!json_is_number(one))
+            return base_fail(error, SIFR_USAGE, "%s: \"%s\" must be numbers", job->config_path,
+                             key);
+        out[i] = (float)json_number_value(one);
+    }
+    return SIFR_OK;
+}
+
 static sifr_status add_rope_factors(gguf_job *job, sifr_error *error) {
     const json_t *rope = json_object_get(job->config, "rope_parameters");
     const char *type = json_string_value(json_object_get(rope, "rope_type"));
-    int64_t dimensions;
+    int64_t width, heads, dimensions;
+    float *out;
+    if (strcmp(job->family->name, "phi3") == 0) {
+        if (json_array_size(json_object_get(rope, "long_factor")) == 0) return SIFR_OK;
+        BASE_TRY(add_listed(job, 0, "long_factor", "rope_factors_long.weight", error));
+        return add_listed(job, 1, "short_factor", "rope_factors_short.weight", error);
+    }
     if (!type || strcmp(type, "llama3") != 0) return SIFR_OK;
-    BASE_TRY(base_json_int(job->config, "head_dim", 0, &dimensions, job->config_path, error));
-    if (dimensions < 2 || dimensions > 1 << 16)
-        return base_fail(error, SIFR_USAGE, "%s: \"head_dim\" is %lld", job->config_path,
-                         (long long)dimensions);
-    BASE_TRY(base_alloc((size_t)dimensions / 2, sizeof *job->factors, &job->factors, error));
-    llama3_factors(rope, dimensions, job->factors);
-    job->tensors[job->count] = (formats_gguf_tensor){.name = "rope_freqs.weight",
-                                                     .type = FORMATS_GGUF_F32,
-                                                     .rank = 1,
-                                                     .shape = {dimensions / 2}};
-    job->sources[job->count++] = (gguf_source){.tensor = NULL};
-    job->parameters += dimensions / 2;
+    BASE_TRY(base_json_int(job->config, "hidden_size", 0, &width, job->config_path, error));
+    BASE_TRY(base_json_int(job->config, "num_attention_heads", 1, &heads, job->config_path, error));
+    BASE_TRY(base_json_int(job->config, "head_dim", width / heads, &dimensions, job->config_path,
+                           error));
+    BASE_TRY(add_made(job, 0, "rope_freqs.weight", dimensions / 2, &out, error));
+    llama3_factors(rope, dimensions, out);
     return SIFR_OK;
 }
 
@@ -226,8 +292,8 @@ static sifr_status check_names(const gguf_job *job, sifr_error *error) {
 
 static sifr_status list_tensors(gguf_job *job, sifr_error *error) {
     size_t count = formats_weights_count(job->weights);
-    BASE_TRY(base_alloc(count + 1, sizeof *job->tensors, &job->tensors, error));
-    BASE_TRY(base_alloc(count + 1, sizeof *job->sources, &job->sources, error));
+    BASE_TRY(base_alloc(count + 2, sizeof *job->tensors, &job->tensors, error));
+    BASE_TRY(base_alloc(count + 2, sizeof *job->sources, &job->sources, error));
     BASE_TRY(add_rope_factors(job, error));
     for (size_t i = 0; i < count; i++)
         BASE_TRY(add_tensor(job, formats_weights_at(job->weights, i), error));
@@ -271,12 +337,12 @@ static sifr_status make_meta(gguf_job *job, sifr_error *error) {
     BASE_TRY(list_tensors(job, error));
     BASE_TRY(add_general(job, error));
     for (int i = 0; i < TYPES; i++) {
-        if (types[i].type == job->type)
+        if (types[i].type == job->type && !family->no_file_type)
             formats_gguf_add_u32(&job->meta, "general.file_type", types[i].file_type);
     }
     formats_gguf_add_u32(&job->meta, "general.quantization_version", QUANTIZATION_VERSION);
     BASE_TRY(base_json_int(job->config, "vocab_size", 0, &vocabulary, job->config_path, error));
-    return formats_gguf_vocab(&job->files, vocabulary, family->byte_level, &job->meta, error);
+    return formats_gguf_vocab(&job->files, vocabulary, family->vocab, &job->meta, error);
 }
 
 static sifr_status export_folder(gguf_job *job, const char *path, formats_gguf_made *out,
@@ -308,7 +374,8 @@ sifr_status formats_gguf_export(const char *folder, const char *path, formats_gg
     json_decref(job->config);
     free(job->tensors);
     free(job->sources);
-    free(job->factors);
+    free(job->factors[0]);
+    free(job->factors[1]);
     free(job);
     return status;
 }

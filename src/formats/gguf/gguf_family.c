@@ -1,203 +1,10 @@
-/* Names: tensor_mapping.py of the `gguf` package; metadata: set_gguf_parameters in llama.cpp's
- * conversion/. */
+/* The families, and how a weight's name is found. */
 #include "formats/gguf/gguf_family.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "base/json.h"
-#include "base/text.h"
-
-/* --- metadata --- */
-
-/* "llama.block_count" */
-static const char *key_of(const formats_gguf_family *f, const char *name, char out[96]) {
-    snprintf(out, 96, "%s.%s", f->name, name);
-    return out;
-}
-
-static sifr_status add_whole(const formats_gguf_family *f, const json_t *config, const char *from,
-                             const char *to, formats_gguf_meta *meta, const char *where,
-                             sifr_error *error) {
-    int64_t value;
-    char key[96];
-    BASE_TRY(base_json_int(config, from, -1, &value, where, error));
-    if (value < 0 || value > UINT32_MAX)
-        return base_fail(error, SIFR_USAGE, "%s: \"%s\" is missing, negative or too large", where,
-                         from);
-    formats_gguf_add_u32(meta, key_of(f, to, key), (uint32_t)value);
-    return SIFR_OK;
-}
-
-static sifr_status add_real(const formats_gguf_family *f, const json_t *config, const char *from,
-                            const char *to, formats_gguf_meta *meta, const char *where,
-                            sifr_error *error) {
-    double value;
-    char key[96];
-    if (!json_is_number(json_object_get(config, from)))
-        return base_fail(error, SIFR_USAGE, "%s: \"%s\" must be a number", where, from);
-    BASE_TRY(base_json_double(config, from, 0, &value, where, error));
-    formats_gguf_add_float(meta, key_of(f, to, key), (float)value);
-    return SIFR_OK;
-}
-
-typedef struct key_pair {
-    const char *from, *to;
-} key_pair;
-
-static sifr_status add_wholes(const formats_gguf_family *f, const json_t *config,
-                              const key_pair *pairs, formats_gguf_meta *meta, const char *where,
-                              sifr_error *error) {
-    for (; pairs->from; pairs++)
-        BASE_TRY(add_whole(f, config, pairs->from, pairs->to, meta, where, error));
-    return SIFR_OK;
-}
-
-static sifr_status gpt2_keys(const formats_gguf_family *f, json_t *config, formats_gguf_meta *meta,
-                             const char *where, sifr_error *error) {
-    static const key_pair pairs[] = {
-        {"n_layer", "block_count"},         {"n_ctx", "context_length"},
-        {"n_embd", "embedding_length"},     {"n_inner", "feed_forward_length"},
-        {"n_head", "attention.head_count"}, {NULL, NULL}};
-    int64_t width, inner;
-    BASE_TRY(base_json_int(config, "n_embd", 0, &width, where, error));
-    BASE_TRY(base_json_int(config, "n_inner", 4 * width, &inner, where, error));
-    if (inner != 4 * width)
-        return base_fail(error, SIFR_USAGE,
-                         "%s: \"n_inner\" is %lld; llama.cpp's GPT-2 has 4 x n_embd = %lld alone",
-                         where, (long long)inner, (long long)(4 * width));
-    json_object_set_new(config, "n_inner", json_integer(inner));
-    if (!json_object_get(config, "n_ctx"))
-        json_object_set(config, "n_ctx", json_object_get(config, "n_positions"));
-    BASE_TRY(add_wholes(f, config, pairs, meta, where, error));
-    return add_real(f, config, "layer_norm_epsilon", "attention.layer_norm_epsilon", meta, where,
-                    error);
-}
-
-/* rope_parameters or the older rope_scaling, with rope_theta and rope_type in it. */
-static sifr_status read_rope(json_t *config, const char *where, sifr_error *error) {
-    json_t *rope = json_object_get(config, "rope_parameters");
-    if (!json_is_object(rope)) rope = json_object_get(config, "rope_scaling");
-    rope = json_is_object(rope) ? json_copy(rope) : json_object();
-    if (!rope) return base_fail_alloc(error, 64);
-    if (!json_object_get(rope, "rope_theta"))
-        json_object_set(rope, "rope_theta", json_object_get(config, "rope_theta"));
-    if (!json_object_get(rope, "rope_type"))
-        json_object_set(rope, "rope_type", json_object_get(rope, "type"));
-    json_object_set_new(config, "rope_parameters", rope);
-    const char *type = json_string_value(json_object_get(rope, "rope_type"));
-    if (!type || !strcmp(type, "default") || !strcmp(type, "llama3") || !strcmp(type, "linear") ||
-        !strcmp(type, "yarn"))
-        return SIFR_OK;
-    return base_fail(error, SIFR_USAGE,
-                     "%s: rope_type \"%.40s\" is not supported with --format gguf yet (supported: "
-                     "default, linear, llama3, yarn)",
-                     where, type);
-}
-
-static sifr_status rope_keys(const formats_gguf_family *f, const json_t *rope,
-                             formats_gguf_meta *meta, const char *where, sifr_error *error) {
-    static const key_pair reals[] = {
-        {"extrapolation_factor", "rope.scaling.yarn_ext_factor"},
-        {"attention_factor", "rope.scaling.yarn_attn_factor"},
-        {"beta_fast", "rope.scaling.yarn_beta_fast"},
-        {"beta_slow", "rope.scaling.yarn_beta_slow"},
-    };
-    char key[96];
-    const char *type = json_string_value(json_object_get(rope, "rope_type"));
-    bool yarn = type && !strcmp(type, "yarn");
-    if (yarn || (type && !strcmp(type, "linear"))) {
-        formats_gguf_add_text(meta, key_of(f, "rope.scaling.type", key), type, strlen(type));
-        BASE_TRY(add_real(f, rope, "factor", "rope.scaling.factor", meta, where, error));
-    }
-    if (yarn)
-        BASE_TRY(add_whole(f, rope, "original_max_position_embeddings",
-                           "rope.scaling.original_context_length", meta, where, error));
-    for (size_t i = 0; yarn && i < sizeof reals / sizeof *reals; i++) {
-        if (json_is_number(json_object_get(rope, reals[i].from)))
-            BASE_TRY(add_real(f, rope, reals[i].from, reals[i].to, meta, where, error));
-    }
-    return add_real(f, rope, "rope_theta", "rope.freq_base", meta, where, error);
-}
-
-/* What the Llama class of transformers fills in. */
-static sifr_status complete_llama(json_t *config, const char *where, sifr_error *error) {
-    int64_t width, heads;
-    BASE_TRY(base_json_int(config, "hidden_size", 0, &width, where, error));
-    BASE_TRY(base_json_int(config, "num_attention_heads", 0, &heads, where, error));
-    if (heads < 1 || width < heads)
-        return base_fail(error, SIFR_USAGE,
-                         "%s: \"num_attention_heads\" is %lld for a \"hidden_size\" of %lld", where,
-                         (long long)heads, (long long)width);
-    if (!json_is_integer(json_object_get(config, "num_key_value_heads")))
-        json_object_set_new(config, "num_key_value_heads", json_integer(heads));
-    if (!json_is_integer(json_object_get(config, "head_dim")))
-        json_object_set_new(config, "head_dim", json_integer(width / heads));
-    return read_rope(config, where, error);
-}
-
-static sifr_status llama_keys(const formats_gguf_family *f, json_t *config, formats_gguf_meta *meta,
-                              const char *where, sifr_error *error) {
-    static const key_pair pairs[] = {{"num_hidden_layers", "block_count"},
-                                     {"max_position_embeddings", "context_length"},
-                                     {"hidden_size", "embedding_length"},
-                                     {"intermediate_size", "feed_forward_length"},
-                                     {"num_attention_heads", "attention.head_count"},
-                                     {"num_key_value_heads", "attention.head_count_kv"},
-                                     {"head_dim", "attention.key_length"},
-                                     {"head_dim", "attention.value_length"},
-                                     {"vocab_size", "vocab_size"},
-                                     {"head_dim", "rope.dimension_count"},
-                                     {NULL, NULL}};
-    BASE_TRY(complete_llama(config, where, error));
-    BASE_TRY(add_wholes(f, config, pairs, meta, where, error));
-    BASE_TRY(rope_keys(f, json_object_get(config, "rope_parameters"), meta, where, error));
-    return add_real(f, config, "rms_norm_eps", "attention.layer_norm_rms_epsilon", meta, where,
-                    error);
-}
-
-/* --- rows --- */
-
-static const formats_gguf_name gpt2_names[] = {
-    {"wte", "token_embd", FORMATS_GGUF_AS_IT_IS},
-    {"wpe", "position_embd", FORMATS_GGUF_POSITIONS},
-    {"ln_f", "output_norm", FORMATS_GGUF_AS_IT_IS},
-    {"lm_head", "output", FORMATS_GGUF_AS_IT_IS},
-    {NULL, NULL, FORMATS_GGUF_AS_IT_IS},
-};
-
-static const formats_gguf_name gpt2_layer[] = {
-    {"ln_1", "attn_norm", FORMATS_GGUF_AS_IT_IS},
-    {"attn.c_attn", "attn_qkv", FORMATS_GGUF_TRANSPOSED},
-    {"attn.c_proj", "attn_output", FORMATS_GGUF_TRANSPOSED},
-    {"ln_2", "ffn_norm", FORMATS_GGUF_AS_IT_IS},
-    {"mlp.c_fc", "ffn_up", FORMATS_GGUF_TRANSPOSED},
-    {"mlp.c_proj", "ffn_down", FORMATS_GGUF_TRANSPOSED},
-    {"attn", NULL, FORMATS_GGUF_LEFT_OUT}, /* attn.bias: a mask in old folders */
-    {"attn.masked_bias", NULL, FORMATS_GGUF_LEFT_OUT},
-    {NULL, NULL, FORMATS_GGUF_AS_IT_IS},
-};
-
-static const formats_gguf_name llama_names[] = {
-    {"embed_tokens", "token_embd", FORMATS_GGUF_AS_IT_IS},
-    {"norm", "output_norm", FORMATS_GGUF_AS_IT_IS},
-    {"lm_head", "output", FORMATS_GGUF_AS_IT_IS},
-    {NULL, NULL, FORMATS_GGUF_AS_IT_IS},
-};
-
-static const formats_gguf_name llama_layer[] = {
-    {"input_layernorm", "attn_norm", FORMATS_GGUF_AS_IT_IS},
-    {"self_attn.q_proj", "attn_q", FORMATS_GGUF_QUERY_ROWS},
-    {"self_attn.k_proj", "attn_k", FORMATS_GGUF_KEY_ROWS},
-    {"self_attn.v_proj", "attn_v", FORMATS_GGUF_AS_IT_IS},
-    {"self_attn.o_proj", "attn_output", FORMATS_GGUF_AS_IT_IS},
-    {"post_attention_layernorm", "ffn_norm", FORMATS_GGUF_AS_IT_IS},
-    {"mlp.gate_proj", "ffn_gate", FORMATS_GGUF_AS_IT_IS},
-    {"mlp.up_proj", "ffn_up", FORMATS_GGUF_AS_IT_IS},
-    {"mlp.down_proj", "ffn_down", FORMATS_GGUF_AS_IT_IS},
-    {"self_attn.rotary_emb.inv_freq", NULL, FORMATS_GGUF_LEFT_OUT},
-    {NULL, NULL, FORMATS_GGUF_AS_IT_IS},
-};
+#include "formats/gguf/gguf_family_parts.h"
 
 static const formats_gguf_family families[] = {
     {.model_type = "gpt2",
@@ -205,24 +12,187 @@ static const formats_gguf_family families[] = {
      .name = "gpt2",
      .prefix = "transformer.",
      .layers = "h.",
-     .names = gpt2_names,
-     .layer_names = gpt2_layer,
+     .names = formats_gguf_gpt2_names,
+     .layer_names = formats_gguf_gpt2_layer,
      .defaults = "{\"vocab_size\": 50257, \"n_positions\": 1024, \"n_embd\": 768, \"n_layer\": 12, "
-                 "\"n_head\": 12, \"layer_norm_epsilon\": 1e-5}",
-     .byte_level = true,
-     .keys = gpt2_keys},
+                 "\"n_head\": 12, \"layer_norm_epsilon\": 1e-05}",
+     .vocab = FORMATS_GGUF_BYTE_LEVEL,
+     .keys = formats_gguf_gpt2_keys},
     {.model_type = "llama",
      .architecture = "LlamaForCausalLM",
      .name = "llama",
      .prefix = "model.",
      .layers = "layers.",
-     .names = llama_names,
-     .layer_names = llama_layer,
-     .defaults = "{\"vocab_size\": 32000, \"hidden_size\": 4096, \"intermediate_size\": 11008, "
+     .names = formats_gguf_llama_names,
+     .layer_names = formats_gguf_llama_layer,
+     .defaults =
+         "{\"vocab_size\": 32000, \"hidden_size\": 4096, \"intermediate_size\": 11008, "
+         "\"num_hidden_layers\": 32, \"num_attention_heads\": 32, \"max_position_embeddings\": "
+         "2048, \"rms_norm_eps\": 1e-06, \"rope_theta\": 10000.0}",
+     .vocab = FORMATS_GGUF_LLAMA,
+     .fills_head_dim = true,
+     .keys = formats_gguf_llama_keys},
+    {.model_type = "mistral",
+     .architecture = "MistralForCausalLM",
+     .name = "llama",
+     .prefix = "model.",
+     .layers = "layers.",
+     .names = formats_gguf_llama_names,
+     .layer_names = formats_gguf_llama_layer,
+     .defaults =
+         "{\"vocab_size\": 32000, \"hidden_size\": 4096, \"intermediate_size\": 14336, "
+         "\"num_hidden_layers\": 32, \"num_attention_heads\": 32, \"num_key_value_heads\": 8, "
+         "\"max_position_embeddings\": 131072, \"rms_norm_eps\": 1e-06, \"rope_theta\": 10000.0}",
+     .vocab = FORMATS_GGUF_LLAMA,
+     .fills_head_dim = true,
+     .keys = formats_gguf_llama_keys},
+    {.model_type = "smollm3",
+     .architecture = "SmolLM3ForCausalLM",
+     .name = "smollm3",
+     .prefix = "model.",
+     .layers = "layers.",
+     .names = formats_gguf_llama_names,
+     .layer_names = formats_gguf_llama_layer,
+     .defaults =
+         "{\"vocab_size\": 128256, \"hidden_size\": 2048, \"intermediate_size\": 11008, "
+         "\"num_hidden_layers\": 36, \"num_attention_heads\": 16, \"num_key_value_heads\": 4, "
+         "\"max_position_embeddings\": 32768, \"rms_norm_eps\": 1e-06, \"rope_theta\": 2000000.0}",
+     .vocab = FORMATS_GGUF_LLAMA,
+     .keys = formats_gguf_llama_keys},
+    {.model_type = "granite",
+     .architecture = "GraniteForCausalLM",
+     .name = "granite",
+     .prefix = "model.",
+     .layers = "layers.",
+     .names = formats_gguf_llama_names,
+     .layer_names = formats_gguf_llama_layer,
+     .defaults =
+         "{\"vocab_size\": 32000, \"hidden_size\": 4096, \"intermediate_size\": 11008, "
+         "\"num_hidden_layers\": 32, \"num_attention_heads\": 32, \"max_position_embeddings\": "
+         "2048, \"rms_norm_eps\": 1e-06, \"rope_theta\": 10000.0, \"attention_multiplier\": 1.0, "
+         "\"embedding_multiplier\": 1.0, \"residual_multiplier\": 1.0, \"logits_scaling\": 1.0}",
+     .vocab = FORMATS_GGUF_LLAMA,
+     .keys = formats_gguf_granite_keys},
+    {.model_type = "qwen2",
+     .architecture = "Qwen2ForCausalLM",
+     .name = "qwen2",
+     .prefix = "model.",
+     .layers = "layers.",
+     .names = formats_gguf_llama_names,
+     .layer_names = formats_gguf_qwen_layer,
+     .defaults =
+         "{\"vocab_size\": 151936, \"hidden_size\": 4096, \"intermediate_size\": 22016, "
+         "\"num_hidden_layers\": 32, \"num_attention_heads\": 32, \"num_key_value_heads\": 32, "
+         "\"max_position_embeddings\": 32768, \"rms_norm_eps\": 1e-06, \"rope_theta\": 10000.0}",
+     .vocab = FORMATS_GGUF_PIECES_OR_BYTE_LEVEL,
+     .keys = formats_gguf_plain_keys},
+    {.model_type = "qwen3",
+     .architecture = "Qwen3ForCausalLM",
+     .name = "qwen3",
+     .prefix = "model.",
+     .layers = "layers.",
+     .names = formats_gguf_llama_names,
+     .layer_names = formats_gguf_qwen_layer,
+     .defaults = "{\"vocab_size\": 151936, \"hidden_size\": 4096, \"intermediate_size\": 22016, "
+                 "\"num_hidden_layers\": 32, \"num_attention_heads\": 32, \"num_key_value_heads\": "
+                 "32, \"head_dim\": 128, \"max_position_embeddings\": 32768, \"rms_norm_eps\": "
+                 "1e-06, \"rope_theta\": 10000.0}",
+     .vocab = FORMATS_GGUF_PIECES_OR_BYTE_LEVEL,
+     .keys = formats_gguf_plain_keys},
+    {.model_type = "olmo2",
+     .architecture = "Olmo2ForCausalLM",
+     .name = "olmo2",
+     .prefix = "model.",
+     .layers = "layers.",
+     .names = formats_gguf_llama_names,
+     .layer_names = formats_gguf_olmo2_layer,
+     .defaults =
+         "{\"vocab_size\": 50304, \"hidden_size\": 4096, \"intermediate_size\": 11008, "
+         "\"num_hidden_layers\": 32, \"num_attention_heads\": 32, \"max_position_embeddings\": "
+         "2048, \"rms_norm_eps\": 1e-05, \"rope_theta\": 10000.0}",
+     .vocab = FORMATS_GGUF_BYTE_LEVEL,
+     .keys = formats_gguf_plain_keys},
+    {.model_type = "starcoder2",
+     .architecture = "Starcoder2ForCausalLM",
+     .name = "starcoder2",
+     .prefix = "model.",
+     .layers = "layers.",
+     .names = formats_gguf_llama_names,
+     .layer_names = formats_gguf_starcoder2_layer,
+     .defaults =
+         "{\"vocab_size\": 49152, \"hidden_size\": 3072, \"intermediate_size\": 12288, "
+         "\"num_hidden_layers\": 30, \"num_attention_heads\": 24, \"num_key_value_heads\": 2, "
+         "\"max_position_embeddings\": 4096, \"norm_epsilon\": 1e-05, \"rope_theta\": 10000.0}",
+     .vocab = FORMATS_GGUF_BYTE_LEVEL,
+     .keys = formats_gguf_plain_keys},
+    {.model_type = "phi3",
+     .architecture = "Phi3ForCausalLM",
+     .name = "phi3",
+     .prefix = "model.",
+     .layers = "layers.",
+     .names = formats_gguf_llama_names,
+     .layer_names = formats_gguf_phi3_layer,
+     .defaults = "{\"vocab_size\": 32064, \"hidden_size\": 3072, \"intermediate_size\": 8192, "
                  "\"num_hidden_layers\": 32, \"num_attention_heads\": 32, "
-                 "\"max_position_embeddings\": 2048, \"rms_norm_eps\": 1e-6, "
-                 "\"rope_theta\": 10000.0}",
-     .keys = llama_keys},
+                 "\"max_position_embeddings\": 4096, \"rms_norm_eps\": 1e-05, \"rope_theta\": "
+                 "10000.0, \"original_max_position_embeddings\": 4096}",
+     .vocab = FORMATS_GGUF_PHI3,
+     .keys = formats_gguf_phi3_keys},
+    {.model_type = "gpt_neox",
+     .architecture = "GPTNeoXForCausalLM",
+     .name = "gptneox",
+     .prefix = "gpt_neox.",
+     .layers = "layers.",
+     .names = formats_gguf_neox_names,
+     .layer_names = formats_gguf_neox_layer,
+     .defaults =
+         "{\"vocab_size\": 50432, \"hidden_size\": 6144, \"intermediate_size\": 24576, "
+         "\"num_hidden_layers\": 44, \"num_attention_heads\": 64, \"max_position_embeddings\": "
+         "2048, \"layer_norm_eps\": 1e-05, \"rope_theta\": 10000.0}",
+     .vocab = FORMATS_GGUF_BYTE_LEVEL,
+     .no_file_type = true,
+     .keys = formats_gguf_neox_keys},
+    {.model_type = "gemma",
+     .architecture = "GemmaForCausalLM",
+     .name = "gemma",
+     .prefix = "model.",
+     .layers = "layers.",
+     .names = formats_gguf_gemma_names,
+     .layer_names = formats_gguf_gemma_layer,
+     .defaults = "{\"vocab_size\": 256000, \"head_dim\": 256, \"rms_norm_eps\": 1e-06, "
+                 "\"rope_theta\": 10000.0, \"max_position_embeddings\": 8192, \"hidden_size\": "
+                 "3072, \"intermediate_size\": 24576, \"num_hidden_layers\": 28, "
+                 "\"num_attention_heads\": 16, \"num_key_value_heads\": 16}",
+     .vocab = FORMATS_GGUF_GEMMA,
+     .keys = formats_gguf_gemma_keys},
+    {.model_type = "gemma2",
+     .architecture = "Gemma2ForCausalLM",
+     .name = "gemma2",
+     .prefix = "model.",
+     .layers = "layers.",
+     .names = formats_gguf_gemma_names,
+     .layer_names = formats_gguf_gemma2_layer,
+     .defaults = "{\"vocab_size\": 256000, \"head_dim\": 256, \"rms_norm_eps\": 1e-06, "
+                 "\"rope_theta\": 10000.0, \"max_position_embeddings\": 8192, \"hidden_size\": "
+                 "2304, \"intermediate_size\": 9216, \"num_hidden_layers\": 26, "
+                 "\"num_attention_heads\": 8, \"num_key_value_heads\": 4, \"sliding_window\": "
+                 "4096, \"attn_logit_softcapping\": 50.0, \"final_logit_softcapping\": 30.0}",
+     .vocab = FORMATS_GGUF_GEMMA2,
+     .keys = formats_gguf_gemma2_keys},
+    {.model_type = "gemma3_text",
+     .architecture = "Gemma3ForCausalLM",
+     .name = "gemma3",
+     .prefix = "model.",
+     .layers = "layers.",
+     .names = formats_gguf_gemma_names,
+     .layer_names = formats_gguf_gemma2_layer,
+     .defaults =
+         "{\"vocab_size\": 262208, \"head_dim\": 256, \"rms_norm_eps\": 1e-06, \"rope_theta\": "
+         "1000000.0, \"max_position_embeddings\": 131072, \"hidden_size\": 2304, "
+         "\"intermediate_size\": 9216, \"num_hidden_layers\": 26, \"num_attention_heads\": 8, "
+         "\"num_key_value_heads\": 4, \"sliding_window\": 4096, \"rope_local_base_freq\": 10000.0}",
+     .vocab = FORMATS_GGUF_GEMMA2,
+     .keys = formats_gguf_gemma3_keys},
 };
 
 enum { FAMILIES = sizeof families / sizeof *families };

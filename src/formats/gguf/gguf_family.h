@@ -4,6 +4,7 @@
 
 #include <jansson.h>
 
+#include "formats/gguf/gguf_vocab.h"
 #include "formats/gguf/gguf_write.h"
 
 /* What is done with a weight on its way. */
@@ -12,6 +13,7 @@ typedef enum formats_gguf_change {
     FORMATS_GGUF_TRANSPOSED, /* a Conv1D weight, [in, out] */
     FORMATS_GGUF_QUERY_ROWS, /* rows of each query head: halves of a rotation interleaved */
     FORMATS_GGUF_KEY_ROWS,   /* the same for key heads */
+    FORMATS_GGUF_HEAD_ROWS,  /* q, k, v of each head, to all q, all k, all v */
     FORMATS_GGUF_PLUS_ONE,   /* a norm that multiplies by 1 + w */
     FORMATS_GGUF_POSITIONS,  /* a table of positions, which stays fp32 */
     FORMATS_GGUF_LEFT_OUT
@@ -24,17 +26,22 @@ typedef struct formats_gguf_name {
 
 typedef struct formats_gguf_family formats_gguf_family;
 
+/* Metadata from config.json, which has the defaults in it; `where`: its path. */
+typedef sifr_status formats_gguf_keys(const formats_gguf_family *family, json_t *config,
+                                      formats_gguf_meta *meta, const char *where,
+                                      sifr_error *error);
+
 struct formats_gguf_family {
     const char *model_type, *architecture; /* config.json's */
     const char *name;                      /* llama.cpp's */
-    const char *prefix; /* of names in the folder, "" in some old ones: "transformer." */
+    const char *prefix; /* of names in the folder, absent in some old ones: "transformer." */
     const char *layers; /* behind it, of a layer: "h." */
     const formats_gguf_name *names, *layer_names; /* each ends with a NULL */
     const char *defaults;                         /* of config.json: a JSON object */
-    bool byte_level;                              /* its tokenizers are byte-level BPE alone */
-    /* Metadata from config.json, which has the defaults in it. */
-    sifr_status (*keys)(const formats_gguf_family *family, json_t *config, formats_gguf_meta *meta,
-                        const char *where, sifr_error *error);
+    formats_gguf_vocab_kind vocab;
+    bool fills_head_dim; /* transformers writes a "head_dim" where there is none */
+    bool no_file_type;   /* the converter writes none */
+    formats_gguf_keys *keys;
 };
 
 /* The row for a config.json; SIFR_USAGE for a family that has none. */

@@ -19,12 +19,22 @@ sifr_status formats_gguf_files_read(const char *folder, formats_gguf_files *out,
                                     sifr_error *error) SIFR_MUST_CHECK;
 void formats_gguf_files_free(formats_gguf_files *files); /* harmless on a zeroed one */
 
+/* Which tokenizers the converter looks for, in order. */
+typedef enum formats_gguf_vocab_kind {
+    FORMATS_GGUF_BYTE_LEVEL,           /* byte-level BPE */
+    FORMATS_GGUF_PIECES_OR_BYTE_LEVEL, /* tokenizer.model, byte-level BPE */
+    FORMATS_GGUF_LLAMA,  /* tokenizer.model, BPE with bytes as a fallback, byte-level BPE */
+    FORMATS_GGUF_PHI3,   /* byte-level BPE where its class is GPT-2's, else tokenizer.model */
+    FORMATS_GGUF_GEMMA,  /* tokenizer.model, with CodeGemma's end of a turn */
+    FORMATS_GGUF_GEMMA2, /* tokenizer.model */
+} formats_gguf_vocab_kind;
+
 /* Tokens, their types and scores, merges, special tokens and chat template. `vocabulary`: of the
- * model; ids without a token become "[PAD<id>]". `byte_level`: the family's tokenizers are
- * byte-level BPE alone; otherwise also BPE with bytes as a fallback, and the converter's rules for
- * the class of Llama hold. SIFR_USAGE, by name, for another tokenizer. */
-sifr_status formats_gguf_vocab(const formats_gguf_files *files, int64_t vocabulary, bool byte_level,
-                               formats_gguf_meta *meta, sifr_error *error) SIFR_MUST_CHECK;
+ * model; ids without a token become "[PAD<id>]". SIFR_USAGE, by name, for a tokenizer that is not
+ * of the kind. */
+sifr_status formats_gguf_vocab(const formats_gguf_files *files, int64_t vocabulary,
+                               formats_gguf_vocab_kind kind, formats_gguf_meta *meta,
+                               sifr_error *error) SIFR_MUST_CHECK;
 
 /* Special tokens, whether texts begin and end with them, and the chat template. `vocabulary`: ids
  * from there on are left out; -1: none are. `no_bos`: texts begin with none, whatever the files

@@ -1,0 +1,320 @@
+/* Metadata from config.json: set_gguf_parameters in llama.cpp's conversion/. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "formats/gguf/gguf_family_parts.h"
+
+/* "llama.block_count" */
+static const char *key_of(const formats_gguf_family *f, const char *name, char out[96]) {
+    snprintf(out, 96, "%s.%s", f->name, name);
+    return out;
+}
+
+static sifr_status add_whole(const formats_gguf_family *f, const json_t *config, const char *from,
+                             const char *to, formats_gguf_meta *meta, const char *where,
+                             sifr_error *error) {
+    int64_t value;
+    char key[96];
+    BASE_TRY(base_json_int(config, from, -1, &value, where, error));
+    if (value < 0 || value > UINT32_MAX)
+        return base_fail(error, SIFR_USAGE, "%s: \"%s\" is missing, negative or too large", where,
+                         from);
+    formats_gguf_add_u32(meta, key_of(f, to, key), (uint32_t)value);
+    return SIFR_OK;
+}
+
+static sifr_status add_real(const formats_gguf_family *f, const json_t *config, const char *from,
+                            const char *to, formats_gguf_meta *meta, const char *where,
+                            sifr_error *error) {
+    double value;
+    char key[96];
+    if (!json_is_number(json_object_get(config, from)))
+        return base_fail(error, SIFR_USAGE, "%s: \"%s\" must be a number", where, from);
+    BASE_TRY(base_json_double(config, from, 0, &value, where, error));
+    formats_gguf_add_float(meta, key_of(f, to, key), (float)value);
+    return SIFR_OK;
+}
+
+typedef struct key_pair {
+    const char *from, *to;
+} key_pair;
+
+static sifr_status add_wholes(const formats_gguf_family *f, const json_t *config,
+                              const key_pair *pairs, formats_gguf_meta *meta, const char *where,
+                              sifr_error *error) {
+    for (; pairs->from; pairs++)
+        BASE_TRY(add_whole(f, config, pairs->from, pairs->to, meta, where, error));
+    return SIFR_OK;
+}
+
+sifr_status formats_gguf_gpt2_keys(const formats_gguf_family *f, json_t *config,
+                                   formats_gguf_meta *meta, const char *where, sifr_error *error) {
+    static const key_pair pairs[] = {
+        {"n_layer", "block_count"},         {"n_ctx", "context_length"},
+        {"n_embd", "embedding_length"},     {"n_inner", "feed_forward_length"},
+        {"n_head", "attention.head_count"}, {NULL, NULL}};
+    int64_t width, inner;
+    BASE_TRY(base_json_int(config, "n_embd", 0, &width, where, error));
+    BASE_TRY(base_json_int(config, "n_inner", 4 * width, &inner, where, error));
+    if (inner != 4 * width)
+        return base_fail(error, SIFR_USAGE,
+                         "%s: \"n_inner\" is %lld; llama.cpp's GPT-2 has 4 x n_embd = %lld alone",
+                         where, (long long)inner, (long long)(4 * width));
+    json_object_set_new(config, "n_inner", json_integer(inner));
+    if (!json_object_get(config, "n_ctx"))
+        json_object_set(config, "n_ctx", json_object_get(config, "n_positions"));
+    BASE_TRY(add_wholes(f, config, pairs, meta, where, error));
+    return add_real(f, config, "layer_norm_epsilon", "attention.layer_norm_epsilon", meta, where,
+                    error);
+}
+
+/* "rope_parameters" or the older "rope_scaling", with rope_theta and rope_type in it; where layers
+ * differ, those of layers with full attention, and "rope_theta_swa" of the others. */
+static sifr_status read_rope(const formats_gguf_family *f, json_t *config, const char *where,
+                             sifr_error *error) {
+    json_t *rope = json_object_get(config, "rope_parameters");
+    if (!json_is_object(rope)) rope = json_object_get(config, "rope_scaling");
+    const json_t *local = json_object_get(config, "rope_local_base_freq");
+    const json_t *window = json_object_get(rope, "sliding_attention");
+    if (window) local = json_object_get(window, "rope_theta");
+    if (json_is_object(json_object_get(rope, "full_attention")))
+        rope = json_object_get(rope, "full_attention");
+    rope = json_is_object(rope) ? json_copy(rope) : json_object();
+    if (!rope) return base_fail_alloc(error, 64);
+    if (!json_object_get(rope, "rope_theta"))
+        json_object_set(rope, "rope_theta", json_object_get(config, "rope_theta"));
+    if (!json_object_get(rope, "rope_type"))
+        json_object_set(rope, "rope_type", json_object_get(rope, "type"));
+    if (local) json_object_set_new(rope, "rope_theta_swa", json_deep_copy(local));
+    json_object_set_new(config, "rope_parameters", rope);
+    const char *type = json_string_value(json_object_get(rope, "rope_type"));
+    if (!type || !strcmp(f->name, "phi3") || !strcmp(type, "default") || !strcmp(type, "llama3") ||
+        !strcmp(type, "linear") || !strcmp(type, "yarn"))
+        return SIFR_OK;
+    return base_fail(error, SIFR_USAGE,
+                     "%s: rope_type \"%.40s\" is not supported with --format gguf yet (supported: "
+                     "default, linear, llama3, yarn)",
+                     where, type);
+}
+
+static sifr_status rope_keys(const formats_gguf_family *f, const json_t *rope,
+                             formats_gguf_meta *meta, const char *where, sifr_error *error) {
+    static const key_pair reals[] = {
+        {"extrapolation_factor", "rope.scaling.yarn_ext_factor"},
+        {"attention_factor", "rope.scaling.yarn_attn_factor"},
+        {"beta_fast", "rope.scaling.yarn_beta_fast"},
+        {"beta_slow", "rope.scaling.yarn_beta_slow"},
+    };
+    char key[96];
+    const char *type = json_string_value(json_object_get(rope, "rope_type"));
+    bool yarn = type && !strcmp(type, "yarn");
+    if (yarn || (type && !strcmp(type, "linear"))) {
+        formats_gguf_add_text(meta, key_of(f, "rope.scaling.type", key), type, strlen(type));
+        BASE_TRY(add_real(f, rope, "factor", "rope.scaling.factor", meta, where, error));
+    }
+    if (yarn)
+        BASE_TRY(add_whole(f, rope, "original_max_position_embeddings",
+                           "rope.scaling.original_context_length", meta, where, error));
+    for (size_t i = 0; yarn && i < sizeof reals / sizeof *reals; i++) {
+        if (json_is_number(json_object_get(rope, reals[i].from)))
+            BASE_TRY(add_real(f, rope, reals[i].from, reals[i].to, meta, where, error));
+    }
+    if (json_object_get(rope, "rope_theta_swa"))
+        BASE_TRY(add_real(f, rope, "rope_theta_swa", "rope.freq_base_swa", meta, where, error));
+    return add_real(f, rope, "rope_theta", "rope.freq_base", meta, where, error);
+}
+
+/* What the classes of transformers fill in. */
+static sifr_status complete(const formats_gguf_family *f, json_t *config, const char *where,
+                            sifr_error *error) {
+    int64_t width, heads;
+    BASE_TRY(base_json_int(config, "hidden_size", 0, &width, where, error));
+    BASE_TRY(base_json_int(config, "num_attention_heads", 0, &heads, where, error));
+    if (heads < 1 || width < heads)
+        return base_fail(error, SIFR_USAGE,
+                         "%s: \"num_attention_heads\" is %lld for a \"hidden_size\" of %lld", where,
+                         (long long)heads, (long long)width);
+    if (!json_is_integer(json_object_get(config, "num_key_value_heads")))
+        json_object_set_new(config, "num_key_value_heads", json_integer(heads));
+    if (f->fills_head_dim && !json_is_integer(json_object_get(config, "head_dim")))
+        json_object_set_new(config, "head_dim", json_integer(width / heads));
+    return read_rope(f, config, where, error);
+}
+
+static const key_pair common_wholes[] = {{"num_hidden_layers", "block_count"},
+                                         {"max_position_embeddings", "context_length"},
+                                         {"hidden_size", "embedding_length"},
+                                         {"intermediate_size", "feed_forward_length"},
+                                         {"num_attention_heads", "attention.head_count"},
+                                         {"num_key_value_heads", "attention.head_count_kv"},
+                                         {NULL, NULL}};
+
+static const key_pair head_sizes[] = {
+    {"head_dim", "attention.key_length"}, {"head_dim", "attention.value_length"}, {NULL, NULL}};
+
+/* The keys that most families have and no others. */
+sifr_status formats_gguf_plain_keys(const formats_gguf_family *f, json_t *config,
+                                    formats_gguf_meta *meta, const char *where, sifr_error *error) {
+    static const key_pair norms[] = {{"rms_norm_eps", "attention.layer_norm_rms_epsilon"},
+                                     {"norm_epsilon", "attention.layer_norm_epsilon"}};
+    BASE_TRY(complete(f, config, where, error));
+    BASE_TRY(add_wholes(f, config, common_wholes, meta, where, error));
+    BASE_TRY(rope_keys(f, json_object_get(config, "rope_parameters"), meta, where, error));
+    for (int i = 0; i < 2; i++) {
+        if (json_object_get(config, norms[i].from))
+            BASE_TRY(add_real(f, config, norms[i].from, norms[i].to, meta, where, error));
+    }
+    if (!json_is_integer(json_object_get(config, "head_dim"))) return SIFR_OK;
+    return add_wholes(f, config, head_sizes, meta, where, error);
+}
+
+sifr_status formats_gguf_llama_keys(const formats_gguf_family *f, json_t *config,
+                                    formats_gguf_meta *meta, const char *where, sifr_error *error) {
+    static const key_pair pairs[] = {
+        {"vocab_size", "vocab_size"}, {"rotated", "rope.dimension_count"}, {NULL, NULL}};
+    int64_t width, heads, size;
+    BASE_TRY(formats_gguf_plain_keys(f, config, meta, where, error));
+    BASE_TRY(base_json_int(config, "hidden_size", 0, &width, where, error));
+    BASE_TRY(base_json_int(config, "num_attention_heads", 1, &heads, where, error));
+    BASE_TRY(base_json_int(config, "head_dim", width / heads, &size, where, error));
+    json_object_set_new(config, "rotated", json_integer(size));
+    return add_wholes(f, config, pairs, meta, where, error);
+}
+
+/* Metadata that is left out where its key is absent or 0. */
+static sifr_status add_given(const formats_gguf_family *f, const json_t *config,
+                             const key_pair *pairs, formats_gguf_meta *meta, const char *where,
+                             sifr_error *error) {
+    for (; pairs->from; pairs++) {
+        const json_t *value = json_object_get(config, pairs->from);
+        if (!value || json_is_null(value)) continue;
+        if (json_is_number(value) && json_number_value(value) == 0) continue;
+        BASE_TRY(add_real(f, config, pairs->from, pairs->to, meta, where, error));
+    }
+    return SIFR_OK;
+}
+
+sifr_status formats_gguf_granite_keys(const formats_gguf_family *f, json_t *config,
+                                      formats_gguf_meta *meta, const char *where,
+                                      sifr_error *error) {
+    static const key_pair scales[] = {{"attention_multiplier", "attention.scale"},
+                                      {"embedding_multiplier", "embedding_scale"},
+                                      {"residual_multiplier", "residual_scale"},
+                                      {"logits_scaling", "logit_scale"},
+                                      {NULL, NULL}};
+    json_object_del(config, "head_dim"); /* as the converter does */
+    BASE_TRY(formats_gguf_llama_keys(f, config, meta, where, error));
+    return add_given(f, config, scales, meta, where, error);
+}
+
+sifr_status formats_gguf_neox_keys(const formats_gguf_family *f, json_t *config,
+                                   formats_gguf_meta *meta, const char *where, sifr_error *error) {
+    static const key_pair pairs[] = {{"max_position_embeddings", "context_length"},
+                                     {"hidden_size", "embedding_length"},
+                                     {"num_hidden_layers", "block_count"},
+                                     {"intermediate_size", "feed_forward_length"},
+                                     {"rotated", "rope.dimension_count"},
+                                     {"num_attention_heads", "attention.head_count"},
+                                     {NULL, NULL}};
+    int64_t width, heads;
+    double share;
+    bool parallel;
+    char key[96];
+    BASE_TRY(complete(f, config, where, error));
+    const json_t *rope = json_object_get(config, "rope_parameters");
+    BASE_TRY(base_json_double(rope, "partial_rotary_factor", 0.25, &share, where, error));
+    BASE_TRY(base_json_double(config, "rotary_pct", share, &share, where, error));
+    BASE_TRY(base_json_int(config, "hidden_size", 0, &width, where, error));
+    BASE_TRY(base_json_int(config, "num_attention_heads", 1, &heads, where, error));
+    if (!(share > 0 && share <= 1))
+        return base_fail(error, SIFR_USAGE, "%s: \"rotary_pct\" is %g, not above 0 to 1", where,
+                         share);
+    json_object_set_new(config, "rotated",
+                        json_integer((json_int_t)(share * (double)(width / heads))));
+    BASE_TRY(add_wholes(f, config, pairs, meta, where, error));
+    BASE_TRY(base_json_bool(config, "use_parallel_residual", true, &parallel, where, error));
+    formats_gguf_add_bool(meta, key_of(f, "use_parallel_residual", key), parallel);
+    return add_real(f, config, "layer_norm_eps", "attention.layer_norm_epsilon", meta, where,
+                    error);
+}
+
+sifr_status formats_gguf_gemma_keys(const formats_gguf_family *f, json_t *config,
+                                    formats_gguf_meta *meta, const char *where, sifr_error *error) {
+    BASE_TRY(complete(f, config, where, error));
+    BASE_TRY(add_wholes(f, config, common_wholes, meta, where, error));
+    BASE_TRY(add_wholes(f, config, head_sizes, meta, where, error));
+    return add_real(f, config, "rms_norm_eps", "attention.layer_norm_rms_epsilon", meta, where,
+                    error);
+}
+
+sifr_status formats_gguf_gemma2_keys(const formats_gguf_family *f, json_t *config,
+                                     formats_gguf_meta *meta, const char *where,
+                                     sifr_error *error) {
+    BASE_TRY(formats_gguf_gemma_keys(f, config, meta, where, error));
+    BASE_TRY(add_real(f, config, "attn_logit_softcapping", "attn_logit_softcapping", meta, where,
+                      error));
+    BASE_TRY(add_real(f, config, "final_logit_softcapping", "final_logit_softcapping", meta, where,
+                      error));
+    return add_whole(f, config, "sliding_window", "attention.sliding_window", meta, where, error);
+}
+
+sifr_status formats_gguf_gemma3_keys(const formats_gguf_family *f, json_t *config,
+                                     formats_gguf_meta *meta, const char *where,
+                                     sifr_error *error) {
+    static const key_pair cap[] = {{"final_logit_softcapping", "final_logit_softcapping"},
+                                   {NULL, NULL}};
+    int64_t pattern;
+    BASE_TRY(formats_gguf_plain_keys(f, config, meta, where, error));
+    BASE_TRY(add_given(f, config, cap, meta, where, error));
+    BASE_TRY(base_json_int(config, "sliding_window_pattern", 6, &pattern, where, error));
+    if (pattern == 1) return SIFR_OK;
+    return add_whole(f, config, "sliding_window", "attention.sliding_window", meta, where, error);
+}
+
+/* The factor of attention that goes with factors of rotation for long texts. */
+static void add_long_factor(const formats_gguf_family *f, const json_t *rope, int64_t length,
+                            int64_t original, formats_gguf_meta *meta) {
+    char key[96];
+    double scale = (double)length / (double)original;
+    double factor = scale > 1 ? sqrt(1 + log(scale) / log((double)original)) : 1;
+    if (json_array_size(json_object_get(rope, "long_factor")))
+        formats_gguf_add_float(meta, key_of(f, "rope.scaling.attn_factor", key), (float)factor);
+}
+
+sifr_status formats_gguf_phi3_keys(const formats_gguf_family *f, json_t *config,
+                                   formats_gguf_meta *meta, const char *where, sifr_error *error) {
+    static const key_pair more[] = {{"original", "rope.scaling.original_context_length"},
+                                    {"rotated", "rope.dimension_count"},
+                                    {"sliding_window", "attention.sliding_window"},
+                                    {NULL, NULL}};
+    int64_t width, heads, length, original;
+    double share;
+    BASE_TRY(complete(f, config, where, error));
+    json_t *rope = json_object_get(config, "rope_parameters");
+    BASE_TRY(base_json_int(config, "hidden_size", 0, &width, where, error));
+    BASE_TRY(base_json_int(config, "num_attention_heads", 1, &heads, where, error));
+    BASE_TRY(base_json_int(config, "max_position_embeddings", 0, &length, where, error));
+    BASE_TRY(base_json_int(config, "original_max_position_embeddings", 0, &original, where, error));
+    BASE_TRY(
+        base_json_int(rope, "original_max_position_embeddings", original, &original, where, error));
+    BASE_TRY(base_json_double(config, "partial_rotary_factor", 1, &share, where, error));
+    BASE_TRY(base_json_double(rope, "partial_rotary_factor", share, &share, where, error));
+    if (original < 2 || !(share > 0 && share <= 1))
+        return base_fail(error, SIFR_USAGE,
+                         "%s: \"original_max_position_embeddings\" is %lld, "
+                         "\"partial_rotary_factor\" is %g",
+                         where, (long long)original, share);
+    json_object_set_new(config, "original", json_integer(original));
+    json_object_set_new(config, "rotated",
+                        json_integer((json_int_t)(share * (double)width) / heads));
+    if (!json_is_integer(json_object_get(config, "sliding_window")))
+        json_object_set_new(config, "sliding_window", json_integer(0));
+    BASE_TRY(add_wholes(f, config, common_wholes, meta, where, error));
+    BASE_TRY(add_wholes(f, config, more, meta, where, error));
+    BASE_TRY(add_real(f, config, "rms_norm_eps", "attention.layer_norm_rms_epsilon", meta, where,
+                      error));
+    add_long_factor(f, rope, length, original, meta);
+    return add_real(f, rope, "rope_theta", "rope.freq_base", meta, where, error);
+}
