@@ -315,7 +315,7 @@ static void hostile_pieces(void **state) {
                      SIFR_OK);
     assert_int_equal(list[1].size, 1);
     assert_int_equal(list[1].text[0], 'b');
-    assert_int_equal(list[1].type, TOKEN_NORMAL);
+    assert_int_equal(list[1].type, FORMATS_GGUF_TOKEN_NORMAL);
 }
 
 /* --- elements --- */

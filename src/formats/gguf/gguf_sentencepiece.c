@@ -69,7 +69,7 @@ static bool read_field(proto_reader *r, proto_field *out) {
 
 static bool read_piece(proto_reader r, formats_gguf_token *out) {
     proto_field field;
-    *out = (formats_gguf_token){.text = "", .type = TOKEN_NORMAL};
+    *out = (formats_gguf_token){.text = "", .type = FORMATS_GGUF_TOKEN_NORMAL};
     while (r.at < r.end) {
         if (!read_field(&r, &field)) return false;
         if (field.number == PIECE_TEXT && field.wire == LENGTH) {
@@ -79,9 +79,11 @@ static bool read_piece(proto_reader r, formats_gguf_token *out) {
             uint32_t bits = (uint32_t)field.value;
             memcpy(&out->score, &bits, sizeof bits);
         } else if (field.number == PIECE_TYPE && field.wire == VARINT) {
-            bool known = field.value == TOKEN_UNKNOWN || field.value == TOKEN_CONTROL ||
-                         field.value == TOKEN_UNUSED || field.value == TOKEN_BYTE;
-            out->type = known ? (formats_gguf_token_type)field.value : TOKEN_NORMAL;
+            bool known = field.value == FORMATS_GGUF_TOKEN_UNKNOWN ||
+                         field.value == FORMATS_GGUF_TOKEN_CONTROL ||
+                         field.value == FORMATS_GGUF_TOKEN_UNUSED ||
+                         field.value == FORMATS_GGUF_TOKEN_BYTE;
+            out->type = known ? (formats_gguf_token_type)field.value : FORMATS_GGUF_TOKEN_NORMAL;
         }
     }
     return true;
@@ -123,7 +125,8 @@ static void add_from_file(json_t *added, formats_gguf_tokens *tokens) {
     json_t *id;
     size_t size;
     json_object_keylen_foreach(added, key, size, id) {
-        if (json_is_integer(id)) added_at(tokens, json_integer_value(id), key, size, TOKEN_USER);
+        if (json_is_integer(id))
+            added_at(tokens, json_integer_value(id), key, size, FORMATS_GGUF_TOKEN_USER);
     }
 }
 
@@ -133,7 +136,7 @@ static void add_marked(formats_gguf_tokens *tokens, json_int_t id, const json_t 
     bool special = json_is_true(json_object_get(entry, "special"));
     if (json_is_string(content))
         added_at(tokens, id, json_string_value(content), json_string_length(content),
-                 special ? TOKEN_CONTROL : TOKEN_USER);
+                 special ? FORMATS_GGUF_TOKEN_CONTROL : FORMATS_GGUF_TOKEN_USER);
 }
 
 static void add_from_tokenizer(json_t *tokenizer, formats_gguf_tokens *tokens) {
@@ -162,8 +165,8 @@ static void add_from_config(json_t *config, bool phi3, formats_gguf_tokens *toke
         }
         bool special = json_is_true(json_object_get(entry, "special")) ||
                        formats_gguf_looks_special(text, size);
-        formats_gguf_token *t =
-            added_at(tokens, id, text, size, special ? TOKEN_CONTROL : TOKEN_USER);
+        formats_gguf_token *t = added_at(
+            tokens, id, text, size, special ? FORMATS_GGUF_TOKEN_CONTROL : FORMATS_GGUF_TOKEN_USER);
         if (t) t->blanks = !special;
     }
 }
@@ -190,7 +193,7 @@ sifr_status formats_gguf_sentencepiece_read(const formats_gguf_files *files, boo
     if (!out->model) return SIFR_OK;
     *found = true;
     for (int64_t i = 0; i < tokens->count; i++)
-        tokens->list[i] = (formats_gguf_token){.type = TOKEN_UNUSED, .score = -10000};
+        tokens->list[i] = (formats_gguf_token){.type = FORMATS_GGUF_TOKEN_UNUSED, .score = -10000};
     BASE_TRY(formats_gguf_sentencepiece_parse(out->model, size, path, tokens, error));
     BASE_TRY(read_file(files->folder, "added_tokens.json", &text, &size, path, error));
     if (text) {

@@ -66,7 +66,7 @@ static void add_types(const formats_gguf_tokens *tokens, formats_gguf_meta *meta
                            (uint64_t)tokens->count);
     for (int64_t i = 0; i < tokens->count; i++) {
         const formats_gguf_token *t = &tokens->list[i];
-        formats_gguf_item_i32(meta, t->text ? (int32_t)t->type : TOKEN_UNUSED);
+        formats_gguf_item_i32(meta, t->text ? (int32_t)t->type : FORMATS_GGUF_TOKEN_UNUSED);
     }
 }
 

@@ -6,12 +6,12 @@
 
 /* llama.cpp's types of tokens, which are those of SentencePiece. */
 typedef enum formats_gguf_token_type {
-    TOKEN_NORMAL = 1,
-    TOKEN_UNKNOWN,
-    TOKEN_CONTROL,
-    TOKEN_USER,
-    TOKEN_UNUSED,
-    TOKEN_BYTE
+    FORMATS_GGUF_TOKEN_NORMAL = 1,
+    FORMATS_GGUF_TOKEN_UNKNOWN,
+    FORMATS_GGUF_TOKEN_CONTROL,
+    FORMATS_GGUF_TOKEN_USER,
+    FORMATS_GGUF_TOKEN_UNUSED,
+    FORMATS_GGUF_TOKEN_BYTE
 } formats_gguf_token_type;
 
 typedef struct formats_gguf_token {

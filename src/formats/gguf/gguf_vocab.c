@@ -71,7 +71,7 @@ static sifr_status put_token(const formats_gguf_files *files, formats_gguf_token
                               .type = type,
                               .added = added,
                               .in_model = !added || t->in_model,
-                              .blanks = type == TOKEN_USER};
+                              .blanks = type == FORMATS_GGUF_TOKEN_USER};
     return SIFR_OK;
 }
 
@@ -83,7 +83,8 @@ static sifr_status read_tokens(const formats_gguf_files *files, formats_gguf_tok
     const char *key;
     size_t size, i;
     json_object_keylen_foreach(vocab, key, size, value) {
-        BASE_TRY(put_token(files, tokens, key, size, value, TOKEN_NORMAL, false, error));
+        BASE_TRY(
+            put_token(files, tokens, key, size, value, FORMATS_GGUF_TOKEN_NORMAL, false, error));
     }
     json_array_foreach(added, i, value) {
         const json_t *content = json_object_get(value, "content");
@@ -92,7 +93,8 @@ static sifr_status read_tokens(const formats_gguf_files *files, formats_gguf_tok
         bool special = json_is_true(json_object_get(value, "special")) ||
                        (text && formats_gguf_looks_special(text, size));
         BASE_TRY(put_token(files, tokens, text, size, json_object_get(value, "id"),
-                           special ? TOKEN_CONTROL : TOKEN_USER, true, error));
+                           special ? FORMATS_GGUF_TOKEN_CONTROL : FORMATS_GGUF_TOKEN_USER, true,
+                           error));
     }
     return SIFR_OK;
 }
@@ -191,9 +193,9 @@ static bool is_named(const json_t *config, const formats_gguf_token *t) {
 /* Types of a tokenizer with bytes as a fallback: by tokenizer_config.json, not tokenizer.json. */
 static formats_gguf_token_type fallback_type(const formats_gguf_files *files,
                                              const formats_gguf_token *t) {
-    if (is_byte(t)) return TOKEN_BYTE;
-    if (t->added && is_named(files->tokenizer_config, t)) return TOKEN_CONTROL;
-    return t->added && !t->in_model ? TOKEN_USER : TOKEN_NORMAL;
+    if (is_byte(t)) return FORMATS_GGUF_TOKEN_BYTE;
+    if (t->added && is_named(files->tokenizer_config, t)) return FORMATS_GGUF_TOKEN_CONTROL;
+    return t->added && !t->in_model ? FORMATS_GGUF_TOKEN_USER : FORMATS_GGUF_TOKEN_NORMAL;
 }
 
 /* BPE with bytes as a fallback, as SentencePiece's. llama.cpp merges by score, which tokenizer.json
