@@ -1,0 +1,53 @@
+/* Chat templates: the part of Jinja that published templates use, with the settings of Hugging
+ * Face's transformers (trim_blocks, lstrip_blocks, sandbox, loop controls, generation marks, its
+ * own tojson). Any other construct is refused with its line. A template reads no file, and its
+ * steps, depth, memory and output are bounded. A formats_template is not written after it was
+ * parsed: any number of threads may render one. */
+#ifndef FORMATS_TEMPLATE_H
+#define FORMATS_TEMPLATE_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <time.h>
+
+#include "base/errors.h"
+
+typedef struct formats_template formats_template;
+
+/* `name` (a path) begins the messages; it is copied. SIFR_USAGE for a construct that is not built
+ * and for text that is no template. */
+sifr_status formats_template_parse(const char *text, size_t size, const char *name,
+                                   formats_template **out, sifr_error *error) SIFR_MUST_CHECK;
+void formats_template_free(formats_template *t); /* NULL is fine */
+
+typedef struct formats_template_input {
+    const json_t *messages;            /* an array of objects, at least one */
+    const json_t *tools;               /* an array of objects, or NULL */
+    const json_t *variables;           /* an object with further variables, or NULL */
+    const char *bos_token, *eos_token; /* NULL: undefined */
+    bool add_generation_prompt;
+    const struct tm *now; /* for strftime_now, which is refused without it */
+} formats_template_input;
+
+/* A part of the text, in bytes, that {% generation %} encloses. */
+typedef struct formats_template_span {
+    size_t begin, end;
+} formats_template_span;
+
+typedef struct formats_template_output {
+    char *text; /* with a NUL behind it */
+    size_t size;
+    formats_template_span *spans; /* in the order in which their blocks ended */
+    size_t span_count;
+} formats_template_output;
+
+/* As transformers' apply_chat_template: members of messages that are null are left out, and
+ * "reasoning_content", "thinking" and "reasoning" stand for each other. SIFR_USAGE, with the line,
+ * where the template raises an error or uses what is not built. */
+sifr_status formats_template_render(const formats_template *t, const formats_template_input *input,
+                                    formats_template_output *out,
+                                    sifr_error *error) SIFR_MUST_CHECK;
+void formats_template_output_free(formats_template_output *out);
+
+#endif
