@@ -105,7 +105,7 @@ static sifr_status join_texts(formats_render *r, formats_text a, formats_text b,
     builder.room = all + 1;
     BASE_TRY(formats_build(r, &builder, a.bytes, a.size));
     BASE_TRY(formats_build(r, &builder, b.bytes, b.size));
-    *out = formats_of_text((formats_text){builder.bytes, builder.size});
+    *out = formats_of_text(formats_built(&builder));
     return SIFR_OK;
 }
 
@@ -115,7 +115,7 @@ static sifr_status repeat(formats_render *r, formats_value a, int64_t count, for
     int64_t all;
     if (a.kind == FORMATS_STRING) {
         BASE_TRY(formats_build_repeated(r, &b, a.text, count));
-        *out = formats_of_text((formats_text){b.bytes, b.size});
+        *out = formats_of_text(formats_built(&b));
         return SIFR_OK;
     }
     if (count < 0) count = 0;
@@ -204,7 +204,7 @@ static sifr_status eval_concat(formats_render *r, const formats_node *node, form
         BASE_TRY(formats_eval(r, node->items[i], &v));
         BASE_TRY(formats_print(r, &b, v));
     }
-    *out = formats_of_text((formats_text){b.bytes, b.size});
+    *out = formats_of_text(formats_built(&b));
     return SIFR_OK;
 }
 

@@ -112,11 +112,11 @@ FILTER(filter_indent) {
     } else if (arguments[0].kind != FORMATS_ABSENT) {
         BASE_TRY(formats_want_int(r, arguments[0], "indent's width", &width));
         BASE_TRY(formats_build_repeated(r, &blanks, formats_literal(" "), width));
-        indent = (formats_text){blanks.bytes, blanks.size};
+        indent = formats_built(&blanks);
     }
     BASE_TRY(formats_build(r, &b, text.bytes, text.size));
     BASE_TRY(formats_build(r, &b, "\n", 1));
-    BASE_TRY(formats_splitlines(r, (formats_text){b.bytes, b.size}, false, &lines));
+    BASE_TRY(formats_splitlines(r, formats_built(&b), false, &lines));
     b = (formats_builder){0};
     if (first) BASE_TRY(formats_build(r, &b, indent.bytes, indent.size));
     for (size_t i = 0; i < lines.items->count; i++) {
@@ -125,7 +125,7 @@ FILTER(filter_indent) {
         if (i && (blank || line.size)) BASE_TRY(formats_build(r, &b, indent.bytes, indent.size));
         BASE_TRY(formats_build(r, &b, line.bytes, line.size));
     }
-    *out = formats_of_text((formats_text){b.bytes, b.size});
+    *out = formats_of_text(formats_built(&b));
     return SIFR_OK;
 }
 

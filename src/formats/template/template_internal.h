@@ -383,6 +383,7 @@ sifr_status formats_sort(formats_render *r, formats_value *values, formats_value
 /* template_print.c */
 sifr_status formats_build(formats_render *r, formats_builder *b, const char *bytes,
                           size_t size) SIFR_MUST_CHECK;
+formats_text formats_built(const formats_builder *b); /* never a NULL pointer */
 sifr_status formats_build_repeated(formats_render *r, formats_builder *b, formats_text text,
                                    int64_t count) SIFR_MUST_CHECK;
 /* Appends str(v). */

@@ -137,7 +137,7 @@ METHOD(method_join) {
         if (i) BASE_TRY(formats_build(r, &b, self.text.bytes, self.text.size));
         BASE_TRY(formats_build(r, &b, text.bytes, text.size));
     }
-    return text_result((formats_text){b.bytes, b.size}, out);
+    return text_result(formats_built(&b), out);
 }
 
 /* ---- splitting ---- */

@@ -24,6 +24,10 @@ sifr_status formats_build(formats_render *r, formats_builder *b, const char *byt
     return formats_template_charge(r, size / 64);
 }
 
+formats_text formats_built(const formats_builder *b) {
+    return (formats_text){b->size ? b->bytes : "", b->size};
+}
+
 sifr_status formats_build_repeated(formats_render *r, formats_builder *b, formats_text text,
                                    int64_t count) {
     int64_t bytes;
@@ -187,7 +191,7 @@ sifr_status formats_string(formats_render *r, formats_value v, formats_text *out
         return SIFR_OK;
     }
     BASE_TRY(formats_print(r, &b, v));
-    *out = (formats_text){b.bytes, b.size};
+    *out = formats_built(&b);
     return SIFR_OK;
 }
 
@@ -353,9 +357,9 @@ sifr_status formats_filter_tojson(formats_render *r, formats_value self,
         int64_t width;
         BASE_TRY(formats_want_int(r, arguments[1], "tojson's indent", &width));
         BASE_TRY(formats_build_repeated(r, &blanks, formats_literal(" "), width));
-        d.indent = (formats_text){blanks.bytes, blanks.size};
+        d.indent = formats_built(&blanks);
     }
     BASE_TRY(dump_value(r, &d, self, 0));
-    *out = formats_of_text((formats_text){d.b.bytes, d.b.size});
+    *out = formats_of_text(formats_built(&d.b));
     return SIFR_OK;
 }

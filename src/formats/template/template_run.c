@@ -11,7 +11,7 @@ sifr_status formats_capture(formats_render *r, const formats_node *body, formats
     r->out = &inner;
     sifr_status status = formats_exec(r, body);
     r->out = outer;
-    *out = formats_of_text((formats_text){inner.bytes, inner.size});
+    *out = formats_of_text(formats_built(&inner));
     return status;
 }
 
@@ -256,8 +256,11 @@ static sifr_status give(const formats_render *r, formats_template_output *out, s
     BASE_TRY(base_copy_text(r->root.size ? r->root.bytes : "", r->root.size, &out->text, error));
     sifr_status status = base_alloc(r->span_count, sizeof *out->spans, &out->spans, error);
     if (status != SIFR_OK) formats_template_output_free(out);
-    if (status == SIFR_OK && r->span_count)
-        memcpy(out->spans, r->spans, r->span_count * sizeof *out->spans);
+    for (size_t i = 0; status == SIFR_OK && i < r->span_count; i++) { /* a block may be captured */
+        formats_template_span span = r->spans[i];
+        out->spans[i].begin = span.begin < out->size ? span.begin : out->size;
+        out->spans[i].end = span.end < out->size ? span.end : out->size;
+    }
     return status;
 }
 

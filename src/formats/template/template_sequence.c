@@ -61,7 +61,7 @@ FILTER(filter_join) {
         if (i) BASE_TRY(formats_build(r, &b, between.bytes, between.size));
         BASE_TRY(formats_print(r, &b, v));
     }
-    *out = formats_of_text((formats_text){b.bytes, b.size});
+    *out = formats_of_text(formats_built(&b));
     return SIFR_OK;
 }
 

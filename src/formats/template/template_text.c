@@ -105,7 +105,7 @@ sifr_status formats_replace(formats_render *r, formats_text text, formats_text f
         at += size;
     }
     BASE_TRY(formats_build(r, &b, text.bytes + at, text.size - at));
-    *out = (formats_text){b.bytes, b.size};
+    *out = formats_built(&b);
     return SIFR_OK;
 }
 
@@ -186,7 +186,7 @@ sifr_status formats_change_case(formats_render *r, formats_text text, formats_ca
             BASE_TRY(build_lower(r, &b, text, at, size, c));
         before = c;
     }
-    *out = (formats_text){b.bytes, b.size};
+    *out = formats_built(&b);
     return SIFR_OK;
 }
 
@@ -294,7 +294,7 @@ static sifr_status slice_text(formats_render *r, formats_text text, const format
         BASE_TRY(formats_build(r, &b, text.bytes + at, places[s.start + i * s.step + 1] - at));
         BASE_TRY(formats_template_charge(r, 1));
     }
-    *out = formats_of_text((formats_text){b.bytes, b.size});
+    *out = formats_of_text(formats_built(&b));
     return SIFR_OK;
 }
 
