@@ -46,11 +46,31 @@ sifr_status engine_inference_append(engine_inference *inference, const int32_t *
 
 int64_t engine_inference_words(const engine_inference *inference); /* rows of the head */
 
-/* Chooses the next token. With temperature 0: the most likely one (the lowest id in a tie).
- * Otherwise: a draw from the softmax of logits / temperature, among the top_k most likely tokens
- * (0: all) and the smallest set with probability at least top_p (1: all). `random` is in [0, 1).
- * `order` has room for `words` ids and is overwritten. */
-int32_t engine_sample(float *logits, int64_t words, int32_t *order, double temperature,
-                      int64_t top_k, double top_p, double random);
+/* How a token is chosen; the filters act in transformers' order, and neutral values leave one out.
+ */
+typedef struct engine_sampling {
+    double temperature; /* 0: the most likely token, whatever the rest says */
+    int64_t top_k;      /* the most likely ones, and equals of the last; 0: all */
+    double top_p;       /* of these, the fewest that have this probability; 1: all */
+    double min_p;       /* and at least this share of the likeliest one's probability; 0: all */
+    double repetition_penalty; /* above 1: ids that occurred become less likely; 1: none */
+} engine_sampling;
+
+/* Divides logits of the `count` ids by the penalty, or multiplies negative ones. `marks` has room
+ * for `words` and is overwritten. */
+void engine_penalize(float *logits, int64_t words, const int32_t *ids, size_t count, double penalty,
+                     int32_t *marks);
+
+/* Chooses the next token: with temperature 0 the most likely one (the lowest id in a tie),
+ * otherwise a draw from the softmax of logits / temperature among those that the filters keep.
+ * `random` is in [0, 1). `order` has room for `words` ids and is overwritten, and so are the
+ * logits. */
+int32_t engine_sample(float *logits, int64_t words, int32_t *order, const engine_sampling *sampling,
+                      double random);
+
+/* What engine_sample draws among, with a temperature above 0: their number; the ids are
+ * order[words - 1], order[words - 2] …, the likeliest first; logits[id] / sum is a probability. */
+int64_t engine_candidates(float *logits, int64_t words, int32_t *order,
+                          const engine_sampling *sampling, double *sum);
 
 #endif

@@ -1,5 +1,5 @@
-/* Chooses the next token: greedy, or by temperature with top-k (Fan et al. 2018) and top-p
- * (Holtzman et al. 2020).
+/* Chooses the next token: greedy, or by temperature with top-k (Fan et al. 2018), top-p (Holtzman
+ * et al. 2020) and min-p (Nguyen et al. 2024); the repetition penalty is Keskar et al.'s (2019).
  */
 #include <math.h>
 #include <stdlib.h>
@@ -41,49 +41,78 @@ static void sift_down(const float *logits, int32_t *heap, int64_t at, int64_t co
     }
 }
 
-int32_t engine_sample(float *logits, int64_t words, int32_t *order, double temperature,
-                      int64_t top_k, double top_p, double random) {
-    int32_t best = most_likely(logits, words);
-    if (temperature <= 0) return best;
-    if (top_k <= 0 || top_k > words) top_k = words;
-    double top = logits[best], total = 0;
+void engine_penalize(float *logits, int64_t words, const int32_t *ids, size_t count, double penalty,
+                     int32_t *marks) {
+    if (penalty == 1) return;
+    float by = (float)penalty;
+    for (int64_t i = 0; i < words; i++) marks[i] = 0;
+    for (size_t i = 0; i < count; i++) {
+        int32_t id = ids[i];
+        if (id < 0 || id >= words || marks[id]) continue;
+        marks[id] = 1;
+        logits[id] = logits[id] < 0 ? logits[id] * by : logits[id] / by;
+    }
+}
+
+/* Weights, of which the largest is 1, in place of logits, and a heap of the ids in `order`; returns
+ * the sum of the weights. */
+static double weigh(float *logits, int64_t words, int32_t *order, double temperature) {
+    double top = logits[most_likely(logits, words)], total = 0;
     for (int64_t i = 0; i < words; i++) {
         logits[i] = (float)exp(((double)logits[i] - top) / temperature);
         order[i] = (int32_t)i;
+        total += (double)logits[i];
     }
-    /* A heap returns ids by falling probability, since usually only a few are needed. */
     for (int64_t i = words / 2; i-- > 0;) sift_down(logits, order, i, words);
-    int64_t chosen = 0;
-    double kept = 0;
-    for (int64_t i = 0; i < words; i++) total += (double)logits[i];
-    double limit = total, drawn = random * total;
-    bool whole = top_k == words && top_p >= 1;
-    if (top_k < words) { /* top_p applies to the probabilities that top_k leaves */
-        limit = 0;
-    }
-    int64_t heap = words;
-    while (chosen < top_k && heap > 0) {
+    return total;
+}
+
+/* Takes ids out of the heap by falling weight, since usually only a few are needed: those that the
+ * filters keep, and no more than have together `enough` of all weight. */
+static int64_t take(float *logits, int64_t words, int32_t *order, const engine_sampling *s,
+                    double enough, double *sum) {
+    double all = weigh(logits, words, order, s->temperature), kept = 0, last = 0;
+    bool some = s->top_k > 0 && s->top_k < words; /* then top_p is of what top_k leaves */
+    int64_t count = 0, limit = some ? s->top_k : words;
+    for (int64_t heap = words; heap > 0; count++) {
         int32_t id = order[0];
+        double weight = (double)logits[id];
+        if (count >= limit && weight < last) break; /* equals of the last one stay */
+        bool enough_mass = s->top_p < 1 && kept >= s->top_p * all;
+        if (!some && (enough_mass || kept > enough * all || weight < s->min_p)) break;
         order[0] = order[--heap];
         sift_down(logits, order, 0, heap);
         order[heap] = id; /* the ids taken are at the end, the first one last */
-        kept += (double)logits[id];
-        chosen++;
-        if (whole && kept > drawn) return id;
-        if (top_k == words && kept >= top_p * limit) break;
+        kept += last = weight;
     }
-    if (top_k < words && top_p < 1) {
-        double sum = 0, all = kept;
-        int64_t some = 0;
-        while (some < chosen && sum < top_p * all) sum += (double)logits[order[words - 1 - some++]];
-        chosen = some;
-        kept = sum;
+    *sum = kept;
+    if (!some) return count;
+    int64_t left = 0;
+    for (*sum = 0; left < count && (s->top_p >= 1 || *sum < s->top_p * kept); left++) {
+        double weight = (double)logits[order[words - 1 - left]];
+        if (weight < s->min_p) break;
+        *sum += weight;
     }
-    double target = random * kept;
-    for (int64_t i = 0; i < chosen; i++) {
+    return left;
+}
+
+int64_t engine_candidates(float *logits, int64_t words, int32_t *order, const engine_sampling *s,
+                          double *sum) {
+    return take(logits, words, order, s, 2, sum);
+}
+
+int32_t engine_sample(float *logits, int64_t words, int32_t *order, const engine_sampling *s,
+                      double random) {
+    if (s->temperature <= 0) return most_likely(logits, words);
+    bool whole = (s->top_k <= 0 || s->top_k >= words) && s->top_p >= 1 && s->min_p <= 0;
+    double sum;
+    int64_t count = take(logits, words, order, s, whole ? random : 2, &sum);
+    if (whole) return order[words - count]; /* the one that exceeds its share */
+    double target = random * sum;
+    for (int64_t i = 0; i < count; i++) {
         int32_t id = order[words - 1 - i];
         target -= (double)logits[id];
         if (target < 0) return id;
     }
-    return order[words - chosen];
+    return order[words - count];
 }

@@ -49,17 +49,44 @@ static sifr_status read_eos(const generation_reader *r, formats_generation_confi
     return SIFR_OK;
 }
 
+/* "stop_strings": a string or a list of them. */
+static sifr_status read_stop(const generation_reader *r, formats_generation_config *out) {
+    const json_t *given = json_object_get(r->json, "stop_strings");
+    size_t count = json_is_array(given) ? json_array_size(given) : given && !json_is_null(given);
+    if (count > FORMATS_STOP_LIMIT)
+        return base_fail(r->error, SIFR_USAGE,
+                         "%s: \"stop_strings\" has %zu strings, at most %d work", r->name, count,
+                         FORMATS_STOP_LIMIT);
+    for (size_t i = 0; i < count; i++) {
+        const json_t *text = json_is_array(given) ? json_array_get(given, i) : given;
+        size_t size = json_string_length(text); /* 0 for what is no string */
+        if (size == 0 || size >= FORMATS_STOP_LENGTH || strlen(json_string_value(text)) != size)
+            return base_fail(r->error, SIFR_USAGE,
+                             "%s: \"stop_strings\" must hold texts of 1 … %d bytes", r->name,
+                             FORMATS_STOP_LENGTH - 1);
+        memcpy(out->stop_strings[out->stop_count++], json_string_value(text), size + 1);
+    }
+    return SIFR_OK;
+}
+
+static sifr_status read_penalties(const generation_reader *r, formats_generation_config *out) {
+    BASE_TRY(read_number(r, "repetition_penalty", 1e6, &out->repetition_penalty));
+    if (!out->do_sample) return SIFR_OK;
+    BASE_TRY(base_json_double(r->json, "min_p", 0, &out->min_p, r->name, r->error));
+    if (out->min_p >= 0 && out->min_p <= 1) return SIFR_OK;
+    return base_fail(r->error, SIFR_USAGE, "%s: \"min_p\" is %g, must be in 0 … 1", r->name,
+                     out->min_p);
+}
+
 /* Keys that change which token is drawn, with the value that changes nothing. */
 static void find_not_built(const json_t *json, formats_generation_config *out) {
     static const struct {
         const char *key;
         double neutral;
-    } keys[] = {{"repetition_penalty", 1},
-                {"encoder_repetition_penalty", 1},
+    } keys[] = {{"encoder_repetition_penalty", 1},
                 {"num_beams", 1},
                 {"num_beam_groups", 1},
                 {"penalty_alpha", 0},
-                {"min_p", 0},
                 {"typical_p", 1},
                 {"epsilon_cutoff", 0},
                 {"eta_cutoff", 0},
@@ -98,6 +125,8 @@ static sifr_status read(const generation_reader *r, formats_generation_config *o
         BASE_TRY(read_number(r, "top_p", 1, &out->top_p));
         BASE_TRY(read_count(r, "top_k", TOP_K, 0, &out->top_k));
     }
+    BASE_TRY(read_penalties(r, out));
+    BASE_TRY(read_stop(r, out));
     BASE_TRY(read_count(r, "max_new_tokens", -1, 1, &out->max_new_tokens));
     BASE_TRY(read_count(r, "max_length", -1, 1, &out->max_length));
     find_not_built(r->json, out);
@@ -112,6 +141,7 @@ sifr_status formats_generation_config_load(const char *folder, formats_generatio
                                        .temperature = 1,
                                        .top_p = 1,
                                        .top_k = TOP_K,
+                                       .repetition_penalty = 1,
                                        .max_new_tokens = -1,
                                        .max_length = -1};
     BASE_TRY(base_path_join(path, folder, "generation_config.json", error));

@@ -10,13 +10,19 @@
 
 enum { FORMATS_EOS_LIMIT = 8 }; /* ids in "eos_token_id" */
 
+enum { FORMATS_STOP_LIMIT = 16, FORMATS_STOP_LENGTH = 128 }; /* the length with its NUL */
+
 typedef struct formats_generation_config {
     int64_t bos_token_id; /* -1: not given */
     int64_t eos_token_ids[FORMATS_EOS_LIMIT];
-    int eos_count;                      /* 0: not given */
-    bool do_sample;                     /* false: the most likely token */
-    double temperature, top_p;          /* transformers' defaults where absent: 1, 1 */
-    int64_t top_k;                      /* likewise: 50; 0: all */
+    int eos_count;             /* 0: not given */
+    bool do_sample;            /* false: the most likely token */
+    double temperature, top_p; /* transformers' defaults where absent: 1, 1 */
+    int64_t top_k;             /* likewise: 50; 0: all */
+    double min_p;              /* likewise: 0 */
+    double repetition_penalty; /* 1: none; also without do_sample */
+    char stop_strings[FORMATS_STOP_LIMIT][FORMATS_STOP_LENGTH];
+    int stop_count;
     int64_t max_new_tokens, max_length; /* -1: not given; max_length: with the prompt */
     char not_built[256]; /* names of keys that change what is drawn and are not built; or "" */
 } formats_generation_config;

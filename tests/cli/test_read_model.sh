@@ -121,10 +121,19 @@ third=$(told '{}' --max-new-tokens 12 | tr -dc '0-9 ' | awk '{ print $3 }')
 told "{\"eos_token_id\": [1000, $third]}" --max-new-tokens 12 >ids
 [ "$(tr -dc '0-9 ' <ids | awk '{ print $NF }')" = "$third" ] || fail "no end at the second of two eos"
 says '"stopped_by": "eos"'
-told '{"repetition_penalty": 1.05, "num_beams": 1, "min_p": 0.1}' --max-new-tokens 2 >ids
-complains 'warning: generation_config.json: not supported yet and ignored: repetition_penalty, min_p$'
+told '{"typical_p": 0.9, "num_beams": 1, "eta_cutoff": 0.1}' --max-new-tokens 2 >ids
+complains 'warning: generation_config.json: not supported yet and ignored: typical_p, eta_cutoff$'
+[ "$(told '{"repetition_penalty": 1.5}' --max-new-tokens 12)" = "$(draw --repetition-penalty 1.5 --temperature 0)" ] ||
+    fail "the file's repetition_penalty"
+[ "$(draw --repetition-penalty 1.5 --temperature 0)" != "$greedy" ] || fail "no penalty"
+[ "$(told '{"repetition_penalty": 1.5}' --max-new-tokens 12 --repetition-penalty 1)" = "$greedy" ] ||
+    fail "--repetition-penalty does not win"
+[ "$(told '{"do_sample": true, "top_k": 0, "min_p": 0.3}' --max-new-tokens 12)" = "$(draw --min-p 0.3)" ] ||
+    fail "the file's min_p"
+[ "$(draw --min-p 1)" = "$greedy" ] || fail "--min-p 1 is not greedy"
 for bad in '{"do_sample": 1}' '{"do_sample": true, "temperature": 0}' '{"eos_token_id": "x"}' \
-    '{"do_sample": true, "top_k": -1}' '{"max_new_tokens": 0}' '[]' '{'; do
+    '{"do_sample": true, "top_k": -1}' '{"max_new_tokens": 0}' '{"repetition_penalty": 0}' \
+    '{"do_sample": true, "min_p": 2}' '{"stop_strings": 3}' '{"stop_strings": [""]}' '[]' '{'; do
     echo "$bad" >told/generation_config.json
     expect 2 generate --model told --prompt a
     complains 'told/generation_config.json'
@@ -149,7 +158,46 @@ expect 2 generate --model "$gpt2" --prompt a --top-p 1.5
 expect 2 generate --model "$gpt2" --prompt a --temperature 0 --top-k 5
 complains 'have no meaning'
 expect 2 generate --model "$gpt2"
-complains 'prompt'
+complains 'give --prompt TEXT or --prompts FILE'
+expect 2 generate --model "$gpt2" --prompt a --min-p 2
+complains '--min-p 2'
+expect 2 generate --model "$gpt2" --prompt a --repetition-penalty 0
+complains '--repetition-penalty 0'
+expect 2 generate --model "$gpt2" --prompt a --stop ''
+complains '--stop: an empty text'
+
+# Stop strings: the text ends before the first; ids are those made.
+expect 0 generate --model "$llama" --prompt 'hills in the' --max-new-tokens 12 --json
+text=$(sed -n 's/.*"text": "\(.*\)",$/\1/p' out)
+[ "${#text}" -gt 8 ] || fail "too little text to stop in: $text"
+stop=${text:3:3}
+before=${text%%"$stop"*}
+expect 0 generate --model "$llama" --prompt 'hills in the' --max-new-tokens 12 --json --stop never "$stop"
+says '"stopped_by": "stop"'
+[ "$(sed -n 's/.*"text": "\(.*\)",$/\1/p' out)" = "$before" ] || fail "not the text before '$stop'"
+expect 0 generate --model "$llama" --prompt 'hills in the' --max-new-tokens 12 --stop "$stop"
+[ "$(cat out)" = "hills in the$before" ] || fail "another text on the terminal"
+told "{\"stop_strings\": \"$stop\"}" --max-new-tokens 12 >ids
+says '"stopped_by": "stop"'
+
+# Several prompts: each as if it were alone.
+printf 'hills in the\nA few\r\n\nhills in the' >prompts
+expect 0 generate --model "$llama" --prompts prompts --max-new-tokens 12 --json
+[ "$(wc -l <out)" = 4 ] || fail "not an object for each of four prompts"
+cp out several
+for line in 1 2 3 4; do
+    prompt=$(sed -n "${line}p" prompts | tr -d '\r')
+    expect 0 generate --model "$llama" --prompt "$prompt" --max-new-tokens 12 --json
+    alone=$(sed -n '/"ids"/,/]/p' out | tr -dc '0-9,')
+    [ "$(sed -n "${line}s/.*\"ids\":\[\([0-9,]*\)\].*/\1/p" several),"  = "$alone" ] || fail "prompt $line: other ids"
+done
+expect 2 generate --model "$llama" --prompts prompts --prompt a
+complains 'not both'
+: >nothing
+expect 2 generate --model "$llama" --prompts nothing
+complains 'nothing: the file is empty'
+expect 1 generate --model "$llama" --prompts not-there
+complains 'not-there'
 expect 1 generate --model "$SOURCE/tests/golden/models/llama2" --prompt a
 complains 'tokenizer.json'
 code=0

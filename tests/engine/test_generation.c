@@ -1,9 +1,11 @@
 /* Generation with a cache: transformers' greedy ids for every golden model, whatever the chunks of
- * the prompt; the logits are those of a pass without a cache. And the choice of a token. */
+ * the prompt; the logits are those of a pass without a cache. And the choice of a token, among the
+ * candidates that transformers' filters keep. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,6 +14,8 @@
 #include "base/random.h"
 #include "engine/inference.h"
 #include "support/golden.h"
+
+static const engine_sampling greedily = {.top_p = 1, .repetition_penalty = 1};
 
 typedef void (*golden_visit)(const golden *g);
 
@@ -51,7 +55,7 @@ static void generates(const golden *g, const engine_folder *folder, const golden
         engine_inference_append(inference, wanted->prompt, position, 0, logits, &error);
     for (size_t i = 0; i < wanted->expected_count; i++) {
         if (status != SIFR_OK) fail_msg("%s", error.message);
-        int32_t id = engine_sample(logits, words, NULL, 0, 0, 1, 0);
+        int32_t id = engine_sample(logits, words, NULL, &greedily, 0);
         if (id != wanted->expected[i]) {
             fail_msg("%s, chunks of %d: token %zu is %d, not %d", g->name, (int)chunk, i, id,
                      wanted->expected[i]);
@@ -132,9 +136,9 @@ static void test_most_likely(void **state) {
         for (int at = 0; at < words; at++) {
             for (int w = 0; w < words; w++) logits[w] = -3.0f - (float)(w % 7);
             logits[at] = logits[words - 1] = -2.5f;
-            assert_int_equal(engine_sample(logits, words, NULL, 0, 0, 1, 0), at);
+            assert_int_equal(engine_sample(logits, words, NULL, &greedily, 0), at);
             logits[words - 1] = at == words - 1 ? -2.0f : -3.0f;
-            assert_int_equal(engine_sample(logits, words, NULL, 0, 0, 1, 0), at);
+            assert_int_equal(engine_sample(logits, words, NULL, &greedily, 0), at);
         }
 }
 
@@ -146,12 +150,12 @@ static const double probability[WORDS] = {0.1, 0.4, 0.04, 0.25, 0.06, 0.15};
 static void draw(double temperature, int64_t top_k, double top_p, double share[WORDS]) {
     float logits[WORDS];
     int32_t order[WORDS];
+    engine_sampling sampling = {.temperature = temperature, .top_k = top_k, .top_p = top_p};
     for (int w = 0; w < WORDS; w++) share[w] = 0;
     for (int i = 0; i < DRAWS; i++) {
         for (int w = 0; w < WORDS; w++) logits[w] = (float)(log(probability[w]) + 3);
         double random = (i + 0.5) / DRAWS;
-        share[engine_sample(logits, WORDS, order, temperature, top_k, top_p, random)] +=
-            1.0 / DRAWS;
+        share[engine_sample(logits, WORDS, order, &sampling, random)] += 1.0 / DRAWS;
     }
 }
 
@@ -188,14 +192,80 @@ static void test_equals(void **state) {
     (void)state;
     float logits[3] = {1, 2, 2};
     int32_t order[3];
-    assert_int_equal(engine_sample(logits, 3, order, 0, 0, 1, 0.9), 1);
+    assert_int_equal(engine_sample(logits, 3, order, &greedily, 0.9), 1);
+    engine_sampling whole = {.temperature = 1, .top_p = 1};
     float padded[3] = {-INFINITY, 0, -INFINITY};
-    assert_int_equal(engine_sample(padded, 3, order, 1, 0, 1, 0.999999), 1);
+    assert_int_equal(engine_sample(padded, 3, order, &whole, 0.999999), 1);
+}
+
+/* --- transformers' filters: tests/golden/make_sampling.py --- */
+
+static double number(const json_t *row, const char *key, double fallback) {
+    const json_t *value = json_object_get(row, key);
+    return json_is_number(value) ? json_number_value(value) : fallback;
+}
+
+static size_t read_floats(const json_t *array, float *out) {
+    size_t count = json_array_size(array);
+    for (size_t i = 0; i < count; i++) out[i] = (float)json_number_value(json_array_get(array, i));
+    return count;
+}
+
+#define TINY 1e-37 /* below, single precision has nothing but zero */
+
+/* One set of filters on one row of logits: the same candidates with the same probabilities. */
+static void check_filters(const json_t *file, const json_t *row) {
+    enum { MOST = 512 };
+    float logits[MOST];
+    int32_t order[MOST], ids[MOST];
+    double sum, wanted[MOST] = {0}, got[MOST] = {0};
+    size_t which = (size_t)number(row, "logits", 0);
+    size_t words = read_floats(json_array_get(json_object_get(file, "logits"), which), logits);
+    const json_t *seen = json_object_get(file, "ids"), *kept = json_object_get(row, "kept");
+    for (size_t i = 0; i < json_array_size(seen); i++)
+        ids[i] = (int32_t)json_integer_value(json_array_get(seen, i));
+    engine_sampling s = {.temperature = number(row, "temperature", 1),
+                         .top_k = (int64_t)number(row, "top_k", 0),
+                         .top_p = number(row, "top_p", 1),
+                         .min_p = number(row, "min_p", 0)};
+    engine_penalize(logits, (int64_t)words, ids, json_array_size(seen),
+                    number(row, "repetition_penalty", 1), order);
+    int64_t count = engine_candidates(logits, (int64_t)words, order, &s, &sum);
+    for (int64_t i = 0; i < count; i++) {
+        int32_t id = order[(int64_t)words - 1 - i];
+        got[id] = (double)logits[id] / sum;
+    }
+    for (size_t i = 0; i < json_array_size(kept); i++) {
+        const json_t *pair = json_array_get(kept, i);
+        wanted[json_integer_value(json_array_get(pair, 0))] =
+            json_number_value(json_array_get(pair, 1));
+    }
+    for (size_t w = 0; w < words; w++) {
+        bool same = (wanted[w] > TINY) == (got[w] > TINY) && fabs(wanted[w] - got[w]) <= 2e-6;
+        if (same) continue;
+        char *text = json_dumps(row, JSON_COMPACT);
+        fail_msg("word %zu: probability %g, not %g; %s", w, got[w], wanted[w], text);
+    }
+}
+
+static void test_filters(void **state) {
+    (void)state;
+    char path[BASE_PATH_LENGTH];
+    json_error_t where;
+    const char *source = getenv("SOURCE");
+    snprintf(path, sizeof path, "%s/tests/golden/sampling.json", source ? source : ".");
+    json_t *file = json_load_file(path, 0, &where);
+    if (!file) fail_msg("%s: %s", path, where.text);
+    const json_t *rows = json_object_get(file, "rows");
+    assert_true(json_array_size(rows) > 50);
+    for (size_t i = 0; i < json_array_size(rows); i++) check_filters(file, json_array_get(rows, i));
+    json_decref(file);
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_greedy), cmocka_unit_test(test_cached),
-                                       cmocka_unit_test(test_most_likely),
-                                       cmocka_unit_test(test_draw), cmocka_unit_test(test_equals)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_greedy),  cmocka_unit_test(test_cached),
+        cmocka_unit_test(test_filters), cmocka_unit_test(test_most_likely),
+        cmocka_unit_test(test_draw),    cmocka_unit_test(test_equals)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

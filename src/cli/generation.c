@@ -1,0 +1,351 @@
+#include "cli/generation.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/heap.h"
+#include "base/random.h"
+#include "model/registry.h"
+
+enum { NEW_TOKENS = 128 };
+
+void cli_generation_options(cli_generation_flags *f, cli_option *options) {
+    const cli_option own[CLI_GENERATION_OPTIONS - CLI_READ_MODEL_OPTIONS] = {
+        {"max-new-tokens", CLI_COUNT, "N",
+         "most tokens to generate (default: max_new_tokens or max_length of "
+         "generation_config.json, otherwise 128; in a chat: until the context is full)",
+         &f->max_new, &f->max_new_given, false},
+        {"temperature", CLI_NUMBER, "X",
+         "0: always the most likely token; higher: more random (default: that of "
+         "generation_config.json if it sets do_sample; otherwise 0, or 1 if --top-k, --top-p, "
+         "--min-p or --seed is given)",
+         &f->temperature, &f->temperature_given, false},
+        {"top-k", CLI_COUNT, "N",
+         "choose among the N most likely tokens; 0: all (default: that of generation_config.json, "
+         "otherwise all)",
+         &f->top_k, &f->top_k_given, false},
+        {"top-p", CLI_NUMBER, "X",
+         "choose among the fewest most likely tokens with total probability X; 1: all (default: "
+         "that of generation_config.json, otherwise all)",
+         &f->top_p, &f->top_p_given, false},
+        {"min-p", CLI_NUMBER, "X",
+         "choose among tokens with at least X times the probability of the most likely one; 0: all "
+         "(default: that of generation_config.json, otherwise all)",
+         &f->min_p, &f->min_p_given, false},
+        {"repetition-penalty", CLI_NUMBER, "X",
+         "above 1: tokens that occurred become less likely (default: that of "
+         "generation_config.json, otherwise 1)",
+         &f->repetition_penalty, &f->penalty_given, false},
+        {"stop", CLI_LIST, "TEXT",
+         "end before this text (default: stop_strings of generation_config.json)", &f->stop, NULL,
+         false},
+        {"seed", CLI_COUNT, "N", "seed of the random numbers (default: 42)", &f->seed,
+         &f->seed_given, false}};
+    *f = (cli_generation_flags){.top_p = 1, .repetition_penalty = 1, .seed = 42};
+    memcpy(options, own, sizeof own);
+    cli_read_model_options(&f->read, options + sizeof own / sizeof *own);
+}
+
+static sifr_status check(const cli_generation_flags *f, sifr_error *error) {
+    if (f->temperature_given && !(f->temperature >= 0 && f->temperature <= 1e6))
+        return base_fail(error, SIFR_USAGE,
+                         "--temperature %g: must be 0 (always the most likely token) or more",
+                         f->temperature);
+    if (!(f->top_p > 0 && f->top_p <= 1))
+        return base_fail(error, SIFR_USAGE,
+                         "--top-p %g: must be a probability above 0 and at most 1", f->top_p);
+    if (!(f->min_p >= 0 && f->min_p <= 1))
+        return base_fail(error, SIFR_USAGE, "--min-p %g: must be in 0 … 1", f->min_p);
+    if (!(f->repetition_penalty > 0 && f->repetition_penalty <= 1e6))
+        return base_fail(error, SIFR_USAGE,
+                         "--repetition-penalty %g: must be above 0 (1: no penalty)",
+                         f->repetition_penalty);
+    for (size_t i = 0; i < f->stop.count; i++) {
+        if (!f->stop.items[i][0])
+            return base_fail(error, SIFR_USAGE, "--stop: an empty text would end at once");
+    }
+    if (f->temperature_given && f->temperature == 0 &&
+        (f->top_k_given || f->top_p_given || f->min_p_given))
+        return base_fail(error, SIFR_USAGE,
+                         "--temperature 0 always takes the most likely token, so --top-k, --top-p "
+                         "and --min-p have no meaning; give a higher temperature, or leave them "
+                         "out");
+    return SIFR_OK;
+}
+
+/* Sampling settings: from a flag, else from generation_config.json, else greedy. */
+static void choose_sampling(cli_generation *g) {
+    const cli_generation_flags *f = g->flags;
+    const formats_generation_config *file = &g->defaults;
+    bool asked = f->top_k_given || f->top_p_given || f->min_p_given || f->seed_given;
+    engine_sampling *s = &g->sampling;
+    s->temperature = file->do_sample ? file->temperature : asked ? 1 : 0;
+    if (f->temperature_given) s->temperature = f->temperature;
+    s->top_k = f->top_k_given ? f->top_k : file->do_sample ? file->top_k : 0;
+    s->top_p = f->top_p_given ? f->top_p : file->do_sample ? file->top_p : 1;
+    s->min_p = f->min_p_given ? f->min_p : file->do_sample ? file->min_p : 0;
+    s->repetition_penalty = f->penalty_given ? f->repetition_penalty : file->repetition_penalty;
+}
+
+sifr_status cli_generation_open(cli_generation *g, const cli_generation_flags *flags,
+                                const char *name, sifr_error *error) {
+    sifr_log log = cli_log(name);
+    engine_inference_options options = {0};
+    *g = (cli_generation){.name = name, .flags = flags};
+    BASE_TRY(check(flags, error));
+    BASE_TRY(cli_read_model_open(&flags->read, &g->model, &options, &log, error));
+    BASE_TRY(formats_generation_config_load(g->model.files, &g->defaults, error));
+    BASE_TRY(formats_tokenizer_load(g->model.files, &g->tokenizer, error));
+    choose_sampling(g);
+    g->precision = options.precision;
+    g->threads = options.threads;
+    if (*g->defaults.not_built)
+        base_log(&log, SIFR_LOG_WARNING,
+                 "generation_config.json: not supported yet and ignored: %s",
+                 g->defaults.not_built);
+    return SIFR_OK;
+}
+
+void cli_generation_close(cli_generation *g) {
+    free(g->logits);
+    free(g->order);
+    formats_tokenizer_ids_free(&g->ids);
+    formats_tokenizer_ids_free(&g->cached);
+    formats_tokenizer_text_free(&g->text);
+    formats_tokenizer_free(g->tokenizer);
+    engine_inference_free(g->inference);
+    checkpoint_model_close(&g->model);
+}
+
+static sifr_status push_id(formats_tokenizer_ids *ids, int32_t id, sifr_error *error) {
+    BASE_TRY(base_grow(&ids->ids, &ids->room, ids->count + 1, sizeof *ids->ids, error));
+    ids->ids[ids->count++] = id;
+    return SIFR_OK;
+}
+
+sifr_status cli_generation_encode(const cli_generation *g, const char *text, size_t size,
+                                  bool special, formats_tokenizer_ids *ids, sifr_error *error) {
+    formats_tokenizer_scratch *scratch = NULL;
+    const model_config *config = &g->model.folder.config;
+    BASE_TRY(formats_tokenizer_scratch_new(g->tokenizer, &scratch, error));
+    sifr_status status =
+        formats_tokenizer_encode(g->tokenizer, scratch, text, size, special, ids, error);
+    uint64_t invalid = formats_tokenizer_invalid(scratch);
+    formats_tokenizer_scratch_free(scratch);
+    BASE_TRY(status);
+    sifr_log log = cli_log(g->name);
+    if (invalid)
+        base_log(&log, SIFR_LOG_WARNING, "prompt: %llu invalid UTF-8 sequences read as U+FFFD",
+                 (unsigned long long)invalid);
+    if (ids->count) return SIFR_OK;
+    int64_t first = g->defaults.bos_token_id; /* an empty prompt */
+    if (first < 0) first = config->bos_token_id;
+    if (first < 0 && config->eos_count) first = config->eos_token_ids[0];
+    if (first < 0 || first > INT32_MAX)
+        return base_fail(
+            error, SIFR_USAGE,
+            "the prompt is empty, and the model has no begin-of-text token; give a prompt");
+    return push_id(ids, (int32_t)first, error);
+}
+
+/* The number of new tokens if no flag gives it; below 1 if the prompt already has the longest
+ * length allowed. */
+static int64_t default_count(const cli_generation *g, int64_t prompt) {
+    if (g->defaults.max_new_tokens > 0) return g->defaults.max_new_tokens;
+    if (g->defaults.max_length > 0) return g->defaults.max_length - prompt;
+    return NEW_TOKENS;
+}
+
+sifr_status cli_generation_count(const cli_generation *g, int64_t prompt, int64_t *count,
+                                 bool *beyond, sifr_error *error) {
+    const cli_generation_flags *f = g->flags;
+    int64_t limit = g->model.folder.config.max_position_embeddings;
+    bool learned = model_architecture_find(g->model.folder.config.model_type)->learned_positions;
+    if (prompt >= limit && learned)
+        return base_fail(error, SIFR_USAGE,
+                         "the prompt has %lld tokens, but the model has only %lld positions; give "
+                         "a shorter prompt",
+                         (long long)prompt, (long long)limit);
+    *count = f->max_new_given ? f->max_new : default_count(g, prompt);
+    if (*count < 1 && !f->max_new_given)
+        return base_fail(error, SIFR_USAGE,
+                         "the prompt has %lld tokens, and \"max_length\" of generation_config.json "
+                         "is %lld; give --max-new-tokens",
+                         (long long)prompt, (long long)g->defaults.max_length);
+    if (!f->max_new_given && prompt < limit) *count = base_min_i64(*count, limit - prompt);
+    if (*count <= limit - prompt) return SIFR_OK;
+    if (learned || *count > INT32_MAX / 2)
+        return base_fail(error, SIFR_USAGE,
+                         "--max-new-tokens %lld: after a prompt of %lld tokens the model has "
+                         "positions for %lld more; give at most that",
+                         (long long)*count, (long long)prompt, (long long)(limit - prompt));
+    *beyond = true;
+    return SIFR_OK;
+}
+
+sifr_status cli_generation_start(cli_generation *g, int64_t chunk, int64_t cache, bool beyond,
+                                 sifr_error *error) {
+    engine_inference_options options = {.mode = PLAN_GENERATE,
+                                        .precision = g->precision,
+                                        .threads = g->threads,
+                                        .sequences = 1,
+                                        .length = chunk,
+                                        .cache_length = cache};
+    sifr_log log = cli_log(g->name);
+    BASE_TRY(engine_inference_create(g->model.folder.model, &options, &g->inference, error));
+    engine_inference_fill(g->inference, checkpoint_model_values, &g->model);
+    engine_folder_warn(&g->model.folder, &log);
+    if (beyond)
+        base_log(&log, SIFR_LOG_WARNING,
+                 "%lld tokens are more than the %lld positions that %s was trained with",
+                 (long long)cache, (long long)g->model.folder.config.max_position_embeddings,
+                 g->flags->read.model);
+    g->words = engine_inference_words(g->inference);
+    BASE_TRY(base_alloc((size_t)g->words, sizeof *g->logits, &g->logits, error));
+    return base_alloc((size_t)g->words, sizeof *g->order, &g->order, error);
+}
+
+/* ---- the loop over tokens ---- */
+
+/* A number in [0, 1) that depends only on the seed and the token's position. */
+static double random_at(uint64_t seed, size_t position) {
+    base_random4 r = base_philox(seed, position, 0);
+    return (double)(((uint64_t)r.v[0] << 32 | r.v[1]) >> 11) * 0x1p-53;
+}
+
+static bool all_finite(const float *values, int64_t count) {
+    bool finite = true;
+    for (int64_t i = 0; i < count; i++) finite &= fabsf(values[i]) <= FLT_MAX;
+    return finite;
+}
+
+static sifr_status choose(cli_generation *g, int32_t *id, sifr_error *error) {
+    int64_t tokens = formats_tokenizer_vocab_size(g->tokenizer);
+    /* Rows that only pad the vocabulary are not tokens. */
+    for (int64_t w = tokens; w < g->words; w++) g->logits[w] = -INFINITY;
+    if (!all_finite(g->logits, base_min_i64(g->words, tokens)))
+        return base_fail(error, SIFR_FAILED,
+                         "%s: the model's output is not finite after %zu tokens; its weights are "
+                         "damaged, or out of the range of 16 bits (try --precision fp32)",
+                         g->flags->read.model, g->ids.count);
+    engine_penalize(g->logits, g->words, g->ids.ids, g->ids.count, g->sampling.repetition_penalty,
+                    g->order);
+    *id = engine_sample(g->logits, g->words, g->order, &g->sampling,
+                        random_at((uint64_t)g->flags->seed, g->ids.count));
+    return SIFR_OK;
+}
+
+static bool is_among(const int64_t *ids, int count, int32_t id) {
+    for (int i = 0; i < count; i++) {
+        if (ids[i] == id) return true;
+    }
+    return false;
+}
+
+/* End-of-text ids: from generation_config.json, else from config.json, else from the tokenizer. */
+static bool ends_text(const cli_generation *g, int32_t id) {
+    const model_config *config = &g->model.folder.config;
+    if (g->defaults.eos_count)
+        return is_among(g->defaults.eos_token_ids, g->defaults.eos_count, id);
+    if (config->eos_count) return is_among(config->eos_token_ids, config->eos_count, id);
+    return id == formats_tokenizer_eos(g->tokenizer);
+}
+
+/* The stop string number i: flags, or else the file's; NULL past the last. */
+static const char *stop_string(const cli_generation *g, size_t i) {
+    if (g->flags->stop.count) return i < g->flags->stop.count ? g->flags->stop.items[i] : NULL;
+    return i < (size_t)g->defaults.stop_count ? g->defaults.stop_strings[i] : NULL;
+}
+
+/* Cuts the text at the first stop string, which ends at byte `from` or later. */
+static bool cut_at_stop(cli_generation *g, size_t from) {
+    formats_tokenizer_text *text = &g->text;
+    size_t least = text->count;
+    bool found = false;
+    const char *stop;
+    for (size_t i = 0; (stop = stop_string(g, i)) != NULL; i++) {
+        size_t size = strlen(stop), at = from > size ? from - size : 0;
+        for (; at + size <= text->count && at <= least; at++) {
+            if (memcmp(text->bytes + at, stop, size) != 0) continue;
+            found = true;
+            least = at;
+            break;
+        }
+    }
+    if (found) text->count = least;
+    return found;
+}
+
+/* Bytes at the end of the text that may be the beginning of a stop string: they wait. */
+static size_t waiting(const cli_generation *g) {
+    const formats_tokenizer_text *text = &g->text;
+    size_t most = 0;
+    const char *stop;
+    for (size_t i = 0; (stop = stop_string(g, i)) != NULL; i++) {
+        size_t part = strlen(stop) - 1;
+        if (part > text->count) part = text->count;
+        for (; part > most; part--) {
+            if (memcmp(text->bytes + text->count - part, stop, part) == 0) most = part;
+        }
+    }
+    return most;
+}
+
+/* Writes the text up to byte `end`. */
+static sifr_status show_text(const cli_generation *g, size_t *shown, size_t end,
+                             sifr_error *error) {
+    if (end > *shown) fwrite(g->text.bytes + *shown, 1, end - *shown, stdout);
+    *shown = end > *shown ? end : *shown;
+    if (fflush(stdout) == 0) return SIFR_OK;
+    return base_fail(error, SIFR_FAILED, "standard output: writing failed");
+}
+
+/* Puts the ids of the prompt into the cache, behind those at its beginning that it has. The last
+ * one is computed in any case: its logits are wanted. */
+static sifr_status fill_cache(cli_generation *g, sifr_error *error) {
+    size_t same = 0;
+    while (same < g->cached.count && same + 1 < g->ids.count &&
+           g->cached.ids[same] == g->ids.ids[same])
+        same++;
+    g->cached.count = 0; /* if this fails */
+    BASE_TRY(engine_inference_append(g->inference, g->ids.ids + same,
+                                     (int64_t)(g->ids.count - same), (int64_t)same, g->logits,
+                                     error));
+    for (size_t i = 0; i < g->ids.count; i++) BASE_TRY(push_id(&g->cached, g->ids.ids[i], error));
+    return SIFR_OK;
+}
+
+static sifr_status append(cli_generation *g, int32_t id, sifr_error *error) {
+    BASE_TRY(
+        engine_inference_append(g->inference, &id, 1, (int64_t)g->cached.count, g->logits, error));
+    return push_id(&g->cached, id, error);
+}
+
+sifr_status cli_generation_run(cli_generation *g, int64_t count, bool show, sifr_error *error) {
+    formats_tokenizer_stream stream = {.started = g->continues};
+    size_t shown = 0;
+    g->prompt_ids = g->ids.count;
+    g->text.count = 0;
+    g->end = CLI_END_LENGTH;
+    if (count > 0) BASE_TRY(fill_cache(g, error));
+    for (int64_t n = 0; n < count; n++) {
+        int32_t id;
+        size_t before = g->text.count;
+        BASE_TRY(choose(g, &id, error));
+        BASE_TRY(push_id(&g->ids, id, error));
+        if (ends_text(g, id)) g->end = CLI_END_EOS;
+        if (g->end == CLI_END_EOS) break;
+        if (!formats_tokenizer_is_special(g->tokenizer, id))
+            BASE_TRY(formats_tokenizer_stream_push(g->tokenizer, &stream, id, &g->text, error));
+        if (cut_at_stop(g, before)) g->end = CLI_END_STOP;
+        if (g->end == CLI_END_STOP) break;
+        if (show) BASE_TRY(show_text(g, &shown, g->text.count - waiting(g), error));
+        if (n + 1 < count) BASE_TRY(append(g, id, error));
+    }
+    if (g->end != CLI_END_STOP) BASE_TRY(formats_tokenizer_stream_end(&stream, &g->text, error));
+    return show ? show_text(g, &shown, g->text.count, error) : SIFR_OK;
+}

@@ -1,0 +1,73 @@
+/* What `sifr generate` and `sifr chat` share: options, a model that is open for generation, and the
+ * loop over tokens. */
+#ifndef CLI_GENERATION_H
+#define CLI_GENERATION_H
+
+#include "cli/options.h"
+#include "cli/read_model.h"
+#include "formats/generation_config.h"
+#include "formats/tokenizer/tokenizer.h"
+
+typedef struct cli_generation_flags {
+    cli_read_model read;
+    int64_t max_new, top_k, seed;
+    double temperature, top_p, min_p, repetition_penalty;
+    cli_list stop;
+    bool max_new_given, temperature_given, top_k_given, top_p_given, min_p_given, penalty_given;
+    bool seed_given;
+} cli_generation_flags;
+
+enum { CLI_GENERATION_OPTIONS = CLI_READ_MODEL_OPTIONS + 8 };
+
+/* Defaults, and options[CLI_GENERATION_OPTIONS], which point into *flags. */
+void cli_generation_options(cli_generation_flags *flags, cli_option *options);
+
+typedef enum cli_generation_end { CLI_END_LENGTH, CLI_END_EOS, CLI_END_STOP } cli_generation_end;
+
+typedef struct cli_generation {
+    const char *name; /* of the command */
+    const cli_generation_flags *flags;
+    checkpoint_model model;
+    formats_generation_config defaults; /* the folder's; flags win */
+    engine_sampling sampling;
+    sifr_precision precision;
+    int threads;
+    engine_inference *inference;
+    formats_tokenizer *tokenizer;
+    float *logits;
+    int32_t *order;
+    int64_t words;
+    formats_tokenizer_ids
+        ids;           /* the prompt's, followed by new ones; set before cli_generation_run */
+    size_t prompt_ids; /* set by cli_generation_run */
+    formats_tokenizer_ids cached; /* those whose keys and values the cache has */
+    formats_tokenizer_text text;  /* of the new ones, up to a stop string */
+    bool continues; /* the new text goes on with the prompt's, so it keeps its leading blank */
+    cli_generation_end end;
+} cli_generation;
+
+/* Opens the model's files and settings. Close with cli_generation_close also after an error. */
+sifr_status cli_generation_open(cli_generation *g, const cli_generation_flags *flags,
+                                const char *name, sifr_error *error) SIFR_MUST_CHECK;
+void cli_generation_close(cli_generation *g);
+
+/* Appends the ids of `text`; an empty row of ids gets the begin-of-text token. */
+sifr_status cli_generation_encode(const cli_generation *g, const char *text, size_t size,
+                                  bool special, formats_tokenizer_ids *ids,
+                                  sifr_error *error) SIFR_MUST_CHECK;
+
+/* How many tokens to make after a prompt of so many; *beyond is set if the model was not trained
+ * with as many positions. */
+sifr_status cli_generation_count(const cli_generation *g, int64_t prompt, int64_t *count,
+                                 bool *beyond, sifr_error *error) SIFR_MUST_CHECK;
+
+/* Takes the memory: for `cache` positions, and prompts processed in chunks of `chunk` tokens. */
+sifr_status cli_generation_start(cli_generation *g, int64_t chunk, int64_t cache, bool beyond,
+                                 sifr_error *error) SIFR_MUST_CHECK;
+
+/* Continues g->ids by at most `count` tokens. What the cache already has of them is not computed
+ * again. New text goes to standard output as it comes if `show`. */
+sifr_status cli_generation_run(cli_generation *g, int64_t count, bool show,
+                               sifr_error *error) SIFR_MUST_CHECK;
+
+#endif
