@@ -13,6 +13,7 @@ static const cli_command commands[] = {
     {"export", "make a model folder from a checkpoint", cli_export},
     {"eval", "compute a model's mean loss and perplexity over a text", cli_eval},
     {"generate", "continue a text", cli_generate},
+    {"chat", "talk with a chat model", cli_chat},
     {"plan", "predict a training step's memory, time and traffic without running it", cli_plan},
     {"doctor", "report what this machine has and what is missing", cli_doctor},
     {"inspect", "show the contents of a model folder, token store or checkpoint", cli_inspect},
