@@ -184,7 +184,7 @@ static sifr_status parse_target(formats_parser *p, bool member, formats_node **o
 }
 
 static sifr_status parse_for(formats_parser *p, formats_node **out) {
-    static const char *const ends[] = {"endfor", "else", NULL};
+    static const char *const ends[] = {"else", "endfor", NULL};
     formats_node *node;
     formats_text end;
     BASE_TRY(formats_parser_node(p, FORMATS_NODE_FOR, &node));
@@ -368,9 +368,10 @@ static sifr_status parse_statements(formats_parser *p, const char *const *ends,
         p->at++;
         if (token->kind == FORMATS_TOKEN_END) {
             if (!ends) break;
+            while (ends[1]) ends++;
             p->place.line = line;
             return formats_template_fail(&p->place, "the block that begins here has no {%% %s %%}",
-                                         ends[0]);
+                                         *ends);
         } else if (token->kind == FORMATS_TOKEN_DATA) {
             BASE_TRY(formats_parser_node(p, FORMATS_NODE_DATA, &node));
             node->text = token->text;
