@@ -63,6 +63,7 @@ static void test_constructs(void **state) {
     refused("{{ {[1]: 2} }}", "a value of type list as a key");
     refused("{{ {'a': 1}.items() }}", "view of a dict cannot be printed");
     refused("{{ range }}", "function cannot be printed");
+    refused("{{ ('a'|safe) + '<' }}", "'+' of safe string and str is not possible");
     refused("{{ [1][0, 1] }}", "commas in [ ]");
 }
 

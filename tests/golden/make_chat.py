@@ -149,7 +149,7 @@ CASES = [
     ("user", "{{ 'abcdef'[::-1] }} {{ 'abcdef'[1:4] }} {{ 'abcdef'[-3:] }} {{ 'abcdef'[4:1:-1] }} {{ 'abcdef'[::2] }} {{ 'añb你c'[1:4] }} {{ 'añb你c'[::-1] }}"),
     ("user", "{{ 'abc'[0] }}{{ 'abc'[-1] }}{{ 'a你c'[1] }}{{ 'abc'[5] is defined }}|{{ 'abc'[10:] }}|{{ 'abc'[-10:2] }}|{{ 'abc'[2:-10:-1] }}"),
     ("user", "{{ (1, 2, 3)[:2] }} {{ [1, 2, 3][3:] }} {{ [1, 2, 3][none:none:none] }} {{ 'x'[:] }} {{ [0, 1, 2, 3, 4][-2::-2] }}"),
-    ("user", "{{ [1][::0] }}"), ("user", "{{ {}[1:] }}"),
+    ("user", "{{ [1][::0] }}"), ("values", "{{ messages[0][1:] }}"), ("user", "{{ missing[1:] }}"),
     ("user", "{{ {'a': 1}.a }} {{ {'a': 1}['a'] }} {{ {1: 'x'}[1] }} {{ {1: 'x'}[true] }} {{ {'a': 1}.b is defined }} {{ {none: 2}[none] }}"),
     ("user", "{{ ''.__class__ is defined }} {{ [].append is defined }} {{ 'a'.upper is defined }} {{ {}.pop is defined }}"),
     ("user", "{{ [].append(1) }}"), ("user", "{{ ''.__class__.__mro__ }}"), ("user", "{{ {}.update({'a': 1}) }}"),

@@ -19,9 +19,18 @@ static sifr_status overflow(formats_render *r) {
     return formats_template_fail(&r->place, "whole numbers beyond 64 bits are not supported");
 }
 
+static sifr_status real_power(formats_render *r, double a, double b, formats_value *out) {
+    double result = pow(a, b);
+    if ((a == 0 && b < 0) || (isfinite(a) && isfinite(b) && !isfinite(result)))
+        return formats_template_fail(&r->place, "'**' of these numbers is not possible");
+    *out = formats_of_float(result);
+    return SIFR_OK;
+}
+
 static sifr_status real_binary(formats_render *r, int op, double a, double b, formats_value *out) {
     if ((op == '/' || op == FORMATS_OP_FLOOR || op == '%') && b == 0)
         return formats_template_fail(&r->place, "division by zero");
+    if (op == FORMATS_OP_POWER) return real_power(r, a, b, out);
     double rest = op == '%' ? fmod(a, b) : 0;
     if (rest != 0 && (rest < 0) != (b < 0)) rest += b;
     *out = formats_of_float(op == '+'                ? a + b
@@ -29,8 +38,7 @@ static sifr_status real_binary(formats_render *r, int op, double a, double b, fo
                             : op == '*'              ? a * b
                             : op == '/'              ? a / b
                             : op == FORMATS_OP_FLOOR ? floor(a / b)
-                            : op == '%'              ? rest
-                                                     : pow(a, b));
+                                                     : rest);
     return SIFR_OK;
 }
 

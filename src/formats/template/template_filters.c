@@ -50,6 +50,12 @@ FILTER(filter_string) {
     return SIFR_OK;
 }
 
+FILTER(filter_safe) {
+    BASE_TRY(filter_string(r, self, arguments, out));
+    out->kind = FORMATS_SAFE;
+    return SIFR_OK;
+}
+
 static sifr_status cased(formats_render *r, formats_value self, formats_case how,
                          formats_value *out) {
     formats_text text;
@@ -172,9 +178,15 @@ static bool float_to_int(double real, int64_t *out) {
     return true;
 }
 
+static sifr_status need_defined(formats_render *r, formats_value v) {
+    if (v.kind != FORMATS_UNDEFINED) return SIFR_OK;
+    return formats_template_fail(&r->place, "%.*s is undefined", (int)v.text.size, v.text.bytes);
+}
+
 FILTER(filter_int) {
     int64_t value, base = 10;
     double real;
+    BASE_TRY(need_defined(r, self));
     *out = arguments[0].kind == FORMATS_ABSENT ? formats_of_int(0) : arguments[0];
     if (arguments[1].kind != FORMATS_ABSENT)
         BASE_TRY(formats_want_int(r, arguments[1], "int's base", &base));
@@ -194,7 +206,7 @@ FILTER(filter_int) {
 
 FILTER(filter_float) {
     double real;
-    (void)r;
+    BASE_TRY(need_defined(r, self));
     *out = arguments[0].kind == FORMATS_ABSENT ? formats_of_float(0) : arguments[0];
     if (self.kind == FORMATS_STRING && to_float(self.text, &real)) *out = formats_of_float(real);
     if (formats_is_number(self)) *out = formats_of_float(formats_number(self));
@@ -245,7 +257,7 @@ static const formats_builtin filters[] = {
     {"lower", NULL, 0, filter_lower, NULL},
     {"replace", "old new count", 2, filter_replace, NULL},
     {"round", "precision method", 0, filter_round, NULL},
-    {"safe", NULL, 0, filter_string, NULL}, /* nothing is escaped */
+    {"safe", NULL, 0, filter_safe, NULL},
     {"string", NULL, 0, filter_string, NULL},
     {"title", NULL, 0, filter_title, NULL},
     {"tojson", "ensure_ascii indent separators sort_keys", 0, formats_filter_tojson, NULL},

@@ -59,6 +59,7 @@ typedef enum formats_value_kind {
     FORMATS_INT,
     FORMATS_FLOAT,
     FORMATS_STRING,
+    FORMATS_SAFE, /* a string marked safe: joined with +, Jinja would escape; can be printed */
     FORMATS_LIST,
     FORMATS_TUPLE,
     FORMATS_RANGE,

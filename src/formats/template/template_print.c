@@ -179,7 +179,8 @@ static sifr_status build_value(formats_render *r, formats_builder *b, formats_va
 }
 
 sifr_status formats_print(formats_render *r, formats_builder *b, formats_value v) {
-    if (v.kind == FORMATS_STRING) return formats_build(r, b, v.text.bytes, v.text.size);
+    if (v.kind == FORMATS_STRING || v.kind == FORMATS_SAFE)
+        return formats_build(r, b, v.text.bytes, v.text.size);
     if (v.kind == FORMATS_UNDEFINED) return SIFR_OK;
     return build_value(r, b, v);
 }

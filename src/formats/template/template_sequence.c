@@ -177,6 +177,9 @@ FILTER(filter_unique) {
     for (size_t i = 0; i < items->count; i++) {
         bool known;
         BASE_TRY(one_key(r, items->values[i], arguments, &key));
+        if (key.kind == FORMATS_LIST || key.kind == FORMATS_DICT)
+            return formats_template_fail(&r->place, "unique: a value of type %s",
+                                         formats_kind_name(key));
         BASE_TRY(formats_contains(r, seen, key, &known));
         if (known) continue;
         BASE_TRY(formats_append(r, seen.items, key));
@@ -226,6 +229,12 @@ FILTER(filter_sum) {
 
 /* ---- filters that take other filters and tests ---- */
 
+/* Jinja asks first whether there is anything: none and false have no items here. */
+static sifr_status iterate_true(formats_render *r, formats_value v, formats_items **out) {
+    const formats_value empty = {.kind = FORMATS_UNDEFINED};
+    return formats_iterate(r, formats_truth(v) ? v : empty, out);
+}
+
 static formats_call rest_of(const formats_call *call, size_t used) {
     formats_call rest = *call;
     rest.values += used;
@@ -271,7 +280,7 @@ static sifr_status filter_map(formats_render *r, formats_value self, const forma
     formats_items *items;
     const formats_builtin *function;
     formats_value v;
-    BASE_TRY(formats_iterate(r, self, &items));
+    BASE_TRY(iterate_true(r, self, &items));
     BASE_TRY(formats_new_items(r, FORMATS_GENERATOR, items->count, out));
     if (call->count == 0) return map_attribute(r, items, call, out);
     formats_call rest = rest_of(call, 1);
@@ -291,7 +300,7 @@ static sifr_status choose(formats_render *r, formats_value self, const formats_c
     formats_call rest = {0};
     size_t first = by_attribute;
     formats_value attribute = {.kind = FORMATS_ABSENT}, v, truth;
-    BASE_TRY(formats_iterate(r, self, &items));
+    BASE_TRY(iterate_true(r, self, &items));
     BASE_TRY(formats_new_items(r, FORMATS_GENERATOR, items->count, out));
     if (by_attribute && call->count == 0)
         return formats_template_fail(&r->place, "selectattr and rejectattr need an attribute");

@@ -22,7 +22,7 @@ KIND_TEST(test_false, self.kind == FORMATS_BOOL && !self.truth)
 KIND_TEST(test_integer, self.kind == FORMATS_INT)
 KIND_TEST(test_float, self.kind == FORMATS_FLOAT)
 KIND_TEST(test_number, formats_is_number(self))
-KIND_TEST(test_string, self.kind == FORMATS_STRING)
+KIND_TEST(test_string, self.kind == FORMATS_STRING || self.kind == FORMATS_SAFE)
 KIND_TEST(test_mapping, self.kind == FORMATS_DICT)
 KIND_TEST(test_callable,
           self.kind >= FORMATS_MACRO || self.kind == FORMATS_LOOP || self.kind == FORMATS_UNDEFINED)
@@ -31,7 +31,7 @@ KIND_TEST(test_iterable, self.kind == FORMATS_STRING || formats_is_items(self) |
                              self.kind == FORMATS_LOOP)
 KIND_TEST(test_sequence, self.kind == FORMATS_STRING || self.kind == FORMATS_LIST ||
                              self.kind == FORMATS_TUPLE || self.kind == FORMATS_RANGE ||
-                             self.kind == FORMATS_DICT)
+                             self.kind == FORMATS_DICT || self.kind == FORMATS_UNDEFINED)
 
 static sifr_status remainder_of(formats_render *r, formats_value self, int64_t by,
                                 formats_value *out) {

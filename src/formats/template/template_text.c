@@ -303,9 +303,6 @@ sifr_status formats_slice(formats_render *r, formats_value v, const formats_valu
     if (v.kind == FORMATS_STRING) return slice_text(r, v.text, bounds, out);
     if (v.kind == FORMATS_LIST || v.kind == FORMATS_TUPLE || v.kind == FORMATS_RANGE)
         return slice_items(r, v, bounds, out);
-    if (v.kind == FORMATS_UNDEFINED)
-        return formats_template_fail(&r->place, "%.*s is undefined, so it has no items",
-                                     (int)v.text.size, v.text.bytes);
-    *out = formats_undefined(formats_literal("a slice of what has none"));
-    return SIFR_OK;
+    return formats_template_fail(&r->place, "a value of type %s cannot be sliced",
+                                 formats_kind_name(v));
 }

@@ -104,6 +104,7 @@ const char *formats_kind_name(formats_value v) {
                                         [FORMATS_INT] = "int",
                                         [FORMATS_FLOAT] = "float",
                                         [FORMATS_STRING] = "str",
+                                        [FORMATS_SAFE] = "safe string",
                                         [FORMATS_LIST] = "list",
                                         [FORMATS_TUPLE] = "tuple",
                                         [FORMATS_RANGE] = "range",
@@ -145,6 +146,7 @@ bool formats_truth(formats_value v) {
     case FORMATS_FLOAT:
         return v.real != 0;
     case FORMATS_STRING:
+    case FORMATS_SAFE:
         return v.text.size > 0;
     case FORMATS_LIST:
     case FORMATS_TUPLE:
