@@ -35,6 +35,8 @@ sifr_status formats_equal(formats_render *r, formats_value a, formats_value b, b
         *out = numbers_equal(a, b);
         return SIFR_OK;
     }
+    if (a.kind == FORMATS_SAFE || b.kind == FORMATS_SAFE)
+        return formats_template_fail(&r->place, "comparing a string marked safe is not supported");
     *out = a.kind == b.kind;
     if (!*out) return SIFR_OK;
     BASE_TRY(formats_template_enter(r));

@@ -63,7 +63,10 @@ void formats_scope_get(const formats_render *r, const formats_node *name, format
 
 /* ---- attributes and items ---- */
 
-static sifr_status from_undefined(formats_render *r, formats_value v, formats_text name) {
+static sifr_status has_nothing(formats_render *r, formats_value v, formats_text name) {
+    if (v.kind == FORMATS_SAFE)
+        return formats_template_fail(&r->place, "%.*s of a string marked safe is not supported",
+                                     (int)name.size, name.bytes);
     return formats_template_fail(&r->place, "%.*s is undefined, so it has no %.*s",
                                  (int)v.text.size, v.text.bytes, (int)name.size, name.bytes);
 }
@@ -145,7 +148,7 @@ static sifr_status subscript(formats_render *r, formats_value v, formats_value k
 sifr_status formats_attribute(formats_render *r, formats_value v, formats_text name,
                               formats_value *out) {
     bool found;
-    if (v.kind == FORMATS_UNDEFINED) return from_undefined(r, v, name);
+    if (v.kind == FORMATS_UNDEFINED || v.kind == FORMATS_SAFE) return has_nothing(r, v, name);
     BASE_TRY(attribute(r, v, name, &found, out));
     if (!found) BASE_TRY(subscript(r, v, formats_of_text(name), &found, out));
     if (!found) *out = formats_undefined(name);
@@ -156,7 +159,7 @@ sifr_status formats_item(formats_render *r, formats_value v, formats_value key,
                          formats_value *out) {
     bool found;
     formats_text name = key.kind == FORMATS_STRING ? key.text : formats_literal("such item");
-    if (v.kind == FORMATS_UNDEFINED) return from_undefined(r, v, name);
+    if (v.kind == FORMATS_UNDEFINED || v.kind == FORMATS_SAFE) return has_nothing(r, v, name);
     BASE_TRY(subscript(r, v, key, &found, out));
     if (!found && key.kind == FORMATS_STRING) BASE_TRY(attribute(r, v, key.text, &found, out));
     if (!found) *out = formats_undefined(name);

@@ -26,12 +26,13 @@ KIND_TEST(test_string, self.kind == FORMATS_STRING || self.kind == FORMATS_SAFE)
 KIND_TEST(test_mapping, self.kind == FORMATS_DICT)
 KIND_TEST(test_callable,
           self.kind >= FORMATS_MACRO || self.kind == FORMATS_LOOP || self.kind == FORMATS_UNDEFINED)
-KIND_TEST(test_iterable, self.kind == FORMATS_STRING || formats_is_items(self) ||
-                             self.kind == FORMATS_DICT || self.kind == FORMATS_UNDEFINED ||
-                             self.kind == FORMATS_LOOP)
-KIND_TEST(test_sequence, self.kind == FORMATS_STRING || self.kind == FORMATS_LIST ||
-                             self.kind == FORMATS_TUPLE || self.kind == FORMATS_RANGE ||
-                             self.kind == FORMATS_DICT || self.kind == FORMATS_UNDEFINED)
+KIND_TEST(test_iterable, self.kind == FORMATS_STRING || self.kind == FORMATS_SAFE ||
+                             formats_is_items(self) || self.kind == FORMATS_DICT ||
+                             self.kind == FORMATS_UNDEFINED || self.kind == FORMATS_LOOP)
+KIND_TEST(test_sequence, self.kind == FORMATS_STRING || self.kind == FORMATS_SAFE ||
+                             self.kind == FORMATS_LIST || self.kind == FORMATS_TUPLE ||
+                             self.kind == FORMATS_RANGE || self.kind == FORMATS_DICT ||
+                             self.kind == FORMATS_UNDEFINED)
 
 static sifr_status remainder_of(formats_render *r, formats_value self, int64_t by,
                                 formats_value *out) {
