@@ -51,6 +51,9 @@ def main():
         settings = {"repetition_penalty": penalty, "temperature": temperature, "top_k": top_k,
                     "top_p": top_p, "min_p": min_p}
         rows.append({"logits": which, **settings, "kept": apply(all_logits[which], settings)})
+    for top_k in range(1, 15):  # the last of them often has equals
+        settings = {"repetition_penalty": 1.0, "temperature": 1.0, "top_k": top_k, "top_p": 1.0, "min_p": 0.0}
+        rows.append({"logits": 1, **settings, "kept": apply(all_logits[1], settings)})
     with open(OUT, "w", encoding="utf-8") as file:
         file.write('{"ids": %s,\n "logits": %s,\n "rows": [\n' % (json.dumps(IDS), json.dumps(all_logits)))
         file.write(",\n".join(json.dumps(row) for row in rows) + "\n]}\n")

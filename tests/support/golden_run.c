@@ -181,10 +181,11 @@ void golden_run_generation(const golden *g, const golden_generation *generation,
     int32_t *order = malloc((size_t)words * sizeof *order);
     const int32_t *next = generation->prompt;
     int64_t count = (int64_t)generation->prompt_count;
+    const engine_sampling greedy = {.temperature = 0};
     for (size_t i = 0; i < generation->expected_count; i++) {
         OK(engine_inference_append(inference, next, count, position, logits, &error));
         position += count;
-        assert_int_equal(engine_sample(logits, words, order, 0, 0, 1, 0.5),
+        assert_int_equal(engine_sample(logits, words, order, &greedy, 0.5),
                          generation->expected[i]);
         next = &generation->expected[i];
         count = 1;
