@@ -192,12 +192,18 @@ FILTER(filter_int) {
         BASE_TRY(formats_want_int(r, arguments[1], "int's base", &base));
     if (base < 2 || base > 36)
         return formats_template_fail(&r->place, "int: base %lld is not supported", (long long)base);
+    bool is_real = self.kind == FORMATS_FLOAT;
+    real = is_real ? self.real : 0;
     if (self.kind == FORMATS_STRING) {
-        bool fits = to_int(self.text, (int)base, &value) ||
-                    (to_float(self.text, &real) && float_to_int(real, &value));
-        if (fits) *out = formats_of_int(value);
-    } else if (self.kind == FORMATS_FLOAT) {
-        if (float_to_int(self.real, &value)) *out = formats_of_int(value);
+        if (to_int(self.text, (int)base, &value))
+            *out = formats_of_int(value);
+        else
+            is_real = to_float(self.text, &real);
+    }
+    if (is_real && !isnan(real)) {
+        if (!float_to_int(real, &value))
+            return formats_template_fail(&r->place, "int: a number beyond 64 bits");
+        *out = formats_of_int(value);
     } else if (formats_is_number(self)) {
         *out = formats_of_int(self.kind == FORMATS_INT ? self.integer : self.truth);
     }
