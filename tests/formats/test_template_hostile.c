@@ -118,6 +118,17 @@ static void test_bounds(void **state) {
             "{% set s.b = [s.b] %}{% endfor %}{{ s.a == s.b }}",
             "nested deeper than 500");
     refused("{{ ('a' * 60000000).replace('a', 'bbbbbbbbbb') }}", "more than ");
+    /* Work that takes no memory counts as well. */
+    refused("{% set b = ('b' * 9000000) ~ 'a' %}{{ ('a' * 9000000).strip(b) }}", "steps");
+    refused("{% set b = ('a' * 900000) ~ 'b' %}{{ ('a' * 9000000).rfind(b) }}", "steps");
+    refused("{% set b = ('a' * 900000) ~ 'b' %}{{ ('a' * 9000000).rsplit(b) }}", "steps");
+    refused("{% set b = 'a' * 60000000 %}{% for i in range(99999) %}{% if b.isupper() or "
+            "b.startswith(b[1:]) and b.splitlines()|length == 0 %}{% endif %}{% endfor %}",
+            "more than ");
+    refused("{% set b = 'a' * 9000000 %}{% set d = {b ~ '1': 1, b ~ '2': 2, b ~ '3': 3} %}"
+            "{% set k = b ~ '4' %}{% for i in range(99999) %}{% for j in range(99999) %}"
+            "{% if k in d %}{% endif %}{% endfor %}{% endfor %}",
+            "steps");
     refused("{{ 10 ** 30 }}", "beyond 64 bits");
     refused("{{ 2 ** 9223372036854775807 }}", "beyond 64 bits");
     refused("{{ (-9223372036854775807 - 1) // -1 }}", "beyond 64 bits");
@@ -142,13 +153,22 @@ static void test_nesting(void **state) {
     refused_many("[", 200, "nested deeper than 100");
     refused_many("-", 100000, "nested deeper than 100");
     refused_many("not ", 100000, "nested deeper than 100");
-    refused_many("1 if 1 else ", 100000, "nested deeper than 100");
+    refused_many("1 if 1 else ", 60000, "nested deeper than 100");
     refused_many("1 + ", 100000, "more than 100 operators in a row");
     refused_many("1 and ", 100000, "more than 100 operators in a row");
     refused_many("1 ** ", 100000, "more than 100 operators in a row");
     refused_many("a.b.", 100000, "more than 100 accesses in a row");
     refused_many("1 }}{% if a %}{{ ", 300, "nested deeper than 100");
-    refused_many(" ", (4 << 20) + 1, "more than 4194304 bytes");
+    refused_many(" ", (1 << 20) + 1, "more than 1048576 bytes");
+}
+
+static void test_names(void **state) {
+    (void)state;
+    enum { NAMES = 1001 };
+    char *text = malloc(NAMES * 12 + 1), *at = text;
+    for (int i = 0; i < NAMES; i++) at += sprintf(at, "{{ n%d }}", i);
+    refused_bytes(text, (size_t)(at - text), "more than 1000 names");
+    free(text);
 }
 
 /* What is long and harmless is no error. */
@@ -271,7 +291,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_constructs), cmocka_unit_test(test_unfinished),
         cmocka_unit_test(test_bounds),     cmocka_unit_test(test_nesting),
-        cmocka_unit_test(test_long),       cmocka_unit_test(test_messages),
-        cmocka_unit_test(test_folder),     cmocka_unit_test(test_bad_folder)};
+        cmocka_unit_test(test_names),      cmocka_unit_test(test_long),
+        cmocka_unit_test(test_messages),   cmocka_unit_test(test_folder),
+        cmocka_unit_test(test_bad_folder)};
     return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
 }

@@ -313,8 +313,7 @@ static sifr_status eval_node(formats_render *r, const formats_node *node, format
         *out = node->value;
         return SIFR_OK;
     case FORMATS_NODE_NAME:
-        formats_scope_get(r, node, out);
-        return SIFR_OK;
+        return formats_scope_get(r, node, out);
     case FORMATS_NODE_LIST:
     case FORMATS_NODE_TUPLE:
         return eval_items(r, node, out);

@@ -90,7 +90,7 @@ FILTER(filter_trim) {
     BASE_TRY(formats_string(r, self, &text));
     if (given(arguments[0])) BASE_TRY(formats_want_text(r, arguments[0], "trim's chars", &chars));
     *out = formats_of_text(formats_strip(text, given(arguments[0]) ? &chars : NULL, true, true));
-    return formats_template_charge(r, text.size / 64);
+    return formats_template_charge_all(r, given(arguments[0]) ? chars.size + 1 : 1, text.size);
 }
 
 FILTER(filter_replace) {
@@ -183,10 +183,16 @@ static sifr_status need_defined(formats_render *r, formats_value v) {
     return formats_template_fail(&r->place, "%.*s is undefined", (int)v.text.size, v.text.bytes);
 }
 
+/* What int and float get: defined, and the work of reading it counted. */
+static sifr_status begin_number(formats_render *r, formats_value v) {
+    BASE_TRY(need_defined(r, v));
+    return formats_template_charge(r, v.kind == FORMATS_STRING ? v.text.size / 64 : 0);
+}
+
 FILTER(filter_int) {
     int64_t value, base = 10;
     double real;
-    BASE_TRY(need_defined(r, self));
+    BASE_TRY(begin_number(r, self));
     *out = arguments[0].kind == FORMATS_ABSENT ? formats_of_int(0) : arguments[0];
     if (arguments[1].kind != FORMATS_ABSENT)
         BASE_TRY(formats_want_int(r, arguments[1], "int's base", &base));
@@ -212,7 +218,7 @@ FILTER(filter_int) {
 
 FILTER(filter_float) {
     double real;
-    BASE_TRY(need_defined(r, self));
+    BASE_TRY(begin_number(r, self));
     *out = arguments[0].kind == FORMATS_ABSENT ? formats_of_float(0) : arguments[0];
     if (self.kind == FORMATS_STRING && to_float(self.text, &real)) *out = formats_of_float(real);
     if (formats_is_number(self)) *out = formats_of_float(formats_number(self));

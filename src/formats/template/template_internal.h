@@ -12,10 +12,11 @@
 #define FORMATS_TEMPLATE_STEPS 20000000
 #define FORMATS_TEMPLATE_MEMORY ((size_t)256 << 20)
 #define FORMATS_TEMPLATE_OUTPUT ((size_t)64 << 20)
-#define FORMATS_TEMPLATE_SOURCE ((size_t)4 << 20)
+#define FORMATS_TEMPLATE_SOURCE ((size_t)1 << 20)
 enum {
     FORMATS_TEMPLATE_DEPTH = 500,   /* nested evaluations */
     FORMATS_TEMPLATE_NESTING = 100, /* nested brackets and blocks of a template's text */
+    FORMATS_TEMPLATE_NAMES = 1000,  /* of variables */
     FORMATS_TEMPLATE_RANGE = 100000 /* as in Jinja's sandbox */
 };
 
@@ -329,6 +330,9 @@ struct formats_render {
 
 /* Counts work; fails beyond the bound. */
 sifr_status formats_template_charge(formats_render *r, size_t steps) SIFR_MUST_CHECK;
+/* The work of comparing each of `count` things with `size` bytes. */
+sifr_status formats_template_charge_all(formats_render *r, size_t count,
+                                        size_t size) SIFR_MUST_CHECK;
 /* One level deeper; undo with r->depth--. */
 sifr_status formats_template_enter(formats_render *r) SIFR_MUST_CHECK;
 
@@ -430,7 +434,8 @@ sifr_status formats_binary(formats_render *r, int op, formats_value a, formats_v
 /* template_lookup.c: names, attributes, items */
 sifr_status formats_scope_push(formats_render *r) SIFR_MUST_CHECK;
 sifr_status formats_scope_set(formats_render *r, int symbol, formats_value v) SIFR_MUST_CHECK;
-void formats_scope_get(const formats_render *r, const formats_node *name, formats_value *out);
+sifr_status formats_scope_get(formats_render *r, const formats_node *name,
+                              formats_value *out) SIFR_MUST_CHECK;
 sifr_status formats_attribute(formats_render *r, formats_value v, formats_text name,
                               formats_value *out) SIFR_MUST_CHECK;
 sifr_status formats_item(formats_render *r, formats_value v, formats_value key,

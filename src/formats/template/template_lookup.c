@@ -8,6 +8,12 @@ sifr_status formats_template_charge(formats_render *r, size_t steps) {
                                  FORMATS_TEMPLATE_STEPS);
 }
 
+sifr_status formats_template_charge_all(formats_render *r, size_t count, size_t size) {
+    size_t work;
+    if (!base_mul_size(count, size / 64 + 1, &work)) work = FORMATS_TEMPLATE_STEPS;
+    return formats_template_charge(r, work / 8);
+}
+
 sifr_status formats_template_enter(formats_render *r) {
     if (r->depth >= FORMATS_TEMPLATE_DEPTH)
         return formats_template_fail(&r->place, "nested deeper than %d levels",
@@ -48,17 +54,20 @@ sifr_status formats_scope_set(formats_render *r, int symbol, formats_value v) {
     return formats_template_charge(r, s->count / 8);
 }
 
-void formats_scope_get(const formats_render *r, const formats_node *name, formats_value *out) {
+sifr_status formats_scope_get(formats_render *r, const formats_node *name, formats_value *out) {
+    size_t looked = 0;
     for (const formats_scope *s = r->scope; s; s = s->outer) {
         for (size_t i = 0; i < s->count; i++) {
             if (s->symbols[i] != name->symbol) continue;
             *out = s->values[i];
-            return;
+            return formats_template_charge(r, (looked + i) / 16);
         }
+        looked += s->count;
     }
     const formats_builtin *function = formats_function_find(name->text);
     *out = function ? (formats_value){.kind = FORMATS_FUNCTION, .function = function}
                     : formats_undefined(name->text);
+    return formats_template_charge(r, looked / 16);
 }
 
 /* ---- attributes and items ---- */

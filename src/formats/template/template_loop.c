@@ -6,7 +6,7 @@
 static sifr_status assign_member(formats_render *r, const formats_node *target, formats_value v) {
     formats_node name = {.symbol = target->symbol, .text = r->t->symbols[target->symbol]};
     formats_value space;
-    formats_scope_get(r, &name, &space);
+    BASE_TRY(formats_scope_get(r, &name, &space));
     if (space.kind != FORMATS_NAMESPACE)
         return formats_template_fail(&r->place, "cannot set %.*s of %.*s, which is no namespace",
                                      (int)target->text.size, target->text.bytes,

@@ -24,7 +24,7 @@ static sifr_status strip(formats_render *r, formats_value self, const formats_va
     formats_text chars;
     bool some = given(arguments[0]);
     if (some) BASE_TRY(formats_want_text(r, arguments[0], "what is stripped", &chars));
-    BASE_TRY(formats_template_charge(r, self.text.size / 64));
+    BASE_TRY(formats_template_charge_all(r, some ? chars.size + 1 : 1, self.text.size));
     return text_result(formats_strip(self.text, some ? &chars : NULL, left, right), out);
 }
 
@@ -80,12 +80,14 @@ static sifr_status begins_any(formats_render *r, formats_value self, formats_val
     *out = formats_of_bool(false);
     if (part.kind != FORMATS_TUPLE) {
         BASE_TRY(formats_want_text(r, part, "what a string begins or ends with", &text));
+        BASE_TRY(formats_template_charge(r, text.size / 64));
         *out = formats_of_bool(begins(self.text, text, at_end));
         return SIFR_OK;
     }
     for (size_t i = 0; i < part.items->count; i++) {
         BASE_TRY(formats_want_text(r, part.items->values[i], "what a string begins or ends with",
                                    &text));
+        BASE_TRY(formats_template_charge(r, text.size / 64));
         if (begins(self.text, text, at_end)) *out = formats_of_bool(true);
     }
     return SIFR_OK;
@@ -102,6 +104,7 @@ METHOD(method_endswith) {
 METHOD(method_removeprefix) {
     formats_text part;
     BASE_TRY(formats_want_text(r, arguments[0], "removeprefix's prefix", &part));
+    BASE_TRY(formats_template_charge(r, part.size / 64));
     *out = self;
     if (!begins(self.text, part, false)) return SIFR_OK;
     return text_result((formats_text){self.text.bytes + part.size, self.text.size - part.size},
@@ -111,6 +114,7 @@ METHOD(method_removeprefix) {
 METHOD(method_removesuffix) {
     formats_text part;
     BASE_TRY(formats_want_text(r, arguments[0], "removesuffix's suffix", &part));
+    BASE_TRY(formats_template_charge(r, part.size / 64));
     *out = self;
     if (!begins(self.text, part, true)) return SIFR_OK;
     return text_result((formats_text){self.text.bytes, self.text.size - part.size}, out);
@@ -208,6 +212,7 @@ static sifr_status split_at(formats_render *r, formats_text text, formats_text b
     BASE_TRY(formats_new_items(r, FORMATS_LIST, 0, out));
     if (by.size == 0) return formats_template_fail(&r->place, "split at an empty string");
     BASE_TRY(formats_template_charge(r, text.size / 16));
+    if (right) BASE_TRY(formats_template_charge_all(r, text.size, by.size));
     for (; most != 0; most -= most > 0) {
         size_t at = right ? find_last(text, by) : formats_find(text, by, 0);
         if (at == SIZE_MAX) break;
@@ -253,6 +258,7 @@ static sifr_status partition(formats_render *r, formats_value self, formats_valu
     formats_text part, text = self.text;
     BASE_TRY(formats_want_text(r, by, "what partition looks for", &part));
     if (part.size == 0) return formats_template_fail(&r->place, "partition at an empty string");
+    BASE_TRY(formats_template_charge_all(r, text.size, right ? part.size : 0));
     size_t at = right ? find_last(text, part) : formats_find(text, part, 0);
     BASE_TRY(formats_new_items(r, FORMATS_TUPLE, 3, out));
     if (at == SIZE_MAX) {
@@ -281,7 +287,7 @@ static sifr_status find_text(formats_render *r, formats_value self, formats_valu
                              int64_t *out) {
     formats_text text;
     BASE_TRY(formats_want_text(r, part, "what is looked for", &text));
-    BASE_TRY(formats_template_charge(r, self.text.size / 16));
+    BASE_TRY(formats_template_charge_all(r, self.text.size, right ? text.size : 0));
     size_t at = right ? find_last(self.text, text) : formats_find(self.text, text, 0);
     *out = at == SIZE_MAX ? -1 : (int64_t)formats_char_count((formats_text){self.text.bytes, at});
     return SIFR_OK;
@@ -371,17 +377,15 @@ METHOD(method_isspace) {
 }
 
 METHOD(method_isupper) {
-    (void)r;
     (void)arguments;
     *out = formats_of_bool(formats_is_case(self.text, true));
-    return SIFR_OK;
+    return formats_template_charge(r, self.text.size / 16);
 }
 
 METHOD(method_islower) {
-    (void)r;
     (void)arguments;
     *out = formats_of_bool(formats_is_case(self.text, false));
-    return SIFR_OK;
+    return formats_template_charge(r, self.text.size / 16);
 }
 
 /* ---- dicts and lists ---- */

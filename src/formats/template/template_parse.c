@@ -112,7 +112,8 @@ static sifr_status find_symbol(formats_parser *p, formats_text name, int *out) {
     formats_template *t = p->t;
     *out = formats_template_symbol(t, name);
     if (*out >= 0) return SIFR_OK;
-    if (t->symbol_count == 10000) return formats_template_fail(&p->place, "more than 10000 names");
+    if (t->symbol_count == FORMATS_TEMPLATE_NAMES)
+        return formats_template_fail(&p->place, "more than %d names", FORMATS_TEMPLATE_NAMES);
     BASE_TRY(base_grow(&t->symbols, &t->symbol_room, t->symbol_count + 1, sizeof *t->symbols,
                        p->place.error));
     *out = (int)t->symbol_count;

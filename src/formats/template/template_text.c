@@ -73,17 +73,12 @@ formats_text formats_strip(formats_text text, const formats_text *chars, bool le
     return text;
 }
 
+/* In linear time: memmem's. */
 size_t formats_find(formats_text text, formats_text part, size_t from) {
-    if (part.size == 0) return from <= text.size ? from : SIZE_MAX;
-    while (from < text.size && text.size - from >= part.size) {
-        const char *first = memchr(text.bytes + from, part.bytes[0], text.size - from);
-        if (!first) return SIZE_MAX;
-        from = (size_t)(first - text.bytes);
-        if (text.size - from < part.size) return SIZE_MAX;
-        if (memcmp(first, part.bytes, part.size) == 0) return from;
-        from++;
-    }
-    return SIZE_MAX;
+    if (from > text.size || part.size > text.size - from) return SIZE_MAX;
+    if (part.size == 0) return from;
+    const char *found = memmem(text.bytes + from, text.size - from, part.bytes, part.size);
+    return found ? (size_t)(found - text.bytes) : SIZE_MAX;
 }
 
 /* str.replace; `most` < 0: all. An empty `from` matches before every character and at the end. */
@@ -211,6 +206,7 @@ static bool ends_line(int32_t c) {
 sifr_status formats_splitlines(formats_render *r, formats_text text, bool keep,
                                formats_value *out) {
     size_t begin = 0, size;
+    BASE_TRY(formats_template_charge(r, text.size / 16));
     BASE_TRY(formats_new_items(r, FORMATS_LIST, 0, out));
     for (size_t at = 0; at < text.size;) {
         int32_t c = formats_char(text, at, &size);

@@ -279,7 +279,7 @@ static sifr_status find_key(formats_render *r, const formats_dict *dict, formats
     size_t at = 0;
     while (at < dict->count && !same_key(dict->keys[at], key)) at++;
     *out = at;
-    return formats_template_charge(r, at / 8);
+    return formats_template_charge_all(r, at, key.kind == FORMATS_STRING ? key.text.size : 0);
 }
 
 sifr_status formats_dict_get(formats_render *r, const formats_dict *dict, formats_value key,
