@@ -67,6 +67,7 @@ static void test_constructs(void **state) {
     refused("{{ ('a'|safe) == 'a' }}", "comparing a string marked safe");
     refused("{{ ('a'|safe)[0] }}", "of a string marked safe");
     refused("{{ ('a'|safe).upper() }}", "upper of a string marked safe");
+    refused("{% macro m() %}{{ varargs }}{% endmacro %}", "varargs of a macro is not supported");
     refused("{{ [1][0, 1] }}", "commas in [ ]");
 }
 

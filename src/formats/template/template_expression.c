@@ -180,6 +180,10 @@ static sifr_status parse_word(formats_parser *p, formats_node **out) {
         node->kind = FORMATS_NODE_CONSTANT;
         node->value = (formats_value){.kind = words[i].kind, .truth = words[i].truth};
     }
+    if (p->macros &&
+        (formats_text_is(node->text, "varargs") || formats_text_is(node->text, "kwargs")))
+        return formats_template_fail(&p->place, "%.*s of a macro is not supported",
+                                     (int)node->text.size, node->text.bytes);
     *out = node;
     return SIFR_OK;
 }

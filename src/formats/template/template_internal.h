@@ -269,7 +269,7 @@ typedef struct formats_parser {
     formats_template *t;
     const formats_token *tokens;
     size_t at;
-    int depth, loops; /* loops: those that a break may end */
+    int depth, loops, macros; /* around; loops: those that a break may end */
 } formats_parser;
 
 const formats_token *formats_parser_peek(const formats_parser *p, size_t ahead);

@@ -268,7 +268,10 @@ static sifr_status parse_macro(formats_parser *p, formats_node **out) {
     *out = node;
     BASE_TRY(formats_parser_name(p, &node->text, &node->symbol));
     BASE_TRY(parse_parameters(p, node));
-    return parse_apart(p, "endmacro", &node->body);
+    p->macros++;
+    BASE_TRY(parse_apart(p, "endmacro", &node->body));
+    p->macros--;
+    return SIFR_OK;
 }
 
 static sifr_status parse_call_block(formats_parser *p, formats_node **out) {
