@@ -307,10 +307,9 @@ static sifr_status show_text(const cli_generation *g, size_t *shown, size_t end,
 /* Puts the ids of the prompt into the cache, behind those at its beginning that it has. The last
  * one is computed in any case: its logits are wanted. */
 static sifr_status fill_cache(cli_generation *g, sifr_error *error) {
-    size_t same = 0;
-    while (same < g->cached.count && same + 1 < g->ids.count &&
-           g->cached.ids[same] == g->ids.ids[same])
-        same++;
+    size_t same = 0, had = g->cached.count;
+    if (g->ids.count < had) had = 0; /* some rotary frequencies are those of the longer text */
+    while (same < had && same + 1 < g->ids.count && g->cached.ids[same] == g->ids.ids[same]) same++;
     g->cached.count = 0; /* if this fails */
     BASE_TRY(engine_inference_append(g->inference, g->ids.ids + same,
                                      (int64_t)(g->ids.count - same), (int64_t)same, g->logits,
