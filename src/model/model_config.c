@@ -41,12 +41,7 @@ static sifr_status read_config(model_reader *r, model_config *out) {
     }
     BASE_TRY(base_json_string(r->json, "model_type", NULL, &type, r->name, r->error));
     r->architecture = type ? model_architecture_find(type) : NULL;
-    if (!r->architecture) {
-        char types[512];
-        return base_fail(r->error, SIFR_USAGE, "%s: \"model_type\" %s%.60s%s; supported are %s",
-                         r->name, type ? "is \"" : "is missing", type ? type : "", type ? "\"" : "",
-                         model_architecture_list(types, sizeof types));
-    }
+    if (!r->architecture) return model_refuse_type(r, type);
     BASE_TRY(check_classes(r));
     BASE_TRY(model_check_keys(r));
     BASE_TRY(r->architecture->read(r, out));

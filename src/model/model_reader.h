@@ -71,6 +71,10 @@ bool model_reads(const model_reader *r, const char *key);
 /* The message for a value that is not supported. */
 sifr_status model_refuse(const model_reader *r, const char *key, const char *why);
 
+/* The message for a model_type (NULL: none) that is not in the registry, with the reason where it
+ * is known. */
+sifr_status model_refuse_type(const model_reader *r, const char *type);
+
 /* Refuses keys that would change the mathematics, but for those that the architecture reads itself
  * (model_architecture.keys). Before and after the architecture's own reader. */
 sifr_status model_check_keys(const model_reader *r) SIFR_MUST_CHECK;

@@ -51,6 +51,44 @@ static const struct {
     const char *type, *members, *part;
 } refusals[] = {
     {"llama", "\"sliding_window\": 8", "\"sliding_window\": 8"},
+    {"mistral", "\"sliding_window\": 0", "\"sliding_window\" is 0, must be in 1"},
+    {"mistral", "\"sliding_window\": \"4096\"", "sliding_window"},
+    {"mistral", "\"partial_rotary_factor\": 0.5", "partial_rotary_factor"},
+    {"mistral", "\"quantization_config\": {\"bits\": 4}", "quantization_config"},
+    {"qwen2", "\"layer_types\": [\"full_attention\"]", "a list of 32 names"},
+    {"qwen2", "\"layer_types\": \"full_attention\"", "a list of 32 names"},
+    {"qwen2", "\"num_hidden_layers\": 1, \"layer_types\": [\"sliding_attention\"]",
+     "\"sliding_window\" is not set"},
+    {"qwen2", "\"num_hidden_layers\": 1, \"layer_types\": [\"linear_attention\"]",
+     "names linear_attention"},
+    {"qwen2", "\"num_hidden_layers\": 1, \"layer_types\": [3]", "not a string"},
+    {"qwen3", "\"num_experts\": 8", "num_experts"},
+    {"qwen3", "\"max_window_layers\": -1", "max_window_layers"},
+    {"phi3", "\"rope_scaling\": {\"type\": \"linear\", \"factor\": 2}", "default and longrope"},
+    {"phi3", "\"partial_rotary_factor\": 0", "partial_rotary_factor"},
+    {"phi3", "\"partial_rotary_factor\": 0.01", "an even number of at least 2"},
+    {"phi3", "\"rope_scaling\": {\"type\": \"yarn\", \"short_factor\": [1]}", "a list of 48"},
+    {"smollm3", "\"no_rope_layers\": [1]", "at least 36 numbers"},
+    {"smollm3", "\"num_hidden_layers\": 1, \"no_rope_layers\": [2]", "each must be 0 or 1"},
+    {"smollm3", "\"no_rope_layer_interval\": 0", "no_rope_layer_interval"},
+    {"starcoder2", "\"hidden_act\": \"silu\"", "hidden_act"},
+    {"ministral3", "\"rope_parameters\": {\"llama_4_scaling_beta\": 0.1}", "llama_4_scaling_beta"},
+    {"llama", "\"rope_parameters\": {\"llama_4_scaling_beta\": 0.1}", "scaled by position"},
+    {"mixtral", "", "mixtures of experts"},
+    {"qwen3_moe", "", "mixtures of experts"},
+    {"granitemoeshared", "", "mixtures of experts"},
+    {"granitemoehybrid", "", "state spaces"},
+    {"qwen3_next", "", "linear attention"},
+    {"qwen3_5", "", "linear attention"},
+    {"mamba2", "", "state spaces"},
+    {"t5gemma", "", "encoder-decoder"},
+    {"whisper", "", "encoder-decoder"},
+    {"qwen2_5_vl", "\"auto_map\": {}", "works as model_type \"qwen2\""},
+    {"mistral3", "", "works as model_type \"ministral3\""},
+    {"some_vl", "\"vision_config\": {}, \"text_config\": {\"model_type\": \"qwen3\"}",
+     "works as model_type \"qwen3\""},
+    {"some_vl", "\"vision_config\": {}", "is not supported either"},
+    {"remote", "\"auto_map\": {\"AutoModelForCausalLM\": \"m.M\"}", "Python code"},
 };
 
 static void refused(void **state) {
@@ -63,7 +101,49 @@ static void refused(void **state) {
     }
 }
 
+/* Which layers have a window, and which rotary positions. */
+static void layers(void **state) {
+    (void)state;
+    static const struct {
+        const char *type, *members;
+        uint8_t layers[4];
+    } cases[] = {
+        {"mistral", "", {1, 1, 1, 1}},
+        {"mistral", "\"sliding_window\": null", {0}},
+        {"ministral", "", {1, 1, 1, 1}},
+        {"ministral",
+         "\"layer_types\": [\"full_attention\", \"sliding_attention\", \"full_attention\", "
+         "\"full_attention\"]",
+         {0, 1, 0, 0}},
+        {"qwen2", "\"max_window_layers\": 1", {0}},
+        {"qwen3", "\"max_window_layers\": 2, \"use_sliding_window\": true", {0, 0, 1, 1}},
+        {"qwen2",
+         "\"use_sliding_window\": true, \"layer_types\": [\"sliding_attention\", "
+         "\"full_attention\", \"full_attention\", \"full_attention\"]",
+         {1, 0, 0, 0}},
+        {"phi3", "\"sliding_window\": 8", {1, 1, 1, 1}},
+        {"smollm3", "", {0, 0, 0, 2}},
+        {"smollm3", "\"no_rope_layer_interval\": 2, \"sliding_window\": 9", {0, 2, 0, 2}},
+        {"smollm3",
+         "\"no_rope_layers\": [1, 0, 0, 1, 0], \"sliding_window\": 9, "
+         "\"use_sliding_window\": true",
+         {0, 3, 3, 0}},
+        {"starcoder2", "\"sliding_window\": 8", {1, 1, 1, 1}},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char members[512];
+        snprintf(members, sizeof members, "\"num_hidden_layers\": 4%s%s",
+                 *cases[i].members ? ", " : "", cases[i].members);
+        if (parse_with(cases[i].type, members) != SIFR_OK) fail_msg("%s", error.message);
+        for (int k = 0; k < 4; k++) {
+            if (config.layers[k] != cases[i].layers[k])
+                fail_msg("%s: %s: layer %d: %d", cases[i].type, members, k, config.layers[k]);
+        }
+    }
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(defaults), cmocka_unit_test(refused)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(defaults), cmocka_unit_test(refused),
+                                       cmocka_unit_test(layers)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

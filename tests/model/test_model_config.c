@@ -197,7 +197,7 @@ static void not_built(void **state) {
     for (size_t i = 0; i < sizeof llama / sizeof *llama; i++) {
         refused("llama", llama[i], "is not supported yet");
     }
-    refused("rwkv", "", "supported are gpt2, llama");
+    refused("nothing_known", "", "supported are gpt2, llama");
     assert_int_equal(parse("{}"), SIFR_USAGE);
     assert_message(&error, "\"model_type\" is missing");
     assert_int_equal(parse_with("llama", "\"sliding_window\": 4096, \"use_sliding_window\": false, "
