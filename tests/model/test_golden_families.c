@@ -14,8 +14,17 @@
 
 /* The folders that must open; the results of the others wait for their architecture. */
 static const char *const expected[] = {
-    "llama", "llama-dynamic", "llama-yarn", "mistral",    "qwen2",      "qwen3",
-    "phi3",  "phi3-longrope", "smollm3",    "ministral3", "starcoder2",
+    "llama",
+    "llama-dynamic",
+    "llama-yarn",
+    "ministral3",
+    "mistral",
+    "phi3",
+    "phi3-longrope",
+    "qwen2",
+    "qwen3",
+    "smollm3",
+    "starcoder2",
 };
 
 enum { EXPECTED = sizeof expected / sizeof *expected };
