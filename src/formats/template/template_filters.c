@@ -100,7 +100,7 @@ FILTER(filter_replace) {
     BASE_TRY(formats_string(r, arguments[0], &from));
     BASE_TRY(formats_string(r, arguments[1], &to));
     if (given(arguments[2])) BASE_TRY(formats_want_int(r, arguments[2], "replace's count", &count));
-    BASE_TRY(formats_replace(r, text, from, to, count, &text));
+    BASE_TRY(formats_template_replace(r, text, from, to, count, &text));
     *out = formats_of_text(text);
     return SIFR_OK;
 }

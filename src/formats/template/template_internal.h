@@ -405,8 +405,9 @@ size_t formats_char_count(formats_text text);
 bool formats_is_space(int32_t c);
 formats_text formats_strip(formats_text text, const formats_text *chars, bool left, bool right);
 size_t formats_find(formats_text text, formats_text part, size_t from); /* SIZE_MAX: not there */
-sifr_status formats_replace(formats_render *r, formats_text text, formats_text from,
-                            formats_text to, int64_t most, formats_text *out) SIFR_MUST_CHECK;
+sifr_status formats_template_replace(formats_render *r, formats_text text, formats_text from,
+                                     formats_text to, int64_t most,
+                                     formats_text *out) SIFR_MUST_CHECK;
 typedef enum formats_case {
     FORMATS_UPPER,
     FORMATS_LOWER,

@@ -127,7 +127,7 @@ METHOD(method_replace) {
     BASE_TRY(formats_want_text(r, arguments[1], "what replace puts", &to));
     if (arguments[2].kind != FORMATS_ABSENT)
         BASE_TRY(formats_want_int(r, arguments[2], "replace's count", &count));
-    BASE_TRY(formats_replace(r, self.text, from, to, count, &text));
+    BASE_TRY(formats_template_replace(r, self.text, from, to, count, &text));
     return text_result(text, out);
 }
 

@@ -82,8 +82,8 @@ size_t formats_find(formats_text text, formats_text part, size_t from) {
 }
 
 /* str.replace; `most` < 0: all. An empty `from` matches before every character and at the end. */
-sifr_status formats_replace(formats_render *r, formats_text text, formats_text from,
-                            formats_text to, int64_t most, formats_text *out) {
+sifr_status formats_template_replace(formats_render *r, formats_text text, formats_text from,
+                                     formats_text to, int64_t most, formats_text *out) {
     formats_builder b = {0};
     size_t at = 0, size;
     while (most != 0) {
