@@ -14,6 +14,7 @@ static const model_architecture *const architectures[] = {
     &model_architecture_ministral,
     &model_architecture_ministral3,
     &model_architecture_starcoder2,
+    &model_architecture_gemma,
 };
 
 enum { COUNT = sizeof architectures / sizeof *architectures };
