@@ -15,6 +15,7 @@ static const model_architecture *const architectures[] = {
     &model_architecture_ministral3,
     &model_architecture_starcoder2,
     &model_architecture_gemma,
+    &model_architecture_gemma2,
 };
 
 enum { COUNT = sizeof architectures / sizeof *architectures };

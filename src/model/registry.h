@@ -34,7 +34,8 @@ typedef struct model_architecture {
 extern const model_architecture model_architecture_gpt2, model_architecture_llama,
     model_architecture_mistral, model_architecture_qwen2, model_architecture_qwen3,
     model_architecture_phi3, model_architecture_smollm3, model_architecture_ministral,
-    model_architecture_ministral3, model_architecture_starcoder2, model_architecture_gemma;
+    model_architecture_ministral3, model_architecture_starcoder2, model_architecture_gemma,
+    model_architecture_gemma2;
 
 /* NULL for a type that is not supported. */
 const model_architecture *model_architecture_find(const char *model_type);

@@ -15,6 +15,7 @@
 /* The folders that must open; the results of the others wait for their architecture. */
 static const char *const expected[] = {
     "gemma",
+    "gemma2",
     "llama",
     "llama-dynamic",
     "llama-yarn",
