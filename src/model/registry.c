@@ -16,6 +16,7 @@ static const model_architecture *const architectures[] = {
     &model_architecture_starcoder2,
     &model_architecture_gemma,
     &model_architecture_gemma2,
+    &model_architecture_olmo2,
 };
 
 enum { COUNT = sizeof architectures / sizeof *architectures };

@@ -21,6 +21,7 @@ static const char *const expected[] = {
     "llama-yarn",
     "ministral3",
     "mistral",
+    "olmo2",
     "phi3",
     "phi3-longrope",
     "qwen2",

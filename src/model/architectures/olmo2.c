@@ -1,0 +1,44 @@
+/* OLMo 2 (Team OLMo 2025) as transformers' Olmo2ForCausalLM has it: norms behind attention and MLP
+ * instead of before them, and norms of all queries and of all keys together. */
+#include "model/architectures/decoder.h"
+
+static sifr_status read_olmo2(const model_reader *r, model_config *out) {
+    out->vocab_size = 50304, out->hidden_size = 4096, out->intermediate_size = 11008;
+    out->num_hidden_layers = out->num_attention_heads = 32;
+    out->max_position_embeddings = 2048;
+    out->norm_eps = 1e-5, out->rope.theta = 10000;
+    out->pad_token_id = 1, out->eos_token_ids[0] = 50279, out->eos_count = 1;
+    BASE_TRY(decoder_read(r, out));
+    BASE_TRY(model_read_bool(r, "attention_bias", false, &out->attention_bias));
+    out->output_bias = out->attention_bias;
+    return decoder_read_gate(r, out);
+}
+
+static sifr_value attention(const decoder *d, sifr_value x) {
+    const model_config *c = d->config;
+    decoder_heads h = decoder_project(d, x);
+    h.q = decoder_group_norm(d, h.q, "self_attn.q_norm", 1, c->num_attention_heads * c->head_dim);
+    h.k = decoder_group_norm(d, h.k, "self_attn.k_norm", 1, c->num_key_value_heads * c->head_dim);
+    return decoder_attend(d, h, "self_attn.o_proj");
+}
+
+static sifr_value block(const decoder *d, sifr_value x) {
+    sifr_value a = decoder_norm(d, attention(d, x), "post_attention_layernorm");
+    sifr_value h = decoder_add(d, x, a);
+    return decoder_add(d, h, decoder_norm(d, decoder_mlp(d, h), "post_feedforward_layernorm"));
+}
+
+static void build(sifr_model *model, const model_config *config) {
+    decoder_build(model, config, block);
+}
+
+const model_architecture model_architecture_olmo2 = {
+    .model_type = "olmo2",
+    .classes = (const char *const[]){"Olmo2ForCausalLM", "Olmo2Model", NULL},
+    .read = read_olmo2,
+    .build = build,
+    .prefix = "",
+    .ignored = {".rotary_emb.inv_freq"},
+    .head = "lm_head.weight",
+    .embedding = "model.embed_tokens.weight",
+};
