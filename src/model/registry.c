@@ -17,6 +17,7 @@ static const model_architecture *const architectures[] = {
     &model_architecture_gemma,
     &model_architecture_gemma2,
     &model_architecture_olmo2,
+    &model_architecture_granite,
 };
 
 enum { COUNT = sizeof architectures / sizeof *architectures };

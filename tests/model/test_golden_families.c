@@ -16,6 +16,7 @@
 static const char *const expected[] = {
     "gemma",
     "gemma2",
+    "granite",
     "llama",
     "llama-dynamic",
     "llama-yarn",
