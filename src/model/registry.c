@@ -18,6 +18,7 @@ static const model_architecture *const architectures[] = {
     &model_architecture_gemma2,
     &model_architecture_olmo2,
     &model_architecture_granite,
+    &model_architecture_gemma3_text,
 };
 
 enum { COUNT = sizeof architectures / sizeof *architectures };

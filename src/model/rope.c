@@ -209,18 +209,66 @@ static sifr_status find_object(const model_reader *r, const json_t **object, con
     return base_fail(r->error, SIFR_USAGE, "%s: \"%s\" must be an object", r->name, *key);
 }
 
+/* "rope_theta" of the object or `top` beside it, which may be NULL; *theta is the default. */
+static sifr_status read_theta(const model_reader *r, const json_t *object, const char *key,
+                              const char *top, double *theta) {
+    bool both = top && model_member(r->json, top) && model_member(object, "rope_theta");
+    if (top) BASE_TRY(model_read_double(r, top, *theta, 1, 1e15, false, theta));
+    double outside = *theta;
+    BASE_TRY(model_read_double_of(r, object, "rope_theta", outside, 1, 1e15, false, theta));
+    if (!both || outside == *theta) return SIFR_OK;
+    return base_fail(r->error, SIFR_USAGE,
+                     "%s: \"%s\" is %g and \"%s.rope_theta\" is %g: remove one", r->name, top,
+                     outside, key, *theta);
+}
+
 sifr_status model_read_rope(const model_reader *r, model_config *out) {
     const json_t *rope;
     const char *key;
     BASE_TRY(find_object(r, &rope, &key));
-    bool both = model_member(r->json, "rope_theta") && model_member(rope, "rope_theta");
-    BASE_TRY(model_read_double(r, "rope_theta", out->rope.theta, 1, 1e15, false, &out->rope.theta));
-    double top = out->rope.theta;
-    BASE_TRY(model_read_double_of(r, rope, "rope_theta", top, 1, 1e15, false, &out->rope.theta));
-    if (both && top != out->rope.theta) {
-        return base_fail(r->error, SIFR_USAGE,
-                         "%s: \"rope_theta\" is %g and \"%s.rope_theta\" is %g: remove one",
-                         r->name, top, key, out->rope.theta);
-    }
+    BASE_TRY(read_theta(r, rope, key, "rope_theta", &out->rope.theta));
     return model_read_rope_of(r, rope, key, out, &out->rope);
+}
+
+static const char full[] = "full_attention", sliding[] = "sliding_attention";
+
+/* Objects by type of layer; NULL: absent. */
+static sifr_status find_objects(const model_reader *r, const json_t **whole, const json_t **local) {
+    const json_t *older = model_member(r->json, "rope_scaling"), *value;
+    const json_t *newer = model_member(r->json, "rope_parameters");
+    const char *name;
+    if (older && newer) {
+        return base_fail(r->error, SIFR_USAGE,
+                         "%s: \"rope_scaling\" and \"rope_parameters\" are both there: remove one",
+                         r->name);
+    }
+    *whole = newer ? model_member(newer, full) : older;
+    *local = newer ? model_member(newer, sliding) : NULL;
+    bool right = (!newer || json_is_object(newer)) && (!*whole || json_is_object(*whole)) &&
+                 (!*local || json_is_object(*local));
+    json_object_foreach((json_t *)newer, name, value) {
+        right &= !strcmp(name, full) || !strcmp(name, sliding);
+    }
+    if (right) return SIFR_OK;
+    return base_fail(r->error, SIFR_USAGE, "%s: \"%s\" must be an object%s", r->name,
+                     newer ? "rope_parameters" : "rope_scaling",
+                     newer ? " that holds one for full_attention and one for sliding_attention"
+                           : "");
+}
+
+sifr_status model_read_layer_ropes(const model_reader *r, const char *local_theta,
+                                   model_config *out) {
+    const json_t *whole, *local;
+    BASE_TRY(find_objects(r, &whole, &local));
+    const char *key =
+        model_member(r->json, "rope_scaling") ? "rope_scaling" : "rope_parameters.full_attention";
+    BASE_TRY(read_theta(r, whole, key, "rope_theta", &out->rope.theta));
+    BASE_TRY(model_read_rope_of(r, whole, key, out, &out->rope));
+    key = "rope_parameters.sliding_attention";
+    BASE_TRY(read_theta(r, local, key, local_theta, &out->local_rope.theta));
+    BASE_TRY(model_read_rope_of(r, local, key, out, &out->local_rope));
+    for (int64_t i = 0; i < out->num_hidden_layers; i++) {
+        if (out->layers[i] & MODEL_LAYER_WINDOW) out->layers[i] |= MODEL_LAYER_LOCAL_ROPE;
+    }
+    return SIFR_OK;
 }

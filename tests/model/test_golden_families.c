@@ -16,6 +16,7 @@
 static const char *const expected[] = {
     "gemma",
     "gemma2",
+    "gemma3_text",
     "granite",
     "llama",
     "llama-dynamic",

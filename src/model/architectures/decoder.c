@@ -47,7 +47,7 @@ static sifr_status read_heads(const model_reader *r, model_config *out) {
     return check_heads(r, out);
 }
 
-sifr_status decoder_read(const model_reader *r, model_config *out) {
+sifr_status decoder_read_keys(const model_reader *r, model_config *out) {
     const struct {
         const char *key;
         int64_t most, *at;
@@ -70,7 +70,11 @@ sifr_status decoder_read(const model_reader *r, model_config *out) {
     BASE_TRY(model_read_bool(r, "tie_word_embeddings", out->tie_word_embeddings,
                              &out->tie_word_embeddings));
     BASE_TRY(model_read_token_id(r, "bos_token_id", out->bos_token_id, &out->bos_token_id));
-    BASE_TRY(model_read_eos(r, out->eos_count ? out->eos_token_ids[0] : -1, out));
+    return model_read_eos(r, out->eos_count ? out->eos_token_ids[0] : -1, out);
+}
+
+sifr_status decoder_read(const model_reader *r, model_config *out) {
+    BASE_TRY(decoder_read_keys(r, out));
     return model_read_rope(r, out);
 }
 
@@ -84,6 +88,21 @@ void decoder_set_windows(model_config *config, int64_t first) {
     if (!config->sliding_window) return;
     for (int64_t i = first; i < config->num_hidden_layers; i++)
         config->layers[i] |= MODEL_LAYER_WINDOW;
+}
+
+sifr_status decoder_read_windows(const model_reader *r, int64_t period, model_config *out) {
+    BASE_TRY(model_read_window(r, 4096, out));
+    for (int64_t i = 0; i < out->num_hidden_layers; i++)
+        out->layers[i] = (i + 1) % period ? MODEL_LAYER_WINDOW : 0;
+    BASE_TRY(model_read_layer_types(r, out));
+    for (int64_t i = 0; i < out->num_hidden_layers && !out->sliding_window; i++) {
+        if (out->layers[i] & MODEL_LAYER_WINDOW) {
+            return base_fail(r->error, SIFR_USAGE,
+                             "%s: \"sliding_window\" is null, but layer %lld has a window", r->name,
+                             (long long)i);
+        }
+    }
+    return SIFR_OK;
 }
 
 sifr_status decoder_read_qwen_windows(const model_reader *r, model_config *out) {

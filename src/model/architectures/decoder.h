@@ -9,11 +9,17 @@
 /* Reads the keys that these decoders share. Fields of *out that are set are the defaults of absent
  * keys; num_key_value_heads 0: as many as heads; head_dim 0: hidden_size / num_attention_heads. */
 sifr_status decoder_read(const model_reader *r, model_config *out) SIFR_MUST_CHECK;
+/* All but rotary positions. */
+sifr_status decoder_read_keys(const model_reader *r, model_config *out) SIFR_MUST_CHECK;
 
 /* "hidden_act" of a gated MLP; absent: silu. */
 sifr_status decoder_read_gate(const model_reader *r, model_config *out) SIFR_MUST_CHECK;
 /* Gives layers from `first` on the window, if sliding_window is set. */
 void decoder_set_windows(model_config *config, int64_t first);
+/* sliding_window (absent: 4096) and layer_types; without the latter all layers but each `period`th
+ * have the window. */
+sifr_status decoder_read_windows(const model_reader *r, int64_t period,
+                                 model_config *out) SIFR_MUST_CHECK;
 /* sliding_window, use_sliding_window, max_window_layers and layer_types, as Qwen has them. */
 sifr_status decoder_read_qwen_windows(const model_reader *r, model_config *out) SIFR_MUST_CHECK;
 

@@ -14,7 +14,6 @@ void gemma_defaults(model_config *out) {
 }
 
 sifr_status gemma_read(const model_reader *r, const char *activation, model_config *out) {
-    BASE_TRY(decoder_read(r, out));
     BASE_TRY(model_read_bool(r, "attention_bias", false, &out->attention_bias));
     out->output_bias = out->attention_bias;
     out->embedding_scale = sqrt((double)out->hidden_size), out->embedding_scale_rounded = true;
@@ -28,6 +27,7 @@ static sifr_status read_gemma(const model_reader *r, model_config *out) {
     gemma_defaults(out);
     out->hidden_size = 3072, out->intermediate_size = 24576, out->num_hidden_layers = 28;
     out->num_attention_heads = out->num_key_value_heads = 16;
+    BASE_TRY(decoder_read(r, out));
     BASE_TRY(gemma_read(r, "hidden_act", out));
     /* The first folders say "gelu" and mean the approximation. */
     if (out->activation == MODEL_GELU_ERF) out->activation = MODEL_GELU_TANH;

@@ -6,7 +6,7 @@
 
 /* Fields whose defaults are the same; the others stay. */
 void gemma_defaults(model_config *out);
-/* `activation`: the name of its key. */
+/* The keys that decoder_read has not, after it. `activation`: the name of its key. */
 sifr_status gemma_read(const model_reader *r, const char *activation,
                        model_config *out) SIFR_MUST_CHECK;
 
@@ -15,11 +15,6 @@ sifr_status gemma_read_scores(const model_reader *r, model_config *out) SIFR_MUS
 /* A soft cap; null: none. */
 sifr_status gemma_read_cap(const model_reader *r, const char *key, double fallback,
                            double *out) SIFR_MUST_CHECK;
-/* sliding_window and layer_types; without the latter all layers but each `period`th have the
- * window.
- */
-sifr_status gemma_read_windows(const model_reader *r, int64_t period,
-                               model_config *out) SIFR_MUST_CHECK;
 /* The block of Gemma 2 and 3, with norms on both sides of attention and MLP. */
 sifr_value gemma_block(const decoder *d, sifr_value x, decoder_block attention);
 

@@ -18,21 +18,6 @@ sifr_status gemma_read_cap(const model_reader *r, const char *key, double fallba
     return model_read_double(r, key, 1, 1e-6, 1e9, false, out);
 }
 
-sifr_status gemma_read_windows(const model_reader *r, int64_t period, model_config *out) {
-    BASE_TRY(model_read_window(r, 4096, out));
-    for (int64_t i = 0; i < out->num_hidden_layers; i++)
-        out->layers[i] = (i + 1) % period ? MODEL_LAYER_WINDOW : 0;
-    BASE_TRY(model_read_layer_types(r, out));
-    for (int64_t i = 0; i < out->num_hidden_layers && !out->sliding_window; i++) {
-        if (out->layers[i] & MODEL_LAYER_WINDOW) {
-            return base_fail(r->error, SIFR_USAGE,
-                             "%s: \"sliding_window\" is null, but layer %lld has a window", r->name,
-                             (long long)i);
-        }
-    }
-    return SIFR_OK;
-}
-
 sifr_value gemma_block(const decoder *d, sifr_value x, decoder_block attention) {
     sifr_value a = attention(d, decoder_norm(d, x, "input_layernorm"));
     sifr_value h = decoder_add(d, x, decoder_norm(d, a, "post_attention_layernorm"));
@@ -44,11 +29,12 @@ static sifr_status read_gemma2(const model_reader *r, model_config *out) {
     gemma_defaults(out);
     out->hidden_size = 2304, out->intermediate_size = 9216, out->num_hidden_layers = 26;
     out->num_attention_heads = 8, out->num_key_value_heads = 4;
+    BASE_TRY(decoder_read(r, out));
     BASE_TRY(gemma_read(r, "hidden_activation", out));
     BASE_TRY(gemma_read_scores(r, out));
     BASE_TRY(gemma_read_cap(r, "attn_logit_softcapping", 50, &out->attention_softcap));
     BASE_TRY(gemma_read_cap(r, "final_logit_softcapping", 30, &out->logit_softcap));
-    return gemma_read_windows(r, 2, out);
+    return decoder_read_windows(r, 2, out);
 }
 
 static sifr_value block(const decoder *d, sifr_value x) {
