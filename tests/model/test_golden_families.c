@@ -24,6 +24,7 @@ static const char *const expected[] = {
     "ministral3",
     "mistral",
     "olmo2",
+    "olmo3",
     "phi3",
     "phi3-longrope",
     "qwen2",

@@ -1,17 +1,36 @@
-/* OLMo 2 (Team OLMo 2025) as transformers' Olmo2ForCausalLM has it: norms behind attention and MLP
- * instead of before them, and norms of all queries and of all keys together. */
+/* OLMo 2 and 3 (Team OLMo 2025) as transformers' Olmo2ForCausalLM and Olmo3ForCausalLM have them:
+ * norms behind attention and MLP instead of before them, and norms of all queries and of all keys
+ * together. OLMo 3 has windows in three layers of four, with rotary positions of their own. */
 #include "model/architectures/decoder.h"
 
-static sifr_status read_olmo2(const model_reader *r, model_config *out) {
+static void set_defaults(model_config *out) {
     out->vocab_size = 50304, out->hidden_size = 4096, out->intermediate_size = 11008;
     out->num_hidden_layers = out->num_attention_heads = 32;
     out->max_position_embeddings = 2048;
-    out->norm_eps = 1e-5, out->rope.theta = 10000;
+    out->norm_eps = 1e-5;
     out->pad_token_id = 1, out->eos_token_ids[0] = 50279, out->eos_count = 1;
-    BASE_TRY(decoder_read(r, out));
+}
+
+static sifr_status read_rest(const model_reader *r, model_config *out) {
     BASE_TRY(model_read_bool(r, "attention_bias", false, &out->attention_bias));
     out->output_bias = out->attention_bias;
     return decoder_read_gate(r, out);
+}
+
+static sifr_status read_olmo2(const model_reader *r, model_config *out) {
+    set_defaults(out);
+    out->rope.theta = 10000;
+    BASE_TRY(decoder_read(r, out));
+    return read_rest(r, out);
+}
+
+static sifr_status read_olmo3(const model_reader *r, model_config *out) {
+    set_defaults(out);
+    out->rope.theta = out->local_rope.theta = 500000;
+    BASE_TRY(decoder_read_keys(r, out));
+    BASE_TRY(decoder_read_windows(r, 4, out));
+    BASE_TRY(model_read_layer_ropes(r, NULL, out));
+    return read_rest(r, out);
 }
 
 static sifr_value attention(const decoder *d, sifr_value x) {
@@ -36,6 +55,18 @@ const model_architecture model_architecture_olmo2 = {
     .model_type = "olmo2",
     .classes = (const char *const[]){"Olmo2ForCausalLM", "Olmo2Model", NULL},
     .read = read_olmo2,
+    .build = build,
+    .prefix = "",
+    .ignored = {".rotary_emb.inv_freq"},
+    .head = "lm_head.weight",
+    .embedding = "model.embed_tokens.weight",
+};
+
+const model_architecture model_architecture_olmo3 = {
+    .model_type = "olmo3",
+    .classes = (const char *const[]){"Olmo3ForCausalLM", "Olmo3Model", NULL},
+    .keys = (const char *const[]){"sliding_window", "layer_types", NULL},
+    .read = read_olmo3,
     .build = build,
     .prefix = "",
     .ignored = {".rotary_emb.inv_freq"},
