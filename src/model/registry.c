@@ -20,6 +20,7 @@ static const model_architecture *const architectures[] = {
     &model_architecture_granite,
     &model_architecture_gemma3_text,
     &model_architecture_olmo3,
+    &model_architecture_glm4,
 };
 
 enum { COUNT = sizeof architectures / sizeof *architectures };

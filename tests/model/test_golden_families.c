@@ -17,6 +17,7 @@ static const char *const expected[] = {
     "gemma",
     "gemma2",
     "gemma3_text",
+    "glm4",
     "granite",
     "llama",
     "llama-dynamic",
