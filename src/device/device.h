@@ -75,6 +75,10 @@ typedef enum device_kernel {
      * Backward reads x1, x2. */
     DEVICE_ROPE,
     DEVICE_ROPE_BACKWARD,
+    /* Columns in another order (attributes.regroup): of groups x parts x n columns,
+     * y[r, (p groups + g) n + i] = x0[r, (g parts + p) n + i]. Backward reads nothing. */
+    DEVICE_REGROUP,
+    DEVICE_REGROUP_BACKWARD,
     /* Each row beside its neighbours in the sequence: y[r, size c + t] = x0[r + t - size / 2, c], 0
      * beyond the ends of the sequence (attributes.neighbours; size is odd). With DEVICE_LINEAR a
      * convolution over tokens. Backward reads nothing. */
@@ -189,6 +193,9 @@ typedef struct device_attributes {
             int32_t rotary_dim; /* 0: head_dim */
             bool interleaved;
         } rope;
+        struct {
+            int32_t groups, parts;
+        } regroup;
         struct {
             int64_t length; /* rows of a sequence */
             int32_t size;

@@ -18,6 +18,8 @@ const char *device_kernel_name(device_kernel kernel) {
         [DEVICE_RMS_NORM_BACKWARD] = "rms_norm_backward",
         [DEVICE_ROPE] = "rope",
         [DEVICE_ROPE_BACKWARD] = "rope_backward",
+        [DEVICE_REGROUP] = "regroup",
+        [DEVICE_REGROUP_BACKWARD] = "regroup_backward",
         [DEVICE_NEIGHBOURS] = "neighbours",
         [DEVICE_NEIGHBOURS_BACKWARD] = "neighbours_backward",
         [DEVICE_ATTENTION] = "attention",

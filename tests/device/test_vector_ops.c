@@ -127,6 +127,34 @@ static void rope_reference(const device_call *call, const op_values *v) {
     }
 }
 
+/* Columns in another order; variant: parts; words: groups. */
+
+static void regroup_shape(const op_case *c, base_dtype type, device_call *call) {
+    call->attributes.regroup.parts = c->variant;
+    call->attributes.regroup.groups = (int32_t)c->words;
+    call->x[0] = call->y = sized(c->rows, c->columns, type);
+}
+
+static void regroup_reference(const device_call *call, const op_values *v) {
+    int64_t groups = call->attributes.regroup.groups, parts = call->attributes.regroup.parts;
+    int64_t columns = call->y.columns, n = columns / groups / parts;
+    for (int64_t r = 0; r < call->y.rows; r++) {
+        for (int64_t g = 0; g < groups; g++) {
+            for (int64_t k = 0; k < parts * n; k++) {
+                int64_t p = k / n, to = (p * groups + g) * n + k % n;
+                v->y[r * columns + to] = v->x[0][r * columns + g * parts * n + k];
+            }
+        }
+    }
+}
+
+#define REGROUP(r, n, of, g)                                                                       \
+    {                                                                                              \
+        .name = "regroup", .forward = DEVICE_REGROUP, .backward = DEVICE_REGROUP_BACKWARD,         \
+        .shape = regroup_shape, .reference = regroup_reference, .wants = OP_X0, .rows = r,         \
+        .columns = n, .variant = of, .words = g                                                    \
+    }
+
 /* Neighbours; variant: their number; words: rows of a sequence. */
 
 static void neighbours_shape(const op_case *c, base_dtype type, device_call *call) {
@@ -328,6 +356,9 @@ static const op_case tables[] = {
         .reference = neighbours_reference, .wants = OP_X0, .rows = r, .columns = n, .variant = of, \
         .words = l, .length = of                                                                   \
     }
+    REGROUP(1, 1, 1, 1),
+    REGROUP(5, 36, 3, 4),
+    REGROUP(67, 3090, 2, 3),
     NEAR(1, 1, 3, 1),
     NEAR(7, 5, 1, 7),
     NEAR(33, 17, 3, 11),

@@ -58,6 +58,13 @@ static void rope_scale(const parts *p) {
     rope(p, 6, 4, NAN);
 }
 
+static void regroup(const parts *p) {
+    sifr_regroup(p->m, p->x, 4, 2);
+}
+static void regroup_none(const parts *p) {
+    sifr_regroup(p->m, p->x, 0, 3);
+}
+
 static void gate(const parts *p) {
     sifr_gelu_gate(p->m, p->x, sifr_slice(p->m, p->x, 0, 5), true);
 }
@@ -120,6 +127,8 @@ static void refusals(void **state) {
         {rope_odd_part, "unit u: rope: 3 elements of heads of 6 cannot turn in pairs"},
         {rope_too_much, "unit u: rope: 8 elements of heads of 6 cannot turn in pairs"},
         {rope_scale, "unit u: rope: scale"},
+        {regroup, "unit u: regroup: 4 groups of 2 parts do not divide 12 columns"},
+        {regroup_none, "unit u: regroup: 0 groups"},
         {gate, "unit u: gelu_gate: 12 and 5 columns"},
         {scale, "unit u: scale: factor inf"},
         {swish, "unit u: swish: slope"},

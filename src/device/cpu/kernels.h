@@ -16,6 +16,7 @@ typedef struct cpu_kernels {
     void (*norm)(const cpu_part *part);
     void (*norm_backward)(const cpu_part *part);
     void (*rope)(const cpu_part *part);
+    void (*regroup)(const cpu_part *part);
     void (*neighbours)(const cpu_part *part);
     void (*elementwise)(const cpu_part *part);
     void (*adam)(const cpu_part *part);

@@ -8,6 +8,7 @@
 void KERNEL(norm)(const cpu_part *part);
 void KERNEL(norm_backward)(const cpu_part *part);
 void KERNEL(rope)(const cpu_part *part);
+void KERNEL(regroup)(const cpu_part *part);
 void KERNEL(neighbours)(const cpu_part *part);
 void KERNEL(elementwise)(const cpu_part *part);
 void KERNEL(adam)(const cpu_part *part);

@@ -168,6 +168,7 @@ void KERNEL(square_sums)(const cpu_part *part) {
 const cpu_kernels KERNEL(cpu_kernels) = {.norm = KERNEL(norm),
                                          .norm_backward = KERNEL(norm_backward),
                                          .rope = KERNEL(rope),
+                                         .regroup = KERNEL(regroup),
                                          .neighbours = KERNEL(neighbours),
                                          .elementwise = KERNEL(elementwise),
                                          .adam = KERNEL(adam),

@@ -1,4 +1,4 @@
-/* Rotary embedding, neighbours and table look-ups. */
+/* Rotary embedding, orders of columns, neighbours and table look-ups. */
 #include "device/cpu/kernels_sets.h"
 
 /* x, y = (a cos - b sin, b cos + a sin); results may take the operands' place. */
@@ -96,6 +96,32 @@ void KERNEL(rope)(const cpu_part *part) {
             pass_through(&p, turning, dim);
         }
     }
+}
+
+/* Row r of a call: columns of y or dy that are beside each other are so in x0 or dx0. */
+static void regroup_row(const device_call *c, int64_t r, bool back) {
+    int64_t groups = c->attributes.regroup.groups, parts = c->attributes.regroup.parts;
+    int64_t width = (back ? c->dy.columns : c->y.columns) / (groups * parts);
+    float values[PIECE];
+    for (int64_t k = 0; k < groups * parts; k++) {
+        int64_t to = k * width, from = (k % groups * parts + k / groups) * width;
+        for (int64_t at = 0; at < width; at += PIECE) {
+            int64_t n = width - at < PIECE ? width - at : PIECE;
+            if (back) {
+                lanes_load(values, &c->dy, r, to + at, n);
+                lanes_store_gradient(c, 0, r, from + at, n, values);
+            } else {
+                lanes_load(values, &c->x[0], r, from + at, n);
+                lanes_store(&c->y, r, to + at, n, values);
+            }
+        }
+    }
+}
+
+void KERNEL(regroup)(const cpu_part *part) {
+    bool back = part->call->kernel == DEVICE_REGROUP_BACKWARD;
+    for (int64_t r = part->first; r < part->first + part->count; r++)
+        regroup_row(part->call, r, back);
 }
 
 /* Whether row r has a row of its sequence at that distance. */

@@ -61,6 +61,16 @@ sifr_status cpu_run_rope(device *dev, const device_call *call, sifr_error *error
     return SIFR_OK;
 }
 
+sifr_status cpu_run_regroup(device *dev, const device_call *call, sifr_error *error) {
+    bool backward = call->kernel == DEVICE_REGROUP_BACKWARD;
+    (void)error;
+    run_tiles(dev, (tiles_job){.kernel = kernels_of(dev)->regroup,
+                               .call = call,
+                               .total = backward ? call->dy.rows : call->y.rows,
+                               .step = ROWS});
+    return SIFR_OK;
+}
+
 sifr_status cpu_run_neighbours(device *dev, const device_call *call, sifr_error *error) {
     bool backward = call->kernel == DEVICE_NEIGHBOURS_BACKWARD;
     (void)error;

@@ -85,6 +85,21 @@ sifr_status cpu_prepare_rope(device *dev, device_call *call, sifr_error *error) 
     return check_like(call, &call->dx[0], "dx[0]", from, error);
 }
 
+sifr_status cpu_prepare_regroup(device *dev, device_call *call, sifr_error *error) {
+    bool backward = call->kernel == DEVICE_REGROUP_BACKWARD;
+    const device_matrix *y = backward ? &call->dy : &call->y;
+    int64_t groups = call->attributes.regroup.groups, parts = call->attributes.regroup.parts;
+    (void)dev;
+    BASE_TRY(cpu_check_activations(call, y, backward ? "dy" : "y", error));
+    if (groups < 1 || parts < 1 || y->columns % (groups * parts) != 0)
+        return base_fail(error, SIFR_USAGE,
+                         "%s: %lld groups of %lld parts do not divide %lld columns",
+                         device_kernel_name(call->kernel), (long long)groups, (long long)parts,
+                         (long long)y->columns);
+    return check_like(call, backward ? &call->dx[0] : &call->x[0], backward ? "dx[0]" : "x[0]", y,
+                      error);
+}
+
 sifr_status cpu_prepare_neighbours(device *dev, device_call *call, sifr_error *error) {
     bool backward = call->kernel == DEVICE_NEIGHBOURS_BACKWARD;
     const device_matrix *wide = backward ? &call->dy : &call->y;
