@@ -53,6 +53,7 @@ typedef struct model_config {
     bool attention_bias; /* on q, k and v */
     bool output_bias;    /* on o */
     bool mlp_bias;
+    bool parallel_residual; /* attention and MLP have the same input */
     double attention_scale; /* of scores; 0: 1/sqrt(head_dim) */
     double attention_softcap;
     double embedding_scale, residual_scale, logit_scale;
