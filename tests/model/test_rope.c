@@ -7,6 +7,7 @@
 #include "support/scratch.h"
 
 #include "model/model_config.h"
+#include "support/golden_run.h"
 
 static sifr_error error;
 static model_config config;
@@ -41,16 +42,21 @@ static void angles_agree(const char *name, const json_t *result) {
         fail_msg("%s: scale %.9g, transformers has %.9g", name, got, expected);
 }
 
-static void golden_angles(void **state) {
-    (void)state;
+static json_t *load_results(void) {
     char path[1024];
     json_error_t why;
     snprintf(path, sizeof path, "%s/tests/golden/rope.json",
              getenv("SOURCE") ? getenv("SOURCE") : ".");
     json_t *all = json_load_file(path, 0, &why);
     if (!all) fail_msg("%s: %s", path, why.text);
+    return all;
+}
+
+static void golden_angles(void **state) {
+    (void)state;
+    json_t *all = load_results();
     const json_t *cases = json_object_get(all, "cases");
-    assert_true(json_array_size(cases) >= 14);
+    assert_true(json_array_size(cases) >= 20);
     for (size_t i = 0; i < json_array_size(cases); i++) {
         const json_t *one = json_array_get(cases, i), *results = json_object_get(one, "results");
         parse(json_object_get(one, "config"));
@@ -61,9 +67,41 @@ static void golden_angles(void **state) {
     json_decref(all);
 }
 
+static size_t read_ids(const json_t *list, int32_t *out) {
+    for (size_t i = 0; i < json_array_size(list); i++)
+        out[i] = (int32_t)json_integer_value(json_array_get(list, i));
+    return json_array_size(list);
+}
+
+/* Sequences that outgrow the length from which on angles are others, token by token and with
+ * prompts in chunks. */
+static void golden_growth(void **state) {
+    (void)state;
+    json_t *all = load_results();
+    const json_t *cases = json_object_get(all, "generations");
+    golden_list list;
+    golden_list_open_at(&list, "families/");
+    assert_int_equal(json_array_size(cases), 2);
+    for (size_t i = 0; i < json_array_size(cases); i++) {
+        const json_t *one = json_array_get(cases, i);
+        const char *name = json_string_value(json_object_get(one, "name"));
+        golden_generation generation = {0};
+        golden g;
+        generation.prompt_count = read_ids(json_object_get(one, "prompt"), generation.prompt);
+        generation.expected_count = read_ids(json_object_get(one, "new"), generation.expected);
+        golden_open(&list, golden_list_find(&list, name), &g);
+        golden_run_generation(&g, &generation, 1);
+        golden_run_generation(&g, &generation, 7);
+        golden_close(&g);
+    }
+    golden_list_close(&list);
+    json_decref(all);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(golden_angles),
+        cmocka_unit_test(golden_growth),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
