@@ -92,6 +92,35 @@ static const struct {
      "works as model_type \"qwen3\""},
     {"some_vl", "\"vision_config\": {}", "is not supported either"},
     {"remote", "\"auto_map\": {\"AutoModelForCausalLM\": \"m.M\"}", "Python code"},
+    {"gemma", "\"use_bidirectional_attention\": true", "\"use_bidirectional_attention\": true"},
+    {"gemma", "\"hidden_act\": \"relu\"", "\"hidden_act\": \"relu\""},
+    {"gemma2", "\"use_bidirectional_attention\": true", "\"use_bidirectional_attention\": true"},
+    {"gemma2", "\"sliding_window\": null", "\"sliding_window\" is null"},
+    {"gemma2", "\"sliding_window\": 0", "\"sliding_window\" is 0"},
+    {"gemma2", "\"attn_logit_softcapping\": -1", "\"attn_logit_softcapping\" is -1"},
+    {"gemma2", "\"final_logit_softcapping\": \"30\"", "final_logit_softcapping"},
+    {"gemma2", "\"query_pre_attn_scalar\": 0", "\"query_pre_attn_scalar\" is 0"},
+    {"gemma2", "\"layer_types\": [\"full_attention\"]", "a list of 26 names"},
+    {"olmo2", "\"clip_qkv\": 8.0", "\"clip_qkv\": 8.0"},
+    {"granite", "\"logits_scaling\": 0", "\"logits_scaling\" is 0"},
+    {"granite", "\"num_local_experts\": 4", "\"num_local_experts\": 4"},
+    {"gemma3_text", "\"attn_logit_softcapping\": 50.0", "\"attn_logit_softcapping\": 50.0"},
+    {"gemma3_text", "\"use_bidirectional_attention\": true",
+     "\"use_bidirectional_attention\": true"},
+    {"gemma3_text", "\"rope_parameters\": {\"rope_theta\": 10000.0}",
+     "one for full_attention and one for"},
+    {"gemma3_text", "\"rope_parameters\": {\"full_attention\": 3}",
+     "one for full_attention and one for"},
+    {"gemma3_text", "\"rope_parameters\": {}, \"rope_scaling\": {}", "remove one"},
+    {"gemma3_text",
+     "\"rope_local_base_freq\": 7, \"rope_parameters\": {\"sliding_attention\": {\"rope_theta\": "
+     "8}}",
+     "is 7 and \"rope_parameters.sliding_attention.rope_theta\" is 8"},
+    {"gemma3_text", "\"sliding_window_pattern\": 0", "\"sliding_window_pattern\" is 0"},
+    {"olmo3", "\"sliding_window\": null", "\"sliding_window\" is null"},
+    {"glm4", "\"partial_rotary_factor\": 0", "\"partial_rotary_factor\" is 0"},
+    {"glm4", "\"sliding_window\": 64", "\"sliding_window\": 64"},
+    {"gemma", "\"final_logit_softcapping\": 30.0", "logits are not capped"},
 };
 
 static void refused(void **state) {
@@ -145,8 +174,59 @@ static void layers(void **state) {
     }
 }
 
+static void gemma(void **state) {
+    (void)state;
+    /* The first folders say "gelu" and mean the approximation. */
+    assert_int_equal(parse_with("gemma", "\"hidden_act\": \"gelu\", \"hidden_size\": 9"), SIFR_OK);
+    assert_int_equal(config.activation, MODEL_GELU_TANH);
+    assert_true(config.embedding_scale == 3);
+    assert_int_equal(config.head_dim, 256);
+}
+
+static void gemma2(void **state) {
+    (void)state;
+    assert_int_equal(parse_with("gemma2", "\"num_hidden_layers\": 3, \"sliding_window\": 7, "
+                                          "\"query_pre_attn_scalar\": 16, "
+                                          "\"attn_logit_softcapping\": null"),
+                     SIFR_OK);
+    assert_int_equal(config.layers[0], MODEL_LAYER_WINDOW);
+    assert_int_equal(config.layers[1], 0);
+    assert_int_equal(config.layers[2], MODEL_LAYER_WINDOW);
+    assert_int_equal(config.sliding_window, 7);
+    assert_true(config.attention_scale == 0.25);
+    assert_true(config.attention_softcap == 0);
+    assert_true(config.logit_softcap == 30);
+}
+
+/* Published folders have the older keys, transformers 5 writes the others. */
+static void gemma3(void **state) {
+    (void)state;
+    static model_config older;
+    assert_int_equal(
+        parse_with("gemma3_text",
+                   "\"num_hidden_layers\": 5, \"sliding_window_pattern\": 3, \"rope_theta\": 5e5, "
+                   "\"rope_local_base_freq\": 70, "
+                   "\"rope_scaling\": {\"factor\": 8.0, \"rope_type\": \"linear\"}"),
+        SIFR_OK);
+    older = config;
+    assert_int_equal(
+        parse_with("gemma3_text",
+                   "\"num_hidden_layers\": 5, \"layer_types\": [\"sliding_attention\", "
+                   "\"sliding_attention\", \"full_attention\", \"sliding_attention\", "
+                   "\"sliding_attention\"], \"rope_parameters\": {\"full_attention\": "
+                   "{\"rope_theta\": 5e5, \"factor\": 8.0, \"rope_type\": \"linear\"}, "
+                   "\"sliding_attention\": {\"rope_theta\": 70}}"),
+        SIFR_OK);
+    assert_memory_equal(&older, &config, sizeof older);
+    assert_int_equal(config.layers[1], MODEL_LAYER_WINDOW | MODEL_LAYER_LOCAL_ROPE);
+    assert_int_equal(config.layers[2], 0);
+    assert_true(config.rope.theta == 5e5 && config.rope.factor == 8);
+    assert_true(config.local_rope.theta == 70 && config.local_rope.factor == 1);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(defaults), cmocka_unit_test(refused),
-                                       cmocka_unit_test(layers)};
+                                       cmocka_unit_test(layers),   cmocka_unit_test(gemma),
+                                       cmocka_unit_test(gemma2),   cmocka_unit_test(gemma3)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
