@@ -84,6 +84,7 @@ static sifr_value block(sifr_model *m, const char *unit, sifr_value x, bool inte
     gate = sifr_rms_norm(m, (sifr_norm_args){.x = gate, /* as in OLMo 2: of the result */
                                              .scale = vector(m, unit, "post", WIDTH, SIFR_INIT_ONE),
                                              .epsilon = 1e-6});
+    gate = sifr_regroup(m, gate, 2, WIDTH / 2); /* as in GPT-NeoX: other places */
     both = sifr_linear(m, x, matrix(m, unit, "other_gate_up", 2 * INNER, WIDTH), SIFR_NO_WEIGHT);
     sifr_value other =
         sifr_silu_gate(m, sifr_slice(m, both, 0, INNER), sifr_slice(m, both, INNER, INNER));

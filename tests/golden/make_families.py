@@ -59,6 +59,8 @@ def cases():
             rope_parameters=dict(rope_type="yarn", rope_theta=1000.0, factor=6.0, beta_fast=4.0,
                                  beta_slow=1.0, original_max_position_embeddings=16))),
         case("mistral", t.MistralConfig(**SMALL, **HEAD, sliding_window=9)),
+        case("ministral", t.MinistralConfig(**{**SMALL, "num_key_value_heads": 1}, **HEAD,
+                                            sliding_window=8, layer_types=MIXED[::-1])),
         case("qwen2", t.Qwen2Config(**{**SMALL, "num_key_value_heads": 1}, use_sliding_window=True,
                                     sliding_window=11, max_window_layers=1,
                                     tie_word_embeddings=True), masked=True),
