@@ -36,7 +36,7 @@ says 'a safetensors file'
 
 # A family that cannot be trained can be looked at.
 mkdir other
-echo '{"model_type": "rwkv"}' >other/config.json
+echo '{"model_type": "some_rnn"}' >other/config.json
 cp model/model.safetensors other/
 expect 0 other
 says '^config: cannot be used for training: .*supported are gpt2, llama'
