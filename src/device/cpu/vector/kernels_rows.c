@@ -1,9 +1,12 @@
 /* Rotary embedding, orders of columns, neighbours and table look-ups. */
 #include "device/cpu/kernels_sets.h"
 
+/* The parts of a head are short: called, they take a fifth longer. */
+#define TURN_INLINE static inline __attribute__((always_inline))
+
 /* x, y = (a cos - b sin, b cos + a sin); results may take the operands' place. */
-static inline void rotate(const float *a, const float *b, const float *cosine, const float *sine,
-                          float sign, float *x, float *y, int64_t n) {
+TURN_INLINE void rotate(const float *a, const float *b, const float *cosine, const float *sine,
+                        float sign, float *x, float *y, int64_t n) {
     LANES_EACH(i, n) {
         float s = sign * sine[i], first = a[i], second = b[i];
         x[i] = LANES_FMA(-second, s, first * cosine[i]);
@@ -19,17 +22,17 @@ typedef struct head_place {
     bool back;
 } head_place;
 
-static const float *read_turning(const head_place *p, float *buffer, int64_t at, int64_t n) {
+TURN_INLINE const float *read_turning(const head_place *p, float *buffer, int64_t at, int64_t n) {
     return lanes_read(buffer, p->from, p->row, p->first + at, n);
 }
 
 /* In their place, unless they are to be added there. */
-static float *turned_place(const head_place *p, float *buffer, int64_t at) {
+TURN_INLINE float *turned_place(const head_place *p, float *buffer, int64_t at) {
     if (p->back && p->call->accumulate[0]) return buffer;
     return lanes_place(buffer, p->to, p->row, p->first + at);
 }
 
-static void write_turned(const head_place *p, int64_t at, int64_t n, float *from) {
+TURN_INLINE void write_turned(const head_place *p, int64_t at, int64_t n, float *from) {
     if (p->back)
         lanes_gradient_written(p->call, 0, p->row, p->first + at, n, from);
     else
@@ -37,7 +40,7 @@ static void write_turned(const head_place *p, int64_t at, int64_t n, float *from
 }
 
 /* Element i turns with i + half. */
-static void turn_halves(const head_place *p, const float *table, int64_t half) {
+TURN_INLINE void turn_halves(const head_place *p, const float *table, int64_t half) {
     float as[PIECE], bs[PIECE], xs[PIECE], ys[PIECE];
     for (int64_t at = 0; at < half; at += PIECE) {
         int64_t n = half - at < PIECE ? half - at : PIECE;
@@ -50,7 +53,7 @@ static void turn_halves(const head_place *p, const float *table, int64_t half) {
 }
 
 /* Element 2 i turns with 2 i + 1. */
-static void turn_neighbours(const head_place *p, const float *table, int64_t half) {
+TURN_INLINE void turn_neighbours(const head_place *p, const float *table, int64_t half) {
     enum { PAIRS = PIECE / 2 };
     float both[PIECE], a[PAIRS], b[PAIRS], turned[PIECE];
     for (int64_t at = 0; at < half; at += PAIRS) {
@@ -65,7 +68,7 @@ static void turn_neighbours(const head_place *p, const float *table, int64_t hal
 }
 
 /* Elements from `first` on stay as they are. */
-static void pass_through(const head_place *p, int64_t first, int64_t end) {
+TURN_INLINE void pass_through(const head_place *p, int64_t first, int64_t end) {
     float values[PIECE];
     bool there = p->from->data == p->to->data && !(p->back && p->call->accumulate[0]);
     for (int64_t at = first; at < end && !there; at += PIECE) {
@@ -93,7 +96,7 @@ void KERNEL(rope)(const cpu_part *part) {
                 turn_neighbours(&p, table, turning / 2);
             else
                 turn_halves(&p, table, turning / 2);
-            pass_through(&p, turning, dim);
+            if (turning < dim) pass_through(&p, turning, dim);
         }
     }
 }
