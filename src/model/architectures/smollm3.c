@@ -54,7 +54,9 @@ static void build(sifr_model *model, const model_config *config) {
 const model_architecture model_architecture_smollm3 = {
     .model_type = "smollm3",
     .classes = (const char *const[]){"SmolLM3ForCausalLM", "SmolLM3Model", NULL},
-    .keys = (const char *const[]){"sliding_window", "layer_types", "no_rope_layers", NULL},
+    /* Published folders have a pretraining_tp of 2, which nothing reads. */
+    .keys = (const char *const[]){"sliding_window", "layer_types", "no_rope_layers",
+                                  "pretraining_tp", NULL},
     .read = read_smollm3,
     .build = build,
     .prefix = "",
