@@ -23,20 +23,20 @@ static int fail(const sifr_error *error) {
     return (int)error->status;
 }
 
-static formats_model_config shape_of(bool llama, int32_t blocks, int32_t width) {
-    formats_model_config c = {.vocab_size = 32 * width,
-                              .hidden_size = width,
-                              .num_hidden_layers = blocks,
-                              .num_attention_heads = 4,
-                              .num_key_value_heads = 4,
-                              .head_dim = width / 4,
-                              .intermediate_size = 4 * width,
-                              .max_position_embeddings = LENGTH,
-                              .activation = llama ? FORMATS_SILU : FORMATS_GELU_TANH,
-                              .norm_eps = 1e-5,
-                              .rope_theta = 1e4,
-                              .rope_factor = 1,
-                              .initializer_range = 0.02};
+static model_config shape_of(bool llama, int32_t blocks, int32_t width) {
+    model_config c = {.vocab_size = 32 * width,
+                      .hidden_size = width,
+                      .num_hidden_layers = blocks,
+                      .num_attention_heads = 4,
+                      .num_key_value_heads = 4,
+                      .head_dim = width / 4,
+                      .intermediate_size = 4 * width,
+                      .max_position_embeddings = LENGTH,
+                      .activation = llama ? MODEL_SILU : MODEL_GELU_TANH,
+                      .norm_eps = 1e-5,
+                      .rope.theta = 1e4,
+                      .rope.factor = 1,
+                      .initializer_range = 0.02};
     strcpy(c.model_type, llama ? "llama" : "gpt2");
     return c;
 }
@@ -46,7 +46,7 @@ static sifr_status measure_planning(bool llama, int32_t ranks, device *dev, doub
                                     size_t *instructions, sifr_error *error) {
     static const plan_machine machine = {
         .fp32_operations = 1e11, .bf16_operations = 1e12, .memory_bytes = 1e10};
-    formats_model_config config = shape_of(llama, UNITS - 2, 256);
+    model_config config = shape_of(llama, UNITS - 2, 256);
     sifr_model *model;
     BASE_TRY(model_from_config(&config, &model, error));
     *worst = 0;
@@ -88,7 +88,7 @@ static sifr_status no_kernel(void *user, size_t instruction, const device_call *
 /* Seconds an instruction, best of `steps`, of a step whose kernels return at once. */
 static sifr_status measure_executor(int steps, double *best, size_t *instructions,
                                     sifr_error *error) {
-    formats_model_config config = shape_of(true, 64, 16);
+    model_config config = shape_of(true, 64, 16);
     sifr_model *model;
     sifr_engine *engine;
     sifr_settings options = sifr_settings_defaults();

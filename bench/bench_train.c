@@ -160,7 +160,7 @@ static sifr_status open_model(train_bench *b, sifr_error *error) {
     bool llama = !strcmp(b->model_name, "llama");
     if (!llama && strcmp(b->model_name, "gpt2") != 0)
         return engine_folder_open(b->model_name, &b->folder, error);
-    formats_model_config config = shape_of(llama, b->options.seq_length);
+    model_config config = shape_of(llama, b->options.seq_length);
     return model_from_config(&config, &b->model, error);
 }
 

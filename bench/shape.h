@@ -6,23 +6,23 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "formats/model_config.h"
+#include "model/model_config.h"
 
-static inline formats_model_config shape_of(bool llama, int64_t length) {
-    formats_model_config c = {.vocab_size = llama ? 32000 : 50257,
-                              .hidden_size = 768,
-                              .num_hidden_layers = 12,
-                              .num_attention_heads = 12,
-                              .num_key_value_heads = 12,
-                              .head_dim = 64,
-                              .intermediate_size = llama ? 2048 : 3072,
-                              .max_position_embeddings = length,
-                              .activation = llama ? FORMATS_SILU : FORMATS_GELU_TANH,
-                              .norm_eps = 1e-5,
-                              .rope_theta = 1e4,
-                              .rope_factor = 1,
-                              .tie_word_embeddings = !llama,
-                              .initializer_range = 0.02};
+static inline model_config shape_of(bool llama, int64_t length) {
+    model_config c = {.vocab_size = llama ? 32000 : 50257,
+                      .hidden_size = 768,
+                      .num_hidden_layers = 12,
+                      .num_attention_heads = 12,
+                      .num_key_value_heads = 12,
+                      .head_dim = 64,
+                      .intermediate_size = llama ? 2048 : 3072,
+                      .max_position_embeddings = length,
+                      .activation = llama ? MODEL_SILU : MODEL_GELU_TANH,
+                      .norm_eps = 1e-5,
+                      .rope.theta = 1e4,
+                      .rope.factor = 1,
+                      .tie_word_embeddings = !llama,
+                      .initializer_range = 0.02};
     strcpy(c.model_type, llama ? "llama" : "gpt2");
     return c;
 }

@@ -145,18 +145,20 @@ static const struct {
 sifr_status model_read_activation(const model_reader *r, const char *key, unsigned known,
                                   model_activation_kind fallback, model_activation_kind *out) {
     const char *name;
-    char supported[128] = "supported: ";
+    char supported[128] = "";
     *out = fallback;
     BASE_TRY(base_json_string(r->json, key, NULL, &name, r->name, r->error));
     if (!name) return SIFR_OK;
-    size_t length = strlen(supported);
+    size_t length = 0;
     for (size_t i = 0; i < sizeof activations / sizeof *activations; i++) {
         if (!(known & MODEL_ONE_OF(activations[i].activation))) continue;
         if (!strcmp(activations[i].name, name)) return *out = activations[i].activation, SIFR_OK;
         length += (size_t)snprintf(supported + length, sizeof supported - length, "%s%s",
-                                   supported[length - 1] == ' ' ? "" : ", ", activations[i].name);
+                                   length ? ", " : "", activations[i].name);
     }
-    return model_refuse(r, key, supported);
+    return base_fail(r->error, SIFR_USAGE,
+                     "%s: \"%s\": \"%.60s\" is not supported yet (supported: %s)", r->name, key, name,
+                     supported);
 }
 
 const char *model_activation_name(model_activation_kind activation) {
