@@ -24,8 +24,8 @@ static const char *const settings[] = {
     "{\"tokenizer_class\": \"T5Tokenizer\", \"extra_ids\": 2}",
     "{\"tokenizer_class\": \"XLMRobertaTokenizer\"}",
     "{\"tokenizer_class\": \"DebertaV2Tokenizer\"}",
-    "{\"tokenizer_class\": \"PreTrainedTokenizerFast\", \"added_tokens_decoder\": "
-    "{\"1\": {\"content\": \"<a>\"}, \"5\": {\"content\": \"<b>\", \"special\": true}}}"};
+    ("{\"tokenizer_class\": \"PreTrainedTokenizerFast\", \"added_tokens_decoder\": "
+     "{\"1\": {\"content\": \"<a>\"}, \"5\": {\"content\": \"<b>\", \"special\": true}}}")};
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     formats_proto proto = {0};
