@@ -206,14 +206,14 @@ static void check_gradient(sifr_engine *engine, size_t index, float *direction) 
     size_t count = (size_t)(w->rows * w->columns);
     double square = 0;
     for (size_t i = 0; i < count; i++) square += (double)direction[i] * (double)direction[i];
-    double length = sqrt(square), step = 0.005;
+    double length = sqrt(square), step = 0.001;
     assert_true(length > 1e-3);
     for (size_t i = 0; i < count; i++) direction[i] /= (float)length;
     double slope =
         (loss_at(engine, w, index, direction, step) - loss_at(engine, w, index, direction, -step)) /
         (2 * step);
     loss_at(engine, w, index, direction, 0);
-    if (!(fabs(slope - length) <= 0.004 * length))
+    if (!(fabs(slope - length) <= 0.01 * length))
         fail_msg("%s: the loss changes by %.7g, its gradient is %.7g long", w->name, slope, length);
 }
 
