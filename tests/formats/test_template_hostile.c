@@ -1,5 +1,6 @@
 /* Templates that mean harm, or that need what is not built: one line of message with the file and
- * the line, in bounded time and memory. And where a folder's template is found. */
+ * the line, in bounded time and memory. And where a folder's template is found.
+ * sanitizers in the soak alone: templates run to their bound of steps, which takes minutes there */
 #include "base/json.h"
 #include "formats/chat_template.h"
 #include "support/scratch.h"
