@@ -345,8 +345,8 @@ static sifr_status eval_node(formats_render *r, const formats_node *node, format
     case FORMATS_NODE_FILTER:
     case FORMATS_NODE_TEST:
         return eval_filter(r, node, out);
-    case FORMATS_NODE_PLACEHOLDER: /* set by who evaluates the filters around it */
-        *out = r->placeholder;
+    case FORMATS_NODE_FILTERED: /* set by who evaluates the filters around it */
+        *out = r->filtered;
         return SIFR_OK;
     default:
         return formats_template_fail(&r->place, "no expression");

@@ -181,8 +181,8 @@ typedef enum formats_node_kind {
     FORMATS_NODE_IF,        /* test, body; other: IF, BLOCK or NULL */
     FORMATS_NODE_FOR,       /* for left in right if test: body; other: else, or NULL */
     FORMATS_NODE_SET,       /* left = right */
-    FORMATS_NODE_SET_BLOCK, /* left = body, through the filters of right (around PLACEHOLDER) */
-    FORMATS_NODE_PLACEHOLDER,
+    FORMATS_NODE_SET_BLOCK, /* left = body, through the filters of right (around FILTERED) */
+    FORMATS_NODE_FILTERED,
     FORMATS_NODE_MEMBER,       /* a target: namespace symbol . text */
     FORMATS_NODE_MACRO,        /* symbol; items: PARAMETER; body */
     FORMATS_NODE_PARAMETER,    /* symbol, text; left: default or NULL */
@@ -320,7 +320,7 @@ struct formats_render {
     size_t macros; /* made so far; their scopes must stay */
     formats_scope *scope;
     formats_builder root, *out;
-    formats_value placeholder; /* of FORMATS_NODE_PLACEHOLDER */
+    formats_value filtered; /* of FORMATS_NODE_FILTERED: a block, before its filters */
     formats_template_span *spans;
     size_t span_count, span_room;
 };

@@ -236,7 +236,7 @@ static sifr_status parse_set(formats_parser *p, formats_node **out) {
     BASE_TRY(parse_target(p, true, &node->left));
     if (formats_parser_skip(p, '=')) return formats_parser_tuple(p, true, &node->right);
     node->kind = FORMATS_NODE_SET_BLOCK;
-    BASE_TRY(formats_parser_node(p, FORMATS_NODE_PLACEHOLDER, &value));
+    BASE_TRY(formats_parser_node(p, FORMATS_NODE_FILTERED, &value));
     BASE_TRY(formats_parser_filters(p, false, value, &node->right));
     return parse_apart(p, "endset", &node->body);
 }
@@ -292,7 +292,7 @@ static sifr_status parse_filter_block(formats_parser *p, formats_node **out) {
     formats_node *node, *value;
     BASE_TRY(formats_parser_node(p, FORMATS_NODE_FILTER_BLOCK, &node));
     *out = node;
-    BASE_TRY(formats_parser_node(p, FORMATS_NODE_PLACEHOLDER, &value));
+    BASE_TRY(formats_parser_node(p, FORMATS_NODE_FILTERED, &value));
     BASE_TRY(formats_parser_filters(p, true, value, &node->right));
     return parse_apart(p, "endfilter", &node->body);
 }

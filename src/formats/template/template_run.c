@@ -22,10 +22,10 @@ static sifr_status filtered(formats_render *r, const formats_node *node, formats
     sifr_status status = formats_capture(r, node->body, out);
     r->scope = scope;
     BASE_TRY(status);
-    formats_value outer = r->placeholder;
-    r->placeholder = *out;
+    formats_value outer = r->filtered;
+    r->filtered = *out;
     status = formats_eval(r, node->right, out);
-    r->placeholder = outer;
+    r->filtered = outer;
     return status;
 }
 

@@ -1,7 +1,16 @@
-/* Activations beside GELU, element by element. */
+/* Activations, element by element. */
 #include <math.h>
 
 #include "model/builder.h"
+
+const model_op model_op_gelu = {
+    .name = "gelu",
+    .forward = DEVICE_GELU,
+    .backward = DEVICE_GELU_BACKWARD,
+    .keep = MODEL_KEEP_X0,
+    .gradients = 1,
+    .by_row = true,
+};
 
 const model_op model_op_tanh = {
     .name = "tanh",
@@ -38,6 +47,12 @@ static sifr_value add_activation(sifr_model *model, model_node node, sifr_value 
     if (!in) return SIFR_NO_VALUE;
     node.x[0] = model_index(x);
     return model_add_node(model, node, MODEL_VALUE_ACTIVATION, in->columns);
+}
+
+sifr_value sifr_gelu(sifr_model *model, sifr_value x, bool exact) {
+    model_node node = model_make_node(&model_op_gelu);
+    node.attributes.gelu.exact = exact;
+    return add_activation(model, node, x);
 }
 
 sifr_value sifr_tanh(sifr_model *model, sifr_value x) {
