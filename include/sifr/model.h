@@ -186,7 +186,7 @@ SIFR_API void sifr_head_loss(sifr_model *model, sifr_head_args args);
  * [0, 1]. A row whose first target is NaN has no loss. */
 typedef struct sifr_head_targets_args {
     sifr_value x;
-    sifr_value targets; /* an input of FP32, columns for each row */
+    sifr_value targets; /* FP32, columns for each row; from a batch: not supported yet, refused */
     sifr_weight weight; /* columns x columns of x */
     sifr_weight bias;   /* vector of columns, of this unit; may be left out */
 } sifr_head_targets_args;

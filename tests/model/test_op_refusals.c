@@ -106,6 +106,9 @@ static void targets(const parts *p, sifr_value x, sifr_value wanted, sifr_weight
 static void targets_none(const parts *p) {
     targets(p, p->x, SIFR_NO_VALUE, SIFR_NO_WEIGHT);
 }
+static void targets_input(const parts *p) {
+    targets(p, p->x, sifr_labels(p->m), SIFR_NO_WEIGHT);
+}
 static void targets_bias(const parts *p) {
     targets(p, p->x, sifr_labels(p->m), p->vector);
 }
@@ -137,6 +140,7 @@ static void refusals(void **state) {
         {head_scale, "unit u: head_loss: scale inf"},
         {head_softcap, "unit u: head_loss: scale 0, softcap -1"},
         {targets_none, "unit u: head_regression: the targets are missing"},
+        {targets_input, "unit u: head_regression: targets from a batch are not supported yet"},
         {targets_bias, "unit u: head_regression: v has 1 x 12 elements, but 11 are needed"},
         {targets_columns, "unit u: head_regression: t takes 12 columns, its input has 5"},
     };

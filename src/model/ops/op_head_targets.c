@@ -40,6 +40,13 @@ static void add_head(sifr_model *model, const model_op *op, sifr_head_targets_ar
                     op->name);
         return;
     }
+    if (model->values[model_index(args.targets)].kind == MODEL_VALUE_INPUT) {
+        MODEL_WRONG(model,
+                    "unit %s: %s: targets from a batch are not supported yet: inputs are whole "
+                    "numbers, targets are FP32",
+                    model_unit_name(model), op->name);
+        return;
+    }
     model_node node = model_make_node(op);
     node.x[0] = model_index(args.x);
     node.x[1] = model_index(args.targets);
