@@ -122,8 +122,8 @@ typedef struct sifr_rope_args {
 } sifr_rope_args;
 SIFR_API sifr_value sifr_rope(sifr_model *model, sifr_rope_args args);
 
-/* The columns of x are `groups` groups of `parts` parts each (the q, k and v of each head); y has part
- * 0 of all groups first, then part 1 of all, and so on. */
+/* The columns of x are `groups` groups of `parts` parts each (the q, k and v of each head); y has
+ * part 0 of all groups first, then part 1 of all, and so on. */
 SIFR_API sifr_value sifr_regroup(sifr_model *model, sifr_value x, int64_t groups, int64_t parts);
 
 /* Each row beside its neighbours in the sequence: columns size c ... size c + size - 1 of a row are
