@@ -65,7 +65,6 @@ typedef struct sifr_config {
     int64_t steps_per_print; /* 0: not given */
     bool wall_clock_breakdown, memory_breakdown;
     config_comms_logger comms_logger;
-    bool bf16, fp16; /* step.precision */
     config_optimizer_kind optimizer;
     double lr;
     config_lr_schedule schedule; /* total_num_steps is 0 until known where it is "auto" */

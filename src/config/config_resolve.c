@@ -438,9 +438,11 @@ static sifr_status config_fill(sifr_config *config, int64_t world_size, sifr_err
     config->step.optimizer.beta1 = json_number_value(json_array_get(betas, 0));
     config->step.optimizer.beta2 = json_number_value(json_array_get(betas, 1));
     if (config->optimizer == CONFIG_ADAMW) config->step.optimizer.decoupled = true;
-    config->step.precision = config->fp16 ? SIFR_FP16 : config->bf16 ? SIFR_BF16 : SIFR_FP32;
-    config->step.bf16_master_weights &= config->bf16;
-    config->step.bf16_optimizer_states &= config->bf16;
+    bool bf16 = config_is_true(config, "bf16.enabled");
+    bool fp16 = config_is_true(config, "fp16.enabled");
+    config->step.precision = fp16 ? SIFR_FP16 : bf16 ? SIFR_BF16 : SIFR_FP32;
+    config->step.bf16_master_weights &= bf16;
+    config->step.bf16_optimizer_states &= bf16;
     config->activations.partition_activations = json_is_true(
         config_setting_at(config, "activation_checkpointing.partition_activations")->value);
     config->activations.cpu_checkpointing =
@@ -464,7 +466,8 @@ static void config_note_fixed_scale(sifr_config *config) {
 /* Notes on values that are right and yet surprise people. */
 static void config_note_surprises(sifr_config *config) {
     const config_lr_schedule *s = &config->schedule;
-    if (config->fp16 && config->step.fp16.loss_scale > 0) config_note_fixed_scale(config);
+    bool fp16 = config->step.precision == SIFR_FP16;
+    if (fp16 && config->step.fp16.loss_scale > 0) config_note_fixed_scale(config);
     if (config->optimizer == CONFIG_ADAMW &&
         config_setting_given(config, "optimizer.params.adam_w_mode")) {
         snprintf(config_setting_at(config, "optimizer.params.adam_w_mode")->note, 160,

@@ -87,7 +87,7 @@ json_t *train_fingerprint_notes(const sifr_config *config, const sifr_engine *en
     if (whole && sums != SIFR_FP32)
         whole = json_object_set_new(notes, "gradients",
                                     json_string(base_dtype_name(device_dtype_of(sums)))) == 0;
-    if (whole && config->fp16)
+    if (whole && config->step.precision == SIFR_FP16)
         whole = json_object_set_new(notes, "loss scaling",
                                     describe_loss_scaling(&engine_settings(engine)->fp16)) == 0;
     if (whole) return notes;

@@ -60,12 +60,14 @@ static sifr_status save_on_the_way(train_state *t, sifr_error *error) {
 static const char *skip_reason(const train_state *t, const sifr_step_result *result) {
     if (result->labelled == 0) return "no token has a label";
     if (!isfinite(result->loss)) return "the loss is not finite";
-    return t->config->fp16 ? "a gradient overflows fp16" : "a gradient is not finite";
+    return t->config->step.precision == SIFR_FP16 ? "a gradient overflows fp16"
+                                                  : "a gradient is not finite";
 }
 
 /* Skipped steps while a dynamic loss scale is found are not divergence; they end by themselves. */
 static bool is_search(const train_state *t, const sifr_step_result *result) {
-    return t->config->fp16 && t->config->step.fp16.loss_scale <= 0 && result->labelled > 0;
+    return t->config->step.precision == SIFR_FP16 && t->config->step.fp16.loss_scale <= 0 &&
+           result->labelled > 0;
 }
 
 static sifr_status note_skipped(train_state *t, const sifr_step_result *result, sifr_error *error) {
@@ -316,9 +318,10 @@ static sifr_status check_learned(train_state *t, sifr_error *error) {
                   "all %lld steps were skipped: nothing was learned, and no model is written; "
                   "check the weights in %s%s",
                   (long long)sifr_engine_steps(t->engine), c->model,
-                  c->fp16 ? "; in fp16 the first steps search for a loss scale: try more "
-                            "steps, or a lower initial_scale_power"
-                          : "");
+                  c->step.precision == SIFR_FP16
+                      ? "; in fp16 the first steps search for a loss scale: try more "
+                        "steps, or a lower initial_scale_power"
+                      : "");
     return train_agree(t, status, error);
 }
 

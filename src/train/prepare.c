@@ -342,7 +342,7 @@ static sifr_status begin_output(train_state *t, sifr_error *error) {
 
 static sifr_status open_monitor(train_state *t, sifr_error *error) {
     const sifr_config *c = t->config;
-    bool bf16 = c->bf16 && t->machine.bf16_operations > 0;
+    bool bf16 = c->step.precision == SIFR_BF16 && t->machine.bf16_operations > 0;
     train_monitor_settings settings = {
         .host = t->host,
         .output = c->output,
@@ -354,7 +354,7 @@ static sifr_status open_monitor(train_state *t, sifr_error *error) {
         .log_every = c->logging_steps > 0 ? c->logging_steps : 1,
         .print_every = c->steps_per_print,
         .flops_per_token = model_training_flops(t->folder.model, t->length),
-        .scaled = c->fp16,
+        .scaled = c->step.precision == SIFR_FP16,
         .limit =
             (bf16 ? t->machine.bf16_operations : t->machine.fp32_operations) * comm_size(t->group)};
     if (!t->first) {

@@ -180,7 +180,7 @@ static void old_names(void **state) {
     (void)state;
     config_case *c = config_case_text("{\"bfloat16\": {\"enabled\": true}}");
     config_case_accepted(c);
-    assert_true(c->config.bf16);
+    assert_int_equal(c->config.step.precision, SIFR_BF16);
     config_case_free(c);
     config_said("{\"bfloat16\": {\"enabled\": true}}", "bfloat16", "another name of bf16");
     config_said("{\"aio\": {\"thread_count\": 4}}", "aio.intra_op_parallelism", "4");
@@ -214,7 +214,7 @@ static void flags_win(void **state) {
     assert_string_equal(c->config.data[2], "c");
     assert_int_equal(c->config.step.seed, 3);
     assert_true(c->config.resume);
-    assert_true(c->config.bf16);
+    assert_int_equal(c->config.step.precision, SIFR_BF16);
     assert_int_equal(c->config.step.step_order, SIFR_STEP_UNIT);
     assert_float_equal(c->config.step.optimizer.eps, 1e-6, 0);
     assert_string_equal(c->config.model, "auto");

@@ -124,7 +124,7 @@ static void trainer_defaults(void **state) {
     config_case *c = config_case_text(all_auto);
     config_case_accepted(c);
     const sifr_config *t = &c->config;
-    assert_false(t->bf16 || t->fp16);
+    assert_int_equal(t->step.precision, SIFR_FP32);
     assert_int_equal(t->optimizer, CONFIG_ADAMW);
     assert_true(t->step.optimizer.decoupled);
     assert_true(t->step.optimizer.bias_correction);
@@ -173,7 +173,7 @@ static void flags_fill_auto(void **state) {
     assert_true(t->lr == 3e-4);
     assert_true(t->schedule.warmup_max_lr == 3e-4);
     assert_true(t->schedule.base_lr == 3e-4);
-    assert_true(t->bf16);
+    assert_int_equal(t->step.precision, SIFR_BF16);
     assert_int_equal(t->schedule.total_num_steps, 100);
     assert_int_equal(t->train_batch_size, 16);
     assert_non_null(strstr(c->lines, "optimizer.params.lr = 0.0003 (auto: from --learning-rate)"));
@@ -474,7 +474,7 @@ static void same_fields(const sifr_config *a, const sifr_config *b) {
     assert_int_equal(a->step.gradient_accumulation_steps, b->step.gradient_accumulation_steps);
     assert_int_equal(a->steps_per_print, b->steps_per_print);
     assert_true(a->step.gradient_clipping == b->step.gradient_clipping);
-    assert_true(a->bf16 == b->bf16);
+    assert_int_equal(a->step.precision, b->step.precision);
     assert_int_equal(a->optimizer, b->optimizer);
     assert_true(a->lr == b->lr);
     assert_memory_equal(&a->step.optimizer, &b->step.optimizer, sizeof a->step.optimizer);
