@@ -20,6 +20,7 @@ typedef struct chat_command {
 typedef struct chat_state {
     const chat_command *command;
     cli_generation g;
+    cli_sequence sequence; /* the conversation, and the answer */
     formats_chat_template template;
     json_t *messages;
     int64_t context;
@@ -47,28 +48,32 @@ static sifr_status prepare(chat_state *s, sifr_error *error) {
     s->terminal = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
     if (c->system)
         BASE_TRY(cli_chat_add(s->messages, "system", c->system, strlen(c->system), error));
-    return cli_generation_start(&s->g, base_min_i64(CHUNK_TOKENS, s->context - 1), s->context,
+    return cli_generation_start(&s->g, 1, base_min_i64(CHUNK_TOKENS, s->context - 1), s->context,
                                 beyond, error);
 }
 
 /* One message of the user, and the answer. */
 static sifr_status answer(chat_state *s, const char *line, size_t size, sifr_error *error) {
     cli_generation *g = &s->g;
+    cli_sequence *q = &s->sequence;
     BASE_TRY(cli_chat_add(s->messages, "user", line, size, error));
-    BASE_TRY(cli_chat_encode(g, &s->template, s->messages, &g->ids, error));
-    int64_t room = s->context - (int64_t)g->ids.count, count = room;
+    BASE_TRY(cli_chat_encode(g, &s->template, s->messages, &q->ids, error));
+    int64_t room = s->context - (int64_t)q->ids.count, count = room;
     if (room < 1)
         return base_fail(error, SIFR_USAGE,
                          "the conversation has %zu tokens, but the context has room for %lld; "
                          "begin a new one, or give a larger --context",
-                         g->ids.count, (long long)s->context);
+                         q->ids.count, (long long)s->context);
     if (g->defaults.max_new_tokens > 0) count = g->defaults.max_new_tokens;
     if (s->command->flags.max_new_given) count = s->command->flags.max_new;
-    BASE_TRY(cli_generation_run(g, base_min_i64(count, room), true, error));
+    q->left = base_min_i64(count, room);
+    q->show = true;
+    BASE_TRY(cli_generation_begin(g, q, error));
+    while (!q->done) BASE_TRY(cli_generation_advance(g, &q, error));
     putchar('\n');
     if (fflush(stdout) != 0)
         return base_fail(error, SIFR_FAILED, "standard output: writing failed");
-    return cli_chat_add(s->messages, "assistant", g->text.count ? g->text.bytes : "", g->text.count,
+    return cli_chat_add(s->messages, "assistant", q->text.count ? q->text.bytes : "", q->text.count,
                         error);
 }
 
@@ -101,6 +106,7 @@ static int run(chat_command *command) {
     free(s.line);
     json_decref(s.messages);
     formats_chat_template_free(&s.template);
+    cli_sequence_free(&s.sequence);
     cli_generation_close(&s.g);
     cli_list_free(&command->flags.stop);
     return code;

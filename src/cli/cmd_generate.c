@@ -18,14 +18,15 @@ enum { CHUNK_TOKENS = 128, FILE_LIMIT = 1 << 28 };
 typedef struct generate_command {
     cli_generation_flags flags;
     const char *prompt, *prompts;
+    int64_t batch_size;
     bool plain, json, chat;
 } generate_command;
 
 typedef struct generate_prompt {
     const char *text;
     size_t size;
-    formats_tokenizer_ids ids;
-    int64_t count; /* of new tokens */
+    cli_sequence sequence;
+    double begun, seconds;
 } generate_prompt;
 
 typedef struct generate_state {
@@ -35,7 +36,9 @@ typedef struct generate_state {
     char *file;                     /* that of --prompts */
     generate_prompt *prompts;
     size_t count, room;
-    bool beyond; /* more positions than the model was trained with */
+    bool beyond;            /* more positions than the model was trained with */
+    int64_t slots;          /* prompts that are continued at a time */
+    cli_sequence **running; /* [slots] */
 } generate_state;
 
 static sifr_status add_prompt(generate_state *s, const char *text, size_t size, sifr_error *error) {
@@ -66,11 +69,12 @@ static sifr_status find_prompts(generate_state *s, sifr_error *error) {
 }
 
 static sifr_status encode(const generate_state *s, generate_prompt *p, sifr_error *error) {
+    formats_tokenizer_ids *ids = &p->sequence.ids;
     if (!s->command->chat)
-        return cli_generation_encode(&s->g, p->text, p->size, !s->command->plain, &p->ids, error);
+        return cli_generation_encode(&s->g, p->text, p->size, !s->command->plain, ids, error);
     json_t *messages = json_array();
     sifr_status status = cli_chat_add(messages, "user", p->text, p->size, error);
-    if (status == SIFR_OK) status = cli_chat_encode(&s->g, &s->template, messages, &p->ids, error);
+    if (status == SIFR_OK) status = cli_chat_encode(&s->g, &s->template, messages, ids, error);
     json_decref(messages);
     return status;
 }
@@ -83,7 +87,7 @@ static int64_t choose_chunk(const generate_state *s) {
         int64_t calls = 0;
         bool used = chunk == 1;
         for (size_t i = 0; i < s->count; i++) {
-            int64_t prompt = (int64_t)s->prompts[i].ids.count;
+            int64_t prompt = (int64_t)s->prompts[i].sequence.ids.count;
             calls += prompt / chunk + prompt % chunk;
             used |= prompt >= chunk;
         }
@@ -95,17 +99,23 @@ static int64_t choose_chunk(const generate_state *s) {
 static sifr_status prepare(generate_state *s, sifr_error *error) {
     const generate_command *c = s->command;
     int64_t cache = 1;
+    if (c->batch_size < 1 || c->batch_size > INT32_MAX)
+        return base_fail(error, SIFR_USAGE, "--batch-size %lld: must be in 1 … %d",
+                         (long long)c->batch_size, INT32_MAX);
     BASE_TRY(find_prompts(s, error));
     BASE_TRY(cli_generation_open(&s->g, &c->flags, "generate", error));
     if (c->chat) BASE_TRY(formats_chat_template_load(s->g.model.files, false, &s->template, error));
     for (size_t i = 0; i < s->count; i++) {
         generate_prompt *p = &s->prompts[i];
         BASE_TRY(encode(s, p, error));
-        int64_t prompt = (int64_t)p->ids.count;
-        BASE_TRY(cli_generation_count(&s->g, prompt, &p->count, &s->beyond, error));
-        cache = base_max_i64(cache, prompt + p->count);
+        int64_t prompt = (int64_t)p->sequence.ids.count;
+        BASE_TRY(cli_generation_count(&s->g, prompt, &p->sequence.left, &s->beyond, error));
+        cache = base_max_i64(cache, prompt + p->sequence.left);
+        p->sequence.continues = p->size > 0 && !c->chat;
     }
-    return cli_generation_start(&s->g, choose_chunk(s), cache, s->beyond, error);
+    s->slots = base_min_i64(c->batch_size, (int64_t)s->count);
+    BASE_TRY(base_alloc((size_t)s->slots, sizeof *s->running, &s->running, error));
+    return cli_generation_start(&s->g, s->slots, choose_chunk(s), cache, s->beyond, error);
 }
 
 static json_t *json_ids(const int32_t *ids, size_t count) {
@@ -115,17 +125,17 @@ static json_t *json_ids(const int32_t *ids, size_t count) {
 }
 
 /* One prompt is an indented object; of several, each is one line. */
-static sifr_status print_json(const generate_state *s, const generate_prompt *p, double seconds,
+static sifr_status print_json(const generate_state *s, const generate_prompt *p,
                               sifr_error *error) {
     static const char *const ends[] = {"length", "eos", "stop"};
-    const cli_generation *g = &s->g;
-    size_t made = g->ids.count - g->prompt_ids;
-    json_t *out =
-        json_pack("{s:o?, s:o, s:o, s:o, s:s, s:f, s:f}", "prompt", json_stringn(p->text, p->size),
-                  "text", json_stringn(g->text.count ? g->text.bytes : "", g->text.count),
-                  "prompt_ids", json_ids(g->ids.ids, g->prompt_ids), "ids",
-                  json_ids(g->ids.ids + g->prompt_ids, made), "stopped_by", ends[g->end], "seconds",
-                  seconds, "tokens_per_second", seconds > 0 ? (double)made / seconds : 0.0);
+    const cli_sequence *q = &p->sequence;
+    size_t made = q->ids.count - q->prompt_ids;
+    json_t *out = json_pack(
+        "{s:o?, s:o, s:o, s:o, s:s, s:f, s:f}", "prompt", json_stringn(p->text, p->size), "text",
+        json_stringn(q->text.count ? q->text.bytes : "", q->text.count), "prompt_ids",
+        json_ids(q->ids.ids, q->prompt_ids), "ids", json_ids(q->ids.ids + q->prompt_ids, made),
+        "stopped_by", ends[q->end], "seconds", p->seconds, "tokens_per_second",
+        p->seconds > 0 ? (double)made / p->seconds : 0.0);
     if (!out) return base_fail(error, SIFR_NO_MEMORY, "out of memory");
     json_dumpf(out, stdout, s->command->prompts ? JSON_COMPACT : JSON_INDENT(2));
     putchar('\n');
@@ -133,23 +143,47 @@ static sifr_status print_json(const generate_state *s, const generate_prompt *p,
     return SIFR_OK;
 }
 
-/* A small loop over the prompts: there is one cache. */
-static sifr_status generate(generate_state *s, sifr_error *error) {
+/* What is to be seen of a prompt that is done. */
+static sifr_status print(const generate_state *s, generate_prompt *p, sifr_error *error) {
     const generate_command *c = s->command;
-    cli_generation *g = &s->g;
-    for (size_t i = 0; i < s->count; i++) {
-        generate_prompt *p = &s->prompts[i];
-        double start = base_seconds();
-        formats_tokenizer_ids_free(&g->ids);
-        g->ids = p->ids;
-        p->ids = (formats_tokenizer_ids){0};
-        g->continues = p->size > 0 && !c->chat;
-        if (!c->json && !c->chat) fwrite(p->text, 1, p->size, stdout);
-        BASE_TRY(cli_generation_run(g, p->count, !c->json, error));
-        if (c->json)
-            BASE_TRY(print_json(s, p, base_seconds() - start, error));
-        else
-            putchar('\n');
+    const cli_sequence *q = &p->sequence;
+    if (c->json) {
+        BASE_TRY(print_json(s, p, error));
+    } else {
+        if (!q->show && !c->chat) fwrite(p->text, 1, p->size, stdout);
+        if (!q->show && q->text.count) fwrite(q->text.bytes, 1, q->text.count, stdout);
+        putchar('\n');
+    }
+    cli_sequence_free(&p->sequence);
+    return SIFR_OK;
+}
+
+/* Puts a prompt into an empty slot. Where there is one slot its text is shown as it is made. */
+static sifr_status begin(generate_state *s, generate_prompt *p, int64_t slot, sifr_error *error) {
+    const generate_command *c = s->command;
+    p->begun = base_seconds();
+    p->sequence.slot = slot;
+    p->sequence.show = s->slots == 1 && !c->json;
+    s->running[slot] = &p->sequence;
+    if (p->sequence.show && !c->chat) fwrite(p->text, 1, p->size, stdout);
+    return cli_generation_begin(&s->g, &p->sequence, error);
+}
+
+/* Prompts begin in order, each in the first slot that is free, and are printed in order. */
+static sifr_status generate(generate_state *s, sifr_error *error) {
+    size_t begun = 0, printed = 0;
+    while (printed < s->count) {
+        for (int64_t i = 0; i < s->slots && begun < s->count; i++) {
+            if (!s->running[i] || s->running[i]->done)
+                BASE_TRY(begin(s, &s->prompts[begun++], i, error));
+        }
+        BASE_TRY(cli_generation_advance(&s->g, s->running, error));
+        for (size_t i = printed; i < begun; i++) {
+            generate_prompt *p = &s->prompts[i];
+            if (p->sequence.done && p->seconds == 0) p->seconds = base_seconds() - p->begun;
+        }
+        for (; printed < begun && s->prompts[printed].sequence.done; printed++)
+            BASE_TRY(print(s, &s->prompts[printed], error));
     }
     return SIFR_OK;
 }
@@ -160,7 +194,8 @@ static int run(generate_command *command) {
     sifr_status status = prepare(&s, &error);
     if (status == SIFR_OK) status = generate(&s, &error);
     int code = status == SIFR_OK ? SIFR_OK : cli_fail("generate", &error);
-    for (size_t i = 0; i < s.count; i++) formats_tokenizer_ids_free(&s.prompts[i].ids);
+    for (size_t i = 0; i < s.count; i++) cli_sequence_free(&s.prompts[i].sequence);
+    free(s.running);
     free(s.prompts);
     free(s.file);
     formats_chat_template_free(&s.template);
@@ -177,13 +212,15 @@ int cli_generate(int argc, char **argv) {
                    "generation_config.json. The same\nseed gives the same text.",
         .example = "sifr generate --model gpt2 --prompt 'In the beginning' --temperature 0.8 "
                    "--top-p 0.95"};
-    generate_command command = {0};
+    generate_command command = {.batch_size = 1};
     generate_command *c = &command;
-    cli_option options[5 + CLI_GENERATION_OPTIONS] = {
+    cli_option options[6 + CLI_GENERATION_OPTIONS] = {
         {"prompt", CLI_TEXT, "TEXT", "text to continue", &c->prompt, NULL, false},
-        {"prompts", CLI_TEXT, "FILE",
-         "continue each line of this file, one after the other, instead of --prompt", &c->prompts,
-         NULL, false},
+        {"prompts", CLI_TEXT, "FILE", "continue each line of this file instead of --prompt",
+         &c->prompts, NULL, false},
+        {"batch-size", CLI_COUNT, "N",
+         "continue N prompts of the file at a time, for more tokens a second (default: 1)",
+         &c->batch_size, NULL, false},
         {"chat", CLI_FLAG, NULL,
          "the prompt is a user's message: put it through the model's chat template, and print the "
          "answer alone",
@@ -196,7 +233,7 @@ int cli_generate(int argc, char **argv) {
          NULL, false},
     };
     int code;
-    cli_generation_options(&command.flags, options + 5);
+    cli_generation_options(&command.flags, options + 6);
     if (!cli_parse(&usage, options, sizeof options / sizeof *options, argc, argv, NULL, &code))
         return code;
     return run(&command);

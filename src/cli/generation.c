@@ -111,14 +111,20 @@ sifr_status cli_generation_open(cli_generation *g, const cli_generation_flags *f
 }
 
 void cli_generation_close(cli_generation *g) {
+    for (int64_t i = 0; g->cached && i < g->slots; i++) formats_tokenizer_ids_free(&g->cached[i]);
+    free(g->cached);
+    free(g->next);
+    free(g->positions);
     free(g->logits);
     free(g->order);
-    formats_tokenizer_ids_free(&g->ids);
-    formats_tokenizer_ids_free(&g->cached);
-    formats_tokenizer_text_free(&g->text);
     formats_tokenizer_free(g->tokenizer);
     engine_inference_free(g->inference);
     checkpoint_model_close(&g->model);
+}
+
+void cli_sequence_free(cli_sequence *sequence) {
+    formats_tokenizer_ids_free(&sequence->ids);
+    formats_tokenizer_text_free(&sequence->text);
 }
 
 static sifr_status push_id(formats_tokenizer_ids *ids, int32_t id, sifr_error *error) {
@@ -187,12 +193,23 @@ sifr_status cli_generation_count(const cli_generation *g, int64_t prompt, int64_
     return SIFR_OK;
 }
 
-sifr_status cli_generation_start(cli_generation *g, int64_t chunk, int64_t cache, bool beyond,
-                                 sifr_error *error) {
+static sifr_status take_slots(cli_generation *g, int64_t slots, sifr_error *error) {
+    size_t count = (size_t)slots;
+    g->words = engine_inference_words(g->inference);
+    BASE_TRY(base_alloc(count, sizeof *g->cached, &g->cached, error));
+    g->slots = slots;
+    BASE_TRY(base_alloc(count, sizeof *g->next, &g->next, error));
+    BASE_TRY(base_alloc(count, sizeof *g->positions, &g->positions, error));
+    BASE_TRY(base_alloc(count, (size_t)g->words * sizeof *g->logits, &g->logits, error));
+    return base_alloc((size_t)g->words, sizeof *g->order, &g->order, error);
+}
+
+sifr_status cli_generation_start(cli_generation *g, int64_t slots, int64_t chunk, int64_t cache,
+                                 bool beyond, sifr_error *error) {
     engine_inference_options options = {.mode = PLAN_GENERATE,
                                         .precision = g->precision,
                                         .threads = g->threads,
-                                        .sequences = 1,
+                                        .sequences = slots,
                                         .length = chunk,
                                         .cache_length = cache};
     sifr_log log = cli_log(g->name);
@@ -204,9 +221,7 @@ sifr_status cli_generation_start(cli_generation *g, int64_t chunk, int64_t cache
                  "%lld tokens are more than the %lld positions that %s was trained with",
                  (long long)cache, (long long)g->model.folder.config.max_position_embeddings,
                  g->flags->read.model);
-    g->words = engine_inference_words(g->inference);
-    BASE_TRY(base_alloc((size_t)g->words, sizeof *g->logits, &g->logits, error));
-    return base_alloc((size_t)g->words, sizeof *g->order, &g->order, error);
+    return take_slots(g, slots, error);
 }
 
 /* ---- the loop over tokens ---- */
@@ -223,19 +238,21 @@ static bool all_finite(const float *values, int64_t count) {
     return finite;
 }
 
-static sifr_status choose(cli_generation *g, int32_t *id, sifr_error *error) {
+static sifr_status choose(cli_generation *g, const cli_sequence *q, int32_t *id,
+                          sifr_error *error) {
     int64_t tokens = formats_tokenizer_vocab_size(g->tokenizer);
+    float *logits = g->logits + q->slot * g->words;
     /* Rows that only pad the vocabulary are not tokens. */
-    for (int64_t w = tokens; w < g->words; w++) g->logits[w] = -INFINITY;
-    if (!all_finite(g->logits, base_min_i64(g->words, tokens)))
+    for (int64_t w = tokens; w < g->words; w++) logits[w] = -INFINITY;
+    if (!all_finite(logits, base_min_i64(g->words, tokens)))
         return base_fail(error, SIFR_FAILED,
                          "%s: the model's output is not finite after %zu tokens; its weights are "
                          "damaged, or out of the range of 16 bits (try --precision fp32)",
-                         g->flags->read.model, g->ids.count);
-    engine_penalize(g->logits, g->words, g->ids.ids, g->ids.count, g->sampling.repetition_penalty,
+                         g->flags->read.model, q->ids.count);
+    engine_penalize(logits, g->words, q->ids.ids, q->ids.count, g->sampling.repetition_penalty,
                     g->order);
-    *id = engine_sample(g->logits, g->words, g->order, &g->sampling,
-                        random_at((uint64_t)g->flags->seed, g->ids.count));
+    *id = engine_sample(logits, g->words, g->order, &g->sampling,
+                        random_at((uint64_t)g->flags->seed, q->ids.count));
     return SIFR_OK;
 }
 
@@ -262,8 +279,7 @@ static const char *stop_string(const cli_generation *g, size_t i) {
 }
 
 /* Cuts the text at the first stop string, which ends at byte `from` or later. */
-static bool cut_at_stop(cli_generation *g, size_t from) {
-    formats_tokenizer_text *text = &g->text;
+static bool cut_at_stop(const cli_generation *g, formats_tokenizer_text *text, size_t from) {
     size_t least = text->count;
     bool found = false;
     const char *stop;
@@ -281,8 +297,7 @@ static bool cut_at_stop(cli_generation *g, size_t from) {
 }
 
 /* Bytes at the end of the text that may be the beginning of a stop string: they wait. */
-static size_t waiting(const cli_generation *g) {
-    const formats_tokenizer_text *text = &g->text;
+static size_t waiting(const cli_generation *g, const formats_tokenizer_text *text) {
     size_t most = 0;
     const char *stop;
     for (size_t i = 0; (stop = stop_string(g, i)) != NULL; i++) {
@@ -296,55 +311,89 @@ static size_t waiting(const cli_generation *g) {
 }
 
 /* Writes the text up to byte `end`. */
-static sifr_status show_text(const cli_generation *g, size_t *shown, size_t end,
-                             sifr_error *error) {
-    if (end > *shown) fwrite(g->text.bytes + *shown, 1, end - *shown, stdout);
-    *shown = end > *shown ? end : *shown;
+static sifr_status show_text(cli_sequence *q, size_t end, sifr_error *error) {
+    if (!q->show) return SIFR_OK;
+    if (end > q->shown) fwrite(q->text.bytes + q->shown, 1, end - q->shown, stdout);
+    q->shown = end > q->shown ? end : q->shown;
     if (fflush(stdout) == 0) return SIFR_OK;
     return base_fail(error, SIFR_FAILED, "standard output: writing failed");
 }
 
 /* Puts the ids of the prompt into the cache, behind those at its beginning that it has. The last
  * one is computed in any case: its logits are wanted. */
-static sifr_status fill_cache(cli_generation *g, sifr_error *error) {
-    size_t same = 0, had = g->cached.count;
-    if (g->ids.count < had) had = 0; /* some rotary frequencies are those of the longer text */
-    while (same < had && same + 1 < g->ids.count && g->cached.ids[same] == g->ids.ids[same]) same++;
-    g->cached.count = 0; /* if this fails */
-    BASE_TRY(engine_inference_append(g->inference, g->ids.ids + same,
-                                     (int64_t)(g->ids.count - same), (int64_t)same, g->logits,
-                                     error));
-    for (size_t i = 0; i < g->ids.count; i++) BASE_TRY(push_id(&g->cached, g->ids.ids[i], error));
+static sifr_status fill_cache(cli_generation *g, const cli_sequence *q, sifr_error *error) {
+    formats_tokenizer_ids *cached = &g->cached[q->slot];
+    size_t same = 0, had = cached->count;
+    if (q->ids.count < had) had = 0; /* some rotary frequencies are those of the longer text */
+    while (same < had && same + 1 < q->ids.count && cached->ids[same] == q->ids.ids[same]) same++;
+    cached->count = 0; /* if this fails */
+    BASE_TRY(engine_inference_append(g->inference, q->slot, q->ids.ids + same,
+                                     (int64_t)(q->ids.count - same), (int64_t)same,
+                                     g->logits + q->slot * g->words, error));
+    for (size_t i = 0; i < q->ids.count; i++) BASE_TRY(push_id(cached, q->ids.ids[i], error));
     return SIFR_OK;
 }
 
-static sifr_status append(cli_generation *g, int32_t id, sifr_error *error) {
-    BASE_TRY(
-        engine_inference_append(g->inference, &id, 1, (int64_t)g->cached.count, g->logits, error));
-    return push_id(&g->cached, id, error);
+static sifr_status finish(cli_sequence *q, sifr_error *error) {
+    q->done = true;
+    if (q->end != CLI_END_STOP) BASE_TRY(formats_tokenizer_stream_end(&q->stream, &q->text, error));
+    return show_text(q, q->text.count, error);
 }
 
-sifr_status cli_generation_run(cli_generation *g, int64_t count, bool show, sifr_error *error) {
-    formats_tokenizer_stream stream = {.started = g->continues};
-    size_t shown = 0;
-    g->prompt_ids = g->ids.count;
-    g->text.count = 0;
-    g->end = CLI_END_LENGTH;
-    if (count > 0) BASE_TRY(fill_cache(g, error));
-    for (int64_t n = 0; n < count; n++) {
-        int32_t id;
-        size_t before = g->text.count;
-        BASE_TRY(choose(g, &id, error));
-        BASE_TRY(push_id(&g->ids, id, error));
-        if (ends_text(g, id)) g->end = CLI_END_EOS;
-        if (g->end == CLI_END_EOS) break;
-        if (!formats_tokenizer_is_special(g->tokenizer, id))
-            BASE_TRY(formats_tokenizer_stream_push(g->tokenizer, &stream, id, &g->text, error));
-        if (cut_at_stop(g, before)) g->end = CLI_END_STOP;
-        if (g->end == CLI_END_STOP) break;
-        if (show) BASE_TRY(show_text(g, &shown, g->text.count - waiting(g), error));
-        if (n + 1 < count) BASE_TRY(append(g, id, error));
+/* Chooses the next token by the logits of the sequence's slot. */
+static sifr_status take_token(cli_generation *g, cli_sequence *q, sifr_error *error) {
+    size_t before = q->text.count;
+    int32_t id;
+    BASE_TRY(choose(g, q, &id, error));
+    BASE_TRY(push_id(&q->ids, id, error));
+    q->left--;
+    if (ends_text(g, id)) q->end = CLI_END_EOS;
+    if (q->end == CLI_END_EOS) return finish(q, error);
+    if (!formats_tokenizer_is_special(g->tokenizer, id))
+        BASE_TRY(formats_tokenizer_stream_push(g->tokenizer, &q->stream, id, &q->text, error));
+    if (cut_at_stop(g, &q->text, before)) q->end = CLI_END_STOP;
+    if (q->end == CLI_END_STOP || q->left == 0) return finish(q, error);
+    return show_text(q, q->text.count - waiting(g, &q->text), error);
+}
+
+sifr_status cli_generation_begin(cli_generation *g, cli_sequence *q, sifr_error *error) {
+    q->stream = (formats_tokenizer_stream){.started = q->continues};
+    q->prompt_ids = q->ids.count;
+    q->text.count = q->shown = 0;
+    q->end = CLI_END_LENGTH;
+    q->done = false;
+    if (q->left < 1) return finish(q, error);
+    BASE_TRY(fill_cache(g, q, error));
+    return take_token(g, q, error);
+}
+
+static sifr_status advance_one(cli_generation *g, const cli_sequence *q, sifr_error *error) {
+    formats_tokenizer_ids *cached = &g->cached[q->slot];
+    int32_t id = q->ids.ids[q->ids.count - 1];
+    BASE_TRY(engine_inference_append(g->inference, q->slot, &id, 1, (int64_t)cached->count,
+                                     g->logits + q->slot * g->words, error));
+    return push_id(cached, id, error);
+}
+
+/* An empty slot, and one whose sequence is done, writes where its cache has nothing to keep. */
+static sifr_status advance_all(cli_generation *g, cli_sequence *const *of, sifr_error *error) {
+    for (int64_t i = 0; i < g->slots; i++) {
+        bool active = of[i] && !of[i]->done;
+        if (!active) g->cached[i].count = 0;
+        g->positions[i] = (int32_t)g->cached[i].count;
+        g->next[i] = active ? of[i]->ids.ids[of[i]->ids.count - 1] : 0;
+        if (active) BASE_TRY(push_id(&g->cached[i], g->next[i], error));
     }
-    if (g->end != CLI_END_STOP) BASE_TRY(formats_tokenizer_stream_end(&stream, &g->text, error));
-    return show ? show_text(g, &shown, g->text.count, error) : SIFR_OK;
+    return engine_inference_advance(g->inference, g->next, g->positions, g->logits, error);
+}
+
+sifr_status cli_generation_advance(cli_generation *g, cli_sequence *const *of, sifr_error *error) {
+    if (g->slots > 1)
+        BASE_TRY(advance_all(g, of, error));
+    else if (of[0] && !of[0]->done)
+        BASE_TRY(advance_one(g, of[0], error));
+    for (int64_t i = 0; i < g->slots; i++) {
+        if (of[i] && !of[i]->done) BASE_TRY(take_token(g, of[i], error));
+    }
+    return SIFR_OK;
 }

@@ -24,6 +24,22 @@ void cli_generation_options(cli_generation_flags *flags, cli_option *options);
 
 typedef enum cli_generation_end { CLI_END_LENGTH, CLI_END_EOS, CLI_END_STOP } cli_generation_end;
 
+/* A text that grows by the model's tokens. Free with cli_sequence_free. */
+typedef struct cli_sequence {
+    formats_tokenizer_ids ids; /* the prompt's, followed by new ones */
+    size_t prompt_ids;
+    formats_tokenizer_text text; /* of the new ids, up to a stop string */
+    formats_tokenizer_stream stream;
+    size_t shown;    /* bytes of the text that are on standard output */
+    bool continues;  /* the new text goes on with the prompt's, so it keeps its leading blank */
+    int64_t slot;    /* of the cache */
+    int64_t left;    /* tokens still to make */
+    bool show, done; /* show: on standard output as it is made */
+    cli_generation_end end;
+} cli_sequence;
+
+void cli_sequence_free(cli_sequence *sequence);
+
 typedef struct cli_generation {
     const char *name; /* of the command */
     const cli_generation_flags *flags;
@@ -34,16 +50,11 @@ typedef struct cli_generation {
     int threads;
     engine_inference *inference;
     formats_tokenizer *tokenizer;
-    float *logits;
     int32_t *order;
-    int64_t words;
-    formats_tokenizer_ids
-        ids;           /* the prompt's, followed by new ones; set before cli_generation_run */
-    size_t prompt_ids; /* set by cli_generation_run */
-    formats_tokenizer_ids cached; /* those whose keys and values the cache has */
-    formats_tokenizer_text text;  /* of the new ones, up to a stop string */
-    bool continues; /* the new text goes on with the prompt's, so it keeps its leading blank */
-    cli_generation_end end;
+    int64_t words, slots;          /* slots: sequences that grow at a time */
+    float *logits;                 /* [slots x words] */
+    formats_tokenizer_ids *cached; /* [slots]: those whose keys and values the cache has */
+    int32_t *next, *positions;     /* [slots]: of cli_generation_advance */
 } cli_generation;
 
 /* Opens the model's files and settings. Close with cli_generation_close also after an error. */
@@ -61,13 +72,18 @@ sifr_status cli_generation_encode(const cli_generation *g, const char *text, siz
 sifr_status cli_generation_count(const cli_generation *g, int64_t prompt, int64_t *count,
                                  bool *beyond, sifr_error *error) SIFR_MUST_CHECK;
 
-/* Takes the memory: for `cache` positions, and prompts processed in chunks of `chunk` tokens. */
-sifr_status cli_generation_start(cli_generation *g, int64_t chunk, int64_t cache, bool beyond,
+/* Takes the memory: for `slots` sequences of `cache` positions each, and prompts processed in
+ * chunks of `chunk` tokens. */
+sifr_status cli_generation_start(cli_generation *g, int64_t slots, int64_t chunk, int64_t cache,
+                                 bool beyond, sifr_error *error) SIFR_MUST_CHECK;
+
+/* Puts the prompt of `sequence` into the cache of its slot and makes the first of `left` tokens.
+ * What the cache already has of the prompt is not computed again. */
+sifr_status cli_generation_begin(cli_generation *g, cli_sequence *sequence,
                                  sifr_error *error) SIFR_MUST_CHECK;
 
-/* Continues g->ids by at most `count` tokens. What the cache already has of them is not computed
- * again. New text goes to standard output as it comes if `show`. */
-sifr_status cli_generation_run(cli_generation *g, int64_t count, bool show,
-                               sifr_error *error) SIFR_MUST_CHECK;
+/* Makes a token of each sequence that is not done: of[slots], NULL where a slot is empty. */
+sifr_status cli_generation_advance(cli_generation *g, cli_sequence *const *of,
+                                   sifr_error *error) SIFR_MUST_CHECK;
 
 #endif

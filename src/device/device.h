@@ -95,10 +95,11 @@ typedef enum device_kernel {
      * accumulates). */
     DEVICE_ATTENTION,
     DEVICE_ATTENTION_BACKWARD,
-    /* The same for generation: x0, x1, x2 are rows new tokens of one sequence, at positions x3
-     * (INT32 rows x 1, consecutive); w0, w1: caches of keys and values, capacity x
-     * kv_heads*head_dim, of the activations' type; appends x1, x2 at those positions, then attends
-     * to all up to its own. They are one segment. */
+    /* The same for generation: x0, x1, x2 are new tokens at positions x3 (INT32 rows x 1). They are
+     * consecutive tokens of one sequence, or one token of each of `sequences` sequences. w0, w1:
+     * caches of keys and values, sequences*capacity x kv_heads*head_dim, of the activations' type.
+     * Appends x1, x2 at their positions; then a token attends to all positions of its sequence up
+     * to its own. A sequence is one segment. */
     DEVICE_ATTENTION_CACHED,
     /* y = gelu(x0): attributes.gelu.exact chooses erf, else the tanh form. Backward reads x0. */
     DEVICE_GELU,
@@ -203,7 +204,7 @@ typedef struct device_attributes {
         struct {
             int32_t heads, kv_heads, head_dim;
             int64_t sequences,
-                length; /* rows = sequences x length; cached: length is the capacity */
+                length; /* rows = sequences x length; cached: the capacity of one sequence */
             float scale, softcap, dropout;
             int64_t window;
             bool bidirectional; /* not cached */

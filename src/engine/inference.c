@@ -14,11 +14,14 @@ struct engine_inference {
     engine_inference_options options;
     device *dev;
     comm_group *group;
-    /* Generation has two executors: one for single tokens, which owns parameters and caches, and
-     * one for chunks of the prompt. The other modes have only the first. */
-    plan_schedule *schedule, *chunk_schedule;
-    engine_executor *executor, *chunk_executor;
-    int32_t *history; /* generation: the tokens of which keys are cached */
+    /* Owns parameters and caches. In generation it makes one token of each sequence. */
+    plan_schedule *schedule;
+    engine_executor *executor;
+    /* Generation has one more for chunks of a prompt, and, where there are several sequences, one
+     * for a single token of one of them; else NULL. */
+    plan_schedule *chunk_schedule, *single_schedule;
+    engine_executor *chunk_executor, *single_executor;
+    int32_t *history; /* of the one sequence: the tokens of which keys are cached */
 };
 
 static plan_settings settings_of(const engine_inference_options *options) {
@@ -36,6 +39,37 @@ static sifr_status check_memory(const plan_schedule *schedule, sifr_error *error
     return engine_advise(schedule->settings.mode, ENGINE_LACK_MEMORY, status, error);
 }
 
+/* A second schedule over the first one's parameters and caches: `length` tokens of one sequence. */
+static sifr_status add_schedule(engine_inference *i, int64_t length, plan_schedule **schedule,
+                                engine_executor **executor, sifr_error *error) {
+    plan_settings settings = settings_of(&i->options);
+    settings.step.micro_batch_size = 1;
+    settings.step.seq_length = length;
+    settings.external_parameters = true;
+    BASE_TRY(plan_lower(i->model, i->dev, &settings, schedule, error));
+    return engine_executor_create(*schedule, i->group, i->executor, executor, error);
+}
+
+static bool has_varying_angles(const sifr_model *model) {
+    for (size_t t = 0; t < model->table_count; t++) {
+        if (model->tables[t].rule && model_rope_varies(model->tables[t].rule)) return true;
+    }
+    return false;
+}
+
+static sifr_status prepare_prompts(engine_inference *i, sifr_error *error) {
+    bool several = i->options.sequences > 1;
+    if (several && has_varying_angles(i->model))
+        return base_fail(error, SIFR_USAGE,
+                         "generation: this model's rotary angles depend on the length of the "
+                         "sequence, so that %lld sequences cannot share a table; generate one at a "
+                         "time",
+                         (long long)i->options.sequences);
+    if (several) BASE_TRY(add_schedule(i, 1, &i->single_schedule, &i->single_executor, error));
+    if (i->options.length < 2) return SIFR_OK;
+    return add_schedule(i, i->options.length, &i->chunk_schedule, &i->chunk_executor, error);
+}
+
 sifr_status engine_inference_create(const sifr_model *model,
                                     const engine_inference_options *options, engine_inference **out,
                                     sifr_error *error) {
@@ -45,8 +79,7 @@ sifr_status engine_inference_create(const sifr_model *model,
     i->model = model;
     i->options = *options;
     plan_settings settings = settings_of(options);
-    if (options->mode == PLAN_GENERATE)
-        settings.step.micro_batch_size = settings.step.seq_length = 1;
+    if (options->mode == PLAN_GENERATE) settings.step.seq_length = 1;
     size_t room = options->mode == PLAN_GENERATE ? (size_t)options->cache_length : 0;
     BASE_TRY_GOTO(status, base_alloc(room, sizeof *i->history, &i->history, error), fail);
     BASE_TRY_GOTO(status, device_open_cpu(options->threads, options->isa, &i->dev, error), fail);
@@ -55,16 +88,7 @@ sifr_status engine_inference_create(const sifr_model *model,
     BASE_TRY_GOTO(status, check_memory(i->schedule, error), fail);
     BASE_TRY_GOTO(status, engine_executor_create(i->schedule, i->group, NULL, &i->executor, error),
                   fail);
-    if (options->mode == PLAN_GENERATE && options->length > 1) {
-        settings.step.seq_length = options->length;
-        settings.external_parameters = true;
-        BASE_TRY_GOTO(status, plan_lower(model, i->dev, &settings, &i->chunk_schedule, error),
-                      fail);
-        BASE_TRY_GOTO(status,
-                      engine_executor_create(i->chunk_schedule, i->group, i->executor,
-                                             &i->chunk_executor, error),
-                      fail);
-    }
+    if (options->mode == PLAN_GENERATE) BASE_TRY_GOTO(status, prepare_prompts(i, error), fail);
     *out = i;
     return SIFR_OK;
 fail:
@@ -75,8 +99,10 @@ fail:
 void engine_inference_free(engine_inference *i) {
     if (!i) return;
     engine_executor_free(i->chunk_executor);
+    engine_executor_free(i->single_executor);
     engine_executor_free(i->executor);
     plan_free(i->chunk_schedule);
+    plan_free(i->single_schedule);
     plan_free(i->schedule);
     comm_close(i->group);
     device_close(i->dev);
@@ -181,31 +207,58 @@ sifr_status engine_inference_logits(engine_inference *i, const int32_t *tokens, 
     return SIFR_OK;
 }
 
-sifr_status engine_inference_append(engine_inference *i, const int32_t *tokens, int64_t count,
-                                    int64_t position, float *out, sifr_error *error) {
+/* Runs the schedule for tokens of one sequence, the first of them at `position`. */
+static sifr_status run_piece(engine_executor *executor, const plan_schedule *s,
+                             const int32_t *tokens, int64_t position, int64_t length,
+                             sifr_error *error) {
+    int64_t count = s->settings.step.seq_length;
+    int32_t *positions = engine_buffer(executor, s->inputs[SIFR_POSITIONS][0]);
+    engine_result result;
+    for (int64_t p = 0; p < count; p++) positions[p] = (int32_t)(position + p);
+    BASE_TRY(engine_note_length(executor, position, count, length, error));
+    return run(executor, s, tokens, NULL, &result, error);
+}
+
+sifr_status engine_inference_append(engine_inference *i, int64_t sequence, const int32_t *tokens,
+                                    int64_t count, int64_t position, float *out,
+                                    sifr_error *error) {
+    engine_executor *single = i->single_executor ? i->single_executor : i->executor;
+    const plan_schedule *single_schedule = i->single_executor ? i->single_schedule : i->schedule;
     if (position + count > i->options.cache_length) {
         return base_fail(error, SIFR_USAGE,
                          "generation: %lld tokens, but the cache has room for %lld",
                          (long long)(position + count), (long long)i->options.cache_length);
     }
+    if (i->single_executor) engine_use_cache(i->single_executor, i->executor, sequence);
+    if (i->chunk_executor) engine_use_cache(i->chunk_executor, i->executor, sequence);
     memcpy(i->history + position, tokens, (size_t)count * sizeof *tokens);
     if (position > 0 && model_outgrows_cache(i->model, position, position + count))
         tokens = i->history, count += position, position = 0;
     int64_t length = position + count;
     for (int64_t done = 0; done < count;) {
         bool chunk = i->chunk_executor && count - done >= i->options.length;
-        engine_executor *executor = chunk ? i->chunk_executor : i->executor;
-        const plan_schedule *s = chunk ? i->chunk_schedule : i->schedule;
-        int32_t *positions = engine_buffer(executor, s->inputs[SIFR_POSITIONS][0]);
-        for (int64_t p = 0; p < s->settings.step.seq_length; p++) {
-            positions[p] = (int32_t)(position + done + p);
-        }
-        engine_result result;
-        BASE_TRY(engine_note_length(executor, position + done, s->settings.step.seq_length, length,
-                                    error));
-        BASE_TRY(run(executor, s, tokens + done, NULL, &result, error));
+        engine_executor *executor = chunk ? i->chunk_executor : single;
+        const plan_schedule *s = chunk ? i->chunk_schedule : single_schedule;
+        BASE_TRY(run_piece(executor, s, tokens + done, position + done, length, error));
         done += s->settings.step.seq_length;
         if (done == count) copy_logits(executor, s, 1, out);
     }
+    return SIFR_OK;
+}
+
+sifr_status engine_inference_advance(engine_inference *i, const int32_t *tokens,
+                                     const int32_t *positions, float *out, sifr_error *error) {
+    int64_t sequences = i->options.sequences;
+    engine_result result;
+    for (int64_t q = 0; q < sequences; q++) {
+        if (positions[q] >= 0 && positions[q] < i->options.cache_length) continue;
+        return base_fail(error, SIFR_USAGE,
+                         "generation: position %d, but the cache has room for %lld", positions[q],
+                         (long long)i->options.cache_length);
+    }
+    BASE_TRY(engine_set(i->executor, i->schedule->inputs[SIFR_POSITIONS][0], 0, positions,
+                        sequences * (int64_t)sizeof *positions, error));
+    BASE_TRY(run(i->executor, i->schedule, tokens, NULL, &result, error));
+    copy_logits(i->executor, i->schedule, sequences, out);
     return SIFR_OK;
 }

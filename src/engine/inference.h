@@ -11,8 +11,9 @@ typedef struct engine_inference_options {
     sifr_precision precision;
     int threads;
     const char *isa;
-    int64_t sequences, length; /* of a batch; generation: 1 and the tokens of a prompt chunk */
-    int64_t cache_length;      /* generation: most positions */
+    /* Of a batch. Generation: sequences that grow together, and the tokens of a prompt chunk. */
+    int64_t sequences, length;
+    int64_t cache_length; /* generation: most positions of a sequence */
 } engine_inference_options;
 
 /* The model is borrowed. */
@@ -38,11 +39,17 @@ sifr_status engine_inference_loss(engine_inference *inference, const int32_t *to
 sifr_status engine_inference_logits(engine_inference *inference, const int32_t *tokens, float *out,
                                     sifr_error *error) SIFR_MUST_CHECK;
 
-/* PLAN_GENERATE: appends `count` tokens at `position`, after those in the cache, and writes the
- * logits of the last one to out[words]. SIFR_USAGE beyond cache_length. */
-sifr_status engine_inference_append(engine_inference *inference, const int32_t *tokens,
-                                    int64_t count, int64_t position, float *out,
-                                    sifr_error *error) SIFR_MUST_CHECK;
+/* PLAN_GENERATE: appends `count` tokens to a sequence at `position`, after those in its cache, and
+ * writes the logits of the last one to out[words]. SIFR_USAGE beyond cache_length. */
+sifr_status engine_inference_append(engine_inference *inference, int64_t sequence,
+                                    const int32_t *tokens, int64_t count, int64_t position,
+                                    float *out, sifr_error *error) SIFR_MUST_CHECK;
+
+/* The same of one token of every sequence at once: tokens[q] at positions[q], logits to
+ * out[sequences x words]. A sequence that is to stay as it is repeats its last token. */
+sifr_status engine_inference_advance(engine_inference *inference, const int32_t *tokens,
+                                     const int32_t *positions, float *out,
+                                     sifr_error *error) SIFR_MUST_CHECK;
 
 int64_t engine_inference_words(const engine_inference *inference); /* rows of the head */
 

@@ -46,6 +46,7 @@ void plan_wire(const plan_schedule *schedule, int64_t *gathered, int64_t *reduce
 void plan_calls(const plan_schedule *schedule, int64_t *gathers, int64_t *reductions);
 
 base_dtype plan_dtype(const plan_settings *settings);      /* of parameters and activations */
+int64_t plan_cache_rows(const plan_settings *settings);    /* of all sequences of a batch */
 bool plan_narrow_gradients(const plan_settings *settings); /* sums of gradients have 16 bits */
 bool plan_has_masters(const plan_settings *settings);      /* beside the parameters */
 base_dtype plan_moment_type(const plan_settings *settings);

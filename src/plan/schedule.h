@@ -140,7 +140,9 @@ typedef enum plan_mode {
     PLAN_TRAIN,
     PLAN_EVALUATE, /* forward and losses */
     PLAN_LOGITS,   /* forward, logits of all rows */
-    PLAN_GENERATE  /* forward of `length` new tokens with a cache, logits of the last */
+    /* Forward of `length` new tokens of one sequence with a cache, and logits of the last; or of
+     * one token of each of several sequences, and the logits of all. */
+    PLAN_GENERATE
 } plan_mode;
 
 /* Addresses and places in files that disks are read and written by; copies of host memory move the
@@ -151,7 +153,7 @@ enum { PLAN_ALIGNMENT = 256, PLAN_DISK_ALIGNMENT = 4096 };
 typedef struct plan_settings {
     sifr_settings step; /* of which threads, isa, fp16 and the disk's path and aio do not act */
     plan_mode mode;
-    int64_t cache_length; /* PLAN_GENERATE: positions that the cache can hold */
+    int64_t cache_length; /* PLAN_GENERATE: positions of a sequence in the cache */
     int32_t rank, world_size;
     bool external_parameters; /* another schedule has them, and caches: no room here */
     bool verify; /* check the list after each pass (plan/verify/verify.h); debug builds always do */

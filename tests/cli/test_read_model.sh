@@ -191,6 +191,20 @@ for line in 1 2 3 4; do
     alone=$(sed -n '/"ids"/,/]/p' out | tr -dc '0-9,')
     [ "$(sed -n "${line}s/.*\"ids\":\[\([0-9,]*\)\].*/\1/p" several),"  = "$alone" ] || fail "prompt $line: other ids"
 done
+# Three at a time: the same texts, in the order of the prompts.
+expect 0 generate --model "$llama" --prompts prompts --max-new-tokens 12 --json --batch-size 3
+cmp <(sed 's/"seconds.*//' several) <(sed 's/"seconds.*//' out) || fail 'a batch has other texts'
+expect 0 generate --model "$llama" --prompts prompts --max-new-tokens 12 --stop "$stop"
+cp out several
+expect 0 generate --model "$llama" --prompts prompts --max-new-tokens 12 --stop "$stop" --batch-size 9
+cmp several out || fail 'a batch shows other texts'
+expect 2 generate --model "$llama" --prompts prompts --batch-size 0
+complains '--batch-size 0: must be in 1'
+cp -r "$llama" dynamic
+sed -i 's/"rope_type": "[a-z0-9]*"/"rope_type": "dynamic"/' dynamic/config.json
+expect 2 generate --model dynamic --prompts prompts --max-new-tokens 5 --batch-size 2
+complains 'angles depend on the length of the sequence.*one at a time'
+expect 0 generate --model dynamic --prompts prompts --max-new-tokens 5
 expect 2 generate --model "$llama" --prompts prompts --prompt a
 complains 'not both'
 : >nothing

@@ -540,6 +540,63 @@ static void attention_cached(void **state) {
         }
 }
 
+/* One token of each of several sequences: the same bits as each alone, and caches alike. */
+static void check_batch(const char *isa, const attention_case *c, base_dtype type) {
+    enum { SEQUENCES = 11 };
+    device *dev = case_device(2, isa);
+    if (dev == NULL) return;
+    attention_case tokens = *c;
+    tokens.length = SEQUENCES; /* as rows of one sequence: the operands are the same */
+    attention_operands o = make_operands(&tokens, type, 0);
+    device_matrix got = case_matrix(SEQUENCES, q_width(c), type, 8, 1);
+    device_matrix positions = case_matrix(SEQUENCES, 1, BASE_INT32, 9, 0);
+    device_matrix together[2], alone[2];
+    for (int i = 0; i < 2; i++) {
+        together[i] = case_matrix(SEQUENCES * c->length, kv_width(c), type, 10 + (uint64_t)i, 1);
+        alone[i] = case_copy(&together[i]);
+    }
+    for (int64_t r = 0; r < SEQUENCES; r++)
+        case_set(&positions, r, 0, (double)(r * 977 % c->length));
+    case_set(&positions, 3, 0, (double)(c->length - 1));
+    device_call call = describe_call(&o, DEVICE_ATTENTION);
+    call.kernel = DEVICE_ATTENTION_CACHED;
+    call.x[3] = positions, call.w[0] = together[0], call.w[1] = together[1], call.y = got;
+    call.saved[0] = (device_matrix){0};
+    call.attributes.attention.sequences = SEQUENCES;
+    call.attributes.attention.length = c->length;
+    case_run(dev, &call);
+    for (int64_t r = 0; r < SEQUENCES; r++) {
+        device_call one = call;
+        for (int j = 0; j < 4; j++) one.x[j] = rows_of(&call.x[j], r, 1);
+        for (int j = 0; j < 2; j++) one.w[j] = rows_of(&alone[j], r * c->length, c->length);
+        one.y = rows_of(&o.y, r, 1);
+        one.attributes.attention.sequences = 1;
+        case_run(dev, &one);
+        for (int64_t i = 0; i < got.columns; i++)
+            assert_true(case_get(&got, r, i) == case_get(&o.y, r, i));
+    }
+    for (int i = 0; i < 2; i++)
+        assert_memory_equal(together[i].data, alone[i].data, case_bytes(&alone[i]));
+    for (int i = 0; i < 2; i++) free(together[i].data), free(alone[i].data);
+    free(positions.data);
+    free(got.data);
+    free_operands(&o);
+    device_close(dev);
+}
+
+static void attention_batch(void **state) {
+    (void)state;
+    static const attention_case some[] = {
+        {SHAPE(1, 90, 4, 2, 24)},
+        {SHAPE(1, 90, 4, 2, 40), .scale = 0.3, .softcap = 1.5, .window = 13},
+        {SHAPE(1, 2150, 2, 1, 8), .softcap = 2, .window = 1030}}; /* three ranges of keys */
+    for (int isa = 0; isa < CASE_ISAS; isa++)
+        for (size_t i = 0; i < sizeof some / sizeof *some; i++) {
+            check_batch(case_isas[isa], &some[i], BASE_FP32);
+            check_batch(case_isas[isa], &some[i], BASE_BF16);
+        }
+}
+
 static void attention_refuses(void **state) {
     (void)state;
     device *dev = case_device(1, NULL);
@@ -563,6 +620,10 @@ static void attention_refuses(void **state) {
     assert_int_equal(device_prepare(dev, &call, &error), SIFR_USAGE);
     assert_non_null(strstr(error.message, "does not generate"));
     call = describe_call(&o, DEVICE_ATTENTION);
+    call.kernel = DEVICE_ATTENTION_CACHED, call.attributes.attention.sequences = 3;
+    assert_int_equal(device_prepare(dev, &call, &error), SIFR_USAGE);
+    assert_non_null(strstr(error.message, "4 rows are not one of each of 3 sequences"));
+    call = describe_call(&o, DEVICE_ATTENTION);
     call.attributes.attention.softcap = NAN;
     assert_int_equal(device_prepare(dev, &call, &error), SIFR_USAGE);
     assert_non_null(strstr(error.message, "softcap"));
@@ -575,7 +636,8 @@ int main(void) {
         cmocka_unit_test(attention_avx512_bf16), cmocka_unit_test(attention_avx512),
         cmocka_unit_test(attention_avx2),        cmocka_unit_test(attention_plain),
         cmocka_unit_test(attention_differences), cmocka_unit_test(attention_dropout),
-        cmocka_unit_test(attention_cached),      cmocka_unit_test(attention_refuses),
+        cmocka_unit_test(attention_cached),      cmocka_unit_test(attention_batch),
+        cmocka_unit_test(attention_refuses),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -352,7 +352,7 @@ static void logits(void **state) {
                                          .precision = SIFR_FP32};
     OK(engine_inference_create(m, &options, &inference, &error));
     engine_inference_fill(inference, fill, m);
-    OK(engine_inference_append(inference, tokens, LENGTH, 0, last, &error));
+    OK(engine_inference_append(inference, 0, tokens, LENGTH, 0, last, &error));
     engine_inference_free(inference);
     for (int w = 0; w < WORDS; w++) {
         double want = (double)all[(LENGTH - 1) * WORDS + w];

@@ -52,7 +52,7 @@ static void generates(const golden *g, const engine_folder *folder, const golden
     float *logits = malloc((size_t)words * sizeof *logits);
     sifr_error error = {0};
     sifr_status status =
-        engine_inference_append(inference, wanted->prompt, position, 0, logits, &error);
+        engine_inference_append(inference, 0, wanted->prompt, position, 0, logits, &error);
     for (size_t i = 0; i < wanted->expected_count; i++) {
         if (status != SIFR_OK) fail_msg("%s", error.message);
         int32_t id = engine_sample(logits, words, NULL, &greedily, 0);
@@ -60,7 +60,7 @@ static void generates(const golden *g, const engine_folder *folder, const golden
             fail_msg("%s, chunks of %d: token %zu is %d, not %d", g->name, (int)chunk, i, id,
                      wanted->expected[i]);
         }
-        status = engine_inference_append(inference, &id, 1, position++, logits, &error);
+        status = engine_inference_append(inference, 0, &id, 1, position++, logits, &error);
     }
     free(logits);
     engine_inference_free(inference);
@@ -81,6 +81,53 @@ static void greedy(const golden *g) {
 static void test_greedy(void **state) {
     (void)state;
     for_each(greedy);
+}
+
+/* Two of three sequences grow together, one of them begins two tokens later; one is empty. */
+static void batch(const golden *g) {
+    enum { SEQUENCES = 3, LATE = 2 };
+    const golden_generation *wanted = &g->generation;
+    engine_folder folder;
+    sifr_error error = {0};
+    if (engine_folder_open(g->folder, &folder, &error) != SIFR_OK) fail_msg("%s", error.message);
+    engine_inference_options options = {.mode = PLAN_GENERATE,
+                                        .threads = 2,
+                                        .sequences = SEQUENCES,
+                                        .length = 3,
+                                        .cache_length = 64};
+    engine_inference *inference = open_model(&folder, &options);
+    int64_t words = engine_inference_words(inference);
+    float *logits = malloc(SEQUENCES * (size_t)words * sizeof *logits);
+    static const int64_t begins[SEQUENCES] = {0, INT64_MAX, LATE};
+    for (int64_t step = 0; step < (int64_t)wanted->expected_count + LATE; step++) {
+        int32_t ids[SEQUENCES] = {0}, positions[SEQUENCES] = {0};
+        for (int64_t q = 0; q < SEQUENCES; q++) {
+            int64_t made = step - begins[q], prompt = (int64_t)wanted->prompt_count;
+            if (begins[q] == step)
+                assert_int_equal(engine_inference_append(inference, q, wanted->prompt, prompt, 0,
+                                                         logits + q * words, &error),
+                                 SIFR_OK);
+            if (made < 0 || made >= (int64_t)wanted->expected_count) continue;
+            ids[q] = engine_sample(logits + q * words, words, NULL, &greedily, 0);
+            positions[q] = (int32_t)(prompt + made);
+            if (ids[q] != wanted->expected[made])
+                fail_msg("%s, sequence %d: token %d is %d, not %d", g->name, (int)q, (int)made,
+                         ids[q], wanted->expected[made]);
+        }
+        if (engine_inference_advance(inference, ids, positions, logits, &error) != SIFR_OK)
+            fail_msg("%s", error.message);
+    }
+    static const int32_t beyond[SEQUENCES] = {0, 64, 0}, zeros[SEQUENCES] = {0};
+    assert_int_equal(engine_inference_advance(inference, zeros, beyond, logits, &error),
+                     SIFR_USAGE);
+    free(logits);
+    engine_inference_free(inference);
+    engine_folder_close(&folder);
+}
+
+static void test_batch(void **state) {
+    (void)state;
+    for_each(batch);
 }
 
 /* Row by row with a cache, and all rows at once. */
@@ -104,7 +151,7 @@ static void cached(const golden *g) {
     for (int64_t at = 0; at < g->length;) {
         int64_t some = at % 2 ? 1 : 6; /* a chunk and a token, or one token */
         if (some > g->length - at) some = g->length - at;
-        if (engine_inference_append(stepwise, g->tokens + at, some, at, got, &error) != SIFR_OK)
+        if (engine_inference_append(stepwise, 0, g->tokens + at, some, at, got, &error) != SIFR_OK)
             fail_msg("%s", error.message);
         at += some;
         const float *row = expected + (size_t)(at - 1) * words;
@@ -112,7 +159,7 @@ static void cached(const golden *g) {
     }
     if (!(worst <= 1e-5f * largest)) fail_msg("%s: logits differ by %g", g->name, (double)worst);
     int32_t token = 1;
-    assert_int_equal(engine_inference_append(stepwise, &token, 1, g->length, got, &error),
+    assert_int_equal(engine_inference_append(stepwise, 0, &token, 1, g->length, got, &error),
                      SIFR_USAGE);
     free(expected);
     free(got);
@@ -264,8 +311,9 @@ static void test_filters(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_greedy),  cmocka_unit_test(test_cached),
-        cmocka_unit_test(test_filters), cmocka_unit_test(test_most_likely),
-        cmocka_unit_test(test_draw),    cmocka_unit_test(test_equals)};
+        cmocka_unit_test(test_batch),       cmocka_unit_test(test_greedy),
+        cmocka_unit_test(test_cached),      cmocka_unit_test(test_filters),
+        cmocka_unit_test(test_most_likely), cmocka_unit_test(test_draw),
+        cmocka_unit_test(test_equals)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -185,7 +185,7 @@ void golden_run_generation(const golden *g, const golden_generation *generation,
     int64_t count = (int64_t)generation->prompt_count;
     const engine_sampling greedy = {.temperature = 0};
     for (size_t i = 0; i < generation->expected_count; i++) {
-        OK(engine_inference_append(inference, next, count, position, logits, &error));
+        OK(engine_inference_append(inference, 0, next, count, position, logits, &error));
         position += count;
         assert_int_equal(engine_sample(logits, words, order, &greedy, 0.5),
                          generation->expected[i]);

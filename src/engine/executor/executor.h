@@ -78,6 +78,10 @@ sifr_status engine_set(const engine_executor *executor, int32_t buffer, int64_t 
 sifr_status engine_note_length(engine_executor *executor, int64_t first, int64_t count,
                                int64_t length, sifr_error *error) SIFR_MUST_CHECK;
 
+/* The executor of one sequence, made with an owner that generates several: from now on it works on
+ * the cache of the owner's sequence number `sequence`. */
+void engine_use_cache(engine_executor *executor, const engine_executor *owner, int64_t sequence);
+
 /* The store of the buffers in host memory; NULL: none. */
 engine_host_store *engine_host(const engine_executor *executor);
 

@@ -102,6 +102,16 @@ sifr_status engine_note_length(engine_executor *e, int64_t first, int64_t count,
     return SIFR_OK;
 }
 
+void engine_use_cache(engine_executor *e, const engine_executor *owner, int64_t sequence) {
+    plan_schedule *s = e->schedule;
+    const plan_schedule *o = owner->schedule;
+    for (size_t c = 0; c < 2 * s->model->node_count; c++) {
+        if (s->caches[c] < 0 || o->caches[c] < 0) continue;
+        int64_t bytes = o->buffers[o->caches[c]].bytes / o->settings.step.micro_batch_size;
+        e->base[s->caches[c]] = owner->base[o->caches[c]] + sequence * bytes;
+    }
+}
+
 /* Parameters, and in generation also the caches, are the owner's, including their places on disk.
  */
 static void borrow(engine_executor *e, const engine_executor *owner) {
@@ -111,10 +121,7 @@ static void borrow(engine_executor *e, const engine_executor *owner) {
         e->base[s->parameters[u]] = owner->base[o->parameters[u]];
         s->buffers[s->parameters[u]].offset = o->buffers[o->parameters[u]].offset;
     }
-    for (size_t c = 0; c < 2 * s->model->node_count; c++) {
-        if (s->caches[c] >= 0 && o->caches[c] >= 0)
-            e->base[s->caches[c]] = owner->base[o->caches[c]];
-    }
+    engine_use_cache(e, owner, 0);
 }
 
 static sifr_status take_move_handles(engine_executor *e, sifr_error *error) {

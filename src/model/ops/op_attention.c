@@ -34,11 +34,12 @@ static double attention_operations(const device_call *call, bool full) {
     return 4 * pairs(call, full) * width;
 }
 
-/* The rows of the caches that a window leaves out. */
+/* The rows of the caches that no new token sees. */
 static double untouched_bytes(const device_call *call) {
     if (call->kernel != DEVICE_ATTENTION_CACHED) return 0;
     double length = (double)call->attributes.attention.length;
-    double rows = fmin(length, reach(call) + (double)call->x[0].rows);
+    double fresh = (double)call->x[0].rows / (double)call->attributes.attention.sequences;
+    double rows = fmin(length, reach(call) + fresh);
     double bytes = model_matrix_bytes(&call->w[0]) + model_matrix_bytes(&call->w[1]);
     return bytes * (1 - rows / length);
 }

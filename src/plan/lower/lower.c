@@ -220,7 +220,7 @@ static sifr_status add_permanent(lower_state *state, sifr_error *error) {
         s->caches[2 * n] = s->caches[2 * n + 1] = -1;
         if (settings->mode != PLAN_GENERATE || !model->nodes[n].op->caches) continue;
         int64_t columns = model->values[model->nodes[n].x[1]].columns;
-        int64_t bytes = settings->cache_length * columns * state->element;
+        int64_t bytes = plan_cache_rows(settings) * columns * state->element;
         if (settings->external_parameters) bytes = 0;
         for (int i = 0; i < 2; i++) {
             BASE_TRY(plan_add_buffer(s, PLAN_CACHE, bytes, -1, (int32_t)n, true,
@@ -332,7 +332,8 @@ static sifr_status check_settings(const sifr_model *model, const device *dev,
     }
     if (!base_mul_i64(settings->step.micro_batch_size, settings->step.seq_length, &tokens) ||
         tokens > INT32_MAX || !base_mul_i64(tokens, largest * 8, &bytes) ||
-        bytes > INT64_MAX / 1024 || settings->cache_length > INT32_MAX) {
+        bytes > INT64_MAX / 1024 || settings->cache_length > INT32_MAX ||
+        !base_mul_i64(plan_cache_rows(settings), largest * 8, &bytes) || bytes > INT64_MAX / 1024) {
         return base_fail(
             error, SIFR_USAGE,
             "plan: a micro batch of %lld sequences of %lld tokens is too large; give a smaller one",

@@ -34,7 +34,7 @@ sifr_status lower_forward(lower_state *state, int32_t n, sifr_error *error) {
         for (int i = 0; i < 2; i++) {
             int64_t columns = state->model->values[node->x[1]].columns;
             lower_operand cache = {.buffer = s->caches[2 * n + i],
-                                   .matrix = lower_matrix(s->settings.cache_length, columns,
+                                   .matrix = lower_matrix(plan_cache_rows(&s->settings), columns,
                                                           plan_dtype(&s->settings))};
             BASE_TRY(lower_put(state, call, (plan_role)(PLAN_W0 + i), cache, error));
         }
@@ -78,7 +78,8 @@ sifr_status lower_logits(lower_state *state, int32_t n, sifr_error *error) {
     call.kernel = node->op->logits;
     call.attributes = node->attributes;
     lower_operand x = lower_locate(state, node->x[0]);
-    if (s->settings.mode == PLAN_GENERATE) { /* only the last token is asked what comes next */
+    bool one = s->settings.step.micro_batch_size == 1;
+    if (s->settings.mode == PLAN_GENERATE && one) { /* only the last token is asked for the next */
         x.offset += (x.matrix.rows - 1) * x.matrix.stride * state->element;
         x.matrix.rows = 1;
     }

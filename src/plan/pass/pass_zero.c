@@ -350,6 +350,10 @@ base_dtype plan_dtype(const plan_settings *settings) {
     return device_dtype_of(settings->step.precision);
 }
 
+int64_t plan_cache_rows(const plan_settings *settings) {
+    return settings->step.micro_batch_size * settings->cache_length;
+}
+
 bool plan_narrow_gradients(const plan_settings *settings) {
     return settings->step.grad_accum_dtype != SIFR_FP32;
 }

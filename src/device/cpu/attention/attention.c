@@ -100,7 +100,7 @@ typedef struct attention_run {
     const cpu_matrix_kernels *matrix;
     int64_t floats; /* of scratch a thread */
     int64_t group;  /* query heads a tile */
-    int64_t start;  /* cached: position of the first new row */
+    int64_t start;  /* cached, of one sequence: position of the first new row */
     uint64_t random_key;
 } attention_run;
 
@@ -183,6 +183,10 @@ static int64_t range_count(const device_call *call) {
     return (call->attributes.attention.length + KEY_RANGE - 1) / KEY_RANGE;
 }
 
+static bool takes_ranges(const device_call *call) {
+    return call->x[0].rows < FEW_ROWS || call->attributes.attention.sequences > 1;
+}
+
 sifr_status cpu_prepare_attention_cached(device *dev, device_call *call, sifr_error *error) {
     BASE_TRY(check_inputs(call, error));
     int64_t rows = call->x[0].rows, capacity = call->attributes.attention.length;
@@ -193,16 +197,21 @@ sifr_status cpu_prepare_attention_cached(device *dev, device_call *call, sifr_er
                          "%s: bidirectional attention looks at tokens that are not there yet: such "
                          "a model does not generate",
                          device_kernel_name(call->kernel));
-    if (capacity < rows)
+    int64_t sequences = call->attributes.attention.sequences;
+    if (sequences < 1 || (sequences > 1 && rows != sequences))
+        return base_fail(error, SIFR_USAGE, "%s: %lld rows are not one of each of %lld sequences",
+                         device_kernel_name(call->kernel), (long long)rows, (long long)sequences);
+    if (capacity < rows / sequences || capacity > INT64_MAX / sequences)
         return base_fail(error, SIFR_USAGE, "%s: %lld rows in a cache of %lld",
                          device_kernel_name(call->kernel), (long long)rows, (long long)capacity);
+    int64_t places = sequences * capacity;
     BASE_TRY(cpu_check(call, &call->x[3], "x3", rows, 1, BASE_INT32, error));
-    BASE_TRY(cpu_check(call, &call->w[0], "w0", capacity, call->x[1].columns, type, error));
-    BASE_TRY(cpu_check(call, &call->w[1], "w1", capacity, call->x[2].columns, type, error));
+    BASE_TRY(cpu_check(call, &call->w[0], "w0", places, call->x[1].columns, type, error));
+    BASE_TRY(cpu_check(call, &call->w[1], "w1", places, call->x[2].columns, type, error));
     int64_t few = rows * call->attributes.attention.heads * range_count(call) * (width + 2) +
                   KEY_RANGE * device_threads(dev);
     int64_t many = kernel_floats(dev, call) * device_threads(dev);
-    call->scratch_bytes = base_ceil_to((rows < FEW_ROWS ? few : many) * 4, 64);
+    call->scratch_bytes = base_ceil_to((takes_ranges(call) ? few : many) * 4, 64);
     return SIFR_OK;
 }
 
@@ -225,9 +234,20 @@ static void write_values(const attention_run *run, int64_t row, int64_t column, 
         run->matrix->narrow(y->dtype, values, writable(y, row, column), count, false);
 }
 
-/* The first place in the cache that a row sees. */
+static int64_t position_of(const attention_run *run, int64_t row) {
+    const int32_t *positions = run->call->x[3].data;
+    if (run->call->attributes.attention.sequences == 1) return run->start + row;
+    return positions[row * run->call->x[3].stride];
+}
+
+/* Where the cache of a row's sequence begins. */
+static int64_t cache_of(const device_call *call, int64_t row) {
+    return call->attributes.attention.sequences == 1 ? 0 : row * call->attributes.attention.length;
+}
+
+/* The first position that a row sees. */
 static int64_t first_seen(const attention_run *run, int64_t row) {
-    return base_max_i64(0, run->start + row - window_of(run->call) + 1);
+    return base_max_i64(0, position_of(run, row) - window_of(run->call) + 1);
 }
 
 /* Ranges of a row and head together, in order, into the first one's place. */
@@ -237,7 +257,8 @@ static void combine_task(void *context, int64_t task, int thread) {
     const device_call *call = run->call;
     int64_t heads = call->attributes.attention.heads, width = call->attributes.attention.head_dim;
     int64_t row = task / heads, head = task % heads;
-    int64_t begin = first_seen(run, row) / KEY_RANGE, ranges = (run->start + row) / KEY_RANGE + 1;
+    int64_t begin = first_seen(run, row) / KEY_RANGE,
+            ranges = position_of(run, row) / KEY_RANGE + 1;
     float *first = range_out(call, row, head, begin), most = first[0];
     for (int64_t i = begin + 1; i < ranges; i++)
         most = fmaxf(most, range_out(call, row, head, i)[0]);
@@ -261,8 +282,9 @@ static void range_task(void *context, int64_t task, int thread) {
     int64_t row = task / ranges / heads;
     int64_t first = base_max_i64(range * KEY_RANGE, first_seen(run, row));
     int64_t kv = head / (heads / call->attributes.attention.kv_heads) * width;
-    int64_t keys = base_min_i64((range + 1) * KEY_RANGE, run->start + row + 1) - first;
+    int64_t keys = base_min_i64((range + 1) * KEY_RANGE, position_of(run, row) + 1) - first;
     if (keys <= 0) return;
+    int64_t place = cache_of(call, row) + first;
     cpu_attention_range r = {.dtype = call->x[0].dtype,
                              .keys = keys,
                              .head_dim = width,
@@ -271,8 +293,8 @@ static void range_task(void *context, int64_t task, int thread) {
                              .scale = call->attributes.attention.scale,
                              .softcap = call->attributes.attention.softcap,
                              .q = element(&call->x[0], row, head * width),
-                             .k = element(&call->w[0], first, kv),
-                             .v = element(&call->w[1], first, kv),
+                             .k = element(&call->w[0], place, kv),
+                             .v = element(&call->w[1], place, kv),
                              .out = range_out(call, row, head, range),
                              .scores =
                                  (float *)call->scratch + range_floats(call) + thread * KEY_RANGE};
@@ -294,10 +316,30 @@ static void cached_block_task(void *context, int64_t head, int thread) {
     run->kernels->forward(&a);
 }
 
-static void append(const device_matrix *cache, int64_t start, const device_matrix *rows) {
+/* New keys or values into the cache `which`. */
+static void append(const attention_run *run, int which, const device_matrix *rows) {
     size_t bytes = (size_t)(rows->columns * base_dtype_bytes(rows->dtype));
-    for (int64_t r = 0; r < rows->rows; r++)
-        memcpy(writable(cache, start + r, 0), element(rows, r, 0), bytes);
+    for (int64_t r = 0; r < rows->rows; r++) {
+        int64_t place = cache_of(run->call, r) + position_of(run, r);
+        memcpy(writable(&run->call->w[which], place, 0), element(rows, r, 0), bytes);
+    }
+}
+
+static sifr_status check_positions(const device_call *call, sifr_error *error) {
+    const int32_t *positions = call->x[3].data;
+    int64_t rows = call->x[0].rows, stride = call->x[3].stride;
+    int64_t capacity = call->attributes.attention.length, first = positions[0];
+    bool together = call->attributes.attention.sequences == 1;
+    for (int64_t r = 0; r < rows; r++) {
+        int64_t at = positions[r * stride];
+        if (at >= 0 && at < capacity && (!together || at == first + r)) continue;
+        return base_fail(error, SIFR_FAILED,
+                         "%s: position %lld of row %lld: %lld rows from %lld on do not follow each "
+                         "other in a cache of %lld",
+                         device_kernel_name(call->kernel), (long long)at, (long long)r,
+                         (long long)rows, (long long)first, (long long)capacity);
+    }
+    return SIFR_OK;
 }
 
 sifr_status cpu_run_attention_cached(device *dev, const device_call *call, sifr_error *error) {
@@ -309,15 +351,10 @@ sifr_status cpu_run_attention_cached(device *dev, const device_call *call, sifr_
                          .floats = kernel_floats(dev, call),
                          .group = 1,
                          .start = positions[0]};
-    int64_t last = positions[(rows - 1) * call->x[3].stride];
-    if (run.start < 0 || last != run.start + rows - 1 || last >= call->w[0].rows)
-        return base_fail(error, SIFR_FAILED,
-                         "%s: positions %lld to %lld are not %lld places in a cache of %lld",
-                         device_kernel_name(call->kernel), (long long)run.start, (long long)last,
-                         (long long)rows, (long long)call->w[0].rows);
-    append(&call->w[0], run.start, &call->x[1]);
-    append(&call->w[1], run.start, &call->x[2]);
-    if (rows >= FEW_ROWS) {
+    BASE_TRY(check_positions(call, error));
+    append(&run, 0, &call->x[1]);
+    append(&run, 1, &call->x[2]);
+    if (!takes_ranges(call)) {
         cpu_parallel(dev->team, heads, cached_block_task, &run);
         return SIFR_OK;
     }
