@@ -11,29 +11,6 @@
 
 enum { CONFIG_FILE_LIMIT = 16 << 20 };
 
-static sifr_status check_classes(const model_reader *r) {
-    const model_architecture *architecture = r->architecture;
-    const json_t *list = model_member(r->json, "architectures");
-    if (list && !json_is_array(list)) {
-        return base_fail(r->error, SIFR_USAGE, "%s: \"architectures\" must be a list of names",
-                         r->name);
-    }
-    for (size_t i = 0; i < json_array_size(list); i++) {
-        const char *given = json_string_value(json_array_get(list, i));
-        bool found = false;
-        for (const char *const *known = architecture->classes; given && *known; known++) {
-            found |= !strcmp(*known, given);
-        }
-        if (found) continue;
-        return base_fail(r->error, SIFR_USAGE,
-                         "%s: \"architectures\" names %.80s, which is not supported for model_type "
-                         "\"%s\" (supported: %s)",
-                         r->name, given ? given : "something that is not a string",
-                         architecture->model_type, architecture->classes[0]);
-    }
-    return SIFR_OK;
-}
-
 static sifr_status read_config(model_reader *r, model_config *out) {
     const char *type;
     if (!json_is_object(r->json)) {
@@ -42,10 +19,11 @@ static sifr_status read_config(model_reader *r, model_config *out) {
     BASE_TRY(base_json_string(r->json, "model_type", NULL, &type, r->name, r->error));
     r->architecture = type ? model_architecture_find(type) : NULL;
     if (!r->architecture) return model_refuse_type(r, type);
-    BASE_TRY(check_classes(r));
+    BASE_TRY(model_read_task(r, out));
     BASE_TRY(model_check_keys(r));
     BASE_TRY(r->architecture->read(r, out));
     strcpy(out->model_type, type);
+    BASE_TRY(model_read_labels(r, out));
     BASE_TRY(model_check_scales(r, out));
     double deviation = out->initializer_range == 0 ? 0.02 : out->initializer_range;
     BASE_TRY(

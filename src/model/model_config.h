@@ -24,7 +24,23 @@ typedef enum model_norm_kind {
     MODEL_LAYER_NORM         /* with a bias */
 } model_norm_kind;
 
+/* What a model is trained for; which of them a model_type has, its row of the registry says. */
+typedef enum model_task {
+    MODEL_NEXT_TOKEN,
+    MODEL_MASKED_TOKEN,
+    MODEL_SEQUENCE_CLASSES, /* labels of a whole sequence, at one of its tokens */
+    MODEL_TOKEN_CLASSES     /* a label of each token */
+} model_task;
+
+/* What the labels of a sequence are. */
+typedef enum model_problem {
+    MODEL_SINGLE_LABEL, /* one of num_labels */
+    MODEL_MULTI_LABEL,  /* each of num_labels, or not */
+    MODEL_REGRESSION    /* num_labels numbers */
+} model_problem;
+
 #define MODEL_LIMIT_LAYERS 10000
+#define MODEL_LIMIT_LABELS (INT64_C(1) << 20)
 
 /* How a layer differs from the plain one: bits. */
 enum {
@@ -36,6 +52,9 @@ enum {
 /* Numbers that multiply or cap are 0 where there are none. */
 typedef struct model_config {
     char model_type[32]; /* of a row of the registry */
+    model_task task;
+    model_problem problem; /* of sequence classes */
+    int64_t num_labels;    /* of either kind of classes; else 0 */
     int64_t vocab_size, hidden_size, num_hidden_layers;
     int64_t num_attention_heads, num_key_value_heads, head_dim;
     int64_t intermediate_size;
@@ -61,6 +80,7 @@ typedef struct model_config {
     double logit_softcap;
     double initializer_range;
     double embedding_dropout, residual_dropout, attention_dropout; /* in [0, 1) */
+    double classifier_dropout;                                     /* before a head for labels */
     int64_t bos_token_id, pad_token_id;                            /* -1 where absent */
     int64_t eos_token_ids[FORMATS_EOS_LIMIT];
     int eos_count;
@@ -73,6 +93,30 @@ sifr_status model_config_parse(const char *text, size_t size, const char *name, 
 /* Reads a config.json; `path` is the file or the model folder that holds it. */
 sifr_status model_config_load(const char *path, model_config *out,
                               sifr_error *error) SIFR_MUST_CHECK;
+
+/* What a caller wants of a model in place of what its config.json says. */
+typedef struct model_choice {
+    bool has_task, has_problem;
+    model_task task;
+    model_problem problem;
+    int64_t num_labels; /* 0: those of config.json */
+} model_choice;
+
+/* Changes a config that was read; `name` as above. SIFR_USAGE where the architecture has no model
+ * for the task, or the task has no such problem or number of labels. */
+sifr_status model_config_choose(model_config *config, const model_choice *choice, const char *name,
+                                sifr_error *error) SIFR_MUST_CHECK;
+
+/* "causal_lm", "masked_lm", "sequence_classification" or "token_classification"; and the value of
+ * "problem_type". */
+const char *model_task_name(model_task task);
+const char *model_problem_name(model_problem problem);
+bool model_task_find(const char *name, model_task *out);
+bool model_problem_find(const char *name, model_problem *out);
+/* Whether a task has labels of its own, in place of tokens. */
+static inline bool model_task_labelled(model_task task) {
+    return task == MODEL_SEQUENCE_CLASSES || task == MODEL_TOKEN_CLASSES;
+}
 
 const char *model_activation_name(model_activation_kind activation); /* as transformers writes it */
 

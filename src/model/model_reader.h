@@ -81,6 +81,11 @@ sifr_status model_refuse(const model_reader *r, const char *key, const char *why
  * is known. */
 sifr_status model_refuse_type(const model_reader *r, const char *type);
 
+/* The task, which the first of "architectures" names; and num_labels and problem of one that has
+ * labels. */
+sifr_status model_read_task(const model_reader *r, model_config *out) SIFR_MUST_CHECK;
+sifr_status model_read_labels(const model_reader *r, model_config *out) SIFR_MUST_CHECK;
+
 /* Refuses keys that would change the mathematics, but for those that the architecture reads itself
  * (model_architecture.keys). Before and after the architecture's own reader. */
 sifr_status model_check_keys(const model_reader *r) SIFR_MUST_CHECK;

@@ -21,6 +21,13 @@ const model_architecture *model_architecture_find(const char *model_type) {
     return NULL;
 }
 
+const model_class *model_class_of(const model_architecture *architecture, model_task task) {
+    for (const model_class *kind = architecture->classes; kind->name; kind++) {
+        if (kind->task == task) return kind;
+    }
+    return NULL;
+}
+
 const char *model_architecture_list(char *out, size_t size) {
     size_t used = 0;
     for (size_t i = 0; i < COUNT && used < size; i++) {

@@ -7,10 +7,20 @@
 #include "model/model_config.h"
 #include "model/model_reader.h"
 
+/* A class of transformers: its name in "architectures", and what it is trained for. */
+typedef struct model_class {
+    const char *name;
+    model_task task;
+} model_class;
+
 typedef struct model_architecture {
     const char *model_type; /* of config.json */
-    /* Names in "architectures" that can be opened, the usual one first; NULL ends the list. */
-    const char *const *classes;
+    /* Those that can be opened, the usual one of each task before others of it, and first of all
+     * the one that an absent "architectures" means; a name of NULL ends the list. */
+    const model_class *classes;
+    /* Attention sees what follows: the model does not generate, and a sequence's label stands at
+     * its first token, else at the last one that is no padding. */
+    bool encoder;
     /* The keys that it reads among those that others are refused for (refused_keys.c); NULL ends
      * the list, or stands for none. */
     const char *const *keys;
@@ -41,6 +51,9 @@ extern const model_architecture model_architecture_gpt2, model_architecture_llam
 
 /* NULL for a type that is not supported. */
 const model_architecture *model_architecture_find(const char *model_type);
+
+/* The usual class of a task; NULL where there is none. */
+const model_class *model_class_of(const model_architecture *architecture, model_task task);
 
 /* The supported types, separated by commas, for messages; returns out. */
 const char *model_architecture_list(char *out, size_t size);

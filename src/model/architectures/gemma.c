@@ -40,7 +40,9 @@ static void build(sifr_model *model, const model_config *config) {
 
 const model_architecture model_architecture_gemma = {
     .model_type = "gemma",
-    .classes = (const char *const[]){"GemmaForCausalLM", "GemmaModel", NULL},
+    .classes = (const model_class[]){{"GemmaForCausalLM", MODEL_NEXT_TOKEN},
+                                     {"GemmaModel", MODEL_NEXT_TOKEN},
+                                     {0}},
     .read = read_gemma,
     .build = build,
     .prefix = "",

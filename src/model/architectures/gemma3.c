@@ -37,7 +37,9 @@ static void build(sifr_model *model, const model_config *config) {
 
 const model_architecture model_architecture_gemma3_text = {
     .model_type = "gemma3_text",
-    .classes = (const char *const[]){"Gemma3ForCausalLM", "Gemma3TextModel", NULL},
+    .classes = (const model_class[]){{"Gemma3ForCausalLM", MODEL_NEXT_TOKEN},
+                                     {"Gemma3TextModel", MODEL_NEXT_TOKEN},
+                                     {0}},
     .keys = (const char *const[]){"query_pre_attn_scalar", "final_logit_softcapping",
                                   "sliding_window", "layer_types", NULL},
     .read = read_gemma3,

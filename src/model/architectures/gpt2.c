@@ -129,7 +129,9 @@ static void build(sifr_model *model, const model_config *c) {
 
 const model_architecture model_architecture_gpt2 = {
     .model_type = "gpt2",
-    .classes = (const char *const[]){"GPT2LMHeadModel", "GPT2Model", NULL},
+    .classes = (const model_class[]){{"GPT2LMHeadModel", MODEL_NEXT_TOKEN},
+                                     {"GPT2Model", MODEL_NEXT_TOKEN},
+                                     {0}},
     .read = read_gpt2,
     .build = build,
     .prefix = "transformer.",

@@ -84,7 +84,9 @@ static void build(sifr_model *model, const model_config *config) {
 
 const model_architecture model_architecture_gpt_neox = {
     .model_type = "gpt_neox",
-    .classes = (const char *const[]){"GPTNeoXForCausalLM", "GPTNeoXModel", NULL},
+    .classes = (const model_class[]){{"GPTNeoXForCausalLM", MODEL_NEXT_TOKEN},
+                                     {"GPTNeoXModel", MODEL_NEXT_TOKEN},
+                                     {0}},
     .keys =
         (const char *const[]){"rotary_pct", "partial_rotary_factor", "use_parallel_residual", NULL},
     .read = read_gpt_neox,

@@ -31,7 +31,9 @@ static void build(sifr_model *model, const model_config *config) {
 
 const model_architecture model_architecture_granite = {
     .model_type = "granite",
-    .classes = (const char *const[]){"GraniteForCausalLM", "GraniteModel", NULL},
+    .classes = (const model_class[]){{"GraniteForCausalLM", MODEL_NEXT_TOKEN},
+                                     {"GraniteModel", MODEL_NEXT_TOKEN},
+                                     {0}},
     .keys = (const char *const[]){"embedding_multiplier", "attention_multiplier",
                                   "residual_multiplier", "logits_scaling", NULL},
     .read = read_granite,

@@ -22,7 +22,10 @@ static void build(sifr_model *model, const model_config *config) {
 
 const model_architecture model_architecture_llama = {
     .model_type = "llama",
-    .classes = (const char *const[]){"LlamaForCausalLM", "LLaMAForCausalLM", "LlamaModel", NULL},
+    .classes = (const model_class[]){{"LlamaForCausalLM", MODEL_NEXT_TOKEN},
+                                     {"LLaMAForCausalLM", MODEL_NEXT_TOKEN},
+                                     {"LlamaModel", MODEL_NEXT_TOKEN},
+                                     {0}},
     .read = read_llama,
     .build = build,
     .prefix = "",

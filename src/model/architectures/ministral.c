@@ -49,7 +49,9 @@ static void build(sifr_model *model, const model_config *config) {
 
 const model_architecture model_architecture_ministral = {
     .model_type = "ministral",
-    .classes = (const char *const[]){"MinistralForCausalLM", "MinistralModel", NULL},
+    .classes = (const model_class[]){{"MinistralForCausalLM", MODEL_NEXT_TOKEN},
+                                     {"MinistralModel", MODEL_NEXT_TOKEN},
+                                     {0}},
     .keys = (const char *const[]){"sliding_window", "layer_types", NULL},
     .read = read_ministral,
     .build = build,
@@ -61,7 +63,9 @@ const model_architecture model_architecture_ministral = {
 
 const model_architecture model_architecture_ministral3 = {
     .model_type = "ministral3",
-    .classes = (const char *const[]){"Ministral3ForCausalLM", "Ministral3Model", NULL},
+    .classes = (const model_class[]){{"Ministral3ForCausalLM", MODEL_NEXT_TOKEN},
+                                     {"Ministral3Model", MODEL_NEXT_TOKEN},
+                                     {0}},
     .keys = (const char *const[]){"sliding_window", "llama_4_scaling_beta", NULL},
     .read = read_ministral3,
     .build = build,

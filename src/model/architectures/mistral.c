@@ -20,7 +20,9 @@ static void build(sifr_model *model, const model_config *config) {
 
 const model_architecture model_architecture_mistral = {
     .model_type = "mistral",
-    .classes = (const char *const[]){"MistralForCausalLM", "MistralModel", NULL},
+    .classes = (const model_class[]){{"MistralForCausalLM", MODEL_NEXT_TOKEN},
+                                     {"MistralModel", MODEL_NEXT_TOKEN},
+                                     {0}},
     .keys = (const char *const[]){"sliding_window", NULL},
     .read = read_mistral,
     .build = build,

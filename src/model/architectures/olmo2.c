@@ -53,7 +53,9 @@ static void build(sifr_model *model, const model_config *config) {
 
 const model_architecture model_architecture_olmo2 = {
     .model_type = "olmo2",
-    .classes = (const char *const[]){"Olmo2ForCausalLM", "Olmo2Model", NULL},
+    .classes = (const model_class[]){{"Olmo2ForCausalLM", MODEL_NEXT_TOKEN},
+                                     {"Olmo2Model", MODEL_NEXT_TOKEN},
+                                     {0}},
     .read = read_olmo2,
     .build = build,
     .prefix = "",
@@ -64,7 +66,9 @@ const model_architecture model_architecture_olmo2 = {
 
 const model_architecture model_architecture_olmo3 = {
     .model_type = "olmo3",
-    .classes = (const char *const[]){"Olmo3ForCausalLM", "Olmo3Model", NULL},
+    .classes = (const model_class[]){{"Olmo3ForCausalLM", MODEL_NEXT_TOKEN},
+                                     {"Olmo3Model", MODEL_NEXT_TOKEN},
+                                     {0}},
     .keys = (const char *const[]){"sliding_window", "layer_types", NULL},
     .read = read_olmo3,
     .build = build,

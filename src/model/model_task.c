@@ -1,0 +1,145 @@
+/* What a model is trained for: its class in "architectures", the number of its labels and what they
+ * are, or what a caller wants in place of them. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "model/labels.h"
+#include "model/model_reader.h"
+#include "model/registry.h"
+
+static const char *const tasks[] = {"causal_lm", "masked_lm", "sequence_classification",
+                                    "token_classification"};
+static const char *const problems[] = {"single_label_classification", "multi_label_classification",
+                                       "regression"};
+
+const char *model_task_name(model_task task) {
+    return tasks[task];
+}
+
+const char *model_problem_name(model_problem problem) {
+    return problems[problem];
+}
+
+bool model_task_find(const char *name, model_task *out) {
+    for (size_t i = 0; i < sizeof tasks / sizeof *tasks; i++) {
+        if (!strcmp(tasks[i], name)) return *out = (model_task)i, true;
+    }
+    return false;
+}
+
+bool model_problem_find(const char *name, model_problem *out) {
+    for (size_t i = 0; i < sizeof problems / sizeof *problems; i++) {
+        if (!strcmp(problems[i], name)) return *out = (model_problem)i, true;
+    }
+    return false;
+}
+
+static const model_class *find_class(const model_architecture *architecture, const char *name) {
+    for (const model_class *kind = architecture->classes; name && kind->name; kind++) {
+        if (!strcmp(kind->name, name)) return kind;
+    }
+    return NULL;
+}
+
+static const char *list_classes(const model_architecture *architecture, char *out, size_t size) {
+    size_t used = 0;
+    for (const model_class *kind = architecture->classes; kind->name && used < size; kind++)
+        used += (size_t)snprintf(out + used, size - used, "%s%s", used ? ", " : "", kind->name);
+    return out;
+}
+
+sifr_status model_read_task(const model_reader *r, model_config *out) {
+    const model_architecture *architecture = r->architecture;
+    const json_t *list = model_member(r->json, "architectures");
+    out->task = architecture->classes[0].task;
+    if (list && !json_is_array(list)) {
+        return base_fail(r->error, SIFR_USAGE, "%s: \"architectures\" must be a list of names",
+                         r->name);
+    }
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const char *given = json_string_value(json_array_get(list, i));
+        const model_class *kind = find_class(architecture, given);
+        char known[512];
+        if (kind && i == 0) out->task = kind->task;
+        if (kind) continue;
+        return base_fail(r->error, SIFR_USAGE,
+                         "%s: \"architectures\" names %.80s, which is not supported for model_type "
+                         "\"%s\" (supported: %s)",
+                         r->name, given ? given : "something that is not a string",
+                         architecture->model_type, list_classes(architecture, known, sizeof known));
+    }
+    return SIFR_OK;
+}
+
+/* What transformers takes an absent "problem_type" for, where labels are whole numbers. */
+static model_problem usual_problem(const model_config *config) {
+    return config->num_labels == 1 ? MODEL_REGRESSION : MODEL_SINGLE_LABEL;
+}
+
+static sifr_status check_problem(const model_config *config, const char *name, sifr_error *error) {
+    bool single = config->task == MODEL_SEQUENCE_CLASSES && config->problem == MODEL_SINGLE_LABEL;
+    if (!single || config->num_labels > 1) return SIFR_OK;
+    return base_fail(error, SIFR_USAGE,
+                     "%s: \"problem_type\" is %s, which needs at least two labels, but there is "
+                     "one (one number is a regression)",
+                     name, model_problem_name(MODEL_SINGLE_LABEL));
+}
+
+static sifr_status read_problem(const model_reader *r, model_config *out) {
+    const char *problem;
+    out->problem = usual_problem(out);
+    BASE_TRY(base_json_string(r->json, "problem_type", NULL, &problem, r->name, r->error));
+    if (problem && !model_problem_find(problem, &out->problem)) {
+        return base_fail(r->error, SIFR_USAGE,
+                         "%s: \"problem_type\" is \"%.60s\", must be %s, %s or %s", r->name,
+                         problem, problems[0], problems[1], problems[2]);
+    }
+    return check_problem(out, r->name, r->error);
+}
+
+/* Of names, only the count: whoever needs them reads them again (labels.h). */
+sifr_status model_read_labels(const model_reader *r, model_config *out) {
+    model_labels labels = {0};
+    if (!model_task_labelled(out->task)) return SIFR_OK;
+    BASE_TRY(model_labels_read(r->json, r->name, &labels, r->error));
+    out->num_labels = labels.count;
+    model_labels_free(&labels);
+    return out->task == MODEL_SEQUENCE_CLASSES ? read_problem(r, out) : SIFR_OK;
+}
+
+static sifr_status choose_labels(model_config *config, const model_choice *choice, const char *name,
+                                 sifr_error *error) {
+    if (choice->num_labels < 0 || choice->num_labels > MODEL_LIMIT_LABELS) {
+        return base_fail(error, SIFR_USAGE, "%s: %lld labels, there must be 1 … %lld", name,
+                         (long long)choice->num_labels, (long long)MODEL_LIMIT_LABELS);
+    }
+    bool other = choice->num_labels && choice->num_labels != config->num_labels;
+    if (choice->num_labels) config->num_labels = choice->num_labels;
+    if (!config->num_labels) config->num_labels = 2;
+    if (config->task != MODEL_SEQUENCE_CLASSES) return SIFR_OK;
+    if (other) config->problem = usual_problem(config);
+    if (choice->has_problem) config->problem = choice->problem;
+    return check_problem(config, name, error);
+}
+
+sifr_status model_config_choose(model_config *config, const model_choice *choice, const char *name,
+                                sifr_error *error) {
+    const model_architecture *architecture = model_architecture_find(config->model_type);
+    char known[512];
+    if (choice->has_task && choice->task != config->task) {
+        if (!model_class_of(architecture, choice->task)) {
+            return base_fail(error, SIFR_USAGE,
+                             "%s: model_type \"%s\" has no class for %s (supported: %s)", name,
+                             config->model_type, model_task_name(choice->task),
+                             list_classes(architecture, known, sizeof known));
+        }
+        config->task = choice->task, config->problem = MODEL_SINGLE_LABEL, config->num_labels = 0;
+    }
+    if (model_task_labelled(config->task)) return choose_labels(config, choice, name, error);
+    if (!choice->num_labels && !choice->has_problem) return SIFR_OK;
+    return base_fail(error, SIFR_USAGE,
+                     "%s: a model for %s has neither labels nor a problem_type: choose another "
+                     "task, or leave them out",
+                     name, model_task_name(config->task));
+}
