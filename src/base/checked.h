@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Each returns false, and leaves *result alone or undefined, when the true result does not fit. */
+/* Each returns false, with *result undefined, if the true result does not fit. */
 static inline bool base_add_size(size_t a, size_t b, size_t *result) {
     return !__builtin_add_overflow(a, b, result);
 }
@@ -29,7 +29,7 @@ static inline bool base_round_up_i64(int64_t value, int64_t unit, int64_t *resul
     return rest == 0 ? (*result = value, true) : base_add_i64(value, unit - rest, result);
 }
 
-/* For sizes already known to be small: multiple of `unit` at or above `value`. */
+/* Rounds `value` up to a multiple of `unit`, unchecked: for sizes that are known to be small. */
 static inline int64_t base_ceil_to(int64_t value, int64_t unit) {
     return (value + unit - 1) / unit * unit;
 }

@@ -1,4 +1,4 @@
-/* The one clock. */
+/* The clock of all timings. */
 #ifndef BASE_CLOCK_H
 #define BASE_CLOCK_H
 

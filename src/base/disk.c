@@ -7,7 +7,7 @@
 
 #include "base/file.h"
 
-/* One step up: "a/b" becomes "a", "a" the working directory. */
+/* Replaces a path by its parent: "a/b" by "a", "a" by the working directory. */
 static void strip(char *path) {
     char *slash = strrchr(path, '/');
     if (!slash)

@@ -1,4 +1,4 @@
-/* The file system that a path is on, or will be on once it is made. */
+/* The file system of a path that exists or will be created. */
 #ifndef BASE_DISK_H
 #define BASE_DISK_H
 
@@ -7,11 +7,11 @@
 #include "base/errors.h"
 
 typedef struct base_disk {
-    uint64_t id;         /* the same of two paths of a host where they share their room */
-    uint64_t free_bytes; /* for this user */
+    uint64_t id;         /* equal for two paths of a host that share free space */
+    uint64_t free_bytes; /* available to this user */
 } base_disk;
 
-/* Of `path`, or, where that is not there, of the nearest directory above it that is. */
+/* The file system of `path`, or of its nearest existing parent. */
 sifr_status base_disk_find(const char *path, base_disk *out, sifr_error *error) SIFR_MUST_CHECK;
 
 #endif

@@ -1,12 +1,13 @@
-/* Types of elements: of what kernels read, of what ranks exchange, and of what files hold. */
+/* Types of elements in kernels, in transfers between ranks, and in files. */
 #ifndef BASE_DTYPE_H
 #define BASE_DTYPE_H
 
 #include <stdint.h>
 
-/* Those of safetensors. Of types of one size the order is that in which such files hold tensors. */
+/* The types of safetensors. Types of one size are in the order in which safetensors files sort
+ * tensors. */
 typedef enum base_dtype {
-    BASE_NONE, /* nothing is there */
+    BASE_NONE, /* absent */
     BASE_FP32,
     BASE_BF16,
     BASE_FP16,
@@ -32,8 +33,8 @@ typedef enum base_dtype {
     BASE_DTYPES
 } base_dtype;
 
-int base_dtype_bits(base_dtype dtype);         /* of one element: 64 to 4; 0 for BASE_NONE */
-int64_t base_dtype_bytes(base_dtype dtype);    /* the same in bytes, of whole ones */
+int base_dtype_bits(base_dtype dtype);         /* of one element: 4 to 64; 0 for BASE_NONE */
+int64_t base_dtype_bytes(base_dtype dtype);    /* rounded down to whole bytes */
 const char *base_dtype_name(base_dtype dtype); /* "fp32", "bf16", "int32" ... */
 
 #endif

@@ -17,7 +17,7 @@
 #define base_fail_in(error, status, ...)                                                           \
     (base_set_error_in((error), (status), __VA_ARGS__), (status))
 
-/* SIFR_NO_MEMORY with the number of bytes that could not be had. */
+/* SIFR_NO_MEMORY with the number of bytes requested. */
 #define base_fail_alloc(error, bytes)                                                              \
     base_fail((error), SIFR_NO_MEMORY, "out of memory: the system refused %llu bytes",             \
               (unsigned long long)(bytes))
@@ -28,10 +28,10 @@ void base_set_error_errno(sifr_error *error, int number, const char *format, ...
 void base_set_error_in(sifr_error *error, sifr_status status, const char *format, ...)
     SIFR_PRINTF(3, 4);
 
-/* Hands a formatted line to `log` (may be NULL). */
+/* Passes a formatted line to `log` (may be NULL). */
 void base_log(const sifr_log *log, sifr_log_level level, const char *format, ...) SIFR_PRINTF(3, 4);
 
-/* Returns the failing status of `call`, if it fails. */
+/* Returns the status of `call` if it fails. */
 #define BASE_TRY(call)                                                                             \
     do {                                                                                           \
         sifr_status base_try_status = (call);                                                      \

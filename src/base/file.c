@@ -155,7 +155,7 @@ sifr_status base_read_file(const char *path, size_t limit, char **data, size_t *
             status = base_fail_errno(error, errno, "%s: cannot read", path);
             goto done;
         }
-        if (got == 0) break; /* it shrank meanwhile: what is there counts */
+        if (got == 0) break; /* the file shrank meanwhile: return what is left */
         used += (size_t)got;
     }
     block[used] = 0;
@@ -208,7 +208,7 @@ sifr_status base_sync_directory(const char *path, sifr_error *error) {
     if (directory < 0) return base_fail_errno(error, errno, "%s: cannot open", path);
     int number = fsync(directory) == 0 ? 0 : errno;
     close(directory);
-    /* Some file systems cannot sync a directory and say EINVAL: nothing more can be done there. */
+    /* Some file systems cannot sync a directory and return EINVAL: nothing more can be done. */
     if (number && number != EINVAL) return base_fail_errno(error, number, "%s: cannot sync", path);
     return SIFR_OK;
 }

@@ -1,4 +1,4 @@
-/* Files: regular ones only, read whole or mapped, and written so that no kill can lose one. */
+/* Regular files: read whole or mapped, and written so that a kill loses none. */
 #ifndef BASE_FILE_H
 #define BASE_FILE_H
 
@@ -10,7 +10,7 @@
 
 #define BASE_PATH_LENGTH 4096
 
-/* `directory`/`name` into out[BASE_PATH_LENGTH]; SIFR_USAGE when it is too long. */
+/* Writes `directory`/`name` into out[BASE_PATH_LENGTH]; SIFR_USAGE if the path is too long. */
 sifr_status base_path_join(char *out, const char *directory, const char *name,
                            sifr_error *error) SIFR_MUST_CHECK;
 
@@ -20,11 +20,12 @@ bool base_is_directory(const char *path); /* likewise */
 /* mkdir -p. */
 sifr_status base_make_directories(const char *path, sifr_error *error) SIFR_MUST_CHECK;
 
-/* Removes a file or a whole directory tree; a path that is not there is no error. Links are
- * removed, never followed. */
+/* Removes a file or a directory tree; a missing path is no error. Links are removed, never
+ * followed. */
 sifr_status base_remove_tree(const char *path, sifr_error *error) SIFR_MUST_CHECK;
 
-/* Names in a directory ("." and ".." left out), sorted bytewise. Free with base_free_names. */
+/* Lists the names in a directory, without "." and "..", sorted bytewise. Free with
+ * base_free_names. */
 sifr_status base_list_directory(const char *path, char ***names, size_t *count,
                                 sifr_error *error) SIFR_MUST_CHECK;
 void base_free_names(char **names, size_t count);
@@ -34,8 +35,8 @@ void base_free_names(char **names, size_t count);
 sifr_status base_open_read(const char *path, int *descriptor, uint64_t *size,
                            sifr_error *error) SIFR_MUST_CHECK;
 
-/* The whole file, with a NUL behind its last byte; at most `limit` bytes, else SIFR_FAILED.
- * Free with free(). */
+/* Reads the whole file and appends a NUL; SIFR_FAILED if it has more than `limit` bytes. Free with
+ * free(). */
 sifr_status base_read_file(const char *path, size_t limit, char **data, size_t *size,
                            sifr_error *error) SIFR_MUST_CHECK;
 
@@ -46,11 +47,12 @@ typedef struct base_map {
 } base_map;
 
 sifr_status base_map_file(const char *path, base_map *map, sifr_error *error) SIFR_MUST_CHECK;
-void base_unmap(base_map *map); /* harmless on a zeroed one */
+void base_unmap(base_map *map); /* no effect on a zeroed map */
 
-/* For mapped files that are read once, from front to back, while memory may be short: the system
- * reads ahead only what base_read_ahead asks for. By itself it may read ahead more than there is
- * room for (8 MiB on some disks), and again for each page of it. */
+/* For mapped files that are read once, from front to back, while memory may be short.
+ * base_read_by_pieces turns off the kernel's own read-ahead, which may exceed the free memory (8
+ * MiB on some disks) and is repeated for each page. base_read_ahead reads ahead a given range
+ * instead. */
 void base_read_by_pieces(const base_map *map);
 void base_read_ahead(const void *data, size_t size);
 
@@ -62,7 +64,7 @@ sifr_status base_write_all(int descriptor, const void *data, size_t size, const 
  * fsyncs, renames and fsyncs the directory; abort removes what was written. */
 typedef struct base_writer {
     int descriptor;
-    uint64_t written; /* bytes, those still in the buffer included */
+    uint64_t written; /* bytes, including those still in the buffer */
     size_t filled;
     uint8_t *buffer;
     char path[BASE_PATH_LENGTH];
@@ -74,16 +76,16 @@ sifr_status base_writer_open(base_writer *writer, const char *path,
 sifr_status base_writer_write(base_writer *writer, const void *data, size_t size,
                               sifr_error *error) SIFR_MUST_CHECK;
 sifr_status base_writer_commit(base_writer *writer, sifr_error *error) SIFR_MUST_CHECK;
-void base_writer_abort(base_writer *writer); /* harmless after commit, and on a zeroed one */
+void base_writer_abort(base_writer *writer); /* no effect after commit, or on a zeroed writer */
 
-/* A whole small file through a base_writer. */
+/* Writes a small file through a base_writer. */
 sifr_status base_write_file(const char *path, const void *data, size_t size,
                             sifr_error *error) SIFR_MUST_CHECK;
 
 /* Copies a regular file byte for byte, through a base_writer. */
 sifr_status base_copy_file(const char *from, const char *to, sifr_error *error) SIFR_MUST_CHECK;
 
-/* fsync of a directory, so that renames in it last. */
+/* Syncs a directory, which makes renames in it durable. */
 sifr_status base_sync_directory(const char *path, sifr_error *error) SIFR_MUST_CHECK;
 
 /* Bytes free for this user on the file system that holds `path`. */

@@ -1,7 +1,7 @@
-/* How a thread's processor treats floats that are too small to be normal numbers (below 2^-126).
- * Arithmetic with them takes some hundred times as long on many processors, and training makes
- * more of them the more certain a model gets. All threads that compute or add up take them for
- * zeros, so that no result depends on which of them made it. */
+/* Flushing of subnormal floats (below 2^-126) to zero. Arithmetic with subnormals takes some
+ * hundred times as long on many processors, and training makes more of them as a model becomes more
+ * certain. All threads that compute or add up flush them, so no result depends on which thread made
+ * it. */
 #ifndef BASE_FLOAT_MODE_H
 #define BASE_FLOAT_MODE_H
 
@@ -9,7 +9,8 @@
 #include <xmmintrin.h>
 #endif
 
-/* This thread takes them for zeros from now on; returns what base_restore_floats wants. */
+/* From now on this thread flushes subnormals to zero. Returns the mode before, for
+ * base_restore_floats. */
 static inline unsigned base_flush_floats(void) {
 #if defined(__x86_64__)
     const unsigned flush = 0x8040; /* results (FTZ) and operands (DAZ) */

@@ -1,6 +1,6 @@
-/* 16-bit floats, value by value: IEEE half precision and bfloat16. To nearest even, subnormal
- * values kept, what is too large infinite, a NaN quiet and with the upper bits of its payload: the
- * bits that F16C and AVX-512's conversions give. */
+/* Scalar conversions of 16-bit floats: IEEE half precision and bfloat16. They round to nearest
+ * even, keep subnormals, overflow to infinity, and make NaNs quiet with the upper bits of their
+ * payload: the same bits as the conversions of F16C and AVX-512. */
 #ifndef BASE_HALF_H
 #define BASE_HALF_H
 
@@ -36,7 +36,7 @@ static inline float base_half_to_float(uint16_t half) {
         uint32_t quiet = rest > 0x0f800000 ? 0x00400000 : 0;
         return base_float_from_bits(sign | rest | 0x7f800000 | quiet);
     }
-    /* a subnormal one is a whole number of 2^-24 */
+    /* a subnormal is a multiple of 2^-24 */
     float value =
         rest < 0x00800000 ? (float)(rest >> 13) * 0x1p-24f : base_float_from_bits(rest) * 0x1p112f;
     return base_float_from_bits(sign | base_float_to_bits(value));
@@ -49,8 +49,9 @@ static inline uint16_t base_bf16_from_float(float value) {
     return (uint16_t)((bits & 0x7fffffff) > 0x7f800000 ? quiet : rounded);
 }
 
-/* Stochastic: up with the share of the way to the next one that the value has gone, so that the
- * mean is the value; `draw` is one of 2^16 numbers that are alike likely. A NaN stays one. */
+/* Rounds stochastically: the probability of rounding up is the value's distance from the lower
+ * neighbour, relative to the distance between both neighbours, so the mean is `value`. `draw` is
+ * uniform over 2^16 numbers. A NaN stays a NaN. */
 static inline uint16_t base_bf16_drawn(float value, uint16_t draw) {
     uint32_t bits = base_float_to_bits(value), quiet = bits >> 16 | 0x40;
     return (uint16_t)((bits & 0x7fffffff) > 0x7f800000 ? quiet : (bits + draw) >> 16);

@@ -8,7 +8,7 @@
 uint64_t base_hash(const void *data, size_t size); /* XXH3, 64 bits, seed 0 */
 uint64_t base_hash_seeded(const void *data, size_t size, uint64_t seed);
 
-/* The same as base_hash of all of it; `ahead` is told of each piece one piece before it is read. */
+/* Returns base_hash(data, size). Calls `ahead` for each piece, one piece before reading it. */
 uint64_t base_hash_pieces(const void *data, size_t size,
                           void (*ahead)(const void *piece, size_t size));
 void base_hash_hex(uint64_t hash, char out[17]); /* 16 lower-case digits and a NUL */

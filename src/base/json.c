@@ -8,16 +8,16 @@
 
 #include "base/file.h"
 
-/* Where the string that begins at `at` ends: its closing quote, or the end of the text. */
+/* The end of the string that begins at `at`: its closing quote, or the end of the text. */
 static size_t base_json_string_end(const char *text, size_t size, size_t at) {
     for (at++; at < size && text[at] != '"'; at++)
         if (text[at] == '\\') at++;
     return at;
 }
 
-/* jansson's own limit is 2,048 levels; a file of ours needs a few. Counting brackets outside of
- * strings is enough, since what they enclose is checked by the parser afterwards. Commas and
- * brackets bound the number of values, each of which costs far more memory than text. */
+/* jansson's own limit is 2,048 levels; sifr's files need a few. Counting brackets outside of
+ * strings is enough, since the parser checks their contents afterwards. Commas and brackets bound
+ * the number of values, each of which takes far more memory than its text. */
 static const char *base_json_excess(const char *text, size_t size) {
     int depth = 0;
     size_t values = 0;
@@ -37,11 +37,11 @@ static const char *base_json_excess(const char *text, size_t size) {
     return values > BASE_JSON_VALUES ? "of more than 4,194,304 values" : NULL;
 }
 
-/* Less than any number of JSON that a double cannot hold takes: 2e308, 5 characters. */
+/* Shorter than any JSON number that exceeds a double: 2e308 has 5 characters. */
 #define BASE_JSON_HUGE "9e307"
 #define BASE_JSON_HUGE_VALUE 9e307
 
-/* The length of the JSON number at `text`; 0: what is there is none, and stays an error. */
+/* The length of the JSON number at `text`; 0 if no number is there, which the parser reports. */
 static size_t base_json_number(const char *text) {
     static const char digits[] = "0123456789";
     size_t at = *text == '-', count = strspn(text + at, digits);
@@ -58,13 +58,13 @@ static size_t base_json_number(const char *text) {
     return count ? at + count : 0;
 }
 
-/* A whole number beyond 64 bits becomes the double nearest to it, in 13 digits; one beyond double,
- * BASE_JSON_HUGE. `size` characters at `at` are the number, and stay as many: places in messages
- * do not move. */
+/* Replaces an integer beyond 64 bits by the nearest double, in 13 digits, and a number beyond
+ * double by BASE_JSON_HUGE. The number keeps its `size` characters, so positions in messages stay
+ * right. */
 static void base_json_narrow(char *at, size_t size) {
     char number[32], *end;
     double value = strtod(at, &end);
-    if (end != at + size) return; /* 0x10 is no JSON */
+    if (end != at + size) return; /* 0x10 is not JSON */
     if (isinf(value)) {
         snprintf(number, sizeof number, "%s" BASE_JSON_HUGE, value < 0 ? "-" : "");
     } else {
@@ -77,9 +77,9 @@ static void base_json_narrow(char *at, size_t size) {
     memcpy(at, number, strlen(number));
 }
 
-/* Puts numbers in range in place of those that jansson refuses: most stand in keys that nobody
- * reads (transformers writes model_max_length 10^30). Who reads one gets a double that no reader
- * takes for a count, or one that base_json_double refuses. `text` has a NUL behind it. */
+/* Replaces numbers that jansson refuses as out of range. Most belong to keys that nobody reads
+ * (transformers writes a model_max_length of 10^30). A key that is read gets a double that no
+ * reader accepts as a count, or one that base_json_double refuses. `text` ends with a NUL. */
 static void base_json_narrow_all(char *text, size_t size) {
     for (size_t i = 0; i < size; i++) {
         char c = text[i];
@@ -107,7 +107,7 @@ static json_t *base_json_parse_narrowed(const char *text, size_t size, json_erro
 
 static sifr_status base_json_read(const char *text, size_t size, const char *name, bool strict,
                                   json_t **out, sifr_error *error) {
-    /* jansson skips a NUL behind a number; no JSON has one. */
+    /* jansson skips a NUL after a number; JSON has no NULs. */
     const char *nul = size ? memchr(text, 0, size) : NULL;
     if (nul) {
         return base_fail(error, SIFR_USAGE, "%s: not valid JSON: a NUL byte at %zu", name,

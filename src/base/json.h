@@ -1,6 +1,6 @@
-/* JSON through jansson, with the bounds that hostile input needs: size, depth, number of values,
- * duplicate keys and invalid UTF-8 are refused. Values are jansson's json_t; the owner calls
- * json_decref. */
+/* JSON through jansson, with limits for hostile input: size, depth and number of values are
+ * bounded, duplicate keys and invalid UTF-8 are refused. Values are jansson's json_t; the owner
+ * calls json_decref. */
 #ifndef BASE_JSON_H
 #define BASE_JSON_H
 
@@ -13,13 +13,14 @@
 #define BASE_JSON_DEPTH 64
 #define BASE_JSON_VALUES ((size_t)1 << 22)
 
-/* Parses `size` bytes; `name` (a path) begins the message of an error, with line and column. A
- * number out of range is no error here: a whole number beyond 64 bits is a real, one beyond double
- * 9e307, and the readers below refuse both by the key's name. */
+/* Parses `size` bytes. Messages begin with `name` (a path), and have line and column. A number out
+ * of range is no error here: an integer beyond 64 bits becomes a real, a number beyond double
+ * becomes 9e307. The functions below refuse both, and name the key. */
 sifr_status base_json_parse(const char *text, size_t size, const char *name, json_t **out,
                             sifr_error *error) SIFR_MUST_CHECK;
 
-/* The same of a text whose every key is read: a number out of range is an error. */
+/* Like base_json_parse, but a number out of range is an error. For texts of which every key is
+ * read. */
 sifr_status base_json_parse_strict(const char *text, size_t size, const char *name, json_t **out,
                                    sifr_error *error) SIFR_MUST_CHECK;
 
@@ -27,8 +28,8 @@ sifr_status base_json_parse_strict(const char *text, size_t size, const char *na
 sifr_status base_json_load(const char *path, size_t limit, json_t **out,
                            sifr_error *error) SIFR_MUST_CHECK;
 
-/* Members of an object, with a default for one that is absent or null. `where` names the file or
- * section in the message; a value of another type is SIFR_USAGE. Integers may be written as 5e8. */
+/* Read a member of an object, or `fallback` if the member is absent or null. `where` names the file
+ * or section in messages. A value of another type is SIFR_USAGE. Integers may be written as 5e8. */
 sifr_status base_json_int(const json_t *object, const char *key, int64_t fallback, int64_t *out,
                           const char *where, sifr_error *error) SIFR_MUST_CHECK;
 sifr_status base_json_double(const json_t *object, const char *key, double fallback, double *out,
@@ -40,7 +41,8 @@ sifr_status base_json_string(const json_t *object, const char *key, const char *
                              const char **out, const char *where,
                              sifr_error *error) SIFR_MUST_CHECK;
 
-/* Writes the value to a file (through a base_writer), indented by two, with a final newline. */
+/* Writes the value to a file (through a base_writer), indented by two spaces, with a final
+ * newline. */
 sifr_status base_json_save(const json_t *value, const char *path,
                            sifr_error *error) SIFR_MUST_CHECK;
 

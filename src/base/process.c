@@ -2,8 +2,8 @@
 
 #include "base/lines.h"
 
-/* The kernel works shares out page by page: it is asked only where something is shared. Where it
- * does not divide them, all that is mapped counts. */
+/* The kernel computes shares page by page, so it is asked only if anything is shared. If it reports
+ * no share, all that is mapped counts. */
 static bool read_shared(uint64_t *out) {
     if (!base_read_kilobytes("/proc/self/status", "RssShmem", out)) return false;
     if (*out) base_read_kilobytes("/proc/self/smaps_rollup", "Pss_Shmem", out);

@@ -1,4 +1,4 @@
-/* What this process holds, as the system counts it. Read without the allocator. */
+/* The memory of this process, as the system counts it, read without allocating. */
 #ifndef BASE_PROCESS_H
 #define BASE_PROCESS_H
 
@@ -6,14 +6,15 @@
 #include <stdint.h>
 
 typedef struct base_process {
-    uint64_t own;    /* bytes in memory that are its alone (RssAnon) */
-    uint64_t shared; /* its part of those that several processes map, windows above all */
+    uint64_t own;    /* private resident bytes (RssAnon) */
+    uint64_t shared; /* this process's share of resident bytes that several processes map, mostly
+                        windows */
 } base_process;
 
-/* False, and *out untouched, where the system does not say it. */
+/* False, with *out untouched, if the system does not report it. */
 bool base_process_read(base_process *out);
 
-/* Both together; 0: not known. */
+/* The sum of both; 0: not known. */
 uint64_t base_process_memory(void);
 
 #endif

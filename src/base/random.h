@@ -1,5 +1,5 @@
 /* Counter-based random numbers: Philox 4x32-10 (Salmon et al., SC'11). A number is a function of
- * key and counter alone, so it does not depend on who computes it, or when. */
+ * key and counter alone, so it does not depend on the thread, rank or time that computes it. */
 #ifndef BASE_RANDOM_H
 #define BASE_RANDOM_H
 
@@ -25,19 +25,18 @@ static inline base_random4 base_philox(uint64_t key, uint64_t counter_low, uint6
     return (base_random4){{c0, c1, c2, c3}};
 }
 
-/* One key from a seed and up to three coordinates (step, micro batch, op): Philox as a hash. */
+/* Derives a key from a seed and two coordinates (step, micro batch, op ...): Philox as a hash. */
 static inline uint64_t base_random_key(uint64_t seed, uint64_t a, uint64_t b) {
     base_random4 r = base_philox(seed, a, b);
     return (uint64_t)r.v[0] | (uint64_t)r.v[1] << 32;
 }
 
-/* In [0, 1), 24 bits. */
+/* Uniform in [0, 1), with 24 bits. */
 static inline float base_uniform(uint32_t bits) {
     return (float)(bits >> 8) * 0x1p-24f;
 }
 
-/* Standard normal numbers 2 x `pair` and 2 x `pair` + 1 under `key`, by Box and Muller in double.
- */
+/* Standard normal numbers 2 x `pair` and 2 x `pair` + 1 of `key`, by Box and Muller in double. */
 static inline void base_normal_pair(uint64_t key, uint64_t pair, double out[2]) {
     base_random4 r = base_philox(key, pair, 0);
     uint64_t a = ((uint64_t)r.v[0] << 32 | r.v[1]) >> 11,

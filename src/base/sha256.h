@@ -1,4 +1,4 @@
-/* SHA-256 (FIPS 180-4), for the names that other programs derive from it; not tuned. */
+/* SHA-256 (FIPS 180-4), for names that other programs derive from it. Not tuned for speed. */
 #ifndef BASE_SHA256_H
 #define BASE_SHA256_H
 

@@ -23,8 +23,8 @@ static void walk_groups(const char *mount, const char *group,
     }
 }
 
-/* What a control group's processes hold for good: the sum of two of its statistics, as the page
- * cache gives way. False where the group does not say it. */
+/* Memory that a control group's processes hold and the kernel cannot reclaim, unlike the page
+ * cache: the sum of two of the group's statistics. False if the group does not report them. */
 static bool read_held(const char *directory, const char *private, const char *shared,
                       uint64_t *out) {
     base_lines lines;
@@ -44,7 +44,8 @@ static bool read_held(const char *directory, const char *private, const char *sh
     return found == 2;
 }
 
-/* `left` holds the least of several; 0: no limit so far. BASE_UNKNOWN gives way to any figure. */
+/* Keeps in `left` the least of several figures; 0: no limit so far. Any figure replaces
+ * BASE_UNKNOWN. */
 static void take_least(uint64_t limit, bool known, uint64_t held, uint64_t *left) {
     uint64_t here = limit > held ? limit - held : 1;
     if (!known) here = BASE_UNKNOWN;
@@ -102,7 +103,7 @@ static void read_groups(base_system *out) {
         if (!group) continue;
         *group++ = '\0';
         controllers++;
-        if (strcmp(group, "/") == 0) group = ""; /* also what a container sees of its own */
+        if (strcmp(group, "/") == 0) group = ""; /* a container's own group too */
         if (controllers[0] == '\0')
             walk_groups("/sys/fs/cgroup", group, visit_unified, out);
         else if (strstr(controllers, "memory"))

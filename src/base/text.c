@@ -14,7 +14,7 @@ typedef struct base_suffix {
     double factor;
 } base_suffix;
 
-/* The number in front, times the factor of the suffix behind it. */
+/* The leading number, times the factor of its suffix. */
 static sifr_status base_parse_scaled(const char *text, const base_suffix *suffixes, size_t count,
                                      const char *what, const char *example, int64_t *out,
                                      sifr_error *error) {

@@ -1,4 +1,4 @@
-/* Numbers as people write them, and the nearest of several names. */
+/* Numbers as people write them, and the name nearest to a misspelt one. */
 #ifndef BASE_TEXT_H
 #define BASE_TEXT_H
 
@@ -7,11 +7,11 @@
 
 #include "base/errors.h"
 
-/* "4096", "4k" (x1000), "2m", "1e9", "3b": a whole count >= 0. `what` begins the message. */
+/* Parses "4096", "4k" (x1000), "2m", "1e9", "3b": a whole count >= 0. `what` begins the message. */
 sifr_status base_parse_count(const char *text, const char *what, int64_t *out,
                              sifr_error *error) SIFR_MUST_CHECK;
 
-/* "24GiB", "1.5GB", "4096", "16M": bytes. KiB MiB GiB TiB are powers of 1024, KB MB GB TB of
+/* Parses bytes: "24GiB", "1.5GB", "4096", "16M". KiB MiB GiB TiB are powers of 1024, KB MB GB TB of
  * 1000; a bare K M G T is a power of 1024. */
 sifr_status base_parse_bytes(const char *text, const char *what, int64_t *out,
                              sifr_error *error) SIFR_MUST_CHECK;
@@ -19,13 +19,13 @@ sifr_status base_parse_bytes(const char *text, const char *what, int64_t *out,
 sifr_status base_parse_double(const char *text, const char *what, double *out,
                               sifr_error *error) SIFR_MUST_CHECK;
 
-/* "1.2 GiB", "340 MiB" into out; returns out. */
+/* Writes "1.2 GiB", "340 MiB"; returns `out`. */
 char *base_format_bytes(uint64_t bytes, char out[32]);
-/* "1,234,567" into out; returns out. */
+/* Writes "1,234,567"; returns `out`. */
 char *base_format_count(int64_t count, char out[32]);
 
-/* The candidate with the least edit distance to `name`, or NULL where none is near (distance over
- * a third of the longer of the two, rounded up). */
+/* The candidate with the smallest edit distance to `name`, or NULL if that distance exceeds a third
+ * of the longer of the two, rounded up. */
 const char *base_nearest(const char *name, const char *const *candidates, size_t count);
 
 #endif

@@ -8,7 +8,7 @@ int base_thread_start(pthread_t *out, void *(*run)(void *), void *argument) {
     sigset_t blocked, before;
     sigfillset(&blocked);
     for (size_t i = 0; i < sizeof own / sizeof *own; i++) sigdelset(&blocked, own[i]);
-    pthread_sigmask(SIG_BLOCK, &blocked, &before); /* the new thread begins with this mask */
+    pthread_sigmask(SIG_BLOCK, &blocked, &before); /* the new thread inherits this mask */
     int result = pthread_create(out, NULL, run, argument);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return result;

@@ -6,8 +6,8 @@
 
 #include "base/system.h"
 
-/* Without /sys hwloc would complain on standard error and know little: then every processor is a
- * core of its own. */
+/* Without /sys, hwloc would complain on standard error and know little. Then every processor counts
+ * as one core. */
 static int describe_flat(hwloc_topology_t topology) {
     char text[64];
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
@@ -38,7 +38,7 @@ int32_t base_topology_cores(hwloc_topology_t topology, hwloc_const_cpuset_t set)
     return cores ? cores : count_within(topology, set, HWLOC_OBJ_PU);
 }
 
-/* The number-th NUMA node with processors in `set`. */
+/* NUMA node `number` among those with processors in `set`. */
 static hwloc_obj_t find_node(hwloc_topology_t topology, hwloc_const_cpuset_t set, int32_t number) {
     hwloc_obj_t node = NULL;
     while ((node = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_NUMANODE, node)))
@@ -54,7 +54,7 @@ base_core_share base_topology_divide(hwloc_topology_t topology, hwloc_const_cpus
     if (quota > 0 && quota < cores) cores = quota < 1 ? 1 : (int32_t)quota;
     share.threads = cores / count;
     if (nodes > 1 && count % nodes == 0 && count <= cores) {
-        int32_t a_node = count / nodes; /* shares */
+        int32_t a_node = count / nodes; /* shares of each node */
         hwloc_obj_t node = find_node(topology, set, index / a_node);
         hwloc_cpuset_t part = node ? hwloc_bitmap_alloc() : NULL;
         if (part && hwloc_bitmap_and(part, node->cpuset, set) == 0) {

@@ -1,5 +1,5 @@
-/* The cores that a process may run on, divided among several: hwloc knows which processors are one
- * core and which cores are near the same memory. */
+/* Divides the cores that a process may run on among several processes. hwloc tells which processors
+ * belong to one core and which cores to one NUMA node. */
 #ifndef BASE_TOPOLOGY_H
 #define BASE_TOPOLOGY_H
 
@@ -8,26 +8,25 @@
 
 #include "base/errors.h"
 
-/* This machine's; free with hwloc_topology_destroy. */
+/* Loads this machine's topology; free with hwloc_topology_destroy. */
 sifr_status base_topology_load(hwloc_topology_t *out, sifr_error *error) SIFR_MUST_CHECK;
 
-/* Cores with at least one processor in `set`; processors where the machine tells of no cores. */
+/* Counts cores with at least one processor in `set`, or processors if the topology has no cores. */
 int32_t base_topology_cores(hwloc_topology_t topology, hwloc_const_cpuset_t set);
 
 typedef struct base_core_share {
-    int32_t
-        threads;  /* one for each core of the share; at least 1, also where there are fewer cores */
-    int32_t node; /* NUMA node that the share lies in, where that is not all of `set`; else -1 */
+    int32_t threads; /* one a core of the share; at least 1, even with fewer cores than shares */
+    int32_t node;    /* NUMA node of the share, if `set` spans several; else -1 */
 } base_core_share;
 
-/* Share number `index` of `count` of the cores of `set`; none is more than an equal part. Where
- * every NUMA node can have as many shares as every other, each lies within one node. `quota`:
- * processors' worth of time that all together may take, 0: no limit. */
+/* Returns share `index` of `count` of the cores of `set`; no share exceeds an equal part. If all
+ * NUMA nodes can have equally many shares, each share lies within one node. `quota` is the
+ * processor time that all shares together may take, in processors; 0: no limit. */
 base_core_share base_topology_divide(hwloc_topology_t topology, hwloc_const_cpuset_t set,
                                      double quota, int32_t index, int32_t count);
 
-/* Threads of each of so many ranks that share the cores which this process may run on, and its
- * control group's quota: one a core, or a processor where hwloc cannot tell. At least 1. */
+/* Threads for each of `ranks` ranks that share the cores of this process, within the quota of its
+ * control group: one a core, or a processor if hwloc cannot tell. At least 1. */
 int32_t base_topology_threads(int32_t ranks);
 
 #endif

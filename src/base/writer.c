@@ -1,4 +1,4 @@
-/* Files that appear whole or not at all: see base_writer in file.h. */
+/* Files that appear whole or not at all: base_writer of file.h. */
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
