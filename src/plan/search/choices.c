@@ -26,10 +26,10 @@ static bool always(const plan_settings *s) {
     return true;
 }
 
-/* So that a tile's products keep many threads busy; smaller ones take hardly less in all. */
+/* Keeps many threads busy with a tile's products; smaller tiles save hardly any memory. */
 enum { TILE = 4096 };
 
-/* Where everything is kept, tiles take hardly less: that is not tried. */
+/* Without recomputation tiles save hardly any memory, so they are not tried. */
 static void set_tiles(plan_settings *s, int32_t value) {
     bool given = s->step.tile_tokens > 0 || s->step.recompute == SIFR_RECOMPUTE_NONE;
     if (value == 0)
@@ -47,7 +47,7 @@ static bool accumulates(const plan_settings *s) {
     return s->step.gradient_accumulation_steps > 1;
 }
 
-/* On one rank all stages are the same step, and 3 is the one that has them there. */
+/* Offload of parameters needs stage 3. On one rank all stages are the same step. */
 static void set_offload_param(plan_settings *s, int32_t value) {
     s->step.offload.param.device = value ? SIFR_TIER_NVME : SIFR_TIER_NONE;
     if (value && !has_ranks(s)) s->step.zero.stage = 3;
@@ -57,8 +57,8 @@ static bool may_offload_param(const plan_settings *s) {
     return s->step.zero.stage == 3 || !has_ranks(s);
 }
 
-/* Where they are slices, or there is one rank. To disk by themselves they go if the config says so:
- * state is three times as much, and goes first. */
+/* Gradients can go to disk if they are cut into slices, or on one rank. They go there without the
+ * optimizer state only if the config says so: the state is three times as large and goes first. */
 static bool may_offload_gradients(const plan_settings *s) {
     const sifr_offload *offload = &s->step.offload;
     bool asked =
@@ -70,7 +70,7 @@ static void set_offload_gradients(plan_settings *s, int32_t value) {
     s->step.offload.gradients = value && may_offload_gradients(s) ? SIFR_TIER_NVME : SIFR_TIER_NONE;
 }
 
-/* With gradients, as the key says. */
+/* Also sets the type of gradients, as the key's name says. */
 static void set_masters(plan_settings *s, int32_t value) {
     s->step.bf16_master_weights = value != 0;
     s->step.grad_accum_dtype = value ? s->step.precision : SIFR_FP32;
@@ -80,7 +80,7 @@ static bool is_bf16(const plan_settings *s) {
     return s->step.precision == SIFR_BF16;
 }
 
-/* Without master weights the type of the sums is no choice. */
+/* Without master weights the type of gradient sums is fixed. */
 static bool is_bf16_with_masters(const plan_settings *s) {
     return is_bf16(s) && plan_has_masters(s);
 }
@@ -93,7 +93,7 @@ static bool is_fp16(const plan_settings *s) {
 #define FIELD(member)                                                                              \
     .field = offsetof(sifr_settings, member), .size = sizeof(((sifr_settings *)0)->member)
 
-/* Of these "auto" is written, and not tried: it lies between the others. */
+/* recompute "auto" can be shown but is not tried, since it lies between "none" and "unit". */
 static const plan_choice choices[] = {
     {"zero_optimization.stage", VALUES(stages), FIELD(zero.stage), .matters = has_ranks,
      .traits = PLAN_OF_RANKS},
@@ -116,7 +116,8 @@ static const plan_choice choices[] = {
      .set = set_offload_gradients, .matters = may_offload_gradients, .traits = PLAN_ON_DISK},
     {"sifr.offload_activations", VALUES(devices), FIELD(offload.activations), .on = SIFR_TIER_NVME,
      .matters = always, .traits = PLAN_ON_DISK | PLAN_FOR_ROOM},
-    /* These cost digits of states or sums, or the independence of rank count and step order. */
+    /* These cost precision of states or sums, or the independence of results from rank count and
+     * step order. */
     {"bf16.bf16_optimizer_states", VALUES(switches), FIELD(bf16_optimizer_states),
      .matters = is_bf16},
     {"bf16.bf16_master_weights_and_grads", VALUES(switches), FIELD(bf16_master_weights),
@@ -128,7 +129,7 @@ static const plan_choice choices[] = {
     {"sifr.gradient_order", VALUES(gradient_orders), FIELD(gradient_order), .matters = accumulates},
 };
 
-/* A field is a bool, an enum or an int32_t, or an int64_t. */
+/* A field is a bool, an int64_t, or has 32 bits (int32_t, enum). */
 int64_t plan_choice_number(const plan_choice *row, const plan_settings *settings) {
     const char *field = (const char *)&settings->step + row->field;
     int64_t wide = 0;
@@ -213,7 +214,7 @@ const char *plan_describe_change(const plan_search *search, const plan_settings 
         const plan_choice *row = &choices[i];
         if (row->count == 0) continue;
         int32_t value = plan_choice_get(row, to);
-        bool open = search->any_order && has(row, PLAN_IS_ORDER); /* "auto" still says it all */
+        bool open = search->any_order && has(row, PLAN_IS_ORDER); /* stays "auto" */
         if (open || value == plan_choice_get(row, from) || !plan_is_worth_saying(row, to)) continue;
         snprintf(text, sizeof text, "%s %s", row->key, row->values[value]);
         append(out, size, text);

@@ -2,7 +2,7 @@
 
 #include "base/checked.h"
 
-/* Rounded down as int() does. */
+/* Rounds towards zero, like Python's int(). */
 static int64_t whole(double value) {
     return (int64_t)value;
 }
@@ -11,8 +11,8 @@ static double larger(double a, double b) {
     return a > b ? a : b;
 }
 
-/* 2 bytes of 16-bit parameters on every rank; cut: 2 of 16-bit gradients, 4 of FP32 ones, 12 of
- * optimizer state. */
+/* Every rank has 2 bytes of 16-bit parameters. Divided among ranks: 2 bytes of 16-bit gradients, 4
+ * of FP32 gradients, 12 of optimizer state. */
 static void estimate_2(const plan_deepspeed *of, double ranks, double *gpu, double *host) {
     double psi = of->parameters;
     *gpu = of->offload_optimizer ? 2 * psi : 2 * psi + (double)whole(18 * psi / ranks);

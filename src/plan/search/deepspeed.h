@@ -1,6 +1,6 @@
-/* What DeepSpeed's own estimators say of the states of a model (deepspeed/runtime/zero:
- * estimate_zero2_model_states_mem_needs, estimate_zero3_model_states_mem_needs, 0.19), to be laid
- * beside a plan. Activations are in neither. */
+/* DeepSpeed's own estimates of the memory of a model's states (deepspeed/runtime/zero:
+ * estimate_zero2_model_states_mem_needs, estimate_zero3_model_states_mem_needs, 0.19), for
+ * comparison with a plan. Neither includes activations. */
 #ifndef PLAN_DEEPSPEED_H
 #define PLAN_DEEPSPEED_H
 
@@ -10,7 +10,7 @@
 #include "model/description.h"
 
 typedef struct plan_deepspeed {
-    double parameters;    /* of the model, a tied one once */
+    double parameters;    /* of the model; tied parameters count once */
     double largest_layer; /* parameters of the largest layer; stage 3 */
     int64_t ranks_per_host, hosts;
     int stage;              /* 2 or 3 */
@@ -19,10 +19,10 @@ typedef struct plan_deepspeed {
     bool partitioned_init;  /* stage 3: zero.Init */
 } plan_deepspeed;
 
-/* Bytes of a GPU and of a host; the host's with DeepSpeed's factor of 1.5 for buffers. */
+/* Bytes of a GPU and of a host; the host's include DeepSpeed's factor of 1.5 for buffers. */
 void plan_deepspeed_estimate(const plan_deepspeed *of, int64_t *gpu, int64_t *host);
 
-/* Parameters of the largest layer as DeepSpeed counts them: of one module, that is of the weight
+/* Parameters of the largest layer as DeepSpeed counts them: a layer is one module, with the weight
  * and the bias of one product, table or norm. */
 int64_t plan_largest_layer(const sifr_model *model);
 

@@ -1,6 +1,5 @@
 /* Finds settings that fit: the fastest, and those with the fewest changes. Both searches try all
- * combinations of the searched rows, each with all micro batches of the same global batch.
- */
+ * combinations of the searched rows, each with all micro batches of the same global batch. */
 #include <stddef.h>
 #include <stdlib.h>
 
@@ -9,12 +8,12 @@
 #include "plan/queries.h"
 #include "plan/search/search.h"
 
-/* Times within this are alike: then the one that takes less is better. */
+/* Times within 1 % count as equal; then less memory wins. */
 static const double alike = 0.01;
 
 enum {
     MOST_ROWS = 16,
-    INPUTS = 3 /* of each: tokens, labels, losses */
+    INPUTS = 3 /* per micro batch: tokens, labels, losses */
 };
 
 /* One value of each searched row. */
@@ -23,9 +22,9 @@ typedef struct fit_combination {
     int32_t value[MOST_ROWS];
 } fit_combination;
 
-/* All micro batches of a rank's share of the global batch, rising. */
+/* All micro batch sizes that divide a rank's share of the global batch, ascending. */
 typedef struct fit_sizes {
-    int64_t share; /* sequences of a rank and step */
+    int64_t share; /* sequences of a rank in a step */
     int64_t *size;
     size_t count;
 } fit_sizes;
@@ -36,7 +35,7 @@ static bool has(const plan_choice *row, plan_trait trait) {
 
 static fit_combination begin_combinations(const plan_search *search, const plan_settings *from) {
     fit_combination c = {0};
-    plan_settings any = *from; /* what other rows and sizes make possible */
+    plan_settings any = *from; /* the widest case that other rows and sizes allow */
     if (from->step.micro_batch_size > 1) any.step.gradient_accumulation_steps = 2;
     any.step.recompute = SIFR_RECOMPUTE_UNIT;
     if (search->disk_bytes) any.step.offload.optimizer.device = SIFR_TIER_NVME;
@@ -58,7 +57,7 @@ static bool next_combination(fit_combination *c) {
     return false;
 }
 
-/* False where one of its values goes not with the others: that is another combination. */
+/* False if two of its values exclude each other: then another combination is the same step. */
 static bool combine(const plan_search *search, const fit_combination *c, const plan_settings *from,
                     plan_settings *out) {
     *out = *from;
@@ -74,7 +73,7 @@ static sifr_status find_sizes(const plan_settings *from, fit_sizes *out, sifr_er
     size_t room = 0;
     *out =
         (fit_sizes){.share = from->step.micro_batch_size * from->step.gradient_accumulation_steps};
-    for (int64_t n = 1; n <= out->share / n; n++) { /* up to the root, then the others */
+    for (int64_t n = 1; n <= out->share / n; n++) { /* up to the root, then the rest */
         if (out->share % n) continue;
         BASE_TRY(base_grow(&out->size, &room, out->count + 1, sizeof *out->size, error));
         out->size[out->count++] = n;
@@ -99,9 +98,9 @@ static bool is_better(const plan_outcome *a, const plan_outcome *b) {
     return a->predicted.step_seconds < b->predicted.step_seconds;
 }
 
-/* The largest of the first `count` sizes that fits, which is the quickest: larger micro batches are
- * never slower. Else the one that takes least, which need not be the smallest: accumulation takes
- * gradient sums. */
+/* Tries the first `count` sizes from the largest down and returns the first that fits: larger micro
+ * batches are never slower. If none fits, returns the size with the least memory. That need not be
+ * the smallest size, since accumulation needs gradient sums. */
 static sifr_status largest_size(plan_search *search, const fit_sizes *sizes, size_t count,
                                 const plan_settings *settings, plan_outcome *out,
                                 sifr_error *error) {
@@ -116,7 +115,7 @@ static sifr_status largest_size(plan_search *search, const fit_sizes *sizes, siz
     return SIFR_OK;
 }
 
-/* Of all that are as quick as the quickest, but for a hundredth, the smallest. */
+/* Of the outcomes within 1 % of the fastest, the one with the least memory. */
 static const plan_outcome *choose(const plan_outcome *all, size_t count) {
     const plan_outcome *best = &all[0], *out;
     for (size_t i = 1; i < count; i++) {
@@ -131,23 +130,23 @@ static const plan_outcome *choose(const plan_outcome *all, size_t count) {
     return out;
 }
 
-/* One combination: what any of its sizes takes at least. */
+/* One combination, with a lower bound of its memory over all sizes. */
 typedef struct fit_entry {
     int64_t least_bytes;
     bool may_fit;
-    bool planned; /* by a plan, not by the sum of its states alone */
+    bool planned; /* bound from a plan, not from the sum of states */
     bool tried;
 } fit_entry;
 
-/* What was tried so far; `entries` are those of the first outcomes. */
+/* Outcomes so far. `entries` belong to the first outcomes, one each. */
 typedef struct fit_list {
     plan_outcome *all;
     fit_entry *entries;
     size_t count, room, entry_room;
 } fit_list;
 
-/* Of a combination with the second value of the row with `trait`, how many before it the one is
- * that differs in nothing else; 0: it has the first value. */
+/* If the row with `trait` has its second value: how far back the combination lies that has the
+ * first value and is otherwise equal. 0: the row has its first value. */
 static size_t back_to_first(const fit_combination *c, plan_trait trait) {
     size_t stride = 1;
     for (size_t i = 0; i < c->rows; i++) {
@@ -163,7 +162,7 @@ static bool is_enough(const fit_sizes *sizes, const plan_outcome *without) {
            without->settings.step.micro_batch_size == sizes->size[sizes->count - 1];
 }
 
-/* What states in memory take, without any plan: a lower bound. */
+/* Bytes of the states in memory, without a plan: a lower bound. */
 static int64_t state_bytes(const plan_search *search, const plan_settings *s) {
     int64_t all = sifr_model_parameters(search->model), trained = sifr_model_trained(search->model);
     int64_t slice = trained / s->world_size, held = s->step.zero.stage >= 1 ? slice : trained,
@@ -178,7 +177,7 @@ static int64_t state_bytes(const plan_search *search, const plan_settings *s) {
     return bytes;
 }
 
-/* One sequence and one micro batch take no more than any other size. */
+/* Plans one micro batch of one sequence, which needs no more memory than any other size. */
 static sifr_status find_least(plan_search *search, const plan_settings *settings, fit_entry *out,
                               sifr_error *error) {
     plan_settings least = *settings;
@@ -189,7 +188,7 @@ static sifr_status find_least(plan_search *search, const plan_settings *settings
     return SIFR_OK;
 }
 
-/* Plans only where the states leave room. */
+/* Plans only if the states alone fit. */
 static sifr_status begin_entry(plan_search *search, const plan_settings *settings, fit_entry *out,
                                sifr_error *error) {
     *out = (fit_entry){.least_bytes = state_bytes(search, settings)};
@@ -197,7 +196,7 @@ static sifr_status begin_entry(plan_search *search, const plan_settings *setting
     return find_least(search, settings, out, error);
 }
 
-/* What fits is looked for only where the least would. */
+/* Tries all combinations; sizes are searched only if the lower bound fits. */
 static sifr_status try_all(plan_search *search, const plan_settings *from, const fit_sizes *sizes,
                            fit_list *list, sifr_error *error) {
     fit_combination c = begin_combinations(search, from);
@@ -213,7 +212,7 @@ static sifr_status try_all(plan_search *search, const plan_settings *from, const
         bool wanted = possible && (back == 0 || !is_enough(sizes, next - back));
         *next = (plan_outcome){.settings = settings, .total_bytes = INT64_MAX};
         *entry = same ? entry[-(ptrdiff_t)same] : (fit_entry){.least_bytes = INT64_MAX};
-        entry->tried = false; /* the least step has one order */
+        entry->tried = false; /* both orders share the bound */
         if (!same && wanted) BASE_TRY(begin_entry(search, &settings, entry, error));
         if (wanted && entry->may_fit) {
             BASE_TRY(largest_size(search, sizes, sizes->count, &settings, next, error));
@@ -224,8 +223,8 @@ static sifr_status try_all(plan_search *search, const plan_settings *from, const
     return SIFR_OK;
 }
 
-/* What a step takes at least, of a list of a few micro batches: each one more takes no less, and
- * has tokens, labels and losses of its own. */
+/* A lower bound of a step's memory, from a list of a few micro batches. Each further micro batch
+ * adds at least its tokens, labels and losses. */
 static sifr_status bound_size(plan_search *search, const plan_settings *settings, plan_outcome *out,
                               sifr_error *error) {
     plan_settings few = *settings;
@@ -243,7 +242,7 @@ static sifr_status bound_size(plan_search *search, const plan_settings *settings
     return SIFR_OK;
 }
 
-/* The least of all sizes, as far as it is not more than `bytes`. */
+/* The size with the least memory, among those whose lower bound does not exceed `bytes`. */
 static sifr_status least_size(plan_search *search, const fit_sizes *sizes, int64_t bytes,
                               plan_outcome *out, sifr_error *error) {
     plan_settings one = out->settings;
@@ -261,8 +260,8 @@ static sifr_status least_size(plan_search *search, const fit_sizes *sizes, int64
     return SIFR_OK;
 }
 
-/* Where nothing fits, what takes least: those that may take least first, up to the first one that
- * cannot take less than what was found. */
+/* If nothing fits, finds the step with the least memory: combinations in the order of their lower
+ * bounds, up to the first bound above the best step found. */
 static sifr_status find_nearest(plan_search *search, const fit_sizes *sizes, fit_list *list,
                                 sifr_error *error) {
     int64_t bytes = INT64_MAX;
@@ -289,7 +288,7 @@ static sifr_status find_nearest(plan_search *search, const fit_sizes *sizes, fit
     }
 }
 
-/* The quickest that fits and computes everything again, of those that are not in `seen`. */
+/* The fastest step that fits and recomputes all, among those not in `seen`. */
 static int find_recomputing(const fit_list *list, size_t count, const bool *seen) {
     int best = -1;
     for (size_t i = 0; i < count; i++) {
@@ -300,8 +299,8 @@ static int find_recomputing(const fit_list *list, size_t count, const bool *seen
     return best;
 }
 
-/* With as much kept as there is room for, of a few: as a limit of activations, which the config can
- * say, so that it is the same step wherever it is planned. */
+/* Tries the few fastest of them with as many activations kept as fit. The amount becomes
+ * activation_memory, which the config can express, so the step is the same on any machine. */
 static sifr_status keep_more(plan_search *search, fit_list *list, sifr_error *error) {
     enum { TRIED = 3 };
     size_t count = list->count;
@@ -336,7 +335,7 @@ sifr_status plan_fit(plan_search *search, const plan_settings *from, plan_outcom
     plan_settings settings = *from;
     bool open = search->overlap_by_stage && from->world_size > 1;
     sifr_status status = find_sizes(from, &sizes, error);
-    search->overlap_by_stage &= !open; /* it is chosen, too: no stage is to lose by a default */
+    search->overlap_by_stage &= !open; /* both values are tried here */
     for (int i = 0; i < 1 + open && status == SIFR_OK; i++) {
         if (open) settings.step.zero.overlap_comm = i == 0;
         status = try_all(search, &settings, &sizes, &list, error);
@@ -351,7 +350,7 @@ sifr_status plan_fit(plan_search *search, const plan_settings *from, plan_outcom
     return status;
 }
 
-/* --- as little as possible otherwise --- */
+/* --- fewest changes --- */
 
 static int changes_of(const plan_settings *from, const plan_settings *to) {
     int changes = 0;
@@ -362,7 +361,8 @@ static int changes_of(const plan_settings *from, const plan_settings *to) {
     return changes;
 }
 
-/* Where all is computed again to fit: as much kept as there is room for is the same change. */
+/* If full recomputation made it fit, tries keeping as many activations as fit, which counts as the
+ * same change. */
 static sifr_status keep_some(plan_search *search, const plan_settings *from, plan_outcome *out,
                              sifr_error *error) {
     plan_settings settings = out->settings;

@@ -30,7 +30,7 @@ void plan_memo_free(plan_memo *memo) {
     free(memo);
 }
 
-/* Padding that differs costs a plan, no more. */
+/* Different padding bytes only cost another plan. */
 static bool is_of(const memo_entry *entry, const plan_settings *settings) {
     return memcmp(&entry->outcome.settings, settings, sizeof *settings) == 0;
 }

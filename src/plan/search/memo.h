@@ -1,14 +1,14 @@
-/* What was tried so far, found again by its settings. Any thread may ask and add at any time. */
+/* A cache of outcomes by settings. Any thread may read and add at any time. */
 #ifndef PLAN_MEMO_H
 #define PLAN_MEMO_H
 
 #include "plan/search/search.h"
 
-/* Whether `settings` were tried, and with their time and traffic where that is asked; then *out. A
- * memo of NULL knows nothing. */
+/* Finds the outcome of `settings`; with `priced`, only one that has time and traffic. A NULL memo
+ * is empty. */
 bool plan_memo_find(plan_memo *memo, const plan_settings *settings, bool priced, plan_outcome *out);
 
-/* Where there is no memory for it, it is not kept. */
+/* Adds an outcome. Drops it if memory is short. */
 void plan_memo_keep(plan_memo *memo, const plan_outcome *outcome, bool priced);
 
 #endif

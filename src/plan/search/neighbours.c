@@ -1,4 +1,4 @@
-/* The steps next to one: each with one setting otherwise. */
+/* The steps that differ from a given one in one setting. */
 #include "plan/search/search.h"
 
 typedef struct neighbour_list {
@@ -14,13 +14,13 @@ static void add(neighbour_list *list, const plan_settings *settings, bool fixed_
             (plan_trial){.settings = *settings, .fixed_order = fixed_order};
 }
 
-/* The other keys of offload are shown without a disk as well: they say what one would give. */
+/* Other offload keys are shown without a disk too: they tell what a disk would gain. */
 static bool needs_disk(const plan_search *search, const plan_choice *row) {
     unsigned both = PLAN_ON_DISK | PLAN_FOR_ROOM;
     return search->disk_bytes == 0 && (row->traits & both) == both;
 }
 
-/* What is shown beside `from` differs in one thing only, so the order stays. */
+/* Each step differs from `from` in one setting, so the order is fixed. */
 static void add_choices(neighbour_list *list) {
     for (size_t i = 0; i < plan_choice_count(); i++) {
         const plan_choice *row = plan_choice_at(i);
@@ -60,7 +60,7 @@ size_t plan_neighbours(const plan_search *search, const plan_settings *from, pla
     return list.count;
 }
 
-/* Where all does not fit and nothing does. */
+/* Applies if "none" does not fit and "unit" does. */
 sifr_status plan_between(plan_search *search, const plan_settings *from, plan_outcome *out,
                          bool *is_between, sifr_error *error) {
     plan_search fixed = *search;

@@ -8,7 +8,7 @@
 #include "plan/queries.h"
 #include "plan/search/memo.h"
 
-/* By how much the order of units must be quicker. */
+/* Relative gain for which step_order "unit" is chosen. */
 static const double order_gain = 0.01;
 
 sifr_step_order plan_better_order(const bool fits[2], const double seconds[2]) {
@@ -44,7 +44,7 @@ void plan_limit(const plan_search *search, plan_settings *settings) {
     settings->room_bytes = settings->step.activation_memory > 0 ? 0 : search->room_bytes;
 }
 
-/* Makes *s of settings; NULL where no such step can be planned. */
+/* Lowers the settings; *s is NULL if such a step cannot be planned. */
 static sifr_status lower(plan_search *search, const plan_settings *settings, plan_schedule **s,
                          sifr_error *error) {
     sifr_error why = {0};
@@ -55,8 +55,8 @@ static sifr_status lower(plan_search *search, const plan_settings *settings, pla
     return base_fail(error, status, "%s", why.message);
 }
 
-/* What is kept within limits takes no less than nothing kept, which is soon planned: where that
- * does not fit, or is all that a size asks, it is the answer. */
+/* Full recomputation needs no more memory than recompute "auto", and is planned quickly. If it does
+ * not fit, or if only the size is asked, it is the answer. */
 static sifr_status try_least(plan_search *search, const plan_settings *settings, plan_outcome *out,
                              bool *enough, sifr_error *error) {
     plan_settings least = *settings;
@@ -73,7 +73,7 @@ static sifr_status try_least(plan_search *search, const plan_settings *settings,
     return SIFR_OK;
 }
 
-/* Which steps get their time and their traffic; what they take is all that a size asks. */
+/* Which steps are priced (time and traffic). Questions of size need memory alone. */
 typedef enum pricing { PRICE_NONE, PRICE_FITTING, PRICE_ALL } pricing;
 
 static sifr_status try_order(plan_search *search, const plan_settings *settings, pricing priced,
@@ -94,7 +94,7 @@ static sifr_status try_order(plan_search *search, const plan_settings *settings,
     take_size(search, s, out);
     bool assessed = priced == PRICE_ALL || (priced == PRICE_FITTING && out->fits);
     if (assessed) status = plan_assess(search, s, out, error);
-    out->settings = one; /* as asked: a plan that is made to be verified notes so in its own */
+    out->settings = one; /* as given: plan_lower may set `verify` in its own copy */
     if (status == SIFR_OK) plan_memo_keep(search->memo, out, assessed);
     plan_free(s);
     return status;
@@ -147,17 +147,17 @@ void plan_set_length(plan_settings *settings, int64_t value) {
     settings->step.seq_length = value;
 }
 
-/* What a search for the largest value knows: everything up to `fits` does, from `too_large` on
- * nothing does. */
+/* State of a search for the largest value: all values up to `fits` fit, from `too_large` on none
+ * does. */
 typedef struct plan_bracket {
     int64_t fits, too_large;
-    int64_t last, bytes; /* the last value that could be planned, or 0, and what it took */
-    double slope;        /* bytes for one value more, near there */
+    int64_t last, bytes; /* the last value that could be planned (0: none) and its bytes */
+    double slope;        /* bytes per unit of the value near `last` */
     bool is_below, is_above;
 } plan_bracket;
 
-/* The slope is what grows of the peak, by one value, until two values near each other say more; but
- * what they say of a step in the line is far from that. */
+/* The slope is growing_bytes / value, until two close values give a better one. A slope far from
+ * that estimate is ignored: it comes from a step in the curve. */
 static void note_slope(plan_bracket *b, int64_t value, const plan_outcome *outcome) {
     double grows = (double)outcome->growing_bytes / (double)value, run = (double)(value - b->last);
     double slope = ((double)outcome->total_bytes - (double)b->bytes) / run;
@@ -174,8 +174,8 @@ static void note_point(plan_bracket *b, int64_t value, const plan_outcome *outco
     *(outcome->fits ? &b->is_below : &b->is_above) = true;
 }
 
-/* How far it is from the last value to where a step takes `room`, less than 0 where that takes
- * more. */
+/* Predicted distance from the last value to the one that needs `room` bytes; negative if the last
+ * value needs more. */
 static int64_t way_to(const plan_bracket *b, int64_t room) {
     const double most = 0x1p61;
     if (b->last == 0) return 0;
@@ -183,9 +183,9 @@ static int64_t way_to(const plan_bracket *b, int64_t room) {
     return (int64_t)(way < -most ? -most : way < most ? way : most);
 }
 
-/* What a step takes is a line with steps in it, so where that meets `room` is mostly near the
- * answer. Where it is not, one goes twice as far while all fits; between two sides one halves where
- * the way leads out of them, and in the end each second time. */
+/* Memory is a line with steps in it, so the point where the line meets `room` is mostly near the
+ * answer. If it is not: with only fitting values so far, the distance doubles; between two bounds
+ * the interval is halved if the guess lies outside, and on every second try in the end. */
 static int64_t next_value(const plan_bracket *b, int64_t room, int step) {
     int64_t half = b->fits + (b->too_large - b->fits) / 2, way = way_to(b, room), guess = half;
     int64_t there = b->last + way;
@@ -194,13 +194,13 @@ static int64_t next_value(const plan_bracket *b, int64_t room, int step) {
         if (inside && (step < 6 || step % 2 == 1)) guess = there;
     } else if (b->is_below) {
         guess = b->fits + base_max_i64(step < 3 ? way : 2 * way, b->fits >> 6);
-    } else if (b->is_above) { /* mostly the least value does not fit either */
+    } else if (b->is_above) { /* then even the least value seldom fits */
         guess = there;
     }
     return base_min_i64(base_max_i64(guess, b->fits + 1), b->too_large - 1);
 }
 
-/* The largest value from `first` on and below `end`; `near` is tried first. */
+/* The largest value from `first` to below `end`; `near` is tried first. */
 static sifr_status find_largest(plan_search *search, const plan_settings *settings,
                                 plan_setter *set, int64_t near, int64_t first, int64_t end,
                                 int64_t *out, sifr_error *error) {
@@ -218,8 +218,8 @@ static sifr_status find_largest(plan_search *search, const plan_settings *settin
     return SIFR_OK;
 }
 
-/* Whether a step of these settings may fit in the order of units, which keeps what all micro
- * batches need: a few of them are soon planned. */
+/* Whether a step may fit with order "unit", which keeps activations of all micro batches. A few
+ * micro batches are enough to tell, and are planned quickly. */
 static sifr_status may_fit_by_unit(plan_search *search, const plan_settings *settings,
                                    plan_setter *set, int64_t value, bool *out, sifr_error *error) {
     plan_settings few = *settings;
@@ -241,8 +241,7 @@ sifr_status plan_largest(plan_search *search, const plan_settings *settings, pla
     bool orders = search->any_order && settings->step.gradient_accumulation_steps > 1;
     fixed.any_order = false;
     if (orders)
-        one.step.step_order =
-            SIFR_STEP_BATCH; /* which keeps less; the other one may still go further */
+        one.step.step_order = SIFR_STEP_BATCH; /* needs less memory; "unit" may still allow more */
     sifr_status status = find_largest(&fixed, &one, set, near, first, end, out, error);
     one.step.step_order = SIFR_STEP_UNIT;
     orders &= status == SIFR_OK && *out < last;
