@@ -15,7 +15,7 @@ const char *plan_access_name(const plan_access *a) {
     return a->role == PLAN_ROLES ? "scratch" : plan_role_name(a->role);
 }
 
-/* By the row of the op that the call is of; copies, sums and updates are of none. */
+/* From the row of the call's op. Copies, sums and updates belong to no op. */
 static bool is_backward(const plan_schedule *s, const plan_instruction *in, device_kernel kernel) {
     return in->node >= 0 && s->model->nodes[in->node].op->backward == kernel;
 }
@@ -24,12 +24,12 @@ static bool adds_to_y(device_kernel kernel) {
     return kernel == DEVICE_ADD_INTO || kernel == DEVICE_ACCUMULATE;
 }
 
-/* Losses, which the backward pass makes. */
+/* Whether the op makes losses, which its backward pass writes. */
 static bool makes_loss(const plan_schedule *s, const plan_instruction *in) {
     return in->node >= 0 && s->model->nodes[in->node].op->makes_loss;
 }
 
-/* Of gradients, which are written, or added to. */
+/* Whether a gradient is added to, rather than overwritten. */
 static bool adds_to(const plan_instruction *in, const device_call *call, plan_role role) {
     if (role >= PLAN_DW0) return in->accumulate_dw;
     return call->accumulate[role - PLAN_DX0];
@@ -84,7 +84,7 @@ static int of_kernel(const plan_schedule *s, const plan_instruction *in, plan_ac
     return count + 1;
 }
 
-/* What a reduction leaves, for each byte of a slice that is sent. */
+/* Bytes of a reduction's result, for a slice that is sent as `bytes` bytes. */
 static int64_t reduced_bytes(const plan_schedule *s, int64_t bytes) {
     const plan_settings *settings = &s->settings;
     bool narrow = plan_narrow_gradients(settings);
@@ -113,7 +113,7 @@ static int of_transfer(const plan_schedule *s, const plan_instruction *in, plan_
     return 2;
 }
 
-/* What the executor does itself touches whole buffers. */
+/* Actions of the executor itself access whole buffers. */
 static int of_action(const plan_schedule *s, const plan_instruction *in, plan_access *out) {
     for (int32_t o = 0; o < in->operands; o++) {
         const plan_operand *operand = &s->operands[in->first_operand + o];

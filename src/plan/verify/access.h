@@ -1,12 +1,12 @@
-/* What an instruction reads and writes, in bytes of buffers: what its kernel's contract says
- * (device/device.h), and what transfers move. For what checks or draws a list. */
+/* The bytes of buffers that an instruction reads and writes, from its kernel's contract
+ * (device/device.h) or its transfer. For checks and drawings of a list. */
 #ifndef PLAN_ACCESS_H
 #define PLAN_ACCESS_H
 
 #include "plan/schedule.h"
 
-/* `rows` pieces of `bytes` bytes; `pitch` bytes lie between the starts of two of them. One row is
- * all of a matrix whose rows lie one after the other. */
+/* `rows` pieces of `bytes` bytes, with `pitch` bytes between the starts of two pieces. A contiguous
+ * matrix is one row. */
 typedef struct plan_access {
     int32_t buffer;
     plan_role role; /* PLAN_ROLES: the kernel's scratch */
@@ -14,13 +14,13 @@ typedef struct plan_access {
     int64_t offset, bytes, rows, pitch;
 } plan_access;
 
-enum { PLAN_ACCESSES = PLAN_ROLES + 1 }; /* of one instruction, at most */
+enum { PLAN_ACCESSES = PLAN_ROLES + 1 }; /* most of one instruction */
 
-/* Returns how many. None of a wait, nor of a count of labels. */
+/* Returns the number of accesses. Waits and counts of labels have none. */
 int plan_accesses(const plan_schedule *schedule, const plan_instruction *instruction,
                   plan_access out[PLAN_ACCESSES]);
 
-int64_t plan_access_end(const plan_access *access); /* in its buffer: behind its last byte */
+int64_t plan_access_end(const plan_access *access); /* offset in its buffer, after the last byte */
 
 /* "x0", "scratch" */
 const char *plan_access_name(const plan_access *access);

@@ -6,7 +6,7 @@
 #include "base/checked.h"
 #include "base/heap.h"
 
-/* The first range that ends at `byte` or behind it. */
+/* The first range that ends at or after `byte`. */
 static size_t find(const plan_ranges *set, int64_t byte) {
     size_t low = 0, high = set->count;
     while (low < high) {
@@ -38,7 +38,7 @@ sifr_status plan_ranges_add(plan_ranges *set, plan_range range, sifr_error *erro
     return SIFR_OK;
 }
 
-/* Behind the last range, which begins no later; *to has room. */
+/* Appends a range that begins no earlier than the last one; *to has room. */
 static void append(plan_ranges *to, plan_range range) {
     plan_range *last = to->count ? &to->at[to->count - 1] : NULL;
     if (last && range.from <= last->to)

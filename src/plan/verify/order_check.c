@@ -1,8 +1,9 @@
-/* By vector clocks (Mattern 1989; as race detectors use them): every stream numbers what it runs,
- * and knows up to which number it comes after each other stream. Of these clocks only that of
- * computing has to be kept: whatever starts later starts after what computing knows, and a transfer
- * knows of no other stream but what computing knew at its start. So an access can only be unordered
- * against transfers that computing does not know of yet: those under way. */
+/* Vector clocks (Mattern 1989), as in race detectors: each stream numbers its instructions, and
+ * keeps for each other stream the number up to which it is ordered after that stream. Only the
+ * clock of the compute stream has to be stored. A later instruction starts after all that the
+ * compute stream is ordered after, and a transfer knows of other streams only what the compute
+ * stream knew at its start. So an access can be unordered only against transfers in flight: those
+ * that the compute stream has not waited for. */
 #include "plan/verify/order_check.h"
 
 #include <stdlib.h>
@@ -14,7 +15,7 @@
 #include "plan/verify/byte_ranges.h"
 #include "plan/verify/verify_private.h"
 
-/* A piece of memory: of the device, of the host, or of the file. */
+/* A range of memory of the device, of the host, or of the file. */
 typedef struct order_place {
     plan_tier space;
     plan_range bytes;
@@ -29,20 +30,20 @@ typedef struct order_flight {
 
 enum { STREAM_COMPUTE, STREAM_COMMUNICATION, STREAM_MOVES };
 
-/* What the step has touched of a buffer, for the update of the step before. */
+/* Bytes of a buffer that the step has accessed before the update of the previous step. */
 typedef struct order_touched {
     plan_ranges reads, writes;
 } order_touched;
 
 typedef struct order_state {
     const plan_schedule *s;
-    int32_t *known;   /* by stream: up to which of its numbers computing comes after it */
-    int32_t *number;  /* by instruction: of the transfer that it starts, in its stream */
-    int32_t *started; /* by stream: numbers so far */
+    int32_t *known;   /* by stream: the last number that computing is ordered after */
+    int32_t *number;  /* by instruction: the number of its transfer in its stream */
+    int32_t *started; /* by stream: the last number given */
     order_flight *flights;
     size_t count, room;
     order_touched *touched; /* by buffer; NULL: no update is deferred */
-    bool again;             /* the second time */
+    bool again;             /* the second run */
 } order_state;
 
 static size_t stream_of(const plan_schedule *s, int32_t index) {
@@ -52,13 +53,13 @@ static size_t stream_of(const plan_schedule *s, int32_t index) {
     return STREAM_MOVES + (size_t)index;
 }
 
-/* As the executor places it (executor_memory.c). */
+/* The place that the executor gives it (executor_memory.c). */
 static order_place place_of(const plan_schedule *s, const plan_access *a) {
     const plan_buffer *buffer = &s->buffers[a->buffer];
     bool away = plan_is_away(s, a->buffer);
     int64_t at = buffer->offset;
     if (buffer->aligned && !away) at = base_ceil_to(at, PLAN_DISK_ALIGNMENT);
-    if (buffer->bytes == 0) return (order_place){0}; /* another schedule's */
+    if (buffer->bytes == 0) return (order_place){0}; /* belongs to another schedule */
     return (order_place){.space = away ? buffer->tier : PLAN_DEVICE,
                          .bytes = {at + a->offset, at + plan_access_end(a)},
                          .writes = a->writes,
@@ -81,7 +82,7 @@ static sifr_status fail(const order_state *o, const order_flight *flight, size_t
                      verify_name_instruction(o->s, (size_t)flight->instruction, moving));
 }
 
-/* Against all that is under way. */
+/* Compares an access with all transfers in flight. */
 static sifr_status check_place(const order_state *o, int32_t index, const order_place *place,
                                sifr_error *error) {
     size_t stream = stream_of(o->s, index);
@@ -96,7 +97,7 @@ static sifr_status check_place(const order_state *o, int32_t index, const order_
     return SIFR_OK;
 }
 
-/* Computing comes after the transfer, and after what its stream ran before it. */
+/* Orders computing after the transfer, and after all transfers before it in its stream. */
 static void wait_for(order_state *o, int32_t transfer) {
     size_t stream = stream_of(o->s, transfer), left = 0;
     o->known[stream] = o->number[transfer];
@@ -107,7 +108,8 @@ static void wait_for(order_state *o, int32_t transfer) {
     o->count = left;
 }
 
-/* What is deferred belongs to the step before, so it must come first in the list. */
+/* Deferred instructions belong to the previous step, so they must come before all instructions of
+ * this step that conflict. */
 static sifr_status check_deferred(const order_state *o, size_t index, const plan_access *a,
                                   sifr_error *error) {
     char name[VERIFY_NAME_LENGTH], buffer[VERIFY_NAME_LENGTH];
@@ -125,7 +127,7 @@ static sifr_status note_step(order_state *o, size_t index, const plan_access *a,
                              sifr_error *error) {
     plan_range range = {a->offset, plan_access_end(a)};
     order_touched *t = &o->touched[a->buffer];
-    if (a->role == PLAN_ROLES) return SIFR_OK; /* scratch holds nothing from call to call */
+    if (a->role == PLAN_ROLES) return SIFR_OK; /* scratch keeps nothing between calls */
     if (o->s->instructions[index].deferred) return check_deferred(o, index, a, error);
     if (a->reads) BASE_TRY(plan_ranges_add(&t->reads, range, error));
     if (a->writes) BASE_TRY(plan_ranges_add(&t->writes, range, error));
@@ -159,7 +161,7 @@ static sifr_status run(order_state *o, sifr_error *error) {
     for (int time = 0; time < (o->touched ? 2 : 1); time++) {
         o->again = time > 0;
         for (size_t i = 0; i < s->instruction_count; i++) {
-            bool first = o->touched && !o->again; /* there is no step before it */
+            bool first = o->touched && !o->again; /* no previous step */
             if (first && s->instructions[i].deferred) continue;
             BASE_TRY(run_instruction(o, (int32_t)i, error));
         }

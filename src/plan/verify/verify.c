@@ -1,4 +1,4 @@
-/* What must hold of a list, and of a finished plan. */
+/* Invariants of a list, and of a finished plan. */
 #include <stdlib.h>
 
 #include "base/checked.h"
@@ -9,7 +9,7 @@
 #include "plan/verify/order_check.h"
 #include "plan/verify/verify_private.h"
 
-/* --- each instruction by itself --- */
+/* --- single instructions --- */
 
 static sifr_status check_indices(const plan_schedule *s, size_t index, sifr_error *error) {
     const plan_instruction *in = &s->instructions[index];
@@ -55,7 +55,7 @@ static sifr_status check_queue(const plan_schedule *s, size_t index, sifr_error 
                      name, plan_queue_name((plan_queue)in->queue), plan_queue_name(queue));
 }
 
-/* `why`: what is wrong with the instruction that is waited for. */
+/* `why` says what is wrong with the instruction waited for. */
 static sifr_status fail_wait(const plan_schedule *s, size_t index, const char *why,
                              sifr_error *error) {
     char name[VERIFY_NAME_LENGTH], other[VERIFY_NAME_LENGTH];
@@ -64,7 +64,7 @@ static sifr_status fail_wait(const plan_schedule *s, size_t index, const char *w
                      verify_name_instruction(s, (size_t)s->instructions[index].wait, other), why);
 }
 
-/* `waited`, by instruction: something has waited for it. */
+/* `waited` tells, by instruction, whether a wait for it has been seen. */
 static sifr_status check_wait(const plan_schedule *s, size_t index, bool *waited,
                               sifr_error *error) {
     const plan_instruction *in = &s->instructions[index], *transfer;
@@ -87,14 +87,14 @@ static sifr_status check_wait(const plan_schedule *s, size_t index, bool *waited
 
 /* --- operands inside buffers --- */
 
-/* What operands may use: of what is away and of what is aligned, whole pages. */
+/* Bytes that operands may use: whole pages if the buffer is away or aligned. */
 static int64_t usable_bytes(const plan_schedule *s, int32_t buffer) {
     const plan_buffer *b = &s->buffers[buffer];
     if (plan_is_away(s, buffer)) return base_ceil_to(b->bytes, PLAN_DISK_ALIGNMENT);
     return b->aligned ? b->bytes - PLAN_DISK_ALIGNMENT : b->bytes;
 }
 
-/* What another schedule has, or the engine maps in, has no bytes here. */
+/* Buffers of another schedule, or mapped in by the engine, have no bytes here. */
 static bool is_elsewhere(const plan_schedule *s, int32_t buffer) {
     const plan_buffer *b = &s->buffers[buffer];
     return s->settings.external_parameters && b->bytes == 0 &&
@@ -115,8 +115,9 @@ static sifr_status check_bounds(const plan_schedule *s, size_t index, const plan
 
 /* --- nothing is read before it is written --- */
 
-/* The engine fills what always lives before the first step: with state, inputs and tables, squares
- * of frozen units with zeros. Not what a step leaves in a file, nor its losses. */
+/* Whether the engine fills a buffer before the first step. Permanent buffers are filled with state,
+ * inputs and tables, and squares of frozen units with zeros. A step's losses and what it leaves in
+ * a file are not. */
 static bool is_filled(const plan_schedule *s, int32_t buffer) {
     const plan_buffer *b = &s->buffers[buffer];
     if (b->first >= 0 || b->class == PLAN_ACTIVATIONS) return false;
@@ -136,7 +137,8 @@ static plan_range rows_of(const plan_access *a) {
     return (plan_range){a->offset, plan_access_end(a)};
 }
 
-/* Transfers from and to what is away move whole pages, the last of which may be padding. */
+/* The bytes that must have been written. Transfers from and to a buffer that is away move whole
+ * pages, and the last page may have padding. */
 static plan_range needed_of(const plan_schedule *s, size_t index, const plan_access *a,
                             int64_t row) {
     const plan_instruction *in = &s->instructions[index];
@@ -184,7 +186,7 @@ static sifr_status check_contents(const plan_schedule *s, size_t index, plan_ran
     return SIFR_OK;
 }
 
-/* What does not live on over the end of the step holds nothing in the next one. */
+/* A buffer that does not live past the end of the step is empty in the next step. */
 static void end_step(const plan_schedule *s, plan_ranges *written) {
     for (size_t b = 0; b < s->buffer_count; b++) {
         const plan_buffer *buffer = &s->buffers[b];
@@ -192,8 +194,8 @@ static void end_step(const plan_schedule *s, plan_ranges *written) {
     }
 }
 
-/* Where the update is deferred, a first step without one and a second step with that of the first.
- */
+/* Checks one step without deferred instructions. If the update is deferred, a second step follows,
+ * with the update of the first. */
 static sifr_status run_steps(const plan_schedule *s, plan_ranges *written, const bool *filled,
                              sifr_error *error) {
     bool defers = s->spread > 0;
@@ -222,7 +224,7 @@ static sifr_status check_all_contents(const plan_schedule *s, sifr_error *error)
 
 /* --- a list, and a finished plan --- */
 
-/* `finished`: every transfer must have been waited for. */
+/* With `finished`, every transfer must have been waited for. */
 static sifr_status check_waits(const plan_schedule *s, bool finished, sifr_error *error) {
     char name[VERIFY_NAME_LENGTH];
     bool *waited;

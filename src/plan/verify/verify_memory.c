@@ -1,5 +1,5 @@
-/* Buffers are there while they are used, where what uses them can reach them, and nothing else is
- * in their place. */
+/* Buffers are live while they are used, reachable for their users, and overlap no other live
+ * buffer. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,8 +28,8 @@ static sifr_status check_lives(const plan_schedule *s, size_t index, sifr_error 
     return SIFR_OK;
 }
 
-/* Kernels and collectives reach no buffer that is away; a read comes from one, a write goes to one.
- */
+/* Kernels and collectives cannot reach a buffer that is away. A read comes from one, a write goes
+ * to one. */
 static sifr_status check_reach(const plan_schedule *s, size_t index, sifr_error *error) {
     const plan_instruction *in = &s->instructions[index];
     char name[VERIFY_NAME_LENGTH], buffer[VERIFY_NAME_LENGTH];
@@ -44,13 +44,13 @@ static sifr_status check_reach(const plan_schedule *s, size_t index, sifr_error 
     return SIFR_OK;
 }
 
-/* A buffer is born before an instruction, or dies after it. */
+/* Start of a buffer's life before an instruction, or its end after an instruction. */
 typedef struct verify_event {
     int32_t at, buffer;
     bool death;
 } verify_event;
 
-/* What lives at an instruction, by rising address. */
+/* Live buffers at an instruction, by ascending address. */
 typedef struct verify_space {
     const plan_schedule *s;
     plan_tier tier;
@@ -82,7 +82,7 @@ static sifr_status fail_overlap(const verify_space *space, int32_t a, int32_t b,
                      y->first, y->last, (long long)y->offset, (long long)(y->offset + y->bytes));
 }
 
-/* Where it is, or would be. */
+/* The index of a buffer, or where to insert it. */
 static size_t find_live(const verify_space *space, int32_t buffer) {
     const plan_buffer *all = space->s->buffers;
     size_t low = 0, high = space->count;
@@ -122,7 +122,7 @@ static void remove_live(verify_space *space, int32_t buffer) {
     memmove(space->live + at, space->live + at + 1, (space->count - at) * sizeof *space->live);
 }
 
-/* Of one space; what lives on over the end of a step is there at its start. */
+/* Events of one memory. A buffer that lives past the end of a step is live at its start. */
 static size_t find_events(const plan_schedule *s, plan_tier tier, verify_event *to) {
     size_t count = 0;
     for (size_t b = 0; b < s->buffer_count; b++) {

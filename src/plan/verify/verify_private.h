@@ -1,11 +1,11 @@
-/* What the checks share. */
+/* Shared by the checks. */
 #ifndef PLAN_VERIFY_PRIVATE_H
 #define PLAN_VERIFY_PRIVATE_H
 
 #include "plan/verify/verify.h"
 
-/* For messages: "#12 forward of blocks.0", "buffer 7 (activations)". Indices need not be right,
- * but for that of the instruction or the buffer itself. */
+/* Names for messages: "#12 forward of blocks.0", "buffer 7 (activations)". The index itself must be
+ * valid; indices stored in the instruction or buffer need not be. */
 enum { VERIFY_NAME_LENGTH = 160 };
 const char *verify_name_instruction(const plan_schedule *schedule, size_t index,
                                     char out[VERIFY_NAME_LENGTH]);
@@ -14,7 +14,7 @@ const char *verify_name_buffer(const plan_schedule *schedule, int32_t buffer,
 
 #define VERIFY_FAULT(text) "plan: " text " (this is a bug in the planner, please report it)"
 
-/* Over the end of the step. */
+/* Past the end of the step. */
 static inline bool verify_lives_on(const plan_buffer *buffer) {
     return buffer->first >= 0 && buffer->last >= 0 && buffer->last < buffer->first;
 }

@@ -1,7 +1,7 @@
-/* What all ranks of a group do together is in one order. */
+/* The ranks of a group run their common instructions in one order. */
 #include "plan/verify/verify_private.h"
 
-/* What all ranks do together: collectives, the count of labels, and the norm. */
+/* Common instructions: collectives, the count of labels, and the norm. */
 static bool is_together(const plan_instruction *in) {
     return in->action == PLAN_GATHER || in->action == PLAN_REDUCE || in->action == PLAN_COUNT ||
            in->action == PLAN_NORM;
