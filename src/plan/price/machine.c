@@ -1,12 +1,12 @@
-/* A machine's description: measured, or in JSON, which `sifr bench comm` stores and a person may
- * write. */
+/* A machine's description: measured, or read from JSON, which `sifr bench comm` or a person
+ * writes. */
 #include <math.h>
 #include <stdlib.h>
 
 #include "base/json.h"
 #include "plan/price/price.h"
 
-/* What the executor and the threads' start add to a kernel. */
+/* Overhead of the executor and of starting threads, for each kernel. */
 static const double instruction_seconds = 5e-6;
 
 enum { MACHINE_VERSION = 1, FILE_LIMIT = 1 << 20 };

@@ -1,15 +1,15 @@
-/* Prices on a machine: of instructions, and of a step whose queues run beside each other. */
+/* Predicted times on a machine, of instructions and of a step whose queues run in parallel. */
 #include <stdlib.h>
 
 #include "base/heap.h"
 #include "plan/price/price.h"
 
-/* Assumed where nobody has measured: ranks of one host through its memory, several hosts through
- * an Ethernet of 10 Gbit/s. */
+/* Assumed without measurement: the memory of one host between its ranks, Ethernet of 10 Gbit/s
+ * between hosts. */
 static const plan_link assumed_host = {.latency_seconds = 20e-6, .bytes_per_second = 5e9};
 static const plan_link assumed_network = {.latency_seconds = 100e-6, .bytes_per_second = 1.1e9};
 
-/* A middling NVMe disk that several ranks share. */
+/* An average NVMe disk, shared by several ranks. */
 static const double assumed_disk = 1e9;
 
 /* 16 lanes of PCI Express 3. */
@@ -40,7 +40,7 @@ static double call_price(const plan_schedule *s, const device_call *call,
     return computing > moving ? computing : moving;
 }
 
-/* What a collective delivers to this rank, and how many calls it is. */
+/* Bytes that a collective delivers to this rank, and its number of calls. */
 static int64_t delivered(const plan_schedule *s, const plan_instruction *i, int *calls) {
     const plan_settings *settings = &s->settings;
     int64_t others = settings->world_size - 1;
@@ -55,7 +55,7 @@ static int64_t delivered(const plan_schedule *s, const plan_instruction *i, int 
     case PLAN_COUNT:
         *calls = 1;
         return (int64_t)sizeof(int64_t) * others;
-    case PLAN_NORM: /* partial sums of squares, where ranks have slices, and losses */
+    case PLAN_NORM: /* sums of squares if ranks have slices, and losses */
         *calls = s->all_squares >= 0 ? 2 : 1;
         return ((s->all_squares >= 0 ? s->square_count / settings->world_size : 0) +
                 settings->step.gradient_accumulation_steps) *
@@ -90,8 +90,8 @@ double plan_price(const plan_schedule *s, size_t index, const plan_machine *mach
     return seconds + transfer_price(s, i, &link);
 }
 
-/* `prices` is by call. Runs the list on four clocks: `compute` is when the computing queue is free,
- * `line` that of communication, `disk` that of the disk, `copy` that of copies. */
+/* Runs the list on four clocks, which tell when a queue is free: `compute`, `line` (communication),
+ * `disk` and `copy`. `prices` is by call. */
 static void run_queues(const plan_schedule *s, const plan_machine *machine, const double *prices,
                        double *over, plan_prediction *out, float *seconds) {
     plan_link link = plan_link_of(machine, s->settings.world_size);
@@ -129,7 +129,7 @@ static void run_queues(const plan_schedule *s, const plan_machine *machine, cons
 
 sifr_status plan_predict(const plan_schedule *s, const plan_machine *machine, plan_prediction *out,
                          float *seconds, sifr_error *error) {
-    double *over, *prices = NULL; /* by instruction: when its transfer is; by call */
+    double *over, *prices = NULL; /* by instruction: end of its transfer; by call */
     *out = (plan_prediction){0};
     BASE_TRY(base_alloc(s->instruction_count, sizeof *over, &over, error));
     sifr_status status = base_alloc(s->call_count, sizeof *prices, &prices, error);

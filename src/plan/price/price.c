@@ -1,6 +1,7 @@
 #include "plan/price/price.h"
 
-/* Beside each operand once: what kernels of no op write over what they have read. */
+/* Bytes written in addition to each operand once: kernels of no op also overwrite some operands
+ * that they read. */
 static double written_too(const device_call *call) {
     switch (call->kernel) {
     case DEVICE_ADAM: /* moments and master weights */
