@@ -21,32 +21,29 @@
 
 base_dtype device_dtype_of(sifr_precision precision); /* of parameters and activations */
 
-/* rows x columns elements, row-major; `stride` elements lie between the starts of two rows (it is
- * larger than `columns` for a slice of columns of a wider matrix). `data` is aligned to 64 bytes
- * unless the matrix is such a slice; then to its element. */
+/* rows x columns elements, row-major. `stride` elements lie between the starts of two rows; it
+ * exceeds `columns` if the matrix is a slice of columns of a wider one. `data` is aligned to 64
+ * bytes, or to its element in such a slice. */
 typedef struct device_matrix {
     void *data;
     int64_t rows, columns, stride;
     base_dtype dtype;
 } device_matrix;
 
-/* Tokens are summed into a weight gradient in chunks of this many, in order, and blocks of flat
- * parameters have this many elements: this fixes the bits of sums
- * (docs/architecture.md, "The same bits"). */
+/* Weight gradients sum tokens in chunks of this many, in order. Blocks of flat parameters have this
+ * many elements. Both fix the bits of sums (docs/architecture.md, "The same bits"). */
 #define DEVICE_TOKEN_CHUNK 1024
 #define DEVICE_BLOCK 1024
 
-/* Most rows that DEVICE_NEIGHBOURS puts beside each other. */
+/* The most rows that DEVICE_NEIGHBOURS joins. */
 #define DEVICE_MOST_NEIGHBOURS 31
 
 /* The kernels. Rows are tokens: sequence by sequence, position by position. "Activations" below are
- * FP32, BF16 or FP16 (all of one call alike); weights have the activations' type; statistics and
- * weight gradients (dw) are FP32. Arithmetic is in fp32 whatever the storage. Forward reads x, w
- * and writes y, saved; backward reads x, w, y, saved (those that the op table says it keeps; others
- * have no dtype), dy and writes dx, dw. dx[i] with accumulate[i] is added to, otherwise
- * overwritten; dw is overwritten, or added to with accumulate_dw. A dx or dw whose dtype is
- * BASE_NONE is not wanted.
- */
+ * FP32, BF16 or FP16, one type in a call. Weights have the activations' type; statistics and weight
+ * gradients (dw) are FP32. All arithmetic is in fp32. Forward reads x, w and writes y, saved.
+ * Backward reads x, w, y, saved (those that the op table says it keeps; others have no dtype) and
+ * dy, and writes dx, dw. dx[i] is added to with accumulate[i], otherwise overwritten; dw is added
+ * to with accumulate_dw, otherwise overwritten. A dx or dw with dtype BASE_NONE is not computed. */
 typedef enum device_kernel {
     /* y[r,:] = w0[x0[r],:]; x0: INT32 rows x 1 (checked against w0.rows before the step), w0: words
      * x width. Backward: dw0[x0[r],:] += dy[r,:], rows in order, but for those whose id is
@@ -59,9 +56,10 @@ typedef enum device_kernel {
     DEVICE_LINEAR,
     DEVICE_LINEAR_BACKWARD,
     /* y = (x - mean) / sqrt(variance + eps) * w0 + w1; w0, w1: 1 x columns; saved0: FP32 rows x 2:
-     * mean, 1/sqrt(variance + eps). attributes.norm: with groups > 1 each group of columns / groups
-     * columns is normalised by itself; w0, w1: 1 x columns / groups, the same for all; saved0 has
-     * two values a group. With plus_one 1 + w0 is in place of w0. Backward reads x0, w0, saved0. */
+     * mean, 1/sqrt(variance + eps). attributes.norm: with groups > 1, each group of columns /
+     * groups columns is normalised separately; all groups share w0, w1: 1 x columns / groups;
+     * saved0 has two values a group. With plus_one, 1 + w0 replaces w0. Backward reads x0, w0,
+     * saved0. */
     DEVICE_LAYER_NORM,
     DEVICE_LAYER_NORM_BACKWARD,
     /* y = x / sqrt(mean(x^2) + eps) * w0; saved0: FP32 rows x 1, or x groups. groups and plus_one
@@ -75,13 +73,14 @@ typedef enum device_kernel {
      * Backward reads x1, x2. */
     DEVICE_ROPE,
     DEVICE_ROPE_BACKWARD,
-    /* Columns in another order (attributes.regroup): of groups x parts x n columns,
+    /* Reorders columns (attributes.regroup): of groups x parts x n columns,
      * y[r, (p groups + g) n + i] = x0[r, (g parts + p) n + i]. Backward reads nothing. */
     DEVICE_REGROUP,
     DEVICE_REGROUP_BACKWARD,
-    /* Each row beside its neighbours in the sequence: y[r, size c + t] = x0[r + t - size / 2, c], 0
-     * beyond the ends of the sequence (attributes.neighbours; size is odd). With DEVICE_LINEAR a
-     * convolution over tokens. Backward reads nothing. */
+    /* Joins each row with its neighbours in the sequence:
+     * y[r, size c + t] = x0[r + t - size / 2, c], 0 beyond the ends of the sequence
+     * (attributes.neighbours; size is odd). Followed by DEVICE_LINEAR, a convolution over tokens.
+     * Backward reads nothing. */
     DEVICE_NEIGHBOURS,
     DEVICE_NEIGHBOURS_BACKWARD,
     /* Attention inside each sequence: P = softmax(S) over the keys j that query i sees, S =
@@ -95,11 +94,11 @@ typedef enum device_kernel {
      * accumulates). */
     DEVICE_ATTENTION,
     DEVICE_ATTENTION_BACKWARD,
-    /* The same for generation: x0, x1, x2 are new tokens at positions x3 (INT32 rows x 1). They are
-     * consecutive tokens of one sequence, or one token of each of `sequences` sequences. w0, w1:
-     * caches of keys and values, sequences*capacity x kv_heads*head_dim, of the activations' type.
-     * Appends x1, x2 at their positions; then a token attends to all positions of its sequence up
-     * to its own. A sequence is one segment. */
+    /* Attention for generation: x0, x1, x2 are new tokens at positions x3 (INT32 rows x 1). They
+     * are consecutive tokens of one sequence, or one token of each of `sequences` sequences. w0,
+     * w1: caches of keys and values, sequences*capacity x kv_heads*head_dim, of the activations'
+     * type. Appends x1, x2 at their positions; then a token attends to all positions of its
+     * sequence up to its own. A sequence is one segment. */
     DEVICE_ATTENTION_CACHED,
     /* y = gelu(x0): attributes.gelu.exact chooses erf, else the tanh form. Backward reads x0. */
     DEVICE_GELU,
@@ -126,30 +125,30 @@ typedef enum device_kernel {
      * may be x0. Backward the same on dy (dx0 may be dy); reads nothing. */
     DEVICE_SCALE,
     DEVICE_SCALE_BACKWARD,
-    /* y = x0 / (1-p) where the counter-based number of (seed, step, micro batch, op, element) is at
+    /* y = x0 / (1-p) if the counter-based number of (seed, step, micro batch, op, element) is at
      * least p, else 0; y may be x0; a copy when step->training is false. Backward the same on dy
      * (dx0 may be dy); reads nothing. */
     DEVICE_DROPOUT,
     DEVICE_DROPOUT_BACKWARD,
     /* Head and cross entropy. x0: rows x width (hidden), x1: INT32 rows x 1 labels (negative:
      * none), w0: words x width, w1: 1 x words or none; y: FP32 rows x 1, the loss of each row, 0
-     * where it has no label. The logits are c tanh(l / c) with l = scale (x0 w0^T + w1), or l
-     * itself where c = attributes.head.softcap is 0.
-     * Labelled rows are compacted into chunks; logits exist for one chunk at a time.
-     * DEVICE_HEAD_LOSS only writes y (evaluation); the backward call needs no forward before it: it
-     * writes y, dx0, dw0 and dw1 for losses weighted by step->gradient_scale. */
+     * without a label. The logits are c tanh(l / c) with l = scale (x0 w0^T + w1), or l itself if
+     * c = attributes.head.softcap is 0. Labelled rows are compacted into chunks; logits exist for
+     * one chunk at a time. DEVICE_HEAD_LOSS only writes y (evaluation). The backward call needs no
+     * forward before it: it writes y, dx0, dw0 and dw1 for losses weighted by
+     * step->gradient_scale. */
     DEVICE_HEAD_LOSS,
     DEVICE_HEAD_LOSS_BACKWARD,
-    /* Heads whose targets are numbers, x1: FP32 rows x columns (a NaN in the first column: none).
+    /* Heads with numbers as targets, x1: FP32 rows x columns (a NaN in the first column: none).
      * Logits l = x0 w0^T + w1; w0: columns x width, w1: 1 x columns or none; y: FP32 rows x 1, the
-     * mean over the columns of (l - x1)^2, or of log(1 + e^l) - l x1, and 0 where there is no
-     * target. Backward calls as DEVICE_HEAD_LOSS_BACKWARD. */
+     * mean over the columns of (l - x1)^2, or of log(1 + e^l) - l x1, and 0 without a target.
+     * Backward calls as DEVICE_HEAD_LOSS_BACKWARD. */
     DEVICE_HEAD_REGRESSION,
     DEVICE_HEAD_REGRESSION_BACKWARD,
     DEVICE_HEAD_MULTILABEL,
     DEVICE_HEAD_MULTILABEL_BACKWARD,
-    /* y = those logits of every row: rows x words, of the activations' type. x0, w0, w1 as above.
-     */
+    /* y = the logits of every row, as above: rows x words, of the activations' type. x0, w0, w1 as
+     * above. */
     DEVICE_HEAD_LOGITS,
     DEVICE_ADD_INTO,   /* vectors (1 x n) of one type, FP32, BF16 or FP16: y += x0 */
     DEVICE_ACCUMULATE, /* activations of one shape: y += x0 */
@@ -157,10 +156,10 @@ typedef enum device_kernel {
     /* x0: 1 x n, FP32, BF16 or FP16; y: FP64 1 x ceil(n/1024): sums of squares of blocks of
        DEVICE_BLOCK */
     DEVICE_SQUARE_SUMS,
-    /* One pass of Adam over 1 x n elements (attributes.adam): x0: gradient FP32, BF16 or
-     * FP16; w0: master weights FP32 or BF16; w1: their copy in the training type (none where w0
-     * itself is trained); saved0, saved1: first and second moment, FP32 or BF16, both alike. What
-     * of these is BF16 is rounded stochastically, by numbers of (seed, step, kind of state,
+    /* One Adam step over 1 x n elements (attributes.adam): x0: gradient FP32, BF16 or FP16; w0:
+     * master weights FP32 or BF16; w1: their copy in the training type (none if w0 itself is
+     * trained); saved0, saved1: first and second moment, FP32 or BF16, both of one type. BF16
+     * states are rounded stochastically, by numbers of (seed, step, kind of state,
      * attributes.element and on). Does nothing when step->update is false. */
     DEVICE_ADAM,
     DEVICE_CONVERT, /* y = x0 in y's dtype, round to nearest even, any of FP32, BF16, FP16 */
@@ -170,19 +169,20 @@ typedef enum device_kernel {
 const char *device_kernel_name(device_kernel kernel);
 
 typedef struct device_attributes {
-    int32_t op;          /* which op of the model this is: a coordinate of dropout's numbers */
-    int32_t micro_batch; /* g, index in the global batch: another */
-    int64_t element;     /* that the operands begin at: of the model, for the optimizer's rounding;
-                            of the micro batch, for dropout */
+    int32_t op;          /* index of the op in the model: a coordinate of dropout's numbers */
+    int32_t micro_batch; /* index in the global batch: another coordinate */
+    int64_t element; /* first element of the operands: in the model, for the optimizer's rounding;
+                        in the micro batch, for dropout */
     union {
         struct {
             bool transposed;
-            int64_t whole; /* rows of the matrix that the operands are a part of, from a multiple of
-                              DEVICE_TOKEN_CHUNK on: its results are theirs; 0: they are all */
+            int64_t whole; /* rows of the whole matrix if the operands are part of it, from a
+                              multiple of DEVICE_TOKEN_CHUNK on: results equal those of the whole;
+                              0: the operands are the whole */
         } linear;
         struct {
             bool padded;
-            int32_t padding; /* where padded: rows with this id give dw0 nothing */
+            int32_t padding; /* if padded: rows with this id add nothing to dw0 */
         } embedding;
         struct {
             float epsilon;
@@ -241,7 +241,7 @@ typedef struct device_attributes {
     };
 } device_attributes;
 
-/* What changes from step to step; written by the executor between kernels, read by them. */
+/* Values that change from step to step; the executor writes them between kernels. */
 typedef struct device_step {
     uint64_t seed;
     int64_t step;
@@ -263,7 +263,7 @@ typedef struct device_call {
     device_matrix dy, dx[DEVICE_INPUTS], dw[DEVICE_WEIGHTS];
     bool accumulate[DEVICE_INPUTS];
     bool accumulate_dw;
-    void *scratch;         /* 64-byte aligned, scratch_bytes long, shared by calls that follow */
+    void *scratch;         /* 64-byte aligned, scratch_bytes long, shared with later calls */
     int64_t scratch_bytes; /* set by device_prepare */
     const void *prepared;  /* set by device_prepare; belongs to the device */
     const device_step *step;
@@ -271,50 +271,50 @@ typedef struct device_call {
 
 typedef struct device device;
 
-/* Opens the CPU of this process. threads: 0: one for each core (base_topology_threads). isa:
- * "avx512_bf16", "avx512", "avx2", "plain", or NULL for the best that this CPU has. */
+/* Opens the CPU of this process. threads 0: one a core (base_topology_threads). isa: "avx512_bf16",
+ * "avx512", "avx2", "plain", or NULL for the best one that this CPU has. */
 sifr_status device_open_cpu(int threads, const char *isa, device **out,
                             sifr_error *error) SIFR_MUST_CHECK;
 
-/* The same, but with separate memory, like an accelerator: for tests of the passes, and for plans
- * of such a device. Blocks from device_take are the device's memory; a kernel with an operand
- * anywhere else fails, and so does a copy that does not cross between the two memories. */
+/* Like device_open_cpu, but with separate memory, like an accelerator: for tests of the passes, and
+ * for plans of such a device. Blocks from device_take are the device's memory. A kernel with an
+ * operand anywhere else fails, and so does a copy that does not cross between the two memories. */
 sifr_status device_open_separate(int threads, const char *isa, device **out,
                                  sifr_error *error) SIFR_MUST_CHECK;
 bool device_is_separate(const device *dev);
 
-void device_close(device *dev); /* NULL is harmless */
+void device_close(device *dev); /* NULL is allowed */
 
 int device_threads(const device *dev);
 const char *device_isa(const device *dev);
-/* What results depend on beside the inputs (instruction set, cache sizes, library versions): a
- * line of text into out, for hashing and for people. */
+/* Writes a line of text about everything that results depend on besides the inputs (instruction
+ * set, cache sizes, library versions), for hashing and for people. */
 void device_describe(const device *dev, char *out, size_t size);
 
-/* Checks the operands' shapes and types, makes what the kernel needs (found again for a call of the
- * same shape), sets scratch_bytes and prepared. Addresses may still be missing. Several threads may
- * do so at once. SIFR_USAGE names the kernel and the operand. */
+/* Checks the operands' shapes and types, makes what the kernel needs (cached for calls of the same
+ * shape), sets scratch_bytes and prepared. Addresses may still be missing. Several threads may call
+ * it at once. SIFR_USAGE names the kernel and the operand. */
 sifr_status device_prepare(device *dev, device_call *call, sifr_error *error) SIFR_MUST_CHECK;
 
 /* Runs a prepared call with all addresses set; on the CPU it is finished on return. One call at a
  * time on a device. SIFR_FAILED only if a library reports an error. */
 sifr_status device_run(device *dev, const device_call *call, sifr_error *error) SIFR_MUST_CHECK;
 
-/* What the device can do at most, a second, all threads together: multiply-add loops in registers
- * (a multiply-add counts as two) and a triad over memory. The share of it that real work reaches is
- * what sifr reports. */
+/* The device's limits per second, all threads together: multiply-add loops in registers (a
+ * multiply-add counts as two operations) and a triad over memory. sifr reports the share of them
+ * that real work reaches. */
 typedef struct device_limits {
     double fp32_operations, bf16_operations, bytes;
 } device_limits;
 
-/* For the host's own work around steps: run(argument, tile, thread) for each tile in [0, tiles), on
- * the device's host threads; returns when all are done. A result may only depend on the tile. */
+/* For host work around steps: calls run(argument, tile, thread) for each tile in [0, tiles), on the
+ * device's host threads, and returns when all are done. A result may only depend on the tile. */
 void device_parallel(device *dev, int64_t tiles,
                      void (*run)(void *argument, int64_t tile, int thread), void *argument);
 
-/* Takes some 50 ms. The triad runs over `bytes` at `memory` (of the device; overwritten), which it
- * takes itself and gives back where that is NULL. DEVICE_MEASURE_BYTES are beyond all caches; where
- * there are less, `out->bytes` may be that of a cache. */
+/* Takes some 50 ms. The triad runs over `bytes` at `memory` (device memory; overwritten), or in a
+ * block of its own if `memory` is NULL. DEVICE_MEASURE_BYTES exceeds all caches; with fewer bytes,
+ * `out->bytes` may be the speed of a cache. */
 #define DEVICE_MEASURE_BYTES ((int64_t)96 << 20)
 sifr_status device_measure(device *dev, void *memory, int64_t bytes, device_limits *out,
                            sifr_error *error) SIFR_MUST_CHECK;
@@ -322,8 +322,8 @@ sifr_status device_measure(device *dev, void *memory, int64_t bytes, device_limi
 /* Takes a block of device memory: zeroed, in huge pages if the system has them, and touched by the
  * device's threads before the call returns. */
 sifr_status device_take(device *dev, int64_t bytes, void **out, sifr_error *error) SIFR_MUST_CHECK;
-/* The same in memory that other processes can map: through *file, which is the caller's to close
- * and has no name, so that nothing is left when the last user ends. */
+/* Like device_take, in memory that other processes can map through *file. The caller closes *file.
+ * The file has no name, so nothing is left when its last user ends. */
 sifr_status device_take_shared(device *dev, int64_t bytes, void **out, int *file,
                                sifr_error *error) SIFR_MUST_CHECK;
 void device_give(device *dev, void *block, int64_t bytes);
@@ -332,8 +332,8 @@ void device_give(device *dev, void *block, int64_t bytes);
 sifr_status device_take_host(device *dev, int64_t bytes, void **out,
                              sifr_error *error) SIFR_MUST_CHECK;
 
-/* Copies between the device's memory and the host's, and returns when done; from any thread. Where
- * both are one memory, between any two places. */
+/* Copies between device and host memory, and returns when done; from any thread. If both are one
+ * memory, copies between any two places. */
 sifr_status device_copy(device *dev, void *to, const void *from, int64_t bytes,
                         sifr_error *error) SIFR_MUST_CHECK;
 

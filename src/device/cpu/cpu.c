@@ -103,7 +103,7 @@ static void touch(void *block, int64_t tile, int thread) {
     *((volatile char *)block + tile * TOUCH) = 0;
 }
 
-/* Room of `size` bytes, a multiple of TOUCH, on a huge page's border. */
+/* Maps `size` bytes, a multiple of TOUCH, at a huge page's boundary. */
 static char *find_room(size_t size) {
     char *block = mmap(NULL, size + TOUCH, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -114,7 +114,7 @@ static char *find_room(size_t size) {
     return block + before;
 }
 
-/* Counts a block that was taken; where that fails it is given back. */
+/* Counts a block that was taken; gives it back on failure. */
 static sifr_status note_block(device *dev, void *block, int64_t bytes, bool host,
                               sifr_error *error) {
     if (!dev->separate) return SIFR_OK;
@@ -148,8 +148,9 @@ typedef struct shared_block {
     _Atomic bool refused;
 } shared_block;
 
-/* One page first, as holes are not made huge; asked for in this way the system gives huge pages
- * also where it does not for shared memory by itself (shmem_enabled is often never). */
+/* Allocates one page first, since holes are not collapsed into huge pages. MADV_COLLAPSE gives huge
+ * pages even if the system's default for shared memory (shmem_enabled) is "never", as it often
+ * is. */
 static void touch_shared(void *user, int64_t tile, int thread) {
     shared_block *block = user;
     off_t at = (off_t)(tile * TOUCH);

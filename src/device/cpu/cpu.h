@@ -1,4 +1,4 @@
-/* The CPU device's own parts: what the files of this folder share. */
+/* Shared by the files of the CPU device. */
 #ifndef CPU_CPU_H
 #define CPU_CPU_H
 
@@ -13,17 +13,17 @@ struct device {
     cpu_team *team;
     const cpu_set *set;
     cpu_products *products;
-    cpu_separate *separate; /* NULL: the host's memory is the device's */
+    cpu_separate *separate; /* NULL: host memory is device memory */
 };
 
-/* How a kernel is prepared and run. prepare checks operands beyond what dispatch.c does and sets
- * scratch_bytes and prepared; it may be NULL. */
+/* The functions of a kernel. prepare (may be NULL) checks operands beyond dispatch.c's checks, and
+ * sets scratch_bytes and prepared. */
 typedef struct cpu_row {
     sifr_status (*prepare)(device *dev, device_call *call, sifr_error *error);
     sifr_status (*run)(device *dev, const device_call *call, sifr_error *error);
 } cpu_row;
 
-/* The row of a kernel; its run is NULL where the kernel is not built. */
+/* The row of a kernel. Its run is NULL if the CPU has no such kernel. */
 const cpu_row *cpu_row_of(device_kernel kernel);
 
 #endif

@@ -1,4 +1,4 @@
-/* Kernel -> how the CPU prepares and runs it. */
+/* The CPU's functions for each kernel: prepare and run. */
 #include "device/cpu/attention/attention.h"
 #include "device/cpu/cpu.h"
 #include "device/cpu/head/head_logits.h"

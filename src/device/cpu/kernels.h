@@ -5,11 +5,11 @@
 
 #include "device/device.h"
 
-/* A part of a call: rows [first, first + count), or elements for flat kernels. */
+/* Part of a call: rows [first, first + count), or elements for flat kernels. */
 typedef struct cpu_part {
     const device_call *call;
     int64_t first, count;
-    float *sums; /* norms' backward: FP32 columns x (1 or 2), this part's sums for dw0, dw1 */
+    float *sums; /* backward of norms: FP32 columns x (1 or 2), this part's sums for dw0, dw1 */
 } cpu_part;
 
 typedef struct cpu_kernels {
@@ -25,7 +25,7 @@ typedef struct cpu_kernels {
     void (*embedding_backward)(const cpu_part *part); /* first and count are columns */
 } cpu_kernels;
 
-/* A result of an element-wise call: which elements there are. */
+/* The result of an element-wise call that tells its shape. */
 static inline const device_matrix *cpu_elementwise_shape(const device_call *call) {
     if (call->y.dtype != BASE_NONE) return &call->y;
     return call->dx[0].dtype != BASE_NONE ? &call->dx[0] : &call->dx[1];

@@ -1,4 +1,4 @@
-/* Loops that do nothing but multiply and add, or move memory: what the machine can do at most. */
+/* Loops that only multiply and add, or move memory, to measure the machine's limits. */
 #include "device/cpu/limits.h"
 #include "device/cpu/simd.h"
 

@@ -1,4 +1,4 @@
-/* For the files kernels_*.c: lanes and the names of this instruction set's kernels. */
+/* For kernels_*.c: lanes, and names of this instruction set's kernels. */
 #ifndef CPU_KERNELS_SETS_H
 #define CPU_KERNELS_SETS_H
 

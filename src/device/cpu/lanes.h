@@ -1,6 +1,6 @@
-/* Arithmetic on short rows of fp32 that compilers turn into vector code for whatever set the file
- * is compiled for. Loops run over LANES values at a time, the tail through the same operations, so
- * that a value never depends on where in a row it stands. */
+/* Arithmetic on short rows of fp32 that compilers vectorise for the file's instruction set. Loops
+ * run over LANES values at a time, and the tail uses the same operations, so a value never depends
+ * on its place in a row. */
 #ifndef CPU_LANES_H
 #define CPU_LANES_H
 
@@ -21,7 +21,7 @@ enum { LANES = 16, PIECE = 512 };
 #define KERNEL_JOIN(name, isa) KERNEL_JOIN_(name, isa)
 #define KERNEL(name) KERNEL_JOIN(name, KERNEL_ISA)
 
-/* `count` values of IEEE half precision, with the set's conversions where it has them. */
+/* Converts `count` values of IEEE half precision, with the set's instructions if it has them. */
 static inline void lanes_load_half(float *to, const uint16_t *from, int64_t count) {
     int64_t i = 0;
 #if defined(__F16C__)
@@ -41,7 +41,7 @@ static inline void lanes_store_half(uint16_t *to, const float *from, int64_t cou
     for (; i < count; i++) to[i] = base_half_from_float(from[i]);
 }
 
-/* `count` values at element `first` of row `row`, as fp32. */
+/* Loads `count` values from element `first` of row `row` as fp32. */
 static inline void lanes_load(float *to, const device_matrix *m, int64_t row, int64_t first,
                               int64_t count) {
     int64_t at = row * m->stride + first;
@@ -68,7 +68,7 @@ static inline void lanes_store(const device_matrix *m, int64_t row, int64_t firs
     }
 }
 
-/* A gradient that may be unwanted (no dtype), or added to; overwrites `from`. */
+/* Stores a gradient that may be unwanted (no dtype) or added to; overwrites `from`. */
 static inline void lanes_store_gradient(const device_call *c, int which, int64_t row, int64_t first,
                                         int64_t count, float *from) {
     const device_matrix *m = &c->dx[which];
@@ -81,7 +81,7 @@ static inline void lanes_store_gradient(const device_call *c, int which, int64_t
     lanes_store(m, row, first, count, from);
 }
 
-/* The values themselves where they are fp32, else a copy in `buffer`. */
+/* The values themselves if they are fp32, else a copy in `buffer`. */
 static inline const float *lanes_read(float *buffer, const device_matrix *m, int64_t row,
                                       int64_t first, int64_t count) {
     if (m->dtype == BASE_FP32) return (const float *)m->data + row * m->stride + first;
@@ -89,7 +89,7 @@ static inline const float *lanes_read(float *buffer, const device_matrix *m, int
     return buffer;
 }
 
-/* Where to make `count` results, to be handed to lanes_written: their place where it is fp32. */
+/* Where to write results before lanes_written: their final place if it is fp32, else `buffer`. */
 static inline float *lanes_place(float *buffer, const device_matrix *m, int64_t row,
                                  int64_t first) {
     if (m->dtype == BASE_FP32) return (float *)m->data + row * m->stride + first;
@@ -101,7 +101,7 @@ static inline void lanes_written(const device_matrix *m, int64_t row, int64_t fi
     if (m->dtype != BASE_FP32) lanes_store(m, row, first, count, from);
 }
 
-/* The same for gradients. */
+/* Likewise for gradients. */
 static inline float *lanes_gradient_place(float *buffer, const device_call *c, int which,
                                           int64_t row, int64_t first) {
     if (c->accumulate[which]) return buffer;
@@ -114,8 +114,7 @@ static inline void lanes_gradient_written(const device_call *c, int which, int64
         lanes_store_gradient(c, which, row, first, count, from);
 }
 
-/* A loop over elements that do not depend on each other, though a result may take the place of an
- * operand. */
+/* A loop over independent elements; a result may overwrite an operand. */
 #if defined(__clang__)
 #define LANES_EACH(i, n)                                                                           \
     _Pragma("clang loop vectorize(assume_safety)") for (int64_t i = 0; i < (n); i++)
@@ -130,19 +129,19 @@ static inline float lanes_fold(const float sums[LANES]) {
     return (four[0] + four[2]) + (four[1] + four[3]);
 }
 
-/* a b + c in one rounding where the set has that: the same in the body and the tail of a loop. */
+/* a b + c with one rounding if the set has that: equal in the body and the tail of a loop. */
 #if defined(__FMA__)
 #define LANES_FMA(a, b, c) __builtin_fmaf(a, b, c)
 #else
 #define LANES_FMA(a, b, c) ((a) * (b) + (c))
 #endif
 
-/* e^x, relative error about 1.2e-7, for x from -87.3 to 88, and the value at those ends beyond
- * them: Cody and Waite's reduction, then the polynomial of Cephes' expf. */
+/* e^x for x from -87.3 to 88, clamped to these ends; relative error about 1.2e-7. Cody and Waite's
+ * reduction, then the polynomial of Cephes' expf. */
 static inline float lanes_exp(float x) {
     x = x > 88.0f ? 88.0f : x;
     x = x < -87.3f ? -87.3f : x;
-    float shifted = LANES_FMA(x, 1.44269504f, 12582912.0f); /* its low bits are round(x / ln 2) */
+    float shifted = LANES_FMA(x, 1.44269504f, 12582912.0f); /* low bits: round(x / ln 2) */
     float n = shifted - 12582912.0f;
     float r = LANES_FMA(n, -0.693359375f, x), p = 1.9875691500e-4f;
     r = LANES_FMA(n, 2.12194440e-4f, r);
@@ -159,8 +158,8 @@ static inline float lanes_sigmoid(float x) {
     return 1.0f / (1.0f + lanes_exp(-x));
 }
 
-/* Relative error about 2e-7: the polynomial of Cephes' tanhf where 1 - 2 / (e^(2x) + 1) would lose
- * digits. */
+/* Relative error about 2e-7. Uses the polynomial of Cephes' tanhf where 1 - 2 / (e^(2x) + 1) would
+ * lose digits. */
 static inline float lanes_tanh(float x) {
     float size = fabsf(x), z = x * x, p = -5.70498872745e-3f;
     p = LANES_FMA(p, z, 2.06390887954e-2f);

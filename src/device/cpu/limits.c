@@ -20,7 +20,7 @@ static void run_loop(void *argument, int64_t tile, int thread) {
     if (tile == 0) job->sink = result;
 }
 
-/* Operations a second of all threads together: the best of a few short runs. */
+/* Operations per second of all threads together: the best of a few short runs. */
 static double measure_loop(device *dev, float (*loop)(int64_t), double operations) {
     enum { RUNS = 4 };
     limit_job job = {.loop = loop, .rounds = 20000};
@@ -54,7 +54,7 @@ sifr_status device_measure(device *dev, void *memory, int64_t bytes, device_limi
     if (!memory) BASE_TRY(device_take(dev, bytes, &own, error));
     float *values = memory ? memory : own;
     int64_t count = base_min_i64(bytes, DEVICE_MEASURE_BYTES) / (3 * (int64_t)sizeof(float));
-    count = count / 16 * 16; /* a vector */
+    count = count / 16 * 16; /* whole vectors */
     limit_job job = {.kernels = kernels,
                      .a = values,
                      .b = values + count,

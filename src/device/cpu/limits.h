@@ -6,8 +6,8 @@
 
 typedef struct cpu_limit_kernels {
     float (*multiply_add)(int64_t rounds);
-    double operations;                 /* a round */
-    float (*dot_bf16)(int64_t rounds); /* NULL where the set has no such instruction */
+    double operations;                 /* per round */
+    float (*dot_bf16)(int64_t rounds); /* NULL if the set has no such instruction */
     double operations_bf16;
     void (*triad)(float *restrict a, const float *restrict b, const float *restrict c,
                   int64_t count); /* count a multiple of 16, operands aligned to 64 bytes */

@@ -5,16 +5,16 @@
 #include "base/checked.h"
 #include "device/device.h"
 
-/* SIFR_USAGE, naming kernel and operand, unless it has this shape and type. */
+/* SIFR_USAGE, which names kernel and operand, unless it has this shape and type. */
 sifr_status cpu_check(const device_call *call, const device_matrix *m, const char *operand,
                       int64_t rows, int64_t columns, base_dtype dtype,
                       sifr_error *error) SIFR_MUST_CHECK;
 
-/* FP32, BF16 or FP16, and not empty. */
+/* SIFR_USAGE unless it is FP32, BF16 or FP16, and not empty. */
 sifr_status cpu_check_activations(const device_call *call, const device_matrix *m,
                                   const char *operand, sifr_error *error) SIFR_MUST_CHECK;
 
-/* The next `bytes` of scratch, in whole cache lines. */
+/* Reserves the next `bytes` of scratch, in whole cache lines; returns their offset. */
 static inline int64_t cpu_take(int64_t *total, int64_t bytes) {
     int64_t at = *total;
     *total += base_ceil_to(bytes, 64);

@@ -62,7 +62,7 @@ void cpu_separate_remove(cpu_separate *m, const void *block) {
     pthread_mutex_unlock(&m->lock);
 }
 
-/* With the lock held. */
+/* Called with the lock held. */
 static bool is_of_device(const cpu_separate *m, const void *data, int64_t bytes) {
     for (size_t b = 0; b < m->count; b++) {
         const separate_block *block = &m->blocks[b];
@@ -78,7 +78,7 @@ static int64_t extent(const device_matrix *matrix) {
     return elements * base_dtype_bytes(matrix->dtype);
 }
 
-/* The first operand that is elsewhere, as device_call names it; NULL: none. */
+/* The name of the first operand outside the device's memory, as in device_call; NULL: none. */
 static const char *find_stranger(const cpu_separate *m, const device_call *call, int *index) {
     const struct {
         const char *name;

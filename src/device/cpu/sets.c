@@ -24,7 +24,7 @@ static const cpu_set sets[] = {
 };
 
 #if defined(__x86_64__)
-/* Not every compiler's __builtin_cpu_supports knows the name. */
+/* __builtin_cpu_supports of some compilers does not know the name. */
 static bool has_f16c(void) {
     unsigned a, b, c, d;
     return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);

@@ -1,5 +1,4 @@
-/* The instruction sets that kernels are compiled for (cmake/kernels.cmake): what each of them has,
- * in one table. */
+/* The table of instruction sets that kernels are compiled for (cmake/kernels.cmake). */
 #ifndef CPU_SETS_H
 #define CPU_SETS_H
 
@@ -13,7 +12,7 @@
 
 typedef struct cpu_set {
     const char *name;
-    bool bf16; /* it has products of bf16 */
+    bool bf16; /* has products of bf16 */
     const cpu_kernels *vectors;
     const cpu_matrix_kernels *matrix;
     const cpu_attention_kernels *attention;
@@ -21,8 +20,8 @@ typedef struct cpu_set {
     const cpu_limit_kernels *limits;
 } cpu_set;
 
-/* The set of that name, or the best for NULL; NULL where this processor lacks it, or nothing has
- * that name. */
+/* The set called `name`, or the best one for NULL. NULL if no set has that name, or this processor
+ * lacks it. */
 const cpu_set *cpu_set_find(const char *name);
 
 #endif

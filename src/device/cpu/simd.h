@@ -1,4 +1,4 @@
-/* Vectors of floats for the instruction set that a kernels_*.c is being compiled for: the few
+/* Vectors of floats for the instruction set of the kernels_*.c that includes this file: the few
  * operations that the matrix and attention kernels need. */
 #ifndef CPU_SIMD_H
 #define CPU_SIMD_H
@@ -14,7 +14,7 @@
 #define KERNEL_NAME(name) VECTOR_JOIN(name, KERNEL_ISA)
 #define VECTOR_INLINE static inline __attribute__((always_inline, unused))
 
-/* To nearest even; a NaN stays one. */
+/* Rounds to nearest even; a NaN stays a NaN. */
 VECTOR_INLINE uint16_t vector_to_bf16(float value) {
     uint32_t bits;
     memcpy(&bits, &value, 4);
@@ -139,7 +139,7 @@ VECTOR_INLINE vector vector_max(vector a, vector b) {
 }
 VECTOR_INLINE vector vector_exp2(vector v) {
     vector tiny = _mm256_cmp_ps(v, _mm256_set1_ps(-126.0f), _CMP_LT_OQ);
-    v = _mm256_max_ps(_mm256_set1_ps(-126.0f), v); /* the second one where it is a NaN */
+    v = _mm256_max_ps(_mm256_set1_ps(-126.0f), v); /* returns v if v is a NaN */
     vector whole = _mm256_round_ps(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
     vector r = _mm256_sub_ps(v, whole);
     __m256i power =
@@ -250,7 +250,7 @@ VECTOR_INLINE float vector_sum(vector v) {
 #endif
 }
 
-/* The first `count` <= VECTOR elements, zeros behind them. */
+/* Loads the first `count` <= VECTOR elements, and zeros after them. */
 VECTOR_INLINE vector vector_load_part(const float *p, int64_t count) {
     float values[VECTOR] = {0};
     memcpy(values, p, (size_t)count * sizeof *p);
@@ -277,7 +277,7 @@ VECTOR_INLINE vector vector_load_fp16_part(const uint16_t *p, int64_t count) {
     return vector_load_fp16(values);
 }
 
-/* VECTOR values, or the first `count` <= VECTOR of them, of a type of 16 bits: BF16 or FP16. */
+/* Loads VECTOR values, or the first `count` <= VECTOR of them, of a 16-bit type: BF16 or FP16. */
 VECTOR_INLINE vector vector_load_narrow(base_dtype dtype, const uint16_t *p) {
     return dtype == BASE_BF16 ? vector_load_bf16(p) : vector_load_fp16(p);
 }
@@ -300,7 +300,8 @@ VECTOR_INLINE float vector_from_narrow(base_dtype dtype, uint16_t value) {
     return dtype == BASE_BF16 ? vector_from_bf16(value) : base_half_to_float(value);
 }
 
-/* Memory that is read soon: the processor's own prefetching ends with each page of 4 KiB. */
+/* Prefetches memory that is read soon: the processor's own prefetching ends at each page of 4
+ * KiB. */
 VECTOR_INLINE void vector_ask_for(const void *from, int64_t bytes) {
     enum { LINE = 64 };
     for (int64_t i = 0; i < bytes; i += LINE) __builtin_prefetch((const char *)from + i);

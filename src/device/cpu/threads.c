@@ -13,8 +13,8 @@
 #include "base/heap.h"
 #include "base/thread.h"
 
-/* Kernels follow each other within microseconds, so a waiting thread looks that long before it
- * sleeps; no longer, since more threads than cores must not hold each other up. */
+/* Kernels follow each other within microseconds, so a waiting thread spins that long before it
+ * sleeps. Spinning longer would hold up others if there are more threads than cores. */
 enum { SPINS = 4000 };
 
 struct cpu_team {
@@ -24,8 +24,8 @@ struct cpu_team {
     void *argument;
     int64_t tiles;
     _Atomic int64_t next;
-    _Atomic uint32_t job;     /* counts up with each piece of work; workers wait for it to change */
-    _Atomic uint32_t working; /* workers that have not finished the current one */
+    _Atomic uint32_t job;     /* number of the current job; workers wait for it to change */
+    _Atomic uint32_t working; /* workers that have not finished the current job */
     atomic_bool stop;
 };
 
@@ -139,7 +139,7 @@ static void run_all(cpu_team *team, int64_t tiles, cpu_tile run, void *argument)
 }
 
 void cpu_parallel(cpu_team *team, int64_t tiles, cpu_tile run, void *argument) {
-    unsigned before = base_flush_floats(); /* the caller's thread works too */
+    unsigned before = base_flush_floats(); /* the calling thread works too */
     run_all(team, tiles, run, argument);
     base_restore_floats(before);
 }

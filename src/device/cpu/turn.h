@@ -1,4 +1,4 @@
-/* Transposing words of 32 bits, in the vectors that a kernels_*.c is being compiled for. */
+/* Transposes 32-bit words, with the vectors of the kernels_*.c that includes this file. */
 #ifndef CPU_TURN_H
 #define CPU_TURN_H
 

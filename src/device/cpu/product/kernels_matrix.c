@@ -42,7 +42,7 @@ static void matrix_narrow(base_dtype dtype, const float *from, uint16_t *to, int
         narrow_values(BASE_FP16, from, to, count, add);
 }
 
-/* `n` vectors of columns side by side, so that rows are read in whole cache lines. */
+/* Sums `n` adjacent vectors of columns, so that rows are read in whole cache lines. */
 VECTOR_INLINE void sum_columns(const void *from, base_dtype dtype, int n, int64_t rows,
                                int64_t stride, float *sums, bool add) {
     const float *wide = from;
@@ -100,18 +100,19 @@ static void matrix_turn(const float *from, int64_t rows, int64_t columns, int64_
     turn(from, rows, columns, stride, to, to_stride);
 }
 
-/* Products of one row, or of a few, take as long as their weights take to arrive: each is asked for
- * ahead of its use, and then used for all rows. The sums of a row do not depend on the others. */
+/* Products of one or a few rows are bound by reading the weights. Weights are prefetched, and each
+ * is then used for all rows. The sums of a row do not depend on the other rows. */
 
-enum { ASK_AHEAD = 4096 }; /* bytes: what arrives while a thread uses those before */
+enum { ASK_AHEAD = 4096 }; /* bytes: arrive while a thread uses the ones before */
 
-/* Beyond the last row lies what another thread reads, or the next product: no harm is done. */
+/* Past the last row lie weights of another thread or of the next product, so prefetching them is
+ * harmless. */
 VECTOR_INLINE void ask_ahead(const void *from, int64_t bytes) {
     vector_ask_for((const void *)((uintptr_t)from + ASK_AHEAD), bytes);
 }
 
-/* The dot products of x with rows of w, each in two partial sums. One row after the other, so that
- * the processor sees one run of memory to follow, too. */
+/* Dot products of x with rows of w, each in two partial sums. Rows are read one after the other, so
+ * the processor's prefetcher sees a single stream too. */
 #define DEFINE_DOT(NAME, TYPE, LOAD, LOAD_PART)                                                    \
     VECTOR_INLINE float NAME##_row(const TYPE *x, const TYPE *row, int64_t count, bool ask) {      \
         vector sum[2] = {vector_set(0.0f), vector_set(0.0f)};                                      \
@@ -141,8 +142,8 @@ DEFINE_DOT(dot_fp32, float, vector_load, vector_load_part)
 DEFINE_DOT(dot_bf16, uint16_t, vector_load_bf16, vector_load_bf16_part)
 DEFINE_DOT(dot_fp16, uint16_t, vector_load_fp16, vector_load_fp16_part)
 
-/* sums[c] = sum over i of x[i] w[i][c], i in order. Some rows at a time over all columns, whose
- * sums stay in the first-level cache: so a thread reads long runs of each row. */
+/* sums[c] = sum over i of x[i] w[i][c], i in order. A few rows at a time over all columns: a thread
+ * reads long runs of each row, and the sums stay in the first-level cache. */
 enum { COMBINED_ROWS = 8, COMBINED = VECTOR == 8 ? 4 : 2 }; /* at least a cache line of a row */
 
 #define DEFINE_COMBINE(NAME, TYPE, LOAD, LOAD_PART, SCALAR)                                        \
@@ -191,7 +192,7 @@ DEFINE_COMBINE(combine_fp32, float, vector_load, vector_load_part, KEEP)
 DEFINE_COMBINE(combine_bf16, uint16_t, vector_load_bf16, vector_load_bf16_part, vector_from_bf16)
 DEFINE_COMBINE(combine_fp16, uint16_t, vector_load_fp16, vector_load_fp16_part, base_half_to_float)
 
-enum { VECTOR_BLOCK = 1024 }; /* elements of a row of y made at a time, in fp32 on the stack */
+enum { VECTOR_BLOCK = 1024 }; /* elements of a row of y computed at a time, in fp32 on the stack */
 
 static void add_bias(const device_matrix *bias, int64_t first, int64_t n, float *out) {
     const uint16_t *half = bias->data;

@@ -11,23 +11,23 @@
 #include "device/cpu/product/transpose.h"
 
 enum {
-    WEIGHT_TILE = 192,       /* rows of a weight gradient that one thread makes at a time */
-    WEIGHT_TILE_BF16 = 128,  /* the same of products in bf16 */
-    TURN_COLUMNS = 64,       /* columns of an operand that one thread transposes at a time */
-    SUM_COLUMNS = 256,       /* columns of dy that one thread sums at a time */
-    WIDEN_ELEMENTS = 1 << 15 /* elements that one thread converts at a time */
+    WEIGHT_TILE = 192,       /* rows of a weight gradient in one task */
+    WEIGHT_TILE_BF16 = 128,  /* likewise, with products in bf16 */
+    TURN_COLUMNS = 64,       /* columns of an operand transposed in one task */
+    SUM_COLUMNS = 256,       /* columns of dy summed in one task */
+    WIDEN_ELEMENTS = 1 << 15 /* elements converted in one task */
 };
 
-/* Places in scratch; -1 where nothing lies. Both directions share it. */
+/* Offsets in scratch (-1: unused). Shared by both directions. */
 typedef struct linear_plan {
     int64_t rows, in, out;
-    int64_t whole;   /* rows that decide how those at hand are cut */
-    base_dtype type; /* of the products: FP32 where operands are widened */
+    int64_t whole;   /* rows of the whole matrix, which determine the tiles */
+    base_dtype type; /* of the products: FP32 if operands are widened */
     bool widen, transposed, vector;
     cpu_packed packed;                    /* y, or dx */
-    cpu_row_tiles tiles;                  /* the same where w is not packed */
-    cpu_pieces pieces[2];                 /* of a whole chunk's dw, and of the last one's */
-    cpu_row_tiles weights[2][2];          /* the same [set, add] where there are no pieces */
+    cpu_row_tiles tiles;                  /* y or dx if w is not packed */
+    cpu_pieces pieces[2];                 /* of dw: of a whole chunk, and of the last chunk */
+    cpu_row_tiles weights[2][2];          /* of dw without pieces: [chunk][set, add] */
     int64_t turned_columns, kept_columns; /* dw is turned_columns x kept_columns */
     int64_t at_x, at_w, at_bias, at_y, at_turned, at_packed, at_threads, thread_bytes;
 } linear_plan;
@@ -39,14 +39,14 @@ typedef struct linear_run {
     device_matrix x, w, bias, y, dx; /* as the products take them */
     const device_matrix *from;       /* of a conversion */
     float *to;
-    device_matrix turned, kept; /* operands of dw, for the chunk at hand */
+    device_matrix turned, kept; /* operands of dw, for the current chunk */
     int64_t chunk_rows;
     int chunk_rest, chunk_sum;
     char *scratch;
     atomic_bool failed;
 } linear_run;
 
-/* What both directions have in common: x0 and w0 give the sizes. */
+/* Sizes for both directions, from x0 and w0. */
 static sifr_status plan_sizes(const device *dev, const device_call *call, linear_plan *plan,
                               sifr_error *error) {
     memset(plan, 0, sizeof *plan);
@@ -88,7 +88,7 @@ sifr_status cpu_prepare_linear(device *dev, device_call *call, sifr_error *error
     bool biased = call->w[1].dtype != BASE_NONE;
     if (biased) BASE_TRY(cpu_check(call, &call->w[1], "w1", 1, plan.out, given, error));
     int64_t total = 0;
-    /* To widen all of w takes longer than to read it, which is what few rows take. */
+    /* Widening all of w takes longer than reading it, and few rows only read it. */
     plan.vector = plan.whole == 1 || (plan.widen && plan.whole <= CPU_FEW_ROWS);
     if (plan.vector) return keep_plan(dev, call, &plan, cpu_product_few_scratch(call), error);
     cpu_product_shape shape = {.rows = plan.rows,
@@ -123,7 +123,7 @@ static int64_t weight_tile(const linear_plan *plan) {
     return plan->type == BASE_BF16 ? WEIGHT_TILE_BF16 : WEIGHT_TILE;
 }
 
-/* Products of a chunk of `rows` tokens, with b packed where the library takes it so. */
+/* Plans the products of a chunk of `rows` tokens, with b packed if the library can. */
 static sifr_status plan_chunk(device *dev, linear_plan *plan, int64_t rows, int64_t kept_stride,
                               int64_t dw_stride, int rest, sifr_error *error) {
     cpu_product_shape shape = {.rows = plan->turned_columns,
@@ -159,8 +159,8 @@ static sifr_status plan_weights(device *dev, const device_call *call, linear_pla
     if (rest != 0)
         BASE_TRY(plan_chunk(dev, plan, rest, kept->stride, call->dw[0].stride, 1, error));
     plan->at_turned = cpu_take(total, chunk * turned->columns * base_dtype_bytes(plan->type));
-    /* A chunk's other operand is there in pieces, or in fp32: in one place, so that one row more
-     * never takes less. */
+    /* A chunk's other operand is stored in pieces or in fp32. Both share one place, so one more row
+     * never needs less scratch. */
     int64_t bytes =
         base_max_i64(cpu_pieces_bytes(&plan->pieces[0]), cpu_pieces_bytes(&plan->pieces[1]));
     bool unpacked = (plan->rows >= DEVICE_TOKEN_CHUNK && plan->pieces[0].count == 0) ||
@@ -170,7 +170,7 @@ static sifr_status plan_weights(device *dev, const device_call *call, linear_pla
     return SIFR_OK;
 }
 
-/* What a thread needs to arrange operands of a weight gradient, and then for its products. */
+/* Scratch of a thread: to arrange operands of a weight gradient, and then for its products. */
 static int64_t weights_scratch(const linear_plan *plan) {
     int64_t bytes = 0, chunk = base_min_i64(plan->rows, DEVICE_TOKEN_CHUNK);
     for (int i = 0; i < 4; i++) {
@@ -231,7 +231,7 @@ sifr_status cpu_prepare_linear_backward(device *dev, device_call *call, sifr_err
     return keep_plan(dev, call, &plan, total, error);
 }
 
-/* Conversions, where the products run in fp32 and the operands have 16 bits. */
+/* --- conversions, if products run in fp32 and operands have 16 bits --- */
 
 static void widen_task(void *context, int64_t task, int thread) {
     (void)thread;
@@ -296,7 +296,7 @@ static sifr_status linear_status(linear_run *run, sifr_error *error) {
                      device_kernel_name(run->call->kernel));
 }
 
-/* c (+)= a w, + bias, where w is packed; in both directions. */
+/* c (+)= a w, + bias, with w packed. Used in both directions. */
 static void run_packed(device *dev, linear_run *run, const device_matrix *a,
                        const device_matrix *bias, const device_matrix *c, int64_t at) {
     const device_call *call = run->call;
@@ -311,7 +311,7 @@ static void run_packed(device *dev, linear_run *run, const device_matrix *a,
     check_product(run, cpu_packed_run(dev, &run->plan->packed, &operands));
 }
 
-/* Forward. */
+/* --- forward --- */
 
 static void forward_task(void *context, int64_t task, int thread) {
     linear_run *run = context;
@@ -352,7 +352,7 @@ sifr_status cpu_run_linear(device *dev, const device_call *call, sifr_error *err
     return linear_status(&run, error);
 }
 
-/* Backward: run.y holds dy. */
+/* --- backward: run.y holds dy --- */
 
 static void gradient_task(void *context, int64_t task, int thread) {
     linear_run *run = context;
@@ -368,7 +368,7 @@ static int64_t turn_tasks(const linear_plan *plan) {
     return (plan->turned_columns + TURN_COLUMNS - 1) / TURN_COLUMNS;
 }
 
-/* A piece of the operand that is kept as it lies. */
+/* Packs a piece of the operand that is not transposed. */
 static void pack_piece(linear_run *run, int64_t piece, int thread) {
     const linear_plan *plan = run->plan;
     const cpu_pieces *pieces = &plan->pieces[run->chunk_rest];
@@ -402,7 +402,7 @@ static void turn_columns(linear_run *run, int64_t first, int thread) {
     if (plan->widen) run->kernels->widen(from->dtype, turned, (float *)(void *)to, rows * columns);
 }
 
-/* First the pieces of b, which take longest, then transposing a. */
+/* First packs the pieces of b, which take longest, then transposes a. */
 static void arrange_task(void *context, int64_t task, int thread) {
     linear_run *run = context;
     int64_t pieces = run->plan->pieces[run->chunk_rest].count;

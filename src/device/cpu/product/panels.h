@@ -1,10 +1,12 @@
-/* c = a b with b in panels, in the vectors that kernels_matrix.c is being compiled for.
+/* c = a b with b in panels, with the vectors of the instruction set that kernels_matrix.c is
+ * compiled for.
  *
  * PANEL_ROWS rows of c by one panel stay in registers over PANEL_INNER steps of the inner dimension
- * (after Goto and van de Geijn, Anatomy of High-Performance Matrix Multiplication, 2008). Theirs
- * are so few that a panel's part lies in the first-level cache; here it comes from the second, as
- * a's rows do, which costs less than fetching and storing the sums more often. Steps are added in
- * order, however many rows are made together, so each row has the bits that it has alone. */
+ * (after Goto and van de Geijn, Anatomy of High-Performance Matrix Multiplication, 2008). In the
+ * paper the steps are few enough to keep a panel's part in the first-level cache. Here the part
+ * comes from the second-level cache, like a's rows, which costs less than loading and storing the
+ * sums more often. Steps are added in order, whatever the number of rows, so each row has the same
+ * bits as alone. */
 #ifndef CPU_PANELS_H
 #define CPU_PANELS_H
 
@@ -27,7 +29,7 @@ static void pack_panels(const float *b, int64_t stride, bool transposed, int64_t
     }
 }
 
-/* c (+)= what `made` holds, if anything, + a b + bias, which may be NULL. */
+/* c (+)= a b + bias (may be NULL) + the partial sums in `made`, if any. */
 typedef struct panel_target {
     const float *made, *bias;
     float *c;
@@ -73,7 +75,7 @@ static void panel_product(const cpu_panel_operands *o) {
                                .c = (last ? o->c : o->made) + column,
                                .c_stride = last ? o->c_stride : o->columns,
                                .add = last && o->add};
-            /* Two rows alone would wait for their sums: the last eight are four and four. */
+            /* Two rows alone would wait on their sums, so the last eight rows are four and four. */
             int64_t r = 0, sixes = o->rows - (o->rows % PANEL_ROWS == 2 ? 8 : 0);
             for (; r + PANEL_ROWS <= sixes; r += PANEL_ROWS)
                 panel_rows(PANEL_ROWS, a + r * o->a_stride, o->a_stride, panel, n, &to, r);

@@ -8,7 +8,7 @@
 
 #include "base/heap.h"
 
-/* Of libgomp, which oneDNN's threads come from: the number is a property of the calling thread. */
+/* From libgomp, which runs oneDNN's threads: a property of the calling thread. */
 extern int omp_get_max_threads(void);
 extern void omp_set_num_threads(int count);
 
@@ -26,10 +26,9 @@ enum {
 struct cpu_product {
     cpu_product_shape shape;
     const cpu_matrix_kernels *kernels;
-    bool own; /* theirs; else the library's, which the rest is of */
+    bool own; /* made by `kernels`; else by the library, with the fields below */
     dnnl_primitive_t primitive, reorder;
-    dnnl_memory_t
-        *memory; /* threads x PRODUCT_OPERANDS: handles may differ from thread to thread */
+    dnnl_memory_t *memory; /* threads x PRODUCT_OPERANDS: each thread sets its own handles */
     dnnl_stream_t *streams;
     dnnl_memory_desc_t packed; /* layout of b when it is packed */
     int64_t scratch_bytes, packed_bytes;
@@ -44,7 +43,7 @@ typedef struct kept_plan {
 } kept_plan;
 
 struct cpu_products {
-    pthread_mutex_t lock; /* of the lists: several threads may plan at once */
+    pthread_mutex_t lock; /* for the lists: several threads may plan at once */
     kept_plan *plans;
     const cpu_matrix_kernels *kernels;
     dnnl_engine_t engine;
@@ -121,7 +120,7 @@ static bool describe_matrix(dnnl_memory_desc_t *out, int64_t rows, int64_t colum
            dnnl_success;
 }
 
-/* The descriptors of one product as the library sees them. */
+/* oneDNN's descriptors of a product. */
 typedef struct product_forms {
     dnnl_memory_desc_t a, b, plain_b, bias, c;
 } product_forms;
@@ -195,7 +194,7 @@ static dnnl_status_t make_product(cpu_products *products, cpu_product *product) 
     if (status == dnnl_success && s->b_packed) {
         product->packed = *b;
         product->packed_bytes = (int64_t)dnnl_memory_desc_get_size(b);
-        /* Padding would be cleared again by each thread that is handed the packed matrix. */
+        /* Each thread that gets the packed matrix would clear its padding again. */
         bool padded = b->padded_dims[0] != s->inner || b->padded_dims[1] != s->columns;
         status = padded ? dnnl_unimplemented
                         : make_reorder(products->engine, &forms.plain_b, b, &product->reorder);
@@ -244,7 +243,7 @@ static sifr_status find_product(cpu_products *products, const cpu_product_shape 
     for (cpu_product **at = &products->first; *at != NULL; at = &(*at)->next) {
         cpu_product *found = *at;
         if (!same_shape(&found->shape, shape)) continue;
-        *at = found->next; /* what is asked for again soon stays near */
+        *at = found->next; /* recently used products move to the front */
         found->next = products->first;
         products->first = found;
         return *out = found, SIFR_OK;
@@ -286,7 +285,7 @@ static sifr_status keep_plan(cpu_products *products, const void *plan, size_t si
     for (kept_plan **at = &products->plans; *at != NULL; at = &(*at)->next) {
         kept = *at;
         if (kept->size != size || memcmp(kept->bytes, plan, size) != 0) continue;
-        *at = kept->next; /* as with products */
+        *at = kept->next; /* moves to the front, like products */
         kept->next = products->plans;
         products->plans = kept;
         return *out = kept->bytes, SIFR_OK;
@@ -318,7 +317,7 @@ int64_t cpu_product_packed_bytes(const cpu_product *product) {
 }
 
 /* A new handle makes the library clear the padding of a packed layout, so only real changes are
- * passed on. The library takes pointers to non-const; it does not write to its inputs. */
+ * passed on. The library takes non-const pointers, but does not write to its inputs. */
 static bool set_address(dnnl_memory_t memory, const void *address, dnnl_stream_t stream) {
     void *now = NULL;
     if (dnnl_memory_get_data_handle(memory, &now) != dnnl_success) return false;

@@ -6,16 +6,16 @@
 #include "device/cpu/product/kernels_matrix.h"
 
 enum {
-    RANGES = 64,           /* threads beyond them share ranges */
-    PART_BYTES = 96 << 10, /* of w, that a thread takes at a time */
-    PART_ROWS = 16,        /* a multiple of them */
-    /* Where w is in x out, so that a thread reads what lies in one run: */
-    PIECE_ROWS = 96, /* of w, whose sums are added in order: not the threads' choice */
-    LEAST = 64,  /* elements of a row of y in a part, where there are more threads than pieces */
-    FINISH = 256 /* elements of a row of y that a thread finishes at a time */
+    RANGES = 64,           /* further threads share ranges */
+    PART_BYTES = 96 << 10, /* of w, in one part */
+    PART_ROWS = 16,        /* parts are multiples of these rows */
+    /* If w is in x out, so that a thread reads contiguous runs: */
+    PIECE_ROWS = 96, /* of w, summed in order, so independent of the number of threads */
+    LEAST = 64,      /* elements of a row of y in a part, if threads outnumber pieces */
+    FINISH = 256     /* elements of a row of y finished in one task */
 };
 
-/* Where a range goes on; each in a cache line of its own. */
+/* The next part of a range; each range has a cache line of its own. */
 typedef struct few_range {
     _Alignas(64) _Atomic int64_t next;
     int64_t last;
@@ -25,7 +25,7 @@ typedef struct few_run {
     const device_call *call;
     const cpu_matrix_kernels *kernels;
     bool transposed;
-    int64_t out, part; /* elements of a row of y, in all and in a part */
+    int64_t out, part; /* elements of a row of y: all, and in a part */
     int64_t pieces;    /* of rows of w; else 1 */
     int ranges;
     few_range range[RANGES];
@@ -49,8 +49,8 @@ static void make_part(const few_run *run, int64_t part) {
         run->kernels->vector_product(&call->x[0], &call->w[0], &call->w[1], &call->y, first, last);
 }
 
-/* A thread reads a range from its beginning, so that what follows is on its way when a part ends;
- * then it helps with the others. */
+/* A thread reads a range from its beginning, so the next part is already prefetched when one ends.
+ * Afterwards it helps with other ranges. */
 static void range_task(void *context, int64_t task, int thread) {
     few_run *run = context;
     (void)task;

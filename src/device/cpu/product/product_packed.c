@@ -3,14 +3,14 @@
 #include <stdatomic.h>
 
 enum {
-    LEAST_ROWS = 256, /* fewer do not pay for packing b, unless it is widened anyway */
+    LEAST_ROWS = 256, /* with fewer, packing b does not pay, unless b is widened anyway */
     MANY_ROWS = 1024,
-    HIGH_TILE = 256, /* a tile of a stays in a second-level cache; high, since b passes by each */
+    HIGH_TILE = 256, /* a tile of a stays in a second-level cache; high: b is read once a tile */
     LOW_TILE = 128,
     LEAST_TASKS = 8,
-    FEW_ROWS = 32, /* so few do not pay for packing b even where it is widened */
+    FEW_ROWS = 32, /* with so few, packing b does not pay even if it is widened */
     FEW_TASKS = 32,
-    FEW_BYTES = 1 << 19 /* of a widened piece of b, which is to stay in a second-level cache */
+    FEW_BYTES = 1 << 19 /* of a widened piece of b, to fit into a second-level cache */
 };
 
 typedef struct packed_run {
@@ -35,8 +35,8 @@ static int64_t wide_bytes(const cpu_packed *packed) {
     return base_ceil_to(longer * packed->inner * 4, 64);
 }
 
-/* At least so many, and none with much more to do than the others: where each takes long, threads
- * would wait for the last one. */
+/* At least `least` groups of nearly equal size: threads would wait for the last one if groups take
+ * long. */
 static int64_t even_groups(int64_t count, int64_t least) {
     int64_t groups = base_min_i64(count, least);
     while (groups < count && (count + groups - 1) / groups * groups * 8 > count * 9) groups++;
@@ -51,7 +51,7 @@ static void place_scratch(cpu_packed *packed) {
                            base_ceil_to(cpu_row_tiles_scratch(&packed->pieces.tiles), 64);
 }
 
-/* Pieces of b that are widened and used where they lie then. */
+/* Plans pieces of b that are widened and used without packing. */
 static sifr_status find_plain(device *dev, cpu_product_shape shape, cpu_packed *out,
                               sifr_error *error) {
     int64_t columns = shape.columns, width = 64;
@@ -75,7 +75,7 @@ sifr_status cpu_packed_find(device *dev, cpu_product_shape shape, int64_t whole,
         place_scratch(out);
         return SIFR_OK;
     }
-    if (whole != shape.rows) { /* packed only where the whole is */
+    if (whole != shape.rows) { /* packed only if the whole is */
         cpu_product_shape all = shape;
         all.rows = whole;
         BASE_TRY(cpu_find_pieces(dev->products, all, tile, &out->pieces, error));
@@ -95,7 +95,7 @@ static void note(packed_run *run, bool ok) {
     if (!ok) atomic_store_explicit(&run->failed, true, memory_order_relaxed);
 }
 
-/* A dense copy in fp32 of rows x columns of `m`. */
+/* Makes a dense copy in fp32 of rows x columns of `m`. */
 static void widen(const packed_run *run, const device_matrix *m, int64_t row, int64_t rows,
                   int64_t column, int64_t columns, float *to) {
     const uint16_t *from = (const uint16_t *)m->data + row * m->stride + column;
@@ -122,7 +122,7 @@ static void pack_task(void *context, int64_t piece, int thread) {
     note(run, cpu_pieces_pack(&packed->pieces, thread, piece, from, run->operands->packed));
 }
 
-/* A tile of rows against one group of pieces. */
+/* Multiplies a tile of rows by one group of pieces. */
 static void product_task(void *context, int64_t task, int thread) {
     packed_run *run = context;
     const cpu_packed *packed = run->packed;

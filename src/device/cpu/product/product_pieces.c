@@ -18,7 +18,7 @@ sifr_status cpu_find_pieces(cpu_products *products, cpu_product_shape shape, int
             width * (shape.b_transposed ? shape.b_stride : 1) * base_dtype_bytes(shape.input);
     shape.columns = shape.c_stride = width;
     shape.b_packed = true, shape.sum = false;
-    sifr_error refused = {0}; /* then plain products serve; they say what is wrong, if anything */
+    sifr_error refused = {0}; /* ignored: plain products are used, and report real errors */
     (void)error;
     if (cpu_find_row_tiles(products, shape, tile, &out->tiles, &refused) != SIFR_OK) return SIFR_OK;
     const cpu_product *whole = out->tiles.whole, *rest = out->tiles.rest;

@@ -7,17 +7,17 @@
 
 typedef struct cpu_row_tiles {
     int64_t rows, tile;
-    const cpu_product *whole, *rest; /* rest: the last, lower tile; NULL where there is none */
+    const cpu_product *whole, *rest; /* rest: the last, lower tile; NULL: none */
 } cpu_row_tiles;
 
-/* How high tiles are for so many rows: a function of nothing else, so that bits are not either. */
+/* The height of tiles, a function of `rows` alone, so that bits depend on nothing else. */
 int64_t cpu_row_tile(int64_t rows);
 
-/* `shape.rows` is the whole number of rows. */
+/* `shape.rows` is the number of all rows. */
 sifr_status cpu_find_row_tiles(cpu_products *products, cpu_product_shape shape, int64_t tile,
                                cpu_row_tiles *out, sifr_error *error) SIFR_MUST_CHECK;
 
-int64_t cpu_row_tiles_scratch(const cpu_row_tiles *tiles); /* bytes each thread needs */
+int64_t cpu_row_tiles_scratch(const cpu_row_tiles *tiles); /* bytes per thread */
 
 static inline int64_t cpu_row_tiles_count(const cpu_row_tiles *tiles) {
     return (tiles->rows + tiles->tile - 1) / tiles->tile;

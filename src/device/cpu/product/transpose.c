@@ -6,8 +6,8 @@
 
 #include "base/checked.h"
 
-/* Blocks that are written in whole cache lines, and so few of them that they stay in a first-level
- * cache even where strides are powers of two and all of them compete for two of its sets. */
+/* Blocks are written in whole cache lines. They are small enough to stay in a first-level cache
+ * even if strides are powers of two and all lines compete for two of its sets. */
 enum { BLOCK_ROWS = 32, BLOCK_COLUMNS16 = 16, BLOCK_COLUMNS32 = 8 };
 
 static void transpose16_plain(const uint16_t *from, int64_t rows, int64_t columns, int64_t stride,

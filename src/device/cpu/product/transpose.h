@@ -1,4 +1,4 @@
-/* Transposing a matrix of 2- or 4-byte elements. */
+/* Transposes a matrix of 2- or 4-byte elements. */
 #ifndef CPU_TRANSPOSE_H
 #define CPU_TRANSPOSE_H
 

@@ -1,10 +1,10 @@
-/* Element-wise kernels. Loops over whole pieces, which compilers turn into vector code; no loop's
- * body differs from its tail. */
+/* Element-wise kernels. Loops run over whole pieces, which compilers vectorise; the body and the
+ * tail of a loop are the same operations. */
 #include "device/cpu/kernels_sets.h"
 #include "device/cpu/vector/philox.h"
 
-/* transformers' gelu_new: 0.5 x (1 + tanh(u)), u = sqrt(2/pi) (x + 0.044715 x^3); in the form
- * x s, s = 1 / (1 + e^(-2u)), which loses no digits where 1 + tanh(u) nears 0. */
+/* transformers' gelu_new: 0.5 x (1 + tanh(u)), u = sqrt(2/pi) (x + 0.044715 x^3), computed as x s,
+ * s = 1 / (1 + e^(-2u)), which loses no digits as 1 + tanh(u) nears 0. */
 static inline float gelu_tanh(float x) {
     float u = 0.7978845608f * (x + 0.044715f * x * x * x);
     return x * lanes_sigmoid(2.0f * u);
@@ -19,7 +19,7 @@ static inline float gelu_tanh_slope(float x) {
     return (u < 0.0f ? e * s : s) + 2.0f * x * product * du;
 }
 
-/* 1 - erf(z) for z >= 0, relative error under 1.2e-7 beside rounding: the Chebyshev fit of Press
+/* 1 - erf(z) for z >= 0; relative error under 1.2e-7, besides rounding. The Chebyshev fit of Press
  * et al., Numerical Recipes, section 6.2 (erfcc). */
 static inline float erfc_positive(float z) {
     float t = 1.0f / (1.0f + 0.5f * z), p = 0.17087277f;
@@ -34,7 +34,7 @@ static inline float erfc_positive(float z) {
     return t * lanes_exp(p * t - 1.26551223f - z * z);
 }
 
-/* The normal distribution's cumulative function. */
+/* The cumulative distribution function of the normal distribution. */
 static inline float normal_cdf(float x) {
     float tail = 0.5f * erfc_positive(fabsf(x) * 0.70710678f);
     return x < 0.0f ? tail : 1.0f - tail;
@@ -98,7 +98,7 @@ static void relu_backward(const float *from, const float *g, float *to, int64_t 
     }
 }
 
-/* As transformers multiplies by a number, or by a tensor of the activations' type. */
+/* Multiplies like transformers: by a number, or by a tensor of the activations' type. */
 static float scale_factor(const device_call *c, base_dtype dtype) {
     float factor = c->attributes.scale.factor;
     if (!c->attributes.scale.round_factor) return factor;
@@ -111,7 +111,7 @@ static void scale(const float *from, float *to, int64_t n, float factor) {
     LANES_EACH(i, n) to[i] = factor * from[i];
 }
 
-/* What a forward kernel does to a piece of its inputs a and b. */
+/* Applies a forward kernel to a piece of its inputs a and b. */
 static void forward(const device_call *c, int64_t r, int64_t at, int64_t n, const float *a,
                     const float *b, float *y) {
     switch (c->kernel) {
@@ -182,7 +182,7 @@ static void gelu_gate_backward(bool exact, int64_t n, const float *a, const floa
     }
 }
 
-/* From inputs a and b and dy, the gradients u in a and v in b. */
+/* Computes the gradients u (into a) and v (into b) from inputs a and b and dy. */
 static void backward(const device_call *c, int64_t r, int64_t at, int64_t n, const float *a,
                      const float *b, const float *g, float *u, float *v) {
     switch (c->kernel) {
@@ -256,7 +256,7 @@ static void clear(const device_matrix *m, int64_t row, int64_t first, int64_t co
     memset((char *)m->data + (row * m->stride + first) * size, 0, (size_t)(count * size));
 }
 
-/* Rows of matrices; a vector (1 x n) is cut into elements instead. */
+/* Runs over rows of matrices; a vector (1 x n) is cut into elements instead. */
 void KERNEL(elementwise)(const cpu_part *part) {
     const device_matrix *shape = cpu_elementwise_shape(part->call);
     if (part->call->kernel == DEVICE_CLEAR) {

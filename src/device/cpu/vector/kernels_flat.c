@@ -6,7 +6,7 @@
 #include <immintrin.h>
 #endif
 
-/* The copy is written past the caches, where the set can: nobody reads it before the next step. */
+/* Writes the copy past the caches, if the set can: no one reads it before the next step. */
 static void copy_weights(const float *restrict from, const device_matrix *to, int64_t at,
                          int64_t n) {
     device_matrix flat = *to;
@@ -23,20 +23,21 @@ static void copy_weights(const float *restrict from, const device_matrix *to, in
     lanes_store(&flat, 0, at, n, from);
 }
 
-/* The kinds of state that are rounded, each with numbers of its own: coordinates beyond those that
- * dropout has. */
+/* The kinds of state that are rounded, each with random numbers of its own, at coordinates that
+ * dropout does not use. */
 enum { ROUND_WEIGHTS, ROUND_MOMENT1, ROUND_MOMENT2, ROUND_KINDS };
 
 static uint64_t rounding_key(const device_step *step, uint64_t kind) {
     return base_random_key(step->seed, (uint64_t)step->step, UINT64_C(1) << 63 | kind);
 }
 
-/* Stochastically, since nearest would lose what is added up over steps: an update below half of
- * bf16's 2^-8, and with it the 1 - beta2 that a second moment moves by. Element e of the model has
- * number e % 8 of the eight of counter e / 8, so it does not matter where a vector is cut. */
+/* Rounds stochastically. Rounding to nearest would lose small changes that add up over steps:
+ * updates below half of bf16's 2^-8, such as the factor 1 - beta2 of a second moment. Element e of
+ * the model has number e % 8 of the eight numbers of counter e / 8, so bits do not depend on where
+ * a vector is cut. */
 static void store_rounded(const device_matrix *m, int64_t at, int64_t n, const float *from,
                           uint64_t key, int64_t element) {
-    enum { EACH = 8 * PHILOX }; /* numbers a call, two a word */
+    enum { EACH = 8 * PHILOX }; /* numbers per call, two per word */
     uint32_t words[(PIECE + 8) / 2 + 4 * PHILOX];
     uint16_t numbers[2 * (sizeof words / sizeof *words)], *to = (uint16_t *)m->data + at;
     uint64_t first = (uint64_t)(element + at);
@@ -47,7 +48,7 @@ static void store_rounded(const device_matrix *m, int64_t at, int64_t n, const f
     for (int64_t i = 0; i < n; i++) to[i] = base_bf16_drawn(from[i], own[i]);
 }
 
-/* State to work on: itself where it is fp32, else a copy in `buffer`. */
+/* The state itself if it is fp32, else a copy in `buffer`. */
 static float *open_state(float *buffer, const device_matrix *m, int64_t at, int64_t n) {
     if (m->dtype != BASE_FP32) lanes_load(buffer, m, 0, at, n);
     return lanes_place(buffer, m, 0, at);
@@ -69,8 +70,8 @@ static inline void adam_run(adam_numbers a, const float *restrict gradient, floa
     }
 }
 
-/* Each stream is asked for some lines ahead: processors that wait for one line at a time of streams
- * that meet on the same banks of memory (see memory.c) lose a quarter less. */
+/* Each stream is prefetched some lines ahead. Processors that wait for single lines of streams on
+ * the same memory banks (see memory.c) lose a quarter less time. */
 enum { ADAM_RUN = 16, ADAM_AHEAD = 64 };
 
 static inline void adam_piece(adam_numbers a, const float *gradient, float *master, float *moment1,
@@ -120,15 +121,15 @@ void KERNEL(adam)(const cpu_part *part) {
 #endif
 }
 
-/* Element i goes into sum i mod SQUARES. In the compiler's own vectors, as it makes none of such a
- * loop by itself, or leaves the sums in memory. What comes next is asked for across pages, where
- * the processor does not look by itself. */
+/* Element i is added to sum i mod SQUARES. Uses the compiler's vector extension, since compilers do
+ * not vectorise such a loop, or keep the sums in memory. Prefetches across pages, where the
+ * processor does not. */
 enum { SQUARES = 8, SQUARES_AHEAD = 4096 };
 typedef float square_values __attribute__((vector_size(SQUARES / 2 * sizeof(float))));
 typedef double square_sums __attribute__((vector_size(SQUARES / 2 * sizeof(double))));
 
-/* Two vectors of four: of one of eight the compiler makes loads and stores where eight are no
- * register. */
+/* Two vectors of four values: with one vector of eight, compilers make loads and stores if no
+ * register holds eight. */
 static inline void add_eight(const float *x, square_sums sums[2]) {
     for (int i = 0; i < 2; i++) {
         square_values values;

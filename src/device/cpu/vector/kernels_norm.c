@@ -1,12 +1,12 @@
-/* Layer norm and RMS norm, a row, or a group of its columns, at a time. */
+/* Layer norm and RMS norm, one row, or one group of its columns, at a time. */
 #include "device/cpu/kernels_sets.h"
 
 static inline int64_t piece_of(int64_t columns, int64_t first) {
     return columns - first < PIECE ? columns - first : PIECE;
 }
 
-/* Sums go into this many partial ones, element i into number i mod SUMS: enough that additions do
- * not wait for each other. */
+/* The number of partial sums. Element i is added to sum i mod SUMS. These are enough for additions
+ * not to wait for each other. */
 enum { SUMS = 4 * LANES };
 
 static inline void sum_values(float *restrict sums, const float *restrict x, int64_t n) {
@@ -38,7 +38,7 @@ static inline float fold_sums(const float *sums) {
     return lanes_fold(sixteen);
 }
 
-/* A group of columns of a row that is normalised by itself. */
+/* A group of columns of a row, normalised separately. */
 typedef struct group {
     const device_matrix *x;
     int64_t row, first, columns;
@@ -62,7 +62,7 @@ static float group_variance(group of, float mean) {
     return fold_sums(sums) / (float)of.columns;
 }
 
-/* What a piece is multiplied by: the weight, or 1 + weight. */
+/* The scale of a piece: the weight, or 1 + weight. */
 static const float *read_scale(float *buffer, const device_call *c, int64_t at, int64_t n) {
     const float *w = lanes_read(buffer, &c->w[0], 0, at, n);
     if (!c->attributes.norm.plus_one) return w;

@@ -1,10 +1,10 @@
 /* Rotary embedding, orders of columns, neighbours and table look-ups. */
 #include "device/cpu/kernels_sets.h"
 
-/* The parts of a head are short: called, they take a fifth longer. */
+/* Inlined: the parts of a head are short, and calls take a fifth longer. */
 #define TURN_INLINE static inline __attribute__((always_inline))
 
-/* x, y = (a cos - b sin, b cos + a sin); results may take the operands' place. */
+/* x, y = (a cos - b sin, b cos + a sin); results may overwrite operands. */
 TURN_INLINE void rotate(const float *a, const float *b, const float *cosine, const float *sine,
                         float sign, float *x, float *y, int64_t n) {
     LANES_EACH(i, n) {
@@ -14,7 +14,7 @@ TURN_INLINE void rotate(const float *a, const float *b, const float *cosine, con
     }
 }
 
-/* Where a head's results come from and go to. */
+/* A head's operands and results. */
 typedef struct head_place {
     const device_call *call;
     const device_matrix *from, *to;
@@ -26,7 +26,7 @@ TURN_INLINE const float *read_turning(const head_place *p, float *buffer, int64_
     return lanes_read(buffer, p->from, p->row, p->first + at, n);
 }
 
-/* In their place, unless they are to be added there. */
+/* Results are written in place, unless they are added. */
 TURN_INLINE float *turned_place(const head_place *p, float *buffer, int64_t at) {
     if (p->back && p->call->accumulate[0]) return buffer;
     return lanes_place(buffer, p->to, p->row, p->first + at);
@@ -39,7 +39,7 @@ TURN_INLINE void write_turned(const head_place *p, int64_t at, int64_t n, float 
         lanes_written(p->to, p->row, p->first + at, n, from);
 }
 
-/* Element i turns with i + half. */
+/* Rotates element i with i + half. */
 TURN_INLINE void turn_halves(const head_place *p, const float *table, int64_t half) {
     float as[PIECE], bs[PIECE], xs[PIECE], ys[PIECE];
     for (int64_t at = 0; at < half; at += PIECE) {
@@ -52,7 +52,7 @@ TURN_INLINE void turn_halves(const head_place *p, const float *table, int64_t ha
     }
 }
 
-/* Element 2 i turns with 2 i + 1. */
+/* Rotates element 2 i with 2 i + 1. */
 TURN_INLINE void turn_neighbours(const head_place *p, const float *table, int64_t half) {
     enum { PAIRS = PIECE / 2 };
     float both[PIECE], a[PAIRS], b[PAIRS], turned[PIECE];
@@ -67,7 +67,7 @@ TURN_INLINE void turn_neighbours(const head_place *p, const float *table, int64_
     }
 }
 
-/* Elements from `first` on stay as they are. */
+/* Leaves elements from `first` on unchanged. */
 TURN_INLINE void pass_through(const head_place *p, int64_t first, int64_t end) {
     float values[PIECE];
     bool there = p->from->data == p->to->data && !(p->back && p->call->accumulate[0]);
@@ -101,7 +101,7 @@ void KERNEL(rope)(const cpu_part *part) {
     }
 }
 
-/* Row r of a call: columns of y or dy that are beside each other are so in x0 or dx0. */
+/* Handles row r, in runs of `width` columns that are consecutive on both sides. */
 static void regroup_row(const device_call *c, int64_t r, bool back) {
     int64_t groups = c->attributes.regroup.groups, parts = c->attributes.regroup.parts;
     int64_t width = (back ? c->dy.columns : c->y.columns) / (groups * parts);
@@ -127,7 +127,7 @@ void KERNEL(regroup)(const cpu_part *part) {
         regroup_row(part->call, r, back);
 }
 
-/* Whether row r has a row of its sequence at that distance. */
+/* Whether the row at that distance from row r is in the same sequence. */
 static bool has_neighbour(const device_call *c, int64_t r, int64_t distance) {
     int64_t length = c->attributes.neighbours.length, at = r % length + distance;
     return at >= 0 && at < length;

@@ -1,5 +1,5 @@
-/* Philox 4x32-10 (base/random.h) for counters that follow each other, side by side in the widest
- * registers of the instruction set; the same numbers as base_philox. */
+/* Philox 4x32-10 (base/random.h) for consecutive counters, computed in parallel in the widest
+ * registers of the instruction set. The numbers equal those of base_philox. */
 #ifndef CPU_PHILOX_H
 #define CPU_PHILOX_H
 
@@ -9,9 +9,9 @@
 #include <immintrin.h>
 
 enum { PHILOX = 8 };
-typedef __m512i philox_lanes; /* 64 bits a lane; of most values only the low half counts */
+typedef __m512i philox_lanes; /* 64-bit lanes; of most values only the low half counts */
 
-/* In an order that unpacking undoes. */
+/* Consecutive counters, in an order that the unpacking in philox_store undoes. */
 static inline philox_lanes philox_counters(uint64_t first) {
     return _mm512_add_epi64(_mm512_set1_epi64((long long)first),
                             _mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7));
@@ -28,7 +28,7 @@ static inline philox_lanes philox_product(philox_lanes a, philox_lanes b) {
 static inline philox_lanes philox_xor(philox_lanes a, philox_lanes b, philox_lanes c) {
     return _mm512_ternarylogic_epi64(a, b, c, 0x96);
 }
-/* The low halves of a, b, c, d of each counter. */
+/* Stores the low halves of a, b, c, d of each counter. */
 static inline void philox_store(uint32_t *out, philox_lanes a, philox_lanes b, philox_lanes c,
                                 philox_lanes d) {
     __m512i low = _mm512_mask_shuffle_epi32(a, 0xaaaa, b, _MM_PERM_CCAA);
@@ -68,7 +68,7 @@ static inline void philox_store(uint32_t *out, philox_lanes a, philox_lanes b, p
 enum { PHILOX = 1 };
 #endif
 
-/* 4 x PHILOX numbers, those of the counters from `counter` on, four each. */
+/* Writes 4 x PHILOX numbers: four for each counter from `counter` on. */
 static inline void philox(uint64_t key, uint64_t counter, uint32_t *out) {
 #if defined(KERNEL_ISA_avx512) || defined(KERNEL_ISA_avx2)
     uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);

@@ -1,4 +1,4 @@
-/* Cuts the element-wise, norm, table and optimizer calls into tiles. */
+/* Cuts element-wise, norm, table and optimizer calls into tiles. */
 #include "device/cpu/vector/vectors.h"
 
 #include <string.h>
@@ -13,7 +13,7 @@ typedef struct tiles_job {
     void (*kernel)(const cpu_part *part);
     const device_call *call;
     int64_t total, step;
-    float *sums; /* of tile t at t x sums_length */
+    float *sums; /* sums of tile t at t x sums_length */
     int64_t sums_length;
 } tiles_job;
 
@@ -35,7 +35,7 @@ static void run_tiles(device *dev, tiles_job job) {
 
 enum { ROWS = 32, ELEMENTS = 1 << 15, FEW_ELEMENTS = 512, NORM_ROWS = 128 };
 
-/* Of one row: all threads have some, where it is not too short for that. */
+/* Elements per tile of a call of one row: work for all threads, if the row is long enough. */
 static int64_t flat_step(const device *dev, int64_t elements) {
     int64_t step = base_ceil_to(elements / device_threads(dev), FEW_ELEMENTS);
     return base_min_i64(base_max_i64(step, 2 * FEW_ELEMENTS), ELEMENTS);
@@ -99,7 +99,7 @@ typedef struct fold_job {
     int64_t tiles, length;
 } fold_job;
 
-/* Sums of all tiles, in order, for a range of columns. */
+/* Adds the sums of all tiles, in order, for a range of columns. */
 static void fold_sums(void *argument, int64_t tile, int thread) {
     enum { COLUMNS = 256 };
     const fold_job *job = argument;

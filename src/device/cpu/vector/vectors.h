@@ -1,4 +1,4 @@
-/* Run functions of the kernels that are no matrix products. */
+/* Run functions of the kernels other than matrix products. */
 #ifndef CPU_VECTORS_H
 #define CPU_VECTORS_H
 
@@ -16,7 +16,7 @@ sifr_status cpu_run_embedding_backward(device *dev, const device_call *call, sif
 sifr_status cpu_run_adam(device *dev, const device_call *call, sifr_error *error);
 sifr_status cpu_run_square_sums(device *dev, const device_call *call, sifr_error *error);
 
-/* Checks of the operands: vectors_check.c. */
+/* Checks of operands: vectors_check.c. */
 sifr_status cpu_prepare_embedding(device *dev, device_call *call, sifr_error *error);
 sifr_status cpu_prepare_norm(device *dev, device_call *call, sifr_error *error);
 sifr_status cpu_prepare_rope(device *dev, device_call *call, sifr_error *error);
@@ -26,6 +26,6 @@ sifr_status cpu_prepare_elementwise(device *dev, device_call *call, sifr_error *
 sifr_status cpu_prepare_square_sums(device *dev, device_call *call, sifr_error *error);
 sifr_status cpu_prepare_adam(device *dev, device_call *call, sifr_error *error);
 
-int64_t cpu_norm_scratch(int64_t rows, int64_t columns); /* bytes that a norm's backward needs */
+int64_t cpu_norm_scratch(int64_t rows, int64_t columns); /* bytes for a norm's backward */
 
 #endif

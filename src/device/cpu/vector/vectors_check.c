@@ -1,14 +1,14 @@
-/* Operands of the kernels that are no matrix products: what a call must look like. */
+/* Checks the operands of the kernels other than matrix products. */
 #include "device/cpu/operands.h"
 #include "device/cpu/vector/vectors.h"
 
-/* Shape and type both from another operand. */
+/* Checks that a matrix has the shape and type of another operand. */
 static sifr_status check_like(const device_call *call, const device_matrix *m, const char *operand,
                               const device_matrix *as, sifr_error *error) {
     return cpu_check(call, m, operand, as->rows, as->columns, as->dtype, error);
 }
 
-/* As check_like; the operand may be missing. */
+/* Like check_like, but the operand may be missing. */
 static sifr_status check_wanted(const device_call *call, const device_matrix *m,
                                 const char *operand, const device_matrix *as, sifr_error *error) {
     return m->dtype == BASE_NONE ? SIFR_OK : check_like(call, m, operand, as, error);
@@ -121,7 +121,7 @@ static bool convertible(base_dtype dtype) {
     return dtype == BASE_FP32 || dtype == BASE_BF16 || dtype == BASE_FP16;
 }
 
-/* 1 x n of any float type. */
+/* Checks for 1 x n of any float type. */
 static sifr_status check_vector(const device_call *call, const device_matrix *m,
                                 const char *operand, sifr_error *error) {
     if (!convertible(m->dtype))
@@ -191,7 +191,7 @@ sifr_status cpu_prepare_square_sums(device *dev, device_call *call, sifr_error *
                      error);
 }
 
-/* FP32, or BF16 where that is given. */
+/* Checks for FP32, or BF16 if the operand has that type. */
 static sifr_status check_state(const device_call *call, const device_matrix *m, const char *operand,
                                int64_t columns, sifr_error *error) {
     base_dtype dtype = m->dtype == BASE_BF16 ? BASE_BF16 : BASE_FP32;
