@@ -8,7 +8,7 @@
 #include "device/cpu/operands.h"
 #include "device/cpu/product/kernels_matrix.h"
 
-/* Below so many kv heads in all, forward's tiles are single query heads. */
+/* With fewer kv heads in total, tiles of the forward pass are single query heads. */
 enum { FEW_HEADS = 16 };
 
 static const void *element(const device_matrix *m, int64_t row, int64_t column) {
@@ -53,7 +53,7 @@ static sifr_status check_inputs(const device_call *call, sifr_error *error) {
     return cpu_check(call, &call->y, "y", rows, q, type, error);
 }
 
-/* No window is one that reaches over all keys. */
+/* The window, or one that covers all keys if there is none. */
 static int64_t window_of(const device_call *call) {
     int64_t window = call->attributes.attention.window, all = call->attributes.attention.length;
     return window > 0 ? base_min_i64(window, all) : all;
@@ -98,13 +98,13 @@ typedef struct attention_run {
     const device_call *call;
     const cpu_attention_kernels *kernels;
     const cpu_matrix_kernels *matrix;
-    int64_t floats; /* of scratch a thread */
-    int64_t group;  /* query heads a tile */
+    int64_t floats; /* of scratch, per thread */
+    int64_t group;  /* query heads in a tile */
     int64_t start;  /* cached, of one sequence: position of the first new row */
     uint64_t random_key;
 } attention_run;
 
-/* What does not depend on whether keys come from the call or from a cache. */
+/* The fields that are equal for keys from the call and from a cache. */
 static cpu_attention describe_tile(const attention_run *run, int64_t sequence, int64_t head,
                                    int thread) {
     const device_call *call = run->call;
@@ -176,7 +176,7 @@ sifr_status cpu_run_attention(device *dev, const device_call *call, sifr_error *
     return SIFR_OK;
 }
 
-/* Cached: few new rows are taken row by row in ranges of keys, many as blocks of queries. */
+/* Cached: few new rows run row by row over ranges of keys, many rows run as blocks of queries. */
 enum { FEW_ROWS = 8, KEY_RANGE = 1024 };
 
 static int64_t range_count(const device_call *call) {
@@ -250,7 +250,7 @@ static int64_t first_seen(const attention_run *run, int64_t row) {
     return base_max_i64(0, position_of(run, row) - window_of(run->call) + 1);
 }
 
-/* Ranges of a row and head together, in order, into the first one's place. */
+/* Combines the ranges of a row and head, in order, into the first one's place. */
 static void combine_task(void *context, int64_t task, int thread) {
     (void)thread;
     const attention_run *run = context;

@@ -1,5 +1,5 @@
-/* DEVICE_ATTENTION, its backward and DEVICE_ATTENTION_CACHED on the CPU: one tile of work is a kv
- * head of a sequence with its query heads, so that each sum stays on one thread. */
+/* DEVICE_ATTENTION, its backward and DEVICE_ATTENTION_CACHED on the CPU. A tile of work is a kv
+ * head of a sequence with its query heads, so each sum stays on one thread. */
 #ifndef CPU_ATTENTION_H
 #define CPU_ATTENTION_H
 

@@ -1,18 +1,18 @@
-/* For kernels_attention*.c: what happens to a tile of scores between the product that makes it and
- * the softmax: the soft cap, and the mask. Keys are rows of QUERY_BLOCK scores; lane i is the query
- * at `position` + i. */
+/* For kernels_attention*.c: the soft cap and the mask, applied to a tile of scores between its
+ * product and the softmax. Keys are rows of QUERY_BLOCK scores; lane i is the query at `position` +
+ * i. */
 #ifndef CPU_ATTENTION_SCORES_H
 #define CPU_ATTENTION_SCORES_H
 
 #include "device/cpu/attention/attention_tile.h"
 
-/* The first key that the tiles of a block of queries begin with: none before it is seen. It is a
- * multiple of 8 because dropout's numbers come by 8 keys. */
+/* The key at which the tiles of a block of queries begin: no earlier key is seen. It is a multiple
+ * of 8, since dropout's random numbers come for 8 keys at a time. */
 static inline int64_t tile_first_key(const cpu_attention *a, int64_t position) {
     return base_max_i64(0, position - a->window + 1) / 8 * 8;
 }
 
-/* Behind the last one. */
+/* The key after the last one that is seen. */
 static inline int64_t tile_end_key(const cpu_attention *a, int64_t position, int64_t queries) {
     return base_min_i64(a->keys, position + queries - 1 + a->ahead);
 }
@@ -21,15 +21,14 @@ static inline void tile_hide_lanes(float *scores, int64_t from, int64_t to) {
     for (int64_t i = from; i < to; i++) scores[i] = TILE_HIDDEN;
 }
 
-/* Replaces the scores of keys that a query does not see: those too far ahead, and those that the
- * window has passed. */
+/* Replaces the scores of hidden keys: those too far ahead, and those that the window has passed. */
 static inline void tile_hide(const cpu_attention *a, float *scores, int64_t k0, int64_t keys,
                              int64_t position, int64_t queries) {
     bool later = k0 + keys - 1 - position >= a->ahead;
     bool passed = position + queries - 1 - k0 >= a->window;
     if (!later && !passed) return;
     for (int64_t k = 0; k < keys; k++) {
-        int64_t first = k0 + k - position; /* lane that stands at the key */
+        int64_t first = k0 + k - position; /* lane at the key's position */
         float *row = scores + k * QUERY_BLOCK;
         tile_hide_lanes(row, 0, base_min_i64(QUERY_BLOCK, first - a->ahead + 1));
         tile_hide_lanes(row, base_max_i64(0, first + a->window), QUERY_BLOCK);
@@ -46,7 +45,7 @@ static inline tile_segments tile_load_segments(const cpu_attention *a, int64_t p
     tile_segments s = {0};
     if (a->segments == NULL) return s;
     s.least = s.most = a->segments[position * a->segment_stride];
-    for (int64_t i = 0; i < QUERY_BLOCK; i++) { /* lanes behind the last query are like it */
+    for (int64_t i = 0; i < QUERY_BLOCK; i++) { /* lanes after the last query repeat it */
         int64_t at = position + base_min_i64(i, queries - 1);
         s.of[i] = a->segments[at * a->segment_stride];
         if (s.of[i] < s.least) s.least = s.of[i];
@@ -64,8 +63,8 @@ static inline bool tile_shares_any(const tile_segments *s, const int32_t *of, in
 
 typedef enum tile_sharing { TILE_SHARES_NONE, TILE_SHARES_SOME, TILE_SHARES_ALL } tile_sharing;
 
-/* Whether queries and keys k0 and on are of one segment; copies those of the keys to `of`. Runs of
- * equal segments are told apart by their least and largest ones alone. */
+/* Compares the segments of queries with those of keys from k0 on; copies the keys' segments to
+ * `of`. Blocks of one segment each are compared by their least and largest segments alone. */
 static inline tile_sharing tile_compare(const cpu_attention *a, const tile_segments *s, int64_t k0,
                                         int64_t keys, int32_t of[KEY_BLOCK]) {
     if (a->segments == NULL) return TILE_SHARES_ALL;
@@ -89,11 +88,11 @@ static inline void tile_hide_segments(const tile_segments *s, float *scores, con
         }
 }
 
-/* Eigen's quotient of polynomials, within 3 units in the last place; 1 beyond the bound. */
+/* Eigen's rational approximation, within 3 units in the last place; 1 beyond the bound. */
 VECTOR_INLINE vector tile_tanh(vector x) {
     const float bound = 7.90531110763549805f;
     vector least = vector_set(-bound), zero = vector_set(0.0f);
-    x = vector_max(least, vector_sub(zero, x)); /* a NaN stays one */
+    x = vector_max(least, vector_sub(zero, x)); /* a NaN stays a NaN */
     x = vector_max(least, vector_sub(zero, x));
     vector square = vector_mul(x, x);
     vector above = vector_set(-2.76076847742355e-16f);
@@ -118,7 +117,7 @@ TILE_INLINE void tile_cap(float *scores, int64_t count, float scale, float cap) 
                      vector_mul(outer, tile_tanh(vector_mul(vector_load(scores + i), inner))));
 }
 
-/* What the softmax still has to multiply scores by: the cap's argument is scaled already. */
+/* The factor that the softmax applies to scores: 1 if the cap has already scaled them. */
 static inline float tile_scale(const cpu_attention *a) {
     return a->softcap > 0 ? 1.0f : a->scale;
 }

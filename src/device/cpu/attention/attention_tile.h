@@ -1,8 +1,8 @@
-/* For kernels_attention*.c: small products on words, and bringing operands into words.
+/* For kernels_attention*.c: small products on words, and packing of operands into words.
  *
- * A word is 32 bits: one fp32 value, or (`pairs`, with bf16 instructions) two bf16 values that
- * follow each other in the sum. Products take a row-major from words along the sum, and b in rows
- * of words, one row for each word of the sum. */
+ * A word is 32 bits: one fp32 value, or (`pairs`, with bf16 instructions) two bf16 values that are
+ * consecutive in the sum. Products take a row-major, in words along the sum, and b in rows of
+ * words, one row for each word of the sum. */
 #ifndef CPU_ATTENTION_TILE_H
 #define CPU_ATTENTION_TILE_H
 
@@ -18,7 +18,7 @@
 #define TILE_PAIRS 0
 #endif
 
-/* As many sums as there are registers for, beside a row of b and a factor. */
+/* As many sums as fit into registers, beside a row of b and a factor. */
 #if defined(KERNEL_ISA_avx512)
 enum { TILE_ROWS = 6 };
 #else
@@ -27,13 +27,13 @@ enum { TILE_ROWS = 3 };
 
 enum { TILE_VECTORS = 4, QUERY_BLOCK = TILE_VECTORS * VECTOR, KEY_BLOCK = 64 };
 
-/* The largest score before there is one; a key that a query does not see has one so far below that
- * its probability is 0 beside no other key, too. */
+/* The initial largest score. A hidden key's score is so far below it that its probability is 0 even
+ * if no other key is seen. */
 #define TILE_NOTHING (-1e30f)
 #define TILE_HIDDEN (-1e31f)
 
-/* Inlined and unrolled for constant arguments. Under sanitizers, where each load is a check, that
- * would be code that takes minutes to compile. */
+/* Inlined and unrolled for constant arguments. With sanitizers, which check each load, such code
+ * would take minutes to compile. */
 #if defined(SIFR_SANITIZED)
 #define TILE_INLINE static inline __attribute__((unused))
 #define TILE_UNROLL
@@ -57,7 +57,8 @@ VECTOR_INLINE vector tile_step(bool pairs, vector a, vector b, vector sum) {
     return vector_fma(a, b, sum);
 }
 
-/* rows x (vectors of) columns; TILE_SCALE multiplies what is in c by alpha, column by column. */
+/* rows x (vectors of) columns; TILE_SCALE multiplies the old values of c by alpha, column by
+ * column. */
 TILE_INLINE void tile_small(bool pairs, int rows, int vectors, int64_t words, const float *a,
                             int64_t a_stride, const float *b, int64_t b_stride, float *c,
                             int64_t c_stride, tile_mode mode, const float *alpha) {
@@ -141,7 +142,7 @@ TILE_INLINE void tile_widen_row(const uint16_t *from, base_dtype dtype, int64_t 
     for (; i < count; i++) to[i] = vector_from_narrow(dtype, from[i]);
 }
 
-/* Row of `count` values as words along the row. */
+/* Packs a row of `count` values into words along the row. */
 TILE_INLINE void tile_pack_row(bool pairs, const void *from, base_dtype dtype, int64_t count,
                                float *to) {
     if (pairs) {
@@ -156,7 +157,7 @@ TILE_INLINE void tile_pack_row(bool pairs, const void *from, base_dtype dtype, i
     }
 }
 
-/* `rows` rows of `count` values as words along rows, zeros in rows [rows, padded). */
+/* Packs `rows` rows of `count` values into words along rows, with zeros in rows [rows, padded). */
 TILE_INLINE void tile_pack(bool pairs, const void *from, base_dtype dtype, int64_t stride,
                            int64_t rows, int64_t padded, int64_t count, float *to) {
     int64_t words = tile_words(pairs, count);
@@ -165,7 +166,7 @@ TILE_INLINE void tile_pack(bool pairs, const void *from, base_dtype dtype, int64
     memset(to + rows * words, 0, (size_t)((padded - rows) * words) * 4);
 }
 
-/* One row of words across: of rows r and r + 1 (NULL: zeros) in pairs, else of row r. */
+/* Packs one row of words across: of rows r and r + 1 (NULL: zeros) in pairs, else of row r. */
 TILE_INLINE void tile_interleave(bool pairs, const void *even, const void *odd, base_dtype dtype,
                                  int64_t count, float *to) {
     if (!pairs) {
@@ -180,8 +181,8 @@ TILE_INLINE void tile_interleave(bool pairs, const void *even, const void *odd, 
     }
 }
 
-/* Rows [0, rows) of `count` values as rows of words across, `to_stride` words apart; values behind
- * `count` are zeros up to `padded_count`, rows behind `rows` up to `padded` likewise. */
+/* Packs rows [0, rows) of `count` values into rows of words across, `to_stride` words apart, with
+ * zeros up to `padded_count` values and `padded` rows. */
 TILE_INLINE void tile_pack_across(bool pairs, const void *from, base_dtype dtype, int64_t stride,
                                   int64_t rows, int64_t padded, int64_t count, int64_t padded_count,
                                   float *to) {
@@ -196,7 +197,7 @@ TILE_INLINE void tile_pack_across(bool pairs, const void *from, base_dtype dtype
     }
 }
 
-/* Words of two rows of fp32 values (in pairs), or the first row. */
+/* Stores words of two rows of fp32 values (in pairs), or the first row. */
 VECTOR_INLINE void tile_store_across(bool pairs, float *to, vector even, vector odd) {
 #if TILE_PAIRS
     if (pairs) {
@@ -212,7 +213,7 @@ VECTOR_INLINE void tile_store_across(bool pairs, float *to, vector even, vector 
     vector_store(to, even);
 }
 
-/* VECTOR values of a row as words along the row. */
+/* Stores VECTOR values of a row as words along the row. */
 VECTOR_INLINE void tile_store_along(bool pairs, float *to, vector v) {
 #if TILE_PAIRS
     if (pairs) {
@@ -224,7 +225,7 @@ VECTOR_INLINE void tile_store_along(bool pairs, float *to, vector v) {
     vector_store(to, v);
 }
 
-/* fp32 values into a row of the operand's type. */
+/* Writes fp32 values to a row of the operand's type. */
 TILE_INLINE void tile_write_row(const float *from, base_dtype dtype, int64_t count, void *to) {
     if (dtype == BASE_FP32) {
         memcpy(to, from, (size_t)count * 4);
@@ -239,14 +240,14 @@ TILE_INLINE void tile_write_row(const float *from, base_dtype dtype, int64_t cou
                                  count - i);
 }
 
-/* Dropout. A number is a function of (key, head, query, key's place): 16 bits of Philox's, whose
- * counter is (place of 8 keys, query, head). Factors are 0 where a probability is dropped, else
- * 1 / (1 - p) with p in whole parts of 65536. Queries along lanes, keys k0 to k0 + keys. */
+/* Dropout. A random number is a function of (key, head, query, position of the key): 16 bits of
+ * Philox's, whose counter is (position of 8 keys, query, head). Factors are 0 where a probability
+ * is dropped, else 1 / (1 - p) with p in 65536ths. Queries along lanes, keys k0 to k0 + keys. */
 #define TILE_PHILOX_A 0xD2511F53u
 #define TILE_PHILOX_B 0xCD9E8D57u
 
 #if defined(KERNEL_ISA_avx512)
-/* Eight counters, each in the low half of a 64-bit lane; what the high halves hold is not read. */
+/* Eight counters, each in the low half of a 64-bit lane; the high halves are ignored. */
 TILE_INLINE void tile_philox8(__m512i c[4], uint64_t key) {
     uint32_t key0 = (uint32_t)key, key1 = (uint32_t)(key >> 32);
     const __m512i a = _mm512_set1_epi64(TILE_PHILOX_A), b = _mm512_set1_epi64(TILE_PHILOX_B);

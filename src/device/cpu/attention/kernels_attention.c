@@ -9,11 +9,11 @@
 
 typedef struct forward_places {
     float *k, *v;          /* keys x words of head_dim; head_dim x words of keys */
-    float *rows, *q;       /* a block of queries as it is, and across */
+    float *rows, *q;       /* a block of queries, by row and across */
     float *scores;         /* KEY_BLOCK x QUERY_BLOCK */
-    float *p;              /* the same as words across keys */
+    float *p;              /* likewise, as words across keys */
     float *factors;        /* dropout */
-    float *out, *out_rows; /* head_dim x QUERY_BLOCK, and turned */
+    float *out, *out_rows; /* head_dim x QUERY_BLOCK, and transposed */
     float *most, *sum, *alpha;
 } forward_places;
 
@@ -44,7 +44,8 @@ static int64_t forward_floats(base_dtype dtype, int64_t keys, int64_t head_dim) 
     return forward_layout(TILE_PAIRS && dtype == BASE_BF16, keys, head_dim, NULL, NULL);
 }
 
-/* Scores of a block become probabilities relative to the largest so far, as words across keys. */
+/* Turns the scores of a block into probabilities relative to the largest so far, as words across
+ * keys. */
 TILE_INLINE void softmax_block(bool pairs, const forward_places *at, int64_t keys, float scale,
                                bool dropout) {
     vector factor = vector_set(scale * LOG2_E);
@@ -92,7 +93,7 @@ TILE_INLINE void forward_block(bool pairs, const cpu_attention *a, const forward
     int64_t v_stride = tile_words(pairs, base_ceil_to(a->keys, 2));
     int64_t end = tile_end_key(a, position, queries);
     tile_segments segments = tile_load_segments(a, position, queries);
-    bool first = true; /* a query sees itself: there is one */
+    bool first = true; /* a query sees itself, so there is a block */
     for (int64_t k0 = tile_first_key(a, position); k0 < end; k0 += KEY_BLOCK) {
         int64_t keys = base_min_i64(KEY_BLOCK, end - k0);
         int32_t of[KEY_BLOCK];
@@ -165,7 +166,7 @@ VECTOR_INLINE vector load_values(const void *from, base_dtype dtype, int64_t at,
                        : vector_load_narrow_part(dtype, (const uint16_t *)from + at, n);
 }
 
-/* Rows of a cache lie apart, each head's part on some lines: they are asked for ahead of their use,
+/* Rows of a cache are far apart, and each head has a few lines of a row. Lines are prefetched,
  * values while keys are read. */
 enum { RANGE_AHEAD = 16, RANGE_VECTORS = 4 };
 
@@ -182,7 +183,7 @@ static float range_cap(const cpu_attention_range *r) {
     return most;
 }
 
-/* The largest one. */
+/* Computes the scores; returns the largest one. */
 VECTOR_INLINE float range_scores(base_dtype dtype, const cpu_attention_range *r) {
     int64_t d = r->head_dim, size = base_dtype_bytes(dtype);
     const char *keys = r->k, *values = r->v;
@@ -203,7 +204,8 @@ VECTOR_INLINE float range_scores(base_dtype dtype, const cpu_attention_range *r)
     return r->softcap > 0 ? range_cap(r) : most;
 }
 
-/* `count` vectors of a head at a time; each element's sum is made in the order of the keys. */
+/* Weighted sums of values, for `count` vectors of a head at a time. Each element is summed in the
+ * order of the keys. */
 VECTOR_INLINE void range_values(base_dtype dtype, const cpu_attention_range *r, int64_t from,
                                 int count) {
     vector sum[RANGE_VECTORS];

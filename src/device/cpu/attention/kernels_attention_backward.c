@@ -19,8 +19,8 @@ typedef struct backward_places {
     float *factors;              /* dropout */
     float *p, *ds;               /* KEY_BLOCK x words of queries */
     float *ds_across;            /* words of keys x QUERY_BLOCK */
-    float *dq, *dq_rows;         /* head_dim x QUERY_BLOCK, and turned */
-    float *log_sums, *delta;     /* of the queries at hand */
+    float *dq, *dq_rows;         /* head_dim x QUERY_BLOCK, and transposed */
+    float *log_sums, *delta;     /* of the current queries */
 } backward_places;
 
 static int64_t backward_layout(bool pairs, int64_t keys, int64_t d, float *scratch,
@@ -72,7 +72,7 @@ TILE_INLINE float row_product(const void *a, const void *b, base_dtype dtype, in
     return vector_sum(sum);
 }
 
-/* Two rows of keys from scores and dp: P D and dS along queries, dS across keys. */
+/* Two rows of keys, from scores and dp: P D and dS along queries, dS across keys. */
 TILE_INLINE void probability_rows(bool pairs, const backward_places *at, int64_t k, int64_t keys,
                                   const cpu_attention *a, bool capped) {
     int64_t words = tile_words(pairs, QUERY_BLOCK);
@@ -95,7 +95,7 @@ TILE_INLINE void probability_rows(bool pairs, const backward_places *at, int64_t
             }
             tile_store_along(pairs, at->p + to, dropped);
             ds[j] = vector_mul(vector_mul(p, vector_sub(dp, delta)), scales);
-            if (capped) { /* hidden scores lie below -c */
+            if (capped) { /* hidden scores are below -c */
                 vector u = vector_max(vector_mul(score, uncap), least);
                 ds[j] = vector_mul(ds[j], vector_sub(one, vector_mul(u, u)));
             }
@@ -167,7 +167,7 @@ TILE_INLINE void backward_block(bool pairs, const cpu_attention *a, const backwa
     }
     int64_t end = tile_end_key(a, position, queries);
     tile_segments segments = tile_load_segments(a, position, queries);
-    bool first = true; /* a query sees itself: there is one */
+    bool first = true; /* a query sees itself, so there is a block */
     for (int64_t k0 = tile_first_key(a, position); k0 < end; k0 += KEY_BLOCK)
         backward_pair(pairs, a, at, &segments, head, position, queries, k0,
                       base_min_i64(KEY_BLOCK, end - k0), &first);

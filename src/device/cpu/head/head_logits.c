@@ -6,7 +6,7 @@
 #include "device/cpu/product/kernels_matrix.h"
 #include "device/cpu/product/linear.h"
 
-enum { TILE_WORDS = 2048 }; /* of a row, shaped at a time */
+enum { TILE_WORDS = 2048 }; /* words of a row per tile */
 
 sifr_status cpu_head_shape(const device_call *call, cpu_logits_shape *out, sifr_error *error) {
     float scale = call->attributes.head.scale, softcap = call->attributes.head.softcap;
@@ -18,7 +18,8 @@ sifr_status cpu_head_shape(const device_call *call, cpu_logits_shape *out, sifr_
     return SIFR_OK;
 }
 
-/* Attributes of one kernel lie where another has its own. */
+/* The call for DEVICE_LINEAR. Its attributes are reset, since kernels share a union of
+ * attributes. */
 static device_call as_linear(const device_call *call) {
     device_call linear = *call;
     linear.attributes.linear.transposed = false;
@@ -40,7 +41,7 @@ typedef struct shape_run {
     const device_matrix *y;
     const cpu_set *set;
     cpu_logits_shape shape;
-    int64_t tiles; /* of a row */
+    int64_t tiles; /* per row */
 } shape_run;
 
 static void shape_task(void *context, int64_t task, int thread) {

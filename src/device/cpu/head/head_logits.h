@@ -1,11 +1,11 @@
-/* DEVICE_HEAD_LOGITS on the CPU: the product as DEVICE_LINEAR makes it, then scale and cap. */
+/* DEVICE_HEAD_LOGITS on the CPU: the product of DEVICE_LINEAR, then scale and cap. */
 #ifndef CPU_HEAD_LOGITS_H
 #define CPU_HEAD_LOGITS_H
 
 #include "device/cpu/cpu.h"
 #include "device/cpu/head/kernels_loss.h"
 
-/* Of a call of DEVICE_HEAD_...; SIFR_USAGE where they are no numbers. */
+/* The shape of a call of DEVICE_HEAD_...; SIFR_USAGE if its attributes are invalid. */
 sifr_status cpu_head_shape(const device_call *call, cpu_logits_shape *out,
                            sifr_error *error) SIFR_MUST_CHECK;
 

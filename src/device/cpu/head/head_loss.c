@@ -13,26 +13,26 @@
 #include "device/cpu/product/transpose.h"
 
 enum {
-    LOSS_TILE = 256,  /* rows of logits made at a time, and of dw */
-    INPUT_TILE = 128, /* rows of dx made at a time */
-    ROW_TILE = 64,    /* rows gathered, finished or scattered at a time */
-    FEW_ROWS = 8,     /* what fewer than ROW_TILE are padded to a multiple of */
-    MOST_WORDS = 1024 /* of a block */
+    LOSS_TILE = 256,  /* rows of logits, and of dw, in one task */
+    INPUT_TILE = 128, /* rows of dx in one task */
+    ROW_TILE = 64,    /* rows gathered, finished or scattered in one task */
+    FEW_ROWS = 8,     /* fewer than ROW_TILE rows are padded to a multiple of this */
+    MOST_WORDS = 1024 /* words in a block, at most */
 };
 
 typedef struct head_plan {
     int64_t rows, width, words, chunk, block, blocks;
-    base_dtype type; /* of the products */
+    base_dtype type; /* type of the products */
     bool widen, backward;
-    bool shaped; /* logits are more than products */
+    bool shaped; /* logits are scaled or capped */
     cpu_logits_shape shape;
-    bool few; /* rows: one tile, so that w is read a block at a time, and packed nowhere */
+    bool few;                /* few rows, one tile: w is read a block at a time and not packed */
     cpu_row_tiles logits[2]; /* [a whole block, the last one] */
     cpu_pieces weight_pieces[2], input_pieces[2];
-    cpu_row_tiles weights[2][2], input[2][2]; /* [..][set, add], where there are no pieces */
+    cpu_row_tiles weights[2][2], input[2][2]; /* [..][set, add], without pieces */
     int64_t at_indices, at_x, at_w, at_packed_x, at_packed_w, at_logits, at_statistics, at_sums,
         at_dx;
-    int64_t at_threads, thread_bytes, turned_bytes, product_bytes; /* of each thread's scratch */
+    int64_t at_threads, thread_bytes, turned_bytes, product_bytes; /* of scratch, per thread */
 } head_plan;
 
 typedef struct head_run {
@@ -43,7 +43,7 @@ typedef struct head_run {
     char *scratch;
     const void *w;
     int64_t w_stride;
-    int64_t first, labelled; /* of the chunk at hand, as places in the list of labelled rows */
+    int64_t first, labelled; /* of the current chunk, in the list of labelled rows */
     bool first_chunk;
     atomic_bool failed;
 } head_run;
@@ -75,7 +75,7 @@ static sifr_status check_operands(const device_call *call, const head_plan *plan
     return SIFR_OK;
 }
 
-/* Products of blocks of `words`; `last` is 1 for the last block where it is smaller. */
+/* Plans products of blocks of `words`; `last` is 1 for the last block if it is smaller. */
 static sifr_status plan_block(device *dev, const device_call *call, head_plan *plan, int64_t words,
                               int last, sifr_error *error) {
     int64_t w_stride = plan->widen ? plan->width : call->w[0].stride;
@@ -123,7 +123,7 @@ static sifr_status plan_block(device *dev, const device_call *call, head_plan *p
     return SIFR_OK;
 }
 
-/* x is packed once for all blocks: the last one must want it as the others do. */
+/* x is packed once for all blocks, so the last block must use the same layout. */
 static void agree_on_packing(head_plan *plan) {
     cpu_pieces *whole = &plan->weight_pieces[0], *last = &plan->weight_pieces[1];
     if (plan->words % plan->block == 0 || plan->words < plan->block) return;
@@ -150,8 +150,8 @@ static int64_t most_scratch(const head_plan *plan) {
     return most;
 }
 
-/* Scratch of the call, and of each thread: what it turns, what its products want, and its block of
- * w where few rows do not pay for widening all of w at once. */
+/* Scratch of the call, and of each thread: transposed operands, scratch of products, and its block
+ * of w if there are too few rows to widen all of w at once. */
 static int64_t place_scratch(const device *dev, head_plan *plan) {
     int64_t total = 0, element = base_dtype_bytes(plan->type);
     int64_t whole = base_min_i64(plan->block, plan->words);
@@ -240,7 +240,7 @@ static void multiply(head_run *run, const cpu_row_tiles *tiles, int64_t tile, in
                               thread_scratch(run, thread) + run->plan->turned_bytes));
 }
 
-/* Rows of the chunk, padded with zeros. */
+/* Gathers rows of the chunk, padded with zeros. */
 static void gather_task(void *context, int64_t task, int thread) {
     (void)thread;
     head_run *run = context;
@@ -271,7 +271,7 @@ static void widen_task(void *context, int64_t task, int thread) {
                            (float *)(run->scratch + plan->at_w) + i * plan->width, plan->width);
 }
 
-/* A block of w as the products take it. */
+/* A block of w in the form that the products take. */
 static const void *ready_w(head_run *run, int64_t block, int thread) {
     const head_plan *plan = run->plan;
     if (!plan->few || !plan->widen) return block_w(run, block);
@@ -295,7 +295,7 @@ static char *packed_w(const head_run *run, int64_t block) {
            block * cpu_pieces_bytes(&run->plan->input_pieces[0]);
 }
 
-/* Of the blocks that are packed at all, one piece. */
+/* Packs one piece of the blocks that are packed. */
 static void pack_w_task(void *context, int64_t task, int thread) {
     head_run *run = context;
     const head_plan *plan = run->plan;
@@ -306,7 +306,7 @@ static void pack_w_task(void *context, int64_t task, int thread) {
     note(run, cpu_pieces_pack(pieces, thread, piece, block_w(run, block), packed_w(run, block)));
 }
 
-/* A block of the bias in fp32; NULL: there is none. */
+/* A block of the bias in fp32; NULL: no bias. */
 static const float *block_bias(const head_run *run, int64_t block, float *buffer) {
     const device_matrix *w = &run->call->w[1];
     int64_t from = block * run->plan->block;
@@ -325,7 +325,7 @@ static void shape_logits(const head_run *run, int64_t block, float *logits, int6
         run->kernels->shape(logits + r * words, words, bias, &run->plan->shape);
 }
 
-/* A tile of rows of one block of logits. Tiles of padding alone are left out. */
+/* Computes a tile of rows of one block of logits. Tiles with padding alone are skipped. */
 static void logits_task(void *context, int64_t task, int thread) {
     head_run *run = context;
     const head_plan *plan = run->plan;
@@ -341,7 +341,7 @@ static void logits_task(void *context, int64_t task, int thread) {
         run->kernels->statistics(logits + r * words, words, block_statistics(run, block, row + r));
 }
 
-/* Blocks together: the logarithm of the sum of exponentials, and the loss. */
+/* Combines the blocks: the logarithm of the sum of exponentials, and the loss. */
 static void finish_task(void *context, int64_t task, int thread) {
     (void)thread;
     head_run *run = context;
@@ -380,7 +380,7 @@ static int64_t label_in(const head_run *run, int64_t place, int64_t from, int64_
     return label < 0 || label >= words ? -1 : label;
 }
 
-/* Of logits that are more than products; and of the bias. */
+/* Gradients of scaled or capped logits, and of the bias. */
 static void shaped_gradients(head_run *run, int64_t block) {
     const head_plan *plan = run->plan;
     int64_t words = block_words(plan, block), from = block * plan->block;
@@ -411,7 +411,7 @@ static void plain_gradients(head_run *run, int64_t block) {
     }
 }
 
-/* A block of logits becomes gradients in place, then its part of dw is made. */
+/* Turns a block of logits into gradients in place, then computes its part of dw. */
 static void block_gradients(head_run *run, int64_t block) {
     const head_plan *plan = run->plan;
     int64_t words = block_words(plan, block);
@@ -498,7 +498,7 @@ static void input_task(void *context, int64_t tile, int thread) {
     for (int64_t r = 0; r < rows; r++) write_dx(run, row + r, dx + r * plan->width);
 }
 
-/* Few rows: a row of dx, whose parts of each block are there. */
+/* With few rows: adds up a row of dx from the parts of all blocks. */
 static void sum_task(void *context, int64_t row, int thread) {
     (void)thread;
     head_run *run = context;
@@ -511,7 +511,7 @@ static void sum_task(void *context, int64_t row, int thread) {
     write_dx(run, row, to);
 }
 
-/* The loss and dx of rows without a label; the list of the others. */
+/* Clears loss and dx of rows without a label, and lists the other rows. */
 static sifr_status list_labelled(head_run *run, int64_t *count, sifr_error *error) {
     const device_call *call = run->call;
     const device_matrix *labels = &call->x[1], *dx = &call->dx[0];

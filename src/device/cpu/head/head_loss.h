@@ -1,12 +1,12 @@
 /* DEVICE_HEAD_LOSS and its backward on the CPU.
  *
  * Rows with a label are gathered into chunks of CPU_LOSS_ROWS, the last one padded with zeros. The
- * logits of a chunk lie in scratch in fp32, in dense blocks of words. One pass makes them, with the
- * largest logit and the sum of exponentials of each row and block; a second turns a block into
- * gradients and adds its part of dw, chunk after chunk; a third adds up dx over the blocks. Where
- * all rows are one tile of dx, a block's part of dx is made with its gradients, so that all threads
- * have work, and w is widened a block at a time and packed nowhere: that would take longer than its
- * products do. */
+ * logits of a chunk are in scratch in fp32, in dense blocks of words. The first pass computes them,
+ * with the largest logit and the sum of exponentials of each row and block. The second turns a
+ * block into gradients and adds its part of dw, chunk after chunk. The third adds up dx over the
+ * blocks. If all rows are one tile of dx, a block's part of dx is computed with its gradients, so
+ * that all threads have work. Then w is widened a block at a time and not packed, since packing
+ * would take longer than its products. */
 #ifndef CPU_HEAD_LOSS_H
 #define CPU_HEAD_LOSS_H
 

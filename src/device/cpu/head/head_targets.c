@@ -48,7 +48,7 @@ sifr_status cpu_prepare_head_targets(device *dev, device_call *call, sifr_error 
     return SIFR_OK;
 }
 
-/* The rows with a target; what a row without one leaves. */
+/* Lists the rows with a target, and clears the results of the others. */
 static int64_t list_rows(const device_call *call, int32_t *rows) {
     const device_matrix *targets = &call->x[1], *dx = &call->dx[0];
     int64_t count = 0, element = base_dtype_bytes(dx->dtype);

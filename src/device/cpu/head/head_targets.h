@@ -1,6 +1,5 @@
-/* DEVICE_HEAD_REGRESSION, DEVICE_HEAD_MULTILABEL and their backward on the CPU: rows with a target
- * are listed, and go through in chunks of CPU_LOSS_ROWS, whose gradients of logits lie in scratch.
- */
+/* DEVICE_HEAD_REGRESSION, DEVICE_HEAD_MULTILABEL and their backward on the CPU. Rows with a target
+ * are listed and processed in chunks of CPU_LOSS_ROWS, whose gradients of logits are in scratch. */
 #ifndef CPU_HEAD_TARGETS_H
 #define CPU_HEAD_TARGETS_H
 

@@ -39,7 +39,7 @@ VECTOR_INLINE vector probabilities(const float *logits, int64_t n, float log_sum
     return vector_exp2(vector_mul(vector_sub(v, vector_set(log_sum)), vector_set(LOG2_E)));
 }
 
-/* The label's own value, which the loop below would round twice. */
+/* The gradient at the label, which the loop below would round twice. */
 static float label_gradient(float logit, float log_sum, float scale) {
     float row[VECTOR];
     vector_store(row, probabilities(&logit, 1, log_sum));

@@ -8,7 +8,7 @@
 #include "base/dtype.h"
 #include "device/device.h"
 
-/* logits = softcap tanh(l / softcap), or l where softcap is 0; l = scale (product + bias) */
+/* logits = softcap tanh(l / softcap), or l if softcap is 0; l = scale (product + bias) */
 typedef struct cpu_logits_shape {
     float scale, softcap;
 } cpu_logits_shape;
@@ -17,10 +17,10 @@ static inline bool cpu_shapes_logits(const cpu_logits_shape *shape) {
     return shape->softcap > 0 || shape->scale < 1 || shape->scale > 1;
 }
 
-/* Rows that have targets, of a call of DEVICE_HEAD_REGRESSION or DEVICE_HEAD_MULTILABEL. */
+/* Rows with targets of a call of DEVICE_HEAD_REGRESSION or DEVICE_HEAD_MULTILABEL. */
 typedef struct cpu_targets {
     const device_call *call;
-    const int32_t *rows; /* count of them */
+    const int32_t *rows; /* `count` indices */
     float *gradients;    /* count x columns, of the logits */
     int64_t count;
     bool multilabel, backward, add; /* add: to dw */
@@ -29,15 +29,15 @@ typedef struct cpu_targets {
 typedef struct cpu_loss_kernels {
     /* out[0] = the largest of the logits, out[1] = the sum of exp(logit - out[0]) */
     void (*statistics)(const float *logits, int64_t columns, float out[2]);
-    /* (exp(logit - log_sum) - [column == label]) * scale, into fp32 or bf16; `to` may begin where
-     * `logits` does. label < 0: in another block. */
+    /* (exp(logit - log_sum) - [column == label]) * scale, in fp32 or bf16; `to` may begin at
+     * `logits`. label < 0: in another block. */
     void (*gradient_fp32)(const float *logits, int64_t columns, float log_sum, int64_t label,
                           float scale, float *to);
     void (*gradient_bf16)(const float *logits, int64_t columns, float log_sum, int64_t label,
                           float scale, uint16_t *to);
-    /* Products become logits in place; bias may be NULL. */
+    /* Turns products into logits in place; bias may be NULL. */
     void (*shape)(float *logits, int64_t columns, const float *bias, const cpu_logits_shape *shape);
-    /* The gradient of the products, FP32 or BF16 as dtype says; adds it, not rounded, to `sums`. */
+    /* The gradient of the products, FP32 or BF16 as in dtype; adds it, unrounded, to `sums`. */
     void (*shaped_gradient)(const float *logits, int64_t columns, float log_sum, int64_t label,
                             float scale, const cpu_logits_shape *shape, float *sums,
                             base_dtype dtype, void *to);

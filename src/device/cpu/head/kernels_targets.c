@@ -1,4 +1,4 @@
-/* Heads whose targets are numbers: a few columns, so products are made a column at a time. */
+/* Heads with numbers as targets. They have few columns, so products run a column at a time. */
 #include "base/checked.h"
 #include "device/cpu/head/kernels_loss.h"
 #include "device/cpu/lanes.h"
@@ -12,7 +12,7 @@ static float dot(const float *a, const float *b, int64_t n) {
     return lanes_fold(sums);
 }
 
-/* x w^T, piece by piece of the row, into `logits`. */
+/* Writes x w^T to `logits`, in pieces of the row. */
 static void products(const device_call *c, int64_t row, float *logits) {
     float xs[PIECE], ws[PIECE];
     int64_t width = c->x[0].columns, columns = c->w[0].rows;
@@ -26,7 +26,7 @@ static void products(const device_call *c, int64_t row, float *logits) {
     }
 }
 
-/* The loss of one logit; *slope: its derivative. */
+/* The loss of one logit; *slope is its derivative. */
 static float square_error(float logit, float target, float *slope) {
     float error = logit - target;
     *slope = 2.0f * error;
@@ -40,7 +40,7 @@ static float binary_entropy(float logit, float target, float *slope) {
     return (fmaxf(logit, 0.0f) - logit * target) + log1pf(e);
 }
 
-/* The mean loss of a row; its logits become their gradients. */
+/* The mean loss of a row. Replaces its logits by their gradients. */
 static float row_loss(const cpu_targets *t, int64_t row, float *logits) {
     const device_call *c = t->call;
     const device_matrix *targets = &c->x[1];
