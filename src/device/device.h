@@ -254,7 +254,7 @@ typedef struct device_step {
     bool update;                    /* all gradients are finite */
 } device_step;
 
-enum { DEVICE_INPUTS = 4, DEVICE_WEIGHTS = 2, DEVICE_SAVED = 2 };
+enum { DEVICE_INPUTS = 6, DEVICE_WEIGHTS = 2, DEVICE_SAVED = 2 };
 
 typedef struct device_call {
     device_kernel kernel;

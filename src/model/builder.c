@@ -186,7 +186,10 @@ sifr_value model_add_node(sifr_model *model, model_node node, model_value_kind k
 }
 
 model_node model_make_node(const model_op *op) {
-    return (model_node){.op = op, .x = {-1, -1, -1, -1}, .w = {-1, -1}, .y = -1};
+    model_node node = {.op = op, .y = -1};
+    for (int i = 0; i < DEVICE_INPUTS; i++) node.x[i] = -1;
+    for (int i = 0; i < DEVICE_WEIGHTS; i++) node.w[i] = -1;
+    return node;
 }
 
 sifr_value sifr_slice(sifr_model *model, sifr_value x, int64_t first, int64_t columns) {

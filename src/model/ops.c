@@ -53,7 +53,8 @@ static device_call forward_shapes(const sifr_model *model, const model_node *nod
     device_call call = {.kernel = node->op->forward, .attributes = node->attributes};
     model_extent extent = {.sequences = 1, .length = length, .training = true};
     if (node->op->complete) node->op->complete(&call.attributes, &extent);
-    for (int i = 0; i < DEVICE_INPUTS && node->x[i] >= 0; i++) {
+    for (int i = 0; i < DEVICE_INPUTS; i++) {
+        if (node->x[i] < 0) continue;
         call.x[i].rows = length;
         call.x[i].columns = model->values[node->x[i]].columns;
     }

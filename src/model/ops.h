@@ -16,10 +16,12 @@ enum {
     MODEL_KEEP_X1 = 2,
     MODEL_KEEP_X2 = 4,
     MODEL_KEEP_X3 = 8, /* X0 << i is of input i */
-    MODEL_KEEP_W0 = 16,
-    MODEL_KEEP_W1 = 32,
-    MODEL_KEEP_Y = 64,
-    MODEL_KEEP_SAVED = 128
+    MODEL_KEEP_X4 = 16,
+    MODEL_KEEP_X5 = 32,
+    MODEL_KEEP_W0 = 64,
+    MODEL_KEEP_W1 = 128,
+    MODEL_KEEP_Y = 256,
+    MODEL_KEEP_SAVED = 512
 };
 
 /* The facts about a call that are known only when the step is planned. */

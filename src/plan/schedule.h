@@ -94,6 +94,8 @@ typedef enum plan_role {
     PLAN_X1,
     PLAN_X2,
     PLAN_X3,
+    PLAN_X4,
+    PLAN_X5,
     PLAN_W0,
     PLAN_W1,
     PLAN_Y,
@@ -104,6 +106,8 @@ typedef enum plan_role {
     PLAN_DX1,
     PLAN_DX2,
     PLAN_DX3,
+    PLAN_DX4,
+    PLAN_DX5,
     PLAN_DW0,
     PLAN_DW1,
     PLAN_ROLES

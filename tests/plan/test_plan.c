@@ -76,7 +76,7 @@ static void check_operands(const plan_schedule *s) {
                     !(backward && operand->role == PLAN_Y &&
                       call.kernel == DEVICE_ATTENTION_BACKWARD) &&
                     i->action != PLAN_UPDATE;
-                bool adds = operand->role >= PLAN_DX0 && operand->role <= PLAN_DX3 &&
+                bool adds = operand->role >= PLAN_DX0 && operand->role <= PLAN_DX5 &&
                             call.accumulate[operand->role - PLAN_DX0];
                 if (pass == 0 && buffer->first >= 0 && (!output || adds)) {
                     assert_true(written[operand->buffer]);

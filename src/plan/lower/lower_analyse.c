@@ -70,7 +70,8 @@ void lower_find_recompute(lower_state *state, int32_t unit) {
         bool read =
             recompute[n] || node->op->makes_loss || (keep & (MODEL_KEEP_Y | MODEL_KEEP_SAVED)) != 0;
         recompute[n] = read && !(state->kept && state->kept[n]);
-        for (int x = 0; x < DEVICE_INPUTS && node->x[x] >= 0; x++) {
+        for (int x = 0; x < DEVICE_INPUTS; x++) {
+            if (node->x[x] < 0) continue;
             const model_value *value = &model->values[node->x[x]];
             bool wanted = recompute[n] || (keep & (MODEL_KEEP_X0 << x));
             if (wanted && value->node >= 0 && value->unit == unit) recompute[value->node] = true;
@@ -83,7 +84,8 @@ static void find_feeders(lower_state *state) {
     const sifr_model *model = state->model;
     for (size_t i = model->node_count; i-- > 0;) {
         const model_node *node = &model->nodes[i];
-        for (int x = 0; x < DEVICE_INPUTS && node->x[x] >= 0; x++) {
+        for (int x = 0; x < DEVICE_INPUTS; x++) {
+            if (node->x[x] < 0) continue;
             const model_value *value = &model->values[node->x[x]];
             bool wanted = state->feeds_other_units[i] || value->unit != node->unit;
             if (wanted && value->node >= 0) state->feeds_other_units[value->node] = true;
@@ -100,7 +102,8 @@ static void find_carriers(lower_state *state) {
         for (int w = 0; w < DEVICE_WEIGHTS; w++) {
             if (node->w[w] >= 0 && !model->weights[node->w[w]].frozen) state->carries[i] = true;
         }
-        for (int x = 0; x < DEVICE_INPUTS && node->x[x] >= 0; x++) {
+        for (int x = 0; x < DEVICE_INPUTS; x++) {
+            if (node->x[x] < 0) continue;
             if (!(row->gradients & (1 << x))) continue;
             if (lower_has_gradient(state, node->x[x])) state->carries[i] = true;
         }

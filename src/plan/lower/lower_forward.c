@@ -18,7 +18,8 @@ sifr_status lower_forward(lower_state *state, int32_t n, sifr_error *error) {
     }
 
     int inputs = cached ? 3 : DEVICE_INPUTS; /* x3 of a cached call is its positions */
-    for (int i = 0; i < inputs && node->x[i] >= 0; i++) {
+    for (int i = 0; i < inputs; i++) {
+        if (node->x[i] < 0) continue;
         BASE_TRY(lower_put(state, call, (plan_role)(PLAN_X0 + i), lower_locate(state, node->x[i]),
                            error));
     }

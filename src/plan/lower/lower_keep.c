@@ -61,8 +61,8 @@ static sifr_status take_facts(keep_state *k, const sifr_model *model, sifr_error
     facts->kept = k->kept;
     BASE_TRY(lower_analyse(facts, error));
     for (size_t n = 0; n < nodes; n++) {
-        int32_t from = model->values[model->nodes[n].x[0]].node;
-        k->first[n] = facts->in_place[n] ? k->first[from] : (int32_t)n;
+        k->first[n] = (int32_t)n;
+        if (facts->in_place[n]) k->first[n] = k->first[model->values[model->nodes[n].x[0]].node];
     }
     return SIFR_OK;
 }

@@ -63,19 +63,20 @@ static void find_inner(lower_state *state) {
     bool *inner = state->tiles.inner;
     for (size_t n = 0; n < model->node_count; n++) inner[n] = region[n] >= 0;
     for (size_t n = 0; n < model->node_count; n++) {
-        for (int x = 0; x < DEVICE_INPUTS && model->nodes[n].x[x] >= 0; x++) {
+        for (int x = 0; x < DEVICE_INPUTS; x++) {
+            if (model->nodes[n].x[x] < 0) continue;
             int32_t maker = model->values[model->nodes[n].x[x]].node;
             if (maker >= 0 && region[maker] != region[n]) inner[maker] = false;
         }
     }
     for (size_t n = 0; n < model->node_count; n++) {
-        int32_t before = model->values[model->nodes[n].x[0]].node;
         if (!state->in_place[n]) continue;
+        int32_t before = model->values[model->nodes[n].x[0]].node;
         inner[n] = inner[n] && inner[before] && region[n] == region[before];
     }
     for (size_t n = model->node_count; n-- > 0;) {
-        int32_t before = model->values[model->nodes[n].x[0]].node;
-        if (state->in_place[n] && !inner[n]) inner[before] = false;
+        if (!state->in_place[n] || inner[n]) continue;
+        inner[model->values[model->nodes[n].x[0]].node] = false;
     }
 }
 
@@ -123,7 +124,9 @@ static void find_times(lower_state *state, int32_t unit) {
             tiles->early[n] = recompute && tiles->early[n];
             tiles->late[n] = recompute && read && !there;
         }
-        for (int x = 0; x < DEVICE_INPUTS && node->x[x] >= 0; x++) ask(state, n, x, keep);
+        for (int x = 0; x < DEVICE_INPUTS; x++) {
+            if (node->x[x] >= 0) ask(state, n, x, keep);
+        }
     }
 }
 
@@ -233,7 +236,8 @@ static sifr_status remember_region(lower_state *state, int32_t first, int32_t en
     for (int32_t n = first; n < end; n++) {
         const model_node *node = &model->nodes[n];
         BASE_TRY(remember(state, node->y, error));
-        for (int x = 0; x < DEVICE_INPUTS && node->x[x] >= 0; x++) {
+        for (int x = 0; x < DEVICE_INPUTS; x++) {
+            if (node->x[x] < 0) continue;
             int32_t base = model->values[node->x[x]].base;
             BASE_TRY(remember(state, node->x[x], error));
             if (base >= 0) BASE_TRY(remember(state, base, error));

@@ -40,7 +40,7 @@ static void set_use(const plan_schedule *s, const plan_instruction *in, const de
     device_kernel kernel = call->kernel;
     bool backward = is_backward(s, in, kernel), adam = kernel == DEVICE_ADAM;
     a->reads = a->writes = true;
-    if (a->role <= PLAN_X3 || a->role == PLAN_DY) {
+    if (a->role <= PLAN_X5 || a->role == PLAN_DY) {
         a->writes = false;
     } else if (a->role <= PLAN_W1) {
         a->writes = adam || kernel == DEVICE_ATTENTION_CACHED;
