@@ -1,1 +1,0 @@
-#include "plan/pass/a.h"
