@@ -5,13 +5,23 @@
 #include "cli/generation.h"
 #include "formats/chat_template.h"
 
+typedef struct cli_chat_prompt {
+    formats_chat_template template;
+    json_t *tools; /* descriptions of functions for the template; NULL: none */
+} cli_chat_prompt;
+
+/* The model's template, and the array of objects in the JSON file `tools` (NULL: none). */
+sifr_status cli_chat_open(const cli_generation *g, const char *tools, cli_chat_prompt *out,
+                          sifr_error *error) SIFR_MUST_CHECK;
+void cli_chat_close(cli_chat_prompt *chat); /* harmless on a zeroed one */
+
 /* Appends {"role", "content"} to the array. */
 sifr_status cli_chat_add(json_t *messages, const char *role, const char *content, size_t size,
                          sifr_error *error) SIFR_MUST_CHECK;
 
 /* The ids of the messages and of the beginning of the assistant's next one, in place of those in
  * `ids`. */
-sifr_status cli_chat_encode(const cli_generation *g, const formats_chat_template *chat,
+sifr_status cli_chat_encode(const cli_generation *g, const cli_chat_prompt *chat,
                             const json_t *messages, formats_tokenizer_ids *ids,
                             sifr_error *error) SIFR_MUST_CHECK;
 

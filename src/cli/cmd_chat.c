@@ -13,7 +13,7 @@ enum { CHUNK_TOKENS = 32, CONTEXT = 4096 };
 
 typedef struct chat_command {
     cli_generation_flags flags;
-    const char *system;
+    const char *system, *tools;
     int64_t context;
 } chat_command;
 
@@ -21,7 +21,7 @@ typedef struct chat_state {
     const chat_command *command;
     cli_generation g;
     cli_sequence sequence; /* the conversation, and the answer */
-    formats_chat_template template;
+    cli_chat_prompt chat;
     json_t *messages;
     int64_t context;
     bool terminal;
@@ -42,7 +42,7 @@ static sifr_status prepare(chat_state *s, sifr_error *error) {
     const chat_command *c = s->command;
     bool beyond;
     BASE_TRY(cli_generation_open(&s->g, &c->flags, "chat", error));
-    BASE_TRY(formats_chat_template_load(s->g.model.files, false, &s->template, error));
+    BASE_TRY(cli_chat_open(&s->g, c->tools, &s->chat, error));
     BASE_TRY(choose_context(s, &beyond, error));
     s->messages = json_array();
     s->terminal = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
@@ -57,7 +57,7 @@ static sifr_status answer(chat_state *s, const char *line, size_t size, sifr_err
     cli_generation *g = &s->g;
     cli_sequence *q = &s->sequence;
     BASE_TRY(cli_chat_add(s->messages, "user", line, size, error));
-    BASE_TRY(cli_chat_encode(g, &s->template, s->messages, &q->ids, error));
+    BASE_TRY(cli_chat_encode(g, &s->chat, s->messages, &q->ids, error));
     int64_t room = s->context - (int64_t)q->ids.count, count = room;
     if (room < 1)
         return base_fail(error, SIFR_USAGE,
@@ -105,7 +105,7 @@ static int run(chat_command *command) {
     int code = status == SIFR_OK ? SIFR_OK : cli_fail("chat", &error);
     free(s.line);
     json_decref(s.messages);
-    formats_chat_template_free(&s.template);
+    cli_chat_close(&s.chat);
     cli_sequence_free(&s.sequence);
     cli_generation_close(&s.g);
     cli_list_free(&command->flags.stop);
@@ -130,8 +130,11 @@ int cli_chat(int argc, char **argv) {
                    "kept, and goes through\nthe model's chat template.",
         .example = "sifr chat SmolLM2-135M-Instruct --system 'You are terse.' --temperature 0.7"};
     chat_command command = {0};
-    cli_option options[2 + CLI_GENERATION_OPTIONS] = {
+    cli_option options[3 + CLI_GENERATION_OPTIONS] = {
         {"system", CLI_TEXT, "TEXT", "system message at the beginning", &command.system, NULL,
+         false},
+        {"tools", CLI_TEXT, "FILE",
+         "JSON array of functions that the model's template describes to it", &command.tools, NULL,
          false},
         {"context", CLI_COUNT, "N",
          "room for N tokens of conversation (default: the model's positions, at most 4096)",
@@ -139,7 +142,7 @@ int cli_chat(int argc, char **argv) {
     };
     cli_list operands = {0};
     int code;
-    cli_generation_options(&command.flags, options + 2);
+    cli_generation_options(&command.flags, options + 3);
     for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
         if (options[i].value == &command.flags.read.model) options[i].required = false;
     }

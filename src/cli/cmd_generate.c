@@ -17,7 +17,7 @@ enum { CHUNK_TOKENS = 128, FILE_LIMIT = 1 << 28 };
 
 typedef struct generate_command {
     cli_generation_flags flags;
-    const char *prompt, *prompts;
+    const char *prompt, *prompts, *tools;
     int64_t batch_size;
     bool plain, json, chat;
 } generate_command;
@@ -32,8 +32,8 @@ typedef struct generate_prompt {
 typedef struct generate_state {
     const generate_command *command;
     cli_generation g;
-    formats_chat_template template; /* with --chat */
-    char *file;                     /* that of --prompts */
+    cli_chat_prompt chat; /* with --chat */
+    char *file;           /* that of --prompts */
     generate_prompt *prompts;
     size_t count, room;
     bool beyond;            /* more positions than the model was trained with */
@@ -74,7 +74,7 @@ static sifr_status encode(const generate_state *s, generate_prompt *p, sifr_erro
         return cli_generation_encode(&s->g, p->text, p->size, !s->command->plain, ids, error);
     json_t *messages = json_array();
     sifr_status status = cli_chat_add(messages, "user", p->text, p->size, error);
-    if (status == SIFR_OK) status = cli_chat_encode(&s->g, &s->template, messages, ids, error);
+    if (status == SIFR_OK) status = cli_chat_encode(&s->g, &s->chat, messages, ids, error);
     json_decref(messages);
     return status;
 }
@@ -102,9 +102,11 @@ static sifr_status prepare(generate_state *s, sifr_error *error) {
     if (c->batch_size < 1 || c->batch_size > INT32_MAX)
         return base_fail(error, SIFR_USAGE, "--batch-size %lld: must be in 1 … %d",
                          (long long)c->batch_size, INT32_MAX);
+    if (c->tools && !c->chat)
+        return base_fail(error, SIFR_USAGE, "--tools: acts with --chat alone");
     BASE_TRY(find_prompts(s, error));
     BASE_TRY(cli_generation_open(&s->g, &c->flags, "generate", error));
-    if (c->chat) BASE_TRY(formats_chat_template_load(s->g.model.files, false, &s->template, error));
+    if (c->chat) BASE_TRY(cli_chat_open(&s->g, c->tools, &s->chat, error));
     for (size_t i = 0; i < s->count; i++) {
         generate_prompt *p = &s->prompts[i];
         BASE_TRY(encode(s, p, error));
@@ -198,7 +200,7 @@ static int run(generate_command *command) {
     free(s.running);
     free(s.prompts);
     free(s.file);
-    formats_chat_template_free(&s.template);
+    cli_chat_close(&s.chat);
     cli_generation_close(&s.g);
     cli_list_free(&command->flags.stop);
     return code;
@@ -214,7 +216,7 @@ int cli_generate(int argc, char **argv) {
                    "--top-p 0.95"};
     generate_command command = {.batch_size = 1};
     generate_command *c = &command;
-    cli_option options[6 + CLI_GENERATION_OPTIONS] = {
+    cli_option options[7 + CLI_GENERATION_OPTIONS] = {
         {"prompt", CLI_TEXT, "TEXT", "text to continue", &c->prompt, NULL, false},
         {"prompts", CLI_TEXT, "FILE", "continue each line of this file instead of --prompt",
          &c->prompts, NULL, false},
@@ -225,6 +227,9 @@ int cli_generate(int argc, char **argv) {
          "the prompt is a user's message: put it through the model's chat template, and print the "
          "answer alone",
          &c->chat, NULL, false},
+        {"tools", CLI_TEXT, "FILE",
+         "with --chat: JSON array of functions that the template describes to the model", &c->tools,
+         NULL, false},
         {"no-special-tokens", CLI_FLAG, NULL,
          "leave out the special tokens that the tokenizer's post-processor puts before the text",
          &c->plain, NULL, false},
@@ -233,7 +238,7 @@ int cli_generate(int argc, char **argv) {
          NULL, false},
     };
     int code;
-    cli_generation_options(&command.flags, options + 6);
+    cli_generation_options(&command.flags, options + 7);
     if (!cli_parse(&usage, options, sizeof options / sizeof *options, argc, argv, NULL, &code))
         return code;
     return run(&command);

@@ -70,7 +70,33 @@ expect 0 "$SIFR" chat --model model --max-new-tokens 0 <lines
 expect 0 "$SIFR" chat model </dev/null
 [ ! -s out ] || fail "an answer to nobody"
 
+# --- functions for the template ---
+cp -r model calls
+cat >calls/chat_template.jinja <<'END'
+{%- for t in tools or [] %}{{ t.function.name ~ '(' ~ (t.function.parameters | tojson) ~ ') ' }}{% endfor %}
+{%- for m in messages %}{{ m.content }}{% endfor %}
+END
+echo '[{"function": {"name": "hills", "parameters": {"in": "the"}}}]' >tools.json
+expect 0 "$SIFR" generate --model calls --no-special-tokens --max-new-tokens 8 --json \
+    --prompt 'hills({"in": "the"}) A few'
+prompt=$(ids prompt_ids)
+expect 0 "$SIFR" generate --model calls --chat --tools tools.json --prompt 'A few' \
+    --max-new-tokens 8 --json
+[ "$(ids prompt_ids)" = "$prompt" ] || fail "the functions are not in the prompt"
+echo 'A few' >lines
+expect 0 "$SIFR" chat calls --tools tools.json --max-new-tokens 8 <lines
+cp out with
+expect 0 "$SIFR" chat calls --max-new-tokens 8 <lines
+cmp -s out with && fail "a chat does not give the template its functions"
+echo '{}' >wrong.json
+expect 2 "$SIFR" chat calls --tools wrong.json <lines
+complains '^sifr chat: --tools wrong.json: must be an array'
+expect 1 "$SIFR" chat calls --tools nowhere.json <lines
+expect 2 "$SIFR" generate --model calls --tools tools.json --prompt a
+complains 'acts with --chat alone'
+
 # --- what cannot be ---
+printf 'hills' >lines
 expect 2 "$SIFR" chat "$SOURCE/tests/golden/models/llama3" <lines
 one_line
 complains '^sifr chat: .*llama3 has no chat template \(chat_template.jinja, or "chat_template" in'
