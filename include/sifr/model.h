@@ -76,12 +76,14 @@ SIFR_API sifr_value sifr_tokens(sifr_model *model);
 SIFR_API sifr_value sifr_positions(sifr_model *model);
 SIFR_API sifr_value sifr_labels(sifr_model *model);
 
-/* Rows of `table` (words x columns) chosen by `ids`, an input. */
+/* Rows of `table` (words x columns) chosen by `ids`, an input of whole numbers: id i is row
+ * first + i. */
 typedef struct sifr_embedding_args {
     sifr_value ids;
     sifr_weight table;
-    /* torch.nn.Embedding's padding_idx: the id `padding` trains nothing, and its row of a fresh
-     * table is 0. A padding outside the table is none. */
+    int64_t first; /* RoBERTa's positions begin behind the padding's row */
+    /* torch.nn.Embedding's padding_idx: the row `padding` trains nothing, and is 0 in a fresh
+     * table. A padding outside the table is none. */
     bool padded;
     int64_t padding;
 } sifr_embedding_args;

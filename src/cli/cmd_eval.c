@@ -153,10 +153,10 @@ static sifr_status evaluate(const eval_command *command, eval_result *result, si
     BASE_TRY_GOTO(status, cli_read_model_open(&command->read, &model, &options, &log, error), done);
     result->precision = options.precision;
     engine_folder_warn(folder, &log);
-    if (command->length > folder->config.max_position_embeddings)
+    if (command->length > model_positions(&folder->config))
         base_log(&log, SIFR_LOG_WARNING,
                  "--seq-length %lld: more than the %lld positions that %s was trained with",
-                 (long long)command->length, (long long)folder->config.max_position_embeddings,
+                 (long long)command->length, (long long)model_positions(&folder->config),
                  command->read.model);
     BASE_TRY_GOTO(status, open_data(command, &model, &data, error), done);
     result->windows = train_data_windows(data, command->length);

@@ -45,9 +45,10 @@ typedef struct device_matrix {
  * dy, and writes dx, dw. dx[i] is added to with accumulate[i], otherwise overwritten; dw is added
  * to with accumulate_dw, otherwise overwritten. A dx or dw with dtype BASE_NONE is not computed. */
 typedef enum device_kernel {
-    /* y[r,:] = w0[x0[r],:]; x0: INT32 rows x 1 (checked against w0.rows before the step), w0: words
-     * x width. Backward: dw0[x0[r],:] += dy[r,:], rows in order, but for those whose id is
-     * attributes.embedding.padding; dw0 is cleared first unless accumulate_dw. Reads x0. */
+    /* y[r,:] = w0[i,:], i = x0[r] + attributes.embedding.first; x0: INT32 rows x 1 (i is checked
+     * against w0.rows before the step), w0: words x width. Backward: dw0[i,:] += dy[r,:], rows in
+     * order, but for those whose i is attributes.embedding.padding; dw0 is cleared first unless
+     * accumulate_dw. Reads x0. */
     DEVICE_EMBEDDING,
     DEVICE_EMBEDDING_BACKWARD,
     /* y = x0 w0^T + w1; w0: out x in, or in x out with attributes.linear.transposed (GPT-2's
@@ -182,7 +183,8 @@ typedef struct device_attributes {
         } linear;
         struct {
             bool padded;
-            int32_t padding; /* if padded: rows with this id add nothing to dw0 */
+            int32_t padding; /* if padded: this row of dw0 gets nothing */
+            int32_t first;
         } embedding;
         struct {
             float epsilon;

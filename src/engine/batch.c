@@ -10,7 +10,7 @@ static int64_t rows_of_input(const sifr_model *model, sifr_input input) {
     for (size_t n = 0; n < model->node_count; n++) {
         const model_node *node = &model->nodes[n];
         if (node->w[0] < 0 || !model_numbers_rows(node, model->inputs[input])) continue;
-        least = base_min_i64(least, model->weights[node->w[0]].rows);
+        least = base_min_i64(least, model_numbered_rows(model, node));
     }
     return least;
 }

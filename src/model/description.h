@@ -89,6 +89,9 @@ bool model_outgrows_cache(const sifr_model *model, int64_t before, int64_t after
 /* Whether `value` (-1: none) chooses rows of a node's first weight. */
 bool model_numbers_rows(const model_node *node, int32_t value);
 
+/* The rows of that weight that there are numbers for, from 0 on. */
+int64_t model_numbered_rows(const sifr_model *model, const model_node *node);
+
 /* Whether any weight of a unit is trained. */
 bool model_unit_trained(const sifr_model *model, int32_t unit);
 

@@ -59,6 +59,7 @@ typedef struct model_config {
     int64_t num_attention_heads, num_key_value_heads, head_dim;
     int64_t intermediate_size;
     int64_t max_position_embeddings;
+    int64_t first_position; /* row of a table of learned positions that position 0 has */
     model_activation_kind activation;
     model_norm_kind norm;
     double norm_eps;
@@ -116,6 +117,11 @@ bool model_problem_find(const char *name, model_problem *out);
 /* Whether a task has labels of its own, in place of tokens. */
 static inline bool model_task_labelled(model_task task) {
     return task == MODEL_SEQUENCE_CLASSES || task == MODEL_TOKEN_CLASSES;
+}
+
+/* The positions of a sequence that the model has or was trained with. */
+static inline int64_t model_positions(const model_config *config) {
+    return config->max_position_embeddings - config->first_position;
 }
 
 const char *model_activation_name(model_activation_kind activation); /* as transformers writes it */

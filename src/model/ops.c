@@ -8,6 +8,11 @@ bool model_numbers_rows(const model_node *node, int32_t value) {
     return false;
 }
 
+int64_t model_numbered_rows(const sifr_model *model, const model_node *node) {
+    int64_t first = node->op->first_row ? node->op->first_row(&node->attributes) : 0;
+    return model->weights[node->w[0]].rows - first;
+}
+
 double model_product_operations(const device_call *call, bool full) {
     (void)full;
     return 2.0 * (double)call->x[0].rows * ((double)call->w[0].rows * (double)call->w[0].columns);

@@ -51,6 +51,7 @@ typedef struct model_op {
     bool makes_loss;      /* y is the loss: it ends a model, has no dy, and backward makes y too */
     bool counts_elements; /* results depend on where in the micro batch y begins (dropout) */
     int row_numbers;      /* bit i: input i holds numbers of rows of w0 */
+    int64_t (*first_row)(const device_attributes *attributes); /* of number 0; NULL: row 0 */
     /* Fills in values that only the plan knows; NULL: none. */
     void (*complete)(device_attributes *attributes, const model_extent *extent);
     /* FP32 values kept per call, as rows x columns; NULL: none */

@@ -11,7 +11,7 @@ _Static_assert(CONFIG_TOKEN_CHUNK == DEVICE_TOKEN_CHUNK, "what the config checks
 
 sifr_status train_sequence_length(const sifr_config *config, const model_config *model,
                                   const sifr_log *log, int64_t *length, sifr_error *error) {
-    int64_t limit = model->max_position_embeddings;
+    int64_t limit = model_positions(model);
     *length = config->step.seq_length ? config->step.seq_length : limit;
     if (*length <= limit) return SIFR_OK;
     const model_architecture *architecture = model_architecture_find(model->model_type);

@@ -17,18 +17,19 @@ static device_matrix sized(int64_t rows, int64_t columns, base_dtype dtype) {
     return (device_matrix){NULL, rows, columns, columns, dtype};
 }
 
-/* Embedding: a table of c->words rows. */
+/* Embedding: a table of c->words rows, and as many before them as c->variant says. */
 
 static void embedding_shape(const op_case *c, base_dtype type, device_call *call) {
+    call->attributes.embedding.first = c->variant;
     call->x[0] = sized(c->rows, 1, BASE_INT32);
-    call->w[0] = sized(c->words, c->columns, type);
+    call->w[0] = sized(c->variant + c->words, c->columns, type);
     call->y = sized(c->rows, c->columns, type);
 }
 
 static void embedding_reference(const device_call *call, const op_values *v) {
-    int64_t n = call->y.columns;
+    int64_t n = call->y.columns, first = call->attributes.embedding.first;
     for (int64_t r = 0; r < call->y.rows; r++)
-        memcpy(v->y + r * n, v->w[0] + (int64_t)v->x[0][r] * n, (size_t)n * sizeof *v->y);
+        memcpy(v->y + r * n, v->w[0] + (first + (int64_t)v->x[0][r]) * n, (size_t)n * sizeof *v->y);
 }
 
 /* Norms; variant: NO_BIAS (a layer norm has one otherwise), PLUS_ONE, GROUPS x their number. */
@@ -332,17 +333,18 @@ static void square_sums_reference(const device_call *call, const op_values *v) {
     .reads = OP_X0 | OP_W0 | OP_SAVED0, .wants = OP_X0 | OP_W0
 
 static const op_case tables[] = {
-#define TABLE(r, n, w)                                                                             \
+#define TABLE(r, n, w, first)                                                                      \
     {                                                                                              \
         .name = "embedding", .forward = DEVICE_EMBEDDING, .backward = DEVICE_EMBEDDING_BACKWARD,   \
         .shape = embedding_shape, .reference = embedding_reference, .reads = OP_X0,                \
-        .wants = OP_W0, .rows = r, .columns = n, .words = w, .length = r                           \
+        .wants = OP_W0, .rows = r, .columns = n, .words = w, .length = r, .variant = first         \
     }
-    TABLE(1, 1, 1),
-    TABLE(9, 5, 4),
-    TABLE(70, 67, 13),
-    TABLE(33, 600, 5),
-    TABLE(300, 130, 2),
+    TABLE(1, 1, 1, 0),
+    TABLE(9, 5, 4, 0),
+    TABLE(70, 67, 13, 0),
+    TABLE(33, 600, 5, 0),
+    TABLE(300, 130, 2, 0),
+    TABLE(33, 67, 5, 2),
 #define ROPE(r, n, h)                                                                              \
     {                                                                                              \
         .name = "rope", .forward = DEVICE_ROPE, .backward = DEVICE_ROPE_BACKWARD,                  \

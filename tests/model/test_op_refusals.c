@@ -65,6 +65,18 @@ static void regroup_none(const parts *p) {
     sifr_regroup(p->m, p->x, 0, 3);
 }
 
+static void table(const parts *p, int64_t first) {
+    sifr_embedding(p->m, (sifr_embedding_args){
+                             .ids = sifr_positions(p->m), .table = p->table, .first = first});
+}
+
+static void table_end(const parts *p) {
+    table(p, WORDS);
+}
+static void table_begin(const parts *p) {
+    table(p, -1);
+}
+
 static void gate(const parts *p) {
     sifr_gelu_gate(p->m, p->x, sifr_slice(p->m, p->x, 0, 5), true);
 }
@@ -132,6 +144,8 @@ static void refusals(void **state) {
         {rope_scale, "unit u: rope: scale"},
         {regroup, "unit u: regroup: 4 groups of 2 parts do not divide 12 columns"},
         {regroup_none, "unit u: regroup: 0 groups"},
+        {table_end, "unit u: embedding: id 0 is row 11 of t, which has 11"},
+        {table_begin, "unit u: embedding: id 0 is row -1 of t"},
         {gate, "unit u: gelu_gate: 12 and 5 columns"},
         {scale, "unit u: scale: factor inf"},
         {swish, "unit u: swish: slope"},

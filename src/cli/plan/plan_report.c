@@ -270,7 +270,7 @@ static void print_changes(const cli_plan_report *r) {
     puts("");
     print_largest("micro batch", r->largest_sequences, own->step.micro_batch_size);
     print_largest("seq_length", r->largest_length, own->step.seq_length);
-    print_positions(r->largest_length, r->model_config.max_position_embeddings);
+    print_positions(r->largest_length, model_positions(&r->model_config));
     printf("\n%-68s %10s %11s\n", "with one setting changed", "a rank", "a step");
     print_change(r, "unchanged", &r->own);
     for (size_t i = 0; i < r->change_count; i++) {

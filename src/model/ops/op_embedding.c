@@ -8,6 +8,10 @@ static double rows_not_chosen(const device_call *call) {
     return table > chosen ? table - chosen : 0;
 }
 
+static int64_t first_row(const device_attributes *attributes) {
+    return attributes->embedding.first;
+}
+
 const model_op model_op_embedding = {
     .name = "embedding",
     .forward = DEVICE_EMBEDDING,
@@ -16,6 +20,7 @@ const model_op model_op_embedding = {
     /* Not by_row: its backward adds to rows of the table as they come, not by chunks of tokens. */
     .untouched = rows_not_chosen,
     .row_numbers = 1 << 0,
+    .first_row = first_row,
 };
 
 sifr_value sifr_embedding(sifr_model *model, sifr_embedding_args args) {
@@ -28,9 +33,15 @@ sifr_value sifr_embedding(sifr_model *model, sifr_embedding_args args) {
         MODEL_WRONG(model, "unit %s: embedding: ids must be an input", model_unit_name(model));
         return SIFR_NO_VALUE;
     }
+    if (args.first < 0 || args.first >= w->rows || args.first > INT32_MAX) {
+        MODEL_WRONG(model, "unit %s: embedding: id 0 is row %lld of %s, which has %lld",
+                    model_unit_name(model), (long long)args.first, w->name, (long long)w->rows);
+        return SIFR_NO_VALUE;
+    }
     model_node node = model_make_node(&model_op_embedding);
     node.x[0] = ids;
     node.w[0] = table;
+    node.attributes.embedding.first = (int32_t)args.first;
     if (args.padded && args.padding >= 0 && args.padding < w->rows) {
         node.attributes.embedding.padded = true;
         node.attributes.embedding.padding = (int32_t)args.padding;

@@ -358,14 +358,14 @@ static sifr_status check_settings(const sifr_model *model, const device *dev,
     for (size_t n = 0; n < model->node_count; n++) { /* learned positions end somewhere */
         const model_node *node = &model->nodes[n];
         if (!model_numbers_rows(node, model->inputs[SIFR_POSITIONS])) continue;
-        const model_weight *w = &model->weights[node->w[0]];
+        int64_t rows = model_numbered_rows(model, node);
         int64_t wanted =
             settings->mode == PLAN_GENERATE ? settings->cache_length : settings->step.seq_length;
-        if (wanted > w->rows) {
+        if (wanted > rows) {
             return base_fail(error, SIFR_USAGE,
                              "sequence length %lld: the model has learned positions for %lld only "
                              "(%s); give a shorter one",
-                             (long long)wanted, (long long)w->rows, w->name);
+                             (long long)wanted, (long long)rows, model->weights[node->w[0]].name);
         }
     }
     return SIFR_OK;

@@ -176,24 +176,25 @@ void KERNEL(neighbours)(const cpu_part *part) {
 void KERNEL(embedding)(const cpu_part *part) {
     const device_call *c = part->call;
     const int32_t *ids = c->x[0].data;
-    int64_t size = base_dtype_bytes(c->y.dtype);
+    int64_t size = base_dtype_bytes(c->y.dtype), first = c->attributes.embedding.first;
     for (int64_t r = part->first; r < part->first + part->count; r++) {
         memcpy((char *)c->y.data + r * c->y.stride * size,
-               (const char *)c->w[0].data + ids[r] * c->w[0].stride * size,
+               (const char *)c->w[0].data + (first + ids[r]) * c->w[0].stride * size,
                (size_t)(c->y.columns * size));
     }
 }
 
-/* Tokens one after the other, whoever computes a column; an id that only pads is passed over. */
+/* Tokens one after the other, whoever computes a column; a row that only pads is passed over. */
 void KERNEL(embedding_backward)(const cpu_part *part) {
     const device_call *c = part->call;
     const int32_t *ids = c->x[0].data;
     float *dw = c->dw[0].data, buffer[PIECE];
     bool padded = c->attributes.embedding.padded;
-    int32_t padding = c->attributes.embedding.padding;
+    int64_t padding = c->attributes.embedding.padding, first = c->attributes.embedding.first;
     for (int64_t r = 0; r < c->dy.rows; r++) {
-        if (padded && ids[r] == padding) continue;
-        float *to = dw + ids[r] * c->dw[0].stride;
+        int64_t row = first + ids[r];
+        if (padded && row == padding) continue;
+        float *to = dw + row * c->dw[0].stride;
         for (int64_t at = part->first; at < part->first + part->count; at += PIECE) {
             int64_t left = part->first + part->count - at, n = left < PIECE ? left : PIECE;
             const float *g = lanes_read(buffer, &c->dy, r, at, n);

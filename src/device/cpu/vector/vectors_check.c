@@ -27,10 +27,13 @@ sifr_status cpu_prepare_embedding(device *dev, device_call *call, sifr_error *er
     (void)dev;
     BASE_TRY(cpu_check_activations(call, rows, backward ? "dy" : "y", error));
     BASE_TRY(cpu_check(call, &call->x[0], "x[0]", rows->rows, 1, BASE_INT32, error));
-    if (backward)
-        return cpu_check(call, &call->dw[0], "dw[0]", call->dw[0].rows, rows->columns, BASE_FP32,
-                         error);
-    return cpu_check(call, &call->w[0], "w[0]", call->w[0].rows, rows->columns, rows->dtype, error);
+    const device_matrix *table = backward ? &call->dw[0] : &call->w[0];
+    int32_t first = call->attributes.embedding.first;
+    BASE_TRY(cpu_check(call, table, backward ? "dw[0]" : "w[0]", table->rows, rows->columns,
+                       backward ? BASE_FP32 : rows->dtype, error));
+    if (first >= 0 && first < table->rows) return SIFR_OK;
+    return base_fail(error, SIFR_USAGE, "%s: id 0 is row %d, but the table has %lld",
+                     device_kernel_name(call->kernel), first, (long long)table->rows);
 }
 
 sifr_status cpu_prepare_norm(device *dev, device_call *call, sifr_error *error) {
