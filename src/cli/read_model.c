@@ -57,6 +57,11 @@ sifr_status cli_read_model_open(const cli_read_model *read, checkpoint_model *mo
                          "--precision %s is not supported (supported: fp32, bf16, fp16)",
                          read->precision);
     BASE_TRY(checkpoint_model_open(read->model, model, log, error));
+    const model_config *config = &model->folder.config;
+    if (config->task != MODEL_NEXT_TOKEN)
+        return base_fail(
+            error, SIFR_USAGE, "%s: a model for %s does not continue texts; one for %s is needed",
+            read->model, model_task_name(config->task), model_task_name(MODEL_NEXT_TOKEN));
     out->threads = (int)read->threads;
     if (!read->precision) out->precision = stored_precision(&model->stored);
     return SIFR_OK;

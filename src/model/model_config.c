@@ -31,18 +31,25 @@ static sifr_status read_config(model_reader *r, model_config *out) {
     return model_read_token_id(r, "pad_token_id", out->pad_token_id, &out->pad_token_id);
 }
 
-sifr_status model_config_parse(const char *text, size_t size, const char *name, model_config *out,
-                               sifr_error *error) {
+sifr_status model_config_parse_as(const char *text, size_t size, const char *name,
+                                  const model_choice *choice, model_config *out,
+                                  sifr_error *error) {
     json_t *json;
     *out = (model_config){.bos_token_id = -1, .pad_token_id = -1};
     BASE_TRY(base_json_parse(text, size, name, &json, error));
-    sifr_status status =
-        read_config(&(model_reader){.json = json, .name = name, .error = error}, out);
+    model_reader reader = {.json = json, .name = name, .error = error, .choice = choice};
+    sifr_status status = read_config(&reader, out);
     json_decref(json);
     return status;
 }
 
-sifr_status model_config_load(const char *path, model_config *out, sifr_error *error) {
+sifr_status model_config_parse(const char *text, size_t size, const char *name, model_config *out,
+                               sifr_error *error) {
+    return model_config_parse_as(text, size, name, NULL, out, error);
+}
+
+sifr_status model_config_load_as(const char *path, const model_choice *choice, model_config *out,
+                                 sifr_error *error) {
     char file[BASE_PATH_LENGTH], *text;
     size_t size;
     if (base_is_directory(path)) {
@@ -50,7 +57,11 @@ sifr_status model_config_load(const char *path, model_config *out, sifr_error *e
         path = file;
     }
     BASE_TRY(base_read_file(path, CONFIG_FILE_LIMIT, &text, &size, error));
-    sifr_status status = model_config_parse(text, size, path, out, error);
+    sifr_status status = model_config_parse_as(text, size, path, choice, out, error);
     free(text);
     return status;
+}
+
+sifr_status model_config_load(const char *path, model_config *out, sifr_error *error) {
+    return model_config_load_as(path, NULL, out, error);
 }

@@ -51,10 +51,11 @@ enum {
 
 /* Numbers that multiply or cap are 0 where there are none. */
 typedef struct model_config {
-    char model_type[32]; /* of a row of the registry */
-    model_task task;
-    model_problem problem; /* of sequence classes */
-    int64_t num_labels;    /* of either kind of classes; else 0 */
+    char model_type[32];       /* of a row of the registry */
+    model_task task, own_task; /* own: as "architectures" says, whatever a caller chose */
+    model_problem problem;     /* of sequence classes */
+    /* Of either kind of classes, else 0; own: as config.json says, 0 if it is for another task. */
+    int64_t num_labels, own_labels;
     int64_t vocab_size, hidden_size, num_hidden_layers;
     int64_t num_attention_heads, num_key_value_heads, head_dim;
     int64_t intermediate_size;
@@ -87,14 +88,6 @@ typedef struct model_config {
     int eos_count;
 } model_config;
 
-/* Parses `size` bytes of JSON; `name` (a path) begins the message of an error, SIFR_USAGE. */
-sifr_status model_config_parse(const char *text, size_t size, const char *name, model_config *out,
-                               sifr_error *error) SIFR_MUST_CHECK;
-
-/* Reads a config.json; `path` is the file or the model folder that holds it. */
-sifr_status model_config_load(const char *path, model_config *out,
-                              sifr_error *error) SIFR_MUST_CHECK;
-
 /* What a caller wants of a model in place of what its config.json says. */
 typedef struct model_choice {
     bool has_task, has_problem;
@@ -103,10 +96,19 @@ typedef struct model_choice {
     int64_t num_labels; /* 0: those of config.json */
 } model_choice;
 
-/* Changes a config that was read; `name` as above. SIFR_USAGE where the architecture has no model
- * for the task, or the task has no such problem or number of labels. */
-sifr_status model_config_choose(model_config *config, const model_choice *choice, const char *name,
-                                sifr_error *error) SIFR_MUST_CHECK;
+/* Parses `size` bytes of JSON; `name` (a path) begins the message of an error, SIFR_USAGE. */
+sifr_status model_config_parse(const char *text, size_t size, const char *name, model_config *out,
+                               sifr_error *error) SIFR_MUST_CHECK;
+/* With a choice, which may be NULL. */
+sifr_status model_config_parse_as(const char *text, size_t size, const char *name,
+                                  const model_choice *choice, model_config *out,
+                                  sifr_error *error) SIFR_MUST_CHECK;
+
+/* Reads a config.json; `path` is the file or the model folder that holds it. */
+sifr_status model_config_load(const char *path, model_config *out,
+                              sifr_error *error) SIFR_MUST_CHECK;
+sifr_status model_config_load_as(const char *path, const model_choice *choice, model_config *out,
+                                 sifr_error *error) SIFR_MUST_CHECK;
 
 /* "causal_lm", "masked_lm", "sequence_classification" or "token_classification"; and the value of
  * "problem_type". */

@@ -21,6 +21,7 @@ typedef struct model_reader {
     const char *name; /* of the file */
     sifr_error *error;
     const struct model_architecture *architecture;
+    const model_choice *choice; /* NULL: none */
 } model_reader;
 
 /* NULL where the key is absent or null. */
@@ -81,8 +82,8 @@ sifr_status model_refuse(const model_reader *r, const char *key, const char *why
  * is known. */
 sifr_status model_refuse_type(const model_reader *r, const char *type);
 
-/* The task, which the first of "architectures" names; and num_labels and problem of one that has
- * labels. */
+/* The task, before the architecture's own reader, which may look at it; and num_labels and problem
+ * of one that has labels. What the caller chose comes before what the file says. */
 sifr_status model_read_task(const model_reader *r, model_config *out) SIFR_MUST_CHECK;
 sifr_status model_read_labels(const model_reader *r, model_config *out) SIFR_MUST_CHECK;
 

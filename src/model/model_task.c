@@ -49,10 +49,11 @@ static const char *list_classes(const model_architecture *architecture, char *ou
     return out;
 }
 
-sifr_status model_read_task(const model_reader *r, model_config *out) {
+/* The first of "architectures" names the task. */
+static sifr_status read_classes(const model_reader *r, model_task *out) {
     const model_architecture *architecture = r->architecture;
     const json_t *list = model_member(r->json, "architectures");
-    out->task = architecture->classes[0].task;
+    *out = architecture->classes[0].task;
     if (list && !json_is_array(list)) {
         return base_fail(r->error, SIFR_USAGE, "%s: \"architectures\" must be a list of names",
                          r->name);
@@ -61,7 +62,7 @@ sifr_status model_read_task(const model_reader *r, model_config *out) {
         const char *given = json_string_value(json_array_get(list, i));
         const model_class *kind = find_class(architecture, given);
         char known[512];
-        if (kind && i == 0) out->task = kind->task;
+        if (kind && i == 0) *out = kind->task;
         if (kind) continue;
         return base_fail(r->error, SIFR_USAGE,
                          "%s: \"architectures\" names %.80s, which is not supported for model_type "
@@ -72,74 +73,75 @@ sifr_status model_read_task(const model_reader *r, model_config *out) {
     return SIFR_OK;
 }
 
+sifr_status model_read_task(const model_reader *r, model_config *out) {
+    const model_choice *choice = r->choice;
+    char known[512];
+    BASE_TRY(read_classes(r, &out->own_task));
+    out->task = choice && choice->has_task ? choice->task : out->own_task;
+    if (!model_class_of(r->architecture, out->task)) {
+        return base_fail(r->error, SIFR_USAGE,
+                         "%s: model_type \"%s\" has no class for %s (supported: %s)", r->name,
+                         r->architecture->model_type, model_task_name(out->task),
+                         list_classes(r->architecture, known, sizeof known));
+    }
+    if (model_task_labelled(out->task) || !choice) return SIFR_OK;
+    if (!choice->num_labels && !choice->has_problem) return SIFR_OK;
+    return base_fail(r->error, SIFR_USAGE,
+                     "%s: a model for %s has neither labels nor a problem_type: choose another "
+                     "task, or leave them out",
+                     r->name, model_task_name(out->task));
+}
+
 /* What transformers takes an absent "problem_type" for, where labels are whole numbers. */
 static model_problem usual_problem(const model_config *config) {
     return config->num_labels == 1 ? MODEL_REGRESSION : MODEL_SINGLE_LABEL;
-}
-
-static sifr_status check_problem(const model_config *config, const char *name, sifr_error *error) {
-    bool single = config->task == MODEL_SEQUENCE_CLASSES && config->problem == MODEL_SINGLE_LABEL;
-    if (!single || config->num_labels > 1) return SIFR_OK;
-    return base_fail(error, SIFR_USAGE,
-                     "%s: \"problem_type\" is %s, which needs at least two labels, but there is "
-                     "one (one number is a regression)",
-                     name, model_problem_name(MODEL_SINGLE_LABEL));
 }
 
 static sifr_status read_problem(const model_reader *r, model_config *out) {
     const char *problem;
     out->problem = usual_problem(out);
     BASE_TRY(base_json_string(r->json, "problem_type", NULL, &problem, r->name, r->error));
-    if (problem && !model_problem_find(problem, &out->problem)) {
-        return base_fail(r->error, SIFR_USAGE,
-                         "%s: \"problem_type\" is \"%.60s\", must be %s, %s or %s", r->name,
-                         problem, problems[0], problems[1], problems[2]);
-    }
-    return check_problem(out, r->name, r->error);
+    if (!problem || model_problem_find(problem, &out->problem)) return SIFR_OK;
+    return base_fail(r->error, SIFR_USAGE,
+                     "%s: \"problem_type\" is \"%.60s\", must be %s, %s or %s", r->name, problem,
+                     problems[0], problems[1], problems[2]);
 }
 
-/* Of names, only the count: whoever needs them reads them again (labels.h). */
-sifr_status model_read_labels(const model_reader *r, model_config *out) {
+static sifr_status read_own(const model_reader *r, model_config *out) {
     model_labels labels = {0};
-    if (!model_task_labelled(out->task)) return SIFR_OK;
     BASE_TRY(model_labels_read(r->json, r->name, &labels, r->error));
-    out->num_labels = labels.count;
+    out->own_labels = out->num_labels = labels.count;
     model_labels_free(&labels);
     return out->task == MODEL_SEQUENCE_CLASSES ? read_problem(r, out) : SIFR_OK;
 }
 
-static sifr_status choose_labels(model_config *config, const model_choice *choice, const char *name,
-                                 sifr_error *error) {
+/* The count of labels and the problem that a caller wants. */
+static sifr_status choose(const model_reader *r, model_config *out) {
+    const model_choice *choice = r->choice;
     if (choice->num_labels < 0 || choice->num_labels > MODEL_LIMIT_LABELS) {
-        return base_fail(error, SIFR_USAGE, "%s: %lld labels, there must be 1 … %lld", name,
+        return base_fail(r->error, SIFR_USAGE, "%s: %lld labels, there must be 1 … %lld", r->name,
                          (long long)choice->num_labels, (long long)MODEL_LIMIT_LABELS);
     }
-    bool other = choice->num_labels && choice->num_labels != config->num_labels;
-    if (choice->num_labels) config->num_labels = choice->num_labels;
-    if (!config->num_labels) config->num_labels = 2;
-    if (config->task != MODEL_SEQUENCE_CLASSES) return SIFR_OK;
-    if (other) config->problem = usual_problem(config);
-    if (choice->has_problem) config->problem = choice->problem;
-    return check_problem(config, name, error);
+    bool other = choice->num_labels && choice->num_labels != out->num_labels;
+    if (choice->num_labels) out->num_labels = choice->num_labels;
+    if (out->task != MODEL_SEQUENCE_CLASSES) return SIFR_OK;
+    if (other) out->problem = usual_problem(out);
+    if (choice->has_problem) out->problem = choice->problem;
+    return SIFR_OK;
 }
 
-sifr_status model_config_choose(model_config *config, const model_choice *choice, const char *name,
-                                sifr_error *error) {
-    const model_architecture *architecture = model_architecture_find(config->model_type);
-    char known[512];
-    if (choice->has_task && choice->task != config->task) {
-        if (!model_class_of(architecture, choice->task)) {
-            return base_fail(error, SIFR_USAGE,
-                             "%s: model_type \"%s\" has no class for %s (supported: %s)", name,
-                             config->model_type, model_task_name(choice->task),
-                             list_classes(architecture, known, sizeof known));
-        }
-        config->task = choice->task, config->problem = MODEL_SINGLE_LABEL, config->num_labels = 0;
+sifr_status model_read_labels(const model_reader *r, model_config *out) {
+    if (!model_task_labelled(out->task)) return SIFR_OK;
+    if (out->task == out->own_task) {
+        BASE_TRY(read_own(r, out));
+    } else {
+        out->num_labels = 2; /* what is absent means in transformers */
     }
-    if (model_task_labelled(config->task)) return choose_labels(config, choice, name, error);
-    if (!choice->num_labels && !choice->has_problem) return SIFR_OK;
-    return base_fail(error, SIFR_USAGE,
-                     "%s: a model for %s has neither labels nor a problem_type: choose another "
-                     "task, or leave them out",
-                     name, model_task_name(config->task));
+    if (r->choice) BASE_TRY(choose(r, out));
+    bool single = out->task == MODEL_SEQUENCE_CLASSES && out->problem == MODEL_SINGLE_LABEL;
+    if (!single || out->num_labels > 1) return SIFR_OK;
+    return base_fail(r->error, SIFR_USAGE,
+                     "%s: \"problem_type\" is %s, which needs at least two labels, but there is "
+                     "one (one number is a regression)",
+                     r->name, model_problem_name(MODEL_SINGLE_LABEL));
 }

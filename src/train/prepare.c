@@ -404,6 +404,10 @@ static sifr_status open_input(train_state *t, sifr_error *error) {
                                    patience(t), t->host->log, &t->output, error));
     }
     BASE_TRY(engine_folder_open(t->config->model, &t->folder, error));
+    if (t->folder.config.task != MODEL_NEXT_TOKEN)
+        return base_fail(error, SIFR_USAGE,
+                         "%s: a model for %s needs labelled data, which is not supported yet",
+                         t->config->model, model_task_name(t->folder.config.task));
     engine_folder_warn(&t->folder, t->host->log);
     say_padding(t);
     say_cuts(t);

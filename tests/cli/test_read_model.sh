@@ -248,3 +248,15 @@ sed 's/"hidden_size": [0-9]*/"hidden_size": 65536/; s/"intermediate_size": [0-9]
     "$llama/config.json" >only/config.json
 expect 0 plan --model only --seq-length 32 --per-device-train-batch-size 1
 says '^It does not fit on this machine\. memory: the run takes [0-9.]+ [TG]iB'
+
+# --- a model that labels texts ---
+sed 's/LlamaForCausalLM/LlamaForSequenceClassification/' "$llama/config.json" >classes.json
+expect 0 init --config classes.json --tokenizer "$llama" --output classes
+expect 2 generate --model classes --prompt hills
+complains 'classes: a model for sequence_classification does not continue texts; one for causal_lm'
+expect 2 eval --model classes --data text.txt --seq-length 16
+complains 'a model for sequence_classification does not continue texts'
+expect 2 train --model classes --data text.txt --output trained --max-steps 1 --seq-length 16
+complains 'a model for sequence_classification needs labelled data, which is not supported yet'
+expect 2 export --format gguf classes classes.gguf
+complains 'architecture LlamaForSequenceClassification is not supported with --format gguf'

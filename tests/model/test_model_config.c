@@ -176,7 +176,7 @@ static void hostile(void **state) {
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) refused("llama", bad[i][0], bad[i][1]);
     refused("gpt2", "\"n_embd\": 64, \"hidden_size\": 128", "the same thing");
-    refused("gpt2", "\"architectures\": [\"GPT2ForSequenceClassification\"]", "GPT2LMHeadModel");
+    refused("gpt2", "\"architectures\": [\"GPT2ForQuestionAnswering\"]", "GPT2LMHeadModel");
 }
 
 static void not_built(void **state) {

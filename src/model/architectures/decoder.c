@@ -69,6 +69,7 @@ sifr_status decoder_read_keys(const model_reader *r, model_config *out) {
                                &out->attention_dropout));
     BASE_TRY(model_read_bool(r, "tie_word_embeddings", out->tie_word_embeddings,
                              &out->tie_word_embeddings));
+    BASE_TRY(label_head_read(r, out));
     BASE_TRY(model_read_token_id(r, "bos_token_id", out->bos_token_id, &out->bos_token_id));
     return model_read_eos(r, out->eos_count ? out->eos_token_ids[0] : -1, out);
 }
@@ -276,6 +277,10 @@ void decoder_build_named(sifr_model *model, const model_config *c, const decoder
 
     sifr_unit(model, "head");
     x = add_norm(&d, x, names->norm, 1, c->hidden_size);
+    if (model_task_labelled(c->task)) {
+        label_head_of_decoder(model, c, x, names->tokens ? names->tokens : "score");
+        return;
+    }
     sifr_weight head = c->tie_word_embeddings ? words : table(&d, names->head);
     sifr_head_loss(
         model, (sifr_head_args){

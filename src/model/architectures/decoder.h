@@ -4,7 +4,18 @@
 #ifndef MODEL_DECODER_H
 #define MODEL_DECODER_H
 
+#include "model/architectures/label_head.h"
 #include "model/registry.h"
+
+/* The classes that most of them have in transformers, named after the family. */
+#define DECODER_CLASSES(family)                                                                    \
+    (const model_class[]) {                                                                        \
+        {family "ForCausalLM", MODEL_NEXT_TOKEN}, {family "Model", MODEL_NEXT_TOKEN},              \
+            {family "ForSequenceClassification", MODEL_SEQUENCE_CLASSES},                          \
+            {family "ForTokenClassification", MODEL_TOKEN_CLASSES}, {                              \
+            0                                                                                      \
+        }                                                                                          \
+    }
 
 /* Reads the keys that these decoders share. Fields of *out that are set are the defaults of absent
  * keys; num_key_value_heads 0: as many as heads; head_dim 0: hidden_size / num_attention_heads. */
@@ -26,7 +37,8 @@ sifr_status decoder_read_qwen_windows(const model_reader *r, model_config *out) 
 /* Names of weights: of those around the blocks, and what goes before "N." inside of them. */
 typedef struct decoder_names {
     const char *embedding, *layers, *norm, *head;
-    bool unpadded; /* the embedding has no padding_idx */
+    bool unpadded;      /* the embedding has no padding_idx */
+    const char *tokens; /* the head for labels of tokens; NULL: "score" */
 } decoder_names;
 
 /* The layer that is being built. */

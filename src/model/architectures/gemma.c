@@ -40,9 +40,7 @@ static void build(sifr_model *model, const model_config *config) {
 
 const model_architecture model_architecture_gemma = {
     .model_type = "gemma",
-    .classes = (const model_class[]){{"GemmaForCausalLM", MODEL_NEXT_TOKEN},
-                                     {"GemmaModel", MODEL_NEXT_TOKEN},
-                                     {0}},
+    .classes = DECODER_CLASSES("Gemma"),
     .read = read_gemma,
     .build = build,
     .prefix = "",

@@ -47,9 +47,7 @@ static void build(sifr_model *model, const model_config *config) {
 
 const model_architecture model_architecture_gemma2 = {
     .model_type = "gemma2",
-    .classes = (const model_class[]){{"Gemma2ForCausalLM", MODEL_NEXT_TOKEN},
-                                     {"Gemma2Model", MODEL_NEXT_TOKEN},
-                                     {0}},
+    .classes = DECODER_CLASSES("Gemma2"),
     .keys = (const char *const[]){"query_pre_attn_scalar", "attn_logit_softcapping",
                                   "final_logit_softcapping", "sliding_window", "layer_types", NULL},
     .read = read_gemma2,

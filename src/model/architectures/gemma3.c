@@ -37,9 +37,11 @@ static void build(sifr_model *model, const model_config *config) {
 
 const model_architecture model_architecture_gemma3_text = {
     .model_type = "gemma3_text",
-    .classes = (const model_class[]){{"Gemma3ForCausalLM", MODEL_NEXT_TOKEN},
-                                     {"Gemma3TextModel", MODEL_NEXT_TOKEN},
-                                     {0}},
+    .classes =
+        (const model_class[]){{"Gemma3ForCausalLM", MODEL_NEXT_TOKEN},
+                              {"Gemma3TextModel", MODEL_NEXT_TOKEN},
+                              {"Gemma3TextForSequenceClassification", MODEL_SEQUENCE_CLASSES},
+                              {0}},
     .keys = (const char *const[]){"query_pre_attn_scalar", "final_logit_softcapping",
                                   "sliding_window", "layer_types", NULL},
     .read = read_gemma3,

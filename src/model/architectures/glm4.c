@@ -32,9 +32,7 @@ static void build(sifr_model *model, const model_config *config) {
 
 const model_architecture model_architecture_glm4 = {
     .model_type = "glm4",
-    .classes = (const model_class[]){{"Glm4ForCausalLM", MODEL_NEXT_TOKEN},
-                                     {"Glm4Model", MODEL_NEXT_TOKEN},
-                                     {0}},
+    .classes = DECODER_CLASSES("Glm4"),
     .keys = (const char *const[]){"partial_rotary_factor", NULL},
     .read = read_glm4,
     .build = build,

@@ -1,7 +1,7 @@
 /* GPT-2 (Radford et al. 2019) as transformers' GPT2LMHeadModel has it. */
 #include <math.h>
 
-#include "model/registry.h"
+#include "model/architectures/label_head.h"
 
 static sifr_status read_gpt2(const model_reader *r, model_config *out) {
     BASE_TRY(model_read_int(r, "vocab_size", NULL, 50257, 1, MODEL_LIMIT_ID, &out->vocab_size));
@@ -23,6 +23,7 @@ static sifr_status read_gpt2(const model_reader *r, model_config *out) {
                                    MODEL_ONE_OF(MODEL_GELU_TANH) | MODEL_ONE_OF(MODEL_GELU_ERF),
                                    MODEL_GELU_TANH, &out->activation));
     BASE_TRY(model_read_bool(r, "tie_word_embeddings", true, &out->tie_word_embeddings));
+    BASE_TRY(label_head_read(r, out));
     BASE_TRY(model_read_token_id(r, "bos_token_id", 50256, &out->bos_token_id));
     BASE_TRY(model_read_eos(r, 50256, out));
     out->num_key_value_heads = out->num_attention_heads;
@@ -120,6 +121,10 @@ static void build(sifr_model *model, const model_config *c) {
 
     sifr_unit(model, "head");
     x = norm(&l, x, "transformer.ln_f.weight", "transformer.ln_f.bias");
+    if (model_task_labelled(c->task)) {
+        label_head_of_decoder(model, c, x, "classifier");
+        return;
+    }
     sifr_weight head = wte;
     if (!c->tie_word_embeddings) {
         head = matrix(&l, "lm_head.weight", c->vocab_size, c->hidden_size, std);
@@ -131,6 +136,8 @@ const model_architecture model_architecture_gpt2 = {
     .model_type = "gpt2",
     .classes = (const model_class[]){{"GPT2LMHeadModel", MODEL_NEXT_TOKEN},
                                      {"GPT2Model", MODEL_NEXT_TOKEN},
+                                     {"GPT2ForSequenceClassification", MODEL_SEQUENCE_CLASSES},
+                                     {"GPT2ForTokenClassification", MODEL_TOKEN_CLASSES},
                                      {0}},
     .read = read_gpt2,
     .build = build,

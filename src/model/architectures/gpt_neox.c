@@ -44,6 +44,10 @@ static sifr_status read_gpt_neox(const model_reader *r, model_config *out) {
     BASE_TRY(model_read_bool(r, "use_parallel_residual", true, &out->parallel_residual));
     BASE_TRY(model_read_double(r, "hidden_dropout", 0, 0, 1, true, &out->residual_dropout));
     out->embedding_dropout = out->residual_dropout;
+    if (out->task == MODEL_TOKEN_CLASSES) {
+        BASE_TRY(
+            model_read_double(r, "classifier_dropout", 0.1, 0, 1, true, &out->classifier_dropout));
+    }
     return model_read_activation(r, "hidden_act",
                                  MODEL_ONE_OF(MODEL_GELU_TANH) | MODEL_ONE_OF(MODEL_GELU_ERF),
                                  MODEL_GELU_ERF, &out->activation);
@@ -78,7 +82,8 @@ static void build(sifr_model *model, const model_config *config) {
                                         .layers = "gpt_neox.layers",
                                         .norm = "gpt_neox.final_layer_norm",
                                         .head = "embed_out.weight",
-                                        .unpadded = true};
+                                        .unpadded = true,
+                                        .tokens = "classifier"};
     decoder_build_named(model, config, &names, block);
 }
 
@@ -86,6 +91,8 @@ const model_architecture model_architecture_gpt_neox = {
     .model_type = "gpt_neox",
     .classes = (const model_class[]){{"GPTNeoXForCausalLM", MODEL_NEXT_TOKEN},
                                      {"GPTNeoXModel", MODEL_NEXT_TOKEN},
+                                     {"GPTNeoXForSequenceClassification", MODEL_SEQUENCE_CLASSES},
+                                     {"GPTNeoXForTokenClassification", MODEL_TOKEN_CLASSES},
                                      {0}},
     .keys =
         (const char *const[]){"rotary_pct", "partial_rotary_factor", "use_parallel_residual", NULL},

@@ -25,6 +25,8 @@ const model_architecture model_architecture_llama = {
     .classes = (const model_class[]){{"LlamaForCausalLM", MODEL_NEXT_TOKEN},
                                      {"LLaMAForCausalLM", MODEL_NEXT_TOKEN},
                                      {"LlamaModel", MODEL_NEXT_TOKEN},
+                                     {"LlamaForSequenceClassification", MODEL_SEQUENCE_CLASSES},
+                                     {"LlamaForTokenClassification", MODEL_TOKEN_CLASSES},
                                      {0}},
     .read = read_llama,
     .build = build,

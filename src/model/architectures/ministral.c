@@ -49,9 +49,7 @@ static void build(sifr_model *model, const model_config *config) {
 
 const model_architecture model_architecture_ministral = {
     .model_type = "ministral",
-    .classes = (const model_class[]){{"MinistralForCausalLM", MODEL_NEXT_TOKEN},
-                                     {"MinistralModel", MODEL_NEXT_TOKEN},
-                                     {0}},
+    .classes = DECODER_CLASSES("Ministral"),
     .keys = (const char *const[]){"sliding_window", "layer_types", NULL},
     .read = read_ministral,
     .build = build,
@@ -63,9 +61,7 @@ const model_architecture model_architecture_ministral = {
 
 const model_architecture model_architecture_ministral3 = {
     .model_type = "ministral3",
-    .classes = (const model_class[]){{"Ministral3ForCausalLM", MODEL_NEXT_TOKEN},
-                                     {"Ministral3Model", MODEL_NEXT_TOKEN},
-                                     {0}},
+    .classes = DECODER_CLASSES("Ministral3"),
     .keys = (const char *const[]){"sliding_window", "llama_4_scaling_beta", NULL},
     .read = read_ministral3,
     .build = build,

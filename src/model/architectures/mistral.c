@@ -20,9 +20,7 @@ static void build(sifr_model *model, const model_config *config) {
 
 const model_architecture model_architecture_mistral = {
     .model_type = "mistral",
-    .classes = (const model_class[]){{"MistralForCausalLM", MODEL_NEXT_TOKEN},
-                                     {"MistralModel", MODEL_NEXT_TOKEN},
-                                     {0}},
+    .classes = DECODER_CLASSES("Mistral"),
     .keys = (const char *const[]){"sliding_window", NULL},
     .read = read_mistral,
     .build = build,

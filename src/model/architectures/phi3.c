@@ -43,9 +43,7 @@ static void build(sifr_model *model, const model_config *config) {
 
 const model_architecture model_architecture_phi3 = {
     .model_type = "phi3",
-    .classes = (const model_class[]){{"Phi3ForCausalLM", MODEL_NEXT_TOKEN},
-                                     {"Phi3Model", MODEL_NEXT_TOKEN},
-                                     {0}},
+    .classes = DECODER_CLASSES("Phi3"),
     .keys = (const char *const[]){"sliding_window", "partial_rotary_factor", NULL},
     .read = read_phi3,
     .build = build,

@@ -19,9 +19,7 @@ static void build(sifr_model *model, const model_config *config) {
 
 const model_architecture model_architecture_qwen2 = {
     .model_type = "qwen2",
-    .classes = (const model_class[]){{"Qwen2ForCausalLM", MODEL_NEXT_TOKEN},
-                                     {"Qwen2Model", MODEL_NEXT_TOKEN},
-                                     {0}},
+    .classes = DECODER_CLASSES("Qwen2"),
     .keys = (const char *const[]){"sliding_window", "layer_types", NULL},
     .read = read_qwen2,
     .build = build,

@@ -36,9 +36,7 @@ static void build(sifr_model *model, const model_config *config) {
 
 const model_architecture model_architecture_qwen3 = {
     .model_type = "qwen3",
-    .classes = (const model_class[]){{"Qwen3ForCausalLM", MODEL_NEXT_TOKEN},
-                                     {"Qwen3Model", MODEL_NEXT_TOKEN},
-                                     {0}},
+    .classes = DECODER_CLASSES("Qwen3"),
     .keys = (const char *const[]){"sliding_window", "layer_types", NULL},
     .read = read_qwen3,
     .build = build,

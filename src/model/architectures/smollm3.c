@@ -53,9 +53,7 @@ static void build(sifr_model *model, const model_config *config) {
 
 const model_architecture model_architecture_smollm3 = {
     .model_type = "smollm3",
-    .classes = (const model_class[]){{"SmolLM3ForCausalLM", MODEL_NEXT_TOKEN},
-                                     {"SmolLM3Model", MODEL_NEXT_TOKEN},
-                                     {0}},
+    .classes = DECODER_CLASSES("SmolLM3"),
     /* Published folders have a pretraining_tp of 2, which nothing reads. */
     .keys = (const char *const[]){"sliding_window", "layer_types", "no_rope_layers",
                                   "pretraining_tp", NULL},

@@ -44,9 +44,7 @@ static void build(sifr_model *model, const model_config *config) {
 
 const model_architecture model_architecture_starcoder2 = {
     .model_type = "starcoder2",
-    .classes = (const model_class[]){{"Starcoder2ForCausalLM", MODEL_NEXT_TOKEN},
-                                     {"Starcoder2Model", MODEL_NEXT_TOKEN},
-                                     {0}},
+    .classes = DECODER_CLASSES("Starcoder2"),
     .keys = (const char *const[]){"sliding_window", NULL},
     .read = read_starcoder2,
     .build = build,
