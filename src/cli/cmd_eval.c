@@ -102,22 +102,19 @@ static sifr_status check_loss(const eval_command *command, double sum, int64_t t
 static sifr_status run_windows(const eval_command *command, engine_inference *inference,
                                int64_t batch, const train_data *data, eval_result *result,
                                sifr_error *error) {
-    int32_t *tokens = NULL, *labels = NULL;
-    int64_t length = command->length;
-    size_t count = (size_t)(batch * length);
+    train_rows rows;
     double sum = 0, start = base_seconds(), told = start;
     sifr_status status;
-    BASE_TRY_GOTO(status, base_alloc(count, sizeof *tokens, &tokens, error), done);
-    BASE_TRY_GOTO(status, base_alloc(count, sizeof *labels, &labels, error), done);
+    BASE_TRY(train_rows_make(batch, command->length, &rows, error));
     for (int64_t w = 0; w < result->windows; w += batch) {
         int64_t here = base_min_i64(batch, result->windows - w), labelled;
         double loss;
-        for (int64_t i = 0; i < here; i++)
-            train_data_window(data, length, w + i, tokens + i * length, labels + i * length);
-        for (size_t i = (size_t)(here * length); i < count; i++) tokens[i] = 0, labels[i] = -100;
-        BASE_TRY_GOTO(status,
-                      engine_inference_loss(inference, tokens, labels, &loss, &labelled, error),
-                      done);
+        for (int64_t i = 0; i < here; i++) train_data_window(data, w + i, &rows, i);
+        train_rows_clear(&rows, here);
+        BASE_TRY_GOTO(
+            status,
+            engine_inference_loss(inference, rows.tokens, rows.labels, &loss, &labelled, error),
+            done);
         sum += loss;
         result->tokens += labelled;
         BASE_TRY_GOTO(status, check_loss(command, sum, result->tokens, error), done);
@@ -130,8 +127,7 @@ static sifr_status run_windows(const eval_command *command, engine_inference *in
     result->seconds = base_seconds() - start;
 done:
     show_progress(0, 0, 0, true);
-    free(tokens);
-    free(labels);
+    train_rows_free(&rows);
     return status;
 }
 

@@ -19,25 +19,20 @@ typedef struct evaluator {
     sifr_engine *engine;
     const train_data *data;
     int64_t sequences, length, windows;
-    int32_t *tokens, *labels;
+    train_rows rows;
     evaluated *all; /* of all ranks */
 } evaluator;
 
 static sifr_status take_memory(evaluator *e, sifr_error *error) {
-    size_t count = (size_t)(e->sequences * e->length);
-    BASE_TRY(base_alloc(count, sizeof *e->tokens, &e->tokens, error));
-    BASE_TRY(base_alloc(count, sizeof *e->labels, &e->labels, error));
+    BASE_TRY(train_rows_make(e->sequences, e->length, &e->rows, error));
     return base_alloc((size_t)comm_size(engine_group(e->engine)), sizeof *e->all, &e->all, error);
 }
 
 /* Fills in the windows from `first` on; rows beyond the last window have no labels. */
 static void fetch(const evaluator *e, int64_t first) {
     int64_t here = base_min_i64(e->sequences, base_max_i64(0, e->windows - first));
-    for (int64_t i = 0; i < here; i++)
-        train_data_window(e->data, e->length, first + i, e->tokens + i * e->length,
-                          e->labels + i * e->length);
-    for (int64_t i = here * e->length; i < e->sequences * e->length; i++)
-        e->tokens[i] = 0, e->labels[i] = -100;
+    for (int64_t i = 0; i < here; i++) train_data_window(e->data, first + i, &e->rows, i);
+    train_rows_clear(&e->rows, here);
 }
 
 /* Evaluates a micro batch on each rank. The sums are added in the order of the windows, as on one
@@ -48,9 +43,8 @@ static sifr_status run_round(evaluator *e, int64_t first, int64_t signal, double
     int32_t ranks = comm_size(group);
     evaluated mine = {.signal = signal};
     fetch(e, first + comm_rank(group) * e->sequences);
-    BASE_TRY(sifr_engine_evaluate(e->engine,
-                                  &(sifr_batch){.tokens = e->tokens, .labels = e->labels},
-                                  &mine.loss, &mine.labelled, error));
+    sifr_batch batch = train_rows_batch(&e->rows);
+    BASE_TRY(sifr_engine_evaluate(e->engine, &batch, &mine.loss, &mine.labelled, error));
     BASE_TRY(comm_all_gather_control(group, &mine, sizeof mine, e->all, error));
     for (int32_t r = 0; r < ranks; r++) {
         if (first + r * e->sequences < e->windows) *sum += e->all[r].loss;
@@ -87,8 +81,7 @@ sifr_status train_evaluate(sifr_engine *engine, const train_data *data, int64_t 
     out->perplexity = exp(out->loss);
     out->seconds = base_seconds() - start;
 done:
-    free(e.tokens);
-    free(e.labels);
+    train_rows_free(&e.rows);
     free(e.all);
     return status;
 }

@@ -101,15 +101,14 @@ static sifr_status fetch(train_state *t, sifr_error *error) {
     const plan_settings *settings = &engine_schedule(t->engine)->settings;
     int64_t first = sifr_engine_steps(t->engine) * c->train_batch_size,
             per = c->step.micro_batch_size;
-    int32_t *tokens = t->tokens, *labels = t->labels;
+    int64_t at = 0;
     for (int32_t j = 0; j < settings->step.gradient_accumulation_steps; j++) {
         int64_t g = plan_global_micro_batch(settings, settings->rank, j);
-        for (int64_t i = 0; i < per; i++, tokens += t->length, labels += t->length)
-            train_data_sample(t->data, t->length, c->step.seed, first + g * per + i, tokens,
-                              labels);
+        for (int64_t i = 0; i < per; i++, at++)
+            train_data_sample(t->data, c->step.seed, first + g * per + i, &t->rows, at);
     }
-    sifr_batch batch = {.tokens = t->tokens, .labels = t->labels};
-    return engine_check_batch(engine_model(t->engine), &batch, tokens - t->tokens, error);
+    sifr_batch batch = train_rows_batch(&t->rows);
+    return engine_check_batch(engine_model(t->engine), &batch, at * t->length, error);
 }
 
 static void count_wire(train_state *t, const comm_ledger *before) {
@@ -153,8 +152,8 @@ static sifr_status step(train_state *t, sifr_status *local, sifr_error *error) {
         t->engine, config_lr_beta1_at(&c->schedule, before_step, c->step.optimizer.beta1),
         config_lr_beta2_at(&c->schedule, c->step.optimizer.beta2), error));
     train_profile_begin_step(&t->profile);
-    sifr_status status = sifr_engine_step(
-        t->engine, &(sifr_batch){.tokens = t->tokens, .labels = t->labels}, rate, &result, error);
+    sifr_batch batch = train_rows_batch(&t->rows);
+    sifr_status status = sifr_engine_step(t->engine, &batch, rate, &result, error);
     /* All ranks exhaust the loss scale together; any other failure is this rank's own. */
     if (status != SIFR_OK)
         return engine_scaler(t->engine)->exhausted ? train_agree(t, status, error) : status;
@@ -364,8 +363,7 @@ static void close_state(train_state *t) {
     json_decref(t->position);
     json_decref(t->tensors);
     free(t->words);
-    free(t->tokens);
-    free(t->labels);
+    train_rows_free(&t->rows);
     train_data_close(t->held_out);
     train_data_close(t->data);
     sifr_engine_free(t->engine);

@@ -417,9 +417,7 @@ static sifr_status open_input(train_state *t, sifr_error *error) {
 
 static sifr_status make_batch(train_state *t, sifr_error *error) {
     const sifr_config *c = t->config;
-    size_t count = (size_t)(c->train_batch_size / comm_size(t->group) * t->length);
-    BASE_TRY(base_alloc(count, sizeof *t->tokens, &t->tokens, error));
-    return base_alloc(count, sizeof *t->labels, &t->labels, error);
+    return train_rows_make(c->train_batch_size / comm_size(t->group), t->length, &t->rows, error);
 }
 
 static sifr_status begin(train_state *t, sifr_error *error) {

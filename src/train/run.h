@@ -38,7 +38,7 @@ typedef struct train_state {
     json_t *agree, *notes, *position; /* state of the checkpoint that was loaded, or NULL */
     json_t *tensors;                  /* tensors of the model that the run writes at the end */
     train_word *words;                /* of all ranks */
-    int32_t *tokens, *labels;         /* tokens and labels of this rank's micro batches */
+    train_rows rows;                  /* of this rank's micro batches */
     int64_t length, total_steps;
     int64_t saved_step; /* step of the newest checkpoint; -1: none */
     int skipped_in_row;

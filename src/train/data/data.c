@@ -1,204 +1,61 @@
 #include "train/data/data.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/checked.h"
-#include "base/hash.h"
 #include "base/heap.h"
-#include "formats/token_store.h"
-#include "train/data/data_text.h"
+#include "train/data/data_stream.h"
 #include "train/data/permutation.h"
 
-/* A token store as a part of the stream. */
-typedef struct data_part {
-    formats_token_store store;
-    int64_t tokens;  /* with separators */
-    int64_t *starts; /* start of each document in the part, and the end; NULL: no separators are
-                        inserted */
-    bool open;
-} data_part;
-
 struct train_data {
-    data_part *parts;
-    size_t count;
-    int32_t separator; /* -1: none */
-    int64_t *starts;   /* start of each part in the stream, and the end */
-    int64_t documents;
-    uint64_t hash;
+    train_stream *stream;
 };
-
-/* Whether the stream needs a separator after this document. */
-static bool lacks_separator(const train_data *data, const formats_token_store *store, int64_t first,
-                            int64_t count) {
-    int32_t last;
-    if (count == 0 || data->separator < 0) return false;
-    formats_token_store_read(store, first + count - 1, 1, &last);
-    return last != data->separator;
-}
-
-static sifr_status place_documents(const train_data *data, data_part *part, sifr_error *error) {
-    const formats_token_store *store = &part->store;
-    int64_t first, count, missing = 0;
-    for (int64_t d = 0; d < store->documents; d++) {
-        formats_token_store_document(store, d, &first, &count);
-        missing += lacks_separator(data, store, first, count);
-    }
-    part->tokens = store->tokens + missing;
-    if (missing == 0) return SIFR_OK;
-    BASE_TRY(base_alloc((size_t)store->documents + 1, sizeof *part->starts, &part->starts, error));
-    for (int64_t d = 0, at = 0; d < store->documents; d++) {
-        formats_token_store_document(store, d, &first, &count);
-        part->starts[d] = at;
-        at += count + lacks_separator(data, store, first, count);
-    }
-    part->starts[store->documents] = part->tokens;
-    return SIFR_OK;
-}
-
-/* Hashes the stream: its tokens, the ends of documents, and the separator. */
-static uint64_t hash_part(const train_data *data, const data_part *part, uint64_t seed) {
-    uint64_t hash = base_hash_seeded(part->store.data.data, part->store.data.size, seed);
-    int64_t facts[3] = {part->store.token_bytes, part->store.documents, data->separator};
-    hash = base_hash_seeded(facts, sizeof facts, hash);
-    if (part->starts) {
-        size_t bytes = (size_t)(part->store.documents + 1) * sizeof *part->starts;
-        hash = base_hash_seeded(part->starts, bytes, hash);
-    }
-    return hash;
-}
-
-static sifr_status add_store(train_data *data, const char *prefix, int64_t vocab_size,
-                             sifr_error *error) {
-    data_part *part = &data->parts[data->count];
-    BASE_TRY(formats_token_store_open(prefix, &part->store, error));
-    part->open = true;
-    data->count++;
-    BASE_TRY(formats_token_store_check(&part->store, vocab_size, prefix, error));
-    BASE_TRY(place_documents(data, part, error));
-    data->starts[data->count] = data->starts[data->count - 1] + part->tokens;
-    data->documents += part->store.documents;
-    data->hash = hash_part(data, part, data->hash);
-    return SIFR_OK;
-}
 
 sifr_status train_data_open(const train_data_options *options, train_data **out,
                             sifr_error *error) {
     train_data *data;
-    char prefix[BASE_PATH_LENGTH];
-    const char **texts = NULL;
-    size_t text_count = 0;
-    formats_text_source source = {0};
-    sifr_status status;
     BASE_TRY(base_alloc(1, sizeof *data, &data, error));
-    data->separator = -1;
-    if (options->separator >= 0 && options->separator < options->vocab_size)
-        data->separator = (int32_t)options->separator;
-    BASE_TRY_GOTO(status, base_alloc(options->count + 1, sizeof *data->parts, &data->parts, error),
-                  fail);
-    BASE_TRY_GOTO(status,
-                  base_alloc(options->count + 2, sizeof *data->starts, &data->starts, error), fail);
-    BASE_TRY_GOTO(status, base_alloc(options->count + 1, sizeof *texts, &texts, error), fail);
-    for (size_t i = 0; i < options->count; i++) {
-        if (!formats_token_store_prefix(options->paths[i], prefix)) {
-            texts[text_count++] = options->paths[i];
-            continue;
-        }
-        BASE_TRY_GOTO(status, add_store(data, prefix, options->vocab_size, error), fail);
-    }
-    if (text_count) {
-        BASE_TRY_GOTO(status, formats_text_source_open(texts, text_count, &source, error), fail);
-        BASE_TRY_GOTO(status, formats_text_source_check(&source, error), fail);
-        BASE_TRY_GOTO(status, train_data_from_text(&source, options, prefix, error), fail);
-        BASE_TRY_GOTO(status, add_store(data, prefix, options->vocab_size, error), fail);
-    }
-    *out = data;
-    data = NULL;
-fail:
-    train_data_close(data);
-    formats_text_source_close(&source);
-    free(texts);
+    sifr_status status = train_stream_open(options, &data->stream, error);
+    if (status == SIFR_OK)
+        *out = data;
+    else
+        train_data_close(data);
     return status;
 }
 
 void train_data_close(train_data *data) {
     if (!data) return;
-    for (size_t i = 0; i < data->count; i++) {
-        if (data->parts[i].open) formats_token_store_close(&data->parts[i].store);
-        free(data->parts[i].starts);
-    }
-    free(data->parts);
-    free(data->starts);
+    train_stream_close(data->stream);
     free(data);
 }
 
 int64_t train_data_tokens(const train_data *data) {
-    return data->starts[data->count];
+    return train_stream_tokens(data->stream);
 }
 
 int64_t train_data_documents(const train_data *data) {
-    return data->documents;
+    return train_stream_documents(data->stream);
 }
 
 uint64_t train_data_hash(const train_data *data) {
-    return data->hash;
+    return train_stream_hash(data->stream);
 }
 
 int64_t train_data_windows(const train_data *data, int64_t length) {
     return (train_data_tokens(data) - 1) / length;
 }
 
-/* The index of the last entry of the sorted list starts[0…count - 1] that is at most `value`. */
-static int64_t find_start(const int64_t *starts, int64_t count, int64_t value) {
-    int64_t low = 0, high = count - 1;
-    while (low < high) {
-        int64_t middle = high - (high - low) / 2;
-        if (starts[middle] <= value)
-            low = middle;
-        else
-            high = middle - 1;
-    }
-    return low;
-}
-
-static void read_part(const train_data *data, const data_part *part, int64_t at, int64_t count,
-                      int32_t *out) {
-    if (!part->starts) {
-        formats_token_store_read(&part->store, at, count, out);
-        return;
-    }
-    int64_t d = find_start(part->starts, part->store.documents, at), first, length;
-    for (; count > 0; d++) {
-        formats_token_store_document(&part->store, d, &first, &length);
-        int64_t skip = at - part->starts[d], end = part->starts[d + 1] - part->starts[d];
-        int64_t stored = base_min_i64(length - skip, count);
-        if (stored > 0) formats_token_store_read(&part->store, first + skip, stored, out);
-        int64_t taken = base_min_i64(end - skip, count);
-        if (taken > stored) out[taken - 1] = data->separator;
-        out += taken, at += taken, count -= taken;
-    }
-}
-
-static void read_stream(const train_data *data, int64_t at, int64_t count, int32_t *out) {
-    int64_t p = find_start(data->starts, (int64_t)data->count, at);
-    for (; count > 0; p++) {
-        int64_t taken = base_min_i64(data->starts[p + 1] - at, count);
-        if (taken > 0) read_part(data, &data->parts[p], at - data->starts[p], taken, out);
-        out += taken, at += taken, count -= taken;
-    }
-}
-
-void train_data_window(const train_data *data, int64_t length, int64_t index, int32_t *tokens,
-                       int32_t *labels) {
-    read_stream(data, index * length, length, tokens);
+void train_data_window(const train_data *data, int64_t index, const train_rows *rows, int64_t at) {
+    int64_t length = rows->length;
+    int32_t *tokens = rows->tokens + at * length, *labels = rows->labels + at * length;
+    train_stream_read(data->stream, index * length, length, tokens);
     memcpy(labels, tokens + 1, (size_t)(length - 1) * sizeof *labels);
-    read_stream(data, index * length + length, 1, labels + length - 1);
+    train_stream_read(data->stream, index * length + length, 1, labels + length - 1);
 }
 
-void train_data_sample(const train_data *data, int64_t length, uint64_t seed, int64_t sample,
-                       int32_t *tokens, int32_t *labels) {
-    int64_t windows = train_data_windows(data, length);
+void train_data_sample(const train_data *data, uint64_t seed, int64_t sample,
+                       const train_rows *rows, int64_t at) {
+    int64_t windows = train_data_windows(data, rows->length);
     int64_t index = train_permute(seed, sample / windows, windows, sample % windows);
-    train_data_window(data, length, index, tokens, labels);
+    train_data_window(data, index, rows, at);
 }

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "base/errors.h"
+#include "train/data/rows.h"
 #include "train/progress.h"
 
 typedef struct train_data train_data;
@@ -45,14 +46,13 @@ train_data_hash(const train_data *data); /* hash of the stream's contents, not i
 /* The number of whole windows of `length` tokens and the token after them. */
 int64_t train_data_windows(const train_data *data, int64_t length);
 
-/* Window 0 ≤ index < train_data_windows(): `length` tokens and labels. Safe from several threads.
- */
-void train_data_window(const train_data *data, int64_t length, int64_t index, int32_t *tokens,
-                       int32_t *labels);
+/* Window 0 ≤ index < train_data_windows() as sequence `at` of the rows, whose length is that of the
+ * windows. Safe from several threads. */
+void train_data_window(const train_data *data, int64_t index, const train_rows *rows, int64_t at);
 
 /* Sequence `sample` of a run: window number train_permute(seed, epoch, windows, place), where epoch
  * and place are sample / windows and sample % windows. */
-void train_data_sample(const train_data *data, int64_t length, uint64_t seed, int64_t sample,
-                       int32_t *tokens, int32_t *labels);
+void train_data_sample(const train_data *data, uint64_t seed, int64_t sample,
+                       const train_rows *rows, int64_t at);
 
 #endif

@@ -1,0 +1,26 @@
+/* The numbers of a batch: `count` sequences of `length` tokens, one behind the other. */
+#ifndef TRAIN_ROWS_H
+#define TRAIN_ROWS_H
+
+#include <stdint.h>
+
+#include "base/errors.h"
+#include "sifr/engine.h"
+
+typedef struct train_rows {
+    int64_t count, length;
+    int32_t *tokens, *labels;
+} train_rows;
+
+/* Zeroed memory for them; free with train_rows_free. */
+sifr_status train_rows_make(int64_t count, int64_t length, train_rows *out,
+                            sifr_error *error) SIFR_MUST_CHECK;
+void train_rows_free(train_rows *rows); /* harmless on zeroed ones */
+
+/* Leaves sequences first … count - 1 without tokens and labels. */
+void train_rows_clear(const train_rows *rows, int64_t first);
+
+/* As the engine reads them. */
+sifr_batch train_rows_batch(const train_rows *rows);
+
+#endif
