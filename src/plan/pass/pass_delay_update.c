@@ -25,13 +25,13 @@ enum {
 
 /* First and last use of a buffer, as positions in an order: by deferred instructions, and by all
  * others; -1: never. */
-typedef struct defer_life {
+typedef struct buffer_life {
     int32_t first_deferred, last_deferred, first, last;
-} defer_life;
+} buffer_life;
 
 /* Instructions are numbered in three orders: in the old list, among its deferred instructions, and
  * in the new list. */
-typedef struct defer_state {
+typedef struct delay_state {
     plan_schedule *s;
     plan_list old;
     double *computed; /* by old instruction before `end`: share of the computing before it */
@@ -51,20 +51,20 @@ typedef struct defer_state {
 
     int32_t *order; /* old instructions in the new order */
     size_t ordered;
-    defer_life *lives; /* by buffer, in that order */
-    int64_t *change;   /* by place in it: what is there more than before, of what comes and goes */
-} defer_state;
+    buffer_life *lives; /* by buffer, in that order */
+    int64_t *change;    /* by place in it: what is there more than before, of what comes and goes */
+} delay_state;
 
-static const plan_instruction *deferred_at(const defer_state *d, size_t p) {
+static const plan_instruction *deferred_at(const delay_state *d, size_t p) {
     return &d->old.instructions[d->deferred[p]];
 }
 
-static int32_t buffer_of(const defer_state *d, const plan_instruction *in, int32_t operand) {
+static int32_t buffer_of(const delay_state *d, const plan_instruction *in, int32_t operand) {
     return d->old.operands[in->first_operand + operand].buffer;
 }
 
 /* What follows the norm; reads for it that began before; and their waits. */
-static void find_deferred(defer_state *d) {
+static void find_deferred(delay_state *d) {
     const plan_instruction *all = d->old.instructions;
     int32_t *wait = d->moved; /* by old instruction, until that is used */
     size_t norm = d->old.count;
@@ -87,7 +87,7 @@ static void find_deferred(defer_state *d) {
     }
 }
 
-static void find_touched(defer_state *d) {
+static void find_touched(delay_state *d) {
     for (size_t b = 0; b < d->s->buffer_count; b++) d->last[b] = -1;
     for (size_t p = 0; p < d->count; p++) {
         const plan_instruction *in = deferred_at(d, p);
@@ -99,7 +99,7 @@ static void find_touched(defer_state *d) {
 /* Deferred updates are spread by their elements, and with each what comes before it in the list;
  * its writes follow it at once. A gather's place says only of which unit it is: the same on all
  * ranks, whatever of a unit is theirs. */
-static void find_due(defer_state *d) {
+static void find_due(delay_state *d) {
     const sifr_model *model = d->s->model;
     int64_t all = 0, before = 0, *elements = d->unit_elements;
     for (size_t u = 0; u < model->unit_count; u++) {
@@ -132,7 +132,7 @@ static void find_due(defer_state *d) {
         if (d->due[p - 1] > d->due[p]) d->due[p - 1] = d->due[p];
 }
 
-static void find_computed(defer_state *d) {
+static void find_computed(delay_state *d) {
     double sum = 0, operations, bytes;
     size_t i = 0;
     for (; i < d->old.count && d->old.instructions[i].action != PLAN_BACKWARD; i++) {
@@ -146,7 +146,7 @@ static void find_computed(defer_state *d) {
     for (i = 0; i < d->end && sum > 0; i++) d->computed[i] /= sum;
 }
 
-static void take(defer_state *d, size_t p) {
+static void take(delay_state *d, size_t p) {
     if (d->taken[p]) return;
     d->taken[p] = true;
     d->order[d->ordered++] = d->deferred[p];
@@ -156,11 +156,11 @@ static void take(defer_state *d, size_t p) {
     }
 }
 
-static void take_until(defer_state *d, size_t end) {
+static void take_until(delay_state *d, size_t end) {
     for (; d->next < end; d->next++) take(d, d->next);
 }
 
-static bool share_buffer(const defer_state *d, const plan_instruction *a,
+static bool share_buffer(const delay_state *d, const plan_instruction *a,
                          const plan_instruction *b) {
     for (int32_t i = 0; i < a->operands; i++) {
         for (int32_t j = 0; j < b->operands; j++) {
@@ -172,7 +172,7 @@ static bool share_buffer(const defer_state *d, const plan_instruction *a,
 
 /* Appends the deferred instructions that touch the same buffers as `in`, and the waits of their
  * transfers. */
-static void take_needed(defer_state *d, const plan_instruction *in) {
+static void take_needed(delay_state *d, const plan_instruction *in) {
     int64_t needed = -1;
     for (int32_t o = 0; o < in->operands; o++)
         needed = base_max_i64(needed, d->last[buffer_of(d, in, o)]);
@@ -185,7 +185,7 @@ static void take_needed(defer_state *d, const plan_instruction *in) {
 }
 
 /* Appends all deferred instructions due by that share of the forward pass. */
-static void make_order(defer_state *d, double share) {
+static void make_order(delay_state *d, double share) {
     d->next = d->ordered = d->pending_count = 0;
     for (size_t p = 0; p < d->count; p++) d->taken[p] = false;
     for (size_t i = 0; i < d->old.count; i++) {
@@ -201,19 +201,19 @@ static void make_order(defer_state *d, double share) {
     assert(d->ordered == d->old.count && d->pending_count == 0);
 }
 
-static void keep_order(defer_state *d) {
+static void keep_order(delay_state *d) {
     for (d->ordered = 0; d->ordered < d->old.count; d->ordered++)
         d->order[d->ordered] = (int32_t)d->ordered;
 }
 
-static void find_lives(defer_state *d) {
+static void find_lives(delay_state *d) {
     for (size_t b = 0; b < d->s->buffer_count; b++)
         d->lives[b] =
-            (defer_life){.first_deferred = -1, .last_deferred = -1, .first = -1, .last = -1};
+            (buffer_life){.first_deferred = -1, .last_deferred = -1, .first = -1, .last = -1};
     for (size_t n = 0; n < d->ordered; n++) {
         const plan_instruction *in = &d->old.instructions[d->order[n]];
         for (int32_t o = 0; o < in->operands; o++) {
-            defer_life *life = &d->lives[buffer_of(d, in, o)];
+            buffer_life *life = &d->lives[buffer_of(d, in, o)];
             int32_t *first = in->deferred ? &life->first_deferred : &life->first;
             *(in->deferred ? &life->last_deferred : &life->last) = (int32_t)n;
             if (*first < 0) *first = (int32_t)n;
@@ -221,28 +221,28 @@ static void find_lives(defer_state *d) {
     }
 }
 
-static bool comes_and_goes(const defer_state *d, size_t buffer) {
+static bool comes_and_goes(const delay_state *d, size_t buffer) {
     return d->s->buffers[buffer].first >= 0 && !plan_is_away(d->s, (int32_t)buffer);
 }
 
 /* The results of the backward pass that the update needs live past the end of the step. */
-static bool lives_on(const defer_life *life) {
+static bool lives_on(const buffer_life *life) {
     return life->first >= 0 && life->last_deferred >= 0;
 }
 
-static void add_life(defer_state *d, int32_t first, int32_t last, int64_t bytes) {
+static void add_life(delay_state *d, int32_t first, int32_t last, int64_t bytes) {
     if (first < 0) return;
     d->change[first] += bytes;
     d->change[last + 1] -= bytes;
 }
 
 /* Of what comes and goes, in the order at hand. */
-static int64_t find_peak(defer_state *d) {
+static int64_t find_peak(delay_state *d) {
     int64_t live = 0, peak = 0;
     find_lives(d);
     for (size_t n = 0; n <= d->ordered; n++) d->change[n] = 0;
     for (size_t b = 0; b < d->s->buffer_count; b++) {
-        const defer_life *life = &d->lives[b];
+        const buffer_life *life = &d->lives[b];
         int64_t bytes = d->s->buffers[b].bytes;
         if (!comes_and_goes(d, b)) continue;
         bool on = lives_on(life);
@@ -257,14 +257,14 @@ static int64_t find_peak(defer_state *d) {
 }
 
 /* Puts the current order into the schedule and places its memory. */
-static sifr_status put_order(defer_state *d, sifr_error *error) {
+static sifr_status put_order(delay_state *d, sifr_error *error) {
     plan_empty_list(d->s);
     for (size_t n = 0; n < d->ordered; n++)
         BASE_TRY(plan_keep(d->s, &d->old, (size_t)d->order[n], d->moved, error));
     plan_find_lives(d->s);
     for (size_t b = 0; b < d->s->buffer_count; b++) {
         plan_buffer *buffer = &d->s->buffers[b];
-        const defer_life *life = &d->lives[b];
+        const buffer_life *life = &d->lives[b];
         if (!comes_and_goes(d, b)) continue;
         buffer->deferred = life->first < 0 && life->last_deferred >= 0;
         if (lives_on(life)) buffer->first = life->first, buffer->last = life->last_deferred;
@@ -272,12 +272,12 @@ static sifr_status put_order(defer_state *d, sifr_error *error) {
     return plan_place(d->s, error);
 }
 
-static void mark(defer_state *d, bool deferred) {
+static void mark(delay_state *d, bool deferred) {
     for (size_t p = 0; p < d->count; p++) d->old.instructions[d->deferred[p]].deferred = deferred;
 }
 
 /* The widest spread that memory allows; else the order as it was. */
-static sifr_status choose_order(defer_state *d, sifr_error *error) {
+static sifr_status choose_order(delay_state *d, sifr_error *error) {
     keep_order(d);
     int64_t peak = find_peak(d), more = peak / PEAK_SHARE, bytes = d->s->total_bytes;
     mark(d, true);
@@ -295,14 +295,14 @@ static sifr_status choose_order(defer_state *d, sifr_error *error) {
     return put_order(d, error);
 }
 
-static sifr_status use_order(defer_state *d, sifr_error *error) {
+static sifr_status use_order(delay_state *d, sifr_error *error) {
     mark(d, true);
     make_order(d, (double)d->s->spread / SPREADS);
     find_lives(d);
     return put_order(d, error);
 }
 
-static sifr_status allocate(defer_state *d, sifr_error *error) {
+static sifr_status allocate(delay_state *d, sifr_error *error) {
     size_t count = d->s->instruction_count, buffers = d->s->buffer_count;
     BASE_TRY(base_alloc(count, sizeof *d->computed, &d->computed, error));
     BASE_TRY(base_alloc(count, sizeof *d->late, &d->late, error));
@@ -320,7 +320,7 @@ static sifr_status allocate(defer_state *d, sifr_error *error) {
     return base_alloc(buffers, sizeof *d->lives, &d->lives, error);
 }
 
-static void release(defer_state *d) {
+static void release(delay_state *d) {
     void *const blocks[] = {d->computed, d->late,  d->moved,        d->deferred, d->wait,
                             d->due,      d->taken, d->pending,      d->order,    d->change,
                             d->last,     d->lives, d->unit_elements};
@@ -350,7 +350,7 @@ bool plan_update_writes(const plan_schedule *s) {
 }
 
 sifr_status plan_pass_delay_update(plan_schedule *s, int32_t spread, sifr_error *error) {
-    defer_state d = {.s = s};
+    delay_state d = {.s = s};
     sifr_status status;
     BASE_TRY_GOTO(status, allocate(&d, error), done);
     if (spread < 0) BASE_TRY_GOTO(status, plan_memory(s, error), done); /* as it is */

@@ -20,7 +20,7 @@
  */
 enum { SMALL = 256 };
 
-typedef struct stash_result {
+typedef struct kept_result {
     int32_t buffer, copy; /* as the forward pass makes it; where it is read to */
     /* Old instructions: the last of the forward pass that uses it, the first of any backward pass
      * after that, and the first and last of the backward pass that use it. */
@@ -28,15 +28,15 @@ typedef struct stash_result {
     int64_t bytes, place; /* whole pages, in the file */
     int32_t write, read;  /* new instructions */
     bool stays;           /* in memory */
-    bool live;            /* counted in stash_state.live */
-} stash_result;
+    bool live;            /* counted in activation_offload.live */
+} kept_result;
 
-typedef struct stash_state {
+typedef struct activation_offload {
     plan_schedule *s;
     plan_list old;
-    int32_t *moved;        /* by old instruction: the new one */
-    int32_t *result_of;    /* by buffer: its result; -1: none */
-    stash_result *results; /* in the order in which the backward pass needs them */
+    int32_t *moved;       /* by old instruction: the new one */
+    int32_t *result_of;   /* by buffer: its result; -1: none */
+    kept_result *results; /* in the order in which the backward pass needs them */
     size_t count, room;
     int32_t file;     /* buffer that is away; may be host memory */
     int64_t window;   /* bytes that may be live */
@@ -45,9 +45,9 @@ typedef struct stash_state {
     size_t arrived;   /* results before this one have been waited for */
     int32_t *writing; /* results on their way to the disk, oldest first */
     size_t first_writing, writing_end;
-} stash_state;
+} activation_offload;
 
-static int64_t room_of(const stash_result *r) {
+static int64_t room_of(const kept_result *r) {
     return r->bytes + PLAN_DISK_ALIGNMENT;
 }
 
@@ -57,9 +57,8 @@ static bool is_backward(const plan_instruction *in) {
 
 /* --- what goes to disk --- */
 
-static void note_use(stash_result *uses, const plan_instruction *in, int32_t index,
-                     int32_t buffer) {
-    stash_result *use = &uses[buffer];
+static void note_use(kept_result *uses, const plan_instruction *in, int32_t index, int32_t buffer) {
+    kept_result *use = &uses[buffer];
     bool backward = is_backward(in);
     if (in->action == PLAN_FORWARD && use->wanted < 0) use->done = index;
     if (backward && use->wanted < 0) use->wanted = index;
@@ -67,7 +66,7 @@ static void note_use(stash_result *uses, const plan_instruction *in, int32_t ind
 }
 
 /* By buffer: when activations are used. */
-static void find_uses(const stash_state *p, stash_result *uses) {
+static void find_uses(const activation_offload *p, kept_result *uses) {
     const plan_schedule *s = p->s;
     for (size_t b = 0; b < s->buffer_count; b++) uses[b].done = uses[b].wanted = -1;
     for (size_t i = 0; i < p->old.count; i++) {
@@ -81,14 +80,14 @@ static void find_uses(const stash_state *p, stash_result *uses) {
 }
 
 /* By old instruction: the first of a backward pass from there on. */
-static void find_turns(const stash_state *p, int32_t *turns) {
+static void find_turns(const activation_offload *p, int32_t *turns) {
     int32_t turn = (int32_t)p->old.count;
     for (size_t i = p->old.count; i-- > 0; turns[i] = turn) {
         if (is_backward(&p->old.instructions[i])) turn = (int32_t)i;
     }
 }
 
-static sifr_status add_results(stash_state *p, const stash_result *uses, const int32_t *turns,
+static sifr_status add_results(activation_offload *p, const kept_result *uses, const int32_t *turns,
                                sifr_error *error) {
     const plan_schedule *s = p->s;
     int64_t largest = 0;
@@ -98,7 +97,7 @@ static sifr_status add_results(stash_state *p, const stash_result *uses, const i
     }
     int64_t least = base_max_i64(PLAN_DISK_ALIGNMENT, largest / SMALL);
     for (size_t b = 0; b < s->buffer_count; b++) {
-        stash_result r = uses[b];
+        kept_result r = uses[b];
         if (r.done < 0 || r.wanted < 0 || s->buffers[b].bytes < least) continue;
         r.buffer = (int32_t)b;
         r.copy = r.write = r.read = -1;
@@ -111,13 +110,13 @@ static sifr_status add_results(stash_state *p, const stash_result *uses, const i
 }
 
 static int compare_results(const void *a, const void *b) {
-    const stash_result *x = a, *y = b;
+    const kept_result *x = a, *y = b;
     if (x->wanted != y->wanted) return x->wanted < y->wanted ? -1 : 1;
     return x->buffer < y->buffer ? -1 : x->buffer > y->buffer;
 }
 
-static sifr_status find_results(stash_state *p, sifr_error *error) {
-    stash_result *uses = NULL; /* by buffer */
+static sifr_status find_results(activation_offload *p, sifr_error *error) {
+    kept_result *uses = NULL; /* by buffer */
     int32_t *turns = NULL;
     sifr_status status;
     BASE_TRY_GOTO(status, base_alloc(p->s->buffer_count, sizeof *uses, &uses, error), done);
@@ -133,7 +132,7 @@ done:
 }
 
 /* The most that a backward pass uses at a time. */
-static sifr_status find_needed(const stash_state *p, int64_t *needed, sifr_error *error) {
+static sifr_status find_needed(const activation_offload *p, int64_t *needed, sifr_error *error) {
     int64_t *change, live = 0; /* by old instruction */
     BASE_TRY(base_alloc(p->old.count + 1, sizeof *change, &change, error));
     for (size_t k = 0; k < p->count; k++) {
@@ -149,13 +148,13 @@ static sifr_status find_needed(const stash_state *p, int64_t *needed, sifr_error
     return SIFR_OK;
 }
 
-static bool same_unit(const stash_state *p, const stash_result *a, const stash_result *b) {
+static bool same_unit(const activation_offload *p, const kept_result *a, const kept_result *b) {
     const plan_instruction *x = &p->old.instructions[a->wanted];
     const plan_instruction *y = &p->old.instructions[b->wanted];
     return x->unit == y->unit && x->micro_batch == y->micro_batch;
 }
 
-static sifr_status choose_window(stash_state *p, sifr_error *error) {
+static sifr_status choose_window(activation_offload *p, sifr_error *error) {
     int64_t needed, unit = 0, most = 0, largest = 0;
     BASE_TRY(find_needed(p, &needed, error));
     for (size_t k = 0; k < p->count; k++) {
@@ -170,11 +169,11 @@ static sifr_status choose_window(stash_state *p, sifr_error *error) {
 
 /* The results needed first stay in memory; the others get places in the file, one after the other
  * for each forward pass. False: all stay in memory. */
-static bool choose_places(stash_state *p, int64_t *file_bytes) {
+static bool choose_places(activation_offload *p, int64_t *file_bytes) {
     int64_t staying = 0, end = 0;
     *file_bytes = 0;
     for (size_t k = 0; k < p->count; k++) {
-        stash_result *r = &p->results[k];
+        kept_result *r = &p->results[k];
         if (k && r->turn != r[-1].turn) staying = end = 0;
         staying += room_of(r);
         r->stays = staying <= p->window;
@@ -186,7 +185,7 @@ static bool choose_places(stash_state *p, int64_t *file_bytes) {
     return *file_bytes > 0;
 }
 
-static sifr_status add_buffers(stash_state *p, int64_t file_bytes, sifr_error *error) {
+static sifr_status add_buffers(activation_offload *p, int64_t file_bytes, sifr_error *error) {
     plan_schedule *s = p->s;
     size_t before = s->buffer_count;
     BASE_TRY(base_alloc(before, sizeof *p->result_of, &p->result_of, error));
@@ -194,7 +193,7 @@ static sifr_status add_buffers(stash_state *p, int64_t file_bytes, sifr_error *e
     BASE_TRY(plan_add_buffer(s, PLAN_ACTIVATIONS, file_bytes, -1, -1, true, &p->file, error));
     s->buffers[p->file].tier = plan_tier_of(s->settings.step.offload.activations);
     for (size_t k = 0; k < p->count; k++) {
-        stash_result *r = &p->results[k];
+        kept_result *r = &p->results[k];
         plan_buffer *buffer = &s->buffers[r->buffer];
         p->result_of[r->buffer] = (int32_t)k;
         if (r->stays) continue;
@@ -209,32 +208,32 @@ static sifr_status add_buffers(stash_state *p, int64_t file_bytes, sifr_error *e
 
 /* --- the new list --- */
 
-static void begin_life(stash_state *p, stash_result *r) {
+static void begin_life(activation_offload *p, kept_result *r) {
     if (!r->live) p->live += room_of(r);
     r->live = true;
 }
 
-static void end_life(stash_state *p, stash_result *r) {
+static void end_life(activation_offload *p, kept_result *r) {
     if (r->live) p->live -= room_of(r);
     assert(p->live >= 0);
     r->live = false;
 }
 
-static sifr_status wait_for_oldest(stash_state *p, sifr_error *error) {
-    stash_result *r = &p->results[p->writing[p->first_writing++]];
+static sifr_status wait_for_oldest(activation_offload *p, sifr_error *error) {
+    kept_result *r = &p->results[p->writing[p->first_writing++]];
     BASE_TRY(plan_add_wait(p->s, r->write, error));
     end_life(p, r);
     return SIFR_OK;
 }
 
 /* Until no more than `bytes` are live, or nothing is being written. */
-static sifr_status make_room(stash_state *p, int64_t bytes, sifr_error *error) {
+static sifr_status make_room(activation_offload *p, int64_t bytes, sifr_error *error) {
     while (p->live > bytes && p->first_writing < p->writing_end)
         BASE_TRY(wait_for_oldest(p, error));
     return SIFR_OK;
 }
 
-static sifr_status emit_write(stash_state *p, stash_result *r, sifr_error *error) {
+static sifr_status emit_write(activation_offload *p, kept_result *r, sifr_error *error) {
     plan_schedule *s = p->s;
     r->write = (int32_t)s->instruction_count;
     p->writing[p->writing_end++] = (int32_t)(r - p->results);
@@ -244,7 +243,7 @@ static sifr_status emit_write(stash_state *p, stash_result *r, sifr_error *error
                              p->old.instructions[r->done].micro_batch, r->bytes, error);
 }
 
-static sifr_status emit_read(stash_state *p, stash_result *r, sifr_error *error) {
+static sifr_status emit_read(activation_offload *p, kept_result *r, sifr_error *error) {
     const plan_instruction *user = &p->old.instructions[r->wanted];
     begin_life(p, r);
     r->read = (int32_t)p->s->instruction_count;
@@ -257,9 +256,9 @@ static sifr_status emit_read(stash_state *p, stash_result *r, sifr_error *error)
 /* Starts what is read before old instruction `index`: as far ahead as there is room, and there
  * always is for what is needed now. When the first one is read all writes are over, as what stays
  * leaves no room for it beside them. */
-static sifr_status read_ahead(stash_state *p, int32_t index, sifr_error *error) {
+static sifr_status read_ahead(activation_offload *p, int32_t index, sifr_error *error) {
     for (; p->next < p->count; p->next++) {
-        stash_result *r = &p->results[p->next];
+        kept_result *r = &p->results[p->next];
         if (r->turn > index) return SIFR_OK;
         if (r->stays) continue;
         BASE_TRY(make_room(p, p->window - room_of(r), error));
@@ -269,16 +268,16 @@ static sifr_status read_ahead(stash_state *p, int32_t index, sifr_error *error) 
     return SIFR_OK;
 }
 
-static sifr_status wait_for_reads(stash_state *p, int32_t index, sifr_error *error) {
+static sifr_status wait_for_reads(activation_offload *p, int32_t index, sifr_error *error) {
     for (; p->arrived < p->count && p->results[p->arrived].wanted <= index; p->arrived++) {
-        const stash_result *r = &p->results[p->arrived];
+        const kept_result *r = &p->results[p->arrived];
         if (!r->stays) BASE_TRY(plan_add_wait(p->s, r->read, error));
     }
     return SIFR_OK;
 }
 
 /* The instruction, with copies where it uses what was read back. */
-static sifr_status emit_use(stash_state *p, size_t index, sifr_error *error) {
+static sifr_status emit_use(activation_offload *p, size_t index, sifr_error *error) {
     plan_instruction in = p->old.instructions[index];
     plan_operand *operands;
     if (in.call < 0) return plan_keep(p->s, &p->old, index, p->moved, error);
@@ -293,11 +292,11 @@ static sifr_status emit_use(stash_state *p, size_t index, sifr_error *error) {
 }
 
 /* After an instruction: what it was the last one to use is written, or forgotten. */
-static sifr_status end_use(stash_state *p, int32_t index, sifr_error *error) {
+static sifr_status end_use(activation_offload *p, int32_t index, sifr_error *error) {
     const plan_instruction *in = &p->old.instructions[index];
     for (int32_t o = in->first_operand; o < in->first_operand + in->operands; o++) {
         int32_t k = p->result_of[p->old.operands[o].buffer];
-        stash_result *r = k >= 0 ? &p->results[k] : NULL;
+        kept_result *r = k >= 0 ? &p->results[k] : NULL;
         if (r && r->last == index) end_life(p, r);
         if (!r || r->done != index || r->live) continue; /* it may be two operands */
         begin_life(p, r);
@@ -307,7 +306,7 @@ static sifr_status end_use(stash_state *p, int32_t index, sifr_error *error) {
     return SIFR_OK;
 }
 
-static sifr_status rewrite(stash_state *p, sifr_error *error) {
+static sifr_status rewrite(activation_offload *p, sifr_error *error) {
     for (size_t i = 0; i < p->old.count; i++) {
         BASE_TRY(read_ahead(p, (int32_t)i, error));
         BASE_TRY(wait_for_reads(p, (int32_t)i, error));
@@ -319,7 +318,7 @@ static sifr_status rewrite(stash_state *p, sifr_error *error) {
     return SIFR_OK;
 }
 
-static sifr_status stash(stash_state *p, sifr_error *error) {
+static sifr_status offload_results(activation_offload *p, sifr_error *error) {
     plan_schedule *s = p->s;
     int64_t file_bytes;
     p->old = (plan_list){s->instructions, s->operands, s->instruction_count}; /* looked at only */
@@ -337,11 +336,11 @@ static sifr_status stash(stash_state *p, sifr_error *error) {
 
 sifr_status plan_pass_offload_activations(plan_schedule *s, sifr_error *error) {
     const plan_settings *settings = &s->settings;
-    stash_state p = {.s = s};
+    activation_offload p = {.s = s};
     if (settings->mode != PLAN_TRAIN ||
         !plan_is_away_tier(s, plan_tier_of(settings->step.offload.activations)))
         return SIFR_OK;
-    sifr_status status = stash(&p, error);
+    sifr_status status = offload_results(&p, error);
     plan_free_list(&p.old);
     free(p.moved);
     free(p.result_of);

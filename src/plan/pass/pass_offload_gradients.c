@@ -16,34 +16,34 @@
 #include "plan/queries.h"
 #include "plan/schedule.h"
 
-typedef struct spill_sum {
+typedef struct gradient_sum {
     int32_t buffer, file;
     int32_t squares; /* old instruction that takes them */
     int32_t final;   /* old instruction after which it is final */
-} spill_sum;
+} gradient_sum;
 
-typedef struct spill_state {
+typedef struct gradient_offload {
     plan_schedule *s;
     plan_list old;
     int32_t *moved;  /* by old instruction: the new one */
     int32_t *sum_of; /* by buffer: its sum; -1: none */
     int32_t *after;  /* by old instruction: the sum that is final then; -1: none */
-    spill_sum *sums;
+    gradient_sum *sums;
     size_t count, room;
     int32_t writing; /* new instruction that is not waited for; -1: none */
-} spill_state;
+} gradient_offload;
 
 static bool is_squares(const plan_instruction *in) {
     return in->action == PLAN_SQUARES;
 }
 
-static sifr_status find_sums(spill_state *p, sifr_error *error) {
+static sifr_status find_sums(gradient_offload *p, sifr_error *error) {
     plan_schedule *s = p->s;
     for (size_t i = 0; i < p->old.count; i++) {
         const plan_instruction *in = &p->old.instructions[i];
         if (!is_squares(in)) continue;
         int32_t buffer = p->old.operands[in->first_operand].buffer;
-        spill_sum sum = {.buffer = buffer, .squares = (int32_t)i, .final = -1};
+        gradient_sum sum = {.buffer = buffer, .squares = (int32_t)i, .final = -1};
         BASE_TRY(base_grow(&p->sums, &p->room, p->count + 1, sizeof *p->sums, error));
         BASE_TRY(plan_add_buffer(s, PLAN_GRADIENTS, s->buffers[buffer].bytes, in->unit, -1, true,
                                  &sum.file, error));
@@ -55,7 +55,7 @@ static sifr_status find_sums(spill_state *p, sifr_error *error) {
 }
 
 /* The last that touches a sum before its squares are taken. */
-static void find_finals(spill_state *p) {
+static void find_finals(gradient_offload *p) {
     for (size_t i = 0; i < p->old.count; i++) {
         const plan_instruction *in = &p->old.instructions[i];
         p->after[i] = -1;
@@ -73,7 +73,7 @@ static void find_finals(spill_state *p) {
 }
 
 /* Whole pages of it are written. */
-static void align_sums(spill_state *p) {
+static void align_sums(gradient_offload *p) {
     for (size_t k = 0; k < p->count; k++) {
         plan_buffer *buffer = &p->s->buffers[p->sums[k].buffer];
         buffer->bytes = base_ceil_to(buffer->bytes, PLAN_DISK_ALIGNMENT) + PLAN_DISK_ALIGNMENT;
@@ -81,13 +81,14 @@ static void align_sums(spill_state *p) {
     }
 }
 
-static sifr_status wait_for_write(spill_state *p, sifr_error *error) {
+static sifr_status wait_for_write(gradient_offload *p, sifr_error *error) {
     if (p->writing >= 0) BASE_TRY(plan_add_wait(p->s, p->writing, error));
     p->writing = -1;
     return SIFR_OK;
 }
 
-static sifr_status emit_spill(spill_state *p, const spill_sum *sum, sifr_error *error) {
+static sifr_status emit_squares_and_write(gradient_offload *p, const gradient_sum *sum,
+                                          sifr_error *error) {
     plan_schedule *s = p->s;
     const plan_instruction *squares = &p->old.instructions[sum->squares];
     int64_t bytes = base_ceil_to(s->buffers[sum->file].bytes, PLAN_DISK_ALIGNMENT);
@@ -101,7 +102,7 @@ static sifr_status emit_spill(spill_state *p, const spill_sum *sum, sifr_error *
 }
 
 /* The update finds the sum in the file. */
-static sifr_status emit_update(spill_state *p, const plan_instruction *in, sifr_error *error) {
+static sifr_status emit_update(gradient_offload *p, const plan_instruction *in, sifr_error *error) {
     plan_operand *operands;
     BASE_TRY(plan_add_operands(p->s, &p->old, in, &operands, error));
     for (int32_t o = 0; o < in->operands; o++) {
@@ -111,7 +112,7 @@ static sifr_status emit_update(spill_state *p, const plan_instruction *in, sifr_
     return plan_add_instruction(p->s, *in, error);
 }
 
-static sifr_status rewrite(spill_state *p, sifr_error *error) {
+static sifr_status rewrite(gradient_offload *p, sifr_error *error) {
     for (size_t i = 0; i < p->old.count; i++) {
         const plan_instruction *in = &p->old.instructions[i];
         if (is_squares(in)) continue; /* taken where the sum became final */
@@ -120,7 +121,7 @@ static sifr_status rewrite(spill_state *p, sifr_error *error) {
             BASE_TRY(emit_update(p, in, error));
         else
             BASE_TRY(plan_keep(p->s, &p->old, i, p->moved, error));
-        if (p->after[i] >= 0) BASE_TRY(emit_spill(p, &p->sums[p->after[i]], error));
+        if (p->after[i] >= 0) BASE_TRY(emit_squares_and_write(p, &p->sums[p->after[i]], error));
     }
     assert(p->writing < 0); /* the norm has waited for the last one */
     return SIFR_OK;
@@ -128,7 +129,7 @@ static sifr_status rewrite(spill_state *p, sifr_error *error) {
 
 sifr_status plan_pass_offload_gradients(plan_schedule *s, sifr_error *error) {
     const plan_settings *settings = &s->settings;
-    spill_state p = {.s = s, .writing = -1};
+    gradient_offload p = {.s = s, .writing = -1};
     sifr_status status;
     bool slices = settings->world_size == 1 || settings->step.zero.stage >= 2;
     bool away = plan_is_away_tier(s, plan_tier_of(settings->step.offload.gradients));

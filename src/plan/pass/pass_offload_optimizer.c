@@ -23,14 +23,14 @@
 #include "plan/schedule.h"
 
 /* Kinds of state that an update touches. */
-typedef enum offload_part {
+typedef enum state_part {
     PART_MASTER, /* weights that the update adds to: masters, or the parameters themselves */
     PART_NARROW, /* 16-bit parameters beside masters, which the update only writes */
     PART_MOMENT1,
     PART_MOMENT2,
     PART_GRADIENT, /* which it only reads */
     PARTS
-} offload_part;
+} state_part;
 
 enum {
     AUTO_GROUP = 4 << 20,    /* elements: 16 MiB for each kind; at least */
@@ -42,19 +42,19 @@ enum {
 };
 
 /* A sub-group: elements first ... first + elements - 1 of what one update is of. */
-typedef struct offload_group {
+typedef struct sub_group {
     int32_t update; /* old instruction */
     int64_t first, elements;
     int32_t reads[PARTS];  /* new instructions; -1: none */
     int32_t writes[PARTS]; /* those that are not waited for; -1: none */
-} offload_group;
+} sub_group;
 
-typedef struct offload_state {
+typedef struct optimizer_offload {
     plan_schedule *s;
     plan_list old;
     int32_t *moved; /* by old instruction: the new one */
     int64_t *live;  /* by old instruction: bytes of what comes and goes, and is there */
-    offload_group *groups;
+    sub_group *groups;
     size_t count, room, read; /* read: groups before this one have been started to be read */
     int64_t auto_elements;    /* of a group where no size is given */
     int64_t longest[PARTS];   /* bytes that a group moves; 0: this part is nowhere away */
@@ -62,7 +62,7 @@ typedef struct offload_state {
     int32_t *buffers; /* by set and part */
     int32_t call;     /* of `call_elements` elements; -1: none so far */
     int64_t call_elements;
-} offload_state;
+} optimizer_offload;
 
 /* Whole pages of the file, and where in them the elements begin. */
 typedef struct disk_range {
@@ -70,11 +70,11 @@ typedef struct disk_range {
     bool shared; /* other weights are on these pages, too */
 } disk_range;
 
-static bool is_away(const offload_state *o, const plan_operand *operand) {
+static bool is_away(const optimizer_offload *o, const plan_operand *operand) {
     return plan_is_away(o->s, operand->buffer);
 }
 
-static offload_part part_of(const plan_operand *operand) {
+static state_part part_of(const plan_operand *operand) {
     switch ((plan_role)operand->role) {
     case PLAN_W1:
         return PART_NARROW;
@@ -89,13 +89,13 @@ static offload_part part_of(const plan_operand *operand) {
     }
 }
 
-static int64_t element_bytes(const offload_state *o, const plan_instruction *in,
+static int64_t element_bytes(const optimizer_offload *o, const plan_instruction *in,
                              const plan_operand *operand) {
     device_call *call = &o->s->calls[in->call];
     return base_dtype_bytes(plan_role_matrix(call, (plan_role)operand->role)->dtype);
 }
 
-static disk_range range_of(const offload_state *o, const offload_group *g,
+static disk_range range_of(const optimizer_offload *o, const sub_group *g,
                            const plan_operand *operand) {
     const plan_instruction *in = &o->old.instructions[g->update];
     int64_t element = element_bytes(o, in, operand), page = PLAN_DISK_ALIGNMENT;
@@ -109,7 +109,7 @@ static disk_range range_of(const offload_state *o, const offload_group *g,
 }
 
 /* Elements of a page of what this update has away, the narrowest kind; 0: it has none. */
-static int64_t page_elements(const offload_state *o, const plan_instruction *in) {
+static int64_t page_elements(const optimizer_offload *o, const plan_instruction *in) {
     int64_t most = 0;
     for (int32_t i = in->first_operand; i < in->first_operand + in->operands; i++) {
         const plan_operand *operand = &o->old.operands[i];
@@ -121,7 +121,7 @@ static int64_t page_elements(const offload_state *o, const plan_instruction *in)
 
 /* Elements between the last page's start and the update's first element: that of the narrowest
  * kind is the farthest. */
-static int64_t lead_of(const offload_state *o, const plan_instruction *in) {
+static int64_t lead_of(const optimizer_offload *o, const plan_instruction *in) {
     int64_t most = 0;
     for (int32_t i = in->first_operand; i < in->first_operand + in->operands; i++) {
         const plan_operand *operand = &o->old.operands[i];
@@ -132,27 +132,27 @@ static int64_t lead_of(const offload_state *o, const plan_instruction *in) {
     return most;
 }
 
-static int64_t live_peak(const offload_state *o) {
+static int64_t live_peak(const optimizer_offload *o) {
     int64_t peak = 0;
     for (size_t i = 0; i < o->old.count; i++) peak = base_max_i64(peak, o->live[i]);
     return peak;
 }
 
 /* Keeps the list of a very large model from growing to millions of instructions. */
-static int64_t auto_elements(const offload_state *o) {
+static int64_t auto_elements(const optimizer_offload *o) {
     int64_t elements = AUTO_GROUP, share = live_peak(o) / PEAK_SHARE;
     while (elements < LONGEST_AUTO && 2 * elements * GROUP_SETS * PARTS * 4 <= share) elements *= 2;
     return elements;
 }
 
 /* Whole pages, so that what is read and written is aligned. */
-static int64_t group_elements(const offload_state *o, int64_t page) {
+static int64_t group_elements(const optimizer_offload *o, int64_t page) {
     int64_t asked = o->s->settings.step.offload.sub_group_size;
     if (asked <= 0) return o->auto_elements;
     return base_max_i64(base_min_i64(asked, LONGEST_GROUP) / page, 1) * page;
 }
 
-static void note_longest(offload_state *o, const offload_group *g) {
+static void note_longest(optimizer_offload *o, const sub_group *g) {
     const plan_instruction *in = &o->old.instructions[g->update];
     for (int32_t i = in->first_operand; i < in->first_operand + in->operands; i++) {
         const plan_operand *operand = &o->old.operands[i];
@@ -162,9 +162,9 @@ static void note_longest(offload_state *o, const offload_group *g) {
     }
 }
 
-static sifr_status add_group(offload_state *o, size_t update, int64_t first, int64_t elements,
+static sifr_status add_group(optimizer_offload *o, size_t update, int64_t first, int64_t elements,
                              sifr_error *error) {
-    offload_group group = {.update = (int32_t)update, .first = first, .elements = elements};
+    sub_group group = {.update = (int32_t)update, .first = first, .elements = elements};
     for (int p = 0; p < PARTS; p++) group.reads[p] = group.writes[p] = -1;
     BASE_TRY(base_grow(&o->groups, &o->room, o->count + 1, sizeof *o->groups, error));
     o->groups[o->count++] = group;
@@ -172,7 +172,7 @@ static sifr_status add_group(offload_state *o, size_t update, int64_t first, int
     return SIFR_OK;
 }
 
-static sifr_status find_groups(offload_state *o, sifr_error *error) {
+static sifr_status find_groups(optimizer_offload *o, sifr_error *error) {
     o->auto_elements = auto_elements(o);
     for (size_t i = 0; i < o->old.count; i++) {
         const plan_instruction *in = &o->old.instructions[i];
@@ -190,7 +190,7 @@ static sifr_status find_groups(offload_state *o, sifr_error *error) {
 
 /* Kinds of state that are read, updated and written: what buffer_count counts. Parameters in 16
  * bits are only written, gradients only read, and have a buffer in each set beside these. */
-static int32_t state_parts(const offload_state *o) {
+static int32_t state_parts(const optimizer_offload *o) {
     return (o->longest[PART_MASTER] > 0) + (o->longest[PART_MOMENT1] > 0) +
            (o->longest[PART_MOMENT2] > 0);
 }
@@ -198,13 +198,13 @@ static int32_t state_parts(const offload_state *o) {
 /* So many that a large update, which is long where products are (a product of tens of seconds is no
  * rarity in a large model), is read and written beside one product: within the share of the peak.
  */
-static int64_t sets_within_peak(const offload_state *o) {
+static int64_t sets_within_peak(const optimizer_offload *o) {
     int64_t set = 0;
     for (int p = 0; p < PARTS; p++) set += o->longest[p] ? o->longest[p] + PLAN_DISK_ALIGNMENT : 0;
     return base_min_i64(live_peak(o) / PEAK_SHARE / set, MOST_SETS);
 }
 
-static sifr_status choose_sets(offload_state *o, sifr_error *error) {
+static sifr_status choose_sets(optimizer_offload *o, sifr_error *error) {
     const sifr_offload *f = &o->s->settings.step.offload;
     int32_t parts = state_parts(o);
     int64_t sets = 1 + (f->optimizer.pipeline_read && parts) + f->optimizer.pipeline_write;
@@ -220,7 +220,7 @@ static sifr_status choose_sets(offload_state *o, sifr_error *error) {
     return SIFR_OK;
 }
 
-static sifr_status take_buffers(offload_state *o, sifr_error *error) {
+static sifr_status take_buffers(optimizer_offload *o, sifr_error *error) {
     BASE_TRY(choose_sets(o, error));
     BASE_TRY(base_alloc((size_t)o->sets * PARTS, sizeof *o->buffers, &o->buffers, error));
     for (int32_t b = 0; b < o->sets * PARTS; b++) {
@@ -231,15 +231,15 @@ static sifr_status take_buffers(offload_state *o, sifr_error *error) {
     return SIFR_OK;
 }
 
-static int32_t buffer_for(const offload_state *o, size_t group, offload_part part) {
+static int32_t buffer_for(const optimizer_offload *o, size_t group, state_part part) {
     return o->buffers[(int32_t)(group % (size_t)o->sets) * PARTS + (int32_t)part];
 }
 
 /* Moves one kind of a group's state; *out is the instruction. */
-static sifr_status emit_transfer(offload_state *o, plan_action action, size_t group,
+static sifr_status emit_transfer(optimizer_offload *o, plan_action action, size_t group,
                                  const plan_operand *state, int32_t *out, sifr_error *error) {
     plan_schedule *s = o->s;
-    const offload_group *g = &o->groups[group];
+    const sub_group *g = &o->groups[group];
     plan_role file = action == PLAN_READ ? PLAN_X0 : PLAN_Y;
     plan_role memory = action == PLAN_READ ? PLAN_Y : PLAN_X0;
     disk_range range = range_of(o, g, state);
@@ -251,7 +251,7 @@ static sifr_status emit_transfer(offload_state *o, plan_action action, size_t gr
                              o->old.instructions[g->update].unit, -1, range.bytes, error);
 }
 
-static sifr_status wait_for_writes(offload_state *o, size_t group, sifr_error *error) {
+static sifr_status wait_for_writes(optimizer_offload *o, size_t group, sifr_error *error) {
     for (int32_t p = 0; p < PARTS; p++) {
         int32_t *write = &o->groups[group].writes[p];
         if (*write >= 0) BASE_TRY(plan_add_wait(o->s, *write, error));
@@ -261,15 +261,15 @@ static sifr_status wait_for_writes(offload_state *o, size_t group, sifr_error *e
 }
 
 /* State that is only written need not be read, unless it is on shared pages. */
-static bool is_read(const offload_state *o, const offload_group *g, const plan_operand *state) {
+static bool is_read(const optimizer_offload *o, const sub_group *g, const plan_operand *state) {
     return is_away(o, state) && (part_of(state) != PART_NARROW || range_of(o, g, state).shared);
 }
 
 /* Starts to read the groups before `end`. */
-static sifr_status read_until(offload_state *o, size_t end, sifr_error *error) {
+static sifr_status read_until(optimizer_offload *o, size_t end, sifr_error *error) {
     for (; o->read < end && o->read < o->count; o->read++) {
         size_t group = o->read;
-        offload_group *g = &o->groups[group];
+        sub_group *g = &o->groups[group];
         const plan_instruction *in = &o->old.instructions[g->update];
         if (group >= (size_t)o->sets) BASE_TRY(wait_for_writes(o, group - (size_t)o->sets, error));
         for (int32_t i = in->first_operand; i < in->first_operand + in->operands; i++) {
@@ -283,7 +283,7 @@ static sifr_status read_until(offload_state *o, size_t end, sifr_error *error) {
 }
 
 /* The kernel's call for so many elements: all but the last group of a slice have the same. */
-static sifr_status call_for(offload_state *o, const plan_instruction *in, int64_t elements,
+static sifr_status call_for(optimizer_offload *o, const plan_instruction *in, int64_t elements,
                             sifr_error *error) {
     if (o->call >= 0 && o->call_elements == elements) return SIFR_OK;
     device_call call = o->s->calls[in->call];
@@ -296,8 +296,8 @@ static sifr_status call_for(offload_state *o, const plan_instruction *in, int64_
     return plan_add_call(o->s, call, &o->call, error);
 }
 
-static sifr_status emit_update(offload_state *o, size_t group, sifr_error *error) {
-    const offload_group *g = &o->groups[group];
+static sifr_status emit_update(optimizer_offload *o, size_t group, sifr_error *error) {
+    const sub_group *g = &o->groups[group];
     const plan_instruction *in = &o->old.instructions[g->update];
     device_call whole = o->s->calls[in->call];
     plan_instruction out = *in;
@@ -320,9 +320,9 @@ static sifr_status emit_update(offload_state *o, size_t group, sifr_error *error
     return plan_add_instruction(o->s, out, error);
 }
 
-static sifr_status emit_group(offload_state *o, size_t group, sifr_error *error) {
+static sifr_status emit_group(optimizer_offload *o, size_t group, sifr_error *error) {
     const sifr_offload *f = &o->s->settings.step.offload;
-    offload_group *g = &o->groups[group];
+    sub_group *g = &o->groups[group];
     const plan_instruction *in = &o->old.instructions[g->update];
     size_t sets = (size_t)o->sets,
            ahead = f->optimizer.pipeline_read && sets > 1 && state_parts(o) ? 1 : 0;
@@ -342,7 +342,7 @@ static sifr_status emit_group(offload_state *o, size_t group, sifr_error *error)
 }
 
 /* At this point activations are released, and only squares come before the norm. */
-static size_t find_end_of_backward(const offload_state *o) {
+static size_t find_end_of_backward(const optimizer_offload *o) {
     const plan_instruction *all = o->old.instructions;
     size_t i = 0;
     while (i + 1 < o->old.count && all[i].action != PLAN_NORM) i++;
@@ -361,7 +361,7 @@ static bool is_move(const plan_instruction *in) {
  * beside computing the step waits for later; else where activations are given back. The last
  * gradients come with a little that makes them, which may be beside the buffers. What other passes
  * move is needed sooner than this. */
-static size_t find_begin(const offload_state *o) {
+static size_t find_begin(const optimizer_offload *o) {
     size_t late = find_end_of_backward(o);
     int64_t buffers = 0, peak = 0, most = 0;
     for (int32_t b = 0; b < o->sets * PARTS; b++) {
@@ -376,7 +376,7 @@ static size_t find_begin(const offload_state *o) {
 }
 
 /* With the lifetimes that buffers have before this pass. */
-static sifr_status find_live(offload_state *o, sifr_error *error) {
+static sifr_status find_live(optimizer_offload *o, sifr_error *error) {
     const plan_schedule *s = o->s;
     BASE_TRY(base_alloc(s->instruction_count + 1, sizeof *o->live, &o->live, error));
     plan_find_lives(o->s);
@@ -390,7 +390,7 @@ static sifr_status find_live(offload_state *o, sifr_error *error) {
     return SIFR_OK;
 }
 
-static sifr_status rewrite(offload_state *o, sifr_error *error) {
+static sifr_status rewrite(optimizer_offload *o, sifr_error *error) {
     size_t group = 0, begin = o->count ? find_begin(o) : 0;
     for (size_t i = 0; i < o->old.count; i++) {
         if (i == begin && o->count && o->s->settings.step.offload.optimizer.pipeline_read)
@@ -415,7 +415,7 @@ static bool some_away(const plan_schedule *s) {
 }
 
 sifr_status plan_pass_offload_optimizer(plan_schedule *s, sifr_error *error) {
-    offload_state o = {.s = s, .call = -1};
+    optimizer_offload o = {.s = s, .call = -1};
     sifr_status status;
     if (s->settings.mode != PLAN_TRAIN || !some_away(s)) return SIFR_OK;
     BASE_TRY_GOTO(status, find_live(&o, error), done);

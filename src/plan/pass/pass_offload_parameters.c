@@ -16,30 +16,30 @@
 #include "plan/queries.h"
 #include "plan/schedule.h"
 
-typedef struct fetch_slice {
+typedef struct parameter_slice {
     int32_t gather,
         end;        /* old instructions: its gather, and the last one that needs what is read */
     int32_t read;   /* new instruction */
     int32_t buffer; /* into which it is read */
-} fetch_slice;
+} parameter_slice;
 
-typedef struct fetch_state {
+typedef struct parameter_offload {
     plan_schedule *s;
     plan_list old;
     bool alone;        /* one rank */
     int32_t *moved;    /* by old instruction: the new one */
     int32_t *slice_of; /* by old instruction: the slice that it gathers; -1: none */
     int32_t *ends;     /* by old instruction: slices that nothing needs after it */
-    fetch_slice *slices;
+    parameter_slice *slices;
     size_t count, room, next; /* next: the slice to be read */
     int32_t live, most;       /* slices in memory */
-} fetch_state;
+} parameter_offload;
 
-static int64_t element_bytes(const fetch_state *f) {
+static int64_t element_bytes(const parameter_offload *f) {
     return base_dtype_bytes(plan_dtype(&f->s->settings));
 }
 
-static sifr_status find_slices(fetch_state *f, sifr_error *error) {
+static sifr_status find_slices(parameter_offload *f, sifr_error *error) {
     plan_schedule *s = f->s;
     for (size_t i = 0; i < f->old.count; i++) {
         const plan_instruction *in = &f->old.instructions[i];
@@ -50,13 +50,13 @@ static sifr_status find_slices(fetch_state *f, sifr_error *error) {
         BASE_TRY(base_grow(&f->slices, &f->room, f->count + 1, sizeof *f->slices, error));
         f->slice_of[i] = (int32_t)f->count;
         f->slices[f->count++] =
-            (fetch_slice){(int32_t)i, -1, -1, f->alone ? operands[1].buffer : -1};
+            (parameter_slice){(int32_t)i, -1, -1, f->alone ? operands[1].buffer : -1};
     }
     return SIFR_OK;
 }
 
 /* With one rank, a slice is needed while its unit is used. */
-static sifr_status find_last_uses(fetch_state *f, sifr_error *error) {
+static sifr_status find_last_uses(parameter_offload *f, sifr_error *error) {
     int32_t *slice; /* by buffer, plus one */
     BASE_TRY(base_alloc(f->s->buffer_count, sizeof *slice, &slice, error));
     for (size_t k = 0; k < f->count; k++) slice[f->slices[k].buffer] = (int32_t)k + 1;
@@ -72,7 +72,7 @@ static sifr_status find_last_uses(fetch_state *f, sifr_error *error) {
 }
 
 /* With several ranks, a slice is needed until its gather is over. */
-static void find_waits(fetch_state *f) {
+static void find_waits(parameter_offload *f) {
     for (size_t i = 0; i < f->old.count; i++) {
         const plan_instruction *in = &f->old.instructions[i];
         if (in->wait >= 0 && f->slice_of[in->wait] >= 0)
@@ -81,7 +81,7 @@ static void find_waits(fetch_state *f) {
 }
 
 /* The number of slices that are needed at a time without reading ahead. */
-static int32_t count_needed(fetch_state *f) {
+static int32_t count_needed(parameter_offload *f) {
     int32_t live = 0, most = 0;
     for (size_t k = 0; k < f->count; k++) f->ends[f->slices[k].end]++;
     for (size_t i = 0; i < f->old.count; i++) {
@@ -93,7 +93,7 @@ static int32_t count_needed(fetch_state *f) {
 }
 
 /* Names the largest slice, so that a user who gives its size is not refused again. */
-static sifr_status check_size(const fetch_state *f, sifr_error *error) {
+static sifr_status check_size(const parameter_offload *f, sifr_error *error) {
     int64_t limit = f->s->settings.step.offload.param.buffer_size;
     const plan_instruction *largest = NULL;
     for (size_t k = 0; k < f->count; k++) {
@@ -108,7 +108,7 @@ static sifr_status check_size(const fetch_state *f, sifr_error *error) {
                      (long long)limit, f->s->model->units[largest->unit].name, (long long)elements);
 }
 
-static sifr_status choose_room(fetch_state *f, sifr_error *error) {
+static sifr_status choose_room(parameter_offload *f, sifr_error *error) {
     const sifr_offload *offload = &f->s->settings.step.offload;
     int32_t needed = count_needed(f);
     BASE_TRY(check_size(f, error));
@@ -122,7 +122,7 @@ static sifr_status choose_room(fetch_state *f, sifr_error *error) {
 }
 
 /* A disk read directly into the buffer that kernels use needs whole pages. */
-static void align_places(fetch_state *f) {
+static void align_places(parameter_offload *f) {
     for (size_t k = 0; k < f->count && f->alone; k++) {
         plan_buffer *buffer = &f->s->buffers[f->slices[k].buffer];
         buffer->bytes = base_ceil_to(buffer->bytes, PLAN_DISK_ALIGNMENT) + PLAN_DISK_ALIGNMENT;
@@ -130,9 +130,9 @@ static void align_places(fetch_state *f) {
     }
 }
 
-static sifr_status emit_read(fetch_state *f, sifr_error *error) {
+static sifr_status emit_read(parameter_offload *f, sifr_error *error) {
     plan_schedule *s = f->s;
-    fetch_slice *slice = &f->slices[f->next++];
+    parameter_slice *slice = &f->slices[f->next++];
     const plan_instruction *gather = &f->old.instructions[slice->gather];
     int32_t from = f->old.operands[gather->first_operand].buffer;
     if (!f->alone)
@@ -146,10 +146,10 @@ static sifr_status emit_read(fetch_state *f, sifr_error *error) {
                              error);
 }
 
-static sifr_status emit_gather(fetch_state *f, size_t index, sifr_error *error) {
+static sifr_status emit_gather(parameter_offload *f, size_t index, sifr_error *error) {
     plan_schedule *s = f->s;
     const plan_instruction *gather = &f->old.instructions[index];
-    const fetch_slice *slice = &f->slices[f->slice_of[index]];
+    const parameter_slice *slice = &f->slices[f->slice_of[index]];
     BASE_TRY(plan_add_wait(s, slice->read, error));
     if (f->alone) return SIFR_OK;
     const plan_operand *whole = &f->old.operands[gather->first_operand + 1];
@@ -159,7 +159,7 @@ static sifr_status emit_gather(fetch_state *f, size_t index, sifr_error *error) 
     return plan_add_instruction(s, *gather, error);
 }
 
-static sifr_status rewrite(fetch_state *f, sifr_error *error) {
+static sifr_status rewrite(parameter_offload *f, sifr_error *error) {
     for (size_t i = 0; i < f->old.count; i++) {
         const plan_instruction *in = &f->old.instructions[i];
         while (f->next < f->count && f->live < f->most) BASE_TRY(emit_read(f, error));
@@ -177,7 +177,7 @@ static sifr_status rewrite(fetch_state *f, sifr_error *error) {
 }
 
 sifr_status plan_pass_offload_parameters(plan_schedule *s, sifr_error *error) {
-    fetch_state f = {.s = s, .alone = s->settings.world_size == 1};
+    parameter_offload f = {.s = s, .alone = s->settings.world_size == 1};
     sifr_status status;
     if (!plan_parameters_away(s)) return SIFR_OK;
     size_t count = s->instruction_count;
