@@ -24,7 +24,7 @@ sifr_status base_disk_find(const char *path, base_disk *out, sifr_error *error) 
     while (stat(at, &info) != 0) {
         bool top = strcmp(at, "/") == 0 || strcmp(at, ".") == 0;
         if (errno != ENOENT || top)
-            return base_fail_errno(error, errno, "%s: cannot ask for its file system", at);
+            return base_fail_errno(error, errno, "%s: cannot find its file system", at);
         strip(at);
     }
     out->id = (uint64_t)info.st_dev;

@@ -216,7 +216,7 @@ sifr_status base_sync_directory(const char *path, sifr_error *error) {
 sifr_status base_free_space(const char *path, uint64_t *bytes, sifr_error *error) {
     struct statvfs info;
     if (statvfs(path, &info) != 0) {
-        return base_fail_errno(error, errno, "%s: cannot ask for free space", path);
+        return base_fail_errno(error, errno, "%s: cannot read the free space", path);
     }
     *bytes = (uint64_t)info.f_bavail * info.f_frsize;
     return SIFR_OK;

@@ -114,7 +114,7 @@ static sifr_status base_json_read(const char *text, size_t size, const char *nam
                          (size_t)(nul - text));
     }
     const char *excess = base_json_excess(text, size);
-    if (excess) return base_fail(error, SIFR_USAGE, "%s: JSON %s is not read", name, excess);
+    if (excess) return base_fail(error, SIFR_USAGE, "%s: JSON %s is not supported", name, excess);
     json_error_t where;
     json_t *value = json_loadb(text, size, JSON_REJECT_DUPLICATES, &where);
     if (!value && !strict && json_error_code(&where) == json_error_numeric_overflow)

@@ -183,7 +183,7 @@ static void test_free_space(void **state) {
     assert_int_equal(base_free_space(scratch, &bytes, &error), SIFR_OK);
     assert_in_range(bytes, 1, (uint64_t)info.f_blocks * info.f_frsize);
     assert_int_equal(base_free_space(scratch_path("absent"), &bytes, &error), SIFR_FAILED);
-    assert_message(&error, "absent: cannot ask for free space");
+    assert_message(&error, "absent: cannot read the free space");
 }
 
 static void test_disk(void **state) {
@@ -208,7 +208,7 @@ static void test_disk(void **state) {
     assert_true(other.id != here.id);
     scratch_text("file", "");
     assert_int_equal(base_disk_find(scratch_path("file/below"), &other, &error), SIFR_FAILED);
-    assert_message(&error, "file/below: cannot ask for its file system: Not a directory");
+    assert_message(&error, "file/below: cannot find its file system: Not a directory");
     memset(longest, 'x', sizeof longest);
     longest[sizeof longest - 1] = '\0';
     assert_int_equal(base_disk_find(longest, &other, &error), SIFR_USAGE);

@@ -66,7 +66,7 @@ static void too_deep(void **state) {
         assert_non_null(text);
         for (size_t j = 0; j < depth; j++) memcpy(text + j * length, opening[i], length);
         text[length * depth] = 0;
-        config_refused(text, "ds.json: JSON nested deeper than 64 levels is not read");
+        config_refused(text, "ds.json: JSON nested deeper than 64 levels is not supported");
         free(text);
     }
 }

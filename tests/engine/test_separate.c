@@ -207,7 +207,7 @@ static void refusals(void **state) {
     assert_int_equal(device_copy(dev, block, host, 4096, &error), SIFR_OK);
     assert_int_equal(device_copy(dev, host, block, 1000, &error), SIFR_OK);
     assert_int_equal(device_copy(dev, block, (char *)block + 4096, 4096, &error), SIFR_FAILED);
-    assert_message(&error, "both of its ends");
+    assert_message(&error, "both ends are in the device's memory");
     device_counts counts = device_count(dev);
     assert_true(counts.device_bytes == 8192);
     assert_true(counts.host_bytes == 4096);

@@ -138,7 +138,7 @@ static void operands(void **state) {
     expect_faulty(s, "is bytes -4 to", "backward");
     *operand = kept;
     operand->buffer = (int32_t)s->buffer_count;
-    expect_faulty(s, "is not there", "backward");
+    expect_faulty(s, "does not exist", "backward");
     *operand = kept;
     gather = find(s, PLAN_GATHER, PLAN_ACTIONS);
     gather->bytes *= 2;
@@ -232,7 +232,7 @@ static void places(void **state) {
     plan_free(s);
     s = two_ranks(2);
     s->buffers[s->inputs[SIFR_TOKENS][0]].tier = PLAN_NVME;
-    expect_faulty(s, "away from it", "forward");
+    expect_faulty(s, "outside the device's memory", "forward");
     plan_free(s);
     s = on_disk();
     in = find(s, PLAN_READ, PLAN_ACTIONS);

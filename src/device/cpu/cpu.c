@@ -79,7 +79,7 @@ const char *device_isa(const device *dev) {
 sifr_status device_prepare(device *dev, device_call *call, sifr_error *error) {
     const cpu_row *row = cpu_row_of(call->kernel);
     if (!row->run) {
-        return base_fail(error, SIFR_USAGE, "kernel %s: not built for the CPU",
+        return base_fail(error, SIFR_USAGE, "kernel %s: not supported on the CPU",
                          device_kernel_name(call->kernel));
     }
     call->scratch_bytes = 0;
@@ -165,7 +165,7 @@ sifr_status device_take_shared(device *dev, int64_t bytes, void **out, int *file
                                sifr_error *error) {
     size_t size = ((size_t)bytes + TOUCH - 1) / TOUCH * TOUCH;
     shared_block block = {.file = memfd_create("sifr", MFD_CLOEXEC)};
-    if (block.file < 0) return base_fail_errno(error, errno, "shared memory");
+    if (block.file < 0) return base_fail_errno(error, errno, "cannot create shared memory");
     block.at = ftruncate(block.file, (off_t)size) == 0 ? find_room(size) : NULL;
     if (!block.at) goto refused;
     if (mmap(block.at, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, block.file, 0) ==

@@ -120,10 +120,8 @@ sifr_status cpu_separate_copy(cpu_separate *m, void *to, const void *from, int64
     if (in != out) *(in ? &m->counts.to_device : &m->counts.to_host) += bytes;
     pthread_mutex_unlock(&m->lock);
     if (in == out)
-        return base_fail(error, SIFR_FAILED,
-                         "copy of %lld bytes: %s of its ends in the device's "
-                         "memory",
-                         (long long)bytes, in ? "both" : "none");
+        return base_fail(error, SIFR_FAILED, "copy of %lld bytes: %s in the device's memory",
+                         (long long)bytes, in ? "both ends are" : "neither end is");
     memcpy(to, from, (size_t)bytes);
     return SIFR_OK;
 }

@@ -20,16 +20,17 @@ static sifr_status check_indices(const plan_schedule *s, size_t index, sifr_erro
                  in->call < (int32_t)s->call_count && in->unit < (int32_t)s->model->unit_count &&
                  in->micro_batch < s->settings.step.gradient_accumulation_steps;
     if (!operands || !known)
-        return base_fail(error, SIFR_FAILED,
-                         VERIFY_FAULT("%s has an operand, a call, a unit or a micro batch that is "
-                                      "not there"),
-                         verify_name_instruction(s, index, name));
+        return base_fail(
+            error, SIFR_FAILED,
+            VERIFY_FAULT("%s refers to an operand, a call, a unit or a micro batch that "
+                         "does not exist"),
+            verify_name_instruction(s, index, name));
     for (int32_t o = in->first_operand; o < in->first_operand + in->operands; o++) {
         const plan_operand *operand = &s->operands[o];
         bool there = operand->buffer >= 0 && (size_t)operand->buffer < s->buffer_count &&
                      operand->role < PLAN_ROLES;
         if (!there)
-            return base_fail(error, SIFR_FAILED, VERIFY_FAULT("%s: buffer %d is not there"),
+            return base_fail(error, SIFR_FAILED, VERIFY_FAULT("%s: buffer %d does not exist"),
                              verify_name_instruction(s, index, name), operand->buffer);
     }
     return SIFR_OK;

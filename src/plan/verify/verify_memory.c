@@ -39,7 +39,7 @@ static sifr_status check_reach(const plan_schedule *s, size_t index, sifr_error 
         if (plan_is_away(s, b) == away) continue;
         return base_fail(error, SIFR_FAILED, VERIFY_FAULT("%s uses %s, which is %s"),
                          verify_name_instruction(s, index, name), verify_name_buffer(s, b, buffer),
-                         away ? "in the device's memory" : "away from it");
+                         away ? "in the device's memory" : "outside the device's memory");
     }
     return SIFR_OK;
 }

@@ -194,8 +194,8 @@ sifr_status cpu_prepare_attention_cached(device *dev, device_call *call, sifr_er
     base_dtype type = call->x[0].dtype;
     if (call->attributes.attention.bidirectional)
         return base_fail(error, SIFR_USAGE,
-                         "%s: bidirectional attention looks at tokens that are not there yet: such "
-                         "a model does not generate",
+                         "%s: bidirectional attention needs later tokens, so such a model does not "
+                         "generate",
                          device_kernel_name(call->kernel));
     int64_t sequences = call->attributes.attention.sequences;
     if (sequences < 1 || (sequences > 1 && rows != sequences))

@@ -17,7 +17,7 @@ static sifr_status check_wanted(const device_call *call, const device_matrix *m,
 static sifr_status check_absent(const device_call *call, const device_matrix *m,
                                 const char *operand, sifr_error *error) {
     if (m->dtype == BASE_NONE) return SIFR_OK;
-    return base_fail(error, SIFR_USAGE, "%s: %s is given, but the kernel has none",
+    return base_fail(error, SIFR_USAGE, "%s: %s is given, but the kernel takes none",
                      device_kernel_name(call->kernel), operand);
 }
 
@@ -76,8 +76,8 @@ sifr_status cpu_prepare_rope(device *dev, device_call *call, sifr_error *error) 
     BASE_TRY(cpu_check_activations(call, from, backward ? "dy" : "x[0]", error));
     if (heads < 1 || turning < 2 || turning % 2 != 0 || turning > dim)
         return base_fail(error, SIFR_USAGE,
-                         "%s: %lld heads of %lld elements, of which %lld turn: expected an even "
-                         "number of them",
+                         "%s: %lld heads of %lld elements, of which %lld rotate: expected an "
+                         "even number",
                          device_kernel_name(call->kernel), (long long)heads, (long long)dim,
                          (long long)turning);
     BASE_TRY(cpu_check(call, from, backward ? "dy" : "x[0]", from->rows, heads * dim, from->dtype,
