@@ -34,25 +34,27 @@ typedef struct buffer_life {
 typedef struct delay_state {
     plan_schedule *s;
     plan_list old;
-    double *computed; /* by old instruction before `end`: share of the computing before it */
+    double *computed; /* by old instruction before `end`: share of the forward pass's operations
+                         before it */
     size_t end;       /* the first old instruction of the backward pass */
-    bool *late;       /* by old instruction: it is deferred */
+    bool *late;       /* by old instruction: whether it is deferred */
     int32_t *moved;   /* by old instruction: the new one */
 
-    int32_t *deferred;  /* old instructions that are, in order */
-    int32_t *wait;      /* by deferred: that which waits for it; -1: none */
+    int32_t *deferred;  /* deferred old instructions, in order */
+    int32_t *wait;      /* by deferred: the wait for it; -1: none */
     double *due;        /* by deferred: share of the update before it */
-    bool *taken;        /* by deferred: it is in the new order */
-    size_t count, next; /* of deferred; all before `next` are in the new order */
-    int32_t *pending;   /* deferred waits whose transfers are in the new order, and they not */
+    bool *taken;        /* by deferred: whether it is in the new order */
+    size_t count, next; /* number of deferred; all before `next` are in the new order */
+    int32_t *pending;   /* deferred waits that are missing in the new order, though their transfers
+                           are in it */
     size_t pending_count;
-    int64_t *unit_elements; /* by unit: that this rank updates */
-    int32_t *last; /* by buffer: the last deferred one that touches it and is no wait; -1: none */
+    int64_t *unit_elements; /* by unit: elements that this rank updates */
+    int32_t *last;          /* by buffer: its last deferred use, waits excluded; -1: none */
 
     int32_t *order; /* old instructions in the new order */
     size_t ordered;
-    buffer_life *lives; /* by buffer, in that order */
-    int64_t *change;    /* by place in it: what is there more than before, of what comes and goes */
+    buffer_life *lives; /* by buffer, in the new order */
+    int64_t *change;    /* by position in it: change of live bytes of temporary buffers */
 } delay_state;
 
 static const plan_instruction *deferred_at(const delay_state *d, size_t p) {
@@ -63,10 +65,11 @@ static int32_t buffer_of(const delay_state *d, const plan_instruction *in, int32
     return d->old.operands[in->first_operand + operand].buffer;
 }
 
-/* What follows the norm; reads for it that began before; and their waits. */
+/* Deferred are the instructions after the norm, reads for them that began before, and the waits for
+ * both. */
 static void find_deferred(delay_state *d) {
     const plan_instruction *all = d->old.instructions;
-    int32_t *wait = d->moved; /* by old instruction, until that is used */
+    int32_t *wait = d->moved; /* by old instruction; `moved` is unused until later */
     size_t norm = d->old.count;
     for (size_t i = 0; i < d->old.count; i++) {
         wait[i] = -1;
@@ -78,7 +81,7 @@ static void find_deferred(delay_state *d) {
         d->late[i] = all[i].wait >= 0 ? d->late[all[i].wait] : i > norm || ahead;
         if (d->late[i]) d->deferred[d->count++] = (int32_t)i;
     }
-    int32_t *place = wait; /* by old instruction that is deferred: where among those */
+    int32_t *place = wait; /* by deferred old instruction: its index in `deferred` */
     for (size_t p = 0; p < d->count; p++) {
         const plan_instruction *in = deferred_at(d, p);
         d->wait[p] = -1;
@@ -96,9 +99,9 @@ static void find_touched(delay_state *d) {
     }
 }
 
-/* Deferred updates are spread by their elements, and with each what comes before it in the list;
- * its writes follow it at once. A gather's place says only of which unit it is: the same on all
- * ranks, whatever of a unit is theirs. */
+/* Spreads deferred updates by their elements. Instructions before an update in the list move with
+ * it, and its writes follow at once. A gather's position depends on its unit alone, so it is equal
+ * on all ranks, whatever part of the unit they own. */
 static void find_due(delay_state *d) {
     const sifr_model *model = d->s->model;
     int64_t all = 0, before = 0, *elements = d->unit_elements;
@@ -170,7 +173,7 @@ static bool share_buffer(const delay_state *d, const plan_instruction *a,
     return false;
 }
 
-/* Appends the deferred instructions that touch the same buffers as `in`, and the waits of their
+/* Appends the deferred instructions that use the same buffers as `in`, and the waits of their
  * transfers. */
 static void take_needed(delay_state *d, const plan_instruction *in) {
     int64_t needed = -1;
@@ -184,7 +187,8 @@ static void take_needed(delay_state *d, const plan_instruction *in) {
     }
 }
 
-/* Appends all deferred instructions due by that share of the forward pass. */
+/* Makes an order in which the deferred instructions are spread over that share of the forward
+ * pass. */
 static void make_order(delay_state *d, double share) {
     d->next = d->ordered = d->pending_count = 0;
     for (size_t p = 0; p < d->count; p++) d->taken[p] = false;
@@ -236,7 +240,7 @@ static void add_life(delay_state *d, int32_t first, int32_t last, int64_t bytes)
     d->change[last + 1] -= bytes;
 }
 
-/* Of what comes and goes, in the order at hand. */
+/* The peak of temporary buffers in the current order. */
 static int64_t find_peak(delay_state *d) {
     int64_t live = 0, peak = 0;
     find_lives(d);
@@ -276,7 +280,7 @@ static void mark(delay_state *d, bool deferred) {
     for (size_t p = 0; p < d->count; p++) d->old.instructions[d->deferred[p]].deferred = deferred;
 }
 
-/* The widest spread that memory allows; else the order as it was. */
+/* Chooses the widest spread that memory allows; else keeps the old order. */
 static sifr_status choose_order(delay_state *d, sifr_error *error) {
     keep_order(d);
     int64_t peak = find_peak(d), more = peak / PEAK_SHARE, bytes = d->s->total_bytes;
@@ -353,7 +357,7 @@ sifr_status plan_pass_delay_update(plan_schedule *s, int32_t spread, sifr_error 
     delay_state d = {.s = s};
     sifr_status status;
     BASE_TRY_GOTO(status, allocate(&d, error), done);
-    if (spread < 0) BASE_TRY_GOTO(status, plan_memory(s, error), done); /* as it is */
+    if (spread < 0) BASE_TRY_GOTO(status, plan_memory(s, error), done); /* of the old order */
     d.old = plan_take_list(s);
     find_deferred(&d);
     find_touched(&d);

@@ -16,14 +16,14 @@
 #include "plan/queries.h"
 #include "plan/schedule.h"
 
-/* A disk moves at least a page; results much smaller than the largest one are not worth a transfer.
- */
+/* A disk moves at least a page, and results much smaller than the largest one are not worth a
+ * transfer. */
 enum { SMALL = 256 };
 
 typedef struct kept_result {
-    int32_t buffer, copy; /* as the forward pass makes it; where it is read to */
-    /* Old instructions: the last of the forward pass that uses it, the first of any backward pass
-     * after that, and the first and last of the backward pass that use it. */
+    int32_t buffer, copy; /* the forward pass's result; the buffer that it is read into */
+    /* Old instructions: the last use in the forward pass, the start of the next backward pass, and
+     * the first and last use in that pass. */
     int32_t done, turn, wanted, last;
     int64_t bytes, place; /* whole pages, in the file */
     int32_t write, read;  /* new instructions */
@@ -38,11 +38,11 @@ typedef struct activation_offload {
     int32_t *result_of;   /* by buffer: its result; -1: none */
     kept_result *results; /* in the order in which the backward pass needs them */
     size_t count, room;
-    int32_t file;     /* buffer that is away; may be host memory */
+    int32_t file;     /* buffer that is away: on disk, or in host memory */
     int64_t window;   /* bytes that may be live */
-    int64_t live;     /* of results that wait to be written, or are read and not used up */
+    int64_t live;     /* bytes of results that wait to be written, or are read and not used up */
     size_t next;      /* result to be read */
-    size_t arrived;   /* results before this one have been waited for */
+    size_t arrived;   /* results before this one have arrived */
     int32_t *writing; /* results on their way to the disk, oldest first */
     size_t first_writing, writing_end;
 } activation_offload;
@@ -65,7 +65,7 @@ static void note_use(kept_result *uses, const plan_instruction *in, int32_t inde
     use->last = index;
 }
 
-/* By buffer: when activations are used. */
+/* Finds the uses of activations, by buffer. */
 static void find_uses(const activation_offload *p, kept_result *uses) {
     const plan_schedule *s = p->s;
     for (size_t b = 0; b < s->buffer_count; b++) uses[b].done = uses[b].wanted = -1;
@@ -79,7 +79,7 @@ static void find_uses(const activation_offload *p, kept_result *uses) {
     }
 }
 
-/* By old instruction: the first of a backward pass from there on. */
+/* Finds for each old instruction the next one of a backward pass. */
 static void find_turns(const activation_offload *p, int32_t *turns) {
     int32_t turn = (int32_t)p->old.count;
     for (size_t i = p->old.count; i-- > 0; turns[i] = turn) {
@@ -131,7 +131,7 @@ done:
     return status;
 }
 
-/* The most that a backward pass uses at a time. */
+/* The most bytes that a backward pass uses at a time. */
 static sifr_status find_needed(const activation_offload *p, int64_t *needed, sifr_error *error) {
     int64_t *change, live = 0; /* by old instruction */
     BASE_TRY(base_alloc(p->old.count + 1, sizeof *change, &change, error));
@@ -167,8 +167,8 @@ static sifr_status choose_window(activation_offload *p, sifr_error *error) {
     return SIFR_OK;
 }
 
-/* The results needed first stay in memory; the others get places in the file, one after the other
- * for each forward pass. False: all stay in memory. */
+/* The results needed first stay in memory. The others get places in the file, one after the other
+ * for each forward pass. False if all stay in memory. */
 static bool choose_places(activation_offload *p, int64_t *file_bytes) {
     int64_t staying = 0, end = 0;
     *file_bytes = 0;
@@ -226,7 +226,7 @@ static sifr_status wait_for_oldest(activation_offload *p, sifr_error *error) {
     return SIFR_OK;
 }
 
-/* Until no more than `bytes` are live, or nothing is being written. */
+/* Waits for writes until no more than `bytes` are live, or none is running. */
 static sifr_status make_room(activation_offload *p, int64_t bytes, sifr_error *error) {
     while (p->live > bytes && p->first_writing < p->writing_end)
         BASE_TRY(wait_for_oldest(p, error));
@@ -253,9 +253,9 @@ static sifr_status emit_read(activation_offload *p, kept_result *r, sifr_error *
                              user->micro_batch, r->bytes, error);
 }
 
-/* Starts what is read before old instruction `index`: as far ahead as there is room, and there
- * always is for what is needed now. When the first one is read all writes are over, as what stays
- * leaves no room for it beside them. */
+/* Starts reads before old instruction `index`, as far ahead as the window has room. There is always
+ * room for results needed now. The first read starts after all writes have ended, since the results
+ * that stay leave no room for it before. */
 static sifr_status read_ahead(activation_offload *p, int32_t index, sifr_error *error) {
     for (; p->next < p->count; p->next++) {
         kept_result *r = &p->results[p->next];
@@ -276,7 +276,7 @@ static sifr_status wait_for_reads(activation_offload *p, int32_t index, sifr_err
     return SIFR_OK;
 }
 
-/* The instruction, with copies where it uses what was read back. */
+/* Adds the instruction, with copies in place of results that were read back. */
 static sifr_status emit_use(activation_offload *p, size_t index, sifr_error *error) {
     plan_instruction in = p->old.instructions[index];
     plan_operand *operands;
@@ -291,14 +291,14 @@ static sifr_status emit_use(activation_offload *p, size_t index, sifr_error *err
     return plan_add_instruction(p->s, in, error);
 }
 
-/* After an instruction: what it was the last one to use is written, or forgotten. */
+/* After the last use of a result, writes or releases it. */
 static sifr_status end_use(activation_offload *p, int32_t index, sifr_error *error) {
     const plan_instruction *in = &p->old.instructions[index];
     for (int32_t o = in->first_operand; o < in->first_operand + in->operands; o++) {
         int32_t k = p->result_of[p->old.operands[o].buffer];
         kept_result *r = k >= 0 ? &p->results[k] : NULL;
         if (r && r->last == index) end_life(p, r);
-        if (!r || r->done != index || r->live) continue; /* it may be two operands */
+        if (!r || r->done != index || r->live) continue; /* a result may be two operands */
         begin_life(p, r);
         if (!r->stays) BASE_TRY(emit_write(p, r, error));
         BASE_TRY(make_room(p, p->window, error));
@@ -313,15 +313,15 @@ static sifr_status rewrite(activation_offload *p, sifr_error *error) {
         BASE_TRY(emit_use(p, i, error));
         BASE_TRY(end_use(p, (int32_t)i, error));
     }
-    assert(p->next == p->count && p->arrived == p->count); /* all came back ... */
-    assert(p->first_writing == p->writing_end);            /* ... after all had left */
+    assert(p->next == p->count && p->arrived == p->count); /* all were read ... */
+    assert(p->first_writing == p->writing_end);            /* ... after all had been written */
     return SIFR_OK;
 }
 
 static sifr_status offload_results(activation_offload *p, sifr_error *error) {
     plan_schedule *s = p->s;
     int64_t file_bytes;
-    p->old = (plan_list){s->instructions, s->operands, s->instruction_count}; /* looked at only */
+    p->old = (plan_list){s->instructions, s->operands, s->instruction_count}; /* not owned here */
     sifr_status status = find_results(p, error);
     if (status == SIFR_OK) status = choose_window(p, error);
     bool some = status == SIFR_OK && choose_places(p, &file_bytes);

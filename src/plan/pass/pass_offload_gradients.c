@@ -2,10 +2,9 @@
  * of gradient sums is written as soon as it is final, and the update reads it back with the rest of
  * its state.
  *
- * Its squares, which the norm is made of, are taken before it leaves memory. One slice is written
- * beside the backward pass of the next unit; before the norm all writes are over. Sums of several
- * micro batches that are not final stay in memory: unit by unit that is one unit's.
- */
+ * The squares for the norm are computed before the slice is written. One slice is written beside
+ * the backward pass of the next unit. All writes end before the norm. Sums that further micro
+ * batches add to stay in memory; in step order "unit" these are the sums of one unit. */
 #include <assert.h>
 #include <stdlib.h>
 
@@ -18,7 +17,7 @@
 
 typedef struct gradient_sum {
     int32_t buffer, file;
-    int32_t squares; /* old instruction that takes them */
+    int32_t squares; /* old instruction that computes them */
     int32_t final;   /* old instruction after which it is final */
 } gradient_sum;
 
@@ -27,10 +26,10 @@ typedef struct gradient_offload {
     plan_list old;
     int32_t *moved;  /* by old instruction: the new one */
     int32_t *sum_of; /* by buffer: its sum; -1: none */
-    int32_t *after;  /* by old instruction: the sum that is final then; -1: none */
+    int32_t *after;  /* by old instruction: the sum that it makes final; -1: none */
     gradient_sum *sums;
     size_t count, room;
-    int32_t writing; /* new instruction that is not waited for; -1: none */
+    int32_t writing; /* new instruction still running; -1: none */
 } gradient_offload;
 
 static bool is_squares(const plan_instruction *in) {
@@ -54,7 +53,7 @@ static sifr_status find_sums(gradient_offload *p, sifr_error *error) {
     return SIFR_OK;
 }
 
-/* The last that touches a sum before its squares are taken. */
+/* Finds the last instruction that uses a sum before its squares are computed. */
 static void find_finals(gradient_offload *p) {
     for (size_t i = 0; i < p->old.count; i++) {
         const plan_instruction *in = &p->old.instructions[i];
@@ -66,13 +65,13 @@ static void find_finals(gradient_offload *p) {
         }
     }
     for (size_t k = 0; k < p->count; k++) {
-        assert(p->sums[k].final >= 0);          /* something made it */
-        assert(p->after[p->sums[k].final] < 0); /* and no other sum at that time */
+        assert(p->sums[k].final >= 0);          /* some instruction makes it */
+        assert(p->after[p->sums[k].final] < 0); /* and makes no other sum final */
         p->after[p->sums[k].final] = (int32_t)k;
     }
 }
 
-/* Whole pages of it are written. */
+/* Transfers write whole pages. */
 static void align_sums(gradient_offload *p) {
     for (size_t k = 0; k < p->count; k++) {
         plan_buffer *buffer = &p->s->buffers[p->sums[k].buffer];
@@ -101,7 +100,7 @@ static sifr_status emit_squares_and_write(gradient_offload *p, const gradient_su
                              error);
 }
 
-/* The update finds the sum in the file. */
+/* The update reads the sum from the file. */
 static sifr_status emit_update(gradient_offload *p, const plan_instruction *in, sifr_error *error) {
     plan_operand *operands;
     BASE_TRY(plan_add_operands(p->s, &p->old, in, &operands, error));
@@ -115,7 +114,7 @@ static sifr_status emit_update(gradient_offload *p, const plan_instruction *in, 
 static sifr_status rewrite(gradient_offload *p, sifr_error *error) {
     for (size_t i = 0; i < p->old.count; i++) {
         const plan_instruction *in = &p->old.instructions[i];
-        if (is_squares(in)) continue; /* taken where the sum became final */
+        if (is_squares(in)) continue; /* computed when the sum became final */
         if (in->action == PLAN_NORM) BASE_TRY(wait_for_write(p, error));
         if (in->action == PLAN_UPDATE)
             BASE_TRY(emit_update(p, in, error));

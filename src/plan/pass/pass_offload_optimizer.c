@@ -2,15 +2,13 @@
  * the update of a unit's slice becomes, for each sub-group, reads of its state, the update, and
  * writes.
  *
- * A sub-group goes through a set of buffers, one for each kind of state that is away; the sets take
- * turns. With three of them the read of the next, the update of this and the write of the last
- * sub-group run at the same time, across units. Reads begin before the norm is known (they harm
- * nothing); what the step then does not update is not written.
+ * A sub-group uses a set of buffers, one for each kind of state that is away, and the sets take
+ * turns. With three sets, the read of the next sub-group, the update of this one and the write of
+ * the last one run at the same time, across units. Reads begin before the norm is known, which does
+ * no harm. If the step is skipped, nothing is written.
  *
- * Transfers move whole pages, and a page of 16-bit parameters is two blocks: sub-groups end on
- * pages, and where a stretch of trained weights does not, what else is on its pages is read as
- * well.
- */
+ * Transfers move whole pages, and a page of 16-bit parameters is two blocks. So sub-groups end on
+ * pages. If a range of trained weights ends within a page, the rest of the page is read as well. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,52 +20,52 @@
 #include "plan/queries.h"
 #include "plan/schedule.h"
 
-/* Kinds of state that an update touches. */
+/* Kinds of state that an update uses. */
 typedef enum state_part {
-    PART_MASTER, /* weights that the update adds to: masters, or the parameters themselves */
+    PART_MASTER, /* weights that the update changes: masters, or the parameters themselves */
     PART_NARROW, /* 16-bit parameters beside masters, which the update only writes */
     PART_MOMENT1,
     PART_MOMENT2,
-    PART_GRADIENT, /* which it only reads */
+    PART_GRADIENT, /* which the update only reads */
     PARTS
 } state_part;
 
 enum {
-    AUTO_GROUP = 4 << 20,    /* elements: 16 MiB for each kind; at least */
-    LONGEST_AUTO = 64 << 20, /* and at most */
-    GROUP_SETS = 4, /* longer ones where the share of the peak holds so many sets of them */
+    AUTO_GROUP = 4 << 20,    /* at least; elements: 16 MiB for each kind */
+    LONGEST_AUTO = 64 << 20, /* at most */
+    GROUP_SETS = 4,          /* longer groups if PEAK_SHARE has room for so many sets of them */
     LONGEST_GROUP = 1 << 30,
-    PEAK_SHARE = 256, /* of the peak: what reading ahead may add to it */
+    PEAK_SHARE = 256, /* share of the peak that reading ahead may add */
     MOST_SETS = 64,
 };
 
-/* A sub-group: elements first ... first + elements - 1 of what one update is of. */
+/* A sub-group: elements first ... first + elements - 1 of an update. */
 typedef struct sub_group {
     int32_t update; /* old instruction */
     int64_t first, elements;
     int32_t reads[PARTS];  /* new instructions; -1: none */
-    int32_t writes[PARTS]; /* those that are not waited for; -1: none */
+    int32_t writes[PARTS]; /* new instructions still running; -1: none */
 } sub_group;
 
 typedef struct optimizer_offload {
     plan_schedule *s;
     plan_list old;
     int32_t *moved; /* by old instruction: the new one */
-    int64_t *live;  /* by old instruction: bytes of what comes and goes, and is there */
+    int64_t *live;  /* by old instruction: live bytes of temporary buffers */
     sub_group *groups;
-    size_t count, room, read; /* read: groups before this one have been started to be read */
-    int64_t auto_elements;    /* of a group where no size is given */
-    int64_t longest[PARTS];   /* bytes that a group moves; 0: this part is nowhere away */
+    size_t count, room, read; /* read: reads of the groups before this one have started */
+    int64_t auto_elements;    /* elements of a group if no size is given */
+    int64_t longest[PARTS];   /* bytes of a group's transfer; 0: this kind is never away */
     int32_t sets;
     int32_t *buffers; /* by set and part */
-    int32_t call;     /* of `call_elements` elements; -1: none so far */
+    int32_t call;     /* call of `call_elements` elements; -1: none yet */
     int64_t call_elements;
 } optimizer_offload;
 
-/* Whole pages of the file, and where in them the elements begin. */
+/* Whole pages of the file, and the offset of the elements in them. */
 typedef struct disk_range {
     int64_t at, bytes, skip;
-    bool shared; /* other weights are on these pages, too */
+    bool shared; /* other weights share these pages */
 } disk_range;
 
 static bool is_away(const optimizer_offload *o, const plan_operand *operand) {
@@ -101,14 +99,14 @@ static disk_range range_of(const optimizer_offload *o, const sub_group *g,
     int64_t element = element_bytes(o, in, operand), page = PLAN_DISK_ALIGNMENT;
     int64_t start = operand->offset + g->first * element, end = start + g->elements * element;
     int64_t at = start / page * page;
-    bool last = end == o->s->buffers[operand->buffer].bytes; /* nothing but padding behind */
+    bool last = end == o->s->buffers[operand->buffer].bytes; /* only padding follows */
     return (disk_range){.at = at,
                         .bytes = base_ceil_to(end, page) - at,
                         .skip = start - at,
                         .shared = start > at || (end % page && !last)};
 }
 
-/* Elements of a page of what this update has away, the narrowest kind; 0: it has none. */
+/* Elements in a page of the narrowest kind of this update's state that is away; 0: none is away. */
 static int64_t page_elements(const optimizer_offload *o, const plan_instruction *in) {
     int64_t most = 0;
     for (int32_t i = in->first_operand; i < in->first_operand + in->operands; i++) {
@@ -119,8 +117,8 @@ static int64_t page_elements(const optimizer_offload *o, const plan_instruction 
     return most;
 }
 
-/* Elements between the last page's start and the update's first element: that of the narrowest
- * kind is the farthest. */
+/* Elements between the start of the page and the update's first element, for the narrowest kind of
+ * state, where it is largest. */
 static int64_t lead_of(const optimizer_offload *o, const plan_instruction *in) {
     int64_t most = 0;
     for (int32_t i = in->first_operand; i < in->first_operand + in->operands; i++) {
@@ -138,14 +136,15 @@ static int64_t live_peak(const optimizer_offload *o) {
     return peak;
 }
 
-/* Keeps the list of a very large model from growing to millions of instructions. */
+/* The size of sub-groups without sub_group_size: keeps the list of a very large model from growing
+ * to millions of instructions. */
 static int64_t auto_elements(const optimizer_offload *o) {
     int64_t elements = AUTO_GROUP, share = live_peak(o) / PEAK_SHARE;
     while (elements < LONGEST_AUTO && 2 * elements * GROUP_SETS * PARTS * 4 <= share) elements *= 2;
     return elements;
 }
 
-/* Whole pages, so that what is read and written is aligned. */
+/* Rounds to whole pages, so that reads and writes are aligned. */
 static int64_t group_elements(const optimizer_offload *o, int64_t page) {
     int64_t asked = o->s->settings.step.offload.sub_group_size;
     if (asked <= 0) return o->auto_elements;
@@ -179,7 +178,7 @@ static sifr_status find_groups(optimizer_offload *o, sifr_error *error) {
         int64_t page = in->action == PLAN_UPDATE ? page_elements(o, in) : 0;
         if (page == 0) continue;
         int64_t group = group_elements(o, page), all = o->s->calls[in->call].x[0].columns;
-        int64_t elements = group - lead_of(o, in); /* the first one ends on a page, too */
+        int64_t elements = group - lead_of(o, in); /* the first group ends on a page, too */
         for (int64_t first = 0; first < all; first += elements, elements = group) {
             elements = base_min_i64(elements, all - first);
             BASE_TRY(add_group(o, i, first, elements, error));
@@ -188,16 +187,15 @@ static sifr_status find_groups(optimizer_offload *o, sifr_error *error) {
     return SIFR_OK;
 }
 
-/* Kinds of state that are read, updated and written: what buffer_count counts. Parameters in 16
- * bits are only written, gradients only read, and have a buffer in each set beside these. */
+/* The number of kinds that are read, updated and written, which buffer_count counts. 16-bit
+ * parameters are only written and gradients only read; each has one more buffer in a set. */
 static int32_t state_parts(const optimizer_offload *o) {
     return (o->longest[PART_MASTER] > 0) + (o->longest[PART_MOMENT1] > 0) +
            (o->longest[PART_MOMENT2] > 0);
 }
 
-/* So many that a large update, which is long where products are (a product of tens of seconds is no
- * rarity in a large model), is read and written beside one product: within the share of the peak.
- */
+/* The number of sets that PEAK_SHARE of the peak has room for. A product of a large model can take
+ * tens of seconds, and a large update should be read and written beside one. */
 static int64_t sets_within_peak(const optimizer_offload *o) {
     int64_t set = 0;
     for (int p = 0; p < PARTS; p++) set += o->longest[p] ? o->longest[p] + PLAN_DISK_ALIGNMENT : 0;
@@ -235,7 +233,7 @@ static int32_t buffer_for(const optimizer_offload *o, size_t group, state_part p
     return o->buffers[(int32_t)(group % (size_t)o->sets) * PARTS + (int32_t)part];
 }
 
-/* Moves one kind of a group's state; *out is the instruction. */
+/* Transfers one kind of a group's state; *out is the instruction. */
 static sifr_status emit_transfer(optimizer_offload *o, plan_action action, size_t group,
                                  const plan_operand *state, int32_t *out, sifr_error *error) {
     plan_schedule *s = o->s;
@@ -260,12 +258,12 @@ static sifr_status wait_for_writes(optimizer_offload *o, size_t group, sifr_erro
     return SIFR_OK;
 }
 
-/* State that is only written need not be read, unless it is on shared pages. */
+/* State that is only written is not read, unless it shares its pages. */
 static bool is_read(const optimizer_offload *o, const sub_group *g, const plan_operand *state) {
     return is_away(o, state) && (part_of(state) != PART_NARROW || range_of(o, g, state).shared);
 }
 
-/* Starts to read the groups before `end`. */
+/* Starts reads of the groups before `end`. */
 static sifr_status read_until(optimizer_offload *o, size_t end, sifr_error *error) {
     for (; o->read < end && o->read < o->count; o->read++) {
         size_t group = o->read;
@@ -282,7 +280,7 @@ static sifr_status read_until(optimizer_offload *o, size_t end, sifr_error *erro
     return SIFR_OK;
 }
 
-/* The kernel's call for so many elements: all but the last group of a slice have the same. */
+/* The kernel's call for `elements` elements. All groups of a slice but the last share one. */
 static sifr_status call_for(optimizer_offload *o, const plan_instruction *in, int64_t elements,
                             sifr_error *error) {
     if (o->call >= 0 && o->call_elements == elements) return SIFR_OK;
@@ -326,7 +324,7 @@ static sifr_status emit_group(optimizer_offload *o, size_t group, sifr_error *er
     const plan_instruction *in = &o->old.instructions[g->update];
     size_t sets = (size_t)o->sets,
            ahead = f->optimizer.pipeline_read && sets > 1 && state_parts(o) ? 1 : 0;
-    if (ahead && sets > 3) ahead = sets / 2; /* the others are still being written */
+    if (ahead && sets > 3) ahead = sets / 2; /* the other sets are still being written */
     BASE_TRY(read_until(o, group + 1 + ahead, error));
     for (int32_t p = 0; p < PARTS; p++) {
         if (g->reads[p] >= 0) BASE_TRY(plan_add_wait(o->s, g->reads[p], error));
@@ -341,7 +339,7 @@ static sifr_status emit_group(optimizer_offload *o, size_t group, sifr_error *er
     return f->optimizer.pipeline_write ? SIFR_OK : wait_for_writes(o, group, error);
 }
 
-/* At this point activations are released, and only squares come before the norm. */
+/* The end of the backward pass: activations are released, and only squares come before the norm. */
 static size_t find_end_of_backward(const optimizer_offload *o) {
     const plan_instruction *all = o->old.instructions;
     size_t i = 0;
@@ -357,10 +355,11 @@ static bool is_move(const plan_instruction *in) {
     return in->action == PLAN_READ || in->action == PLAN_WRITE;
 }
 
-/* Where reads begin: with the step where its peak allows that, since what a disk does not move
- * beside computing the step waits for later; else where activations are given back. The last
- * gradients come with a little that makes them, which may be beside the buffers. What other passes
- * move is needed sooner than this. */
+/* Where reads begin: at the start of the step if the peak allows, since later the step waits for
+ * what the disk has not moved beside computing; else at the end of the backward pass, where
+ * activations are released. Few buffers are live beside the last gradients, so the swap buffers fit
+ * there. Reads also begin at that end if other passes read or write before: their transfers are
+ * needed sooner. */
 static size_t find_begin(const optimizer_offload *o) {
     size_t late = find_end_of_backward(o);
     int64_t buffers = 0, peak = 0, most = 0;
@@ -375,7 +374,7 @@ static size_t find_begin(const optimizer_offload *o) {
     return most - peak <= peak / PEAK_SHARE ? 0 : late;
 }
 
-/* With the lifetimes that buffers have before this pass. */
+/* Finds live bytes, from the lifetimes before this pass. */
 static sifr_status find_live(optimizer_offload *o, sifr_error *error) {
     const plan_schedule *s = o->s;
     BASE_TRY(base_alloc(s->instruction_count + 1, sizeof *o->live, &o->live, error));

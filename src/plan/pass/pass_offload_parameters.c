@@ -1,11 +1,10 @@
 /* Offloaded parameters, on disk or in host memory (Rajbhandari et al., ZeRO-Infinity, SC21): this
  * rank's slice of a unit is read before the unit is gathered.
  *
- * With several ranks a slice has a buffer of its own from its read to the end of its gather; with
- * one rank there is nothing to gather, and a unit is read to where kernels use it. Reads run ahead
- * in the order of the gathers, as long as no more than so many slices are in memory; what they read
- * does not change before the update at the end of the step.
- */
+ * With several ranks a slice has a buffer of its own from its read to the end of its gather. One
+ * rank has nothing to gather, and reads a unit to where kernels use it. Reads run ahead in the
+ * order of the gathers, up to a number of slices in memory. Data on disk does not change before the
+ * update at the end of the step. */
 #include <assert.h>
 #include <stdlib.h>
 
@@ -17,10 +16,9 @@
 #include "plan/schedule.h"
 
 typedef struct parameter_slice {
-    int32_t gather,
-        end;        /* old instructions: its gather, and the last one that needs what is read */
-    int32_t read;   /* new instruction */
-    int32_t buffer; /* into which it is read */
+    int32_t gather, end; /* old instructions: its gather, and the last one that needs the slice */
+    int32_t read;        /* new instruction */
+    int32_t buffer;      /* the read's target */
 } parameter_slice;
 
 typedef struct parameter_offload {
@@ -29,9 +27,9 @@ typedef struct parameter_offload {
     bool alone;        /* one rank */
     int32_t *moved;    /* by old instruction: the new one */
     int32_t *slice_of; /* by old instruction: the slice that it gathers; -1: none */
-    int32_t *ends;     /* by old instruction: slices that nothing needs after it */
+    int32_t *ends;     /* by old instruction: number of slices that are not needed after it */
     parameter_slice *slices;
-    size_t count, room, next; /* next: the slice to be read */
+    size_t count, room, next; /* next: the next slice to read */
     int32_t live, most;       /* slices in memory */
 } parameter_offload;
 
@@ -55,7 +53,7 @@ static sifr_status find_slices(parameter_offload *f, sifr_error *error) {
     return SIFR_OK;
 }
 
-/* With one rank, a slice is needed while its unit is used. */
+/* With one rank, a slice is needed until the last use of its unit. */
 static sifr_status find_last_uses(parameter_offload *f, sifr_error *error) {
     int32_t *slice; /* by buffer, plus one */
     BASE_TRY(base_alloc(f->s->buffer_count, sizeof *slice, &slice, error));
@@ -71,7 +69,7 @@ static sifr_status find_last_uses(parameter_offload *f, sifr_error *error) {
     return SIFR_OK;
 }
 
-/* With several ranks, a slice is needed until its gather is over. */
+/* With several ranks, a slice is needed until its gather has ended. */
 static void find_waits(parameter_offload *f) {
     for (size_t i = 0; i < f->old.count; i++) {
         const plan_instruction *in = &f->old.instructions[i];
@@ -92,7 +90,7 @@ static int32_t count_needed(parameter_offload *f) {
     return most;
 }
 
-/* Names the largest slice, so that a user who gives its size is not refused again. */
+/* Names the largest slice, so that a user who enters its size is not refused again. */
 static sifr_status check_size(const parameter_offload *f, sifr_error *error) {
     int64_t limit = f->s->settings.step.offload.param.buffer_size;
     const plan_instruction *largest = NULL;

@@ -1,8 +1,7 @@
 /* Overlaps communication with computing: gathers of parameters start before they are needed, and a
- * transfer is waited for only before another instruction touches its operands. A wait has the
- * operands of its transfer, so buffers live until the transfer is over. Without `overlap_comm`
- * every transfer is waited for where it starts.
- */
+ * wait comes only before another instruction that uses the transfer's operands. A wait has the
+ * operands of its transfer, so buffers live until the transfer has ended. Without `overlap_comm`
+ * the wait follows each transfer at once. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,12 +11,12 @@
 #include "plan/pass/passes.h"
 #include "plan/schedule.h"
 
-/* Transfers of one kind under way at a time: what a group's line has room for (comm/worker.h). */
+/* Most transfers of one kind in flight: the length of a group's queue (comm/worker.h). */
 enum { FLIGHT = 16 };
 
 typedef enum overlap_kind {
-    OVERLAP_AHEAD,  /* gathers of stage 3, for use */
-    OVERLAP_UPDATE, /* gathers of what the update, or stage 0's reduction, made */
+    OVERLAP_AHEAD,  /* gathers of stage 3, before a use */
+    OVERLAP_UPDATE, /* gathers after the update, or after stage 0's reduction */
     OVERLAP_REDUCE,
     OVERLAP_KINDS
 } overlap_kind;
@@ -26,13 +25,12 @@ typedef struct overlap_state {
     plan_schedule *s;
     plan_list old;
     const sifr_zero *transfers;
-    bool *started;              /* by old instruction: a gather that was moved forward */
-    int32_t *last_use;          /* by buffer: old instruction, of gathered parameters */
-    bool *used;                 /* by buffer: gathered parameters that were used */
-    int32_t *pending;           /* new instructions that are not waited for, oldest first */
-    size_t pending_count, next; /* next: old instruction where the search for gathers goes on */
-    int64_t ahead,
-        live; /* elements that are gathered and not used yet; and all that are gathered */
+    bool *started;              /* by old instruction: whether it is done or moved forward */
+    int32_t *last_use;          /* by buffer of gathered parameters: old instruction */
+    bool *used;                 /* by buffer of gathered parameters: whether they were used */
+    int32_t *pending;           /* new instructions in flight, oldest first */
+    size_t pending_count, next; /* next: old instruction where the search for gathers continues */
+    int64_t ahead, live;        /* elements gathered and not used yet; all gathered elements */
 } overlap_state;
 
 static bool is_transfer(const plan_instruction *in) {
@@ -59,7 +57,7 @@ static sifr_status wait_for(overlap_state *o, size_t which, sifr_error *error) {
     return plan_add_wait(o->s, index, error);
 }
 
-/* Two gathers of one unit's slice may be under way: they only read it. */
+/* Two gathers of one unit's slice may run at the same time: they only read it. */
 static bool touches(const overlap_state *o, const plan_instruction *in, int32_t transfer) {
     const plan_instruction *t = &o->s->instructions[transfer];
     bool gathers = in->action == PLAN_GATHER && t->action == PLAN_GATHER;
@@ -79,8 +77,8 @@ static sifr_status wait_before(overlap_state *o, const plan_instruction *in, sif
     return SIFR_OK;
 }
 
-/* Waits for the oldest transfers of a kind until one more fits. Of stages 2 and 3 each reduction
- * under way holds a unit's whole gradient, so one is enough. */
+/* Waits for the oldest transfers of a kind until one more fits. At stages 2 and 3 each reduction in
+ * flight holds a unit's whole gradient, so one is enough. */
 static sifr_status make_room(overlap_state *o, overlap_kind kind, int64_t elements,
                              sifr_error *error) {
     int64_t limits[OVERLAP_KINDS] = {INT64_MAX, o->transfers->allgather_bucket_size,
@@ -114,7 +112,7 @@ static sifr_status put(overlap_state *o, const plan_instruction *in, sifr_error 
     return transfer && at_once ? wait_for(o, o->pending_count - 1, error) : SIFR_OK;
 }
 
-/* Stage 3: starts further gathers while few enough are ahead of their use. */
+/* Stage 3: starts further gathers up to prefetch_bucket_size elements ahead of their use. */
 static sifr_status gather_ahead(overlap_state *o, sifr_error *error) {
     const sifr_zero *t = o->transfers;
     while (t->overlap_comm && o->ahead < t->prefetch_bucket_size) {
@@ -131,7 +129,7 @@ static sifr_status gather_ahead(overlap_state *o, sifr_error *error) {
     return SIFR_OK;
 }
 
-/* What is gathered for `in` is not ahead any more. */
+/* Parameters gathered for `in` are no longer ahead. */
 static void begin_use(overlap_state *o, const plan_instruction *in) {
     for (int32_t i = in->first_operand; i < in->first_operand + in->operands; i++) {
         int32_t buffer = o->old.operands[i].buffer;
@@ -166,7 +164,7 @@ static sifr_status rewrite(overlap_state *o, sifr_error *error) {
         end_use(o, in);
     }
     while (o->pending_count) BASE_TRY(wait_for(o, 0, error));
-    assert(o->ahead == 0 && o->live == 0); /* all that was gathered has been used */
+    assert(o->ahead == 0 && o->live == 0); /* all gathered parameters were used */
     return SIFR_OK;
 }
 

@@ -12,12 +12,13 @@
 typedef struct reuse_state {
     plan_schedule *s;
     plan_list old;
-    int32_t *kept;    /* by unit: the buffer that has its parameters; -1: none so far */
-    int64_t *seen;    /* by unit: elements gathered up to then */
-    int32_t *instead; /* by buffer: the one that takes its place */
+    int32_t *kept;    /* by unit: the buffer that holds its parameters; -1: none yet */
+    int64_t *seen;    /* by unit: elements gathered up to its last gather */
+    int32_t *instead; /* by buffer: its replacement */
 } reuse_state;
 
-/* Whether the parameters that `in` gathers are still there from before; else it is what is kept. */
+/* Whether the parameters that `in` gathers are still held. If not, its buffer holds them from now
+ * on. */
 static bool is_there(reuse_state *r, const plan_instruction *in, int64_t *gathered) {
     const plan_schedule *s = r->s;
     int32_t unit = in->unit, buffer = r->old.operands[in->first_operand + 1].buffer;

@@ -1,11 +1,11 @@
 /* ZeRO (Rajbhandari et al., SC20): the pass that cuts states into slices.
  *
  * A slice is 1/N of a unit's flat parameter. Every stage reduces a unit's gradient to slices as
- * soon as it is complete. Stage 0 gathers it again; stage 1 keeps its slice in place, updates it
- * and gathers the parameters; stage 2 gives the rest of the gradient back at once; stage 3 holds
- * parameters as slices and gathers a unit for each run of its instructions, but for small units
- * that persist. In step order "batch" stages 2 and 3 reduce every micro batch, and the
- * sums over micro batches are sums of slices. */
+ * soon as the gradient is complete. Stage 0 gathers it again. Stage 1 keeps its slice in place,
+ * updates it and gathers the parameters. Stage 2 releases the rest of the gradient at once. Stage 3
+ * holds parameters as slices and gathers a unit for each run of its instructions, except small
+ * units that persist. In step order "batch" stages 2 and 3 reduce every micro batch, and sums over
+ * micro batches are sums of slices. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,14 +19,14 @@
 
 typedef struct zero_state {
     plan_schedule *s;
-    plan_list old; /* what is rewritten */
+    plan_list old; /* the list before the pass */
     int32_t stage, ranks, rank;
-    bool *whole;           /* by unit: every rank holds all of its parameters */
-    bool *parameter_of;    /* by buffer: it is the parameters of its unit */
-    int32_t *reduce_after; /* by buffer: an old instruction; -1: never */
+    bool *whole;           /* by unit: whether every rank holds all of its parameters */
+    bool *parameter_of;    /* by buffer: whether it holds its unit's parameters */
+    int32_t *reduce_after; /* by buffer: old instruction after which it is reduced; -1: never */
     bool *reduced;
-    int32_t *slice;    /* by buffer: where its slice is; itself where that is in place */
-    int32_t *gathered; /* by unit: its buffer in this run of instructions; -1 */
+    int32_t *slice;    /* by buffer: the buffer of its slice; itself if in place */
+    int32_t *gathered; /* by unit: its buffer in this run of instructions; -1: none */
     size_t old_buffers;
 } zero_state;
 
@@ -35,7 +35,8 @@ static int64_t slice_elements(const zero_state *z, int32_t unit) {
     return z->s->unit_elements[unit] / z->ranks;
 }
 
-/* Of a gradient's sums; what a micro batch is still making in FP32 has no slot. */
+/* Whether a buffer holds a gradient's sums. An FP32 gradient that a micro batch is still computing
+ * has no slot. */
 static bool is_gradient(const zero_state *z, int32_t buffer) {
     const plan_buffer *b = &z->s->buffers[buffer];
     return (size_t)buffer < z->old_buffers && b->class == PLAN_GRADIENTS && b->first >= 0 &&
@@ -51,7 +52,7 @@ static bool is_final(const zero_state *z, int32_t buffer) {
     return is_gradient(z, buffer) && z->s->buffers[buffer].index == 0;
 }
 
-/* A gradient in the type that it is sent in. */
+/* Converts a gradient to communication_data_type. */
 static sifr_status emit_narrow(zero_state *z, int32_t buffer, int32_t micro_batch, int32_t *out,
                                sifr_error *error) {
     plan_schedule *s = z->s;
@@ -100,7 +101,7 @@ static sifr_status emit_reduce(zero_state *z, int32_t buffer, int32_t micro_batc
                              elements * (narrow ? 2 : sum), error);
 }
 
-/* Gathers in place: this rank's slice lies in the whole already. */
+/* Gathers in place: the whole contains this rank's slice already. */
 static sifr_status emit_gather_in_place(zero_state *z, int32_t buffer, int32_t unit,
                                         int64_t element, sifr_error *error) {
     int64_t bytes = slice_elements(z, unit) * element;
@@ -121,9 +122,9 @@ static sifr_status emit_gather(zero_state *z, int32_t unit, int32_t micro_batch,
                              error);
 }
 
-/* Where a sum is complete and is reduced: in stages 2 and 3, order "batch", that of each micro
- * batch; else that of all of this rank's. Uses of tied weights are reduced before they are added.
- */
+/* Finds where sums are complete and reduced: at stages 2 and 3 with order "batch", the sum of each
+ * micro batch; else the sum of all micro batches of this rank. Gradients of the uses of tied
+ * weights are reduced before they are added. */
 static void find_reductions(zero_state *z) {
     const plan_schedule *s = z->s;
     bool each = z->stage >= 2 && s->settings.step.step_order == SIFR_STEP_BATCH;
@@ -139,7 +140,8 @@ static void find_reductions(zero_state *z) {
     }
 }
 
-/* Where element `first` of a unit's flat parameter, of this rank's slice, lies in `operand`. */
+/* Moves `operand` to the place of element `first` of a unit's flat parameter, which lies in this
+ * rank's slice. */
 static void move_operand(const zero_state *z, int32_t unit, int64_t first, int64_t bytes,
                          plan_operand *operand) {
     int64_t in_slice = first - z->rank * slice_elements(z, unit);
@@ -157,14 +159,14 @@ static void move_operand(const zero_state *z, int32_t unit, int64_t first, int64
     }
 }
 
-/* An instruction on flat vectors, on this rank's slice of them instead; nothing where it works on
- * other ranks' slices only. */
+/* Cuts an instruction on flat vectors to this rank's slice; drops it if it works on other ranks'
+ * slices only. */
 static sifr_status emit_sliced(zero_state *z, const plan_instruction *in, sifr_error *error) {
     plan_schedule *s = z->s;
     device_call call = s->calls[in->call];
     plan_instruction out = *in;
     plan_operand gradient = z->old.operands[in->first_operand];
-    int32_t unit = s->buffers[gradient.buffer].unit; /* of tied weights, their owner */
+    int32_t unit = s->buffers[gradient.buffer].unit; /* the owner of tied weights */
     int64_t slice = slice_elements(z, unit), whole = call.x[0].columns;
     int64_t start = gradient.offset / sum_bytes(z);
     int64_t first = base_max_i64(start, z->rank * slice);
@@ -204,7 +206,7 @@ static sifr_status emit_same(zero_state *z, const plan_instruction *in, sifr_err
     return plan_add_instruction(s, *in, error);
 }
 
-/* Stage 0: the slices of the sums that the optimizer reads, back to whole ones. */
+/* Stage 0: gathers the sums that the optimizer reads from their slices. */
 static sifr_status gather_gradients(zero_state *z, sifr_error *error) {
     for (size_t i = 0; i < z->old.count; i++) {
         const plan_instruction *in = &z->old.instructions[i];
@@ -247,7 +249,7 @@ static sifr_status rewrite_instruction(zero_state *z, size_t index, sifr_error *
     return SIFR_OK;
 }
 
-/* Optimizer state and, at stage 3, parameters become slices; squares those of this rank. */
+/* Cuts optimizer state and, at stage 3, parameters into slices, and squares to this rank's part. */
 static sifr_status cut_states(zero_state *z, sifr_error *error) {
     plan_schedule *s = z->s;
     if (z->ranks == 1) return SIFR_OK;
@@ -270,7 +272,7 @@ static sifr_status rewrite(zero_state *z, sifr_error *error) {
     int32_t unit = -1;
     for (size_t i = 0; i < z->old.count; i++) {
         const plan_instruction *in = &z->old.instructions[i];
-        if (in->unit >= 0 && in->unit != unit) { /* another unit's run begins */
+        if (in->unit >= 0 && in->unit != unit) { /* a run of another unit begins */
             unit = in->unit;
             for (size_t u = 0; u < s->model->unit_count; u++) z->gathered[u] = -1;
         }
@@ -279,8 +281,8 @@ static sifr_status rewrite(zero_state *z, sifr_error *error) {
     return SIFR_OK;
 }
 
-/* Units whose parameters stay on every rank: all of them below stage 3; there, small ones; of one
- * rank what is not away. */
+/* Finds units whose parameters are whole on every rank: all units below stage 3, small units at
+ * stage 3; on one rank, units that are not away. */
 static void find_whole(zero_state *z) {
     const plan_schedule *s = z->s;
     int64_t room = s->settings.step.zero.model_persistence_threshold;

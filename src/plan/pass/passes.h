@@ -1,28 +1,27 @@
-/* The steps that make and rewrite a schedule, in the order in which they are called: lowering,
- * tiers, the passes (each in its own file), memory.
- */
+/* The steps that make and rewrite a schedule, in the order of their calls: lowering, tiers, the
+ * passes (each in its own file), memory. */
 #ifndef PLAN_PASSES_H
 #define PLAN_PASSES_H
 
 #include "plan/schedule.h"
 
-/* Lowers a finished model. Calls device_prepare for every kernel, so that the size of the scratch
- * is known; takes no device memory. */
+/* Lowers a finished model. Calls device_prepare for every kernel, so the size of the scratch is
+ * known; takes no device memory. */
 sifr_status plan_lower(const sifr_model *model, device *dev, const plan_settings *settings,
                        plan_schedule **out, sifr_error *error) SIFR_MUST_CHECK;
 
 /* Sets the tier of each buffer from settings.offload. Call it before the passes. */
 void plan_assign_tiers(plan_schedule *schedule);
 
-/* The ZeRO stage of the settings as a pass over a lowered schedule: which states are slices, where
- * the schedule gathers and reduces (docs/architecture.md, "ZeRO"). Nothing for one rank. */
+/* The ZeRO stage of the settings as a pass over a lowered schedule: cuts states into slices, adds
+ * gathers and reductions (docs/architecture.md, "ZeRO"). Does nothing for one rank. */
 sifr_status plan_pass_zero(plan_schedule *schedule, sifr_error *error) SIFR_MUST_CHECK;
 
-/* Stage 3: gathered parameters that are soon used again stay gathered. After plan_pass_zero. */
+/* Stage 3: keeps gathered parameters that are used again soon. After plan_pass_zero. */
 sifr_status plan_pass_reuse(plan_schedule *schedule, sifr_error *error) SIFR_MUST_CHECK;
 
-/* Starts transfers early and waits for them late. After plan_pass_reuse; does nothing for one rank.
- */
+/* Starts transfers early and waits for them late. After plan_pass_reuse; does nothing for one
+ * rank. */
 sifr_status plan_pass_overlap(plan_schedule *schedule, sifr_error *error) SIFR_MUST_CHECK;
 
 /* Offloaded parameters: a slice is read before its gather, as far ahead as offload.slices allows.
@@ -45,18 +44,19 @@ sifr_status plan_pass_offload_activations(plan_schedule *schedule,
  * few. */
 sifr_status plan_pass_offload_optimizer(plan_schedule *schedule, sifr_error *error) SIFR_MUST_CHECK;
 
-/* Where plan_may_delay_update: what follows the norm is carried out by the next step, beside its
- * forward pass. `spread` is schedule->spread of the first rank, since all ranks exchange what they
- * do in the same order; there it is -1: as far as the peak of memory allows. Not where the first
- * rank's is 0. Does plan_memory, too. After plan_pass_offload_optimizer. */
+/* If plan_may_delay_update: moves the instructions after the norm into the next step, beside its
+ * forward pass. Call it with spread -1 on the first rank, which chooses schedule->spread: the
+ * widest one that the peak of memory allows. Other ranks get that value, since collectives must
+ * come in one order on all ranks; if it is 0, they skip the pass. Includes plan_memory. After
+ * plan_pass_offload_optimizer. */
 sifr_status plan_pass_delay_update(plan_schedule *schedule, int32_t spread,
                                    sifr_error *error) SIFR_MUST_CHECK;
 
-/* first and last of all buffers, by the list. */
+/* Finds first and last of all buffers, from the list. */
 void plan_find_lives(plan_schedule *schedule);
 /* Computes offsets and the peak by class from the current lifetimes. */
 sifr_status plan_place(plan_schedule *schedule, sifr_error *error) SIFR_MUST_CHECK;
-/* Both. */
+/* plan_find_lives and plan_place. */
 sifr_status plan_memory(plan_schedule *schedule, sifr_error *error) SIFR_MUST_CHECK;
 
 #endif
