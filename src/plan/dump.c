@@ -1,4 +1,4 @@
-/* The schedule as text: an instruction a line. */
+/* The schedule as text, one instruction a line. */
 #include <stdarg.h>
 #include <stdio.h>
 

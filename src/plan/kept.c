@@ -7,7 +7,7 @@
 #include "base/heap.h"
 #include "base/text.h"
 
-/* "linear mlp.up_proj": the op, and of its weight's name what is behind the unit's. */
+/* "linear mlp.up_proj": the op, and the name of its weight within the unit. */
 static void name_node(const plan_schedule *s, int32_t n, char *out, size_t size) {
     const model_node *node = &s->model->nodes[n];
     const char *op = node->op->name;
@@ -38,7 +38,7 @@ static sifr_status find_row(plan_kept *kept, const plan_schedule *s, int32_t nod
     return SIFR_OK;
 }
 
-/* By buffer. */
+/* Uses of a buffer. */
 typedef struct kept_use {
     int32_t maker; /* last node that wrote it in the forward pass; -1: none */
     bool read;     /* read by the backward pass, or by recomputation */
@@ -50,8 +50,7 @@ static void note_uses(const plan_schedule *s, kept_use *use) {
         const plan_instruction *in = &s->instructions[i];
         bool forward = in->action == PLAN_FORWARD, again = in->action == PLAN_RECOMPUTE;
         bool backward = in->action == PLAN_BACKWARD;
-        bool leaves =
-            in->action == PLAN_WRITE; /* written to disk, from where the backward pass reads it */
+        bool leaves = in->action == PLAN_WRITE; /* written to disk, for the backward pass */
         if (in->micro_batch != 0 || !(forward || again || backward || leaves)) continue;
         for (int32_t o = in->first_operand; o < in->first_operand + in->operands; o++) {
             const plan_operand *operand = &s->operands[o];
@@ -81,7 +80,7 @@ static sifr_status add_kept(plan_kept *kept, const plan_schedule *s, const kept_
     return SIFR_OK;
 }
 
-/* counted, by node: all tiles of a node are one result. */
+/* Counts recomputed nodes. `counted`, by node: all tiles of a node are one result. */
 static sifr_status add_again(plan_kept *kept, const plan_schedule *s, const plan_machine *machine,
                              bool *counted, sifr_error *error) {
     for (size_t i = 0; i < s->instruction_count; i++) {

@@ -6,11 +6,11 @@
 
 #include "plan/price/price.h"
 
-/* The ops of one name in all units: "attention", "linear mlp.up_proj". */
+/* The ops of one name, in all units: "attention", "linear mlp.up_proj". */
 typedef struct plan_kept_row {
     char name[96];
     int32_t kept, again; /* units in which a micro batch's result is kept, or recomputed */
-    int64_t bytes;       /* of what is kept of one micro batch */
+    int64_t bytes;       /* kept for one micro batch */
     double seconds;      /* predicted recomputation time of a step */
 } plan_kept_row;
 

@@ -75,7 +75,7 @@ void plan_reserve(plan_schedule *s, size_t instructions, size_t operands) {
                                    sizeof *s->instructions, NULL);
     if (status == SIFR_OK)
         status = base_grow(&s->operands, &s->operand_room, operands, sizeof *s->operands, NULL);
-    (void)status; /* then the list grows as it gets longer, or that is refused */
+    (void)status; /* ignored: the list then grows step by step, or that fails */
 }
 
 void plan_empty_list(plan_schedule *s) {
@@ -116,7 +116,7 @@ sifr_status plan_keep(plan_schedule *s, const plan_list *list, size_t index, int
     plan_operand *operands;
     BASE_TRY(plan_add_operands(s, list, &in, &operands, error));
     moved[index] = (int32_t)s->instruction_count;
-    assert(in.wait < (int32_t)index); /* so moved has it */
+    assert(in.wait < (int32_t)index); /* so `moved` has its new index */
     if (in.wait >= 0) in.wait = moved[in.wait];
     return plan_add_instruction(s, in, error);
 }

@@ -1,5 +1,4 @@
-/* Editing a schedule: what the lowering and the passes add to its list, and how a pass replaces the
- * list by another one. */
+/* Edits the list of a schedule: appends to it, and replaces it in a pass. */
 #ifndef PLAN_LIST_H
 #define PLAN_LIST_H
 
@@ -9,7 +8,7 @@ sifr_status plan_add_buffer(plan_schedule *schedule, plan_class class, int64_t b
                             int32_t index, bool permanent, int32_t *out,
                             sifr_error *error) SIFR_MUST_CHECK;
 
-/* A buffer of the device into which or from which transfers move `bytes`, in whole pages. */
+/* Adds a device buffer for transfers of `bytes`, in whole pages. */
 sifr_status plan_add_disk_buffer(plan_schedule *schedule, int64_t bytes, int32_t unit, int32_t *out,
                                  sifr_error *error) SIFR_MUST_CHECK;
 
@@ -19,12 +18,12 @@ sifr_status plan_add_instruction(plan_schedule *schedule, plan_instruction instr
 sifr_status plan_add_operand(plan_schedule *schedule, plan_role role, int32_t buffer,
                              int64_t offset, sifr_error *error) SIFR_MUST_CHECK;
 
-/* Appends a wait of the computing queue for the transfer that is instruction `transfer`, with its
- * operands: what it moves lives until then. */
+/* Appends a wait of the compute queue for the transfer that is instruction `transfer`, with its
+ * operands, so that they live until then. */
 sifr_status plan_add_wait(plan_schedule *schedule, int32_t transfer,
                           sifr_error *error) SIFR_MUST_CHECK;
 
-/* A pass takes the list out of the schedule and adds what takes its place. */
+/* A pass takes the old list out of the schedule and appends the new one. */
 typedef struct plan_list {
     plan_instruction *instructions;
     plan_operand *operands;
@@ -32,29 +31,30 @@ typedef struct plan_list {
 } plan_list;
 
 plan_list plan_take_list(plan_schedule *schedule);
-/* Room for lists of that many, so that they need not be copied as they grow. */
+/* Reserves room for lists of this size, so that growing them does not copy. */
 void plan_reserve(plan_schedule *schedule, size_t instructions, size_t operands);
-void plan_empty_list(plan_schedule *schedule); /* keeps its room, for another list */
+void plan_empty_list(plan_schedule *schedule); /* keeps its memory for another list */
 void plan_free_list(plan_list *list);
 
-/* Appends the operands of an instruction of `list`. Returned in *out, until more are added, for the
- * caller to put other buffers in. */
+/* Appends the operands of an instruction of `list`. *out points to them until more are added, so
+ * that the caller can replace buffers. */
 sifr_status plan_add_operands(plan_schedule *schedule, const plan_list *list,
                               const plan_instruction *of, plan_operand **out,
                               sifr_error *error) SIFR_MUST_CHECK;
 
-/* Appends instruction `index` of `list` as it was; moved[i] is the new instruction of an old one,
- * which this adds to. */
+/* Appends instruction `index` of `list` unchanged, and sets moved[index]. moved[i] is the new index
+ * of old instruction i. */
 sifr_status plan_keep(plan_schedule *schedule, const plan_list *list, size_t index, int32_t *moved,
                       sifr_error *error) SIFR_MUST_CHECK;
 
-/* Appends the start of a transfer of `bytes`, of a collective or between the device and what is
- * away; its operands were added before. */
+/* Appends the start of a transfer of `bytes`: of a collective, or between the device and a buffer
+ * that is away. Its operands were added before. */
 sifr_status plan_add_transfer(plan_schedule *schedule, plan_action action, plan_queue queue,
                               int32_t unit, int32_t micro_batch, int64_t bytes,
                               sifr_error *error) SIFR_MUST_CHECK;
 
-/* A gather of stage 3 into a buffer that lives while it is used, of `list`. */
+/* Whether an instruction of `list` is a gather of stage 3, into a buffer that lives while it is
+ * used. */
 bool plan_is_gather_for_use(const plan_schedule *schedule, const plan_list *list,
                             const plan_instruction *instruction);
 

@@ -1,4 +1,4 @@
-/* Which state is on which tier. */
+/* Gives each state its tier. */
 #include "base/checked.h"
 #include "plan/pass/passes.h"
 #include "plan/queries.h"
@@ -30,7 +30,7 @@ plan_tier plan_moment_tier(const plan_settings *settings) {
     return o->state == SIFR_STATE_MASTER_WEIGHTS ? PLAN_DEVICE : plan_tier_of(o->device);
 }
 
-/* Elements of the units whose optimizer state stays, at most. */
+/* The most elements of units whose optimizer state stays in memory. */
 static int64_t state_that_stays(const plan_schedule *s) {
     int64_t all = 0;
     for (size_t u = 0; u < s->model->unit_count; u++) all += s->unit_elements[u];
