@@ -91,7 +91,7 @@ static void test_refusals(void **state) {
           .x = {good, ids},
           .y = good,
           .attributes.rope = {.heads = 2, .head_dim = 4, .rotary_dim = 6}},
-         "rope: 2 heads of 4 elements, of which 6 turn"},
+         "rope: 2 heads of 4 elements, of which 6 rotate"},
         {{.kernel = DEVICE_EMBEDDING, .x = {good}, .y = good}, "embedding: x[0]"},
         {{.kernel = DEVICE_EMBEDDING_BACKWARD, .x = {ids}, .dy = good},
          "embedding_backward: dw[0]"},
