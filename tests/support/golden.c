@@ -75,6 +75,15 @@ static void *golden_copy(const golden *g, const char *name, base_dtype dtype, si
     return copy;
 }
 
+/* NULL where the file has none, else `expected` numbers. */
+static int32_t *golden_optional(const golden *g, const char *name, size_t expected) {
+    size_t count;
+    if (!formats_safetensors_find(&g->file, name)) return NULL;
+    int32_t *copy = golden_copy(g, name, BASE_INT32, &count);
+    if (count != expected) fail_msg("golden: %s: %s", g->name, name);
+    return copy;
+}
+
 static size_t golden_ids(const json_t *array, int32_t *out, size_t room) {
     size_t count = json_array_size(array);
     if (count > room) fail_msg("golden: more than %zu ids", room);
@@ -170,10 +179,14 @@ static void golden_read_tensors(golden *g) {
     g->tokens = golden_copy(g, "tokens", BASE_INT32, &tokens);
     g->labels = golden_copy(g, "labels", BASE_INT32, &labels);
     if (tokens != expected || labels != expected) fail_msg("golden: %s: tokens", g->name);
+    g->token_types = golden_optional(g, "token_types", expected);
+    g->segments = golden_optional(g, "segments", expected);
     expected *= (size_t)(g->steps * g->micro_batches);
     g->step_tokens = golden_copy(g, "step_tokens", BASE_INT32, &tokens);
     g->step_labels = golden_copy(g, "step_labels", BASE_INT32, &labels);
     if (tokens != expected || labels != expected) fail_msg("golden: %s: step_tokens", g->name);
+    g->step_token_types = golden_optional(g, "step_token_types", expected);
+    g->step_segments = golden_optional(g, "step_segments", expected);
     g->logit_rows = golden_copy(g, "logit_rows", BASE_INT32, &g->logit_row_count);
     g->logits = golden_copy(g, "logits", BASE_FP32, &rows);
     if (rows != g->logit_row_count * (size_t)g->vocab_size) fail_msg("golden: %s: logits", g->name);
@@ -222,7 +235,7 @@ void golden_open(const golden_list *list, size_t index, golden *g) {
     g->eval_window = golden_integer(eval, "window");
     g->eval_windows = golden_integer(eval, "windows");
     g->eval_loss = golden_number(eval, "loss");
-    golden_read_generation(golden_member(g->json, "generate"), &g->generation);
+    golden_read_generation(json_object_get(g->json, "generate"), &g->generation);
     golden_read_generation(json_object_get(g->json, "generate_text"), &g->generation_text);
 }
 
@@ -234,6 +247,10 @@ void golden_close(golden *g) {
     free(g->labels);
     free(g->logit_rows);
     free(g->logits);
+    free(g->token_types);
+    free(g->segments);
+    free(g->step_token_types);
+    free(g->step_segments);
     free(g->step_tokens);
     free(g->step_labels);
     free(g->eval_tokens);

@@ -80,6 +80,7 @@ typedef struct golden {
 
     /* One micro batch, sequences x length, row-major. */
     int32_t *tokens, *labels;
+    int32_t *token_types, *segments; /* of encoders; NULL where the model has none */
     int64_t labelled;
     double loss;          /* mean over the labelled tokens */
     double gradient_norm; /* L2, unclipped */
@@ -91,9 +92,10 @@ typedef struct golden {
 
     /* Training from the same start: `steps` steps of `micro_batches` micro batches each. */
     int32_t *step_tokens, *step_labels; /* steps x micro_batches x sequences x length */
-    double step_loss[GOLDEN_STEPS];     /* of the whole step, before its update */
-    double step_norm[GOLDEN_STEPS];     /* before clipping */
-    double step_lr[GOLDEN_STEPS];       /* that the update uses */
+    int32_t *step_token_types, *step_segments;
+    double step_loss[GOLDEN_STEPS];                       /* of the whole step, before its update */
+    double step_norm[GOLDEN_STEPS];                       /* before clipping */
+    double step_lr[GOLDEN_STEPS];                         /* that the update uses */
     double beta1, beta2, epsilon, weight_decay, clipping; /* AdamW, every parameter decayed */
     const json_t *scheduler; /* DeepSpeed's section; `lr` of the optimizer is base_lr */
     double base_lr;

@@ -64,12 +64,40 @@ static const float *gradient_of(const sifr_engine *engine, size_t index) {
     return NULL;
 }
 
+static sifr_batch batch_of(const golden *g) {
+    return (sifr_batch){.tokens = g->tokens,
+                        .labels = g->labels,
+                        .token_types = g->token_types,
+                        .segments = g->segments};
+}
+
+static sifr_batch step_of(const golden *g, int64_t step) {
+    int64_t first = step * g->micro_batches * g->sequences * g->length;
+    return (sifr_batch){.tokens = g->step_tokens + first,
+                        .labels = g->step_labels + first,
+                        .token_types = g->step_token_types ? g->step_token_types + first : NULL,
+                        .segments = g->step_segments ? g->step_segments + first : NULL};
+}
+
+void golden_run_evaluation(const golden *g, golden_precision precision) {
+    engine_folder folder;
+    sifr_engine *engine = open_engine(g, &folder, (sifr_precision)precision, 1, false);
+    sifr_batch batch = batch_of(g);
+    double sum;
+    int64_t labelled;
+    OK(sifr_engine_evaluate(engine, &batch, &sum, &labelled, &error));
+    assert_int_equal(labelled, g->labelled);
+    golden_check_loss(g, precision, sum / (double)labelled);
+    sifr_engine_free(engine);
+    engine_folder_close(&folder);
+}
+
 void golden_run_gradients(const golden *g, golden_precision precision) {
     engine_folder folder;
     sifr_engine *engine = open_engine(g, &folder, (sifr_precision)precision, 1, false);
     sifr_step_result result;
-    OK(sifr_engine_step(engine, &(sifr_batch){.tokens = g->tokens, .labels = g->labels}, 0.0,
-                        &result, &error));
+    sifr_batch batch = batch_of(g);
+    OK(sifr_engine_step(engine, &batch, 0.0, &result, &error));
     assert_true(result.updated);
     assert_int_equal(result.labelled, g->labelled);
     golden_check_loss(g, precision, result.loss);
@@ -99,11 +127,9 @@ void golden_run_steps(const golden *g, golden_precision precision) {
         initial[p] = malloc(size);
         memcpy(initial[p], engine_state(engine, index, ENGINE_MASTER), size);
     }
-    int64_t batch = g->micro_batches * g->sequences * g->length;
     for (int64_t s = 0; s < g->steps; s++) {
         sifr_step_result result;
-        sifr_batch step = {.tokens = g->step_tokens + s * batch,
-                           .labels = g->step_labels + s * batch};
+        sifr_batch step = step_of(g, s);
         OK(sifr_engine_step(engine, &step, g->step_lr[s], &result, &error));
         assert_true(result.updated);
         golden_check_step(g, precision, s, result.loss, result.gradient_norm);

@@ -14,6 +14,9 @@ void golden_run_logits(const golden *g, golden_precision precision);
 void golden_run_gradients(const golden *g, golden_precision precision);
 /* All training steps: losses, norms, and the weights after them. */
 void golden_run_steps(const golden *g, golden_precision precision);
+/* The loss of the batch of the gradients, as training evaluates it. */
+void golden_run_evaluation(const golden *g, golden_precision precision);
+/* Of consecutive windows. */
 void golden_run_eval(const golden *g, golden_precision precision);
 /* In fp32. chunk: how many tokens of the prompt are read at once; the answer may not depend on it.
  */

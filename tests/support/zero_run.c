@@ -9,6 +9,7 @@
 #include <cmocka.h>
 #include <errno.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,7 +29,27 @@ typedef struct rank_run {
     char failure[SIFR_ERROR_LENGTH];
 } rank_run;
 
+static bool is_encoder(const char *type) {
+    return strstr(type, "bert") != NULL;
+}
+
+/* Dropouts are those that absent keys have. */
+static model_config encoder_config(const char *type) {
+    static const char format[] =
+        "{\"model_type\": \"%s\", \"vocab_size\": 97, \"hidden_size\": 24, "
+        "\"num_hidden_layers\": 2, \"num_attention_heads\": 3, \"intermediate_size\": 56, "
+        "\"hidden_dim\": 56, \"max_position_embeddings\": 64, \"local_attention\": 12}";
+    model_config c;
+    sifr_error error;
+    char text[512];
+    snprintf(text, sizeof text, format, type);
+    if (model_config_parse(text, strlen(text), "zero_run", &c, &error))
+        fail_msg("%s", error.message);
+    return c;
+}
+
 model_config zero_config(const char *type) {
+    if (is_encoder(type)) return encoder_config(type);
     model_config c = model_case_llama();
     c.tie_word_embeddings = true;
     strcpy(c.model_type, type);
@@ -66,7 +87,35 @@ static sifr_settings options_of(const zero_variant *v) {
     return options;
 }
 
-static void fill_batch(const sifr_engine *engine, int step, int32_t *tokens, int32_t *labels) {
+/* What a model reads of each token, end to end: tokens, labels, token types and segments. */
+typedef struct batch_ids {
+    int32_t *tokens, *labels, *types, *segments;
+} batch_ids;
+
+static batch_ids make_ids(size_t count) {
+    int32_t *all = calloc(4 * count, sizeof *all);
+    return (batch_ids){all, all + count, all + 2 * count, all + 3 * count};
+}
+
+static sifr_batch batch_of(const batch_ids *ids) {
+    return (sifr_batch){.tokens = ids->tokens,
+                        .labels = ids->labels,
+                        .token_types = ids->types,
+                        .segments = ids->segments};
+}
+
+/* Sequence `index` of a step is padded, but for one in three. */
+static void pad(const plan_settings *settings, int64_t index, int64_t at, batch_ids *ids) {
+    int64_t length = settings->step.seq_length, real = length;
+    if (index % 3 != 0) real = 1 + (7 * index + 3) % length;
+    for (int64_t i = 0; i < length; i++) {
+        ids->types[at + i] = i < real && i > real / 2;
+        ids->segments[at + i] = i >= real;
+        if (i >= real) ids->tokens[at + i] = 0, ids->labels[at + i] = -100;
+    }
+}
+
+static void fill_batch(const sifr_engine *engine, int step, batch_ids *ids) {
     const plan_settings *settings = &engine->training->settings;
     int64_t count = settings->step.micro_batch_size * settings->step.seq_length;
     for (int32_t j = 0; j < settings->step.gradient_accumulation_steps; j++) {
@@ -74,10 +123,14 @@ static void fill_batch(const sifr_engine *engine, int step, int32_t *tokens, int
         for (int64_t i = 0; i < count; i++) {
             int64_t in_step = g * count + i, at = j * count + i;
             base_random4 draw = base_philox(9, (uint64_t)in_step, (uint64_t)step);
-            tokens[at] = (int32_t)(draw.v[0] % WORDS);
+            ids->tokens[at] = (int32_t)(draw.v[0] % WORDS);
             bool none = draw.v[1] % 5 == 0; /* ranks have different counts of labels */
-            labels[at] = none ? -100 : (int32_t)(draw.v[2] % WORDS);
+            ids->labels[at] = none ? -100 : (int32_t)(draw.v[2] % WORDS);
         }
+        if (engine->model->inputs[SIFR_SEGMENTS] < 0) continue;
+        for (int64_t n = 0; n < settings->step.micro_batch_size; n++)
+            pad(settings, g * settings->step.micro_batch_size + n,
+                j * count + n * settings->step.seq_length, ids);
     }
 }
 
@@ -160,7 +213,9 @@ static sifr_status check_device(const sifr_engine *engine, const moved_bytes *be
     int32_t squares = s->all_squares >= 0 ? s->all_squares : s->squares;
     int64_t ids = s->settings.step.gradient_accumulation_steps * s->settings.step.micro_batch_size *
                   s->settings.step.seq_length * 4;
-    int64_t in = now->read[1] - before->read[1] + 2 * ids;
+    int64_t inputs = 2 + (engine->model->inputs[SIFR_TOKEN_TYPES] >= 0) +
+                     (engine->model->inputs[SIFR_SEGMENTS] >= 0);
+    int64_t in = now->read[1] - before->read[1] + inputs * ids;
     int64_t out = now->written[1] - before->written[1] + 2 * ids + s->buffers[squares].bytes;
     if (counts->to_device - before->crossed.to_device != in ||
         counts->to_host - before->crossed.to_host != out)
@@ -173,16 +228,15 @@ static sifr_status check_device(const sifr_engine *engine, const moved_bytes *be
                      (long long)s->total_bytes, (long long)s->host_bytes);
 }
 
-static sifr_status one_step(rank_run *r, sifr_engine *engine, int step, int32_t *tokens,
-                            int32_t *labels, sifr_error *error) {
+static sifr_status one_step(rank_run *r, sifr_engine *engine, int step, batch_ids *ids,
+                            sifr_error *error) {
     comm_ledger before = *comm_get_ledger(engine->group);
     sifr_step_result result;
     moved_bytes before_step, now;
-    fill_batch(engine, step, tokens, labels);
+    fill_batch(engine, step, ids);
+    sifr_batch batch = batch_of(ids);
     sifr_status status = count_moves(engine, &before_step, error);
-    if (status == SIFR_OK)
-        status = sifr_engine_step(engine, &(sifr_batch){.tokens = tokens, .labels = labels}, 1e-2,
-                                  &result, error);
+    if (status == SIFR_OK) status = sifr_engine_step(engine, &batch, 1e-2, &result, error);
     if (status == SIFR_OK) status = count_moves(engine, &now, error);
     if (status == SIFR_OK)
         status = check_moves(r, engine, &before_step, &now, result.updated, error);
@@ -218,13 +272,13 @@ static sifr_status one_step(rank_run *r, sifr_engine *engine, int step, int32_t 
     return SIFR_OK;
 }
 
-static sifr_status evaluate(rank_run *r, sifr_engine *engine, const int32_t *tokens,
-                            const int32_t *labels, sifr_error *error) {
+static sifr_status evaluate(rank_run *r, sifr_engine *engine, const batch_ids *ids,
+                            sifr_error *error) {
     double sum, all[MOST_RANKS];
     int64_t labelled;
     if (!r->v->evaluate) return SIFR_OK;
-    sifr_status status = sifr_engine_evaluate(
-        engine, &(sifr_batch){.tokens = tokens, .labels = labels}, &sum, &labelled, error);
+    sifr_batch batch = batch_of(ids);
+    sifr_status status = sifr_engine_evaluate(engine, &batch, &sum, &labelled, error);
     if (status == SIFR_OK)
         status = comm_all_gather_control(engine->group, &sum, sizeof sum, all, error);
     for (int32_t i = 0; i < r->v->ranks && r->rank == 0 && status == SIFR_OK; i++)
@@ -308,9 +362,8 @@ static void *run_rank(void *argument) {
     sifr_engine *engine = NULL;
     sifr_error error = {0};
     sifr_settings options = options_of(v);
-    size_t ids = (size_t)(options.gradient_accumulation_steps * options.micro_batch_size *
-                          options.seq_length);
-    int32_t *tokens = calloc(ids, sizeof *tokens), *labels = calloc(ids, sizeof *labels);
+    batch_ids ids = make_ids((size_t)(options.gradient_accumulation_steps *
+                                      options.micro_batch_size * options.seq_length));
     comm_group *group = comm_threads_group(r->world, r->rank);
     sifr_status status = model_from_config(&config, &model, &error);
     for (int i = 0; i < 3 && status == SIFR_OK && v->freeze[i]; i++) {
@@ -324,17 +377,16 @@ static void *run_rank(void *argument) {
     if (status == SIFR_OK) status = sifr_engine_initialise(engine, ZERO_SEED, &error);
     int steps = v->steps ? v->steps : ZERO_STEPS;
     for (int s = 0; s < steps && status == SIFR_OK; s++) {
-        status = one_step(r, engine, s, tokens, labels, &error);
+        status = one_step(r, engine, s, &ids, &error);
     }
-    if (status == SIFR_OK) status = evaluate(r, engine, tokens, labels, &error);
+    if (status == SIFR_OK) status = evaluate(r, engine, &ids, &error);
     if (status == SIFR_OK) status = read_weights(r, engine, &error);
     if (status == SIFR_OK && r->rank == 0) note_plan(r->out, engine->training);
     if (status != SIFR_OK) memcpy(r->failure, error.message, sizeof r->failure);
     sifr_engine_free(engine);
     comm_close(group);
     sifr_model_free(model);
-    free(tokens);
-    free(labels);
+    free(ids.tokens);
     return NULL;
 }
 

@@ -18,7 +18,7 @@ typedef struct zero_variant {
     int stage;
     bool unit_order, recompute, sequential;
     sifr_precision precision;
-    const char *type;      /* "llama" or "gpt2" */
+    const char *type;      /* "llama", "gpt2" or that of an encoder */
     int32_t global;        /* micro batches of a step, over all ranks */
     int64_t sequences;     /* of a micro batch; 0: one */
     const sifr_zero *keys; /* NULL: the defaults */
