@@ -28,6 +28,21 @@ typedef enum config_optimizer_kind { CONFIG_ADAMW, CONFIG_ADAM } config_optimize
 /* tile_tokens is a multiple of this: DEVICE_TOKEN_CHUNK, which config may not include. */
 enum { CONFIG_TOKEN_CHUNK = 1024 };
 
+/* "auto" of both: what the model folder says. */
+typedef enum config_task {
+    CONFIG_TASK_AUTO,
+    CONFIG_CAUSAL_LM,
+    CONFIG_MASKED_LM,
+    CONFIG_SEQUENCE_CLASSIFICATION,
+    CONFIG_TOKEN_CLASSIFICATION
+} config_task;
+typedef enum config_problem {
+    CONFIG_PROBLEM_AUTO,
+    CONFIG_SINGLE_LABEL,
+    CONFIG_MULTI_LABEL,
+    CONFIG_REGRESSION
+} config_problem;
+
 /* Operations that can be logged; in the order of comm_operation. */
 typedef enum config_operation {
     CONFIG_ALL_GATHER,
@@ -78,6 +93,13 @@ typedef struct sifr_config {
     const char *const *freeze; /* freeze_count globs over names of weights */
     size_t freeze_count;
     bool no_special_tokens;
+    config_task task;
+    config_problem problem_type;
+    const char *const *labels; /* label_count names; 0: those of the folder or of the data */
+    size_t label_count;
+    bool new_head;
+    const char *text_column, *pair_column, *label_column; /* NULL: the usual names */
+    double mlm_probability;
     int64_t max_steps; /* 0: not given, num_train_epochs counts */
     double num_train_epochs;
     int64_t logging_steps;    /* a record of the metrics each so many steps */
@@ -96,7 +118,7 @@ typedef struct sifr_config {
                                  strings above point into it */
     char *name;               /* of the file, for messages */
     json_t *ignored;          /* paths of the keys that begin with "_"; NULL: none */
-    const char **data_list, **freeze_list;
+    const char **data_list, **freeze_list, **label_list;
     bool resolved;
 } sifr_config;
 

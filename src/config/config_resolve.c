@@ -413,7 +413,10 @@ static sifr_status config_fill_lists(sifr_config *config, sifr_error *error) {
         config_fill_texts(config, "sifr.data", &config->data_list, &config->data_count, error));
     BASE_TRY(config_fill_texts(config, "sifr.freeze", &config->freeze_list, &config->freeze_count,
                                error));
+    BASE_TRY(config_fill_texts(config, "sifr.labels", &config->label_list, &config->label_count,
+                               error));
     config->data = config->data_list;
+    config->labels = config->label_list;
     config->freeze = config->freeze_list;
     return SIFR_OK;
 }
@@ -426,6 +429,7 @@ static sifr_status config_fill(sifr_config *config, int64_t world_size, sifr_err
     config->name = kept.name;
     config->data_list = kept.data_list;
     config->freeze_list = kept.freeze_list;
+    config->label_list = kept.label_list;
     config->world_size = world_size;
     for (size_t i = 0; i < config_key_count(); i++) {
         const config_key *key = config_key_at(i);

@@ -121,6 +121,14 @@ static void flags_come_from_the_table(void **state) {
         "per-device-train-batch-size",
         "gradient-accumulation-steps",
         "seed",
+        "task",
+        "labels",
+        "problem-type",
+        "new-head",
+        "text-column",
+        "pair-column",
+        "label-column",
+        "mlm-probability",
         "no-special-tokens",
         "eval-data",
         "eval-steps",
@@ -154,12 +162,13 @@ static void flags_come_from_the_table(void **state) {
             if (strcmp(flag.name, wanted[i]) == 0) found++;
         }
         assert_non_null(config_key_find(flag.path, NULL));
-        bool is_switch = strcmp(flag.name, "resume") == 0 ||
+        bool is_switch = strcmp(flag.name, "resume") == 0 || strcmp(flag.name, "new-head") == 0 ||
                          strcmp(flag.name, "no-special-tokens") == 0 ||
                          strcmp(flag.name, "eval-on-start") == 0 ||
                          strcmp(flag.name, "bf16") == 0 || strcmp(flag.name, "fp16") == 0;
         assert_int_equal(flag.argument == NULL, is_switch);
-        bool many = strcmp(flag.name, "data") == 0 || strcmp(flag.name, "freeze") == 0;
+        bool many = strcmp(flag.name, "data") == 0 || strcmp(flag.name, "freeze") == 0 ||
+                    strcmp(flag.name, "labels") == 0;
         assert_int_equal(flag.many, many);
     }
     assert_int_equal(found, sizeof wanted / sizeof *wanted);
