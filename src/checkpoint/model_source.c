@@ -115,6 +115,8 @@ static sifr_status open_checkpoint(checkpoint_model *m, sifr_error *error) {
     BASE_TRY(model_config_load(m->files, &folder->config, error));
     BASE_TRY(model_from_config(&folder->config, &folder->model, error));
     folder->architecture = model_architecture_find(folder->config.model_type);
+    if (model_task_labelled(folder->config.task))
+        BASE_TRY(model_labels_load(m->files, &folder->labels, error));
     BASE_TRY(
         checkpoint_master_ranges(&m->opened, folder->model, m->path, &m->ranges, &count, error));
     BASE_TRY(checkpoint_read_tensors(&m->opened, folder->model, m->path, &m->stored, error));

@@ -14,7 +14,7 @@ static bool ends_with(const char *text, const char *end) {
 }
 
 /* The tensor of a weight: under its name, or without the prefix in older files. */
-static const formats_tensor *find_tensor(const formats_weights *weights,
+const formats_tensor *engine_find_tensor(const formats_weights *weights,
                                          const model_architecture *architecture, const char *name) {
     const formats_tensor *tensor = formats_weights_find(weights, name);
     size_t length = strlen(architecture->prefix);
@@ -53,11 +53,9 @@ static bool known_leftover(const model_architecture *architecture, const sifr_mo
     for (size_t i = 0; i < 4 && architecture->ignored[i]; i++) {
         if (ends_with(name, architecture->ignored[i])) return true;
     }
-    if (strcmp(name, architecture->head) != 0) return false;
-    for (size_t i = 0; i < model->weight_count; i++) {
-        if (!strcmp(model->weights[i].name, architecture->head)) return false;
-    }
-    return true; /* a stored copy of a tied head */
+    /* A stored copy of a tied head. */
+    const model_weight *head = &model->weights[model->nodes[model->node_count - 1].w[0]];
+    return !strcmp(name, architecture->head) && !strcmp(head->name, architecture->embedding);
 }
 
 /* A stored tied head must equal the embedding. */
@@ -65,7 +63,8 @@ static sifr_status check_tied(const model_architecture *architecture, const sifr
                               const formats_weights *weights, sifr_error *error) {
     const formats_tensor *head = formats_weights_find(weights, architecture->head);
     if (!head || !known_leftover(architecture, model, architecture->head)) return SIFR_OK;
-    const formats_tensor *table = find_tensor(weights, architecture, architecture->embedding);
+    const formats_tensor *table =
+        engine_find_tensor(weights, architecture, architecture->embedding);
     bool same = table && head->bytes == table->bytes && head->dtype == table->dtype &&
                 !memcmp(head->data, table->data, head->bytes);
     if (same) return SIFR_OK;
@@ -75,41 +74,73 @@ static sifr_status check_tied(const model_architecture *architecture, const sifr
                      architecture->head, architecture->embedding);
 }
 
-/* The number of tensors that are not weights of the model, and the first of them. */
-static size_t count_leftover(const sifr_model *model, const model_architecture *architecture,
-                             const formats_weights *weights, const char **first) {
-    size_t count = formats_weights_count(weights), known = model->weight_count, leftover = 0;
-    for (size_t i = 0; i < count; i++)
-        known += known_leftover(architecture, model, formats_weights_at(weights, i)->name);
-    for (size_t i = 0; known < count && i < count; i++) {
-        const formats_tensor *tensor = formats_weights_at(weights, i);
-        bool found = known_leftover(architecture, model, tensor->name);
-        for (size_t w = 0; w < model->weight_count && !found; w++)
-            found = find_tensor(weights, architecture, model->weights[w].name) == tensor;
-        if (found) continue;
-        if (leftover++ == 0) *first = tensor->name;
+/* Tensors that are not read, and the first of them. */
+typedef struct leftovers {
+    size_t count;
+    const char *first;
+} leftovers;
+
+static void leave(leftovers *out, const char *name) {
+    if (out->count++ == 0) out->first = name;
+}
+
+static bool is_read(const engine_folder *folder, const formats_tensor *tensor) {
+    const sifr_model *model = folder->model;
+    if (known_leftover(folder->architecture, model, tensor->name)) return true;
+    for (size_t w = 0; w < model->weight_count; w++) {
+        bool made = folder->made && folder->made[w];
+        if (!made && engine_find_tensor(folder->weights, folder->architecture,
+                                        model->weights[w].name) == tensor)
+            return true;
     }
-    return leftover;
+    return false;
+}
+
+static void find_leftovers(const engine_folder *folder, leftovers *heads, leftovers *others) {
+    size_t count = formats_weights_count(folder->weights), known = folder->model->weight_count;
+    for (size_t i = 0; i < count; i++)
+        known += known_leftover(folder->architecture, folder->model,
+                                formats_weights_at(folder->weights, i)->name);
+    if (known == count && !folder->made_count) return;
+    for (size_t i = 0; i < count; i++) {
+        const formats_tensor *tensor = formats_weights_at(folder->weights, i);
+        if (is_read(folder, tensor)) continue;
+        bool body = model_place_of(tensor->name, folder->architecture->prefix) == MODEL_BODY;
+        leave(body ? others : heads, tensor->name);
+    }
 }
 
 void engine_folder_warn(const engine_folder *folder, const sifr_log *log) {
-    const char *first = NULL;
+    leftovers heads = {0}, others = {0};
     if (!folder->weights) return;
-    size_t count = count_leftover(folder->model, folder->architecture, folder->weights, &first);
+    find_leftovers(folder, &heads, &others);
     formats_weights_warn(folder->weights, log);
-    if (count)
+    engine_folder_say_made(folder, log);
+    const model_config *config = &folder->config;
+    if (config->task == MODEL_SEQUENCE_CLASSES && !folder->architecture->encoder &&
+        config->pad_token_id < 0)
+        base_log(
+            log, SIFR_LOG_WARNING,
+            "config.json has no pad_token_id: with this model transformers classifies one text "
+            "at a time");
+    if (heads.count)
+        base_log(log, SIFR_LOG_INFO, "%zu tensor%s of another head left out, %.200s%s", heads.count,
+                 heads.count == 1 ? "" : "s", heads.first, heads.count == 1 ? "" : " first");
+    if (others.count)
         base_log(log, SIFR_LOG_WARNING,
                  "%zu tensor%s ignored, %.200s%s: not part of the model that config.json "
                  "describes, so neither read nor saved",
-                 count, count == 1 ? "" : "s", first, count == 1 ? "" : " first");
+                 others.count, others.count == 1 ? "" : "s", others.first,
+                 others.count == 1 ? "" : " first");
 }
 
-sifr_status engine_visit_folder(const sifr_model *model, const model_architecture *architecture,
-                                const formats_weights *weights, engine_take_weight take, void *user,
-                                sifr_error *error) {
+sifr_status engine_visit_present(const sifr_model *model, const model_architecture *architecture,
+                                 const formats_weights *weights, const bool *made,
+                                 engine_take_weight take, void *user, sifr_error *error) {
     for (size_t i = 0; i < model->weight_count; i++) {
         const model_weight *w = &model->weights[i];
-        const formats_tensor *tensor = find_tensor(weights, architecture, w->name);
+        if (made && made[i]) continue;
+        const formats_tensor *tensor = engine_find_tensor(weights, architecture, w->name);
         if (!tensor) {
             return base_fail(error, SIFR_FAILED,
                              "tensor %s: missing, but config.json needs it (there are %zu tensors)",
@@ -120,9 +151,16 @@ sifr_status engine_visit_folder(const sifr_model *model, const model_architectur
     BASE_TRY(check_tied(architecture, model, weights, error));
     for (size_t i = 0; take && i < model->weight_count; i++) {
         const char *name = model->weights[i].name;
-        BASE_TRY(take(user, i, find_tensor(weights, architecture, name), error));
+        if (made && made[i]) continue;
+        BASE_TRY(take(user, i, engine_find_tensor(weights, architecture, name), error));
     }
     return SIFR_OK;
+}
+
+sifr_status engine_visit_folder(const sifr_model *model, const model_architecture *architecture,
+                                const formats_weights *weights, engine_take_weight take, void *user,
+                                sifr_error *error) {
+    return engine_visit_present(model, architecture, weights, NULL, take, user, error);
 }
 
 static void stored_values(const void *user, size_t index, int64_t first, int64_t count,
@@ -145,28 +183,21 @@ sifr_status engine_load_folder(sifr_engine *engine, const model_architecture *ar
     return engine_visit_folder(engine->model, architecture, weights, load_weight, engine, error);
 }
 
-sifr_status engine_folder_open(const char *path, engine_folder *out, sifr_error *error) {
-    *out = (engine_folder){0};
-    sifr_status status;
-    BASE_TRY(model_config_load(path, &out->config, error));
-    BASE_TRY_GOTO(status, model_from_config(&out->config, &out->model, error), fail);
-    out->architecture = model_architecture_find(out->config.model_type);
-    BASE_TRY_GOTO(status, formats_weights_open(path, &out->weights, error), fail);
-    BASE_TRY_GOTO(
-        status, engine_visit_folder(out->model, out->architecture, out->weights, NULL, NULL, error),
-        fail);
-    return SIFR_OK;
-fail:
-    engine_folder_close(out);
-    /* Messages about a file of the folder already name it. */
-    if (error && strncmp(error->message, path, strlen(path)) == 0) return status;
-    return base_fail_in(error, status, "%s", path);
+static void initial_values(const void *user, size_t index, int64_t first, int64_t count,
+                           float *values) {
+    const sifr_engine *engine = user;
+    model_initial_values(engine->model, index, engine->settings.seed, first, count, values);
 }
 
-void engine_folder_close(engine_folder *folder) {
-    formats_weights_close(folder->weights);
-    sifr_model_free(folder->model);
-    *folder = (engine_folder){0};
+sifr_status engine_load_opened(sifr_engine *engine, const engine_folder *folder,
+                               sifr_error *error) {
+    BASE_TRY(engine_settle(engine, error));
+    BASE_TRY(engine_visit_present(engine->model, folder->architecture, folder->weights,
+                                  folder->made, load_weight, engine, error));
+    for (size_t i = 0; folder->made && i < engine->model->weight_count; i++) {
+        if (folder->made[i]) BASE_TRY(engine_fill(engine, i, initial_values, engine, error));
+    }
+    return SIFR_OK;
 }
 
 /* --- saving --- */
@@ -191,9 +222,17 @@ sifr_status engine_stored_make(const sifr_model *model, const model_architecture
     *out = (engine_stored){0};
     /* One more for a tied head that the source also stores. */
     BASE_TRY(base_alloc(model->weight_count + 1, sizeof *out->tensors, &out->tensors, error));
+    for (size_t i = 0; like && i < model->weight_count; i++) {
+        const char *name = model->weights[i].name;
+        const formats_tensor *tensor = engine_find_tensor(like, architecture, name);
+        if (tensor) {
+            dtype = tensor->dtype;
+            break;
+        }
+    }
     for (size_t i = 0; i < model->weight_count; i++) {
         const char *name = model->weights[i].name;
-        const formats_tensor *tensor = like ? find_tensor(like, architecture, name) : NULL;
+        const formats_tensor *tensor = like ? engine_find_tensor(like, architecture, name) : NULL;
         out->tensors[out->count++] =
             (engine_stored_tensor){i, tensor ? tensor->name : name, tensor ? tensor->dtype : dtype};
     }

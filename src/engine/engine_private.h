@@ -19,4 +19,16 @@ struct sifr_engine {
     engine_loss_scaler scaler; /* SIFR_FP16 only; otherwise its scale stays 1 */
 };
 
+/* --- folders --- */
+
+/* The tensor of a weight: under its name, or without the prefix in older files; NULL: none. */
+const formats_tensor *engine_find_tensor(const formats_weights *weights,
+                                         const model_architecture *architecture, const char *name);
+/* engine_visit_folder without the weights that `made` (NULL: none) marks. */
+sifr_status engine_visit_present(const sifr_model *model, const model_architecture *architecture,
+                                 const formats_weights *weights, const bool *made,
+                                 engine_take_weight take, void *user,
+                                 sifr_error *error) SIFR_MUST_CHECK;
+void engine_folder_say_made(const engine_folder *folder, const sifr_log *log);
+
 #endif

@@ -8,6 +8,7 @@
 #include "engine/state/loss_scaler.h"
 #include "engine/store/swap.h"
 #include "formats/weights.h"
+#include "model/labels.h"
 #include "model/registry.h"
 #include "plan/pass/passes.h"
 #include "sifr/engine.h"
@@ -176,13 +177,36 @@ typedef struct engine_folder {
     const model_architecture *architecture;
     sifr_model *model;
     formats_weights *weights;
+    model_labels labels; /* of a task that has them */
+    /* By weight: whether it is made from a seed, being absent or another task's; NULL: none is. */
+    bool *made;
+    size_t made_count;
 } engine_folder;
+
+/* What a caller wants of a model folder in place of what it is. */
+typedef struct engine_folder_options {
+    bool has_task, has_problem;
+    model_task task;
+    model_problem problem;
+    const model_labels *labels; /* by the user's wish; NULL: none */
+    const model_labels *found;  /* those of the data, for a head that is made; NULL: none */
+    bool new_head;              /* it is made even if the folder has one */
+} engine_folder_options;
 
 /* Reads and checks everything except the values. */
 sifr_status engine_folder_open(const char *path, engine_folder *out,
                                sifr_error *error) SIFR_MUST_CHECK;
+/* The same of a folder that is to be trained: a head for labels or for masked tokens that it lacks,
+ * or has for another task, is made. SIFR_USAGE where its head has other labels than `labels`, and
+ * no new head is wanted. */
+sifr_status engine_folder_open_as(const char *path, const engine_folder_options *options,
+                                  engine_folder *out, sifr_error *error) SIFR_MUST_CHECK;
+/* Writes config.json of `from` into the folder `to`, if what was wanted changes it: architectures,
+ * id2label, label2id, num_labels and problem_type, and no other byte. */
+sifr_status engine_folder_put_config(const engine_folder *folder, const char *from, const char *to,
+                                     sifr_error *error) SIFR_MUST_CHECK;
 /* Logs mistakes about which transformers also only warns: tensors that the model lacks, a wrong
- * size in the index. */
+ * size in the index; and a head that is made, or left out. */
 void engine_folder_warn(const engine_folder *folder, const sifr_log *log);
 void engine_folder_close(engine_folder *folder); /* harmless on a zeroed one */
 
@@ -198,6 +222,10 @@ sifr_status engine_visit_folder(const sifr_model *model, const model_architectur
 sifr_status engine_load_folder(sifr_engine *engine, const model_architecture *architecture,
                                const formats_weights *weights, sifr_error *error) SIFR_MUST_CHECK;
 
+/* The same of an open folder; weights to be made are made from the engine's seed. */
+sifr_status engine_load_opened(sifr_engine *engine, const engine_folder *folder,
+                               sifr_error *error) SIFR_MUST_CHECK;
+
 /* A tensor of a model folder to be written: its weight, and its name and type in the folder. */
 typedef struct engine_stored_tensor {
     size_t weight;
@@ -210,9 +238,9 @@ typedef struct engine_stored {
     size_t count;
 } engine_stored;
 
-/* Uses the names and types of `like` (the folder that the weights came from), or, if that is NULL,
- * the weights' own names and `dtype`. A tied head that `like` stores is stored again. The names
- * belong to `like` or to the model. */
+/* Uses the names and types of `like` (the folder that the weights came from; what it lacks has the
+ * type of its first weight), or, if that is NULL, the weights' own names and `dtype`. A tied head
+ * that `like` stores is stored again. The names belong to `like` or to the model. */
 sifr_status engine_stored_make(const sifr_model *model, const model_architecture *architecture,
                                const formats_weights *like, base_dtype dtype, engine_stored *out,
                                sifr_error *error) SIFR_MUST_CHECK;

@@ -5,8 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/heap.h"
-#include "base/json.h"
+#include "formats/config_edit.h"
 
 enum { CONFIG_FILE_LIMIT = 16 << 20 };
 
@@ -56,99 +55,6 @@ bool formats_is_weight_file(const char *name) {
         if (ends_with(name, ends[i])) return true;
     }
     return false;
-}
-
-/* Past the string that begins at text[at] == '"'. The text is known to be valid JSON. */
-static size_t skip_string(const char *text, size_t at) {
-    for (at++; text[at] != '"'; at++) {
-        if (text[at] == '\\') at++;
-    }
-    return at + 1;
-}
-
-static size_t skip_blanks(const char *text, size_t at) {
-    return at + strspn(text + at, " \t\r\n");
-}
-
-/* The value of a member of the outermost object, from text[*begin] to before text[*end]. */
-static bool find_member(const char *text, const char *key, size_t *begin, size_t *end) {
-    size_t length = strlen(key), at = skip_blanks(text, 0) + 1;
-    for (int depth = 1; depth > 0;) {
-        char c = text[at];
-        if (c != '"') {
-            depth += (c == '{' || c == '[') - (c == '}' || c == ']');
-            at++;
-            continue;
-        }
-        size_t after = skip_string(text, at), colon = skip_blanks(text, after);
-        bool found = depth == 1 && text[colon] == ':' && after - at == length + 2 &&
-                     memcmp(text + at + 1, key, length) == 0;
-        at = after;
-        if (!found) continue;
-        *begin = skip_blanks(text, colon + 1);
-        *end = text[*begin] == '"' ? skip_string(text, *begin)
-                                   : *begin + strcspn(text + *begin, ",} \t\r\n");
-        return true;
-    }
-    return false;
-}
-
-/* text with its bytes begin … end replaced; takes `text`, which came from malloc. */
-static sifr_status splice(char **text, size_t begin, size_t end, const char *with,
-                          sifr_error *error) {
-    size_t size = strlen(*text), length = strlen(with);
-    char *larger = malloc(size + length + 1);
-    if (!larger) return base_fail_alloc(error, size + length + 1);
-    memcpy(larger, *text, begin);
-    memcpy(larger + begin, with, length);
-    strcpy(larger + begin + length, *text + end);
-    free(*text);
-    *text = larger;
-    return SIFR_OK;
-}
-
-sifr_status formats_config_set_dtype(const char *text, size_t size, const char *name,
-                                     const char *dtype, char **out, size_t *out_size,
-                                     sifr_error *error) {
-    static const char *const keys[] = {"torch_dtype", "dtype"};
-    json_t *json;
-    char *copy = NULL, value[64];
-    bool any = false;
-    snprintf(value, sizeof value, "\"%s\"", dtype);
-    BASE_TRY(base_json_parse(text, size, name, &json, error));
-    sifr_status status = SIFR_OK;
-    if (!json_is_object(json)) {
-        status = base_fail(error, SIFR_USAGE, "%s: must be a JSON object", name);
-        goto done;
-    }
-    BASE_TRY_GOTO(status, base_copy_text(text, size, &copy, error), done);
-    for (int i = 0; i < 2; i++) {
-        size_t begin, end;
-        const json_t *old = json_object_get(json, keys[i]);
-        if (!old) continue;
-        if ((!json_is_string(old) && !json_is_null(old)) ||
-            !find_member(copy, keys[i], &begin, &end)) {
-            status =
-                base_fail(error, SIFR_USAGE, "%s: \"%s\" must be a plain string", name, keys[i]);
-            goto done;
-        }
-        BASE_TRY_GOTO(status, splice(&copy, begin, end, value, error), done);
-        any = true;
-    }
-    if (!any) {
-        char added[128];
-        size_t at = skip_blanks(copy, 0) + 1;
-        snprintf(added, sizeof added, "\n  \"torch_dtype\": %s%s", value,
-                 json_object_size(json) ? "," : "\n");
-        BASE_TRY_GOTO(status, splice(&copy, at, at, added, error), done);
-    }
-    *out = copy;
-    *out_size = strlen(copy);
-    copy = NULL;
-done:
-    free(copy);
-    json_decref(json);
-    return status;
 }
 
 static sifr_status carry_config(const char *from, const char *to, const char *dtype,

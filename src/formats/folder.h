@@ -16,12 +16,6 @@ sifr_status formats_folder_file(const char *directory, const char *name,
 /* Weights, or an index of weights, by the name: "pytorch_model.bin", "model.safetensors" … */
 bool formats_is_weight_file(const char *name);
 
-/* Replaces the value of "torch_dtype" or "dtype" at the top of a config.json, or adds
- * "torch_dtype"; no other byte changes. *out has a NUL behind it; free with free(). */
-sifr_status formats_config_set_dtype(const char *text, size_t size, const char *name,
-                                     const char *dtype, char **out, size_t *out_size,
-                                     sifr_error *error) SIFR_MUST_CHECK;
-
 /* Copies every file of a model folder but its weights into an existing folder, byte for byte:
  * weights and their indexes (*.safetensors, *.bin, *.pt, *.pth, *.gguf, *.h5, *.msgpack, *.onnx)
  * and subdirectories stay behind, each said through `log`. `dtype` ("bfloat16", "float32",

@@ -56,16 +56,36 @@ static sifr_status fill(const char *const *names, const char *where, model_label
     return sort(out, where, error);
 }
 
+static sifr_status refuse_count(int64_t count, const char *where, sifr_error *error) {
+    return base_fail(error, SIFR_USAGE, "%s: %lld labels, there must be 1 … %lld", where,
+                     (long long)count, (long long)MODEL_LIMIT_LABELS);
+}
+
 sifr_status model_labels_make(const char *const *names, int64_t count, const char *where,
                               model_labels *out, sifr_error *error) {
     model_labels_free(out);
-    if (count < 1 || count > MODEL_LIMIT_LABELS) {
-        return base_fail(error, SIFR_USAGE, "%s: %lld labels, there must be 1 … %lld", where,
-                         (long long)count, (long long)MODEL_LIMIT_LABELS);
-    }
+    if (count < 1 || count > MODEL_LIMIT_LABELS) return refuse_count(count, where, error);
     out->count = count;
     sifr_status status = fill(names, where, out, error);
     if (status != SIFR_OK) model_labels_free(out);
+    return status;
+}
+
+sifr_status model_labels_number(int64_t count, const char *where, model_labels *out,
+                                sifr_error *error) {
+    enum { NAME = 32 };
+    char *text;
+    if (count < 1 || count > MODEL_LIMIT_LABELS) return refuse_count(count, where, error);
+    const char **names = NULL;
+    BASE_TRY(base_alloc((size_t)count, NAME, &text, error));
+    sifr_status status = base_alloc((size_t)count, sizeof *names, &names, error);
+    for (int64_t i = 0; status == SIFR_OK && i < count; i++) {
+        snprintf(text + i * NAME, NAME, "LABEL_%lld", (long long)i);
+        names[i] = text + i * NAME;
+    }
+    if (status == SIFR_OK) status = model_labels_make(names, count, where, out, error);
+    free(names);
+    free(text);
     return status;
 }
 
@@ -120,22 +140,6 @@ static sifr_status from_map(const json_t *map, const char *file, model_labels *o
     return status;
 }
 
-static sifr_status numbered(int64_t count, const char *file, model_labels *out, sifr_error *error) {
-    enum { NAME = 32 };
-    char *text;
-    const char **names = NULL;
-    BASE_TRY(base_alloc((size_t)count, NAME, &text, error));
-    sifr_status status = base_alloc((size_t)count, sizeof *names, &names, error);
-    for (int64_t i = 0; status == SIFR_OK && i < count; i++) {
-        snprintf(text + i * NAME, NAME, "LABEL_%lld", (long long)i);
-        names[i] = text + i * NAME;
-    }
-    if (status == SIFR_OK) status = model_labels_make(names, count, file, out, error);
-    free(names);
-    free(text);
-    return status;
-}
-
 static sifr_status check_reverse(const json_t *map, const char *file, const model_labels *labels,
                                  sifr_error *error) {
     const char *name;
@@ -181,7 +185,7 @@ static sifr_status read_labels(const json_t *config, const char *file, model_lab
             return base_fail(error, SIFR_USAGE, "%s: \"num_labels\" is %lld, must be in 1 … %lld",
                              file, (long long)count, (long long)MODEL_LIMIT_LABELS);
         }
-        BASE_TRY(numbered(count, file, out, error));
+        BASE_TRY(model_labels_number(count, file, out, error));
     }
     return check_reverse(model_member(config, "label2id"), file, out, error);
 }

@@ -16,6 +16,9 @@ typedef struct model_labels {
  * *out held before: zero it first. */
 sifr_status model_labels_make(const char *const *names, int64_t count, const char *where,
                               model_labels *out, sifr_error *error) SIFR_MUST_CHECK;
+/* LABEL_0, LABEL_1 and so on. */
+sifr_status model_labels_number(int64_t count, const char *where, model_labels *out,
+                                sifr_error *error) SIFR_MUST_CHECK;
 void model_labels_free(model_labels *labels); /* harmless on zeroed ones */
 
 /* Those of a parsed config.json: "id2label", else "num_labels" (2 where absent) of LABEL_0, LABEL_1

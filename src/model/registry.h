@@ -55,6 +55,14 @@ const model_architecture *model_architecture_find(const char *model_type);
 /* The usual class of a task; NULL where there is none. */
 const model_class *model_class_of(const model_architecture *architecture, model_task task);
 
+/* Where a weight or a tensor of a file stands, as its name says; `prefix` may stand before it. */
+typedef enum model_place {
+    MODEL_BODY,
+    MODEL_BEFORE_HEAD, /* between them: poolers, which several heads share */
+    MODEL_HEAD
+} model_place;
+model_place model_place_of(const char *name, const char *prefix);
+
 /* The supported types, separated by commas, for messages; returns out. */
 const char *model_architecture_list(char *out, size_t size);
 

@@ -51,6 +51,22 @@ json_t *train_fingerprint_agree(const sifr_config *config, const sifr_model *mod
     return agree;
 }
 
+bool train_fingerprint_labels(json_t *agree, const engine_folder *folder) {
+    const model_config *config = &folder->config;
+    uint64_t hash = 0;
+    if (!model_task_labelled(config->task)) return true;
+    for (int64_t i = 0; i < folder->labels.count; i++) {
+        const char *name = folder->labels.names[i];
+        hash = base_hash_seeded(name, strlen(name) + 1, hash);
+    }
+    bool whole =
+        json_object_set_new(agree, "task", json_string(model_task_name(config->task))) == 0 &&
+        json_object_set_new(agree, "labels (hash)", hash_text(hash)) == 0;
+    if (!whole || config->task != MODEL_SEQUENCE_CLASSES) return whole;
+    return json_object_set_new(agree, "problem_type",
+                               json_string(model_problem_name(config->problem))) == 0;
+}
+
 static json_t *describe_loss_scaling(const sifr_fp16 *s) {
     if (s->loss_scale > 0) return json_pack("{s:f}", "fixed", s->loss_scale);
     return json_pack("{s:f, s:f, s:I, s:I, s:b}", "initial", ldexp(1, s->initial_scale_power),

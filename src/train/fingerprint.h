@@ -17,6 +17,9 @@
 json_t *train_fingerprint_agree(const sifr_config *config, const sifr_model *model,
                                 const train_data *data, int64_t length);
 
+/* Adds the task and the labels of a model that has them; false when memory ran out. */
+bool train_fingerprint_labels(json_t *agree, const engine_folder *folder);
+
 /* Facts that may change, but change the results: optimizer, schedule, types, machine. */
 json_t *train_fingerprint_notes(const sifr_config *config, const sifr_engine *engine);
 

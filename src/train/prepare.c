@@ -296,7 +296,8 @@ static sifr_status find_tensors(train_state *t, sifr_error *error) {
 static sifr_status load(train_state *t, sifr_error *error) {
     t->agree = train_fingerprint_agree(t->config, t->folder.model, t->data, t->length);
     t->notes = train_fingerprint_notes(t->config, t->engine);
-    sifr_status made = t->agree && t->notes ? SIFR_OK : base_fail_alloc(error, 4096);
+    bool whole = t->agree && t->notes && train_fingerprint_labels(t->agree, &t->folder);
+    sifr_status made = whole ? SIFR_OK : base_fail_alloc(error, 4096);
     if (made == SIFR_OK) made = find_tensors(t, error);
     BASE_TRY(train_agree(t, made, error));
     checkpoint_record record = {.agree = t->agree, .notes = t->notes};
@@ -313,7 +314,7 @@ static sifr_status load(train_state *t, sifr_error *error) {
         base_log(t->host->log, SIFR_LOG_INFO,
                  "%s: no checkpoint yet; the run starts from the beginning", t->config->output);
     }
-    return engine_load_folder(t->engine, t->folder.architecture, t->folder.weights, error);
+    return engine_load_opened(t->engine, &t->folder, error);
 }
 
 /* Files of an earlier run that the model folder may hold, which would be wrong for this run. */
@@ -336,6 +337,7 @@ static sifr_status begin_output(train_state *t, sifr_error *error) {
     BASE_TRY(checkpoint_clean(t->config->output, error));
     if (t->position) return SIFR_OK;
     BASE_TRY(formats_folder_carry(t->config->model, t->config->output, NULL, t->host->log, error));
+    BASE_TRY(engine_folder_put_config(&t->folder, t->config->model, t->config->output, error));
     BASE_TRY(remove_stale(t->config->output, error));
     return save_config(t, error);
 }

@@ -3,6 +3,7 @@
 
 #include "support/scratch.h"
 
+#include "formats/config_edit.h"
 #include "formats/folder.h"
 
 static sifr_error error;
@@ -63,6 +64,30 @@ static void dtype(void **state) {
     dtype_case("{\"dtype\": \"x\"", NULL);
 }
 
+static void changes(void **state) {
+    (void)state;
+    const formats_config_change list[] = {{"b", "[\n    1\n  ]"}, {"new", "{}"}, {"c", "7"}};
+    char *out;
+    size_t size;
+    const char *text = "{ \"a\":[{\"b\":\"]\"}], \"b\" : {\"c\": [\"}\\\"\", {}]} ,\"c\":[1,2]}\n";
+    assert_int_equal(
+        formats_config_edit(text, strlen(text), "config.json", list, 3, &out, &size, &error),
+        SIFR_OK);
+    assert_string_equal(out, "{\n  \"new\": {}, \"a\":[{\"b\":\"]\"}], \"b\" : [\n    1\n  ] ,"
+                             "\"c\":7}\n");
+    assert_int_equal(size, strlen(out));
+    free(out);
+    assert_int_equal(formats_config_edit("{}", 2, "config.json", list, 2, &out, &size, &error),
+                     SIFR_OK);
+    assert_string_equal(out, "{\n  \"new\": {},\n  \"b\": [\n    1\n  ]\n}");
+    free(out);
+    text = "{\"\\u0062\": 1}";
+    assert_int_equal(
+        formats_config_edit(text, strlen(text), "config.json", list, 1, &out, &size, &error),
+        SIFR_USAGE);
+    assert_message(&error, "\"b\" is written with escapes");
+}
+
 static void carry(void **state) {
     (void)state;
     static const char config[] = "{ \"model_type\":\"gpt2\",\"torch_dtype\":\"float32\" }";
@@ -115,6 +140,7 @@ static void carry(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(dtype), cmocka_unit_test(carry)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(dtype), cmocka_unit_test(changes),
+                                       cmocka_unit_test(carry)};
     return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
 }

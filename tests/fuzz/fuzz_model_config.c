@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "formats/folder.h"
+#include "formats/config_edit.h"
 #include "model/registry.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
