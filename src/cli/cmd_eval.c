@@ -105,7 +105,7 @@ static sifr_status run_windows(const eval_command *command, engine_inference *in
     train_rows rows;
     double sum = 0, start = base_seconds(), told = start;
     sifr_status status;
-    BASE_TRY(train_rows_make(batch, command->length, &rows, error));
+    BASE_TRY(train_data_rows(data, batch, command->length, &rows, error));
     for (int64_t w = 0; w < result->windows; w += batch) {
         int64_t here = base_min_i64(batch, result->windows - w), labelled;
         double loss;

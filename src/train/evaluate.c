@@ -24,7 +24,7 @@ typedef struct evaluator {
 } evaluator;
 
 static sifr_status take_memory(evaluator *e, sifr_error *error) {
-    BASE_TRY(train_rows_make(e->sequences, e->length, &e->rows, error));
+    BASE_TRY(train_data_rows(e->data, e->sequences, e->length, &e->rows, error));
     return base_alloc((size_t)comm_size(engine_group(e->engine)), sizeof *e->all, &e->all, error);
 }
 

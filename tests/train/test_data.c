@@ -71,7 +71,7 @@ static void assert_stream(const train_data *data, const int32_t *stream, int64_t
         assert_int_equal(windows, (count - 1) / length);
         for (int64_t w = 0; w < windows; w++) {
             int32_t tokens[64], labels[64];
-            train_rows rows = {1, length, tokens, labels};
+            train_rows rows = {.count = 1, .length = length, .tokens = tokens, .labels = labels};
             train_data_window(data, w, &rows, 0);
             assert_memory_equal(tokens, stream + w * length, (size_t)length * sizeof *tokens);
             assert_memory_equal(labels, stream + w * length + 1, (size_t)length * sizeof *labels);
@@ -138,8 +138,10 @@ static void samples_follow_the_permutation(void **state) {
     assert_int_equal(windows, 100);
     for (int64_t sample = 0; sample < 3 * windows; sample++) {
         int64_t index = train_permute(9, sample / windows, windows, sample % windows);
-        train_data_sample(data, 9, sample, &(train_rows){1, 3, a, b}, 0);
-        train_data_window(data, index, &(train_rows){1, 3, c, d}, 0);
+        train_data_sample(data, 9, sample,
+                          &(train_rows){.count = 1, .length = 3, .tokens = a, .labels = b}, 0);
+        train_data_window(data, index,
+                          &(train_rows){.count = 1, .length = 3, .tokens = c, .labels = d}, 0);
         assert_memory_equal(a, c, sizeof a);
         assert_memory_equal(b, d, sizeof b);
     }
@@ -304,7 +306,9 @@ static void threads_change_nothing(void **state) {
         hash[i] = train_data_hash(data);
         if (i == 0) {
             static int32_t tokens[BYTES], labels[BYTES];
-            train_data_window(data, 0, &(train_rows){1, BYTES, tokens, labels}, 0);
+            train_data_window(
+                data, 0,
+                &(train_rows){.count = 1, .length = BYTES, .tokens = tokens, .labels = labels}, 0);
             for (int b = 0; b < BYTES; b++) {
                 if (tokens[b] != (uint8_t)text[b]) fail_msg("token %d differs", b);
             }
@@ -367,7 +371,11 @@ static void special_tokens_as_transformers(void **state) {
         options.special = special;
         train_data *data = open_data(&options);
         assert_int_equal(train_data_tokens(data), count);
-        train_data_window(data, 0, &(train_rows){1, (int64_t)count - 1, tokens, labels}, 0);
+        train_data_window(
+            data, 0,
+            &(train_rows){
+                .count = 1, .length = (int64_t)count - 1, .tokens = tokens, .labels = labels},
+            0);
         tokens[count - 1] = labels[count - 2];
         assert_memory_equal(tokens, wanted, count * sizeof *tokens);
         bool told = strstr(said, "each document is <|begin|> … <|endoftext|>\n") != NULL;
@@ -395,7 +403,9 @@ static void special_tokens_once(void **state) {
     options.vocab_size = 1804;
     train_data *data = open_data(&options);
     int64_t count = train_data_tokens(data), begins = 0;
-    train_data_window(data, 0, &(train_rows){1, count - 1, tokens, labels}, 0);
+    train_data_window(
+        data, 0, &(train_rows){.count = 1, .length = count - 1, .tokens = tokens, .labels = labels},
+        0);
     for (int64_t i = 0; i < count - 1; i++) begins += tokens[i] == 1803;
     assert_int_equal(begins, 1);
     assert_int_equal(tokens[0], 1803);

@@ -3,19 +3,59 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/heap.h"
+#include "formats/text_source.h"
 #include "train/data/data_stream.h"
+#include "train/data/masking.h"
 #include "train/data/permutation.h"
 
 struct train_data {
-    train_stream *stream;
+    train_stream *stream;     /* or */
+    train_examples *examples; /* this one */
+    train_masking masking;    /* of a stream; probability 0: none */
 };
+
+/* Every file that the paths name, as of text. */
+static sifr_status open_examples(const train_data_options *options, train_data *data,
+                                 sifr_error *error) {
+    formats_text_source files = {0};
+    const char **paths = NULL;
+    sifr_status status;
+    BASE_TRY_GOTO(status, formats_text_source_open(options->paths, options->count, &files, error),
+                  done);
+    BASE_TRY_GOTO(status, base_alloc(files.count, sizeof *paths, &paths, error), done);
+    for (size_t i = 0; i < files.count; i++) paths[i] = files.documents[i].path;
+    train_examples_source source = {.paths = paths,
+                                    .count = files.count,
+                                    .tokenizer = options->tokenizer,
+                                    .vocab_size = options->vocab_size,
+                                    .threads = options->threads,
+                                    .log = options->log};
+    status = train_examples_open(&source, options->labelled, &data->examples, error);
+done:
+    free(paths);
+    formats_text_source_close(&files);
+    return status;
+}
+
+static sifr_status open_stream(const train_data_options *options, train_data *data,
+                               sifr_error *error) {
+    train_data_options text = *options;
+    if (options->mask_probability > 0) {
+        BASE_TRY(train_masking_open(options->tokenizer, options->vocab_size,
+                                    options->mask_probability, &data->masking, error));
+        text.separator = -1;
+    }
+    return train_stream_open(&text, &data->stream, error);
+}
 
 sifr_status train_data_open(const train_data_options *options, train_data **out,
                             sifr_error *error) {
     train_data *data;
     BASE_TRY(base_alloc(1, sizeof *data, &data, error));
-    sifr_status status = train_stream_open(options, &data->stream, error);
+    sifr_status status =
+        options->labelled ? open_examples(options, data, error) : open_stream(options, data, error);
     if (status == SIFR_OK)
         *out = data;
     else
@@ -26,36 +66,67 @@ sifr_status train_data_open(const train_data_options *options, train_data **out,
 void train_data_close(train_data *data) {
     if (!data) return;
     train_stream_close(data->stream);
+    train_examples_close(data->examples);
+    train_masking_close(&data->masking);
     free(data);
 }
 
+bool train_data_is_labelled(const train_data *data) {
+    return data->examples != NULL;
+}
+
 int64_t train_data_tokens(const train_data *data) {
-    return train_stream_tokens(data->stream);
+    return data->examples ? train_examples_tokens(data->examples)
+                          : train_stream_tokens(data->stream);
 }
 
 int64_t train_data_documents(const train_data *data) {
-    return train_stream_documents(data->stream);
+    return data->examples ? train_examples_count(data->examples)
+                          : train_stream_documents(data->stream);
 }
 
 uint64_t train_data_hash(const train_data *data) {
-    return train_stream_hash(data->stream);
+    if (data->examples) return train_examples_hash(data->examples);
+    uint64_t hash = train_stream_hash(data->stream);
+    double probability = data->masking.probability;
+    return probability > 0 ? base_hash_seeded(&probability, sizeof probability, hash) : hash;
+}
+
+sifr_status train_data_rows(const train_data *data, int64_t count, int64_t length, train_rows *out,
+                            sifr_error *error) {
+    int64_t columns = data->examples ? train_examples_columns(data->examples) : 0;
+    return train_rows_make(count, length, data->examples != NULL, columns, out, error);
 }
 
 int64_t train_data_windows(const train_data *data, int64_t length) {
-    return (train_data_tokens(data) - 1) / length;
+    if (data->examples) return train_examples_count(data->examples);
+    return (train_data_tokens(data) - (data->masking.probability > 0 ? 0 : 1)) / length;
+}
+
+static void read_window(const train_data *data, int64_t index, uint64_t key, const train_rows *rows,
+                        int64_t at) {
+    int64_t length = rows->length;
+    int32_t *tokens = rows->tokens + at * length, *labels = rows->labels + at * length;
+    if (data->examples) {
+        train_examples_read(data->examples, index, rows, at);
+        return;
+    }
+    train_stream_read(data->stream, index * length, length, tokens);
+    if (data->masking.probability > 0) {
+        train_masking_apply(&data->masking, key, length, tokens, labels);
+        return;
+    }
+    memcpy(labels, tokens + 1, (size_t)(length - 1) * sizeof *labels);
+    train_stream_read(data->stream, index * length + length, 1, labels + length - 1);
 }
 
 void train_data_window(const train_data *data, int64_t index, const train_rows *rows, int64_t at) {
-    int64_t length = rows->length;
-    int32_t *tokens = rows->tokens + at * length, *labels = rows->labels + at * length;
-    train_stream_read(data->stream, index * length, length, tokens);
-    memcpy(labels, tokens + 1, (size_t)(length - 1) * sizeof *labels);
-    train_stream_read(data->stream, index * length + length, 1, labels + length - 1);
+    read_window(data, index, train_masking_evaluation_key(index), rows, at);
 }
 
 void train_data_sample(const train_data *data, uint64_t seed, int64_t sample,
                        const train_rows *rows, int64_t at) {
     int64_t windows = train_data_windows(data, rows->length);
     int64_t index = train_permute(seed, sample / windows, windows, sample % windows);
-    train_data_window(data, index, rows, at);
+    read_window(data, index, train_masking_key(seed, sample), rows, at);
 }

@@ -1,8 +1,10 @@
-/* Training and evaluation data: one stream of tokens, read in windows.
+/* Training and evaluation data: one stream of tokens, read in windows, or labelled examples
+ * (labelled/examples.h), each of which counts as a window.
  *
  * The stream is the documents in the order of the paths, each followed by the end-of-text id unless
  * it already ends with one; documents made from text may begin with a BOS. Window i of length T
- * reads the tokens iT … iT+T: T inputs, and the T labels that follow them.
+ * reads the tokens iT … iT+T: T inputs, and the T labels that follow them. Of a masked model the
+ * window is T tokens, and the labels are those that masking.h hides.
  */
 #ifndef TRAIN_DATA_H
 #define TRAIN_DATA_H
@@ -12,6 +14,7 @@
 #include <stdint.h>
 
 #include "base/errors.h"
+#include "train/data/labelled/examples.h"
 #include "train/data/rows.h"
 #include "train/progress.h"
 
@@ -28,6 +31,8 @@ typedef struct train_data_options {
     int threads;                    /* 0: every core */
     const train_progress *progress; /* progress of tokenising; may be NULL */
     const sifr_log *log;
+    const train_labelled *labelled; /* the paths are rows of examples; NULL: they are text */
+    double mask_probability;        /* above 0: windows are masked; the stream has no separators */
 } train_data_options;
 
 /* SIFR_USAGE if a path names nothing; SIFR_FAILED for data that cannot be read or has wrong ids.
@@ -38,20 +43,27 @@ sifr_status train_data_open(const train_data_options *options, train_data **out,
                             sifr_error *error) SIFR_MUST_CHECK;
 void train_data_close(train_data *data); /* NULL is harmless */
 
-int64_t train_data_tokens(const train_data *data); /* separators included */
-int64_t train_data_documents(const train_data *data);
-uint64_t
-train_data_hash(const train_data *data); /* hash of the stream's contents, not its location */
+int64_t train_data_tokens(const train_data *data);    /* separators included, padding not */
+int64_t train_data_documents(const train_data *data); /* or examples */
+uint64_t train_data_hash(const train_data *data);     /* of the contents, not their location */
 
-/* The number of whole windows of `length` tokens and the token after them. */
+bool train_data_is_labelled(const train_data *data); /* examples, not a stream */
+
+/* Memory for `count` sequences of them. */
+sifr_status train_data_rows(const train_data *data, int64_t count, int64_t length, train_rows *out,
+                            sifr_error *error) SIFR_MUST_CHECK;
+
+/* The number of examples, or of whole windows of `length` tokens (and the token after them, where
+ * that is the last label). */
 int64_t train_data_windows(const train_data *data, int64_t length);
 
 /* Window 0 ≤ index < train_data_windows() as sequence `at` of the rows, whose length is that of the
- * windows. Safe from several threads. */
+ * windows. Safe from several threads. Masked windows are the same each time. */
 void train_data_window(const train_data *data, int64_t index, const train_rows *rows, int64_t at);
 
-/* Sequence `sample` of a run: window number train_permute(seed, epoch, windows, place), where epoch
- * and place are sample / windows and sample % windows. */
+/* Sequence `sample` of a run, which a masked window's mask depends on: window number
+ * train_permute(seed, epoch, windows, place), where epoch and place are sample / windows and sample
+ * % windows. */
 void train_data_sample(const train_data *data, uint64_t seed, int64_t sample,
                        const train_rows *rows, int64_t at);
 

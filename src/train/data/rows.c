@@ -5,13 +5,23 @@
 #include "base/checked.h"
 #include "base/heap.h"
 
-sifr_status train_rows_make(int64_t count, int64_t length, train_rows *out, sifr_error *error) {
-    int64_t tokens;
-    *out = (train_rows){.count = count, .length = length};
-    if (!base_mul_i64(count, length, &tokens)) return base_fail_alloc(error, INT64_MAX);
-    sifr_status status = base_alloc((size_t)tokens, sizeof *out->tokens, &out->tokens, error);
-    if (status == SIFR_OK)
-        status = base_alloc((size_t)tokens, sizeof *out->labels, &out->labels, error);
+static sifr_status take(train_rows *rows, size_t tokens, bool padded, sifr_error *error) {
+    BASE_TRY(base_alloc(tokens, sizeof *rows->tokens, &rows->tokens, error));
+    BASE_TRY(base_alloc(tokens, sizeof *rows->labels, &rows->labels, error));
+    if (!padded) return SIFR_OK;
+    BASE_TRY(base_alloc(tokens, sizeof *rows->token_types, &rows->token_types, error));
+    return base_alloc(tokens, sizeof *rows->segments, &rows->segments, error);
+}
+
+sifr_status train_rows_make(int64_t count, int64_t length, bool padded, int64_t columns,
+                            train_rows *out, sifr_error *error) {
+    int64_t tokens, targets;
+    *out = (train_rows){.count = count, .length = length, .columns = columns};
+    if (!base_mul_i64(count, length, &tokens) || !base_mul_i64(tokens, columns, &targets))
+        return base_fail_alloc(error, INT64_MAX);
+    sifr_status status = take(out, (size_t)tokens, padded, error);
+    if (status == SIFR_OK && columns)
+        status = base_alloc((size_t)targets, sizeof *out->targets, &out->targets, error);
     if (status != SIFR_OK) train_rows_free(out);
     return status;
 }
@@ -19,14 +29,22 @@ sifr_status train_rows_make(int64_t count, int64_t length, train_rows *out, sifr
 void train_rows_free(train_rows *rows) {
     free(rows->tokens);
     free(rows->labels);
+    free(rows->token_types);
+    free(rows->segments);
+    free(rows->targets);
     *rows = (train_rows){0};
 }
 
 void train_rows_clear(const train_rows *rows, int64_t first) {
-    for (int64_t i = first * rows->length; i < rows->count * rows->length; i++)
+    for (int64_t i = first * rows->length; i < rows->count * rows->length; i++) {
         rows->tokens[i] = 0, rows->labels[i] = -100;
+        if (rows->token_types) rows->token_types[i] = rows->segments[i] = 0;
+    }
 }
 
 sifr_batch train_rows_batch(const train_rows *rows) {
-    return (sifr_batch){.tokens = rows->tokens, .labels = rows->labels};
+    return (sifr_batch){.tokens = rows->tokens,
+                        .labels = rows->labels,
+                        .token_types = rows->token_types,
+                        .segments = rows->segments};
 }

@@ -2,6 +2,7 @@
 #ifndef TRAIN_ROWS_H
 #define TRAIN_ROWS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/errors.h"
@@ -10,11 +11,15 @@
 typedef struct train_rows {
     int64_t count, length;
     int32_t *tokens, *labels;
+    int32_t *token_types, *segments; /* NULL: all 0 */
+    float *targets;                  /* `columns` numbers for each token; NULL: none */
+    int64_t columns;
 } train_rows;
 
-/* Zeroed memory for them; free with train_rows_free. */
-sifr_status train_rows_make(int64_t count, int64_t length, train_rows *out,
-                            sifr_error *error) SIFR_MUST_CHECK;
+/* Zeroed memory for `count` sequences of `length` tokens; free with train_rows_free. `padded`: with
+ * token types and segments. */
+sifr_status train_rows_make(int64_t count, int64_t length, bool padded, int64_t columns,
+                            train_rows *out, sifr_error *error) SIFR_MUST_CHECK;
 void train_rows_free(train_rows *rows); /* harmless on zeroed ones */
 
 /* Leaves sequences first … count - 1 without tokens and labels. */
