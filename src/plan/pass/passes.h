@@ -33,7 +33,7 @@ sifr_status plan_pass_offload_parameters(plan_schedule *schedule,
  * and the update reads it back. After plan_pass_offload_parameters. */
 sifr_status plan_pass_offload_gradients(plan_schedule *schedule, sifr_error *error) SIFR_MUST_CHECK;
 
-/* Offloaded activations: results kept for the backward pass are written behind the forward pass and
+/* Offloaded activations: results kept for the backward pass are written during the forward pass and
  * read ahead of the backward pass, through a window whose size follows from the model. After
  * plan_pass_offload_gradients. */
 sifr_status plan_pass_offload_activations(plan_schedule *schedule,

@@ -56,7 +56,7 @@ static sifr_status check_queue(const plan_schedule *s, size_t index, sifr_error 
                      name, plan_queue_name((plan_queue)in->queue), plan_queue_name(queue));
 }
 
-/* `why` says what is wrong with the instruction waited for. */
+/* `why` is the fault of the instruction waited for. */
 static sifr_status fail_wait(const plan_schedule *s, size_t index, const char *why,
                              sifr_error *error) {
     char name[VERIFY_NAME_LENGTH], other[VERIFY_NAME_LENGTH];

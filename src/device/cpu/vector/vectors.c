@@ -144,7 +144,7 @@ sifr_status cpu_run_embedding(device *dev, const device_call *call, sifr_error *
     return SIFR_OK;
 }
 
-/* Rows of words; then columns, each of them through all tokens in order. */
+/* Clears rows of words. Columns follow, each through all tokens in order. */
 static void clear_words(void *argument, int64_t tile, int thread) {
     const device_matrix *dw = argument;
     int64_t first = tile * ROWS, end = base_min_i64(dw->rows, first + ROWS);
