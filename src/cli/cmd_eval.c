@@ -109,12 +109,11 @@ static sifr_status run_windows(const eval_command *command, engine_inference *in
     for (int64_t w = 0; w < result->windows; w += batch) {
         int64_t here = base_min_i64(batch, result->windows - w), labelled;
         double loss;
+        sifr_batch ids = train_rows_batch(&rows);
         for (int64_t i = 0; i < here; i++) train_data_window(data, w + i, &rows, i);
         train_rows_clear(&rows, here);
-        BASE_TRY_GOTO(
-            status,
-            engine_inference_loss(inference, rows.tokens, rows.labels, &loss, &labelled, error),
-            done);
+        BASE_TRY_GOTO(status, engine_inference_loss(inference, &ids, &loss, &labelled, NULL, error),
+                      done);
         sum += loss;
         result->tokens += labelled;
         BASE_TRY_GOTO(status, check_loss(command, sum, result->tokens, error), done);

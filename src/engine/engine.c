@@ -184,9 +184,11 @@ sifr_status sifr_engine_create(const sifr_model *model, const sifr_settings *set
 void sifr_engine_free(sifr_engine *engine) {
     if (!engine) return;
     engine_swap_close(engine->swap); /* before the memory that it may still be moving */
-    engine_executor_free(engine->evaluator);
+    engine_executor_free(engine->logits_evaluator.executor);
+    engine_executor_free(engine->evaluator.executor);
     engine_executor_free(engine->trainer);
-    plan_free(engine->evaluation);
+    plan_free(engine->logits_evaluator.schedule);
+    plan_free(engine->evaluator.schedule);
     plan_free(engine->training);
     comm_close(engine->own_group);
     device_close(engine->dev);
@@ -246,35 +248,6 @@ sifr_status sifr_engine_set_betas(sifr_engine *engine, double beta1, double beta
 
 sifr_status engine_settle(const sifr_engine *engine, sifr_error *error) {
     return engine_run_deferred(engine->trainer, error);
-}
-
-static sifr_status make_evaluator(sifr_engine *engine, sifr_error *error) {
-    plan_settings settings = engine->training->settings;
-    settings.mode = PLAN_EVALUATE;
-    settings.step.gradient_accumulation_steps = 1;
-    settings.step.step_order = SIFR_STEP_BATCH;
-    settings.step.recompute = SIFR_RECOMPUTE_NONE;
-    settings.external_parameters = true;
-    BASE_TRY(plan_lower(engine->model, engine->dev, &settings, &engine->evaluation, error));
-    BASE_TRY(engine_executor_create(engine->evaluation, engine->group, engine->trainer,
-                                    &engine->evaluator, error));
-    if (engine->swap) engine_use_swap(engine->evaluator, engine->swap);
-    return SIFR_OK;
-}
-
-sifr_status sifr_engine_evaluate(sifr_engine *engine, const sifr_batch *batch, double *loss_sum,
-                                 int64_t *labelled, sifr_error *error) {
-    BASE_TRY(engine_settle(engine, error));
-    if (!engine->evaluator) BASE_TRY(make_evaluator(engine, error));
-    int64_t count = engine->settings.micro_batch_size * engine->settings.seq_length;
-    BASE_TRY(engine_check_batch(engine->model, batch, count, error));
-    BASE_TRY(engine_put_batch(engine->evaluator, engine->evaluation, batch, error));
-    engine_step_input input = {0};
-    engine_result out;
-    BASE_TRY(engine_run(engine->evaluator, &input, &out, error));
-    *loss_sum = out.loss_sum;
-    *labelled = out.labelled;
-    return SIFR_OK;
 }
 
 int64_t sifr_engine_steps(const sifr_engine *engine) {

@@ -4,14 +4,21 @@
 
 #include "engine/handle.h"
 
+/* Evaluation; made on first use. */
+typedef struct engine_evaluator {
+    plan_schedule *schedule;
+    engine_executor *executor;
+} engine_evaluator;
+
 struct sifr_engine {
     const sifr_model *model;
     sifr_settings settings;
     device *dev;
     comm_group *group;
-    comm_group *own_group;                /* the same if the engine closes it, otherwise NULL */
-    plan_schedule *training, *evaluation; /* evaluation is made on first use */
-    engine_executor *trainer, *evaluator;
+    comm_group *own_group; /* the same if the engine closes it, otherwise NULL */
+    plan_schedule *training;
+    engine_executor *trainer;
+    engine_evaluator evaluator, logits_evaluator;
     engine_swap *swap;    /* state on disk; NULL: none */
     engine_pinned pinned; /* for it */
     int32_t cleaned;      /* directories of killed runs that were removed */

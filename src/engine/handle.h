@@ -130,6 +130,19 @@ sifr_status engine_fill(sifr_engine *engine, size_t index, engine_values make, c
  * All ranks call it. */
 sifr_status engine_refresh(sifr_engine *engine, sifr_error *error) SIFR_MUST_CHECK;
 
+/* sifr_engine_evaluate with the logits of all rows, in fp32: micro_batch_size x seq_length x
+ * engine_words. They have room of their own, so this is for heads with few rows. All ranks call
+ * it. */
+sifr_status engine_evaluate_logits(sifr_engine *engine, const sifr_batch *batch, double *loss_sum,
+                                   int64_t *labelled, float *logits,
+                                   sifr_error *error) SIFR_MUST_CHECK;
+
+int64_t engine_words(const sifr_model *model); /* rows of the head */
+
+/* The logits of the first `rows` rows that the last run of a schedule with logits left, in fp32. */
+sifr_status engine_get_logits(const engine_executor *executor, const plan_schedule *s, int64_t rows,
+                              float *out, sifr_error *error) SIFR_MUST_CHECK;
+
 /* What a plan of them is made of: rank and world size are those of `group`, NULL: one rank. */
 plan_settings engine_plan_settings(const sifr_settings *settings, const comm_group *group);
 

@@ -30,6 +30,7 @@ static plan_settings settings_of(const engine_inference_options *options) {
                                     .seq_length = options->length,
                                     .gradient_accumulation_steps = 1},
                            .mode = options->mode,
+                           .logits = options->logits,
                            .cache_length = options->cache_length,
                            .world_size = 1};
 }
@@ -170,41 +171,38 @@ sifr_status engine_inference_load(engine_inference *i, const model_architecture 
     return engine_visit_folder(i->model, architecture, weights, load_parameter, i, error);
 }
 
-static sifr_status run(engine_executor *executor, const plan_schedule *s, const int32_t *tokens,
-                       const int32_t *labels, engine_result *result, sifr_error *error) {
+static sifr_status run(engine_executor *executor, const plan_schedule *s, const sifr_batch *batch,
+                       engine_result *result, sifr_error *error) {
     int64_t count = s->settings.step.micro_batch_size * s->settings.step.seq_length;
-    sifr_batch batch = {.tokens = tokens, .labels = labels};
-    BASE_TRY(engine_check_batch(s->model, &batch, count, error));
-    BASE_TRY(engine_put_batch(executor, s, &batch, error));
+    BASE_TRY(engine_check_batch(s->model, batch, count, error));
+    BASE_TRY(engine_put_batch(executor, s, batch, error));
     engine_step_input input = {0};
     return engine_run(executor, &input, result, error);
 }
 
-sifr_status engine_inference_loss(engine_inference *i, const int32_t *tokens, const int32_t *labels,
-                                  double *loss_sum, int64_t *labelled, sifr_error *error) {
-    engine_result result;
-    BASE_TRY(run(i->executor, i->schedule, tokens, labels, &result, error));
-    *loss_sum = result.loss_sum;
-    *labelled = result.labelled;
-    return SIFR_OK;
+static int64_t rows_of(const engine_inference *i) {
+    return i->options.sequences * i->options.length;
 }
 
-static void copy_logits(const engine_executor *executor, const plan_schedule *s, int64_t rows,
-                        float *out) {
-    int64_t count = rows * s->model->weights[s->model->nodes[s->model->node_count - 1].w[0]].rows;
-    engine_to_fp32(out, engine_buffer(executor, s->logits), plan_dtype(&s->settings), count);
+sifr_status engine_inference_loss(engine_inference *i, const sifr_batch *batch, double *loss_sum,
+                                  int64_t *labelled, float *logits, sifr_error *error) {
+    engine_result result;
+    BASE_TRY(run(i->executor, i->schedule, batch, &result, error));
+    *loss_sum = result.loss_sum;
+    *labelled = result.labelled;
+    return logits ? engine_get_logits(i->executor, i->schedule, rows_of(i), logits, error)
+                  : SIFR_OK;
 }
 
 int64_t engine_inference_words(const engine_inference *i) {
-    return i->model->weights[i->model->nodes[i->model->node_count - 1].w[0]].rows;
+    return engine_words(i->model);
 }
 
-sifr_status engine_inference_logits(engine_inference *i, const int32_t *tokens, float *out,
+sifr_status engine_inference_logits(engine_inference *i, const sifr_batch *batch, float *out,
                                     sifr_error *error) {
     engine_result result;
-    BASE_TRY(run(i->executor, i->schedule, tokens, NULL, &result, error));
-    copy_logits(i->executor, i->schedule, i->options.sequences * i->options.length, out);
-    return SIFR_OK;
+    BASE_TRY(run(i->executor, i->schedule, batch, &result, error));
+    return engine_get_logits(i->executor, i->schedule, rows_of(i), out, error);
 }
 
 /* Runs the schedule for tokens of one sequence, the first of them at `position`. */
@@ -216,7 +214,7 @@ static sifr_status run_piece(engine_executor *executor, const plan_schedule *s,
     engine_result result;
     for (int64_t p = 0; p < count; p++) positions[p] = (int32_t)(position + p);
     BASE_TRY(engine_note_length(executor, position, count, length, error));
-    return run(executor, s, tokens, NULL, &result, error);
+    return run(executor, s, &(sifr_batch){.tokens = tokens}, &result, error);
 }
 
 sifr_status engine_inference_append(engine_inference *i, int64_t sequence, const int32_t *tokens,
@@ -241,7 +239,7 @@ sifr_status engine_inference_append(engine_inference *i, int64_t sequence, const
         const plan_schedule *s = chunk ? i->chunk_schedule : single_schedule;
         BASE_TRY(run_piece(executor, s, tokens + done, position + done, length, error));
         done += s->settings.step.seq_length;
-        if (done == count) copy_logits(executor, s, 1, out);
+        if (done == count) BASE_TRY(engine_get_logits(executor, s, 1, out, error));
     }
     return SIFR_OK;
 }
@@ -258,7 +256,6 @@ sifr_status engine_inference_advance(engine_inference *i, const int32_t *tokens,
     }
     BASE_TRY(engine_set(i->executor, i->schedule->inputs[SIFR_POSITIONS][0], 0, positions,
                         sequences * (int64_t)sizeof *positions, error));
-    BASE_TRY(run(i->executor, i->schedule, tokens, NULL, &result, error));
-    copy_logits(i->executor, i->schedule, sequences, out);
-    return SIFR_OK;
+    BASE_TRY(run(i->executor, i->schedule, &(sifr_batch){.tokens = tokens}, &result, error));
+    return engine_get_logits(i->executor, i->schedule, sequences, out, error);
 }

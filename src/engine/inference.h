@@ -14,6 +14,7 @@ typedef struct engine_inference_options {
     /* Of a batch. Generation: sequences that grow together, and the tokens of a prompt chunk. */
     int64_t sequences, length;
     int64_t cache_length; /* generation: most positions of a sequence */
+    bool logits;          /* PLAN_EVALUATE: as well */
 } engine_inference_options;
 
 /* The model is borrowed. */
@@ -30,14 +31,15 @@ sifr_status engine_inference_load(engine_inference *inference,
 /* Fills all elements of all weights with values from `make`, which several threads call at once. */
 void engine_inference_fill(engine_inference *inference, engine_values make, const void *user);
 
-/* PLAN_EVALUATE: sum of the losses of sequences x length tokens. */
-sifr_status engine_inference_loss(engine_inference *inference, const int32_t *tokens,
-                                  const int32_t *labels, double *loss_sum, int64_t *labelled,
+/* PLAN_EVALUATE: sum of the losses of sequences x length tokens. With options.logits also
+ * logits[sequences x length x words] in fp32; else NULL. */
+sifr_status engine_inference_loss(engine_inference *inference, const sifr_batch *batch,
+                                  double *loss_sum, int64_t *labelled, float *logits,
                                   sifr_error *error) SIFR_MUST_CHECK;
 
-/* PLAN_LOGITS: out[sequences x length x words] in fp32. */
-sifr_status engine_inference_logits(engine_inference *inference, const int32_t *tokens, float *out,
-                                    sifr_error *error) SIFR_MUST_CHECK;
+/* PLAN_LOGITS: out[sequences x length x words] in fp32. The batch needs no labels. */
+sifr_status engine_inference_logits(engine_inference *inference, const sifr_batch *batch,
+                                    float *out, sifr_error *error) SIFR_MUST_CHECK;
 
 /* PLAN_GENERATE: appends `count` tokens to a sequence at `position`, after those in its cache, and
  * writes the logits of the last one to out[words]. SIFR_USAGE beyond cache_length. */

@@ -157,6 +157,7 @@ typedef struct plan_settings {
     plan_mode mode;
     int64_t cache_length; /* PLAN_GENERATE: positions of a sequence in the cache */
     int32_t rank, world_size;
+    bool logits;              /* PLAN_EVALUATE: logits of all rows as well */
     bool external_parameters; /* parameters and caches belong to another schedule: no room here */
     bool verify; /* check the list after each pass (plan/verify/verify.h); debug builds always do */
     /* For SIFR_RECOMPUTE_AUTO, besides activation_memory: limit of the whole block; 0: no limit.
@@ -185,7 +186,7 @@ typedef struct plan_schedule {
     int32_t squares;                       /* FP64 sums of squares of all units, by blocks */
     int64_t square_count;
     int32_t all_squares; /* squares of all ranks in order, if each rank has a slice; else -1 */
-    int32_t logits;      /* PLAN_LOGITS, PLAN_GENERATE */
+    int32_t logits;      /* PLAN_LOGITS, PLAN_GENERATE, plan_settings.logits; else -1 */
     int32_t scratch;
     int32_t spread; /* quarters of the forward pass that a deferred update takes; 0: not deferred */
 

@@ -326,6 +326,7 @@ static void logits(void **state) {
     sifr_model *m = make_model(false, false);
     int32_t tokens[TOKENS], labels[TOKENS];
     float all[TOKENS * WORDS], last[WORDS];
+    sifr_batch batch = {.tokens = tokens, .labels = labels};
     make_batch(TOKENS, tokens, labels);
     engine_inference_options options = {
         .mode = PLAN_EVALUATE, .sequences = SEQUENCES, .length = LENGTH, .precision = SIFR_FP32};
@@ -334,12 +335,12 @@ static void logits(void **state) {
     int64_t labelled;
     OK(engine_inference_create(m, &options, &inference, &error));
     engine_inference_fill(inference, fill, m);
-    OK(engine_inference_loss(inference, tokens, labels, &sum, &labelled, &error));
+    OK(engine_inference_loss(inference, &batch, &sum, &labelled, NULL, &error));
     engine_inference_free(inference);
     options.mode = PLAN_LOGITS;
     OK(engine_inference_create(m, &options, &inference, &error));
     engine_inference_fill(inference, fill, m);
-    OK(engine_inference_logits(inference, tokens, all, &error));
+    OK(engine_inference_logits(inference, &batch, all, &error));
     engine_inference_free(inference);
     for (int i = 0; i < TOKENS; i++)
         if (labels[i] >= 0) expected += cross_entropy(all + i * WORDS, labels[i]);

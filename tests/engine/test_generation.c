@@ -144,7 +144,8 @@ static void cached(const golden *g) {
     engine_inference *stepwise = open_model(&folder, &options);
     size_t words = (size_t)engine_inference_words(whole), count = (size_t)g->length * words;
     float *expected = malloc(count * sizeof *expected), *got = malloc(words * sizeof *got);
-    if (engine_inference_logits(whole, g->tokens, expected, &error) != SIFR_OK)
+    if (engine_inference_logits(whole, &(sifr_batch){.tokens = g->tokens}, expected, &error) !=
+        SIFR_OK)
         fail_msg("%s", error.message);
     float largest = 0, worst = 0;
     for (size_t i = 0; i < count; i++) largest = fmaxf(largest, fabsf(expected[i]));

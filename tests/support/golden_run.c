@@ -170,7 +170,8 @@ void golden_run_logits(const golden *g, golden_precision precision) {
     float *all = malloc((size_t)(g->sequences * g->length) * words * sizeof *all);
     float *some = malloc(g->logit_row_count * words * sizeof *some);
     assert_int_equal(engine_inference_words(inference), words);
-    OK(engine_inference_logits(inference, g->tokens, all, &error));
+    sifr_batch batch = batch_of(g);
+    OK(engine_inference_logits(inference, &batch, all, &error));
     for (size_t r = 0; r < g->logit_row_count; r++) {
         memcpy(some + r * words, all + (size_t)g->logit_rows[r] * words, words * sizeof *some);
     }
@@ -191,7 +192,8 @@ void golden_run_eval(const golden *g, golden_precision precision) {
         const int32_t *tokens = g->eval_tokens + w * g->eval_window;
         double loss;
         int64_t labelled;
-        OK(engine_inference_loss(inference, tokens, tokens + 1, &loss, &labelled, &error));
+        sifr_batch batch = {.tokens = tokens, .labels = tokens + 1};
+        OK(engine_inference_loss(inference, &batch, &loss, &labelled, NULL, &error));
         sum += loss;
         count += labelled;
     }

@@ -46,6 +46,7 @@ static sifr_status forward_unit(lower_state *state, int32_t unit, sifr_error *er
         } else if (mode == PLAN_EVALUATE) {
             BASE_TRY(lower_forward(state, n, error));
             BASE_TRY(emit_loss(state, error));
+            if (state->s->settings.logits) BASE_TRY(lower_logits(state, n, error));
         } else if (mode != PLAN_TRAIN) {
             BASE_TRY(lower_logits(state, n, error));
         } /* in training its backward call also computes the loss */

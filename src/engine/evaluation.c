@@ -1,0 +1,73 @@
+/* Evaluation by a training engine: losses of a micro batch, and logits where they are asked for. */
+#include "base/checked.h"
+#include "engine/engine_private.h"
+#include "engine/state/convert.h"
+#include "plan/queries.h"
+
+int64_t engine_words(const sifr_model *model) {
+    return model->weights[model->nodes[model->node_count - 1].w[0]].rows;
+}
+
+sifr_status engine_get_logits(const engine_executor *executor, const plan_schedule *s, int64_t rows,
+                              float *out, sifr_error *error) {
+    enum { PIECE = 1024 };
+    float piece[PIECE]; /* as large as any type */
+    base_dtype dtype = plan_dtype(&s->settings);
+    int64_t count = rows * engine_words(s->model), size = base_dtype_bytes(dtype);
+    for (int64_t at = 0; at < count; at += PIECE) {
+        int64_t some = base_min_i64(PIECE, count - at);
+        BASE_TRY(engine_get(executor, s->logits, at * size, piece, some * size, error));
+        engine_to_fp32(out + at, piece, dtype, some);
+    }
+    return SIFR_OK;
+}
+
+static sifr_status make(sifr_engine *engine, bool logits, engine_evaluator *out,
+                        sifr_error *error) {
+    plan_settings settings = engine->training->settings;
+    if (out->executor) return SIFR_OK;
+    settings.mode = PLAN_EVALUATE;
+    settings.logits = logits;
+    settings.step.gradient_accumulation_steps = 1;
+    settings.step.step_order = SIFR_STEP_BATCH;
+    settings.step.recompute = SIFR_RECOMPUTE_NONE;
+    settings.external_parameters = true;
+    if (!out->schedule)
+        BASE_TRY(plan_lower(engine->model, engine->dev, &settings, &out->schedule, error));
+    BASE_TRY(engine_executor_create(out->schedule, engine->group, engine->trainer, &out->executor,
+                                    error));
+    if (engine->swap) engine_use_swap(out->executor, engine->swap);
+    return SIFR_OK;
+}
+
+static sifr_status run(const engine_evaluator *evaluator, const sifr_batch *batch, double *loss_sum,
+                       int64_t *labelled, sifr_error *error) {
+    const plan_schedule *s = evaluator->schedule;
+    int64_t count = s->settings.step.micro_batch_size * s->settings.step.seq_length;
+    BASE_TRY(engine_check_batch(s->model, batch, count, error));
+    BASE_TRY(engine_put_batch(evaluator->executor, s, batch, error));
+    engine_step_input input = {0};
+    engine_result out;
+    BASE_TRY(engine_run(evaluator->executor, &input, &out, error));
+    *loss_sum = out.loss_sum;
+    *labelled = out.labelled;
+    return SIFR_OK;
+}
+
+sifr_status sifr_engine_evaluate(sifr_engine *engine, const sifr_batch *batch, double *loss_sum,
+                                 int64_t *labelled, sifr_error *error) {
+    BASE_TRY(engine_settle(engine, error));
+    BASE_TRY(make(engine, false, &engine->evaluator, error));
+    return run(&engine->evaluator, batch, loss_sum, labelled, error);
+}
+
+sifr_status engine_evaluate_logits(sifr_engine *engine, const sifr_batch *batch, double *loss_sum,
+                                   int64_t *labelled, float *logits, sifr_error *error) {
+    engine_evaluator *evaluator = &engine->logits_evaluator;
+    BASE_TRY(engine_settle(engine, error));
+    BASE_TRY(make(engine, true, evaluator, error));
+    BASE_TRY(run(evaluator, batch, loss_sum, labelled, error));
+    return engine_get_logits(evaluator->executor, evaluator->schedule,
+                             engine->settings.micro_batch_size * engine->settings.seq_length,
+                             logits, error);
+}
