@@ -64,6 +64,8 @@ typedef struct sifr_batch {
     const int32_t *tokens;
     const int32_t *labels; /* of a decoder: the id that follows the token; -100: none */
     const int32_t *token_types, *segments;
+    /* Of models with sifr_targets: as many numbers for each token as it has columns. */
+    const float *targets;
 } sifr_batch;
 
 /* One step on gradient_accumulation_steps micro batches. The batch is copied first. SIFR_FAILED,

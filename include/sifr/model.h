@@ -57,8 +57,8 @@ SIFR_API sifr_weight sifr_weight_matrix(sifr_model *model, const char *name, int
 SIFR_API sifr_weight sifr_weight_vector(sifr_model *model, const char *name, int64_t columns,
                                         sifr_init init);
 
-/* The inputs of a model, each a number for each token. What a model does not ask for takes no
- * memory, and a batch need not give it. */
+/* The inputs of a model, each a whole number for each token, but for the targets. What a model does
+ * not ask for takes no memory, and a batch need not give it. */
 typedef enum sifr_input {
     SIFR_TOKENS,      /* ids; every model reads them */
     SIFR_LABELS,      /* of the loss; -100: none */
@@ -67,9 +67,13 @@ typedef enum sifr_input {
     /* Attention that is given them stays within tokens of one segment: padding is a segment of its
      * own, and so is each document of a packed sequence. */
     SIFR_SEGMENTS,
+    SIFR_TARGETS, /* FP32 numbers of a head that learns numbers: sifr_targets */
     SIFR_INPUTS
 } sifr_input;
+/* Not for SIFR_TARGETS. */
 SIFR_API sifr_value sifr_input_value(sifr_model *model, sifr_input input);
+/* `columns` targets for each token. They are read in rows that have a label, whatever it is. */
+SIFR_API sifr_value sifr_targets(sifr_model *model, int64_t columns);
 
 /* The same for the inputs that most models read. */
 SIFR_API sifr_value sifr_tokens(sifr_model *model);
@@ -185,10 +189,10 @@ SIFR_API void sifr_head_loss(sifr_model *model, sifr_head_args args);
 
 /* Ends a model in place of sifr_head_loss: logits l = x weight^T + bias, and as the loss of a row
  * the mean over its columns of (l - target)^2, or of the binary cross entropy of l and a target in
- * [0, 1]. A row whose first target is NaN has no loss. */
+ * [0, 1]. A row whose label is negative has no loss, and its targets are not read. */
 typedef struct sifr_head_targets_args {
     sifr_value x;
-    sifr_value targets; /* FP32, columns for each row; from a batch: not supported yet, refused */
+    sifr_value targets; /* sifr_targets, as many as the weight has rows */
     sifr_weight weight; /* columns x columns of x */
     sifr_weight bias;   /* vector of columns, of this unit; may be left out */
 } sifr_head_targets_args;

@@ -1,5 +1,7 @@
 /* The numbers that a step reads: checked against the tables of the model, and put into the inputs
  * of a plan. */
+#include <math.h>
+
 #include "base/checked.h"
 #include "engine/handle.h"
 
@@ -15,6 +17,7 @@ static int64_t rows_of_input(const sifr_model *model, sifr_input input) {
     return least;
 }
 
+/* Of whole numbers. */
 static const int32_t *input_of(const sifr_batch *batch, sifr_input input) {
     switch (input) {
     case SIFR_TOKENS:
@@ -32,8 +35,7 @@ static const int32_t *input_of(const sifr_batch *batch, sifr_input input) {
 
 static sifr_status check_input(const sifr_model *model, const sifr_batch *batch, sifr_input input,
                                int64_t count, sifr_error *error) {
-    static const char *const names[SIFR_INPUTS] = {"token", "label", "position", "token type",
-                                                   "segment"};
+    static const char *const names[] = {"token", "label", "position", "token type", "segment"};
     const int32_t *ids = input_of(batch, input);
     if (!ids || input == SIFR_SEGMENTS) return SIFR_OK;
     int64_t rows = rows_of_input(model, input);
@@ -48,10 +50,52 @@ static sifr_status check_input(const sifr_model *model, const sifr_batch *batch,
     return SIFR_OK;
 }
 
+static int64_t target_columns(const sifr_model *model) {
+    int32_t targets = model->inputs[SIFR_TARGETS];
+    return targets < 0 ? 0 : model->values[targets].columns;
+}
+
+/* Rows with a label need targets. */
+static sifr_status check_targets(const sifr_model *model, const sifr_batch *batch, int64_t count,
+                                 sifr_error *error) {
+    int64_t columns = target_columns(model);
+    if (!columns || !batch->labels) return SIFR_OK;
+    if (!batch->targets)
+        return base_fail(error, SIFR_USAGE,
+                         "batch: targets are missing; this model reads %lld for each token",
+                         (long long)columns);
+    for (int64_t i = 0; i < count * columns; i++) {
+        if (batch->labels[i / columns] < 0 || isfinite(batch->targets[i])) continue;
+        return base_fail(error, SIFR_FAILED,
+                         "data: target %g at position %lld is not a finite number",
+                         (double)batch->targets[i], (long long)(i / columns));
+    }
+    return SIFR_OK;
+}
+
 sifr_status engine_check_batch(const sifr_model *model, const sifr_batch *batch, int64_t count,
                                sifr_error *error) {
-    for (int i = 0; i < SIFR_INPUTS; i++) {
+    for (int i = 0; i < SIFR_TARGETS; i++) {
         BASE_TRY(check_input(model, batch, (sifr_input)i, count, error));
+    }
+    return check_targets(model, batch, count, error);
+}
+
+/* Targets of micro batch j, of `count` tokens; NaN in rows without a label. */
+static sifr_status put_targets(const engine_executor *executor, const plan_schedule *s,
+                               const sifr_batch *batch, int32_t j, int64_t count,
+                               sifr_error *error) {
+    enum { PIECE = 1024 };
+    float piece[PIECE];
+    int64_t columns = target_columns(s->model), size = (int64_t)sizeof *piece;
+    const int32_t *labels = batch->labels + j * count;
+    const float *targets = batch->targets + j * count * columns;
+    for (int64_t at = 0; at < count * columns; at += PIECE) {
+        int64_t some = base_min_i64(PIECE, count * columns - at);
+        for (int64_t i = 0; i < some; i++)
+            piece[i] = labels[(at + i) / columns] < 0 ? NAN : targets[at + i];
+        BASE_TRY(
+            engine_set(executor, s->inputs[SIFR_TARGETS][j], at * size, piece, some * size, error));
     }
     return SIFR_OK;
 }
@@ -60,8 +104,10 @@ sifr_status engine_put_batch(const engine_executor *executor, const plan_schedul
                              const sifr_batch *batch, sifr_error *error) {
     int64_t count = s->settings.step.micro_batch_size * s->settings.step.seq_length;
     int64_t bytes = count * (int64_t)sizeof(int32_t);
+    bool targets = s->model->inputs[SIFR_TARGETS] >= 0 && batch->labels && batch->targets;
     for (int32_t j = 0; j < s->settings.step.gradient_accumulation_steps; j++) {
-        for (int i = 0; i < SIFR_INPUTS; i++) {
+        if (targets) BASE_TRY(put_targets(executor, s, batch, j, count, error));
+        for (int i = 0; i < SIFR_TARGETS; i++) {
             const int32_t *ids = input_of(batch, (sifr_input)i);
             int32_t buffer = s->inputs[i][j];
             if (buffer < 0 || i == SIFR_POSITIONS) continue;

@@ -147,7 +147,8 @@ sifr_status engine_get_logits(const engine_executor *executor, const plan_schedu
 plan_settings engine_plan_settings(const sifr_settings *settings, const comm_group *group);
 
 /* Checks that each of `count` numbers of an input chooses a row of its table, or is a negative
- * label; SIFR_FAILED names the first that does not. */
+ * label, and that rows with a label have finite targets; SIFR_FAILED names the first that does
+ * not. */
 sifr_status engine_check_batch(const sifr_model *model, const sifr_batch *batch, int64_t count,
                                sifr_error *error) SIFR_MUST_CHECK;
 /* Copies the batch into a plan's inputs; those that it lacks become 0, but tokens and labels stay.

@@ -97,22 +97,41 @@ static sifr_value add_value(sifr_model *model, model_value value) {
     return (sifr_value){(int32_t)++model->value_count};
 }
 
-sifr_value sifr_input_value(sifr_model *model, sifr_input input) {
-    if ((int)input < 0 || input >= SIFR_INPUTS) {
-        MODEL_WRONG(model, "input %d: there is no such input", (int)input);
-        return SIFR_NO_VALUE;
-    }
+/* The value of an input, made where it is asked for first. */
+static sifr_value add_input(sifr_model *model, sifr_input input, model_value_kind kind,
+                            int64_t columns) {
     if (model->inputs[input] < 0) {
-        model_value value = {.kind = MODEL_VALUE_INPUT,
+        model_value value = {.kind = kind,
                              .input = input,
                              .unit = -1,
                              .node = -1,
-                             .columns = 1,
+                             .columns = columns,
                              .base = -1,
                              .table = -1};
         model->inputs[input] = model_index(add_value(model, value));
     }
     return (sifr_value){model->inputs[input] + 1};
+}
+
+sifr_value sifr_input_value(sifr_model *model, sifr_input input) {
+    if ((int)input < 0 || input >= SIFR_INPUTS || input == SIFR_TARGETS) {
+        MODEL_WRONG(model, "input %d: there is no such input of whole numbers", (int)input);
+        return SIFR_NO_VALUE;
+    }
+    return add_input(model, input, MODEL_VALUE_INPUT, 1);
+}
+
+sifr_value sifr_targets(sifr_model *model, int64_t columns) {
+    if (columns < 1 || columns > INT32_MAX) {
+        MODEL_WRONG(model, "targets: %lld columns, but there must be 1 to %d", (long long)columns,
+                    INT32_MAX);
+        return SIFR_NO_VALUE;
+    }
+    sifr_value value = add_input(model, SIFR_TARGETS, MODEL_VALUE_TARGETS, columns);
+    if (!value.id || model->values[model_index(value)].columns == columns) return value;
+    MODEL_WRONG(model, "targets: %lld columns, but the model has asked for %lld before",
+                (long long)columns, (long long)model->values[model_index(value)].columns);
+    return SIFR_NO_VALUE;
 }
 
 sifr_value sifr_tokens(sifr_model *model) {

@@ -26,6 +26,7 @@ typedef struct model_weight {
 typedef enum model_value_kind {
     MODEL_VALUE_ACTIVATION, /* in the training type */
     MODEL_VALUE_INPUT,      /* int32 */
+    MODEL_VALUE_TARGETS,    /* FP32, of a batch */
     MODEL_VALUE_TABLE,      /* FP32 constant of positions x columns: see model_table */
     MODEL_VALUE_LOSS        /* FP32, a loss for each token */
 } model_value_kind;

@@ -118,8 +118,24 @@ static void targets(const parts *p, sifr_value x, sifr_value wanted, sifr_weight
 static void targets_none(const parts *p) {
     targets(p, p->x, SIFR_NO_VALUE, SIFR_NO_WEIGHT);
 }
-static void targets_input(const parts *p) {
+static void targets_labels(const parts *p) {
     targets(p, p->x, sifr_labels(p->m), SIFR_NO_WEIGHT);
+}
+static void targets_few(const parts *p) {
+    targets(p, p->x, sifr_targets(p->m, WORDS - 1), SIFR_NO_WEIGHT);
+}
+static void targets_no_column(const parts *p) {
+    sifr_targets(p->m, 0);
+}
+static void targets_twice(const parts *p) {
+    sifr_targets(p->m, 2);
+    sifr_targets(p->m, 3);
+}
+static void targets_whole(const parts *p) {
+    sifr_input_value(p->m, SIFR_TARGETS);
+}
+static void targets_ids(const parts *p) {
+    sifr_embedding(p->m, (sifr_embedding_args){.ids = sifr_targets(p->m, 1), .table = p->table});
 }
 static void targets_bias(const parts *p) {
     targets(p, p->x, sifr_labels(p->m), p->vector);
@@ -154,7 +170,12 @@ static void refusals(void **state) {
         {head_scale, "unit u: head_loss: scale inf"},
         {head_softcap, "unit u: head_loss: scale 0, softcap -1"},
         {targets_none, "unit u: head_regression: the targets are missing"},
-        {targets_input, "unit u: head_regression: targets from a batch are not supported yet"},
+        {targets_labels, "unit u: head_regression: the targets must be sifr_targets of 11 columns"},
+        {targets_few, "unit u: head_regression: the targets must be sifr_targets of 11 columns"},
+        {targets_no_column, "targets: 0 columns"},
+        {targets_twice, "targets: 3 columns, but the model has asked for 2 before"},
+        {targets_whole, "input 5: there is no such input of whole numbers"},
+        {targets_ids, "unit u: embedding: ids must be an input"},
         {targets_bias, "unit u: head_regression: v has 1 x 12 elements, but 11 are needed"},
         {targets_columns, "unit u: head_regression: t takes 12 columns, its input has 5"},
     };

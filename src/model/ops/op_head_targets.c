@@ -35,21 +35,21 @@ static void add_head(sifr_model *model, const model_op *op, sifr_head_targets_ar
                     (long long)in->columns);
         return;
     }
-    if (!args.targets.id || (size_t)args.targets.id > model->value_count) {
+    int32_t targets = model_index(args.targets);
+    if (targets < 0 || (size_t)targets >= model->value_count) {
         MODEL_WRONG(model, "unit %s: %s: the targets are missing", model_unit_name(model),
                     op->name);
         return;
     }
-    if (model->values[model_index(args.targets)].kind == MODEL_VALUE_INPUT) {
-        MODEL_WRONG(model,
-                    "unit %s: %s: targets from a batch are not supported yet: inputs are whole "
-                    "numbers, targets are FP32",
-                    model_unit_name(model), op->name);
+    const model_value *wanted = &model->values[targets];
+    if (wanted->kind != MODEL_VALUE_TARGETS || wanted->columns != w->rows) {
+        MODEL_WRONG(model, "unit %s: %s: the targets must be sifr_targets of %lld columns",
+                    model_unit_name(model), op->name, (long long)w->rows);
         return;
     }
     model_node node = model_make_node(op);
     node.x[0] = model_index(args.x);
-    node.x[1] = model_index(args.targets);
+    node.x[1] = targets;
     node.w[0] = model_weight_index(args.weight);
     node.w[1] = model_weight_index(args.bias);
     model_add_node(model, node, MODEL_VALUE_LOSS, 1);

@@ -172,7 +172,8 @@ static sifr_status add_inputs(lower_state *state, int32_t j, sifr_error *error) 
         int32_t *at = &s->inputs[i][j];
         *at = -1;
         if (state->model->inputs[i] < 0) continue;
-        BASE_TRY(plan_add_buffer(s, PLAN_INPUTS, bytes, -1, j, true, at, error));
+        int64_t columns = state->model->values[state->model->inputs[i]].columns;
+        BASE_TRY(plan_add_buffer(s, PLAN_INPUTS, bytes * columns, -1, j, true, at, error));
     }
     return SIFR_OK;
 }

@@ -34,6 +34,7 @@ base_dtype lower_dtype(const lower_state *state, int32_t value) {
     switch (state->model->values[value].kind) {
     case MODEL_VALUE_ACTIVATION:
         return plan_dtype(&state->s->settings);
+    case MODEL_VALUE_TARGETS:
     case MODEL_VALUE_TABLE:
     case MODEL_VALUE_LOSS:
         return BASE_FP32;
@@ -50,6 +51,7 @@ lower_operand lower_locate(const lower_state *state, int32_t value) {
     bool local = false;
     switch (v->kind) {
     case MODEL_VALUE_INPUT:
+    case MODEL_VALUE_TARGETS:
         out.buffer = s->inputs[v->input][state->micro_batch];
         break;
     case MODEL_VALUE_LOSS:
