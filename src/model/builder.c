@@ -91,6 +91,13 @@ sifr_weight sifr_weight_vector(sifr_model *model, const char *name, int64_t colu
         model, (model_weight){.rows = 1, .columns = columns, .vector = true, .init = init}, name);
 }
 
+void model_truncate(sifr_model *model, sifr_weight weight, double cutoff) {
+    if (!model_ok(model)) return;
+    model_weight *w = &model->weights[model_weight_index(weight)];
+    w->cutoff = cutoff;
+    w->has_zero_row = false;
+}
+
 static sifr_value add_value(sifr_model *model, model_value value) {
     if (!MODEL_GROW(model, values, value_count, value_room)) return SIFR_NO_VALUE;
     model->values[model->value_count] = value;

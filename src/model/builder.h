@@ -34,6 +34,10 @@ const model_weight *model_weight_of(sifr_model *model, sifr_weight weight, const
 /* True if `weight` is absent or a vector of `columns`; else that is recorded. */
 bool model_vector_fits(sifr_model *model, sifr_weight weight, int64_t columns, const char *op);
 
+/* Values of a fresh weight, padding's too, that are further from 0 than so many deviations are
+ * drawn again. */
+void model_truncate(sifr_model *model, sifr_weight weight, double cutoff);
+
 /* A node of `op` without operands; and the value that it makes once it is added. */
 model_node model_make_node(const model_op *op);
 sifr_value model_add_node(sifr_model *model, model_node node, model_value_kind kind,

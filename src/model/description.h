@@ -17,6 +17,7 @@ typedef struct model_weight {
     bool frozen; /* not trained */
     sifr_init init;
     double deviation;
+    double cutoff;     /* of a normal one: none is further from 0, in deviations; 0: no bound */
     bool has_zero_row; /* of a fresh model; an embedding's padding */
     int64_t zero_row;
     int32_t unit;

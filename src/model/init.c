@@ -2,6 +2,17 @@
 #include "base/random.h"
 #include "model/description.h"
 
+enum { DRAWS = 64 }; /* with a cutoff of 0.1 one in 200 is left beyond it after so many */
+
+static float truncated(const model_weight *w, size_t weight, uint64_t seed, uint64_t element) {
+    double value = 0;
+    for (uint64_t draw = 0; draw < DRAWS; draw++) {
+        value = base_normal(base_random_key(seed, weight, draw), element);
+        if (value >= -w->cutoff && value <= w->cutoff) return (float)(w->deviation * value);
+    }
+    return (float)(w->deviation * (value < 0 ? -w->cutoff : w->cutoff));
+}
+
 void model_initial_values(const sifr_model *model, size_t weight, uint64_t seed, int64_t first,
                           int64_t count, float *out) {
     const model_weight *w = &model->weights[weight];
@@ -10,6 +21,9 @@ void model_initial_values(const sifr_model *model, size_t weight, uint64_t seed,
         for (int64_t i = 0; i < count; i++) out[i] = w->init == SIFR_INIT_ONE ? 1.0f : 0.0f;
         return;
     }
+    for (int64_t i = 0; i < count && w->cutoff > 0; i++)
+        out[i] = truncated(w, weight, seed, (uint64_t)(first + i));
+    if (w->cutoff > 0) return;
     int64_t zero = w->has_zero_row ? w->zero_row : -1;
     double pair[2];
     for (int64_t i = 0; i < count; i++) {

@@ -15,13 +15,18 @@
 typedef enum model_activation_kind {
     MODEL_GELU_TANH, /* "gelu_new", "gelu_pytorch_tanh" */
     MODEL_GELU_ERF,  /* "gelu" */
-    MODEL_SILU       /* "silu", "swish" */
+    MODEL_SILU,      /* "silu", "swish" */
+    MODEL_RELU,
+    MODEL_RELU_SQUARED, /* "relu2" */
+    MODEL_TANH,
+    MODEL_QUICK_GELU
 } model_activation_kind;
 
 typedef enum model_norm_kind {
     MODEL_RMS_NORM,
     MODEL_RMS_NORM_PLUS_ONE, /* multiplies by 1 + weight */
-    MODEL_LAYER_NORM         /* with a bias */
+    MODEL_LAYER_NORM,        /* with a bias */
+    MODEL_LAYER_NORM_PLAIN   /* without */
 } model_norm_kind;
 
 /* What a model is trained for; which of them a model_type has, its row of the registry says. */
@@ -81,9 +86,17 @@ typedef struct model_config {
     bool embedding_scale_rounded; /* to the type of the activations */
     double logit_softcap;
     double initializer_range;
+    double initializer_cutoff; /* in deviations; 0: none */
+    double label_range;        /* of a head for labels; 0: initializer_range */
     double embedding_dropout, residual_dropout, attention_dropout; /* in [0, 1) */
     double classifier_dropout;                                     /* before a head for labels */
     int64_t bos_token_id, pad_token_id;                            /* -1 where absent */
+    /* Of encoders. */
+    int64_t type_vocab_size;         /* token types; 0: none are read */
+    double attention_output_dropout; /* of o */
+    double inner_dropout;            /* of what the MLP's last product reads */
+    model_activation_kind head_activation;
+    bool head_bias, decoder_bias; /* of the head's first product; of the logits of words */
     int64_t eos_token_ids[FORMATS_EOS_LIMIT];
     int eos_count;
 } model_config;

@@ -140,12 +140,14 @@ static const struct {
     {"gelu_new", MODEL_GELU_TANH},  {"gelu_pytorch_tanh", MODEL_GELU_TANH},
     {"gelu_fast", MODEL_GELU_TANH}, {"gelu", MODEL_GELU_ERF},
     {"silu", MODEL_SILU},           {"swish", MODEL_SILU},
+    {"relu", MODEL_RELU},           {"relu2", MODEL_RELU_SQUARED},
+    {"tanh", MODEL_TANH},           {"quick_gelu", MODEL_QUICK_GELU},
 };
 
 sifr_status model_read_activation(const model_reader *r, const char *key, unsigned known,
                                   model_activation_kind fallback, model_activation_kind *out) {
     const char *name;
-    char supported[128] = "";
+    char supported[256] = "";
     *out = fallback;
     BASE_TRY(base_json_string(r->json, key, NULL, &name, r->name, r->error));
     if (!name) return SIFR_OK;
@@ -157,11 +159,12 @@ sifr_status model_read_activation(const model_reader *r, const char *key, unsign
                                    length ? ", " : "", activations[i].name);
     }
     return base_fail(r->error, SIFR_USAGE,
-                     "%s: \"%s\": \"%.60s\" is not supported yet (supported: %s)", r->name, key, name,
-                     supported);
+                     "%s: \"%s\": \"%.60s\" is not supported yet (supported: %s)", r->name, key,
+                     name, supported);
 }
 
 const char *model_activation_name(model_activation_kind activation) {
-    static const char *const names[] = {"gelu_new", "gelu", "silu"};
+    static const char *const names[] = {"gelu_new", "gelu", "silu",      "relu",
+                                        "relu2",    "tanh", "quick_gelu"};
     return names[activation];
 }

@@ -4,12 +4,18 @@
 #include <string.h>
 
 static const model_architecture *const architectures[] = {
-    &model_architecture_gpt2,       &model_architecture_llama,     &model_architecture_mistral,
-    &model_architecture_qwen2,      &model_architecture_qwen3,     &model_architecture_phi3,
-    &model_architecture_smollm3,    &model_architecture_ministral, &model_architecture_ministral3,
-    &model_architecture_starcoder2, &model_architecture_gemma,     &model_architecture_gemma2,
-    &model_architecture_olmo2,      &model_architecture_granite,   &model_architecture_gemma3_text,
-    &model_architecture_olmo3,      &model_architecture_glm4,      &model_architecture_gpt_neox,
+    &model_architecture_gpt2,        &model_architecture_llama,
+    &model_architecture_mistral,     &model_architecture_qwen2,
+    &model_architecture_qwen3,       &model_architecture_phi3,
+    &model_architecture_smollm3,     &model_architecture_ministral,
+    &model_architecture_ministral3,  &model_architecture_starcoder2,
+    &model_architecture_gemma,       &model_architecture_gemma2,
+    &model_architecture_olmo2,       &model_architecture_granite,
+    &model_architecture_gemma3_text, &model_architecture_olmo3,
+    &model_architecture_glm4,        &model_architecture_gpt_neox,
+    &model_architecture_bert,        &model_architecture_distilbert,
+    &model_architecture_modernbert,  &model_architecture_roberta,
+    &model_architecture_xlm_roberta,
 };
 
 enum { COUNT = sizeof architectures / sizeof *architectures };

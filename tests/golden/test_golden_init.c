@@ -46,6 +46,10 @@ static void test_distributions(void **state) {
         one_case(&init);
         golden_init_close(&init);
     }
+    for (size_t i = 0; golden_init_open_at(&init, "encoders/", i); i++) {
+        one_case(&init);
+        golden_init_close(&init);
+    }
 }
 
 int main(void) {

@@ -4,18 +4,20 @@ fail() { echo "$1" >&2; exit 1; }
 cd "$SOURCE" || exit 1
 page=docs/models.md
 known=$(sed -n 's/^ *\.model_type = "\(.*\)",$/\1/p' src/model/architectures/*.c | sort)
-rows=$(sed -n 's/^| `\([a-z0-9_]*\)` |.*/\1/p' $page | grep -vx model_type | sort)
+rows=$(sed -n 's/^| `\([a-z0-9_-]*\)` |.*/\1/p' $page | grep -vx model_type | sort)
 [ "$(echo "$known" | wc -l)" = "$(grep -o '&model_architecture_' src/model/registry.c | wc -l)" ] ||
     fail "rows in src/model/architectures/ and names in src/model/registry.c differ in number"
 [ "$known" = "$rows" ] || fail "$page and the registry differ: $(
     { echo "$known"; echo "$rows"; } | sort | uniq -u | tr '\n' ' ')"
 
-# Types of the folders that are run. The test in C names the folders that must open.
-expected=$(sed -n '/expected\[\] = {/,/};/p' tests/model/test_golden_families.c | grep -oE '"[^"]+"' |
-    tr -d '"')
-[ "$expected" ] || fail "tests/model/test_golden_families.c expects no folder"
+# Types of the folders that are run. The tests in C name the folders that must open.
 folders="tests/golden/models/gpt2"
-for name in $expected; do folders="$folders tests/golden/families/models/$name"; done
+for place in families encoders; do
+    test=tests/model/test_golden_$place.c
+    expected=$(sed -n '/expected\[\] = {/,/};/p' $test | grep -oE '"[^"]+"' | tr -d '"')
+    [ "$expected" ] || fail "$test expects no folder"
+    for name in $expected; do folders="$folders tests/golden/$place/models/$name"; done
+done
 tested=$(for folder in $folders; do
     sed -n 's/^ *"model_type": "\(.*\)",*$/\1/p' "$folder/config.json"
 done | sort -u)
@@ -28,6 +30,9 @@ for type in $known; do
 done
 
 # All folders of families are expected to open: the program's test runs all that are there.
-for folder in tests/golden/families/models/*; do
-    echo "$expected" | grep -qx "$(basename "$folder")" || fail "$folder is not expected to open"
+for folder in tests/golden/families/models/* tests/golden/encoders/models/*; do
+    case " $folders " in
+    *" $folder "*) ;;
+    *) fail "$folder is not expected to open" ;;
+    esac
 done

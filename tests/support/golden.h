@@ -187,6 +187,8 @@ typedef struct golden_init {
 
 /* False past the last case, and nothing is open. */
 bool golden_init_open(golden_init *init, size_t index);
+/* That of a folder beside it: "encoders/". */
+bool golden_init_open_at(golden_init *init, const char *place, size_t index);
 void golden_init_close(golden_init *init);
 size_t golden_init_tensors(const golden_init *init);
 const char *golden_init_name(const golden_init *init, size_t position);

@@ -113,12 +113,12 @@ void golden_check_eval(const golden *g, golden_precision precision, double loss)
 
 /* --- initialisation --- */
 
-bool golden_init_open(golden_init *init, size_t index) {
+bool golden_init_open_at(golden_init *init, const char *place, size_t index) {
     char path[BASE_PATH_LENGTH];
     const char *source = getenv("SOURCE");
     sifr_error error = {0};
     *init = (golden_init){0};
-    snprintf(path, sizeof path, "%s/tests/golden/init.json", source ? source : ".");
+    snprintf(path, sizeof path, "%s/tests/golden/%sinit.json", source ? source : ".", place);
     if (base_json_load(path, 1 << 24, &init->json, &error)) fail_msg("golden: %s", error.message);
     const char *name;
     json_t *entry;
@@ -132,6 +132,10 @@ bool golden_init_open(golden_init *init, size_t index) {
     }
     golden_init_close(init);
     return false;
+}
+
+bool golden_init_open(golden_init *init, size_t index) {
+    return golden_init_open_at(init, "", index);
 }
 
 void golden_init_close(golden_init *init) {
@@ -164,7 +168,8 @@ static void check_zero_rows(const golden_init *init, const char *name, const jso
     const json_t *rows = json_object_get(entry, "zero_rows");
     int64_t width = 0;
     json_t *config = json_loads(init->config, 0, NULL);
-    if (json_array_size(rows)) width = json_integer_value(json_object_get(config, "hidden_size"));
+    const char *key = json_object_get(config, "dim") ? "dim" : "hidden_size"; /* DistilBERT's */
+    if (json_array_size(rows)) width = json_integer_value(json_object_get(config, key));
     json_decref(config);
     for (size_t i = 0; i < json_array_size(rows); i++) {
         int64_t row = json_integer_value(json_array_get(rows, i));
@@ -172,7 +177,7 @@ static void check_zero_rows(const golden_init *init, const char *name, const jso
             if (values[row * width + k] != 0)
                 fail_msg("%s: %s: row %lld is not 0", init->name, name, (long long)row);
         }
-        if (width == 0) fail_msg("%s: no hidden_size", init->name);
+        if (width == 0) fail_msg("%s: no %s", init->name, key);
     }
 }
 

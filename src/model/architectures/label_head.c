@@ -11,8 +11,10 @@ void label_head(sifr_model *model, const model_config *c, sifr_value x, const ch
     if (!in) return;
     snprintf(text, sizeof text, "%s.weight", name);
     sifr_weight bias = SIFR_NO_WEIGHT;
-    sifr_weight weight = sifr_weight_matrix(model, text, c->num_labels, in->columns,
-                                            SIFR_INIT_NORMAL, c->initializer_range);
+    double deviation = c->label_range == 0 ? c->initializer_range : c->label_range;
+    sifr_weight weight =
+        sifr_weight_matrix(model, text, c->num_labels, in->columns, SIFR_INIT_NORMAL, deviation);
+    if (c->initializer_cutoff > 0) model_truncate(model, weight, c->initializer_cutoff);
     if (biased) {
         snprintf(text, sizeof text, "%s.bias", name);
         bias = sifr_weight_vector(model, text, c->num_labels, SIFR_INIT_ZERO);

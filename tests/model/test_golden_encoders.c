@@ -1,0 +1,66 @@
+/* Every family of encoders and each of its heads against transformers: loss, all gradients, five
+ * steps of AdamW and evaluation, in fp32 and bf16, of the tiny models that
+ * tests/golden/make_encoders.py makes. Their sequences are padded, and their tokens have types. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "engine/handle.h"
+#include "support/golden_run.h"
+
+static const char *const expected[] = {
+    "bert",
+    "bert-untied",
+    "bert-sequence",
+    "bert-tokens",
+    "distilbert",
+    "distilbert-sequence",
+    "distilbert-tokens",
+    "modernbert",
+    "modernbert-biases",
+    "modernbert-sequence",
+    "modernbert-tokens",
+    "roberta",
+    "roberta-sequence",
+    "roberta-tokens",
+    "xlm-roberta",
+    "xlm-roberta-sequence",
+    "xlm-roberta-tokens",
+};
+
+static void every_encoder(void (*check)(const golden *g, golden_precision precision)) {
+    golden_list list;
+    golden_list_open_at(&list, "encoders/");
+    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
+        golden g;
+        golden_open(&list, golden_list_find(&list, expected[i]), &g);
+        check(&g, GOLDEN_FP32);
+        check(&g, GOLDEN_BF16);
+        golden_close(&g);
+    }
+    golden_list_close(&list);
+}
+
+static void gradients(void **state) {
+    (void)state;
+    every_encoder(golden_run_gradients);
+}
+
+static void steps(void **state) {
+    (void)state;
+    every_encoder(golden_run_steps);
+}
+
+static void evaluation(void **state) {
+    (void)state;
+    every_encoder(golden_run_evaluation);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(gradients), cmocka_unit_test(steps),
+                                       cmocka_unit_test(evaluation)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
