@@ -93,6 +93,12 @@ typedef struct sifr_embedding_args {
 } sifr_embedding_args;
 SIFR_API sifr_value sifr_embedding(sifr_model *model, sifr_embedding_args args);
 
+/* All rows of `table`, in order: a value with as many rows as the table, whatever the number of
+ * tokens. What is made of it has as many, too: ops that work row by row take such values (linear,
+ * norms, activations, dropout, sums of two of them), and attention those that its arguments name.
+ */
+SIFR_API sifr_value sifr_rows(sifr_model *model, sifr_weight table);
+
 /* x w^T + bias; w: out x in; bias: vector of `out`, or SIFR_NO_WEIGHT. */
 SIFR_API sifr_value sifr_linear(sifr_model *model, sifr_value x, sifr_weight w, sifr_weight bias);
 /* x w + bias; w: in x out (GPT-2's Conv1D). */

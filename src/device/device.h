@@ -51,6 +51,9 @@ typedef enum device_kernel {
      * accumulate_dw. Reads x0. */
     DEVICE_EMBEDDING,
     DEVICE_EMBEDDING_BACKWARD,
+    /* y = w0. Backward: dw0 = dy. Reads nothing. */
+    DEVICE_ROWS,
+    DEVICE_ROWS_BACKWARD,
     /* y = x0 w0^T + w1; w0: out x in, or in x out with attributes.linear.transposed (GPT-2's
      * Conv1D); w1: 1 x out or none. Backward: dx0 = dy w0, dw0 = dy^T x0 in w0's layout, dw1 =
      * column sums of dy. Reads x0, w0. */

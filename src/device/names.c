@@ -10,6 +10,8 @@ const char *device_kernel_name(device_kernel kernel) {
     static const char *const names[DEVICE_KERNELS] = {
         [DEVICE_EMBEDDING] = "embedding",
         [DEVICE_EMBEDDING_BACKWARD] = "embedding_backward",
+        [DEVICE_ROWS] = "rows",
+        [DEVICE_ROWS_BACKWARD] = "rows_backward",
         [DEVICE_LINEAR] = "linear",
         [DEVICE_LINEAR_BACKWARD] = "linear_backward",
         [DEVICE_LAYER_NORM] = "layer_norm",

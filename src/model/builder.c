@@ -187,6 +187,31 @@ bool model_vector_fits(sifr_model *model, sifr_weight weight, int64_t columns, c
     return false;
 }
 
+/* The rows of a node's output: those of its inputs, or of its weight. A mistake where they differ,
+ * or where the op needs a row for each token. */
+static int64_t rows_of_node(sifr_model *model, const model_node *node) {
+    const model_op *op = node->op;
+    int64_t rows = -1;
+    if (!model_ok(model)) return 0;
+    if (op->makes_rows) return model->weights[node->w[0]].rows;
+    for (int i = 0; i < DEVICE_INPUTS; i++) {
+        if (node->x[i] < 0) continue;
+        const model_value *x = &model->values[node->x[i]];
+        bool constant = op->constant_rows & (1 << i);
+        if (x->kind == MODEL_VALUE_TABLE || (constant && x->rows > 0)) continue;
+        bool fits = !constant && (rows < 0 || x->rows == rows) && (x->rows == 0 || op->by_row);
+        if (!fits) {
+            MODEL_WRONG(model,
+                        "unit %s: %s: input %d has %lld rows (0: one for each token), which do not "
+                        "fit the op or its other inputs",
+                        model_unit_name(model), op->name, i, (long long)x->rows);
+            return 0;
+        }
+        rows = x->rows;
+    }
+    return rows < 0 ? 0 : rows;
+}
+
 sifr_value model_add_node(sifr_model *model, model_node node, model_value_kind kind,
                           int64_t columns) {
     const char *op = node.op->name;
@@ -194,6 +219,10 @@ sifr_value model_add_node(sifr_model *model, model_node node, model_value_kind k
     if (model->node_count && model->nodes[model->node_count - 1].op->makes_loss) {
         MODEL_WRONG(model, "unit %s: %s: nothing may follow head_loss", model_unit_name(model), op);
     }
+    int64_t rows = rows_of_node(model, &node), elements;
+    if (!base_mul_i64(rows, columns, &elements) || elements > INT64_MAX / 64)
+        MODEL_WRONG(model, "unit %s: %s: %lld x %lld values are too many", model_unit_name(model),
+                    op, (long long)rows, (long long)columns);
     if (model->node_count >= INT32_MAX / 2) MODEL_WRONG(model, "%s: too many ops", op);
     if (!MODEL_GROW(model, nodes, node_count, node_room)) return SIFR_NO_VALUE;
     node.unit = (int32_t)model->unit_count - 1;
@@ -202,6 +231,7 @@ sifr_value model_add_node(sifr_model *model, model_node node, model_value_kind k
                                                   .unit = node.unit,
                                                   .node = (int32_t)model->node_count,
                                                   .columns = columns,
+                                                  .rows = rows,
                                                   .base = -1,
                                                   .table = -1});
     if (!y.id) return y;
@@ -234,6 +264,7 @@ sifr_value sifr_slice(sifr_model *model, sifr_value x, int64_t first, int64_t co
                          .unit = in->unit,
                          .node = in->node,
                          .columns = columns,
+                         .rows = in->rows,
                          .base = model_index(x),
                          .first = first,
                          .table = -1};

@@ -34,9 +34,9 @@ typedef enum model_value_kind {
 
 typedef struct model_value {
     model_value_kind kind;
-    int32_t unit, node; /* that made it; -1 for inputs and tables */
-    int64_t columns;
-    int32_t base; /* of a slice: the value it lies in; else -1 */
+    int32_t unit, node;    /* that made it; -1 for inputs and tables */
+    int64_t columns, rows; /* rows 0: one for each token */
+    int32_t base;          /* of a slice: the value it lies in; else -1 */
     int64_t first;
     int32_t table;    /* index of a table's model_table; else -1 */
     sifr_input input; /* of an input */

@@ -53,6 +53,12 @@ model_cost model_call_cost(const sifr_model *model, const device_call *call) {
     return cost;
 }
 
+/* What does not depend on the tokens is done once for all sequences of a micro batch, whose number
+ * is not known here: it is left out. */
+static bool is_by_token(const sifr_model *model, const model_node *node) {
+    return model->values[node->y].rows == 0;
+}
+
 /* The shapes of a node's forward call on one sequence. */
 static device_call forward_shapes(const sifr_model *model, const model_node *node, int64_t length) {
     device_call call = {.kernel = node->op->forward, .attributes = node->attributes};
@@ -60,7 +66,8 @@ static device_call forward_shapes(const sifr_model *model, const model_node *nod
     if (node->op->complete) node->op->complete(&call.attributes, &extent);
     for (int i = 0; i < DEVICE_INPUTS; i++) {
         if (node->x[i] < 0) continue;
-        call.x[i].rows = length;
+        int64_t rows = model->values[node->x[i]].rows;
+        call.x[i].rows = rows ? rows : length;
         call.x[i].columns = model->values[node->x[i]].columns;
     }
     for (int i = 0; i < DEVICE_WEIGHTS && node->w[i] >= 0; i++) {
@@ -76,6 +83,7 @@ double model_training_flops(const sifr_model *model, int64_t length) {
     double forward = 0;
     for (size_t i = 0; i < model->node_count; i++) {
         const model_node *node = &model->nodes[i];
+        if (!is_by_token(model, node)) continue;
         device_call call = forward_shapes(model, node, length);
         if (node->op->operations) forward += node->op->operations(&call, true);
     }

@@ -32,6 +32,16 @@ static void embedding_reference(const device_call *call, const op_values *v) {
         memcpy(v->y + r * n, v->w[0] + (first + (int64_t)v->x[0][r]) * n, (size_t)n * sizeof *v->y);
 }
 
+/* All rows of a table. */
+
+static void rows_shape(const op_case *c, base_dtype type, device_call *call) {
+    call->w[0] = call->y = sized(c->rows, c->columns, type);
+}
+
+static void rows_reference(const device_call *call, const op_values *v) {
+    memcpy(v->y, v->w[0], (size_t)(call->y.rows * call->y.columns) * sizeof *v->y);
+}
+
 /* Norms; variant: NO_BIAS (a layer norm has one otherwise), PLUS_ONE, GROUPS x their number. */
 
 enum { NO_BIAS = 1, PLUS_ONE = 2, GROUPS = 4 };
@@ -345,6 +355,15 @@ static const op_case tables[] = {
     TABLE(33, 600, 5, 0),
     TABLE(300, 130, 2, 0),
     TABLE(33, 67, 5, 2),
+#define ROWS_OF(r, n)                                                                              \
+    {                                                                                              \
+        .name = "rows", .forward = DEVICE_ROWS, .backward = DEVICE_ROWS_BACKWARD,                  \
+        .shape = rows_shape, .reference = rows_reference, .wants = OP_W0, .rows = r, .columns = n, \
+        .length = 1                                                                                \
+    }
+    ROWS_OF(1, 1),
+    ROWS_OF(33, 17),
+    ROWS_OF(70, 600),
 #define ROPE(r, n, h)                                                                              \
     {                                                                                              \
         .name = "rope", .forward = DEVICE_ROPE, .backward = DEVICE_ROPE_BACKWARD,                  \

@@ -10,6 +10,8 @@
 static const cpu_row rows[DEVICE_KERNELS] = {
     [DEVICE_EMBEDDING] = {cpu_prepare_embedding, cpu_run_embedding},
     [DEVICE_EMBEDDING_BACKWARD] = {cpu_prepare_embedding, cpu_run_embedding_backward},
+    [DEVICE_ROWS] = {cpu_prepare_rows, cpu_run_rows},
+    [DEVICE_ROWS_BACKWARD] = {cpu_prepare_rows, cpu_run_rows},
     [DEVICE_LINEAR] = {cpu_prepare_linear, cpu_run_linear},
     [DEVICE_LINEAR_BACKWARD] = {cpu_prepare_linear_backward, cpu_run_linear_backward},
     [DEVICE_LAYER_NORM] = {cpu_prepare_norm, cpu_run_norm},

@@ -18,6 +18,7 @@ typedef struct cpu_kernels {
     void (*rope)(const cpu_part *part);
     void (*regroup)(const cpu_part *part);
     void (*neighbours)(const cpu_part *part);
+    void (*rows)(const cpu_part *part);
     void (*elementwise)(const cpu_part *part);
     void (*adam)(const cpu_part *part);
     void (*square_sums)(const cpu_part *part); /* count in blocks */

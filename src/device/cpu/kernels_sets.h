@@ -10,6 +10,7 @@ void KERNEL(norm_backward)(const cpu_part *part);
 void KERNEL(rope)(const cpu_part *part);
 void KERNEL(regroup)(const cpu_part *part);
 void KERNEL(neighbours)(const cpu_part *part);
+void KERNEL(rows)(const cpu_part *part);
 void KERNEL(elementwise)(const cpu_part *part);
 void KERNEL(adam)(const cpu_part *part);
 void KERNEL(square_sums)(const cpu_part *part);

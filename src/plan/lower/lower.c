@@ -330,7 +330,7 @@ static sifr_status check_settings(const sifr_model *model, const device *dev,
                          "the type fp32, bf16 or fp16");
     }
     for (size_t v = 0; v < model->value_count; v++) {
-        largest = base_max_i64(largest, model->values[v].columns);
+        if (model->values[v].rows == 0) largest = base_max_i64(largest, model->values[v].columns);
     }
     if (!base_mul_i64(settings->step.micro_batch_size, settings->step.seq_length, &tokens) ||
         tokens > INT32_MAX || !base_mul_i64(tokens, largest * 8, &bytes) ||

@@ -114,9 +114,10 @@ typedef struct lower_operand {
 size_t lower_value(const lower_state *state, int32_t value);
 size_t lower_node(const lower_state *state, int32_t node);
 
-/* The rows of a buffer, which holds one tile or all rows, and where the current rows begin in it.
- */
-int64_t lower_rows(const lower_state *state, bool local);
+/* The current rows of a value; the rows of its buffer, which holds one tile or all rows, and where
+ * the current rows begin in it. Values with a number of rows of their own are in no tile. */
+int64_t lower_value_rows(const lower_state *state, int32_t value);
+int64_t lower_rows(const lower_state *state, int32_t value, bool local);
 int64_t lower_first_row(const lower_state *state, bool local);
 
 device_matrix lower_matrix(int64_t rows, int64_t columns, base_dtype dtype);

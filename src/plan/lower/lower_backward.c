@@ -19,7 +19,7 @@ static sifr_status new_place(lower_state *state, int32_t value, int32_t *out, si
     int32_t buffer;
     int64_t columns = state->model->values[value].columns;
     BASE_TRY(plan_add_buffer(state->s, PLAN_ACTIVATIONS,
-                             lower_rows(state, local) * columns * state->element,
+                             lower_rows(state, value, local) * columns * state->element,
                              state->model->values[value].unit, value, false, &buffer, error));
     BASE_TRY(base_grow(&state->places, &state->place_room, state->place_count + 1,
                        sizeof *state->places, error));
@@ -52,10 +52,10 @@ static lower_operand gradient_of(const lower_state *state, int32_t value) {
     const lower_place *place = &state->places[state->gradient[lower_value(state, base)]];
     int64_t stride = state->model->values[base].columns;
     int64_t row = lower_first_row(state, place->local);
-    lower_operand out = {
-        .buffer = place->buffer,
-        .offset = (row * stride + (v->base >= 0 ? v->first : 0)) * state->element,
-        .matrix = lower_matrix(state->part.rows, v->columns, plan_dtype(&state->s->settings))};
+    lower_operand out = {.buffer = place->buffer,
+                         .offset = (row * stride + (v->base >= 0 ? v->first : 0)) * state->element,
+                         .matrix = lower_matrix(lower_value_rows(state, value), v->columns,
+                                                plan_dtype(&state->s->settings))};
     out.matrix.stride = stride;
     return out;
 }
@@ -171,8 +171,9 @@ static sifr_status find_target(lower_state *state, int32_t n, int i, lower_targe
     int64_t columns = out->place.matrix.columns;
     out->place.offset = 0;
     out->place.matrix.stride = columns;
-    return plan_add_buffer(state->s, PLAN_ACTIVATIONS, state->part.rows * columns * state->element,
-                           node->unit, value, false, &out->place.buffer, error);
+    return plan_add_buffer(state->s, PLAN_ACTIVATIONS,
+                           lower_value_rows(state, value) * columns * state->element, node->unit,
+                           value, false, &out->place.buffer, error);
 }
 
 static sifr_status put_weight_gradients(lower_state *state, device_call *call, int32_t n,

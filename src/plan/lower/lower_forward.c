@@ -50,16 +50,17 @@ sifr_status lower_forward(lower_state *state, int32_t n, sifr_error *error) {
         if (state->in_place[n]) {
             *place = state->buffer_of[lower_value(state, node->x[0])];
         } else if (fresh) {
-            BASE_TRY(plan_add_buffer(s, PLAN_ACTIVATIONS,
-                                     lower_rows(state, local) * y->columns * state->element,
-                                     node->unit, node->y, false, place, error));
+            BASE_TRY(
+                plan_add_buffer(s, PLAN_ACTIVATIONS,
+                                lower_rows(state, node->y, local) * y->columns * state->element,
+                                node->unit, node->y, false, place, error));
         }
     }
     BASE_TRY(lower_put(state, call, PLAN_Y, lower_locate(state, node->y), error));
     if (row->saved && !cached) {
         int64_t rows, columns;
         int32_t *saved = &state->saved[lower_node(state, n)];
-        row->saved(node, lower_rows(state, local), &rows, &columns);
+        row->saved(node, lower_rows(state, node->y, local), &rows, &columns);
         if (fresh) {
             BASE_TRY(plan_add_buffer(s, PLAN_ACTIVATIONS, rows * columns * 4, node->unit, node->y,
                                      false, saved, error));

@@ -18,8 +18,14 @@ size_t lower_node(const lower_state *state, int32_t node) {
     return set * state->model->node_count + (size_t)node;
 }
 
-int64_t lower_rows(const lower_state *state, bool local) {
-    return local ? state->part.rows : state->tokens;
+int64_t lower_value_rows(const lower_state *state, int32_t value) {
+    int64_t rows = state->model->values[value].rows;
+    return rows ? rows : state->part.rows;
+}
+
+int64_t lower_rows(const lower_state *state, int32_t value, bool local) {
+    int64_t rows = state->model->values[value].rows;
+    return rows ? rows : local ? state->part.rows : state->tokens;
 }
 
 int64_t lower_first_row(const lower_state *state, bool local) {
@@ -47,7 +53,7 @@ lower_operand lower_locate(const lower_state *state, int32_t value) {
     const model_value *v = &state->model->values[value];
     const plan_schedule *s = state->s;
     base_dtype dtype = lower_dtype(state, value);
-    lower_operand out = {.matrix = lower_matrix(state->part.rows, v->columns, dtype)};
+    lower_operand out = {.matrix = lower_matrix(lower_value_rows(state, value), v->columns, dtype)};
     bool local = false;
     switch (v->kind) {
     case MODEL_VALUE_INPUT:
@@ -83,7 +89,7 @@ lower_operand lower_saved(const lower_state *state, int32_t node) {
     const model_node *n = &state->model->nodes[node];
     bool local = state->local[lower_value(state, n->y)];
     int64_t rows, columns;
-    n->op->saved(n, state->part.rows, &rows, &columns);
+    n->op->saved(n, lower_value_rows(state, n->y), &rows, &columns);
     return (lower_operand){.buffer = state->saved[lower_node(state, node)],
                            .offset = lower_first_row(state, local) * columns * 4,
                            .matrix = lower_matrix(rows, columns, BASE_FP32)};

@@ -40,6 +40,11 @@ static bool uses_weight_twice(const sifr_model *model, int32_t first, int32_t en
     return false;
 }
 
+/* Values with a number of rows of their own do not pass through with the tokens. */
+static bool is_by_row(const sifr_model *model, int32_t n) {
+    return model->nodes[n].op->by_row && model->values[model->nodes[n].y].rows == 0;
+}
+
 static void find_regions(lower_state *state) {
     const sifr_model *model = state->model;
     int32_t *region = state->tiles.region;
@@ -47,7 +52,7 @@ static void find_regions(lower_state *state) {
         int32_t n = model->units[u].first_node, last = n + model->units[u].nodes;
         while (n < last) {
             int32_t end = n;
-            while (end < last && model->nodes[end].op->by_row) end++;
+            while (end < last && is_by_row(model, end)) end++;
             bool whole = end == n || uses_weight_twice(model, n, end);
             for (int32_t m = n; m < end; m++) region[m] = whole ? -1 : n;
             if (end < last) region[end++] = -1;

@@ -173,6 +173,32 @@ void KERNEL(neighbours)(const cpu_part *part) {
     }
 }
 
+static void row_gradient(const device_call *c, int64_t r) {
+    float *dw = (float *)c->dw[0].data + r * c->dw[0].stride, buffer[PIECE];
+    for (int64_t at = 0; at < c->dy.columns; at += PIECE) {
+        int64_t n = c->dy.columns - at < PIECE ? c->dy.columns - at : PIECE;
+        const float *g = lanes_read(buffer, &c->dy, r, at, n);
+        if (c->accumulate_dw) {
+            LANES_EACH(i, n) dw[at + i] += g[i];
+        } else {
+            memcpy(dw + at, g, (size_t)n * sizeof *g);
+        }
+    }
+}
+
+void KERNEL(rows)(const cpu_part *part) {
+    const device_call *c = part->call;
+    int64_t size = base_dtype_bytes(c->y.dtype);
+    for (int64_t r = part->first; r < part->first + part->count; r++) {
+        if (c->kernel == DEVICE_ROWS_BACKWARD)
+            row_gradient(c, r);
+        else
+            memcpy((char *)c->y.data + r * c->y.stride * size,
+                   (const char *)c->w[0].data + r * c->w[0].stride * size,
+                   (size_t)(c->y.columns * size));
+    }
+}
+
 void KERNEL(embedding)(const cpu_part *part) {
     const device_call *c = part->call;
     const int32_t *ids = c->x[0].data;

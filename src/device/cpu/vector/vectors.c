@@ -81,6 +81,16 @@ sifr_status cpu_run_neighbours(device *dev, const device_call *call, sifr_error 
     return SIFR_OK;
 }
 
+sifr_status cpu_run_rows(device *dev, const device_call *call, sifr_error *error) {
+    bool backward = call->kernel == DEVICE_ROWS_BACKWARD;
+    (void)error;
+    run_tiles(dev, (tiles_job){.kernel = kernels_of(dev)->rows,
+                               .call = call,
+                               .total = backward ? call->dy.rows : call->y.rows,
+                               .step = ROWS});
+    return SIFR_OK;
+}
+
 sifr_status cpu_run_norm(device *dev, const device_call *call, sifr_error *error) {
     (void)error;
     run_tiles(dev, (tiles_job){.kernel = kernels_of(dev)->norm,

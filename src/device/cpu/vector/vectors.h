@@ -9,6 +9,7 @@ sifr_status cpu_run_elementwise(device *dev, const device_call *call, sifr_error
 sifr_status cpu_run_rope(device *dev, const device_call *call, sifr_error *error);
 sifr_status cpu_run_regroup(device *dev, const device_call *call, sifr_error *error);
 sifr_status cpu_run_neighbours(device *dev, const device_call *call, sifr_error *error);
+sifr_status cpu_run_rows(device *dev, const device_call *call, sifr_error *error);
 sifr_status cpu_run_norm(device *dev, const device_call *call, sifr_error *error);
 sifr_status cpu_run_norm_backward(device *dev, const device_call *call, sifr_error *error);
 sifr_status cpu_run_embedding(device *dev, const device_call *call, sifr_error *error);
@@ -22,6 +23,7 @@ sifr_status cpu_prepare_norm(device *dev, device_call *call, sifr_error *error);
 sifr_status cpu_prepare_rope(device *dev, device_call *call, sifr_error *error);
 sifr_status cpu_prepare_regroup(device *dev, device_call *call, sifr_error *error);
 sifr_status cpu_prepare_neighbours(device *dev, device_call *call, sifr_error *error);
+sifr_status cpu_prepare_rows(device *dev, device_call *call, sifr_error *error);
 sifr_status cpu_prepare_elementwise(device *dev, device_call *call, sifr_error *error);
 sifr_status cpu_prepare_square_sums(device *dev, device_call *call, sifr_error *error);
 sifr_status cpu_prepare_adam(device *dev, device_call *call, sifr_error *error);

@@ -36,6 +36,15 @@ sifr_status cpu_prepare_embedding(device *dev, device_call *call, sifr_error *er
                      device_kernel_name(call->kernel), first, (long long)table->rows);
 }
 
+sifr_status cpu_prepare_rows(device *dev, device_call *call, sifr_error *error) {
+    bool backward = call->kernel == DEVICE_ROWS_BACKWARD;
+    const device_matrix *rows = backward ? &call->dy : &call->y;
+    (void)dev;
+    BASE_TRY(cpu_check_activations(call, rows, backward ? "dy" : "y", error));
+    return cpu_check(call, backward ? &call->dw[0] : &call->w[0], backward ? "dw[0]" : "w[0]",
+                     rows->rows, rows->columns, backward ? BASE_FP32 : rows->dtype, error);
+}
+
 sifr_status cpu_prepare_norm(device *dev, device_call *call, sifr_error *error) {
     bool layer = call->kernel == DEVICE_LAYER_NORM || call->kernel == DEVICE_LAYER_NORM_BACKWARD;
     bool backward =
