@@ -158,6 +158,14 @@ typedef struct sifr_attention_args {
      * and 1 for padding, or the number of a document). A generated sequence counts as one segment.
      */
     sifr_value segments;
+    /* Disentangled attention (DeBERTa, He et al. 2021): either or both of two tables, values made
+     * from sifr_rows with 2 n rows and heads x head_dim columns. Scores are then
+     * scale (q_i k_j + q_i position_keys[r] + k_j position_queries[r]), where r is i - j + n
+     * clamped to 0 ... 2 n - 1. With `buckets` (0: none), distances above half of them are
+     * logarithmic: a distance of most_distance - 1 has the last bucket. Only for bidirectional
+     * attention with as many kv_heads as heads. */
+    sifr_value position_keys, position_queries;
+    int64_t buckets, most_distance;
 } sifr_attention_args;
 SIFR_API sifr_value sifr_attention(sifr_model *model, sifr_attention_args args);
 

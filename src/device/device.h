@@ -94,8 +94,13 @@ typedef enum device_kernel {
      * x1, x2: rows x kv_heads*head_dim (k, v), each possibly a slice of columns; y: rows x
      * heads*head_dim; saved0: FP32 heads x rows (log-sum-exp). Query head h reads kv head h /
      * (heads / kv_heads). Never holds length x length values. With dropout > 0 probabilities are
-     * dropped by counter. Backward reads x0, x1, x2, x3, y, saved0; writes dx0, dx1, dx2 (never
-     * accumulates). */
+     * dropped by counter.
+     * With x4 or x5 or both, tables of 2 n rows x heads*head_dim, S = scale (q_i k_j + q_i x4[r] +
+     * k_j x5[r]) instead, where r is b(i - j) + n clamped to 0 ... 2 n - 1 (bidirectional attention
+     * with heads = kv_heads only). b(d) is d; with buckets > 0, where |d| is above m = buckets / 2,
+     * it is m + ceil((m - 1) log(|d| / m) / log((most_distance - 1) / m)) with the sign of d.
+     * Backward reads x0 to x5, y, saved0; writes dx0, dx1, dx2, and dx4 and dx5 where they are
+     * wanted (never accumulates). */
     DEVICE_ATTENTION,
     DEVICE_ATTENTION_BACKWARD,
     /* Attention for generation: x0, x1, x2 are new tokens at positions x3 (INT32 rows x 1). They
@@ -212,7 +217,8 @@ typedef struct device_attributes {
                 length; /* rows = sequences x length; cached: the capacity of one sequence */
             float scale, softcap, dropout;
             int64_t window;
-            bool bidirectional; /* not cached */
+            int32_t buckets, most_distance; /* of relative positions */
+            bool bidirectional;             /* not cached */
         } attention;
         struct {
             float scale;   /* 0: 1 */

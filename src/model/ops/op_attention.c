@@ -27,11 +27,18 @@ static double pairs(const device_call *call, bool full) {
     return sequences * (call->attributes.attention.bidirectional ? 2 * causal - length : causal);
 }
 
+/* Products of all tokens with the rows of a table of relative positions that they may need. */
+static double table_operations(const device_call *call, int table, double width) {
+    double rows = fmin((double)call->x[table].rows, 2 * (double)call->attributes.attention.length);
+    return 2 * (double)call->x[0].rows * rows * width;
+}
+
 /* Scores and the weighted sum: two products of 2 x head_dim a pair and head. */
 static double attention_operations(const device_call *call, bool full) {
     const device_attributes *a = &call->attributes;
     double width = (double)a->attention.heads * (double)a->attention.head_dim;
-    return 4 * pairs(call, full) * width;
+    return 4 * pairs(call, full) * width + table_operations(call, 4, width) +
+           table_operations(call, 5, width);
 }
 
 /* The rows of the caches that no new token sees. */
@@ -59,9 +66,10 @@ const model_op model_op_attention = {
     .name = "attention",
     .forward = DEVICE_ATTENTION,
     .backward = DEVICE_ATTENTION_BACKWARD,
-    .keep = MODEL_KEEP_X0 | MODEL_KEEP_X1 | MODEL_KEEP_X2 | MODEL_KEEP_X3 | MODEL_KEEP_Y |
-            MODEL_KEEP_SAVED,
-    .gradients = 7,
+    .keep = MODEL_KEEP_X0 | MODEL_KEEP_X1 | MODEL_KEEP_X2 | MODEL_KEEP_X3 | MODEL_KEEP_X4 |
+            MODEL_KEEP_X5 | MODEL_KEEP_Y | MODEL_KEEP_SAVED,
+    .gradients = 7 | 1 << 4 | 1 << 5,
+    .constant_rows = 1 << 4 | 1 << 5,
     .saved = saved_attention,
     .operations = attention_operations,
     .backward_factor = 2.5, /* five products: the scores are computed again */
@@ -70,6 +78,34 @@ const model_op model_op_attention = {
     .complete = note_extent,
     .untouched = untouched_bytes,
 };
+
+/* Whether a table of relative positions is absent, or has the columns of a query and an even number
+ * of rows. */
+static bool table_fits(sifr_model *model, sifr_value table, int64_t columns) {
+    if (!table.id) return true;
+    const model_value *value = model_activation(model, table, "attention");
+    return value && value->columns == columns && value->rows > 0 && value->rows % 2 == 0;
+}
+
+static bool positions_fit(sifr_model *model, const sifr_attention_args *args, int64_t columns) {
+    sifr_value keys = args->position_keys, queries = args->position_queries;
+    if (!keys.id && !queries.id) return true;
+    bool fits = table_fits(model, keys, columns) && table_fits(model, queries, columns);
+    if (fits && keys.id && queries.id)
+        fits = model->values[model_index(keys)].rows == model->values[model_index(queries)].rows;
+    bool distances =
+        args->buckets == 0 || (args->buckets >= 2 && args->most_distance - 1 > args->buckets / 2);
+    if (fits && distances && args->buckets <= INT32_MAX && args->most_distance <= INT32_MAX &&
+        args->bidirectional && args->heads == args->kv_heads)
+        return true;
+    MODEL_WRONG(model,
+                "unit %s: attention: tables of relative positions need %lld columns and an even "
+                "number of rows, as many kv heads as heads, bidirectional attention, and %lld "
+                "buckets below twice the largest distance %lld",
+                model_unit_name(model), (long long)columns, (long long)args->buckets,
+                (long long)args->most_distance);
+    return false;
+}
 
 sifr_value sifr_attention(sifr_model *model, sifr_attention_args args) {
     const model_value *query = model_activation(model, args.q, "attention");
@@ -104,11 +140,16 @@ sifr_value sifr_attention(sifr_model *model, sifr_attention_args args) {
                     model_unit_name(model));
         return SIFR_NO_VALUE;
     }
+    if (!positions_fit(model, &args, query->columns)) return SIFR_NO_VALUE;
     model_node node = model_make_node(&model_op_attention);
     node.x[0] = model_index(args.q);
     node.x[1] = model_index(args.k);
     node.x[2] = model_index(args.v);
     node.x[3] = segments;
+    node.x[4] = model_index(args.position_keys);
+    node.x[5] = model_index(args.position_queries);
+    node.attributes.attention.buckets = (int32_t)args.buckets;
+    node.attributes.attention.most_distance = (int32_t)args.most_distance;
     node.attributes.attention.heads = (int32_t)heads;
     node.attributes.attention.kv_heads = (int32_t)kv_heads;
     node.attributes.attention.head_dim = (int32_t)head_dim;

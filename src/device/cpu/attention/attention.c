@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/random.h"
+#include "device/cpu/attention/attention_positions.h"
 #include "device/cpu/attention/kernels_attention.h"
 #include "device/cpu/operands.h"
 #include "device/cpu/product/kernels_matrix.h"
@@ -63,9 +64,10 @@ static int64_t kernel_floats(const device *dev, const device_call *call) {
     const cpu_attention_kernels *kernels = dev->set->attention;
     int64_t keys = call->attributes.attention.length;
     int64_t width = call->attributes.attention.head_dim;
+    int64_t places = cpu_position_places(call);
     int64_t floats = call->kernel == DEVICE_ATTENTION_BACKWARD
-                         ? kernels->backward_floats(call->x[0].dtype, keys, width)
-                         : kernels->forward_floats(call->x[0].dtype, keys, width);
+                         ? kernels->backward_floats(call->x[0].dtype, keys, width, places)
+                         : kernels->forward_floats(call->x[0].dtype, keys, width, places);
     return base_ceil_to(floats, 16);
 }
 
@@ -90,7 +92,9 @@ sifr_status cpu_prepare_attention(device *dev, device_call *call, sifr_error *er
             BASE_TRY(
                 cpu_check(call, &call->dx[i], names[i], rows, call->x[i].columns, type, error));
     }
-    call->scratch_bytes = kernel_floats(dev, call) * 4 * device_threads(dev);
+    BASE_TRY(cpu_check_positions(call, error));
+    int64_t shared = cpu_position_floats(call) + cpu_position_sums(call);
+    call->scratch_bytes = (kernel_floats(dev, call) * device_threads(dev) + shared) * 4;
     return SIFR_OK;
 }
 
@@ -101,6 +105,9 @@ typedef struct attention_run {
     int64_t floats; /* of scratch, per thread */
     int64_t group;  /* query heads in a tile */
     int64_t start;  /* cached, of one sequence: position of the first new row */
+    /* of relative positions, if there are any, behind the threads' scratch */
+    int32_t *rows_of;
+    float *sums;
     uint64_t random_key;
 } attention_run;
 
@@ -135,12 +142,11 @@ static cpu_attention describe_tile(const attention_run *run, int64_t sequence, i
     return a;
 }
 
-static void attention_task(void *context, int64_t task, int thread) {
-    const attention_run *run = context;
+/* A sequence's query heads from `head` on; `sums`: the group of sequences that it is of. */
+static void attend(const attention_run *run, int64_t sequence, int64_t head, int64_t sums,
+                   int thread) {
     const device_call *call = run->call;
     int64_t heads = call->attributes.attention.heads, width = call->attributes.attention.head_dim;
-    int64_t tiles = heads / run->group, sequence = task / tiles;
-    int64_t head = task % tiles * run->group;
     int64_t kv = head / (heads / call->attributes.attention.kv_heads) * width;
     int64_t row = sequence * call->attributes.attention.length;
     cpu_attention a = describe_tile(run, sequence, head, thread);
@@ -148,6 +154,10 @@ static void attention_task(void *context, int64_t task, int thread) {
     a.v = element(&call->x[2], row, kv), a.v_stride = call->x[2].stride;
     if (call->x[3].dtype != BASE_NONE)
         a.segments = element(&call->x[3], row, 0), a.segment_stride = call->x[3].stride;
+    if (run->rows_of != NULL) {
+        a.rows_of = run->rows_of;
+        cpu_position_tile(call, head, sums, run->sums, &a);
+    }
     if (call->kernel == DEVICE_ATTENTION) {
         run->kernels->forward(&a);
         return;
@@ -157,6 +167,31 @@ static void attention_task(void *context, int64_t task, int thread) {
     a.dk = writable(&call->dx[1], row, kv), a.dk_stride = call->dx[1].stride;
     a.dv = writable(&call->dx[2], row, kv), a.dv_stride = call->dx[2].stride;
     run->kernels->backward(&a);
+}
+
+static void attention_task(void *context, int64_t task, int thread) {
+    const attention_run *run = context;
+    int64_t tiles = run->call->attributes.attention.heads / run->group;
+    attend(run, task / tiles, task % tiles * run->group, 0, thread);
+}
+
+/* Backward with relative positions: a head through the sequences of a group, in order. */
+static void positions_task(void *context, int64_t task, int thread) {
+    const attention_run *run = context;
+    const device_call *call = run->call;
+    int64_t heads = call->attributes.attention.heads, head = task % heads, group = task / heads;
+    int64_t sequences = call->attributes.attention.sequences, groups = cpu_position_groups(call);
+    cpu_position_clear(call, head, group, run->sums);
+    for (int64_t s = group * sequences / groups; s < (group + 1) * sequences / groups; s++)
+        attend(run, s, head, group, thread);
+}
+
+static void run_positions_backward(device *dev, attention_run *run) {
+    const device_call *call = run->call;
+    run->sums = (float *)(void *)run->rows_of + cpu_position_floats(call);
+    cpu_parallel(dev->team, cpu_position_groups(call) * call->attributes.attention.heads,
+                 positions_task, run);
+    cpu_position_finish(dev, call, run->sums);
 }
 
 sifr_status cpu_run_attention(device *dev, const device_call *call, sifr_error *error) {
@@ -171,6 +206,15 @@ sifr_status cpu_run_attention(device *dev, const device_call *call, sifr_error *
         run.random_key = base_random_key(call->step->seed, (uint64_t)call->step->step,
                                          (uint64_t)(uint32_t)call->attributes.micro_batch << 32 |
                                              (uint32_t)call->attributes.op);
+    if (cpu_position_places(call) > 0) {
+        float *behind = (float *)call->scratch + run.floats * device_threads(dev);
+        run.rows_of = (int32_t *)(void *)behind;
+        cpu_position_rows(call, run.rows_of);
+        if (call->kernel == DEVICE_ATTENTION_BACKWARD) {
+            run_positions_backward(dev, &run);
+            return SIFR_OK;
+        }
+    }
     if (call->kernel == DEVICE_ATTENTION && sequences * kv < FEW_HEADS) run.group = 1;
     cpu_parallel(dev->team, sequences * (heads / run.group), attention_task, &run);
     return SIFR_OK;

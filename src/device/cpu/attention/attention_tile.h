@@ -127,6 +127,11 @@ TILE_INLINE void tile_product(bool pairs, int64_t rows, int64_t columns, int64_t
                    alpha + at);
 }
 
+/* Scores by relative position are made in fp32 words whatever the type. */
+static inline bool tile_takes_pairs(base_dtype dtype, int64_t places) {
+    return TILE_PAIRS && dtype == BASE_BF16 && places == 0;
+}
+
 VECTOR_INLINE int64_t tile_words(bool pairs, int64_t count) {
     return pairs ? (count + 1) / 2 : count;
 }

@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "device/cpu/attention/attention_backward.h"
-#include "device/cpu/attention/attention_scores.h"
+#include "device/cpu/attention/attention_relative.h"
 
 #define LOG2_E 1.44269504f
 
@@ -15,9 +15,10 @@ typedef struct forward_places {
     float *factors;        /* dropout */
     float *out, *out_rows; /* head_dim x QUERY_BLOCK, and transposed */
     float *most, *sum, *alpha;
+    tile_relative relative;
 } forward_places;
 
-static int64_t forward_layout(bool pairs, int64_t keys, int64_t d, float *scratch,
+static int64_t forward_layout(bool pairs, int64_t keys, int64_t d, int64_t places, float *scratch,
                               forward_places *at) {
     int64_t total = 0, words = tile_words(pairs, d);
     forward_places none;
@@ -37,11 +38,12 @@ static int64_t forward_layout(bool pairs, int64_t keys, int64_t d, float *scratc
     PLACE(sum, QUERY_BLOCK);
     PLACE(alpha, QUERY_BLOCK);
 #undef PLACE
-    return total;
+    return total + relative_layout(places, keys, d, false, scratch == NULL ? NULL : scratch + total,
+                                   &at->relative);
 }
 
-static int64_t forward_floats(base_dtype dtype, int64_t keys, int64_t head_dim) {
-    return forward_layout(TILE_PAIRS && dtype == BASE_BF16, keys, head_dim, NULL, NULL);
+static int64_t forward_floats(base_dtype dtype, int64_t keys, int64_t head_dim, int64_t places) {
+    return forward_layout(tile_takes_pairs(dtype, places), keys, head_dim, places, NULL, NULL);
 }
 
 /* Turns the scores of a block into probabilities relative to the largest so far, as words across
@@ -101,6 +103,9 @@ TILE_INLINE void forward_block(bool pairs, const cpu_attention *a, const forward
         if (sharing == TILE_SHARES_NONE) continue;
         tile_product(pairs, keys, QUERY_BLOCK, words, at->k + k0 * words, words, at->q, QUERY_BLOCK,
                      at->scores, QUERY_BLOCK, TILE_SET, at->alpha);
+        if (a->places > 0)
+            relative_scores(a, &at->relative, at->k + k0 * words, at->q, position, k0, keys,
+                            at->scores);
         if (a->softcap > 0) tile_cap(at->scores, keys * QUERY_BLOCK, a->scale, a->softcap);
         tile_hide(a, at->scores, k0, keys, position, queries);
         if (sharing == TILE_SHARES_SOME) tile_hide_segments(&segments, at->scores, of, keys);
@@ -135,7 +140,8 @@ TILE_INLINE void forward_block(bool pairs, const cpu_attention *a, const forward
 TILE_INLINE void forward(bool pairs, const cpu_attention *a) {
     forward_places at;
     int64_t d = a->head_dim, key_words = tile_words(pairs, base_ceil_to(a->keys, 2));
-    forward_layout(pairs, a->keys, d, a->scratch, &at);
+    forward_layout(pairs, a->keys, d, a->places, a->scratch, &at);
+    if (a->places > 0) relative_load(a, &at.relative, false);
     tile_pack(pairs, a->k, a->dtype, a->k_stride, a->keys, a->keys, d, at.k);
     for (int64_t k = 0; k < a->keys; k += KEY_BLOCK) {
         int64_t keys = base_min_i64(KEY_BLOCK, a->keys - k);
@@ -150,7 +156,7 @@ TILE_INLINE void forward(bool pairs, const cpu_attention *a) {
 
 static void attention_forward(const cpu_attention *a) {
 #if TILE_PAIRS
-    if (a->dtype == BASE_BF16) {
+    if (tile_takes_pairs(a->dtype, a->places)) {
         forward(true, a);
         return;
     }

@@ -6,6 +6,9 @@
 
 #include "device/device.h"
 
+/* A block of queries has at most so many. */
+enum { CPU_QUERIES_BEHIND = 64 };
+
 typedef struct cpu_attention {
     base_dtype dtype;
     int64_t queries, keys;   /* query i stands at position keys - queries + i */
@@ -21,6 +24,15 @@ typedef struct cpu_attention {
     void *y, *dq, *dk, *dv;
     int64_t q_stride, k_stride, v_stride, y_stride, dy_stride;
     int64_t dq_stride, dk_stride, dv_stride;
+    /* Scores by relative position: tables of `places` rows x head_dim for queries and for keys to
+     * be multiplied with, each NULL where there is none, and their gradients, which are added to:
+     * fp32, NULL where unwanted. rows_of[d + keys - 1] is the row for query minus key = d; it has
+     * CPU_QUERIES_BEHIND distances behind the largest one. */
+    int64_t places; /* 0: no such scores */
+    const void *position_keys, *position_queries;
+    int64_t position_key_stride, position_query_stride, dposition_stride;
+    float *dposition_keys, *dposition_queries;
+    const int32_t *rows_of;
     float *log_sums; /* one a query, heads log_sum_stride apart; forward: may be NULL */
     int64_t log_sum_stride;
     float *scratch;
@@ -42,8 +54,8 @@ typedef struct cpu_attention_kernels {
     void (*backward)(const cpu_attention *a);
     void (*range)(const cpu_attention_range *range);
     /* number of floats in scratch */
-    int64_t (*forward_floats)(base_dtype dtype, int64_t keys, int64_t head_dim);
-    int64_t (*backward_floats)(base_dtype dtype, int64_t keys, int64_t head_dim);
+    int64_t (*forward_floats)(base_dtype dtype, int64_t keys, int64_t head_dim, int64_t places);
+    int64_t (*backward_floats)(base_dtype dtype, int64_t keys, int64_t head_dim, int64_t places);
 } cpu_attention_kernels;
 
 extern const cpu_attention_kernels cpu_attention_kernels_plain, cpu_attention_kernels_avx2,

@@ -4,7 +4,7 @@
  * S = c tanh(q k^T * scale / c), and dS is multiplied by 1 - (S / c)^2. */
 #include "device/cpu/attention/attention_backward.h"
 
-#include "device/cpu/attention/attention_scores.h"
+#include "device/cpu/attention/attention_relative.h"
 
 #define LOG2_E 1.44269504f
 
@@ -21,9 +21,10 @@ typedef struct backward_places {
     float *ds_across;            /* words of keys x QUERY_BLOCK */
     float *dq, *dq_rows;         /* head_dim x QUERY_BLOCK, and transposed */
     float *log_sums, *delta;     /* of the current queries */
+    tile_relative relative;
 } backward_places;
 
-static int64_t backward_layout(bool pairs, int64_t keys, int64_t d, float *scratch,
+static int64_t backward_layout(bool pairs, int64_t keys, int64_t d, int64_t places, float *scratch,
                                backward_places *at) {
     int64_t total = 0, words = tile_words(pairs, d), padded = base_ceil_to(d, VECTOR);
     backward_places none;
@@ -51,12 +52,13 @@ static int64_t backward_layout(bool pairs, int64_t keys, int64_t d, float *scrat
     PLACE(log_sums, QUERY_BLOCK);
     PLACE(delta, QUERY_BLOCK);
 #undef PLACE
-    return total;
+    return total + relative_layout(places, keys, d, true, scratch == NULL ? NULL : scratch + total,
+                                   &at->relative);
 }
 
-int64_t KERNEL_NAME(cpu_attention_backward_floats)(base_dtype dtype, int64_t keys,
-                                                   int64_t head_dim) {
-    return backward_layout(TILE_PAIRS && dtype == BASE_BF16, keys, head_dim, NULL, NULL);
+int64_t KERNEL_NAME(cpu_attention_backward_floats)(base_dtype dtype, int64_t keys, int64_t head_dim,
+                                                   int64_t places) {
+    return backward_layout(tile_takes_pairs(dtype, places), keys, head_dim, places, NULL, NULL);
 }
 
 VECTOR_INLINE vector some_values(const void *from, base_dtype dtype, int64_t n) {
@@ -123,6 +125,9 @@ TILE_INLINE void backward_pair(bool pairs, const cpu_attention *a, const backwar
                  at->scores, QUERY_BLOCK, TILE_SET, at->delta);
     tile_product(pairs, keys, QUERY_BLOCK, words, at->v + k0 * words, words, at->dy, QUERY_BLOCK,
                  at->dp, QUERY_BLOCK, TILE_SET, at->delta);
+    if (a->places > 0)
+        relative_scores(a, &at->relative, at->k + k0 * words, at->q, position, k0, keys,
+                        at->scores);
     bool capped = a->softcap > 0;
     if (capped) tile_cap(at->scores, keys * QUERY_BLOCK, a->scale, a->softcap);
     tile_hide(a, at->scores, k0, keys, position, queries);
@@ -140,6 +145,13 @@ TILE_INLINE void backward_pair(bool pairs, const cpu_attention *a, const backwar
                  at->k_turned + tile_words(pairs, k0), key_words, at->ds_across, QUERY_BLOCK,
                  at->dq, QUERY_BLOCK, *first ? TILE_SET : TILE_ADD, at->delta);
     *first = false;
+    if (a->places == 0) return;
+    relative_gradients g = {.ds = at->ds_across,
+                            .q_across = at->q_across,
+                            .dq = at->dq,
+                            .dk = at->dk,
+                            .queries = queries};
+    relative_backward(a, &at->relative, &g, position, k0, keys);
 }
 
 TILE_INLINE void backward_block(bool pairs, const cpu_attention *a, const backward_places *at,
@@ -183,7 +195,8 @@ TILE_INLINE void backward(bool pairs, const cpu_attention *a) {
     backward_places at;
     int64_t d = a->head_dim, key_words = tile_words(pairs, base_ceil_to(a->keys, 2));
     int64_t padded = base_ceil_to(d, VECTOR);
-    backward_layout(pairs, a->keys, d, a->scratch, &at);
+    backward_layout(pairs, a->keys, d, a->places, a->scratch, &at);
+    if (a->places > 0) relative_load(a, &at.relative, true);
     tile_pack(pairs, a->k, a->dtype, a->k_stride, a->keys, a->keys, d, at.k);
     tile_pack(pairs, a->v, a->dtype, a->v_stride, a->keys, a->keys, d, at.v);
     for (int64_t k = 0; k < a->keys; k += KEY_BLOCK) {
@@ -207,7 +220,7 @@ TILE_INLINE void backward(bool pairs, const cpu_attention *a) {
 
 void KERNEL_NAME(cpu_attention_backward)(const cpu_attention *a) {
 #if TILE_PAIRS
-    if (a->dtype == BASE_BF16) {
+    if (tile_takes_pairs(a->dtype, a->places)) {
         backward(true, a);
         return;
     }
