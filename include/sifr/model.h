@@ -54,6 +54,11 @@ SIFR_API void sifr_unit(sifr_model *model, const char *name);
  */
 SIFR_API sifr_weight sifr_weight_matrix(sifr_model *model, const char *name, int64_t rows,
                                         int64_t columns, sifr_init init, double deviation);
+/* rows x (columns size), for sifr_neighbours; in files rows x columns x size, as torch.nn.Conv1d
+ * has it. */
+SIFR_API sifr_weight sifr_weight_kernel(sifr_model *model, const char *name, int64_t rows,
+                                        int64_t columns, int64_t size, sifr_init init,
+                                        double deviation);
 SIFR_API sifr_weight sifr_weight_vector(sifr_model *model, const char *name, int64_t columns,
                                         sifr_init init);
 
@@ -142,7 +147,12 @@ SIFR_API sifr_value sifr_regroup(sifr_model *model, sifr_value x, int64_t groups
  * column c of the rows from size / 2 before it to size / 2 behind it, 0 beyond the ends. `size` is
  * odd, 31 at most. sifr_linear of this is a convolution over tokens: torch.nn.Conv1d with zero
  * padding, its weight (out x in x size) taken as out x (in size). Not for models that generate. */
-SIFR_API sifr_value sifr_neighbours(sifr_model *model, sifr_value x, int64_t size);
+typedef struct sifr_neighbours_args {
+    sifr_value x;
+    int64_t size;
+    sifr_value segments; /* an input, or none: rows of another segment count as 0, too */
+} sifr_neighbours_args;
+SIFR_API sifr_value sifr_neighbours(sifr_model *model, sifr_neighbours_args args);
 
 /* Attention inside each sequence, causal unless bidirectional. */
 typedef struct sifr_attention_args {

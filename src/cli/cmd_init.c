@@ -66,10 +66,8 @@ static sifr_status write_weights(const sifr_model *model, const char *output, in
     BASE_TRY(base_alloc(model->weight_count, sizeof *specs, &specs, error));
     for (size_t i = 0; i < model->weight_count; i++) {
         const model_weight *w = &model->weights[i];
-        specs[i] = (formats_tensor_spec){.name = w->name,
-                                         .dtype = fill->dtype,
-                                         .rank = w->vector ? 1 : 2,
-                                         .shape = {w->vector ? w->columns : w->rows, w->columns}};
+        specs[i] = (formats_tensor_spec){.name = w->name, .dtype = fill->dtype};
+        specs[i].rank = model_weight_shape(w, specs[i].shape);
     }
     sifr_status status =
         formats_weights_write(output, specs, model->weight_count, 0, fill_weight, fill, error);

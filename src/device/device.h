@@ -82,9 +82,9 @@ typedef enum device_kernel {
     DEVICE_REGROUP,
     DEVICE_REGROUP_BACKWARD,
     /* Joins each row with its neighbours in the sequence:
-     * y[r, size c + t] = x0[r + t - size / 2, c], 0 beyond the ends of the sequence
-     * (attributes.neighbours; size is odd). Followed by DEVICE_LINEAR, a convolution over tokens.
-     * Backward reads nothing. */
+     * y[r, size c + t] = x0[r + t - size / 2, c], 0 beyond the ends of the sequence and, with x1
+     * (INT32 rows x 1, or none), for rows whose x1 is another (attributes.neighbours; size is odd).
+     * Followed by DEVICE_LINEAR, a convolution over tokens. Backward reads x1. */
     DEVICE_NEIGHBOURS,
     DEVICE_NEIGHBOURS_BACKWARD,
     /* Attention inside each sequence: P = softmax(S) over the keys j that query i sees, S =

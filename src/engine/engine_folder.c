@@ -26,10 +26,11 @@ const formats_tensor *engine_find_tensor(const formats_weights *weights,
 
 static sifr_status check_tensor(const model_weight *w, const formats_tensor *tensor,
                                 sifr_error *error) {
-    bool vector = w->vector && tensor->rank == 1 && tensor->shape[0] == w->columns;
-    bool matrix = !w->vector && tensor->rank == 2 && tensor->shape[0] == w->rows &&
-                  tensor->shape[1] == w->columns;
-    if (!vector && !matrix) {
+    int64_t wanted[3];
+    int rank = model_weight_shape(w, wanted);
+    bool fits = tensor->rank == rank;
+    for (int i = 0; i < rank && fits; i++) fits = tensor->shape[i] == wanted[i];
+    if (!fits) {
         char shape[64] = "";
         size_t used = 0;
         for (int i = 0; i < tensor->rank && used + 24 < sizeof shape; i++) {
@@ -282,10 +283,8 @@ sifr_status engine_write_folder(const sifr_model *model, const engine_stored *st
     for (size_t i = 0; i < stored->count; i++) {
         const engine_stored_tensor *tensor = &stored->tensors[i];
         const model_weight *w = &model->weights[tensor->weight];
-        specs[i] = (formats_tensor_spec){.name = tensor->name,
-                                         .dtype = tensor->dtype,
-                                         .rank = w->vector ? 1 : 2,
-                                         .shape = {w->vector ? w->columns : w->rows, w->columns}};
+        specs[i] = (formats_tensor_spec){.name = tensor->name, .dtype = tensor->dtype};
+        specs[i].rank = model_weight_shape(w, specs[i].shape);
     }
     sifr_status status =
         formats_weights_write(directory, specs, stored->count, 0, fill_tensor, &write, error);

@@ -85,6 +85,21 @@ sifr_weight sifr_weight_matrix(sifr_model *model, const char *name, int64_t rows
         name);
 }
 
+sifr_weight sifr_weight_kernel(sifr_model *model, const char *name, int64_t rows, int64_t columns,
+                               int64_t size, sifr_init init, double deviation) {
+    bool fits = size >= 1 && columns >= 1 && columns <= INT32_MAX / size;
+    if (!fits)
+        MODEL_WRONG(model, "weight %s: %lld x %lld x %lld is not a valid shape", name,
+                    (long long)rows, (long long)columns, (long long)size);
+    return add_weight(model,
+                      (model_weight){.rows = rows,
+                                     .columns = fits ? columns * size : 0,
+                                     .size = size,
+                                     .init = init,
+                                     .deviation = deviation},
+                      name);
+}
+
 sifr_weight sifr_weight_vector(sifr_model *model, const char *name, int64_t columns,
                                sifr_init init) {
     return add_weight(
@@ -96,6 +111,14 @@ void model_truncate(sifr_model *model, sifr_weight weight, double cutoff) {
     model_weight *w = &model->weights[model_weight_index(weight)];
     w->cutoff = cutoff;
     w->has_zero_row = false;
+}
+
+int model_weight_shape(const model_weight *weight, int64_t shape[3]) {
+    int rank = weight->vector ? 1 : weight->size ? 3 : 2;
+    shape[0] = rank == 1 ? weight->columns : weight->rows;
+    shape[1] = rank == 3 ? weight->columns / weight->size : weight->columns;
+    shape[2] = weight->size;
+    return rank;
 }
 
 static sifr_value add_value(sifr_model *model, model_value value) {
@@ -173,6 +196,12 @@ const model_weight *model_weight_of(sifr_model *model, sifr_weight weight, const
         return NULL;
     }
     return &model->weights[at];
+}
+
+bool model_is_input(const sifr_model *model, sifr_value value) {
+    int32_t at = model_index(value);
+    return at >= 0 && (size_t)at < model->value_count &&
+           model->values[at].kind == MODEL_VALUE_INPUT;
 }
 
 bool model_vector_fits(sifr_model *model, sifr_weight weight, int64_t columns, const char *op) {

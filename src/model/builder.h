@@ -31,6 +31,9 @@ const char *model_unit_name(const sifr_model *model);
 const model_value *model_activation(sifr_model *model, sifr_value value, const char *op);
 const model_weight *model_weight_of(sifr_model *model, sifr_weight weight, const char *op);
 
+/* Whether there is such a value, and it is an input: whole numbers. */
+bool model_is_input(const sifr_model *model, sifr_value value);
+
 /* True if `weight` is absent or a vector of `columns`; else that is recorded. */
 bool model_vector_fits(sifr_model *model, sifr_weight weight, int64_t columns, const char *op);
 

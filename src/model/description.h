@@ -13,8 +13,9 @@
 typedef struct model_weight {
     char *name;
     int64_t rows, columns;
-    bool vector; /* one dimension in files */
-    bool frozen; /* not trained */
+    bool vector;  /* one dimension in files */
+    int64_t size; /* of a convolution's kernel: files have columns / size x size; else 0 */
+    bool frozen;  /* not trained */
     sifr_init init;
     double deviation;
     double cutoff;     /* of a normal one: none is further from 0, in deviations; 0: no bound */
@@ -93,6 +94,9 @@ bool model_numbers_rows(const model_node *node, int32_t value);
 
 /* The rows of that weight that there are numbers for, from 0 on. */
 int64_t model_numbered_rows(const sifr_model *model, const model_node *node);
+
+/* The dimensions of a weight in files; returns their number, 3 at most. */
+int model_weight_shape(const model_weight *weight, int64_t shape[3]);
 
 /* Whether any weight of a unit is trained. */
 bool model_unit_trained(const sifr_model *model, int32_t unit);

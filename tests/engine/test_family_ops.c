@@ -95,9 +95,9 @@ static sifr_value block(sifr_model *m, const char *unit, sifr_value x, bool inte
 /* As in DeBERTa: a convolution over tokens. */
 static sifr_value convolution(sifr_model *m, sifr_value x) {
     sifr_unit(m, "near");
-    sifr_value y =
-        sifr_linear(m, sifr_neighbours(m, x, 3), matrix(m, "near", "weight", WIDTH, 3 * WIDTH),
-                    vector(m, "near", "bias", WIDTH, SIFR_INIT_ZERO));
+    sifr_value y = sifr_linear(m, sifr_neighbours(m, (sifr_neighbours_args){.x = x, .size = 3}),
+                               matrix(m, "near", "weight", WIDTH, 3 * WIDTH),
+                               vector(m, "near", "bias", WIDTH, SIFR_INIT_ZERO));
     return sifr_add(m, x, sifr_tanh(m, sifr_swish(m, y, 1.702)));
 }
 

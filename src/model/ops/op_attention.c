@@ -51,11 +51,6 @@ static double untouched_bytes(const device_call *call) {
     return bytes * (1 - rows / length);
 }
 
-/* A whole number for each token. */
-static bool model_is_input(const sifr_model *model, int32_t value) {
-    return (size_t)value < model->value_count && model->values[value].kind == MODEL_VALUE_INPUT;
-}
-
 static void note_extent(device_attributes *attributes, const model_extent *extent) {
     attributes->attention.sequences = extent->sequences;
     attributes->attention.length = extent->length;
@@ -135,7 +130,7 @@ sifr_value sifr_attention(sifr_model *model, sifr_attention_args args) {
         return SIFR_NO_VALUE;
     }
     int32_t segments = model_index(args.segments);
-    if (segments >= 0 && !model_is_input(model, segments)) {
+    if (args.segments.id && !model_is_input(model, args.segments)) {
         MODEL_WRONG(model, "unit %s: attention: segments must be an input of whole numbers",
                     model_unit_name(model));
         return SIFR_NO_VALUE;

@@ -9,14 +9,16 @@ const model_op model_op_neighbours = {
     .name = "neighbours",
     .forward = DEVICE_NEIGHBOURS,
     .backward = DEVICE_NEIGHBOURS_BACKWARD,
+    .keep = MODEL_KEEP_X1,
     .gradients = 1,
     .accumulates = true,
     .complete = note_length,
     /* Not by_row: the first row of a tile has neighbours before it. */
 };
 
-sifr_value sifr_neighbours(sifr_model *model, sifr_value x, int64_t size) {
-    const model_value *in = model_activation(model, x, "neighbours");
+sifr_value sifr_neighbours(sifr_model *model, sifr_neighbours_args args) {
+    int64_t size = args.size;
+    const model_value *in = model_activation(model, args.x, "neighbours");
     if (!in) return SIFR_NO_VALUE;
     bool fits = size >= 1 && size <= DEVICE_MOST_NEIGHBOURS && size % 2 == 1;
     if (!fits || in->columns > INT32_MAX / size) {
@@ -26,8 +28,14 @@ sifr_value sifr_neighbours(sifr_model *model, sifr_value x, int64_t size) {
                     DEVICE_MOST_NEIGHBOURS);
         return SIFR_NO_VALUE;
     }
+    if (args.segments.id && !model_is_input(model, args.segments)) {
+        MODEL_WRONG(model, "unit %s: neighbours: segments must be an input of whole numbers",
+                    model_unit_name(model));
+        return SIFR_NO_VALUE;
+    }
     model_node node = model_make_node(&model_op_neighbours);
-    node.x[0] = model_index(x);
+    node.x[0] = model_index(args.x);
+    node.x[1] = model_index(args.segments);
     node.attributes.neighbours.size = (int32_t)size;
     return model_add_node(model, node, MODEL_VALUE_ACTIVATION, size * in->columns);
 }

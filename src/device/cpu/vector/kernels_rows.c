@@ -127,10 +127,13 @@ void KERNEL(regroup)(const cpu_part *part) {
         regroup_row(part->call, r, back);
 }
 
-/* Whether the row at that distance from row r is in the same sequence. */
+/* Whether the row at that distance from row r is in the same sequence and segment. */
 static bool has_neighbour(const device_call *c, int64_t r, int64_t distance) {
     int64_t length = c->attributes.neighbours.length, at = r % length + distance;
-    return at >= 0 && at < length;
+    const int32_t *segments = c->x[1].data;
+    if (at < 0 || at >= length) return false;
+    return c->x[1].dtype == BASE_NONE ||
+           segments[r * c->x[1].stride] == segments[(r + distance) * c->x[1].stride];
 }
 
 static void gather_neighbours(const device_call *c, int64_t r) {

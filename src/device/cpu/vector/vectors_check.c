@@ -125,6 +125,8 @@ sifr_status cpu_prepare_neighbours(device *dev, device_call *call, sifr_error *e
                          "%s: %lld neighbours in sequences of %lld do not fit %lld x %lld",
                          device_kernel_name(call->kernel), (long long)size, (long long)length,
                          (long long)wide->rows, (long long)wide->columns);
+    if (call->x[1].dtype != BASE_NONE)
+        BASE_TRY(cpu_check(call, &call->x[1], "x[1]", wide->rows, 1, BASE_INT32, error));
     return cpu_check(call, narrow, backward ? "dx[0]" : "x[0]", wide->rows, wide->columns / size,
                      wide->dtype, error);
 }
