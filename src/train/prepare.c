@@ -21,6 +21,7 @@
 #include "train/output_room.h"
 #include "train/run.h"
 #include "train/run_settings.h"
+#include "train/run_task.h"
 #include "train/step_choice.h"
 
 sifr_status train_agree(train_state *t, sifr_status status, sifr_error *error) {
@@ -203,10 +204,15 @@ static void tell_tokenising(void *user, uint64_t bytes, uint64_t total, double s
 
 static sifr_status open_stores(train_state *t, sifr_error *error) {
     char cache[BASE_PATH_LENGTH];
-    int64_t separator;
+    int64_t separator = -1;
     train_progress progress = {tell_tokenising, (void *)(uintptr_t)t->host};
     BASE_TRY(base_path_join(cache, t->config->output, TRAIN_OUTPUT_DATA, error));
-    BASE_TRY(train_separator(t->config->model, &t->folder.config, t->host->log, &separator, error));
+    train_labelled labelled;
+    train_label_columns columns = train_config_columns(t->config);
+    bool next = t->folder.config.task == MODEL_NEXT_TOKEN;
+    if (next)
+        BASE_TRY(
+            train_separator(t->config->model, &t->folder.config, t->host->log, &separator, error));
     train_data_options options = {.paths = t->config->data,
                                   .count = t->config->data_count,
                                   .tokenizer = t->config->model,
@@ -217,6 +223,8 @@ static sifr_status open_stores(train_state *t, sifr_error *error) {
                                   .threads = (int)t->config->step.threads,
                                   .progress = t->host->live ? &progress : NULL,
                                   .log = t->host->log};
+    train_data_form(&t->folder, t->length, &columns, t->config->mlm_probability, &labelled,
+                    &options);
     if (t->first) BASE_TRY(checkpoint_clean(cache, error));
     BASE_TRY(train_data_open(&options, &t->data, error));
     if (t->config->eval_data) {
@@ -245,9 +253,12 @@ static sifr_status count_steps(train_state *t, sifr_error *error) {
                          "it; give more text or a shorter seq-length",
                          (long long)train_data_tokens(t->data), (long long)t->length);
     int64_t documents = train_data_documents(t->data);
-    train_say(t->host, "data: %s tokens in %lld document%s, %s windows of %lld",
-              base_format_count(train_data_tokens(t->data), tokens), (long long)documents,
-              documents == 1 ? "" : "s", base_format_count(windows, number), (long long)t->length);
+    const char *what = train_data_is_labelled(t->data) ? "examples" : "windows";
+    if (!train_data_is_labelled(t->data))
+        train_say(t->host, "data: %s tokens in %lld document%s, %s windows of %lld",
+                  base_format_count(train_data_tokens(t->data), tokens), (long long)documents,
+                  documents == 1 ? "" : "s", base_format_count(windows, number),
+                  (long long)t->length);
     if (c->max_steps > 0) {
         t->total_steps = c->max_steps;
         return config_set_total_steps(t->config, t->total_steps, error);
@@ -261,13 +272,13 @@ static sifr_status count_steps(train_state *t, sifr_error *error) {
     int64_t dropped = (int64_t)samples % batch;
     if (t->total_steps == 0)
         return base_fail(error, SIFR_FAILED,
-                         "data: %g epochs of %lld windows do not fill one global batch of %lld; "
-                         "give more text, a smaller batch or --max-steps",
-                         c->num_train_epochs, (long long)windows, (long long)batch);
+                         "data: %g epochs of %lld %s do not fill one global batch of %lld; "
+                         "give more data, a smaller batch or --max-steps",
+                         c->num_train_epochs, (long long)windows, what, (long long)batch);
     if (dropped)
         train_say(t->host,
-                  "data: dropped the last %lld windows, which do not fill a global batch of %lld",
-                  (long long)dropped, (long long)batch);
+                  "data: dropped the last %lld %s, which do not fill a global batch of %lld",
+                  (long long)dropped, what, (long long)batch);
     return config_set_total_steps(t->config, t->total_steps, error);
 }
 
@@ -405,11 +416,7 @@ static sifr_status open_input(train_state *t, sifr_error *error) {
         BASE_TRY(train_output_open(t->config->output, t->config->model, t->config->resume,
                                    patience(t), t->host->log, &t->output, error));
     }
-    BASE_TRY(engine_folder_open(t->config->model, &t->folder, error));
-    if (t->folder.config.task != MODEL_NEXT_TOKEN)
-        return base_fail(error, SIFR_USAGE,
-                         "%s: a model for %s needs labelled data, which is not supported yet",
-                         t->config->model, model_task_name(t->folder.config.task));
+    BASE_TRY(train_open_folder(t->config, &t->folder, error));
     engine_folder_warn(&t->folder, t->host->log);
     say_padding(t);
     say_cuts(t);

@@ -257,6 +257,6 @@ complains 'classes: a model for sequence_classification does not continue texts;
 expect 2 eval --model classes --data text.txt --seq-length 16
 complains 'a model for sequence_classification does not continue texts'
 expect 2 train --model classes --data text.txt --output trained --max-steps 1 --seq-length 16
-complains 'a model for sequence_classification needs labelled data, which is not supported yet'
+complains 'text.txt: rows are read from files named .csv, .tsv, .jsonl or .conll'
 expect 2 export --format gguf classes classes.gguf
 complains 'architecture LlamaForSequenceClassification is not supported with --format gguf'

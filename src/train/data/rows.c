@@ -46,5 +46,6 @@ sifr_batch train_rows_batch(const train_rows *rows) {
     return (sifr_batch){.tokens = rows->tokens,
                         .labels = rows->labels,
                         .token_types = rows->token_types,
-                        .segments = rows->segments};
+                        .segments = rows->segments,
+                        .targets = rows->targets};
 }

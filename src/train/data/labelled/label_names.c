@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/heap.h"
+#include "formats/text_source.h"
 
 /* More than this are no classes, but numbers or texts of another column. */
 enum { NAMES_AT_MOST = 10000 };
@@ -105,13 +106,16 @@ sifr_status train_label_names(const char *const *paths, size_t count, model_task
                               const train_label_columns *asked, model_labels *out,
                               sifr_error *error) {
     json_t *names = json_object();
+    formats_text_source files = {0};
     sifr_status status = names ? SIFR_OK : base_fail_alloc(error, 64);
-    for (size_t i = 0; status == SIFR_OK && i < count; i++)
-        status = add_file(paths[i], task, many, asked, names, error);
+    if (status == SIFR_OK) status = formats_text_source_open(paths, count, &files, error);
+    for (size_t i = 0; status == SIFR_OK && i < files.count; i++)
+        status = add_file(files.documents[i].path, task, many, asked, names, error);
+    formats_text_source_close(&files);
     if (status == SIFR_OK && json_object_size(names) < 2)
         status = base_fail(error, SIFR_FAILED,
-                           "%s: the label column has %s: give two labels or more, or list the "
-                           "model's with --labels",
+                           "%s: the label column has %s: give two labels or more, list the "
+                           "model's with --labels, or say --problem-type regression",
                            paths[0], json_object_size(names) ? "one label" : "no label");
     if (status == SIFR_OK) status = sort_names(names, paths[0], out, error);
     json_decref(names);

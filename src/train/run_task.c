@@ -1,0 +1,62 @@
+#include "train/run_task.h"
+
+#include "base/checked.h"
+#include "train/data/labelled/label_names.h"
+
+_Static_assert((int)CONFIG_CAUSAL_LM == (int)MODEL_NEXT_TOKEN + 1 &&
+                   (int)CONFIG_TOKEN_CLASSIFICATION == (int)MODEL_TOKEN_CLASSES + 1 &&
+                   (int)CONFIG_SINGLE_LABEL == (int)MODEL_SINGLE_LABEL + 1 &&
+                   (int)CONFIG_REGRESSION == (int)MODEL_REGRESSION + 1,
+               "the config counts tasks and problems from auto");
+
+train_label_columns train_config_columns(const sifr_config *config) {
+    return (train_label_columns){config->text_column, config->pair_column, config->label_column};
+}
+
+/* Finds the labels of the data where a head is made for them. Of a regression there are none. */
+static sifr_status find_names(const sifr_config *config, model_labels *out, sifr_error *error) {
+    train_label_columns columns = train_config_columns(config);
+    model_config folder;
+    BASE_TRY(model_config_load(config->model, &folder, error));
+    model_task task = config->task ? (model_task)(config->task - 1) : folder.task;
+    bool made = config->new_head || task != folder.task;
+    if (!made || !model_task_labelled(task) || config->label_count ||
+        config->problem_type == CONFIG_REGRESSION)
+        return SIFR_OK;
+    return train_label_names(config->data, config->data_count, task,
+                             config->problem_type == CONFIG_MULTI_LABEL, &columns, out, error);
+}
+
+sifr_status train_open_folder(const sifr_config *config, engine_folder *out, sifr_error *error) {
+    model_labels labels = {0}, found = {0};
+    engine_folder_options options = {.has_task = config->task != CONFIG_TASK_AUTO,
+                                     .has_problem = config->problem_type != CONFIG_PROBLEM_AUTO,
+                                     .new_head = config->new_head};
+    if (options.has_task) options.task = (model_task)(config->task - 1);
+    if (options.has_problem) options.problem = (model_problem)(config->problem_type - 1);
+    sifr_status status = find_names(config, &found, error);
+    if (status == SIFR_OK && config->label_count)
+        status =
+            train_label_names_listed(config->labels, config->label_count, "labels", &labels, error);
+    if (labels.count) options.labels = &labels;
+    if (found.count) options.found = &found;
+    if (status == SIFR_OK) status = engine_folder_open_as(config->model, &options, out, error);
+    model_labels_free(&labels);
+    model_labels_free(&found);
+    return status;
+}
+
+void train_data_form(const engine_folder *folder, int64_t length,
+                     const train_label_columns *columns, double mask_probability,
+                     train_labelled *labelled, train_data_options *options) {
+    const model_config *config = &folder->config;
+    *labelled = (train_labelled){.task = config->task,
+                                 .problem = config->problem,
+                                 .labels = &folder->labels,
+                                 .columns = *columns,
+                                 .length = length,
+                                 .padding = base_max_i64(config->pad_token_id, 0),
+                                 .last = !folder->architecture->encoder};
+    options->labelled = model_task_labelled(config->task) ? labelled : NULL;
+    options->mask_probability = config->task == MODEL_MASKED_TOKEN ? mask_probability : 0;
+}
