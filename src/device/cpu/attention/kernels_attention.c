@@ -138,7 +138,7 @@ TILE_INLINE void forward_block(bool pairs, const cpu_attention *a, const forward
 }
 
 TILE_INLINE void forward(bool pairs, const cpu_attention *a) {
-    forward_places at;
+    forward_places at = {0};
     int64_t d = a->head_dim, key_words = tile_words(pairs, base_ceil_to(a->keys, 2));
     forward_layout(pairs, a->keys, d, a->places, a->scratch, &at);
     if (a->places > 0) relative_load(a, &at.relative, false);

@@ -192,7 +192,7 @@ TILE_INLINE void backward_block(bool pairs, const cpu_attention *a, const backwa
 }
 
 TILE_INLINE void backward(bool pairs, const cpu_attention *a) {
-    backward_places at;
+    backward_places at = {0};
     int64_t d = a->head_dim, key_words = tile_words(pairs, base_ceil_to(a->keys, 2));
     int64_t padded = base_ceil_to(d, VECTOR);
     backward_layout(pairs, a->keys, d, a->places, a->scratch, &at);
