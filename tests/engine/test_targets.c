@@ -74,7 +74,7 @@ static void make_micro_batch(numbers *n, int at, int32_t micro_batch, int step) 
         for (int c = 0; c < COLUMNS; c++) {
             float target = (float)((r.v[2] >> (8 * c)) % 5) / 4;
             bool spoilt = n->labels[token] < 0;
-            n->targets[token * COLUMNS + c] = spoilt ? c ? 1e30f : NAN : target;
+            n->targets[token * COLUMNS + c] = spoilt ? c ? NAN : 1e30f : target;
         }
     }
 }
