@@ -41,8 +41,10 @@ size_t golden_weight_index(const sifr_model *model, const char *name) {
     for (size_t i = 0; i < model->weight_count; i++) {
         if (!strcmp(model->weights[i].name, name)) return i;
     }
-    /* transformers calls every head so; folders of GPT-NeoX do not. */
-    if (!strcmp(name, "lm_head.weight")) return (size_t)model->nodes[model->node_count - 1].w[0];
+    /* transformers calls every head of a decoder so, folders of GPT-NeoX do not; and XLM-RoBERTa's
+     * tied table after its head. */
+    if (!strcmp(name, "lm_head.weight") || !strcmp(name, "lm_head.decoder.weight"))
+        return (size_t)model->nodes[model->node_count - 1].w[0];
     fail_msg("no weight %s", name);
     return 0;
 }
