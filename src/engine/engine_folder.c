@@ -13,13 +13,27 @@ static bool ends_with(const char *text, const char *end) {
     return a >= b && !strcmp(text + a - b, end);
 }
 
-/* The tensor of a weight: under its name, or without the prefix in older files. */
-const formats_tensor *engine_find_tensor(const formats_weights *weights,
-                                         const model_architecture *architecture, const char *name) {
+/* Under its name, or without the prefix in older files. */
+static const formats_tensor *find_named(const formats_weights *weights,
+                                        const model_architecture *architecture, const char *name) {
     const formats_tensor *tensor = formats_weights_find(weights, name);
     size_t length = strlen(architecture->prefix);
     if (!tensor && length && !strncmp(name, architecture->prefix, length)) {
         tensor = formats_weights_find(weights, name + length);
+    }
+    return tensor;
+}
+
+/* Under this name, or one that older files have. */
+const formats_tensor *engine_find_tensor(const formats_weights *weights,
+                                         const model_architecture *architecture, const char *name) {
+    const formats_tensor *tensor = find_named(weights, architecture, name);
+    for (size_t i = 0; i < 2 && architecture->older[i].now && !tensor; i++) {
+        char text[MODEL_NAME_LENGTH];
+        if (!ends_with(name, architecture->older[i].now)) continue;
+        size_t kept = strlen(name) - strlen(architecture->older[i].now);
+        snprintf(text, sizeof text, "%.*s%s", (int)kept, name, architecture->older[i].before);
+        tensor = find_named(weights, architecture, text);
     }
     return tensor;
 }

@@ -32,6 +32,10 @@ typedef struct model_architecture {
     void (*build)(sifr_model *model, const model_config *config);
     /* The prefix that names of weights may lack in older files (without it they are the same). */
     const char *prefix;
+    /* What names of weights end in, and what they end in in files of old versions. */
+    struct {
+        const char *now, *before;
+    } older[2];
     /* Suffixes of tensors in files that are not weights: buffers of old versions. */
     const char *ignored[4];
     const char *head; /* name of the head's weight: absent from files, or a copy, where tied */

@@ -48,6 +48,7 @@ const model_architecture model_architecture_bert = {
     .read = read_bert,
     .build = build,
     .prefix = "bert.",
+    .older = {{".LayerNorm.weight", ".LayerNorm.gamma"}, {".LayerNorm.bias", ".LayerNorm.beta"}},
     .ignored = {".position_ids", ".token_type_ids", ".decoder.bias"},
     .head = "cls.predictions.decoder.weight",
     .embedding = "bert.embeddings.word_embeddings.weight",
