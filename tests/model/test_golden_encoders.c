@@ -1,5 +1,5 @@
-/* Every family of encoders and each of its heads against transformers: loss, all gradients, five
- * steps of AdamW and evaluation, in fp32 and bf16, of the tiny models that
+/* Every family of encoders and each of its heads against transformers: logits, loss, all gradients,
+ * five steps of AdamW and evaluation, in fp32 and bf16, of the tiny models that
  * tests/golden/make_encoders.py makes. Their sequences are padded, and their tokens have types. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,9 +16,11 @@ static const char *const expected[] = {
     "bert-untied",
     "bert-sequence",
     "bert-tokens",
+    "bert-regression",
     "distilbert",
     "distilbert-sequence",
     "distilbert-tokens",
+    "distilbert-multilabel",
     "modernbert",
     "modernbert-biases",
     "modernbert-sequence",
@@ -44,6 +46,11 @@ static void every_encoder(void (*check)(const golden *g, golden_precision precis
     golden_list_close(&list);
 }
 
+static void logits(void **state) {
+    (void)state;
+    every_encoder(golden_run_logits);
+}
+
 static void gradients(void **state) {
     (void)state;
     every_encoder(golden_run_gradients);
@@ -60,7 +67,7 @@ static void evaluation(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(gradients), cmocka_unit_test(steps),
-                                       cmocka_unit_test(evaluation)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(logits), cmocka_unit_test(gradients),
+                                       cmocka_unit_test(steps), cmocka_unit_test(evaluation)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -76,10 +76,10 @@ static void *golden_copy(const golden *g, const char *name, base_dtype dtype, si
 }
 
 /* NULL where the file has none, else `expected` numbers. */
-static int32_t *golden_optional(const golden *g, const char *name, size_t expected) {
+static void *golden_optional(const golden *g, const char *name, base_dtype dtype, size_t expected) {
     size_t count;
     if (!formats_safetensors_find(&g->file, name)) return NULL;
-    int32_t *copy = golden_copy(g, name, BASE_INT32, &count);
+    void *copy = golden_copy(g, name, dtype, &count);
     if (count != expected) fail_msg("golden: %s: %s", g->name, name);
     return copy;
 }
@@ -179,14 +179,17 @@ static void golden_read_tensors(golden *g) {
     g->tokens = golden_copy(g, "tokens", BASE_INT32, &tokens);
     g->labels = golden_copy(g, "labels", BASE_INT32, &labels);
     if (tokens != expected || labels != expected) fail_msg("golden: %s: tokens", g->name);
-    g->token_types = golden_optional(g, "token_types", expected);
-    g->segments = golden_optional(g, "segments", expected);
+    g->token_types = golden_optional(g, "token_types", BASE_INT32, expected);
+    g->segments = golden_optional(g, "segments", BASE_INT32, expected);
+    g->targets = golden_optional(g, "targets", BASE_FP32, expected * (size_t)g->vocab_size);
     expected *= (size_t)(g->steps * g->micro_batches);
     g->step_tokens = golden_copy(g, "step_tokens", BASE_INT32, &tokens);
     g->step_labels = golden_copy(g, "step_labels", BASE_INT32, &labels);
     if (tokens != expected || labels != expected) fail_msg("golden: %s: step_tokens", g->name);
-    g->step_token_types = golden_optional(g, "step_token_types", expected);
-    g->step_segments = golden_optional(g, "step_segments", expected);
+    g->step_token_types = golden_optional(g, "step_token_types", BASE_INT32, expected);
+    g->step_segments = golden_optional(g, "step_segments", BASE_INT32, expected);
+    g->step_targets =
+        golden_optional(g, "step_targets", BASE_FP32, expected * (size_t)g->vocab_size);
     g->logit_rows = golden_copy(g, "logit_rows", BASE_INT32, &g->logit_row_count);
     g->logits = golden_copy(g, "logits", BASE_FP32, &rows);
     if (rows != g->logit_row_count * (size_t)g->vocab_size) fail_msg("golden: %s: logits", g->name);
@@ -251,6 +254,8 @@ void golden_close(golden *g) {
     free(g->segments);
     free(g->step_token_types);
     free(g->step_segments);
+    free(g->targets);
+    free(g->step_targets);
     free(g->step_tokens);
     free(g->step_labels);
     free(g->eval_tokens);

@@ -81,6 +81,7 @@ typedef struct golden {
     /* One micro batch, sequences x length, row-major. */
     int32_t *tokens, *labels;
     int32_t *token_types, *segments; /* of encoders; NULL where the model has none */
+    float *targets;                  /* of heads that learn numbers: vocab_size for each token */
     int64_t labelled;
     double loss;          /* mean over the labelled tokens */
     double gradient_norm; /* L2, unclipped */
@@ -93,6 +94,7 @@ typedef struct golden {
     /* Training from the same start: `steps` steps of `micro_batches` micro batches each. */
     int32_t *step_tokens, *step_labels; /* steps x micro_batches x sequences x length */
     int32_t *step_token_types, *step_segments;
+    float *step_targets;
     double step_loss[GOLDEN_STEPS];                       /* of the whole step, before its update */
     double step_norm[GOLDEN_STEPS];                       /* before clipping */
     double step_lr[GOLDEN_STEPS];                         /* that the update uses */

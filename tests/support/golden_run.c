@@ -70,7 +70,8 @@ static sifr_batch batch_of(const golden *g) {
     return (sifr_batch){.tokens = g->tokens,
                         .labels = g->labels,
                         .token_types = g->token_types,
-                        .segments = g->segments};
+                        .segments = g->segments,
+                        .targets = g->targets};
 }
 
 static sifr_batch step_of(const golden *g, int64_t step) {
@@ -78,7 +79,9 @@ static sifr_batch step_of(const golden *g, int64_t step) {
     return (sifr_batch){.tokens = g->step_tokens + first,
                         .labels = g->step_labels + first,
                         .token_types = g->step_token_types ? g->step_token_types + first : NULL,
-                        .segments = g->step_segments ? g->step_segments + first : NULL};
+                        .segments = g->step_segments ? g->step_segments + first : NULL,
+                        .targets =
+                            g->step_targets ? g->step_targets + first * g->vocab_size : NULL};
 }
 
 void golden_run_evaluation(const golden *g, golden_precision precision) {

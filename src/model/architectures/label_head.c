@@ -19,14 +19,13 @@ void label_head(sifr_model *model, const model_config *c, sifr_value x, const ch
         snprintf(text, sizeof text, "%s.bias", name);
         bias = sifr_weight_vector(model, text, c->num_labels, SIFR_INIT_ZERO);
     }
-    if (c->task == MODEL_SEQUENCE_CLASSES && c->problem != MODEL_SINGLE_LABEL) {
-        MODEL_WRONG(model,
-                    "problem_type \"%s\" is not supported yet: targets of a batch are whole "
-                    "numbers",
-                    model_problem_name(c->problem));
+    if (c->task == MODEL_TOKEN_CLASSES || c->problem == MODEL_SINGLE_LABEL) {
+        sifr_head_loss(model, (sifr_head_args){.x = x, .weight = weight, .bias = bias});
         return;
     }
-    sifr_head_loss(model, (sifr_head_args){.x = x, .weight = weight, .bias = bias});
+    sifr_value targets = sifr_targets(model, c->num_labels);
+    (c->problem == MODEL_REGRESSION ? sifr_head_regression : sifr_head_multilabel)(
+        model, (sifr_head_targets_args){x, targets, weight, bias});
 }
 
 void label_head_of_decoder(sifr_model *model, const model_config *c, sifr_value x,
