@@ -15,10 +15,14 @@
 #include "cli/read_model.h"
 #include "train/data/data.h"
 #include "train/monitor.h"
+#include "train/predictions.h"
 #include "train/run_settings.h"
+#include "train/run_task.h"
 
 /* Tokens in a batch if no batch size is given. */
 enum { BATCH_TOKENS = 4096 };
+/* Of the tokens of a masked model: the config's default. */
+#define MASK_PROBABILITY 0.15
 
 /* Log lines about the data are kept until the evaluation has succeeded, since an error is one line.
  */
@@ -32,6 +36,8 @@ typedef struct eval_command {
     cli_list data;
     int64_t length, max_windows, batch;
     bool batch_given, plain, json;
+    train_label_columns columns;
+    train_labelled *labelled;
     eval_notes *notes;
 } eval_command;
 
@@ -39,6 +45,8 @@ typedef struct eval_result {
     double loss, seconds;
     int64_t windows, tokens;
     sifr_precision precision;
+    bool labelled;
+    train_scores scores;
 } eval_result;
 
 static void keep_note(void *user, sifr_log_level level, const char *line) {
@@ -56,8 +64,9 @@ static sifr_status open_data(const eval_command *command, const checkpoint_model
     char scratch[BASE_PATH_LENGTH];
     const char *parent = getenv("TMPDIR");
     sifr_log log = {.write = keep_note, .user = command->notes};
-    int64_t separator;
-    BASE_TRY(train_separator(model->files, &model->folder.config, &log, &separator, error));
+    int64_t separator = -1;
+    if (model->folder.config.task == MODEL_NEXT_TOKEN)
+        BASE_TRY(train_separator(model->files, &model->folder.config, &log, &separator, error));
     if (!parent || !*parent) parent = "/tmp";
     BASE_TRY(base_path_join(scratch, parent, "sifr-eval-XXXXXX", error));
     if (!mkdtemp(scratch))
@@ -72,6 +81,8 @@ static sifr_status open_data(const eval_command *command, const checkpoint_model
                                   .special = !command->plain,
                                   .threads = (int)command->read.threads,
                                   .log = &log};
+    train_data_form(&model->folder, command->length, &command->columns, MASK_PROBABILITY,
+                    command->labelled, &options);
     sifr_status status = train_data_open(&options, data, error);
     if (base_remove_tree(scratch, NULL) != SIFR_OK)
         base_log(&log, SIFR_LOG_WARNING, "%s: could not be removed", scratch);
@@ -103,17 +114,29 @@ static sifr_status run_windows(const eval_command *command, engine_inference *in
                                int64_t batch, const train_data *data, eval_result *result,
                                sifr_error *error) {
     train_rows rows;
+    train_predictions predictions = {0};
     double sum = 0, start = base_seconds(), told = start;
     sifr_status status;
     BASE_TRY(train_data_rows(data, batch, command->length, &rows, error));
+    if (result->labelled)
+        BASE_TRY_GOTO(status,
+                      train_predictions_open(data, engine_inference_words(inference), batch,
+                                             command->length, result->windows, &predictions, error),
+                      done);
     for (int64_t w = 0; w < result->windows; w += batch) {
         int64_t here = base_min_i64(batch, result->windows - w), labelled;
         double loss;
         sifr_batch ids = train_rows_batch(&rows);
         for (int64_t i = 0; i < here; i++) train_data_window(data, w + i, &rows, i);
         train_rows_clear(&rows, here);
-        BASE_TRY_GOTO(status, engine_inference_loss(inference, &ids, &loss, &labelled, NULL, error),
-                      done);
+        BASE_TRY_GOTO(
+            status,
+            engine_inference_loss(inference, &ids, &loss, &labelled, predictions.logits, error),
+            done);
+        if (result->labelled) {
+            train_predictions_take(&predictions, &rows);
+            train_predictions_put(&predictions, predictions.mine, w, batch);
+        }
         sum += loss;
         result->tokens += labelled;
         BASE_TRY_GOTO(status, check_loss(command, sum, result->tokens, error), done);
@@ -124,8 +147,10 @@ static sifr_status run_windows(const eval_command *command, engine_inference *in
     }
     result->loss = sum / (double)result->tokens;
     result->seconds = base_seconds() - start;
+    if (result->labelled) status = train_predictions_score(&predictions, &result->scores, error);
 done:
     show_progress(0, 0, 0, true);
+    train_predictions_close(&predictions);
     train_rows_free(&rows);
     return status;
 }
@@ -154,6 +179,7 @@ static sifr_status evaluate(const eval_command *command, eval_result *result, si
                  (long long)command->length, (long long)model_positions(&folder->config),
                  command->read.model);
     BASE_TRY_GOTO(status, open_data(command, &model, &data, error), done);
+    result->labelled = options.logits = train_data_labelled(data) != NULL;
     result->windows = train_data_windows(data, command->length);
     if (command->max_windows > 0)
         result->windows = base_min_i64(result->windows, command->max_windows);
@@ -184,6 +210,14 @@ static json_t *number_or_null(double value) {
 }
 
 static int print_result(const eval_command *command, const eval_result *r) {
+    if (!command->json && r->labelled) {
+        printf("loss %.6f", r->loss);
+        for (int i = 0; i < r->scores.count; i++)
+            printf(", %s %.6f", r->scores.items[i].name, r->scores.items[i].value);
+        printf(" over %lld examples (%s)\n", (long long)r->windows,
+               cli_precision_name(r->precision));
+        return SIFR_OK;
+    }
     if (!command->json) {
         char tokens[32], windows[32];
         printf("loss %.6f, perplexity %.3f over %s tokens in %s windows of %lld (%s)\n", r->loss,
@@ -197,7 +231,12 @@ static int print_result(const eval_command *command, const eval_result *r) {
         number_or_null(exp(r->loss)), "tokens", (json_int_t)r->tokens, "windows",
         (json_int_t)r->windows, "seq_length", (json_int_t)command->length, "precision",
         cli_precision_name(r->precision), "seconds", number_or_null(r->seconds));
-    if (!out) return cli_fail_with("eval", SIFR_NO_MEMORY, "out of memory");
+    bool whole = out != NULL;
+    if (out && r->labelled) json_object_del(out, "perplexity");
+    for (int i = 0; whole && i < r->scores.count; i++)
+        whole = json_object_set_new(out, r->scores.items[i].name,
+                                    number_or_null(r->scores.items[i].value)) == 0;
+    if (!whole) return cli_fail_with("eval", SIFR_NO_MEMORY, "out of memory");
     json_dumpf(out, stdout, JSON_INDENT(2));
     putchar('\n');
     json_decref(out);
@@ -212,8 +251,9 @@ int cli_eval(int argc, char **argv) {
                    "those before it.",
         .example = "sifr eval --model gpt2 --data held-out.txt --seq-length 1024"};
     eval_notes notes = {0};
-    eval_command command = {.notes = &notes};
-    cli_option options[CLI_READ_MODEL_OPTIONS + 6] = {
+    train_labelled labelled;
+    eval_command command = {.notes = &notes, .labelled = &labelled};
+    cli_option options[CLI_READ_MODEL_OPTIONS + 9] = {
         {"data", CLI_LIST, "PATH", "text files, directories, globs or token stores", &command.data,
          NULL, true},
         {"seq-length", CLI_COUNT, "N", "tokens in a window", &command.length, NULL, true},
@@ -225,10 +265,16 @@ int cli_eval(int argc, char **argv) {
         {"no-special-tokens", CLI_FLAG, NULL,
          "leave out the special tokens that the tokenizer's post-processor adds to each text",
          &command.plain, NULL, false},
+        {"text-column", CLI_TEXT, "NAME", "of a classifier: column of the texts",
+         &command.columns.text, NULL, false},
+        {"pair-column", CLI_TEXT, "NAME", "column of the second text of each pair",
+         &command.columns.pair, NULL, false},
+        {"label-column", CLI_TEXT, "NAME", "column of the labels", &command.columns.label, NULL,
+         false},
         {"json", CLI_FLAG, NULL, "print one JSON object", &command.json, NULL, false},
     };
     int code;
-    cli_read_model_options(&command.read, options + 6);
+    cli_read_model_options(&command.read, options + 9);
     if (!cli_parse(&usage, options, sizeof options / sizeof *options, argc, argv, NULL, &code))
         return code;
     sifr_error error = {0};

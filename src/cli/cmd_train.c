@@ -134,10 +134,10 @@ static int print_json(const sifr_config *config, const train_outcome *o) {
         "{s:s, s:I, s:I, s:I, s:o, s:o, s:o, s:I, s:I, s:o, s:o, s:I, s:I, s:I, s:i}", "output",
         config->output, "first_step", (json_int_t)o->first_step, "steps", (json_int_t)o->steps,
         "total_steps", (json_int_t)o->total_steps, "loss", number_or_null(o->loss), "eval_loss",
-        number_or_null(o->eval_loss), "eval_perplexity", number_or_null(exp(o->eval_loss)),
-        "tokens", (json_int_t)o->tokens, "skipped_steps", (json_int_t)o->skipped, "seconds",
-        number_or_null(o->seconds), "tokens_per_second",
-        number_or_null((double)o->tokens / o->step_seconds), "planned_bytes",
+        number_or_null(o->eval_loss), "eval_perplexity",
+        number_or_null(o->classifies ? NAN : exp(o->eval_loss)), "tokens", (json_int_t)o->tokens,
+        "skipped_steps", (json_int_t)o->skipped, "seconds", number_or_null(o->seconds),
+        "tokens_per_second", number_or_null((double)o->tokens / o->step_seconds), "planned_bytes",
         (json_int_t)o->planned_bytes, "measured_bytes", (json_int_t)o->measured_bytes,
         "baseline_bytes", (json_int_t)o->baseline_bytes, "signal", o->signal);
     if (!result || json_object_set_new(result, "ranks", json_integer(o->ranks)) != 0 ||
@@ -169,7 +169,8 @@ static void print_summary(const sifr_config *config, const train_host *host,
     if (o->skipped) train_say(host, "steps skipped: %lld", (long long)o->skipped);
     if (isfinite(o->loss)) train_say(host, "loss %.4f", o->loss);
     if (isfinite(o->eval_loss))
-        train_say(host, "eval loss %.4f, perplexity %.2f", o->eval_loss, exp(o->eval_loss));
+        train_say(host, o->classifies ? "eval loss %.4f" : "eval loss %.4f, perplexity %.2f",
+                  o->eval_loss, exp(o->eval_loss));
     train_say(host, "model: %s", config->output);
 }
 

@@ -58,7 +58,7 @@ sifr_status cli_read_model_open(const cli_read_model *read, checkpoint_model *mo
                          read->precision);
     BASE_TRY(checkpoint_model_open(read->model, model, log, error));
     const model_config *config = &model->folder.config;
-    if (config->task != MODEL_NEXT_TOKEN)
+    if (config->task != MODEL_NEXT_TOKEN && out->mode != PLAN_EVALUATE)
         return base_fail(
             error, SIFR_USAGE, "%s: a model for %s does not continue texts; one for %s is needed",
             read->model, model_task_name(config->task), model_task_name(MODEL_NEXT_TOKEN));

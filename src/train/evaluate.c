@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/heap.h"
 #include "engine/handle.h"
+#include "train/predictions.h"
 
 /* One rank's micro batch. */
 typedef struct evaluated {
@@ -21,11 +22,19 @@ typedef struct evaluator {
     int64_t sequences, length, windows;
     train_rows rows;
     evaluated *all; /* of all ranks */
+    train_predictions predictions;
+    float *numbers; /* of all ranks' micro batches */
 } evaluator;
 
 static sifr_status take_memory(evaluator *e, sifr_error *error) {
     BASE_TRY(train_data_rows(e->data, e->sequences, e->length, &e->rows, error));
-    return base_alloc((size_t)comm_size(engine_group(e->engine)), sizeof *e->all, &e->all, error);
+    size_t ranks = (size_t)comm_size(engine_group(e->engine));
+    BASE_TRY(base_alloc(ranks, sizeof *e->all, &e->all, error));
+    if (!train_data_labelled(e->data)) return SIFR_OK;
+    BASE_TRY(train_predictions_open(e->data, engine_words(engine_model(e->engine)), e->sequences,
+                                    e->length, e->windows, &e->predictions, error));
+    return base_alloc(ranks * (size_t)(e->sequences * e->predictions.width), sizeof *e->numbers,
+                      &e->numbers, error);
 }
 
 /* Fills in the windows from `first` on; rows beyond the last window have no labels. */
@@ -33,6 +42,29 @@ static void fetch(const evaluator *e, int64_t first) {
     int64_t here = base_min_i64(e->sequences, base_max_i64(0, e->windows - first));
     for (int64_t i = 0; i < here; i++) train_data_window(e->data, first + i, &e->rows, i);
     train_rows_clear(&e->rows, here);
+}
+
+/* The loss of a micro batch and, of a classifier, what it predicts. */
+static sifr_status run_batch(const evaluator *e, evaluated *mine, sifr_error *error) {
+    sifr_batch batch = train_rows_batch(&e->rows);
+    if (!e->numbers)
+        return sifr_engine_evaluate(e->engine, &batch, &mine->loss, &mine->labelled, error);
+    BASE_TRY(engine_evaluate_logits(e->engine, &batch, &mine->loss, &mine->labelled,
+                                    e->predictions.logits, error));
+    train_predictions_take(&e->predictions, &e->rows);
+    return SIFR_OK;
+}
+
+static sifr_status gather_predictions(const evaluator *e, int64_t first, sifr_error *error) {
+    comm_group *group = engine_group(e->engine);
+    int64_t count = e->sequences * e->predictions.width;
+    if (!e->numbers) return SIFR_OK;
+    BASE_TRY(comm_all_gather_control(group, e->predictions.mine, count * (int64_t)sizeof(float),
+                                     e->numbers, error));
+    for (int32_t r = 0; r < comm_size(group); r++)
+        train_predictions_put(&e->predictions, e->numbers + r * count, first + r * e->sequences,
+                              e->sequences);
+    return SIFR_OK;
 }
 
 /* Evaluates a micro batch on each rank. The sums are added in the order of the windows, as on one
@@ -43,8 +75,8 @@ static sifr_status run_round(evaluator *e, int64_t first, int64_t signal, double
     int32_t ranks = comm_size(group);
     evaluated mine = {.signal = signal};
     fetch(e, first + comm_rank(group) * e->sequences);
-    sifr_batch batch = train_rows_batch(&e->rows);
-    BASE_TRY(sifr_engine_evaluate(e->engine, &batch, &mine.loss, &mine.labelled, error));
+    BASE_TRY(run_batch(e, &mine, error));
+    BASE_TRY(gather_predictions(e, first, error));
     BASE_TRY(comm_all_gather_control(group, &mine, sizeof mine, e->all, error));
     for (int32_t r = 0; r < ranks; r++) {
         if (first + r * e->sequences < e->windows) *sum += e->all[r].loss;
@@ -79,9 +111,16 @@ sifr_status train_evaluate(sifr_engine *engine, const train_data *data, int64_t 
     }
     out->loss = out->tokens ? sum / (double)out->tokens : 0;
     out->perplexity = exp(out->loss);
+    out->labelled = e.numbers != NULL;
+    if (e.numbers && !*signal) {
+        status = train_predictions_score(&e.predictions, &out->scores, error);
+        BASE_TRY_GOTO(status, comm_agree_status(engine_group(engine), status, error), done);
+    }
     out->seconds = base_seconds() - start;
 done:
+    train_predictions_close(&e.predictions);
     train_rows_free(&e.rows);
+    free(e.numbers);
     free(e.all);
     return status;
 }

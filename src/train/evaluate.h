@@ -1,14 +1,17 @@
-/* Loss over held-out data. */
+/* Loss over held-out data, and scores of a classifier. */
 #ifndef TRAIN_EVALUATE_H
 #define TRAIN_EVALUATE_H
 
 #include "sifr/engine.h"
 #include "train/data/data.h"
+#include "train/scores.h"
 
 typedef struct train_evaluation {
     int64_t windows, tokens; /* tokens: with a label */
     double loss;             /* mean over the tokens */
     double perplexity;       /* e^loss */
+    bool labelled;           /* the windows are labelled examples */
+    train_scores scores;     /* of their labels */
     double seconds;
 } train_evaluation;
 

@@ -393,6 +393,7 @@ static sifr_status run(train_state *t, train_outcome *outcome, sifr_error *error
     outcome->skipped = t->monitor.skipped;
     outcome->loss = t->monitor.last_loss;
     outcome->eval_loss = t->monitor.last_eval_loss;
+    outcome->classifies = train_data_labelled(t->data) != NULL;
     outcome->planned_bytes = sifr_engine_planned_bytes(t->engine);
     outcome->baseline_bytes = (int64_t)t->baseline;
     outcome->wire = t->wire;

@@ -20,6 +20,7 @@ typedef struct train_outcome {
     int64_t skipped;
     double loss;            /* from the last record; NaN: none */
     double eval_loss;       /* NaN: none */
+    bool classifies;        /* which has no perplexity */
     double seconds;         /* time of steps, saving and evaluation */
     double step_seconds;    /* of steps alone */
     int64_t planned_bytes;  /* of the engine, one rank's */

@@ -9,20 +9,13 @@
 #include "base/file.h"
 #include "base/heap.h"
 
-static const char *const columns[] = {"step",
-                                      "epoch",
-                                      "loss",
-                                      "grad_norm",
-                                      "learning_rate",
-                                      "tokens_per_second",
-                                      "tokens",
-                                      "limit_share",
-                                      "memory_bytes",
-                                      "skipped",
-                                      "seconds",
-                                      "eval_loss",
-                                      "eval_perplexity",
-                                      "loss_scale"};
+static const char *const columns[] = {
+    "step", "epoch", "loss", "grad_norm", "learning_rate", "tokens_per_second", "tokens",
+    "limit_share", "memory_bytes", "skipped", "seconds", "eval_loss", "eval_perplexity",
+    "loss_scale",
+    /* of classifiers */
+    "eval_accuracy", "eval_f1", "eval_f1_macro", "eval_f1_micro", "eval_matthews_correlation",
+    "eval_precision", "eval_recall", "eval_mse", "eval_pearson", "eval_spearman"};
 enum { COLUMNS = sizeof columns / sizeof *columns, METRICS_LIMIT = 1 << 30 };
 
 json_t *train_metrics_number(double value) {

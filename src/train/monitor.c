@@ -203,21 +203,47 @@ sifr_status train_monitor_step(train_monitor *monitor, int64_t step, const sifr_
     return record_step(monitor, step, result, learning_rate, now, error);
 }
 
+/* "perplexity 1.04" or "accuracy 0.9000  f1 0.8889"; returns out. */
+static const char *describe_scores(const train_evaluation *evaluation, char *out, size_t size) {
+    size_t used = 0;
+    if (!evaluation->labelled) snprintf(out, size, "  perplexity %.2f", evaluation->perplexity);
+    if (evaluation->labelled) out[0] = '\0';
+    for (int i = 0; i < evaluation->scores.count && used < size; i++)
+        used +=
+            (size_t)snprintf(out + used, size - used, "  %s %.4f", evaluation->scores.items[i].name,
+                             evaluation->scores.items[i].value);
+    return out;
+}
+
+static json_t *evaluation_record(const train_monitor *monitor, int64_t step,
+                                 const train_evaluation *evaluation) {
+    char key[64];
+    json_t *record = json_pack(
+        "{s:I, s:o, s:o, s:I, s:o}", "step", (json_int_t)step, "epoch",
+        train_metrics_number((double)step * monitor->settings.epochs_per_step), "eval_loss",
+        train_metrics_number(evaluation->loss), "eval_windows", (json_int_t)evaluation->windows,
+        "eval_seconds", train_metrics_number(evaluation->seconds));
+    bool whole = record && (evaluation->labelled ||
+                            add_number(record, "eval_perplexity", evaluation->perplexity));
+    for (int i = 0; whole && i < evaluation->scores.count; i++) {
+        snprintf(key, sizeof key, "eval_%s", evaluation->scores.items[i].name);
+        whole = add_number(record, key, evaluation->scores.items[i].value);
+    }
+    if (whole) return record;
+    json_decref(record);
+    return NULL;
+}
+
 sifr_status train_monitor_evaluation(train_monitor *monitor, int64_t step,
                                      const train_evaluation *evaluation, sifr_error *error) {
     const train_monitor_settings *s = &monitor->settings;
     monitor->last_eval_loss = evaluation->loss;
-    train_say(s->host, "step %lld/%lld  eval loss %.4f  perplexity %.2f  (%lld windows, %.1f s)",
-              (long long)step, (long long)s->total_steps, evaluation->loss, evaluation->perplexity,
-              (long long)evaluation->windows, evaluation->seconds);
-    BASE_TRY(add_record(monitor,
-                        json_pack("{s:I, s:o, s:o, s:o, s:I, s:o}", "step", (json_int_t)step,
-                                  "epoch", train_metrics_number((double)step * s->epochs_per_step),
-                                  "eval_loss", train_metrics_number(evaluation->loss),
-                                  "eval_perplexity", train_metrics_number(evaluation->perplexity),
-                                  "eval_windows", (json_int_t)evaluation->windows, "eval_seconds",
-                                  train_metrics_number(evaluation->seconds)),
-                        error));
+    char scores[512];
+    train_say(s->host, "step %lld/%lld  eval loss %.4f%s  (%lld %s, %.1f s)", (long long)step,
+              (long long)s->total_steps, evaluation->loss,
+              describe_scores(evaluation, scores, sizeof scores), (long long)evaluation->windows,
+              evaluation->labelled ? "examples" : "windows", evaluation->seconds);
+    BASE_TRY(add_record(monitor, evaluation_record(monitor, step, evaluation), error));
     train_monitor_pause(monitor, evaluation->seconds);
     return SIFR_OK;
 }
@@ -246,8 +272,8 @@ json_t *train_monitor_state(const train_monitor *monitor) {
 
 /* The keys of the history in transformers' Trainer. */
 static json_t *history_of(const json_t *records) {
-    static const char *const keys[] = {"epoch",         "step",      "loss",
-                                       "learning_rate", "grad_norm", "eval_loss"};
+    static const char *const keys[] = {"epoch",     "step",      "loss",          "learning_rate",
+                                       "grad_norm", "eval_loss", "eval_accuracy", "eval_f1"};
     json_t *history = json_array(), *record;
     size_t index;
     json_array_foreach((json_t *)(uintptr_t)records, index, record) {

@@ -253,8 +253,8 @@ static sifr_status count_steps(train_state *t, sifr_error *error) {
                          "it; give more text or a shorter seq-length",
                          (long long)train_data_tokens(t->data), (long long)t->length);
     int64_t documents = train_data_documents(t->data);
-    const char *what = train_data_is_labelled(t->data) ? "examples" : "windows";
-    if (!train_data_is_labelled(t->data))
+    const char *what = train_data_labelled(t->data) ? "examples" : "windows";
+    if (!train_data_labelled(t->data))
         train_say(t->host, "data: %s tokens in %lld document%s, %s windows of %lld",
                   base_format_count(train_data_tokens(t->data), tokens), (long long)documents,
                   documents == 1 ? "" : "s", base_format_count(windows, number),

@@ -71,8 +71,8 @@ void train_data_close(train_data *data) {
     free(data);
 }
 
-bool train_data_is_labelled(const train_data *data) {
-    return data->examples != NULL;
+const train_labelled *train_data_labelled(const train_data *data) {
+    return data->examples ? train_examples_labelled(data->examples) : NULL;
 }
 
 int64_t train_data_tokens(const train_data *data) {

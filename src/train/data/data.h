@@ -47,7 +47,8 @@ int64_t train_data_tokens(const train_data *data);    /* separators included, pa
 int64_t train_data_documents(const train_data *data); /* or examples */
 uint64_t train_data_hash(const train_data *data);     /* of the contents, not their location */
 
-bool train_data_is_labelled(const train_data *data); /* examples, not a stream */
+/* How examples were read; NULL: the data are a stream. */
+const train_labelled *train_data_labelled(const train_data *data);
 
 /* Memory for `count` sequences of them. */
 sifr_status train_data_rows(const train_data *data, int64_t count, int64_t length, train_rows *out,

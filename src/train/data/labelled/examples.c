@@ -264,6 +264,10 @@ void train_examples_close(train_examples *x) {
 
 /* --- use --- */
 
+const train_labelled *train_examples_labelled(const train_examples *x) {
+    return &x->labelled;
+}
+
 int64_t train_examples_count(const train_examples *x) {
     return (int64_t)x->count;
 }

@@ -36,6 +36,7 @@ sifr_status train_examples_open(const train_examples_source *source, const train
                                 train_examples **out, sifr_error *error) SIFR_MUST_CHECK;
 void train_examples_close(train_examples *examples); /* NULL is harmless */
 
+const train_labelled *train_examples_labelled(const train_examples *examples);
 int64_t train_examples_count(const train_examples *examples);
 int64_t train_examples_tokens(const train_examples *examples);  /* without padding */
 int64_t train_examples_columns(const train_examples *examples); /* of targets; 0: none */
