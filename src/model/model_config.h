@@ -54,6 +54,21 @@ enum {
     MODEL_LAYER_LOCAL_ROPE = 4 /* those of local_rope */
 };
 
+/* What DeBERTa adds. */
+typedef struct model_deberta {
+    int64_t embedding_size; /* columns of the tables of words, positions and types */
+    bool position_table;
+    /* Relative positions: rows of their table, 0 where there is none; sifr_attention_args. */
+    int64_t rows, buckets, most_distance;
+    bool by_query, by_key; /* rows are multiplied with queries, with keys */
+    bool shared;           /* their products have the weights of keys and of queries */
+    bool normalised;       /* the table is */
+    int64_t convolution;   /* its size, behind the first block; 0: none */
+    bool legacy_head;      /* the names of the head for masked words */
+    model_activation_kind conv_activation, pooler_activation;
+    double pooler_dropout;
+} model_deberta;
+
 /* Numbers that multiply or cap are 0 where there are none. */
 typedef struct model_config {
     char model_type[32];       /* of a row of the registry */
@@ -97,6 +112,7 @@ typedef struct model_config {
     double inner_dropout;            /* of what the MLP's last product reads */
     model_activation_kind head_activation;
     bool head_bias, decoder_bias; /* of the head's first product; of the logits of words */
+    model_deberta deberta;
     int64_t eos_token_ids[FORMATS_EOS_LIMIT];
     int eos_count;
 } model_config;

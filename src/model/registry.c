@@ -15,7 +15,7 @@ static const model_architecture *const architectures[] = {
     &model_architecture_glm4,        &model_architecture_gpt_neox,
     &model_architecture_bert,        &model_architecture_distilbert,
     &model_architecture_modernbert,  &model_architecture_roberta,
-    &model_architecture_xlm_roberta,
+    &model_architecture_xlm_roberta, &model_architecture_deberta_v2,
 };
 
 enum { COUNT = sizeof architectures / sizeof *architectures };

@@ -52,7 +52,8 @@ extern const model_architecture model_architecture_gpt2, model_architecture_llam
     model_architecture_gemma2, model_architecture_olmo2, model_architecture_granite,
     model_architecture_gemma3_text, model_architecture_olmo3, model_architecture_glm4,
     model_architecture_gpt_neox, model_architecture_bert, model_architecture_distilbert,
-    model_architecture_modernbert, model_architecture_roberta, model_architecture_xlm_roberta;
+    model_architecture_modernbert, model_architecture_roberta, model_architecture_xlm_roberta,
+    model_architecture_deberta_v2;
 
 /* NULL for a type that is not supported. */
 const model_architecture *model_architecture_find(const char *model_type);

@@ -12,7 +12,7 @@
 
 #include "support/zero_run.h"
 
-static const char *const types[] = {"bert", "distilbert", "modernbert", "roberta"};
+static const char *const types[] = {"bert", "distilbert", "modernbert", "roberta", "deberta-v2"};
 
 enum { TYPES = sizeof types / sizeof *types, GLOBAL = 4 };
 

@@ -41,6 +41,15 @@ MODERN = dict(**{**SMALL, "num_hidden_layers": 3}, pad_token_id=2, bos_token_id=
                   full_attention=dict(rope_type="default", rope_theta=300.0),
                   sliding_attention=dict(rope_type="default", rope_theta=20.0)))
 
+# Distances up to 3 have buckets of their own, and all beyond 21 the last one.
+DEBERTA = dict(**SMALL, **DROPOUT, layer_norm_eps=0.02, relative_attention=True,
+               max_relative_positions=23, position_buckets=6, share_att_key=True,
+               pos_att_type="p2c|c2p", norm_rel_ebd="layer_norm", position_biased_input=False)
+# Other tables: all distances up to 12, each with weights of its own, and a convolution.
+DEBERTA_TABLES = {**DEBERTA, "max_relative_positions": 13, "position_buckets": -1,
+                  "share_att_key": False, "norm_rel_ebd": "none", "position_biased_input": True,
+                  "type_vocab_size": 2, "embedding_size": 20, "conv_kernel_size": 3}
+
 
 def case(name, config, model, schedule=m.WARMUP):
     config.architectures = [model]
@@ -86,6 +95,20 @@ def cases():
         *heads("modernbert", "ModernBert", t.ModernBertConfig, MODERN),
         *heads("roberta", "Roberta", t.RobertaConfig, ROBERTA),
         *heads("xlm-roberta", "XLMRoberta", t.XLMRobertaConfig, ROBERTA),
+        case("deberta", t.DebertaV2Config(**DEBERTA), "DebertaV2ForMaskedLM"),
+        case("deberta-tables", t.DebertaV2Config(**DEBERTA_TABLES, conv_act="gelu"),
+             "DebertaV2ForMaskedLM", m.COSINE),
+        case("deberta-c2p", t.DebertaV2Config(
+            **one_layer({**DEBERTA, "pos_att_type": ["c2p"], "share_att_key": False}),
+            tie_word_embeddings=False, hidden_act="gelu_new"), "DebertaV2ForMaskedLM", m.COSINE),
+        case("deberta-p2c", t.DebertaV2Config(
+            **one_layer({**DEBERTA, "pos_att_type": ["p2c"], "share_att_key": False}),
+            legacy=False), "DebertaV2ForMaskedLM"),
+        case("deberta-plain", t.DebertaV2Config(
+            **{**DEBERTA, "relative_attention": False, "norm_rel_ebd": "none",
+               "position_biased_input": True},
+            conv_kernel_size=5), "DebertaV2ForMaskedLM"),
+        *heads("deberta", "DebertaV2", t.DebertaV2Config, {**DEBERTA, "pooler_hidden_act": "tanh"}),
         case("roberta", t.RobertaConfig(**ROBERTA, hidden_act="silu"), "RobertaForMaskedLM"),
         case("xlm-roberta", t.XLMRobertaConfig(**{**ROBERTA, "pad_token_id": 1,
                                                   "type_vocab_size": 1}), "XLMRobertaForMaskedLM",
@@ -204,9 +227,15 @@ def logit_rows(tokens):
 
 
 def zero_ranges(model, config):
-    """A bias of keys adds the same to all scores of a query, where nothing turns them."""
-    return [[name, 0, p.numel()] for name, p in model.named_parameters()
-            if name.endswith((".key.bias", ".k_lin.bias"))]
+    """A bias of keys adds the same to all scores of a query, unless positions are multiplied with
+    keys (p2c) or turn them."""
+    ends = (".key.bias", ".k_lin.bias")
+    if config.model_type == "deberta-v2":
+        of_keys = config.relative_attention and "p2c" in (config.pos_att_type or [])
+        ends = (".pos_key_proj.bias",)
+        if not of_keys:  # nor does what is added to all rows of the tables
+            ends += (".key_proj.bias", ".encoder.LayerNorm.bias")
+    return [[name, 0, p.numel()] for name, p in model.named_parameters() if name.endswith(ends)]
 
 
 WINDOWS = m.windows

@@ -31,6 +31,13 @@ static const char *const expected[] = {
     "xlm-roberta",
     "xlm-roberta-sequence",
     "xlm-roberta-tokens",
+    "deberta",
+    "deberta-tables",
+    "deberta-c2p",
+    "deberta-p2c",
+    "deberta-plain",
+    "deberta-sequence",
+    "deberta-tokens",
 };
 
 static void every_encoder(void (*check)(const golden *g, golden_precision precision)) {

@@ -144,6 +144,42 @@ static void targets_columns(const parts *p) {
     targets(p, sifr_slice(p->m, p->x, 0, 5), sifr_labels(p->m), SIFR_NO_WEIGHT);
 }
 
+/* A value with the rows of a weight does not go where each token has one. */
+static void rows_add(const parts *p) {
+    sifr_add(p->m, p->x, sifr_rows(p->m, p->table));
+}
+static void rows_head(const parts *p) {
+    sifr_head_loss(p->m, (sifr_head_args){.x = sifr_rows(p->m, p->table), .weight = p->table});
+}
+static void rows_near(const parts *p) {
+    sifr_neighbours(p->m, (sifr_neighbours_args){.x = sifr_rows(p->m, p->table), .size = 3});
+}
+static void near_segments(const parts *p) {
+    sifr_neighbours(p->m, (sifr_neighbours_args){.x = p->x, .size = 3, .segments = p->x});
+}
+
+static void relative(const parts *p, sifr_value keys, int64_t kv_heads) {
+    sifr_attention(p->m, (sifr_attention_args){.q = p->x,
+                                               .k = p->x,
+                                               .v = p->x,
+                                               .heads = 2,
+                                               .kv_heads = kv_heads,
+                                               .position_keys = keys,
+                                               .bidirectional = true});
+}
+
+static void relative_odd(const parts *p) {
+    relative(p, sifr_rows(p->m, p->table), 2);
+}
+static void relative_tokens(const parts *p) {
+    relative(p, p->x, 2);
+}
+static void rows_query(const parts *p) {
+    sifr_value rows = sifr_rows(p->m, p->table);
+    sifr_attention(
+        p->m, (sifr_attention_args){.q = rows, .k = p->x, .v = p->x, .heads = 2, .kv_heads = 2});
+}
+
 static void refusals(void **state) {
     (void)state;
     static const struct {
@@ -169,6 +205,13 @@ static void refusals(void **state) {
         {head_bias, "unit u: head_loss: v has 1 x 12 elements, but 11 are needed"},
         {head_scale, "unit u: head_loss: scale inf"},
         {head_softcap, "unit u: head_loss: scale 0, softcap -1"},
+        {rows_add, "unit u: add: input 1 has 11 rows (0: one for each token)"},
+        {rows_head, "unit u: head_loss: input 0 has 11 rows"},
+        {rows_near, "unit u: neighbours: input 0 has 11 rows"},
+        {rows_query, "unit u: attention: input 0 has 11 rows"},
+        {near_segments, "unit u: neighbours: segments must be an input of whole numbers"},
+        {relative_odd, "unit u: attention: tables of relative positions need 12 columns and an"},
+        {relative_tokens, "unit u: attention: tables of relative positions need 12 columns"},
         {targets_none, "unit u: head_regression: the targets are missing"},
         {targets_labels, "unit u: head_regression: the targets must be sifr_targets of 11 columns"},
         {targets_few, "unit u: head_regression: the targets must be sifr_targets of 11 columns"},

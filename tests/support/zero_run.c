@@ -38,10 +38,12 @@ static model_config encoder_config(const char *type) {
     static const char format[] =
         "{\"model_type\": \"%s\", \"vocab_size\": 97, \"hidden_size\": 24, "
         "\"num_hidden_layers\": 2, \"num_attention_heads\": 3, \"intermediate_size\": 56, "
-        "\"hidden_dim\": 56, \"max_position_embeddings\": 64, \"local_attention\": 12}";
+        "\"hidden_dim\": 56, \"max_position_embeddings\": 64, \"local_attention\": 12, "
+        "\"relative_attention\": true, \"position_buckets\": 6, \"pos_att_type\": \"c2p|p2c\", "
+        "\"share_att_key\": true, \"norm_rel_ebd\": \"layer_norm\", \"conv_kernel_size\": 3}";
     model_config c;
     sifr_error error;
-    char text[512];
+    char text[640];
     snprintf(text, sizeof text, format, type);
     if (model_config_parse(text, strlen(text), "zero_run", &c, &error))
         fail_msg("%s", error.message);
