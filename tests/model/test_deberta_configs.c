@@ -109,7 +109,8 @@ static const struct {
     {"\"pooler_hidden_size\": 32", "pooler_hidden_size"},
     {"\"legacy\": false, \"embedding_size\": 128", "embedding_size"},
     {"\"type_vocab_size\": -1", "type_vocab_size"},
-    {"\"norm_rel_ebd\": 1", "norm_rel_ebd"},
+    {"\"relative_attention\": true, \"pos_att_type\": \"c2p\", \"norm_rel_ebd\": 1",
+     "norm_rel_ebd"},
     {"\"is_decoder\": true", "is_decoder"},
 };
 
