@@ -57,7 +57,7 @@ static void published_files(void **state) {
                                        MODEL_TOKEN_CLASSES};
     for (size_t i = 0; i < sizeof published / sizeof *published; i++)
         for (int t = 0; t < 3; t++) {
-            sifr_model *model;
+            sifr_model *model = NULL;
             if (parse(published[i].text, tasks[t]) != SIFR_OK ||
                 model_from_config(&config, &model, &error) != SIFR_OK)
                 fail_msg("%s: %s", published[i].name, error.message);
