@@ -175,13 +175,22 @@ static void neighbours_shape(const op_case *c, base_dtype type, device_call *cal
     call->y = sized(c->rows, c->columns * c->variant, type);
 }
 
+/* Sequences of all rows, whose tokens are of c->words segments. */
+static void near_segments_shape(const op_case *c, base_dtype type, device_call *call) {
+    neighbours_shape(c, type, call);
+    call->attributes.neighbours.length = c->rows;
+    call->x[1] = sized(c->rows, 1, BASE_INT32);
+}
+
 static void neighbours_reference(const device_call *call, const op_values *v) {
     int64_t size = call->attributes.neighbours.size, length = call->attributes.neighbours.length;
     int64_t n = call->x[0].columns;
     for (int64_t r = 0; r < call->y.rows; r++) {
         for (int64_t i = 0; i < n * size; i++) {
             int64_t at = r % length + i % size - size / 2, from = r + i % size - size / 2;
-            v->y[r * n * size + i] = at < 0 || at >= length ? 0 : v->x[0][from * n + i / size];
+            bool there = at >= 0 && at < length;
+            if (there && v->x[1]) there = v->x[1][r] == v->x[1][from];
+            v->y[r * n * size + i] = there ? v->x[0][from * n + i / size] : 0;
         }
     }
 }
@@ -385,6 +394,15 @@ static const op_case tables[] = {
     NEAR(33, 17, 3, 11),
     NEAR(66, 600, 3, 33),
     NEAR(12, 40, 31, 4),
+#define NEAR_SEGMENTS(r, n, of, s)                                                                 \
+    {                                                                                              \
+        .name = "neighbours of a segment", .forward = DEVICE_NEIGHBOURS,                           \
+        .backward = DEVICE_NEIGHBOURS_BACKWARD, .shape = near_segments_shape,                      \
+        .reference = neighbours_reference, .reads = OP_X1, .wants = OP_X0, .rows = r,              \
+        .columns = n, .variant = of, .words = s, .length = of                                      \
+    }
+    NEAR_SEGMENTS(33, 17, 3, 2),
+    NEAR_SEGMENTS(66, 600, 5, 3),
     ROPE(1, 2, 1),
     ROPE(5, 12, 2),
     ROPE(40, 66, 3),
