@@ -250,7 +250,8 @@ expect 0 plan --model only --seq-length 32 --per-device-train-batch-size 1
 says '^It does not fit on this machine\. memory: the run takes [0-9.]+ [TG]iB'
 
 # --- a model that labels texts ---
-sed 's/LlamaForCausalLM/LlamaForSequenceClassification/' "$llama/config.json" >classes.json
+sed 's/LlamaForCausalLM/LlamaForSequenceClassification/; s/"pad_token_id": null/"pad_token_id": 0/' \
+    "$llama/config.json" >classes.json
 expect 0 init --config classes.json --tokenizer "$llama" --output classes
 expect 2 generate --model classes --prompt hills
 complains 'classes: a model for sequence_classification does not continue texts; one for causal_lm'
