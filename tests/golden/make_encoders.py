@@ -299,6 +299,13 @@ def initialisation():
                               "ModernBertForMaskedLM"),
         "modernbert-tokens": (t.ModernBertConfig(**sizes, pad_token_id=3, num_labels=40),
                               "ModernBertForTokenClassification"),
+        "deberta": (t.DebertaV2Config(
+            **sizes, relative_attention=True, pos_att_type="c2p|p2c", position_buckets=64,
+            norm_rel_ebd="layer_norm", share_att_key=True, conv_kernel_size=3, type_vocab_size=40,
+            embedding_size=80), "DebertaV2ForMaskedLM"),
+        "deberta-sequence": (t.DebertaV2Config(
+            **sizes, relative_attention=True, pos_att_type="c2p|p2c", num_labels=40),
+                             "DebertaV2ForSequenceClassification"),
     }
     for name, (config, model) in cases.items():
         torch.manual_seed(m.seed_of(name, "init"))

@@ -168,7 +168,9 @@ static void check_zero_rows(const golden_init *init, const char *name, const jso
     const json_t *rows = json_object_get(entry, "zero_rows");
     int64_t width = 0;
     json_t *config = json_loads(init->config, 0, NULL);
-    const char *key = json_object_get(config, "dim") ? "dim" : "hidden_size"; /* DistilBERT's */
+    const char *key = "hidden_size", *const others[] = {"dim", "embedding_size"};
+    for (int i = 0; i < 2; i++) /* DistilBERT's, and DeBERTa's where tables are narrower */
+        if (json_object_get(config, others[i])) key = others[i];
     if (json_array_size(rows)) width = json_integer_value(json_object_get(config, key));
     json_decref(config);
     for (size_t i = 0; i < json_array_size(rows); i++) {
