@@ -61,7 +61,7 @@ train() { # STAGE DATA OUTPUT OPTION...
 }
 same() { cmp "$1/model.safetensors" "$2/model.safetensors" || fail "$name: $2: other weights"; }
 
-for name in bert distilbert roberta xlm-roberta modernbert; do
+for name in bert distilbert roberta xlm-roberta modernbert deberta; do
     rm -rf model && cp -r "$SOURCE/tests/golden/encoders/models/$name" model
     tokenizer model
     train 0 text.txt one --save-steps 2
