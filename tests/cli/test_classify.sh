@@ -126,6 +126,22 @@ encode 0 ner masked "$SOURCE/tests/golden/examples/tagged.jsonl" --task token_cl
 says 'precision 1\.0000  recall 1\.0000  f1 1\.0000'
 encode 2 never model words.txt --task masked_lm --max-steps 2
 
+# --- DeBERTa: relative positions, and a convolution whose kernel has three dimensions in files ---
+cat >deberta.json <<'J'
+{"model_type": "deberta-v2", "architectures": ["DebertaV2ForMaskedLM"], "vocab_size": 120,
+ "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
+ "max_position_embeddings": 64, "relative_attention": true, "position_buckets": 8,
+ "pos_att_type": "c2p|p2c", "share_att_key": true, "norm_rel_ebd": "layer_norm",
+ "position_biased_input": false, "conv_kernel_size": 3, "conv_act": "gelu"}
+J
+sifr init --config deberta.json --tokenizer "$SOURCE/tests/golden/examples/wordpiece" --output deberta --seed 3 >/dev/null
+encode 0 relative deberta "$SOURCE/tests/golden/examples/pairs.tsv" --task sequence_classification \
+    --max-steps 60 --per-device-train-batch-size 6 --eval-data "$SOURCE/tests/golden/examples/pairs.tsv"
+says 'accuracy 1\.0000 '
+grep -q '"DebertaV2ForSequenceClassification"' relative/config.json || fail "architectures of relative"
+expect 0 sifr eval --model relative --data "$SOURCE/tests/golden/examples/pairs.tsv" --seq-length 32 --json
+[ "$(field accuracy)" = 1.0 ] || fail "eval of relative: $(cat out)"
+
 # --- what is wrong with data is one line, with the file and the row ---
 printf 'text,label\ngood,1\n,0\n' >empty.csv
 run 1 never empty.csv --task sequence_classification --max-steps 2
