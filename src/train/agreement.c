@@ -169,6 +169,13 @@ static uint64_t hash_file(const char *directory, const char *name) {
     return hash;
 }
 
+static uint64_t hash_labels(const model_labels *labels) {
+    uint64_t hash = 0;
+    for (int64_t i = 0; i < labels->count; i++)
+        hash = base_hash_seeded(labels->names[i], strlen(labels->names[i]) + 1, hash);
+    return hash;
+}
+
 /* Removes the keys that may differ between hosts. */
 static json_t *comparable(const sifr_config *config) {
     static const char *const own[] = {"model", "data", "eval_data", "threads"};
@@ -186,6 +193,9 @@ sifr_status train_agree_input(comm_group *group, const sifr_config *config,
                               hash_text(hash_file(config->model, "config.json")), "tensors (hash)",
                               hash_text(hash_tensors(folder->weights)), "values (hash)",
                               hash_text(hash_values(folder->weights)));
+    /* Those of a new head may come from the data, which may differ between hosts. */
+    if (model && folder->labels.count)
+        json_object_set_new(model, "labels (hash)", hash_text(hash_labels(&folder->labels)));
     return agree_on(group, "model", model, error);
 }
 

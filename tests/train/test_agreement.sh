@@ -37,6 +37,17 @@ differs data 'on rank 1 tokens (hash) is' $(train "$SIFR" ds.json model text2)
 differs program 'on rank 1 build is' $(train ./sifr2 ds.json model text)
 differs machine 'on rank 1 kernels is' env ONEDNN_MAX_CPU_ISA=SSE41 $usual
 
+# Labels of a new head that the data name: the shape of the model follows from them.
+printf 'text,label\ncat,1\ndog,0\n' >a.csv
+printf 'text,label\ncat,1\ndog,0\nmat,2\n' >b.csv
+cp -r model padded
+sed -i 's/"model_type"/"pad_token_id": 0, "model_type"/' padded/config.json
+sed 's/"sifr": {/"sifr": {"task": "sequence_classification", /' ds.json >labels.json
+text=$usual
+usual=$(train "$SIFR" labels.json padded a.csv)
+differs model 'on rank 1 labels (hash) is' $(train "$SIFR" labels.json padded b.csv)
+usual=$text
+
 # The number of threads may differ.
 ranks $(train "$SIFR" ds.json model text 2)
 [ "$code" = 0 ] || fail "other threads: exit code $code"
