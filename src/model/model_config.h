@@ -105,7 +105,8 @@ typedef struct model_config {
     double label_range;        /* of a head for labels; 0: initializer_range */
     double embedding_dropout, residual_dropout, attention_dropout; /* in [0, 1) */
     double classifier_dropout;                                     /* before a head for labels */
-    int64_t bos_token_id, pad_token_id;                            /* -1 where absent */
+    bool mean_pooling; /* a label's head reads the mean of all tokens, not the first one */
+    int64_t bos_token_id, pad_token_id; /* -1 where absent */
     /* Of encoders. */
     int64_t type_vocab_size;         /* token types; 0: none are read */
     double attention_output_dropout; /* of o */

@@ -93,6 +93,9 @@ def cases():
             **one_layer(DISTILBERT), num_labels=4, problem_type="multi_label_classification"),
              "DistilBertForSequenceClassification", m.COSINE),
         *heads("modernbert", "ModernBert", t.ModernBertConfig, MODERN),
+        case("modernbert-mean", t.ModernBertConfig(
+            **one_layer(MODERN), num_labels=4, problem_type="single_label_classification",
+            classifier_pooling="mean"), "ModernBertForSequenceClassification"),
         *heads("roberta", "Roberta", t.RobertaConfig, ROBERTA),
         *heads("xlm-roberta", "XLMRoberta", t.XLMRobertaConfig, ROBERTA),
         case("deberta", t.DebertaV2Config(**DEBERTA), "DebertaV2ForMaskedLM"),

@@ -142,8 +142,8 @@ static const struct {
     {"xlm-roberta", "\"architectures\": [\"XLMRobertaForCausalLM\"]", "XLMRobertaForCausalLM"},
     {"modernbert",
      "\"architectures\": [\"ModernBertForSequenceClassification\"], \"classifier_pooling\": "
-     "\"mean\"",
-     "\"classifier_pooling\": \"mean\""},
+     "\"max\"",
+     "\"classifier_pooling\": \"max\""},
     {"distilbert", "\"dim\": 768, \"hidden_size\": 512", "the same thing"},
     {"distilbert", "\"activation\": 3", "activation"},
     {"distilbert", "\"n_heads\": 7", "no multiple of the 7 attention heads"},

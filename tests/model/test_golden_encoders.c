@@ -24,6 +24,7 @@ static const char *const expected[] = {
     "modernbert",
     "modernbert-biases",
     "modernbert-sequence",
+    "modernbert-mean",
     "modernbert-tokens",
     "roberta",
     "roberta-sequence",

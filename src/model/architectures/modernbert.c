@@ -52,8 +52,10 @@ static sifr_status read_head(const model_reader *r, model_config *out) {
     BASE_TRY(model_read_double(r, "classifier_dropout", 0, 0, 1, true, &out->classifier_dropout));
     out->label_range = 1 / sqrt((double)out->hidden_size);
     BASE_TRY(base_json_string(r->json, "classifier_pooling", "cls", &pooling, r->name, r->error));
-    if (out->task != MODEL_SEQUENCE_CLASSES || !strcmp(pooling, "cls")) return SIFR_OK;
-    return model_refuse(r, "classifier_pooling", "the head reads the first token, \"cls\"");
+    out->mean_pooling = !strcmp(pooling, "mean");
+    if (out->mean_pooling || !strcmp(pooling, "cls")) return SIFR_OK;
+    return model_refuse(r, "classifier_pooling",
+                        "the head reads the first token, \"cls\", or the \"mean\" of all");
 }
 
 static sifr_status read_modernbert(const model_reader *r, model_config *out) {
@@ -134,6 +136,26 @@ static sifr_value block(const encoder *e, sifr_value x) {
     return sifr_add(e->model, h, mlp(e, encoder_norm(e, h, "mlp_norm")));
 }
 
+/* The mean over the tokens of a segment, in each of its rows: attention whose scores are all 0. */
+static sifr_value mean_of_tokens(const encoder *e, sifr_value x) {
+    const model_config *c = e->config;
+    sifr_value zeros = sifr_scale(e->model, (sifr_scale_args){.x = x, .factor = 0});
+    return sifr_attention(
+        e->model, (sifr_attention_args){.q = zeros,
+                                        .k = x,
+                                        .v = x,
+                                        .heads = c->num_attention_heads,
+                                        .kv_heads = c->num_attention_heads,
+                                        .bidirectional = true,
+                                        .segments = sifr_input_value(e->model, SIFR_SEGMENTS)});
+}
+
+static sifr_value pool(const encoder *e, sifr_value x) {
+    const model_config *c = e->config;
+    if (c->mean_pooling && c->task == MODEL_SEQUENCE_CLASSES) x = mean_of_tokens(e, x);
+    return encoder_transform(e, x);
+}
+
 static void build(sifr_model *model, const model_config *config) {
     static const encoder_names names = {.words = "model.embeddings.tok_embeddings",
                                         .layers = "model.layers",
@@ -142,7 +164,7 @@ static void build(sifr_model *model, const model_config *config) {
                                         .transform_norm = "head.norm",
                                         .decoder = "decoder",
                                         .bias = "decoder.bias",
-                                        .pool = encoder_transform,
+                                        .pool = pool,
                                         .both_pool = true};
     encoder e = {.model = model, .config = config, .names = &names, .layer = -1};
     e.out_deviation = config->initializer_range / sqrt(2.0 * (double)config->num_hidden_layers);
