@@ -4,4 +4,5 @@
 # of what runs in one thread and takes long, and the golden models, which run what test_zero runs.
 . "$SOURCE/tests/support/inner-suite.sh"
 inner_build tsan all -DSIFR_WERROR=OFF
-inner_test -L short -L unit -E '^test_(plan|search|keep|golden_models|tokenizer_(hostile|split|golden))$' -j 2
+inner_test -L short -L unit -E \
+    '^test_(plan|search|keep|golden_(models|encoders)|tokenizer_(hostile|split|golden)|template_hostile)$' -j 2
