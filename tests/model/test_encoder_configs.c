@@ -108,7 +108,7 @@ static const struct {
 static void published_files(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof published / sizeof *published; i++) {
-        sifr_model *model;
+        sifr_model *model = NULL;
         if (parse(published[i].text) != SIFR_OK || model_from_config(&config, &model, &error))
             fail_msg("%s: %s", published[i].name, error.message);
         int64_t count = sifr_model_parameters(model);
