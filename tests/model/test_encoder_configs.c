@@ -1,48 +1,12 @@
 /* config.json of the encoder families: defaults of transformers' classes, published files, refusals
  * by name, and where each dropout stands. */
-#include "support/scratch.h"
+#include "support/model_config_text.h"
 
-#include "base/json.h"
 #include "model/description.h"
-#include "model/model_config.h"
-#include "model/registry.h"
 
-static model_config config;
-static sifr_error error;
-
-static sifr_status parse(const char *text) {
-    error = (sifr_error){0};
-    return model_config_parse(text, strlen(text), "config.json", &config, &error);
-}
-
-/* `members` beside the model_type. */
-static sifr_status parse_with(const char *type, const char *members) {
-    char text[4096];
-    snprintf(text, sizeof text, "{\"model_type\": \"%s\"%s%s}", type, *members ? ", " : "",
-             members);
-    return parse(text);
-}
-
-/* What the class of a type says of every key reads as a config that names the type alone. */
 static void defaults(void **state) {
     (void)state;
-    char path[1024];
-    const char *type;
-    json_t *all, *written;
-    snprintf(path, sizeof path, "%s/tests/golden/encoders/defaults.json",
-             getenv("SOURCE") ? getenv("SOURCE") : ".");
-    assert_int_equal(base_json_load(path, 1 << 20, &all, &error), SIFR_OK);
-    assert_true(json_object_size(all) >= 5);
-    json_object_foreach(all, type, written) {
-        static model_config bare;
-        char *text = json_dumps(written, 0);
-        if (parse_with(type, "") != SIFR_OK) fail_msg("%s", error.message);
-        bare = config;
-        if (parse(text) != SIFR_OK) fail_msg("%s", error.message);
-        free(text);
-        if (memcmp(&bare, &config, sizeof bare) != 0) fail_msg("%s has other defaults", type);
-    }
-    json_decref(all);
+    expect_defaults("encoders/defaults.json", 6);
 }
 
 /* The config.json of published folders; `members` are those that their classes have by default in

@@ -1,50 +1,10 @@
 /* config.json of the decoder families: defaults of transformers' classes, keys in both spellings,
  * refusals by name. */
-#include "support/scratch.h"
+#include "support/model_config_text.h"
 
-#include "base/json.h"
-#include "model/model_config.h"
-#include "model/registry.h"
-
-static model_config config;
-static sifr_error error;
-
-static sifr_status parse(const char *text) {
-    error = (sifr_error){0};
-    return model_config_parse(text, strlen(text), "config.json", &config, &error);
-}
-
-/* `members` beside the model_type. */
-static sifr_status parse_with(const char *type, const char *members) {
-    char text[4096];
-    snprintf(text, sizeof text, "{\"model_type\": \"%s\"%s%s}", type, *members ? ", " : "",
-             members);
-    return parse(text);
-}
-
-/* What the class of a type says of every key reads as a config that names the type alone. */
 static void defaults(void **state) {
     (void)state;
-    char path[1024];
-    const char *type;
-    json_t *all, *written;
-    int known = 0;
-    snprintf(path, sizeof path, "%s/tests/golden/families/defaults.json",
-             getenv("SOURCE") ? getenv("SOURCE") : ".");
-    assert_int_equal(base_json_load(path, 1 << 20, &all, &error), SIFR_OK);
-    json_object_foreach(all, type, written) {
-        if (!model_architecture_find(type)) continue;
-        static model_config bare;
-        char *text = json_dumps(written, 0);
-        if (parse_with(type, "") != SIFR_OK) fail_msg("%s", error.message);
-        bare = config;
-        if (parse(text) != SIFR_OK) fail_msg("%s", error.message);
-        free(text);
-        if (memcmp(&bare, &config, sizeof bare) != 0) fail_msg("%s has other defaults", type);
-        known++;
-    }
-    json_decref(all);
-    assert_true(known >= 1);
+    expect_defaults("families/defaults.json", 17);
 }
 
 static const struct {

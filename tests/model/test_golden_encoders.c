@@ -41,17 +41,8 @@ static const char *const expected[] = {
     "deberta-tokens",
 };
 
-static void every_encoder(void (*check)(const golden *g, golden_precision precision)) {
-    golden_list list;
-    golden_list_open_at(&list, "encoders/");
-    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
-        golden g;
-        golden_open(&list, golden_list_find(&list, expected[i]), &g);
-        check(&g, GOLDEN_FP32);
-        check(&g, GOLDEN_BF16);
-        golden_close(&g);
-    }
-    golden_list_close(&list);
+static void every_encoder(golden_run_check check) {
+    golden_run_each("encoders/", expected, sizeof expected / sizeof *expected, check);
 }
 
 static void logits(void **state) {

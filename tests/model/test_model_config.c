@@ -1,23 +1,5 @@
 /* config.json: defaults of transformers, both spellings of rope, ranges, refusals by name. */
-#include "support/scratch.h"
-
-#include "model/model_config.h"
-
-static model_config config;
-static sifr_error error;
-
-static sifr_status parse(const char *text) {
-    error = (sifr_error){0};
-    return model_config_parse(text, strlen(text), "config.json", &config, &error);
-}
-
-/* `members` beside the model_type. */
-static sifr_status parse_with(const char *type, const char *members) {
-    char text[4096];
-    snprintf(text, sizeof text, "{\"model_type\": \"%s\"%s%s}", type, *members ? ", " : "",
-             members);
-    return parse(text);
-}
+#include "support/model_config_text.h"
 
 static void refused(const char *type, const char *members, const char *part) {
     if (parse_with(type, members) != SIFR_USAGE) fail_msg("%s: accepted", members);

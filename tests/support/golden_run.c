@@ -230,3 +230,17 @@ void golden_run_generation(const golden *g, const golden_generation *generation,
     engine_inference_free(inference);
     engine_folder_close(&folder);
 }
+
+void golden_run_each(const char *place, const char *const *names, size_t count,
+                     golden_run_check check) {
+    golden_list list;
+    golden_list_open_at(&list, place);
+    for (size_t i = 0; i < count; i++) {
+        golden g;
+        golden_open(&list, golden_list_find(&list, names[i]), &g);
+        check(&g, GOLDEN_FP32);
+        check(&g, GOLDEN_BF16);
+        golden_close(&g);
+    }
+    golden_list_close(&list);
+}

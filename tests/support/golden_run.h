@@ -9,6 +9,12 @@
 /* Fails the test if no weight has this name. */
 size_t golden_weight_index(const sifr_model *model, const char *name);
 
+typedef void (*golden_run_check)(const golden *g, golden_precision precision);
+
+/* Calls `check` for each of these results of tests/golden/`place`, in fp32 and in bf16. */
+void golden_run_each(const char *place, const char *const *names, size_t count,
+                     golden_run_check check);
+
 void golden_run_logits(const golden *g, golden_precision precision);
 /* Loss and gradients of one micro batch. */
 void golden_run_gradients(const golden *g, golden_precision precision);
