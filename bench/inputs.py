@@ -111,11 +111,34 @@ class Inputs:
         os.rename(new, folder)
         return folder
 
-    def tokenizer(self):
-        folder = self.path("tokenizer")
+    def documents(self):
+        """A folder of documents of some 2 KB, 50 MB in all: lines of the text in random order."""
+        folder = self.path("documents")
+        if os.path.isdir(folder):
+            return folder
+        new = folder + ".new"
+        shutil.rmtree(new, ignore_errors=True)
+        os.makedirs(new)
+        lines = []
+        for path in sorted(glob.glob(os.path.join(self.text(), "*"))):
+            with open(path, encoding="utf-8", newline="") as f:
+                lines += [line for line in f.read().splitlines() if line.strip()]
+        numbers, left, count = random.Random(1), 200_000 if self.tiny else 50_000_000, 0
+        while left > 0:
+            text = ""
+            while len(text) < 2000:
+                text += numbers.choice(lines) + "\n"
+            with open(os.path.join(new, f"{count:06}.txt"), "w", encoding="utf-8") as f:
+                left -= f.write(text)
+            count += 1
+        os.rename(new, folder)
+        return folder
+
+    def tokenizer(self, kind="bpe"):
+        folder = self.path("tokenizer" if kind == "bpe" else f"tokenizer-{kind}")
         if not os.path.isdir(folder):
-            self.ask("tokenizer", "train", "--vocab-size", "512" if self.tiny else "16000",
-                     "--data", self.text(), "--output", folder)
+            self.ask("tokenizer", "train", "--type", kind, "--vocab-size",
+                     "512" if self.tiny else "16000", "--data", self.text(), "--output", folder)
         return folder
 
     def store(self):
