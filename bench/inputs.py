@@ -139,6 +139,12 @@ class Inputs:
         if not os.path.isdir(folder):
             self.ask("tokenizer", "train", "--type", kind, "--vocab-size",
                      "512" if self.tiny else "16000", "--data", self.text(), "--output", folder)
+            if kind == "wordpiece":     # which has no end of text of its own
+                with open(os.path.join(folder, "tokenizer_config.json"), "r+",
+                          encoding="utf-8") as f:
+                    config = {**json.load(f), "eos_token": "[SEP]"}
+                    f.seek(0)
+                    json.dump(config, f, indent=2)
         return folder
 
     def store(self):
