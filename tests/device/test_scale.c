@@ -1,4 +1,4 @@
-/* A factor that is rounded to the activations' type, to the bit: the bounds of test_vector_ops are
+/* A factor that is rounded to the activations' type, to the bit: the bounds of test_flat_ops are
  * too wide to tell.
  * in test_asan */
 #include "device/matrix_case.h"

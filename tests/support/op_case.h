@@ -48,6 +48,11 @@ typedef struct op_case {
     double error_fp32; /* error of functions inside, in units of 2^-24, beside that of sums */
 } op_case;
 
+/* An operand of a call that is dense and has no data yet. */
+static inline device_matrix op_sized(int64_t rows, int64_t columns, base_dtype dtype) {
+    return (device_matrix){NULL, rows, columns, columns, dtype};
+}
+
 /* Runs all cases; fails the cmocka test with the first difference. */
 void op_cases_run(const op_case *cases, int count);
 
