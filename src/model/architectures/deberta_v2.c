@@ -374,11 +374,7 @@ static void build(sifr_model *model, const model_config *config) {
 
 const model_architecture model_architecture_deberta_v2 = {
     .model_type = "deberta-v2",
-    .classes = (const model_class[]){{"DebertaV2ForMaskedLM", MODEL_MASKED_TOKEN},
-                                     {"DebertaV2Model", MODEL_MASKED_TOKEN},
-                                     {"DebertaV2ForSequenceClassification", MODEL_SEQUENCE_CLASSES},
-                                     {"DebertaV2ForTokenClassification", MODEL_TOKEN_CLASSES},
-                                     {0}},
+    .classes = ENCODER_CLASSES("DebertaV2"),
     .encoder = true,
     .keys = (const char *const[]){"is_causal", NULL},
     .read = read_deberta,

@@ -66,12 +66,7 @@ static void build(sifr_model *model, const model_config *config) {
 
 const model_architecture model_architecture_distilbert = {
     .model_type = "distilbert",
-    .classes =
-        (const model_class[]){{"DistilBertForMaskedLM", MODEL_MASKED_TOKEN},
-                              {"DistilBertModel", MODEL_MASKED_TOKEN},
-                              {"DistilBertForSequenceClassification", MODEL_SEQUENCE_CLASSES},
-                              {"DistilBertForTokenClassification", MODEL_TOKEN_CLASSES},
-                              {0}},
+    .classes = ENCODER_CLASSES("DistilBert"),
     .encoder = true,
     .keys = (const char *const[]){"is_causal", NULL},
     .read = read_distilbert,

@@ -33,6 +33,27 @@ typedef struct encoder_names {
     bool both_pool;
 } encoder_names;
 
+/* What BERT's layers are called, and with them those of many others: fields of encoder_names. */
+#define ENCODER_BERT_LAYERS                                                                        \
+    .query = "attention.self.query", .key = "attention.self.key", .value = "attention.self.value", \
+    .output = "attention.output.dense", .attention_norm = "attention.output.LayerNorm",            \
+    .inner = "intermediate.dense", .outer = "output.dense", .output_norm = "output.LayerNorm"
+
+/* What files of BERT's first years call its norms, and buffers that they hold: fields of a row. */
+#define ENCODER_BERT_FILES                                                                         \
+    .older = {{".LayerNorm.weight", ".LayerNorm.gamma"}, {".LayerNorm.bias", ".LayerNorm.beta"}},  \
+    .ignored = {".position_ids", ".token_type_ids", ".decoder.bias"}
+
+/* The classes that most of them have in transformers, named after the family. */
+#define ENCODER_CLASSES(family)                                                                    \
+    (const model_class[]) {                                                                        \
+        {family "ForMaskedLM", MODEL_MASKED_TOKEN}, {family "Model", MODEL_MASKED_TOKEN},          \
+            {family "ForSequenceClassification", MODEL_SEQUENCE_CLASSES},                          \
+            {family "ForTokenClassification", MODEL_TOKEN_CLASSES}, {                              \
+            0                                                                                      \
+        }                                                                                          \
+    }
+
 /* The model that is being built, and its layer; -1: outside of the layers. */
 struct encoder {
     sifr_model *model;

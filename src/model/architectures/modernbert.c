@@ -176,12 +176,7 @@ static void build(sifr_model *model, const model_config *config) {
 
 const model_architecture model_architecture_modernbert = {
     .model_type = "modernbert",
-    .classes =
-        (const model_class[]){{"ModernBertForMaskedLM", MODEL_MASKED_TOKEN},
-                              {"ModernBertModel", MODEL_MASKED_TOKEN},
-                              {"ModernBertForSequenceClassification", MODEL_SEQUENCE_CLASSES},
-                              {"ModernBertForTokenClassification", MODEL_TOKEN_CLASSES},
-                              {0}},
+    .classes = ENCODER_CLASSES("ModernBert"),
     .encoder = true,
     .keys = (const char *const[]){"is_causal", "sliding_window", "layer_types", NULL},
     .read = read_modernbert,

@@ -39,14 +39,7 @@ static void build(sifr_model *model, const model_config *config) {
         .types = "roberta.embeddings.token_type_embeddings",
         .embedding_norm = "roberta.embeddings.LayerNorm",
         .layers = "roberta.encoder.layer",
-        .query = "attention.self.query",
-        .key = "attention.self.key",
-        .value = "attention.self.value",
-        .output = "attention.output.dense",
-        .attention_norm = "attention.output.LayerNorm",
-        .inner = "intermediate.dense",
-        .outer = "output.dense",
-        .output_norm = "output.LayerNorm",
+        ENCODER_BERT_LAYERS,
         .transform = "lm_head.dense",
         .transform_norm = "lm_head.layer_norm",
         .decoder = "lm_head.decoder",
@@ -57,41 +50,16 @@ static void build(sifr_model *model, const model_config *config) {
     encoder_build(model, config, &names);
 }
 
-const model_architecture model_architecture_roberta = {
-    .model_type = "roberta",
-    .classes = (const model_class[]){{"RobertaForMaskedLM", MODEL_MASKED_TOKEN},
-                                     {"RobertaModel", MODEL_MASKED_TOKEN},
-                                     {"RobertaForSequenceClassification", MODEL_SEQUENCE_CLASSES},
-                                     {"RobertaForTokenClassification", MODEL_TOKEN_CLASSES},
-                                     {0}},
-    .encoder = true,
-    .keys = (const char *const[]){"is_causal", NULL},
-    .read = read_roberta,
-    .build = build,
-    .prefix = "roberta.",
-    .older = {{".LayerNorm.weight", ".LayerNorm.gamma"}, {".LayerNorm.bias", ".LayerNorm.beta"}},
-    .ignored = {".position_ids", ".token_type_ids", ".decoder.bias"},
-    .head = "lm_head.decoder.weight",
-    .embedding = "roberta.embeddings.word_embeddings.weight",
-    .learned_positions = true,
-};
+/* The rows of both differ in names and defaults. */
+#define ROBERTA_ROW(type, family, reader)                                                          \
+    {                                                                                              \
+        .model_type = type, .classes = ENCODER_CLASSES(family), .encoder = true,                   \
+        .keys = (const char *const[]){"is_causal", NULL}, .read = reader, .build = build,          \
+        .prefix = "roberta.", ENCODER_BERT_FILES, .head = "lm_head.decoder.weight",                \
+        .embedding = "roberta.embeddings.word_embeddings.weight", .learned_positions = true        \
+    }
 
-const model_architecture model_architecture_xlm_roberta = {
-    .model_type = "xlm-roberta",
-    .classes =
-        (const model_class[]){{"XLMRobertaForMaskedLM", MODEL_MASKED_TOKEN},
-                              {"XLMRobertaModel", MODEL_MASKED_TOKEN},
-                              {"XLMRobertaForSequenceClassification", MODEL_SEQUENCE_CLASSES},
-                              {"XLMRobertaForTokenClassification", MODEL_TOKEN_CLASSES},
-                              {0}},
-    .encoder = true,
-    .keys = (const char *const[]){"is_causal", NULL},
-    .read = read_sizes,
-    .build = build,
-    .prefix = "roberta.",
-    .older = {{".LayerNorm.weight", ".LayerNorm.gamma"}, {".LayerNorm.bias", ".LayerNorm.beta"}},
-    .ignored = {".position_ids", ".token_type_ids", ".decoder.bias"},
-    .head = "lm_head.decoder.weight",
-    .embedding = "roberta.embeddings.word_embeddings.weight",
-    .learned_positions = true,
-};
+const model_architecture model_architecture_roberta =
+    ROBERTA_ROW("roberta", "Roberta", read_roberta);
+const model_architecture model_architecture_xlm_roberta =
+    ROBERTA_ROW("xlm-roberta", "XLMRoberta", read_sizes);
