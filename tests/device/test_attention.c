@@ -1,32 +1,18 @@
 /* Attention against double precision: forward, gradients (also against finite differences of the
- * reference), grouped heads, slices, dropout, the cache, and the same bits for any number of
+ * reference), grouped heads, slices, dropout, and the same bits for any number of
  * threads.
  * in test_asan */
-#include "device/matrix_case.h"
+#include "device/attention_case.h"
 #include "support/thinned.h"
 
 #include <math.h>
 #include <stdio.h>
-
-typedef struct attention_case {
-    int64_t sequences, length;
-    int heads, kv_heads, head_dim;
-    double scale, softcap; /* scale 0: 1/sqrt(head_dim) */
-    int64_t window;
-    bool bidirectional;
-    int segments; /* 0: none; else one of the patterns of segment_of() */
-} attention_case;
-
-#define SHAPE(s, l, h, kv, d)                                                                      \
-    .sequences = (s), .length = (l), .heads = (h), .kv_heads = (kv), .head_dim = (d)
 
 static const attention_case cases[] = {
     {SHAPE(1, 1, 1, 1, 1)},    {SHAPE(2, 5, 2, 1, 3)},    {SHAPE(1, 70, 2, 2, 16)},
     {SHAPE(2, 65, 4, 2, 64)},  {SHAPE(1, 130, 1, 1, 80)}, {SHAPE(1, 200, 3, 1, 128)},
     {SHAPE(1, 67, 2, 1, 256)}, {SHAPE(3, 64, 2, 2, 33)},  {SHAPE(1, 66, 1, 1, 96)},
     {SHAPE(1, 65, 2, 1, 72)},  {SHAPE(1, 97, 2, 1, 24)},  {SHAPE(1, 35, 4, 1, 256), .softcap = 4}};
-
-enum { PADDED = 1, DOCUMENTS, SCATTERED, ALONE };
 
 /* The features, alone and together; blocks of queries have 16 to 64 rows, tiles 64 keys. */
 static const attention_case features[] = {
@@ -53,80 +39,6 @@ static const attention_case features[] = {
     {SHAPE(1, 257, 2, 1, 33), .segments = PADDED, .window = 65},
 };
 
-/* Text and, behind it, padding; runs of odd lengths with numbers in no order; each token by chance
- * in one of three; no two alike. */
-static int32_t segment_of(const attention_case *c, int64_t row) {
-    int64_t at = row % c->length, sequence = row / c->length;
-    switch (c->segments) {
-    case PADDED:
-        return at >= c->length * (3 + sequence) / 5;
-    case DOCUMENTS:
-        return (int32_t)((at + 11 * sequence) / 37 * 7919 % 31) - 15;
-    case SCATTERED:
-        return (int32_t)(base_philox(3, (uint64_t)row, 0).v[0] % 3);
-    default:
-        return (int32_t)(at ^ 5) - 50;
-    }
-}
-
-/* q, k and v are slices of columns of one matrix, as GPT-2's are; so are their gradients. */
-typedef struct attention_operands {
-    const attention_case *c;
-    device_matrix qkv, dqkv, y, dy, log_sums, segments;
-    float dropout;
-} attention_operands;
-
-static device_step step = {.seed = 5, .step = 3, .training = true};
-
-static int64_t kv_width(const attention_case *c) {
-    return (int64_t)c->kv_heads * c->head_dim;
-}
-
-static int64_t q_width(const attention_case *c) {
-    return (int64_t)c->heads * c->head_dim;
-}
-
-static device_matrix part(const device_matrix *m, const attention_case *c, int which) {
-    device_matrix slice = *m;
-    int64_t first = which == 0 ? 0 : q_width(c) + (which - 1) * kv_width(c);
-    slice.columns = which == 0 ? q_width(c) : kv_width(c);
-    slice.data = (char *)m->data + first * base_dtype_bytes(m->dtype);
-    return slice;
-}
-
-static device_matrix make_segments(const attention_case *c) {
-    if (c->segments == 0) return (device_matrix){0};
-    device_matrix m = case_matrix(c->sequences * c->length, 2, BASE_INT32, 1, 100);
-    m.columns = 1; /* a slice */
-    for (int64_t r = 0; r < m.rows; r++) case_set(&m, r, 0, segment_of(c, r));
-    return m;
-}
-
-static attention_operands make_operands(const attention_case *c, base_dtype type, float dropout) {
-    int64_t rows = c->sequences * c->length, width = q_width(c) + 2 * kv_width(c);
-    return (attention_operands){.c = c,
-                                .qkv = case_matrix(rows, width, type, 1, 1.5),
-                                .dqkv = case_matrix(rows, width, type, 2, 1),
-                                .y = case_matrix(rows, q_width(c), type, 3, 1),
-                                .dy = case_matrix(rows, q_width(c), type, 4, 1),
-                                .log_sums = case_matrix(c->heads, rows, BASE_FP32, 5, 1),
-                                .segments = make_segments(c),
-                                .dropout = dropout};
-}
-
-static void free_operands(attention_operands *o) {
-    free(o->qkv.data);
-    free(o->dqkv.data);
-    free(o->y.data);
-    free(o->dy.data);
-    free(o->log_sums.data);
-    free(o->segments.data);
-}
-
-static double scale_of(const attention_case *c) {
-    return (float)(c->scale > 0 ? c->scale : 1.0 / sqrt(c->head_dim));
-}
-
 /* Rows of one sequence. */
 static bool sees(const attention_case *c, int64_t sequence, int64_t i, int64_t j) {
     int64_t first = sequence * c->length;
@@ -143,31 +55,6 @@ static double cap_slope(const attention_case *c, double score) {
     if (c->softcap == 0) return 1;
     double t = tanh(score / c->softcap);
     return 1 - t * t;
-}
-
-static device_call describe_call(const attention_operands *o, device_kernel kernel) {
-    device_call call = {
-        .kernel = kernel,
-        .x = {part(&o->qkv, o->c, 0), part(&o->qkv, o->c, 1), part(&o->qkv, o->c, 2), o->segments},
-        .y = o->y,
-        .saved = {o->log_sums},
-        .step = &step};
-    if (kernel == DEVICE_ATTENTION_BACKWARD) {
-        call.dy = o->dy;
-        for (int i = 0; i < 3; i++) call.dx[i] = part(&o->dqkv, o->c, i);
-    }
-    call.attributes.op = 7, call.attributes.micro_batch = 2;
-    call.attributes.attention.heads = o->c->heads;
-    call.attributes.attention.kv_heads = o->c->kv_heads;
-    call.attributes.attention.head_dim = o->c->head_dim;
-    call.attributes.attention.sequences = o->c->sequences;
-    call.attributes.attention.length = o->c->length;
-    call.attributes.attention.scale = (float)scale_of(o->c);
-    call.attributes.attention.softcap = (float)o->c->softcap;
-    call.attributes.attention.window = o->c->window;
-    call.attributes.attention.bidirectional = o->c->bidirectional;
-    call.attributes.attention.dropout = o->dropout;
-    return call;
 }
 
 static void run_attention(device *dev, attention_operands *o) {
@@ -214,25 +101,6 @@ static double probabilities(const head_view *v, int64_t i, double *p) {
     for (int64_t j = 0; j < c->length; j++) sum += p[j] = exp(p[j] - most);
     for (int64_t j = 0; j < c->length; j++) p[j] /= sum;
     return most + log(sum);
-}
-
-/* bf16 stores P and dS with 8 bits, so what they are summed into carries that of all its terms;
- * fp16 only y and the gradients, with 11. */
-static double tolerance(base_dtype type) {
-    return type == BASE_BF16 ? 1.0 / 100 : type == BASE_FP16 ? 1.0 / 1000 : 4e-6;
-}
-
-static void check_value(const char *what, const attention_case *c, base_dtype type, double got,
-                        double want, double terms) {
-    double allowed = tolerance(type) * terms + 1e-7; /* products that cancel have no terms */
-    if (type == BASE_FP16) allowed += 0x1p-25;       /* below 2^-14 */
-    if (!(fabs(got - want) <= allowed))
-        fail_msg("%s %s %lldx%lld heads %d/%d of %d, scale %g, softcap %g, window %lld%s, segments "
-                 "%d: %.9g, "
-                 "expected %.9g within %.2g",
-                 what, base_dtype_name(type), (long long)c->sequences, (long long)c->length,
-                 c->heads, c->kv_heads, c->head_dim, c->scale, c->softcap, (long long)c->window,
-                 c->bidirectional ? ", bidirectional" : "", c->segments, got, want, allowed);
 }
 
 static void check_forward(const attention_operands *o) {
@@ -477,126 +345,6 @@ static void attention_dropout(void **state) {
     free(before.data);
 }
 
-static device_matrix rows_of(const device_matrix *m, int64_t first, int64_t rows) {
-    device_matrix slice = *m;
-    slice.data = (char *)m->data + first * m->stride * base_dtype_bytes(m->dtype);
-    slice.rows = rows;
-    return slice;
-}
-
-/* A sequence fed to the cache piece by piece gives what attention gives for the whole. */
-static void check_cached(const char *isa, const attention_case *c, base_dtype type) {
-    static const int64_t pieces[] = {1, 5, 60, 1, 8, 7, 1000, 3, 1000, 5, 3000};
-    device *dev = case_device(2, isa);
-    if (dev == NULL) return;
-    attention_operands o = make_operands(c, type, 0);
-    device_call whole = describe_call(&o, DEVICE_ATTENTION);
-    case_run(dev, &whole);
-    device_matrix got = case_matrix(c->length, q_width(c), type, 8, 1);
-    device_matrix positions = case_matrix(c->length, 1, BASE_INT32, 9, 0);
-    device_matrix caches[2];
-    for (int i = 0; i < 2; i++) caches[i] = case_matrix(c->length + 3, kv_width(c), type, 10, 1);
-    for (int64_t r = 0; r < c->length; r++) case_set(&positions, r, 0, (double)r);
-    int64_t first = 0;
-    for (int i = 0; first < c->length; i++) {
-        int64_t rows = pieces[i] < c->length - first ? pieces[i] : c->length - first;
-        device_call call = whole;
-        call.kernel = DEVICE_ATTENTION_CACHED;
-        for (int j = 0; j < 3; j++) call.x[j] = rows_of(&whole.x[j], first, rows);
-        call.x[3] = rows_of(&positions, first, rows);
-        call.w[0] = caches[0], call.w[1] = caches[1];
-        call.y = rows_of(&got, first, rows);
-        call.saved[0] = (device_matrix){0};
-        call.attributes.attention.sequences = 1;
-        call.attributes.attention.length = c->length + 3;
-        case_run(dev, &call);
-        first += rows;
-    }
-    for (int64_t r = 0; r < c->length; r++)
-        for (int64_t i = 0; i < got.columns; i++)
-            check_value("cached y", c, type, case_get(&got, r, i), case_get(&o.y, r, i), 1.5);
-    for (int i = 0; i < 2; i++) free(caches[i].data);
-    free(positions.data);
-    free(got.data);
-    free_operands(&o);
-    device_close(dev);
-}
-
-static void attention_cached(void **state) {
-    (void)state;
-    static const attention_case some[] = {
-        {SHAPE(1, 90, 4, 2, 24)},
-        {SHAPE(1, 1100, 2, 1, 16)},
-        {SHAPE(1, 81, 2, 1, 256), .softcap = 4, .window = 40},
-        {SHAPE(1, 79, 2, 2, 96)},
-        {SHAPE(1, 75, 1, 1, 33)},
-        {SHAPE(1, 90, 4, 2, 40), .scale = 0.3, .softcap = 1.5, .window = 13},
-        {SHAPE(1, 2150, 2, 1, 8), .softcap = 2, .window = 1030}}; /* three ranges of keys */
-    for (int isa = 0; isa < CASE_ISAS; isa++)
-        for (size_t i = 0; i < sizeof some / sizeof *some; i++) {
-            check_cached(case_isas[isa], &some[i], BASE_FP32);
-            check_cached(case_isas[isa], &some[i], BASE_BF16);
-            check_cached(case_isas[isa], &some[i], BASE_FP16);
-        }
-}
-
-/* One token of each of several sequences: the same bits as each alone, and caches alike. */
-static void check_batch(const char *isa, const attention_case *c, base_dtype type) {
-    enum { SEQUENCES = 11 };
-    device *dev = case_device(2, isa);
-    if (dev == NULL) return;
-    attention_case tokens = *c;
-    tokens.length = SEQUENCES; /* as rows of one sequence: the operands are the same */
-    attention_operands o = make_operands(&tokens, type, 0);
-    device_matrix got = case_matrix(SEQUENCES, q_width(c), type, 8, 1);
-    device_matrix positions = case_matrix(SEQUENCES, 1, BASE_INT32, 9, 0);
-    device_matrix together[2], alone[2];
-    for (int i = 0; i < 2; i++) {
-        together[i] = case_matrix(SEQUENCES * c->length, kv_width(c), type, 10 + (uint64_t)i, 1);
-        alone[i] = case_copy(&together[i]);
-    }
-    for (int64_t r = 0; r < SEQUENCES; r++)
-        case_set(&positions, r, 0, (double)(r * 977 % c->length));
-    case_set(&positions, 3, 0, (double)(c->length - 1));
-    device_call call = describe_call(&o, DEVICE_ATTENTION);
-    call.kernel = DEVICE_ATTENTION_CACHED;
-    call.x[3] = positions, call.w[0] = together[0], call.w[1] = together[1], call.y = got;
-    call.saved[0] = (device_matrix){0};
-    call.attributes.attention.sequences = SEQUENCES;
-    call.attributes.attention.length = c->length;
-    case_run(dev, &call);
-    for (int64_t r = 0; r < SEQUENCES; r++) {
-        device_call one = call;
-        for (int j = 0; j < 4; j++) one.x[j] = rows_of(&call.x[j], r, 1);
-        for (int j = 0; j < 2; j++) one.w[j] = rows_of(&alone[j], r * c->length, c->length);
-        one.y = rows_of(&o.y, r, 1);
-        one.attributes.attention.sequences = 1;
-        case_run(dev, &one);
-        for (int64_t i = 0; i < got.columns; i++)
-            assert_true(case_get(&got, r, i) == case_get(&o.y, r, i));
-    }
-    for (int i = 0; i < 2; i++)
-        assert_memory_equal(together[i].data, alone[i].data, case_bytes(&alone[i]));
-    for (int i = 0; i < 2; i++) free(together[i].data), free(alone[i].data);
-    free(positions.data);
-    free(got.data);
-    free_operands(&o);
-    device_close(dev);
-}
-
-static void attention_batch(void **state) {
-    (void)state;
-    static const attention_case some[] = {
-        {SHAPE(1, 90, 4, 2, 24)},
-        {SHAPE(1, 90, 4, 2, 40), .scale = 0.3, .softcap = 1.5, .window = 13},
-        {SHAPE(1, 2150, 2, 1, 8), .softcap = 2, .window = 1030}}; /* three ranges of keys */
-    for (int isa = 0; isa < CASE_ISAS; isa++)
-        for (size_t i = 0; i < sizeof some / sizeof *some; i++) {
-            check_batch(case_isas[isa], &some[i], BASE_FP32);
-            check_batch(case_isas[isa], &some[i], BASE_BF16);
-        }
-}
-
 static void attention_refuses(void **state) {
     (void)state;
     device *dev = case_device(1, NULL);
@@ -616,14 +364,6 @@ static void attention_refuses(void **state) {
     assert_int_equal(device_prepare(dev, &call, &error), SIFR_USAGE);
     assert_non_null(strstr(error.message, "window -1"));
     call = describe_call(&o, DEVICE_ATTENTION);
-    call.kernel = DEVICE_ATTENTION_CACHED, call.attributes.attention.bidirectional = true;
-    assert_int_equal(device_prepare(dev, &call, &error), SIFR_USAGE);
-    assert_non_null(strstr(error.message, "does not generate"));
-    call = describe_call(&o, DEVICE_ATTENTION);
-    call.kernel = DEVICE_ATTENTION_CACHED, call.attributes.attention.sequences = 3;
-    assert_int_equal(device_prepare(dev, &call, &error), SIFR_USAGE);
-    assert_non_null(strstr(error.message, "4 rows are not one of each of 3 sequences"));
-    call = describe_call(&o, DEVICE_ATTENTION);
     call.attributes.attention.softcap = NAN;
     assert_int_equal(device_prepare(dev, &call, &error), SIFR_USAGE);
     assert_non_null(strstr(error.message, "softcap"));
@@ -636,7 +376,6 @@ int main(void) {
         cmocka_unit_test(attention_avx512_bf16), cmocka_unit_test(attention_avx512),
         cmocka_unit_test(attention_avx2),        cmocka_unit_test(attention_plain),
         cmocka_unit_test(attention_differences), cmocka_unit_test(attention_dropout),
-        cmocka_unit_test(attention_cached),      cmocka_unit_test(attention_batch),
         cmocka_unit_test(attention_refuses),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
