@@ -1,7 +1,7 @@
 /* The team of threads: every tile once, with more threads than cores, and work that follows work;
  * what device_prepare refuses, and memory.
  * in test_asan, in test_tsan */
-#include "device/cpu/threads.h"
+#include "device/host_team.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -38,15 +38,15 @@ static void test_every_tile_once(void **state) {
     static const int threads[] = {1, 2, 3, 8};
     (void)state;
     for (int t = 0; t < 4; t++) {
-        cpu_team *team = NULL;
+        host_team *team = NULL;
         tiles_seen seen = {.threads = threads[t]};
-        assert_int_equal(cpu_team_create(threads[t], &team, NULL), SIFR_OK);
-        assert_int_equal(cpu_team_threads(team), threads[t]);
+        assert_int_equal(host_team_create(threads[t], &team, NULL), SIFR_OK);
+        assert_int_equal(host_team_threads(team), threads[t]);
         int64_t expected = 0;
         for (int round = 0; round < 200; round++) {
             int64_t tiles = round % 5 == 0 ? round % 3 : TILES - round;
             memset(seen.runs, 0, sizeof seen.runs);
-            cpu_parallel(team, tiles, see, &seen);
+            host_parallel(team, tiles, see, &seen);
             int64_t sum = 0;
             for (int64_t i = 0; i < TILES; i++) {
                 assert_int_equal(seen.runs[i], i < tiles ? 1 : 0);
@@ -58,9 +58,9 @@ static void test_every_tile_once(void **state) {
             if (round % 50 == 0) usleep(3000); /* long enough for the workers to sleep */
         }
         assert_false(seen.bad);
-        cpu_team_free(team);
+        host_team_free(team);
     }
-    cpu_team_free(NULL);
+    host_team_free(NULL);
 }
 
 static void test_refusals(void **state) {
@@ -145,17 +145,17 @@ static void test_tiny_floats(void **state) {
     (void)state;
 #if defined(__x86_64__)
     for (int threads = 1; threads <= 3; threads += 2) {
-        cpu_team *team = NULL;
+        host_team *team = NULL;
         tiny_seen seen = {.value = 0x1p-70f};
         volatile float tiny = 0x1p-70f;
-        assert_int_equal(cpu_team_create(threads, &team, NULL), SIFR_OK);
-        cpu_parallel(team, TILES, multiply, &seen);
+        assert_int_equal(host_team_create(threads, &team, NULL), SIFR_OK);
+        host_parallel(team, TILES, multiply, &seen);
         for (int i = 0; i < TILES; i++) {
             assert_true(seen.product[i] == 0);
             assert_true(seen.sum[i] == 0x1p-120f);
         }
         assert_true(tiny * tiny > 0);
-        cpu_team_free(team);
+        host_team_free(team);
     }
 #endif
 }

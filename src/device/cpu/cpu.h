@@ -2,22 +2,22 @@
 #ifndef CPU_CPU_H
 #define CPU_CPU_H
 
-#include "device/cpu/separate.h"
+#include "device/backend.h"
 #include "device/cpu/sets.h"
-#include "device/cpu/threads.h"
-#include "device/device.h"
 
 typedef struct cpu_products cpu_products; /* prepared matrix products: product.c */
 
-struct device {
-    cpu_team *team;
+typedef struct cpu_device {
+    device base;
     const cpu_set *set;
     cpu_products *products;
-    cpu_separate *separate; /* NULL: host memory is device memory */
-};
+} cpu_device;
 
-/* The functions of a kernel. prepare (may be NULL) checks operands beyond dispatch.c's checks, and
- * sets scratch_bytes and prepared. */
+static inline const cpu_device *cpu_of(const device *dev) {
+    return (const cpu_device *)dev;
+}
+
+/* The functions of a kernel. prepare (may be NULL) sets scratch_bytes and prepared. */
 typedef struct cpu_row {
     sifr_status (*prepare)(device *dev, device_call *call, sifr_error *error);
     sifr_status (*run)(device *dev, const device_call *call, sifr_error *error);

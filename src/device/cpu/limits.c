@@ -28,7 +28,7 @@ static double measure_loop(device *dev, float (*loop)(int64_t), double operation
     double best = 0;
     for (int run = 0; run < RUNS; run++) {
         double start = base_seconds();
-        cpu_parallel(dev->team, threads, run_loop, &job);
+        host_parallel(dev->team, threads, run_loop, &job);
         double seconds = base_seconds() - start;
         double rate = operations * (double)job.rounds * threads / seconds;
         if (rate > best) best = rate;
@@ -47,9 +47,9 @@ static void run_triad(void *argument, int64_t tile, int thread) {
                         base_min_i64(TRIAD_TILE, job->count - first));
 }
 
-sifr_status device_measure(device *dev, void *memory, int64_t bytes, device_limits *out,
-                           sifr_error *error) {
-    const cpu_limit_kernels *kernels = dev->set->limits;
+sifr_status cpu_measure(device *dev, void *memory, int64_t bytes, device_limits *out,
+                        sifr_error *error) {
+    const cpu_limit_kernels *kernels = cpu_of(dev)->set->limits;
     void *own = NULL;
     if (!memory) BASE_TRY(device_take(dev, bytes, &own, error));
     float *values = memory ? memory : own;
@@ -63,7 +63,7 @@ sifr_status device_measure(device *dev, void *memory, int64_t bytes, device_limi
     *out = (device_limits){0};
     for (int run = 0; run < 3; run++) {
         double start = base_seconds();
-        cpu_parallel(dev->team, (count + TRIAD_TILE - 1) / TRIAD_TILE, run_triad, &job);
+        host_parallel(dev->team, (count + TRIAD_TILE - 1) / TRIAD_TILE, run_triad, &job);
         double rate = 3.0 * (double)count * sizeof(float) / (base_seconds() - start);
         if (rate > out->bytes) out->bytes = rate;
     }

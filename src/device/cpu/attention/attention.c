@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "base/random.h"
+#include "device/check/operands.h"
 #include "device/cpu/attention/attention_positions.h"
 #include "device/cpu/attention/kernels_attention.h"
-#include "device/cpu/operands.h"
 #include "device/cpu/product/kernels_matrix.h"
 
 /* With fewer kv heads in total, tiles of the forward pass are single query heads. */
@@ -20,40 +20,6 @@ static void *writable(const device_matrix *m, int64_t row, int64_t column) {
     return (void *)(uintptr_t)element(m, row, column);
 }
 
-static sifr_status check_attributes(const device_call *call, sifr_error *error) {
-    const char *name = device_kernel_name(call->kernel);
-    int heads = call->attributes.attention.heads, kv = call->attributes.attention.kv_heads;
-    int width = call->attributes.attention.head_dim;
-    float dropout = call->attributes.attention.dropout;
-    if (heads < 1 || kv < 1 || heads % kv != 0 || width < 1 || width > 1024)
-        return base_fail(error, SIFR_USAGE,
-                         "%s: %d heads over %d kv heads of %d: the kv heads must divide the heads, "
-                         "and a head have 1 to 1024 values",
-                         name, heads, kv, width);
-    if (!(call->attributes.attention.scale > 0) || !(dropout >= 0 && dropout < 0.9999f))
-        return base_fail(error, SIFR_USAGE, "%s: scale %g must be above 0 and dropout %g in 0 to 1",
-                         name, (double)call->attributes.attention.scale, (double)dropout);
-    float softcap = call->attributes.attention.softcap;
-    if (!(softcap >= 0 && softcap < INFINITY) || call->attributes.attention.window < 0)
-        return base_fail(error, SIFR_USAGE,
-                         "%s: softcap %g must be finite, softcap and window %lld not below 0", name,
-                         (double)softcap, (long long)call->attributes.attention.window);
-    return SIFR_OK;
-}
-
-static sifr_status check_inputs(const device_call *call, sifr_error *error) {
-    BASE_TRY(check_attributes(call, error));
-    BASE_TRY(cpu_check_activations(call, &call->x[0], "x0", error));
-    int64_t width = call->attributes.attention.head_dim, rows = call->x[0].rows;
-    int64_t q = call->attributes.attention.heads * width;
-    int64_t kv = call->attributes.attention.kv_heads * width;
-    base_dtype type = call->x[0].dtype;
-    BASE_TRY(cpu_check(call, &call->x[0], "x0", rows, q, type, error));
-    BASE_TRY(cpu_check(call, &call->x[1], "x1", rows, kv, type, error));
-    BASE_TRY(cpu_check(call, &call->x[2], "x2", rows, kv, type, error));
-    return cpu_check(call, &call->y, "y", rows, q, type, error);
-}
-
 /* The window, or one that covers all keys if there is none. */
 static int64_t window_of(const device_call *call) {
     int64_t window = call->attributes.attention.window, all = call->attributes.attention.length;
@@ -61,7 +27,7 @@ static int64_t window_of(const device_call *call) {
 }
 
 static int64_t kernel_floats(const device *dev, const device_call *call) {
-    const cpu_attention_kernels *kernels = dev->set->attention;
+    const cpu_attention_kernels *kernels = cpu_of(dev)->set->attention;
     int64_t keys = call->attributes.attention.length;
     int64_t width = call->attributes.attention.head_dim;
     int64_t places = cpu_position_places(call);
@@ -72,27 +38,7 @@ static int64_t kernel_floats(const device *dev, const device_call *call) {
 }
 
 sifr_status cpu_prepare_attention(device *dev, device_call *call, sifr_error *error) {
-    BASE_TRY(check_inputs(call, error));
-    int64_t sequences = call->attributes.attention.sequences, rows = call->x[0].rows;
-    int64_t length = call->attributes.attention.length;
-    int64_t heads = call->attributes.attention.heads;
-    if (sequences < 1 || length < 1 || length > rows || sequences * length != rows)
-        return base_fail(error, SIFR_USAGE, "%s: %lld sequences of %lld are not %lld rows",
-                         device_kernel_name(call->kernel), (long long)sequences, (long long)length,
-                         (long long)rows);
-    if (call->x[3].dtype != BASE_NONE)
-        BASE_TRY(cpu_check(call, &call->x[3], "x3", rows, 1, BASE_INT32, error));
-    if (call->kernel == DEVICE_ATTENTION_BACKWARD || call->saved[0].dtype != BASE_NONE)
-        BASE_TRY(cpu_check(call, &call->saved[0], "saved0", heads, rows, BASE_FP32, error));
-    if (call->kernel == DEVICE_ATTENTION_BACKWARD) {
-        static const char *const names[] = {"dx0", "dx1", "dx2"};
-        base_dtype type = call->x[0].dtype;
-        BASE_TRY(cpu_check(call, &call->dy, "dy", rows, call->x[0].columns, type, error));
-        for (int i = 0; i < 3; i++)
-            BASE_TRY(
-                cpu_check(call, &call->dx[i], names[i], rows, call->x[i].columns, type, error));
-    }
-    BASE_TRY(cpu_check_positions(call, error));
+    (void)error;
     int64_t shared = cpu_position_floats(call) + cpu_position_sums(call);
     call->scratch_bytes = (kernel_floats(dev, call) * device_threads(dev) + shared) * 4;
     return SIFR_OK;
@@ -189,8 +135,8 @@ static void positions_task(void *context, int64_t task, int thread) {
 static void run_positions_backward(device *dev, attention_run *run) {
     const device_call *call = run->call;
     run->sums = (float *)(void *)run->rows_of + cpu_position_floats(call);
-    cpu_parallel(dev->team, cpu_position_groups(call) * call->attributes.attention.heads,
-                 positions_task, run);
+    host_parallel(dev->team, cpu_position_groups(call) * call->attributes.attention.heads,
+                  positions_task, run);
     cpu_position_finish(dev, call, run->sums);
 }
 
@@ -199,7 +145,7 @@ sifr_status cpu_run_attention(device *dev, const device_call *call, sifr_error *
     int64_t heads = call->attributes.attention.heads, kv = call->attributes.attention.kv_heads;
     int64_t sequences = call->attributes.attention.sequences;
     attention_run run = {.call = call,
-                         .kernels = dev->set->attention,
+                         .kernels = cpu_of(dev)->set->attention,
                          .floats = kernel_floats(dev, call),
                          .group = heads / kv};
     if (call->attributes.attention.dropout > 0)
@@ -216,7 +162,7 @@ sifr_status cpu_run_attention(device *dev, const device_call *call, sifr_error *
         }
     }
     if (call->kernel == DEVICE_ATTENTION && sequences * kv < FEW_HEADS) run.group = 1;
-    cpu_parallel(dev->team, sequences * (heads / run.group), attention_task, &run);
+    host_parallel(dev->team, sequences * (heads / run.group), attention_task, &run);
     return SIFR_OK;
 }
 
@@ -232,26 +178,8 @@ static bool takes_ranges(const device_call *call) {
 }
 
 sifr_status cpu_prepare_attention_cached(device *dev, device_call *call, sifr_error *error) {
-    BASE_TRY(check_inputs(call, error));
-    int64_t rows = call->x[0].rows, capacity = call->attributes.attention.length;
-    int64_t width = call->attributes.attention.head_dim;
-    base_dtype type = call->x[0].dtype;
-    if (call->attributes.attention.bidirectional)
-        return base_fail(error, SIFR_USAGE,
-                         "%s: bidirectional attention needs later tokens, so such a model does not "
-                         "generate",
-                         device_kernel_name(call->kernel));
-    int64_t sequences = call->attributes.attention.sequences;
-    if (sequences < 1 || (sequences > 1 && rows != sequences))
-        return base_fail(error, SIFR_USAGE, "%s: %lld rows are not one of each of %lld sequences",
-                         device_kernel_name(call->kernel), (long long)rows, (long long)sequences);
-    if (capacity < rows / sequences || capacity > INT64_MAX / sequences)
-        return base_fail(error, SIFR_USAGE, "%s: %lld rows in a cache of %lld",
-                         device_kernel_name(call->kernel), (long long)rows, (long long)capacity);
-    int64_t places = sequences * capacity;
-    BASE_TRY(cpu_check(call, &call->x[3], "x3", rows, 1, BASE_INT32, error));
-    BASE_TRY(cpu_check(call, &call->w[0], "w0", places, call->x[1].columns, type, error));
-    BASE_TRY(cpu_check(call, &call->w[1], "w1", places, call->x[2].columns, type, error));
+    int64_t rows = call->x[0].rows, width = call->attributes.attention.head_dim;
+    (void)error;
     int64_t few = rows * call->attributes.attention.heads * range_count(call) * (width + 2) +
                   KEY_RANGE * device_threads(dev);
     int64_t many = kernel_floats(dev, call) * device_threads(dev);
@@ -390,8 +318,8 @@ sifr_status cpu_run_attention_cached(device *dev, const device_call *call, sifr_
     int64_t rows = call->x[0].rows, heads = call->attributes.attention.heads;
     const int32_t *positions = call->x[3].data;
     attention_run run = {.call = call,
-                         .kernels = dev->set->attention,
-                         .matrix = dev->set->matrix,
+                         .kernels = cpu_of(dev)->set->attention,
+                         .matrix = cpu_of(dev)->set->matrix,
                          .floats = kernel_floats(dev, call),
                          .group = 1,
                          .start = positions[0]};
@@ -399,10 +327,10 @@ sifr_status cpu_run_attention_cached(device *dev, const device_call *call, sifr_
     append(&run, 0, &call->x[1]);
     append(&run, 1, &call->x[2]);
     if (!takes_ranges(call)) {
-        cpu_parallel(dev->team, heads, cached_block_task, &run);
+        host_parallel(dev->team, heads, cached_block_task, &run);
         return SIFR_OK;
     }
-    cpu_parallel(dev->team, rows * heads * range_count(call), range_task, &run);
-    if (range_count(call) > 1) cpu_parallel(dev->team, rows * heads, combine_task, &run);
+    host_parallel(dev->team, rows * heads * range_count(call), range_task, &run);
+    if (range_count(call) > 1) host_parallel(dev->team, rows * heads, combine_task, &run);
     return SIFR_OK;
 }

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "device/cpu/operands.h"
 
 /* The operands of the tables, for queries and for keys. */
 enum { KEYS = 4, QUERIES = 5 };
@@ -19,41 +18,6 @@ static bool has(const device_matrix *m) {
 
 int64_t cpu_position_places(const device_call *call) {
     return has(&call->x[KEYS]) ? call->x[KEYS].rows : call->x[QUERIES].rows;
-}
-
-static sifr_status check_distances(const device_call *call, int64_t places, sifr_error *error) {
-    int64_t buckets = call->attributes.attention.buckets;
-    int64_t most = call->attributes.attention.most_distance;
-    bool fits = buckets == 0 || (buckets >= 2 && most - 1 > buckets / 2);
-    if (places < 2 || places % 2 != 0 || !fits)
-        return base_fail(error, SIFR_USAGE,
-                         "%s: %lld rows of relative positions must be even, and %lld buckets below "
-                         "twice the largest distance %lld",
-                         device_kernel_name(call->kernel), (long long)places, (long long)buckets,
-                         (long long)most);
-    if (call->attributes.attention.heads != call->attributes.attention.kv_heads ||
-        !call->attributes.attention.bidirectional)
-        return base_fail(error, SIFR_USAGE,
-                         "%s: relative positions need bidirectional attention with as many kv "
-                         "heads as heads",
-                         device_kernel_name(call->kernel));
-    return SIFR_OK;
-}
-
-sifr_status cpu_check_positions(const device_call *call, sifr_error *error) {
-    static const char *const names[] = {"x4", "x5"}, *const gradients[] = {"dx4", "dx5"};
-    int64_t places = cpu_position_places(call);
-    if (!has(&call->x[KEYS]) && !has(&call->x[QUERIES])) return SIFR_OK;
-    BASE_TRY(check_distances(call, places, error));
-    for (int i = 0; i < 2; i++) {
-        const device_matrix *x = &call->x[KEYS + i], *dx = &call->dx[KEYS + i];
-        int64_t columns = call->x[0].columns;
-        base_dtype type = call->x[0].dtype;
-        if (has(x)) BASE_TRY(cpu_check(call, x, names[i], places, columns, type, error));
-        if (has(dx))
-            BASE_TRY(cpu_check(call, dx, gradients[i], has(x) ? places : 0, columns, type, error));
-    }
-    return SIFR_OK;
 }
 
 int64_t cpu_position_floats(const device_call *call) {
@@ -161,6 +125,6 @@ static void finish_task(void *context, int64_t task, int thread) {
 }
 
 void cpu_position_finish(device *dev, const device_call *call, float *sums) {
-    finish_job job = {.call = call, .matrix = dev->set->matrix, .sums = sums};
-    cpu_parallel(dev->team, 2 * call->attributes.attention.heads, finish_task, &job);
+    finish_job job = {.call = call, .matrix = cpu_of(dev)->set->matrix, .sums = sums};
+    host_parallel(dev->team, 2 * call->attributes.attention.heads, finish_task, &job);
 }

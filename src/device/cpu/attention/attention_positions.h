@@ -9,7 +9,6 @@
 
 /* Rows of the tables x4 and x5 of a call; 0: it has none. */
 int64_t cpu_position_places(const device_call *call);
-sifr_status cpu_check_positions(const device_call *call, sifr_error *error) SIFR_MUST_CHECK;
 
 /* Floats of scratch for the rows of all distances, which cpu_position_rows writes. */
 int64_t cpu_position_floats(const device_call *call);

@@ -1,21 +1,16 @@
 #include "device/cpu/head/head_logits.h"
 
-#include <math.h>
-
 #include "base/checked.h"
 #include "device/cpu/product/kernels_matrix.h"
 #include "device/cpu/product/linear.h"
 
 enum { TILE_WORDS = 2048 }; /* words of a row per tile */
 
-sifr_status cpu_head_shape(const device_call *call, cpu_logits_shape *out, sifr_error *error) {
-    float scale = call->attributes.head.scale, softcap = call->attributes.head.softcap;
-    if (!isfinite(scale) || !isfinite(softcap) || softcap < 0)
-        return base_fail(error, SIFR_USAGE, "%s: scale %g, softcap %g",
-                         device_kernel_name(call->kernel), (double)scale, (double)softcap);
+cpu_logits_shape cpu_head_shape(const device_call *call) {
+    float scale = call->attributes.head.scale;
     bool scaled = scale < 0 || scale > 0;
-    *out = (cpu_logits_shape){.scale = scaled ? scale : 1.0f, .softcap = softcap};
-    return SIFR_OK;
+    return (cpu_logits_shape){.scale = scaled ? scale : 1.0f,
+                              .softcap = call->attributes.head.softcap};
 }
 
 /* The call for DEVICE_LINEAR. Its attributes are reset, since kernels share a union of
@@ -28,9 +23,7 @@ static device_call as_linear(const device_call *call) {
 }
 
 sifr_status cpu_prepare_head_logits(device *dev, device_call *call, sifr_error *error) {
-    cpu_logits_shape shape;
     device_call linear = as_linear(call);
-    BASE_TRY(cpu_head_shape(call, &shape, error));
     BASE_TRY(cpu_prepare_linear(dev, &linear, error));
     call->scratch_bytes = linear.scratch_bytes;
     call->prepared = linear.prepared;
@@ -62,11 +55,10 @@ static void shape_task(void *context, int64_t task, int thread) {
 
 sifr_status cpu_run_head_logits(device *dev, const device_call *call, sifr_error *error) {
     device_call linear = as_linear(call);
-    shape_run run = {.y = &call->y, .set = dev->set};
-    BASE_TRY(cpu_head_shape(call, &run.shape, error));
+    shape_run run = {.y = &call->y, .set = cpu_of(dev)->set, .shape = cpu_head_shape(call)};
     BASE_TRY(cpu_run_linear(dev, &linear, error));
     if (!cpu_shapes_logits(&run.shape)) return SIFR_OK;
     run.tiles = (call->y.columns + TILE_WORDS - 1) / TILE_WORDS;
-    cpu_parallel(dev->team, call->y.rows * run.tiles, shape_task, &run);
+    host_parallel(dev->team, call->y.rows * run.tiles, shape_task, &run);
     return SIFR_OK;
 }

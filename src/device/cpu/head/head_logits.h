@@ -5,9 +5,8 @@
 #include "device/cpu/cpu.h"
 #include "device/cpu/head/kernels_loss.h"
 
-/* The shape of a call of DEVICE_HEAD_...; SIFR_USAGE if its attributes are invalid. */
-sifr_status cpu_head_shape(const device_call *call, cpu_logits_shape *out,
-                           sifr_error *error) SIFR_MUST_CHECK;
+/* The shape of a call of DEVICE_HEAD_... */
+cpu_logits_shape cpu_head_shape(const device_call *call);
 
 sifr_status cpu_prepare_head_logits(device *dev, device_call *call,
                                     sifr_error *error) SIFR_MUST_CHECK;

@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "device/check/operands.h"
 #include "device/cpu/head/head_logits.h"
 #include "device/cpu/head/kernels_loss.h"
-#include "device/cpu/operands.h"
 #include "device/cpu/product/kernels_matrix.h"
 #include "device/cpu/product/product_pieces.h"
 #include "device/cpu/product/transpose.h"
@@ -56,25 +56,6 @@ static int is_last(const head_plan *plan, int64_t block) {
     return block_words(plan, block) < plan->block;
 }
 
-static sifr_status check_operands(const device_call *call, const head_plan *plan,
-                                  sifr_error *error) {
-    base_dtype type = call->x[0].dtype;
-    BASE_TRY(cpu_check(call, &call->x[1], "x1", plan->rows, 1, BASE_INT32, error));
-    BASE_TRY(cpu_check(call, &call->w[0], "w0", plan->words, plan->width, type, error));
-    if (call->w[1].dtype != BASE_NONE)
-        BASE_TRY(cpu_check(call, &call->w[1], "w1", 1, plan->words, type, error));
-    BASE_TRY(cpu_check(call, &call->y, "y", plan->rows, 1, BASE_FP32, error));
-    if (call->dx[0].dtype != BASE_NONE)
-        BASE_TRY(cpu_check(call, &call->dx[0], "dx0", plan->rows, plan->width, type, error));
-    if (call->dw[0].dtype != BASE_NONE)
-        BASE_TRY(cpu_check(call, &call->dw[0], "dw0", plan->words, plan->width, BASE_FP32, error));
-    if (call->dw[1].dtype != BASE_NONE) {
-        BASE_TRY(cpu_check(call, &call->w[1], "w1", 1, plan->words, type, error));
-        BASE_TRY(cpu_check(call, &call->dw[1], "dw1", 1, plan->words, BASE_FP32, error));
-    }
-    return SIFR_OK;
-}
-
 /* Plans products of blocks of `words`; `last` is 1 for the last block if it is smaller. */
 static sifr_status plan_block(device *dev, const device_call *call, head_plan *plan, int64_t words,
                               int last, sifr_error *error) {
@@ -88,7 +69,8 @@ static sifr_status plan_block(device *dev, const device_call *call, head_plan *p
                                 .input = plan->type,
                                 .output = BASE_FP32,
                                 .b_transposed = true};
-    BASE_TRY(cpu_find_row_tiles(dev->products, logits, LOSS_TILE, &plan->logits[last], error));
+    BASE_TRY(
+        cpu_find_row_tiles(cpu_of(dev)->products, logits, LOSS_TILE, &plan->logits[last], error));
     if (!plan->backward) return SIFR_OK;
     cpu_product_shape input = {.rows = plan->chunk,
                                .columns = plan->width,
@@ -107,17 +89,17 @@ static sifr_status plan_block(device *dev, const device_call *call, head_plan *p
                                  .input = plan->type,
                                  .output = BASE_FP32};
     if (!plan->few)
-        BASE_TRY(
-            cpu_find_pieces(dev->products, input, INPUT_TILE, &plan->input_pieces[last], error));
+        BASE_TRY(cpu_find_pieces(cpu_of(dev)->products, input, INPUT_TILE,
+                                 &plan->input_pieces[last], error));
     if (call->dw[0].dtype != BASE_NONE)
-        BASE_TRY(
-            cpu_find_pieces(dev->products, weights, LOSS_TILE, &plan->weight_pieces[last], error));
+        BASE_TRY(cpu_find_pieces(cpu_of(dev)->products, weights, LOSS_TILE,
+                                 &plan->weight_pieces[last], error));
     for (int sum = 0; sum < 2; sum++) {
         input.sum = weights.sum = sum != 0;
-        BASE_TRY(
-            cpu_find_row_tiles(dev->products, input, INPUT_TILE, &plan->input[last][sum], error));
+        BASE_TRY(cpu_find_row_tiles(cpu_of(dev)->products, input, INPUT_TILE,
+                                    &plan->input[last][sum], error));
         if (call->dw[0].dtype != BASE_NONE)
-            BASE_TRY(cpu_find_row_tiles(dev->products, weights, LOSS_TILE,
+            BASE_TRY(cpu_find_row_tiles(cpu_of(dev)->products, weights, LOSS_TILE,
                                         &plan->weights[last][sum], error));
     }
     return SIFR_OK;
@@ -155,25 +137,26 @@ static int64_t most_scratch(const head_plan *plan) {
 static int64_t place_scratch(const device *dev, head_plan *plan) {
     int64_t total = 0, element = base_dtype_bytes(plan->type);
     int64_t whole = base_min_i64(plan->block, plan->words);
-    plan->at_indices = cpu_take(&total, plan->rows * 4);
-    plan->at_x = cpu_take(&total, plan->chunk * plan->width * element);
-    if (plan->widen && !plan->few) plan->at_w = cpu_take(&total, plan->words * plan->width * 4);
-    plan->at_logits = cpu_take(&total, plan->chunk * plan->words * 4);
-    plan->at_statistics = cpu_take(&total, plan->blocks * plan->chunk * 8);
-    plan->at_sums = cpu_take(&total, plan->chunk * 4);
+    plan->at_indices = device_reserve(&total, plan->rows * 4);
+    plan->at_x = device_reserve(&total, plan->chunk * plan->width * element);
+    if (plan->widen && !plan->few)
+        plan->at_w = device_reserve(&total, plan->words * plan->width * 4);
+    plan->at_logits = device_reserve(&total, plan->chunk * plan->words * 4);
+    plan->at_statistics = device_reserve(&total, plan->blocks * plan->chunk * 8);
+    plan->at_sums = device_reserve(&total, plan->chunk * 4);
     if (plan->backward) {
         int64_t parts = plan->few ? plan->blocks : 1;
-        plan->at_packed_x = cpu_take(&total, cpu_pieces_bytes(x_pieces(plan)));
-        plan->at_packed_w =
-            cpu_take(&total, plan->words / plan->block * cpu_pieces_bytes(&plan->input_pieces[0]) +
-                                 cpu_pieces_bytes(&plan->input_pieces[1]));
-        plan->at_dx = cpu_take(&total, parts * plan->chunk * plan->width * 4);
+        plan->at_packed_x = device_reserve(&total, cpu_pieces_bytes(x_pieces(plan)));
+        plan->at_packed_w = device_reserve(
+            &total, plan->words / plan->block * cpu_pieces_bytes(&plan->input_pieces[0]) +
+                        cpu_pieces_bytes(&plan->input_pieces[1]));
+        plan->at_dx = device_reserve(&total, parts * plan->chunk * plan->width * 4);
         plan->turned_bytes = base_ceil_to(plan->chunk * whole * element, 64);
     }
     plan->product_bytes = base_ceil_to(most_scratch(plan), 64);
     plan->thread_bytes = plan->turned_bytes + plan->product_bytes;
     if (plan->widen && plan->few) plan->thread_bytes += base_ceil_to(whole * plan->width * 4, 64);
-    plan->at_threads = cpu_take(&total, plan->thread_bytes * device_threads(dev));
+    plan->at_threads = device_reserve(&total, plan->thread_bytes * device_threads(dev));
     return total;
 }
 
@@ -182,9 +165,7 @@ sifr_status cpu_prepare_head_loss(device *dev, device_call *call, sifr_error *er
     memset(&plan, 0, sizeof plan);
     plan.rows = call->x[0].rows, plan.width = call->x[0].columns, plan.words = call->w[0].rows;
     plan.backward = call->kernel == DEVICE_HEAD_LOSS_BACKWARD;
-    BASE_TRY(cpu_check_activations(call, &call->x[0], "x0", error));
-    BASE_TRY(check_operands(call, &plan, error));
-    BASE_TRY(cpu_head_shape(call, &plan.shape, error));
+    plan.shape = cpu_head_shape(call);
     plan.shaped = cpu_shapes_logits(&plan.shape) || call->w[1].dtype != BASE_NONE;
     plan.widen = !cpu_product_takes(dev, call->x[0].dtype);
     plan.type = plan.widen ? BASE_FP32 : call->x[0].dtype;
@@ -198,7 +179,7 @@ sifr_status cpu_prepare_head_loss(device *dev, device_call *call, sifr_error *er
     if (rest != 0) BASE_TRY(plan_block(dev, call, &plan, rest, 1, error));
     agree_on_packing(&plan);
     call->scratch_bytes = place_scratch(dev, &plan);
-    return cpu_products_keep(dev->products, &plan, sizeof plan, &call->prepared, error);
+    return cpu_products_keep(cpu_of(dev)->products, &plan, sizeof plan, &call->prepared, error);
 }
 
 static char *thread_scratch(const head_run *run, int thread) {
@@ -537,19 +518,19 @@ static sifr_status list_labelled(head_run *run, int64_t *count, sifr_error *erro
 static void run_chunk(device *dev, head_run *run) {
     const head_plan *plan = run->plan;
     int64_t row_tasks = (plan->chunk + ROW_TILE - 1) / ROW_TILE;
-    cpu_parallel(dev->team, row_tasks, gather_task, run);
+    host_parallel(dev->team, row_tasks, gather_task, run);
     int64_t tiles = (run->labelled + LOSS_TILE - 1) / LOSS_TILE;
-    cpu_parallel(dev->team, tiles * plan->blocks, logits_task, run);
-    cpu_parallel(dev->team, row_tasks, finish_task, run);
+    host_parallel(dev->team, tiles * plan->blocks, logits_task, run);
+    host_parallel(dev->team, row_tasks, finish_task, run);
     if (!plan->backward) return;
     if (run->call->dw[0].dtype != BASE_NONE)
-        cpu_parallel(dev->team, x_pieces(plan)->count, pack_x_task, run);
-    cpu_parallel(dev->team, plan->blocks, gradient_task, run);
+        host_parallel(dev->team, x_pieces(plan)->count, pack_x_task, run);
+    host_parallel(dev->team, plan->blocks, gradient_task, run);
     if (run->call->dx[0].dtype == BASE_NONE) return;
     if (plan->few)
-        cpu_parallel(dev->team, run->labelled, sum_task, run);
+        host_parallel(dev->team, run->labelled, sum_task, run);
     else
-        cpu_parallel(dev->team, (run->labelled + INPUT_TILE - 1) / INPUT_TILE, input_task, run);
+        host_parallel(dev->team, (run->labelled + INPUT_TILE - 1) / INPUT_TILE, input_task, run);
 }
 
 static void clear_rows(const device_matrix *dw) {
@@ -561,8 +542,8 @@ static void clear_rows(const device_matrix *dw) {
 sifr_status cpu_run_head_loss(device *dev, const device_call *call, sifr_error *error) {
     head_run run = {.plan = call->prepared,
                     .call = call,
-                    .kernels = dev->set->loss,
-                    .matrix = dev->set->matrix,
+                    .kernels = cpu_of(dev)->set->loss,
+                    .matrix = cpu_of(dev)->set->matrix,
                     .scratch = call->scratch,
                     .w = call->w[0].data,
                     .w_stride = call->w[0].stride};
@@ -572,13 +553,13 @@ sifr_status cpu_run_head_loss(device *dev, const device_call *call, sifr_error *
     if (count == 0 && plan->backward && !call->accumulate_dw)
         for (int w = 0; w < DEVICE_WEIGHTS; w++) clear_rows(&call->dw[w]);
     if (count > 0 && plan->widen && !plan->few) {
-        cpu_parallel(dev->team, (plan->words + ROW_TILE - 1) / ROW_TILE, widen_task, &run);
+        host_parallel(dev->team, (plan->words + ROW_TILE - 1) / ROW_TILE, widen_task, &run);
         run.w = run.scratch + plan->at_w;
         run.w_stride = plan->width;
     }
     if (count > 0 && plan->backward && !plan->few && call->dx[0].dtype != BASE_NONE) {
         int64_t most = base_max_i64(plan->input_pieces[0].count, plan->input_pieces[1].count);
-        cpu_parallel(dev->team, plan->blocks * most, pack_w_task, &run);
+        host_parallel(dev->team, plan->blocks * most, pack_w_task, &run);
     }
     for (run.first = 0; run.first < count; run.first += plan->chunk) {
         run.labelled = base_min_i64(plan->chunk, count - run.first);

@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "device/check/operands.h"
 #include "device/cpu/head/head_loss.h"
 #include "device/cpu/head/kernels_loss.h"
-#include "device/cpu/operands.h"
 
 enum { ROW_TILE = 4, WIDTH_TILE = 512 };
 
@@ -19,31 +19,12 @@ static int64_t chunk_of(const device_call *call) {
     return base_min_i64(CPU_LOSS_ROWS, call->x[0].rows);
 }
 
-/* Gradients of the weights: dw0 like w0, dw1 like w1, in FP32. */
-static sifr_status check_gradients(const device_call *call, sifr_error *error) {
-    const device_matrix *x = &call->x[0], *w = &call->w[0];
-    if (call->dx[0].dtype != BASE_NONE)
-        BASE_TRY(cpu_check(call, &call->dx[0], "dx0", x->rows, x->columns, x->dtype, error));
-    if (call->dw[0].dtype != BASE_NONE)
-        BASE_TRY(cpu_check(call, &call->dw[0], "dw0", w->rows, w->columns, BASE_FP32, error));
-    if (call->dw[1].dtype == BASE_NONE) return SIFR_OK;
-    return cpu_check(call, &call->dw[1], "dw1", 1, w->rows, BASE_FP32, error);
-}
-
 sifr_status cpu_prepare_head_targets(device *dev, device_call *call, sifr_error *error) {
-    const device_matrix *x = &call->x[0], *w = &call->w[0];
-    int64_t rows = x->rows, columns = w->rows, bytes = 0;
+    int64_t rows = call->x[0].rows, columns = call->w[0].rows, bytes = 0;
     (void)dev;
-    BASE_TRY(cpu_check_activations(call, x, "x0", error));
-    BASE_TRY(cpu_check_activations(call, w, "w0", error));
-    BASE_TRY(cpu_check(call, w, "w0", columns, x->columns, x->dtype, error));
-    BASE_TRY(cpu_check(call, &call->x[1], "x1", rows, columns, BASE_FP32, error));
-    BASE_TRY(cpu_check(call, &call->y, "y", rows, 1, BASE_FP32, error));
-    if (call->w[1].dtype != BASE_NONE)
-        BASE_TRY(cpu_check(call, &call->w[1], "w1", 1, columns, x->dtype, error));
-    if (is_backward(call)) BASE_TRY(check_gradients(call, error));
-    cpu_take(&bytes, rows * (int64_t)sizeof(int32_t));
-    cpu_take(&bytes, chunk_of(call) * columns * (int64_t)sizeof(float));
+    (void)error;
+    device_reserve(&bytes, rows * (int64_t)sizeof(int32_t));
+    device_reserve(&bytes, chunk_of(call) * columns * (int64_t)sizeof(float));
     call->scratch_bytes = bytes;
     return SIFR_OK;
 }
@@ -94,8 +75,8 @@ sifr_status cpu_run_head_targets(device *dev, const device_call *call, sifr_erro
     int32_t *rows = call->scratch;
     int64_t count = list_rows(call, rows), gradients = 0, chunk = chunk_of(call);
     (void)error;
-    cpu_take(&gradients, call->x[0].rows * (int64_t)sizeof(int32_t));
-    targets_run run = {.kernels = dev->set->loss,
+    device_reserve(&gradients, call->x[0].rows * (int64_t)sizeof(int32_t));
+    targets_run run = {.kernels = cpu_of(dev)->set->loss,
                        .chunk = {.call = call,
                                  .gradients = (float *)(void *)((char *)call->scratch + gradients),
                                  .multilabel = call->kernel == DEVICE_HEAD_MULTILABEL ||
@@ -105,9 +86,9 @@ sifr_status cpu_run_head_targets(device *dev, const device_call *call, sifr_erro
     for (int64_t first = 0; first == 0 || first < count; first += chunk) { /* no rows: dw is 0 */
         run.chunk.rows = rows + first;
         run.chunk.count = base_min_i64(chunk, count - first);
-        cpu_parallel(dev->team, (run.chunk.count + ROW_TILE - 1) / ROW_TILE, rows_task, &run);
+        host_parallel(dev->team, (run.chunk.count + ROW_TILE - 1) / ROW_TILE, rows_task, &run);
         if (run.chunk.backward)
-            cpu_parallel(dev->team, call->w[0].rows * width_tiles(call), weights_task, &run);
+            host_parallel(dev->team, call->w[0].rows * width_tiles(call), weights_task, &run);
         run.chunk.add = true;
     }
     return SIFR_OK;

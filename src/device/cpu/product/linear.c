@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "device/cpu/operands.h"
+#include "device/check/operands.h"
 #include "device/cpu/product/kernels_matrix.h"
 #include "device/cpu/product/product_few.h"
 #include "device/cpu/product/product_packed.h"
@@ -47,8 +47,7 @@ typedef struct linear_run {
 } linear_run;
 
 /* Sizes for both directions, from x0 and w0. */
-static sifr_status plan_sizes(const device *dev, const device_call *call, linear_plan *plan,
-                              sifr_error *error) {
+static void plan_sizes(const device *dev, const device_call *call, linear_plan *plan) {
     memset(plan, 0, sizeof *plan);
     bool transposed = call->attributes.linear.transposed;
     plan->transposed = transposed;
@@ -57,36 +56,27 @@ static sifr_status plan_sizes(const device *dev, const device_call *call, linear
     plan->in = call->x[0].columns;
     plan->out = transposed ? call->w[0].columns : call->w[0].rows;
     base_dtype type = call->x[0].dtype;
-    BASE_TRY(cpu_check_activations(call, &call->x[0], "x0", error));
-    BASE_TRY(cpu_check(call, &call->w[0], "w0", transposed ? plan->in : plan->out,
-                       transposed ? plan->out : plan->in, type, error));
-    if (plan->out < 1)
-        return base_fail(error, SIFR_USAGE, "%s: w0 is empty", device_kernel_name(call->kernel));
     plan->widen = !cpu_product_takes(dev, type);
     plan->type = plan->widen ? BASE_FP32 : type;
     plan->at_x = plan->at_w = plan->at_bias = plan->at_y = -1;
     plan->at_turned = plan->at_packed = plan->at_threads = -1;
-    return SIFR_OK;
 }
 
 static void plan_threads(const device *dev, linear_plan *plan, int64_t *total, int64_t bytes) {
     plan->thread_bytes = base_ceil_to(bytes, 64);
-    plan->at_threads = cpu_take(total, plan->thread_bytes * device_threads(dev));
+    plan->at_threads = device_reserve(total, plan->thread_bytes * device_threads(dev));
 }
 
 static sifr_status keep_plan(device *dev, device_call *call, const linear_plan *plan, int64_t total,
                              sifr_error *error) {
     call->scratch_bytes = total;
-    return cpu_products_keep(dev->products, plan, sizeof *plan, &call->prepared, error);
+    return cpu_products_keep(cpu_of(dev)->products, plan, sizeof *plan, &call->prepared, error);
 }
 
 sifr_status cpu_prepare_linear(device *dev, device_call *call, sifr_error *error) {
     linear_plan plan;
-    BASE_TRY(plan_sizes(dev, call, &plan, error));
-    base_dtype given = call->x[0].dtype;
-    BASE_TRY(cpu_check(call, &call->y, "y", plan.rows, plan.out, given, error));
+    plan_sizes(dev, call, &plan);
     bool biased = call->w[1].dtype != BASE_NONE;
-    if (biased) BASE_TRY(cpu_check(call, &call->w[1], "w1", 1, plan.out, given, error));
     int64_t total = 0;
     /* Widening all of w takes longer than reading it, and few rows only read it. */
     plan.vector = plan.whole == 1 || (plan.widen && plan.whole <= CPU_FEW_ROWS);
@@ -103,17 +93,17 @@ sifr_status cpu_prepare_linear(device *dev, device_call *call, sifr_error *error
                                .b_transposed = !plan.transposed};
     BASE_TRY(cpu_packed_find(dev, shape, plan.whole, plan.widen, &plan.packed, error));
     if (plan.packed.pieces.count > 0) {
-        plan.at_packed = cpu_take(&total, cpu_packed_bytes(&plan.packed));
+        plan.at_packed = device_reserve(&total, cpu_packed_bytes(&plan.packed));
         plan_threads(dev, &plan, &total, plan.packed.thread_bytes);
         return keep_plan(dev, call, &plan, total, error);
     }
-    BASE_TRY(
-        cpu_find_row_tiles(dev->products, shape, cpu_row_tile(plan.whole), &plan.tiles, error));
+    BASE_TRY(cpu_find_row_tiles(cpu_of(dev)->products, shape, cpu_row_tile(plan.whole), &plan.tiles,
+                                error));
     if (plan.widen) {
-        plan.at_x = cpu_take(&total, plan.rows * plan.in * 4);
-        plan.at_w = cpu_take(&total, plan.in * plan.out * 4);
-        plan.at_y = cpu_take(&total, plan.rows * plan.out * 4);
-        if (biased) plan.at_bias = cpu_take(&total, plan.out * 4);
+        plan.at_x = device_reserve(&total, plan.rows * plan.in * 4);
+        plan.at_w = device_reserve(&total, plan.in * plan.out * 4);
+        plan.at_y = device_reserve(&total, plan.rows * plan.out * 4);
+        if (biased) plan.at_bias = device_reserve(&total, plan.out * 4);
     }
     plan_threads(dev, &plan, &total, cpu_row_tiles_scratch(&plan.tiles));
     return keep_plan(dev, call, &plan, total, error);
@@ -134,12 +124,13 @@ static sifr_status plan_chunk(device *dev, linear_plan *plan, int64_t rows, int6
                                .c_stride = dw_stride,
                                .input = plan->type,
                                .output = BASE_FP32};
-    BASE_TRY(cpu_find_pieces(dev->products, shape, weight_tile(plan), &plan->pieces[rest], error));
+    BASE_TRY(cpu_find_pieces(cpu_of(dev)->products, shape, weight_tile(plan), &plan->pieces[rest],
+                             error));
     if (plan->pieces[rest].count > 0) return SIFR_OK;
     if (plan->widen) shape.b_stride = plan->kept_columns;
     for (int sum = 0; sum < 2; sum++) {
         shape.sum = sum != 0;
-        BASE_TRY(cpu_find_row_tiles(dev->products, shape, weight_tile(plan),
+        BASE_TRY(cpu_find_row_tiles(cpu_of(dev)->products, shape, weight_tile(plan),
                                     &plan->weights[rest][sum], error));
     }
     return SIFR_OK;
@@ -158,7 +149,7 @@ static sifr_status plan_weights(device *dev, const device_call *call, linear_pla
             plan_chunk(dev, plan, DEVICE_TOKEN_CHUNK, kept->stride, call->dw[0].stride, 0, error));
     if (rest != 0)
         BASE_TRY(plan_chunk(dev, plan, rest, kept->stride, call->dw[0].stride, 1, error));
-    plan->at_turned = cpu_take(total, chunk * turned->columns * base_dtype_bytes(plan->type));
+    plan->at_turned = device_reserve(total, chunk * turned->columns * base_dtype_bytes(plan->type));
     /* A chunk's other operand is stored in pieces or in fp32. Both share one place, so one more row
      * never needs less scratch. */
     int64_t bytes =
@@ -166,7 +157,7 @@ static sifr_status plan_weights(device *dev, const device_call *call, linear_pla
     bool unpacked = (plan->rows >= DEVICE_TOKEN_CHUNK && plan->pieces[0].count == 0) ||
                     (rest != 0 && plan->pieces[1].count == 0);
     if (plan->widen && unpacked) bytes = base_max_i64(bytes, chunk * kept->columns * 4);
-    plan->at_packed = cpu_take(total, bytes);
+    plan->at_packed = device_reserve(total, bytes);
     return SIFR_OK;
 }
 
@@ -196,33 +187,25 @@ static sifr_status plan_inputs(device *dev, const device_call *call, linear_plan
                                .sum = !plan->widen && call->accumulate[0]};
     BASE_TRY(cpu_packed_find(dev, shape, plan->whole, plan->widen, &plan->packed, error));
     if (plan->packed.pieces.count > 0) {
-        plan->at_w = cpu_take(total, cpu_packed_bytes(&plan->packed));
+        plan->at_w = device_reserve(total, cpu_packed_bytes(&plan->packed));
         *thread = plan->packed.thread_bytes;
         return SIFR_OK;
     }
     if (plan->widen) {
-        plan->at_x = cpu_take(total, plan->rows * plan->in * 4);
-        plan->at_w = cpu_take(total, plan->in * plan->out * 4);
-        plan->at_y = cpu_take(total, plan->rows * plan->out * 4);
+        plan->at_x = device_reserve(total, plan->rows * plan->in * 4);
+        plan->at_w = device_reserve(total, plan->in * plan->out * 4);
+        plan->at_y = device_reserve(total, plan->rows * plan->out * 4);
     }
-    BASE_TRY(
-        cpu_find_row_tiles(dev->products, shape, cpu_row_tile(plan->whole), &plan->tiles, error));
+    BASE_TRY(cpu_find_row_tiles(cpu_of(dev)->products, shape, cpu_row_tile(plan->whole),
+                                &plan->tiles, error));
     *thread = cpu_row_tiles_scratch(&plan->tiles);
     return SIFR_OK;
 }
 
 sifr_status cpu_prepare_linear_backward(device *dev, device_call *call, sifr_error *error) {
     linear_plan plan;
-    BASE_TRY(plan_sizes(dev, call, &plan, error));
-    base_dtype given = call->x[0].dtype;
-    BASE_TRY(cpu_check(call, &call->dy, "dy", plan.rows, plan.out, given, error));
+    plan_sizes(dev, call, &plan);
     bool wants_dx = call->dx[0].dtype != BASE_NONE, wants_dw = call->dw[0].dtype != BASE_NONE;
-    if (wants_dx) BASE_TRY(cpu_check(call, &call->dx[0], "dx0", plan.rows, plan.in, given, error));
-    if (wants_dw)
-        BASE_TRY(cpu_check(call, &call->dw[0], "dw0", call->w[0].rows, call->w[0].columns,
-                           BASE_FP32, error));
-    if (call->dw[1].dtype != BASE_NONE)
-        BASE_TRY(cpu_check(call, &call->dw[1], "dw1", 1, plan.out, BASE_FP32, error));
     int64_t total = 0, thread = 0;
     if (wants_dx) BASE_TRY(plan_inputs(dev, call, &plan, &total, &thread, error));
     if (wants_dw) BASE_TRY(plan_weights(dev, call, &plan, &total, error));
@@ -264,14 +247,14 @@ static int64_t conversion_tasks(const device_matrix *m) {
 static device_matrix widened(device *dev, linear_run *run, const device_matrix *m, int64_t at) {
     run->from = m;
     run->to = (float *)(run->scratch + at);
-    cpu_parallel(dev->team, conversion_tasks(m), widen_task, run);
+    host_parallel(dev->team, conversion_tasks(m), widen_task, run);
     return (device_matrix){run->to, m->rows, m->columns, m->columns, BASE_FP32};
 }
 
 static void narrow(device *dev, linear_run *run, const device_matrix *to, int64_t at) {
     run->from = to;
     run->to = (float *)(run->scratch + at);
-    cpu_parallel(dev->team, conversion_tasks(to), narrow_task, run);
+    host_parallel(dev->team, conversion_tasks(to), narrow_task, run);
 }
 
 static device_matrix place(const linear_run *run, const device_matrix *m, int64_t at) {
@@ -327,7 +310,7 @@ sifr_status cpu_run_linear(device *dev, const device_call *call, sifr_error *err
     const linear_plan *plan = call->prepared;
     linear_run run = {.plan = plan,
                       .call = call,
-                      .kernels = dev->set->matrix,
+                      .kernels = cpu_of(dev)->set->matrix,
                       .x = call->x[0],
                       .w = call->w[0],
                       .bias = call->w[1],
@@ -347,7 +330,7 @@ sifr_status cpu_run_linear(device *dev, const device_call *call, sifr_error *err
         if (plan->at_bias >= 0) run.bias = widened(dev, &run, &call->w[1], plan->at_bias);
         run.y = place(&run, &call->y, plan->at_y);
     }
-    cpu_parallel(dev->team, cpu_row_tiles_count(&plan->tiles), forward_task, &run);
+    host_parallel(dev->team, cpu_row_tiles_count(&plan->tiles), forward_task, &run);
     if (plan->widen) narrow(dev, &run, &call->y, plan->at_y);
     return linear_status(&run, error);
 }
@@ -471,9 +454,9 @@ static void run_weights(device *dev, linear_run *run) {
         run->kept = rows_from(kept, first, run->chunk_rows);
         bool unpacked = plan->pieces[run->chunk_rest].count == 0;
         if (plan->widen && unpacked) run->kept = widened(dev, run, &run->kept, plan->at_packed);
-        cpu_parallel(dev->team, plan->pieces[run->chunk_rest].count + turn_tasks(plan),
-                     arrange_task, run);
-        cpu_parallel(dev->team, weight_tasks(run), weight_task, run);
+        host_parallel(dev->team, plan->pieces[run->chunk_rest].count + turn_tasks(plan),
+                      arrange_task, run);
+        host_parallel(dev->team, weight_tasks(run), weight_task, run);
     }
 }
 
@@ -482,7 +465,7 @@ sifr_status cpu_run_linear_backward(device *dev, const device_call *call, sifr_e
     bool wants_dx = call->dx[0].dtype != BASE_NONE, wants_dw = call->dw[0].dtype != BASE_NONE;
     linear_run run = {.plan = plan,
                       .call = call,
-                      .kernels = dev->set->matrix,
+                      .kernels = cpu_of(dev)->set->matrix,
                       .x = call->x[0],
                       .w = call->w[0],
                       .y = call->dy,
@@ -490,7 +473,7 @@ sifr_status cpu_run_linear_backward(device *dev, const device_call *call, sifr_e
                       .scratch = call->scratch};
     if (wants_dw) run_weights(dev, &run);
     if (call->dw[1].dtype != BASE_NONE)
-        cpu_parallel(dev->team, (plan->out + SUM_COLUMNS - 1) / SUM_COLUMNS, bias_task, &run);
+        host_parallel(dev->team, (plan->out + SUM_COLUMNS - 1) / SUM_COLUMNS, bias_task, &run);
     if (wants_dx && plan->packed.pieces.count > 0) {
         run_packed(dev, &run, &call->dy, &(device_matrix){0}, &call->dx[0], plan->at_w);
     } else if (wants_dx) {
@@ -499,7 +482,7 @@ sifr_status cpu_run_linear_backward(device *dev, const device_call *call, sifr_e
             run.w = widened(dev, &run, &call->w[0], plan->at_w);
             run.dx = place(&run, &call->dx[0], plan->at_x);
         }
-        cpu_parallel(dev->team, cpu_row_tiles_count(&plan->tiles), gradient_task, &run);
+        host_parallel(dev->team, cpu_row_tiles_count(&plan->tiles), gradient_task, &run);
         if (plan->widen) narrow(dev, &run, &call->dx[0], plan->at_x);
     }
     return linear_status(&run, error);

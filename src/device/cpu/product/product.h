@@ -12,7 +12,7 @@
 
 /* Whether products accept operands of this type; others are widened to fp32 first. */
 static inline bool cpu_product_takes(const device *dev, base_dtype dtype) {
-    return dtype == BASE_FP32 || (dtype == BASE_BF16 && dev->set->bf16);
+    return dtype == BASE_FP32 || (dtype == BASE_BF16 && cpu_of(dev)->set->bf16);
 }
 
 typedef struct cpu_product_shape {

@@ -89,7 +89,7 @@ int64_t cpu_product_few_scratch(const device_call *call) {
 void cpu_product_few_run(device *dev, const device_call *call) {
     int threads = device_threads(dev);
     few_run run = {.call = call,
-                   .kernels = dev->set->matrix,
+                   .kernels = cpu_of(dev)->set->matrix,
                    .transposed = call->attributes.linear.transposed,
                    .out = call->y.columns,
                    .pieces = count_pieces(call)};
@@ -100,6 +100,7 @@ void cpu_product_few_run(device *dev, const device_call *call) {
         atomic_init(&run.range[r].next, r * parts / run.ranges);
         run.range[r].last = (r + 1) * parts / run.ranges;
     }
-    cpu_parallel(dev->team, base_min_i64(threads, parts), range_task, &run);
-    if (run.transposed) cpu_parallel(dev->team, (run.out + FINISH - 1) / FINISH, finish_task, &run);
+    host_parallel(dev->team, base_min_i64(threads, parts), range_task, &run);
+    if (run.transposed)
+        host_parallel(dev->team, (run.out + FINISH - 1) / FINISH, finish_task, &run);
 }

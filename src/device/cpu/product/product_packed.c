@@ -60,7 +60,7 @@ static sifr_status find_plain(device *dev, cpu_product_shape shape, cpu_packed *
     shape.b_stride = shape.b_transposed ? shape.inner : width;
     shape.sum = false;
     out->pieces = (cpu_pieces){.count = columns / width, .columns = width};
-    return cpu_find_row_tiles(dev->products, shape, FEW_ROWS, &out->pieces.tiles, error);
+    return cpu_find_row_tiles(cpu_of(dev)->products, shape, FEW_ROWS, &out->pieces.tiles, error);
 }
 
 sifr_status cpu_packed_find(device *dev, cpu_product_shape shape, int64_t whole, bool widen,
@@ -78,10 +78,10 @@ sifr_status cpu_packed_find(device *dev, cpu_product_shape shape, int64_t whole,
     if (whole != shape.rows) { /* packed only if the whole is */
         cpu_product_shape all = shape;
         all.rows = whole;
-        BASE_TRY(cpu_find_pieces(dev->products, all, tile, &out->pieces, error));
+        BASE_TRY(cpu_find_pieces(cpu_of(dev)->products, all, tile, &out->pieces, error));
         if (out->pieces.count == 0) return SIFR_OK;
     }
-    BASE_TRY(cpu_find_pieces(dev->products, shape, tile, &out->pieces, error));
+    BASE_TRY(cpu_find_pieces(cpu_of(dev)->products, shape, tile, &out->pieces, error));
     if (out->pieces.count == 0) return SIFR_OK;
     place_scratch(out);
     return SIFR_OK;
@@ -163,10 +163,10 @@ static void product_task(void *context, int64_t task, int thread) {
 }
 
 bool cpu_packed_run(device *dev, const cpu_packed *packed, const cpu_packed_operands *operands) {
-    packed_run run = {.packed = packed, .operands = operands, .kernels = dev->set->matrix};
+    packed_run run = {.packed = packed, .operands = operands, .kernels = cpu_of(dev)->set->matrix};
     const cpu_pieces *pieces = &packed->pieces;
-    if (!packed->plain) cpu_parallel(dev->team, pieces->count, pack_task, &run);
-    cpu_parallel(dev->team, cpu_row_tiles_count(&pieces->tiles) * packed->groups, product_task,
-                 &run);
+    if (!packed->plain) host_parallel(dev->team, pieces->count, pack_task, &run);
+    host_parallel(dev->team, cpu_row_tiles_count(&pieces->tiles) * packed->groups, product_task,
+                  &run);
     return !atomic_load(&run.failed);
 }

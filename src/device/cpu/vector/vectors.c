@@ -6,7 +6,7 @@
 #include "base/checked.h"
 
 static const cpu_kernels *kernels_of(const device *dev) {
-    return dev->set->vectors;
+    return cpu_of(dev)->set->vectors;
 }
 
 typedef struct tiles_job {
@@ -30,7 +30,7 @@ static void run_tile(void *argument, int64_t tile, int thread) {
 }
 
 static void run_tiles(device *dev, tiles_job job) {
-    cpu_parallel(dev->team, (job.total + job.step - 1) / job.step, run_tile, &job);
+    host_parallel(dev->team, (job.total + job.step - 1) / job.step, run_tile, &job);
 }
 
 enum { ROWS = 32, ELEMENTS = 1 << 15, FEW_ELEMENTS = 512, NORM_ROWS = 128 };
@@ -100,8 +100,12 @@ sifr_status cpu_run_norm(device *dev, const device_call *call, sifr_error *error
     return SIFR_OK;
 }
 
-int64_t cpu_norm_scratch(int64_t rows, int64_t columns) {
-    return (rows + NORM_ROWS - 1) / NORM_ROWS * 2 * columns * (int64_t)sizeof(float);
+sifr_status cpu_prepare_norm_backward(device *dev, device_call *call, sifr_error *error) {
+    int64_t tiles = (call->x[0].rows + NORM_ROWS - 1) / NORM_ROWS;
+    (void)dev;
+    (void)error;
+    call->scratch_bytes = tiles * 2 * call->w[0].columns * (int64_t)sizeof(float);
+    return SIFR_OK;
 }
 
 typedef struct fold_job {
@@ -141,7 +145,7 @@ sifr_status cpu_run_norm_backward(device *dev, const device_call *call, sifr_err
                      .sums_length = 2 * columns};
     run_tiles(dev, job);
     fold_job fold = {call, (rows + NORM_ROWS - 1) / NORM_ROWS, 2 * columns};
-    cpu_parallel(dev->team, (columns + 255) / 256, fold_sums, &fold);
+    host_parallel(dev->team, (columns + 255) / 256, fold_sums, &fold);
     return SIFR_OK;
 }
 
@@ -167,7 +171,7 @@ sifr_status cpu_run_embedding_backward(device *dev, const device_call *call, sif
     (void)error;
     device_matrix dw = call->dw[0];
     if (!call->accumulate_dw)
-        cpu_parallel(dev->team, (dw.rows + ROWS - 1) / ROWS, clear_words, &dw);
+        host_parallel(dev->team, (dw.rows + ROWS - 1) / ROWS, clear_words, &dw);
     run_tiles(dev, (tiles_job){.kernel = kernels_of(dev)->embedding_backward,
                                .call = call,
                                .total = call->dw[0].columns,

@@ -17,17 +17,7 @@ sifr_status cpu_run_embedding_backward(device *dev, const device_call *call, sif
 sifr_status cpu_run_adam(device *dev, const device_call *call, sifr_error *error);
 sifr_status cpu_run_square_sums(device *dev, const device_call *call, sifr_error *error);
 
-/* Checks of operands: vectors_check.c. */
-sifr_status cpu_prepare_embedding(device *dev, device_call *call, sifr_error *error);
-sifr_status cpu_prepare_norm(device *dev, device_call *call, sifr_error *error);
-sifr_status cpu_prepare_rope(device *dev, device_call *call, sifr_error *error);
-sifr_status cpu_prepare_regroup(device *dev, device_call *call, sifr_error *error);
-sifr_status cpu_prepare_neighbours(device *dev, device_call *call, sifr_error *error);
-sifr_status cpu_prepare_rows(device *dev, device_call *call, sifr_error *error);
-sifr_status cpu_prepare_elementwise(device *dev, device_call *call, sifr_error *error);
-sifr_status cpu_prepare_square_sums(device *dev, device_call *call, sifr_error *error);
-sifr_status cpu_prepare_adam(device *dev, device_call *call, sifr_error *error);
-
-int64_t cpu_norm_scratch(int64_t rows, int64_t columns); /* bytes for a norm's backward */
+/* Sets the scratch of a norm's backward. */
+sifr_status cpu_prepare_norm_backward(device *dev, device_call *call, sifr_error *error);
 
 #endif

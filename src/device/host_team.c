@@ -1,4 +1,4 @@
-#include "device/cpu/threads.h"
+#include "device/host_team.h"
 
 #include <errno.h>
 #include <linux/futex.h>
@@ -17,10 +17,10 @@
  * sleeps. Spinning longer would hold up others if there are more threads than cores. */
 enum { SPINS = 4000 };
 
-struct cpu_team {
+struct host_team {
     int threads, started;
     pthread_t *workers; /* threads - 1 */
-    cpu_tile run;
+    host_tile run;
     void *argument;
     int64_t tiles;
     _Atomic int64_t next;
@@ -30,7 +30,7 @@ struct cpu_team {
 };
 
 typedef struct worker_start {
-    cpu_team *team;
+    host_team *team;
     int thread;
 } worker_start;
 
@@ -55,7 +55,7 @@ static void wake(_Atomic uint32_t *word) {
     syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
 }
 
-static void work(cpu_team *team, int thread) {
+static void work(host_team *team, int thread) {
     for (;;) {
         int64_t tile = atomic_fetch_add_explicit(&team->next, 1, memory_order_relaxed);
         if (tile >= team->tiles) return;
@@ -66,7 +66,7 @@ static void work(cpu_team *team, int thread) {
 static void *worker(void *argument) {
     worker_start start = *(worker_start *)argument;
     free(argument);
-    cpu_team *team = start.team;
+    host_team *team = start.team;
     base_flush_floats();
     for (uint32_t seen = 0;;) {
         wait_while(&team->job, seen);
@@ -79,8 +79,8 @@ static void *worker(void *argument) {
     }
 }
 
-sifr_status cpu_team_create(int threads, cpu_team **out, sifr_error *error) {
-    cpu_team *team;
+sifr_status host_team_create(int threads, host_team **out, sifr_error *error) {
+    host_team *team;
     BASE_TRY(base_alloc(1, sizeof *team, &team, error));
     team->threads = threads;
     sifr_status status;
@@ -102,11 +102,11 @@ sifr_status cpu_team_create(int threads, cpu_team **out, sifr_error *error) {
     *out = team;
     return SIFR_OK;
 fail:
-    cpu_team_free(team);
+    host_team_free(team);
     return status;
 }
 
-void cpu_team_free(cpu_team *team) {
+void host_team_free(host_team *team) {
     if (!team) return;
     atomic_store_explicit(&team->stop, true, memory_order_release);
     atomic_fetch_add_explicit(&team->job, 1, memory_order_release);
@@ -116,11 +116,11 @@ void cpu_team_free(cpu_team *team) {
     free(team);
 }
 
-int cpu_team_threads(const cpu_team *team) {
+int host_team_threads(const host_team *team) {
     return team->threads;
 }
 
-static void run_all(cpu_team *team, int64_t tiles, cpu_tile run, void *argument) {
+static void run_all(host_team *team, int64_t tiles, host_tile run, void *argument) {
     if (tiles <= 1 || team->threads == 1) {
         for (int64_t tile = 0; tile < tiles; tile++) run(argument, tile, 0);
         return;
@@ -138,7 +138,7 @@ static void run_all(cpu_team *team, int64_t tiles, cpu_tile run, void *argument)
     }
 }
 
-void cpu_parallel(cpu_team *team, int64_t tiles, cpu_tile run, void *argument) {
+void host_parallel(host_team *team, int64_t tiles, host_tile run, void *argument) {
     unsigned before = base_flush_floats(); /* the calling thread works too */
     run_all(team, tiles, run, argument);
     base_restore_floats(before);

@@ -1,11 +1,11 @@
 /* Checks the operands of the kernels other than matrix products. */
-#include "device/cpu/operands.h"
-#include "device/cpu/vector/vectors.h"
+#include "device/check/check.h"
+#include "device/check/operands.h"
 
 /* Checks that a matrix has the shape and type of another operand. */
 static sifr_status check_like(const device_call *call, const device_matrix *m, const char *operand,
                               const device_matrix *as, sifr_error *error) {
-    return cpu_check(call, m, operand, as->rows, as->columns, as->dtype, error);
+    return device_check(call, m, operand, as->rows, as->columns, as->dtype, error);
 }
 
 /* Like check_like, but the operand may be missing. */
@@ -21,38 +21,35 @@ static sifr_status check_absent(const device_call *call, const device_matrix *m,
                      device_kernel_name(call->kernel), operand);
 }
 
-sifr_status cpu_prepare_embedding(device *dev, device_call *call, sifr_error *error) {
+sifr_status device_check_embedding(const device_call *call, sifr_error *error) {
     bool backward = call->kernel == DEVICE_EMBEDDING_BACKWARD;
     const device_matrix *rows = backward ? &call->dy : &call->y;
-    (void)dev;
-    BASE_TRY(cpu_check_activations(call, rows, backward ? "dy" : "y", error));
-    BASE_TRY(cpu_check(call, &call->x[0], "x[0]", rows->rows, 1, BASE_INT32, error));
+    BASE_TRY(device_check_activations(call, rows, backward ? "dy" : "y", error));
+    BASE_TRY(device_check(call, &call->x[0], "x[0]", rows->rows, 1, BASE_INT32, error));
     const device_matrix *table = backward ? &call->dw[0] : &call->w[0];
     int32_t first = call->attributes.embedding.first;
-    BASE_TRY(cpu_check(call, table, backward ? "dw[0]" : "w[0]", table->rows, rows->columns,
-                       backward ? BASE_FP32 : rows->dtype, error));
+    BASE_TRY(device_check(call, table, backward ? "dw[0]" : "w[0]", table->rows, rows->columns,
+                          backward ? BASE_FP32 : rows->dtype, error));
     if (first >= 0 && first < table->rows) return SIFR_OK;
     return base_fail(error, SIFR_USAGE, "%s: id 0 is row %d, but the table has %lld",
                      device_kernel_name(call->kernel), first, (long long)table->rows);
 }
 
-sifr_status cpu_prepare_rows(device *dev, device_call *call, sifr_error *error) {
+sifr_status device_check_rows(const device_call *call, sifr_error *error) {
     bool backward = call->kernel == DEVICE_ROWS_BACKWARD;
     const device_matrix *rows = backward ? &call->dy : &call->y;
-    (void)dev;
-    BASE_TRY(cpu_check_activations(call, rows, backward ? "dy" : "y", error));
-    return cpu_check(call, backward ? &call->dw[0] : &call->w[0], backward ? "dw[0]" : "w[0]",
-                     rows->rows, rows->columns, backward ? BASE_FP32 : rows->dtype, error);
+    BASE_TRY(device_check_activations(call, rows, backward ? "dy" : "y", error));
+    return device_check(call, backward ? &call->dw[0] : &call->w[0], backward ? "dw[0]" : "w[0]",
+                        rows->rows, rows->columns, backward ? BASE_FP32 : rows->dtype, error);
 }
 
-sifr_status cpu_prepare_norm(device *dev, device_call *call, sifr_error *error) {
+sifr_status device_check_norm(const device_call *call, sifr_error *error) {
     bool layer = call->kernel == DEVICE_LAYER_NORM || call->kernel == DEVICE_LAYER_NORM_BACKWARD;
     bool backward =
         call->kernel == DEVICE_LAYER_NORM_BACKWARD || call->kernel == DEVICE_RMS_NORM_BACKWARD;
     const device_matrix *x = &call->x[0];
     int64_t groups = base_max_i64(1, call->attributes.norm.groups);
-    (void)dev;
-    BASE_TRY(cpu_check_activations(call, x, "x[0]", error));
+    BASE_TRY(device_check_activations(call, x, "x[0]", error));
     if (x->columns % groups != 0)
         return base_fail(error, SIFR_USAGE, "%s: %lld groups do not divide %lld columns",
                          device_kernel_name(call->kernel), (long long)groups,
@@ -60,7 +57,7 @@ sifr_status cpu_prepare_norm(device *dev, device_call *call, sifr_error *error) 
     int64_t columns = x->columns / groups, saved = groups * (layer ? 2 : 1);
     device_matrix weight = {.rows = 1, .columns = columns, .dtype = x->dtype};
     BASE_TRY(check_like(call, &call->w[0], "w[0]", &weight, error));
-    BASE_TRY(cpu_check(call, &call->saved[0], "saved[0]", x->rows, saved, BASE_FP32, error));
+    BASE_TRY(device_check(call, &call->saved[0], "saved[0]", x->rows, saved, BASE_FP32, error));
     if (!backward) {
         BASE_TRY(layer ? check_wanted(call, &call->w[1], "w[1]", &weight, error)
                        : check_absent(call, &call->w[1], "w[1]", error));
@@ -72,37 +69,34 @@ sifr_status cpu_prepare_norm(device *dev, device_call *call, sifr_error *error) 
     BASE_TRY(check_wanted(call, &call->dw[0], "dw[0]", &gradient, error));
     BASE_TRY(layer ? check_wanted(call, &call->dw[1], "dw[1]", &gradient, error)
                    : check_absent(call, &call->dw[1], "dw[1]", error));
-    call->scratch_bytes = cpu_norm_scratch(x->rows, columns);
     return SIFR_OK;
 }
 
-sifr_status cpu_prepare_rope(device *dev, device_call *call, sifr_error *error) {
+sifr_status device_check_rope(const device_call *call, sifr_error *error) {
     bool backward = call->kernel == DEVICE_ROPE_BACKWARD;
     const device_matrix *from = backward ? &call->dy : &call->x[0];
     int64_t heads = call->attributes.rope.heads, dim = call->attributes.rope.head_dim;
     int64_t turning = call->attributes.rope.rotary_dim ? call->attributes.rope.rotary_dim : dim;
-    (void)dev;
-    BASE_TRY(cpu_check_activations(call, from, backward ? "dy" : "x[0]", error));
+    BASE_TRY(device_check_activations(call, from, backward ? "dy" : "x[0]", error));
     if (heads < 1 || turning < 2 || turning % 2 != 0 || turning > dim)
         return base_fail(error, SIFR_USAGE,
                          "%s: %lld heads of %lld elements, of which %lld rotate: expected an "
                          "even number",
                          device_kernel_name(call->kernel), (long long)heads, (long long)dim,
                          (long long)turning);
-    BASE_TRY(cpu_check(call, from, backward ? "dy" : "x[0]", from->rows, heads * dim, from->dtype,
-                       error));
-    BASE_TRY(cpu_check(call, &call->x[1], "x[1]", from->rows, 1, BASE_INT32, error));
-    BASE_TRY(cpu_check(call, &call->x[2], "x[2]", call->x[2].rows, turning, BASE_FP32, error));
+    BASE_TRY(device_check(call, from, backward ? "dy" : "x[0]", from->rows, heads * dim,
+                          from->dtype, error));
+    BASE_TRY(device_check(call, &call->x[1], "x[1]", from->rows, 1, BASE_INT32, error));
+    BASE_TRY(device_check(call, &call->x[2], "x[2]", call->x[2].rows, turning, BASE_FP32, error));
     if (!backward) return check_like(call, &call->y, "y", from, error);
     return check_like(call, &call->dx[0], "dx[0]", from, error);
 }
 
-sifr_status cpu_prepare_regroup(device *dev, device_call *call, sifr_error *error) {
+sifr_status device_check_regroup(const device_call *call, sifr_error *error) {
     bool backward = call->kernel == DEVICE_REGROUP_BACKWARD;
     const device_matrix *y = backward ? &call->dy : &call->y;
     int64_t groups = call->attributes.regroup.groups, parts = call->attributes.regroup.parts;
-    (void)dev;
-    BASE_TRY(cpu_check_activations(call, y, backward ? "dy" : "y", error));
+    BASE_TRY(device_check_activations(call, y, backward ? "dy" : "y", error));
     if (groups < 1 || parts < 1 || y->columns % (groups * parts) != 0)
         return base_fail(error, SIFR_USAGE,
                          "%s: %lld groups of %lld parts do not divide %lld columns",
@@ -112,13 +106,12 @@ sifr_status cpu_prepare_regroup(device *dev, device_call *call, sifr_error *erro
                       error);
 }
 
-sifr_status cpu_prepare_neighbours(device *dev, device_call *call, sifr_error *error) {
+sifr_status device_check_neighbours(const device_call *call, sifr_error *error) {
     bool backward = call->kernel == DEVICE_NEIGHBOURS_BACKWARD;
     const device_matrix *wide = backward ? &call->dy : &call->y;
     const device_matrix *narrow = backward ? &call->dx[0] : &call->x[0];
     int64_t size = call->attributes.neighbours.size, length = call->attributes.neighbours.length;
-    (void)dev;
-    BASE_TRY(cpu_check_activations(call, wide, backward ? "dy" : "y", error));
+    BASE_TRY(device_check_activations(call, wide, backward ? "dy" : "y", error));
     if (size < 1 || size > DEVICE_MOST_NEIGHBOURS || size % 2 == 0 || length < 1 ||
         wide->rows % length != 0 || wide->columns % size != 0)
         return base_fail(error, SIFR_USAGE,
@@ -126,9 +119,9 @@ sifr_status cpu_prepare_neighbours(device *dev, device_call *call, sifr_error *e
                          device_kernel_name(call->kernel), (long long)size, (long long)length,
                          (long long)wide->rows, (long long)wide->columns);
     if (call->x[1].dtype != BASE_NONE)
-        BASE_TRY(cpu_check(call, &call->x[1], "x[1]", wide->rows, 1, BASE_INT32, error));
-    return cpu_check(call, narrow, backward ? "dx[0]" : "x[0]", wide->rows, wide->columns / size,
-                     wide->dtype, error);
+        BASE_TRY(device_check(call, &call->x[1], "x[1]", wide->rows, 1, BASE_INT32, error));
+    return device_check(call, narrow, backward ? "dx[0]" : "x[0]", wide->rows, wide->columns / size,
+                        wide->dtype, error);
 }
 
 static bool convertible(base_dtype dtype) {
@@ -141,22 +134,22 @@ static sifr_status check_vector(const device_call *call, const device_matrix *m,
     if (!convertible(m->dtype))
         return base_fail(error, SIFR_USAGE, "%s: %s is %s, expected fp32, bf16 or fp16",
                          device_kernel_name(call->kernel), operand, base_dtype_name(m->dtype));
-    return cpu_check(call, m, operand, 1, m->columns, m->dtype, error);
+    return device_check(call, m, operand, 1, m->columns, m->dtype, error);
 }
 
-sifr_status cpu_prepare_elementwise(device *dev, device_call *call, sifr_error *error) {
+sifr_status device_check_elementwise(const device_call *call, sifr_error *error) {
     const device_matrix *y = &call->y;
-    (void)dev;
     switch (call->kernel) {
     case DEVICE_CLEAR:
-        return cpu_check(call, y, "y", y->rows, y->columns,
-                         y->dtype == BASE_NONE ? BASE_FP32 : y->dtype, error);
+        return device_check(call, y, "y", y->rows, y->columns,
+                            y->dtype == BASE_NONE ? BASE_FP32 : y->dtype, error);
     case DEVICE_CONVERT:
         if (!convertible(call->x[0].dtype) || !convertible(y->dtype))
             return base_fail(error, SIFR_USAGE, "%s: from %s to %s, expected fp32, bf16 or fp16",
                              device_kernel_name(call->kernel), base_dtype_name(call->x[0].dtype),
                              base_dtype_name(y->dtype));
-        return cpu_check(call, &call->x[0], "x[0]", y->rows, y->columns, call->x[0].dtype, error);
+        return device_check(call, &call->x[0], "x[0]", y->rows, y->columns, call->x[0].dtype,
+                            error);
     case DEVICE_ADD_INTO:
         BASE_TRY(check_vector(call, y, "y", error));
         return check_like(call, &call->x[0], "x[0]", y, error);
@@ -167,13 +160,13 @@ sifr_status cpu_prepare_elementwise(device *dev, device_call *call, sifr_error *
     case DEVICE_SCALE:
     case DEVICE_DROPOUT:
     case DEVICE_ACCUMULATE:
-        BASE_TRY(cpu_check_activations(call, y, "y", error));
+        BASE_TRY(device_check_activations(call, y, "y", error));
         return check_like(call, &call->x[0], "x[0]", y, error);
     case DEVICE_SILU_GATE:
     case DEVICE_GELU_GATE:
     case DEVICE_ADD:
     case DEVICE_MULTIPLY:
-        BASE_TRY(cpu_check_activations(call, y, "y", error));
+        BASE_TRY(device_check_activations(call, y, "y", error));
         BASE_TRY(check_like(call, &call->x[0], "x[0]", y, error));
         return check_like(call, &call->x[1], "x[1]", y, error);
     default:
@@ -184,7 +177,7 @@ sifr_status cpu_prepare_elementwise(device *dev, device_call *call, sifr_error *
                call->kernel == DEVICE_MULTIPLY_BACKWARD;
     const device_matrix *dy = &call->dy;
     BASE_TRY(check_absent(call, y, "y", error));
-    BASE_TRY(cpu_check_activations(call, dy, "dy", error));
+    BASE_TRY(device_check_activations(call, dy, "dy", error));
     bool reads = call->kernel != DEVICE_DROPOUT_BACKWARD && call->kernel != DEVICE_SCALE_BACKWARD;
     if (reads) BASE_TRY(check_like(call, &call->x[0], "x[0]", dy, error));
     if (two) BASE_TRY(check_like(call, &call->x[1], "x[1]", dy, error));
@@ -197,29 +190,27 @@ sifr_status cpu_prepare_elementwise(device *dev, device_call *call, sifr_error *
     return SIFR_OK;
 }
 
-sifr_status cpu_prepare_square_sums(device *dev, device_call *call, sifr_error *error) {
+sifr_status device_check_square_sums(const device_call *call, sifr_error *error) {
     int64_t count = call->x[0].columns;
-    (void)dev;
     BASE_TRY(check_vector(call, &call->x[0], "x[0]", error));
-    return cpu_check(call, &call->y, "y", 1, (count + DEVICE_BLOCK - 1) / DEVICE_BLOCK, BASE_FP64,
-                     error);
+    return device_check(call, &call->y, "y", 1, (count + DEVICE_BLOCK - 1) / DEVICE_BLOCK,
+                        BASE_FP64, error);
 }
 
 /* Checks for FP32, or BF16 if the operand has that type. */
 static sifr_status check_state(const device_call *call, const device_matrix *m, const char *operand,
                                int64_t columns, sifr_error *error) {
     base_dtype dtype = m->dtype == BASE_BF16 ? BASE_BF16 : BASE_FP32;
-    return cpu_check(call, m, operand, 1, columns, dtype, error);
+    return device_check(call, m, operand, 1, columns, dtype, error);
 }
 
-sifr_status cpu_prepare_adam(device *dev, device_call *call, sifr_error *error) {
+sifr_status device_check_adam(const device_call *call, sifr_error *error) {
     const device_matrix *x = &call->x[0], *copy = &call->w[1];
-    (void)dev;
     BASE_TRY(check_vector(call, x, "x[0]", error));
     BASE_TRY(check_state(call, &call->w[0], "w[0]", x->columns, error));
     BASE_TRY(check_state(call, &call->saved[0], "saved[0]", x->columns, error));
     BASE_TRY(check_like(call, &call->saved[1], "saved[1]", &call->saved[0], error));
     if (copy->dtype == BASE_NONE) return SIFR_OK;
     BASE_TRY(check_vector(call, copy, "w[1]", error));
-    return cpu_check(call, copy, "w[1]", 1, x->columns, copy->dtype, error);
+    return device_check(call, copy, "w[1]", 1, x->columns, copy->dtype, error);
 }

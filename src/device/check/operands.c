@@ -1,7 +1,7 @@
-#include "device/cpu/operands.h"
+#include "device/check/operands.h"
 
-sifr_status cpu_check(const device_call *call, const device_matrix *m, const char *operand,
-                      int64_t rows, int64_t columns, base_dtype dtype, sifr_error *error) {
+sifr_status device_check(const device_call *call, const device_matrix *m, const char *operand,
+                         int64_t rows, int64_t columns, base_dtype dtype, sifr_error *error) {
     const char *kernel = device_kernel_name(call->kernel);
     if (m->dtype != dtype)
         return base_fail(error, SIFR_USAGE, "%s: %s is %s, expected %s", kernel, operand,
@@ -14,8 +14,8 @@ sifr_status cpu_check(const device_call *call, const device_matrix *m, const cha
     return SIFR_OK;
 }
 
-sifr_status cpu_check_activations(const device_call *call, const device_matrix *m,
-                                  const char *operand, sifr_error *error) {
+sifr_status device_check_activations(const device_call *call, const device_matrix *m,
+                                     const char *operand, sifr_error *error) {
     const char *kernel = device_kernel_name(call->kernel);
     if (m->dtype != BASE_FP32 && m->dtype != BASE_BF16 && m->dtype != BASE_FP16)
         return base_fail(error, SIFR_USAGE, "%s: %s is %s, expected fp32, bf16 or fp16", kernel,

@@ -1,0 +1,38 @@
+/* What a backend fills in: the functions of a device, as device.h says them. Private to device/. */
+#ifndef DEVICE_BACKEND_H
+#define DEVICE_BACKEND_H
+
+#include "device/device.h"
+#include "device/host_team.h"
+
+/* Kinds of memory that a backend hands out. */
+typedef enum device_memory {
+    DEVICE_MEMORY, /* of the device */
+    DEVICE_HOST    /* of the host, for copies */
+} device_memory;
+
+typedef struct device_backend {
+    void (*close)(device *dev); /* all but the team */
+    const char *(*isa)(const device *dev);
+    void (*describe)(const device *dev, char *out, size_t size);
+    sifr_status (*prepare)(device *dev, device_call *call,
+                           sifr_error *error); /* operands checked */
+    sifr_status (*run)(device *dev, const device_call *call, sifr_error *error);
+    sifr_status (*measure)(device *dev, void *memory, int64_t bytes, device_limits *out,
+                           sifr_error *error);
+    sifr_status (*take)(device *dev, device_memory kind, int64_t bytes, void **out,
+                        sifr_error *error);
+    sifr_status (*take_shared)(device *dev, int64_t bytes, void **out, int *file,
+                               sifr_error *error);
+    void (*give)(device *dev, void *block, int64_t bytes);
+    sifr_status (*copy)(device *dev, void *to, const void *from, int64_t bytes, sifr_error *error);
+    device_counts (*count)(const device *dev); /* NULL: host memory is device memory */
+} device_backend;
+
+/* The first member of every device. */
+struct device {
+    const device_backend *backend;
+    host_team *team; /* of host threads, the device's own */
+};
+
+#endif

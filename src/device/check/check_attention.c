@@ -1,0 +1,128 @@
+/* Checks the operands of attention. */
+#include <math.h>
+
+#include "device/check/check.h"
+#include "device/check/operands.h"
+
+/* The operands of the tables of relative positions, for queries and for keys. */
+enum { KEYS = 4, QUERIES = 5 };
+
+static bool has(const device_matrix *m) {
+    return m->dtype != BASE_NONE;
+}
+
+static sifr_status check_attributes(const device_call *call, sifr_error *error) {
+    const char *name = device_kernel_name(call->kernel);
+    int heads = call->attributes.attention.heads, kv = call->attributes.attention.kv_heads;
+    int width = call->attributes.attention.head_dim;
+    float dropout = call->attributes.attention.dropout;
+    if (heads < 1 || kv < 1 || heads % kv != 0 || width < 1 || width > 1024)
+        return base_fail(error, SIFR_USAGE,
+                         "%s: %d heads over %d kv heads of %d: the kv heads must divide the heads, "
+                         "and a head have 1 to 1024 values",
+                         name, heads, kv, width);
+    if (!(call->attributes.attention.scale > 0) || !(dropout >= 0 && dropout < 0.9999f))
+        return base_fail(error, SIFR_USAGE, "%s: scale %g must be above 0 and dropout %g in 0 to 1",
+                         name, (double)call->attributes.attention.scale, (double)dropout);
+    float softcap = call->attributes.attention.softcap;
+    if (!(softcap >= 0 && softcap < INFINITY) || call->attributes.attention.window < 0)
+        return base_fail(error, SIFR_USAGE,
+                         "%s: softcap %g must be finite, softcap and window %lld not below 0", name,
+                         (double)softcap, (long long)call->attributes.attention.window);
+    return SIFR_OK;
+}
+
+static sifr_status check_inputs(const device_call *call, sifr_error *error) {
+    BASE_TRY(check_attributes(call, error));
+    BASE_TRY(device_check_activations(call, &call->x[0], "x0", error));
+    int64_t width = call->attributes.attention.head_dim, rows = call->x[0].rows;
+    int64_t q = call->attributes.attention.heads * width;
+    int64_t kv = call->attributes.attention.kv_heads * width;
+    base_dtype type = call->x[0].dtype;
+    BASE_TRY(device_check(call, &call->x[0], "x0", rows, q, type, error));
+    BASE_TRY(device_check(call, &call->x[1], "x1", rows, kv, type, error));
+    BASE_TRY(device_check(call, &call->x[2], "x2", rows, kv, type, error));
+    return device_check(call, &call->y, "y", rows, q, type, error);
+}
+
+static sifr_status check_distances(const device_call *call, int64_t places, sifr_error *error) {
+    int64_t buckets = call->attributes.attention.buckets;
+    int64_t most = call->attributes.attention.most_distance;
+    bool fits = buckets == 0 || (buckets >= 2 && most - 1 > buckets / 2);
+    if (places < 2 || places % 2 != 0 || !fits)
+        return base_fail(error, SIFR_USAGE,
+                         "%s: %lld rows of relative positions must be even, and %lld buckets below "
+                         "twice the largest distance %lld",
+                         device_kernel_name(call->kernel), (long long)places, (long long)buckets,
+                         (long long)most);
+    if (call->attributes.attention.heads != call->attributes.attention.kv_heads ||
+        !call->attributes.attention.bidirectional)
+        return base_fail(error, SIFR_USAGE,
+                         "%s: relative positions need bidirectional attention with as many kv "
+                         "heads as heads",
+                         device_kernel_name(call->kernel));
+    return SIFR_OK;
+}
+
+static sifr_status check_positions(const device_call *call, sifr_error *error) {
+    static const char *const names[] = {"x4", "x5"}, *const gradients[] = {"dx4", "dx5"};
+    int64_t places = has(&call->x[KEYS]) ? call->x[KEYS].rows : call->x[QUERIES].rows;
+    if (!has(&call->x[KEYS]) && !has(&call->x[QUERIES])) return SIFR_OK;
+    BASE_TRY(check_distances(call, places, error));
+    for (int i = 0; i < 2; i++) {
+        const device_matrix *x = &call->x[KEYS + i], *dx = &call->dx[KEYS + i];
+        int64_t columns = call->x[0].columns;
+        base_dtype type = call->x[0].dtype;
+        if (has(x)) BASE_TRY(device_check(call, x, names[i], places, columns, type, error));
+        if (has(dx))
+            BASE_TRY(
+                device_check(call, dx, gradients[i], has(x) ? places : 0, columns, type, error));
+    }
+    return SIFR_OK;
+}
+
+sifr_status device_check_attention(const device_call *call, sifr_error *error) {
+    BASE_TRY(check_inputs(call, error));
+    int64_t sequences = call->attributes.attention.sequences, rows = call->x[0].rows;
+    int64_t length = call->attributes.attention.length;
+    int64_t heads = call->attributes.attention.heads;
+    if (sequences < 1 || length < 1 || length > rows || sequences * length != rows)
+        return base_fail(error, SIFR_USAGE, "%s: %lld sequences of %lld are not %lld rows",
+                         device_kernel_name(call->kernel), (long long)sequences, (long long)length,
+                         (long long)rows);
+    if (call->x[3].dtype != BASE_NONE)
+        BASE_TRY(device_check(call, &call->x[3], "x3", rows, 1, BASE_INT32, error));
+    if (call->kernel == DEVICE_ATTENTION_BACKWARD || call->saved[0].dtype != BASE_NONE)
+        BASE_TRY(device_check(call, &call->saved[0], "saved0", heads, rows, BASE_FP32, error));
+    if (call->kernel == DEVICE_ATTENTION_BACKWARD) {
+        static const char *const names[] = {"dx0", "dx1", "dx2"};
+        base_dtype type = call->x[0].dtype;
+        BASE_TRY(device_check(call, &call->dy, "dy", rows, call->x[0].columns, type, error));
+        for (int i = 0; i < 3; i++)
+            BASE_TRY(
+                device_check(call, &call->dx[i], names[i], rows, call->x[i].columns, type, error));
+    }
+    return check_positions(call, error);
+}
+
+sifr_status device_check_attention_cached(const device_call *call, sifr_error *error) {
+    BASE_TRY(check_inputs(call, error));
+    int64_t rows = call->x[0].rows, capacity = call->attributes.attention.length;
+    base_dtype type = call->x[0].dtype;
+    if (call->attributes.attention.bidirectional)
+        return base_fail(error, SIFR_USAGE,
+                         "%s: bidirectional attention needs later tokens, so such a model does not "
+                         "generate",
+                         device_kernel_name(call->kernel));
+    int64_t sequences = call->attributes.attention.sequences;
+    if (sequences < 1 || (sequences > 1 && rows != sequences))
+        return base_fail(error, SIFR_USAGE, "%s: %lld rows are not one of each of %lld sequences",
+                         device_kernel_name(call->kernel), (long long)rows, (long long)sequences);
+    if (capacity < rows / sequences || capacity > INT64_MAX / sequences)
+        return base_fail(error, SIFR_USAGE, "%s: %lld rows in a cache of %lld",
+                         device_kernel_name(call->kernel), (long long)rows, (long long)capacity);
+    int64_t places = sequences * capacity;
+    BASE_TRY(device_check(call, &call->x[3], "x3", rows, 1, BASE_INT32, error));
+    BASE_TRY(device_check(call, &call->w[0], "w0", places, call->x[1].columns, type, error));
+    return device_check(call, &call->w[1], "w1", places, call->x[2].columns, type, error);
+}

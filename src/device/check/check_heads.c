@@ -1,0 +1,91 @@
+/* Checks the operands of linear layers and heads. */
+#include <math.h>
+
+#include "device/check/check.h"
+#include "device/check/operands.h"
+
+sifr_status device_check_linear(const device_call *call, sifr_error *error) {
+    bool transposed = call->attributes.linear.transposed;
+    bool backward = call->kernel == DEVICE_LINEAR_BACKWARD;
+    int64_t rows = call->x[0].rows, in = call->x[0].columns;
+    int64_t out = transposed ? call->w[0].columns : call->w[0].rows;
+    base_dtype type = call->x[0].dtype;
+    BASE_TRY(device_check_activations(call, &call->x[0], "x0", error));
+    BASE_TRY(device_check(call, &call->w[0], "w0", transposed ? in : out, transposed ? out : in,
+                          type, error));
+    if (out < 1)
+        return base_fail(error, SIFR_USAGE, "%s: w0 is empty", device_kernel_name(call->kernel));
+    if (!backward) {
+        BASE_TRY(device_check(call, &call->y, "y", rows, out, type, error));
+        if (call->w[1].dtype == BASE_NONE) return SIFR_OK;
+        return device_check(call, &call->w[1], "w1", 1, out, type, error);
+    }
+    BASE_TRY(device_check(call, &call->dy, "dy", rows, out, type, error));
+    if (call->dx[0].dtype != BASE_NONE)
+        BASE_TRY(device_check(call, &call->dx[0], "dx0", rows, in, type, error));
+    if (call->dw[0].dtype != BASE_NONE)
+        BASE_TRY(device_check(call, &call->dw[0], "dw0", call->w[0].rows, call->w[0].columns,
+                              BASE_FP32, error));
+    if (call->dw[1].dtype == BASE_NONE) return SIFR_OK;
+    return device_check(call, &call->dw[1], "dw1", 1, out, BASE_FP32, error);
+}
+
+static sifr_status check_shape(const device_call *call, sifr_error *error) {
+    float scale = call->attributes.head.scale, softcap = call->attributes.head.softcap;
+    if (isfinite(scale) && isfinite(softcap) && softcap >= 0) return SIFR_OK;
+    return base_fail(error, SIFR_USAGE, "%s: scale %g, softcap %g",
+                     device_kernel_name(call->kernel), (double)scale, (double)softcap);
+}
+
+sifr_status device_check_head_logits(const device_call *call, sifr_error *error) {
+    device_call linear = *call; /* kernels share a union of attributes */
+    linear.attributes.linear.transposed = false;
+    BASE_TRY(check_shape(call, error));
+    return device_check_linear(&linear, error);
+}
+
+sifr_status device_check_head_loss(const device_call *call, sifr_error *error) {
+    int64_t rows = call->x[0].rows, width = call->x[0].columns, words = call->w[0].rows;
+    base_dtype type = call->x[0].dtype;
+    BASE_TRY(device_check_activations(call, &call->x[0], "x0", error));
+    BASE_TRY(device_check(call, &call->x[1], "x1", rows, 1, BASE_INT32, error));
+    BASE_TRY(device_check(call, &call->w[0], "w0", words, width, type, error));
+    if (call->w[1].dtype != BASE_NONE)
+        BASE_TRY(device_check(call, &call->w[1], "w1", 1, words, type, error));
+    BASE_TRY(device_check(call, &call->y, "y", rows, 1, BASE_FP32, error));
+    if (call->dx[0].dtype != BASE_NONE)
+        BASE_TRY(device_check(call, &call->dx[0], "dx0", rows, width, type, error));
+    if (call->dw[0].dtype != BASE_NONE)
+        BASE_TRY(device_check(call, &call->dw[0], "dw0", words, width, BASE_FP32, error));
+    if (call->dw[1].dtype != BASE_NONE) {
+        BASE_TRY(device_check(call, &call->w[1], "w1", 1, words, type, error));
+        BASE_TRY(device_check(call, &call->dw[1], "dw1", 1, words, BASE_FP32, error));
+    }
+    return check_shape(call, error);
+}
+
+/* Gradients of the weights: dw0 like w0, dw1 like w1, in FP32. */
+static sifr_status check_gradients(const device_call *call, sifr_error *error) {
+    const device_matrix *x = &call->x[0], *w = &call->w[0];
+    if (call->dx[0].dtype != BASE_NONE)
+        BASE_TRY(device_check(call, &call->dx[0], "dx0", x->rows, x->columns, x->dtype, error));
+    if (call->dw[0].dtype != BASE_NONE)
+        BASE_TRY(device_check(call, &call->dw[0], "dw0", w->rows, w->columns, BASE_FP32, error));
+    if (call->dw[1].dtype == BASE_NONE) return SIFR_OK;
+    return device_check(call, &call->dw[1], "dw1", 1, w->rows, BASE_FP32, error);
+}
+
+sifr_status device_check_head_targets(const device_call *call, sifr_error *error) {
+    const device_matrix *x = &call->x[0], *w = &call->w[0];
+    int64_t rows = x->rows, columns = w->rows;
+    bool is_backward = call->kernel == DEVICE_HEAD_REGRESSION_BACKWARD ||
+                       call->kernel == DEVICE_HEAD_MULTILABEL_BACKWARD;
+    BASE_TRY(device_check_activations(call, x, "x0", error));
+    BASE_TRY(device_check_activations(call, w, "w0", error));
+    BASE_TRY(device_check(call, w, "w0", columns, x->columns, x->dtype, error));
+    BASE_TRY(device_check(call, &call->x[1], "x1", rows, columns, BASE_FP32, error));
+    BASE_TRY(device_check(call, &call->y, "y", rows, 1, BASE_FP32, error));
+    if (call->w[1].dtype != BASE_NONE)
+        BASE_TRY(device_check(call, &call->w[1], "w1", 1, columns, x->dtype, error));
+    return is_backward ? check_gradients(call, error) : SIFR_OK;
+}
