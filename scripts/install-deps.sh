@@ -13,7 +13,7 @@ build="gcc libc6-dev make cmake ninja-build pkg-config libdnnl-dev libjansson-de
 demo="bible-kjv bible-kjv-text"
 bench="python3 python3-venv python3-dev g++ fio libaio-dev"
 other_mpi="libmpich-dev mpich libopenmpi-dev openmpi-bin"
-test="libcmocka-dev clang libclang-rt-14-dev shellcheck python3-yaml iproute2"
+test="libcmocka-dev g++ clang libclang-rt-14-dev shellcheck python3-yaml iproute2"
 
 wanted=
 [ $# -gt 0 ] || set -- build

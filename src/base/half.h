@@ -7,19 +7,21 @@
 #include <stdint.h>
 #include <string.h>
 
-static inline float base_float_from_bits(uint32_t bits) {
+#include "base/inline.h"
+
+BASE_INLINE float base_float_from_bits(uint32_t bits) {
     float value;
     memcpy(&value, &bits, sizeof value);
     return value;
 }
 
-static inline uint32_t base_float_to_bits(float value) {
+BASE_INLINE uint32_t base_float_to_bits(float value) {
     uint32_t bits;
     memcpy(&bits, &value, sizeof bits);
     return bits;
 }
 
-static inline uint16_t base_half_from_float(float value) {
+BASE_INLINE uint16_t base_half_from_float(float value) {
     uint32_t bits = base_float_to_bits(value), sign = bits >> 16 & 0x8000, rest = bits & 0x7fffffff;
     if (rest > 0x7f800000) return (uint16_t)(sign | 0x7e00 | (rest >> 13 & 0x3ff));
     if (rest >= 0x477ff000) return (uint16_t)(sign | 0x7c00);
@@ -30,7 +32,7 @@ static inline uint16_t base_half_from_float(float value) {
     return (uint16_t)(sign | (rest - 0x38000000 + 0xfff + (rest >> 13 & 1)) >> 13);
 }
 
-static inline float base_half_to_float(uint16_t half) {
+BASE_INLINE float base_half_to_float(uint16_t half) {
     uint32_t sign = (uint32_t)(half & 0x8000) << 16, rest = (uint32_t)(half & 0x7fff) << 13;
     if (rest >= 0x0f800000) { /* infinite or NaN */
         uint32_t quiet = rest > 0x0f800000 ? 0x00400000 : 0;
@@ -42,7 +44,7 @@ static inline float base_half_to_float(uint16_t half) {
     return base_float_from_bits(sign | base_float_to_bits(value));
 }
 
-static inline uint16_t base_bf16_from_float(float value) {
+BASE_INLINE uint16_t base_bf16_from_float(float value) {
     uint32_t bits = base_float_to_bits(value);
     uint32_t rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
     uint32_t quiet = bits >> 16 | 0x40;
@@ -52,12 +54,12 @@ static inline uint16_t base_bf16_from_float(float value) {
 /* Rounds stochastically: the probability of rounding up is the value's distance from the lower
  * neighbour, relative to the distance between both neighbours, so the mean is `value`. `draw` is
  * uniform over 2^16 numbers. A NaN stays a NaN. */
-static inline uint16_t base_bf16_drawn(float value, uint16_t draw) {
+BASE_INLINE uint16_t base_bf16_drawn(float value, uint16_t draw) {
     uint32_t bits = base_float_to_bits(value), quiet = bits >> 16 | 0x40;
     return (uint16_t)((bits & 0x7fffffff) > 0x7f800000 ? quiet : (bits + draw) >> 16);
 }
 
-static inline float base_bf16_to_float(uint16_t value) {
+BASE_INLINE float base_bf16_to_float(uint16_t value) {
     return base_float_from_bits((uint32_t)value << 16);
 }
 

@@ -6,11 +6,13 @@
 #include <math.h>
 #include <stdint.h>
 
+#include "base/inline.h"
+
 typedef struct base_random4 {
     uint32_t v[4];
 } base_random4;
 
-static inline base_random4 base_philox(uint64_t key, uint64_t counter_low, uint64_t counter_high) {
+BASE_INLINE base_random4 base_philox(uint64_t key, uint64_t counter_low, uint64_t counter_high) {
     uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);
     uint32_t c0 = (uint32_t)counter_low, c1 = (uint32_t)(counter_low >> 32);
     uint32_t c2 = (uint32_t)counter_high, c3 = (uint32_t)(counter_high >> 32);
@@ -22,22 +24,23 @@ static inline base_random4 base_philox(uint64_t key, uint64_t counter_low, uint6
         c0 = n0, c1 = (uint32_t)p1, c2 = n2, c3 = (uint32_t)p0;
         k0 += 0x9E3779B9u, k1 += 0xBB67AE85u;
     }
-    return (base_random4){{c0, c1, c2, c3}};
+    base_random4 out = {{c0, c1, c2, c3}};
+    return out;
 }
 
 /* Derives a key from a seed and two coordinates (step, micro batch, op ...): Philox as a hash. */
-static inline uint64_t base_random_key(uint64_t seed, uint64_t a, uint64_t b) {
+BASE_INLINE uint64_t base_random_key(uint64_t seed, uint64_t a, uint64_t b) {
     base_random4 r = base_philox(seed, a, b);
     return (uint64_t)r.v[0] | (uint64_t)r.v[1] << 32;
 }
 
 /* Uniform in [0, 1), with 24 bits. */
-static inline float base_uniform(uint32_t bits) {
+BASE_INLINE float base_uniform(uint32_t bits) {
     return (float)(bits >> 8) * 0x1p-24f;
 }
 
 /* Standard normal numbers 2 x `pair` and 2 x `pair` + 1 of `key`, by Box and Muller in double. */
-static inline void base_normal_pair(uint64_t key, uint64_t pair, double out[2]) {
+BASE_INLINE void base_normal_pair(uint64_t key, uint64_t pair, double out[2]) {
     base_random4 r = base_philox(key, pair, 0);
     uint64_t a = ((uint64_t)r.v[0] << 32 | r.v[1]) >> 11,
              b = ((uint64_t)r.v[2] << 32 | r.v[3]) >> 11;
@@ -47,7 +50,7 @@ static inline void base_normal_pair(uint64_t key, uint64_t pair, double out[2]) 
     out[1] = radius * sin(angle);
 }
 
-static inline double base_normal(uint64_t key, uint64_t element) {
+BASE_INLINE double base_normal(uint64_t key, uint64_t element) {
     double pair[2];
     base_normal_pair(key, element / 2, pair);
     return pair[element % 2];

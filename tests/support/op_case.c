@@ -11,11 +11,13 @@
 #include <cmocka.h>
 
 #include "base/random.h"
+#include "device/cuda/cuda_dispatch.h"
+#include "support/cuda/shim_run.h"
 #include "support/thinned.h"
 
 const device_step op_step = {.seed = 7, .step = 3, .gradient_scale = 1.0f, .training = true};
 
-enum { GUARD = 128, FILL = 0x5a, SAMPLES = 48, OPERANDS = 16, TYPES = 3 };
+enum { GUARD = 128, FILL = 0x5a, SAMPLES = 48, OPERANDS = 16, TYPES = 3, SHIM_ELEMENTS = 1 << 13 };
 
 /* An operand's memory: guards around it, and how it was before the run. */
 typedef struct op_buffer {
@@ -225,7 +227,8 @@ static void run_threads(op_run *run, device *const devices[4], device_call *call
                 assert_non_null(first[i]);
                 memcpy(first[i], buffer->memory, buffer->size);
             } else if (memcmp(first[i], buffer->memory, buffer->size) != 0) {
-                fail_run(run, device_kernel_name(call->kernel), "bits depend on the threads");
+                fail_run(run, device_kernel_name(call->kernel),
+                         "bits depend on the threads or their order");
             }
         }
     }
@@ -441,6 +444,41 @@ static void run_case(const op_case *c, size_t turn, const char *isa, device *con
     }
 }
 
+/* Opens a device of a set for each entry of `threads`; false: this processor lacks the set. */
+static bool open_set(const char *isa, const int threads[4], device *devices[4]) {
+    sifr_error error = {0};
+    if (device_open_cpu(threads[0], isa, &devices[0], &error) != SIFR_OK) {
+        print_message("%s: skipped, this processor lacks it\n", isa);
+        return false;
+    }
+    for (int t = 1; t < 4; t++)
+        assert_int_equal(device_open_cpu(threads[t], isa, &devices[t], &error), SIFR_OK);
+    return true;
+}
+
+static void close_all(device *const devices[4]) {
+    for (int t = 0; t < 4; t++) device_close(devices[t]);
+}
+
+static bool gpus_have(const op_case *c) {
+    return cuda_has(c->forward) && cuda_has(c->backward);
+}
+
+/* The kernels of GPUs over the shim, in four orders of threads. */
+static void run_shim(const op_case *cases, int count, op_slopes *slopes) {
+    device *devices[4] = {0};
+    sifr_error error = {0};
+    for (int order = 0; order < 4; order++)
+        assert_int_equal(device_open_shim(order, &devices[order], &error), SIFR_OK);
+    for (int i = 0; i < count; i++) {
+        const op_case *c = &cases[i];
+        bool small = c->rows * c->columns <= SHIM_ELEMENTS;
+        if (!gpus_have(c) || !small) continue; /* fibres take their time */
+        run_case(c, (size_t)i, "cuda", devices, slopes + i * TYPES);
+    }
+    close_all(devices);
+}
+
 void op_cases_run(const op_case *cases, int count) {
     static const char *const isas[] = {"plain", "avx2", "avx512", "avx512_bf16"};
     static const int threads[4] = {1, 2, 3, 8};
@@ -448,17 +486,11 @@ void op_cases_run(const op_case *cases, int count) {
     assert_non_null(slopes);
     for (int s = 0; s < 4; s++) {
         device *devices[4] = {0};
-        sifr_error error = {0};
-        if (thinned_set(isas[s])) continue;
-        if (device_open_cpu(1, isas[s], &devices[0], &error) != SIFR_OK) {
-            print_message("%s: skipped, this processor lacks it\n", isas[s]);
-            continue;
-        }
-        for (int t = 1; t < 4; t++)
-            assert_int_equal(device_open_cpu(threads[t], isas[s], &devices[t], &error), SIFR_OK);
+        if (thinned_set(isas[s]) || !open_set(isas[s], threads, devices)) continue;
         for (int i = 0; i < count; i++)
             run_case(&cases[i], (size_t)i, isas[s], devices, slopes + i * TYPES);
-        for (int t = 0; t < 4; t++) device_close(devices[t]);
+        close_all(devices);
     }
+    if (!shim_skipped()) run_shim(cases, count, slopes);
     free(slopes);
 }

@@ -1,0 +1,44 @@
+/* Launches of kernels: what the host's side of a kernel gives to a device. */
+#ifndef CUDA_LAUNCH_H
+#define CUDA_LAUNCH_H
+
+#include "device/backend.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum cuda_kernel {
+#define CUDA_KERNEL(name, arguments) cuda_kernel_##name,
+#include "device/cuda/kernel_list.h"
+#undef CUDA_KERNEL
+    CUDA_KERNELS
+} cuda_kernel;
+
+typedef struct cuda_launch {
+    cuda_kernel kernel;
+    int64_t blocks[3];     /* x up to 2^31 - 1, y and z up to 65,535 */
+    uint32_t threads;      /* of a block */
+    uint32_t shared_bytes; /* SHARED_DYNAMIC */
+    const void *arguments; /* the struct that the kernel takes; copied */
+} cuda_launch;
+
+/* The first member of every device that runs these kernels. `launch` enqueues on the compute queue,
+ * whose work runs in order. */
+typedef struct cuda_base {
+    struct device device;
+    sifr_status (*launch)(struct device *dev, const cuda_launch *launch, sifr_error *error);
+} cuda_base;
+
+/* Does nothing if a dimension is 0. SIFR_FAILED if the grid exceeds what a device takes. */
+sifr_status cuda_launch_kernel(device *dev, const cuda_launch *launch,
+                               sifr_error *error) SIFR_MUST_CHECK;
+
+const char *cuda_kernel_name(cuda_kernel kernel);
+size_t cuda_argument_bytes(cuda_kernel kernel);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
