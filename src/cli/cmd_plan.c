@@ -21,6 +21,7 @@
 #include "plan/search/memo.h"
 #include "train/monitor.h"
 #include "train/run_settings.h"
+#include "train/run_task.h"
 
 static const cli_usage usage = {
     "plan", NULL,
@@ -383,7 +384,7 @@ static sifr_status make_plan(plan_command *command, cli_plan_report *r, sifr_err
     BASE_TRY(resolve(command, &r->config, error));
     if (!r->config.model)
         return base_fail(error, SIFR_USAGE, "--model DIR is needed: a folder with a config.json");
-    BASE_TRY(model_config_load(r->config.model, &r->model_config, error));
+    BASE_TRY(train_read_model_config(&r->config, &r->model_config, error));
     BASE_TRY(model_from_config(&r->model_config, &r->model, error));
     BASE_TRY(train_freeze(&r->config, r->model, &log, error));
     BASE_TRY(train_sequence_length(&r->config, &r->model_config, &log, &r->length, error));

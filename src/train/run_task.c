@@ -27,6 +27,25 @@ static sifr_status find_names(const sifr_config *config, model_labels *out, sifr
                              config->problem_type == CONFIG_MULTI_LABEL, &columns, out, error);
 }
 
+sifr_status train_read_model_config(const sifr_config *config, model_config *out,
+                                    sifr_error *error) {
+    model_labels found = {0};
+    model_choice choice = {.has_task = config->task != CONFIG_TASK_AUTO,
+                           .has_problem = config->problem_type != CONFIG_PROBLEM_AUTO,
+                           .num_labels = (int64_t)config->label_count};
+    if (choice.has_task) choice.task = (model_task)(config->task - 1);
+    if (choice.has_problem) choice.problem = (model_problem)(config->problem_type - 1);
+    if (config->data_count) BASE_TRY(find_names(config, &found, error));
+    if (found.count) choice.num_labels = found.count;
+    model_labels_free(&found);
+    BASE_TRY(model_config_load_as(config->model, &choice, out, error));
+    if (choice.num_labels || config->problem_type != CONFIG_REGRESSION ||
+        out->task == out->own_task)
+        return SIFR_OK;
+    choice.num_labels = 1; /* a number a row */
+    return model_config_load_as(config->model, &choice, out, error);
+}
+
 sifr_status train_open_folder(const sifr_config *config, engine_folder *out, sifr_error *error) {
     model_labels labels = {0}, found = {0};
     engine_folder_options options = {.has_task = config->task != CONFIG_TASK_AUTO,

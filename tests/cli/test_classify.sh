@@ -47,6 +47,13 @@ whole=$(sha256sum <pairs/model.safetensors)
 expect 0 sifr eval --model pairs --data pairs.tsv --seq-length 24 --precision fp32 --json
 [ "$(field accuracy)" = 1.0 ] || fail "eval: $(cat out)"
 
+# The plan is that of the head for the data's labels, to the byte.
+expect 0 sifr plan --model model --data pairs.tsv --task sequence_classification --seq-length 24 \
+    --per-device-train-batch-size 4 --threads 1 --json
+planned=$(field peak_bytes | head -n 1)
+run 0 one pairs.tsv --task sequence_classification --max-steps 1 --json
+[ "$(field planned_bytes)" = "$planned" ] || fail "planned $planned, then $(field planned_bytes)"
+
 # What is learned goes on from a checkpoint, and not with other labels or another order of them.
 cp -r pairs cut
 rm -rf cut/checkpoint-60 cut/model.safetensors
