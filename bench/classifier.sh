@@ -44,7 +44,6 @@ number() { sed -n "s/^ *\"$1\": \([0-9.e+-]*\).*/\1/p" "$2" | head -n 1; }
 gib() { awk -v b="$1" 'BEGIN { printf "%.2f GiB", b / 2^30 }'; }
 rows=
 for type in fp16 bf16 fp32; do
-    { sed '$d' published.json | sed '1s/{/{"'$type'_": 0, /'; tail -n 1 published.json; } >ds.json
     case $type in fp32) cp published.json ds.json ;; *)
         sed "1s/{/{\"$type\": {\"enabled\": true}, /" published.json >ds.json ;; esac
     "$sifr" plan --config ds.json --model model --task sequence_classification --labels a b c \
@@ -59,30 +58,44 @@ for type in fp16 bf16 fp32; do
     rows="$rows
 | sifr, $type | $(gib "$(number peak_bytes plan.json)") | $(gib "$(number measured_bytes train.json)") | $(awk -v s="$(number step_s plan.json)" 'BEGIN { printf "%.1f", s }') s | $measured s |"
 done
-peer() { # TYPE
+peer() { # TYPE CONFIG
     local rank status=0 pids= port=$((20000 + RANDOM % 20000))
     for rank in 0 1; do
         RANK=$rank LOCAL_RANK=$rank WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=$port \
             DS_ACCELERATOR=cpu "$PYTHON" "$root/bench/peers/classify_deepspeed.py" --model model \
-            --config published.json --precision "$1" >peer$rank.out 2>peer$rank.err &
+            --config "$2" --precision "$1" >peer$rank.out 2>peer$rank.err &
         pids="$pids $!"
     done
     for rank in $pids; do wait "$rank" || status=1; done
     return $status
 }
+# What ended a peer: its own words, or a kill, which is the system's for want of memory.
+reason() {
+    local text
+    text=$(sed -nE 's/^(\[rank0\]: )?([A-Za-z.]*(Error|Exception): .*)/\2/p' peer?.err | tail -n 1 | cut -c1-120)
+    echo "${text:-killed: out of memory}"
+}
 if [ -n "${PYTHON:-}" ]; then
+    # DeepSpeed's default buckets are 2 GB each in fp32.
+    sed 's/"contiguous_gradients": true/&, "reduce_bucket_size": 5e7, "sub_group_size": 1e8/' \
+        published.json >small.json
     for type in fp16 bf16 fp32; do
-        if peer $type; then
-            rows="$rows
-$(tail -n 1 peer0.out | awk -v type=$type '{
+        for config in published.json small.json; do
+            name="transformers + DeepSpeed, $type"
+            [ $config = published.json ] || name="$name, small buckets"
+            if peer $type $config; then
+                rows="$rows
+$(tail -n 1 peer0.out | awk -v name="$name" '{
     match($0, /"seconds": \[[^]]*/); n = split(substr($0, RSTART + 12, RLENGTH - 12), s, ", ")
     for (i = 1; i <= n; i++) sum += s[i]
     match($0, /"bytes": [0-9]+/); b = substr($0, RSTART + 9, RLENGTH - 9)
-    printf "| transformers + DeepSpeed, %s | | %.2f GiB | | %.1f s |", type, b / 2^30, sum / n }')"
-        else
+    printf "| %s | | %.2f GiB | | %.1f s |", name, b / 2^30, sum / n }')"
+                break
+            fi
             rows="$rows
-| transformers + DeepSpeed, $type | | | | refused: $(grep -hE '^[A-Za-z.]*(Error|Exception)' peer0.err | tail -n 1 | cut -c1-120) |"
-        fi
+| $name | | | | $(reason) |"
+            case $(reason) in *"not supported"*) break ;; esac
+        done
     done
 fi
 {
@@ -91,7 +104,7 @@ fi
     echo "$(date -u +'%Y-%m-%d %H:%M UTC'), commit $(git -C "$root" rev-parse --short=12 HEAD), $("$sifr" --version | head -n 1);"
     echo "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), $(nproc) cores, load $(cut -d' ' -f1 /proc/loadavg) at the end."
     echo
-    echo "$(number parameters plan.json) parameters, pairs of texts, 3 labels, 2 ranks x 2 micro batches x 4 sequences of 256 tokens,"
+    echo "$(sed -n 's/^  "parameters": \([0-9]*\).*/\1/p' plan.json) parameters, pairs of texts, 3 labels, 2 ranks x 2 micro batches x 4 sequences of 256 tokens,"
     echo 'ZeRO 3, optimizer state on the host. Memory is a rank'"'"'s; of DeepSpeed it is its resident set.'
     echo
     echo '| | memory planned | measured | a step planned | measured |'
