@@ -1,25 +1,15 @@
 /* A device with separate memory, over the CPU: for tests of the passes, and for plans of such a
  * device. It knows its blocks, by kind, and refuses what the host or a kernel may not reach. */
-#include <pthread.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "base/heap.h"
-#include "device/backend.h"
-
-typedef struct separate_block {
-    const char *at;
-    int64_t bytes;
-    bool host;
-} separate_block;
+#include "device/blocks.h"
 
 typedef struct separate_device {
     device base;
     device *cpu; /* which does the work */
-    pthread_mutex_t lock;
-    separate_block *blocks;
-    size_t count, room;
-    device_counts counts;
+    device_blocks *blocks;
 } separate_device;
 
 static separate_device *separate_of(const device *dev) {
@@ -27,11 +17,9 @@ static separate_device *separate_of(const device *dev) {
 }
 
 static void close_separate(device *dev) {
-    separate_device *m = separate_of(dev);
-    device_close(m->cpu);
-    pthread_mutex_destroy(&m->lock);
-    free(m->blocks);
-    free(m);
+    device_close(separate_of(dev)->cpu);
+    device_blocks_free(separate_of(dev)->blocks);
+    free(dev);
 }
 
 static const char *isa(const device *dev) {
@@ -49,44 +37,6 @@ static sifr_status prepare(device *dev, device_call *call, sifr_error *error) {
 static sifr_status measure(device *dev, void *memory, int64_t bytes, device_limits *out,
                            sifr_error *error) {
     return device_measure(separate_of(dev)->cpu, memory, bytes, out, error);
-}
-
-static void count_block(separate_device *m, const separate_block *block, int64_t sign) {
-    *(block->host ? &m->counts.host_bytes : &m->counts.device_bytes) += sign * block->bytes;
-}
-
-static sifr_status add_block(separate_device *m, const void *block, int64_t bytes, bool host,
-                             sifr_error *error) {
-    separate_block added = {.at = block, .bytes = bytes, .host = host};
-    pthread_mutex_lock(&m->lock);
-    sifr_status status = base_grow(&m->blocks, &m->room, m->count + 1, sizeof *m->blocks, error);
-    if (status == SIFR_OK) {
-        m->blocks[m->count++] = added;
-        count_block(m, &added, 1);
-    }
-    pthread_mutex_unlock(&m->lock);
-    return status;
-}
-
-static void remove_block(separate_device *m, const void *block) {
-    pthread_mutex_lock(&m->lock);
-    for (size_t b = 0; b < m->count; b++) {
-        if (m->blocks[b].at != block) continue;
-        count_block(m, &m->blocks[b], -1);
-        m->blocks[b] = m->blocks[--m->count];
-        break;
-    }
-    pthread_mutex_unlock(&m->lock);
-}
-
-/* Called with the lock held. */
-static bool is_of_device(const separate_device *m, const void *data, int64_t bytes) {
-    for (size_t b = 0; b < m->count; b++) {
-        const separate_block *block = &m->blocks[b];
-        int64_t at = (const char *)data - block->at;
-        if (!block->host && at >= 0 && at + bytes <= block->bytes) return true;
-    }
-    return false;
 }
 
 static int64_t extent(const device_matrix *matrix) {
@@ -112,20 +62,19 @@ static const char *find_stranger(const separate_device *m, const device_call *ca
         for (*index = 0; *index < groups[g].count; ++*index) {
             const device_matrix *matrix = &groups[g].matrices[*index];
             if (matrix->dtype == BASE_NONE) continue;
-            if (!is_of_device(m, matrix->data, extent(matrix))) return groups[g].name;
+            if (!device_blocks_hold(m->blocks, matrix->data, extent(matrix))) return groups[g].name;
         }
     }
     *index = 0;
-    return is_of_device(m, call->scratch, call->scratch_bytes) || !call->scratch_bytes ? NULL
-                                                                                       : "scratch";
+    return device_blocks_hold(m->blocks, call->scratch, call->scratch_bytes) || !call->scratch_bytes
+               ? NULL
+               : "scratch";
 }
 
 static sifr_status run(device *dev, const device_call *call, sifr_error *error) {
     separate_device *m = separate_of(dev);
     int index;
-    pthread_mutex_lock(&m->lock);
     const char *name = find_stranger(m, call, &index);
-    pthread_mutex_unlock(&m->lock);
     if (!name) return device_run(m->cpu, call, error);
     return base_fail(error, SIFR_FAILED, "kernel %s: operand %s[%d] is not in the device's memory",
                      device_kernel_name(call->kernel), name, index);
@@ -136,7 +85,7 @@ static sifr_status take(device *dev, device_memory kind, int64_t bytes, void **o
     separate_device *m = separate_of(dev);
     void *block;
     BASE_TRY(device_take(m->cpu, bytes, &block, error));
-    sifr_status status = add_block(m, block, bytes, kind == DEVICE_HOST, error);
+    sifr_status status = device_blocks_add(m->blocks, block, bytes, kind, error);
     if (status != SIFR_OK) {
         device_give(m->cpu, block, bytes);
         return status;
@@ -150,7 +99,7 @@ static sifr_status take_shared(device *dev, int64_t bytes, void **out, int *file
     separate_device *m = separate_of(dev);
     void *block;
     BASE_TRY(device_take_shared(m->cpu, bytes, &block, file, error));
-    sifr_status status = add_block(m, block, bytes, false, error);
+    sifr_status status = device_blocks_add(m->blocks, block, bytes, DEVICE_MEMORY, error);
     if (status != SIFR_OK) {
         device_give(m->cpu, block, bytes);
         close(*file);
@@ -161,28 +110,20 @@ static sifr_status take_shared(device *dev, int64_t bytes, void **out, int *file
 }
 
 static void give(device *dev, void *block, int64_t bytes) {
-    remove_block(separate_of(dev), block);
+    device_blocks_remove(separate_of(dev)->blocks, block);
     device_give(separate_of(dev)->cpu, block, bytes);
 }
 
 /* Between the two memories alone. */
 static sifr_status copy(device *dev, void *to, const void *from, int64_t bytes, sifr_error *error) {
     separate_device *m = separate_of(dev);
-    pthread_mutex_lock(&m->lock);
-    bool in = is_of_device(m, to, bytes), out = is_of_device(m, from, bytes);
-    if (in != out) *(in ? &m->counts.to_device : &m->counts.to_host) += bytes;
-    pthread_mutex_unlock(&m->lock);
-    if (in != out) return device_copy(m->cpu, to, from, bytes, error);
-    return base_fail(error, SIFR_FAILED, "copy of %lld bytes: %s in the device's memory",
-                     (long long)bytes, in ? "both ends are" : "neither end is");
+    bool in;
+    BASE_TRY(device_blocks_note_copy(m->blocks, to, from, bytes, &in, error));
+    return device_copy(m->cpu, to, from, bytes, error);
 }
 
 static device_counts count(const device *dev) {
-    separate_device *m = separate_of(dev);
-    pthread_mutex_lock(&m->lock);
-    device_counts counts = m->counts;
-    pthread_mutex_unlock(&m->lock);
-    return counts;
+    return device_blocks_count(separate_of(dev)->blocks);
 }
 
 static const device_backend backend = {.close = close_separate,
@@ -202,12 +143,13 @@ sifr_status device_open_separate(int threads, const char *isa_name, device **out
     separate_device *m;
     BASE_TRY(base_alloc(1, sizeof *m, &m, error));
     sifr_status status = device_open_cpu(threads, isa_name, &m->cpu, error);
+    if (status == SIFR_OK) status = device_blocks_create(&m->blocks, error);
     if (status != SIFR_OK) {
+        device_close(m->cpu);
         free(m);
         return status;
     }
     m->base = (device){.backend = &backend, .team = m->cpu->team};
-    pthread_mutex_init(&m->lock, NULL);
     *out = &m->base;
     return SIFR_OK;
 }
