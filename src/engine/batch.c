@@ -81,6 +81,12 @@ sifr_status engine_check_batch(const sifr_model *model, const sifr_batch *batch,
     return check_targets(model, batch, count, error);
 }
 
+int64_t engine_count_labels(const sifr_batch *batch, int64_t count) {
+    int64_t labelled = 0;
+    for (int64_t i = 0; batch->labels && i < count; i++) labelled += batch->labels[i] >= 0;
+    return labelled;
+}
+
 /* Targets of micro batch j, of `count` tokens; NaN in rows without a label. */
 static sifr_status put_targets(const engine_executor *executor, const plan_schedule *s,
                                const sifr_batch *batch, int32_t j, int64_t count,

@@ -223,7 +223,8 @@ sifr_status sifr_engine_step(sifr_engine *engine, const sifr_batch *batch, doubl
                                .beta2 = engine->settings.optimizer.beta2,
                                .gradient_clipping = engine->settings.gradient_clipping,
                                .loss_scale = engine->scaler.scale,
-                               .bias_correction = engine->settings.optimizer.bias_correction};
+                               .bias_correction = engine->settings.optimizer.bias_correction,
+                               .labelled = engine_count_labels(batch, count)};
     engine_result out;
     BASE_TRY(engine_run(engine->trainer, &input, &out, error));
     engine->steps++;

@@ -151,6 +151,8 @@ plan_settings engine_plan_settings(const sifr_settings *settings, const comm_gro
  * not. */
 sifr_status engine_check_batch(const sifr_model *model, const sifr_batch *batch, int64_t count,
                                sifr_error *error) SIFR_MUST_CHECK;
+/* How many of `count` labels there are; 0 for a batch without. */
+int64_t engine_count_labels(const sifr_batch *batch, int64_t count);
 /* Copies the batch into a plan's inputs; those that it lacks become 0, but tokens and labels stay.
  */
 sifr_status engine_put_batch(const engine_executor *executor, const plan_schedule *s,

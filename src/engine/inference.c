@@ -176,7 +176,7 @@ static sifr_status run(engine_executor *executor, const plan_schedule *s, const 
     int64_t count = s->settings.step.micro_batch_size * s->settings.step.seq_length;
     BASE_TRY(engine_check_batch(s->model, batch, count, error));
     BASE_TRY(engine_put_batch(executor, s, batch, error));
-    engine_step_input input = {0};
+    engine_step_input input = {.labelled = engine_count_labels(batch, count)};
     return engine_run(executor, &input, result, error);
 }
 

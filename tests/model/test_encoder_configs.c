@@ -151,7 +151,7 @@ static void windows(void **state) {
 static void expect_dropouts(const char *type, const char *members, const char *expected) {
     char text[256] = "";
     size_t used = 0;
-    sifr_model *model;
+    sifr_model *model = NULL;
     if (parse_with(type, members) || model_from_config(&config, &model, &error))
         fail_msg("%s: %s", type, error.message);
     for (size_t i = 0; i < model->node_count; i++) {
@@ -220,7 +220,7 @@ static void activations(void **state) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char members[128];
         int found = 0;
-        sifr_model *model;
+        sifr_model *model = NULL;
         snprintf(members, sizeof members, "\"num_hidden_layers\": 1, \"hidden_act\": \"%s\"",
                  cases[i].name);
         if (parse_with("bert", members) || model_from_config(&config, &model, &error))

@@ -206,7 +206,7 @@ static sifr_status check_moves(const rank_run *r, const sifr_engine *engine,
 }
 
 /* A separate device holds what the plan says, as does the host for it; and beside what copy
- * instructions move only the batch goes there, and labels, losses and squares come back. */
+ * instructions move only the batch goes there, and losses and squares come back. */
 static sifr_status check_device(const sifr_engine *engine, const moved_bytes *before,
                                 const moved_bytes *now, sifr_error *error) {
     const plan_schedule *s = engine->training;
@@ -218,7 +218,7 @@ static sifr_status check_device(const sifr_engine *engine, const moved_bytes *be
     int64_t inputs = 2 + (engine->model->inputs[SIFR_TOKEN_TYPES] >= 0) +
                      (engine->model->inputs[SIFR_SEGMENTS] >= 0);
     int64_t in = now->read[1] - before->read[1] + inputs * ids;
-    int64_t out = now->written[1] - before->written[1] + 2 * ids + s->buffers[squares].bytes;
+    int64_t out = now->written[1] - before->written[1] + ids + s->buffers[squares].bytes;
     if (counts->to_device - before->crossed.to_device != in ||
         counts->to_host - before->crossed.to_host != out)
         return base_fail(error, SIFR_FAILED, "something crossed that no instruction moves");

@@ -18,19 +18,6 @@ const float *engine_seconds(const engine_executor *e) {
     return e->seconds;
 }
 
-static sifr_status count_labels(const engine_executor *e, int64_t *count, sifr_error *error) {
-    const plan_schedule *s = e->schedule;
-    int64_t tokens = s->settings.step.micro_batch_size * s->settings.step.seq_length;
-    *count = 0;
-    for (int32_t j = 0; j < s->settings.step.gradient_accumulation_steps; j++) {
-        const void *seen;
-        BASE_TRY(executor_look(e, s->inputs[SIFR_LABELS][j], &seen, error));
-        const int32_t *labels = seen;
-        for (int64_t i = 0; i < tokens; i++) *count += labels[i] >= 0;
-    }
-    return SIFR_OK;
-}
-
 /* Sums rows in order, in double. */
 static sifr_status fold_losses(const engine_executor *e, int32_t micro_batch, double *sum,
                                sifr_error *error) {
@@ -183,7 +170,7 @@ static sifr_status run_action(engine_executor *e, const plan_instruction *i,
                                            .number = i->unit});
     switch ((plan_action)i->action) {
     case PLAN_COUNT:
-        BASE_TRY(count_labels(e, &result->labelled, error));
+        result->labelled = input->labelled;
         BASE_TRY(comm_sum(e->group, &result->labelled, 1, error));
         e->step.gradient_scale = 0.0f;
         if (result->labelled) /* dividing by a power of two is exact */
@@ -258,7 +245,7 @@ sifr_status engine_run(engine_executor *e, const engine_step_input *input, engin
     if (e->swap) BASE_TRY(engine_swap_flush(e->swap, error));
     begin_step(e, input);
     if (e->shared) BASE_TRY(executor_fill_tables(e, error));
-    if (s->settings.mode != PLAN_TRAIN) BASE_TRY(count_labels(e, &result->labelled, error));
+    if (s->settings.mode != PLAN_TRAIN) result->labelled = input->labelled;
     bool deferred = e->pending;
     double before = base_seconds();
     for (size_t n = 0; n < s->instruction_count; n++) {

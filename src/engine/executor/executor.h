@@ -27,6 +27,7 @@ typedef struct engine_step_input {
     double gradient_clipping; /* 0: none */
     double loss_scale;        /* the loss is multiplied by this */
     bool bias_correction;
+    int64_t labelled; /* tokens of this rank's batch that have a label */
 } engine_step_input;
 
 /* The executor borrows the schedule, the group and `owner`, which must outlive it. With an `owner`
