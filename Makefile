@@ -4,26 +4,32 @@ PRESET ?= release
 BUILD ?= build
 PREFIX ?= /usr/local
 JOBS ?= 2
+# CUDA=1 puts the kernels for GPUs into the program, and fetches their compiler where there is none;
+# the build folder remembers it until CUDA=0.
+CUDA ?=
+OPTIONS = $(if $(CUDA),-DSIFR_CUDA=$(if $(filter 0,$(CUDA)),AUTO,ON))
+SETS = $(if $(filter-out 0,$(CUDA)),cuda)
 
 .PHONY: all deps configure tests test short other-mpi speed soak demo install docs bench bench-short
 all: deps $(BUILD)/build.ninja
+	@[ -z '$(OPTIONS)' ] || cmake --preset $(PRESET) -B $(BUILD) $(OPTIONS) >/dev/null
 	@ninja -C $(BUILD)
 
 deps:
-	@scripts/install-deps.sh build
+	@scripts/install-deps.sh build $(SETS)
 
 # Ninja runs CMake again by itself where CMake's own files have changed.
 $(BUILD)/build.ninja:
-	@cmake --preset $(PRESET) -B $(BUILD) >$(BUILD).log 2>&1 || { cat $(BUILD).log; exit 1; }
+	@cmake --preset $(PRESET) -B $(BUILD) $(OPTIONS) >$(BUILD).log 2>&1 || { cat $(BUILD).log; exit 1; }
 	@rm -f $(BUILD).log
 
 configure: deps
-	@cmake --preset $(PRESET) -B $(BUILD) >/dev/null
+	@cmake --preset $(PRESET) -B $(BUILD) $(OPTIONS) >/dev/null
 
 # Configured anew: the tests are built only where their library was found.
 tests:
-	@scripts/install-deps.sh build demo test
-	@cmake --preset $(PRESET) -B $(BUILD) >/dev/null
+	@scripts/install-deps.sh build demo test $(SETS)
+	@cmake --preset $(PRESET) -B $(BUILD) $(OPTIONS) >/dev/null
 	@ninja -C $(BUILD)
 
 # The last line is `N passed, N failed`; what was skipped stands above it.

@@ -5,8 +5,10 @@
 #   test   what the suite needs besides: the test library, the second compiler, its sanitizers
 #   bench  what measuring needs besides; the peers themselves come from PyPI
 #   other-mpi  both MPIs, to test with the one that is not the system's own
+#   cuda   nvcc: where the system has none, NVIDIA's wheels from PyPI, into build/cuda-toolkit
 # Says nothing, and takes no time to speak of, when all is there.
 set -eu
+toolkit=${SIFR_CUDA_TOOLKIT:-$(dirname "$0")/../build/cuda-toolkit}
 
 build="gcc libc6-dev make cmake ninja-build pkg-config libdnnl-dev libjansson-dev libpcre2-dev
     libutf8proc-dev libxxhash-dev libhwloc-dev liburing-dev libopenmpi-dev openmpi-bin"
@@ -14,8 +16,35 @@ demo="bible-kjv bible-kjv-text"
 bench="python3 python3-venv python3-dev g++ fio libaio-dev"
 other_mpi="libmpich-dev mpich libopenmpi-dev openmpi-bin"
 test="libcmocka-dev g++ clang libclang-rt-14-dev shellcheck python3-yaml iproute2"
+cuda="g++"
+cuda_wheels="nvidia-cuda-nvcc nvidia-nvvm nvidia-cuda-crt nvidia-cuda-runtime nvidia-cuda-cccl"
+cuda_release=13.0
+
+find_nvcc() {
+    command -v nvcc >/dev/null || [ -x "${CUDA_HOME:-/usr/local/cuda}/bin/nvcc" ] ||
+        [ -x "$toolkit/nvidia/cu${cuda_release%.*}/bin/nvcc" ]
+}
+
+# Debian's own pip lives in environments alone. Nothing is half there if this is cut off.
+fetch_toolkit() {
+    echo "fetching: nvcc $cuda_release from PyPI (some 100 MB) into $toolkit"
+    rm -rf "$toolkit.part" "$toolkit.pip"
+    mkdir -p "$(dirname "$toolkit")"
+    set -- # becomes the list of wheels, each of this release
+    for wheel in $cuda_wheels; do set -- "$@" "$wheel==$cuda_release.*"; done
+    if ! python3 -m venv "$toolkit.pip" || ! "$toolkit.pip/bin/pip" install --quiet --no-deps \
+        --disable-pip-version-check --target "$toolkit.part" "$@"; then
+        rm -rf "$toolkit.part" "$toolkit.pip"
+        echo "install-deps.sh: the wheels of nvcc could not be fetched; install a CUDA toolkit of" \
+            "release 12.0 or newer, so that nvcc is in PATH" >&2
+        exit 1
+    fi
+    rm -rf "$toolkit" "$toolkit.pip"
+    mv "$toolkit.part" "$toolkit"
+}
 
 wanted=
+fetch=
 [ $# -gt 0 ] || set -- build
 for set in "$@"; do
     case $set in
@@ -24,8 +53,16 @@ for set in "$@"; do
     test) wanted="$wanted $test" ;;
     bench) wanted="$wanted $bench" ;;
     other-mpi) wanted="$wanted $other_mpi" ;;
+    cuda)
+        wanted="$wanted $cuda"
+        if ! find_nvcc; then
+            fetch=1
+            wanted="$wanted python3 python3-venv"
+        fi
+        ;;
     *)
-        echo "install-deps.sh: no such set: $set; there are build, demo, test, bench and other-mpi" >&2
+        echo "install-deps.sh: no such set: $set; there are build, demo, test, bench, other-mpi" \
+            "and cuda" >&2
         exit 2
         ;;
     esac
@@ -34,6 +71,7 @@ done
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
     echo "install-deps.sh: this is no Debian: nothing installed; needed are the equivalents of:" \
         $wanted >&2
+    [ -z "$fetch" ] || fetch_toolkit
     exit 0
 fi
 
@@ -50,7 +88,10 @@ $package installed
     *) missing="$missing $package" ;;
     esac
 done
-[ -n "$missing" ] || exit 0
+if [ -z "$missing" ]; then
+    [ -z "$fetch" ] || fetch_toolkit
+    exit 0
+fi
 
 root=
 if [ "$(id -u)" != 0 ]; then
@@ -74,3 +115,4 @@ if ! $root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-instal
     echo "install-deps.sh: apt-get failed, see above" >&2
     exit 1
 fi
+[ -z "$fetch" ] || fetch_toolkit

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "device/cuda/cuda_images.h"
 #include "support/cuda/fake_driver.h"
 
 static void assert_has(const sifr_error *error, const char *part) {
@@ -155,12 +156,29 @@ static void test_the_system_has_one_or_says_why(void **state) {
     if (!driver.path[0]) assert_has(&error, "libcuda.so.1");
 }
 
+/* With CUDA there are kernels for compute capability 8.0 and on; without, the program says so. */
+static void test_images_are_fatbins(void **state) {
+    (void)state;
+    const uint32_t magic = 0xba55ed50;
+    size_t count;
+    const cuda_image *images = cuda_images(&count);
+    assert_int_equal(cuda_images_version() > 0, count > 0);
+    assert_int_equal(strncmp(cuda_images_targets(), "80 ", 3) == 0, count > 0);
+    for (size_t i = 0; i < count; i++) {
+        assert_true(strlen(images[i].name) > 0);
+        assert_int_equal((uintptr_t)images[i].data % 64, 0);
+        assert_memory_equal(images[i].data, &magic, sizeof magic);
+    }
+    if (count == 0) print_message("built without CUDA\n");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gpus_are_listed),
         cmocka_unit_test(test_an_old_driver),
         cmocka_unit_test(test_a_driver_that_does_not_start),
         cmocka_unit_test(test_errors_become_statuses),
+        cmocka_unit_test(test_images_are_fatbins),
         cmocka_unit_test(test_the_system_has_one_or_says_why),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -40,3 +40,38 @@ FAILS=install run demo
 [ "$code" = 1 ] && grep -q 'apt-get failed' out || fail "exit code $code: $(cat out)"
 run everything
 [ "$code" = 2 ] || fail "an unknown set: exit code $code"
+
+# Without an nvcc its wheels are fetched, once, by an environment of python3's; with one they are not.
+cat >bin/python3 <<'END'
+#!/bin/sh
+[ "$1 $2" = "-m venv" ] || exit 1
+mkdir -p "$3/bin"
+cat >"$3/bin/pip" <<'PIP'
+#!/bin/sh
+echo "pip $*" >>calls
+[ "$FAILS" != pip ] || exit 1
+while [ "$1" != --target ]; do shift; done
+mkdir -p "$2/nvidia/cu13/bin"
+printf '#!/bin/sh\n' >"$2/nvidia/cu13/bin/nvcc"
+chmod +x "$2/nvidia/cu13/bin/nvcc"
+PIP
+chmod +x "$3/bin/pip"
+END
+chmod +x bin/python3
+[ -x /usr/bin/nvcc ] || [ -x /bin/nvcc ] || {
+    export PATH=$PWD/bin:/usr/bin:/bin CUDA_HOME=/nowhere SIFR_CUDA_TOOLKIT=$PWD/toolkit
+    PRESENT="g++ python3 python3-venv"
+    FAILS=pip run cuda
+    [ "$code" = 1 ] && grep -q 'install a CUDA toolkit' out || fail "exit code $code: $(cat out)"
+    [ ! -e toolkit ] || fail "a toolkit that was not fetched is there"
+    run cuda
+    [ "$code" = 0 ] && [ -x toolkit/nvidia/cu13/bin/nvcc ] || fail "no nvcc: $(cat out)"
+    grep -q '^pip install .* nvidia-cuda-nvcc==13\.0\.\* nvidia-nvvm==13\.0\.\* ' calls || fail "$(cat calls)"
+    run cuda
+    [ "$code" = 0 ] && [ ! -s out ] && [ ! -s calls ] || fail "fetched again: $(cat out calls)"
+    rm -r toolkit
+    printf '#!/bin/sh\n' >bin/nvcc
+    chmod +x bin/nvcc
+    run cuda
+    [ ! -e toolkit ] && [ ! -s calls ] || fail "an nvcc in PATH is not taken: $(cat out calls)"
+}

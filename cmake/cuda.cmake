@@ -1,0 +1,79 @@
+# Kernels for GPUs: nvcc compiles each src/device/cuda/*/*.cu to a fatbin.
+#   SIFR_CUDA=AUTO  the target cuda_kernels compiles them where nvcc is found; the program has none
+#   SIFR_CUDA=ON    the program contains them; there must be an nvcc
+#   SIFR_CUDA=OFF   nvcc is not looked for
+# AUTO leaves them out because they take longer than all the rest: one file is compiled seven times.
+# Their text is compiled and run in every build with tests, by the host's compiler (tests/support/cuda).
+set(SIFR_CUDA AUTO CACHE STRING "Kernels for GPUs: AUTO (a target of their own), ON or OFF")
+set_property(CACHE SIFR_CUDA PROPERTY STRINGS AUTO ON OFF)
+string(TOUPPER "${SIFR_CUDA}" SIFR_CUDA_WANTED)
+if(NOT SIFR_CUDA_WANTED MATCHES "^(AUTO|ON|OFF|1|0|YES|NO|TRUE|FALSE)$")
+  message(FATAL_ERROR "SIFR_CUDA=${SIFR_CUDA}: it is AUTO, ON or OFF")
+endif()
+if(SIFR_CUDA_WANTED MATCHES "^(OFF|0|NO|FALSE)$")
+  return()
+endif()
+
+# scripts/install-deps.sh puts the toolkit there where the system has none.
+find_program(SIFR_NVCC nvcc HINTS ENV CUDA_HOME ENV CUDA_PATH PATH_SUFFIXES bin
+  PATHS /usr/local/cuda ${CMAKE_SOURCE_DIR}/build/cuda-toolkit/nvidia/cu13)
+if(NOT SIFR_NVCC)
+  if(SIFR_CUDA_WANTED STREQUAL AUTO)
+    return()
+  endif()
+  message(FATAL_ERROR "SIFR_CUDA=ON: there is no nvcc; `make CUDA=1` fetches one, or -DSIFR_NVCC= "
+    "names it")
+endif()
+execute_process(COMMAND ${SIFR_NVCC} --version OUTPUT_VARIABLE text ERROR_QUIET)
+set(SIFR_CUDA_VERSION 0)
+if(text MATCHES "release ([0-9]+)\\.([0-9]+)")
+  math(EXPR SIFR_CUDA_VERSION "${CMAKE_MATCH_1} * 1000 + ${CMAKE_MATCH_2} * 10")
+endif()
+if(SIFR_CUDA_VERSION LESS 12000)
+  if(SIFR_CUDA_WANTED STREQUAL AUTO)
+    return()
+  endif()
+  message(FATAL_ERROR "SIFR_CUDA=ON: ${SIFR_NVCC} --version does not tell a release from 12.0 on: "
+    "${text}")
+endif()
+
+# A GPU that is not listed takes the code of the latest one before it of the same generation, or
+# the driver compiles PTX for it. 12.8 is the first that knows Blackwell.
+set(SIFR_CUDA_TARGETS 80 86 89 90a)
+if(SIFR_CUDA_VERSION GREATER_EQUAL 12080)
+  list(APPEND SIFR_CUDA_TARGETS 100a 120a)
+endif()
+string(REPLACE ";" " " SIFR_CUDA_TARGETS_TEXT "${SIFR_CUDA_TARGETS}")
+# Bits: no contraction, IEEE division and square root, and subnormals flushed as the CPU's threads
+# flush them (base/float_mode.h).
+set(SIFR_NVCC_FLAGS -std=c++17 -O3 -fmad=false -ftz=true -prec-div=true -prec-sqrt=true
+  -I${CMAKE_SOURCE_DIR}/src -I${CMAKE_SOURCE_DIR}/include)
+set(SIFR_NVCC_TARGETS -gencode arch=compute_80,code=compute_80)
+foreach(target ${SIFR_CUDA_TARGETS})
+  list(APPEND SIFR_NVCC_TARGETS -gencode arch=compute_${target},code=sm_${target})
+endforeach()
+
+file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/device/cuda/*.cu)
+set(SIFR_CUDA_IMAGES "")
+set(SIFR_CUDA_ENTRIES "")
+foreach(source ${sources})
+  get_filename_component(name ${source} NAME_WE)
+  set(fatbin ${CMAKE_BINARY_DIR}/cuda/${name}.fatbin)
+  add_custom_command(OUTPUT ${fatbin} DEPENDS ${source} DEPFILE ${fatbin}.d
+    COMMAND ${SIFR_NVCC} ${SIFR_NVCC_FLAGS} ${SIFR_NVCC_TARGETS} -MD -MF ${fatbin}.d -MT ${fatbin}
+      -fatbin -o ${fatbin} ${source}
+    COMMENT "nvcc ${name}.cu" VERBATIM)
+  list(APPEND SIFR_CUDA_FATBINS ${fatbin})
+  string(APPEND SIFR_CUDA_IMAGES "IMAGE(${name}, \"${fatbin}\")\n")
+  string(APPEND SIFR_CUDA_ENTRIES "        {\"${name}\", sifr_image_${name}},\n")
+endforeach()
+file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/cuda)
+add_custom_target(cuda_kernels DEPENDS ${SIFR_CUDA_FATBINS})
+
+if(NOT SIFR_CUDA_WANTED STREQUAL AUTO)
+  set(images ${CMAKE_BINARY_DIR}/cuda/cuda_images.c)
+  configure_file(${CMAKE_SOURCE_DIR}/cmake/cuda_images.c.in ${images} @ONLY)
+  set_source_files_properties(${images} PROPERTIES OBJECT_DEPENDS "${SIFR_CUDA_FATBINS}")
+  list(FILTER SIFR_SOURCES EXCLUDE REGEX "/cuda_images_none\\.c$")
+  list(APPEND SIFR_SOURCES ${images})
+endif()
