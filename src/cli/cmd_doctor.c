@@ -2,7 +2,6 @@
  * says what is missing.
  */
 #define PCRE2_CODE_UNIT_WIDTH 8
-#include <dirent.h>
 #include <dnnl.h>
 #include <hwloc.h>
 #include <jansson.h>
@@ -23,6 +22,7 @@
 #include "base/text.h"
 #include "base/topology.h"
 #include "cli/commands.h"
+#include "cli/doctor_gpu.h"
 #include "cli/launch/launch_command.h"
 #include "cli/options.h"
 #include "sifr/version.h"
@@ -180,27 +180,6 @@ static void examine_mpi(json_t *report) {
     json_object_set_new(report, "mpi", mpi);
 }
 
-static void examine_gpus(json_t *report) {
-    json_t *gpu = json_object();
-    char path[PATH_MAX], line[160];
-    int devices = 0;
-    DIR *directory = opendir("/dev");
-    for (struct dirent *entry; directory && (entry = readdir(directory));) {
-        const char *name = entry->d_name;
-        if (strncmp(name, "nvidia", 6) == 0 && name[6] >= '0' && name[6] <= '9') devices++;
-    }
-    if (directory) closedir(directory);
-    json_object_set_new(gpu, "devices", json_integer(devices));
-    if (devices > 0 && find_program("nvidia-smi", path)) {
-        first_line_of("nvidia-smi --query-gpu=name,memory.total,driver_version "
-                      "--format=csv,noheader",
-                      line, sizeof line);
-        put_text(gpu, "first", line);
-    }
-    json_object_set_new(report, "gpu", gpu);
-    if (devices > 0) advise(report, "sifr trains on the CPU; the GPU is not used");
-}
-
 static void examine_storage(json_t *report) {
     json_t *storage = json_object();
     struct statvfs shm;
@@ -245,7 +224,7 @@ static void print_report(const json_t *report) {
     const json_t *machine = json_object_get(report, "machine");
     const json_t *storage = json_object_get(report, "storage");
     const json_t *set = json_object_get(report, "instruction_set");
-    const json_t *mpi = json_object_get(report, "mpi"), *gpu = json_object_get(report, "gpu");
+    const json_t *mpi = json_object_get(report, "mpi");
     const char *key;
     json_t *value;
     size_t i;
@@ -281,11 +260,7 @@ static void print_report(const json_t *report) {
         printf("launcher       none; needed for more than one rank\n");
     printf("ssh            %s\n",
            text_of(mpi, "ssh", "none; needed only for ranks on other hosts"));
-    if (count_of(gpu, "devices") > 0)
-        printf("GPU            %lld (%s)\n", count_of(gpu, "devices"),
-               text_of(gpu, "first", "nvidia-smi printed nothing"));
-    else
-        printf("GPU            none; not needed\n");
+    doctor_print_gpus(json_object_get(report, "gpu"));
     const json_t *advice = json_object_get(report, "advice");
     printf("\n%s\n", json_array_size(advice) ? "What to do:" : "Nothing is missing.");
     json_array_foreach(advice, i, value) printf("- %s\n", json_string_value(value));
@@ -312,7 +287,7 @@ int cli_doctor(int argc, char **argv) {
     examine_instructions(report);
     examine_libraries(report);
     examine_mpi(report);
-    examine_gpus(report);
+    doctor_examine_gpus(report);
     examine_storage(report);
     if (json) {
         json_dumpf(report, stdout, JSON_INDENT(2));

@@ -1,0 +1,150 @@
+/* GPUs, their driver, and NVIDIA's libraries. A machine without any lacks nothing. */
+#include "cli/doctor_gpu.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "device/cuda/cuda_driver.h"
+#include "device/cuda/cuda_images.h"
+#include "device/cuda/cuda_libraries.h"
+
+static void put(json_t *object, const char *key, json_t *value) {
+    json_object_set_new(object, key, value);
+}
+
+static void advise(json_t *report, const char *text) {
+    json_array_append_new(json_object_get(report, "advice"), json_string(text));
+}
+
+/* What the kernel's half of the driver shows, also where the other half is missing. */
+static int count_device_files(void) {
+    int devices = 0;
+    DIR *directory = opendir("/dev");
+    for (struct dirent *entry; directory && (entry = readdir(directory));) {
+        const char *name = entry->d_name;
+        if (strncmp(name, "nvidia", 6) == 0 && name[6] >= '0' && name[6] <= '9') devices++;
+    }
+    if (directory) closedir(directory);
+    return devices;
+}
+
+static json_t *version_text(int version) {
+    return json_sprintf("%d.%d", version / 1000, version % 1000 / 10);
+}
+
+static json_t *describe_gpu(const cuda_gpu *gpu) {
+    json_t *out = json_object();
+    put(out, "name", json_string(gpu->name));
+    put(out, "uuid", json_string(gpu->uuid));
+    put(out, "bus", json_string(gpu->bus));
+    put(out, "compute_capability",
+        json_sprintf("%d.%d", gpu->capability_major, gpu->capability_minor));
+    put(out, "multiprocessors", json_integer(gpu->multiprocessors));
+    put(out, "memory_bytes", json_integer((json_int_t)gpu->memory));
+    return out;
+}
+
+static sifr_status list_gpus(const cuda_driver *driver, json_t *list, sifr_error *error) {
+    int count;
+    cuda_gpu gpu;
+    BASE_TRY(cuda_driver_count(driver, &count, error));
+    for (int i = 0; i < count; i++) {
+        BASE_TRY(cuda_driver_gpu(driver, i, &gpu, error));
+        json_array_append_new(list, describe_gpu(&gpu));
+    }
+    return SIFR_OK;
+}
+
+/* Returns the version that the driver serves, 0 if it does not. */
+static int examine_driver(json_t *report, json_t *gpu, int device_files) {
+    cuda_driver driver;
+    sifr_error error = {0};
+    json_t *list = json_array();
+    put(gpu, "gpus", list);
+    sifr_status status = cuda_driver_open(&driver, cuda_images_version(), &error);
+    if (status == SIFR_OK) {
+        put(gpu, "driver", version_text(driver.version));
+        put(gpu, "driver_library", json_string(driver.path));
+        status = list_gpus(&driver, list, &error);
+    }
+    if (status == SIFR_OK) return driver.version;
+    put(gpu, "driver_error", json_string(error.message));
+    if (device_files > 0) advise(report, error.message);
+    return 0;
+}
+
+static void examine_library(json_t *list, cuda_library_kind kind, int driver) {
+    cuda_library library;
+    sifr_error error = {0};
+    json_t *out = json_object();
+    put(out, "name", json_string(cuda_library_name(kind)));
+    if (cuda_library_open(kind, driver, &library, &error) == SIFR_OK) {
+        put(out, "release",
+            library.major ? json_sprintf("%d.%d.%d", library.major, library.minor, library.patch)
+                          : json_null());
+        put(out, "path", json_string(library.path));
+        put(out, "found_in", json_string(library.place));
+    } else {
+        put(out, "error", json_string(error.message));
+    }
+    json_array_append_new(list, out);
+}
+
+void doctor_examine_gpus(json_t *report) {
+    json_t *gpu = json_object(), *libraries = json_array();
+    const int device_files = count_device_files(), built = cuda_images_version();
+    put(gpu, "devices", json_integer(device_files));
+    put(gpu, "built_with_cuda", built ? version_text(built) : json_null());
+    put(gpu, "built_for", json_string(cuda_images_targets()));
+    const int driver = examine_driver(report, gpu, device_files);
+    for (int kind = 0; kind < CUDA_LIBRARY_KINDS; kind++)
+        examine_library(libraries, (cuda_library_kind)kind, driver);
+    put(gpu, "libraries", libraries);
+    if (driver > 0 || device_files > 0)
+        advise(report, "sifr trains on the CPU; the GPU is not used");
+    put(report, "gpu", gpu);
+}
+
+static const char *text_of(const json_t *object, const char *key, const char *absent) {
+    const char *text = json_string_value(json_object_get(object, key));
+    return text && text[0] ? text : absent;
+}
+
+void doctor_print_gpus(const json_t *gpu) {
+    const json_t *list = json_object_get(gpu, "gpus"), *entry;
+    char memory[32];
+    size_t i;
+    json_array_foreach(list, i, entry)
+        printf("GPU            %s: compute capability %s, %s, %s\n",
+               text_of(entry, "name", "unknown"), text_of(entry, "compute_capability", "unknown"),
+               base_format_bytes(
+                   (uint64_t)json_integer_value(json_object_get(entry, "memory_bytes")), memory),
+               text_of(entry, "uuid", ""));
+    if (json_array_size(list) == 0) {
+        const json_int_t devices = json_integer_value(json_object_get(gpu, "devices"));
+        if (devices > 0)
+            printf("GPU            %lld in /dev, none usable\n", (long long)devices);
+        else
+            printf("GPU            none; not needed\n");
+    }
+    if (json_object_get(gpu, "driver_error"))
+        printf("CUDA driver    %s\n", text_of(gpu, "driver_error", ""));
+    else
+        printf("CUDA driver    CUDA %s, %s\n", text_of(gpu, "driver", ""),
+               text_of(gpu, "driver_library", ""));
+    if (text_of(gpu, "built_with_cuda", NULL))
+        printf("CUDA kernels   compiled by CUDA %s for %s\n", text_of(gpu, "built_with_cuda", ""),
+               text_of(gpu, "built_for", ""));
+    else
+        printf("CUDA kernels   none: sifr was built without CUDA; `make CUDA=1` builds it with\n");
+    json_array_foreach(json_object_get(gpu, "libraries"), i, entry) {
+        printf("%-14s ", text_of(entry, "name", ""));
+        if (json_object_get(entry, "error"))
+            printf("none\n");
+        else
+            printf("%s, %s (%s)\n", text_of(entry, "release", "version unknown"),
+                   text_of(entry, "path", ""), text_of(entry, "found_in", ""));
+    }
+}

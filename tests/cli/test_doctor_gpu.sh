@@ -1,0 +1,90 @@
+# `sifr doctor` beside drivers and libraries of NVIDIA's that this test makes: what it lists, and what
+# it says of a driver that does not serve.
+fail() { echo "$1" >&2; exit 1; }
+case $(uname -m) in x86_64 | aarch64) ;; *) exit 77 ;; esac
+unset SIFR_CUDA_LIBRARIES CUDA_VISIBLE_DEVICES
+
+# driver FOLDER VERSION INIT [WITHOUT]: a libcuda.so.1 that serves VERSION, whose cuInit gives INIT,
+# with every function of sifr's table but WITHOUT; one GPU.
+driver() {
+    mkdir -p "$1"
+    tr -d '\n' <"$SOURCE/src/device/cuda/cuda_driver.h" | grep -oE 'F\(cu[A-Za-z0-9]+, cu[A-Za-z0-9_]+,' |
+        sed 's/.*, //; s/,//' >symbols
+    [ "$(wc -l <symbols)" -gt 45 ] || fail "only $(wc -l <symbols) functions found in the table"
+    {
+        echo '#include <stddef.h>
+#include <string.h>'
+        sed -n 's/^.*$/&/p' symbols | grep -vxE "${4:-none}|cuInit|cuDriverGetVersion|cuGetError.*|cuDeviceGet|cuDeviceGetCount|cuDeviceGetName|cuDeviceGetUuid_v2|cuDeviceGetPCIBusId|cuDeviceTotalMem_v2|cuDeviceGetAttribute" |
+            sed 's/.*/int &(void) { return 999; }/'
+        echo "int cuInit(unsigned f) { return f ? 1 : $3; }
+int cuDriverGetVersion(int *v) { *v = $2; return 0; }"
+        cat <<'C'
+int cuGetErrorName(int e, const char **s) { (void)e; *s = "CUDA_ERROR_OF_TEST"; return 0; }
+int cuGetErrorString(int e, const char **s) { (void)e; *s = "words of the driver"; return 0; }
+int cuDeviceGetCount(int *n) { *n = 1; return 0; }
+int cuDeviceGet(int *d, int i) { *d = i; return i != 0; }
+int cuDeviceGetName(char *s, int n, int d) { (void)d; strncpy(s, "GPU of test", (size_t)n); return 0; }
+int cuDeviceGetUuid_v2(void *u, int d) { (void)d; memset(u, 0xab, 16); return 0; }
+int cuDeviceGetPCIBusId(char *s, int n, int d) { (void)d; strncpy(s, "0000:1B:00.0", (size_t)n); return 0; }
+int cuDeviceTotalMem_v2(size_t *n, int d) { (void)d; *n = (size_t)80 << 30; return 0; }
+int cuDeviceGetAttribute(int *v, int a, int d) { (void)d; *v = a == 75 ? 8 : a == 76 ? 6 : 100; return 0; }
+C
+    } >driver.c
+    cc -shared -fPIC -o "$1/libcuda.so.1" driver.c
+}
+# doctor FOLDER ARGUMENT…: with that driver
+doctor() {
+    folder=$1
+    shift
+    LD_LIBRARY_PATH=$PWD/$folder "$SIFR" doctor "$@"
+}
+
+driver serving 13000 0
+doctor serving >text
+grep -q '^GPU            GPU of test: compute capability 8.6, 80.0 GiB, GPU-abababab-abab-' text ||
+    fail "$(cat text)"
+grep -q "^CUDA driver    CUDA 13.0, $PWD/serving/libcuda.so.1$" text || fail "$(cat text)"
+grep -q '^CUDA kernels   ' text || fail "$(cat text)"
+grep -q '^- sifr trains on the CPU; the GPU is not used' text || fail "$(cat text)"
+doctor serving --json >json
+for want in '"compute_capability": "8.6"' '"memory_bytes": 85899345920' '"driver": "13.0"' \
+    '"bus": "0000:1B:00.0"' '"multiprocessors": 100'; do
+    grep -qF "$want" json || fail "no $want in $(cat json)"
+done
+
+# What does not serve says so in a line of its own.
+says() { doctor "$1" >text && grep -qE "^CUDA driver    .*$2" text || fail "$1: $(cat text)"; }
+driver old 11040 0
+says old "too old: it serves CUDA 11\.4, and sifr needs 1[23]\.[0-9]; install driver"
+driver none 13000 100
+says none "sees no GPU"
+driver broken 13000 999
+says broken "does not start: cuInit: CUDA_ERROR_OF_TEST 999 \(words of the driver\)"
+driver part 13000 0 cuLaunchKernel
+says part "part/libcuda\.so\.1 has no cuLaunchKernel"
+grep -q '^GPU            none; not needed' text || [ -e /dev/nvidia0 ] || fail "$(cat text)"
+
+# Libraries: in the folders that are named, and among python3's packages; broken ones are passed by.
+mkdir -p first second
+echo nothing >first/libcublasLt.so.13
+printf '#include <stddef.h>\nsize_t cublasLtGetVersion(void) { return 130102; }\n' >lt.c
+cc -shared -fPIC -o second/libcublasLt.so.13 lt.c
+SIFR_CUDA_LIBRARIES=$PWD/first:$PWD/second "$SIFR" doctor >text
+grep -qF "cuBLASLt       13.1.2, $PWD/second/libcublasLt.so.13 (SIFR_CUDA_LIBRARIES)" text ||
+    fail "$(cat text)"
+# A driver of CUDA 12 runs no library of CUDA 13.
+driver twelve 12080 0
+SIFR_CUDA_LIBRARIES=$PWD/second doctor twelve >text
+if grep -q '^CUDA driver    CUDA' text && grep -qF "$PWD/second" text; then fail "$(cat text)"; fi
+
+mkdir -p python/bin python/lib/python3.11/site-packages/nvidia/nccl/lib
+printf '#!/bin/sh\n' >python/bin/python3
+chmod +x python/bin/python3
+printf 'int ncclGetVersion(int *v) { *v = 22809; return 0; }\n' >nccl.c
+cc -shared -fPIC -o python/lib/python3.11/site-packages/nvidia/nccl/lib/libnccl.so.2 nccl.c
+PATH=$PWD/python/bin:$PATH "$SIFR" doctor >text
+if [ ! -e /usr/local/cuda/lib64/libnccl.so.2 ] && ! /sbin/ldconfig -p | grep -q libnccl.so.2; then
+    grep -q "^NCCL           2.28.9, .*/site-packages/nvidia/nccl/lib/libnccl.so.2 (python3's packages)" text ||
+        fail "$(cat text)"
+fi
+grep -qE '^NCCL           ' text || fail "$(cat text)"
