@@ -3,5 +3,7 @@
 #define CUDA_ARGUMENTS_H
 
 #include "device/cuda/vector/clear_arguments.h"
+#include "device/cuda/vector/elements_arguments.h"
+#include "device/cuda/vector/optimizer_arguments.h"
 
 #endif

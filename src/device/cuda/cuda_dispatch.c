@@ -1,6 +1,8 @@
 #include "device/cuda/cuda_dispatch.h"
 
 #include "device/cuda/vector/cuda_clear.h"
+#include "device/cuda/vector/cuda_elements.h"
+#include "device/cuda/vector/cuda_optimizer.h"
 
 /* prepare (may be NULL) sets scratch_bytes, by shapes and types alone. */
 typedef struct cuda_row {
@@ -9,7 +11,31 @@ typedef struct cuda_row {
 } cuda_row;
 
 static const cuda_row rows[DEVICE_KERNELS] = {
+    [DEVICE_GELU] = {NULL, cuda_run_elementwise},
+    [DEVICE_GELU_BACKWARD] = {NULL, cuda_run_elementwise},
+    [DEVICE_TANH] = {NULL, cuda_run_elementwise},
+    [DEVICE_TANH_BACKWARD] = {NULL, cuda_run_elementwise},
+    [DEVICE_RELU] = {NULL, cuda_run_elementwise},
+    [DEVICE_RELU_BACKWARD] = {NULL, cuda_run_elementwise},
+    [DEVICE_SWISH] = {NULL, cuda_run_elementwise},
+    [DEVICE_SWISH_BACKWARD] = {NULL, cuda_run_elementwise},
+    [DEVICE_SILU_GATE] = {NULL, cuda_run_elementwise},
+    [DEVICE_SILU_GATE_BACKWARD] = {NULL, cuda_run_elementwise},
+    [DEVICE_GELU_GATE] = {NULL, cuda_run_elementwise},
+    [DEVICE_GELU_GATE_BACKWARD] = {NULL, cuda_run_elementwise},
+    [DEVICE_ADD] = {NULL, cuda_run_elementwise},
+    [DEVICE_MULTIPLY] = {NULL, cuda_run_elementwise},
+    [DEVICE_MULTIPLY_BACKWARD] = {NULL, cuda_run_elementwise},
+    [DEVICE_SCALE] = {NULL, cuda_run_elementwise},
+    [DEVICE_SCALE_BACKWARD] = {NULL, cuda_run_elementwise},
+    [DEVICE_DROPOUT] = {NULL, cuda_run_elementwise},
+    [DEVICE_DROPOUT_BACKWARD] = {NULL, cuda_run_elementwise},
+    [DEVICE_ADD_INTO] = {NULL, cuda_run_elementwise},
+    [DEVICE_ACCUMULATE] = {NULL, cuda_run_elementwise},
     [DEVICE_CLEAR] = {NULL, cuda_run_clear},
+    [DEVICE_CONVERT] = {NULL, cuda_run_elementwise},
+    [DEVICE_SQUARE_SUMS] = {NULL, cuda_run_square_sums},
+    [DEVICE_ADAM] = {NULL, cuda_run_adam},
 };
 
 bool cuda_has(device_kernel kernel) {

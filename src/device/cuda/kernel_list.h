@@ -1,3 +1,42 @@
 /* All kernels: CUDA_KERNEL(name, the struct it takes), by topic. Who includes this defines
- * CUDA_KERNEL. */
+ * CUDA_KERNEL. CUDA_KERNEL_TYPES: one kernel for each type of activations. */
+#define CUDA_KERNEL_TYPES(name, arguments)                                                         \
+    CUDA_KERNEL(name##_fp32, arguments)                                                            \
+    CUDA_KERNEL(name##_bf16, arguments)                                                            \
+    CUDA_KERNEL(name##_fp16, arguments)
+
 CUDA_KERNEL(clear, clear_arguments)
+
+/* element by element: vector/elements.cu, dropout.cu */
+CUDA_KERNEL_TYPES(scale, elements_arguments)
+CUDA_KERNEL_TYPES(gelu_tanh, elements_arguments)
+CUDA_KERNEL_TYPES(gelu_erf, elements_arguments)
+CUDA_KERNEL_TYPES(tanh, elements_arguments)
+CUDA_KERNEL_TYPES(relu, elements_arguments)
+CUDA_KERNEL_TYPES(relu_squared, elements_arguments)
+CUDA_KERNEL_TYPES(swish, elements_arguments)
+CUDA_KERNEL_TYPES(add, elements_arguments)
+CUDA_KERNEL_TYPES(multiply, elements_arguments)
+CUDA_KERNEL_TYPES(silu_gate, elements_arguments)
+CUDA_KERNEL_TYPES(gelu_tanh_gate, elements_arguments)
+CUDA_KERNEL_TYPES(gelu_erf_gate, elements_arguments)
+CUDA_KERNEL_TYPES(gelu_tanh_backward, elements_arguments)
+CUDA_KERNEL_TYPES(gelu_erf_backward, elements_arguments)
+CUDA_KERNEL_TYPES(tanh_backward, elements_arguments)
+CUDA_KERNEL_TYPES(relu_backward, elements_arguments)
+CUDA_KERNEL_TYPES(relu_squared_backward, elements_arguments)
+CUDA_KERNEL_TYPES(swish_backward, elements_arguments)
+CUDA_KERNEL_TYPES(multiply_backward, elements_arguments)
+CUDA_KERNEL_TYPES(silu_gate_backward, elements_arguments)
+CUDA_KERNEL_TYPES(gelu_tanh_gate_backward, elements_arguments)
+CUDA_KERNEL_TYPES(gelu_erf_gate_backward, elements_arguments)
+CUDA_KERNEL_TYPES(convert_fp32, elements_arguments)
+CUDA_KERNEL_TYPES(convert_bf16, elements_arguments)
+CUDA_KERNEL_TYPES(convert_fp16, elements_arguments)
+CUDA_KERNEL_TYPES(dropout, dropout_arguments)
+
+/* flat vectors: vector/adam.cu, squares.cu */
+CUDA_KERNEL(adam, adam_arguments)
+CUDA_KERNEL_TYPES(square_sums, squares_arguments)
+
+#undef CUDA_KERNEL_TYPES
