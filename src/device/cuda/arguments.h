@@ -4,6 +4,8 @@
 
 #include "device/cuda/vector/clear_arguments.h"
 #include "device/cuda/vector/elements_arguments.h"
+#include "device/cuda/vector/folds_arguments.h"
 #include "device/cuda/vector/optimizer_arguments.h"
+#include "device/cuda/vector/tree_sum_arguments.h"
 
 #endif

@@ -39,4 +39,13 @@ CUDA_KERNEL_TYPES(dropout, dropout_arguments)
 CUDA_KERNEL(adam, adam_arguments)
 CUDA_KERNEL_TYPES(square_sums, squares_arguments)
 
+/* sums over ranks and blocks: vector/tree_sum.cu, folds.cu */
+CUDA_KERNEL_TYPES(tree_sum, tree_sum_arguments)
+CUDA_KERNEL(tree_sum_bf16_fp32, tree_sum_arguments)
+CUDA_KERNEL(tree_sum_fp16_fp32, tree_sum_arguments)
+CUDA_KERNEL(fold_loss, fold_loss_arguments)
+CUDA_KERNEL(fold_squares, fold_squares_arguments)
+CUDA_KERNEL(fold_parts, fold_parts_arguments)
+CUDA_KERNEL(decide, decide_arguments)
+
 #undef CUDA_KERNEL_TYPES

@@ -1,0 +1,254 @@
+/* CUDA kernels that add what ranks and blocks have, over the shim: slices in the order of
+ * comm/tree.h, losses in order, squares in an order that does not depend on the number of ranks,
+ * and the decision of a step.
+ * in test_asan */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/float_mode.h"
+#include "base/half.h"
+#include "base/random.h"
+#include "comm/tree.h"
+#include "device/cuda/vector/cuda_folds.h"
+#include "device/cuda/vector/cuda_tree_sum.h"
+#include "support/cuda/shim_run.h"
+
+enum { ORDERS = 3 };
+
+static device *shims[ORDERS];
+
+static int open_devices(void **state) {
+    static const int orders[ORDERS] = {SHIM_UP, SHIM_DOWN, 5};
+    sifr_error error = {0};
+    (void)state;
+    for (int o = 0; o < ORDERS; o++)
+        if (device_open_shim(orders[o], &shims[o], &error) != SIFR_OK) return -1;
+    return 0;
+}
+
+static int close_devices(void **state) {
+    (void)state;
+    for (int o = 0; o < ORDERS; o++) device_close(shims[o]);
+    return 0;
+}
+
+static void *block(size_t bytes) {
+    void *out = malloc(bytes);
+    assert_non_null(out);
+    memset(out, 0x5a, bytes);
+    return out;
+}
+
+static void fill(void *to, base_dtype type, int64_t count, uint64_t key) {
+    for (int64_t i = 0; i < count; i++) {
+        float value = (float)base_normal(key, (uint64_t)i);
+        if (type == BASE_FP32) ((float *)to)[i] = value;
+        if (type == BASE_BF16) ((uint16_t *)to)[i] = base_bf16_from_float(value);
+        if (type == BASE_FP16) ((uint16_t *)to)[i] = base_half_from_float(value);
+    }
+}
+
+static void check_tree(base_dtype type, base_dtype sum, int32_t count, int64_t elements,
+                       bool in_place) {
+    size_t size = (size_t)base_dtype_bytes(type), out_size = (size_t)base_dtype_bytes(sum);
+    size_t bytes = (size_t)elements * size, out_bytes = (size_t)elements * out_size;
+    const void *slices[TREE_SLICES];
+    void *rows[TREE_SLICES], *want = block(out_bytes), *out = block(out_bytes);
+    for (int32_t r = 0; r < count; r++) {
+        rows[r] = block(bytes);
+        fill(rows[r], type, elements, (uint64_t)r + 1);
+        slices[r] = rows[r];
+    }
+    unsigned before = base_flush_floats();
+    comm_tree_sum_typed(type, sum, slices, count, elements, want);
+    base_restore_floats(before);
+    for (int o = 0; o < ORDERS; o++) {
+        sifr_error error = {0};
+        tree_sum_arguments arguments;
+        cuda_launch launch;
+        void *to = in_place ? rows[count - 1] : out;
+        fill(rows[count - 1], type, elements, (uint64_t)count);
+        assert_int_equal(
+            cuda_tree_sum(type, sum, slices, count, elements, to, &arguments, &launch, &error),
+            SIFR_OK);
+        assert_int_equal(cuda_launch_kernel(shims[o], &launch, &error), SIFR_OK);
+        if (memcmp(to, want, out_bytes) != 0)
+            fail_msg("%d slices of %lld in %s, sum in %s%s: other bits than comm_tree_sum", count,
+                     (long long)elements, base_dtype_name(type), base_dtype_name(sum),
+                     in_place ? ", in place" : "");
+    }
+    for (int32_t r = 0; r < count; r++) free(rows[r]);
+    free(want);
+    free(out);
+}
+
+static void test_tree(void **state) {
+    static const int32_t counts[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 16, 20, 24, 32, 63, 64};
+    static const base_dtype types[] = {BASE_FP32, BASE_BF16, BASE_FP16};
+    (void)state;
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        for (int t = 0; t < 3; t++) {
+            check_tree(types[t], types[t], counts[i], 103, false);
+            check_tree(types[t], types[t], counts[i], 24, true);
+            check_tree(types[t], BASE_FP32, counts[i], 40, false);
+        }
+    }
+    check_tree(BASE_BF16, BASE_BF16, 8, 5003, true);
+}
+
+static void test_too_many_slices(void **state) {
+    const void *slices[TREE_SLICES + 1] = {0};
+    tree_sum_arguments arguments;
+    cuda_launch launch;
+    sifr_error error = {0};
+    (void)state;
+    assert_int_equal(cuda_tree_sum(BASE_FP32, BASE_FP32, slices, TREE_SLICES + 1, 1, NULL,
+                                   &arguments, &launch, &error),
+                     SIFR_USAGE);
+    assert_non_null(strstr(error.message, "65 slices"));
+}
+
+static void test_losses(void **state) {
+    static const int64_t counts[] = {0, 1, 7, 1023, 1024, 1025, 2048, 5000};
+    (void)state;
+    for (size_t n = 0; n < sizeof counts / sizeof *counts; n++) {
+        size_t rows = (size_t)counts[n];
+        float *losses = block((rows + 1) * sizeof *losses);
+        double want = 0;
+        fill(losses, BASE_FP32, counts[n], 3);
+        for (size_t i = 0; i < rows; i++) {
+            losses[i] *= ldexpf(1, (int)(i % 40)); /* so that the order counts */
+            want += (double)losses[i];
+        }
+        for (int o = 0; o < ORDERS; o++) {
+            sifr_error error = {0};
+            double sum = NAN;
+            assert_int_equal(cuda_fold_loss(shims[o], losses, counts[n], &sum, &error), SIFR_OK);
+            assert_memory_equal(&sum, &want, sizeof sum);
+        }
+        free(losses);
+    }
+}
+
+/* Units of some blocks each, cut for `ranks` and padded with zeros; the sum of all squares. */
+static double sum_of_squares(device *dev, const int64_t *blocks, int32_t units, int32_t ranks) {
+    int64_t each[100], own = 0, at = 0;
+    uint64_t number = 0;
+    sifr_error error = {0};
+    assert_in_range(units, 1, 100);
+    for (int32_t u = 0; u < units; u++) own += each[u] = (blocks[u] + ranks - 1) / ranks;
+    int64_t parts = cuda_fold_squares_parts(each, units, ranks);
+    double *squares = block((size_t)(own * ranks) * sizeof *squares), sum = NAN;
+    double *room = block((size_t)parts * sizeof *room);
+    for (int32_t u = 0; u < units; u++) {
+        for (int64_t i = 0; i < each[u] * ranks; i++) {
+            double value = i < blocks[u] ? fabs(base_normal(5, number + (uint64_t)i)) : 0;
+            squares[i / each[u] * own + at + i % each[u]] = ldexp(value, (int)(i % 20));
+        }
+        number += (uint64_t)blocks[u];
+        at += each[u];
+    }
+    assert_int_equal(cuda_fold_squares(dev, squares, own, ranks, each, units, room, &sum, &error),
+                     SIFR_OK);
+    free(squares);
+    free(room);
+    return sum;
+}
+
+/* The same, in long double. */
+static double exact_squares(const int64_t *blocks, int32_t units) {
+    long double sum = 0;
+    uint64_t number = 0;
+    for (int32_t u = 0; u < units; u++)
+        for (int64_t i = 0; i < blocks[u]; i++)
+            sum += (long double)ldexp(fabs(base_normal(5, number++)), (int)(i % 20));
+    return (double)sum;
+}
+
+static void check_squares(const int64_t *blocks, int32_t units) {
+    double want = exact_squares(blocks, units), first = sum_of_squares(shims[0], blocks, units, 1);
+    assert_true(fabs(first - want) <= 1e-14 * want);
+    for (int32_t ranks = 1; ranks <= 8; ranks++) {
+        double sum = sum_of_squares(shims[ranks % ORDERS], blocks, units, ranks);
+        if (memcmp(&sum, &first, sizeof sum) != 0)
+            fail_msg("%d units on %d ranks: %.17g, on one rank %.17g", units, ranks, sum, first);
+    }
+}
+
+static void test_squares(void **state) {
+    static const int64_t few[] = {1, 1024, 1025, 7, 3000, 31};
+    int64_t many[70];
+    (void)state;
+    for (int i = 0; i < 70; i++) many[i] = i * 37 % 61 + 1 + (i == 40) * 2500;
+    for (int32_t units = 1; units <= 6; units++) check_squares(few, units);
+    check_squares(many, 32);
+    check_squares(many, 33);
+    check_squares(many, 70);
+}
+
+typedef struct decision {
+    double squares, loss, scale, clipping;
+    int64_t labelled;
+    bool across_first;
+} decision;
+
+/* engine/executor/executor.c: finish_norm, gather_losses. */
+static void check_decision(const decision *d) {
+    enum { RANKS = 3, BATCHES = 4 };
+    double losses[RANKS * BATCHES], ordered[RANKS * BATCHES], sum = 0, scale = 1;
+    for (int i = 0; i < RANKS * BATCHES; i++) losses[i] = d->loss * ldexp(1 + i * 0.1, i * 7 % 40);
+    for (int r = 0; r < RANKS; r++)
+        for (int j = 0; j < BATCHES; j++)
+            ordered[d->across_first ? j * RANKS + r : r * BATCHES + j] = losses[r * BATCHES + j];
+    for (int i = 0; i < RANKS * BATCHES; i++) sum += ordered[i];
+    double norm = sqrt(d->squares) / d->scale;
+    bool updated = isfinite(d->squares) && isfinite(sum) && d->labelled > 0;
+    if (d->clipping > 0) scale = 1 / fmax(1, (norm + 1e-6) / d->clipping);
+    device_step step = {.seed = 9, .learning_rate = 0.5f, .update_scale = -1.0f};
+    fold_result result = {.loss_sum = -1};
+    decide_arguments arguments = {.squares = &d->squares,
+                                  .losses = losses,
+                                  .ranks = RANKS,
+                                  .micro_batches = BATCHES,
+                                  .across_first = d->across_first,
+                                  .labelled = d->labelled,
+                                  .loss_scale = d->scale,
+                                  .clipping = d->clipping,
+                                  .step = &step,
+                                  .result = &result};
+    sifr_error error = {0};
+    assert_int_equal(cuda_decide(shims[0], &arguments, &error), SIFR_OK);
+    assert_true(isnan(sum) ? isnan(result.loss_sum) : result.loss_sum == sum);
+    assert_true(isnan(norm) ? isnan(result.gradient_norm) : result.gradient_norm == norm);
+    assert_int_equal(result.updated, updated);
+    assert_int_equal(step.update, updated);
+    assert_true(step.update_scale == (float)(scale / d->scale));
+    assert_true(step.seed == 9 && step.learning_rate == 0.5f);
+}
+
+static void test_decide(void **state) {
+    static const decision decisions[] = {
+        {2.5, 1, 1, 0, 5, false},        {2.5, 1, 1, 1, 5, true},       {2.5, 1, 1024, 1, 5, false},
+        {2.5, 1, 1024, 1e-4, 5, true},   {INFINITY, 1, 1, 1, 5, false}, {NAN, 1, 1, 1, 5, false},
+        {2.5, INFINITY, 1, 1, 5, false}, {2.5, NAN, 1, 0, 5, true},     {2.5, 1, 1, 1, 0, false},
+        {0, 0, 1, 1, 5, false},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof decisions / sizeof *decisions; i++) check_decision(&decisions[i]);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_tree),   cmocka_unit_test(test_too_many_slices),
+        cmocka_unit_test(test_losses), cmocka_unit_test(test_squares),
+        cmocka_unit_test(test_decide),
+    };
+    if (shim_skipped()) return 77;
+    return cmocka_run_group_tests(tests, open_devices, close_devices);
+}
