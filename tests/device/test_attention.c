@@ -2,7 +2,7 @@
  * reference), grouped heads, slices, dropout, and the same bits for any number of
  * threads.
  * in test_asan */
-#include "device/attention_case.h"
+#include "device/attention_reference.h"
 #include "support/thinned.h"
 
 #include <math.h>
@@ -39,154 +39,11 @@ static const attention_case features[] = {
     {SHAPE(1, 257, 2, 1, 33), .segments = PADDED, .window = 65},
 };
 
-/* Rows of one sequence. */
-static bool sees(const attention_case *c, int64_t sequence, int64_t i, int64_t j) {
-    int64_t first = sequence * c->length;
-    if (c->segments && segment_of(c, first + i) != segment_of(c, first + j)) return false;
-    bool near = c->window == 0 || llabs(i - j) < c->window;
-    return near && (c->bidirectional || j <= i);
-}
-
-static double capped(const attention_case *c, double score) {
-    return c->softcap > 0 ? c->softcap * tanh(score / c->softcap) : score;
-}
-
-static double cap_slope(const attention_case *c, double score) {
-    if (c->softcap == 0) return 1;
-    double t = tanh(score / c->softcap);
-    return 1 - t * t;
-}
-
 static void run_attention(device *dev, attention_operands *o) {
     device_call forward = describe_call(o, DEVICE_ATTENTION);
     case_run(dev, &forward);
     device_call backward = describe_call(o, DEVICE_ATTENTION_BACKWARD);
     case_run(dev, &backward);
-}
-
-/* One sequence and query head of the reference. Columns: q, k, v of this head. */
-typedef struct head_view {
-    const attention_operands *o;
-    int64_t row, q, k, v;
-} head_view;
-
-static head_view view_of(const attention_operands *o, int64_t sequence, int head) {
-    const attention_case *c = o->c;
-    int64_t kv = head / (c->heads / c->kv_heads) * (int64_t)c->head_dim;
-    return (head_view){o, sequence * c->length, (int64_t)head * c->head_dim, q_width(c) + kv,
-                       q_width(c) + kv_width(c) + kv};
-}
-
-static double product(const device_matrix *a, int64_t row, int64_t column, const device_matrix *b,
-                      int64_t other_row, int64_t other_column, int count) {
-    double sum = 0;
-    for (int i = 0; i < count; i++)
-        sum += case_get(a, row, column + i) * case_get(b, other_row, other_column + i);
-    return sum;
-}
-
-static double score_of(const head_view *v, int64_t i, int64_t j) {
-    const device_matrix *m = &v->o->qkv;
-    return scale_of(v->o->c) * product(m, v->row + i, v->q, m, v->row + j, v->k, v->o->c->head_dim);
-}
-
-/* Probabilities of query i over all keys; returns the logarithm of the sum. */
-static double probabilities(const head_view *v, int64_t i, double *p) {
-    const attention_case *c = v->o->c;
-    double most = -INFINITY, sum = 0;
-    for (int64_t j = 0; j < c->length; j++) {
-        p[j] = sees(c, v->row / c->length, i, j) ? capped(c, score_of(v, i, j)) : -INFINITY;
-        most = fmax(most, p[j]);
-    }
-    for (int64_t j = 0; j < c->length; j++) sum += p[j] = exp(p[j] - most);
-    for (int64_t j = 0; j < c->length; j++) p[j] /= sum;
-    return most + log(sum);
-}
-
-static void check_forward(const attention_operands *o) {
-    const attention_case *c = o->c;
-    double *p = calloc((size_t)c->length, sizeof *p);
-    for (int64_t s = 0; s < c->sequences; s++)
-        for (int h = 0; h < c->heads; h++) {
-            head_view v = view_of(o, s, h);
-            for (int64_t i = 0; i < c->length; i++) {
-                double log_sum = probabilities(&v, i, p);
-                check_value("log sum", c, BASE_FP32, case_get(&o->log_sums, h, v.row + i), log_sum,
-                            1 + fabs(log_sum));
-                for (int d = 0; d < c->head_dim; d++) {
-                    double sum = 0, terms = 0;
-                    for (int64_t j = 0; j < c->length; j++) {
-                        double term = p[j] * case_get(&o->qkv, v.row + j, v.v + d);
-                        sum += term, terms += fabs(term);
-                    }
-                    check_value("y", c, o->y.dtype, case_get(&o->y, v.row + i, v.q + d), sum,
-                                terms);
-                }
-            }
-        }
-    free(p);
-}
-
-/* Gradients in double by the textbook's formula, and the sums of absolute terms. */
-typedef struct reference {
-    double *gradient, *terms;
-} reference;
-
-static void add_gradient(reference *ref, const attention_operands *o, int64_t row, int64_t column,
-                         double value) {
-    ref->gradient[row * o->qkv.columns + column] += value;
-    ref->terms[row * o->qkv.columns + column] += fabs(value);
-}
-
-static reference make_reference(const attention_operands *o) {
-    const attention_case *c = o->c;
-    size_t count = (size_t)(o->qkv.rows * o->qkv.columns);
-    reference ref = {calloc(count, sizeof(double)), calloc(count, sizeof(double))};
-    double *p = calloc((size_t)c->length, sizeof *p), *dp = calloc((size_t)c->length, sizeof *dp);
-    for (int64_t s = 0; s < c->sequences; s++)
-        for (int h = 0; h < c->heads; h++) {
-            head_view v = view_of(o, s, h);
-            for (int64_t i = 0; i < c->length; i++) {
-                probabilities(&v, i, p);
-                double mean = 0, mean_terms = 0;
-                for (int64_t j = 0; j < c->length; j++) {
-                    if (!sees(c, s, i, j)) continue;
-                    dp[j] = product(&o->dy, v.row + i, v.q, &o->qkv, v.row + j, v.v, c->head_dim);
-                    mean += p[j] * dp[j], mean_terms += p[j] * fabs(dp[j]);
-                }
-                for (int64_t j = 0; j < c->length; j++) {
-                    if (!sees(c, s, i, j)) continue;
-                    double slope = cap_slope(c, score_of(&v, i, j)) * scale_of(c);
-                    double ds = p[j] * (dp[j] - mean) * slope;
-                    double ds_terms = p[j] * (fabs(dp[j]) + mean_terms) * slope;
-                    for (int d = 0; d < c->head_dim; d++) {
-                        double q = case_get(&o->qkv, v.row + i, v.q + d);
-                        double k = case_get(&o->qkv, v.row + j, v.k + d);
-                        add_gradient(&ref, o, v.row + i, v.q + d, ds * k);
-                        add_gradient(&ref, o, v.row + j, v.k + d, ds * q);
-                        add_gradient(&ref, o, v.row + j, v.v + d,
-                                     p[j] * case_get(&o->dy, v.row + i, v.q + d));
-                        ref.terms[(v.row + i) * o->qkv.columns + v.q + d] += fabs(ds_terms * k);
-                        ref.terms[(v.row + j) * o->qkv.columns + v.k + d] += fabs(ds_terms * q);
-                    }
-                }
-            }
-        }
-    free(p);
-    free(dp);
-    return ref;
-}
-
-static void check_backward(const attention_operands *o) {
-    reference ref = make_reference(o);
-    for (int64_t r = 0; r < o->qkv.rows; r++)
-        for (int64_t column = 0; column < o->qkv.columns; column++) {
-            int64_t at = r * o->qkv.columns + column;
-            check_value(column < q_width(o->c) ? "dq" : "dk or dv", o->c, o->dqkv.dtype,
-                        case_get(&o->dqkv, r, column), ref.gradient[at], ref.terms[at]);
-        }
-    free(ref.gradient);
-    free(ref.terms);
 }
 
 static void check_threads(const char *isa, const attention_operands *first) {

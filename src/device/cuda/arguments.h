@@ -2,6 +2,7 @@
 #ifndef CUDA_ARGUMENTS_H
 #define CUDA_ARGUMENTS_H
 
+#include "device/cuda/attention/attention_arguments.h"
 #include "device/cuda/vector/clear_arguments.h"
 #include "device/cuda/vector/elements_arguments.h"
 #include "device/cuda/vector/folds_arguments.h"

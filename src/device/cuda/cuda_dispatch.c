@@ -1,5 +1,6 @@
 #include "device/cuda/cuda_dispatch.h"
 
+#include "device/cuda/attention/cuda_attention.h"
 #include "device/cuda/vector/cuda_clear.h"
 #include "device/cuda/vector/cuda_elements.h"
 #include "device/cuda/vector/cuda_optimizer.h"
@@ -32,6 +33,8 @@ static const cuda_row rows[DEVICE_KERNELS] = {
     [DEVICE_DROPOUT_BACKWARD] = {NULL, cuda_run_elementwise},
     [DEVICE_ADD_INTO] = {NULL, cuda_run_elementwise},
     [DEVICE_ACCUMULATE] = {NULL, cuda_run_elementwise},
+    [DEVICE_ATTENTION] = {cuda_prepare_attention, cuda_run_attention},
+    [DEVICE_ATTENTION_BACKWARD] = {cuda_prepare_attention, cuda_run_attention},
     [DEVICE_CLEAR] = {NULL, cuda_run_clear},
     [DEVICE_CONVERT] = {NULL, cuda_run_elementwise},
     [DEVICE_SQUARE_SUMS] = {NULL, cuda_run_square_sums},
