@@ -20,6 +20,13 @@ typedef enum sifr_precision {
     SIFR_FP16  /* the same in fp16, with loss scaling */
 } sifr_precision;
 
+/* What a rank computes on. */
+typedef enum sifr_device {
+    SIFR_DEVICE_AUTO, /* a GPU where there is one with kernels for it, else the CPU */
+    SIFR_DEVICE_CPU,
+    SIFR_DEVICE_CUDA
+} sifr_device;
+
 /* In which order a step goes through its micro batches and the model's units. */
 typedef enum sifr_step_order {
     SIFR_STEP_BATCH, /* all units of a micro batch, then the next micro batch */
@@ -138,6 +145,7 @@ typedef struct sifr_optimizer {
 } sifr_optimizer;
 
 typedef struct sifr_settings {
+    sifr_device device;
     int32_t threads; /* 0: every core that the process may run on */
     const char *isa; /* instruction set: "avx512_bf16", "avx512", "avx2", "plain"; NULL: the best
                         there is */

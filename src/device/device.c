@@ -66,6 +66,10 @@ sifr_status device_copy(device *dev, void *to, const void *from, int64_t bytes, 
     return dev->backend->copy(dev, to, from, bytes, error);
 }
 
+int64_t device_room(const device *dev) {
+    return dev->backend->room ? dev->backend->room(dev) : 0;
+}
+
 device_counts device_count(const device *dev) {
     return dev->backend->count ? dev->backend->count(dev) : (device_counts){0};
 }

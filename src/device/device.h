@@ -282,6 +282,13 @@ typedef struct device_call {
 
 typedef struct device device;
 
+/* Opens a device of a kind, for one of `ranks` of this host; threads and isa as below. With the
+ * environment's SIFR_DEVICE_CHECK=1 a GPU finishes each kernel before the next, and an error names
+ * the kernel. SIFR_USAGE for several ranks on GPUs, SIFR_FAILED says what keeps a GPU from being
+ * used. */
+sifr_status device_open(sifr_device kind, int32_t ranks, int threads, const char *isa, device **out,
+                        sifr_error *error) SIFR_MUST_CHECK;
+
 /* Opens the CPU of this process. threads 0: one a core (base_topology_threads). isa: "avx512_bf16",
  * "avx512", "avx2", "plain", or NULL for the best one that this CPU has. */
 sifr_status device_open_cpu(int threads, const char *isa, device **out,
@@ -293,6 +300,9 @@ sifr_status device_open_cpu(int threads, const char *isa, device **out,
 sifr_status device_open_separate(int threads, const char *isa, device **out,
                                  sifr_error *error) SIFR_MUST_CHECK;
 bool device_is_separate(const device *dev);
+
+/* Bytes of its own memory that are free; 0: the host's memory is what it takes. */
+int64_t device_room(const device *dev);
 
 void device_close(device *dev); /* NULL is allowed */
 

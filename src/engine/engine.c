@@ -122,7 +122,8 @@ static sifr_status plan_here(const sifr_model *model, const sifr_settings *setti
                              comm_group *group, engine_lack *lack, sifr_engine **out,
                              sifr_error *error) {
     device *dev;
-    sifr_status status = device_open_cpu(settings->threads, settings->isa, &dev, error);
+    sifr_status status = device_open(settings->device, comm_size(group), settings->threads,
+                                     settings->isa, &dev, error);
     if (status != SIFR_OK) return comm_agree_status(group, status, error);
     return plan_on(dev, model, settings, group, lack, out, error);
 }

@@ -72,13 +72,26 @@ static void describe_classes(const plan_schedule *schedule, char *out, size_t si
     }
 }
 
+/* A device with memory of its own. */
+static sifr_status check_room(const plan_schedule *schedule, int64_t room, sifr_error *error) {
+    char need[32], have[32], detail[256];
+    if (schedule->total_bytes <= room) return SIFR_OK;
+    describe_classes(schedule, detail, sizeof detail);
+    return base_fail(error, SIFR_NO_MEMORY,
+                     "memory: the run takes %s of the GPU (%s), and %s are free",
+                     base_format_bytes((uint64_t)schedule->total_bytes, need), detail,
+                     base_format_bytes((uint64_t)room, have));
+}
+
 sifr_status engine_check_memory(const plan_schedule *schedule, int32_t ranks, sifr_error *error) {
     base_system system;
     char need[32], all[32], have[32], detail[256], who[96];
     base_system_read(&system);
     bool alone = is_limited_alone(&system, ranks);
+    int64_t own = device_room(schedule->dev);
     uint64_t room = alone ? system.process_left : room_of(&system),
-             bytes = (uint64_t)(schedule->total_bytes + schedule->host_bytes);
+             bytes = (uint64_t)(schedule->host_bytes + (own ? 0 : schedule->total_bytes));
+    if (own) BASE_TRY(check_room(schedule, own, error));
     if (room == 0 || bytes <= room / (uint64_t)(alone ? 1 : ranks)) return SIFR_OK;
     describe_classes(schedule, detail, sizeof detail);
     base_format_bytes(bytes, need);

@@ -24,7 +24,8 @@ sifr_status train_measure_machine(train_state *t, device *dev, void *memory, int
 
 static sifr_status open_machine(train_state *t, const sifr_settings *options, device **dev,
                                 sifr_error *error) {
-    BASE_TRY(device_open_cpu(options->threads, options->isa, dev, error));
+    BASE_TRY(device_open(options->device, comm_size(t->group), options->threads, options->isa, dev,
+                         error));
     return train_measure_machine(t, *dev, NULL, TRAIN_MEASURE_BYTES, error);
 }
 

@@ -138,6 +138,7 @@ static void flags_come_from_the_table(void **state) {
         "resume",
         "step-order",
         "gradient-order",
+        "device",
         "threads",
         "isa",
         "collective-timeout",

@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "engine/engine_private.h"
 #include "engine/inference.h"
 
 /* Fails the test with the message of the library. */
@@ -18,10 +19,30 @@
         if ((call) != SIFR_OK) fail_msg("%s", error.message);                                      \
     } while (0)
 
+static golden_run_opener opener;
+
+void golden_run_on(golden_run_opener open) {
+    opener = open;
+}
+
+static sifr_engine *create_engine(const sifr_model *model, const sifr_settings *options) {
+    sifr_engine *engine;
+    device *dev;
+    comm_group *group;
+    if (!opener) {
+        OK(sifr_engine_create(model, options, &engine, &error));
+        return engine;
+    }
+    OK(opener(&dev, &error));
+    OK(comm_open_self(&group, &error));
+    OK(engine_create_on(dev, model, options, group, &engine, &error));
+    engine->own_group = group;
+    return engine;
+}
+
 static sifr_engine *open_engine(const golden *g, engine_folder *folder, sifr_precision precision,
                                 int32_t micro_batches, bool clipped) {
     sifr_settings options = sifr_settings_defaults();
-    sifr_engine *engine;
     OK(engine_folder_open(g->folder, folder, &error));
     options.precision = precision;
     options.micro_batch_size = g->sequences;
@@ -32,7 +53,7 @@ static sifr_engine *open_engine(const golden *g, engine_folder *folder, sifr_pre
     options.optimizer.eps = g->epsilon;
     options.optimizer.weight_decay = g->weight_decay;
     options.gradient_clipping = clipped ? g->clipping : 0;
-    OK(sifr_engine_create(folder->model, &options, &engine, &error));
+    sifr_engine *engine = create_engine(folder->model, &options);
     OK(engine_load_folder(engine, folder->architecture, folder->weights, &error));
     return engine;
 }

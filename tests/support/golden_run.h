@@ -3,11 +3,16 @@
 #ifndef GOLDEN_RUN_H
 #define GOLDEN_RUN_H
 
+#include "device/device.h"
 #include "model/description.h"
 #include "support/golden.h"
 
 /* Fails the test if no weight has this name. */
 size_t golden_weight_index(const sifr_model *model, const char *name);
+
+/* Opens the device of the engines that train from now on; NULL: the CPU. */
+typedef sifr_status (*golden_run_opener)(device **out, sifr_error *error);
+void golden_run_on(golden_run_opener open);
 
 typedef void (*golden_run_check)(const golden *g, golden_precision precision);
 

@@ -1,0 +1,369 @@
+/* A GPU as a device: one stream, on which all work runs in the order in which it is given. A copy
+ * waits for its end. */
+#include "device/cuda/cuda_device.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/clock.h"
+#include "base/heap.h"
+#include "base/topology.h"
+#include "device/blocks.h"
+#include "device/cuda/cuda_dispatch.h"
+#include "device/cuda/launch.h"
+
+enum {
+    MOST_IMAGES = 64,
+    PLAIN_SHARED = 48 << 10, /* more shared memory than this must be asked for, by function */
+    ZERO_BYTES = 1 << 30     /* cleared at once */
+};
+
+typedef struct cuda_device {
+    cuda_base base;
+    cuda_driver driver;
+    cuda_gpu gpu;
+    char isa[32]; /* "sm_90" */
+    cuda_context context;
+    bool retained;
+    cuda_stream stream;
+    cuda_module modules[MOST_IMAGES];
+    size_t module_count;
+    cuda_function functions[CUDA_KERNELS]; /* NULL: not in any image */
+    uint32_t shared[CUDA_KERNELS];         /* bytes asked for so far */
+    device_blocks *blocks;
+    pthread_mutex_t lock;      /* of the stream, between a copy's start and its end */
+    cuda_address step_address; /* of the numbers that kernels read */
+    device_step step;          /* what is there */
+    bool check;
+} cuda_device;
+
+static cuda_device *cuda_of(const device *dev) {
+    return (cuda_device *)(uintptr_t)dev;
+}
+
+static cuda_address address_of(const void *data) {
+    return (cuda_address)(uintptr_t)data;
+}
+
+/* The context is a thread's own. */
+static sifr_status enter(const cuda_device *cuda, sifr_error *error) {
+    CUDA_TRY(&cuda->driver, error, cuCtxSetCurrent, cuda->context);
+    return SIFR_OK;
+}
+
+static void close_cuda(device *dev) {
+    cuda_device *cuda = cuda_of(dev);
+    const cuda_driver *driver = &cuda->driver;
+    if (cuda->retained && driver->cuCtxSetCurrent(cuda->context) == CUDA_OK) {
+        if (cuda->stream) driver->cuStreamSynchronize(cuda->stream);
+        if (cuda->step_address) driver->cuMemFree(cuda->step_address);
+        for (size_t i = 0; i < cuda->module_count; i++) driver->cuModuleUnload(cuda->modules[i]);
+        if (cuda->stream) driver->cuStreamDestroy(cuda->stream);
+    }
+    if (cuda->retained) driver->cuDevicePrimaryCtxRelease(cuda->gpu.handle);
+    host_team_free(dev->team);
+    device_blocks_free(cuda->blocks);
+    pthread_mutex_destroy(&cuda->lock);
+    free(cuda);
+}
+
+static const char *isa(const device *dev) {
+    return cuda_of(dev)->isa;
+}
+
+static void describe(const device *dev, char *out, size_t size) {
+    const cuda_gpu *gpu = &cuda_of(dev)->gpu;
+    snprintf(out, size, "cuda %d.%d, own products", gpu->capability_major, gpu->capability_minor);
+}
+
+static sifr_status take_device(cuda_device *cuda, int64_t bytes, void **out, sifr_error *error) {
+    cuda_address address;
+    CUDA_TRY(&cuda->driver, error, cuMemAlloc, &address, (size_t)bytes);
+    for (int64_t at = 0; at < bytes; at += ZERO_BYTES) {
+        cuda_result result = cuda->driver.cuMemsetD8Async(
+            address + (cuda_address)at, 0, (size_t)base_min_i64(ZERO_BYTES, bytes - at),
+            cuda->stream);
+        if (result == CUDA_OK) continue;
+        cuda->driver.cuMemFree(address);
+        return cuda_driver_status(&cuda->driver, result, error, "cuMemsetD8Async");
+    }
+    *out = (void *)(uintptr_t)address;
+    return SIFR_OK;
+}
+
+/* Pinned, so that copies need no staging. */
+static sifr_status take_host(cuda_device *cuda, int64_t bytes, void **out, sifr_error *error) {
+    CUDA_TRY(&cuda->driver, error, cuMemHostAlloc, out, (size_t)bytes, CUDA_HOST_PORTABLE);
+    memset(*out, 0, (size_t)bytes);
+    return SIFR_OK;
+}
+
+static void give_back(cuda_device *cuda, void *block, device_memory kind) {
+    if (kind == DEVICE_HOST)
+        cuda->driver.cuMemFreeHost(block);
+    else
+        cuda->driver.cuMemFree(address_of(block));
+}
+
+static sifr_status take(device *dev, device_memory kind, int64_t bytes, void **out,
+                        sifr_error *error) {
+    cuda_device *cuda = cuda_of(dev);
+    void *block;
+    BASE_TRY(enter(cuda, error));
+    BASE_TRY(kind == DEVICE_HOST ? take_host(cuda, bytes, &block, error)
+                                 : take_device(cuda, bytes, &block, error));
+    sifr_status status = device_blocks_add(cuda->blocks, block, bytes, kind, error);
+    if (status != SIFR_OK) {
+        give_back(cuda, block, kind);
+        return status;
+    }
+    *out = block;
+    return SIFR_OK;
+}
+
+static sifr_status take_shared(device *dev, int64_t bytes, void **out, int *file,
+                               sifr_error *error) {
+    (void)dev;
+    (void)bytes;
+    (void)out;
+    (void)file;
+    return base_fail(error, SIFR_USAGE,
+                     "several ranks on the GPUs of a host are not built yet: run one rank, or on "
+                     "the CPU (--device cpu)");
+}
+
+static void give(device *dev, void *block, int64_t bytes) {
+    cuda_device *cuda = cuda_of(dev);
+    (void)bytes;
+    cuda->driver.cuCtxSetCurrent(cuda->context);
+    give_back(cuda, block, device_blocks_remove(cuda->blocks, block));
+}
+
+static sifr_status finish(cuda_device *cuda, const char *what, sifr_error *error) {
+    cuda_result result = cuda->driver.cuStreamSynchronize(cuda->stream);
+    return result == CUDA_OK ? SIFR_OK
+                             : cuda_driver_status(&cuda->driver, result, error, "%s", what);
+}
+
+static sifr_status copy_locked(cuda_device *cuda, void *to, const void *from, int64_t bytes,
+                               bool in, sifr_error *error) {
+    if (in)
+        CUDA_TRY(&cuda->driver, error, cuMemcpyHtoDAsync, address_of(to), from, (size_t)bytes,
+                 cuda->stream);
+    else
+        CUDA_TRY(&cuda->driver, error, cuMemcpyDtoHAsync, to, address_of(from), (size_t)bytes,
+                 cuda->stream);
+    return finish(cuda, in ? "copy to the GPU" : "copy from the GPU", error);
+}
+
+static sifr_status copy(device *dev, void *to, const void *from, int64_t bytes, sifr_error *error) {
+    cuda_device *cuda = cuda_of(dev);
+    bool in;
+    BASE_TRY(device_blocks_note_copy(cuda->blocks, to, from, bytes, &in, error));
+    BASE_TRY(enter(cuda, error));
+    pthread_mutex_lock(&cuda->lock);
+    sifr_status status = copy_locked(cuda, to, from, bytes, in, error);
+    pthread_mutex_unlock(&cuda->lock);
+    return status;
+}
+
+static device_counts count(const device *dev) {
+    return device_blocks_count(cuda_of(dev)->blocks);
+}
+
+static int64_t room(const device *dev) {
+    const cuda_device *cuda = cuda_of(dev);
+    size_t left, all;
+    if (enter(cuda, NULL) != SIFR_OK || cuda->driver.cuMemGetInfo(&left, &all) != CUDA_OK) return 0;
+    return (int64_t)left;
+}
+
+static sifr_status ask_for_shared(cuda_device *cuda, const cuda_launch *launch, sifr_error *error) {
+    if (launch->shared_bytes <= cuda->shared[launch->kernel]) return SIFR_OK;
+    if (launch->shared_bytes > (uint32_t)cuda->gpu.shared_bytes)
+        return base_fail(error, SIFR_FAILED,
+                         "kernel %s: needs %u bytes of shared memory, and a block of this GPU has "
+                         "at most %d",
+                         cuda_kernel_name(launch->kernel), launch->shared_bytes,
+                         cuda->gpu.shared_bytes);
+    CUDA_TRY(&cuda->driver, error, cuFuncSetAttribute, cuda->functions[launch->kernel],
+             CUDA_FUNCTION_SHARED_BYTES, (int)launch->shared_bytes);
+    cuda->shared[launch->kernel] = launch->shared_bytes;
+    return SIFR_OK;
+}
+
+static sifr_status launch_kernel(device *dev, const cuda_launch *launch, sifr_error *error) {
+    cuda_device *cuda = cuda_of(dev);
+    const char *name = cuda_kernel_name(launch->kernel);
+    void *arguments[] = {(void *)(uintptr_t)launch->arguments};
+    if (!cuda->functions[launch->kernel])
+        return base_fail(error, SIFR_FAILED, "kernel %s is not in this program", name);
+    BASE_TRY(ask_for_shared(cuda, launch, error));
+    cuda_result result = cuda->driver.cuLaunchKernel(
+        cuda->functions[launch->kernel], (unsigned)launch->blocks[0], (unsigned)launch->blocks[1],
+        (unsigned)launch->blocks[2], launch->threads, 1, 1, launch->shared_bytes, cuda->stream,
+        arguments, NULL);
+    if (result != CUDA_OK)
+        return cuda_driver_status(&cuda->driver, result, error, "kernel %s", name);
+    if (!cuda->check) return SIFR_OK;
+    char what[96];
+    snprintf(what, sizeof what, "kernel %s, finished at once (SIFR_DEVICE_CHECK)", name);
+    return finish(cuda, what, error);
+}
+
+/* Kernels read the step's numbers in device memory. The stream keeps their order: kernels before
+ * read what was there, kernels after what is written now. */
+static sifr_status write_step(cuda_device *cuda, const device_step *step, sifr_error *error) {
+    if (memcmp(&cuda->step, step, sizeof *step) == 0) return SIFR_OK;
+    cuda->step = *step;
+    CUDA_TRY(&cuda->driver, error, cuMemcpyHtoDAsync, cuda->step_address, &cuda->step,
+             sizeof cuda->step, cuda->stream);
+    return SIFR_OK;
+}
+
+static sifr_status run(device *dev, const device_call *call, sifr_error *error) {
+    cuda_device *cuda = cuda_of(dev);
+    device_call own = *call;
+    BASE_TRY(enter(cuda, error));
+    pthread_mutex_lock(&cuda->lock);
+    sifr_status status = call->step ? write_step(cuda, call->step, error) : SIFR_OK;
+    if (call->step) own.step = (const device_step *)(uintptr_t)cuda->step_address;
+    if (status == SIFR_OK) status = cuda_run(dev, &own, error);
+    pthread_mutex_unlock(&cuda->lock);
+    return status;
+}
+
+/* Copies inside the memory, half a block to the other half: reads and writes count. */
+static sifr_status measure_copy(cuda_device *cuda, cuda_address memory, int64_t bytes, double *out,
+                                sifr_error *error) {
+    size_t half = (size_t)(bytes / 2);
+    *out = 0;
+    for (int round = 0; round < 3; round++) {
+        BASE_TRY(finish(cuda, "measuring copies", error));
+        double start = base_seconds();
+        CUDA_TRY(&cuda->driver, error, cuMemcpyDtoDAsync, memory, memory + half, half,
+                 cuda->stream);
+        BASE_TRY(finish(cuda, "measuring copies", error));
+        double rate = 2.0 * (double)half / (base_seconds() - start);
+        if (rate > *out) *out = rate;
+    }
+    return SIFR_OK;
+}
+
+/* One product of n x n, n a power of 2, in a block of its own. */
+static sifr_status measure_product(device *dev, base_dtype type, int64_t n, double *out,
+                                   sifr_error *error) {
+    int64_t size = base_dtype_bytes(type), each = n * n * size;
+    device_call call = {.kernel = DEVICE_LINEAR};
+    device_matrix m = {NULL, n, n, n, type};
+    char *block = NULL;
+    call.x[0] = call.w[0] = call.y = m;
+    BASE_TRY(device_prepare(dev, &call, error));
+    BASE_TRY(device_take(dev, 3 * each + call.scratch_bytes + 256, (void **)&block, error));
+    call.x[0].data = block, call.w[0].data = block + each, call.y.data = block + 2 * each;
+    call.scratch = block + 3 * each;
+    sifr_status status = SIFR_OK;
+    *out = 0;
+    for (int round = 0; round < 3 && status == SIFR_OK; round++) {
+        double start = base_seconds();
+        status = device_run(dev, &call, error);
+        if (status == SIFR_OK) status = finish(cuda_of(dev), "measuring products", error);
+        double rate = 2.0 * (double)n * (double)n * (double)n / (base_seconds() - start);
+        if (rate > *out) *out = rate;
+    }
+    device_give(dev, block, 3 * each + call.scratch_bytes + 256);
+    return status;
+}
+
+static sifr_status measure(device *dev, void *memory, int64_t bytes, device_limits *out,
+                           sifr_error *error) {
+    cuda_device *cuda = cuda_of(dev);
+    void *own = NULL;
+    if (!memory) BASE_TRY(device_take(dev, bytes, &own, error));
+    BASE_TRY(enter(cuda, error));
+    sifr_status status =
+        measure_copy(cuda, address_of(memory ? memory : own), bytes, &out->bytes, error);
+    if (own) device_give(dev, own, bytes);
+    BASE_TRY(status);
+    BASE_TRY(measure_product(dev, BASE_FP32, 2048, &out->fp32_operations, error));
+    return measure_product(dev, BASE_BF16, 4096, &out->bf16_operations, error);
+}
+
+static const device_backend backend = {.close = close_cuda,
+                                       .isa = isa,
+                                       .describe = describe,
+                                       .prepare = cuda_prepare,
+                                       .run = run,
+                                       .measure = measure,
+                                       .take = take,
+                                       .take_shared = take_shared,
+                                       .give = give,
+                                       .copy = copy,
+                                       .count = count,
+                                       .room = room};
+
+static sifr_status load_images(cuda_device *cuda, const cuda_options *options, sifr_error *error) {
+    size_t count = options->image_count;
+    const cuda_image *images = options->images ? options->images : cuda_images(&count);
+    if (count == 0 || count > MOST_IMAGES)
+        return base_fail(error, SIFR_FAILED,
+                         "this program has no kernels for GPUs: build it with `make CUDA=1`");
+    for (size_t i = 0; i < count; i++) {
+        cuda_result result = cuda->driver.cuModuleLoadData(&cuda->modules[i], images[i].data);
+        if (result != CUDA_OK)
+            return cuda_driver_status(&cuda->driver, result, error,
+                                      "%s: no kernels for its generation %d.%d (%s)",
+                                      cuda->gpu.name, cuda->gpu.capability_major,
+                                      cuda->gpu.capability_minor, images[i].name);
+        cuda->module_count++;
+    }
+    for (int k = 0; k < CUDA_KERNELS; k++) {
+        char name[128];
+        snprintf(name, sizeof name, "sifr_%s", cuda_kernel_name((cuda_kernel)k));
+        for (size_t i = 0; i < count && !cuda->functions[k]; i++) {
+            if (cuda->driver.cuModuleGetFunction(&cuda->functions[k], cuda->modules[i], name) !=
+                CUDA_OK)
+                cuda->functions[k] = NULL;
+        }
+        cuda->shared[k] = PLAIN_SHARED;
+    }
+    return SIFR_OK;
+}
+
+static sifr_status start(cuda_device *cuda, const cuda_options *options, sifr_error *error) {
+    const cuda_driver *driver = &cuda->driver;
+    int threads = options->threads ? options->threads : base_topology_threads(1);
+    BASE_TRY(host_team_create(threads, &cuda->base.device.team, error));
+    BASE_TRY(device_blocks_create(&cuda->blocks, error));
+    BASE_TRY(cuda_driver_gpu(driver, options->gpu, &cuda->gpu, error));
+    snprintf(cuda->isa, sizeof cuda->isa, "sm_%d%d", cuda->gpu.capability_major,
+             cuda->gpu.capability_minor);
+    CUDA_TRY(driver, error, cuDevicePrimaryCtxRetain, &cuda->context, cuda->gpu.handle);
+    cuda->retained = true;
+    BASE_TRY(enter(cuda, error));
+    CUDA_TRY(driver, error, cuStreamCreateWithPriority, &cuda->stream, CUDA_STREAM_NON_BLOCKING, 0);
+    CUDA_TRY(driver, error, cuMemAlloc, &cuda->step_address, sizeof cuda->step);
+    CUDA_TRY(driver, error, cuMemsetD8Async, cuda->step_address, 0, sizeof cuda->step,
+             cuda->stream);
+    return load_images(cuda, options, error);
+}
+
+sifr_status cuda_device_open(const cuda_options *options, device **out, sifr_error *error) {
+    cuda_device *cuda;
+    BASE_TRY(base_alloc(1, sizeof *cuda, &cuda, error));
+    cuda->driver = *options->driver;
+    cuda->check = options->check;
+    cuda->base.device.backend = &backend;
+    cuda->base.launch = launch_kernel;
+    pthread_mutex_init(&cuda->lock, NULL);
+    sifr_status status = start(cuda, options, error);
+    if (status != SIFR_OK) {
+        close_cuda(&cuda->base.device);
+        return status;
+    }
+    *out = &cuda->base.device;
+    return SIFR_OK;
+}

@@ -1,0 +1,175 @@
+/* A GPU as a device, on a driver that a test plays: memory, copies, the step's numbers, room, and
+ * what is said when something fails. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "device/cuda/cuda_device.h"
+#include "support/cuda/fake_kernels.h"
+#include "support/cuda/shim_run.h"
+
+enum { ELEMENTS = 1000, BYTES = ELEMENTS * 4 };
+
+static cuda_driver driver;
+static const cuda_image image = {"fake", "fake"};
+
+static int start(void **state) {
+    fake_driver_options options = {.memory = 1 << 20};
+    sifr_error error;
+    (void)state;
+    options.kernels = fake_shim_kernels(SHIM_UP, &options.kernel_count);
+    fake_driver_open(&options, &driver);
+    return cuda_driver_start(&driver, 0, &error);
+}
+
+static int stop(void **state) {
+    (void)state;
+    fake_driver_close();
+    return 0;
+}
+
+static device *open_gpu(bool check) {
+    device *dev;
+    sifr_error error;
+    cuda_options options = {
+        .driver = &driver, .threads = 1, .images = &image, .image_count = 1, .check = check};
+    if (cuda_device_open(&options, &dev, &error) != SIFR_OK) fail_msg("%s", error.message);
+    return dev;
+}
+
+static void fails(sifr_status status, sifr_status wanted, const sifr_error *error,
+                  const char *part) {
+    assert_int_equal(status, wanted);
+    if (!strstr(error->message, part)) fail_msg("no \"%s\" in: %s", part, error->message);
+}
+
+static device_call add_into(float *y, float *x) {
+    device_matrix m = {y, 1, ELEMENTS, ELEMENTS, BASE_FP32};
+    device_call call = {.kernel = DEVICE_ADD_INTO, .y = m};
+    call.x[0] = m;
+    call.x[0].data = x;
+    return call;
+}
+
+static void memory_and_kernels(void **state) {
+    (void)state;
+    device *dev = open_gpu(false);
+    sifr_error error;
+    float *block, *host, out[ELEMENTS];
+    assert_true(device_is_separate(dev));
+    assert_string_equal(device_isa(dev), "sm_90");
+    assert_int_equal(device_take(dev, 2 * BYTES, (void **)&block, &error), SIFR_OK);
+    assert_int_equal(device_take_host(dev, BYTES, (void **)&host, &error), SIFR_OK);
+    assert_int_equal(device_count(dev).device_bytes, 2 * BYTES);
+    assert_int_equal(device_count(dev).host_bytes, BYTES);
+    assert_true(device_room(dev) <= (1 << 20) - 2 * BYTES);
+    for (int i = 0; i < ELEMENTS; i++) host[i] = (float)i;
+    assert_int_equal(device_copy(dev, block, host, BYTES, &error), SIFR_OK);
+    assert_int_equal(device_copy(dev, out, block + ELEMENTS, BYTES, &error), SIFR_OK);
+    for (int i = 0; i < ELEMENTS; i++) assert_true(out[i] == 0); /* memory that is taken is zero */
+    device_call call = add_into(block + ELEMENTS, block);
+    for (int turn = 1; turn <= 2; turn++) {
+        assert_int_equal(device_prepare(dev, &call, &error), SIFR_OK);
+        assert_int_equal(device_run(dev, &call, &error), SIFR_OK);
+        assert_int_equal(device_copy(dev, out, block + ELEMENTS, BYTES, &error), SIFR_OK);
+        for (int i = 0; i < ELEMENTS; i++) assert_true(out[i] == (float)(turn * i));
+    }
+    fails(device_copy(dev, out, host, BYTES, &error), SIFR_FAILED, &error,
+          "neither end is in the device's memory");
+    device_give(dev, host, BYTES);
+    device_give(dev, block, 2 * BYTES);
+    device_close(dev);
+    fake_driver_counts counts = fake_driver_count();
+    assert_int_equal(
+        counts.blocks + counts.host_blocks + counts.streams + counts.modules + counts.contexts, 0);
+}
+
+/* Kernels read the numbers of their own step, also when those change at once. */
+static void step_numbers(void **state) {
+    (void)state;
+    device *dev = open_gpu(false);
+    sifr_error error;
+    float *block, out[2 * ELEMENTS], start_values[2 * ELEMENTS];
+    device_step step = {.training = true, .seed = 1};
+    assert_int_equal(device_take(dev, 2 * BYTES, (void **)&block, &error), SIFR_OK);
+    for (int i = 0; i < 2 * ELEMENTS; i++) start_values[i] = 1;
+    assert_int_equal(device_copy(dev, block, start_values, 2 * BYTES, &error), SIFR_OK);
+    for (int half = 0; half < 2; half++) {
+        device_matrix m = {block + half * ELEMENTS, 1, ELEMENTS, ELEMENTS, BASE_FP32};
+        device_call call = {.kernel = DEVICE_DROPOUT, .y = m, .step = &step};
+        call.x[0] = m;
+        call.attributes.dropout.probability = 0.5f;
+        step.seed = (uint64_t)half + 1;
+        assert_int_equal(device_prepare(dev, &call, &error), SIFR_OK);
+        assert_int_equal(device_run(dev, &call, &error), SIFR_OK);
+        step.seed = 99; /* of nobody */
+    }
+    assert_int_equal(device_copy(dev, out, block, 2 * BYTES, &error), SIFR_OK);
+    device *cpu;
+    assert_int_equal(device_open_cpu(1, NULL, &cpu, &error), SIFR_OK);
+    for (int half = 0; half < 2; half++) {
+        device_matrix m = {start_values + half * ELEMENTS, 1, ELEMENTS, ELEMENTS, BASE_FP32};
+        device_call call = {.kernel = DEVICE_DROPOUT, .y = m, .step = &step};
+        call.x[0] = m;
+        call.attributes.dropout.probability = 0.5f;
+        step.seed = (uint64_t)half + 1;
+        assert_int_equal(device_prepare(cpu, &call, &error), SIFR_OK);
+        assert_int_equal(device_run(cpu, &call, &error), SIFR_OK);
+    }
+    assert_memory_equal(out, start_values, sizeof out);
+    device_close(cpu);
+    device_give(dev, block, 2 * BYTES);
+    device_close(dev);
+}
+
+static void too_much(void **state) {
+    (void)state;
+    device *dev = open_gpu(false);
+    sifr_error error;
+    void *block;
+    fails(device_take(dev, 2 << 20, &block, &error), SIFR_NO_MEMORY, &error,
+          "cuMemAlloc: CUDA_ERROR_OUT_OF_MEMORY");
+    assert_int_equal(device_count(dev).device_bytes, 0);
+    device_close(dev);
+}
+
+/* With the check on, the kernel that failed is named, not a later one. */
+static void failed_kernel(void **state) {
+    (void)state;
+    device *dev = open_gpu(true);
+    sifr_error error;
+    float *block;
+    assert_int_equal(device_take(dev, 2 * BYTES, (void **)&block, &error), SIFR_OK);
+    device_call call = add_into(block + ELEMENTS, block);
+    assert_int_equal(device_prepare(dev, &call, &error), SIFR_OK);
+    assert_int_equal(device_run(dev, &call, &error), SIFR_OK);
+    fake_driver_fail_launch(0, CUDA_ILLEGAL_ADDRESS);
+    fails(device_run(dev, &call, &error), SIFR_FAILED, &error, "kernel ");
+    fails(device_run(dev, &call, &error), SIFR_FAILED, &error, "CUDA_ERROR_ILLEGAL_ADDRESS");
+    device_close(dev);
+}
+
+static void no_kernels(void **state) {
+    (void)state;
+    device *dev;
+    sifr_error error;
+    cuda_options options = {.driver = &driver, .threads = 1, .images = &image, .image_count = 0};
+    fails(cuda_device_open(&options, &dev, &error), SIFR_FAILED, &error, "no kernels for GPUs");
+    assert_int_equal(fake_driver_count().contexts, 0);
+}
+
+int main(void) {
+    if (shim_skipped()) return 77;
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(memory_and_kernels, start, stop),
+        cmocka_unit_test_setup_teardown(step_numbers, start, stop),
+        cmocka_unit_test_setup_teardown(too_much, start, stop),
+        cmocka_unit_test_setup_teardown(failed_kernel, start, stop),
+        cmocka_unit_test_setup_teardown(no_kernels, start, stop)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
