@@ -45,6 +45,40 @@ static void files(void **state) {
     assert_true(m.disk_bytes == 0);
 }
 
+/* A GPU has memory of its own, said or not; what a file does not name stays. */
+static void devices(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        plan_machine_device device;
+        bool separate;
+        int32_t capability, multiprocessors;
+    } files[] = {
+        {"{\"device\": \"cuda\"}", PLAN_MACHINE_CUDA, true, 0, 0},
+        {"{\"device\": \"cuda\", \"separate_memory\": true, \"compute_capability\": 9.0, "
+         "\"multiprocessors\": 132}",
+         PLAN_MACHINE_CUDA, true, 90, 132},
+        {"{\"device\": \"cuda\", \"compute_capability\": 8.6}", PLAN_MACHINE_CUDA, true, 86, 0},
+        {"{\"device\": \"cuda\", \"compute_capability\": 12}", PLAN_MACHINE_CUDA, true, 120, 0},
+        {"{\"device\": \"cpu\"}", PLAN_MACHINE_CPU, false, 0, 0},
+        {"{\"device\": \"cpu\", \"separate_memory\": true}", PLAN_MACHINE_CPU, true, 0, 0},
+        {"{\"device\": null}", PLAN_MACHINE_CPU, false, 0, 0}};
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        plan_machine m = known;
+        const char *path = scratch_text("device.json", files[i].text);
+        assert_int_equal(plan_machine_load(path, &m, NULL), SIFR_OK);
+        assert_int_equal(m.device, files[i].device);
+        assert_int_equal(m.separate, files[i].separate);
+        assert_int_equal(m.compute_capability, files[i].capability);
+        assert_int_equal(m.multiprocessors, files[i].multiprocessors);
+        path = scratch_text("some.json", "{\"room_bytes\": 5}");
+        assert_int_equal(plan_machine_load(path, &m, NULL), SIFR_OK);
+        assert_int_equal(m.device, files[i].device);
+        assert_int_equal(m.separate, files[i].separate);
+        assert_int_equal(m.compute_capability, files[i].capability);
+    }
+}
+
 /* The message names file, key and value; nothing of the file is taken. */
 static void wrong_files(void **state) {
     (void)state;
@@ -60,7 +94,16 @@ static void wrong_files(void **state) {
         {"{\"room_bytes\": -1}", "room_bytes: -1 is not an amount of memory"},
         {"{\"copy_bytes_per_s\": 9, \"host_room_bytes\": -7}",
          "host_room_bytes: -7 is not an amount of memory"},
-        {"{\"separate_memory\": 1}", "separate_memory"}};
+        {"{\"separate_memory\": 1}", "separate_memory"},
+        {"{\"device\": \"tpu\"}", "device: \"tpu\" is neither \"cpu\" nor \"cuda\""},
+        {"{\"device\": \"cuda\", \"separate_memory\": false}",
+         "separate_memory: false: a GPU has memory of its own"},
+        {"{\"compute_capability\": 7.5}",
+         "compute_capability: 7.5: CUDA kernels need at least 8.0"},
+        {"{\"compute_capability\": -9}", "compute_capability: -9 is no version such as 9.0"},
+        {"{\"compute_capability\": 9.05}", "compute_capability: 9.05 is no version such as 9.0"},
+        {"{\"compute_capability\": 100}", "compute_capability: 100 is no version such as 9.0"},
+        {"{\"multiprocessors\": -1}", "multiprocessors: -1 must be from 0"}};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         plan_machine m = known;
         sifr_error error = {0};
@@ -73,6 +116,7 @@ static void wrong_files(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(files), cmocka_unit_test(wrong_files)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(files), cmocka_unit_test(devices),
+                                       cmocka_unit_test(wrong_files)};
     return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
 }

@@ -121,6 +121,39 @@ static void several_hosts(void **state) {
     assert_float_equal(p.communication, 0, 1e-9);
 }
 
+static void move(short_list *list, plan_action action, int64_t bytes) {
+    add(list, action, -1, bytes, -1);
+    list->instructions[list->schedule.instruction_count - 1].queue = PLAN_COPY;
+}
+
+/* Copies in both directions share a queue, or on a GPU have one each. */
+static void two_directions(void **state) {
+    (void)state;
+    for (int cuda = 0; cuda < 2; cuda++) {
+        short_list list;
+        plan_prediction p;
+        sifr_error error;
+        plan_machine copies = machine;
+        copies.copy_bytes = 1;
+        copies.device = cuda ? PLAN_MACHINE_CUDA : PLAN_MACHINE_CPU;
+        begin(&list, 1);
+        move(&list, PLAN_WRITE, 8); /* 0 to 8 */
+        move(&list, PLAN_READ, 4);  /* 8 to 12, on a GPU 0 to 4 */
+        move(&list, PLAN_READ, 2);  /* 12 to 14, on a GPU 4 to 6 */
+        add(&list, PLAN_WAIT, -1, 0, 1);
+        kernel(&list, 3); /* 12 to 15, on a GPU 4 to 7 */
+        add(&list, PLAN_WAIT, -1, 0, 2);
+        add(&list, PLAN_WAIT, -1, 0, 0); /* on a GPU 7 to 8 */
+        kernel(&list, 1);
+        move(&list, PLAN_WRITE, 5); /* on its way when the step ends */
+        assert_int_equal(plan_predict(&list.schedule, &copies, &p, NULL, &error), SIFR_OK);
+        assert_float_equal(p.step_seconds, cuda ? 14 : 21, 1e-9);
+        assert_float_equal(p.waiting, cuda ? 5 : 12, 1e-9);
+        assert_float_equal(p.copy, 19, 1e-9);
+        assert_float_equal(p.copy_out, 13, 1e-9);
+    }
+}
+
 static void an_assumption(void **state) {
     (void)state;
     plan_machine unknown = machine;
@@ -135,6 +168,7 @@ static void an_assumption(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(two_queues), cmocka_unit_test(an_open_end),
                                        cmocka_unit_test(several_hosts),
+                                       cmocka_unit_test(two_directions),
                                        cmocka_unit_test(an_assumption)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,7 @@
 /* Plans for a device whose memory is its own: what is in host memory is moved by the same
  * instructions as what is on disk, by the copy queue; two memories, two limits, two prices. */
+#include <math.h>
+
 #include "plan/pass/passes.h"
 #include "plan/queries.h"
 #include "plan/search/search.h"
@@ -106,6 +108,29 @@ static void price(void **state) {
     plan_free(s);
 }
 
+/* A GPU copies in both directions at a time: the step is at least as long as the longer one, and
+ * shorter than with one queue for both. On a CPU with separate memory there is one. */
+static void both_directions(void **state) {
+    (void)state;
+    plan_machine machine = {.fp32_operations = 1e12, .memory_bytes = 1e11, .copy_bytes = 1e6};
+    plan_prediction one, two;
+    sifr_error error = {0};
+    plan_settings settings = disk_plan_settings(1, 3, SIFR_FP32, disk_plan_all_on(SIFR_TIER_CPU));
+    plan_schedule *s = lower_on(separate, &settings);
+    int64_t read, written;
+    plan_copies(s, &read, &written);
+    assert_int_equal(plan_predict(s, &machine, &one, NULL, &error), SIFR_OK);
+    machine.device = PLAN_MACHINE_CUDA;
+    assert_int_equal(plan_predict(s, &machine, &two, NULL, &error), SIFR_OK);
+    assert_true(two.copy == one.copy);
+    assert_true(two.copy_out == one.copy_out);
+    assert_true(fabs(1e6 * two.copy_out / (double)written - 1) < 1e-9);
+    assert_true(fabs(1e6 * (two.copy - two.copy_out) / (double)read - 1) < 1e-9);
+    assert_true(two.step_seconds > two.copy_out && two.step_seconds > two.copy - two.copy_out);
+    assert_true(two.step_seconds < one.step_seconds);
+    plan_free(s);
+}
+
 /* What fits is a matter of either memory. */
 static void limits(void **state) {
     (void)state;
@@ -147,6 +172,7 @@ static void refusals(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(same_list), cmocka_unit_test(price),
-                                       cmocka_unit_test(limits), cmocka_unit_test(refusals)};
+                                       cmocka_unit_test(both_directions), cmocka_unit_test(limits),
+                                       cmocka_unit_test(refusals)};
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -87,7 +87,10 @@ static void print_time(const cli_plan_report *r) {
         printf("; computing %.3g s, communication %.3g s, waiting for it %.3g s", p->computing,
                p->communication, p->waiting);
     if (r->schedule->nvme_bytes) printf("; disk %.3g s", p->disk);
-    if (r->schedule->host_bytes) printf("; copies %.3g s", p->copy);
+    if (r->schedule->host_bytes && m->device == PLAN_MACHINE_CUDA)
+        printf("; copies %.3g s in, %.3g s out", p->copy - p->copy_out, p->copy_out);
+    else if (r->schedule->host_bytes)
+        printf("; copies %.3g s", p->copy);
     printf("\nmachine      %.4g fp32 and %.4g bf16 GFLOP/s, memory %.3g GB/s a rank, %s\n",
            m->fp32_operations / 1e9, m->bf16_operations / 1e9, m->memory_bytes / 1e9,
            r->machine_file ? r->machine_file : "measured here");
@@ -96,7 +99,8 @@ static void print_time(const cli_plan_report *r) {
         printf("disk         %.3g GB/s%s\n", plan_disk_speed(m) / 1e9,
                m->disk_bytes > 0 ? "" : ", assumed: set disk_bytes_per_s in a machine file");
     if (r->schedule->host_bytes)
-        printf("copies       %.3g GB/s%s\n", plan_copy_speed(m) / 1e9,
+        printf("copies       %.3g GB/s%s%s\n", plan_copy_speed(m) / 1e9,
+               m->device == PLAN_MACHINE_CUDA ? " each way" : "",
                m->copy_bytes > 0 ? "" : ", assumed: set copy_bytes_per_s in a machine file");
 }
 

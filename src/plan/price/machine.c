@@ -2,6 +2,7 @@
  * writes. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/json.h"
 #include "plan/price/price.h"
@@ -9,7 +10,8 @@
 /* Overhead of the executor and of starting threads, for each kernel. */
 static const double instruction_seconds = 5e-6;
 
-enum { MACHINE_VERSION = 1, FILE_LIMIT = 1 << 20 };
+/* Kernels use instructions of compute capability 8.0: asynchronous copies, products in bf16. */
+enum { MACHINE_VERSION = 1, FILE_LIMIT = 1 << 20, LEAST_CAPABILITY = 80 };
 
 typedef struct machine_key {
     const char *name;
@@ -28,6 +30,56 @@ static sifr_status read_key(const json_t *object, const machine_key *key, const 
                          value, key->may_be_zero ? "of at least" : "above");
     *key->value = value;
     return SIFR_OK;
+}
+
+/* Major and minor version as one number, from 9.0. */
+static sifr_status read_capability(const json_t *object, const char *path, plan_machine *machine,
+                                   sifr_error *error) {
+    double version = machine->compute_capability / 10.0;
+    BASE_TRY(base_json_double(object, "compute_capability", version, &version, path, error));
+    double tenths = round(10 * version);
+    if (!(version >= 0 && version < 100) || fabs(tenths - 10 * version) > 1e-6)
+        return base_fail(error, SIFR_USAGE, "%s: compute_capability: %g is no version such as 9.0",
+                         path, version);
+    if (tenths > 0 && tenths < LEAST_CAPABILITY)
+        return base_fail(error, SIFR_USAGE,
+                         "%s: compute_capability: %.1f: CUDA kernels need at least %.1f", path,
+                         version, LEAST_CAPABILITY / 10.0);
+    machine->compute_capability = (int32_t)tenths;
+    return SIFR_OK;
+}
+
+static sifr_status read_multiprocessors(const json_t *object, const char *path,
+                                        plan_machine *machine, sifr_error *error) {
+    int64_t count;
+    BASE_TRY(
+        base_json_int(object, "multiprocessors", machine->multiprocessors, &count, path, error));
+    if (count < 0 || count > INT32_MAX)
+        return base_fail(error, SIFR_USAGE,
+                         "%s: multiprocessors: %lld must be from 0 (not known) to %d", path,
+                         (long long)count, INT32_MAX);
+    machine->multiprocessors = (int32_t)count;
+    return SIFR_OK;
+}
+
+/* What ranks compute on, and whether its memory is its own: a GPU's is. */
+static sifr_status read_device(const json_t *object, const char *path, plan_machine *machine,
+                               sifr_error *error) {
+    static const char *const names[] = {"cpu", "cuda"};
+    const char *name = names[machine->device];
+    BASE_TRY(base_json_string(object, "device", name, &name, path, error));
+    bool cuda = strcmp(name, names[PLAN_MACHINE_CUDA]) == 0;
+    if (!cuda && strcmp(name, names[PLAN_MACHINE_CPU]) != 0)
+        return base_fail(error, SIFR_USAGE, "%s: device: \"%s\" is neither \"cpu\" nor \"cuda\"",
+                         path, name);
+    BASE_TRY(base_json_bool(object, "separate_memory", cuda || machine->separate,
+                            &machine->separate, path, error));
+    if (cuda && !machine->separate)
+        return base_fail(error, SIFR_USAGE,
+                         "%s: separate_memory: false: a GPU has memory of its own", path);
+    machine->device = cuda ? PLAN_MACHINE_CUDA : PLAN_MACHINE_CPU;
+    BASE_TRY(read_capability(object, path, machine, error));
+    return read_multiprocessors(object, path, machine, error);
 }
 
 static sifr_status read_machine(const json_t *object, const char *path, plan_machine *machine,
@@ -65,8 +117,7 @@ static sifr_status read_machine(const json_t *object, const char *path, plan_mac
     if (host_room < 0)
         return base_fail(error, SIFR_USAGE, "%s: host_room_bytes: %lld is not an amount of memory",
                          path, (long long)host_room);
-    BASE_TRY(base_json_bool(object, "separate_memory", machine->separate, &machine->separate, path,
-                            error));
+    BASE_TRY(read_device(object, path, machine, error));
     machine->host_room_bytes = host_room;
     machine->ranks_per_host = (int32_t)ranks;
     machine->room_bytes = room;

@@ -90,12 +90,19 @@ double plan_price(const plan_schedule *s, size_t index, const plan_machine *mach
     return seconds + transfer_price(s, i, &link);
 }
 
-/* Runs the list on four clocks, which tell when a queue is free: `compute`, `line` (communication),
+/* The clock of a move. A device that copies in both directions at a time has a clock for each. */
+static double *clock_of(const plan_instruction *i, const plan_machine *machine, double *disk,
+                        double copy[2]) {
+    if (i->queue != PLAN_COPY) return disk;
+    return &copy[machine->device == PLAN_MACHINE_CUDA && i->action == PLAN_WRITE];
+}
+
+/* Runs the list on clocks, which tell when a queue is free: `compute`, `line` (communication),
  * `disk` and `copy`. `prices` is by call. */
 static void run_queues(const plan_schedule *s, const plan_machine *machine, const double *prices,
                        double *over, plan_prediction *out, float *seconds) {
     plan_link link = plan_link_of(machine, s->settings.world_size);
-    double compute = 0, line = 0, disk = 0, copy = 0;
+    double compute = 0, line = 0, disk = 0, copy[2] = {0};
     for (size_t n = 0; n < s->instruction_count; n++) {
         const plan_instruction *i = &s->instructions[n];
         double before = compute;
@@ -109,9 +116,10 @@ static void run_queues(const plan_schedule *s, const plan_machine *machine, cons
         }
         if (is_move(i)) {
             double moving = move_price(i, machine);
-            double *free = i->queue == PLAN_COPY ? &copy : &disk;
+            double *free = clock_of(i, machine, &disk, copy);
             over[n] = *free = (*free > compute ? *free : compute) + moving;
             *(i->queue == PLAN_COPY ? &out->copy : &out->disk) += moving;
+            if (i->queue == PLAN_COPY && i->action == PLAN_WRITE) out->copy_out += moving;
         }
         bool started = i->action == PLAN_GATHER || i->action == PLAN_REDUCE;
         double until = i->action == PLAN_WAIT ? over[i->wait] : took > 0 && !started ? line : 0;
@@ -123,7 +131,9 @@ static void run_queues(const plan_schedule *s, const plan_machine *machine, cons
     }
     out->step_seconds = compute > line ? compute : line;
     if (disk > out->step_seconds) out->step_seconds = disk;
-    if (copy > out->step_seconds) out->step_seconds = copy;
+    for (int c = 0; c < 2; c++) {
+        if (copy[c] > out->step_seconds) out->step_seconds = copy[c];
+    }
     out->computing = compute - out->waiting;
 }
 

@@ -11,16 +11,23 @@ typedef struct plan_link {
     double latency_seconds, bytes_per_second;
 } plan_link;
 
+/* What the ranks of a described machine compute on. PLAN_MACHINE_CUDA is separate, and copies to it
+ * and from it run beside each other. */
+typedef enum plan_machine_device { PLAN_MACHINE_CPU, PLAN_MACHINE_CUDA } plan_machine_device;
+
 /* A rank's share of a machine, and the links between ranks. */
 typedef struct plan_machine {
+    plan_machine_device device;
+    int32_t compute_capability;              /* of a GPU: 90 for 9.0; 0: not known */
+    int32_t multiprocessors;                 /* of a GPU; 0: not known */
     double fp32_operations, bf16_operations; /* multiply-add loop, operations/s */
     double memory_bytes;                     /* stream bandwidth, bytes/s */
     double disk_bytes;                       /* read or written, bytes/s; 0: assumed */
-    double copy_bytes;          /* between device and host memory, bytes/s; 0: assumed */
+    double copy_bytes; /* between device and host memory, bytes/s in one direction; 0: assumed */
     double instruction_seconds; /* overhead of every instruction */
     plan_link host, network; /* between ranks of one host, and of several; bandwidth 0: assumed */
     int32_t ranks_per_host;  /* 0: all ranks on one host */
-    bool separate;           /* devices with separate memory (device_open_separate) */
+    bool separate;           /* devices with separate memory */
     int64_t room_bytes;      /* memory for a rank; 0: that of this machine */
     int64_t host_room_bytes; /* with `separate`: host memory for a rank in addition; 0: not known */
 } plan_machine;
@@ -29,7 +36,9 @@ typedef struct plan_machine {
 typedef struct plan_prediction {
     double step_seconds;
     double computing, communication, disk, copy; /* busy time of each queue */
-    double waiting; /* time that the compute queue waits for the others */
+    double copy_out; /* the part of `copy` from the device to the host: a queue of its own if the
+                        machine has one for each direction */
+    double waiting;  /* time that the compute queue waits for the others */
 } plan_prediction;
 
 /* Floating-point operations of products, and the least bytes that a call must read or write, from
