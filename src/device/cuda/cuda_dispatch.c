@@ -4,6 +4,8 @@
 #include "device/cuda/vector/cuda_clear.h"
 #include "device/cuda/vector/cuda_elements.h"
 #include "device/cuda/vector/cuda_optimizer.h"
+#include "device/cuda/vector/cuda_moves.h"
+#include "device/cuda/vector/cuda_rope.h"
 
 /* prepare (may be NULL) sets scratch_bytes, by shapes and types alone. */
 typedef struct cuda_row {
@@ -35,6 +37,15 @@ static const cuda_row rows[DEVICE_KERNELS] = {
     [DEVICE_ACCUMULATE] = {NULL, cuda_run_elementwise},
     [DEVICE_ATTENTION] = {cuda_prepare_attention, cuda_run_attention},
     [DEVICE_ATTENTION_BACKWARD] = {cuda_prepare_attention, cuda_run_attention},
+    [DEVICE_EMBEDDING] = {NULL, cuda_run_embedding},
+    [DEVICE_ROWS] = {NULL, cuda_run_rows},
+    [DEVICE_ROWS_BACKWARD] = {NULL, cuda_run_rows_backward},
+    [DEVICE_ROPE] = {NULL, cuda_run_rope},
+    [DEVICE_ROPE_BACKWARD] = {NULL, cuda_run_rope},
+    [DEVICE_REGROUP] = {NULL, cuda_run_regroup},
+    [DEVICE_REGROUP_BACKWARD] = {NULL, cuda_run_regroup},
+    [DEVICE_NEIGHBOURS] = {NULL, cuda_run_neighbours},
+    [DEVICE_NEIGHBOURS_BACKWARD] = {NULL, cuda_run_neighbours},
     [DEVICE_CLEAR] = {NULL, cuda_run_clear},
     [DEVICE_CONVERT] = {NULL, cuda_run_elementwise},
     [DEVICE_SQUARE_SUMS] = {NULL, cuda_run_square_sums},
