@@ -8,6 +8,7 @@
 #include "device/cuda/vector/folds_arguments.h"
 #include "device/cuda/vector/optimizer_arguments.h"
 #include "device/cuda/vector/tree_sum_arguments.h"
+#include "device/cuda/vector/embedding_arguments.h"
 #include "device/cuda/vector/moves_arguments.h"
 #include "device/cuda/vector/rope_arguments.h"
 

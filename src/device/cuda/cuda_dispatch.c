@@ -4,6 +4,7 @@
 #include "device/cuda/vector/cuda_clear.h"
 #include "device/cuda/vector/cuda_elements.h"
 #include "device/cuda/vector/cuda_optimizer.h"
+#include "device/cuda/vector/cuda_embedding.h"
 #include "device/cuda/vector/cuda_moves.h"
 #include "device/cuda/vector/cuda_rope.h"
 
@@ -38,6 +39,7 @@ static const cuda_row rows[DEVICE_KERNELS] = {
     [DEVICE_ATTENTION] = {cuda_prepare_attention, cuda_run_attention},
     [DEVICE_ATTENTION_BACKWARD] = {cuda_prepare_attention, cuda_run_attention},
     [DEVICE_EMBEDDING] = {NULL, cuda_run_embedding},
+    [DEVICE_EMBEDDING_BACKWARD] = {cuda_prepare_embedding_backward, cuda_run_embedding_backward},
     [DEVICE_ROWS] = {NULL, cuda_run_rows},
     [DEVICE_ROWS_BACKWARD] = {NULL, cuda_run_rows_backward},
     [DEVICE_ROPE] = {NULL, cuda_run_rope},
