@@ -10,6 +10,8 @@
 #include "device/cuda/vector/tree_sum_arguments.h"
 #include "device/cuda/vector/embedding_arguments.h"
 #include "device/cuda/vector/moves_arguments.h"
+#include "device/cuda/vector/norm_arguments.h"
+#include "device/cuda/vector/parts_arguments.h"
 #include "device/cuda/vector/rope_arguments.h"
 
 #endif

@@ -6,6 +6,7 @@
 #include "device/cuda/vector/cuda_optimizer.h"
 #include "device/cuda/vector/cuda_embedding.h"
 #include "device/cuda/vector/cuda_moves.h"
+#include "device/cuda/vector/cuda_norm.h"
 #include "device/cuda/vector/cuda_rope.h"
 
 /* prepare (may be NULL) sets scratch_bytes, by shapes and types alone. */
@@ -42,6 +43,10 @@ static const cuda_row rows[DEVICE_KERNELS] = {
     [DEVICE_EMBEDDING_BACKWARD] = {cuda_prepare_embedding_backward, cuda_run_embedding_backward},
     [DEVICE_ROWS] = {NULL, cuda_run_rows},
     [DEVICE_ROWS_BACKWARD] = {NULL, cuda_run_rows_backward},
+    [DEVICE_LAYER_NORM] = {NULL, cuda_run_norm},
+    [DEVICE_LAYER_NORM_BACKWARD] = {cuda_prepare_norm_backward, cuda_run_norm_backward},
+    [DEVICE_RMS_NORM] = {NULL, cuda_run_norm},
+    [DEVICE_RMS_NORM_BACKWARD] = {cuda_prepare_norm_backward, cuda_run_norm_backward},
     [DEVICE_ROPE] = {NULL, cuda_run_rope},
     [DEVICE_ROPE_BACKWARD] = {NULL, cuda_run_rope},
     [DEVICE_REGROUP] = {NULL, cuda_run_regroup},

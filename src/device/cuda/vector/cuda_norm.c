@@ -1,0 +1,131 @@
+#include "device/cuda/vector/cuda_norm.h"
+
+#include "device/cuda/vector/cuda_parts.h"
+#include "device/cuda/vector/norm_arguments.h"
+#include "device/cuda/vector/row_launch.h"
+
+/* How units are spread over warps and blocks. */
+typedef struct norm_layout {
+    int64_t groups, columns, units;
+    bool few; /* columns: a warp has a unit, else a block */
+} norm_layout;
+
+static norm_layout layout_of(const device_call *call) {
+    int64_t columns = call->w[0].columns, groups = call->x[0].columns / columns;
+    return (norm_layout){groups, columns, call->x[0].rows * groups, columns <= NORM_FEW};
+}
+
+static uint32_t warps_of(const norm_layout *layout) {
+    return layout->few ? 1 : NORM_WARPS;
+}
+
+/* Groups begin at multiples of their columns. */
+static bool is_wide(const device_matrix *m, const norm_layout *layout) {
+    return cuda_rows_wide(m) && (layout->groups == 1 || layout->columns % ROW_LAUNCH_PIECE == 0);
+}
+
+sifr_status cuda_run_norm(device *dev, const device_call *call, sifr_error *error) {
+    const device_matrix *x = &call->x[0], *y = &call->y, *bias = &call->w[1];
+    norm_layout layout = layout_of(call);
+    norm_arguments arguments = {.x = x->data,
+                                .w = call->w[0].data,
+                                .bias = bias->dtype == BASE_NONE ? NULL : bias->data,
+                                .y = y->data,
+                                .saved = call->saved[0].data,
+                                .units = layout.units,
+                                .groups = layout.groups,
+                                .columns = layout.columns,
+                                .x_stride = x->stride,
+                                .y_stride = y->stride,
+                                .saved_stride = call->saved[0].stride,
+                                .epsilon = call->attributes.norm.epsilon,
+                                .warps = warps_of(&layout),
+                                .layer = call->kernel == DEVICE_LAYER_NORM,
+                                .plus_one = call->attributes.norm.plus_one,
+                                .wide = is_wide(x, &layout) && is_wide(y, &layout) &&
+                                        cuda_rows_wide(&call->w[0]) && cuda_rows_wide(bias)};
+    int64_t blocks = layout.few ? (layout.units + NORM_WARPS - 1) / NORM_WARPS : layout.units;
+    cuda_launch launch = {.kernel = cuda_kernel_of(cuda_kernel_norm_fp32, x->dtype),
+                          .blocks = {blocks, 1, 1},
+                          .threads = NORM_THREADS,
+                          .arguments = &arguments};
+    return cuda_launch_kernel(dev, &launch, error);
+}
+
+/* Weight gradients that are wanted: none, that of w0, or that of w0 and the bias. */
+static uint32_t gradients_of(const device_call *call) {
+    if (call->dw[1].dtype != BASE_NONE) return 2;
+    return call->dw[0].dtype != BASE_NONE ? 1 : 0;
+}
+
+static int64_t backward_blocks(const norm_layout *layout) {
+    int64_t units = NORM_UNITS * (layout->few ? NORM_WARPS : 1);
+    return (layout->units + units - 1) / units;
+}
+
+sifr_status cuda_prepare_norm_backward(device *dev, device_call *call, sifr_error *error) {
+    norm_layout layout = layout_of(call);
+    (void)dev;
+    (void)error;
+    call->scratch_bytes =
+        backward_blocks(&layout) * gradients_of(call) * layout.columns * (int64_t)sizeof(float);
+    return SIFR_OK;
+}
+
+/* Launches with the weight gradients of as many columns as fit at a time. The first one writes
+ * dx. */
+static sifr_status launch_backward(device *dev, const device_call *call,
+                                   norm_backward_arguments *arguments, sifr_error *error) {
+    norm_layout layout = layout_of(call);
+    int64_t whole = base_ceil_to(layout.columns, ROW_LAUNCH_PIECE), most = whole;
+    uint32_t holders = layout.few ? NORM_WARPS : 1;
+    if (arguments->gradients > 0)
+        most = NORM_HELD / (holders * arguments->gradients) / ROW_LAUNCH_PIECE * ROW_LAUNCH_PIECE;
+    for (int64_t first = 0; first < whole; first += most) {
+        arguments->first = first;
+        arguments->held = arguments->gradients > 0 ? base_min_i64(most, whole - first) : 0;
+        int64_t floats = (int64_t)holders * arguments->gradients * arguments->held;
+        cuda_launch launch = {.kernel =
+                                  cuda_kernel_of(cuda_kernel_norm_backward_fp32, call->x[0].dtype),
+                              .blocks = {backward_blocks(&layout), 1, 1},
+                              .threads = NORM_THREADS,
+                              .shared_bytes = (uint32_t)(floats * (int64_t)sizeof(float)),
+                              .arguments = arguments};
+        BASE_TRY(cuda_launch_kernel(dev, &launch, error));
+        arguments->dx = NULL;
+    }
+    return SIFR_OK;
+}
+
+sifr_status cuda_run_norm_backward(device *dev, const device_call *call, sifr_error *error) {
+    const device_matrix *x = &call->x[0], *dy = &call->dy, *dx = &call->dx[0];
+    norm_layout layout = layout_of(call);
+    norm_backward_arguments arguments = {.x = x->data,
+                                         .w = call->w[0].data,
+                                         .dy = dy->data,
+                                         .saved = call->saved[0].data,
+                                         .dx = dx->dtype == BASE_NONE ? NULL : dx->data,
+                                         .parts = call->scratch,
+                                         .units = layout.units,
+                                         .groups = layout.groups,
+                                         .columns = layout.columns,
+                                         .x_stride = x->stride,
+                                         .dy_stride = dy->stride,
+                                         .dx_stride = dx->stride,
+                                         .saved_stride = call->saved[0].stride,
+                                         .warps = warps_of(&layout),
+                                         .gradients = gradients_of(call),
+                                         .layer = call->kernel == DEVICE_LAYER_NORM_BACKWARD,
+                                         .plus_one = call->attributes.norm.plus_one,
+                                         .wide = is_wide(x, &layout) && is_wide(dy, &layout) &&
+                                                 is_wide(dx, &layout) &&
+                                                 cuda_rows_wide(&call->w[0]),
+                                         .add = call->accumulate[0]};
+    if (!arguments.dx && arguments.gradients == 0) return SIFR_OK;
+    BASE_TRY(launch_backward(dev, call, &arguments, error));
+    int64_t length = arguments.gradients * layout.columns, blocks = backward_blocks(&layout);
+    for (uint32_t w = 0; w < arguments.gradients; w++)
+        BASE_TRY(cuda_fold_parts(dev, arguments.parts + w * layout.columns, blocks, length,
+                                 &call->dw[w], call->accumulate_dw, error));
+    return SIFR_OK;
+}

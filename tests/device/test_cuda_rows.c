@@ -1,0 +1,344 @@
+/* Kernels of GPUs on rows, over the shim, beside those of the CPU: moves, rotary embedding and the
+ * gradient of a table with the CPU's bits; norms within 3e-7 of it. All with the same bits in any
+ * order of threads. support/op_case.h compares them with double precision.
+ * in test_asan */
+#include "device/matrix_case.h"
+#include "support/cuda/shim_run.h"
+
+#include <stdio.h>
+
+enum { ORDERS = 3, RESULTS = 5 };
+
+/* What a call writes. */
+static device_matrix *result(device_call *call, int i) {
+    device_matrix *all[RESULTS] = {&call->y, &call->saved[0], &call->dx[0], &call->dw[0],
+                                   &call->dw[1]};
+    return all[i];
+}
+
+static void check_same(const char *what, const device_matrix *got, const device_matrix *want) {
+    if (memcmp(got->data, want->data, case_bytes(want)) == 0) return;
+    for (int64_t r = 0; r < want->rows; r++)
+        for (int64_t c = 0; c < want->columns; c++)
+            if (!(case_get(got, r, c) == case_get(want, r, c)))
+                fail_msg("%s: [%lld,%lld] is %.9g, expected %.9g", what, (long long)r, (long long)c,
+                         case_get(got, r, c), case_get(want, r, c));
+    fail_msg("%s: other bits", what);
+}
+
+/* The distance of the whole matrix, relative to its size, and of each element. A result of 16 bits
+ * may be rounded to the next number. */
+static void check_near(const char *what, const device_matrix *got, const device_matrix *want) {
+    double apart = 0, size = 0, largest = 0, whole = want->dtype == BASE_FP32 ? 3e-7 : 1e-3;
+    double each = want->dtype == BASE_FP32 ? 0 : 0x1p-7;
+    for (int64_t r = 0; r < want->rows; r++)
+        for (int64_t c = 0; c < want->columns; c++)
+            largest = fmax(largest, fabs(case_get(want, r, c)));
+    for (int64_t r = 0; r < want->rows; r++) {
+        for (int64_t c = 0; c < want->columns; c++) {
+            double a = case_get(got, r, c), b = case_get(want, r, c);
+            if (!(fabs(a - b) <= each * fabs(b) + 1e-6 * largest))
+                fail_msg("%s: [%lld,%lld] is %.9g, expected %.9g", what, (long long)r, (long long)c,
+                         a, b);
+            apart += (a - b) * (a - b), size += b * b;
+        }
+    }
+    if (!(sqrt(apart / size) <= whole)) fail_msg("%s: %.3g apart", what, sqrt(apart / size));
+}
+
+static void keep(device_call *call, device_matrix out[RESULTS]) {
+    for (int i = 0; i < RESULTS; i++) {
+        out[i] = (device_matrix){0};
+        if (result(call, i)->dtype != BASE_NONE) out[i] = case_copy(result(call, i));
+    }
+}
+
+static void put_back(device_call *call, const device_matrix kept[RESULTS]) {
+    for (int i = 0; i < RESULTS; i++)
+        if (kept[i].data) memcpy(result(call, i)->data, kept[i].data, case_bytes(&kept[i]));
+}
+
+static void drop(device_matrix kept[RESULTS]) {
+    for (int i = 0; i < RESULTS; i++) free(kept[i].data);
+}
+
+/* Runs on the CPU, then on the shim in several orders, each time from the same results. */
+static void compare(const char *what, device_call *call, device *const shims[ORDERS], bool near) {
+    device_matrix before[RESULTS], want[RESULTS], first[RESULTS];
+    device *cpu = case_device(1, NULL);
+    assert_non_null(cpu);
+    keep(call, before);
+    case_run(cpu, call);
+    keep(call, want);
+    for (int order = 0; order < ORDERS; order++) {
+        put_back(call, before);
+        case_run(shims[order], call);
+        if (order == 0) keep(call, first);
+        for (int i = 0; i < RESULTS; i++) {
+            if (!want[i].data) continue;
+            if (near) check_near(what, result(call, i), &want[i]);
+            check_same(what, result(call, i), near ? &first[i] : &want[i]);
+        }
+    }
+    drop(before);
+    drop(want);
+    drop(first);
+    device_close(cpu);
+}
+
+static void open_shims(device *shims[ORDERS]) {
+    sifr_error error = {0};
+    for (int order = 0; order < ORDERS; order++)
+        assert_int_equal(device_open_shim(order, &shims[order], &error), SIFR_OK);
+}
+
+static void close_shims(device *const shims[ORDERS]) {
+    for (int order = 0; order < ORDERS; order++) device_close(shims[order]);
+}
+
+static device_matrix numbers(int64_t rows, int32_t below, uint64_t seed) {
+    device_matrix m = case_matrix(rows, 1, BASE_INT32, seed, 1);
+    for (int64_t r = 0; r < rows; r++)
+        case_set(&m, r, 0, base_philox(seed, (uint64_t)r, 1).v[0] % (uint32_t)below);
+    return m;
+}
+
+static void free_call(device_call *call) {
+    for (int i = 0; i < DEVICE_INPUTS; i++) free(call->x[i].data);
+    for (int i = 0; i < DEVICE_WEIGHTS; i++) free(call->w[i].data);
+    free(call->dy.data);
+    for (int i = 0; i < RESULTS; i++) free(result(call, i)->data);
+}
+
+/* Makes a call's operands; `back`: of the backward kernel. */
+typedef void make_call(device_call *call, bool back, base_dtype type, int64_t rows, int64_t columns,
+                       int variant);
+
+/* variant: words; two more lie before them. Word 1 only pads. */
+static void make_embedding(device_call *call, bool back, base_dtype type, int64_t rows,
+                           int64_t columns, int variant) {
+    call->kernel = back ? DEVICE_EMBEDDING_BACKWARD : DEVICE_EMBEDDING;
+    call->attributes.embedding.first = 2;
+    call->attributes.embedding.padded = true;
+    call->attributes.embedding.padding = 3;
+    call->x[0] = numbers(rows, variant, 1);
+    if (back) {
+        call->dy = case_matrix(rows, columns, type, 2, 1);
+        call->dw[0] = case_matrix(variant + 2, columns, BASE_FP32, 3, 1);
+    } else {
+        call->w[0] = case_matrix(variant + 2, columns, type, 4, 1);
+        call->y = case_matrix(rows, columns, type, 5, 1);
+    }
+}
+
+static void make_rows(device_call *call, bool back, base_dtype type, int64_t rows, int64_t columns,
+                      int variant) {
+    (void)variant;
+    call->kernel = back ? DEVICE_ROWS_BACKWARD : DEVICE_ROWS;
+    if (back) {
+        call->dy = case_matrix(rows, columns, type, 1, 1);
+        call->dw[0] = case_matrix(rows, columns, BASE_FP32, 2, 1);
+    } else {
+        call->w[0] = case_matrix(rows, columns, type, 3, 1);
+        call->y = case_matrix(rows, columns, type, 4, 1);
+    }
+}
+
+/* Operands of one shape, as kernels have them that take x0 or dy and write y or dx0. */
+static void make_ends(device_call *call, bool back, base_dtype type, int64_t rows, int64_t from,
+                      int64_t to) {
+    *(back ? &call->dy : &call->x[0]) = case_matrix(rows, from, type, 11, 1);
+    *(back ? &call->dx[0] : &call->y) = case_matrix(rows, to, type, 12, 1);
+}
+
+/* variant: heads, PAIRS, STAYING x the elements of a head that stay. */
+enum { HEADS = 64, PAIRS = 64, STAYING = 128 };
+
+static void make_rope(device_call *call, bool back, base_dtype type, int64_t rows, int64_t columns,
+                      int variant) {
+    int32_t heads = variant % HEADS, dim = (int32_t)(columns / heads);
+    call->kernel = back ? DEVICE_ROPE_BACKWARD : DEVICE_ROPE;
+    call->attributes.rope.heads = heads;
+    call->attributes.rope.head_dim = dim;
+    call->attributes.rope.rotary_dim = dim - variant / STAYING;
+    call->attributes.rope.interleaved = variant & PAIRS;
+    call->x[1] = numbers(rows, 50, 5);
+    call->x[2] = case_matrix(50, dim - variant / STAYING, BASE_FP32, 6, 1);
+    make_ends(call, back, type, rows, columns, columns);
+}
+
+/* variant: 16 groups + parts */
+static void make_regroup(device_call *call, bool back, base_dtype type, int64_t rows,
+                         int64_t columns, int variant) {
+    call->kernel = back ? DEVICE_REGROUP_BACKWARD : DEVICE_REGROUP;
+    call->attributes.regroup.groups = variant / 16;
+    call->attributes.regroup.parts = variant % 16;
+    make_ends(call, back, type, rows, columns, columns);
+}
+
+/* variant: size; 100 more: with segments. Two sequences. */
+static void make_neighbours(device_call *call, bool back, base_dtype type, int64_t rows,
+                            int64_t columns, int variant) {
+    int32_t size = variant % 100;
+    call->kernel = back ? DEVICE_NEIGHBOURS_BACKWARD : DEVICE_NEIGHBOURS;
+    call->attributes.neighbours.length = rows / 2;
+    call->attributes.neighbours.size = size;
+    if (variant >= 100) call->x[1] = numbers(rows, 2, 7);
+    make_ends(call, back, type, rows, back ? columns * size : columns,
+              back ? columns : columns * size);
+}
+
+typedef struct rows_case {
+    const char *name;
+    make_call *make;
+    int64_t rows, columns;
+    int variant;
+} rows_case;
+
+static const rows_case moves[] = {
+    {"embedding", make_embedding, 9, 64, 5},
+    {"embedding", make_embedding, 33, 67, 5},
+    {"embedding", make_embedding, 300, 40, 2},
+    {"embedding", make_embedding, 600, 24, 700},
+    {"embedding", make_embedding, 20, 1100, 9},
+    {"rows", make_rows, 33, 17, 0},
+    {"rows", make_rows, 20, 264, 0},
+    {"rope", make_rope, 40, 66, 3},
+    {"rope", make_rope, 33, 128, 2},
+    {"rope", make_rope, 33, 128, 2 + PAIRS},
+    {"rope", make_rope, 5, 72, 3 + PAIRS},
+    {"rope", make_rope, 7, 96, 2 + 16 * STAYING},
+    {"rope", make_rope, 7, 57, 3 + 5 * STAYING},
+    {"rope", make_rope, 9, 96, 2 + 16 * STAYING + PAIRS},
+    {"regroup", make_regroup, 5, 36, 4 * 16 + 3},
+    {"regroup", make_regroup, 33, 96, 2 * 16 + 3},
+    {"neighbours", make_neighbours, 34, 17, 3},
+    {"neighbours", make_neighbours, 34, 17, 103},
+    {"neighbours", make_neighbours, 12, 40, 31},
+};
+
+static const base_dtype types[] = {BASE_FP32, BASE_BF16, BASE_FP16};
+
+static void run_moves(bool back, bool accumulate) {
+    device *shims[ORDERS];
+    if (shim_skipped()) skip();
+    open_shims(shims);
+    for (size_t i = 0; i < sizeof moves / sizeof *moves; i++) {
+        const rows_case *c = &moves[i];
+        for (size_t t = 0; t < 3; t++) {
+            if (thinned_out(i + t)) continue;
+            char what[100];
+            device_call call = {.accumulate = {accumulate}, .accumulate_dw = accumulate};
+            c->make(&call, back, types[t], c->rows, c->columns, c->variant);
+            snprintf(what, sizeof what, "%s %lldx%lld %s%s", device_kernel_name(call.kernel),
+                     (long long)c->rows, (long long)c->columns, base_dtype_name(types[t]),
+                     accumulate ? " added" : "");
+            compare(what, &call, shims, false);
+            free_call(&call);
+        }
+    }
+    close_shims(shims);
+}
+
+static void moves_forward(void **state) {
+    (void)state;
+    run_moves(false, false);
+}
+
+static void moves_backward(void **state) {
+    (void)state;
+    run_moves(true, false);
+}
+
+static void moves_added(void **state) {
+    (void)state;
+    run_moves(true, true);
+}
+
+/* Words of three digits of the sort, in tokens of more than one tile. */
+static void many_words(void **state) {
+    (void)state;
+    device *shims[ORDERS];
+    device_call call = {.accumulate_dw = true};
+    if (shim_skipped()) skip();
+    open_shims(shims);
+    make_embedding(&call, true, BASE_BF16, 1100, 3, 270000);
+    for (int64_t r = 500; r < 1100; r += 3) case_set(&call.x[0], r, 0, r % 2 ? 7 : 519);
+    compare("many words", &call, shims, false);
+    free_call(&call);
+    close_shims(shims);
+}
+
+/* Norms; variant: NO_BIAS, PLUS_ONE, RMS, NO_DX, GROUPS x their number */
+enum { NO_BIAS = 1, PLUS_ONE = 2, RMS = 4, NO_DX = 8, GROUPS = 16 };
+
+static void make_norm(device_call *call, bool back, base_dtype type, int64_t rows, int64_t columns,
+                      int variant) {
+    int64_t groups = variant / GROUPS > 0 ? variant / GROUPS : 1, n = columns / groups;
+    bool rms = variant & RMS, bias = !rms && !(variant & NO_BIAS);
+    call->attributes.norm.epsilon = 1e-5f;
+    call->attributes.norm.plus_one = variant & PLUS_ONE;
+    call->attributes.norm.groups = (int32_t)groups;
+    call->x[0] = case_matrix(rows, columns, type, 21, 2);
+    call->w[0] = case_matrix(1, n, type, 22, 2);
+    call->saved[0] = case_matrix(rows, groups * (rms ? 1 : 2), BASE_FP32, 24, 1);
+    if (!back) {
+        call->kernel = rms ? DEVICE_RMS_NORM : DEVICE_LAYER_NORM;
+        call->y = case_matrix(rows, columns, type, 25, 1);
+        if (bias) call->w[1] = case_matrix(1, n, type, 23, 2);
+        return;
+    }
+    call->kernel = rms ? DEVICE_RMS_NORM_BACKWARD : DEVICE_LAYER_NORM_BACKWARD;
+    for (int64_t r = 0; r < rows; r++) /* some mean, and a scale near that of x */
+        for (int64_t i = 0; i < call->saved[0].columns; i++)
+            if (rms || i % 2) case_set(&call->saved[0], r, i, 0.8 + 0.01 * (double)(r % 7));
+    call->dy = case_matrix(rows, columns, type, 26, 2);
+    call->dw[0] = case_matrix(1, n, BASE_FP32, 27, 1);
+    if (bias) call->dw[1] = case_matrix(1, n, BASE_FP32, 28, 1);
+    if (!(variant & NO_DX)) call->dx[0] = case_matrix(rows, columns, type, 29, 1);
+}
+
+static const rows_case norms[] = {
+    {"norm", make_norm, 3, 17, 0},
+    {"norm", make_norm, 300, 40, RMS},
+    {"norm", make_norm, 300, 33, NO_BIAS},
+    {"norm", make_norm, 40, 768, 0},
+    {"norm", make_norm, 33, 1030, RMS},
+    {"norm", make_norm, 70, 3 * 24, 3 * GROUPS + RMS + PLUS_ONE},
+    {"norm", make_norm, 9, 3 * 600, 3 * GROUPS + PLUS_ONE},
+    {"norm", make_norm, 2, 5300, 0}, /* weight gradients of two launches */
+    {"norm", make_norm, 3, 10300, RMS},
+    {"norm", make_norm, 2, 5300, NO_DX},
+};
+
+static void norm_directions(void **state) {
+    (void)state;
+    device *shims[ORDERS];
+    if (shim_skipped()) skip();
+    open_shims(shims);
+    for (size_t i = 0; i < sizeof norms / sizeof *norms; i++) {
+        const rows_case *c = &norms[i];
+        for (size_t t = i % 2; t < 9; t += 2) { /* types; forward, backward, added */
+            char what[100];
+            bool back = t >= 3, added = t >= 6;
+            device_call call = {.accumulate = {added}, .accumulate_dw = added};
+            if (thinned_out(i + t / 2)) continue;
+            c->make(&call, back, types[t % 3], c->rows, c->columns, c->variant);
+            snprintf(what, sizeof what, "%s %lldx%lld %s%s", device_kernel_name(call.kernel),
+                     (long long)c->rows, (long long)c->columns, base_dtype_name(types[t % 3]),
+                     added ? " added" : "");
+            compare(what, &call, shims, true);
+            free_call(&call);
+        }
+    }
+    close_shims(shims);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(moves_forward),   cmocka_unit_test(moves_backward),
+        cmocka_unit_test(moves_added),     cmocka_unit_test(many_words),
+        cmocka_unit_test(norm_directions),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
