@@ -2,7 +2,7 @@
 
 #include "device/cuda/vector/parts_arguments.h"
 
-sifr_status cuda_fold_parts(device *dev, const float *parts, int64_t count, int64_t length,
+sifr_status cuda_add_parts(device *dev, const float *parts, int64_t count, int64_t length,
                             const device_matrix *to, bool add, sifr_error *error) {
     if (to->dtype == BASE_NONE) return SIFR_OK;
     parts_arguments arguments = {.parts = parts,
@@ -14,7 +14,7 @@ sifr_status cuda_fold_parts(device *dev, const float *parts, int64_t count, int6
                                  .to_stride = to->stride,
                                  .add = add};
     cuda_launch launch = {
-        .kernel = cuda_kernel_fold_parts,
+        .kernel = cuda_kernel_add_parts,
         .blocks = {(arguments.elements + PARTS_COLUMNS - 1) / PARTS_COLUMNS, 1, 1},
         .threads = PARTS_THREADS,
         .arguments = &arguments};

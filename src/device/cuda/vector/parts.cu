@@ -2,7 +2,7 @@
 #include "device/cuda/kernel.h"
 #include "device/cuda/vector/parts_arguments.h"
 
-KERNEL(fold_parts, parts_arguments, PARTS_THREADS) {
+KERNEL(add_parts, parts_arguments, PARTS_THREADS) {
     SHARED(float, slices, PARTS_THREADS);
     uint32_t column = threadIdx.x % PARTS_COLUMNS, slice = threadIdx.x / PARTS_COLUMNS;
     int64_t e = (int64_t)blockIdx.x * PARTS_COLUMNS + column;
