@@ -1,7 +1,9 @@
 /* Heads of regression and of several labels at once: losses against double precision, gradients
- * against its central differences, and the same bits for any number of threads.
+ * against its central differences, and the same bits for any number of threads; the kernels of GPUs
+ * likewise, in several orders of threads.
  * in test_asan */
 #include "device/matrix_case.h"
+#include "support/cuda/shim_run.h"
 #include "support/thinned.h"
 
 #include <math.h>
@@ -169,17 +171,31 @@ static void check_against(const targets_operands *o, const char *what) {
     free(d.bias);
 }
 
+/* isa "cuda": over the shim, in an order of its threads for each number of them. */
+static device *open_device(int turn, const char *isa) {
+    device *dev;
+    sifr_error error = {0};
+    if (strcmp(isa, "cuda") != 0) return case_device(case_threads[turn], isa);
+    assert_int_equal(device_open_shim(turn, &dev, &error), SIFR_OK);
+    return dev;
+}
+
+/* Fibres take their time: of long cases the shim runs some, in its two plain orders. */
+static bool is_long(const char *isa, const targets_case *c) {
+    return strcmp(isa, "cuda") == 0 && c->rows * c->columns > 1000;
+}
+
 static void check_case(const char *isa, const targets_case *c, int kind, base_dtype type,
                        bool accumulate) {
     char what[100];
     snprintf(what, sizeof what, "%s %s %s %lldx%lldx%lld", kind ? "labels" : "regression", isa,
              base_dtype_name(type), (long long)c->rows, (long long)c->width, (long long)c->columns);
     targets_operands first = make_operands(c, kind, type, accumulate);
-    for (int t = 0; t < CASE_THREADS; t++) {
+    for (int t = 0; t < (is_long(isa, c) ? 2 : CASE_THREADS); t++) {
         targets_operands o = first;
         begin_results(t == 0 ? &first : &o);
         if (t == 0) o = first;
-        device *dev = case_device(case_threads[t], isa);
+        device *dev = open_device(t, isa);
         device_call call = make_call(&o, true);
         case_run(dev, &call);
         if (t == 0) {
@@ -204,13 +220,14 @@ static void check_case(const char *isa, const targets_case *c, int kind, base_dt
 
 static void check_isa(const char *isa) {
     static const base_dtype types[] = {BASE_FP32, BASE_BF16, BASE_FP16};
-    device *dev = case_device(1, isa);
+    device *dev = open_device(0, isa);
     if (dev == NULL) skip();
     device_close(dev);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         for (size_t t = 0; t < 3; t++)
             for (int kind = 0; kind < 2; kind++)
-                if (!thinned_out(i + t + (size_t)kind))
+                if (!thinned_out(i + t + (size_t)kind) &&
+                    !(is_long(isa, &cases[i]) && (i + t + (size_t)kind) % 3 != 0))
                     check_case(isa, &cases[i], kind, types[t], (i + t) % 2);
 }
 
@@ -234,10 +251,14 @@ static void targets_plain(void **state) {
     check_isa("plain");
 }
 
-/* Where only the bias is trained, or only what is before the head. */
-static void some_gradients(void **state) {
+static void targets_cuda(void **state) {
     (void)state;
-    device *dev = case_device(2, NULL);
+    if (shim_skipped()) skip();
+    check_isa("cuda");
+}
+
+/* Where only the bias is trained, or only what is before the head. */
+static void check_some_gradients(device *dev) {
     targets_operands o = make_operands(&cases[2], MULTILABEL, BASE_FP32, false);
     begin_results(&o);
     device_call call = make_call(&o, true);
@@ -260,11 +281,17 @@ static void some_gradients(void **state) {
     device_close(dev);
 }
 
+static void some_gradients(void **state) {
+    (void)state;
+    check_some_gradients(case_device(2, NULL));
+    if (!shim_skipped()) check_some_gradients(open_device(0, "cuda"));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(targets_avx512_bf16), cmocka_unit_test(targets_avx512),
         cmocka_unit_test(targets_avx2),        cmocka_unit_test(targets_plain),
-        cmocka_unit_test(some_gradients),
+        cmocka_unit_test(targets_cuda),        cmocka_unit_test(some_gradients),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

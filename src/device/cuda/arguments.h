@@ -3,6 +3,7 @@
 #define CUDA_ARGUMENTS_H
 
 #include "device/cuda/attention/attention_arguments.h"
+#include "device/cuda/head/targets_arguments.h"
 #include "device/cuda/vector/clear_arguments.h"
 #include "device/cuda/vector/elements_arguments.h"
 #include "device/cuda/vector/folds_arguments.h"

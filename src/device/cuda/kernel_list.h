@@ -81,5 +81,10 @@ CUDA_KERNEL_ATTENTION(fp32_256)
 CUDA_KERNEL_TYPES(attention_delta, attention_arguments)
 CUDA_KERNEL(attention_ranges, attention_arguments)
 
+/* head/ */
+CUDA_KERNEL_TYPES(targets_rows, targets_arguments)
+CUDA_KERNEL_TYPES(targets_dx, targets_dx_arguments)
+CUDA_KERNEL_TYPES(targets_dw, targets_dw_arguments)
+
 #undef CUDA_KERNEL_ATTENTION
 #undef CUDA_KERNEL_TYPES
