@@ -72,19 +72,20 @@ size_t golden_weight_index(const sifr_model *model, const char *name) {
 
 /* The gradient that the last step's update read: what the optimizer's instruction of the weight's
  * unit names. */
-static const float *gradient_of(const sifr_engine *engine, size_t index) {
+static void get_gradient(const sifr_engine *engine, size_t index, float *out, size_t count) {
     const plan_schedule *s = engine->training;
     const model_weight *w = &engine->model->weights[index];
     for (size_t i = 0; i < s->instruction_count; i++) {
         const plan_instruction *instruction = &s->instructions[i];
         if (instruction->action != PLAN_UPDATE || instruction->unit != w->unit) continue;
         const plan_operand *operand = &s->operands[instruction->first_operand];
+        int64_t size = (int64_t)sizeof *out;
         assert_int_equal(operand->role, PLAN_X0);
-        const char *base = engine_buffer(engine->trainer, operand->buffer);
-        return (const float *)(const void *)(base + operand->offset) + w->offset;
+        OK(engine_get(engine->trainer, operand->buffer, operand->offset + w->offset * size, out,
+                      (int64_t)count * size, &error));
+        return;
     }
     fail_msg("no update of unit %d", w->unit);
-    return NULL;
 }
 
 static sifr_batch batch_of(const golden *g) {
@@ -130,16 +131,27 @@ void golden_run_gradients(const golden *g, golden_precision precision) {
     for (size_t p = 0; p < g->parameter_count; p++) {
         const golden_parameter *parameter = &g->parameters[p];
         size_t index = golden_weight_index(folder.model, parameter->name);
-        const float *scaled = gradient_of(engine, index);
         float *gradient = malloc(parameter->elements * sizeof *gradient);
         assert_non_null(gradient);
-        for (size_t i = 0; i < parameter->elements; i++)
-            gradient[i] = scaled[i] / (float)result.loss_scale;
+        get_gradient(engine, index, gradient, parameter->elements);
+        for (size_t i = 0; i < parameter->elements; i++) gradient[i] /= (float)result.loss_scale;
         golden_check_gradient(g, precision, parameter->name, gradient, parameter->elements);
         free(gradient);
     }
     sifr_engine_free(engine);
     engine_folder_close(&folder);
+}
+
+/* A copy of a whole weight; free it. */
+static float *copy_weight(const sifr_engine *engine, size_t index, size_t count) {
+    float *room = malloc(count * sizeof *room), *copy = malloc(count * sizeof *copy);
+    const float *values = NULL;
+    assert_non_null(room);
+    assert_non_null(copy);
+    OK(engine_view_fp32(engine, index, ENGINE_MASTER, 0, (int64_t)count, room, &values, &error));
+    memcpy(copy, values, count * sizeof *copy);
+    free(room);
+    return copy;
 }
 
 void golden_run_steps(const golden *g, golden_precision precision) {
@@ -148,10 +160,8 @@ void golden_run_steps(const golden *g, golden_precision precision) {
         open_engine(g, &folder, (sifr_precision)precision, (int32_t)g->micro_batches, true);
     float **initial = calloc(g->parameter_count, sizeof *initial);
     for (size_t p = 0; p < g->parameter_count; p++) {
-        size_t size = g->parameters[p].elements * sizeof **initial;
         size_t index = golden_weight_index(folder.model, g->parameters[p].name);
-        initial[p] = malloc(size);
-        memcpy(initial[p], engine_state(engine, index, ENGINE_MASTER), size);
+        initial[p] = copy_weight(engine, index, g->parameters[p].elements);
     }
     for (int64_t s = 0; s < g->steps; s++) {
         sifr_step_result result;
@@ -163,8 +173,10 @@ void golden_run_steps(const golden *g, golden_precision precision) {
     golden_update_error sum = {0};
     for (size_t p = 0; p < g->parameter_count; p++) {
         size_t index = golden_weight_index(folder.model, g->parameters[p].name);
-        golden_add_update(g, &sum, g->parameters[p].name, initial[p],
-                          engine_state(engine, index, ENGINE_MASTER), g->parameters[p].elements);
+        float *trained = copy_weight(engine, index, g->parameters[p].elements);
+        golden_add_update(g, &sum, g->parameters[p].name, initial[p], trained,
+                          g->parameters[p].elements);
+        free(trained);
         free(initial[p]);
     }
     golden_check_update(g, precision, &sum);
