@@ -102,6 +102,22 @@ struct run {
 
 thread_local run *now;
 
+/* Stacks of fibres, kept for later launches: the system clears new memory page by page. */
+struct stack_pool {
+    std::vector<char *> stacks;
+    ~stack_pool() {
+        for (char *stack : stacks) free(stack);
+    }
+};
+
+thread_local stack_pool pool;
+
+char *stack_of(size_t fibre) {
+    while (pool.stacks.size() <= fibre)
+        pool.stacks.push_back(static_cast<char *>(aligned_alloc(64, STACK)));
+    return pool.stacks[fibre];
+}
+
 void yield(void) {
     change(&now->fibres[now->running].at, &now->scheduler);
 }
@@ -309,7 +325,7 @@ void shim_run(const cuda_launch *launch, int order) {
     shim_shared = reinterpret_cast<unsigned char *>(((uintptr_t)r.shared.data() + 127) / 128 * 128);
     r.shared.resize((size_t)(shim_shared - r.shared.data()) + launch->shared_bytes + SHARED_GUARD);
     r.order = make_order(count, order);
-    for (fibre &f : r.fibres) f.stack = static_cast<char *>(aligned_alloc(64, STACK));
+    for (size_t i = 0; i < count; i++) r.fibres[i].stack = stack_of(i);
     shim_threads = {launch->threads, 1, 1};
     shim_blocks = {(unsigned)launch->blocks[0], (unsigned)launch->blocks[1],
                    (unsigned)launch->blocks[2]};
@@ -321,7 +337,6 @@ void shim_run(const cuda_launch *launch, int order) {
         run_block(order <= SHIM_DOWN);
         check_guard();
     }
-    for (fibre &f : r.fibres) free(f.stack);
     now = nullptr;
     base_restore_floats(before);
 }
