@@ -1,8 +1,9 @@
 /* Attention with scores by relative position against double precision: forward, gradients of all
  * operands (also against finite differences, with dropout), either table and both, buckets of
- * distances, and the same bits for any number of threads.
+ * distances, and the same bits for any number of threads; the same of the kernels of GPUs.
  * in test_asan */
 #include "device/matrix_case.h"
+#include "support/cuda/shim_run.h"
 #include "support/thinned.h"
 
 #include <math.h>
@@ -308,23 +309,24 @@ static void check_results(const operands *o) {
     free_reference(&ref);
 }
 
-static void check_threads(const char *isa, const operands *first) {
-    for (int t = 1; t < CASE_THREADS; t++) {
-        operands other = *first;
-        other.tokens = case_copy(&first->tokens), other.dtokens = case_copy(&first->dtokens);
-        other.dtables = case_copy(&first->dtables), other.log_sums = case_copy(&first->log_sums);
-        device *dev = case_device(case_threads[t], isa);
-        run_both(dev, &other);
-        device_close(dev);
-        const device_matrix *made[] = {&other.tokens, &other.dtokens, &other.dtables,
-                                       &other.log_sums};
-        const device_matrix *want[] = {&first->tokens, &first->dtokens, &first->dtables,
-                                       &first->log_sums};
-        for (int i = 0; i < 4; i++) {
-            assert_memory_equal(made[i]->data, want[i]->data, case_bytes(want[i]));
-            free(made[i]->data);
-        }
+/* Another device gives the same bits; it is closed. */
+static void check_same(device *dev, const operands *first) {
+    operands other = *first;
+    other.tokens = case_copy(&first->tokens), other.dtokens = case_copy(&first->dtokens);
+    other.dtables = case_copy(&first->dtables), other.log_sums = case_copy(&first->log_sums);
+    run_both(dev, &other);
+    device_close(dev);
+    const device_matrix *made[] = {&other.tokens, &other.dtokens, &other.dtables, &other.log_sums};
+    const device_matrix *want[] = {&first->tokens, &first->dtokens, &first->dtables,
+                                   &first->log_sums};
+    for (int i = 0; i < 4; i++) {
+        assert_memory_equal(made[i]->data, want[i]->data, case_bytes(want[i]));
+        free(made[i]->data);
     }
+}
+
+static void check_threads(const char *isa, const operands *first) {
+    for (int t = 1; t < CASE_THREADS; t++) check_same(case_device(case_threads[t], isa), first);
 }
 
 static void check_isa(const char *isa) {
@@ -363,6 +365,32 @@ static void relative_plain(void **state) {
     check_isa("plain");
 }
 
+static device *open_shim(int order) {
+    device *dev = NULL;
+    sifr_error error = {0};
+    if (device_open_shim(order, &dev, &error) != SIFR_OK) fail_msg("%s", error.message);
+    return dev;
+}
+
+/* The kernels of GPUs over the shim, which is slow: the types take turns. */
+static void relative_cuda(void **state) {
+    static const base_dtype types[] = {BASE_FP32, BASE_BF16, BASE_FP16};
+    static const int orders[] = {SHIM_DOWN, 2, 3};
+    (void)state;
+    if (shim_skipped()) skip();
+    device *dev = open_shim(SHIM_UP);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        bool many = cases[i].sequences * cases[i].heads > 8; /* for the groups of CPUs */
+        if (many || thinned_out(i)) continue;
+        operands o = make_operands(&cases[i], types[i % 3], 0);
+        run_both(dev, &o);
+        check_results(&o);
+        if (cases[i].length < 200) check_same(open_shim(orders[i % 3]), &o);
+        free_operands(&o);
+    }
+    device_close(dev);
+}
+
 static double weighted_output(device *dev, const operands *o) {
     device_call call = describe_call(o, DEVICE_ATTENTION);
     case_run(dev, &call);
@@ -396,15 +424,18 @@ static void relative_differences(void **state) {
     static const relative_case some[] = {
         {SHAPE(2, 9, 2, 6, 4), .tables = BOTH, .padded = true},
         {SHAPE(2, 11, 1, 5, 4), .tables = BOTH, .buckets = 4, .most = 9, .softcap = 1.5}};
-    for (int isa = 0; isa < CASE_ISAS; isa++)
+    for (int isa = 0; isa <= CASE_ISAS; isa++)
         for (int variant = 0; variant < 4; variant++) {
-            device *dev = case_device(2, case_isas[isa]);
+            bool gpu = isa == CASE_ISAS;
+            if (gpu && (shim_skipped() || variant < 3)) continue;
+            device *dev = gpu ? open_shim(SHIM_UP) : case_device(2, case_isas[isa]);
+            const char *name = gpu ? "cuda" : case_isas[isa];
             if (dev == NULL) continue;
             operands o = make_operands(&some[variant / 2], BASE_FP32, variant % 2 ? 0.4f : 0.0f);
             run_both(dev, &o);
             int64_t width = width_of(o.c);
-            check_differences(case_isas[isa], dev, &o, &o.tokens, &o.dtokens, 3 * width);
-            check_differences(case_isas[isa], dev, &o, &o.tables, &o.dtables, 2 * width);
+            check_differences(name, dev, &o, &o.tokens, &o.dtokens, 3 * width);
+            check_differences(name, dev, &o, &o.tables, &o.dtables, 2 * width);
             free_operands(&o);
             device_close(dev);
         }
@@ -444,7 +475,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(relative_avx512_bf16), cmocka_unit_test(relative_avx512),
         cmocka_unit_test(relative_avx2),        cmocka_unit_test(relative_plain),
-        cmocka_unit_test(relative_differences), cmocka_unit_test(relative_refuses),
+        cmocka_unit_test(relative_cuda),        cmocka_unit_test(relative_differences),
+        cmocka_unit_test(relative_refuses),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

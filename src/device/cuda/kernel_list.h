@@ -80,6 +80,11 @@ CUDA_KERNEL_ATTENTION(fp32_128)
 CUDA_KERNEL_ATTENTION(fp32_256)
 CUDA_KERNEL_TYPES(attention_delta, attention_arguments)
 CUDA_KERNEL(attention_ranges, attention_arguments)
+CUDA_KERNEL_TYPES(attention_relative, attention_arguments)
+CUDA_KERNEL_TYPES(attention_relative_keys, attention_arguments)
+CUDA_KERNEL_TYPES(attention_relative_queries, attention_arguments)
+CUDA_KERNEL_TYPES(attention_relative_tables, attention_arguments)
+CUDA_KERNEL(attention_distances, attention_arguments)
 
 /* head/ */
 CUDA_KERNEL_TYPES(targets_rows, targets_arguments)

@@ -44,19 +44,18 @@ typedef struct attention_arguments {
  * owns, and so many `columns` of the one that it goes over, at a time. Four warps have 16 rows
  * each; the widest heads' gradients would not fit into their registers, so there two warps share 16
  * rows and have half of the result's columns each. */
-#define ATTENTION_ROWS(width) 64
+enum { ATTENTION_ROWS = 64, ATTENTION_BACKWARD_COLUMNS = 32 };
 #define ATTENTION_COLUMNS(width) ((width) > 128 ? 32 : 64)
 #define ATTENTION_BACKWARD_ROWS(width) ((width) > 128 ? 32 : 64)
-#define ATTENTION_BACKWARD_COLUMNS(width) ((width) > 64 ? 32 : 64)
 
 /* Shared memory: the tiles, 16 bytes of dropout's numbers a thread, and of each column in two
  * buffers its segment and, backward, its statistics. */
 #define ATTENTION_FORWARD_BYTES(width)                                                             \
-    ((ATTENTION_ROWS(width) + 4 * ATTENTION_COLUMNS(width)) * (width)*2 + ATTENTION_THREADS * 16 + \
+    ((ATTENTION_ROWS + 4 * ATTENTION_COLUMNS(width)) * (width)*2 + ATTENTION_THREADS * 16 +        \
      2 * ATTENTION_COLUMNS(width) * 4)
 #define ATTENTION_BACKWARD_BYTES(width)                                                            \
-    ((2 * ATTENTION_BACKWARD_ROWS(width) + 4 * ATTENTION_BACKWARD_COLUMNS(width)) * (width)*2 +    \
-     ATTENTION_THREADS * 16 + 6 * ATTENTION_BACKWARD_COLUMNS(width) * 4)
+    ((2 * ATTENTION_BACKWARD_ROWS(width) + 4 * ATTENTION_BACKWARD_COLUMNS) * (width)*2 +           \
+     ATTENTION_THREADS * 16 + 6 * ATTENTION_BACKWARD_COLUMNS * 4)
 
 /* Of fp32: tiles have as many rows as columns, and a place more a row, so that the rows begin in
  * different banks. Shared memory holds some tiles and some squares of scores. */

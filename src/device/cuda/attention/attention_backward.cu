@@ -15,7 +15,7 @@ namespace {
 
 /* own: k, v or q, dy; other: q, dy or k, v. */
 template <int WIDTH> struct backward_memory {
-    enum { ROWS = ATTENTION_BACKWARD_ROWS(WIDTH), COLUMNS = ATTENTION_BACKWARD_COLUMNS(WIDTH) };
+    enum { ROWS = ATTENTION_BACKWARD_ROWS(WIDTH), COLUMNS = ATTENTION_BACKWARD_COLUMNS };
     enum { PARTS = 64 / ROWS, SUMS = WIDTH / PARTS };
     uint16_t own[2][ROWS * WIDTH], other[2][2][COLUMNS * WIDTH];
     uint4 random[4][32];

@@ -7,7 +7,7 @@
 namespace {
 
 template <int WIDTH> struct forward_memory {
-    enum { ROWS = ATTENTION_ROWS(WIDTH), COLUMNS = ATTENTION_COLUMNS(WIDTH) };
+    enum { ROWS = ATTENTION_ROWS, COLUMNS = ATTENTION_COLUMNS(WIDTH) };
     uint16_t queries[ROWS * WIDTH], keys[2][COLUMNS * WIDTH], values[2][COLUMNS * WIDTH];
     uint4 random[4][32];
     int32_t segments[2][COLUMNS];

@@ -15,11 +15,12 @@ typedef struct attention_kernels {
     int64_t rows, backward_rows; /* of a block */
     uint32_t shared, backward_shared;
     cuda_kernel forward, backward_keys, backward_queries, delta;
+    cuda_kernel tables; /* of scores by relative position: their gradients */
 } attention_kernels;
 
 #define NARROW(type, DTYPE, w)                                                                     \
     {                                                                                              \
-        .dtype = DTYPE, .width = w, .threads = ATTENTION_THREADS, .rows = ATTENTION_ROWS(w),       \
+        .dtype = DTYPE, .width = w, .threads = ATTENTION_THREADS, .rows = ATTENTION_ROWS,          \
         .backward_rows = ATTENTION_BACKWARD_ROWS(w), .shared = ATTENTION_FORWARD_BYTES(w),         \
         .backward_shared = ATTENTION_BACKWARD_BYTES(w),                                            \
         .forward = cuda_kernel_attention_forward_##type##_##w,                                     \
@@ -39,6 +40,21 @@ typedef struct attention_kernels {
         .delta = cuda_kernel_attention_delta_fp32                                                  \
     }
 
+#define RELATIVE(type, DTYPE)                                                                      \
+    {                                                                                              \
+        .dtype = DTYPE, .width = ATTENTION_RELATIVE_WIDTH, .threads = ATTENTION_FP32_THREADS,      \
+        .rows = ATTENTION_RELATIVE_TILE, .backward_rows = ATTENTION_RELATIVE_TILE,                 \
+        .shared = RELATIVE_BYTES(3, 1), .backward_shared = RELATIVE_BYTES(4, 2),                   \
+        .forward = cuda_kernel_attention_relative_##type,                                          \
+        .backward_keys = cuda_kernel_attention_relative_keys_##type,                               \
+        .backward_queries = cuda_kernel_attention_relative_queries_##type,                         \
+        .delta = cuda_kernel_attention_delta_##type,                                               \
+        .tables = cuda_kernel_attention_relative_tables_##type                                     \
+    }
+#define RELATIVE_BYTES(tiles, squares)                                                             \
+    (ATTENTION_PLAIN_BYTES(ATTENTION_RELATIVE_WIDTH, ATTENTION_RELATIVE_TILE, tiles, squares) +    \
+     ATTENTION_BAND_BYTES(ATTENTION_RELATIVE_WIDTH, ATTENTION_RELATIVE_TILE))
+
 /* Of each type in the order of widths: the first one that is wide enough is taken. */
 static const attention_kernels kernel_sets[] = {
     NARROW(bf16, BASE_BF16, 64),
@@ -51,16 +67,38 @@ static const attention_kernels kernel_sets[] = {
     FP32(256),
 };
 
-static const attention_kernels *kernels_of(const device_call *call) {
-    for (size_t i = 0; i < sizeof kernel_sets / sizeof *kernel_sets; i++)
-        if (kernel_sets[i].dtype == call->x[0].dtype &&
-            call->attributes.attention.head_dim <= kernel_sets[i].width)
-            return &kernel_sets[i];
+static const attention_kernels relative_sets[] = {
+    RELATIVE(bf16, BASE_BF16),
+    RELATIVE(fp16, BASE_FP16),
+    RELATIVE(fp32, BASE_FP32),
+};
+
+static const attention_kernels *find(const attention_kernels *sets, size_t count,
+                                     const device_call *call) {
+    for (size_t i = 0; i < count; i++)
+        if (sets[i].dtype == call->x[0].dtype &&
+            call->attributes.attention.head_dim <= sets[i].width)
+            return &sets[i];
     return NULL;
 }
 
-static bool has_segments(const device_call *call) {
-    return call->x[3].dtype != BASE_NONE;
+/* The operands of the tables of relative positions, for queries and for keys. */
+enum { KEYS = 4, QUERIES = 5 };
+
+static bool has(const device_matrix *m) {
+    return m->dtype != BASE_NONE;
+}
+
+/* Rows of the tables; 0: there are none. */
+static int64_t places_of(const device_call *call) {
+    return has(&call->x[KEYS]) ? call->x[KEYS].rows : call->x[QUERIES].rows;
+}
+
+/* NULL: heads are too wide. */
+static const attention_kernels *kernels_of(const device_call *call) {
+    if (places_of(call) > 0)
+        return find(relative_sets, sizeof relative_sets / sizeof *relative_sets, call);
+    return find(kernel_sets, sizeof kernel_sets / sizeof *kernel_sets, call);
 }
 
 static int64_t spans_of(const device_call *call) {
@@ -68,8 +106,16 @@ static int64_t spans_of(const device_call *call) {
 }
 
 static int64_t range_bytes(const device_call *call) {
-    if (!has_segments(call)) return 0;
+    if (!has(&call->x[3])) return 0;
     return base_ceil_to(call->attributes.attention.sequences * spans_of(call) * 8, 256);
+}
+
+static int64_t distances_of(const device_call *call) {
+    return places_of(call) > 0 ? 2 * call->attributes.attention.length - 1 : 0;
+}
+
+static int64_t distance_bytes(const device_call *call) {
+    return base_ceil_to(distances_of(call) * 4, 256);
 }
 
 static int64_t delta_bytes(const device_call *call) {
@@ -81,23 +127,24 @@ sifr_status cuda_prepare_attention(device *dev, device_call *call, sifr_error *e
     (void)dev;
     const char *name = device_kernel_name(call->kernel);
     int64_t heads = call->attributes.attention.heads, rows = call->x[0].rows;
-    if (call->x[4].dtype != BASE_NONE || call->x[5].dtype != BASE_NONE)
+    if (kernels_of(call) == NULL)
         return base_fail(error, SIFR_USAGE,
-                         "%s: scores by relative position are not built for CUDA", name);
-    if (call->attributes.attention.head_dim > ATTENTION_WIDEST)
-        return base_fail(error, SIFR_USAGE, "%s: heads of %d values: on CUDA they have at most %d",
-                         name, call->attributes.attention.head_dim, ATTENTION_WIDEST);
-    if (call->attributes.attention.length > most_length || rows > most_blocks / heads)
+                         "%s: heads of %d values: on CUDA they have at most %d%s", name,
+                         call->attributes.attention.head_dim,
+                         places_of(call) > 0 ? ATTENTION_RELATIVE_WIDTH : ATTENTION_WIDEST,
+                         places_of(call) > 0 ? " with relative positions" : "");
+    if (call->attributes.attention.length > most_length || rows > most_blocks / heads ||
+        places_of(call) > most_blocks / heads)
         return base_fail(error, SIFR_USAGE,
                          "%s: %lld rows of %lld heads, sequences of %lld: more than 32 bits count",
                          name, (long long)rows, (long long)heads,
                          (long long)call->attributes.attention.length);
-    call->scratch_bytes = range_bytes(call) + delta_bytes(call);
+    call->scratch_bytes = range_bytes(call) + distance_bytes(call) + delta_bytes(call);
     return SIFR_OK;
 }
 
 static attention_operand operand_of(const device_matrix *m) {
-    return (attention_operand){m->data, m->stride};
+    return has(m) ? (attention_operand){m->data, m->stride} : (attention_operand){0};
 }
 
 static attention_arguments arguments_of(const device_call *call) {
@@ -129,15 +176,24 @@ static attention_arguments arguments_of(const device_call *call) {
             (uint64_t)(uint32_t)call->attributes.micro_batch << 32 | (uint32_t)call->attributes.op,
         .step = call->step,
     };
-    char *scratch = call->scratch;
+    char *scratch = call->scratch, *distances = scratch + range_bytes(call);
     if (call->saved[0].dtype != BASE_NONE)
         a.log_sums = call->saved[0].data, a.log_sum_stride = call->saved[0].stride;
-    if (has_segments(call)) {
+    if (has(&call->x[3])) {
         a.segments = call->x[3].data, a.segment_stride = call->x[3].stride;
         a.ranges = (int32_t *)(void *)scratch, a.spans = (int32_t)spans_of(call);
     }
+    if (places_of(call) > 0) {
+        a.places = (int32_t)places_of(call), a.rows_of = (int32_t *)(void *)distances;
+        a.buckets = call->attributes.attention.buckets;
+        a.most_distance = call->attributes.attention.most_distance;
+        a.position_keys = operand_of(&call->x[KEYS]);
+        a.position_queries = operand_of(&call->x[QUERIES]);
+        a.dposition_keys = operand_of(&call->dx[KEYS]);
+        a.dposition_queries = operand_of(&call->dx[QUERIES]);
+    }
     if (call->kernel == DEVICE_ATTENTION_BACKWARD)
-        a.delta = (float *)(void *)(scratch + range_bytes(call));
+        a.delta = (float *)(void *)(distances + distance_bytes(call));
     return a;
 }
 
@@ -155,22 +211,38 @@ static int64_t tiles_of(int64_t rows, int64_t each) {
     return (rows + each - 1) / each;
 }
 
+/* What kernels look up. */
+static sifr_status run_before(device *dev, const device_call *call, const attention_arguments *a,
+                              sifr_error *error) {
+    int64_t spans = a->sequences * (int64_t)a->spans;
+    if (a->segments != NULL)
+        BASE_TRY(launch(dev, a, cuda_kernel_attention_ranges, tiles_of(spans, ATTENTION_THREADS),
+                        ATTENTION_THREADS, 0, error));
+    if (a->places > 0)
+        return launch(dev, a, cuda_kernel_attention_distances,
+                      tiles_of(distances_of(call), ATTENTION_THREADS), ATTENTION_THREADS, 0, error);
+    return SIFR_OK;
+}
+
+static sifr_status run_backward(device *dev, const attention_kernels *k,
+                                const attention_arguments *a, sifr_error *error) {
+    int64_t tiles = a->sequences * tiles_of(a->length, k->backward_rows), heads = a->heads;
+    uint32_t shared = k->backward_shared;
+    BASE_TRY(launch(dev, a, k->delta, tiles_of(a->rows * heads, ATTENTION_THREADS / 32),
+                    ATTENTION_THREADS, 0, error));
+    BASE_TRY(
+        launch(dev, a, k->backward_keys, tiles * (heads / a->group), k->threads, shared, error));
+    BASE_TRY(launch(dev, a, k->backward_queries, tiles * heads, k->threads, shared, error));
+    if (a->dposition_keys.data == NULL && a->dposition_queries.data == NULL) return SIFR_OK;
+    return launch(dev, a, k->tables, heads * tiles_of(a->places, k->backward_rows), k->threads,
+                  shared, error);
+}
+
 sifr_status cuda_run_attention(device *dev, const device_call *call, sifr_error *error) {
     const attention_kernels *k = kernels_of(call);
     attention_arguments a = arguments_of(call);
-    int64_t sequences = a.sequences, heads = a.heads;
-    if (a.segments != NULL)
-        BASE_TRY(launch(dev, &a, cuda_kernel_attention_ranges,
-                        tiles_of(sequences * a.spans, ATTENTION_THREADS), ATTENTION_THREADS, 0,
-                        error));
-    if (call->kernel == DEVICE_ATTENTION)
-        return launch(dev, &a, k->forward, sequences * heads * tiles_of(a.length, k->rows),
-                      k->threads, k->shared, error);
-    BASE_TRY(launch(dev, &a, k->delta, tiles_of(a.rows * heads, ATTENTION_THREADS / 32),
-                    ATTENTION_THREADS, 0, error));
-    int64_t tiles = sequences * tiles_of(a.length, k->backward_rows);
-    BASE_TRY(launch(dev, &a, k->backward_keys, tiles * (heads / a.group), k->threads,
-                    k->backward_shared, error));
-    return launch(dev, &a, k->backward_queries, tiles * heads, k->threads, k->backward_shared,
-                  error);
+    BASE_TRY(run_before(dev, call, &a, error));
+    if (call->kernel == DEVICE_ATTENTION_BACKWARD) return run_backward(dev, k, &a, error);
+    int64_t blocks = (int64_t)a.sequences * a.heads * tiles_of(a.length, k->rows);
+    return launch(dev, &a, k->forward, blocks, k->threads, k->shared, error);
 }

@@ -1,5 +1,5 @@
-/* DEVICE_ATTENTION and its backward on a GPU: heads of up to 256 values, without relative
- * positions. */
+/* DEVICE_ATTENTION and its backward on a GPU: heads of up to 256 values, or with relative positions
+ * 128. */
 #ifndef CUDA_ATTENTION_H
 #define CUDA_ATTENTION_H
 
