@@ -68,6 +68,14 @@ DEVICE void copy_async(void *shared, const void *global, int valid) {
                  : "memory");
 }
 
+/* The same with 4 bytes, or none. */
+DEVICE void copy_async4(void *shared, const void *global, bool valid) {
+    uint32_t at = (uint32_t)__cvta_generic_to_shared(shared);
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(at), "l"(global),
+                 "r"(valid ? 4 : 0)
+                 : "memory");
+}
+
 /* Ends a group of copies; copy_wait<N>() waits for all but the last N groups of this thread. */
 DEVICE void copy_commit(void) {
     asm volatile("cp.async.commit_group;" ::: "memory");

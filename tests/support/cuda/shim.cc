@@ -70,7 +70,7 @@ void begin(context *out, char *stack, void (*entry)(void)) {
 struct copy {
     void *to;
     const void *from;
-    int valid, group;
+    int bytes, valid, group;
 };
 
 struct fibre {
@@ -80,6 +80,7 @@ struct fibre {
     shim_index index;
     std::vector<copy> copies; /* started and not waited for */
     int group;
+    unsigned turn; /* of results that its warp has made together */
 };
 
 /* Threads that meet at a barrier. */
@@ -87,11 +88,21 @@ struct meeting {
     unsigned alive, arrived, first, last;
 };
 
+/* Of a warp's last mma, or load of matrices. */
+struct result {
+    unsigned turn;
+    union {
+        float product[16 * 8];
+        uint16_t rows[WARP][8];
+    };
+};
+
 struct run {
     std::vector<fibre> fibres;
     std::vector<unsigned> order;
     std::vector<meeting> warps;
     std::vector<uint32_t> lanes;
+    std::vector<result> results;
     std::vector<unsigned char> shared;
     meeting block;
     context scheduler;
@@ -158,11 +169,13 @@ void start_block(void) {
     for (unsigned w = 0; w < now->warps.size(); w++) {
         unsigned last = (w + 1) * WARP < count ? (w + 1) * WARP : count;
         now->warps[w] = {last - w * WARP, 0, w * WARP, last};
+        now->results[w].turn = 0;
     }
     for (unsigned i = 0; i < count; i++) {
         fibre &f = now->fibres[i];
         f.done = f.blocked = false;
         f.group = 0;
+        f.turn = 0;
         f.index = {i % shim_threads.x, i / shim_threads.x, 0};
         begin(&f.at, f.stack, entry);
     }
@@ -237,57 +250,85 @@ uint32_t *shim_lane(unsigned lane) {
     return &now->lanes[(now->running / WARP * WARP + lane) * LANE_WORDS];
 }
 
+/* Widens the fragments of all lanes: a matrix of 8 x 8 numbers is one word a lane. */
+static void widen_matrix(float *to, unsigned row_step, unsigned column_step, const uint32_t *lanes,
+                         float (*widen)(uint16_t)) {
+    for (unsigned lane = 0; lane < WARP; lane++)
+        for (unsigned half = 0; half < 2; half++)
+            to[lane / 4 * row_step + (lane % 4 * 2 + half) * column_step] =
+                widen((uint16_t)(lanes[lane * LANE_WORDS] >> half * 16));
+}
+
+static void multiply(result *out, const uint32_t *lanes, float (*widen)(uint16_t)) {
+    float a[16 * 16], b[16 * 8];
+    for (unsigned part = 0; part < 4; part++)
+        widen_matrix(a + part % 2 * 8 * 16 + part / 2 * 8, 16, 1, lanes + part, widen);
+    for (unsigned part = 0; part < 2; part++)
+        widen_matrix(b + part * 8 * 8, 1, 8, lanes + 4 + part, widen);
+    for (unsigned row = 0; row < 16; row++) {
+        float sums[8] = {0};
+        for (unsigned k = 0; k < 16; k++)
+            for (unsigned column = 0; column < 8; column++)
+                sums[column] += a[row * 16 + k] * b[k * 8 + column];
+        memcpy(out->product + row * 8, sums, sizeof sums);
+    }
+}
+
+/* The result that the warp's threads make together after they have all shown their operands: the
+ * first one to go on makes it. It stays until all threads meet once more, and until then they have
+ * read it. */
+static result *make_result(bool *first) {
+    result *out = &now->results[now->running / WARP];
+    unsigned turn = ++now->fibres[now->running].turn;
+    *first = out->turn != turn;
+    out->turn = turn;
+    return out;
+}
+
 void shim_mma(float d[4], const uint32_t a[4], const uint32_t b[2], const float c[4],
               float (*widen)(uint16_t)) {
     unsigned lane = shim_lane_id();
+    bool first;
     memcpy(shim_lane(lane), a, 16);
     memcpy(shim_lane(lane) + 4, b, 8);
     shim_sync_warp();
-    float out[4];
-    for (unsigned i = 0; i < 4; i++) {
-        unsigned row = lane / 4 + (i >= 2 ? 8 : 0), column = lane % 4 * 2 + (i & 1);
-        float sum = 0;
-        for (unsigned k = 0; k < 16; k++) {
-            unsigned from = row % 8 * 4 + k % 8 / 2, part = (row >= 8) + (k >= 8 ? 2 : 0);
-            uint32_t left = shim_lane(from)[part];
-            uint32_t right = shim_lane(column * 4 + k % 8 / 2)[4 + (k >= 8)];
-            sum +=
-                widen((uint16_t)(left >> (k & 1) * 16)) * widen((uint16_t)(right >> (k & 1) * 16));
-        }
-        out[i] = c[i] + sum;
-    }
-    shim_sync_warp();
-    memcpy(d, out, sizeof out);
+    result *out = make_result(&first);
+    if (first) multiply(out, shim_lane(0), widen);
+    for (unsigned i = 0; i < 4; i++)
+        d[i] = c[i] + out->product[(lane / 4 + i / 2 * 8) * 8 + lane % 4 * 2 + i % 2];
 }
 
 void shim_load_matrices(uint32_t out[4], const void *row, bool transposed) {
     unsigned lane = shim_lane_id();
+    bool first;
     if ((uintptr_t)row % 16 != 0) {
         fprintf(stderr, "shim: a row of load_matrices is not aligned to 16 bytes\n");
         abort();
     }
     memcpy(shim_lane(lane), row, 16);
     shim_sync_warp();
+    result *rows = make_result(&first);
+    if (first)
+        for (unsigned l = 0; l < WARP; l++) memcpy(rows->rows[l], shim_lane(l), 16);
     for (unsigned m = 0; m < 4; m++) {
-        uint16_t pair[2];
+        uint32_t pair[2];
         for (unsigned h = 0; h < 2; h++) {
             unsigned r = transposed ? lane % 4 * 2 + h : lane / 4;
             unsigned c = transposed ? lane / 4 : lane % 4 * 2 + h;
-            pair[h] = (uint16_t)(shim_lane(m * 8 + r)[c / 2] >> (c & 1) * 16);
+            pair[h] = rows->rows[m * 8 + r][c];
         }
-        out[m] = (uint32_t)pair[0] | (uint32_t)pair[1] << 16;
+        out[m] = pair[0] | pair[1] << 16;
     }
-    shim_sync_warp();
 }
 
 /* Done at the wait alone, so that a missing wait shows. */
-void shim_copy_async(void *shared, const void *global, int valid) {
-    if ((uintptr_t)shared % 16 != 0 || (uintptr_t)global % 16 != 0) {
-        fprintf(stderr, "shim: copy_async is not aligned to 16 bytes\n");
+void shim_copy_async(void *shared, const void *global, int bytes, int valid) {
+    if ((uintptr_t)shared % bytes != 0 || (uintptr_t)global % bytes != 0) {
+        fprintf(stderr, "shim: copy_async of %d bytes is not aligned to them\n", bytes);
         abort();
     }
     fibre &own = now->fibres[now->running];
-    own.copies.push_back({shared, global, valid, own.group});
+    own.copies.push_back({shared, global, bytes, valid, own.group});
 }
 
 void shim_copy_commit(void) {
@@ -296,16 +337,16 @@ void shim_copy_commit(void) {
 
 void shim_copy_wait(int groups) {
     fibre &own = now->fibres[now->running];
-    std::vector<copy> left;
+    size_t left = 0;
     for (const copy &c : own.copies) {
         if (c.group >= own.group - groups) {
-            left.push_back(c);
+            own.copies[left++] = c;
             continue;
         }
-        memset(c.to, 0, 16);
+        memset(c.to, 0, (size_t)c.bytes);
         memcpy(c.to, c.from, (size_t)c.valid);
     }
-    own.copies = left;
+    own.copies.resize(left, copy());
 }
 
 void shim_run(const cuda_launch *launch, int order) {
@@ -320,6 +361,7 @@ void shim_run(const cuda_launch *launch, int order) {
     r.arguments = arguments;
     r.fibres.resize(count);
     r.warps.resize(warps);
+    r.results.resize(warps);
     r.lanes.resize(warps * WARP * LANE_WORDS);
     r.shared.resize(launch->shared_bytes + SHARED_GUARD + 128);
     shim_shared = reinterpret_cast<unsigned char *>(((uintptr_t)r.shared.data() + 127) / 128 * 128);

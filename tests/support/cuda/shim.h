@@ -54,7 +54,7 @@ unsigned shim_lane_id(void);
 void shim_mma(float d[4], const uint32_t a[4], const uint32_t b[2], const float c[4],
               float (*widen)(uint16_t));
 void shim_load_matrices(uint32_t out[4], const void *row, bool transposed);
-void shim_copy_async(void *shared, const void *global, int valid);
+void shim_copy_async(void *shared, const void *global, int bytes, int valid);
 void shim_copy_commit(void);
 void shim_copy_wait(int groups);
 
@@ -139,7 +139,11 @@ static inline void load_matrices_transposed(uint32_t out[4], const void *row) {
 }
 
 static inline void copy_async(void *shared, const void *global, int valid) {
-    shim_copy_async(shared, global, valid);
+    shim_copy_async(shared, global, 16, valid);
+}
+
+static inline void copy_async4(void *shared, const void *global, bool valid) {
+    shim_copy_async(shared, global, 4, valid ? 4 : 0);
 }
 
 static inline void copy_commit(void) {
