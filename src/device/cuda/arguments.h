@@ -4,6 +4,8 @@
 
 #include "device/cuda/attention/attention_arguments.h"
 #include "device/cuda/head/targets_arguments.h"
+#include "device/cuda/product/column_sums_arguments.h"
+#include "device/cuda/product/gemm_arguments.h"
 #include "device/cuda/vector/clear_arguments.h"
 #include "device/cuda/vector/elements_arguments.h"
 #include "device/cuda/vector/folds_arguments.h"

@@ -86,6 +86,20 @@ CUDA_KERNEL_TYPES(attention_relative_queries, attention_arguments)
 CUDA_KERNEL_TYPES(attention_relative_tables, attention_arguments)
 CUDA_KERNEL(attention_distances, attention_arguments)
 
+/* product/ */
+CUDA_KERNEL_TYPES(gemm_nt, gemm_arguments)
+CUDA_KERNEL_TYPES(gemm_nn, gemm_arguments)
+CUDA_KERNEL_TYPES(gemm_tn, gemm_arguments)
+CUDA_KERNEL(gemm_nt_bf16_small, gemm_arguments)
+CUDA_KERNEL(gemm_nn_bf16_small, gemm_arguments)
+CUDA_KERNEL(gemm_tn_bf16_small, gemm_arguments)
+CUDA_KERNEL(gemm_nt_fp16_small, gemm_arguments)
+CUDA_KERNEL(gemm_nn_fp16_small, gemm_arguments)
+CUDA_KERNEL(gemm_tn_fp16_small, gemm_arguments)
+CUDA_KERNEL(gemm_parts, gemm_parts_arguments)
+CUDA_KERNEL_TYPES(column_sums, column_sums_arguments)
+CUDA_KERNEL(column_totals, column_totals_arguments)
+
 /* head/ */
 CUDA_KERNEL_TYPES(targets_rows, targets_arguments)
 CUDA_KERNEL_TYPES(targets_dx, targets_dx_arguments)
