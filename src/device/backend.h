@@ -27,7 +27,8 @@ typedef struct device_backend {
     void (*give)(device *dev, void *block, int64_t bytes);
     sifr_status (*copy)(device *dev, void *to, const void *from, int64_t bytes, sifr_error *error);
     device_counts (*count)(const device *dev); /* NULL: host memory is device memory */
-    int64_t (*room)(const device *dev);        /* NULL: its memory is the host's */
+    /* Free bytes of memory that the host cannot reach; NULL: it reaches all. */
+    int64_t (*room)(const device *dev);
 } device_backend;
 
 /* The first member of every device. */

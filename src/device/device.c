@@ -66,6 +66,10 @@ sifr_status device_copy(device *dev, void *to, const void *from, int64_t bytes, 
     return dev->backend->copy(dev, to, from, bytes, error);
 }
 
+bool device_is_hidden(const device *dev) {
+    return dev->backend->room != NULL;
+}
+
 int64_t device_room(const device *dev) {
     return dev->backend->room ? dev->backend->room(dev) : 0;
 }

@@ -301,7 +301,10 @@ sifr_status device_open_separate(int threads, const char *isa, device **out,
                                  sifr_error *error) SIFR_MUST_CHECK;
 bool device_is_separate(const device *dev);
 
-/* Bytes of its own memory that are free; 0: the host's memory is what it takes. */
+/* Whether its memory is hidden: the host does not reach it but by device_copy. */
+bool device_is_hidden(const device *dev);
+
+/* Free bytes of hidden memory; 0: none, or the device takes the host's. */
 int64_t device_room(const device *dev);
 
 void device_close(device *dev); /* NULL is allowed */

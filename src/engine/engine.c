@@ -92,6 +92,20 @@ static sifr_status check_room(sifr_engine *engine, engine_lack *lack, sifr_error
     return SIFR_OK;
 }
 
+/* Disks and other ranks read and write the device's memory in place, and so need one that the host
+ * reaches. */
+static sifr_status check_hidden(const device *dev, const sifr_offload *o, const comm_group *group,
+                                sifr_error *error) {
+    if (!device_is_hidden(dev)) return SIFR_OK;
+    if (comm_size(group) > 1)
+        return base_fail(error, SIFR_USAGE,
+                         "several ranks on GPUs are not built yet: run one rank");
+    if (!is_on_disk(o)) return SIFR_OK;
+    return base_fail(error, SIFR_USAGE,
+                     "offload to nvme is not built for GPUs yet: offload to \"cpu\", or run on the "
+                     "CPU (--device cpu)");
+}
+
 /* The engine takes over `dev`, also where this fails. */
 static sifr_status plan_on(device *dev, const sifr_model *model, const sifr_settings *settings,
                            comm_group *group, engine_lack *lack, sifr_engine **out,
@@ -108,6 +122,7 @@ static sifr_status plan_on(device *dev, const sifr_model *model, const sifr_sett
     engine->group = group;
     engine->scaler.scale = 1.0;
     BASE_TRY_GOTO(status, check_settings(settings, error), fail);
+    BASE_TRY_GOTO(status, check_hidden(dev, &settings->offload, group, error), fail);
     if (settings->precision == SIFR_FP16)
         engine->scaler = engine_loss_scaler_begin(&settings->fp16);
     BASE_TRY_GOTO(status, check_room(engine, lack, error), fail);

@@ -373,7 +373,9 @@ static void *run_rank(void *argument) {
     }
     device *dev = NULL;
     if (status == SIFR_OK)
-        status = (v->separate ? device_open_separate : device_open_cpu)(1, NULL, &dev, &error);
+        status = v->open       ? v->open(&dev, &error)
+                 : v->separate ? device_open_separate(1, NULL, &dev, &error)
+                               : device_open_cpu(1, NULL, &dev, &error);
     if (status == SIFR_OK) status = engine_create_on(dev, model, &options, group, &engine, &error);
     if (status == SIFR_OK) status = check_pinned(engine, &error);
     if (status == SIFR_OK) status = sifr_engine_initialise(engine, ZERO_SEED, &error);

@@ -1,0 +1,20 @@
+/* The device of tests that train on a GPU which a fake driver plays. */
+#ifndef FAKE_GPU_H
+#define FAKE_GPU_H
+
+#include <cmocka.h>
+
+#include "device/cuda/cuda_device.h"
+
+/* Setup and teardown of a group of tests: one GPU with the kernels over the shim. */
+int fake_gpu_start(void **state);
+int fake_gpu_stop(void **state);
+
+/* Opens it. */
+sifr_status fake_gpu_open(device **out, sifr_error *error);
+
+/* Fails the running test if a device that was closed has left something behind, or none of its
+ * kernels ran. */
+void fake_gpu_check_returned(void);
+
+#endif
