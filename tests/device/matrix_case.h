@@ -14,6 +14,7 @@
 
 #include "base/random.h"
 #include "device/device.h"
+#include "support/cuda/shim_run.h"
 #include "support/thinned.h"
 
 static inline float case_from_bf16(uint16_t value) {
@@ -116,10 +117,17 @@ static inline void case_run(device *dev, device_call *call) {
     call->scratch = NULL;
 }
 
-/* NULL where this processor lacks the set. */
+/* As a set: the kernels of GPUs, over the shim. */
+static const char *const case_cuda = "cuda";
+
+/* NULL where this processor lacks the set. For GPUs, `threads` chooses an order of threads. */
 static inline device *case_device(int threads, const char *isa) {
     device *dev = NULL;
     sifr_error error = {0};
+    if (isa && strcmp(isa, case_cuda) == 0) {
+        if (shim_skipped() || device_open_shim(threads - 1, &dev, &error) != SIFR_OK) return NULL;
+        return dev;
+    }
     if (isa && thinned_set(isa)) return NULL;
     if (device_open_cpu(threads, isa, &dev, &error) != SIFR_OK) return NULL;
     return dev;

@@ -165,7 +165,9 @@ static void expect_same(linear_operands *other, const linear_operands *want) {
     end_results(other);
 }
 
-static void check_case(const char *isa, const linear_case *c, base_dtype type, int form) {
+/* `counts`: how many of case_threads to try. */
+static void check_case(const char *isa, const linear_case *c, base_dtype type, int form,
+                       int counts) {
     linear_operands first = make_operands(c, type, form & 1, form & 2);
     begin_results(&first);
     device *dev = case_device(1, isa);
@@ -178,7 +180,7 @@ static void check_case(const char *isa, const linear_case *c, base_dtype type, i
             fail_msg("%s %s %lldx%lldx%lld form %d: result %d is %g times too far off", isa,
                      base_dtype_name(type), (long long)c->rows, (long long)c->in, (long long)c->out,
                      form, i, distances[i]);
-    for (int t = 1; t < CASE_THREADS; t++) {
+    for (int t = 1; t < counts; t++) {
         linear_operands other = begin_again(&first);
         dev = case_device(case_threads[t], isa);
         run_linear(dev, &other);
@@ -196,9 +198,9 @@ static void check_isa(const char *isa) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         for (int form = 0; form < 4; form++) {
             size_t turn = i + (size_t)form;
-            if (!thinned_out(turn)) check_case(isa, &cases[i], BASE_FP32, form);
-            if (!thinned_out(turn + 1)) check_case(isa, &cases[i], BASE_BF16, form);
-            if (!thinned_out(turn + 2)) check_case(isa, &cases[i], BASE_FP16, form);
+            if (!thinned_out(turn)) check_case(isa, &cases[i], BASE_FP32, form, CASE_THREADS);
+            if (!thinned_out(turn + 1)) check_case(isa, &cases[i], BASE_BF16, form, CASE_THREADS);
+            if (!thinned_out(turn + 2)) check_case(isa, &cases[i], BASE_FP16, form, CASE_THREADS);
         }
 }
 
@@ -222,10 +224,25 @@ static void linear_plain(void **state) {
     check_isa("plain");
 }
 
-/* Operands that are slices of columns give what dense ones give, to rounding. */
-static void linear_slices(void **state) {
+/* Each case in two forms and types, small ones in four orders of threads: fibres take their time.
+ */
+static void linear_cuda(void **state) {
     (void)state;
-    device *dev = case_device(2, NULL);
+    static const base_dtype types[] = {BASE_FP32, BASE_BF16, BASE_FP16};
+    device *dev = case_device(1, case_cuda);
+    if (dev == NULL) skip();
+    device_close(dev);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (size_t turn = i; turn < i + 2; turn++)
+            if (!thinned_out(i))
+                check_case(case_cuda, &cases[i], types[turn % 3], (int)(turn % 4),
+                           cases[i].rows < 100 ? CASE_THREADS : 1);
+}
+
+/* Operands that are slices of columns give what dense ones give, to rounding. */
+static void check_slices(const char *isa) {
+    device *dev = case_device(2, isa);
+    if (dev == NULL) return;
     for (int type = 0; type < 3; type++) {
         base_dtype dtype = type == 0 ? BASE_FP32 : type == 1 ? BASE_BF16 : BASE_FP16;
         linear_case c = {300, 48, 64};
@@ -246,6 +263,12 @@ static void linear_slices(void **state) {
     device_close(dev);
 }
 
+static void linear_slices(void **state) {
+    (void)state;
+    check_slices(NULL);
+    check_slices(case_cuda);
+}
+
 static device_matrix rows_of(device_matrix m, int64_t first, int64_t rows) {
     m.data = (char *)m.data + first * m.stride * base_dtype_bytes(m.dtype);
     m.rows = rows;
@@ -254,13 +277,14 @@ static device_matrix rows_of(device_matrix m, int64_t first, int64_t rows) {
 
 /* A tile of a sequence at a time, the last one of few rows, gives the bits of all rows at once,
  * where the calls say how many these are. */
-static void linear_tiles(void **state) {
+static void check_tiles(const char *isa) {
     enum { TILE = 1024 };
     static const linear_case all[] = {{TILE + 100, 64, 576}, {2 * TILE + 1, 40, 130}};
-    (void)state;
-    device *dev = case_device(2, NULL);
+    device *dev = case_device(2, isa);
+    if (dev == NULL) return;
     for (int i = 0; i < 2 * 3 * 2; i++) {
         const linear_case *c = &all[i % 2];
+        if (isa && i % 4 != 1) continue; /* fibres take their time */
         base_dtype types[] = {BASE_FP32, BASE_BF16, BASE_FP16};
         linear_operands o = make_operands(c, types[i / 2 % 3], i / 6, false);
         begin_results(&o);
@@ -282,6 +306,12 @@ static void linear_tiles(void **state) {
         free_operands(&o);
     }
     device_close(dev);
+}
+
+static void linear_tiles(void **state) {
+    (void)state;
+    check_tiles(NULL);
+    check_tiles(case_cuda);
 }
 
 /* Where products widen their operands, few rows have the bits that each has alone, whatever the
@@ -326,8 +356,9 @@ static void linear_every_fp16(void **state) {
     device_matrix y = case_matrix(MANY, ALL, BASE_FP16, 3, 1);
     uint16_t *to = w.data;
     for (int i = 0; i < ALL; i++) to[2 * i] = (uint16_t)i, to[2 * i + 1] = (uint16_t)(i + 1);
-    for (int run = 0; run < CASE_ISAS * 4; run++) {
-        device *dev = case_device(2, case_isas[run / 4]);
+    for (int run = 0; run < (CASE_ISAS + 1) * 4; run++) {
+        const char *isa = run / 4 < CASE_ISAS ? case_isas[run / 4] : case_cuda;
+        device *dev = case_device(2, isa);
         bool middle = run % 2 != 0;
         if (dev == NULL) continue;
         x.rows = y.rows = run / 2 % 2 ? MANY : 1;
@@ -344,7 +375,7 @@ static void linear_every_fp16(void **state) {
                 double got = case_get(&y, r, i);
                 double nearest = isfinite(want) ? case_from_fp16(case_to_fp16(want)) : want;
                 if (isnan(want) ? isnan(got) : got == nearest) continue;
-                fail_msg("%s: %04x became %.9g, expected %.9g", case_isas[run / 4], i, got, want);
+                fail_msg("%s: %04x became %.9g, expected %.9g", isa, i, got, want);
             }
         }
         device_close(dev);
@@ -373,11 +404,11 @@ static void linear_refuses_shapes(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(linear_avx512_bf16),    cmocka_unit_test(linear_avx512),
-        cmocka_unit_test(linear_avx2),           cmocka_unit_test(linear_plain),
-        cmocka_unit_test(linear_slices),         cmocka_unit_test(linear_tiles),
-        cmocka_unit_test(linear_few_rows),       cmocka_unit_test(linear_every_fp16),
-        cmocka_unit_test(linear_refuses_shapes),
+        cmocka_unit_test(linear_avx512_bf16), cmocka_unit_test(linear_avx512),
+        cmocka_unit_test(linear_avx2),        cmocka_unit_test(linear_plain),
+        cmocka_unit_test(linear_cuda),        cmocka_unit_test(linear_slices),
+        cmocka_unit_test(linear_tiles),       cmocka_unit_test(linear_few_rows),
+        cmocka_unit_test(linear_every_fp16),  cmocka_unit_test(linear_refuses_shapes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

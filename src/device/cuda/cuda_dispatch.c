@@ -2,6 +2,7 @@
 
 #include "device/cuda/attention/cuda_attention.h"
 #include "device/cuda/head/cuda_head_targets.h"
+#include "device/cuda/product/cuda_linear.h"
 #include "device/cuda/vector/cuda_clear.h"
 #include "device/cuda/vector/cuda_elements.h"
 #include "device/cuda/vector/cuda_optimizer.h"
@@ -44,6 +45,8 @@ static const cuda_row rows[DEVICE_KERNELS] = {
     [DEVICE_EMBEDDING_BACKWARD] = {cuda_prepare_embedding_backward, cuda_run_embedding_backward},
     [DEVICE_ROWS] = {NULL, cuda_run_rows},
     [DEVICE_ROWS_BACKWARD] = {NULL, cuda_run_rows_backward},
+    [DEVICE_LINEAR] = {NULL, cuda_run_linear},
+    [DEVICE_LINEAR_BACKWARD] = {cuda_prepare_linear_backward, cuda_run_linear_backward},
     [DEVICE_LAYER_NORM] = {NULL, cuda_run_norm},
     [DEVICE_LAYER_NORM_BACKWARD] = {cuda_prepare_norm_backward, cuda_run_norm_backward},
     [DEVICE_RMS_NORM] = {NULL, cuda_run_norm},

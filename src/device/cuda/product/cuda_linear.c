@@ -1,0 +1,63 @@
+#include "device/cuda/product/cuda_linear.h"
+
+#include "base/checked.h"
+#include "device/cuda/product/cuda_column_sums.h"
+#include "device/cuda/product/cuda_gemm.h"
+
+sifr_status cuda_run_linear(device *dev, const device_call *call, sifr_error *error) {
+    cuda_gemm y = {.form = call->attributes.linear.transposed ? CUDA_GEMM_NN : CUDA_GEMM_NT,
+                   .a = call->x[0],
+                   .b = call->w[0],
+                   .c = call->y,
+                   .bias = call->w[1],
+                   .whole = call->attributes.linear.whole};
+    return cuda_gemm_run(dev, &y, error);
+}
+
+static cuda_gemm inputs_of(const device_call *call) {
+    return (cuda_gemm){.form = call->attributes.linear.transposed ? CUDA_GEMM_NT : CUDA_GEMM_NN,
+                       .a = call->dy,
+                       .b = call->w[0],
+                       .c = call->dx[0],
+                       .accumulate = call->accumulate[0],
+                       .whole = call->attributes.linear.whole};
+}
+
+static cuda_gemm weights_of(const device_call *call) {
+    bool transposed = call->attributes.linear.transposed;
+    return (cuda_gemm){.form = CUDA_GEMM_TN,
+                       .a = transposed ? call->x[0] : call->dy,
+                       .b = transposed ? call->dy : call->x[0],
+                       .c = call->dw[0],
+                       .accumulate = call->accumulate_dw,
+                       .chunk = DEVICE_TOKEN_CHUNK};
+}
+
+/* Both weight gradients use the same scratch, one after the other. */
+sifr_status cuda_prepare_linear_backward(device *dev, device_call *call, sifr_error *error) {
+    (void)dev;
+    (void)error;
+    int64_t bytes = 0;
+    if (call->dw[0].dtype != BASE_NONE) {
+        cuda_gemm weights = weights_of(call);
+        bytes = cuda_gemm_parts_bytes(&weights);
+    }
+    if (call->dw[1].dtype != BASE_NONE)
+        bytes = base_max_i64(bytes, cuda_column_sums_bytes(call->dy.rows, call->dy.columns));
+    call->scratch_bytes = bytes;
+    return SIFR_OK;
+}
+
+sifr_status cuda_run_linear_backward(device *dev, const device_call *call, sifr_error *error) {
+    if (call->dw[0].dtype != BASE_NONE) {
+        cuda_gemm weights = weights_of(call);
+        weights.parts = call->scratch;
+        BASE_TRY(cuda_gemm_run(dev, &weights, error));
+    }
+    if (call->dw[1].dtype != BASE_NONE)
+        BASE_TRY(cuda_column_sums(dev, &call->dy, DEVICE_TOKEN_CHUNK, call->scratch,
+                                  call->dw[1].data, call->accumulate_dw, error));
+    if (call->dx[0].dtype == BASE_NONE) return SIFR_OK;
+    cuda_gemm inputs = inputs_of(call);
+    return cuda_gemm_run(dev, &inputs, error);
+}
