@@ -2,6 +2,7 @@
  * waits for its end. */
 #include "device/cuda/cuda_device.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -253,29 +254,39 @@ static sifr_status measure_copy(cuda_device *cuda, cuda_address memory, int64_t 
     return SIFR_OK;
 }
 
-/* One product of n x n, n a power of 2, in a block of its own. */
-static sifr_status measure_product(device *dev, base_dtype type, int64_t n, double *out,
-                                   sifr_error *error) {
-    int64_t size = base_dtype_bytes(type), each = n * n * size;
+/* Seconds of the fastest of three products of n x n, in a block of its own. */
+static sifr_status time_product(device *dev, base_dtype type, int64_t n, double *seconds,
+                                sifr_error *error) {
+    int64_t each = n * n * base_dtype_bytes(type);
     device_call call = {.kernel = DEVICE_LINEAR};
-    device_matrix m = {NULL, n, n, n, type};
-    char *block = NULL;
-    call.x[0] = call.w[0] = call.y = m;
+    void *block;
+    call.x[0] = call.w[0] = call.y = (device_matrix){NULL, n, n, n, type};
     BASE_TRY(device_prepare(dev, &call, error));
-    BASE_TRY(device_take(dev, 3 * each + call.scratch_bytes + 256, (void **)&block, error));
-    call.x[0].data = block, call.w[0].data = block + each, call.y.data = block + 2 * each;
-    call.scratch = block + 3 * each;
+    int64_t bytes = 3 * each + base_max_i64(call.scratch_bytes, 256);
+    BASE_TRY(device_take(dev, bytes, &block, error));
+    call.x[0].data = block, call.w[0].data = (char *)block + each;
+    call.y.data = (char *)block + 2 * each, call.scratch = (char *)block + 3 * each;
     sifr_status status = SIFR_OK;
-    *out = 0;
+    *seconds = INFINITY;
     for (int round = 0; round < 3 && status == SIFR_OK; round++) {
         double start = base_seconds();
         status = device_run(dev, &call, error);
         if (status == SIFR_OK) status = finish(cuda_of(dev), "measuring products", error);
-        double rate = 2.0 * (double)n * (double)n * (double)n / (base_seconds() - start);
-        if (rate > *out) *out = rate;
+        *seconds = fmin(*seconds, base_seconds() - start);
     }
-    device_give(dev, block, 3 * each + call.scratch_bytes + 256);
+    device_give(dev, block, bytes);
     return status;
+}
+
+/* Of products large enough that a launch is no part of their time. */
+static sifr_status measure_products(device *dev, base_dtype type, double *rate, sifr_error *error) {
+    const double enough = 2e-3;
+    double seconds = 0;
+    for (int64_t n = 128; n <= 8192 && seconds < enough; n *= 2) {
+        BASE_TRY(time_product(dev, type, n, &seconds, error));
+        *rate = 2.0 * (double)n * (double)n * (double)n / seconds;
+    }
+    return SIFR_OK;
 }
 
 static sifr_status measure(device *dev, void *memory, int64_t bytes, device_limits *out,
@@ -288,8 +299,8 @@ static sifr_status measure(device *dev, void *memory, int64_t bytes, device_limi
         measure_copy(cuda, address_of(memory ? memory : own), bytes, &out->bytes, error);
     if (own) device_give(dev, own, bytes);
     BASE_TRY(status);
-    BASE_TRY(measure_product(dev, BASE_FP32, 2048, &out->fp32_operations, error));
-    return measure_product(dev, BASE_BF16, 4096, &out->bf16_operations, error);
+    BASE_TRY(measure_products(dev, BASE_FP32, &out->fp32_operations, error));
+    return measure_products(dev, BASE_BF16, &out->bf16_operations, error);
 }
 
 static const device_backend backend = {.close = close_cuda,
