@@ -3,6 +3,7 @@
 #define CUDA_ARGUMENTS_H
 
 #include "device/cuda/attention/attention_arguments.h"
+#include "device/cuda/head/head_arguments.h"
 #include "device/cuda/head/targets_arguments.h"
 #include "device/cuda/product/column_sums_arguments.h"
 #include "device/cuda/product/gemm_arguments.h"

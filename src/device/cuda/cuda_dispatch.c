@@ -1,6 +1,8 @@
 #include "device/cuda/cuda_dispatch.h"
 
 #include "device/cuda/attention/cuda_attention.h"
+#include "device/cuda/head/cuda_head_logits.h"
+#include "device/cuda/head/cuda_head_loss.h"
 #include "device/cuda/head/cuda_head_targets.h"
 #include "device/cuda/product/cuda_linear.h"
 #include "device/cuda/vector/cuda_clear.h"
@@ -57,10 +59,13 @@ static const cuda_row rows[DEVICE_KERNELS] = {
     [DEVICE_REGROUP_BACKWARD] = {NULL, cuda_run_regroup},
     [DEVICE_NEIGHBOURS] = {NULL, cuda_run_neighbours},
     [DEVICE_NEIGHBOURS_BACKWARD] = {NULL, cuda_run_neighbours},
+    [DEVICE_HEAD_LOSS] = {cuda_prepare_head_loss, cuda_run_head_loss},
+    [DEVICE_HEAD_LOSS_BACKWARD] = {cuda_prepare_head_loss, cuda_run_head_loss},
     [DEVICE_HEAD_REGRESSION] = {cuda_prepare_head_targets, cuda_run_head_targets},
     [DEVICE_HEAD_REGRESSION_BACKWARD] = {cuda_prepare_head_targets, cuda_run_head_targets},
     [DEVICE_HEAD_MULTILABEL] = {cuda_prepare_head_targets, cuda_run_head_targets},
     [DEVICE_HEAD_MULTILABEL_BACKWARD] = {cuda_prepare_head_targets, cuda_run_head_targets},
+    [DEVICE_HEAD_LOGITS] = {NULL, cuda_run_head_logits},
     [DEVICE_CLEAR] = {NULL, cuda_run_clear},
     [DEVICE_CONVERT] = {NULL, cuda_run_elementwise},
     [DEVICE_SQUARE_SUMS] = {NULL, cuda_run_square_sums},

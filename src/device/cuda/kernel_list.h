@@ -104,6 +104,16 @@ CUDA_KERNEL(column_totals, column_totals_arguments)
 CUDA_KERNEL_TYPES(targets_rows, targets_arguments)
 CUDA_KERNEL_TYPES(targets_dx, targets_dx_arguments)
 CUDA_KERNEL_TYPES(targets_dw, targets_dw_arguments)
+CUDA_KERNEL(head_count, head_list_arguments)
+CUDA_KERNEL(head_list, head_list_arguments)
+CUDA_KERNEL(head_clear16, head_clear_arguments)
+CUDA_KERNEL(head_clear32, head_clear_arguments)
+CUDA_KERNEL(head_gather16, head_gather_arguments)
+CUDA_KERNEL(head_gather32, head_gather_arguments)
+CUDA_KERNEL_TYPES(head_shape, head_shape_arguments)
+CUDA_KERNEL(head_statistics, head_softmax_arguments)
+CUDA_KERNEL(head_bias_parts, head_softmax_arguments)
+CUDA_KERNEL_TYPES(head_gradients, head_softmax_arguments)
 
 #undef CUDA_KERNEL_ATTENTION
 #undef CUDA_KERNEL_TYPES

@@ -1,0 +1,16 @@
+/* DEVICE_HEAD_LOSS and its backward on a CUDA device.
+ *
+ * Labelled rows are listed on the device, and how many there are stays there, too: all chunks are
+ * launched, and those without rows end at once. A chunk's rows are copied into scratch; its logits
+ * are in fp32. The chunk's size depends on the shape alone, and bits depend on it. */
+#ifndef CUDA_HEAD_LOSS_H
+#define CUDA_HEAD_LOSS_H
+
+#include "device/device.h"
+
+sifr_status cuda_prepare_head_loss(device *dev, device_call *call,
+                                   sifr_error *error) SIFR_MUST_CHECK;
+sifr_status cuda_run_head_loss(device *dev, const device_call *call,
+                               sifr_error *error) SIFR_MUST_CHECK;
+
+#endif
