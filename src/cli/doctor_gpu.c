@@ -46,13 +46,22 @@ static json_t *describe_gpu(const cuda_gpu *gpu) {
     return out;
 }
 
-static sifr_status list_gpus(const cuda_driver *driver, json_t *list, sifr_error *error) {
+enum { LEAST_CAPABILITY = 8 }; /* cmake/cuda.cmake */
+
+static sifr_status list_gpus(const cuda_driver *driver, json_t *report, json_t *list,
+                             sifr_error *error) {
+    char text[256];
     int count;
     cuda_gpu gpu;
     BASE_TRY(cuda_driver_count(driver, &count, error));
     for (int i = 0; i < count; i++) {
         BASE_TRY(cuda_driver_gpu(driver, i, &gpu, error));
         json_array_append_new(list, describe_gpu(&gpu));
+        if (gpu.capability_major >= LEAST_CAPABILITY) continue;
+        snprintf(text, sizeof text,
+                 "%s has compute capability %d.%d, and sifr's kernels need %d.0; train on the CPU",
+                 gpu.name, gpu.capability_major, gpu.capability_minor, LEAST_CAPABILITY);
+        advise(report, text);
     }
     return SIFR_OK;
 }
@@ -67,7 +76,7 @@ static int examine_driver(json_t *report, json_t *gpu, int device_files) {
     if (status == SIFR_OK) {
         put(gpu, "driver", version_text(driver.version));
         put(gpu, "driver_library", json_string(driver.path));
-        status = list_gpus(&driver, list, &error);
+        status = list_gpus(&driver, report, list, &error);
     }
     if (status == SIFR_OK) return driver.version;
     put(gpu, "driver_error", json_string(error.message));
@@ -102,8 +111,9 @@ void doctor_examine_gpus(json_t *report) {
     for (int kind = 0; kind < CUDA_LIBRARY_KINDS; kind++)
         examine_library(libraries, (cuda_library_kind)kind, driver);
     put(gpu, "libraries", libraries);
-    if (driver > 0 || device_files > 0)
-        advise(report, "sifr trains on the CPU; the GPU is not used");
+    if (driver > 0 && built == 0)
+        advise(report, "there is a GPU, and this program has no kernels for GPUs, so it trains on "
+                       "the CPU; build it with `make CUDA=1`");
     put(report, "gpu", gpu);
 }
 

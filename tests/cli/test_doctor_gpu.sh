@@ -5,7 +5,8 @@ case $(uname -m) in x86_64 | aarch64) ;; *) exit 77 ;; esac
 unset SIFR_CUDA_LIBRARIES CUDA_VISIBLE_DEVICES
 
 # driver FOLDER VERSION INIT [WITHOUT]: a libcuda.so.1 that serves VERSION, whose cuInit gives INIT,
-# with every function of sifr's table but WITHOUT; one GPU.
+# with every function of sifr's table but WITHOUT; one GPU, of compute capability $capability.6.
+capability=8
 driver() {
     mkdir -p "$1"
     tr -d '\n' <"$SOURCE/src/device/cuda/cuda_driver.h" | grep -oE 'F\(cu[A-Za-z0-9]+, cu[A-Za-z0-9_]+,' |
@@ -14,7 +15,7 @@ driver() {
     {
         echo '#include <stddef.h>
 #include <string.h>'
-        sed -n 's/^.*$/&/p' symbols | grep -vxE "${4:-none}|cuInit|cuDriverGetVersion|cuGetError.*|cuDeviceGet|cuDeviceGetCount|cuDeviceGetName|cuDeviceGetUuid_v2|cuDeviceGetPCIBusId|cuDeviceTotalMem_v2|cuDeviceGetAttribute" |
+        grep -vxE "${4:-none}|cuInit|cuDriverGetVersion|cuGetError.*|cuDeviceGet|cuDeviceGetCount|cuDeviceGetName|cuDeviceGetUuid_v2|cuDeviceGetPCIBusId|cuDeviceTotalMem_v2|cuDeviceGetAttribute" symbols |
             sed 's/.*/int &(void) { return 999; }/'
         echo "int cuInit(unsigned f) { return f ? 1 : $3; }
 int cuDriverGetVersion(int *v) { *v = $2; return 0; }"
@@ -27,10 +28,10 @@ int cuDeviceGetName(char *s, int n, int d) { (void)d; strncpy(s, "GPU of test", 
 int cuDeviceGetUuid_v2(void *u, int d) { (void)d; memset(u, 0xab, 16); return 0; }
 int cuDeviceGetPCIBusId(char *s, int n, int d) { (void)d; strncpy(s, "0000:1B:00.0", (size_t)n); return 0; }
 int cuDeviceTotalMem_v2(size_t *n, int d) { (void)d; *n = (size_t)80 << 30; return 0; }
-int cuDeviceGetAttribute(int *v, int a, int d) { (void)d; *v = a == 75 ? 8 : a == 76 ? 6 : 100; return 0; }
+int cuDeviceGetAttribute(int *v, int a, int d) { (void)d; *v = a == 75 ? CAPABILITY : a == 76 ? 6 : 100; return 0; }
 C
     } >driver.c
-    cc -shared -fPIC -o "$1/libcuda.so.1" driver.c
+    cc -shared -fPIC -DCAPABILITY=$capability -o "$1/libcuda.so.1" driver.c
 }
 # doctor FOLDER ARGUMENT…: with that driver
 doctor() {
@@ -45,12 +46,20 @@ grep -q '^GPU            GPU of test: compute capability 8.6, 80.0 GiB, GPU-abab
     fail "$(cat text)"
 grep -q "^CUDA driver    CUDA 13.0, $PWD/serving/libcuda.so.1$" text || fail "$(cat text)"
 grep -q '^CUDA kernels   ' text || fail "$(cat text)"
-grep -q '^- sifr trains on the CPU; the GPU is not used' text || fail "$(cat text)"
+if grep -q '^CUDA kernels   none' text; then
+    grep -q '^- there is a GPU, and this program has no kernels for GPUs' text || fail "$(cat text)"
+elif grep -q 'make CUDA=1' text; then
+    fail "$(cat text)"
+fi
 doctor serving --json >json
 for want in '"compute_capability": "8.6"' '"memory_bytes": 85899345920' '"driver": "13.0"' \
     '"bus": "0000:1B:00.0"' '"multiprocessors": 100'; do
     grep -qF "$want" json || fail "no $want in $(cat json)"
 done
+
+capability=7 driver older_gpu 13000 0
+doctor older_gpu >text
+grep -q "^- GPU of test has compute capability 7.6, and sifr's kernels need 8.0" text || fail "$(cat text)"
 
 # What does not serve says so in a line of its own.
 says() { doctor "$1" >text && grep -qE "^CUDA driver    .*$2" text || fail "$1: $(cat text)"; }
