@@ -1,0 +1,64 @@
+# label: full
+# Training on a GPU, which a fake driver plays, as a user runs it: a run, the same run in two parts,
+# from the GPU to the CPU and back, evaluation within it, and what is said.
+# timeout: 600, not under sanitizers
+. "$SOURCE/tests/support/expect.sh"
+gpu() { "$BUILD/tests/sifr_on_fake_gpu" "$@"; }
+says() { grep -qE -- "$1" out err || { cat out err; fail "no '$1'"; }; }
+
+awk 'BEGIN { for (i = 0; i < 400; i++) print "good bad food was were day the a very red big one two" }' >text
+"$SIFR" tokenizer train --vocab-size 280 --data text --output tok >/dev/null 2>&1
+cat >tiny.json <<'J'
+{"model_type": "llama", "architectures": ["LlamaForCausalLM"], "vocab_size": 280,
+ "hidden_size": 32, "intermediate_size": 80, "num_hidden_layers": 2, "num_attention_heads": 4,
+ "num_key_value_heads": 2, "max_position_embeddings": 64, "tie_word_embeddings": false}
+J
+"$SIFR" init --config tiny.json --tokenizer tok --output model --seed 3 >/dev/null
+cat >ds.json <<'J'
+{"train_batch_size": 4, "gradient_accumulation_steps": 2, "bf16": {"enabled": true},
+ "gradient_clipping": 1.0, "zero_optimization": {"stage": 2},
+ "optimizer": {"type": "AdamW", "params": {"lr": 1e-2}}, "sifr": {"step_order": "batch"}}
+J
+run() { # PROGRAM OUTPUT STEPS OPTION…
+    local program=$1 output=$2 steps=$3
+    shift 3
+    expect 0 $program train --config ds.json --model model --data text --eval-data text \
+        --seq-length 32 --max-steps 6 --threads 1 --output "$output" --save-steps 3 \
+        --eval-steps 6 "$@"
+}
+loss() { sed -n 's/^loss \([0-9.]*\)$/\1/p' out | tail -n 1; }
+near() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a - b < 0.02 && b - a < 0.02) }'; }
+
+run "$SIFR" on-cpu 6 --device cpu
+cpu=$(loss)
+run gpu on-gpu 6
+says 'sm_90'
+whole=$(loss)
+near "$cpu" "$whole" || fail "loss $cpu on the CPU, $whole on the GPU"
+says 'eval loss'
+
+# The second half again, on the same kind: the same bits.
+cp -r on-gpu again
+rm -rf again/checkpoint-6 again/model.safetensors
+echo checkpoint-3 >again/latest
+run gpu again 6 --resume
+cmp on-gpu/model.safetensors again/model.safetensors || fail "a run in two parts has other bits"
+
+# On the other kind: said, and close.
+cp -r on-gpu moved
+rm -rf moved/checkpoint-6 moved/model.safetensors
+echo checkpoint-3 >moved/latest
+run "$SIFR" moved 6 --resume --device cpu
+near "$whole" "$(loss)" || fail "loss $whole, then $(loss) after moving to the CPU"
+
+# State on the host: the same bits. Text comes from the CPU.
+sed 's/"stage": 2/"stage": 3, "offload_optimizer": {"device": "cpu"}, "offload_param": {"device": "cpu"}/' \
+    ds.json >off.json
+mv off.json ds.json
+run gpu offloaded 6
+cmp on-gpu/model.safetensors offloaded/model.safetensors || fail "offloaded: other bits"
+expect 0 gpu generate --model on-gpu --prompt "good bad" --max-new-tokens 4
+
+# Every kernel finished before the next.
+SIFR_DEVICE_CHECK=1 run gpu checked 6
+cmp on-gpu/model.safetensors checked/model.safetensors || fail "checked: other bits"

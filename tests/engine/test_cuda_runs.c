@@ -1,0 +1,91 @@
+/* Training on a GPU that a fake driver plays: the same bits at every stage, order, with
+ * recomputation, tiles and state on the host; what crosses, and what is refused. timeout: 600,
+ * label: full */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/cuda/fake_driver.h"
+#include "support/cuda/fake_gpu.h"
+#include "support/cuda/shim_run.h"
+#include "support/zero_run.h"
+
+static const zero_variant plain = {.ranks = 1,
+                                   .type = "llama",
+                                   .precision = SIFR_BF16,
+                                   .sequences = 2,
+                                   .global = 4,
+                                   .evaluate = true,
+                                   .open = fake_gpu_open};
+
+static void same(const zero_outcome *want, const zero_variant *v, const char *what) {
+    zero_outcome have = zero_run(*v);
+    if (!zero_is_same(want, &have)) fail_msg("%s: other bits", what);
+    free(have.weights);
+    fake_gpu_check_returned();
+}
+
+static void same_bits(void **state) {
+    (void)state;
+    zero_outcome want = zero_run(plain);
+    zero_variant v = plain;
+    same(&want, &v, "again");
+    v.stage = 3, v.unit_order = true;
+    same(&want, &v, "stage 3, unit order");
+    v = plain, v.recompute = true;
+    same(&want, &v, "recomputed");
+    free(want.weights);
+}
+
+static void on_the_host(void **state) {
+    (void)state;
+    sifr_offload offload = sifr_settings_defaults().offload;
+    zero_outcome want = zero_run(plain);
+    zero_variant v = plain;
+    v.offload = &offload;
+    offload.optimizer.device = SIFR_TIER_CPU;
+    same(&want, &v, "optimizer state on the host");
+    offload.param.device = offload.activations = SIFR_TIER_CPU;
+    v.stage = 3;
+    same(&want, &v, "state, parameters and activations on the host");
+    free(want.weights);
+}
+
+/* What is not built for GPUs is said before anything is taken. */
+static void refused(void **state) {
+    (void)state;
+    sifr_error error = {0};
+    char path[BASE_PATH_LENGTH];
+    engine_folder folder;
+    sifr_engine *engine;
+    device *dev;
+    comm_group *group;
+    snprintf(path, sizeof path, "%s/tests/golden/models/gpt2", getenv("SOURCE"));
+    assert_int_equal(engine_folder_open(path, &folder, &error), SIFR_OK);
+    assert_int_equal(comm_open_self(&group, &error), SIFR_OK);
+    assert_int_equal(fake_gpu_open(&dev, &error), SIFR_OK);
+    sifr_settings settings = sifr_settings_defaults();
+    settings.precision = SIFR_BF16;
+    settings.seq_length = 16, settings.micro_batch_size = 1;
+    settings.offload.optimizer.device = SIFR_TIER_NVME;
+    settings.offload.nvme_path = "/tmp";
+    assert_int_equal(engine_create_on(dev, folder.model, &settings, group, &engine, &error),
+                     SIFR_USAGE);
+    assert_non_null(strstr(error.message, "offload to nvme is not built for GPUs yet"));
+    assert_int_equal(fake_driver_count().contexts, 0);
+    comm_close(group);
+    engine_folder_close(&folder);
+}
+
+int main(void) {
+    if (shim_skipped()) return 77;
+    const struct CMUnitTest tests[] = {cmocka_unit_test(same_bits), cmocka_unit_test(on_the_host),
+                                       cmocka_unit_test(refused)};
+    return cmocka_run_group_tests(tests, fake_gpu_start, fake_gpu_stop);
+}

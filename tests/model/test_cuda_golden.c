@@ -1,0 +1,70 @@
+/* Golden models on a GPU that a fake driver plays: the device's own code, and the kernels of GPUs
+ * over the shim, beside PyTorch and transformers. timeout: 900, label: full */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdlib.h>
+
+#include "support/cuda/fake_gpu.h"
+#include "support/cuda/shim_run.h"
+#include "support/golden_run.h"
+
+static int start(void **state) {
+    golden_run_on(fake_gpu_open);
+    return fake_gpu_start(state);
+}
+
+static void run(const char *place, const char *name, golden_precision precision, bool steps) {
+    golden_list list;
+    golden g;
+    golden_list_open_at(&list, place);
+    golden_open(&list, golden_list_find(&list, name), &g);
+    golden_run_gradients(&g, precision);
+    fake_gpu_check_returned();
+    if (steps) golden_run_steps(&g, precision);
+    golden_run_evaluation(&g, precision);
+    golden_close(&g);
+    golden_list_close(&list);
+}
+
+static void gpt2(void **state) {
+    (void)state;
+    run("", "gpt2", GOLDEN_FP32, true);
+    run("", "gpt2", GOLDEN_BF16, true);
+}
+
+static void llama(void **state) {
+    (void)state;
+    run("", "llama3", GOLDEN_FP32, false);
+    run("", "llama3", GOLDEN_BF16, true);
+    run("", "llama3", GOLDEN_FP16, true);
+}
+
+/* What kernels have beside the two: caps, windows, partial and interleaved rotations, joined
+ * weights, multipliers, norms of other kinds. In turns in one type or the other. */
+static void families(void **state) {
+    (void)state;
+    static const char *const names[] = {"gemma2",  "gemma3_text", "glm4",    "gpt_neox",
+                                        "granite", "mistral",     "olmo2",   "olmo3",
+                                        "phi3",    "qwen3",       "smollm3", "starcoder2"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        run("families/", names[i], i % 2 ? GOLDEN_BF16 : GOLDEN_FP32, false);
+}
+
+static void encoders(void **state) {
+    (void)state;
+    static const char *const names[] = {"bert-sequence", "distilbert-multilabel", "modernbert",
+                                        "roberta-tokens"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        run("encoders/", names[i], i % 2 ? GOLDEN_BF16 : GOLDEN_FP32, false);
+}
+
+int main(void) {
+    if (shim_skipped()) return 77;
+    const struct CMUnitTest tests[] = {cmocka_unit_test(gpt2), cmocka_unit_test(llama),
+                                       cmocka_unit_test(families), cmocka_unit_test(encoders)};
+    return cmocka_run_group_tests(tests, start, fake_gpu_stop);
+}
