@@ -3,7 +3,7 @@
 #   SIFR_CUDA=ON    the program contains them; there must be an nvcc
 #   SIFR_CUDA=OFF   nvcc is not looked for
 # AUTO leaves them out because they take longer than all the rest: one file is compiled seven times.
-# Their text is compiled and run in every build with tests, by the host's compiler (tests/support/cuda).
+# In every build with tests the host's compiler takes their text (tests/support/cuda).
 set(SIFR_CUDA AUTO CACHE STRING "Kernels for GPUs: AUTO (a target of their own), ON or OFF")
 set_property(CACHE SIFR_CUDA PROPERTY STRINGS AUTO ON OFF)
 string(TOUPPER "${SIFR_CUDA}" SIFR_CUDA_WANTED)
@@ -69,6 +69,9 @@ foreach(source ${sources})
 endforeach()
 file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/cuda)
 add_custom_target(cuda_kernels DEPENDS ${SIFR_CUDA_FATBINS})
+# For tests/device/test_cuda_code.sh.
+string(REPLACE ";" " " flags "${SIFR_NVCC_FLAGS}")
+file(WRITE ${CMAKE_BINARY_DIR}/cuda/nvcc.flags "${SIFR_NVCC} ${flags}\n")
 
 if(NOT SIFR_CUDA_WANTED STREQUAL AUTO)
   set(images ${CMAKE_BINARY_DIR}/cuda/cuda_images.c)

@@ -1,5 +1,5 @@
-# `sifr doctor` beside drivers and libraries of NVIDIA's that this test makes: what it lists, and what
-# it says of a driver that does not serve.
+# `sifr doctor` beside drivers and libraries of NVIDIA's that this test makes: what it lists, and
+# what it says of a driver that does not serve.
 fail() { echo "$1" >&2; exit 1; }
 case $(uname -m) in x86_64 | aarch64) ;; *) exit 77 ;; esac
 unset SIFR_CUDA_LIBRARIES CUDA_VISIBLE_DEVICES
@@ -9,13 +9,13 @@ unset SIFR_CUDA_LIBRARIES CUDA_VISIBLE_DEVICES
 capability=8
 driver() {
     mkdir -p "$1"
-    tr -d '\n' <"$SOURCE/src/device/cuda/cuda_driver.h" | grep -oE 'F\(cu[A-Za-z0-9]+, cu[A-Za-z0-9_]+,' |
-        sed 's/.*, //; s/,//' >symbols
+    tr -d '\n' <"$SOURCE/src/device/cuda/cuda_driver.h" |
+        grep -oE 'F\(cu[A-Za-z0-9]+, cu[A-Za-z0-9_]+,' | sed 's/.*, //; s/,//' >symbols
     [ "$(wc -l <symbols)" -gt 45 ] || fail "only $(wc -l <symbols) functions found in the table"
     {
         echo '#include <stddef.h>
 #include <string.h>'
-        grep -vxE "${4:-none}|cuInit|cuDriverGetVersion|cuGetError.*|cuDeviceGet|cuDeviceGetCount|cuDeviceGetName|cuDeviceGetUuid_v2|cuDeviceGetPCIBusId|cuDeviceTotalMem_v2|cuDeviceGetAttribute" symbols |
+        grep -vxE "${4:-none}|cuInit|cuDriverGetVersion|cuGetError.*|cuDeviceGet.*|cuDeviceTotal.*" symbols |
             sed 's/.*/int &(void) { return 999; }/'
         echo "int cuInit(unsigned f) { return f ? 1 : $3; }
 int cuDriverGetVersion(int *v) { *v = $2; return 0; }"

@@ -2,8 +2,8 @@
  * asked for, and a test fills it with functions of its own. So one program runs with and without a
  * driver, and nothing of CUDA is needed to compile it.
  *
- * Types and constants are those of cuda.h under names of our own. tests/device/test_cuda_header.sh
- * compares both where cuda.h is at hand.
+ * Types and constants are those of <cuda.h> under names of our own.
+ * tests/device/test_cuda_header.sh compares both where <cuda.h> is at hand.
  */
 #ifndef CUDA_DRIVER_H
 #define CUDA_DRIVER_H
@@ -17,7 +17,7 @@
 typedef unsigned cuda_result;            /* CUresult */
 typedef int cuda_device_handle;          /* CUdevice */
 typedef unsigned long long cuda_address; /* CUdeviceptr */
-/* The tags are cuda.h's, so that a compiler that sees both headers compares whole functions. */
+/* The tags are <cuda.h>'s, so that a compiler that sees both headers compares whole functions. */
 typedef struct CUctx_st *cuda_context;
 typedef struct CUmod_st *cuda_module;
 typedef struct CUfunc_st *cuda_function;
@@ -36,7 +36,7 @@ typedef struct cuda_ipc_event {
     char bytes[64];
 } cuda_ipc_event; /* CUipcEventHandle */
 
-/* Results that sifr acts on: cuda.h's CUDA_ERROR_... */
+/* Results that sifr acts on: <cuda.h>'s CUDA_ERROR_... */
 enum {
     CUDA_OK = 0,
     CUDA_INVALID_VALUE = 1,
@@ -91,7 +91,7 @@ enum {
     CUDA_CAPTURE_THIS_THREAD = 1 /* cuStreamBeginCapture */
 };
 
-/* F(name, symbol, arguments). `name` is the one in NVIDIA's documentation. cuda.h maps some names
+/* F(name, symbol, arguments). `name` is the one in NVIDIA's documentation. <cuda.h> maps some names
  * to a later version of the function; `symbol` is what libcuda calls that version. All are there
  * since CUDA 12.0, so cuEventElapsedTime is the version of that time. */
 #define CUDA_DRIVER_FUNCTIONS(F)                                                                   \
