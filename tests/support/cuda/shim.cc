@@ -107,6 +107,7 @@ struct run {
     meeting block;
     context scheduler;
     unsigned running;
+    bool released; /* threads can go on that could not */
     shim_kernel *kernel;
     const void *arguments;
 };
@@ -134,6 +135,7 @@ void yield(void) {
 }
 
 void release(meeting &m) {
+    now->released = true;
     m.arrived = 0;
     for (unsigned i = m.first; i < m.last; i++) now->fibres[i].blocked = false;
 }
@@ -198,8 +200,12 @@ void run_block(bool by_warp) {
             moved = true;
             now->running = now->order[i];
             shim_thread = f.index;
+            now->released = false;
             change(&now->scheduler, &f.at);
-            i = by_warp ? i / WARP * WARP : 0;
+            if (!now->released)
+                i++;
+            else
+                i = by_warp ? i / WARP * WARP : 0;
         }
         if (moved || !now->block.alive) continue;
         fprintf(stderr,
