@@ -30,20 +30,24 @@ DEVICE float gradient_factor(fp16) {
     return HEAD_FP16_FACTOR;
 }
 
+template <bool LARGEST> DEVICE float join(float left, float right) {
+    return LARGEST ? fmaxf(left, right) : left + right;
+}
+
 /* The largest of, or the sum of, one value a thread, in one order; the same in all threads. */
 template <bool LARGEST> DEVICE float of_block(float value, float *shared) {
-    shared[threadIdx.x] = value;
-    for (int half = HEAD_THREADS / 2; half > 0; half /= 2) {
-        __syncthreads();
-        if ((int)threadIdx.x >= half) continue;
-        float other = shared[threadIdx.x + half];
-        if (LARGEST)
-            shared[threadIdx.x] = fmaxf(shared[threadIdx.x], other);
-        else
-            shared[threadIdx.x] += other;
+    enum { GROUP = 16 };
+    static_assert(HEAD_THREADS == GROUP * GROUP, "as many groups as threads in one");
+    int thread = (int)threadIdx.x;
+    shared[thread] = value;
+    __syncthreads();
+    if (thread < GROUP) {
+        for (int i = 1; i < GROUP; i++) value = join<LARGEST>(value, shared[i * GROUP + thread]);
+        shared[thread] = value;
     }
     __syncthreads();
     float out = shared[0];
+    for (int i = 1; i < GROUP; i++) out = join<LARGEST>(out, shared[i]);
     __syncthreads(); /* `shared` is used again */
     return out;
 }
