@@ -132,7 +132,7 @@ static sifr_status run_dw(const targets_chunk *c, sifr_error *error) {
     int64_t length = part_length(c->call);
     BASE_TRY(cuda_add_parts(c->dev, c->parts, slices, length, &dw[0], add, error));
     return cuda_add_parts(c->dev, c->parts + columns * x->columns, slices, length, &dw[1], add,
-                           error);
+                          error);
 }
 
 sifr_status cuda_run_head_targets(device *dev, const device_call *call, sifr_error *error) {

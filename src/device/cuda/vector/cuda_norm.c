@@ -126,6 +126,6 @@ sifr_status cuda_run_norm_backward(device *dev, const device_call *call, sifr_er
     int64_t length = arguments.gradients * layout.columns, blocks = backward_blocks(&layout);
     for (uint32_t w = 0; w < arguments.gradients; w++)
         BASE_TRY(cuda_add_parts(dev, arguments.parts + w * layout.columns, blocks, length,
-                                 &call->dw[w], call->accumulate_dw, error));
+                                &call->dw[w], call->accumulate_dw, error));
     return SIFR_OK;
 }

@@ -3,7 +3,7 @@
 #include "device/cuda/vector/parts_arguments.h"
 
 sifr_status cuda_add_parts(device *dev, const float *parts, int64_t count, int64_t length,
-                            const device_matrix *to, bool add, sifr_error *error) {
+                           const device_matrix *to, bool add, sifr_error *error) {
     if (to->dtype == BASE_NONE) return SIFR_OK;
     parts_arguments arguments = {.parts = parts,
                                  .to = to->data,

@@ -7,6 +7,6 @@
 /* Writes a weight's gradient, FP32, or adds to it: the sums of `count` parts, which begin `length`
  * floats apart and are dense. Does nothing if it has no dtype. */
 sifr_status cuda_add_parts(device *dev, const float *parts, int64_t count, int64_t length,
-                            const device_matrix *to, bool add, sifr_error *error);
+                           const device_matrix *to, bool add, sifr_error *error);
 
 #endif
