@@ -34,13 +34,28 @@ DEVICE plane_rows<T> plane_rows_of(const attention_arguments &a, const attention
     return {(typename T::stored *)operand.data + first, operand.stride, a.length, a.head_dim};
 }
 
+template <typename T> DEVICE float plane_value(typename T::stored value) {
+    return T::load(value);
+}
+
+#ifdef __CUDACC__
+/* The same by one instruction: with base_half_to_float, registers do not suffice. */
+template <> __device__ __forceinline__ float plane_value<fp16>(uint16_t value) {
+    float out;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(out) : "h"(value));
+    return out;
+}
+#endif
+
 /* Rows [first, first + COUNT); zeros beyond the last one. */
 template <typename T, typename S, int COUNT>
 DEVICE void plane_load(const plane_rows<T> &from, int32_t first, float *plane) {
     for (int r = thread_y(); r < COUNT; r += 16)
+#pragma unroll 2
         for (int c = thread_x(); c < from.width; c += 16)
             plane[r * S::STRIDE + c] =
-                first + r < from.rows ? T::load(from.data[(first + r) * from.stride + c]) : 0.0f;
+                first + r < from.rows ? plane_value<T>(from.data[(first + r) * from.stride + c])
+                                      : 0.0f;
 }
 
 /* products[i][j] = row y + 16 i of one plane times row x + 16 j of another. */
