@@ -12,6 +12,9 @@
 #if !defined(__x86_64__)
 #include <ucontext.h>
 #endif
+#if defined(SIFR_SANITIZED)
+#include <sanitizer/asan_interface.h>
+#endif
 
 #if defined(SIFR_SANITIZED)
 enum { STACK = 512 << 10 };
@@ -19,7 +22,7 @@ enum { STACK = 512 << 10 };
 enum { STACK = 64 << 10 };
 #endif
 
-enum { WARP = 32, LANE_WORDS = 8, SHARED_GUARD = 64, FILL = 0xcd };
+enum { ENTRY_FRAME = 4096, WARP = 32, LANE_WORDS = 8, SHARED_GUARD = 64, FILL = 0xcd };
 
 thread_local shim_index shim_thread, shim_block, shim_threads, shim_blocks;
 thread_local unsigned char *shim_shared;
@@ -179,6 +182,10 @@ void start_block(void) {
         f.group = 0;
         f.turn = 0;
         f.index = {i % shim_threads.x, i / shim_threads.x, 0};
+#if defined(SIFR_SANITIZED)
+        /* entry() does not return, so its frame would stay marked for the next thread here. */
+        ASAN_UNPOISON_MEMORY_REGION(f.stack + STACK - ENTRY_FRAME, ENTRY_FRAME);
+#endif
         begin(&f.at, f.stack, entry);
     }
     memset(now->shared.data(), FILL, now->shared.size());
