@@ -30,6 +30,27 @@ static int64_t largest(search_case *c, plan_setter *set, int64_t last) {
     return out;
 }
 
+/* Learned positions end long before the memory does, and long before the last value. */
+static void a_limit_that_is_not_memory(void **state) {
+    (void)state;
+    search_case c;
+    sifr_error error;
+    sifr_model *gpt2;
+    model_config config = model_case_llama();
+    strcpy(config.model_type, "gpt2");
+    config.num_key_value_heads = config.num_attention_heads;
+    config.activation = MODEL_GELU_TANH;
+    search_case_begin(&c, 1);
+    assert_int_equal(model_from_config(&config, &gpt2, &error), SIFR_OK);
+    c.search.model = gpt2;
+    for (int64_t last = 20; last < INT32_MAX / 12; last *= 3) {
+        assert_int_equal(largest(&c, plan_set_length, last), 16);
+        if (c.search.tried > 40) fail_msg("%d plans for one answer", c.search.tried);
+    }
+    sifr_model_free(gpt2);
+    search_case_end(&c);
+}
+
 static void the_next_one_does_not_fit(void **state) {
     static const struct {
         plan_setter *set;
@@ -508,6 +529,7 @@ static void keys_that_fit_chooses(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(the_next_one_does_not_fit),
+                                       cmocka_unit_test(a_limit_that_is_not_memory),
                                        cmocka_unit_test(keys_that_fit_chooses),
                                        cmocka_unit_test(what_cannot_be_planned_does_not_fit),
                                        cmocka_unit_test(the_best_of_all),

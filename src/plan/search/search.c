@@ -154,6 +154,7 @@ typedef struct plan_bracket {
     int64_t last, bytes; /* the last value that could be planned (0: none) and its bytes */
     double slope;        /* bytes per unit of the value near `last` */
     bool is_below, is_above;
+    bool is_impossible; /* some value was too large to be planned at all */
 } plan_bracket;
 
 /* The slope is growing_bytes / value, until two close values give a better one. A slope far from
@@ -167,6 +168,7 @@ static void note_slope(plan_bracket *b, int64_t value, const plan_outcome *outco
 
 static void note_point(plan_bracket *b, int64_t value, const plan_outcome *outcome) {
     *(outcome->fits ? &b->fits : &b->too_large) = value;
+    b->is_impossible |= !outcome->possible;
     if (!outcome->possible) return;
     note_slope(b, value, outcome);
     b->last = value;
@@ -194,6 +196,7 @@ static int64_t next_value(const plan_bracket *b, int64_t room, int step) {
         if (inside && (step < 6 || step % 2 == 1)) guess = there;
     } else if (b->is_below) {
         guess = b->fits + base_max_i64(step < 3 ? way : 2 * way, b->fits >> 6);
+        if (b->is_impossible && guess >= b->too_large) guess = half; /* not memory, but a limit */
     } else if (b->is_above) { /* then even the least value seldom fits */
         guess = there;
     }
