@@ -16,6 +16,7 @@
 #include "cli/options.h"
 #include "cli/plan/plan_report.h"
 #include "cli/train_flags.h"
+#include "device/cuda/cuda_described.h"
 #include "plan/pass/passes.h"
 #include "plan/queries.h"
 #include "plan/search/memo.h"
@@ -135,7 +136,13 @@ static sifr_status describe_machine(const plan_command *command, cli_plan_report
     r->machine = plan_machine_unknown();
     r->machine_file = command->machine;
     BASE_TRY(load_machine(command, r, error));
-    if (!plan_machine_is_known(&r->machine)) {
+    bool known = plan_machine_is_known(&r->machine);
+    if (!known && command->machine && r->machine.device == PLAN_MACHINE_CUDA)
+        return base_fail(error, SIFR_USAGE,
+                         "%s: a GPU that is not here cannot be measured; give "
+                         "fp32_operations_per_s, bf16_operations_per_s and memory_bytes_per_s",
+                         command->machine);
+    if (!known) {
         BASE_TRY(plan_machine_measure(r->dev, NULL, DEVICE_MEASURE_BYTES, &r->machine, error));
         BASE_TRY(load_machine(command, r, error));
     }
@@ -294,7 +301,11 @@ static sifr_status open_device(const plan_command *command, int threads, cli_pla
                          "--fit: %s says separate_memory, and tiers are not chosen for that yet; "
                          "without --fit a config is planned for it",
                          command->machine);
-    return device_open_separate(threads, r->config.step.isa, &r->dev, error);
+    if (described.device == PLAN_MACHINE_CPU)
+        return device_open_separate(threads, r->config.step.isa, &r->dev, error);
+    cuda_description gpu = {.compute_capability = described.compute_capability,
+                            .multiprocessors = described.multiprocessors};
+    return device_open_described(threads, &gpu, &r->dev, error);
 }
 
 static sifr_status plan_run(const plan_command *command, cli_plan_report *r, sifr_error *error) {
