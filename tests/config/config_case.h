@@ -18,7 +18,7 @@ typedef struct config_case {
     sifr_config config;
     sifr_error error;
     sifr_status status;
-    char lines[65536]; /* of config_explain, each with a newline */
+    char lines[131072]; /* of config_explain, each with a newline */
 } config_case;
 
 static inline void config_case_line(void *user, const char *line) {

@@ -97,7 +97,7 @@ static void unknown_keys(void **state) {
                    "ds.json: unknown key offload_optimizer; \"offload_optimizer\" belongs in "
                    "\"zero_optimization\"");
     config_refused("{\"device\": \"cpu\"}",
-                   "ds.json: unknown key device; \"device\" belongs in one of 2 sections, such as "
+                   "ds.json: unknown key device; \"device\" belongs in one of 3 sections, such as "
                    "zero_optimization.offload_param.device");
     config_refused("{\"xyzzy\": 1}",
                    "ds.json: unknown key xyzzy; docs/config.md lists every key that is known");

@@ -7,7 +7,7 @@
 
 #include "base/heap.h"
 #include "device/cuda/cuda_dispatch.h"
-#include "device/cuda/launch.h"
+#include "device/cuda/cuda_launch.h"
 
 typedef struct described_device {
     cuda_base base;

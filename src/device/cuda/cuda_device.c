@@ -14,7 +14,7 @@
 #include "base/topology.h"
 #include "device/blocks.h"
 #include "device/cuda/cuda_dispatch.h"
-#include "device/cuda/launch.h"
+#include "device/cuda/cuda_launch.h"
 
 enum {
     MOST_IMAGES = 64,

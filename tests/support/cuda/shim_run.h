@@ -2,7 +2,7 @@
 #ifndef SUPPORT_CUDA_SHIM_RUN_H
 #define SUPPORT_CUDA_SHIM_RUN_H
 
-#include "device/cuda/launch.h"
+#include "device/cuda/cuda_launch.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -2,7 +2,7 @@
 
 #include "base/checked.h"
 #include "device/cuda/attention/attention_arguments.h"
-#include "device/cuda/launch.h"
+#include "device/cuda/cuda_launch.h"
 
 /* Positions, and numbers of blocks, are counted in 32 bits. */
 static const int64_t most_length = INT64_C(1) << 30, most_blocks = INT32_MAX;

@@ -1,8 +1,8 @@
 #include "device/cuda/head/cuda_head_logits.h"
 
 #include "base/checked.h"
+#include "device/cuda/cuda_launch.h"
 #include "device/cuda/head/head_arguments.h"
-#include "device/cuda/launch.h"
 #include "device/cuda/product/cuda_gemm.h"
 
 static cuda_kernel shape_kernel(base_dtype dtype) {

@@ -2,8 +2,8 @@
 
 #include "base/checked.h"
 #include "device/check/operands.h"
+#include "device/cuda/cuda_launch.h"
 #include "device/cuda/head/head_arguments.h"
-#include "device/cuda/launch.h"
 #include "device/cuda/product/cuda_column_sums.h"
 #include "device/cuda/product/cuda_gemm.h"
 

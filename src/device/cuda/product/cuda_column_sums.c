@@ -1,7 +1,7 @@
 #include "device/cuda/product/cuda_column_sums.h"
 
 #include "base/checked.h"
-#include "device/cuda/launch.h"
+#include "device/cuda/cuda_launch.h"
 
 static int64_t parts_of(int64_t rows) {
     return (rows + COLUMN_SUMS_ROWS - 1) / COLUMN_SUMS_ROWS;

@@ -1,7 +1,7 @@
 #include "device/cuda/product/cuda_gemm.h"
 
 #include "base/checked.h"
-#include "device/cuda/launch.h"
+#include "device/cuda/cuda_launch.h"
 
 enum {
     LARGE_TILES =

@@ -2,7 +2,7 @@
 #ifndef CUDA_CLEAR_H
 #define CUDA_CLEAR_H
 
-#include "device/cuda/launch.h"
+#include "device/cuda/cuda_launch.h"
 
 sifr_status cuda_run_clear(device *dev, const device_call *call, sifr_error *error);
 

@@ -1,7 +1,7 @@
 #include "device/cuda/vector/cuda_elements.h"
 
 #include "base/half.h"
-#include "device/cuda/launch.h"
+#include "device/cuda/cuda_launch.h"
 #include "device/cuda/vector/elements_arguments.h"
 #include "device/cuda/vector/packs_arguments.h"
 

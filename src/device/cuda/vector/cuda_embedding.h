@@ -2,7 +2,7 @@
 #ifndef CUDA_EMBEDDING_H
 #define CUDA_EMBEDDING_H
 
-#include "device/cuda/launch.h"
+#include "device/cuda/cuda_launch.h"
 
 sifr_status cuda_prepare_embedding_backward(device *dev, device_call *call, sifr_error *error);
 sifr_status cuda_run_embedding_backward(device *dev, const device_call *call, sifr_error *error);

@@ -2,7 +2,7 @@
 #ifndef CUDA_FOLDS_H
 #define CUDA_FOLDS_H
 
-#include "device/cuda/launch.h"
+#include "device/cuda/cuda_launch.h"
 #include "device/cuda/vector/folds_arguments.h"
 
 /* *sum = the losses of `rows` rows, added in double one after the other. */

@@ -2,7 +2,7 @@
 #ifndef CUDA_MOVES_H
 #define CUDA_MOVES_H
 
-#include "device/cuda/launch.h"
+#include "device/cuda/cuda_launch.h"
 
 sifr_status cuda_run_embedding(device *dev, const device_call *call, sifr_error *error);
 sifr_status cuda_run_rows(device *dev, const device_call *call, sifr_error *error);

@@ -1,6 +1,6 @@
 #include "device/cuda/vector/cuda_optimizer.h"
 
-#include "device/cuda/launch.h"
+#include "device/cuda/cuda_launch.h"
 #include "device/cuda/vector/optimizer_arguments.h"
 #include "device/cuda/vector/packs_arguments.h"
 

@@ -2,7 +2,7 @@
 #ifndef CUDA_PARTS_H
 #define CUDA_PARTS_H
 
-#include "device/cuda/launch.h"
+#include "device/cuda/cuda_launch.h"
 
 /* Writes a weight's gradient, FP32, or adds to it: the sums of `count` parts, which begin `length`
  * floats apart and are dense. Does nothing if it has no dtype. */

@@ -2,7 +2,7 @@
 #ifndef CUDA_ROPE_H
 #define CUDA_ROPE_H
 
-#include "device/cuda/launch.h"
+#include "device/cuda/cuda_launch.h"
 
 sifr_status cuda_run_rope(device *dev, const device_call *call, sifr_error *error);
 

@@ -3,7 +3,7 @@
 #define CUDA_TREE_SUM_H
 
 #include "base/dtype.h"
-#include "device/cuda/launch.h"
+#include "device/cuda/cuda_launch.h"
 #include "device/cuda/vector/tree_sum_arguments.h"
 
 /* Fills in the launch that writes the sum of `count` slices of `elements` elements of `type` to

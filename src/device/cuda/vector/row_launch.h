@@ -3,7 +3,7 @@
 #define CUDA_ROW_LAUNCH_H
 
 #include "base/checked.h"
-#include "device/cuda/launch.h"
+#include "device/cuda/cuda_launch.h"
 
 enum { ROW_LAUNCH_PIECE = 8 }; /* ROW_PIECE of the kernels */
 

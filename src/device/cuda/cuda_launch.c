@@ -1,4 +1,4 @@
-#include "device/cuda/launch.h"
+#include "device/cuda/cuda_launch.h"
 
 #include "device/cuda/arguments.h"
 
