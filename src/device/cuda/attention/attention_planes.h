@@ -51,7 +51,7 @@ template <> __device__ __forceinline__ float plane_value<fp16>(uint16_t value) {
 template <typename T, typename S, int COUNT>
 DEVICE void plane_load(const plane_rows<T> &from, int32_t first, float *plane) {
     for (int r = thread_y(); r < COUNT; r += 16)
-#pragma unroll 2
+#pragma unroll(sizeof(typename T::stored) == 2 ? 2 : 4)
         for (int c = thread_x(); c < from.width; c += 16)
             plane[r * S::STRIDE + c] =
                 first + r < from.rows ? plane_value<T>(from.data[(first + r) * from.stride + c])
