@@ -524,7 +524,10 @@ const config_key *config_key_gate(const config_key *key) {
         memcpy(path, key->path, length);
         strcpy(path + length, switches[i]);
         const config_key *gate = config_key_find(path, NULL);
-        if (gate) return gate == key ? NULL : gate;
+        /* "sifr.device" has no value that switches its section off. */
+        bool switches_off = gate && (!gate->choices || config_key_has_word(gate->choices, "none",
+                                                                            NULL, NULL));
+        if (switches_off) return gate == key ? NULL : gate;
     }
     return NULL;
 }
