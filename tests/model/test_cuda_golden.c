@@ -57,7 +57,7 @@ static void families(void **state) {
 static void encoders(void **state) {
     (void)state;
     static const char *const names[] = {"bert-sequence", "distilbert-multilabel", "modernbert",
-                                        "roberta-tokens"};
+                                        "roberta-tokens", "deberta-tokens"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         run("encoders/", names[i], i % 2 ? GOLDEN_BF16 : GOLDEN_FP32, false);
 }
