@@ -10,7 +10,8 @@ CUDA ?=
 OPTIONS = $(if $(CUDA),-DSIFR_CUDA=$(if $(filter 0,$(CUDA)),AUTO,ON))
 SETS = $(if $(filter-out 0,$(CUDA)),cuda)
 
-.PHONY: all deps configure tests test short other-mpi speed soak demo install docs bench bench-short
+.PHONY: all deps configure tests test short other-mpi speed soak demo install docs bench bench-short \
+  gpu-check
 all: deps $(BUILD)/build.ninja
 	@[ -z '$(OPTIONS)' ] || cmake --preset $(PRESET) -B $(BUILD) $(OPTIONS) >/dev/null
 	@ninja -C $(BUILD)
@@ -59,6 +60,11 @@ speed: tests
 	@ctest --test-dir $(BUILD) -L speed --output-on-failure --no-tests=error \
 	  --test-output-size-passed 1000000 --output-junit speed-results.xml || :
 	@scripts/test-summary.sh $(BUILD)/speed-results.xml
+
+# Checks this machine's GPU, in at most 510 s after the build; without one it says so.
+gpu-check: CUDA = 1
+gpu-check: tests
+	@scripts/gpu-check.sh $(BUILD) $(BUILD)/gpu-check
 
 # The long tests: sanitizers, assertions, repetitions. Writes its output into docs/soak.md.
 soak: tests

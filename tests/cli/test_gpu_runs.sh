@@ -3,7 +3,8 @@
 # from the GPU to the CPU and back, evaluation within it, and what is said.
 # timeout: 600, not under sanitizers
 . "$SOURCE/tests/support/expect.sh"
-gpu() { "$BUILD/tests/sifr_on_fake_gpu" "$@"; }
+gpu_program=${SIFR_GPU_PROGRAM:-$BUILD/tests/sifr_on_fake_gpu}
+gpu() { "$gpu_program" "$@"; }
 says() { grep -qE -- "$1" out err || { cat out err; fail "no '$1'"; }; }
 
 awk 'BEGIN { for (i = 0; i < 400; i++) print "good bad food was were day the a very red big one two" }' >text
@@ -32,7 +33,7 @@ near() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a - b < 0.02 && b - a < 0.02) }
 run "$SIFR" on-cpu 6 --device cpu
 cpu=$(loss)
 run gpu on-gpu 6
-says 'sm_90'
+says 'sm_[0-9]+'
 whole=$(loss)
 near "$cpu" "$whole" || fail "loss $cpu on the CPU, $whole on the GPU"
 says 'eval loss'

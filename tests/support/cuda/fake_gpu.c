@@ -2,6 +2,8 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "support/cuda/fake_gpu.h"
 #include "support/cuda/fake_kernels.h"
@@ -9,10 +11,20 @@
 
 static cuda_driver driver;
 
+bool fake_gpu_is_real(void) {
+    const char *value = getenv("SIFR_TEST_GPU");
+    return value && strcmp(value, "1") == 0;
+}
+
 int fake_gpu_start(void **state) {
     fake_driver_options options = {0};
     sifr_error error;
     (void)state;
+    if (fake_gpu_is_real()) {
+        sifr_status status = cuda_driver_open(&driver, cuda_images_version(), &error);
+        if (status != SIFR_OK) print_error("%s\n", error.message);
+        return status;
+    }
     options.kernels = fake_shim_kernels(SHIM_UP, &options.kernel_count);
     fake_driver_open(&options, &driver);
     return cuda_driver_start(&driver, 0, &error);
@@ -20,17 +32,19 @@ int fake_gpu_start(void **state) {
 
 int fake_gpu_stop(void **state) {
     (void)state;
-    fake_driver_close();
+    if (!fake_gpu_is_real()) fake_driver_close();
     return 0;
 }
 
 sifr_status fake_gpu_open(device **out, sifr_error *error) {
     static const cuda_image image = {"fake", "fake"};
-    cuda_options options = {.driver = &driver, .threads = 1, .images = &image, .image_count = 1};
+    cuda_options options = {.driver = &driver, .threads = 1};
+    if (!fake_gpu_is_real()) options.images = &image, options.image_count = 1;
     return cuda_device_open(&options, out, error);
 }
 
 void fake_gpu_check_returned(void) {
+    if (fake_gpu_is_real()) return;
     fake_driver_counts counts = fake_driver_count();
     assert_int_equal(counts.blocks, 0);
     assert_int_equal(counts.host_blocks, 0);

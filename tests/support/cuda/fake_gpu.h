@@ -1,4 +1,5 @@
-/* The device of tests that train on a GPU which a fake driver plays. */
+/* The device of tests that train on a GPU: one that a fake driver plays, or with SIFR_TEST_GPU=1 in
+ * the environment this machine's first (make gpu-check). */
 #ifndef FAKE_GPU_H
 #define FAKE_GPU_H
 
@@ -6,15 +7,17 @@
 
 #include "device/cuda/cuda_device.h"
 
-/* Setup and teardown of a group of tests: one GPU with the kernels over the shim. */
+/* Setup and teardown of a group of tests: one GPU, a fake one with the kernels over the shim. */
 int fake_gpu_start(void **state);
 int fake_gpu_stop(void **state);
+
+bool fake_gpu_is_real(void);
 
 /* Opens it. */
 sifr_status fake_gpu_open(device **out, sifr_error *error);
 
 /* Fails the running test if a device that was closed has left something behind, or none of its
- * kernels ran. */
+ * kernels ran. Of a real GPU nothing is known. */
 void fake_gpu_check_returned(void);
 
 #endif
