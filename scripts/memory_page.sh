@@ -18,9 +18,10 @@ cat >llama-8b/config.json <<'J'
  "num_key_value_heads": 8, "intermediate_size": 14336, "max_position_embeddings": 8192,
  "rms_norm_eps": 1e-5, "rope_theta": 500000.0, "tie_word_embeddings": false}
 J
+# One instruction set, since scratch depends on it; that one, because most processors have it.
 cat >ds.json <<'J'
 {"train_batch_size": 64, "train_micro_batch_size_per_gpu": 8, "bf16": {"enabled": true},
- "zero_optimization": {"stage": 1}, "sifr": {"seq_length": 4096, "threads": 8}}
+ "zero_optimization": {"stage": 1}, "sifr": {"seq_length": 4096, "threads": 8, "isa": "avx2"}}
 J
 cat >machine.json <<'J'
 {"version": 1, "fp32_operations_per_s": 1e12, "bf16_operations_per_s": 8e12,
