@@ -1,28 +1,13 @@
 /* Heads with numbers as targets: a warp has a row of logits, then gradients of the hidden values
  * and of the weights follow from the gradients of the logits. */
 #include "device/cuda/head/targets_arguments.h"
+#include "device/cuda/vector/functions.h"
 #include "device/cuda/vector/row_pieces.h"
 
 /* Rows whose first target is a NaN have none. Looks at bits, which no flag of a compiler can make
  * it forget. */
 DEVICE bool has_target(const float *targets, int64_t row, int64_t stride) {
     return (base_float_to_bits(targets[row * stride]) & 0x7fffffff) <= 0x7f800000;
-}
-
-/* e^x for x <= 0, as the CPU's lanes_exp. */
-DEVICE float exp_below(float x) {
-    x = x < -87.3f ? -87.3f : x;
-    float shifted = fmaf(x, 1.44269504f, 12582912.0f); /* low bits: round(x / ln 2) */
-    float n = shifted - 12582912.0f;
-    float r = fmaf(n, -0.693359375f, x), p = 1.9875691500e-4f;
-    r = fmaf(n, 2.12194440e-4f, r);
-    p = fmaf(p, r, 1.3981999507e-3f);
-    p = fmaf(p, r, 8.3334519073e-3f);
-    p = fmaf(p, r, 4.1665795894e-2f);
-    p = fmaf(p, r, 1.6666665459e-1f);
-    p = fmaf(p, r, 5.0000001201e-1f);
-    p = fmaf(p, r * r, r) + 1.0f;
-    return p * base_float_from_bits((base_float_to_bits(shifted) << 23) + 0x3f800000);
 }
 
 /* log(1 + e) = 2 artanh(s) for e from 0 to 1, s = e / (2 + e). Its series needs eight terms up to
@@ -47,7 +32,7 @@ DEVICE float square_error(float logit, float target, float *slope) {
 
 /* max(l, 0) - l t + log(1 + e^-|l|). One division serves the sigmoid and the logarithm. */
 DEVICE float binary_entropy(float logit, float target, float *slope) {
-    float e = exp_below(-fabsf(logit)), one = 1.0f + e, two = 2.0f + e,
+    float e = exact_exp(-fabsf(logit)), one = 1.0f + e, two = 2.0f + e,
           inverse = 1.0f / (one * two);
     float s = two * inverse, above = logit > 0.0f ? logit : 0.0f;
     *slope = (logit < 0.0f ? e * s : s) - target;
