@@ -147,8 +147,8 @@ static void two_directions(void **state) {
         kernel(&list, 1);
         move(&list, PLAN_WRITE, 5); /* on its way when the step ends */
         assert_int_equal(plan_predict(&list.schedule, &copies, &p, NULL, &error), SIFR_OK);
-        assert_float_equal(p.step_seconds, cuda ? 14 : 21, 1e-9);
-        assert_float_equal(p.waiting, cuda ? 5 : 12, 1e-9);
+        assert_float_equal(p.step_seconds, (cuda ? 14 : 21), 1e-9);
+        assert_float_equal(p.waiting, (cuda ? 5 : 12), 1e-9);
         assert_float_equal(p.copy, 19, 1e-9);
         assert_float_equal(p.copy_out, 13, 1e-9);
     }
