@@ -525,9 +525,9 @@ const config_key *config_key_gate(const config_key *key) {
         strcpy(path + length, switches[i]);
         const config_key *gate = config_key_find(path, NULL);
         /* "sifr.device" has no value that switches its section off. */
-        bool switches_off = gate && (!gate->choices || config_key_has_word(gate->choices, "none",
-                                                                            NULL, NULL));
-        if (switches_off) return gate == key ? NULL : gate;
+        bool is_switch =
+            gate && (!gate->choices || config_key_has_word(gate->choices, "none", NULL, NULL));
+        if (is_switch) return gate == key ? NULL : gate;
     }
     return NULL;
 }

@@ -9,13 +9,13 @@
 #include "device/cuda/product/gemm_arguments.h"
 #include "device/cuda/vector/clear_arguments.h"
 #include "device/cuda/vector/elements_arguments.h"
-#include "device/cuda/vector/folds_arguments.h"
-#include "device/cuda/vector/optimizer_arguments.h"
-#include "device/cuda/vector/tree_sum_arguments.h"
 #include "device/cuda/vector/embedding_arguments.h"
+#include "device/cuda/vector/folds_arguments.h"
 #include "device/cuda/vector/moves_arguments.h"
 #include "device/cuda/vector/norm_arguments.h"
+#include "device/cuda/vector/optimizer_arguments.h"
 #include "device/cuda/vector/parts_arguments.h"
 #include "device/cuda/vector/rope_arguments.h"
+#include "device/cuda/vector/tree_sum_arguments.h"
 
 #endif

@@ -7,10 +7,10 @@
 #include "device/cuda/product/cuda_linear.h"
 #include "device/cuda/vector/cuda_clear.h"
 #include "device/cuda/vector/cuda_elements.h"
-#include "device/cuda/vector/cuda_optimizer.h"
 #include "device/cuda/vector/cuda_embedding.h"
 #include "device/cuda/vector/cuda_moves.h"
 #include "device/cuda/vector/cuda_norm.h"
+#include "device/cuda/vector/cuda_optimizer.h"
 #include "device/cuda/vector/cuda_rope.h"
 
 /* prepare (may be NULL) sets scratch_bytes, by shapes and types alone. */
