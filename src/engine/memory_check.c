@@ -88,10 +88,10 @@ sifr_status engine_check_memory(const plan_schedule *schedule, int32_t ranks, si
     char need[32], all[32], have[32], detail[256], who[96];
     base_system_read(&system);
     bool alone = is_limited_alone(&system, ranks);
-    int64_t own = device_room(schedule->dev);
+    bool hidden = device_is_hidden(schedule->dev);
     uint64_t room = alone ? system.process_left : room_of(&system),
-             bytes = (uint64_t)(schedule->host_bytes + (own ? 0 : schedule->total_bytes));
-    if (own) BASE_TRY(check_room(schedule, own, error));
+             bytes = (uint64_t)(schedule->host_bytes + (hidden ? 0 : schedule->total_bytes));
+    if (hidden) BASE_TRY(check_room(schedule, device_room(schedule->dev), error));
     if (room == 0 || bytes <= room / (uint64_t)(alone ? 1 : ranks)) return SIFR_OK;
     describe_classes(schedule, detail, sizeof detail);
     base_format_bytes(bytes, need);

@@ -84,7 +84,7 @@ static cuda_result refuse_no_device(unsigned flags) {
     return CUDA_NO_DEVICE;
 }
 
-static cuda_result refuse_stub(unsigned flags) {
+static cuda_result refuse_linking_library(unsigned flags) {
     (void)flags;
     return CUDA_STUB_LIBRARY;
 }
@@ -111,9 +111,9 @@ static void test_a_driver_that_does_not_start(void **state) {
     assert_int_equal(cuda_driver_start(&driver, 0, &error), SIFR_FAILED);
     assert_has(&error, "CUDA_VISIBLE_DEVICES=\"7\"; unset it");
     unsetenv("CUDA_VISIBLE_DEVICES");
-    driver.cuInit = refuse_stub;
+    driver.cuInit = refuse_linking_library;
     assert_int_equal(cuda_driver_start(&driver, 0, &error), SIFR_FAILED);
-    assert_has(&error, "stub");
+    assert_has(&error, "is CUDA's library for linking programs, not a driver");
     driver.cuInit = refuse_mismatch;
     assert_int_equal(cuda_driver_start(&driver, 0, &error), SIFR_FAILED);
     assert_has(&error, "restart the machine");

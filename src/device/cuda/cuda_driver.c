@@ -87,8 +87,8 @@ static sifr_status fail_init(const cuda_driver *driver, cuda_result result, sifr
                          "NVIDIA's driver is here and sees no GPU; nvidia-smi must list one");
     case CUDA_STUB_LIBRARY:
         return base_fail(error, SIFR_FAILED,
-                         "%s is the stub that programs are linked with, not a driver; take its "
-                         "folder out of LD_LIBRARY_PATH",
+                         "%s is CUDA's library for linking programs, not a driver; take its folder "
+                         "out of LD_LIBRARY_PATH",
                          driver->path[0] ? driver->path : LIBRARY);
     case CUDA_SYSTEM_DRIVER_MISMATCH:
         return base_fail(error, SIFR_FAILED,

@@ -31,7 +31,8 @@ static void describe(const device *dev, char *out, size_t size) {
 }
 
 static sifr_status prepare(device *dev, device_call *call, sifr_error *error) {
-    return device_prepare(separate_of(dev)->cpu, call, error);
+    device *cpu = separate_of(dev)->cpu;
+    return cpu->backend->prepare(cpu, call, error); /* the operands are checked already */
 }
 
 static sifr_status measure(device *dev, void *memory, int64_t bytes, device_limits *out,
