@@ -20,8 +20,8 @@
 #include "base/random.h"
 #include "comm/comm.h"
 #include "comm/launcher.h"
-#include "comm/tree.h"
 #include "comm/worker.h"
+#include "device/tree_sum.h"
 
 /* Magnitudes from 2^-12 to 2^12, so that nearly every order of adding gives other bits. */
 static float value(int32_t rank, int64_t i) {
@@ -62,7 +62,7 @@ static void test_tree(void **state) {
                 rows[r] = data[r];
             }
             float *to = target < 0 ? out : data[target];
-            comm_tree_sum(rows, count, LENGTH, to);
+            device_tree_sum(rows, count, LENGTH, to);
             for (int i = 0; i < LENGTH; i++) assert_true(same_bits(to[i], tree(0, count, i)));
         }
     }

@@ -1,4 +1,4 @@
-/* The order of comm_tree_sum_typed: sums worked out by hand in which another order gives other
+/* The order of device_tree_sum_typed: sums worked out by hand in which another order gives other
  * bits, and every type at 1 to 17 ranks against the rule in double precision, element by element.
  */
 #include <math.h>
@@ -12,7 +12,7 @@
 
 #include "base/half.h"
 #include "base/random.h"
-#include "comm/tree.h"
+#include "device/tree_sum.h"
 
 enum { MOST = 17, LENGTH = 1029 }; /* two whole blocks and a part of one */
 
@@ -52,7 +52,7 @@ static double get(base_dtype type, const row *from, int64_t i) {
 static void sum_rows(const kind *k, int32_t count, int64_t elements, row *out) {
     const void *rows[MOST];
     for (int32_t r = 0; r < count; r++) rows[r] = &data[r];
-    comm_tree_sum_typed(k->type, k->sum, rows, count, elements, out);
+    device_tree_sum_typed(k->type, k->sum, rows, count, elements, out);
 }
 
 /* B stands for one, u for half of what one more than B would need to be told from B, b and v for

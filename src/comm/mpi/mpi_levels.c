@@ -6,14 +6,14 @@
 
 #include "base/checked.h"
 #include "comm/mpi/mpi_private.h"
-#include "comm/tree.h"
+#include "device/tree_sum.h"
 
 /* Sums over this host's ranks: `length` elements from `at` of the slice owned by rank `target`. */
 static void sum_host(mpi_group *g, const comm_task *task, int32_t target, int64_t at,
                      int64_t length, float *out) {
     for (int32_t s = 0; s < g->host.size; s++)
         g->rows[s] = (const float *)comm_mpi_operand(g, s, task) + target * task->elements + at;
-    comm_tree_sum_typed(BASE_FP32, BASE_FP32, g->rows, g->host.size, length, out);
+    device_tree_sum_typed(BASE_FP32, BASE_FP32, g->rows, g->host.size, length, out);
 }
 
 static int64_t piece_length(const mpi_group *g, const comm_task *task, int64_t number) {
@@ -50,7 +50,7 @@ static void add_hosts(mpi_group *g, comm_task *task, int64_t number) {
         g->rows[(host + hosts - d) % hosts] = g->pieces + (2 * place + 1) * g->piece;
     }
     g->rows[host] = slice;
-    comm_tree_sum_typed(BASE_FP32, BASE_FP32, g->rows, hosts, length, slice);
+    device_tree_sum_typed(BASE_FP32, BASE_FP32, g->rows, hosts, length, slice);
 }
 
 /* Piece by piece: the next piece is received while this one is added. */

@@ -9,7 +9,7 @@
 #include "base/checked.h"
 #include "base/clock.h"
 #include "comm/mpi/mpi_private.h"
-#include "comm/tree.h"
+#include "device/tree_sum.h"
 
 enum {
     MESSAGE_BYTES = 1 << 28, /* MPI counts in int */
@@ -112,8 +112,8 @@ static sifr_status reduce(mpi_group *g, comm_task *task, sifr_error *error) {
         for (int32_t d = 1; d < size; d++)
             g->rows[(rank + size - d) % size] = g->pieces + (half + d - 1) * g->piece;
         g->rows[rank] = own + number * g->piece * size_of;
-        comm_tree_sum_typed(task->type, task->sum, g->rows, size, piece_length(g, task, number),
-                            slice + number * g->piece * base_dtype_bytes(task->sum));
+        device_tree_sum_typed(task->type, task->sum, g->rows, size, piece_length(g, task, number),
+                              slice + number * g->piece * base_dtype_bytes(task->sum));
     }
     return SIFR_OK;
 }

@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "comm/mpi/mpi_private.h"
-#include "comm/tree.h"
+#include "device/tree_sum.h"
 
 /* Visits seats starting after this rank's own, so that ranks do not all read the same one. */
 static int32_t neighbour(const mpi_group *g, int32_t distance) {
@@ -50,7 +50,7 @@ static void reduce(mpi_group *g, comm_task *task) {
     int64_t bytes = base_dtype_bytes(task->type) * task->elements;
     for (int32_t s = 0; s < g->host.size; s++)
         g->rows[s] = (const char *)comm_mpi_operand(g, s, task) + g->base.rank * bytes;
-    comm_tree_sum_typed(task->type, task->sum, g->rows, g->host.size, task->elements, task->to);
+    device_tree_sum_typed(task->type, task->sum, g->rows, g->host.size, task->elements, task->to);
     task->delivered += (uint64_t)(g->host.size - 1) * (uint64_t)bytes;
 }
 

@@ -21,8 +21,8 @@ static void left_to_right(lower_state *state, int32_t first, int32_t count, int3
 }
 
 /* The same in a tree: a range of even length is the sum of its halves, an odd one is summed left to
- * right. comm/tree.h adds ranks by the same rule, so the bits do not depend on which micro batches
- * are on which rank. */
+ * right. device/tree_sum.h adds ranks by the same rule, so the bits do not depend on which micro
+ * batches are on which rank. */
 static void tree(lower_state *state, int32_t first, int32_t count, int32_t slot) {
     if (count % 2) {
         left_to_right(state, first, count, slot);

@@ -1,5 +1,6 @@
-#include "comm/tree.h"
+#include "device/tree_sum.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 #include "base/half.h"
@@ -26,7 +27,7 @@ static void sum_block(const float *const *rows, int32_t count, int64_t at, int64
     }
 }
 
-void comm_tree_sum(const float *const *rows, int32_t count, int64_t elements, float *out) {
+void device_tree_sum(const float *const *rows, int32_t count, int64_t elements, float *out) {
     for (int64_t at = 0; at < elements; at += BLOCK) {
         int64_t length = elements - at < BLOCK ? elements - at : BLOCK;
         float block[BLOCK]; /* `out` may be one of the rows, which is then read last */
@@ -81,10 +82,10 @@ static void sum_narrow(const narrow_rows *n, int32_t first, int32_t count, float
     }
 }
 
-void comm_tree_sum_typed(base_dtype type, base_dtype sum, const void *const *rows, int32_t count,
-                         int64_t elements, void *out) {
+void device_tree_sum_typed(base_dtype type, base_dtype sum, const void *const *rows, int32_t count,
+                           int64_t elements, void *out) {
     if (type == BASE_FP32) {
-        comm_tree_sum((const float *const *)rows, count, elements, out);
+        device_tree_sum((const float *const *)rows, count, elements, out);
         return;
     }
     for (int64_t at = 0; at < elements; at += BLOCK) {
