@@ -27,8 +27,24 @@ typedef struct device_backend {
     void (*give)(device *dev, void *block, int64_t bytes);
     sifr_status (*copy)(device *dev, void *to, const void *from, int64_t bytes, sifr_error *error);
     device_counts (*count)(const device *dev); /* NULL: host memory is device memory */
-    /* Free bytes of memory that the host cannot reach; NULL: it reaches all. */
-    int64_t (*room)(const device *dev);
+    bool hidden;                               /* the host does not reach the memory */
+    int64_t (*room)(const device *dev);        /* free bytes; NULL: not its own to tell */
+
+    /* Queues. Without `mark` all work is done when it is given, and no mark is waited for. */
+    sifr_status (*start_copy)(device *dev, device_queue queue, void *to, const void *from,
+                              int64_t bytes, sifr_error *error);
+    sifr_status (*mark)(device *dev, device_queue queue, device_mark *out, sifr_error *error);
+    sifr_status (*follow)(device *dev, device_queue queue, device_mark mark, sifr_error *error);
+    sifr_status (*finish)(device *dev, device_mark mark, sifr_error *error);
+    void (*times)(device *dev, device_mark mark, double *begun, double *ended);
+
+    sifr_status (*fold_losses)(device *dev, const float *losses, int64_t rows, double *sum,
+                               sifr_error *error);
+    sifr_status (*fold_squares)(device *dev, const device_squares *squares, double *sum,
+                                sifr_error *error);
+    sifr_status (*decide)(device *dev, const device_decision *decision, sifr_error *error);
+    sifr_status (*start_sum)(device *dev, device_queue queue, const device_sum *sum,
+                             sifr_error *error);
 } device_backend;
 
 /* The first member of every device. */

@@ -6,7 +6,7 @@
 #include "base/heap.h"
 
 typedef struct held_block {
-    const char *at;
+    char *at, *reach;
     int64_t bytes;
     device_memory kind;
 } held_block;
@@ -38,9 +38,9 @@ static void count_block(device_blocks *b, const held_block *block, int64_t sign)
         sign * block->bytes;
 }
 
-sifr_status device_blocks_add(device_blocks *b, const void *block, int64_t bytes,
-                              device_memory kind, sifr_error *error) {
-    held_block added = {.at = block, .bytes = bytes, .kind = kind};
+sifr_status device_blocks_add(device_blocks *b, void *block, int64_t bytes, device_memory kind,
+                              void *reach, sifr_error *error) {
+    held_block added = {.at = block, .reach = reach, .bytes = bytes, .kind = kind};
     pthread_mutex_lock(&b->lock);
     sifr_status status = base_grow(&b->blocks, &b->room, b->count + 1, sizeof *b->blocks, error);
     if (status == SIFR_OK) {
@@ -65,28 +65,49 @@ device_memory device_blocks_remove(device_blocks *b, const void *block) {
     return kind;
 }
 
-/* Called with the lock held. */
-static bool holds(const device_blocks *b, const void *data, int64_t bytes) {
+/* The block that holds the bytes; NULL: none. Called with the lock held. */
+static const held_block *find(const device_blocks *b, const void *data, int64_t bytes) {
     for (size_t i = 0; i < b->count; i++) {
         const held_block *block = &b->blocks[i];
         int64_t at = (const char *)data - block->at;
-        if (block->kind == DEVICE_MEMORY && at >= 0 && at + bytes <= block->bytes) return true;
+        if (at >= 0 && at + bytes <= block->bytes) return block;
     }
-    return false;
+    return NULL;
+}
+
+static bool is_in(const device_blocks *b, const void *data, int64_t bytes, device_memory kind) {
+    const held_block *block = find(b, data, bytes);
+    return block && block->kind == kind;
+}
+
+static bool holds(device_blocks *b, const void *data, int64_t bytes, device_memory kind) {
+    pthread_mutex_lock(&b->lock);
+    bool held = is_in(b, data, bytes, kind);
+    pthread_mutex_unlock(&b->lock);
+    return held;
 }
 
 bool device_blocks_hold(device_blocks *b, const void *data, int64_t bytes) {
+    return holds(b, data, bytes, DEVICE_MEMORY);
+}
+
+bool device_blocks_hold_host(device_blocks *b, const void *data, int64_t bytes) {
+    return holds(b, data, bytes, DEVICE_HOST);
+}
+
+void *device_blocks_reach(device_blocks *b, const void *data, int64_t bytes) {
     pthread_mutex_lock(&b->lock);
-    bool held = holds(b, data, bytes);
+    const held_block *block = find(b, data, bytes);
+    char *at = block && block->reach ? block->reach + ((const char *)data - block->at) : NULL;
     pthread_mutex_unlock(&b->lock);
-    return held;
+    return at;
 }
 
 sifr_status device_blocks_note_copy(device_blocks *b, const void *to, const void *from,
                                     int64_t bytes, bool *in, sifr_error *error) {
     pthread_mutex_lock(&b->lock);
-    *in = holds(b, to, bytes);
-    bool out = holds(b, from, bytes);
+    *in = is_in(b, to, bytes, DEVICE_MEMORY);
+    bool out = is_in(b, from, bytes, DEVICE_MEMORY);
     if (*in != out) *(*in ? &b->counts.to_device : &b->counts.to_host) += bytes;
     pthread_mutex_unlock(&b->lock);
     if (*in != out) return SIFR_OK;

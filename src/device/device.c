@@ -67,7 +67,7 @@ sifr_status device_copy(device *dev, void *to, const void *from, int64_t bytes, 
 }
 
 bool device_is_hidden(const device *dev) {
-    return dev->backend->room != NULL;
+    return dev->backend->hidden;
 }
 
 int64_t device_room(const device *dev) {
@@ -76,4 +76,63 @@ int64_t device_room(const device *dev) {
 
 device_counts device_count(const device *dev) {
     return dev->backend->count ? dev->backend->count(dev) : (device_counts){0};
+}
+
+/* --- queues --- */
+
+sifr_status device_mark_here(device *dev, device_queue queue, device_mark *out, sifr_error *error) {
+    *out = (device_mark){.queue = queue};
+    return dev->backend->mark ? dev->backend->mark(dev, queue, out, error) : SIFR_OK;
+}
+
+sifr_status device_follow(device *dev, device_queue queue, device_mark mark, sifr_error *error) {
+    return dev->backend->follow ? dev->backend->follow(dev, queue, mark, error) : SIFR_OK;
+}
+
+sifr_status device_finish(device *dev, device_mark mark, sifr_error *error) {
+    return dev->backend->finish ? dev->backend->finish(dev, mark, error) : SIFR_OK;
+}
+
+sifr_status device_start_copy(device *dev, device_queue queue, void *to, const void *from,
+                              int64_t bytes, sifr_error *error) {
+    return dev->backend->start_copy(dev, queue, to, from, bytes, error);
+}
+
+void device_times(device *dev, device_mark mark, double *begun, double *ended) {
+    *begun = *ended = 0;
+    if (dev->backend->times) dev->backend->times(dev, mark, begun, ended);
+}
+
+/* --- the numbers of a step --- */
+
+sifr_status device_fold_losses(device *dev, const float *losses, int64_t rows, double *sum,
+                               sifr_error *error) {
+    return dev->backend->fold_losses(dev, losses, rows, sum, error);
+}
+
+static int64_t parts_of(int64_t unit_blocks, int32_t ranks) {
+    return (unit_blocks * ranks + DEVICE_SQUARES_A_PART - 1) / DEVICE_SQUARES_A_PART;
+}
+
+int64_t device_square_parts(const int64_t *unit_blocks, int32_t units, int32_t ranks) {
+    int64_t parts = 0;
+    for (int32_t u = 0; u < units; u++) parts += parts_of(unit_blocks[u], ranks);
+    return parts;
+}
+
+sifr_status device_fold_squares(device *dev, const device_squares *squares, double *sum,
+                                sifr_error *error) {
+    return dev->backend->fold_squares(dev, squares, sum, error);
+}
+
+sifr_status device_decide(device *dev, const device_decision *decision, sifr_error *error) {
+    return dev->backend->decide(dev, decision, error);
+}
+
+sifr_status device_start_sum(device *dev, device_queue queue, const device_sum *sum,
+                             sifr_error *error) {
+    if (sum->count < 1 || sum->count > DEVICE_MOST_SLICES)
+        return base_fail(error, SIFR_FAILED, "sum of %d slices: 1 to %d are added at once",
+                         sum->count, DEVICE_MOST_SLICES);
+    return dev->backend->start_sum(dev, queue, sum, error);
 }

@@ -169,7 +169,8 @@ typedef enum device_kernel {
      * master weights FP32 or BF16; w1: their copy in the training type (none if w0 itself is
      * trained); saved0, saved1: first and second moment, FP32 or BF16, both of one type. BF16
      * states are rounded stochastically, by numbers of (seed, step, kind of state,
-     * attributes.element and on). Does nothing when step->update is false. */
+     * attributes.element and on). Does nothing when step->update is false, but for hidden memory:
+     * there w1 becomes a copy of w0, since transfers of what was not read are not left out. */
     DEVICE_ADAM,
     DEVICE_CONVERT, /* y = x0 in y's dtype, round to nearest even, any of FP32, BF16, FP16 */
     DEVICE_KERNELS
@@ -301,6 +302,12 @@ sifr_status device_open_separate(int threads, const char *isa, device **out,
                                  sifr_error *error) SIFR_MUST_CHECK;
 bool device_is_separate(const device *dev);
 
+/* Like device_open_separate, but it has only begun what it was given when a call returns, and the
+ * host does not reach its memory: a read there ends the program at its line. Queues are threads,
+ * which rest up to `pause_us` microseconds before each piece of work, by `seed`. */
+sifr_status device_open_queued(int threads, const char *isa, uint32_t pause_us, uint64_t seed,
+                               device **out, sifr_error *error) SIFR_MUST_CHECK;
+
 /* Whether its memory is hidden: the host does not reach it but by device_copy. */
 bool device_is_hidden(const device *dev);
 
@@ -320,9 +327,111 @@ void device_describe(const device *dev, char *out, size_t size);
  * it at once. SIFR_USAGE names the kernel and the operand. */
 sifr_status device_prepare(device *dev, device_call *call, sifr_error *error) SIFR_MUST_CHECK;
 
-/* Runs a prepared call with all addresses set; on the CPU it is finished on return. One call at a
- * time on a device. SIFR_FAILED only if a library reports an error. */
+/* Gives a prepared call with all addresses set to DEVICE_COMPUTE; call->step is in device memory,
+ * too. One call at a time on a device. SIFR_FAILED only if a library reports an error. */
 sifr_status device_run(device *dev, const device_call *call, sifr_error *error) SIFR_MUST_CHECK;
+
+/* --- queues --- */
+
+/* A device runs the work of a queue in the order in which it was given, and the work of different
+ * queues side by side, unless a queue is told to follow another. On the CPU, and wherever a queue
+ * has no thread of its own, work is done when the call that gives it returns. A queue is given work
+ * by one thread at a time; different queues by any threads. Errors of work that was only given are
+ * reported by the next device_finish. */
+typedef enum device_queue {
+    DEVICE_COMPUTE,
+    DEVICE_EXCHANGE, /* with other ranks */
+    DEVICE_IN,       /* copies from host memory */
+    DEVICE_OUT,      /* copies to host memory */
+    DEVICE_QUEUES
+} device_queue;
+
+/* All that a queue was given before the mark was made. A mark stays good while the device is open;
+ * a zeroed one is always reached. */
+typedef struct device_mark {
+    device_queue queue;
+    int64_t turn;
+} device_mark;
+
+sifr_status device_mark_here(device *dev, device_queue queue, device_mark *out,
+                             sifr_error *error) SIFR_MUST_CHECK;
+
+/* What `queue` is given from now on starts after the mark is reached. The host does not wait where
+ * the queue runs by itself. */
+sifr_status device_follow(device *dev, device_queue queue, device_mark mark,
+                          sifr_error *error) SIFR_MUST_CHECK;
+
+/* The host waits until the mark is reached. */
+sifr_status device_finish(device *dev, device_mark mark, sifr_error *error) SIFR_MUST_CHECK;
+
+/* Begins to copy between the device's memory and host memory of device_take_host, or within the
+ * device's memory. */
+sifr_status device_start_copy(device *dev, device_queue queue, void *to, const void *from,
+                              int64_t bytes, sifr_error *error) SIFR_MUST_CHECK;
+
+/* When the last work before a mark began and ended, by base_seconds; 0 and 0 if the device does not
+ * know, or no more. The mark must have been reached. */
+void device_times(device *dev, device_mark mark, double *begun, double *ended);
+
+/* --- sums of a step's numbers, all in device memory but for what says otherwise --- */
+
+/* *sum = the losses of `rows` rows, added in double one after the other, on DEVICE_COMPUTE. */
+sifr_status device_fold_losses(device *dev, const float *losses, int64_t rows, double *sum,
+                               sifr_error *error) SIFR_MUST_CHECK;
+
+/* A device may add so many squares of a unit to a part first, and then the parts in order. */
+#define DEVICE_SQUARES_A_PART 1024
+
+/* The squares that DEVICE_SQUARE_SUMS left of all ranks: rank r's begin at squares + r own, and
+ * hold unit_blocks[u] blocks of each unit, unit after unit. */
+typedef struct device_squares {
+    const double *squares;
+    int64_t own;
+    int32_t ranks, units;
+    const int64_t *unit_blocks; /* of a rank; in host memory, read before the call returns */
+    double *parts;              /* device_square_parts doubles to work with */
+} device_squares;
+int64_t device_square_parts(const int64_t *unit_blocks, int32_t units, int32_t ranks);
+
+/* *sum = the sum of all squares in the order of the whole parameters: by unit, and within a unit by
+ * rank. On DEVICE_COMPUTE. */
+sifr_status device_fold_squares(device *dev, const device_squares *squares, double *sum,
+                                sifr_error *error) SIFR_MUST_CHECK;
+
+/* What a step came to. */
+typedef struct device_outcome {
+    double loss_sum;      /* of all ranks' micro batches, in the order of the global batch */
+    double gradient_norm; /* L2, unscaled, before clipping */
+    int64_t updated;      /* losses and gradients are finite, and there were labels */
+} device_outcome;
+
+typedef struct device_decision {
+    const double *squares; /* their sum */
+    const double *losses;  /* rank r's micro batch j at r micro_batches + j */
+    int32_t ranks, micro_batches;
+    bool across_first; /* the global batch goes through the ranks, then through micro batches */
+    int64_t labelled;
+    double loss_scale, clipping; /* clipping 0: none */
+    device_step *step;           /* update_scale and update are written */
+    device_outcome *outcome;
+} device_decision;
+
+/* Every rank adds the same numbers in the same order, so all decide alike. On DEVICE_COMPUTE. */
+sifr_status device_decide(device *dev, const device_decision *decision,
+                          sifr_error *error) SIFR_MUST_CHECK;
+
+/* `out` = the sum of `count` slices of `elements` each, in the order of device_tree_sum
+ * (device/tree_sum.h), for an exchange between ranks. */
+typedef struct device_sum {
+    base_dtype type, sum;      /* of the slices: FP32, BF16 or FP16; of `out`: FP32, or `type` */
+    const void *const *slices; /* the array in host memory, read before the call returns */
+    int32_t count;             /* at most DEVICE_MOST_SLICES */
+    int64_t elements;
+    void *out; /* may be one of the slices */
+} device_sum;
+#define DEVICE_MOST_SLICES 64
+sifr_status device_start_sum(device *dev, device_queue queue, const device_sum *sum,
+                             sifr_error *error) SIFR_MUST_CHECK;
 
 /* The device's limits per second, all threads together: multiply-add loops in registers (a
  * multiply-add counts as two operations) and a triad over memory. sifr reports the share of them
@@ -356,8 +465,8 @@ void device_give(device *dev, void *block, int64_t bytes);
 sifr_status device_take_host(device *dev, int64_t bytes, void **out,
                              sifr_error *error) SIFR_MUST_CHECK;
 
-/* Copies between device and host memory, and returns when done; from any thread. If both are one
- * memory, copies between any two places. */
+/* Copies between device and host memory after all that DEVICE_COMPUTE was given, and returns when
+ * done; from any thread. If both are one memory, copies between any two places. */
 sifr_status device_copy(device *dev, void *to, const void *from, int64_t bytes,
                         sifr_error *error) SIFR_MUST_CHECK;
 

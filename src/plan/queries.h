@@ -57,6 +57,10 @@ base_dtype plan_moment_type(const plan_settings *settings);
  * batches. */
 int32_t plan_global_micro_batch(const plan_settings *settings, int32_t rank, int32_t micro_batch);
 
+/* Whether neighbours in the global batch are micro batches of different ranks; else those of one
+ * rank follow each other. */
+bool plan_batch_goes_across(const plan_settings *settings);
+
 /* Writes a line for each instruction, for people, to `line` (without newline). */
 void plan_dump(const plan_schedule *schedule, void (*line)(void *user, const char *text),
                void *user);

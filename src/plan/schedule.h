@@ -183,6 +183,7 @@ typedef struct plan_schedule {
     int32_t *tables;                       /* by model_table */
     int32_t *inputs[SIFR_INPUTS], *losses; /* by micro batch */
     int32_t *caches;                       /* PLAN_GENERATE: keys and values by node, 2 each */
+    int32_t numbers;                       /* plan_numbers */
     int32_t squares;                       /* FP64 sums of squares of all units, by blocks */
     int64_t square_count;
     int32_t all_squares; /* squares of all ranks in order, if each rank has a slice; else -1 */

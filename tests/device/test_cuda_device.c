@@ -89,25 +89,31 @@ static void memory_and_kernels(void **state) {
         counts.blocks + counts.host_blocks + counts.streams + counts.modules + counts.contexts, 0);
 }
 
-/* Kernels read the numbers of their own step, also when those change at once. */
+/* Kernels read a step's numbers in the device's memory, where copies of the same queue put them. */
 static void step_numbers(void **state) {
     (void)state;
     device *dev = open_gpu(false);
     sifr_error error;
     float *block, out[2 * ELEMENTS], start_values[2 * ELEMENTS];
+    device_step *numbers, *pinned;
     device_step step = {.training = true, .seed = 1};
     assert_int_equal(device_take(dev, 2 * BYTES, (void **)&block, &error), SIFR_OK);
+    assert_int_equal(device_take(dev, sizeof step, (void **)&numbers, &error), SIFR_OK);
+    assert_int_equal(device_take_host(dev, 2 * sizeof step, (void **)&pinned, &error), SIFR_OK);
     for (int i = 0; i < 2 * ELEMENTS; i++) start_values[i] = 1;
     assert_int_equal(device_copy(dev, block, start_values, 2 * BYTES, &error), SIFR_OK);
     for (int half = 0; half < 2; half++) {
         device_matrix m = {block + half * ELEMENTS, 1, ELEMENTS, ELEMENTS, BASE_FP32};
-        device_call call = {.kernel = DEVICE_DROPOUT, .y = m, .step = &step};
+        device_call call = {.kernel = DEVICE_DROPOUT, .y = m, .step = numbers};
         call.x[0] = m;
         call.attributes.dropout.probability = 0.5f;
-        step.seed = (uint64_t)half + 1;
+        pinned[half] = step;
+        pinned[half].seed = (uint64_t)half + 1;
+        assert_int_equal(
+            device_start_copy(dev, DEVICE_COMPUTE, numbers, &pinned[half], sizeof step, &error),
+            SIFR_OK);
         assert_int_equal(device_prepare(dev, &call, &error), SIFR_OK);
         assert_int_equal(device_run(dev, &call, &error), SIFR_OK);
-        step.seed = 99; /* of nobody */
     }
     assert_int_equal(device_copy(dev, out, block, 2 * BYTES, &error), SIFR_OK);
     device *cpu;
@@ -123,6 +129,8 @@ static void step_numbers(void **state) {
     }
     assert_memory_equal(out, start_values, sizeof out);
     device_close(cpu);
+    device_give(dev, pinned, 2 * sizeof step);
+    device_give(dev, numbers, sizeof step);
     device_give(dev, block, 2 * BYTES);
     device_close(dev);
 }

@@ -1,7 +1,6 @@
 /* CUDA kernels that add what ranks and blocks have, over the shim: slices in the order of
- * comm/tree.h, losses in order, squares in an order that does not depend on the number of ranks,
- * and the decision of a step.
- * in test_asan */
+ * device/tree_sum.h, losses in order, squares in an order that does not depend on the number of
+ * ranks, and the decision of a step. in test_asan */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,9 +13,7 @@
 #include "base/float_mode.h"
 #include "base/half.h"
 #include "base/random.h"
-#include "comm/tree.h"
-#include "device/cuda/vector/cuda_folds.h"
-#include "device/cuda/vector/cuda_tree_sum.h"
+#include "device/tree_sum.h"
 #include "support/cuda/shim_run.h"
 
 enum { ORDERS = 3 };
@@ -58,28 +55,24 @@ static void check_tree(base_dtype type, base_dtype sum, int32_t count, int64_t e
                        bool in_place) {
     size_t size = (size_t)base_dtype_bytes(type), out_size = (size_t)base_dtype_bytes(sum);
     size_t bytes = (size_t)elements * size, out_bytes = (size_t)elements * out_size;
-    const void *slices[TREE_SLICES];
-    void *rows[TREE_SLICES], *want = block(out_bytes), *out = block(out_bytes);
+    const void *slices[DEVICE_MOST_SLICES];
+    void *rows[DEVICE_MOST_SLICES], *want = block(out_bytes), *out = block(out_bytes);
     for (int32_t r = 0; r < count; r++) {
         rows[r] = block(bytes);
         fill(rows[r], type, elements, (uint64_t)r + 1);
         slices[r] = rows[r];
     }
     unsigned before = base_flush_floats();
-    comm_tree_sum_typed(type, sum, slices, count, elements, want);
+    device_tree_sum_typed(type, sum, slices, count, elements, want);
     base_restore_floats(before);
     for (int o = 0; o < ORDERS; o++) {
         sifr_error error = {0};
-        tree_sum_arguments arguments;
-        cuda_launch launch;
         void *to = in_place ? rows[count - 1] : out;
         fill(rows[count - 1], type, elements, (uint64_t)count);
-        assert_int_equal(
-            cuda_tree_sum(type, sum, slices, count, elements, to, &arguments, &launch, &error),
-            SIFR_OK);
-        assert_int_equal(cuda_launch_kernel(shims[o], &launch, &error), SIFR_OK);
+        device_sum asked = {type, sum, slices, count, elements, to};
+        assert_int_equal(device_start_sum(shims[o], DEVICE_EXCHANGE, &asked, &error), SIFR_OK);
         if (memcmp(to, want, out_bytes) != 0)
-            fail_msg("%d slices of %lld in %s, sum in %s%s: other bits than comm_tree_sum", count,
+            fail_msg("%d slices of %lld in %s, sum in %s%s: other bits than device_tree_sum", count,
                      (long long)elements, base_dtype_name(type), base_dtype_name(sum),
                      in_place ? ", in place" : "");
     }
@@ -103,14 +96,11 @@ static void test_tree(void **state) {
 }
 
 static void test_too_many_slices(void **state) {
-    const void *slices[TREE_SLICES + 1] = {0};
-    tree_sum_arguments arguments;
-    cuda_launch launch;
+    const void *slices[DEVICE_MOST_SLICES + 1] = {0};
+    device_sum sum = {BASE_FP32, BASE_FP32, slices, DEVICE_MOST_SLICES + 1, 1, NULL};
     sifr_error error = {0};
     (void)state;
-    assert_int_equal(cuda_tree_sum(BASE_FP32, BASE_FP32, slices, TREE_SLICES + 1, 1, NULL,
-                                   &arguments, &launch, &error),
-                     SIFR_USAGE);
+    assert_int_equal(device_start_sum(shims[0], DEVICE_EXCHANGE, &sum, &error), SIFR_FAILED);
     assert_non_null(strstr(error.message, "65 slices"));
 }
 
@@ -129,7 +119,8 @@ static void test_losses(void **state) {
         for (int o = 0; o < ORDERS; o++) {
             sifr_error error = {0};
             double sum = NAN;
-            assert_int_equal(cuda_fold_loss(shims[o], losses, counts[n], &sum, &error), SIFR_OK);
+            assert_int_equal(device_fold_losses(shims[o], losses, counts[n], &sum, &error),
+                             SIFR_OK);
             assert_memory_equal(&sum, &want, sizeof sum);
         }
         free(losses);
@@ -143,7 +134,7 @@ static double sum_of_squares(device *dev, const int64_t *blocks, int32_t units, 
     sifr_error error = {0};
     assert_in_range(units, 1, 100);
     for (int32_t u = 0; u < units; u++) own += each[u] = (blocks[u] + ranks - 1) / ranks;
-    int64_t parts = cuda_fold_squares_parts(each, units, ranks);
+    int64_t parts = device_square_parts(each, units, ranks);
     double *squares = block((size_t)(own * ranks) * sizeof *squares), sum = NAN;
     double *room = block((size_t)parts * sizeof *room);
     for (int32_t u = 0; u < units; u++) {
@@ -154,8 +145,8 @@ static double sum_of_squares(device *dev, const int64_t *blocks, int32_t units, 
         number += (uint64_t)blocks[u];
         at += each[u];
     }
-    assert_int_equal(cuda_fold_squares(dev, squares, own, ranks, each, units, room, &sum, &error),
-                     SIFR_OK);
+    device_squares asked = {squares, own, ranks, units, each, room};
+    assert_int_equal(device_fold_squares(dev, &asked, &sum, &error), SIFR_OK);
     free(squares);
     free(room);
     return sum;
@@ -198,8 +189,7 @@ typedef struct decision {
     bool across_first;
 } decision;
 
-/* engine/executor/executor.c: finish_norm, gather_losses. */
-static void check_decision(const decision *d) {
+static void check_decision(device *dev, const decision *d) {
     enum { RANKS = 3, BATCHES = 4 };
     double losses[RANKS * BATCHES], ordered[RANKS * BATCHES], sum = 0, scale = 1;
     for (int i = 0; i < RANKS * BATCHES; i++) losses[i] = d->loss * ldexp(1 + i * 0.1, i * 7 % 40);
@@ -211,19 +201,19 @@ static void check_decision(const decision *d) {
     bool updated = isfinite(d->squares) && isfinite(sum) && d->labelled > 0;
     if (d->clipping > 0) scale = 1 / fmax(1, (norm + 1e-6) / d->clipping);
     device_step step = {.seed = 9, .learning_rate = 0.5f, .update_scale = -1.0f};
-    fold_result result = {.loss_sum = -1};
-    decide_arguments arguments = {.squares = &d->squares,
-                                  .losses = losses,
-                                  .ranks = RANKS,
-                                  .micro_batches = BATCHES,
-                                  .across_first = d->across_first,
-                                  .labelled = d->labelled,
-                                  .loss_scale = d->scale,
-                                  .clipping = d->clipping,
-                                  .step = &step,
-                                  .result = &result};
+    device_outcome result = {.loss_sum = -1};
+    device_decision asked = {.squares = &d->squares,
+                             .losses = losses,
+                             .ranks = RANKS,
+                             .micro_batches = BATCHES,
+                             .across_first = d->across_first,
+                             .labelled = d->labelled,
+                             .loss_scale = d->scale,
+                             .clipping = d->clipping,
+                             .step = &step,
+                             .outcome = &result};
     sifr_error error = {0};
-    assert_int_equal(cuda_decide(shims[0], &arguments, &error), SIFR_OK);
+    assert_int_equal(device_decide(dev, &asked, &error), SIFR_OK);
     assert_true(isnan(sum) ? isnan(result.loss_sum) : result.loss_sum == sum);
     assert_true(isnan(norm) ? isnan(result.gradient_norm) : result.gradient_norm == norm);
     assert_int_equal(result.updated, updated);
@@ -240,7 +230,14 @@ static void test_decide(void **state) {
         {0, 0, 1, 1, 5, false},
     };
     (void)state;
-    for (size_t i = 0; i < sizeof decisions / sizeof *decisions; i++) check_decision(&decisions[i]);
+    device *cpu;
+    sifr_error error;
+    assert_int_equal(device_open_cpu(1, NULL, &cpu, &error), SIFR_OK);
+    for (size_t i = 0; i < sizeof decisions / sizeof *decisions; i++) {
+        check_decision(shims[0], &decisions[i]);
+        check_decision(cpu, &decisions[i]);
+    }
+    device_close(cpu);
 }
 
 int main(void) {

@@ -12,6 +12,7 @@
 
 #include "base/heap.h"
 #include "base/topology.h"
+#include "device/cpu/cpu_folds.h"
 #include "device/cpu/limits.h"
 #include "device/cpu/product/product.h"
 
@@ -128,6 +129,12 @@ static sifr_status copy(device *dev, void *to, const void *from, int64_t bytes, 
     return SIFR_OK;
 }
 
+static sifr_status start_copy(device *dev, device_queue queue, void *to, const void *from,
+                              int64_t bytes, sifr_error *error) {
+    (void)queue;
+    return copy(dev, to, from, bytes, error);
+}
+
 static const device_backend backend = {.close = close_cpu,
                                        .isa = isa,
                                        .describe = describe,
@@ -137,7 +144,12 @@ static const device_backend backend = {.close = close_cpu,
                                        .take = take,
                                        .take_shared = take_shared,
                                        .give = give,
-                                       .copy = copy};
+                                       .copy = copy,
+                                       .start_copy = start_copy,
+                                       .fold_losses = cpu_fold_losses,
+                                       .fold_squares = cpu_fold_squares,
+                                       .decide = cpu_decide,
+                                       .start_sum = cpu_start_sum};
 
 sifr_status device_open_cpu(int threads, const char *isa_name, device **out, sifr_error *error) {
     const cpu_set *set = cpu_set_find(isa_name);

@@ -1,9 +1,7 @@
-/* A GPU as a device: one stream, on which all work runs in the order in which it is given. A copy
- * waits for its end. */
+/* A GPU as a device. */
 #include "device/cuda/cuda_device.h"
 
 #include <math.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +13,9 @@
 #include "device/blocks.h"
 #include "device/cuda/cuda_dispatch.h"
 #include "device/cuda/cuda_launch.h"
+#include "device/cuda/cuda_queues.h"
+#include "device/cuda/vector/cuda_folds.h"
+#include "device/cuda/vector/cuda_tree_sum.h"
 
 enum {
     MOST_IMAGES = 64,
@@ -29,15 +30,12 @@ typedef struct cuda_device {
     char isa[32]; /* "sm_90" */
     cuda_context context;
     bool retained;
-    cuda_stream stream;
+    cuda_queues queues;
     cuda_module modules[MOST_IMAGES];
     size_t module_count;
     cuda_function functions[CUDA_KERNELS]; /* NULL: not in any image */
     uint32_t shared[CUDA_KERNELS];         /* bytes asked for so far */
     device_blocks *blocks;
-    pthread_mutex_t lock;      /* of the stream, between a copy's start and its end */
-    cuda_address step_address; /* of the numbers that kernels read */
-    device_step step;          /* what is there */
     bool check;
 } cuda_device;
 
@@ -59,15 +57,12 @@ static void close_cuda(device *dev) {
     cuda_device *cuda = cuda_of(dev);
     const cuda_driver *driver = &cuda->driver;
     if (cuda->retained && driver->cuCtxSetCurrent(cuda->context) == CUDA_OK) {
-        if (cuda->stream) driver->cuStreamSynchronize(cuda->stream);
-        if (cuda->step_address) driver->cuMemFree(cuda->step_address);
+        cuda_queues_close(driver, &cuda->queues);
         for (size_t i = 0; i < cuda->module_count; i++) driver->cuModuleUnload(cuda->modules[i]);
-        if (cuda->stream) driver->cuStreamDestroy(cuda->stream);
     }
     if (cuda->retained) driver->cuDevicePrimaryCtxRelease(cuda->gpu.handle);
     host_team_free(dev->team);
     device_blocks_free(cuda->blocks);
-    pthread_mutex_destroy(&cuda->lock);
     free(cuda);
 }
 
@@ -86,7 +81,7 @@ static sifr_status take_device(cuda_device *cuda, int64_t bytes, void **out, sif
     for (int64_t at = 0; at < bytes; at += ZERO_BYTES) {
         cuda_result result = cuda->driver.cuMemsetD8Async(
             address + (cuda_address)at, 0, (size_t)base_min_i64(ZERO_BYTES, bytes - at),
-            cuda->stream);
+            cuda->queues.streams[DEVICE_COMPUTE]);
         if (result == CUDA_OK) continue;
         cuda->driver.cuMemFree(address);
         return cuda_driver_status(&cuda->driver, result, error, "cuMemsetD8Async");
@@ -116,7 +111,7 @@ static sifr_status take(device *dev, device_memory kind, int64_t bytes, void **o
     BASE_TRY(enter(cuda, error));
     BASE_TRY(kind == DEVICE_HOST ? take_host(cuda, bytes, &block, error)
                                  : take_device(cuda, bytes, &block, error));
-    sifr_status status = device_blocks_add(cuda->blocks, block, bytes, kind, error);
+    sifr_status status = device_blocks_add(cuda->blocks, block, bytes, kind, NULL, error);
     if (status != SIFR_OK) {
         give_back(cuda, block, kind);
         return status;
@@ -143,32 +138,73 @@ static void give(device *dev, void *block, int64_t bytes) {
     give_back(cuda, block, device_blocks_remove(cuda->blocks, block));
 }
 
-static sifr_status finish(cuda_device *cuda, const char *what, sifr_error *error) {
-    cuda_result result = cuda->driver.cuStreamSynchronize(cuda->stream);
+/* --- queues --- */
+
+static sifr_status mark(device *dev, device_queue queue, device_mark *out, sifr_error *error) {
+    cuda_device *cuda = cuda_of(dev);
+    BASE_TRY(enter(cuda, error));
+    return cuda_queues_mark(&cuda->driver, &cuda->queues, queue, out, error);
+}
+
+static sifr_status follow(device *dev, device_queue queue, device_mark mark, sifr_error *error) {
+    cuda_device *cuda = cuda_of(dev);
+    BASE_TRY(enter(cuda, error));
+    return cuda_queues_follow(&cuda->driver, &cuda->queues, queue, mark, error);
+}
+
+static sifr_status finish(device *dev, device_mark mark, sifr_error *error) {
+    cuda_device *cuda = cuda_of(dev);
+    BASE_TRY(enter(cuda, error));
+    return cuda_queues_finish(&cuda->driver, &cuda->queues, mark, error);
+}
+
+/* Waits for all that the queue was given; an error begins with `what`. */
+static sifr_status drain(const cuda_device *cuda, device_queue queue, const char *what,
+                         sifr_error *error) {
+    cuda_result result = cuda->driver.cuStreamSynchronize(cuda->queues.streams[queue]);
     return result == CUDA_OK ? SIFR_OK
                              : cuda_driver_status(&cuda->driver, result, error, "%s", what);
 }
 
-static sifr_status copy_locked(cuda_device *cuda, void *to, const void *from, int64_t bytes,
-                               bool in, sifr_error *error) {
-    if (in)
-        CUDA_TRY(&cuda->driver, error, cuMemcpyHtoDAsync, address_of(to), from, (size_t)bytes,
-                 cuda->stream);
-    else
-        CUDA_TRY(&cuda->driver, error, cuMemcpyDtoHAsync, to, address_of(from), (size_t)bytes,
-                 cuda->stream);
-    return finish(cuda, in ? "copy to the GPU" : "copy from the GPU", error);
+typedef enum copy_way { COPY_IN, COPY_OUT, COPY_INSIDE } copy_way;
+
+static sifr_status enqueue_copy(const cuda_device *cuda, device_queue queue, copy_way way, void *to,
+                                const void *from, int64_t bytes, sifr_error *error) {
+    cuda_stream stream = cuda->queues.streams[queue];
+    size_t size = (size_t)bytes;
+    BASE_TRY(enter(cuda, error));
+    switch (way) {
+    case COPY_IN:
+        CUDA_TRY(&cuda->driver, error, cuMemcpyHtoDAsync, address_of(to), from, size, stream);
+        break;
+    case COPY_OUT:
+        CUDA_TRY(&cuda->driver, error, cuMemcpyDtoHAsync, to, address_of(from), size, stream);
+        break;
+    case COPY_INSIDE:
+        CUDA_TRY(&cuda->driver, error, cuMemcpyDtoDAsync, address_of(to), address_of(from), size,
+                 stream);
+        break;
+    }
+    return SIFR_OK;
+}
+
+static sifr_status start_copy(device *dev, device_queue queue, void *to, const void *from,
+                              int64_t bytes, sifr_error *error) {
+    cuda_device *cuda = cuda_of(dev);
+    bool in;
+    if (device_blocks_hold(cuda->blocks, to, bytes) &&
+        device_blocks_hold(cuda->blocks, from, bytes))
+        return enqueue_copy(cuda, queue, COPY_INSIDE, to, from, bytes, error);
+    BASE_TRY(device_blocks_note_copy(cuda->blocks, to, from, bytes, &in, error));
+    return enqueue_copy(cuda, queue, in ? COPY_IN : COPY_OUT, to, from, bytes, error);
 }
 
 static sifr_status copy(device *dev, void *to, const void *from, int64_t bytes, sifr_error *error) {
     cuda_device *cuda = cuda_of(dev);
     bool in;
     BASE_TRY(device_blocks_note_copy(cuda->blocks, to, from, bytes, &in, error));
-    BASE_TRY(enter(cuda, error));
-    pthread_mutex_lock(&cuda->lock);
-    sifr_status status = copy_locked(cuda, to, from, bytes, in, error);
-    pthread_mutex_unlock(&cuda->lock);
-    return status;
+    BASE_TRY(enqueue_copy(cuda, DEVICE_COMPUTE, in ? COPY_IN : COPY_OUT, to, from, bytes, error));
+    return drain(cuda, DEVICE_COMPUTE, in ? "copy to the GPU" : "copy from the GPU", error);
 }
 
 static device_counts count(const device *dev) {
@@ -205,36 +241,44 @@ static sifr_status launch_kernel(device *dev, const cuda_launch *launch, sifr_er
     BASE_TRY(ask_for_shared(cuda, launch, error));
     cuda_result result = cuda->driver.cuLaunchKernel(
         cuda->functions[launch->kernel], (unsigned)launch->blocks[0], (unsigned)launch->blocks[1],
-        (unsigned)launch->blocks[2], launch->threads, 1, 1, launch->shared_bytes, cuda->stream,
-        arguments, NULL);
+        (unsigned)launch->blocks[2], launch->threads, 1, 1, launch->shared_bytes,
+        cuda->queues.streams[launch->queue], arguments, NULL);
     if (result != CUDA_OK)
         return cuda_driver_status(&cuda->driver, result, error, "kernel %s", name);
     if (!cuda->check) return SIFR_OK;
     char what[96];
     snprintf(what, sizeof what, "kernel %s, finished at once (SIFR_DEVICE_CHECK)", name);
-    return finish(cuda, what, error);
-}
-
-/* Kernels read the step's numbers in device memory. The stream keeps their order: kernels before
- * read what was there, kernels after what is written now. */
-static sifr_status write_step(cuda_device *cuda, const device_step *step, sifr_error *error) {
-    if (memcmp(&cuda->step, step, sizeof *step) == 0) return SIFR_OK;
-    cuda->step = *step;
-    CUDA_TRY(&cuda->driver, error, cuMemcpyHtoDAsync, cuda->step_address, &cuda->step,
-             sizeof cuda->step, cuda->stream);
-    return SIFR_OK;
+    return drain(cuda, launch->queue, what, error);
 }
 
 static sifr_status run(device *dev, const device_call *call, sifr_error *error) {
-    cuda_device *cuda = cuda_of(dev);
-    device_call own = *call;
-    BASE_TRY(enter(cuda, error));
-    pthread_mutex_lock(&cuda->lock);
-    sifr_status status = call->step ? write_step(cuda, call->step, error) : SIFR_OK;
-    if (call->step) own.step = (const device_step *)(uintptr_t)cuda->step_address;
-    if (status == SIFR_OK) status = cuda_run(dev, &own, error);
-    pthread_mutex_unlock(&cuda->lock);
-    return status;
+    BASE_TRY(enter(cuda_of(dev), error));
+    return cuda_run(dev, call, error);
+}
+
+/* --- the numbers of a step: launches from any thread --- */
+
+static sifr_status fold_losses(device *dev, const float *losses, int64_t rows, double *sum,
+                               sifr_error *error) {
+    BASE_TRY(enter(cuda_of(dev), error));
+    return cuda_fold_losses(dev, losses, rows, sum, error);
+}
+
+static sifr_status fold_squares(device *dev, const device_squares *squares, double *sum,
+                                sifr_error *error) {
+    BASE_TRY(enter(cuda_of(dev), error));
+    return cuda_fold_squares(dev, squares, sum, error);
+}
+
+static sifr_status decide(device *dev, const device_decision *decision, sifr_error *error) {
+    BASE_TRY(enter(cuda_of(dev), error));
+    return cuda_decide(dev, decision, error);
+}
+
+static sifr_status start_sum(device *dev, device_queue queue, const device_sum *sum,
+                             sifr_error *error) {
+    BASE_TRY(enter(cuda_of(dev), error));
+    return cuda_start_sum(dev, queue, sum, error);
 }
 
 /* Copies inside the memory, half a block to the other half: reads and writes count. */
@@ -243,11 +287,11 @@ static sifr_status measure_copy(cuda_device *cuda, cuda_address memory, int64_t 
     size_t half = (size_t)(bytes / 2);
     *out = 0;
     for (int round = 0; round < 3; round++) {
-        BASE_TRY(finish(cuda, "measuring copies", error));
+        BASE_TRY(drain(cuda, DEVICE_COMPUTE, "measuring copies", error));
         double start = base_seconds();
         CUDA_TRY(&cuda->driver, error, cuMemcpyDtoDAsync, memory, memory + half, half,
-                 cuda->stream);
-        BASE_TRY(finish(cuda, "measuring copies", error));
+                 cuda->queues.streams[DEVICE_COMPUTE]);
+        BASE_TRY(drain(cuda, DEVICE_COMPUTE, "measuring copies", error));
         double rate = 2.0 * (double)half / (base_seconds() - start);
         if (rate > *out) *out = rate;
     }
@@ -271,7 +315,8 @@ static sifr_status time_product(device *dev, base_dtype type, int64_t n, double 
     for (int round = 0; round < 3 && status == SIFR_OK; round++) {
         double start = base_seconds();
         status = device_run(dev, &call, error);
-        if (status == SIFR_OK) status = finish(cuda_of(dev), "measuring products", error);
+        if (status == SIFR_OK)
+            status = drain(cuda_of(dev), DEVICE_COMPUTE, "measuring products", error);
         *seconds = fmin(*seconds, base_seconds() - start);
     }
     device_give(dev, block, bytes);
@@ -314,7 +359,16 @@ static const device_backend backend = {.close = close_cuda,
                                        .give = give,
                                        .copy = copy,
                                        .count = count,
-                                       .room = room};
+                                       .hidden = true,
+                                       .room = room,
+                                       .start_copy = start_copy,
+                                       .mark = mark,
+                                       .follow = follow,
+                                       .finish = finish,
+                                       .fold_losses = fold_losses,
+                                       .fold_squares = fold_squares,
+                                       .decide = decide,
+                                       .start_sum = start_sum};
 
 static sifr_status load_images(cuda_device *cuda, const cuda_options *options, sifr_error *error) {
     size_t count = options->image_count;
@@ -355,10 +409,7 @@ static sifr_status start(cuda_device *cuda, const cuda_options *options, sifr_er
     CUDA_TRY(driver, error, cuDevicePrimaryCtxRetain, &cuda->context, cuda->gpu.handle);
     cuda->retained = true;
     BASE_TRY(enter(cuda, error));
-    CUDA_TRY(driver, error, cuStreamCreateWithPriority, &cuda->stream, CUDA_STREAM_NON_BLOCKING, 0);
-    CUDA_TRY(driver, error, cuMemAlloc, &cuda->step_address, sizeof cuda->step);
-    CUDA_TRY(driver, error, cuMemsetD8Async, cuda->step_address, 0, sizeof cuda->step,
-             cuda->stream);
+    BASE_TRY(cuda_queues_open(driver, &cuda->queues, error));
     return load_images(cuda, options, error);
 }
 
@@ -369,7 +420,6 @@ sifr_status cuda_device_open(const cuda_options *options, device **out, sifr_err
     cuda->check = options->check;
     cuda->base.device.backend = &backend;
     cuda->base.launch = launch_kernel;
-    pthread_mutex_init(&cuda->lock, NULL);
     sifr_status status = start(cuda, options, error);
     if (status != SIFR_OK) {
         close_cuda(&cuda->base.device);

@@ -17,14 +17,15 @@ typedef enum cuda_kernel {
 
 typedef struct cuda_launch {
     cuda_kernel kernel;
+    device_queue queue;
     int64_t blocks[3];     /* x up to 2^31 - 1, y and z up to 65,535 */
     uint32_t threads;      /* of a block */
     uint32_t shared_bytes; /* SHARED_DYNAMIC */
     const void *arguments; /* the struct that the kernel takes; copied */
 } cuda_launch;
 
-/* The first member of every device that runs these kernels. `launch` enqueues on the compute queue,
- * whose work runs in order. */
+/* The first member of every device that runs these kernels. `launch` gives a kernel to its queue.
+ */
 typedef struct cuda_base {
     struct device device;
     sifr_status (*launch)(struct device *dev, const cuda_launch *launch, sifr_error *error);

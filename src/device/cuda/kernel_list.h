@@ -46,7 +46,7 @@ CUDA_KERNEL(tree_sum_fp16_fp32, tree_sum_arguments)
 CUDA_KERNEL(fold_loss, fold_loss_arguments)
 CUDA_KERNEL(fold_squares, fold_squares_arguments)
 CUDA_KERNEL(fold_parts, fold_parts_arguments)
-CUDA_KERNEL(decide, decide_arguments)
+CUDA_KERNEL(decide, device_decision)
 
 /* rows: vector/moves.cu, rope.cu, embedding.cu, norm.cu, parts.cu */
 CUDA_KERNEL(gather_16, gather_arguments)

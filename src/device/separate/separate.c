@@ -1,15 +1,25 @@
-/* A device with separate memory, over the CPU: for tests of the passes, and for plans of such a
- * device. It knows its blocks, by kind, and refuses what the host or a kernel may not reach. */
+/* Devices with separate memory over the CPU: for tests of the passes and of what runs beside the
+ * steps, and for plans of such devices. They know their blocks, by kind, and refuse what the host
+ * or a kernel may not reach. Copies run on threads of their own. A queued one also hides its
+ * memory and has threads for kernels and for exchanges: as a GPU, it has only begun what it was
+ * given. */
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/heap.h"
 #include "device/blocks.h"
+#include "device/separate/hidden_block.h"
+#include "device/separate/queue_set.h"
+
+enum { MOST_HIDDEN = 64 };
 
 typedef struct separate_device {
     device base;
     device *cpu; /* which does the work */
     device_blocks *blocks;
+    queue_set *queues;
+    hidden_block hidden[MOST_HIDDEN]; /* of a queued device; a free place has no `handed` */
 } separate_device;
 
 static separate_device *separate_of(const device *dev) {
@@ -17,9 +27,11 @@ static separate_device *separate_of(const device *dev) {
 }
 
 static void close_separate(device *dev) {
-    device_close(separate_of(dev)->cpu);
-    device_blocks_free(separate_of(dev)->blocks);
-    free(dev);
+    separate_device *m = separate_of(dev);
+    queue_set_close(m->queues); /* before what it works on */
+    device_close(m->cpu);
+    device_blocks_free(m->blocks);
+    free(m);
 }
 
 static const char *isa(const device *dev) {
@@ -35,60 +47,50 @@ static sifr_status prepare(device *dev, device_call *call, sifr_error *error) {
     return cpu->backend->prepare(cpu, call, error); /* the operands are checked already */
 }
 
-static sifr_status measure(device *dev, void *memory, int64_t bytes, device_limits *out,
-                           sifr_error *error) {
-    return device_measure(separate_of(dev)->cpu, memory, bytes, out, error);
+/* --- memory --- */
+
+static sifr_status take_hidden(separate_device *m, int64_t bytes, void **out, void **reach,
+                               sifr_error *error) {
+    int place = 0;
+    while (place < MOST_HIDDEN && m->hidden[place].handed) place++;
+    if (place == MOST_HIDDEN)
+        return base_fail(error, SIFR_FAILED, "hidden memory: more than %d blocks", MOST_HIDDEN);
+    BASE_TRY(hidden_block_take(bytes, &m->hidden[place], error));
+    *out = m->hidden[place].handed;
+    *reach = m->hidden[place].real;
+    return SIFR_OK;
 }
 
-static int64_t extent(const device_matrix *matrix) {
-    if (matrix->rows == 0 || matrix->columns == 0) return 0;
-    int64_t elements = (matrix->rows - 1) * matrix->stride + matrix->columns;
-    return elements * base_dtype_bytes(matrix->dtype);
+static hidden_block *find_hidden(separate_device *m, const void *block) {
+    for (int i = 0; i < MOST_HIDDEN; i++)
+        if (m->hidden[i].handed == block) return &m->hidden[i];
+    return NULL;
 }
 
-/* The name of the first operand outside the device's memory, as in device_call; NULL: none. */
-static const char *find_stranger(const separate_device *m, const device_call *call, int *index) {
-    const struct {
-        const char *name;
-        const device_matrix *matrices;
-        int count;
-    } groups[] = {{"x", call->x, DEVICE_INPUTS},
-                  {"w", call->w, DEVICE_WEIGHTS},
-                  {"y", &call->y, 1},
-                  {"saved", call->saved, DEVICE_SAVED},
-                  {"dy", &call->dy, 1},
-                  {"dx", call->dx, DEVICE_INPUTS},
-                  {"dw", call->dw, DEVICE_WEIGHTS}};
-    for (size_t g = 0; g < sizeof groups / sizeof *groups; g++) {
-        for (*index = 0; *index < groups[g].count; ++*index) {
-            const device_matrix *matrix = &groups[g].matrices[*index];
-            if (matrix->dtype == BASE_NONE) continue;
-            if (!device_blocks_hold(m->blocks, matrix->data, extent(matrix))) return groups[g].name;
-        }
+/* A block that is in no list. */
+static void drop(separate_device *m, void *block, int64_t bytes) {
+    hidden_block *hidden = find_hidden(m, block);
+    if (!hidden) {
+        device_give(m->cpu, block, bytes);
+        return;
     }
-    *index = 0;
-    return device_blocks_hold(m->blocks, call->scratch, call->scratch_bytes) || !call->scratch_bytes
-               ? NULL
-               : "scratch";
-}
-
-static sifr_status run(device *dev, const device_call *call, sifr_error *error) {
-    separate_device *m = separate_of(dev);
-    int index;
-    const char *name = find_stranger(m, call, &index);
-    if (!name) return device_run(m->cpu, call, error);
-    return base_fail(error, SIFR_FAILED, "kernel %s: operand %s[%d] is not in the device's memory",
-                     device_kernel_name(call->kernel), name, index);
+    hidden_block_give(hidden);
+    *hidden = (hidden_block){0};
 }
 
 static sifr_status take(device *dev, device_memory kind, int64_t bytes, void **out,
                         sifr_error *error) {
     separate_device *m = separate_of(dev);
-    void *block;
-    BASE_TRY(device_take(m->cpu, bytes, &block, error));
-    sifr_status status = device_blocks_add(m->blocks, block, bytes, kind, error);
+    void *block, *reach;
+    if (kind == DEVICE_MEMORY && dev->backend->hidden) {
+        BASE_TRY(take_hidden(m, bytes, &block, &reach, error));
+    } else {
+        BASE_TRY(device_take(m->cpu, bytes, &block, error));
+        reach = block;
+    }
+    sifr_status status = device_blocks_add(m->blocks, block, bytes, kind, reach, error);
     if (status != SIFR_OK) {
-        device_give(m->cpu, block, bytes);
+        drop(m, block, bytes);
         return status;
     }
     *out = block;
@@ -100,7 +102,7 @@ static sifr_status take_shared(device *dev, int64_t bytes, void **out, int *file
     separate_device *m = separate_of(dev);
     void *block;
     BASE_TRY(device_take_shared(m->cpu, bytes, &block, file, error));
-    sifr_status status = device_blocks_add(m->blocks, block, bytes, DEVICE_MEMORY, error);
+    sifr_status status = device_blocks_add(m->blocks, block, bytes, DEVICE_MEMORY, block, error);
     if (status != SIFR_OK) {
         device_give(m->cpu, block, bytes);
         close(*file);
@@ -112,7 +114,60 @@ static sifr_status take_shared(device *dev, int64_t bytes, void **out, int *file
 
 static void give(device *dev, void *block, int64_t bytes) {
     device_blocks_remove(separate_of(dev)->blocks, block);
-    device_give(separate_of(dev)->cpu, block, bytes);
+    drop(separate_of(dev), block, bytes);
+}
+
+static device_counts count(const device *dev) {
+    return device_blocks_count(separate_of(dev)->blocks);
+}
+
+/* --- queues --- */
+
+static sifr_status mark(device *dev, device_queue queue, device_mark *out, sifr_error *error) {
+    (void)error;
+    queue_set_mark(separate_of(dev)->queues, queue, out);
+    return SIFR_OK;
+}
+
+static sifr_status follow(device *dev, device_queue queue, device_mark mark, sifr_error *error) {
+    return queue_set_follow(separate_of(dev)->queues, queue, mark, error);
+}
+
+static sifr_status finish(device *dev, device_mark mark, sifr_error *error) {
+    return queue_set_finish(separate_of(dev)->queues, mark, error);
+}
+
+static void times(device *dev, device_mark mark, double *begun, double *ended) {
+    queue_set_times(separate_of(dev)->queues, mark, begun, ended);
+}
+
+/* All that DEVICE_COMPUTE was given has ended. */
+static sifr_status finish_compute(device *dev, sifr_error *error) {
+    device_mark here;
+    BASE_TRY(mark(dev, DEVICE_COMPUTE, &here, error));
+    return finish(dev, here, error);
+}
+
+/* --- copies --- */
+
+typedef struct copy_payload {
+    void *to;
+    const void *from;
+    int64_t bytes;
+} copy_payload;
+
+static sifr_status work_copy(void *user, const void *payload, sifr_error *error) {
+    const copy_payload *p = payload;
+    (void)user, (void)error;
+    memmove(p->to, p->from, (size_t)p->bytes);
+    return SIFR_OK;
+}
+
+/* An end of a copy in a block is where the host reaches it. */
+static copy_payload reach_copy(separate_device *m, void *to, const void *from, int64_t bytes) {
+    void *real_to = device_blocks_reach(m->blocks, to, bytes);
+    const void *real_from = device_blocks_reach(m->blocks, from, bytes);
+    return (copy_payload){real_to ? real_to : to, real_from ? real_from : from, bytes};
 }
 
 /* Between the two memories alone. */
@@ -120,37 +175,260 @@ static sifr_status copy(device *dev, void *to, const void *from, int64_t bytes, 
     separate_device *m = separate_of(dev);
     bool in;
     BASE_TRY(device_blocks_note_copy(m->blocks, to, from, bytes, &in, error));
-    return device_copy(m->cpu, to, from, bytes, error);
+    BASE_TRY(finish_compute(dev, error));
+    copy_payload payload = reach_copy(m, to, from, bytes);
+    return work_copy(NULL, &payload, error);
 }
 
-static device_counts count(const device *dev) {
-    return device_blocks_count(separate_of(dev)->blocks);
+static sifr_status start_copy(device *dev, device_queue queue, void *to, const void *from,
+                              int64_t bytes, sifr_error *error) {
+    separate_device *m = separate_of(dev);
+    bool inside =
+        device_blocks_hold(m->blocks, to, bytes) && device_blocks_hold(m->blocks, from, bytes);
+    bool in;
+    if (!inside) {
+        BASE_TRY(device_blocks_note_copy(m->blocks, to, from, bytes, &in, error));
+        if (!device_blocks_hold_host(m->blocks, in ? from : to, bytes))
+            return base_fail(error, SIFR_FAILED,
+                             "copy of %lld bytes: its host memory is not of device_take_host",
+                             (long long)bytes);
+    }
+    copy_payload payload = reach_copy(m, to, from, bytes);
+    return queue_set_give(m->queues, queue, work_copy, m, &payload, sizeof payload, error);
 }
 
-static const device_backend backend = {.close = close_separate,
-                                       .isa = isa,
-                                       .describe = describe,
-                                       .prepare = prepare,
-                                       .run = run,
-                                       .measure = measure,
-                                       .take = take,
-                                       .take_shared = take_shared,
-                                       .give = give,
-                                       .copy = copy,
-                                       .count = count};
+/* --- kernels --- */
 
-sifr_status device_open_separate(int threads, const char *isa_name, device **out,
-                                 sifr_error *error) {
+static int64_t extent(const device_matrix *matrix) {
+    if (matrix->rows == 0 || matrix->columns == 0) return 0;
+    int64_t elements = (matrix->rows - 1) * matrix->stride + matrix->columns;
+    return elements * base_dtype_bytes(matrix->dtype);
+}
+
+/* Replaces an address in the device's memory by the one where its kernels reach it. */
+static bool reach(const separate_device *m, void **data, int64_t bytes) {
+    if (!device_blocks_hold(m->blocks, *data, bytes)) return false;
+    *data = device_blocks_reach(m->blocks, *data, bytes);
+    return true;
+}
+
+/* Replaces the addresses of all operands. The name of the first one outside the device's memory, as
+ * in device_call; NULL: none. */
+static const char *reach_operands(const separate_device *m, device_call *call, int *index) {
+    const struct {
+        const char *name;
+        device_matrix *matrices;
+        int count;
+    } groups[] = {{"x", call->x, DEVICE_INPUTS},
+                  {"w", call->w, DEVICE_WEIGHTS},
+                  {"y", &call->y, 1},
+                  {"saved", call->saved, DEVICE_SAVED},
+                  {"dy", &call->dy, 1},
+                  {"dx", call->dx, DEVICE_INPUTS},
+                  {"dw", call->dw, DEVICE_WEIGHTS}};
+    for (size_t g = 0; g < sizeof groups / sizeof *groups; g++) {
+        for (*index = 0; *index < groups[g].count; ++*index) {
+            device_matrix *matrix = &groups[g].matrices[*index];
+            if (matrix->dtype == BASE_NONE) continue;
+            if (!reach(m, &matrix->data, extent(matrix))) return groups[g].name;
+        }
+    }
+    *index = 0;
+    if (call->scratch_bytes && !reach(m, &call->scratch, call->scratch_bytes)) return "scratch";
+    void *step = (void *)(uintptr_t)call->step;
+    if (step && !reach(m, &step, sizeof *call->step)) return "step";
+    call->step = step;
+    return NULL;
+}
+
+/* Transfers are not left out with an update where the host does not know of it in time: what they
+ * write must be what was there. */
+static sifr_status keep_weights(device *cpu, const device_call *adam, sifr_error *error) {
+    device_call call = {.kernel = DEVICE_CONVERT, .y = adam->w[1]};
+    call.x[0] = adam->w[0];
+    if (call.y.dtype == BASE_NONE) return SIFR_OK;
+    BASE_TRY(device_prepare(cpu, &call, error));
+    return device_run(cpu, &call, error);
+}
+
+static sifr_status work_call(void *user, const void *payload, sifr_error *error) {
+    const separate_device *m = user;
+    const device_call *call = payload;
+    bool kept = m->base.backend->hidden && call->kernel == DEVICE_ADAM && !call->step->update;
+    return kept ? keep_weights(m->cpu, call, error) : device_run(m->cpu, call, error);
+}
+
+static sifr_status run(device *dev, const device_call *call, sifr_error *error) {
+    separate_device *m = separate_of(dev);
+    device_call own = *call;
+    int index;
+    _Static_assert(sizeof own <= QUEUE_PAYLOAD, "a call fits into a queue");
+    const char *name = reach_operands(m, &own, &index);
+    if (!name)
+        return queue_set_give(m->queues, DEVICE_COMPUTE, work_call, m, &own, sizeof own, error);
+    return base_fail(error, SIFR_FAILED, "kernel %s: operand %s[%d] is not in the device's memory",
+                     device_kernel_name(call->kernel), name, index);
+}
+
+static sifr_status measure(device *dev, void *memory, int64_t bytes, device_limits *out,
+                           sifr_error *error) {
+    separate_device *m = separate_of(dev);
+    BASE_TRY(finish_compute(dev, error));
+    if (memory) (void)reach(m, &memory, bytes);
+    return device_measure(m->cpu, memory, bytes, out, error);
+}
+
+/* --- the numbers of a step --- */
+
+static sifr_status outside(const char *what, sifr_error *error) {
+    return base_fail(error, SIFR_FAILED, "%s: an operand is not in the device's memory", what);
+}
+
+typedef struct fold_payload {
+    const float *losses;
+    int64_t rows;
+    double *sum;
+} fold_payload;
+
+static sifr_status work_losses(void *user, const void *payload, sifr_error *error) {
+    const fold_payload *p = payload;
+    return device_fold_losses(((separate_device *)user)->cpu, p->losses, p->rows, p->sum, error);
+}
+
+static sifr_status fold_losses(device *dev, const float *losses, int64_t rows, double *sum,
+                               sifr_error *error) {
+    separate_device *m = separate_of(dev);
+    void *from = (void *)(uintptr_t)losses, *to = sum;
+    if (!reach(m, &from, rows * (int64_t)sizeof *losses) || !reach(m, &to, sizeof *sum))
+        return outside("sum of losses", error);
+    fold_payload payload = {from, rows, to};
+    return queue_set_give(m->queues, DEVICE_COMPUTE, work_losses, m, &payload, sizeof payload,
+                          error);
+}
+
+/* One unit at a time, so that its payload has a size: the sum goes on from unit to unit. */
+typedef struct squares_payload {
+    const double *squares;
+    int64_t own, blocks;
+    int32_t ranks;
+    bool first;
+    double *sum;
+} squares_payload;
+
+static sifr_status work_squares(void *user, const void *payload, sifr_error *error) {
+    const squares_payload *p = payload;
+    double total = p->first ? 0 : *p->sum;
+    (void)user, (void)error;
+    for (int32_t r = 0; r < p->ranks; r++) {
+        for (int64_t i = 0; i < p->blocks; i++) total += p->squares[r * p->own + i];
+    }
+    *p->sum = total;
+    return SIFR_OK;
+}
+
+static sifr_status fold_squares(device *dev, const device_squares *squares, double *sum,
+                                sifr_error *error) {
+    separate_device *m = separate_of(dev);
+    void *from = (void *)(uintptr_t)squares->squares, *to = sum;
+    int64_t bytes = squares->own * squares->ranks * (int64_t)sizeof *sum, at = 0;
+    if (!reach(m, &from, bytes) || !reach(m, &to, sizeof *sum))
+        return outside("sum of squares", error);
+    for (int32_t u = 0; u < squares->units; u++) {
+        squares_payload payload = {.squares = (const double *)from + at,
+                                   .own = squares->own,
+                                   .blocks = squares->unit_blocks[u],
+                                   .ranks = squares->ranks,
+                                   .first = u == 0,
+                                   .sum = to};
+        BASE_TRY(queue_set_give(m->queues, DEVICE_COMPUTE, work_squares, m, &payload,
+                                sizeof payload, error));
+        at += squares->unit_blocks[u];
+    }
+    return SIFR_OK;
+}
+
+static sifr_status work_decision(void *user, const void *payload, sifr_error *error) {
+    return device_decide(((separate_device *)user)->cpu, payload, error);
+}
+
+static sifr_status decide(device *dev, const device_decision *decision, sifr_error *error) {
+    separate_device *m = separate_of(dev);
+    int64_t count = (int64_t)decision->ranks * decision->micro_batches;
+    void *squares = (void *)(uintptr_t)decision->squares, *step = decision->step;
+    void *losses = (void *)(uintptr_t)decision->losses, *outcome = decision->outcome;
+    device_decision own = *decision;
+    if (!reach(m, &squares, sizeof(double)) ||
+        !reach(m, &losses, count * (int64_t)sizeof(double)) || !reach(m, &step, sizeof *own.step) ||
+        !reach(m, &outcome, sizeof *own.outcome))
+        return outside("the step's decision", error);
+    own.squares = squares, own.losses = losses, own.step = step, own.outcome = outcome;
+    return queue_set_give(m->queues, DEVICE_COMPUTE, work_decision, m, &own, sizeof own, error);
+}
+
+typedef struct sum_payload {
+    device_sum sum;
+    const void *slices[DEVICE_MOST_SLICES];
+} sum_payload;
+
+static sifr_status work_sum(void *user, const void *payload, sifr_error *error) {
+    const sum_payload *p = payload;
+    device_sum sum = p->sum;
+    sum.slices = p->slices;
+    return device_start_sum(((separate_device *)user)->cpu, DEVICE_EXCHANGE, &sum, error);
+}
+
+static sifr_status start_sum(device *dev, device_queue queue, const device_sum *sum,
+                             sifr_error *error) {
+    separate_device *m = separate_of(dev);
+    sum_payload payload = {.sum = *sum};
+    for (int32_t i = 0; i < sum->count; i++) {
+        int64_t bytes = sum->elements * base_dtype_bytes(sum->type);
+        void *slice = device_blocks_reach(m->blocks, sum->slices[i], bytes);
+        if (!slice) return outside("sum of slices", error);
+        payload.slices[i] = slice;
+    }
+    if (!reach(m, &payload.sum.out, sum->elements * base_dtype_bytes(sum->sum)))
+        return outside("sum of slices", error);
+    return queue_set_give(m->queues, queue, work_sum, m, &payload, sizeof payload, error);
+}
+
+/* --- opening --- */
+
+#define SEPARATE_FUNCTIONS                                                                         \
+    .close = close_separate, .isa = isa, .describe = describe, .prepare = prepare, .run = run,     \
+    .measure = measure, .take = take, .take_shared = take_shared, .give = give, .copy = copy,      \
+    .count = count, .start_copy = start_copy, .mark = mark, .follow = follow, .finish = finish,    \
+    .times = times, .fold_losses = fold_losses, .fold_squares = fold_squares, .decide = decide,    \
+    .start_sum = start_sum
+
+static const device_backend separate = {SEPARATE_FUNCTIONS};
+static const device_backend queued = {SEPARATE_FUNCTIONS, .hidden = true};
+
+static sifr_status open_with(const device_backend *backend, const queue_options *options,
+                             int threads, const char *isa_name, device **out, sifr_error *error) {
     separate_device *m;
     BASE_TRY(base_alloc(1, sizeof *m, &m, error));
     sifr_status status = device_open_cpu(threads, isa_name, &m->cpu, error);
     if (status == SIFR_OK) status = device_blocks_create(&m->blocks, error);
+    if (status == SIFR_OK) status = queue_set_open(options, &m->queues, error);
     if (status != SIFR_OK) {
-        device_close(m->cpu);
-        free(m);
+        close_separate(&m->base);
         return status;
     }
-    m->base = (device){.backend = &backend, .team = m->cpu->team};
+    m->base = (device){.backend = backend, .team = m->cpu->team};
     *out = &m->base;
     return SIFR_OK;
+}
+
+sifr_status device_open_separate(int threads, const char *isa_name, device **out,
+                                 sifr_error *error) {
+    queue_options options = {.threads = {[DEVICE_IN] = true, [DEVICE_OUT] = true}};
+    return open_with(&separate, &options, threads, isa_name, out, error);
+}
+
+sifr_status device_open_queued(int threads, const char *isa_name, uint32_t pause_us, uint64_t seed,
+                               device **out, sifr_error *error) {
+    queue_options options = {.pause_us = pause_us, .seed = seed};
+    for (int i = 0; i < DEVICE_QUEUES; i++) options.threads[i] = true;
+    return open_with(&queued, &options, threads, isa_name, out, error);
 }

@@ -18,77 +18,96 @@ const float *engine_seconds(const engine_executor *e) {
     return e->seconds;
 }
 
-/* Sums rows in order, in double. */
-static sifr_status fold_losses(const engine_executor *e, int32_t micro_batch, double *sum,
-                               sifr_error *error) {
-    const plan_schedule *s = e->schedule;
-    const void *seen;
-    BASE_TRY(executor_look(e, s->losses[micro_batch], &seen, error));
-    const float *rows = seen;
-    int64_t tokens = s->settings.step.micro_batch_size * s->settings.step.seq_length;
-    *sum = 0;
-    for (int64_t i = 0; i < tokens; i++) *sum += (double)rows[i];
-    return SIFR_OK;
+/* The numbers in device memory, for kernels alone. */
+static plan_numbers *device_numbers(const engine_executor *e) {
+    return engine_buffer(e, e->schedule->numbers);
 }
 
-/* Visits blocks in the order of the whole parameters: by unit, and within a unit by rank. */
-static sifr_status fold_squares(const engine_executor *e, double *sum, sifr_error *error) {
+/* Puts this step's numbers where kernels read them. */
+static sifr_status send_numbers(engine_executor *e, sifr_error *error) {
+    device *dev = e->schedule->dev;
+    device_step *to = &device_numbers(e)->step;
+    if (e->numbers == device_numbers(e)) return SIFR_OK;
+    if (!device_is_hidden(dev)) return device_copy(dev, to, &e->numbers->step, sizeof *to, error);
+    return device_start_copy(dev, DEVICE_COMPUTE, to, &e->numbers->step, sizeof *to, error);
+}
+
+/* Waits for all that the step gave to the device, and sees what it came to. */
+static sifr_status see_numbers(engine_executor *e, sifr_error *error) {
+    device *dev = e->schedule->dev;
+    plan_numbers *from = device_numbers(e);
+    device_mark end;
+    if (e->numbers == from) return SIFR_OK;
+    if (!device_is_hidden(dev)) return device_copy(dev, e->numbers, from, e->number_bytes, error);
+    BASE_TRY(device_start_copy(dev, DEVICE_COMPUTE, e->numbers, from, e->number_bytes, error));
+    BASE_TRY(device_mark_here(dev, DEVICE_COMPUTE, &end, error));
+    return device_finish(dev, end, error);
+}
+
+static sifr_status fold_losses(const engine_executor *e, int32_t micro_batch, sifr_error *error) {
+    const plan_schedule *s = e->schedule;
+    int64_t tokens = s->settings.step.micro_batch_size * s->settings.step.seq_length;
+    return device_fold_losses(s->dev, engine_buffer(e, s->losses[micro_batch]), tokens,
+                              &device_numbers(e)->losses[micro_batch], error);
+}
+
+static sifr_status fold_squares(engine_executor *e, sifr_error *error) {
     const plan_schedule *s = e->schedule;
     bool cut = s->all_squares >= 0;
-    const void *seen;
-    BASE_TRY(executor_look(e, cut ? s->all_squares : s->squares, &seen, error));
-    const double *squares = seen;
-    int64_t ranks = cut ? s->settings.world_size : 1, own = s->square_count / ranks, at = 0;
-    *sum = 0;
-    for (size_t u = 0; u < s->model->unit_count; u++) {
-        int64_t blocks = s->unit_elements[u] / DEVICE_BLOCK / ranks;
-        for (int64_t r = 0; r < ranks; r++) {
-            for (int64_t i = 0; i < blocks; i++) *sum += squares[r * own + at + i];
-        }
-        at += blocks;
-    }
-    return SIFR_OK;
+    plan_numbers *numbers = device_numbers(e);
+    int32_t ranks = cut ? s->settings.world_size : 1;
+    int64_t own = s->square_count / ranks;
+    if (cut)
+        BASE_TRY(comm_all_gather_control(e->group, engine_buffer(e, s->squares),
+                                         own * (int64_t)sizeof(double),
+                                         engine_buffer(e, s->all_squares), error));
+    device_squares squares = {.squares = engine_buffer(e, cut ? s->all_squares : s->squares),
+                              .own = own,
+                              .ranks = ranks,
+                              .units = (int32_t)s->model->unit_count,
+                              .unit_blocks = e->unit_blocks,
+                              .parts = numbers->losses + plan_places_of_numbers(s).parts};
+    return device_fold_squares(s->dev, &squares, &numbers->squares, error);
 }
 
-/* Adds the losses of all ranks' micro batches in the order of the global batch. */
-static sifr_status gather_losses(engine_executor *e, double *sum, sifr_error *error) {
-    const plan_settings *settings = &e->schedule->settings;
-    int32_t k = settings->step.gradient_accumulation_steps;
-    BASE_TRY(comm_all_gather_control(e->group, e->losses, k * (int64_t)sizeof *e->losses,
-                                     e->all_losses, error));
-    for (int32_t r = 0; r < settings->world_size; r++) {
-        for (int32_t j = 0; j < k; j++) {
-            e->ordered_losses[plan_global_micro_batch(settings, r, j)] = e->all_losses[r * k + j];
-        }
-    }
-    *sum = 0;
-    for (int32_t g = 0; g < k * settings->world_size; g++) *sum += e->ordered_losses[g];
-    return SIFR_OK;
+/* Every rank decides by the same numbers, and so alike. */
+static sifr_status decide(engine_executor *e, const engine_step_input *input, int64_t labelled,
+                          sifr_error *error) {
+    const plan_schedule *s = e->schedule;
+    plan_numbers *numbers = device_numbers(e);
+    int32_t k = s->settings.step.gradient_accumulation_steps;
+    double *all = numbers->losses + plan_places_of_numbers(s).all_losses;
+    BASE_TRY(
+        comm_all_gather_control(e->group, numbers->losses, k * (int64_t)sizeof *all, all, error));
+    device_decision decision = {.squares = &numbers->squares,
+                                .losses = all,
+                                .ranks = s->settings.world_size,
+                                .micro_batches = k,
+                                .across_first = plan_batch_goes_across(&s->settings),
+                                .labelled = labelled,
+                                .loss_scale = input->loss_scale,
+                                .clipping = input->gradient_clipping,
+                                .step = &numbers->step,
+                                .outcome = &numbers->outcome};
+    return device_decide(s->dev, &decision, error);
 }
 
-/* Every rank adds the same numbers in the same order, so all make the same decision. */
+/* A device that has only begun the step runs all of it: Adam then leaves the state as it is, and
+ * what is written back is what was read. */
 static sifr_status finish_norm(engine_executor *e, const engine_step_input *input,
                                engine_result *result, sifr_error *error) {
-    const plan_schedule *s = e->schedule;
-    if (s->all_squares >= 0) {
-        BASE_TRY(comm_all_gather_control(e->group, engine_buffer(e, s->squares),
-                                         s->square_count / s->settings.world_size *
-                                             (int64_t)sizeof(double),
-                                         engine_buffer(e, s->all_squares), error));
-    }
-    double sum, scale = 1;
-    BASE_TRY(fold_squares(e, &sum, error));
-    BASE_TRY(gather_losses(e, &result->loss_sum, error));
-    result->gradient_norm = sqrt(sum) / input->loss_scale;
-    result->updated = isfinite(sum) && isfinite(result->loss_sum) && result->labelled > 0;
-    if (input->gradient_clipping > 0) { /* DeepSpeed's coefficient */
-        scale = 1 / fmax(1, (result->gradient_norm + 1e-6) / input->gradient_clipping);
-    }
-    e->step.update_scale = (float)(scale / input->loss_scale);
-    e->step.update = result->updated;
-    e->skip = !result->updated;
+    device *dev = e->schedule->dev;
+    plan_numbers *numbers = device_numbers(e);
+    BASE_TRY(fold_squares(e, error));
+    BASE_TRY(decide(e, input, result->labelled, error));
+    if (e->defers)
+        BASE_TRY(device_start_copy(dev, DEVICE_COMPUTE, &numbers->last, &numbers->step,
+                                   sizeof numbers->step, error));
+    e->last_step = input->step;
     e->pending = e->defers;
-    e->last = e->step;
+    if (device_is_hidden(dev)) return SIFR_OK;
+    BASE_TRY(see_numbers(e, error));
+    e->skip = e->skip_last = !e->numbers->outcome.updated;
     return SIFR_OK;
 }
 
@@ -103,14 +122,14 @@ static void begin_step(engine_executor *e, const engine_step_input *input) {
     double t = (double)input->updates + 1;
     double c1 = 1 - pow((double)beta1, t), c2 = 1 - pow((double)beta2, t);
     e->skip = false;
-    e->step = (device_step){.seed = input->seed,
-                            .step = input->step,
-                            .learning_rate = (float)input->learning_rate,
-                            .beta1 = beta1,
-                            .beta2 = beta2,
-                            .correction1 = input->bias_correction ? (float)c1 : 1.0f,
-                            .correction2 = input->bias_correction ? (float)c2 : 1.0f,
-                            .training = e->schedule->settings.mode == PLAN_TRAIN};
+    e->numbers->step = (device_step){.seed = input->seed,
+                                     .step = input->step,
+                                     .learning_rate = (float)input->learning_rate,
+                                     .beta1 = beta1,
+                                     .beta2 = beta2,
+                                     .correction1 = input->bias_correction ? (float)c1 : 1.0f,
+                                     .correction2 = input->bias_correction ? (float)c2 : 1.0f,
+                                     .training = e->schedule->settings.mode == PLAN_TRAIN};
 }
 
 static sifr_status start_reduction(engine_executor *e, const plan_instruction *i,
@@ -124,20 +143,19 @@ static sifr_status start_reduction(engine_executor *e, const plan_instruction *i
                                    handle, error);
 }
 
-/* The store that runs the transfers of a queue. */
-static engine_io *io_of(const engine_executor *e, plan_queue queue) {
-    return queue == PLAN_DISK ? engine_swap_io(e->swap) : engine_host_store_io(e->host);
+static bool is_left_out(const engine_executor *e, const plan_instruction *i) {
+    return i->deferred ? e->skip_last : e->skip;
 }
 
-static sifr_status start_move(engine_executor *e, const plan_instruction *i, sifr_error *error) {
+static sifr_status start_disk_move(engine_executor *e, const plan_instruction *i,
+                                   sifr_error *error) {
     const plan_schedule *s = e->schedule;
-    bool disk = i->queue == PLAN_DISK, read = i->action == PLAN_READ;
+    bool read = i->action == PLAN_READ;
     const plan_operand *away = &s->operands[i->first_operand + (read ? 0 : 1)];
     int64_t offset = s->buffers[away->buffer].offset + away->offset;
     engine_io_handle *handle = &e->moves[i - s->instructions];
-    if (i->deferred ? !e->last.update : e->skip) return SIFR_OK;
-    engine_io *io = io_of(e, (plan_queue)i->queue);
-    const engine_io_file *file = disk ? engine_swap_file(e->swap) : engine_host_store_file(e->host);
+    engine_io *io = engine_swap_io(e->swap);
+    const engine_io_file *file = engine_swap_file(e->swap);
     if (read)
         return engine_io_start_read(io, file, offset, operand_address(e, i, 1), i->bytes, handle,
                                     error);
@@ -145,14 +163,40 @@ static sifr_status start_move(engine_executor *e, const plan_instruction *i, sif
                                  error);
 }
 
+/* Begins after all that was computed before. */
+static sifr_status start_copy(engine_executor *e, const plan_instruction *i, sifr_error *error) {
+    device *dev = e->schedule->dev;
+    bool read = i->action == PLAN_READ;
+    device_queue queue = read ? DEVICE_IN : DEVICE_OUT;
+    device_mark before;
+    BASE_TRY(device_mark_here(dev, DEVICE_COMPUTE, &before, error));
+    BASE_TRY(device_follow(dev, queue, before, error));
+    BASE_TRY(device_start_copy(dev, queue, operand_address(e, i, 1), operand_address(e, i, 0),
+                               i->bytes, error));
+    e->copied[read ? 0 : 1] += i->bytes;
+    return device_mark_here(dev, queue, &e->copies[i - e->schedule->instructions], error);
+}
+
+static sifr_status start_move(engine_executor *e, const plan_instruction *i, sifr_error *error) {
+    if (is_left_out(e, i)) return SIFR_OK;
+    return i->queue == PLAN_DISK ? start_disk_move(e, i, error) : start_copy(e, i, error);
+}
+
 /* Does nothing if the step left the transfer out. */
 static sifr_status wait_for_move(engine_executor *e, int32_t transfer, sifr_error *error) {
-    engine_io_handle handle = e->moves[transfer];
+    device *dev = e->schedule->dev;
     e->move_times = (engine_io_times){0};
-    if (handle < 0) return SIFR_OK;
-    e->moves[transfer] = -1;
-    plan_queue queue = (plan_queue)e->schedule->instructions[transfer].queue;
-    return engine_io_wait(io_of(e, queue), handle, &e->move_times, error);
+    if (e->schedule->instructions[transfer].queue == PLAN_DISK) {
+        engine_io_handle handle = e->moves[transfer];
+        e->moves[transfer] = -1;
+        if (handle < 0) return SIFR_OK;
+        return engine_io_wait(engine_swap_io(e->swap), handle, &e->move_times, error);
+    }
+    device_mark mark = e->copies[transfer];
+    e->copies[transfer] = (device_mark){0};
+    BASE_TRY(device_follow(dev, DEVICE_COMPUTE, mark, error));
+    if (!device_is_hidden(dev)) device_times(dev, mark, &e->move_times.begun, &e->move_times.ended);
+    return SIFR_OK;
 }
 
 static bool is_for_move(const engine_executor *e, const plan_instruction *i) {
@@ -172,12 +216,13 @@ static sifr_status run_action(engine_executor *e, const plan_instruction *i,
     case PLAN_COUNT:
         result->labelled = input->labelled;
         BASE_TRY(comm_sum(e->group, &result->labelled, 1, error));
-        e->step.gradient_scale = 0.0f;
+        e->numbers->step.gradient_scale = 0.0f;
         if (result->labelled) /* dividing by a power of two is exact */
-            e->step.gradient_scale = (float)input->loss_scale * (1.0f / (float)result->labelled);
-        return SIFR_OK;
+            e->numbers->step.gradient_scale =
+                (float)input->loss_scale * (1.0f / (float)result->labelled);
+        return send_numbers(e, error);
     case PLAN_LOSS:
-        return fold_losses(e, i->micro_batch, &e->losses[i->micro_batch], error);
+        return fold_losses(e, i->micro_batch, error);
     case PLAN_NORM:
         return finish_norm(e, input, result, error);
     case PLAN_GATHER:
@@ -226,7 +271,7 @@ static sifr_status run_kernel(engine_executor *e, size_t index, sifr_error *erro
     call.attributes.element = i->element;
     call.accumulate_dw = i->accumulate_dw;
     call.scratch = engine_buffer(e, s->scratch);
-    call.step = i->deferred ? &e->last : &e->step;
+    call.step = i->deferred ? &device_numbers(e)->last : &device_numbers(e)->step;
     if (e->kernel) return e->kernel(e->kernel_user, index, &call, error);
     return device_run(s->dev, &call, error);
 }
@@ -237,6 +282,17 @@ static sifr_status run_instruction(engine_executor *e, size_t n, const engine_st
     return i->call < 0 ? run_action(e, i, input, result, error) : run_kernel(e, n, error);
 }
 
+/* The end of a step, where the host waits for a device that had only begun it. */
+static sifr_status see_step(engine_executor *e, sifr_error *error) {
+    bool training = e->schedule->settings.mode == PLAN_TRAIN;
+    double before = base_seconds();
+    if (training && !device_is_hidden(e->schedule->dev)) return SIFR_OK; /* the norm has seen it */
+    BASE_TRY(see_numbers(e, error));
+    if (e->schedule->instruction_count)
+        e->seconds[e->schedule->instruction_count - 1] += (float)(base_seconds() - before);
+    return SIFR_OK;
+}
+
 sifr_status engine_run(engine_executor *e, const engine_step_input *input, engine_result *result,
                        sifr_error *error) {
     plan_schedule *s = e->schedule;
@@ -245,8 +301,11 @@ sifr_status engine_run(engine_executor *e, const engine_step_input *input, engin
     if (e->swap) BASE_TRY(engine_swap_flush(e->swap, error));
     begin_step(e, input);
     if (e->shared) BASE_TRY(executor_fill_tables(e, error));
-    if (s->settings.mode != PLAN_TRAIN) result->labelled = input->labelled;
-    bool deferred = e->pending;
+    bool training = s->settings.mode == PLAN_TRAIN, deferred = e->pending;
+    if (!training) {
+        result->labelled = input->labelled;
+        BASE_TRY(send_numbers(e, error));
+    }
     double before = base_seconds();
     for (size_t n = 0; n < s->instruction_count; n++) {
         const plan_instruction *i = &s->instructions[n];
@@ -261,7 +320,14 @@ sifr_status engine_run(engine_executor *e, const engine_step_input *input, engin
         if (e->spans) note_span(e, i, before, after);
         before = after;
     }
-    if (s->settings.mode == PLAN_EVALUATE) result->loss_sum = e->losses[0];
+    BASE_TRY(see_step(e, error));
+    if (training) {
+        result->loss_sum = e->numbers->outcome.loss_sum;
+        result->gradient_norm = e->numbers->outcome.gradient_norm;
+        result->updated = e->numbers->outcome.updated;
+    } else if (s->settings.mode == PLAN_EVALUATE) {
+        result->loss_sum = e->numbers->losses[0];
+    }
     return SIFR_OK;
 }
 
@@ -271,11 +337,13 @@ bool engine_is_pending(const engine_executor *e) {
 
 sifr_status engine_run_deferred(engine_executor *e, sifr_error *error) {
     const plan_schedule *s = e->schedule;
-    engine_step_input input = {.step = e->last.step + 1};
+    engine_step_input input = {.step = e->last_step + 1};
     engine_result result = {0};
     for (size_t n = 0; n < s->instruction_count && e->pending; n++) {
         if (s->instructions[n].deferred) BASE_TRY(run_instruction(e, n, &input, &result, error));
     }
     e->pending = false;
-    return SIFR_OK;
+    device_mark end;
+    BASE_TRY(device_mark_here(s->dev, DEVICE_COMPUTE, &end, error));
+    return device_finish(s->dev, end, error);
 }

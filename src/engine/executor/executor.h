@@ -3,7 +3,6 @@
 #define ENGINE_EXECUTOR_H
 
 #include "comm/comm.h"
-#include "engine/store/host_store.h"
 #include "engine/store/swap.h"
 #include "plan/pass/passes.h"
 #include "plan/schedule.h"
@@ -83,8 +82,8 @@ sifr_status engine_note_length(engine_executor *executor, int64_t first, int64_t
  * the cache of the owner's sequence number `sequence`. */
 void engine_use_cache(engine_executor *executor, const engine_executor *owner, int64_t sequence);
 
-/* The store of the buffers in host memory; NULL: none. */
-engine_host_store *engine_host(const engine_executor *executor);
+/* Bytes that the schedule's copies have moved between separate host memory and the device. */
+void engine_count_copies(const engine_executor *executor, int64_t *to_device, int64_t *to_host);
 
 /* Bytes taken from the device (0 if the block is the owner's). */
 int64_t engine_taken_bytes(const engine_executor *executor);

@@ -126,28 +126,60 @@ static void borrow(engine_executor *e, const engine_executor *owner) {
 
 static sifr_status take_move_handles(engine_executor *e, sifr_error *error) {
     const plan_schedule *s = e->schedule;
-    size_t count = 0;
+    size_t disk = 0, copies = 0;
     for (size_t i = 0; i < s->instruction_count; i++) {
-        if (executor_is_move(&s->instructions[i])) count = s->instruction_count;
+        if (!executor_is_move(&s->instructions[i])) continue;
+        *(s->instructions[i].queue == PLAN_DISK ? &disk : &copies) = s->instruction_count;
     }
-    BASE_TRY(base_alloc(count, sizeof *e->moves, &e->moves, error));
-    for (size_t i = 0; i < count; i++) e->moves[i] = -1;
+    BASE_TRY(base_alloc(copies, sizeof *e->copies, &e->copies, error));
+    BASE_TRY(base_alloc(disk, sizeof *e->moves, &e->moves, error));
+    for (size_t i = 0; i < disk; i++) e->moves[i] = -1;
     return SIFR_OK;
 }
 
 static sifr_status take_host(engine_executor *e, const engine_executor *owner, sifr_error *error) {
-    plan_schedule *s = e->schedule;
+    const plan_schedule *s = e->schedule;
+    void *block;
     if (owner) {
         e->host = owner->host;
-        e->borrows_host = true;
         return SIFR_OK;
     }
     if (!s->host_bytes) return SIFR_OK;
-    return engine_host_store_open(s->dev, s->host_bytes, engine_transfers(s, PLAN_COPY), &e->host,
-                                  error);
+    BASE_TRY(device_take_host(s->dev, s->host_bytes, &block, error));
+    e->host = block;
+    e->host_bytes = s->host_bytes;
+    return SIFR_OK;
 }
 
-/* The largest buffer of a step, or table, that the host itself reads and writes. */
+/* A device that has only begun what it was given copies from and to memory of its own. */
+static sifr_status take_numbers(engine_executor *e, sifr_error *error) {
+    const plan_schedule *s = e->schedule;
+    size_t units = s->model->unit_count;
+    int64_t ranks = s->all_squares >= 0 ? s->settings.world_size : 1;
+    void *numbers = engine_host_buffer(e, s->numbers);
+    BASE_TRY(base_alloc(units, sizeof *e->unit_blocks, &e->unit_blocks, error));
+    for (size_t u = 0; u < units; u++)
+        e->unit_blocks[u] = s->unit_elements[u] / DEVICE_BLOCK / ranks;
+    e->number_bytes = (int64_t)sizeof *e->numbers + s->settings.step.gradient_accumulation_steps *
+                                                        (int64_t)sizeof *e->numbers->losses;
+    if (!numbers && device_is_hidden(s->dev))
+        BASE_TRY(device_take_host(s->dev, e->number_bytes, &numbers, error));
+    else if (!numbers)
+        BASE_TRY(base_alloc((size_t)e->number_bytes, 1, (char **)&numbers, error));
+    e->numbers = numbers;
+    return SIFR_OK;
+}
+
+static void give_numbers(engine_executor *e) {
+    const plan_schedule *s = e->schedule;
+    if (!e->numbers || e->numbers == engine_host_buffer(e, s->numbers)) return;
+    if (device_is_hidden(s->dev))
+        device_give(s->dev, e->numbers, e->number_bytes);
+    else
+        free(e->numbers);
+}
+
+/* The largest input or table, which the host itself writes. */
 static sifr_status take_window(engine_executor *e, sifr_error *error) {
     const plan_schedule *s = e->schedule;
     int64_t most = 0;
@@ -155,7 +187,6 @@ static sifr_status take_window(engine_executor *e, sifr_error *error) {
     for (size_t b = 0; b < s->buffer_count; b++) {
         const plan_buffer *buffer = &s->buffers[b];
         bool looked_at = buffer->class == PLAN_INPUTS || buffer->class == PLAN_CONSTANTS;
-        looked_at |= (int32_t)b == s->squares || (int32_t)b == s->all_squares;
         if (looked_at) most = base_max_i64(most, buffer->bytes);
     }
     return base_alloc((size_t)most, 1, &e->window, error);
@@ -168,8 +199,7 @@ static char *place_of(const engine_executor *e, size_t index) {
         if (buffer->aligned) offset = base_ceil_to(offset, PLAN_DISK_ALIGNMENT);
         return (char *)e->block + offset;
     }
-    bool host = buffer->tier == PLAN_HOST && e->host;
-    return host ? engine_host_store_file(e->host)->memory + buffer->offset : NULL;
+    return buffer->tier == PLAN_HOST && e->host ? e->host + buffer->offset : NULL;
 }
 
 /* Buffers of transfers are aligned; the plan has room for that. */
@@ -207,24 +237,16 @@ sifr_status engine_executor_create(plan_schedule *schedule, comm_group *group,
     BASE_TRY_GOTO(status,
                   base_alloc(schedule->instruction_count, sizeof *e->seconds, &e->seconds, error),
                   fail);
-    BASE_TRY_GOTO(status,
-                  base_alloc((size_t)schedule->settings.step.gradient_accumulation_steps,
-                             sizeof *e->losses, &e->losses, error),
-                  fail);
     BASE_TRY_GOTO(
         status, base_alloc(schedule->instruction_count, sizeof *e->transfers, &e->transfers, error),
         fail);
-    size_t all = (size_t)(schedule->settings.step.gradient_accumulation_steps *
-                          schedule->settings.world_size);
-    BASE_TRY_GOTO(status, base_alloc(all, sizeof *e->all_losses, &e->all_losses, error), fail);
-    BASE_TRY_GOTO(status, base_alloc(all, sizeof *e->ordered_losses, &e->ordered_losses, error),
-                  fail);
     BASE_TRY_GOTO(status, take_move_handles(e, error), fail);
     BASE_TRY_GOTO(status, take_memory(e, owner, error), fail);
     BASE_TRY_GOTO(status, take_host(e, owner, error), fail);
     BASE_TRY_GOTO(status, take_window(e, error), fail);
     place_buffers(e);
     if (owner) borrow(e, owner);
+    BASE_TRY_GOTO(status, take_numbers(e, error), fail);
     e->shared = owner && !e->block_bytes;
     for (size_t i = 0; i < schedule->instruction_count; i++)
         e->defers |= schedule->instructions[i].deferred;
@@ -236,21 +258,32 @@ fail:
     return status;
 }
 
+/* A failed run may have left some under way. */
+static void finish_copies(engine_executor *e) {
+    device *dev = e->schedule->dev;
+    for (int queue = 0; queue < DEVICE_QUEUES; queue++) {
+        device_mark end;
+        if (device_mark_here(dev, (device_queue)queue, &end, NULL) == SIFR_OK)
+            (void)!device_finish(dev, end, NULL);
+    }
+}
+
 void engine_executor_free(engine_executor *e) {
     if (!e) return;
-    if (!e->borrows_host)
-        engine_host_store_close(e->host); /* before freeing memory that it may be moving */
+    const plan_schedule *s = e->schedule;
+    finish_copies(e); /* before freeing memory that they may be moving */
+    give_numbers(e);
+    if (e->host_bytes) device_give(s->dev, e->host, e->host_bytes);
     if (e->file >= 0) close(e->file);
     if (e->block_bytes) comm_close_window(e->group, e->block);
-    if (e->block_bytes) device_give(e->schedule->dev, e->block, e->block_bytes);
+    if (e->block_bytes) device_give(s->dev, e->block, e->block_bytes);
     free(e->base);
     free(e->seconds);
     free(e->transfers);
     free(e->moves);
+    free(e->copies);
+    free(e->unit_blocks);
     free(e->window);
-    free(e->losses);
-    free(e->all_losses);
-    free(e->ordered_losses);
     free(e);
 }
 
@@ -285,17 +318,9 @@ sifr_status engine_set(const engine_executor *e, int32_t buffer, int64_t at, con
     return SIFR_OK;
 }
 
-engine_host_store *engine_host(const engine_executor *e) {
-    return e->host;
-}
-
-/* A whole buffer for the host to read: in place, or in the window until its next use. */
-sifr_status executor_look(const engine_executor *e, int32_t buffer, const void **out,
-                          sifr_error *error) {
-    *out = engine_host_buffer(e, buffer);
-    if (*out) return SIFR_OK;
-    *out = e->window;
-    return engine_get(e, buffer, 0, e->window, e->schedule->buffers[buffer].bytes, error);
+void engine_count_copies(const engine_executor *e, int64_t *to_device, int64_t *to_host) {
+    *to_device = e->copied[0];
+    *to_host = e->copied[1];
 }
 
 int64_t engine_taken_bytes(const engine_executor *e) {

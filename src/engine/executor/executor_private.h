@@ -3,6 +3,7 @@
 #define ENGINE_EXECUTOR_PRIVATE_H
 
 #include "engine/executor/executor.h"
+#include "plan/numbers.h"
 
 struct engine_executor {
     plan_schedule *schedule;
@@ -13,22 +14,26 @@ struct engine_executor {
     int file;            /* file of a block that is not a window yet; -1: none */
     bool shared;         /* the owner's, overwritten by each of its runs */
     float *seconds;
-    engine_span *spans;      /* the caller's; NULL: not wanted */
-    comm_handle *transfers;  /* by the instruction that started them */
-    engine_swap *swap;       /* borrowed; NULL: nothing is on disk */
-    engine_host_store *host; /* NULL: no state in separate host memory */
-    bool borrows_host;       /* it is the owner's */
-    char *window;            /* host's view of buffers of a separate device; otherwise NULL */
-    engine_io_handle *moves; /* transfers of both, by the instruction that started them; -1: none */
+    engine_span *spans;         /* the caller's; NULL: not wanted */
+    comm_handle *transfers;     /* by the instruction that started them */
+    engine_swap *swap;          /* borrowed; NULL: nothing is on disk */
+    char *host;                 /* block of separate host memory; NULL: no state is there */
+    int64_t host_bytes;         /* 0: it is the owner's */
+    char *window;               /* host's view of buffers of a separate device; otherwise NULL */
+    engine_io_handle *moves;    /* disk transfers, by the instruction that started them; -1: none */
+    device_mark *copies;        /* ends of copies from and to host memory, likewise */
+    int64_t copied[2];          /* bytes so far: to the device, from it */
     engine_io_times move_times; /* times of the last transfer waited for */
-    bool skip;                  /* the update of this step is skipped */
-    bool defers;                /* some of the schedule's instructions are deferred */
-    bool pending;               /* deferred instructions are still to run ... */
-    device_step last;           /* ... with the numbers of the step before */
-    double *losses;             /* by micro batch of this rank */
-    double *all_losses,
-        *ordered_losses; /* of all ranks: in gathered order, and by global micro batch */
-    device_step step;
+    /* Of schedule->numbers: in place where the host reaches it, otherwise a copy, which the host
+     * writes before the device begins a step and reads at its end. */
+    plan_numbers *numbers;
+    int64_t number_bytes; /* that the host reads: all but other ranks' losses and the parts */
+    int64_t *unit_blocks; /* of squares that this rank holds, by unit */
+    bool skip;            /* the update of this step is skipped */
+    bool defers;          /* some of the schedule's instructions are deferred */
+    bool pending;         /* deferred instructions are still to run ... */
+    bool skip_last;       /* ... whose update is skipped, ... */
+    int64_t last_step;    /* ... of this step */
     int64_t length;       /* of the sequence, for rotary tables; 0: the plan's */
     engine_kernel kernel; /* NULL: the device's own */
     void *kernel_user;
@@ -43,9 +48,5 @@ sifr_status executor_open_window(engine_executor *executor, sifr_error *error) S
 
 /* Writes rotary tables and positions. */
 sifr_status executor_fill_tables(engine_executor *executor, sifr_error *error) SIFR_MUST_CHECK;
-
-/* A whole buffer for the host to read: in place, or in the executor's window until its next use. */
-sifr_status executor_look(const engine_executor *executor, int32_t buffer, const void **out,
-                          sifr_error *error) SIFR_MUST_CHECK;
 
 #endif

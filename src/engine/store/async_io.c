@@ -109,14 +109,6 @@ void io_finish_block(engine_io *io, const io_block *block, bool failed, int numb
 
 /* --- threads without rings --- */
 
-static void copy_block(engine_io *io, io_block block) {
-    const io_transfer *t = block.transfer;
-    char *memory = t->memory + block.at, *host = t->file->memory + t->offset + block.at;
-    sifr_status status = t->write ? device_copy(t->file->dev, host, memory, block.bytes, NULL)
-                                  : device_copy(t->file->dev, memory, host, block.bytes, NULL);
-    io_finish_block(io, &block, status != SIFR_OK, EFAULT);
-}
-
 /* Repeats interrupted and short reads and writes. */
 static void move_block(engine_io *io, io_block block) {
     const io_transfer *t = block.transfer;
@@ -140,8 +132,7 @@ static void move_block(engine_io *io, io_block block) {
 void *io_plain_run(void *argument) {
     io_thread *thread = argument;
     io_block block;
-    while (io_take_blocks(thread->io, &block, 1, true) > 0)
-        (block.transfer->file->memory ? copy_block : move_block)(thread->io, block);
+    while (io_take_blocks(thread->io, &block, 1, true) > 0) move_block(thread->io, block);
     return NULL;
 }
 

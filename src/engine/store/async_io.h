@@ -15,7 +15,6 @@
 
 #include "base/errors.h"
 #include "base/file.h"
-#include "device/device.h"
 
 /* The alignment of addresses, offsets and sizes that O_DIRECT needs on all systems. */
 enum { ENGINE_IO_ALIGNMENT = 4096 };
@@ -34,14 +33,11 @@ typedef struct engine_io_settings {
 } engine_io_settings;
 
 /* The file that transfers read and write; it belongs to the caller and must stay open until they
- * are over. Or, instead of a file, host memory: device_copy moves it to and from the memory of
- * `dev`, without rings. */
+ * are over. */
 typedef struct engine_io_file {
     int descriptor;
-    bool direct;                 /* O_DIRECT: everything must be aligned */
-    char path[BASE_PATH_LENGTH]; /* or what messages call it */
-    device *dev;
-    char *memory; /* NULL: a file */
+    bool direct; /* O_DIRECT: everything must be aligned */
+    char path[BASE_PATH_LENGTH];
 } engine_io_file;
 
 /* Opens for reading and writing, bypassing the page cache if the file system can. With `create` the

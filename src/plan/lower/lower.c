@@ -7,6 +7,7 @@
 #include "base/checked.h"
 #include "base/heap.h"
 #include "plan/list.h"
+#include "plan/numbers.h"
 #include "plan/pass/passes.h"
 #include "plan/queries.h"
 #include "plan/verify/verify.h"
@@ -213,6 +214,8 @@ static sifr_status add_permanent(lower_state *state, sifr_error *error) {
     for (int32_t j = 0; j < settings->step.gradient_accumulation_steps; j++) {
         BASE_TRY(add_inputs(state, j, error));
     }
+    BASE_TRY(
+        plan_add_buffer(s, PLAN_INPUTS, plan_number_bytes(s), -1, -1, true, &s->numbers, error));
     s->squares = s->logits = -1;
     if (training) {
         BASE_TRY(plan_add_buffer(s, PLAN_GRADIENTS, s->square_count * 8, -1, -1, true, &s->squares,

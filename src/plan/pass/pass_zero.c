@@ -368,9 +368,12 @@ base_dtype plan_moment_type(const plan_settings *settings) {
     return settings->step.bf16_optimizer_states ? BASE_BF16 : BASE_FP32;
 }
 
+bool plan_batch_goes_across(const plan_settings *settings) {
+    return settings->step.zero.stage >= 2 && settings->step.step_order == SIFR_STEP_BATCH;
+}
+
 int32_t plan_global_micro_batch(const plan_settings *settings, int32_t rank, int32_t micro_batch) {
-    bool across_first =
-        settings->step.zero.stage >= 2 && settings->step.step_order == SIFR_STEP_BATCH;
-    return across_first ? micro_batch * settings->world_size + rank
-                        : rank * settings->step.gradient_accumulation_steps + micro_batch;
+    return plan_batch_goes_across(settings)
+               ? micro_batch * settings->world_size + rank
+               : rank * settings->step.gradient_accumulation_steps + micro_batch;
 }

@@ -3,6 +3,8 @@
 
 #include "base/heap.h"
 #include "device/cuda/cuda_dispatch.h"
+#include "device/cuda/vector/cuda_folds.h"
+#include "device/cuda/vector/cuda_tree_sum.h"
 #include "support/cuda/shim_run.h"
 
 typedef struct shim_device {
@@ -54,6 +56,11 @@ static sifr_status copy(device *dev, void *to, const void *from, int64_t bytes, 
     return device_copy(shim_of(dev)->cpu, to, from, bytes, error);
 }
 
+static sifr_status start_copy(device *dev, device_queue queue, void *to, const void *from,
+                              int64_t bytes, sifr_error *error) {
+    return device_start_copy(shim_of(dev)->cpu, queue, to, from, bytes, error);
+}
+
 static sifr_status launch(device *dev, const cuda_launch *launch, sifr_error *error) {
     (void)error;
     shim_run(launch, shim_of(dev)->order);
@@ -69,7 +76,12 @@ static const device_backend backend = {.close = close_shim,
                                        .take = take,
                                        .take_shared = take_shared,
                                        .give = give,
-                                       .copy = copy};
+                                       .copy = copy,
+                                       .start_copy = start_copy,
+                                       .fold_losses = cuda_fold_losses,
+                                       .fold_squares = cuda_fold_squares,
+                                       .decide = cuda_decide,
+                                       .start_sum = cuda_start_sum};
 
 sifr_status device_open_shim(int order, device **out, sifr_error *error) {
     shim_device *shim;

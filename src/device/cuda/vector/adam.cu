@@ -93,8 +93,17 @@ DEVICE void update_pack(const adam_arguments &a, const adam_numbers &n,
     }
 }
 
+/* Transfers are not left out with an update: what they write must be what was there. */
+DEVICE void copy_pack(const adam_arguments &a, int64_t at, int count) {
+    float weights[PACK];
+    int type = a.states[ADAM_WEIGHTS].type;
+    widen_pack(load_pack(a.states[ADAM_WEIGHTS].data, at, type, count), type, weights);
+    store_pack(a.copy.data, at, a.copy.type, count, narrow_pack(weights, a.copy.type));
+}
+
 KERNEL(adam, adam_arguments, PACK_THREADS) {
-    if (!a.step->update) return;
+    bool update = a.step->update;
+    if (!update && !a.copy.data) return;
     adam_numbers n = numbers_of_step(a);
     uint64_t keys[ADAM_STATES] = {};
 #pragma unroll
@@ -108,6 +117,10 @@ KERNEL(adam, adam_arguments, PACK_THREADS) {
     for (int p = 0; p < ADAM_PACKS; p++) {
         int64_t at = (first + p * PACK_THREADS) * PACK, left = a.count - at;
         if (left <= 0) return;
-        update_pack(a, n, keys, at, left < PACK ? (int)left : PACK);
+        int count = left < PACK ? (int)left : PACK;
+        if (update)
+            update_pack(a, n, keys, at, count);
+        else
+            copy_pack(a, at, count);
     }
 }

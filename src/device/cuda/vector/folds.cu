@@ -1,5 +1,4 @@
-/* From the losses of rows and the sums of squares of blocks to the decision of a step: what
- * engine/executor/executor.c computes on the host, without the host. */
+/* From the losses of rows and the sums of squares of blocks to the decision of a step. */
 #include "device/cuda/kernel.h"
 #include "device/cuda/vector/folds_arguments.h"
 
@@ -61,8 +60,8 @@ KERNEL(fold_squares, fold_squares_arguments, FOLD_THREADS) {
     if (lane == 0 && first < blocks) a.parts[part] = sum;
 }
 
-/* One thread: finish_norm and gather_losses of the executor. */
-KERNEL(decide, decide_arguments, 1) {
+/* One thread. */
+KERNEL(decide, device_decision, 1) {
     double losses = 0.0, scale = 1.0, squares = *a.squares;
     for (int32_t g = 0; g < a.ranks * a.micro_batches; g++) {
         int32_t rank = a.across_first ? g % a.ranks : g / a.micro_batches;
@@ -74,7 +73,7 @@ KERNEL(decide, decide_arguments, 1) {
     if (a.clipping > 0.0) scale = 1.0 / fmax(1.0, (norm + 1e-6) / a.clipping);
     a.step->update_scale = (float)(scale / a.loss_scale);
     a.step->update = updated;
-    a.result->loss_sum = losses;
-    a.result->gradient_norm = norm;
-    a.result->updated = updated;
+    a.outcome->loss_sum = losses;
+    a.outcome->gradient_norm = norm;
+    a.outcome->updated = updated;
 }

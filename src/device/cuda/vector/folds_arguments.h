@@ -8,8 +8,8 @@
 
 enum {
     FOLD_THREADS = 256,
-    FOLD_ROWS = 1024,  /* values that lie in shared memory at a time */
-    FOLD_CHUNK = 1024, /* squares that fold_squares adds to a part */
+    FOLD_ROWS = 1024, /* values that lie in shared memory at a time */
+    FOLD_CHUNK = DEVICE_SQUARES_A_PART,
     FOLD_LANES = 32,
     FOLD_UNITS = 32 /* units of a launch */
 };
@@ -41,22 +41,5 @@ typedef struct fold_squares_arguments {
     int32_t ranks, units;
     fold_unit unit[FOLD_UNITS];
 } fold_squares_arguments;
-
-/* What a step came to. */
-typedef struct fold_result {
-    double loss_sum, gradient_norm;
-    int64_t updated;
-} fold_result;
-
-typedef struct decide_arguments {
-    const double *squares; /* their sum */
-    const double *losses;  /* of all ranks: rank r's micro batch j at r micro_batches + j */
-    int32_t ranks, micro_batches;
-    bool across_first; /* the global batch goes through the ranks, then through micro batches */
-    int64_t labelled;
-    double loss_scale, clipping; /* clipping 0: none */
-    device_step *step;           /* update_scale and update are written */
-    fold_result *result;
-} decide_arguments;
 
 #endif

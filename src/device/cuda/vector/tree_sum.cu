@@ -1,11 +1,13 @@
-/* The sum of slices of several ranks in the order of comm/tree.h: a range of slices of even length
- * is the sum of its halves, one of odd length is added left to right. So runs of an odd length are
- * added left to right, and their sums by a tree: run r ends as many levels of it as r has ones at
- * the end of its binary form. A thread takes a pack of all slices and keeps the open levels. */
+/* The sum of slices of several ranks in the order of device/tree_sum.h: a range of slices of even
+ * length is the sum of its halves, one of odd length is added left to right. So runs of an odd
+ * length are added left to right, and their sums by a tree: run r ends as many levels of it as r
+ * has ones at the end of its binary form. A thread takes a pack of all slices and keeps the open
+ * levels. */
 #include "device/cuda/vector/packs.h"
 #include "device/cuda/vector/tree_sum_arguments.h"
 
-/* Sums of 16-bit slices are rounded one by one if the result has 16 bits (comm_tree_sum_typed). */
+/* Sums of 16-bit slices are rounded one by one if the result has 16 bits (device_tree_sum_typed).
+ */
 DEVICE void add_pack(float to[PACK], const float from[PACK], int type, int out_type) {
 #pragma unroll
     for (int i = 0; i < PACK; i++) to[i] = from[i] + to[i];

@@ -4,8 +4,10 @@
 
 #include <stdint.h>
 
+#include "device/device.h"
+
 /* The most slices of a sum, and levels of the tree over them. */
-enum { TREE_SLICES = 64, TREE_LEVELS = 6 };
+enum { TREE_SLICES = DEVICE_MOST_SLICES, TREE_LEVELS = 6 };
 
 /* `count` slices are 2^levels runs of `run` slices, run odd. */
 typedef struct tree_sum_arguments {
