@@ -49,6 +49,21 @@ bool comm_shares_memory(const comm_group *group) {
     return group->shares_memory;
 }
 
+sifr_status comm_use_device(comm_group *group, device *dev, sifr_error *error) {
+    group->dev = NULL;
+    if (!dev || group->size == 1) return SIFR_OK; /* nothing moves */
+    if (group->local_size < group->size)
+        return base_fail(error, SIFR_USAGE,
+                         "ranks on GPUs of several hosts are not built yet: run on the GPUs of one "
+                         "host, or on CPUs (--device cpu)");
+    if (!group->shares_memory)
+        return base_fail(error, SIFR_USAGE,
+                         "ranks on GPUs exchange through shared memory, which this host refuses: "
+                         "run one rank, or on CPUs (--device cpu)");
+    group->dev = dev;
+    return SIFR_OK;
+}
+
 sifr_status comm_open_window(comm_group *group, void *block, int64_t bytes, int file,
                              sifr_error *error) {
     if (!group->shares_memory) return SIFR_OK;

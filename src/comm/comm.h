@@ -13,6 +13,7 @@
 
 #include "base/dtype.h"
 #include "base/errors.h"
+#include "device/device.h"
 
 typedef struct comm_group comm_group;
 
@@ -101,11 +102,18 @@ const comm_ledger *comm_get_ledger(const comm_group *group);
  * ranks can map it. */
 bool comm_shares_memory(const comm_group *group);
 
+/* From now on the operands of gathers and reductions lie in memory of `dev` that the host does not
+ * reach (device_is_hidden), within windows. Such a collective starts after all that DEVICE_COMPUTE
+ * was given, and has ended when comm_wait returns. Control messages stay in host memory. The device
+ * must live until this is called with another or NULL. SIFR_USAGE if the ranks are not all on one
+ * host, or cannot share memory. */
+sifr_status comm_use_device(comm_group *group, device *dev, sifr_error *error) SIFR_MUST_CHECK;
+
 /* Makes `bytes` at `block`, a mapping of the start of `file`, readable by the other ranks of this
  * host. All ranks of the group call it, each with its own block and size. Does nothing without
  * comm_shares_memory. If the other ranks cannot map the block, that is logged and its operands go
  * through MPI. Close the window before giving the block back, while no collective is in progress;
- * the file may be closed at once. */
+ * the file may be closed at once. A block of hidden memory needs no file (-1). */
 sifr_status comm_open_window(comm_group *group, void *block, int64_t bytes, int file,
                              sifr_error *error) SIFR_MUST_CHECK;
 void comm_close_window(comm_group *group, void *block); /* harmless without a window */

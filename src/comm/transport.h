@@ -29,6 +29,7 @@ struct comm_group {
     int32_t rank, size, local_size;
     bool shares_memory;
     int64_t buffer_bytes;
+    device *dev;      /* of the operands; NULL: they are host memory */
     comm_label label; /* of what is started next */
     double timeout, call_seconds, byte_seconds;
     comm_ledger ledger;

@@ -30,6 +30,7 @@ typedef struct comm_task {
     base_dtype type, sum; /* type of the operands, and of the sum */
     int32_t root;
     comm_label label;
+    device_mark after;  /* of DEVICE_COMPUTE, for operands in a device's memory */
     uint32_t number;    /* number among the group's collectives, from 1; set by comm_worker_start */
     uint64_t delivered; /* set by `run`: bytes received from other ranks */
     uint64_t crossed;   /* of them, from other hosts */

@@ -8,7 +8,8 @@
 /* Kinds of memory that a backend hands out. */
 typedef enum device_memory {
     DEVICE_MEMORY, /* of the device */
-    DEVICE_HOST    /* of the host, for copies */
+    DEVICE_HOST,   /* of the host, for copies */
+    DEVICE_FOREIGN /* of a device of another process; never handed out */
 } device_memory;
 
 typedef struct device_backend {
@@ -27,8 +28,12 @@ typedef struct device_backend {
     void (*give)(device *dev, void *block, int64_t bytes);
     sifr_status (*copy)(device *dev, void *to, const void *from, int64_t bytes, sifr_error *error);
     device_counts (*count)(const device *dev); /* NULL: host memory is device memory */
-    bool hidden;                               /* the host does not reach the memory */
-    int64_t (*room)(const device *dev);        /* free bytes; NULL: not its own to tell */
+    bool hidden; /* the host does not reach the memory; then, for other processes: */
+    sifr_status (*share)(device *dev, void *block, device_share *out, sifr_error *error);
+    sifr_status (*open_shared)(device *dev, const device_share *share, int64_t bytes, void **out,
+                               sifr_error *error);
+    void (*close_shared)(device *dev, void *block, int64_t bytes);
+    int64_t (*room)(const device *dev); /* free bytes; NULL: not its own to tell */
 
     /* Queues. Without `mark` all work is done when it is given, and no mark is waited for. */
     sifr_status (*start_copy)(device *dev, device_queue queue, void *to, const void *from,

@@ -34,6 +34,7 @@ void device_blocks_free(device_blocks *b) {
 }
 
 static void count_block(device_blocks *b, const held_block *block, int64_t sign) {
+    if (block->kind == DEVICE_FOREIGN) return;
     *(block->kind == DEVICE_HOST ? &b->counts.host_bytes : &b->counts.device_bytes) +=
         sign * block->bytes;
 }
@@ -77,6 +78,7 @@ static const held_block *find(const device_blocks *b, const void *data, int64_t 
 
 static bool is_in(const device_blocks *b, const void *data, int64_t bytes, device_memory kind) {
     const held_block *block = find(b, data, bytes);
+    if (block && block->kind == DEVICE_FOREIGN) return kind == DEVICE_MEMORY;
     return block && block->kind == kind;
 }
 

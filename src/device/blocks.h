@@ -16,7 +16,7 @@ sifr_status device_blocks_add(device_blocks *blocks, void *block, int64_t bytes,
 /* Returns the kind of the block that begins there, which is in the list no more. */
 device_memory device_blocks_remove(device_blocks *blocks, const void *block);
 
-/* Whether all bytes lie within one block of the device's memory. */
+/* Whether all bytes lie within one block of device memory, a foreign one included. */
 bool device_blocks_hold(device_blocks *blocks, const void *data, int64_t bytes);
 
 /* Whether they lie within one block of host memory. */

@@ -58,6 +58,19 @@ sifr_status device_take_shared(device *dev, int64_t bytes, void **out, int *file
     return dev->backend->take_shared(dev, bytes, out, file, error);
 }
 
+sifr_status device_share_block(device *dev, void *block, device_share *out, sifr_error *error) {
+    return dev->backend->share(dev, block, out, error);
+}
+
+sifr_status device_open_shared(device *dev, const device_share *share, int64_t bytes, void **out,
+                               sifr_error *error) {
+    return dev->backend->open_shared(dev, share, bytes, out, error);
+}
+
+void device_close_shared(device *dev, void *block, int64_t bytes) {
+    dev->backend->close_shared(dev, block, bytes);
+}
+
 void device_give(device *dev, void *block, int64_t bytes) {
     dev->backend->give(dev, block, bytes);
 }

@@ -461,6 +461,20 @@ sifr_status device_take_shared(device *dev, int64_t bytes, void **out, int *file
                                sifr_error *error) SIFR_MUST_CHECK;
 void device_give(device *dev, void *block, int64_t bytes);
 
+/* What another process of this host needs to reach a block of hidden memory. */
+typedef struct device_share {
+    unsigned char bytes[64];
+} device_share;
+
+/* For hidden memory: names a block of device_take for other processes of this host, which open it
+ * on a device of the same kind. What they open can be read by copies and sums, and must be closed
+ * before its owner gives it back. */
+sifr_status device_share_block(device *dev, void *block, device_share *out,
+                               sifr_error *error) SIFR_MUST_CHECK;
+sifr_status device_open_shared(device *dev, const device_share *share, int64_t bytes, void **out,
+                               sifr_error *error) SIFR_MUST_CHECK;
+void device_close_shared(device *dev, void *block, int64_t bytes);
+
 /* Takes host memory for copies, zeroed and touched; device_give frees it. */
 sifr_status device_take_host(device *dev, int64_t bytes, void **out,
                              sifr_error *error) SIFR_MUST_CHECK;

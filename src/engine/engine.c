@@ -92,14 +92,11 @@ static sifr_status check_room(sifr_engine *engine, engine_lack *lack, sifr_error
     return SIFR_OK;
 }
 
-/* Disks and other ranks read and write the device's memory in place, and so need one that the host
- * reaches. */
-static sifr_status check_hidden(const device *dev, const sifr_offload *o, const comm_group *group,
+/* Disks read and write the device's memory in place, and so need one that the host reaches. */
+static sifr_status check_hidden(device *dev, const sifr_offload *o, comm_group *group,
                                 sifr_error *error) {
     if (!device_is_hidden(dev)) return SIFR_OK;
-    if (comm_size(group) > 1)
-        return base_fail(error, SIFR_USAGE,
-                         "several ranks on GPUs are not built yet: run one rank");
+    BASE_TRY(comm_use_device(group, dev, error));
     if (!is_on_disk(o)) return SIFR_OK;
     return base_fail(error, SIFR_USAGE,
                      "offload to nvme is not built for GPUs yet: offload to \"cpu\", or run on the "
@@ -203,6 +200,7 @@ void sifr_engine_free(sifr_engine *engine) {
     engine_executor_free(engine->logits_evaluator.executor);
     engine_executor_free(engine->evaluator.executor);
     engine_executor_free(engine->trainer);
+    if (device_is_hidden(engine->dev)) (void)!comm_use_device(engine->group, NULL, NULL);
     plan_free(engine->logits_evaluator.schedule);
     plan_free(engine->evaluator.schedule);
     plan_free(engine->training);

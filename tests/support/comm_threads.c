@@ -10,16 +10,34 @@
 #include "comm/transport.h"
 #include "comm/worker.h"
 
+enum { WINDOWS = 4 };
+
+/* A rank's block of hidden memory, as it tells the others. */
+typedef struct notice {
+    char *block;
+    int64_t bytes;
+    device_share share;
+} notice;
+
 struct comm_threads {
     int32_t ranks;
+    bool shares;
     pthread_barrier_t barrier;
     const void **posted; /* by rank */
+    notice *notices;     /* by rank */
 };
+
+/* Blocks that ranks opened together, by rank: as their owners know them, and as this rank does. */
+typedef struct window {
+    notice *theirs;
+    char **seen;
+} window;
 
 typedef struct threads_group {
     comm_group group;
     comm_threads *world;
     comm_worker worker;
+    window windows[WINDOWS];
 } threads_group;
 
 /* --- on the worker's thread --- */
@@ -33,6 +51,50 @@ static comm_threads *meet(threads_group *g, const void *mine) {
 
 static void part(threads_group *g) {
     pthread_barrier_wait(&g->world->barrier);
+}
+
+/* Where this rank's device reaches what rank r posted; NULL: in no window. */
+static const void *reach(const threads_group *g, int32_t r) {
+    const char *at = g->world->posted[r];
+    for (int w = 0; w < WINDOWS && g->windows[w].seen; w++) {
+        const notice *theirs = &g->windows[w].theirs[r];
+        if (at >= theirs->block && at < theirs->block + theirs->bytes)
+            return g->windows[w].seen[r] + (at - theirs->block);
+    }
+    return NULL;
+}
+
+static sifr_status gather_on_device(threads_group *g, comm_task *task, sifr_error *error) {
+    for (int32_t r = 0; r < g->world->ranks; r++) {
+        char *to = (char *)task->to + r * task->bytes;
+        if (r == g->group.rank && to == task->from) continue;
+        BASE_TRY(
+            device_start_copy(g->group.dev, DEVICE_EXCHANGE, to, reach(g, r), task->bytes, error));
+    }
+    task->delivered = (uint64_t)task->bytes * (uint64_t)(g->world->ranks - 1);
+    return SIFR_OK;
+}
+
+static sifr_status reduce_on_device(threads_group *g, comm_task *task, sifr_error *error) {
+    int64_t bytes = task->elements * base_dtype_bytes(task->type);
+    const void *slices[DEVICE_MOST_SLICES];
+    for (int32_t r = 0; r < g->world->ranks; r++)
+        slices[r] = (const char *)reach(g, r) + g->group.rank * bytes;
+    device_sum sum = {task->type, task->sum, slices, g->world->ranks, task->elements, task->to};
+    task->delivered = (uint64_t)bytes * (uint64_t)(g->world->ranks - 1);
+    return device_start_sum(g->group.dev, DEVICE_EXCHANGE, &sum, error);
+}
+
+/* Operands are computed before they are posted, and read before `run` parts. */
+static sifr_status run_on_device(threads_group *g, comm_task *task, sifr_error *error) {
+    device *dev = g->group.dev;
+    device_mark end;
+    BASE_TRY(device_finish(dev, task->after, error));
+    meet(g, task->from);
+    BASE_TRY(task->kind == COMM_TASK_REDUCE ? reduce_on_device(g, task, error)
+                                            : gather_on_device(g, task, error));
+    BASE_TRY(device_mark_here(dev, DEVICE_EXCHANGE, &end, error));
+    return device_finish(dev, end, error);
 }
 
 static void gather(threads_group *g, comm_task *task) {
@@ -113,10 +175,12 @@ static void sleep_until(double time) {
 
 static sifr_status run(void *user, comm_task *task, sifr_error *error) {
     threads_group *g = user;
-    (void)error;
+    sifr_status status = SIFR_OK;
     bool data = task->kind == COMM_TASK_GATHER || task->kind == COMM_TASK_REDUCE;
     double begun = base_seconds();
-    if (task->kind == COMM_TASK_REDUCE)
+    if (data && g->group.dev)
+        status = run_on_device(g, task, error);
+    else if (task->kind == COMM_TASK_REDUCE)
         reduce(g, task);
     else if (task->kind == COMM_TASK_BROADCAST)
         broadcast(g, task);
@@ -127,13 +191,14 @@ static sifr_status run(void *user, comm_task *task, sifr_error *error) {
         double least = g->group.call_seconds + (double)task->delivered * g->group.byte_seconds;
         sleep_until(begun + least);
     }
-    return SIFR_OK;
+    return status;
 }
 
 /* --- on the rank's thread --- */
 
 static sifr_status start(comm_group *group, comm_task task, comm_handle *out, sifr_error *error) {
     out->group = group;
+    if (group->dev) BASE_TRY(device_mark_here(group->dev, DEVICE_COMPUTE, &task.after, error));
     return comm_worker_start(&((threads_group *)group)->worker, &task, &out->id, error);
 }
 
@@ -191,7 +256,53 @@ static sifr_status sum(comm_group *group, int64_t *values, int32_t count, sifr_e
     return status;
 }
 
+/* Called while no collective is under way. */
+static sifr_status open_window(comm_group *group, void *block, int64_t bytes, int file,
+                               sifr_error *error) {
+    threads_group *g = (threads_group *)group;
+    comm_threads *world = g->world;
+    size_t ranks = (size_t)world->ranks;
+    window *w = g->windows;
+    (void)file;
+    if (!group->dev) return SIFR_OK;
+    while (w->seen) w++;
+    notice *mine = &world->notices[group->rank];
+    *mine = (notice){.block = block, .bytes = bytes};
+    sifr_status status = device_share_block(group->dev, block, &mine->share, error);
+    pthread_barrier_wait(&world->barrier);
+    w->theirs = calloc(ranks, sizeof *w->theirs);
+    w->seen = calloc(ranks, sizeof *w->seen);
+    memcpy(w->theirs, world->notices, ranks * sizeof *w->theirs);
+    pthread_barrier_wait(&world->barrier);
+    for (int32_t r = 0; r < world->ranks && status == SIFR_OK; r++) {
+        void *seen = block;
+        if (r != group->rank)
+            status = device_open_shared(group->dev, &w->theirs[r].share, w->theirs[r].bytes, &seen,
+                                        error);
+        w->seen[r] = seen;
+    }
+    return status;
+}
+
+static void close_window(comm_group *group, void *block) {
+    threads_group *g = (threads_group *)group;
+    for (int i = 0; i < WINDOWS && group->dev; i++) {
+        window *w = &g->windows[i];
+        if (!w->seen || w->seen[group->rank] != block) continue;
+        for (int32_t r = 0; r < g->world->ranks; r++)
+            if (r != group->rank) device_close_shared(group->dev, w->seen[r], w->theirs[r].bytes);
+        w->theirs[group->rank].bytes = 0;
+        w->seen[group->rank] = NULL;
+    }
+}
+
 static void close_group(comm_group *group) {
+    threads_group *g = (threads_group *)group;
+    for (int i = 0; i < WINDOWS; i++) {
+        free(g->windows[i].theirs);
+        free(g->windows[i].seen);
+    }
+
     comm_worker_close(&((threads_group *)group)->worker);
     free(group);
 }
@@ -202,12 +313,15 @@ static const comm_transport transport = {.all_gather = start_gather,
                                          .sum = sum,
                                          .all_gather_control = gather_control,
                                          .broadcast = broadcast_now,
+                                         .open_window = open_window,
+                                         .close_window = close_window,
                                          .close = close_group};
 
 comm_threads *comm_threads_create(int32_t ranks) {
     comm_threads *world = calloc(1, sizeof *world);
     world->ranks = ranks;
     world->posted = calloc((size_t)ranks, sizeof *world->posted);
+    world->notices = calloc((size_t)ranks, sizeof *world->notices);
     pthread_barrier_init(&world->barrier, NULL, (unsigned)ranks);
     return world;
 }
@@ -215,7 +329,12 @@ comm_threads *comm_threads_create(int32_t ranks) {
 void comm_threads_free(comm_threads *world) {
     pthread_barrier_destroy(&world->barrier);
     free(world->posted);
+    free(world->notices);
     free(world);
+}
+
+void comm_threads_share(comm_threads *world) {
+    world->shares = true;
 }
 
 comm_group *comm_threads_group(comm_threads *world, int32_t rank) {
@@ -225,6 +344,7 @@ comm_group *comm_threads_group(comm_threads *world, int32_t rank) {
     g->group.transport = &transport;
     g->group.rank = rank;
     g->group.size = g->group.local_size = world->ranks;
+    g->group.shares_memory = world->shares;
     if (comm_worker_open(&g->worker, run, g, &error) != SIFR_OK) abort();
     return &g->group;
 }

@@ -11,6 +11,9 @@ typedef struct comm_threads comm_threads;
 comm_threads *comm_threads_create(int32_t ranks);
 void comm_threads_free(comm_threads *world); /* after all of its groups are closed */
 
+/* For ranks whose devices hide their memory; before any group is made. */
+void comm_threads_share(comm_threads *world);
+
 /* Rank `rank`'s group; closed with comm_close. */
 comm_group *comm_threads_group(comm_threads *world, int32_t rank);
 

@@ -39,7 +39,7 @@ void comm_mpi_post(mpi_group *g, const comm_task *task, uint32_t number) {
     int64_t bytes;
     const void *part = read_part(&g->base, task, &bytes);
     post->window = post->to_window = COMM_NOWHERE;
-    if (bytes <= COMM_INLINE) {
+    if (bytes <= COMM_INLINE && !comm_mpi_on_device(g, task)) {
         if (bytes) memcpy(post->bytes, part, (size_t)bytes);
         post->window = COMM_IN_SEAT;
     } else {

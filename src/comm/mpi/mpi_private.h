@@ -89,7 +89,13 @@ sifr_status comm_mpi_open_host(mpi_group *g, MPI_Comm local, const comm_options 
 /* The window that holds the whole operand, and the offset in it; COMM_NOWHERE if there is none. */
 int32_t comm_mpi_find_window(const mpi_group *g, const void *at, int64_t bytes, int64_t *offset);
 
-/* Posts the places of the operands of collective `number` when it starts. */
+/* Whether the task's operands lie in memory of the group's device. */
+static inline bool comm_mpi_on_device(const mpi_group *g, const comm_task *task) {
+    return g->base.dev && (task->kind == COMM_TASK_GATHER || task->kind == COMM_TASK_REDUCE);
+}
+
+/* Posts the places of the operands of collective `number`: when it starts; with a device, when the
+ * operands have been computed. */
 void comm_mpi_post(mpi_group *g, const comm_task *task, uint32_t number);
 
 /* The places that the rank of `seat` posted for this collective. */

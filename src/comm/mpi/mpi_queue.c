@@ -35,9 +35,11 @@ sifr_status comm_mpi_start(comm_group *group, const comm_task *task, comm_handle
     comm_task labelled = *task;
     labelled.label = group->label;
     out->group = group;
+    if (comm_mpi_on_device(g, task))
+        BASE_TRY(device_mark_here(group->dev, DEVICE_COMPUTE, &labelled.after, error));
     BASE_TRY(comm_worker_start(&g->worker, &labelled, &out->id, error));
     g->started++;
-    if (g->shares) comm_mpi_post(g, task, g->started);
+    if (g->shares && !group->dev) comm_mpi_post(g, task, g->started);
     return SIFR_OK;
 }
 

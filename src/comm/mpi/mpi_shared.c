@@ -34,24 +34,38 @@ static sifr_status see_posts(mpi_group *g, const comm_task *task, bool *usable, 
     return SIFR_OK;
 }
 
-static void gather(mpi_group *g, comm_task *task) {
-    char *all = task->to, *own = all + g->base.rank * task->bytes;
-    if (!task->bytes) return;
-    if (task->from != own) memmove(own, task->from, (size_t)task->bytes);
-    for (int32_t d = 1; d < g->host.size; d++) {
-        int32_t s = neighbour(g, d);
-        memcpy(all + g->rank_of[s] * task->bytes, comm_mpi_operand(g, s, task),
-               (size_t)task->bytes);
-        task->delivered += (uint64_t)task->bytes;
-    }
+static sifr_status place(const mpi_group *g, const comm_task *task, void *to, const void *from,
+                         sifr_error *error) {
+    if (comm_mpi_on_device(g, task))
+        return device_start_copy(g->base.dev, DEVICE_EXCHANGE, to, from, task->bytes, error);
+    memmove(to, from, (size_t)task->bytes);
+    return SIFR_OK;
 }
 
-static void reduce(mpi_group *g, comm_task *task) {
+static sifr_status gather(mpi_group *g, comm_task *task, sifr_error *error) {
+    char *all = task->to, *own = all + g->base.rank * task->bytes;
+    if (!task->bytes) return SIFR_OK;
+    if (task->from != own) BASE_TRY(place(g, task, own, task->from, error));
+    for (int32_t d = 1; d < g->host.size; d++) {
+        int32_t s = neighbour(g, d);
+        BASE_TRY(
+            place(g, task, all + g->rank_of[s] * task->bytes, comm_mpi_operand(g, s, task), error));
+        task->delivered += (uint64_t)task->bytes;
+    }
+    return SIFR_OK;
+}
+
+static sifr_status reduce(mpi_group *g, comm_task *task, sifr_error *error) {
     int64_t bytes = base_dtype_bytes(task->type) * task->elements;
     for (int32_t s = 0; s < g->host.size; s++)
         g->rows[s] = (const char *)comm_mpi_operand(g, s, task) + g->base.rank * bytes;
-    device_tree_sum_typed(task->type, task->sum, g->rows, g->host.size, task->elements, task->to);
     task->delivered += (uint64_t)(g->host.size - 1) * (uint64_t)bytes;
+    if (comm_mpi_on_device(g, task)) {
+        device_sum sum = {task->type, task->sum, g->rows, g->host.size, task->elements, task->to};
+        return device_start_sum(g->base.dev, DEVICE_EXCHANGE, &sum, error);
+    }
+    device_tree_sum_typed(task->type, task->sum, g->rows, g->host.size, task->elements, task->to);
+    return SIFR_OK;
 }
 
 static void broadcast(mpi_group *g, comm_task *task) {
@@ -60,33 +74,50 @@ static void broadcast(mpi_group *g, comm_task *task) {
     task->delivered += (uint64_t)task->bytes;
 }
 
-static void move(mpi_group *g, comm_task *task) {
+static sifr_status move(mpi_group *g, comm_task *task, sifr_error *error) {
     switch (task->kind) {
     case COMM_TASK_GATHER:
     case COMM_TASK_GATHER_CONTROL:
-        gather(g, task);
-        break;
+        return gather(g, task, error);
     case COMM_TASK_REDUCE:
-        reduce(g, task);
-        break;
+        return reduce(g, task, error);
     case COMM_TASK_BROADCAST:
         broadcast(g, task);
         break;
     }
+    return SIFR_OK;
+}
+
+/* Operands are posted when they have been computed, and read until this rank's queue is done with
+ * them. */
+static sifr_status move_on_device(mpi_group *g, comm_task *task, sifr_error *error) {
+    device *dev = g->base.dev;
+    device_mark end;
+    bool usable;
+    BASE_TRY(device_finish(dev, task->after, error));
+    comm_mpi_post(g, task, task->number);
+    BASE_TRY(see_posts(g, task, &usable, error));
+    if (!usable)
+        return base_fail(error, SIFR_FAILED,
+                         "communication: operands lie outside of what the ranks' GPUs share");
+    BASE_TRY(move(g, task, error));
+    BASE_TRY(device_mark_here(dev, DEVICE_EXCHANGE, &end, error));
+    return device_finish(dev, end, error);
 }
 
 static sifr_status move_any(mpi_group *g, comm_task *task, sifr_error *error) {
     bool usable;
     bool whole = task->kind == COMM_TASK_GATHER || task->kind == COMM_TASK_REDUCE;
     bool narrow = task->kind == COMM_TASK_REDUCE && task->type != BASE_FP32;
+    if (comm_mpi_on_device(g, task)) return move_on_device(g, task, error);
+    if (g->base.dev) comm_mpi_post(g, task, task->number);
     if (g->two_levels && (!whole || narrow)) return comm_mpi_move(g, task, error);
     BASE_TRY(see_posts(g, task, &usable, error));
     if (!usable) return comm_mpi_move(g, task, error);
     if (g->two_levels)
         return task->kind == COMM_TASK_GATHER ? comm_mpi_gather_levels(g, task, error)
                                               : comm_mpi_reduce_levels(g, task, error);
-    move(g, task);
-    return SIFR_OK;
+    return move(g, task, error);
 }
 
 sifr_status comm_mpi_move_shared(mpi_group *g, comm_task *task, sifr_error *error) {

@@ -15,6 +15,8 @@ enum { HUGE = 1 << 21 }; /* a mapping with this alignment can use its owner's hu
 /* What a rank tells the others about its window. */
 typedef struct window_notice {
     comm_file file;
+    device_share share; /* of hidden memory */
+    bool shared;
     int64_t bytes;
 } window_notice;
 
@@ -40,8 +42,12 @@ static sifr_status map_file(int file, void **out, int64_t *bytes, sifr_error *er
 
 static void unmap(mpi_group *g, comm_window *window) {
     for (int32_t s = 0; s < g->host.size; s++) {
-        if (s != g->host.mine && window->seen[s])
-            munmap(window->seen[s], (size_t)window->mapped[s]);
+        if (s != g->host.mine && window->seen[s]) {
+            if (g->base.dev)
+                device_close_shared(g->base.dev, window->seen[s], window->mapped[s]);
+            else
+                munmap(window->seen[s], (size_t)window->mapped[s]);
+        }
         window->seen[s] = NULL;
     }
     window->block = NULL;
@@ -54,6 +60,12 @@ static sifr_status map_window(mpi_group *g, comm_window *window, const window_no
         int file;
         void *block;
         if (s == g->host.mine) continue;
+        if (g->base.dev && notice->shared) {
+            window->mapped[s] = notice->bytes;
+            BASE_TRY(device_open_shared(g->base.dev, &notice->share, notice->bytes, &block, error));
+            window->seen[s] = block;
+            continue;
+        }
         if (notice->file.file < 0)
             return base_fail(error, SIFR_FAILED, "rank %d has none", (int)g->rank_of[s]);
         BASE_TRY(comm_host_open_file(&notice->file, O_RDONLY, &file, error));
@@ -80,6 +92,8 @@ sifr_status comm_mpi_open_window(comm_group *group, void *block, int64_t bytes, 
     sifr_error why = {.message = ""};
     sifr_status status;
     if (!g->shares || !window) return SIFR_OK;
+    if (group->dev)
+        mine.shared = device_share_block(group->dev, block, &mine.share, &why) == SIFR_OK;
     size_t size = (size_t)group->size;
     BASE_TRY_GOTO(status, base_alloc(size, sizeof *notices, &notices, error), done);
     BASE_TRY_GOTO(status, base_alloc(size, sizeof *flags, &flags, error), done);
@@ -88,7 +102,12 @@ sifr_status comm_mpi_open_window(comm_group *group, void *block, int64_t bytes, 
     BASE_TRY_GOTO(status, comm_mpi_tell(g, &flag, 1, flags, error), done);
     char *first = memchr(flags, 0, size); /* one of the failed ranks logs it */
     if (first) {
-        if (first - flags == group->rank)
+        if (group->dev)
+            status = base_fail(error, SIFR_USAGE,
+                               "rank %d: GPUs of this host cannot share memory (%s): run one rank, "
+                               "or on CPUs (--device cpu)",
+                               (int)(first - flags), why.message[0] ? why.message : "see its line");
+        else if (first - flags == group->rank)
             base_log(g->log, SIFR_LOG_WARNING,
                      "rank %d cannot read the memory of its neighbours (%s); bytes go through MPI, "
                      "which is slower",

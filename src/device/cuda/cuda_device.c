@@ -138,6 +138,40 @@ static void give(device *dev, void *block, int64_t bytes) {
     give_back(cuda, block, device_blocks_remove(cuda->blocks, block));
 }
 
+/* --- memory of other processes --- */
+
+static sifr_status share(device *dev, void *block, device_share *out, sifr_error *error) {
+    cuda_device *cuda = cuda_of(dev);
+    cuda_ipc_memory handle;
+    _Static_assert(sizeof handle == sizeof *out, "a handle of the driver");
+    BASE_TRY(enter(cuda, error));
+    CUDA_TRY(&cuda->driver, error, cuIpcGetMemHandle, &handle, address_of(block));
+    memcpy(out, &handle, sizeof handle);
+    return SIFR_OK;
+}
+
+static sifr_status open_shared(device *dev, const device_share *share, int64_t bytes, void **out,
+                               sifr_error *error) {
+    cuda_device *cuda = cuda_of(dev);
+    cuda_ipc_memory handle;
+    cuda_address address;
+    memcpy(&handle, share, sizeof handle);
+    BASE_TRY(enter(cuda, error));
+    CUDA_TRY(&cuda->driver, error, cuIpcOpenMemHandle, &address, handle, CUDA_IPC_PEER_ACCESS);
+    *out = (void *)(uintptr_t)address;
+    sifr_status status = device_blocks_add(cuda->blocks, *out, bytes, DEVICE_FOREIGN, NULL, error);
+    if (status != SIFR_OK) cuda->driver.cuIpcCloseMemHandle(address);
+    return status;
+}
+
+static void close_shared(device *dev, void *block, int64_t bytes) {
+    cuda_device *cuda = cuda_of(dev);
+    (void)bytes;
+    device_blocks_remove(cuda->blocks, block);
+    cuda->driver.cuCtxSetCurrent(cuda->context);
+    cuda->driver.cuIpcCloseMemHandle(address_of(block));
+}
+
 /* --- queues --- */
 
 static sifr_status mark(device *dev, device_queue queue, device_mark *out, sifr_error *error) {
@@ -360,6 +394,9 @@ static const device_backend backend = {.close = close_cuda,
                                        .copy = copy,
                                        .count = count,
                                        .hidden = true,
+                                       .share = share,
+                                       .open_shared = open_shared,
+                                       .close_shared = close_shared,
                                        .room = room,
                                        .start_copy = start_copy,
                                        .mark = mark,

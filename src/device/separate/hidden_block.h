@@ -16,6 +16,9 @@ typedef struct hidden_block {
 
 /* Zeroed memory. */
 sifr_status hidden_block_take(int64_t bytes, hidden_block *out, sifr_error *error) SIFR_MUST_CHECK;
+/* Maps the memory of another process's block, whose file is `file` there. */
+sifr_status hidden_block_open(int64_t process, int file, int64_t bytes, hidden_block *out,
+                              sifr_error *error) SIFR_MUST_CHECK;
 void hidden_block_give(hidden_block *block); /* closes the file, too */
 
 #endif

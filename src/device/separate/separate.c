@@ -49,22 +49,27 @@ static sifr_status prepare(device *dev, device_call *call, sifr_error *error) {
 
 /* --- memory --- */
 
-static sifr_status take_hidden(separate_device *m, int64_t bytes, void **out, void **reach,
-                               sifr_error *error) {
-    int place = 0;
-    while (place < MOST_HIDDEN && m->hidden[place].handed) place++;
-    if (place == MOST_HIDDEN)
-        return base_fail(error, SIFR_FAILED, "hidden memory: more than %d blocks", MOST_HIDDEN);
-    BASE_TRY(hidden_block_take(bytes, &m->hidden[place], error));
-    *out = m->hidden[place].handed;
-    *reach = m->hidden[place].real;
-    return SIFR_OK;
-}
-
+/* NULL: not there. A free place has no address. */
 static hidden_block *find_hidden(separate_device *m, const void *block) {
     for (int i = 0; i < MOST_HIDDEN; i++)
         if (m->hidden[i].handed == block) return &m->hidden[i];
     return NULL;
+}
+
+static sifr_status find_place(separate_device *m, hidden_block **out, sifr_error *error) {
+    *out = find_hidden(m, NULL);
+    if (*out) return SIFR_OK;
+    return base_fail(error, SIFR_FAILED, "hidden memory: more than %d blocks", MOST_HIDDEN);
+}
+
+static sifr_status take_hidden(separate_device *m, int64_t bytes, void **out, void **reach,
+                               sifr_error *error) {
+    hidden_block *place;
+    BASE_TRY(find_place(m, &place, error));
+    BASE_TRY(hidden_block_take(bytes, place, error));
+    *out = place->handed;
+    *reach = place->real;
+    return SIFR_OK;
 }
 
 /* A block that is in no list. */
@@ -115,6 +120,36 @@ static sifr_status take_shared(device *dev, int64_t bytes, void **out, int *file
 static void give(device *dev, void *block, int64_t bytes) {
     device_blocks_remove(separate_of(dev)->blocks, block);
     drop(separate_of(dev), block, bytes);
+}
+
+/* Found by its process and its file there. */
+typedef struct hidden_name {
+    int64_t process;
+    int file;
+} hidden_name;
+
+static sifr_status share(device *dev, void *block, device_share *out, sifr_error *error) {
+    const hidden_block *hidden = find_hidden(separate_of(dev), block);
+    if (!hidden) return base_fail(error, SIFR_FAILED, "this is no block of hidden memory");
+    hidden_name name = {.process = getpid(), .file = hidden->file};
+    *out = (device_share){{0}};
+    memcpy(out->bytes, &name, sizeof name);
+    return SIFR_OK;
+}
+
+static sifr_status open_shared(device *dev, const device_share *share, int64_t bytes, void **out,
+                               sifr_error *error) {
+    separate_device *m = separate_of(dev);
+    hidden_block *place;
+    hidden_name name;
+    memcpy(&name, share->bytes, sizeof name);
+    BASE_TRY(find_place(m, &place, error));
+    BASE_TRY(hidden_block_open(name.process, name.file, bytes, place, error));
+    *out = place->handed;
+    sifr_status status =
+        device_blocks_add(m->blocks, *out, bytes, DEVICE_FOREIGN, place->real, error);
+    if (status != SIFR_OK) drop(m, *out, bytes);
+    return status;
 }
 
 static device_counts count(const device *dev) {
@@ -401,8 +436,16 @@ static sifr_status start_sum(device *dev, device_queue queue, const device_sum *
     .times = times, .fold_losses = fold_losses, .fold_squares = fold_squares, .decide = decide,    \
     .start_sum = start_sum
 
+/* It takes the host's memory, which sets its own limit. */
+static int64_t room(const device *dev) {
+    (void)dev;
+    return INT64_MAX;
+}
+
 static const device_backend separate = {SEPARATE_FUNCTIONS};
-static const device_backend queued = {SEPARATE_FUNCTIONS, .hidden = true};
+static const device_backend queued = {
+    SEPARATE_FUNCTIONS,         .hidden = true,      .room = room, .share = share,
+    .open_shared = open_shared, .close_shared = give};
 
 static sifr_status open_with(const device_backend *backend, const queue_options *options,
                              int threads, const char *isa_name, device **out, sifr_error *error) {

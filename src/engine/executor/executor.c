@@ -51,6 +51,18 @@ static sifr_status fold_losses(const engine_executor *e, int32_t micro_batch, si
                               &device_numbers(e)->losses[micro_batch], error);
 }
 
+/* Of numbers in device memory: through the host where that does not reach them. */
+static sifr_status gather_numbers(engine_executor *e, const void *mine, int64_t bytes, void *all,
+                                  sifr_error *error) {
+    device *dev = e->schedule->dev;
+    int64_t ranks = comm_size(e->group);
+    if (!e->gathered) return comm_all_gather_control(e->group, mine, bytes, all, error);
+    char *own = e->gathered + comm_rank(e->group) * bytes;
+    BASE_TRY(device_copy(dev, own, mine, bytes, error));
+    BASE_TRY(comm_all_gather_control(e->group, own, bytes, e->gathered, error));
+    return device_copy(dev, all, e->gathered, ranks * bytes, error);
+}
+
 static sifr_status fold_squares(engine_executor *e, sifr_error *error) {
     const plan_schedule *s = e->schedule;
     bool cut = s->all_squares >= 0;
@@ -58,9 +70,8 @@ static sifr_status fold_squares(engine_executor *e, sifr_error *error) {
     int32_t ranks = cut ? s->settings.world_size : 1;
     int64_t own = s->square_count / ranks;
     if (cut)
-        BASE_TRY(comm_all_gather_control(e->group, engine_buffer(e, s->squares),
-                                         own * (int64_t)sizeof(double),
-                                         engine_buffer(e, s->all_squares), error));
+        BASE_TRY(gather_numbers(e, engine_buffer(e, s->squares), own * (int64_t)sizeof(double),
+                                engine_buffer(e, s->all_squares), error));
     device_squares squares = {.squares = engine_buffer(e, cut ? s->all_squares : s->squares),
                               .own = own,
                               .ranks = ranks,
@@ -77,8 +88,7 @@ static sifr_status decide(engine_executor *e, const engine_step_input *input, in
     plan_numbers *numbers = device_numbers(e);
     int32_t k = s->settings.step.gradient_accumulation_steps;
     double *all = numbers->losses + plan_places_of_numbers(s).all_losses;
-    BASE_TRY(
-        comm_all_gather_control(e->group, numbers->losses, k * (int64_t)sizeof *all, all, error));
+    BASE_TRY(gather_numbers(e, numbers->losses, k * (int64_t)sizeof *all, all, error));
     device_decision decision = {.squares = &numbers->squares,
                                 .losses = all,
                                 .ranks = s->settings.world_size,

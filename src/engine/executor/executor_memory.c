@@ -25,10 +25,11 @@ static int64_t permanent_bytes(const plan_schedule *s) {
 /* The other ranks of this host read gradients and parameters in place. All ranks open their windows
  * together, in the first run, since a rank that could not take its memory never gets there. */
 sifr_status executor_open_window(engine_executor *e, sifr_error *error) {
-    if (e->file < 0) return SIFR_OK;
+    if (e->file < 0 && !e->opens_window) return SIFR_OK;
     sifr_status status = comm_open_window(e->group, e->block, e->block_bytes, e->file, error);
-    close(e->file);
+    if (e->file >= 0) close(e->file);
     e->file = -1;
+    e->opens_window = false;
     return status;
 }
 
@@ -42,7 +43,9 @@ static sifr_status take_memory(engine_executor *e, const engine_executor *owner,
             return SIFR_OK;
         }
     }
-    if (comm_shares_memory(e->group))
+    bool hidden = device_is_hidden(s->dev);
+    e->opens_window = hidden && comm_size(e->group) > 1;
+    if (comm_shares_memory(e->group) && !hidden)
         BASE_TRY(device_take_shared(s->dev, s->total_bytes, &e->block, &e->file, error));
     else
         BASE_TRY(device_take(s->dev, s->total_bytes, &e->block, error));
@@ -167,7 +170,10 @@ static sifr_status take_numbers(engine_executor *e, sifr_error *error) {
     else if (!numbers)
         BASE_TRY(base_alloc((size_t)e->number_bytes, 1, (char **)&numbers, error));
     e->numbers = numbers;
-    return SIFR_OK;
+    if (!device_is_hidden(s->dev) || comm_size(e->group) == 1) return SIFR_OK;
+    int64_t most = comm_size(e->group) * s->settings.step.gradient_accumulation_steps;
+    if (s->all_squares >= 0) most = base_max_i64(most, s->square_count);
+    return base_alloc((size_t)most, sizeof(double), &e->gathered, error);
 }
 
 static void give_numbers(engine_executor *e) {
@@ -283,6 +289,7 @@ void engine_executor_free(engine_executor *e) {
     free(e->moves);
     free(e->copies);
     free(e->unit_blocks);
+    free(e->gathered);
     free(e->window);
     free(e);
 }

@@ -12,6 +12,7 @@ struct engine_executor {
     void *block;
     int64_t block_bytes; /* 0: the block is the owner's */
     int file;            /* file of a block that is not a window yet; -1: none */
+    bool opens_window;   /* of hidden memory, which has no file; not done yet */
     bool shared;         /* the owner's, overwritten by each of its runs */
     float *seconds;
     engine_span *spans;         /* the caller's; NULL: not wanted */
@@ -28,6 +29,7 @@ struct engine_executor {
      * writes before the device begins a step and reads at its end. */
     plan_numbers *numbers;
     int64_t number_bytes; /* that the host reads: all but other ranks' losses and the parts */
+    char *gathered; /* hidden memory, several ranks: losses or squares of all; otherwise NULL */
     int64_t *unit_blocks; /* of squares that this rank holds, by unit */
     bool skip;            /* the update of this step is skipped */
     bool defers;          /* some of the schedule's instructions are deferred */
