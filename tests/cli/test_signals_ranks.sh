@@ -35,7 +35,8 @@ for pair in INT:130 TERM:143 HUP:129; do
 done
 
 start # a signal before the first step, or about it
-for i in $(seq 100); do grep -q '^cores: ' out && break || sleep 0.05; done
+for i in $(seq 600); do grep -q '^cores: ' out && break || sleep 0.05; done
+grep -q '^cores: ' out || fail "early: ranks have not begun after 30 s"
 kill -TERM $run
 finish 143 "early"
 ended='ended by SIGTERM, without|rank [01] was ended by signal 15' # MPICH's ranks say it themselves
