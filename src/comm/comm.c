@@ -49,19 +49,17 @@ bool comm_shares_memory(const comm_group *group) {
     return group->shares_memory;
 }
 
-sifr_status comm_use_device(comm_group *group, device *dev, sifr_error *error) {
+sifr_status comm_use_device(comm_group *group, device *dev, int64_t largest, sifr_error *error) {
+    const comm_transport *transport = group->transport;
+    if (group->dev && transport->give_stage) transport->give_stage(group);
     group->dev = NULL;
     if (!dev || group->size == 1) return SIFR_OK; /* nothing moves */
-    if (group->local_size < group->size)
-        return base_fail(error, SIFR_USAGE,
-                         "ranks on GPUs of several hosts are not built yet: run on the GPUs of one "
-                         "host, or on CPUs (--device cpu)");
-    if (!group->shares_memory)
-        return base_fail(error, SIFR_USAGE,
-                         "ranks on GPUs exchange through shared memory, which this host refuses: "
-                         "run one rank, or on CPUs (--device cpu)");
     group->dev = dev;
-    return SIFR_OK;
+    group->largest = largest;
+    if (group->shares_memory && group->local_size == group->size) return SIFR_OK;
+    return transport->take_stage(
+        group, group->shares_memory ? "GPUs of several hosts" : "ranks that share no memory",
+        error);
 }
 
 sifr_status comm_open_window(comm_group *group, void *block, int64_t bytes, int file,

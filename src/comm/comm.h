@@ -103,11 +103,13 @@ const comm_ledger *comm_get_ledger(const comm_group *group);
 bool comm_shares_memory(const comm_group *group);
 
 /* From now on the operands of gathers and reductions lie in memory of `dev` that the host does not
- * reach (device_is_hidden), within windows. Such a collective starts after all that DEVICE_COMPUTE
- * was given, and has ended when comm_wait returns. Control messages stay in host memory. The device
- * must live until this is called with another or NULL. SIFR_USAGE if the ranks are not all on one
- * host, or cannot share memory. */
-sifr_status comm_use_device(comm_group *group, device *dev, sifr_error *error) SIFR_MUST_CHECK;
+ * reach (device_is_hidden), each of at most `largest` bytes, within windows. Such a collective
+ * starts after all that DEVICE_COMPUTE was given, and has ended when comm_wait returns. Where ranks
+ * cannot read each other's windows (several hosts, or the system forbids it), operands go through
+ * host memory, which is logged. Control messages stay in host memory. The device must live until
+ * this is called again; NULL: operands are host memory again. */
+sifr_status comm_use_device(comm_group *group, device *dev, int64_t largest,
+                            sifr_error *error) SIFR_MUST_CHECK;
 
 /* Makes `bytes` at `block`, a mapping of the start of `file`, readable by the other ranks of this
  * host. All ranks of the group call it, each with its own block and size. Does nothing without

@@ -20,6 +20,9 @@ typedef struct comm_transport {
     sifr_status (*open_window)(comm_group *group, void *block, int64_t bytes, int file,
                                sifr_error *error);
     void (*close_window)(comm_group *group, void *block);
+    /* Host memory through which operands of a device go; NULL if the transport has none. */
+    sifr_status (*take_stage)(comm_group *group, const char *why, sifr_error *error);
+    void (*give_stage)(comm_group *group);
     void (*close)(comm_group *group);
 } comm_transport;
 
@@ -30,6 +33,7 @@ struct comm_group {
     bool shares_memory;
     int64_t buffer_bytes;
     device *dev;      /* of the operands; NULL: they are host memory */
+    int64_t largest;  /* bytes of the largest operand, with a device */
     comm_label label; /* of what is started next */
     double timeout, call_seconds, byte_seconds;
     comm_ledger ledger;

@@ -93,10 +93,8 @@ static sifr_status check_room(sifr_engine *engine, engine_lack *lack, sifr_error
 }
 
 /* Disks read and write the device's memory in place, and so need one that the host reaches. */
-static sifr_status check_hidden(device *dev, const sifr_offload *o, comm_group *group,
-                                sifr_error *error) {
+static sifr_status check_hidden(const device *dev, const sifr_offload *o, sifr_error *error) {
     if (!device_is_hidden(dev)) return SIFR_OK;
-    BASE_TRY(comm_use_device(group, dev, error));
     if (!is_on_disk(o)) return SIFR_OK;
     return base_fail(error, SIFR_USAGE,
                      "offload to nvme is not built for GPUs yet: offload to \"cpu\", or run on the "
@@ -119,7 +117,7 @@ static sifr_status plan_on(device *dev, const sifr_model *model, const sifr_sett
     engine->group = group;
     engine->scaler.scale = 1.0;
     BASE_TRY_GOTO(status, check_settings(settings, error), fail);
-    BASE_TRY_GOTO(status, check_hidden(dev, &settings->offload, group, error), fail);
+    BASE_TRY_GOTO(status, check_hidden(dev, &settings->offload, error), fail);
     if (settings->precision == SIFR_FP16)
         engine->scaler = engine_loss_scaler_begin(&settings->fp16);
     BASE_TRY_GOTO(status, check_room(engine, lack, error), fail);
@@ -146,7 +144,17 @@ sifr_status engine_plan(const sifr_model *model, const sifr_settings *settings, 
     return plan_here(model, settings, group, &lack, out, error);
 }
 
+/* No operand of a collective is larger than a unit in fp32. */
+static sifr_status use_device(sifr_engine *engine, sifr_error *error) {
+    int64_t largest = 0;
+    if (!device_is_hidden(engine->dev)) return SIFR_OK;
+    for (size_t u = 0; u < engine->model->unit_count; u++)
+        largest = base_max_i64(largest, engine->training->unit_elements[u] * 4);
+    return comm_use_device(engine->group, engine->dev, largest, error);
+}
+
 sifr_status engine_take(sifr_engine *engine, sifr_error *error) {
+    BASE_TRY(use_device(engine, error));
     BASE_TRY(
         engine_executor_create(engine->training, engine->group, NULL, &engine->trainer, error));
     BASE_TRY(open_swap(engine, error));
@@ -200,7 +208,7 @@ void sifr_engine_free(sifr_engine *engine) {
     engine_executor_free(engine->logits_evaluator.executor);
     engine_executor_free(engine->evaluator.executor);
     engine_executor_free(engine->trainer);
-    if (device_is_hidden(engine->dev)) (void)!comm_use_device(engine->group, NULL, NULL);
+    if (device_is_hidden(engine->dev)) (void)!comm_use_device(engine->group, NULL, 0, NULL);
     plan_free(engine->logits_evaluator.schedule);
     plan_free(engine->evaluator.schedule);
     plan_free(engine->training);

@@ -139,6 +139,8 @@ static const comm_transport mpi_transport = {.all_gather = all_gather,
                                              .broadcast = broadcast,
                                              .open_window = comm_mpi_open_window,
                                              .close_window = comm_mpi_close_window,
+                                             .take_stage = comm_mpi_take_stage,
+                                             .give_stage = comm_mpi_give_stage,
                                              .close = close_group};
 
 static sifr_status start_mpi(bool *started, sifr_error *error) {

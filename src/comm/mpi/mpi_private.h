@@ -43,7 +43,9 @@ typedef struct mpi_group {
     double looked;       /* time of its last check that all ranks are alive */
     comm_sighting *seen; /* by rank: buffer for a report */
     comm_worker worker;
-    uint32_t started;      /* collectives started, that is, the number of the newest one */
+    uint32_t started; /* collectives started, that is, the number of the newest one */
+    char *stage;      /* host memory for operands of a device; NULL: they are read in place */
+    int64_t stage_bytes;
     int64_t piece;         /* elements that a rank sends another at a time in a reduction */
     float *pieces;         /* two halves of (size - 1) x piece */
     const void **rows;     /* size */
@@ -126,6 +128,14 @@ sifr_status comm_mpi_gather(mpi_group *g, comm_task *task, int tag, int32_t firs
 /* --- mpi_shared.c: by reading in place --- */
 
 sifr_status comm_mpi_move_shared(mpi_group *g, comm_task *task, sifr_error *error) SIFR_MUST_CHECK;
+
+/* --- mpi_stage.c: through host memory, from and to a device --- */
+
+/* Takes host memory for the largest operands; `why` is logged once. */
+sifr_status comm_mpi_take_stage(comm_group *group, const char *why,
+                                sifr_error *error) SIFR_MUST_CHECK;
+void comm_mpi_give_stage(comm_group *group); /* harmless without */
+sifr_status comm_mpi_move_staged(mpi_group *g, comm_task *task, sifr_error *error) SIFR_MUST_CHECK;
 
 /* --- mpi_levels.c: within hosts in place, between them by MPI --- */
 

@@ -17,8 +17,10 @@ sifr_status comm_mpi_run(void *user, comm_task *task, sifr_error *error) {
         return base_fail(error, SIFR_LOST_RANK, "%s: an earlier collective failed",
                          comm_mpi_task_name(task));
     comm_mpi_publish(g, task, true);
-    sifr_status status =
-        g->shares ? comm_mpi_move_shared(g, task, error) : comm_mpi_move(g, task, error);
+    sifr_status status = comm_mpi_on_device(g, task) && g->stage
+                             ? comm_mpi_move_staged(g, task, error)
+                         : g->shares ? comm_mpi_move_shared(g, task, error)
+                                     : comm_mpi_move(g, task, error);
     if (status != SIFR_OK) g->broken = true;
     if (task->kind == COMM_TASK_GATHER || task->kind == COMM_TASK_REDUCE) {
         double least = g->base.call_seconds + (double)task->delivered * g->base.byte_seconds;

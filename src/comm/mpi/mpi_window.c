@@ -91,7 +91,7 @@ sifr_status comm_mpi_open_window(comm_group *group, void *block, int64_t bytes, 
     char *flags = NULL, flag;
     sifr_error why = {.message = ""};
     sifr_status status;
-    if (!g->shares || !window) return SIFR_OK;
+    if (!g->shares || !window || g->stage) return SIFR_OK;
     if (group->dev)
         mine.shared = device_share_block(group->dev, block, &mine.share, &why) == SIFR_OK;
     size_t size = (size_t)group->size;
@@ -103,10 +103,9 @@ sifr_status comm_mpi_open_window(comm_group *group, void *block, int64_t bytes, 
     char *first = memchr(flags, 0, size); /* one of the failed ranks logs it */
     if (first) {
         if (group->dev)
-            status = base_fail(error, SIFR_USAGE,
-                               "rank %d: GPUs of this host cannot share memory (%s): run one rank, "
-                               "or on CPUs (--device cpu)",
-                               (int)(first - flags), why.message[0] ? why.message : "see its line");
+            status = comm_mpi_take_stage(
+                group, why.message[0] ? why.message : "GPUs of this host cannot share memory",
+                error);
         else if (first - flags == group->rank)
             base_log(g->log, SIFR_LOG_WARNING,
                      "rank %d cannot read the memory of its neighbours (%s); bytes go through MPI, "

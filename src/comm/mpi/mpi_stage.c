@@ -1,0 +1,71 @@
+/* Collectives of ranks whose GPUs cannot read each other's memory: through host memory, with MPI's
+ * messages between. */
+#include "base/checked.h"
+#include "comm/mpi/mpi_private.h"
+
+sifr_status comm_mpi_take_stage(comm_group *group, const char *why, sifr_error *error) {
+    mpi_group *g = (mpi_group *)group;
+    int64_t bytes = group->largest + group->largest / group->size;
+    void *stage;
+    if (g->stage) return SIFR_OK;
+    BASE_TRY(device_take_host(group->dev, bytes, &stage, error));
+    g->stage = stage;
+    g->stage_bytes = bytes;
+    if (group->rank == 0)
+        base_log(g->log, SIFR_LOG_WARNING,
+                 "%s: what ranks exchange goes through host memory, each byte twice, which is "
+                 "slower",
+                 why);
+    return SIFR_OK;
+}
+
+void comm_mpi_give_stage(comm_group *group) {
+    mpi_group *g = (mpi_group *)group;
+    if (g->stage) device_give(group->dev, g->stage, g->stage_bytes);
+    g->stage = NULL;
+}
+
+static sifr_status copy(const mpi_group *g, void *to, const void *from, int64_t bytes,
+                        sifr_error *error) {
+    device *dev = g->base.dev;
+    device_mark end;
+    if (!bytes) return SIFR_OK;
+    BASE_TRY(device_start_copy(dev, DEVICE_EXCHANGE, to, from, bytes, error));
+    BASE_TRY(device_mark_here(dev, DEVICE_EXCHANGE, &end, error));
+    return device_finish(dev, end, error);
+}
+
+static sifr_status gather(mpi_group *g, comm_task *task, sifr_error *error) {
+    comm_task staged = *task;
+    char *own = g->stage + g->base.rank * task->bytes;
+    BASE_TRY(copy(g, own, task->from, task->bytes, error));
+    staged.from = own;
+    staged.to = g->stage;
+    BASE_TRY(comm_mpi_move(g, &staged, error));
+    task->delivered = staged.delivered;
+    task->crossed = staged.crossed;
+    return copy(g, task->to, g->stage, task->bytes * g->base.size, error);
+}
+
+static sifr_status reduce(mpi_group *g, comm_task *task, sifr_error *error) {
+    comm_task staged = *task;
+    int64_t slice = task->elements * base_dtype_bytes(task->type);
+    char *sum = g->stage + slice * g->base.size;
+    BASE_TRY(copy(g, g->stage, task->from, slice * g->base.size, error));
+    staged.from = g->stage;
+    staged.to = sum;
+    BASE_TRY(comm_mpi_move(g, &staged, error));
+    task->delivered = staged.delivered;
+    task->crossed = staged.crossed;
+    return copy(g, task->to, sum, task->elements * base_dtype_bytes(task->sum), error);
+}
+
+sifr_status comm_mpi_move_staged(mpi_group *g, comm_task *task, sifr_error *error) {
+    int64_t whole = task->kind == COMM_TASK_GATHER ? task->bytes
+                                                   : task->elements * base_dtype_bytes(task->type);
+    if (whole > g->base.largest / g->base.size)
+        return base_fail(error, SIFR_FAILED, "%s: %lld bytes exceed what was staged for",
+                         comm_mpi_task_name(task), (long long)whole);
+    BASE_TRY(device_finish(g->base.dev, task->after, error));
+    return task->kind == COMM_TASK_GATHER ? gather(g, task, error) : reduce(g, task, error);
+}

@@ -1,0 +1,133 @@
+/* Under mpirun (test_device_exchange_mpi.sh): gathers and reductions of memory that the host does not
+ * reach, in windows and through host memory. Words: how ranks see each other. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/half.h"
+#include "base/random.h"
+#include "comm/comm.h"
+#include "device/tree_sum.h"
+
+enum { MOST = 5000, RANKS = 8 }; /* elements of a slice */
+
+static sifr_error error;
+static comm_group *group;
+static device *dev;
+static int32_t rank, size;
+static char *block, *host; /* of the device; what the host sees of it */
+static int said;
+
+static void fail_at(int at, const char *what) {
+    fprintf(stderr, "rank %d of %d: line %d: %s: %s\n", (int)rank, (int)size, at, what,
+            error.message);
+    exit(9);
+}
+
+#define CHECK(condition)                                                                           \
+    do {                                                                                           \
+        if (!(condition)) fail_at(__LINE__, #condition);                                           \
+    } while (0)
+#define TRY(call) CHECK((call) == SIFR_OK)
+
+static void hear(void *user, sifr_log_level level, const char *message) {
+    (void)user, (void)level;
+    said += strstr(message, "goes through host memory") != NULL;
+}
+
+/* Whole r is what rank r gives. */
+static void fill(void *to, base_dtype type, int64_t count, int32_t r) {
+    for (int64_t i = 0; i < count; i++) {
+        float value = (float)base_normal((uint64_t)r + 1, (uint64_t)i);
+        if (type == BASE_FP32) ((float *)to)[i] = value;
+        if (type == BASE_BF16) ((uint16_t *)to)[i] = base_bf16_from_float(value);
+    }
+}
+
+/* In place or not; `far` is where the result lies. */
+static void check_gather(int64_t bytes, bool in_place) {
+    char *whole = block, *slice = in_place ? block + rank * bytes : block + RANKS * MOST * 4;
+    comm_handle handle;
+    fill(host, BASE_FP32, bytes / 4, rank);
+    TRY(device_copy(dev, slice, host, bytes, &error));
+    TRY(comm_start_all_gather(group, slice, bytes, whole, &handle, &error));
+    TRY(comm_wait(handle, &error));
+    TRY(device_copy(dev, host, whole, size * bytes, &error));
+    for (int32_t r = 0; r < size; r++) {
+        char want[MOST * 4];
+        fill(want, BASE_FP32, bytes / 4, r);
+        CHECK(memcmp(want, host + r * bytes, (size_t)bytes) == 0);
+    }
+}
+
+/* A kernel that is only begun comes before: the sum is of what it leaves. */
+static void check_reduce(base_dtype type, base_dtype sum, int64_t elements) {
+    int64_t part = elements * base_dtype_bytes(type), out = elements * base_dtype_bytes(sum);
+    char *slice = block + RANKS * MOST * 4, *wholes[RANKS], *want = malloc((size_t)out);
+    const void *rows[RANKS];
+    device_matrix from = {block + (RANKS + 1) * MOST * 4, 1, size * elements, size * elements,
+                          type};
+    device_matrix to = from;
+    device_call call = {.kernel = DEVICE_CONVERT};
+    comm_handle handle;
+    to.data = block;
+    call.x[0] = from, call.y = to;
+    fill(host, type, size * elements, rank);
+    TRY(device_copy(dev, from.data, host, size * part, &error));
+    TRY(device_prepare(dev, &call, &error));
+    TRY(device_run(dev, &call, &error));
+    TRY(comm_start_reduce_typed(group, block, type, sum, elements, slice, &handle, &error));
+    TRY(comm_wait(handle, &error));
+    TRY(device_copy(dev, host, slice, out, &error));
+    for (int32_t r = 0; r < size; r++) {
+        wholes[r] = malloc((size_t)(size * part));
+        fill(wholes[r], type, size * elements, r);
+        rows[r] = wholes[r] + rank * part;
+    }
+    device_tree_sum_typed(type, sum, rows, size, elements, want);
+    CHECK(memcmp(want, host, (size_t)out) == 0);
+    for (int32_t r = 0; r < size; r++) free(wholes[r]);
+    free(want);
+}
+
+int main(int count, char **words) {
+    const char *how = count > 1 ? words[1] : "windows";
+    sifr_log log = {.write = hear};
+    comm_options options = {.log = &log};
+    options.ranks_a_host = strcmp(how, "hosts") == 0 ? 2 : 0;
+    options.only_mpi = strcmp(how, "apart") == 0;
+    bool staged = strcmp(how, "windows") != 0;
+    int64_t bytes = 2 * (RANKS + 1) * MOST * 4;
+    if (count == 1) { /* not under mpirun: a rank by itself */
+        TRY(comm_open_self(&group, &error));
+    } else {
+        TRY(comm_open_mpi_with(&options, &group, &error));
+    }
+    rank = comm_rank(group), size = comm_size(group);
+    CHECK(size <= RANKS);
+    TRY(device_open_queued(1, NULL, 50, (uint64_t)rank, &dev, &error));
+    TRY(comm_use_device(group, dev, (int64_t)size * MOST * 4, &error));
+    TRY(device_take(dev, bytes, (void **)&block, &error));
+    host = malloc((size_t)bytes);
+    TRY(comm_open_window(group, block, bytes, -1, &error));
+    for (int round = 0; round < 2 && size > 1; round++) {
+        static const int64_t lengths[] = {1, 3, 100, 512, 513, MOST};
+        for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+            check_gather(4 * lengths[i], i % 2);
+            check_reduce(BASE_FP32, BASE_FP32, lengths[i]);
+            check_reduce(BASE_BF16, BASE_BF16, lengths[i]);
+            check_reduce(BASE_BF16, BASE_FP32, lengths[i]);
+        }
+    }
+    const comm_ledger *ledger = comm_get_ledger(group);
+    CHECK((ledger->operation[COMM_ALL_GATHER].bytes > 0) == (size > 1));
+    CHECK(said == (staged && rank == 0));
+    if (rank == 0) printf("%d ranks, %s: equal\n", (int)size, how);
+    comm_close_window(group, block);
+    TRY(comm_use_device(group, NULL, 0, &error));
+    comm_close(group);
+    device_give(dev, block, bytes);
+    device_close(dev);
+    free(host);
+    return 0;
+}
