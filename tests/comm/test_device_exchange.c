@@ -1,5 +1,5 @@
-/* Under mpirun (test_device_exchange_mpi.sh): gathers and reductions of memory that the host does not
- * reach, in windows and through host memory. Words: how ranks see each other. */
+/* Under mpirun (test_device_exchange_mpi.sh): gathers and reductions of memory that the host does
+ * not reach, in windows and through host memory. Words: how ranks see each other. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
