@@ -57,6 +57,51 @@ static void on_the_host(void **state) {
     free(want.weights);
 }
 
+/* A step gives all its work, and then waits once; it takes nothing and copies from pinned memory
+ * alone. */
+static void one_wait(void **state) {
+    (void)state;
+    sifr_error error = {0};
+    char path[BASE_PATH_LENGTH];
+    engine_folder folder;
+    sifr_engine *engine;
+    device *dev;
+    comm_group *group;
+    sifr_step_result result;
+    int32_t ids[2 * 16];
+    if (fake_gpu_is_real()) skip();
+    snprintf(path, sizeof path, "%s/tests/golden/models/gpt2", getenv("SOURCE"));
+    assert_int_equal(engine_folder_open(path, &folder, &error), SIFR_OK);
+    assert_int_equal(comm_open_self(&group, &error), SIFR_OK);
+    assert_int_equal(fake_gpu_open(&dev, &error), SIFR_OK);
+    sifr_settings settings = sifr_settings_defaults();
+    settings.precision = SIFR_BF16;
+    settings.seq_length = 16, settings.micro_batch_size = 1;
+    settings.gradient_accumulation_steps = 2;
+    settings.offload.optimizer.device = SIFR_TIER_CPU;
+    assert_int_equal(engine_create_on(dev, folder.model, &settings, group, &engine, &error),
+                     SIFR_OK);
+    for (int i = 0; i < 2 * 16; i++) ids[i] = i;
+    sifr_batch batch = {.tokens = ids, .labels = ids};
+    assert_int_equal(sifr_engine_step(engine, &batch, 1e-3, &result, &error), SIFR_OK);
+    for (int step = 0; step < 2; step++) {
+        fake_driver_counts before = fake_driver_count();
+        assert_int_equal(sifr_engine_step(engine, &batch, 1e-3, &result, &error), SIFR_OK);
+        fake_driver_counts after = fake_driver_count();
+        assert_int_equal(after.waits - before.waits, 1);
+        assert_int_equal(after.pageable_copies - before.pageable_copies, 0);
+        assert_int_equal(after.blocks - before.blocks, 0);
+        assert_int_equal(after.host_blocks - before.host_blocks, 0);
+        assert_int_equal(after.events - before.events, 0);
+        assert_int_equal(after.streams - before.streams, 0);
+        assert_true(after.launches > before.launches);
+    }
+    sifr_engine_free(engine);
+    comm_close(group);
+    engine_folder_close(&folder);
+    fake_gpu_check_returned();
+}
+
 /* What is not built for GPUs is said before anything is taken. */
 static void refused(void **state) {
     (void)state;
@@ -86,6 +131,6 @@ static void refused(void **state) {
 int main(void) {
     if (shim_skipped()) return 77;
     const struct CMUnitTest tests[] = {cmocka_unit_test(same_bits), cmocka_unit_test(on_the_host),
-                                       cmocka_unit_test(refused)};
+                                       cmocka_unit_test(one_wait), cmocka_unit_test(refused)};
     return cmocka_run_group_tests(tests, fake_gpu_start, fake_gpu_stop);
 }

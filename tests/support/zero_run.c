@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/checked.h"
 #include "base/random.h"
 #include "plan/numbers.h"
 #include "plan/queries.h"
@@ -209,6 +210,18 @@ static sifr_status check_moves(const rank_run *r, const sifr_engine *engine,
     return SIFR_OK;
 }
 
+/* What the host sets of inputs, in host memory of the device until it is copied. */
+static int64_t staged_bytes(const plan_schedule *s) {
+    int64_t bytes = 0;
+    for (int32_t b = 0; b < (int32_t)s->buffer_count; b++) {
+        bool input = s->buffers[b].class == PLAN_INPUTS && b != s->numbers;
+        for (int32_t j = 0; j < s->settings.step.gradient_accumulation_steps; j++)
+            input &= s->losses[j] != b;
+        if (input) bytes += base_ceil_to(s->buffers[b].bytes, PLAN_ALIGNMENT);
+    }
+    return bytes;
+}
+
 /* A separate device holds what the plan says, as does the host for it; and beside what copy
  * instructions move only the batch and the step's numbers go there, and numbers come back. */
 static sifr_status check_device(const sifr_engine *engine, const moved_bytes *before,
@@ -223,7 +236,8 @@ static sifr_status check_device(const sifr_engine *engine, const moved_bytes *be
                      (engine->model->inputs[SIFR_SEGMENTS] >= 0);
     int64_t in = now->read[1] - before->read[1] + inputs * ids + (int64_t)sizeof(device_step);
     int64_t out = now->written[1] - before->written[1] + numbers;
-    int64_t host_bytes = s->host_bytes + (device_is_hidden(engine->dev) ? numbers : 0);
+    int64_t host_bytes =
+        s->host_bytes + (device_is_hidden(engine->dev) ? numbers + staged_bytes(s) : 0);
     if (device_is_hidden(engine->dev) && s->settings.world_size > 1) { /* through the host */
         int64_t ranks = s->settings.world_size, losses = k * (int64_t)sizeof(double);
         int64_t squares = s->all_squares >= 0 ? s->buffers[s->squares].bytes : 0;

@@ -64,14 +64,15 @@ void *engine_buffer(const engine_executor *executor, int32_t buffer);
 void *engine_host_buffer(const engine_executor *executor, int32_t buffer);
 
 /* Copies `bytes` between host memory and a buffer that is not on disk, starting at byte `at` of the
- * buffer. */
+ * buffer. In hidden memory an input that is set is copied when the device gets to it, so it is set
+ * once before each run. */
 sifr_status engine_get(const engine_executor *executor, int32_t buffer, int64_t at, void *to,
                        int64_t bytes, sifr_error *error) SIFR_MUST_CHECK;
+sifr_status engine_set(const engine_executor *executor, int32_t buffer, int64_t at,
+                       const void *from, int64_t bytes, sifr_error *error) SIFR_MUST_CHECK;
 /* Fills a buffer that is not on disk, at most as large as the largest input or table, with 0. */
 sifr_status engine_clear(const engine_executor *executor, int32_t buffer,
                          sifr_error *error) SIFR_MUST_CHECK;
-sifr_status engine_set(const engine_executor *executor, int32_t buffer, int64_t at,
-                       const void *from, int64_t bytes, sifr_error *error) SIFR_MUST_CHECK;
 
 /* For rotary tables that depend on the sequence's length, which is `length` from now on: writes
  * their rows first … first + count - 1. Before the first call it is the plan's length. */

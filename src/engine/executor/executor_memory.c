@@ -176,6 +176,27 @@ static sifr_status take_numbers(engine_executor *e, sifr_error *error) {
     return base_alloc((size_t)most, sizeof(double), &e->gathered, error);
 }
 
+static bool is_loss(const plan_schedule *s, int32_t buffer) {
+    for (int32_t j = 0; j < s->settings.step.gradient_accumulation_steps; j++)
+        if (s->losses[j] == buffer) return true;
+    return false;
+}
+
+static sifr_status take_stage(engine_executor *e, sifr_error *error) {
+    const plan_schedule *s = e->schedule;
+    void *staged;
+    if (!device_is_hidden(s->dev)) return SIFR_OK;
+    BASE_TRY(base_alloc(s->buffer_count, sizeof *e->staged_at, &e->staged_at, error));
+    for (int32_t b = 0; b < (int32_t)s->buffer_count; b++) {
+        bool input = s->buffers[b].class == PLAN_INPUTS && b != s->numbers && !is_loss(s, b);
+        e->staged_at[b] = input ? e->staged_bytes : -1;
+        e->staged_bytes += input ? base_ceil_to(s->buffers[b].bytes, PLAN_ALIGNMENT) : 0;
+    }
+    BASE_TRY(device_take_host(s->dev, e->staged_bytes, &staged, error));
+    e->staged = staged;
+    return SIFR_OK;
+}
+
 static void give_numbers(engine_executor *e) {
     const plan_schedule *s = e->schedule;
     if (!e->numbers || e->numbers == engine_host_buffer(e, s->numbers)) return;
@@ -253,6 +274,7 @@ sifr_status engine_executor_create(plan_schedule *schedule, comm_group *group,
     place_buffers(e);
     if (owner) borrow(e, owner);
     BASE_TRY_GOTO(status, take_numbers(e, error), fail);
+    BASE_TRY_GOTO(status, take_stage(e, error), fail);
     e->shared = owner && !e->block_bytes;
     for (size_t i = 0; i < schedule->instruction_count; i++)
         e->defers |= schedule->instructions[i].deferred;
@@ -279,6 +301,7 @@ void engine_executor_free(engine_executor *e) {
     const plan_schedule *s = e->schedule;
     finish_copies(e); /* before freeing memory that they may be moving */
     give_numbers(e);
+    if (e->staged) device_give(s->dev, e->staged, e->staged_bytes);
     if (e->host_bytes) device_give(s->dev, e->host, e->host_bytes);
     if (e->file >= 0) close(e->file);
     if (e->block_bytes) comm_close_window(e->group, e->block);
@@ -290,6 +313,7 @@ void engine_executor_free(engine_executor *e) {
     free(e->copies);
     free(e->unit_blocks);
     free(e->gathered);
+    free(e->staged_at);
     free(e->window);
     free(e);
 }
@@ -319,6 +343,12 @@ sifr_status engine_get(const engine_executor *e, int32_t buffer, int64_t at, voi
 
 sifr_status engine_set(const engine_executor *e, int32_t buffer, int64_t at, const void *from,
                        int64_t bytes, sifr_error *error) {
+    if (e->staged && e->staged_at[buffer] >= 0) {
+        char *staged = e->staged + e->staged_at[buffer] + at;
+        memcpy(staged, from, (size_t)bytes);
+        return device_start_copy(e->schedule->dev, DEVICE_COMPUTE, e->base[buffer] + at, staged,
+                                 bytes, error);
+    }
     if (is_hidden(e, buffer))
         return device_copy(e->schedule->dev, e->base[buffer] + at, from, bytes, error);
     memcpy(e->base[buffer] + at, from, (size_t)bytes);

@@ -29,6 +29,11 @@ struct engine_executor {
      * writes before the device begins a step and reads at its end. */
     plan_numbers *numbers;
     int64_t number_bytes; /* that the host reads: all but other ranks' losses and the parts */
+    /* Of hidden memory: what the host put into inputs since the last run, which is copied when the
+     * device gets to it; by buffer: where, or -1. */
+    char *staged;
+    int64_t staged_bytes;
+    int64_t *staged_at;
     char *gathered; /* hidden memory, several ranks: losses or squares of all; otherwise NULL */
     int64_t *unit_blocks; /* of squares that this rank holds, by unit */
     bool skip;            /* the update of this step is skipped */

@@ -215,6 +215,7 @@ static cuda_result synchronize(cuda_stream stream) {
     if (result != CUDA_OK) return result;
     if (!stream || !stream->tail) return fake_leave(CUDA_INVALID_HANDLE);
     if (stream->capture) return fake_leave(CUDA_CAPTURE_UNSUPPORTED);
+    fake.counts.waits++;
     fake_leave(CUDA_OK);
     fake_drain(stream);
     return atomic_load_explicit(&fake.lost, memory_order_relaxed);
@@ -329,6 +330,7 @@ static cuda_result query(cuda_event event) {
     if (result != CUDA_OK) return result;
     fake_mark *mark = event->mark;
     bool reached = has_reached(mark, atomic_load_explicit(&mark->recorded, memory_order_relaxed));
+    fake.counts.waits += reached;
     return fake_leave(reached ? CUDA_OK : CUDA_NOT_READY);
 }
 
