@@ -127,8 +127,10 @@ static int64_t parts_of(int64_t unit_blocks, int32_t ranks) {
     return (unit_blocks * ranks + DEVICE_SQUARES_A_PART - 1) / DEVICE_SQUARES_A_PART;
 }
 
-int64_t device_square_parts(const int64_t *unit_blocks, int32_t units, int32_t ranks) {
+int64_t device_square_parts(const device *dev, const int64_t *unit_blocks, int32_t units,
+                            int32_t ranks) {
     int64_t parts = 0;
+    if (!dev->backend->adds_parts) return 0;
     for (int32_t u = 0; u < units; u++) parts += parts_of(unit_blocks[u], ranks);
     return parts;
 }

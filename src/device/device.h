@@ -391,7 +391,8 @@ typedef struct device_squares {
     const int64_t *unit_blocks; /* of a rank; in host memory, read before the call returns */
     double *parts;              /* device_square_parts doubles to work with */
 } device_squares;
-int64_t device_square_parts(const int64_t *unit_blocks, int32_t units, int32_t ranks);
+int64_t device_square_parts(const device *dev, const int64_t *unit_blocks, int32_t units,
+                            int32_t ranks);
 
 /* *sum = the sum of all squares in the order of the whole parameters: by unit, and within a unit by
  * rank. On DEVICE_COMPUTE. */

@@ -8,7 +8,7 @@ plan_number_places plan_places_of_numbers(const plan_schedule *s) {
     if (s->settings.mode != PLAN_TRAIN) return places;
     for (size_t u = 0; u < s->model->unit_count; u++) {
         int64_t blocks = s->unit_elements[u] / DEVICE_BLOCK;
-        places.count += device_square_parts(&blocks, 1, 1);
+        places.count += device_square_parts(s->dev, &blocks, 1, 1);
     }
     return places;
 }

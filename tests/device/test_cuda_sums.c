@@ -134,7 +134,7 @@ static double sum_of_squares(device *dev, const int64_t *blocks, int32_t units, 
     sifr_error error = {0};
     assert_in_range(units, 1, 100);
     for (int32_t u = 0; u < units; u++) own += each[u] = (blocks[u] + ranks - 1) / ranks;
-    int64_t parts = device_square_parts(each, units, ranks);
+    int64_t parts = device_square_parts(dev, each, units, ranks);
     double *squares = block((size_t)(own * ranks) * sizeof *squares), sum = NAN;
     double *room = block((size_t)parts * sizeof *room);
     for (int32_t u = 0; u < units; u++) {

@@ -98,7 +98,8 @@ static const device_backend backend = {.close = close_described,
                                        .take_shared = take_shared,
                                        .give = give,
                                        .copy = copy,
-                                       .count = count};
+                                       .count = count,
+                                       .adds_parts = true};
 
 sifr_status device_open_described(int threads, const cuda_description *description, device **out,
                                   sifr_error *error) {

@@ -403,6 +403,7 @@ static const device_backend backend = {.close = close_cuda,
                                        .follow = follow,
                                        .finish = finish,
                                        .fold_losses = fold_losses,
+                                       .adds_parts = true,
                                        .fold_squares = fold_squares,
                                        .decide = decide,
                                        .start_sum = start_sum};
