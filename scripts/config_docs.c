@@ -108,7 +108,7 @@ static void print_row(const config_key *key) {
         print_words(key->only);
         putchar('.');
     }
-    if (strncmp(key->path, "sifr.", 5) == 0 || key->flag) {
+    if ((strncmp(key->path, "sifr.", 5) == 0 && !key->alias) || key->flag) {
         char flag[64];
         snprintf(flag, sizeof flag, "%s", key->flag ? key->flag : config_key_leaf(key));
         for (char *c = flag; *c; c++) {

@@ -46,6 +46,15 @@
 #define MOMENTUM_1BIT "OneBitAdam|ZeroOneAdam|OneBitLamb"
 #define ADAMS "Adam|AdamW|OneBitAdam|ZeroOneAdam|MuAdam|MuAdamW"
 #define WARMUPS "WarmupLR|WarmupDecayLR"
+/* Names of transformers' get_scheduler; the last two are refused. */
+#define TRAINER_LATER "reduce_lr_on_plateau|greedy"
+#define TRAINER_KINDS                                                                              \
+    "linear|cosine|cosine_with_restarts|polynomial|constant|constant_with_warmup|inverse_sqrt|"    \
+    "cosine_with_min_lr|cosine_warmup_with_min_lr|warmup_stable_decay|" TRAINER_LATER
+#define TRAINER_WARMUPS                                                                            \
+    "linear|cosine|cosine_with_restarts|polynomial|constant_with_warmup|inverse_sqrt|"             \
+    "cosine_with_min_lr|cosine_warmup_with_min_lr|warmup_stable_decay"
+#define MIN_LRS "cosine_with_min_lr|cosine_warmup_with_min_lr"
 
 /* clang-format off */
 static const config_key config_keys[] = {
@@ -110,12 +119,12 @@ KEY("optimizer.params.factor_min", NUMBER, LATER, "0.5", "", "1-bit LAMB: lower 
 KEY("optimizer.params.factor_threshold", NUMBER, LATER, "0.1", "", "1-bit LAMB: most that the factor changes in a step.", .only = "OneBitLamb"),
 
 KEY("scheduler", SECTION, BUILT, NULL, "", "The learning-rate schedule, which advances once per optimizer step; without this section the rate is constant."),
-KEY("scheduler.type", CHOICE, BUILT, NULL, "", "The kind of schedule; scheduler.params lists the parameters of each.", .choices = "WarmupLR|WarmupDecayLR|WarmupCosineLR|OneCycle|LRRangeTest"),
+KEY("scheduler.type", CHOICE, BUILT, NULL, "", "The kind of schedule: DeepSpeed's, or one of transformers' by the Trainer's name; scheduler.params lists the parameters of each. reduce_lr_on_plateau and greedy change the rate by what evaluations give, and no other part of a step depends on those here.", .choices = "WarmupLR|WarmupDecayLR|WarmupCosineLR|OneCycle|LRRangeTest|" TRAINER_KINDS, .later = TRAINER_LATER),
 KEY("scheduler.params", SECTION, BUILT, NULL, "", "Parameters of the schedule."),
 KEY("scheduler.params.warmup_min_lr", NUMBER, BUILT, "0.0", "", "Rate at the start.", .range = ">= 0", .only = WARMUPS, FIELD(schedule.warmup_min_lr)),
 KEY("scheduler.params.warmup_max_lr", NUMBER, BUILT, NULL, "", "Rate after the warm-up. Default: the optimizer's (WarmupLR), 0.001 (WarmupDecayLR); \"auto\": the optimizer's.", .range = ">= 0", .only = WARMUPS, FIELD(schedule.warmup_max_lr)),
-KEY("scheduler.params.warmup_num_steps", INT, BUILT, "1000", "steps", "Length of the warm-up, at least 2. \"auto\": none, which counts as 2.", .range = ">= 0", .only = WARMUPS "|WarmupCosineLR", FIELD(schedule.warmup_num_steps)),
-KEY("scheduler.params.warmup_type", CHOICE, BUILT, "\"log\"", "", "log: ln(t + 1) / ln(warmup_num_steps); linear: t / warmup_num_steps, t counted from 0.", .choices = "log|linear", .only = WARMUPS "|WarmupCosineLR", FIELD(schedule.warmup_type)),
+KEY("scheduler.params.warmup_num_steps", INT, BUILT, "1000", "steps", "Length of the warm-up, at least 2. \"auto\": what sifr.warmup_steps or warmup_ratio say, else none, which counts as 2.", .range = ">= 0", .only = WARMUPS "|WarmupCosineLR", FIELD(schedule.warmup_num_steps)),
+KEY("scheduler.params.warmup_type", CHOICE, BUILT, "\"log\"", "", "log: ln(t + 1) / ln(warmup_num_steps); linear: t / warmup_num_steps, t counted from 0. warmup_stable_decay has linear (its default), cosine and 1-sqrt, the others log and linear.", .choices = "log|linear|cosine|1-sqrt", .only = WARMUPS "|WarmupCosineLR|warmup_stable_decay", FIELD(schedule.warmup_type)),
 KEY("scheduler.params.total_num_steps", INT, BUILT, NULL, "steps", "Where the decay ends; required. \"auto\": the steps of the run.", .range = "> 0", .only = "WarmupDecayLR|WarmupCosineLR", FIELD(schedule.total_num_steps)),
 KEY("scheduler.params.warmup_min_ratio", NUMBER, BUILT, "0.0", "", "Start of the warm-up, as a share of the optimizer's rate.", .range = "0..1", .only = "WarmupCosineLR", FIELD(schedule.warmup_min_ratio)),
 KEY("scheduler.params.cos_min_ratio", NUMBER, BUILT, "0.0001", "", "End of the decay, as a share of the optimizer's rate.", .range = "0..1", .only = "WarmupCosineLR", FIELD(schedule.cos_min_ratio)),
@@ -135,6 +144,19 @@ KEY("scheduler.params.lr_range_test_min_lr", NUMBER, BUILT, "0.001", "", "Rate a
 KEY("scheduler.params.lr_range_test_step_size", INT, BUILT, "2000", "steps", "Steps in which the rate grows by lr_range_test_step_rate of its start.", .range = "> 0", .only = "LRRangeTest", FIELD(schedule.range_step_size)),
 KEY("scheduler.params.lr_range_test_step_rate", NUMBER, BUILT, "1.0", "", "Growth of the rate, as a share of its start.", .range = ">= 0", .only = "LRRangeTest", FIELD(schedule.range_step_rate)),
 KEY("scheduler.params.lr_range_test_staircase", BOOL, BUILT, "false", "", "Grows at the end of each interval only.", .only = "LRRangeTest", FIELD(schedule.range_staircase)),
+KEY("scheduler.params.num_warmup_steps", NUMBER, BUILT, NULL, "steps", "Steps in which the rate grows in a line from 0; below 1, a share of the run's steps, rounded up.", .range = ">= 0", .only = TRAINER_WARMUPS),
+KEY("scheduler.params.num_training_steps", INT, BUILT, NULL, "steps", "Where the schedule ends; default: the steps of the run.", .range = "> 0", .only = TRAINER_WARMUPS "|constant", FIELD(schedule.total_num_steps)),
+KEY("scheduler.params.num_cycles", NUMBER, BUILT, NULL, "waves", "Waves of the cosine; default: 0.5, down once (cosine_with_restarts: 1, each begins anew at the top).", .range = "0..1000000", .only = "cosine|cosine_with_restarts|warmup_stable_decay|" MIN_LRS, FIELD(schedule.num_cycles)),
+KEY("scheduler.params.lr_end", NUMBER, BUILT, "1e-7", "", "Rate at the end of the run, below the optimizer's.", .range = ">= 0", .only = "polynomial", FIELD(schedule.lr_end)),
+KEY("scheduler.params.power", NUMBER, BUILT, "1.0", "", "Exponent of the share of the run that is left.", .range = ">= 0", .only = "polynomial", FIELD(schedule.power)),
+KEY("scheduler.params.timescale", INT, BUILT, NULL, "steps", "The rate falls as 1 / sqrt(1 + steps since the warm-up / this); default: the length of the warm-up, or 10000 without one.", .range = "> 0", .only = "inverse_sqrt", FIELD(schedule.timescale)),
+KEY("scheduler.params.min_lr", NUMBER, BUILT, NULL, "", "Rate at the end of the run; this or min_lr_rate is required.", .range = ">= 0", .only = MIN_LRS),
+KEY("scheduler.params.min_lr_rate", NUMBER, BUILT, NULL, "", "The same as a share of the optimizer's rate.", .range = "0..1", .only = MIN_LRS, FIELD(schedule.min_lr_rate)),
+KEY("scheduler.params.warmup_lr_rate", NUMBER, BUILT, NULL, "", "Start of the warm-up, as a share of the optimizer's rate; default: 1 / the warm-up's steps.", .range = "0..1", .only = "cosine_warmup_with_min_lr", FIELD(schedule.warmup_lr_rate)),
+KEY("scheduler.params.num_stable_steps", INT, BUILT, NULL, "steps", "Steps at the optimizer's rate; default: those that the warm-up and the decay leave.", .range = ">= 0", .only = "warmup_stable_decay"),
+KEY("scheduler.params.num_decay_steps", INT, BUILT, NULL, "steps", "Steps of the decay; required.", .range = ">= 0", .only = "warmup_stable_decay", FIELD(schedule.num_decay_steps)),
+KEY("scheduler.params.decay_type", CHOICE, BUILT, "\"cosine\"", "", "Form of the decay.", .choices = "linear|cosine|1-sqrt", .only = "warmup_stable_decay"),
+KEY("scheduler.params.min_lr_ratio", NUMBER, BUILT, "0.0", "", "Rate at both ends, as a share of the optimizer's.", .range = "0..1", .only = "warmup_stable_decay", FIELD(schedule.min_lr_ratio)),
 KEY("scheduler.params.last_batch_iteration", INT, NONE, "-1", "steps", "a resumed run takes it from its checkpoint.", .range = ">= -1"),
 
 KEY("bf16", SECTION, BUILT, NULL, "", "bf16 parameters and arithmetic, with fp32 master weights and optimizer state."),
@@ -457,6 +479,10 @@ KEY("sifr.seq_length", INT, BUILT, NULL, "tokens", "Length that documents are pa
 KEY("sifr.max_steps", INT, BUILT, NULL, "steps", "Optimizer steps of the run; -1, or not given: num_train_epochs decides.", .range = ">= -1", .argument = "N", FIELD(max_steps), IN(LENGTH)),
 KEY("sifr.num_train_epochs", NUMBER, BUILT, "3.0", "passes over the data", "Length of the run if max_steps is not given.", .range = "> 0", .argument = "X", FIELD(num_train_epochs), IN(LENGTH)),
 KEY("sifr.learning_rate", NUMBER, BUILT, NULL, "", "Learning rate; sets optimizer.params.lr, and scheduler.params.warmup_max_lr if that is \"auto\".", .range = ">= 0", .over = "optimizer.params.lr", .argument = "X", IN(LENGTH)),
+KEY("sifr.lr_scheduler_type", CHOICE, BUILT, NULL, "", "Schedule of the rate by the Trainer's name; sets scheduler.type.", .choices = TRAINER_KINDS, .later = TRAINER_LATER, .over = "scheduler.type", .argument = "KIND", IN(LENGTH)),
+KEY("sifr.lr_scheduler_kwargs", ANY, ALIAS, NULL, "", "The Trainer's name of the schedule's parameters.", .alias = "scheduler.params"),
+KEY("sifr.warmup_ratio", NUMBER, BUILT, NULL, "", "Warm-up as a share of the run's steps, where warmup_steps is not given or 0.", .range = "0..<1", .over = "scheduler.params.num_warmup_steps", .argument = "X", IN(LENGTH)),
+KEY("sifr.warmup_steps", NUMBER, BUILT, NULL, "steps", "Steps of the warm-up; below 1, a share of the run's. Sets scheduler.params.num_warmup_steps, and warmup_num_steps if that is \"auto\".", .range = ">= 0", .over = "scheduler.params.num_warmup_steps", .argument = "N", IN(LENGTH)),
 KEY("sifr.per_device_train_batch_size", INT, BUILT, NULL, "sequences", "Sets train_micro_batch_size_per_gpu.", .range = "> 0", .over = "train_micro_batch_size_per_gpu", .argument = "N", IN(LENGTH)),
 KEY("sifr.gradient_accumulation_steps", INT, BUILT, NULL, "", "Sets gradient_accumulation_steps.", .range = "> 0", .over = "gradient_accumulation_steps", .argument = "N", IN(LENGTH)),
 KEY("sifr.seed", INT, BUILT, "42", "", "Seed of the data order and of dropout.", .range = ">= 0", .argument = "N", FIELD(step.seed)),

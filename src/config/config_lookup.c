@@ -54,7 +54,8 @@ bool config_is_true(const sifr_config *config, const char *path) {
 
 bool config_key_flag_name(const config_key *key, char out[64]) {
     const char *name = key->flag;
-    if (!name && strncmp(key->path, "sifr.", 5) == 0) name = config_key_leaf(key);
+    if (!name && key->status != CONFIG_ALIAS && strncmp(key->path, "sifr.", 5) == 0)
+        name = config_key_leaf(key);
     if (!name) return false;
     snprintf(out, 64, "%s", name);
     for (char *c = out; *c; c++) {

@@ -100,6 +100,14 @@ const char *config_departure(const sifr_config *config, size_t index);
 sifr_status config_resolve_batch(sifr_config *config, int64_t world_size,
                                  sifr_error *error) SIFR_MUST_CHECK;
 
+/* config_scheduler.c. The kind that scheduler.type names. */
+config_lr_kind config_scheduler_kind(const sifr_config *config);
+bool config_lr_is_trainer(config_lr_kind kind);
+/* Which parameters count, before the fields are filled; the fields; and what is worth a note. */
+sifr_status config_resolve_scheduler(sifr_config *config, sifr_error *error) SIFR_MUST_CHECK;
+sifr_status config_fill_schedule(sifr_config *config, sifr_error *error) SIFR_MUST_CHECK;
+void config_note_length(sifr_config *config);
+
 /* config_offload.c: checks before the fields are filled, notes after it. */
 sifr_status config_resolve_offload(const sifr_config *config, int64_t world_size,
                                    sifr_error *error) SIFR_MUST_CHECK;

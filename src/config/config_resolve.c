@@ -8,8 +8,6 @@
 #include "config/config_private.h"
 
 #define CONFIG_LR "optimizer.params.lr"
-#define CONFIG_MAX_LR "scheduler.params.warmup_max_lr"
-#define CONFIG_TOTAL "scheduler.params.total_num_steps"
 
 /* Each value as given, else the table's default. */
 static void config_take_given(sifr_config *config) {
@@ -31,12 +29,22 @@ static void config_take_given(sifr_config *config) {
     }
 }
 
+/* As in the Trainer: warmup_steps counts before warmup_ratio, unless it is 0. */
+static bool config_is_outranked(const sifr_config *config, const config_key *key) {
+    const json_t *steps = config_setting_at(config, "sifr.warmup_steps")->given;
+    const json_t *ratio = config_setting_at(config, "sifr.warmup_ratio")->given;
+    bool by_ratio = json_is_number(ratio) && json_number_value(steps) == 0;
+    if (strcmp(key->path, "sifr.warmup_ratio") == 0) return json_number_value(steps) > 0;
+    return strcmp(key->path, "sifr.warmup_steps") == 0 && by_ratio;
+}
+
 /* Keys of "sifr" and flags that give a value to a key of DeepSpeed. */
 static sifr_status config_take_over(sifr_config *config, sifr_error *error) {
     for (size_t i = 0; i < config_key_count(); i++) {
         const config_key *key = config_key_at(i);
         const config_setting *from = &config->settings[i];
         if (!key->over || !from->given || config_value_is_auto(from->given)) continue;
+        if (config_is_outranked(config, key)) continue;
         size_t index;
         config_key_find(key->over, &index);
         const config_setting *to = &config->settings[index];
@@ -107,123 +115,11 @@ static sifr_status config_check_parameters(const sifr_config *config, sifr_error
                              "%s is given without scheduler.type; add the type (%s%s)", where,
                              used ? "one of "
                                   : "WarmupLR, WarmupDecayLR, WarmupCosineLR, "
-                                    "OneCycle or LRRangeTest",
+                                    "OneCycle, LRRangeTest or one of the Trainer's",
                              kinds);
         }
         return base_fail(error, SIFR_USAGE, "%s is no parameter of %s; %s of: %s", where,
                          json_string_value(type), "leave it out, it is one", kinds);
-    }
-    return SIFR_OK;
-}
-
-static sifr_status config_resolve_warmup(sifr_config *config, config_lr_kind kind,
-                                         sifr_error *error) {
-    const config_setting *steps = config_setting_at(config, "scheduler.params.warmup_num_steps");
-    if (config_value_is_auto(steps->given)) {
-        BASE_TRY(config_setting_put(config, "scheduler.params.warmup_num_steps", json_integer(0),
-                                    error,
-                                    "default of the Hugging Face Trainer; DeepSpeed "
-                                    "counts at least 2"));
-    }
-    if (kind == CONFIG_LR_WARMUP_COSINE) return SIFR_OK;
-    const config_setting *rate = config_setting_at(config, "sifr.learning_rate");
-    double lr = config_setting_number(config, CONFIG_LR);
-    bool automatic = config_value_is_auto(config_setting_at(config, CONFIG_MAX_LR)->given);
-    if (config_setting_given(config, CONFIG_MAX_LR)) {
-        double top = config_setting_number(config, CONFIG_MAX_LR);
-        if (config_setting_given(config, "sifr.learning_rate") && top != lr) {
-            size_t index;
-            char where[300];
-            config_key_find("sifr.learning_rate", &index);
-            return base_fail(error, SIFR_USAGE,
-                             "%s %g would have no effect: " CONFIG_MAX_LR
-                             " is %g; set that to \"auto\" or to the same",
-                             config_setting_where(config, index, where, sizeof where), lr, top);
-        }
-        return SIFR_OK;
-    }
-    if (!automatic && !rate->given && kind == CONFIG_LR_WARMUP_DECAY) {
-        return config_setting_put(config, CONFIG_MAX_LR, json_real(0.001), error, "default");
-    }
-    return config_setting_put(config, CONFIG_MAX_LR, json_real(lr), error, "the optimizer's rate");
-}
-
-static sifr_status config_resolve_total(sifr_config *config, const char *type, sifr_error *error) {
-    const config_setting *total = config_setting_at(config, CONFIG_TOTAL);
-    if (!total->given) {
-        return base_fail(error, SIFR_USAGE,
-                         CONFIG_TOTAL " is missing: %s needs it; give a number of steps, or "
-                                      "\"auto\" for those of the run",
-                         type);
-    }
-    if (!config_value_is_auto(total->given)) return SIFR_OK;
-    const json_t *steps = config_setting_at(config, "sifr.max_steps")->value;
-    if (steps) {
-        return config_setting_put(config, CONFIG_TOTAL, json_incref((json_t *)steps), error,
-                                  "the steps of the run");
-    }
-    config_setting *setting = config_setting_at(config, CONFIG_TOTAL);
-    snprintf(setting->note, sizeof setting->note,
-             "the steps of the run, known once the data is read");
-    return SIFR_OK;
-}
-
-static sifr_status config_resolve_cycle(sifr_config *config, sifr_error *error) {
-    static const char *const needed[] = {"scheduler.params.cycle_min_lr",
-                                         "scheduler.params.cycle_max_lr"};
-    for (size_t i = 0; i < 2; i++) {
-        if (config_setting_at(config, needed[i])->value) continue;
-        return base_fail(error, SIFR_USAGE, "%s is missing: OneCycle needs it; give a rate",
-                         needed[i]);
-    }
-    static const char *const pairs[][2] = {
-        {"scheduler.params.cycle_second_step_size", "scheduler.params.cycle_first_step_size"},
-        {"scheduler.params.cycle_second_stair_count", "scheduler.params.cycle_first_stair_count"},
-    };
-    for (size_t i = 0; i < 2; i++) {
-        if (config_setting_at(config, pairs[i][0])->value) continue;
-        json_t *first = config_setting_at(config, pairs[i][1])->value;
-        BASE_TRY(config_setting_put(config, pairs[i][0], json_incref(first), error,
-                                    "that of the first half"));
-    }
-    return SIFR_OK;
-}
-
-static config_lr_kind config_scheduler_kind(const sifr_config *config) {
-    const json_t *type = config_setting_at(config, "scheduler.type")->value;
-    int kind = -1;
-    size_t index;
-    const config_key *key = config_key_find("scheduler.type", &index);
-    if (type) config_key_has_word(key->choices, json_string_value(type), &kind, NULL);
-    return (config_lr_kind)(kind + 1);
-}
-
-static sifr_status config_resolve_scheduler(sifr_config *config, sifr_error *error) {
-    config_lr_kind kind = config_scheduler_kind(config);
-    const json_t *type = config_setting_at(config, "scheduler.type")->value;
-    bool own_rates = kind == CONFIG_LR_ONE_CYCLE || kind == CONFIG_LR_RANGE_TEST;
-    if (own_rates && config_setting_given(config, "sifr.learning_rate")) {
-        size_t index;
-        char where[300];
-        config_key_find("sifr.learning_rate", &index);
-        return base_fail(
-            error, SIFR_USAGE, "%s would have no effect: %s has rates of its own; leave it out",
-            config_setting_where(config, index, where, sizeof where), json_string_value(type));
-    }
-    if (kind >= CONFIG_LR_WARMUP && kind <= CONFIG_LR_WARMUP_COSINE) {
-        BASE_TRY(config_resolve_warmup(config, kind, error));
-    }
-    if (kind == CONFIG_LR_WARMUP_DECAY || kind == CONFIG_LR_WARMUP_COSINE) {
-        BASE_TRY(config_resolve_total(config, json_string_value(type), error));
-    }
-    if (kind == CONFIG_LR_ONE_CYCLE) BASE_TRY(config_resolve_cycle(config, error));
-    config_setting *lr = config_setting_at(config, CONFIG_LR);
-    bool unused = own_rates || kind == CONFIG_LR_WARMUP_DECAY || kind == CONFIG_LR_WARMUP;
-    if (unused && config_setting_given(config, CONFIG_LR) &&
-        (own_rates ||
-         config_setting_number(config, CONFIG_MAX_LR) != json_number_value(lr->value))) {
-        snprintf(lr->note, sizeof lr->note, "no effect, scheduler.type %s sets the rate",
-                 json_string_value(type));
     }
     return SIFR_OK;
 }
@@ -413,8 +309,8 @@ static sifr_status config_fill_lists(sifr_config *config, sifr_error *error) {
         config_fill_texts(config, "sifr.data", &config->data_list, &config->data_count, error));
     BASE_TRY(config_fill_texts(config, "sifr.freeze", &config->freeze_list, &config->freeze_count,
                                error));
-    BASE_TRY(config_fill_texts(config, "sifr.labels", &config->label_list, &config->label_count,
-                               error));
+    BASE_TRY(
+        config_fill_texts(config, "sifr.labels", &config->label_list, &config->label_count, error));
     config->data = config->data_list;
     config->labels = config->label_list;
     config->freeze = config->freeze_list;
@@ -451,8 +347,7 @@ static sifr_status config_fill(sifr_config *config, int64_t world_size, sifr_err
         config_setting_at(config, "activation_checkpointing.partition_activations")->value);
     config->activations.cpu_checkpointing =
         config_is_true(config, "activation_checkpointing.cpu_checkpointing");
-    config->schedule.kind = config_scheduler_kind(config);
-    config->schedule.base_lr = config->lr;
+    BASE_TRY(config_fill_schedule(config, error));
     config->resolved = true;
     return SIFR_OK;
 }
@@ -469,7 +364,6 @@ static void config_note_fixed_scale(sifr_config *config) {
 
 /* Notes on values that are right and yet surprise people. */
 static void config_note_surprises(sifr_config *config) {
-    const config_lr_schedule *s = &config->schedule;
     bool fp16 = config->step.precision == SIFR_FP16;
     if (fp16 && config->step.fp16.loss_scale > 0) config_note_fixed_scale(config);
     if (config->optimizer == CONFIG_ADAMW &&
@@ -488,11 +382,7 @@ static void config_note_surprises(sifr_config *config) {
                  160, "no effect, overlap_comm is false");
     }
     config_note_offload(config);
-    if (s->total_num_steps > 0 && s->total_num_steps < s->warmup_num_steps) {
-        snprintf(config_setting_at(config, CONFIG_TOTAL)->note, 160,
-                 "less than warmup_num_steps %lld: the rate never reaches its top",
-                 (long long)s->warmup_num_steps);
-    }
+    config_note_length(config);
 }
 
 /* What keys say together, once the notes on each are written. */
@@ -522,29 +412,5 @@ sifr_status config_resolve(sifr_config *config, int64_t world_size, sifr_error *
     BASE_TRY(config_resolve_profile(config, error));
     config_note_surprises(config);
     config_settle(config);
-    return SIFR_OK;
-}
-
-/* DeepSpeed lets the first beta grow without end after the cycle; from 1 on moments only grow. */
-static sifr_status check_momentum(const sifr_config *config, int64_t steps, sifr_error *error) {
-    const config_lr_schedule *s = &config->schedule;
-    double last = config_lr_beta1_at(s, steps - 2, 0);
-    if (last < 1) return SIFR_OK;
-    return base_fail(error, SIFR_USAGE,
-                     "scheduler.params.decay_mom_rate %g: the first beta grows to %g by step %lld, "
-                     "the run's last, and must stay below 1; lower it, or run fewer steps",
-                     s->decay_mom_rate, last, (long long)steps);
-}
-
-sifr_status config_set_total_steps(sifr_config *config, int64_t steps, sifr_error *error) {
-    config_lr_kind kind = config->schedule.kind;
-    bool decays = kind == CONFIG_LR_WARMUP_DECAY || kind == CONFIG_LR_WARMUP_COSINE;
-    BASE_TRY(check_momentum(config, steps, error));
-    if (!decays || config->schedule.total_num_steps > 0) return SIFR_OK;
-    if (steps < 1) return base_fail(error, SIFR_USAGE, "the run has no steps");
-    BASE_TRY(config_setting_put(config, CONFIG_TOTAL, json_integer(steps), error,
-                                "the steps of the run"));
-    config->schedule.total_num_steps = steps;
-    config_note_surprises(config);
     return SIFR_OK;
 }

@@ -135,7 +135,7 @@ static void config_built_choices(const config_key *key, char *out, size_t size) 
 
 static sifr_status config_refuse(const sifr_config *config, size_t index, sifr_error *error) {
     const config_key *key = config_key_at(index);
-    char where[300], text[128], built[200], instead[200];
+    char where[300], text[128], built[320], instead[200];
     config_setting_where(config, index, where, sizeof where);
     config_value_text(config->settings[index].given, text, sizeof text);
     if (key->status == CONFIG_BUILT) {

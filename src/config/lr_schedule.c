@@ -100,9 +100,11 @@ double config_lr_at(const config_lr_schedule *schedule, int64_t t) {
     case CONFIG_LR_RANGE_TEST:
         return config_range_lr(schedule, t);
     case CONFIG_LR_CONSTANT:
+        return schedule->base_lr;
+    default:
         break;
     }
-    return schedule->base_lr;
+    return config_lr_trainer_at(schedule, t);
 }
 
 double config_lr_beta1_at(const config_lr_schedule *s, int64_t t, double beta1) {

@@ -43,22 +43,26 @@ char *train_bits_class(const plan_settings *s, char *out, size_t size) {
 int64_t train_steps_without_rate(const config_lr_schedule *schedule, int64_t total) {
     int64_t steps = 0;
     bool warms = schedule->kind == CONFIG_LR_WARMUP || schedule->kind == CONFIG_LR_WARMUP_DECAY ||
-                 schedule->kind == CONFIG_LR_WARMUP_COSINE;
+                 schedule->kind == CONFIG_LR_WARMUP_COSINE ||
+                 schedule->kind >= CONFIG_LR_TRAINER_LINEAR;
     while (warms && steps < total && config_lr_at(schedule, steps - 1) == 0) steps++;
     return steps;
 }
 
 static void say_rate(const train_host *host, const config_lr_schedule *schedule, int64_t total) {
     int64_t steps = train_steps_without_rate(schedule, total);
+    bool trainer = schedule->kind >= CONFIG_LR_TRAINER_LINEAR;
+    const char *where = trainer ? "the Hugging Face Trainer" : "DeepSpeed";
     if (steps == 0 || steps == total) return;
     if (steps == 1)
-        train_say(host, "warm-up: the first step has learning rate 0, as in DeepSpeed: it changes "
-                        "no weight");
+        train_say(host,
+                  "warm-up: the first step has learning rate 0, as in %s: it changes no weight",
+                  where);
     else
         train_say(host,
-                  "warm-up: the first %lld steps have learning rate 0, as in DeepSpeed: they "
-                  "change no weight",
-                  (long long)steps);
+                  "warm-up: the first %lld steps have learning rate 0, as in %s: they change no "
+                  "weight",
+                  (long long)steps, where);
 }
 
 static void say_ignored(const train_host *host, const sifr_config *config) {
