@@ -126,8 +126,9 @@ typedef struct sifr_config {
 sifr_status config_create(sifr_config *config, sifr_error *error) SIFR_MUST_CHECK;
 void config_free(sifr_config *config); /* harmless on a zeroed one */
 
-/* Reads a config file: JSON, with comments (//, #, block) and trailing commas. Unknown and
- * duplicate keys, wrong types and values out of range are refused. Once for each config. */
+/* Reads a config file: JSON, with comments (//, #, block) and trailing commas, or HJSON. A path
+ * that is no file may be the config itself in base64. Unknown and duplicate keys, wrong types and
+ * values out of range are refused. Once for each config. */
 sifr_status config_load(sifr_config *config, const char *path, sifr_error *error) SIFR_MUST_CHECK;
 /* The same from memory; `name` begins the messages. */
 sifr_status config_parse(sifr_config *config, const char *text, size_t size, const char *name,
@@ -176,7 +177,10 @@ json_t *config_acting(const sifr_config *config);
  * the same; *out is the caller's to free. */
 sifr_status config_text(const sifr_config *config, char **out, sifr_error *error) SIFR_MUST_CHECK;
 
-/* The same into a file (through a base_writer). */
+/* Any value in that form. */
+sifr_status config_json_text(const json_t *value, char **out, sifr_error *error) SIFR_MUST_CHECK;
+
+/* The effective config into a file (through a base_writer). */
 sifr_status config_save(const sifr_config *config, const char *path,
                         sifr_error *error) SIFR_MUST_CHECK;
 

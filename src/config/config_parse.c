@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/heap.h"
@@ -257,18 +258,31 @@ static sifr_status config_modernize(sifr_config *config, json_t *root, sifr_erro
     return SIFR_OK;
 }
 
+/* JSON first, whose messages people know. Its message also counts where neither reader takes a text
+ * that begins as JSON does. */
+sifr_status config_read_text(const char *text, size_t size, const char *name, json_t **out,
+                             sifr_error *error) {
+    char *clean = NULL;
+    sifr_error other;
+    sifr_status status = config_text_to_json(text, size, name, &clean, error);
+    if (status == SIFR_OK) status = base_json_parse_strict(clean, size, name, out, error);
+    free(clean);
+    if (status != SIFR_USAGE) return status;
+    sifr_status second = config_hjson(text, size, name, out, &other);
+    if (second == SIFR_USAGE && !config_hjson_likely(text, size)) return status;
+    if (second != SIFR_OK && error) *error = other;
+    return second;
+}
+
 sifr_status config_parse(sifr_config *config, const char *text, size_t size, const char *name,
                          sifr_error *error) {
-    char *clean = NULL;
     json_t *root = NULL;
     if (config->name) {
         return base_fail(error, SIFR_USAGE, "%s: a run has one config, and %s is read already",
                          name, config->name);
     }
     BASE_TRY(base_copy_text(name, strlen(name), &config->name, error));
-    BASE_TRY(config_text_to_json(text, size, name, &clean, error));
-    sifr_status status = base_json_parse_strict(clean, size, name, &root, error);
-    free(clean);
+    sifr_status status = config_read_text(text, size, name, &root, error);
     if (status != SIFR_OK) return status;
     if (!json_is_object(root)) {
         status = base_fail(error, SIFR_USAGE, "%s: a config is an object {…}, not a list", name);
@@ -282,8 +296,10 @@ sifr_status config_parse(sifr_config *config, const char *text, size_t size, con
 sifr_status config_load(sifr_config *config, const char *path, sifr_error *error) {
     char *text;
     size_t size;
-    BASE_TRY(base_read_file(path, CONFIG_LIMIT, &text, &size, error));
-    sifr_status status = config_parse(config, text, size, path, error);
+    bool encoded = access(path, F_OK) != 0 && config_from_base64(path, &text, &size);
+    if (!encoded) BASE_TRY(base_read_file(path, CONFIG_LIMIT, &text, &size, error));
+    const char *name = encoded ? "the config in base64" : path;
+    sifr_status status = config_parse(config, text, size, name, error);
     free(text);
     return status;
 }

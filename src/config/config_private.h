@@ -19,6 +19,23 @@ struct config_setting {
 sifr_status config_text_to_json(const char *text, size_t size, const char *name, char **out,
                                 sifr_error *error) SIFR_MUST_CHECK;
 
+/* config_hjson.c: *out is the caller's. */
+sifr_status config_hjson(const char *text, size_t size, const char *name, json_t **out,
+                         sifr_error *error) SIFR_MUST_CHECK;
+/* Whether a text that is no JSON begins as HJSON does: with a key without quotes, or no brace. */
+bool config_hjson_likely(const char *text, size_t size);
+
+/* config_base64.c: a config as launchers pass it on a command line, in either alphabet of base64.
+ * False where the text is none that decodes to an object; else *out is the caller's to free. */
+bool config_from_base64(const char *text, char **out, size_t *size);
+
+/* config_report.c: sets root.a.b.c, making the objects on the way; false where one is none. */
+bool config_put_path(json_t *root, const char *path, json_t *value);
+
+/* config_parse.c: either, whichever the text is. */
+sifr_status config_read_text(const char *text, size_t size, const char *name, json_t **out,
+                             sifr_error *error) SIFR_MUST_CHECK;
+
 /* config_value.c. `where` begins a message: "ds.json: gradient_clipping". */
 
 /* Type, range and choices; *out is a new reference to the canonical value: an integer for a whole

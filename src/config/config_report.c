@@ -124,8 +124,7 @@ void config_explain(const sifr_config *config, bool all, config_line *write, voi
         if (config_is_other(config, i)) config_write_key(config, i, write, user);
 }
 
-/* Sets root.a.b.c, making the objects on the way. */
-static bool config_put_path(json_t *root, const char *path, json_t *value) {
+bool config_put_path(json_t *root, const char *path, json_t *value) {
     const char *dot;
     json_t *object = root;
     for (; (dot = strchr(path, '.')) != NULL; path = dot + 1) {

@@ -77,19 +77,24 @@ static sifr_status config_save_value(config_sheet *sheet, const json_t *value, i
     return config_save_text(sheet, "]", error);
 }
 
-sifr_status config_text(const sifr_config *config, char **out, sifr_error *error) {
+sifr_status config_json_text(const json_t *value, char **out, sifr_error *error) {
     config_sheet sheet = {0};
-    json_t *effective = config_effective(config);
-    if (!effective) return base_fail_alloc(error, 64);
-    sifr_status status = config_save_value(&sheet, effective, 0, error);
+    sifr_status status = config_save_value(&sheet, value, 0, error);
     if (status == SIFR_OK) status = config_save_text(&sheet, "\n", error);
-    json_decref(effective);
     if (status != SIFR_OK) {
         free(sheet.data);
         return status;
     }
     *out = sheet.data;
     return SIFR_OK;
+}
+
+sifr_status config_text(const sifr_config *config, char **out, sifr_error *error) {
+    json_t *effective = config_effective(config);
+    if (!effective) return base_fail_alloc(error, 64);
+    sifr_status status = config_json_text(effective, out, error);
+    json_decref(effective);
+    return status;
 }
 
 sifr_status config_save(const sifr_config *config, const char *path, sifr_error *error) {

@@ -1,6 +1,6 @@
-/* DeepSpeed reads its config as HJSON. Of what HJSON adds, people's files use comments and commas
- * before a closing bracket: both become blanks here, so that the JSON parser's line and column
- * stay right. The rest of HJSON is refused by that parser. */
+/* DeepSpeed reads its config as HJSON. Of what HJSON adds, most files use comments and commas
+ * before a closing bracket alone: both become blanks here, so that the JSON parser's line and
+ * column stay right. What is still no JSON then goes to config_hjson.c. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,9 +1,11 @@
 /* One value of the config: its type, range and spelling, from JSON or from a flag's text. */
 #include <ctype.h>
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/text.h"
 #include "config/config_private.h"
@@ -147,8 +149,21 @@ static sifr_status config_value_wrong(const config_key *key, const json_t *value
     return base_fail(error, SIFR_USAGE, "%s must be %s, not %s", where, expected, text);
 }
 
+/* DeepSpeed takes a number in quotes, as YAML readers make of 1e-4; so does every key here. A new
+ * reference, to `value` itself where it is no such text. */
+static json_t *config_unquoted(json_t *value) {
+    const char *text = json_string_value(value);
+    if (!text || !text[0] || text[strspn(text, "0123456789+-.eE")]) return json_incref(value);
+    char *end;
+    errno = 0;
+    long long integer = strtoll(text, &end, 10);
+    if (!*end && errno == 0) return json_integer(integer);
+    double real = strtod(text, &end);
+    return *end || end == text || !isfinite(real) ? json_incref(value) : json_real(real);
+}
+
 /* A whole number as an integer, any other number as it is; NULL where it is none, or not finite. */
-static json_t *config_number(const config_key *key, const json_t *value) {
+static json_t *config_plain_number(const config_key *key, const json_t *value) {
     int64_t bytes;
     if (key->type == CONFIG_BYTES && json_is_string(value)) {
         bool right = base_parse_bytes(json_string_value(value), "", &bytes, NULL) == SIFR_OK;
@@ -165,17 +180,35 @@ static json_t *config_number(const config_key *key, const json_t *value) {
     return json_integer((json_int_t)number);
 }
 
+static json_t *config_number(const config_key *key, json_t *value) {
+    json_t *plain = key->type == CONFIG_BYTES ? json_incref(value) : config_unquoted(value);
+    json_t *number = config_plain_number(key, plain);
+    json_decref(plain);
+    return number;
+}
+
+/* "true" and "false" in quotes too. */
+static json_t *config_truth(json_t *value) {
+    const char *text = json_string_value(value);
+    if (json_is_boolean(value)) return json_incref(value);
+    if (text && strcasecmp(text, "true") == 0) return json_true();
+    return text && strcasecmp(text, "false") == 0 ? json_false() : NULL;
+}
+
 static json_t *config_list(const config_key *key, json_t *value) {
     bool texts = key->type == CONFIG_TEXTS;
     if (texts && json_is_string(value)) return json_pack("[O]", value);
     if (!json_is_array(value)) return NULL;
     json_t *list = json_array();
     for (size_t i = 0; list && i < json_array_size(value); i++) {
-        json_t *item = json_array_get(value, i);
+        json_t *given = json_array_get(value, i);
+        json_t *item = texts ? json_incref(given) : config_unquoted(given);
         bool fits =
             texts ? json_is_string(item)
                   : json_is_number(item) && config_range_holds(key->range, json_number_value(item));
-        if (!fits || json_array_append(list, item) != 0) {
+        bool kept = fits && json_array_append(list, item) == 0;
+        json_decref(item);
+        if (!kept) {
             json_decref(list);
             return NULL;
         }
@@ -195,7 +228,7 @@ sifr_status config_value_check(const config_key *key, json_t *value, const char 
     }
     switch (key->type) {
     case CONFIG_BOOL:
-        if (json_is_boolean(value)) result = json_incref(value);
+        result = config_truth(value);
         break;
     case CONFIG_INT:
     case CONFIG_BYTES:

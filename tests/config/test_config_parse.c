@@ -34,7 +34,7 @@ static void broken_json(void **state) {
         {"{\"gradient_clipping\": 0x10}", "not valid JSON"},
         {"{\"gradient_clipping\": 01}", "not valid JSON"},
         {"{\"seed\": 99999999999999999999}", "not valid JSON"},
-        {"{gradient_clipping: 1}", "not valid JSON"},
+        {"{gradient_clipping: 1", "not valid HJSON at line 1, column 22: a closing } is missing"},
         {"{\"gradient_clipping\": 1} {}", "not valid JSON"},
         {"{\"gradient_clipping\": 1, \"gradient_clipping\": 2}", "duplicate object key"},
         {"{\"gradient_clipping\": 1, \"gradient_\\u0063lipping\": 2}", "duplicate object key"},
