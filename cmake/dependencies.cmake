@@ -2,6 +2,7 @@
 find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
 pkg_check_modules(JANSSON REQUIRED IMPORTED_TARGET jansson>=2.10)
+pkg_check_modules(YAML REQUIRED IMPORTED_TARGET yaml-0.1)
 pkg_check_modules(PCRE2 REQUIRED IMPORTED_TARGET libpcre2-8)
 pkg_check_modules(UTF8PROC REQUIRED IMPORTED_TARGET libutf8proc)
 pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
@@ -13,7 +14,7 @@ find_path(DNNL_INCLUDE dnnl.h REQUIRED)
 # gomp: oneDNN takes its threads from it, and each of ours tells it to use one.
 add_library(sifr_dependencies INTERFACE)
 target_include_directories(sifr_dependencies SYSTEM INTERFACE ${DNNL_INCLUDE})
-target_link_libraries(sifr_dependencies INTERFACE PkgConfig::JANSSON PkgConfig::PCRE2
+target_link_libraries(sifr_dependencies INTERFACE PkgConfig::JANSSON PkgConfig::YAML PkgConfig::PCRE2
   PkgConfig::UTF8PROC PkgConfig::XXHASH PkgConfig::HWLOC PkgConfig::URING ${DNNL_LIBRARY} gomp Threads::Threads m)
 
 # Ranks need an MPI, Open MPI or MPICH; without one sifr trains on one rank.
