@@ -265,7 +265,7 @@ KEY("zero_optimization.offload_optimizer.pipeline_write", BOOL, BUILT, "true", "
 KEY("zero_optimization.offload_optimizer.fast_init", BOOL, NONE, "false", "", "moments begin as zeros that no one has to write."),
 KEY("zero_optimization.offload_optimizer.ratio", NUMBER, BUILT, "1.0", "", "Share of the state that is offloaded, at any stage (DeepSpeed: stage 3 and cpu only). The rest is the state of whole units, in the model's order.", .range = "0..1", FIELD(step.offload.optimizer.ratio)),
 KEY("zero_optimization.offload_optimizer.super_offload", BOOL, LATER, "false", "", "Offload for superchips."),
-KEY("zero_optimization.offload_optimizer.cpuadam_cores_perc", NUMBER, LATER, "0.8", "", "Share of the cores for that.", .range = "0..1"),
+KEY("zero_optimization.offload_optimizer.cpuadam_cores_perc", NUMBER, LATER, "0.8", "", "Share of the cores for that.", .range = "0..1", .gate = "zero_optimization.offload_optimizer.super_offload"),
 KEY("zero_optimization.zenflow", SECTION, LATER, NULL, "", "Updates the most important gradients at once and the rest behind; on where the section is there.", .ungated = true),
 KEY("zero_optimization.zenflow.topk_ratio", NUMBER, LATER, "0.1", "", "Share that is updated at once.", .range = "0..1"),
 KEY("zero_optimization.zenflow.select_strategy", CHOICE, LATER, "\"auto\"", "", "When they are chosen.", .choices = "auto|step|epoch"),

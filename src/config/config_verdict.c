@@ -158,11 +158,26 @@ static sifr_status config_refuse(const sifr_config *config, size_t index, sifr_e
                      text, instead, key->doc);
 }
 
+/* Whether the key's switch, or the type that has this parameter, is refused itself: one fault. */
+static bool config_goes_with_another(const sifr_config *config, const config_key *key) {
+    const config_key *above = config_key_gate(key);
+    size_t index;
+    char section[128];
+    snprintf(section, sizeof section, "%.*s", (int)(config_key_leaf(key) - key->path), key->path);
+    if (strcmp(section, "optimizer.params.") == 0) above = config_key_find("optimizer.type", NULL);
+    if (section[0]) section[strlen(section) - 1] = 0;
+    if (!above) above = config_key_find(section, NULL);
+    if (!above || !config_key_find(above->path, &index)) return false;
+    return config->settings[index].given &&
+           config_setting_verdict(config, index, NULL) == CONFIG_REFUSED;
+}
+
 sifr_status config_verify_into(const sifr_config *config, config_faults *faults) {
     sifr_error error;
     for (size_t i = 0; i < config_key_count(); i++) {
         if (!config->settings[i].given) continue;
-        if (config_setting_verdict(config, i, NULL) == CONFIG_REFUSED) {
+        bool alone = !config_goes_with_another(config, config_key_at(i));
+        if (alone && config_setting_verdict(config, i, NULL) == CONFIG_REFUSED) {
             BASE_TRY(config_faults_add(faults, config_refuse(config, i, &error), &error));
         }
     }
