@@ -14,6 +14,7 @@ int cli_chat(int argc, char **argv);
 int cli_doctor(int argc, char **argv);
 int cli_init(int argc, char **argv);
 int cli_export(int argc, char **argv);
+int cli_import(int argc, char **argv);
 int cli_eval(int argc, char **argv);
 int cli_generate(int argc, char **argv);
 int cli_inspect(int argc, char **argv);

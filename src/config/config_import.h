@@ -1,0 +1,24 @@
+/* Configs of other programs as a config of sifr: axolotl's YAML, accelerate's, and what
+ * HfArgumentParser reads (the Trainer's arguments, TRL, LLaMA-Factory, open-instruct, the alignment
+ * handbook), as YAML or JSON. */
+#ifndef CONFIG_CONFIG_IMPORT_H
+#define CONFIG_CONFIG_IMPORT_H
+
+#include "config/config.h"
+
+typedef struct config_imported {
+    json_t *config;     /* for config_parse; the caller's */
+    const char *source; /* "an axolotl config" */
+    size_t left;        /* keys that ask for something and have no counterpart */
+} config_imported;
+
+/* `name` is the file's path: a DeepSpeed config that the text names by a relative path is looked
+ * for in the working directory, then beside the file. `say` gets a line for each key that is given:
+ * where it went, that it has no effect here, or that it has no counterpart, with the reason.
+ * SIFR_USAGE where the text is none of these. */
+sifr_status config_import(const char *text, size_t size, const char *name, config_line *say,
+                          void *user, config_imported *out, sifr_error *error) SIFR_MUST_CHECK;
+sifr_status config_import_file(const char *path, config_line *say, void *user, config_imported *out,
+                               sifr_error *error) SIFR_MUST_CHECK;
+
+#endif

@@ -1,0 +1,243 @@
+/* axolotl's YAML. */
+#include <string.h>
+#include <strings.h>
+
+#include "config/config_private.h"
+#include "config/import_private.h"
+
+#define LORA "LoRA is not supported yet"
+#define QUANTIZED "quantised weights are not supported yet"
+#define TORCH "there is no torch here"
+#define REPORTS "reports go to the output folder"
+#define ATTENTION "attention has one form"
+#define PER_EPOCH "give a number of steps"
+#define FOLDER "special tokens and the tokenizer are those of the model folder"
+
+/* Files of plain text are what sifr reads; other types need a conversion first. */
+static sifr_status axolotl_datasets(import_state *s, const char *key, json_t *value) {
+    size_t i;
+    json_t *set, *paths = json_array();
+    bool texts = json_array_size(value) > 0;
+    json_array_foreach(value, i, set) {
+        const char *type = json_string_value(json_object_get(set, "type"));
+        json_t *path = json_object_get(set, "path");
+        texts &= json_is_string(path) && (!type || strcmp(type, "completion") == 0);
+        if (path) json_array_append(paths, path);
+    }
+    const char *to = strcmp(key, "datasets") == 0 ? "sifr.data" : NULL;
+    if (texts && to) {
+        import_say_kept(s, key, value, to);
+        return import_put(s, to, paths);
+    }
+    json_decref(paths);
+    if (import_asks(value))
+        import_say_left(s, key, value,
+                        to ? "only type completion is read; make a file of text for --data"
+                           : "held-out data are given by --eval-data");
+    return SIFR_OK;
+}
+
+static sifr_status axolotl_scheduler(import_state *s, const char *key, json_t *value) {
+    static const char *const to = "sifr.lr_scheduler_type";
+    const char *word = json_string_value(value);
+    const config_key *row = config_key_find(to, NULL);
+    if (!word) return SIFR_OK;
+    if (!config_key_has_word(row->choices, word, NULL, NULL))
+        return import_refuse(s, key, value, "sifr does not have this schedule");
+    import_say_kept(s, key, value, to);
+    return import_put(s, to, json_incref(value));
+}
+
+/* "auto" and "full" are bf16 too. */
+static sifr_status axolotl_bf16(import_state *s, const char *key, json_t *value) {
+    static const char *const to = "bf16.enabled";
+    const char *word = json_string_value(value);
+    bool full = word && strcasecmp(word, "full") == 0;
+    bool on = json_is_true(value) || full || config_value_is_auto(value) ||
+              (word && strcasecmp(word, "true") == 0);
+    if (full)
+        import_say_left(s, key, value, "weights are updated in fp32, which \"full\" leaves out");
+    else if (on)
+        import_say_kept(s, key, value, to);
+    if (!on || import_get(s, to)) return SIFR_OK;
+    return import_put(s, to, json_true());
+}
+
+static sifr_status axolotl_recompute(import_state *s, const char *key, json_t *value) {
+    static const char *const to = "sifr.recompute";
+    if (!import_asks(value)) return SIFR_OK;
+    import_say_kept(s, key, value, to);
+    return import_put(s, to, json_string("unit"));
+}
+
+/* clang-format off */
+static const import_row axolotl_rows[] = {
+LATER("deepspeed"),
+COPY("base_model", "sifr.model"),
+COPY("output_dir", "sifr.output"),
+SPECIAL("datasets", axolotl_datasets),
+SPECIAL("pretraining_dataset", axolotl_datasets),
+SPECIAL("test_datasets", axolotl_datasets),
+COPY("sequence_len", "sifr.seq_length"),
+COPY("micro_batch_size", "sifr.per_device_train_batch_size"),
+COPY("gradient_accumulation_steps", "sifr.gradient_accumulation_steps"),
+COPY("num_epochs", "sifr.num_train_epochs"),
+COPY("max_steps", "sifr.max_steps"),
+COPY("learning_rate", "sifr.learning_rate"),
+SPECIAL("lr_scheduler", axolotl_scheduler),
+SPECIAL("lr_scheduler_kwargs", import_kwargs),
+LATER("cosine_min_lr_ratio"),
+REFUSE("cosine_constant_lr_ratio", "sifr does not have this schedule"),
+COPY("warmup_steps", "sifr.warmup_steps"),
+COPY("warmup_ratio", "sifr.warmup_ratio"),
+FILL("weight_decay", "optimizer.params.weight_decay"),
+FILL("adam_epsilon", "optimizer.params.eps"),
+LATER("adam_beta1"),
+LATER("adam_beta2"),
+FILL("max_grad_norm", "gradient_clipping"),
+SPECIAL("bf16", axolotl_bf16),
+SPECIAL("bfloat16", axolotl_bf16),
+FILL("fp16", "fp16.enabled"),
+FILL("float16", "fp16.enabled"),
+COPY("seed", "sifr.seed"),
+SPECIAL("gradient_checkpointing", axolotl_recompute),
+IGNORE("gradient_checkpointing_kwargs", "recomputation has one form"),
+STEPS("logging_steps", "sifr.logging_steps"),
+STEPS("save_steps", "sifr.save_steps"),
+STEPS("eval_steps", "sifr.eval_steps"),
+COPY("save_total_limit", "sifr.save_total_limit"),
+SWITCH("resume_from_checkpoint", "sifr.resume", "true"),
+SWITCH("auto_resume_from_checkpoints", "sifr.resume", "true"),
+STEPS("ddp_timeout", "sifr.collective_timeout"),
+NONE("saves_per_epoch", PER_EPOCH),
+NONE("evals_per_epoch", PER_EPOCH),
+EXPECT("save_strategy", "save_steps counts", "steps|no", PER_EPOCH),
+EXPECT("eval_strategy", "eval_steps counts", "steps|no", PER_EPOCH),
+NEED("optimizer", "the optimizer is AdamW", "adamw_torch|adamw_torch_fused|adamw_hf|adamw_apex_fused|adamw", "the optimizer is AdamW; no other is supported yet"),
+REFUSE("adapter", LORA),
+REFUSE("lora_model_dir", LORA),
+NONE("peft_use_dora", LORA),
+IGNORE("lora_r", LORA),
+IGNORE("lora_alpha", LORA),
+IGNORE("lora_dropout", LORA),
+IGNORE("lora_target_modules", LORA),
+IGNORE("lora_target_linear", LORA),
+IGNORE("lora_modules_to_save", LORA),
+IGNORE("lora_fan_in_fan_out", LORA),
+IGNORE("lora_mlp_kernel", LORA),
+IGNORE("lora_qkv_kernel", LORA),
+IGNORE("lora_o_kernel", LORA),
+IGNORE("peft", LORA),
+REFUSE("load_in_4bit", QUANTIZED),
+REFUSE("load_in_8bit", QUANTIZED),
+REFUSE("gptq", QUANTIZED),
+REFUSE("rl", "preference training is not supported yet"),
+REFUSE("reward_model", "reward models are not supported yet"),
+NONE("chat_template", "conversations are not read from here; make a file of text for --data"),
+IGNORE("train_on_inputs", "the loss is that of all tokens"),
+NONE("val_set_size", "held-out data are given by --eval-data"),
+NONE("fsdp", "set zero_optimization.stage: 3 for full_shard, 2 for shard_grad_op"),
+NONE("fsdp_config", "set zero_optimization.stage: 3 for full_shard, 2 for shard_grad_op"),
+REFUSE("unfrozen_parameters", "give sifr.freeze patterns of the others"),
+NONE("sequence_parallel_degree", "there is no sequence parallelism"),
+NONE("context_parallel_size", "there is no sequence parallelism"),
+NONE("tensor_parallel_size", "there is no tensor parallelism"),
+REFUSE("relora_steps", LORA),
+REFUSE("neftune_noise_alpha", "noise on embeddings is not supported yet"),
+REFUSE("noisy_embedding_alpha", "noise on embeddings is not supported yet"),
+NONE("group_by_length", "documents are packed to the full length"),
+NONE("early_stopping_patience", "a run goes on to its last step"),
+NONE("loss_watchdog_threshold", "a run goes on to its last step"),
+IGNORE("loss_watchdog_patience", "a run goes on to its last step"),
+NONE("plugins", "there are no plugins"),
+NONE("special_tokens", FOLDER),
+NONE("tokens", FOLDER),
+NONE("added_tokens_overrides", FOLDER),
+NONE("tokenizer_config", FOLDER),
+NONE("rope_scaling", "the model's config.json has it"),
+NONE("overrides_of_model_config", "the model's config.json has it"),
+NONE("roles_to_train", "the loss is that of all tokens"),
+NONE("dataset_exact_deduplication", "prepare the data before"),
+IGNORE("shuffle_merged_datasets", "data are always shuffled"),
+IGNORE("model_type", "the model's config.json says"),
+IGNORE("tokenizer_type", "the model folder says"),
+IGNORE("base_model_config", "the model folder has it"),
+IGNORE("base_model_ignore_patterns", "the model is a folder"),
+IGNORE("is_llama_derived_model", "the model's config.json says"),
+IGNORE("is_mistral_derived_model", "the model's config.json says"),
+IGNORE("is_falcon_derived_model", "the model's config.json says"),
+IGNORE("trust_remote_code", "no code of a model is run"),
+IGNORE("revision_of_model", "the model is a folder"),
+IGNORE("tokenizer_use_fast", "there is one tokenizer"),
+IGNORE("strict", "keys are always checked"),
+IGNORE("hf_use_auth_token", "nothing is fetched"),
+IGNORE("hub_model_id", "nothing is sent to a hub"),
+IGNORE("hub_strategy", "nothing is sent to a hub"),
+IGNORE("push_dataset_to_hub", "nothing is sent to a hub"),
+IGNORE("sample_packing", "documents are packed"),
+IGNORE("eval_sample_packing", "documents are packed"),
+IGNORE("pad_to_sequence_len", "documents are packed"),
+IGNORE("multipack_real_batches", "documents are packed"),
+IGNORE("dataset_prepared_path", "token stores are kept beside the data"),
+IGNORE("dataset_processes", "data are read from a token store"),
+IGNORE("dataloader_num_workers", "data are read from a token store"),
+IGNORE("dataloader_pin_memory", "data are read from a token store"),
+IGNORE("dataloader_prefetch_factor", "data are read from a token store"),
+NONE("dataset_shard_num", "prepare the data before"),
+IGNORE("eval_batch_size", "an evaluation uses the micro batch of training"),
+IGNORE("eval_table_size", REPORTS),
+IGNORE("eval_max_new_tokens", REPORTS),
+IGNORE("max_packed_sequence_len", "documents are packed"),
+IGNORE("tf32", "products of fp32 are of fp32"),
+IGNORE("flash_attention", ATTENTION),
+IGNORE("attn_implementation", ATTENTION),
+IGNORE("xformers_attention", ATTENTION),
+IGNORE("sdp_attention", ATTENTION),
+REFUSE("s2_attention", "shifted sparse attention is not supported"),
+IGNORE("eager_attention", ATTENTION),
+IGNORE("flash_attn_cross_entropy", TORCH),
+IGNORE("flash_attn_rms_norm", TORCH),
+IGNORE("flash_attn_fuse_qkv", TORCH),
+IGNORE("flash_attn_fuse_mlp", TORCH),
+IGNORE("torch_compile", TORCH),
+IGNORE("ddp", TORCH),
+IGNORE("local_rank", "ranks know their numbers"),
+IGNORE("debug", REPORTS),
+IGNORE("low_cpu_mem_usage", "weights are read part by part"),
+IGNORE("save_safetensors", "weights are safetensors"),
+IGNORE("save_only_model", "checkpoints are whole"),
+IGNORE("save_first_step", "the output folder is checked before the run"),
+IGNORE("use_wandb", REPORTS),
+IGNORE("wandb_project", REPORTS),
+IGNORE("wandb_entity", REPORTS),
+IGNORE("wandb_watch", REPORTS),
+IGNORE("wandb_name", REPORTS),
+IGNORE("wandb_run_id", REPORTS),
+IGNORE("wandb_log_model", REPORTS),
+IGNORE("wandb_mode", REPORTS),
+IGNORE("mlflow_experiment_name", REPORTS),
+};
+/* clang-format on */
+
+/* cosine_min_lr_ratio makes another schedule of cosine, which is also the usual one. */
+static sifr_status axolotl_finish(import_state *s) {
+    static const char *const ratio = "cosine_min_lr_ratio", *const type = "sifr.lr_scheduler_type";
+    json_t *least = json_object_get(s->source, ratio);
+    const char *kind = json_string_value(import_get(s, type));
+    bool cosine = !kind || strcmp(kind, "cosine") == 0;
+    BASE_TRY(import_finish_optimizer(s));
+    if (!import_asks(least) || !cosine) return import_finish_schedule(s, "cosine");
+    import_say_kept(s, ratio, least, "sifr.lr_scheduler_kwargs.min_lr_rate");
+    BASE_TRY(import_put(s, type, json_string("cosine_with_min_lr")));
+    BASE_TRY(import_put(s, "sifr.lr_scheduler_kwargs.min_lr_rate", json_incref(least)));
+    return import_finish_schedule(s, "cosine");
+}
+
+const import_source import_axolotl = {
+    .name = "an axolotl config",
+    .marks = "base_model|micro_batch_size|sequence_len",
+    .section = "",
+    .rows = axolotl_rows,
+    .count = sizeof axolotl_rows / sizeof *axolotl_rows,
+    .finish = axolotl_finish,
+};

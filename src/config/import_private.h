@@ -1,0 +1,93 @@
+/* What config_import.c and the tables of keys share; nobody else includes it. */
+#ifndef CONFIG_IMPORT_PRIVATE_H
+#define CONFIG_IMPORT_PRIVATE_H
+
+#include "config/config_import.h"
+#include "config/config_private.h"
+
+typedef struct import_state import_state;
+
+typedef enum import_action {
+    IMPORT_COPY,    /* the value goes to `to` */
+    IMPORT_FILL,    /* the same, but a value that the DeepSpeed config gives counts before it */
+    IMPORT_STEPS,   /* the same as IMPORT_COPY; a share of the run (below 1) has no counterpart */
+    IMPORT_SWITCH,  /* true sets `to` to `words`, which is JSON */
+    IMPORT_IGNORE,  /* changes nothing here; `note` says why */
+    IMPORT_EXPECT,  /* one of `words` changes nothing; others have no counterpart */
+    IMPORT_NEED,    /* the same, but others would train something else: refused */
+    IMPORT_REFUSE,  /* what asks for something would train something else: refused */
+    IMPORT_NONE,    /* what asks for something has no counterpart; `note` says why */
+    IMPORT_SPECIAL, /* `special` */
+    IMPORT_LATER    /* read by import_finish */
+} import_action;
+
+typedef sifr_status import_special(import_state *s, const char *key, json_t *value);
+
+typedef struct import_row {
+    const char *from;
+    import_action action;
+    const char *to, *words, *note;
+    import_special *special;
+} import_row;
+
+/* Rows of a table. */
+#define IMPORT_ROW(from_, action_, ...)                                                            \
+    { .from = from_, .action = IMPORT_##action_, __VA_ARGS__ }
+#define COPY(from_, to_) IMPORT_ROW(from_, COPY, .to = to_)
+#define FILL(from_, to_) IMPORT_ROW(from_, FILL, .to = to_)
+#define STEPS(from_, to_) IMPORT_ROW(from_, STEPS, .to = to_)
+#define SWITCH(from_, to_, json_) IMPORT_ROW(from_, SWITCH, .to = to_, .words = json_)
+#define IGNORE(from_, why_) IMPORT_ROW(from_, IGNORE, .note = why_)
+#define EXPECT(from_, why_, words_, else_)                                                         \
+    IMPORT_ROW(from_, EXPECT, .to = why_, .words = words_, .note = else_)
+#define NEED(from_, why_, words_, else_)                                                           \
+    IMPORT_ROW(from_, NEED, .to = why_, .words = words_, .note = else_)
+#define REFUSE(from_, why_) IMPORT_ROW(from_, REFUSE, .note = why_)
+#define NONE(from_, why_) IMPORT_ROW(from_, NONE, .note = why_)
+#define SPECIAL(from_, special_) IMPORT_ROW(from_, SPECIAL, .special = special_)
+#define LATER(from_) IMPORT_ROW(from_, LATER, .note = NULL)
+
+typedef struct import_source {
+    const char *name;    /* "an axolotl config" */
+    const char *marks;   /* "a|b": keys that only this source has, or that make it likely */
+    const char *section; /* sections of the source that are walked too: "deepspeed_config|…" */
+    const import_row *rows;
+    size_t count;
+    sifr_status (*finish)(import_state *s);
+} import_source;
+
+struct import_state {
+    json_t *out;    /* the config that is made */
+    json_t *source; /* what is read */
+    const import_source *kind;
+    const char *name;
+    config_line *say;
+    void *user;
+    size_t left;
+    config_faults faults; /* what would train something else */
+    sifr_error *error;
+};
+
+extern const import_source import_axolotl, import_accelerate, import_trainer;
+
+/* import_actions.c */
+/* Sets a path of the config that is made; takes the reference over. */
+sifr_status import_put(import_state *s, const char *path, json_t *value);
+json_t *import_get(const import_state *s, const char *path); /* borrowed; NULL where none */
+void import_drop(const import_state *s, const char *path);
+/* Lines about a key: where it went, that it does nothing here, that it has no counterpart. */
+void import_say_kept(import_state *s, const char *key, const json_t *value, const char *to);
+void import_say_idle(import_state *s, const char *key, const json_t *value, const char *why);
+void import_say_left(import_state *s, const char *key, const json_t *value, const char *why);
+sifr_status import_refuse(import_state *s, const char *key, const json_t *value, const char *why);
+sifr_status import_apply(import_state *s, const import_row *row, const char *key, json_t *value);
+bool import_asks(const json_t *value); /* not null, false, 0, "", "none", "no", [] or {} */
+import_special import_deepspeed;       /* a DeepSpeed config by path, or as an object or text */
+import_special import_kwargs;          /* lr_scheduler_kwargs, as an object or text */
+
+/* import_trainer.c: what axolotl shares with the Trainer, once all keys are read. `usual` is the
+ * schedule where none is given. */
+sifr_status import_finish_optimizer(import_state *s);
+sifr_status import_finish_schedule(import_state *s, const char *usual);
+
+#endif

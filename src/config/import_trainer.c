@@ -1,0 +1,272 @@
+/* The Hugging Face Trainer's arguments and those of the programs built on it: TRL and the alignment
+ * handbook, LLaMA-Factory, open-instruct. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "config/config_private.h"
+#include "config/import_private.h"
+
+#define LORA "LoRA is not supported yet"
+#define QUANTIZED "quantised weights are not supported yet"
+#define SET_BY "the data are given by --data or sifr.data"
+#define CHAT "conversations are not read from here; make them a file for --data"
+#define REPORTS "reports go to the output folder"
+#define LOADING "data are read from a token store"
+#define HUB "nothing is sent to a hub"
+#define TORCH "there is no torch here"
+#define MODEL_TYPE "the model is read in its own type and trained in that of bf16 or fp16"
+#define PREFERENCE "preference training is not supported yet"
+
+/* clang-format off */
+static const import_row trainer_rows[] = {
+LATER("deepspeed"),
+COPY("model_name_or_path", "sifr.model"),
+COPY("output_dir", "sifr.output"),
+COPY("train_file", "sifr.data"),
+COPY("validation_file", "sifr.eval_data"),
+COPY("learning_rate", "sifr.learning_rate"),
+COPY("num_train_epochs", "sifr.num_train_epochs"),
+COPY("max_steps", "sifr.max_steps"),
+COPY("max_train_steps", "sifr.max_steps"),
+COPY("per_device_train_batch_size", "sifr.per_device_train_batch_size"),
+COPY("gradient_accumulation_steps", "sifr.gradient_accumulation_steps"),
+COPY("lr_scheduler_type", "sifr.lr_scheduler_type"),
+SPECIAL("lr_scheduler_kwargs", import_kwargs),
+COPY("warmup_steps", "sifr.warmup_steps"),
+COPY("warmup_ratio", "sifr.warmup_ratio"),
+FILL("weight_decay", "optimizer.params.weight_decay"),
+FILL("adam_epsilon", "optimizer.params.eps"),
+LATER("adam_beta1"),
+LATER("adam_beta2"),
+FILL("max_grad_norm", "gradient_clipping"),
+FILL("clip_grad_norm", "gradient_clipping"),
+FILL("bf16", "bf16.enabled"),
+FILL("fp16", "fp16.enabled"),
+NONE("pure_bf16", "weights are updated in fp32; bf16.bf16_master_weights_and_grads keeps them in bf16"),
+COPY("seed", "sifr.seed"),
+COPY("max_seq_length", "sifr.seq_length"),
+COPY("max_length", "sifr.seq_length"),
+COPY("cutoff_len", "sifr.seq_length"),
+COPY("block_size", "sifr.seq_length"),
+SWITCH("gradient_checkpointing", "sifr.recompute", "\"unit\""),
+SWITCH("use_gradient_checkpointing", "sifr.recompute", "\"unit\""),
+STEPS("logging_steps", "sifr.logging_steps"),
+STEPS("save_steps", "sifr.save_steps"),
+STEPS("checkpointing_steps", "sifr.save_steps"),
+STEPS("eval_steps", "sifr.eval_steps"),
+COPY("save_total_limit", "sifr.save_total_limit"),
+COPY("keep_last_n_checkpoints", "sifr.save_total_limit"),
+COPY("eval_on_start", "sifr.eval_on_start"),
+SWITCH("resume_from_checkpoint", "sifr.resume", "true"),
+STEPS("ddp_timeout", "sifr.collective_timeout"),
+LATER("save_strategy"),
+LATER("eval_strategy"),
+LATER("evaluation_strategy"),
+NEED("optim", "the optimizer is AdamW", "adamw_torch|adamw_torch_fused|adamw_hf|adamw_apex_fused|adamw|adamw_torch_xla", "the optimizer is AdamW; no other is supported yet"),
+NEED("finetuning_type", "all weights are trained", "full", "only full training is supported yet"),
+NEED("stage", "all tokens of a text are predicted", "pt|sft", "reward models and preference training are not supported yet"),
+EXPECT("logging_strategy", "logging_steps counts", "steps", "metrics are logged each logging_steps"),
+REFUSE("label_smoothing_factor", "label smoothing is not supported yet"),
+REFUSE("neftune_noise_alpha", "noise on embeddings is not supported yet"),
+NONE("group_by_length", "documents are packed to the full length"),
+IGNORE("dataloader_drop_last", "a last global batch that is not full is always dropped"),
+IGNORE("packing", "documents are packed"),
+REFUSE("use_peft", LORA),
+REFUSE("use_lora", LORA),
+REFUSE("use_qlora", LORA),
+REFUSE("use_dora", LORA),
+REFUSE("load_in_4bit", QUANTIZED),
+REFUSE("load_in_8bit", QUANTIZED),
+REFUSE("quantization_bit", QUANTIZED),
+NONE("fsdp", "set zero_optimization.stage: 3 for full_shard, 2 for shard_grad_op"),
+NONE("fsdp_config", "set zero_optimization.stage: 3 for full_shard, 2 for shard_grad_op"),
+IGNORE("per_device_eval_batch_size", "an evaluation uses the micro batch of training"),
+NONE("metric_for_best_model", "checkpoints are kept by age"),
+NONE("load_best_model_at_end", "checkpoints are kept by age"),
+NONE("dataset_mixer", CHAT),
+NONE("dataset_mixer_list", CHAT),
+NONE("dataset_name", SET_BY),
+NONE("dataset_config_name", SET_BY),
+NONE("dataset_config", SET_BY),
+NONE("dataset", SET_BY),
+NONE("dataset_dir", SET_BY),
+NONE("dataset_splits", SET_BY),
+NONE("dataset_configs", SET_BY),
+NONE("dataset_text_field", SET_BY),
+NONE("dataset_mixture", CHAT),
+NONE("dataset_train_split", SET_BY),
+NONE("dataset_test_split", SET_BY),
+NONE("eval_dataset", SET_BY),
+NONE("max_samples", SET_BY),
+NONE("val_size", "held-out data are given by --eval-data"),
+NONE("max_train_samples", SET_BY),
+NONE("template", CHAT),
+NONE("chat_template", CHAT),
+NONE("assistant_only_loss", "the loss is that of all tokens"),
+NONE("completion_only_loss", "the loss is that of all tokens"),
+IGNORE("train_on_prompt", "the loss is that of all tokens"),
+NONE("mask_history", "the loss is that of all tokens"),
+NONE("auto_insert_empty_system_msg", CHAT),
+NONE("eos_token", "special tokens are those of the model folder"),
+REFUSE("beta", PREFERENCE),
+REFUSE("loss_type", PREFERENCE),
+REFUSE("max_prompt_length", PREFERENCE),
+REFUSE("pref_loss", PREFERENCE),
+REFUSE("pref_beta", PREFERENCE),
+REFUSE("dpo_beta", PREFERENCE),
+REFUSE("dpo_loss_type", PREFERENCE),
+NONE("optim_args", "give them under optimizer.params"),
+NONE("data_seed", "seed orders the data"),
+IGNORE("torch_compile", TORCH),
+EXPECT("reduce_loss", "the loss is a mean over tokens", "mean", "the loss is a mean over the tokens of the global batch"),
+IGNORE("gradient_checkpointing_kwargs", "recomputation has one form"),
+IGNORE("torch_dtype", MODEL_TYPE),
+IGNORE("dtype", MODEL_TYPE),
+IGNORE("tf32", "products of fp32 are of fp32"),
+IGNORE("attn_implementation", "attention has one form"),
+IGNORE("flash_attn", "attention has one form"),
+IGNORE("use_flash_attn", "attention has one form"),
+IGNORE("use_flash_attention_2", "attention has one form"),
+IGNORE("use_liger_kernel", TORCH),
+IGNORE("enable_liger_kernel", TORCH),
+IGNORE("use_unsloth", TORCH),
+IGNORE("use_cache", "training keeps no cache"),
+IGNORE("low_cpu_mem_usage", "weights are read part by part"),
+NONE("tokenizer_name", "the tokenizer is that of the model folder"),
+NONE("tokenizer_name_or_path", "the tokenizer is that of the model folder"),
+IGNORE("use_slow_tokenizer", "there is one tokenizer"),
+IGNORE("model_revision", "the model is a folder"),
+IGNORE("trust_remote_code", "no code of a model is run"),
+IGNORE("cache_dir", "the model is a folder"),
+NONE("resize_vocab", "the vocabulary is that of the model folder"),
+REFUSE("freeze_layers", "give sifr.freeze patterns"),
+IGNORE("report_to", REPORTS),
+IGNORE("run_name", REPORTS),
+IGNORE("logging_dir", REPORTS),
+IGNORE("with_tracking", REPORTS),
+IGNORE("plot_loss", REPORTS),
+IGNORE("log_level", REPORTS),
+IGNORE("disable_tqdm", REPORTS),
+IGNORE("logging_first_step", "logging_steps counts from the first step"),
+IGNORE("include_num_input_tokens_seen", "tokens are always counted"),
+IGNORE("exp_name", REPORTS),
+IGNORE("wandb_project_name", REPORTS),
+IGNORE("wandb_entity", REPORTS),
+IGNORE("push_to_hub", HUB),
+IGNORE("hub_model_id", HUB),
+IGNORE("hub_strategy", HUB),
+IGNORE("hub_model_revision", HUB),
+IGNORE("hub_private_repo", HUB),
+IGNORE("hub_token", HUB),
+IGNORE("push_to_hub_revision", HUB),
+IGNORE("try_launch_beaker_eval_jobs", HUB),
+IGNORE("hf_metadata_dataset", HUB),
+IGNORE("preprocessing_num_workers", LOADING),
+IGNORE("dataset_num_proc", LOADING),
+IGNORE("dataloader_num_workers", LOADING),
+IGNORE("dataloader_pin_memory", LOADING),
+IGNORE("overwrite_cache", LOADING),
+IGNORE("remove_unused_columns", LOADING),
+IGNORE("streaming", LOADING),
+IGNORE("dataloader_prefetch_factor", LOADING),
+IGNORE("overwrite_output_dir", "a finished output folder is not written over"),
+IGNORE("do_train", "sifr train trains"),
+IGNORE("do_eval", "eval_steps and --eval-data say"),
+NONE("do_predict", "sifr eval does that"),
+IGNORE("save_only_model", "checkpoints are whole"),
+IGNORE("save_safetensors", "weights are safetensors"),
+IGNORE("ddp_find_unused_parameters", TORCH),
+IGNORE("local_rank", "ranks know their numbers"),
+IGNORE("use_cpu", "sifr.device says"),
+IGNORE("average_tokens_across_devices", "the mean is that of the global batch's tokens"),
+IGNORE("auto_find_batch_size", "sifr plan --fit does that"),
+IGNORE("eval_accumulation_steps", "an evaluation keeps no logits"),
+IGNORE("lora_r", LORA),
+IGNORE("lora_alpha", LORA),
+IGNORE("lora_dropout", LORA),
+IGNORE("lora_target_modules", LORA),
+IGNORE("lora_modules_to_save", LORA),
+IGNORE("lora_rank", LORA),
+IGNORE("lora_target", LORA),
+};
+/* clang-format on */
+
+/* Under the Trainer a DeepSpeed config that has a scheduler decides, but for what is "auto". */
+sifr_status import_finish_schedule(import_state *s, const char *usual) {
+    static const char *const keys[] = {"sifr.lr_scheduler_type", "sifr.lr_scheduler_kwargs",
+                                       "sifr.warmup_steps", "sifr.warmup_ratio"};
+    if (!import_get(s, "scheduler.type")) {
+        if (import_get(s, keys[0])) return SIFR_OK;
+        json_t *kind = json_string(usual);
+        import_say_kept(s, "its default of lr_scheduler_type", kind, keys[0]);
+        return import_put(s, keys[0], kind);
+    }
+    bool open = config_value_is_auto(import_get(s, "scheduler.params.warmup_num_steps"));
+    for (size_t i = 0; i < (open ? 2 : 4); i++) {
+        const json_t *value = import_get(s, keys[i]);
+        if (!value) continue;
+        import_say_left(s, keys[i] + 5, value, "the DeepSpeed config has a scheduler");
+        import_drop(s, keys[i]);
+    }
+    return SIFR_OK;
+}
+
+sifr_status import_finish_optimizer(import_state *s) {
+    static const char *const betas[] = {"adam_beta1", "adam_beta2"};
+    double values[] = {0.9, 0.999};
+    bool given = false;
+    for (size_t i = 0; i < 2; i++) {
+        json_t *value = json_object_get(s->source, betas[i]);
+        if (!import_asks(value)) continue;
+        const char *text = json_string_value(value);
+        values[i] = text ? strtod(text, NULL) : json_number_value(value);
+        given = true;
+        import_say_kept(s, betas[i], value, "optimizer.params.betas");
+    }
+    const json_t *there = import_get(s, "optimizer.params.betas");
+    if (given && (!there || config_value_is_auto(there)))
+        BASE_TRY(
+            import_put(s, "optimizer.params.betas", json_pack("[f, f]", values[0], values[1])));
+    const json_t *decay = import_get(s, "optimizer.params.weight_decay");
+    if (json_number_value(decay) > 0 && json_object_get(s->source, "weight_decay"))
+        import_say_left(s, "weight_decay without norms and biases", decay,
+                        "every trained weight decays here");
+    const json_t *rate = import_get(s, "optimizer.params.lr");
+    if (import_get(s, "sifr.learning_rate") || (rate && !config_value_is_auto(rate)))
+        return SIFR_OK;
+    if (!import_get(s, "optimizer")) return SIFR_OK;
+    return import_put(s, "sifr.learning_rate", json_real(5e-5));
+}
+
+/* "steps" is what sifr has; "no" switches off. */
+static sifr_status trainer_strategy(import_state *s, const char *key, const char *steps,
+                                    const char *usual) {
+    const json_t *value = json_object_get(s->source, key);
+    const char *word = value && !json_is_null(value) ? json_string_value(value) : usual;
+    if (json_is_false(value)) word = "no";
+    if (!word || strcmp(word, "steps") == 0) return SIFR_OK;
+    if (strcmp(word, "no") != 0) {
+        import_say_left(s, key, value, "only a number of steps is supported, and the end");
+    }
+    import_drop(s, steps);
+    return SIFR_OK;
+}
+
+static sifr_status trainer_finish(import_state *s) {
+    bool old = json_object_get(s->source, "evaluation_strategy");
+    BASE_TRY(trainer_strategy(s, "save_strategy", "sifr.save_steps", "steps"));
+    BASE_TRY(trainer_strategy(s, old ? "evaluation_strategy" : "eval_strategy", "sifr.eval_steps",
+                              "no"));
+    BASE_TRY(import_finish_optimizer(s));
+    return import_finish_schedule(s, "linear");
+}
+
+const import_source import_trainer = {
+    .name = "arguments of the Hugging Face Trainer",
+    .marks = "output_dir|per_device_train_batch_size|model_name_or_path|num_train_epochs|"
+             "lr_scheduler_type|learning_rate",
+    .section = "",
+    .rows = trainer_rows,
+    .count = sizeof trainer_rows / sizeof *trainer_rows,
+    .finish = trainer_finish,
+};

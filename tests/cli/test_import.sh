@@ -1,0 +1,62 @@
+# `sifr import`: the written config is what sifr train takes, standard error says where keys went,
+# what would be another training is refused and nothing is written, the pickle too; docs/import.md's
+# commands run.
+. "$SOURCE/tests/support/expect.sh"
+says() { grep -qE -- "$1" out err || { cat out err >&2; fail "no line like: $1"; }; }
+run() { code=0; "$SIFR" "$@" >out 2>err || code=$?; }
+
+cat >axolotl.yaml <<Y
+base_model: model
+micro_batch_size: 2
+num_epochs: 1
+learning_rate: 1e-3
+sequence_len: 32
+warmup_ratio: 0.25
+cosine_min_lr_ratio: 0.1
+bf16: auto
+saves_per_epoch: 1
+Y
+run import --config axolotl.yaml ds.json
+[ "$code" = 0 ] || fail "exit code $code: $(cat err)"
+[ ! -s out ] || fail "standard output: $(cat out)"
+says '^micro_batch_size = 2: sifr.per_device_train_batch_size$'
+says '^saves_per_epoch = 1: not taken over: give a number of steps$'
+says '^sifr import: axolotl.yaml, read as an axolotl config: 1 key not taken over$'
+run import --config axolotl.yaml
+cmp out ds.json || fail "standard output is another config"
+
+# The run: a schedule that ends at a tenth, after a warm-up of a quarter of the steps.
+head -c 4000 "$SOURCE/docs/config.md" >books.txt
+"$SIFR" tokenizer train --vocab-size 270 --data books.txt --output tok >log
+cat >model.json <<J
+{"model_type": "llama", "architectures": ["LlamaForCausalLM"], "vocab_size": 270,
+ "hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2,
+ "num_key_value_heads": 2, "max_position_embeddings": 64, "tie_word_embeddings": false}
+J
+"$SIFR" init --config model.json --tokenizer tok --output model --seed 1 >log
+run train --config ds.json --data books.txt --output out-8 --max-steps 8 --threads 1
+[ "$code" = 0 ] || fail "exit code $code: $(cat err)"
+says 'warm-up: the first step has learning rate 0, as in the Hugging Face Trainer'
+grep -q '"num_warmup_steps": 2.0' out-8/*.json || fail "no warm-up of 2 steps"
+
+echo 'adapter: lora' >>axolotl.yaml
+run import --config axolotl.yaml other.json
+[ "$code" = 2 ] || fail "LoRA: exit code $code"
+says '^sifr import: axolotl.yaml: adapter is "lora": LoRA is not supported yet; take the key out'
+[ ! -e other.json ] || fail "a refused config is written"
+
+# Written, and not yet complete for sifr train.
+printf 'output_dir: o\nlr_scheduler_type: greedy\n' >args.yaml
+run import --config args.yaml other.json
+[ "$code" = 2 ] || fail "greedy: exit code $code"
+says '^sifr import: other.json: sifr.lr_scheduler_type is "greedy", which is not supported yet'
+[ -s other.json ] || fail "nothing is written"
+
+printf 'PK\003\004' >training_args.bin
+run import --config training_args.bin
+[ "$code" = 2 ] || fail "pickle: exit code $code"
+says '^sifr import: training_args.bin: is a pickle, which sifr does not run; make it JSON'
+run import --config nowhere.yaml
+[ "$code" = 1 ] || fail "no file: exit code $code"
+run import --config args.yaml a b
+says '^sifr import: one file is written, not 2'

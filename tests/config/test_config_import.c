@@ -1,0 +1,177 @@
+/* Configs of other programs: where each key goes, what has no counterpart, what is refused. Whole
+ * files are those of test_config_real.c. */
+#include "config/config_case.h"
+
+#include "config/config_import.h"
+
+typedef struct import_case {
+    config_imported made;
+    sifr_error error;
+    sifr_status status;
+    char lines[16384];
+} import_case;
+
+static void keep_line(void *user, const char *line) {
+    import_case *c = user;
+    size_t used = strlen(c->lines);
+    snprintf(c->lines + used, sizeof c->lines - used, "%s\n", line);
+}
+
+static import_case import(const char *text) {
+    import_case c = {0};
+    c.status = config_import(text, strlen(text), "a.yaml", keep_line, &c, &c.made, &c.error);
+    return c;
+}
+
+/* Made as this config, and as many keys are left. */
+static void makes(const char *text, const char *wanted, size_t left) {
+    import_case c = import(text);
+    if (c.status != SIFR_OK) fail_msg("%s: %s", text, c.error.message);
+    char *got = json_dumps(c.made.config, JSON_COMPACT | JSON_SORT_KEYS | JSON_REAL_PRECISION(6));
+    json_t *other = json_loads(wanted, 0, NULL);
+    assert_non_null(other);
+    char *sorted = json_dumps(other, JSON_COMPACT | JSON_SORT_KEYS | JSON_REAL_PRECISION(6));
+    assert_string_equal(got, sorted);
+    if (c.made.left != left) fail_msg("%zu left, not %zu:\n%s", c.made.left, left, c.lines);
+    free(got);
+    free(sorted);
+    json_decref(other);
+    json_decref(c.made.config);
+}
+
+static void says(const char *text, const char *line) {
+    import_case c = import(text);
+    if (c.status != SIFR_OK) fail_msg("%s: %s", text, c.error.message);
+    if (!strstr(c.lines, line)) fail_msg("no line \"%s\" in:\n%s", line, c.lines);
+    json_decref(c.made.config);
+}
+
+static void refuses(const char *text, const char *message) {
+    import_case c = import(text);
+    if (c.status != SIFR_USAGE) fail_msg("not refused: %s", text);
+    assert_string_equal(c.error.message, message);
+    assert_null(c.made.config);
+}
+
+static void arguments_of_the_trainer(void **state) {
+    (void)state;
+    makes("output_dir: out\nlearning_rate: 1e-4\n",
+          "{\"sifr\": {\"output\": \"out\", \"learning_rate\": 1e-4, \"lr_scheduler_type\": "
+          "\"linear\"}}",
+          0);
+    makes("{\"output_dir\": \"o\", \"weight_decay\": 0.1, \"adam_beta2\": \"0.95\", \"bf16\": true,"
+          "\"lr_scheduler_type\": \"polynomial\", \"lr_scheduler_kwargs\": \"{\\\"power\\\": 2}\","
+          "\"eval_steps\": 5, \"save_steps\": 0.5, \"gradient_checkpointing\": true}",
+          "{\"sifr\": {\"output\": \"o\", \"lr_scheduler_type\": \"polynomial\", "
+          "\"lr_scheduler_kwargs\": {\"power\": 2}, \"recompute\": \"unit\", \"learning_rate\": "
+          "5e-5}, \"bf16\": {\"enabled\": true}, \"optimizer\": {\"params\": {\"weight_decay\": "
+          "0.1, \"betas\": [0.9, 0.95]}}}",
+          2);
+    makes("output_dir: o\neval_strategy: steps\neval_steps: 5\nsave_strategy: 'no'\nsave_steps: 9\n"
+          "lr_scheduler_type: constant\n",
+          "{\"sifr\": {\"output\": \"o\", \"eval_steps\": 5, \"lr_scheduler_type\": \"constant\"}}",
+          0);
+    says("output_dir: o\nreport_to: wandb\n",
+         "report_to = \"wandb\": no effect here: reports go to the output folder\n");
+    says("output_dir: o\nlearning_rat: 3\n",
+         "learning_rat = 3: not taken over: it is not known; did you mean learning_rate?\n");
+    says("output_dir: o\n\"a\\nb\": 3\n", "\"a\\nb\" = 3: not taken over: it is not known\n");
+}
+
+/* What a DeepSpeed config gives counts; "auto" is filled in. */
+static void with_a_deepspeed_config(void **state) {
+    (void)state;
+    makes(
+        "output_dir: o\nlearning_rate: 1e-4\nmax_grad_norm: 0.5\nweight_decay: 0.0\nwarmup_ratio: "
+        "0.1\nlr_scheduler_type: cosine\ndeepspeed: {gradient_clipping: auto, zero_optimization: "
+        "{stage: 2}, optimizer: {type: AdamW, params: {lr: auto, weight_decay: 0.3}}, scheduler: "
+        "{type: WarmupLR, params: {warmup_num_steps: auto}}}\n",
+        "{\"gradient_clipping\": 0.5, \"zero_optimization\": {\"stage\": 2}, \"optimizer\": "
+        "{\"type\": \"AdamW\", \"params\": {\"lr\": \"auto\", \"weight_decay\": 0.3}}, "
+        "\"scheduler\": {\"type\": \"WarmupLR\", \"params\": {\"warmup_num_steps\": \"auto\"}}, "
+        "\"sifr\": {\"output\": \"o\", \"learning_rate\": 1e-4, \"warmup_ratio\": 0.1}}",
+        3);
+    makes("output_dir: o\ndeepspeed: '{gradient_clipping: 2}'\nmax_grad_norm: 2\n",
+          "{\"gradient_clipping\": 2, \"sifr\": {\"output\": \"o\", \"lr_scheduler_type\": "
+          "\"linear\"}}",
+          0);
+    import_case c = import("output_dir: o\ndeepspeed: nowhere.json\n");
+    assert_int_equal(c.status, SIFR_FAILED);
+    assert_non_null(strstr(c.error.message, "nowhere.json"));
+    refuses("output_dir: o\ndeepspeed: [1]\n",
+            "a.yaml: deepspeed: a DeepSpeed config is an object {…}");
+}
+
+static void axolotl(void **state) {
+    (void)state;
+    makes("base_model: m\nmicro_batch_size: 2\nnum_epochs: 1\nbf16: auto\nsequence_len: 64\n"
+          "datasets: [{path: a.txt, type: completion}, {path: b.txt}]\n",
+          "{\"sifr\": {\"model\": \"m\", \"per_device_train_batch_size\": 2, \"num_train_epochs\": "
+          "1, \"seq_length\": 64, \"data\": [\"a.txt\", \"b.txt\"], \"lr_scheduler_type\": "
+          "\"cosine\"}, \"bf16\": {\"enabled\": true}}",
+          0);
+    makes("base_model: m\nlr_scheduler: linear\ncosine_min_lr_ratio: 0.1\nbf16: full\n",
+          "{\"sifr\": {\"model\": \"m\", \"lr_scheduler_type\": \"linear\"}, \"bf16\": "
+          "{\"enabled\": true}}",
+          1);
+    makes("base_model: m\nlr_scheduler: cosine\ncosine_min_lr_ratio: 0.1\n",
+          "{\"sifr\": {\"model\": \"m\", \"lr_scheduler_type\": \"cosine_with_min_lr\", "
+          "\"lr_scheduler_kwargs\": {\"min_lr_rate\": 0.1}}}",
+          0);
+    refuses(
+        "base_model: m\nadapter: lora\nlora_r: 8\n",
+        "a.yaml: adapter is \"lora\": LoRA is not supported yet; take the key out, or change it");
+    refuses(
+        "base_model: m\nadapter: qlora\noptimizer: lion\n",
+        "2 faults: (1) a.yaml: adapter is \"qlora\": LoRA is not supported yet; take the key out, "
+        "or change it (2) a.yaml: optimizer is \"lion\": the optimizer is AdamW; no other is "
+        "supported yet; take the key out, or change it");
+}
+
+static void accelerate(void **state) {
+    (void)state;
+    makes("distributed_type: DEEPSPEED\nmixed_precision: fp16\nnum_processes: 1\ndeepspeed_config: "
+          "{zero_stage: 3, offload_optimizer_device: nvme, offload_optimizer_nvme_path: /n, "
+          "offload_param_device: none, gradient_accumulation_steps: auto}\n",
+          "{\"zero_optimization\": {\"stage\": 3, \"offload_optimizer\": {\"device\": \"nvme\", "
+          "\"nvme_path\": \"/n\"}}, \"gradient_accumulation_steps\": \"auto\", \"fp16\": "
+          "{\"enabled\": true}}",
+          0);
+    makes("distributed_type: FSDP\nfsdp_config: {fsdp_sharding_strategy: 2}\n",
+          "{\"zero_optimization\": {\"stage\": 2}}", 0);
+    makes("distributed_type: FSDP\nfsdp_config: {fsdp_sharding_strategy: HYBRID_SHARD}\n", "{}", 1);
+    refuses("mixed_precision: fp8\n",
+            "a.yaml: mixed_precision is \"fp8\": the types are bf16, fp16 "
+            "and fp32; take the key out, or change it");
+}
+
+static void what_is_none_of_them(void **state) {
+    (void)state;
+    static const char zip[] = "PK\x03\x04....";
+    refuses("a: 1\n", "a.yaml: is no config of axolotl, of accelerate or of the Hugging Face "
+                      "Trainer: none of their keys is there");
+    refuses("",
+            "a.yaml: is no config of axolotl, of accelerate or of the Hugging Face Trainer: none "
+            "of their keys is there");
+    refuses("{\"zero_optimization\": {\"stage\": 1}}",
+            "a.yaml: is a DeepSpeed config; sifr train --config takes it as it is");
+    refuses("a: [",
+            "a.yaml: not valid YAML at line 2, column 1: did not find expected node content");
+    import_case c = import(zip);
+    assert_int_equal(c.status, SIFR_USAGE);
+    assert_non_null(strstr(c.error.message, "a.yaml: is a pickle, which sifr does not run; make it "
+                                            "JSON where transformers is installed: python -c "));
+    c = import("\x80\x04}");
+    assert_non_null(strstr(c.error.message, "is a pickle"));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(arguments_of_the_trainer),
+        cmocka_unit_test(with_a_deepspeed_config),
+        cmocka_unit_test(axolotl),
+        cmocka_unit_test(accelerate),
+        cmocka_unit_test(what_is_none_of_them),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
