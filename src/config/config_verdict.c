@@ -176,8 +176,8 @@ sifr_status config_verify_into(const sifr_config *config, config_faults *faults)
     sifr_error error;
     for (size_t i = 0; i < config_key_count(); i++) {
         if (!config->settings[i].given) continue;
-        bool alone = !config_goes_with_another(config, config_key_at(i));
-        if (alone && config_setting_verdict(config, i, NULL) == CONFIG_REFUSED) {
+        bool refused = config_setting_verdict(config, i, NULL) == CONFIG_REFUSED;
+        if (refused && !config_goes_with_another(config, config_key_at(i))) {
             BASE_TRY(config_faults_add(faults, config_refuse(config, i, &error), &error));
         }
     }

@@ -69,6 +69,7 @@ static const struct {
     {"ds-zero2.json", 0, NULL, 0},
     {"ds-zero3-offload.json", 0, NULL, 0},
     {"ds-zeropp.json", 3, "zero_optimization.zero_hpz_partition_size", 0},
+    {"hf-all-arguments.json", 0, NULL, 0},
     {"hf-apex-amp.json", 0, NULL, 0},
     {"hf-arguments.json", 0, NULL, 1},
     {"hf-decay.json", 0, NULL, 0},
@@ -94,7 +95,7 @@ static const struct {
 enum { REAL = sizeof real / sizeof *real };
 
 static bool is_imported(const char *file) {
-    return strstr(file, ".yaml") || strcmp(file, "hf-arguments.json") == 0;
+    return strstr(file, ".yaml") || strstr(file, "arguments.json");
 }
 
 static void count_left(void *user, const char *line) {
