@@ -77,16 +77,22 @@ typedef struct sifr_fp16 {
                                     grows */
 } sifr_fp16;
 
+/* Of reduce_bucket_size and max_live_parameters: DeepSpeed's default, or more if the model's units
+ * are so large that it would end overlap. */
+enum { SIFR_BY_UNITS = -1 };
+
 /* How ranks share and exchange state: DeepSpeed's keys of zero_optimization. Counts are elements.
  * None of them changes a result. */
 typedef struct sifr_zero {
     int32_t stage;              /* 0 to 3: what ranks hold as slices */
     bool overlap_comm;          /* beside computing; false: each transfer is waited for at once */
-    int64_t reduce_bucket_size; /* a unit's gradients travel beside computing if at most so many */
+    int64_t reduce_bucket_size; /* a unit's gradients travel beside computing if at most so many;
+                                   SIFR_BY_UNITS: 5e8, at least one unit */
     int64_t allgather_bucket_size; /* stages 0 to 2: on their way at a time after the update */
     /* Stage 3. */
     int64_t prefetch_bucket_size; /* units are gathered ahead until at least so many; 0: none */
-    int64_t max_live_parameters;  /* nothing is gathered ahead beyond so many gathered ones */
+    int64_t max_live_parameters;  /* nothing is gathered ahead beyond so many gathered ones;
+                                     SIFR_BY_UNITS: 1e9, at least two units */
     int64_t max_reuse_distance;   /* a unit stays if fewer are gathered until its next use */
     int64_t param_persistence_threshold; /* units of at most so many are always whole ... */
     int64_t model_persistence_threshold; /* ... while all of these are at most so many */

@@ -31,7 +31,9 @@ sifr_settings sifr_settings_defaults(void) {
     sifr_settings settings = {.micro_batch_size = 1,
                               .seq_length = 1024,
                               .gradient_accumulation_steps = 1,
-                              .zero = {.overlap_comm = true}};
+                              .zero = {.overlap_comm = true,
+                                       .reduce_bucket_size = SIFR_BY_UNITS,
+                                       .max_live_parameters = SIFR_BY_UNITS}};
     for (size_t i = 0; i < config_key_count(); i++) {
         const config_key *key = config_key_at(i);
         size_t at = key->field - 1;

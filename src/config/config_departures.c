@@ -31,6 +31,8 @@ static const struct {
     {"zero_optimization.stage3_param_persistence_threshold", "default 1e5, counted by tensor",
      DEPARTS_BY_DEFAULT},
     {"zero_optimization.stage3_param_persistence_threshold", "counted by tensor", DEPARTS_IF_SET},
+    {"zero_optimization.stage3_max_live_parameters", "default 1e9, for units of any size",
+     DEPARTS_BY_DEFAULT},
     {"zero_optimization.stage3_max_reuse_distance", "default 1e9", DEPARTS_BY_DEFAULT},
     {"zero_optimization.offload_param.buffer_count", "default 5", DEPARTS_BY_DEFAULT},
     {"zero_optimization.offload_param.buffer_size", "default 1e8", DEPARTS_BY_DEFAULT},

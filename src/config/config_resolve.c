@@ -327,6 +327,8 @@ static sifr_status config_fill(sifr_config *config, int64_t world_size, sifr_err
     config->freeze_list = kept.freeze_list;
     config->label_list = kept.label_list;
     config->world_size = world_size;
+    config->step.zero.reduce_bucket_size = SIFR_BY_UNITS;
+    config->step.zero.max_live_parameters = SIFR_BY_UNITS;
     for (size_t i = 0; i < config_key_count(); i++) {
         const config_key *key = config_key_at(i);
         if (key->field && config->settings[i].value) {

@@ -21,10 +21,10 @@ static void defaults(void **state) {
                  stage);
         sifr_zero zero = zero_of(text);
         assert_int_equal(zero.overlap_comm, stage == 3);
-        assert_int_equal(zero.reduce_bucket_size, 500000000);
+        assert_int_equal(zero.reduce_bucket_size, SIFR_BY_UNITS);
         assert_int_equal(zero.allgather_bucket_size, 500000000);
         assert_int_equal(zero.prefetch_bucket_size, 1);
-        assert_int_equal(zero.max_live_parameters, 1000000000);
+        assert_int_equal(zero.max_live_parameters, SIFR_BY_UNITS);
         assert_int_equal(zero.max_reuse_distance, 0);
         assert_int_equal(zero.param_persistence_threshold, 0);
         assert_true(zero.model_persistence_threshold == INT64_MAX);
@@ -102,6 +102,27 @@ static void given(void **state) {
     config_said(stage_3, "zero_optimization.stage3_max_live_parameters", "= 2000000000: No unit");
 }
 
+/* DeepSpeed's defaults, given: limits as any other. Not given, the units decide, and the effective
+ * config leaves it at that. */
+static void limits_by_units(void **state) {
+    (void)state;
+    sifr_zero zero = zero_of("{\"zero_optimization\": {\"stage\": 3, \"reduce_bucket_size\": 5e8,"
+                             " \"stage3_max_live_parameters\": 1e9}}");
+    assert_int_equal(zero.reduce_bucket_size, 500000000);
+    assert_int_equal(zero.max_live_parameters, 1000000000);
+    config_case *c = config_case_flags("{\"zero_optimization\": {\"stage\": 3}}", 4, NULL);
+    config_case_accepted(c);
+    json_t *effective = config_effective(&c->config);
+    json_t *section = json_object_get(effective, "zero_optimization");
+    assert_null(json_object_get(section, "stage3_max_live_parameters"));
+    assert_null(json_object_get(section, "reduce_bucket_size"));
+    assert_non_null(strstr(c->lines, "stage3_max_live_parameters = not given"));
+    json_decref(effective);
+    config_case_free(c);
+    assert_int_equal(sifr_settings_defaults().zero.reduce_bucket_size, SIFR_BY_UNITS);
+    assert_int_equal(sifr_settings_defaults().zero.max_live_parameters, SIFR_BY_UNITS);
+}
+
 /* The effective config says no more of stage 3 than was given, and repeats the run. */
 static void below_stage_3(void **state) {
     (void)state;
@@ -166,7 +187,7 @@ static void field_names_without_stage3(void **state) {
     config_case_free(c);
     config_refused("{\"zero_optimization\": {\"max_live_parameters\": -1}}",
                    "ds.json: zero_optimization.stage3_max_live_parameters must be a whole number "
-                   ">= 0 or \"auto\", not -1; its default is 1e9");
+                   ">= 0 or \"auto\", not -1");
     config_refused("{\"zero_optimization\": {\"max_live_parameters\": 1,"
                    " \"stage3_max_live_parameters\": 1}}",
                    "ds.json: zero_optimization.max_live_parameters is another name of "
@@ -204,6 +225,7 @@ int main(void) {
         cmocka_unit_test(travel),
         cmocka_unit_test(state_types),
         cmocka_unit_test(given),
+        cmocka_unit_test(limits_by_units),
         cmocka_unit_test(below_stage_3),
         cmocka_unit_test(refused),
         cmocka_unit_test(field_names_without_stage3),

@@ -6,10 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/checked.h"
 #include "base/heap.h"
 #include "plan/list.h"
 #include "plan/pass/passes.h"
 #include "plan/schedule.h"
+
+/* DeepSpeed's defaults of stage3_max_live_parameters and reduce_bucket_size, in elements. */
+enum { LIVE = 1000000000, REDUCED = 500000000 };
 
 /* Most transfers of one kind in flight: the length of a group's queue (comm/worker.h). */
 enum { FLIGHT = 16 };
@@ -25,10 +29,11 @@ typedef struct overlap_state {
     plan_schedule *s;
     plan_list old;
     const sifr_zero *transfers;
-    bool *started;              /* by old instruction: whether it is done or moved forward */
-    int32_t *last_use;          /* by buffer of gathered parameters: old instruction */
-    bool *used;                 /* by buffer of gathered parameters: whether they were used */
-    int32_t *pending;           /* new instructions in flight, oldest first */
+    int64_t most_live, most_reduced; /* elements: of parameters, and of gradients on their way */
+    bool *started;                   /* by old instruction: whether it is done or moved forward */
+    int32_t *last_use;               /* by buffer of gathered parameters: old instruction */
+    bool *used;                      /* by buffer of gathered parameters: whether they were used */
+    int32_t *pending;                /* new instructions in flight, oldest first */
     size_t pending_count, next; /* next: old instruction where the search for gathers continues */
     int64_t ahead, live;        /* elements gathered and not used yet; all gathered elements */
 } overlap_state;
@@ -39,6 +44,16 @@ static bool is_transfer(const plan_instruction *in) {
 
 static int64_t elements_of(const overlap_state *o, const plan_instruction *in) {
     return o->s->model->units[in->unit].elements;
+}
+
+/* What the key says, else `standard`, or `units` of the largest units if that is more: as long as
+ * one unit is used, the next one is gathered, and a gradient travels whatever its size. */
+static int64_t limit_of(const plan_schedule *s, int64_t key, int64_t standard, int64_t units) {
+    int64_t largest = 0;
+    if (key >= 0) return key;
+    for (size_t u = 0; u < s->model->unit_count; u++)
+        largest = base_max_i64(largest, s->model->units[u].elements);
+    return base_max_i64(standard, units * largest);
 }
 
 static overlap_kind kind_of(const overlap_state *o, const plan_instruction *in,
@@ -82,7 +97,7 @@ static sifr_status wait_before(overlap_state *o, const plan_instruction *in, sif
 static sifr_status make_room(overlap_state *o, overlap_kind kind, int64_t elements,
                              sifr_error *error) {
     int64_t limits[OVERLAP_KINDS] = {INT64_MAX, o->transfers->allgather_bucket_size,
-                                     o->transfers->reduce_bucket_size};
+                                     o->most_reduced};
     size_t most = kind == OVERLAP_REDUCE && o->s->settings.step.zero.stage >= 2 ? 1 : FLIGHT,
            count = 0;
     int64_t room = limits[kind] - elements;
@@ -103,8 +118,7 @@ static sifr_status put(overlap_state *o, const plan_instruction *in, sifr_error 
         overlap_kind kind = kind_of(o, in, o->old.operands);
         BASE_TRY(make_room(o, kind, elements_of(o, in), error));
         if (kind == OVERLAP_AHEAD) o->ahead += elements_of(o, in), o->live += elements_of(o, in);
-        if (kind == OVERLAP_REDUCE)
-            at_once |= elements_of(o, in) > o->transfers->reduce_bucket_size;
+        if (kind == OVERLAP_REDUCE) at_once |= elements_of(o, in) > o->most_reduced;
         o->pending[o->pending_count++] = (int32_t)o->s->instruction_count;
     }
     BASE_TRY(plan_add_operands(o->s, &o->old, in, &operands, error));
@@ -121,8 +135,7 @@ static sifr_status gather_ahead(overlap_state *o, sifr_error *error) {
             in = &o->old.instructions[o->next];
             if (!o->started[o->next] && plan_is_gather_for_use(o->s, &o->old, in)) break;
         }
-        if (o->next == o->old.count || o->live + elements_of(o, in) > t->max_live_parameters)
-            return SIFR_OK;
+        if (o->next == o->old.count || o->live + elements_of(o, in) > o->most_live) return SIFR_OK;
         o->started[o->next] = true;
         BASE_TRY(put(o, in, error));
     }
@@ -185,6 +198,8 @@ sifr_status plan_pass_overlap(plan_schedule *s, sifr_error *error) {
     overlap_state o = {.s = s, .transfers = &s->settings.step.zero};
     size_t count = s->instruction_count, buffers = s->buffer_count;
     sifr_status status;
+    o.most_live = limit_of(s, o.transfers->max_live_parameters, LIVE, 2);
+    o.most_reduced = limit_of(s, o.transfers->reduce_bucket_size, REDUCED, 1);
     BASE_TRY_GOTO(status, base_alloc(count, sizeof *o.started, &o.started, error), done);
     BASE_TRY_GOTO(status, base_alloc(count, sizeof *o.pending, &o.pending, error), done);
     BASE_TRY_GOTO(status, base_alloc(buffers, sizeof *o.last_use, &o.last_use, error), done);
