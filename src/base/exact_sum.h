@@ -1,0 +1,84 @@
+/* The exact sum of squares of fp32, bf16 and fp16 numbers, as an integer of 608 bits and more: no
+ * addition rounds, so neither the order of elements nor a cut over threads or ranks changes a bit.
+ * Only base_exact_round rounds, once.
+ *
+ * How a step uses it for the norm of gradients:
+ * - In place of DEVICE_SQUARE_SUMS, a kernel adds the squares of a slice to one base_exact_sum a
+ *   rank: cpu_exact_squares, cuda_exact_squares. A step begins with one of zeros, so the plan's
+ *   buffers `squares` and `all_squares` (8 bytes for each block of elements) are 168 bytes.
+ * - PLAN_NORM: each rank calls base_exact_settle, `comm` adds EXACT_WORDS integers of 64 bits over
+ *   the ranks (or gathers them, and each rank calls base_exact_merge), then each rank calls
+ *   base_exact_round. What several ranks hold alike counts at one of them only.
+ * - The rounded sum decides as today: not finite if an element was not, and then no update. */
+#ifndef BASE_EXACT_SUM_H
+#define BASE_EXACT_SUM_H
+
+#include <stdint.h>
+
+#include "base/half.h"
+#include "base/inline.h"
+
+/* A number of exponent field e (that of a subnormal taken as 1) is m x 2^(e - 150), m below 2^24.
+ * Its square is m^2 x 2^(2e), in units of 2^-300. */
+enum {
+    EXACT_UNIT = -300,
+    EXACT_DIGITS = 19, /* 556 bits of a square, and 52 for carries before the last digit is full */
+    EXACT_WORDS = EXACT_DIGITS + 2
+};
+
+/* Digit d counts multiples of 2^(32 d - 300), and has 32 bits more than that for carries. Zeros are
+ * the empty sum. It takes 2^30 additions until it must be settled; settled, it is below 2^83 of the
+ * largest squares. Settled sums add up by their words, up to 2^30 of them. */
+typedef struct base_exact_sum {
+    int64_t digits[EXACT_DIGITS];
+    int64_t infinite, nan; /* more than 0: there were such elements */
+} base_exact_sum;
+
+/* The three digits of count x 2^shift, shift below 32; the last one has the sign of count. */
+typedef struct exact_parts {
+    int64_t part[3];
+} exact_parts;
+
+BASE_INLINE exact_parts base_exact_cut(int64_t count, int shift) {
+    uint64_t low = (uint64_t)count << shift;
+    exact_parts parts = {
+        {(int64_t)(low & 0xffffffff), (int64_t)(low >> 32), count >> 32 >> (32 - shift)}};
+    return parts;
+}
+
+/* Adds count x 2^(position - 300), position from 0 to 543. */
+BASE_INLINE void base_exact_add(base_exact_sum *sum, int64_t count, int position) {
+    exact_parts parts = base_exact_cut(count, position % 32);
+    for (int i = 0; i < 3; i++) sum->digits[position / 32 + i] += parts.part[i];
+}
+
+/* The exponent field and m of a finite number. */
+BASE_INLINE int base_exact_exponent(uint32_t bits) {
+    int field = (int)(bits >> 23 & 0xff);
+    return field > 0 ? field : 1;
+}
+
+BASE_INLINE uint32_t base_exact_significand(uint32_t bits) {
+    return (bits & 0x7fffff) | (bits & 0x7f800000 ? 0x800000u : 0u);
+}
+
+/* Adds a square. Subnormal numbers count, whatever the thread's floating-point mode. */
+BASE_INLINE void base_exact_square(base_exact_sum *sum, float value) {
+    uint32_t bits = base_float_to_bits(value) & 0x7fffffff;
+    uint64_t m = base_exact_significand(bits);
+    sum->infinite += bits == 0x7f800000;
+    sum->nan += bits > 0x7f800000;
+    if (bits < 0x7f800000) base_exact_add(sum, (int64_t)(m * m), 2 * base_exact_exponent(bits));
+}
+
+/* Carries: the same sum, with all digits but the last in [0, 2^32), and flags of 0 or 1. Equal sums
+ * are equal bytes then. */
+void base_exact_settle(base_exact_sum *sum);
+
+/* Adds a settled sum, by words. */
+void base_exact_merge(base_exact_sum *sum, const base_exact_sum *other);
+
+/* The nearest double, ties to even; NaN if an element was one, else infinite if one was. */
+double base_exact_round(const base_exact_sum *sum);
+
+#endif
