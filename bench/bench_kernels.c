@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "device/cpu/vector/exact_squares.h"
 #include "device/device.h"
 
 enum { ROWS = 4096, WIDTH = 768, WORDS = 50257, HEADS = 12, RUNS = 12 };
@@ -83,6 +84,23 @@ static device_matrix sized(int64_t rows, int64_t columns, base_dtype dtype) {
     return (device_matrix){NULL, rows, columns, columns, dtype};
 }
 
+/* Beside square_sums; no kernel of a call. Its time depends on how far exponents are apart. */
+static void measure_exact(bench *b, int64_t count) {
+    double best = 1e30, bytes = (double)count * sizeof(float);
+    device_matrix x = {b->memory, 1, count, count, BASE_FP32};
+    for (int64_t i = 0; i < count; i++)
+        ((float *)x.data)[i] = (float)((uint32_t)i * 2654435761u >> 8) * 0x1p-24f - 0.5f;
+    for (int run = 0; run < RUNS; run++) {
+        base_exact_sum sum = {0};
+        double start = now(b->dev);
+        cpu_exact_squares(b->dev, &x, &sum);
+        double seconds = now(b->dev) - start;
+        if (seconds < best) best = seconds;
+    }
+    printf("%-34s %9.3f ms %8.1f GB/s %6.1f%% %8.2f Gelements/s\n", "exact_squares", best * 1e3,
+           bytes / best * 1e-9, 100 * bytes / best / b->limits.bytes, (double)count / best * 1e-9);
+}
+
 static int measure_flat(bench *b) {
     enum { COUNT = 1 << 24 };
     device_matrix fp32 = sized(1, COUNT, BASE_FP32), bf16 = sized(1, COUNT, BASE_BF16);
@@ -107,6 +125,7 @@ static int measure_flat(bench *b) {
     bad |= measure(b, "square_sums",
                    (device_call){.kernel = DEVICE_SQUARE_SUMS, .x = {fp32}, .y = sums}, COUNT,
                    "elements");
+    measure_exact(b, COUNT);
     bad |=
         measure(b, "convert fp32 to bf16",
                 (device_call){.kernel = DEVICE_CONVERT, .x = {fp32}, .y = bf16}, COUNT, "elements");

@@ -4,18 +4,6 @@
 
 enum { DIGIT = 32 };
 
-void base_exact_settle(base_exact_sum *sum) {
-    int64_t carry = 0;
-    for (int d = 0; d < EXACT_DIGITS - 1; d++) {
-        int64_t value = sum->digits[d] + carry;
-        sum->digits[d] = value & 0xffffffff;
-        carry = value >> DIGIT;
-    }
-    sum->digits[EXACT_DIGITS - 1] += carry;
-    sum->infinite = sum->infinite > 0;
-    sum->nan = sum->nan > 0;
-}
-
 void base_exact_merge(base_exact_sum *sum, const base_exact_sum *other) {
     for (int d = 0; d < EXACT_DIGITS; d++) sum->digits[d] += other->digits[d];
     sum->infinite += other->infinite;

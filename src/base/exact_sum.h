@@ -73,12 +73,30 @@ BASE_INLINE void base_exact_square(base_exact_sum *sum, float value) {
 
 /* Carries: the same sum, with all digits but the last in [0, 2^32), and flags of 0 or 1. Equal sums
  * are equal bytes then. */
-void base_exact_settle(base_exact_sum *sum);
+BASE_INLINE void base_exact_settle(base_exact_sum *sum) {
+    int64_t carry = 0;
+    for (int d = 0; d < EXACT_DIGITS - 1; d++) {
+        int64_t value = sum->digits[d] + carry;
+        sum->digits[d] = value & 0xffffffff;
+        carry = value >> 32;
+    }
+    sum->digits[EXACT_DIGITS - 1] += carry;
+    sum->infinite = sum->infinite > 0;
+    sum->nan = sum->nan > 0;
+}
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 /* Adds a settled sum, by words. */
 void base_exact_merge(base_exact_sum *sum, const base_exact_sum *other);
 
 /* The nearest double, ties to even; NaN if an element was one, else infinite if one was. */
 double base_exact_round(const base_exact_sum *sum);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -3,6 +3,7 @@
 #ifndef CPU_KERNELS_H
 #define CPU_KERNELS_H
 
+#include "base/exact_sum.h"
 #include "device/device.h"
 
 /* Part of a call: rows [first, first + count), or elements for flat kernels. */
@@ -22,6 +23,9 @@ typedef struct cpu_kernels {
     void (*elementwise)(const cpu_part *part);
     void (*adam)(const cpu_part *part);
     void (*square_sums)(const cpu_part *part); /* count in blocks */
+    /* Elements [first, first + count) of a row; at most 2^20 of them. */
+    void (*exact_squares)(const device_matrix *x, int64_t first, int64_t count,
+                          base_exact_sum *sum);
     void (*embedding)(const cpu_part *part);
     void (*embedding_backward)(const cpu_part *part); /* first and count are columns */
 } cpu_kernels;

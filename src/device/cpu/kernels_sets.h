@@ -14,6 +14,8 @@ void KERNEL(rows)(const cpu_part *part);
 void KERNEL(elementwise)(const cpu_part *part);
 void KERNEL(adam)(const cpu_part *part);
 void KERNEL(square_sums)(const cpu_part *part);
+void KERNEL(exact_squares)(const device_matrix *x, int64_t first, int64_t count,
+                           base_exact_sum *sum);
 void KERNEL(embedding)(const cpu_part *part);
 void KERNEL(embedding_backward)(const cpu_part *part);
 

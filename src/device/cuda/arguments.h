@@ -10,6 +10,7 @@
 #include "device/cuda/vector/clear_arguments.h"
 #include "device/cuda/vector/elements_arguments.h"
 #include "device/cuda/vector/embedding_arguments.h"
+#include "device/cuda/vector/exact_squares_arguments.h"
 #include "device/cuda/vector/folds_arguments.h"
 #include "device/cuda/vector/moves_arguments.h"
 #include "device/cuda/vector/norm_arguments.h"

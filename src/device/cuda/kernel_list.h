@@ -35,9 +35,10 @@ CUDA_KERNEL_TYPES(convert_bf16, elements_arguments)
 CUDA_KERNEL_TYPES(convert_fp16, elements_arguments)
 CUDA_KERNEL_TYPES(dropout, dropout_arguments)
 
-/* flat vectors: vector/adam.cu, squares.cu */
+/* flat vectors: vector/adam.cu, squares.cu, exact_squares.cu */
 CUDA_KERNEL(adam, adam_arguments)
 CUDA_KERNEL_TYPES(square_sums, squares_arguments)
+CUDA_KERNEL_TYPES(exact_squares, exact_squares_arguments)
 
 /* sums over ranks and blocks: vector/tree_sum.cu, folds.cu */
 CUDA_KERNEL_TYPES(tree_sum, tree_sum_arguments)

@@ -104,6 +104,11 @@ static inline unsigned __ballot_sync(unsigned, int predicate) {
     return out;
 }
 
+/* Of integers: additions of floats would depend on the order. */
+static inline unsigned long long atomicAdd(unsigned long long *to, unsigned long long value) {
+    return __atomic_fetch_add(to, value, __ATOMIC_RELAXED);
+}
+
 static inline int __popc(unsigned bits) {
     return __builtin_popcount(bits);
 }

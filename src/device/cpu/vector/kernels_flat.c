@@ -175,5 +175,6 @@ const cpu_kernels KERNEL(cpu_kernels) = {.norm = KERNEL(norm),
                                          .elementwise = KERNEL(elementwise),
                                          .adam = KERNEL(adam),
                                          .square_sums = KERNEL(square_sums),
+                                         .exact_squares = KERNEL(exact_squares),
                                          .embedding = KERNEL(embedding),
                                          .embedding_backward = KERNEL(embedding_backward)};
