@@ -183,8 +183,8 @@ typedef struct sifr_settings {
      * kept; the units between them are recomputed. 0: every unit's input is kept. */
     int64_t number_checkpoints;
     /* Ops that work row by row (norms, products, the MLP) process a micro batch this many tokens at
-     * a time, so values that only they read take memory for that many tokens. A multiple of 1,024;
-     * 0: all tokens at once. Does not change a result. */
+     * a time, so values that only they read take memory for that many tokens. A multiple of 1,024,
+     * on GPUs of 8,192; 0: all tokens at once. Does not change a result. */
     int64_t tile_tokens;
 
     sifr_optimizer optimizer;

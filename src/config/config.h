@@ -25,7 +25,7 @@
 
 /* The order of each enum is the order of the spellings in the table. */
 typedef enum config_optimizer_kind { CONFIG_ADAMW, CONFIG_ADAM } config_optimizer_kind;
-/* tile_tokens is a multiple of this: DEVICE_TOKEN_CHUNK, which config may not include. */
+/* tile_tokens is a multiple of this. A device may want a multiple of more: its plans say so. */
 enum { CONFIG_TOKEN_CHUNK = 1024 };
 
 /* "auto" of both: what the model folder says. */

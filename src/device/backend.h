@@ -5,6 +5,9 @@
 #include "device/device.h"
 #include "device/host_team.h"
 
+/* Tokens of a chunk in which the CPU's kernels add weight gradients. */
+enum { DEVICE_CPU_CHUNK = 1024 };
+
 /* Kinds of memory that a backend hands out. */
 typedef enum device_memory {
     DEVICE_MEMORY, /* of the device */
@@ -16,6 +19,7 @@ typedef struct device_backend {
     void (*close)(device *dev); /* all but the team */
     const char *(*isa)(const device *dev);
     void (*describe)(const device *dev, char *out, size_t size);
+    int64_t (*token_chunk)(const device *dev); /* NULL: the kernels are the CPU's */
     sifr_status (*prepare)(device *dev, device_call *call,
                            sifr_error *error); /* operands checked */
     sifr_status (*run)(device *dev, const device_call *call, sifr_error *error);

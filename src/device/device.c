@@ -25,6 +25,10 @@ const char *device_isa(const device *dev) {
     return dev->backend->isa(dev);
 }
 
+int64_t device_token_chunk(const device *dev) {
+    return dev->backend->token_chunk ? dev->backend->token_chunk(dev) : DEVICE_CPU_CHUNK;
+}
+
 void device_describe(const device *dev, char *out, size_t size) {
     dev->backend->describe(dev, out, size);
 }

@@ -30,9 +30,8 @@ typedef struct device_matrix {
     base_dtype dtype;
 } device_matrix;
 
-/* Weight gradients sum tokens in chunks of this many, in order. Blocks of flat parameters have this
- * many elements. Both fix the bits of sums (docs/architecture.md, "The same bits"). */
-#define DEVICE_TOKEN_CHUNK 1024
+/* Blocks of flat parameters have this many elements. It fixes the bits of sums
+ * (docs/architecture.md, "The same bits"), and so does device_token_chunk. */
 #define DEVICE_BLOCK 1024
 
 /* The most rows that DEVICE_NEIGHBOURS joins. */
@@ -187,7 +186,7 @@ typedef struct device_attributes {
         struct {
             bool transposed;
             int64_t whole; /* rows of the whole matrix if the operands are part of it, from a
-                              multiple of DEVICE_TOKEN_CHUNK on: results equal those of the whole;
+                              multiple of device_token_chunk on: results equal those of the whole;
                               0: the operands are the whole */
         } linear;
         struct {
@@ -315,6 +314,9 @@ bool device_is_hidden(const device *dev);
 int64_t device_room(const device *dev);
 
 void device_close(device *dev); /* NULL is allowed */
+
+/* Weight gradients sum tokens in chunks of this many, in order: 1,024 on the CPU, 8,192 on GPUs. */
+int64_t device_token_chunk(const device *dev);
 
 int device_threads(const device *dev);
 const char *device_isa(const device *dev);

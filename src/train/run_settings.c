@@ -7,8 +7,6 @@
 #include "formats/tokenizer/tokenizer.h"
 #include "model/registry.h"
 
-_Static_assert(CONFIG_TOKEN_CHUNK == DEVICE_TOKEN_CHUNK, "what the config checks tiles by");
-
 sifr_status train_sequence_length(const sifr_config *config, const model_config *model,
                                   const sifr_log *log, int64_t *length, sifr_error *error) {
     int64_t limit = model_positions(model);

@@ -28,6 +28,9 @@ grep -q 'name.json: device: "gpu" is neither "cpu" nor "cuda"' err || fail "gpu 
 expect 2 --config away.json --machine "$h100" --fit
 grep -q -- '--fit: .*h100.json says separate_memory' err || fail "--fit is not refused"
 
+expect 2 --config away.json --machine "$h100" --tile-tokens 4096
+grep -q 'tile_tokens 4096: tiles are whole chunks of 8192 tokens' err || fail "a tile of half a chunk"
+
 # --- a CPU with separate memory and the same figures: copies have one queue ---
 sed 's/"cuda"/"cpu"/; s/^{/{"separate_memory": true,/' "$h100" >queue.json
 expect 0 --config away.json --machine queue.json

@@ -117,15 +117,24 @@ static inline void case_run(device *dev, device_call *call) {
     call->scratch = NULL;
 }
 
-/* As a set: the kernels of GPUs, over the shim. */
+/* As sets: the kernels of GPUs, over the shim, with their chunks of tokens and with short ones, of
+ * which small shapes have several. */
 static const char *const case_cuda = "cuda";
+static const char *const case_cuda_short = "cuda in short chunks";
+enum { CASE_SHORT_CHUNK = 256 };
+
+static inline bool case_is_gpu(const char *isa) {
+    return isa && (strcmp(isa, case_cuda) == 0 || strcmp(isa, case_cuda_short) == 0);
+}
 
 /* NULL where this processor lacks the set. For GPUs, `threads` chooses an order of threads. */
 static inline device *case_device(int threads, const char *isa) {
     device *dev = NULL;
     sifr_error error = {0};
-    if (isa && strcmp(isa, case_cuda) == 0) {
-        if (shim_skipped() || device_open_shim(threads - 1, &dev, &error) != SIFR_OK) return NULL;
+    if (case_is_gpu(isa)) {
+        int64_t chunk = strcmp(isa, case_cuda) == 0 ? CUDA_TOKEN_CHUNK : CASE_SHORT_CHUNK;
+        if (shim_skipped() || device_open_shim_chunk(threads - 1, chunk, &dev, &error) != SIFR_OK)
+            return NULL;
         return dev;
     }
     if (isa && thinned_set(isa)) return NULL;

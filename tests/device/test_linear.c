@@ -13,10 +13,10 @@ typedef struct linear_case {
 
 /* Chunk edges, odd sizes, one row, tiles that do and do not fill up; groups of pieces that are not
  * of one size; few rows. */
-static const linear_case cases[] = {{1, 7, 5},       {1, 300, 768},   {3, 64, 48},
-                                    {65, 33, 17},    {1023, 40, 128}, {1024, 64, 256},
-                                    {1025, 128, 64}, {2100, 40, 130}, {520, 64, 576},
-                                    {9, 1100, 320},  {32, 128, 704},  {33, 128, 192}};
+static const linear_case cases[] = {
+    {1, 7, 5},       {1, 300, 768},   {3, 64, 48},     {65, 33, 17},   {1023, 40, 128},
+    {1024, 64, 256}, {1025, 128, 64}, {2100, 40, 130}, {520, 64, 576}, {9, 1100, 320},
+    {32, 128, 704},  {33, 128, 192},  {8200, 8, 6}};
 
 typedef struct linear_operands {
     device_matrix x, w, bias, y, dy, dx, dw, db;
@@ -224,8 +224,8 @@ static void linear_plain(void **state) {
     check_isa("plain");
 }
 
-/* Each case in two forms and types, small ones in four orders of threads: fibres take their time.
- */
+/* Each case in two forms and types, one of them in short chunks, small ones in four orders of
+ * threads: fibres take their time. */
 static void linear_cuda(void **state) {
     (void)state;
     static const base_dtype types[] = {BASE_FP32, BASE_BF16, BASE_FP16};
@@ -235,8 +235,8 @@ static void linear_cuda(void **state) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         for (size_t turn = i; turn < i + 2; turn++)
             if (!thinned_out(i))
-                check_case(case_cuda, &cases[i], types[turn % 3], (int)(turn % 4),
-                           cases[i].rows < 100 ? CASE_THREADS : 1);
+                check_case(turn == i ? case_cuda_short : case_cuda, &cases[i], types[turn % 3],
+                           (int)(turn % 4), cases[i].rows < 100 ? CASE_THREADS : 1);
 }
 
 /* Operands that are slices of columns give what dense ones give, to rounding. */
@@ -311,7 +311,7 @@ static void check_tiles(const char *isa) {
 static void linear_tiles(void **state) {
     (void)state;
     check_tiles(NULL);
-    check_tiles(case_cuda);
+    check_tiles(case_cuda_short);
 }
 
 /* Where products widen their operands, few rows have the bits that each has alone, whatever the

@@ -56,7 +56,7 @@ static void tiles(void **state) {
                           .length = 33, /* a last tile of 131 tokens */
                           .steps = 2};
         zero_outcome want = zero_run(v);
-        v.tile_tokens = DEVICE_TOKEN_CHUNK;
+        v.tile_tokens = 1024;
         zero_expect_same(&want, v);
         v.recompute = true;
         zero_expect_same(&want, v);

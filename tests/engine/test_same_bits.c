@@ -6,7 +6,7 @@
 
 #include "model/description.h"
 
-/* A micro batch has more tokens than DEVICE_TOKEN_CHUNK, and no round number of them. */
+/* A micro batch has more tokens than a chunk of the CPU, and no round number of them. */
 enum { SEQUENCES = 17, LENGTH = 67, STEPS = 2, TOKENS = SEQUENCES * LENGTH, MOST = 6 };
 
 typedef struct outcome {

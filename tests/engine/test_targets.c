@@ -327,7 +327,7 @@ static void *run_rank(void *argument) {
     settings.gradient_accumulation_steps = GLOBAL / v->ranks;
     settings.step_order = v->unit_order ? SIFR_STEP_UNIT : SIFR_STEP_BATCH;
     settings.recompute = v->recompute ? SIFR_RECOMPUTE_UNIT : SIFR_RECOMPUTE_NONE;
-    settings.tile_tokens = v->tiles ? DEVICE_TOKEN_CHUNK : 0;
+    settings.tile_tokens = v->tiles ? 1024 : 0;
     settings.zero.stage = v->stage;
     settings.gradient_clipping = 1;
     comm_group *group = comm_threads_group(r->world, r->rank);

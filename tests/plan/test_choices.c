@@ -2,6 +2,7 @@
  * field that the row names, and what was tried is found by its settings. */
 #include <string.h>
 
+#include "device/cuda/cuda_described.h"
 #include "plan/search/memo.h"
 #include "support/search_case.h"
 
@@ -80,6 +81,29 @@ static void what_follows(void **state) {
     search_case_end(&c);
 }
 
+/* Tiles are whole chunks of the device, and what is said is what is planned. */
+static void tiles_of_a_gpu(void **state) {
+    (void)state;
+    const cuda_description gpu = {0};
+    char text[256];
+    search_case c;
+    device *dev;
+    begin(&c, SIFR_BF16);
+    assert_int_equal(device_open_described(1, &gpu, &dev, NULL), SIFR_OK);
+    for (int d = 0; d < 2; d++) {
+        plan_settings settings = c.settings;
+        if (d) c.search.dev = dev;
+        for (size_t i = 0; i < plan_choice_count(); i++)
+            if (strcmp(plan_choice_at(i)->key, "sifr.tile_tokens") == 0)
+                plan_choose(&c.search, &settings, i, 1);
+        assert_int_equal(settings.step.tile_tokens, d ? 8192 : 4096);
+        plan_describe_change(&c.search, &c.settings, &settings, text, sizeof text);
+        assert_string_equal(text, d ? "sifr.tile_tokens 8192" : "sifr.tile_tokens 4096");
+    }
+    device_close(dev);
+    search_case_end(&c);
+}
+
 /* A difference is said in the words of a config; none is said of what makes none. */
 static void differences(void **state) {
     (void)state;
@@ -131,6 +155,7 @@ static void memos(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(chosen_is_found), cmocka_unit_test(fields_are_read),
-        cmocka_unit_test(what_follows), cmocka_unit_test(differences), cmocka_unit_test(memos)};
+        cmocka_unit_test(what_follows),    cmocka_unit_test(tiles_of_a_gpu),
+        cmocka_unit_test(differences),     cmocka_unit_test(memos)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,11 +8,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "config/config.h"
+#include "device/cuda/cuda_described.h"
 #include "model/registry.h"
 #include "plan/pass/passes.h"
 #include "support/model_case.h"
 
-enum { LENGTH = 2048, TILE = DEVICE_TOKEN_CHUNK };
+enum { LENGTH = 2048, TILE = 1024 };
 
 static sifr_model *model_of(const char *type) {
     model_config c = model_case_llama();
@@ -145,9 +147,50 @@ static void rows_say_so(void **state) {
     }
 }
 
+static sifr_status lower(device *dev, int64_t tile, sifr_error *error) {
+    sifr_model *model = model_of("gpt2");
+    plan_settings settings = {.mode = PLAN_TRAIN,
+                              .step.precision = SIFR_BF16,
+                              .step.micro_batch_size = 9,
+                              .step.seq_length = LENGTH,
+                              .step.gradient_accumulation_steps = 1,
+                              .world_size = 1,
+                              .step.tile_tokens = tile};
+    plan_schedule *s = NULL;
+    sifr_status status = plan_lower(model, dev, &settings, &s, error);
+    plan_free(s);
+    sifr_model_free(model);
+    return status;
+}
+
+/* Tiles are whole chunks of the device; what the config asks for is the least of any. */
+static void chunks_of_devices(void **state) {
+    (void)state;
+    static const int64_t chunks[] = {1024, 8192};
+    const cuda_description gpu = {0};
+    char want[80];
+    for (int d = 0; d < 2; d++) {
+        device *dev;
+        sifr_error error = {0};
+        int64_t chunk = chunks[d];
+        assert_int_equal(d ? device_open_described(1, &gpu, &dev, &error)
+                           : device_open_cpu(1, NULL, &dev, &error),
+                         SIFR_OK);
+        assert_int_equal(device_token_chunk(dev), chunk);
+        assert_int_equal(chunk % CONFIG_TOKEN_CHUNK, 0);
+        assert_int_equal(lower(dev, chunk, &error), SIFR_OK);
+        assert_int_equal(lower(dev, chunk + 512, &error), SIFR_USAGE);
+        snprintf(want, sizeof want, "tile_tokens %d: tiles are whole chunks of %d tokens",
+                 (int)chunk + 512, (int)chunk);
+        assert_non_null(strstr(error.message, want));
+        assert_int_equal(lower(dev, -chunk, &error), SIFR_USAGE);
+        device_close(dev);
+    }
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(silence_is_no),
-                                       cmocka_unit_test(gradients_outlive_tiles),
-                                       cmocka_unit_test(rows_say_so)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(silence_is_no), cmocka_unit_test(gradients_outlive_tiles),
+        cmocka_unit_test(rows_say_so), cmocka_unit_test(chunks_of_devices)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -431,7 +431,7 @@ static void sweep(const model_config *config, const char *freeze, sifr_tier tier
         settings.step.communication_data_type = dice / 648 % 3 == 2 ? SIFR_BF16 : SIFR_FP32;
         settings.step.grad_accum_dtype = dice / 1944 % 4 == 3 ? SIFR_BF16 : SIFR_FP32;
         bool tiles = dice / 7776 % 8 == 7;
-        if (tiles) settings.step.tile_tokens = DEVICE_TOKEN_CHUNK;
+        if (tiles) settings.step.tile_tokens = 1024;
         settings.step.micro_batch_size = tiles ? 80 : dice / 62208 % 2 ? 16 : 2;
         settings.step.offload = offload_of(n / 32, tier, &settings);
         sweep_ranks(&settings, count);

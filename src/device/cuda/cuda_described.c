@@ -91,6 +91,7 @@ static device_counts count(const device *dev) {
 static const device_backend backend = {.close = close_described,
                                        .isa = isa,
                                        .describe = describe,
+                                       .token_chunk = cuda_token_chunk,
                                        .prepare = cuda_prepare,
                                        .run = run,
                                        .measure = measure,
@@ -112,6 +113,7 @@ sifr_status device_open_described(int threads, const cuda_description *descripti
     }
     d->gpu = *description;
     d->base.launch = launch;
+    d->base.token_chunk = CUDA_TOKEN_CHUNK;
     d->base.device.backend = &backend;
     *out = &d->base.device;
     return SIFR_OK;

@@ -385,6 +385,7 @@ static sifr_status measure(device *dev, void *memory, int64_t bytes, device_limi
 static const device_backend backend = {.close = close_cuda,
                                        .isa = isa,
                                        .describe = describe,
+                                       .token_chunk = cuda_token_chunk,
                                        .prepare = cuda_prepare,
                                        .run = run,
                                        .measure = measure,
@@ -458,6 +459,7 @@ sifr_status cuda_device_open(const cuda_options *options, device **out, sifr_err
     cuda->check = options->check;
     cuda->base.device.backend = &backend;
     cuda->base.launch = launch_kernel;
+    cuda->base.token_chunk = options->token_chunk ? options->token_chunk : CUDA_TOKEN_CHUNK;
     sifr_status status = start(cuda, options, error);
     if (status != SIFR_OK) {
         close_cuda(&cuda->base.device);

@@ -13,7 +13,8 @@ typedef struct cuda_options {
     /* Of the kernels; NULL: those inside the program. */
     const cuda_image *images;
     size_t image_count;
-    bool check; /* finishes after each kernel, and names the one that failed */
+    int64_t token_chunk; /* 0: CUDA_TOKEN_CHUNK; tests take a smaller multiple of 256 */
+    bool check;          /* finishes after each kernel, and names the one that failed */
 } cuda_options;
 
 /* SIFR_FAILED if the program has no kernels for this GPU, or the driver reports an error. */

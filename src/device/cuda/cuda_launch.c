@@ -19,6 +19,10 @@ size_t cuda_argument_bytes(cuda_kernel kernel) {
     return kernels[kernel].bytes;
 }
 
+int64_t cuda_token_chunk(const device *dev) {
+    return ((const cuda_base *)dev)->token_chunk;
+}
+
 sifr_status cuda_launch_kernel(device *dev, const cuda_launch *launch, sifr_error *error) {
     static const int64_t most[3] = {INT32_MAX, 65535, 65535};
     for (int i = 0; i < 3; i++) {

@@ -24,12 +24,20 @@ typedef struct cuda_launch {
     const void *arguments; /* the struct that the kernel takes; copied */
 } cuda_launch;
 
+/* Tokens of a chunk in which GPUs add weight gradients, and labelled rows of a chunk of a head.
+ * With 1,024 a GPU would spend as much time on reading and writing the sums of a chunk as on the
+ * products. */
+enum { CUDA_TOKEN_CHUNK = 8192 };
+
 /* The first member of every device that runs these kernels. `launch` gives a kernel to its queue.
  */
 typedef struct cuda_base {
     struct device device;
     sifr_status (*launch)(struct device *dev, const cuda_launch *launch, sifr_error *error);
+    int64_t token_chunk; /* a multiple of 256; CUDA_TOKEN_CHUNK, or less in tests */
 } cuda_base;
+
+int64_t cuda_token_chunk(const struct device *dev); /* of such a device */
 
 /* Does nothing if a dimension is 0. SIFR_FAILED if the grid exceeds what a device takes. */
 sifr_status cuda_launch_kernel(device *dev, const cuda_launch *launch,

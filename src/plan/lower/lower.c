@@ -298,6 +298,16 @@ static void release(lower_state *state) {
     lower_free_tiles(state);
 }
 
+static sifr_status check_tiles(const device *dev, const plan_settings *settings,
+                               sifr_error *error) {
+    int64_t tokens = settings->step.tile_tokens, chunk = device_token_chunk(dev);
+    if (tokens >= 0 && tokens % chunk == 0) return SIFR_OK;
+    return base_fail(error, SIFR_USAGE,
+                     "tile_tokens %lld: tiles are whole chunks of %lld tokens, in which gradients "
+                     "are added on this device; give a multiple of that, or 0 for none",
+                     (long long)tokens, (long long)chunk);
+}
+
 /* Without slices, only optimizer state and activations can be in host memory. */
 static sifr_status check_host_tier(const device *dev, const plan_settings *settings,
                                    sifr_error *error) {
@@ -344,13 +354,7 @@ static sifr_status check_settings(const sifr_model *model, const device *dev,
             "plan: a micro batch of %lld sequences of %lld tokens is too large; give a smaller one",
             (long long)settings->step.micro_batch_size, (long long)settings->step.seq_length);
     }
-    if (settings->step.tile_tokens < 0 || settings->step.tile_tokens % DEVICE_TOKEN_CHUNK) {
-        return base_fail(
-            error, SIFR_USAGE,
-            "tile_tokens %lld: tiles are whole chunks of %d tokens, in which gradients "
-            "are added; give a multiple of that, or 0 for none",
-            (long long)settings->step.tile_tokens, DEVICE_TOKEN_CHUNK);
-    }
+    BASE_TRY(check_tiles(dev, settings, error));
     BASE_TRY(check_host_tier(dev, settings, error));
     /* An estimate: forward and backward of every op are instructions. */
     if ((double)model->node_count * 2 * settings->step.gradient_accumulation_steps >

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/checked.h"
 #include "config/config.h"
 #include "plan/queries.h"
 #include "plan/search/search.h"
@@ -26,7 +27,8 @@ static bool always(const plan_settings *s) {
     return true;
 }
 
-/* Keeps many threads busy with a tile's products; smaller tiles save hardly any memory. */
+/* Keeps many threads busy with a tile's products; smaller tiles save hardly any memory. Devices
+ * with larger chunks get a chunk. */
 enum { TILE = 4096 };
 
 /* Without recomputation tiles save hardly any memory, so they are not tried. */
@@ -185,6 +187,8 @@ const plan_choice *plan_choice_at(size_t index) {
 
 void plan_choose(const plan_search *search, plan_settings *settings, size_t index, int32_t value) {
     set(&choices[index], settings, value);
+    settings->step.tile_tokens =
+        base_ceil_to(settings->step.tile_tokens, device_token_chunk(search->dev));
     if (settings->step.zero.stage < 3) settings->step.offload.param.device = SIFR_TIER_NONE;
     if (!may_offload_gradients(settings)) settings->step.offload.gradients = SIFR_TIER_NONE;
     if (search->overlap_by_stage) settings->step.zero.overlap_comm = settings->step.zero.stage == 3;
@@ -208,7 +212,7 @@ bool plan_is_worth_saying(const plan_choice *row, const plan_settings *s) {
 
 const char *plan_describe_change(const plan_search *search, const plan_settings *from,
                                  const plan_settings *to, char *out, size_t size) {
-    char text[128];
+    char text[128], number[PLAN_VALUE_LENGTH];
     out[0] = '\0';
     for (size_t i = 0; i < plan_choice_count(); i++) {
         const plan_choice *row = &choices[i];
@@ -216,7 +220,7 @@ const char *plan_describe_change(const plan_search *search, const plan_settings 
         int32_t value = plan_choice_get(row, to);
         bool open = search->any_order && has(row, PLAN_IS_ORDER); /* stays "auto" */
         if (open || value == plan_choice_get(row, from) || !plan_is_worth_saying(row, to)) continue;
-        snprintf(text, sizeof text, "%s %s", row->key, row->values[value]);
+        snprintf(text, sizeof text, "%s %s", row->key, plan_choice_text(row, to, number));
         append(out, size, text);
     }
     if (to->step.micro_batch_size != from->step.micro_batch_size ||

@@ -36,11 +36,19 @@ int fake_gpu_stop(void **state) {
     return 0;
 }
 
-sifr_status fake_gpu_open(device **out, sifr_error *error) {
+static sifr_status open_gpu(int64_t token_chunk, device **out, sifr_error *error) {
     static const cuda_image image = {"fake", "fake"};
-    cuda_options options = {.driver = &driver, .threads = 1};
+    cuda_options options = {.driver = &driver, .threads = 1, .token_chunk = token_chunk};
     if (!fake_gpu_is_real()) options.images = &image, options.image_count = 1;
     return cuda_device_open(&options, out, error);
+}
+
+sifr_status fake_gpu_open(device **out, sifr_error *error) {
+    return open_gpu(0, out, error);
+}
+
+sifr_status fake_gpu_open_short(device **out, sifr_error *error) {
+    return open_gpu(FAKE_GPU_SHORT_CHUNK, out, error);
 }
 
 void fake_gpu_check_returned(void) {

@@ -16,6 +16,10 @@ bool fake_gpu_is_real(void);
 /* Opens it. */
 sifr_status fake_gpu_open(device **out, sifr_error *error);
 
+/* With short chunks of tokens, of which a small micro batch has several. */
+enum { FAKE_GPU_SHORT_CHUNK = 256 };
+sifr_status fake_gpu_open_short(device **out, sifr_error *error);
+
 /* Fails the running test if a device that was closed has left something behind, or none of its
  * kernels ran. Of a real GPU nothing is known. */
 void fake_gpu_check_returned(void);

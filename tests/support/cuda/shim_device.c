@@ -70,6 +70,7 @@ static sifr_status launch(device *dev, const cuda_launch *launch, sifr_error *er
 static const device_backend backend = {.close = close_shim,
                                        .isa = isa,
                                        .describe = describe,
+                                       .token_chunk = cuda_token_chunk,
                                        .prepare = cuda_prepare,
                                        .run = cuda_run,
                                        .measure = measure,
@@ -85,6 +86,11 @@ static const device_backend backend = {.close = close_shim,
                                        .start_sum = cuda_start_sum};
 
 sifr_status device_open_shim(int order, device **out, sifr_error *error) {
+    return device_open_shim_chunk(order, CUDA_TOKEN_CHUNK, out, error);
+}
+
+sifr_status device_open_shim_chunk(int order, int64_t token_chunk, device **out,
+                                   sifr_error *error) {
     shim_device *shim;
     BASE_TRY(base_alloc(1, sizeof *shim, &shim, error));
     sifr_status status = device_open_cpu(1, NULL, &shim->cpu, error);
@@ -94,6 +100,7 @@ sifr_status device_open_shim(int order, device **out, sifr_error *error) {
     }
     shim->order = order;
     shim->base.launch = launch;
+    shim->base.token_chunk = token_chunk;
     shim->base.device = (device){.backend = &backend, .team = shim->cpu->team};
     *out = &shim->base.device;
     return SIFR_OK;

@@ -18,6 +18,10 @@ void shim_run(const cuda_launch *launch, int order);
 /* A device whose kernels are those of GPUs, run over the shim. Its memory is the host's. */
 sifr_status device_open_shim(int order, device **out, sifr_error *error) SIFR_MUST_CHECK;
 
+/* With another token chunk, a multiple of 256: small shapes then have several. */
+sifr_status device_open_shim_chunk(int order, int64_t token_chunk, device **out,
+                                   sifr_error *error) SIFR_MUST_CHECK;
+
 /* ThreadSanitizer does not understand fibres. */
 static inline bool shim_skipped(void) {
 #if defined(__SANITIZE_THREAD__)

@@ -142,11 +142,11 @@ static sifr_status plan_weights(device *dev, const device_call *call, linear_pla
     const device_matrix *kept = plan->transposed ? &call->dy : &call->x[0];
     plan->turned_columns = turned->columns;
     plan->kept_columns = kept->columns;
-    int64_t rest = plan->rows % DEVICE_TOKEN_CHUNK;
-    int64_t chunk = base_min_i64(plan->rows, DEVICE_TOKEN_CHUNK);
-    if (plan->rows >= DEVICE_TOKEN_CHUNK)
+    int64_t rest = plan->rows % DEVICE_CPU_CHUNK;
+    int64_t chunk = base_min_i64(plan->rows, DEVICE_CPU_CHUNK);
+    if (plan->rows >= DEVICE_CPU_CHUNK)
         BASE_TRY(
-            plan_chunk(dev, plan, DEVICE_TOKEN_CHUNK, kept->stride, call->dw[0].stride, 0, error));
+            plan_chunk(dev, plan, DEVICE_CPU_CHUNK, kept->stride, call->dw[0].stride, 0, error));
     if (rest != 0)
         BASE_TRY(plan_chunk(dev, plan, rest, kept->stride, call->dw[0].stride, 1, error));
     plan->at_turned = device_reserve(total, chunk * turned->columns * base_dtype_bytes(plan->type));
@@ -154,7 +154,7 @@ static sifr_status plan_weights(device *dev, const device_call *call, linear_pla
      * never needs less scratch. */
     int64_t bytes =
         base_max_i64(cpu_pieces_bytes(&plan->pieces[0]), cpu_pieces_bytes(&plan->pieces[1]));
-    bool unpacked = (plan->rows >= DEVICE_TOKEN_CHUNK && plan->pieces[0].count == 0) ||
+    bool unpacked = (plan->rows >= DEVICE_CPU_CHUNK && plan->pieces[0].count == 0) ||
                     (rest != 0 && plan->pieces[1].count == 0);
     if (plan->widen && unpacked) bytes = base_max_i64(bytes, chunk * kept->columns * 4);
     plan->at_packed = device_reserve(total, bytes);
@@ -163,7 +163,7 @@ static sifr_status plan_weights(device *dev, const device_call *call, linear_pla
 
 /* Scratch of a thread: to arrange operands of a weight gradient, and then for its products. */
 static int64_t weights_scratch(const linear_plan *plan) {
-    int64_t bytes = 0, chunk = base_min_i64(plan->rows, DEVICE_TOKEN_CHUNK);
+    int64_t bytes = 0, chunk = base_min_i64(plan->rows, DEVICE_CPU_CHUNK);
     for (int i = 0; i < 4; i++) {
         bytes = base_max_i64(bytes, cpu_row_tiles_scratch(&plan->weights[i / 2][i % 2]));
         bytes = base_max_i64(bytes, cpu_pieces_scratch(&plan->pieces[i / 2]));
@@ -428,10 +428,10 @@ static void bias_task(void *context, int64_t task, int thread) {
     int64_t columns = base_min_i64(SUM_COLUMNS, run->plan->out - first);
     const device_matrix *dy = &run->call->dy;
     float *sums = (float *)run->call->dw[1].data + first;
-    for (int64_t row = 0; row < dy->rows; row += DEVICE_TOKEN_CHUNK)
+    for (int64_t row = 0; row < dy->rows; row += DEVICE_CPU_CHUNK)
         run->kernels->column_sums((const char *)row_of(dy, row) +
                                       first * base_dtype_bytes(dy->dtype),
-                                  dy->dtype, base_min_i64(DEVICE_TOKEN_CHUNK, dy->rows - row),
+                                  dy->dtype, base_min_i64(DEVICE_CPU_CHUNK, dy->rows - row),
                                   columns, dy->stride, sums, row > 0 || run->call->accumulate_dw);
 }
 
@@ -446,9 +446,9 @@ static void run_weights(device *dev, linear_run *run) {
     const linear_plan *plan = run->plan;
     const device_matrix *turned = plan->transposed ? &run->call->x[0] : &run->call->dy;
     const device_matrix *kept = plan->transposed ? &run->call->dy : &run->call->x[0];
-    for (int64_t first = 0; first < plan->rows; first += DEVICE_TOKEN_CHUNK) {
-        run->chunk_rows = base_min_i64(DEVICE_TOKEN_CHUNK, plan->rows - first);
-        run->chunk_rest = run->chunk_rows < DEVICE_TOKEN_CHUNK;
+    for (int64_t first = 0; first < plan->rows; first += DEVICE_CPU_CHUNK) {
+        run->chunk_rows = base_min_i64(DEVICE_CPU_CHUNK, plan->rows - first);
+        run->chunk_rest = run->chunk_rows < DEVICE_CPU_CHUNK;
         run->chunk_sum = first > 0 || run->call->accumulate_dw;
         run->turned = rows_from(turned, first, run->chunk_rows);
         run->kept = rows_from(kept, first, run->chunk_rows);

@@ -23,23 +23,22 @@ static cuda_gemm inputs_of(const device_call *call) {
                        .whole = call->attributes.linear.whole};
 }
 
-static cuda_gemm weights_of(const device_call *call) {
+static cuda_gemm weights_of(const device *dev, const device_call *call) {
     bool transposed = call->attributes.linear.transposed;
     return (cuda_gemm){.form = CUDA_GEMM_TN,
                        .a = transposed ? call->x[0] : call->dy,
                        .b = transposed ? call->dy : call->x[0],
                        .c = call->dw[0],
                        .accumulate = call->accumulate_dw,
-                       .chunk = DEVICE_TOKEN_CHUNK};
+                       .chunk = device_token_chunk(dev)};
 }
 
 /* Both weight gradients use the same scratch, one after the other. */
 sifr_status cuda_prepare_linear_backward(device *dev, device_call *call, sifr_error *error) {
-    (void)dev;
     (void)error;
     int64_t bytes = 0;
     if (call->dw[0].dtype != BASE_NONE) {
-        cuda_gemm weights = weights_of(call);
+        cuda_gemm weights = weights_of(dev, call);
         bytes = cuda_gemm_parts_bytes(&weights);
     }
     if (call->dw[1].dtype != BASE_NONE)
@@ -50,12 +49,12 @@ sifr_status cuda_prepare_linear_backward(device *dev, device_call *call, sifr_er
 
 sifr_status cuda_run_linear_backward(device *dev, const device_call *call, sifr_error *error) {
     if (call->dw[0].dtype != BASE_NONE) {
-        cuda_gemm weights = weights_of(call);
+        cuda_gemm weights = weights_of(dev, call);
         weights.parts = call->scratch;
         BASE_TRY(cuda_gemm_run(dev, &weights, error));
     }
     if (call->dw[1].dtype != BASE_NONE)
-        BASE_TRY(cuda_column_sums(dev, &call->dy, DEVICE_TOKEN_CHUNK, call->scratch,
+        BASE_TRY(cuda_column_sums(dev, &call->dy, device_token_chunk(dev), call->scratch,
                                   call->dw[1].data, call->accumulate_dw, error));
     if (call->dx[0].dtype == BASE_NONE) return SIFR_OK;
     cuda_gemm inputs = inputs_of(call);

@@ -1,7 +1,7 @@
 /* DEVICE_LINEAR and its backward on a CUDA device.
  *
  * A row of y or of dx does not depend on other rows. Weight gradients add chunks of
- * DEVICE_TOKEN_CHUNK tokens in order, and so do gradients of biases. */
+ * device_token_chunk tokens in order, and so do gradients of biases. */
 #ifndef CUDA_LINEAR_H
 #define CUDA_LINEAR_H
 
