@@ -102,6 +102,21 @@ static void one_wait(void **state) {
     fake_gpu_check_returned();
 }
 
+/* A micro batch of one chunk and a part, whole and in tiles; gradients and the head add chunks. */
+static void in_chunks(void **state) {
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        zero_variant v = plain;
+        v.open = fake_gpu_open_short;
+        v.sequences = 20, v.global = 1, v.steps = 1;
+        if (i) v.type = "gpt2", v.precision = SIFR_FP32;
+        zero_outcome want = zero_run(v);
+        v.tile_tokens = FAKE_GPU_SHORT_CHUNK, v.recompute = true;
+        same(&want, &v, v.type);
+        free(want.weights);
+    }
+}
+
 /* What is not built for GPUs is said before anything is taken. */
 static void refused(void **state) {
     (void)state;
@@ -131,6 +146,7 @@ static void refused(void **state) {
 int main(void) {
     if (shim_skipped()) return 77;
     const struct CMUnitTest tests[] = {cmocka_unit_test(same_bits), cmocka_unit_test(on_the_host),
-                                       cmocka_unit_test(one_wait), cmocka_unit_test(refused)};
+                                       cmocka_unit_test(one_wait), cmocka_unit_test(in_chunks),
+                                       cmocka_unit_test(refused)};
     return cmocka_run_group_tests(tests, fake_gpu_start, fake_gpu_stop);
 }

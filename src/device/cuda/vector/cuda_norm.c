@@ -58,8 +58,12 @@ static uint32_t gradients_of(const device_call *call) {
     return call->dw[0].dtype != BASE_NONE ? 1 : 0;
 }
 
+static int64_t units_of_block(const norm_layout *layout) {
+    return NORM_UNITS * (layout->few ? NORM_WARPS : 1);
+}
+
 static int64_t backward_blocks(const norm_layout *layout) {
-    int64_t units = NORM_UNITS * (layout->few ? NORM_WARPS : 1);
+    int64_t units = units_of_block(layout);
     return (layout->units + units - 1) / units;
 }
 
@@ -97,6 +101,21 @@ static sifr_status launch_backward(device *dev, const device_call *call,
     return SIFR_OK;
 }
 
+/* By chunks of tokens, so that tiles do not change the order. A chunk has whole blocks. */
+static sifr_status add_weights(device *dev, const device_call *call, const float *parts,
+                               sifr_error *error) {
+    norm_layout layout = layout_of(call);
+    int64_t length = gradients_of(call) * layout.columns, blocks = backward_blocks(&layout);
+    int64_t most = device_token_chunk(dev) * layout.groups / units_of_block(&layout);
+    for (int64_t first = 0; first < blocks; first += most) {
+        int64_t count = base_min_i64(most, blocks - first);
+        for (uint32_t w = 0; w < gradients_of(call); w++)
+            BASE_TRY(cuda_add_parts(dev, parts + first * length + w * layout.columns, count, length,
+                                    &call->dw[w], first > 0 || call->accumulate_dw, error));
+    }
+    return SIFR_OK;
+}
+
 sifr_status cuda_run_norm_backward(device *dev, const device_call *call, sifr_error *error) {
     const device_matrix *x = &call->x[0], *dy = &call->dy, *dx = &call->dx[0];
     norm_layout layout = layout_of(call);
@@ -123,9 +142,5 @@ sifr_status cuda_run_norm_backward(device *dev, const device_call *call, sifr_er
                                          .add = call->accumulate[0]};
     if (!arguments.dx && arguments.gradients == 0) return SIFR_OK;
     BASE_TRY(launch_backward(dev, call, &arguments, error));
-    int64_t length = arguments.gradients * layout.columns, blocks = backward_blocks(&layout);
-    for (uint32_t w = 0; w < arguments.gradients; w++)
-        BASE_TRY(cuda_add_parts(dev, arguments.parts + w * layout.columns, blocks, length,
-                                &call->dw[w], call->accumulate_dw, error));
-    return SIFR_OK;
+    return add_weights(dev, call, arguments.parts, error);
 }

@@ -7,8 +7,8 @@
 #include <stdint.h>
 
 /* A warp has a unit of up to NORM_FEW columns, a block a longer one. Backward, it has NORM_UNITS of
- * them, one after the other, and the block writes one part of each weight gradient. All that fixes
- * the order of sums, so it depends on the shape alone. */
+ * them, one after the other, and the block writes one part of each weight gradient. Parts are added
+ * by chunks of tokens. All that fixes the order of sums, so it depends on the shape alone. */
 enum { NORM_THREADS = 256, NORM_WARPS = NORM_THREADS / 32, NORM_FEW = 512, NORM_UNITS = 32 };
 
 /* What a launch of the backward kernel holds of parts of weight gradients, in dynamic shared
