@@ -112,8 +112,8 @@ CUDA_KERNEL(head_clear32, head_clear_arguments)
 CUDA_KERNEL(head_gather16, head_gather_arguments)
 CUDA_KERNEL(head_gather32, head_gather_arguments)
 CUDA_KERNEL_TYPES(head_shape, head_shape_arguments)
-CUDA_KERNEL(head_statistics, head_softmax_arguments)
-CUDA_KERNEL(head_bias_parts, head_softmax_arguments)
+CUDA_KERNEL_TYPES(head_statistics, head_softmax_arguments)
+CUDA_KERNEL_TYPES(head_bias_parts, head_softmax_arguments)
 CUDA_KERNEL_TYPES(head_gradients, head_softmax_arguments)
 
 #undef CUDA_KERNEL_ATTENTION

@@ -6,15 +6,13 @@
 #include "device/cuda/head/head_arguments.h"
 #include "device/cuda/product/cuda_column_sums.h"
 #include "device/cuda/product/cuda_gemm.h"
+#include "device/cuda/vector/row_launch.h"
 
-enum {
-    CHUNK_ROWS = 1024,
-    WORDS_CHUNK = 1024 /* of an fp32 dx: one chain over all words would lose digits */
-};
+enum { WORDS_CHUNK = 1024 }; /* of an fp32 dx: one chain over all words would lose digits */
 
 typedef struct head_plan {
     int64_t rows, width, words, chunk;
-    int64_t x_stride, logits_stride; /* in elements, for 16-byte loads */
+    int64_t x_stride, logits_stride; /* for 16-byte loads */
     int64_t lists;                   /* blocks that list rows */
     int64_t at_total, at_counts, at_list, at_x, at_logits, at_log_sums, at_parts;
     int64_t scratch_bytes;
@@ -25,21 +23,21 @@ static int64_t blocks_of(int64_t count, int64_t size) {
     return (count + size - 1) / size;
 }
 
-static head_plan plan_of(const device_call *call) {
+static head_plan plan_of(const device *dev, const device_call *call) {
     head_plan p = {.rows = call->x[0].rows,
                    .width = call->x[0].columns,
                    .words = call->w[0].rows,
                    .backward = call->kernel == DEVICE_HEAD_LOSS_BACKWARD};
-    int64_t total = 0;
-    p.chunk = base_min_i64(p.rows, CHUNK_ROWS);
+    int64_t total = 0, size = base_dtype_bytes(call->x[0].dtype);
+    p.chunk = base_min_i64(p.rows, device_token_chunk(dev));
     p.x_stride = base_ceil_to(p.width, 8);
     p.logits_stride = base_ceil_to(p.words, 64);
     p.lists = blocks_of(p.rows, HEAD_LIST_ROWS);
     p.at_total = device_reserve(&total, 4);
     p.at_counts = device_reserve(&total, p.lists * 4);
     p.at_list = device_reserve(&total, p.rows * 4);
-    p.at_x = device_reserve(&total, p.chunk * p.x_stride * base_dtype_bytes(call->x[0].dtype));
-    p.at_logits = device_reserve(&total, p.chunk * p.logits_stride * 4);
+    p.at_x = device_reserve(&total, p.chunk * p.x_stride * size);
+    p.at_logits = device_reserve(&total, p.chunk * p.logits_stride * size);
     p.at_log_sums = device_reserve(&total, p.chunk * 4);
     if (p.backward && call->dw[1].dtype != BASE_NONE)
         p.at_parts = device_reserve(&total, cuda_column_sums_bytes(p.chunk, p.words));
@@ -48,9 +46,8 @@ static head_plan plan_of(const device_call *call) {
 }
 
 sifr_status cuda_prepare_head_loss(device *dev, device_call *call, sifr_error *error) {
-    (void)dev;
     (void)error;
-    call->scratch_bytes = plan_of(call).scratch_bytes;
+    call->scratch_bytes = plan_of(dev, call).scratch_bytes;
     return SIFR_OK;
 }
 
@@ -110,19 +107,20 @@ static sifr_status gather(device *dev, const device_call *call, const head_plan 
     return launch(dev, kernel, p->chunk, 1, HEAD_THREADS, &rows, error);
 }
 
-/* Matrices in scratch. Gradients lie in the rows of the logits. */
+/* Matrices in scratch. */
 static device_matrix rows_of_x(const device_call *call, const head_plan *p) {
     return (device_matrix){at(call, p->at_x), p->chunk, p->width, p->x_stride, call->x[0].dtype};
 }
 
+/* And of their gradients. */
 static device_matrix logits_of(const device_call *call, const head_plan *p) {
-    return (device_matrix){at(call, p->at_logits), p->chunk, p->words, p->logits_stride, BASE_FP32};
+    return (device_matrix){at(call, p->at_logits), p->chunk, p->words, p->logits_stride,
+                           call->x[0].dtype};
 }
 
-static device_matrix gradients_of(const device_call *call, const head_plan *p) {
-    base_dtype type = call->x[0].dtype;
-    int64_t stride = p->logits_stride * 4 / base_dtype_bytes(type);
-    return (device_matrix){at(call, p->at_logits), p->chunk, p->words, stride, type};
+/* The kernel of the operands' type, given the one of fp32. */
+static cuda_kernel kernel_of(const device_call *call, cuda_kernel fp32) {
+    return cuda_kernel_of(fp32, call->x[0].dtype);
 }
 
 static float scale_of(const device_call *call) {
@@ -140,14 +138,16 @@ static sifr_status run_logits(device *dev, const device_call *call, const head_p
                         .count = softmax->total,
                         .first = softmax->first};
     BASE_TRY(cuda_gemm_run(dev, &logits, error));
-    return launch(dev, cuda_kernel_head_statistics, p->chunk, 1, HEAD_THREADS, softmax, error);
+    return launch(dev, kernel_of(call, cuda_kernel_head_statistics_fp32), p->chunk, 1, HEAD_THREADS,
+                  softmax, error);
 }
 
 static sifr_status run_bias(device *dev, const device_call *call, const head_plan *p,
                             const head_softmax_arguments *softmax, sifr_error *error) {
     int64_t parts = blocks_of(p->chunk, COLUMN_SUMS_ROWS);
-    BASE_TRY(launch(dev, cuda_kernel_head_bias_parts, blocks_of(p->words, HEAD_BIAS_THREADS), parts,
-                    HEAD_BIAS_THREADS, softmax, error));
+    BASE_TRY(launch(dev, kernel_of(call, cuda_kernel_head_bias_parts_fp32),
+                    blocks_of(p->words, HEAD_BIAS_THREADS), parts, HEAD_BIAS_THREADS, softmax,
+                    error));
     column_totals_arguments totals = {.parts = softmax->parts,
                                       .to = call->dw[1].data,
                                       .count = softmax->total,
@@ -165,7 +165,7 @@ static sifr_status run_products(device *dev, const device_call *call, const head
     float factor = softmax->scale / (call->x[0].dtype == BASE_FP16 ? HEAD_FP16_FACTOR : 1);
     if (call->dw[0].dtype != BASE_NONE) {
         cuda_gemm weights = {.form = CUDA_GEMM_TN,
-                             .a = gradients_of(call, p),
+                             .a = logits_of(call, p),
                              .b = rows_of_x(call, p),
                              .c = call->dw[0],
                              .accumulate = softmax->first > 0 || call->accumulate_dw,
@@ -177,7 +177,7 @@ static sifr_status run_products(device *dev, const device_call *call, const head
     }
     if (call->dx[0].dtype == BASE_NONE) return SIFR_OK;
     cuda_gemm inputs = {.form = CUDA_GEMM_NN,
-                        .a = gradients_of(call, p),
+                        .a = logits_of(call, p),
                         .b = call->w[0],
                         .c = call->dx[0],
                         .accumulate = call->accumulate[0],
@@ -189,11 +189,6 @@ static sifr_status run_products(device *dev, const device_call *call, const head
                         .c_rows = softmax->list + softmax->first};
     inputs.c.rows = p->chunk;
     return cuda_gemm_run(dev, &inputs, error);
-}
-
-static cuda_kernel gradients_kernel(base_dtype dtype) {
-    if (dtype == BASE_FP32) return cuda_kernel_head_gradients_fp32;
-    return dtype == BASE_BF16 ? cuda_kernel_head_gradients_bf16 : cuda_kernel_head_gradients_fp16;
 }
 
 static sifr_status run_chunk(device *dev, const device_call *call, const head_plan *p,
@@ -219,13 +214,13 @@ static sifr_status run_chunk(device *dev, const device_call *call, const head_pl
         softmax.parts = at(call, p->at_parts);
         BASE_TRY(run_bias(dev, call, p, &softmax, error));
     }
-    BASE_TRY(launch(dev, gradients_kernel(call->x[0].dtype), p->chunk, 1, HEAD_THREADS, &softmax,
-                    error));
+    BASE_TRY(launch(dev, kernel_of(call, cuda_kernel_head_gradients_fp32), p->chunk, 1,
+                    HEAD_THREADS, &softmax, error));
     return run_products(dev, call, p, &softmax, error);
 }
 
 sifr_status cuda_run_head_loss(device *dev, const device_call *call, sifr_error *error) {
-    head_plan p = plan_of(call);
+    head_plan p = plan_of(dev, call);
     BASE_TRY(list_rows(dev, call, &p, error));
     if (p.backward && call->dx[0].dtype != BASE_NONE && !call->accumulate[0])
         BASE_TRY(clear_inputs(dev, call, &p, error));

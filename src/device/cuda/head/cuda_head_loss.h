@@ -1,8 +1,9 @@
 /* DEVICE_HEAD_LOSS and its backward on a CUDA device.
  *
  * Labelled rows are listed on the device, and how many there are stays there, too: all chunks are
- * launched, and those without rows end at once. A chunk's rows are copied into scratch; its logits
- * are in fp32. The chunk's size depends on the shape alone, and bits depend on it. */
+ * launched, and those without rows end at once. A chunk has device_token_chunk rows, which are
+ * copied into scratch; its logits have their type. Bits depend on the chunk's size, and on shapes
+ * alone besides. */
 #ifndef CUDA_HEAD_LOSS_H
 #define CUDA_HEAD_LOSS_H
 

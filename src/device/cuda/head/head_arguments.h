@@ -51,12 +51,12 @@ typedef struct head_shape_arguments {
 /* Of a chunk of labelled rows: list, logits and sums begin with row `first`. */
 typedef struct head_softmax_arguments {
     const int32_t *labels, *list, *total;
-    void *logits;    /* FP32; gradients in the operands' type take their place, row by row */
+    void *logits;    /* of the operands' type; gradients take their place */
     float *log_sums; /* of exp(logit), by row */
     float *y;
     float *parts;                /* sums of gradients over 128 rows, for the bias */
     const float *gradient_scale; /* device memory */
-    int64_t first, labels_stride, y_stride, words, stride; /* of logits, in fp32 elements */
+    int64_t first, labels_stride, y_stride, words, stride; /* of logits */
     float scale, softcap;
 } head_softmax_arguments;
 

@@ -1,5 +1,6 @@
-/* Softmax and cross entropy of a chunk of rows. Logits are in fp32. Gradients are written over
- * them in the operands' type, for the products that come next.
+/* Softmax and cross entropy of a chunk of rows. Logits have the operands' type, so in 16 bits
+ * they are rounded once, as in PyTorch; all that follows is in fp32. Gradients are written over
+ * them, for the products that come next.
  *
  * A gradient here lacks the factor gradient_scale x scale, which those products apply to their
  * results: most gradients are small, and in fp16 they would lose digits, or vanish, with it. For
@@ -11,11 +12,19 @@
 #include "device/cuda/product/column_sums_arguments.h"
 #include "device/cuda/wide.h"
 
-/* Rows of logits are longer than the words by up to 63 elements, so four may be read at once. */
-DEVICE void load_four(float to[4], const float *from) {
-    wide_of<float, 4> four = *(const wide_of<float, 4> *)(const void *)from;
+/* What a thread moves at once, and a block. Rows of logits are longer than the words by up to 63
+ * elements, so a piece may begin at any word of a multiple of its size. */
+template <typename T> struct head_piece {
+    typedef typename T::stored stored;
+    enum { SIZE = 16 / sizeof(stored), COLUMNS = SIZE * HEAD_THREADS };
+    typedef wide_of<stored, SIZE> wide;
+};
+
+template <typename T> DEVICE void load_piece(float *to, const typename T::stored *from) {
+    typedef head_piece<T> piece;
+    typename piece::wide all = *(const typename piece::wide *)(const void *)from;
 #pragma unroll
-    for (int i = 0; i < 4; i++) to[i] = four.at[i];
+    for (int i = 0; i < piece::SIZE; i++) to[i] = T::load(all.at[i]);
 }
 
 DEVICE float gradient_factor(fp32) {
@@ -53,17 +62,17 @@ template <bool LARGEST> DEVICE float of_block(float value, float *shared) {
 }
 
 /* Log of the sum of exponentials and loss of a row. A label that is not a word makes NaN. */
-KERNEL(head_statistics, head_softmax_arguments, HEAD_THREADS) {
-    SHARED(float, shared, HEAD_THREADS);
+template <typename T> DEVICE void head_statistics(const head_softmax_arguments &a, float *shared) {
+    typedef head_piece<T> piece;
     int64_t place = blockIdx.x;
     if (a.first + place >= *a.total) return;
-    const float *row = (const float *)a.logits + place * a.stride;
+    const typename T::stored *row = (const typename T::stored *)a.logits + place * a.stride;
     float largest = -INFINITY, sum = 0.0f;
-    for (int64_t at = 4 * (int64_t)threadIdx.x; at < a.words; at += HEAD_COLUMNS) {
-        float values[4], most = largest;
-        load_four(values, row + at);
+    for (int64_t at = piece::SIZE * (int64_t)threadIdx.x; at < a.words; at += piece::COLUMNS) {
+        float values[piece::SIZE], most = largest;
+        load_piece<T>(values, row + at);
 #pragma unroll
-        for (int i = 0; i < 4; i++) {
+        for (int i = 0; i < piece::SIZE; i++) {
             values[i] = at + i < a.words ? head_shaped(values[i], a.scale, a.softcap) : -INFINITY;
             most = fmaxf(most, values[i]);
         }
@@ -72,7 +81,7 @@ KERNEL(head_statistics, head_softmax_arguments, HEAD_THREADS) {
             largest = most;
         }
 #pragma unroll
-        for (int i = 0; i < 4; i++)
+        for (int i = 0; i < piece::SIZE; i++)
             if (at + i < a.words) sum += expf(values[i] - largest);
     }
     float most = of_block<true>(largest, shared);
@@ -80,10 +89,20 @@ KERNEL(head_statistics, head_softmax_arguments, HEAD_THREADS) {
     if (threadIdx.x != 0) return;
     int32_t to = a.list[a.first + place], label = a.labels[to * a.labels_stride];
     float log_of_sum = label < a.words ? logf(total) : NAN;
-    float logit = label < a.words ? head_shaped(row[label], a.scale, a.softcap) : NAN;
+    float logit = label < a.words ? head_shaped(T::load(row[label]), a.scale, a.softcap) : NAN;
     a.log_sums[place] = most + log_of_sum;
     a.y[to * a.y_stride] = (most - logit) + log_of_sum;
 }
+
+#define STATISTICS(type)                                                                           \
+    KERNEL(head_statistics_##type, head_softmax_arguments, HEAD_THREADS) {                         \
+        SHARED(float, shared, HEAD_THREADS);                                                       \
+        head_statistics<type>(a, shared);                                                          \
+    }
+
+STATISTICS(fp32)
+STATISTICS(bf16)
+STATISTICS(fp16)
 
 DEVICE float gradient_of(const head_softmax_arguments &a, float product, float log_sum,
                          bool label) {
@@ -97,41 +116,48 @@ DEVICE int32_t label_of(const head_softmax_arguments &a, int64_t place) {
 }
 
 /* The bias's gradient, not rounded to 16 bits: block (x, y) sums 128 rows. */
-KERNEL(head_bias_parts, head_softmax_arguments, HEAD_BIAS_THREADS) {
+template <typename T> DEVICE void head_bias_parts(const head_softmax_arguments &a) {
     int64_t column = (int64_t)blockIdx.x * HEAD_BIAS_THREADS + threadIdx.x;
     int64_t first = (int64_t)blockIdx.y * COLUMN_SUMS_ROWS, last = first + COLUMN_SUMS_ROWS;
     if (last > *a.total - a.first) last = *a.total - a.first;
     if (column >= a.words || first >= last) return;
-    const float *logits = (const float *)a.logits + column;
+    const typename T::stored *logits = (const typename T::stored *)a.logits + column;
     float sum = 0.0f;
     for (int64_t place = first; place < last; place++)
-        sum += gradient_of(a, logits[place * a.stride], a.log_sums[place],
+        sum += gradient_of(a, T::load(logits[place * a.stride]), a.log_sums[place],
                            label_of(a, place) == column);
     a.parts[blockIdx.y * a.words + column] = sum * (*a.gradient_scale * a.scale);
 }
 
-/* A row of gradients is shorter than its logits or as long. What a turn of the loop writes lies
- * before what the next one reads, and other threads have read what it overwrites. */
+KERNEL(head_bias_parts_fp32, head_softmax_arguments, HEAD_BIAS_THREADS) {
+    head_bias_parts<fp32>(a);
+}
+
+KERNEL(head_bias_parts_bf16, head_softmax_arguments, HEAD_BIAS_THREADS) {
+    head_bias_parts<bf16>(a);
+}
+
+KERNEL(head_bias_parts_fp16, head_softmax_arguments, HEAD_BIAS_THREADS) {
+    head_bias_parts<fp16>(a);
+}
+
+/* A thread writes what it has read. */
 template <typename T> DEVICE void head_gradients(const head_softmax_arguments &a) {
+    typedef head_piece<T> piece;
     int64_t place = blockIdx.x;
     if (a.first + place >= *a.total) return;
-    const float *row = (const float *)a.logits + place * a.stride;
-    typename T::stored *to = (typename T::stored *)(void *)((float *)a.logits + place * a.stride);
+    typename T::stored *row = (typename T::stored *)a.logits + place * a.stride;
     float log_sum = a.log_sums[place];
     int32_t label = label_of(a, place);
-    for (int64_t turn = 0; turn < a.words; turn += HEAD_COLUMNS) {
-        int64_t at = turn + 4 * (int64_t)threadIdx.x;
-        float values[4] = {0.0f, 0.0f, 0.0f, 0.0f};
-        if (at < a.words) load_four(values, row + at);
+    for (int64_t at = piece::SIZE * (int64_t)threadIdx.x; at < a.words; at += piece::COLUMNS) {
+        float values[piece::SIZE];
+        load_piece<T>(values, row + at);
+        typename piece::wide out;
 #pragma unroll
-        for (int i = 0; i < 4; i++)
-            values[i] = gradient_factor(T()) * gradient_of(a, values[i], log_sum, label == at + i);
-        __syncthreads();
-        if (at >= a.words) continue;
-        wide_of<typename T::stored, 4> out;
-#pragma unroll
-        for (int i = 0; i < 4; i++) out.at[i] = T::store(values[i]);
-        *(wide_of<typename T::stored, 4> *)(void *)(to + at) = out;
+        for (int i = 0; i < piece::SIZE; i++)
+            out.at[i] = T::store(gradient_factor(T()) *
+                                 gradient_of(a, values[i], log_sum, label == at + i));
+        *(typename piece::wide *)(void *)(row + at) = out;
     }
 }
 
