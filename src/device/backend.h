@@ -20,6 +20,7 @@ typedef struct device_backend {
     const char *(*isa)(const device *dev);
     void (*describe)(const device *dev, char *out, size_t size);
     int64_t (*token_chunk)(const device *dev); /* NULL: the kernels are the CPU's */
+    const char *(*notice)(const device *dev);  /* NULL: never anything */
     sifr_status (*prepare)(device *dev, device_call *call,
                            sifr_error *error); /* operands checked */
     sifr_status (*run)(device *dev, const device_call *call, sifr_error *error);

@@ -33,6 +33,10 @@ void device_describe(const device *dev, char *out, size_t size) {
     dev->backend->describe(dev, out, size);
 }
 
+const char *device_notice(const device *dev) {
+    return dev->backend->notice ? dev->backend->notice(dev) : "";
+}
+
 sifr_status device_prepare(device *dev, device_call *call, sifr_error *error) {
     call->scratch_bytes = 0;
     call->prepared = NULL;

@@ -284,8 +284,9 @@ typedef struct device device;
 
 /* Opens a device of a kind, for one of `ranks` of this host; threads and isa as below. With the
  * environment's SIFR_DEVICE_CHECK=1 a GPU finishes each kernel before the next, and an error names
- * the kernel. SIFR_USAGE for several ranks on GPUs, SIFR_FAILED says what keeps a GPU from being
- * used. */
+ * the kernel. With SIFR_CUDA_PRODUCTS=own its products are sifr's, with cublaslt NVIDIA's; without
+ * it they are NVIDIA's where cuBLASLt is found (device_notice says if not). SIFR_USAGE for several
+ * ranks on GPUs, SIFR_FAILED says what keeps a GPU from being used. */
 sifr_status device_open(sifr_device kind, int32_t ranks, int threads, const char *isa, device **out,
                         sifr_error *error) SIFR_MUST_CHECK;
 
@@ -323,6 +324,10 @@ const char *device_isa(const device *dev);
 /* Writes a line of text about everything that results depend on besides the inputs (instruction
  * set, cache sizes, library versions), for hashing and for people. */
 void device_describe(const device *dev, char *out, size_t size);
+
+/* What runs more slowly on the device than it could, why and what to do, for people; "" if nothing
+ * does. It may come up when a call runs; then it stays as it is. Belongs to the device. */
+const char *device_notice(const device *dev);
 
 /* Checks the operands' shapes and types, makes what the kernel needs (cached for calls of the same
  * shape), sets scratch_bytes and prepared. Addresses may still be missing. Several threads may call

@@ -139,6 +139,14 @@ static sifr_status settle(train_state *t, sifr_error *error) {
     return SIFR_OK;
 }
 
+/* Once: what the device could do faster. It may only know after a step. */
+static void say_slow(train_state *t) {
+    const char *line = device_notice(engine_device(t->engine));
+    if (t->said_slow || !line[0]) return;
+    base_log(t->host->log, SIFR_LOG_WARNING, "%s", line);
+    t->said_slow = true;
+}
+
 /* Runs a step on the batch that fetch() read. *local is a failure of this rank alone, reported at
  * the next agreement. */
 static sifr_status step(train_state *t, sifr_status *local, sifr_error *error) {
@@ -158,6 +166,7 @@ static sifr_status step(train_state *t, sifr_status *local, sifr_error *error) {
     if (status != SIFR_OK)
         return engine_scaler(t->engine)->exhausted ? train_agree(t, status, error) : status;
     train_profile_end_step(&t->profile);
+    say_slow(t);
     count_wire(t, &before);
     count_planned(t);
     double seconds = base_seconds() - start;
@@ -374,6 +383,7 @@ static sifr_status run(train_state *t, train_outcome *outcome, sifr_error *error
     const sifr_config *c = t->config;
     BASE_TRY(train_prepare(t, error));
     announce(t);
+    say_slow(t);
     train_say_notices(t->host, c, &engine_schedule(t->engine)->settings,
                       sifr_engine_updates(t->engine), t->total_steps);
     if (sifr_engine_steps(t->engine) >= t->total_steps)

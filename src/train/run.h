@@ -27,8 +27,9 @@ typedef struct train_state {
     comm_group *group;      /* borrowed */
     const train_host *host; /* the caller's log on the first rank, a silent one on the others */
     train_host silent;
-    bool first;  /* this is the first rank */
-    bool agreed; /* the ranks have agreed on a failure */
+    bool first;     /* this is the first rank */
+    bool said_slow; /* the device's notice is printed */
+    bool agreed;    /* the ranks have agreed on a failure */
     engine_folder folder;
     sifr_engine *engine;
     train_data *data, *held_out;

@@ -1,11 +1,16 @@
 /* In front of what finds a GPU (linked with --wrap): the program of tests/cli/test_gpu_runs.sh has
- * one that a fake driver plays, with the kernels over the shim. */
+ * one that a fake driver plays, with the kernels over the shim, and a cuBLASLt that a fake plays or,
+ * with SIFR_TEST_NO_CUBLASLT in the environment, none. */
+#include <stdlib.h>
+
 #include "device/cuda/cuda_device.h"
 #include "support/cuda/fake_kernels.h"
+#include "support/cuda/fake_lt.h"
 #include "support/cuda/shim_run.h"
 
 sifr_status __wrap_cuda_driver_open(cuda_driver *driver, int least, sifr_error *error);
 const cuda_image *__wrap_cuda_images(size_t *count);
+sifr_status __wrap_cuda_lt_open(int driver, cuda_lt *lt, sifr_error *error);
 int __wrap_cuda_images_version(void);
 
 /* One for the process, which ends with it: a run opens its device more than once. */
@@ -27,6 +32,15 @@ const cuda_image *__wrap_cuda_images(size_t *count) {
     static const cuda_image image = {"fake", "fake"};
     *count = 1;
     return &image;
+}
+
+sifr_status __wrap_cuda_lt_open(int driver, cuda_lt *lt, sifr_error *error) {
+    static const fake_lt_trouble none;
+    (void)driver;
+    if (getenv("SIFR_TEST_NO_CUBLASLT"))
+        return base_fail(error, SIFR_FAILED, "cuBLASLt (libcublasLt.so.13) was not found");
+    fake_lt_open(&none, lt);
+    return SIFR_OK;
 }
 
 int __wrap_cuda_images_version(void) {

@@ -63,3 +63,24 @@ expect 0 gpu generate --model on-gpu --prompt "good bad" --max-new-tokens 4
 # Every kernel finished before the next.
 SIFR_DEVICE_CHECK=1 run gpu checked 6
 cmp on-gpu/model.safetensors checked/model.safetensors || fail "checked: other bits"
+
+# Products by sifr's own kernels: asked for, or, said once, where there is no cuBLASLt.
+# A word that is neither is refused.
+SIFR_CUDA_PRODUCTS=own run gpu own 6
+near "$whole" "$(loss)" || fail "loss $whole with cuBLASLt, $(loss) with own products"
+! cat out err | grep -q "own kernels" || fail "own products were asked for, and are warned of"
+refused() { # CODE WORDS PRODUCTS
+    SIFR_CUDA_PRODUCTS=$3 expect "$1" gpu train --config ds.json --model model --data text \
+        --seq-length 32 --max-steps 1 --threads 1 --output refused --device "${4:-cuda}"
+    says "$2"
+}
+refused 2 "SIFR_CUDA_PRODUCTS=fast: it is own .* or cublaslt" fast
+refused 2 "SIFR_CUDA_PRODUCTS=fast: it is own .* or cublaslt" fast auto
+[ -z "${SIFR_GPU_PROGRAM:-}" ] || exit 0
+cmp -s on-gpu/model.safetensors own/model.safetensors && fail "cuBLASLt has the bits of own products"
+export SIFR_TEST_NO_CUBLASLT=1
+run gpu without 6
+cmp own/model.safetensors without/model.safetensors || fail "without cuBLASLt: other bits"
+[ "$(cat out err | grep -c 'own kernels, which are slower .*: cuBLASLt .* was not found')" = 1 ] ||
+    { cat out err; fail "cuBLASLt is missing, and that is not said once"; }
+refused 1 "SIFR_CUDA_PRODUCTS=cublaslt: cuBLASLt .* was not found" cublaslt

@@ -7,12 +7,14 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "support/cuda/fake_driver.h"
 #include "support/cuda/fake_gpu.h"
+#include "support/cuda/fake_lt.h"
 #include "support/cuda/shim_run.h"
 #include "support/zero_run.h"
 
@@ -117,6 +119,22 @@ static void in_chunks(void **state) {
     }
 }
 
+/* The same with products by cuBLASLt, whose bits are its own. */
+static void by_cublaslt(void **state) {
+    (void)state;
+    zero_variant v = plain;
+    zero_outcome own = zero_run(plain);
+    v.open = fake_gpu_open_lt;
+    zero_outcome want = zero_run(v);
+    if (!fake_gpu_is_real()) assert_true(fake_lt_count().products > 0);
+    assert_true(fabs(want.loss[ZERO_STEPS - 1] - own.loss[ZERO_STEPS - 1]) < 0.02);
+    same(&want, &v, "cuBLASLt: again");
+    v.stage = 3, v.unit_order = true, v.recompute = true;
+    same(&want, &v, "cuBLASLt: stage 3, unit order, recomputed");
+    free(want.weights);
+    free(own.weights);
+}
+
 /* What is not built for GPUs is said before anything is taken. */
 static void refused(void **state) {
     (void)state;
@@ -145,8 +163,8 @@ static void refused(void **state) {
 
 int main(void) {
     if (shim_skipped()) return 77;
-    const struct CMUnitTest tests[] = {cmocka_unit_test(same_bits), cmocka_unit_test(on_the_host),
-                                       cmocka_unit_test(one_wait), cmocka_unit_test(in_chunks),
-                                       cmocka_unit_test(refused)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(same_bits),   cmocka_unit_test(on_the_host),
+                                       cmocka_unit_test(one_wait),    cmocka_unit_test(in_chunks),
+                                       cmocka_unit_test(by_cublaslt), cmocka_unit_test(refused)};
     return cmocka_run_group_tests(tests, fake_gpu_start, fake_gpu_stop);
 }

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "support/cuda/fake_gpu.h"
+#include "support/cuda/fake_lt.h"
 #include "support/cuda/shim_run.h"
 #include "support/golden_run.h"
 
@@ -43,6 +44,16 @@ static void llama(void **state) {
     run("", "llama3", GOLDEN_FP16, true);
 }
 
+/* Products by cuBLASLt. */
+static void by_cublaslt(void **state) {
+    (void)state;
+    golden_run_on(fake_gpu_open_lt);
+    run("", "gpt2", GOLDEN_BF16, true);
+    run("", "llama3", GOLDEN_FP16, false);
+    golden_run_on(fake_gpu_open);
+    if (!fake_gpu_is_real()) assert_true(fake_lt_count().products > 0);
+}
+
 /* What kernels have beside the two: caps, windows, partial and interleaved rotations, joined
  * weights, multipliers, norms of other kinds. In turns in one type or the other. */
 static void families(void **state) {
@@ -65,6 +76,7 @@ static void encoders(void **state) {
 int main(void) {
     if (shim_skipped()) return 77;
     const struct CMUnitTest tests[] = {cmocka_unit_test(gpt2), cmocka_unit_test(llama),
+                                       cmocka_unit_test(by_cublaslt),
                                        cmocka_unit_test(families), cmocka_unit_test(encoders)};
     return cmocka_run_group_tests(tests, start, fake_gpu_stop);
 }

@@ -14,6 +14,7 @@
 #include "device/cuda/cuda_dispatch.h"
 #include "device/cuda/cuda_launch.h"
 #include "device/cuda/cuda_queues.h"
+#include "device/cuda/product/cuda_products.h"
 #include "device/cuda/vector/cuda_folds.h"
 #include "device/cuda/vector/cuda_tree_sum.h"
 
@@ -37,6 +38,9 @@ typedef struct cuda_device {
     uint32_t shared[CUDA_KERNELS];         /* bytes asked for so far */
     device_blocks *blocks;
     bool check;
+    cuda_lt lt;
+    cuda_products *products; /* NULL: own kernels */
+    char notice[1200];
 } cuda_device;
 
 static cuda_device *cuda_of(const device *dev) {
@@ -58,6 +62,7 @@ static void close_cuda(device *dev) {
     const cuda_driver *driver = &cuda->driver;
     if (cuda->retained && driver->cuCtxSetCurrent(cuda->context) == CUDA_OK) {
         cuda_queues_close(driver, &cuda->queues);
+        cuda_products_close(cuda->products);
         for (size_t i = 0; i < cuda->module_count; i++) driver->cuModuleUnload(cuda->modules[i]);
     }
     if (cuda->retained) driver->cuDevicePrimaryCtxRelease(cuda->gpu.handle);
@@ -71,8 +76,27 @@ static const char *isa(const device *dev) {
 }
 
 static void describe(const device *dev, char *out, size_t size) {
-    const cuda_gpu *gpu = &cuda_of(dev)->gpu;
-    snprintf(out, size, "cuda %d.%d, own products", gpu->capability_major, gpu->capability_minor);
+    const cuda_device *cuda = cuda_of(dev);
+    const cuda_gpu *gpu = &cuda->gpu;
+    int used = snprintf(out, size, "cuda %d.%d, ", gpu->capability_major, gpu->capability_minor);
+    if (used >= (int)size) return;
+    out += used, size -= (size_t)used;
+    /* These decide which algorithms cuBLASLt proposes, and so the bits. */
+    if (cuda->products)
+        snprintf(out, size, "cuBLASLt %d.%d.%d for %d multiprocessors", cuda->lt.major,
+                 cuda->lt.minor, cuda->lt.patch, gpu->multiprocessors);
+    else
+        snprintf(out, size, "own products");
+}
+
+static const char *notice(const device *dev) {
+    return cuda_of(dev)->notice;
+}
+
+size_t cuda_device_products(const device *dev, char *out, size_t size) {
+    const cuda_products *products = cuda_of(dev)->products;
+    if (size > 0) out[0] = '\0';
+    return products ? cuda_products_describe(products, out, size) : 0;
 }
 
 static sifr_status take_device(cuda_device *cuda, int64_t bytes, void **out, sifr_error *error) {
@@ -285,6 +309,28 @@ static sifr_status launch_kernel(device *dev, const cuda_launch *launch, sifr_er
     return drain(cuda, launch->queue, what, error);
 }
 
+static sifr_status reserve_product(device *dev, const cuda_gemm *gemm, sifr_error *error) {
+    cuda_device *cuda = cuda_of(dev);
+    BASE_TRY(enter(cuda, error));
+    return cuda_products_reserve(cuda->products, gemm, error);
+}
+
+static sifr_status multiply(device *dev, const cuda_gemm *gemm, bool *done, sifr_error *error) {
+    cuda_device *cuda = cuda_of(dev);
+    BASE_TRY(
+        cuda_products_run(cuda->products, gemm, cuda->queues.streams[DEVICE_COMPUTE], done, error));
+    const char *lack = cuda_products_lack(cuda->products);
+    if (lack[0] && !cuda->notice[0])
+        snprintf(
+            cuda->notice, sizeof cuda->notice,
+            "cuBLASLt %d.%d.%d has no algorithm for a product (%s): sifr's own kernel computes "
+            "it, and others that lack one, more slowly (how much is not measured yet)",
+            cuda->lt.major, cuda->lt.minor, cuda->lt.patch, lack);
+    if (!*done || !cuda->check) return SIFR_OK;
+    return drain(cuda, DEVICE_COMPUTE, "product by cuBLASLt, finished at once (SIFR_DEVICE_CHECK)",
+                 error);
+}
+
 static sifr_status run(device *dev, const device_call *call, sifr_error *error) {
     BASE_TRY(enter(cuda_of(dev), error));
     return cuda_run(dev, call, error);
@@ -386,6 +432,7 @@ static const device_backend backend = {.close = close_cuda,
                                        .isa = isa,
                                        .describe = describe,
                                        .token_chunk = cuda_token_chunk,
+                                       .notice = notice,
                                        .prepare = cuda_prepare,
                                        .run = run,
                                        .measure = measure,
@@ -437,6 +484,32 @@ static sifr_status load_images(cuda_device *cuda, const cuda_options *options, s
     return SIFR_OK;
 }
 
+static void say_own_products(cuda_device *cuda, const char *why) {
+    snprintf(cuda->notice, sizeof cuda->notice,
+             "products run with sifr's own kernels, which are slower than cuBLASLt's (how much is "
+             "not measured yet): %s",
+             why);
+}
+
+static sifr_status open_products(cuda_device *cuda, const cuda_options *options,
+                                 sifr_error *error) {
+    sifr_error why = {0};
+    if (options->lt_missing) say_own_products(cuda, options->lt_missing);
+    if (!options->lt) return SIFR_OK;
+    cuda->lt = *options->lt;
+    sifr_status status = cuda_products_open(&cuda->lt, &cuda->products, &why);
+    if (status != SIFR_OK) {
+        cuda->products = NULL;
+        if (options->lt_needed || status == SIFR_NO_MEMORY)
+            return base_fail(error, status, "%s", why.message);
+        say_own_products(cuda, why.message);
+        return SIFR_OK;
+    }
+    cuda->base.reserve_product = reserve_product;
+    cuda->base.multiply = multiply;
+    return SIFR_OK;
+}
+
 static sifr_status start(cuda_device *cuda, const cuda_options *options, sifr_error *error) {
     const cuda_driver *driver = &cuda->driver;
     int threads = options->threads ? options->threads : base_topology_threads(1);
@@ -449,7 +522,8 @@ static sifr_status start(cuda_device *cuda, const cuda_options *options, sifr_er
     cuda->retained = true;
     BASE_TRY(enter(cuda, error));
     BASE_TRY(cuda_queues_open(driver, &cuda->queues, error));
-    return load_images(cuda, options, error);
+    BASE_TRY(load_images(cuda, options, error));
+    return open_products(cuda, options, error);
 }
 
 sifr_status cuda_device_open(const cuda_options *options, device **out, sifr_error *error) {

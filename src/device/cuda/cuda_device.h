@@ -4,6 +4,7 @@
 
 #include "device/cuda/cuda_driver.h"
 #include "device/cuda/cuda_images.h"
+#include "device/cuda/cuda_lt.h"
 #include "device/device.h"
 
 typedef struct cuda_options {
@@ -15,7 +16,16 @@ typedef struct cuda_options {
     size_t image_count;
     int64_t token_chunk; /* 0: CUDA_TOKEN_CHUNK; tests take a smaller multiple of 256 */
     bool check;          /* finishes after each kernel, and names the one that failed */
+    const cuda_lt *lt;   /* for products, copied; NULL: own kernels */
+    bool lt_needed;      /* fails if cuBLASLt does not start, instead of taking own kernels */
+    /* Why own kernels run though cuBLASLt was wished for, for device_notice; NULL: no reason to say
+     * anything. */
+    const char *lt_missing;
 } cuda_options;
+
+/* Writes a line for each product that ran by cuBLASLt, with its algorithm (cuda_products_describe);
+ * 0 bytes without it. */
+size_t cuda_device_products(const device *dev, char *out, size_t size);
 
 /* SIFR_FAILED if the program has no kernels for this GPU, or the driver reports an error. */
 sifr_status cuda_device_open(const cuda_options *options, device **out,

@@ -28,13 +28,19 @@ typedef struct cuda_launch {
  * With 1,024 a GPU would spend as much time on reading and writing the sums of a chunk as on the
  * products. */
 enum { CUDA_TOKEN_CHUNK = 8192 };
+struct cuda_gemm; /* product/cuda_gemm.h */
 
 /* The first member of every device that runs these kernels. `launch` gives a kernel to its queue.
- */
+ * `multiply` gives a product that a library has faster to the compute queue, and then sets *done.
+ * Both functions for products are NULL where there is none. */
 typedef struct cuda_base {
     struct device device;
     sifr_status (*launch)(struct device *dev, const cuda_launch *launch, sifr_error *error);
     int64_t token_chunk; /* a multiple of 256; CUDA_TOKEN_CHUNK, or less in tests */
+    sifr_status (*reserve_product)(struct device *dev, const struct cuda_gemm *gemm,
+                                   sifr_error *error);
+    sifr_status (*multiply)(struct device *dev, const struct cuda_gemm *gemm, bool *done,
+                            sifr_error *error);
 } cuda_base;
 
 int64_t cuda_token_chunk(const struct device *dev); /* of such a device */

@@ -7,6 +7,7 @@
 
 #include "support/cuda/fake_gpu.h"
 #include "support/cuda/fake_kernels.h"
+#include "support/cuda/fake_lt.h"
 #include "support/cuda/shim_run.h"
 
 static cuda_driver driver;
@@ -36,19 +37,31 @@ int fake_gpu_stop(void **state) {
     return 0;
 }
 
-static sifr_status open_gpu(int64_t token_chunk, device **out, sifr_error *error) {
+static sifr_status open_gpu(int64_t token_chunk, const cuda_lt *lt, device **out,
+                            sifr_error *error) {
     static const cuda_image image = {"fake", "fake"};
-    cuda_options options = {.driver = &driver, .threads = 1, .token_chunk = token_chunk};
+    cuda_options options = {
+        .driver = &driver, .threads = 1, .token_chunk = token_chunk, .lt = lt, .lt_needed = true};
     if (!fake_gpu_is_real()) options.images = &image, options.image_count = 1;
     return cuda_device_open(&options, out, error);
 }
 
 sifr_status fake_gpu_open(device **out, sifr_error *error) {
-    return open_gpu(0, out, error);
+    return open_gpu(0, NULL, out, error);
 }
 
 sifr_status fake_gpu_open_short(device **out, sifr_error *error) {
-    return open_gpu(FAKE_GPU_SHORT_CHUNK, out, error);
+    return open_gpu(FAKE_GPU_SHORT_CHUNK, NULL, out, error);
+}
+
+sifr_status fake_gpu_open_lt(device **out, sifr_error *error) {
+    static const fake_lt_trouble none;
+    cuda_lt lt;
+    if (!fake_gpu_is_real())
+        fake_lt_open(&none, &lt);
+    else
+        BASE_TRY(cuda_lt_open(driver.version, &lt, error));
+    return open_gpu(0, &lt, out, error);
 }
 
 void fake_gpu_check_returned(void) {

@@ -13,8 +13,9 @@ int fake_gpu_stop(void **state);
 
 bool fake_gpu_is_real(void);
 
-/* Opens it. */
+/* Opens it; of the second, cuBLASLt computes products: a fake one, too, or that of this machine. */
 sifr_status fake_gpu_open(device **out, sifr_error *error);
+sifr_status fake_gpu_open_lt(device **out, sifr_error *error);
 
 /* With short chunks of tokens, of which a small micro batch has several. */
 enum { FAKE_GPU_SHORT_CHUNK = 256 };

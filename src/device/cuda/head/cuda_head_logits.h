@@ -4,6 +4,8 @@
 
 #include "device/device.h"
 
+sifr_status cuda_prepare_head_logits(device *dev, device_call *call,
+                                     sifr_error *error) SIFR_MUST_CHECK;
 sifr_status cuda_run_head_logits(device *dev, const device_call *call,
                                  sifr_error *error) SIFR_MUST_CHECK;
 

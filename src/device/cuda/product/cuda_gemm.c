@@ -2,6 +2,7 @@
 
 #include "base/checked.h"
 #include "device/cuda/cuda_launch.h"
+#include "device/cuda/product/cuda_products.h"
 
 enum {
     LARGE_TILES =
@@ -43,6 +44,16 @@ static int64_t parts_of(const cuda_gemm *gemm) {
 int64_t cuda_gemm_parts_bytes(const cuda_gemm *gemm) {
     int64_t parts = parts_of(gemm);
     return parts == 1 ? 0 : parts * gemm->c.rows * gemm->c.columns * (int64_t)sizeof(float);
+}
+
+int64_t cuda_gemm_scratch_bytes(const cuda_gemm *gemm) {
+    int64_t fast = cuda_products_fit(gemm) ? CUDA_PRODUCTS_WORKSPACE : 0;
+    return base_max_i64(cuda_gemm_parts_bytes(gemm), fast);
+}
+
+sifr_status cuda_gemm_prepare(device *dev, const cuda_gemm *gemm, sifr_error *error) {
+    cuda_base *base = (cuda_base *)dev;
+    return base->reserve_product ? base->reserve_product(dev, gemm, error) : SIFR_OK;
 }
 
 static cuda_kernel kernel_of(const cuda_gemm *gemm) {
@@ -149,9 +160,16 @@ static sifr_status run_parts(device *dev, const cuda_gemm *gemm, int64_t most, s
     return SIFR_OK;
 }
 
-sifr_status cuda_gemm_run(device *dev, const cuda_gemm *gemm, sifr_error *error) {
+static sifr_status run_own(device *dev, const cuda_gemm *gemm, sifr_error *error) {
     int64_t parts = gemm->parts != NULL ? parts_of(gemm) : 1;
     if (parts > 1) return run_parts(dev, gemm, parts, error);
     gemm_arguments arguments = arguments_of(gemm);
     return launch(dev, gemm, &arguments, 1, error);
+}
+
+sifr_status cuda_gemm_run(device *dev, const cuda_gemm *gemm, sifr_error *error) {
+    cuda_base *base = (cuda_base *)dev;
+    bool done = false;
+    if (base->multiply) BASE_TRY(base->multiply(dev, gemm, &done, error));
+    return done ? SIFR_OK : run_own(dev, gemm, error);
 }

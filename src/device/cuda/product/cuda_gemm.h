@@ -25,6 +25,7 @@ typedef struct cuda_gemm {
      * if c alone would keep few blocks busy, to the same bits. */
     int64_t chunk;
     float *parts;
+    void *workspace; /* device memory of cuda_gemm_scratch_bytes(), or NULL: no fast products */
     /* The product is multiplied by factor and, if there is one, by *factor_pointer. 0: 1. */
     float factor;
     const float *factor_pointer;
@@ -36,6 +37,14 @@ typedef struct cuda_gemm {
 } cuda_gemm;
 
 int64_t cuda_gemm_parts_bytes(const cuda_gemm *gemm);
+
+/* Of `parts` and `workspace`, which may be one memory. By shapes and types alone: what runs the
+ * product in the end does not change a plan. */
+int64_t cuda_gemm_scratch_bytes(const cuda_gemm *gemm);
+
+/* Makes what a device needs for fast products of this shape. */
+sifr_status cuda_gemm_prepare(device *dev, const cuda_gemm *gemm,
+                              sifr_error *error) SIFR_MUST_CHECK;
 
 sifr_status cuda_gemm_run(device *dev, const cuda_gemm *gemm, sifr_error *error) SIFR_MUST_CHECK;
 

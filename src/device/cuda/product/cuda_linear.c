@@ -4,13 +4,24 @@
 #include "device/cuda/product/cuda_column_sums.h"
 #include "device/cuda/product/cuda_gemm.h"
 
+static cuda_gemm outputs_of(const device_call *call) {
+    return (cuda_gemm){.form = call->attributes.linear.transposed ? CUDA_GEMM_NN : CUDA_GEMM_NT,
+                       .a = call->x[0],
+                       .b = call->w[0],
+                       .c = call->y,
+                       .bias = call->w[1],
+                       .whole = call->attributes.linear.whole,
+                       .workspace = call->scratch};
+}
+
+sifr_status cuda_prepare_linear(device *dev, device_call *call, sifr_error *error) {
+    cuda_gemm y = outputs_of(call);
+    call->scratch_bytes = cuda_gemm_scratch_bytes(&y);
+    return cuda_gemm_prepare(dev, &y, error);
+}
+
 sifr_status cuda_run_linear(device *dev, const device_call *call, sifr_error *error) {
-    cuda_gemm y = {.form = call->attributes.linear.transposed ? CUDA_GEMM_NN : CUDA_GEMM_NT,
-                   .a = call->x[0],
-                   .b = call->w[0],
-                   .c = call->y,
-                   .bias = call->w[1],
-                   .whole = call->attributes.linear.whole};
+    cuda_gemm y = outputs_of(call);
     return cuda_gemm_run(dev, &y, error);
 }
 
@@ -20,7 +31,8 @@ static cuda_gemm inputs_of(const device_call *call) {
                        .b = call->w[0],
                        .c = call->dx[0],
                        .accumulate = call->accumulate[0],
-                       .whole = call->attributes.linear.whole};
+                       .whole = call->attributes.linear.whole,
+                       .workspace = call->scratch};
 }
 
 static cuda_gemm weights_of(const device *dev, const device_call *call) {
@@ -30,16 +42,23 @@ static cuda_gemm weights_of(const device *dev, const device_call *call) {
                        .b = transposed ? call->dy : call->x[0],
                        .c = call->dw[0],
                        .accumulate = call->accumulate_dw,
-                       .chunk = device_token_chunk(dev)};
+                       .chunk = device_token_chunk(dev),
+                       .parts = call->scratch,
+                       .workspace = call->scratch};
 }
 
-/* Both weight gradients use the same scratch, one after the other. */
+/* All parts use the same scratch, one after the other. */
 sifr_status cuda_prepare_linear_backward(device *dev, device_call *call, sifr_error *error) {
-    (void)error;
     int64_t bytes = 0;
     if (call->dw[0].dtype != BASE_NONE) {
         cuda_gemm weights = weights_of(dev, call);
-        bytes = cuda_gemm_parts_bytes(&weights);
+        bytes = cuda_gemm_scratch_bytes(&weights);
+        BASE_TRY(cuda_gemm_prepare(dev, &weights, error));
+    }
+    if (call->dx[0].dtype != BASE_NONE) {
+        cuda_gemm inputs = inputs_of(call);
+        bytes = base_max_i64(bytes, cuda_gemm_scratch_bytes(&inputs));
+        BASE_TRY(cuda_gemm_prepare(dev, &inputs, error));
     }
     if (call->dw[1].dtype != BASE_NONE)
         bytes = base_max_i64(bytes, cuda_column_sums_bytes(call->dy.rows, call->dy.columns));
@@ -50,7 +69,6 @@ sifr_status cuda_prepare_linear_backward(device *dev, device_call *call, sifr_er
 sifr_status cuda_run_linear_backward(device *dev, const device_call *call, sifr_error *error) {
     if (call->dw[0].dtype != BASE_NONE) {
         cuda_gemm weights = weights_of(dev, call);
-        weights.parts = call->scratch;
         BASE_TRY(cuda_gemm_run(dev, &weights, error));
     }
     if (call->dw[1].dtype != BASE_NONE)

@@ -7,6 +7,7 @@
 
 #include "device/device.h"
 
+sifr_status cuda_prepare_linear(device *dev, device_call *call, sifr_error *error) SIFR_MUST_CHECK;
 sifr_status cuda_run_linear(device *dev, const device_call *call,
                             sifr_error *error) SIFR_MUST_CHECK;
 sifr_status cuda_prepare_linear_backward(device *dev, device_call *call,
