@@ -1,6 +1,6 @@
 /* In front of what finds a GPU (linked with --wrap): the program of tests/cli/test_gpu_runs.sh has
- * one that a fake driver plays, with the kernels over the shim, and a cuBLASLt that a fake plays or,
- * with SIFR_TEST_NO_CUBLASLT in the environment, none. */
+ * one that a fake driver plays, with the kernels over the shim, and a cuBLASLt that a fake plays
+ * or, with SIFR_TEST_NO_CUBLASLT in the environment, none. */
 #include <stdlib.h>
 
 #include "device/cuda/cuda_device.h"

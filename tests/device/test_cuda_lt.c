@@ -150,8 +150,7 @@ static sifr_status run_call(device *dev, device_call *host, int times, sifr_erro
     matrices_of(&call, to, &count);
     BASE_TRY(device_prepare(dev, &call, error));
     for (int i = 0; i < count; i++) {
-        bool sliced = from[i]->stride > from[i]->columns;
-        offsets[i] = bytes + (sliced ? SLICE * base_dtype_bytes(from[i]->dtype) : 0);
+        offsets[i] = bytes + (int64_t)((uintptr_t)from[i]->data % 64); /* as it is aligned here */
         bytes = (offsets[i] + span_of(from[i]) + 255) / 256 * 256;
     }
     /* Scratch begins as badly as it may. */
@@ -388,8 +387,17 @@ static void others(void **state) {
     run.call.x[0].stride = run.call.w[0].stride = IN - 1;
     assert_int_equal(run_call(dev, &run.call, 1, &error), SIFR_OK);
     assert_int_equal(fake_lt_count().products, 0);
-    assert_string_equal(device_notice(dev), "");
     free_linear(&run);
+    odd.sliced = true; /* rows lie 16 bytes apart, and begin elsewhere */
+    run = forward_of(&odd);
+    uint16_t *x = run.call.x[0].data;
+    run.call.x[0].data = x + 1;
+    run_well(dev, &run.call);
+    assert_int_equal(fake_lt_count().products, 0);
+    expect_forward(&run.call);
+    run.call.x[0].data = x;
+    free_linear(&run);
+    assert_string_equal(device_notice(dev), "");
     device_close(dev);
 }
 

@@ -17,6 +17,14 @@ bool fake_gpu_is_real(void) {
     return value && strcmp(value, "1") == 0;
 }
 
+bool fake_gpu_has_lt(void) {
+    cuda_lt lt;
+    sifr_error error;
+    if (!fake_gpu_is_real() || cuda_lt_open(driver.version, &lt, &error) == SIFR_OK) return true;
+    print_message("%s\n", error.message);
+    return false;
+}
+
 int fake_gpu_start(void **state) {
     fake_driver_options options = {0};
     sifr_error error;

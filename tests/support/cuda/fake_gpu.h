@@ -12,6 +12,7 @@ int fake_gpu_start(void **state);
 int fake_gpu_stop(void **state);
 
 bool fake_gpu_is_real(void);
+bool fake_gpu_has_lt(void); /* a fake one has cuBLASLt */
 
 /* Opens it; of the second, cuBLASLt computes products: a fake one, too, or that of this machine. */
 sifr_status fake_gpu_open(device **out, sifr_error *error);
