@@ -14,6 +14,7 @@
 
 #include "base/random.h"
 #include "device/device.h"
+#include "support/cuda/op_gpu.h"
 #include "support/cuda/shim_run.h"
 #include "support/thinned.h"
 
@@ -117,8 +118,8 @@ static inline void case_run(device *dev, device_call *call) {
     call->scratch = NULL;
 }
 
-/* As sets: the kernels of GPUs, over the shim, with their chunks of tokens and with short ones, of
- * which small shapes have several. */
+/* As sets: the kernels of GPUs, on a device of op_gpu.h with its chunks of tokens, and over the
+ * shim with short ones, of which small shapes have several. */
 static const char *const case_cuda = "cuda";
 static const char *const case_cuda_short = "cuda in short chunks";
 enum { CASE_SHORT_CHUNK = 256 };
@@ -127,17 +128,21 @@ static inline bool case_is_gpu(const char *isa) {
     return isa && (strcmp(isa, case_cuda) == 0 || strcmp(isa, case_cuda_short) == 0);
 }
 
-/* NULL where this processor lacks the set. For GPUs, `threads` chooses an order of threads. */
+/* NULL where this processor lacks the set, or a GPU is tested instead. For GPUs, `threads` chooses
+ * an order of threads. */
 static inline device *case_device(int threads, const char *isa) {
     device *dev = NULL;
     sifr_error error = {0};
     if (case_is_gpu(isa)) {
-        int64_t chunk = strcmp(isa, case_cuda) == 0 ? CUDA_TOKEN_CHUNK : CASE_SHORT_CHUNK;
-        if (shim_skipped() || device_open_shim_chunk(threads - 1, chunk, &dev, &error) != SIFR_OK)
-            return NULL;
+        bool whole = strcmp(isa, case_cuda) == 0;
+        if (shim_skipped() || (!whole && op_gpu_kind() != OP_GPU_SHIM)) return NULL;
+        sifr_status status =
+            whole ? op_gpu_open(threads - 1, &dev, &error)
+                  : device_open_shim_chunk(threads - 1, CASE_SHORT_CHUNK, &dev, &error);
+        if (status != SIFR_OK) fail_msg("%s", error.message);
         return dev;
     }
-    if (isa && thinned_set(isa)) return NULL;
+    if (isa && (thinned_set(isa) || op_gpu_kind() != OP_GPU_SHIM)) return NULL;
     if (device_open_cpu(threads, isa, &dev, &error) != SIFR_OK) return NULL;
     return dev;
 }

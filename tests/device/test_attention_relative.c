@@ -3,6 +3,7 @@
  * distances, and the same bits for any number of threads; the same of the kernels of GPUs.
  * in test_asan */
 #include "device/matrix_case.h"
+#include "support/cuda/op_gpu.h"
 #include "support/cuda/shim_run.h"
 #include "support/thinned.h"
 
@@ -365,10 +366,10 @@ static void relative_plain(void **state) {
     check_isa("plain");
 }
 
-static device *open_shim(int order) {
+static device *open_gpu(int order) {
     device *dev = NULL;
     sifr_error error = {0};
-    if (device_open_shim(order, &dev, &error) != SIFR_OK) fail_msg("%s", error.message);
+    if (op_gpu_open(order, &dev, &error) != SIFR_OK) fail_msg("%s", error.message);
     return dev;
 }
 
@@ -378,14 +379,14 @@ static void relative_cuda(void **state) {
     static const int orders[] = {SHIM_DOWN, 2, 3};
     (void)state;
     if (shim_skipped()) skip();
-    device *dev = open_shim(SHIM_UP);
+    device *dev = open_gpu(SHIM_UP);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         bool many = cases[i].sequences * cases[i].heads > 8; /* for the groups of CPUs */
         if (many || thinned_out(i)) continue;
         operands o = make_operands(&cases[i], types[i % 3], 0);
         run_both(dev, &o);
         check_results(&o);
-        if (cases[i].length < 200) check_same(open_shim(orders[i % 3]), &o);
+        if (cases[i].length < 200) check_same(open_gpu(orders[i % 3]), &o);
         free_operands(&o);
     }
     device_close(dev);
@@ -428,7 +429,7 @@ static void relative_differences(void **state) {
         for (int variant = 0; variant < 4; variant++) {
             bool gpu = isa == CASE_ISAS;
             if (gpu && (shim_skipped() || variant < 3)) continue;
-            device *dev = gpu ? open_shim(SHIM_UP) : case_device(2, case_isas[isa]);
+            device *dev = gpu ? open_gpu(SHIM_UP) : case_device(2, case_isas[isa]);
             const char *name = gpu ? "cuda" : case_isas[isa];
             if (dev == NULL) continue;
             operands o = make_operands(&some[variant / 2], BASE_FP32, variant % 2 ? 0.4f : 0.0f);

@@ -2,6 +2,7 @@
  * same bits in any order of threads, slices that are aligned to nothing, and what it refuses. in
  * test_asan */
 #include "device/attention_reference.h"
+#include "support/cuda/op_gpu.h"
 #include "support/cuda/shim_run.h"
 #include "support/thinned.h"
 
@@ -37,11 +38,11 @@ static const attention_case dropped[] = {
     {SHAPE(1, 97, 1, 1, 72), .segments = DOCUMENTS},
 };
 
-static device *open_shim(int order) {
+static device *open_gpu(int order) {
     device *dev = NULL;
     sifr_error error = {0};
     if (shim_skipped()) skip();
-    if (device_open_shim(order, &dev, &error) != SIFR_OK) fail_msg("%s", error.message);
+    if (op_gpu_open(order, &dev, &error) != SIFR_OK) fail_msg("%s", error.message);
     return dev;
 }
 
@@ -71,7 +72,7 @@ static void free_results(attention_operands *o) {
 
 static void check_order(const attention_operands *first, int order) {
     attention_operands other = fresh_results(first);
-    device *dev = open_shim(order);
+    device *dev = open_gpu(order);
     run_attention(dev, &other);
     device_close(dev);
     assert_memory_equal(other.y.data, first->y.data, case_bytes(&first->y));
@@ -83,7 +84,7 @@ static void check_order(const attention_operands *first, int order) {
 /* Each case runs in one more order, the next case in the next one. */
 static void check_cases(const attention_case *list, size_t count, base_dtype type, float dropout) {
     static const int orders[] = {SHIM_DOWN, 2, 3};
-    device *dev = open_shim(SHIM_UP);
+    device *dev = open_gpu(SHIM_UP);
     for (size_t i = 0; i < count; i++) {
         bool half = type == BASE_FP16 && i % 2; /* the same source as bf16 */
         if (half || thinned_out(i + (size_t)type)) continue;
@@ -159,7 +160,7 @@ static void check_slices(const attention_case *c, base_dtype type, int64_t shift
     s.qkv = shifted(&o.qkv, shift), s.dqkv = shifted(&o.dqkv, shift);
     s.y = shifted(&o.y, shift), s.dy = shifted(&o.dy, shift);
     s.log_sums = shifted(&o.log_sums, 0);
-    device *dev = open_shim(2);
+    device *dev = open_gpu(2);
     run_attention(dev, &s);
     device_close(dev);
     check_forward(&s);
@@ -190,7 +191,7 @@ static void cuda_attention_without_sums(void **state) {
     static const base_dtype types[] = {BASE_BF16, BASE_FP32};
     for (int i = 0; i < 2; i++) {
         attention_operands o = make_operands(&c, types[i], 0);
-        device *dev = open_shim(SHIM_UP);
+        device *dev = open_gpu(SHIM_UP);
         device_call call = describe_call(&o, DEVICE_ATTENTION);
         case_run(dev, &call);
         device_matrix with = case_copy(&o.y);
@@ -206,7 +207,7 @@ static void cuda_attention_without_sums(void **state) {
 
 static void cuda_attention_refuses(void **state) {
     (void)state;
-    device *dev = open_shim(SHIM_UP);
+    device *dev = open_gpu(SHIM_UP);
     static const attention_case wide = {SHAPE(1, 4, 1, 1, 257), .bidirectional = true};
     static const attention_case c = {SHAPE(1, 4, 1, 1, 129), .bidirectional = true};
     attention_operands o = make_operands(&wide, BASE_BF16, 0);

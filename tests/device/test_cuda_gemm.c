@@ -2,6 +2,8 @@
  * same bits for each size of tiles, each alignment, each order of threads and each cut of rows. */
 #include "device/cuda/product/cuda_gemm.h"
 #include "device/matrix_case.h"
+#include "support/cuda/mirror.h"
+#include "support/cuda/op_gpu.h"
 #include "support/cuda/shim_run.h"
 
 #include <stdio.h>
@@ -70,10 +72,20 @@ static void free_run(gemm_run *run) {
     free(run->before.memory);
 }
 
+static void show(device *dev, const cuda_gemm *gemm) {
+    const device_matrix *all[] = {&gemm->a, &gemm->b, &gemm->c, &gemm->bias};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) mirror_show_matrix(dev, all[i]);
+    if (gemm->parts) mirror_show(dev, gemm->parts, cuda_gemm_parts_bytes(gemm));
+    mirror_show(dev, gemm->count, sizeof *gemm->count);
+    mirror_show(dev, gemm->c_rows, gemm->c.rows * (int64_t)sizeof *gemm->c_rows);
+    mirror_show(dev, gemm->factor_pointer, sizeof *gemm->factor_pointer);
+}
+
 static void compute(cuda_gemm *gemm, int order) {
     device *dev = NULL;
     sifr_error error = {0};
-    assert_int_equal(device_open_shim(order, &dev, &error), SIFR_OK);
+    if (op_gpu_open(order, &dev, &error) != SIFR_OK) fail_msg("%s", error.message);
+    show(dev, gemm);
     if (cuda_gemm_run(dev, gemm, &error) != SIFR_OK) fail_msg("%s", error.message);
     device_close(dev);
 }
@@ -264,12 +276,14 @@ static void gemm_counts_terms(void **state) {
     }
 }
 
-int main(void) {
+/* One argument: the test to run, else all. */
+int main(int count, char **arguments) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gemm_is_right),       cmocka_unit_test(gemm_is_one_chain),
         cmocka_unit_test(gemm_rows_are_alone), cmocka_unit_test(gemm_adds_chunks),
         cmocka_unit_test(gemm_counts_rows),    cmocka_unit_test(gemm_counts_terms),
     };
     if (shim_skipped()) return 77;
+    if (count > 1) cmocka_set_test_filter(arguments[1]);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,6 +14,7 @@
 #include "base/half.h"
 #include "base/random.h"
 #include "device/tree_sum.h"
+#include "support/cuda/op_gpu.h"
 #include "support/cuda/shim_run.h"
 
 enum { ORDERS = 3 };
@@ -25,7 +26,7 @@ static int open_devices(void **state) {
     sifr_error error = {0};
     (void)state;
     for (int o = 0; o < ORDERS; o++)
-        if (device_open_shim(orders[o], &shims[o], &error) != SIFR_OK) return -1;
+        if (op_gpu_open(orders[o], &shims[o], &error) != SIFR_OK) return -1;
     return 0;
 }
 

@@ -3,6 +3,7 @@
  * likewise, in several orders of threads.
  * in test_asan */
 #include "device/matrix_case.h"
+#include "support/cuda/op_gpu.h"
 #include "support/cuda/shim_run.h"
 #include "support/thinned.h"
 
@@ -176,7 +177,7 @@ static device *open_device(int turn, const char *isa) {
     device *dev;
     sifr_error error = {0};
     if (strcmp(isa, "cuda") != 0) return case_device(case_threads[turn], isa);
-    assert_int_equal(device_open_shim(turn, &dev, &error), SIFR_OK);
+    assert_int_equal(op_gpu_open(turn, &dev, &error), SIFR_OK);
     return dev;
 }
 

@@ -12,12 +12,22 @@
 
 #include "base/random.h"
 #include "device/cuda/cuda_dispatch.h"
+#include "support/cuda/mirror.h"
+#include "support/cuda/op_gpu.h"
 #include "support/cuda/shim_run.h"
 #include "support/thinned.h"
 
 const device_step op_step = {.seed = 7, .step = 3, .gradient_scale = 1.0f, .training = true};
 
-enum { GUARD = 128, FILL = 0x5a, SAMPLES = 48, OPERANDS = 16, TYPES = 3, SHIM_ELEMENTS = 1 << 13 };
+enum {
+    GUARD = 128,
+    FILL = 0x5a,
+    SAMPLES = 48,
+    OPERANDS = 16,
+    TYPES = 3,
+    TURNS = 4,
+    SHIM_ELEMENTS = 1 << 13
+};
 
 /* An operand's memory: guards around it, and how it was before the run. */
 typedef struct op_buffer {
@@ -213,10 +223,10 @@ static void run_call(const op_run *run, device *dev, device_call *call) {
 }
 
 /* Runs with 1, 2, 3 and 8 threads from the same memory; the results of the last stay. */
-static void run_threads(op_run *run, device *const devices[4], device_call *call) {
+static void run_threads(op_run *run, device *const devices[TURNS], device_call *call) {
     uint8_t *first[OPERANDS];
     remember(run);
-    for (int t = 0; t < 4; t++) {
+    for (int t = 0; t < TURNS; t++) {
         if (t > 0) restore(run);
         run_call(run, devices[t], call);
         check_guards(run, device_kernel_name(call->kernel));
@@ -292,7 +302,7 @@ static void check_matrix(const op_run *run, const char *kernel, const char *name
             check_value(run, kernel, name, m, r, k, want[r * m->columns + k], magnitude);
 }
 
-static void test_forward(op_run *run, device *const devices[4]) {
+static void test_forward(op_run *run, device *const devices[TURNS]) {
     const op_case *c = run->c;
     const char *kernel = device_kernel_name(c->forward);
     device_call call = {.kernel = c->forward};
@@ -355,7 +365,7 @@ static void check_gradient(const op_run *run, const device_call *forward, op_val
 }
 
 /* `wants`: the gradients to ask for. */
-static void test_backward(op_run *run, device *const devices[4], unsigned wants) {
+static void test_backward(op_run *run, device *const devices[TURNS], unsigned wants) {
     const op_case *c = run->c;
     device_call forward = {.kernel = c->forward}, call;
     c->shape(c, run->type, &forward);
@@ -413,7 +423,7 @@ static void test_backward(op_run *run, device *const devices[4], unsigned wants)
     drop(run);
 }
 
-static void run_case(const op_case *c, size_t turn, const char *isa, device *const devices[4],
+static void run_case(const op_case *c, size_t turn, const char *isa, device *const devices[TURNS],
                      op_slopes slopes[TYPES]) {
     static const base_dtype types[TYPES] = {BASE_FP32, BASE_BF16, BASE_FP16};
     for (int type = 0; type < (c->fp32_only ? 1 : TYPES); type++) {
@@ -444,53 +454,91 @@ static void run_case(const op_case *c, size_t turn, const char *isa, device *con
     }
 }
 
-/* Opens a device of a set for each entry of `threads`; false: this processor lacks the set. */
-static bool open_set(const char *isa, const int threads[4], device *devices[4]) {
+typedef struct op_kind op_kind;
+
+/* A kind of device, opened once for each of TURNS: with other threads, or in another order. */
+struct op_kind {
+    const char *name;
+    sifr_status (*open)(const op_kind *kind, int turn, device **out, sifr_error *error);
+    op_gpu gpu;   /* for kernels of GPUs */
+    bool is_gpu;  /* those that GPUs have, and no others */
+    bool slow;    /* fibres take their time: small cases alone */
+    size_t share; /* of the cases, where other kinds run as well: one in so many */
+};
+
+static sifr_status open_set(const op_kind *kind, int turn, device **out, sifr_error *error) {
+    static const int threads[TURNS] = {1, 2, 3, 8};
+    return device_open_cpu(threads[turn], kind->name, out, error);
+}
+
+static device *inner[TURNS];
+
+/* The CPU's kernels, with operands in memory of the device. */
+static sifr_status open_separate(const op_kind *kind, int turn, device **out, sifr_error *error) {
+    (void)kind;
+    BASE_TRY(device_open_separate(turn + 1, NULL, &inner[turn], error));
+    return device_open_mirror(inner[turn], out, error);
+}
+
+static sifr_status open_queued(const op_kind *kind, int turn, device **out, sifr_error *error) {
+    (void)kind;
+    BASE_TRY(device_open_queued(turn + 1, NULL, 0, 0, &inner[turn], error));
+    return device_open_mirror(inner[turn], out, error);
+}
+
+static sifr_status open_gpu(const op_kind *kind, int turn, device **out, sifr_error *error) {
+    return op_gpu_open_kind(kind->gpu, turn, out, error);
+}
+
+static const op_kind kinds[] = {
+    {.name = "plain", .open = open_set, .share = 1},
+    {.name = "avx2", .open = open_set, .share = 1},
+    {.name = "avx512", .open = open_set, .share = 1},
+    {.name = "avx512_bf16", .open = open_set, .share = 1},
+    {.name = "separate memory", .open = open_separate, .share = 8},
+    {.name = "hidden memory", .open = open_queued, .share = 8},
+    {"cuda over the shim", open_gpu, OP_GPU_SHIM, true, true, 1},
+    {"cuda on the fake driver", open_gpu, OP_GPU_FAKE, true, true, 16},
+    {"cuda on a GPU", open_gpu, OP_GPU_REAL, true, false, 1},
+};
+
+/* A GPU that the environment asks for is tested alone, and without being asked there is none. */
+static bool is_wanted(const op_kind *kind) {
+    op_gpu gpu = op_gpu_kind();
+    if (kind->is_gpu && shim_skipped()) return false;
+    if (gpu != OP_GPU_SHIM) return kind->is_gpu && kind->gpu == gpu;
+    return kind->gpu != OP_GPU_REAL && !thinned_set(kind->name);
+}
+
+static bool is_in(const op_kind *kind, const op_case *c, size_t turn) {
+    if (op_gpu_kind() == OP_GPU_SHIM && turn % kind->share != 0) return false;
+    if (kind->is_gpu && !(cuda_has(c->forward) && cuda_has(c->backward))) return false;
+    return !kind->slow || c->rows * c->columns <= SHIM_ELEMENTS;
+}
+
+static void run_kind(const op_kind *kind, const op_case *cases, int count, op_slopes *slopes) {
+    device *devices[TURNS] = {0};
     sifr_error error = {0};
-    if (device_open_cpu(threads[0], isa, &devices[0], &error) != SIFR_OK) {
-        print_message("%s: skipped, this processor lacks it\n", isa);
-        return false;
+    for (int turn = 0; turn < TURNS; turn++) {
+        if (kind->open(kind, turn, &devices[turn], &error) == SIFR_OK) continue;
+        if (kind->is_gpu || turn > 0) fail_msg("%s: %s", kind->name, error.message);
+        print_message("%s: skipped, this processor lacks it\n", kind->name);
+        return;
     }
-    for (int t = 1; t < 4; t++)
-        assert_int_equal(device_open_cpu(threads[t], isa, &devices[t], &error), SIFR_OK);
-    return true;
-}
-
-static void close_all(device *const devices[4]) {
-    for (int t = 0; t < 4; t++) device_close(devices[t]);
-}
-
-static bool gpus_have(const op_case *c) {
-    return cuda_has(c->forward) && cuda_has(c->backward);
-}
-
-/* The kernels of GPUs over the shim, in four orders of threads. */
-static void run_shim(const op_case *cases, int count, op_slopes *slopes) {
-    device *devices[4] = {0};
-    sifr_error error = {0};
-    for (int order = 0; order < 4; order++)
-        assert_int_equal(device_open_shim(order, &devices[order], &error), SIFR_OK);
-    for (int i = 0; i < count; i++) {
-        const op_case *c = &cases[i];
-        bool small = c->rows * c->columns <= SHIM_ELEMENTS;
-        if (!gpus_have(c) || !small) continue; /* fibres take their time */
-        run_case(c, (size_t)i, "cuda", devices, slopes + i * TYPES);
+    for (int i = 0; i < count; i++)
+        if (is_in(kind, &cases[i], (size_t)i))
+            run_case(&cases[i], (size_t)i, kind->name, devices, slopes + i * TYPES);
+    for (int turn = 0; turn < TURNS; turn++) {
+        device_close(devices[turn]);
+        device_close(inner[turn]);
+        inner[turn] = NULL;
     }
-    close_all(devices);
 }
 
 void op_cases_run(const op_case *cases, int count) {
-    static const char *const isas[] = {"plain", "avx2", "avx512", "avx512_bf16"};
-    static const int threads[4] = {1, 2, 3, 8};
     op_slopes *slopes = calloc((size_t)count * TYPES, sizeof *slopes);
     assert_non_null(slopes);
-    for (int s = 0; s < 4; s++) {
-        device *devices[4] = {0};
-        if (thinned_set(isas[s]) || !open_set(isas[s], threads, devices)) continue;
-        for (int i = 0; i < count; i++)
-            run_case(&cases[i], (size_t)i, isas[s], devices, slopes + i * TYPES);
-        close_all(devices);
-    }
-    if (!shim_skipped()) run_shim(cases, count, slopes);
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
+        if (is_wanted(&kinds[k])) run_kind(&kinds[k], cases, count, slopes);
     free(slopes);
 }

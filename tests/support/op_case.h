@@ -1,6 +1,7 @@
-/* One table of kernel cases, run on every instruction set: against a reference in double precision,
- * gradients against central differences of that reference, the same bits for any number of threads,
- * adding into what is there, slices of columns, and no byte written beside the results.
+/* One table of kernel cases, run on every kind of device: the CPU's instruction sets, separate
+ * memory, GPUs over the shim, on the fake driver or real ones. Against a reference in double
+ * precision, gradients against central differences of that reference, the same bits for any number
+ * of threads, adding into what is there, slices of columns, and no byte written beside the results.
  *
  * To add a kernel: write its forward in double (`reference`), a function that says which operands
  * it has (`shape`), and a row for each shape worth running in a table handed to op_cases_run().
