@@ -170,10 +170,12 @@ static void refused(void **state) {
     engine_folder_close(&folder);
 }
 
-int main(void) {
+/* One argument: the test to run, else all. */
+int main(int count, char **arguments) {
     if (shim_skipped()) return 77;
     const struct CMUnitTest tests[] = {cmocka_unit_test(same_bits),   cmocka_unit_test(on_the_host),
                                        cmocka_unit_test(one_wait),    cmocka_unit_test(in_chunks),
                                        cmocka_unit_test(by_cublaslt), cmocka_unit_test(refused)};
+    if (count > 1) cmocka_set_test_filter(arguments[1]);
     return cmocka_run_group_tests(tests, fake_gpu_start, fake_gpu_stop);
 }
