@@ -11,7 +11,7 @@ OPTIONS = $(if $(CUDA),-DSIFR_CUDA=$(if $(filter 0,$(CUDA)),AUTO,ON))
 SETS = $(if $(filter-out 0,$(CUDA)),cuda)
 
 .PHONY: all deps configure tests test short other-mpi speed soak demo install docs bench bench-short \
-  gpu-check
+  gpu-check gpu-figures gpu-pack
 all: deps $(BUILD)/build.ninja
 	@[ -z '$(OPTIONS)' ] || cmake --preset $(PRESET) -B $(BUILD) $(OPTIONS) >/dev/null
 	@ninja -C $(BUILD)
@@ -65,6 +65,20 @@ speed: tests
 gpu-check: CUDA = 1
 gpu-check: tests
 	@scripts/gpu-check.sh $(BUILD) $(BUILD)/gpu-check
+
+# Figures of this machine's GPU beside PyTorch, likewise.
+gpu-figures: CUDA = 1
+gpu-figures: tests
+	@scripts/gpu-check.sh --figures $(BUILD) $(BUILD)/gpu-check
+
+# The same checks for a machine with a GPU and nothing else, as build/gpu.tar.zst: with MPICH, whose
+# launcher needs no place of its own.
+gpu-pack:
+	@scripts/install-deps.sh build demo test other-mpi cuda
+	@cmake --preset $(PRESET) -B $(BUILD)-gpu -DSIFR_CUDA=ON -DSIFR_MPI=mpich >/dev/null
+	@ninja -C $(BUILD)-gpu
+	@mkdir -p $(BUILD)
+	@scripts/gpu-pack.sh $(BUILD)-gpu $(BUILD)/gpu.tar.zst
 
 # The long tests: sanitizers, assertions, repetitions. Writes its output into docs/soak.md.
 soak: tests

@@ -1,0 +1,48 @@
+# label: full
+# scripts/gpu-pack.sh: in a root that holds glibc, a shell and its usual commands, and nothing else,
+# the pack says that there is no GPU, and runs its parts on the driver that tests play.
+# timeout: 300, not under sanitizers
+fail() { cat out 2>/dev/null; echo "$1" >&2; exit 1; }
+if [ "$(id -u)" != 0 ] || ! unshare --mount --pid --net --fork true 2>/dev/null; then
+    echo "skipped: needs root and namespaces"
+    exit 77
+fi
+pack="$SOURCE/scripts/gpu-pack.sh"
+shellcheck "$pack" >out || fail "shellcheck"
+"$pack" --level 1 "$BUILD" gpu.tar.zst >out 2>&1 || fail "gpu-pack.sh: exit code $?"
+grep -q 'gpu.tar.zst: [0-9.]* MiB$' out || fail "no size"
+mkdir -p root/bin root/tmp root/proc root/dev
+tar -C root -xf gpu.tar.zst
+
+# What every machine has: the commands with their libraries, which are those of this one.
+for name in bash awk basename cat cmp cp cut date dirname env grep head id mkdir mktemp mv paste \
+    readlink realpath rm sed seq sha256sum sleep sort stat tail tee timeout tr uname wc; do
+    path=$(realpath "$(command -v $name)")
+    cp "$path" "root/bin/$name"
+    ldd "$path" | grep -o '/[^ ]*' | while read -r library; do
+        mkdir -p "root$(dirname "$library")"
+        cp -L "$library" "root$library"
+    done
+done
+ln -s bash root/bin/sh
+of_glibc=$(dirname "$(ldd "$SIFR" | grep -o '/[^ ]*/libc\.so\.6')")
+for library in libm.so.6 libpthread.so.0 libdl.so.2 librt.so.1 libresolv.so.2; do
+    cp -L "$of_glibc/$library" "root$of_glibc"
+done
+
+inside() { # COMMAND…: there, in a minute
+    unshare --mount --pid --net --fork bash -eu -c '
+        mount -t proc proc root/proc
+        mount --bind /dev root/dev
+        exec timeout 120 chroot root /bin/env -i PATH=/bin HOME=/tmp "$@"' inside "$@" >out 2>&1
+}
+inside /bin/ls && fail "the root holds more than it was given"
+inside /gpu/gpu-check || fail "without a GPU: exit code $?"
+grep -q '^gpu-check: no GPU' out || fail "nothing said of the GPU"
+grep -q 'no driver' out || fail "nothing said of the driver"
+inside /gpu/gpu-check --fake --parts look,bits,ranks,repeat /tmp/results ||
+    fail "on the fake driver: exit code $?"
+for part in look bits repeat; do grep -q "^| $part | passed |" out || fail "$part"; done
+# Open MPI's launcher is not packed.
+grep -qE '^\| ranks \| not (built|run) \| .* one rank ran at stage 0' out || fail "ranks"
+[ -s root/tmp/results/gpu-check.json ] || fail "no results"
