@@ -14,6 +14,10 @@ void engine_note_spans(engine_executor *e, engine_span *spans) {
     e->spans = spans;
 }
 
+void engine_time_each(engine_executor *e, bool each) {
+    e->times_each = each;
+}
+
 const float *engine_seconds(const engine_executor *e) {
     return e->seconds;
 }
@@ -259,8 +263,10 @@ static void note_span(engine_executor *e, const plan_instruction *i, double befo
     engine_span *span = &e->spans[i - e->schedule->instructions];
     *span = (engine_span){.start = before, .end = after};
     if (is_for_move(e, i)) {
-        e->spans[i->wait].begun = e->move_times.begun;
-        e->spans[i->wait].over = e->move_times.ended;
+        engine_span *move = &e->spans[i->wait];
+        bool hidden = device_is_hidden(e->schedule->dev); /* does not tell its copies' times */
+        move->begun = hidden ? move->start : e->move_times.begun;
+        move->over = hidden ? after : e->move_times.ended;
     } else if (i->action == PLAN_WAIT) {
         const comm_event *event = comm_last(e->group);
         e->spans[i->wait].begun = event->begun;
@@ -284,6 +290,15 @@ static sifr_status run_kernel(engine_executor *e, size_t index, sifr_error *erro
     call.step = i->deferred ? &device_numbers(e)->last : &device_numbers(e)->step;
     if (e->kernel) return e->kernel(e->kernel_user, index, &call, error);
     return device_run(s->dev, &call, error);
+}
+
+/* What the device was given has ended, and what took time was this instruction. */
+static sifr_status end_instruction(const engine_executor *e, sifr_error *error) {
+    device *dev = e->schedule->dev;
+    device_mark here;
+    if (!device_is_hidden(dev) || !(e->times_each || e->spans)) return SIFR_OK;
+    BASE_TRY(device_mark_here(dev, DEVICE_COMPUTE, &here, error));
+    return device_finish(dev, here, error);
 }
 
 static sifr_status run_instruction(engine_executor *e, size_t n, const engine_step_input *input,
@@ -325,6 +340,7 @@ sifr_status engine_run(engine_executor *e, const engine_step_input *input, engin
             continue;
         }
         BASE_TRY(run_instruction(e, n, input, result, error));
+        BASE_TRY(end_instruction(e, error));
         double after = base_seconds();
         e->seconds[n] = (float)(after - before);
         if (e->spans) note_span(e, i, before, after);

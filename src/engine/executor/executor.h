@@ -121,6 +121,11 @@ typedef struct engine_span {
  * for each instruction, which must live until the next call of this function. NULL: stop. */
 void engine_note_spans(engine_executor *executor, engine_span *spans);
 
+/* Whether a device that only begins its work ends each instruction before the next, so that its
+ * time is its own; always so while spans are noted. Otherwise the seconds of such a device are
+ * those of giving the work, and the last instruction's those of all of it. */
+void engine_time_each(engine_executor *executor, bool each);
+
 /* The seconds that each instruction of the last run took. */
 const float *engine_seconds(const engine_executor *executor);
 

@@ -15,6 +15,7 @@ struct engine_executor {
     bool opens_window;   /* of hidden memory, which has no file; not done yet */
     bool shared;         /* the owner's, overwritten by each of its runs */
     float *seconds;
+    bool times_each;            /* engine_time_each */
     engine_span *spans;         /* the caller's; NULL: not wanted */
     comm_handle *transfers;     /* by the instruction that started them */
     engine_swap *swap;          /* borrowed; NULL: nothing is on disk */

@@ -38,6 +38,12 @@ static sifr_status predict(train_profile *p, const plan_machine *machine, sifr_e
     return plan_predict(s, machine, &prediction, p->planned, error);
 }
 
+static void say_slower(const train_profile *p) {
+    if (device_is_hidden(engine_device(p->engine)))
+        train_say(p->host, "profile: the GPU ends each instruction before the next while its times "
+                           "are asked for, so these steps are slower");
+}
+
 sifr_status train_profile_open(train_profile *p, const sifr_config *config, const train_host *host,
                                sifr_engine *engine, const plan_machine *machine, uint64_t baseline,
                                int64_t total_steps, sifr_error *error) {
@@ -49,6 +55,9 @@ sifr_status train_profile_open(train_profile *p, const sifr_config *config, cons
     if (config->wall_clock_breakdown && machine) BASE_TRY(predict(p, machine, error));
     if (config->activations.profile)
         BASE_TRY(train_unit_times_open(&p->units, engine_schedule(engine), error));
+    bool times = config->wall_clock_breakdown || config->activations.profile;
+    engine_time_each(engine_trainer(engine), times);
+    if (times || config->trace) say_slower(p);
     if (config->trace) BASE_TRY(open_trace(p, total_steps, error));
     if (!config->comms_logger.enabled) return SIFR_OK;
     return train_comms_log_open(engine_schedule(engine), engine_group(engine),
