@@ -7,6 +7,7 @@
 #include "base/heap.h"
 #include "engine/state/convert.h"
 #include "plan/pass/passes.h"
+#include "plan/queries.h"
 
 /* What "auto" is without a search: `sifr train` makes one before. */
 static void settle(sifr_settings *step) {
@@ -32,9 +33,15 @@ static sifr_status open_swap(sifr_engine *engine, sifr_error *error) {
                              .threads = o->aio.intra_op_parallelism,
                              .single_submit = o->aio.single_submit,
                              .overlap_events = o->aio.overlap_events};
+    bool staged = device_is_hidden(engine->dev);
+    int32_t transfers = engine_transfers(s, PLAN_DISK);
+    int64_t staging[2];
     if (!s->nvme_bytes) return SIFR_OK;
     BASE_TRY(engine_swap_open(o->nvme_path, s->settings.rank, s->nvme_bytes, &io,
-                              engine_transfers(s, PLAN_DISK), &engine->swap, error));
+                              staged ? ENGINE_STAGED * transfers : transfers, &engine->swap,
+                              error));
+    plan_staging(s, staging);
+    if (staged) BASE_TRY(engine_swap_stage(engine->swap, engine->dev, staging, transfers, error));
     engine_use_swap(engine->trainer, engine->swap);
     return engine_pin(engine->trainer, o->optimizer.pin_memory, o->param.pin_memory,
                       &engine->pinned, error);
@@ -92,15 +99,6 @@ static sifr_status check_room(sifr_engine *engine, engine_lack *lack, sifr_error
     return SIFR_OK;
 }
 
-/* Disks read and write the device's memory in place, and so need one that the host reaches. */
-static sifr_status check_hidden(const device *dev, const sifr_offload *o, sifr_error *error) {
-    if (!device_is_hidden(dev)) return SIFR_OK;
-    if (!is_on_disk(o)) return SIFR_OK;
-    return base_fail(error, SIFR_USAGE,
-                     "offload to nvme is not built for GPUs yet: offload to \"cpu\", or run on the "
-                     "CPU (--device cpu)");
-}
-
 /* The engine takes over `dev`, also where this fails. */
 static sifr_status plan_on(device *dev, const sifr_model *model, const sifr_settings *settings,
                            comm_group *group, engine_lack *lack, sifr_engine **out,
@@ -117,7 +115,6 @@ static sifr_status plan_on(device *dev, const sifr_model *model, const sifr_sett
     engine->group = group;
     engine->scaler.scale = 1.0;
     BASE_TRY_GOTO(status, check_settings(settings, error), fail);
-    BASE_TRY_GOTO(status, check_hidden(dev, &settings->offload, error), fail);
     if (settings->precision == SIFR_FP16)
         engine->scaler = engine_loss_scaler_begin(&settings->fp16);
     BASE_TRY_GOTO(status, check_room(engine, lack, error), fail);
@@ -286,5 +283,5 @@ double sifr_engine_loss_scale(const sifr_engine *engine) {
 }
 
 int64_t sifr_engine_planned_bytes(const sifr_engine *engine) {
-    return engine->training->total_bytes + engine->training->host_bytes;
+    return engine->training->total_bytes + plan_host_bytes(engine->training);
 }

@@ -5,6 +5,7 @@
 #include "base/system.h"
 #include "base/text.h"
 #include "engine/engine_private.h"
+#include "plan/queries.h"
 
 static const char *advice(plan_mode mode) {
     switch (mode) {
@@ -90,7 +91,7 @@ sifr_status engine_check_memory(const plan_schedule *schedule, int32_t ranks, si
     bool alone = is_limited_alone(&system, ranks);
     bool hidden = device_is_hidden(schedule->dev);
     uint64_t room = alone ? system.process_left : room_of(&system),
-             bytes = (uint64_t)(schedule->host_bytes + (hidden ? 0 : schedule->total_bytes));
+             bytes = (uint64_t)(plan_host_bytes(schedule) + (hidden ? 0 : schedule->total_bytes));
     if (hidden) BASE_TRY(check_room(schedule, device_room(schedule->dev), error));
     if (room == 0 || bytes <= room / (uint64_t)(alone ? 1 : ranks)) return SIFR_OK;
     describe_classes(schedule, detail, sizeof detail);

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "engine/engine_private.h"
 #include "plan/pass/passes.h"
+#include "plan/queries.h"
 #include "plan/search/search.h"
 
 /* `room` of 0: not known. */
@@ -22,7 +23,7 @@ sifr_status engine_fits(const plan_schedule *s, const plan_machine *machine, sif
     int32_t ranks = s->settings.world_size, most = machine->ranks_per_host;
     bool separate = device_is_separate(s->dev);
     if (separate)
-        BASE_TRY(check_room(s->host_bytes, machine->host_room_bytes, " of the host's", error));
+        BASE_TRY(check_room(plan_host_bytes(s), machine->host_room_bytes, " of the host's", error));
     else if (machine->room_bytes == 0)
         return engine_check_memory(s, most > 0 && most < ranks ? most : ranks, error);
     const char *of = separate ? " of the device's" : "";

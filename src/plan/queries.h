@@ -35,6 +35,12 @@ bool plan_update_writes(const plan_schedule *schedule);
 void plan_disk(const plan_schedule *schedule, int64_t *read, int64_t *written);
 void plan_copies(const plan_schedule *schedule, int64_t *read, int64_t *written);
 
+/* Host memory through which a device that hides its memory reads the file (bytes[0]) and writes it
+ * (bytes[1]): the most that transfers have in progress at a time; 0 where they are direct. */
+void plan_staging(const plan_schedule *schedule, int64_t bytes[2]);
+/* Host memory separate from the device's: host_bytes and that. */
+int64_t plan_host_bytes(const plan_schedule *schedule);
+
 /* Bytes of the file (PLAN_NVME) or of host memory (PLAN_HOST), by class; their sum is nvme_bytes or
  * host_bytes. */
 void plan_away_classes(const plan_schedule *schedule, plan_tier tier, int64_t bytes[PLAN_CLASSES]);

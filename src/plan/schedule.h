@@ -193,7 +193,8 @@ typedef struct plan_schedule {
 
     /* Set by plan_place. */
     int64_t total_bytes; /* of the device's one block, which holds all its buffers */
-    int64_t host_bytes;  /* of the block of host memory, if separate from the device's */
+    int64_t host_bytes;  /* of the block of host memory, if separate from the device's; transfers
+                            of files may take more (plan_host_bytes) */
     int64_t nvme_bytes;  /* of the file */
     /* Bytes of the device's block, by class, at the instruction with the largest sum. */
     int64_t peak_bytes[PLAN_CLASSES];

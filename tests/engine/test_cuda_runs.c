@@ -1,5 +1,5 @@
 /* Training on a GPU that a fake driver plays: the same bits at every stage, order, with
- * recomputation, tiles and state on the host; what crosses, and what is refused. timeout: 600,
+ * recomputation, tiles and state on the host or on disk; and what crosses. timeout: 600,
  * label: full */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,6 +16,7 @@
 #include "support/cuda/fake_gpu.h"
 #include "support/cuda/fake_lt.h"
 #include "support/cuda/shim_run.h"
+#include "support/scratch.h"
 #include "support/zero_run.h"
 
 static const zero_variant plain = {.ranks = 1,
@@ -144,30 +145,31 @@ static void by_cublaslt(void **state) {
     free(own.weights);
 }
 
-/* What is not built for GPUs is said before anything is taken. */
-static void refused(void **state) {
+/* Through pinned memory, with the driver's own queues. */
+static void on_disk(void **state) {
     (void)state;
-    sifr_error error = {0};
-    char path[BASE_PATH_LENGTH];
-    engine_folder folder;
-    sifr_engine *engine;
-    device *dev;
-    comm_group *group;
-    snprintf(path, sizeof path, "%s/tests/golden/models/gpt2", getenv("SOURCE"));
-    assert_int_equal(engine_folder_open(path, &folder, &error), SIFR_OK);
-    assert_int_equal(comm_open_self(&group, &error), SIFR_OK);
-    assert_int_equal(fake_gpu_open(&dev, &error), SIFR_OK);
-    sifr_settings settings = sifr_settings_defaults();
-    settings.precision = SIFR_BF16;
-    settings.seq_length = 16, settings.micro_batch_size = 1;
-    settings.offload.optimizer.device = SIFR_TIER_NVME;
-    settings.offload.nvme_path = "/tmp";
-    assert_int_equal(engine_create_on(dev, folder.model, &settings, group, &engine, &error),
-                     SIFR_USAGE);
-    assert_non_null(strstr(error.message, "offload to nvme is not built for GPUs yet"));
-    if (!fake_gpu_is_real()) assert_int_equal(fake_driver_count().contexts, 0);
-    comm_close(group);
-    engine_folder_close(&folder);
+    sifr_offload offload = sifr_settings_defaults().offload;
+    zero_outcome want = zero_run(plain);
+    zero_variant v = plain;
+    v.offload = &offload;
+    offload.nvme_path = scratch;
+    offload.sub_group_size = 3000;
+    offload.optimizer.device = SIFR_TIER_NVME;
+    same(&want, &v, "optimizer state on disk");
+    offload.param.device = offload.activations = SIFR_TIER_NVME;
+    v.stage = 3;
+    same(&want, &v, "state, parameters and activations on disk");
+    free(want.weights);
+    scratch_expect_empty();
+}
+
+static int begin(void **state) {
+    return scratch_setup(state) || fake_gpu_start(state);
+}
+
+static int end(void **state) {
+    int result = fake_gpu_stop(state);
+    return scratch_teardown(state) || result;
 }
 
 /* One argument: the test to run, else all. */
@@ -175,7 +177,7 @@ int main(int count, char **arguments) {
     if (shim_skipped()) return 77;
     const struct CMUnitTest tests[] = {cmocka_unit_test(same_bits),   cmocka_unit_test(on_the_host),
                                        cmocka_unit_test(one_wait),    cmocka_unit_test(in_chunks),
-                                       cmocka_unit_test(by_cublaslt), cmocka_unit_test(refused)};
+                                       cmocka_unit_test(by_cublaslt), cmocka_unit_test(on_disk)};
     if (count > 1) cmocka_set_test_filter(arguments[1]);
-    return cmocka_run_group_tests(tests, fake_gpu_start, fake_gpu_stop);
+    return cmocka_run_group_tests(tests, begin, end);
 }

@@ -1,6 +1,7 @@
 /* A device that has only begun what it was given, and hides its memory: the same bits as on CPU
- * ranks at every stage and with state in host memory, whatever its queues rest; a wait that is left
- * out is seen by the thread sanitizer, and the host's own read of device memory ends the program.
+ * ranks at every stage and with state in host memory or on disk, whatever its queues rest; a wait
+ * that is left out is seen by the thread sanitizer, and the host's own read of device memory ends
+ * the program.
  * timeout: 240, label: full, in test_tsan */
 #include <setjmp.h>
 #include <signal.h>
@@ -10,12 +11,14 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "support/scratch.h"
 #include "support/thinned.h"
 #include "support/zero_run.h"
 
@@ -27,10 +30,39 @@ static sifr_status open_queued(device **out, sifr_error *error) {
     return device_open_queued(1, NULL, PAUSE_US, atomic_fetch_add(&seed, 1), out, error);
 }
 
-/* What of the state is in host memory. */
-typedef enum away { NOTHING, OPTIMIZER, GRADIENTS, ALL, AWAY_KINDS } away;
+/* What of the state is in host memory; on disk; in both. */
+typedef enum away {
+    NOTHING,
+    OPTIMIZER,
+    GRADIENTS,
+    ALL,
+    AWAY_KINDS,
+    DISK_OPTIMIZER = AWAY_KINDS,
+    DISK_GRADIENTS,
+    DISK_ALL,
+    BOTH,
+    EVERY_KIND
+} away;
+
+static bool is_on_disk(away which) {
+    return which >= DISK_OPTIMIZER;
+}
+
+static sifr_offload disk_offload(away which) {
+    sifr_offload o = sifr_settings_defaults().offload;
+    o.nvme_path = scratch;
+    o.optimizer.device = SIFR_TIER_NVME;
+    o.optimizer.pin_memory = which == DISK_GRADIENTS;
+    if (which == DISK_GRADIENTS || which == DISK_ALL) o.gradients = SIFR_TIER_NVME;
+    if (which == BOTH) o.gradients = o.activations = SIFR_TIER_CPU;
+    if (which == DISK_ALL) o.activations = SIFR_TIER_NVME;
+    if (which >= DISK_ALL) o.param.device = SIFR_TIER_NVME;
+    o.sub_group_size = 3000;
+    return o;
+}
 
 static sifr_offload offload_of(away which) {
+    if (is_on_disk(which)) return disk_offload(which);
     sifr_offload o = sifr_settings_defaults().offload;
     if (which >= OPTIMIZER) o.optimizer.device = SIFR_TIER_CPU;
     if (which >= GRADIENTS) o.gradients = SIFR_TIER_CPU;
@@ -49,7 +81,11 @@ static void run_same(const zero_outcome *want, zero_variant v, away which) {
         fail_msg("%s, precision %d, %d ranks, stage %d, unit order %d, %d away: other bits", v.type,
                  v.precision, v.ranks, v.stage, v.unit_order, which);
     if (v.ranks == 1) assert_true(have.evaluated == want->evaluated);
-    assert_int_equal(have.host_bytes > 0, which != NOTHING);
+    bool host = which != NOTHING && (!is_on_disk(which) || which == BOTH);
+    assert_int_equal(have.host_bytes > 0, host);
+    assert_int_equal(have.nvme_bytes > 0, is_on_disk(which));
+    assert_true(is_on_disk(which) == (have.staging_bytes > 0));
+    assert_true(have.staging_bytes < have.nvme_bytes || !is_on_disk(which));
     free(have.weights);
 }
 
@@ -78,7 +114,33 @@ static void same_bits(void **state) {
     }
 }
 
-/* Optimizer state in host memory at each stage: updates that are deferred to the next step. */
+static void from_disk(void **state) {
+    (void)state;
+    for (int t = 0; t < 3; t++) {
+        zero_variant v = {.ranks = 1,
+                          .type = t == 2 ? "gpt2" : "llama",
+                          .precision = (sifr_precision)t,
+                          .sequences = SEQUENCES,
+                          .evaluate = true,
+                          .global = GLOBAL};
+        if (t == 2) v.steps = ZERO_MOST_STEPS, v.first_scale = 0x1p22; /* some are skipped */
+        zero_outcome want = zero_run(v);
+        for (int n = 0; n < 8; n++) {
+            if (thinned_out((size_t)(n + t))) continue;
+            away which = (away)(DISK_OPTIMIZER + n % 4);
+            v.ranks = 1 << (n + t) % 3;
+            v.stage = which >= DISK_GRADIENTS ? 3 : 1 + n / 4;
+            v.unit_order = n / 2 % 2;
+            v.recompute = n / 4 % 2;
+            run_same(&want, v, which);
+        }
+        free(want.weights);
+    }
+    scratch_expect_empty();
+}
+
+/* Optimizer state in host memory or on disk at each stage: updates that are deferred to the next
+ * step. */
 static void deferred(void **state) {
     (void)state;
     zero_variant v = {.ranks = 1,
@@ -88,17 +150,64 @@ static void deferred(void **state) {
                       .sequences = SEQUENCES,
                       .evaluate = true};
     zero_outcome want = zero_run(v);
-    for (int n = 0; n < 8; n++) {
+    for (int n = 0; n < 16; n++) {
         if (thinned_out((size_t)n)) continue;
         v.stage = n % 4;
-        v.ranks = 1 + n / 4;
+        v.ranks = 1 + n / 4 % 2;
         v.unit_order = n % 2;
-        run_same(&want, v, OPTIMIZER);
+        run_same(&want, v, n < 8 ? OPTIMIZER : DISK_OPTIMIZER);
     }
     free(want.weights);
 }
 
 /* --- what must not go by unseen --- */
+
+/* Two steps with state on disk, and `harm` done to the file between them. */
+static void fail_step(void (*harm)(const engine_io_file *file), const char *part) {
+    enum { LENGTH = ZERO_LENGTH };
+    device *dev;
+    comm_group *group;
+    sifr_model *model;
+    sifr_engine *engine;
+    sifr_error error = {0};
+    sifr_step_result result;
+    int32_t tokens[LENGTH] = {0}, labels[LENGTH] = {0};
+    sifr_batch batch = {.tokens = tokens, .labels = labels};
+    sifr_settings settings = sifr_settings_defaults();
+    model_config config = zero_config("llama");
+    settings.seq_length = LENGTH, settings.micro_batch_size = 1;
+    settings.zero.stage = 3;
+    settings.offload = disk_offload(DISK_ALL);
+    assert_int_equal(model_from_config(&config, &model, &error), SIFR_OK);
+    assert_int_equal(comm_open_self(&group, &error), SIFR_OK);
+    assert_int_equal(open_queued(&dev, &error), SIFR_OK);
+    assert_int_equal(engine_create_on(dev, model, &settings, group, &engine, &error), SIFR_OK);
+    assert_int_equal(sifr_engine_initialise(engine, 1, &error), SIFR_OK);
+    assert_int_equal(sifr_engine_step(engine, &batch, 1e-3, &result, &error), SIFR_OK);
+    harm(engine_swap_file(engine->swap));
+    assert_int_equal(sifr_engine_step(engine, &batch, 1e-3, &result, &error), SIFR_FAILED);
+    assert_message(&error, part);
+    sifr_engine_free(engine);
+    comm_close(group);
+    sifr_model_free(model);
+    scratch_expect_empty();
+}
+
+static void cut_off(const engine_io_file *file) {
+    assert_int_equal(truncate(file->path, 4096), 0);
+}
+
+static void refuse_writes(const engine_io_file *file) {
+    int readable = open(file->path, O_RDONLY | O_CLOEXEC);
+    assert_true(readable >= 0 && dup2(readable, file->descriptor) >= 0);
+    close(readable);
+}
+
+static void failures(void **state) {
+    (void)state;
+    fail_step(cut_off, "/state: the file ends before byte");
+    fail_step(refuse_writes, "/state: writing at byte ");
+}
 
 static device *open_one(void) {
     device *dev;
@@ -175,7 +284,9 @@ static void missing_wait(void **state) {
 int main(int count, char **words) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(same_bits),
+        cmocka_unit_test(from_disk),
         cmocka_unit_test(deferred),
+        cmocka_unit_test(failures),
         cmocka_unit_test(stray_read),
 #if defined(__SANITIZE_THREAD__)
         cmocka_unit_test(missing_wait),
@@ -188,5 +299,5 @@ int main(int count, char **words) {
         copy_and_add(strcmp(words[1], "waits") == 0);
         return 0;
     }
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
 }

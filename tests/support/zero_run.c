@@ -236,8 +236,12 @@ static sifr_status check_device(const sifr_engine *engine, const moved_bytes *be
                      (engine->model->inputs[SIFR_SEGMENTS] >= 0);
     int64_t in = now->read[1] - before->read[1] + inputs * ids + (int64_t)sizeof(device_step);
     int64_t out = now->written[1] - before->written[1] + numbers;
-    int64_t host_bytes =
-        s->host_bytes + (device_is_hidden(engine->dev) ? numbers + staged_bytes(s) : 0);
+    int64_t host_bytes = plan_host_bytes(s);
+    if (device_is_hidden(engine->dev)) { /* files are read and written through the host */
+        host_bytes += numbers + staged_bytes(s);
+        in += now->read[0] - before->read[0];
+        out += now->written[0] - before->written[0];
+    }
     if (device_is_hidden(engine->dev) && s->settings.world_size > 1) { /* through the host */
         int64_t ranks = s->settings.world_size, losses = k * (int64_t)sizeof(double);
         int64_t squares = s->all_squares >= 0 ? s->buffers[s->squares].bytes : 0;
@@ -348,10 +352,24 @@ static void note_plan(zero_outcome *out, const plan_schedule *s) {
     out->total_bytes = s->total_bytes;
     out->nvme_bytes = s->nvme_bytes;
     out->host_bytes = s->host_bytes;
+    out->staging_bytes = plan_host_bytes(s) - s->host_bytes;
     plan_disk(s, &out->nvme_read, &out->nvme_written);
     plan_copies(s, &out->host_read, &out->host_written);
     plan_wire(s, &out->gathered, &out->reduced);
     plan_calls(s, &out->gathers, &out->reductions);
+}
+
+/* What files are read and written through. */
+static bool is_staging_pinned(const sifr_engine *engine) {
+    const engine_staging *staging = engine_swap_staging(engine->swap);
+    struct iovec memory[2];
+    bool pinned = true;
+    engine_staging_memory(staging, memory);
+    for (int d = 0; d < 2; d++)
+        pinned &= !memory[d].iov_base ||
+                  engine_io_is_pinned(engine_swap_io(engine->swap), memory[d].iov_base,
+                                      (int64_t)memory[d].iov_len);
+    return pinned;
 }
 
 /* What is asked for is pinned, each transfer's memory, but where the system does not let it. */
@@ -362,6 +380,12 @@ static sifr_status check_pinned(const sifr_engine *engine, sifr_error *error) {
     if (!engine->swap) return SIFR_OK;
     engine_io *io = engine_swap_io(engine->swap);
     bool none = !engine_io_uses_rings(io) || pinned->number == ENOMEM;
+    if (engine_swap_staging(engine->swap)) {
+        bool any = o->optimizer.pin_memory || o->param.pin_memory;
+        if (none || is_staging_pinned(engine) == any) return SIFR_OK;
+        return base_fail(error, SIFR_FAILED, "memory of disk transfers is %spinned",
+                         any ? "not " : "");
+    }
     for (size_t i = 0; i < s->instruction_count && !none; i++) {
         const plan_instruction *in = &s->instructions[i];
         if (in->queue != PLAN_DISK) continue;

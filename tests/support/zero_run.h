@@ -50,7 +50,7 @@ typedef struct zero_outcome {
     int64_t peak[PLAN_CLASSES]; /* planned, of rank 0 */
     int64_t activations;        /* where they take most */
     int32_t again;              /* instructions that compute something again */
-    int64_t total_bytes, host_bytes, nvme_bytes;
+    int64_t total_bytes, host_bytes, nvme_bytes, staging_bytes;
     int64_t nvme_read, nvme_written; /* bytes of a step, planned */
     int64_t host_read, host_written;
     int64_t gathered, reduced;   /* bytes delivered to rank 0 in a step */

@@ -88,7 +88,8 @@ static device_counts count(const device *dev) {
     return (device_counts){0};
 }
 
-static const device_backend backend = {.close = close_described,
+static const device_backend backend = {.hidden = true,
+                                       .close = close_described,
                                        .isa = isa,
                                        .describe = describe,
                                        .token_chunk = cuda_token_chunk,

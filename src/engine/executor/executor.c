@@ -161,6 +161,17 @@ static bool is_left_out(const engine_executor *e, const plan_instruction *i) {
     return i->deferred ? e->skip_last : e->skip;
 }
 
+/* Through host memory, where the host does not reach the device's. */
+static sifr_status start_staged_move(engine_executor *e, const plan_instruction *i, int64_t offset,
+                                     sifr_error *error) {
+    engine_staging *staging = engine_swap_staging(e->swap);
+    engine_staged *handle = &e->moves[i - e->schedule->instructions];
+    if (i->action == PLAN_READ)
+        return engine_staging_read(staging, offset, operand_address(e, i, 1), i->bytes, handle,
+                                   error);
+    return engine_staging_write(staging, offset, operand_address(e, i, 0), i->bytes, handle, error);
+}
+
 static sifr_status start_disk_move(engine_executor *e, const plan_instruction *i,
                                    sifr_error *error) {
     const plan_schedule *s = e->schedule;
@@ -170,6 +181,7 @@ static sifr_status start_disk_move(engine_executor *e, const plan_instruction *i
     engine_io_handle *handle = &e->moves[i - s->instructions];
     engine_io *io = engine_swap_io(e->swap);
     const engine_io_file *file = engine_swap_file(e->swap);
+    if (engine_swap_staging(e->swap)) return start_staged_move(e, i, offset, error);
     if (read)
         return engine_io_start_read(io, file, offset, operand_address(e, i, 1), i->bytes, handle,
                                     error);
@@ -177,18 +189,27 @@ static sifr_status start_disk_move(engine_executor *e, const plan_instruction *i
                                  error);
 }
 
-/* Begins after all that was computed before. */
-static sifr_status start_copy(engine_executor *e, const plan_instruction *i, sifr_error *error) {
+static sifr_status give_copy(engine_executor *e, const plan_instruction *i, device_queue queue,
+                             sifr_error *error) {
     device *dev = e->schedule->dev;
-    bool read = i->action == PLAN_READ;
-    device_queue queue = read ? DEVICE_IN : DEVICE_OUT;
     device_mark before;
     BASE_TRY(device_mark_here(dev, DEVICE_COMPUTE, &before, error));
     BASE_TRY(device_follow(dev, queue, before, error));
     BASE_TRY(device_start_copy(dev, queue, operand_address(e, i, 1), operand_address(e, i, 0),
                                i->bytes, error));
-    e->copied[read ? 0 : 1] += i->bytes;
     return device_mark_here(dev, queue, &e->copies[i - e->schedule->instructions], error);
+}
+
+/* Begins after all that was computed before. */
+static sifr_status start_copy(engine_executor *e, const plan_instruction *i, sifr_error *error) {
+    bool read = i->action == PLAN_READ;
+    engine_staging *staging = e->swap ? engine_swap_staging(e->swap) : NULL;
+    e->copied[read ? 0 : 1] += i->bytes;
+    if (!read || !staging) return give_copy(e, i, read ? DEVICE_IN : DEVICE_OUT, error);
+    engine_staging_hold_in(staging);
+    sifr_status status = give_copy(e, i, DEVICE_IN, error);
+    engine_staging_leave_in(staging);
+    return status;
 }
 
 static sifr_status start_move(engine_executor *e, const plan_instruction *i, sifr_error *error) {
@@ -196,16 +217,21 @@ static sifr_status start_move(engine_executor *e, const plan_instruction *i, sif
     return i->queue == PLAN_DISK ? start_disk_move(e, i, error) : start_copy(e, i, error);
 }
 
+static sifr_status wait_for_disk(engine_executor *e, int32_t transfer, sifr_error *error) {
+    engine_staging *staging = engine_swap_staging(e->swap);
+    int32_t handle = e->moves[transfer];
+    e->moves[transfer] = -1;
+    if (handle < 0) return SIFR_OK;
+    if (staging) return engine_staging_wait(staging, handle, &e->move_times, error);
+    return engine_io_wait(engine_swap_io(e->swap), handle, &e->move_times, error);
+}
+
 /* Does nothing if the step left the transfer out. */
 static sifr_status wait_for_move(engine_executor *e, int32_t transfer, sifr_error *error) {
     device *dev = e->schedule->dev;
     e->move_times = (engine_io_times){0};
-    if (e->schedule->instructions[transfer].queue == PLAN_DISK) {
-        engine_io_handle handle = e->moves[transfer];
-        e->moves[transfer] = -1;
-        if (handle < 0) return SIFR_OK;
-        return engine_io_wait(engine_swap_io(e->swap), handle, &e->move_times, error);
-    }
+    if (e->schedule->instructions[transfer].queue == PLAN_DISK)
+        return wait_for_disk(e, transfer, error);
     device_mark mark = e->copies[transfer];
     e->copies[transfer] = (device_mark){0};
     BASE_TRY(device_follow(dev, DEVICE_COMPUTE, mark, error));
@@ -307,12 +333,19 @@ static sifr_status run_instruction(engine_executor *e, size_t n, const engine_st
     return i->call < 0 ? run_action(e, i, input, result, error) : run_kernel(e, n, error);
 }
 
+/* What the file gets beside later work. */
+static sifr_status finish_staging(const engine_executor *e, sifr_error *error) {
+    engine_staging *staging = e->swap ? engine_swap_staging(e->swap) : NULL;
+    return staging ? engine_staging_finish(staging, error) : SIFR_OK;
+}
+
 /* The end of a step, where the host waits for a device that had only begun it. */
 static sifr_status see_step(engine_executor *e, sifr_error *error) {
     bool training = e->schedule->settings.mode == PLAN_TRAIN;
     double before = base_seconds();
     if (training && !device_is_hidden(e->schedule->dev)) return SIFR_OK; /* the norm has seen it */
     BASE_TRY(see_numbers(e, error));
+    BASE_TRY(finish_staging(e, error));
     if (e->schedule->instruction_count)
         e->seconds[e->schedule->instruction_count - 1] += (float)(base_seconds() - before);
     return SIFR_OK;
@@ -371,5 +404,6 @@ sifr_status engine_run_deferred(engine_executor *e, sifr_error *error) {
     e->pending = false;
     device_mark end;
     BASE_TRY(device_mark_here(s->dev, DEVICE_COMPUTE, &end, error));
-    return device_finish(s->dev, end, error);
+    BASE_TRY(device_finish(s->dev, end, error));
+    return finish_staging(e, error);
 }

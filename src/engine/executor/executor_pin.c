@@ -87,6 +87,19 @@ static sifr_status find_ranges(const engine_executor *e, pin_ask ask, pin_list *
     return status;
 }
 
+/* Where transfers go through host memory, that is what the disk touches. */
+static sifr_status find_staging(const engine_staging *staging, pin_ask ask, pin_list *list,
+                                sifr_error *error) {
+    struct iovec memory[2];
+    engine_staging_memory(staging, memory);
+    BASE_TRY(base_alloc(2, sizeof *list->ranges, &list->ranges, error));
+    for (int d = 0; d < 2 && (ask.optimizer || ask.parameters); d++) {
+        char *start = memory[d].iov_base;
+        if (start) list->ranges[list->count++] = (pin_range){start, start + memory[d].iov_len};
+    }
+    return SIFR_OK;
+}
+
 static sifr_status cut_pieces(pin_list *list, sifr_error *error) {
     size_t count = 0;
     for (size_t r = 0; r < list->count; r++) {
@@ -111,7 +124,9 @@ static sifr_status pin(engine_executor *e, pin_ask ask, engine_pinned *out, sifr
     pin_list list = {0};
     sifr_status status;
     int number;
-    BASE_TRY_GOTO(status, find_ranges(e, ask, &list, error), done);
+    const engine_staging *staging = engine_swap_staging(e->swap);
+    status = staging ? find_staging(staging, ask, &list, error) : find_ranges(e, ask, &list, error);
+    if (status != SIFR_OK) goto done;
     BASE_TRY_GOTO(status, cut_pieces(&list, error), done);
     if (!out->asked) out->asked = list.bytes;
     if (engine_io_pin(engine_swap_io(e->swap), list.pieces, list.piece_count, &number))

@@ -22,7 +22,7 @@ struct engine_executor {
     char *host;                 /* block of separate host memory; NULL: no state is there */
     int64_t host_bytes;         /* 0: it is the owner's */
     char *window;               /* host's view of buffers of a separate device; otherwise NULL */
-    engine_io_handle *moves;    /* disk transfers, by the instruction that started them; -1: none */
+    int32_t *moves;             /* disk transfers, by the instruction that started them; -1: none */
     device_mark *copies;        /* ends of copies from and to host memory, likewise */
     int64_t copied[2];          /* bytes so far: to the device, from it */
     engine_io_times move_times; /* times of the last transfer waited for */

@@ -310,6 +310,14 @@ static sifr_status report(const io_transfer *t, sifr_error *error) {
                      t->file->path, (long long)t->where);
 }
 
+bool engine_io_is_over(engine_io *io, engine_io_handle handle) {
+    const io_transfer *t = &io->transfers[handle];
+    pthread_mutex_lock(&io->lock);
+    bool over = t->left == 0;
+    pthread_mutex_unlock(&io->lock);
+    return over;
+}
+
 sifr_status engine_io_wait(engine_io *io, engine_io_handle handle, engine_io_times *times,
                            sifr_error *error) {
     io_transfer *t = &io->transfers[handle];

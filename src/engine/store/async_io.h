@@ -3,8 +3,8 @@
  * Dedicated threads move the blocks, each with a ring (io_uring) of up to `queue_depth` blocks. If
  * the kernel refuses rings, more threads use plain reads and writes.
  *
- * All memory is taken when it is opened; starting and waiting allocate nothing. Only one thread
- * starts transfers and waits for them.
+ * All memory is taken when it is opened; starting and waiting allocate nothing. Transfers are
+ * started by one thread at a time, and each is waited for by one thread.
  */
 #ifndef ENGINE_ASYNC_IO_H
 #define ENGINE_ASYNC_IO_H
@@ -73,6 +73,9 @@ sifr_status engine_io_start_read(engine_io *io, const engine_io_file *file, int6
 sifr_status engine_io_start_write(engine_io *io, const engine_io_file *file, int64_t offset,
                                   const void *memory, int64_t bytes, engine_io_handle *handle,
                                   sifr_error *error) SIFR_MUST_CHECK;
+
+/* Whether the transfer is over, so that its wait returns at once. */
+bool engine_io_is_over(engine_io *io, engine_io_handle handle);
 
 /* When a transfer's first block began and its last block ended; by base_seconds. */
 typedef struct engine_io_times {

@@ -26,6 +26,7 @@ struct engine_swap {
     engine_swap_directory directory;
     engine_io_file file;
     engine_io *io;
+    engine_staging *staging; /* NULL: transfers are direct */
     int64_t bytes;
     swap_window windows[WINDOWS];
     int32_t last; /* window used last */
@@ -82,11 +83,21 @@ fail:
 
 void engine_swap_close(engine_swap *s) {
     if (!s) return;
+    engine_staging_close(s->staging);
     engine_io_close(s->io);
     engine_io_file_close(&s->file);
     engine_swap_directory_remove(&s->directory);
     for (int w = 0; w < WINDOWS; w++) free(s->windows[w].memory);
     free(s);
+}
+
+sifr_status engine_swap_stage(engine_swap *s, device *dev, const int64_t bytes[2],
+                              int32_t transfers, sifr_error *error) {
+    return engine_staging_open(dev, s->io, &s->file, bytes, transfers, &s->staging, error);
+}
+
+engine_staging *engine_swap_staging(const engine_swap *s) {
+    return s->staging;
 }
 
 engine_io *engine_swap_io(engine_swap *s) {

@@ -4,7 +4,7 @@
 #ifndef ENGINE_SWAP_H
 #define ENGINE_SWAP_H
 
-#include "engine/store/async_io.h"
+#include "engine/store/staging.h"
 
 typedef struct engine_swap engine_swap;
 
@@ -18,6 +18,12 @@ sifr_status engine_swap_open(const char *parent, int32_t rank, int64_t bytes,
 
 /* Finishes transfers in progress and removes the file and its directory; NULL is harmless. */
 void engine_swap_close(engine_swap *swap);
+
+/* From now on its transfers go through host memory of the device, which must outlive the swap
+ * (engine_staging_open). */
+sifr_status engine_swap_stage(engine_swap *swap, device *dev, const int64_t bytes[2],
+                              int32_t transfers, sifr_error *error) SIFR_MUST_CHECK;
+engine_staging *engine_swap_staging(const engine_swap *swap); /* NULL: they are direct */
 
 engine_io *engine_swap_io(engine_swap *swap);
 const engine_io_file *engine_swap_file(const engine_swap *swap);

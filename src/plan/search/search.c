@@ -21,10 +21,10 @@ static void take_size(const plan_search *search, const plan_schedule *s, plan_ou
     *out = (plan_outcome){.settings = s->settings,
                           .possible = true,
                           .total_bytes = s->total_bytes,
-                          .host_bytes = s->host_bytes,
+                          .host_bytes = plan_host_bytes(s),
                           .nvme_bytes = s->nvme_bytes};
     bool on_disk = search->disk_bytes == 0 || s->nvme_bytes <= search->disk_bytes;
-    bool on_host = search->host_room_bytes == 0 || s->host_bytes <= search->host_room_bytes;
+    bool on_host = search->host_room_bytes == 0 || out->host_bytes <= search->host_room_bytes;
     bool saved = plan_fits_output(&search->output, s->model, &s->settings, s->nvme_bytes);
     out->growing_bytes = s->peak_bytes[PLAN_ACTIVATIONS] + s->peak_bytes[PLAN_INPUTS];
     out->fits = s->total_bytes <= search->room_bytes && on_host && on_disk && saved;
