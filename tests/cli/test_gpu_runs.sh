@@ -61,6 +61,22 @@ sed 's/"stage": 2/"stage": 3, "offload_optimizer": {"device": "cpu"}, "offload_p
 mv off.json ds.json
 run gpu offloaded 6
 cmp on-gpu/model.safetensors offloaded/model.safetensors || fail "offloaded: other bits"
+
+# State on disk: the same bits, and nothing is left there. A directory that is missing: one line.
+mkdir disk
+cp ds.json host.json
+sed 's/{"device": "cpu"}/{"device": "nvme", "nvme_path": "disk"}/g; s/"step_order"/"offload_activations": "nvme", &/' \
+    host.json >ds.json
+run gpu from-disk 6
+says 'in disk, by (io_uring|plain reads)'
+cmp on-gpu/model.safetensors from-disk/model.safetensors || fail "on disk: other bits"
+[ -z "$(ls disk)" ] || fail "left on disk: $(ls disk)"
+rmdir disk
+expect 2 gpu train --config ds.json --model model --data text --seq-length 32 --max-steps 1 \
+    --threads 1 --output no-disk
+[ "$(grep -c . err)" = 1 ] && says 'disk: ' || fail "no directory: not one line"
+mv host.json ds.json
+
 expect 0 gpu generate --model on-gpu --prompt "good bad" --max-new-tokens 4
 
 # Every kernel finished before the next.

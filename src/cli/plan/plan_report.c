@@ -123,6 +123,17 @@ static void print_away(const plan_schedule *s, plan_tier tier) {
     }
 }
 
+/* Host memory that files are read and written through. */
+static void print_staging(const plan_schedule *s) {
+    char text[32];
+    int64_t bytes[2];
+    plan_staging(s, bytes);
+    int64_t sum = bytes[0] + bytes[1];
+    if (sum)
+        printf("%-16s %14lld  %9s  of the host's memory, between the device and files\n", "staging",
+               (long long)sum, base_format_bytes((uint64_t)sum, text));
+}
+
 static void print_memory(const cli_plan_report *r) {
     const plan_schedule *s = r->schedule;
     char text[32], most[32], name[128];
@@ -142,6 +153,7 @@ static void print_memory(const cli_plan_report *r) {
     printf("%-16s %14lld  %9s\n", "all", (long long)s->total_bytes,
            base_format_bytes((uint64_t)s->total_bytes, text));
     print_away(s, PLAN_HOST);
+    print_staging(s);
     print_away(s, PLAN_NVME);
     printf("\nThe peak is at %s.\n", cli_plan_place(s, s->peak_instruction, name));
     printf("The program itself takes about %s more.\n",
