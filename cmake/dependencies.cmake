@@ -6,6 +6,8 @@ pkg_check_modules(YAML REQUIRED IMPORTED_TARGET yaml-0.1)
 pkg_check_modules(PCRE2 REQUIRED IMPORTED_TARGET libpcre2-8)
 pkg_check_modules(UTF8PROC REQUIRED IMPORTED_TARGET libutf8proc)
 pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
+pkg_check_modules(ZLIB REQUIRED IMPORTED_TARGET zlib)
+pkg_check_modules(ZSTD REQUIRED IMPORTED_TARGET libzstd>=1.4)
 pkg_check_modules(HWLOC REQUIRED IMPORTED_TARGET hwloc)
 pkg_check_modules(URING REQUIRED IMPORTED_TARGET liburing>=2.2)
 find_library(DNNL_LIBRARY dnnl REQUIRED)
@@ -15,7 +17,8 @@ find_path(DNNL_INCLUDE dnnl.h REQUIRED)
 add_library(sifr_dependencies INTERFACE)
 target_include_directories(sifr_dependencies SYSTEM INTERFACE ${DNNL_INCLUDE})
 target_link_libraries(sifr_dependencies INTERFACE PkgConfig::JANSSON PkgConfig::YAML PkgConfig::PCRE2
-  PkgConfig::UTF8PROC PkgConfig::XXHASH PkgConfig::HWLOC PkgConfig::URING ${DNNL_LIBRARY} gomp Threads::Threads m)
+  PkgConfig::UTF8PROC PkgConfig::XXHASH PkgConfig::ZLIB PkgConfig::ZSTD PkgConfig::HWLOC
+  PkgConfig::URING ${DNNL_LIBRARY} gomp Threads::Threads m)
 
 # Ranks need an MPI, Open MPI or MPICH; without one sifr trains on one rank.
 set(SIFR_MPI auto CACHE STRING "MPI for ranks: auto (the one found), openmpi, mpich, or off")

@@ -11,7 +11,8 @@ set -eu
 toolkit=${SIFR_CUDA_TOOLKIT:-$(dirname "$0")/../build/cuda-toolkit}
 
 build="gcc libc6-dev make cmake ninja-build pkg-config libdnnl-dev libjansson-dev libpcre2-dev
-    libutf8proc-dev libxxhash-dev libhwloc-dev liburing-dev libyaml-dev libopenmpi-dev openmpi-bin"
+    libutf8proc-dev libxxhash-dev zlib1g-dev libzstd-dev libhwloc-dev liburing-dev libyaml-dev
+    libopenmpi-dev openmpi-bin"
 demo="bible-kjv bible-kjv-text"
 bench="python3 python3-venv python3-dev g++ fio libaio-dev"
 other_mpi="libmpich-dev mpich libopenmpi-dev openmpi-bin"

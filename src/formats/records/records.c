@@ -9,8 +9,7 @@
 #include "base/json.h"
 #include "formats/records/records_internal.h"
 
-/* A row takes some ten times its bytes as an object. */
-enum { ROW_BYTES = 1 << 26 };
+enum { LEAST_PIECE = 1 << 18 };
 
 bool formats_records_kind_of(const char *path, formats_records_kind *kind) {
     static const struct {
@@ -18,27 +17,56 @@ bool formats_records_kind_of(const char *path, formats_records_kind *kind) {
         formats_records_kind kind;
     } kinds[] = {{".csv", FORMATS_RECORDS_CSV},     {".tsv", FORMATS_RECORDS_TSV},
                  {".jsonl", FORMATS_RECORDS_JSONL}, {".ndjson", FORMATS_RECORDS_JSONL},
-                 {".json", FORMATS_RECORDS_JSONL},  {".conll", FORMATS_RECORDS_CONLL},
+                 {".json", FORMATS_RECORDS_JSON},   {".conll", FORMATS_RECORDS_CONLL},
                  {".bio", FORMATS_RECORDS_CONLL},   {".iob2", FORMATS_RECORDS_CONLL}};
-    size_t length = strlen(path);
+    size_t length;
+    formats_packing_of(path, &length);
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         size_t end = strlen(kinds[i].end);
-        if (length <= end || strcasecmp(path + length - end, kinds[i].end) != 0) continue;
+        if (length <= end || strncasecmp(path + length - end, kinds[i].end, end) != 0) continue;
         *kind = kinds[i].kind;
         return true;
     }
     return false;
 }
 
-bool formats_records_take_line(formats_records *r, const char **line, size_t *size) {
-    if (r->at >= r->size) return false;
+sifr_status formats_records_more(formats_records *r, bool *more, sifr_error *error) {
+    size_t held = r->size - r->at, piece = held > LEAST_PIECE ? held : LEAST_PIECE, got;
+    *more = false;
+    if (!r->unpack) return SIFR_OK;
+    if (held > FORMATS_ROW_BYTES)
+        return base_fail(error, SIFR_FAILED, "%s: the row at line %lld has more than %d bytes",
+                         r->name, (long long)r->row_line, FORMATS_ROW_BYTES);
+    if (held) memmove(r->window, r->text + r->at, held);
+    r->at = 0, r->size = held;
+    BASE_TRY(base_grow(&r->window, &r->window_room, held + piece, 1, error));
+    r->text = r->window;
+    BASE_TRY(formats_unpack_read(r->unpack, r->window + held, piece, &got, error));
+    r->size += got;
+    *more = got > 0;
+    return SIFR_OK;
+}
+
+sifr_status formats_records_take_line(formats_records *r, const char **line, size_t *size,
+                                      bool *there, sifr_error *error) {
+    const char *end = NULL;
+    size_t seen = 0;
+    bool more = true;
+    *there = true;
+    while (!end && more) {
+        size_t left = r->size - r->at - seen;
+        if (left) end = memchr(r->text + r->at + seen, '\n', left);
+        seen += left;
+        if (!end) BASE_TRY(formats_records_more(r, &more, error));
+    }
+    *there = r->at < r->size;
+    if (!*there) return SIFR_OK;
     *line = r->text + r->at;
-    const char *end = memchr(*line, '\n', r->size - r->at);
     *size = end ? (size_t)(end - *line) : r->size - r->at;
     r->at += *size + (end != NULL);
     r->line++;
     if (*size && (*line)[*size - 1] == '\r') --*size;
-    return true;
+    return SIFR_OK;
 }
 
 sifr_status formats_records_text(const formats_records *r, const char *text, size_t size,
@@ -60,49 +88,67 @@ static bool is_blank(const char *line, size_t size) {
 
 /* --- JSONL --- */
 
+sifr_status formats_records_object(const formats_records *r, const char *text, size_t size,
+                                   json_t **row, sifr_error *error) {
+    char where[SIFR_ERROR_LENGTH / 2];
+    if (size > FORMATS_ROW_BYTES)
+        return base_fail(error, SIFR_FAILED, "%s: line %lld has %zu bytes, more than %d", r->name,
+                         (long long)r->row_line, size, FORMATS_ROW_BYTES);
+    snprintf(where, sizeof where, "%.400s: line %lld of the file", r->name, (long long)r->row_line);
+    sifr_status parsed = base_json_parse(text, size, where, row, error);
+    if (parsed != SIFR_USAGE) return parsed;
+    /* A mistake of the data, not of the user's command. */
+    char said[SIFR_ERROR_LENGTH];
+    snprintf(said, sizeof said, "%s", error ? error->message : "");
+    return base_fail(error, SIFR_FAILED, "%s", said);
+}
+
 static sifr_status read_object(formats_records *r, json_t **row, sifr_error *error) {
     const char *line;
     size_t size;
-    char where[SIFR_ERROR_LENGTH / 2];
+    bool there;
     *row = NULL;
     do {
         r->row_line = r->line;
-        if (!formats_records_take_line(r, &line, &size)) return SIFR_OK;
+        BASE_TRY(formats_records_take_line(r, &line, &size, &there, error));
+        if (!there) return SIFR_OK;
     } while (is_blank(line, size));
+    r->skippable = true;
+    r->row++;
     for (; size && (*line == ' ' || *line == '\t'); line++) size--;
     if (*line != '{')
         return base_fail(error, SIFR_FAILED,
                          "%s: line %lld is not a JSON object; write each row as an object on a "
                          "line of its own (JSON lines)",
                          r->name, (long long)r->row_line);
-    if (size > ROW_BYTES)
-        return base_fail(error, SIFR_FAILED, "%s: line %lld has %zu bytes, more than %d", r->name,
-                         (long long)r->row_line, size, ROW_BYTES);
-    snprintf(where, sizeof where, "%.400s: line %lld of the file", r->name, (long long)r->row_line);
-    sifr_status parsed = base_json_parse(line, size, where, row, error);
-    if (parsed == SIFR_USAGE) { /* a mistake of the data, not of the user's command */
-        char said[SIFR_ERROR_LENGTH];
-        snprintf(said, sizeof said, "%s", error ? error->message : "");
-        return base_fail(error, SIFR_FAILED, "%s", said);
-    }
-    return parsed;
+    return formats_records_object(r, line, size, row, error);
 }
 
-/* The columns of the first row. */
+static sifr_status read_json(formats_records *r, json_t **row, sifr_error *error) {
+    return r->array ? formats_records_element(r, row, error) : read_object(r, row, error);
+}
+
+/* Whether rows stand in an array: what begins the file, behind blanks, says so. */
+static sifr_status look_for_array(formats_records *r, sifr_error *error) {
+    bool more = true;
+    for (;; r->at++) {
+        while (more && r->at == r->size) BASE_TRY(formats_records_more(r, &more, error));
+        if (r->at == r->size || !strchr(" \t\r\n", r->text[r->at])) break;
+        r->line += r->text[r->at] == '\n';
+    }
+    r->array = r->at < r->size && r->text[r->at] == '[';
+    return SIFR_OK;
+}
+
+/* The columns of the first row, which is kept. */
 static sifr_status look_at_keys(formats_records *r, sifr_error *error) {
-    size_t at = r->at;
-    int64_t line = r->line;
-    json_t *row;
     const char *key;
     json_t *value;
-    BASE_TRY(read_object(r, &row, error));
     bool whole = true;
-    json_object_foreach(row, key, value) {
+    BASE_TRY(read_json(r, &r->peeked, error));
+    json_object_foreach(r->peeked, key, value) {
         whole &= json_array_append_new(r->columns, json_string(key)) == 0;
     }
-    json_decref(row);
-    r->at = at;
-    r->line = line;
     return whole ? SIFR_OK : base_fail_alloc(error, 4096);
 }
 
@@ -134,21 +180,25 @@ static bool is_document_mark(const char *line, size_t size) {
 
 static sifr_status read_sentence(formats_records *r, json_t **row, sifr_error *error) {
     const char *line;
-    size_t size, start = r->at;
+    size_t size, bytes = 0;
+    bool there;
     json_t *tokens = json_array(), *tags = json_array();
     sifr_status status = tokens && tags ? SIFR_OK : base_fail_alloc(error, 64);
     *row = NULL;
     r->row_line = r->line;
-    while (status == SIFR_OK && formats_records_take_line(r, &line, &size)) {
+    while (status == SIFR_OK) {
+        status = formats_records_take_line(r, &line, &size, &there, error);
+        if (status != SIFR_OK || !there) break;
+        bytes += size + 1;
         if (is_blank(line, size) || is_document_mark(line, size)) {
             if (json_array_size(tokens)) break;
-            start = r->at;
+            bytes = 0;
             r->row_line = r->line;
-        } else if (r->at - start > ROW_BYTES) {
+        } else if (bytes > FORMATS_ROW_BYTES) {
             status = base_fail(error, SIFR_FAILED,
                                "%s: the sentence at line %lld has more than %d bytes; put a blank "
                                "line between sentences",
-                               r->name, (long long)r->row_line, ROW_BYTES);
+                               r->name, (long long)r->row_line, FORMATS_ROW_BYTES);
         } else {
             status = add_word(r, line, size, tokens, tags, error);
         }
@@ -164,14 +214,18 @@ static sifr_status read_sentence(formats_records *r, json_t **row, sifr_error *e
 
 /* --- any kind --- */
 
-static sifr_status begin(formats_records *r, sifr_error *error) {
+static sifr_status begin(formats_records *r, bool columns, sifr_error *error) {
     static const char mark[] = "\xEF\xBB\xBF";
+    bool more = true;
+    while (more && r->size < 3) BASE_TRY(formats_records_more(r, &more, error));
     if (r->size >= 3 && memcmp(r->text, mark, 3) == 0) r->at = 3;
     r->line = 1;
     r->columns =
         r->kind == FORMATS_RECORDS_CONLL ? json_pack("[s, s]", "tokens", "tags") : json_array();
     if (!r->columns) return base_fail_alloc(error, 64);
-    if (r->kind == FORMATS_RECORDS_JSONL) return look_at_keys(r, error);
+    if (r->kind == FORMATS_RECORDS_JSON) BASE_TRY(look_for_array(r, error));
+    if (r->kind == FORMATS_RECORDS_JSONL || r->kind == FORMATS_RECORDS_JSON)
+        return columns ? look_at_keys(r, error) : SIFR_OK;
     return r->kind == FORMATS_RECORDS_CONLL ? SIFR_OK : formats_records_header(r, error);
 }
 
@@ -186,42 +240,82 @@ static sifr_status make(formats_records_kind kind, const char *name, formats_rec
     return status;
 }
 
-sifr_status formats_records_parse(formats_records_kind kind, const char *text, size_t size,
-                                  const char *name, formats_records **out, sifr_error *error) {
-    BASE_TRY(make(kind, name, out, error));
-    (*out)->text = text;
-    (*out)->size = size;
-    sifr_status status = begin(*out, error);
-    if (status == SIFR_OK) return SIFR_OK;
-    formats_records_close(*out);
-    *out = NULL;
-    return status;
-}
+/* What a reader is made of: bytes that outlive it, or a map that it comes to own. */
+typedef struct records_bytes {
+    const void *data;
+    size_t size;
+    formats_packing packing;
+    base_map map;
+    bool columns; /* of JSON, those of the first row are looked at */
+} records_bytes;
 
-sifr_status formats_records_open(const char *path, formats_records **out, sifr_error *error) {
-    formats_records_kind kind;
-    *out = NULL;
-    if (!formats_records_kind_of(path, &kind))
-        return base_fail(error, SIFR_USAGE,
-                         "%s: rows are read from files named .csv, .tsv, .jsonl or .conll; rename "
-                         "or convert it",
-                         path);
-    BASE_TRY(make(kind, path, out, error));
+static sifr_status make_reader(formats_records_kind kind, const char *name,
+                               const records_bytes *bytes, formats_records **out,
+                               sifr_error *error) {
+    BASE_TRY(make(kind, name, out, error));
     formats_records *r = *out;
-    sifr_status status = base_map_file(path, &r->map, error);
-    r->text = (const char *)r->map.data;
-    r->size = r->map.size;
-    if (status == SIFR_OK) status = begin(r, error);
-    if (status == SIFR_OK) return SIFR_OK;
+    sifr_status status = SIFR_OK;
+    if (bytes->packing == FORMATS_PLAIN)
+        r->text = bytes->data, r->size = bytes->size;
+    else
+        status = formats_unpack_open(bytes->packing, bytes->data, bytes->size, r->name, &r->unpack,
+                                     error);
+    if (status == SIFR_OK) status = begin(r, bytes->columns, error);
+    if (status == SIFR_OK) {
+        r->map = bytes->map;
+        return SIFR_OK;
+    }
     formats_records_close(r);
     *out = NULL;
     return status;
 }
 
+sifr_status formats_records_parse_packed(formats_records_kind kind, formats_packing packing,
+                                         const void *data, size_t size, const char *name,
+                                         formats_records **out, sifr_error *error) {
+    records_bytes bytes = {data, size, packing, {0}, true};
+    return make_reader(kind, name, &bytes, out, error);
+}
+
+sifr_status formats_records_parse(formats_records_kind kind, const char *text, size_t size,
+                                  const char *name, formats_records **out, sifr_error *error) {
+    return formats_records_parse_packed(kind, FORMATS_PLAIN, text, size, name, out, error);
+}
+
+static sifr_status open_file(const char *path, bool columns, formats_records **out,
+                             sifr_error *error) {
+    formats_records_kind kind;
+    records_bytes bytes = {.columns = columns};
+    size_t length;
+    *out = NULL;
+    if (!formats_records_kind_of(path, &kind))
+        return base_fail(error, SIFR_USAGE,
+                         "%s: rows are read from files named .csv, .tsv, .json, .jsonl or .conll, "
+                         "each also .gz or .zst; rename or convert it",
+                         path);
+    BASE_TRY(base_map_file(path, &bytes.map, error));
+    bytes.data = bytes.map.data, bytes.size = bytes.map.size;
+    bytes.packing = formats_packing_of(path, &length);
+    sifr_status status = make_reader(kind, path, &bytes, out, error);
+    if (status != SIFR_OK) base_unmap(&bytes.map);
+    return status;
+}
+
+sifr_status formats_records_open(const char *path, formats_records **out, sifr_error *error) {
+    return open_file(path, true, out, error);
+}
+
+sifr_status formats_records_open_rows(const char *path, formats_records **out, sifr_error *error) {
+    return open_file(path, false, out, error);
+}
+
 void formats_records_close(formats_records *r) {
     if (!r) return;
+    formats_unpack_close(r->unpack);
     base_unmap(&r->map);
     json_decref(r->columns);
+    json_decref(r->peeked);
+    free(r->window);
     free(r->field);
     free(r->name);
     free(r);
@@ -232,9 +326,22 @@ const json_t *formats_records_columns(const formats_records *r) {
 }
 
 sifr_status formats_records_next(formats_records *r, json_t **row, sifr_error *error) {
-    if (r->kind == FORMATS_RECORDS_JSONL) return read_object(r, row, error);
+    *row = r->peeked;
+    r->peeked = NULL;
+    if (*row) return SIFR_OK;
+    r->skippable = false;
     if (r->kind == FORMATS_RECORDS_CONLL) return read_sentence(r, row, error);
-    return formats_records_fields(r, row, error);
+    if (r->kind == FORMATS_RECORDS_CSV || r->kind == FORMATS_RECORDS_TSV)
+        return formats_records_fields(r, row, error);
+    return read_json(r, row, error);
+}
+
+bool formats_records_skippable(const formats_records *r) {
+    return r->skippable;
+}
+
+int64_t formats_records_row(const formats_records *r) {
+    return r->row;
 }
 
 int64_t formats_records_line(const formats_records *r) {

@@ -2,9 +2,10 @@
  *
  * .csv: RFC 4180; a quoted field may hold commas, doubled quotes and newlines. .tsv: fields between
  * tabs, with quotes as ordinary characters. Both have the names of the columns in the first line.
- * .jsonl: an object a line. .conll: a word and its tag a line (first and last column), a blank line
- * between sentences; a row is a sentence with the columns "tokens" and "tags". All are UTF-8; a
- * byte order mark and CRLF are taken. */
+ * .jsonl: an object a line. .json: the same, or an array of objects. .conll: a word and its tag a
+ * line (first and last column), a blank line between sentences; a row is a sentence with the
+ * columns "tokens" and "tags". All are UTF-8; a byte order mark and CRLF are taken. Each may be
+ * packed (.gz, .zst) and is then unpacked while it is read. */
 #ifndef FORMATS_RECORDS_H
 #define FORMATS_RECORDS_H
 
@@ -14,30 +15,40 @@
 #include <stdint.h>
 
 #include "base/errors.h"
+#include "formats/records/unpack.h"
 
 typedef enum formats_records_kind {
     FORMATS_RECORDS_CSV,
     FORMATS_RECORDS_TSV,
     FORMATS_RECORDS_JSONL,
-    FORMATS_RECORDS_CONLL
+    FORMATS_RECORDS_CONLL,
+    FORMATS_RECORDS_JSON
 } formats_records_kind;
 
 typedef struct formats_records formats_records;
 
-/* By the end of the name; false for other names. */
+/* By the end of the name, before .gz or .zst; false for other names. */
 bool formats_records_kind_of(const char *path, formats_records_kind *kind);
 
 /* Opens a file and reads the names of its columns. SIFR_USAGE for a name of another kind,
  * SIFR_FAILED for what cannot be read. */
 sifr_status formats_records_open(const char *path, formats_records **out,
                                  sifr_error *error) SIFR_MUST_CHECK;
-/* The same from memory, which is borrowed; `name` begins the messages. */
+/* The same without looking at the columns of JSON, so that a first row that is not well formed is
+ * none of its failures. */
+sifr_status formats_records_open_rows(const char *path, formats_records **out,
+                                      sifr_error *error) SIFR_MUST_CHECK;
+/* As formats_records_open, from memory, which is borrowed; `name` begins the messages. */
 sifr_status formats_records_parse(formats_records_kind kind, const char *text, size_t size,
                                   const char *name, formats_records **out,
                                   sifr_error *error) SIFR_MUST_CHECK;
+/* The same of packed memory. */
+sifr_status formats_records_parse_packed(formats_records_kind kind, formats_packing packing,
+                                         const void *data, size_t size, const char *name,
+                                         formats_records **out, sifr_error *error) SIFR_MUST_CHECK;
 void formats_records_close(formats_records *records); /* NULL is harmless */
 
-/* The names of the columns, a list that belongs to the reader: of JSONL, those of the first row. */
+/* The names of the columns, a list that belongs to the reader: of JSON, those of the first row. */
 const json_t *formats_records_columns(const formats_records *records);
 
 /* The next row, a new object: of CSV and TSV its members are strings, one for each column. NULL
@@ -45,7 +56,12 @@ const json_t *formats_records_columns(const formats_records *records);
 sifr_status formats_records_next(formats_records *records, json_t **row,
                                  sifr_error *error) SIFR_MUST_CHECK;
 
-/* The line where the last row begins, from 1, and the file's name, both for messages. */
+/* Whether the last failure was that of one row alone: formats_records_next reads the next one. */
+bool formats_records_skippable(const formats_records *records);
+
+/* The number of the last row and the line where it begins, both from 1, and the file's name, for
+ * messages. */
+int64_t formats_records_row(const formats_records *records);
 int64_t formats_records_line(const formats_records *records);
 const char *formats_records_name(const formats_records *records);
 

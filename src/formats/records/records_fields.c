@@ -68,23 +68,60 @@ static sifr_status read_field(formats_records *r, bool *last, sifr_error *error)
                      r->name, (long long)r->row_line);
 }
 
-/* To the next line that is not empty; false at the end. */
-static bool find_row(formats_records *r) {
-    for (; r->at < r->size; r->at++) {
-        if (r->text[r->at] == '\n')
-            r->line++;
-        else if (r->text[r->at] != '\r')
-            break;
+/* To the next line that is not empty; *there is false at the end. */
+static sifr_status find_row(formats_records *r, bool *there, sifr_error *error) {
+    bool more = true;
+    while (more) {
+        for (; r->at < r->size; r->at++) {
+            if (r->text[r->at] == '\n')
+                r->line++;
+            else if (r->text[r->at] != '\r')
+                break;
+        }
+        r->row_line = r->line;
+        if (r->at < r->size) break;
+        BASE_TRY(formats_records_more(r, &more, error));
     }
-    r->row_line = r->line;
-    return r->at < r->size;
+    *there = r->at < r->size;
+    return SIFR_OK;
+}
+
+/* Where a byte of a row stands. */
+typedef enum row_place {
+    ROW_FIELD_BEGINS,
+    ROW_IN_FIELD,
+    ROW_IN_QUOTES,
+    ROW_BEHIND_QUOTE
+} row_place;
+
+static row_place follow(row_place place, bool quotes, char separator, char c) {
+    if (place == ROW_IN_QUOTES) return c == '"' ? ROW_BEHIND_QUOTE : ROW_IN_QUOTES;
+    if (quotes && c == '"' && place != ROW_IN_FIELD) return ROW_IN_QUOTES;
+    return c == separator ? ROW_FIELD_BEGINS : ROW_IN_FIELD;
+}
+
+/* Unpacks until the whole row is at hand. */
+static sifr_status need_row(formats_records *r, sifr_error *error) {
+    bool quotes = r->kind == FORMATS_RECORDS_CSV, more = r->unpack != NULL;
+    char separator = quotes ? ',' : '\t';
+    row_place place = ROW_FIELD_BEGINS;
+    for (size_t i = 0; more; i++) {
+        while (more && r->at + i == r->size) BASE_TRY(formats_records_more(r, &more, error));
+        if (r->at + i == r->size) break;
+        char c = r->text[r->at + i];
+        if (c == '\n' && place != ROW_IN_QUOTES) break;
+        place = follow(place, quotes, separator, c);
+    }
+    return SIFR_OK;
 }
 
 sifr_status formats_records_header(formats_records *r, sifr_error *error) {
-    bool last = false;
-    if (!find_row(r))
+    bool last = false, there;
+    BASE_TRY(find_row(r, &there, error));
+    if (!there)
         return base_fail(error, SIFR_FAILED,
                          "%s: empty; the first line must name the columns (text, label)", r->name);
+    BASE_TRY(need_row(r, error));
     while (!last) {
         json_t *name, *other;
         size_t i;
@@ -117,29 +154,38 @@ static sifr_status wrong_count(const formats_records *r, const char *more, size_
                                                     : "no field may hold a tab or a newline");
 }
 
-sifr_status formats_records_fields(formats_records *r, json_t **out, sifr_error *error) {
-    bool last = false;
+/* The fields of a row into an object, as far as the row goes or up to a fault. */
+static sifr_status read_fields(formats_records *r, json_t *row, bool *last, sifr_error *error) {
     size_t count = 0, columns = json_array_size(r->columns);
-    *out = NULL;
-    if (!find_row(r)) return SIFR_OK;
-    json_t *row = json_object(), *value;
-    sifr_status status = row ? SIFR_OK : base_fail_alloc(error, 64);
-    for (; status == SIFR_OK && !last; count++) {
-        if (count == columns) {
-            status = wrong_count(r, "more than ", count, error);
-            break;
-        }
-        BASE_TRY_GOTO(status, read_field(r, &last, error), done);
-        BASE_TRY_GOTO(status, formats_records_text(r, r->field, r->field_size, &value, error),
-                      done);
+    json_t *value;
+    for (; !*last; count++) {
+        if (count == columns) return wrong_count(r, "more than ", count, error);
+        sifr_status status = read_field(r, last, error);
+        r->skippable = status == SIFR_OK;
+        if (status == SIFR_OK)
+            status = formats_records_text(r, r->field, r->field_size, &value, error);
+        BASE_TRY(status);
         const char *name = json_string_value(json_array_get(r->columns, count));
-        if (json_object_set_new(row, name, value) != 0) status = base_fail_alloc(error, 64);
+        if (json_object_set_new(row, name, value) != 0) return base_fail_alloc(error, 64);
     }
-    if (status == SIFR_OK && count < columns) status = wrong_count(r, "", count, error);
-done:
-    if (status == SIFR_OK)
+    return count < columns ? wrong_count(r, "", count, error) : SIFR_OK;
+}
+
+sifr_status formats_records_fields(formats_records *r, json_t **out, sifr_error *error) {
+    bool last = false, there;
+    *out = NULL;
+    BASE_TRY(find_row(r, &there, error));
+    if (!there) return SIFR_OK;
+    r->row++;
+    BASE_TRY(need_row(r, error));
+    json_t *row = json_object();
+    sifr_status status = row ? read_fields(r, row, &last, error) : base_fail_alloc(error, 64);
+    if (status == SIFR_OK) {
         *out = row;
-    else
-        json_decref(row);
+        return SIFR_OK;
+    }
+    json_decref(row);
+    /* The next row begins behind this one, if that can be found. */
+    while (r->skippable && !last) r->skippable = read_field(r, &last, NULL) == SIFR_OK;
     return status;
 }
