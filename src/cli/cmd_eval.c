@@ -83,7 +83,11 @@ static sifr_status open_data(const eval_command *command, const checkpoint_model
                                   .log = &log};
     train_data_form(&model->folder, command->length, &command->columns, MASK_PROBABILITY,
                     command->labelled, &options);
-    sifr_status status = train_data_open(&options, data, error);
+    train_chat_form form;
+    sifr_status status =
+        train_chat_form_make(&model->folder, command->length, NULL, &options, &form, error);
+    if (status == SIFR_OK) status = train_data_open(&options, data, error);
+    train_chat_form_free(&form);
     if (base_remove_tree(scratch, NULL) != SIFR_OK)
         base_log(&log, SIFR_LOG_WARNING, "%s: could not be removed", scratch);
     return status;

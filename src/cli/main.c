@@ -19,6 +19,7 @@ static const cli_command commands[] = {
     {"doctor", "report what this machine has and what is missing", cli_doctor},
     {"inspect", "show the contents of a model folder, token store or checkpoint", cli_inspect},
     {"bench", "measure these machines", cli_bench},
+    {"data", "look at rows to fine-tune on, as a model reads them", cli_data},
     {"tokenizer", "train a tokenizer, encode and decode text", cli_tokenizer},
     {"tokenize", "make a token store from text", cli_tokenize},
 };

@@ -43,6 +43,28 @@ typedef enum config_problem {
     CONFIG_REGRESSION
 } config_problem;
 
+/* What rows to fine-tune on are; auto: found by their fields. */
+typedef enum config_row_type {
+    CONFIG_ROWS_AUTO,
+    CONFIG_ROWS_MESSAGES,
+    CONFIG_ROWS_SHAREGPT,
+    CONFIG_ROWS_ALPACA,
+    CONFIG_ROWS_PROMPT_COMPLETION,
+    CONFIG_ROWS_TEXT
+} config_row_type;
+typedef enum config_train_on {
+    CONFIG_TRAIN_ON_ASSISTANT,
+    CONFIG_TRAIN_ON_LAST,
+    CONFIG_TRAIN_ON_ALL
+} config_train_on;
+
+/* A source of rows. */
+typedef struct config_source {
+    const char *path;
+    config_row_type type;
+    double weight; /* above 0 */
+} config_source;
+
 /* Operations that can be logged; in the order of comm_operation. */
 typedef enum config_operation {
     CONFIG_ALL_GATHER,
@@ -90,6 +112,12 @@ typedef struct sifr_config {
     const char *model, *output, *eval_data;
     const char *const *data; /* data_count files, directories or globs */
     size_t data_count;
+    const config_source *dataset; /* NULL: not given; else data_count sources, whose paths are in
+                                     `data` */
+    config_row_type data_type;
+    config_train_on train_on;
+    bool skip_bad_rows;
+    double validation_split;   /* 0: none */
     const char *const *freeze; /* freeze_count globs over names of weights */
     size_t freeze_count;
     bool no_special_tokens;
@@ -119,6 +147,7 @@ typedef struct sifr_config {
     char *name;               /* of the file, for messages */
     json_t *ignored;          /* paths of the keys that begin with "_"; NULL: none */
     const char **data_list, **freeze_list, **label_list;
+    config_source *source_list;
     bool resolved;
 } sifr_config;
 

@@ -26,6 +26,7 @@ void config_free(sifr_config *config) {
     json_decref(config->ignored);
     free(config->name);
     free(config->data_list);
+    free(config->source_list);
     free(config->freeze_list);
     free(config->label_list);
     memset(config, 0, sizeof *config);

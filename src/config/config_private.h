@@ -132,6 +132,9 @@ void config_note_offload(sifr_config *config);
 /* The directory that acts, once the fields are filled; NULL where nothing is on nvme. */
 const char *config_nvme_path(const sifr_config *config);
 
+/* config_dataset.c: the sources of sifr.dataset, into source_list and data_list. */
+sifr_status config_fill_dataset(sifr_config *config, sifr_error *error) SIFR_MUST_CHECK;
+
 /* config_activations.c: what activation_checkpointing and activation_memory say for sifr.recompute.
  * Refuses what contradicts itself. */
 sifr_status config_resolve_activations(sifr_config *config, sifr_error *error) SIFR_MUST_CHECK;

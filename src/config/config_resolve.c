@@ -311,6 +311,7 @@ static sifr_status config_fill_lists(sifr_config *config, sifr_error *error) {
                                error));
     BASE_TRY(
         config_fill_texts(config, "sifr.labels", &config->label_list, &config->label_count, error));
+    BASE_TRY(config_fill_dataset(config, error));
     config->data = config->data_list;
     config->labels = config->label_list;
     config->freeze = config->freeze_list;
@@ -324,6 +325,7 @@ static sifr_status config_fill(sifr_config *config, int64_t world_size, sifr_err
     config->ignored = kept.ignored;
     config->name = kept.name;
     config->data_list = kept.data_list;
+    config->source_list = kept.source_list;
     config->freeze_list = kept.freeze_list;
     config->label_list = kept.label_list;
     config->world_size = world_size;

@@ -179,6 +179,15 @@ sifr_status formats_chat_template_load(const char *folder, bool tools, formats_c
     return status;
 }
 
+sifr_status formats_chat_template_exists(const char *folder, bool *out, sifr_error *error) {
+    finder f = {.folder = folder, .found = json_object(), .error = error};
+    if (!f.found) return base_fail(error, SIFR_NO_MEMORY, "out of memory");
+    sifr_status status = find(&f);
+    *out = json_object_size(f.found) > 0;
+    json_decref(f.found);
+    return status;
+}
+
 void formats_chat_template_free(formats_chat_template *chat) {
     formats_template_free(chat->parsed);
     json_decref(chat->variables);

@@ -14,6 +14,9 @@ typedef struct formats_chat_template {
  * with tools and "default" for the others. SIFR_USAGE if the folder has none. */
 sifr_status formats_chat_template_load(const char *folder, bool tools, formats_chat_template *out,
                                        sifr_error *error) SIFR_MUST_CHECK;
+/* Whether the folder has any, which may still be one that is refused. */
+sifr_status formats_chat_template_exists(const char *folder, bool *out,
+                                         sifr_error *error) SIFR_MUST_CHECK;
 void formats_chat_template_free(formats_chat_template *chat); /* harmless on a zeroed one */
 
 /* As formats_template_render; input->variables win over the folder's. */

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/heap.h"
+#include "formats/records/records.h"
 
 enum { PROBE_BYTES = 8192, DEPTH_LIMIT = 64 };
 
@@ -68,10 +69,21 @@ sifr_status formats_text_source_check(const formats_text_source *source, sifr_er
 }
 
 /* A better word than the place of a NUL byte. */
-static sifr_status check_binary(const char *path, sifr_error *error) {
+static sifr_status check_binary(const formats_text_source *source, const char *path, bool *packed,
+                                sifr_error *error) {
     bool binary;
     const char *kind = kind_of(path, &binary);
-    if (!binary) return SIFR_OK;
+    formats_records_kind rows;
+    size_t length;
+    *packed = source->rows && formats_packing_of(path, &length) != FORMATS_PLAIN &&
+              formats_records_kind_of(path, &rows);
+    if (!binary || *packed) return SIFR_OK;
+    if (strcmp(kind, "Parquet") == 0)
+        return base_fail(error, SIFR_USAGE,
+                         "%s: Parquet is not read; convert it, with pandas: python3 -c 'import "
+                         "pandas, sys; pandas.read_parquet(sys.argv[1]).to_json(sys.argv[2], "
+                         "orient=\"records\", lines=True)' %s rows.jsonl",
+                         path, path);
     return base_fail(error, SIFR_USAGE,
                      "%s: %s is not read; unpack or convert it to plain text (.txt), or make a "
                      "token store of the text with `sifr tokenize`",
@@ -82,7 +94,8 @@ static sifr_status add_file(formats_text_source *source, const char *path, sifr_
     uint8_t probe[PROBE_BYTES];
     int file;
     uint64_t size;
-    BASE_TRY(check_binary(path, error));
+    bool packed;
+    BASE_TRY(check_binary(source, path, &packed, error));
     BASE_TRY(base_open_read(path, &file, &size, error));
     ssize_t got = read(file, probe, sizeof probe);
     int number = errno;
@@ -92,7 +105,7 @@ static sifr_status add_file(formats_text_source *source, const char *path, sifr_
         source->empty_files++;
         return SIFR_OK;
     }
-    const uint8_t *nul = memchr(probe, 0, (size_t)got);
+    const uint8_t *nul = packed ? NULL : memchr(probe, 0, (size_t)got);
     if (nul) return binary_file(path, (uint64_t)(nul - probe), error);
     BASE_TRY(base_grow(&source->documents, &source->room, source->count + 1,
                        sizeof *source->documents, error));
@@ -156,10 +169,9 @@ static sifr_status add_pattern(formats_text_source *source, const char *pattern,
     return status;
 }
 
-sifr_status formats_text_source_open(const char *const *paths, size_t count,
-                                     formats_text_source *out, sifr_error *error) {
+static sifr_status open_paths(const char *const *paths, size_t count, formats_text_source *out,
+                              sifr_error *error) {
     struct stat info;
-    *out = (formats_text_source){0};
     sifr_status status = SIFR_OK;
     for (size_t i = 0; i < count; i++) {
         bool there = lstat(paths[i], &info) == 0;
@@ -182,6 +194,18 @@ sifr_status formats_text_source_open(const char *const *paths, size_t count,
 fail:
     formats_text_source_close(out);
     return status;
+}
+
+sifr_status formats_text_source_open(const char *const *paths, size_t count,
+                                     formats_text_source *out, sifr_error *error) {
+    *out = (formats_text_source){0};
+    return open_paths(paths, count, out, error);
+}
+
+sifr_status formats_text_source_open_rows(const char *const *paths, size_t count,
+                                          formats_text_source *out, sifr_error *error) {
+    *out = (formats_text_source){.rows = true};
+    return open_paths(paths, count, out, error);
 }
 
 void formats_text_source_close(formats_text_source *source) {

@@ -2,6 +2,7 @@
 #ifndef FORMATS_TEXT_SOURCE_H
 #define FORMATS_TEXT_SOURCE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -19,6 +20,7 @@ typedef struct formats_text_source {
     uint64_t bytes;     /* of all documents */
     size_t empty_files; /* left out */
     size_t links;       /* links to directories inside a directory: not followed */
+    bool rows;          /* opened as files of rows */
 } formats_text_source;
 
 /* Each path is a file, a directory (searched through all levels, names sorted bytewise, names that
@@ -27,6 +29,10 @@ typedef struct formats_text_source {
  * no regular file or does not begin like text; SIFR_USAGE for Parquet and packed files. */
 sifr_status formats_text_source_open(const char *const *paths, size_t count,
                                      formats_text_source *out, sifr_error *error) SIFR_MUST_CHECK;
+/* The same for files of rows (formats/records/records.h), which may be packed. */
+sifr_status formats_text_source_open_rows(const char *const *paths, size_t count,
+                                          formats_text_source *out,
+                                          sifr_error *error) SIFR_MUST_CHECK;
 /* The first document that holds records (JSON, CSV) by its name: what it is, and *path; or NULL. */
 const char *formats_text_source_records(const formats_text_source *source, const char **path);
 /* SIFR_USAGE, naming it, where there is one: its quotes and field names would be trained on. */

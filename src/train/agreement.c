@@ -178,7 +178,7 @@ static uint64_t hash_labels(const model_labels *labels) {
 
 /* Removes the keys that may differ between hosts. */
 static json_t *comparable(const sifr_config *config) {
-    static const char *const own[] = {"model", "data", "eval_data", "threads"};
+    static const char *const own[] = {"model", "data", "dataset", "eval_data", "threads"};
     json_t *effective = config_effective(config);
     json_t *sifr = json_object_get(effective, "sifr");
     for (size_t i = 0; i < sizeof own / sizeof *own; i++) json_object_del(sifr, own[i]);

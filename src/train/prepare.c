@@ -40,7 +40,9 @@ static sifr_status require_paths(const sifr_config *config, sifr_error *error) {
     if (!config->model)
         return base_fail(error, SIFR_USAGE, "--model DIR is needed: the model folder to train");
     if (!config->data_count)
-        return base_fail(error, SIFR_USAGE, "--data PATH is needed: text or a token store");
+        return base_fail(
+            error, SIFR_USAGE,
+            "--data PATH is needed: text, a token store or rows (.jsonl, .json, .csv)");
     if (!config->output)
         return base_fail(error, SIFR_USAGE,
                          "--output DIR is needed: the folder for the trained model");
@@ -202,43 +204,58 @@ static void tell_tokenising(void *user, uint64_t bytes, uint64_t total, double s
     host->live(host->user, text);
 }
 
+/* Data of any kind. */
+static sifr_status open_one(const train_state *t, train_data_options *options, train_data **out,
+                            sifr_error *error) {
+    train_chat_form form;
+    sifr_status status =
+        train_chat_form_make(&t->folder, t->length, t->config, options, &form, error);
+    if (status == SIFR_OK) status = train_data_open(options, out, error);
+    train_chat_form_free(&form);
+    return status;
+}
+
+/* What the run is evaluated on, if anything, by options that opened the data. */
+static sifr_status open_held_out(train_state *t, train_data_options *options, sifr_error *error) {
+    const sifr_config *c = t->config;
+    if (!c->eval_data && c->validation_split > 0)
+        return train_data_split(t->data, c->validation_split, (uint64_t)c->step.seed, &t->held_out,
+                                error);
+    if (!c->eval_data) return SIFR_OK;
+    options->paths = &c->eval_data;
+    options->count = 1;
+    BASE_TRY(open_one(t, options, &t->held_out, error));
+    if (train_data_windows(t->held_out, t->length) > 0) return SIFR_OK;
+    return base_fail(error, SIFR_FAILED,
+                     "%s: %lld tokens are too few for a window of %lld; give more held-out text",
+                     c->eval_data, (long long)train_data_tokens(t->held_out), (long long)t->length);
+}
+
 static sifr_status open_stores(train_state *t, sifr_error *error) {
+    const sifr_config *c = t->config;
     char cache[BASE_PATH_LENGTH];
     int64_t separator = -1;
     train_progress progress = {tell_tokenising, (void *)(uintptr_t)t->host};
-    BASE_TRY(base_path_join(cache, t->config->output, TRAIN_OUTPUT_DATA, error));
+    BASE_TRY(base_path_join(cache, c->output, TRAIN_OUTPUT_DATA, error));
     train_labelled labelled;
     train_label_columns columns = train_config_columns(t->config);
     bool next = t->folder.config.task == MODEL_NEXT_TOKEN;
     if (next)
-        BASE_TRY(
-            train_separator(t->config->model, &t->folder.config, t->host->log, &separator, error));
-    train_data_options options = {.paths = t->config->data,
-                                  .count = t->config->data_count,
-                                  .tokenizer = t->config->model,
+        BASE_TRY(train_separator(c->model, &t->folder.config, t->host->log, &separator, error));
+    train_data_options options = {.paths = c->data,
+                                  .count = c->data_count,
+                                  .tokenizer = c->model,
                                   .cache = cache,
                                   .vocab_size = t->folder.config.vocab_size,
                                   .separator = separator,
-                                  .special = !t->config->no_special_tokens,
-                                  .threads = (int)t->config->step.threads,
+                                  .special = !c->no_special_tokens,
+                                  .threads = (int)c->step.threads,
                                   .progress = t->host->live ? &progress : NULL,
                                   .log = t->host->log};
-    train_data_form(&t->folder, t->length, &columns, t->config->mlm_probability, &labelled,
-                    &options);
+    train_data_form(&t->folder, t->length, &columns, c->mlm_probability, &labelled, &options);
     if (t->first) BASE_TRY(checkpoint_clean(cache, error));
-    BASE_TRY(train_data_open(&options, &t->data, error));
-    if (t->config->eval_data) {
-        options.paths = &t->config->eval_data;
-        options.count = 1;
-        BASE_TRY(train_data_open(&options, &t->held_out, error));
-        if (train_data_windows(t->held_out, t->length) == 0)
-            return base_fail(
-                error, SIFR_FAILED,
-                "%s: %lld tokens are too few for a window of %lld; give more held-out text",
-                t->config->eval_data, (long long)train_data_tokens(t->held_out),
-                (long long)t->length);
-    }
-    return SIFR_OK;
+    BASE_TRY(open_one(t, &options, &t->data, error));
+    return open_held_out(t, &options, error);
 }
 
 /* The number of steps, from max_steps or epochs. Windows that do not fill a global batch are
@@ -253,8 +270,12 @@ static sifr_status count_steps(train_state *t, sifr_error *error) {
                          "it; give more text or a shorter seq-length",
                          (long long)train_data_tokens(t->data), (long long)t->length);
     int64_t documents = train_data_documents(t->data);
-    const char *what = train_data_labelled(t->data) ? "examples" : "windows";
-    if (!train_data_labelled(t->data))
+    bool rows = train_data_chat(t->data) != NULL;
+    const char *what = rows ? "rows" : train_data_labelled(t->data) ? "examples" : "windows";
+    if (rows && t->held_out && !c->eval_data)
+        train_say(t->host, "data: %lld rows to learn, %lld held out", (long long)documents,
+                  (long long)train_data_documents(t->held_out));
+    if (!rows && !train_data_labelled(t->data))
         train_say(t->host, "data: %s tokens in %lld document%s, %s windows of %lld",
                   base_format_count(train_data_tokens(t->data), tokens), (long long)documents,
                   documents == 1 ? "" : "s", base_format_count(windows, number),

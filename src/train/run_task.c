@@ -1,6 +1,10 @@
 #include "train/run_task.h"
 
+#include <stdlib.h>
+
 #include "base/checked.h"
+#include "base/heap.h"
+#include "formats/records/records.h"
 #include "train/data/labelled/label_names.h"
 
 _Static_assert((int)CONFIG_CAUSAL_LM == (int)MODEL_NEXT_TOKEN + 1 &&
@@ -78,4 +82,91 @@ void train_data_form(const engine_folder *folder, int64_t length,
                                  .last = !folder->architecture->encoder};
     options->labelled = model_task_labelled(config->task) ? labelled : NULL;
     options->mask_probability = config->task == MODEL_MASKED_TOKEN ? mask_probability : 0;
+}
+
+sifr_status train_paths_are_rows(const char *const *paths, size_t count, bool *out,
+                                 sifr_error *error) {
+    formats_records_kind kind;
+    size_t rows = 0;
+    const char *text = NULL;
+    for (size_t i = 0; i < count; i++) {
+        bool is = formats_records_kind_of(paths[i], &kind);
+        rows += is;
+        if (!is) text = paths[i];
+    }
+    *out = rows > 0;
+    if (!rows || rows == count) return SIFR_OK;
+    return base_fail(error, SIFR_USAGE,
+                     "%s is text or a token store, but other data are rows; give one kind alone",
+                     text);
+}
+
+_Static_assert((int)CONFIG_TRAIN_ON_LAST == (int)TRAIN_ON_LAST &&
+                   (int)CONFIG_TRAIN_ON_ALL == (int)TRAIN_ON_ALL,
+               "the config's parts are those of the data");
+
+static formats_row_type row_type(config_row_type type) {
+    static const formats_row_type types[] = {[CONFIG_ROWS_AUTO] = FORMATS_ROW_TEXT,
+                                             [CONFIG_ROWS_MESSAGES] = FORMATS_ROW_MESSAGES,
+                                             [CONFIG_ROWS_SHAREGPT] = FORMATS_ROW_SHAREGPT,
+                                             [CONFIG_ROWS_ALPACA] = FORMATS_ROW_ALPACA,
+                                             [CONFIG_ROWS_PROMPT_COMPLETION] =
+                                                 FORMATS_ROW_PROMPT_COMPLETION,
+                                             [CONFIG_ROWS_TEXT] = FORMATS_ROW_TEXT};
+    return types[type];
+}
+
+sifr_status train_chat_sources_make(const sifr_config *config, const char *const *paths,
+                                    size_t count, train_chat_source **out, sifr_error *error) {
+    /* Held-out data are not those of the dataset. */
+    bool listed = config && config->dataset && paths == config->data;
+    BASE_TRY(base_alloc(count, sizeof **out, out, error));
+    for (size_t i = 0; i < count; i++) {
+        config_row_type type = listed   ? config->dataset[i].type
+                               : config ? config->data_type
+                                        : CONFIG_ROWS_AUTO;
+        (*out)[i] = (train_chat_source){.path = paths[i],
+                                        .typed = type != CONFIG_ROWS_AUTO,
+                                        .type = row_type(type),
+                                        .weight = listed ? config->dataset[i].weight : 1};
+    }
+    return SIFR_OK;
+}
+
+sifr_status train_chat_form_make(const engine_folder *folder, int64_t length,
+                                 const sifr_config *config, train_data_options *options,
+                                 train_chat_form *form, sifr_error *error) {
+    bool rows;
+    *form = (train_chat_form){0};
+    options->chat = NULL;
+    if (folder->config.task != MODEL_NEXT_TOKEN) return SIFR_OK;
+    BASE_TRY(train_paths_are_rows(options->paths, options->count, &rows, error));
+    if (!rows && config && config->dataset)
+        return base_fail(error, SIFR_USAGE,
+                         "sifr.dataset: %s is no file of rows (.jsonl, .json, .csv, each also .gz "
+                         "or .zst); give text and token stores as sifr.data",
+                         options->paths[0]);
+    if (!rows) return SIFR_OK;
+    BASE_TRY(
+        train_chat_sources_make(config, options->paths, options->count, &form->sources, error));
+    form->options = (train_chat_options){.sources = form->sources,
+                                         .count = options->count,
+                                         .tokenizer = options->tokenizer,
+                                         .vocab_size = options->vocab_size,
+                                         .length = length,
+                                         .separator = options->separator,
+                                         .padding = base_max_i64(folder->config.pad_token_id, 0),
+                                         .mask = config ? (train_chat_mask)config->train_on
+                                                        : TRAIN_ON_ASSISTANT,
+                                         .special = options->special,
+                                         .skip_bad_rows = config && config->skip_bad_rows,
+                                         .threads = options->threads,
+                                         .log = options->log};
+    options->chat = &form->options;
+    return SIFR_OK;
+}
+
+void train_chat_form_free(train_chat_form *form) {
+    free(form->sources);
+    *form = (train_chat_form){0};
 }

@@ -22,6 +22,29 @@ void train_data_form(const engine_folder *folder, int64_t length,
                      const train_label_columns *columns, double mask_probability,
                      train_labelled *labelled, train_data_options *options);
 
+/* What `options` need where their paths are rows to fine-tune on. */
+typedef struct train_chat_form {
+    train_chat_options options;
+    train_chat_source *sources;
+} train_chat_form;
+
+/* Whether the paths are files of rows, by their names. SIFR_USAGE where only some are. */
+sifr_status train_paths_are_rows(const char *const *paths, size_t count, bool *out,
+                                 sifr_error *error) SIFR_MUST_CHECK;
+
+/* Where the model predicts the next token and the paths of `options` are rows, has them read as
+ * those of the config (NULL: as by default). *form, which train_chat_form_free frees, must outlive
+ * the call of train_data_open. */
+sifr_status train_chat_form_make(const engine_folder *folder, int64_t length,
+                                 const sifr_config *config, train_data_options *options,
+                                 train_chat_form *form, sifr_error *error) SIFR_MUST_CHECK;
+/* The sources of `options`, as train_chat_form_make has them: by themselves where there is no
+ * config. */
+sifr_status train_chat_sources_make(const sifr_config *config, const char *const *paths,
+                                    size_t count, train_chat_source **out,
+                                    sifr_error *error) SIFR_MUST_CHECK;
+void train_chat_form_free(train_chat_form *form); /* harmless on a zeroed one */
+
 /* The columns that a config names. */
 train_label_columns train_config_columns(const sifr_config *config);
 

@@ -141,6 +141,9 @@ static void reads_arrays(void **state) {
     assert_text_course(json, "", "", NULL);
     assert_text_course(json, "[{\"a\": [1, {\"b\": \"]}\\\\\"}]},\n{\"a\": 2}]\n", "rr", NULL);
     assert_text_course(json, "\n{\"a\": 1}\n{\"a\": 2}\n", "rr", NULL);
+    assert_text_course(json, "{\n\"a\": {\"b\": 1}\n}\n\n{\"a\":\n2}", "rr", NULL);
+    assert_text_course(json, "{\n\"a\": 1}\n7", "rf", "data: line 3: no object begins there");
+    assert_text_course(json, "{\"a\": 1}\n{\"a\"\n{\"a\": 2}\n", "rbr", NULL);
     assert_text_course(json, "[{\"a\": 1}\n {\"a\": 2}]", "rf",
                        "data: line 2: a comma must stand between rows");
     assert_text_course(json, "[{\"a\": 1},]", "rf", "data: line 1: a comma before the ]");

@@ -125,19 +125,7 @@ static sifr_status read_object(formats_records *r, json_t **row, sifr_error *err
 }
 
 static sifr_status read_json(formats_records *r, json_t **row, sifr_error *error) {
-    return r->array ? formats_records_element(r, row, error) : read_object(r, row, error);
-}
-
-/* Whether rows stand in an array: what begins the file, behind blanks, says so. */
-static sifr_status look_for_array(formats_records *r, sifr_error *error) {
-    bool more = true;
-    for (;; r->at++) {
-        while (more && r->at == r->size) BASE_TRY(formats_records_more(r, &more, error));
-        if (r->at == r->size || !strchr(" \t\r\n", r->text[r->at])) break;
-        r->line += r->text[r->at] == '\n';
-    }
-    r->array = r->at < r->size && r->text[r->at] == '[';
-    return SIFR_OK;
+    return r->lines ? read_object(r, row, error) : formats_records_element(r, row, error);
 }
 
 /* The columns of the first row, which is kept. */
@@ -223,7 +211,8 @@ static sifr_status begin(formats_records *r, bool columns, sifr_error *error) {
     r->columns =
         r->kind == FORMATS_RECORDS_CONLL ? json_pack("[s, s]", "tokens", "tags") : json_array();
     if (!r->columns) return base_fail_alloc(error, 64);
-    if (r->kind == FORMATS_RECORDS_JSON) BASE_TRY(look_for_array(r, error));
+    r->lines = true;
+    if (r->kind == FORMATS_RECORDS_JSON) BASE_TRY(formats_records_look(r, error));
     if (r->kind == FORMATS_RECORDS_JSONL || r->kind == FORMATS_RECORDS_JSON)
         return columns ? look_at_keys(r, error) : SIFR_OK;
     return r->kind == FORMATS_RECORDS_CONLL ? SIFR_OK : formats_records_header(r, error);

@@ -2,10 +2,10 @@
  *
  * .csv: RFC 4180; a quoted field may hold commas, doubled quotes and newlines. .tsv: fields between
  * tabs, with quotes as ordinary characters. Both have the names of the columns in the first line.
- * .jsonl: an object a line. .json: the same, or an array of objects. .conll: a word and its tag a
- * line (first and last column), a blank line between sentences; a row is a sentence with the
- * columns "tokens" and "tags". All are UTF-8; a byte order mark and CRLF are taken. Each may be
- * packed (.gz, .zst) and is then unpacked while it is read. */
+ * .jsonl: an object a line. .json: the same, an array of objects, or objects of several lines.
+ * .conll: a word and its tag a line (first and last column), a blank line between sentences; a row
+ * is a sentence with the columns "tokens" and "tags". All are UTF-8; a byte order mark and CRLF are
+ * taken. Each may be packed (.gz, .zst) and is then unpacked while it is read. */
 #ifndef FORMATS_RECORDS_H
 #define FORMATS_RECORDS_H
 

@@ -1,4 +1,4 @@
-/* JSON: an array of objects, read one at a time. */
+/* JSON: an array of objects, or objects one behind the other, read one at a time. */
 #include <stdio.h>
 #include <string.h>
 
@@ -59,6 +59,9 @@ static sifr_status find_end(formats_records *r, size_t *size, sifr_error *error)
 
 /* What stands where an object should. */
 static sifr_status no_object(const formats_records *r, char c, sifr_error *error) {
+    if (!r->array)
+        return base_fail(error, SIFR_FAILED, "%s: line %lld: no object begins there", r->name,
+                         (long long)r->line);
     if (!c)
         return base_fail(error, SIFR_FAILED, "%s: the array is not closed: no ] at the end",
                          r->name);
@@ -97,12 +100,21 @@ static sifr_status take_mark(formats_records *r, bool *ends, sifr_error *error) 
                      (long long)r->line);
 }
 
+/* To the next object. */
+static sifr_status find_object(formats_records *r, bool *ends, sifr_error *error) {
+    char c;
+    if (r->array) return take_mark(r, ends, error);
+    BASE_TRY(find_byte(r, &c, error));
+    *ends = r->at == r->size;
+    return SIFR_OK;
+}
+
 sifr_status formats_records_element(formats_records *r, json_t **row, sifr_error *error) {
     bool ends = r->closed;
     size_t size;
     char c;
     *row = NULL;
-    if (!ends) BASE_TRY(take_mark(r, &ends, error));
+    if (!ends) BASE_TRY(find_object(r, &ends, error));
     if (ends) return SIFR_OK;
     r->row++;
     BASE_TRY(find_byte(r, &c, error));
@@ -113,4 +125,21 @@ sifr_status formats_records_element(formats_records *r, json_t **row, sifr_error
     r->at += size;
     r->skippable = true;
     return formats_records_object(r, text, size, row, error);
+}
+
+sifr_status formats_records_look(formats_records *r, sifr_error *error) {
+    array_scan scan = {0};
+    const char *line;
+    size_t size;
+    char c;
+    bool there;
+    BASE_TRY(find_byte(r, &c, error));
+    r->array = c == '[';
+    r->lines = c != '[' && c != '{';
+    if (c != '{') return SIFR_OK;
+    BASE_TRY(formats_records_take_line(r, &line, &size, &there, error));
+    for (size_t i = 0; i < size && !r->lines; i++) r->lines = ends_object(&scan, line[i]);
+    r->at = (size_t)(line - r->text);
+    r->line--;
+    return SIFR_OK;
 }

@@ -19,6 +19,7 @@ struct formats_records {
     int64_t row_line;    /* of the last row */
     int64_t row;         /* its number, from 1 */
     bool array;          /* rows are the elements of a JSON array */
+    bool lines;          /* or objects, one a line; else objects of any number of lines */
     bool opened, closed; /* the array's brackets were read */
     bool skippable;      /* of the last failure: the next row can be read */
     json_t *peeked;      /* the first row, read for its columns */
@@ -44,7 +45,9 @@ sifr_status formats_records_take_line(formats_records *records, const char **lin
 sifr_status formats_records_object(const formats_records *records, const char *text, size_t size,
                                    json_t **row, sifr_error *error) SIFR_MUST_CHECK;
 
-/* records_array.c: an element of the array. */
+/* records_array.c: how rows of JSON stand, by what begins the file. */
+sifr_status formats_records_look(formats_records *records, sifr_error *error) SIFR_MUST_CHECK;
+/* An element of the array, or an object that others follow. */
 sifr_status formats_records_element(formats_records *records, json_t **row,
                                     sifr_error *error) SIFR_MUST_CHECK;
 

@@ -21,6 +21,9 @@ sifr_status formats_template_parse(const char *text, size_t size, const char *na
                                    formats_template **out, sifr_error *error) SIFR_MUST_CHECK;
 void formats_template_free(formats_template *t); /* NULL is fine */
 
+/* Whether it has {% generation %} blocks. */
+bool formats_template_marks(const formats_template *t);
+
 typedef struct formats_template_input {
     const json_t *messages;            /* an array of objects, at least one */
     const json_t *tools;               /* an array of objects, or NULL */

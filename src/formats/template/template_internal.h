@@ -211,6 +211,7 @@ struct formats_template {
     size_t symbol_count, symbol_room;
     int loop_symbol, caller_symbol; /* of `loop` and `caller` */
     formats_node *root;
+    bool marks; /* it has {% generation %} */
 };
 
 /* The number of a variable's name; -1: the template never names it. */

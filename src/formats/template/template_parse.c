@@ -299,6 +299,7 @@ static sifr_status parse_filter_block(formats_parser *p, formats_node **out) {
 
 static sifr_status parse_generation(formats_parser *p, formats_node **out) {
     BASE_TRY(formats_parser_node(p, FORMATS_NODE_GENERATION, out));
+    p->t->marks = true;
     return parse_apart(p, "endgeneration", &(*out)->body);
 }
 

@@ -264,6 +264,10 @@ static sifr_status give(const formats_render *r, formats_template_output *out, s
     return status;
 }
 
+bool formats_template_marks(const formats_template *t) {
+    return t->marks;
+}
+
 sifr_status formats_template_render(const formats_template *t, const formats_template_input *input,
                                     formats_template_output *out, sifr_error *error) {
     formats_render r = {.place = {t->name, 1, error},

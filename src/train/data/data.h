@@ -1,5 +1,6 @@
 /* Training and evaluation data: one stream of tokens, read in windows, or labelled examples
- * (labelled/examples.h), each of which counts as a window.
+ * (labelled/examples.h) or rows to fine-tune on (chat/chat_rows.h), each of which counts as a
+ * window.
  *
  * The stream is the documents in the order of the paths, each followed by the end-of-text id unless
  * it already ends with one; documents made from text may begin with a BOS. Window i of length T
@@ -14,6 +15,7 @@
 #include <stdint.h>
 
 #include "base/errors.h"
+#include "train/data/chat/chat_rows.h"
 #include "train/data/labelled/examples.h"
 #include "train/data/rows.h"
 #include "train/progress.h"
@@ -32,6 +34,8 @@ typedef struct train_data_options {
     const train_progress *progress; /* progress of tokenising; may be NULL */
     const sifr_log *log;
     const train_labelled *labelled; /* the paths are rows of examples; NULL: they are text */
+    const train_chat_options *chat; /* the sources of rows to fine-tune on, and how they are read;
+                                       NULL: there are none */
     double mask_probability;        /* above 0: windows are masked; the stream has no separators */
 } train_data_options;
 
@@ -42,6 +46,13 @@ typedef struct train_data_options {
 sifr_status train_data_open(const train_data_options *options, train_data **out,
                             sifr_error *error) SIFR_MUST_CHECK;
 void train_data_close(train_data *data); /* NULL is harmless */
+
+/* Rows to fine-tune on, or NULL. */
+const train_chat *train_data_chat(const train_data *data);
+
+/* Moves a share of the rows to fine-tune on to data of their own. SIFR_USAGE for other data. */
+sifr_status train_data_split(train_data *data, double share, uint64_t seed, train_data **held_out,
+                             sifr_error *error) SIFR_MUST_CHECK;
 
 int64_t train_data_tokens(const train_data *data);    /* separators included, padding not */
 int64_t train_data_documents(const train_data *data); /* or examples */
@@ -54,8 +65,8 @@ const train_labelled *train_data_labelled(const train_data *data);
 sifr_status train_data_rows(const train_data *data, int64_t count, int64_t length, train_rows *out,
                             sifr_error *error) SIFR_MUST_CHECK;
 
-/* The number of examples, or of whole windows of `length` tokens (and the token after them, where
- * that is the last label). */
+/* The number of examples, of rows in an epoch, or of whole windows of `length` tokens (and the
+ * token after them, where that is the last label). */
 int64_t train_data_windows(const train_data *data, int64_t length);
 
 /* Window 0 ≤ index < train_data_windows() as sequence `at` of the rows, whose length is that of the

@@ -1,0 +1,281 @@
+/* sifr data inspect: rows to fine-tune on, as a model reads them. */
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/launch/launch.h"
+#include "cli/options.h"
+#include "formats/tokenizer/tokenizer.h"
+#include "train/run_settings.h"
+#include "train/run_task.h"
+
+static const char name[] = "data inspect";
+
+enum { BUCKETS = 12, BAR = 40, SAMPLES = 3 };
+
+typedef struct inspect_command {
+    const char *model, *type, *train_on, *config_file, *color;
+    cli_list data;
+    int64_t length, samples;
+    bool skip_bad_rows, plain, json;
+    sifr_config config;
+} inspect_command;
+
+/* What a length would do to rows that were read whole. */
+typedef struct inspect_cut {
+    int64_t rows, tokens, lost; /* lost: nothing is left to learn */
+} inspect_cut;
+
+static int64_t count_learned(const bool *learned, int64_t count) {
+    int64_t sum = 0;
+    for (int64_t i = 1; i < count; i++) sum += learned[i];
+    return sum;
+}
+
+static inspect_cut find_cut(const train_chat *chat, int64_t length) {
+    inspect_cut cut = {0};
+    for (int64_t i = 0; i < train_chat_count(chat)->rows; i++) {
+        const int32_t *ids;
+        const bool *learned;
+        int64_t whole, count = train_chat_row_at(chat, i, &ids, &learned, &whole);
+        if (count <= length) continue;
+        cut.lost += count_learned(learned, length) == 0;
+        cut.rows++;
+        cut.tokens += count - length;
+    }
+    return cut;
+}
+
+/* --- samples --- */
+
+/* How a part of a text looks: by colours or, without them, between signs. */
+typedef enum part_look { PART_READ, PART_LEARNED, PART_CUT, PART_LOOKS } part_look;
+
+static void change_look(part_look from, part_look to, bool color) {
+    static const char *const colors[PART_LOOKS] = {"\033[0m", "\033[0;1;32m", "\033[0;9;31m"};
+    static const char *const begins[PART_LOOKS] = {"", "⟦", "⟪"};
+    static const char *const ends[PART_LOOKS] = {"", "⟧", "⟫"};
+    if (from == to) return;
+    if (color)
+        fputs(colors[to], stdout);
+    else
+        printf("%s%s", ends[from], begins[to]);
+}
+
+/* Control characters of the text must not reach the terminal. */
+static void print_text(const char *text, size_t size) {
+    for (size_t i = 0; i < size; i++) {
+        unsigned char c = (unsigned char)text[i];
+        if ((c < 32 && c != '\n' && c != '\t') || c == 127)
+            printf("\\x%02x", c);
+        else
+            putchar(c);
+    }
+}
+
+static sifr_status print_row(const formats_tokenizer *tokenizer, const train_chat *chat,
+                             int64_t index, int64_t length, bool color, sifr_error *error) {
+    const int32_t *ids;
+    const bool *learned;
+    int64_t whole, count = train_chat_row_at(chat, index, &ids, &learned, &whole);
+    formats_tokenizer_stream stream = {0};
+    formats_tokenizer_text text = {0};
+    part_look look = PART_READ;
+    sifr_status status = SIFR_OK;
+    printf("--- row %lld: %lld tokens, %lld learned%s\n", (long long)index + 1, (long long)count,
+           (long long)count_learned(learned, count), count > length ? ", cut" : "");
+    for (int64_t i = 0; status == SIFR_OK && i < count; i++) {
+        part_look next = i >= length ? PART_CUT : learned[i] && i > 0 ? PART_LEARNED : PART_READ;
+        change_look(look, next, color);
+        look = next;
+        text.count = 0;
+        status = formats_tokenizer_stream_push(tokenizer, &stream, ids[i], &text, error);
+        print_text(text.bytes, text.count);
+    }
+    change_look(look, PART_READ, color);
+    putchar('\n');
+    formats_tokenizer_text_free(&text);
+    return status;
+}
+
+/* --- figures --- */
+
+static void print_lengths(const train_chat *chat, int64_t length) {
+    const train_chat_counts *c = train_chat_count(chat);
+    int64_t width = (c->longest + BUCKETS - 1) / BUCKETS, counts[BUCKETS] = {0}, most = 1;
+    for (int64_t i = 0; i < c->rows; i++) {
+        const int32_t *ids;
+        const bool *learned;
+        int64_t whole, count = train_chat_row_at(chat, i, &ids, &learned, &whole);
+        int64_t *bucket = &counts[(count - 1) / width];
+        most = base_max_i64(most, ++*bucket);
+    }
+    printf("tokens of a row      rows\n");
+    for (int64_t b = 0; b < BUCKETS && b * width < c->longest; b++) {
+        int64_t bar = (counts[b] * BAR + most - 1) / most;
+        printf("%7lld to %-7lld %7lld%s", (long long)(b * width + 1), (long long)((b + 1) * width),
+               (long long)counts[b], bar ? "  " : "");
+        for (int64_t i = 0; i < bar; i++) putchar('#');
+        bool edge = b * width < length && length <= (b + 1) * width && length < c->longest;
+        printf("%s\n", edge ? "  <- seq_length" : "");
+    }
+}
+
+static void print_figures(const train_chat *chat, int64_t length) {
+    const train_chat_counts *c = train_chat_count(chat);
+    inspect_cut cut = find_cut(chat, length);
+    char rows[32], tokens[32], learned[32], lost[32];
+    printf("%s rows, %s tokens, %s of them learned; %.1f tokens a row, the longest %lld\n",
+           base_format_count(c->rows, rows), base_format_count(c->tokens, tokens),
+           base_format_count(c->learned, learned), (double)c->tokens / (double)c->rows,
+           (long long)c->longest);
+    print_lengths(chat, length);
+    printf("at seq_length %lld: %s rows would be cut, by %s tokens in all; %s of them would have "
+           "nothing left to learn\n",
+           (long long)length, base_format_count(cut.rows, rows),
+           base_format_count(cut.tokens, tokens), base_format_count(cut.lost, lost));
+}
+
+static int print_json(const train_chat *chat, int64_t length) {
+    const train_chat_counts *c = train_chat_count(chat);
+    inspect_cut cut = find_cut(chat, length);
+    printf("{\"rows\": %lld, \"tokens\": %lld, \"learned\": %lld, \"longest\": %lld, "
+           "\"without_learned\": %lld, \"bad\": %lld, \"seq_length\": %lld, \"cut_rows\": %lld, "
+           "\"cut_tokens\": %lld, \"lost_rows\": %lld}\n",
+           (long long)c->rows, (long long)c->tokens, (long long)c->learned, (long long)c->longest,
+           (long long)c->dropped, (long long)c->bad, (long long)length, (long long)cut.rows,
+           (long long)cut.tokens, (long long)cut.lost);
+    return SIFR_OK;
+}
+
+/* --- the command --- */
+
+static bool wants_color(const inspect_command *command) {
+    const char *never = getenv("NO_COLOR");
+    if (command->color) return strcmp(command->color, "always") == 0;
+    return cli_is_terminal(stdout) && !(never && *never);
+}
+
+static sifr_status open_rows(inspect_command *command, int64_t *length, train_chat **out,
+                             sifr_error *error) {
+    const sifr_config *config = &command->config;
+    model_config model;
+    train_chat_source *sources;
+    sifr_log log = cli_log(name);
+    int64_t separator;
+    BASE_TRY(model_config_load(command->model, &model, error));
+    BASE_TRY(train_sequence_length(config, &model, &log, length, error));
+    BASE_TRY(train_separator(command->model, &model, &log, &separator, error));
+    BASE_TRY(train_chat_sources_make(config, config->data, config->data_count, &sources, error));
+    train_chat_options options = {.sources = sources,
+                                  .count = config->data_count,
+                                  .tokenizer = command->model,
+                                  .vocab_size = model.vocab_size,
+                                  .length = *length,
+                                  .separator = separator,
+                                  .mask = (train_chat_mask)config->train_on,
+                                  .special = !config->no_special_tokens,
+                                  .whole = true,
+                                  .skip_bad_rows = config->skip_bad_rows,
+                                  .log = &log};
+    sifr_status status = train_chat_open(&options, out, error);
+    free(sources);
+    return status;
+}
+
+static sifr_status configure(inspect_command *command, sifr_error *error) {
+    sifr_config *config = &command->config;
+    char length[32];
+    BASE_TRY(config_create(config, error));
+    if (command->config_file) BASE_TRY(config_load(config, command->config_file, error));
+    for (size_t i = 0; i < command->data.count; i++)
+        BASE_TRY(config_set(config, "data", command->data.items[i], error));
+    if (command->type) BASE_TRY(config_set(config, "data-type", command->type, error));
+    if (command->train_on) BASE_TRY(config_set(config, "train-on", command->train_on, error));
+    if (command->skip_bad_rows) BASE_TRY(config_set(config, "skip-bad-rows", NULL, error));
+    if (command->plain) BASE_TRY(config_set(config, "no-special-tokens", NULL, error));
+    if (command->model) BASE_TRY(config_set(config, "model", command->model, error));
+    snprintf(length, sizeof length, "%lld", (long long)command->length);
+    if (command->length) BASE_TRY(config_set(config, "seq-length", length, error));
+    BASE_TRY(config_resolve(config, 1, error));
+    command->model = config->model;
+    if (!config->model) return base_fail(error, SIFR_USAGE, "--model DIR is needed: the folder");
+    if (config->data_count) return SIFR_OK;
+    return base_fail(error, SIFR_USAGE, "--data PATH is needed: files of rows");
+}
+
+static sifr_status inspect(inspect_command *command, sifr_error *error) {
+    train_chat *chat = NULL;
+    formats_tokenizer *tokenizer = NULL;
+    int64_t length;
+    if (command->color && strcmp(command->color, "always") != 0 &&
+        strcmp(command->color, "never") != 0)
+        return base_fail(error, SIFR_USAGE, "--color %s: give always or never", command->color);
+    sifr_status status = configure(command, error);
+    if (status == SIFR_OK) status = open_rows(command, &length, &chat, error);
+    if (status == SIFR_OK) status = formats_tokenizer_load(command->model, &tokenizer, error);
+    if (status == SIFR_OK && command->json) {
+        print_json(chat, length);
+    } else if (status == SIFR_OK) {
+        int64_t rows = base_min_i64(command->samples, train_chat_count(chat)->rows);
+        for (int64_t i = 0; status == SIFR_OK && i < rows; i++)
+            status = print_row(tokenizer, chat, i, length, wants_color(command), error);
+        if (status == SIFR_OK) print_figures(chat, length);
+    }
+    formats_tokenizer_free(tokenizer);
+    train_chat_close(chat);
+    config_free(&command->config);
+    return status;
+}
+
+static int run_inspect(int argc, char **argv) {
+    static const cli_usage usage = {
+        .name = name,
+        .summary =
+            "Shows rows to fine-tune on as a model reads them: the first ones as text, what is "
+            "learned\nin colour (or between \xE2\x9F\xA6 and \xE2\x9F\xA7), what is cut "
+            "struck out (or between \xE2\x9F\xAA and \xE2\x9F\xAB); lengths, and what\n"
+            "seq_length would cut.",
+        .example = "sifr data inspect --model model --data chats.jsonl --seq-length 1024",
+    };
+    inspect_command command = {.samples = SAMPLES};
+    const cli_option table[] = {
+        {"model", CLI_TEXT, "DIR", "model folder, for its tokenizer and chat template",
+         &command.model, NULL, false},
+        {"data", CLI_LIST, "PATH", "files of rows (.jsonl, .json, .csv, each also .gz or .zst)",
+         &command.data, NULL, false},
+        {"config", CLI_TEXT, "FILE", "config of a run, for what is not given here",
+         &command.config_file, NULL, false},
+        {"data-type", CLI_TEXT, "TYPE",
+         "auto, messages, sharegpt, alpaca, prompt_completion or text", &command.type, NULL, false},
+        {"train-on", CLI_TEXT, "PART", "assistant, last or all", &command.train_on, NULL, false},
+        {"seq-length", CLI_COUNT, "N", "tokens of a sequence; default: the model's own maximum",
+         &command.length, NULL, false},
+        {"samples", CLI_COUNT, "N", "rows to show (default: 3)", &command.samples, NULL, false},
+        {"skip-bad-rows", CLI_FLAG, NULL, "count rows that cannot be used, and go on",
+         &command.skip_bad_rows, NULL, false},
+        {"no-special-tokens", CLI_FLAG, NULL, "as of sifr train", &command.plain, NULL, false},
+        {"color", CLI_TEXT, "WHEN", "always or never; default: on a terminal", &command.color, NULL,
+         false},
+        {"json", CLI_FLAG, NULL, "print the figures as one JSON object", &command.json, NULL,
+         false},
+    };
+    int code;
+    sifr_error error = {0};
+    if (!cli_parse(&usage, table, sizeof table / sizeof *table, argc, argv, NULL, &code))
+        return code;
+    sifr_status status = inspect(&command, &error);
+    cli_list_free(&command.data);
+    return status == SIFR_OK ? SIFR_OK : cli_fail(name, &error);
+}
+
+int cli_data(int argc, char **argv) {
+    static const cli_command commands[] = {
+        {"inspect", "show rows with their mask, lengths and what would be cut", run_inspect},
+    };
+    return cli_run_command("data", commands, sizeof commands / sizeof *commands, argc, argv);
+}

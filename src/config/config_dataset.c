@@ -1,0 +1,89 @@
+/* sifr.dataset: a list of sources of rows. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/heap.h"
+#include "base/text.h"
+#include "config/config_private.h"
+
+static const char path_of_key[] = "sifr.dataset";
+
+/* "ds.json: sifr.dataset[2].weight". */
+static sifr_status wrong(const sifr_config *config, size_t index, const char *member,
+                         const char *must, sifr_error *error) {
+    char where[300];
+    config_path_where(config, path_of_key, where);
+    return base_fail(error, SIFR_USAGE, "%s[%zu]%s%s must be %s", where, index, *member ? "." : "",
+                     member, must);
+}
+
+static sifr_status check_members(const sifr_config *config, const json_t *item, size_t index,
+                                 sifr_error *error) {
+    static const char *const known[] = {"path", "type", "weight"};
+    const char *name;
+    json_t *value;
+    char where[300];
+    json_object_foreach((json_t *)(uintptr_t)item, name, value) {
+        bool found = false;
+        for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+            found |= strcmp(name, known[i]) == 0;
+        if (found) continue;
+        const char *near = base_nearest(name, known, sizeof known / sizeof *known);
+        config_path_where(config, path_of_key, where);
+        return base_fail(error, SIFR_USAGE,
+                         "%s[%zu].%.60s is unknown%s%s; a source has path, type and weight", where,
+                         index, name, near ? "; did you mean " : "", near ? near : "");
+    }
+    return SIFR_OK;
+}
+
+static sifr_status fill_source(const sifr_config *config, const json_t *item, size_t index,
+                               config_source *out, sifr_error *error) {
+    const config_key *types = config_key_find("sifr.data_type", NULL);
+    const json_t *path = json_object_get(item, "path"), *type = json_object_get(item, "type");
+    const json_t *weight = json_object_get(item, "weight");
+    int choice = (int)config->data_type;
+    if (!json_is_object(item))
+        return wrong(config, index, "", "an object {\"path\", \"type\", \"weight\"}", error);
+    BASE_TRY(check_members(config, item, index, error));
+    if (!json_is_string(path) || json_string_length(path) == 0)
+        return wrong(config, index, "path", "a file or a glob of files", error);
+    if (type && (!json_is_string(type) ||
+                 !config_key_has_word(types->choices, json_string_value(type), &choice, NULL)))
+        return wrong(config, index, "type",
+                     "one of messages, sharegpt, alpaca, prompt_completion, text, auto", error);
+    double number = weight ? json_number_value(weight) : 1;
+    if (weight && (!json_is_number(weight) || !isfinite(number) || number <= 0 || number > 1e6))
+        return wrong(config, index, "weight", "a number above 0, at most 1000000", error);
+    *out = (config_source){json_string_value(path), (config_row_type)choice, number};
+    return SIFR_OK;
+}
+
+sifr_status config_fill_dataset(sifr_config *config, sifr_error *error) {
+    const json_t *list = config_setting_at(config, path_of_key)->value;
+    char where[300];
+    free(config->source_list);
+    config->source_list = NULL;
+    config->dataset = NULL;
+    if (!list || json_is_null(list)) return SIFR_OK;
+    config_path_where(config, path_of_key, where);
+    if (!json_is_array(list) || json_array_size(list) == 0)
+        return base_fail(error, SIFR_USAGE, "%s must be a list of {\"path\", \"type\", \"weight\"}",
+                         where);
+    if (config->data_count)
+        return base_fail(error, SIFR_USAGE, "%s and sifr.data are both given; give one of them",
+                         where);
+    size_t count = json_array_size(list);
+    free(config->data_list);
+    config->data_list = NULL;
+    BASE_TRY(base_alloc(count, sizeof *config->source_list, &config->source_list, error));
+    BASE_TRY(base_alloc(count, sizeof *config->data_list, &config->data_list, error));
+    for (size_t i = 0; i < count; i++) {
+        BASE_TRY(fill_source(config, json_array_get(list, i), i, &config->source_list[i], error));
+        config->data_list[i] = config->source_list[i].path;
+    }
+    config->data_count = count;
+    config->dataset = config->source_list;
+    return SIFR_OK;
+}

@@ -1,0 +1,321 @@
+#include "formats/records/conversation.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "formats/records/conversation_internal.h"
+
+static const char *const type_names[FORMATS_ROW_TYPES] = {
+    [FORMATS_ROW_TEXT] = "text",         [FORMATS_ROW_PROMPT_COMPLETION] = "prompt_completion",
+    [FORMATS_ROW_ALPACA] = "alpaca",     [FORMATS_ROW_SHAREGPT] = "sharegpt",
+    [FORMATS_ROW_MESSAGES] = "messages",
+};
+
+static const char *const list_fields[] = {"messages", "conversations", "conversation"};
+
+enum { LIST_FIELDS = sizeof list_fields / sizeof *list_fields };
+
+const char *formats_row_type_name(formats_row_type type) {
+    return type_names[type];
+}
+
+sifr_status formats_row_fail(const formats_row_place *place, const char *field, sifr_error *error,
+                             const char *format, ...) {
+    char said[SIFR_ERROR_LENGTH / 2];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(said, sizeof said, format, arguments);
+    va_end(arguments);
+    return base_fail(error, SIFR_FAILED, "%.400s: row %lld, line %lld: %s%s%s", place->file,
+                     (long long)place->row, (long long)place->line, field, *field ? " " : "", said);
+}
+
+/* --- members --- */
+
+static const char *kind_name(const json_t *value) {
+    if (!value) return "is missing";
+    if (json_is_null(value)) return "is null";
+    if (json_is_string(value)) return "is a string";
+    if (json_is_array(value)) return "is a list";
+    if (json_is_object(value)) return "is an object";
+    return json_is_boolean(value) ? "is true or false" : "is a number";
+}
+
+sifr_status formats_row_string(const json_t *row, const char *field, bool optional,
+                               const formats_row_place *place, const char **out, size_t *size,
+                               sifr_error *error) {
+    const json_t *value = json_object_get(row, field);
+    char name[96];
+    *out = json_string_value(value);
+    *size = json_string_length(value);
+    if (*out) return SIFR_OK;
+    *out = "";
+    if (optional && (!value || json_is_null(value))) return SIFR_OK;
+    snprintf(name, sizeof name, "'%.80s'", field);
+    return formats_row_fail(place, name, error, "%s; it must be a string", kind_name(value));
+}
+
+static sifr_status parse_list(const char *text, size_t size, const char *name,
+                              const formats_row_place *place, json_t **out, sifr_error *error) {
+    sifr_error said = {0};
+    sifr_status status = base_json_parse(text, size, "as JSON", out, &said);
+    if (status == SIFR_NO_MEMORY) return base_fail(error, status, "%s", said.message);
+    if (status != SIFR_OK)
+        return formats_row_fail(place, name, error, "is a string that does not hold a list: %.200s",
+                                said.message);
+    return SIFR_OK;
+}
+
+sifr_status formats_row_list(const json_t *row, const char *field, const formats_row_place *place,
+                             json_t **out, sifr_error *error) {
+    json_t *value = json_object_get(row, field);
+    char name[96];
+    *out = NULL;
+    if (!value || json_is_null(value)) return SIFR_OK;
+    if (json_is_string(value) && json_string_length(value) == 0) return SIFR_OK; /* of a CSV file */
+    snprintf(name, sizeof name, "'%.80s'", field);
+    if (json_is_string(value))
+        BASE_TRY(parse_list(json_string_value(value), json_string_length(value), name, place, out,
+                            error));
+    else
+        *out = json_incref(value);
+    if (json_is_array(*out)) return SIFR_OK;
+    const char *kind = kind_name(*out);
+    json_decref(*out);
+    *out = NULL;
+    return formats_row_fail(place, name, error, "%s; it must be a list", kind);
+}
+
+/* --- messages --- */
+
+static bool is_role(const char *role) {
+    static const char *const roles[] = {"system",    "developer", "user",     "assistant",
+                                        "tool",      "function",  "ipython",  "context",
+                                        "documents", "document",  "tool_call"};
+    for (size_t i = 0; role && i < sizeof roles / sizeof *roles; i++)
+        if (strcmp(role, roles[i]) == 0) return true;
+    return false;
+}
+
+/* The text of a part: {"type": "text", "text": …}, or "value" as LLaMA-Factory has it. */
+static const json_t *part_text(const json_t *part) {
+    const char *type = json_string_value(json_object_get(part, "type"));
+    const json_t *text = json_object_get(part, "text");
+    if (!type || strcmp(type, "text") != 0) return NULL;
+    if (!text) text = json_object_get(part, "value");
+    return json_is_string(text) ? text : NULL;
+}
+
+/* The text of all parts, a new reference; NULL where one is something else. */
+static json_t *join_parts(const json_t *parts) {
+    json_t *joined = json_string("");
+    for (size_t i = 0; joined && i < json_array_size(parts); i++) {
+        const json_t *text = part_text(json_array_get(parts, i));
+        json_t *longer =
+            text ? json_pack("s%+%", json_string_value(joined), json_string_length(joined),
+                             json_string_value(text), json_string_length(text))
+                 : NULL;
+        json_decref(joined);
+        joined = longer;
+    }
+    return joined;
+}
+
+/* The messages with parts as texts, which most templates take alone; the row's stay as they are. */
+static sifr_status join_all(json_t **messages, sifr_error *error) {
+    json_t *list = json_array(), *message;
+    size_t i;
+    bool whole = list != NULL;
+    json_array_foreach(*messages, i, message) {
+        json_t *parts = json_object_get(message, "content");
+        json_t *text = json_array_size(parts) ? join_parts(parts) : NULL;
+        json_t *copy = text ? json_copy(message) : json_incref(message);
+        if (text) whole &= json_object_set_new(copy, "content", text) == 0;
+        whole &= json_array_append_new(list, copy) == 0;
+    }
+    json_decref(*messages);
+    *messages = list;
+    return whole ? SIFR_OK : base_fail_alloc(error, 64);
+}
+
+static sifr_status check_message(const json_t *message, const char *name,
+                                 const formats_row_place *place, sifr_error *error) {
+    const json_t *role = json_object_get(message, "role");
+    const json_t *content = json_object_get(message, "content");
+    if (!json_is_object(message))
+        return formats_row_fail(place, name, error, "%s; it must be {\"role\", \"content\"}",
+                                kind_name(message));
+    if (!json_is_string(role))
+        return formats_row_fail(place, name, error, "has no role: 'role' %s", kind_name(role));
+    if (!is_role(json_string_value(role)))
+        return formats_row_fail(place, name, error,
+                                "has the role \"%.40s\"; roles are system, user, assistant, tool",
+                                json_string_value(role));
+    if (json_is_string(content) || json_is_array(content)) return SIFR_OK;
+    bool nothing = !content || json_is_null(content);
+    if (nothing && json_array_size(json_object_get(message, "tool_calls"))) return SIFR_OK;
+    return formats_row_fail(place, name, error, "has no content: 'content' %s", kind_name(content));
+}
+
+sifr_status formats_messages_check(const json_t *messages, const char *field,
+                                   const formats_row_place *place, sifr_error *error) {
+    char name[96];
+    size_t i;
+    json_t *message;
+    snprintf(name, sizeof name, "'%.60s'", field);
+    if (json_array_size(messages) == 0) return formats_row_fail(place, name, error, "is empty");
+    json_array_foreach((json_t *)(uintptr_t)messages, i, message) {
+        snprintf(name, sizeof name, "'%.60s[%zu]'", field, i);
+        BASE_TRY(check_message(message, name, place, error));
+    }
+    return SIFR_OK;
+}
+
+sifr_status formats_messages_add(json_t *messages, const char *role, const char *content,
+                                 size_t size, sifr_error *error) {
+    json_t *message = json_pack("{s:s, s:s%}", "role", role, "content", content, size);
+    return json_array_append_new(messages, message) ? base_fail_alloc(error, size) : SIFR_OK;
+}
+
+/* The field that holds the list of turns; NULL: none. */
+static const char *list_field(const json_t *row) {
+    for (size_t i = 0; i < LIST_FIELDS; i++) {
+        const json_t *value = json_object_get(row, list_fields[i]);
+        if (value && !json_is_null(value)) return list_fields[i];
+    }
+    return NULL;
+}
+
+static sifr_status read_messages(const json_t *row, const formats_row_place *place,
+                                 formats_conversation *out, sifr_error *error) {
+    const char *field = list_field(row);
+    if (!field) field = list_fields[0];
+    BASE_TRY(formats_row_list(row, field, place, &out->messages, error));
+    if (!out->messages) return formats_row_fail(place, "'messages'", error, "is missing");
+    BASE_TRY(formats_messages_check(out->messages, field, place, error));
+    BASE_TRY(join_all(&out->messages, error));
+    return formats_row_list(row, "tools", place, &out->tools, error);
+}
+
+/* --- prompt and completion --- */
+
+static sifr_status read_prompt_messages(const json_t *row, const formats_row_place *place,
+                                        formats_conversation *out, sifr_error *error) {
+    json_t *completion;
+    BASE_TRY(formats_row_list(row, "prompt", place, &out->messages, error));
+    BASE_TRY(formats_messages_check(out->messages, "prompt", place, error));
+    out->prompt_messages = json_array_size(out->messages);
+    BASE_TRY(formats_row_list(row, "completion", place, &completion, error));
+    sifr_status status = formats_messages_check(completion, "completion", place, error);
+    json_t *both = status == SIFR_OK ? json_copy(out->messages) : NULL;
+    if (status == SIFR_OK && (!both || json_array_extend(both, completion) != 0))
+        status = base_fail_alloc(error, 64);
+    json_decref(completion);
+    json_decref(out->messages);
+    out->messages = both;
+    BASE_TRY(status);
+    BASE_TRY(join_all(&out->messages, error));
+    return formats_row_list(row, "tools", place, &out->tools, error);
+}
+
+static sifr_status read_prompt(const json_t *row, const formats_row_place *place,
+                               formats_conversation *out, sifr_error *error) {
+    if (json_is_array(json_object_get(row, "prompt")))
+        return read_prompt_messages(row, place, out, error);
+    out->completion = true;
+    BASE_TRY(
+        formats_row_string(row, "prompt", false, place, &out->prompt, &out->prompt_size, error));
+    return formats_row_string(row, "completion", false, place, &out->text, &out->text_size, error);
+}
+
+/* --- rows --- */
+
+static bool has(const json_t *row, const char *field) {
+    return json_object_get(row, field) != NULL;
+}
+
+/* Of a list of turns: whether they are ShareGPT's. */
+static bool are_turns(const json_t *row, const char *field) {
+    json_t *value = json_object_get(row, field), *parsed = NULL;
+    const char *text = json_string_value(value);
+    if (text && base_json_parse(text, json_string_length(value), "", &parsed, NULL) != SIFR_OK)
+        return false;
+    const json_t *first = json_array_get(parsed ? parsed : value, 0);
+    bool turns = has(first, "from") && !has(first, "role");
+    json_decref(parsed);
+    return turns;
+}
+
+static sifr_status unknown_form(const json_t *row, const formats_row_place *place,
+                                sifr_error *error) {
+    char fields[160] = "";
+    size_t used = 0;
+    const char *name;
+    json_t *value;
+    json_object_foreach((json_t *)(uintptr_t)row, name, value) {
+        int more = snprintf(fields + used, sizeof fields - used, "%s%.40s", used ? ", " : "", name);
+        if (more < 0 || (size_t)more >= sizeof fields - used) break;
+        used += (size_t)more;
+    }
+    return formats_row_fail(place, "", error,
+                            "no known form: its fields are %s; give rows with messages, "
+                            "conversations, instruction and output, prompt and completion, or text",
+                            used ? fields : "none");
+}
+
+sifr_status formats_row_type_find(const json_t *row, const formats_row_place *place,
+                                  formats_row_type *out, sifr_error *error) {
+    const char *field = list_field(row);
+    if (has(row, "chosen") && has(row, "rejected"))
+        return formats_row_fail(place, "'chosen' and 'rejected'", error,
+                                "are preferences, which are not supported yet; to learn the chosen "
+                                "answers alone, write them as messages");
+    if (field)
+        *out = are_turns(row, field) ? FORMATS_ROW_SHAREGPT : FORMATS_ROW_MESSAGES;
+    else if (has(row, "prompt") && has(row, "completion"))
+        *out = FORMATS_ROW_PROMPT_COMPLETION;
+    else if (has(row, "instruction") && (has(row, "output") || has(row, "response")))
+        *out = FORMATS_ROW_ALPACA;
+    else if (has(row, "text"))
+        *out = FORMATS_ROW_TEXT;
+    else
+        return unknown_form(row, place, error);
+    return SIFR_OK;
+}
+
+static sifr_status read_row(const json_t *row, formats_row_type type, bool templated,
+                            const formats_row_place *place, formats_conversation *out,
+                            sifr_error *error) {
+    switch (type) {
+    case FORMATS_ROW_MESSAGES:
+        return read_messages(row, place, out, error);
+    case FORMATS_ROW_SHAREGPT:
+        return formats_read_sharegpt(row, place, out, error);
+    case FORMATS_ROW_ALPACA:
+        return formats_read_alpaca(row, templated, place, out, error);
+    case FORMATS_ROW_PROMPT_COMPLETION:
+        return read_prompt(row, place, out, error);
+    case FORMATS_ROW_TEXT:
+    case FORMATS_ROW_TYPES:
+        break;
+    }
+    return formats_row_string(row, "text", false, place, &out->text, &out->text_size, error);
+}
+
+sifr_status formats_conversation_read(const json_t *row, formats_row_type type, bool templated,
+                                      const formats_row_place *place, formats_conversation *out,
+                                      sifr_error *error) {
+    *out = (formats_conversation){.prompt = "", .text = ""};
+    sifr_status status = read_row(row, type, templated, place, out, error);
+    if (status != SIFR_OK) formats_conversation_free(out);
+    return status;
+}
+
+void formats_conversation_free(formats_conversation *c) {
+    json_decref(c->messages);
+    json_decref(c->tools);
+    json_decref(c->strings);
+    *c = (formats_conversation){0};
+}

@@ -1,0 +1,67 @@
+/* A row of fine-tuning data as messages or as texts, from any of the usual forms:
+ *
+ *   text               "text"
+ *   prompt_completion  "prompt" and "completion": two strings, or two lists of messages
+ *   alpaca             "instruction", "output" (or "response"); "input", "system", "history" at
+ * will sharegpt           "conversations" of {"from", "value"}; "system", "tools" at will messages
+ * "messages" of {"role", "content"}; "tools" at will
+ *
+ * "conversation" and "conversations" may hold messages, and "messages" ShareGPT's turns. A list may
+ * also be written as JSON in a string, as in a CSV file. A content that is a list of parts, all of
+ * them text, is their text. */
+#ifndef FORMATS_CONVERSATION_H
+#define FORMATS_CONVERSATION_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/errors.h"
+
+typedef enum formats_row_type {
+    FORMATS_ROW_TEXT,
+    FORMATS_ROW_PROMPT_COMPLETION,
+    FORMATS_ROW_ALPACA,
+    FORMATS_ROW_SHAREGPT,
+    FORMATS_ROW_MESSAGES,
+    FORMATS_ROW_TYPES
+} formats_row_type;
+
+/* Where a row stands, for messages. */
+typedef struct formats_row_place {
+    const char *file;
+    int64_t row, line;
+} formats_row_place;
+
+/* SIFR_FAILED: "FILE: row R, line L: FIELD MESSAGE". */
+sifr_status formats_row_fail(const formats_row_place *place, const char *field, sifr_error *error,
+                             const char *format, ...) SIFR_PRINTF(4, 5) SIFR_MUST_CHECK;
+
+typedef struct formats_conversation {
+    json_t *messages;       /* owned; NULL: a text */
+    json_t *tools;          /* owned; NULL: none */
+    size_t prompt_messages; /* of them, those that are a prompt: nothing is learned from them */
+    const char *prompt;     /* of a text, what nothing is learned from, and what follows it; */
+    const char *text;       /* into `strings` or the row */
+    size_t prompt_size, text_size;
+    bool completion; /* there is a prompt, if only an empty one */
+    json_t *strings; /* owned; NULL: none */
+} formats_conversation;
+
+/* "messages", "sharegpt" … */
+const char *formats_row_type_name(formats_row_type type);
+
+/* By the fields of a row. SIFR_FAILED, with the row's fields, where they are of no known form. */
+sifr_status formats_row_type_find(const json_t *row, const formats_row_place *place,
+                                  formats_row_type *out, sifr_error *error) SIFR_MUST_CHECK;
+
+/* The row, which must outlive *out, as `type` says. `templated`: the model has a chat template;
+ * without one an Alpaca row becomes the text that Stanford Alpaca made of it. SIFR_FAILED, with
+ * file, row and field, for a row that is not of this form. */
+sifr_status formats_conversation_read(const json_t *row, formats_row_type type, bool templated,
+                                      const formats_row_place *place, formats_conversation *out,
+                                      sifr_error *error) SIFR_MUST_CHECK;
+void formats_conversation_free(formats_conversation *conversation); /* harmless on a zeroed one */
+
+#endif

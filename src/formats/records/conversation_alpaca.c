@@ -1,0 +1,100 @@
+/* Alpaca's instruction, input and output as messages or, where a model has no chat template, as the
+ * text that Stanford Alpaca made of them. */
+#include <stdio.h>
+#include <string.h>
+
+#include "formats/records/conversation_internal.h"
+
+typedef struct alpaca_row {
+    const char *instruction, *input, *output, *system;
+    size_t instruction_size, input_size, output_size, system_size;
+} alpaca_row;
+
+static sifr_status read_strings(const json_t *row, const formats_row_place *place, alpaca_row *a,
+                                sifr_error *error) {
+    const char *output = json_object_get(row, "output") ? "output" : "response";
+    BASE_TRY(formats_row_string(row, "instruction", false, place, &a->instruction,
+                                &a->instruction_size, error));
+    BASE_TRY(formats_row_string(row, "input", true, place, &a->input, &a->input_size, error));
+    BASE_TRY(formats_row_string(row, "system", true, place, &a->system, &a->system_size, error));
+    return formats_row_string(row, output, false, place, &a->output, &a->output_size, error);
+}
+
+/* Earlier turns: pairs of what was asked and answered. */
+static sifr_status add_history(const json_t *row, json_t *messages, const formats_row_place *place,
+                               sifr_error *error) {
+    json_t *history, *pair;
+    size_t i;
+    sifr_status status = SIFR_OK;
+    BASE_TRY(formats_row_list(row, "history", place, &history, error));
+    json_array_foreach(history, i, pair) {
+        const json_t *asked = json_array_get(pair, 0), *answered = json_array_get(pair, 1);
+        char name[64];
+        snprintf(name, sizeof name, "'history[%zu]'", i);
+        if (json_array_size(pair) != 2 || !json_is_string(asked) || !json_is_string(answered))
+            status = formats_row_fail(place, name, error, "must be a pair of strings");
+        if (status == SIFR_OK)
+            status = formats_messages_add(messages, "user", json_string_value(asked),
+                                          json_string_length(asked), error);
+        if (status == SIFR_OK)
+            status = formats_messages_add(messages, "assistant", json_string_value(answered),
+                                          json_string_length(answered), error);
+        if (status != SIFR_OK) break;
+    }
+    json_decref(history);
+    return status;
+}
+
+/* The instruction, and the input in the line below it. */
+static json_t *question(const alpaca_row *a) {
+    const char *between = a->input_size ? "\n" : "";
+    return json_pack("s%++%", a->instruction, a->instruction_size, between, a->input,
+                     a->input_size);
+}
+
+static sifr_status as_messages(const json_t *row, const alpaca_row *a,
+                               const formats_row_place *place, formats_conversation *out,
+                               sifr_error *error) {
+    out->messages = json_array();
+    if (!out->messages) return base_fail_alloc(error, 64);
+    if (a->system_size)
+        BASE_TRY(formats_messages_add(out->messages, "system", a->system, a->system_size, error));
+    BASE_TRY(add_history(row, out->messages, place, error));
+    json_t *asked = question(a);
+    if (!asked) return base_fail_alloc(error, a->instruction_size + a->input_size);
+    sifr_status status = formats_messages_add(out->messages, "user", json_string_value(asked),
+                                              json_string_length(asked), error);
+    json_decref(asked);
+    BASE_TRY(status);
+    return formats_messages_add(out->messages, "assistant", a->output, a->output_size, error);
+}
+
+static sifr_status as_text(const json_t *row, const alpaca_row *a, const formats_row_place *place,
+                           formats_conversation *out, sifr_error *error) {
+    static const char begin[] = "Below is an instruction that describes a task";
+    static const char with[] = ", paired with an input that provides further context";
+    static const char rest[] = ". Write a response that appropriately completes the "
+                               "request.\n\n### Instruction:\n";
+    if (a->system_size || json_array_size(json_object_get(row, "history")))
+        return formats_row_fail(place, a->system_size ? "'system'" : "'history'", error,
+                                "needs a chat template, which the model folder does not have");
+    out->strings =
+        json_pack("s+++%+++%+", begin, a->input_size ? with : "", rest, a->instruction,
+                  a->instruction_size, "\n\n", a->input_size ? "### Input:\n" : "", a->input,
+                  a->input_size, a->input_size ? "\n\n### Response:" : "### Response:");
+    if (!out->strings) return base_fail_alloc(error, a->instruction_size + a->input_size);
+    out->prompt = json_string_value(out->strings);
+    out->prompt_size = json_string_length(out->strings);
+    out->text = a->output;
+    out->text_size = a->output_size;
+    out->completion = true;
+    return SIFR_OK;
+}
+
+sifr_status formats_read_alpaca(const json_t *row, bool templated, const formats_row_place *place,
+                                formats_conversation *out, sifr_error *error) {
+    alpaca_row a;
+    BASE_TRY(read_strings(row, place, &a, error));
+    return templated ? as_messages(row, &a, place, out, error)
+                     : as_text(row, &a, place, out, error);
+}

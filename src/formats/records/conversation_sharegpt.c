@@ -1,0 +1,126 @@
+/* ShareGPT's turns, {"from", "value"}, as messages. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "formats/records/conversation_internal.h"
+
+static const char *role_of(const char *from) {
+    static const char *const roles[][2] = {{"human", "user"},
+                                           {"user", "user"},
+                                           {"gpt", "assistant"},
+                                           {"assistant", "assistant"},
+                                           {"chatgpt", "assistant"},
+                                           {"model", "assistant"},
+                                           {"bing", "assistant"},
+                                           {"bard", "assistant"},
+                                           {"system", "system"},
+                                           {"tool", "tool"},
+                                           {"observation", "tool"},
+                                           {"function_response", "tool"},
+                                           {"function_call", "assistant"}};
+    for (size_t i = 0; from && i < sizeof roles / sizeof *roles; i++)
+        if (strcmp(from, roles[i][0]) == 0) return roles[i][1];
+    return NULL;
+}
+
+/* {"name", "arguments"}, or a list of them, as the calls of a message. */
+static sifr_status add_calls(json_t *messages, const json_t *value, const char *name,
+                             const formats_row_place *place, sifr_error *error) {
+    json_t *parsed, *calls = json_array(), *call;
+    size_t i;
+    sifr_error said = {0};
+    sifr_status status = base_json_parse(json_string_value(value), json_string_length(value),
+                                         "as JSON", &parsed, &said);
+    if (status != SIFR_OK) {
+        json_decref(calls);
+        return formats_row_fail(place, name, error, "does not hold a call: %.200s", said.message);
+    }
+    json_t *list = json_is_array(parsed) ? json_incref(parsed) : json_pack("[O]", parsed);
+    json_array_foreach(list, i, call) {
+        if (!json_is_string(json_object_get(call, "name")))
+            status = formats_row_fail(place, name, error, "is a call without \"name\"");
+        else if (json_array_append_new(
+                     calls, json_pack("{s:s, s:O}", "type", "function", "function", call)) != 0)
+            status = base_fail_alloc(error, 64);
+        if (status != SIFR_OK) break;
+    }
+    json_decref(list);
+    json_decref(parsed);
+    json_t *message =
+        json_pack("{s:s, s:s, s:o}", "role", "assistant", "content", "", "tool_calls", calls);
+    if (json_array_append_new(messages, message) != 0 && status == SIFR_OK)
+        status = base_fail_alloc(error, 64);
+    return status;
+}
+
+static sifr_status add_turn(json_t *messages, const json_t *turn, const char *name,
+                            const formats_row_place *place, sifr_error *error) {
+    const json_t *from = json_object_get(turn, "from"), *value = json_object_get(turn, "value");
+    if (!json_is_string(from) || !json_is_string(value))
+        return formats_row_fail(place, name, error, "must be {\"from\", \"value\"}, both strings");
+    const char *role = role_of(json_string_value(from));
+    if (!role)
+        return formats_row_fail(place, name, error,
+                                "is from \"%.40s\"; turns are from human, gpt, system, "
+                                "function_call or observation",
+                                json_string_value(from));
+    if (strcmp(json_string_value(from), "function_call") == 0)
+        return add_calls(messages, value, name, place, error);
+    return formats_messages_add(messages, role, json_string_value(value), json_string_length(value),
+                                error);
+}
+
+/* Tools are written as bare functions too; templates take {"type", "function"}. */
+static sifr_status read_tools(const json_t *row, const formats_row_place *place, json_t **out,
+                              sifr_error *error) {
+    json_t *given, *tool;
+    size_t i;
+    BASE_TRY(formats_row_list(row, "tools", place, &given, error));
+    if (json_array_size(given) == 0) {
+        json_decref(given);
+        return SIFR_OK;
+    }
+    *out = json_array();
+    bool whole = *out != NULL;
+    json_array_foreach(given, i, tool) {
+        json_t *item = json_object_get(tool, "function")
+                           ? json_incref(tool)
+                           : json_pack("{s:s, s:O}", "type", "function", "function", tool);
+        whole &= json_array_append_new(*out, item) == 0;
+    }
+    json_decref(given);
+    return whole ? SIFR_OK : base_fail_alloc(error, 64);
+}
+
+static const char *turns_field(const json_t *row) {
+    static const char *const fields[] = {"conversations", "conversation", "messages"};
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
+        if (json_object_get(row, fields[i])) return fields[i];
+    return fields[0];
+}
+
+sifr_status formats_read_sharegpt(const json_t *row, const formats_row_place *place,
+                                  formats_conversation *out, sifr_error *error) {
+    const char *field = turns_field(row), *system;
+    char name[96];
+    size_t size, i;
+    json_t *turns, *turn;
+    out->messages = json_array();
+    if (!out->messages) return base_fail_alloc(error, 64);
+    BASE_TRY(formats_row_string(row, "system", true, place, &system, &size, error));
+    if (size) BASE_TRY(formats_messages_add(out->messages, "system", system, size, error));
+    BASE_TRY(formats_row_list(row, field, place, &turns, error));
+    sifr_status status = SIFR_OK;
+    snprintf(name, sizeof name, "'%s'", field);
+    if (json_array_size(turns) == 0)
+        status = formats_row_fail(place, name, error, turns ? "is empty" : "is missing");
+    json_array_foreach(turns, i, turn) {
+        snprintf(name, sizeof name, "'%s[%zu]'", field, i);
+        status = add_turn(out->messages, turn, name, place, error);
+        if (status != SIFR_OK) break;
+    }
+    json_decref(turns);
+    BASE_TRY(status);
+    return read_tools(row, place, &out->tools, error);
+}

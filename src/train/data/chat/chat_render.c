@@ -1,0 +1,199 @@
+#include "train/data/chat/chat_render.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/heap.h"
+
+/* 26 July 2024, a Friday: the date that Llama's templates take where there is no clock. */
+static const struct tm day = {
+    .tm_year = 124, .tm_mon = 6, .tm_mday = 26, .tm_wday = 5, .tm_yday = 207};
+
+sifr_status train_chat_templates_load(const char *folder, train_chat_templates *out,
+                                      sifr_error *error) {
+    *out = (train_chat_templates){0};
+    BASE_TRY(formats_chat_template_exists(folder, &out->there, error));
+    if (!out->there) return SIFR_OK;
+    BASE_TRY(formats_chat_template_load(folder, false, &out->plain, error));
+    sifr_status status = formats_chat_template_load(folder, true, &out->tools, error);
+    if (status != SIFR_OK) train_chat_templates_free(out);
+    if (status == SIFR_OK)
+        out->eos = json_string_value(json_object_get(out->plain.variables, "eos_token"));
+    return status;
+}
+
+void train_chat_templates_free(train_chat_templates *templates) {
+    if (!templates->there) return;
+    formats_chat_template_free(&templates->plain);
+    formats_chat_template_free(&templates->tools);
+    *templates = (train_chat_templates){0};
+}
+
+void train_chat_text_free(train_chat_text *text) {
+    free(text->text);
+    free(text->spans);
+    *text = (train_chat_text){0};
+}
+
+/* What a conversation is rendered with. */
+typedef struct chat_renderer {
+    const formats_chat_template *template;
+    const formats_conversation *conversation;
+    const formats_row_place *place;
+    const char *eos;
+    train_chat_text *out;
+    sifr_error *error;
+} chat_renderer;
+
+/* The first `count` messages, in memory that the caller frees. */
+static sifr_status render_first(const chat_renderer *r, size_t count, bool prompt,
+                                formats_template_output *out) {
+    formats_template_input input = {
+        .tools = r->conversation->tools, .add_generation_prompt = prompt, .now = &day};
+    json_t *messages = json_array();
+    sifr_error said = {0};
+    bool whole = messages != NULL;
+    for (size_t i = 0; i < count; i++)
+        whole &= json_array_append(messages, json_array_get(r->conversation->messages, i)) == 0;
+    input.messages = messages;
+    sifr_status status = whole ? formats_chat_template_render(r->template, &input, out, &said)
+                               : base_fail(&said, SIFR_NO_MEMORY, "out of memory");
+    json_decref(messages);
+    if (status == SIFR_OK) return SIFR_OK;
+    if (status != SIFR_USAGE) return base_fail(r->error, status, "%s", said.message);
+    return formats_row_fail(r->place, "", r->error, "%s", said.message);
+}
+
+static sifr_status add_span(const chat_renderer *r, size_t begin, size_t end) {
+    train_chat_text *out = r->out;
+    if (begin >= end) return SIFR_OK;
+    BASE_TRY(
+        base_grow(&out->spans, &out->span_room, out->span_count + 1, sizeof *out->spans, r->error));
+    out->spans[out->span_count++] = (formats_template_span){begin, end};
+    return SIFR_OK;
+}
+
+static bool begins(const train_chat_text *whole, const char *text, size_t size) {
+    return size <= whole->size && memcmp(whole->text, text, size) == 0;
+}
+
+static sifr_status differs(const chat_renderer *r, size_t turn) {
+    return formats_row_fail(r->place, "", r->error,
+                            "the chat template writes what comes before message %zu in another way "
+                            "once the conversation goes on, so the assistant's turns cannot be "
+                            "told apart; use a template with {%% generation %%} marks, or train on "
+                            "all",
+                            turn);
+}
+
+/* How much of the whole the messages before `turn` and the prompt of its answer are. */
+static sifr_status find_begin(const chat_renderer *r, size_t turn, size_t *size) {
+    formats_template_output before;
+    if (turn == 0)
+        return formats_row_fail(r->place, "", r->error,
+                                "the assistant speaks first, so its turn cannot be told apart; "
+                                "begin with a message of the user or the system");
+    BASE_TRY(render_first(r, turn, true, &before));
+    *size = before.size;
+    bool same = begins(r->out, before.text, before.size);
+    formats_template_output_free(&before);
+    return same ? SIFR_OK : differs(r, turn);
+}
+
+/* Likewise with the turn itself. Some templates end a conversation, wherever it ends, with the EOS
+ * token. */
+static sifr_status find_end(const chat_renderer *r, size_t turn, size_t *size) {
+    formats_template_output until;
+    size_t count = json_array_size(r->conversation->messages), eos = r->eos ? strlen(r->eos) : 0;
+    *size = r->out->size;
+    if (turn + 1 == count) return SIFR_OK;
+    BASE_TRY(render_first(r, turn + 1, false, &until));
+    *size = until.size;
+    bool same = begins(r->out, until.text, until.size);
+    if (!same && eos && until.size >= eos &&
+        memcmp(until.text + until.size - eos, r->eos, eos) == 0) {
+        *size -= eos;
+        same = begins(r->out, until.text, *size);
+    }
+    formats_template_output_free(&until);
+    return same ? SIFR_OK : differs(r, turn + 1);
+}
+
+static bool is_assistant(const formats_conversation *c, size_t message) {
+    const json_t *role = json_object_get(json_array_get(c->messages, message), "role");
+    const char *name = json_string_value(role);
+    return name && strcmp(name, "assistant") == 0;
+}
+
+/* A turn may be several messages of the assistant in a row: each is one here. */
+static sifr_status find_turns(const chat_renderer *r, bool last) {
+    const formats_conversation *c = r->conversation;
+    size_t count = json_array_size(c->messages), first = c->prompt_messages;
+    for (size_t i = count; last && i-- > first;) {
+        if (!is_assistant(c, i)) continue;
+        first = i;
+        count = i + 1;
+    }
+    for (size_t i = first; i < count; i++) {
+        size_t begin = 0, end = 0;
+        if (!is_assistant(c, i)) continue;
+        BASE_TRY(find_begin(r, i, &begin));
+        BASE_TRY(find_end(r, i, &end));
+        BASE_TRY(add_span(r, begin, end));
+    }
+    return SIFR_OK;
+}
+
+static int compare_spans(const void *a, const void *b) {
+    const formats_template_span *x = a, *y = b;
+    return x->begin < y->begin ? -1 : x->begin > y->begin;
+}
+
+/* The template's own marks. Of a prompt's messages they do not count. */
+static sifr_status take_marks(const chat_renderer *r, const formats_template_output *output,
+                              bool last) {
+    size_t from = 0;
+    if (r->conversation->prompt_messages) {
+        formats_template_output prompt;
+        BASE_TRY(render_first(r, r->conversation->prompt_messages, true, &prompt));
+        from = prompt.size;
+        formats_template_output_free(&prompt);
+    }
+    for (size_t i = 0; i < output->span_count; i++)
+        if (output->spans[i].begin + 1 > from)
+            BASE_TRY(add_span(r, output->spans[i].begin, output->spans[i].end));
+    train_chat_text *out = r->out;
+    if (out->span_count) qsort(out->spans, out->span_count, sizeof *out->spans, compare_spans);
+    if (last && out->span_count) {
+        out->spans[0] = out->spans[out->span_count - 1];
+        out->span_count = 1;
+    }
+    return SIFR_OK;
+}
+
+sifr_status train_chat_render(const train_chat_templates *templates, train_chat_mask mask,
+                              const formats_conversation *conversation,
+                              const formats_row_place *place, train_chat_text *out,
+                              sifr_error *error) {
+    chat_renderer r = {.template = conversation->tools ? &templates->tools : &templates->plain,
+                       .conversation = conversation,
+                       .place = place,
+                       .eos = templates->eos,
+                       .out = out,
+                       .error = error};
+    formats_template_output output;
+    out->span_count = 0;
+    out->whole = mask == TRAIN_ON_ALL;
+    BASE_TRY(render_first(&r, json_array_size(conversation->messages), false, &output));
+    sifr_status status = base_grow(&out->text, &out->room, output.size + 1, 1, error);
+    if (status == SIFR_OK) {
+        memcpy(out->text, output.text, output.size + 1);
+        out->size = output.size;
+    }
+    if (status == SIFR_OK && !out->whole)
+        status = formats_template_marks(r.template->parsed)
+                     ? take_marks(&r, &output, mask == TRAIN_ON_LAST)
+                     : find_turns(&r, mask == TRAIN_ON_LAST);
+    formats_template_output_free(&output);
+    return status;
+}

@@ -1,0 +1,49 @@
+/* A conversation as the text that a model reads, and which parts of it are learned.
+ *
+ * Messages go through the model's chat template. Where the template has {% generation %} marks,
+ * they say what the assistant writes. Elsewhere a turn of the assistant is the difference of two
+ * renderings: the messages before it with the generation prompt, and those up to it. Both must
+ * begin the rendering of the whole; a template for which they do not cannot be used for this. */
+#ifndef TRAIN_CHAT_RENDER_H
+#define TRAIN_CHAT_RENDER_H
+
+#include "formats/chat_template.h"
+#include "formats/records/conversation.h"
+
+typedef enum train_chat_mask {
+    TRAIN_ON_ASSISTANT, /* all that the assistant writes */
+    TRAIN_ON_LAST,      /* its last turn */
+    TRAIN_ON_ALL        /* every token */
+} train_chat_mask;
+
+typedef struct train_chat_templates {
+    bool there;                         /* the folder has any */
+    formats_chat_template plain, tools; /* for messages without tools and with them */
+    const char *eos;                    /* ends a conversation in some templates; NULL: unknown */
+} train_chat_templates;
+
+/* From a model folder, which may have none. SIFR_USAGE for one that is not supported. */
+sifr_status train_chat_templates_load(const char *folder, train_chat_templates *out,
+                                      sifr_error *error) SIFR_MUST_CHECK;
+void train_chat_templates_free(train_chat_templates *templates); /* harmless on a zeroed one */
+
+/* The text with the parts that are learned, in order. Start with {0}; may be used again. */
+typedef struct train_chat_text {
+    char *text;
+    size_t size, room;
+    formats_template_span *spans;
+    size_t span_count, span_room;
+    bool whole; /* everything is learned */
+} train_chat_text;
+
+void train_chat_text_free(train_chat_text *text);
+
+/* A conversation of messages. Dates in templates are those of one day, so that the same rows give
+ * the same text on any day. SIFR_FAILED, with file and row, where the template raises an error, and
+ * where the turns cannot be told apart. */
+sifr_status train_chat_render(const train_chat_templates *templates, train_chat_mask mask,
+                              const formats_conversation *conversation,
+                              const formats_row_place *place, train_chat_text *out,
+                              sifr_error *error) SIFR_MUST_CHECK;
+
+#endif

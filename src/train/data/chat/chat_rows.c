@@ -1,0 +1,184 @@
+/* Rows in memory: appending, splitting, drawing. */
+#include "train/data/chat/chat_rows.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/hash.h"
+#include "base/heap.h"
+#include "train/data/chat/chat_rows_internal.h"
+#include "train/data/permutation.h"
+
+/* Keeps the permutations of sources apart, and those of the split. */
+static const uint64_t source_step = UINT64_C(0x9e3779b97f4a7c15), split_step = UINT64_C(0x73706c69);
+
+sifr_status train_chat_new(int64_t length, int64_t padding, size_t parts, train_chat **out,
+                           sifr_error *error) {
+    BASE_TRY(base_alloc(1, sizeof **out, out, error));
+    train_chat *chat = *out;
+    chat->length = length;
+    chat->padding = padding;
+    chat->part_count = parts;
+    sifr_status status = base_alloc(parts, sizeof *chat->parts, &chat->parts, error);
+    if (status == SIFR_OK)
+        status = base_grow(&chat->starts, &chat->starts_room, 1, sizeof *chat->starts, error);
+    if (status == SIFR_OK)
+        chat->starts[0] = 0;
+    else
+        train_chat_close(chat), *out = NULL;
+    return status;
+}
+
+void train_chat_close(train_chat *chat) {
+    if (!chat) return;
+    free(chat->ids);
+    free(chat->learned);
+    free(chat->starts);
+    free(chat->lengths);
+    free(chat->parts);
+    free(chat);
+}
+
+sifr_status train_chat_append(train_chat *x, const int32_t *ids, const bool *learned, int64_t count,
+                              int64_t whole, sifr_error *error) {
+    train_chat_counts *c = &x->counts;
+    size_t rows = (size_t)c->rows, tokens = (size_t)c->tokens, more = (size_t)count;
+    BASE_TRY(base_grow(&x->ids, &x->ids_room, tokens + more, sizeof *x->ids, error));
+    BASE_TRY(base_grow(&x->learned, &x->learned_room, tokens + more, sizeof *x->learned, error));
+    BASE_TRY(base_grow(&x->starts, &x->starts_room, rows + 2, sizeof *x->starts, error));
+    BASE_TRY(base_grow(&x->lengths, &x->lengths_room, rows + 1, sizeof *x->lengths, error));
+    memcpy(x->ids + tokens, ids, more * sizeof *ids);
+    memcpy(x->learned + tokens, learned, more * sizeof *learned);
+    for (int64_t i = 1; i < count; i++) c->learned += learned[i];
+    c->tokens += count;
+    x->lengths[c->rows] = whole;
+    x->starts[++c->rows] = c->tokens;
+    c->longest = base_max_i64(c->longest, whole);
+    return SIFR_OK;
+}
+
+void train_chat_settle(train_chat *chat) {
+    chat->windows = 0;
+    for (size_t p = 0; p < chat->part_count; p++) {
+        chat_part *part = &chat->parts[p];
+        double draws = floor((double)part->count * part->weight + 0.5);
+        part->draws = draws > 1e15 ? (int64_t)1e15 : (int64_t)draws;
+        if (part->count && part->draws == 0) part->draws = 1;
+        chat->windows += part->draws;
+    }
+}
+
+/* --- the split --- */
+
+/* The rows that go: those that a permutation puts first. */
+static sifr_status choose(const train_chat *x, double share, uint64_t seed, bool **out,
+                          sifr_error *error) {
+    int64_t rows = x->counts.rows, count = (int64_t)floor((double)rows * share + 0.5);
+    if (rows < 2)
+        return base_fail(error, SIFR_FAILED,
+                         "validation_split: %lld row%s cannot be split; give more rows, or "
+                         "eval_data",
+                         (long long)rows, rows == 1 ? "" : "s");
+    count = base_min_i64(base_max_i64(count, 1), rows - 1);
+    BASE_TRY(base_alloc((size_t)rows, sizeof **out, out, error));
+    for (int64_t i = 0; i < count; i++) (*out)[train_permute(seed ^ split_step, 0, rows, i)] = true;
+    return SIFR_OK;
+}
+
+/* Appends the rows of which goes[i] is `side`. */
+static sifr_status copy_side(const train_chat *x, const bool *goes, bool side, train_chat *to,
+                             sifr_error *error) {
+    for (size_t p = 0; p < x->part_count; p++) {
+        const chat_part *part = &x->parts[p];
+        to->parts[p] = (chat_part){.first = to->counts.rows, .weight = part->weight};
+        for (int64_t i = part->first; i < part->first + part->count; i++) {
+            int64_t start = x->starts[i];
+            if (goes[i] != side) continue;
+            BASE_TRY(train_chat_append(to, x->ids + start, x->learned + start,
+                                       x->starts[i + 1] - start, x->lengths[i], error));
+        }
+        to->parts[p].count = to->counts.rows - to->parts[p].first;
+    }
+    train_chat_settle(to);
+    return SIFR_OK;
+}
+
+sifr_status train_chat_split(train_chat *chat, double share, uint64_t seed, train_chat **held_out,
+                             sifr_error *error) {
+    train_chat *stays = NULL, *leaves = NULL;
+    bool *goes = NULL;
+    sifr_status status = choose(chat, share, seed, &goes, error);
+    if (status == SIFR_OK)
+        status = train_chat_new(chat->length, chat->padding, chat->part_count, &stays, error);
+    if (status == SIFR_OK)
+        status = train_chat_new(chat->length, chat->padding, chat->part_count, &leaves, error);
+    if (status == SIFR_OK) status = copy_side(chat, goes, false, stays, error);
+    if (status == SIFR_OK) status = copy_side(chat, goes, true, leaves, error);
+    free(goes);
+    if (status != SIFR_OK) {
+        train_chat_close(stays);
+        train_chat_close(leaves);
+        return status;
+    }
+    train_chat swapped = *chat;
+    *chat = *stays;
+    *stays = swapped;
+    train_chat_close(stays);
+    *held_out = leaves;
+    return SIFR_OK;
+}
+
+/* --- use --- */
+
+const train_chat_counts *train_chat_count(const train_chat *chat) {
+    return &chat->counts;
+}
+
+int64_t train_chat_windows(const train_chat *chat) {
+    return chat->windows;
+}
+
+uint64_t train_chat_hash(const train_chat *x) {
+    size_t tokens = (size_t)x->counts.tokens, rows = (size_t)x->counts.rows;
+    uint64_t hash = base_hash(x->ids, tokens * sizeof *x->ids);
+    hash = base_hash_seeded(x->learned, tokens * sizeof *x->learned, hash);
+    hash = base_hash_seeded(x->starts, (rows + 1) * sizeof *x->starts, hash);
+    for (size_t p = 0; p < x->part_count; p++) {
+        int64_t facts[2] = {x->parts[p].count, x->parts[p].draws};
+        hash = base_hash_seeded(facts, sizeof facts, hash);
+    }
+    return hash;
+}
+
+int64_t train_chat_row_at(const train_chat *x, int64_t index, const int32_t **ids,
+                          const bool **learned, int64_t *whole) {
+    *ids = x->ids + x->starts[index];
+    *learned = x->learned + x->starts[index];
+    *whole = x->lengths[index];
+    return x->starts[index + 1] - x->starts[index];
+}
+
+/* The draws of an epoch in their order; a source that is drawn from more or less than once has a
+ * permutation of its own for each time that all of it was drawn. */
+int64_t train_chat_draw(const train_chat *chat, uint64_t seed, int64_t epoch, int64_t place) {
+    int64_t draw = train_permute(seed, epoch, chat->windows, place);
+    size_t p = 0;
+    while (draw >= chat->parts[p].draws) draw -= chat->parts[p++].draws;
+    const chat_part *part = &chat->parts[p];
+    if (part->draws == part->count) return part->first + draw;
+    int64_t number = epoch * part->draws + draw;
+    return part->first + train_permute(seed + source_step * (p + 1), number / part->count,
+                                       part->count, number % part->count);
+}
+
+void train_chat_read(const train_chat *x, int64_t index, const train_rows *rows, int64_t at) {
+    int64_t length = rows->length, start = x->starts[index], count = x->starts[index + 1] - start;
+    int32_t *tokens = rows->tokens + at * length, *labels = rows->labels + at * length;
+    for (int64_t i = 0; i < length; i++) {
+        bool follows = i + 1 < count && x->learned[start + i + 1];
+        tokens[i] = i < count ? x->ids[start + i] : (int32_t)x->padding;
+        labels[i] = follows ? x->ids[start + i + 1] : -100;
+    }
+}

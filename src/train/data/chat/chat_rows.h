@@ -1,0 +1,69 @@
+/* Rows to fine-tune on, from one file or several, encoded once: each is a sequence of a batch,
+ * padded on its right. What is longer than a sequence is cut at its end, and a row of which nothing
+ * is learned is left out; both are counted and said.
+ *
+ * An epoch has of each source its rows times the source's weight, in an order that is a function of
+ * the seed. With weights of 1 these are all rows once. */
+#ifndef TRAIN_CHAT_ROWS_H
+#define TRAIN_CHAT_ROWS_H
+
+#include "train/data/chat/chat_render.h"
+#include "train/data/rows.h"
+
+typedef struct train_chat_source {
+    const char *path; /* a file or a glob of files */
+    bool typed;
+    formats_row_type type; /* where not typed: found by the fields of the file's first row */
+    double weight;         /* above 0 */
+} train_chat_source;
+
+typedef struct train_chat_options {
+    const train_chat_source *sources;
+    size_t count;
+    const char *tokenizer; /* folder; with the chat template */
+    int64_t vocab_size, length;
+    int64_t separator; /* ends a text; -1: none */
+    int64_t padding;   /* the id that fills up a sequence */
+    train_chat_mask mask;
+    bool special;       /* the tokenizer's special tokens around texts */
+    bool whole;         /* nothing is cut; for looking at the rows */
+    bool skip_bad_rows; /* those that cannot be read or used are counted, not refused */
+    int threads;        /* 0: every core */
+    const sifr_log *log;
+} train_chat_options;
+
+typedef struct train_chat train_chat;
+
+typedef struct train_chat_counts {
+    int64_t rows, tokens, learned; /* of those that are kept, cut */
+    int64_t truncated, cut_tokens; /* rows that were cut, and what was cut off all of them */
+    int64_t dropped;               /* rows of which nothing is learned */
+    int64_t dropped_cut;           /* of those, because of the cut */
+    int64_t bad, merged, longest;
+} train_chat_counts;
+
+/* Reads and encodes every row. SIFR_FAILED, with file and row, for one that cannot be used. */
+sifr_status train_chat_open(const train_chat_options *options, train_chat **out,
+                            sifr_error *error) SIFR_MUST_CHECK;
+void train_chat_close(train_chat *chat); /* NULL is harmless */
+
+/* Moves a share of the rows, chosen by the seed, to a set of their own, in the order of the files:
+ * at least one row stays on each side. SIFR_FAILED where there are too few. */
+sifr_status train_chat_split(train_chat *chat, double share, uint64_t seed, train_chat **held_out,
+                             sifr_error *error) SIFR_MUST_CHECK;
+
+const train_chat_counts *train_chat_count(const train_chat *chat);
+int64_t train_chat_windows(const train_chat *chat); /* rows of an epoch */
+uint64_t train_chat_hash(const train_chat *chat);
+
+/* Row 0 ≤ index < rows: its ids and which are learned; *whole is its length before the cut. */
+int64_t train_chat_row_at(const train_chat *chat, int64_t index, const int32_t **ids,
+                          const bool **learned, int64_t *whole);
+
+/* The row that a run's epoch has at place 0 ≤ place < windows. */
+int64_t train_chat_draw(const train_chat *chat, uint64_t seed, int64_t epoch, int64_t place);
+
+/* Row `index` as sequence `at` of a batch. Safe from several threads. */
+void train_chat_read(const train_chat *chat, int64_t index, const train_rows *rows, int64_t at);
+
+#endif

@@ -1,0 +1,36 @@
+/* Private to chat_rows*.c. */
+#ifndef TRAIN_CHAT_ROWS_INTERNAL_H
+#define TRAIN_CHAT_ROWS_INTERNAL_H
+
+#include "train/data/chat/chat_encode.h"
+#include "train/data/chat/chat_rows.h"
+
+/* The rows of a source, which stand one behind the other. */
+typedef struct chat_part {
+    int64_t first, count;
+    double weight;
+    int64_t draws; /* of them in an epoch */
+} chat_part;
+
+struct train_chat {
+    int32_t *ids;
+    bool *learned;
+    int64_t *starts;  /* of each row, and the end */
+    int64_t *lengths; /* of each row before the cut */
+    size_t ids_room, learned_room, starts_room, lengths_room;
+    chat_part *parts;
+    size_t part_count;
+    int64_t padding, length, windows;
+    train_chat_counts counts;
+};
+
+/* chat_rows.c */
+sifr_status train_chat_new(int64_t length, int64_t padding, size_t parts, train_chat **out,
+                           sifr_error *error) SIFR_MUST_CHECK;
+/* Appends a row of ids that are kept. */
+sifr_status train_chat_append(train_chat *chat, const int32_t *ids, const bool *learned,
+                              int64_t count, int64_t whole, sifr_error *error) SIFR_MUST_CHECK;
+/* Works out the draws of an epoch. */
+void train_chat_settle(train_chat *chat);
+
+#endif

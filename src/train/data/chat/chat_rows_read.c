@@ -1,0 +1,305 @@
+/* Reads and encodes the rows of all sources. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/heap.h"
+#include "base/parallel.h"
+#include "base/system.h"
+#include "base/text.h"
+#include "formats/records/records.h"
+#include "formats/text_source.h"
+#include "train/data/chat/chat_rows_internal.h"
+
+/* Rows are read and encoded so many at a time; of bad rows so many are named. */
+enum { ROWS_AT_A_TIME = 512, THREAD_LIMIT = 256, BAD_NAMED = 3 };
+
+/* A row that was read. */
+typedef struct chat_slot {
+    json_t *row;
+    formats_row_place place;
+    train_chat_row encoded;
+    sifr_status status;
+    sifr_error error;
+} chat_slot;
+
+typedef struct chat_reader {
+    const train_chat_options *options;
+    train_chat *chat;
+    formats_tokenizer *tokenizer;
+    train_chat_templates templates;
+    train_chat_encoder *encoders; /* one for each thread */
+    size_t threads;
+    chat_slot *slots;
+    size_t filled;
+    const char *file;
+    formats_row_type type; /* of the file's rows */
+    bool typed;            /* it is known */
+} chat_reader;
+
+static void encode_share(void *argument, size_t thread) {
+    chat_reader *r = argument;
+    for (size_t i = thread; i < r->filled; i += r->threads) {
+        chat_slot *slot = &r->slots[i];
+        slot->status = train_chat_encode(&r->encoders[thread], slot->row, r->type, &slot->place,
+                                         &slot->encoded, &slot->error);
+    }
+}
+
+/* A row that cannot be used: counted, where the user says so. */
+static sifr_status take_bad(chat_reader *r, sifr_status status, const char *message,
+                            sifr_error *error) {
+    train_chat_counts *counts = &r->chat->counts;
+    if (status != SIFR_FAILED || !r->options->skip_bad_rows)
+        return base_fail(error, status, "%s", message);
+    if (counts->bad++ < BAD_NAMED)
+        base_log(r->options->log, SIFR_LOG_WARNING, "data: skipped: %s", message);
+    return SIFR_OK;
+}
+
+/* A row without a token to learn, or whose only ones are cut off, would be padding. */
+static sifr_status take_row(chat_reader *r, const train_chat_row *row, sifr_error *error) {
+    train_chat *chat = r->chat;
+    int64_t whole = (int64_t)row->ids.count;
+    int64_t kept = r->options->whole ? whole : base_min_i64(whole, chat->length);
+    int64_t learned = 0, later = 0;
+    for (int64_t i = 1; i < whole; i++) *(i < kept ? &learned : &later) += row->learned[i];
+    if (learned == 0) {
+        chat->counts.dropped++;
+        chat->counts.dropped_cut += later > 0;
+        return SIFR_OK;
+    }
+    chat->counts.truncated += kept < whole;
+    chat->counts.cut_tokens += whole - kept;
+    chat->counts.merged += row->merged;
+    return train_chat_append(chat, row->ids.ids, row->learned, kept, whole, error);
+}
+
+static sifr_status encode_slots(chat_reader *r, sifr_error *error) {
+    base_parallel((int)r->threads, r->threads, encode_share, r);
+    for (size_t i = 0; i < r->filled; i++) {
+        chat_slot *slot = &r->slots[i];
+        if (slot->status == SIFR_OK)
+            BASE_TRY(take_row(r, &slot->encoded, error));
+        else
+            BASE_TRY(take_bad(r, slot->status, slot->error.message, error));
+        json_decref(slot->row);
+        slot->row = NULL;
+    }
+    r->filled = 0;
+    return SIFR_OK;
+}
+
+static void add_slot(chat_reader *r, json_t *row, const formats_row_place *place) {
+    chat_slot *slot = &r->slots[r->filled++];
+    slot->row = row;
+    slot->place = *place;
+    slot->error = (sifr_error){0};
+}
+
+/* The form of the file's rows, from the first that can be read. */
+static sifr_status find_type(chat_reader *r, const json_t *row, const formats_row_place *place,
+                             sifr_error *error) {
+    if (r->typed) return SIFR_OK;
+    BASE_TRY(formats_row_type_find(row, place, &r->type, error));
+    r->typed = true;
+    base_log(r->options->log, SIFR_LOG_INFO, "data: %s: rows of type %s", r->file,
+             formats_row_type_name(r->type));
+    return SIFR_OK;
+}
+
+static sifr_status read_rows(chat_reader *r, formats_records *records, sifr_error *error) {
+    for (;;) {
+        json_t *row;
+        sifr_error said = {0};
+        sifr_status status = formats_records_next(records, &row, &said);
+        bool skips = status == SIFR_FAILED && formats_records_skippable(records);
+        formats_row_place place = {r->file, formats_records_row(records),
+                                   formats_records_line(records)};
+        bool ends = (status == SIFR_OK && !row) || (status != SIFR_OK && !skips);
+        if (row) {
+            sifr_status found = find_type(r, row, &place, &said);
+            if (found == SIFR_OK)
+                add_slot(r, row, &place);
+            else
+                json_decref(row), status = found;
+        }
+        if (ends || r->filled == ROWS_AT_A_TIME || status != SIFR_OK)
+            BASE_TRY(encode_slots(r, error));
+        if (ends && status != SIFR_OK) return base_fail(error, status, "%s", said.message);
+        if (ends) return SIFR_OK;
+        if (status != SIFR_OK) BASE_TRY(take_bad(r, status, said.message, error));
+    }
+}
+
+static sifr_status read_file(chat_reader *r, const train_chat_source *source, const char *path,
+                             sifr_error *error) {
+    formats_records *records;
+    r->file = path;
+    r->typed = source->typed;
+    r->type = source->type;
+    BASE_TRY(formats_records_open_rows(path, &records, error));
+    sifr_status status = read_rows(r, records, error);
+    formats_records_close(records);
+    return status;
+}
+
+static sifr_status read_source(chat_reader *r, size_t index, sifr_error *error) {
+    const train_chat_source *source = &r->options->sources[index];
+    formats_text_source files;
+    chat_part *part = &r->chat->parts[index];
+    *part = (chat_part){.first = r->chat->counts.rows, .weight = source->weight};
+    BASE_TRY(formats_text_source_open_rows(&source->path, 1, &files, error));
+    sifr_status status = SIFR_OK;
+    for (size_t i = 0; status == SIFR_OK && i < files.count; i++)
+        status = read_file(r, source, files.documents[i].path, error);
+    formats_text_source_close(&files);
+    part->count = r->chat->counts.rows - part->first;
+    return status;
+}
+
+/* --- the reader --- */
+
+static sifr_status check_size(const chat_reader *r, sifr_error *error) {
+    int64_t size = formats_tokenizer_text_size(r->tokenizer);
+    if (size <= r->options->vocab_size) return SIFR_OK;
+    return base_fail(error, SIFR_FAILED,
+                     "%s: the tokenizer makes ids up to %lld, but the model has rows for only "
+                     "%lld; use the tokenizer that belongs to the model",
+                     r->options->tokenizer, (long long)size - 1, (long long)r->options->vocab_size);
+}
+
+/* Special tokens count too here: templates write them. */
+static sifr_status check_ids(const chat_reader *r, sifr_error *error) {
+    const train_chat *chat = r->chat;
+    for (int64_t i = 0; i < chat->counts.tokens; i++) {
+        if (chat->ids[i] < r->options->vocab_size) continue;
+        return base_fail(error, SIFR_FAILED,
+                         "%s: the rows have the token %d, but the model has rows for only %lld; "
+                         "use the tokenizer that belongs to the model",
+                         r->options->tokenizer, chat->ids[i], (long long)r->options->vocab_size);
+    }
+    return SIFR_OK;
+}
+
+static sifr_status make_reader(chat_reader *r, sifr_error *error) {
+    const train_chat_options *o = r->options;
+    int threads = o->threads;
+    base_system system;
+    if (threads <= 0) base_system_read(&system), threads = system.cpus;
+    r->threads = (size_t)base_min_i64(base_max_i64(threads, 1), THREAD_LIMIT);
+    BASE_TRY(formats_tokenizer_load(o->tokenizer, &r->tokenizer, error));
+    BASE_TRY(check_size(r, error));
+    BASE_TRY(train_chat_templates_load(o->tokenizer, &r->templates, error));
+    BASE_TRY(base_alloc(r->threads, sizeof *r->encoders, &r->encoders, error));
+    BASE_TRY(base_alloc(ROWS_AT_A_TIME, sizeof *r->slots, &r->slots, error));
+    for (size_t t = 0; t < r->threads; t++) {
+        r->encoders[t] = (train_chat_encoder){.tokenizer = r->tokenizer,
+                                              .templates = &r->templates,
+                                              .mask = o->mask,
+                                              .special = o->special,
+                                              .separator = o->separator};
+        BASE_TRY(formats_tokenizer_scratch_new(r->tokenizer, &r->encoders[t].scratch, error));
+    }
+    return train_chat_new(o->length, o->padding, o->count, &r->chat, error);
+}
+
+static void free_reader(chat_reader *r) {
+    for (size_t i = 0; r->slots && i < ROWS_AT_A_TIME; i++) {
+        json_decref(r->slots[i].row);
+        train_chat_row_free(&r->slots[i].encoded);
+    }
+    for (size_t t = 0; r->encoders && t < r->threads; t++) {
+        formats_tokenizer_scratch_free(r->encoders[t].scratch);
+        train_chat_encoder_free(&r->encoders[t]);
+    }
+    free(r->slots);
+    free(r->encoders);
+    train_chat_templates_free(&r->templates);
+    formats_tokenizer_free(r->tokenizer);
+}
+
+/* --- what was read --- */
+
+static const char *are(int64_t count) {
+    return count == 1 ? "is" : "are";
+}
+
+static void say_odd_rows(const chat_reader *r) {
+    const sifr_log *log = r->options->log;
+    const train_chat_counts *c = &r->chat->counts;
+    char count[32], more[32];
+    if (c->truncated)
+        base_log(log, SIFR_LOG_WARNING,
+                 "data: %s row%s longer than seq_length %lld and cut at the end, by %s tokens in "
+                 "all",
+                 base_format_count(c->truncated, count), c->truncated == 1 ? " is" : "s are",
+                 (long long)r->options->length, base_format_count(c->cut_tokens, more));
+    if (c->dropped)
+        base_log(log, SIFR_LOG_WARNING, "data: %s row%s left out: nothing in %s is learned%s",
+                 base_format_count(c->dropped, count), c->dropped == 1 ? " is" : "s are",
+                 c->dropped == 1 ? "it" : "them",
+                 c->dropped_cut == c->dropped ? " within seq_length"
+                 : c->dropped_cut             ? ", of some only within seq_length"
+                                              : "");
+    if (c->bad)
+        base_log(log, SIFR_LOG_WARNING, "data: %s bad row%s skipped",
+                 base_format_count(c->bad, count), c->bad == 1 ? "" : "s");
+    if (c->merged)
+        base_log(log, SIFR_LOG_WARNING,
+                 "data: in %s row%s the prompt by itself has other tokens than before its "
+                 "completion; end prompts so that no token goes over the edge",
+                 base_format_count(c->merged, count), c->merged == 1 ? "" : "s");
+    uint64_t invalid = 0;
+    for (size_t t = 0; t < r->threads; t++)
+        invalid += formats_tokenizer_invalid(r->encoders[t].scratch);
+    if (invalid)
+        base_log(log, SIFR_LOG_WARNING, "data: %llu sequence%s not valid UTF-8",
+                 (unsigned long long)invalid, invalid == 1 ? " is" : "s are");
+}
+
+static void say_rows(const chat_reader *r) {
+    const train_chat_counts *c = &r->chat->counts;
+    char rows[32], tokens[32], learned[32];
+    if (!r->options->whole)
+        base_log(r->options->log, SIFR_LOG_INFO,
+                 "data: %s rows, %s tokens, of which %s %s learned; the longest row has %lld, each "
+                 "takes %lld",
+                 base_format_count(c->rows, rows), base_format_count(c->tokens, tokens),
+                 base_format_count(c->learned, learned), are(c->learned), (long long)c->longest,
+                 (long long)r->options->length);
+    say_odd_rows(r);
+}
+
+static sifr_status check_any(const chat_reader *r, sifr_error *error) {
+    const train_chat_counts *c = &r->chat->counts;
+    const char *path = r->options->sources[0].path;
+    if (c->rows) return SIFR_OK;
+    if (!c->dropped && !c->bad)
+        return base_fail(error, SIFR_FAILED, "%s: no rows; give a file with rows", path);
+    return base_fail(error, SIFR_FAILED,
+                     "%s: no row is left: %lld have nothing to learn (%lld of them within "
+                     "seq_length %lld), %lld are bad; look at them with `sifr data inspect`",
+                     path, (long long)c->dropped, (long long)c->dropped_cut,
+                     (long long)r->options->length, (long long)c->bad);
+}
+
+sifr_status train_chat_open(const train_chat_options *options, train_chat **out,
+                            sifr_error *error) {
+    chat_reader reader = {.options = options};
+    sifr_status status = make_reader(&reader, error);
+    for (size_t i = 0; status == SIFR_OK && i < options->count; i++)
+        status = read_source(&reader, i, error);
+    if (status == SIFR_OK) status = check_ids(&reader, error);
+    if (status == SIFR_OK) status = check_any(&reader, error);
+    if (status == SIFR_OK) {
+        train_chat_settle(reader.chat);
+        say_rows(&reader);
+    }
+    free_reader(&reader);
+    if (status == SIFR_OK)
+        *out = reader.chat;
+    else
+        train_chat_close(reader.chat);
+    return status;
+}
