@@ -1,7 +1,6 @@
 /* Rows to fine-tune on against transformers: text, ids and the mask of what the assistant writes
  * (tests/golden/make_finetune.py), by templates with {% generation %} marks and, by the difference
- * of renderings, without them; hashes for the templates and rows that lie beside the project.
- * in test_asan */
+ * of renderings, without them; hashes for the templates and rows that lie beside the project. */
 #include "support/scratch.h"
 
 #include "base/json.h"

@@ -1,0 +1,61 @@
+/* Rows of fine-tuning data on any bytes: no crash, one line of message, and messages that a
+ * template can take. The first byte chooses the form, or has it found. */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "formats/records/conversation.h"
+#include "formats/records/records.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void must(int truth) {
+    if (!truth) abort();
+}
+
+static void check_conversation(const formats_conversation *c) {
+    size_t i;
+    json_t *message;
+    must(!c->messages || (!c->prompt_size && !c->text_size && !c->completion));
+    must(strlen(c->prompt) == c->prompt_size && strlen(c->text) == c->text_size);
+    if (!c->messages) return;
+    must(json_array_size(c->messages) > 0 && c->prompt_messages <= json_array_size(c->messages));
+    json_array_foreach(c->messages, i, message) {
+        must(json_is_string(json_object_get(message, "role")));
+    }
+    must(!c->tools || json_is_array(c->tools));
+}
+
+static void check_row(const json_t *row, unsigned choice, const formats_row_place *place) {
+    formats_conversation c;
+    formats_row_type type = (formats_row_type)(choice % (FORMATS_ROW_TYPES + 1));
+    sifr_error error = {0};
+    sifr_status status = SIFR_OK;
+    if (type == FORMATS_ROW_TYPES) status = formats_row_type_find(row, place, &type, &error);
+    if (status == SIFR_OK)
+        status = formats_conversation_read(row, type, choice & 64, place, &c, &error);
+    if (status == SIFR_OK) {
+        check_conversation(&c);
+        formats_conversation_free(&c);
+        return;
+    }
+    must(status == SIFR_FAILED && error.message[0] && !strchr(error.message, '\n'));
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    formats_records *records;
+    json_t *row = NULL;
+    if (size == 0) return 0;
+    if (formats_records_parse(FORMATS_RECORDS_JSONL, (const char *)data + 1, size - 1, "input",
+                              &records, NULL) != SIFR_OK)
+        return 0;
+    for (;;) {
+        formats_row_place place = {"input", 1, 1};
+        sifr_status status = formats_records_next(records, &row, NULL);
+        if (status != SIFR_OK || !row) break;
+        check_row(row, data[0], &place);
+        json_decref(row);
+    }
+    formats_records_close(records);
+    return 0;
+}

@@ -1,0 +1,375 @@
+/* Rows to fine-tune on: forms, what is learned, what is cut, left out, skipped and refused; sources
+ * with weights, the order of an epoch, the split.
+ * in test_asan */
+#include "support/scratch.h"
+
+#include "base/heap.h"
+#include "formats/tokenizer/tokenizer.h"
+#include "train/data/chat/chat_rows.h"
+
+enum { LENGTH = 64, VOCAB = 400, EOS = 1 };
+
+static char said[8192];
+
+static void keep_line(void *user, sifr_log_level level, const char *line) {
+    (void)user, (void)level;
+    strncat(said, line, sizeof said - strlen(said) - 2);
+    strcat(said, "\n");
+}
+
+static const sifr_log log_lines = {keep_line, NULL};
+
+static void copy_golden(const char *name, const char *as) {
+    char path[BASE_PATH_LENGTH];
+    const char *source = getenv("SOURCE");
+    sifr_error error = {0};
+    snprintf(path, sizeof path, "%s/tests/golden/finetune/%s", source ? source : ".", name);
+    if (base_copy_file(path, scratch_path(as), &error) != SIFR_OK) fail_msg("%s", error.message);
+}
+
+/* A folder with a tokenizer and, unless it is NULL, a template. */
+static void set_template(const char *template) {
+    copy_golden("byte.json", "tokenizer.json");
+    scratch_text("tokenizer_config.json", "{\"bos_token\": \"<s>\", \"eos_token\": \"</s>\"}");
+    if (template) scratch_text("chat_template.jinja", template);
+}
+
+static const char plain_template[] =
+    "{% for m in messages %}{% if m.role == 'robot' %}{{ raise_exception('no robots') }}{% endif %}"
+    "<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
+
+static train_chat_options options_for(const train_chat_source *sources, size_t count) {
+    return (train_chat_options){.sources = sources,
+                                .count = count,
+                                .tokenizer = scratch,
+                                .vocab_size = VOCAB,
+                                .length = LENGTH,
+                                .separator = EOS,
+                                .special = true,
+                                .threads = 2,
+                                .log = &log_lines};
+}
+
+static train_chat_source source_of(const char *path) {
+    return (train_chat_source){.path = path, .weight = 1};
+}
+
+static train_chat *open_rows(const train_chat_options *options) {
+    train_chat *chat;
+    sifr_error error = {0};
+    said[0] = 0;
+    if (train_chat_open(options, &chat, &error) != SIFR_OK) fail_msg("%s", error.message);
+    return chat;
+}
+
+static void refuse(const char *name, const char *rows, const char *message) {
+    train_chat_source source = source_of(scratch_text(name, rows));
+    train_chat_options options = options_for(&source, 1);
+    train_chat *chat;
+    sifr_error error = {0};
+    assert_int_equal(train_chat_open(&options, &chat, &error), SIFR_FAILED);
+    assert_message(&error, message);
+    assert_message(&error, name);
+}
+
+/* The learned tokens of a row as text, parts between bars. */
+static void assert_learned(const train_chat *chat, int64_t index, const char *expected) {
+    const int32_t *ids;
+    const bool *learned;
+    int64_t whole, count = train_chat_row_at(chat, index, &ids, &learned, &whole);
+    formats_tokenizer *tokenizer;
+    formats_tokenizer_text text = {0};
+    char bar = '|';
+    assert_int_equal(formats_tokenizer_load(scratch, &tokenizer, NULL), SIFR_OK);
+    for (int64_t i = 0; i < count; i++) {
+        if (!learned[i]) continue;
+        assert_int_equal(formats_tokenizer_decode(tokenizer, ids + i, 1, false, &text, NULL),
+                         SIFR_OK);
+        if (i + 1 < count && learned[i + 1]) continue;
+        assert_int_equal(base_grow(&text.bytes, &text.room, text.count + 2, 1, NULL), SIFR_OK);
+        text.bytes[text.count++] = bar;
+    }
+    assert_int_equal(base_grow(&text.bytes, &text.room, text.count + 1, 1, NULL), SIFR_OK);
+    text.bytes[text.count] = 0;
+    assert_string_equal(text.bytes, expected);
+    formats_tokenizer_text_free(&text);
+    formats_tokenizer_free(tokenizer);
+}
+
+static const char turns[] =
+    "{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}, {\"role\": \"assistant\", "
+    "\"content\": \"b\"}, {\"role\": \"user\", \"content\": \"c\"}, {\"role\": \"assistant\", "
+    "\"content\": \"d\"}]}\n";
+
+static void learns_parts(void **state) {
+    (void)state;
+    set_template(plain_template);
+    train_chat_source source = source_of(scratch_text("turns.jsonl", turns));
+    train_chat_options options = options_for(&source, 1);
+    train_chat *chat = open_rows(&options);
+    assert_non_null(strstr(said, "turns.jsonl: rows of type messages"));
+    assert_learned(chat, 0, "b<|im_end|>\n|d<|im_end|>\n|");
+    train_rows rows;
+    assert_int_equal(train_rows_make(1, LENGTH, false, 0, &rows, NULL), SIFR_OK);
+    train_chat_read(chat, 0, &rows, 0);
+    int64_t labels = 0;
+    for (int64_t i = 0; i < LENGTH; i++) {
+        labels += rows.labels[i] != -100;
+        if (rows.labels[i] != -100) assert_int_equal(rows.labels[i], rows.tokens[i + 1]);
+    }
+    assert_int_equal(labels, train_chat_count(chat)->learned);
+    assert_int_equal(labels, 6);
+    train_rows_free(&rows);
+    train_chat_close(chat);
+    options.mask = TRAIN_ON_LAST;
+    chat = open_rows(&options);
+    assert_learned(chat, 0, "d<|im_end|>\n|");
+    train_chat_close(chat);
+    options.mask = TRAIN_ON_ALL;
+    chat = open_rows(&options);
+    assert_learned(chat, 0,
+                   "<|im_start|>user\na<|im_end|>\n<|im_start|>assistant\nb<|im_end|>\n"
+                   "<|im_start|>user\nc<|im_end|>\n<|im_start|>assistant\nd<|im_end|>\n|");
+    train_chat_close(chat);
+}
+
+static void reads_forms(void **state) {
+    (void)state;
+    set_template(plain_template);
+    static const struct {
+        const char *name, *rows, *type, *learned;
+    } cases[] = {
+        {"t.jsonl", "{\"text\": \"a b\"}", "text", "a b</s>|"},
+        {"p.jsonl", "{\"prompt\": \"a:\", \"completion\": \"b\"}", "prompt_completion", "b</s>|"},
+        {"p.csv", "prompt,completion\n\"a\n\",b\n", "prompt_completion", "b</s>|"},
+        {"m.csv",
+         "messages\n\"[{\"\"role\"\": \"\"user\"\", \"\"content\"\": \"\"a\"\"}, {\"\"role\"\": "
+         "\"\"assistant\"\", \"\"content\"\": \"\"b\"\"}]\"\n",
+         "messages", "b<|im_end|>\n|"},
+        {"a.json", "[{\"instruction\": \"a\", \"output\": \"b\"}]", "alpaca", "b<|im_end|>\n|"},
+        {"s.json",
+         "[{\"conversations\": [{\"from\": \"human\", \"value\": \"a\"}, {\"from\": "
+         "\"gpt\", \"value\": \"b\"}]}]",
+         "sharegpt", "b<|im_end|>\n|"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char line[64];
+        train_chat_source source = source_of(scratch_text(cases[i].name, cases[i].rows));
+        train_chat_options options = options_for(&source, 1);
+        train_chat *chat = open_rows(&options);
+        snprintf(line, sizeof line, "rows of type %s\n", cases[i].type);
+        assert_non_null(strstr(said, line));
+        assert_learned(chat, 0, cases[i].learned);
+        train_chat_close(chat);
+    }
+}
+
+/* As TRL: what a prompt has by itself as many tokens is not learned. */
+static void says_merges(void **state) {
+    (void)state;
+    set_template(plain_template);
+    train_chat_source source =
+        source_of(scratch_text("p.jsonl", "{\"prompt\": \"a \", \"completion\": \"b\"}"));
+    train_chat_options options = options_for(&source, 1);
+    train_chat *chat = open_rows(&options);
+    assert_int_equal(train_chat_count(chat)->merged, 1);
+    assert_non_null(strstr(said, "in 1 row the prompt by itself has other tokens"));
+    assert_learned(chat, 0, "</s>|");
+    train_chat_close(chat);
+}
+
+/* Without a chat template. */
+static void reads_plain_alpaca(void **state) {
+    (void)state;
+    set_template(NULL);
+    train_chat_source source = source_of(
+        scratch_text("a.jsonl", "{\"instruction\": \"a\", \"input\": \"x\", \"output\": \"b\"}"));
+    train_chat_options options = options_for(&source, 1);
+    options.mask = TRAIN_ON_ALL;
+    options.length = 400;
+    train_chat *chat = open_rows(&options);
+    assert_learned(chat, 0,
+                   "Below is an instruction that describes a task, paired with an input that "
+                   "provides further context. Write a response that appropriately completes the "
+                   "request.\n\n### Instruction:\na\n\n### Input:\nx\n\n### Response:b</s>|");
+    train_chat_close(chat);
+    source = source_of(scratch_text("m.jsonl", turns));
+    sifr_error error = {0};
+    assert_int_equal(train_chat_open(&options, &chat, &error), SIFR_USAGE);
+    assert_message(&error, "need the chat template of the model");
+}
+
+static void refuses_rows(void **state) {
+    (void)state;
+    set_template(plain_template);
+    refuse("x.jsonl", "", "all of them empty");
+    refuse("x.jsonl", "\n\n", "no rows");
+    refuse("x.jsonl", "{\"a\": 1, \"b\": 2}", "row 1, line 1: no known form: its fields are a, b");
+    refuse("x.jsonl", "{\"chosen\": 1, \"rejected\": 2}", "are preferences");
+    refuse("x.jsonl", "\n{\"text\": 1}", "row 1, line 2: 'text' is a number");
+    refuse("x.jsonl", "{\"text\": \"a\"}\n{\"txt\": \"a\"}", "row 2, line 2: 'text' is missing");
+    refuse("x.jsonl", "{\"text\": \"a\"}\n{\"text\": ", "line 2");
+    refuse("x.jsonl", "{\"messages\": []}", "'messages' is empty");
+    refuse("x.jsonl", "{\"messages\": 1}", "'messages' is a number; it must be a list");
+    refuse("x.jsonl", "{\"messages\": \"[\"}", "'messages' is a string that does not hold a list");
+    refuse("x.jsonl", "{\"messages\": [1]}", "'messages[0]' is a number");
+    refuse("x.jsonl", "{\"messages\": [{\"role\": \"robot\", \"content\": \"a\"}]}",
+           "'messages[0]' has the role \"robot\"");
+    refuse("x.jsonl", "{\"messages\": [{\"role\": \"user\"}]}",
+           "'messages[0]' has no content: 'content' is missing");
+    refuse("x.jsonl", "{\"messages\": [{\"role\": \"assistant\", \"content\": \"a\"}]}",
+           "the assistant speaks first");
+    refuse("x.jsonl", "{\"conversations\": [{\"from\": \"me\", \"value\": \"a\"}]}",
+           "'conversations[0]' is from \"me\"");
+    refuse("x.jsonl", "{\"conversations\": [{\"from\": \"function_call\", \"value\": \"{\"}]}",
+           "'conversations[0]' does not hold a call");
+    refuse("x.jsonl", "{\"instruction\": \"a\", \"output\": null}", "'output' is null");
+    refuse("x.jsonl", "{\"prompt\": [], \"completion\": []}", "'prompt' is empty");
+    refuse("x.csv", "prompt,completion\na\n", "line 2 has 1 field");
+    set_template("{% for m in messages %}{{ raise_exception('never') }}{% endfor %}");
+    refuse("x.jsonl", turns, "row 1, line 1: ");
+    set_template("{{ messages | length }}{% for m in messages %}{{ m.content }}{% endfor %}");
+    refuse("x.jsonl", turns, "cannot be told apart");
+}
+
+/* Skipped rows are counted; a failure of the file is none of a row. */
+static void skips_rows(void **state) {
+    (void)state;
+    set_template(plain_template);
+    static const char rows[] = "{\"text\": \"one\"}\n{\"text\": 1}\n{\n{\"text\": \"two\"}\n7\n";
+    train_chat_source source = source_of(scratch_text("x.jsonl", rows));
+    train_chat_options options = options_for(&source, 1);
+    options.skip_bad_rows = true;
+    train_chat *chat = open_rows(&options);
+    assert_int_equal(train_chat_count(chat)->rows, 2);
+    assert_int_equal(train_chat_count(chat)->bad, 3);
+    assert_non_null(strstr(said, "data: 3 bad rows skipped\n"));
+    assert_non_null(strstr(said, "skipped: "));
+    train_chat_close(chat);
+    sifr_error error = {0};
+    source = source_of(scratch_text("y.json", "[{\"text\": \"a\"} {\"text\": \"b\"}]"));
+    assert_int_equal(train_chat_open(&options, &chat, &error), SIFR_FAILED);
+    assert_message(&error, "a comma must stand between rows");
+}
+
+static void cuts_rows(void **state) {
+    (void)state;
+    set_template(plain_template);
+    static const char rows[] = "{\"prompt\": \"x\", \"completion\": \"0123456789\"}\n"
+                               "{\"prompt\": \"0123456789\", \"completion\": \"y\"}\n"
+                               "{\"prompt\": \"x\", \"completion\": \"y\"}\n";
+    train_chat_source source = source_of(scratch_text("x.jsonl", rows));
+    train_chat_options options = options_for(&source, 1);
+    options.length = 5;
+    train_chat *chat = open_rows(&options);
+    const train_chat_counts *c = train_chat_count(chat);
+    assert_int_equal(c->rows, 2);
+    assert_int_equal(c->truncated, 1);
+    assert_int_equal(c->cut_tokens, c->longest - 5);
+    assert_int_equal(c->dropped, 1);
+    assert_int_equal(c->dropped_cut, 1);
+    assert_true(c->longest > 5);
+    assert_non_null(strstr(said, "1 row is longer than seq_length 5 and cut at the end, by "));
+    assert_non_null(strstr(said, "1 row is left out: nothing in it is learned within seq_length"));
+    train_chat_close(chat);
+    sifr_error error = {0};
+    options.vocab_size = 50;
+    assert_int_equal(train_chat_open(&options, &chat, &error), SIFR_FAILED);
+    assert_message(&error, "use the tokenizer that belongs to the model");
+}
+
+/* Rows of one character each, from `first` on. */
+static const char *write_rows(const char *name, int first, int count) {
+    char text[2048];
+    size_t used = 0;
+    for (int i = 0; i < count; i++)
+        used += (size_t)snprintf(text + used, sizeof text - used, "{\"text\": \"%c%c\"}\n",
+                                 'A' + first, 'a' + i);
+    return scratch_text(name, text);
+}
+
+static void count_draws(const train_chat *chat, uint64_t seed, int64_t epoch, int *counts) {
+    int64_t windows = train_chat_windows(chat);
+    memset(counts, 0, 64 * sizeof *counts);
+    for (int64_t i = 0; i < windows; i++) counts[train_chat_draw(chat, seed, epoch, i)]++;
+}
+
+static void draws_by_weight(void **state) {
+    (void)state;
+    int counts[64], more[64], total[64] = {0};
+    set_template(plain_template);
+    train_chat_source sources[2] = {source_of(write_rows("x.jsonl", 0, 10)),
+                                    source_of(write_rows("y.jsonl", 1, 8))};
+    train_chat_options options = options_for(sources, 2);
+    train_chat *chat = open_rows(&options);
+    uint64_t hash = train_chat_hash(chat);
+    assert_int_equal(train_chat_windows(chat), 18);
+    count_draws(chat, 42, 0, counts);
+    for (int i = 0; i < 18; i++) assert_int_equal(counts[i], 1);
+    assert_true(train_chat_draw(chat, 42, 0, 0) != train_chat_draw(chat, 42, 1, 0) ||
+                train_chat_draw(chat, 42, 0, 1) != train_chat_draw(chat, 42, 1, 1));
+    train_chat_close(chat);
+    sources[0].weight = 0.5, sources[1].weight = 2;
+    chat = open_rows(&options);
+    assert_int_not_equal(train_chat_hash(chat), hash);
+    assert_int_equal(train_chat_windows(chat), 5 + 16);
+    for (int e = 0; e < 4; e++) {
+        count_draws(chat, 42, e, counts);
+        count_draws(chat, 42, e, more);
+        assert_memory_equal(counts, more, sizeof counts);
+        for (int i = 0; i < 18; i++) total[i] += counts[i];
+    }
+    /* Two epochs of a half draw each row once; each epoch draws the others twice. */
+    for (int i = 0; i < 18; i++) assert_int_equal(total[i], i < 10 ? 2 : 8);
+    train_chat_close(chat);
+}
+
+static void splits(void **state) {
+    (void)state;
+    set_template(plain_template);
+    train_chat_source sources[2] = {source_of(write_rows("x.jsonl", 0, 10)),
+                                    source_of(write_rows("y.jsonl", 1, 10))};
+    train_chat_options options = options_for(sources, 2);
+    train_chat *whole = open_rows(&options), *chat = open_rows(&options), *held, *other;
+    assert_int_equal(train_chat_split(chat, 0.25, 42, &held, NULL), SIFR_OK);
+    assert_int_equal(train_chat_count(chat)->rows, 15);
+    assert_int_equal(train_chat_count(held)->rows, 5);
+    assert_int_equal(train_chat_count(chat)->tokens + train_chat_count(held)->tokens,
+                     train_chat_count(whole)->tokens);
+    int seen[512] = {0};
+    const train_chat *sides[2] = {chat, held};
+    for (int s = 0; s < 2; s++)
+        for (int64_t i = 0; i < train_chat_count(sides[s])->rows; i++) {
+            const int32_t *ids;
+            const bool *learned;
+            int64_t length;
+            train_chat_row_at(sides[s], i, &ids, &learned, &length);
+            seen[(ids[0] * 31 + ids[1]) % 512]++;
+        }
+    int rows = 0;
+    for (int i = 0; i < 512; i++) rows += seen[i];
+    assert_int_equal(rows, 20);
+    train_chat *again = open_rows(&options);
+    assert_int_equal(train_chat_split(again, 0.25, 43, &other, NULL), SIFR_OK);
+    assert_int_not_equal(train_chat_hash(other), train_chat_hash(held));
+    train_chat_close(again);
+    train_chat_close(other);
+    train_chat_close(held);
+    train_chat_close(chat);
+    train_chat_close(whole);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(learns_parts, scratch_setup, scratch_teardown),
+        cmocka_unit_test_setup_teardown(reads_forms, scratch_setup, scratch_teardown),
+        cmocka_unit_test_setup_teardown(says_merges, scratch_setup, scratch_teardown),
+        cmocka_unit_test_setup_teardown(reads_plain_alpaca, scratch_setup, scratch_teardown),
+        cmocka_unit_test_setup_teardown(refuses_rows, scratch_setup, scratch_teardown),
+        cmocka_unit_test_setup_teardown(skips_rows, scratch_setup, scratch_teardown),
+        cmocka_unit_test_setup_teardown(cuts_rows, scratch_setup, scratch_teardown),
+        cmocka_unit_test_setup_teardown(draws_by_weight, scratch_setup, scratch_teardown),
+        cmocka_unit_test_setup_teardown(splits, scratch_setup, scratch_teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
