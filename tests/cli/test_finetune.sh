@@ -1,0 +1,129 @@
+# label: short
+# Rows to fine-tune on, as a user trains on them: docs/fine-tuning.md.
+# timeout: 300
+. "$SOURCE/tests/support/expect.sh"
+sifr() { "$SIFR" "$@"; }
+says() { grep -qE "$1" out || { cat out err; fail "no '$1'"; }; }
+warns() { grep -qF "$1" err || { cat err; fail "no '$1'"; }; }
+complains() { [ "$(wc -l <err)" = 1 ] && grep -qF "$1" err || { cat err; fail "no '$1'"; }; }
+field() { sed -n "s/^.*\"$1\": \([^,}]*\).*$/\1/p" out; }
+
+mkdir tok
+cp "$SOURCE/tests/golden/finetune/byte.json" tok/tokenizer.json
+echo '{"bos_token": "<s>", "eos_token": "</s>"}' >tok/tokenizer_config.json
+cat >tiny.json <<'J'
+{"model_type": "llama", "architectures": ["LlamaForCausalLM"], "vocab_size": 400,
+ "hidden_size": 32, "intermediate_size": 80, "num_hidden_layers": 2, "num_attention_heads": 4,
+ "num_key_value_heads": 2, "max_position_embeddings": 128, "tie_word_embeddings": false,
+ "pad_token_id": 0, "eos_token_id": 1}
+J
+sifr init --config tiny.json --tokenizer tok --output model --seed 3 >/dev/null
+cat >model/chat_template.jinja <<'J'
+{% for m in messages %}<|im_start|>{{ m.role + '\n' + m.content }}<|im_end|>
+{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant
+{% endif %}
+J
+awk 'BEGIN {
+    split("red blue green", colour, " ")
+    for (i = 0; i < 48; i++) {
+        k = i % 3 + 1
+        printf "{\"messages\": [{\"role\": \"user\", \"content\": \"Say %d\"}, ", k
+        printf "{\"role\": \"assistant\", \"content\": \"%s\"}]}\n", colour[k]
+    }
+}' >chats.jsonl
+run() { # CODE OUTPUT OPTION…
+    local code=$1 output=$2
+    shift 2
+    rm -rf "$output"
+    expect "$code" sifr train --model model --output "$output" --seq-length 48 \
+        --per-device-train-batch-size 8 --learning-rate 1e-2 --threads 1 "$@"
+}
+
+# --- a run that learns to answer, and what it says ---
+run 0 tuned --data chats.jsonl --validation-split 0.125 --max-steps 60
+says 'chats.jsonl: rows of type messages'
+says 'data: 48 rows, [0-9,]+ tokens, of which [0-9,]+ are learned'
+says 'data: 42 rows to learn, 6 held out'
+says 'step 60/60  eval loss 0\.0'
+echo "Say 2" >question
+expect 0 sifr chat tuned --max-new-tokens 12 --temperature 0 <question
+grep -q blue out || { cat out err; fail "no answer"; }
+
+# The same rows in other clothes are the same run, to the bit.
+whole=$(sha256sum <tuned/model.safetensors)
+gzip -c chats.jsonl >chats.jsonl.gz
+{ echo '['; sed '$!s/$/,/' chats.jsonl; echo ']'; } >chats.json
+for file in chats.jsonl.gz chats.json; do
+    run 0 again --data "$file" --validation-split 0.125 --max-steps 60
+    [ "$(sha256sum <again/model.safetensors)" = "$whole" ] || fail "$file is another run"
+done
+cat >ds.json <<'J'
+{"sifr": {"dataset": [{"path": "chats.json", "type": "messages", "weight": 1}],
+          "validation_split": 0.125, "max_steps": 60}}
+J
+run 0 again --config ds.json
+[ "$(sha256sum <again/model.safetensors)" = "$whole" ] || fail "the dataset is another run"
+
+# It goes on from a checkpoint, and not with other rows learned.
+run 0 parts --data chats.jsonl --validation-split 0.125 --max-steps 60 --save-steps 30
+rm -rf parts/checkpoint-60 parts/model.safetensors
+echo checkpoint-30 >parts/latest
+cp -r parts other
+expect 0 sifr train --model model --output parts --seq-length 48 --per-device-train-batch-size 8 \
+    --learning-rate 1e-2 --threads 1 --data chats.jsonl --validation-split 0.125 --max-steps 60 \
+    --save-steps 30 --resume
+[ "$(sha256sum <parts/model.safetensors)" = "$whole" ] || fail "resumed to other weights"
+expect 2 sifr train --model model --output other --seq-length 48 --per-device-train-batch-size 8 \
+    --learning-rate 1e-2 --threads 1 --data chats.jsonl --validation-split 0.125 --max-steps 60 \
+    --save-steps 30 --resume --train-on all
+warns "data (hash)"
+
+# Evaluation takes rows too: the same loss as the run's own.
+run 0 tuned --data chats.jsonl --eval-data chats.jsonl --max-steps 5 --json
+loss=$(field eval_loss | cut -c1-7)
+expect 0 sifr eval --model tuned --data chats.jsonl --seq-length 48 --precision fp32 --json
+[ "$(field loss | cut -c1-7)" = "$loss" ] || fail "$(cat out), not $loss"
+
+# --- what is cut, left out and skipped ---
+{
+    echo '{"prompt": "a:", "completion": "b"}'
+    echo '{"prompt": "a:"}'
+    echo '{"prompt": "0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9", "completion": "b"}'
+    echo '{"prompt": "a:", "completion": "0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8"}'
+} >mixed.jsonl
+run 1 bad --data mixed.jsonl --max-steps 1
+complains "mixed.jsonl: row 2, line 2: 'completion' is missing"
+[ ! -e bad/model.safetensors ] || fail "a refused run wrote a model"
+run 0 bad --data mixed.jsonl --max-steps 1 --skip-bad-rows
+warns "1 row is longer than seq_length 48 and cut at the end"
+warns "1 row is left out: nothing in it is learned within seq_length"
+warns "1 bad row skipped"
+
+# --- refused ---
+run 2 no --data chats.jsonl --packing --max-steps 1
+complains "packing"
+echo text >plain.txt
+run 2 no --data chats.jsonl plain.txt --max-steps 1
+complains "plain.txt is text or a token store, but other data are rows"
+: >x.parquet
+run 2 no --data x.parquet --max-steps 1
+complains "Parquet is not read; convert it"
+echo '{"sifr": {"dataset": [{"path": "chats.json", "wieght": 1}]}}' >wrong.json
+run 2 no --config wrong.json
+complains 'sifr.dataset[0].wieght is unknown; did you mean weight'
+echo '{"sifr": {"dataset": [{"path": "chats.json", "weight": 0}]}}' >wrong.json
+run 2 no --config wrong.json
+complains 'sifr.dataset[0].weight must be a number above 0'
+rm model/chat_template.jinja
+run 2 no --data chats.jsonl --max-steps 1
+complains "rows of messages need the chat template of the model"
+
+# --- a look at the rows ---
+cp tuned/chat_template.jinja model/
+expect 0 sifr data inspect --model model --data chats.jsonl --samples 1 --seq-length 20
+grep -q '^⟦re⟧⟪d<|im_end|>' out || { cat out; fail "no mask"; }
+grep -q 'at seq_length 20: ' out || fail "no cut"
+expect 0 sifr data inspect --model model --data chats.jsonl --samples 1 --color always
+grep -q "$(printf '\033')\[0;1;32mred" out || { cat out; fail "no colour"; }
+expect 0 sifr data inspect --model model --data chats.jsonl --json
+[ "$(field rows)" = 48 ] || fail "$(cat out)"
