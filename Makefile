@@ -76,7 +76,7 @@ gpu-figures: tests
 gpu-pack:
 	@scripts/install-deps.sh build demo test other-mpi cuda
 	@cmake --preset $(PRESET) -B $(BUILD)-gpu -DSIFR_CUDA=ON -DSIFR_MPI=mpich >/dev/null
-	@ninja -C $(BUILD)-gpu
+	@ninja -C $(BUILD)-gpu $$(scripts/gpu-pack.sh --targets)
 	@mkdir -p $(BUILD)
 	@scripts/gpu-pack.sh $(BUILD)-gpu $(BUILD)/gpu.tar.zst
 

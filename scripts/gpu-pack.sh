@@ -2,10 +2,15 @@
 # Packs a build for a machine with a GPU and nothing else: no compiler, no network, no libraries but
 # glibc, as new as this machine's.
 #     gpu-pack.sh [--level N] BUILD OUT.tar.zst
+#     gpu-pack.sh --targets: names what has to be built
 # There: tar xf gpu.tar.zst && gpu/gpu-check (docs/gpu.md). --level: zstd's (19). Fails above
 # 60 MiB.
 set -eu -o pipefail
 most=$((60 << 20)) level=19
+tests="gpu_speed test_attention_relative test_cuda_attention test_cuda_flat test_cuda_gemm
+    test_cuda_golden test_cuda_rows test_cuda_runs test_cuda_sums test_flat_ops test_gpu_repeat
+    test_head_loss test_head_targets test_linear test_row_ops sifr_on_fake_gpu"
+[ "${1:-}" != --targets ] || { echo sifr "$tests" | tr -s " \n" " " && exit; }
 [ "${1:-}" != --level ] || { level=$2 && shift 2; }
 if [ $# != 2 ] || [ ! -x "$1/sifr" ]; then
     echo "usage: gpu-pack.sh [--level N] BUILD OUT.tar.zst" >&2
@@ -13,9 +18,6 @@ if [ $# != 2 ] || [ ! -x "$1/sifr" ]; then
 fi
 build=$(realpath "$1") out=$(realpath "$2")
 cd "$(dirname "$0")/.."
-tests="gpu_speed test_attention_relative test_cuda_attention test_cuda_flat test_cuda_gemm
-    test_cuda_golden test_cuda_rows test_cuda_runs test_cuda_sums test_flat_ops test_gpu_repeat
-    test_head_loss test_head_targets test_linear test_row_ops sifr_on_fake_gpu"
 files="scripts/gpu-check.sh scripts/gpu-parts.sh examples/h100.json bench/peers/train_gpu_torch.py
     tests/support/run-script.sh tests/support/expect.sh tests/cli/test_gpu_runs.sh
     tests/golden/models tests/golden/models.json tests/golden/families tests/golden/encoders"
