@@ -76,12 +76,10 @@ echo mine >full-of-else/notes
 echo "the cat sat" >tiny
 cp -r llama wrong
 refused 2 "not made by\|not part of a run" full-of-else $run --model llama
-for records in x.jsonl x.json; do # by name: they are no text
-    printf '{"text": "the cat sat"}\n' >$records
-    refused 2 "^sifr train: .*$records: JSON is not read as records yet" nowhere --config ds.json \
-        --data $records --model llama
-    [ ! -e nowhere ] || fail "$records: a folder was made"
-done
+echo "the cat sat" >x.parquet # by name: it is no text
+refused 2 "^sifr train: .*x.parquet: Parquet is not read; convert it" nowhere --config ds.json \
+    --data x.parquet --model llama
+[ ! -e nowhere ] || fail "x.parquet: a folder was made"
 mkdir claimed
 : >claimed/sifr_config.json.tmp-1
 : >claimed/sifr_config.jsonx
