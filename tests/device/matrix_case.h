@@ -128,6 +128,11 @@ static inline bool case_is_gpu(const char *isa) {
     return isa && (strcmp(isa, case_cuda) == 0 || strcmp(isa, case_cuda_short) == 0);
 }
 
+/* The one in short chunks where there is one: GPUs besides the shim have their own chunks alone. */
+static inline const char *case_cuda_shortest(void) {
+    return op_gpu_kind() == OP_GPU_SHIM ? case_cuda_short : case_cuda;
+}
+
 /* NULL where this processor lacks the set, or a GPU is tested instead. For GPUs, `threads` chooses
  * an order of threads. */
 static inline device *case_device(int threads, const char *isa) {

@@ -356,7 +356,7 @@ static void head_cuda(void **state) {
     device_close(dev);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const head_case *c = &cases[i];
-        const char *isa = i % 2 || c->rows > CUDA_TOKEN_CHUNK ? case_cuda : case_cuda_short;
+        const char *isa = i % 2 || c->rows > CUDA_TOKEN_CHUNK ? case_cuda : case_cuda_shortest();
         if (c->rows * c->words > MOST_LOGITS || thinned_out(i)) continue;
         for (size_t t = 0; t < 3; t++)
             if (i < FIRST || t == i % 3)

@@ -235,7 +235,7 @@ static void linear_cuda(void **state) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         for (size_t turn = i; turn < i + 2; turn++)
             if (!thinned_out(i))
-                check_case(turn == i ? case_cuda_short : case_cuda, &cases[i], types[turn % 3],
+                check_case(turn == i ? case_cuda_shortest() : case_cuda, &cases[i], types[turn % 3],
                            (int)(turn % 4), cases[i].rows < 100 ? CASE_THREADS : 1);
 }
 
