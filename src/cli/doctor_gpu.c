@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "device/cuda/cuda_driver.h"
+#include "device/cuda/cuda_choice.h"
 #include "device/cuda/cuda_images.h"
 #include "device/cuda/cuda_libraries.h"
 
@@ -46,8 +46,6 @@ static json_t *describe_gpu(const cuda_gpu *gpu) {
     return out;
 }
 
-enum { LEAST_CAPABILITY = 8 }; /* cmake/cuda.cmake */
-
 static sifr_status list_gpus(const cuda_driver *driver, json_t *report, json_t *list,
                              sifr_error *error) {
     char text[256];
@@ -57,10 +55,10 @@ static sifr_status list_gpus(const cuda_driver *driver, json_t *report, json_t *
     for (int i = 0; i < count; i++) {
         BASE_TRY(cuda_driver_gpu(driver, i, &gpu, error));
         json_array_append_new(list, describe_gpu(&gpu));
-        if (gpu.capability_major >= LEAST_CAPABILITY) continue;
+        if (gpu.capability_major >= CUDA_LEAST_CAPABILITY) continue;
         snprintf(text, sizeof text,
                  "%s has compute capability %d.%d, and sifr's kernels need %d.0; train on the CPU",
-                 gpu.name, gpu.capability_major, gpu.capability_minor, LEAST_CAPABILITY);
+                 gpu.name, gpu.capability_major, gpu.capability_minor, CUDA_LEAST_CAPABILITY);
         advise(report, text);
     }
     return SIFR_OK;

@@ -24,6 +24,10 @@ int32_t comm_local_size(const comm_group *group) {
     return group->local_size;
 }
 
+int32_t comm_local_rank(const comm_group *group) {
+    return group->local_rank;
+}
+
 int64_t comm_buffer_bytes(const comm_group *group) {
     return group->buffer_bytes;
 }

@@ -93,6 +93,7 @@ void comm_close(comm_group *group);
 int32_t comm_rank(const comm_group *group);
 int32_t comm_size(const comm_group *group);
 int32_t comm_local_size(const comm_group *group); /* ranks on this host */
+int32_t comm_local_rank(const comm_group *group); /* the number of this one among them */
 int64_t
 comm_buffer_bytes(const comm_group *group); /* memory that the group took when it was opened */
 const comm_ledger *comm_get_ledger(const comm_group *group);

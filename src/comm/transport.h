@@ -29,7 +29,7 @@ typedef struct comm_transport {
 /* The first member of every transport's group. */
 struct comm_group {
     const comm_transport *transport;
-    int32_t rank, size, local_size;
+    int32_t rank, size, local_rank, local_size;
     bool shares_memory;
     int64_t buffer_bytes;
     device *dev;      /* of the operands; NULL: they are host memory */

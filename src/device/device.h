@@ -282,13 +282,20 @@ typedef struct device_call {
 
 typedef struct device device;
 
-/* Opens a device of a kind, for one of `ranks` of this host; threads and isa as below. With the
- * environment's SIFR_DEVICE_CHECK=1 a GPU finishes each kernel before the next, and an error names
- * the kernel. With SIFR_CUDA_PRODUCTS=own its products are sifr's, with cublaslt NVIDIA's; without
- * it they are NVIDIA's where cuBLASLt is found (device_notice says if not). SIFR_USAGE for several
- * ranks on GPUs, SIFR_FAILED says what keeps a GPU from being used. */
-sifr_status device_open(sifr_device kind, int32_t ranks, int threads, const char *isa, device **out,
-                        sifr_error *error) SIFR_MUST_CHECK;
+/* A rank among those of its host. */
+typedef struct device_place {
+    int32_t rank;    /* its number there: with n GPUs it has that of this number modulo n */
+    int32_t sharers; /* ranks that compute on that GPU; 0 is 1 */
+} device_place;
+
+/* Opens a device of a kind; SIFR_DEVICE_AUTO is for callers to settle (engine/device_choice.h), and
+ * the CPU here. threads and isa as below. With the environment's SIFR_DEVICE_CHECK=1 a GPU finishes
+ * each kernel before the next, and an error names the kernel. With SIFR_CUDA_PRODUCTS=own its
+ * products are sifr's, with cublaslt NVIDIA's; without it they are NVIDIA's where cuBLASLt is found
+ * (device_notice says if not). SIFR_FAILED says what keeps a GPU from being used, SIFR_NO_MEMORY
+ * that others have taken its memory. */
+sifr_status device_open(sifr_device kind, const device_place *place, int threads, const char *isa,
+                        device **out, sifr_error *error) SIFR_MUST_CHECK;
 
 /* Opens the CPU of this process. threads 0: one a core (base_topology_threads). isa: "avx512_bf16",
  * "avx512", "avx2", "plain", or NULL for the best one that this CPU has. */
@@ -311,7 +318,8 @@ sifr_status device_open_queued(int threads, const char *isa, uint32_t pause_us, 
 /* Whether its memory is hidden: the host does not reach it but by device_copy. */
 bool device_is_hidden(const device *dev);
 
-/* Free bytes of hidden memory; 0: none, or the device takes the host's. */
+/* Free bytes of hidden memory, of which each rank on a GPU has its share; 0: none, or the device
+ * takes the host's. */
 int64_t device_room(const device *dev);
 
 void device_close(device *dev); /* NULL is allowed */

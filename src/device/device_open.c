@@ -1,6 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "device/cuda/cuda_choice.h"
 #include "device/cuda/cuda_device.h"
 
 /* Which products the environment asks for: `why` is for device_notice, and stays with the caller.
@@ -24,34 +25,24 @@ static sifr_status find_products(const cuda_driver *driver, cuda_options *option
     return SIFR_OK;
 }
 
-static sifr_status open_cuda(int threads, device **out, sifr_error *error) {
-    cuda_driver driver;
+static sifr_status open_cuda(const device_place *place, int threads, device **out,
+                             sifr_error *error) {
+    cuda_choice choice;
     cuda_lt lt;
     sifr_error why = {0};
     const char *check = getenv("SIFR_DEVICE_CHECK");
-    cuda_options options = {
-        .driver = &driver, .threads = threads, .check = check && strcmp(check, "1") == 0};
-    int version = cuda_images_version();
-    if (version == 0)
-        return base_fail(error, SIFR_FAILED,
-                         "device cuda: this program is built without kernels for GPUs: build it "
-                         "with `make CUDA=1`, or use the CPU (--device cpu)");
-    BASE_TRY(cuda_driver_open(&driver, version, error));
-    BASE_TRY(find_products(&driver, &options, &lt, &why, error));
+    BASE_TRY(cuda_choose(place->rank, &choice, error));
+    cuda_options options = {.driver = &choice.driver,
+                            .gpu = choice.index,
+                            .threads = threads,
+                            .sharers = place->sharers,
+                            .check = check && strcmp(check, "1") == 0};
+    BASE_TRY(find_products(&choice.driver, &options, &lt, &why, error));
     return cuda_device_open(&options, out, error);
 }
 
-sifr_status device_open(sifr_device kind, int32_t ranks, int threads, const char *isa, device **out,
-                        sifr_error *error) {
-    if (kind == SIFR_DEVICE_AUTO && ranks == 1 && cuda_images_version() != 0) {
-        sifr_error own = {0};
-        sifr_status status = open_cuda(threads, out, &own);
-        if (status == SIFR_OK) return SIFR_OK;
-        if (status == SIFR_USAGE) return base_fail(error, status, "%s", own.message);
-    }
-    if (kind != SIFR_DEVICE_CUDA) return device_open_cpu(threads, isa, out, error);
-    if (ranks == 1) return open_cuda(threads, out, error);
-    return base_fail(error, SIFR_USAGE,
-                     "device cuda: several ranks on GPUs are not built yet: run one rank, or use "
-                     "the CPU (--device cpu)");
+sifr_status device_open(sifr_device kind, const device_place *place, int threads, const char *isa,
+                        device **out, sifr_error *error) {
+    if (kind == SIFR_DEVICE_CUDA) return open_cuda(place, threads, out, error);
+    return device_open_cpu(threads, isa, out, error);
 }

@@ -5,6 +5,7 @@
 
 #include "base/checked.h"
 #include "base/heap.h"
+#include "engine/device_choice.h"
 #include "engine/state/convert.h"
 #include "plan/pass/passes.h"
 #include "plan/queries.h"
@@ -129,9 +130,7 @@ static sifr_status plan_here(const sifr_model *model, const sifr_settings *setti
                              comm_group *group, engine_lack *lack, sifr_engine **out,
                              sifr_error *error) {
     device *dev;
-    sifr_status status = device_open(settings->device, comm_size(group), settings->threads,
-                                     settings->isa, &dev, error);
-    if (status != SIFR_OK) return comm_agree_status(group, status, error);
+    BASE_TRY(engine_open_device(settings, group, &dev, error));
     return plan_on(dev, model, settings, group, lack, out, error);
 }
 

@@ -75,22 +75,24 @@ static sifr_status keep_fewer(const plan_search *search, const plan_settings *fr
 }
 
 static sifr_status find_advice(comm_group *group, const sifr_model *model,
-                               const sifr_config *config, int64_t length, char *out,
-                               sifr_error *error) {
+                               const sifr_config *config, const engine_device_choice *chosen,
+                               int64_t length, char *out, sifr_error *error) {
     sifr_settings options = train_step_settings(config, length);
     plan_settings settings = train_plan_settings(&options, group);
     plan_machine machine = {.ranks_per_host = comm_local_size(group)};
-    int64_t room = (int64_t)engine_rank_room(comm_local_size(group));
+    int64_t host = (int64_t)engine_rank_room(comm_local_size(group));
     train_disk disk;
     device *dev;
     BASE_TRY(train_disk_find(config, model, &disk, error));
-    BASE_TRY(
-        device_open(options.device, comm_size(group), options.threads, options.isa, &dev, error));
+    BASE_TRY(device_open(chosen->kind, &chosen->place, options.threads, options.isa, &dev, error));
     sifr_status status = plan_machine_measure(dev, NULL, MEASURE_BYTES, &machine, error);
     if (status == SIFR_OK) {
         sifr_status stored = plan_machine_load_stored(&machine, NULL); /* else what is assumed */
+        bool hidden = device_is_hidden(dev);
         plan_search search =
-            train_search(config, model, dev, &machine, room, &disk, comm_local_size(group));
+            train_search(config, model, dev, &machine, hidden ? device_room(dev) : host, &disk,
+                         comm_local_size(group));
+        if (hidden) search.host_room_bytes = host;
         (void)stored;
         status = keep_fewer(&search, &settings, &disk, out, error);
         if (status == SIFR_OK && !out[0]) status = look(&search, &settings, out, error);
@@ -100,10 +102,11 @@ static sifr_status find_advice(comm_group *group, const sifr_model *model,
 }
 
 sifr_status train_advise(comm_group *group, const sifr_model *model, const sifr_config *config,
-                         int64_t length, sifr_error *error) {
+                         const engine_device_choice *chosen, int64_t length, sifr_error *error) {
     char advice[ADVICE_LENGTH] = "";
     sifr_error why = {0};
-    if (comm_rank(group) == 0 && find_advice(group, model, config, length, advice, &why) != SIFR_OK)
+    if (comm_rank(group) == 0 &&
+        find_advice(group, model, config, chosen, length, advice, &why) != SIFR_OK)
         advice[0] = '\0'; /* without advice the refusal stands as it is */
     BASE_TRY(comm_broadcast(group, 0, advice, sizeof advice, error));
     if (!advice[0]) return SIFR_NO_MEMORY;

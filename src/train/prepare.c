@@ -81,13 +81,15 @@ static sifr_status take_engine(train_state *t, const sifr_settings *options, sif
 
 static sifr_status create_engine(train_state *t, sifr_error *error) {
     sifr_settings options = train_step_settings(t->config, t->length);
+    BASE_TRY(train_choose_device(t, &options, error));
     BASE_TRY(train_choose_step(t, &options, error));
     sifr_status agreed = take_engine(t, &options, error);
     if (agreed == SIFR_OK) return SIFR_OK;
     sifr_engine_free(t->engine);
     t->engine = NULL;
     if (agreed != SIFR_NO_MEMORY) return agreed;
-    sifr_status told = train_advise(t->group, t->folder.model, t->config, t->length, error);
+    sifr_status told =
+        train_advise(t->group, t->folder.model, t->config, &t->device, t->length, error);
     t->agreed = told == SIFR_NO_MEMORY;
     return told;
 }

@@ -9,6 +9,7 @@
 #define TRAIN_RUN_H
 
 #include "checkpoint/checkpoint.h"
+#include "engine/device_choice.h"
 #include "plan/price/price.h"
 #include "train/data/data.h"
 #include "train/loop.h"
@@ -31,6 +32,7 @@ typedef struct train_state {
     bool said_slow; /* the device's notice is printed */
     bool agreed;    /* the ranks have agreed on a failure */
     engine_folder folder;
+    engine_device_choice device;
     sifr_engine *engine;
     train_data *data, *held_out;
     train_output output;

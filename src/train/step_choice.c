@@ -4,6 +4,7 @@
 
 #include "base/checked.h"
 #include "base/heap.h"
+#include "engine/device_choice.h"
 #include "engine/step_order.h"
 #include "plan/pass/passes.h"
 #include "train/run_settings.h"
@@ -24,14 +25,15 @@ sifr_status train_measure_machine(train_state *t, device *dev, void *memory, int
 
 static sifr_status open_machine(train_state *t, const sifr_settings *options, device **dev,
                                 sifr_error *error) {
-    BASE_TRY(device_open(options->device, comm_size(t->group), options->threads, options->isa, dev,
-                         error));
+    BASE_TRY(engine_open_device(options, t->group, dev, error));
     return train_measure_machine(t, *dev, NULL, TRAIN_MEASURE_BYTES, error);
 }
 
 /* The memory available to the rank that has least. */
-static sifr_status least_room(train_state *t, int64_t *out, sifr_error *error) {
-    int64_t mine = (int64_t)engine_rank_room(comm_local_size(t->group)), *all;
+static sifr_status least_room(train_state *t, const device *dev, int64_t *out, sifr_error *error) {
+    int64_t mine = device_is_hidden(dev) ? device_room(dev)
+                                         : (int64_t)engine_rank_room(comm_local_size(t->group));
+    int64_t *all;
     mine = mine > 0 ? mine - mine / FREE_PART : INT64_MAX;
     sifr_status status = base_alloc((size_t)comm_size(t->group), sizeof *all, &all, error);
     BASE_TRY(train_agree(t, status, error));
@@ -70,10 +72,25 @@ static sifr_status choose(train_state *t, device *dev, plan_settings *settings, 
                           sifr_error *error) {
     bool keeps = settings->step.recompute == SIFR_RECOMPUTE_AUTO;
     if (keeps && settings->step.activation_memory == 0)
-        BASE_TRY(least_room(t, &settings->room_bytes, error));
+        BASE_TRY(least_room(t, dev, &settings->room_bytes, error));
     if (orders) BASE_TRY(choose_order(t, dev, settings, error));
     if (!keeps || settings->step.activation_memory > 0) return SIFR_OK;
     return train_agree(t, fill_room(t, dev, settings, error), error);
+}
+
+sifr_status train_choose_device(train_state *t, sifr_settings *options, sifr_error *error) {
+    engine_device_choice *choice = &t->device;
+    BASE_TRY(train_agree(t, engine_choose_device(options, t->group, choice, error), error));
+    options->device = choice->kind;
+    if (choice->why[0])
+        base_log(t->host->log, choice->idle ? SIFR_LOG_WARNING : SIFR_LOG_INFO,
+                 "device auto: the CPU, which is many times slower than a GPU: %s", choice->why);
+    if (choice->most_sharers > 1 && choice->kind == SIFR_DEVICE_CUDA)
+        base_log(t->host->log, SIFR_LOG_WARNING,
+                 "device cuda: %d ranks share a GPU: each takes some 500 MB of it for its context, "
+                 "and they take turns, so that together they are no faster than one",
+                 (int)choice->most_sharers);
+    return SIFR_OK;
 }
 
 sifr_status train_choose_step(train_state *t, sifr_settings *options, sifr_error *error) {

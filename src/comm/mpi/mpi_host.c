@@ -16,6 +16,7 @@ static sifr_status place_ranks(mpi_group *g, MPI_Comm local, sifr_error *error) 
     int mine, size;
     MPI_Comm_rank(local, &mine);
     MPI_Comm_size(local, &size);
+    g->base.local_rank = mine;
     g->base.local_size = size;
     BASE_TRY(base_alloc((size_t)g->base.size, sizeof *g->seat_of, &g->seat_of, error));
     BASE_TRY(base_alloc((size_t)size, sizeof *g->rank_of, &g->rank_of, error));

@@ -37,6 +37,7 @@ typedef struct cuda_device {
     cuda_function functions[CUDA_KERNELS]; /* NULL: not in any image */
     uint32_t shared[CUDA_KERNELS];         /* bytes asked for so far */
     device_blocks *blocks;
+    int sharers;
     bool check;
     cuda_lt lt;
     cuda_products *products; /* NULL: own kernels */
@@ -273,7 +274,7 @@ static int64_t room(const device *dev) {
     const cuda_device *cuda = cuda_of(dev);
     size_t left, all;
     if (enter(cuda, NULL) != SIFR_OK || cuda->driver.cuMemGetInfo(&left, &all) != CUDA_OK) return 0;
-    return (int64_t)left;
+    return (int64_t)left / cuda->sharers;
 }
 
 static sifr_status ask_for_shared(cuda_device *cuda, const cuda_launch *launch, sifr_error *error) {
@@ -531,6 +532,7 @@ sifr_status cuda_device_open(const cuda_options *options, device **out, sifr_err
     BASE_TRY(base_alloc(1, sizeof *cuda, &cuda, error));
     cuda->driver = *options->driver;
     cuda->check = options->check;
+    cuda->sharers = options->sharers > 0 ? options->sharers : 1;
     cuda->base.device.backend = &backend;
     cuda->base.launch = launch_kernel;
     cuda->base.token_chunk = options->token_chunk ? options->token_chunk : CUDA_TOKEN_CHUNK;

@@ -11,6 +11,7 @@ typedef struct cuda_options {
     const cuda_driver *driver; /* a started one, copied */
     int gpu;                   /* its index */
     int threads;               /* of the host, as for device_open_cpu */
+    int sharers;               /* processes that share the GPU's memory evenly; 0 is 1 */
     /* Of the kernels; NULL: those inside the program. */
     const cuda_image *images;
     size_t image_count;
