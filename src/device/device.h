@@ -504,6 +504,7 @@ sifr_status device_copy(device *dev, void *to, const void *from, int64_t bytes,
  * zero. */
 typedef struct device_counts {
     int64_t device_bytes, host_bytes;
+    int64_t unpinned_bytes; /* of host_bytes: copied through a buffer of the driver's, slower */
     int64_t to_device, to_host;
 } device_counts;
 device_counts device_count(const device *dev);

@@ -79,7 +79,8 @@ static sifr_status check_room(const plan_schedule *schedule, int64_t room, sifr_
     if (schedule->total_bytes <= room) return SIFR_OK;
     describe_classes(schedule, detail, sizeof detail);
     return base_fail(error, SIFR_NO_MEMORY,
-                     "memory: the run takes %s of the GPU (%s), and %s are free",
+                     "memory: a rank takes %s of the GPU (%s), and %s are free for it; nvidia-smi "
+                     "lists the processes that hold the rest",
                      base_format_bytes((uint64_t)schedule->total_bytes, need), detail,
                      base_format_bytes((uint64_t)room, have));
 }

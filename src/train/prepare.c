@@ -140,6 +140,20 @@ static sifr_status say_unpinned(train_state *t, sifr_error *error) {
     return SIFR_OK;
 }
 
+/* Reports how much memory for copies to GPUs is not pinned, over all ranks. */
+static sifr_status say_staged(train_state *t, sifr_error *error) {
+    int64_t bytes = device_count(engine_device(t->engine)).unpinned_bytes;
+    char text[32];
+    BASE_TRY(comm_sum(t->group, &bytes, 1, error));
+    if (bytes)
+        base_log(t->host->log, SIFR_LOG_WARNING,
+                 "the system refused to pin %s of host memory: copies between it and the GPU take "
+                 "about twice as long, and the step waits for them; raise the limit of locked "
+                 "memory (ulimit -l), or free some memory",
+                 base_format_bytes((uint64_t)bytes, text));
+    return SIFR_OK;
+}
+
 /* Reports where state is, how it is moved there, and leftovers of killed runs that were removed. */
 static sifr_status say_offload(train_state *t, sifr_error *error) {
     char text[BASE_PATH_LENGTH + 128], names[64], bytes[32];
@@ -471,6 +485,7 @@ sifr_status train_prepare(train_state *t, sifr_error *error) {
     BASE_TRY(train_agree(t, open_input(t, error), error));
     BASE_TRY(same(t, train_agree_input(t->group, t->config, &t->folder, error)));
     BASE_TRY(create_engine(t, error));
+    BASE_TRY(say_staged(t, error));
     BASE_TRY(say_offload(t, error));
     BASE_TRY(same(t, train_agree_machine(t->group, engine_device(t->engine), error)));
     BASE_TRY(open_data(t, error));

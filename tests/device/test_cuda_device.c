@@ -135,13 +135,97 @@ static void step_numbers(void **state) {
     device_close(dev);
 }
 
+static cuda_result refuse_host(void **host, size_t bytes, unsigned flags) {
+    (void)host;
+    (void)bytes;
+    (void)flags;
+    return CUDA_OUT_OF_MEMORY;
+}
+
+/* Ordinary memory in its place: counted, with the same copies, beside blocks that are pinned. */
+static void host_memory_unpinned(void **state) {
+    (void)state;
+    const cuda_driver whole = driver;
+    sifr_error error;
+    float *block, *plain[2], out[ELEMENTS];
+    driver.cuMemHostAlloc = refuse_host;
+    device *dev = open_gpu(false);
+    driver = whole;
+    assert_int_equal(device_take(dev, BYTES, (void **)&block, &error), SIFR_OK);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(device_take_host(dev, BYTES, (void **)&plain[i], &error), SIFR_OK);
+    assert_int_equal(device_count(dev).host_bytes, 2 * BYTES);
+    assert_int_equal(device_count(dev).unpinned_bytes, 2 * BYTES);
+    for (int i = 0; i < ELEMENTS; i++) {
+        assert_true(plain[0][i] == 0);
+        plain[0][i] = (float)i;
+    }
+    assert_int_equal(device_copy(dev, block, plain[0], BYTES, &error), SIFR_OK);
+    assert_int_equal(device_copy(dev, plain[1], block, BYTES, &error), SIFR_OK);
+    assert_int_equal(device_copy(dev, out, block, BYTES, &error), SIFR_OK);
+    for (int i = 0; i < ELEMENTS; i++) assert_true(plain[1][i] == (float)i && out[i] == (float)i);
+    device_give(dev, plain[0], BYTES);
+    assert_int_equal(device_count(dev).unpinned_bytes, BYTES);
+    device_give(dev, plain[1], BYTES);
+    assert_int_equal(device_count(dev).unpinned_bytes, 0);
+    device_give(dev, block, BYTES);
+    device_close(dev);
+    assert_int_equal(fake_driver_count().host_blocks, 0);
+    dev = open_gpu(false);
+    assert_int_equal(device_take_host(dev, BYTES, (void **)&plain[0], &error), SIFR_OK);
+    assert_int_equal(device_count(dev).unpinned_bytes, 0);
+    device_give(dev, plain[0], BYTES);
+    device_close(dev);
+}
+
+/* Ranks on one GPU have equal shares of what is free. */
+static void shared_room(void **state) {
+    (void)state;
+    int64_t room[2];
+    for (int sharers = 1; sharers <= 2; sharers++) {
+        device *dev;
+        sifr_error error;
+        cuda_options options = {.driver = &driver,
+                                .threads = 1,
+                                .sharers = sharers,
+                                .images = &image,
+                                .image_count = 1};
+        assert_int_equal(cuda_device_open(&options, &dev, &error), SIFR_OK);
+        room[sharers - 1] = device_room(dev);
+        device_close(dev);
+    }
+    assert_true(room[0] > 0);
+    assert_int_equal(room[1], room[0] / 2);
+}
+
+static cuda_result refuse_context(cuda_context *context, cuda_device_handle gpu) {
+    (void)context;
+    (void)gpu;
+    return CUDA_OUT_OF_MEMORY;
+}
+
+static void full_gpu(void **state) {
+    (void)state;
+    device *dev;
+    sifr_error error;
+    cuda_options options = {.driver = &driver, .threads = 1, .images = &image, .image_count = 1};
+    const cuda_driver whole = driver;
+    driver.cuDevicePrimaryCtxRetain = refuse_context;
+    fails(cuda_device_open(&options, &dev, &error), SIFR_NO_MEMORY, &error,
+          "memory: Fake GPU (GPU-00010203-0405-0607-0809-0a0b0c0d0e0f) has no room for this "
+          "process's context");
+    driver = whole;
+    assert_int_equal(fake_driver_count().contexts, 0);
+}
+
 static void too_much(void **state) {
     (void)state;
     device *dev = open_gpu(false);
     sifr_error error;
     void *block;
     fails(device_take(dev, 2 << 20, &block, &error), SIFR_NO_MEMORY, &error,
-          "cuMemAlloc: CUDA_ERROR_OUT_OF_MEMORY");
+          "memory: 2.00 MiB of the GPU are needed, and 1.00 MiB of its 1.00 MiB are free; "
+          "nvidia-smi");
     assert_int_equal(device_count(dev).device_bytes, 0);
     device_close(dev);
 }
@@ -176,6 +260,9 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(memory_and_kernels, start, stop),
         cmocka_unit_test_setup_teardown(step_numbers, start, stop),
+        cmocka_unit_test_setup_teardown(host_memory_unpinned, start, stop),
+        cmocka_unit_test_setup_teardown(shared_room, start, stop),
+        cmocka_unit_test_setup_teardown(full_gpu, start, stop),
         cmocka_unit_test_setup_teardown(too_much, start, stop),
         cmocka_unit_test_setup_teardown(failed_kernel, start, stop),
         cmocka_unit_test_setup_teardown(no_kernels, start, stop)};

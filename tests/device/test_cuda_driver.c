@@ -138,6 +138,10 @@ static void test_errors_become_statuses(void **state) {
     assert_int_equal(cuda_driver_status(&driver, CUDA_INVALID_VALUE, &error, "step"), SIFR_FAILED);
     assert_null(strstr(error.message, "start it again"));
     assert_true(cuda_driver_is_lost(CUDA_LAUNCH_FAILED));
+    assert_true(cuda_driver_is_lost(CUDA_ECC_UNCORRECTABLE));
+    assert_true(cuda_driver_is_lost(CUDA_NVLINK_UNCORRECTABLE));
+    assert_true(cuda_driver_is_lost(CUDA_CONTEXT_IS_DESTROYED));
+    assert_false(cuda_driver_is_lost(CUDA_UNKNOWN));
     assert_false(cuda_driver_is_lost(CUDA_NOT_READY));
     assert_false(cuda_driver_is_lost(CUDA_OUT_OF_MEMORY));
     fake_driver_close();

@@ -9,9 +9,11 @@
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/heap.h"
+#include "base/text.h"
 #include "base/topology.h"
 #include "device/blocks.h"
 #include "device/cuda/cuda_dispatch.h"
+#include "device/cuda/cuda_host_memory.h"
 #include "device/cuda/cuda_launch.h"
 #include "device/cuda/cuda_queues.h"
 #include "device/cuda/product/cuda_products.h"
@@ -20,6 +22,7 @@
 
 enum {
     MOST_IMAGES = 64,
+    LEAST_MEASURED = 1 << 16,
     PLAIN_SHARED = 48 << 10, /* more shared memory than this must be asked for, by function */
     ZERO_BYTES = 1 << 30     /* cleared at once */
 };
@@ -37,6 +40,7 @@ typedef struct cuda_device {
     cuda_function functions[CUDA_KERNELS]; /* NULL: not in any image */
     uint32_t shared[CUDA_KERNELS];         /* bytes asked for so far */
     device_blocks *blocks;
+    cuda_host_memory host;
     int sharers;
     bool check;
     cuda_lt lt;
@@ -69,6 +73,7 @@ static void close_cuda(device *dev) {
     if (cuda->retained) driver->cuDevicePrimaryCtxRelease(cuda->gpu.handle);
     host_team_free(dev->team);
     device_blocks_free(cuda->blocks);
+    cuda_host_memory_close(&cuda->host);
     free(cuda);
 }
 
@@ -100,9 +105,26 @@ size_t cuda_device_products(const device *dev, char *out, size_t size) {
     return products ? cuda_products_describe(products, out, size) : 0;
 }
 
+/* Device memory, not cleared. */
+static sifr_status take_raw(cuda_device *cuda, int64_t bytes, cuda_address *out,
+                            sifr_error *error) {
+    char need[32], have[32], whole[32];
+    size_t left = 0, all = 0;
+    cuda_result result = cuda->driver.cuMemAlloc(out, (size_t)bytes);
+    if (result != CUDA_OUT_OF_MEMORY)
+        return cuda_driver_status(&cuda->driver, result, error, "cuMemAlloc");
+    (void)cuda->driver.cuMemGetInfo(&left, &all);
+    return base_fail(error, SIFR_NO_MEMORY,
+                     "memory: %s of the GPU are needed, and %s of its %s are free; nvidia-smi "
+                     "lists the processes that hold the rest",
+                     base_format_bytes((uint64_t)bytes, need),
+                     base_format_bytes((uint64_t)left, have),
+                     base_format_bytes((uint64_t)all, whole));
+}
+
 static sifr_status take_device(cuda_device *cuda, int64_t bytes, void **out, sifr_error *error) {
     cuda_address address;
-    CUDA_TRY(&cuda->driver, error, cuMemAlloc, &address, (size_t)bytes);
+    BASE_TRY(take_raw(cuda, bytes, &address, error));
     for (int64_t at = 0; at < bytes; at += ZERO_BYTES) {
         cuda_result result = cuda->driver.cuMemsetD8Async(
             address + (cuda_address)at, 0, (size_t)base_min_i64(ZERO_BYTES, bytes - at),
@@ -115,16 +137,9 @@ static sifr_status take_device(cuda_device *cuda, int64_t bytes, void **out, sif
     return SIFR_OK;
 }
 
-/* Pinned, so that copies need no staging. */
-static sifr_status take_host(cuda_device *cuda, int64_t bytes, void **out, sifr_error *error) {
-    CUDA_TRY(&cuda->driver, error, cuMemHostAlloc, out, (size_t)bytes, CUDA_HOST_PORTABLE);
-    memset(*out, 0, (size_t)bytes);
-    return SIFR_OK;
-}
-
 static void give_back(cuda_device *cuda, void *block, device_memory kind) {
     if (kind == DEVICE_HOST)
-        cuda->driver.cuMemFreeHost(block);
+        cuda_host_memory_give(&cuda->host, &cuda->driver, block);
     else
         cuda->driver.cuMemFree(address_of(block));
 }
@@ -134,8 +149,9 @@ static sifr_status take(device *dev, device_memory kind, int64_t bytes, void **o
     cuda_device *cuda = cuda_of(dev);
     void *block;
     BASE_TRY(enter(cuda, error));
-    BASE_TRY(kind == DEVICE_HOST ? take_host(cuda, bytes, &block, error)
-                                 : take_device(cuda, bytes, &block, error));
+    BASE_TRY(kind == DEVICE_HOST
+                 ? cuda_host_memory_take(&cuda->host, &cuda->driver, bytes, &block, error)
+                 : take_device(cuda, bytes, &block, error));
     sifr_status status = device_blocks_add(cuda->blocks, block, bytes, kind, NULL, error);
     if (status != SIFR_OK) {
         give_back(cuda, block, kind);
@@ -267,7 +283,10 @@ static sifr_status copy(device *dev, void *to, const void *from, int64_t bytes, 
 }
 
 static device_counts count(const device *dev) {
-    return device_blocks_count(cuda_of(dev)->blocks);
+    cuda_device *cuda = cuda_of(dev);
+    device_counts counts = device_blocks_count(cuda->blocks);
+    counts.unpinned_bytes = cuda_host_memory_plain(&cuda->host);
+    return counts;
 }
 
 static int64_t room(const device *dev) {
@@ -404,22 +423,35 @@ static sifr_status time_product(device *dev, base_dtype type, int64_t n, double 
     return status;
 }
 
-/* Of products large enough that a launch is no part of their time. */
+/* Of products large enough that a launch is no part of their time, or of the largest that a run
+ * leaves room for. */
 static sifr_status measure_products(device *dev, base_dtype type, double *rate, sifr_error *error) {
     const double enough = 2e-3;
     double seconds = 0;
     for (int64_t n = 128; n <= 8192 && seconds < enough; n *= 2) {
-        BASE_TRY(time_product(dev, type, n, &seconds, error));
+        sifr_status status = time_product(dev, type, n, &seconds, error);
+        if (status == SIFR_NO_MEMORY && n > 128) return SIFR_OK;
+        BASE_TRY(status);
         *rate = 2.0 * (double)n * (double)n * (double)n / seconds;
     }
     return SIFR_OK;
+}
+
+/* A block of *bytes, or of the half, and so on: a run may leave little. */
+static sifr_status take_some(device *dev, int64_t *bytes, void **out, sifr_error *error) {
+    sifr_status status = device_take(dev, *bytes, out, error);
+    while (status == SIFR_NO_MEMORY && *bytes > LEAST_MEASURED) {
+        *bytes /= 2;
+        status = device_take(dev, *bytes, out, error);
+    }
+    return status;
 }
 
 static sifr_status measure(device *dev, void *memory, int64_t bytes, device_limits *out,
                            sifr_error *error) {
     cuda_device *cuda = cuda_of(dev);
     void *own = NULL;
-    if (!memory) BASE_TRY(device_take(dev, bytes, &own, error));
+    if (!memory) BASE_TRY(take_some(dev, &bytes, &own, error));
     BASE_TRY(enter(cuda, error));
     sifr_status status =
         measure_copy(cuda, address_of(memory ? memory : own), bytes, &out->bytes, error);
@@ -511,6 +543,17 @@ static sifr_status open_products(cuda_device *cuda, const cuda_options *options,
     return SIFR_OK;
 }
 
+static sifr_status retain(cuda_device *cuda, sifr_error *error) {
+    cuda_result result = cuda->driver.cuDevicePrimaryCtxRetain(&cuda->context, cuda->gpu.handle);
+    if (result == CUDA_OUT_OF_MEMORY)
+        return base_fail(error, SIFR_NO_MEMORY,
+                         "memory: %s (%s) has no room for this process's context, some 500 MB; "
+                         "nvidia-smi lists the processes that hold its memory",
+                         cuda->gpu.name, cuda->gpu.uuid);
+    cuda->retained = result == CUDA_OK;
+    return cuda_driver_status(&cuda->driver, result, error, "cuDevicePrimaryCtxRetain");
+}
+
 static sifr_status start(cuda_device *cuda, const cuda_options *options, sifr_error *error) {
     const cuda_driver *driver = &cuda->driver;
     int threads = options->threads ? options->threads : base_topology_threads(1);
@@ -519,8 +562,7 @@ static sifr_status start(cuda_device *cuda, const cuda_options *options, sifr_er
     BASE_TRY(cuda_driver_gpu(driver, options->gpu, &cuda->gpu, error));
     snprintf(cuda->isa, sizeof cuda->isa, "sm_%d%d", cuda->gpu.capability_major,
              cuda->gpu.capability_minor);
-    CUDA_TRY(driver, error, cuDevicePrimaryCtxRetain, &cuda->context, cuda->gpu.handle);
-    cuda->retained = true;
+    BASE_TRY(retain(cuda, error));
     BASE_TRY(enter(cuda, error));
     BASE_TRY(cuda_queues_open(driver, &cuda->queues, error));
     BASE_TRY(load_images(cuda, options, error));
@@ -536,6 +578,7 @@ sifr_status cuda_device_open(const cuda_options *options, device **out, sifr_err
     cuda->base.device.backend = &backend;
     cuda->base.launch = launch_kernel;
     cuda->base.token_chunk = options->token_chunk ? options->token_chunk : CUDA_TOKEN_CHUNK;
+    cuda_host_memory_open(&cuda->host);
     sifr_status status = start(cuda, options, error);
     if (status != SIFR_OK) {
         close_cuda(&cuda->base.device);

@@ -130,8 +130,9 @@ sifr_status cuda_driver_status(const cuda_driver *driver, cuda_result result, si
 }
 
 bool cuda_driver_is_lost(cuda_result result) {
-    return result == CUDA_ILLEGAL_ADDRESS || result == CUDA_LAUNCH_TIMEOUT ||
-           result == CUDA_ASSERT ||
+    return result == CUDA_ECC_UNCORRECTABLE || result == CUDA_NVLINK_UNCORRECTABLE ||
+           result == CUDA_ILLEGAL_ADDRESS || result == CUDA_LAUNCH_TIMEOUT ||
+           result == CUDA_CONTEXT_IS_DESTROYED || result == CUDA_ASSERT ||
            (result >= CUDA_HARDWARE_STACK_ERROR && result <= CUDA_LAUNCH_FAILED);
 }
 

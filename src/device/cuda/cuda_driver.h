@@ -48,6 +48,8 @@ enum {
     CUDA_INVALID_IMAGE = 200,
     CUDA_INVALID_CONTEXT = 201,
     CUDA_NO_BINARY_FOR_GPU = 209,
+    CUDA_ECC_UNCORRECTABLE = 214,
+    CUDA_NVLINK_UNCORRECTABLE = 220,
     CUDA_UNSUPPORTED_PTX_VERSION = 222,
     CUDA_INVALID_HANDLE = 400,
     CUDA_NOT_FOUND = 500,
@@ -55,6 +57,7 @@ enum {
     CUDA_ILLEGAL_ADDRESS = 700,
     CUDA_LAUNCH_OUT_OF_RESOURCES = 701,
     CUDA_LAUNCH_TIMEOUT = 702,
+    CUDA_CONTEXT_IS_DESTROYED = 709,
     CUDA_ASSERT = 710,
     CUDA_HARDWARE_STACK_ERROR = 714,
     CUDA_LAUNCH_FAILED = 719,
@@ -200,8 +203,8 @@ sifr_status cuda_driver_status(const cuda_driver *driver, cuda_result result, si
 #define CUDA_TRY(driver, error, name, ...)                                                         \
     BASE_TRY(cuda_driver_status((driver), (driver)->name(__VA_ARGS__), (error), "%s", #name))
 
-/* True if every later call of the process will fail with this result, too: a kernel reached memory
- * that is not its own, or the like. */
+/* True if every later call of the process will fail, too: a kernel reached memory that is not its
+ * own, bits of the memory are damaged, or the like. */
 bool cuda_driver_is_lost(cuda_result result);
 
 typedef struct cuda_gpu {
