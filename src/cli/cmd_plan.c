@@ -14,9 +14,9 @@
 #include "base/topology.h"
 #include "cli/commands.h"
 #include "cli/options.h"
+#include "cli/plan/plan_device.h"
 #include "cli/plan/plan_report.h"
 #include "cli/train_flags.h"
-#include "device/cuda/cuda_described.h"
 #include "plan/pass/passes.h"
 #include "plan/queries.h"
 #include "plan/search/memo.h"
@@ -133,16 +133,15 @@ static sifr_status load_machine(const plan_command *command, cli_plan_report *r,
 /* What a rank has of this machine, unless the file or a flag says otherwise. */
 static sifr_status describe_machine(const plan_command *command, cli_plan_report *r,
                                     sifr_error *error) {
-    r->machine = plan_machine_unknown();
-    r->machine_file = command->machine;
     BASE_TRY(load_machine(command, r, error));
     bool known = plan_machine_is_known(&r->machine);
+    bool gpu = !command->machine && device_is_hidden(r->dev); /* stored figures are a CPU's */
     if (!known && command->machine && r->machine.device == PLAN_MACHINE_CUDA)
         return base_fail(error, SIFR_USAGE,
                          "%s: a GPU that is not here cannot be measured; give "
                          "fp32_operations_per_s, bf16_operations_per_s and memory_bytes_per_s",
                          command->machine);
-    if (!known) {
+    if (!known || gpu) {
         BASE_TRY(plan_machine_measure(r->dev, NULL, DEVICE_MEASURE_BYTES, &r->machine, error));
         BASE_TRY(load_machine(command, r, error));
     }
@@ -290,34 +289,20 @@ static sifr_status plan_others(cli_plan_report *r, sifr_error *error) {
     return status;
 }
 
-/* Of the kind that the machine's description says. */
-static sifr_status open_device(const plan_command *command, int threads, cli_plan_report *r,
-                               sifr_error *error) {
-    plan_machine described = {0};
-    if (command->machine) BASE_TRY(plan_machine_load(command->machine, &described, error));
-    if (!described.separate) return device_open_cpu(threads, r->config.step.isa, &r->dev, error);
-    if (command->fit)
-        return base_fail(error, SIFR_USAGE,
-                         "--fit: %s says separate_memory, and tiers are not chosen for that yet; "
-                         "without --fit a config is planned for it",
-                         command->machine);
-    if (described.device == PLAN_MACHINE_CPU)
-        return device_open_separate(threads, r->config.step.isa, &r->dev, error);
-    cuda_description gpu = {.compute_capability = described.compute_capability,
-                            .multiprocessors = described.multiprocessors};
-    return device_open_described(threads, &gpu, &r->dev, error);
-}
-
 static sifr_status plan_run(const plan_command *command, cli_plan_report *r, sifr_error *error) {
     sifr_settings options = train_step_settings(&r->config, r->length);
     int64_t ranks = command->world_size, here = command->ranks_per_host;
     if (here == 0 || here > ranks) here = ranks;
     if (options.threads == 0) options.threads = base_topology_threads((int)here);
-    BASE_TRY(open_device(command, options.threads, r, error));
+    r->machine = plan_machine_unknown();
+    r->machine_file = command->machine;
+    cli_plan_run run = {.ranks = (int32_t)ranks, .here = (int32_t)here, .fit = command->fit};
+    BASE_TRY(cli_plan_open_device(r, &options, &run, error));
     plan_settings settings = train_plan_settings(&options, NULL);
     settings.rank = (int32_t)command->rank;
     settings.world_size = (int32_t)ranks;
     BASE_TRY(describe_machine(command, r, error));
+    cli_plan_take_rooms(r, &run);
     BASE_TRY(find_limits(command, r, &settings, error));
     keep_freed_memory();
     BASE_TRY(plan_memo_create(&r->memo, error));

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "device/cuda/cuda_choice.h"
 #include "engine/state/convert.h"
 
 enum { THREADS_LIMIT = 4096 };
@@ -46,6 +47,16 @@ static bool find_precision(const char *name, sifr_precision *out) {
     return false;
 }
 
+/* Inference opens the CPU (engine/inference.c). Where a run would use a GPU, that is said. */
+static void say_device(const engine_inference_options *options, const sifr_log *log) {
+    cuda_choice gpu;
+    if (cuda_choose(0, &gpu, NULL) != SIFR_OK) return;
+    base_log(log, SIFR_LOG_INFO,
+             "runs on the CPU, which is many times slower than the %s here: %s is not built for "
+             "GPUs yet",
+             gpu.gpu.name, options->mode == PLAN_EVALUATE ? "this evaluation" : "generation");
+}
+
 sifr_status cli_read_model_open(const cli_read_model *read, checkpoint_model *model,
                                 engine_inference_options *out, const sifr_log *log,
                                 sifr_error *error) {
@@ -64,6 +75,7 @@ sifr_status cli_read_model_open(const cli_read_model *read, checkpoint_model *mo
             read->model, model_task_name(config->task), model_task_name(MODEL_NEXT_TOKEN));
     out->threads = (int)read->threads;
     if (!read->precision) out->precision = stored_precision(&model->stored);
+    say_device(out, log);
     return SIFR_OK;
 }
 

@@ -4,11 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/json.h"
 #include "plan/price/price.h"
 
 /* Overhead of the executor and of starting threads, for each kernel. */
 static const double instruction_seconds = 5e-6;
+static const double launch_seconds = 2e-6; /* on a GPU */
+
+enum { COPY_BYTES = 16 << 20 };
 
 /* Kernels use instructions of compute capability 8.0: asynchronous copies, products in bf16. */
 enum { MACHINE_VERSION = 1, FILE_LIMIT = 1 << 20, LEAST_CAPABILITY = 80 };
@@ -145,6 +149,38 @@ bool plan_machine_is_known(const plan_machine *machine) {
            machine->memory_bytes > 0;
 }
 
+/* Bytes per second of copies to the device and back, of the slower direction; 0 where a run leaves
+ * no room to find out. */
+static sifr_status time_copies(device *dev, void *memory, void *host, double *rate,
+                               sifr_error *error) {
+    double least[] = {INFINITY, INFINITY};
+    for (int round = 0; round < 3; round++) {
+        double start = base_seconds();
+        BASE_TRY(device_copy(dev, memory, host, COPY_BYTES, error));
+        double middle = base_seconds();
+        BASE_TRY(device_copy(dev, host, memory, COPY_BYTES, error));
+        least[0] = fmin(least[0], middle - start);
+        least[1] = fmin(least[1], base_seconds() - middle);
+    }
+    *rate = (double)COPY_BYTES / fmax(least[0], least[1]);
+    return SIFR_OK;
+}
+
+static sifr_status measure_copies(device *dev, double *rate, sifr_error *error) {
+    void *memory, *host;
+    *rate = 0;
+    sifr_status status = device_take(dev, COPY_BYTES, &memory, error);
+    if (status == SIFR_NO_MEMORY) return SIFR_OK;
+    BASE_TRY(status);
+    status = device_take_host(dev, COPY_BYTES, &host, error);
+    if (status == SIFR_OK) {
+        status = time_copies(dev, memory, host, rate, error);
+        device_give(dev, host, COPY_BYTES);
+    }
+    device_give(dev, memory, COPY_BYTES);
+    return status == SIFR_NO_MEMORY ? SIFR_OK : status;
+}
+
 sifr_status plan_machine_measure(device *dev, void *memory, int64_t bytes, plan_machine *machine,
                                  sifr_error *error) {
     device_limits limits;
@@ -153,7 +189,11 @@ sifr_status plan_machine_measure(device *dev, void *memory, int64_t bytes, plan_
     machine->bf16_operations = limits.bf16_operations;
     machine->memory_bytes = limits.bytes;
     machine->instruction_seconds = instruction_seconds;
-    return SIFR_OK;
+    if (!device_is_hidden(dev)) return SIFR_OK;
+    machine->device = PLAN_MACHINE_CUDA;
+    machine->separate = true;
+    machine->instruction_seconds = launch_seconds;
+    return measure_copies(dev, &machine->copy_bytes, error);
 }
 
 sifr_status plan_machine_path(char out[BASE_PATH_LENGTH], sifr_error *error) {

@@ -1,0 +1,87 @@
+#include "cli/plan/plan_device.h"
+
+#include <stdio.h>
+
+#include "cli/options.h"
+#include "device/cuda/cuda_choice.h"
+#include "device/cuda/cuda_described.h"
+#include "device/cuda/cuda_images.h"
+#include "engine/device_choice.h"
+
+static sifr_status refuse_fit(const char *what, sifr_error *error) {
+    return base_fail(error, SIFR_USAGE,
+                     "--fit: %s, and tiers are not chosen for that yet; without --fit a config is "
+                     "planned for it",
+                     what);
+}
+
+/* Of the kind that the file says, which must be the one that the config asks for. */
+static sifr_status open_described(cli_plan_report *r, const sifr_settings *options, bool fit,
+                                  sifr_error *error) {
+    plan_machine described = {0};
+    const char *path = r->machine_file;
+    int threads = (int)options->threads;
+    char what[512];
+    BASE_TRY(plan_machine_load(path, &described, error));
+    bool gpu = described.device == PLAN_MACHINE_CUDA;
+    if (options->device != SIFR_DEVICE_AUTO && gpu != (options->device == SIFR_DEVICE_CUDA))
+        return base_fail(error, SIFR_USAGE,
+                         "%s: describes a %s, and sifr.device is \"%s\"; give the file of another "
+                         "machine, or leave sifr.device \"auto\"",
+                         path, gpu ? "GPU" : "CPU", gpu ? "cpu" : "cuda");
+    if (!described.separate) return device_open_cpu(threads, options->isa, &r->dev, error);
+    snprintf(what, sizeof what, "%s says separate_memory", path);
+    if (fit) return refuse_fit(what, error);
+    if (!gpu) return device_open_separate(threads, options->isa, &r->dev, error);
+    cuda_description description = {.compute_capability = described.compute_capability,
+                                    .multiprocessors = described.multiprocessors};
+    return device_open_described(threads, &description, &r->dev, error);
+}
+
+/* As `sifr train` settles it (engine/device_choice.h). */
+static sifr_status find_gpu(const sifr_settings *options, int32_t ranks, cuda_choice *out,
+                            sifr_error *why) {
+    if (options->device == SIFR_DEVICE_CUDA)
+        BASE_TRY(engine_check_gpus(&options->offload, ranks, why));
+    BASE_TRY(cuda_choose(0, out, why));
+    return engine_check_gpus(&options->offload, ranks, why);
+}
+
+static sifr_status open_here(cli_plan_report *r, const sifr_settings *options,
+                             const cli_plan_run *run, sifr_error *error) {
+    cuda_choice gpu;
+    sifr_error why = {.message = ""};
+    bool automatic = options->device == SIFR_DEVICE_AUTO;
+    sifr_log log = cli_log("plan");
+    sifr_status status =
+        options->device == SIFR_DEVICE_CPU ? SIFR_USAGE : find_gpu(options, run->ranks, &gpu, &why);
+    if (status != SIFR_OK && options->device == SIFR_DEVICE_CUDA)
+        return base_fail(error, status,
+                         "device cuda: %s; for a GPU that is not here, describe it: --machine "
+                         "examples/h100.json",
+                         why.message);
+    if (status != SIFR_OK) {
+        if (automatic && cuda_images_version() != 0)
+            base_log(&log, SIFR_LOG_INFO, "device auto: a plan for the CPU: %s", why.message);
+        return device_open_cpu((int)options->threads, options->isa, &r->dev, error);
+    }
+    if (run->fit) return refuse_fit("the run is for the GPU of this machine", error);
+    device_place first = {.sharers = (run->here + gpu.count - 1) / gpu.count};
+    r->machine.compute_capability = 10 * gpu.gpu.capability_major + gpu.gpu.capability_minor;
+    r->machine.multiprocessors = gpu.gpu.multiprocessors;
+    return device_open(SIFR_DEVICE_CUDA, &first, (int)options->threads, options->isa, &r->dev,
+                       error);
+}
+
+sifr_status cli_plan_open_device(cli_plan_report *r, const sifr_settings *options,
+                                 const cli_plan_run *run, sifr_error *error) {
+    if (r->machine_file) return open_described(r, options, run->fit, error);
+    return open_here(r, options, run, error);
+}
+
+void cli_plan_take_rooms(cli_plan_report *r, const cli_plan_run *run) {
+    plan_machine *m = &r->machine;
+    if (!device_is_hidden(r->dev) || r->machine_file) return;
+    if (m->room_bytes == 0) m->room_bytes = device_room(r->dev);
+    if (m->host_room_bytes == 0) m->host_room_bytes = (int64_t)engine_rank_room(run->here);
+}
