@@ -28,6 +28,7 @@ typedef struct cuda_launch {
  * With 1,024 a GPU would spend as much time on reading and writing the sums of a chunk as on the
  * products. */
 enum { CUDA_TOKEN_CHUNK = 8192 };
+
 struct cuda_gemm; /* product/cuda_gemm.h */
 
 /* The first member of every device that runs these kernels. `launch` gives a kernel to its queue.
