@@ -84,7 +84,6 @@ run_part() { # PART SECONDS
     case $code in
     0) result=passed ;;
     77) result="not run" ;;
-    78) result="not built" ;;
     124 | 137) result="no end within $2 s" failed=1 ;;
     *) result=failed failed=1 ;;
     esac

@@ -9,14 +9,6 @@
 #include "device/cuda/cuda_images.h"
 #include "engine/engine_private.h"
 
-sifr_status engine_check_gpus(const sifr_offload *offload, int32_t ranks, sifr_error *error) {
-    if (ranks > 1)
-        return base_fail(error, SIFR_USAGE,
-                         "several ranks on GPUs are not built yet: run one rank, or use the CPU "
-                         "(--device cpu)");
-    return engine_check_hidden(offload, error);
-}
-
 int32_t engine_count_sharers(const engine_gpu *gpus, int32_t ranks, int32_t rank) {
     int32_t count = 0;
     for (int32_t r = 0; r < ranks; r++) count += strcmp(gpus[r].uuid, gpus[rank].uuid) == 0;
@@ -66,8 +58,7 @@ static sifr_status compare(comm_group *group, const engine_gpu *mine, engine_dev
 }
 
 /* Whether the ranks can all use GPUs. Only SIFR_LOST_RANK and SIFR_NO_MEMORY are no answer. */
-static sifr_status find_gpus(const sifr_settings *settings, comm_group *group,
-                             engine_device_choice *out, sifr_error *why) {
+static sifr_status find_gpus(comm_group *group, engine_device_choice *out, sifr_error *why) {
     engine_gpu mine = {.uuid = ""};
     sifr_status status = look(comm_local_rank(group), &mine, why);
     int64_t found = status == SIFR_OK;
@@ -76,8 +67,7 @@ static sifr_status find_gpus(const sifr_settings *settings, comm_group *group,
         return base_fail(why, lost.status, "%s", lost.message);
     out->idle = found > 0;
     BASE_TRY(comm_agree_status(group, status, why));
-    BASE_TRY(compare(group, &mine, out, why));
-    return engine_check_gpus(&settings->offload, comm_size(group), why);
+    return compare(group, &mine, out, why);
 }
 
 sifr_status engine_choose_device(const sifr_settings *settings, comm_group *group,
@@ -86,9 +76,7 @@ sifr_status engine_choose_device(const sifr_settings *settings, comm_group *grou
     sifr_error why = {.message = ""};
     *out = (engine_device_choice){.kind = SIFR_DEVICE_CPU, .place.rank = comm_local_rank(group)};
     if (settings->device == SIFR_DEVICE_CPU) return SIFR_OK;
-    /* What no machine changes comes before what this one lacks. */
-    if (!automatic) BASE_TRY(engine_check_gpus(&settings->offload, comm_size(group), error));
-    sifr_status status = find_gpus(settings, group, out, &why);
+    sifr_status status = find_gpus(group, out, &why);
     if (status == SIFR_OK) {
         out->kind = SIFR_DEVICE_CUDA;
         out->idle = false;

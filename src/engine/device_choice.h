@@ -18,17 +18,13 @@ typedef struct engine_device_choice {
 
 /* All ranks call it with the same settings, and get the same result but for `place`. With
  * SIFR_DEVICE_CUDA: SIFR_FAILED names the lowest rank without a GPU that it can use, and what keeps
- * it; SIFR_USAGE where GPUs differ in compute capability, or the run is not built for them. */
+ * it; SIFR_USAGE where GPUs differ in compute capability. */
 sifr_status engine_choose_device(const sifr_settings *settings, comm_group *group,
                                  engine_device_choice *out, sifr_error *error) SIFR_MUST_CHECK;
 
 /* Chooses and opens. All ranks call it; where one cannot open its device, all fail alike. */
 sifr_status engine_open_device(const sifr_settings *settings, comm_group *group, device **out,
                                sifr_error *error) SIFR_MUST_CHECK;
-
-/* SIFR_USAGE names what a run of `ranks` ranks needs and is not built for GPUs yet. */
-sifr_status engine_check_gpus(const sifr_offload *offload, int32_t ranks,
-                              sifr_error *error) SIFR_MUST_CHECK;
 
 /* What a rank tells the others of its GPU. */
 typedef struct engine_gpu {

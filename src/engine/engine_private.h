@@ -26,9 +26,6 @@ struct sifr_engine {
     engine_loss_scaler scaler; /* SIFR_FP16 only; otherwise its scale stays 1 */
 };
 
-/* SIFR_USAGE names the part of a run that needs memory which the host reaches. */
-sifr_status engine_check_hidden(const sifr_offload *offload, sifr_error *error) SIFR_MUST_CHECK;
-
 /* --- folders --- */
 
 /* The tensor of a weight: under its name, or without the prefix in older files; NULL: none. */

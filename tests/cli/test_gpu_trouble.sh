@@ -85,15 +85,6 @@ FAKE_GPU=pinned=0 train 0 --config away.json
 says err 1 'warning: the system refused to pin [0-9.]+ [KM]iB of host memory: .* about twice as long'
 cmp pinned trained/model.safetensors || fail "unpinned memory: other bits"
 
-# --- what GPUs are not built for: cuda ends, auto is the CPU and says that a GPU is idle ---
-mkdir disk
-echo '{"train_batch_size": 2, "zero_optimization": {"stage": 3, "offload_optimizer": {"device": "nvme",
- "nvme_path": "disk"}}}' >nvme.json
-train 0 --config nvme.json
-says err 1 'warning: device auto: the CPU, .*: offload to nvme is not built for GPUs yet'
-train 2 --config nvme.json --device cuda
-says err 1 '^sifr train: offload to nvme is not built for GPUs yet'
-
 # --- inference beside a GPU ---
 expect 0 gpu generate --model model --prompt "good bad" --max-new-tokens 2
 says err 1 '^sifr generate: runs on the CPU, .* Fake GPU here: generation is not built for GPUs yet'

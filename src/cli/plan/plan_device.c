@@ -39,14 +39,6 @@ static sifr_status open_described(cli_plan_report *r, const sifr_settings *optio
 }
 
 /* As `sifr train` settles it (engine/device_choice.h). */
-static sifr_status find_gpu(const sifr_settings *options, int32_t ranks, cuda_choice *out,
-                            sifr_error *why) {
-    if (options->device == SIFR_DEVICE_CUDA)
-        BASE_TRY(engine_check_gpus(&options->offload, ranks, why));
-    BASE_TRY(cuda_choose(0, out, why));
-    return engine_check_gpus(&options->offload, ranks, why);
-}
-
 static sifr_status open_here(cli_plan_report *r, const sifr_settings *options,
                              const cli_plan_run *run, sifr_error *error) {
     cuda_choice gpu;
@@ -54,7 +46,7 @@ static sifr_status open_here(cli_plan_report *r, const sifr_settings *options,
     bool automatic = options->device == SIFR_DEVICE_AUTO;
     sifr_log log = cli_log("plan");
     sifr_status status =
-        options->device == SIFR_DEVICE_CPU ? SIFR_USAGE : find_gpu(options, run->ranks, &gpu, &why);
+        options->device == SIFR_DEVICE_CPU ? SIFR_USAGE : cuda_choose(0, &gpu, &why);
     if (status != SIFR_OK && options->device == SIFR_DEVICE_CUDA)
         return base_fail(error, status,
                          "device cuda: %s; for a GPU that is not here, describe it: --machine "

@@ -168,8 +168,7 @@ static sifr_status take_shared(device *dev, int64_t bytes, void **out, int *file
     (void)out;
     (void)file;
     return base_fail(error, SIFR_USAGE,
-                     "several ranks on the GPUs of a host are not built yet: run one rank, or on "
-                     "the CPU (--device cpu)");
+                     "memory of a GPU has no file: ranks share it by its handle");
 }
 
 static void give(device *dev, void *block, int64_t bytes) {
