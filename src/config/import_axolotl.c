@@ -13,7 +13,7 @@
 #define PER_EPOCH "give a number of steps"
 #define FOLDER "special tokens and the tokenizer are those of the model folder"
 
-/* Files of plain text are what sifr reads; other types need a conversion first. */
+/* Files of text by themselves; rows of other types are found by their fields. */
 static sifr_status axolotl_datasets(import_state *s, const char *key, json_t *value) {
     size_t i;
     json_t *set, *paths = json_array();
@@ -32,7 +32,7 @@ static sifr_status axolotl_datasets(import_state *s, const char *key, json_t *va
     json_decref(paths);
     if (import_asks(value))
         import_say_left(s, key, value,
-                        to ? "only type completion is read; make a file of text for --data"
+                        to ? "give the rows to --data; their form is found by their fields"
                            : "held-out data are given by --eval-data");
     return SIFR_OK;
 }
@@ -133,8 +133,8 @@ REFUSE("load_in_8bit", QUANTIZED),
 REFUSE("gptq", QUANTIZED),
 REFUSE("rl", "preference training is not supported yet"),
 REFUSE("reward_model", "reward models are not supported yet"),
-NONE("chat_template", "conversations are not read from here; make a file of text for --data"),
-IGNORE("train_on_inputs", "the loss is that of all tokens"),
+NONE("chat_template", "the chat template is the model folder's; give the rows to --data"),
+IGNORE("train_on_inputs", "give --train-on: assistant, last or all"),
 NONE("val_set_size", "held-out data are given by --eval-data"),
 NONE("fsdp", "set zero_optimization.stage: 3 for full_shard, 2 for shard_grad_op"),
 NONE("fsdp_config", "set zero_optimization.stage: 3 for full_shard, 2 for shard_grad_op"),
@@ -156,7 +156,7 @@ NONE("added_tokens_overrides", FOLDER),
 NONE("tokenizer_config", FOLDER),
 NONE("rope_scaling", "the model's config.json has it"),
 NONE("overrides_of_model_config", "the model's config.json has it"),
-NONE("roles_to_train", "the loss is that of all tokens"),
+NONE("roles_to_train", "give --train-on: assistant, last or all"),
 NONE("dataset_exact_deduplication", "prepare the data before"),
 IGNORE("shuffle_merged_datasets", "data are always shuffled"),
 IGNORE("model_type", "the model's config.json says"),

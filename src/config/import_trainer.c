@@ -9,7 +9,7 @@
 #define LORA "LoRA is not supported yet"
 #define QUANTIZED "quantised weights are not supported yet"
 #define SET_BY "the data are given by --data or sifr.data"
-#define CHAT "conversations are not read from here; make them a file for --data"
+#define CHAT "the chat template is the model folder's; give the rows to --data"
 #define REPORTS "reports go to the output folder"
 #define LOADING "data are read from a token store"
 #define HUB "nothing is sent to a hub"
@@ -102,10 +102,10 @@ NONE("val_size", "held-out data are given by --eval-data"),
 NONE("max_train_samples", SET_BY),
 NONE("template", CHAT),
 NONE("chat_template", CHAT),
-NONE("assistant_only_loss", "the loss is that of all tokens"),
-NONE("completion_only_loss", "the loss is that of all tokens"),
-IGNORE("train_on_prompt", "the loss is that of all tokens"),
-NONE("mask_history", "the loss is that of all tokens"),
+NONE("assistant_only_loss", "give --train-on: assistant, last or all"),
+NONE("completion_only_loss", "give --train-on: assistant, last or all"),
+IGNORE("train_on_prompt", "give --train-on: assistant, last or all"),
+NONE("mask_history", "give --train-on: assistant, last or all"),
 NONE("auto_insert_empty_system_msg", CHAT),
 NONE("eos_token", "special tokens are those of the model folder"),
 REFUSE("beta", PREFERENCE),
