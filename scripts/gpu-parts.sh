@@ -81,11 +81,11 @@ part_ranks() {
     [ -z "$FAKE" ] || { stages="1 3" && ranks="1 2"; }
     small_model
     for s in $stages; do
-        stage $s
+        stage "$s"
         for n in $ranks; do
             rm -rf trained
             if ! "$program" train --config ds.json --model model --data text --threads 1 \
-                --device cuda --ranks $n --output trained >out 2>err; then
+                --device cuda --ranks "$n" --output trained >out 2>err; then
                 if grep -q 'neither mpirun nor mpiexec' err; then
                     note "no launcher of this program's MPI here; one rank ran at stage $s"
                     return 77

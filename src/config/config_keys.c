@@ -468,7 +468,7 @@ KEY("sifr.data", TEXTS, BUILT, NULL, "", "Text files, directories, globs or toke
 KEY("sifr.dataset", ANY, BUILT, NULL, "", "Rows to fine-tune on, instead of data: a list of {\"path\": PATH, \"type\": TYPE, \"weight\": X}. type, as data_type, and weight, 1 by default, may be left out; an epoch has of each source its rows times the weight (docs/fine-tuning.md)."),
 KEY("sifr.data_type", CHOICE, BUILT, "\"auto\"", "", "What rows to fine-tune on are; auto: found by the fields of each file's first row.", .choices = "auto|messages|sharegpt|alpaca|prompt_completion|text", .argument = "TYPE", FIELD(data_type)),
 KEY("sifr.train_on", CHOICE, BUILT, "\"assistant\"", "", "Which tokens of a row are learned: all that the assistant writes (or the completion), its last turn, or all.", .choices = "assistant|last|all", .argument = "PART", FIELD(train_on)),
-KEY("sifr.packing", BOOL, BUILT, "false", "", "Several rows in a sequence, kept apart. Rows are padded to seq_length without it.", .later = "true"),
+KEY("sifr.packing", BOOL, LATER, "false", "", "Several rows in a sequence, kept apart; without it rows are padded to seq_length."),
 KEY("sifr.skip_bad_rows", BOOL, BUILT, "false", "", "Counts rows that cannot be read or used, and goes on without them.", FIELD(skip_bad_rows)),
 KEY("sifr.validation_split", NUMBER, BUILT, "0", "", "Share of the rows to fine-tune on that is held out, chosen by the seed, where eval_data is not given.", .range = "0..<1", .argument = "X", FIELD(validation_split), IN(REPORT)),
 KEY("sifr.output", TEXT, BUILT, NULL, "", "Folder for the trained model, logs and checkpoints.", .argument = "DIR", FIELD(output)),

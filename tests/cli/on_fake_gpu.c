@@ -4,9 +4,9 @@
  *
  * FAKE_GPU in the environment says what is wrong with it, in "NAME=NUMBER" and commas; for rank r
  * FAKE_GPU_r goes before it. devices: how many there are; driver: the CUDA that it serves;
- * capability: 75 is 7.5; memory: bytes; pinned: 0 refuses host memory for copies; context, image:
- * the driver's error for making a context, and for taking the kernels; launches, error: after so
- * many launches every call gives that error. */
+ * capability: 75 is 7.5; memory: bytes; pinned: 0 refuses host memory for copies; ipc: 0 opens no
+ * memory of other processes; context, image: the driver's error for making a context, and for
+ * taking the kernels; launches, error: after so many launches every call gives that error. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,6 +60,14 @@ static cuda_result no_host_memory(void **host, size_t bytes, unsigned flags) {
     return CUDA_OUT_OF_MEMORY;
 }
 
+static cuda_result no_foreign_memory(cuda_address *address, cuda_ipc_memory handle,
+                                     unsigned flags) {
+    (void)address;
+    (void)handle;
+    (void)flags;
+    return CUDA_NOT_SUPPORTED;
+}
+
 static cuda_result no_context(cuda_context *context, cuda_device_handle gpu) {
     (void)context;
     (void)gpu;
@@ -93,6 +101,7 @@ sifr_status __wrap_cuda_driver_open(cuda_driver *driver, int least, sifr_error *
     driver->cuDeviceGetAttribute = attribute;
     if (wish("devices", 1) == 0) driver->cuInit = no_device;
     if (wish("pinned", 1) == 0) driver->cuMemHostAlloc = no_host_memory;
+    if (wish("ipc", 1) == 0) driver->cuIpcOpenMemHandle = no_foreign_memory;
     if (wish("context", 0)) driver->cuDevicePrimaryCtxRetain = no_context;
     if (wish("image", 0)) driver->cuModuleLoadData = no_image;
     return cuda_driver_start(driver, least, error);

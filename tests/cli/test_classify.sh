@@ -173,7 +173,7 @@ awk 'BEGIN { print "text,text_pair,label"; for (i = 0; i < 4; i++) { for (k = 0;
 run 0 long long.csv --task sequence_classification --max-steps 2
 grep -q 'data: 4 of them are longer than seq_length 24 and were cut' err || fail "truncation: $(cat err)"
 run 2 never text --task sequence_classification --max-steps 2
-complains 'text: rows are read from files named .csv, .tsv, .jsonl or .conll'
+complains 'text: rows are read from files named .csv, .tsv, .json, .jsonl or .conll'
 run 2 never pairs.tsv --task masked_lm --max-steps 2
 complains 'model_type "llama" has no class for masked_lm'
 [ ! -e never ] || fail "a refused run left its output"

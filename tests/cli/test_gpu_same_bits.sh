@@ -50,6 +50,12 @@ for stage in 0 1 2 3; do
         rm -r trained
     done
 done
+# Where one rank cannot open the other's memory, all exchange through host memory, said once.
+FAKE_GPU_1=ipc=0 run 2 trained 3
+cmp one/model.safetensors trained/model.safetensors || fail "through host memory: other bits"
+[ "$(cat out err | grep -c 'goes through host memory, each byte twice')" = 1 ] ||
+    fail "through host memory: not said once"
+rm -r trained
 config '"stage": 3, "offload_optimizer": {"device": "cpu"}, "offload_param": {"device": "cpu"}' \
     >ds.json
 run 2 away 3 --save-steps 2

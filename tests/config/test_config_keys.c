@@ -121,6 +121,11 @@ static void flags_come_from_the_table(void **state) {
         "per-device-train-batch-size",
         "gradient-accumulation-steps",
         "seed",
+        "data-type",
+        "train-on",
+        "packing",
+        "skip-bad-rows",
+        "validation-split",
         "task",
         "labels",
         "problem-type",
@@ -169,6 +174,8 @@ static void flags_come_from_the_table(void **state) {
         bool is_switch = strcmp(flag.name, "resume") == 0 || strcmp(flag.name, "new-head") == 0 ||
                          strcmp(flag.name, "no-special-tokens") == 0 ||
                          strcmp(flag.name, "eval-on-start") == 0 ||
+                         strcmp(flag.name, "packing") == 0 ||
+                         strcmp(flag.name, "skip-bad-rows") == 0 ||
                          strcmp(flag.name, "bf16") == 0 || strcmp(flag.name, "fp16") == 0;
         assert_int_equal(flag.argument == NULL, is_switch);
         bool many = strcmp(flag.name, "data") == 0 || strcmp(flag.name, "freeze") == 0 ||
