@@ -256,8 +256,8 @@ expect 0 init --config classes.json --tokenizer "$llama" --output classes
 expect 2 generate --model classes --prompt hills
 complains 'classes: a model for sequence_classification does not continue texts; one for causal_lm'
 expect 2 eval --model classes --data text.txt --seq-length 16
-complains 'text.txt: rows are read from files named .csv, .tsv, .jsonl or .conll'
+complains 'text.txt: rows are read from files named .csv, .tsv, .json, .jsonl or .conll'
 expect 2 train --model classes --data text.txt --output trained --max-steps 1 --seq-length 16
-complains 'text.txt: rows are read from files named .csv, .tsv, .jsonl or .conll'
+complains 'text.txt: rows are read from files named .csv, .tsv, .json, .jsonl or .conll'
 expect 2 export --format gguf classes classes.gguf
 complains 'architecture LlamaForSequenceClassification is not supported with --format gguf'

@@ -66,7 +66,7 @@ static json_t *read_rows(formats_records_kind kind, formats_packing packing, con
         if (formats_records_next(records, &row, &error) != SIFR_OK) fail_msg("%s", error.message);
         if (!row) break;
         assert_int_equal(formats_records_row(records), (int64_t)json_array_size(rows) + 1);
-        *lines = *lines * 31 + formats_records_line(records);
+        *lines = (*lines * 31 + formats_records_line(records)) % 1000000007;
         json_array_append_new(rows, row);
     }
     formats_records_close(records);

@@ -246,6 +246,14 @@ int32_t engine_transfers(const plan_schedule *s, plan_queue queue) {
     return most;
 }
 
+/* The first run may set inputs again, whose host memory is then free. */
+static sifr_status finish_tables(const engine_executor *e, sifr_error *error) {
+    device *dev = e->schedule->dev;
+    device_mark end;
+    BASE_TRY(device_mark_here(dev, DEVICE_COMPUTE, &end, error));
+    return device_finish(dev, end, error);
+}
+
 void engine_use_swap(engine_executor *e, engine_swap *swap) {
     e->swap = swap;
 }
@@ -279,6 +287,7 @@ sifr_status engine_executor_create(plan_schedule *schedule, comm_group *group,
     for (size_t i = 0; i < schedule->instruction_count; i++)
         e->defers |= schedule->instructions[i].deferred;
     BASE_TRY_GOTO(status, executor_fill_tables(e, error), fail);
+    BASE_TRY_GOTO(status, finish_tables(e, error), fail);
     *out = e;
     return SIFR_OK;
 fail:
