@@ -114,6 +114,12 @@ sifr_status device_finish(device *dev, device_mark mark, sifr_error *error) {
     return dev->backend->finish ? dev->backend->finish(dev, mark, error) : SIFR_OK;
 }
 
+sifr_status device_finish_queue(device *dev, device_queue queue, sifr_error *error) {
+    device_mark here;
+    BASE_TRY(device_mark_here(dev, queue, &here, error));
+    return device_finish(dev, here, error);
+}
+
 sifr_status device_start_copy(device *dev, device_queue queue, void *to, const void *from,
                               int64_t bytes, sifr_error *error) {
     return dev->backend->start_copy(dev, queue, to, from, bytes, error);

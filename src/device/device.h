@@ -379,6 +379,9 @@ sifr_status device_follow(device *dev, device_queue queue, device_mark mark,
 /* The host waits until the mark is reached. */
 sifr_status device_finish(device *dev, device_mark mark, sifr_error *error) SIFR_MUST_CHECK;
 
+/* The host waits until all that the queue was given so far has ended. */
+sifr_status device_finish_queue(device *dev, device_queue queue, sifr_error *error) SIFR_MUST_CHECK;
+
 /* Begins to copy between the device's memory and host memory of device_take_host, or within the
  * device's memory. */
 sifr_status device_start_copy(device *dev, device_queue queue, void *to, const void *from,

@@ -89,16 +89,22 @@ static void run_same(const zero_outcome *want, zero_variant v, away which) {
     free(have.weights);
 }
 
+/* Llama in fp32 and bf16, and GPT-2 in fp16, where some steps are skipped. */
+static zero_variant variant_of(int t) {
+    zero_variant v = {.ranks = 1,
+                      .type = t == 2 ? "gpt2" : "llama",
+                      .precision = (sifr_precision)t,
+                      .sequences = SEQUENCES,
+                      .evaluate = true,
+                      .global = GLOBAL};
+    if (t == 2) v.steps = ZERO_MOST_STEPS, v.first_scale = 0x1p22;
+    return v;
+}
+
 static void same_bits(void **state) {
     (void)state;
     for (int t = 0; t < 3; t++) {
-        zero_variant v = {.ranks = 1,
-                          .type = t == 2 ? "gpt2" : "llama",
-                          .precision = (sifr_precision)t,
-                          .sequences = SEQUENCES,
-                          .evaluate = true,
-                          .global = GLOBAL};
-        if (t == 2) v.steps = ZERO_MOST_STEPS, v.first_scale = 0x1p22; /* some are skipped */
+        zero_variant v = variant_of(t);
         zero_outcome want = zero_run(v);
         if (t == 2) assert_true(want.norm[0] < 0 && want.updates > 0);
         for (int n = 0; n < 12; n++) {
@@ -117,13 +123,7 @@ static void same_bits(void **state) {
 static void from_disk(void **state) {
     (void)state;
     for (int t = 0; t < 3; t++) {
-        zero_variant v = {.ranks = 1,
-                          .type = t == 2 ? "gpt2" : "llama",
-                          .precision = (sifr_precision)t,
-                          .sequences = SEQUENCES,
-                          .evaluate = true,
-                          .global = GLOBAL};
-        if (t == 2) v.steps = ZERO_MOST_STEPS, v.first_scale = 0x1p22; /* some are skipped */
+        zero_variant v = variant_of(t);
         zero_outcome want = zero_run(v);
         for (int n = 0; n < 8; n++) {
             if (thinned_out((size_t)(n + t))) continue;
@@ -255,11 +255,8 @@ static void copy_and_add(bool waits) {
         (waits && device_follow(dev, DEVICE_COMPUTE, mark, &error) != SIFR_OK) ||
         device_run(dev, &call, &error) != SIFR_OK)
         abort();
-    for (int queue = 0; queue < DEVICE_QUEUES; queue++) {
-        if (device_mark_here(dev, (device_queue)queue, &mark, &error) != SIFR_OK ||
-            device_finish(dev, mark, &error) != SIFR_OK)
-            abort();
-    }
+    for (int queue = 0; queue < DEVICE_QUEUES; queue++)
+        if (device_finish_queue(dev, (device_queue)queue, &error) != SIFR_OK) abort();
     device_give(dev, host, BYTES);
     device_give(dev, block, 2 * BYTES);
     device_close(dev);

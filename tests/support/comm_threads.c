@@ -88,13 +88,11 @@ static sifr_status reduce_on_device(threads_group *g, comm_task *task, sifr_erro
 /* Operands are computed before they are posted, and read before `run` parts. */
 static sifr_status run_on_device(threads_group *g, comm_task *task, sifr_error *error) {
     device *dev = g->group.dev;
-    device_mark end;
     BASE_TRY(device_finish(dev, task->after, error));
     meet(g, task->from);
     BASE_TRY(task->kind == COMM_TASK_REDUCE ? reduce_on_device(g, task, error)
                                             : gather_on_device(g, task, error));
-    BASE_TRY(device_mark_here(dev, DEVICE_EXCHANGE, &end, error));
-    return device_finish(dev, end, error);
+    return device_finish_queue(dev, DEVICE_EXCHANGE, error);
 }
 
 static void gather(threads_group *g, comm_task *task) {

@@ -92,7 +92,6 @@ static sifr_status move(mpi_group *g, comm_task *task, sifr_error *error) {
  * them. */
 static sifr_status move_on_device(mpi_group *g, comm_task *task, sifr_error *error) {
     device *dev = g->base.dev;
-    device_mark end;
     bool usable;
     BASE_TRY(device_finish(dev, task->after, error));
     comm_mpi_post(g, task, task->number);
@@ -101,8 +100,7 @@ static sifr_status move_on_device(mpi_group *g, comm_task *task, sifr_error *err
         return base_fail(error, SIFR_FAILED,
                          "communication: operands lie outside of what the ranks' GPUs share");
     BASE_TRY(move(g, task, error));
-    BASE_TRY(device_mark_here(dev, DEVICE_EXCHANGE, &end, error));
-    return device_finish(dev, end, error);
+    return device_finish_queue(dev, DEVICE_EXCHANGE, error);
 }
 
 static sifr_status move_any(mpi_group *g, comm_task *task, sifr_error *error) {

@@ -28,11 +28,9 @@ void comm_mpi_give_stage(comm_group *group) {
 static sifr_status copy(const mpi_group *g, void *to, const void *from, int64_t bytes,
                         sifr_error *error) {
     device *dev = g->base.dev;
-    device_mark end;
     if (!bytes) return SIFR_OK;
     BASE_TRY(device_start_copy(dev, DEVICE_EXCHANGE, to, from, bytes, error));
-    BASE_TRY(device_mark_here(dev, DEVICE_EXCHANGE, &end, error));
-    return device_finish(dev, end, error);
+    return device_finish_queue(dev, DEVICE_EXCHANGE, error);
 }
 
 static sifr_status gather(mpi_group *g, comm_task *task, sifr_error *error) {

@@ -176,13 +176,6 @@ static void times(device *dev, device_mark mark, double *begun, double *ended) {
     queue_set_times(separate_of(dev)->queues, mark, begun, ended);
 }
 
-/* All that DEVICE_COMPUTE was given has ended. */
-static sifr_status finish_compute(device *dev, sifr_error *error) {
-    device_mark here;
-    BASE_TRY(mark(dev, DEVICE_COMPUTE, &here, error));
-    return finish(dev, here, error);
-}
-
 /* --- copies --- */
 
 typedef struct copy_payload {
@@ -210,7 +203,7 @@ static sifr_status copy(device *dev, void *to, const void *from, int64_t bytes, 
     separate_device *m = separate_of(dev);
     bool in;
     BASE_TRY(device_blocks_note_copy(m->blocks, to, from, bytes, &in, error));
-    BASE_TRY(finish_compute(dev, error));
+    BASE_TRY(device_finish_queue(dev, DEVICE_COMPUTE, error));
     copy_payload payload = reach_copy(m, to, from, bytes);
     return work_copy(NULL, &payload, error);
 }
@@ -308,7 +301,7 @@ static sifr_status run(device *dev, const device_call *call, sifr_error *error) 
 static sifr_status measure(device *dev, void *memory, int64_t bytes, device_limits *out,
                            sifr_error *error) {
     separate_device *m = separate_of(dev);
-    BASE_TRY(finish_compute(dev, error));
+    BASE_TRY(device_finish_queue(dev, DEVICE_COMPUTE, error));
     if (memory) (void)reach(m, &memory, bytes);
     return device_measure(m->cpu, memory, bytes, out, error);
 }

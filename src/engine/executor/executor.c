@@ -40,12 +40,10 @@ static sifr_status send_numbers(engine_executor *e, sifr_error *error) {
 static sifr_status see_numbers(engine_executor *e, sifr_error *error) {
     device *dev = e->schedule->dev;
     plan_numbers *from = device_numbers(e);
-    device_mark end;
     if (e->numbers == from) return SIFR_OK;
     if (!device_is_hidden(dev)) return device_copy(dev, e->numbers, from, e->number_bytes, error);
     BASE_TRY(device_start_copy(dev, DEVICE_COMPUTE, e->numbers, from, e->number_bytes, error));
-    BASE_TRY(device_mark_here(dev, DEVICE_COMPUTE, &end, error));
-    return device_finish(dev, end, error);
+    return device_finish_queue(dev, DEVICE_COMPUTE, error);
 }
 
 static sifr_status fold_losses(const engine_executor *e, int32_t micro_batch, sifr_error *error) {
@@ -321,10 +319,8 @@ static sifr_status run_kernel(engine_executor *e, size_t index, sifr_error *erro
 /* What the device was given has ended, and what took time was this instruction. */
 static sifr_status end_instruction(const engine_executor *e, sifr_error *error) {
     device *dev = e->schedule->dev;
-    device_mark here;
     if (!device_is_hidden(dev) || !(e->times_each || e->spans)) return SIFR_OK;
-    BASE_TRY(device_mark_here(dev, DEVICE_COMPUTE, &here, error));
-    return device_finish(dev, here, error);
+    return device_finish_queue(dev, DEVICE_COMPUTE, error);
 }
 
 static sifr_status run_instruction(engine_executor *e, size_t n, const engine_step_input *input,
@@ -402,8 +398,6 @@ sifr_status engine_run_deferred(engine_executor *e, sifr_error *error) {
         if (s->instructions[n].deferred) BASE_TRY(run_instruction(e, n, &input, &result, error));
     }
     e->pending = false;
-    device_mark end;
-    BASE_TRY(device_mark_here(s->dev, DEVICE_COMPUTE, &end, error));
-    BASE_TRY(device_finish(s->dev, end, error));
+    BASE_TRY(device_finish_queue(s->dev, DEVICE_COMPUTE, error));
     return finish_staging(e, error);
 }

@@ -246,14 +246,6 @@ int32_t engine_transfers(const plan_schedule *s, plan_queue queue) {
     return most;
 }
 
-/* The first run may set inputs again, whose host memory is then free. */
-static sifr_status finish_tables(const engine_executor *e, sifr_error *error) {
-    device *dev = e->schedule->dev;
-    device_mark end;
-    BASE_TRY(device_mark_here(dev, DEVICE_COMPUTE, &end, error));
-    return device_finish(dev, end, error);
-}
-
 void engine_use_swap(engine_executor *e, engine_swap *swap) {
     e->swap = swap;
 }
@@ -287,7 +279,8 @@ sifr_status engine_executor_create(plan_schedule *schedule, comm_group *group,
     for (size_t i = 0; i < schedule->instruction_count; i++)
         e->defers |= schedule->instructions[i].deferred;
     BASE_TRY_GOTO(status, executor_fill_tables(e, error), fail);
-    BASE_TRY_GOTO(status, finish_tables(e, error), fail);
+    /* The first run may set inputs again, whose host memory is then free. */
+    BASE_TRY_GOTO(status, device_finish_queue(schedule->dev, DEVICE_COMPUTE, error), fail);
     *out = e;
     return SIFR_OK;
 fail:
@@ -297,12 +290,8 @@ fail:
 
 /* A failed run may have left some under way. */
 static void finish_copies(engine_executor *e) {
-    device *dev = e->schedule->dev;
-    for (int queue = 0; queue < DEVICE_QUEUES; queue++) {
-        device_mark end;
-        if (device_mark_here(dev, (device_queue)queue, &end, NULL) == SIFR_OK)
-            (void)!device_finish(dev, end, NULL);
-    }
+    for (int queue = 0; queue < DEVICE_QUEUES; queue++)
+        (void)!device_finish_queue(e->schedule->dev, (device_queue)queue, NULL);
 }
 
 void engine_executor_free(engine_executor *e) {
