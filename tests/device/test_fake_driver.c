@@ -19,6 +19,7 @@
 
 #include "device/cuda/arguments.h"
 #include "support/cuda/fake_kernels.h"
+#include "support/cuda/fake_parts.h"
 #include "support/cuda/shim_run.h"
 
 enum { COUNT = 4096, BYTES = COUNT * 4 };
@@ -204,6 +205,31 @@ static void test_memory_ends(void **state) {
     assert_int_equal(d->cuMemsetD8Async(b, 1, (100 << 10) + 1, g.streams[0]), CUDA_INVALID_VALUE);
     assert_int_equal(d->cuMemsetD8Async(b + 1, 1, 100 << 10, g.streams[0]), CUDA_INVALID_VALUE);
     OK(d->cuMemFree(b));
+    close_gpu(&g);
+}
+
+/* The lower half of an address is that of no small number, in this window of addresses and the
+ * next, nor above a block's end. So a number of 32 bits in a kernel's arguments is never taken for
+ * one, whatever lies in the padding above it. */
+static void test_addresses_are_no_numbers(void **state) {
+    (void)state;
+    gpu g;
+    open_gpu(&g, 0);
+    const cuda_driver *d = &g.driver;
+    const size_t bytes = (size_t)700 << 20;
+    cuda_address x[4];
+    fake_driver_limit((uint64_t)4 << 30);
+    for (int i = 0; i < 4; i++) {
+        OK(d->cuMemAlloc(&x[i], bytes));
+        assert_true((uint32_t)x[i] >= (uint32_t)1 << 31);
+        assert_int_equal((x[i] + bytes) >> 32, x[i] >> 32);
+        uint64_t words[2] = {x[i], x[i] >> 32 << 32 | 3};
+        fake_translate(words, sizeof words);
+        assert_ptr_equal((void *)(uintptr_t)words[0], fake_driver_reach(x[i], 1));
+        assert_int_equal(words[1], x[i] >> 32 << 32 | 3);
+    }
+    assert_int_not_equal(x[0] >> 32, x[3] >> 32);
+    for (int i = 0; i < 4; i++) OK(d->cuMemFree(x[i]));
     close_gpu(&g);
 }
 
@@ -517,6 +543,7 @@ int main(void) {
         cmocka_unit_test(test_events_order_streams),
         cmocka_unit_test(test_streams_wait_only_where_told),
         cmocka_unit_test(test_memory_ends),
+        cmocka_unit_test(test_addresses_are_no_numbers),
         cmocka_unit_test(test_stray_accesses_fault),
         cmocka_unit_test(test_launches_are_checked),
         cmocka_unit_test(test_a_sticky_error),
