@@ -208,9 +208,8 @@ static void test_memory_ends(void **state) {
     close_gpu(&g);
 }
 
-/* The lower half of an address is that of no small number, in this window of addresses and the
- * next, nor above a block's end. So a number of 32 bits in a kernel's arguments is never taken for
- * one, whatever lies in the padding above it. */
+/* A 32-bit number of a kernel's arguments is not taken for an address, even with the upper half of
+ * one in the padding above it. The blocks fill two ranges of addresses. */
 static void test_addresses_are_no_numbers(void **state) {
     (void)state;
     gpu g;

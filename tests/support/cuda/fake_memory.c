@@ -23,35 +23,39 @@ static size_t round_up(size_t bytes, size_t unit) {
     return (bytes + unit - 1) / unit * unit;
 }
 
-/* Where a block is seen: the lower half of its address is no small number. So a word of a kernel's
- * arguments that is a number of 32 bits, with what lay in its padding before above it, is not taken
- * for an address (fake_translate), even if that was the upper half of one. Windows stay reserved
- * until the process ends. */
-static char *reserve(size_t bytes) {
-    const size_t half = (size_t)1 << 31, unlike_negative = (size_t)1 << 28;
-    static char *at, *end; /* with fake.lock */
-    if ((size_t)(end - at) < bytes) {
-        char *all = mmap(NULL, bytes + 4 * half, PROT_NONE,
-                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        if (all == MAP_FAILED) return NULL;
-        at = all + (half - (uintptr_t)all % (2 * half) + 2 * half) % (2 * half);
-        end = at + (bytes > half - unlike_negative ? bytes : half - unlike_negative);
+static char *take_addresses(size_t bytes) {
+    const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+    char *room = mmap(NULL, bytes, PROT_NONE, flags, -1, 0);
+    return room == MAP_FAILED ? NULL : room;
+}
+
+/* Addresses for a block as callers see it. Their lower half is neither a small number nor a small
+ * negative one: fake_translate would take an int32_t of a kernel's arguments for an address if the
+ * padding above it held the upper half of one. They come from a range that stays reserved until the
+ * process ends. */
+static char *take_seen_addresses(size_t bytes) {
+    const size_t low = (size_t)1 << 31, whole = 2 * low, negative = (size_t)1 << 28;
+    if ((size_t)(fake.seen_end - fake.seen_next) < bytes) {
+        const size_t most = bytes > low - negative ? bytes : low - negative;
+        char *range = take_addresses(whole + most);
+        if (!range) return NULL;
+        range += round_up((uintptr_t)range + low, whole) - low - (uintptr_t)range;
+        fake.seen_next = range;
+        fake.seen_end = range + most;
     }
-    char *out = at;
-    at += bytes;
+    char *out = fake.seen_next;
+    fake.seen_next += bytes;
     return out;
 }
 
-/* Maps the file with a page without rights before and behind it. */
-static char *map(char *all, int file, size_t bytes, int rights) {
-    const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
-    if (!all) all = mmap(NULL, bytes + 2 * PAGE, PROT_NONE, flags, -1, 0);
-    if (all == MAP_FAILED) return NULL;
-    if (mmap(all + PAGE, bytes, rights, MAP_SHARED | MAP_FIXED, file, 0) == MAP_FAILED) {
-        munmap(all, bytes + 2 * PAGE);
+/* Maps the file into `room`, with a page without rights before and behind it. */
+static char *map(char *room, int file, size_t bytes, int rights) {
+    if (!room) return NULL;
+    if (mmap(room + PAGE, bytes, rights, MAP_SHARED | MAP_FIXED, file, 0) == MAP_FAILED) {
+        munmap(room, bytes + 2 * PAGE);
         return NULL;
     }
-    return all;
+    return room;
 }
 
 static void unmap(char *mapping, size_t bytes) {
@@ -65,9 +69,9 @@ static fake_block *map_block(int file, size_t bytes) {
     block->map_bytes = round_up(bytes, PAGE);
     block->file = file;
     block->bytes = bytes;
-    char *place = reserve(block->map_bytes + 2 * PAGE);
-    block->seen_map = place ? map(place, file, block->map_bytes, PROT_NONE) : NULL;
-    block->real_map = map(NULL, file, block->map_bytes, PROT_READ | PROT_WRITE);
+    const size_t room = block->map_bytes + 2 * PAGE;
+    block->seen_map = map(take_seen_addresses(room), file, block->map_bytes, PROT_NONE);
+    block->real_map = map(take_addresses(room), file, block->map_bytes, PROT_READ | PROT_WRITE);
     if (!block->seen_map || !block->real_map) {
         unmap(block->seen_map, block->map_bytes);
         unmap(block->real_map, block->map_bytes);
@@ -128,9 +132,9 @@ void *fake_resolve(cuda_address address, size_t bytes) {
     return fake_is_pinned(at, bytes) ? at : NULL;
 }
 
-/* Numbers that are no addresses stay: none of a kernel's is as large as an address, and padding
- * makes none of them one (reserve). Neither is an address of memory that was freed replaced: a
- * kernel that uses it faults. */
+/* Numbers stay: none of a kernel's 64-bit numbers is as large as an address, and none of its 32-bit
+ * numbers is the lower half of one (take_seen_addresses). Addresses of freed memory stay, too: a
+ * kernel that uses one faults. */
 void fake_translate(void *arguments, size_t bytes) {
     for (size_t i = 0; i + sizeof(uint64_t) <= bytes; i += sizeof(uint64_t)) {
         uint64_t word;

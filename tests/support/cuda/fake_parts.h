@@ -118,6 +118,7 @@ typedef struct fake_state {
     fake_driver_counts counts;
     struct CUctx_st contexts[FAKE_DEVICES];
     fake_block *blocks;
+    char *seen_next, *seen_end; /* addresses for the next blocks; kept when the fake closes */
     fake_host *hosts;
     cuda_stream streams;
     cuda_event events;
