@@ -18,6 +18,16 @@ steps() { # returns when it has done some
     done
     fail "no steps after 30 s"
 }
+# Where each process of the run is: a run that does not begin has shown itself once in 60 only.
+stacks() {
+    local processes
+    ps -o pid,ppid,stat,wchan:24,etime,args -e | grep -E "PID|mpi(run|exec)|prte|orted|hydra|$SIFR " >&2 || :
+    processes=$(pgrep -f "^$SIFR" || :)
+    for process in $processes; do
+        timeout 20 gdb -p "$process" -batch -ex "thread apply all bt 12" 2>&1 |
+            grep -E '^(Thread|#)' >&2 || cat /proc/$process/task/*/wchan >&2 || :
+    done
+}
 finish() { # CODE WHAT
     local code=0
     wait $run || code=$?
@@ -36,7 +46,10 @@ done
 
 start # a signal before the first step, or about it
 for i in $(seq 600); do grep -q '^cores: ' out && break || sleep 0.05; done
-grep -q '^cores: ' out || fail "early: ranks have not begun after 30 s"
+grep -q '^cores: ' out || {
+    stacks
+    fail "early: ranks have not begun after 30 s"
+}
 kill -TERM $run
 finish 143 "early"
 ended='ended by SIGTERM, without|rank [01] was ended by signal 15' # MPICH's ranks say it themselves
