@@ -11,6 +11,7 @@
 #include "plan/pass/passes.h"
 #include "plan/queries.h"
 #include "plan/verify/verify.h"
+#include "plan/walk.h"
 
 /* An instruction without a kernel, which the executor itself runs. */
 static sifr_status emit_action(lower_state *state, plan_action action, int32_t micro_batch,
@@ -121,36 +122,65 @@ static sifr_status recompute_segment(lower_state *state, int32_t last, int32_t m
     return SIFR_OK;
 }
 
-static sifr_status lower_step(lower_state *state, sifr_error *error) {
-    const plan_settings *settings = &state->s->settings;
-    int32_t units = (int32_t)state->model->unit_count,
-            k = settings->step.gradient_accumulation_steps;
-    bool training = settings->mode == PLAN_TRAIN;
-    bool by_unit = settings->step.step_order == SIFR_STEP_UNIT;
-    /* Both orders run the same two loops, one inside the other. */
-    int32_t outer = by_unit ? 1 : k, inner = by_unit ? k : 1;
+/* Nothing of these micro batches has a gradient yet. */
+static void forget_gradients(lower_state *state, const plan_walk_item *item) {
     size_t values = state->model->value_count;
+    for (int32_t j = 0; j < item->count; j++) {
+        state->micro_batch = item->micro_batch + j;
+        size_t first = lower_value(state, 0);
+        for (size_t v = first; v < first + values; v++) state->gradient[v] = -1;
+        memset(state->slice_written + first, 0, values * sizeof *state->slice_written);
+    }
+}
 
-    if (training) BASE_TRY(emit_action(state, PLAN_COUNT, -1, error));
-    for (int32_t i = 0; i < outer; i++) {
-        for (size_t v = 0; v < values * (size_t)inner; v++) state->gradient[v] = -1;
-        memset(state->slice_written, 0, values * (size_t)inner * sizeof *state->slice_written);
-        for (int32_t u = 0; u < units; u++) {
-            for (int32_t j = 0; j < inner; j++) {
-                state->micro_batch = i + j;
-                BASE_TRY(forward_unit(state, u, error));
-            }
-        }
-        for (int32_t u = units - 1; training && u >= 0; u--) {
-            BASE_TRY(recompute_segment(state, u, i, inner, error));
-            for (int32_t j = 0; j < inner; j++) {
-                state->micro_batch = i + j;
-                BASE_TRY(backward_unit(state, u, error));
-            }
+static sifr_status forward_item(lower_state *state, const plan_walk_item *item, sifr_error *error) {
+    int32_t units = (int32_t)state->model->unit_count;
+    forget_gradients(state, item);
+    for (int32_t u = 0; u < units; u++) {
+        for (int32_t j = 0; j < item->count; j++) {
+            state->micro_batch = item->micro_batch + j;
+            BASE_TRY(forward_unit(state, u, error));
         }
     }
+    return SIFR_OK;
+}
+
+static sifr_status backward_item(lower_state *state, const plan_walk_item *item,
+                                 sifr_error *error) {
+    for (int32_t u = (int32_t)state->model->unit_count - 1; u >= 0; u--) {
+        BASE_TRY(recompute_segment(state, u, item->micro_batch, item->count, error));
+        for (int32_t j = 0; j < item->count; j++) {
+            state->micro_batch = item->micro_batch + j;
+            BASE_TRY(backward_unit(state, u, error));
+        }
+    }
+    return SIFR_OK;
+}
+
+static sifr_status lower_items(lower_state *state, const plan_walk *walk, sifr_error *error) {
+    for (size_t i = 0; i < walk->count; i++) {
+        const plan_walk_item *item = &walk->items[i];
+        BASE_TRY(item->pass == PLAN_WALK_FORWARD ? forward_item(state, item, error)
+                                                 : backward_item(state, item, error));
+    }
+    return SIFR_OK;
+}
+
+static sifr_status lower_step(lower_state *state, sifr_error *error) {
+    const plan_settings *settings = &state->s->settings;
+    bool training = settings->mode == PLAN_TRAIN;
+    bool by_unit = settings->step.step_order == SIFR_STEP_UNIT;
+    plan_walk_shape shape = {.order = by_unit ? PLAN_WALK_UNIT : PLAN_WALK_BATCH,
+                             .stages = 1,
+                             .chunks = 1,
+                             .micro_batches = settings->step.gradient_accumulation_steps};
+    plan_walk walk;
+    if (training) BASE_TRY(emit_action(state, PLAN_COUNT, -1, error));
+    BASE_TRY(plan_walk_make(&shape, 0, training, &walk, error));
+    sifr_status status = lower_items(state, &walk, error);
+    plan_walk_free(&walk);
     state->micro_batch = -1;
-    if (!training) return SIFR_OK;
+    if (status != SIFR_OK || !training) return status;
     BASE_TRY(lower_borrowed(state, error));
     return lower_update(state, error);
 }

@@ -1,0 +1,232 @@
+#include "plan/walk.h"
+
+#include <stdlib.h>
+
+#include "base/checked.h"
+#include "base/errors.h"
+#include "base/heap.h"
+
+static bool has_stages(plan_walk_order order) {
+    return order != PLAN_WALK_BATCH && order != PLAN_WALK_UNIT;
+}
+
+sifr_status plan_walk_check(const plan_walk_shape *shape, sifr_error *error) {
+    int32_t p = shape->stages, v = shape->chunks, k = shape->micro_batches;
+    if (p < 1 || v < 1 || k < 1)
+        return base_fail(error, SIFR_USAGE,
+                         "pipeline: %d stages, %d chunks and %d micro batches; each must be at "
+                         "least 1",
+                         p, v, k);
+    if (p > 1 && !has_stages(shape->order))
+        return base_fail(error, SIFR_USAGE,
+                         "pipeline: step_order unit has one stage, not %d; "
+                         "leave it out, or take step_order batch",
+                         p);
+    if (v > 1 && shape->order != PLAN_WALK_INTERLEAVED)
+        return base_fail(error, SIFR_USAGE,
+                         "pipeline: only schedule interleaved has chunks; give \"schedule\": "
+                         "\"interleaved\", or chunks 1 in place of %d",
+                         v);
+    if (shape->order == PLAN_WALK_INTERLEAVED && k % p != 0)
+        return base_fail(error, SIFR_USAGE,
+                         "pipeline: schedule interleaved needs gradient_accumulation_steps that "
+                         "%d stages divide, but it is %d; give %d or %d, or schedule 1f1b",
+                         p, k, k / p ? k / p * p : p, (k / p + 1) * p);
+    return SIFR_OK;
+}
+
+/* Appends to a list with room for all of it. */
+static void add(plan_walk *walk, plan_walk_pass pass, int32_t chunk, int32_t micro_batch,
+                int32_t count) {
+    walk->items[walk->count++] =
+        (plan_walk_item){.pass = pass, .chunk = chunk, .micro_batch = micro_batch, .count = count};
+}
+
+static void whole(const plan_walk_shape *shape, plan_walk *walk) {
+    add(walk, PLAN_WALK_FORWARD, 0, 0, shape->micro_batches);
+    add(walk, PLAN_WALK_BACKWARD, 0, 0, shape->micro_batches);
+}
+
+/* `warm` forward passes, then pairs, then the backward passes that are left. */
+static void one_chunk(const plan_walk_shape *shape, int32_t warm, plan_walk *walk) {
+    int32_t k = shape->micro_batches;
+    for (int32_t j = 0; j < k + warm; j++) {
+        if (j < k) add(walk, PLAN_WALK_FORWARD, 0, j, 1);
+        if (j >= warm) add(walk, PLAN_WALK_BACKWARD, 0, j - warm, 1);
+    }
+}
+
+/* As 1F1B; weight gradients wait, at most `pending` of them, so that stage s begins as many
+ * backward passes before its first weight gradients as it is behind the first stage. */
+static void zero_bubble(const plan_walk_shape *shape, int32_t warm, int32_t pending,
+                        plan_walk *walk) {
+    int32_t k = shape->micro_batches, done = 0;
+    for (int32_t j = 0; j < k + warm; j++) {
+        if (j < k) add(walk, PLAN_WALK_FORWARD, 0, j, 1);
+        if (j < warm) continue;
+        add(walk, PLAN_WALK_BACKWARD, 0, j - warm, 1);
+        if (j - warm + 1 - done > pending) add(walk, PLAN_WALK_WEIGHTS, 0, done++, 1);
+    }
+    while (done < k) add(walk, PLAN_WALK_WEIGHTS, 0, done++, 1);
+}
+
+/* Step j of a stage's forward passes, of p micro batches through each chunk in turn. */
+static plan_walk_item turn(const plan_walk_shape *shape, plan_walk_pass pass, int32_t j) {
+    int32_t p = shape->stages, v = shape->chunks, chunk = j % (p * v) / p;
+    return (plan_walk_item){.pass = pass,
+                            .chunk = pass == PLAN_WALK_FORWARD ? chunk : v - 1 - chunk,
+                            .micro_batch = j / (p * v) * p + j % p,
+                            .count = 1};
+}
+
+static void interleaved(const plan_walk_shape *shape, int32_t stage, plan_walk *walk) {
+    int32_t p = shape->stages, v = shape->chunks, steps = shape->micro_batches * v;
+    int32_t warm = 2 * (p - stage - 1) + (v - 1) * p;
+    if (warm > steps) warm = steps;
+    for (int32_t j = 0; j < steps + warm; j++) {
+        if (j < steps) walk->items[walk->count++] = turn(shape, PLAN_WALK_FORWARD, j);
+        if (j >= warm) walk->items[walk->count++] = turn(shape, PLAN_WALK_BACKWARD, j - warm);
+    }
+}
+
+static void drop_backward(plan_walk *walk) {
+    size_t kept = 0;
+    for (size_t i = 0; i < walk->count; i++) {
+        if (walk->items[i].pass == PLAN_WALK_FORWARD) walk->items[kept++] = walk->items[i];
+    }
+    walk->count = kept;
+}
+
+sifr_status plan_walk_make(const plan_walk_shape *shape, int32_t stage, bool training,
+                           plan_walk *out, sifr_error *error) {
+    int32_t k = shape->micro_batches;
+    int32_t behind = shape->stages - stage - 1, warm = behind < k ? behind : k;
+    size_t most = (size_t)k * (size_t)shape->chunks * PLAN_WALK_PASSES + 2;
+    *out = (plan_walk){0};
+    BASE_TRY(base_alloc(most, sizeof *out->items, &out->items, error));
+    switch (shape->order) {
+    case PLAN_WALK_UNIT:
+        whole(shape, out);
+        break;
+    case PLAN_WALK_GPIPE:
+        one_chunk(shape, k, out);
+        break;
+    case PLAN_WALK_INTERLEAVED:
+        interleaved(shape, stage, out);
+        break;
+    case PLAN_WALK_ZB_H1:
+        zero_bubble(shape, warm, stage, out);
+        break;
+    case PLAN_WALK_BATCH:
+    case PLAN_WALK_1F1B:
+    case PLAN_WALK_ORDERS:
+        one_chunk(shape, warm, out);
+        break;
+    }
+    if (!training) drop_backward(out);
+    return SIFR_OK;
+}
+
+void plan_walk_free(plan_walk *walk) {
+    free(walk->items);
+    *walk = (plan_walk){0};
+}
+
+int64_t plan_walk_in_flight(const plan_walk *walk) {
+    int64_t now = 0, most = 0;
+    for (size_t i = 0; i < walk->count; i++) {
+        const plan_walk_item *item = &walk->items[i];
+        if (item->pass == PLAN_WALK_FORWARD) now += item->count;
+        if (item->pass == PLAN_WALK_BACKWARD) now -= item->count;
+        most = base_max_i64(most, now);
+    }
+    return most;
+}
+
+/* When a pass of a micro batch through a part ended; negative: not yet. */
+typedef struct walk_clock {
+    const plan_walk_shape *shape;
+    const plan_walk_cost *costs;
+    double *ended; /* by pass, part and micro batch */
+    double *now;   /* by stage */
+    size_t *at;    /* by stage: its next item */
+} walk_clock;
+
+static double *ended_at(const walk_clock *clock, plan_walk_pass pass, int32_t part,
+                        int32_t micro_batch) {
+    size_t parts = (size_t)clock->shape->stages * (size_t)clock->shape->chunks;
+    size_t k = (size_t)clock->shape->micro_batches;
+    return &clock->ended[((size_t)pass * parts + (size_t)part) * k + (size_t)micro_batch];
+}
+
+/* When what an item needs of other parts is there; negative: not yet. */
+static double ready_at(const walk_clock *clock, plan_walk_pass pass, int32_t part,
+                       int32_t micro_batch) {
+    int32_t parts = clock->shape->stages * clock->shape->chunks;
+    if (pass == PLAN_WALK_FORWARD)
+        return part == 0 ? 0 : *ended_at(clock, PLAN_WALK_FORWARD, part - 1, micro_batch);
+    if (pass == PLAN_WALK_WEIGHTS) return *ended_at(clock, PLAN_WALK_BACKWARD, part, micro_batch);
+    if (part + 1 == parts) return *ended_at(clock, PLAN_WALK_FORWARD, part, micro_batch);
+    return *ended_at(clock, PLAN_WALK_BACKWARD, part + 1, micro_batch);
+}
+
+/* Runs the next item of a stage if it can begin. */
+static bool advance(walk_clock *clock, int32_t stage, const plan_walk *walk, double *busy) {
+    if (clock->at[stage] == walk->count) return false;
+    const plan_walk_item *item = &walk->items[clock->at[stage]];
+    int32_t part = item->chunk * clock->shape->stages + stage;
+    double begin = clock->now[stage];
+    for (int32_t j = item->micro_batch; j < item->micro_batch + item->count; j++) {
+        double ready = ready_at(clock, item->pass, part, j);
+        if (ready < 0) return false;
+        if (ready > begin) begin = ready;
+    }
+    double takes = clock->costs[part].seconds[item->pass];
+    for (int32_t j = item->micro_batch; j < item->micro_batch + item->count; j++)
+        *ended_at(clock, item->pass, part, j) = begin + takes * (j - item->micro_batch + 1);
+    clock->now[stage] = begin + takes * item->count;
+    busy[stage] += takes * item->count;
+    clock->at[stage]++;
+    return true;
+}
+
+static bool run_all(walk_clock *clock, const plan_walk *walks, double *busy) {
+    bool moved = true, left = true;
+    while (moved && left) {
+        moved = left = false;
+        for (int32_t s = 0; s < clock->shape->stages; s++) {
+            while (advance(clock, s, &walks[s], busy)) moved = true;
+            left = left || clock->at[s] < walks[s].count;
+        }
+    }
+    return !left;
+}
+
+sifr_status plan_walk_times(const plan_walk_shape *shape, const plan_walk *walks,
+                            const plan_walk_cost *costs, double *seconds, double *busy,
+                            sifr_error *error) {
+    size_t stages = (size_t)shape->stages, parts = stages * (size_t)shape->chunks;
+    size_t ends = parts * (size_t)shape->micro_batches * PLAN_WALK_PASSES;
+    walk_clock clock = {.shape = shape, .costs = costs};
+    sifr_status status;
+    BASE_TRY_GOTO(status, base_alloc(ends, sizeof *clock.ended, &clock.ended, error), done);
+    BASE_TRY_GOTO(status, base_alloc(stages, sizeof *clock.now, &clock.now, error), done);
+    BASE_TRY_GOTO(status, base_alloc(stages, sizeof *clock.at, &clock.at, error), done);
+    for (size_t i = 0; i < ends; i++) clock.ended[i] = -1;
+    for (size_t s = 0; s < stages; s++) busy[s] = 0;
+    *seconds = 0;
+    if (!run_all(&clock, walks, busy)) {
+        status = base_fail(error, SIFR_FAILED,
+                           "pipeline: the stages' orders of work wait for each other; this is a "
+                           "defect of the planner, please report it");
+        goto done;
+    }
+    for (size_t s = 0; s < stages; s++) {
+        if (clock.now[s] > *seconds) *seconds = clock.now[s];
+    }
+done:
+    free(clock.ended);
+    free(clock.now);
+    free(clock.at);
+    return status;
+}
