@@ -6,7 +6,7 @@ trap 'kill -9 $(jobs -p) 2>/dev/null || :' EXIT
 tiny_model
 # start: in the background, as $run, with all that it says in `out`
 start() {
-    rm -rf run
+    rm -rf run out # else what the last run said is taken for what this one says
     "$@" "$SIFR" train --config ds.json --model model --data text --output run --threads 1 \
         --ranks 2 --max-steps 1000000 >out 2>&1 &
     run=$!
@@ -45,7 +45,7 @@ for pair in INT:130 TERM:143 HUP:129; do
 done
 
 start # a signal before the first step, or about it
-for i in $(seq 600); do grep -q '^cores: ' out && break || sleep 0.05; done
+for i in $(seq 600); do grep -qs '^cores: ' out && break || sleep 0.05; done
 grep -q '^cores: ' out || {
     stacks
     fail "early: ranks have not begun after 30 s"
