@@ -35,7 +35,7 @@ cuda_result fake_enter(bool context) {
     else if (context && !fake_current())
         result = CUDA_INVALID_CONTEXT;
     else if (context)
-        result = atomic_load_explicit(&fake.lost, memory_order_relaxed);
+        result = atomic_load_explicit(&fake.lost, memory_order_acquire);
     return result == CUDA_OK ? CUDA_OK : fake_leave(result);
 }
 

@@ -41,7 +41,7 @@ static void rest(int64_t ns) {
 }
 
 static bool is_over(void) {
-    return atomic_load_explicit(&fake.lost, memory_order_relaxed) != 0 ||
+    return atomic_load_explicit(&fake.lost, memory_order_acquire) != 0 ||
            atomic_load_explicit(&fake.closing, memory_order_relaxed);
 }
 
@@ -76,12 +76,12 @@ static void wait_value(const fake_work *work) {
 }
 
 static void run(const fake_work *work) {
-    const bool lost = atomic_load_explicit(&fake.lost, memory_order_relaxed) != 0;
+    const bool lost = atomic_load_explicit(&fake.lost, memory_order_acquire) != 0;
     if (lost && work->kind != FAKE_RECORD) return;
     switch (work->kind) {
     case FAKE_KERNEL:
         if (work->fails)
-            atomic_store_explicit(&fake.lost, work->fails, memory_order_relaxed);
+            atomic_store_explicit(&fake.lost, work->fails, memory_order_release);
         else
             work->launch.kernel->run(&work->launch, work->arguments);
         return;
@@ -218,7 +218,7 @@ static cuda_result synchronize(cuda_stream stream) {
     fake.counts.waits++;
     fake_leave(CUDA_OK);
     fake_drain(stream);
-    return atomic_load_explicit(&fake.lost, memory_order_relaxed);
+    return atomic_load_explicit(&fake.lost, memory_order_acquire);
 }
 
 static cuda_result put_value(cuda_stream stream, cuda_address address, uint32_t value,
