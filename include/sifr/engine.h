@@ -58,12 +58,15 @@ SIFR_API sifr_status sifr_engine_read_weight(const sifr_engine *engine, const ch
                                              sifr_error *error) SIFR_MUST_CHECK;
 
 /* What a step reads: micro batches x micro_batch_size x seq_length numbers for each input,
- * row-major. Inputs that the model does not read may be left out; those after `labels` are all 0
- * where they are left out. */
+ * row-major. Inputs that the model does not read may be left out; token types and segments are all
+ * 0 where they are left out. */
 typedef struct sifr_batch {
     const int32_t *tokens;
     const int32_t *labels; /* of a decoder: the id that follows the token; -100: none */
     const int32_t *token_types, *segments;
+    /* Of a packed model (sifr_pack): in 0 ... seq_length - 1, and where they are left out, counted
+     * from the beginning of the sequence, as those of other models, which must leave them out. */
+    const int32_t *positions;
     /* Of models with sifr_targets: as many numbers for each token as it has columns. */
     const float *targets;
 } sifr_batch;

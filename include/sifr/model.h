@@ -44,6 +44,11 @@ typedef enum sifr_init { SIFR_INIT_ZERO, SIFR_INIT_ONE, SIFR_INIT_NORMAL } sifr_
 SIFR_API sifr_status sifr_model_create(sifr_model **out, sifr_error *error) SIFR_MUST_CHECK;
 SIFR_API void sifr_model_free(sifr_model *model); /* NULL is harmless */
 
+/* Sequences may hold several documents, one behind the other, that do not see each other. Attention
+ * and neighbours that are given no segments get SIFR_SEGMENTS, and positions are those of the batch
+ * (sifr_batch.positions), so that each document can begin at 0. Call it before the first unit. */
+SIFR_API void sifr_pack(sifr_model *model);
+
 /* Begins a unit, the part of a model that is gathered, recomputed and released as a whole: the
  * embedding, one transformer block, the head. All weights and ops up to the next call belong to it.
  */
@@ -67,7 +72,7 @@ SIFR_API sifr_weight sifr_weight_vector(sifr_model *model, const char *name, int
 typedef enum sifr_input {
     SIFR_TOKENS,      /* ids; every model reads them */
     SIFR_LABELS,      /* of the loss; -100: none */
-    SIFR_POSITIONS,   /* in the sequence, from 0 on */
+    SIFR_POSITIONS,   /* in the sequence, from 0 on; of a packed model the batch's, if it has any */
     SIFR_TOKEN_TYPES, /* BERT's: 0 for the first text of a pair, 1 for the second */
     /* Attention that is given them stays within tokens of one segment: padding is a segment of its
      * own, and so is each document of a packed sequence. */

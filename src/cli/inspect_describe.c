@@ -198,7 +198,7 @@ static sifr_status describe_store(const char *prefix, json_t **out, sifr_error *
                   prefix, "tokens", (json_int_t)store.tokens, "documents",
                   (json_int_t)store.documents, "sequences", (json_int_t)store.sequences, "type",
                   store.token_bytes == 2   ? (store.token_signed ? "i16" : "u16")
-                  : store.token_bytes == 4 ? "i32"
+                  : store.token_bytes == 4 ? (store.token_signed ? "i32" : "u32")
                   : store.token_bytes == 8 ? "i64"
                                            : "u8",
                   "bytes", (json_int_t)store.data.size, "shortest_document", (json_int_t)shortest,
@@ -291,8 +291,10 @@ sifr_status cli_describe(const char *path, json_t **out, sifr_error *error) {
     }
     if (ends_with(path, ".json")) return describe_json(path, out, error);
     if (ends_with(path, ".safetensors")) return describe_safetensors(path, out, error);
-    return base_fail(error, SIFR_USAGE,
-                     "%s: cannot be inspected: it is not a model folder, a checkpoint, a "
-                     ".safetensors or tokenizer.json file, or the prefix of a .bin and .idx pair",
-                     path);
+    return base_fail(
+        error, SIFR_USAGE,
+        "%s: cannot be inspected: it is not a model folder, a checkpoint, a "
+        ".safetensors or tokenizer.json file, a token file of llm.c, or the prefix of a "
+        ".bin and .idx pair",
+        path);
 }

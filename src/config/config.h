@@ -116,6 +116,7 @@ typedef struct sifr_config {
                                      `data` */
     config_row_type data_type;
     config_train_on train_on;
+    bool packing, group_by_length;
     bool skip_bad_rows;
     double validation_split;   /* 0: none */
     const char *const *freeze; /* freeze_count globs over names of weights */

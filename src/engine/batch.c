@@ -28,8 +28,10 @@ static const int32_t *input_of(const sifr_batch *batch, sifr_input input) {
         return batch->token_types;
     case SIFR_SEGMENTS:
         return batch->segments;
+    case SIFR_POSITIONS:
+        return batch->positions; /* NULL: they are counted */
     default:
-        return NULL; /* positions are counted */
+        return NULL;
     }
 }
 
@@ -37,7 +39,7 @@ static sifr_status check_input(const sifr_model *model, const sifr_batch *batch,
                                int64_t count, sifr_error *error) {
     static const char *const names[] = {"token", "label", "position", "token type", "segment"};
     const int32_t *ids = input_of(batch, input);
-    if (!ids || input == SIFR_SEGMENTS) return SIFR_OK;
+    if (!ids || input == SIFR_SEGMENTS || input == SIFR_POSITIONS) return SIFR_OK;
     int64_t rows = rows_of_input(model, input);
     int32_t least = input == SIFR_LABELS ? INT32_MIN : 0;
     for (int64_t i = 0; i < count; i++) {
@@ -73,8 +75,26 @@ static sifr_status check_targets(const sifr_model *model, const sifr_batch *batc
     return SIFR_OK;
 }
 
+/* Tables of positions have `length` rows at least. */
+static sifr_status check_positions(const sifr_model *model, const sifr_batch *batch, int64_t count,
+                                   int64_t length, sifr_error *error) {
+    if (!batch->positions) return SIFR_OK;
+    if (!model->packed)
+        return base_fail(error, SIFR_USAGE,
+                         "batch: positions are given, but the model counts them: leave them out, "
+                         "or make the model with sifr_pack");
+    for (int64_t i = 0; i < count; i++) {
+        if (batch->positions[i] >= 0 && batch->positions[i] < length) continue;
+        return base_fail(error, SIFR_FAILED,
+                         "data: position %d of token %lld is outside of a sequence of %lld",
+                         batch->positions[i], (long long)i, (long long)length);
+    }
+    return SIFR_OK;
+}
+
 sifr_status engine_check_batch(const sifr_model *model, const sifr_batch *batch, int64_t count,
-                               sifr_error *error) {
+                               int64_t length, sifr_error *error) {
+    BASE_TRY(check_positions(model, batch, count, length, error));
     for (int i = 0; i < SIFR_TARGETS; i++) {
         BASE_TRY(check_input(model, batch, (sifr_input)i, count, error));
     }
@@ -111,13 +131,17 @@ sifr_status engine_put_batch(const engine_executor *executor, const plan_schedul
     int64_t count = s->settings.step.micro_batch_size * s->settings.step.seq_length;
     int64_t bytes = count * (int64_t)sizeof(int32_t);
     bool targets = s->model->inputs[SIFR_TARGETS] >= 0 && batch->labels && batch->targets;
+    /* Of a cached call positions have their own call. */
+    bool packed = s->model->packed && s->settings.mode != PLAN_GENERATE;
     for (int32_t j = 0; j < s->settings.step.gradient_accumulation_steps; j++) {
         if (targets) BASE_TRY(put_targets(executor, s, batch, j, count, error));
         for (int i = 0; i < SIFR_TARGETS; i++) {
             const int32_t *ids = input_of(batch, (sifr_input)i);
             int32_t buffer = s->inputs[i][j];
-            if (buffer < 0 || i == SIFR_POSITIONS) continue;
-            if (ids) {
+            if (buffer < 0 || (i == SIFR_POSITIONS && !packed)) continue;
+            if (i == SIFR_POSITIONS && !ids) {
+                BASE_TRY(engine_count_positions(executor, j, error));
+            } else if (ids) {
                 BASE_TRY(engine_set(executor, buffer, 0, ids + j * count, bytes, error));
             } else if (i > SIFR_POSITIONS) {
                 BASE_TRY(engine_clear(executor, buffer, error));

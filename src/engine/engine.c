@@ -231,7 +231,7 @@ sifr_status sifr_engine_step(sifr_engine *engine, const sifr_batch *batch, doubl
     const plan_schedule *s = engine->training;
     int64_t count = s->settings.step.gradient_accumulation_steps *
                     s->settings.step.micro_batch_size * s->settings.step.seq_length;
-    BASE_TRY(engine_check_batch(engine->model, batch, count, error));
+    BASE_TRY(engine_check_batch(engine->model, batch, count, engine->settings.seq_length, error));
     BASE_TRY(engine_put_batch(engine->trainer, s, batch, error));
     engine_step_input input = {.seed = engine->settings.seed,
                                .step = engine->steps,

@@ -44,7 +44,7 @@ static sifr_status run(const engine_evaluator *evaluator, const sifr_batch *batc
                        int64_t *labelled, sifr_error *error) {
     const plan_schedule *s = evaluator->schedule;
     int64_t count = s->settings.step.micro_batch_size * s->settings.step.seq_length;
-    BASE_TRY(engine_check_batch(s->model, batch, count, error));
+    BASE_TRY(engine_check_batch(s->model, batch, count, s->settings.step.seq_length, error));
     BASE_TRY(engine_put_batch(evaluator->executor, s, batch, error));
     engine_step_input input = {.labelled = engine_count_labels(batch, count)};
     engine_result out;

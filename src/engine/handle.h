@@ -147,14 +147,15 @@ sifr_status engine_get_logits(const engine_executor *executor, const plan_schedu
 plan_settings engine_plan_settings(const sifr_settings *settings, const comm_group *group);
 
 /* Checks that each of `count` numbers of an input chooses a row of its table, or is a negative
- * label, and that rows with a label have finite targets; SIFR_FAILED names the first that does
- * not. */
+ * label, that positions are below `length`, that of a sequence, and that rows with a label have
+ * finite targets; SIFR_FAILED names the first that does not. SIFR_USAGE for positions that the
+ * model does not read. */
 sifr_status engine_check_batch(const sifr_model *model, const sifr_batch *batch, int64_t count,
-                               sifr_error *error) SIFR_MUST_CHECK;
+                               int64_t length, sifr_error *error) SIFR_MUST_CHECK;
 /* How many of `count` labels there are; 0 for a batch without. */
 int64_t engine_count_labels(const sifr_batch *batch, int64_t count);
-/* Copies the batch into a plan's inputs; those that it lacks become 0, but tokens and labels stay.
- */
+/* Copies the batch into a plan's inputs; those that it lacks become 0, but tokens and labels stay,
+ * and positions are counted. */
 sifr_status engine_put_batch(const engine_executor *executor, const plan_schedule *s,
                              const sifr_batch *batch, sifr_error *error) SIFR_MUST_CHECK;
 
@@ -207,6 +208,7 @@ typedef struct engine_folder_options {
     const model_labels *labels; /* by the user's wish; NULL: none */
     const model_labels *found;  /* those of the data, for a head that is made; NULL: none */
     bool new_head;              /* it is made even if the folder has one */
+    bool packed;                /* model_choice */
 } engine_folder_options;
 
 /* Reads and checks everything except the values. */

@@ -174,7 +174,7 @@ sifr_status engine_inference_load(engine_inference *i, const model_architecture 
 static sifr_status run(engine_executor *executor, const plan_schedule *s, const sifr_batch *batch,
                        engine_result *result, sifr_error *error) {
     int64_t count = s->settings.step.micro_batch_size * s->settings.step.seq_length;
-    BASE_TRY(engine_check_batch(s->model, batch, count, error));
+    BASE_TRY(engine_check_batch(s->model, batch, count, s->settings.step.seq_length, error));
     BASE_TRY(engine_put_batch(executor, s, batch, error));
     engine_step_input input = {.labelled = engine_count_labels(batch, count)};
     return engine_run(executor, &input, result, error);

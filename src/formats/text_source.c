@@ -14,9 +14,11 @@
 enum { PROBE_BYTES = 8192, DEPTH_LIMIT = 64 };
 
 static sifr_status binary_file(const char *path, uint64_t at, sifr_error *error) {
-    return base_fail(error, SIFR_FAILED,
-                     "%s: not text: it has a NUL byte at %llu; give text files, or a token store",
-                     path, (unsigned long long)at);
+    return base_fail(
+        error, SIFR_FAILED,
+        "%s: not text: it has a NUL byte at %llu; give text files, or a token store (of "
+        "Megatron or llm.c)",
+        path, (unsigned long long)at);
 }
 
 static bool ends_with(const char *name, size_t length, const char *end) {

@@ -1,8 +1,18 @@
-/* Token stores: Megatron's PREFIX.bin (tokens, end to end) and PREFIX.idx (lengths, offsets,
- * documents). Layout of the index, all little-endian: 9 bytes "MMIDIDX\0\0"; u64 version 1; u8
- * type (1 u8, 3 i16, 4 i32, 5 i64, 8 u16); u64 sequences; u64 document entries; at byte 34 i32
- * lengths[sequences], i64 byte offsets[sequences], i64 documents[entries], which begins with 0 and
- * ends with `sequences`; then, optionally, i8 modes[sequences]. */
+/* Token stores: Megatron's PREFIX.bin (tokens, end to end) with PREFIX.idx (lengths, offsets,
+ * documents), and llm.c's files of tokens. All numbers are little-endian.
+ *
+ * Layout of the index: 9 bytes "MMIDIDX\0\0"; u64 version 1; u8 type (1 u8, 3 i16, 4 i32, 5 i64, 8
+ * u16); u64 sequences; u64 document entries; at byte 34 i32 lengths[sequences], i64 byte
+ * offsets[sequences], i64 documents[entries], which begins with 0 and ends with `sequences`; then,
+ * optionally, i8 modes[sequences].
+ *
+ * Of the older one (Megatron's "lazy" and "cached"): 8 bytes "TNTIDX\0\0"; u64 version 1, type,
+ * bytes of a token, items, sizes, document entries; i64 dimensions[items + 1], offsets[items + 1]
+ * in tokens, sizes[sizes], documents[entries].
+ *
+ * llm.c: 256 i32, of which the first three are 20240520, version 1 (GPT-2) or 20240801, version 7
+ * (Llama 3), and the number of tokens; then the tokens, u16 or u32. Where documents begin is not
+ * known: a file counts as one, and nothing is put behind it. */
 #ifndef FORMATS_TOKEN_STORE_H
 #define FORMATS_TOKEN_STORE_H
 
@@ -16,15 +26,19 @@
 /* An open store: one row of tokens, cut into documents. Owns its mappings. */
 typedef struct formats_token_store {
     base_map index, data;
-    int token_bytes; /* of one stored token: 1, 2, 4, 8 */
+    const uint8_t *ids; /* the first token, in `data` */
+    int token_bytes;    /* of one stored token: 1, 2, 4, 8 */
     bool token_signed;
     int64_t tokens;    /* in all */
     int64_t sequences; /* rows of the index; one or more a document */
     int64_t documents;
-    const uint8_t *offsets, *document_starts; /* into `index`, unaligned */
+    const uint8_t *offsets, *document_starts; /* into `index`, unaligned; NULL: of llm.c */
+    bool offsets_in_tokens;                   /* not in bytes */
+    bool owned;                               /* the mappings are the store's, not a caller's */
 } formats_token_store;
 
-/* "p", "p.idx" or "p.bin" -> "p" where p.idx and p.bin are files. */
+/* "p", "p.idx" or "p.bin" -> "p" where p.idx and p.bin are files; else the path itself where it is
+ * a file that begins as llm.c's. */
 bool formats_token_store_prefix(const char *path, char prefix[BASE_PATH_LENGTH]);
 
 /* SIFR_FAILED for whatever does not fit together: the rows must cover the .bin without a gap. */
@@ -34,6 +48,9 @@ sifr_status formats_token_store_open(const char *prefix, formats_token_store *ou
 sifr_status formats_token_store_parse(const void *index, size_t index_size, const void *data,
                                       size_t data_size, const char *name, formats_token_store *out,
                                       sifr_error *error) SIFR_MUST_CHECK;
+sifr_status formats_token_store_parse_llmc(const void *data, size_t size, const char *name,
+                                           formats_token_store *out,
+                                           sifr_error *error) SIFR_MUST_CHECK;
 void formats_token_store_close(formats_token_store *store); /* harmless on a zeroed one */
 
 /* Document 0 ≤ d < documents as a range of tokens (may be empty). */

@@ -164,6 +164,17 @@ sifr_value sifr_targets(sifr_model *model, int64_t columns) {
     return SIFR_NO_VALUE;
 }
 
+void sifr_pack(sifr_model *model) {
+    if (model->unit_count)
+        MODEL_WRONG(model, "pack: a unit has begun already; call it before (%s)",
+                    model_unit_name(model));
+    model->packed = true;
+}
+
+sifr_value model_segments(sifr_model *model, sifr_value given) {
+    return given.id || !model->packed ? given : sifr_input_value(model, SIFR_SEGMENTS);
+}
+
 sifr_value sifr_tokens(sifr_model *model) {
     return sifr_input_value(model, SIFR_TOKENS);
 }

@@ -34,6 +34,9 @@ const model_weight *model_weight_of(sifr_model *model, sifr_weight weight, const
 /* Whether there is such a value, and it is an input: whole numbers. */
 bool model_is_input(const sifr_model *model, sifr_value value);
 
+/* The segments that an op was given or, of a packed model, the input. It may move the values. */
+sifr_value model_segments(sifr_model *model, sifr_value given);
+
 /* True if `weight` is absent or a vector of `columns`; else that is recorded. */
 bool model_vector_fits(sifr_model *model, sifr_weight weight, int64_t columns, const char *op);
 

@@ -78,6 +78,7 @@ struct sifr_model {
     size_t node_count, node_room, table_count, table_room;
     int32_t inputs[SIFR_INPUTS]; /* values; -1 until asked for */
     bool finished;
+    bool packed;      /* sifr_pack */
     sifr_error error; /* of the first wrong call */
 };
 

@@ -84,6 +84,13 @@ sifr_status model_read_task(const model_reader *r, model_config *out) {
                          r->architecture->model_type, model_task_name(out->task),
                          list_classes(r->architecture, known, sizeof known));
     }
+    out->packed = choice && choice->packed;
+    if (out->packed && out->task != MODEL_NEXT_TOKEN) {
+        return base_fail(r->error, SIFR_USAGE,
+                         "%s: \"packing\" is for causal_lm: %s has %s each sequence; leave it out",
+                         r->name, model_task_name(out->task),
+                         out->task == MODEL_MASKED_TOKEN ? "a full window in" : "one example in");
+    }
     if (model_task_labelled(out->task) || !choice) return SIFR_OK;
     if (!choice->num_labels && !choice->has_problem) return SIFR_OK;
     return base_fail(r->error, SIFR_USAGE,

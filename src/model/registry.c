@@ -53,6 +53,7 @@ sifr_status model_from_config(const model_config *config, sifr_model **out, sifr
     }
     sifr_model *model;
     BASE_TRY(sifr_model_create(&model, error));
+    if (config->packed) sifr_pack(model);
     architecture->build(model, config);
     sifr_status status = sifr_model_finish(model, error);
     if (status != SIFR_OK) {

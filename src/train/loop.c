@@ -108,7 +108,7 @@ static sifr_status fetch(train_state *t, sifr_error *error) {
             train_data_sample(t->data, c->step.seed, first + g * per + i, &t->rows, at);
     }
     sifr_batch batch = train_rows_batch(&t->rows);
-    return engine_check_batch(engine_model(t->engine), &batch, at * t->length, error);
+    return engine_check_batch(engine_model(t->engine), &batch, at * t->length, t->length, error);
 }
 
 static void count_wire(train_state *t, const comm_ledger *before) {

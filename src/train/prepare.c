@@ -247,6 +247,30 @@ static sifr_status open_held_out(train_state *t, train_data_options *options, si
                      c->eval_data, (long long)train_data_tokens(t->held_out), (long long)t->length);
 }
 
+/* "1,000 rows in 120 sequences of 1024 tokens, 97.3 % filled" */
+static void say_packs(const train_state *t, const char *name, const train_chat *chat) {
+    const train_chat_counts *c = train_chat_count(chat);
+    int64_t sequences = train_chat_sequences(chat);
+    char rows[32], number[32];
+    train_say(t->host, "%s: packed %s row%s into %s sequence%s of %lld tokens, %.1f %% filled",
+              name, base_format_count(c->rows, rows), c->rows == 1 ? "" : "s",
+              base_format_count(sequences, number), sequences == 1 ? "" : "s", (long long)t->length,
+              100 * (double)c->tokens / ((double)sequences * (double)t->length));
+}
+
+/* Held-out text has full windows already. */
+static sifr_status pack_data(const train_state *t, sifr_error *error) {
+    if (t->config->group_by_length)
+        return train_data_group(t->data, t->config->train_batch_size, error);
+    if (!t->config->packing) return SIFR_OK;
+    BASE_TRY(train_data_pack(t->data, error));
+    say_packs(t, "data", train_data_chat(t->data));
+    if (!t->held_out || !train_data_chat(t->held_out)) return SIFR_OK;
+    BASE_TRY(train_data_pack(t->held_out, error));
+    say_packs(t, "eval_data", train_data_chat(t->held_out));
+    return SIFR_OK;
+}
+
 static sifr_status open_stores(train_state *t, sifr_error *error) {
     const sifr_config *c = t->config;
     char cache[BASE_PATH_LENGTH];
@@ -271,7 +295,8 @@ static sifr_status open_stores(train_state *t, sifr_error *error) {
     train_data_form(&t->folder, t->length, &columns, c->mlm_probability, &labelled, &options);
     if (t->first) BASE_TRY(checkpoint_clean(cache, error));
     BASE_TRY(open_one(t, &options, &t->data, error));
-    return open_held_out(t, &options, error);
+    BASE_TRY(open_held_out(t, &options, error));
+    return pack_data(t, error);
 }
 
 /* The number of steps, from max_steps or epochs. Windows that do not fill a global batch are
@@ -287,7 +312,11 @@ static sifr_status count_steps(train_state *t, sifr_error *error) {
                          (long long)train_data_tokens(t->data), (long long)t->length);
     int64_t documents = train_data_documents(t->data);
     bool rows = train_data_chat(t->data) != NULL;
-    const char *what = rows ? "rows" : train_data_labelled(t->data) ? "examples" : "windows";
+    bool packed = rows && train_chat_is_packed(train_data_chat(t->data));
+    const char *what = packed                         ? "sequences"
+                       : rows                         ? "rows"
+                       : train_data_labelled(t->data) ? "examples"
+                                                      : "windows";
     if (rows && t->held_out && !c->eval_data)
         train_say(t->host, "data: %lld rows to learn, %lld held out", (long long)documents,
                   (long long)train_data_documents(t->held_out));
@@ -454,6 +483,7 @@ static sifr_status open_input(train_state *t, sifr_error *error) {
                                    patience(t), t->host->log, &t->output, error));
     }
     BASE_TRY(train_open_folder(t->config, &t->folder, error));
+    BASE_TRY(train_check_packing(t->config, &t->folder.config, error));
     engine_folder_warn(&t->folder, t->host->log);
     say_padding(t);
     say_cuts(t);

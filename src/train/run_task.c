@@ -36,7 +36,8 @@ sifr_status train_read_model_config(const sifr_config *config, model_config *out
     model_labels found = {0};
     model_choice choice = {.has_task = config->task != CONFIG_TASK_AUTO,
                            .has_problem = config->problem_type != CONFIG_PROBLEM_AUTO,
-                           .num_labels = (int64_t)config->label_count};
+                           .num_labels = (int64_t)config->label_count,
+                           .packed = config->packing};
     if (choice.has_task) choice.task = (model_task)(config->task - 1);
     if (choice.has_problem) choice.problem = (model_problem)(config->problem_type - 1);
     if (config->data_count) BASE_TRY(find_names(config, &found, error));
@@ -54,7 +55,8 @@ sifr_status train_open_folder(const sifr_config *config, engine_folder *out, sif
     model_labels labels = {0}, found = {0};
     engine_folder_options options = {.has_task = config->task != CONFIG_TASK_AUTO,
                                      .has_problem = config->problem_type != CONFIG_PROBLEM_AUTO,
-                                     .new_head = config->new_head};
+                                     .new_head = config->new_head,
+                                     .packed = config->packing};
     if (options.has_task) options.task = (model_task)(config->task - 1);
     if (options.has_problem) options.problem = (model_problem)(config->problem_type - 1);
     sifr_status status = find_names(config, &found, error);
@@ -99,6 +101,27 @@ sifr_status train_paths_are_rows(const char *const *paths, size_t count, bool *o
     return base_fail(error, SIFR_USAGE,
                      "%s is text or a token store, but other data are rows; give one kind alone",
                      text);
+}
+
+sifr_status train_check_packing(const sifr_config *config, const model_config *model,
+                                sifr_error *error) {
+    bool rows, packing = config->packing;
+    if (!packing && !config->group_by_length) return SIFR_OK;
+    if (packing && config->group_by_length)
+        return base_fail(error, SIFR_USAGE,
+                         "group_by_length: packed sequences have one length; leave it out, or "
+                         "packing");
+    if (model->task != MODEL_NEXT_TOKEN)
+        return base_fail(error, SIFR_USAGE,
+                         "group_by_length is for rows to fine-tune on, not for %s; leave it out",
+                         model_task_name(model->task));
+    BASE_TRY(train_paths_are_rows(config->data, config->data_count, &rows, error));
+    if (rows) return SIFR_OK;
+    return base_fail(error, SIFR_USAGE,
+                     "%s: %s is text or a token store, which is cut into full windows, so there is "
+                     "nothing to %s; leave %s out, or give rows to fine-tune on",
+                     packing ? "packing" : "group_by_length", config->data[0],
+                     packing ? "pack" : "group", packing ? "packing" : "it");
 }
 
 _Static_assert((int)CONFIG_TRAIN_ON_LAST == (int)TRAIN_ON_LAST &&

@@ -32,6 +32,10 @@ typedef struct train_chat_form {
 sifr_status train_paths_are_rows(const char *const *paths, size_t count, bool *out,
                                  sifr_error *error) SIFR_MUST_CHECK;
 
+/* SIFR_USAGE for packing or grouping of data that are no rows to fine-tune on, and for both. */
+sifr_status train_check_packing(const sifr_config *config, const model_config *model,
+                                sifr_error *error) SIFR_MUST_CHECK;
+
 /* Where the model predicts the next token and the paths of `options` are rows, has them read as
  * those of the config (NULL: as by default). *form, which train_chat_form_free frees, must outlive
  * the call of train_data_open. */

@@ -84,6 +84,39 @@ loss=$(field eval_loss | cut -c1-7)
 expect 0 sifr eval --model tuned --data chats.jsonl --seq-length 48 --precision fp32 --json
 [ "$(field loss | cut -c1-7)" = "$loss" ] || fail "$(cat out), not $loss"
 
+# --- packed: fewer sequences, which learn the same; not resumed as rows that are not ---
+packed="--data chats.jsonl --validation-split 0.125 --max-steps 60 --save-steps 30 --seq-length 96 --packing"
+run 0 packed $packed
+says 'data: packed 42 rows into [0-9]+ sequences of 96 tokens, [0-9.]+ % filled'
+says 'eval_data: packed 6 rows into [0-9]+ sequences of 96 tokens'
+says 'step 60/60  eval loss 0\.0'
+expect 0 sifr chat packed --max-new-tokens 12 --temperature 0 <question
+grep -q blue out || { cat out err; fail "no answer"; }
+whole=$(sha256sum <packed/model.safetensors)
+rm -rf packed/checkpoint-60 packed/model.safetensors
+echo checkpoint-30 >packed/latest
+cp -r packed other-rows
+again="sifr train --model model --per-device-train-batch-size 8 --threads 1
+    --learning-rate 1e-2 --resume"
+expect 2 $again --output other-rows ${packed% *}
+warns "data (hash)"
+expect 0 $again --output packed $packed --threads 2
+[ "$(sha256sum <packed/model.safetensors)" = "$whole" ] || fail "resumed to other weights"
+expect 0 sifr plan --model model --seq-length 48 --packing
+# Rows by themselves have the loss that they have in one sequence.
+run 0 packed --data chats.jsonl --eval-data chats.jsonl --packing --max-steps 5 --json
+loss=$(field eval_loss | cut -c1-7)
+expect 0 sifr eval --model packed --data chats.jsonl --seq-length 48 --precision fp32 --json
+[ "$(field loss | cut -c1-7)" = "$loss" ] || fail "$(cat out), packed $loss"
+expect 0 sifr data inspect --model model --data chats.jsonl --seq-length 48
+says 'a row a sequence fills [0-9.]+ % of them; packed, the rows take [0-9]+ sequences'
+
+# --- rows of one length together: another order, the same at any number of threads ---
+run 0 grouped --data chats.jsonl --group-by-length --max-steps 12
+grouped=$(sha256sum <grouped/model.safetensors)
+run 0 grouped --data chats.jsonl --group-by-length --max-steps 12 --threads 2
+[ "$(sha256sum <grouped/model.safetensors)" = "$grouped" ] || fail "another order"
+
 # --- what is cut, left out and skipped ---
 {
     echo '{"prompt": "a:", "completion": "b"}'
@@ -100,9 +133,15 @@ warns "1 row is left out: nothing in it is learned within seq_length"
 warns "1 bad row skipped"
 
 # --- refused ---
-run 2 no --data chats.jsonl --packing --max-steps 1
-complains "packing"
 echo text >plain.txt
+run 2 no --data plain.txt --packing --max-steps 1
+complains "packing: plain.txt is text or a token store, which is cut into full windows"
+run 2 no --data plain.txt --group-by-length --max-steps 1
+complains "group_by_length: plain.txt is text or a token store"
+run 2 no --data chats.jsonl --packing --group-by-length --max-steps 1
+complains "group_by_length: packed sequences have one length"
+run 2 no --data chats.jsonl --packing --task sequence_classification --labels a,b --max-steps 1
+complains '"packing" is for causal_lm'
 run 2 no --data chats.jsonl plain.txt --max-steps 1
 complains "plain.txt is text or a token store, but other data are rows"
 : >x.parquet

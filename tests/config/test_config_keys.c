@@ -124,6 +124,7 @@ static void flags_come_from_the_table(void **state) {
         "data-type",
         "train-on",
         "packing",
+        "group-by-length",
         "skip-bad-rows",
         "validation-split",
         "task",
@@ -171,12 +172,12 @@ static void flags_come_from_the_table(void **state) {
             if (strcmp(flag.name, wanted[i]) == 0) found++;
         }
         assert_non_null(config_key_find(flag.path, NULL));
-        bool is_switch = strcmp(flag.name, "resume") == 0 || strcmp(flag.name, "new-head") == 0 ||
-                         strcmp(flag.name, "no-special-tokens") == 0 ||
-                         strcmp(flag.name, "eval-on-start") == 0 ||
-                         strcmp(flag.name, "packing") == 0 ||
-                         strcmp(flag.name, "skip-bad-rows") == 0 ||
-                         strcmp(flag.name, "bf16") == 0 || strcmp(flag.name, "fp16") == 0;
+        bool is_switch =
+            strcmp(flag.name, "resume") == 0 || strcmp(flag.name, "new-head") == 0 ||
+            strcmp(flag.name, "no-special-tokens") == 0 ||
+            strcmp(flag.name, "eval-on-start") == 0 || strcmp(flag.name, "packing") == 0 ||
+            strcmp(flag.name, "group-by-length") == 0 || strcmp(flag.name, "skip-bad-rows") == 0 ||
+            strcmp(flag.name, "bf16") == 0 || strcmp(flag.name, "fp16") == 0;
         assert_int_equal(flag.argument == NULL, is_switch);
         bool many = strcmp(flag.name, "data") == 0 || strcmp(flag.name, "freeze") == 0 ||
                     strcmp(flag.name, "labels") == 0;

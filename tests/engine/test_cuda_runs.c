@@ -46,6 +46,28 @@ static void same_bits(void **state) {
     free(want.weights);
 }
 
+/* Several documents in a sequence: the losses of the CPU, and the same bits again. */
+static void packed(void **state) {
+    (void)state;
+    static const char *const types[] = {"llama", "gpt2"};
+    for (int t = 0; t < 2; t++) {
+        zero_variant v = plain, cpu;
+        v.type = types[t], v.precision = SIFR_FP32;
+        v.length = 80, v.steps = 1; /* longer than a block of attention */
+        zero_outcome one = zero_run(v);
+        v.packed = true;
+        cpu = v, cpu.open = NULL;
+        zero_outcome want = zero_run(v), host = zero_run(cpu);
+        assert_true(fabs(want.loss[0] - host.loss[0]) < 1e-5 * host.loss[0]);
+        assert_true(fabs(want.loss[0] - one.loss[0]) > 1e-3);
+        v.stage = 3, v.unit_order = true, v.recompute = true;
+        same(&want, &v, "packed: stage 3, unit order, recomputed");
+        free(host.weights);
+        free(want.weights);
+        free(one.weights);
+    }
+}
+
 static void on_the_host(void **state) {
     (void)state;
     sifr_offload offload = sifr_settings_defaults().offload;
@@ -175,9 +197,10 @@ static int end(void **state) {
 /* One argument: the test to run, else all. */
 int main(int count, char **arguments) {
     if (shim_skipped()) return 77;
-    const struct CMUnitTest tests[] = {cmocka_unit_test(same_bits),   cmocka_unit_test(on_the_host),
-                                       cmocka_unit_test(one_wait),    cmocka_unit_test(in_chunks),
-                                       cmocka_unit_test(by_cublaslt), cmocka_unit_test(on_disk)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(same_bits),   cmocka_unit_test(packed),
+                                       cmocka_unit_test(on_the_host), cmocka_unit_test(one_wait),
+                                       cmocka_unit_test(in_chunks),   cmocka_unit_test(by_cublaslt),
+                                       cmocka_unit_test(on_disk)};
     if (count > 1) cmocka_set_test_filter(arguments[1]);
     return cmocka_run_group_tests(tests, begin, end);
 }

@@ -42,6 +42,32 @@ static void same_bits(void **state) {
     }
 }
 
+/* Several documents in a sequence: other losses than one, and the same at every stage. */
+static void packed(void **state) {
+    (void)state;
+    static const char *const types[] = {"llama", "gpt2"};
+    for (int t = 0; t < 2; t++) {
+        zero_variant v = {.ranks = 1,
+                          .type = types[t],
+                          .precision = t ? SIFR_BF16 : SIFR_FP32,
+                          .sequences = 2,
+                          .global = GLOBAL};
+        zero_outcome one = zero_run(v);
+        v.packed = true;
+        zero_outcome want = zero_run(v);
+        assert_true(fabs(want.loss[0] - one.loss[0]) > 1e-4);
+        for (v.ranks = 1; v.ranks <= 4; v.ranks *= 2) {
+            for (v.stage = 0; v.stage < 4; v.stage++) {
+                v.unit_order = v.stage % 2;
+                v.recompute = v.stage / 2;
+                zero_expect_same(&want, v);
+            }
+        }
+        free(want.weights);
+        free(one.weights);
+    }
+}
+
 /* A loss scale that is far too high: the first steps overflow somewhere, every rank skips them and
  * lowers the scale, and the steps that follow are the same. */
 static void overflows(void **state) {
@@ -155,8 +181,9 @@ static void memory(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(same_bits), cmocka_unit_test(overflows),
-                                       cmocka_unit_test(more_ranks_than_blocks),
-                                       cmocka_unit_test(other_counts), cmocka_unit_test(memory)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(same_bits),    cmocka_unit_test(packed),
+        cmocka_unit_test(overflows),    cmocka_unit_test(more_ranks_than_blocks),
+        cmocka_unit_test(other_counts), cmocka_unit_test(memory)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -176,7 +176,7 @@ static void hostile(void **state) {
     for (size_t size = 0; size < 64; size++) {
         assert_int_equal(parse(&good, data, size), size == 20 ? SIFR_OK : SIFR_FAILED);
     }
-    changed(0, 'T', 1, 20, "MMIDIDX");
+    changed(0, 'X', 1, 20, "MMIDIDX");
     changed(9, 2, 8, 20, "version 2");
     changed(18, UINT64_MAX, 8, 20, "do not hold");
     changed(18, (UINT64_MAX / 12) + 1, 8, 20, "do not hold");
@@ -215,6 +215,165 @@ static void hostile(void **state) {
     assert_int_equal(count, 5);
 }
 
+/* --- Megatron's older index --- */
+
+/* Items of 2, 0 and 3 tokens in two documents; `at` of the counts is replaced by `value`. */
+static index_text make_legacy(uint64_t code, int width, size_t at, uint64_t value) {
+    static const uint64_t dimensions[] = {0, 1, 2, 3}, offsets[] = {0, 2, 2, 5};
+    static const uint64_t sizes[] = {2, 0, 3}, documents[] = {0, 2, 3};
+    index_text index = {.size = 8};
+    memcpy(index.bytes, "TNTIDX\0", 8);
+    const uint64_t header[] = {1, code, (uint64_t)width, 3, 3, 3};
+    for (int i = 0; i < 6; i++) put(&index, header[i], 8);
+    for (int i = 0; i < 4; i++) put(&index, dimensions[i], 8);
+    for (int i = 0; i < 4; i++) put(&index, offsets[i], 8);
+    for (int i = 0; i < 3; i++) put(&index, sizes[i], 8);
+    for (int i = 0; i < 3; i++) put(&index, documents[i], 8);
+    size_t whole = index.size;
+    if (at) index.size = at, put(&index, value, 8), index.size = whole;
+    return index;
+}
+
+static void older(void **state) {
+    (void)state;
+    static const struct { int code, width; } kinds[] = {{1, 1}, {3, 2}, {4, 4}, {5, 8}, {8, 2}};
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+        int width = kinds[k].width;
+        uint8_t data[40] = {0};
+        for (int i = 0; i < 5; i++) data[i * width] = (uint8_t)(10 + i);
+        index_text index = make_legacy((uint64_t)kinds[k].code, width, 0, 0);
+        assert_int_equal(formats_token_store_parse(index.bytes, index.size, data,
+                                                   (size_t)(5 * width), "p", &store, &error),
+                         SIFR_OK);
+        assert_int_equal(store.documents, 2);
+        assert_int_equal(store.sequences, 3);
+        assert_int_equal(store.tokens, 5);
+        int64_t first, count;
+        int32_t ids[5];
+        formats_token_store_document(&store, 0, &first, &count);
+        assert_true(first == 0 && count == 2);
+        formats_token_store_document(&store, 1, &first, &count);
+        assert_true(first == 2 && count == 3);
+        formats_token_store_read(&store, 0, 5, ids);
+        for (int i = 0; i < 5; i++) assert_int_equal(ids[i], 10 + i);
+        formats_token_store_close(&store);
+    }
+}
+
+static void older_changed(size_t at, uint64_t value, const char *part) {
+    static const uint8_t data[64];
+    index_text index = make_legacy(4, 4, at, value);
+    if (parse(&index, data, 20) != SIFR_FAILED) fail_msg("byte %zu: accepted", at);
+    assert_message(&error, part);
+}
+
+static void older_hostile(void **state) {
+    (void)state;
+    static const uint8_t data[64];
+    index_text good = make_legacy(4, 4, 0, 0);
+    assert_int_equal(parse(&good, data, 20), SIFR_OK);
+    for (size_t size = 0; size < good.size; size++) {
+        index_text cut = good;
+        cut.size = size;
+        assert_int_equal(parse(&cut, data, 20), SIFR_FAILED);
+    }
+    for (size_t size = 0; size < 64; size++)
+        assert_int_equal(parse(&good, data, size), size == 20 ? SIFR_OK : SIFR_FAILED);
+    older_changed(8, 2, "version 2");
+    older_changed(16, 6, "type code 6 holds no token ids");
+    older_changed(16, UINT64_MAX, "holds no token ids");
+    older_changed(24, 8, "tokens of 8 bytes, but of type code 4");
+    older_changed(32, UINT64_MAX, "do not hold");
+    older_changed(32, UINT64_MAX / 2 + 4, "do not hold"); /* twice as much wraps to the size */
+    older_changed(32, 2, "do not hold");
+    older_changed(40, UINT64_MAX, "do not hold");
+    older_changed(48, 0, "do not hold");
+    older_changed(48, UINT64_MAX, "do not hold");
+    older_changed(56, 1, "item 0 has no one dimension");
+    older_changed(80, 4, "item 3 has no one dimension");
+    older_changed(88, 1, "item 0 begins at token 1");
+    older_changed(96, 3, "item 1 begins at token 3");
+    older_changed(112, 6, "item 3 begins at token 6");
+    older_changed(120, 6, "item 0 has 6 tokens");
+    older_changed(120, UINT64_MAX, "item 0 has 18446744073709551615 tokens");
+    older_changed(136, 2, "item 3 begins at token 5");
+    older_changed(144, 1, "document entry 0");
+    older_changed(152, UINT64_MAX, "document entry 1");
+    older_changed(160, 2, "document entry 2");
+}
+
+/* --- llm.c's files --- */
+
+typedef struct llmc_file {
+    uint8_t bytes[1024 + 64];
+    size_t size;
+} llmc_file;
+
+static llmc_file make_llmc(uint32_t magic, uint32_t version, uint32_t count, int width) {
+    llmc_file file = {.size = 1024 + 3 * (size_t)width};
+    const uint32_t header[] = {magic, version, count};
+    for (int i = 0; i < 3; i++)
+        for (int b = 0; b < 4; b++) file.bytes[4 * i + b] = (uint8_t)(header[i] >> 8 * b);
+    for (int i = 0; i < 3; i++) file.bytes[1024 + i * width] = (uint8_t)(20 + i);
+    return file;
+}
+
+static void llmc(void **state) {
+    (void)state;
+    static const struct {
+        uint32_t magic, version;
+        int width;
+    } kinds[] = {{20240520, 1, 2}, {20240801, 7, 4}};
+    for (int k = 0; k < 2; k++) {
+        char prefix[BASE_PATH_LENGTH];
+        int64_t first, count;
+        int32_t ids[3];
+        llmc_file file = make_llmc(kinds[k].magic, kinds[k].version, 3, kinds[k].width);
+        const char *path = scratch_path("tokens.bin");
+        assert_int_equal(base_write_file(path, file.bytes, file.size, &error), SIFR_OK);
+        assert_true(formats_token_store_prefix(path, prefix));
+        assert_string_equal(prefix, path);
+        if (formats_token_store_open(prefix, &store, &error) != SIFR_OK)
+            fail_msg("%s", error.message);
+        assert_int_equal(store.tokens, 3);
+        assert_int_equal(store.documents, 1);
+        formats_token_store_document(&store, 0, &first, &count);
+        assert_true(first == 0 && count == 3);
+        formats_token_store_read(&store, 0, 3, ids);
+        for (int i = 0; i < 3; i++) assert_int_equal(ids[i], 20 + i);
+        assert_int_equal(formats_token_store_check(&store, 22, prefix, &error), SIFR_FAILED);
+        assert_message(&error, "tokens.bin: token 2 is id 22");
+        formats_token_store_close(&store);
+        unlink(path);
+    }
+}
+
+static void refuse_llmc(llmc_file file, const char *part) {
+    uint8_t *exact = malloc(file.size + 1);
+    memcpy(exact, file.bytes, file.size);
+    assert_int_equal(formats_token_store_parse_llmc(exact, file.size, "p", &store, &error),
+                     SIFR_FAILED);
+    assert_message(&error, part);
+    free(exact);
+}
+
+static void llmc_hostile(void **state) {
+    (void)state;
+    refuse_llmc(make_llmc(20240521, 1, 3, 2), "not a file of llm.c's tokens");
+    refuse_llmc(make_llmc(20240522, 1, 3, 2), "of an evaluation");
+    refuse_llmc(make_llmc(20240520, 2, 3, 2), "version 2 of llm.c's file, 1 is known");
+    refuse_llmc(make_llmc(20240801, 1, 3, 4), "version 1 of llm.c's file, 7 is known");
+    refuse_llmc(make_llmc(20240520, 1, 4, 2), "its header says 4 tokens of 2 bytes");
+    refuse_llmc(make_llmc(20240520, 1, 0xFFFFFFFF, 2), "its header says 4294967295 tokens");
+    refuse_llmc(make_llmc(20240801, 7, 0x40000003, 4), "tokens of 4 bytes"); /* wraps in 32 bits */
+    llmc_file file = make_llmc(20240520, 1, 3, 2);
+    for (size_t size = 0; size < file.size; size++) {
+        llmc_file cut = file;
+        cut.size = size;
+        refuse_llmc(cut, size < 4 ? "not a file of" : "cut short");
+    }
+}
+
 static void files(void **state) {
     (void)state;
     assert_int_equal(formats_token_store_open(scratch_path("absent"), &store, &error), SIFR_FAILED);
@@ -227,8 +386,11 @@ static void files(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(round_trip),
-                                       cmocka_unit_test(writer_errors), cmocka_unit_test(types),
-                                       cmocka_unit_test(hostile), cmocka_unit_test(files)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(round_trip), cmocka_unit_test(writer_errors),
+        cmocka_unit_test(types),      cmocka_unit_test(hostile),
+        cmocka_unit_test(older),      cmocka_unit_test(older_hostile),
+        cmocka_unit_test(llmc),       cmocka_unit_test(llmc_hostile),
+        cmocka_unit_test(files)};
     return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
 }

@@ -1,5 +1,6 @@
 /* The reader of token stores on any bytes: no crash, one line of message, and documents that lie
- * inside of the data. Input: u16 size of the index, the index, the tokens. */
+ * inside of the data. Input: u16 size of the index, the index, the tokens; where that size is
+ * 65535, a file of llm.c's. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,12 +16,16 @@ static void must(int truth) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (size < 2) return 0;
     size_t index_size = (size_t)(data[0] | data[1] << 8);
+    bool alone = index_size == UINT16_MAX;
     data += 2, size -= 2;
     if (index_size > size) index_size = size;
     formats_token_store store;
     sifr_error error = {0};
-    if (formats_token_store_parse(data, index_size, data + index_size, size - index_size, "input",
-                                  &store, &error) != SIFR_OK) {
+    sifr_status status =
+        alone ? formats_token_store_parse_llmc(data, size, "input", &store, &error)
+              : formats_token_store_parse(data, index_size, data + index_size, size - index_size,
+                                          "input", &store, &error);
+    if (status != SIFR_OK) {
         must(error.status == SIFR_FAILED && error.message[0] && !strchr(error.message, '\n'));
         return 0;
     }

@@ -91,21 +91,34 @@ static sifr_settings options_of(const zero_variant *v) {
     return options;
 }
 
-/* What a model reads of each token, end to end: tokens, labels, token types and segments. */
+/* What a model reads of each token, end to end: tokens, labels, token types, segments, positions.
+ */
 typedef struct batch_ids {
-    int32_t *tokens, *labels, *types, *segments;
+    int32_t *tokens, *labels, *types, *segments, *positions;
+    bool packed;
 } batch_ids;
 
-static batch_ids make_ids(size_t count) {
-    int32_t *all = calloc(4 * count, sizeof *all);
-    return (batch_ids){all, all + count, all + 2 * count, all + 3 * count};
+static batch_ids make_ids(size_t count, bool packed) {
+    int32_t *all = calloc(5 * count, sizeof *all);
+    return (batch_ids){all, all + count, all + 2 * count, all + 3 * count, all + 4 * count, packed};
 }
 
 static sifr_batch batch_of(const batch_ids *ids) {
     return (sifr_batch){.tokens = ids->tokens,
                         .labels = ids->labels,
                         .token_types = ids->types,
-                        .segments = ids->segments};
+                        .segments = ids->segments,
+                        .positions = ids->packed ? ids->positions : NULL};
+}
+
+/* Documents of 1 to 7 tokens, of other lengths in each sequence. */
+static void pack(const plan_settings *settings, int64_t index, int64_t at, batch_ids *ids) {
+    int32_t document = 0, position = 0;
+    for (int64_t i = 0; i < settings->step.seq_length; i++, position++) {
+        if (position > (index + document) % 7) document++, position = 0;
+        ids->segments[at + i] = document;
+        ids->positions[at + i] = position;
+    }
 }
 
 /* Sequence `index` of a step is padded, but for one in three. */
@@ -133,8 +146,8 @@ static void fill_batch(const sifr_engine *engine, int step, batch_ids *ids) {
         }
         if (engine->model->inputs[SIFR_SEGMENTS] < 0) continue;
         for (int64_t n = 0; n < settings->step.micro_batch_size; n++)
-            pad(settings, g * settings->step.micro_batch_size + n,
-                j * count + n * settings->step.seq_length, ids);
+            (ids->packed ? pack : pad)(settings, g * settings->step.micro_batch_size + n,
+                                       j * count + n * settings->step.seq_length, ids);
     }
 }
 
@@ -233,7 +246,7 @@ static sifr_status check_device(const sifr_engine *engine, const moved_bytes *be
     int64_t ids = k * s->settings.step.micro_batch_size * s->settings.step.seq_length * 4;
     int64_t numbers = (int64_t)sizeof(plan_numbers) + k * (int64_t)sizeof(double);
     int64_t inputs = 2 + (engine->model->inputs[SIFR_TOKEN_TYPES] >= 0) +
-                     (engine->model->inputs[SIFR_SEGMENTS] >= 0);
+                     (engine->model->inputs[SIFR_SEGMENTS] >= 0) + engine->model->packed;
     int64_t in = now->read[1] - before->read[1] + inputs * ids + (int64_t)sizeof(device_step);
     int64_t out = now->written[1] - before->written[1] + numbers;
     int64_t host_bytes = plan_host_bytes(s);
@@ -410,13 +423,15 @@ static void *run_rank(void *argument) {
     rank_run *r = argument;
     const zero_variant *v = r->v;
     model_config config = zero_config(v->type);
+    config.packed = v->packed;
     if (v->length > config.max_position_embeddings) config.max_position_embeddings = v->length;
     sifr_model *model = NULL;
     sifr_engine *engine = NULL;
     sifr_error error = {0};
     sifr_settings options = options_of(v);
     batch_ids ids = make_ids((size_t)(options.gradient_accumulation_steps *
-                                      options.micro_batch_size * options.seq_length));
+                                      options.micro_batch_size * options.seq_length),
+                             v->packed);
     comm_group *group = comm_threads_group(r->world, r->rank);
     sifr_status status = model_from_config(&config, &model, &error);
     for (int i = 0; i < 3 && status == SIFR_OK && v->freeze[i]; i++) {

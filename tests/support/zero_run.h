@@ -37,6 +37,7 @@ typedef struct zero_variant {
     int64_t tile_tokens; /* as sifr_settings has them */
     bool separate;       /* ranks' devices have memory of their own, which each step checks, too */
     sifr_status (*open)(device **out, sifr_error *error); /* a device; NULL: as `separate` says */
+    bool packed; /* sequences hold several documents */
     bool hidden; /* `open` opens devices that hide their memory */
 } zero_variant;
 

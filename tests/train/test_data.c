@@ -114,6 +114,48 @@ static void packs_documents(void **state) {
     train_data_close(data);
 }
 
+/* llm.c's file of some ids. */
+static const char *llmc_file(const char *name, const uint16_t *ids, size_t count) {
+    int32_t header[256] = {20240520, 1, (int32_t)count};
+    char bytes[1024 + 64];
+    memcpy(bytes, header, sizeof header);
+    memcpy(bytes + sizeof header, ids, count * sizeof *ids);
+    const char *path = scratch_path(name);
+    assert_int_equal(base_write_file(path, bytes, sizeof header + count * sizeof *ids, NULL),
+                     SIFR_OK);
+    return path;
+}
+
+/* Their documents are cut anywhere, so nothing stands between them; a pattern names several, and a
+ * pair of files once. */
+static void stores_of_others(void **state) {
+    (void)state;
+    static const uint16_t first[] = {0, 5, 6}, second[] = {7, 0, 8};
+    static const int32_t pair[] = {1, 2, -1, 3, -1};
+    static const int32_t stream[] = {0, 5, 6, 7, 0, 8, 1, 2, 0, 3, 0};
+    llmc_file("shard_1.bin", first, 3);
+    llmc_file("shard_2.bin", second, 3);
+    store("trio.b", pair, 2);
+    store("trio.b.c", pair, 2); /* its names stand between those of the other */
+    const char *paths[] = {scratch_path("shard_*.bin"), scratch_path("trio.b")};
+    train_data_options options = options_for(paths, 2);
+    train_data *data = open_data(&options);
+    assert_stream(data, stream, 11);
+    assert_int_equal(train_data_documents(data), 4);
+    train_data_close(data);
+    const char *pairs[] = {scratch_path("trio*")};
+    options = options_for(pairs, 1);
+    data = open_data(&options);
+    assert_int_equal(train_data_tokens(data), 10);
+    train_data_close(data);
+    options = options_for(paths, 1);
+    options.vocab_size = 8;
+    refuse(&options, SIFR_FAILED, "shard_2.bin: token 2 is id 8, outside the vocabulary of 8");
+    scratch_text("shard_3.bin", "text");
+    options = options_for(paths, 1);
+    refuse(&options, SIFR_FAILED, "shard_1.bin: not text");
+}
+
 static void wrong_ids(void **state) {
     (void)state;
     static const int32_t tokens[] = {5, 6, 7, -1, 8, 600, 3, -1};
@@ -427,6 +469,7 @@ static void special_tokens_once(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(packs_documents),
+                                       cmocka_unit_test(stores_of_others),
                                        cmocka_unit_test(wrong_ids),
                                        cmocka_unit_test(samples_follow_the_permutation),
                                        cmocka_unit_test(text_becomes_a_store),

@@ -111,7 +111,7 @@ static void learns_parts(void **state) {
     assert_non_null(strstr(said, "turns.jsonl: rows of type messages"));
     assert_learned(chat, 0, "b<|im_end|>\n|d<|im_end|>\n|");
     train_rows rows;
-    assert_int_equal(train_rows_make(1, LENGTH, false, 0, &rows, NULL), SIFR_OK);
+    assert_int_equal(train_rows_make(1, LENGTH, TRAIN_ROWS_PLAIN, 0, &rows, NULL), SIFR_OK);
     train_chat_read(chat, 0, &rows, 0);
     int64_t labels = 0;
     for (int64_t i = 0; i < LENGTH; i++) {
@@ -359,6 +359,123 @@ static void splits(void **state) {
     train_chat_close(whole);
 }
 
+/* Checks a sequence of packed rows: each is a segment that begins at position 0, its first token is
+ * no label of what stands before it, and padding is a segment of its own. Returns the tokens of
+ * rows, and adds each to `seen` by its second one. */
+static int64_t check_sequence(const train_rows *rows, int64_t at, int *seen) {
+    const int32_t *tokens = rows->tokens + at * LENGTH, *labels = rows->labels + at * LENGTH;
+    const int32_t *segments = rows->segments + at * LENGTH;
+    const int32_t *positions = rows->positions + at * LENGTH;
+    int64_t filled = 0;
+    for (int64_t i = 0; i < LENGTH; i++) {
+        bool begins = i == 0 || segments[i] != segments[i - 1];
+        assert_int_equal(positions[i], begins ? 0 : positions[i - 1] + 1);
+        if (i) assert_int_equal(segments[i], segments[i - 1] + begins);
+        if (i && begins) assert_int_equal(labels[i - 1], -100);
+        if (labels[i] != -100) assert_int_equal(labels[i], tokens[i + 1]);
+        if (tokens[i]) filled = i + 1;
+        if (positions[i] == 1 && tokens[i]) seen[tokens[i] % 512]++;
+    }
+    for (int64_t i = filled; i < LENGTH; i++) assert_int_equal(positions[i], i - filled);
+    return filled;
+}
+
+static void packs_rows(void **state) {
+    (void)state;
+    set_template(plain_template);
+    train_chat_source sources[2] = {source_of(write_rows("x.jsonl", 0, 26)),
+                                    source_of(write_rows("y.jsonl", 1, 20))};
+    train_chat_options options = options_for(sources, 2);
+    train_chat *chat = open_rows(&options), *held;
+    sources[1].weight = 2;
+    train_chat *twice = open_rows(&options);
+    uint64_t hash = train_chat_hash(chat);
+    assert_int_equal(train_chat_split(chat, 0.1, 42, &held, NULL), SIFR_OK);
+    int64_t tokens = 0, rows_there = train_chat_count(chat)->rows;
+    assert_int_equal(train_chat_sequences(chat), rows_there);
+    assert_false(train_chat_is_packed(chat));
+    assert_int_equal(train_chat_pack(chat, NULL), SIFR_OK);
+    assert_true(train_chat_is_packed(chat));
+    assert_int_not_equal(train_chat_hash(chat), hash);
+    assert_int_equal(train_chat_count(chat)->rows, rows_there);
+    int64_t sequences = train_chat_sequences(chat);
+    assert_int_equal(train_chat_windows(chat), sequences);
+    assert_true(sequences > 2 && sequences < 10);
+    train_rows rows;
+    int seen[512] = {0}, total = 0;
+    assert_int_equal(train_rows_make(2, LENGTH, TRAIN_ROWS_PACKED, 0, &rows, NULL), SIFR_OK);
+    for (int64_t i = 0; i < sequences; i++) {
+        train_chat_read(chat, train_chat_draw(chat, 42, 0, i), &rows, 1);
+        tokens += check_sequence(&rows, 1, seen);
+    }
+    for (int i = 0; i < 512; i++) total += seen[i];
+    assert_int_equal(total, rows_there);
+    assert_int_equal(tokens, train_chat_count(chat)->tokens);
+    /* A source's weight counts its sequences. */
+    assert_int_equal(train_chat_pack(twice, NULL), SIFR_OK);
+    options.count = 1;
+    train_chat *first = open_rows(&options);
+    assert_int_equal(train_chat_pack(first, NULL), SIFR_OK);
+    int64_t draws[2] = {0}, of_first = train_chat_sequences(first);
+    for (int64_t i = 0; i < train_chat_windows(twice); i++)
+        draws[train_chat_draw(twice, 42, 0, i) >= of_first]++;
+    assert_int_equal(draws[0], of_first);
+    assert_int_equal(draws[1], 2 * (train_chat_sequences(twice) - of_first));
+    train_rows_free(&rows);
+    train_chat_close(first);
+    train_chat_close(twice);
+    train_chat_close(held);
+    train_chat_close(chat);
+}
+
+static int64_t length_at(const train_chat *chat, int64_t row) {
+    const int32_t *ids;
+    const bool *learned;
+    int64_t whole;
+    return train_chat_row_at(chat, row, &ids, &learned, &whole);
+}
+
+/* 45 rows in steps of 2: runs of 5 steps, each of the rows that an epoch has there without groups,
+ * the longest first; then the longest of all and the first change places. */
+static void groups_rows(void **state) {
+    (void)state;
+    enum { ROWS = 45, RUN = 10 };
+    char text[8192];
+    size_t used = 0;
+    set_template(plain_template);
+    for (int i = 0; i < ROWS; i++)
+        used += (size_t)snprintf(text + used, sizeof text - used, "{\"text\": \"%.*s\"}\n",
+                                 1 + i * 17 % 23, "abcdefghijklmnopqrstuvwxyz");
+    train_chat_source source = source_of(scratch_text("x.jsonl", text));
+    train_chat_options options = options_for(&source, 1);
+    train_chat *chat = open_rows(&options), *plain = open_rows(&options);
+    assert_int_equal(train_chat_group(chat, 2, NULL), SIFR_OK);
+    assert_int_not_equal(train_chat_hash(chat), train_chat_hash(plain));
+    for (int64_t epoch = 0; epoch < 3; epoch++) {
+        int64_t want[ROWS], longest = 0, back = epoch ? epoch - 1 : 0;
+        for (int i = 0; i < ROWS; i++) want[i] = train_chat_draw(plain, 42, epoch, i);
+        for (int first = 0; first < ROWS; first += RUN) {
+            int end = first + RUN < ROWS ? first + RUN : ROWS;
+            for (int i = first + 1; i < end; i++) /* by insertion, which keeps equals in order */
+                for (int k = i; k > first; k--) {
+                    int64_t row = want[k];
+                    if (length_at(plain, want[k - 1]) >= length_at(plain, row)) break;
+                    want[k] = want[k - 1], want[k - 1] = row;
+                }
+            if (length_at(plain, want[first]) > length_at(plain, want[longest])) longest = first;
+        }
+        int64_t row = want[0];
+        want[0] = want[longest], want[longest] = row;
+        for (int i = 0; i < ROWS; i++) {
+            assert_int_equal(train_chat_draw(chat, 42, epoch, i), want[i]);
+            (void)train_chat_draw(chat, 42, back, i); /* the epoch before stays at hand */
+        }
+    }
+    assert_int_not_equal(train_chat_draw(chat, 43, 0, 1), train_chat_draw(chat, 42, 0, 1));
+    train_chat_close(plain);
+    train_chat_close(chat);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(learns_parts, scratch_setup, scratch_teardown),
@@ -370,6 +487,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(cuts_rows, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(draws_by_weight, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(splits, scratch_setup, scratch_teardown),
+        cmocka_unit_test_setup_teardown(packs_rows, scratch_setup, scratch_teardown),
+        cmocka_unit_test_setup_teardown(groups_rows, scratch_setup, scratch_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

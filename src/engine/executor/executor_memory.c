@@ -79,14 +79,19 @@ sifr_status executor_fill_tables(engine_executor *e, sifr_error *error) {
                          place_to_fill(e, s->tables[t]));
         BASE_TRY(put(e, s->tables[t], error));
     }
-    if (cached) return SIFR_OK;
-    int32_t *position = place_to_fill(e, s->inputs[SIFR_POSITIONS][0]);
-    for (int64_t q = 0; q < s->settings.step.micro_batch_size; q++) {
-        for (int64_t i = 0; i < s->settings.step.seq_length; i++) {
-            position[q * s->settings.step.seq_length + i] = (int32_t)i;
-        }
-    }
-    return put(e, s->inputs[SIFR_POSITIONS][0], error);
+    bool given = cached || s->model->packed; /* with each batch */
+    return given ? SIFR_OK : engine_count_positions(e, 0, error);
+}
+
+sifr_status engine_count_positions(const engine_executor *e, int32_t micro_batch,
+                                   sifr_error *error) {
+    const plan_schedule *s = e->schedule;
+    int32_t buffer = s->inputs[SIFR_POSITIONS][micro_batch];
+    int32_t *position = place_to_fill(e, buffer);
+    int64_t length = s->settings.step.seq_length;
+    for (int64_t i = 0; i < s->settings.step.micro_batch_size * length; i++)
+        position[i] = (int32_t)(i % length);
+    return put(e, buffer, error);
 }
 
 sifr_status engine_note_length(engine_executor *e, int64_t first, int64_t count, int64_t length,

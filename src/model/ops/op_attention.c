@@ -103,6 +103,7 @@ static bool positions_fit(sifr_model *model, const sifr_attention_args *args, in
 }
 
 sifr_value sifr_attention(sifr_model *model, sifr_attention_args args) {
+    args.segments = model_segments(model, args.segments);
     const model_value *query = model_activation(model, args.q, "attention");
     const model_value *key = model_activation(model, args.k, "attention");
     const model_value *value = model_activation(model, args.v, "attention");

@@ -18,6 +18,7 @@ const model_op model_op_neighbours = {
 
 sifr_value sifr_neighbours(sifr_model *model, sifr_neighbours_args args) {
     int64_t size = args.size;
+    args.segments = model_segments(model, args.segments);
     const model_value *in = model_activation(model, args.x, "neighbours");
     if (!in) return SIFR_NO_VALUE;
     bool fits = size >= 1 && size <= DEVICE_MOST_NEIGHBOURS && size % 2 == 1;

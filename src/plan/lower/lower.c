@@ -186,7 +186,7 @@ static sifr_status lower_step(lower_state *state, sifr_error *error) {
 }
 
 /* The inputs of micro batch j, and its losses. Tokens and labels are the caller's whatever the
- * model reads; positions are the same in all micro batches. */
+ * model reads; positions are the same in all micro batches, but for packed models. */
 static sifr_status add_inputs(lower_state *state, int32_t j, sifr_error *error) {
     plan_schedule *s = state->s;
     int64_t bytes = state->tokens * 4;
@@ -197,8 +197,9 @@ static sifr_status add_inputs(lower_state *state, int32_t j, sifr_error *error) 
     }
     BASE_TRY(plan_add_buffer(s, PLAN_INPUTS, bytes, -1, j, true, &s->losses[j], error));
     int32_t *positions = s->inputs[SIFR_POSITIONS];
-    if (j == 0) BASE_TRY(plan_add_buffer(s, PLAN_INPUTS, bytes, -1, j, true, positions, error));
-    positions[j] = positions[0];
+    bool own = j == 0 || state->model->packed;
+    if (own) BASE_TRY(plan_add_buffer(s, PLAN_INPUTS, bytes, -1, j, true, &positions[j], error));
+    if (!own) positions[j] = positions[0];
     for (int i = SIFR_TOKEN_TYPES; i < SIFR_INPUTS; i++) {
         int32_t *at = &s->inputs[i][j];
         *at = -1;

@@ -97,6 +97,20 @@ sifr_status train_data_split(train_data *data, double share, uint64_t seed, trai
     return status;
 }
 
+sifr_status train_data_pack(train_data *data, sifr_error *error) {
+    if (data->chat) return train_chat_pack(data->chat, error);
+    return base_fail(error, SIFR_USAGE,
+                     "packing: text and token stores are cut into full windows, so there is "
+                     "nothing to pack; leave it out, or give rows to fine-tune on");
+}
+
+sifr_status train_data_group(train_data *data, int64_t batch, sifr_error *error) {
+    if (data->chat) return train_chat_group(data->chat, batch, error);
+    return base_fail(error, SIFR_USAGE,
+                     "group_by_length: only rows to fine-tune on differ in length here; leave it "
+                     "out");
+}
+
 int64_t train_data_tokens(const train_data *data) {
     if (data->chat) return train_chat_count(data->chat)->tokens;
     return data->examples ? train_examples_tokens(data->examples)
@@ -120,7 +134,9 @@ uint64_t train_data_hash(const train_data *data) {
 sifr_status train_data_rows(const train_data *data, int64_t count, int64_t length, train_rows *out,
                             sifr_error *error) {
     int64_t columns = data->examples ? train_examples_columns(data->examples) : 0;
-    return train_rows_make(count, length, data->examples != NULL, columns, out, error);
+    train_rows_kind kind = data->examples ? TRAIN_ROWS_PADDED : TRAIN_ROWS_PLAIN;
+    if (data->chat && train_chat_is_packed(data->chat)) kind = TRAIN_ROWS_PACKED;
+    return train_rows_make(count, length, kind, columns, out, error);
 }
 
 int64_t train_data_windows(const train_data *data, int64_t length) {

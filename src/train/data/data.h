@@ -54,6 +54,13 @@ const train_chat *train_data_chat(const train_data *data);
 sifr_status train_data_split(train_data *data, double share, uint64_t seed, train_data **held_out,
                              sifr_error *error) SIFR_MUST_CHECK;
 
+/* Puts several rows to fine-tune on into each window. SIFR_USAGE for other data. After the split.
+ */
+sifr_status train_data_pack(train_data *data, sifr_error *error) SIFR_MUST_CHECK;
+
+/* Puts rows to fine-tune on of about the same length into a step of `batch` sequences. The same. */
+sifr_status train_data_group(train_data *data, int64_t batch, sifr_error *error) SIFR_MUST_CHECK;
+
 int64_t train_data_tokens(const train_data *data);    /* separators included, padding not */
 int64_t train_data_documents(const train_data *data); /* or examples */
 uint64_t train_data_hash(const train_data *data);     /* of the contents, not their location */
@@ -65,8 +72,8 @@ const train_labelled *train_data_labelled(const train_data *data);
 sifr_status train_data_rows(const train_data *data, int64_t count, int64_t length, train_rows *out,
                             sifr_error *error) SIFR_MUST_CHECK;
 
-/* The number of examples, of rows in an epoch, or of whole windows of `length` tokens (and the
- * token after them, where that is the last label). */
+/* The number of examples, of rows (or sequences of packed rows) in an epoch, or of whole windows of
+ * `length` tokens (and the token after them, where that is the last label). */
 int64_t train_data_windows(const train_data *data, int64_t length);
 
 /* Window 0 ≤ index < train_data_windows() as sequence `at` of the rows, whose length is that of the

@@ -1,8 +1,11 @@
 #include "train/data/data_stream.h"
 
+#include <fnmatch.h>
+#include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/checked.h"
 #include "base/hash.h"
@@ -21,7 +24,7 @@ typedef struct data_part {
 
 struct train_stream {
     data_part *parts;
-    size_t count;
+    size_t count, part_room, start_room;
     int32_t separator; /* -1: none */
     int64_t *starts;   /* start of each part in the stream, and the end */
     int64_t documents;
@@ -32,7 +35,8 @@ struct train_stream {
 static bool lacks_separator(const train_stream *stream, const formats_token_store *store,
                             int64_t first, int64_t count) {
     int32_t last;
-    if (count == 0 || stream->separator < 0) return false;
+    bool marked = store->document_starts != NULL; /* llm.c's files begin and end anywhere */
+    if (count == 0 || stream->separator < 0 || !marked) return false;
     formats_token_store_read(store, first + count - 1, 1, &last);
     return last != stream->separator;
 }
@@ -58,7 +62,8 @@ static sifr_status place_documents(const train_stream *stream, data_part *part, 
 
 /* Hashes the stream: its tokens, the ends of documents, and the separator. */
 static uint64_t hash_part(const train_stream *stream, const data_part *part, uint64_t seed) {
-    uint64_t hash = base_hash_seeded(part->store.data.data, part->store.data.size, seed);
+    uint64_t hash = base_hash_seeded(part->store.ids,
+                                     (size_t)(part->store.tokens * part->store.token_bytes), seed);
     int64_t facts[3] = {part->store.token_bytes, part->store.documents, stream->separator};
     hash = base_hash_seeded(facts, sizeof facts, hash);
     if (part->starts) {
@@ -70,7 +75,13 @@ static uint64_t hash_part(const train_stream *stream, const data_part *part, uin
 
 static sifr_status add_store(train_stream *stream, const char *prefix, int64_t vocab_size,
                              sifr_error *error) {
-    data_part *part = &stream->parts[stream->count];
+    size_t count = stream->count;
+    BASE_TRY(
+        base_grow(&stream->parts, &stream->part_room, count + 1, sizeof *stream->parts, error));
+    BASE_TRY(
+        base_grow(&stream->starts, &stream->start_room, count + 2, sizeof *stream->starts, error));
+    data_part *part = &stream->parts[count];
+    *part = (data_part){0};
     BASE_TRY(formats_token_store_open(prefix, &part->store, error));
     part->open = true;
     stream->count++;
@@ -80,6 +91,44 @@ static sifr_status add_store(train_stream *stream, const char *prefix, int64_t v
     stream->documents += part->store.documents;
     stream->hash = hash_part(stream, part, stream->hash);
     return SIFR_OK;
+}
+
+/* Whether all that a pattern names is of token stores. */
+static bool names_stores(const glob_t *found) {
+    char prefix[BASE_PATH_LENGTH];
+    for (size_t i = 0; i < found->gl_pathc; i++)
+        if (!formats_token_store_prefix(found->gl_pathv[i], prefix)) return false;
+    return found->gl_pathc > 0;
+}
+
+/* Whether the pattern names the .bin of this .idx too. */
+static bool is_second(const char *pattern, const char *path, const char *prefix) {
+    char data[BASE_PATH_LENGTH + 8];
+    size_t length = strlen(path);
+    snprintf(data, sizeof data, "%s.bin", prefix);
+    return length > 4 && strcmp(path + length - 4, ".idx") == 0 &&
+           fnmatch(pattern, data, FNM_PATHNAME | FNM_PERIOD) == 0;
+}
+
+/* A store, or those that a pattern names, in the order of their names; a pair of files counts once.
+ * *stores is false where the path is no store: then it is text. */
+static sifr_status add_stores(train_stream *stream, const char *path, int64_t vocab_size,
+                              bool *stores, sifr_error *error) {
+    char prefix[BASE_PATH_LENGTH];
+    glob_t found;
+    *stores = formats_token_store_prefix(path, prefix);
+    if (*stores) return add_store(stream, prefix, vocab_size, error);
+    if (access(path, F_OK) == 0 || !strpbrk(path, "*?[")) return SIFR_OK;
+    if (glob(path, GLOB_ERR, NULL, &found) != 0) return SIFR_OK; /* which text reports */
+    *stores = names_stores(&found);
+    sifr_status status = SIFR_OK;
+    for (size_t i = 0; *stores && i < found.gl_pathc && status == SIFR_OK; i++) {
+        (void)formats_token_store_prefix(found.gl_pathv[i], prefix);
+        if (!is_second(path, found.gl_pathv[i], prefix))
+            status = add_store(stream, prefix, vocab_size, error);
+    }
+    globfree(&found);
+    return status;
 }
 
 sifr_status train_stream_open(const train_data_options *options, train_stream **out,
@@ -94,18 +143,17 @@ sifr_status train_stream_open(const train_data_options *options, train_stream **
     stream->separator = -1;
     if (options->separator >= 0 && options->separator < options->vocab_size)
         stream->separator = (int32_t)options->separator;
-    BASE_TRY_GOTO(
-        status, base_alloc(options->count + 1, sizeof *stream->parts, &stream->parts, error), fail);
     BASE_TRY_GOTO(status,
-                  base_alloc(options->count + 2, sizeof *stream->starts, &stream->starts, error),
+                  base_grow(&stream->starts, &stream->start_room, 1, sizeof *stream->starts, error),
                   fail);
+    stream->starts[0] = 0;
     BASE_TRY_GOTO(status, base_alloc(options->count + 1, sizeof *texts, &texts, error), fail);
     for (size_t i = 0; i < options->count; i++) {
-        if (!formats_token_store_prefix(options->paths[i], prefix)) {
-            texts[text_count++] = options->paths[i];
-            continue;
-        }
-        BASE_TRY_GOTO(status, add_store(stream, prefix, options->vocab_size, error), fail);
+        bool stores;
+        BASE_TRY_GOTO(status,
+                      add_stores(stream, options->paths[i], options->vocab_size, &stores, error),
+                      fail);
+        if (!stores) texts[text_count++] = options->paths[i];
     }
     if (text_count) {
         BASE_TRY_GOTO(status, formats_text_source_open(texts, text_count, &source, error), fail);

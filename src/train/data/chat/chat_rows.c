@@ -38,6 +38,8 @@ void train_chat_close(train_chat *chat) {
     free(chat->starts);
     free(chat->lengths);
     free(chat->parts);
+    train_chat_packs_free(&chat->packs);
+    train_chat_groups_free(chat->groups);
     free(chat);
 }
 
@@ -130,6 +132,54 @@ sifr_status train_chat_split(train_chat *chat, double share, uint64_t seed, trai
     return SIFR_OK;
 }
 
+/* --- packing and grouping --- */
+
+/* Appends the packs of a part, whose rows they count from 0, and makes them its members. */
+static void add_packs(train_chat *x, chat_part *part, const train_chat_packs *packs) {
+    train_chat_packs *all = &x->packs;
+    for (int64_t i = 0; i < part->count; i++)
+        all->rows[part->first + i] = part->first + packs->rows[i];
+    for (int64_t p = 0; p < packs->count; p++)
+        all->starts[all->count + p + 1] = part->first + packs->starts[p + 1];
+    part->first = all->count;
+    part->count = packs->count;
+    all->count += packs->count;
+}
+
+sifr_status train_chat_pack(train_chat *x, sifr_error *error) {
+    size_t rows = (size_t)x->counts.rows;
+    int64_t *lengths = NULL;
+    sifr_status status = base_alloc(rows, sizeof *lengths, &lengths, error);
+    if (status == SIFR_OK)
+        status = base_alloc(rows + 1, sizeof *x->packs.starts, &x->packs.starts, error);
+    if (status == SIFR_OK) status = base_alloc(rows, sizeof *x->packs.rows, &x->packs.rows, error);
+    for (size_t i = 0; status == SIFR_OK && i < rows; i++)
+        lengths[i] = x->starts[i + 1] - x->starts[i];
+    for (size_t p = 0; status == SIFR_OK && p < x->part_count; p++) {
+        chat_part *part = &x->parts[p];
+        train_chat_packs packs;
+        status =
+            train_chat_packs_make(lengths + part->first, part->count, x->length, &packs, error);
+        if (status == SIFR_OK) add_packs(x, part, &packs);
+        train_chat_packs_free(&packs);
+    }
+    free(lengths);
+    train_chat_settle(x);
+    return status;
+}
+
+sifr_status train_chat_group(train_chat *chat, int64_t batch, sifr_error *error) {
+    return train_chat_groups_make(chat->windows, batch, &chat->groups, error);
+}
+
+bool train_chat_is_packed(const train_chat *chat) {
+    return chat->packs.starts != NULL;
+}
+
+int64_t train_chat_sequences(const train_chat *chat) {
+    return train_chat_is_packed(chat) ? chat->packs.count : chat->counts.rows;
+}
+
 /* --- use --- */
 
 const train_chat_counts *train_chat_count(const train_chat *chat) {
@@ -149,7 +199,11 @@ uint64_t train_chat_hash(const train_chat *x) {
         int64_t facts[2] = {x->parts[p].count, x->parts[p].draws};
         hash = base_hash_seeded(facts, sizeof facts, hash);
     }
-    return hash;
+    if (x->groups) hash = base_hash_seeded("groups", 6, hash);
+    if (!train_chat_is_packed(x)) return hash;
+    hash = base_hash_seeded(x->packs.rows, rows * sizeof *x->packs.rows, hash);
+    size_t starts = (size_t)x->packs.count + 1;
+    return base_hash_seeded(x->packs.starts, starts * sizeof *x->packs.starts, hash);
 }
 
 int64_t train_chat_row_at(const train_chat *x, int64_t index, const int32_t **ids,
@@ -162,7 +216,8 @@ int64_t train_chat_row_at(const train_chat *x, int64_t index, const int32_t **id
 
 /* The draws of an epoch in their order; a source that is drawn from more or less than once has a
  * permutation of its own for each time that all of it was drawn. */
-int64_t train_chat_draw(const train_chat *chat, uint64_t seed, int64_t epoch, int64_t place) {
+static int64_t draw_plain(const void *rows, uint64_t seed, int64_t epoch, int64_t place) {
+    const train_chat *chat = rows;
     int64_t draw = train_permute(seed, epoch, chat->windows, place);
     size_t p = 0;
     while (draw >= chat->parts[p].draws) draw -= chat->parts[p++].draws;
@@ -173,12 +228,58 @@ int64_t train_chat_draw(const train_chat *chat, uint64_t seed, int64_t epoch, in
                                        part->count, number % part->count);
 }
 
-void train_chat_read(const train_chat *x, int64_t index, const train_rows *rows, int64_t at) {
-    int64_t length = rows->length, start = x->starts[index], count = x->starts[index + 1] - start;
-    int32_t *tokens = rows->tokens + at * length, *labels = rows->labels + at * length;
-    for (int64_t i = 0; i < length; i++) {
+static int64_t length_of(const void *rows, int64_t row) {
+    const train_chat *chat = rows;
+    return chat->starts[row + 1] - chat->starts[row];
+}
+
+int64_t train_chat_draw(const train_chat *chat, uint64_t seed, int64_t epoch, int64_t place) {
+    if (!chat->groups) return draw_plain(chat, seed, epoch, place);
+    train_chat_order order = {draw_plain, length_of, chat, chat->windows};
+    return train_chat_groups_at(chat->groups, &order, seed, epoch, place);
+}
+
+/* A row from token `first` of a sequence on; returns the token behind it. */
+static int64_t put_row(const train_chat *x, int64_t row, int64_t first, int32_t *tokens,
+                       int32_t *labels) {
+    int64_t start = x->starts[row], count = x->starts[row + 1] - start;
+    for (int64_t i = 0; i < count; i++) {
         bool follows = i + 1 < count && x->learned[start + i + 1];
-        tokens[i] = i < count ? x->ids[start + i] : (int32_t)x->padding;
-        labels[i] = follows ? x->ids[start + i + 1] : -100;
+        tokens[first + i] = x->ids[start + i];
+        labels[first + i] = follows ? x->ids[start + i + 1] : -100;
     }
+    return first + count;
+}
+
+/* What is left of a sequence. */
+static void put_padding(const train_chat *x, int64_t first, int64_t length, int32_t *tokens,
+                        int32_t *labels) {
+    for (int64_t i = first; i < length; i++) tokens[i] = (int32_t)x->padding, labels[i] = -100;
+}
+
+static void put_pack(const train_chat *x, int64_t pack, const train_rows *rows, int64_t at) {
+    int64_t length = rows->length, offset = at * length, first = 0, segment = 0;
+    const int64_t *next = x->packs.rows + x->packs.starts[pack];
+    const int64_t *end = x->packs.rows + x->packs.starts[pack + 1];
+    for (; first < length; segment++) {
+        int64_t behind = length;
+        if (next < end)
+            behind = put_row(x, *next++, first, rows->tokens + offset, rows->labels + offset);
+        else
+            put_padding(x, first, length, rows->tokens + offset, rows->labels + offset);
+        for (int64_t i = first; i < behind; i++) {
+            rows->segments[offset + i] = (int32_t)segment;
+            rows->positions[offset + i] = (int32_t)(i - first);
+        }
+        first = behind;
+    }
+}
+
+void train_chat_read(const train_chat *x, int64_t index, const train_rows *rows, int64_t at) {
+    int64_t length = rows->length;
+    int32_t *tokens = rows->tokens + at * length, *labels = rows->labels + at * length;
+    if (train_chat_is_packed(x))
+        put_pack(x, index, rows, at);
+    else
+        put_padding(x, put_row(x, index, 0, tokens, labels), length, tokens, labels);
 }

@@ -1,9 +1,11 @@
 /* Rows to fine-tune on, from one file or several, encoded once: each is a sequence of a batch,
- * padded on its right. What is longer than a sequence is cut at its end, and a row of which nothing
- * is learned is left out; both are counted and said.
+ * padded on its right; packed, a sequence holds several (chat_packs.h), each a segment whose
+ * positions begin at 0, and so does what is left of the sequence. What is longer than a sequence is
+ * cut at its end, and a row of which nothing is learned is left out; both are counted and said.
  *
  * An epoch has of each source its rows times the source's weight, in an order that is a function of
- * the seed. With weights of 1 these are all rows once. */
+ * the seed. With weights of 1 these are all rows once. Packed, it has of each source its sequences
+ * times the weight: a sequence has rows of one source. */
 #ifndef TRAIN_CHAT_ROWS_H
 #define TRAIN_CHAT_ROWS_H
 
@@ -52,18 +54,26 @@ void train_chat_close(train_chat *chat); /* NULL is harmless */
 sifr_status train_chat_split(train_chat *chat, double share, uint64_t seed, train_chat **held_out,
                              sifr_error *error) SIFR_MUST_CHECK;
 
+/* Packs the rows, once and after any split. */
+sifr_status train_chat_pack(train_chat *chat, sifr_error *error) SIFR_MUST_CHECK;
+/* Puts rows of about the same length into a step of `batch` sequences (chat_groups.h), once, after
+ * any split; not of packed ones. */
+sifr_status train_chat_group(train_chat *chat, int64_t batch, sifr_error *error) SIFR_MUST_CHECK;
+bool train_chat_is_packed(const train_chat *chat);
+int64_t train_chat_sequences(const train_chat *chat); /* of all rows once */
+
 const train_chat_counts *train_chat_count(const train_chat *chat);
-int64_t train_chat_windows(const train_chat *chat); /* rows of an epoch */
+int64_t train_chat_windows(const train_chat *chat); /* sequences of an epoch */
 uint64_t train_chat_hash(const train_chat *chat);
 
 /* Row 0 ≤ index < rows: its ids and which are learned; *whole is its length before the cut. */
 int64_t train_chat_row_at(const train_chat *chat, int64_t index, const int32_t **ids,
                           const bool **learned, int64_t *whole);
 
-/* The row that a run's epoch has at place 0 ≤ place < windows. */
+/* The sequence, a row or a pack, that a run's epoch has at place 0 ≤ place < windows. */
 int64_t train_chat_draw(const train_chat *chat, uint64_t seed, int64_t epoch, int64_t place);
 
-/* Row `index` as sequence `at` of a batch. Safe from several threads. */
+/* Sequence `index` as that number `at` of a batch. Safe from several threads. */
 void train_chat_read(const train_chat *chat, int64_t index, const train_rows *rows, int64_t at);
 
 #endif

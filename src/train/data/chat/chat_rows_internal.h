@@ -3,9 +3,11 @@
 #define TRAIN_CHAT_ROWS_INTERNAL_H
 
 #include "train/data/chat/chat_encode.h"
+#include "train/data/chat/chat_groups.h"
+#include "train/data/chat/chat_packs.h"
 #include "train/data/chat/chat_rows.h"
 
-/* The rows of a source, which stand one behind the other. */
+/* The rows of a source, or its packs, which stand one behind the other. */
 typedef struct chat_part {
     int64_t first, count;
     double weight;
@@ -20,7 +22,9 @@ struct train_chat {
     size_t ids_room, learned_room, starts_room, lengths_room;
     chat_part *parts;
     size_t part_count;
+    train_chat_packs packs; /* of all parts; no starts: rows are not packed */
     int64_t padding, length, windows;
+    train_chat_groups *groups; /* of the order of an epoch; NULL: it is drawn alone */
     train_chat_counts counts;
 };
 

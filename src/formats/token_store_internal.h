@@ -1,0 +1,16 @@
+/* Private to token_store*.c. */
+#ifndef FORMATS_TOKEN_STORE_INTERNAL_H
+#define FORMATS_TOKEN_STORE_INTERNAL_H
+
+#include "formats/token_store.h"
+
+static inline uint64_t token_store_u64(const uint8_t *at) {
+    uint64_t value = 0;
+    for (int i = 7; i >= 0; i--) value = value << 8 | at[i];
+    return value;
+}
+
+/* Whether bytes begin as a file of llm.c's does, of tokens or of an evaluation. */
+bool token_store_is_llmc(const uint8_t *bytes, size_t size);
+
+#endif
