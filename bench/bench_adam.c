@@ -23,8 +23,8 @@ int main(int argc, char **argv) {
                         .step = &step};
     for (int i = 0; i < 2; i++)
         call.saved[i] = (device_matrix){bench_take(dev, count * 4), 1, count, count, BASE_FP32};
-    call.attributes.adam.epsilon = 1e-8f;
-    call.attributes.adam.decoupled = true;
+    call.attributes.update.epsilon = 1e-8f;
+    call.attributes.update.decoupled = true;
     printf("{\"elements\": %lld,\n", (long long)count);
     bench_time(dev, &call, runs, "fp32");
     call.w[1] = bench_matrix(dev, 1, count, BASE_BF16);

@@ -108,9 +108,9 @@ static int measure_flat(bench *b) {
     device_call adam = {.kernel = DEVICE_ADAM, .x = {fp32}, .w = {fp32}, .saved = {fp32, fp32}};
     b->step.beta1 = 0.9f;
     b->step.beta2 = 0.95f;
-    adam.attributes.adam.epsilon = 1e-8f;
-    adam.attributes.adam.weight_decay = 0.1f;
-    adam.attributes.adam.decoupled = true;
+    adam.attributes.update.epsilon = 1e-8f;
+    adam.attributes.update.weight_decay = 0.1f;
+    adam.attributes.update.decoupled = true;
     int bad = measure(b, "adam fp32", adam, COUNT, "elements");
     adam.w[1] = bf16;
     bad |= measure(b, "adam with bf16 copy", adam, COUNT, "elements");

@@ -143,11 +143,30 @@ typedef struct sifr_offload {
     sifr_aio aio;
 } sifr_offload;
 
-/* AdamW, or Adam with L2 (device.h has the formula). */
+/* docs/optimizers.md has the formulas. Both Adams are one optimizer: `decoupled` tells AdamW. */
+typedef enum sifr_optimizer_type {
+    SIFR_ADAMW,
+    SIFR_ADAM,
+    SIFR_SGD,
+    SIFR_ADAGRAD,
+    SIFR_LION,
+    SIFR_SCHEDULE_FREE_ADAMW
+} sifr_optimizer_type;
+
+/* What an optimizer does not use has no effect. */
 typedef struct sifr_optimizer {
     double beta1, beta2, eps, weight_decay;
     bool bias_correction;
     bool decoupled; /* true: AdamW; false: weight decay is added to the gradient (L2) */
+    sifr_optimizer_type type;
+    bool amsgrad;               /* of Adam */
+    double momentum, dampening; /* of SGD */
+    bool nesterov;
+    double lr_decay; /* of Adagrad */
+    /* Of schedule-free AdamW: steps over which the rate grows, and powers of the step and of the
+     * largest rate so far in the weight of a step in the average. */
+    int64_t warmup_steps;
+    double r, weight_lr_power;
 } sifr_optimizer;
 
 typedef struct sifr_settings {

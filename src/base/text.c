@@ -122,7 +122,9 @@ const char *base_nearest(const char *name, const char *const *candidates, size_t
     for (size_t i = 0; i < count; i++) {
         size_t a = strlen(name), b = strlen(candidates[i]);
         size_t distance = base_edit_distance(name, candidates[i]);
-        if (distance < least && distance <= ((a > b ? a : b) + 2) / 3) {
+        size_t longest = a > b ? a : b;
+        bool near = distance < longest && distance <= (longest + 2) / 3;
+        if (distance < least && near) {
             least = distance;
             best = candidates[i];
         }

@@ -10,8 +10,9 @@
 static sifr_status add_rank(const sifr_engine *engine, int32_t rank, int64_t limit,
                             checkpoint_layout *layout, sifr_error *error) {
     int64_t filled = limit; /* bytes; the first range begins a file */
-    for (int p = 0; p < ENGINE_PARTS; p++) {
+    for (int p = 0; p < engine_parts(engine); p++) {
         int64_t size = base_dtype_bytes(engine_part_type(engine, (engine_part)p));
+        const char *name = engine_part_name(engine_optimizer(engine), (engine_part)p);
         for (size_t w = 0; w < engine_model(engine)->weight_count; w++) {
             if (!checkpoint_has_part(engine_model(engine), w, (engine_part)p)) continue;
             int64_t first, left;
@@ -23,6 +24,7 @@ static sifr_status add_rank(const sifr_engine *engine, int32_t rank, int64_t lim
                                    sizeof *layout->ranges, error));
                 layout->ranges[layout->count++] = (checkpoint_range){.weight = w,
                                                                      .part = (engine_part)p,
+                                                                     .name = name,
                                                                      .first = first,
                                                                      .count = count,
                                                                      .file = layout->files - 1};

@@ -99,6 +99,7 @@ typedef struct candidate {
     checkpoint_range *ranges; /* by file */
     size_t count;
     engine_loss_scaler scaler;
+    optim_memory memory;
     base_dtype types[ENGINE_PARTS];
     formats_safetensors *files; /* the files that this rank needs are open */
 } candidate;
@@ -152,9 +153,10 @@ static size_t ranges_of(const candidate *c, size_t index, size_t *at) {
 /* Verifies this rank's share of the files: sizes, checksums, and tensors against the ranges. */
 static sifr_status verify(const load_run *run, candidate *c, sifr_error *error) {
     size_t at = 0, files = c->opened.file_count;
-    BASE_TRY(checkpoint_ranges(&c->opened, engine_model(run->engine), c->directory, &c->ranges,
-                               &c->count, error));
+    BASE_TRY(
+        checkpoint_ranges(&c->opened, run->engine, c->directory, &c->ranges, &c->count, error));
     BASE_TRY(checkpoint_read_scaler(&c->opened, run->engine, c->directory, &c->scaler, error));
+    BASE_TRY(checkpoint_read_memory(&c->opened, run->engine, c->directory, &c->memory, error));
     for (size_t i = 0; i < files; i++) {
         size_t first = at, count = ranges_of(c, i, &at);
         formats_safetensors file;
@@ -220,13 +222,13 @@ static sifr_status take_values(sifr_engine *engine, candidate *c, sifr_error *er
 static sifr_status take(const load_run *run, candidate *c, sifr_error *error) {
     sifr_engine *engine = run->engine;
     BASE_TRY(comm_agree_status(run->group, take_values(engine, c, error), error));
-    engine_restore(engine, c->opened.step, c->opened.updates, &c->scaler);
+    engine_restore(engine, c->opened.step, c->opened.updates, &c->scaler, &c->memory);
     return engine_refresh(engine, error);
 }
 
 static sifr_status check_agreement(const load_run *run, candidate *c, sifr_error *error) {
     BASE_TRY(checkpoint_check_types(&c->opened, run->engine, c->directory, error));
-    for (int p = 0; p < ENGINE_PARTS; p++)
+    for (int p = 0; p < engine_parts(run->engine); p++)
         c->types[p] = engine_part_type(run->engine, (engine_part)p);
     if (!run->first) return SIFR_OK;
     return compare_objects("", c->opened.agree, run->record->agree, refuse,

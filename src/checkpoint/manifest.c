@@ -13,18 +13,13 @@
 
 enum { MANIFEST_LIMIT = 1 << 30 };
 
-const char *checkpoint_part_name(engine_part part) {
-    static const char *const names[ENGINE_PARTS] = {"master", "exp_avg", "exp_avg_sq"};
-    return names[part];
-}
-
 bool checkpoint_has_part(const sifr_model *model, size_t weight, engine_part part) {
     return part == ENGINE_MASTER || model_unit_trained(model, model->weights[weight].unit);
 }
 
 sifr_status checkpoint_tensor_name(const sifr_model *model, const checkpoint_range *range,
                                    char out[FORMATS_NAME_LIMIT], sifr_error *error) {
-    const char *part = checkpoint_part_name(range->part);
+    const char *part = range->name;
     const char *weight = model->weights[range->weight].name;
     int used = range->first ? snprintf(out, FORMATS_NAME_LIMIT, "%s/%s@%lld", part, weight,
                                        (long long)range->first)
@@ -66,10 +61,10 @@ sifr_status checkpoint_add_range(json_t *list, const sifr_model *model,
                                  const checkpoint_range *range, sifr_error *error) {
     char name[FORMATS_NAME_LIMIT];
     BASE_TRY(checkpoint_tensor_name(model, range, name, error));
-    json_t *entry = json_pack(
-        "{s:s, s:s, s:I, s:I, s:I, s:s}", "weight", model->weights[range->weight].name, "part",
-        checkpoint_part_name(range->part), "first", (json_int_t)range->first, "count",
-        (json_int_t)range->count, "file", (json_int_t)range->file, "tensor", name);
+    json_t *entry =
+        json_pack("{s:s, s:s, s:I, s:I, s:I, s:s}", "weight", model->weights[range->weight].name,
+                  "part", range->name, "first", (json_int_t)range->first, "count",
+                  (json_int_t)range->count, "file", (json_int_t)range->file, "tensor", name);
     if (!entry || json_array_append_new(list, entry) != 0)
         return base_fail_alloc(error, sizeof name);
     return SIFR_OK;
@@ -78,10 +73,10 @@ sifr_status checkpoint_add_range(json_t *list, const sifr_model *model,
 sifr_status checkpoint_add_types(json_t *manifest, const sifr_engine *engine, sifr_error *error) {
     json_t *types = json_object();
     if (json_object_set_new(manifest, "types", types) != 0) return base_fail_alloc(error, 256);
-    for (int p = 0; p < ENGINE_PARTS; p++) {
+    for (int p = 0; p < engine_parts(engine); p++) {
         const char *type = base_dtype_name(engine_part_type(engine, (engine_part)p));
-        if (json_object_set_new(types, checkpoint_part_name((engine_part)p), json_string(type)))
-            return base_fail_alloc(error, 64);
+        const char *name = engine_part_name(engine_optimizer(engine), (engine_part)p);
+        if (json_object_set_new(types, name, json_string(type))) return base_fail_alloc(error, 64);
     }
     return SIFR_OK;
 }
@@ -95,6 +90,15 @@ sifr_status checkpoint_add_scaler(json_t *manifest, const sifr_engine *engine, s
         "last_overflow", (json_int_t)s->last_overflow, "hysteresis", (json_int_t)s->hysteresis);
     if (!scaler || json_object_set_new(manifest, "loss_scaler", scaler) != 0)
         return base_fail_alloc(error, 256);
+    return SIFR_OK;
+}
+
+sifr_status checkpoint_add_memory(json_t *manifest, const sifr_engine *engine, sifr_error *error) {
+    const optim_memory *m = engine_memory(engine);
+    if (!engine_optimizer(engine)->remembers) return SIFR_OK;
+    json_t *made = json_pack("{s:f, s:f}", "lr_max", m->largest_rate, "weight_sum", m->weights);
+    if (!made || json_object_set_new(manifest, "optimizer", made) != 0)
+        return base_fail_alloc(error, 128);
     return SIFR_OK;
 }
 
@@ -167,11 +171,37 @@ sifr_status checkpoint_check_file(const checkpoint_opened *opened, size_t index,
     return status;
 }
 
+/* Whether the states of a checkpoint are those of this engine's optimizer. */
+static sifr_status check_parts(const json_t *types, const sifr_engine *engine,
+                               const char *directory, sifr_error *error) {
+    const optim_row *row = engine_optimizer(engine);
+    char had[160] = "";
+    size_t used = 0, count = 0;
+    bool same = true;
+    const char *key;
+    json_t *value;
+    json_object_foreach((json_t *)(uintptr_t)types, key, value) {
+        int p = 0;
+        while (p < engine_parts(engine) && strcmp(key, engine_part_name(row, (engine_part)p))) p++;
+        same &= p < engine_parts(engine);
+        count++;
+        if (strcmp(key, "master") == 0 || used >= sizeof had) continue;
+        used += (size_t)snprintf(had + used, sizeof had - used, "%s%.40s", used ? ", " : "", key);
+    }
+    if (!types && row == &optim_adam) return SIFR_OK;
+    if (types && same && (int)count == engine_parts(engine)) return SIFR_OK;
+    return base_fail(error, SIFR_USAGE,
+                     "%s: has the state of another optimizer (%s) than %s, which this run has; set "
+                     "optimizer as it was, or start a new run in another output folder",
+                     directory, types ? (used ? had : "none") : "exp_avg, exp_avg_sq", row->name);
+}
+
 sifr_status checkpoint_check_types(const checkpoint_opened *opened, const sifr_engine *engine,
                                    const char *directory, sifr_error *error) {
     const json_t *types = json_object_get(opened->json, "types");
-    for (int p = 0; p < ENGINE_PARTS; p++) {
-        const char *part = checkpoint_part_name((engine_part)p), *was;
+    BASE_TRY(check_parts(types, engine, directory, error));
+    for (int p = 0; p < engine_parts(engine); p++) {
+        const char *part = engine_part_name(engine_optimizer(engine), (engine_part)p), *was;
         const char *now = base_dtype_name(engine_part_type(engine, (engine_part)p));
         BASE_TRY(base_json_string(types, part, "fp32", &was, directory, error));
         if (strcmp(was, now) == 0) continue;
@@ -184,19 +214,17 @@ sifr_status checkpoint_check_types(const checkpoint_opened *opened, const sifr_e
     return SIFR_OK;
 }
 
-sifr_status checkpoint_read_types(const checkpoint_opened *opened, const char *directory,
-                                  base_dtype out[ENGINE_PARTS], sifr_error *error) {
+sifr_status checkpoint_master_type(const checkpoint_opened *opened, const char *directory,
+                                   base_dtype *out, sifr_error *error) {
     const json_t *types = json_object_get(opened->json, "types");
-    for (int p = 0; p < ENGINE_PARTS; p++) {
-        const char *part = checkpoint_part_name((engine_part)p), *name;
-        BASE_TRY(base_json_string(types, part, "fp32", &name, directory, error));
-        bool narrow = strcmp(name, "bf16") == 0;
-        if (!narrow && strcmp(name, "fp32") != 0)
-            return base_fail(error, SIFR_FAILED,
-                             "%s: has %s in %.40s, which is not supported (supported: fp32, bf16)",
-                             directory, part, name);
-        out[p] = narrow ? BASE_BF16 : BASE_FP32;
-    }
+    const char *name;
+    BASE_TRY(base_json_string(types, "master", "fp32", &name, directory, error));
+    bool narrow = strcmp(name, "bf16") == 0;
+    if (!narrow && strcmp(name, "fp32") != 0)
+        return base_fail(error, SIFR_FAILED,
+                         "%s: has master in %.40s, which is not supported (supported: fp32, bf16)",
+                         directory, name);
+    *out = narrow ? BASE_BF16 : BASE_FP32;
     return SIFR_OK;
 }
 
@@ -293,6 +321,21 @@ sifr_status checkpoint_read_scaler(const checkpoint_opened *opened, const sifr_e
     return SIFR_OK;
 }
 
+sifr_status checkpoint_read_memory(const checkpoint_opened *opened, const sifr_engine *engine,
+                                   const char *directory, optim_memory *out, sifr_error *error) {
+    const json_t *stored = json_object_get(opened->json, "optimizer");
+    optim_memory m = {0};
+    *out = m;
+    if (!engine_optimizer(engine)->remembers) return SIFR_OK;
+    BASE_TRY(base_json_double(stored, "lr_max", -1, &m.largest_rate, directory, error));
+    BASE_TRY(base_json_double(stored, "weight_sum", -1, &m.weights, directory, error));
+    if (!(m.largest_rate >= 0 && m.weights >= 0) || !isfinite(m.largest_rate + m.weights))
+        return base_fail(error, SIFR_FAILED, "%s/%s: \"optimizer\" is not valid", directory,
+                         CHECKPOINT_MANIFEST);
+    *out = m;
+    return SIFR_OK;
+}
+
 /* --- ranges --- */
 
 static int compare_ranges(const void *a, const void *b) {
@@ -319,13 +362,22 @@ static sifr_status index_weights(const sifr_model *model, json_t **out, sifr_err
     return *out ? SIFR_OK : base_fail_alloc(error, 64 * model->weight_count);
 }
 
+/* The part of this name among those of `optimizer`; NULL: of any, and all but master weights are
+ * ENGINE_STATE1. -1: there is none. */
+static int part_of(const optim_row *optimizer, const char *name) {
+    int count = ENGINE_STATE1 + (optimizer ? optimizer->states : 0);
+    for (int p = 0; p < count; p++)
+        if (strcmp(name, engine_part_name(optimizer, (engine_part)p)) == 0) return p;
+    return optimizer ? -1 : ENGINE_STATE1;
+}
+
 static sifr_status read_range(const checkpoint_opened *opened, const json_t *entry,
-                              const json_t *weights, const char *where, checkpoint_range *out,
-                              sifr_error *error) {
-    const char *weight, *part;
+                              const json_t *weights, const optim_row *optimizer, const char *where,
+                              checkpoint_range *out, sifr_error *error) {
+    const char *weight;
     int64_t file;
     BASE_TRY(base_json_string(entry, "weight", "", &weight, where, error));
-    BASE_TRY(base_json_string(entry, "part", "", &part, where, error));
+    BASE_TRY(base_json_string(entry, "part", "", &out->name, where, error));
     BASE_TRY(base_json_string(entry, "tensor", "", &out->tensor, where, error));
     BASE_TRY(base_json_int(entry, "first", -1, &out->first, where, error));
     BASE_TRY(base_json_int(entry, "count", -1, &out->count, where, error));
@@ -334,10 +386,8 @@ static sifr_status read_range(const checkpoint_opened *opened, const json_t *ent
     if (!index)
         return base_fail(error, SIFR_FAILED, "%s: weight '%.80s' is not in the model", where,
                          weight);
-    int p = 0;
-    while (p < ENGINE_PARTS && strcmp(part, checkpoint_part_name((engine_part)p)) != 0) p++;
-    if (p == ENGINE_PARTS || file < 0 || (size_t)file >= opened->file_count || out->first < 0 ||
-        out->count < 0)
+    int p = part_of(optimizer, out->name);
+    if (p < 0 || file < 0 || (size_t)file >= opened->file_count || out->first < 0 || out->count < 0)
         return base_fail(error, SIFR_FAILED, "%s: invalid range of '%.80s'", where, weight);
     out->weight = (size_t)json_integer_value(index);
     out->part = (engine_part)p;
@@ -345,10 +395,12 @@ static sifr_status read_range(const checkpoint_opened *opened, const json_t *ent
     return SIFR_OK;
 }
 
-/* Checks sorted ranges against the model: for all its parts, or for the first `parts` ones. */
+/* Checks sorted ranges against the model: for all parts of `optimizer`, or NULL: for master weights
+ * alone. */
 static sifr_status check_cover(const checkpoint_range *ranges, size_t count,
-                               const sifr_model *model, int parts, const char *where,
-                               sifr_error *error) {
+                               const sifr_model *model, const optim_row *optimizer,
+                               const char *where, sifr_error *error) {
+    int parts = ENGINE_STATE1 + (optimizer ? optimizer->states : 0);
     size_t at = 0;
     for (size_t w = 0; w < model->weight_count; w++) {
         int64_t elements = model->weights[w].rows * model->weights[w].columns;
@@ -362,18 +414,18 @@ static sifr_status check_cover(const checkpoint_range *ranges, size_t count,
             if (covered == elements) continue;
             return base_fail(error, SIFR_FAILED,
                              "%s: %s of '%s' is missing or stored twice from element %lld on",
-                             where, checkpoint_part_name((engine_part)p), model->weights[w].name,
-                             (long long)covered);
+                             where, engine_part_name(optimizer, (engine_part)p),
+                             model->weights[w].name, (long long)covered);
         }
     }
     if (at == count) return SIFR_OK;
     return base_fail(error, SIFR_FAILED, "%s: ranges overlap", where);
 }
 
-/* The ranges of the first `parts` parts, by weight and place. */
-static sifr_status find_ranges(const checkpoint_opened *opened, const sifr_model *model, int parts,
-                               const char *directory, checkpoint_range **out, size_t *count,
-                               sifr_error *error) {
+/* The ranges of the parts of `optimizer`, by weight and place; NULL: of master weights alone. */
+static sifr_status find_ranges(const checkpoint_opened *opened, const sifr_model *model,
+                               const optim_row *optimizer, const char *directory,
+                               checkpoint_range **out, size_t *count, sifr_error *error) {
     char where[BASE_PATH_LENGTH];
     const json_t *list = json_object_get(opened->json, "ranges");
     size_t all = json_array_size(list), used = 0;
@@ -385,13 +437,14 @@ static sifr_status find_ranges(const checkpoint_opened *opened, const sifr_model
     BASE_TRY_GOTO(status, base_alloc(all, sizeof *ranges, &ranges, error), done);
     for (size_t i = 0; i < all; i++) {
         checkpoint_range *range = &ranges[used];
-        BASE_TRY_GOTO(status,
-                      read_range(opened, json_array_get(list, i), weights, where, range, error),
-                      done);
-        used += (int)range->part < parts;
+        BASE_TRY_GOTO(
+            status,
+            read_range(opened, json_array_get(list, i), weights, optimizer, where, range, error),
+            done);
+        used += optimizer || range->part == ENGINE_MASTER;
     }
     if (used) qsort(ranges, used, sizeof *ranges, compare_ranges);
-    BASE_TRY_GOTO(status, check_cover(ranges, used, model, parts, where, error), done);
+    BASE_TRY_GOTO(status, check_cover(ranges, used, model, optimizer, where, error), done);
     *out = ranges;
     *count = used;
     ranges = NULL;
@@ -401,10 +454,11 @@ done:
     return status == SIFR_OK || status == SIFR_NO_MEMORY ? status : SIFR_FAILED;
 }
 
-sifr_status checkpoint_ranges(const checkpoint_opened *opened, const sifr_model *model,
+sifr_status checkpoint_ranges(const checkpoint_opened *opened, const sifr_engine *engine,
                               const char *directory, checkpoint_range **out, size_t *count,
                               sifr_error *error) {
-    BASE_TRY(find_ranges(opened, model, ENGINE_PARTS, directory, out, count, error));
+    BASE_TRY(find_ranges(opened, engine_model(engine), engine_optimizer(engine), directory, out,
+                         count, error));
     if (*count) qsort(*out, *count, sizeof **out, compare_files);
     return SIFR_OK;
 }
@@ -412,7 +466,7 @@ sifr_status checkpoint_ranges(const checkpoint_opened *opened, const sifr_model 
 sifr_status checkpoint_master_ranges(const checkpoint_opened *opened, const sifr_model *model,
                                      const char *directory, checkpoint_range **out, size_t *count,
                                      sifr_error *error) {
-    return find_ranges(opened, model, ENGINE_MASTER + 1, directory, out, count, error);
+    return find_ranges(opened, model, NULL, directory, out, count, error);
 }
 
 /* --- tensors of the model folder --- */

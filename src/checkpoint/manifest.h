@@ -11,8 +11,9 @@
  *      "xxh3": "…"}
  *
  * "tensors" are those of the trained model's folder. "loss_scaler" exists only in fp16 with a
- * dynamic scale. Without "types" all parts are fp32. The last key is the hash of the manifest
- * without that key, with sorted keys and no blanks.
+ * dynamic scale, and "optimizer": {"lr_max": 0.001, "weight_sum": 1.5} only where an optimizer
+ * remembers that. Without "types" all parts are fp32, and those of Adam. The last key is the hash
+ * of the manifest without that key, with sorted keys and no blanks.
  */
 #ifndef CHECKPOINT_MANIFEST_H
 #define CHECKPOINT_MANIFEST_H
@@ -23,13 +24,11 @@
 #define CHECKPOINT_MANIFEST "manifest.json"
 #define CHECKPOINT_VERSION 1
 
-/* "master", "exp_avg", "exp_avg_sq" */
-const char *checkpoint_part_name(engine_part part);
-
 /* Elements first … first+count-1 of one part of weight `weight` of the model. */
 typedef struct checkpoint_range {
     size_t weight;
     engine_part part;
+    const char *name; /* of the part: "master", "exp_avg" */
     int64_t first, count;
     size_t file;
     const char *tensor; /* of an open manifest: the tensor's name in the file; borrowed from the
@@ -65,6 +64,10 @@ sifr_status checkpoint_add_range(json_t *list, const sifr_model *model,
 sifr_status checkpoint_add_scaler(json_t *manifest, const sifr_engine *engine,
                                   sifr_error *error) SIFR_MUST_CHECK;
 
+/* Adds "optimizer" for an optimizer that remembers; nothing for others. */
+sifr_status checkpoint_add_memory(json_t *manifest, const sifr_engine *engine,
+                                  sifr_error *error) SIFR_MUST_CHECK;
+
 /* Adds "types" for the engine's parts. */
 sifr_status checkpoint_add_types(json_t *manifest, const sifr_engine *engine,
                                  sifr_error *error) SIFR_MUST_CHECK;
@@ -95,13 +98,14 @@ sifr_status checkpoint_check_file(const checkpoint_opened *opened, size_t index,
                                   const char *directory, bool whole,
                                   sifr_error *error) SIFR_MUST_CHECK;
 
-/* SIFR_USAGE if the engine keeps a part in another type than the manifest names. */
+/* SIFR_USAGE if the engine has other parts than the manifest names, or keeps one in another type.
+ */
 sifr_status checkpoint_check_types(const checkpoint_opened *opened, const sifr_engine *engine,
                                    const char *directory, sifr_error *error) SIFR_MUST_CHECK;
 
-/* The types of the parts in the manifest; SIFR_FAILED for one that is not supported. */
-sifr_status checkpoint_read_types(const checkpoint_opened *opened, const char *directory,
-                                  base_dtype out[ENGINE_PARTS], sifr_error *error) SIFR_MUST_CHECK;
+/* The type of master weights in the manifest; SIFR_FAILED for one that is not supported. */
+sifr_status checkpoint_master_type(const checkpoint_opened *opened, const char *directory,
+                                   base_dtype *out, sifr_error *error) SIFR_MUST_CHECK;
 
 /* Opens a file of state and checks that it has the tensors of these ranges, in these types. */
 sifr_status checkpoint_open_file(const checkpoint_opened *opened,
@@ -115,15 +119,20 @@ sifr_status checkpoint_read_scaler(const checkpoint_opened *opened, const sifr_e
                                    const char *directory, engine_loss_scaler *out,
                                    sifr_error *error) SIFR_MUST_CHECK;
 
+/* Reads "optimizer" for an optimizer that remembers; zeros for others. */
+sifr_status checkpoint_read_memory(const checkpoint_opened *opened, const sifr_engine *engine,
+                                   const char *directory, optim_memory *out,
+                                   sifr_error *error) SIFR_MUST_CHECK;
+
 /* "tensors" of an open manifest, which owns the names: each weight of the model once, and possibly
  * a tied head again. count 0: an older manifest without tensors. Free with engine_stored_free. */
 sifr_status checkpoint_read_tensors(const checkpoint_opened *opened, const sifr_model *model,
                                     const char *directory, engine_stored *out,
                                     sifr_error *error) SIFR_MUST_CHECK;
 
-/* The ranges of an open manifest, by file. They must cover every part of every weight of the model
- * exactly once. Free with free(). */
-sifr_status checkpoint_ranges(const checkpoint_opened *opened, const sifr_model *model,
+/* The ranges of an open manifest, by file. They must cover every part of every weight of the
+ * engine's model exactly once. Free with free(). */
+sifr_status checkpoint_ranges(const checkpoint_opened *opened, const sifr_engine *engine,
                               const char *directory, checkpoint_range **out, size_t *count,
                               sifr_error *error) SIFR_MUST_CHECK;
 

@@ -73,10 +73,10 @@ static sifr_status find_files(const char *path, char out[BASE_PATH_LENGTH], sifr
 /* --- a checkpoint --- */
 
 static sifr_status open_state(checkpoint_model *m, size_t file, size_t count, sifr_error *error) {
-    base_dtype types[ENGINE_PARTS];
+    base_dtype types[ENGINE_PARTS] = {BASE_NONE};
     checkpoint_range *ranges;
     size_t used = 0;
-    BASE_TRY(checkpoint_read_types(&m->opened, m->path, types, error));
+    BASE_TRY(checkpoint_master_type(&m->opened, m->path, &types[ENGINE_MASTER], error));
     BASE_TRY(base_alloc(count, sizeof *ranges, &ranges, error));
     for (size_t i = 0; i < count; i++)
         if (m->ranges[i].file == file) ranges[used++] = m->ranges[i];

@@ -226,6 +226,7 @@ static sifr_status complete(const save_run *run, sifr_error *error) {
     }
     BASE_TRY_GOTO(status, checkpoint_add_types(manifest, engine, error), done);
     BASE_TRY_GOTO(status, checkpoint_add_scaler(manifest, engine, error), done);
+    BASE_TRY_GOTO(status, checkpoint_add_memory(manifest, engine, error), done);
     BASE_TRY_GOTO(status, checkpoint_write_manifest(manifest, directory, error), done);
     status = base_sync_directory(directory, error);
 done:

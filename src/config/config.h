@@ -24,7 +24,6 @@
 #include "sifr/settings.h"
 
 /* The order of each enum is the order of the spellings in the table. */
-typedef enum config_optimizer_kind { CONFIG_ADAMW, CONFIG_ADAM } config_optimizer_kind;
 /* tile_tokens is a multiple of this. A device may want a multiple of more: its plans say so. */
 enum { CONFIG_TOKEN_CHUNK = 1024 };
 
@@ -102,7 +101,6 @@ typedef struct sifr_config {
     int64_t steps_per_print; /* 0: not given */
     bool wall_clock_breakdown, memory_breakdown;
     config_comms_logger comms_logger;
-    config_optimizer_kind optimizer;
     double lr;
     config_lr_schedule schedule; /* total_num_steps is 0 until known where it is "auto" */
     config_activations activations;

@@ -45,6 +45,12 @@
                    "sifr.offload_gradients"}
 #define MOMENTUM_1BIT "OneBitAdam|ZeroOneAdam|OneBitLamb"
 #define ADAMS "Adam|AdamW|OneBitAdam|ZeroOneAdam|MuAdam|MuAdamW"
+/* In the order of sifr_optimizer_type. */
+#define OPTIMIZERS "AdamW|Adam|SGD|Adagrad|Lion|AdamWScheduleFree"
+#define OPTIMIZERS_LATER                                                                           \
+    "Lamb|Adafactor|Adam8bit|AdamW8bit|Muon|OneBitAdam|ZeroOneAdam|OneBitLamb|MuAdam|MuAdamW|"     \
+    "MuSGD"
+#define FREE "AdamWScheduleFree"
 #define WARMUPS "WarmupLR|WarmupDecayLR"
 /* Names of transformers' get_scheduler; the last two are refused. */
 #define TRAINER_LATER "reduce_lr_on_plateau|greedy"
@@ -85,22 +91,30 @@ KEY("zero_force_ds_cpu_optimizer", BOOL, NONE, "true", "", "there is one optimiz
 KEY("allgather_size", INT, ALIAS, NULL, "elements", "Old spelling.", .alias = "zero_optimization.allgather_bucket_size"),
 
 KEY("optimizer", SECTION, BUILT, NULL, "", "The optimizer; without this section, AdamW with the Hugging Face Trainer's values."),
-KEY("optimizer.type", CHOICE, BUILT, "\"AdamW\"", "", "AdamW, or Adam with the meaning that it has in DeepSpeed: also AdamW, unless adam_w_mode is false.", .choices = "AdamW|Adam|Adagrad|Lamb|Lion|Muon|OneBitAdam|ZeroOneAdam|OneBitLamb|MuAdam|MuAdamW|MuSGD", .later = "Adagrad|Lamb|Lion|Muon|OneBitAdam|ZeroOneAdam|OneBitLamb|MuAdam|MuAdamW|MuSGD", FIELD(optimizer)),
+KEY("optimizer.type", CHOICE, BUILT, "\"AdamW\"", "", "AdamW; Adam with the meaning that it has in DeepSpeed: also AdamW, unless adam_w_mode is false; SGD and Adagrad as PyTorch has them; Lion; AdamWScheduleFree of the package schedulefree. docs/optimizers.md has their formulas and parameters.", .choices = OPTIMIZERS "|" OPTIMIZERS_LATER, .later = OPTIMIZERS_LATER, FIELD(step.optimizer.type)),
 KEY("optimizer.legacy_fusion", BOOL, NONE, "false", "", "the optimizer is one fused pass."),
 KEY("optimizer.params", SECTION, BUILT, NULL, "", "Parameters of the optimizer."),
-KEY("optimizer.params.lr", NUMBER, BUILT, "0.001", "", "Learning rate; flag --learning-rate. \"auto\", or no optimizer section: 5e-5, as in the Hugging Face Trainer.", .range = ">= 0", FIELD(lr)),
-KEY("optimizer.params.betas", NUMBERS, BUILT, "[0.9, 0.999]", "", "Decay rates of the first and second moment.", .range = "0..<1"),
-KEY("optimizer.params.eps", NUMBER, BUILT, "1e-8", "", "Added to the square root of the second moment, after bias correction.", .range = ">= 0", FIELD(step.optimizer.eps)),
+KEY("optimizer.params.lr", NUMBER, BUILT, "0.001", "", "Learning rate; flag --learning-rate. \"auto\", or no optimizer section: 5e-5, as in the Hugging Face Trainer. Not given: of Adagrad 0.01, of AdamWScheduleFree 0.0025, as in their libraries.", .range = ">= 0", FIELD(lr)),
+KEY("optimizer.params.betas", NUMBERS, BUILT, "[0.9, 0.999]", "", "Decay rates of the first and second moment; of Lion [0.9, 0.99] unless given.", .range = "0..<1", .only = ADAMS "|Lamb|OneBitLamb|Muon|Lion|" FREE),
+KEY("optimizer.params.eps", NUMBER, BUILT, "1e-8", "", "Added to the square root of the second moment, after bias correction; of Adagrad 1e-10 unless given.", .range = ">= 0", .only = ADAMS "|Lamb|OneBitLamb|Muon|Adagrad|" FREE, FIELD(step.optimizer.eps)),
 KEY("optimizer.params.weight_decay", NUMBER, BUILT, "0.0", "", "Weight decay of every trained parameter, including norms and biases, as in DeepSpeed; the Hugging Face Trainer leaves those out.", .range = ">= 0", FIELD(step.optimizer.weight_decay)),
 KEY("optimizer.params.bias_correction", BOOL, BUILT, "true", "", "Divides the moments by 1 - beta^step.", .only = ADAMS "|Lamb", FIELD(step.optimizer.bias_correction)),
 KEY("optimizer.params.adam_w_mode", BOOL, BUILT, "true", "", "With type Adam: true is decoupled weight decay (AdamW), false adds it to the gradient (L2). AdamW ignores it.", .only = ADAMS, FIELD(step.optimizer.decoupled)),
 KEY("optimizer.params.torch_adam", BOOL, NONE, "false", "", "there is one AdamW, and no torch.", .only = ADAMS),
 KEY("optimizer.params.fp32_optimizer_states", BOOL, LATER, "true", "", "false keeps the moments in the parameters' type.", .only = ADAMS),
-KEY("optimizer.params.amsgrad", BOOL, LATER, "false", "", "The AMSGrad variant; DeepSpeed's fused Adam refuses it too.", .only = ADAMS),
-KEY("optimizer.params.foreach", BOOL, NONE, NULL, "", "there is no torch.", .only = ADAMS),
+KEY("optimizer.params.amsgrad", BOOL, BUILT, "false", "", "The AMSGrad variant: the largest second moment so far in place of the second moment.", .only = "Adam|AdamW", FIELD(step.optimizer.amsgrad)),
+KEY("optimizer.params.foreach", BOOL, NONE, NULL, "", "there is no torch.", .only = ADAMS "|SGD|Adagrad|" FREE),
 KEY("optimizer.params.set_grad_none", BOOL, NONE, "true", "", "gradient buffers are planned, not dropped.", .only = ADAMS),
 KEY("optimizer.params.max_grad_norm", NUMBER, REMOVED, NULL, "", "DeepSpeed raises on it; use gradient_clipping.", .neutral = "0"),
-KEY("optimizer.params.momentum", NUMBER, LATER, "0.95", "", "Muon's momentum.", .only = "Muon|MuSGD"),
+KEY("optimizer.params.momentum", NUMBER, BUILT, "0.0", "", "SGD's momentum; 0: none, and no state.", .range = "0..<1", .only = "SGD|Muon|MuSGD", FIELD(step.optimizer.momentum)),
+KEY("optimizer.params.dampening", NUMBER, BUILT, "0.0", "", "A gradient enters SGD's momentum with 1 minus this, but for the first.", .range = "0..1", .only = "SGD", FIELD(step.optimizer.dampening)),
+KEY("optimizer.params.nesterov", BOOL, BUILT, "false", "", "SGD with Nesterov's momentum; it takes a momentum, and no dampening.", .only = "SGD", FIELD(step.optimizer.nesterov)),
+KEY("optimizer.params.maximize", BOOL, LATER, "false", "", "Steps uphill.", .only = "SGD|Adagrad|Adam|AdamW"),
+KEY("optimizer.params.lr_decay", NUMBER, BUILT, "0.0", "", "Adagrad divides the learning rate of step t, counted from 0, by 1 + t times this.", .range = ">= 0", .only = "Adagrad", FIELD(step.optimizer.lr_decay)),
+KEY("optimizer.params.initial_accumulator_value", NUMBER, LATER, "0.0", "", "What Adagrad's sums of squares begin with.", .only = "Adagrad"),
+KEY("optimizer.params.warmup_steps", INT, BUILT, "0", "steps", "AdamWScheduleFree: the rate grows linearly over this many steps.", .range = ">= 0", .only = FREE, FIELD(step.optimizer.warmup_steps)),
+KEY("optimizer.params.r", NUMBER, BUILT, "0.0", "", "AdamWScheduleFree: power of the step's number in its weight in the average.", .range = ">= 0", .only = FREE, FIELD(step.optimizer.r)),
+KEY("optimizer.params.weight_lr_power", NUMBER, BUILT, "2.0", "", "AdamWScheduleFree: power of the largest learning rate so far in that weight.", .range = ">= 0", .only = FREE, FIELD(step.optimizer.weight_lr_power)),
 KEY("optimizer.params.muon_lr", NUMBER, LATER, NULL, "", "Learning rate of the matrices.", .only = "Muon"),
 KEY("optimizer.params.adam_lr", NUMBER, LATER, NULL, "", "Learning rate of what Muon leaves to Adam.", .only = "Muon"),
 KEY("optimizer.params.ns_method", CHOICE, LATER, "\"gram\"", "", "Form of the Newton-Schulz iteration.", .choices = "gram|standard", .only = "Muon"),

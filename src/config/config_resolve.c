@@ -76,7 +76,47 @@ static bool config_section_given(const sifr_config *config, const char *prefix) 
     return false;
 }
 
+/* Defaults of single types, as their libraries have them. */
+static sifr_status config_resolve_type(sifr_config *config, sifr_error *error) {
+    static const struct {
+        const char *type, *path, *value;
+    } defaults[] = {{"Adagrad", CONFIG_LR, "0.01"},
+                    {"Adagrad", "optimizer.params.eps", "1e-10"},
+                    {"Lion", "optimizer.params.betas", "[0.9, 0.99]"},
+                    {"AdamWScheduleFree", CONFIG_LR, "0.0025"}};
+    const char *type = json_string_value(config_setting_at(config, "optimizer.type")->value);
+    for (size_t i = 0; type && i < sizeof defaults / sizeof *defaults; i++) {
+        const char *path = defaults[i].path;
+        bool rate =
+            strcmp(path, CONFIG_LR) == 0 && (config_setting_given(config, "sifr.learning_rate") ||
+                                             config_setting_at(config, CONFIG_LR)->given);
+        if (strcmp(defaults[i].type, type) != 0 || config_setting_given(config, path) || rate)
+            continue;
+        BASE_TRY(config_setting_put(config, path,
+                                    json_loads(defaults[i].value, JSON_DECODE_ANY, NULL), error,
+                                    "default of %s", type));
+    }
+    const json_t *scheduler = config_setting_at(config, "scheduler.type")->value;
+    bool cycles = scheduler && strcmp(json_string_value(scheduler), "OneCycle") == 0 &&
+                  config_is_true(config, "scheduler.params.cycle_momentum");
+    if (cycles && type && strcmp(type, "AdamWScheduleFree") == 0)
+        return base_fail(error, SIFR_USAGE,
+                         "scheduler.params.cycle_momentum is true, and the weights that "
+                         "AdamWScheduleFree trains follow from its first beta, which cannot "
+                         "change; set it to false");
+    bool nesterov = config_is_true(config, "optimizer.params.nesterov");
+    bool momentum = config_setting_number(config, "optimizer.params.momentum") > 0;
+    if (!nesterov || (momentum && config_setting_number(config, "optimizer.params.dampening") == 0))
+        return SIFR_OK;
+    char where[300];
+    return base_fail(error, SIFR_USAGE,
+                     "%s is true: Nesterov's momentum takes optimizer.params.momentum above 0 and "
+                     "a dampening of 0, as in PyTorch",
+                     config_path_where(config, "optimizer.params.nesterov", where));
+}
+
 static sifr_status config_resolve_optimizer(sifr_config *config, sifr_error *error) {
+    BASE_TRY(config_resolve_type(config, error));
     bool chosen = config_setting_given(config, CONFIG_LR) ||
                   config_setting_given(config, "sifr.learning_rate");
     bool automatic = config_setting_at(config, CONFIG_LR)->given != NULL;
@@ -290,7 +330,7 @@ static sifr_status config_fill_field(sifr_config *config, const config_key *key,
     return SIFR_OK;
 }
 
-_Static_assert(sizeof(config_optimizer_kind) == sizeof(int), "a choice is stored as an int");
+_Static_assert(sizeof(sifr_optimizer_type) == sizeof(int), "a choice is stored as an int");
 
 /* The texts of a list; *list is the array that holds them, freed here when it is made anew. */
 static sifr_status config_fill_texts(const sifr_config *config, const char *path,
@@ -341,7 +381,7 @@ static sifr_status config_fill(sifr_config *config, int64_t world_size, sifr_err
     const json_t *betas = config_setting_at(config, "optimizer.params.betas")->value;
     config->step.optimizer.beta1 = json_number_value(json_array_get(betas, 0));
     config->step.optimizer.beta2 = json_number_value(json_array_get(betas, 1));
-    if (config->optimizer == CONFIG_ADAMW) config->step.optimizer.decoupled = true;
+    if (config->step.optimizer.type == SIFR_ADAMW) config->step.optimizer.decoupled = true;
     bool bf16 = config_is_true(config, "bf16.enabled");
     bool fp16 = config_is_true(config, "fp16.enabled");
     config->step.precision = fp16 ? SIFR_FP16 : bf16 ? SIFR_BF16 : SIFR_FP32;
@@ -370,7 +410,7 @@ static void config_note_fixed_scale(sifr_config *config) {
 static void config_note_surprises(sifr_config *config) {
     bool fp16 = config->step.precision == SIFR_FP16;
     if (fp16 && config->step.fp16.loss_scale > 0) config_note_fixed_scale(config);
-    if (config->optimizer == CONFIG_ADAMW &&
+    if (config->step.optimizer.type == SIFR_ADAMW &&
         config_setting_given(config, "optimizer.params.adam_w_mode")) {
         snprintf(config_setting_at(config, "optimizer.params.adam_w_mode")->note, 160,
                  "no effect, the type is AdamW");

@@ -164,18 +164,32 @@ typedef enum device_kernel {
     /* x0: 1 x n, FP32, BF16 or FP16; y: FP64 1 x ceil(n/1024): sums of squares of blocks of
        DEVICE_BLOCK */
     DEVICE_SQUARE_SUMS,
-    /* One Adam step over 1 x n elements (attributes.adam): x0: gradient FP32, BF16 or FP16; w0:
+    /* Updates: a step of an optimizer over 1 x n elements. x0: gradient FP32, BF16 or FP16; w0:
      * master weights FP32 or BF16; w1: their copy in the training type (none if w0 itself is
-     * trained); saved0, saved1: first and second moment, FP32 or BF16, both of one type. BF16
-     * states are rounded stochastically, by numbers of (seed, step, kind of state,
+     * trained); saved0 and on: the optimizer's states (device_update_states), FP32 or BF16, all of
+     * one type. BF16 states are rounded stochastically, by numbers of (seed, step, kind of state,
      * attributes.element and on). Does nothing when step->update is false, but for hidden memory:
      * there w1 becomes a copy of w0, since transfers of what was not read are not left out. */
-    DEVICE_ADAM,
+    DEVICE_ADAM,     /* saved0, saved1: first and second moment */
+    DEVICE_AMSGRAD,  /* the same; saved2: the largest second moment so far */
+    DEVICE_SGD,      /* no states */
+    DEVICE_MOMENTUM, /* SGD with momentum, which is saved0 */
+    DEVICE_ADAGRAD,  /* saved0: the sum of squares */
+    DEVICE_LION,     /* saved0: the momentum */
+    /* w0: the averaged weights x; saved0: z - x; saved1: second moment. Here w1 is not a copy of
+     * w0: it becomes y, at which gradients are taken. */
+    DEVICE_SCHEDULE_FREE,
     DEVICE_CONVERT, /* y = x0 in y's dtype, round to nearest even, any of FP32, BF16, FP16 */
     DEVICE_KERNELS
 } device_kernel;
 
+/* Updates come one after the other. */
+#define DEVICE_UPDATE_NUMBER(kernel) ((int)(kernel) - (int)DEVICE_ADAM)
+enum { DEVICE_UPDATES = DEVICE_UPDATE_NUMBER(DEVICE_SCHEDULE_FREE) + 1 };
+
 const char *device_kernel_name(device_kernel kernel);
+bool device_is_update(device_kernel kernel);
+int device_update_states(device_kernel kernel); /* of an update: operands saved0 and on */
 
 typedef struct device_attributes {
     int32_t op;          /* index of the op in the model: a coordinate of dropout's numbers */
@@ -240,15 +254,27 @@ typedef struct device_attributes {
         struct {
             float probability;
         } dropout;
-        /* AdamW (decoupled) or Adam with L2 (Kingma & Ba 2015; Loshchilov & Hutter 2019, as
-         * torch.optim.AdamW computes it):
-         *   g = gradient * step->update_scale  (+ weight_decay * p with L2)
+        /* Updates, with g = gradient * step->update_scale, p a weight, and the step's numbers. L2:
+         * g += weight_decay p, in SGD, Adagrad, and Adam if it is not decoupled; decoupled: first
+         * p *= 1 - lr weight_decay.
+         * Adam (Kingma & Ba 2015; Loshchilov & Hutter 2019, as torch.optim.AdamW computes it):
          *   m = beta1 m + (1-beta1) g;  v = beta2 v + (1-beta2) g^2
-         *   p = p (1 - lr weight_decay)  (decoupled)  - lr/c1 * m / (sqrt(v)/sqrt(c2) + epsilon) */
+         *   p -= lr/c1 * m / (sqrt(v)/sqrt(c2) + epsilon)
+         * AMSGrad (Reddi et al. 2018): w = max(w, v) in place of v in the last line
+         * SGD: p -= lr g; with momentum m = beta1 m + share g, p -= lr m, or with nesterov
+         *   p -= lr (g + beta1 m)
+         * Adagrad (Duchi et al. 2011): s += g^2;  p -= lr * g / (sqrt(s) + epsilon)
+         * Lion (Chen et al. 2023; decoupled): p -= lr sign(beta1 m + (1-beta1) g);
+         *   m = beta2 m + (1-beta2) g
+         * Schedule-free AdamW (Defazio et al. 2024): y = x + (1-beta1) d, with d = z - x
+         *   v = beta2 v + (1-beta2) g^2;  n = g / (sqrt(v)/sqrt(c2) + epsilon) + weight_decay y
+         *   d -= lr n;  x += share d;  d *= 1 - share;  w1 = x + (1-beta1) d */
         struct {
-            float epsilon, weight_decay; /* beta1, beta2: of the step */
-            bool decoupled;
-        } adam;
+            float epsilon, weight_decay; /* what changes from step to step is in the step */
+            bool decoupled, nesterov;
+            bool
+                keeps; /* of DEVICE_SCHEDULE_FREE: w1 alone is computed, whatever step->update is */
+        } update;
     };
 } device_attributes;
 
@@ -261,11 +287,12 @@ typedef struct device_step {
     float learning_rate;
     float beta1, beta2;
     float correction1, correction2; /* 1 - beta1^t, 1 - beta2^t, or 1 */
-    bool training;                  /* dropout applies */
-    bool update;                    /* all gradients are finite */
+    float share;   /* of the gradient in SGD's momentum; of z in schedule-free's average */
+    bool training; /* dropout applies */
+    bool update;   /* all gradients are finite */
 } device_step;
 
-enum { DEVICE_INPUTS = 6, DEVICE_WEIGHTS = 2, DEVICE_SAVED = 2 };
+enum { DEVICE_INPUTS = 6, DEVICE_WEIGHTS = 2, DEVICE_SAVED = 3 };
 
 typedef struct device_call {
     device_kernel kernel;

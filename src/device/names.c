@@ -58,7 +58,29 @@ const char *device_kernel_name(device_kernel kernel) {
         [DEVICE_CLEAR] = "clear",
         [DEVICE_SQUARE_SUMS] = "square_sums",
         [DEVICE_ADAM] = "adam",
+        [DEVICE_AMSGRAD] = "amsgrad",
+        [DEVICE_SGD] = "sgd",
+        [DEVICE_MOMENTUM] = "momentum",
+        [DEVICE_ADAGRAD] = "adagrad",
+        [DEVICE_LION] = "lion",
+        [DEVICE_SCHEDULE_FREE] = "schedule_free",
         [DEVICE_CONVERT] = "convert",
     };
     return names[kernel];
+}
+
+bool device_is_update(device_kernel kernel) {
+    int number = DEVICE_UPDATE_NUMBER(kernel);
+    return number >= 0 && number < DEVICE_UPDATES;
+}
+
+int device_update_states(device_kernel kernel) {
+    static const int states[DEVICE_UPDATES] = {[DEVICE_UPDATE_NUMBER(DEVICE_ADAM)] = 2,
+                                               [DEVICE_UPDATE_NUMBER(DEVICE_AMSGRAD)] = 3,
+                                               [DEVICE_UPDATE_NUMBER(DEVICE_SGD)] = 0,
+                                               [DEVICE_UPDATE_NUMBER(DEVICE_MOMENTUM)] = 1,
+                                               [DEVICE_UPDATE_NUMBER(DEVICE_ADAGRAD)] = 1,
+                                               [DEVICE_UPDATE_NUMBER(DEVICE_LION)] = 1,
+                                               [DEVICE_UPDATE_NUMBER(DEVICE_SCHEDULE_FREE)] = 2};
+    return states[DEVICE_UPDATE_NUMBER(kernel)];
 }

@@ -72,8 +72,26 @@ static bool is_on_disk(const sifr_offload *o) {
            o->gradients == SIFR_TIER_NVME || o->activations == SIFR_TIER_NVME;
 }
 
+/* What the optimizer does not have cannot be asked for. */
+static sifr_status check_optimizer(const sifr_settings *o, sifr_error *error) {
+    const optim_row *row = optim_row_of(&o->optimizer);
+    bool masters = plan_has_masters(&(plan_settings){.step = *o});
+    bool state = (masters && o->offload.optimizer.state != SIFR_STATE_MOMENTS) ||
+                 (row->states && o->offload.optimizer.state != SIFR_STATE_MASTER_WEIGHTS);
+    if (row->averages && o->bf16_master_weights)
+        return base_fail(error, SIFR_USAGE,
+                         "bf16_master_weights: %s keeps its averaged weights in fp32; leave it out",
+                         row->name);
+    if (o->offload.optimizer.device != SIFR_TIER_NVME || state) return SIFR_OK;
+    return base_fail(error, SIFR_USAGE,
+                     "offload_optimizer: %s with these types keeps no state that could be there; "
+                     "leave it out",
+                     row->name);
+}
+
 static sifr_status check_settings(const sifr_settings *o, sifr_error *error) {
     BASE_TRY(check_types(o, error));
+    BASE_TRY(check_optimizer(o, error));
     bool parameters = o->offload.param.device == SIFR_TIER_NVME;
     if (is_on_disk(&o->offload) && !o->offload.nvme_path)
         return base_fail(error, SIFR_USAGE, "offload: nvme_path: no directory is given");
@@ -233,20 +251,22 @@ sifr_status sifr_engine_step(sifr_engine *engine, const sifr_batch *batch, doubl
                     s->settings.step.micro_batch_size * s->settings.step.seq_length;
     BASE_TRY(engine_check_batch(engine->model, batch, count, engine->settings.seq_length, error));
     BASE_TRY(engine_put_batch(engine->trainer, s, batch, error));
+    optim_memory memory = engine->memory;
+    if (engine->shows_average) BASE_TRY(engine_refresh(engine, error));
     engine_step_input input = {.seed = engine->settings.seed,
                                .step = engine->steps,
                                .updates = engine->updates,
                                .learning_rate = learning_rate,
-                               .beta1 = engine->settings.optimizer.beta1,
-                               .beta2 = engine->settings.optimizer.beta2,
+                               .optimizer = &engine->settings.optimizer,
+                               .memory = &memory,
                                .gradient_clipping = engine->settings.gradient_clipping,
                                .loss_scale = engine->scaler.scale,
-                               .bias_correction = engine->settings.optimizer.bias_correction,
                                .labelled = engine_count_labels(batch, count)};
     engine_result out;
     BASE_TRY(engine_run(engine->trainer, &input, &out, error));
     engine->steps++;
     engine->updates += out.updated;
+    if (out.updated) engine->memory = memory;
     *result = (sifr_step_result){.loss = out.labelled ? out.loss_sum / (double)out.labelled : 0,
                                  .labelled = out.labelled,
                                  .gradient_norm = out.gradient_norm,
@@ -260,6 +280,11 @@ sifr_status sifr_engine_set_betas(sifr_engine *engine, double beta1, double beta
     if (!(beta1 >= 0 && beta1 < 1 && beta2 >= 0 && beta2 < 1))
         return base_fail(error, SIFR_USAGE, "betas %g and %g: each must be at least 0 and below 1",
                          beta1, beta2);
+    if (engine_optimizer(engine)->averages && beta1 != engine->settings.optimizer.beta1)
+        return base_fail(error, SIFR_USAGE,
+                         "beta1 %g: that of %s is %g in all steps, since the weights in training "
+                         "follow from it",
+                         beta1, engine_optimizer(engine)->name, engine->settings.optimizer.beta1);
     engine->settings.optimizer.beta1 = beta1;
     engine->settings.optimizer.beta2 = beta2;
     return SIFR_OK;

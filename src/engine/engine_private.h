@@ -24,6 +24,8 @@ struct sifr_engine {
     int32_t cleaned;      /* directories of killed runs that were removed */
     int64_t steps, updates;
     engine_loss_scaler scaler; /* SIFR_FP16 only; otherwise its scale stays 1 */
+    optim_memory memory;
+    bool shows_average; /* parameters are the average, of an optimizer that averages */
 };
 
 /* --- folders --- */

@@ -57,6 +57,7 @@ static sifr_status run(const engine_evaluator *evaluator, const sifr_batch *batc
 sifr_status sifr_engine_evaluate(sifr_engine *engine, const sifr_batch *batch, double *loss_sum,
                                  int64_t *labelled, sifr_error *error) {
     BASE_TRY(engine_settle(engine, error));
+    BASE_TRY(engine_show_average(engine, error));
     BASE_TRY(make(engine, false, &engine->evaluator, error));
     return run(&engine->evaluator, batch, loss_sum, labelled, error);
 }
@@ -65,6 +66,7 @@ sifr_status engine_evaluate_logits(sifr_engine *engine, const sifr_batch *batch,
                                    int64_t *labelled, float *logits, sifr_error *error) {
     engine_evaluator *evaluator = &engine->logits_evaluator;
     BASE_TRY(engine_settle(engine, error));
+    BASE_TRY(engine_show_average(engine, error));
     BASE_TRY(make(engine, true, evaluator, error));
     BASE_TRY(run(evaluator, batch, loss_sum, labelled, error));
     return engine_get_logits(evaluator->executor, evaluator->schedule,

@@ -42,9 +42,14 @@ const engine_loss_scaler *engine_scaler(const sifr_engine *engine) {
     return &engine->scaler;
 }
 
+const optim_memory *engine_memory(const sifr_engine *engine) {
+    return &engine->memory;
+}
+
 void engine_restore(sifr_engine *engine, int64_t steps, int64_t updates,
-                    const engine_loss_scaler *scaler) {
+                    const engine_loss_scaler *scaler, const optim_memory *memory) {
     engine->steps = steps;
     engine->updates = updates;
     engine->scaler = *scaler;
+    engine->memory = *memory;
 }

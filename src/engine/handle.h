@@ -26,17 +26,25 @@ const engine_pinned *engine_pinned_memory(const sifr_engine *engine); /* for tha
 int32_t engine_cleaned(const sifr_engine *engine); /* directories of killed runs, removed */
 const engine_loss_scaler *engine_scaler(const sifr_engine *engine);
 
-/* Restores the counts and the loss scale of a checkpoint. */
-void engine_restore(sifr_engine *engine, int64_t steps, int64_t updates,
-                    const engine_loss_scaler *scaler);
+const optim_memory *engine_memory(const sifr_engine *engine);
 
-/* The parts of a weight's state. */
+/* Restores the counts, the loss scale and the optimizer's memory of a checkpoint. */
+void engine_restore(sifr_engine *engine, int64_t steps, int64_t updates,
+                    const engine_loss_scaler *scaler, const optim_memory *memory);
+
+/* The parts of a weight's state: the weight itself, and the optimizer's states. */
 typedef enum engine_part {
     ENGINE_MASTER,
-    ENGINE_MOMENT1,
-    ENGINE_MOMENT2,
-    ENGINE_PARTS
+    ENGINE_STATE1,
+    ENGINE_STATE2,
+    ENGINE_STATE3,
+    ENGINE_PARTS /* at most: engine_parts */
 } engine_part;
+_Static_assert(ENGINE_PARTS == 1 + OPTIM_STATES, "a part for each state");
+int engine_parts(const sifr_engine *engine);
+/* Of the parts of an optimizer: "master", and the states' names. */
+const char *engine_part_name(const optim_row *optimizer, engine_part part);
+const optim_row *engine_optimizer(const sifr_engine *engine);
 
 /* Makes an engine over the ranks of `group`, which is borrowed and must outlive the engine. All
  * ranks call it. If the plan of any rank does not fit in memory or on disk, all ranks fail before
@@ -126,9 +134,13 @@ typedef void (*engine_values)(const void *user, size_t index, int64_t first, int
 sifr_status engine_fill(sifr_engine *engine, size_t index, engine_values make, const void *user,
                         sifr_error *error) SIFR_MUST_CHECK;
 
-/* Updates the parameters that kernels read after master weights were written through engine_write.
- * All ranks call it. */
+/* Updates the parameters that kernels read after state was written through engine_write. All ranks
+ * call it. */
 sifr_status engine_refresh(sifr_engine *engine, sifr_error *error) SIFR_MUST_CHECK;
+
+/* Of an optimizer that averages: parameters become the average until the next step. Harmless for
+ * others. All ranks call it. */
+sifr_status engine_show_average(sifr_engine *engine, sifr_error *error) SIFR_MUST_CHECK;
 
 /* sifr_engine_evaluate with the logits of all rows, in fp32: micro_batch_size x seq_length x
  * engine_words. They have room of their own, so this is for heads with few rows. All ranks call

@@ -14,6 +14,7 @@
 
 #include "device/device.h"
 #include "model/description.h"
+#include "optim/optim.h"
 #include "sifr/settings.h"
 
 /* Classes of memory, as the planner adds them up and the ledger reports them. */
@@ -21,7 +22,7 @@ typedef enum plan_class {
     PLAN_PARAMETERS,  /* what kernels read as weights; stage 3: this rank's slice */
     PLAN_GATHERED,    /* stage 3: a unit's parameters while they are in use */
     PLAN_MASTERS,     /* FP32 weights, if the training type has 16 bits and master weights */
-    PLAN_MOMENTS,     /* both moments of Adam */
+    PLAN_MOMENTS,     /* states of the optimizer beside master weights: Adam's moments */
     PLAN_GRADIENTS,   /* of weights */
     PLAN_ACTIVATIONS, /* values and their gradients, and saved results for the backward pass */
     PLAN_CACHE,       /* keys and values of generation */
@@ -99,6 +100,7 @@ typedef enum plan_role {
     PLAN_Y,
     PLAN_SAVED0,
     PLAN_SAVED1,
+    PLAN_SAVED2,
     PLAN_DY,
     PLAN_DX0,
     PLAN_DX1,
@@ -178,7 +180,8 @@ typedef struct plan_schedule {
     size_t call_count, call_room, buffer_count, buffer_room;
 
     /* Buffers that the engine fills or reads, by unit, value or micro batch; -1 where absent. */
-    int32_t *parameters, *masters, *first_moments, *second_moments; /* by unit */
+    int32_t *parameters, *masters, *states[OPTIM_STATES]; /* by unit; states: those of the
+                                                             optimizer's row */
     int64_t *unit_elements;                /* of the flat parameter, padded to world_size x block */
     int32_t *tables;                       /* by model_table */
     int32_t *inputs[SIFR_INPUTS], *losses; /* by micro batch */

@@ -47,8 +47,8 @@ void plan_assign_tiers(plan_schedule *s) {
         bool stays_whole = s->unit_elements[u] <= state;
         if (stays_whole) state -= s->unit_elements[u];
         assign(s, s->masters[u], stays_whole ? PLAN_DEVICE : masters);
-        assign(s, s->first_moments[u], stays_whole ? PLAN_DEVICE : moments);
-        assign(s, s->second_moments[u], stays_whole ? PLAN_DEVICE : moments);
+        for (int i = 0; i < OPTIM_STATES; i++)
+            assign(s, s->states[i][u], stays_whole ? PLAN_DEVICE : moments);
         if (step->zero.stage < 3 || plan_persists(s, u, &room)) continue;
         int64_t slice = s->unit_elements[u] / s->settings.world_size;
         bool stays = parameters == PLAN_NVME && slice <= in_cpu;

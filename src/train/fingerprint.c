@@ -83,6 +83,9 @@ static bool put_sections(json_t *notes, const sifr_config *config) {
     bool whole = acting != NULL;
     for (size_t i = 0; whole && i < sizeof names / sizeof *names; i++) {
         json_t *section = json_object_get(acting, names[i]);
+        json_t *params = json_object_get(section, "params");
+        /* checkpoints from before this key have none */
+        if (json_is_false(json_object_get(params, "amsgrad"))) json_object_del(params, "amsgrad");
         whole = !section || json_object_set(notes, names[i], section) == 0;
     }
     json_decref(acting);

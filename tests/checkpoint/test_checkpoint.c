@@ -71,7 +71,7 @@ static size_t bytes_of(size_t weight) {
 
 static void restart(sifr_engine *e, int64_t steps) {
     for (size_t w = 0; w < model->weight_count; w++) {
-        for (int p = 0; p < ENGINE_PARTS; p++)
+        for (int p = 0; p < engine_parts(e); p++)
             memset(engine_state(e, w, (engine_part)p), 0, bytes_of(w));
     }
     e->steps = e->updates = 0;
@@ -83,7 +83,7 @@ static void assert_same(const sifr_engine *a, const sifr_engine *b) {
     assert_int_equal(a->steps, b->steps);
     assert_int_equal(a->updates, b->updates);
     for (size_t w = 0; w < model->weight_count; w++) {
-        for (int p = 0; p < ENGINE_PARTS; p++)
+        for (int p = 0; p < engine_parts(a); p++)
             assert_memory_equal(engine_state(a, w, (engine_part)p),
                                 engine_state(b, w, (engine_part)p), bytes_of(w));
     }
@@ -208,7 +208,7 @@ static void narrow_states(void **state) {
         loads(output, engine->steps);
         for (int more = 0; more < 2; more++) {
             for (size_t w = 0; w < model->weight_count; w++) {
-                for (int p = 0; p < ENGINE_PARTS; p++) {
+                for (int p = 0; p < engine_parts(engine); p++) {
                     int64_t count = (int64_t)bytes_of(w) / 4;
                     const void *a, *b;
                     assert_int_equal(engine_part_type(engine, (engine_part)p), BASE_BF16);

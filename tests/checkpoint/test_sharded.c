@@ -32,12 +32,13 @@ typedef struct shape {
 /* What all ranks do: load, train, save. */
 typedef struct task {
     shape shape;
-    const char *from, *to;    /* output folders; NULL: nothing is loaded, saved */
-    const char *elsewhere;    /* the last rank's folders, in place of both */
-    int64_t steps, save_each; /* save_each: after every step, the newest two are kept */
-    int go_on;                /* steps after whatever happened, to show that ranks are in step */
-    bool whole;               /* a file a rank */
-    int ready;                /* a descriptor that hears of the beginning and of saves; 0: none */
+    const sifr_optimizer *optimizer; /* NULL: AdamW */
+    const char *from, *to;           /* output folders; NULL: nothing is loaded, saved */
+    const char *elsewhere;           /* the last rank's folders, in place of both */
+    int64_t steps, save_each;        /* save_each: after every step, the newest two are kept */
+    int go_on;  /* steps after whatever happened, to show that ranks are in step */
+    bool whole; /* a file a rank */
+    int ready;  /* a descriptor that hears of the beginning and of saves; 0: none */
 } task;
 
 typedef struct rank_run {
@@ -69,6 +70,7 @@ static sifr_status make_engine(const rank_run *run, sifr_model **model, sifr_eng
     options.seq_length = LENGTH;
     options.gradient_accumulation_steps = GLOBAL / run->task->shape.ranks;
     options.zero.stage = run->task->shape.stage;
+    if (run->task->optimizer) options.optimizer = *run->task->optimizer;
     options.optimizer.weight_decay = 0.01;
     options.fp16.initial_scale_power = 26; /* the first steps overflow and lower it */
     BASE_TRY(model_from_config(&config, model, error));
@@ -102,7 +104,7 @@ static sifr_status hash_state(const sifr_engine *engine, uint64_t *hash, sifr_er
     *hash = base_hash(counts, sizeof counts);
     for (size_t w = 0; w < engine->model->weight_count; w++) {
         int64_t count = engine->model->weights[w].rows * engine->model->weights[w].columns;
-        for (int p = 0; p < ENGINE_PARTS; p++) {
+        for (int p = 0; p < engine_parts(engine); p++) {
             BASE_TRY(engine_collect(engine, w, (engine_part)p, 0, count, values, error));
             *hash = base_hash_seeded(values, (size_t)count * sizeof *values, *hash);
         }
@@ -270,6 +272,48 @@ static void odd_counts_hand_on(void **state) {
                 assert_int_equal(runs[0].hash, wanted[4]);
             }
         }
+    }
+}
+
+/* With other states than AdamW's, and with what an optimizer remembers beside them. */
+static void optimizers_go_on(void **state) {
+    static const sifr_optimizer optimizers[] = {
+        {.type = SIFR_SGD},
+        {.type = SIFR_SGD, .momentum = 0.9, .dampening = 0.5},
+        {.type = SIFR_ADAGRAD, .eps = 1e-10, .lr_decay = 0.5},
+        {.type = SIFR_ADAMW, .beta1 = 0.9, .beta2 = 0.5, .eps = 1e-8, .amsgrad = true},
+        {.type = SIFR_LION, .beta1 = 0.9, .beta2 = 0.99},
+        {.type = SIFR_SCHEDULE_FREE_ADAMW,
+         .beta1 = 0.9,
+         .beta2 = 0.99,
+         .eps = 1e-8,
+         .warmup_steps = 3,
+         .r = 1,
+         .weight_lr_power = 2}};
+    enum { COUNT = sizeof optimizers / sizeof *optimizers };
+    (void)state;
+    for (int i = 0; i < COUNT; i++) {
+        const sifr_optimizer *o = &optimizers[i];
+        uint64_t wanted[MOST_STEPS];
+        sifr_precision precision = i % 2 ? SIFR_BF16 : SIFR_FP32;
+        const char *output = fresh("optimizer");
+        succeeds((task){.shape = {1, 0, precision}, .optimizer = o, .steps = 4});
+        memcpy(wanted, runs[0].steps, sizeof wanted);
+        succeeds((task){.shape = {4, 3, precision}, .optimizer = o, .to = output, .steps = 2});
+        assert_int_equal(runs[0].hash, wanted[2]);
+        for (int32_t ranks = 1; ranks <= 2; ranks++) {
+            succeeds((task){
+                .shape = {ranks, ranks, precision}, .optimizer = o, .from = output, .steps = 2});
+            if (runs[0].hash != wanted[4])
+                fail_msg("optimizer %d at %d ranks goes on to other bits", i, ranks);
+        }
+        task other = {
+            .shape = {2, 2, precision}, .optimizer = &optimizers[(i + 1) % COUNT], .from = output};
+        assert_int_equal(run_task(other), SIFR_USAGE);
+        assert_message(&runs[0].error, "has the state of another optimizer (");
+        other.optimizer = NULL;
+        assert_int_equal(run_task(other), SIFR_USAGE);
+        assert_message(&runs[0].error, ") than AdamW, which this run has; set optimizer as it was");
     }
 }
 
@@ -520,10 +564,13 @@ static void killed_while_saving(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(any_shape_to_any),   cmocka_unit_test(odd_counts_hand_on),
-        cmocka_unit_test(each_byte_once),     cmocka_unit_test(damage_is_refused_alike),
-        cmocka_unit_test(folders_not_shared), cmocka_unit_test(full_disk),
-        cmocka_unit_test(killed_while_saving)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(any_shape_to_any),
+                                       cmocka_unit_test(odd_counts_hand_on),
+                                       cmocka_unit_test(optimizers_go_on),
+                                       cmocka_unit_test(each_byte_once),
+                                       cmocka_unit_test(damage_is_refused_alike),
+                                       cmocka_unit_test(folders_not_shared),
+                                       cmocka_unit_test(full_disk),
+                                       cmocka_unit_test(killed_while_saving)};
     return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
 }

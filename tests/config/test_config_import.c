@@ -124,8 +124,9 @@ static void axolotl(void **state) {
     refuses(
         "base_model: m\nadapter: qlora\noptimizer: lion\n",
         "2 faults: (1) a.yaml: adapter is \"qlora\": LoRA is not supported yet; take the key out, "
-        "or change it (2) a.yaml: optimizer is \"lion\": the optimizer is AdamW; no other is "
-        "supported yet; take the key out, or change it");
+        "or change it (2) a.yaml: optimizer is \"lion\": imports take AdamW alone; "
+        "docs/optimizers.md has the others, to be set as optimizer.type; take the key out, or "
+        "change it");
 }
 
 static void accelerate(void **state) {

@@ -125,7 +125,7 @@ static void trainer_defaults(void **state) {
     config_case_accepted(c);
     const sifr_config *t = &c->config;
     assert_int_equal(t->step.precision, SIFR_FP32);
-    assert_int_equal(t->optimizer, CONFIG_ADAMW);
+    assert_int_equal(t->step.optimizer.type, SIFR_ADAMW);
     assert_true(t->step.optimizer.decoupled);
     assert_true(t->step.optimizer.bias_correction);
     assert_true(t->lr == 5e-5);
@@ -218,25 +218,75 @@ static void adam_modes(void **state) {
     (void)state;
     static const struct {
         const char *text;
-        config_optimizer_kind kind;
+        sifr_optimizer_type kind;
         bool decoupled;
     } cases[] = {
-        {"{\"optimizer\": {\"type\": \"Adam\"}}", CONFIG_ADAM, true},
-        {"{\"optimizer\": {\"type\": \"Adam\", \"params\": {\"adam_w_mode\": false}}}", CONFIG_ADAM,
+        {"{\"optimizer\": {\"type\": \"Adam\"}}", SIFR_ADAM, true},
+        {"{\"optimizer\": {\"type\": \"Adam\", \"params\": {\"adam_w_mode\": false}}}", SIFR_ADAM,
          false},
         {"{\"optimizer\": {\"type\": \"AdamW\", \"params\": {\"adam_w_mode\": false,"
          " \"torch_adam\": true}}}",
-         CONFIG_ADAMW, true},
+         SIFR_ADAMW, true},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         config_case *c = config_case_text(cases[i].text);
         config_case_accepted(c);
-        assert_int_equal(c->config.optimizer, cases[i].kind);
+        assert_int_equal(c->config.step.optimizer.type, cases[i].kind);
         assert_int_equal(c->config.step.optimizer.decoupled, cases[i].decoupled);
         config_case_free(c);
     }
     config_said(cases[2].text, "optimizer.params.adam_w_mode", "no effect, the type is AdamW");
     config_said(cases[2].text, "optimizer.params.torch_adam", "accepted without effect");
+}
+
+static void optimizers(void **state) {
+    (void)state;
+    config_case *c = config_case_text("{\"optimizer\": {\"type\": \"adagrad\"}}");
+    config_case_accepted(c);
+    assert_int_equal(c->config.step.optimizer.type, SIFR_ADAGRAD);
+    assert_true(c->config.lr == 0.01 && c->config.step.optimizer.eps == 1e-10);
+    config_case_free(c);
+    c = config_case_text("{\"optimizer\": {\"type\": \"Adagrad\", \"params\": {\"lr\": 0.5, "
+                         "\"eps\": 1e-6, \"lr_decay\": 0.25}}}");
+    config_case_accepted(c);
+    assert_true(c->config.lr == 0.5 && c->config.step.optimizer.eps == 1e-6);
+    assert_true(c->config.step.optimizer.lr_decay == 0.25);
+    config_case_free(c);
+    c = config_case_text("{\"optimizer\": {\"type\": \"Lion\", \"params\": {\"lr\": \"auto\"}}}");
+    config_case_accepted(c);
+    assert_int_equal(c->config.step.optimizer.type, SIFR_LION);
+    assert_true(c->config.lr == 5e-5 && c->config.step.optimizer.beta2 == 0.99);
+    config_case_free(c);
+    c = config_case_text("{\"optimizer\": {\"type\": \"SGD\", \"params\": {\"lr\": 0.1, "
+                         "\"momentum\": 0.9, \"nesterov\": true}}}");
+    config_case_accepted(c);
+    assert_int_equal(c->config.step.optimizer.type, SIFR_SGD);
+    assert_true(c->config.step.optimizer.momentum == 0.9 && c->config.step.optimizer.nesterov);
+    config_case_free(c);
+    c = config_case_text("{\"optimizer\": {\"type\": \"AdamWScheduleFree\", \"params\": "
+                         "{\"warmup_steps\": 7}}}");
+    config_case_accepted(c);
+    assert_int_equal(c->config.step.optimizer.type, SIFR_SCHEDULE_FREE_ADAMW);
+    assert_true(c->config.lr == 0.0025 && c->config.step.optimizer.weight_lr_power == 2);
+    assert_int_equal(c->config.step.optimizer.warmup_steps, 7);
+    config_case_free(c);
+    c = config_case_text("{\"optimizer\": {\"type\": \"AdamW\", \"params\": {\"amsgrad\": true}}}");
+    config_case_accepted(c);
+    assert_true(c->config.step.optimizer.amsgrad && c->config.step.optimizer.decoupled);
+    config_case_free(c);
+    config_refused(
+        "{\"optimizer\": {\"type\": \"SGD\", \"params\": {\"betas\": [0.9, 0.99]}}}",
+        "ds.json: optimizer.params.betas is no parameter of SGD; leave it out, it is one "
+        "of: Adam, AdamW, OneBitAdam, ZeroOneAdam, MuAdam, MuAdamW, Lamb, OneBitLamb, "
+        "Muon, Lion, AdamWScheduleFree");
+    config_refused("{\"optimizer\": {\"type\": \"SGD\", \"params\": {\"nesterov\": true}}}",
+                   "ds.json: optimizer.params.nesterov is true: Nesterov's momentum takes "
+                   "optimizer.params.momentum above 0 and a dampening of 0, as in PyTorch");
+    config_refused("{\"optimizer\": {\"type\": \"AdamWScheduleFree\"}, \"scheduler\": {\"type\": "
+                   "\"OneCycle\", \"params\": {\"cycle_min_lr\": 1e-5, \"cycle_max_lr\": 1e-3}}}",
+                   "scheduler.params.cycle_momentum is true, and the weights that "
+                   "AdamWScheduleFree trains follow from its first beta, which cannot change; set "
+                   "it to false");
 }
 
 static void schedulers(void **state) {
@@ -267,7 +317,7 @@ static void schedulers(void **state) {
     config_refused(
         "{\"optimizer\": {\"type\": \"AdamW\", \"params\": {\"momentum\": 0.95}}}",
         "ds.json: optimizer.params.momentum is no parameter of AdamW; leave it out, it is "
-        "one of: Muon, MuSGD");
+        "one of: SGD, Muon, MuSGD");
     config_case_refused(
         config_case_flags("{\"scheduler\": {\"type\": \"LRRangeTest\"}}", 1, "learning-rate", "1",
                           NULL),
@@ -327,8 +377,7 @@ static void not_built(void **state) {
          "communication_data_type out"},
         {"{\"optimizer\": {\"type\": \"Lamb\"}}",
          "ds.json: optimizer.type is \"Lamb\", which is not supported yet (supported: AdamW, "
-         "Adam); choose "
-         "one that is supported"},
+         "Adam, SGD, Adagrad, Lion, AdamWScheduleFree); choose one that is supported"},
         {"{\"optimizer\": {\"params\": {\"max_grad_norm\": 1.0}}}",
          "ds.json: optimizer.params.max_grad_norm is 1, which is refused: DeepSpeed raises on it; "
          "use gradient_clipping. So leave it out"},
@@ -475,7 +524,6 @@ static void same_fields(const sifr_config *a, const sifr_config *b) {
     assert_int_equal(a->steps_per_print, b->steps_per_print);
     assert_true(a->step.gradient_clipping == b->step.gradient_clipping);
     assert_int_equal(a->step.precision, b->step.precision);
-    assert_int_equal(a->optimizer, b->optimizer);
     assert_true(a->lr == b->lr);
     assert_memory_equal(&a->step.optimizer, &b->step.optimizer, sizeof a->step.optimizer);
     assert_memory_equal(&a->schedule, &b->schedule, sizeof a->schedule);
@@ -557,6 +605,7 @@ int main(void) {
         cmocka_unit_test(flags_fill_auto),
         cmocka_unit_test(learning_rates),
         cmocka_unit_test(adam_modes),
+        cmocka_unit_test(optimizers),
         cmocka_unit_test(schedulers),
         cmocka_unit_test(instruction_set),
         cmocka_unit_test(not_built),

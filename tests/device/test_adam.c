@@ -107,9 +107,9 @@ static device_call call_of(adam_state *s, base_dtype copy, bool decoupled,
         .saved = {vector_of(s->first, COUNT, BASE_FP32), vector_of(s->second, COUNT, BASE_FP32)},
         .step = step};
     if (copy == BASE_NONE) call.w[1] = (device_matrix){0};
-    call.attributes.adam.epsilon = 1e-8f;
-    call.attributes.adam.weight_decay = 0.1f;
-    call.attributes.adam.decoupled = decoupled;
+    call.attributes.update.epsilon = 1e-8f;
+    call.attributes.update.weight_decay = 0.1f;
+    call.attributes.update.decoupled = decoupled;
     return call;
 }
 

@@ -95,9 +95,9 @@ static void run_adam(device *dev, const states *s, bool masters, bool moments, i
         .w = {state_of(s, 0, masters, first, count)},
         .saved = {state_of(s, 1, moments, first, count), state_of(s, 2, moments, first, count)},
         .step = &numbers};
-    call.attributes.adam.epsilon = 1e-8f;
-    call.attributes.adam.weight_decay = 0.1f;
-    call.attributes.adam.decoupled = true;
+    call.attributes.update.epsilon = 1e-8f;
+    call.attributes.update.weight_decay = 0.1f;
+    call.attributes.update.decoupled = true;
     if (device_prepare(dev, &call, &error) != SIFR_OK) fail_msg("%s", error.message);
     assert_int_equal(device_run(dev, &call, &error), SIFR_OK);
 }

@@ -375,11 +375,12 @@ static void test_square_sums(void **state) {
     }
 }
 
-/* `form`: the bits choose the types and the kind of decay. */
-static void run_adam(unsigned form, int64_t count, int64_t element, bool update) {
+/* `form`: the bits choose the types and the kind of decay, or of momentum. */
+static void run_update(device_kernel kernel, unsigned form, int64_t count, int64_t element,
+                       bool update) {
     static const base_dtype copy_types[] = {BASE_NONE, BASE_FP32, BASE_BF16, BASE_FP16};
     base_dtype gradient = types[form % 3], copy = copy_types[form / 3 % 4];
-    base_dtype master = types[form / 12 % 2], moments = types[form / 24 % 2];
+    base_dtype master = types[form / 12 % 2], states = types[form / 24 % 2];
     device_step step = {.seed = 77,
                         .step = 12,
                         .update_scale = 0.37f,
@@ -388,24 +389,43 @@ static void run_adam(unsigned form, int64_t count, int64_t element, bool update)
                         .beta2 = 0.999f,
                         .correction1 = 0.5f,
                         .correction2 = 0.3f,
+                        .share = 0.7f,
                         .update = update};
-    device_call call = {.kernel = DEVICE_ADAM, .step = &step};
+    device_call call = {.kernel = kernel, .step = &step};
     operands o = {0};
     call.attributes.element = element;
-    call.attributes.adam.epsilon = 1e-8f;
-    call.attributes.adam.weight_decay = 0.1f;
-    call.attributes.adam.decoupled = form / 48 % 2;
+    call.attributes.update.epsilon = 1e-8f;
+    call.attributes.update.weight_decay = 0.1f;
+    call.attributes.update.decoupled = call.attributes.update.nesterov = form / 48 % 2;
     make_operand(&o, &call.x[0], 1, count, 0, gradient);
     make_operand(&o, &call.w[0], 1, count, 0, master);
-    make_operand(&o, &call.saved[0], 1, count, 0, moments);
-    make_operand(&o, &call.saved[1], 1, count, 0, moments);
-    for (int64_t i = 0; i < count; i++) { /* a root of a negative number is a NaN */
-        float value = fabsf(some_value(19, (uint64_t)i));
-        set_value(&call.saved[1], i, isnan(value) ? 0.5f : value);
+    for (int s = 0; s < device_update_states(kernel); s++) {
+        make_operand(&o, &call.saved[s], 1, count, 0, states);
+        bool root = s > 0 || kernel == DEVICE_ADAGRAD;
+        for (int64_t i = 0; root && i < count; i++) { /* that of a negative number is a NaN */
+            float value = fabsf(some_value(19 + (uint64_t)s, (uint64_t)i));
+            set_value(&call.saved[s], i, isnan(value) ? 0.5f : value);
+        }
     }
     if (copy != BASE_NONE) make_operand(&o, &call.w[1], 1, count, 0, copy);
-    same_bits(&call, &o, "adam");
+    same_bits(&call, &o, device_kernel_name(kernel));
     free_operands(&o);
+}
+
+static void run_adam(unsigned form, int64_t count, int64_t element, bool update) {
+    run_update(DEVICE_ADAM, form, count, element, update);
+}
+
+static void test_updates(void **state) {
+    enum { FORMS = 3 * 4 * 2 * 2 * 2 };
+    (void)state;
+    for (int k = 0; k < DEVICE_UPDATES; k++) {
+        device_kernel kernel = (device_kernel)(DEVICE_ADAM + k);
+        for (unsigned form = 0; form < FORMS; form++)
+            run_update(kernel, form, form % 2 ? 1000 : 77, 4096 + form % 8, true);
+        run_update(kernel, 36, 20000, (int64_t)1 << 35, true);
+        run_update(kernel, 0, 100, 0, false); /* without a copy nothing happens */
+    }
 }
 
 static void test_adam(void **state) {
@@ -424,7 +444,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_elements),    cmocka_unit_test(test_vectors),
         cmocka_unit_test(test_every_half),  cmocka_unit_test(test_rounding),
-        cmocka_unit_test(test_square_sums), cmocka_unit_test(test_adam),
+        cmocka_unit_test(test_square_sums), cmocka_unit_test(test_updates),
+        cmocka_unit_test(test_adam),
     };
     if (shim_skipped()) return 77;
     return cmocka_run_group_tests(tests, open_devices, close_devices);

@@ -73,7 +73,7 @@ static double zero_share(const sifr_model *model, double fixed) {
     assert_true(result.loss_scale == fixed);
     int64_t zero = 0, count = 0, all = 0;
     for (size_t w = 0; w < model->weight_count; w++) {
-        const float *moment = engine_state(engine, w, ENGINE_MOMENT1);
+        const float *moment = engine_state(engine, w, ENGINE_STATE1);
         if (strstr(model->weights[w].name, "embed")) continue; /* of tokens that do not occur */
         count = model->weights[w].rows * model->weights[w].columns;
         for (int64_t i = 0; i < count; i++) zero += moment[i] == 0;
@@ -96,7 +96,7 @@ static void scale_keeps_gradients(void **state) {
 static double moments(const sifr_model *model, const sifr_engine *engine) {
     double sum = 0;
     for (size_t w = 0; w < model->weight_count; w++) {
-        const float *moment = engine_state(engine, w, ENGINE_MOMENT1);
+        const float *moment = engine_state(engine, w, ENGINE_STATE1);
         for (int64_t i = 0; i < model->weights[w].rows * model->weights[w].columns; i++)
             sum += (double)moment[i] * (double)moment[i];
     }
@@ -158,7 +158,7 @@ static void searches_a_scale(void **state) {
         assert_true(sifr_engine_loss_scale(engine) == scale);
         assert_int_equal(sifr_engine_updates(engine), 0);
         assert_memory_equal(before, engine_state(engine, 0, ENGINE_MASTER), count * sizeof *before);
-        assert_true(engine_state(engine, 0, ENGINE_MOMENT2)[0] == 0);
+        assert_true(engine_state(engine, 0, ENGINE_STATE2)[0] == 0);
     }
     assert_in_range(s, 2, 19);
     assert_int_equal(sifr_engine_updates(engine), 1);

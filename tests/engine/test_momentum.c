@@ -72,7 +72,7 @@ static void reference_step(reference *r, const sifr_engine *gradients, int t, do
     double c1 = 1 - pow(b1, t), c2 = 1 - pow(b2, t);
     size_t at = 0;
     for (size_t w = 0; w < model->weight_count; w++) {
-        const float *g = engine_state(gradients, w, ENGINE_MOMENT1);
+        const float *g = engine_state(gradients, w, ENGINE_STATE1);
         for (int64_t i = 0; i < elements_of(model, w); i++, at++) {
             r->first[at] = b1 * r->first[at] + (1 - b1) * g[i];
             r->second[at] = b2 * r->second[at] + (1 - b2) * g[i] * g[i];
@@ -89,7 +89,7 @@ static double distance(const sifr_engine *engine, const reference *r, double *mo
     *moments = 0;
     for (size_t w = 0; w < engine->model->weight_count; w++) {
         const float *values = engine_state(engine, w, ENGINE_MASTER);
-        const float *first = engine_state(engine, w, ENGINE_MOMENT1);
+        const float *first = engine_state(engine, w, ENGINE_STATE1);
         for (int64_t i = 0; i < elements_of(engine->model, w); i++, at++) {
             largest = fmax(largest, fabs(values[i] - r->weights[at]));
             *moments = fmax(*moments, fabs(first[i] - r->first[at]));

@@ -37,8 +37,8 @@ static void states_have_tiers(void **state) {
 static int64_t units_on(const plan_schedule *s, plan_tier tier) {
     int64_t units = 0;
     for (size_t u = 0; u < s->model->unit_count; u++) {
-        plan_tier here = s->buffers[s->first_moments[u]].tier;
-        assert_int_equal(s->buffers[s->second_moments[u]].tier, here);
+        plan_tier here = s->buffers[s->states[0][u]].tier;
+        assert_int_equal(s->buffers[s->states[1][u]].tier, here);
         assert_int_equal(s->buffers[s->masters[u]].tier, here);
         units += here == tier;
     }
@@ -48,7 +48,7 @@ static int64_t units_on(const plan_schedule *s, plan_tier tier) {
 static int64_t state_elements(const plan_schedule *s, plan_tier tier) {
     int64_t elements = 0;
     for (size_t u = 0; u < s->model->unit_count; u++)
-        elements += s->buffers[s->first_moments[u]].tier == tier ? s->unit_elements[u] : 0;
+        elements += s->buffers[s->states[0][u]].tier == tier ? s->unit_elements[u] : 0;
     return elements;
 }
 

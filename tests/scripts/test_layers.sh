@@ -4,7 +4,7 @@
 # direction only (a folder and the one that it lies in may do both); file names are unique in src/,
 # include/, tests/, bench/ and scripts/.
 set -eu
-rooms="base device comm formats config model plan engine checkpoint train cli"
+rooms="base device comm formats config model optim plan engine checkpoint train cli"
 failed=0
 
 # "FILE ROOM FOLDER-INCLUDED" of each private include. Public headers have no room.

@@ -78,6 +78,7 @@ static sifr_settings options_of(const zero_variant *v) {
         options.recompute = v->activation_bytes ? SIFR_RECOMPUTE_AUTO : SIFR_RECOMPUTE_UNIT;
     options.activation_memory = v->activation_bytes;
     options.number_checkpoints = v->checkpoints;
+    if (v->optimizer) options.optimizer = *v->optimizer;
     options.optimizer.weight_decay = 0.01;
     if (v->keys) options.zero = *v->keys;
     options.zero.stage = v->stage;
@@ -332,19 +333,29 @@ static sifr_status evaluate(rank_run *r, sifr_engine *engine, const batch_ids *i
     return status;
 }
 
+/* An evaluation that leaves what trains as it was. */
+static sifr_status look(sifr_engine *engine, const batch_ids *ids, sifr_error *error) {
+    double sum;
+    int64_t labelled;
+    sifr_batch batch = batch_of(ids);
+    sifr_status status = sifr_engine_evaluate(engine, &batch, &sum, &labelled, error);
+    return status == SIFR_OK ? engine_refresh(engine, error) : status;
+}
+
 static sifr_status read_weights(rank_run *r, const sifr_engine *engine, sifr_error *error) {
     const sifr_model *model = engine->model;
-    float *whole = calloc(3 * (size_t)sifr_model_parameters(model), sizeof *whole), *at = whole;
+    size_t parts = (size_t)engine_parts(engine), states = parts - 1;
+    float *whole = calloc(parts * (size_t)sifr_model_parameters(model), sizeof *whole), *at = whole;
     sifr_status status = SIFR_OK;
     for (size_t w = 0; w < model->weight_count && status == SIFR_OK; w++) {
         size_t count = (size_t)(model->weights[w].rows * model->weights[w].columns);
         status = sifr_engine_read_weight(engine, model->weights[w].name, at, count, error);
         at += count;
     }
-    for (size_t i = 0; i < 2 * model->weight_count && status == SIFR_OK; i++) {
-        size_t w = i / 2, count = (size_t)(model->weights[w].rows * model->weights[w].columns);
+    for (size_t i = 0; i < states * model->weight_count && status == SIFR_OK; i++) {
+        size_t w = i / states, count = (size_t)(model->weights[w].rows * model->weights[w].columns);
         if (!model_unit_trained(model, model->weights[w].unit)) continue;
-        engine_part part = i % 2 ? ENGINE_MOMENT2 : ENGINE_MOMENT1;
+        engine_part part = (engine_part)(ENGINE_STATE1 + i % states);
         status = engine_collect(engine, w, part, 0, (int64_t)count, at, error);
         at += count;
     }
@@ -448,6 +459,7 @@ static void *run_rank(void *argument) {
     int steps = v->steps ? v->steps : ZERO_STEPS;
     for (int s = 0; s < steps && status == SIFR_OK; s++) {
         status = one_step(r, engine, s, &ids, &error);
+        if (status == SIFR_OK && v->evaluate_each) status = look(engine, &ids, &error);
     }
     if (status == SIFR_OK) status = evaluate(r, engine, &ids, &error);
     if (status == SIFR_OK) status = read_weights(r, engine, &error);

@@ -29,6 +29,8 @@ typedef struct zero_variant {
     sifr_precision travel;           /* of gradients between ranks */
     sifr_precision gradients;        /* of their sums */
     sifr_precision masters, moments; /* what optimizer state is kept in */
+    const sifr_optimizer *optimizer; /* NULL: AdamW */
+    bool evaluate_each;              /* after each step, too */
     const sifr_offload *offload;     /* NULL: state in memory */
     bool evaluate;                   /* after the last step, on its batch */
     int64_t activation_bytes;        /* with recompute: as sifr_settings has them */
@@ -37,12 +39,12 @@ typedef struct zero_variant {
     int64_t tile_tokens; /* as sifr_settings has them */
     bool separate;       /* ranks' devices have memory of their own, which each step checks, too */
     sifr_status (*open)(device **out, sifr_error *error); /* a device; NULL: as `separate` says */
-    bool packed; /* sequences hold several documents */
+    bool packed;                                          /* sequences hold several documents */
     bool hidden; /* `open` opens devices that hide their memory */
 } zero_variant;
 
 typedef struct zero_outcome {
-    float *weights; /* all of them, end to end, then both moments; the caller's to free */
+    float *weights; /* all of them, end to end, then their states; the caller's to free */
     size_t count;
     /* By step; norm -1: nothing was updated. */
     double loss[ZERO_MOST_STEPS], norm[ZERO_MOST_STEPS], scale[ZERO_MOST_STEPS];

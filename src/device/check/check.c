@@ -52,7 +52,13 @@ static sifr_status (*const checks[DEVICE_KERNELS])(const device_call *, sifr_err
     [DEVICE_CLEAR] = device_check_elementwise,
     [DEVICE_CONVERT] = device_check_elementwise,
     [DEVICE_SQUARE_SUMS] = device_check_square_sums,
-    [DEVICE_ADAM] = device_check_adam,
+    [DEVICE_ADAM] = device_check_update,
+    [DEVICE_AMSGRAD] = device_check_update,
+    [DEVICE_SGD] = device_check_update,
+    [DEVICE_MOMENTUM] = device_check_update,
+    [DEVICE_ADAGRAD] = device_check_update,
+    [DEVICE_LION] = device_check_update,
+    [DEVICE_SCHEDULE_FREE] = device_check_update,
 };
 
 sifr_status device_check_call(const device_call *call, sifr_error *error) {

@@ -204,12 +204,16 @@ static sifr_status check_state(const device_call *call, const device_matrix *m, 
     return device_check(call, m, operand, 1, columns, dtype, error);
 }
 
-sifr_status device_check_adam(const device_call *call, sifr_error *error) {
+sifr_status device_check_update(const device_call *call, sifr_error *error) {
+    static const char *const names[DEVICE_SAVED] = {"saved[0]", "saved[1]", "saved[2]"};
     const device_matrix *x = &call->x[0], *copy = &call->w[1];
     BASE_TRY(check_vector(call, x, "x[0]", error));
     BASE_TRY(check_state(call, &call->w[0], "w[0]", x->columns, error));
-    BASE_TRY(check_state(call, &call->saved[0], "saved[0]", x->columns, error));
-    BASE_TRY(check_like(call, &call->saved[1], "saved[1]", &call->saved[0], error));
+    for (int s = 0; s < device_update_states(call->kernel); s++) {
+        const device_matrix *state = &call->saved[s];
+        if (s == 0) BASE_TRY(check_state(call, state, names[s], x->columns, error));
+        if (s > 0) BASE_TRY(check_like(call, state, names[s], &call->saved[0], error));
+    }
     if (copy->dtype == BASE_NONE) return SIFR_OK;
     BASE_TRY(check_vector(call, copy, "w[1]", error));
     return device_check(call, copy, "w[1]", 1, x->columns, copy->dtype, error);

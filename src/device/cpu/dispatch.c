@@ -58,7 +58,13 @@ static const cpu_row rows[DEVICE_KERNELS] = {
     [DEVICE_CLEAR] = {NULL, cpu_run_elementwise},
     [DEVICE_CONVERT] = {NULL, cpu_run_elementwise},
     [DEVICE_SQUARE_SUMS] = {NULL, cpu_run_square_sums},
-    [DEVICE_ADAM] = {NULL, cpu_run_adam},
+    [DEVICE_ADAM] = {NULL, cpu_run_update},
+    [DEVICE_AMSGRAD] = {NULL, cpu_run_update},
+    [DEVICE_SGD] = {NULL, cpu_run_update},
+    [DEVICE_MOMENTUM] = {NULL, cpu_run_update},
+    [DEVICE_ADAGRAD] = {NULL, cpu_run_update},
+    [DEVICE_LION] = {NULL, cpu_run_update},
+    [DEVICE_SCHEDULE_FREE] = {NULL, cpu_run_update},
 };
 
 const cpu_row *cpu_row_of(device_kernel kernel) {

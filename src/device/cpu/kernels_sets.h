@@ -13,6 +13,12 @@ void KERNEL(neighbours)(const cpu_part *part);
 void KERNEL(rows)(const cpu_part *part);
 void KERNEL(elementwise)(const cpu_part *part);
 void KERNEL(adam)(const cpu_part *part);
+void KERNEL(amsgrad)(const cpu_part *part);
+void KERNEL(sgd)(const cpu_part *part);
+void KERNEL(momentum)(const cpu_part *part);
+void KERNEL(adagrad)(const cpu_part *part);
+void KERNEL(lion)(const cpu_part *part);
+void KERNEL(schedule_free)(const cpu_part *part);
 void KERNEL(square_sums)(const cpu_part *part);
 void KERNEL(exact_squares)(const device_matrix *x, int64_t first, int64_t count,
                            base_exact_sum *sum);

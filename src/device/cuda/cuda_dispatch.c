@@ -69,7 +69,13 @@ static const cuda_row rows[DEVICE_KERNELS] = {
     [DEVICE_CLEAR] = {NULL, cuda_run_clear},
     [DEVICE_CONVERT] = {NULL, cuda_run_elementwise},
     [DEVICE_SQUARE_SUMS] = {NULL, cuda_run_square_sums},
-    [DEVICE_ADAM] = {NULL, cuda_run_adam},
+    [DEVICE_ADAM] = {NULL, cuda_run_update},
+    [DEVICE_AMSGRAD] = {NULL, cuda_run_update},
+    [DEVICE_SGD] = {NULL, cuda_run_update},
+    [DEVICE_MOMENTUM] = {NULL, cuda_run_update},
+    [DEVICE_ADAGRAD] = {NULL, cuda_run_update},
+    [DEVICE_LION] = {NULL, cuda_run_update},
+    [DEVICE_SCHEDULE_FREE] = {NULL, cuda_run_update},
 };
 
 bool cuda_has(device_kernel kernel) {

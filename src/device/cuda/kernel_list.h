@@ -35,8 +35,15 @@ CUDA_KERNEL_TYPES(convert_bf16, elements_arguments)
 CUDA_KERNEL_TYPES(convert_fp16, elements_arguments)
 CUDA_KERNEL_TYPES(dropout, dropout_arguments)
 
-/* flat vectors: vector/adam.cu, squares.cu, exact_squares.cu */
-CUDA_KERNEL(adam, adam_arguments)
+/* flat vectors: vector/adam.cu, sgd.cu, adagrad.cu, lion.cu, schedule_free.cu, squares.cu,
+ * exact_squares.cu */
+CUDA_KERNEL(adam, update_arguments)
+CUDA_KERNEL(amsgrad, update_arguments)
+CUDA_KERNEL(sgd, update_arguments)
+CUDA_KERNEL(momentum, update_arguments)
+CUDA_KERNEL(adagrad, update_arguments)
+CUDA_KERNEL(lion, update_arguments)
+CUDA_KERNEL(schedule_free, update_arguments)
 CUDA_KERNEL_TYPES(square_sums, squares_arguments)
 CUDA_KERNEL_TYPES(exact_squares, exact_squares_arguments)
 

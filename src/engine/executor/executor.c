@@ -104,7 +104,7 @@ static sifr_status decide(engine_executor *e, const engine_step_input *input, in
     return device_decide(s->dev, &decision, error);
 }
 
-/* A device that has only begun the step runs all of it: Adam then leaves the state as it is, and
+/* A device that has only begun the step runs all of it: updates then leave the state as it is, and
  * what is written back is what was read. */
 static sifr_status finish_norm(engine_executor *e, const engine_step_input *input,
                                engine_result *result, sifr_error *error) {
@@ -129,19 +129,13 @@ static void *operand_address(const engine_executor *e, const plan_instruction *i
 }
 
 static void begin_step(engine_executor *e, const engine_step_input *input) {
-    /* PyTorch's rule for betas that change: this step's beta to the power of t. */
-    float beta1 = (float)input->beta1, beta2 = (float)input->beta2;
-    double t = (double)input->updates + 1;
-    double c1 = 1 - pow((double)beta1, t), c2 = 1 - pow((double)beta2, t);
     e->skip = false;
     e->numbers->step = (device_step){.seed = input->seed,
                                      .step = input->step,
-                                     .learning_rate = (float)input->learning_rate,
-                                     .beta1 = beta1,
-                                     .beta2 = beta2,
-                                     .correction1 = input->bias_correction ? (float)c1 : 1.0f,
-                                     .correction2 = input->bias_correction ? (float)c2 : 1.0f,
                                      .training = e->schedule->settings.mode == PLAN_TRAIN};
+    if (e->schedule->settings.mode != PLAN_TRAIN) return;
+    optim_step step = {input->updates, input->learning_rate, input->memory};
+    optim_row_of(input->optimizer)->set_step(input->optimizer, &step, &e->numbers->step);
 }
 
 static sifr_status start_reduction(engine_executor *e, const plan_instruction *i,

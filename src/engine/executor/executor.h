@@ -22,11 +22,12 @@ typedef struct engine_step_input {
     uint64_t seed;
     int64_t step;    /* seed of the run, for dropout */
     int64_t updates; /* updates before this one: Adam's t - 1 */
-    double learning_rate, beta1, beta2;
-    double gradient_clipping; /* 0: none */
-    double loss_scale;        /* the loss is multiplied by this */
-    bool bias_correction;
-    int64_t labelled; /* tokens of this rank's batch that have a label */
+    double learning_rate;
+    const sifr_optimizer *optimizer; /* as it is in this step */
+    optim_memory *memory;            /* becomes what it is if the step updates */
+    double gradient_clipping;        /* 0: none */
+    double loss_scale;               /* the loss is multiplied by this */
+    int64_t labelled;                /* tokens of this rank's batch that have a label */
 } engine_step_input;
 
 /* The executor borrows the schedule, the group and `owner`, which must outlive it. With an `owner`

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/float_mode.h"
 #include "base/heap.h"
 #include "engine/engine_private.h"
 #include "engine/state/convert.h"
@@ -19,9 +20,20 @@ static void held_range(const plan_schedule *s, int32_t unit, int32_t buffer, int
 }
 
 static int32_t buffer_of(const plan_schedule *s, int32_t unit, engine_part part) {
-    if (part == ENGINE_MOMENT1) return s->first_moments[unit];
-    if (part == ENGINE_MOMENT2) return s->second_moments[unit];
+    if (part != ENGINE_MASTER) return s->states[part - ENGINE_STATE1][unit];
     return s->masters[unit] >= 0 ? s->masters[unit] : s->parameters[unit];
+}
+
+const optim_row *engine_optimizer(const sifr_engine *engine) {
+    return optim_row_of(&engine->settings.optimizer);
+}
+
+int engine_parts(const sifr_engine *engine) {
+    return ENGINE_STATE1 + engine_optimizer(engine)->states;
+}
+
+const char *engine_part_name(const optim_row *optimizer, engine_part part) {
+    return part == ENGINE_MASTER ? "master" : optimizer->names[part - ENGINE_STATE1];
 }
 
 base_dtype engine_part_type(const sifr_engine *engine, engine_part part) {
@@ -237,24 +249,59 @@ sifr_status engine_put(sifr_engine *engine, size_t index, int64_t first, int64_t
     return engine_write(engine, index, ENGINE_MASTER, first + skip, some, values + skip, error);
 }
 
+enum { STATE_PIECE = 4096 };
+
+/* Elements at, at + 1 ... of a state's buffer, as FP32, in `out`. */
+static sifr_status read_state(const sifr_engine *engine, int32_t buffer, int64_t at, int64_t count,
+                              float *out, sifr_error *error) {
+    base_dtype type = plan_moment_type(&engine->training->settings);
+    int64_t size = base_dtype_bytes(type);
+    if (type == BASE_FP32) return read_buffer(engine, buffer, at * size, out, count * size, error);
+    uint16_t narrow[STATE_PIECE];
+    BASE_TRY(read_buffer(engine, buffer, at * size, narrow, count * size, error));
+    engine_to_fp32(out, narrow, type, count);
+    return SIFR_OK;
+}
+
+/* Elements at, at + 1 ... of this rank's slice of the weights to train, from `masters`. */
+static sifr_status train_piece(const sifr_engine *engine, int32_t unit, int64_t at, int64_t count,
+                               const float *masters, float *out, sifr_error *error) {
+    const plan_schedule *s = engine->training;
+    const optim_row *row = engine_optimizer(engine);
+    float states[OPTIM_STATES][STATE_PIECE];
+    const float *values[OPTIM_STATES] = {NULL};
+    for (int i = 0; i < row->states; i++) {
+        BASE_TRY(read_state(engine, s->states[i][unit], at, count, states[i], error));
+        values[i] = states[i];
+    }
+    unsigned mode = base_flush_floats(); /* as the kernel's threads do */
+    row->train_weights(&engine->settings.optimizer, masters, values, count, out);
+    base_restore_floats(mode);
+    return SIFR_OK;
+}
+
 /* Computes a unit's parameters for kernels from this rank's master weights: `elements` of them,
  * from element `at` of the parameters' buffer on. */
-static sifr_status narrow_masters(const sifr_engine *engine, int32_t master, int32_t parameters,
-                                  int64_t at, int64_t elements, sifr_error *error) {
-    enum { PIECE = 4096 };
-    float piece[PIECE];
+static sifr_status narrow_masters(const sifr_engine *engine, int32_t unit, bool average, int64_t at,
+                                  int64_t elements, sifr_error *error) {
+    const plan_schedule *s = engine->training;
+    float piece[STATE_PIECE], trained[STATE_PIECE];
+    int32_t master = s->masters[unit], parameters = s->parameters[unit];
+    bool plain = average || !engine_optimizer(engine)->averages || s->states[0][unit] < 0;
     const float *masters = engine_host_buffer(engine->trainer, master);
-    if (masters) return put_parameters(engine, parameters, at, masters, elements, error);
-    for (int64_t done = 0; done < elements; done += PIECE) {
-        int64_t count = base_min_i64(PIECE, elements - done);
+    if (masters && plain) return put_parameters(engine, parameters, at, masters, elements, error);
+    for (int64_t done = 0; done < elements; done += STATE_PIECE) {
+        int64_t count = base_min_i64(STATE_PIECE, elements - done);
         BASE_TRY(read_buffer(engine, master, done * 4, piece, count * 4, error));
-        BASE_TRY(put_parameters(engine, parameters, at + done, piece, count, error));
+        if (!plain) BASE_TRY(train_piece(engine, unit, done, count, piece, trained, error));
+        BASE_TRY(
+            put_parameters(engine, parameters, at + done, plain ? piece : trained, count, error));
     }
     return SIFR_OK;
 }
 
 /* All ranks fail if one could not read its own state. */
-static sifr_status narrow_units(const sifr_engine *engine, sifr_error *error) {
+static sifr_status narrow_units(const sifr_engine *engine, bool average, sifr_error *error) {
     const plan_schedule *s = engine->training;
     int64_t element = base_dtype_bytes(plan_dtype(&s->settings));
     for (int32_t u = 0; u < (int32_t)engine->model->unit_count; u++) {
@@ -262,16 +309,16 @@ static sifr_status narrow_units(const sifr_engine *engine, sifr_error *error) {
         if (s->masters[u] < 0) continue;
         held_range(s, u, s->parameters[u], element, &whole_from, &whole_end);
         held_range(s, u, s->masters[u], 4, &from, &end);
-        BASE_TRY(narrow_masters(engine, s->masters[u], s->parameters[u], from - whole_from,
-                                end - from, error));
+        BASE_TRY(narrow_masters(engine, u, average, from - whole_from, end - from, error));
     }
     return SIFR_OK;
 }
 
-sifr_status engine_refresh(sifr_engine *engine, sifr_error *error) {
+static sifr_status refresh(sifr_engine *engine, bool average, sifr_error *error) {
     const plan_schedule *s = engine->training;
     int64_t element = base_dtype_bytes(plan_dtype(&s->settings));
-    BASE_TRY(comm_agree_status(engine->group, narrow_units(engine, error), error));
+    engine->shows_average = average;
+    BASE_TRY(comm_agree_status(engine->group, narrow_units(engine, average, error), error));
     for (int32_t u = 0; u < (int32_t)engine->model->unit_count; u++) {
         int64_t from, end, whole_from, whole_end;
         held_range(s, u, s->parameters[u], element, &whole_from, &whole_end);
@@ -285,6 +332,15 @@ sifr_status engine_refresh(sifr_engine *engine, sifr_error *error) {
         BASE_TRY(comm_wait(handle, error));
     }
     return SIFR_OK;
+}
+
+sifr_status engine_refresh(sifr_engine *engine, sifr_error *error) {
+    return refresh(engine, false, error);
+}
+
+sifr_status engine_show_average(sifr_engine *engine, sifr_error *error) {
+    if (!engine_optimizer(engine)->averages || engine->shows_average) return SIFR_OK;
+    return refresh(engine, true, error);
 }
 
 enum { FILL_PIECE = 4096, FILL_TILE = 64 * FILL_PIECE }; /* elements */
@@ -318,8 +374,14 @@ static void fill_tile(void *argument, int64_t tile, int thread) {
     }
 }
 
+/* Weights that are written during a run are the average: the next step refreshes. */
+static void note_written(sifr_engine *engine) {
+    engine->shows_average |= engine_optimizer(engine)->averages && engine->updates > 0;
+}
+
 sifr_status engine_fill(sifr_engine *engine, size_t index, engine_values make, const void *user,
                         sifr_error *error) {
+    note_written(engine);
     fill_run run = {.engine = engine, .index = index, .make = make, .user = user, .error = error};
     int64_t held;
     engine_held(engine, index, &run.first, &held);
@@ -370,6 +432,7 @@ sifr_status sifr_engine_write_weight(sifr_engine *engine, const char *name, cons
     size_t index = 0;
     BASE_TRY(find_weight(engine, name, count, &index, error));
     BASE_TRY(engine_settle(engine, error));
+    note_written(engine);
     return engine_put(engine, index, 0, (int64_t)count, values, error);
 }
 

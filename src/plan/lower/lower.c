@@ -221,7 +221,8 @@ static sifr_status add_permanent(lower_state *state, sifr_error *error) {
         int64_t cut = (int64_t)settings->world_size * DEVICE_BLOCK;
         int64_t elements = base_ceil_to(model->units[u].elements, cut);
         s->unit_elements[u] = elements;
-        s->masters[u] = s->first_moments[u] = s->second_moments[u] = -1;
+        s->masters[u] = -1;
+        for (int i = 0; i < OPTIM_STATES; i++) s->states[i][u] = -1;
         int64_t bytes = settings->external_parameters ? 0 : elements * state->element;
         BASE_TRY(plan_add_buffer(s, PLAN_PARAMETERS, bytes, u, -1, true, &s->parameters[u], error));
         if (!training) continue;
@@ -232,9 +233,8 @@ static sifr_status add_permanent(lower_state *state, sifr_error *error) {
         s->square_count += elements / DEVICE_BLOCK;
         if (!model_unit_trained(model, u)) continue;
         int64_t moment = elements * base_dtype_bytes(plan_moment_type(settings));
-        BASE_TRY(plan_add_buffer(s, PLAN_MOMENTS, moment, u, 0, true, &s->first_moments[u], error));
-        BASE_TRY(
-            plan_add_buffer(s, PLAN_MOMENTS, moment, u, 1, true, &s->second_moments[u], error));
+        for (int i = 0; i < optim_row_of(&settings->step.optimizer)->states; i++)
+            BASE_TRY(plan_add_buffer(s, PLAN_MOMENTS, moment, u, i, true, &s->states[i][u], error));
     }
     int64_t positions =
         settings->mode == PLAN_GENERATE ? settings->cache_length : settings->step.seq_length;
@@ -274,8 +274,8 @@ static sifr_status allocate(lower_state *state, sifr_error *error) {
     size_t sets = s->settings.step.step_order == SIFR_STEP_UNIT ? k : 1;
     BASE_TRY(base_alloc(units, sizeof *s->parameters, &s->parameters, error));
     BASE_TRY(base_alloc(units, sizeof *s->masters, &s->masters, error));
-    BASE_TRY(base_alloc(units, sizeof *s->first_moments, &s->first_moments, error));
-    BASE_TRY(base_alloc(units, sizeof *s->second_moments, &s->second_moments, error));
+    for (int i = 0; i < OPTIM_STATES; i++)
+        BASE_TRY(base_alloc(units, sizeof *s->states[i], &s->states[i], error));
     BASE_TRY(base_alloc(units, sizeof *s->unit_elements, &s->unit_elements, error));
     BASE_TRY(base_alloc(model->table_count, sizeof *s->tables, &s->tables, error));
     for (int i = 0; i < SIFR_INPUTS; i++) {

@@ -271,11 +271,10 @@ static sifr_status emit_update(lower_state *state, int32_t unit, int64_t first, 
     base_dtype moment = plan_moment_type(&s->settings);
     device_call call;
     memset(&call, 0, sizeof call);
-    call.kernel = DEVICE_ADAM;
     const sifr_optimizer *optimizer = &s->settings.step.optimizer;
-    call.attributes.adam.epsilon = (float)optimizer->eps;
-    call.attributes.adam.weight_decay = (float)optimizer->weight_decay;
-    call.attributes.adam.decoupled = optimizer->decoupled;
+    const optim_row *row = optim_row_of(optimizer);
+    call.kernel = row->kernel;
+    row->set_call(optimizer, &call.attributes);
     lower_operand gradient = sum_at(state, *sum_buffer(state, unit, 0), first, elements);
     lower_operand parameters =
         typed_at(s->parameters[unit], first, elements, plan_dtype(&s->settings));
@@ -285,10 +284,9 @@ static sifr_status emit_update(lower_state *state, int32_t unit, int64_t first, 
             lower_put(state, &call, PLAN_W0, vector_at(s->masters[unit], first, elements), error));
     }
     BASE_TRY(lower_put(state, &call, mixed ? PLAN_W1 : PLAN_W0, parameters, error));
-    BASE_TRY(lower_put(state, &call, PLAN_SAVED0,
-                       typed_at(s->first_moments[unit], first, elements, moment), error));
-    BASE_TRY(lower_put(state, &call, PLAN_SAVED1,
-                       typed_at(s->second_moments[unit], first, elements, moment), error));
+    for (int i = 0; i < row->states; i++)
+        BASE_TRY(lower_put(state, &call, (plan_role)(PLAN_SAVED0 + i),
+                           typed_at(s->states[i][unit], first, elements, moment), error));
     BASE_TRY(lower_emit(state, PLAN_UPDATE, unit, -1, &call, NULL, false, error));
     s->instructions[s->instruction_count - 1].element = elements_before(state->model, unit) + first;
     return SIFR_OK;

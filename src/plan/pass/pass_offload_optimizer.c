@@ -24,9 +24,8 @@
 typedef enum state_part {
     PART_MASTER, /* weights that the update changes: masters, or the parameters themselves */
     PART_NARROW, /* 16-bit parameters beside masters, which the update only writes */
-    PART_MOMENT1,
-    PART_MOMENT2,
-    PART_GRADIENT, /* which the update only reads */
+    PART_STATE,  /* the optimizer's first */
+    PART_GRADIENT = PART_STATE + OPTIM_STATES, /* which the update only reads */
     PARTS
 } state_part;
 
@@ -79,9 +78,9 @@ static state_part part_of(const plan_operand *operand) {
     case PLAN_X0:
         return PART_GRADIENT;
     case PLAN_SAVED0:
-        return PART_MOMENT1;
     case PLAN_SAVED1:
-        return PART_MOMENT2;
+    case PLAN_SAVED2:
+        return (state_part)(PART_STATE + operand->role - PLAN_SAVED0);
     default:
         return PART_MASTER;
     }
@@ -140,7 +139,9 @@ static int64_t live_peak(const optimizer_offload *o) {
  * to millions of instructions. */
 static int64_t auto_elements(const optimizer_offload *o) {
     int64_t elements = AUTO_GROUP, share = live_peak(o) / PEAK_SHARE;
-    while (elements < LONGEST_AUTO && 2 * elements * GROUP_SETS * PARTS * 4 <= share) elements *= 2;
+    /* as many kinds as this optimizer's updates have */
+    int64_t parts = 3 + optim_row_of(&o->s->settings.step.optimizer)->states;
+    while (elements < LONGEST_AUTO && 2 * elements * GROUP_SETS * parts * 4 <= share) elements *= 2;
     return elements;
 }
 
@@ -190,8 +191,9 @@ static sifr_status find_groups(optimizer_offload *o, sifr_error *error) {
 /* The number of kinds that are read, updated and written, which buffer_count counts. 16-bit
  * parameters are only written and gradients only read; each has one more buffer in a set. */
 static int32_t state_parts(const optimizer_offload *o) {
-    return (o->longest[PART_MASTER] > 0) + (o->longest[PART_MOMENT1] > 0) +
-           (o->longest[PART_MOMENT2] > 0);
+    int32_t parts = o->longest[PART_MASTER] > 0;
+    for (int p = PART_STATE; p < PART_GRADIENT; p++) parts += o->longest[p] > 0;
+    return parts;
 }
 
 /* The number of sets that PEAK_SHARE of the peak has room for. A product of a large model can take

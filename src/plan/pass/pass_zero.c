@@ -254,8 +254,8 @@ static sifr_status cut_states(zero_state *z, sifr_error *error) {
     plan_schedule *s = z->s;
     if (z->ranks == 1) return SIFR_OK;
     for (size_t u = 0; u < s->model->unit_count && z->stage >= 1; u++) {
-        const int32_t states[] = {s->masters[u], s->first_moments[u], s->second_moments[u],
-                                  z->whole[u] ? -1 : s->parameters[u]};
+        int32_t states[2 + OPTIM_STATES] = {s->masters[u], z->whole[u] ? -1 : s->parameters[u]};
+        for (int i = 0; i < OPTIM_STATES; i++) states[2 + i] = s->states[i][u];
         for (size_t i = 0; i < sizeof states / sizeof *states; i++) {
             if (states[i] >= 0) s->buffers[states[i]].bytes /= z->ranks;
         }
@@ -361,6 +361,7 @@ bool plan_narrow_gradients(const plan_settings *settings) {
 }
 
 bool plan_has_masters(const plan_settings *settings) {
+    if (optim_row_of(&settings->step.optimizer)->averages) return true;
     return settings->step.precision != SIFR_FP32 && !settings->step.bf16_master_weights;
 }
 

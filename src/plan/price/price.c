@@ -1,12 +1,18 @@
 #include "plan/price/price.h"
 
+/* Master weights and states. */
+static double written_by_update(const device_call *call) {
+    double bytes = model_matrix_bytes(&call->w[0]);
+    for (int i = 0; i < device_update_states(call->kernel); i++)
+        bytes += model_matrix_bytes(&call->saved[i]);
+    return bytes;
+}
+
 /* Bytes written in addition to each operand once: kernels of no op also overwrite some operands
  * that they read. */
 static double written_too(const device_call *call) {
+    if (device_is_update(call->kernel)) return written_by_update(call);
     switch (call->kernel) {
-    case DEVICE_ADAM: /* moments and master weights */
-        return model_matrix_bytes(&call->w[0]) + model_matrix_bytes(&call->saved[0]) +
-               model_matrix_bytes(&call->saved[1]);
     case DEVICE_ADD_INTO:
     case DEVICE_ACCUMULATE:
         return model_matrix_bytes(&call->y);

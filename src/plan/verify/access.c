@@ -38,19 +38,19 @@ static bool adds_to(const plan_instruction *in, const device_call *call, plan_ro
 static void set_use(const plan_schedule *s, const plan_instruction *in, const device_call *call,
                     plan_access *a) {
     device_kernel kernel = call->kernel;
-    bool backward = is_backward(s, in, kernel), adam = kernel == DEVICE_ADAM;
+    bool backward = is_backward(s, in, kernel), update = device_is_update(kernel);
     a->reads = a->writes = true;
     if (a->role <= PLAN_X5 || a->role == PLAN_DY) {
         a->writes = false;
     } else if (a->role <= PLAN_W1) {
-        a->writes = adam || kernel == DEVICE_ATTENTION_CACHED;
-        a->reads = !adam || a->role == PLAN_W0;
+        a->writes = update || kernel == DEVICE_ATTENTION_CACHED;
+        a->reads = !update || a->role == PLAN_W0;
     } else if (a->role == PLAN_Y) {
         a->writes = !backward || makes_loss(s, in);
         a->reads = !a->writes || adds_to_y(kernel);
-    } else if (a->role <= PLAN_SAVED1) {
+    } else if (a->role <= PLAN_SAVED2) {
         a->writes = !backward;
-        a->reads = backward || adam;
+        a->reads = backward || update;
     } else {
         a->reads = adds_to(in, call, a->role);
     }

@@ -179,10 +179,11 @@ sifr_status cpu_run_embedding_backward(device *dev, const device_call *call, sif
     return SIFR_OK;
 }
 
-sifr_status cpu_run_adam(device *dev, const device_call *call, sifr_error *error) {
+sifr_status cpu_run_update(device *dev, const device_call *call, sifr_error *error) {
     (void)error;
-    if (!call->step->update) return SIFR_OK;
-    run_tiles(dev, (tiles_job){.kernel = kernels_of(dev)->adam,
+    if (!call->step->update && !call->attributes.update.keeps) return SIFR_OK;
+    int number = DEVICE_UPDATE_NUMBER(call->kernel);
+    run_tiles(dev, (tiles_job){.kernel = kernels_of(dev)->updates[number],
                                .call = call,
                                .total = call->x[0].columns,
                                .step = ELEMENTS});

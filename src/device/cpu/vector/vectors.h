@@ -14,7 +14,7 @@ sifr_status cpu_run_norm(device *dev, const device_call *call, sifr_error *error
 sifr_status cpu_run_norm_backward(device *dev, const device_call *call, sifr_error *error);
 sifr_status cpu_run_embedding(device *dev, const device_call *call, sifr_error *error);
 sifr_status cpu_run_embedding_backward(device *dev, const device_call *call, sifr_error *error);
-sifr_status cpu_run_adam(device *dev, const device_call *call, sifr_error *error);
+sifr_status cpu_run_update(device *dev, const device_call *call, sifr_error *error);
 sifr_status cpu_run_square_sums(device *dev, const device_call *call, sifr_error *error);
 
 /* Sets the scratch of a norm's backward. */

@@ -4,26 +4,46 @@
 #include "device/cuda/vector/optimizer_arguments.h"
 #include "device/cuda/vector/packs_arguments.h"
 
-static adam_vector vector_of(const device_matrix *m) {
-    return m->dtype == BASE_NONE ? (adam_vector){0} : (adam_vector){m->data, (int32_t)m->dtype};
+static update_operand operand_of(const device_matrix *m) {
+    return m->dtype == BASE_NONE ? (update_operand){0}
+                                 : (update_operand){m->data, (int32_t)m->dtype};
 }
 
-sifr_status cuda_run_adam(device *dev, const device_call *call, sifr_error *error) {
-    enum { EACH = PACK * PACK_THREADS * ADAM_PACKS };
-    adam_arguments arguments = {
-        .gradient = vector_of(&call->x[0]),
-        .states = {[ADAM_WEIGHTS] = vector_of(&call->w[0]),
-                   [ADAM_MOMENT1] = vector_of(&call->saved[0]),
-                   [ADAM_MOMENT2] = vector_of(&call->saved[1])},
-        .copy = vector_of(&call->w[1]),
+static cuda_kernel kernel_of(device_kernel kernel) {
+    switch (kernel) {
+    case DEVICE_AMSGRAD:
+        return cuda_kernel_amsgrad;
+    case DEVICE_SGD:
+        return cuda_kernel_sgd;
+    case DEVICE_MOMENTUM:
+        return cuda_kernel_momentum;
+    case DEVICE_ADAGRAD:
+        return cuda_kernel_adagrad;
+    case DEVICE_LION:
+        return cuda_kernel_lion;
+    case DEVICE_SCHEDULE_FREE:
+        return cuda_kernel_schedule_free;
+    default:
+        return cuda_kernel_adam;
+    }
+}
+
+sifr_status cuda_run_update(device *dev, const device_call *call, sifr_error *error) {
+    enum { EACH = PACK * PACK_THREADS * UPDATE_PACKS };
+    update_arguments arguments = {
+        .gradient = operand_of(&call->x[0]),
+        .kinds[0] = operand_of(&call->w[0]),
+        .copy = operand_of(&call->w[1]),
         .count = call->x[0].columns,
         .element = (uint64_t)call->attributes.element,
         .step = call->step,
-        .epsilon = call->attributes.adam.epsilon,
-        .weight_decay = call->attributes.adam.weight_decay,
-        .decoupled = call->attributes.adam.decoupled,
+        .epsilon = call->attributes.update.epsilon,
+        .weight_decay = call->attributes.update.weight_decay,
+        .decoupled = call->attributes.update.decoupled,
+        .nesterov = call->attributes.update.nesterov,
     };
-    cuda_launch launch = {.kernel = cuda_kernel_adam,
+    for (int i = 0; i < DEVICE_SAVED; i++) arguments.kinds[1 + i] = operand_of(&call->saved[i]);
+    cuda_launch launch = {.kernel = kernel_of(call->kernel),
                           .blocks = {(arguments.count + EACH - 1) / EACH, 1, 1},
                           .threads = PACK_THREADS,
                           .arguments = &arguments};

@@ -4,7 +4,7 @@
 
 #include "device/device.h"
 
-sifr_status cuda_run_adam(device *dev, const device_call *call, sifr_error *error);
+sifr_status cuda_run_update(device *dev, const device_call *call, sifr_error *error);
 sifr_status cuda_run_square_sums(device *dev, const device_call *call, sifr_error *error);
 
 #endif

@@ -1,4 +1,4 @@
-/* Arguments of the kernels on flat vectors: adam.cu, squares.cu. */
+/* Arguments of the kernels on flat vectors: those of updates.h, squares.cu. */
 #ifndef CUDA_OPTIMIZER_ARGUMENTS_H
 #define CUDA_OPTIMIZER_ARGUMENTS_H
 
@@ -6,24 +6,22 @@
 
 #include "device/device.h"
 
-typedef struct adam_vector {
+typedef struct update_operand {
     void *data; /* NULL: none */
     int32_t type;
-} adam_vector;
-
-enum { ADAM_WEIGHTS, ADAM_MOMENT1, ADAM_MOMENT2, ADAM_STATES };
+} update_operand;
 
 /* Packs of a thread. */
-enum { ADAM_PACKS = 4 };
+enum { UPDATE_PACKS = 4 };
 
-typedef struct adam_arguments {
-    adam_vector gradient, states[ADAM_STATES], copy;
+typedef struct update_arguments {
+    update_operand gradient, kinds[1 + DEVICE_SAVED], copy; /* kinds: weights, then states */
     int64_t count;
     uint64_t element; /* in the model, of the first one: bf16 states are rounded by its number */
     const device_step *step;
     float epsilon, weight_decay;
-    bool decoupled;
-} adam_arguments;
+    bool decoupled, nesterov;
+} update_arguments;
 
 /* Sums of a block of squares, each taken by a thread, and threads of a block of the grid. */
 enum { SQUARE_LANES = 8, SQUARE_THREADS = 256 };

@@ -1,0 +1,50 @@
+/* The optimizers: a row for each, in a file of its own. Planner, engine and checkpoints read the
+ * row and name no optimizer. */
+#ifndef OPTIM_OPTIM_H
+#define OPTIM_OPTIM_H
+
+#include "device/device.h"
+#include "sifr/settings.h"
+
+/* The most states that an optimizer keeps for each weight, beside the weight itself. */
+enum { OPTIM_STATES = DEVICE_SAVED };
+
+/* What an optimizer remembers of a run beside its states, in checkpoints too; zeros at first. */
+typedef struct optim_memory {
+    double largest_rate, weights; /* schedule-free: the sum of the weights in the average */
+} optim_memory;
+
+/* A step, for set_step. */
+typedef struct optim_step {
+    int64_t updates; /* before this one */
+    double learning_rate;
+    optim_memory *memory; /* becomes what it is after the update */
+} optim_step;
+
+/* States begin as zeros. */
+typedef struct optim_row {
+    const char *name;                /* for people */
+    device_kernel kernel;            /* of an update */
+    int states;                      /* device_update_states of the kernel */
+    const char *names[OPTIM_STATES]; /* of the states, in checkpoints */
+    bool remembers;                  /* it has an optim_memory */
+    /* The weights that a run gives are an average, and those that it trains another thing: master
+     * weights are there in every precision, in fp32, and hold the average. */
+    bool averages;
+    /* Sets what is the same in all steps. */
+    void (*set_call)(const sifr_optimizer *optimizer, device_attributes *attributes);
+    /* Sets what an update reads of a step: the learning rate as it acts, betas and what follows. */
+    void (*set_step)(const sifr_optimizer *optimizer, const optim_step *step, device_step *out);
+    /* Of one that averages: the weights to train, from the average and the states. */
+    void (*train_weights)(const sifr_optimizer *optimizer, const float *average,
+                          const float *const states[OPTIM_STATES], int64_t count, float *out);
+} optim_row;
+
+/* The row of an optimizer with these settings. */
+const optim_row *optim_row_of(const sifr_optimizer *optimizer);
+
+/* Rows of the files optim_*.c. */
+extern const optim_row optim_adam, optim_amsgrad, optim_sgd, optim_momentum, optim_adagrad,
+    optim_lion, optim_schedule_free;
+
+#endif
